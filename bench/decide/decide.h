@@ -1,0 +1,34 @@
+// tranche-bench decide: how long one decision (filter + prioritize) takes, seen from
+// kube-scheduler.
+//
+// Protocol (benchmarks E): the server is a process of its own on another core, asked over loopback
+// HTTP/1.1 with keep-alive, on one connection as kube-scheduler does; requests start at fixed times
+// (open loop), and latency counts from the time a request was due, so that a stall shows in every
+// request it delays. Beside it stands the floor: the same bytes read, scanned and answered by a
+// bare handler in the same server.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "bench/decide/fleet.h"
+
+namespace tranche::bench {
+
+struct DecideOptions {
+  FleetOptions fleet;
+  int rate = 2000;  // decisions per second
+  int seconds = 10;
+  int warmup_seconds = 3;  // measured apart, not reported
+  int pods = 500;          // different waiting pods, asked for again and again
+  std::string server;      // the tranche program
+  std::string out;         // JSON file; empty: none
+};
+
+absl::Status RunDecide(const DecideOptions& options);
+
+// The floor's server; returns when its standard input ends or it is killed.
+absl::Status ServeFloor(uint16_t port);
+
+}  // namespace tranche::bench

@@ -1,0 +1,160 @@
+#include "bench/decide/fleet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <string_view>
+
+namespace tranche::bench {
+namespace {
+
+constexpr int64_t kCardMib = 81559;
+
+std::string NodeObject(int index, int gpus) {
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"{0}","uid":"node-{0}","labels":{{)"
+      R"("kubernetes.io/hostname":"{0}","node.kubernetes.io/instance-type":"hgx-h100",)"
+      R"("topology.kubernetes.io/zone":"zone-{1}","nvidia.com/gpu.present":"true",)"
+      R"("nvidia.com/gpu.product":"NVIDIA-H100-80GB-HBM3","nvidia.com/gpu.memory":"{2}",)"
+      R"("nvidia.com/gpu.count":"{3}","nvidia.com/gpu.replicas":"1",)"
+      R"("nvidia.com/gpu.family":"hopper",)"
+      R"("nvidia.com/mig.capable":"true","nvidia.com/mig.strategy":"mixed"}}}},"spec":{{}},)"
+      R"("status":{{"allocatable":{{"cpu":"192","memory":"2113Gi","pods":"110",)"
+      R"("nvidia.com/gpu":"{3}"}},)"
+      R"("capacity":{{"cpu":"192","memory":"2113Gi","pods":"110","nvidia.com/gpu":"{3}"}},)"
+      R"("conditions":[{{"type":"Ready","status":"True","reason":"KubeletReady"}}]}}}})",
+      NodeNameOf(index), index % 3, kCardMib, gpus);
+}
+
+struct Piece {
+  int cards = 1;
+  int milli = 1000;
+};
+
+// A bound pod on cards [first, first + piece.cards) of the node.
+std::string BoundPod(int node, int index, const Piece& piece, int first) {
+  std::string devices;
+  const int64_t mib = kCardMib * piece.milli / 1000;
+  for (int card = first; card < first + piece.cards; ++card) {
+    devices += fmt::format(
+        R"({}{{\"index\":null,\"slot\":{},\"uuid\":null,\"milli\":{},\"mib\":{},\"mig\":null}})",
+        devices.empty() ? "" : ",", card, piece.milli, mib);
+  }
+  const std::string fraction =
+      piece.milli == 1000 ? ""
+                          : fmt::format(R"("tranche.dev/gpu-fraction":"0.{:03}",)", piece.milli);
+  const std::string limits =
+      piece.milli == 1000 ? fmt::format(R"("nvidia.com/gpu":"{}",)", piece.cards) : "";
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"running-{0}-{1}",)"
+      R"("namespace":"team-{2}",)"
+      R"("uid":"pod-{0}-{1}","annotations":{{{3}"tranche.dev/allocation":"{{\"v\":1,\"epoch\":1,)"
+      R"(\"leaf\":null,\"knowledge\":\"counts\",\"containers\":[)"
+      R"({{\"name\":\"main\",\"devices\":[{4}]}}]}}"}}}},)"
+      R"("spec":{{"nodeName":"{5}","containers":[{{"name":"main","image":"train:1","resources":)"
+      R"({{"limits":{{)"
+      R"({6}"cpu":"8","memory":"64Gi"}},"requests":{{{6}"cpu":"8","memory":"64Gi"}}}}}}]}},)"
+      R"("status":{{"phase":"Running"}}}})",
+      node, index, index % 5, fraction, devices, NodeNameOf(node), limits);
+}
+
+// Pods that together take `target` milli of the node: whole GPUs and pairs sharing a card.
+std::string PodsOf(int node, const FleetOptions& options, std::mt19937_64& random) {
+  std::string pods;
+  int left = static_cast<int>(1000.0 * options.fill * options.gpus_per_node);
+  int card = 0;
+  int index = 0;
+  const auto add = [&](const Piece& piece) {
+    pods += ",\n" + BoundPod(node, index++, piece, card);
+  };
+  while (left > 0 && card < options.gpus_per_node) {
+    const int pods_left = std::max(1, options.pods_per_node - index);
+    const int cards_left = options.gpus_per_node - card;
+    const uint64_t draw = random() % 4;
+    if (left >= 1000 && draw == 0) {
+      // Two shares of one card.
+      add({1, 250});
+      add({1, 500});
+      left -= 750;
+      card += 1;
+      continue;
+    }
+    const int average = std::max(1, left / 1000 / pods_left);
+    const int cards = std::min({cards_left, average, std::max(1, left / 1000)});
+    if (left < 1000) {
+      add({1, 500});
+      left = 0;
+      card += 1;
+      continue;
+    }
+    add({cards, 1000});
+    left -= 1000 * cards;
+    card += cards;
+  }
+  return pods;
+}
+
+}  // namespace
+
+std::string NodeNameOf(int index) { return fmt::format("gpu-node-{:05}", index); }
+
+absl::Status WriteFleet(const FleetOptions& options, const std::string& path) {
+  std::ofstream file(path);
+  file << R"({"apiVersion":"v1","kind":"List","items":[)"
+       << "\n";
+  for (int node = 0; node < options.nodes; ++node) {
+    if (node > 0) file << ",\n";
+    file << NodeObject(node, options.gpus_per_node);
+  }
+  std::mt19937_64 random(options.seed);
+  for (int node = 0; node < options.nodes; ++node) file << PodsOf(node, options, random);
+  file << "]}";
+  file.close();
+  if (!file) {
+    return absl::UnavailableError(
+        fmt::format("expected to write {}, found: {}", path, std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+std::string PendingPod(int index, uint64_t draw) {
+  // Shares of a hundred: half cards 25, quarters 25, one GPU 30, two 8, four 6, eight 6.
+  struct Kind {
+    uint64_t below;
+    const char* annotations;
+    const char* limits;
+  };
+  static constexpr std::array<Kind, 6> kKinds = {{
+      {25, R"("tranche.dev/gpu-fraction":"0.5")", ""},
+      {50, R"("tranche.dev/gpu-fraction":"0.25")", ""},
+      {80, "", R"("nvidia.com/gpu":"1",)"},
+      {88, "", R"("nvidia.com/gpu":"2",)"},
+      {94, "", R"("nvidia.com/gpu":"4",)"},
+      {100, "", R"("nvidia.com/gpu":"8",)"},
+  }};
+  const auto kind = std::ranges::find_if(
+      kKinds, [draw](const Kind& candidate) { return draw % 100 < candidate.below; });
+  return fmt::format(
+      R"({{"metadata":{{"name":"waiting-{0}","namespace":"team-{1}","uid":"waiting-{0}",)"
+      R"("creationTimestamp":"2026-01-01T00:00:00Z","labels":{{"app":"train","team":"team-{1}"}},)"
+      R"("annotations":{{{2}}}}},"spec":{{"volumes":[{{"name":"kube-api-access","projected":{{)"
+      R"("sources":[{{"serviceAccountToken":{{"expirationSeconds":3607,"path":"token"}}}}],)"
+      R"("defaultMode":420}}}}],"containers":[{{"name":"main","image":"registry.example/train:1",)"
+      R"("command":["python","train.py"],"env":[{{"name":"NCCL_DEBUG","value":"WARN"}}],)"
+      R"("resources":{{)"
+      R"("limits":{{{3}"cpu":"8","memory":"64Gi"}},"requests":{{{3}"cpu":"8","memory":"64Gi"}}}},)"
+      R"("terminationMessagePath":"/dev/termination-log","imagePullPolicy":"IfNotPresent"}}],)"
+      R"("restartPolicy":"Never","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst",)"
+      R"("schedulerName":"gpu-scheduler","tolerations":[{{"key":"nvidia.com/gpu",)"
+      R"("operator":"Exists"}}],)"
+      R"("priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"}},)"
+      R"("status":{{"phase":"Pending","qosClass":"Guaranteed"}}}})",
+      index, index % 5, kind->annotations, kind->limits);
+}
+
+}  // namespace tranche::bench

@@ -1,0 +1,30 @@
+// A made fleet for the decision benchmark: stock nodes of equal make, pods bound on them up to a
+// fill, written as ordinary Kubernetes objects that `tranche serve --objects` loads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace tranche::bench {
+
+struct FleetOptions {
+  int nodes = 5000;
+  int gpus_per_node = 8;
+  double fill = 0.5;      // of all GPUs, by pods already bound
+  int pods_per_node = 4;  // how many pods make up the fill
+  uint64_t seed = 42;
+};
+
+std::string NodeNameOf(int index);  // "gpu-node-00042"
+
+// One List of nodes and bound pods. Errors: what the file system says.
+absl::Status WriteFleet(const FleetOptions& options, const std::string& path);
+
+// A pending pod as kube-scheduler sends it, without the candidates: kinds are drawn by `draw` from
+// half cards, quarter cards, and 1, 2, 4 and 8 whole GPUs.
+std::string PendingPod(int index, uint64_t draw);
+
+}  // namespace tranche::bench

@@ -1,0 +1,50 @@
+// tranche-bench: one subcommand a benchmark.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "bench/decide/decide.h"
+
+namespace {
+
+int Report(const absl::Status& status) {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "tranche-bench: %s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using tranche::bench::DecideOptions;
+  CLI::App app("Benchmarks of the Tranche scheduler extender");
+  app.require_subcommand(1);
+
+  DecideOptions decide;
+  decide.server =
+      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tranche").string();
+  CLI::App* decide_command =
+      app.add_subcommand("decide", "latency of filter + prioritize over HTTP, with its floor");
+  decide_command->add_option("--nodes", decide.fleet.nodes)->check(CLI::Range(1, 200'000));
+  decide_command->add_option("--gpus-per-node", decide.fleet.gpus_per_node)
+      ->check(CLI::Range(1, 16));
+  decide_command->add_option("--fill", decide.fleet.fill, "share of all GPUs in use")
+      ->check(CLI::Range(0.0, 1.0));
+  decide_command->add_option("--pods-per-node", decide.fleet.pods_per_node)
+      ->check(CLI::Range(1, 64));
+  decide_command->add_option("--rate", decide.rate, "decisions per second")
+      ->check(CLI::Range(1, 100'000));
+  decide_command->add_option("--seconds", decide.seconds)->check(CLI::Range(1, 600));
+  decide_command->add_option("--seeds", decide.fleet.seed);
+  decide_command->add_option("--server", decide.server, "the tranche program");
+  decide_command->add_option("--out", decide.out, "JSON file to write");
+
+  uint16_t floor_port = 0;
+  CLI::App* floor = app.add_subcommand("floor", "the bare server decide measures beside Tranche");
+  floor->add_option("--port", floor_port)->required();
+
+  CLI11_PARSE(app, argc, argv);
+  if (decide_command->parsed()) return Report(tranche::bench::RunDecide(decide));
+  return Report(tranche::bench::ServeFloor(floor_port));
+}

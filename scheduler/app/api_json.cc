@@ -1,0 +1,267 @@
+#include "scheduler/app/api_json.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "scheduler/wire/json.h"
+
+namespace tranche::app {
+namespace {
+
+using wire::AppendQuoted;
+
+void AppendInteger(std::string& out, int64_t value) {
+  const fmt::format_int text(value);
+  out.append(text.data(), text.size());
+}
+
+// ,"key":  or  "key":  at the start of an object.
+void AppendKey(std::string& out, std::string_view key) {
+  if (out.back() != '{') out += ',';
+  out += '"';
+  out += key;
+  out += "\":";
+}
+void AppendMember(std::string& out, std::string_view key, std::string_view value) {
+  AppendKey(out, key);
+  AppendQuoted(out, value);
+}
+void AppendMember(std::string& out, std::string_view key, int64_t value) {
+  AppendKey(out, key);
+  AppendInteger(out, value);
+}
+void AppendMember(std::string& out, std::string_view key, const std::optional<int>& value) {
+  AppendKey(out, key);
+  if (value) {
+    AppendInteger(out, *value);
+  } else {
+    out += "null";
+  }
+}
+void AppendFlag(std::string& out, std::string_view key, bool value) {
+  AppendKey(out, key);
+  out += value ? "true" : "false";
+}
+void AppendNull(std::string& out, std::string_view key) {
+  AppendKey(out, key);
+  out += "null";
+}
+// Empty text stands for "none".
+void AppendTextOrNull(std::string& out, std::string_view key, std::string_view value) {
+  if (value.empty()) {
+    AppendNull(out, key);
+  } else {
+    AppendMember(out, key, value);
+  }
+}
+
+// "key":[...], each item written by `append`.
+template <typename Items, typename Append>
+void AppendList(std::string& out, std::string_view key, const Items& items, Append append) {
+  AppendKey(out, key);
+  out += '[';
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) out += ',';
+    first = false;
+    append(out, item);
+  }
+  out += ']';
+}
+
+void AppendReason(std::string& out, std::string_view key, Reason reason, std::string_view detail) {
+  if (reason == Reason::kNone) {
+    AppendNull(out, key);
+    return;
+  }
+  AppendKey(out, key);
+  const ReasonText& text = Describe(reason);
+  out += '{';
+  AppendMember(out, "code", text.code);
+  AppendMember(out, "text", text.text);
+  AppendMember(out, "detail", detail);
+  AppendNull(out, "eligibleAt");
+  out += '}';
+}
+
+void AppendMig(std::string& out, const MigView& mig) {
+  out += '{';
+  AppendMember(out, "profile", mig.profile);
+  AppendMember(out, "start", mig.start);
+  AppendMember(out, "size", mig.size);
+  AppendTextOrNull(out, "pod", mig.pods.empty() ? std::string_view() : mig.pods.front());
+  // Instances shared by replicas can hold several.
+  AppendList(out, "pods", mig.pods,
+             [](std::string& text, const std::string& pod) { AppendQuoted(text, pod); });
+  out += '}';
+}
+
+void AppendGpu(std::string& out, const GpuView& gpu) {
+  out += '{';
+  AppendMember(out, "index", gpu.index);
+  AppendTextOrNull(out, "uuid", gpu.uuid.str());
+  AppendMember(out, "memoryMiB", gpu.memory.count());
+  AppendMember(out, "freeMilli", gpu.free_milli.count());
+  AppendMember(out, "freeMiB", gpu.free_memory.count());
+  AppendFlag(out, "healthy", gpu.healthy);
+  AppendMember(out, "numa", gpu.numa);
+  if (gpu.is_mig) {
+    AppendList(out, "mig", gpu.mig, AppendMig);
+  } else {
+    AppendNull(out, "mig");
+  }
+  AppendMember(out, "replicas", gpu.replicas);
+  AppendList(out, "pods", gpu.pods, [](std::string& text, const GpuPodView& pod) {
+    text += '{';
+    AppendMember(text, "pod", pod.pod.str());
+    AppendMember(text, "uid", pod.uid.str());
+    AppendMember(text, "milli", pod.milli.count());
+    AppendMember(text, "mib", pod.memory.count());
+    text += '}';
+  });
+  out += '}';
+}
+
+void AppendNode(std::string& out, const NodeView& node) {
+  out += '{';
+  AppendMember(out, "name", node.name.str());
+  AppendMember(out, "model", node.model);
+  AppendFlag(out, "ready", node.ready);
+  AppendReason(out, "closed", node.closed, node.closed_detail);
+  AppendMember(out, "knowledge", KnowledgeName(node.knowledge));
+  AppendList(out, "gpus", node.gpus, AppendGpu);
+  AppendList(out, "problems", node.problems,
+             [](std::string& text, const std::string& problem) { AppendQuoted(text, problem); });
+  out += '}';
+}
+
+// "devices":[...], flat over the containers.
+void AppendDevices(std::string& out, const std::optional<Allocation>& allocation) {
+  AppendKey(out, "devices");
+  out += '[';
+  bool first = true;
+  if (allocation) {
+    const bool known = allocation->knowledge != Knowledge::kCounts;
+    for (const ContainerDevices& container : allocation->containers) {
+      for (const Device& device : container.devices) {
+        out += first ? "{" : ",{";
+        first = false;
+        AppendMember(out, "container", container.container);
+        AppendMember(out, "index", known ? std::optional<int>(device.card) : std::nullopt);
+        AppendTextOrNull(out, "uuid", known ? device.uuid.str() : std::string_view());
+        AppendMember(out, "milli", device.milli.count());
+        AppendMember(out, "mib", device.memory.count());
+        AppendTextOrNull(out, "migProfile",
+                         device.mig ? std::string_view(device.mig->profile) : std::string_view());
+        AppendMember(out, "migStart",
+                     device.mig ? std::optional<int>(device.mig->start) : std::nullopt);
+        out += '}';
+      }
+    }
+  }
+  out += ']';
+}
+
+std::string_view StateName(PodState state) {
+  switch (state) {
+    case PodState::kPending:
+      return "pending";
+    case PodState::kClaimed:
+      return "claimed";
+    case PodState::kReserved:
+      return "reserved";
+    case PodState::kBound:
+      return "bound";
+  }
+  TRANCHE_CHECK(false);
+}
+
+// The members of a pod's entry, without the braces.
+void AppendPodMembers(std::string& out, const PodView& pod) {
+  AppendMember(out, "namespace", pod.name.ns);
+  AppendMember(out, "name", pod.name.name);
+  AppendMember(out, "uid", pod.uid.str());
+  AppendMember(out, "state", StateName(pod.state));
+  AppendTextOrNull(out, "node", pod.node.str());
+  AppendTextOrNull(out, "leaf", pod.leaf);
+  AppendNull(out, "class");
+  AppendTextOrNull(out, "priorityClass", pod.priority_class);
+  AppendNull(out, "quotaState");
+  AppendDevices(out, pod.allocation);
+  if (pod.allocation) {
+    AppendMember(out, "epoch", pod.allocation->epoch);
+    AppendMember(out, "knowledge", KnowledgeName(pod.allocation->knowledge));
+  } else {
+    AppendNull(out, "epoch");
+    AppendNull(out, "knowledge");
+  }
+  AppendFlag(out, "devicesUnknown", pod.devices_unknown);
+  AppendReason(out, "reason", pod.reason, pod.detail);
+}
+
+void AppendVerdict(std::string& out, const NodeVerdict& verdict) {
+  out += '{';
+  AppendMember(out, "name", verdict.node.str());
+  AppendFlag(out, "fits", verdict.fits);
+  AppendMember(out, "rank", verdict.rank < 0 ? std::nullopt : std::optional<int>(verdict.rank));
+  AppendReason(out, "reason", verdict.reason, verdict.detail);
+  AppendMember(out, "detail", verdict.detail);
+  out += '}';
+}
+
+void AppendWhatIf(std::string& out, const WhatIfResult& result) {
+  out += '{';
+  AppendMember(out, "namespace", result.name.ns);
+  AppendMember(out, "name", result.name.name);
+  AppendFlag(out, "fits", result.fits);
+  AppendTextOrNull(out, "node", result.node.str());
+  AppendDevices(out, result.allocation);
+  out += ",\"victims\":[]";
+  AppendReason(out, "reason", result.reason, result.detail);
+  out += '}';
+}
+
+// {"key":[...]} with room for about `item_bytes` each.
+template <typename Items, typename Append>
+std::string Document(std::string_view key, const Items& items, std::size_t item_bytes,
+                     Append append) {
+  std::string out;
+  out.reserve(items.size() * item_bytes + 64);
+  out += '{';
+  AppendList(out, key, items, append);
+  out += '}';
+  return out;
+}
+
+}  // namespace
+
+std::string EncodeNodes(std::span<const NodeView> nodes) {
+  return Document("nodes", nodes, 2048, AppendNode);
+}
+
+std::string EncodePods(std::span<const PodView> pods) {
+  return Document("pods", pods, 512, [](std::string& out, const PodView& pod) {
+    out += '{';
+    AppendPodMembers(out, pod);
+    out += '}';
+  });
+}
+
+std::string EncodeExplanation(const Explanation& explanation) {
+  std::string out;
+  out.reserve(explanation.nodes.size() * 192 + 1024);
+  out += '{';
+  AppendPodMembers(out, explanation.pod);
+  AppendNull(out, "plan");
+  AppendList(out, "nodes", explanation.nodes, AppendVerdict);
+  AppendMember(out, "advice", explanation.advice);
+  out += '}';
+  return out;
+}
+
+std::string EncodeWhatIf(std::span<const WhatIfResult> results) {
+  return Document("pods", results, 512, AppendWhatIf);
+}
+
+}  // namespace tranche::app

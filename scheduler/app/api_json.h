@@ -1,0 +1,21 @@
+// The read-only API's JSON (DESIGN section 9) from the engine's views.
+//
+// Text is appended as it goes, no tree is built: 5,000 nodes of 8 GPUs take tens of milliseconds.
+// Keys whose meaning comes with quotas and classes are present and null. `index` and `uuid` of
+// devices are null where knowledge is counts: nobody knows them.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "scheduler/engine/engine.h"
+
+namespace tranche::app {
+
+std::string EncodeNodes(std::span<const NodeView> nodes);
+std::string EncodePods(std::span<const PodView> pods);
+// The pod's entry plus nodes, plan and advice.
+std::string EncodeExplanation(const Explanation& explanation);
+std::string EncodeWhatIf(std::span<const WhatIfResult> results);
+
+}  // namespace tranche::app

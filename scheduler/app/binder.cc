@@ -1,0 +1,456 @@
+#include "scheduler/app/binder.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "scheduler/wire/allocation_json.h"
+#include "scheduler/wire/hami.h"
+
+namespace tranche::app {
+namespace {
+
+using metrics::Result;
+using Time = Timers::Clock::time_point;
+
+// Shown by kube-scheduler: fixed, without numbers.
+constexpr const char* kNotKnownYet = "the outcome of the bind is not known yet";
+constexpr const char* kRefusedByServer = "the API server refused the binding";
+constexpr const char* kServerUnreachable = "the API server could not be reached";
+constexpr const char* kLookupFailed = "the pod could not be read from the API server";
+constexpr const char* kForeignBinding = "the pod was bound to the node by somebody else";
+constexpr const char* kUnderWay = "a bind of the pod is under way";
+
+// The server's words as part of one log line.
+std::string OneLine(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, ' ');
+  return text;
+}
+
+BindAnswer No(Reason reason) { return {Result::kNo, std::string(Describe(reason).text)}; }
+BindAnswer Failed(const char* text) { return {Result::kFailed, text}; }
+BindAnswer Bound() { return {Result::kYes, ""}; }
+
+// One caller. The first answer counts, be it the outcome or the deadline.
+class Waiter {
+ public:
+  explicit Waiter(Binder::Reply reply) : reply_(std::move(reply)) {}
+  void Answer(BindAnswer answer) {
+    if (!answered_.exchange(true)) reply_(std::move(answer));
+  }
+  bool answered() const { return answered_; }
+
+ private:
+  Binder::Reply reply_;
+  std::atomic<bool> answered_ = false;
+};
+
+// One bind on its way to proof.
+struct Attempt {
+  PodName pod;
+  PodUid uid;
+  NodeName node;
+  std::map<std::string, std::string> annotations;
+  std::optional<Allocation> allocation;  // nullopt: the pod asks no GPU
+
+  Time started;
+  Time deadline;                  // of the caller who came last
+  std::optional<Time> last_lost;  // when a POST was last sent without an answer
+  std::chrono::milliseconds delay{0};
+  bool in_background = false;  // the engine was told that the outcome is unknown
+  uint64_t alarm = 0;          // the timer that counts; others have been overtaken
+  bool asleep = false;
+  bool settled = false;
+  std::vector<std::shared_ptr<Waiter>> waiters;
+};
+using AttemptPtr = std::shared_ptr<Attempt>;
+
+// What the pod's lookup is to clear up.
+enum class Doubt : uint8_t {
+  kRejected,  // the server said no: perhaps because it is done already
+  kLost,      // no answer
+  kResumed,   // after a pause: has the bind arrived meanwhile?
+};
+
+enum class Finding : uint8_t {
+  kOurs,
+  kOursEarlier,  // bound here with devices that an earlier life of this process chose
+  kForeign,      // bound here by somebody who wrote no devices
+  kElsewhere,
+  kGone,
+  kUnbound,
+  kNothing,  // the lookup failed
+};
+
+Finding Judge(const Attempt& attempt, const PodLookup& lookup) {
+  if (lookup.kind == PodLookup::Kind::kMissing) return Finding::kGone;
+  if (lookup.kind == PodLookup::Kind::kFailed || !lookup.pod) return Finding::kNothing;
+  const PodFacts& pod = *lookup.pod;
+  if (pod.request.uid != attempt.uid) return Finding::kGone;
+  if (pod.node.empty()) return Finding::kUnbound;
+  if (pod.node != attempt.node) return Finding::kElsewhere;
+  if (!attempt.allocation) return Finding::kOurs;
+  if (pod.allocation == attempt.allocation) return Finding::kOurs;
+  // Epoch 0 marks devices read from the annotations of another agent.
+  return pod.allocation && pod.allocation->epoch > 0 ? Finding::kOursEarlier : Finding::kForeign;
+}
+
+// The annotations of the Binding, and what they say.
+void WriteDown(BindPlan plan, const std::optional<PodRequest>& hami_request, Instant now,
+               Attempt& attempt) {
+  if (hami_request) {
+    attempt.annotations = wire::HamiBindingAnnotations(*hami_request, plan.allocation,
+                                                       plan.node.str(), plan.hami_minor, now);
+  }
+  attempt.annotations[std::string(wire::kAllocationKey)] = wire::EncodeAllocation(plan.allocation);
+  attempt.allocation = std::move(plan.allocation);
+}
+
+}  // namespace
+
+class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
+ public:
+  Core(Host& host, ClusterApi& api, Timers& timers, metrics::Metrics& metrics,
+       BinderOptions options)
+      : host_(host), api_(api), timers_(timers), metrics_(metrics), options_(options) {}
+
+  void Bind(const PodName& pod, const PodUid& uid, const NodeName& node,
+            const std::shared_ptr<Waiter>& waiter);
+  void ArmDeadline(const std::shared_ptr<Waiter>& waiter);
+  int64_t in_progress() const;
+
+ private:
+  // `plain`: read from the API server just now, asks no GPU; the engine keeps no such pods.
+  void Begin(const PodName& pod, const PodUid& uid, const NodeName& node, bool plain,
+             const std::shared_ptr<Waiter>& waiter);
+  // Joins the attempt for this pod and node. False: there is none.
+  bool Join(const PodUid& uid, const NodeName& node, const std::shared_ptr<Waiter>& waiter);
+  // Makes a new attempt, or says in `answer` why there is none.
+  AttemptPtr Reserve(const PodName& pod, const PodUid& uid, const NodeName& node, bool plain,
+                     const std::shared_ptr<Waiter>& waiter, BindAnswer& answer);
+  void Post(const AttemptPtr& attempt);
+  void Posted(const AttemptPtr& attempt, const WriteResult& result);
+  void Look(const AttemptPtr& attempt, Doubt doubt);
+  void Looked(const AttemptPtr& attempt, Doubt doubt, const PodLookup& lookup);
+  void Unbound(const AttemptPtr& attempt, Doubt doubt);
+  void Pause(const AttemptPtr& attempt);
+  void Resume(const AttemptPtr& attempt, uint64_t alarm);
+  bool MayArriveLate(const Attempt& attempt) const;
+  // Tells the engine, forgets the attempt, answers everybody. `seen`: the pod as found, where that
+  // differs from what this attempt wrote.
+  void Settle(const AttemptPtr& attempt, BindOutcome outcome, BindAnswer answer,
+              const std::optional<PodFacts>& seen = std::nullopt);
+
+  Host& host_;
+  ClusterApi& api_;
+  Timers& timers_;
+  metrics::Metrics& metrics_;
+  const BinderOptions options_;
+  // Taken before the host's lock. Guards attempts_ and every Attempt in it; never held across a
+  // call of api_ or of a reply.
+  mutable std::mutex mutex_;
+  std::map<PodUid, AttemptPtr> attempts_;
+};
+
+void Binder::Core::Bind(const PodName& pod, const PodUid& uid, const NodeName& node,
+                        const std::shared_ptr<Waiter>& waiter) {
+  const Readiness readiness = host_.readiness();
+  if (readiness != Readiness::kReady) {
+    waiter->Answer({Result::kNotReady, std::string(app::Describe(readiness))});
+    return;
+  }
+  if (host_.With([&uid](Engine& engine, Instant) { return engine.Knows(uid); })) {
+    Begin(pod, uid, node, false, waiter);
+    return;
+  }
+  api_.GetPod(pod, uid, [self = shared_from_this(), pod, uid, node, waiter](PodLookup lookup) {
+    if (lookup.kind == PodLookup::Kind::kFailed) {
+      spdlog::warn("bind of {} to {}: cannot read the pod: {}", pod.str(), node.str(),
+                   OneLine(lookup.message));
+      waiter->Answer(Failed(kLookupFailed));
+    } else if (!lookup.pod || lookup.pod->request.uid != uid) {
+      waiter->Answer(No(Reason::kPodGone));
+    } else {
+      const bool plain = !lookup.pod->request.asks_gpu();
+      if (!plain) self->host_.PodChanged(std::move(*lookup.pod));
+      self->Begin(pod, uid, node, plain, waiter);
+    }
+  });
+}
+
+void Binder::Core::ArmDeadline(const std::shared_ptr<Waiter>& waiter) {
+  if (waiter->answered()) return;
+  timers_.After(options_.deadline, [waiter] { waiter->Answer(Failed(kNotKnownYet)); });
+}
+
+int64_t Binder::Core::in_progress() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(attempts_.size());
+}
+
+void Binder::Core::Begin(const PodName& pod, const PodUid& uid, const NodeName& node, bool plain,
+                         const std::shared_ptr<Waiter>& waiter) {
+  if (Join(uid, node, waiter)) return;
+  BindAnswer answer;
+  if (const AttemptPtr attempt = Reserve(pod, uid, node, plain, waiter, answer)) {
+    Post(attempt);
+  } else if (!Join(uid, node, waiter)) {
+    waiter->Answer(std::move(answer));
+  }
+}
+
+bool Binder::Core::Join(const PodUid& uid, const NodeName& node,
+                        const std::shared_ptr<Waiter>& waiter) {
+  AttemptPtr attempt;
+  uint64_t alarm = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = attempts_.find(uid);
+    if (found == attempts_.end() || found->second->node != node) return false;
+    attempt = found->second;
+    auto& waiters = attempt->waiters;
+    waiters.erase(std::remove_if(waiters.begin(), waiters.end(),
+                                 [](const auto& earlier) { return earlier->answered(); }),
+                  waiters.end());
+    waiters.push_back(waiter);
+    attempt->deadline = timers_.Now() + options_.deadline;
+    if (!attempt->asleep) return true;
+    // Somebody waits again: try at once, and not at the pace of the background.
+    attempt->delay = options_.retry;
+    alarm = attempt->alarm;
+  }
+  Resume(attempt, alarm);
+  return true;
+}
+
+AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const NodeName& node,
+                                 bool plain, const std::shared_ptr<Waiter>& waiter,
+                                 BindAnswer& answer) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = attempts_.find(uid); found != attempts_.end()) {
+    answer = found->second->node == node ? Failed(kUnderWay) : No(Reason::kPodElsewhere);
+    return nullptr;
+  }
+  std::optional<PodRequest> request;  // copied only where an agent's keys are to be written
+  Instant when;
+  BindPlan plan;
+  if (plain) {
+    plan.kind = BindPlan::Kind::kWrite;
+  } else {
+    plan = host_.With([&](Engine& engine, Instant now) {
+      BindPlan made = engine.Bind(pod, uid, node, now);
+      if (made.hami_keys && made.request != nullptr) request = *made.request;
+      made.request = nullptr;
+      when = now;
+      return made;
+    });
+  }
+  switch (plan.kind) {
+    case BindPlan::Kind::kAlreadyBound:
+      answer = Bound();
+      break;
+    case BindPlan::Kind::kRefused:
+      spdlog::info("bind of {} to {} refused: {} ({})", pod.str(), node.str(),
+                   tranche::Describe(plan.reason).code, plan.detail);
+      answer = No(plan.reason);
+      break;
+    case BindPlan::Kind::kInFlight:
+      answer = Failed(kUnderWay);
+      return nullptr;
+    case BindPlan::Kind::kWrite:
+      break;
+  }
+  const bool yes = plan.kind != BindPlan::Kind::kRefused;
+  metrics_.CountDecision(metrics::Verb::kBind, yes ? Reason::kNone : plan.reason);
+  if (plan.kind != BindPlan::Kind::kWrite) return nullptr;
+
+  auto attempt = std::make_shared<Attempt>();
+  attempt->pod = pod;
+  attempt->uid = uid;
+  attempt->node = node;
+  attempt->started = timers_.Now();
+  attempt->deadline = attempt->started + options_.deadline;
+  attempt->delay = options_.retry;
+  attempt->waiters.push_back(waiter);
+  if (plan.asks_gpu) WriteDown(std::move(plan), request, when, *attempt);
+  attempts_[uid] = attempt;
+  return attempt;
+}
+
+void Binder::Core::Post(const AttemptPtr& attempt) {
+  // Identity and content of an attempt never change: no lock is needed to read them.
+  BindingWrite write{attempt->pod, attempt->uid, attempt->node, attempt->annotations};
+  api_.Bind(std::move(write), [self = shared_from_this(), attempt](WriteResult result) {
+    self->Posted(attempt, result);
+  });
+}
+
+void Binder::Core::Posted(const AttemptPtr& attempt, const WriteResult& result) {
+  if (result.kind != WriteResult::Kind::kDone) {
+    spdlog::warn("binding {} to {}: code {}: {}", attempt->pod.str(), attempt->node.str(),
+                 result.http_code, OneLine(result.message));
+  }
+  switch (result.kind) {
+    case WriteResult::Kind::kDone:
+      Settle(attempt, BindOutcome::kBound, Bound());
+      return;
+    case WriteResult::Kind::kRejected:
+      Look(attempt, Doubt::kRejected);
+      return;
+    case WriteResult::Kind::kNotSent: {
+      bool earlier_lost = false;
+      {
+        const std::lock_guard lock(mutex_);
+        earlier_lost = attempt->last_lost.has_value();
+      }
+      if (earlier_lost) {
+        Pause(attempt);
+      } else {
+        Settle(attempt, BindOutcome::kNotBound, Failed(kServerUnreachable));
+      }
+      return;
+    }
+    case WriteResult::Kind::kUnknown: {
+      const std::lock_guard lock(mutex_);
+      attempt->last_lost = timers_.Now();
+    }
+      Look(attempt, Doubt::kLost);
+      return;
+  }
+}
+
+void Binder::Core::Look(const AttemptPtr& attempt, Doubt doubt) {
+  api_.GetPod(attempt->pod, attempt->uid,
+              [self = shared_from_this(), attempt, doubt](const PodLookup& lookup) {
+                self->Looked(attempt, doubt, lookup);
+              });
+}
+
+void Binder::Core::Looked(const AttemptPtr& attempt, Doubt doubt, const PodLookup& lookup) {
+  switch (Judge(*attempt, lookup)) {
+    case Finding::kOurs:
+      Settle(attempt, BindOutcome::kBound, Bound());
+      return;
+    case Finding::kOursEarlier:
+      Settle(attempt, BindOutcome::kNotBound, Bound(), lookup.pod);
+      return;
+    case Finding::kForeign:
+      Settle(attempt, BindOutcome::kNotBound, Failed(kForeignBinding), lookup.pod);
+      return;
+    case Finding::kElsewhere:
+      Settle(attempt, BindOutcome::kNotBound, No(Reason::kPodElsewhere), lookup.pod);
+      return;
+    case Finding::kGone:
+      Settle(attempt, BindOutcome::kNotBound, No(Reason::kPodGone));
+      // A UID never comes back, and the watch may have told of this end before we knew the pod.
+      host_.PodGone(attempt->uid);
+      return;
+    case Finding::kUnbound:
+      Unbound(attempt, doubt);
+      return;
+    case Finding::kNothing:
+      Pause(attempt);
+      return;
+  }
+}
+
+void Binder::Core::Unbound(const AttemptPtr& attempt, Doubt doubt) {
+  if (doubt == Doubt::kResumed) {
+    Post(attempt);
+  } else if (doubt == Doubt::kRejected && !MayArriveLate(*attempt)) {
+    Settle(attempt, BindOutcome::kNotBound, Failed(kRefusedByServer));
+  } else {
+    Pause(attempt);
+  }
+}
+
+bool Binder::Core::MayArriveLate(const Attempt& attempt) const {
+  const std::lock_guard lock(mutex_);
+  return attempt.last_lost && timers_.Now() - *attempt.last_lost <= options_.late_arrival;
+}
+
+void Binder::Core::Pause(const AttemptPtr& attempt) {
+  std::chrono::milliseconds delay{0};
+  uint64_t alarm = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (attempt->settled) return;
+    const Time now = timers_.Now();
+    if (now < attempt->deadline) {
+      delay = std::min(attempt->delay,
+                       std::chrono::ceil<std::chrono::milliseconds>(attempt->deadline - now));
+    } else {
+      if (!attempt->in_background) {
+        attempt->in_background = true;
+        host_.With([&attempt](Engine& engine, Instant when) {
+          engine.SettleBind(attempt->uid, attempt->node, BindOutcome::kUnknown, when);
+        });
+      }
+      delay = std::max(attempt->delay, options_.pursue_first);
+      if (now - attempt->started >= options_.alarm_after) {
+        metrics_.CountBindAlarm();
+        spdlog::error(
+            "bind of {} to {} is unsettled for {} s: its GPUs stay reserved until the "
+            "API server tells what became of it",
+            attempt->pod.str(), attempt->node.str(),
+            std::chrono::duration_cast<std::chrono::seconds>(now - attempt->started).count());
+      }
+    }
+    attempt->delay = std::min(delay * 2, options_.pursue_last);
+    attempt->asleep = true;
+    alarm = ++attempt->alarm;
+  }
+  timers_.After(delay,
+                [self = shared_from_this(), attempt, alarm] { self->Resume(attempt, alarm); });
+}
+
+void Binder::Core::Resume(const AttemptPtr& attempt, uint64_t alarm) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (attempt->settled || !attempt->asleep || attempt->alarm != alarm) return;
+    attempt->asleep = false;
+  }
+  Look(attempt, Doubt::kResumed);
+}
+
+void Binder::Core::Settle(const AttemptPtr& attempt, BindOutcome outcome, BindAnswer answer,
+                          const std::optional<PodFacts>& seen) {
+  std::vector<std::shared_ptr<Waiter>> waiters;
+  {
+    const std::lock_guard lock(mutex_);
+    if (attempt->settled) return;
+    attempt->settled = true;
+    host_.With([&](Engine& engine, Instant now) {
+      engine.SettleBind(attempt->uid, attempt->node, outcome, now);
+      if (seen) engine.UpsertPod(*seen, now);
+    });
+    attempts_.erase(attempt->uid);
+    waiters.swap(attempt->waiters);
+  }
+  spdlog::info("bind of {} to {}: {}", attempt->pod.str(), attempt->node.str(),
+               answer.error.empty() ? "bound" : answer.error);
+  for (const auto& waiter : waiters) waiter->Answer(answer);
+}
+
+Binder::Binder(Host& host, ClusterApi& api, Timers& timers, metrics::Metrics& metrics,
+               BinderOptions options)
+    : core_(std::make_shared<Core>(host, api, timers, metrics, options)) {}
+
+Binder::~Binder() = default;
+
+void Binder::Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Reply reply) {
+  const auto waiter = std::make_shared<Waiter>(std::move(reply));
+  core_->Bind(pod, uid, node, waiter);
+  core_->ArmDeadline(waiter);
+}
+
+int64_t Binder::in_progress() const { return core_->in_progress(); }
+
+}  // namespace tranche::app

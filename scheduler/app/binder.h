@@ -1,0 +1,66 @@
+// The bind protocol: one POST whose outcome is found out, never guessed.
+//
+// The engine reserves, the API server decides, and the reservation ends only on proof. An answer
+// of the server that is lost or unclear is settled by reading the pod and judging by content:
+//
+//   bound here with our annotation   success
+//   bound elsewhere, gone, replaced  the reservation goes back, Error
+//   still unbound                    the very same POST again, until the caller's deadline; then
+//                                    the caller gets an Error and the bind is pursued further
+//
+// Success is never reported without a binding: kube-scheduler would leave the pod pending for good.
+// Calls for a pod and node whose bind is under way share its outcome.
+// Source: kube-client-protocol section 11; hazards A3-A7, A20.
+//
+// Thread rule: any thread. Answers come on any thread, exactly once, no lock held.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "scheduler/app/host.h"
+#include "scheduler/app/timers.h"
+#include "scheduler/metrics/metrics.h"
+#include "scheduler/ports/cluster_api.h"
+
+namespace tranche::app {
+
+struct BinderOptions {
+  std::chrono::milliseconds deadline{4'000};  // kube-scheduler gives up after 5 s
+  std::chrono::milliseconds retry{100};       // before the same POST again, doubling
+  std::chrono::milliseconds pursue_first{1'000};
+  std::chrono::milliseconds pursue_last{30'000};
+  std::chrono::milliseconds alarm_after{60'000};
+  // A POST whose answer was lost may still arrive for as long as the API server works on one
+  // request (its --request-timeout, 60 s by default). Until then no later refusal is proof.
+  std::chrono::milliseconds late_arrival{60'000};
+};
+
+struct BindAnswer {
+  metrics::Result result = metrics::Result::kFailed;
+  std::string error;  // empty: bound. A fixed sentence otherwise.
+};
+
+class Binder {
+ public:
+  using Reply = std::function<void(BindAnswer)>;
+
+  Binder(Host& host, ClusterApi& api, Timers& timers, metrics::Metrics& metrics,
+         BinderOptions options = {});
+  ~Binder();
+  Binder(const Binder&) = delete;
+  Binder& operator=(const Binder&) = delete;
+
+  void Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Reply reply);
+  // Binds without proof yet, those pursued in the background included.
+  int64_t in_progress() const;
+
+ private:
+  class Core;
+  std::shared_ptr<Core> core_;  // shared with callbacks that may come later than the last call
+};
+
+}  // namespace tranche::app

@@ -1,0 +1,183 @@
+#include "scheduler/app/cli.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+#include <ostream>
+
+#include "absl/status/status.h"
+#include "scheduler/app/cli_client.h"
+#include "scheduler/app/config.h"
+#include "scheduler/app/pages.h"
+#include "scheduler/app/scheduler_config.h"
+#include "scheduler/app/serve.h"
+#include "scheduler/wire/json.h"
+
+namespace tranche::app {
+namespace {
+
+constexpr int kUsage = 2;
+
+// What the flags said; unset ones leave the configuration file's word standing.
+struct ServeFlags {
+  std::optional<std::string> config_file;
+  std::optional<std::string> listen;
+  std::optional<std::string> cluster;
+  std::vector<std::string> objects;
+  std::optional<std::string> kubeconfig;
+  std::optional<std::string> clock;
+  std::optional<std::string> log_level;
+};
+
+struct Commands {
+  ServeFlags serve;
+  ClientOptions client;
+  std::string format = "table";
+  std::string pod;
+  std::string what_if_file;
+  SchedulerConfigOptions scheduler_config;
+};
+
+int Fail(std::ostream& err, const absl::Status& status) {
+  err << "tranche: " << std::string(status.message()) << '\n';
+  return kUsage;
+}
+
+void AddServe(CLI::App& app, ServeFlags& flags) {
+  CLI::App* const serve = app.add_subcommand("serve", "answer kube-scheduler, the page and people");
+  serve->add_option("--config", flags.config_file, "YAML file with settings; flags win over it");
+  serve->add_option("--listen", flags.listen, "HOST:PORT (127.0.0.1:8080)");
+  serve->add_option("--cluster", flags.cluster, "embedded (in this process) or kubernetes")
+      ->check(CLI::IsMember({"embedded", "kubernetes"}));
+  serve
+      ->add_option("--objects", flags.objects,
+                   "YAML or JSON file with Kubernetes objects for the embedded cluster; may be "
+                   "given several times")
+      ->take_all();
+  serve->add_option("--kubeconfig", flags.kubeconfig,
+                    "how to reach the API server; without it: from inside the cluster");
+  serve->add_option("--clock", flags.clock, "system, or manual with the embedded cluster")
+      ->check(CLI::IsMember({"system", "manual"}));
+  serve->add_option("--log-level", flags.log_level, "trace, debug, info, warn, error or off")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+}
+
+void AddClientOptions(CLI::App& command, Commands& commands) {
+  command.add_option("--server", commands.client.server, "URL of a running tranche serve")
+      ->capture_default_str();
+  command.add_option("-o,--output", commands.format, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+}
+
+void AddClient(CLI::App& app, Commands& commands) {
+  AddClientOptions(*app.add_subcommand("nodes", "the nodes and what is free on them"), commands);
+  AddClientOptions(*app.add_subcommand("top", "GPU use by model, and why pods wait"), commands);
+  CLI::App* const explain = app.add_subcommand("explain", "why a pod runs where it runs, or waits");
+  explain->add_option("pod", commands.pod, "NAMESPACE/POD")->required();
+  AddClientOptions(*explain, commands);
+  CLI::App* const what_if =
+      app.add_subcommand("whatif", "where pods would go, one after another; changes nothing");
+  what_if->add_option("-f,--file", commands.what_if_file, "YAML or JSON file with Pods")
+      ->required();
+  AddClientOptions(*what_if, commands);
+}
+
+void AddSchedulerConfig(CLI::App& app, SchedulerConfigOptions& options) {
+  CLI::App* const command = app.add_subcommand(
+      "scheduler-config", "print the KubeSchedulerConfiguration that wires kube-scheduler to us");
+  command->add_option("--server", options.server, "URL as kube-scheduler reaches it")
+      ->capture_default_str();
+  command->add_option("--scheduler-name", options.scheduler_name, "spec.schedulerName of the pods")
+      ->capture_default_str();
+  command->add_option("--kubeconfig", options.kubeconfig, "kubeconfig of kube-scheduler")
+      ->capture_default_str();
+  command->add_flag("--all-pods,!--no-all-pods", options.all_pods,
+                    "be asked about every pod (default); --no-all-pods: only about pods that name "
+                    "an NVIDIA resource");
+  command->add_option("--ca-file", options.ca_file, "CA of an https server");
+  command->add_option("--cert-file", options.cert_file, "client certificate of kube-scheduler");
+  command->add_option("--key-file", options.key_file, "client key of kube-scheduler");
+}
+
+absl::StatusOr<ServeConfig> Configure(const ServeFlags& flags) {
+  ServeConfig config;
+  if (flags.config_file) {
+    if (const absl::Status read = ApplyConfigFile(*flags.config_file, config); !read.ok()) {
+      return read;
+    }
+  }
+  if (flags.listen) {
+    if (const absl::Status read = ReadListen(*flags.listen, config); !read.ok()) return read;
+  }
+  if (flags.cluster) {
+    config.cluster =
+        *flags.cluster == "embedded" ? ClusterKind::kEmbedded : ClusterKind::kKubernetes;
+  }
+  if (!flags.objects.empty()) config.objects = flags.objects;
+  if (flags.kubeconfig) config.kubeconfig = *flags.kubeconfig;
+  if (flags.clock) config.manual_clock = *flags.clock == "manual";
+  if (flags.log_level) config.log_level = *flags.log_level;
+  if (const absl::Status checked = CheckConfig(config); !checked.ok()) return checked;
+  return config;
+}
+
+int PrintSchedulerConfig(const SchedulerConfigOptions& options, std::ostream& out,
+                         std::ostream& err) {
+  const absl::StatusOr<std::string> text = MakeSchedulerConfig(options);
+  if (!text.ok()) return Fail(err, text.status());
+  out << *text;
+  return 0;
+}
+
+int RunServe(const ServeFlags& flags, std::ostream& err) {
+  const absl::StatusOr<ServeConfig> config = Configure(flags);
+  return config.ok() ? Serve(*config, err) : Fail(err, config.status());
+}
+
+int Run(const std::string& command, Commands& commands, std::ostream& out, std::ostream& err) {
+  commands.client.json = commands.format == "json";
+  if (command == "serve") return RunServe(commands.serve, err);
+  if (command == "nodes") return ShowNodes(commands.client, out, err);
+  if (command == "top") return ShowTop(commands.client, out, err);
+  if (command == "explain") return ExplainPod(commands.client, commands.pod, out, err);
+  if (command == "whatif") return AskWhatIf(commands.client, commands.what_if_file, out, err);
+  return PrintSchedulerConfig(commands.scheduler_config, out, err);
+}
+
+}  // namespace
+
+int RunCommandLine(const std::vector<std::string>& arguments, std::ostream& out,
+                   std::ostream& err) {
+  CLI::App app("GPU scheduling for Kubernetes", "tranche");
+  app.set_version_flag("--version", std::string("tranche ") + Version());
+  app.require_subcommand(1);
+  Commands commands;
+  AddServe(app, commands.serve);
+  AddClient(app, commands);
+  AddSchedulerConfig(app, commands.scheduler_config);
+  // CLI11 would only say that a command is missing.
+  const auto is_first = [&arguments](const CLI::App* command) {
+    return command->get_name() == arguments[0];
+  };
+  if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
+      app.get_subcommands(is_first).empty()) {
+    return Fail(err, absl::InvalidArgumentError(fmt::format(
+                         "expected a command (see --help), found {}", wire::Quoted(arguments[0]))));
+  }
+  try {
+    // CLI11 takes the arguments from the back.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error, out, err);
+    std::string line = error.what();
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    err << "tranche: " << line << " (see --help)\n";
+    return kUsage;
+  }
+  return Run(app.get_subcommands().front()->get_name(), commands, out, err);
+}
+
+}  // namespace tranche::app

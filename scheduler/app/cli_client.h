@@ -1,0 +1,26 @@
+// The commands that ask a running server: nodes, top, explain, whatif.
+//
+// Each returns the exit code: 0 done, 1 a domain no, 2 usage or configuration; errors are one line
+// on `err`.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+namespace tranche::app {
+
+struct ClientOptions {
+  std::string server = "http://127.0.0.1:8080";
+  bool json = false;  // print the server's answer as it is
+};
+
+int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err);
+int ShowTop(const ClientOptions& options, std::ostream& out, std::ostream& err);
+// `pod`: NAMESPACE/NAME. A pod that is not known is a domain no.
+int ExplainPod(const ClientOptions& options, const std::string& pod, std::ostream& out,
+               std::ostream& err);
+// `path`: YAML or JSON with Pod objects. A pod that does not fit is a domain no.
+int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostream& out,
+              std::ostream& err);
+
+}  // namespace tranche::app

@@ -1,0 +1,61 @@
+// How a server is to run: defaults, then the configuration file, then flags.
+//
+// The file is strict: an unknown key, a value of another type or out of its range, and a key given
+// twice are errors that name file, line and key. Source of keys and ranges: config.cc.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "policy/spec.h"
+#include "scheduler/http/server.h"
+
+namespace tranche::app {
+
+enum class ClusterKind : uint8_t { kEmbedded, kKubernetes };
+
+struct ServeConfig {
+  std::string address = "127.0.0.1";
+  uint16_t port = 8080;
+  int threads = 2;
+  http::Limits limits;
+
+  ClusterKind cluster = ClusterKind::kEmbedded;
+  std::vector<std::string> objects;               // embedded only
+  std::string kubeconfig;                         // kubernetes only; empty: in-cluster
+  bool manual_clock = false;                      // embedded only
+  std::chrono::milliseconds cache_limit{60'000};  // kubernetes only
+
+  std::chrono::milliseconds claim_lifetime{10'000};
+  GpuPolicy policy;  // what GPUPolicy objects overlay
+  // Unset: Allow with the embedded cluster, where nothing can be harmed, Refuse with a real one.
+  std::optional<Permission> unenforced_sharing;
+  std::string log_level = "info";
+};
+
+// Overlays `config` with the YAML text; `name` stands for the file in errors.
+// Errors: InvalidArgument naming file, line, key, what was expected and what was found.
+absl::Status ApplyConfigText(std::string_view yaml, std::string_view name, ServeConfig& config);
+// The same for a file. Errors also NotFound.
+absl::Status ApplyConfigFile(const std::string& path, ServeConfig& config);
+
+// "127.0.0.1:8080", ":8080" (every address), "[::1]:8080" into address and port.
+// Errors: InvalidArgument with the text.
+absl::Status ReadListen(std::string_view text, ServeConfig& config);
+
+// Settings that do not go together. Errors: InvalidArgument naming both.
+absl::Status CheckConfig(const ServeConfig& config);
+
+// The policy with every unset choice made.
+GpuPolicy PolicyDefaults(const ServeConfig& config);
+
+// "trace", "debug", "info", "warn", "error", "off".
+bool IsLogLevel(std::string_view text);
+
+}  // namespace tranche::app

@@ -1,0 +1,140 @@
+#include "scheduler/app/embedded_api.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/wire/json.h"
+
+namespace tranche::app {
+namespace {
+
+// A step of the manual clock: ten years.
+constexpr int64_t kMaxAdvanceSeconds = int64_t{10} * 366 * 24 * 3600;
+// Deeds that make other deeds due at the same moment, one after another; more is a fault of ours,
+// not a reason to hang.
+constexpr int kMaxRounds = 100;
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+http::Response Refused(const absl::Status& status) {
+  return ErrorResponse(absl::IsNotFound(status) ? 404 : 400, Message(status));
+}
+
+http::Response Json(std::string body) {
+  http::Response response;
+  response.body = std::move(body);
+  return response;
+}
+
+http::Response Apply(embedded::Cluster& cluster, std::string_view body) {
+  const absl::StatusOr<embedded::ApplyReport> report = cluster.Apply(body);
+  if (!report.ok()) return Refused(report.status());
+  std::string out = fmt::format("{{\"applied\":{},\"ignored\":{{", report->applied);
+  for (const auto& [kind, count] : report->ignored) {
+    spdlog::info("ignored {} objects of kind {}", count, kind);
+    if (out.back() != '{') out += ',';
+    wire::AppendQuoted(out, kind);
+    out += fmt::format(":{}", count);
+  }
+  out += "}}";
+  return Json(std::move(out));
+}
+
+http::Response Delete(embedded::Cluster& cluster, std::string_view body) {
+  const absl::Status deleted = cluster.Delete(body);
+  return deleted.ok() ? Json("{}") : Refused(deleted);
+}
+
+// The number of {"advanceSeconds":N}.
+absl::StatusOr<int64_t> ReadAdvance(std::string_view body) {
+  thread_local wire::Parser parser;
+  const absl::StatusOr<wire::Element> document = parser.Parse(body, true);
+  if (!document.ok()) return document.status();
+  wire::Object object;
+  if (document->get(object) != simdjson::SUCCESS) {
+    return absl::InvalidArgumentError("expected {\"advanceSeconds\":N}, found no object");
+  }
+  const std::optional<int64_t> seconds = wire::FindInteger(object, "advanceSeconds");
+  if (!seconds || *seconds < 0 || *seconds > kMaxAdvanceSeconds) {
+    return absl::InvalidArgumentError(
+        fmt::format("advanceSeconds: expected a whole number in 0..{}, found {}",
+                    kMaxAdvanceSeconds, seconds ? std::to_string(*seconds) : "none"));
+  }
+  return *seconds;
+}
+
+http::Response MoveClock(embedded::Cluster& cluster, Host& host, ManualClock* clock,
+                         std::string_view body) {
+  if (clock == nullptr) {
+    return ErrorResponse(409,
+                         "expected a server started with --clock manual, found a system clock");
+  }
+  const absl::StatusOr<int64_t> seconds = ReadAdvance(body);
+  if (!seconds.ok()) return Refused(seconds.status());
+  const Instant now = clock->AdvanceBy(std::chrono::seconds(*seconds));
+  RunDue(cluster, host, *clock);
+  std::string out = "{\"now\":";
+  wire::AppendQuoted(out, wire::FormatTime(now));
+  out += '}';
+  return Json(std::move(out));
+}
+
+std::string Parameter(const http::Request& request, const std::string& name) {
+  const auto found = request.query.find(name);
+  return found == request.query.end() ? std::string() : found->second;
+}
+
+http::Response Objects(const embedded::Cluster& cluster, const http::Request& request) {
+  const std::string kind = Parameter(request, "kind");
+  const std::string ns = Parameter(request, "namespace");
+  const std::string name = Parameter(request, "name");
+  if (kind.empty()) return ErrorResponse(400, "kind: expected a kind such as Pod, found none");
+  if (name.empty()) return Json(cluster.List(kind, ns));
+  std::optional<std::string> object = cluster.Get(kind, ns, name);
+  if (object) return Json(std::move(*object));
+  return ErrorResponse(404, fmt::format("no {} {} is stored", wire::Quoted(kind),
+                                        wire::Quoted(ns.empty() ? name : ns + "/" + name)));
+}
+
+std::optional<Instant> Earlier(std::optional<Instant> a, std::optional<Instant> b) {
+  if (!a) return b;
+  if (!b) return a;
+  return std::min(*a, *b);
+}
+
+}  // namespace
+
+std::optional<Instant> RunDue(embedded::Cluster& cluster, Host& host, const Clock& clock) {
+  std::optional<Instant> next;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    const Instant now = clock.Now();
+    next = Earlier(cluster.Tick(now), host.Tick());
+    if (!next || *next > now) break;
+  }
+  return next;
+}
+
+void AddEmbeddedApi(embedded::Cluster& cluster, Host& host, ManualClock* clock, Router& router) {
+  router.Add("POST", "/embedded/v1/apply",
+             [&cluster](const http::Request& request, const http::Responder& respond) {
+               respond(Apply(cluster, request.body));
+             });
+  router.Add("POST", "/embedded/v1/delete",
+             [&cluster](const http::Request& request, const http::Responder& respond) {
+               respond(Delete(cluster, request.body));
+             });
+  router.Add(
+      "POST", "/embedded/v1/clock",
+      [&cluster, &host, clock](const http::Request& request, const http::Responder& respond) {
+        respond(MoveClock(cluster, host, clock, request.body));
+      });
+  router.Add("GET", "/embedded/v1/objects",
+             [&cluster](const http::Request& request, const http::Responder& respond) {
+               respond(Objects(cluster, request));
+             });
+}
+
+}  // namespace tranche::app

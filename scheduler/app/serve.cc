@@ -1,0 +1,82 @@
+#include "scheduler/app/serve.h"
+
+#include <malloc.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "scheduler/app/runtime.h"
+
+namespace tranche::app {
+namespace {
+
+// Blocks the signals that end the process, so that every thread made later leaves them to Wait.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    // A peer that went away is an error of one write.
+    pipe_before_ = std::signal(SIGPIPE, SIG_IGN);
+  }
+  ~EndSignals() {
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    if (pipe_before_ != SIG_ERR) std::signal(SIGPIPE, pipe_before_);
+  }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+
+  int Wait() const {
+    int signal = 0;
+    while (sigwait(&set_, &signal) != 0) {
+    }
+    return signal;
+  }
+
+ private:
+  sigset_t set_;
+  sigset_t before_;
+  void (*pipe_before_)(int) = SIG_DFL;
+};
+
+void LogToStderr(const std::string& level) {
+  auto logger = std::make_shared<spdlog::logger>("tranche",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  logger->set_level(spdlog::level::from_str(level));
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+// glibc raises its own threshold when large blocks are freed and then keeps them: after a burst of
+// large requests the process would stay large. Fixed, such blocks go back to the system at once.
+void ReturnLargeBlocks() {
+  mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
+  mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
+}
+
+}  // namespace
+
+int Serve(const ServeConfig& config, std::ostream& err) {
+  ReturnLargeBlocks();
+  const EndSignals signals;
+  LogToStderr(config.log_level);
+  Runtime runtime(config);
+  if (const absl::Status started = runtime.Start(); !started.ok()) {
+    err << "tranche: " << std::string(started.message()) << '\n';
+    return 2;
+  }
+  const int signal = signals.Wait();
+  spdlog::info("signal {}: finishing requests in flight", signal);
+  runtime.Stop();
+  spdlog::info("stopped");
+  return 0;
+}
+
+}  // namespace tranche::app

@@ -1,0 +1,207 @@
+#include "scheduler/app/verbs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/wire/extender_v1.h"
+
+namespace tranche::app {
+namespace {
+
+using metrics::Result;
+using metrics::Verb;
+using Steady = std::chrono::steady_clock;
+
+// How many candidates of a preemption are judged per hold of the engine's lock.
+constexpr std::size_t kPreemptBatch = 16;
+
+// What one server thread reuses from call to call.
+struct Scratch {
+  wire::Codec codec;
+  wire::ExtenderArgs args;
+  FilterAnswer answer;
+  std::vector<int> ranks;
+};
+
+Scratch& ThreadScratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+http::Response Reply(int status, std::string body) {
+  http::Response response;
+  response.status = status;
+  response.body = std::move(body);
+  return response;
+}
+
+http::Response Refusal(int status, std::string_view message) {
+  std::string body;
+  wire::WriteBindingResult(message, body);  // {"Error":"..."}
+  return Reply(status, std::move(body));
+}
+
+http::Response Malformed(const absl::Status& status) {
+  return Refusal(400, std::string_view(status.message().data(), status.message().size()));
+}
+
+// Adds the call to the metrics, before its answer leaves: who reads both sees them agree.
+class Count {
+ public:
+  Count(metrics::Metrics& metrics, Verb verb)
+      : metrics_(metrics), verb_(verb), started_(Steady::now()) {}
+  void Answered(Result result) const {
+    metrics_.CountRequest(verb_, result, Steady::now() - started_);
+  }
+
+ private:
+  metrics::Metrics& metrics_;
+  Verb verb_;
+  Steady::time_point started_;
+};
+
+void CountFilter(const FilterAnswer& answer, metrics::Metrics& metrics) {
+  if (answer.untouched) return;
+  metrics::Metrics::NodesByReason nodes{};
+  for (const auto& [position, reason] : answer.refused) ++nodes[static_cast<std::size_t>(reason)];
+  metrics.CountRefusedNodes(nodes);
+  metrics.CountDecision(Verb::kFilter, answer.reason);
+}
+
+}  // namespace
+
+Verbs::Verbs(Host& host, Binder& binder, metrics::Metrics& metrics)
+    : host_(host), binder_(binder), metrics_(metrics) {}
+
+void Verbs::AddTo(Router& router) {
+  router.Add("POST", "/scheduler/filter",
+             [this](const http::Request& request, const http::Responder& respond) {
+               Filter(request, respond);
+             });
+  router.Add("POST", "/scheduler/prioritize",
+             [this](const http::Request& request, const http::Responder& respond) {
+               Prioritize(request, respond);
+             });
+  router.Add("POST", "/scheduler/preempt",
+             [this](const http::Request& request, const http::Responder& respond) {
+               Preempt(request, respond);
+             });
+  router.Add("POST", "/scheduler/bind",
+             [this](const http::Request& request, http::Responder respond) {
+               Bind(request, std::move(respond));
+             });
+}
+
+void Verbs::Filter(const http::Request& request, const http::Responder& respond) {
+  const Count count(metrics_, Verb::kFilter);
+  Scratch& scratch = ThreadScratch();
+  if (const absl::Status read = scratch.codec.ReadExtenderArgs(request.body, scratch.args);
+      !read.ok()) {
+    count.Answered(Result::kMalformed);
+    respond(Malformed(read));
+    return;
+  }
+  std::string body;
+  if (const Readiness readiness = host_.readiness(); readiness != Readiness::kReady) {
+    wire::WriteFilterError(Describe(readiness), body);
+    count.Answered(Result::kNotReady);
+    respond(Reply(200, std::move(body)));
+    return;
+  }
+  host_.With([&scratch](Engine& engine, Instant now) {
+    engine.Filter(scratch.args.pod.request, scratch.args.names, now, scratch.answer);
+  });
+  wire::WriteFilterResult(scratch.args, scratch.answer, host_.preemption_in_tree(), body);
+  const bool yes = scratch.answer.untouched || !scratch.answer.chosen.empty();
+  CountFilter(scratch.answer, metrics_);
+  count.Answered(yes ? Result::kYes : Result::kNo);
+  respond(Reply(200, std::move(body)));
+}
+
+void Verbs::Prioritize(const http::Request& request, const http::Responder& respond) {
+  const Count count(metrics_, Verb::kPrioritize);
+  Scratch& scratch = ThreadScratch();
+  if (const absl::Status read = scratch.codec.ReadExtenderArgs(request.body, scratch.args);
+      !read.ok()) {
+    count.Answered(Result::kMalformed);
+    respond(Malformed(read));
+    return;
+  }
+  if (const Readiness readiness = host_.readiness(); readiness != Readiness::kReady) {
+    count.Answered(Result::kNotReady);
+    respond(Refusal(503, Describe(readiness)));
+    return;
+  }
+  host_.With([&scratch](Engine& engine, Instant now) {
+    engine.Prioritize(scratch.args.pod.request, scratch.args.names, now, scratch.ranks);
+  });
+  std::string body;
+  wire::WritePriorities(scratch.args, scratch.ranks, body);
+  count.Answered(Result::kYes);
+  respond(Reply(200, std::move(body)));
+}
+
+void Verbs::Preempt(const http::Request& request, const http::Responder& respond) {
+  const Count count(metrics_, Verb::kPreempt);
+  absl::StatusOr<wire::PreemptionArgs> args =
+      ThreadScratch().codec.ReadPreemptionArgs(request.body);
+  if (!args.ok()) {
+    count.Answered(Result::kMalformed);
+    respond(Malformed(args.status()));
+    return;
+  }
+  if (const Readiness readiness = host_.readiness(); readiness != Readiness::kReady) {
+    count.Answered(Result::kNotReady);
+    respond(Refusal(503, Describe(readiness)));
+    return;
+  }
+  std::vector<wire::Victims> kept;
+  const PodRequest& pod = args->pod.request;
+  if (!pod.asks_gpu()) {
+    kept = std::move(args->nodes);
+  } else {
+    const std::span<wire::Victims> all(args->nodes);
+    for (std::size_t from = 0; from < all.size(); from += kPreemptBatch) {
+      const auto batch = all.subspan(from, std::min(kPreemptBatch, all.size() - from));
+      host_.With([&](Engine& engine, Instant now) {
+        for (wire::Victims& node : batch) {
+          // Naming a pod that is gone would fail the whole call in kube-scheduler. Victims without
+          // GPUs stay: it may need them for room that we do not keep.
+          std::erase_if(node.pods, [&](const PodUid& uid) { return !engine.Knows(uid); });
+          if (!node.pods.empty() && engine.FitsWithout(pod, NodeName(node.node), node.pods, now)) {
+            kept.push_back(std::move(node));
+          }
+        }
+      });
+    }
+    metrics_.CountDecision(Verb::kPreempt, kept.empty() ? Reason::kNoRoom : Reason::kNone);
+  }
+  std::string body;
+  wire::WritePreemptionResult(kept, body);
+  count.Answered(kept.empty() ? Result::kNo : Result::kYes);
+  respond(Reply(200, std::move(body)));
+}
+
+void Verbs::Bind(const http::Request& request, http::Responder respond) {
+  const Count count(metrics_, Verb::kBind);
+  const absl::StatusOr<wire::BindingArgs> args =
+      ThreadScratch().codec.ReadBindingArgs(request.body);
+  if (!args.ok()) {
+    count.Answered(Result::kMalformed);
+    respond(Malformed(args.status()));
+    return;
+  }
+  binder_.Bind(args->pod, args->uid, args->node,
+               [respond = std::move(respond), count](const BindAnswer& answer) {
+                 std::string body;
+                 wire::WriteBindingResult(answer.error, body);
+                 count.Answered(answer.result);
+                 respond(Reply(200, std::move(body)));
+               });
+}
+
+}  // namespace tranche::app

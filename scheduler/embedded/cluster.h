@@ -1,0 +1,70 @@
+// A cluster in this process: ordinary Kubernetes objects in memory, no API server.
+//
+// The newcomer's default, the what-if tool and the test bed (DESIGN sections 7 and 9). Objects are
+// kept as JSON text and handed to the engine through ClusterEvents exactly as a watch would.
+// Semantics: apply creates or replaces the whole object (status, nodeName, annotations included);
+// an object without uid gets one, kept while the object lives; a pod without phase is Pending; a
+// bound Pending pod turns Running at once; a deleted pod with a node is Terminating for its grace
+// period (deletionGracePeriodSeconds asked for, else spec.terminationGracePeriodSeconds, else 30 s;
+// 0: gone at once), one without a node or in a terminal phase is gone at once.
+//
+// Thread rule: any thread; calls are serialised inside, and when one returns the engine has seen
+// its events. Kinds kept: Node, Pod, Namespace, PriorityClass, PodDisruptionBudget and all of group
+// tranche.dev; others are ignored and counted.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "scheduler/ports/clock.h"
+#include "scheduler/ports/cluster_api.h"
+#include "scheduler/ports/cluster_events.h"
+
+namespace tranche::embedded {
+
+struct ApplyReport {
+  int applied = 0;
+  std::map<std::string, int> ignored;  // kind -> objects of kinds Tranche does not use
+};
+
+class Cluster : public ClusterApi {
+ public:
+  // `defaults`: the policy that GPUPolicy objects overlay.
+  Cluster(const Clock& clock, ClusterEvents& events, GpuPolicy defaults);
+  ~Cluster() override;
+
+  // One object, a List, or (YAML only) several documents; JSON or YAML is told by the text.
+  // All objects are checked before the first is stored. Errors: InvalidArgument naming object,
+  // field and what was found.
+  absl::StatusOr<ApplyReport> Apply(std::string_view text);
+  // Like Apply with every object of a file. Errors also NotFound, naming the file.
+  absl::StatusOr<ApplyReport> LoadFile(const std::string& path);
+  // `text`: kind, metadata.name, metadata.namespace ("default" if a namespaced kind has none),
+  // optional gracePeriodSeconds. One object or a List. Errors: NotFound, InvalidArgument.
+  absl::Status Delete(std::string_view text);
+  // The stored object as JSON; nullopt when there is none.
+  std::optional<std::string> Get(std::string_view kind, std::string_view ns,
+                                 std::string_view name) const;
+  // A JSON List of a kind; `ns` empty: all namespaces.
+  std::string List(std::string_view kind, std::string_view ns) const;
+  // Ends due grace periods. Returns the next moment something is due.
+  std::optional<Instant> Tick(Instant now);
+  // All objects loaded at start are in: tells ClusterEvents::Synced.
+  void FinishLoading();
+
+  void Bind(BindingWrite write, std::function<void(WriteResult)> done) override;
+  void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tranche::embedded

@@ -1,0 +1,48 @@
+// Hands events to the engine one after another, in the order they were queued, with no lock of
+// the cluster held.
+//
+// The thread that finds nobody delivering delivers until the queue is empty; other threads wait
+// for it (Flush) or leave their events to it (Start). An event may therefore queue further ones,
+// and whoever receives it may call the cluster again.
+//
+// Thread rule: any thread. Push under the lock that orders the changes, the rest outside of it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "scheduler/ports/cluster_events.h"
+
+namespace tranche::embedded {
+
+class EventQueue {
+ public:
+  using Step = std::function<void(ClusterEvents&)>;
+
+  explicit EventQueue(ClusterEvents& events);
+
+  void Push(Step step);
+  // Returns when every step queued before the call has run. Called from within a step it returns
+  // at once; what was queued runs when that step is over.
+  void Flush();
+  // As Flush, but leaves the work to a thread that is at it already.
+  void Start();
+
+ private:
+  void Deliver(std::unique_lock<std::mutex>& lock);
+
+  ClusterEvents& events_;
+  std::mutex mutex_;
+  std::condition_variable delivered_changed_;
+  std::deque<Step> steps_;
+  uint64_t queued_ = 0;
+  uint64_t delivered_ = 0;
+  bool delivering_ = false;
+  std::thread::id deliverer_;
+};
+
+}  // namespace tranche::embedded

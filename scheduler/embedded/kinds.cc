@@ -1,0 +1,66 @@
+#include "scheduler/embedded/kinds.h"
+
+#include <array>
+
+namespace tranche::embedded {
+namespace {
+
+struct KnownKind {
+  std::string_view name, singular, plural, api_version;
+  Scope scope;
+};
+
+constexpr std::string_view kOwnGroup = "tranche.dev";
+
+constexpr std::array kKnownKinds = {
+    KnownKind{"Node", "node", "nodes", "v1", Scope::kCluster},
+    KnownKind{"Pod", "pod", "pods", "v1", Scope::kNamespace},
+    KnownKind{"Namespace", "namespace", "namespaces", "v1", Scope::kCluster},
+    KnownKind{"PriorityClass", "priorityclass", "priorityclasses", "scheduling.k8s.io/v1",
+              Scope::kCluster},
+    KnownKind{"PodDisruptionBudget", "poddisruptionbudget", "poddisruptionbudgets", "policy/v1",
+              Scope::kNamespace},
+    KnownKind{"GPUQuota", "gpuquota", "gpuquotas", "tranche.dev/v1alpha1", Scope::kCluster},
+    KnownKind{"GPUBudget", "gpubudget", "gpubudgets", "tranche.dev/v1alpha1", Scope::kCluster},
+    KnownKind{"GPUClass", "gpuclass", "gpuclasses", "tranche.dev/v1alpha1", Scope::kCluster},
+    KnownKind{"GPUPolicy", "gpupolicy", "gpupolicies", "tranche.dev/v1alpha1", Scope::kCluster},
+    KnownKind{"GPUReclaim", "gpureclaim", "gpureclaims", "tranche.dev/v1alpha1", Scope::kCluster},
+    KnownKind{"GPUQuotaView", "gpuquotaview", "gpuquotaviews", "tranche.dev/v1alpha1",
+              Scope::kNamespace},
+};
+
+// "" for the core group, whose apiVersion is a version alone.
+std::string_view GroupOf(std::string_view api_version) {
+  const std::size_t slash = api_version.find('/');
+  return slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
+}
+
+}  // namespace
+
+std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind) {
+  for (const KnownKind& known : kKnownKinds) {
+    if (known.name != kind) continue;
+    if (!api_version.empty() && GroupOf(api_version) != GroupOf(known.api_version)) continue;
+    return Kind{std::string(known.name), std::string(known.api_version), known.scope};
+  }
+  if (GroupOf(api_version) == kOwnGroup) {
+    return Kind{std::string(kind), std::string(api_version), Scope::kUnknown};
+  }
+  return std::nullopt;
+}
+
+Scope ScopeOf(std::string_view kind) {
+  for (const KnownKind& known : kKnownKinds) {
+    if (kind == known.name) return known.scope;
+  }
+  return Scope::kUnknown;
+}
+
+std::string KindFromQuery(std::string_view text) {
+  for (const KnownKind& known : kKnownKinds) {
+    if (text == known.singular || text == known.plural) return std::string(known.name);
+  }
+  return std::string(text);
+}
+
+}  // namespace tranche::embedded

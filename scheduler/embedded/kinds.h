@@ -1,0 +1,33 @@
+// The kinds of objects the embedded cluster keeps.
+//
+// Source: the Kubernetes API (groups, resource names, scopes); quota-model section 8 for the
+// kinds of tranche.dev.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tranche::embedded {
+
+enum class Scope { kCluster, kNamespace, kUnknown };  // unknown: as the object states it
+
+struct Kind {
+  std::string name;         // "Pod"
+  std::string api_version;  // what an object gets that states none
+  Scope scope = Scope::kUnknown;
+};
+
+inline constexpr std::string_view kDefaultNamespace = "default";
+
+// The kept kind that an object with these two fields is of; nullopt for any other. Without
+// `api_version` the kind's name decides.
+std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind);
+
+// The scope of a kind by its exact name.
+Scope ScopeOf(std::string_view kind);
+
+// The kind behind a name that people type: "Pod", "pods", "pod". Unknown text is returned as is.
+std::string KindFromQuery(std::string_view text);
+
+}  // namespace tranche::embedded

@@ -1,0 +1,71 @@
+// The objects of a text somebody applies or deletes: one object, Lists of them, YAML documents.
+//
+// Everything is read and checked here, before anything is stored.
+// Errors: InvalidArgument as "item 3, Pod team-a/web: expected, found, in field".
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "policy/spec.h"
+#include "scheduler/embedded/kinds.h"
+#include "scheduler/embedded/object_store.h"
+#include "scheduler/facts/node_facts.h"
+#include "scheduler/facts/pod_facts.h"
+#include "scheduler/wire/json.h"
+
+namespace tranche::embedded {
+
+// A parsed text. Elements die with it.
+class Document {
+ public:
+  // `padded`: the text has simdjson::SIMDJSON_PADDING readable bytes behind its end, and outlives
+  // the document.
+  static absl::StatusOr<Document> Parse(std::string_view text, bool padded);
+
+  wire::Element root() const { return root_; }
+  bool yaml() const { return yaml_; }  // the root is a list of documents
+
+ private:
+  std::unique_ptr<wire::Parser> parser_;  // elements point into it, so it must not move
+  std::string json_;                      // of YAML
+  wire::Element root_;
+  bool yaml_ = false;
+};
+
+// One object to store. Views and elements live as long as the Document.
+struct ManifestObject {
+  ObjectKey key;
+  Kind kind;
+  wire::Element element;
+  std::string uid;  // empty: none stated
+  std::optional<Instant> created;
+  std::optional<Deletion> deletion;  // pods only
+  // monostate: nothing of it reaches the engine.
+  std::variant<std::monostate, NodeFacts, PodFacts, GpuPolicy> facts;
+};
+
+struct Manifest {
+  std::vector<ManifestObject> objects;  // in the text's order
+  std::map<std::string, int> ignored;   // kind -> objects of kinds that are not kept
+};
+
+absl::StatusOr<Manifest> ReadManifest(const Document& document, const GpuPolicy& defaults);
+
+// One object to delete.
+struct DeleteRequest {
+  ObjectKey key;
+  std::string uid;                       // empty: whichever has the name
+  std::optional<int64_t> grace_seconds;  // asked for
+};
+
+absl::StatusOr<std::vector<DeleteRequest>> ReadDeleteRequests(const Document& document);
+
+}  // namespace tranche::embedded

@@ -1,0 +1,33 @@
+// What the embedded cluster changes in the objects it is given, as an API server, a kubelet and
+// the binding subresource would. Only patches are built here; JsonPatch writes them out.
+//
+// Source: kube-client-protocol sections 11 and 13 (binding, conditions).
+#pragma once
+
+#include "scheduler/embedded/json_patch.h"
+#include "scheduler/embedded/manifest.h"
+#include "scheduler/embedded/object_store.h"
+#include "scheduler/ports/cluster_api.h"
+#include "scheduler/wire/json.h"
+#include "topology/base/units.h"
+
+namespace tranche::embedded {
+
+// Drops what is large and never read (managedFields, image lists), and states type and namespace
+// where the text left them to its surroundings.
+JsonPatch NewcomerPatch(const ManifestObject& object);
+
+void SetVersion(JsonPatch& patch, int64_t version);
+void SetIdentity(JsonPatch& patch, const StoredObject& object);
+void SetDeletion(JsonPatch& patch, const Deletion& deletion);
+// As a kubelet reports a pod it has started. `pod`: the object before the change.
+void SetRunning(JsonPatch& patch, wire::Element pod, Instant now);
+// A pod that states no phase is Pending.
+void SetPendingIfUnstated(JsonPatch& patch, wire::Element pod);
+// nodeName, annotations and the PodScheduled condition of a Binding.
+void SetBinding(JsonPatch& patch, wire::Element pod, const BindingWrite& write, Instant now);
+
+// spec.terminationGracePeriodSeconds, by default 30, within 0 and a year.
+int64_t StatedGraceSeconds(wire::Element pod);
+
+}  // namespace tranche::embedded

@@ -1,0 +1,28 @@
+#include "scheduler/embedded/object_uid.h"
+
+#include <fmt/core.h>
+
+namespace tranche::embedded {
+namespace {
+
+// FNV-1a, 64 bits.
+uint64_t Hash(const std::string& text) {
+  uint64_t hash = 14'695'981'039'346'656'037U;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 1'099'511'628'211U;
+  }
+  return hash ^ (hash >> 32U);
+}
+
+}  // namespace
+
+std::string MakeUid(const ObjectKey& key, Instant now, uint64_t serial) {
+  const auto millis = static_cast<uint64_t>(now.time_since_epoch().count());
+  const uint64_t hash = Hash(key.str());
+  return fmt::format("{:08x}-{:04x}-8{:03x}-{:04x}-{:04x}{:08x}", (millis >> 16U) & 0xFFFFFFFFU,
+                     millis & 0xFFFFU, hash & 0xFFFU, 0x8000U | ((hash >> 12U) & 0x3U),
+                     (hash >> 14U) & 0xFFFFU, serial & 0xFFFFFFFFU);
+}
+
+}  // namespace tranche::embedded

@@ -1,0 +1,143 @@
+// Binding: the one place where a pod gets devices for good.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "scheduler/engine/impl.h"
+
+namespace tranche {
+namespace {
+
+BindPlan Refuse(BindPlan plan, Reason reason, std::string detail) {
+  plan.kind = BindPlan::Kind::kRefused;
+  plan.reason = reason;
+  plan.detail = std::move(detail);
+  return plan;
+}
+
+// HAMi's agent acts only for containers that ask its device plugin for a device.
+bool AgentIsCalled(const PodRequest& request) {
+  for (const ContainerInfo& container : request.containers) {
+    if (container.plugin_count > 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool Engine::Knows(const PodUid& uid) const {
+  return impl_->pods.contains(uid) || impl_->IsPlain(uid);
+}
+
+BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Instant now) {
+  Impl& impl = *impl_;
+  impl.Advance(now);
+  BindPlan plan;
+  plan.pod = pod;
+  plan.uid = uid;
+  plan.node = node;
+  PodRecord* record = impl.Find(uid);
+  if (record == nullptr && impl.IsPlain(uid)) {
+    plan.kind = BindPlan::Kind::kWrite;
+    return plan;
+  }
+  if (record == nullptr || record->terminal || record->request->name != pod) {
+    return Refuse(
+        std::move(plan), Reason::kPodGone,
+        fmt::format("expected a live pod {} with uid {}, found none", pod.str(), uid.str()));
+  }
+  plan.request = record->request.get();
+  plan.asks_gpu = true;
+  if (!record->node.empty()) {
+    if (record->node != node) {
+      return Refuse(std::move(plan), Reason::kPodElsewhere,
+                    fmt::format("expected an unbound pod, found it on {}", record->node.str()));
+    }
+    plan.kind = BindPlan::Kind::kAlreadyBound;
+    return plan;
+  }
+  if (!record->reserved.empty() && record->reserved != node) {
+    return Refuse(
+        std::move(plan), Reason::kPodElsewhere,
+        fmt::format("expected no bind under way, found one to {}", record->reserved.str()));
+  }
+  if (record->writing) {
+    plan.kind = BindPlan::Kind::kInFlight;
+    return plan;
+  }
+  const NodeId id = impl.names.Find(node.str());
+  if (id == kNoNode) return Refuse(std::move(plan), Reason::kUnknownNode, node.str());
+  if (!record->reserved.empty()) {
+    // The last answer was lost: the same devices again, until it is known how that ended.
+    plan.allocation = *impl.nodes[id]->state.Find(uid)->allocation;
+  } else {
+    const PodRequest& request = *record->request;
+    Reason reason = impl.WholeRefusal(request);
+    if (reason == Reason::kNone) reason = impl.hot[id].closed;
+    if (reason != Reason::kNone) return Refuse(std::move(plan), reason, "");
+    impl.DropClaim(uid, *record, now);
+    NodeEntry& entry = *impl.nodes[id];
+    reason = impl.PickDevices(request, entry, impl.picks);
+    if (reason != Reason::kNone) {
+      return Refuse(std::move(plan), reason, DescribeMisfit(entry, request, reason, now));
+    }
+    Holding holding;
+    holding.uid = uid;
+    holding.kind = HoldingKind::kReservation;
+    holding.request = record->request;
+    holding.allocation = ToAllocation(entry.state.inventory(), request, impl.picks);
+    holding.allocation->epoch = impl.options.epoch;
+    plan.allocation = *holding.allocation;
+    entry.state.Hold(std::move(holding));
+    record->reserved = node;
+    record->reserved_since = now;
+    impl.reservations.emplace(now, uid);
+    impl.Refresh(id, now);
+  }
+  record->writing = true;
+  const Inventory& inventory = impl.nodes[id]->state.inventory();
+  plan.kind = BindPlan::Kind::kWrite;
+  plan.hami_minor = inventory.has_agent ? inventory.hami_minor : 0;
+  plan.hami_keys = inventory.has_agent && AgentIsCalled(*record->request);
+  return plan;
+}
+
+void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome outcome, Instant now) {
+  Impl& impl = *impl_;
+  impl.Advance(now);
+  if (impl.IsPlain(uid)) return;
+  PodRecord* record = impl.Find(uid);
+  // Gone, or already seen bound by the watch: the proof was faster than the answer.
+  if (record == nullptr || record->reserved != node) return;
+  record->writing = false;
+  switch (outcome) {
+    case BindOutcome::kUnknown:
+      return;
+    case BindOutcome::kNotBound:
+      impl.DropReservation(uid, *record, now);
+      return;
+    case BindOutcome::kBound:
+      break;
+  }
+  const NodeId id = impl.names.Find(node.str());
+  Holding holding = *impl.nodes[id]->state.Find(uid);
+  holding.kind = HoldingKind::kAllocation;
+  impl.reservations.erase({record->reserved_since, uid});
+  record->reserved = NodeName();
+  record->node = node;
+  record->seen = true;  // by the server that took the binding
+  record->filtered = false;
+  impl.nodes[id]->state.Hold(std::move(holding));
+  impl.Refresh(id, now);
+}
+
+std::vector<std::pair<PodUid, NodeName>> Engine::StuckReservations(Instant now, Millis age) const {
+  std::vector<std::pair<PodUid, NodeName>> stuck;
+  for (const auto& [since, uid] : impl_->reservations) {
+    if (now - since < age) break;
+    stuck.emplace_back(uid, impl_->pods.at(uid).reserved);
+  }
+  return stuck;
+}
+
+}  // namespace tranche

@@ -1,0 +1,323 @@
+// Books and events. Choosing is in filter.cc, binding in bind.cc.
+#include "scheduler/engine/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/engine/impl.h"
+#include "scheduler/engine/shape.h"
+
+namespace tranche {
+namespace {
+
+// Records that only filter calls made are kept for explain while the scheduler may be retrying
+// (it flushes at five minutes), and bounded: a stopped clock ends nothing, and anyone may call.
+constexpr std::size_t kMaxUnseen = 10'000;
+constexpr Millis kUnseenLifetime{600'000};
+// Pods without GPUs that passed by, remembered until their bind.
+constexpr std::size_t kMaxPlain = 10'000;
+
+// Hazard 13: a kubelet that refuses three GPU pods in five minutes gets none for five minutes,
+// doubling up to an hour.
+constexpr std::size_t kRefusals = 3;
+constexpr Millis kRefusalWindow{300'000};
+constexpr Millis kRefusalPause{300'000};
+constexpr int kMaxDoublings = 4;
+constexpr Millis kRefusalPauseMost{3'600'000};
+
+bool SameRequest(const PodRequest& left, const PodRequest& right) {
+  std::string left_shape, right_shape;
+  AppendShape(left, left_shape);
+  AppendShape(right, right_shape);
+  return left_shape == right_shape;
+}
+
+}  // namespace
+
+Engine::Engine(EngineOptions options) : impl_(std::make_unique<Impl>(options)) {}
+Engine::~Engine() = default;
+
+// ---- books ------------------------------------------------------------------------------------
+
+NodeId Engine::Impl::InternNode(const NodeName& name) {
+  const NodeId id = names.Intern(name);
+  if (id >= nodes.size()) {
+    nodes.resize(id + 1);
+    hot.resize(id + 1);
+  }
+  if (nodes[id] == nullptr) {
+    nodes[id] = std::make_unique<NodeEntry>();
+    nodes[id]->state.SetEpoch(options.epoch);
+    hot[id] = NodeHot{};
+  }
+  return id;
+}
+
+Reason Engine::Impl::ClosedReason(const NodeEntry& entry, Instant now) const {
+  if (!entry.state.present()) return Reason::kUnknownNode;
+  const NodeFacts& facts = entry.state.facts();
+  if (!facts.ready) return Reason::kNodeNotReady;
+  if (facts.cordoned) return Reason::kNodeCordoned;
+  if (!facts.operator_busy.empty()) return Reason::kOperatorBusy;
+  if (entry.stable_at && now < *entry.stable_at) return Reason::kNodeUnstable;
+  if (entry.refusing_until && now < *entry.refusing_until) return Reason::kNodeRefusing;
+  if (entry.state.hard().devices_unknown) return Reason::kDevicesUnknown;
+  return Reason::kNone;
+}
+
+void Engine::Impl::Refresh(NodeId id, Instant now) {
+  NodeEntry& entry = *nodes[id];
+  if (!entry.state.present() && entry.state.holdings().empty()) {
+    states.Release(entry.hard);
+    states.Release(entry.soft);
+    nodes[id] = nullptr;
+    hot[id] = NodeHot{};
+    names.Forget(id);
+    return;
+  }
+  entry.state.Signature(entry.state.hard(), text);
+  const StateId hard = states.Acquire(text);
+  if (entry.state.has_claims()) entry.state.Signature(entry.state.soft(), text);
+  const StateId soft = states.Acquire(text);
+  states.Release(entry.hard);
+  states.Release(entry.soft);
+  entry.hard = hard;
+  entry.soft = soft;
+  entry.closed = ClosedReason(entry, now);
+  hot[id] = {hard, soft, entry.closed};
+}
+
+PodRecord* Engine::Impl::Find(const PodUid& uid) {
+  const auto found = pods.find(uid);
+  return found == pods.end() ? nullptr : &found->second;
+}
+
+PodRecord& Engine::Impl::Touch(const PodRequest& request) {
+  auto [at, fresh] = pods.try_emplace(request.uid);
+  PodRecord& record = at->second;
+  if (fresh) {
+    record.request = std::make_shared<const PodRequest>(request);
+    pods_by_name.emplace(request.name, request.uid);
+  }
+  return record;
+}
+
+void Engine::Impl::Erase(const PodUid& uid) {
+  const auto found = pods.find(uid);
+  pods_by_name.erase({found->second.request->name, uid});
+  pods.erase(found);
+}
+
+void Engine::Impl::ReleaseOn(const NodeName& node, const PodUid& uid, Instant now) {
+  const NodeId id = names.Find(node.str());
+  if (id == kNoNode) return;
+  nodes[id]->state.Release(uid);
+  Refresh(id, now);
+}
+
+void Engine::Impl::DropClaim(const PodUid& uid, PodRecord& record, Instant now) {
+  if (record.claimed == kNoNode) return;
+  const NodeId id = std::exchange(record.claimed, kNoNode);
+  record.ranked.clear();
+  --claims;
+  if (nodes[id] == nullptr) return;
+  const Holding* holding = nodes[id]->state.Find(uid);
+  if (holding == nullptr || holding->kind != HoldingKind::kClaim) return;
+  nodes[id]->state.Release(uid);
+  Refresh(id, now);
+}
+
+void Engine::Impl::DropReservation(const PodUid& uid, PodRecord& record, Instant now) {
+  if (record.reserved.empty()) return;
+  const NodeName node = std::exchange(record.reserved, NodeName());
+  record.writing = false;
+  reservations.erase({record.reserved_since, uid});
+  if (!record.seen) unseen.emplace_back(latest, uid);
+  ReleaseOn(node, uid, now);
+}
+
+void Engine::Impl::NoteRefusal(const NodeName& node, Instant now) {
+  const NodeId id = names.Find(node.str());
+  if (id == kNoNode) return;
+  NodeEntry& entry = *nodes[id];
+  // A quiet hour after the last pause wipes the slate.
+  if (entry.refusing_until && now - *entry.refusing_until > kRefusalPauseMost) {
+    entry.refusal_rounds = 0;
+  }
+  entry.refusals.push_back(now);
+  while (now - entry.refusals.front() > kRefusalWindow) entry.refusals.pop_front();
+  if (entry.refusals.size() < kRefusals) return;
+  entry.refusals.clear();
+  const int doublings = std::min(entry.refusal_rounds++, kMaxDoublings);
+  const Millis pause = std::min(kRefusalPause * (1 << doublings), kRefusalPauseMost);
+  entry.refusing_until = now + pause;
+  reopenings.emplace(now + pause, id);
+  Refresh(id, now);
+}
+
+void Engine::Impl::ForgetOldest() {
+  while (!unseen.empty()) {
+    const auto [since, uid] = unseen.front();
+    PodRecord* record = Find(uid);
+    const bool only_filtered = record != nullptr && !record->seen && record->reserved.empty();
+    const bool recent = latest - since < kUnseenLifetime || (record && record->claimed != kNoNode);
+    if (only_filtered && recent && unseen.size() <= kMaxUnseen) break;
+    unseen.pop_front();
+    if (!only_filtered) continue;
+    DropClaim(uid, *record, latest);
+    Erase(uid);
+  }
+  while (plain_order.size() > kMaxPlain) {
+    plain.erase(plain_order.front());
+    plain_order.pop_front();
+  }
+}
+
+void Engine::Impl::Advance(Instant now) {
+  latest = std::max(latest, now);
+  while (!claim_queue.empty() && std::get<0>(claim_queue.front()) <= now) {
+    const auto [end, uid, serial] = claim_queue.front();
+    claim_queue.pop_front();
+    PodRecord* record = Find(uid);
+    if (record == nullptr || record->claim_serial != serial) continue;
+    DropClaim(uid, *record, now);
+  }
+  while (!reopenings.empty() && reopenings.begin()->first <= now) {
+    const NodeId id = reopenings.begin()->second;
+    reopenings.erase(reopenings.begin());
+    if (id < nodes.size() && nodes[id] != nullptr) Refresh(id, now);
+  }
+}
+
+// ---- events -----------------------------------------------------------------------------------
+
+void Engine::UpsertNode(NodeFacts node, Instant now) {
+  impl_->Advance(now);
+  const NodeId id = impl_->InternNode(node.name);
+  NodeEntry& entry = *impl_->nodes[id];
+  const bool had_devices = entry.state.present() && entry.state.inventory().has_devices();
+  // Heartbeats change nothing we look at, and laying out MIG again would cost.
+  if (entry.state.present() && entry.state.facts() == node) return;
+  const bool same_node = entry.state.present() && entry.state.facts().uid == node.uid;
+  entry.state.SetFacts(std::move(node), impl_->policy.hami_minor);
+  const bool has_devices = entry.state.inventory().has_devices();
+  if (had_devices && !has_devices && same_node) entry.vanished = true;
+  if (entry.vanished && has_devices) {
+    entry.vanished = false;
+    entry.stable_at = now + impl_->options.unstable_for;
+    impl_->reopenings.emplace(*entry.stable_at, id);
+  }
+  impl_->Refresh(id, now);
+}
+
+void Engine::DeleteNode(const NodeName& name, Instant now) {
+  impl_->Advance(now);
+  const NodeId id = impl_->names.Find(name.str());
+  if (id == kNoNode) return;
+  NodeEntry& entry = *impl_->nodes[id];
+  // Claims do not outlive their node; allocations and reservations do, as ghosts.
+  std::vector<PodUid> claimed;
+  for (const Holding& holding : entry.state.holdings()) {
+    if (holding.kind == HoldingKind::kClaim) claimed.push_back(holding.uid);
+  }
+  entry.state.SetFacts(std::nullopt, 0);
+  entry.vanished = false;
+  entry.stable_at.reset();
+  for (const PodUid& uid : claimed) {
+    if (PodRecord* record = impl_->Find(uid)) impl_->DropClaim(uid, *record, now);
+  }
+  if (impl_->nodes[id] != nullptr) impl_->Refresh(id, now);
+}
+
+void Engine::UpsertPod(PodFacts pod, Instant now) {
+  impl_->Advance(now);
+  const PodUid uid = pod.request.uid;
+  if (uid.empty()) return;
+  PodRecord* known = impl_->Find(uid);
+  const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
+  if (known == nullptr && !pod.request.asks_gpu()) {
+    if (ended) {
+      impl_->plain_seen.erase(uid);
+    } else {
+      impl_->plain_seen.insert(uid);
+    }
+    return;
+  }
+  if (known == nullptr && ended) return;
+  PodRecord& record = known != nullptr ? *known : impl_->Touch(pod.request);
+  record.seen = true;
+  if (record.terminal) return;
+  if (ended) {
+    impl_->DropClaim(uid, record, now);
+    impl_->DropReservation(uid, record, now);
+    if (!record.node.empty()) impl_->ReleaseOn(record.node, uid, now);
+    if (pod.refused_by_kubelet && !pod.node.empty()) impl_->NoteRefusal(pod.node, now);
+    record.terminal = true;
+    record.node = NodeName();
+    // Only the name is needed from here on.
+    auto name_only = std::make_shared<PodRequest>();
+    name_only->uid = uid;
+    name_only->name = record.request->name;
+    record.request = std::move(name_only);
+    return;
+  }
+  const bool bound = !record.node.empty() || !record.reserved.empty();
+  if (!bound && known != nullptr && !SameRequest(*record.request, pod.request)) {
+    impl_->DropClaim(uid, record, now);
+    record.request = std::make_shared<const PodRequest>(std::move(pod.request));
+  }
+  // An object without node may be older than the bind we know of: a pod is never unbound again.
+  if (pod.node.empty() || pod.node == record.node) return;
+  impl_->DropClaim(uid, record, now);
+  impl_->DropReservation(uid, record, now);
+  if (!record.node.empty()) impl_->ReleaseOn(record.node, uid, now);
+  record.node = pod.node;
+  record.filtered = false;
+  const NodeId id = impl_->InternNode(pod.node);
+  Holding holding;
+  holding.uid = uid;
+  holding.kind = HoldingKind::kAllocation;
+  holding.request = record.request;
+  holding.allocation = std::move(pod.allocation);
+  impl_->nodes[id]->state.Hold(std::move(holding));
+  impl_->Refresh(id, now);
+}
+
+void Engine::DeletePod(const PodUid& uid, Instant now) {
+  impl_->Advance(now);
+  impl_->plain_seen.erase(uid);
+  PodRecord* record = impl_->Find(uid);
+  if (record == nullptr) return;
+  impl_->DropClaim(uid, *record, now);
+  impl_->DropReservation(uid, *record, now);
+  if (!record->node.empty()) impl_->ReleaseOn(record->node, uid, now);
+  impl_->Erase(uid);
+}
+
+void Engine::SetPolicy(GpuPolicy policy) {
+  const bool agents_changed = policy.hami_minor != impl_->policy.hami_minor;
+  impl_->policy = std::move(policy);
+  impl_->shapes.clear();
+  if (!agents_changed) return;
+  for (NodeId id = 0; id < impl_->nodes.size(); ++id) {
+    NodeEntry* entry = impl_->nodes[id].get();
+    if (entry == nullptr || !entry->state.present()) continue;
+    NodeFacts facts = entry->state.facts();
+    entry->state.SetFacts(std::move(facts), impl_->policy.hami_minor);
+    impl_->Refresh(id, impl_->latest);
+  }
+}
+
+std::optional<Instant> Engine::Tick(Instant now) {
+  impl_->Advance(now);
+  impl_->ForgetOldest();
+  std::optional<Instant> next;
+  if (!impl_->claim_queue.empty()) next = std::get<0>(impl_->claim_queue.front());
+  if (!impl_->reopenings.empty()) {
+    const Instant reopening = impl_->reopenings.begin()->first;
+    next = next ? std::min(*next, reopening) : reopening;
+  }
+  return next;
+}
+
+}  // namespace tranche

@@ -1,0 +1,231 @@
+// The single writer that decides: it holds the cluster as values, answers the verbs, and keeps
+// claims, reservations and allocations.
+//
+// Deterministic: the same calls with the same times give the same answers. It reads no clock,
+// opens nothing, starts nothing. Thread rule: externally synchronised; every call, const ones
+// included, under one lock (app/host.h holds it). No call does I/O or sleeps.
+//
+//   claim        soft, made by Filter for the best node, replaced by the pod's next Filter,
+//   expires;
+//                orders answers, never refuses a bind
+//   reservation  hard, made by Bind, ends only on proof (seen bound, seen gone, seen elsewhere)
+//   allocation   what a pod with a node holds, from nodeName set until a terminal phase or gone
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "policy/spec.h"
+#include "scheduler/facts/allocation.h"
+#include "scheduler/facts/node_facts.h"
+#include "scheduler/facts/pod_facts.h"
+#include "scheduler/facts/pod_request.h"
+#include "scheduler/facts/reason.h"
+#include "topology/base/ids.h"
+#include "topology/base/units.h"
+
+namespace tranche {
+
+struct EngineOptions {
+  int64_t epoch = 1;              // written into allocations; larger ones are not believed
+  Millis claim_lifetime{10'000};  // zero: claims never expire by time
+  Millis unstable_for{30'000};    // after a node's devices vanished and came back
+};
+
+// Answer to filter. Positions index the candidate list of the question.
+struct FilterAnswer {
+  bool untouched = false;                            // no GPU asked: all candidates pass
+  std::vector<uint32_t> chosen;                      // best first, at most the filter width
+  std::vector<std::pair<uint32_t, Reason>> refused;  // ascending position; fitting ones left out
+                                                     // of `chosen` are not listed
+  Reason reason = Reason::kNone;                     // nothing fits: the refusal closest to fitting
+};
+
+// What a bind must write, or why it may not.
+struct BindPlan {
+  enum class Kind : uint8_t {
+    kWrite,         // POST the binding; the reservation stands until SettleBind
+    kAlreadyBound,  // seen bound to this very node: success
+    kRefused,       // reason and detail say why
+    kInFlight,      // another call for this pod and node is writing now
+  };
+  Kind kind = Kind::kRefused;
+  Reason reason = Reason::kNone;
+  std::string detail;
+  PodName pod;
+  PodUid uid;
+  NodeName node;
+  bool asks_gpu = false;                // false: bind without any annotation
+  Allocation allocation;                // kWrite with asks_gpu
+  const PodRequest* request = nullptr;  // the engine's copy, valid until the next call
+  int hami_minor = 0;      // > 0: the node's HAMi agent reads its keys, of this version
+  bool hami_keys = false;  // write them
+};
+
+// How a bind ended, as far as is known.
+enum class BindOutcome : uint8_t {
+  kBound,     // proven: the pod has this node and our annotation
+  kNotBound,  // proven: it will never be bound by this attempt
+  kUnknown,   // the answer was lost; the reservation stays
+};
+
+// Views for people: copies, so that encoding needs no lock.
+struct MigView {
+  std::string profile;
+  int start = 0;
+  int size = 0;
+  std::vector<std::string> pods;  // "ns/name"; several on a shared instance
+};
+struct GpuPodView {
+  PodName pod;
+  PodUid uid;
+  MilliGpu milli;
+  Mebibytes memory;
+};
+struct GpuView {
+  std::optional<int> index;
+  GpuUuid uuid;
+  Mebibytes memory;
+  MilliGpu free_milli;
+  Mebibytes free_memory;
+  bool healthy = true;
+  std::optional<int> numa;
+  bool is_mig = false;
+  int replicas = 1;  // > 1: a card shared by the device plugin
+  std::vector<MigView> mig;
+  std::vector<GpuPodView> pods;
+};
+struct NodeView {
+  NodeName name;
+  std::string model;
+  bool ready = false;
+  Reason closed = Reason::kNone;  // why new GPU pods are kept away
+  std::string closed_detail;
+  Knowledge knowledge = Knowledge::kCounts;
+  std::vector<GpuView> gpus;
+  std::vector<std::string> problems;
+};
+enum class PodState : uint8_t { kPending, kClaimed, kReserved, kBound };
+struct PodView {
+  PodName name;
+  PodUid uid;
+  PodState state = PodState::kPending;
+  NodeName node;
+  std::string leaf;
+  std::string priority_class;
+  std::optional<Allocation> allocation;  // bound, reserved or claimed devices
+  Reason reason =
+      Reason::kNone;   // pending: of the last filter's refusals the one closest to fitting
+  std::string detail;  // with numbers and quoted values
+  bool devices_unknown = false;  // holds devices we cannot name (or an unreadable record)
+};
+struct NodeVerdict {
+  NodeName node;
+  bool fits = false;
+  Reason reason = Reason::kNone;
+  std::string detail;  // expected, found
+  int rank = -1;       // 0 is the best of the fitting ones
+};
+struct Explanation {
+  PodView pod;
+  std::vector<NodeVerdict> nodes;  // by name
+  std::string advice;              // what would change the answer
+};
+struct WhatIfResult {
+  PodName name;
+  bool fits = false;
+  NodeName node;
+  std::optional<Allocation> allocation;
+  Reason reason = Reason::kNone;
+  std::string detail;
+};
+
+// Sums for metrics, one row per GPU model.
+struct ModelTotals {
+  std::string model;
+  int64_t gpus = 0;
+  MilliGpu capacity;
+  MilliGpu allocated;  // by memory or compute, whichever is larger, card by card
+  MilliGpu stranded;   // free on cards no common request of the learned mix can use
+  Mebibytes memory_capacity;
+  Mebibytes memory_allocated;
+};
+struct EngineTotals {
+  int64_t nodes = 0;
+  int64_t nodes_closed = 0;
+  int64_t pods_bound = 0;
+  int64_t pods_pending = 0;
+  int64_t claims = 0;
+  int64_t reservations = 0;
+  int64_t pods_devices_unknown = 0;
+  std::optional<Instant> oldest_reservation;
+  std::vector<ModelTotals> models;  // by name
+};
+
+class Engine {
+ public:
+  explicit Engine(EngineOptions options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // ---- events -----------------------------------------------------------------------------
+  // State, not transitions: the newest object wins, missed steps in between do no harm.
+  void UpsertNode(NodeFacts node, Instant now);
+  // Pods still on the node are kept and come back with it.
+  void DeleteNode(const NodeName& name, Instant now);
+  void UpsertPod(PodFacts pod, Instant now);
+  void DeletePod(const PodUid& uid, Instant now);
+  void SetPolicy(GpuPolicy policy);
+  // Ends claims that are due. Returns when to call again; nullopt: nothing waits for time.
+  std::optional<Instant> Tick(Instant now);
+
+  // ---- verbs ------------------------------------------------------------------------------
+  // `answer` is reused between calls so that nothing is allocated per candidate.
+  void Filter(const PodRequest& request, std::span<const std::string_view> candidates, Instant now,
+              FilterAnswer& answer);
+  // Strict ranks for the candidates: result[i] is 10 for the best, 9, 8, ... 0. All 0 for pods
+  // that ask no GPU.
+  void Prioritize(const PodRequest& request, std::span<const std::string_view> candidates,
+                  Instant now, std::vector<int>& ranks);
+  // Would `request` fit on the node if the pods in `victims` were gone? For the preempt verb.
+  bool FitsWithout(const PodRequest& request, const NodeName& node, std::span<const PodUid> victims,
+                   Instant now);
+  // Re-checks node and devices against allocations and reservations, and reserves.
+  // Requires for a result other than kPodGone: Knows(uid).
+  BindPlan Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Instant now);
+  // Does the engine know this pod (by watch or by filter)?
+  bool Knows(const PodUid& uid) const;
+  void SettleBind(const PodUid& uid, const NodeName& node, BindOutcome outcome, Instant now);
+
+  // ---- questions --------------------------------------------------------------------------
+  // At most `limit` nodes (pods) after `after` in name (namespace/name, uid) order.
+  std::vector<NodeView> Nodes(const NodeName& after, std::size_t limit, Instant now) const;
+  std::vector<PodView> Pods(const PodName& after, const PodUid& after_uid, std::size_t limit) const;
+  std::optional<Explanation> Explain(const PodName& pod, Instant now);
+  // Places the pods one after another and takes everything back.
+  std::vector<WhatIfResult> WhatIf(std::span<const PodRequest> pods, Instant now);
+  EngineTotals Totals() const;
+  // Reservations older than `age`, for alarms and for the resolver.
+  std::vector<std::pair<PodUid, NodeName>> StuckReservations(Instant now, Millis age) const;
+  // Every invariant of the books recomputed from scratch; empty: all hold. For tests and the
+  // periodic self-check. Cost: O(everything).
+  std::vector<std::string> Audit() const;
+  // Cached verdicts of this request's shape against fresh evaluation, node by node; for tests.
+  std::vector<std::string> AuditVerdicts(const PodRequest& request) const;
+  // A text that is equal for equal books (nodes, holdings, devices); claims are left out.
+  std::string Digest() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tranche

@@ -1,0 +1,275 @@
+// Why: the verdict of every node in words, and what-if.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/engine/impl.h"
+#include "scheduler/engine/shape.h"
+#include "topology/gpu_model.h"
+
+namespace tranche {
+namespace {
+
+std::string DescribeMemory(const MemoryNeed& need) {
+  switch (need.kind) {
+    case MemoryNeed::Kind::kNone:
+      return "no memory";
+    case MemoryNeed::Kind::kWholeCard:
+      return "all memory";
+    case MemoryNeed::Kind::kMib:
+      return fmt::format("{} MiB", need.value);
+    case MemoryNeed::Kind::kMilliOfCard:
+      return fmt::format("{}/1000 of the memory", need.value);
+    case MemoryNeed::Kind::kPercentOfCard:
+      return fmt::format("{} % of the memory", need.value);
+  }
+  return "";
+}
+
+std::string DescribeAsk(const Ask& ask) {
+  switch (ask.resource) {
+    case Resource::kGpu:
+      return fmt::format("{} GPU", ask.count);
+    case Resource::kGpuShared:
+      return fmt::format("{} shared GPU", ask.count);
+    case Resource::kMig:
+      return fmt::format("{} x {}{}", ask.count, ask.mig.profile, ask.mig.shared ? " shared" : "");
+    case Resource::kShare:
+      return fmt::format("{} GPU with {} milli and {}{}", ask.count, ask.compute.count(),
+                         DescribeMemory(ask.memory), ask.exclusive ? ", alone" : "");
+  }
+  return "";
+}
+
+std::string Join(const std::vector<std::string>& texts) {
+  std::string joined;
+  for (const std::string& text : texts) joined += (joined.empty() ? "" : ",") + text;
+  return joined;
+}
+
+// What is free on the node of the kind the pod asks for.
+std::string DescribeFree(const NodeEntry& entry, const PodRequest& request) {
+  const Inventory& inventory = entry.state.inventory();
+  const Load& load = entry.state.hard();
+  std::string found;
+  for (const PoolNeed& need : request.pool_needs) {
+    const CountedKey* key = inventory.FindKey(need.key);
+    if (key == nullptr) continue;
+    const int64_t used = load.keys[static_cast<std::size_t>(key - inventory.keys.data())];
+    found += fmt::format("{}{}: {} of {} in use", found.empty() ? "" : "; ", need.key, used,
+                         key->allocatable);
+  }
+  int64_t idle = 0;
+  MilliGpu most_milli = MilliGpu::Zero();
+  Mebibytes most_memory = Mebibytes::Zero();
+  int64_t cards = 0;
+  for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
+    const Card& card = inventory.cards[i];
+    if (card.mode == CardMode::kMig || !card.healthy || card.cordoned) continue;
+    ++cards;
+    idle += load.cards[i].slots == 0;
+    most_milli = std::max(most_milli, card.capacity - load.cards[i].milli);
+    most_memory = std::max(most_memory, card.memory - load.cards[i].memory);
+  }
+  if (cards > 0) {
+    found += fmt::format("{}{} of {} cards idle, most free on one card {} milli and {} MiB",
+                         found.empty() ? "" : "; ", idle, cards, most_milli.count(),
+                         most_memory.count());
+  }
+  return found;
+}
+
+std::string Advice(Reason reason) {
+  switch (reason) {
+    case Reason::kMixedDialects:
+      return "ask in one style only";
+    case Reason::kBadAmount:
+    case Reason::kUnknownProfile:
+      return "correct the amount and create the pod again";
+    case Reason::kDialectOff:
+      return "ask an administrator to allow this style, or use another";
+    case Reason::kNoAgent:
+      return "share on nodes with an agent (HAMi, MPS), or allow unenforced sharing by policy";
+    case Reason::kWrongModel:
+      return "allow more GPU models";
+    case Reason::kTooManyPerNode:
+      return "ask for fewer GPUs per pod, or add larger nodes";
+    case Reason::kTooLarge:
+      return "ask for less memory per GPU, or add GPUs with more";
+    case Reason::kNoRoom:
+    case Reason::kNumaMismatch:
+      return "a pod of this kind must end, or a node be added";
+    case Reason::kNodeNotReady:
+    case Reason::kNodeCordoned:
+    case Reason::kOperatorBusy:
+    case Reason::kNodeUnstable:
+    case Reason::kNodeRefusing:
+    case Reason::kDevicesUnknown:
+      return "the nodes must become usable again; see their state";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string DescribeRequest(const PodRequest& request) {
+  std::string text;
+  for (const Ask& ask : request.asks) text += (text.empty() ? "" : " + ") + DescribeAsk(ask);
+  return text;
+}
+
+std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request, Reason reason,
+                           Instant now) {
+  const std::string asks = "asks " + DescribeRequest(request);
+  const Inventory& inventory = entry.state.inventory();
+  switch (reason) {
+    case Reason::kWrongModel:
+      return fmt::format("asks model {}{}{}; the node has {}", Join(request.models_any),
+                         request.models_none.empty() ? "" : " not ", Join(request.models_none),
+                         inventory.product);
+    case Reason::kWrongDevice:
+      return fmt::format("asks uuid {}{}{}, mode '{}'; the node has other GPUs",
+                         Join(request.uuids_any), request.uuids_none.empty() ? "" : " not ",
+                         Join(request.uuids_none), request.vgpu_mode);
+    case Reason::kTooManyPerNode:
+      return fmt::format("{}; the node has {} cards{}", asks, inventory.cards.size(),
+                         inventory.sharing == SharingMethod::kMps
+                             ? ", and MPS gives a container one replica"
+                             : "");
+    case Reason::kTooLarge: {
+      Mebibytes largest = Mebibytes::Zero();
+      for (const Card& card : inventory.cards) largest = std::max(largest, card.memory);
+      return fmt::format("{}, at least {} MiB a card; the largest card has {} MiB", asks,
+                         request.min_gpu_memory.count(), largest.count());
+    }
+    case Reason::kNodeUnstable:
+      return fmt::format("usable in {} s",
+                         std::chrono::ceil<std::chrono::seconds>(*entry.stable_at - now).count());
+    case Reason::kNodeRefusing:
+      return fmt::format(
+          "tried again in {} s",
+          std::chrono::ceil<std::chrono::seconds>(*entry.refusing_until - now).count());
+    case Reason::kOperatorBusy:
+      return entry.state.facts().operator_busy;
+    case Reason::kNoGpu:
+    case Reason::kNoAgent:
+    case Reason::kUnhealthy:
+    case Reason::kNumaMismatch:
+    case Reason::kNoRoom:
+      return fmt::format("{}; {}", asks, DescribeFree(entry, request));
+    default:
+      return "";
+  }
+}
+
+std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
+  Impl& impl = *impl_;
+  impl.Advance(now);
+  // The newest of several pods of one name has the record that is not terminal.
+  const PodRecord* record = nullptr;
+  PodUid uid;
+  for (auto at = impl.pods_by_name.lower_bound({pod, PodUid()});
+       at != impl.pods_by_name.end() && at->first == pod; ++at) {
+    const PodRecord& found = impl.pods.at(at->second);
+    if (record != nullptr && found.terminal) continue;
+    record = &found;
+    uid = at->second;
+  }
+  if (record == nullptr) return std::nullopt;
+  Explanation explanation;
+  explanation.pod = impl.ViewPod(uid, *record);
+  const PodRequest request = *record->request;
+  const Reason whole = impl.WholeRefusal(request);
+  std::vector<NodeId> ids;
+  for (const NodeId id : impl.names.ascending()) {
+    if (impl.nodes[id] != nullptr && impl.nodes[id]->state.present()) ids.push_back(id);
+  }
+  for (const NodeId id : ids) {
+    NodeVerdict verdict;
+    verdict.node = impl.names.name(id);
+    verdict.reason = whole != Reason::kNone ? whole : impl.hot[id].closed;
+    if (whole != Reason::kNone && request.refusal) verdict.detail = request.refusal->detail;
+    const NodeEntry& entry = *impl.nodes[id];
+    if (verdict.reason == Reason::kNone) {
+      // Judged as if the pod itself held nothing, so that a placed pod's own node fits too.
+      const Load load =
+          entry.state.LoadWithout([&uid](const PodUid& other) { return other == uid; });
+      Cost cost = 0;
+      verdict.reason = impl.scorer.Evaluate(entry.state.inventory(), load, request, impl.policy,
+                                            impl.learner.mix(), impl.picks, cost);
+    }
+    verdict.fits = verdict.reason == Reason::kNone;
+    if (!verdict.fits && whole == Reason::kNone) {
+      verdict.detail = DescribeMisfit(entry, request, verdict.reason, now);
+    }
+    explanation.nodes.push_back(std::move(verdict));
+  }
+  if (whole == Reason::kNone) {
+    impl.Select(request, ids, ids.size(), nullptr);
+    for (std::size_t i = 0; i < impl.best.size(); ++i) {
+      explanation.nodes[impl.best[i].position].rank = static_cast<int>(i);
+    }
+  }
+  if (explanation.pod.state == PodState::kPending) {
+    Reason reason = whole;
+    if (reason == Reason::kNone && impl.best.empty()) {
+      reason = impl.NearestReason();
+    }
+    explanation.advice = Advice(reason);
+  }
+  return explanation;
+}
+
+std::vector<WhatIfResult> Engine::WhatIf(std::span<const PodRequest> pods, Instant now) {
+  Impl& impl = *impl_;
+  impl.Advance(now);
+  std::vector<NodeId> ids;
+  for (const NodeId id : impl.names.ascending()) {
+    if (impl.nodes[id] != nullptr && impl.nodes[id]->state.present()) ids.push_back(id);
+  }
+  std::vector<WhatIfResult> results;
+  std::vector<std::pair<NodeId, PodUid>> trial;
+  for (const PodRequest& request : pods) {
+    WhatIfResult result;
+    result.name = request.name;
+    result.reason = impl.WholeRefusal(request);
+    if (!request.asks_gpu()) {
+      result.fits = true;
+    } else if (result.reason != Reason::kNone) {
+      result.detail = request.refusal ? request.refusal->detail : "";
+    } else {
+      impl.Select(request, ids, 1, nullptr);
+      if (impl.best.empty()) {
+        result.reason = impl.NearestReason();
+        result.detail = "asks " + DescribeRequest(request);
+      } else {
+        const NodeId id = impl.best.front().node;
+        NodeEntry& entry = *impl.nodes[id];
+        Picks picks;
+        result.reason = impl.PickDevices(request, entry, picks);
+        result.fits = result.reason == Reason::kNone;
+        result.node = impl.names.name(id);
+        result.allocation = ToAllocation(entry.state.inventory(), request, picks);
+        Holding holding;
+        // No UID of the cluster looks like this, so nothing real is touched.
+        holding.uid = PodUid(fmt::format("what-if/{}", trial.size()));
+        holding.kind = HoldingKind::kReservation;
+        holding.request = std::make_shared<const PodRequest>(request);
+        holding.allocation = result.allocation;
+        trial.emplace_back(id, holding.uid);
+        entry.state.Hold(std::move(holding));
+        impl.Refresh(id, now);
+      }
+    }
+    results.push_back(std::move(result));
+  }
+  for (const auto& [id, uid] : trial) {
+    impl.nodes[id]->state.Release(uid);
+    impl.Refresh(id, now);
+  }
+  return results;
+}
+
+}  // namespace tranche

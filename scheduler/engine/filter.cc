@@ -1,0 +1,265 @@
+// Choosing nodes: filter, prioritize, and the selection they and what-if share.
+//
+// A decision costs one name look-up and one table look-up per candidate, plus one evaluation for
+// every node state the request's shape has not met yet (ADR 0001).
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/engine/impl.h"
+#include "scheduler/engine/shape.h"
+
+namespace tranche {
+namespace {
+
+constexpr std::size_t kMaxShapes = 128;
+constexpr uint64_t kIgnoresClaims = uint64_t{1} << 63;
+constexpr int kTopRank = 10;
+
+std::string_view DialectName(Dialect dialect) {
+  switch (dialect) {
+    case Dialect::kNone:
+      return "";
+    case Dialect::kNative:
+      return "native";
+    case Dialect::kTranche:
+      return "tranche";
+    case Dialect::kHami:
+      return "hami";
+  }
+  return "";
+}
+
+}  // namespace
+
+Shape* Engine::Impl::ShapeOf(const PodRequest& request) {
+  if (SelectsDevices(request)) return nullptr;
+  text.clear();
+  AppendShape(request, text);
+  const auto found = shapes.find(text);
+  if (found != shapes.end()) {
+    found->second.last_used = ++shape_clock;
+    return &found->second;
+  }
+  if (shapes.size() >= kMaxShapes) {
+    const auto oldest = std::ranges::min_element(
+        shapes, {}, [](const auto& entry) { return entry.second.last_used; });
+    shapes.erase(oldest);
+  }
+  Shape& shape = shapes[text];
+  shape.last_used = ++shape_clock;
+  return &shape;
+}
+
+const Verdict& Engine::Impl::Lookup(Shape* shape, const PodRequest& request, NodeId id, bool soft) {
+  const StateId state = soft ? hot[id].soft : hot[id].hard;
+  const uint32_t generation = states.generation(state);
+  const uint32_t mix_version = learner.mix().version;
+  Verdict* verdict = &direct;
+  if (shape != nullptr) {
+    if (state >= shape->by_state.size()) shape->by_state.resize(states.size());
+    verdict = &shape->by_state[state];
+    if (verdict->generation == generation && verdict->mix_version == mix_version) return *verdict;
+  }
+  const NodeState& node = nodes[id]->state;
+  verdict->reason = scorer.Evaluate(node.inventory(), soft ? node.soft() : node.hard(), request,
+                                    policy, learner.mix(), picks, verdict->cost);
+  verdict->generation = generation;
+  verdict->mix_version = mix_version;
+  return *verdict;
+}
+
+Reason Engine::Impl::WholeRefusal(const PodRequest& request) const {
+  if (request.refusal) return request.refusal->reason;
+  if (policy.dialects.empty()) return Reason::kNone;
+  const std::string_view name = DialectName(request.dialect);
+  const bool accepted = std::ranges::find(policy.dialects, name) != policy.dialects.end();
+  return accepted ? Reason::kNone : Reason::kDialectOff;
+}
+
+void Engine::Impl::Select(const PodRequest& request, const std::vector<NodeId>& candidates,
+                          std::size_t width, std::vector<std::pair<uint32_t, Reason>>* refused) {
+  best.clear();
+  reason_counts.fill(0);
+  Shape* shape = ShapeOf(request);
+  names.ascending();
+  const auto refuse = [&](uint32_t position, Reason reason) {
+    ++reason_counts[static_cast<std::size_t>(reason)];
+    if (refused != nullptr) refused->emplace_back(position, reason);
+  };
+  for (uint32_t position = 0; position < candidates.size(); ++position) {
+    const NodeId id = candidates[position];
+    const Reason closed = id == kNoNode ? Reason::kUnknownNode : hot[id].closed;
+    if (closed != Reason::kNone) {
+      refuse(position, closed);
+      continue;
+    }
+    const Verdict* verdict = &Lookup(shape, request, id, true);
+    uint64_t order = 0;
+    if (verdict->reason != Reason::kNone && hot[id].hard != hot[id].soft) {
+      verdict = &Lookup(shape, request, id, false);
+      order = kIgnoresClaims;
+    }
+    if (verdict->reason != Reason::kNone) {
+      refuse(position, verdict->reason);
+      continue;
+    }
+    order |= uint64_t{verdict->cost} << 32 | names.rank(id);
+    if (best.size() == width && order >= best.back().order) continue;
+    if (best.size() == width) best.pop_back();
+    const Candidate entry{order, position, id};
+    const auto at = std::ranges::upper_bound(best, order, {}, &Candidate::order);
+    best.insert(at, entry);
+  }
+  // Nodes that only fit over another pod's claim are a last resort.
+  if (!best.empty() && best.front().order < kIgnoresClaims) {
+    while (best.back().order >= kIgnoresClaims) best.pop_back();
+  }
+}
+
+Reason Engine::Impl::NearestReason() const {
+  for (std::size_t rank = reason_counts.size(); rank-- > 1;) {
+    if (reason_counts[rank] > 0) return static_cast<Reason>(rank);
+  }
+  return Reason::kNone;
+}
+
+Reason Engine::Impl::PickDevices(const PodRequest& request, const NodeEntry& entry, Picks& chosen) {
+  Cost cost = 0;
+  const NodeState& node = entry.state;
+  const Reason soft =
+      scorer.Evaluate(node.inventory(), node.soft(), request, policy, learner.mix(), chosen, cost);
+  if (soft == Reason::kNone || !node.has_claims()) return soft;
+  return scorer.Evaluate(node.inventory(), node.hard(), request, policy, learner.mix(), chosen,
+                         cost);
+}
+
+void Engine::Impl::Claim(const PodRequest& request, PodRecord& record, NodeId id, Instant now) {
+  NodeEntry& entry = *nodes[id];
+  if (PickDevices(request, entry, picks) != Reason::kNone) return;
+  Holding holding;
+  holding.uid = request.uid;
+  holding.kind = HoldingKind::kClaim;
+  holding.request = record.request;
+  holding.allocation = ToAllocation(entry.state.inventory(), request, picks);
+  entry.state.Hold(std::move(holding));
+  record.claimed = id;
+  record.claim_serial = ++claim_serial;
+  ++claims;
+  record.ranked.clear();
+  for (const Candidate& candidate : best) record.ranked.push_back(candidate.node);
+  if (options.claim_lifetime > Millis::zero()) {
+    claim_queue.emplace_back(now + options.claim_lifetime, request.uid, record.claim_serial);
+  }
+  Refresh(id, now);
+}
+
+void Engine::Filter(const PodRequest& request, std::span<const std::string_view> candidates,
+                    Instant now, FilterAnswer& answer) {
+  Impl& impl = *impl_;
+  answer.untouched = false;
+  answer.chosen.clear();
+  answer.refused.clear();
+  answer.reason = Reason::kNone;
+  impl.Advance(now);
+  if (!request.asks_gpu()) {
+    answer.untouched = true;
+    if (!request.uid.empty() && impl.plain.insert(request.uid).second) {
+      impl.plain_order.push_back(request.uid);
+      impl.ForgetOldest();
+    }
+    return;
+  }
+  PodRecord* record = nullptr;
+  if (!request.uid.empty()) {
+    record = &impl.Touch(request);
+    if (!record->seen && record->claimed == kNoNode && !record->filtered) {
+      impl.unseen.emplace_back(now, request.uid);
+    }
+    impl.DropClaim(request.uid, *record, now);
+    if (!record->counted) impl.learner.Arrived(request);
+    record->counted = true;
+    record->filtered = true;
+    record->last_reason = Reason::kNone;
+  }
+  if (const Reason whole = impl.WholeRefusal(request); whole != Reason::kNone) {
+    for (uint32_t i = 0; i < candidates.size(); ++i) answer.refused.emplace_back(i, whole);
+    answer.reason = whole;
+    if (record != nullptr) record->last_reason = whole;
+    return;
+  }
+  impl.names.FindAll(candidates, impl.ids);
+  impl.Select(request, impl.ids, static_cast<std::size_t>(impl.policy.filter_width),
+              &answer.refused);
+  for (const Candidate& candidate : impl.best) answer.chosen.push_back(candidate.position);
+  if (impl.best.empty()) answer.reason = impl.NearestReason();
+  if (record == nullptr) return;
+  record->last_reason = answer.reason;
+  const bool unbound = record->node.empty() && record->reserved.empty() && !record->terminal;
+  if (!impl.best.empty() && unbound) {
+    impl.Claim(request, *record, impl.best.front().node, now);
+  }
+  impl.ForgetOldest();
+}
+
+void Engine::Prioritize(const PodRequest& request, std::span<const std::string_view> candidates,
+                        Instant now, std::vector<int>& ranks) {
+  Impl& impl = *impl_;
+  impl.Advance(now);
+  ranks.assign(candidates.size(), 0);
+  if (!request.asks_gpu() || impl.WholeRefusal(request) != Reason::kNone) return;
+  impl.names.FindAll(candidates, impl.ids);
+  PodRecord* record = impl.Find(request.uid);
+  const auto rank_at = [](std::size_t place) {
+    return std::max(kTopRank - static_cast<int>(place), 0);
+  };
+  if (record != nullptr && record->claimed != kNoNode) {
+    // The order filter gave; affirmed, not computed again.
+    bool all = true;
+    std::vector<std::size_t> places(candidates.size());
+    for (std::size_t i = 0; i < candidates.size() && all; ++i) {
+      const auto at = std::ranges::find(record->ranked, impl.ids[i]);
+      all = at != record->ranked.end();
+      places[i] = static_cast<std::size_t>(at - record->ranked.begin());
+    }
+    if (all) {
+      // Dense ranks, so that nodes another extender removed leave no gap.
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        const auto better =
+            std::ranges::count_if(places, [&](std::size_t place) { return place < places[i]; });
+        ranks[i] = rank_at(static_cast<std::size_t>(better));
+      }
+      return;
+    }
+    const NodeId claimed = record->claimed;
+    impl.DropClaim(request.uid, *record, now);
+    impl.Select(request, impl.ids, candidates.size(), nullptr);
+    for (std::size_t i = 0; i < impl.best.size(); ++i) {
+      ranks[impl.best[i].position] = rank_at(i);
+    }
+    if (impl.nodes[claimed] != nullptr) {
+      impl.Claim(request, *record, impl.best.empty() ? claimed : impl.best.front().node, now);
+    }
+    return;
+  }
+  impl.Select(request, impl.ids, candidates.size(), nullptr);
+  for (std::size_t i = 0; i < impl.best.size(); ++i) ranks[impl.best[i].position] = rank_at(i);
+}
+
+bool Engine::FitsWithout(const PodRequest& request, const NodeName& node,
+                         std::span<const PodUid> victims, Instant now) {
+  Impl& impl = *impl_;
+  impl.Advance(now);
+  if (!request.asks_gpu()) return true;
+  const NodeId id = impl.names.Find(node.str());
+  if (id == kNoNode || impl.hot[id].closed != Reason::kNone) return false;
+  if (impl.WholeRefusal(request) != Reason::kNone) return false;
+  const NodeState& state = impl.nodes[id]->state;
+  const Load load = state.LoadWithout([&](const PodUid& uid) {
+    return uid == request.uid || std::ranges::find(victims, uid) != victims.end();
+  });
+  Cost cost = 0;
+  return impl.scorer.Evaluate(state.inventory(), load, request, impl.policy, impl.learner.mix(),
+                              impl.picks, cost) == Reason::kNone;
+}
+
+}  // namespace tranche

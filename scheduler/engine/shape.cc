@@ -1,0 +1,62 @@
+#include "scheduler/engine/shape.h"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace tranche {
+namespace {
+
+void Append(std::string& out, int64_t value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+void AppendText(std::string& out, std::string_view text) {
+  Append(out, static_cast<int64_t>(text.size()));
+  out += text;
+}
+
+void AppendTexts(std::string& out, const std::vector<std::string>& texts) {
+  Append(out, static_cast<int64_t>(texts.size()));
+  for (const std::string& text : texts) AppendText(out, text);
+}
+
+}  // namespace
+
+void AppendShape(const PodRequest& request, std::string& out) {
+  Append(out, static_cast<int64_t>(request.dialect));
+  Append(out, static_cast<int64_t>(request.containers.size()));
+  for (const ContainerInfo& container : request.containers) {
+    Append(out, static_cast<int64_t>(container.role));
+    Append(out, container.plugin_count);
+  }
+  Append(out, static_cast<int64_t>(request.asks.size()));
+  for (const Ask& ask : request.asks) {
+    Append(out, ask.container);
+    Append(out, static_cast<int64_t>(ask.resource));
+    Append(out, ask.count);
+    AppendText(out, ask.mig.profile);
+    Append(out, ask.mig.shared);
+    Append(out, static_cast<int64_t>(ask.memory.kind));
+    Append(out, ask.memory.value);
+    Append(out, ask.compute.count());
+    Append(out, ask.exclusive);
+  }
+  Append(out, static_cast<int64_t>(request.pool_needs.size()));
+  for (const PoolNeed& need : request.pool_needs) {
+    AppendText(out, need.key);
+    Append(out, need.count);
+  }
+  Append(out, request.refusal ? static_cast<int64_t>(request.refusal->reason) : -1);
+  AppendTexts(out, request.models_any);
+  AppendTexts(out, request.models_none);
+  AppendTexts(out, request.uuids_any);
+  AppendTexts(out, request.uuids_none);
+  Append(out, request.min_gpu_memory.count());
+  Append(out, request.one_numa_node);
+  AppendText(out, request.vgpu_mode);
+  Append(out, request.strategy ? static_cast<int64_t>(*request.strategy) : -1);
+  Append(out, static_cast<int64_t>(request.card_choice));
+}
+
+}  // namespace tranche

@@ -1,0 +1,18 @@
+// The shape of a request: everything that decides where it fits, and nothing that does not.
+#pragma once
+
+#include <string>
+
+#include "scheduler/facts/pod_request.h"
+
+namespace tranche {
+
+// Appends a key that is equal exactly for requests of equal shape. Process-local, not for storage.
+void AppendShape(const PodRequest& request, std::string& out);
+
+// Selects cards by UUID, so that equal node states do not give equal answers.
+inline bool SelectsDevices(const PodRequest& request) {
+  return !request.uuids_any.empty() || !request.uuids_none.empty();
+}
+
+}  // namespace tranche

@@ -1,0 +1,232 @@
+// Copies of the books for people and metrics.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "quota/charge.h"
+#include "scheduler/engine/impl.h"
+
+namespace tranche {
+namespace {
+
+std::string ClosedDetail(const NodeEntry& entry) {
+  switch (entry.closed) {
+    case Reason::kOperatorBusy:
+      return entry.state.facts().operator_busy;
+    case Reason::kDevicesUnknown:
+      for (const Holding& holding : entry.state.holdings()) {
+        if (holding.kind == HoldingKind::kClaim || holding.known) continue;
+        return holding.request->name.str() + ": " + holding.problem;
+      }
+      return "";
+    default:
+      return "";
+  }
+}
+
+GpuView ViewCard(const Inventory& inventory, std::size_t at) {
+  const Card& card = inventory.cards[at];
+  GpuView view;
+  if (inventory.knowledge != Knowledge::kCounts) view.index = card.index;
+  view.uuid = card.uuid;
+  view.memory = card.memory;
+  view.healthy = card.healthy && !card.cordoned;
+  view.numa = card.numa;
+  view.is_mig = card.mode == CardMode::kMig;
+  view.replicas = card.mode == CardMode::kReplicated ? static_cast<int>(inventory.replicas) : 1;
+  return view;
+}
+
+// Adds what one pod holds to the cards' and instances' lists.
+void AddPod(const NodeState& state, const Holding& holding, NodeView& view,
+            std::map<std::pair<int, int>, MigView*>& instances) {
+  const Inventory& inventory = state.inventory();
+  const auto add = [&](int card, MilliGpu milli, Mebibytes memory) {
+    GpuView& gpu = view.gpus[static_cast<std::size_t>(card)];
+    gpu.free_milli -= milli;
+    gpu.free_memory -= memory;
+    gpu.pods.push_back({holding.request->name, holding.uid, milli, memory});
+  };
+  for (const CardUse& use : holding.use.cards) add(use.card, use.milli, use.memory);
+  for (const InstanceUse& use : holding.use.instances) {
+    const MigPool& pool = inventory.pools[static_cast<std::size_t>(use.pool)];
+    const MigSlot& slot = pool.slots[static_cast<std::size_t>(use.slot)];
+    add(slot.card, pool.milli * use.users, pool.memory * use.users);
+    instances.at({use.pool, use.slot})->pods.push_back(holding.request->name.str());
+  }
+}
+
+}  // namespace
+
+NodeView Engine::Impl::ViewNode(NodeId id) const {
+  const NodeEntry& entry = *nodes[id];
+  const NodeState& state = entry.state;
+  const Inventory& inventory = state.inventory();
+  NodeView view;
+  view.name = names.name(id);
+  view.model = inventory.model;
+  view.ready = state.present() && state.facts().ready;
+  view.closed = entry.closed;
+  view.closed_detail = ClosedDetail(entry);
+  view.knowledge = inventory.knowledge;
+  view.problems = inventory.problems;
+  if (state.present()) {
+    view.problems.insert(view.problems.end(), state.facts().problems.begin(),
+                         state.facts().problems.end());
+  }
+  for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
+    GpuView gpu = ViewCard(inventory, i);
+    gpu.free_milli = inventory.cards[i].capacity;
+    gpu.free_memory = inventory.cards[i].memory;
+    view.gpus.push_back(std::move(gpu));
+  }
+  std::vector<std::vector<std::pair<std::pair<int, int>, MigView>>> by_card(view.gpus.size());
+  for (std::size_t p = 0; p < inventory.pools.size(); ++p) {
+    const MigPool& pool = inventory.pools[p];
+    for (std::size_t s = 0; s < pool.slots.size(); ++s) {
+      MigView mig{pool.profile, pool.slots[s].start, pool.slots[s].size, {}};
+      by_card[static_cast<std::size_t>(pool.slots[s].card)].push_back(
+          {{static_cast<int>(p), static_cast<int>(s)}, std::move(mig)});
+    }
+  }
+  std::map<std::pair<int, int>, MigView*> instances;
+  for (std::size_t i = 0; i < by_card.size(); ++i) {
+    std::ranges::sort(by_card[i], {}, [](const auto& item) { return item.second.start; });
+    for (auto& [key, mig] : by_card[i]) view.gpus[i].mig.push_back(std::move(mig));
+    for (std::size_t m = 0; m < by_card[i].size(); ++m) {
+      instances[by_card[i][m].first] = &view.gpus[i].mig[m];
+    }
+  }
+  for (const Holding& holding : state.holdings()) {
+    if (holding.kind != HoldingKind::kClaim) AddPod(state, holding, view, instances);
+  }
+  return view;
+}
+
+PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) const {
+  PodView view;
+  view.name = record.request->name;
+  view.uid = uid;
+  view.priority_class = record.request->priority_class;
+  NodeId id = kNoNode;
+  if (!record.node.empty()) {
+    view.state = PodState::kBound;
+    id = names.Find(record.node.str());
+  } else if (!record.reserved.empty()) {
+    view.state = PodState::kReserved;
+    id = names.Find(record.reserved.str());
+  } else if (record.claimed != kNoNode) {
+    view.state = PodState::kClaimed;
+    id = record.claimed;
+  }
+  if (id == kNoNode || nodes[id] == nullptr) {
+    view.node = record.node;
+    view.reason = record.last_reason;
+    if (record.request->refusal) {
+      view.reason = record.request->refusal->reason;
+      view.detail = record.request->refusal->detail;
+    } else if (record.last_reason != Reason::kNone) {
+      view.detail = "asks " + DescribeRequest(*record.request);
+    }
+    return view;
+  }
+  view.node = names.name(id);
+  const NodeState& state = nodes[id]->state;
+  const Holding* holding = state.Find(uid);
+  if (holding == nullptr) return view;
+  if (holding->known) {
+    view.allocation = holding->allocation;
+  } else {
+    view.devices_unknown = true;
+    view.detail = holding->problem;
+    if (state.present()) {
+      view.allocation = ToAllocation(state.inventory(), *holding->request, holding->picks);
+    }
+  }
+  if (view.allocation) view.leaf = view.allocation->leaf;
+  return view;
+}
+
+std::vector<NodeView> Engine::Nodes(const NodeName& after, std::size_t limit, Instant) const {
+  std::vector<NodeView> page;
+  const std::vector<NodeId>& order = impl_->names.ascending();
+  auto at =
+      std::ranges::upper_bound(order, after, {}, [&](NodeId id) { return impl_->names.name(id); });
+  for (; at != order.end() && page.size() < limit; ++at) {
+    if (impl_->nodes[*at] == nullptr || impl_->names.name(*at).empty()) continue;
+    if (!impl_->nodes[*at]->state.present()) continue;
+    page.push_back(impl_->ViewNode(*at));
+  }
+  return page;
+}
+
+std::vector<PodView> Engine::Pods(const PodName& after, const PodUid& after_uid,
+                                  std::size_t limit) const {
+  std::vector<PodView> page;
+  for (auto at = impl_->pods_by_name.upper_bound({after, after_uid});
+       at != impl_->pods_by_name.end() && page.size() < limit; ++at) {
+    const PodRecord& record = impl_->pods.at(at->second);
+    if (!record.terminal) page.push_back(impl_->ViewPod(at->second, record));
+  }
+  return page;
+}
+
+EngineTotals Engine::Totals() const {
+  Impl& impl = *impl_;
+  EngineTotals totals;
+  totals.claims = impl.claims;
+  totals.reservations = static_cast<int64_t>(impl.reservations.size());
+  if (!impl.reservations.empty()) totals.oldest_reservation = impl.reservations.begin()->first;
+  for (const auto& [uid, record] : impl.pods) {  // counts only: order cannot matter
+    if (record.terminal) continue;
+    (record.node.empty() ? totals.pods_pending : totals.pods_bound) += 1;
+  }
+  std::map<std::string, ModelTotals> models;
+  const Mix& mix = impl.learner.mix();
+  std::map<StateId, int64_t> stranded_by_state;
+  for (const auto& entry : impl.nodes) {
+    if (entry == nullptr || !entry->state.present()) continue;
+    const Inventory& inventory = entry->state.inventory();
+    const Load& load = entry->state.hard();
+    ++totals.nodes;
+    totals.nodes_closed += entry->closed != Reason::kNone;
+    for (const Holding& holding : entry->state.holdings()) {
+      totals.pods_devices_unknown += holding.kind == HoldingKind::kAllocation && !holding.known;
+    }
+    if (inventory.cards.empty()) continue;
+    ModelTotals& row = models[inventory.model];
+    std::vector<CardLoad> used = load.cards;
+    for (std::size_t p = 0; p < inventory.pools.size(); ++p) {
+      const MigPool& pool = inventory.pools[p];
+      for (std::size_t i = 0; i < pool.slots.size(); ++i) {
+        CardLoad& card = used[static_cast<std::size_t>(pool.slots[i].card)];
+        card.milli += pool.milli * load.slots[p][i];
+        card.memory += pool.memory * load.slots[p][i];
+      }
+    }
+    for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
+      const Card& card = inventory.cards[i];
+      ++row.gpus;
+      row.capacity += kWholeGpu;
+      row.memory_capacity += card.memory;
+      row.memory_allocated += used[i].memory;
+      // Pods others placed may over-use a card; it is then simply full.
+      const MilliGpu milli = std::min(used[i].milli, kWholeGpu);
+      row.allocated +=
+          MilliGpuRoundedUp(GpuEquivalents(ChargeOfShare(milli, used[i].memory, card.memory)));
+    }
+    auto [at, fresh] = stranded_by_state.try_emplace(entry->hard, 0);
+    if (fresh) {
+      at->second =
+          impl.scorer.Fragmentation(inventory, load, mix) / std::max<int64_t>(mix.total, 1);
+    }
+    row.stranded += MilliGpu::Of(at->second);
+  }
+  for (auto& [name, row] : models) {
+    row.model = name;
+    totals.models.push_back(std::move(row));
+  }
+  return totals;
+}
+
+}  // namespace tranche

@@ -1,0 +1,37 @@
+// What a Pod object says, as far as GPUs are concerned. A plain value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "scheduler/facts/allocation.h"
+#include "scheduler/facts/pod_request.h"
+#include "topology/base/ids.h"
+#include "topology/base/units.h"
+
+namespace tranche {
+
+enum class PodPhase : uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
+
+struct PodFacts {
+  PodRequest request;  // uid, name, asks
+  NodeName node;       // spec.nodeName; empty while pending
+  NodeName nominated;  // status.nominatedNodeName
+  PodPhase phase = PodPhase::kPending;
+  bool terminating = false;         // metadata.deletionTimestamp is set; frees nothing
+  bool gated = false;               // spec.schedulingGates is not empty
+  bool refused_by_kubelet = false;  // Failed with reason OutOf* or UnexpectedAdmissionError
+  std::optional<Instant> created;
+  // Read from tranche.dev/allocation, else from HAMi's hami.io/vgpu-devices-allocated; only ever
+  // believed together with `node` (see index/node_state.h).
+  std::optional<Allocation> allocation;
+  std::string allocation_problem;  // why an annotation that is there could not be read
+
+  // Holds devices: has a node and is in no terminal phase. Deletion under way changes nothing.
+  bool holds_devices() const {
+    return !node.empty() && phase != PodPhase::kSucceeded && phase != PodPhase::kFailed;
+  }
+};
+
+}  // namespace tranche

@@ -1,0 +1,104 @@
+// What a pod asks for, in one normal form for every request style.
+//
+// A plain value: decoded once at the edge (scheduler/wire/pod_decode), compared and hashed by its
+// shape in the core. Amounts are already checked; a pod whose amounts are not valid carries a
+// refusal instead of asks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/spec.h"
+#include "scheduler/facts/reason.h"
+#include "topology/base/ids.h"
+#include "topology/base/units.h"
+#include "topology/mig.h"
+
+namespace tranche {
+
+enum class Dialect : uint8_t {
+  kNone,     // asks no GPU
+  kNative,   // nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-P[.shared]
+  kTranche,  // tranche.dev/gpu-fraction, tranche.dev/gpu-memory
+  kHami,     // nvidia.com/gpu with gpumem, gpumem-percentage, gpucores
+};
+
+// Init containers run one after another before the app containers; a sidecar is an init container
+// with restartPolicy Always and runs from its turn to the end of the pod.
+enum class ContainerRole : uint8_t { kApp, kSidecar, kInit };
+
+struct ContainerInfo {
+  std::string name;
+  ContainerRole role = ContainerRole::kApp;
+  // The container's nvidia.com/gpu limit: what kubelet will ask the device plugin for.
+  int64_t plugin_count = 0;
+};
+
+enum class Resource : uint8_t {
+  kGpu,        // nvidia.com/gpu: one unit is what the node makes of it (card, replica, MIG device)
+  kGpuShared,  // nvidia.com/gpu.shared: a replica of a card
+  kMig,        // nvidia.com/mig-P[.shared]: an instance, or a replica of one
+  kShare,      // a part of each of `count` different cards
+};
+
+// How much memory of each card a share takes.
+struct MemoryNeed {
+  enum class Kind : uint8_t { kNone, kWholeCard, kMib, kMilliOfCard, kPercentOfCard };
+  Kind kind = Kind::kNone;
+  int64_t value = 0;  // MiB, 1..999 or 1..100 by kind; 0 otherwise
+};
+
+struct Ask {
+  int container = 0;  // index into PodRequest::containers
+  Resource resource = Resource::kGpu;
+  int64_t count = 0;    // devices, at least 1
+  MigResourceName mig;  // kMig only
+  MemoryNeed memory;    // kShare only
+  MilliGpu compute;     // kShare only: taken of each card, 0..1000
+  bool exclusive =
+      false;  // kShare only: the card may have no other user (HAMi: 100 % of the cores)
+};
+
+// The pod's effective request of one resource key that nodes may advertise (Kubernetes' formula
+// over init containers, sidecars and overhead). Source: kube-client-protocol section 18.
+struct PoolNeed {
+  std::string key;  // "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
+  int64_t count = 0;
+};
+
+// Where several cards of a node would do, which to take.
+enum class CardChoice : uint8_t { kStrategy, kTightest, kLoosest, kIdleOnly };
+
+struct Refusal {
+  Reason reason = Reason::kNone;
+  std::string detail;  // expected, found (quoted), where; for explain, never for the wire
+};
+
+struct PodRequest {
+  PodUid uid;
+  PodName name;
+  std::string priority_class;
+
+  Dialect dialect = Dialect::kNone;
+  std::vector<ContainerInfo>
+      containers;                    // every init container, then every app container, in order
+  std::vector<Ask> asks;             // ascending container
+  std::vector<PoolNeed> pool_needs;  // ascending key, counts > 0
+  std::optional<Refusal> refusal;    // set: the request can never be met; asks are empty
+
+  std::vector<std::string> models_any;  // lower case; empty: any (see MatchesModel)
+  std::vector<std::string> models_none;
+  std::vector<std::string> uuids_any;  // empty: any
+  std::vector<std::string> uuids_none;
+  Mebibytes min_gpu_memory;          // of each card; zero: any
+  bool one_numa_node = false;        // all cards of a container in one NUMA node
+  std::string vgpu_mode;             // "", "hami-core", "mig", "mps"
+  std::optional<Strategy> strategy;  // the pod's own wish for choosing nodes
+  CardChoice card_choice = CardChoice::kStrategy;
+
+  bool asks_gpu() const { return dialect != Dialect::kNone; }
+};
+
+}  // namespace tranche

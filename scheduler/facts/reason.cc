@@ -1,0 +1,47 @@
+#include "scheduler/facts/reason.h"
+
+#include <array>
+#include <cstddef>
+
+#include "topology/base/check.h"
+
+namespace tranche {
+namespace {
+
+constexpr std::size_t kReasons = static_cast<std::size_t>(Reason::kCount);
+
+constexpr std::array<ReasonText, kReasons> kTexts = {{
+    {"None", "", false},
+    {"MixedDialects", "the pod mixes two styles of asking for GPUs", false},
+    {"BadAmount", "a GPU amount of the pod is not valid", false},
+    {"UnknownProfile", "the pod names a MIG profile that no board has", false},
+    {"DialectOff", "this style of asking for GPUs is switched off by policy", false},
+    {"UnknownNode", "the node is not known yet", false},
+    {"NodeNotReady", "the node is not ready", false},
+    {"NodeCordoned", "the node is cordoned", false},
+    {"OperatorBusy", "the GPU operator is changing the node", false},
+    {"NodeUnstable", "the node's GPUs came back a moment ago", false},
+    {"NodeRefusing", "the node refused several GPU pods lately", false},
+    {"DevicesUnknown", "a pod on the node holds GPUs that cannot be told apart", false},
+    {"NoGpu", "the node has no GPU of the kind asked for", false},
+    {"NoAgent", "nothing on the node enforces GPU shares", false},
+    {"WrongModel", "the node's GPU model does not match", false},
+    {"WrongDevice", "no GPU of the node matches the device selection", false},
+    {"TooManyPerNode", "the node has fewer GPUs than the pod asks for", false},
+    {"TooLarge", "the node's GPUs have less memory than the pod asks for", false},
+    {"Unhealthy", "too many GPUs of the node are unhealthy", false},
+    {"NumaMismatch", "the node's free GPUs lie in different NUMA nodes", true},
+    {"NoRoom", "the node has too little free GPU capacity", true},
+    {"PodGone", "the pod is gone or was replaced by another of its name", false},
+    {"PodElsewhere", "the pod is bound, or being bound, to another node", false},
+}};
+
+}  // namespace
+
+const ReasonText& Describe(Reason reason) {
+  const auto rank = static_cast<std::size_t>(reason);
+  TRANCHE_CHECK(rank < kReasons);
+  return kTexts[rank];
+}
+
+}  // namespace tranche

@@ -1,0 +1,53 @@
+// Why a node or a pod is refused: the closed set of reasons, in order of precedence.
+//
+// The texts go to kube-scheduler, which re-queues pods whose message changes: they are fixed and
+// carry no numbers. Numbers belong to explain. When several reasons hold, the first listed wins.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tranche {
+
+enum class Reason : uint8_t {
+  kNone = 0,
+  // About the request: no node can ever answer it.
+  kMixedDialects,   // keys of two request styles in one pod
+  kBadAmount,       // not whole, negative, zero, too large, not a quantity
+  kUnknownProfile,  // a MIG profile no board has
+  kDialectOff,      // the policy does not accept this request style
+  // About the node, before its devices are looked at.
+  kUnknownNode,
+  kNodeNotReady,
+  kNodeCordoned,
+  kOperatorBusy,    // driver upgrade, paused device plugin, VM passthrough, MIG change
+  kNodeUnstable,    // devices vanished and came back moments ago
+  kNodeRefusing,    // the kubelet refused several GPU pods lately
+  kDevicesUnknown,  // a pod on the node holds devices nobody can name
+  // About the devices.
+  kNoGpu,    // the node has no GPU of the kind asked for
+  kNoAgent,  // nothing on the node can enforce the share
+  kWrongModel,
+  kWrongDevice,     // UUID or mode selection leaves no device
+  kTooManyPerNode,  // more devices asked for than the node has, busy or not
+  kTooLarge,        // more memory asked for than any device here has
+  kUnhealthy,       // enough devices, but not enough healthy ones
+  kNumaMismatch,
+  kNoRoom,  // would fit an emptier node of this kind
+  // About the pod at bind.
+  kPodGone,
+  kPodElsewhere,  // already bound, or being bound, to another node
+  kCount
+};
+
+struct ReasonText {
+  std::string_view code;  // stable identifier for API and metric labels, "NoRoom"
+  std::string_view text;  // the fixed sentence kube-scheduler shows
+  // True when evicting pods of the node could help (the wire's FailedNodes, if the policy lets
+  // kube-scheduler preempt); false for FailedAndUnresolvableNodes.
+  bool preemption_may_help;
+};
+
+const ReasonText& Describe(Reason reason);
+
+}  // namespace tranche

@@ -1,0 +1,202 @@
+#include "scheduler/http/server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "scheduler/http/session.h"
+
+namespace tranche::http {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+
+// Connections above the cap that may wait for their 503 or /healthz at the same time.
+constexpr std::size_t kSpares = 16;
+// The process is out of file descriptors or memory: accepting again at once would spin.
+constexpr milliseconds kAcceptPause{100};
+
+// Deadlines are met at most this much late.
+milliseconds SweepPeriod(const Limits& limits) {
+  const milliseconds shortest =
+      std::min({limits.header_time, limits.request_time, limits.idle_time, limits.reply_time});
+  return std::clamp(shortest / 10, milliseconds(5), milliseconds(500));
+}
+
+}  // namespace
+
+// Accepting, admission and the sweep run on one strand, `control`.
+struct Server::Impl {
+  using Strand = Session::Strand;
+  using Acceptor = asio::basic_socket_acceptor<tcp, Strand>;
+  using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
+                                           asio::wait_traits<std::chrono::steady_clock>, Strand>;
+
+  Impl(Options given, Handler handler)
+      : options(std::move(given)),
+        context(std::max(1, options.threads)),
+        control(asio::make_strand(context)),
+        acceptor(control),
+        sweep(control),
+        accept_pause(control) {
+    state.limits = options.limits;
+    state.handler = std::move(handler);
+  }
+
+  error_code Listen();
+  void Accept();
+  void Admit(std::shared_ptr<Session> session);
+  void Sweep();
+  void BeginStop();
+
+  Options options;
+  ServerState state;
+  asio::io_context context;
+  Strand control;
+  Acceptor acceptor;
+  Timer sweep;
+  Timer accept_pause;
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
+  std::vector<std::thread> threads;
+  uint16_t port = 0;
+  // Control only. Stopping: nothing is accepted. Ending: the sweep rests too.
+  bool stopping = false;
+  bool ending = false;
+};
+
+error_code Server::Impl::Listen() {
+  error_code error;
+  const asio::ip::address address = asio::ip::make_address(options.address, error);
+  if (error) return error;
+  const tcp::endpoint endpoint(address, options.port);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) port = acceptor.local_endpoint(error).port();
+  if (error) {
+    error_code ignored;
+    acceptor.close(ignored);
+  }
+  return error;
+}
+
+void Server::Impl::Accept() {
+  acceptor.async_accept(asio::make_strand(context),
+                        [this](const error_code& error, Session::Socket socket) {
+                          if (stopping) return;
+                          if (!error) {
+                            error_code ignored;
+                            socket.set_option(tcp::no_delay(true), ignored);
+                            Admit(std::make_shared<Session>(std::move(socket), state));
+                            return Accept();
+                          }
+                          if (error == asio::error::connection_aborted) return Accept();
+                          accept_pause.expires_after(kAcceptPause);
+                          accept_pause.async_wait([this](const error_code&) {
+                            if (!stopping) Accept();
+                          });
+                        });
+}
+
+void Server::Impl::Admit(std::shared_ptr<Session> session) {
+  if (stopping) return;
+  ConnectionTable& table = state.table;
+  if (table.Count(Place::kOrdinary) < static_cast<std::size_t>(options.limits.connections)) {
+    table.Add(session, Place::kOrdinary);
+    return session->Start(Place::kOrdinary);
+  }
+  if (const std::shared_ptr<Session> idle = table.LongestIdle()) {
+    // A refusal means that a request came in meanwhile: the next round sees it as active.
+    return idle->GiveWay([this, session = std::move(session)](bool gone) {
+      if (gone) state.table.CountEviction();
+      asio::post(control, [this, session] { Admit(session); });
+    });
+  }
+  if (table.Count(Place::kSpare) >= kSpares) {
+    if (const std::shared_ptr<Session> oldest = table.OldestSpare()) {
+      table.Remove(oldest.get());
+      oldest->Abort();
+    }
+  }
+  table.Add(session, Place::kSpare);
+  session->Start(Place::kSpare);
+}
+
+void Server::Impl::Sweep() {
+  sweep.expires_after(SweepPeriod(options.limits));
+  sweep.async_wait([this](const error_code& error) {
+    if (error || ending) return;
+    const auto now = std::chrono::steady_clock::now();
+    for (const std::shared_ptr<Session>& session : state.table.All()) session->CheckDeadline(now);
+    Sweep();
+  });
+}
+
+void Server::Impl::BeginStop() {
+  stopping = true;
+  error_code ignored;
+  acceptor.close(ignored);
+  accept_pause.cancel();
+  for (const std::shared_ptr<Session>& session : state.table.All()) session->Drain();
+}
+
+Server::Server(Options options, Handler handler)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(handler))) {}
+
+Server::~Server() { Stop(milliseconds(0)); }
+
+absl::Status Server::Start() {
+  const Options& options = impl_->options;
+  if (const error_code error = impl_->Listen()) {
+    return absl::UnavailableError(fmt::format("cannot listen on {} port {}: {}", options.address,
+                                              options.port, error.message()));
+  }
+  impl_->work.emplace(impl_->context.get_executor());
+  asio::post(impl_->control, [impl = impl_.get()] {
+    impl->Accept();
+    impl->Sweep();
+  });
+  for (int i = 0; i < std::max(1, options.threads); ++i) {
+    impl_->threads.emplace_back([impl = impl_.get()] { impl->context.run(); });
+  }
+  return absl::OkStatus();
+}
+
+uint16_t Server::port() const { return impl_->port; }
+
+void Server::Stop(milliseconds grace) {
+  if (impl_->threads.empty()) return;
+  impl_->state.draining.store(true);
+  asio::post(impl_->control, [impl = impl_.get()] { impl->BeginStop(); });
+  impl_->state.table.WaitUntilEmpty(grace);
+  asio::post(impl_->control, [impl = impl_.get()] {
+    impl->ending = true;
+    impl->sweep.cancel();
+    for (const std::shared_ptr<Session>& session : impl->state.table.All()) session->Abort();
+  });
+  impl_->work.reset();
+  for (std::thread& thread : impl_->threads) thread.join();
+  impl_->threads.clear();
+  const std::lock_guard lock(impl_->state.gate->mutex);
+  impl_->state.gate->open = false;
+}
+
+Statistics Server::statistics() const { return impl_->state.table.Snapshot(); }
+
+}  // namespace tranche::http

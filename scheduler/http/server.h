@@ -1,0 +1,93 @@
+// An HTTP/1.1 server with hard limits, for kube-scheduler, Prometheus and browsers.
+//
+// Answers carry Content-Length, end without a newline, and leave in one write. Limits and their
+// answers: header bytes over the limit 431; body over it 413; no Content-Length on POST 411;
+// Transfer-Encoding chunked 411, any other 400, both close; not exactly one Host 400; header not
+// complete in time 408 and close; body not complete in time 408 and close; a reply the peer does
+// not read in time drops the connection. At the connection cap the longest-idle connection gives
+// way; if all are active the new one is refused with 503, except that GET /healthz is always
+// answered. After "Connection: close" nothing more is read.
+//
+// Thread rule: Start and Stop from one thread; handlers are called on the server's threads, several
+// at once, and must not block. A Responder may be called from any thread, once.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace tranche::http {
+
+// Bytes that may be read behind the end of Request::body (simdjson reads whole vectors).
+inline constexpr std::size_t kBodyPadding = 64;
+
+struct Request {
+  std::string method;
+  std::string path;  // decoded, without the query
+  std::map<std::string, std::string> query;
+  std::string body;           // capacity() >= size() + kBodyPadding
+  std::string authorization;  // header, verbatim; never logged
+};
+
+struct Response {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  std::map<std::string, std::string> headers;  // extra ones
+};
+
+using Responder = std::function<void(Response)>;
+using Handler = std::function<void(Request, Responder)>;
+
+struct Limits {
+  std::size_t header_bytes = 16 * 1024;
+  std::size_t body_bytes = 8 * 1024 * 1024;
+  std::chrono::milliseconds header_time{10'000};   // from the first byte of a request
+  std::chrono::milliseconds request_time{30'000};  // header and body
+  std::chrono::milliseconds idle_time{120'000};  // between requests; never under 95 s in production
+  std::chrono::milliseconds reply_time{60'000};  // the peer reads nothing of a reply
+  int connections = 256;
+};
+
+struct Options {
+  std::string address = "127.0.0.1";
+  uint16_t port = 8080;  // 0: any free one
+  int threads = 2;
+  Limits limits;
+};
+
+struct Statistics {
+  int64_t connections_open = 0;
+  int64_t connections_total = 0;
+  int64_t connections_evicted = 0;
+  std::map<int, int64_t> refusals_by_status;  // answered by the server itself: 400, 408, 411, ...
+};
+
+class Server {
+ public:
+  Server(Options options, Handler handler);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Binds, listens and starts the threads.
+  // Errors: Unavailable with address, port and the system's words when binding fails.
+  absl::Status Start();
+  uint16_t port() const;
+  // Stops accepting, closes idle connections, lets requests in flight finish for up to `grace`,
+  // then closes the rest and joins the threads. Idempotent.
+  void Stop(std::chrono::milliseconds grace);
+  Statistics statistics() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tranche::http

@@ -1,0 +1,310 @@
+#include "scheduler/http/session.h"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <cstring>
+#include <utility>
+
+#include "scheduler/http/reply.h"
+
+namespace tranche::http {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kReadBytes = 64 * 1024;
+// First piece of a body's memory. It doubles as bytes arrive, so that a peer which claims much and
+// sends little gets little.
+constexpr std::size_t kBodyStep = 256 * 1024;
+constexpr std::chrono::milliseconds kLingerTime{2'000};
+// A spare connection must ask at once.
+constexpr std::chrono::milliseconds kSpareTime{1'000};
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+int64_t Count(steady_clock::time_point time) { return time.time_since_epoch().count(); }
+
+}  // namespace
+
+Session::Session(Socket socket, ServerState& server)
+    : socket_(std::move(socket)),
+      server_(server),
+      idle_since_(Count(steady_clock::now())),
+      deadline_(kActive),
+      capacity_(std::max(kReadBytes, server.limits.header_bytes + 1)),
+      scanner_(server.limits.header_bytes) {}
+
+void Session::Start(Place place) {
+  asio::post(socket_.get_executor(), [this, place, self = shared_from_this()] {
+    if (state_ == State::kClosed) return;
+    place_ = place;
+    buffer_.reset(new char[capacity_]);
+    AwaitRequest();
+  });
+}
+
+void Session::GiveWay(std::function<void(bool)> done) {
+  asio::post(socket_.get_executor(), [this, done = std::move(done), self = shared_from_this()] {
+    const bool gives_way =
+        state_ == State::kLingering || (state_ == State::kIdle && NothingArrived());
+    if (gives_way) Close();
+    done(gives_way);
+  });
+}
+
+void Session::CheckDeadline(TimePoint now) {
+  if (deadline_.load(std::memory_order_relaxed) > Count(now)) return;
+  asio::post(socket_.get_executor(), [this, self = shared_from_this()] { OnDeadline(); });
+}
+
+void Session::Drain() {
+  asio::post(socket_.get_executor(), [this, self = shared_from_this()] {
+    if (state_ == State::kIdle && NothingArrived()) Close();
+  });
+}
+
+void Session::Abort() {
+  asio::post(socket_.get_executor(), [this, self = shared_from_this()] { Close(); });
+}
+
+void Session::Answer(Response response, bool forgotten) {
+  asio::dispatch(socket_.get_executor(), [this, forgotten, response = std::move(response),
+                                          self = shared_from_this()]() mutable {
+    if (state_ != State::kHandling) return;
+    if (forgotten) server_.table.CountRefusal(response.status);
+    Reply(std::move(response));
+  });
+}
+
+// ---- reading ----------------------------------------------------------------------------------
+
+void Session::AwaitRequest() {
+  scanner_ = HeadScanner(server_.limits.header_bytes);
+  if (begin_ < end_) {
+    BeginHead();
+    return ScanHead();
+  }
+  state_ = State::kIdle;
+  SetIdle(true);
+  const auto patience = place_ == Place::kSpare ? std::min(kSpareTime, server_.limits.header_time)
+                                                : server_.limits.idle_time;
+  SetDeadline(steady_clock::now() + patience);
+  ReadHeadBytes();
+}
+
+void Session::BeginHead() {
+  state_ = State::kHead;
+  SetIdle(false);
+  request_began_ = steady_clock::now();
+  const auto patience = place_ == Place::kSpare
+                            ? std::min(kSpareTime, server_.limits.header_time)
+                            : std::min(server_.limits.header_time, server_.limits.request_time);
+  SetDeadline(request_began_ + patience);
+}
+
+void Session::ReadHeadBytes() {
+  // The head must lie in one piece; what is left of pipelined bytes moves to the front.
+  std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+  socket_.async_read_some(
+      asio::buffer(buffer_.get() + end_, capacity_ - end_),
+      [this, self = shared_from_this()](const error_code& error, std::size_t bytes) {
+        if (state_ != State::kIdle && state_ != State::kHead) return;
+        if (error) return Close();
+        end_ += bytes;
+        if (state_ == State::kIdle) BeginHead();
+        ScanHead();
+      });
+}
+
+void Session::ScanHead() {
+  switch (scanner_.Scan(Unread())) {
+    case HeadScanner::Outcome::kMore:
+      return ReadHeadBytes();
+    case HeadScanner::Outcome::kTooLarge:
+      return Refuse(431, "the request header is larger than the server takes");
+    case HeadScanner::Outcome::kMalformed:
+      return Refuse(400, "header: expected lines that end in CR LF, found something else");
+    case HeadScanner::Outcome::kComplete:
+      break;
+  }
+  const std::string_view text =
+      Unread().substr(scanner_.begin(), scanner_.end() - scanner_.begin());
+  begin_ += scanner_.end();
+  BeginRequest(text);
+}
+
+void Session::BeginRequest(std::string_view text) {
+  if (std::optional<Refusal> refusal = ReadHead(text, head_)) {
+    return Refuse(refusal->status, std::move(refusal->why));
+  }
+  const uint64_t length = head_.content_length.value_or(0);
+  is_head_ = head_.request.method == "HEAD";
+  keep_alive_ = head_.keep_alive;
+  if (place_ == Place::kSpare) {
+    const bool probe = head_.request.method == "GET" || is_head_;
+    if (!probe || head_.request.path != "/healthz" || length > 0) {
+      return Refuse(503, "all connections are in use");
+    }
+    keep_alive_ = false;
+  }
+  if (length > server_.limits.body_bytes) {
+    return Refuse(413, "the request body is larger than the server takes");
+  }
+  BeginBody();
+}
+
+void Session::BeginBody() {
+  std::string& body = head_.request.body;
+  const auto length = static_cast<std::size_t>(head_.content_length.value_or(0));
+  const std::string_view arrived = Unread().substr(0, length);
+  body.reserve(std::min(length, std::max(kBodyStep, arrived.size())) + kBodyPadding);
+  body.append(arrived);
+  begin_ += arrived.size();
+  body_received_ = arrived.size();
+  if (body_received_ == length) return Dispatch();
+  state_ = State::kBody;
+  SetDeadline(request_began_ + server_.limits.request_time);
+  if (head_.expects_continue && arrived.empty()) return InviteBody();
+  ReadBodyBytes();
+}
+
+void Session::InviteBody() {
+  asio::async_write(socket_, asio::buffer(kContinue),
+                    [this, self = shared_from_this()](const error_code& error, std::size_t) {
+                      if (state_ != State::kBody) return;
+                      if (error) return Close();
+                      ReadBodyBytes();
+                    });
+}
+
+void Session::ReadBodyBytes() {
+  std::string& body = head_.request.body;
+  const auto length = static_cast<std::size_t>(head_.content_length.value_or(0));
+  if (body_received_ == body.size()) {
+    const std::size_t size = std::min(length, std::max(kBodyStep, 2 * body_received_));
+    body.reserve(size + kBodyPadding);
+    body.resize(size);
+  }
+  socket_.async_read_some(
+      asio::buffer(body.data() + body_received_, body.size() - body_received_),
+      [this, length, self = shared_from_this()](const error_code& error, std::size_t bytes) {
+        if (state_ != State::kBody) return;
+        if (error) return Close();
+        body_received_ += bytes;
+        if (body_received_ == length) return Dispatch();
+        ReadBodyBytes();
+      });
+}
+
+void Session::Dispatch() {
+  state_ = State::kHandling;
+  deadline_.store(kActive, std::memory_order_relaxed);
+  auto slot = std::make_shared<ReplySlot>(server_.gate, weak_from_this());
+  server_.handler(std::move(head_.request), [slot = std::move(slot)](Response response) {
+    slot->Answer(std::move(response));
+  });
+}
+
+// ---- answering --------------------------------------------------------------------------------
+
+void Session::Refuse(int status, std::string why) {
+  server_.table.CountRefusal(status);
+  keep_alive_ = false;
+  head_ = Head();
+  Reply(Response{status, "text/plain; charset=utf-8", std::move(why), {}});
+}
+
+void Session::Reply(Response response) {
+  state_ = State::kWriting;
+  if (server_.draining.load(std::memory_order_relaxed)) keep_alive_ = false;
+  reply_head_ = EncodeHead(response, keep_alive_, std::chrono::system_clock::now());
+  reply_body_ =
+      is_head_ || !CarriesBody(response.status) ? std::string() : std::move(response.body);
+  reply_sent_ = 0;
+  SetDeadline(steady_clock::now() + server_.limits.reply_time);
+  WriteReply();
+}
+
+void Session::WriteReply() {
+  const std::size_t head_sent = std::min(reply_sent_, reply_head_.size());
+  const std::array<asio::const_buffer, 2> pieces = {
+      asio::buffer(reply_head_) + head_sent, asio::buffer(reply_body_) + (reply_sent_ - head_sent)};
+  socket_.async_write_some(
+      pieces, [this, self = shared_from_this()](const error_code& error, std::size_t bytes) {
+        if (state_ != State::kWriting) return;
+        if (error) return Close();
+        reply_sent_ += bytes;
+        if (reply_sent_ < reply_head_.size() + reply_body_.size()) {
+          SetDeadline(steady_clock::now() + server_.limits.reply_time);
+          return WriteReply();
+        }
+        std::string().swap(reply_body_);
+        is_head_ = false;
+        if (!keep_alive_ || server_.draining.load(std::memory_order_relaxed)) return Linger();
+        AwaitRequest();
+      });
+}
+
+void Session::Linger() {
+  state_ = State::kLingering;
+  SetIdle(true);
+  SetDeadline(steady_clock::now() + kLingerTime);
+  error_code ignored;
+  socket_.shutdown(asio::socket_base::shutdown_send, ignored);
+  Discard();
+}
+
+void Session::Discard() {
+  socket_.async_read_some(asio::buffer(buffer_.get(), capacity_),
+                          [this, self = shared_from_this()](const error_code& error, std::size_t) {
+                            if (state_ != State::kLingering) return;
+                            if (error) return Close();
+                            Discard();
+                          });
+}
+
+void Session::Close() {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  deadline_.store(kActive, std::memory_order_relaxed);
+  SetIdle(false);
+  error_code ignored;
+  socket_.close(ignored);
+  server_.table.Remove(this);
+}
+
+// ---- time -------------------------------------------------------------------------------------
+
+void Session::OnDeadline() {
+  // The state may have moved on between the sweep and now.
+  if (deadline_.load(std::memory_order_relaxed) > Count(steady_clock::now())) return;
+  const bool reading = state_ == State::kHead || state_ == State::kBody;
+  const bool spare = place_ == Place::kSpare && (state_ == State::kIdle || reading);
+  if (!reading && !spare) return Close();
+  error_code ignored;
+  socket_.cancel(ignored);
+  SetIdle(false);
+  if (spare) return Refuse(503, "all connections are in use");
+  Refuse(408, "the request did not arrive in time");
+}
+
+void Session::SetDeadline(TimePoint deadline) {
+  deadline_.store(Count(deadline), std::memory_order_relaxed);
+}
+
+void Session::SetIdle(bool idle) {
+  idle_since_.store(idle ? Count(steady_clock::now()) : kActive, std::memory_order_relaxed);
+}
+
+bool Session::NothingArrived() {
+  error_code error;
+  return socket_.available(error) == 0 || error;
+}
+
+}  // namespace tranche::http

@@ -1,0 +1,121 @@
+// One connection: reads requests, hands them to the handler one at a time, writes the answers in
+// order, and keeps every limit.
+//
+//   idle -> head -> body -> handling -> writing -> idle again, or lingering -> closed
+//
+// While lingering, our side is closed and what the peer still sends is thrown away for a bounded
+// time: closing at once would reset the connection, and the answer could be lost on the way.
+//
+// Thread rule: public functions from any thread; the rest runs on the connection's strand. One
+// asynchronous read or write is under way at a time. Deadlines are values that the server's sweep
+// compares with the clock, so that a request costs no timer call.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/strand.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "scheduler/http/head.h"
+#include "scheduler/http/reply_slot.h"
+#include "scheduler/http/server.h"
+#include "scheduler/http/table.h"
+
+namespace tranche::http {
+
+// What the connections of a server share. Outlives them.
+struct ServerState {
+  Limits limits;
+  Handler handler;
+  ConnectionTable table;
+  std::shared_ptr<Gate> gate = std::make_shared<Gate>();
+  std::atomic<bool> draining{false};
+};
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
+  using Socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, Strand>;
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // idle_since() of a connection with a request under way; later than any time.
+  static constexpr int64_t kActive = std::numeric_limits<int64_t>::max();
+
+  Session(Socket socket, ServerState& server);
+
+  // Starts reading. Called once, after the session is in the table.
+  void Start(Place place);
+  // Steady clock count since when no request is under way, or kActive.
+  int64_t idle_since() const { return idle_since_.load(std::memory_order_relaxed); }
+  // Closes if no request is under way and none has arrived; `done` hears on the strand if so.
+  void GiveWay(std::function<void(bool gone)> done);
+  // Starts what is due when the deadline has passed.
+  void CheckDeadline(TimePoint now);
+  // Closes now if idle, else after the request under way.
+  void Drain();
+  // Closes without further words.
+  void Abort();
+  // The handler's answer. `forgotten`: made up because the handler dropped its Responder.
+  void Answer(Response response, bool forgotten);
+
+ private:
+  enum class State : uint8_t { kIdle, kHead, kBody, kHandling, kWriting, kLingering, kClosed };
+
+  void AwaitRequest();
+  void BeginHead();
+  void ReadHeadBytes();
+  void ScanHead();
+  void BeginRequest(std::string_view text);
+  void BeginBody();
+  void InviteBody();
+  void ReadBodyBytes();
+  void Dispatch();
+
+  void Refuse(int status, std::string why);
+  void Reply(Response response);
+  void WriteReply();
+  void Linger();
+  void Discard();
+  void Close();
+
+  void OnDeadline();
+  void SetDeadline(TimePoint deadline);
+  void SetIdle(bool idle);
+  bool NothingArrived();
+  std::string_view Unread() const { return {buffer_.get() + begin_, end_ - begin_}; }
+
+  Socket socket_;
+  ServerState& server_;
+  Place place_ = Place::kOrdinary;
+  State state_ = State::kIdle;
+
+  std::atomic<int64_t> idle_since_;
+  std::atomic<int64_t> deadline_;
+
+  std::size_t capacity_;
+  std::unique_ptr<char[]> buffer_;  // bytes [begin_, end_) arrived and are not used up
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+
+  HeadScanner scanner_;
+  Head head_;
+  std::size_t body_received_ = 0;
+  TimePoint request_began_;
+
+  bool keep_alive_ = true;
+  bool is_head_ = false;  // answer without body
+  std::string reply_head_;
+  std::string reply_body_;
+  std::size_t reply_sent_ = 0;  // of head and body together
+};
+
+}  // namespace tranche::http

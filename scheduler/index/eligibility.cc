@@ -1,0 +1,143 @@
+// What keeps a request off a node before room on single cards is looked at.
+#include "scheduler/index/eligibility.h"
+
+#include <algorithm>
+#include <string>
+
+#include "scheduler/index/placement.h"
+#include "topology/gpu_model.h"
+
+namespace tranche {
+
+bool MatchesModels(const PodRequest& request, const Card& card) {
+  const auto names = [&card](const std::string& pattern) {
+    return MatchesModel(pattern, card.product);
+  };
+  if (!request.models_any.empty() && std::ranges::none_of(request.models_any, names)) return false;
+  return std::ranges::none_of(request.models_none, names);
+}
+
+bool IsSelected(const PodRequest& request, const Card& card) {
+  const std::string& uuid = card.uuid.str();
+  if (!request.uuids_any.empty() &&
+      std::ranges::find(request.uuids_any, uuid) == request.uuids_any.end()) {
+    return false;
+  }
+  if (std::ranges::find(request.uuids_none, uuid) != request.uuids_none.end()) return false;
+  // A HAMi card in MIG mode is cut by HAMi itself; we place on cards that share by hami-core, MPS.
+  if (card.mode == CardMode::kHami && card.vgpu_mode == "mig") return false;
+  return request.vgpu_mode.empty() || card.vgpu_mode.find(request.vgpu_mode) != std::string::npos;
+}
+
+bool IsRightKind(const Inventory& inventory, const Ask& ask, const Card& card) {
+  if (card.mode == CardMode::kMig) return false;
+  switch (ask.resource) {
+    case Resource::kGpu:
+      return true;
+    case Resource::kGpuShared:
+      return card.mode == CardMode::kReplicated;
+    case Resource::kMig:
+      return false;
+    case Resource::kShare:
+      return inventory.gpu_unit != GpuUnit::kMigDevice;
+  }
+  return false;
+}
+
+namespace {
+
+// Can this node hold the pod's share to its size, or may it be a promise only?
+bool ShareAllowed(const Inventory& inventory, const PodRequest& request, const GpuPolicy& policy) {
+  if (request.dialect == Dialect::kHami) return inventory.has_agent;
+  const bool plugin_called = std::ranges::any_of(
+      request.containers, [](const ContainerInfo& info) { return info.plugin_count > 0; });
+  // HAMi's agent acts when kubelet asks the plugin for a device, so the pod must ask for one.
+  if (inventory.has_agent && plugin_called) return true;
+  if (inventory.sharing == SharingMethod::kMps) return true;
+  return policy.unenforced_sharing == Permission::kAllow;
+}
+
+// The counted keys first: they are what kubelet will check.
+Reason CheckKeys(const Inventory& inventory, const Load& load, const PodRequest& request) {
+  Reason reason = Reason::kNone;
+  for (const PoolNeed& need : request.pool_needs) {
+    const CountedKey* key = inventory.FindKey(need.key);
+    if (key == nullptr || key->capacity == 0) return Reason::kNoGpu;
+    const int64_t used = load.keys[static_cast<std::size_t>(key - inventory.keys.data())];
+    Reason found = Reason::kNone;
+    if (need.count > key->capacity) {
+      found = Reason::kTooManyPerNode;
+    } else if (need.count > key->allocatable) {
+      found = Reason::kUnhealthy;
+    } else if (used + need.count > key->allocatable) {
+      found = Reason::kNoRoom;
+    }
+    if (found != Reason::kNone && (reason == Reason::kNone || found < reason)) reason = found;
+  }
+  return reason;
+}
+
+Reason MissingInPool(const Inventory& inventory, const PodRequest& request, const MigPool& pool) {
+  for (const MigSlot& slot : pool.slots) {
+    const Card& card = inventory.cards[static_cast<std::size_t>(slot.card)];
+    if (!MatchesModels(request, card)) return Reason::kWrongModel;
+  }
+  return pool.memory * pool.replicas < request.min_gpu_memory ? Reason::kTooLarge : Reason::kNoRoom;
+}
+
+// The most fundamental thing that is missing for one ask, room aside; kNoRoom when nothing is.
+Reason Missing(const Inventory& inventory, const PodRequest& request, const Ask& ask) {
+  if (const int pool = PoolFor(inventory, ask); pool >= 0) {
+    return MissingInPool(inventory, request, inventory.pools[static_cast<std::size_t>(pool)]);
+  }
+  int64_t kind = 0, model = 0, device = 0, size = 0, healthy = 0;
+  for (const Card& card : inventory.cards) {
+    if (!IsRightKind(inventory, ask, card)) continue;
+    ++kind;
+    if (!MatchesModels(request, card)) continue;
+    ++model;
+    if (!IsSelected(request, card)) continue;
+    ++device;
+    const CardNeed need = NeedOn(inventory, ask, card);
+    if (card.memory < request.min_gpu_memory || need.memory > card.memory) continue;
+    ++size;
+    if (card.healthy && !card.cordoned) ++healthy;
+  }
+  // Replicas of one card may serve one container twice.
+  const bool spread = ask.resource == Resource::kShare || inventory.gpu_unit == GpuUnit::kCard;
+  const int64_t wanted = spread ? ask.count : 1;
+  if (kind == 0) return Reason::kNoGpu;
+  if (model == 0) return Reason::kWrongModel;
+  if (kind < wanted) return Reason::kTooManyPerNode;
+  if (model < wanted) return Reason::kWrongModel;
+  if (device < wanted) return Reason::kWrongDevice;
+  if (size < wanted) return Reason::kTooLarge;
+  if (healthy < wanted) return Reason::kUnhealthy;
+  return Reason::kNoRoom;
+}
+
+// MPS refuses a container that asks for more than one replica at the node's door; so do we.
+bool BreaksMpsRule(const Inventory& inventory, const Ask& ask) {
+  return inventory.sharing == SharingMethod::kMps && inventory.gpu_unit == GpuUnit::kReplica &&
+         ask.resource != Resource::kShare && ask.resource != Resource::kMig && ask.count > 1;
+}
+
+}  // namespace
+
+Reason Obstacle(const Inventory& inventory, const Load& load, const PodRequest& request,
+                const GpuPolicy& policy) {
+  Reason reason = CheckKeys(inventory, load, request);
+  for (const Ask& ask : request.asks) {
+    Reason found = Missing(inventory, request, ask);
+    const bool share = ask.resource == Resource::kShare;
+    if (share && found != Reason::kNoGpu && !ShareAllowed(inventory, request, policy)) {
+      found = Reason::kNoAgent;
+    }
+    if (BreaksMpsRule(inventory, ask)) found = Reason::kTooManyPerNode;
+    if (found == Reason::kNoRoom) continue;
+    if (reason == Reason::kNone || found < reason) reason = found;
+  }
+  return reason;
+}
+
+}  // namespace tranche

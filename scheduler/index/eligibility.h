@@ -1,0 +1,24 @@
+// Which cards a request may use at all, and what on a node rules it out whatever its load.
+#pragma once
+
+#include "policy/spec.h"
+#include "scheduler/facts/pod_request.h"
+#include "scheduler/facts/reason.h"
+#include "scheduler/index/inventory.h"
+#include "scheduler/index/load.h"
+
+namespace tranche {
+
+// The card's product is among those the pod accepts.
+bool MatchesModels(const PodRequest& request, const Card& card);
+// The card is among those the pod selects by UUID and mode.
+bool IsSelected(const PodRequest& request, const Card& card);
+// The card is of the kind that serves the ask (cards cut by MIG never are).
+bool IsRightKind(const Inventory& inventory, const Ask& ask, const Card& card);
+
+// The most fundamental thing in the way; kNone when only room on single cards is left to check.
+// kNoRoom: kubelet's own counts leave too little.
+Reason Obstacle(const Inventory& inventory, const Load& load, const PodRequest& request,
+                const GpuPolicy& policy);
+
+}  // namespace tranche

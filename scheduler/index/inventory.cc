@@ -1,0 +1,294 @@
+#include "scheduler/index/inventory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "topology/gpu_model.h"
+
+namespace tranche {
+namespace {
+
+constexpr std::string_view kGpuKey = "nvidia.com/gpu";
+constexpr std::string_view kGpuSharedKey = "nvidia.com/gpu.shared";
+
+// The profile a "-MIG-<profile>" product label names (strategy single); empty when none.
+std::string SingleProfile(std::string_view product) {
+  const std::size_t at = product.find("-MIG-");
+  if (at == std::string_view::npos) return "";
+  return std::string(product.substr(at + 5));
+}
+
+void AddKey(Inventory& inventory, std::string_view key, const ResourceCount& count) {
+  inventory.keys.push_back({std::string(key), std::max<int64_t>(count.allocatable, 0),
+                            std::max({count.capacity, count.allocatable, int64_t{0}})});
+}
+
+void AddHamiCards(const NodeFacts& facts, Inventory& inventory) {
+  inventory.knowledge = Knowledge::kExact;
+  inventory.gpu_unit = GpuUnit::kCard;
+  inventory.has_agent = true;
+  // Since 2.8 the agent shows that it lives by what it advertises, not by a handshake.
+  const bool alive = facts.gpu.has_value() && facts.gpu->allocatable > 0;
+  for (const HamiDevice& device : facts.hami->devices) {
+    if (static_cast<int>(inventory.cards.size()) == kMaxCards) {
+      inventory.problems.push_back(fmt::format("expected at most {} GPUs, found more", kMaxCards));
+      break;
+    }
+    Card card;
+    card.mode = CardMode::kHami;
+    card.index = device.index;
+    card.uuid = device.uuid;
+    card.product = device.type;
+    card.capacity = MilliGpu::Of(int64_t{device.cores_percent} * 10);
+    card.memory = device.memory;
+    card.slots = device.slots;
+    card.numa = device.numa;
+    card.healthy = device.healthy && alive;
+    card.vgpu_mode = device.mode;
+    card.cordoned =
+        std::ranges::find(facts.cordoned_devices, device.uuid) != facts.cordoned_devices.end();
+    inventory.cards.push_back(std::move(card));
+  }
+}
+
+// Whole or replicated cards behind nvidia.com/gpu or nvidia.com/gpu.shared.
+void AddPluginCards(const ResourceCount& units, Mebibytes memory, Inventory& inventory) {
+  const bool replicated = inventory.replicas > 1;
+  const int64_t capacity = std::max(units.capacity, units.allocatable);
+  const int64_t total = (capacity + inventory.replicas - 1) / inventory.replicas;
+  const int64_t healthy = units.allocatable / inventory.replicas;
+  for (int64_t i = 0; i < total; ++i) {
+    if (static_cast<int>(inventory.cards.size()) == kMaxCards) {
+      inventory.problems.push_back(
+          fmt::format("expected at most {} GPUs, found {} advertised", kMaxCards, total));
+      break;
+    }
+    Card card;
+    card.mode = replicated ? CardMode::kReplicated : CardMode::kWhole;
+    card.index = static_cast<int>(inventory.cards.size());
+    card.product = inventory.product;
+    card.memory = memory;
+    card.slots = replicated ? inventory.replicas : 0;
+    // Which card is ill is not published; the count of what kubelet will hand out is.
+    card.healthy = i < healthy;
+    inventory.cards.push_back(std::move(card));
+  }
+}
+
+// One profile's worth of instances still to be put on cards.
+struct PoolPlan {
+  MigPool pool;
+  const MigProfile* profile = nullptr;
+  int64_t instances = 0;
+  int gi_slices = 1;
+};
+
+MigPool MakePool(std::string key, std::string profile, int64_t replicas, int compute_slices,
+                 int board_slices, Mebibytes memory) {
+  MigPool pool;
+  pool.key = std::move(key);
+  pool.profile = std::move(profile);
+  pool.replicas = std::max<int64_t>(replicas, 1);
+  pool.milli = MilliGpu::Of(int64_t{1000} * compute_slices / board_slices / pool.replicas);
+  pool.memory = Mebibytes::Of(memory.count() / pool.replicas);
+  return pool;
+}
+
+void AddMigCard(const Inventory& like, Mebibytes memory, std::vector<Card>& cards) {
+  Card card;
+  card.mode = CardMode::kMig;
+  card.index = static_cast<int>(cards.size());
+  card.product = like.product;
+  card.memory = memory;
+  cards.push_back(std::move(card));
+}
+
+// Puts known profiles on cards by the board's placements, unknown ones side by side on cards of
+// their own. `published_cards`: how many GPUs are in MIG mode, where the labels say so.
+void LayOutPools(std::vector<PoolPlan> plans, const MigBoard* board, Mebibytes memory,
+                 std::optional<int64_t> published_cards, Inventory& inventory) {
+  const int first = static_cast<int>(inventory.cards.size());
+  if (board != nullptr) {
+    std::vector<int> counts(board->profiles.size(), 0);
+    int64_t total = 0;
+    for (const PoolPlan& plan : plans) {
+      if (plan.profile == nullptr) continue;
+      counts[static_cast<std::size_t>(plan.profile - board->profiles.data())] +=
+          static_cast<int>(plan.instances);
+      total += plan.instances;
+    }
+    std::optional<std::vector<std::vector<MigInstance>>> layout;
+    const int most = kMaxCards - first;
+    int gpus = static_cast<int>(std::clamp<int64_t>(published_cards.value_or(1), 1, most));
+    if (total > 0) {
+      while (!(layout = LayOutMig(*board, counts, gpus)) && gpus < most) ++gpus;
+      if (!layout) {
+        inventory.problems.push_back("expected MIG devices that fit the node's GPUs, found more");
+        return;
+      }
+      if (published_cards && gpus != *published_cards) {
+        inventory.problems.push_back(fmt::format(
+            "expected MIG devices for {} GPUs (label nvidia.com/gpu.count), found enough for {}",
+            *published_cards, gpus));
+      }
+    }
+    for (int gpu = 0; layout && gpu < gpus; ++gpu) {
+      AddMigCard(inventory, memory, inventory.cards);
+      for (const MigInstance& instance : (*layout)[static_cast<std::size_t>(gpu)]) {
+        // Two keys may share a profile (renamed replicas); fill the first that still lacks one.
+        for (PoolPlan& plan : plans) {
+          if (plan.profile != instance.profile ||
+              static_cast<int64_t>(plan.pool.slots.size()) == plan.instances) {
+            continue;
+          }
+          plan.pool.slots.push_back({first + gpu, instance.start, instance.profile->size});
+          break;
+        }
+      }
+    }
+  }
+  for (PoolPlan& plan : plans) {
+    if (plan.profile != nullptr) continue;
+    const int per_card = std::max(1, 7 / std::max(1, plan.gi_slices));
+    for (int64_t i = 0; i < plan.instances; ++i) {
+      if (i % per_card == 0) {
+        if (static_cast<int>(inventory.cards.size()) == kMaxCards) break;
+        AddMigCard(inventory, memory, inventory.cards);
+      }
+      plan.pool.slots.push_back({static_cast<int>(inventory.cards.size()) - 1,
+                                 static_cast<int>(i % per_card) * plan.gi_slices, plan.gi_slices});
+    }
+  }
+  for (PoolPlan& plan : plans) inventory.pools.push_back(std::move(plan.pool));
+}
+
+// The pool of one key; nullopt (and a problem) when neither catalogue nor labels describe it.
+std::optional<PoolPlan> PlanPool(std::string key, const std::string& profile_name,
+                                 const ResourceCount& count, int64_t replicas,
+                                 const MigBoard* board, std::optional<Mebibytes> label_memory,
+                                 std::optional<int> label_slices, Inventory& inventory) {
+  PoolPlan plan;
+  const MigProfile* profile = board == nullptr ? nullptr : FindMigProfile(*board, profile_name);
+  const int64_t units = std::max({count.capacity, count.allocatable, int64_t{0}});
+  plan.instances = units / std::max<int64_t>(replicas, 1);
+  if (plan.instances > int64_t{kMaxCards} * 7) {
+    inventory.problems.push_back(
+        fmt::format("expected at most {} of {}, found {}", kMaxCards * 7, key, plan.instances));
+    plan.instances = int64_t{kMaxCards} * 7;
+  }
+  if (profile != nullptr) {
+    plan.profile = profile;
+    plan.gi_slices = profile->compute_slices;
+    const Mebibytes memory =
+        label_memory ? *label_memory : profile->memory.value_or(Mebibytes::Zero());
+    plan.pool = MakePool(std::move(key), profile_name, replicas, profile->compute_slices,
+                         board->compute_slices, memory);
+    return plan;
+  }
+  if (!label_slices || *label_slices < 1 || *label_slices > 7 || !label_memory) {
+    inventory.problems.push_back(fmt::format(
+        "expected a known MIG profile or its labels .slices.gi and .memory, found neither for {}",
+        key));
+    return std::nullopt;
+  }
+  plan.gi_slices = *label_slices;
+  plan.pool = MakePool(std::move(key), profile_name, replicas, *label_slices,
+                       board == nullptr ? 7 : board->compute_slices, *label_memory);
+  return plan;
+}
+
+void AddSingleMig(const NodeFacts& facts, const std::string& profile, Inventory& inventory) {
+  // Under strategy single the labels describe the slice; the card's memory decides the board only
+  // where two boards share a product name.
+  const MigBoard* board = FindMigBoard(facts.product, CatalogueMemory(BaseProduct(facts.product)));
+  inventory.gpu_unit = GpuUnit::kMigDevice;
+  const bool renamed = facts.gpu_shared.has_value();
+  const ResourceCount& count = renamed ? *facts.gpu_shared : *facts.gpu;
+  auto plan = PlanPool(std::string(renamed ? kGpuSharedKey : kGpuKey), profile, count,
+                       facts.replicas.value_or(1), board, facts.memory, std::nullopt, inventory);
+  if (!plan) return;
+  std::vector<PoolPlan> plans;
+  plans.push_back(std::move(*plan));
+  LayOutPools(std::move(plans), board, CatalogueMemory(BaseProduct(facts.product)), std::nullopt,
+              inventory);
+}
+
+void AddStockCards(const NodeFacts& facts, Inventory& inventory) {
+  const Mebibytes memory = facts.memory.value_or(CatalogueMemory(inventory.product));
+  const std::optional<ResourceCount>& units = facts.gpu_shared ? facts.gpu_shared : facts.gpu;
+  if (units) {
+    inventory.replicas = std::max<int64_t>(facts.replicas.value_or(1), 1);
+    if (facts.gpu_shared && !facts.replicas && facts.count && *facts.count > 0) {
+      inventory.replicas = std::max<int64_t>(units->capacity / *facts.count, 1);
+    }
+    inventory.gpu_unit = inventory.replicas > 1 ? GpuUnit::kReplica : GpuUnit::kCard;
+    AddPluginCards(*units, memory, inventory);
+  }
+  std::vector<PoolPlan> plans;
+  const MigBoard* board = FindMigBoard(facts.product, memory);
+  for (const MigResourceFacts& mig : facts.mig) {
+    // Old keys stay in capacity with 0 allocatable after a layout change.
+    if (mig.count.allocatable == 0) continue;
+    auto plan = PlanPool(FormatMigResource(mig.name), mig.name.profile, mig.count, mig.replicas,
+                         board, mig.memory, mig.gi_slices, inventory);
+    if (plan) plans.push_back(std::move(*plan));
+  }
+  if (plans.empty()) return;
+  const auto whole = static_cast<int64_t>(inventory.cards.size());
+  std::optional<int64_t> mig_cards;
+  if (facts.count && *facts.count > whole) mig_cards = *facts.count - whole;
+  LayOutPools(std::move(plans), board, memory, mig_cards, inventory);
+}
+
+}  // namespace
+
+const CountedKey* Inventory::FindKey(std::string_view key) const {
+  const auto found = std::ranges::find(keys, key, &CountedKey::key);
+  return found == keys.end() ? nullptr : &*found;
+}
+
+int Inventory::FindPool(std::string_view key) const {
+  const auto found = std::ranges::find(pools, key, &MigPool::key);
+  return found == pools.end() ? -1 : static_cast<int>(found - pools.begin());
+}
+
+bool Inventory::has_devices() const {
+  return std::ranges::any_of(keys, [](const CountedKey& key) { return key.allocatable > 0; });
+}
+
+Inventory BuildInventory(const NodeFacts& facts, int hami_minor) {
+  Inventory inventory;
+  inventory.product = std::string(BaseProduct(facts.product));
+  inventory.sharing = facts.sharing;
+  if (facts.gpu) AddKey(inventory, kGpuKey, *facts.gpu);
+  if (facts.gpu_shared) AddKey(inventory, kGpuSharedKey, *facts.gpu_shared);
+  for (const MigResourceFacts& mig : facts.mig) {
+    AddKey(inventory, FormatMigResource(mig.name), mig.count);
+  }
+  std::ranges::sort(inventory.keys, {}, &CountedKey::key);
+
+  const std::string single = SingleProfile(facts.product);
+  if (facts.hami) {
+    inventory.hami_minor = hami_minor > 0 ? hami_minor : facts.hami->minor;
+    if (inventory.product.empty() && !facts.hami->devices.empty()) {
+      inventory.product = facts.hami->devices.front().type;
+    }
+    AddHamiCards(facts, inventory);
+  } else if (!single.empty() && facts.mig.empty() && (facts.gpu || facts.gpu_shared)) {
+    if (single != "INVALID") AddSingleMig(facts, single, inventory);
+  } else {
+    AddStockCards(facts, inventory);
+  }
+  // With one card there is one choice.
+  const bool one_card = inventory.cards.size() == 1 && inventory.pools.empty();
+  if (inventory.knowledge == Knowledge::kCounts && one_card) {
+    inventory.knowledge = Knowledge::kPredicted;
+  }
+  std::ranges::sort(inventory.pools, {}, &MigPool::key);
+  inventory.model = GpuModelName(inventory.product);
+  return inventory;
+}
+
+}  // namespace tranche

@@ -1,0 +1,95 @@
+// The devices of one node in a form placement can work with: cards, MIG instances, counted keys.
+//
+// Derived from NodeFacts alone and immutable. A card is a physical GPU; where only counts are known
+// cards are bookkeeping and their order means nothing outside this process. A card is either whole,
+// replicated, HAMi-managed or cut into MIG instances, never two of these.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/facts/allocation.h"
+#include "scheduler/facts/node_facts.h"
+#include "topology/base/ids.h"
+#include "topology/base/units.h"
+#include "topology/mig.h"
+
+namespace tranche {
+
+// Cards and GPU counts above this are refused: no machine has more, and books stay small.
+inline constexpr int kMaxCards = 64;
+
+enum class CardMode : uint8_t {
+  kWhole,       // stock plugin, one unit a card
+  kReplicated,  // stock plugin, time-sliced or MPS
+  kHami,        // an agent divides it as we say
+  kMig,         // cut into instances
+};
+
+struct Card {
+  CardMode mode = CardMode::kWhole;
+  int index = 0;        // as published by the agent, else the position
+  GpuUuid uuid;         // empty: unknown
+  std::string product;  // label or HAMi type
+  MilliGpu capacity = kWholeGpu;
+  Mebibytes memory;   // zero: unknown
+  int64_t slots = 0;  // pods (replicas) that may use it; 0: no limit
+  std::optional<int> numa;
+  bool healthy = true;
+  bool cordoned = false;
+  std::string vgpu_mode;  // HAMi: "hami-core", "mig", "mps"
+};
+
+struct MigSlot {
+  int card = 0;
+  int start = 0;
+  int size = 0;
+};
+
+// All instances of one profile behind one resource key.
+struct MigPool {
+  std::string key;             // "nvidia.com/mig-1g.10gb", or "nvidia.com/gpu" (strategy single)
+  std::string profile;         // canonical name
+  int64_t replicas = 1;        // pods that may share an instance
+  MilliGpu milli;              // of one replica
+  Mebibytes memory;            // of one replica
+  std::vector<MigSlot> slots;  // ascending card, start
+};
+
+// What kubelet counts: a resource key of status.allocatable.
+struct CountedKey {
+  std::string key;
+  int64_t allocatable = 0;
+  int64_t capacity = 0;
+};
+
+// What one unit of nvidia.com/gpu is on this node.
+enum class GpuUnit : uint8_t { kNone, kCard, kReplica, kMigDevice };
+
+struct Inventory {
+  std::string product;  // base product label
+  std::string model;    // short name for people
+  Knowledge knowledge = Knowledge::kCounts;
+  GpuUnit gpu_unit = GpuUnit::kNone;
+  bool has_agent = false;  // HAMi's agent divides the cards
+  int hami_minor = 0;
+  SharingMethod sharing = SharingMethod::kNone;
+  int64_t replicas = 1;  // of each replicated card
+  std::vector<Card> cards;
+  std::vector<MigPool> pools;    // ascending key
+  std::vector<CountedKey> keys;  // ascending key
+  std::vector<std::string> problems;
+
+  const CountedKey* FindKey(std::string_view key) const;
+  // Index into pools; -1: none.
+  int FindPool(std::string_view key) const;
+  // True when the node advertises any GPU now.
+  bool has_devices() const;
+};
+
+// `hami_minor`: version set by policy, 0: as the register's form says.
+Inventory BuildInventory(const NodeFacts& facts, int hami_minor);
+
+}  // namespace tranche

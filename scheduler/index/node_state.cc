@@ -1,0 +1,165 @@
+#include "scheduler/index/node_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace tranche {
+namespace {
+
+void Append(std::string& out, int64_t value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof(value));  // same process only
+}
+
+void AppendText(std::string& out, const std::string& text) {
+  Append(out, static_cast<int64_t>(text.size()));
+  out += text;
+}
+
+}  // namespace
+
+void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor) {
+  facts_ = std::move(facts);
+  inventory_ = facts_ ? BuildInventory(*facts_, hami_minor) : Inventory{};
+  static_signature_.clear();
+  AppendText(static_signature_, inventory_.product);
+  Append(static_signature_, static_cast<int64_t>(inventory_.gpu_unit));
+  Append(static_signature_, inventory_.has_agent);
+  Append(static_signature_, static_cast<int64_t>(inventory_.sharing));
+  Append(static_signature_, inventory_.replicas);
+  for (const CountedKey& key : inventory_.keys) {
+    AppendText(static_signature_, key.key);
+    Append(static_signature_, key.allocatable);
+    Append(static_signature_, key.capacity);
+  }
+  uniform_cards_ = true;
+  for (const Card& card : inventory_.cards) {
+    const Card& first = inventory_.cards.front();
+    uniform_cards_ &= card.product == first.product && card.vgpu_mode == first.vgpu_mode;
+    AppendText(static_signature_, card.product);
+    AppendText(static_signature_, card.vgpu_mode);
+  }
+  // A node that changed may make a record readable, or no longer so.
+  for (Holding& holding : holdings_) holding.known = false;
+  Recompute();
+}
+
+void NodeState::Hold(Holding holding) {
+  holding.known = false;
+  const auto at = std::ranges::lower_bound(holdings_, holding.uid, {}, &Holding::uid);
+  if (at != holdings_.end() && at->uid == holding.uid) {
+    *at = std::move(holding);
+  } else {
+    holdings_.insert(at, std::move(holding));
+  }
+  Recompute();
+}
+
+void NodeState::Release(const PodUid& uid) {
+  const auto at = std::ranges::lower_bound(holdings_, uid, {}, &Holding::uid);
+  if (at == holdings_.end() || at->uid != uid) return;
+  holdings_.erase(at);
+  Recompute();
+}
+
+const Holding* NodeState::Find(const PodUid& uid) const {
+  const auto at = std::ranges::lower_bound(holdings_, uid, {}, &Holding::uid);
+  return at == holdings_.end() || at->uid != uid ? nullptr : &*at;
+}
+
+void NodeState::AddHolding(const Holding& holding, Load& load) const {
+  AddUse(load, holding.use);
+  for (const PoolNeed& need : holding.request->pool_needs) {
+    const CountedKey* key = inventory_.FindKey(need.key);
+    if (key != nullptr) {
+      load.keys[static_cast<std::size_t>(key - inventory_.keys.data())] += need.count;
+    }
+  }
+  const bool exact = inventory_.knowledge == Knowledge::kExact;
+  if (!holding.known && exact && !holding.request->asks.empty()) load.devices_unknown = true;
+}
+
+void NodeState::Recompute() {
+  hard_.Reset(inventory_);
+  claims_ = 0;
+  // Pods whose devices are known come first; the others are then put where room is left, in order
+  // of UID, so that the outcome does not depend on the order in which they were heard of.
+  for (Holding& holding : holdings_) {
+    if (!holding.known && holding.allocation) {
+      holding.problem.clear();
+      if (holding.allocation->epoch > epoch_ || holding.allocation->epoch < 0) {
+        holding.problem = fmt::format("expected an epoch of at most {}, found {}", epoch_,
+                                      holding.allocation->epoch);
+      } else if (auto picks = FromAllocation(inventory_, *holding.request, *holding.allocation,
+                                             holding.problem)) {
+        holding.picks = std::move(*picks);
+        holding.use = UseOf(*holding.request, holding.picks);
+        holding.known = true;
+      }
+    }
+    if (holding.kind == HoldingKind::kClaim) {
+      ++claims_;
+    } else if (holding.known) {
+      AddHolding(holding, hard_);
+    }
+  }
+  for (Holding& holding : holdings_) {
+    if (holding.known || holding.kind == HoldingKind::kClaim) continue;
+    if (!holding.allocation) holding.problem = "expected an allocation record, found none";
+    placer_.Force(inventory_, hard_, *holding.request, holding.picks);
+    holding.use = UseOf(*holding.request, holding.picks);
+    AddHolding(holding, hard_);
+  }
+  soft_ = hard_;
+  if (claims_ == 0) return;
+  for (const Holding& holding : holdings_) {
+    if (holding.kind == HoldingKind::kClaim && holding.known) AddHolding(holding, soft_);
+  }
+}
+
+void NodeState::Signature(const Load& load, std::string& out) const {
+  out = static_signature_;
+  Append(out, load.devices_unknown);
+  for (const int64_t used : load.keys) Append(out, used);
+  // One fixed-size row a card, sorted: placement does not care which of equal cards is which.
+  struct Row {
+    int64_t mode, capacity, memory, slots, numa, fit, milli_used, memory_used, slots_used,
+        exclusive;
+    auto operator<=>(const Row&) const = default;
+  };
+  std::array<Row, kMaxCards> rows;
+  const std::size_t cards = inventory_.cards.size();
+  for (std::size_t i = 0; i < cards; ++i) {
+    const Card& card = inventory_.cards[i];
+    const CardLoad& used = load.cards[i];
+    const bool usable = card.healthy && !card.cordoned;
+    rows[i] = {static_cast<int64_t>(card.mode),
+               card.capacity.count(),
+               card.memory.count(),
+               card.slots,
+               card.numa.value_or(-1),
+               usable,
+               used.milli.count(),
+               used.memory.count(),
+               used.slots,
+               used.exclusive};
+  }
+  if (uniform_cards_) {
+    std::sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(cards));
+  }
+  out.append(reinterpret_cast<const char*>(rows.data()), cards * sizeof(Row));
+  for (std::size_t p = 0; p < inventory_.pools.size(); ++p) {
+    AppendText(out, inventory_.pools[p].key);
+    Append(out, inventory_.pools[p].replicas);
+    Append(out, static_cast<int64_t>(load.slots[p].size()));
+    std::array<int64_t, kMaxCards * 8> users{};
+    const std::size_t instances = std::min(load.slots[p].size(), users.size());
+    std::copy_n(load.slots[p].begin(), instances, users.begin());
+    std::sort(users.begin(), users.begin() + static_cast<std::ptrdiff_t>(instances));
+    for (std::size_t i = 0; i < instances; ++i) Append(out, users[i]);
+  }
+}
+
+}  // namespace tranche

@@ -1,0 +1,94 @@
+// One node's books: its inventory and everything pods hold of it.
+//
+// The load is always recomputed from the holdings, never kept by adding and subtracting, so that
+// it is a pure function of (facts, holdings) and a rebuild after a restart finds the same numbers.
+// Cost of a change: O(holdings of the node), a few microseconds.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/facts/allocation.h"
+#include "scheduler/facts/node_facts.h"
+#include "scheduler/facts/pod_request.h"
+#include "scheduler/index/inventory.h"
+#include "scheduler/index/load.h"
+#include "scheduler/index/placement.h"
+#include "topology/base/ids.h"
+
+namespace tranche {
+
+enum class HoldingKind : uint8_t { kClaim, kReservation, kAllocation };
+
+struct Holding {
+  PodUid uid;
+  HoldingKind kind = HoldingKind::kAllocation;
+  std::shared_ptr<const PodRequest> request;
+  // The record as written or read; nullopt: nobody wrote one.
+  std::optional<Allocation> allocation;
+
+  // Derived by NodeState: where the pod is in the books, and whether that is knowledge.
+  bool known = false;
+  std::string problem;  // why not
+  Picks picks;
+  PodUse use;
+};
+
+class NodeState {
+ public:
+  // The node as the cluster describes it now; nullopt: it is gone, or not seen yet. Holdings stay.
+  void SetFacts(std::optional<NodeFacts> facts, int hami_minor);
+  // Adds or replaces the holding of that pod.
+  void Hold(Holding holding);
+  // Removes it; nothing happens when there is none.
+  void Release(const PodUid& uid);
+  // Records of an epoch above this are not believed. Set before any holding.
+  void SetEpoch(int64_t epoch) { epoch_ = epoch; }
+
+  bool present() const { return facts_.has_value(); }
+  const NodeFacts& facts() const { return *facts_; }  // Requires: present()
+  const Inventory& inventory() const { return inventory_; }
+  // Allocations and reservations.
+  const Load& hard() const { return hard_; }
+  // Claims too.
+  const Load& soft() const { return soft_; }
+  bool has_claims() const { return claims_ > 0; }
+  // Ascending pod UID.
+  const std::vector<Holding>& holdings() const { return holdings_; }
+  const Holding* Find(const PodUid& uid) const;
+  // The load without the pods for which `without` is true.
+  template <typename Predicate>
+  Load LoadWithout(Predicate without) const {
+    Load load;
+    load.Reset(inventory_);
+    for (const Holding& holding : holdings_) {
+      if (holding.kind == HoldingKind::kClaim || without(holding.uid)) continue;
+      AddHolding(holding, load);
+    }
+    return load;
+  }
+
+  // Two nodes of equal signature give every request the same verdict and score. `load` is hard()
+  // or soft(). UUIDs and the order of cards are left out: requests that select cards by UUID are
+  // evaluated node by node. Written into `out`.
+  void Signature(const Load& load, std::string& out) const;
+
+ private:
+  void Recompute();
+  void AddHolding(const Holding& holding, Load& load) const;
+
+  std::optional<NodeFacts> facts_;
+  Inventory inventory_;
+  std::vector<Holding> holdings_;
+  Load hard_;
+  Load soft_;
+  int claims_ = 0;
+  int64_t epoch_ = 1;
+  std::string static_signature_;
+  bool uniform_cards_ = true;  // all of one product and mode
+  Placer placer_;
+};
+
+}  // namespace tranche

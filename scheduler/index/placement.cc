@@ -1,0 +1,388 @@
+// Algorithm: asks are served one after another, long-running containers before init containers and
+// large shares before small ones. Units of one ask are interchangeable, so cards are picked as
+// combinations in preference order, never as permutations; only shares of different sizes can make
+// the search go back. Proof by brute force: test/property/placement_oracle_test.cc.
+#include "scheduler/index/placement.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "scheduler/index/eligibility.h"
+
+namespace tranche {
+namespace {
+
+constexpr int kMaxSteps = 20'000;
+constexpr int64_t kMaxUnits = 128;
+
+bool IsLong(const PodRequest& request, const Ask& ask) {
+  return request.containers[static_cast<std::size_t>(ask.container)].role != ContainerRole::kInit;
+}
+
+int SharingCap(const GpuPolicy& policy, const Inventory& inventory) {
+  int cap = 0;
+  for (const SharingLimit& limit : policy.sharing_limits) {
+    if (limit.model != "any" && limit.model != inventory.model) continue;
+    if (cap == 0 || limit.max_pods_per_gpu < cap) cap = limit.max_pods_per_gpu;
+  }
+  return cap;
+}
+
+// Free share of a card in milli, the scarcer of compute and memory; for ordering only.
+int64_t FreeShare(const Card& card, const CardLoad& load) {
+  const int64_t milli = (card.capacity - load.milli).count();
+  if (card.memory.count() <= 0) return milli;
+  return std::min(milli, (card.memory - load.memory).count() * 1000 / card.memory.count());
+}
+
+}  // namespace
+
+struct Placer::Query {
+  const Inventory& inventory;
+  const Load& load;
+  const PodRequest& request;
+  const PlaceRules& rules;
+  Picks& picks;
+  int64_t sharing_cap = 0;
+  bool forced = false;
+
+  // What the pod's own picks so far take of a card at the time container `container` runs.
+  CardLoad Own(const Ask& ask, int card) const {
+    const bool is_long = IsLong(request, ask);
+    CardLoad own;
+    for (const Pick& pick : picks) {
+      if (pick.pool >= 0 || pick.card != card) continue;
+      const Ask& other = request.asks[static_cast<std::size_t>(pick.ask)];
+      if (!RunsBeside(ask, other, is_long)) continue;
+      own.milli += pick.milli;
+      own.memory += pick.memory;
+      own.slots += 1;
+      own.exclusive += pick.exclusive;
+    }
+    return own;
+  }
+
+  // Does a device of `other` count against one of `ask`? Long-running containers all run together;
+  // an init container runs beside itself and the sidecars started before it.
+  bool RunsBeside(const Ask& ask, const Ask& other, bool ask_is_long) const {
+    if (ask.container == other.container) return true;
+    if (ask_is_long) return IsLong(request, other);
+    return other.container < ask.container &&
+           request.containers[static_cast<std::size_t>(other.container)].role ==
+               ContainerRole::kSidecar;
+  }
+
+  bool HasRoom(const Ask& ask, int index) const {
+    const auto at = static_cast<std::size_t>(index);
+    const Card& card = inventory.cards[at];
+    const CardLoad& base = load.cards[at];
+    const CardLoad own = Own(ask, index);
+    const CardNeed need = NeedOn(inventory, ask, card);
+    if (base.exclusive + own.exclusive > 0) return false;
+    const int64_t users = base.slots + own.slots;
+    if (need.exclusive > 0 && users > 0) return false;
+    if (base.milli + own.milli + need.milli > card.capacity) return false;
+    // HAMi's rule: with no core left, a pod that names no cores finds no room either.
+    if (card.mode == CardMode::kHami && need.milli == MilliGpu::Zero() &&
+        base.milli + own.milli >= card.capacity) {
+      return false;
+    }
+    if (base.memory + own.memory + need.memory > card.memory) return false;
+    if (card.slots > 0 && users + 1 > card.slots) return false;
+    if (ask.resource == Resource::kShare && sharing_cap > 0 && users + 1 > sharing_cap)
+      return false;
+    return rules.choice != CardChoice::kIdleOnly || users == 0;
+  }
+
+  bool Eligible(const Ask& ask, const Card& card) const {
+    return IsRightKind(inventory, ask, card) && MatchesModels(request, card) &&
+           IsSelected(request, card) && card.memory >= request.min_gpu_memory && card.healthy &&
+           !card.cordoned;
+  }
+
+  // All cards one container uses must lie in one NUMA node where the pod asks for that.
+  bool SameNuma(const Ask& ask, int card) const {
+    if (!request.one_numa_node) return true;
+    const auto& numa = inventory.cards[static_cast<std::size_t>(card)].numa;
+    return std::ranges::all_of(picks, [&](const Pick& pick) {
+      return pick.pool >= 0 ||
+             request.asks[static_cast<std::size_t>(pick.ask)].container != ask.container ||
+             (numa.has_value() &&
+              inventory.cards[static_cast<std::size_t>(pick.card)].numa == numa);
+    });
+  }
+
+  // Orders cards by all that tells them apart, so that an equal node state gives an equal choice
+  // whichever card is which.
+  std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int> LoadRank(int card) const {
+    const auto at = static_cast<std::size_t>(card);
+    const CardLoad& used = load.cards[at];
+    const Card& self = inventory.cards[at];
+    return {used.slots,          used.milli.count(),    used.memory.count(),
+            self.memory.count(), self.capacity.count(), self.numa.value_or(-1)};
+  }
+
+  void OrderCards(const Ask& ask, std::vector<int>& order) const {
+    order.clear();
+    for (int i = 0; i < static_cast<int>(inventory.cards.size()); ++i) {
+      if (Eligible(ask, inventory.cards[static_cast<std::size_t>(i)]) && HasRoom(ask, i)) {
+        order.push_back(i);
+      }
+    }
+    const bool is_long = IsLong(request, ask);
+    const auto rank = [&](int i) {
+      const auto at = static_cast<std::size_t>(i);
+      const int64_t share = FreeShare(inventory.cards[at], load.cards[at]);
+      // An init container re-uses the pod's own cards before it takes another.
+      const bool own = !is_long && std::ranges::any_of(picks, [i](const Pick& pick) {
+        return pick.pool < 0 && pick.card == i;
+      });
+      return std::tuple(i != rules.preferred_card, !own,
+                        rules.choice == CardChoice::kLoosest ? -share : share, LoadRank(i), i);
+    };
+    std::ranges::sort(order, {}, rank);
+  }
+};
+
+CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card) {
+  if (ask.resource != Resource::kShare) {
+    if (card.mode != CardMode::kReplicated) return {kWholeGpu, card.memory, 1};
+    return {MilliGpu::Of(1000 / inventory.replicas),
+            Mebibytes::Of(card.memory.count() / inventory.replicas), 0};
+  }
+  CardNeed need{ask.compute, Mebibytes::Zero(), ask.exclusive ? 1 : 0};
+  switch (ask.memory.kind) {
+    case MemoryNeed::Kind::kNone:
+      break;
+    case MemoryNeed::Kind::kWholeCard:
+      need.memory = card.memory;
+      break;
+    case MemoryNeed::Kind::kMib:
+      need.memory = Mebibytes::Of(ask.memory.value);
+      break;
+    case MemoryNeed::Kind::kMilliOfCard:
+      need.memory = Mebibytes::Of(card.memory.count() * ask.memory.value / 1000);
+      break;
+    case MemoryNeed::Kind::kPercentOfCard:
+      need.memory = Mebibytes::Of(card.memory.count() * ask.memory.value / 100);
+      break;
+  }
+  return need;
+}
+
+int PoolFor(const Inventory& inventory, const Ask& ask) {
+  switch (ask.resource) {
+    case Resource::kMig:
+      return inventory.FindPool(FormatMigResource(ask.mig));
+    case Resource::kGpu:
+      return inventory.gpu_unit == GpuUnit::kMigDevice ? inventory.FindPool("nvidia.com/gpu") : -1;
+    case Resource::kGpuShared:
+      return inventory.gpu_unit == GpuUnit::kMigDevice ? inventory.FindPool("nvidia.com/gpu.shared")
+                                                       : -1;
+    case Resource::kShare:
+      return -1;
+  }
+  return -1;
+}
+
+bool Placer::PickCards(Query& query, std::size_t position, int unit, std::size_t from,
+                       const std::vector<int>& order) {
+  const std::size_t ask_index = ask_order_[position];
+  const Ask& ask = query.request.asks[ask_index];
+  if (unit == ask.count) return PlaceAsk(query, position + 1);
+  const auto left = static_cast<std::size_t>(ask.count - unit);
+  for (std::size_t i = from; i + left <= order.size(); ++i) {
+    if (--steps_left_ < 0) return false;
+    const int card = order[i];
+    if (!query.SameNuma(ask, card)) continue;
+    const CardNeed need =
+        NeedOn(query.inventory, ask, query.inventory.cards[static_cast<std::size_t>(card)]);
+    query.picks.push_back(
+        {static_cast<int>(ask_index), card, -1, 0, need.milli, need.memory, need.exclusive});
+    if (PickCards(query, position, unit + 1, i + 1, order)) return true;
+    query.picks.pop_back();
+  }
+  return false;
+}
+
+// Replicas of one node are all of one size and a card may serve several: filling the least used
+// card first (the plugin's default rule) finds room whenever there is any.
+bool Placer::PickReplicas(Query& query, std::size_t position, const Ask& ask) {
+  const std::size_t before = query.picks.size();
+  for (int64_t unit = 0; unit < ask.count; ++unit) {
+    int best = -1;
+    for (int i = 0; i < static_cast<int>(query.inventory.cards.size()); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (!query.Eligible(ask, query.inventory.cards[at]) || !query.HasRoom(ask, i)) continue;
+      const auto rank = [&](int card) {
+        return std::tuple(
+            query.load.cards[static_cast<std::size_t>(card)].slots + query.Own(ask, card).slots,
+            query.LoadRank(card));
+      };
+      if (best < 0 || rank(i) < rank(best)) best = i;
+    }
+    if (best < 0) {
+      query.picks.resize(before);
+      return false;
+    }
+    const CardNeed need =
+        NeedOn(query.inventory, ask, query.inventory.cards[static_cast<std::size_t>(best)]);
+    query.picks.push_back({static_cast<int>(ask_order_[position]), best, -1, 0, need.milli,
+                           need.memory, need.exclusive});
+  }
+  if (PlaceAsk(query, position + 1)) return true;
+  query.picks.resize(before);
+  return false;
+}
+
+// Instances of a pool are interchangeable. Unshared ones fill the card that is used most, so that
+// whole cards stay idle; shared ones the least used first, as the plugin does.
+bool Placer::PickInstances(Query& query, std::size_t position, const Ask& ask, int pool_index) {
+  const MigPool& pool = query.inventory.pools[static_cast<std::size_t>(pool_index)];
+  const std::vector<int64_t>& users = query.load.slots[static_cast<std::size_t>(pool_index)];
+  const bool is_long = IsLong(query.request, ask);
+  const std::size_t before = query.picks.size();
+  for (int64_t unit = 0; unit < ask.count; ++unit) {
+    std::tuple<int64_t, int64_t, std::size_t> best_rank;
+    int best = -1;
+    for (std::size_t i = 0; i < pool.slots.size(); ++i) {
+      int64_t taken = users[i];
+      int64_t on_card = 0;
+      for (const Pick& pick : query.picks) {
+        const Ask& other = query.request.asks[static_cast<std::size_t>(pick.ask)];
+        if (pick.pool < 0 || !query.RunsBeside(ask, other, is_long)) continue;
+        taken += pick.pool == pool_index && pick.slot == static_cast<int>(i);
+        on_card += pick.card == pool.slots[i].card;
+      }
+      if (taken >= pool.replicas) continue;
+      for (std::size_t j = 0; j < pool.slots.size(); ++j) {
+        if (pool.slots[j].card == pool.slots[i].card) on_card += users[j];
+      }
+      const std::tuple rank(pool.replicas > 1 ? taken : 0, -on_card, i);
+      if (best < 0 || rank < best_rank) {
+        best = static_cast<int>(i);
+        best_rank = rank;
+      }
+    }
+    if (best < 0) {
+      query.picks.resize(before);
+      return false;
+    }
+    query.picks.push_back({static_cast<int>(ask_order_[position]),
+                           pool.slots[static_cast<std::size_t>(best)].card, pool_index, best,
+                           pool.milli, pool.memory, 0});
+  }
+  if (PlaceAsk(query, position + 1)) return true;
+  query.picks.resize(before);
+  return false;
+}
+
+bool Placer::PlaceAsk(Query& query, std::size_t position) {
+  if (position == ask_order_.size()) return true;
+  const Ask& ask = query.request.asks[ask_order_[position]];
+  if (const int pool = PoolFor(query.inventory, ask); pool >= 0) {
+    return PickInstances(query, position, ask, pool);
+  }
+  const bool replica = ask.resource != Resource::kShare && !query.inventory.has_agent &&
+                       query.inventory.gpu_unit == GpuUnit::kReplica;
+  if (replica) return PickReplicas(query, position, ask);
+  std::vector<int>& order = card_order_[position];
+  query.OrderCards(ask, order);
+  if (static_cast<int64_t>(order.size()) < ask.count) return false;
+  return PickCards(query, position, 0, 0, order);
+}
+
+namespace {
+
+// Large before small, long-running before init, then as written.
+void OrderAsks(const PodRequest& request, std::vector<std::size_t>& order) {
+  order.resize(request.asks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&request](std::size_t i) {
+    const Ask& ask = request.asks[i];
+    const bool whole =
+        ask.resource != Resource::kShare || ask.memory.kind == MemoryNeed::Kind::kWholeCard;
+    return std::tuple(!IsLong(request, ask), !whole, -ask.memory.value, -ask.compute.count(), i);
+  });
+}
+
+}  // namespace
+
+Reason Placer::Place(const Inventory& inventory, const Load& load, const PodRequest& request,
+                     const PlaceRules& rules, Picks& picks) {
+  picks.clear();
+  const Reason reason = Obstacle(inventory, load, request, *rules.policy);
+  if (reason != Reason::kNone) return reason;
+  int64_t units = 0;
+  for (const Ask& ask : request.asks) units += std::min<int64_t>(ask.count, kMaxUnits + 1);
+  if (units > kMaxUnits) return Reason::kTooManyPerNode;
+
+  OrderAsks(request, ask_order_);
+  card_order_.resize(std::max(card_order_.size(), ask_order_.size()));
+  steps_left_ = kMaxSteps;
+  Query query{inventory, load, request, rules, picks, SharingCap(*rules.policy, inventory), false};
+  if (PlaceAsk(query, 0)) {
+    std::ranges::stable_sort(picks, {}, &Pick::ask);
+    return Reason::kNone;
+  }
+  if (request.one_numa_node) {
+    PodRequest anywhere = request;
+    anywhere.one_numa_node = false;
+    picks.clear();
+    steps_left_ = kMaxSteps;
+    Query relaxed{inventory, load, anywhere, rules, picks, query.sharing_cap, false};
+    if (PlaceAsk(relaxed, 0)) return Reason::kNumaMismatch;
+  }
+  return Reason::kNoRoom;
+}
+
+void Placer::Force(const Inventory& inventory, const Load& load, const PodRequest& request,
+                   Picks& picks) {
+  GpuPolicy open;
+  open.unenforced_sharing = Permission::kAllow;
+  const PlaceRules rules{&open, CardChoice::kTightest, -1};
+  if (Place(inventory, load, request, rules, picks) == Reason::kNone) return;
+  // No room by the books: put every unit on the least used device of its kind.
+  picks.clear();
+  for (std::size_t a = 0; a < request.asks.size(); ++a) {
+    const Ask& ask = request.asks[a];
+    const int pool = PoolFor(inventory, ask);
+    for (int64_t unit = 0; unit < std::min(ask.count, kMaxUnits); ++unit) {
+      const auto mine = [&](int card, int slot) {
+        return std::ranges::count_if(picks, [&](const Pick& pick) {
+          return pick.pool == pool && (pool >= 0 ? pick.slot == slot : pick.card == card);
+        });
+      };
+      int best = -1;
+      std::tuple<int64_t, int64_t> best_rank;
+      const std::size_t size = pool >= 0
+                                   ? inventory.pools[static_cast<std::size_t>(pool)].slots.size()
+                                   : inventory.cards.size();
+      for (std::size_t i = 0; i < size; ++i) {
+        const int at = static_cast<int>(i);
+        if (pool < 0 && !IsRightKind(inventory, ask, inventory.cards[i])) continue;
+        const int64_t users =
+            pool >= 0 ? load.slots[static_cast<std::size_t>(pool)][i] : load.cards[i].slots;
+        const std::tuple rank(int64_t{mine(at, at)}, users);
+        if (best < 0 || rank < best_rank) {
+          best = at;
+          best_rank = rank;
+        }
+      }
+      if (best < 0) break;
+      const auto at = static_cast<std::size_t>(best);
+      if (pool >= 0) {
+        const MigPool& from = inventory.pools[static_cast<std::size_t>(pool)];
+        picks.push_back(
+            {static_cast<int>(a), from.slots[at].card, pool, best, from.milli, from.memory, 0});
+      } else {
+        const CardNeed need = NeedOn(inventory, ask, inventory.cards[at]);
+        picks.push_back(
+            {static_cast<int>(a), best, -1, 0, need.milli, need.memory, need.exclusive});
+      }
+    }
+  }
+}
+
+}  // namespace tranche

@@ -1,0 +1,84 @@
+// Does a request fit a node, and on which of its devices?
+//
+// Exact for every request whose asks are of one size; a pod with several shares of different sizes
+// is searched depth first within a step bound. Deterministic: equal inputs give equal devices.
+// Source of the rules: request-dialects 4.5, node-inventory 3, kube-client-protocol 18.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/spec.h"
+#include "scheduler/facts/allocation.h"
+#include "scheduler/facts/pod_request.h"
+#include "scheduler/facts/reason.h"
+#include "scheduler/index/inventory.h"
+#include "scheduler/index/load.h"
+
+namespace tranche {
+
+// One device taken for one unit of one ask.
+struct Pick {
+  int ask = 0;
+  int card = 0;
+  int pool = -1;  // >= 0: instance `slot` of that pool
+  int slot = 0;
+  MilliGpu milli;
+  Mebibytes memory;
+  int exclusive = 0;
+};
+// Example, two halves and a whole card: picks {ask 0, card 2, 500}, {ask 0, card 3, 500},
+// {ask 1, card 5, 1000}.
+using Picks = std::vector<Pick>;
+
+struct PlaceRules {
+  const GpuPolicy* policy = nullptr;
+  CardChoice choice = CardChoice::kTightest;
+  int preferred_card = -1;  // tried first where one card is asked for; -1: none
+};
+
+class Placer {
+ public:
+  // kNone and the picks in ask order; otherwise the most fundamental reason, picks undefined.
+  // Cost: O(asks x cards) typically; at most 20,000 steps.
+  Reason Place(const Inventory& inventory, const Load& load, const PodRequest& request,
+               const PlaceRules& rules, Picks& picks);
+  // Same, ignoring room: puts the pod somewhere even if that over-uses a device. For pods whose
+  // devices are unknown. Asks the node has no device for stay without a pick.
+  void Force(const Inventory& inventory, const Load& load, const PodRequest& request, Picks& picks);
+
+ private:
+  struct Query;
+  bool PlaceAsk(Query& query, std::size_t position);
+  bool PickCards(Query& query, std::size_t position, int unit, std::size_t from,
+                 const std::vector<int>& order);
+  bool PickReplicas(Query& query, std::size_t position, const Ask& ask);
+  bool PickInstances(Query& query, std::size_t position, const Ask& ask, int pool);
+
+  std::vector<std::size_t> ask_order_;
+  std::vector<std::vector<int>> card_order_;  // per ask position
+  int steps_left_ = 0;
+};
+
+// What one unit of `ask` takes of `card`. A kGpu or kGpuShared ask takes the node's unit.
+struct CardNeed {
+  MilliGpu milli;
+  Mebibytes memory;
+  int exclusive = 0;
+};
+CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card);
+
+// The pool that serves `ask` on this node; -1: cards serve it.
+int PoolFor(const Inventory& inventory, const Ask& ask);
+
+PodUse UseOf(const PodRequest& request, const Picks& picks);
+Allocation ToAllocation(const Inventory& inventory, const PodRequest& request, const Picks& picks);
+// The picks an allocation record stands for. nullopt when the record does not describe devices of
+// this node that answer this request (hazard 57: forged, copied or stale); `problem` then says
+// what was expected and found. Amounts are the larger of record and request.
+std::optional<Picks> FromAllocation(const Inventory& inventory, const PodRequest& request,
+                                    const Allocation& allocation, std::string& problem);
+
+}  // namespace tranche

@@ -1,0 +1,225 @@
+// Between picks and their written form, the allocation record.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "scheduler/index/placement.h"
+
+namespace tranche {
+namespace {
+
+ContainerRole RoleOf(const PodRequest& request, const Pick& pick) {
+  const Ask& ask = request.asks[static_cast<std::size_t>(pick.ask)];
+  return request.containers[static_cast<std::size_t>(ask.container)].role;
+}
+
+int ContainerOf(const PodRequest& request, const Pick& pick) {
+  return request.asks[static_cast<std::size_t>(pick.ask)].container;
+}
+
+// Amounts of one device over the pod's life: `steady` is what app containers and sidecars take
+// together, `peak` the most that any moment of the init phase takes.
+struct Phases {
+  CardUse steady;
+  CardUse peak;
+};
+
+void Add(CardUse& use, const Pick& pick) {
+  use.milli += pick.milli;
+  use.memory += pick.memory;
+  use.slots += 1;
+  use.exclusive += pick.exclusive;
+}
+
+void RaiseTo(CardUse& use, const CardUse& other) {
+  use.milli = std::max(use.milli, other.milli);
+  use.memory = std::max(use.memory, other.memory);
+  use.slots = std::max(use.slots, other.slots);
+  use.exclusive = std::max(use.exclusive, other.exclusive);
+}
+
+// What one init container and the sidecars started before it take of one device.
+template <typename OnDevice>
+CardUse InitMoment(const PodRequest& request, const Picks& picks, int container,
+                   OnDevice on_device) {
+  CardUse moment;
+  for (const Pick& pick : picks) {
+    if (!on_device(pick)) continue;
+    const int other = ContainerOf(request, pick);
+    const bool sidecar_before =
+        other < container && RoleOf(request, pick) == ContainerRole::kSidecar;
+    if (other == container || sidecar_before) Add(moment, pick);
+  }
+  return moment;
+}
+
+template <typename OnDevice>
+CardUse LifeUse(const PodRequest& request, const Picks& picks, OnDevice on_device) {
+  CardUse use;
+  for (const Pick& pick : picks) {
+    if (on_device(pick) && RoleOf(request, pick) != ContainerRole::kInit) Add(use, pick);
+  }
+  for (const Pick& pick : picks) {
+    if (!on_device(pick) || RoleOf(request, pick) != ContainerRole::kInit) continue;
+    RaiseTo(use, InitMoment(request, picks, ContainerOf(request, pick), on_device));
+  }
+  return use;
+}
+
+std::optional<int> FindCard(const Inventory& inventory, const GpuUuid& uuid) {
+  for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
+    if (inventory.cards[i].uuid == uuid) return static_cast<int>(i);
+  }
+  return std::nullopt;
+}
+
+// One recorded device as a pick for `ask`; nullopt and `problem` when it is none of this node's.
+std::optional<Pick> ResolveDevice(const Inventory& inventory, const Ask& ask, const Device& device,
+                                  std::string& problem) {
+  Pick pick;
+  if (const int pool = PoolFor(inventory, ask); pool >= 0) {
+    if (!device.mig) {
+      problem = "expected a MIG device, found a whole card";
+      return std::nullopt;
+    }
+    const MigPool& from = inventory.pools[static_cast<std::size_t>(pool)];
+    for (std::size_t i = 0; i < from.slots.size(); ++i) {
+      if (from.slots[i].card != device.card || from.slots[i].start != device.mig->start) continue;
+      if (device.mig->profile != from.profile) break;
+      pick.card = device.card;
+      pick.pool = pool;
+      pick.slot = static_cast<int>(i);
+      pick.milli = std::max(from.milli, device.milli);
+      pick.memory = std::max(from.memory, device.memory);
+      return pick;
+    }
+    problem = fmt::format("expected an instance of {} of the node, found {} at {} on card {}",
+                          from.profile, device.mig->profile, device.mig->start, device.card);
+    return std::nullopt;
+  }
+  if (device.mig) {
+    problem = fmt::format("expected a card, found MIG device {}", device.mig->profile);
+    return std::nullopt;
+  }
+  int index = device.card;
+  if (inventory.knowledge == Knowledge::kExact) {
+    const std::optional<int> found = FindCard(inventory, device.uuid);
+    if (!found) {
+      problem = fmt::format("expected a GPU of the node, found uuid '{}'", device.uuid.str());
+      return std::nullopt;
+    }
+    index = *found;
+  }
+  if (index < 0 || index >= static_cast<int>(inventory.cards.size())) {
+    problem = fmt::format("expected a card below {}, found {}", inventory.cards.size(), index);
+    return std::nullopt;
+  }
+  const Card& card = inventory.cards[static_cast<std::size_t>(index)];
+  if (card.mode == CardMode::kMig) {
+    problem = fmt::format("expected a card that is not cut by MIG, found card {}", index);
+    return std::nullopt;
+  }
+  const CardNeed need = NeedOn(inventory, ask, card);
+  pick.card = index;
+  pick.milli = std::max(need.milli, device.milli);
+  pick.memory = std::max(need.memory, device.memory);
+  pick.exclusive = need.exclusive;
+  return pick;
+}
+
+}  // namespace
+
+PodUse UseOf(const PodRequest& request, const Picks& picks) {
+  PodUse result;
+  for (const Pick& pick : picks) {
+    if (pick.pool < 0) {
+      const bool seen = std::ranges::any_of(
+          result.cards, [&](const CardUse& use) { return use.card == pick.card; });
+      if (seen) continue;
+      CardUse use = LifeUse(request, picks, [&](const Pick& other) {
+        return other.pool < 0 && other.card == pick.card;
+      });
+      use.card = pick.card;
+      result.cards.push_back(use);
+    } else {
+      const bool seen = std::ranges::any_of(result.instances, [&](const InstanceUse& use) {
+        return use.pool == pick.pool && use.slot == pick.slot;
+      });
+      if (seen) continue;
+      const CardUse use = LifeUse(request, picks, [&](const Pick& other) {
+        return other.pool == pick.pool && other.slot == pick.slot;
+      });
+      result.instances.push_back({pick.pool, pick.slot, use.slots});
+    }
+  }
+  return result;
+}
+
+Allocation ToAllocation(const Inventory& inventory, const PodRequest& request, const Picks& picks) {
+  Allocation allocation;
+  allocation.knowledge = inventory.knowledge;
+  for (std::size_t c = 0; c < request.containers.size(); ++c) {
+    ContainerDevices container;
+    container.container = request.containers[c].name;
+    for (const Pick& pick : picks) {
+      if (ContainerOf(request, pick) != static_cast<int>(c)) continue;
+      Device device;
+      const Card& card = inventory.cards[static_cast<std::size_t>(pick.card)];
+      // People see the published index; where it is exact the UUID finds the card again.
+      device.card = inventory.knowledge == Knowledge::kExact ? card.index : pick.card;
+      device.uuid = card.uuid;
+      device.milli = pick.milli;
+      device.memory = pick.memory;
+      if (pick.pool >= 0) {
+        const MigPool& pool = inventory.pools[static_cast<std::size_t>(pick.pool)];
+        const MigSlot& slot = pool.slots[static_cast<std::size_t>(pick.slot)];
+        device.mig = MigDevice{pool.profile, slot.start, slot.size};
+      }
+      container.devices.push_back(std::move(device));
+    }
+    if (!container.devices.empty()) allocation.containers.push_back(std::move(container));
+  }
+  return allocation;
+}
+
+std::optional<Picks> FromAllocation(const Inventory& inventory, const PodRequest& request,
+                                    const Allocation& allocation, std::string& problem) {
+  Picks picks;
+  std::size_t containers_used = 0;
+  for (std::size_t c = 0; c < request.containers.size(); ++c) {
+    const std::string& name = request.containers[c].name;
+    const auto record =
+        std::ranges::find(allocation.containers, name, &ContainerDevices::container);
+    std::size_t next = 0;
+    for (std::size_t a = 0; a < request.asks.size(); ++a) {
+      const Ask& ask = request.asks[a];
+      if (ask.container != static_cast<int>(c)) continue;
+      for (int64_t unit = 0; unit < ask.count; ++unit, ++next) {
+        if (record == allocation.containers.end() || next >= record->devices.size()) {
+          problem = fmt::format("expected {} devices for container '{}', found {}", ask.count, name,
+                                record == allocation.containers.end() ? 0 : record->devices.size());
+          return std::nullopt;
+        }
+        auto pick = ResolveDevice(inventory, ask, record->devices[next], problem);
+        if (!pick) return std::nullopt;
+        pick->ask = static_cast<int>(a);
+        picks.push_back(*pick);
+      }
+    }
+    if (record == allocation.containers.end()) continue;
+    ++containers_used;
+    if (next != record->devices.size()) {
+      problem = fmt::format("expected {} devices for container '{}', found {}", next, name,
+                            record->devices.size());
+      return std::nullopt;
+    }
+  }
+  if (containers_used != allocation.containers.size()) {
+    problem = "expected devices for containers of the pod only, found another container";
+    return std::nullopt;
+  }
+  return picks;
+}
+
+}  // namespace tranche

@@ -1,0 +1,81 @@
+// Interned node states: nodes of equal signature share one small number.
+//
+// A fleet of thousands of nodes is in a few hundred different states, so verdicts are kept by
+// state and not by node (ADR 0001). A state nobody is in any more stays known for a while, because
+// clusters go back to states they were in; when more than `spare` are idle the longest idle slot
+// is used again under a new generation.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace tranche {
+
+using StateId = uint32_t;
+inline constexpr StateId kNoState = UINT32_MAX;
+
+class StateTable {
+ public:
+  explicit StateTable(std::size_t spare = 16'384) : spare_(spare) {}
+
+  // The id of the state with this signature; counts one user. Cost: one hash of the signature.
+  StateId Acquire(const std::string& signature) {
+    const auto found = ids_.find(signature);
+    if (found != ids_.end()) {
+      Slot& slot = slots_[found->second];
+      if (slot.users++ == 0) --idle_;
+      return found->second;
+    }
+    const StateId id = TakeSlot();
+    Slot& slot = slots_[id];
+    slot.users = 1;
+    slot.signature = &ids_.emplace(signature, id).first->first;
+    return id;
+  }
+
+  void Release(StateId id) {
+    if (id == kNoState) return;
+    Slot& slot = slots_[id];
+    if (--slot.users > 0) return;
+    ++idle_;
+    idle_order_.emplace_back(id, slot.generation);
+  }
+
+  // Changes whenever the id comes to mean another state; never 0.
+  uint32_t generation(StateId id) const { return slots_[id].generation; }
+  std::size_t size() const { return slots_.size(); }
+
+ private:
+  struct Slot {
+    uint32_t users = 0;
+    uint32_t generation = 1;
+    const std::string* signature = nullptr;  // owned by ids_
+  };
+
+  StateId TakeSlot() {
+    while (idle_ > spare_ && !idle_order_.empty()) {
+      const auto [id, generation] = idle_order_.front();
+      idle_order_.pop_front();
+      Slot& slot = slots_[id];
+      // A slot that was used again since is in the queue once more, further back.
+      if (slot.users > 0 || slot.generation != generation) continue;
+      ids_.erase(*slot.signature);
+      ++slot.generation;
+      --idle_;
+      return id;
+    }
+    slots_.push_back({});
+    return static_cast<StateId>(slots_.size() - 1);
+  }
+
+  std::size_t spare_;
+  std::size_t idle_ = 0;
+  std::vector<Slot> slots_;
+  std::unordered_map<std::string, StateId> ids_;  // looked up, never iterated
+  std::deque<std::pair<StateId, uint32_t>> idle_order_;
+};
+
+}  // namespace tranche

@@ -1,0 +1,253 @@
+#include "scheduler/kube/api_client.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "scheduler/kube/server_url.h"
+
+namespace tranche::kube {
+namespace {
+
+namespace asio = boost::asio;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kMaxErrorBytes = 256 * 1024;  // of an answer to a watch that was refused
+constexpr std::size_t kMaxWarnings = 256;
+
+ApiAnswer NoAnswer(ApiAnswer::Transport transport, const absl::Status& status) {
+  ApiAnswer answer;
+  answer.transport = transport;
+  answer.error = CutMessage(std::string(status.message()));
+  return answer;
+}
+
+Endpoint EndpointOf(const Credentials& credentials) {
+  Endpoint endpoint;
+  endpoint.host = credentials.host;
+  endpoint.port = credentials.port;
+  endpoint.server_name =
+      credentials.tls_server_name.empty() ? credentials.host : credentials.tls_server_name;
+  return endpoint;
+}
+
+}  // namespace
+
+// Gives the place back however the call ends.
+class ApiClient::Place {
+ public:
+  explicit Place(ApiClient& client) : client_(client) {}
+  ~Place() { client_.GiveBackPlace(); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+ private:
+  ApiClient& client_;
+};
+
+ApiClient::ApiClient(asio::io_context& context, StopSignal& stop, const Options& options)
+    : context_(context),
+      stop_(stop),
+      timing_(options.timing),
+      user_agent_(options.user_agent),
+      host_header_(
+          HostHeader(options.credentials.host, options.credentials.port, options.credentials.tls)),
+      path_prefix_(options.credentials.path_prefix),
+      may_send_token_(options.credentials.tls),
+      endpoint_(EndpointOf(options.credentials)),
+      token_(options.credentials, options.timing.token_reread),
+      tls_(options.credentials) {}
+
+absl::StatusOr<std::string> ApiClient::Render(const ApiRequest& request) {
+  std::string text = fmt::format(
+      "{} {}{} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {}\r\nAccept: application/json\r\n"
+      "Accept-Encoding: identity\r\n",
+      request.method, path_prefix_, request.target, host_header_, user_agent_);
+  if (may_send_token_) {
+    absl::StatusOr<std::string> token = token_.Get(steady_clock::now());
+    if (!token.ok()) return token.status();
+    if (!token->empty()) text += fmt::format("Authorization: Bearer {}\r\n", *token);
+  }
+  if (!request.body.empty()) {
+    text += fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n",
+                        request.body.size());
+  }
+  return text + "\r\n" + request.body;
+}
+
+asio::awaitable<absl::StatusOr<std::unique_ptr<HttpConnection>>> ApiClient::Connect(
+    TimePoint deadline) {
+  auto tls = tls_.Get();
+  if (!tls.ok()) co_return tls.status();
+  if (stop_.raised()) co_return absl::CancelledError("connecting: stopped");
+  auto connection = std::make_unique<HttpConnection>(context_, stop_, endpoint_, std::move(*tls));
+  const auto now = steady_clock::now();
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now);
+  const absl::Status status = co_await connection->Connect(std::min(deadline, now + timing_.dial),
+                                                           std::min(timing_.handshake, left));
+  if (!status.ok()) co_return status;
+  co_return std::move(connection);
+}
+
+std::unique_ptr<HttpConnection> ApiClient::TakeIdle() {
+  const auto oldest = steady_clock::now() - timing_.idle;
+  while (!idle_.empty()) {
+    std::unique_ptr<HttpConnection> connection = std::move(idle_.back());
+    idle_.pop_back();
+    if (connection->idle_since() >= oldest && connection->LooksAlive()) return connection;
+  }
+  return nullptr;
+}
+
+asio::awaitable<bool> ApiClient::WaitForPlace(TimePoint deadline) {
+  if (places_taken_ < kMaxConnections) {
+    ++places_taken_;
+    co_return true;
+  }
+  // Whoever gives a place back takes our timer out of the line and leaves the place taken for us.
+  asio::steady_timer turn(context_, deadline);
+  waiting_.push_back(&turn);
+  const StopSignal::Registration wake(stop_, [&turn] { turn.cancel(); });
+  co_await turn.async_wait(asio::as_tuple(asio::use_awaitable));
+  const auto mine = std::find(waiting_.begin(), waiting_.end(), &turn);
+  if (mine == waiting_.end()) co_return true;
+  waiting_.erase(mine);
+  co_return false;
+}
+
+void ApiClient::GiveBackPlace() {
+  if (waiting_.empty()) {
+    --places_taken_;
+    return;
+  }
+  waiting_.front()->cancel();
+  waiting_.pop_front();
+}
+
+void ApiClient::NoteWarnings(const ResponseHead& head) {
+  for (const std::string& warning : head.warnings) {
+    if (warnings_seen_.size() >= kMaxWarnings) return;
+    const std::string text = CutMessage(warning);
+    if (warnings_seen_.insert(text).second) spdlog::warn("the API server warns: {}", text);
+  }
+}
+
+asio::awaitable<ApiAnswer> ApiClient::ReadAnswer(HttpConnection& connection, ResponseHead head,
+                                                 std::size_t limit, TimePoint deadline) {
+  NoteWarnings(head);
+  ApiAnswer answer;
+  answer.transport = ApiAnswer::Transport::kAnswered;
+  answer.status = head.status;
+  answer.retry_after_seconds = head.retry_after_seconds;
+  for (;;) {
+    auto piece = co_await connection.ReadBody(deadline);
+    if (!piece.ok()) co_return NoAnswer(ApiAnswer::Transport::kLost, piece.status());
+    if (piece->empty()) co_return answer;
+    answer.body += *piece;
+    if (answer.body.size() > limit) {
+      co_return NoAnswer(ApiAnswer::Transport::kLost,
+                         absl::ResourceExhaustedError(fmt::format(
+                             "expected an answer of at most {} bytes, found a larger one", limit)));
+    }
+  }
+}
+
+asio::awaitable<ApiAnswer> ApiClient::Exchange(HttpConnection& connection,
+                                               const ApiRequest& request, const std::string& text) {
+  const absl::Status sent = co_await connection.Send(text, request.deadline);
+  if (!sent.ok()) {
+    co_return NoAnswer(
+        connection.sent() ? ApiAnswer::Transport::kLost : ApiAnswer::Transport::kNotSent, sent);
+  }
+  auto head = co_await connection.ReadHead(request.deadline);
+  if (!head.ok()) co_return NoAnswer(ApiAnswer::Transport::kLost, head.status());
+  ApiAnswer answer =
+      co_await ReadAnswer(connection, std::move(*head), request.answer_limit, request.deadline);
+  co_return answer;
+}
+
+asio::awaitable<ApiAnswer> ApiClient::CallOnce(const ApiRequest& request) {
+  const auto text = Render(request);
+  if (!text.ok()) co_return NoAnswer(ApiAnswer::Transport::kNotSent, text.status());
+  const bool repeatable = request.method == "GET";
+  for (;;) {
+    std::unique_ptr<HttpConnection> connection = TakeIdle();
+    const bool reused = connection != nullptr;
+    if (!reused) {
+      auto fresh = co_await Connect(request.deadline);
+      if (!fresh.ok()) co_return NoAnswer(ApiAnswer::Transport::kNotSent, fresh.status());
+      connection = std::move(*fresh);
+    }
+    ApiAnswer answer = co_await Exchange(*connection, request, *text);
+    if (answer.transport == ApiAnswer::Transport::kAnswered) {
+      if (connection->reusable() && !stop_.raised()) idle_.push_back(std::move(connection));
+      co_return answer;
+    }
+    const bool stale = reused && !connection->got_answer() && !stop_.raised() &&
+                       steady_clock::now() < request.deadline;
+    const bool harmless = repeatable || answer.transport == ApiAnswer::Transport::kNotSent;
+    if (!stale || !harmless) co_return answer;
+  }
+}
+
+asio::awaitable<ApiAnswer> ApiClient::Call(const ApiRequest& request) {
+  const bool admitted = co_await WaitForPlace(request.deadline);
+  if (!admitted) {
+    co_return NoAnswer(ApiAnswer::Transport::kNotSent,
+                       absl::DeadlineExceededError("all connections were busy"));
+  }
+  const Place place(*this);
+  ApiAnswer answer = co_await CallOnce(request);
+  if (answer.status == 401 && token_.Expire()) answer = co_await CallOnce(request);
+  co_return answer;
+}
+
+asio::awaitable<WatchOpening> ApiClient::OpenWatchOnce(const ApiRequest& request) {
+  WatchOpening opening;
+  const auto text = Render(request);
+  if (!text.ok()) {
+    opening.answer = NoAnswer(ApiAnswer::Transport::kNotSent, text.status());
+    co_return opening;
+  }
+  auto connection = co_await Connect(request.deadline);
+  if (!connection.ok()) {
+    opening.answer = NoAnswer(ApiAnswer::Transport::kNotSent, connection.status());
+    co_return opening;
+  }
+  const absl::Status sent = co_await (*connection)->Send(*text, request.deadline);
+  if (!sent.ok()) {
+    opening.answer = NoAnswer(ApiAnswer::Transport::kLost, sent);
+    co_return opening;
+  }
+  auto head = co_await (*connection)->ReadHead(request.deadline);
+  if (!head.ok()) {
+    opening.answer = NoAnswer(ApiAnswer::Transport::kLost, head.status());
+    co_return opening;
+  }
+  if (head->status != 200) {
+    opening.answer =
+        co_await ReadAnswer(**connection, std::move(*head), kMaxErrorBytes, request.deadline);
+    co_return opening;
+  }
+  NoteWarnings(*head);
+  opening.answer.transport = ApiAnswer::Transport::kAnswered;
+  opening.answer.status = 200;
+  opening.stream = std::make_unique<WatchStream>(std::move(*connection));
+  co_return opening;
+}
+
+asio::awaitable<WatchOpening> ApiClient::OpenWatch(const std::string& target) {
+  ApiRequest request;
+  request.target = target;
+  request.deadline = steady_clock::now() + timing_.request;
+  WatchOpening opening = co_await OpenWatchOnce(request);
+  if (opening.answer.status == 401 && token_.Expire()) {
+    opening = co_await OpenWatchOnce(request);
+  }
+  co_return opening;
+}
+
+}  // namespace tranche::kube

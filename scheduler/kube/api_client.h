@@ -1,0 +1,100 @@
+// Requests to one API server from one thread: a small pool of keep-alive connections for calls, a
+// connection of its own for every watch.
+//
+// Thread rule: the thread of its io_context. Retries here are only those that cannot repeat an
+// effect: a stale pooled connection before anything was sent, any read, and once after a 401 with
+// the token read again. Redirects are never followed. Source: kube-client-protocol 1, 3, 4.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scheduler/kube/api_status.h"
+#include "scheduler/kube/cluster.h"
+#include "scheduler/kube/http_connection.h"
+#include "scheduler/kube/stop_signal.h"
+#include "scheduler/kube/tls.h"
+#include "scheduler/kube/token.h"
+
+namespace tranche::kube {
+
+struct ApiRequest {
+  std::string method = "GET";
+  std::string target;  // path and query below the server URL, percent-encoded
+  std::string body;    // JSON; empty: none
+  std::size_t answer_limit = kMaxPageBytes;
+  TimePoint deadline;
+
+  static constexpr std::size_t kMaxPageBytes = 64 * 1024 * 1024;
+};
+
+// A watch whose 200 has arrived. Destroying it closes the connection.
+class WatchStream {
+ public:
+  explicit WatchStream(std::unique_ptr<HttpConnection> connection)
+      : connection_(std::move(connection)) {}
+  // The next bytes; "" when the server ended the stream in order.
+  boost::asio::awaitable<absl::StatusOr<std::string>> Read(TimePoint deadline) {
+    return connection_->ReadBody(deadline);
+  }
+  void Close() { connection_->Close(); }
+
+ private:
+  std::unique_ptr<HttpConnection> connection_;
+};
+
+struct WatchOpening {
+  ApiAnswer answer;                     // without a body on success
+  std::unique_ptr<WatchStream> stream;  // null unless the answer is a 200
+};
+
+class ApiClient {
+ public:
+  static constexpr std::size_t kMaxConnections = 16;
+
+  ApiClient(boost::asio::io_context& context, StopSignal& stop, const Options& options);
+
+  boost::asio::awaitable<ApiAnswer> Call(const ApiRequest& request);
+  boost::asio::awaitable<WatchOpening> OpenWatch(const std::string& target);
+
+ private:
+  class Place;  // one of kMaxConnections, held while a call runs
+
+  absl::StatusOr<std::string> Render(const ApiRequest& request);
+  boost::asio::awaitable<absl::StatusOr<std::unique_ptr<HttpConnection>>> Connect(
+      TimePoint deadline);
+  std::unique_ptr<HttpConnection> TakeIdle();
+  boost::asio::awaitable<bool> WaitForPlace(TimePoint deadline);
+  void GiveBackPlace();
+  boost::asio::awaitable<ApiAnswer> CallOnce(const ApiRequest& request);
+  // One exchange on an open connection; the body up to the request's limit.
+  boost::asio::awaitable<ApiAnswer> Exchange(HttpConnection& connection, const ApiRequest& request,
+                                             const std::string& text);
+  boost::asio::awaitable<ApiAnswer> ReadAnswer(HttpConnection& connection, ResponseHead head,
+                                               std::size_t limit, TimePoint deadline);
+  boost::asio::awaitable<WatchOpening> OpenWatchOnce(const ApiRequest& request);
+  void NoteWarnings(const ResponseHead& head);
+
+  boost::asio::io_context& context_;
+  StopSignal& stop_;
+  const Timing timing_;
+  const std::string user_agent_;
+  const std::string host_header_;
+  const std::string path_prefix_;
+  const bool may_send_token_;
+  Endpoint endpoint_;
+  TokenSource token_;
+  TlsContexts tls_;
+  std::vector<std::unique_ptr<HttpConnection>> idle_;  // the last one used last
+  std::size_t places_taken_ = 0;
+  std::deque<boost::asio::steady_timer*> waiting_;  // for a place, first come first served
+  std::set<std::string> warnings_seen_;
+};
+
+}  // namespace tranche::kube

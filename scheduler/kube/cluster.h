@@ -1,0 +1,87 @@
+// A real cluster: lists and watches pods, nodes and GPU policies at an API server, and writes
+// bindings. Follows kube-client-protocol section by section.
+//
+// Two threads of its own: one reads (lists and watches) and calls ClusterEvents, one serves Bind
+// and GetPod and calls their callbacks, so that a bind never waits behind a large list.
+//
+// Thread rule: Start and Stop from one thread, not from a callback; Bind, GetPod and status from
+// any. Before Start and after Stop, Bind answers kNotSent and GetPod kFailed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "scheduler/kube/timing.h"
+#include "scheduler/ports/cluster_api.h"
+#include "scheduler/ports/cluster_events.h"
+
+namespace tranche::kube {
+
+// Where the API server is and who we are. Tokens and keys are read from files again when those
+// change; they are never logged.
+struct Credentials {
+  std::string host;  // name or address
+  uint16_t port = 443;
+  std::string path_prefix;  // of server URLs with a path
+  bool tls = true;
+  std::string tls_server_name;  // empty: host
+  bool insecure_skip_verify = false;
+  std::string ca_file, ca_pem;  // one of them, or neither without TLS
+  std::string client_cert_file, client_cert_pem;
+  std::string client_key_file, client_key_pem;
+  std::string token_file, token;
+};
+
+// $KUBERNETES_SERVICE_HOST and the service account files under `root`.
+// Errors: FailedPrecondition naming what is missing.
+absl::StatusOr<Credentials> InClusterCredentials(
+    const std::string& root = "/var/run/secrets/kubernetes.io/serviceaccount");
+// Current context of a kubeconfig file. Errors: NotFound; InvalidArgument naming field and value;
+// Unimplemented for exec, auth-provider, username/password, impersonation and proxy-url.
+absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path);
+
+struct Options {
+  Credentials credentials;
+  GpuPolicy policy_defaults;
+  std::string user_agent = "tranche";
+  std::chrono::milliseconds bind_timeout{4'000};  // of a Bind or GetPod; below kube-scheduler's 5 s
+  Timing timing;
+};
+
+struct ResourceStatus {
+  bool synced = false;
+  std::chrono::steady_clock::time_point heard;  // last event, bookmark, list or reconnect
+  int64_t relists = 0;
+  int64_t reconnects = 0;
+  int64_t failures = 0;
+  int64_t undecodable = 0;  // versions of objects that could not be read
+  int64_t drifted = 0;      // objects that differed from a fresh list; any is a missed event
+};
+
+class Cluster : public ClusterApi {
+ public:
+  Cluster(Options options, ClusterEvents& events);
+  ~Cluster() override;
+  void Start();
+  // Ends watches and requests under way (a bind already sent answers kUnknown), calls every
+  // outstanding callback, joins the threads. Idempotent.
+  void Stop();
+  // "pods", "nodes" and, where the custom resource exists, "gpupolicies".
+  std::map<std::string, ResourceStatus> status() const;
+
+  void Bind(BindingWrite write, std::function<void(WriteResult)> done) override;
+  void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tranche::kube

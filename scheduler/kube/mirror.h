@@ -1,0 +1,87 @@
+// What we know of one resource: for every object its uid and version, nothing else. Turns events
+// and whole lists into changes and deletions for the sink.
+//
+// Invariants: an object stays known until its DELETED, a list without it, or another uid under its
+// key says that it is gone; an object that cannot be decoded still exists. A list is handed over
+// only when it is complete, new objects before vanished ones: in between, devices look busy twice
+// rather than free. Under one key the old uid goes before the new one comes.
+//
+// Thread rule: the reading thread. Memory: about 250 bytes an object.
+// Source: kube-client-protocol sections 6 and 7, hazards 8 to 10.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "scheduler/kube/object_sink.h"
+#include "scheduler/wire/json.h"
+
+namespace tranche::kube {
+
+struct ObjectVersion {
+  std::string uid;
+  std::string resource_version;
+  bool delivered = false;   // facts of this uid are with the sink
+  bool complained = false;  // its decoding problem is in the log
+};
+using ObjectVersions = std::map<std::string, ObjectVersion>;  // by key
+
+// Key and version of an object. Errors: InvalidArgument without name, uid or resourceVersion.
+struct ObjectMeta {
+  Identity identity;
+  std::string resource_version;
+};
+absl::StatusOr<ObjectMeta> DecodeMeta(wire::Element object);
+
+class Mirror {
+ public:
+  // A list under construction, beside what is known.
+  struct List {
+    struct Item {
+      ObjectVersion version;
+      Decoded decoded;
+      bool unchanged = false;
+    };
+    std::map<std::string, Item> items;  // by key
+  };
+
+  // `resource` names it in the log.
+  Mirror(std::string resource, ObjectSink& sink);
+
+  // One ADDED, MODIFIED or DELETED. Errors: InvalidArgument when it cannot be told which object
+  // this is; then nothing has changed.
+  absl::Status Changed(wire::Element object);
+  absl::Status Deleted(wire::Element object);
+
+  // Adds an object to `list`; the element may die afterwards. Errors as above.
+  absl::Status Collect(List& list, wire::Element object);
+  // Makes `list` the whole truth.
+  void Replace(List list);
+
+  const ObjectVersions& known() const { return known_; }
+  int64_t undecodable() const { return undecodable_; }
+
+  // Comparing with a fresh consistent list while events go on: keys that any event touched since
+  // StartTouching are left out, so a difference that remains is an event that never came.
+  void StartTouching();
+  void StopTouching();
+  std::vector<std::string> Differences(const ObjectVersions& fresh) const;
+
+ private:
+  void NoteProblem(const Identity& identity, const Decoded& decoded, ObjectVersion& version);
+
+  std::string resource_;
+  ObjectSink& sink_;
+  ObjectVersions known_;
+  bool touching_ = false;
+  std::set<std::string> touched_;
+  int64_t undecodable_ = 0;
+};
+
+}  // namespace tranche::kube

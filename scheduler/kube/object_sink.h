@@ -1,0 +1,36 @@
+// Where the objects of one resource go once they are decoded.
+//
+// Thread rule: the reading thread. A call that hands over returns when the engine has seen it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "scheduler/wire/json.h"
+
+namespace tranche::kube {
+
+// Who an object is: `key` is namespace/name or name, `uid` survives nothing but the object.
+struct Identity {
+  std::string key;
+  std::string uid;
+};
+
+struct Decoded {
+  std::function<void()> deliver;  // hands the facts over; empty: there is nothing to hand over
+  std::string problem;            // why the object could not be read in full; "" when it could
+};
+
+class ObjectSink {
+ public:
+  virtual ~ObjectSink() = default;
+  // `known`: facts of an earlier version of the same uid were handed over and still stand.
+  virtual Decoded Decode(wire::Element object, const Identity& identity, bool known) = 0;
+  virtual void Gone(const Identity& identity) = 0;
+  // A single event or a whole list has been handed over.
+  virtual void Commit() = 0;
+  // Something was heard from the server.
+  virtual void Heard() = 0;
+};
+
+}  // namespace tranche::kube

@@ -1,0 +1,384 @@
+#include "scheduler/kube/reflector.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "scheduler/kube/server_url.h"
+
+namespace tranche::kube {
+namespace {
+
+namespace asio = boost::asio;
+using std::chrono::steady_clock;
+
+constexpr int kPageSize = 500;     // client-go's
+constexpr int kMaxPages = 20'000;  // 10 million objects: a server that never ends its list
+constexpr std::size_t kMaxListBytes = 256 * 1024 * 1024;  // of a list in one piece
+static_assert(kMaxListBytes <= wire::kMaxDocumentBytes);
+constexpr std::size_t kMaxDriftKeysLogged = 5;
+
+}  // namespace
+
+Reflector::Reflector(ReflectorOptions options, ApiClient& client, StopSignal& stop,
+                     ObjectSink& sink, std::function<void()> on_synced)
+    : options_(std::move(options)),
+      client_(client),
+      stop_(stop),
+      sink_(sink),
+      on_synced_(std::move(on_synced)),
+      mirror_(options_.resource, sink),
+      backoff_({options_.timing.backoff_first, options_.timing.backoff_cap,
+                options_.timing.backoff_reset},
+               options_.seed),
+      random_(options_.seed + 1) {}
+
+asio::awaitable<void> Reflector::Run() {
+  Next next;
+  while (!stop_.raised()) {
+    if (next.kind == Next::Kind::kWatch && !list_wanted_) {
+      next = co_await Watch();
+    } else {
+      list_wanted_ = false;
+      next = co_await ListAndReplace();
+    }
+    if (stop_.raised()) co_return;
+    const bool go_on = co_await WaitBefore(next);
+    if (!go_on) co_return;
+  }
+}
+
+asio::awaitable<bool> Reflector::WaitBefore(const Next& next) {
+  if (next.kind == Next::Kind::kWaitAbsent) {
+    const bool passed = co_await stop_.Sleep(options_.timing.absent_retry);
+    co_return passed;
+  }
+  if (!next.failed) co_return true;
+  UpdateStatus([](ResourceStatus& status) { ++status.failures; });
+  std::chrono::milliseconds wait = backoff_.Next(steady_clock::now());
+  if (next.retry_after_seconds) {
+    wait =
+        std::max<std::chrono::milliseconds>(wait, std::chrono::seconds(*next.retry_after_seconds));
+  }
+  spdlog::warn("{}: {}; trying again in {} ms", options_.resource, next.why, wait.count());
+  const bool passed = co_await stop_.Sleep(wait);
+  co_return passed;
+}
+
+absl::StatusOr<Reflector::Page> Reflector::ReadPage(const std::string& body, const Visitor& visit) {
+  const auto document = parser_.Parse(body, /*padded=*/false);
+  if (!document.ok()) return document.status();
+  wire::Object root;
+  const bool is_object = document->get(root) == simdjson::SUCCESS;
+  const auto kind = is_object ? wire::FindText(root, "kind") : std::nullopt;
+  const auto metadata = is_object ? wire::FindObject(root, "metadata") : std::nullopt;
+  if (!kind || !kind->ends_with("List") || !metadata) {
+    return absl::InvalidArgumentError(fmt::format("expected a list with metadata, found kind {}",
+                                                  wire::Quoted(kind.value_or(""))));
+  }
+  Page page;
+  page.resource_version = wire::FindText(*metadata, "resourceVersion").value_or("");
+  page.continuation = wire::FindText(*metadata, "continue").value_or("");
+  if (page.resource_version.empty()) {
+    return absl::InvalidArgumentError("expected metadata.resourceVersion of a list, found none");
+  }
+  // An empty Go list may be written as null.
+  if (const auto items = wire::FindArray(root, "items")) {
+    for (const wire::Element item : *items) {
+      const absl::Status status = visit(item);
+      if (!status.ok()) return status;
+    }
+  } else if (wire::Find(root, "items")) {
+    return absl::InvalidArgumentError("expected items of a list to be an array, found another");
+  }
+  return page;
+}
+
+asio::awaitable<Reflector::Listing> Reflector::ListAll(const Visitor& visit, bool paged) {
+  Listing out;
+  std::string continuation;
+  for (int number = 0; number < kMaxPages; ++number) {
+    ApiRequest request;
+    request.target = options_.path;
+    if (paged) request.target += fmt::format("?limit={}", kPageSize);
+    if (!continuation.empty()) request.target += "&continue=" + PercentEncoded(continuation);
+    if (!paged) request.answer_limit = kMaxListBytes;
+    request.deadline = steady_clock::now() + options_.timing.request;
+    const ApiAnswer answer = co_await client_.Call(request);
+    if (answer.transport != ApiAnswer::Transport::kAnswered) {
+      out.why = "list: " + answer.error;
+      co_return out;
+    }
+    absl::StatusOr<Page> page = absl::UnknownError("");
+    if (answer.succeeded()) page = ReadPage(answer.body, visit);
+    if (!page.ok()) {
+      // A body that is no list may be a Status, under any HTTP code.
+      const ApiStatus status = ReadStatus(parser_, answer);
+      out.retry_after_seconds = status.retry_after_seconds;
+      const std::string text = status.success ? std::string(page.status().message())
+                                              : fmt::format("{} {}", status.code, status.message);
+      out.why = "list: " + text;
+      if (status.code == 410 && number > 0) out.kind = Listing::Kind::kExpired;
+      if (status.code == 404) out.kind = Listing::Kind::kAbsent;
+      co_return out;
+    }
+    if (out.resource_version.empty()) out.resource_version = page->resource_version;
+    continuation = page->continuation;
+    if (continuation.empty()) {
+      out.kind = Listing::Kind::kDone;
+      co_return out;
+    }
+  }
+  out.why = fmt::format("expected a list of at most {} pages, found more", kMaxPages);
+  co_return out;
+}
+
+asio::awaitable<Reflector::Next> Reflector::ListAndReplace() {
+  Next next;
+  Mirror::List list;
+  const Visitor collect = [this, &list](wire::Element item) { return mirror_.Collect(list, item); };
+  Listing listing = co_await ListAll(collect, /*paged=*/true);
+  if (listing.kind == Listing::Kind::kExpired) {
+    // The snapshot behind the pages is gone; one answer cannot expire half-way.
+    list.items.clear();
+    listing = co_await ListAll(collect, /*paged=*/false);
+  }
+  if (stop_.raised()) co_return next;
+  if (listing.kind == Listing::Kind::kAbsent && options_.may_be_absent) {
+    mirror_.Replace({});
+    next.kind = Next::Kind::kWaitAbsent;
+    co_return next;
+  }
+  if (listing.kind != Listing::Kind::kDone) {
+    next.failed = true;
+    next.why = listing.why;
+    next.retry_after_seconds = listing.retry_after_seconds;
+    co_return next;
+  }
+  ++watch_epoch_;
+  listed_at_ = steady_clock::now();
+  mirror_.Replace(std::move(list));
+  resource_version_ = listing.resource_version;
+  const bool first = !synced_;
+  synced_ = true;
+  UpdateStatus([first](ResourceStatus& status) {
+    status.synced = true;
+    if (!first) ++status.relists;
+  });
+  NoteHeard();
+  spdlog::info("{}: {} objects listed at version {}", options_.resource, mirror_.known().size(),
+               resource_version_);
+  if (first) on_synced_();
+  next.kind = Next::Kind::kWatch;
+  co_return next;
+}
+
+bool Reflector::JustListed() const {
+  return steady_clock::now() - listed_at_ < options_.timing.backoff_reset;
+}
+
+asio::awaitable<Reflector::Next> Reflector::Watch() {
+  std::uniform_int_distribution<int64_t> draw(options_.timing.watch_min.count(),
+                                              options_.timing.watch_max.count());
+  const std::chrono::seconds length(draw(random_));
+  const std::string target =
+      fmt::format("{}?watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
+                  options_.path, PercentEncoded(resource_version_), length.count());
+  const TimePoint started = steady_clock::now();
+  WatchOpening opening = co_await client_.OpenWatch(target);
+  Next next;
+  next.kind = Next::Kind::kWatch;
+  if (opening.stream != nullptr) {
+    ++watch_epoch_;
+    const bool again = watched_;
+    watched_ = true;
+    UpdateStatus([again](ResourceStatus& status) {
+      if (again) ++status.reconnects;
+    });
+    NoteHeard();
+    watch_ = opening.stream.get();
+    next = co_await ReadWatch(*opening.stream, started, length);
+    watch_ = nullptr;
+    co_return next;
+  }
+  next.failed = true;
+  if (opening.answer.transport != ApiAnswer::Transport::kAnswered) {
+    next.why = "watch: " + opening.answer.error;
+    co_return next;
+  }
+  const ApiStatus status = ReadStatus(parser_, opening.answer);
+  next.why = fmt::format("watch: {} {}", status.code, status.message);
+  next.retry_after_seconds = status.retry_after_seconds;
+  const bool same_version =
+      status.code == 429 || status.code >= 500 || status.code == 401 || status.code == 403;
+  if (!same_version) next.kind = Next::Kind::kList;
+  if (status.code == 410) next.failed = JustListed();
+  co_return next;
+}
+
+asio::awaitable<Reflector::Next> Reflector::ReadWatch(WatchStream& stream, TimePoint started,
+                                                      std::chrono::seconds length) {
+  WatchFrames frames;
+  frame_seen_ = false;
+  watch_ends_as_.reset();
+  const auto on_frame = [this](std::string_view frame) { return OnFrame(frame); };
+  const TimePoint guard = started + length + options_.timing.watch_guard;
+  Next next;
+  next.kind = Next::Kind::kWatch;
+  for (;;) {
+    const TimePoint silence = steady_clock::now() + options_.timing.watch_silence;
+    const auto piece = co_await stream.Read(std::min(silence, guard));
+    if (!piece.ok()) {
+      next.why = "watch: " + std::string(piece.status().message());
+      break;
+    }
+    if (piece->empty()) {
+      next.why = "watch: ended by the server at once";
+      break;
+    }
+    const absl::Status status = frames.Feed(*piece, on_frame);
+    if (frame_seen_) NoteHeard();
+    if (watch_ends_as_) {
+      next = *watch_ends_as_;
+      break;
+    }
+    if (!status.ok()) {
+      // From the last good version the same event comes again, whole; when it is the first thing
+      // to come and still unreadable, only a list leads past it.
+      next.kind = frame_seen_ ? Next::Kind::kWatch : Next::Kind::kList;
+      next.failed = true;
+      next.why = "watch: " + std::string(status.message());
+      co_return next;
+    }
+  }
+  // A watch that ends is normal; one that ends at once is not.
+  const bool lived = frame_seen_ || steady_clock::now() - started >= options_.timing.watch_short;
+  next.failed = next.failed || !lived;
+  co_return next;
+}
+
+absl::Status Reflector::OnFrame(std::string_view frame) {
+  const auto document = parser_.Parse(frame, /*padded=*/false);
+  if (!document.ok()) return document.status();
+  wire::Object root;
+  if (document->get(root) != simdjson::SUCCESS) {
+    return absl::InvalidArgumentError("expected a watch event, found no object");
+  }
+  const std::string_view type = wire::FindText(root, "type").value_or("");
+  const auto object = wire::Find(root, "object");
+  if (type == "ERROR" && object) return OnErrorEvent(*object);
+  absl::Status status;
+  std::string version;
+  wire::Object body;
+  if (object && object->get(body) == simdjson::SUCCESS) {
+    const auto metadata = wire::FindObject(body, "metadata");
+    version = metadata ? wire::FindText(*metadata, "resourceVersion").value_or("") : "";
+  }
+  if (version.empty()) {
+    status = absl::InvalidArgumentError("expected a resourceVersion in a watch event, found none");
+  } else if (type == "ADDED" || type == "MODIFIED") {
+    status = mirror_.Changed(*object);
+  } else if (type == "DELETED") {
+    status = mirror_.Deleted(*object);
+  } else if (type != "BOOKMARK") {
+    status = absl::InvalidArgumentError(
+        fmt::format("expected a known watch event type, found {}", wire::Quoted(type)));
+  }
+  if (status.ok()) {
+    resource_version_ = version;
+    frame_seen_ = true;
+    return status;
+  }
+  // What this event would have said is unknown: only a list can tell.
+  Next next;
+  next.failed = true;
+  next.why = "watch: " + std::string(status.message());
+  watch_ends_as_ = next;
+  return status;
+}
+
+absl::Status Reflector::OnErrorEvent(wire::Element object) {
+  const ApiStatus status = DecodeStatus(object).value_or(ApiStatus());
+  Next next;
+  next.why = fmt::format("watch: error event {} {}", status.code, status.message);
+  next.retry_after_seconds = status.retry_after_seconds;
+  const bool same_version = status.code == 429 || status.code == 500 || status.code == 504;
+  next.kind = same_version ? Next::Kind::kWatch : Next::Kind::kList;
+  next.failed = status.code != 410 || JustListed();
+  watch_ends_as_ = next;
+  return absl::AbortedError(next.why);
+}
+
+asio::awaitable<void> Reflector::CheckForDrift() {
+  for (;;) {
+    const bool passed = co_await stop_.Sleep(options_.timing.drift_period);
+    if (!passed) co_return;
+    if (watch_ != nullptr) co_await CheckOnce();
+    mirror_.StopTouching();
+  }
+}
+
+asio::awaitable<void> Reflector::ProbeInSilence() {
+  for (;;) {
+    const bool passed = co_await stop_.Sleep(options_.timing.probe_period);
+    if (!passed) co_return;
+    const bool silent = steady_clock::now() - status().heard >= options_.timing.probe_period;
+    if (watch_ == nullptr || !silent) continue;
+    const uint64_t epoch = watch_epoch_;
+    ApiRequest request;
+    request.target = options_.path + "?limit=1";
+    request.deadline = steady_clock::now() + options_.timing.probe_period;
+    const ApiAnswer answer = co_await client_.Call(request);
+    if (answer.succeeded() && watch_ != nullptr && epoch == watch_epoch_) NoteHeard();
+  }
+}
+
+asio::awaitable<void> Reflector::CheckOnce() {
+  const uint64_t epoch = watch_epoch_;
+  mirror_.StartTouching();
+  ObjectVersions fresh;
+  const Visitor collect = [&fresh](wire::Element item) -> absl::Status {
+    auto meta = DecodeMeta(item);
+    if (!meta.ok()) return meta.status();
+    fresh[meta->identity.key] =
+        ObjectVersion{meta->identity.uid, meta->resource_version, false, false};
+    return absl::OkStatus();
+  };
+  const Listing listing = co_await ListAll(collect, /*paged=*/true);
+  if (listing.kind != Listing::Kind::kDone || mirror_.Differences(fresh).empty()) co_return;
+  const bool passed = co_await stop_.Sleep(options_.timing.drift_grace);
+  // A new watch or list in between has its own truth.
+  if (!passed || epoch != watch_epoch_ || watch_ == nullptr) co_return;
+  const std::vector<std::string> missed = mirror_.Differences(fresh);
+  if (missed.empty()) co_return;
+  UpdateStatus(
+      [&missed](ResourceStatus& status) { status.drifted += static_cast<int64_t>(missed.size()); });
+  const auto end =
+      missed.begin() + static_cast<std::ptrdiff_t>(std::min(missed.size(), kMaxDriftKeysLogged));
+  spdlog::error("{}: {} objects differ from a fresh list, listing again; first: {}",
+                options_.resource, missed.size(), fmt::join(missed.begin(), end, ", "));
+  list_wanted_ = true;
+  watch_->Close();
+}
+
+void Reflector::NoteHeard() {
+  sink_.Heard();
+  const int64_t undecodable = mirror_.undecodable();
+  UpdateStatus([undecodable](ResourceStatus& status) {
+    status.heard = steady_clock::now();
+    status.undecodable = undecodable;
+  });
+}
+
+void Reflector::UpdateStatus(const std::function<void(ResourceStatus&)>& change) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  change(status_);
+}
+
+ResourceStatus Reflector::status() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return status_;
+}
+
+}  // namespace tranche::kube

@@ -1,0 +1,112 @@
+// Keeps a Mirror in step with one resource of the API server: list, watch, and when the watch
+// cannot go on from where it was, list again.
+//
+// Every list asks for the newest state (resourceVersion unset): "0", client-go's default, may show
+// a world older than the one already acted on. Between events little is polled:
+// CheckForDrift compares with a fresh list now and then and repairs by a new list, and
+// ProbeInSilence asks for one object while a watch is open and silent. An idle cluster sends a
+// bookmark about once a minute, which is no fresher than the oldest cache decisions may rest on;
+// a connection that died is found by TCP (keep-alive, TCP_USER_TIMEOUT).
+//
+// Thread rule: Run, CheckForDrift and ProbeInSilence are coroutines of the reading thread and end
+// when the stop
+// signal is raised; status() from any. Source: kube-client-protocol sections 5 to 7, 9.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "scheduler/kube/api_client.h"
+#include "scheduler/kube/backoff.h"
+#include "scheduler/kube/mirror.h"
+#include "scheduler/kube/watch_frames.h"
+
+namespace tranche::kube {
+
+struct ReflectorOptions {
+  std::string resource;  // "pods"
+  std::string path;      // "/api/v1/pods"
+  // 404 means that there are none (a custom resource not installed), not that something is wrong.
+  bool may_be_absent = false;
+  Timing timing;
+  uint64_t seed = 0;  // of jitter and watch lengths
+};
+
+class Reflector {
+ public:
+  // `on_synced` is called once, after the first complete list has been handed over.
+  Reflector(ReflectorOptions options, ApiClient& client, StopSignal& stop, ObjectSink& sink,
+            std::function<void()> on_synced);
+
+  boost::asio::awaitable<void> Run();
+  boost::asio::awaitable<void> CheckForDrift();
+  boost::asio::awaitable<void> ProbeInSilence();
+  ResourceStatus status() const;
+
+ private:
+  // What to do next and whether to wait first.
+  struct Next {
+    enum class Kind : uint8_t { kList, kWatch, kWaitAbsent };
+    Kind kind = Kind::kList;
+    bool failed = false;
+    std::string why;
+    std::optional<int64_t> retry_after_seconds;
+  };
+  struct Listing {
+    enum class Kind : uint8_t { kDone, kExpired, kAbsent, kFailed };
+    Kind kind = Kind::kFailed;
+    std::string resource_version;  // kDone
+    std::string why;
+    std::optional<int64_t> retry_after_seconds;
+  };
+  struct Page {
+    std::string resource_version;
+    std::string continuation;
+  };
+  using Visitor = std::function<absl::Status(wire::Element)>;
+
+  boost::asio::awaitable<Next> ListAndReplace();
+  boost::asio::awaitable<Listing> ListAll(const Visitor& visit, bool paged);
+  absl::StatusOr<Page> ReadPage(const std::string& body, const Visitor& visit);
+  boost::asio::awaitable<Next> Watch();
+  boost::asio::awaitable<Next> ReadWatch(WatchStream& stream, TimePoint started,
+                                         std::chrono::seconds length);
+  absl::Status OnFrame(std::string_view frame);
+  absl::Status OnErrorEvent(wire::Element object);
+  boost::asio::awaitable<bool> WaitBefore(const Next& next);
+  boost::asio::awaitable<void> CheckOnce();
+  // A 410 so soon after a list is no ordinary expiry: listing again at once would run in circles.
+  bool JustListed() const;
+  void NoteHeard();
+  void UpdateStatus(const std::function<void(ResourceStatus&)>& change);
+
+  const ReflectorOptions options_;
+  ApiClient& client_;
+  StopSignal& stop_;
+  ObjectSink& sink_;
+  std::function<void()> on_synced_;
+  Mirror mirror_;
+  Backoff backoff_;
+  std::mt19937_64 random_;
+  wire::Parser parser_;
+
+  std::string resource_version_;  // the watch goes on behind it
+  TimePoint listed_at_;
+  bool synced_ = false;
+  bool watched_ = false;               // a watch was open before
+  bool frame_seen_ = false;            // in the current watch
+  std::optional<Next> watch_ends_as_;  // set by the frame that ends it
+  WatchStream* watch_ = nullptr;       // the current one
+  uint64_t watch_epoch_ = 0;           // counts lists and watches
+  bool list_wanted_ = false;           // drift was found
+
+  mutable std::mutex mutex_;
+  ResourceStatus status_;  // guarded by mutex_
+};
+
+}  // namespace tranche::kube

@@ -1,0 +1,48 @@
+// Lets everything that waits on one I/O thread end at once.
+//
+// Thread rule: that one thread. Whoever waits registers how to be woken; Raise wakes all, and
+// every later wait ends before it starts.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <list>
+#include <utility>
+
+namespace tranche::kube {
+
+class StopSignal {
+ public:
+  // Keeps `wake` registered for its own lifetime. `wake` must not register or raise.
+  class Registration {
+   public:
+    Registration(StopSignal& signal, std::function<void()> wake)
+        : signal_(signal), place_(signal.wakes_.insert(signal.wakes_.end(), std::move(wake))) {}
+    ~Registration() { signal_.wakes_.erase(place_); }
+    Registration(const Registration&) = delete;
+    Registration& operator=(const Registration&) = delete;
+
+   private:
+    StopSignal& signal_;
+    std::list<std::function<void()>>::iterator place_;
+  };
+
+  explicit StopSignal(boost::asio::io_context& context) : context_(context) {}
+
+  bool raised() const { return raised_; }
+  void Raise() {
+    raised_ = true;
+    for (const auto& wake : wakes_) wake();
+  }
+  // True when the whole time has passed, false when the signal was raised.
+  boost::asio::awaitable<bool> Sleep(std::chrono::milliseconds time);
+
+ private:
+  boost::asio::io_context& context_;
+  bool raised_ = false;
+  std::list<std::function<void()>> wakes_;
+};
+
+}  // namespace tranche::kube

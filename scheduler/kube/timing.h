@@ -1,0 +1,36 @@
+// Every wait of the Kubernetes client, in one place so that tests can shrink them.
+//
+// Source: kube-client-protocol section 9 (client-go's reflector), where nothing else is said.
+#pragma once
+
+#include <chrono>
+
+namespace tranche::kube {
+
+struct Timing {
+  std::chrono::milliseconds dial{10'000};       // name look-up and TCP; client-go waits 30 s
+  std::chrono::milliseconds handshake{10'000};  // TLS
+  std::chrono::milliseconds request{60'000};    // one GET or one LIST page: the server's own limit
+  std::chrono::milliseconds idle{60'000};       // a pooled connection; servers close theirs at 90 s
+  std::chrono::milliseconds token_reread{50'000};
+
+  // timeoutSeconds of a watch is drawn from this range, so that watches do not end together.
+  std::chrono::seconds watch_min{300};
+  std::chrono::seconds watch_max{600};
+  std::chrono::milliseconds watch_guard{30'000};     // past timeoutSeconds we end it ourselves
+  std::chrono::milliseconds watch_silence{180'000};  // bookmarks come about once a minute
+  std::chrono::milliseconds probe_period{15'000};    // silence after which the server is asked
+  std::chrono::milliseconds watch_short{1'000};      // ended sooner, without an event: a failure
+
+  std::chrono::milliseconds backoff_first{800};
+  std::chrono::milliseconds backoff_cap{30'000};
+  std::chrono::milliseconds backoff_reset{120'000};  // without failure
+  std::chrono::milliseconds absent_retry{60'000};    // a custom resource that does not exist
+
+  std::chrono::milliseconds drift_period{300'000};  // memory against a fresh list (hazard 8)
+  std::chrono::milliseconds drift_grace{10'000};    // for events that are under way
+
+  std::chrono::milliseconds bind_backoff{100};  // 429 without Retry-After, doubling
+};
+
+}  // namespace tranche::kube

@@ -1,0 +1,211 @@
+#include "scheduler/metrics/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "scheduler/metrics/names.h"
+#include "scheduler/metrics/process.h"
+#include "topology/base/check.h"
+
+namespace tranche::metrics {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+constexpr auto kVerbs = static_cast<std::size_t>(Verb::kCount);
+constexpr auto kResults = static_cast<std::size_t>(Result::kCount);
+constexpr auto kReasons = static_cast<std::size_t>(Reason::kCount);
+constexpr std::array<const char*, kVerbs> kVerbNames = {"filter", "prioritize", "preempt", "bind"};
+constexpr std::array<const char*, kResults> kResultNames = {"yes", "no", "not_ready", "malformed",
+                                                            "failed"};
+
+// 50 us is a cached answer over a few nodes; 5 s is where kube-scheduler gives up.
+const prometheus::Histogram::BucketBoundaries kBuckets = {
+    50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3,
+    25e-3, 50e-3,  0.1,    0.25,   0.5,  1.0,    2.5,  5.0};
+
+std::string ReasonCode(std::size_t reason) {
+  return std::string(Describe(static_cast<Reason>(reason)).code);
+}
+
+double Gpus(MilliGpu amount) {
+  return static_cast<double>(amount.count()) / static_cast<double>(kWholeGpu.count());
+}
+
+double Bytes(Mebibytes amount) { return static_cast<double>(amount.count()) * 1024.0 * 1024.0; }
+
+// Collects the series that exist only at a scrape.
+class Page {
+ public:
+  explicit Page(std::vector<MetricFamily>& families) : families_(families) {}
+
+  void Gauge(const Series& series, double value, const Labels& labels = {}) {
+    Add(series, MetricType::Gauge, labels).gauge.value = value;
+  }
+  void Counter(const Series& series, double value, const Labels& labels = {}) {
+    Add(series, MetricType::Counter, labels).counter.value = value;
+  }
+
+ private:
+  // Rows of one series come one after another, or in turn with rows of others.
+  ClientMetric& Add(const Series& series, MetricType type, const Labels& labels) {
+    auto family = std::find_if(families_.begin(), families_.end(),
+                               [&series](const MetricFamily& f) { return f.name == series.name; });
+    if (family == families_.end()) {
+      families_.push_back({series.name, series.help, type, {}});
+      family = std::prev(families_.end());
+    }
+    ClientMetric& metric = family->metric.emplace_back();
+    for (const auto& [name, value] : labels) metric.label.push_back({name, value});
+    return metric;
+  }
+
+  std::vector<MetricFamily>& families_;
+};
+
+void AddState(const Scrape& scrape, Page& page) {
+  const EngineTotals& totals = scrape.totals;
+  page.Gauge(kReady, scrape.ready ? 1 : 0);
+  page.Gauge(kNodes, static_cast<double>(totals.nodes));
+  page.Gauge(kNodesClosed, static_cast<double>(totals.nodes_closed));
+  page.Gauge(kPods, static_cast<double>(totals.pods_bound), {{"state", "bound"}});
+  page.Gauge(kPods, static_cast<double>(totals.pods_pending), {{"state", "pending"}});
+  page.Gauge(kDevicesUnknown, static_cast<double>(totals.pods_devices_unknown));
+  page.Gauge(kClaims, static_cast<double>(totals.claims));
+  page.Gauge(kReservations, static_cast<double>(totals.reservations));
+  const double oldest =
+      totals.oldest_reservation
+          ? std::chrono::duration<double>(scrape.now - *totals.oldest_reservation).count()
+          : 0.0;
+  page.Gauge(kOldestReservation, std::max(oldest, 0.0));
+  page.Gauge(kPolicyProblems, static_cast<double>(scrape.surplus_policies));
+  page.Gauge(kBindsPursued, static_cast<double>(scrape.binds_in_progress));
+  for (const ModelTotals& model : totals.models) {
+    const Labels labels = {{"model", model.model}};
+    page.Gauge(kGpus, static_cast<double>(model.gpus), labels);
+    page.Gauge(kGpuCapacity, Gpus(model.capacity), labels);
+    page.Gauge(kGpuAllocated, Gpus(model.allocated), labels);
+    page.Gauge(kGpuStranded, Gpus(model.stranded), labels);
+    page.Gauge(kGpuMemoryCapacity, Bytes(model.memory_capacity), labels);
+    page.Gauge(kGpuMemoryAllocated, Bytes(model.memory_allocated), labels);
+  }
+}
+
+void AddEdges(const Scrape& scrape, Page& page) {
+  for (const WatchRow& watch : scrape.watches) {
+    const Labels labels = {{"resource", watch.resource}};
+    if (watch.age_seconds) page.Gauge(kWatchAge, *watch.age_seconds, labels);
+    page.Counter(kWatchRelists, static_cast<double>(watch.relists), labels);
+    page.Counter(kWatchReconnects, static_cast<double>(watch.reconnects), labels);
+    page.Counter(kWatchFailures, static_cast<double>(watch.failures), labels);
+  }
+  page.Gauge(kHttpOpen, static_cast<double>(scrape.http_open));
+  page.Counter(kHttpAccepted, static_cast<double>(scrape.http_accepted));
+  page.Counter(kHttpEvicted, static_cast<double>(scrape.http_evicted));
+  for (const auto& [status, count] : scrape.http_refusals) {
+    page.Counter(kHttpRefusals, static_cast<double>(count), {{"status", std::to_string(status)}});
+  }
+  page.Gauge(kBuildInfo, 1, {{"version", scrape.version}});
+}
+
+void AddProcess(const ProcessFacts& process, Page& page) {
+  page.Gauge(kProcessRss, static_cast<double>(process.resident_bytes));
+  page.Gauge(kProcessVirtual, static_cast<double>(process.virtual_bytes));
+  page.Counter(kProcessCpu, process.cpu_seconds);
+  page.Gauge(kProcessFds, static_cast<double>(process.open_fds));
+  page.Gauge(kProcessMaxFds, static_cast<double>(process.max_fds));
+  page.Gauge(kProcessStart, process.start_seconds);
+}
+
+prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry& registry,
+                                                       const Series& series) {
+  return prometheus::BuildCounter().Name(series.name).Help(series.help).Register(registry);
+}
+
+}  // namespace
+
+// Every labelled counter is made here once, so that counting is an array look-up.
+struct Metrics::Impl {
+  prometheus::Registry registry;
+  std::array<std::array<prometheus::Counter*, kResults>, kVerbs> requests{};
+  std::array<prometheus::Histogram*, kVerbs> durations{};
+  std::array<std::array<prometheus::Counter*, kReasons>, kVerbs> decisions{};
+  std::array<prometheus::Counter*, kReasons> refused_nodes{};
+  prometheus::Counter* bind_alarms = nullptr;
+
+  Impl() {
+    auto& request_family = CounterFamily(registry, kRequests);
+    auto& decision_family = CounterFamily(registry, kDecisions);
+    auto& duration_family = prometheus::BuildHistogram()
+                                .Name(kRequestDuration.name)
+                                .Help(kRequestDuration.help)
+                                .Register(registry);
+    for (std::size_t verb = 0; verb < kVerbs; ++verb) {
+      const std::string name = kVerbNames[verb];
+      for (std::size_t result = 0; result < kResults; ++result) {
+        requests[verb][result] =
+            &request_family.Add({{"verb", name}, {"result", kResultNames[result]}});
+      }
+      for (std::size_t reason = 0; reason < kReasons; ++reason) {
+        decisions[verb][reason] =
+            &decision_family.Add({{"verb", name}, {"reason", ReasonCode(reason)}});
+      }
+      durations[verb] = &duration_family.Add({{"verb", name}}, kBuckets);
+    }
+    auto& node_family = CounterFamily(registry, kRefusedNodes);
+    // Position 0 is Reason::kNone, which refuses nothing.
+    for (std::size_t reason = 1; reason < kReasons; ++reason) {
+      refused_nodes[reason] = &node_family.Add({{"reason", ReasonCode(reason)}});
+    }
+    bind_alarms = &CounterFamily(registry, kBindAlarms).Add({});
+  }
+};
+
+Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
+Metrics::~Metrics() = default;
+
+void Metrics::CountRequest(Verb verb, Result result, std::chrono::nanoseconds took) {
+  const auto row = static_cast<std::size_t>(verb);
+  TRANCHE_CHECK(row < kVerbs && result < Result::kCount);
+  impl_->requests[row][static_cast<std::size_t>(result)]->Increment();
+  impl_->durations[row]->Observe(std::chrono::duration<double>(took).count());
+}
+
+void Metrics::CountDecision(Verb verb, Reason reason) {
+  TRANCHE_CHECK(verb < Verb::kCount && reason < Reason::kCount);
+  impl_->decisions[static_cast<std::size_t>(verb)][static_cast<std::size_t>(reason)]->Increment();
+}
+
+void Metrics::CountRefusedNodes(const NodesByReason& nodes) {
+  for (std::size_t reason = 1; reason < nodes.size(); ++reason) {
+    if (nodes[reason] > 0) {
+      impl_->refused_nodes[reason]->Increment(static_cast<double>(nodes[reason]));
+    }
+  }
+}
+
+void Metrics::CountBindAlarm() { impl_->bind_alarms->Increment(); }
+
+std::string Metrics::Render(const Scrape& scrape) const {
+  std::vector<MetricFamily> families = impl_->registry.Collect();
+  Page page(families);
+  AddState(scrape, page);
+  AddEdges(scrape, page);
+  if (const std::optional<ProcessFacts> process = ReadProcessFacts()) AddProcess(*process, page);
+  std::sort(families.begin(), families.end(),
+            [](const MetricFamily& a, const MetricFamily& b) { return a.name < b.name; });
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace tranche::metrics

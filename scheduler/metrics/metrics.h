@@ -1,0 +1,81 @@
+// Counters of what Tranche did, and the Prometheus text of everything it exports.
+//
+// What happens often is counted as it happens (one atomic addition, or one short lock for a
+// histogram); what is state is handed over at the scrape as plain values, so that no series can
+// go stale. Thread rule: any thread.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/engine/engine.h"
+#include "scheduler/facts/reason.h"
+#include "topology/base/units.h"
+
+namespace tranche::metrics {
+
+enum class Verb : uint8_t { kFilter, kPrioritize, kPreempt, kBind, kCount };
+enum class Result : uint8_t {
+  kYes,        // a node was found, the pod was bound
+  kNo,         // a domain refusal
+  kNotReady,   // refused because caches are not synced or too old, or on the way out
+  kMalformed,  // answered 400
+  kFailed,     // the cluster did not do, or not answer, what was asked
+  kCount
+};
+
+// One watched resource at the moment of a scrape.
+struct WatchRow {
+  std::string resource;
+  std::optional<double> age_seconds;  // nullopt: nothing was heard yet
+  int64_t relists = 0;
+  int64_t reconnects = 0;
+  int64_t failures = 0;
+};
+
+// The state a scrape shows beside the counters.
+struct Scrape {
+  Instant now;
+  std::string version;
+  bool ready = false;
+  EngineTotals totals;
+  int64_t binds_in_progress = 0;
+  int64_t surplus_policies = 0;
+  std::vector<WatchRow> watches;
+  int64_t http_open = 0;
+  int64_t http_accepted = 0;
+  int64_t http_evicted = 0;
+  std::map<int, int64_t> http_refusals;  // status -> requests
+};
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  void CountRequest(Verb verb, Result result, std::chrono::nanoseconds took);
+  // Why a pod got no node, or Reason::kNone when it got one.
+  void CountDecision(Verb verb, Reason reason);
+  // nodes[i]: candidates refused for the reason of value i.
+  using NodesByReason = std::array<int64_t, static_cast<std::size_t>(Reason::kCount)>;
+  void CountRefusedNodes(const NodesByReason& nodes);
+  void CountBindAlarm();
+
+  // The whole exposition, text format 0.0.4. Cost: O(series).
+  std::string Render(const Scrape& scrape) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tranche::metrics

@@ -1,0 +1,54 @@
+// What Tranche writes to the cluster. Implemented by scheduler/kube (a real API server) and
+// scheduler/embedded (in process); tests have a failing one.
+//
+// Thread rule: any thread may call; callbacks come on a thread of the implementation, possibly
+// before the call returns, exactly once each.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "scheduler/facts/pod_facts.h"
+#include "topology/base/ids.h"
+
+namespace tranche {
+
+struct BindingWrite {
+  PodName pod;
+  PodUid uid;  // a precondition of the write
+  NodeName node;
+  std::map<std::string, std::string> annotations;
+};
+
+struct WriteResult {
+  enum class Kind {
+    kDone,      // the server said yes
+    kRejected,  // the server said no, and nothing was written: 400, 403, 404, 409, 422
+    kNotSent,   // nothing reached the server (connection refused)
+    kUnknown,   // sent, and the answer was lost or a 5xx: read the object to find out
+  };
+  Kind kind = Kind::kUnknown;
+  int http_code = 0;    // 0: no answer
+  std::string message;  // the server's, cut at 2 KiB
+};
+
+// The pod as the server has it now. kMissing: no object of that name and uid.
+struct PodLookup {
+  enum class Kind { kFound, kMissing, kFailed };
+  Kind kind = Kind::kFailed;
+  std::optional<PodFacts> pod;  // kFound
+  std::string message;          // kFailed
+};
+
+class ClusterApi {
+ public:
+  virtual ~ClusterApi() = default;
+  // One POST of a Binding whose annotations are merged into the pod together with nodeName.
+  virtual void Bind(BindingWrite write, std::function<void(WriteResult)> done) = 0;
+  // A fresh read; `uid` empty takes whichever pod has the name.
+  virtual void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) = 0;
+};
+
+}  // namespace tranche

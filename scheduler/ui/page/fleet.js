@@ -1,0 +1,314 @@
+// The fleet as a grid of node cards. Only cards near the viewport exist as elements, so thousands
+// of nodes cost no more than a screenful; one GPU at a time is in the tab order, arrows move on.
+
+import {colourClass} from './colours.js';
+import {el, formatGpus, formatMemory} from './dom.js';
+import {segmentsOf, takenShare, teamOf} from './model.js';
+
+const CARD_MIN_WIDTH = 330;
+const CARD_HEIGHT = 164;
+const GAP = 12;
+const OVERSCAN_ROWS = 2;
+
+const KNOWLEDGE = {
+  exact: 'the agent of the node obeys the choice of GPU',
+  predicted: 'the GPU inside the node follows from the device plugin’s rule',
+  counts: 'only how many GPUs are used is known; the device plugin picks which and tells nobody',
+};
+
+export class Fleet {
+  #root;
+  #tip;
+  #nodes = [];
+  #team = '';
+  #cards = new Map();  // node name -> {element, signature}
+  #columns = 1;
+  #cursor = {node: null, gpu: 0};
+  #pending = false;
+
+  constructor(root, tip) {
+    this.#root = root;
+    this.#tip = tip;
+    window.addEventListener('scroll', () => this.#schedule(), {passive: true});
+    new ResizeObserver(() => this.#schedule()).observe(root);
+    root.addEventListener('keydown', (event) => this.#onKey(event));
+    root.addEventListener('focusin', (event) => this.#onTarget(event, true));
+    root.addEventListener('focusout', () => tip.hide());
+    root.addEventListener('mouseover', (event) => this.#onTarget(event, false));
+    root.addEventListener('mouseleave', () => tip.hide());
+    root.addEventListener('click', (event) => this.#onTarget(event, false));
+  }
+
+  show(nodes, team) {
+    this.#nodes = nodes;
+    this.#team = team;
+    if (!nodes.some((node) => node.name === this.#cursor.node)) {
+      this.#cursor = {node: nodes.find((node) => node.gpus.length)?.name ?? null, gpu: 0};
+    }
+    this.#draw();
+  }
+
+  #schedule() {
+    if (this.#pending) return;
+    this.#pending = true;
+    requestAnimationFrame(() => {
+      this.#pending = false;
+      this.#draw();
+    });
+  }
+
+  #draw() {
+    const width = this.#root.clientWidth;
+    this.#columns = Math.max(1, Math.floor((width + GAP) / (CARD_MIN_WIDTH + GAP)));
+    const rows = Math.ceil(this.#nodes.length / this.#columns);
+    this.#root.style.height = `${Math.max(0, rows * (CARD_HEIGHT + GAP) - GAP)}px`;
+
+    const top = -this.#root.getBoundingClientRect().top;
+    const firstRow = Math.floor(top / (CARD_HEIGHT + GAP)) - OVERSCAN_ROWS;
+    const lastRow = Math.ceil((top + window.innerHeight) / (CARD_HEIGHT + GAP)) + OVERSCAN_ROWS;
+    const from = Math.max(0, firstRow) * this.#columns;
+    const to = Math.min(this.#nodes.length, Math.max(0, lastRow) * this.#columns);
+
+    const wanted = new Set();
+    const cardWidth = (width - GAP * (this.#columns - 1)) / this.#columns;
+    for (let position = from; position < to; ++position) {
+      wanted.add(this.#nodes[position].name);
+      this.#place(position, cardWidth);
+    }
+    for (const [name, card] of this.#cards) {
+      if (wanted.has(name)) continue;
+      if (card.element.contains(this.#tip.anchor)) this.#tip.hide();
+      card.element.remove();
+      this.#cards.delete(name);
+    }
+  }
+
+  #place(position, width) {
+    const node = this.#nodes[position];
+    const signature = JSON.stringify([node, this.#team, this.#cursor.node === node.name]);
+    let card = this.#cards.get(node.name);
+    if (!card) {
+      card = {element: el('article', {class: 'node', role: 'listitem'}), signature: ''};
+      this.#cards.set(node.name, card);
+      this.#root.append(card.element);
+    }
+    if (card.signature !== signature) {
+      card.signature = signature;
+      this.#refill(card.element, node);
+    }
+    const row = Math.floor(position / this.#columns);
+    const column = position % this.#columns;
+    const style = card.element.style;
+    style.width = `${width}px`;
+    style.height = `${CARD_HEIGHT}px`;
+    style.transform =
+      `translate(${column * (width + GAP)}px, ${row * (CARD_HEIGHT + GAP)}px)`;
+    card.element.setAttribute('aria-posinset', String(position + 1));
+    card.element.setAttribute('aria-setsize', String(this.#nodes.length));
+  }
+
+  // Replaces the content; focus and tooltip stay on the GPU they were on.
+  #refill(element, node) {
+    const focused = element.contains(document.activeElement);
+    const pointed = element.contains(this.#tip.anchor) ? this.#tip.anchor.dataset.gpu : null;
+    element.classList.toggle('closed', isClosed(node));
+    element.setAttribute('aria-label', node.name);
+    element.replaceChildren(...this.#content(node));
+    if (focused) this.#focus(node.name, this.#cursor.gpu);
+    if (pointed !== null) this.#describe(element.querySelector(`[data-gpu="${pointed}"]`));
+  }
+
+  #content(node) {
+    const cells = node.gpus.map((gpu, position) => this.#cell(node, gpu, position));
+    const shape = node.gpus.length
+      ? `${node.model || 'unknown model'} · ${node.gpus.length} × ` +
+        formatMemory(node.gpus[0].memoryMiB)
+      : 'no GPU seen';
+    const free = node.gpus.reduce((sum, gpu) => sum + Math.round(1000 * (1 - takenShare(gpu))), 0);
+    return [
+      el('header', {}, el('h3', {title: node.name}, node.name),
+         el('span', {class: 'shape'}, shape)),
+      el('div', {class: 'gpus', role: 'group', 'aria-label': `GPUs of ${node.name}`}, ...cells),
+      el('footer', {},
+         isClosed(node)
+           ? el('span', {class: 'state bad', title: node.closed?.detail || ''}, closedText(node))
+           : el('span', {class: 'state good'}, 'ready'),
+         el('span', {class: 'knowledge', title: KNOWLEDGE[node.knowledge] ?? ''}, node.knowledge),
+         problemsMark(node),
+         el('span', {class: 'free'}, `${formatGpus(free)} of ${node.gpus.length} free`)),
+    ];
+  }
+
+  #cell(node, gpu, position) {
+    const current = this.#cursor.node === node.name && this.#cursor.gpu === position;
+    const cell = el('button', {
+      type: 'button',
+      class: `gpu${gpu.healthy ? '' : ' unhealthy'}${gpu.mig ? ' mig' : ''}`,
+      tabindex: current ? 0 : -1,
+      'data-node': node.name,
+      'data-gpu': position,
+      'aria-label': spoken(node, gpu, position),
+    });
+    for (const segment of segmentsOf(gpu, node.model)) {
+      const teams = [...new Set(segment.pods.map(teamOf))];
+      const dimmed = this.#team && !teams.includes(this.#team);
+      const look = teams.length === 0 ? 'slot' : colourClass(teams[0]);
+      const part = el('span', {class: `part ${look}${dimmed ? ' dimmed' : ''}`});
+      part.style.bottom = `${segment.from * 100}%`;
+      part.style.height = `${segment.size * 100}%`;
+      cell.append(part);
+    }
+    if (!gpu.healthy) cell.append(el('span', {class: 'mark', 'aria-hidden': 'true'}, '!'));
+    const label = el('span', {class: 'number', 'aria-hidden': 'true'}, gpuLabel(gpu));
+    return el('div', {class: 'slot-box'}, cell, label);
+  }
+
+  #onTarget(event, moves) {
+    const cell = event.target.closest?.('.gpu');
+    if (!cell) {
+      if (!moves) this.#tip.hide();
+      return;
+    }
+    if (moves) this.#cursor = {node: cell.dataset.node, gpu: Number(cell.dataset.gpu)};
+    this.#describe(cell);
+  }
+
+  #describe(cell) {
+    const node = this.#nodes.find((candidate) => candidate.name === cell?.dataset.node);
+    const gpu = node?.gpus[Number(cell?.dataset.gpu)];
+    if (gpu) this.#tip.show(cell, description(node, gpu));
+    else this.#tip.hide();
+  }
+
+  #onKey(event) {
+    const steps = {ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [this.#columns, 0],
+                   ArrowUp: [-this.#columns, 0]};
+    const position = this.#nodes.findIndex((node) => node.name === this.#cursor.node);
+    if (position < 0) return;
+    let target = null;
+    if (event.key in steps) {
+      const [nodes, gpus] = steps[event.key];
+      target = nodes ? this.#shift(position, nodes) : this.#step(position, gpus);
+    } else if (event.key === 'Home') {
+      target = this.#shift(-1, 1);
+    } else if (event.key === 'End') {
+      target = this.#shift(this.#nodes.length, -1);
+    }
+    if (!target) return;
+    event.preventDefault();
+    this.#cursor = target;
+    this.#reveal(target.node);
+    this.#focus(target.node, target.gpu);
+  }
+
+  // The neighbouring GPU of the same node, else the nearest GPU of the next node with any.
+  #step(position, direction) {
+    const gpu = this.#cursor.gpu + direction;
+    const node = this.#nodes[position];
+    if (gpu >= 0 && gpu < node.gpus.length) return {node: node.name, gpu};
+    const next = this.#shift(position, direction);
+    if (!next) return null;
+    const count = this.#nodes.find((candidate) => candidate.name === next.node).gpus.length;
+    return {node: next.node, gpu: direction > 0 ? 0 : count - 1};
+  }
+
+  #shift(position, by) {
+    for (let at = position + by; at >= 0 && at < this.#nodes.length; at += by) {
+      const node = this.#nodes[at];
+      if (node.gpus.length === 0) continue;
+      return {node: node.name, gpu: Math.min(this.#cursor.gpu, node.gpus.length - 1)};
+    }
+    return null;
+  }
+
+  #reveal(name) {
+    const position = this.#nodes.findIndex((node) => node.name === name);
+    const row = Math.floor(position / this.#columns);
+    const top = this.#root.getBoundingClientRect().top + row * (CARD_HEIGHT + GAP);
+    if (top < 0) window.scrollBy(0, top - GAP);
+    const below = top + CARD_HEIGHT - window.innerHeight;
+    if (below > 0) window.scrollBy(0, below + GAP);
+    this.#draw();
+  }
+
+  #focus(name, gpu) {
+    for (const cell of this.#root.querySelectorAll('.gpu[tabindex="0"]')) cell.tabIndex = -1;
+    const cell = this.#cards.get(name)?.element.querySelector(`[data-gpu="${gpu}"]`);
+    if (!cell) return;
+    cell.tabIndex = 0;
+    cell.focus({preventScroll: true});
+    this.#describe(cell);
+  }
+}
+
+function isClosed(node) {
+  return !node.ready || Boolean(node.closed);
+}
+
+function closedText(node) {
+  return node.closed?.text || node.closed?.code || 'closed';
+}
+
+// What the node says about itself and could not be read.
+function problemsMark(node) {
+  const problems = node.problems ?? [];
+  if (problems.length === 0) return null;
+  const text = problems.join('; ');
+  return el('span', {class: 'problems', title: text, 'aria-label': text},
+            problems.length === 1 ? '1 problem' : `${problems.length} problems`);
+}
+
+function gpuLabel(gpu) {
+  return gpu.index === null || gpu.index === undefined ? '·' : String(gpu.index);
+}
+
+function gpuTitle(gpu) {
+  return gpu.index === null || gpu.index === undefined ? 'GPU, index unknown' : `GPU ${gpu.index}`;
+}
+
+function spoken(node, gpu, position) {
+  const pods = new Set(segmentsOf(gpu, node.model).flatMap((segment) => segment.pods));
+  const taken = Math.round(takenShare(gpu) * 100);
+  return `${node.name}, GPU ${gpu.index ?? position}, ${taken} percent taken` +
+    (gpu.healthy ? '' : ', unhealthy') + (pods.size ? `, ${[...pods].join(', ')}` : '');
+}
+
+function description(node, gpu) {
+  const rows = gpu.mig ? instanceRows(gpu) : podRows(gpu);
+  const facts = [formatMemory(gpu.memoryMiB)];
+  if (gpu.numa !== null && gpu.numa !== undefined) facts.push(`NUMA ${gpu.numa}`);
+  if (gpu.replicas > 1) facts.push(`shared by ${gpu.replicas}`);
+  if (gpu.mig) facts.push('MIG');
+  return el('div', {},
+    el('p', {class: 'tip-title'}, el('strong', {}, gpuTitle(gpu)), ` on ${node.name}`),
+    el('p', {class: 'quiet-text'}, facts.join(' · ')),
+    gpu.uuid ? el('p', {class: 'uuid'}, gpu.uuid) : null,
+    gpu.healthy ? null : el('p', {class: 'bad'}, 'unhealthy: takes no new pods'),
+    rows.length ? el('table', {class: 'tip-table'}, el('tbody', {}, ...rows)) : null,
+    el('p', {class: 'quiet-text'},
+       `free: ${gpu.freeMilli / 10} % of compute, ${formatMemory(gpu.freeMiB)}`),
+    node.knowledge === 'counts'
+      ? el('p', {class: 'quiet-text'}, 'Which GPU a pod really got is not known here.') : null);
+}
+
+function podRows(gpu) {
+  return gpu.pods.map((pod) => podRow(pod.pod, `${pod.milli / 10} %`, formatMemory(pod.mib)));
+}
+
+function instanceRows(gpu) {
+  return gpu.mig.flatMap((instance) => {
+    const pods = instance.pods?.length ? instance.pods : instance.pod ? [instance.pod] : [];
+    const where = instance.size > 1
+      ? `units ${instance.start}–${instance.start + instance.size - 1}` : `unit ${instance.start}`;
+    if (pods.length) return pods.map((pod) => podRow(pod, instance.profile, where));
+    return [el('tr', {class: 'quiet-text'}, el('td', {}, 'free'), el('td'),
+               el('td', {}, instance.profile), el('td', {}, where))];
+  });
+}
+
+function podRow(pod, share, amount) {
+  const team = teamOf(pod);
+  return el('tr', {},
+    el('td', {}, el('span', {class: `swatch ${colourClass(team)}`}), pod.slice(team.length + 1)),
+    el('td', {class: 'quiet-text'}, team), el('td', {}, share), el('td', {}, amount));
+}

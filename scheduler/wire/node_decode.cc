@@ -1,0 +1,252 @@
+#include "scheduler/wire/node_decode.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "scheduler/wire/field_reader.h"
+#include "scheduler/wire/hami.h"
+#include "scheduler/wire/resource_amount.h"
+#include "scheduler/wire/text_fields.h"
+#include "topology/mig.h"
+
+namespace tranche::wire {
+namespace {
+
+constexpr std::string_view kRegisterKey = "hami.io/node-nvidia-register";
+constexpr std::string_view kCordonKey = "hami.io/device-cordon";
+constexpr int64_t kMaxSlices = 64;
+
+// Collects the facts of one node; what cannot be read becomes a problem, not an error.
+class NodeReader {
+ public:
+  absl::StatusOr<NodeFacts> Read(Element node) {
+    const std::optional<Object> object = reader_.AsObject(node, "node");
+    if (!object) return reader_.status();
+    const std::optional<Object> metadata = reader_.ReadObject(*object, "metadata", "node");
+    if (!metadata) reader_.Fail("expected object, found nothing, in node.metadata");
+    if (!reader_.ok()) return reader_.status();
+    ReadMetadata(*metadata);
+    if (const std::optional<Object> spec = reader_.ReadObject(*object, "spec", "node")) {
+      facts_.cordoned = reader_.ReadBool(*spec, "unschedulable", "spec").value_or(false);
+    }
+    if (const std::optional<Object> status = reader_.ReadObject(*object, "status", "node")) {
+      ReadStatus(*status);
+    }
+    if (!reader_.ok()) return reader_.status();
+    ReadLabels();
+    ReadMigLabels();
+    ReadOperatorState();
+    ReadAnnotations();
+    return std::move(facts_);
+  }
+
+ private:
+  using Texts = std::map<std::string_view, std::string_view>;
+
+  void ReadMetadata(Object metadata) {
+    facts_.name = NodeName(reader_.ReadText(metadata, "name", "metadata"));
+    if (facts_.name.empty()) reader_.Fail("expected a name, found none, in metadata.name");
+    facts_.uid = NodeUid(reader_.ReadText(metadata, "uid", "metadata"));
+    labels_ = ReadTexts(metadata, "labels", "nvidia.com/");
+    annotations_ = ReadTexts(metadata, "annotations", "hami.io/");
+  }
+
+  // The members of a map of texts whose keys start with `prefix`.
+  Texts ReadTexts(Object metadata, std::string_view key, std::string_view prefix) {
+    Texts texts;
+    const std::optional<Object> all = reader_.ReadObject(metadata, key, "metadata");
+    if (!all) return texts;
+    const std::string where = fmt::format("metadata.{}", key);
+    for (const auto field : *all) {
+      const bool null = field.value.is_null();
+      const std::string_view value =
+          null ? "" : reader_.AsText(field.value, where).value_or(std::string_view());
+      if (!field.key.starts_with(prefix)) continue;
+      if (null) {
+        texts.erase(field.key);
+      } else {
+        texts[field.key] = value;
+      }
+    }
+    return texts;
+  }
+
+  void ReadStatus(Object status) {
+    if (const std::optional<Array> conditions = reader_.ReadArray(status, "conditions", "status")) {
+      for (const Element element : *conditions) {
+        const std::optional<Object> condition = reader_.AsObject(element, "status.conditions");
+        if (!condition) return;
+        if (reader_.ReadText(*condition, "type", "status.conditions") != "Ready") continue;
+        facts_.ready = reader_.ReadText(*condition, "status", "status.conditions") == "True";
+      }
+    }
+    std::map<std::string_view, ResourceCount> counts;
+    ReadCounts(status, "capacity", &ResourceCount::capacity, counts);
+    ReadCounts(status, "allocatable", &ResourceCount::allocatable, counts);
+    for (const auto& [key, count] : counts) SetCount(key, count);
+  }
+
+  void ReadCounts(Object status, std::string_view list, int64_t ResourceCount::*member,
+                  std::map<std::string_view, ResourceCount>& counts) {
+    const std::optional<Object> quantities = reader_.ReadObject(status, list, "status");
+    if (!quantities) return;
+    for (const auto field : *quantities) {
+      const bool ours = field.key == kGpuKey || field.key == kGpuSharedKey ||
+                        field.key.starts_with(kMigKeyPrefix);
+      if (!IsQuantityType(field.value)) {
+        reader_.Fail(fmt::format("expected quantity, found {}, in status.{} {}",
+                                 DescribeElement(field.value), list, Quoted(field.key)));
+      }
+      if (!ours || field.value.is_null()) continue;
+      const std::optional<int64_t> amount = WholeAmount(field.value);
+      if (!amount) {
+        Problem(fmt::format("whole number from 0 to {}", kMaxAmount), DescribeElement(field.value),
+                fmt::format("status.{} {}", list, field.key));
+      }
+      counts[field.key].*member = amount.value_or(0);
+    }
+  }
+
+  void SetCount(std::string_view key, const ResourceCount& count) {
+    devices_ += count.allocatable;
+    if (key == kGpuKey) {
+      facts_.gpu = count;
+    } else if (key == kGpuSharedKey) {
+      facts_.gpu_shared = count;
+    } else {
+      std::optional<MigResourceName> name = ParseMigResourceTail(key.substr(kMigKeyPrefix.size()));
+      if (!name) {
+        Problem("nvidia.com/mig-<slices>g.<memory>gb", Quoted(key), "status.allocatable");
+        return;
+      }
+      MigResourceFacts mig;
+      mig.name = *std::move(name);
+      mig.count = count;
+      facts_.mig.push_back(std::move(mig));
+    }
+  }
+
+  std::optional<std::string_view> Label(std::string_view key) const {
+    const auto found = labels_.find(key);
+    return found == labels_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::optional<int64_t> IntegerLabel(std::string_view key) {
+    const std::optional<std::string_view> text = Label(key);
+    if (!text || text->empty()) return std::nullopt;
+    const std::optional<int64_t> value = ParsePlainInteger(*text);
+    if (value && *value >= 0 && *value <= kMaxAmount) return value;
+    Problem(fmt::format("whole number from 0 to {}", kMaxAmount), Quoted(*text),
+            fmt::format("label {}", key));
+    return std::nullopt;
+  }
+
+  // A size of 0 MiB is feature discovery's way to say that it does not know one.
+  std::optional<Mebibytes> MemoryLabel(std::string_view key) {
+    const std::optional<int64_t> mib = IntegerLabel(key);
+    if (!mib || *mib == 0) return std::nullopt;
+    return Mebibytes::Of(*mib);
+  }
+
+  void ReadLabels() {
+    facts_.product = Label("nvidia.com/gpu.product").value_or("");
+    facts_.memory = MemoryLabel("nvidia.com/gpu.memory");
+    facts_.count = IntegerLabel("nvidia.com/gpu.count");
+    facts_.replicas = IntegerLabel("nvidia.com/gpu.replicas");
+    constexpr std::string_view kSharing = "nvidia.com/gpu.sharing-strategy";
+    const std::string_view sharing = Label(kSharing).value_or("");
+    if (sharing == "time-slicing") {
+      facts_.sharing = SharingMethod::kTimeSlicing;
+    } else if (sharing == "mps") {
+      facts_.sharing = SharingMethod::kMps;
+    } else if (!sharing.empty() && sharing != "none") {
+      Problem("none, time-slicing or mps", Quoted(sharing), fmt::format("label {}", kSharing));
+    }
+    constexpr std::string_view kStrategy = "nvidia.com/mig.strategy";
+    const std::string_view strategy = Label(kStrategy).value_or("");
+    if (strategy == "single") {
+      facts_.mig_strategy = MigStrategy::kSingle;
+    } else if (strategy == "mixed") {
+      facts_.mig_strategy = MigStrategy::kMixed;
+    } else if (!strategy.empty() && strategy != "none") {
+      Problem("none, single or mixed", Quoted(strategy), fmt::format("label {}", kStrategy));
+    }
+  }
+
+  // Labels keep the profile's own key also where the resource is renamed to .shared.
+  void ReadMigLabels() {
+    for (MigResourceFacts& mig : facts_.mig) {
+      const std::string key = FormatMigResource({mig.name.profile, false});
+      mig.replicas = std::max<int64_t>(1, IntegerLabel(key + ".replicas").value_or(1));
+      mig.memory = MemoryLabel(key + ".memory");
+      const std::optional<int64_t> slices = IntegerLabel(key + ".slices.gi");
+      if (slices && *slices > 0 && *slices <= kMaxSlices) {
+        mig.gi_slices = static_cast<int>(*slices);
+      }
+    }
+  }
+
+  void ReadOperatorState() {
+    constexpr std::string_view kMigState = "nvidia.com/mig.config.state";
+    const auto busy = [this](std::string_view key, auto predicate) {
+      const std::string_view value = Label(key).value_or("");
+      if (facts_.operator_busy.empty() && predicate(value)) {
+        facts_.operator_busy = fmt::format("{}={}", key, value);
+      }
+    };
+    busy("nvidia.com/gpu-driver-upgrade-state",
+         [](std::string_view state) { return !state.empty() && state != "upgrade-done"; });
+    busy("nvidia.com/gpu.deploy.device-plugin",
+         [](std::string_view state) { return state.starts_with("paused"); });
+    busy("nvidia.com/gpu.workload.config",
+         [](std::string_view use) { return use == "vm-passthrough" || use == "vm-vgpu"; });
+    busy(kMigState,
+         [](std::string_view state) { return state == "pending" || state == "rebooting"; });
+    // A failed change may have left some GPUs in another layout than the labels say.
+    if (Label(kMigState) == "failed" && devices_ > 0) {
+      Problem("success", Quoted("failed"), fmt::format("label {}", kMigState));
+    }
+  }
+
+  void ReadAnnotations() {
+    if (const auto found = annotations_.find(kRegisterKey); found != annotations_.end()) {
+      absl::StatusOr<HamiRegister> parsed = ParseHamiRegister(found->second);
+      if (parsed.ok()) {
+        facts_.hami = *std::move(parsed);
+      } else {
+        const absl::string_view why = parsed.status().message();
+        facts_.problems.push_back(fmt::format(
+            "{}, in annotation {}", std::string_view(why.data(), why.size()), kRegisterKey));
+        // Without its register the node would look like one with whole cards, one for each slot.
+        if (facts_.operator_busy.empty()) {
+          facts_.operator_busy = fmt::format("{}=unreadable", kRegisterKey);
+        }
+      }
+    }
+    if (const auto found = annotations_.find(kCordonKey); found != annotations_.end()) {
+      for (const std::string_view uuid : SplitList(found->second)) {
+        if (!uuid.empty()) facts_.cordoned_devices.emplace_back(uuid);
+      }
+    }
+  }
+
+  // `found` as it shall be shown.
+  void Problem(std::string_view expected, std::string_view found, std::string_view where) {
+    facts_.problems.push_back(fmt::format("expected {}, found {}, in {}", expected, found, where));
+  }
+
+  FieldReader reader_;
+  NodeFacts facts_;
+  Texts labels_;
+  Texts annotations_;
+  int64_t devices_ = 0;  // allocatable ones of every kind
+};
+
+}  // namespace
+
+absl::StatusOr<NodeFacts> DecodeNode(Element node) { return NodeReader().Read(node); }
+
+}  // namespace tranche::wire

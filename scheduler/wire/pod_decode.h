@@ -1,0 +1,20 @@
+// A Pod object -> PodFacts: the only place that knows how pods spell their GPU wishes.
+//
+// Dialects read here: native resources, Tranche's annotations, HAMi's resources and annotations
+// (request-dialects sections 2-4, 14, 16). Nothing is dropped silently: what cannot be honoured
+// becomes PodRequest::refusal with the value quoted.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "scheduler/facts/pod_facts.h"
+#include "scheduler/wire/json.h"
+
+namespace tranche::wire {
+
+// Errors: InvalidArgument when this is no Pod object: metadata or its name missing, or a field of
+// another JSON type than the API defines. GPU amounts never cause an error (see refusal).
+// `apiVersion` and `kind` may be absent, as in what kube-scheduler sends. A pod without uid gets
+// an empty PodUid.
+absl::StatusOr<PodFacts> DecodePod(Element pod);
+
+}  // namespace tranche::wire

@@ -1,0 +1,201 @@
+#include "scheduler/wire/pod_requests.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "scheduler/wire/resource_amount.h"
+
+namespace tranche::wire {
+namespace {
+
+// Request styles and vendors that are not ours, by the start of their resource keys.
+// Source: request-dialects section 2; device plugin documentation of the vendors.
+constexpr std::array<std::string_view, 28> kForeignPrefixes = {
+    "volcano.sh/vgpu-",
+    "volcano.sh/gpu-",
+    "aliyun.com/gpu-",
+    "tencent.com/vcuda-",
+    "elasticgpu.io/",
+    "nvidia.com/vgpu-",
+    "koordinator.sh/gpu",
+    "alibabacloud.com/gpu-",
+    "hivedscheduler.microsoft.com/",
+    "mig.das.com/",
+    "amd.com/",
+    "gpu.intel.com/",
+    "habana.ai/",
+    "huawei.com/Ascend",
+    "huawei.com/npu",
+    "cambricon.com/",
+    "hygon.com/",
+    "iluvatar.ai/",
+    "iluvatar.com/",
+    "metax-tech.com/",
+    "mthreads.com/",
+    "enflame.com/",
+    "kunlunxin.com/",
+    "vastaitech.com/",
+    "biren.com/",
+    "aws.amazon.com/neuron",
+    "google.com/tpu",
+    "squat.ai/gpu",
+};
+
+std::optional<AmountKind> Classify(std::string_view key) {
+  constexpr std::string_view kVendor = "nvidia.com/";
+  if (key.starts_with(kVendor)) {
+    const std::string_view tail = key.substr(kVendor.size());
+    if (key == kGpuKey) return AmountKind::kGpu;
+    if (key == kGpuSharedKey) return AmountKind::kGpuShared;
+    if (tail == "gpumem") return AmountKind::kHamiMemory;
+    if (tail == "gpumem-percentage") return AmountKind::kHamiPercent;
+    if (tail == "gpucores") return AmountKind::kHamiCores;
+    if (key.starts_with(kMigKeyPrefix)) return AmountKind::kMig;
+  }
+  // cpu, memory and ephemeral-storage, the keys of every container, have no domain.
+  if (key.find('/') == std::string_view::npos) return std::nullopt;
+  const bool foreign =
+      std::any_of(kForeignPrefixes.begin(), kForeignPrefixes.end(),
+                  [key](std::string_view prefix) { return key.starts_with(prefix); });
+  return foreign ? std::optional(AmountKind::kForeign) : std::nullopt;
+}
+
+// What a quantity says, before it is known to be a sensible amount.
+struct Reading {
+  std::string_view key;
+  AmountKind kind = AmountKind::kGpu;
+  Element value;
+};
+
+bool ByKey(const Reading& left, const Reading& right) { return left.key < right.key; }
+
+// The GPU keys of a resource list, ascending, the last of equal keys, nulls left out.
+std::vector<Reading> ReadList(Object list, std::string_view where, FieldReader& reader) {
+  std::vector<Reading> readings;
+  for (const auto field : list) {
+    if (!IsQuantityType(field.value)) {
+      reader.Fail(fmt::format("expected quantity, found {}, in {} {}", DescribeElement(field.value),
+                              where, Quoted(field.key)));
+    }
+    if (const std::optional<AmountKind> kind = Classify(field.key)) {
+      readings.push_back({field.key, *kind, field.value});
+    }
+  }
+  if (readings.size() < 2) {
+    if (!readings.empty() && readings[0].value.is_null()) readings.clear();
+    return readings;
+  }
+  std::stable_sort(readings.begin(), readings.end(), ByKey);
+  std::vector<Reading> last;
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    if (i + 1 < readings.size() && readings[i + 1].key == readings[i].key) continue;
+    if (!readings[i].value.is_null()) last.push_back(readings[i]);
+  }
+  return last;
+}
+
+// Who names the amount, for error texts; built only when there is something to say.
+std::string Owner(int container, std::string_view name) {
+  return container == kOverhead ? "the pod's overhead" : "container " + Quoted(name);
+}
+
+Amount MakeAmount(const Reading& reading, int container, std::string_view name) {
+  Amount amount;
+  amount.container = container;
+  amount.kind = reading.kind;
+  amount.key = reading.key;
+  if (const std::optional<int64_t> value = WholeAmount(reading.value)) {
+    amount.value = *value;
+  } else {
+    amount.problem =
+        fmt::format("expected whole number from 0 to {}, found {}, in {} of {}", kMaxAmount,
+                    Quoted(AmountText(reading.value)), Quoted(reading.key), Owner(container, name));
+  }
+  return amount;
+}
+
+// Limits and requests both name the key: the limit, if they agree.
+Amount MakeEqualAmount(const Reading& limit, const Reading& request, int container,
+                       std::string_view name) {
+  Amount amount = MakeAmount(limit, container, name);
+  if (!amount.problem.empty()) return amount;
+  Amount asked = MakeAmount(request, container, name);
+  if (!asked.problem.empty()) {
+    amount.problem = std::move(asked.problem);
+  } else if (asked.value != amount.value) {
+    amount.problem = fmt::format(
+        "expected requests equal to limits, found requests {} and limits {}, in {} of {}",
+        Quoted(AmountText(request.value)), Quoted(AmountText(limit.value)), Quoted(limit.key),
+        Owner(container, name));
+  }
+  return amount;
+}
+
+}  // namespace
+
+void ReadAmounts(Object resources, int container, std::string_view name, FieldReader& reader,
+                 std::vector<Amount>& out) {
+  const std::optional<Object> limit_list = reader.ReadObject(resources, "limits", "resources");
+  const std::optional<Object> request_list = reader.ReadObject(resources, "requests", "resources");
+  std::vector<Reading> limits;
+  std::vector<Reading> requests;
+  if (limit_list) limits = ReadList(*limit_list, "limits", reader);
+  if (request_list) requests = ReadList(*request_list, "requests", reader);
+  auto limit = limits.begin();
+  auto request = requests.begin();
+  while (limit != limits.end() || request != requests.end()) {
+    if (request == requests.end() || (limit != limits.end() && limit->key < request->key)) {
+      out.push_back(MakeAmount(*limit++, container, name));
+    } else if (limit == limits.end() || request->key < limit->key) {
+      out.push_back(MakeAmount(*request++, container, name));
+    } else {
+      out.push_back(MakeEqualAmount(*limit++, *request++, container, name));
+    }
+  }
+}
+
+void ReadOverhead(Object overhead, FieldReader& reader, std::vector<Amount>& out) {
+  for (const Reading& reading : ReadList(overhead, "spec.overhead", reader)) {
+    out.push_back(MakeAmount(reading, kOverhead, ""));
+  }
+}
+
+std::vector<PoolNeed> EffectiveRequests(const std::vector<Amount>& amounts,
+                                        const std::vector<ContainerInfo>& containers) {
+  std::vector<const Amount*> by_key;
+  for (const Amount& amount : amounts) {
+    const bool advertised = amount.kind == AmountKind::kGpu ||
+                            amount.kind == AmountKind::kGpuShared ||
+                            amount.kind == AmountKind::kMig;
+    if (advertised && amount.value > 0) by_key.push_back(&amount);
+  }
+  std::stable_sort(by_key.begin(), by_key.end(),
+                   [](const Amount* left, const Amount* right) { return left->key < right->key; });
+
+  std::vector<PoolNeed> needs;
+  for (auto first = by_key.begin(); first != by_key.end();) {
+    const std::string_view key = (*first)->key;
+    int64_t running = 0;  // sidecars started so far, then the app containers too
+    int64_t largest = 0;  // while an init container runs
+    int64_t overhead = 0;
+    // Init containers stand before app containers, so one pass in container order is enough.
+    for (; first != by_key.end() && (*first)->key == key; ++first) {
+      const Amount& amount = **first;
+      if (amount.container == kOverhead) {
+        overhead = amount.value;
+      } else if (containers[static_cast<std::size_t>(amount.container)].role ==
+                 ContainerRole::kInit) {
+        largest = std::max(largest, running + amount.value);
+      } else {
+        running += amount.value;
+      }
+    }
+    needs.push_back({std::string(key), std::max(largest, running) + overhead});
+  }
+  return needs;
+}
+
+}  // namespace tranche::wire

@@ -1,0 +1,59 @@
+// The GPU amounts a pod's containers name, and the pod's effective request of each.
+//
+// Only keys that mean GPUs are kept: ours, and those of other request styles and vendors, which
+// matter when a pod mixes them with ours.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/facts/pod_request.h"
+#include "scheduler/wire/field_reader.h"
+#include "scheduler/wire/json.h"
+#include "scheduler/wire/resource_amount.h"
+
+namespace tranche::wire {
+
+enum class AmountKind : uint8_t {
+  kGpu,          // nvidia.com/gpu
+  kGpuShared,    // nvidia.com/gpu.shared
+  kMig,          // nvidia.com/mig-...
+  kHamiMemory,   // nvidia.com/gpumem
+  kHamiPercent,  // nvidia.com/gpumem-percentage
+  kHamiCores,    // nvidia.com/gpucores
+  kForeign,      // another request style or another vendor's GPUs
+};
+
+// One resource key of one container. Views point into the parsed document.
+struct Amount {
+  int container = 0;  // index into PodRequest::containers
+  AmountKind kind = AmountKind::kGpu;
+  std::string_view key;
+  int64_t value = 0;
+  std::string problem;  // why the value cannot be used; empty: it can
+
+  // Asks for something, or may do so: a value nobody can read is no zero.
+  bool is_present() const { return value > 0 || !problem.empty(); }
+};
+
+// Container index of the pod's overhead, behind every container.
+inline constexpr int kOverhead = INT32_MAX;
+
+// Appends the amounts of one container's `resources`, ascending key. Limits win; requests fill in
+// keys the limits lack; where both name a key they must be equal, as the API demands of extended
+// resources. `name` is the container's, for problems. Values that are neither text nor number fail
+// `reader`.
+void ReadAmounts(Object resources, int container, std::string_view name, FieldReader& reader,
+                 std::vector<Amount>& out);
+// Appends the amounts of spec.overhead, which has one list only.
+void ReadOverhead(Object overhead, FieldReader& reader, std::vector<Amount>& out);
+
+// Kubernetes' effective request of every key that nodes may advertise.
+// Cost: sorting the amounts. Requires: `amounts` ascending container.
+// Source: kube-client-protocol section 18, KEP-753.
+std::vector<PoolNeed> EffectiveRequests(const std::vector<Amount>& amounts,
+                                        const std::vector<ContainerInfo>& containers);
+
+}  // namespace tranche::wire

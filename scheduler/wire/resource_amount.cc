@@ -1,0 +1,45 @@
+#include "scheduler/wire/resource_amount.h"
+
+#include <fmt/format.h>
+
+#include "absl/status/statusor.h"
+#include "topology/base/quantity.h"
+
+namespace tranche::wire {
+
+bool IsQuantityType(Element value) {
+  return value.is_string() || value.is_number() || value.is_null();
+}
+
+std::optional<int64_t> WholeAmount(Element value) {
+  int64_t amount = 0;
+  if (value.is_int64()) {
+    amount = value.get_int64().value_unsafe();
+  } else {
+    std::string_view text;
+    const absl::StatusOr<int64_t> parsed = value.get(text) == simdjson::SUCCESS
+                                               ? ParseWholeQuantity(text)
+                                               : ParseWholeQuantity(AmountText(value));
+    if (!parsed.ok()) return std::nullopt;
+    amount = *parsed;
+  }
+  if (amount < 0 || amount > kMaxAmount) return std::nullopt;
+  return amount;
+}
+
+std::string AmountText(Element value) {
+  switch (value.type()) {
+    case simdjson::dom::element_type::STRING:
+      return std::string(value.get_string().value_unsafe());
+    case simdjson::dom::element_type::INT64:
+      return std::to_string(value.get_int64().value_unsafe());
+    case simdjson::dom::element_type::UINT64:
+      return std::to_string(value.get_uint64().value_unsafe());
+    case simdjson::dom::element_type::DOUBLE:
+      return fmt::format("{}", value.get_double().value_unsafe());
+    default:
+      return {};
+  }
+}
+
+}  // namespace tranche::wire

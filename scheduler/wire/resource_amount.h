@@ -1,0 +1,29 @@
+// The keys of advertised GPU resources, and reading one amount of them from JSON.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "scheduler/wire/json.h"
+
+namespace tranche::wire {
+
+inline constexpr std::string_view kGpuKey = "nvidia.com/gpu";
+inline constexpr std::string_view kGpuSharedKey = "nvidia.com/gpu.shared";
+inline constexpr std::string_view kMigKeyPrefix = "nvidia.com/mig-";
+
+// Larger amounts are nonsense and refused; sums of smaller ones over one document fit int64.
+inline constexpr int64_t kMaxAmount = int64_t{1} << 31;
+
+// The API takes quantities as text or as bare numbers; null stands for absent.
+bool IsQuantityType(Element value);
+
+// The whole number a quantity stands for; nullopt when it is none or lies outside 0..kMaxAmount.
+std::optional<int64_t> WholeAmount(Element value);
+
+// The quantity as it was written, near enough to quote it.
+std::string AmountText(Element value);
+
+}  // namespace tranche::wire

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Reads test reports.
+
+count.py FILE ...         prints "PASSED FAILED SKIPPED", the test cases of all files together
+count.py --text FILE.json prints what the tests of a go run wrote
+
+FILE.xml: JUnit as ctest writes it; FILE.json: the events of go test -json.
+
+A go test with subtests is not counted itself, its subtests are. A package that failed without a
+failed test (it did not build, or ended early) counts as one failure.
+"""
+
+import json
+import sys
+import xml.etree.ElementTree
+
+
+def count_junit(path):
+    passed = failed = skipped = 0
+    for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
+        if case.find("failure") is not None or case.get("status") == "fail":
+            failed += 1
+        elif case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
+            skipped += 1
+        else:
+            passed += 1
+    return passed, failed, skipped
+
+
+def go_events(path):
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            if line.startswith("{"):  # what the go command itself says is no event
+                yield json.loads(line)
+
+
+def count_go(path):
+    outcomes, packages_failed = {}, 0
+    for event in go_events(path):
+        if event.get("Action") not in ("pass", "fail", "skip"):
+            continue
+        if "Test" in event:
+            outcomes[event.get("Package", ""), event["Test"]] = event["Action"]
+        elif event["Action"] == "fail":
+            packages_failed += 1
+    parents = {(package, test[:cut]) for package, test in outcomes
+               for cut in range(len(test)) if test[cut] == "/"}
+    # A parent can fail by itself, after its subtests passed.
+    leaves = [outcome for key, outcome in outcomes.items()
+              if key not in parents or (outcome == "fail" and not any(
+                  other[0] == key[0] and other[1].startswith(key[1] + "/") and result == "fail"
+                  for other, result in outcomes.items()))]
+    failed = leaves.count("fail")
+    if packages_failed and not failed:
+        failed = packages_failed
+    return leaves.count("pass"), failed, leaves.count("skip")
+
+
+def main():
+    if sys.argv[1] == "--text":
+        for event in go_events(sys.argv[2]):
+            sys.stdout.write(event.get("Output", ""))
+        return
+    totals = [0, 0, 0]
+    for path in sys.argv[1:]:
+        counts = count_go(path) if path.endswith(".json") else count_junit(path)
+        totals = [total + count for total, count in zip(totals, counts)]
+    print(*totals)
+
+
+if __name__ == "__main__":
+    main()

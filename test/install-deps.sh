@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Installs the Debian or Ubuntu packages that are missing, and only those.
+#
+#   test/install-deps.sh [build|check] ...
+#
+#   build   what configuring, building and the unit tests need (the default)
+#   check   clang, clang-tidy and clang-format for the tidy and fuzz presets
+#
+# Debian 12, Debian 13 and Ubuntu 24.04. Needs root or sudo only if something is missing.
+set -euo pipefail
+
+build_packages=(
+  cmake ninja-build g++ pkg-config ca-certificates python3
+  libabsl-dev libcli11-dev libfmt-dev libgtest-dev libsimdjson-dev libspdlog-dev
+  libssl-dev libyaml-cpp-dev nlohmann-json3-dev prometheus-cpp-dev
+)
+check_packages=(clang clang-tidy clang-format)
+boost_minimum=1.81
+
+installed() {
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# Debian 12's libboost-dev is older than we need, and newer releases have no libboost1.81-dev.
+has_boost() {
+  installed libboost1.81-dev && return 0
+  local version
+  version=$(dpkg-query -W -f='${Version}' libboost-dev 2>/dev/null) || return 1
+  installed libboost-dev && dpkg --compare-versions "$version" ge "$boost_minimum"
+}
+
+# Names the package to install; needs fresh package lists.
+boost_package() {
+  local candidate
+  candidate=$(apt-cache policy libboost-dev | awk '/Candidate:/ {print $2}')
+  if [ -n "$candidate" ] && [ "$candidate" != "(none)" ] &&
+     dpkg --compare-versions "$candidate" ge "$boost_minimum"; then
+    echo libboost-dev
+  else
+    echo libboost1.81-dev
+  fi
+}
+
+fail() {
+  echo "install-deps: $*" >&2
+  exit 2
+}
+
+command -v apt-get >/dev/null ||
+  fail "expected apt-get (Debian or Ubuntu), found none; install the packages named in $0 by hand"
+
+wanted=()
+boost=false
+for group in "${@:-build}"; do
+  case "$group" in
+    build) wanted+=("${build_packages[@]}"); boost=true ;;
+    check) wanted+=("${check_packages[@]}") ;;
+    *) fail "expected build or check, found '$group'" ;;
+  esac
+done
+
+missing=()
+for package in "${wanted[@]}"; do
+  installed "$package" || missing+=("$package")
+done
+needs_boost=false
+if $boost && ! has_boost; then needs_boost=true; fi
+if [ ${#missing[@]} -eq 0 ] && ! $needs_boost; then
+  echo "install-deps: everything needed is installed"
+  exit 0
+fi
+
+run_as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || fail "expected root or sudo to install: ${missing[*]}"
+  run_as_root=(sudo)
+fi
+apt() {
+  "${run_as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q "$@"
+}
+
+echo "install-deps: reading package lists"
+apt update >/dev/null
+if $needs_boost; then missing+=("$(boost_package)"); fi
+echo "install-deps: installing ${missing[*]}"
+apt install -y --no-install-recommends "${missing[@]}"

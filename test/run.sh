@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
+#
+#   test/run.sh [STEP ...]    STEP: release asan-ubsan tsan fuzz e2e; default: all of them
+#
+# The end-to-end tests need Go; without a Go that is new enough they are skipped with one line. With
+# TRANCHE_CI=1 a skipped step is a failure. The last line counts test cases; exit 1 on any failure.
+set -euo pipefail
+exec </dev/null
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+steps=("$@")
+if (( ${#steps[@]} == 0 )); then steps=(release asan-ubsan tsan fuzz e2e); fi
+control_planes=(1.34 1.37)
+jobs=$(nproc)
+ci=${TRANCHE_CI:-0}
+passed=0 failed=0 skipped=0
+failures=()
+scratch=$(mktemp -d)
+control_plane_builder=
+
+cleanup() {
+  if [[ -n $control_plane_builder ]]; then
+    # It leads a session of its own, so that its compilers end with it.
+    kill -- "-$control_plane_builder" 2>/dev/null || true
+  fi
+  rm -rf "$scratch"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+heading() { printf '\n== [%4d s] %s\n' "$SECONDS" "$*"; }
+
+fail() {
+  failed=$((failed + 1))
+  failures+=("$*")
+  printf 'FAILED: %s\n' "$*"
+}
+
+skip() {
+  if [[ $ci == 1 ]]; then
+    fail "$* (in CI nothing may be skipped)"
+  else
+    skipped=$((skipped + 1))
+    printf 'SKIPPED: %s\n' "$*"
+  fi
+}
+
+# Adds the cases of a report; a command that failed without a failed case counts as one.
+count() {  # STATUS NAME REPORT
+  local status=$1 name=$2 p=0 f=0 s=0
+  if [[ -s $3 ]]; then read -r p f s < <(python3 test/count.py "$3"); fi
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+  printf '%s: %d passed, %d failed, %d skipped\n' "$name" "$p" "$f" "$s"
+  if (( f > 0 )); then
+    failures+=("$name")
+  elif (( status != 0 )); then
+    fail "$name"
+  elif (( p == 0 )); then
+    fail "$name: expected at least one test case, found none"
+  fi
+}
+
+build() {  # PRESET [TARGET ...]
+  local preset=$1
+  shift
+  heading "$preset: configure and build"
+  cmake --preset "$preset" >"$scratch/configure.log" 2>&1 || {
+    cat "$scratch/configure.log"
+    fail "$preset: configure"
+    return 1
+  }
+  cmake --build --preset "$preset" --parallel "$jobs" ${1:+--target "$@"} || {
+    fail "$preset: build"
+    return 1
+  }
+}
+
+# Runs the cases with one of the labels, all for ''; further arguments are put before ctest.
+ctest_cases() {  # PRESET LABELS [PREFIX ...]
+  local preset=$1 status=0
+  local labels=(${2:+--label-regex "$2"})
+  shift 2
+  heading "$preset: test"
+  "$@" ctest --preset "$preset" --parallel "$jobs" "${labels[@]}" --progress \
+    --output-junit "$scratch/$preset.xml" || status=$?
+  count "$status" "$preset" "$scratch/$preset.xml"
+}
+
+release() {
+  build release || return 0
+  ctest_cases release ''
+}
+
+asan-ubsan() {
+  local targets=(unit_tests)
+  if compgen -G 'test/property/*_test.cc' >/dev/null; then targets+=(property_tests); fi
+  build asan-ubsan "${targets[@]}" || return 0
+  UBSAN_OPTIONS=print_stacktrace=1 ctest_cases asan-ubsan '^(unit|property)_tests$'
+}
+
+tsan() {
+  build tsan unit_tests || return 0
+  # The runtime of GCC 12 cannot place its shadow memory under the address randomisation of newer
+  # kernels.
+  local prefix=()
+  if setarch "$(uname -m)" -R true 2>/dev/null; then prefix=(setarch "$(uname -m)" -R); fi
+  TSAN_OPTIONS=halt_on_error=1 ctest_cases tsan '^unit_tests$' "${prefix[@]}"
+}
+
+fuzz() {
+  if [[ ! -f test/fuzz/CMakeLists.txt ]]; then return 0; fi
+  if ! command -v clang++ >/dev/null; then
+    skip "fuzz: expected clang++ in PATH, found none"
+    return 0
+  fi
+  build fuzz fuzzers || return 0
+  heading "fuzz: 15 s for each target"
+  local target name
+  for target in build/fuzz/bin/*_fuzz; do
+    name=$(basename "$target")
+    mkdir -p "$scratch/$name"
+    # New inputs go to the first folder, not into the tree.
+    local corpus=("$scratch/$name")
+    if [[ -d test/fuzz/corpus/$name ]]; then corpus+=("test/fuzz/corpus/$name"); fi
+    if "$target" -max_total_time=15 -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
+        -artifact_prefix="$root/build/fuzz/" "${corpus[@]}" >"$scratch/$name.log" 2>&1; then
+      passed=$((passed + 1))
+      printf '%s: %s\n' "$name" "$(grep -m1 number_of_executed_units "$scratch/$name.log" || true)"
+    else
+      tail -n 60 "$scratch/$name.log"
+      fail "fuzz: $name"
+    fi
+  done
+}
+
+start_control_planes() {
+  heading "e2e: building the control planes in the background"
+  # Niced: it has until the other steps are through.
+  setsid nice -n 10 bash -c '
+    for version in "${@:2}"; do
+      status=0
+      test/e2e/controlplane/build.sh "$version" >"$1/$version.bin" 2>"$1/$version.log" || status=$?
+      echo "$status" >"$1/$version.status"
+    done' control-planes "$scratch" "${control_planes[@]}" &
+  control_plane_builder=$!
+}
+
+e2e() {
+  local version status waited
+  # The program under test and the tests themselves; both are there already after a full run.
+  if [[ ! -x build/release/bin/tranche ]]; then build release tranche || return 0; fi
+  for version in "${control_planes[@]}"; do
+    heading "e2e: Kubernetes $version"
+    waited=0
+    while [[ ! -s $scratch/$version.status ]]; do
+      sleep 1
+      waited=$((waited + 1))
+      if (( waited % 30 == 0 )); then tail -n 1 "$scratch/$version.log" 2>/dev/null || true; fi
+    done
+    status=$(<"$scratch/$version.status")
+    case $status in
+      0) ;;
+      3) skip "e2e $version: $(tail -n 1 "$scratch/$version.log")"; continue ;;
+      *) tail -n 40 "$scratch/$version.log"; fail "e2e $version: control plane"; continue ;;
+    esac
+    status=0
+    (
+      cd test/e2e
+      export GOTOOLCHAIN=local GOWORK=off CGO_ENABLED=0 GOFLAGS="-mod=readonly -buildvcs=false"
+      export TRANCHE_BIN=$root/build/release/bin/tranche
+      CONTROLPLANE_BIN=$(<"$scratch/$version.bin")
+      export CONTROLPLANE_BIN
+      go vet ./... && go test -count=1 -timeout 15m -json ./... >"$scratch/e2e-$version.json"
+    ) || status=$?
+    # The text of the run: all of it on failure, else one line for each test.
+    if (( status == 0 )); then shown='^ *(--- |ok)'; else shown=''; fi
+    if [[ -s $scratch/e2e-$version.json ]]; then
+      python3 test/count.py --text "$scratch/e2e-$version.json" | grep -E "$shown" || true
+    fi
+    count "$status" "e2e $version" "$scratch/e2e-$version.json"
+  done
+}
+
+heading "dependencies"
+test/install-deps.sh build check
+if [[ " ${steps[*]} " == *" e2e "* ]]; then start_control_planes; fi
+for step in "${steps[@]}"; do
+  case $step in
+    release | asan-ubsan | tsan | fuzz | e2e) "$step" ;;
+    *) echo "expected release, asan-ubsan, tsan, fuzz or e2e, found $step" >&2; exit 2 ;;
+  esac
+done
+
+heading "summary"
+for failure in ${failures[@]+"${failures[@]}"}; do printf 'FAILED: %s\n' "$failure"; done
+printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+(( failed == 0 ))

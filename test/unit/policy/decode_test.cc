@@ -1,0 +1,239 @@
+#include "policy/decode.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+
+namespace tranche {
+namespace {
+
+std::string WithSpec(std::string_view spec) {
+  constexpr std::string_view kHead =
+      R"({"apiVersion":"tranche.dev/v1alpha1","kind":"GPUPolicy","metadata":{"name":"p"},"spec":)";
+  return std::string(kHead) + std::string(spec) + "}";
+}
+
+TEST(DecodeGpuPolicyTest, ReadsEveryField) {
+  const auto policy = DecodeGpuPolicy(R"({
+    "apiVersion": "tranche.dev/v1alpha1", "kind": "GPUPolicy",
+    "metadata": {"name": "cluster", "labels": {"a": "b"}, "generation": 7},
+    "spec": {
+      "selector": {"nodes": {"matchLabels": {"pool": "a"}}, "namespaces": {}},
+      "placement": {"strategy": "BestFit", "filterWidth": 3},
+      "topology": {"default": "Preferred"},
+      "sharing": {"unenforced": "Allow", "limits": [
+        {"model": "T4", "maxPodsPerGpu": 4}, {"model": "any", "maxPodsPerGpu": 10}]},
+      "dialects": ["native", "hami"],
+      "unassigned": "Refuse",
+      "preemption": {"actor": "Scheduler"},
+      "mig": "Advise",
+      "agents": {"hamiVersion": "2.6.1"}
+    },
+    "status": {"anything": [1, 2]}})",
+                                      GpuPolicy{});
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_EQ(policy->name, "cluster");
+  EXPECT_EQ(policy->strategy, Strategy::kBestFit);
+  EXPECT_EQ(policy->filter_width, 3);
+  EXPECT_EQ(policy->unenforced_sharing, Permission::kAllow);
+  ASSERT_EQ(policy->sharing_limits.size(), 2U);
+  EXPECT_EQ(policy->sharing_limits[0].model, "t4");
+  EXPECT_EQ(policy->sharing_limits[0].max_pods_per_gpu, 4);
+  EXPECT_EQ(policy->sharing_limits[1].model, "any");
+  EXPECT_EQ(policy->sharing_limits[1].max_pods_per_gpu, 10);
+  EXPECT_EQ(policy->dialects, (std::vector<std::string>{"native", "hami"}));
+  EXPECT_EQ(policy->actor, PreemptionActor::kScheduler);
+  EXPECT_EQ(policy->hami_minor, 6);
+}
+
+TEST(DecodeGpuPolicyTest, AbsentAndNullFieldsKeepTheDefaults) {
+  GpuPolicy defaults;
+  defaults.name = "kept";
+  defaults.strategy = Strategy::kSpread;
+  defaults.filter_width = 5;
+  defaults.unenforced_sharing = Permission::kAllow;
+  defaults.sharing_limits = {{"t4", 2}};
+  defaults.dialects = {"tranche"};
+  defaults.actor = PreemptionActor::kOff;
+  defaults.hami_minor = 8;
+  for (const std::string_view json :
+       {R"({})", R"({"spec":null})", R"({"metadata":{},"spec":{}})",
+        R"({"spec":{"placement":{},"sharing":{},"preemption":{},"agents":{}}})",
+        R"({"spec":{"placement":{"strategy":null,"filterWidth":null},"dialects":null,"mig":null}})",
+        R"({"spec":{"fieldOfALaterVersion":{"a":1}}})"}) {
+    const auto policy = DecodeGpuPolicy(json, defaults);
+    ASSERT_TRUE(policy.ok()) << json << ": " << policy.status();
+    EXPECT_EQ(policy->name, "kept");
+    EXPECT_EQ(policy->strategy, Strategy::kSpread);
+    EXPECT_EQ(policy->filter_width, 5);
+    EXPECT_EQ(policy->unenforced_sharing, Permission::kAllow);
+    EXPECT_EQ(policy->sharing_limits.size(), 1U);
+    EXPECT_EQ(policy->dialects, defaults.dialects);
+    EXPECT_EQ(policy->actor, PreemptionActor::kOff);
+    EXPECT_EQ(policy->hami_minor, 8);
+  }
+}
+
+TEST(DecodeGpuPolicyTest, ListsReplaceThoseOfTheDefaults) {
+  GpuPolicy defaults;
+  defaults.sharing_limits = {{"t4", 2}};
+  defaults.dialects = {"tranche"};
+  const auto policy =
+      DecodeGpuPolicy(WithSpec(R"({"sharing":{"limits":[]},"dialects":[]})"), defaults);
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_TRUE(policy->sharing_limits.empty());
+  EXPECT_TRUE(policy->dialects.empty());
+}
+
+TEST(DecodeGpuPolicyTest, OfDuplicateKeysTheLastWins) {
+  const auto policy = DecodeGpuPolicy(
+      WithSpec(R"({"placement":{"filterWidth":0,"filterWidth":7},"mig":"Maybe","mig":"Off"})"),
+      GpuPolicy{});
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_EQ(policy->filter_width, 7);
+}
+
+TEST(DecodeGpuPolicyTest, ReadsEveryChoice) {
+  const struct {
+    std::string_view strategy;
+    Strategy expected;
+  } kStrategies[] = {{"Fragmentation", Strategy::kFragmentation},
+                     {"BestFit", Strategy::kBestFit},
+                     {"Spread", Strategy::kSpread}};
+  for (const auto& c : kStrategies) {
+    const std::string spec = R"({"placement":{"strategy":")" + std::string(c.strategy) + "\"}}";
+    EXPECT_EQ(DecodeGpuPolicy(WithSpec(spec), GpuPolicy{})->strategy, c.expected) << c.strategy;
+  }
+  const struct {
+    std::string_view actor;
+    PreemptionActor expected;
+  } kActors[] = {{"Planner", PreemptionActor::kPlanner},
+                 {"Scheduler", PreemptionActor::kScheduler},
+                 {"Off", PreemptionActor::kOff}};
+  for (const auto& c : kActors) {
+    const std::string spec = R"({"preemption":{"actor":")" + std::string(c.actor) + "\"}}";
+    EXPECT_EQ(DecodeGpuPolicy(WithSpec(spec), GpuPolicy{})->actor, c.expected) << c.actor;
+  }
+  const struct {
+    std::string_view version;
+    int minor;
+  } kVersions[] = {{"2.9", 9}, {"2.5.0", 5}, {"2.10.3", 10}, {"2.99", 99}};
+  for (const auto& c : kVersions) {
+    const std::string spec = R"({"agents":{"hamiVersion":")" + std::string(c.version) + "\"}}";
+    EXPECT_EQ(DecodeGpuPolicy(WithSpec(spec), GpuPolicy{})->hami_minor, c.minor) << c.version;
+  }
+}
+
+TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
+  const struct {
+    std::string_view spec;
+    std::string_view message;
+  } kCases[] = {
+      {R"([])", "spec: expected an object, found []"},
+      {R"({"placement":{"filterWidth":0}})", "spec.placement.filterWidth: expected 1..64, found 0"},
+      {R"({"placement":{"filterWidth":65}})",
+       "spec.placement.filterWidth: expected 1..64, found 65"},
+      {R"({"placement":{"filterWidth":"3"}})",
+       "spec.placement.filterWidth: expected 1..64, found \"3\""},
+      {R"({"placement":{"filterWidth":1.5}})",
+       "spec.placement.filterWidth: expected 1..64, found 1.5"},
+      {R"({"placement":{"filterWidth":18446744073709551615}})",
+       "spec.placement.filterWidth: expected 1..64, found 18446744073709551615"},
+      {R"({"placement":{"strategy":"bestfit"}})",
+       "spec.placement.strategy: expected one of Fragmentation, BestFit, Spread, found "
+       "\"bestfit\""},
+      {R"({"placement":"BestFit"})", "spec.placement: expected an object, found \"BestFit\""},
+      {R"({"sharing":{"unenforced":true}})",
+       "spec.sharing.unenforced: expected one of Allow, Refuse, found true"},
+      {R"({"sharing":{"limits":{}}})", "spec.sharing.limits: expected a list, found {}"},
+      {R"({"sharing":{"limits":[{"model":"t4","maxPodsPerGpu":0}]}})",
+       "spec.sharing.limits[0].maxPodsPerGpu: expected 1..1000, found 0"},
+      {R"({"sharing":{"limits":[{"model":"t4"}]}})",
+       "spec.sharing.limits[0]: expected both model and maxPodsPerGpu, found {\"model\":\"t4\"}"},
+      {R"({"sharing":{"limits":[{"maxPodsPerGpu":1}]}})",
+       "spec.sharing.limits[0]: expected both model and maxPodsPerGpu, found "
+       "{\"maxPodsPerGpu\":1}"},
+      {R"({"sharing":{"limits":[{"model":"","maxPodsPerGpu":1}]}})",
+       "spec.sharing.limits[0].model: expected a GPU model name or \"any\", found \"\""},
+      {R"({"sharing":{"limits":[{"model":"t4","maxPodsPerGpu":1},
+                               {"model":"T4","maxPodsPerGpu":2}]}})",
+       "spec.sharing.limits[1].model: expected every model once, found \"T4\""},
+      {R"({"dialects":"native"})", "spec.dialects: expected a list, found \"native\""},
+      {R"({"dialects":["native","volcano"]})",
+       "spec.dialects[1]: expected one of native, tranche, hami, found \"volcano\""},
+      {R"({"preemption":{"actor":"Nobody"}})",
+       "spec.preemption.actor: expected one of Planner, Scheduler, Off, found \"Nobody\""},
+      {R"({"preemption":[]})", "spec.preemption: expected an object, found []"},
+      {R"({"agents":1})", "spec.agents: expected an object, found 1"},
+      {R"({"agents":{"hamiVersion":2.9}})",
+       "spec.agents.hamiVersion: expected text \"2.x\" or \"2.x.y\" with x in 1..99, found 2.9"},
+      {R"({"selector":[]})", "spec.selector: expected an object, found []"},
+      {R"({"selector":{"nodes":"a"}})", "spec.selector.nodes: expected an object, found \"a\""},
+      {R"({"selector":{"namespaces":3}})", "spec.selector.namespaces: expected an object, found 3"},
+      {R"({"topology":{"default":"Best"}})",
+       "spec.topology.default: expected one of Required, Preferred, None, found \"Best\""},
+      {R"({"unassigned":"Perhaps"})",
+       "spec.unassigned: expected one of Allow, Refuse, found \"Perhaps\""},
+      {R"({"mig":"On"})", "spec.mig: expected one of Off, Advise, Apply, found \"On\""},
+  };
+  for (const auto& c : kCases) {
+    const auto policy = DecodeGpuPolicy(WithSpec(c.spec), GpuPolicy{});
+    ASSERT_FALSE(policy.ok()) << c.spec;
+    EXPECT_EQ(std::string(policy.status().message()), c.message);
+    EXPECT_TRUE(absl::IsInvalidArgument(policy.status()));
+  }
+}
+
+TEST(DecodeGpuPolicyTest, RefusesEveryOtherFormOfHamiVersion) {
+  for (const std::string_view version :
+       {"", "2", "2.", "2.x", "2.0", "2.05", "2.100", "2.9.", "2.9.1.0", "2.9.1-rc1", "v2.9", "1.9",
+        "3.1", "22.1", " 2.9", "2.-1"}) {
+    const std::string spec = R"({"agents":{"hamiVersion":")" + std::string(version) + "\"}}";
+    EXPECT_FALSE(DecodeGpuPolicy(WithSpec(spec), GpuPolicy{}).ok()) << version;
+  }
+}
+
+TEST(DecodeGpuPolicyTest, RefusesWhatIsNoGpuPolicy) {
+  const struct {
+    std::string_view json;
+    std::string_view message;
+  } kCases[] = {
+      {R"([])", "GPUPolicy: expected an object, found []"},
+      {R"("x")", "GPUPolicy: expected an object, found \"x\""},
+      {R"({"kind":"GPUQuota"})", "kind: expected \"GPUPolicy\", found \"GPUQuota\""},
+      {R"({"apiVersion":"v1","kind":"GPUPolicy"})",
+       "apiVersion: expected \"tranche.dev/v1alpha1\", found \"v1\""},
+      {R"({"metadata":{"name":""}})", "metadata.name: expected a name, found \"\""},
+      {R"({"metadata":{"name":5}})", "metadata.name: expected a name, found 5"},
+  };
+  for (const auto& c : kCases) {
+    const auto policy = DecodeGpuPolicy(c.json, GpuPolicy{});
+    ASSERT_FALSE(policy.ok()) << c.json;
+    EXPECT_EQ(std::string(policy.status().message()), c.message);
+  }
+}
+
+TEST(DecodeGpuPolicyTest, RefusesMalformedJsonAnywhere) {
+  std::string deep = WithSpec("{\"later\":" + std::string(80, '[') + std::string(80, ']') + "}");
+  for (const std::string& json :
+       {std::string(), std::string("{"), WithSpec("{} x"), WithSpec("{\"a\":01}"),
+        WithSpec("{\"a\":\"\xFF\"}"), WithSpec("{\"a\":1,}"), deep}) {
+    const auto policy = DecodeGpuPolicy(json, GpuPolicy{});
+    ASSERT_FALSE(policy.ok()) << json;
+    EXPECT_EQ(policy.status().message().find("GPUPolicy: expected JSON, found: "), 0U)
+        << policy.status();
+  }
+}
+
+TEST(DecodeGpuPolicyTest, ALongValueIsQuotedInPart) {
+  const auto policy =
+      DecodeGpuPolicy(WithSpec("{\"mig\":\"" + std::string(5000, 'a') + "\"}"), GpuPolicy{});
+  ASSERT_FALSE(policy.ok());
+  EXPECT_LT(policy.status().message().size(), 200U);
+}
+
+}  // namespace
+}  // namespace tranche

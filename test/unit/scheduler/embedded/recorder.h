@@ -1,0 +1,80 @@
+// Writes down what the embedded cluster tells the engine, one line per event.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/ports/cluster_events.h"
+
+namespace tranche::embedded {
+
+class Recorder : public ClusterEvents {
+ public:
+  void NodeChanged(NodeFacts node) override {
+    Note("node " + node.name.str());
+    nodes_[node.name.str()] = std::move(node);
+  }
+  void NodeGone(const NodeName& name) override { Note("node gone " + name.str()); }
+  void PodChanged(PodFacts pod) override {
+    Note(fmt::format("pod {}{}{}{}", pod.request.name.str(),
+                     pod.node.empty() ? "" : " on " + pod.node.str(), PhaseText(pod.phase),
+                     pod.terminating ? " terminating" : ""));
+    const std::string name = pod.request.name.str();
+    pods_[name] = std::move(pod);
+    if (on_pod) on_pod();
+  }
+  void PodGone(const PodUid& uid) override { Note("pod gone " + uid.str()); }
+  void PoliciesChanged(std::vector<GpuPolicy> policies) override {
+    std::string line = "policies";
+    for (const GpuPolicy& policy : policies) {
+      line += fmt::format(" {}={}", policy.name, policy.filter_width);
+    }
+    Note(std::move(line));
+  }
+  void Synced() override { Note("synced"); }
+  void Heard(const char* resource) override { Note(std::string("heard ") + resource); }
+
+  void Note(std::string line) {
+    const std::lock_guard lock(mutex_);
+    lines_.push_back(std::move(line));
+  }
+  // The lines since the last call.
+  std::vector<std::string> Take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(lines_, {});
+  }
+  const PodFacts& pod(const std::string& name) const { return pods_.at(name); }
+  const NodeFacts& node(const std::string& name) const { return nodes_.at(name); }
+
+  std::function<void()> on_pod;
+
+ private:
+  static std::string PhaseText(PodPhase phase) {
+    switch (phase) {
+      case PodPhase::kPending:
+        return " Pending";
+      case PodPhase::kRunning:
+        return " Running";
+      case PodPhase::kSucceeded:
+        return " Succeeded";
+      case PodPhase::kFailed:
+        return " Failed";
+      case PodPhase::kUnknown:
+        break;
+    }
+    return " Unknown";
+  }
+
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+  std::map<std::string, PodFacts> pods_;
+  std::map<std::string, NodeFacts> nodes_;
+};
+
+}  // namespace tranche::embedded

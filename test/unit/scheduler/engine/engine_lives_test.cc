@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "test/unit/scheduler/engine/engine_fixture.h"
+
+namespace tranche {
+namespace {
+
+using test::At;
+using test::Bound;
+using test::FractionPod;
+using test::HamiPod;
+using test::MigPod;
+using test::Pending;
+using test::WholePod;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// ---- lives --------------------------------------------------------------------------------------
+
+TEST_F(EngineTest, DevicesAreHeldUntilATerminalPhaseAndNotReturnedTwice) {
+  Nodes({test::StockNode("a", 1)});
+  const PodRequest pod = WholePod("p", 1);
+  Place(pod, "a");
+  PodFacts terminating = Bound(pod, "a");
+  terminating.terminating = true;
+  engine_.UpsertPod(terminating, now_);
+  EXPECT_EQ(FreeMilli("a"), 0) << "a deletion timestamp frees nothing";
+  engine_.UpsertPod(Pending(pod), now_);
+  EXPECT_EQ(FreeMilli("a"), 0) << "an object older than the bind frees nothing";
+  PodFacts done = Bound(pod, "a");
+  done.phase = PodPhase::kSucceeded;
+  engine_.UpsertPod(done, now_);
+  EXPECT_EQ(FreeMilli("a"), 1000);
+  engine_.UpsertPod(Bound(pod, "a"), now_);
+  EXPECT_EQ(FreeMilli("a"), 1000) << "a pod never leaves a terminal phase";
+}
+
+TEST_F(EngineTest, PodsOthersPlacedCountAndMayOverUse) {
+  Nodes({test::StockNode("a", 1)});
+  Place(WholePod("p", 1), "a");
+  engine_.UpsertPod(Bound(WholePod("foreign", 1), "a"), now_);
+  EXPECT_EQ(FreeMilli("a"), -1000) << "shown, not hidden";
+  EXPECT_EQ(ReasonOn(WholePod("q", 1), "a"), "NoRoom");
+}
+
+TEST_F(EngineTest, RecordsAreBelievedOnlyWhenTheyDescribeTheNode) {
+  Nodes({test::HamiNode("a", 2)});
+  Allocation forged;
+  forged.epoch = 1;
+  forged.knowledge = Knowledge::kExact;
+  forged.containers = {
+      {"main",
+       {Device{0, GpuUuid("GPU-elsewhere"), MilliGpu::Of(1), Mebibytes::Of(1), std::nullopt}}}};
+  engine_.UpsertPod(Bound(HamiPod("forger", 1, 8000, 50), "a", forged), now_);
+  EXPECT_EQ(ReasonOn(HamiPod("p", 1, 100), "a"), "DevicesUnknown") << "unknown is busy";
+  EXPECT_EQ(engine_.Totals().pods_devices_unknown, 1);
+  // A record that names a device of the node but too little of it counts with what was asked.
+  engine_.DeletePod(PodUid("uid-forger"), now_);
+  forged.containers[0].devices[0].uuid = GpuUuid("GPU-a-1");
+  engine_.UpsertPod(Bound(HamiPod("forger", 1, 8000, 50), "a", forged), now_);
+  EXPECT_EQ(FreeMilli("a"), 1500);
+  // A record from the future was not written by us.
+  forged.epoch = 99;
+  engine_.UpsertPod(Bound(HamiPod("other", 1, 100), "a", forged), now_);
+  EXPECT_EQ(ReasonOn(HamiPod("p", 1, 100), "a"), "DevicesUnknown");
+}
+
+TEST_F(EngineTest, GhostsOfADeletedNodeComeBackWithIt) {
+  Nodes({test::StockNode("a", 2)});
+  Place(WholePod("p", 1), "a");
+  engine_.DeleteNode(NodeName("a"), now_);
+  EXPECT_EQ(ReasonOn(WholePod("q", 1), "a"), "UnknownNode");
+  engine_.UpsertNode(test::StockNode("a", 2), now_);
+  EXPECT_EQ(FreeMilli("a"), 1000);
+}
+
+TEST_F(EngineTest, DevicesThatComeBackAreLeftAloneForHalfAMinute) {
+  Nodes({test::StockNode("a", 8)});
+  Place(WholePod("p", 1), "a");
+  NodeFacts gone = test::StockNode("a", 8);
+  gone.gpu->allocatable = 0;
+  engine_.UpsertNode(gone, now_);
+  EXPECT_EQ(ReasonOn(WholePod("q", 1), "a"), "Unhealthy");
+  engine_.UpsertNode(test::StockNode("a", 8), now_);
+  EXPECT_EQ(ReasonOn(WholePod("q", 1), "a"), "NodeUnstable");
+  now_ = At(31);
+  EXPECT_THAT(Filter(WholePod("q", 1)), ElementsAre("a"));
+}
+
+TEST_F(EngineTest, AKubeletThatRefusesThreePodsRests) {
+  Nodes({test::StockNode("a", 8)});
+  for (int i = 0; i < 3; ++i) {
+    const PodRequest pod = WholePod(fmt::format("p{}", i), 1);
+    EXPECT_TRUE(Place(pod, "a"));
+    PodFacts failed = Bound(pod, "a");
+    failed.phase = PodPhase::kFailed;
+    failed.refused_by_kubelet = true;
+    engine_.UpsertPod(failed, now_);
+  }
+  EXPECT_EQ(ReasonOn(WholePod("q", 1), "a"), "NodeRefusing");
+  now_ = At(301);
+  EXPECT_THAT(Filter(WholePod("q", 1)), ElementsAre("a"));
+}
+
+TEST_F(EngineTest, OneUnhealthyCardOfACountedNodeIsNotGivenOut) {
+  // Hazard 33: 8 of 8 used, one falls ill, one pod ends: the free one may be the ill one.
+  Nodes({test::StockNode("a", 8)});
+  for (int i = 0; i < 8; ++i) Place(WholePod(fmt::format("p{}", i), 1), "a");
+  NodeFacts ill = test::StockNode("a", 8);
+  ill.gpu->allocatable = 7;
+  engine_.UpsertNode(ill, now_);
+  engine_.DeletePod(PodUid("uid-p0"), now_);
+  EXPECT_EQ(ReasonOn(WholePod("q", 1), "a"), "NoRoom");
+  engine_.DeletePod(PodUid("uid-p1"), now_);
+  EXPECT_THAT(Filter(WholePod("q", 1)), ElementsAre("a"));
+}
+
+// ---- devices ------------------------------------------------------------------------------------
+
+TEST_F(EngineTest, SharesArePackedAndWholeCardsLeftWhole) {
+  Nodes({test::StockNode("a", 3)});
+  EXPECT_THAT(Devices(Bind(FractionPod("p1", 500), "a").allocation), ElementsAre("0:500"));
+  EXPECT_THAT(Devices(Bind(FractionPod("p2", 500), "a").allocation), ElementsAre("0:500"));
+  EXPECT_THAT(Devices(Bind(WholePod("p3", 1), "a").allocation), ElementsAre("1:1000"));
+  EXPECT_THAT(Devices(Bind(FractionPod("p4", 300, 1), "a").allocation), ElementsAre("2:300"));
+  EXPECT_EQ(Bind(WholePod("p5", 1), "a").reason, Reason::kNoRoom);
+}
+
+TEST_F(EngineTest, SixteenHalvesOnEightCardsLandTwoACard) {
+  Nodes({test::StockNode("a", 8)});
+  std::map<std::string, int> users;
+  for (int i = 0; i < 16; ++i) {
+    const PodRequest pod = FractionPod(fmt::format("p{}", i), 500);
+    ASSERT_THAT(Filter(pod), ElementsAre("a"));
+    for (const std::string& device : Devices(Bind(pod, "a").allocation)) ++users[device];
+  }
+  EXPECT_EQ(users.size(), 8U);
+  for (const auto& [card, count] : users) EXPECT_EQ(count, 2) << card;
+}
+
+TEST_F(EngineTest, InitContainersReuseThePodsCards) {
+  Nodes({test::HamiNode("a", 1)});
+  PodRequest pod = HamiPod("p", 1, 3000, 20);
+  pod.containers = {{"warm", ContainerRole::kInit, 1}, {"main", ContainerRole::kApp, 1}};
+  Ask warm = pod.asks[0];
+  warm.memory.value = 9000;
+  pod.asks[0].container = 1;
+  pod.asks.insert(pod.asks.begin(), warm);
+  const BindPlan plan = Bind(pod, "a");
+  ASSERT_EQ(plan.kind, BindPlan::Kind::kWrite);
+  EXPECT_THAT(Devices(plan.allocation), ElementsAre("0:200", "0:200"));
+  EXPECT_EQ(FreeMilli("a"), 800) << "the phases follow each other";
+  EXPECT_TRUE(Place(HamiPod("q", 1, 15109 - 9000), "a"));
+  EXPECT_FALSE(Place(HamiPod("r", 1, 1), "a"));
+}
+
+TEST_F(EngineTest, CardsWithTooLittleOfEitherDimensionAreFull) {
+  Nodes({test::HamiNode("a", 1)});
+  EXPECT_TRUE(Place(HamiPod("memory", 1, 15000), "a"));
+  EXPECT_FALSE(Place(HamiPod("p", 1, 200, 10), "a"));
+  EXPECT_TRUE(Place(HamiPod("q", 1, 109, 90), "a"));
+}
+
+// ---- questions ----------------------------------------------------------------------------------
+
+TEST_F(EngineTest, WhatIfPlacesInTurnAndChangesNothing) {
+  Nodes({test::StockNode("a", 2)});
+  const std::string before = engine_.Digest();
+  const std::vector<PodRequest> pods = {WholePod("p1", 1), WholePod("p2", 1), WholePod("p3", 1)};
+  const std::vector<WhatIfResult> results = engine_.WhatIf(pods, now_);
+  ASSERT_EQ(results.size(), 3U);
+  EXPECT_TRUE(results[0].fits && results[1].fits);
+  EXPECT_NE(results[0].allocation, results[1].allocation);
+  EXPECT_EQ(results[2].reason, Reason::kNoRoom);
+  EXPECT_EQ(engine_.Digest(), before);
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
+TEST_F(EngineTest, ExplainSaysOfEveryNodeWhatWasAskedAndFound) {
+  Nodes({test::StockNode("a", 2), test::StockNode("b", 2)});
+  Place(WholePod("p", 1), "a");
+  const PodRequest waiting = WholePod("q", 2);
+  NodeFacts cordoned = test::StockNode("b", 2);
+  cordoned.cordoned = true;
+  engine_.UpsertNode(cordoned, now_);
+  Filter(waiting);
+  const auto explanation = engine_.Explain(waiting.name, now_);
+  ASSERT_TRUE(explanation.has_value());
+  ASSERT_EQ(explanation->nodes.size(), 2U);
+  EXPECT_EQ(explanation->nodes[0].reason, Reason::kNoRoom);
+  EXPECT_EQ(explanation->nodes[0].detail,
+            "asks 2 GPU; nvidia.com/gpu: 1 of 2 in use; 1 of 2 cards idle, most free on one card "
+            "1000 milli and 81559 MiB");
+  EXPECT_EQ(explanation->nodes[1].reason, Reason::kNodeCordoned);
+  EXPECT_EQ(explanation->pod.reason, Reason::kNoRoom);
+  EXPECT_FALSE(explanation->advice.empty());
+  EXPECT_EQ(engine_.Explain({"team", "nobody"}, now_), std::nullopt);
+}
+
+TEST_F(EngineTest, TotalsCountEveryCardOnce) {
+  Nodes({test::StockNode("a", 4), test::MigNode("m", 1, 0, {{"3g.40gb", 2}})});
+  Place(WholePod("p", 1), "a");
+  Place(FractionPod("q", 250), "a");
+  Place(MigPod("r", "3g.40gb", 1), "m");
+  const EngineTotals totals = engine_.Totals();
+  EXPECT_EQ(totals.pods_bound, 3);
+  ASSERT_EQ(totals.models.size(), 2U);
+  EXPECT_EQ(totals.models[1].gpus, 4);
+  EXPECT_EQ(totals.models[1].allocated, MilliGpu::Of(1250));
+  EXPECT_EQ(totals.models[0].gpus, 1);
+  EXPECT_GE(totals.models[0].allocated, MilliGpu::Of(428));
+}
+
+}  // namespace
+}  // namespace tranche

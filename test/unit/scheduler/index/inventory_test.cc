@@ -1,0 +1,154 @@
+#include "scheduler/index/inventory.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "test/builders/cluster.h"
+
+namespace tranche {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+// "whole whole mig" and so on, in card order.
+std::string Modes(const Inventory& inventory) {
+  static const std::map<CardMode, std::string> kNames = {{CardMode::kWhole, "whole"},
+                                                         {CardMode::kReplicated, "replicated"},
+                                                         {CardMode::kHami, "hami"},
+                                                         {CardMode::kMig, "mig"}};
+  std::string text;
+  for (const Card& card : inventory.cards) {
+    text += (text.empty() ? "" : " ") + kNames.at(card.mode) + (card.healthy ? "" : "!");
+  }
+  return text;
+}
+
+// "1g.10gb: card@start ..." of one pool.
+std::string Slots(const Inventory& inventory, const std::string& key) {
+  const int pool = inventory.FindPool(key);
+  if (pool < 0) return "none";
+  std::string text;
+  for (const MigSlot& slot : inventory.pools[static_cast<std::size_t>(pool)].slots) {
+    text += fmt::format("{}{}@{}", text.empty() ? "" : " ", slot.card, slot.start);
+  }
+  return text;
+}
+
+TEST(InventoryTest, EachKindOfNodeHasItsCards) {
+  NodeFacts single = test::StockNode("single", 14, "NVIDIA-A100-80GB-PCIe-MIG-1g.10gb", 9856);
+  single.mig_strategy = MigStrategy::kSingle;
+  NodeFacts invalid = test::StockNode("invalid", 0, "NVIDIA-A100-80GB-PCIe-MIG-INVALID", 0);
+  NodeFacts ill = test::StockNode("ill", 4);
+  ill.gpu->allocatable = 3;
+  NodeFacts no_replica_label = test::SharedNode("renamed", 2, 4, true);
+  no_replica_label.replicas.reset();
+  struct Row {
+    NodeFacts node;
+    std::string modes;
+    Knowledge knowledge;
+    GpuUnit unit;
+  };
+  const std::vector<Row> rows = {
+      {test::StockNode("stock", 2), "whole whole", Knowledge::kCounts, GpuUnit::kCard},
+      {test::StockNode("one", 1), "whole", Knowledge::kPredicted, GpuUnit::kCard},
+      {ill, "whole whole whole whole!", Knowledge::kCounts, GpuUnit::kCard},
+      {test::SharedNode("sliced", 2, 4, true), "replicated replicated", Knowledge::kCounts,
+       GpuUnit::kReplica},
+      {test::SharedNode("plain", 1, 4, false), "replicated", Knowledge::kPredicted,
+       GpuUnit::kReplica},
+      {no_replica_label, "replicated replicated", Knowledge::kCounts, GpuUnit::kReplica},
+      {test::MigNode("mixed", 3, 1, {{"1g.10gb", 7}, {"3g.40gb", 2}}), "whole mig mig",
+       Knowledge::kCounts, GpuUnit::kCard},
+      {single, "mig mig", Knowledge::kCounts, GpuUnit::kMigDevice},
+      {invalid, "", Knowledge::kCounts, GpuUnit::kNone},
+      {test::HamiNode("hami", 2), "hami hami", Knowledge::kExact, GpuUnit::kCard},
+      {NodeFacts{}, "", Knowledge::kCounts, GpuUnit::kNone},
+  };
+  for (const Row& row : rows) {
+    const Inventory inventory = BuildInventory(row.node, 0);
+    EXPECT_EQ(Modes(inventory), row.modes) << row.node.name.str();
+    EXPECT_EQ(inventory.knowledge, row.knowledge) << row.node.name.str();
+    EXPECT_EQ(inventory.gpu_unit, row.unit) << row.node.name.str();
+  }
+}
+
+TEST(InventoryTest, MigInstancesLieOnLegalPlaces) {
+  const Inventory inventory =
+      BuildInventory(test::MigNode("n", 2, 0, {{"1g.10gb", 3}, {"2g.20gb", 2}, {"3g.40gb", 2}}), 0);
+  EXPECT_THAT(inventory.problems, IsEmpty());
+  EXPECT_EQ(inventory.cards.size(), 2U);
+  int64_t instances = 0;
+  for (const MigPool& pool : inventory.pools) instances += static_cast<int64_t>(pool.slots.size());
+  EXPECT_EQ(instances, 7);
+  // No two instances of a card overlap.
+  std::map<std::pair<int, int>, int> users;
+  for (const MigPool& pool : inventory.pools) {
+    for (const MigSlot& slot : pool.slots) {
+      for (int unit = slot.start; unit < slot.start + slot.size; ++unit) {
+        EXPECT_EQ(++users[std::pair(slot.card, unit)], 1) << slot.card << " unit " << unit;
+      }
+    }
+  }
+}
+
+TEST(InventoryTest, ReplicasOfInstancesDivideThem) {
+  const Inventory inventory = BuildInventory(test::MigNode("n", 1, 0, {{"3g.40gb", 2, 4}}), 0);
+  ASSERT_EQ(inventory.pools.size(), 1U);
+  const MigPool& pool = inventory.pools[0];
+  EXPECT_EQ(pool.key, "nvidia.com/mig-3g.40gb.shared");
+  EXPECT_EQ(Slots(inventory, pool.key), "0@0 0@4");
+  EXPECT_EQ(pool.replicas, 4);
+  EXPECT_EQ(pool.milli, MilliGpu::Of(107)) << "1000 x 3/7 / 4";
+  EXPECT_EQ(pool.memory, Mebibytes::Of(40192 / 4));
+}
+
+TEST(InventoryTest, LabelsThatLieAreTakenAsHintsAndReported) {
+  // gpu.count says one MIG GPU; the advertised instances need two.
+  NodeFacts node = test::MigNode("n", 1, 0, {{"3g.40gb", 4}});
+  const Inventory inventory = BuildInventory(node, 0);
+  EXPECT_EQ(inventory.cards.size(), 2U);
+  EXPECT_THAT(inventory.problems, Not(IsEmpty()));
+}
+
+TEST(InventoryTest, AProfileTheCatalogueLacksIsServedByItsLabelsOrNotAtAll) {
+  NodeFacts node = test::MigNode("n", 1, 0, {{"2g.99gb", 3}});
+  EXPECT_EQ(Slots(BuildInventory(node, 0), "nvidia.com/mig-2g.99gb"), "none");
+  node.mig[0].memory = Mebibytes::Of(99'000);
+  node.mig[0].gi_slices = 2;
+  const Inventory inventory = BuildInventory(node, 0);
+  EXPECT_EQ(Slots(inventory, "nvidia.com/mig-2g.99gb"), "0@0 0@2 0@4");
+  EXPECT_EQ(inventory.pools[0].memory, Mebibytes::Of(99'000));
+}
+
+TEST(InventoryTest, StaleKeysWithNothingAllocatableAreIgnored) {
+  NodeFacts node = test::MigNode("n", 2, 1, {{"1g.10gb", 0}, {"7g.80gb", 1}});
+  node.mig[0].count.capacity = 7;
+  const Inventory inventory = BuildInventory(node, 0);
+  EXPECT_EQ(Slots(inventory, "nvidia.com/mig-1g.10gb"), "none");
+  EXPECT_EQ(Slots(inventory, "nvidia.com/mig-7g.80gb"), "1@0");
+}
+
+TEST(InventoryTest, AHamiAgentThatAdvertisesNothingIsDead) {
+  NodeFacts node = test::HamiNode("n", 2);
+  node.gpu->allocatable = 0;
+  EXPECT_EQ(Modes(BuildInventory(node, 0)), "hami! hami!");
+  node = test::HamiNode("n", 2);
+  node.cordoned_devices = {GpuUuid("GPU-n-1")};
+  EXPECT_TRUE(BuildInventory(node, 0).cards[1].cordoned);
+  EXPECT_EQ(BuildInventory(node, 0).hami_minor, 9);
+  EXPECT_EQ(BuildInventory(node, 7).hami_minor, 7) << "policy knows better";
+}
+
+TEST(InventoryTest, AbsurdCountsAreCut) {
+  const Inventory inventory = BuildInventory(test::StockNode("n", 1'000'000), 0);
+  EXPECT_EQ(inventory.cards.size(), static_cast<std::size_t>(kMaxCards));
+  EXPECT_THAT(inventory.problems, Not(IsEmpty()));
+}
+
+}  // namespace
+}  // namespace tranche

@@ -1,0 +1,83 @@
+// What the tests of the Kubernetes client share: small objects, short waits, and a client against
+// the fake API server.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "scheduler/kube/cluster.h"
+#include "test/fakes/api_server.h"
+#include "test/unit/scheduler/kube/recording_events.h"
+
+namespace tranche::kube {
+
+inline constexpr const char* kPods = "/api/v1/pods";
+inline constexpr const char* kNodes = "/api/v1/nodes";
+inline constexpr const char* kPolicies = "/apis/tranche.dev/v1alpha1/gpupolicies";
+
+using fakes::Json;
+
+inline Json Pod(const std::string& name, const std::string& uid, const std::string& node = "") {
+  Json pod = {{"metadata", {{"name", name}, {"namespace", "team"}, {"uid", uid}}},
+              {"spec", {{"containers", Json::array({{{"name", "main"}}})}}},
+              {"status", {{"phase", node.empty() ? "Pending" : "Running"}}}};
+  if (!node.empty()) pod["spec"]["nodeName"] = node;
+  return pod;
+}
+
+inline Json Node(const std::string& name, const std::string& uid = "") {
+  return {{"metadata", {{"name", name}, {"uid", uid.empty() ? "uid-" + name : uid}}},
+          {"spec", Json::object()},
+          {"status", {{"allocatable", Json::object()}, {"capacity", Json::object()}}}};
+}
+
+// Waits in the order of milliseconds; periodic work is off unless a test turns it on.
+inline Timing QuickTiming() {
+  Timing timing;
+  timing.request = std::chrono::milliseconds(5'000);
+  timing.backoff_first = std::chrono::milliseconds(5);
+  timing.backoff_cap = std::chrono::milliseconds(50);
+  timing.watch_short = std::chrono::milliseconds(20);
+  timing.absent_retry = std::chrono::milliseconds(30);
+  timing.bind_backoff = std::chrono::milliseconds(5);
+  return timing;
+}
+
+inline Options PlainOptions(uint16_t port) {
+  Options options;
+  options.credentials.host = "127.0.0.1";
+  options.credentials.port = port;
+  options.credentials.tls = false;
+  options.timing = QuickTiming();
+  return options;
+}
+
+inline bool Eventually(const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+inline WriteResult BindAndWait(Cluster& cluster, BindingWrite write) {
+  auto answered = std::make_shared<std::promise<WriteResult>>();
+  cluster.Bind(std::move(write),
+               [answered](WriteResult result) { answered->set_value(std::move(result)); });
+  return answered->get_future().get();
+}
+
+inline PodLookup GetAndWait(Cluster& cluster, PodName pod, PodUid uid) {
+  auto answered = std::make_shared<std::promise<PodLookup>>();
+  cluster.GetPod(std::move(pod), std::move(uid),
+                 [answered](PodLookup lookup) { answered->set_value(std::move(lookup)); });
+  return answered->get_future().get();
+}
+
+}  // namespace tranche::kube

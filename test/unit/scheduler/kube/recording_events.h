@@ -1,0 +1,68 @@
+// A ClusterEvents that writes down what it was told, one line an event, for tests to wait on.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "scheduler/ports/cluster_events.h"
+
+namespace tranche::kube {
+
+class RecordingEvents : public ClusterEvents {
+ public:
+  void NodeChanged(NodeFacts node) override { Add("node " + node.name.str()); }
+  void NodeGone(const NodeName& name) override { Add("node gone " + name.str()); }
+  void PodChanged(PodFacts pod) override {
+    const std::string place = pod.node.empty() ? "" : " on " + pod.node.str();
+    const std::string problem = pod.allocation_problem.empty() ? "" : " unreadable";
+    Add(fmt::format("pod {} {}{}{}", pod.request.name.str(), pod.request.uid.str(), place,
+                    problem));
+  }
+  void PodGone(const PodUid& uid) override { Add("pod gone " + uid.str()); }
+  void PoliciesChanged(std::vector<GpuPolicy> policies) override {
+    Add(fmt::format("policies {}", policies.size()));
+  }
+  void Synced() override { Add("synced"); }
+  void Heard(const char*) override {}
+
+  // True once a line equal to `line` is there.
+  bool Saw(const std::string& line, int times = 1) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return added_.wait_for(lock, std::chrono::seconds(10),
+                           [&] { return std::count(lines_.begin(), lines_.end(), line) >= times; });
+  }
+  std::vector<std::string> Lines() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return lines_;
+  }
+  std::ptrdiff_t Count(const std::string& line) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::count(lines_.begin(), lines_.end(), line);
+  }
+  // Position of the first such line; the number of lines when there is none.
+  std::ptrdiff_t Position(const std::string& line) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::find(lines_.begin(), lines_.end(), line) - lines_.begin();
+  }
+
+ private:
+  void Add(std::string line) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      lines_.push_back(std::move(line));
+    }
+    added_.notify_all();
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable added_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace tranche::kube

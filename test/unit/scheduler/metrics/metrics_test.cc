@@ -1,0 +1,125 @@
+#include "scheduler/metrics/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "scheduler/metrics/process.h"
+
+namespace tranche::metrics {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool HasLine(const std::string& page, const std::string& line) {
+  return ("\n" + page).find("\n" + line + "\n") != std::string::npos;
+}
+
+Scrape FullScrape() {
+  Scrape scrape;
+  scrape.now = Instant(1'000s);
+  scrape.version = "1.2.3";
+  scrape.ready = true;
+  scrape.totals.nodes = 3;
+  scrape.totals.reservations = 1;
+  scrape.totals.oldest_reservation = Instant(940s);
+  ModelTotals model;
+  model.model = "h100";
+  model.gpus = 2;
+  model.capacity = MilliGpu::Of(2000);
+  model.allocated = MilliGpu::Of(500);
+  model.memory_capacity = Mebibytes::Of(2);
+  scrape.totals.models = {model};
+  scrape.watches = {{"pods", 2.5, 1, 2, 3}, {"nodes", std::nullopt, 0, 0, 0}};
+  scrape.http_refusals = {{413, 7}};
+  return scrape;
+}
+
+TEST(MetricsTest, StateOfTheScrapeIsOnThePage) {
+  const Metrics metrics;
+  const std::string page = metrics.Render(FullScrape());
+  for (const char* line : {
+           "tranche_ready 1",
+           "tranche_nodes 3",
+           "tranche_oldest_reservation_age_seconds 60",
+           "tranche_gpus{model=\"h100\"} 2",
+           "tranche_gpu_allocated{model=\"h100\"} 0.5",
+           "tranche_gpu_memory_capacity_bytes{model=\"h100\"} 2097152",
+           "tranche_watch_age_seconds{resource=\"pods\"} 2.5",
+           "tranche_watch_relists_total{resource=\"nodes\"} 0",
+           "tranche_http_refusals_total{status=\"413\"} 7",
+           "tranche_build_info{version=\"1.2.3\"} 1",
+       }) {
+    EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
+  }
+  EXPECT_EQ(page.find("tranche_watch_age_seconds{resource=\"nodes\"}"), std::string::npos);
+}
+
+TEST(MetricsTest, CountsWhatIsCounted) {
+  Metrics metrics;
+  metrics.CountRequest(Verb::kFilter, Result::kYes, 60us);
+  metrics.CountRequest(Verb::kFilter, Result::kMalformed, 2s);
+  metrics.CountDecision(Verb::kFilter, Reason::kNoRoom);
+  Metrics::NodesByReason nodes{};
+  nodes[static_cast<std::size_t>(Reason::kNoRoom)] = 40;
+  metrics.CountRefusedNodes(nodes);
+  metrics.CountBindAlarm();
+  const std::string page = metrics.Render({});
+  for (const char* line : {
+           "tranche_requests_total{result=\"yes\",verb=\"filter\"} 1",
+           "tranche_requests_total{result=\"malformed\",verb=\"filter\"} 1",
+           "tranche_requests_total{result=\"yes\",verb=\"bind\"} 0",
+           "tranche_request_duration_seconds_bucket{verb=\"filter\",le=\"0.0001\"} 1",
+           "tranche_request_duration_seconds_bucket{verb=\"filter\",le=\"2.5\"} 2",
+           "tranche_decisions_total{reason=\"NoRoom\",verb=\"filter\"} 1",
+           "tranche_filter_refused_nodes_total{reason=\"NoRoom\"} 40",
+           "tranche_bind_alarms_total 1",
+       }) {
+    EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
+  }
+}
+
+TEST(MetricsTest, EveryNameHasOurPrefixAndCountersEndInTotal) {
+  const Metrics metrics;
+  std::istringstream page(metrics.Render(FullScrape()));
+  std::set<std::string> seen;
+  for (std::string line; std::getline(page, line);) {
+    std::istringstream words(line);
+    std::string hash, what, name, type;
+    words >> hash >> what >> name >> type;
+    if (hash != "#" || what != "TYPE") continue;
+    EXPECT_TRUE(seen.insert(name).second) << name << " twice";
+    EXPECT_TRUE(name.rfind("tranche_", 0) == 0 || name.rfind("process_", 0) == 0) << name;
+    const bool total = name.size() > 6 && name.compare(name.size() - 6, 6, "_total") == 0;
+    EXPECT_EQ(total, type == "counter") << name;
+  }
+  EXPECT_GE(seen.size(), 30U);
+}
+
+TEST(ProcessTest, StatLineIsReadPastOddNames) {
+  const std::string tail =
+      " S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0 4 0 777 1048576 256 18446744073709551615";
+  const auto stat = ParseProcessStat("42 (a) b (c)" + tail);
+  ASSERT_TRUE(stat.has_value());
+  EXPECT_EQ(stat->user_ticks, 150);
+  EXPECT_EQ(stat->system_ticks, 50);
+  EXPECT_EQ(stat->start_ticks, 777);
+  EXPECT_EQ(stat->virtual_bytes, 1048576);
+  EXPECT_EQ(stat->resident_pages, 256);
+  for (const char* bad : {"", "42 (a", "42 (a) S 1 2", "no parentheses at all"}) {
+    EXPECT_FALSE(ParseProcessStat(bad).has_value()) << bad;
+  }
+}
+
+TEST(ProcessTest, ThisProcessHasMemoryAndFiles) {
+  const auto facts = ReadProcessFacts();
+  ASSERT_TRUE(facts.has_value());
+  EXPECT_GT(facts->resident_bytes, 0);
+  EXPECT_GE(facts->open_fds, 3);
+  EXPECT_GT(facts->start_seconds, 1.6e9);
+}
+
+}  // namespace
+}  // namespace tranche::metrics

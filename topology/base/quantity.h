@@ -1,0 +1,19 @@
+// Kubernetes quantity text ("2", "1k", "4000m", "20Ki", "1e3") read as a whole number.
+//
+// Grammar: [+-]digits[.digits] then n u m (none) k M G T P E, Ki Mi Gi Ti Pi Ei, or e/E exponent.
+// Source: kube-client-protocol section 18 (apimachinery resource.Quantity).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace tranche {
+
+// The exact whole number the text stands for.
+// Errors: InvalidArgument when the text is no quantity, is not whole, or lies outside int64. The
+// message quotes the text (cut at 64 bytes).
+absl::StatusOr<int64_t> ParseWholeQuantity(std::string_view text);
+
+}  // namespace tranche
