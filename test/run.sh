@@ -148,9 +148,8 @@ start_control_planes() {
 }
 
 e2e() {
-  local version status waited
-  # The program under test and the tests themselves; both are there already after a full run.
-  if [[ ! -x build/release/bin/tranche ]]; then build release tranche || return 0; fi
+  local version status waited shown
+  build release tranche || return 0  # at once after the step release
   for version in "${control_planes[@]}"; do
     heading "e2e: Kubernetes $version"
     waited=0

@@ -1,0 +1,266 @@
+// Package e2e runs Tranche under a real etcd, kube-apiserver and kube-scheduler on loopback.
+// There is no kubelet: Kubelet in this package plays its part. Everything a scenario does or sees
+// goes through client-go, as a user's would.
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	adminToken     = "token-of-the-admin"
+	schedulerToken = "token-of-the-scheduler"
+	trancheToken   = "token-of-tranche"
+	trancheUser    = "tranche-under-test"
+)
+
+// ControlPlane is a cluster without machines. Not safe for use from several goroutines, except
+// Client.
+type ControlPlane struct {
+	Client        *kubernetes.Clientset
+	SchedulerName string // of the first profile Tranche prints
+	Tranche       *Process
+	TrancheURL    string
+	APIServer     *Process
+
+	dir       string
+	apiURL    string
+	processes []*Process // in start order
+}
+
+// StartControlPlane starts everything and returns when Tranche is ready and kube-scheduler runs.
+// On error what was started is stopped; the error carries the tail of the log in question.
+func StartControlPlane(ctx context.Context, dir, programs, tranche, rbac string) (*ControlPlane, error) {
+	ports, err := FreePorts(5)
+	if err != nil {
+		return nil, err
+	}
+	etcdURL := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+	peerURL := fmt.Sprintf("http://127.0.0.1:%d", ports[1])
+	c := &ControlPlane{
+		dir:        dir,
+		apiURL:     fmt.Sprintf("https://127.0.0.1:%d", ports[2]),
+		TrancheURL: fmt.Sprintf("http://127.0.0.1:%d", ports[4]),
+	}
+	if err := c.writeSecrets(); err != nil {
+		return nil, err
+	}
+
+	etcd := NewProcess(dir, "etcd", filepath.Join(programs, "etcd"),
+		"--name", "n0", "--data-dir", filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
+		"--log-level", "warn",
+		"--listen-client-urls", etcdURL, "--advertise-client-urls", etcdURL,
+		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
+		"--initial-cluster", "n0="+peerURL)
+	c.APIServer = NewProcess(dir, "kube-apiserver", filepath.Join(programs, "kube-apiserver"),
+		"--etcd-servers="+etcdURL,
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[2]),
+		"--cert-dir="+filepath.Join(dir, "pki"),
+		// Without these two the server looks for a default route, which a test machine may lack.
+		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC",
+		"--token-auth-file="+filepath.Join(dir, "tokens.csv"),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file="+filepath.Join(dir, "sa.key"),
+		"--service-account-signing-key-file="+filepath.Join(dir, "sa.key"),
+		// The controllers these two wait for do not run here.
+		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+		"--event-ttl=10m")
+	c.Tranche = NewProcess(dir, "tranche", tranche,
+		"serve", "--cluster", "kubernetes", "--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"),
+		"--listen", strings.TrimPrefix(c.TrancheURL, "http://"))
+	scheduler := NewProcess(dir, "kube-scheduler", filepath.Join(programs, "kube-scheduler"),
+		"--config="+filepath.Join(dir, "scheduler.yaml"),
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[3]), "--v=2")
+	schedulerURL := fmt.Sprintf("https://127.0.0.1:%d", ports[3])
+
+	steps := []struct {
+		process *Process
+		before  func() error
+		ready   string
+		token   string
+		limit   time.Duration
+	}{
+		{etcd, nil, etcdURL + "/health", "", 30 * time.Second},
+		{c.APIServer, nil, c.apiURL + "/readyz", adminToken, 90 * time.Second},
+		{c.Tranche, func() error { return c.admitTranche(ctx, rbac) }, c.TrancheURL + "/readyz", "",
+			30 * time.Second},
+		{scheduler, func() error { return c.writeSchedulerConfig(tranche) }, schedulerURL + "/readyz", "",
+			30 * time.Second},
+	}
+	for _, step := range steps {
+		if step.before != nil {
+			err = step.before()
+		}
+		if err == nil {
+			err = step.process.Start()
+		}
+		if err == nil {
+			c.processes = append(c.processes, step.process)
+			err = c.waitReady(ctx, step.process, step.ready, step.token, step.limit)
+		}
+		if err != nil {
+			c.Stop()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Stop ends all programs, the last started first.
+func (c *ControlPlane) Stop() {
+	for i := len(c.processes) - 1; i >= 0; i-- {
+		c.processes[i].Stop(15 * time.Second)
+	}
+}
+
+// LogTails returns the end of every program's log; more of the two that decide.
+func (c *ControlPlane) LogTails() string {
+	var text strings.Builder
+	for i, p := range c.processes {
+		lines := 10
+		if i >= 2 {
+			lines = 60
+		}
+		fmt.Fprintf(&text, "--- %s\n%s\n", p.Name, p.LogTail(lines))
+	}
+	return text.String()
+}
+
+// WaitTrancheReady returns nil when Tranche answers that its caches are complete.
+func (c *ControlPlane) WaitTrancheReady(ctx context.Context, limit time.Duration) error {
+	return c.waitReady(ctx, c.Tranche, c.TrancheURL+"/readyz", "", limit)
+}
+
+// WaitAPIServerReady returns nil when the API server serves again.
+func (c *ControlPlane) WaitAPIServerReady(ctx context.Context, limit time.Duration) error {
+	return c.waitReady(ctx, c.APIServer, c.apiURL+"/readyz", adminToken, limit)
+}
+
+func (c *ControlPlane) waitReady(ctx context.Context, p *Process, url, token string,
+	limit time.Duration) error {
+	// Readiness is no secret; the tests proper verify the certificate.
+	transport := rest.TLSClientConfig{Insecure: true}
+	client, err := rest.HTTPClientFor(&rest.Config{TLSClientConfig: transport, Timeout: 2 * time.Second})
+	if err != nil {
+		return err
+	}
+	last := "nothing"
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if !p.Running() {
+			return fmt.Errorf("expected %s to run, it ended:\n%s", p.Name, p.LogTail(40))
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			last = err.Error()
+			continue
+		}
+		answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			return nil
+		}
+		last = answer.Status
+	}
+	return fmt.Errorf("expected %s to answer 200 within %v, found %s:\n%s", url, limit, last, p.LogTail(40))
+}
+
+func (c *ControlPlane) writeSecrets() error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
+	}
+	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
+	tokens := fmt.Sprintf("%s,admin,1,\"system:masters\"\n%s,system:kube-scheduler,2\n%s,%s,3\n",
+		adminToken, schedulerToken, trancheToken, trancheUser)
+	files := map[string][]byte{
+		"sa.key":               pem.EncodeToMemory(block),
+		"tokens.csv":           []byte(tokens),
+		"tranche.kubeconfig":   c.kubeconfig(trancheToken),
+		"scheduler.kubeconfig": c.kubeconfig(schedulerToken),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(c.dir, name), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The API server writes its own certificate at the first start; all clients verify against it.
+func (c *ControlPlane) certificate() string { return filepath.Join(c.dir, "pki", "apiserver.crt") }
+
+func (c *ControlPlane) kubeconfig(token string) []byte {
+	return []byte(fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: test
+contexts: [{name: test, context: {cluster: test, user: test}}]
+clusters: [{name: test, cluster: {server: "%s", certificate-authority: "%s"}}]
+users: [{name: test, user: {token: "%s"}}]
+`, c.apiURL, c.certificate(), token))
+}
+
+// What an administrator does before Tranche starts: the shipped rules, bound to its user.
+func (c *ControlPlane) admitTranche(ctx context.Context, rbac string) error {
+	var err error
+	c.Client, err = kubernetes.NewForConfig(&rest.Config{
+		Host: c.apiURL, BearerToken: adminToken,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: c.certificate()},
+		QPS:             2000, Burst: 4000, Timeout: 30 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	return ApplyRBAC(ctx, c.Client, rbac, trancheUser)
+}
+
+// The configuration Tranche prints, with what depends on the machine filled in.
+func (c *ControlPlane) writeSchedulerConfig(tranche string) error {
+	text, err := exec.Command(tranche, "scheduler-config", "--server", c.TrancheURL).Output()
+	if err != nil {
+		return fmt.Errorf("tranche scheduler-config: %w", err)
+	}
+	config := map[string]any{}
+	if err := yaml.UnmarshalStrict(text, &config); err != nil {
+		return fmt.Errorf("reading what scheduler-config printed: %w", err)
+	}
+	connection, _ := config["clientConnection"].(map[string]any)
+	if connection == nil {
+		connection = map[string]any{}
+	}
+	connection["kubeconfig"] = filepath.Join(c.dir, "scheduler.kubeconfig")
+	config["clientConnection"] = connection
+	config["leaderElection"] = map[string]any{"leaderElect": false}
+	c.SchedulerName = "default-scheduler"
+	if profiles, _ := config["profiles"].([]any); len(profiles) > 0 {
+		profile, _ := profiles[0].(map[string]any)
+		if name, _ := profile["schedulerName"].(string); name != "" {
+			c.SchedulerName = name
+		}
+	}
+	if text, err = yaml.Marshal(config); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(c.dir, "scheduler.yaml"), text, 0o600)
+}
