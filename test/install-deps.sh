@@ -11,10 +11,10 @@ set -euo pipefail
 
 build_packages=(
   cmake ninja-build g++ pkg-config ca-certificates python3
-  libabsl-dev libcli11-dev libfmt-dev libgtest-dev libsimdjson-dev libspdlog-dev
+  libabsl-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libsimdjson-dev libspdlog-dev
   libssl-dev libyaml-cpp-dev nlohmann-json3-dev prometheus-cpp-dev
 )
-check_packages=(clang clang-tidy clang-format)
+check_packages=(clang clang-tidy clang-format libclang-rt-dev)
 boost_minimum=1.81
 
 installed() {

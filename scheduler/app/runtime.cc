@@ -4,6 +4,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,6 +47,12 @@ http::Options MakeHttpOptions(const ServeConfig& config) {
   return options;
 }
 
+// What kube-scheduler and probes wait for, and what takes microseconds.
+bool IsQuick(const std::string& path) {
+  return path.rfind("/scheduler/", 0) == 0 || path == "/healthz" || path == "/livez" ||
+         path == "/readyz";
+}
+
 }  // namespace
 
 // Members are destroyed from the last to the first: what is called into goes last.
@@ -75,6 +83,8 @@ struct Runtime::Impl {
   std::unique_ptr<Binder> binder;
   std::unique_ptr<Verbs> verbs;
   Router router;
+  // Views of thousands of nodes take long to encode: they must not stand in a verb's way.
+  boost::asio::thread_pool questions{1};
   std::unique_ptr<http::Server> server;
 };
 
@@ -117,10 +127,17 @@ void Runtime::Impl::MakeServer() {
   AddPages(
       host, metrics, [this] { return Gather(); }, router);
   if (embedded_cluster) AddEmbeddedApi(*embedded_cluster, host, manual.get(), router);
-  server = std::make_unique<http::Server>(MakeHttpOptions(config),
-                                          [this](http::Request request, http::Responder respond) {
-                                            router.Route(std::move(request), std::move(respond));
-                                          });
+  server = std::make_unique<http::Server>(
+      MakeHttpOptions(config), [this](http::Request request, http::Responder respond) {
+        if (IsQuick(request.path)) {
+          router.Route(std::move(request), std::move(respond));
+          return;
+        }
+        boost::asio::post(
+            questions, [this, asked = std::move(request), answer = std::move(respond)]() mutable {
+              router.Route(std::move(asked), std::move(answer));
+            });
+      });
 }
 
 metrics::Scrape Runtime::Impl::Gather() {
@@ -186,6 +203,7 @@ uint16_t Runtime::port() const { return impl_->server->port(); }
 void Runtime::Stop() {
   impl_->host.BeginStopping();
   if (impl_->server) impl_->server->Stop(kDrainTime);
+  impl_->questions.join();
   if (impl_->kube_cluster) impl_->kube_cluster->Stop();
   impl_->timers.Stop();
 }

@@ -64,6 +64,16 @@ class Count {
   Steady::time_point started_;
 };
 
+// kube-scheduler may hear of a node before we do. When nothing fits, no event would bring
+// the pod back once we know the node; an error does, by its backoff.
+std::string_view FilterError(const FilterAnswer& answer) {
+  if (answer.untouched || !answer.chosen.empty()) return "";
+  for (const auto& [position, reason] : answer.refused) {
+    if (reason == Reason::kUnknownNode) return Describe(reason).text;
+  }
+  return "";
+}
+
 void CountFilter(const FilterAnswer& answer, metrics::Metrics& metrics) {
   if (answer.untouched) return;
   metrics::Metrics::NodesByReason nodes{};
@@ -115,7 +125,8 @@ void Verbs::Filter(const http::Request& request, const http::Responder& respond)
   host_.With([&scratch](Engine& engine, Instant now) {
     engine.Filter(scratch.args.pod.request, scratch.args.names, now, scratch.answer);
   });
-  wire::WriteFilterResult(scratch.args, scratch.answer, host_.preemption_in_tree(), body);
+  wire::WriteFilterResult(scratch.args, scratch.answer, host_.preemption_in_tree(), body,
+                          FilterError(scratch.answer));
   const bool yes = scratch.answer.untouched || !scratch.answer.chosen.empty();
   CountFilter(scratch.answer, metrics_);
   count.Answered(yes ? Result::kYes : Result::kNo);

@@ -11,7 +11,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -40,7 +39,9 @@ milliseconds SweepPeriod(const Limits& limits) {
 
 }  // namespace
 
-// Accepting, admission and the sweep run on one strand, `control`.
+// Each thread runs a context of its own, and connections are dealt out among them: a request then
+// never moves between threads, which would cost two wake-ups. Accepting, admission and the sweep
+// run on one strand of the first, `control`.
 struct Server::Impl {
   using Strand = Session::Strand;
   using Acceptor = asio::basic_socket_acceptor<tcp, Strand>;
@@ -49,8 +50,8 @@ struct Server::Impl {
 
   Impl(Options given, Handler handler)
       : options(std::move(given)),
-        context(std::max(1, options.threads)),
-        control(asio::make_strand(context)),
+        contexts(MakeContexts(options.threads)),
+        control(asio::make_strand(*contexts.front())),
         acceptor(control),
         sweep(control),
         accept_pause(control) {
@@ -58,6 +59,13 @@ struct Server::Impl {
     state.handler = std::move(handler);
   }
 
+  static std::vector<std::unique_ptr<asio::io_context>> MakeContexts(int threads) {
+    std::vector<std::unique_ptr<asio::io_context>> made;
+    for (int i = 0; i < std::max(1, threads); ++i) {
+      made.push_back(std::make_unique<asio::io_context>(1));
+    }
+    return made;
+  }
   error_code Listen();
   void Accept();
   void Admit(std::shared_ptr<Session> session);
@@ -66,15 +74,17 @@ struct Server::Impl {
 
   Options options;
   ServerState state;
-  asio::io_context context;
+  std::vector<std::unique_ptr<asio::io_context>> contexts;
   Strand control;
   Acceptor acceptor;
   Timer sweep;
   Timer accept_pause;
-  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
+  std::vector<asio::executor_work_guard<asio::io_context::executor_type>> work;
   std::vector<std::thread> threads;
   uint16_t port = 0;
-  // Control only. Stopping: nothing is accepted. Ending: the sweep rests too.
+  // Control only.
+  std::size_t dealt = 0;  // connections so far, for the next one's context
+  // Stopping: nothing is accepted. Ending: the sweep rests too.
   bool stopping = false;
   bool ending = false;
 };
@@ -97,6 +107,7 @@ error_code Server::Impl::Listen() {
 }
 
 void Server::Impl::Accept() {
+  asio::io_context& context = *contexts[dealt++ % contexts.size()];
   acceptor.async_accept(asio::make_strand(context),
                         [this](const error_code& error, Session::Socket socket) {
                           if (stopping) return;
@@ -167,13 +178,13 @@ absl::Status Server::Start() {
     return absl::UnavailableError(fmt::format("cannot listen on {} port {}: {}", options.address,
                                               options.port, error.message()));
   }
-  impl_->work.emplace(impl_->context.get_executor());
+  for (const auto& context : impl_->contexts) impl_->work.emplace_back(context->get_executor());
   asio::post(impl_->control, [impl = impl_.get()] {
     impl->Accept();
     impl->Sweep();
   });
-  for (int i = 0; i < std::max(1, options.threads); ++i) {
-    impl_->threads.emplace_back([impl = impl_.get()] { impl->context.run(); });
+  for (const auto& context : impl_->contexts) {
+    impl_->threads.emplace_back([context = context.get()] { context->run(); });
   }
   return absl::OkStatus();
 }
@@ -190,7 +201,7 @@ void Server::Stop(milliseconds grace) {
     impl->sweep.cancel();
     for (const std::shared_ptr<Session>& session : impl->state.table.All()) session->Abort();
   });
-  impl_->work.reset();
+  impl_->work.clear();
   for (std::thread& thread : impl_->threads) thread.join();
   impl_->threads.clear();
   const std::lock_guard lock(impl_->state.gate->mutex);

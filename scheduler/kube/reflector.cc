@@ -32,6 +32,9 @@ Reflector::Reflector(ReflectorOptions options, ApiClient& client, StopSignal& st
       backoff_({options_.timing.backoff_first, options_.timing.backoff_cap,
                 options_.timing.backoff_reset},
                options_.seed),
+      expiry_backoff_({options_.timing.backoff_first, options_.timing.backoff_cap,
+                       options_.timing.backoff_reset},
+                      options_.seed + 2),
       random_(options_.seed + 1) {}
 
 asio::awaitable<void> Reflector::Run() {
@@ -56,7 +59,8 @@ asio::awaitable<bool> Reflector::WaitBefore(const Next& next) {
   }
   if (!next.failed) co_return true;
   UpdateStatus([](ResourceStatus& status) { ++status.failures; });
-  std::chrono::milliseconds wait = backoff_.Next(steady_clock::now());
+  Backoff& backoff = next.expired ? expiry_backoff_ : backoff_;
+  std::chrono::milliseconds wait = backoff.Next(steady_clock::now());
   if (next.retry_after_seconds) {
     wait =
         std::max<std::chrono::milliseconds>(wait, std::chrono::seconds(*next.retry_after_seconds));
@@ -213,7 +217,7 @@ asio::awaitable<Reflector::Next> Reflector::Watch() {
   const bool same_version =
       status.code == 429 || status.code >= 500 || status.code == 401 || status.code == 403;
   if (!same_version) next.kind = Next::Kind::kList;
-  if (status.code == 410) next.failed = JustListed();
+  if (status.code == 410) next.failed = next.expired = JustListed();
   co_return next;
 }
 
@@ -305,7 +309,8 @@ absl::Status Reflector::OnErrorEvent(wire::Element object) {
   next.retry_after_seconds = status.retry_after_seconds;
   const bool same_version = status.code == 429 || status.code == 500 || status.code == 504;
   next.kind = same_version ? Next::Kind::kWatch : Next::Kind::kList;
-  next.failed = status.code != 410 || JustListed();
+  next.expired = status.code == 410;
+  next.failed = !next.expired || JustListed();
   watch_ends_as_ = next;
   return absl::AbortedError(next.why);
 }

@@ -54,6 +54,7 @@ class Reflector {
     enum class Kind : uint8_t { kList, kWatch, kWaitAbsent };
     Kind kind = Kind::kList;
     bool failed = false;
+    bool expired = false;  // failed with 410: the server is there, its history is not
     std::string why;
     std::optional<int64_t> retry_after_seconds;
   };
@@ -92,6 +93,7 @@ class Reflector {
   std::function<void()> on_synced_;
   Mirror mirror_;
   Backoff backoff_;
+  Backoff expiry_backoff_;  // of 410s, which say nothing of an outage before them
   std::mt19937_64 random_;
   wire::Parser parser_;
 

@@ -331,7 +331,7 @@ absl::StatusOr<BindingArgs> Codec::ReadBindingArgs(std::string_view body) {
 }
 
 void WriteFilterResult(const ExtenderArgs& args, const FilterAnswer& answer,
-                       bool preemption_in_tree, std::string& out) {
+                       bool preemption_in_tree, std::string& out, std::string_view error) {
   out.clear();
   if (args.by_name) {
     out += R"({"Nodes":null,"NodeNames":[)";
@@ -347,7 +347,9 @@ void WriteFilterResult(const ExtenderArgs& args, const FilterAnswer& answer,
   AppendRefused(args, answer, preemption_in_tree, /*curable=*/true, out);
   out += R"(,"FailedAndUnresolvableNodes":)";
   AppendRefused(args, answer, preemption_in_tree, /*curable=*/false, out);
-  out += R"(,"Error":""})";
+  out += R"(,"Error":)";
+  AppendText(out, error);
+  out += '}';
 }
 
 void WriteFilterError(std::string_view message, std::string& out) {

@@ -64,8 +64,10 @@ class Codec {
 // ExtenderFilterResult in the form the question came in. `preemption_in_tree`: device misfits that
 // eviction could cure go to FailedNodes instead of FailedAndUnresolvableNodes; those of the node
 // the pod is nominated for always do.
+// Not empty, `error` fails the scheduling cycle, and the pod is tried again without waiting for an
+// event.
 void WriteFilterResult(const ExtenderArgs& args, const FilterAnswer& answer,
-                       bool preemption_in_tree, std::string& out);
+                       bool preemption_in_tree, std::string& out, std::string_view error = "");
 void WriteFilterError(std::string_view message, std::string& out);
 // HostPriorityList; ranks are parallel to args.names.
 void WritePriorities(const ExtenderArgs& args, std::span<const int> ranks, std::string& out);

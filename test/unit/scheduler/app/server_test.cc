@@ -202,6 +202,21 @@ TEST_F(LiveServer, BindIsAnsweredTheSameWhenAskedAgain) {
             "the pod is bound, or being bound, to another node");
 }
 
+TEST_F(LiveServer, ANodeNotKnownYetIsAnErrorOnlyWhenNothingElseFits) {
+  Apply(MakeNode("gpu-1", 1));
+  const auto filter = [this](const Json& pod, const std::vector<std::string>& nodes) {
+    return Post("/scheduler/filter", {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", nodes}});
+  };
+  const Json small = MakePod("small", {{"nvidia.com/gpu", "1"}});
+  const Json large = MakePod("large", {{"nvidia.com/gpu", "2"}});
+  const Json fits = filter(small, {"gpu-1", "just-born"});
+  EXPECT_EQ(fits["Error"], "");
+  EXPECT_EQ(fits["NodeNames"], Json({"gpu-1"}));
+  EXPECT_EQ(filter(large, {"gpu-1"})["Error"], "");
+  EXPECT_EQ(filter(large, {"gpu-1", "just-born"})["Error"], "the node is not known yet");
+  EXPECT_EQ(filter(MakePod("web", {}), {"just-born"})["Error"], "") << "no GPU, not our business";
+}
+
 TEST_F(LiveServer, OfAHundredBindsAtOnceForEightGpusEightSucceed) {
   constexpr int kPods = 100;
   Apply(MakeNode("gpu-1", 8));

@@ -133,6 +133,27 @@ TEST_F(ReflectorTest, ListsAgainAfter410AsCodeAndDerivesWhatItMissed) {
   EXPECT_EQ(events_.Count("pod gone u3"), 0);
 }
 
+TEST_F(ReflectorTest, An410AfterAnOutageIsNotMadeToWaitForTheOutage) {
+  Timing timing = QuickTiming();
+  timing.backoff_cap = std::chrono::milliseconds(60'000);
+  StartSynced(timing);
+  // Nine refusals bring the outage's backoff from 5 ms past a second; the history is gone after.
+  for (int i = 0; i < 9; ++i) {
+    server_->OnNextWatch(kPods, [](const ApiRequest&, Exchange& exchange) {
+      exchange.Answer(503, StatusBody(503, "ServiceUnavailable").dump());
+    });
+  }
+  server_->OnNextWatch(kPods, [](const ApiRequest&, Exchange& exchange) {
+    exchange.Answer(410, StatusBody(410, "Expired").dump());
+  });
+  server_->EndWatches();
+  const auto asked = [this] { return WatchesOf(kPods).size(); };
+  ASSERT_TRUE(Eventually([&] { return asked() >= 11; }));
+  const auto gone = std::chrono::steady_clock::now();
+  ASSERT_TRUE(Eventually([this] { return PodStatus().relists == 1; }));
+  EXPECT_LT(std::chrono::steady_clock::now() - gone, std::chrono::milliseconds(1'000));
+}
+
 TEST_F(ReflectorTest, ListsAgainAfter410AsEvent) {
   server_->OnNextWatch(kPods, [this](const ApiRequest&, Exchange& exchange) {
     exchange.StartChunks();
