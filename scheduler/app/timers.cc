@@ -50,7 +50,8 @@ void ThreadTimers::After(std::chrono::milliseconds delay, std::function<void()> 
   {
     const std::lock_guard lock(impl_->mutex);
     if (impl_->stopping) return;
-    earliest = impl_->calls.emplace(due, std::move(call)) == impl_->calls.begin();
+    const auto added = impl_->calls.emplace(due, std::move(call));
+    earliest = added == impl_->calls.begin();
   }
   if (earliest) impl_->changed.notify_one();
 }

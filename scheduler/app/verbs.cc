@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +20,10 @@ using Steady = std::chrono::steady_clock;
 // How many candidates of a preemption are judged per hold of the engine's lock.
 constexpr std::size_t kPreemptBatch = 16;
 
+// After a body above this the scratch is given back, or one such call would cost its memory for
+// ever.
+constexpr std::size_t kLargeBody = 1024 * 1024;
+
 // What one server thread reuses from call to call.
 struct Scratch {
   wire::Codec codec;
@@ -27,10 +32,26 @@ struct Scratch {
   std::vector<int> ranks;
 };
 
-Scratch& ThreadScratch() {
-  thread_local Scratch scratch;
-  return scratch;
-}
+class ThreadScratch {
+ public:
+  explicit ThreadScratch(const http::Request& request) : large_(request.body.size() > kLargeBody) {
+    if (Slot() == nullptr) Slot() = std::make_unique<Scratch>();
+  }
+  ~ThreadScratch() {
+    if (large_) Slot().reset();
+  }
+  ThreadScratch(const ThreadScratch&) = delete;
+  ThreadScratch& operator=(const ThreadScratch&) = delete;
+  Scratch& operator*() const { return *Slot(); }
+  Scratch* operator->() const { return Slot().get(); }
+
+ private:
+  static std::unique_ptr<Scratch>& Slot() {
+    thread_local std::unique_ptr<Scratch> slot;
+    return slot;
+  }
+  const bool large_;
+};
 
 http::Response Reply(int status, std::string body) {
   http::Response response;
@@ -108,7 +129,8 @@ void Verbs::AddTo(Router& router) {
 
 void Verbs::Filter(const http::Request& request, const http::Responder& respond) {
   const Count count(metrics_, Verb::kFilter);
-  Scratch& scratch = ThreadScratch();
+  const ThreadScratch lease(request);
+  Scratch& scratch = *lease;
   if (const absl::Status read = scratch.codec.ReadExtenderArgs(request.body, scratch.args);
       !read.ok()) {
     count.Answered(Result::kMalformed);
@@ -135,7 +157,8 @@ void Verbs::Filter(const http::Request& request, const http::Responder& respond)
 
 void Verbs::Prioritize(const http::Request& request, const http::Responder& respond) {
   const Count count(metrics_, Verb::kPrioritize);
-  Scratch& scratch = ThreadScratch();
+  const ThreadScratch lease(request);
+  Scratch& scratch = *lease;
   if (const absl::Status read = scratch.codec.ReadExtenderArgs(request.body, scratch.args);
       !read.ok()) {
     count.Answered(Result::kMalformed);
@@ -159,7 +182,7 @@ void Verbs::Prioritize(const http::Request& request, const http::Responder& resp
 void Verbs::Preempt(const http::Request& request, const http::Responder& respond) {
   const Count count(metrics_, Verb::kPreempt);
   absl::StatusOr<wire::PreemptionArgs> args =
-      ThreadScratch().codec.ReadPreemptionArgs(request.body);
+      ThreadScratch(request)->codec.ReadPreemptionArgs(request.body);
   if (!args.ok()) {
     count.Answered(Result::kMalformed);
     respond(Malformed(args.status()));
@@ -200,7 +223,7 @@ void Verbs::Preempt(const http::Request& request, const http::Responder& respond
 void Verbs::Bind(const http::Request& request, http::Responder respond) {
   const Count count(metrics_, Verb::kBind);
   const absl::StatusOr<wire::BindingArgs> args =
-      ThreadScratch().codec.ReadBindingArgs(request.body);
+      ThreadScratch(request)->codec.ReadBindingArgs(request.body);
   if (!args.ok()) {
     count.Answered(Result::kMalformed);
     respond(Malformed(args.status()));

@@ -17,9 +17,6 @@
 namespace tranche::wire {
 namespace {
 
-// A parser grows to about 14 times its largest document; after one larger than this it starts anew.
-constexpr std::size_t kKeptDocumentBytes = 1024 * 1024;
-
 // ---- names without duplicates -------------------------------------------------------------------
 
 __extension__ using Wide = unsigned __int128;
@@ -265,8 +262,6 @@ Codec::Codec() {
 }
 
 absl::StatusOr<Object> Codec::Parse(std::string_view body) {
-  if (last_bytes_ > kKeptDocumentBytes) parser_ = Parser();
-  last_bytes_ = body.size();
   const absl::StatusOr<Element> document = parser_.Parse(body, /*padded=*/true);
   if (!document.ok()) return document.status();
   FieldReader reader;

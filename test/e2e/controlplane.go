@@ -38,9 +38,12 @@ type ControlPlane struct {
 	TrancheURL    string
 	APIServer     *Process
 
-	dir       string
-	apiURL    string
-	processes []*Process // in start order
+	dir          string
+	apiURL       string
+	tranchePath  string
+	scheduler    *Process
+	schedulerURL string
+	processes    []*Process // in start order
 }
 
 // StartControlPlane starts everything and returns when Tranche is ready and kube-scheduler runs.
@@ -56,6 +59,9 @@ func StartControlPlane(ctx context.Context, dir, programs, tranche, rbac string)
 		dir:        dir,
 		apiURL:     fmt.Sprintf("https://127.0.0.1:%d", ports[2]),
 		TrancheURL: fmt.Sprintf("http://127.0.0.1:%d", ports[4]),
+
+		tranchePath:  tranche,
+		schedulerURL: fmt.Sprintf("https://127.0.0.1:%d", ports[3]),
 	}
 	if err := c.writeSecrets(); err != nil {
 		return nil, err
@@ -84,10 +90,9 @@ func StartControlPlane(ctx context.Context, dir, programs, tranche, rbac string)
 	c.Tranche = NewProcess(dir, "tranche", tranche,
 		"serve", "--cluster", "kubernetes", "--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"),
 		"--listen", strings.TrimPrefix(c.TrancheURL, "http://"))
-	scheduler := NewProcess(dir, "kube-scheduler", filepath.Join(programs, "kube-scheduler"),
+	c.scheduler = NewProcess(dir, "kube-scheduler", filepath.Join(programs, "kube-scheduler"),
 		"--config="+filepath.Join(dir, "scheduler.yaml"),
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[3]), "--v=2")
-	schedulerURL := fmt.Sprintf("https://127.0.0.1:%d", ports[3])
 
 	steps := []struct {
 		process *Process
@@ -100,7 +105,7 @@ func StartControlPlane(ctx context.Context, dir, programs, tranche, rbac string)
 		{c.APIServer, nil, c.apiURL + "/readyz", adminToken, 90 * time.Second},
 		{c.Tranche, func() error { return c.admitTranche(ctx, rbac) }, c.TrancheURL + "/readyz", "",
 			30 * time.Second},
-		{scheduler, func() error { return c.writeSchedulerConfig(tranche) }, schedulerURL + "/readyz", "",
+		{c.scheduler, func() error { return c.writeSchedulerConfig(nil) }, c.schedulerURL + "/readyz", "",
 			30 * time.Second},
 	}
 	for _, step := range steps {
@@ -235,9 +240,21 @@ func (c *ControlPlane) admitTranche(ctx context.Context, rbac string) error {
 	return ApplyRBAC(ctx, c.Client, rbac, trancheUser)
 }
 
+// RestartScheduler starts kube-scheduler anew with a changed extender entry; nil: as Tranche prints it.
+func (c *ControlPlane) RestartScheduler(ctx context.Context, change func(extender map[string]any)) error {
+	if err := c.writeSchedulerConfig(change); err != nil {
+		return err
+	}
+	c.scheduler.Stop(15 * time.Second)
+	if err := c.scheduler.Start(); err != nil {
+		return err
+	}
+	return c.waitReady(ctx, c.scheduler, c.schedulerURL+"/readyz", "", 30*time.Second)
+}
+
 // The configuration Tranche prints, with what depends on the machine filled in.
-func (c *ControlPlane) writeSchedulerConfig(tranche string) error {
-	text, err := exec.Command(tranche, "scheduler-config", "--server", c.TrancheURL).Output()
+func (c *ControlPlane) writeSchedulerConfig(change func(extender map[string]any)) error {
+	text, err := exec.Command(c.tranchePath, "scheduler-config", "--server", c.TrancheURL).Output()
 	if err != nil {
 		return fmt.Errorf("tranche scheduler-config: %w", err)
 	}
@@ -252,6 +269,13 @@ func (c *ControlPlane) writeSchedulerConfig(tranche string) error {
 	connection["kubeconfig"] = filepath.Join(c.dir, "scheduler.kubeconfig")
 	config["clientConnection"] = connection
 	config["leaderElection"] = map[string]any{"leaderElect": false}
+	if change != nil {
+		extenders, _ := config["extenders"].([]any)
+		if len(extenders) != 1 {
+			return fmt.Errorf("expected one extender in what scheduler-config printed, found %d", len(extenders))
+		}
+		change(extenders[0].(map[string]any))
+	}
 	c.SchedulerName = "default-scheduler"
 	if profiles, _ := config["profiles"].([]any); len(profiles) > 0 {
 		profile, _ := profiles[0].(map[string]any)

@@ -120,6 +120,31 @@ func expectHamiKeys(t *testing.T, pod *corev1.Pod, device Device) {
 	}
 }
 
+// With nodeCacheCapable false kube-scheduler sends whole Node objects and reads whole Node objects.
+func TestWholeNodeObjectsInTheQuestionAreAnsweredInKind(t *testing.T) {
+	s := newScenario(t, "objects", StockNode("objects-stock", 4), HamiNode("objects-hami", 2))
+	s.must(shared.RestartScheduler(s.ctx(), func(extender map[string]any) {
+		extender["nodeCacheCapable"] = false
+	}))
+	t.Cleanup(func() {
+		if err := shared.RestartScheduler(s.ctx(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+	s.create("whole", "stock", WholeCards(4))
+	s.create("half", "hami", HalfCard())
+	s.create("plain", "stock", Ask{})
+	for name, node := range map[string]string{"whole": "objects-stock", "half": "objects-hami"} {
+		if pod := s.running(name, soon); pod.Spec.NodeName != node {
+			t.Errorf("expected %s on %s, found it on %s", name, node, pod.Spec.NodeName)
+		}
+	}
+	s.running("plain", soon)
+	s.create("late", "stock", WholeCards(1))
+	s.waits("late", "nvidia.com/gpu", 0)
+	s.audit()
+}
+
 func TestPodWithoutGpuIsScheduledUntouched(t *testing.T) {
 	s := newScenario(t, "plain", StockNode("plain-a", 8))
 	created := s.create("web", "", Ask{})
