@@ -78,11 +78,14 @@ std::vector<PodView> Host::Pods() {
 }
 
 std::optional<Instant> Host::Tick() {
-  return With([](Engine& engine, Instant now) { return engine.Tick(now); });
+  return Tell([](Engine& engine, Instant now) { return engine.Tick(now); });
 }
 
 void Host::NodeChanged(NodeFacts node) {
-  With([&node](Engine& engine, Instant now) { engine.UpsertNode(std::move(node), now); });
+  Tell([&node](Engine& engine, Instant now) {
+    engine.UpsertNode(std::move(node), now);
+    return 0;
+  });
 }
 
 void Host::NodeGone(const NodeName& name) {
@@ -90,11 +93,17 @@ void Host::NodeGone(const NodeName& name) {
 }
 
 void Host::PodChanged(PodFacts pod) {
-  With([&pod](Engine& engine, Instant now) { engine.UpsertPod(std::move(pod), now); });
+  Tell([&pod](Engine& engine, Instant now) {
+    engine.UpsertPod(std::move(pod), now);
+    return 0;
+  });
 }
 
 void Host::PodGone(const PodUid& uid) {
-  With([&uid](Engine& engine, Instant now) { engine.DeletePod(uid, now); });
+  Tell([&uid](Engine& engine, Instant now) {
+    engine.DeletePod(uid, now);
+    return 0;
+  });
 }
 
 void Host::PoliciesChanged(std::vector<GpuPolicy> policies) {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -51,6 +52,11 @@ class Host : public ClusterEvents {
     return std::forward<Work>(work)(engine_, clock_.Now());
   }
 
+  // Called, outside the lock, for every pod that kube-scheduler should try again. Set before events
+  // come from more than one thread.
+  using Poker = std::function<void(const PodName& pod, const PodUid& uid, Instant when)>;
+  void OnPoke(Poker poker) { poker_ = std::move(poker); }
+
   Readiness readiness() const;
   void BeginStopping() { stopping_ = true; }
   // True: device misfits that eviction could cure are kube-scheduler's to solve.
@@ -76,6 +82,23 @@ class Host : public ClusterEvents {
   void Heard(const char* resource) override;
 
  private:
+  // Hands an event to the engine, and on to the poker whom it brings back.
+  template <typename Work>
+  auto Tell(Work work) {
+    Instant when;
+    std::vector<std::pair<PodName, PodUid>> pokes;
+    auto result = With([&](Engine& engine, Instant now) {
+      when = now;
+      auto done = work(engine, now);
+      pokes = engine.TakePokes();
+      return done;
+    });
+    for (const auto& [pod, uid] : pokes) {
+      if (poker_) poker_(pod, uid, when);
+    }
+    return result;
+  }
+
   using Steady = std::chrono::steady_clock;
   static constexpr std::array<std::string_view, 2> kWatched = {"pods", "nodes"};
   static constexpr Steady::rep kNever = -1;
@@ -85,6 +108,7 @@ class Host : public ClusterEvents {
   const std::chrono::milliseconds cache_limit_;
   std::mutex mutex_;
   Engine engine_;  // guarded by mutex_
+  Poker poker_;
   std::atomic<bool> synced_ = false;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> preemption_in_tree_ = false;

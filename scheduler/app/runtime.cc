@@ -122,6 +122,14 @@ void Runtime::Impl::MakeServer() {
   ClusterApi& api = embedded_cluster ? static_cast<ClusterApi&>(*embedded_cluster) : *kube_cluster;
   binder = std::make_unique<Binder>(host, api, timers, metrics);
   verbs = std::make_unique<Verbs>(host, *binder, metrics);
+  host.OnPoke([this, &api](const PodName& pod, const PodUid& uid, Instant when) {
+    metrics.CountPoke();
+    api.Poke(pod, uid, when, [pod](const WriteResult& result) {
+      if (result.kind == WriteResult::Kind::kDone) return;
+      spdlog::warn("{} could not be brought back to the scheduler's queue: code {}: {}", pod.str(),
+                   result.http_code, result.message);
+    });
+  });
   verbs->AddTo(router);
   AddApi(host, router);
   AddPages(

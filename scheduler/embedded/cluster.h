@@ -60,6 +60,9 @@ class Cluster : public ClusterApi {
   void FinishLoading();
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override;
+  // Nothing queues here: done at once.
+  void Poke(PodName pod, PodUid uid, Instant when,
+            std::function<void(WriteResult)> done) override;
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
 
  private:

@@ -113,6 +113,7 @@ void Engine::Impl::ReleaseOn(const NodeName& node, const PodUid& uid, Instant no
   if (id == kNoNode) return;
   nodes[id]->state.Release(uid);
   Refresh(id, now);
+  NoteRoom(id, now);
 }
 
 void Engine::Impl::DropClaim(const PodUid& uid, PodRecord& record, Instant now) {
@@ -185,7 +186,9 @@ void Engine::Impl::Advance(Instant now) {
   while (!reopenings.empty() && reopenings.begin()->first <= now) {
     const NodeId id = reopenings.begin()->second;
     reopenings.erase(reopenings.begin());
-    if (id < nodes.size() && nodes[id] != nullptr) Refresh(id, now);
+    if (id >= nodes.size() || nodes[id] == nullptr) continue;
+    Refresh(id, now);
+    NoteReopened(id, now);
   }
 }
 
@@ -208,6 +211,7 @@ void Engine::UpsertNode(NodeFacts node, Instant now) {
     impl_->reopenings.emplace(*entry.stable_at, id);
   }
   impl_->Refresh(id, now);
+  impl_->NoteRoom(id, now);
 }
 
 void Engine::DeleteNode(const NodeName& name, Instant now) {

@@ -187,6 +187,11 @@ class Engine {
   // Ends claims that are due. Returns when to call again; nullopt: nothing waits for time.
   std::optional<Instant> Tick(Instant now);
 
+  // Pods to have scheduled again, at once and each only once: filter refused them a moment before
+  // room appeared that they fit in, so that the event which would bring them back may have passed
+  // kube-scheduler already; or room appeared by time alone, which is no event to it.
+  std::vector<std::pair<PodName, PodUid>> TakePokes();
+
   // ---- verbs ------------------------------------------------------------------------------
   // `answer` is reused between calls so that nothing is allocated per candidate.
   void Filter(const PodRequest& request, std::span<const std::string_view> candidates, Instant now,

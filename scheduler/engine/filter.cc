@@ -12,6 +12,8 @@ namespace tranche {
 namespace {
 
 constexpr std::size_t kMaxShapes = 128;
+// Refusals remembered for a poke; the oldest go first.
+constexpr std::size_t kMaxRefused = 4096;
 constexpr uint64_t kIgnoresClaims = uint64_t{1} << 63;
 constexpr int kTopRank = 10;
 
@@ -194,6 +196,10 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   if (impl.best.empty()) answer.reason = impl.NearestReason();
   if (record == nullptr) return;
   record->last_reason = answer.reason;
+  if (impl.best.empty()) {
+    impl.refused_lately.emplace_back(now, request.uid);
+    if (impl.refused_lately.size() > kMaxRefused) impl.refused_lately.pop_front();
+  }
   const bool unbound = record->node.empty() && record->reserved.empty() && !record->terminal;
   if (!impl.best.empty() && unbound) {
     impl.Claim(request, *record, impl.best.front().node, now);

@@ -50,6 +50,7 @@ struct PodRecord {
   NodeId claimed = kNoNode;
   uint64_t claim_serial = 0;
   std::vector<NodeId> ranked;  // answer of the last filter, best first
+  std::optional<Instant> poked;
   // The last filter without any fitting node.
   Reason last_reason = Reason::kNone;
   bool filtered = false;
@@ -96,6 +97,10 @@ struct Engine::Impl {
   void DropClaim(const PodUid& uid, PodRecord& record, Instant now);
   void DropReservation(const PodUid& uid, PodRecord& record, Instant now);
   void NoteRefusal(const NodeName& node, Instant now);
+  // Room may have appeared on the node: pokes whom it helps (poke.cc).
+  void NoteRoom(NodeId id, Instant now);
+  void NoteReopened(NodeId id, Instant now);
+  bool Poke(const PodUid& uid, NodeId id, Instant now);
 
   // ---- choosing (filter.cc)
   Shape* ShapeOf(const PodRequest& request);
@@ -137,6 +142,8 @@ struct Engine::Impl {
   std::deque<PodUid> plain_order;         // oldest first
   uint64_t claim_serial = 0;
   int64_t claims = 0;
+  std::deque<std::pair<Instant, PodUid>> refused_lately;  // by filter, oldest first
+  std::vector<std::pair<PodName, PodUid>> pokes;          // not yet taken
 
   MixLearner learner;
   Scorer scorer;

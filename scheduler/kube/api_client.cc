@@ -72,7 +72,7 @@ absl::StatusOr<std::string> ApiClient::Render(const ApiRequest& request) {
     if (!token->empty()) text += fmt::format("Authorization: Bearer {}\r\n", *token);
   }
   if (!request.body.empty()) {
-    text += fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n",
+    text += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", request.content_type,
                         request.body.size());
   }
   return text + "\r\n" + request.body;

@@ -28,6 +28,7 @@ struct ApiRequest {
   std::string method = "GET";
   std::string target;  // path and query below the server URL, percent-encoded
   std::string body;    // JSON; empty: none
+  std::string content_type = "application/json";
   std::size_t answer_limit = kMaxPageBytes;
   TimePoint deadline;
 

@@ -32,6 +32,13 @@ uint64_t RandomSeed() {
   return (uint64_t{device()} << 32) | device();
 }
 
+WriteResult NotRunning() {
+  WriteResult result;
+  result.kind = WriteResult::Kind::kNotSent;
+  result.message = "the Kubernetes client is not running";
+  return result;
+}
+
 // One thread with its event loop and a client of its own, so that nothing in it is shared.
 class IoThread {
  public:
@@ -67,6 +74,9 @@ struct Cluster::Impl {
 
   void Spawn(Reflector& reflector);
   asio::awaitable<void> BindOne(BindingWrite write, steady_clock::time_point deadline,
+                                std::function<void(WriteResult)> done);
+  asio::awaitable<void> PokeOne(PodName pod, PodUid uid, Instant when,
+                                steady_clock::time_point deadline,
                                 std::function<void(WriteResult)> done);
   asio::awaitable<void> GetOne(PodName pod, PodUid uid, steady_clock::time_point deadline,
                                std::function<void(PodLookup)> done);
@@ -133,6 +143,13 @@ asio::awaitable<void> Cluster::Impl::BindOne(BindingWrite write, steady_clock::t
   done(std::move(result));
 }
 
+asio::awaitable<void> Cluster::Impl::PokeOne(PodName pod, PodUid uid, Instant when,
+                                             steady_clock::time_point deadline,
+                                             std::function<void(WriteResult)> done) {
+  WriteResult result = co_await calls.Poke(std::move(pod), std::move(uid), when, deadline);
+  done(std::move(result));
+}
+
 asio::awaitable<void> Cluster::Impl::GetOne(PodName pod, PodUid uid,
                                             steady_clock::time_point deadline,
                                             std::function<void(PodLookup)> done) {
@@ -188,10 +205,26 @@ void Cluster::Bind(BindingWrite write, std::function<void(WriteResult)> done) {
       return;
     }
   }
-  WriteResult result;
-  result.kind = WriteResult::Kind::kNotSent;
-  result.message = "the Kubernetes client is not running";
-  done(std::move(result));
+  done(NotRunning());
+}
+
+void Cluster::Poke(PodName pod, PodUid uid, Instant when, std::function<void(WriteResult)> done) {
+  {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    if (impl_->state == Impl::State::kRunning) {
+      const auto deadline = steady_clock::now() + impl_->options.bind_timeout;
+      asio::post(
+          impl_->writing.context(), [impl = impl_.get(), pod = std::move(pod), uid = std::move(uid),
+                                     when, deadline, done = std::move(done)]() mutable {
+            asio::co_spawn(
+                impl->writing.context(),
+                impl->PokeOne(std::move(pod), std::move(uid), when, deadline, std::move(done)),
+                Rethrow);
+          });
+      return;
+    }
+  }
+  done(NotRunning());
 }
 
 void Cluster::GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) {

@@ -77,6 +77,8 @@ class Cluster : public ClusterApi {
   std::map<std::string, ResourceStatus> status() const;
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override;
+  void Poke(PodName pod, PodUid uid, Instant when,
+            std::function<void(WriteResult)> done) override;
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
 
  private:

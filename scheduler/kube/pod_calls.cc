@@ -98,6 +98,29 @@ asio::awaitable<WriteResult> PodCalls::Bind(BindingWrite write, TimePoint deadli
   }
 }
 
+asio::awaitable<WriteResult> PodCalls::Poke(PodName pod, PodUid uid, Instant when,
+                                            TimePoint deadline) {
+  ApiRequest request;
+  request.method = "PATCH";
+  request.target = PodPath(pod) + "/status";
+  request.content_type = "application/strategic-merge-patch+json";
+  request.body = R"({"metadata":{)";
+  AppendMember(request.body, "uid", uid.str());
+  request.body += R"(},"status":{"conditions":[{"status":"True")";
+  for (const auto& [key, value] :
+       {std::pair<std::string_view, std::string>{"type", "tranche.dev/RoomFreed"},
+        {"reason", "RoomFreed"},
+        {"message", "room appeared after the last attempt"},
+        {"lastTransitionTime", wire::FormatTime(when)}}) {
+    AppendMember(request.body, key, value);
+  }
+  request.body += "}]}}";
+  request.answer_limit = kMaxAnswerBytes;
+  request.deadline = deadline;
+  const ApiAnswer answer = co_await client_.Call(request);
+  co_return JudgeBinding(parser_, answer);
+}
+
 asio::awaitable<PodLookup> PodCalls::Get(PodName pod, PodUid uid, TimePoint deadline) {
   ApiRequest request;
   request.target = PodPath(pod);

@@ -1,4 +1,4 @@
-// The two calls about one pod: writing its Binding and reading it back.
+// The calls about one pod: writing its Binding, reading it back, and having it scheduled again.
 //
 // Thread rule: coroutines of the writing thread. Source: kube-client-protocol sections 4 and 11.
 #pragma once
@@ -23,6 +23,10 @@ class PodCalls {
 
   // One POST; again only after a 429, which the server did not run, while time is left.
   boost::asio::awaitable<WriteResult> Bind(BindingWrite write, TimePoint deadline);
+  // A condition of our own with a new time: kube-scheduler takes the update of a waiting pod as
+  // reason to try it again (kube-scheduler-extender 3.7). One PATCH, no retries.
+  boost::asio::awaitable<WriteResult> Poke(PodName pod, PodUid uid, Instant when,
+                                           TimePoint deadline);
   boost::asio::awaitable<PodLookup> Get(PodName pod, PodUid uid, TimePoint deadline);
 
  private:

@@ -143,6 +143,7 @@ struct Metrics::Impl {
   std::array<std::array<prometheus::Counter*, kReasons>, kVerbs> decisions{};
   std::array<prometheus::Counter*, kReasons> refused_nodes{};
   prometheus::Counter* bind_alarms = nullptr;
+  prometheus::Counter* pokes = nullptr;
 
   Impl() {
     auto& request_family = CounterFamily(registry, kRequests);
@@ -169,6 +170,7 @@ struct Metrics::Impl {
       refused_nodes[reason] = &node_family.Add({{"reason", ReasonCode(reason)}});
     }
     bind_alarms = &CounterFamily(registry, kBindAlarms).Add({});
+    pokes = &CounterFamily(registry, kPokes).Add({});
   }
 };
 
@@ -196,6 +198,7 @@ void Metrics::CountRefusedNodes(const NodesByReason& nodes) {
 }
 
 void Metrics::CountBindAlarm() { impl_->bind_alarms->Increment(); }
+void Metrics::CountPoke() { impl_->pokes->Increment(); }
 
 std::string Metrics::Render(const Scrape& scrape) const {
   std::vector<MetricFamily> families = impl_->registry.Collect();

@@ -69,6 +69,7 @@ class Metrics {
   using NodesByReason = std::array<int64_t, static_cast<std::size_t>(Reason::kCount)>;
   void CountRefusedNodes(const NodesByReason& nodes);
   void CountBindAlarm();
+  void CountPoke();
 
   // The whole exposition, text format 0.0.4. Cost: O(series).
   std::string Render(const Scrape& scrape) const;

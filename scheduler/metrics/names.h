@@ -30,6 +30,9 @@ inline constexpr Series kBindsPursued = {
     "Binds not yet settled, those whose answer was lost included (binds)"};
 inline constexpr Series kBindAlarms = {"tranche_bind_alarms_total",
                                        "Attempts on binds unsettled for over 60 s (attempts)"};
+inline constexpr Series kPokes = {
+    "tranche_pokes_total",
+    "Waiting pods brought back to the scheduler's queue when room appeared (pods)"};
 
 // ---- state ------------------------------------------------------------------------------------
 inline constexpr Series kReady = {"tranche_ready",

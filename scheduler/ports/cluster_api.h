@@ -47,6 +47,10 @@ class ClusterApi {
   virtual ~ClusterApi() = default;
   // One POST of a Binding whose annotations are merged into the pod together with nodeName.
   virtual void Bind(BindingWrite write, std::function<void(WriteResult)> done) = 0;
+  // Has kube-scheduler look at a waiting pod again, by a condition of our own on it. Best effort:
+  // a poke that fails costs the pod time, nothing else.
+  virtual void Poke(PodName pod, PodUid uid, Instant when,
+                    std::function<void(WriteResult)> done) = 0;
   // A fresh read; `uid` empty takes whichever pod has the name.
   virtual void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) = 0;
 };

@@ -75,6 +75,22 @@ func TestAPodRecreatedUnderItsNameGetsItsOwnDevices(t *testing.T) {
 	s.audit()
 }
 
+// A node whose devices vanished is left alone for half a minute after they are back. That time is up
+// without any event, so Tranche itself must bring the pod back to kube-scheduler.
+func TestANodeThatOpensByTimeIsUsed(t *testing.T) {
+	s := newScenario(t, "reopen", StockNode("reopen-a", 1))
+	allocatable := func(gpus string) {
+		s.patchNode("reopen-a", `{"status":{"allocatable":{"nvidia.com/gpu":"`+gpus+`"}}}`, "status")
+		time.Sleep(time.Second)
+	}
+	allocatable("0")
+	allocatable("1")
+	s.create("patient", "", WholeCards(1))
+	s.waits("patient", "came back a moment ago", 10*time.Second)
+	s.running("patient", time.Minute)
+	s.audit()
+}
+
 func TestAnApiServerOutageChangesNothing(t *testing.T) {
 	s := newScenario(t, "outage", StockNode("outage-stock", 8), HamiNode("outage-hami", 4))
 	for _, pod := range []struct {

@@ -96,6 +96,9 @@ class ScriptedApi : public ClusterApi {
     }
   }
 
+  void Poke(PodName, PodUid, Instant, std::function<void(WriteResult)> done) override {
+    done({WriteResult::Kind::kDone, 200, ""});
+  }
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override {
     ++lookups;
     if (failing_lookups != 0) {

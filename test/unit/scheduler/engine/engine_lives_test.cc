@@ -121,6 +121,48 @@ TEST_F(EngineTest, OneUnhealthyCardOfACountedNodeIsNotGivenOut) {
   EXPECT_THAT(Filter(WholePod("q", 1)), ElementsAre("a"));
 }
 
+// ---- who is brought back ------------------------------------------------------------------------
+
+TEST_F(EngineTest, APodRefusedAMomentBeforeRoomAppearsIsPokedOnce) {
+  Nodes({test::StockNode("a", 1)});
+  Place(WholePod("holder", 1), "a");
+  const PodRequest waiting = WholePod("waiting", 1);
+  const PodRequest too_large = WholePod("too-large", 2);
+  engine_.UpsertPod(test::Pending(waiting), now_);
+  engine_.UpsertPod(test::Pending(too_large), now_);
+  Filter(waiting);
+  Filter(too_large);
+  EXPECT_THAT(engine_.TakePokes(), IsEmpty());
+  now_ += Millis(300);  // kube-scheduler heard of the end before we did
+  engine_.DeletePod(PodUid("uid-holder"), now_);
+  EXPECT_THAT(engine_.TakePokes(), ElementsAre(std::pair(waiting.name, waiting.uid)));
+  EXPECT_THAT(engine_.TakePokes(), IsEmpty());
+}
+
+TEST_F(EngineTest, APodRefusedLongBeforeIsLeftToKubeSchedulersOwnEvents) {
+  Nodes({test::StockNode("a", 1)});
+  Place(WholePod("holder", 1), "a");
+  engine_.UpsertPod(test::Pending(WholePod("waiting", 1)), now_);
+  Filter(WholePod("waiting", 1));
+  now_ += Millis(2'500);
+  engine_.DeletePod(PodUid("uid-holder"), now_);
+  EXPECT_THAT(engine_.TakePokes(), IsEmpty());
+}
+
+TEST_F(EngineTest, ANodeThatOpensByTimePokesWhoFitsThere) {
+  Nodes({test::StockNode("a", 8)});
+  NodeFacts gone = test::StockNode("a", 8);
+  gone.gpu->allocatable = 0;
+  engine_.UpsertNode(gone, now_);
+  engine_.UpsertNode(test::StockNode("a", 8), now_);
+  const PodRequest waiting = WholePod("waiting", 1);
+  engine_.UpsertPod(test::Pending(waiting), now_);
+  EXPECT_EQ(ReasonOn(waiting, "a"), "NodeUnstable");
+  now_ = At(31);
+  engine_.Tick(now_);
+  EXPECT_THAT(engine_.TakePokes(), ElementsAre(std::pair(waiting.name, waiting.uid)));
+}
+
 // ---- devices ------------------------------------------------------------------------------------
 
 TEST_F(EngineTest, SharesArePackedAndWholeCardsLeftWhole) {

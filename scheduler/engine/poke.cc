@@ -1,0 +1,61 @@
+// Whom to bring back to kube-scheduler.
+//
+// kube-scheduler tries a refused pod again when an event might help. It may hear of an event before
+// we do, ask at once, and be refused on books that do not know yet; then no further event comes on
+// a quiet cluster, and the pod waits for the next flush, minutes away. And a node that opens again
+// because time has passed is no event at all.
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/engine/impl.h"
+
+namespace tranche {
+namespace {
+
+// How far the two watches may be apart. Refusals older than this were tried again by themselves.
+constexpr Millis kWatchLag{2'000};
+// A pod is poked at most this often, and one piece of news brings back at most so many: the first
+// of them to be bound is an event for the others.
+constexpr Millis kPokeGap{10'000};
+constexpr int kMostPokes = 8;
+
+}  // namespace
+
+bool Engine::Impl::Poke(const PodUid& uid, NodeId id, Instant now) {
+  PodRecord* record = Find(uid);
+  const bool waits = record != nullptr && !record->terminal && record->node.empty() &&
+                     record->reserved.empty() && record->last_reason != Reason::kNone;
+  if (!waits || (record->poked && now - *record->poked < kPokeGap)) return false;
+  const PodRequest& request = *record->request;
+  if (WholeRefusal(request) != Reason::kNone) return false;
+  if (Lookup(ShapeOf(request), request, id, false).reason != Reason::kNone) return false;
+  record->poked = now;
+  pokes.emplace_back(request.name, uid);
+  return true;
+}
+
+void Engine::Impl::NoteRoom(NodeId id, Instant now) {
+  while (!refused_lately.empty() && now - refused_lately.front().first > kWatchLag)
+    refused_lately.pop_front();
+  if (refused_lately.empty() || nodes[id] == nullptr || hot[id].closed != Reason::kNone) return;
+  int poked = 0;
+  for (const auto& [since, uid] : refused_lately) {
+    poked += Poke(uid, id, now);
+    if (poked == kMostPokes) return;
+  }
+}
+
+void Engine::Impl::NoteReopened(NodeId id, Instant now) {
+  if (hot[id].closed != Reason::kNone) return;
+  int poked = 0;
+  for (const auto& [name, uid] : pods_by_name) {
+    poked += Poke(uid, id, now);
+    if (poked == kMostPokes) return;
+  }
+}
+
+std::vector<std::pair<PodName, PodUid>> Engine::TakePokes() {
+  return std::exchange(impl_->pokes, {});
+}
+
+}  // namespace tranche
