@@ -140,6 +140,7 @@ func TestWholeNodeObjectsInTheQuestionAreAnsweredInKind(t *testing.T) {
 		}
 	}
 	s.running("plain", soon)
+	s.delete("plain", 0) // it has no devices to audit
 	s.create("late", "stock", WholeCards(1))
 	s.waits("late", "nvidia.com/gpu", 0)
 	s.audit()
