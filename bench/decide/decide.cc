@@ -192,10 +192,12 @@ Row Summarise(const Result& result) {
           Quantile(service, 0.5),  Quantile(service, 0.99),  Quantile(refused, 0.5)};
 }
 
-void Print(const DecideOptions& options, const std::vector<Result>& results) {
-  std::printf("decide: %d nodes x %d GPUs, %.0f %% full, names only, %d decisions/s for %d s\n\n",
-              options.fleet.nodes, options.fleet.gpus_per_node, options.fleet.fill * 100,
-              options.rate, options.seconds);
+void Print(const DecideOptions& options, int64_t pods, const std::vector<Result>& results) {
+  std::printf(
+      "decide: %d nodes x %d GPUs, %.0f %% full by %lld pods, names only, "
+      "%d decisions/s for %d s\n\n",
+      options.fleet.nodes, options.fleet.gpus_per_node, options.fleet.fill * 100,
+      static_cast<long long>(pods), options.rate, options.seconds);
   std::printf("%-8s %29s %19s\n", "", "from due time, us", "from sending, us");
   std::printf("%-8s %9s %9s %9s %9s %9s %12s %8s %8s %8s\n", "", "p50", "p99", "p99.9", "p50",
               "p99", "decisions/s", "RSS MiB", "ready s", "fitting");
@@ -246,8 +248,8 @@ absl::Status RunDecide(const DecideOptions& options) {
   }
   const std::string objects = folder + "/fleet.json";
   std::fprintf(stderr, "writing a fleet of %d nodes\n", options.fleet.nodes);
-  absl::Status status = WriteFleet(options.fleet, objects);
-  if (!status.ok()) return status;
+  const absl::StatusOr<int64_t> pods = WriteFleet(options.fleet, objects);
+  if (!pods.ok()) return pods.status();
   const Requests requests = MakeRequests(options);
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -258,10 +260,10 @@ absl::Status RunDecide(const DecideOptions& options) {
   results[0].policy = "tranche";
   results[1].policy = "floor";
   const uint16_t port = FreePort();
-  status = Measure(options, requests,
-                   {options.server, "serve", "--cluster", "embedded", "--listen",
-                    fmt::format("127.0.0.1:{}", port), "--objects", objects},
-                   port, folder + "/tranche.log", results[0]);
+  absl::Status status = Measure(options, requests,
+                                {options.server, "serve", "--cluster", "embedded", "--listen",
+                                 fmt::format("127.0.0.1:{}", port), "--objects", objects},
+                                port, folder + "/tranche.log", results[0]);
   if (!status.ok()) return status;
   const uint16_t floor_port = FreePort();
   status = Measure(
@@ -270,7 +272,7 @@ absl::Status RunDecide(const DecideOptions& options) {
       floor_port, folder + "/floor.log", results[1]);
   if (!status.ok()) return status;
   fs::remove_all(folder);
-  Print(options, results);
+  Print(options, *pods, results);
   return WriteJson(options, results);
 }
 

@@ -64,7 +64,7 @@ std::string BoundPod(int node, int index, const Piece& piece, int first) {
 }
 
 // Pods that together take `target` milli of the node: whole GPUs and pairs sharing a card.
-std::string PodsOf(int node, const FleetOptions& options, std::mt19937_64& random) {
+std::string PodsOf(int node, const FleetOptions& options, std::mt19937_64& random, int64_t& count) {
   std::string pods;
   int left = static_cast<int>(1000.0 * options.fill * options.gpus_per_node);
   int card = 0;
@@ -96,6 +96,7 @@ std::string PodsOf(int node, const FleetOptions& options, std::mt19937_64& rando
     left -= 1000 * cards;
     card += cards;
   }
+  count += index;
   return pods;
 }
 
@@ -103,7 +104,7 @@ std::string PodsOf(int node, const FleetOptions& options, std::mt19937_64& rando
 
 std::string NodeNameOf(int index) { return fmt::format("gpu-node-{:05}", index); }
 
-absl::Status WriteFleet(const FleetOptions& options, const std::string& path) {
+absl::StatusOr<int64_t> WriteFleet(const FleetOptions& options, const std::string& path) {
   std::ofstream file(path);
   file << R"({"apiVersion":"v1","kind":"List","items":[)"
        << "\n";
@@ -112,14 +113,15 @@ absl::Status WriteFleet(const FleetOptions& options, const std::string& path) {
     file << NodeObject(node, options.gpus_per_node);
   }
   std::mt19937_64 random(options.seed);
-  for (int node = 0; node < options.nodes; ++node) file << PodsOf(node, options, random);
+  int64_t pods = 0;
+  for (int node = 0; node < options.nodes; ++node) file << PodsOf(node, options, random, pods);
   file << "]}";
   file.close();
   if (!file) {
     return absl::UnavailableError(
         fmt::format("expected to write {}, found: {}", path, std::strerror(errno)));
   }
-  return absl::OkStatus();
+  return pods;
 }
 
 std::string PendingPod(int index, uint64_t draw) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace tranche::bench {
 
@@ -20,8 +20,8 @@ struct FleetOptions {
 
 std::string NodeNameOf(int index);  // "gpu-node-00042"
 
-// One List of nodes and bound pods. Errors: what the file system says.
-absl::Status WriteFleet(const FleetOptions& options, const std::string& path);
+// One List of nodes and bound pods; how many pods. Errors: what the file system says.
+absl::StatusOr<int64_t> WriteFleet(const FleetOptions& options, const std::string& path);
 
 // A pending pod as kube-scheduler sends it, without the candidates: kinds are drawn by `draw` from
 // half cards, quarter cards, and 1, 2, 4 and 8 whole GPUs.
