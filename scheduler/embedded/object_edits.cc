@@ -25,7 +25,7 @@ std::optional<wire::Object> Section(wire::Element element, std::string_view key)
 
 bool States(wire::Element element, std::string_view section, std::string_view key) {
   const auto object = Section(element, section);
-  return object && wire::FindText(*object, key).value_or("") != "";
+  return object && !wire::FindText(*object, key).value_or("").empty();
 }
 
 bool IsPodScheduled(wire::Element condition) {

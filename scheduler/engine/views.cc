@@ -85,14 +85,14 @@ NodeView Engine::Impl::ViewNode(NodeId id) const {
     const MigPool& pool = inventory.pools[p];
     for (std::size_t s = 0; s < pool.slots.size(); ++s) {
       MigView mig{pool.profile, pool.slots[s].start, pool.slots[s].size, {}};
-      by_card[static_cast<std::size_t>(pool.slots[s].card)].push_back(
-          {{static_cast<int>(p), static_cast<int>(s)}, std::move(mig)});
+      by_card[static_cast<std::size_t>(pool.slots[s].card)].emplace_back(
+          std::pair(static_cast<int>(p), static_cast<int>(s)), std::move(mig));
     }
   }
   std::map<std::pair<int, int>, MigView*> instances;
   for (std::size_t i = 0; i < by_card.size(); ++i) {
     std::ranges::sort(by_card[i], {}, [](const auto& item) { return item.second.start; });
-    for (auto& [key, mig] : by_card[i]) view.gpus[i].mig.push_back(std::move(mig));
+    for (auto& item : by_card[i]) view.gpus[i].mig.push_back(std::move(item.second));
     for (std::size_t m = 0; m < by_card[i].size(); ++m) {
       instances[by_card[i][m].first] = &view.gpus[i].mig[m];
     }

@@ -9,6 +9,9 @@
 namespace tranche {
 namespace {
 
+// Of one profile on one node; BuildInventory cuts at seven a card.
+constexpr std::size_t kMaxInstances = std::size_t{kMaxCards} * 8;
+
 void Append(std::string& out, int64_t value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));  // same process only
 }
@@ -129,7 +132,7 @@ void NodeState::Signature(const Load& load, std::string& out) const {
         exclusive;
     auto operator<=>(const Row&) const = default;
   };
-  std::array<Row, kMaxCards> rows;
+  std::array<Row, kMaxCards> rows{};
   const std::size_t cards = inventory_.cards.size();
   for (std::size_t i = 0; i < cards; ++i) {
     const Card& card = inventory_.cards[i];
@@ -154,7 +157,7 @@ void NodeState::Signature(const Load& load, std::string& out) const {
     AppendText(out, inventory_.pools[p].key);
     Append(out, inventory_.pools[p].replicas);
     Append(out, static_cast<int64_t>(load.slots[p].size()));
-    std::array<int64_t, kMaxCards * 8> users{};
+    std::array<int64_t, kMaxInstances> users{};
     const std::size_t instances = std::min(load.slots[p].size(), users.size());
     std::copy_n(load.slots[p].begin(), instances, users.begin());
     std::sort(users.begin(), users.begin() + static_cast<std::ptrdiff_t>(instances));

@@ -28,8 +28,8 @@ std::string DescribeElement(Element element) {
   return "null";
 }
 
-void FieldReader::Fail(std::string message) {
-  if (status_.ok()) status_ = absl::InvalidArgumentError(std::move(message));
+void FieldReader::Fail(const std::string& message) {
+  if (status_.ok()) status_ = absl::InvalidArgumentError(message);
 }
 
 template <typename Value>

@@ -37,7 +37,7 @@ class FieldReader {
   std::optional<std::string_view> AsText(Element element, std::string_view where);
 
   // Notes an error found by the caller, unless there is one already.
-  void Fail(std::string message);
+  void Fail(const std::string& message);
 
   bool ok() const { return status_.ok(); }
   const absl::Status& status() const { return status_; }
