@@ -63,7 +63,7 @@ std::string BoundPod(int node, int index, const Piece& piece, int first) {
       node, index, index % 5, fraction, devices, NodeNameOf(node), limits);
 }
 
-// Pods that together take `target` milli of the node: whole GPUs and pairs sharing a card.
+// Pods that together take the fill of one node: whole GPUs and pairs sharing a card. Adds how many.
 std::string PodsOf(int node, const FleetOptions& options, std::mt19937_64& random, int64_t& count) {
   std::string pods;
   int left = static_cast<int>(1000.0 * options.fill * options.gpus_per_node);

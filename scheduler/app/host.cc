@@ -78,14 +78,13 @@ std::vector<PodView> Host::Pods() {
 }
 
 std::optional<Instant> Host::Tick() {
-  return Tell([](Engine& engine, Instant now) { return engine.Tick(now); });
+  std::optional<Instant> next;
+  Tell([&next](Engine& engine, Instant now) { next = engine.Tick(now); });
+  return next;
 }
 
 void Host::NodeChanged(NodeFacts node) {
-  Tell([&node](Engine& engine, Instant now) {
-    engine.UpsertNode(std::move(node), now);
-    return 0;
-  });
+  Tell([&node](Engine& engine, Instant now) { engine.UpsertNode(std::move(node), now); });
 }
 
 void Host::NodeGone(const NodeName& name) {
@@ -93,17 +92,11 @@ void Host::NodeGone(const NodeName& name) {
 }
 
 void Host::PodChanged(PodFacts pod) {
-  Tell([&pod](Engine& engine, Instant now) {
-    engine.UpsertPod(std::move(pod), now);
-    return 0;
-  });
+  Tell([&pod](Engine& engine, Instant now) { engine.UpsertPod(std::move(pod), now); });
 }
 
 void Host::PodGone(const PodUid& uid) {
-  Tell([&uid](Engine& engine, Instant now) {
-    engine.DeletePod(uid, now);
-    return 0;
-  });
+  Tell([&uid](Engine& engine, Instant now) { engine.DeletePod(uid, now); });
 }
 
 void Host::PoliciesChanged(std::vector<GpuPolicy> policies) {

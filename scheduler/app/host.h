@@ -84,19 +84,17 @@ class Host : public ClusterEvents {
  private:
   // Hands an event to the engine, and on to the poker whom it brings back.
   template <typename Work>
-  auto Tell(Work work) {
+  void Tell(Work work) {
     Instant when;
     std::vector<std::pair<PodName, PodUid>> pokes;
-    auto result = With([&](Engine& engine, Instant now) {
+    With([&](Engine& engine, Instant now) {
       when = now;
-      auto done = work(engine, now);
+      work(engine, now);
       pokes = engine.TakePokes();
-      return done;
     });
     for (const auto& [pod, uid] : pokes) {
       if (poker_) poker_(pod, uid, when);
     }
-    return result;
   }
 
   using Steady = std::chrono::steady_clock;
