@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/decide/decide.h"
+#include "bench/ledger/ledger.h"
 
 namespace {
 
@@ -40,11 +41,27 @@ int main(int argc, char** argv) {
   decide_command->add_option("--server", decide.server, "the tranche program");
   decide_command->add_option("--out", decide.out, "JSON file to write");
 
+  tranche::bench::LedgerOptions ledger;
+  CLI::App* ledger_command =
+      app.add_subcommand("ledger", "writing, opening and asking a ledger of one year");
+  ledger_command->add_option("--entries", ledger.entries)->check(CLI::Range(3, 100'000'000));
+  ledger_command
+      ->add_option("--seconds", ledger.seconds, "write no longer than this; 0: to the end")
+      ->check(CLI::Range(0, 3'600));
+  ledger_command->add_option("--batch", ledger.batch, "events a commit")
+      ->check(CLI::Range(1, 20'000));
+  ledger_command->add_option("--folder", ledger.folder, "where the file goes for the time being");
+  ledger_command->add_flag("--keep", ledger.keep, "leave the file");
+  ledger_command->add_flag("--verify", ledger.verify, "check the whole file at the end");
+  ledger_command->add_option("--seeds", ledger.seed);
+  ledger_command->add_option("--out", ledger.out, "JSON file to write");
+
   uint16_t floor_port = 0;
   CLI::App* floor = app.add_subcommand("floor", "the bare server decide measures beside Tranche");
   floor->add_option("--port", floor_port)->required();
 
   CLI11_PARSE(app, argc, argv);
   if (decide_command->parsed()) return Report(tranche::bench::RunDecide(decide));
+  if (ledger_command->parsed()) return Report(tranche::bench::RunLedger(ledger));
   return Report(tranche::bench::ServeFloor(floor_port));
 }

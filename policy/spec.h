@@ -1,11 +1,22 @@
-// What administrators declared, as plain values. Immutable once handed to the engine.
+// What administrators declared (tranche.dev/v1alpha1), as plain values, defaults filled in.
+// Immutable once handed to the engine.
+//
+// Decimal fields are kept as thousandths ("0.15" is 150); a fourth decimal is a validation error.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "policy/selector.h"
+#include "policy/time_zone.h"
+#include "topology/base/units.h"
+
 namespace tranche {
+
+// ---- GPUPolicy ----------------------------------------------------------------------------------
 
 enum class Strategy : uint8_t { kFragmentation, kBestFit, kSpread };
 enum class Permission : uint8_t { kAllow, kRefuse };
@@ -15,9 +26,10 @@ enum class PreemptionActor : uint8_t { kPlanner, kScheduler, kOff };
 struct SharingLimit {
   std::string model;
   int max_pods_per_gpu = 0;
+  friend bool operator==(const SharingLimit&, const SharingLimit&) = default;
 };
 
-// GPUPolicy.spec (tranche.dev/v1alpha1), the fields this version acts on.
+// GPUPolicy.spec, the fields this version acts on.
 struct GpuPolicy {
   std::string name = "default";
   Strategy strategy = Strategy::kFragmentation;
@@ -28,8 +40,127 @@ struct GpuPolicy {
   std::vector<std::string> dialects;  // accepted request dialects; empty: all
   PreemptionActor actor = PreemptionActor::kPlanner;
   int hami_minor = 0;  // agents.hamiVersion "2.x" as x; 0: tell from the register's form
+  // Pods whose namespace no leaf owns.
+  Permission unassigned = Permission::kAllow;
+  // spec.selector; nullopt: everywhere.
+  std::optional<LabelSelector> namespaces;
+  std::optional<LabelSelector> nodes;
+  friend bool operator==(const GpuPolicy&, const GpuPolicy&) = default;
 };
 
 inline constexpr int kMaxFilterWidth = 64;
+
+// ---- GPUQuota -----------------------------------------------------------------------------------
+
+inline constexpr const char* kAnyModel = "any";
+
+// One amount, in the form it was written in.
+struct QuotaAmount {
+  enum class Form : uint8_t {
+    kGpus,    // gpus: "8", "7.5"
+    kSlices,  // slices: {1g.18gb: 7}; profiles of the line's model
+    kMemory,  // gpuMemory: 160Gi; memory of the line's model, compute unlimited
+  };
+  Form form = Form::kGpus;
+  MilliGpu gpus;
+  std::vector<std::pair<std::string, int64_t>> slices;  // canonical profile, count; ascending
+  Mebibytes memory;
+  friend bool operator==(const QuotaAmount&, const QuotaAmount&) = default;
+};
+
+struct QuotaLine {
+  std::string model;  // lower case GPU model name, or kAnyModel
+  QuotaAmount nominal;
+  std::optional<QuotaAmount> borrow_limit;  // absent: no cap
+  std::optional<QuotaAmount> lend_limit;    // absent: all
+  friend bool operator==(const QuotaLine&, const QuotaLine&) = default;
+};
+
+enum class QuotaMode : uint8_t {
+  kEnforce,
+  kObserve,  // decides the same, records it, refuses nothing
+  kOff,      // counts use, decides nothing
+};
+enum class OnShrink : uint8_t { kKeep, kReclaim, kDrain };
+enum class ReleasePolicy : uint8_t { kOnTermination, kOnDeletionTimestamp };
+
+struct GpuQuota {
+  std::string name;
+  std::string uid;
+  std::string parent;  // empty: a root
+  QuotaMode mode = QuotaMode::kEnforce;
+  std::optional<LabelSelector> namespaces;  // set: a leaf
+  std::vector<QuotaLine> lines;             // ascending model, each once
+  int64_t weight = 1;                       // 0..1,000,000, of fair share
+  ReleasePolicy release = ReleasePolicy::kOnTermination;
+  OnShrink on_shrink = OnShrink::kKeep;
+  std::optional<Millis> min_runtime;
+  bool cross_leaf_preemption = false;
+  int cross_leaf_min_rank = 3;
+  int max_evictions_per_hour = 20;
+  friend bool operator==(const GpuQuota&, const GpuQuota&) = default;
+};
+
+// ---- GPUBudget ----------------------------------------------------------------------------------
+
+struct BudgetWindow {
+  enum class Type : uint8_t { kDay, kWeek, kMonth, kRolling };  // weeks start on Monday 00:00
+  Type type = Type::kMonth;
+  TimeZone zone;
+  Millis duration{0};  // kRolling: 1 hour .. 31 days
+  friend bool operator==(const BudgetWindow&, const BudgetWindow&) = default;
+};
+
+enum class OnExhaustion : uint8_t { kWarn, kDemote, kBlock, kDrain };
+enum class MeterFrom : uint8_t { kBind, kRunning };
+
+struct GpuBudget {
+  std::string name;
+  std::string uid;
+  // One of the two.
+  std::string quota_ref;  // a GPUQuota, leaf or inner
+  std::string ns;         // a namespace
+  int64_t milli_gpu_hours = 0;  // per window
+  BudgetWindow window;
+  std::vector<std::pair<std::string, int64_t>> rates;  // model -> thousandths; others 1000
+  int rollover_max_percent = 0;                        // 0..1000 of the base
+  int rollover_max_windows = 0;                        // 0..12
+  int max_debt_percent = 20;                           // 0..100 of the base
+  std::vector<int> notify_at_percent;                  // ascending
+  MeterFrom meter_from = MeterFrom::kBind;
+  OnExhaustion on_exhaustion = OnExhaustion::kDemote;
+  friend bool operator==(const GpuBudget&, const GpuBudget&) = default;
+};
+
+// ---- GPUClass -----------------------------------------------------------------------------------
+
+enum class SharingMode : uint8_t { kExclusive, kMig, kMps, kTimeSliced };
+inline constexpr int kSharingModes = 4;
+
+enum class Preemptible : uint8_t { kNever, kAlways, kOverQuota };
+
+struct GpuClass {
+  std::string name;
+  std::vector<std::string> priority_classes;  // names; one class at most has each
+  int rank = 2;                               // 0..1000; 0 never counts as nominal
+  Preemptible preemptible = Preemptible::kAlways;
+  std::vector<SharingMode> sharing;  // in order of preference, not empty, each once
+  Millis min_runtime{0};
+  std::optional<Millis> grace_period;
+  Millis cooldown{600'000};
+  int max_evictions_per_day = 0;  // 0: no limit
+  Millis lost_work_cap{3'600'000};
+  Millis restart_overhead{0};
+  int assumed_loss_percentile = 50;
+  std::optional<Millis> idle_after;
+  std::optional<Millis> max_runtime;
+  int64_t charge_factor = 1000;  // thousandths; 0: free
+  friend bool operator==(const GpuClass&, const GpuClass&) = default;
+};
+
+// What a class is before an object says otherwise: by its name, one of inference-prod, training,
+// notebook, scavenger (quota-model section 4), else the values above with every sharing mode in the
+// order Exclusive, MIG, MPS, TimeSliced.
+GpuClass DefaultClass(const std::string& name);
 
 }  // namespace tranche

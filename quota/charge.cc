@@ -52,6 +52,16 @@ Charge ChargeOfReplica(int64_t n) {
   return {kQuantaPerGpu / n, kQuantaPerGpu / n};
 }
 
+Charge ChargeOfMpsReplica(int64_t n) {
+  TRANCHE_CHECK(n >= 1);
+  return {kQuantaPerGpu / 100 * (100 / n), kQuantaPerGpu / n};
+}
+
+Charge ChargeOfMemory(Mebibytes taken, Mebibytes card) {
+  const int64_t memory = ChargeOfShare(MilliGpu::Zero(), taken, card).memory;
+  return {memory, memory};
+}
+
 Charge Sum(std::span<const Charge> charges) {
   Charge sum;
   for (const Charge& charge : charges) {

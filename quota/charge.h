@@ -37,6 +37,13 @@ Charge ChargeOfMig(const MigBoard& board, const MigProfile& profile);
 // One of n time-slicing replicas of a GPU, n >= 1; rounded down.
 Charge ChargeOfReplica(int64_t n);
 
+// One of n MPS replicas, n >= 1: the daemon grants each a whole percentage of the threads, 100 / n
+// rounded down, and 1/n of the memory. Source: NVIDIA/k8s-device-plugin, MPS sharing.
+Charge ChargeOfMpsReplica(int64_t n);
+
+// Memory of a device and no word about compute, which then mirrors the memory.
+Charge ChargeOfMemory(Mebibytes taken, Mebibytes card);
+
 Charge Sum(std::span<const Charge> charges);
 
 // The GPUs a set is worth, in quanta. Taken of a sum, never summed: 4g + 3g is one GPU only if the

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduler/app/api_json.h"
+#include "scheduler/app/team_json.h"
 #include "scheduler/wire/json.h"
 #include "scheduler/wire/pod_decode.h"
 
@@ -93,6 +94,20 @@ void AddApi(Host& host, Router& router) {
              [&host](const http::Request& request, const http::Responder& respond) {
                respond(Explain(host, request.path));
              });
+  router.Add("GET", "/api/v1/quotas",
+             [&host](const http::Request&, const http::Responder& respond) {
+               respond(Json(EncodeQuotas(
+                   host.With([](Engine& engine, Instant now) { return engine.Quotas(now); }))));
+             });
+  router.Add("GET", "/api/v1/budgets",
+             [&host](const http::Request&, const http::Responder& respond) {
+               respond(Json(EncodeBudgets(
+                   host.With([](Engine& engine, Instant now) { return engine.Budgets(now); }))));
+             });
+  // Nothing reclaims yet.
+  router.Add("GET", "/api/v1/reclaims", [](const http::Request&, const http::Responder& respond) {
+    respond(Json(R"({"reclaims":[]})"));
+  });
   router.Add("POST", "/api/v1/whatif",
              [&host](const http::Request& request, const http::Responder& respond) {
                respond(WhatIf(host, request.body));

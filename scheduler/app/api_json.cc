@@ -70,7 +70,8 @@ void AppendList(std::string& out, std::string_view key, const Items& items, Appe
   out += ']';
 }
 
-void AppendReason(std::string& out, std::string_view key, Reason reason, std::string_view detail) {
+void AppendReason(std::string& out, std::string_view key, Reason reason, std::string_view detail,
+                  std::optional<Instant> eligible_at = std::nullopt) {
   if (reason == Reason::kNone) {
     AppendNull(out, key);
     return;
@@ -81,7 +82,7 @@ void AppendReason(std::string& out, std::string_view key, Reason reason, std::st
   AppendMember(out, "code", text.code);
   AppendMember(out, "text", text.text);
   AppendMember(out, "detail", detail);
-  AppendNull(out, "eligibleAt");
+  AppendTextOrNull(out, "eligibleAt", eligible_at ? wire::FormatTime(*eligible_at) : "");
   out += '}';
 }
 
@@ -185,9 +186,10 @@ void AppendPodMembers(std::string& out, const PodView& pod) {
   AppendMember(out, "state", StateName(pod.state));
   AppendTextOrNull(out, "node", pod.node.str());
   AppendTextOrNull(out, "leaf", pod.leaf);
-  AppendNull(out, "class");
+  AppendTextOrNull(out, "class", pod.workload_class);
   AppendTextOrNull(out, "priorityClass", pod.priority_class);
-  AppendNull(out, "quotaState");
+  AppendTextOrNull(out, "quotaState",
+                   pod.quota_state ? QuotaStateName(*pod.quota_state) : std::string_view());
   AppendDevices(out, pod.allocation);
   if (pod.allocation) {
     AppendMember(out, "epoch", pod.allocation->epoch);
@@ -197,7 +199,11 @@ void AppendPodMembers(std::string& out, const PodView& pod) {
     AppendNull(out, "knowledge");
   }
   AppendFlag(out, "devicesUnknown", pod.devices_unknown);
-  AppendReason(out, "reason", pod.reason, pod.detail);
+  AppendReason(out, "reason", pod.reason, pod.detail, pod.eligible_at);
+  // What a quota in mode Observe would have said.
+  AppendTextOrNull(
+      out, "observed",
+      pod.observed == Reason::kNone ? std::string_view() : Describe(pod.observed).code);
 }
 
 void AppendVerdict(std::string& out, const NodeVerdict& verdict) {

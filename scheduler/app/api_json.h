@@ -1,7 +1,7 @@
 // The read-only API's JSON (DESIGN section 9) from the engine's views.
 //
 // Text is appended as it goes, no tree is built: 5,000 nodes of 8 GPUs take tens of milliseconds.
-// Keys whose meaning comes with quotas and classes are present and null. `index` and `uuid` of
+// `index` and `uuid` of
 // devices are null where knowledge is counts: nobody knows them.
 #pragma once
 

@@ -200,7 +200,9 @@ void Binder::Core::Begin(const PodName& pod, const PodUid& uid, const NodeName& 
   if (Join(uid, node, waiter)) return;
   BindAnswer answer;
   if (const AttemptPtr attempt = Reserve(pod, uid, node, plain, waiter, answer)) {
-    Post(attempt);
+    // The ledger first: a crash from here on finds an entry that the pod's absence corrects, never
+    // a pod that nobody charged.
+    host_.WhenMetered([self = shared_from_this(), attempt] { self->Post(attempt); });
   } else if (!Join(uid, node, waiter)) {
     waiter->Answer(std::move(answer));
   }

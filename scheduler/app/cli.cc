@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "scheduler/app/cli_client.h"
+#include "scheduler/app/cli_validate.h"
 #include "scheduler/app/config.h"
 #include "scheduler/app/pages.h"
 #include "scheduler/app/scheduler_config.h"
@@ -29,6 +30,8 @@ struct ServeFlags {
   std::optional<std::string> kubeconfig;
   std::optional<std::string> clock;
   std::optional<std::string> log_level;
+  std::optional<std::string> ledger;
+  bool accept_rollback = false;
 };
 
 struct Commands {
@@ -37,6 +40,7 @@ struct Commands {
   std::string format = "table";
   std::string pod;
   std::string what_if_file;
+  std::vector<std::string> validate_files;
   SchedulerConfigOptions scheduler_config;
 };
 
@@ -60,6 +64,10 @@ void AddServe(CLI::App& app, ServeFlags& flags) {
                     "how to reach the API server; without it: from inside the cluster");
   serve->add_option("--clock", flags.clock, "system, or manual with the embedded cluster")
       ->check(CLI::IsMember({"system", "manual"}));
+  serve->add_option("--ledger", flags.ledger,
+                    "SQLite file that meters GPU-hours; made when it does not exist");
+  serve->add_flag("--ledger-accept-rollback", flags.accept_rollback,
+                  "take up a ledger file that is older than the last one seen");
   serve->add_option("--log-level", flags.log_level, "trace, debug, info, warn, error or off")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
 }
@@ -74,6 +82,8 @@ void AddClientOptions(CLI::App& command, Commands& commands) {
 
 void AddClient(CLI::App& app, Commands& commands) {
   AddClientOptions(*app.add_subcommand("nodes", "the nodes and what is free on them"), commands);
+  AddClientOptions(*app.add_subcommand("quota", "what teams may use, use, borrow and wait for"),
+                   commands);
   AddClientOptions(*app.add_subcommand("top", "GPU use by model, and why pods wait"), commands);
   CLI::App* const explain = app.add_subcommand("explain", "why a pod runs where it runs, or waits");
   explain->add_option("pod", commands.pod, "NAMESPACE/POD")->required();
@@ -83,6 +93,17 @@ void AddClient(CLI::App& app, Commands& commands) {
   what_if->add_option("-f,--file", commands.what_if_file, "YAML or JSON file with Pods")
       ->required();
   AddClientOptions(*what_if, commands);
+}
+
+void AddValidate(CLI::App& app, Commands& commands) {
+  CLI::App* const validate = app.add_subcommand(
+      "validate", "check custom resources in files as the server would, without one");
+  validate->add_option("-f,--file", commands.validate_files, "YAML or JSON file")
+      ->required()
+      ->take_all();
+  validate->add_option("-o,--output", commands.format, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
 }
 
 void AddSchedulerConfig(CLI::App& app, SchedulerConfigOptions& options) {
@@ -120,6 +141,8 @@ absl::StatusOr<ServeConfig> Configure(const ServeFlags& flags) {
   if (flags.kubeconfig) config.kubeconfig = *flags.kubeconfig;
   if (flags.clock) config.manual_clock = *flags.clock == "manual";
   if (flags.log_level) config.log_level = *flags.log_level;
+  if (flags.ledger) config.ledger = *flags.ledger;
+  config.ledger_accept_rollback = flags.accept_rollback;
   if (const absl::Status checked = CheckConfig(config); !checked.ok()) return checked;
   return config;
 }
@@ -142,6 +165,10 @@ int Run(const std::string& command, Commands& commands, std::ostream& out, std::
   if (command == "serve") return RunServe(commands.serve, err);
   if (command == "nodes") return ShowNodes(commands.client, out, err);
   if (command == "top") return ShowTop(commands.client, out, err);
+  if (command == "quota") return ShowQuota(commands.client, out, err);
+  if (command == "validate") {
+    return ValidateFiles(commands.validate_files, commands.client.json, out, err);
+  }
   if (command == "explain") return ExplainPod(commands.client, commands.pod, out, err);
   if (command == "whatif") return AskWhatIf(commands.client, commands.what_if_file, out, err);
   return PrintSchedulerConfig(commands.scheduler_config, out, err);
@@ -157,6 +184,7 @@ int RunCommandLine(const std::vector<std::string>& arguments, std::ostream& out,
   Commands commands;
   AddServe(app, commands.serve);
   AddClient(app, commands);
+  AddValidate(app, commands);
   AddSchedulerConfig(app, commands.scheduler_config);
   // CLI11 would only say that a command is missing.
   const auto is_first = [&arguments](const CLI::App* command) {

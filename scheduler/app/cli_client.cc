@@ -168,6 +168,43 @@ int PrintNodes(const Json& answer, std::ostream& out) {
   return kDone;
 }
 
+void PrintQuotas(const Json& quotas, std::ostream& out) {
+  Table table({"QUOTA", "PARENT", "MODE", "LINE", "NOMINAL", "USED", "BORROWED", "LENT",
+               "AVAILABLE", "PENDING"});
+  for (const Json& quota : quotas) {
+    bool first = true;
+    const auto once = [&first](std::string text) { return first ? std::move(text) : ""; };
+    std::vector<std::string> head = {Text(quota, "name"), Text(quota, "parent"),
+                                     Text(quota, "mode")};
+    const std::string pending = Text(quota.at("pending"), "gpus");
+    if (quota.at("lines").empty()) {
+      table.Add({head[0], head[1], head[2], "-", "-", "-", "-", "-", "-", pending});
+    }
+    for (const Json& line : quota.at("lines")) {
+      table.Add({once(head[0]), once(head[1]), once(head[2]), Text(line, "model"),
+                 Text(line, "nominalGpus"), Text(line, "usedGpus"), Text(line, "borrowedGpus"),
+                 Text(line, "lentGpus"), Text(line, "availableGpus"), once(pending)});
+      first = false;
+    }
+  }
+  out << (table.empty() ? "no GPUQuota is declared\n" : table.Text());
+}
+
+void PrintBudgets(const Json& budgets, std::ostream& out) {
+  if (budgets.empty()) return;
+  Table table(
+      {"BUDGET", "OF", "USED", "COMMITTED", "LIMIT", "PCT", "STATE", "WINDOW ENDS", "USED UP AT"});
+  for (const Json& budget : budgets) {
+    const std::string quota = Text(budget, "quotaRef");
+    table.Add({Text(budget, "name"),
+               quota != "-" ? quota : "namespace " + Text(budget, "namespace"),
+               Text(budget, "used"), Text(budget, "committed"), Text(budget, "effective"),
+               Text(budget, "percent"), Text(budget, "state"), Text(budget, "windowEnd"),
+               Text(budget, "exhaustsAt")});
+  }
+  out << '\n' << table.Text();
+}
+
 struct ModelRow {
   int64_t nodes = 0, cards = 0, idle = 0, free_milli = 0, free_mib = 0, memory = 0;
 };
@@ -225,8 +262,15 @@ int PrintExplanation(const Json& pod, std::ostream& out) {
   out << fmt::format("pod      {}/{}\nstate    {}\nnode     {}\ndevices  {}\n",
                      Text(pod, "namespace"), Text(pod, "name"), Text(pod, "state"),
                      Text(pod, "node"), DevicesOf(pod));
+  if (Text(pod, "leaf") != "-") {
+    out << fmt::format("quota    {}{}\n", Text(pod, "leaf"),
+                       Text(pod, "quotaState") == "-" ? "" : ", " + Text(pod, "quotaState"));
+  }
+  if (Text(pod, "class") != "-") out << fmt::format("class    {}\n", Text(pod, "class"));
   if (!pod.at("reason").is_null()) {
     out << fmt::format("reason   {}\ndetail   {}\n", ReasonOf(pod), DetailOf(pod));
+    const std::string eligible = Text(pod.at("reason"), "eligibleAt");
+    if (eligible != "-") out << fmt::format("until    {}\n", eligible);
   }
   if (Text(pod, "advice") != "-") out << fmt::format("advice   {}\n", Text(pod, "advice"));
   Table table({"NODE", "FITS", "RANK", "BECAUSE"});
@@ -329,6 +373,26 @@ int ShowTop(const ClientOptions& options, std::ostream& out, std::ostream& err) 
                 } else {
                   PrintModels(nodes->json.at("nodes"), page);
                   PrintStates(pods.at("pods"), page);
+                }
+                return kDone;
+              });
+}
+
+int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err) {
+  int code = kUsage;
+  const std::optional<Answer> quotas = Ask(options, "GET", "/api/v1/quotas", "", err, code);
+  if (!quotas) return code;
+  ClientOptions table = options;
+  table.json = false;
+  return Show(table, "GET", "/api/v1/budgets", "", out, err,
+              [&options, &quotas](const Json& budgets, std::ostream& page) {
+                if (options.json) {
+                  const Json both = {{"quotas", quotas->json.at("quotas")},
+                                     {"budgets", budgets.at("budgets")}};
+                  page << both.dump() << '\n';
+                } else {
+                  PrintQuotas(quotas->json.at("quotas"), page);
+                  PrintBudgets(budgets.at("budgets"), page);
                 }
                 return kDone;
               });

@@ -141,6 +141,17 @@ void AddClusterKeys(std::map<std::string, Setter>& keys) {
   keys["claimSeconds"] = Seconds(1, [](ServeConfig& c) -> Millis& { return c.claim_lifetime; });
 }
 
+void AddLedgerKeys(std::map<std::string, Setter>& keys) {
+  constexpr std::array<std::pair<std::string_view, LedgerFailure>, 2> kFailures = {
+      {{"Closed", LedgerFailure::kClosed}, {"Open", LedgerFailure::kOpen}}};
+  keys["ledger.file"] = Text("a file name", [](ServeConfig& config, const std::string& text) {
+    config.ledger = text;
+    return !text.empty();
+  });
+  keys["ledger.onFailure"] =
+      OneOf(kFailures, [](ServeConfig& c, LedgerFailure value) { c.ledger_failure = value; });
+}
+
 void AddPolicyKeys(std::map<std::string, Setter>& keys) {
   constexpr std::array<std::pair<std::string_view, Strategy>, 3> kStrategies = {
       {{"Fragmentation", Strategy::kFragmentation},
@@ -168,6 +179,7 @@ const std::map<std::string, Setter>& Keys() {
     std::map<std::string, Setter> all;
     AddServerKeys(all);
     AddClusterKeys(all);
+    AddLedgerKeys(all);
     AddPolicyKeys(all);
     return all;
   }();

@@ -20,6 +20,12 @@ namespace tranche::app {
 
 enum class ClusterKind : uint8_t { kEmbedded, kKubernetes };
 
+// What becomes of quota when the ledger cannot be trusted.
+enum class LedgerFailure : uint8_t {
+  kClosed,  // what quota or a budget would count waits
+  kOpen,    // it goes on, unmetered
+};
+
 struct ServeConfig {
   std::string address = "127.0.0.1";
   uint16_t port = 8080;
@@ -31,6 +37,10 @@ struct ServeConfig {
   std::string kubeconfig;                         // kubernetes only; empty: in-cluster
   bool manual_clock = false;                      // embedded only
   std::chrono::milliseconds cache_limit{60'000};  // kubernetes only
+
+  std::string ledger;  // file; empty: nothing is kept over a restart
+  LedgerFailure ledger_failure = LedgerFailure::kClosed;
+  bool ledger_accept_rollback = false;
 
   std::chrono::milliseconds claim_lifetime{10'000};
   GpuPolicy policy;  // what GPUPolicy objects overlay

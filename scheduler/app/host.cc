@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <utility>
 
+#include "scheduler/wire/allocation_json.h"
 #include "topology/base/check.h"
 
 namespace tranche::app {
@@ -23,12 +26,51 @@ std::string_view Describe(Readiness readiness) {
   TRANCHE_CHECK(false);
 }
 
-Host::Host(HostOptions options, const Clock& clock)
+Host::Host(HostOptions options, Clock& clock)
     : clock_(clock),
       defaults_(std::move(options.defaults)),
       cache_limit_(options.cache_limit),
-      engine_(options.engine) {
-  PoliciesChanged({});
+      engine_(options.engine),
+      desk_(defaults_) {
+  SteeringSettled();
+}
+
+void Host::SetLedger(Ledger* ledger, MeterHistory history) {
+  ledger_ = ledger;
+  engine_.Restore(std::move(history));
+}
+
+void Host::WhenMetered(std::function<void()> done) {
+  if (ledger_ == nullptr) return done();
+  ledger_->WhenCommitted([done = std::move(done)](bool) { done(); });
+}
+
+Instant Host::Now() {
+  for (const ClockStep& step : clock_.TakeSteps()) {
+    spdlog::warn("the machine's clock was set forward by {} s: metering goes on from there",
+                 std::chrono::duration_cast<std::chrono::seconds>(step.to - step.from).count());
+    engine_.StepClock(step.from, step.to);
+  }
+  return clock_.Now();
+}
+
+void Host::EndTurn(std::unique_lock<std::mutex>& lock) {
+  if (engine_.HasMetering()) {
+    std::vector<WindowClosing> closings;
+    std::vector<MeterEvent> events = engine_.TakeMetering(closings);
+    if (ledger_ != nullptr) {
+      for (MeterEvent& event : events) {
+        if (event.allocation) event.devices = wire::EncodeAllocation(*event.allocation);
+      }
+      // Under the lock, so that the journal has the engine's order; it only queues.
+      ledger_->Append(std::move(events), std::move(closings));
+    }
+  }
+  const std::vector<std::pair<PodName, PodUid>> pokes = engine_.TakePokes();
+  if (pokes.empty() || !poker_) return;
+  const Instant when = clock_.Now();
+  lock.unlock();
+  for (const auto& [pod, uid] : pokes) poker_(pod, uid, when);
 }
 
 Readiness Host::readiness() const {
@@ -79,12 +121,12 @@ std::vector<PodView> Host::Pods() {
 
 std::optional<Instant> Host::Tick() {
   std::optional<Instant> next;
-  Tell([&next](Engine& engine, Instant now) { next = engine.Tick(now); });
+  With([&next](Engine& engine, Instant now) { next = engine.Tick(now); });
   return next;
 }
 
 void Host::NodeChanged(NodeFacts node) {
-  Tell([&node](Engine& engine, Instant now) { engine.UpsertNode(std::move(node), now); });
+  With([&node](Engine& engine, Instant now) { engine.UpsertNode(std::move(node), now); });
 }
 
 void Host::NodeGone(const NodeName& name) {
@@ -92,29 +134,64 @@ void Host::NodeGone(const NodeName& name) {
 }
 
 void Host::PodChanged(PodFacts pod) {
-  Tell([&pod](Engine& engine, Instant now) { engine.UpsertPod(std::move(pod), now); });
+  With([&pod](Engine& engine, Instant now) { engine.UpsertPod(std::move(pod), now); });
 }
 
 void Host::PodGone(const PodUid& uid) {
-  Tell([&uid](Engine& engine, Instant now) { engine.DeletePod(uid, now); });
+  With([&uid](Engine& engine, Instant now) { engine.DeletePod(uid, now); });
 }
 
-void Host::PoliciesChanged(std::vector<GpuPolicy> policies) {
-  std::sort(policies.begin(), policies.end(),
-            [](const GpuPolicy& a, const GpuPolicy& b) { return a.name < b.name; });
-  if (policies.size() > 1) {
-    spdlog::warn(
-        "expected at most one GPUPolicy, found {}: {} is in force, the first by name, the others "
-        "are not",
-        policies.size(), policies.front().name);
+void Host::SteeringChanged(SteeringObject object) {
+  const std::lock_guard lock(steering_mutex_);
+  if (object.kind == "GPUQuotaView") {
+    steering_.views.emplace(object.ns, object.name);
+    return;
   }
-  surplus_policies_ = policies.empty() ? 0 : static_cast<int64_t>(policies.size()) - 1;
-  GpuPolicy effective = policies.empty() ? defaults_ : std::move(policies.front());
-  preemption_in_tree_ = effective.actor == PreemptionActor::kScheduler;
-  With([&effective](Engine& engine, Instant) { engine.SetPolicy(std::move(effective)); });
+  if (object.kind == "Namespace") steering_.namespaces.insert(object.name);
+  steering_.objects[{object.kind, object.name}] = {object.uid, object.generation};
+  desk_.Upsert(object.kind, object.name, object.json);
 }
 
-void Host::Synced() { synced_ = true; }
+void Host::SteeringGone(const std::string& kind, const std::string& ns, const std::string& name) {
+  const std::lock_guard lock(steering_mutex_);
+  if (kind == "GPUQuotaView") {
+    steering_.views.erase({ns, name});
+    return;
+  }
+  if (kind == "Namespace") steering_.namespaces.erase(name);
+  steering_.objects.erase({kind, name});
+  desk_.Remove(kind, name);
+}
+
+void Host::SteeringSettled() {
+  const std::lock_guard lock(steering_mutex_);
+  const bool first = steering_.version == 0;
+  if (!desk_.Commit() && !first) return;
+  ++steering_.version;
+  steering_.findings = desk_.findings();
+  for (const Finding& finding : steering_.findings) {
+    if (finding.type == "Ready" && !finding.status) {
+      spdlog::warn("{} {} is not in force as written: {}: {}", finding.kind, finding.name,
+                   finding.reason, finding.message);
+    }
+  }
+  invalid_objects_ = desk_.invalid();
+  auto set = std::make_shared<const PolicySet>(desk_.set());
+  const bool has_default = !set->policies.empty() && !set->policies.back().namespaces;
+  preemption_in_tree_ =
+      (has_default ? set->policies.back().actor : defaults_.actor) == PreemptionActor::kScheduler;
+  With([&](Engine& engine, Instant now) { engine.SetPolicies(std::move(set), defaults_, now); });
+}
+
+Host::Steering Host::steering() const {
+  const std::lock_guard lock(steering_mutex_);
+  return steering_;
+}
+
+void Host::Synced() {
+  if (synced_.exchange(true)) return;
+  With([](Engine& engine, Instant now) { engine.FinishRestore(now); });
+}
 
 void Host::Heard(const char* resource) {
   const auto* const found = std::find(kWatched.begin(), kWatched.end(), std::string_view(resource));

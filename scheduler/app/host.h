@@ -10,15 +10,20 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "policy/policy_set.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/ports/clock.h"
 #include "scheduler/ports/cluster_events.h"
+#include "scheduler/ports/ledger.h"
 
 namespace tranche::app {
 
@@ -43,14 +48,22 @@ class Host : public ClusterEvents {
  public:
   static constexpr std::size_t kPage = 256;
 
-  Host(HostOptions options, const Clock& clock);
+  Host(HostOptions options, Clock& clock);
 
   // work(Engine&, Instant now) under the lock. Nothing the engine hands out by pointer may leave.
+  // What the work makes due is done before the call returns: the ledger has its journal queued in
+  // the engine's order, and whom kube-scheduler should try again is poked, outside the lock.
   template <typename Work>
   auto With(Work&& work) {
-    const std::lock_guard lock(mutex_);
-    return std::forward<Work>(work)(engine_, clock_.Now());
+    const Turn turn(*this);
+    return std::forward<Work>(work)(engine_, Now());
   }
+
+  // Calls `done` once what the ledger was told before is on disk, or at once when it cannot be
+  // written (placement goes on) or there is none.
+  void WhenMetered(std::function<void()> done);
+  // Where metering goes; null: nowhere. With it, before events come: what it remembers.
+  void SetLedger(Ledger* ledger, MeterHistory history);
 
   // Called, outside the lock, for every pod that kube-scheduler should try again. Set before events
   // come from more than one thread.
@@ -61,8 +74,18 @@ class Host : public ClusterEvents {
   void BeginStopping() { stopping_ = true; }
   // True: device misfits that eviction could cure are kube-scheduler's to solve.
   bool preemption_in_tree() const { return preemption_in_tree_; }
-  // GPUPolicy objects that are not in force because another one is.
-  int64_t surplus_policies() const { return surplus_policies_; }
+  // Objects of ours that are not in force as written.
+  int64_t invalid_objects() const { return invalid_objects_; }
+  // What is wrong with objects or must be known of them, and what identifies each.
+  struct Steering {
+    std::vector<Finding> findings;
+    // kind, name -> uid and generation.
+    std::map<std::pair<std::string, std::string>, std::pair<std::string, int64_t>> objects;
+    std::set<std::pair<std::string, std::string>> views;  // namespace, name of GPUQuotaViews
+    std::set<std::string> namespaces;                     // known ones
+    uint64_t version = 0;                                 // grows with every change
+  };
+  Steering steering() const;
   // Time since "pods" or "nodes" was heard of; nullopt: never, or another resource.
   std::optional<std::chrono::milliseconds> HeardAge(std::string_view resource) const;
 
@@ -77,31 +100,35 @@ class Host : public ClusterEvents {
   void NodeGone(const NodeName& name) override;
   void PodChanged(PodFacts pod) override;
   void PodGone(const PodUid& uid) override;
-  void PoliciesChanged(std::vector<GpuPolicy> policies) override;
+  void SteeringChanged(SteeringObject object) override;
+  void SteeringGone(const std::string& kind, const std::string& ns,
+                    const std::string& name) override;
+  void SteeringSettled() override;
   void Synced() override;
   void Heard(const char* resource) override;
 
  private:
-  // Hands an event to the engine, and on to the poker whom it brings back.
-  template <typename Work>
-  void Tell(Work work) {
-    Instant when;
-    std::vector<std::pair<PodName, PodUid>> pokes;
-    With([&](Engine& engine, Instant now) {
-      when = now;
-      work(engine, now);
-      pokes = engine.TakePokes();
-    });
-    for (const auto& [pod, uid] : pokes) {
-      if (poker_) poker_(pod, uid, when);
-    }
-  }
+  // One use of the engine: the lock, and what is to be done when it is given back.
+  class Turn {
+   public:
+    explicit Turn(Host& host) : host_(host), lock_(host.mutex_) {}
+    ~Turn() { host_.EndTurn(lock_); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Host& host_;
+    std::unique_lock<std::mutex> lock_;
+  };
+  void EndTurn(std::unique_lock<std::mutex>& lock);
+  // The time, after the engine was told of steps of the clock. Under the lock.
+  Instant Now();
 
   using Steady = std::chrono::steady_clock;
   static constexpr std::array<std::string_view, 2> kWatched = {"pods", "nodes"};
   static constexpr Steady::rep kNever = -1;
 
-  const Clock& clock_;
+  Clock& clock_;
   const GpuPolicy defaults_;
   const std::chrono::milliseconds cache_limit_;
   std::mutex mutex_;
@@ -110,7 +137,11 @@ class Host : public ClusterEvents {
   std::atomic<bool> synced_ = false;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> preemption_in_tree_ = false;
-  std::atomic<int64_t> surplus_policies_ = 0;
+  std::atomic<int64_t> invalid_objects_ = 0;
+  Ledger* ledger_ = nullptr;  // set before events come
+  mutable std::mutex steering_mutex_;
+  PolicyDesk desk_;  // guarded by steering_mutex_, as is what follows
+  Steering steering_;
   // Steady time of the last sign of life, parallel to kWatched.
   std::array<std::atomic<Steady::rep>, kWatched.size()> heard_ = {kNever, kNever};
 };

@@ -14,13 +14,16 @@
 #include "scheduler/app/binder.h"
 #include "scheduler/app/embedded_api.h"
 #include "scheduler/app/host.h"
+#include "scheduler/app/ledger_api.h"
 #include "scheduler/app/pages.h"
+#include "scheduler/app/projector.h"
 #include "scheduler/app/router.h"
 #include "scheduler/app/timers.h"
 #include "scheduler/app/verbs.h"
 #include "scheduler/embedded/clocks.h"
 #include "scheduler/embedded/cluster.h"
 #include "scheduler/kube/cluster.h"
+#include "scheduler/ledger/sqlite_ledger.h"
 #include "scheduler/metrics/metrics.h"
 
 namespace tranche::app {
@@ -29,6 +32,39 @@ namespace {
 // How often due work is looked for at most and at least: claims and grace periods are seconds.
 constexpr std::chrono::milliseconds kTickMin{50};
 constexpr std::chrono::milliseconds kTickMax{1'000};
+
+// How often the objects of the cluster are compared with what we know, and the ledger told that we
+// live.
+constexpr std::chrono::milliseconds kProjectEvery{250};
+constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
+constexpr std::chrono::hours kBackupEvery{24};
+
+Instant WallNow() { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
+
+// A ledger that was opened, or why there is none although one was asked for.
+struct OpenedLedger {
+  std::unique_ptr<ledger::SqliteLedger> ledger;
+  bool untrusted = false;  // the file is damaged: it stays as it is, for people to look at
+};
+
+absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config) {
+  OpenedLedger opened;
+  if (config.ledger.empty()) return opened;
+  ledger::Options options;
+  options.path = config.ledger;
+  options.now = WallNow();
+  options.accept_rollback = config.ledger_accept_rollback;
+  auto ledger = ledger::SqliteLedger::Open(options);
+  if (ledger.ok()) {
+    opened.ledger = *std::move(ledger);
+    return opened;
+  }
+  if (!absl::IsDataLoss(ledger.status())) return ledger.status();
+  spdlog::error("the ledger cannot be trusted and is left as it is: {}",
+                std::string(ledger.status().message()));
+  opened.untrusted = true;
+  return opened;
+}
 
 HostOptions MakeHostOptions(const ServeConfig& config) {
   HostOptions options;
@@ -57,10 +93,13 @@ bool IsQuick(const std::string& path) {
 
 // Members are destroyed from the last to the first: what is called into goes last.
 struct Runtime::Impl {
-  explicit Impl(ServeConfig given)
+  Impl(ServeConfig given, OpenedLedger opened)
       : config(std::move(given)),
+        book(std::move(opened.ledger)),
+        untrusted(opened.untrusted),
+        system(book ? book->last_time() : Instant()),
         manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
-        clock(manual ? static_cast<const Clock&>(*manual) : system),
+        clock(manual ? static_cast<Clock&>(*manual) : system),
         host(MakeHostOptions(config), clock) {}
 
   absl::Status MakeCluster();
@@ -69,11 +108,17 @@ struct Runtime::Impl {
   metrics::Scrape Gather();
   std::optional<Instant> DoDue();
   void ArmTick(std::chrono::milliseconds delay);
+  void ArmProjector();
+  void ArmHeartbeat();
+  void ArmBackup();
+  std::optional<metrics::LedgerRow> LedgerState();
 
   ServeConfig config;
+  std::unique_ptr<ledger::SqliteLedger> book;  // null: nothing is kept
+  const bool untrusted;
   SystemClock system;
   std::unique_ptr<ManualClock> manual;  // null: the system clock is the time
-  const Clock& clock;
+  Clock& clock;
   metrics::Metrics metrics;
   Host host;
   // One of them.
@@ -82,6 +127,7 @@ struct Runtime::Impl {
   ThreadTimers timers;
   std::unique_ptr<Binder> binder;
   std::unique_ptr<Verbs> verbs;
+  std::unique_ptr<Projector> projector;
   Router router;
   // Views of thousands of nodes take long to encode: they must not stand in a verb's way.
   boost::asio::thread_pool questions{1};
@@ -99,7 +145,6 @@ absl::Status Runtime::Impl::MakeCluster() {
   if (!credentials.ok()) return credentials.status();
   kube::Options options;
   options.credentials = *std::move(credentials);
-  options.policy_defaults = PolicyDefaults(config);
   options.user_agent = fmt::format("tranche/{}", Version());
   kube_cluster = std::make_unique<kube::Cluster>(std::move(options), host);
   return absl::OkStatus();
@@ -122,6 +167,7 @@ void Runtime::Impl::MakeServer() {
   ClusterApi& api = embedded_cluster ? static_cast<ClusterApi&>(*embedded_cluster) : *kube_cluster;
   binder = std::make_unique<Binder>(host, api, timers, metrics);
   verbs = std::make_unique<Verbs>(host, *binder, metrics);
+  projector = std::make_unique<Projector>(host, api);
   host.OnPoke([this, &api](const PodName& pod, const PodUid& uid, Instant when) {
     metrics.CountPoke();
     api.Poke(pod, uid, when, [pod](const WriteResult& result) {
@@ -132,6 +178,7 @@ void Runtime::Impl::MakeServer() {
   });
   verbs->AddTo(router);
   AddApi(host, router);
+  AddLedgerApi(config.ledger, host, clock, router);
   AddPages(
       host, metrics, [this] { return Gather(); }, router);
   if (embedded_cluster) AddEmbeddedApi(*embedded_cluster, host, manual.get(), router);
@@ -155,9 +202,15 @@ metrics::Scrape Runtime::Impl::Gather() {
   host.With([&scrape](Engine& engine, Instant now) {
     scrape.now = now;
     scrape.totals = engine.Totals();
+    scrape.quotas = engine.Quotas(now);
+    scrape.budgets = engine.Budgets(now);
+    scrape.pending = engine.Pending(now);
   });
   scrape.binds_in_progress = binder->in_progress();
-  scrape.surplus_policies = host.surplus_policies();
+  scrape.invalid_objects = host.invalid_objects();
+  scrape.status_failures = projector->failures();
+  scrape.clock_ahead = manual ? std::chrono::milliseconds(0) : system.AheadOfWall();
+  scrape.ledger = LedgerState();
   if (kube_cluster) {
     const auto now = std::chrono::steady_clock::now();
     for (const auto& [resource, status] : kube_cluster->status()) {
@@ -191,16 +244,80 @@ void Runtime::Impl::ArmTick(std::chrono::milliseconds delay) {
   });
 }
 
-Runtime::Runtime(ServeConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
+std::optional<metrics::LedgerRow> Runtime::Impl::LedgerState() {
+  if (!book) return std::nullopt;
+  // The engine first: what it has counted since is in the queue.
+  const Charge held = host.With([](Engine& engine, Instant) { return engine.HeldQuanta(); });
+  const LedgerHealth health = book->health();
+  metrics::LedgerRow row;
+  row.writable = health.writable;
+  row.entries = health.entries;
+  row.queued = health.queued;
+  row.dropped = health.dropped;
+  row.failures = health.failures;
+  row.late = health.late;
+  row.wal_bytes = health.wal_bytes;
+  row.last_entry = health.last_entry;
+  if (health.queued == 0 && health.held) {
+    row.drift_quanta =
+        std::abs(held.compute - health.held->compute) + std::abs(held.memory - health.held->memory);
+  }
+  return row;
+}
+
+void Runtime::Impl::ArmProjector() {
+  timers.After(kProjectEvery, [this] {
+    projector->Tick(clock.Now());
+    ArmProjector();
+  });
+}
+
+void Runtime::Impl::ArmHeartbeat() {
+  timers.After(kHeartbeatEvery, [this] {
+    const Instant now = clock.Now();
+    book->Heartbeat(now, host.With([](Engine& engine, Instant) { return engine.Decay(); }));
+    ArmHeartbeat();
+  });
+}
+
+void Runtime::Impl::ArmBackup() {
+  timers.After(kBackupEvery, [this] {
+    boost::asio::post(questions, [this] {
+      const absl::StatusOr<std::string> backup = book->Backup(clock.Now());
+      if (backup.ok()) {
+        spdlog::info("ledger copied to {}", *backup);
+      } else {
+        spdlog::error("the ledger could not be copied: {}", std::string(backup.status().message()));
+      }
+    });
+    ArmBackup();
+  });
+}
+
+Runtime::Runtime(ServeConfig config) : config_(std::move(config)) {}
 
 Runtime::~Runtime() { Stop(); }
 
 absl::Status Runtime::Start() {
+  absl::StatusOr<OpenedLedger> opened = OpenLedger(config_);
+  if (!opened.ok()) return opened.status();
+  impl_ = std::make_unique<Impl>(config_, *std::move(opened));
+  if (impl_->book) {
+    impl_->host.SetLedger(impl_->book.get(), impl_->book->history());
+    impl_->book->ForgetHistory();
+  }
+  const bool closed = impl_->untrusted && config_.ledger_failure == LedgerFailure::kClosed;
+  impl_->host.With([closed](Engine& engine, Instant) { engine.CloseLedger(closed); });
   if (const absl::Status made = impl_->MakeCluster(); !made.ok()) return made;
   impl_->MakeServer();
   if (const absl::Status started = impl_->server->Start(); !started.ok()) return started;
   if (impl_->kube_cluster) impl_->kube_cluster->Start();
   impl_->ArmTick(kTickMin);
+  impl_->ArmProjector();
+  if (impl_->book) {
+    impl_->ArmHeartbeat();
+    impl_->ArmBackup();
+  }
   spdlog::info("listening on {}:{}, cluster {}", impl_->config.address, port(),
                impl_->embedded_cluster ? "embedded" : "kubernetes");
   return absl::OkStatus();
@@ -209,11 +326,13 @@ absl::Status Runtime::Start() {
 uint16_t Runtime::port() const { return impl_->server->port(); }
 
 void Runtime::Stop() {
+  if (!impl_) return;
   impl_->host.BeginStopping();
   if (impl_->server) impl_->server->Stop(kDrainTime);
   impl_->questions.join();
   if (impl_->kube_cluster) impl_->kube_cluster->Stop();
   impl_->timers.Stop();
+  if (impl_->book) impl_->book->Close();
 }
 
 }  // namespace tranche::app

@@ -34,6 +34,7 @@ class Runtime {
   void Stop();
 
  private:
+  const ServeConfig config_;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "scheduler/ports/clock.h"
 
@@ -15,27 +17,51 @@ inline constexpr Instant kLastInstant =
     std::chrono::sys_days(std::chrono::year(9999) / std::chrono::December / 31) +
     std::chrono::hours(23) + std::chrono::minutes(59) + std::chrono::seconds(59);
 
-// Turns readings of a wall clock, which may be set back, into time that goes forward: while the
-// wall is behind, time runs at half speed, so that it neither stops nor runs away. A plain value.
+// Time that runs at the rate of the boot-time clock, which suspension does not stop, and keeps to
+// the wall clock where it can without going back (hazards 40). A plain value.
+//
+// The wall more than a second ahead: a step, followed at once and told. Ahead by less: caught up
+// with by at most a millisecond a second, so that intervals stay true to one part in a thousand.
+// The wall behind: time runs on at its true rate, ahead of the wall, until the wall has caught up.
 class ForwardTime {
  public:
-  using Wall = std::chrono::sys_time<std::chrono::nanoseconds>;
-  using Steady = std::chrono::nanoseconds;  // since any fixed moment
+  using Wall = std::chrono::sys_time<std::chrono::microseconds>;
+  using Boot = std::chrono::microseconds;  // since any fixed moment
 
-  Wall At(Wall wall, Steady steady);
+  static constexpr Boot kStep = std::chrono::seconds(1);
+
+  // Starts at the first reading's wall time, at `not_before` if that is later.
+  explicit ForwardTime(Instant not_before) : time_(not_before) {}
+
+  // The time at a reading of both clocks; `boot` never goes back.
+  Wall At(Wall wall, Boot boot);
+  // How far the last reading was ahead of the wall; 0 unless it is a step or more. Changes by steps
+  // alone, so that each change is worth a line in the log.
+  Boot ahead() const { return ahead_; }
+  // Steps since the last call, oldest first.
+  std::vector<ClockStep> TakeSteps() { return std::exchange(steps_, {}); }
 
  private:
   bool started_ = false;
-  Wall last_{};
-  Steady last_steady_{};
+  Wall time_;    // at boot_
+  Boot boot_{};  // moved on once a second, and at steps
+  Boot ahead_{};
+  std::vector<ClockStep> steps_;
 };
 
-// Wall time of this machine.
+// Time of this machine.
 class SystemClock : public Clock {
  public:
+  // `not_before`: the last moment known from an earlier life.
+  explicit SystemClock(Instant not_before = Instant{});
   Instant Now() const override;
+  std::vector<ClockStep> TakeSteps() override;
+  // As ForwardTime::ahead.
+  std::chrono::milliseconds AheadOfWall() const;
 
  private:
+  ForwardTime::Wall Read() const;  // requires mutex_
+
   mutable std::mutex mutex_;
   mutable ForwardTime time_;
 };

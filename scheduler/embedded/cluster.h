@@ -10,7 +10,9 @@
 //
 // Thread rule: any thread; calls are serialised inside, and when one returns the engine has seen
 // its events. Kinds kept: Node, Pod, Namespace, PriorityClass, PodDisruptionBudget and all of group
-// tranche.dev; others are ignored and counted.
+// tranche.dev; others are ignored and counted. Objects of group tranche.dev are checked as
+// `tranche validate` does. What Tranche writes itself (statuses, views, conditions, events) changes
+// the stored objects and is not told back to the engine.
 #pragma once
 
 #include <functional>
@@ -61,9 +63,14 @@ class Cluster : public ClusterApi {
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override;
   // Nothing queues here: done at once.
-  void Poke(PodName pod, PodUid uid, Instant when,
-            std::function<void(WriteResult)> done) override;
+  void Poke(PodName pod, PodUid uid, Instant when, std::function<void(WriteResult)> done) override;
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
+  // Creates only a GPUQuotaView; members given replace those the object has.
+  void Write(ObjectWrite write, std::function<void(WriteResult)> done) override;
+  void DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) override;
+  void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) override;
+  // Kept as objects of kind Event, the newest 1,000.
+  void Emit(EventWrite event, std::function<void(WriteResult)> done) override;
 
  private:
   struct Impl;

@@ -1,5 +1,6 @@
 #include "scheduler/embedded/kinds.h"
 
+#include <algorithm>
 #include <array>
 
 namespace tranche::embedded {
@@ -27,6 +28,7 @@ constexpr std::array kKnownKinds = {
     KnownKind{"GPUReclaim", "gpureclaim", "gpureclaims", "tranche.dev/v1alpha1", Scope::kCluster},
     KnownKind{"GPUQuotaView", "gpuquotaview", "gpuquotaviews", "tranche.dev/v1alpha1",
               Scope::kNamespace},
+    KnownKind{kEventKind, "event", "events", "events.k8s.io/v1", Scope::kNamespace},
 };
 
 // "" for the core group, whose apiVersion is a version alone.
@@ -38,6 +40,7 @@ std::string_view GroupOf(std::string_view api_version) {
 }  // namespace
 
 std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind) {
+  if (kind == kEventKind) return std::nullopt;
   for (const KnownKind& known : kKnownKinds) {
     if (known.name != kind) continue;
     if (!api_version.empty() && GroupOf(api_version) != GroupOf(known.api_version)) continue;
@@ -47,6 +50,16 @@ std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind
     return Kind{std::string(kind), std::string(api_version), Scope::kUnknown};
   }
   return std::nullopt;
+}
+
+bool IsSteering(std::string_view kind) {
+  return kind == "Namespace" || kind == "PriorityClass" || (IsOurs(kind) && kind != "GPUReclaim");
+}
+
+bool IsOurs(std::string_view kind) {
+  return std::any_of(kKnownKinds.begin(), kKnownKinds.end(), [kind](const KnownKind& known) {
+    return known.name == kind && GroupOf(known.api_version) == kOwnGroup;
+  });
 }
 
 Scope ScopeOf(std::string_view kind) {

@@ -19,10 +19,19 @@ struct Kind {
 };
 
 inline constexpr std::string_view kDefaultNamespace = "default";
+inline constexpr std::string_view kPodKind = "Pod";
+inline constexpr std::string_view kNodeKind = "Node";
+inline constexpr std::string_view kViewKind = "GPUQuotaView";
+inline constexpr std::string_view kEventKind = "Event";  // written by us alone
 
 // The kept kind that an object with these two fields is of; nullopt for any other. Without
 // `api_version` the kind's name decides.
 std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind);
+
+// Whether the kind's objects steer us, and reach the engine as text.
+bool IsSteering(std::string_view kind);
+// Whether the kind is one of group tranche.dev that we know.
+bool IsOurs(std::string_view kind);
 
 // The scope of a kind by its exact name.
 Scope ScopeOf(std::string_view kind);

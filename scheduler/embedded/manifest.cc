@@ -166,7 +166,7 @@ absl::Status ReadLife(wire::Object metadata, ManifestObject& object) {
   object.created = ReadTime(reader, metadata, "creationTimestamp");
   const auto at = ReadTime(reader, metadata, "deletionTimestamp");
   // Other kinds wait for controllers that do not run here.
-  if (at && object.kind.name == "Pod") {
+  if (at && object.kind.name == kPodKind) {
     const auto grace = reader.ReadInteger(metadata, "deletionGracePeriodSeconds", "metadata",
                                           {0, kMaxGraceSeconds});
     object.deletion = Deletion{*at, grace.value_or(0)};
@@ -175,18 +175,16 @@ absl::Status ReadLife(wire::Object metadata, ManifestObject& object) {
 }
 
 absl::Status DecodeFacts(wire::Element element, const GpuPolicy& defaults, ManifestObject& object) {
-  if (object.kind.name == "Node") {
+  if (object.kind.name == kNodeKind) {
     absl::StatusOr<NodeFacts> node = wire::DecodeNode(element);
     if (!node.ok()) return node.status();
     object.facts = *std::move(node);
-  } else if (object.kind.name == "Pod") {
+  } else if (object.kind.name == kPodKind) {
     absl::StatusOr<PodFacts> pod = wire::DecodePod(element);
     if (!pod.ok()) return pod.status();
     object.facts = *std::move(pod);
-  } else if (object.kind.name == "GPUPolicy") {
-    absl::StatusOr<GpuPolicy> policy = DecodeGpuPolicy(simdjson::minify(element), defaults);
-    if (!policy.ok()) return policy.status();
-    object.facts = *std::move(policy);
+  } else if (IsOurs(object.kind.name)) {
+    return CheckObject(object.kind.name, simdjson::minify(element), defaults);
   }
   return absl::OkStatus();
 }

@@ -48,8 +48,8 @@ struct ManifestObject {
   std::string uid;  // empty: none stated
   std::optional<Instant> created;
   std::optional<Deletion> deletion;  // pods only
-  // monostate: nothing of it reaches the engine.
-  std::variant<std::monostate, NodeFacts, PodFacts, GpuPolicy> facts;
+  // monostate: no facts are read; steering objects reach the engine as text.
+  std::variant<std::monostate, NodeFacts, PodFacts> facts;
 };
 
 struct Manifest {
@@ -57,6 +57,7 @@ struct Manifest {
   std::map<std::string, int> ignored;   // kind -> objects of kinds that are not kept
 };
 
+// `defaults`: the policy that GPUPolicy objects overlay.
 absl::StatusOr<Manifest> ReadManifest(const Document& document, const GpuPolicy& defaults);
 
 // One object to delete.

@@ -12,11 +12,6 @@ namespace {
 
 constexpr int64_t kDefaultGraceSeconds = 30;  // Kubernetes' default
 
-// API times have whole seconds.
-std::string ApiTime(Instant time) {
-  return wire::FormatTime(std::chrono::floor<std::chrono::seconds>(time));
-}
-
 std::optional<wire::Object> Section(wire::Element element, std::string_view key) {
   wire::Object object;
   if (element.get(object) != simdjson::SUCCESS) return std::nullopt;
@@ -28,10 +23,23 @@ bool States(wire::Element element, std::string_view section, std::string_view ke
   return object && !wire::FindText(*object, key).value_or("").empty();
 }
 
-bool IsPodScheduled(wire::Element condition) {
+bool IsOfType(wire::Element condition, std::string_view type) {
   wire::Object object;
-  return condition.get(object) == simdjson::SUCCESS &&
-         wire::FindText(object, "type") == "PodScheduled";
+  return condition.get(object) == simdjson::SUCCESS && wire::FindText(object, "type") == type;
+}
+
+// status.containerStatuses of a pod whose containers all run since `now`.
+std::string RunningContainers(const PodFacts& facts, Instant now) {
+  std::string out = "[";
+  for (const ContainerInfo& container : facts.request.containers) {
+    if (container.role != ContainerRole::kApp) continue;
+    if (out.size() > 1) out += ',';
+    out += "{";
+    wire::AppendMember(out, "name", container.name);
+    out += fmt::format(R"(,"ready":true,"state":{{"running":{{"startedAt":"{}"}}}}}})",
+                       wire::FormatTime(now));
+  }
+  return out + "]";
 }
 
 }  // namespace
@@ -57,39 +65,54 @@ void SetVersion(JsonPatch& patch, int64_t version) {
 
 void SetIdentity(JsonPatch& patch, const StoredObject& object) {
   patch.SetText({"metadata", "uid"}, object.uid);
-  patch.SetText({"metadata", "creationTimestamp"}, ApiTime(object.created));
+  patch.SetText({"metadata", "creationTimestamp"}, wire::FormatTime(object.created));
+  if (object.generation > 0) {
+    patch.Set({"metadata", "generation"}, fmt::format("{}", object.generation));
+  }
 }
 
 void SetDeletion(JsonPatch& patch, const Deletion& deletion) {
-  patch.SetText({"metadata", "deletionTimestamp"}, ApiTime(deletion.at));
+  patch.SetText({"metadata", "deletionTimestamp"}, wire::FormatTime(deletion.at));
   patch.Set({"metadata", "deletionGracePeriodSeconds"}, fmt::format("{}", deletion.grace_seconds));
 }
 
-void SetRunning(JsonPatch& patch, wire::Element pod, Instant now) {
+void SetRunning(JsonPatch& patch, wire::Element pod, PodFacts& facts, Instant now) {
   patch.SetText({"status", "phase"}, "Running");
-  if (!States(pod, "status", "startTime")) patch.SetText({"status", "startTime"}, ApiTime(now));
+  facts.phase = PodPhase::kRunning;
+  if (!facts.bound_at) {
+    SetCondition(patch, pod, {"PodScheduled", true, "", "", now});
+    facts.bound_at = now;
+  }
+  if (!facts.started_at) {
+    patch.SetText({"status", "startTime"}, wire::FormatTime(now));
+    facts.started_at = now;
+  }
+  if (!facts.running_at) {
+    patch.Set({"status", "containerStatuses"}, RunningContainers(facts, now));
+    facts.running_at = now;
+  }
 }
 
 void SetPendingIfUnstated(JsonPatch& patch, wire::Element pod) {
   if (!States(pod, "status", "phase")) patch.SetText({"status", "phase"}, "Pending");
 }
 
-void SetBinding(JsonPatch& patch, wire::Element pod, const BindingWrite& write, Instant now) {
+void SetBinding(JsonPatch& patch, const BindingWrite& write) {
   patch.SetText({"spec", "nodeName"}, write.node.str());
   for (const auto& [key, value] : write.annotations) {
     patch.SetText({"metadata", "annotations", key}, value);
   }
+}
+
+void SetCondition(JsonPatch& patch, wire::Element pod, const wire::ConditionText& condition) {
   std::string conditions = "[";
   const auto status = Section(pod, "status");
   if (const auto present = status ? wire::FindArray(*status, "conditions") : std::nullopt) {
-    for (const wire::Element condition : *present) {
-      if (!IsPodScheduled(condition)) conditions += simdjson::minify(condition) + ",";
+    for (const wire::Element other : *present) {
+      if (!IsOfType(other, condition.type)) conditions += simdjson::minify(other) + ",";
     }
   }
-  conditions += fmt::format(R"({{"lastProbeTime":null,"lastTransitionTime":"{}","status":"True",)"
-                            R"("type":"PodScheduled"}}])",
-                            ApiTime(now));
-  patch.Set({"status", "conditions"}, std::move(conditions));
+  patch.Set({"status", "conditions"}, conditions + wire::EncodeCondition(condition) + "]");
 }
 
 int64_t StatedGraceSeconds(wire::Element pod) {

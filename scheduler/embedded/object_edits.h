@@ -1,5 +1,6 @@
 // What the embedded cluster changes in the objects it is given, as an API server, a kubelet and
-// the binding subresource would. Only patches are built here; JsonPatch writes them out.
+// the binding subresource would. Only patches are built here; JsonPatch writes them out. Times have
+// milliseconds, where a server cuts them at seconds: what is metered here is exact.
 //
 // Source: kube-client-protocol sections 11 and 13 (binding, conditions).
 #pragma once
@@ -9,6 +10,7 @@
 #include "scheduler/embedded/object_store.h"
 #include "scheduler/ports/cluster_api.h"
 #include "scheduler/wire/json.h"
+#include "scheduler/wire/object_json.h"
 #include "topology/base/units.h"
 
 namespace tranche::embedded {
@@ -18,14 +20,18 @@ namespace tranche::embedded {
 JsonPatch NewcomerPatch(const ManifestObject& object);
 
 void SetVersion(JsonPatch& patch, int64_t version);
+// uid, creation time and generation.
 void SetIdentity(JsonPatch& patch, const StoredObject& object);
 void SetDeletion(JsonPatch& patch, const Deletion& deletion);
-// As a kubelet reports a pod it has started. `pod`: the object before the change.
-void SetRunning(JsonPatch& patch, wire::Element pod, Instant now);
+// As a kubelet reports a pod it has started at `now`; times that `facts` has already stay. `pod`:
+// the object before the change; `facts`: what it says, changed with it.
+void SetRunning(JsonPatch& patch, wire::Element pod, PodFacts& facts, Instant now);
 // A pod that states no phase is Pending.
 void SetPendingIfUnstated(JsonPatch& patch, wire::Element pod);
-// nodeName, annotations and the PodScheduled condition of a Binding.
-void SetBinding(JsonPatch& patch, wire::Element pod, const BindingWrite& write, Instant now);
+// nodeName and annotations of a Binding.
+void SetBinding(JsonPatch& patch, const BindingWrite& write);
+// Replaces the conditions of that type.
+void SetCondition(JsonPatch& patch, wire::Element pod, const wire::ConditionText& condition);
 
 // spec.terminationGracePeriodSeconds, by default 30, within 0 and a year.
 int64_t StatedGraceSeconds(wire::Element pod);

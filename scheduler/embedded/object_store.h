@@ -41,6 +41,7 @@ struct StoredObject {
   std::string text;  // minified JSON
   std::string uid;
   Instant created;                   // metadata.creationTimestamp
+  int64_t generation = 0;            // metadata.generation, of our own kinds
   std::optional<Deletion> deletion;  // set: terminating
 };
 

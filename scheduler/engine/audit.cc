@@ -45,6 +45,31 @@ void AuditLoad(const NodeName& name, const NodeState& state, std::vector<std::st
   }
 }
 
+// Each leaf's use summed again from who holds what.
+void AuditQuota(const QuotaBook& book, std::vector<std::string>& faults) {
+  const QuotaTree& tree = book.tree();
+  for (QuotaId id = 0; id < static_cast<QuotaId>(tree.size()); ++id) {
+    const std::string& name = tree.name(id);
+    if (!book.IsLeaf(name)) continue;
+    for (const QuotaLineView& line : tree.View(id)) {
+      Charge used;
+      for (const auto& [uid, work] : book.holdings()) {
+        if (work.leaf != name || work.released) continue;
+        for (const ModelCharge& part : work.parts) {
+          if (line.model != kAnyModel && part.model != line.model) continue;
+          used.compute += part.charge.compute;
+          used.memory += part.charge.memory;
+        }
+      }
+      if (used != line.used) {
+        faults.push_back(fmt::format("quota {} line {}: expected {}/{} quanta in use, found {}/{}",
+                                     name, line.model, used.compute, used.memory, line.used.compute,
+                                     line.used.memory));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> Engine::Audit() const {
@@ -96,6 +121,16 @@ std::vector<std::string> Engine::Audit() const {
     faults.push_back(fmt::format("expected {} reservations, found {} listed", reservations,
                                  impl.reservations.size()));
   }
+  AuditQuota(impl.book, faults);
+  for (const auto& [uid, work] : impl.book.holdings()) {
+    const PodRecord* record = impl.Find(uid);
+    const bool holds = record != nullptr && !record->terminal &&
+                       (!record->node.empty() || !record->reserved.empty());
+    if (!holds) {
+      faults.push_back(
+          fmt::format("quota counts {} of {}, which holds nothing", uid.str(), work.pod.str()));
+    }
+  }
   return faults;
 }
 
@@ -103,16 +138,17 @@ std::vector<std::string> Engine::AuditVerdicts(const PodRequest& request) const 
   Impl& impl = *impl_;
   std::vector<std::string> faults;
   if (SelectsDevices(request)) return faults;
-  Shape* shape = impl.ShapeOf(request);
+  const Question question = impl.QuestionOf(request);
+  Shape* shape = impl.ShapeOf(question);
   Scorer fresh;
   for (NodeId id = 0; id < impl.nodes.size(); ++id) {
     if (impl.nodes[id] == nullptr || !impl.nodes[id]->state.present()) continue;
-    const Verdict cached = impl.Lookup(shape, request, id, true);
+    const Verdict cached = impl.Lookup(shape, question, id, true);
     const NodeState& state = impl.nodes[id]->state;
     Picks picks;
     Cost cost = 0;
-    const Reason reason = fresh.Evaluate(state.inventory(), state.soft(), request, impl.policy,
-                                         impl.learner.mix(), picks, cost);
+    const Reason reason = fresh.Evaluate(state.inventory(), state.soft(), request, *question.policy,
+                                         impl.learner.mix(), picks, cost, question.sharing);
     if (reason != cached.reason || (reason == Reason::kNone && cost != cached.cost)) {
       faults.push_back(fmt::format("{}: expected {} at cost {}, found {} at {} in the cache",
                                    impl.names.name(id).str(), Describe(reason).code, cost,

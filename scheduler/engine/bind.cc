@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scheduler/engine/impl.h"
+#include "scheduler/index/charge_of.h"
 
 namespace tranche {
 namespace {
@@ -72,14 +73,28 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
     plan.allocation = *impl.nodes[id]->state.Find(uid)->allocation;
   } else {
     const PodRequest& request = *record->request;
-    Reason reason = impl.WholeRefusal(request);
-    if (reason == Reason::kNone) reason = impl.hot[id].closed;
+    const Question question = impl.QuestionOf(request);
+    Reason reason = question.whole != Reason::kNone ? question.whole : impl.hot[id].closed;
     if (reason != Reason::kNone) return Refuse(std::move(plan), reason, "");
     impl.DropClaim(uid, *record, now);
     NodeEntry& entry = *impl.nodes[id];
-    reason = impl.PickDevices(request, entry, impl.picks);
+    reason = impl.PickDevices(question, entry, impl.picks);
     if (reason != Reason::kNone) {
       return Refuse(std::move(plan), reason, DescribeMisfit(entry, request, reason, now));
+    }
+    // Filter's word is old by now: others may have taken what the team had left.
+    Admission admission;
+    if (question.metered) {
+      const std::vector<ModelCharge> parts =
+          ChargeOfPicks(entry.state.inventory(), request, impl.picks);
+      reason = impl.Admit(question, parts, now, admission);
+      if (reason != Reason::kNone && question.standing.mode != QuotaMode::kObserve) {
+        record->asked = parts;
+        record->last_reason = reason;
+        impl.contenders.insert(uid);
+        return Refuse(std::move(plan), reason,
+                      impl.book.Explain(question.standing, admission, parts, now));
+      }
     }
     Holding holding;
     holding.uid = uid;
@@ -87,12 +102,18 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
     holding.request = record->request;
     holding.allocation = ToAllocation(entry.state.inventory(), request, impl.picks);
     holding.allocation->epoch = impl.options.epoch;
+    if (question.standing.leaf != kNoQuota) {
+      holding.allocation->leaf = impl.book.tree().name(question.standing.leaf);
+    }
     plan.allocation = *holding.allocation;
     entry.state.Hold(std::move(holding));
     record->reserved = node;
     record->reserved_since = now;
     impl.reservations.emplace(now, uid);
+    impl.contenders.erase(uid);
+    impl.pending.erase(uid);
     impl.Refresh(id, now);
+    impl.Open(uid, *record, id, now, admission.demoted, false);
   }
   record->writing = true;
   const Inventory& inventory = impl.nodes[id]->state.inventory();

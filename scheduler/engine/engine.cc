@@ -6,6 +6,7 @@
 
 #include "scheduler/engine/impl.h"
 #include "scheduler/engine/shape.h"
+#include "scheduler/index/charge_of.h"
 
 namespace tranche {
 namespace {
@@ -84,7 +85,7 @@ void Engine::Impl::Refresh(NodeId id, Instant now) {
   entry.hard = hard;
   entry.soft = soft;
   entry.closed = ClosedReason(entry, now);
-  hot[id] = {hard, soft, entry.closed};
+  hot[id] = {hard, soft, entry.closed, entry.kind};
 }
 
 PodRecord* Engine::Impl::Find(const PodUid& uid) {
@@ -105,6 +106,8 @@ PodRecord& Engine::Impl::Touch(const PodRequest& request) {
 void Engine::Impl::Erase(const PodUid& uid) {
   const auto found = pods.find(uid);
   pods_by_name.erase({found->second.request->name, uid});
+  contenders.erase(uid);
+  pending.erase(uid);
   pods.erase(found);
 }
 
@@ -134,6 +137,9 @@ void Engine::Impl::DropReservation(const PodUid& uid, PodRecord& record, Instant
   record.writing = false;
   reservations.erase({record.reserved_since, uid});
   if (!record.seen) unseen.emplace_back(latest, uid);
+  NotePending(uid, record);
+  // Never bound there: nothing was used, however long it took to find out.
+  Close(uid, record, names.Find(node.str()), MeterKind::kVoid, now);
   ReleaseOn(node, uid, now);
 }
 
@@ -175,7 +181,17 @@ void Engine::Impl::ForgetOldest() {
 }
 
 void Engine::Impl::Advance(Instant now) {
+  const bool moved = now > latest;
   latest = std::max(latest, now);
+  if (moved && book.Advance(now, closings)) {
+    ForgetTeams();
+    PokeAdmitted(now);
+  }
+  while (!wakeups.empty() && wakeups.begin()->first <= now) {
+    const PodUid uid = wakeups.begin()->second;
+    wakeups.erase(wakeups.begin());
+    PokeIfFits(uid, now);
+  }
   while (!claim_queue.empty() && std::get<0>(claim_queue.front()) <= now) {
     const auto [end, uid, serial] = claim_queue.front();
     claim_queue.pop_front();
@@ -192,6 +208,18 @@ void Engine::Impl::Advance(Instant now) {
   }
 }
 
+void Engine::Impl::CountCards(const NodeEntry& entry, int sign) {
+  if (!entry.state.present()) return;
+  for (const Card& card : entry.state.inventory().cards) {
+    capacity[ModelOf(entry.state.inventory(), card)] += sign;
+  }
+}
+
+void Engine::Impl::ForgetTeams() {
+  shapes.clear();
+  policy_of_namespace.clear();
+}
+
 // ---- events -----------------------------------------------------------------------------------
 
 void Engine::UpsertNode(NodeFacts node, Instant now) {
@@ -202,7 +230,13 @@ void Engine::UpsertNode(NodeFacts node, Instant now) {
   // Heartbeats change nothing we look at, and laying out MIG again would cost.
   if (entry.state.present() && entry.state.facts() == node) return;
   const bool same_node = entry.state.present() && entry.state.facts().uid == node.uid;
-  entry.state.SetFacts(std::move(node), impl_->policy.hami_minor);
+  const std::optional<Instant> lost_since = node.lost_since;
+  impl_->CountCards(entry, -1);
+  entry.state.SetFacts(std::move(node), impl_->default_policy().hami_minor);
+  impl_->CountCards(entry, 1);
+  entry.kind = impl_->KindOf(entry.state.inventory());
+  if (!lost_since && entry.lost_since) impl_->EndOutage(id, now);
+  if (lost_since && !entry.lost_since) entry.lost_since = std::min(*lost_since, now);
   const bool has_devices = entry.state.inventory().has_devices();
   if (had_devices && !has_devices && same_node) entry.vanished = true;
   if (entry.vanished && has_devices) {
@@ -211,6 +245,7 @@ void Engine::UpsertNode(NodeFacts node, Instant now) {
     impl_->reopenings.emplace(*entry.stable_at, id);
   }
   impl_->Refresh(id, now);
+  impl_->OpenUncharged(id, now);
   impl_->NoteRoom(id, now);
 }
 
@@ -224,6 +259,7 @@ void Engine::DeleteNode(const NodeName& name, Instant now) {
   for (const Holding& holding : entry.state.holdings()) {
     if (holding.kind == HoldingKind::kClaim) claimed.push_back(holding.uid);
   }
+  impl_->CountCards(entry, -1);
   entry.state.SetFacts(std::nullopt, 0);
   entry.vanished = false;
   entry.stable_at.reset();
@@ -251,10 +287,23 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   PodRecord& record = known != nullptr ? *known : impl_->Touch(pod.request);
   record.seen = true;
   if (record.terminal) return;
+  if (pod.created) record.waits_since = *pod.created;
   if (ended) {
+    record.ended_at = std::min(pod.finished_at.value_or(now), now);
     impl_->DropClaim(uid, record, now);
+    // A pod that ended on the node it was reserved on has used it.
+    if (record.reserved == pod.node) {
+      impl_->Close(uid, record, impl_->names.Find(pod.node.str()), MeterKind::kClose,
+                   *record.ended_at);
+    }
     impl_->DropReservation(uid, record, now);
-    if (!record.node.empty()) impl_->ReleaseOn(record.node, uid, now);
+    if (!record.node.empty()) {
+      impl_->Close(uid, record, impl_->names.Find(record.node.str()), MeterKind::kClose,
+                   *record.ended_at);
+      impl_->ReleaseOn(record.node, uid, now);
+    }
+    impl_->contenders.erase(uid);
+    impl_->pending.erase(uid);
     if (pod.refused_by_kubelet && !pod.node.empty()) impl_->NoteRefusal(pod.node, now);
     record.terminal = true;
     record.node = NodeName();
@@ -271,12 +320,25 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
     record.request = std::make_shared<const PodRequest>(std::move(pod.request));
   }
   // An object without node may be older than the bind we know of: a pod is never unbound again.
-  if (pod.node.empty() || pod.node == record.node) return;
+  if (pod.node.empty()) return impl_->NotePending(uid, record);
+  if (pod.node == record.node) return impl_->NoteRunning(uid, pod);
   impl_->DropClaim(uid, record, now);
+  if (record.reserved == pod.node) {
+    // The proof of our own bind: what was opened then goes on.
+    impl_->reservations.erase({record.reserved_since, uid});
+    record.reserved = NodeName();
+    record.writing = false;
+  }
   impl_->DropReservation(uid, record, now);
-  if (!record.node.empty()) impl_->ReleaseOn(record.node, uid, now);
+  if (!record.node.empty()) {
+    impl_->Close(uid, record, impl_->names.Find(record.node.str()), MeterKind::kClose, now);
+    impl_->ReleaseOn(record.node, uid, now);
+  }
   record.node = pod.node;
+  record.held_since = pod.bound_at ? pod.bound_at : pod.started_at ? pod.started_at : pod.created;
   record.filtered = false;
+  impl_->contenders.erase(uid);
+  impl_->pending.erase(uid);
   const NodeId id = impl_->InternNode(pod.node);
   Holding holding;
   holding.uid = uid;
@@ -285,6 +347,9 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   holding.allocation = std::move(pod.allocation);
   impl_->nodes[id]->state.Hold(std::move(holding));
   impl_->Refresh(id, now);
+  impl_->Open(uid, record, id, std::min(record.held_since.value_or(now), now), false,
+              !record.held_since);
+  impl_->NoteRunning(uid, pod);
 }
 
 void Engine::DeletePod(const PodUid& uid, Instant now) {
@@ -294,22 +359,36 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
   if (record == nullptr) return;
   impl_->DropClaim(uid, *record, now);
   impl_->DropReservation(uid, *record, now);
-  if (!record->node.empty()) impl_->ReleaseOn(record->node, uid, now);
+  if (!record->node.empty()) {
+    impl_->Close(uid, *record, impl_->names.Find(record->node.str()), MeterKind::kClose, now);
+    impl_->ReleaseOn(record->node, uid, now);
+  }
   impl_->Erase(uid);
 }
 
-void Engine::SetPolicy(GpuPolicy policy) {
-  const bool agents_changed = policy.hami_minor != impl_->policy.hami_minor;
-  impl_->policy = std::move(policy);
-  impl_->shapes.clear();
-  if (!agents_changed) return;
-  for (NodeId id = 0; id < impl_->nodes.size(); ++id) {
-    NodeEntry* entry = impl_->nodes[id].get();
-    if (entry == nullptr || !entry->state.present()) continue;
-    NodeFacts facts = entry->state.facts();
-    entry->state.SetFacts(std::move(facts), impl_->policy.hami_minor);
-    impl_->Refresh(id, impl_->latest);
+void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults,
+                         Instant now) {
+  Impl& impl = *impl_;
+  impl.Advance(now);
+  const int hami_before = impl.default_policy().hami_minor;
+  impl.set = set;
+  impl.policies = set->policies;
+  const bool covers_all = !impl.policies.empty() && !impl.policies.back().namespaces;
+  if (!covers_all) impl.policies.push_back(defaults);
+  impl.ForgetTeams();
+  impl.book.SetPolicies(std::move(set), now);
+  if (impl.default_policy().hami_minor != hami_before) {
+    for (NodeId id = 0; id < impl.nodes.size(); ++id) {
+      NodeEntry* entry = impl.nodes[id].get();
+      if (entry == nullptr || !entry->state.present()) continue;
+      NodeFacts facts = entry->state.facts();
+      entry->state.SetFacts(std::move(facts), impl.default_policy().hami_minor);
+      entry->kind = impl.KindOf(entry->state.inventory());
+      impl.Refresh(id, impl.latest);
+    }
   }
+  // An edit is no event to kube-scheduler.
+  impl.PokeAdmitted(now);
 }
 
 std::optional<Instant> Engine::Tick(Instant now) {
@@ -321,6 +400,12 @@ std::optional<Instant> Engine::Tick(Instant now) {
     const Instant reopening = impl_->reopenings.begin()->first;
     next = next ? std::min(*next, reopening) : reopening;
   }
+  if (!impl_->wakeups.empty()) {
+    const Instant wakeup = impl_->wakeups.begin()->first;
+    next = next ? std::min(*next, wakeup) : wakeup;
+  }
+  if (const auto change = impl_->book.NextChange(now))
+    next = next ? std::min(*next, *change) : change;
   return next;
 }
 

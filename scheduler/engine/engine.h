@@ -22,8 +22,10 @@
 #include <utility>
 #include <vector>
 
-#include "policy/spec.h"
+#include "policy/policy_set.h"
+#include "quota/quota_book.h"
 #include "scheduler/facts/allocation.h"
+#include "scheduler/facts/metering.h"
 #include "scheduler/facts/node_facts.h"
 #include "scheduler/facts/pod_facts.h"
 #include "scheduler/facts/pod_request.h"
@@ -118,13 +120,17 @@ struct PodView {
   PodUid uid;
   PodState state = PodState::kPending;
   NodeName node;
-  std::string leaf;
+  std::string leaf;                       // empty: none owns it
+  std::string workload_class;             // empty: none
+  std::optional<QuotaState> quota_state;  // of one that holds devices
   std::string priority_class;
   std::optional<Allocation> allocation;  // bound, reserved or claimed devices
   Reason reason =
       Reason::kNone;   // pending: of the last filter's refusals the one closest to fitting
   std::string detail;  // with numbers and quoted values
-  bool devices_unknown = false;  // holds devices we cannot name (or an unreadable record)
+  std::optional<Instant> eligible_at;  // when time alone changes the answer
+  Reason observed = Reason::kNone;     // what a quota in mode Observe would have said
+  bool devices_unknown = false;        // holds devices we cannot name (or an unreadable record)
 };
 struct NodeVerdict {
   NodeName node;
@@ -145,6 +151,22 @@ struct WhatIfResult {
   std::optional<Allocation> allocation;
   Reason reason = Reason::kNone;
   std::string detail;
+};
+
+struct QuotaView {
+  QuotaReport report;
+  int64_t pending_workloads = 0;
+  int64_t pending_quanta = 0;  // GPU-equivalents
+  bool over_limit = false;     // uses more than it could be given now
+  std::string oversubscribed;  // which promise exceeds the hardware; empty: none
+};
+// Pods that wait, by team.
+struct PendingRow {
+  std::string leaf;
+  std::string workload_class;
+  Reason reason = Reason::kNone;  // kNone: not asked for yet
+  int64_t workloads = 0;
+  int64_t quanta = 0;
 };
 
 // Sums for metrics, one row per GPU model.
@@ -183,7 +205,17 @@ class Engine {
   void DeleteNode(const NodeName& name, Instant now);
   void UpsertPod(PodFacts pod, Instant now);
   void DeletePod(const PodUid& uid, Instant now);
-  void SetPolicy(GpuPolicy policy);
+  // What administrators declare. Of several GPUPolicies the first whose selector matches a pod's
+  // namespace governs it; `defaults` governs where none does.
+  void SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults, Instant now);
+  // What the ledger remembers. Once, before the first pod.
+  void Restore(MeterHistory history);
+  // The first complete set of pods is in: what the ledger had open and nobody holds has ended.
+  void FinishRestore(Instant now);
+  // The machine's clock was set forward; nothing was used between.
+  void StepClock(Instant from, Instant to);
+  // Quota cannot be kept because the ledger cannot: refuse what it would have to count.
+  void CloseLedger(bool closed);
   // Ends claims that are due. Returns when to call again; nullopt: nothing waits for time.
   std::optional<Instant> Tick(Instant now);
 
@@ -191,6 +223,10 @@ class Engine {
   // room appeared that they fit in, so that the event which would bring them back may have passed
   // kube-scheduler already; or room appeared by time alone, which is no event to it.
   std::vector<std::pair<PodName, PodUid>> TakePokes();
+
+  // What is to be written into the ledger, in order.
+  bool HasMetering() const;
+  std::vector<MeterEvent> TakeMetering(std::vector<WindowClosing>& closings);
 
   // ---- verbs ------------------------------------------------------------------------------
   // `answer` is reused between calls so that nothing is allocated per candidate.
@@ -213,11 +249,23 @@ class Engine {
   // ---- questions --------------------------------------------------------------------------
   // At most `limit` nodes (pods) after `after` in name (namespace/name, uid) order.
   std::vector<NodeView> Nodes(const NodeName& after, std::size_t limit, Instant now) const;
-  std::vector<PodView> Pods(const PodName& after, const PodUid& after_uid, std::size_t limit) const;
+  std::vector<PodView> Pods(const PodName& after, const PodUid& after_uid, std::size_t limit);
   std::optional<Explanation> Explain(const PodName& pod, Instant now);
   // Places the pods one after another and takes everything back.
   std::vector<WhatIfResult> WhatIf(std::span<const PodRequest> pods, Instant now);
   EngineTotals Totals() const;
+  std::vector<QuotaView> Quotas(Instant now);
+  std::vector<BudgetReport> Budgets(Instant now);
+  // Pods the cluster shows that wait, with the reason of their last filter; ascending uid.
+  std::vector<std::pair<PodUid, Reason>> Waiting() const;
+  std::optional<PodView> Pod(const PodUid& uid);
+  // GPU pods that hold devices, by class; "" for none.
+  std::map<std::string, int64_t> PodsByClass() const;
+  // Ascending leaf, class, reason.
+  std::vector<PendingRow> Pending(Instant now);
+  std::vector<DecayRow> Decay() const;
+  // Of all pods together, for comparing with the ledger.
+  Charge HeldQuanta() const;
   // Reservations older than `age`, for alarms and for the resolver.
   std::vector<std::pair<PodUid, NodeName>> StuckReservations(Instant now, Millis age) const;
   // Every invariant of the books recomputed from scratch; empty: all hold. For tests and the

@@ -6,6 +6,8 @@
 
 #include "scheduler/engine/impl.h"
 #include "scheduler/engine/shape.h"
+#include "scheduler/index/charge_of.h"
+#include "scheduler/index/eligibility.h"
 #include "topology/gpu_model.h"
 
 namespace tranche {
@@ -100,6 +102,28 @@ std::string Advice(Reason reason) {
     case Reason::kNoRoom:
     case Reason::kNumaMismatch:
       return "a pod of this kind must end, or a node be added";
+    case Reason::kNoLeaf:
+      return "ask an administrator for a GPUQuota that owns the namespace";
+    case Reason::kLeafConflict:
+      return "an administrator must make the GPUQuotas' namespaceSelectors not overlap";
+    case Reason::kLedgerClosed:
+      return "an administrator must restore the ledger; see the server's log";
+    case Reason::kBudgetExhausted:
+      return "wait for the moment shown, declare a shorter tranche.dev/expected-runtime, or ask "
+             "for a larger GPUBudget";
+    case Reason::kExceedsMaxQuota:
+      return "ask for fewer GPUs, or for a larger GPUQuota";
+    case Reason::kBorrowLimit:
+      return "work of the team must end, or its borrowLimit be raised";
+    case Reason::kLenderLimit:
+      return "work of the team must end, or a lendLimit be raised";
+    case Reason::kWaitingForQuota:
+      return "work of the team, or of those who borrow, must end";
+    case Reason::kYieldingTo:
+      return "the workload named comes first and is placed in a moment";
+    case Reason::kSharingMode:
+      return "use a priority class whose GPUClass allows this sharing, or ask for devices of "
+             "another kind";
     case Reason::kNodeNotReady:
     case Reason::kNodeCordoned:
     case Reason::kOperatorBusy:
@@ -164,6 +188,23 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request, Re
   }
 }
 
+std::string Engine::Impl::DescribeSharing(const Question& question, const NodeEntry& entry) const {
+  const Inventory& inventory = entry.state.inventory();
+  for (const Ask& ask : question.request->asks) {
+    for (const Card& card : inventory.cards) {
+      const bool instance = PoolFor(inventory, ask) >= 0;
+      if (!instance && !IsRightKind(inventory, ask, card)) continue;
+      const SharingMode mode = ModeOf(inventory, ask, card);
+      const auto at = std::ranges::find(*question.sharing, mode);
+      if (at == question.sharing->end()) continue;
+      return fmt::format("shared as {}, choice {} of {} of class {}", SharingModeName(mode),
+                         at - question.sharing->begin() + 1, question.sharing->size(),
+                         question.standing.gpu_class->name);
+    }
+  }
+  return "";
+}
+
 std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
   Impl& impl = *impl_;
   impl.Advance(now);
@@ -181,7 +222,10 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
   Explanation explanation;
   explanation.pod = impl.ViewPod(uid, *record);
   const PodRequest request = *record->request;
-  const Reason whole = impl.WholeRefusal(request);
+  const Question question = impl.QuestionOf(request);
+  const Reason whole = question.whole;
+  impl.ForgetKindAnswers();
+  const bool pending = impl.IsPending(*record);
   std::vector<NodeId> ids;
   for (const NodeId id : impl.names.ascending()) {
     if (impl.nodes[id] != nullptr && impl.nodes[id]->state.present()) ids.push_back(id);
@@ -197,17 +241,29 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
       const Load load =
           entry.state.LoadWithout([&uid](const PodUid& other) { return other == uid; });
       Cost cost = 0;
-      verdict.reason = impl.scorer.Evaluate(entry.state.inventory(), load, request, impl.policy,
-                                            impl.learner.mix(), impl.picks, cost);
+      verdict.reason =
+          impl.scorer.Evaluate(entry.state.inventory(), load, request, *question.policy,
+                               impl.learner.mix(), impl.picks, cost, question.sharing);
+      const bool suits = verdict.reason == Reason::kNone || verdict.reason == Reason::kNoRoom ||
+                         verdict.reason == Reason::kNumaMismatch;
+      if (suits && pending && question.metered && question.standing.mode != QuotaMode::kObserve) {
+        const Reason quota = impl.AskQuota(question, id, now).reason;
+        if (quota != Reason::kNone) verdict.reason = quota;
+      }
+      if (verdict.reason == Reason::kNone && question.sharing != nullptr) {
+        verdict.detail = impl.DescribeSharing(question, entry);
+      }
     }
     verdict.fits = verdict.reason == Reason::kNone;
-    if (!verdict.fits && whole == Reason::kNone) {
+    const bool by_quota =
+        verdict.reason >= Reason::kNoLeaf && verdict.reason <= Reason::kWaitingForQuota;
+    if (!verdict.fits && whole == Reason::kNone && !by_quota) {
       verdict.detail = DescribeMisfit(entry, request, verdict.reason, now);
     }
     explanation.nodes.push_back(std::move(verdict));
   }
   if (whole == Reason::kNone) {
-    impl.Select(request, ids, ids.size(), nullptr);
+    impl.Select(question, ids, ids.size(), now, nullptr);
     for (std::size_t i = 0; i < impl.best.size(); ++i) {
       explanation.nodes[impl.best[i].position].rank = static_cast<int>(i);
     }
@@ -234,24 +290,36 @@ std::vector<WhatIfResult> Engine::WhatIf(std::span<const PodRequest> pods, Insta
   for (const PodRequest& request : pods) {
     WhatIfResult result;
     result.name = request.name;
-    result.reason = impl.WholeRefusal(request);
+    const Question question = impl.QuestionOf(request);
+    result.reason = question.whole;
     if (!request.asks_gpu()) {
       result.fits = true;
     } else if (result.reason != Reason::kNone) {
       result.detail = request.refusal ? request.refusal->detail : "";
     } else {
-      impl.Select(request, ids, 1, nullptr);
+      impl.Select(question, ids, 1, now, nullptr);
       if (impl.best.empty()) {
         result.reason = impl.NearestReason();
-        result.detail = "asks " + DescribeRequest(request);
+        result.detail = impl.DescribeQuotaAnswers(question, now);
+        if (result.detail.empty()) result.detail = "asks " + DescribeRequest(request);
       } else {
         const NodeId id = impl.best.front().node;
         NodeEntry& entry = *impl.nodes[id];
         Picks picks;
-        result.reason = impl.PickDevices(request, entry, picks);
+        result.reason = impl.PickDevices(question, entry, picks);
         result.fits = result.reason == Reason::kNone;
         result.node = impl.names.name(id);
         result.allocation = ToAllocation(entry.state.inventory(), request, picks);
+        if (question.standing.leaf != kNoQuota) {
+          result.allocation->leaf = impl.book.tree().name(question.standing.leaf);
+        }
+        HeldWork work;
+        work.pod = request.name;
+        work.leaf = result.allocation->leaf;
+        if (question.standing.gpu_class) work.workload_class = question.standing.gpu_class->name;
+        work.parts = ChargeOfPicks(entry.state.inventory(), request, picks);
+        work.since = now;
+        work.runtime = request.expected_runtime;
         Holding holding;
         // No UID of the cluster looks like this, so nothing real is touched.
         holding.uid = PodUid(fmt::format("what-if/{}", trial.size()));
@@ -259,6 +327,7 @@ std::vector<WhatIfResult> Engine::WhatIf(std::span<const PodRequest> pods, Insta
         holding.request = std::make_shared<const PodRequest>(request);
         holding.allocation = result.allocation;
         trial.emplace_back(id, holding.uid);
+        impl.book.Hold(holding.uid, std::move(work));
         entry.state.Hold(std::move(holding));
         impl.Refresh(id, now);
       }
@@ -266,6 +335,7 @@ std::vector<WhatIfResult> Engine::WhatIf(std::span<const PodRequest> pods, Insta
     results.push_back(std::move(result));
   }
   for (const auto& [id, uid] : trial) {
+    impl.book.Release(uid, now);
     impl.nodes[id]->state.Release(uid);
     impl.Refresh(id, now);
   }

@@ -14,29 +14,23 @@ namespace {
 constexpr std::size_t kMaxShapes = 128;
 // Refusals remembered for a poke; the oldest go first.
 constexpr std::size_t kMaxRefused = 4096;
-constexpr uint64_t kIgnoresClaims = uint64_t{1} << 63;
+// An order, high to low: over another pod's claim, by borrowing, cost, name.
+constexpr Order kIgnoresClaims = Order{1} << 65;
+constexpr Order kBorrows = Order{1} << 64;
 constexpr int kTopRank = 10;
-
-std::string_view DialectName(Dialect dialect) {
-  switch (dialect) {
-    case Dialect::kNone:
-      return "";
-    case Dialect::kNative:
-      return "native";
-    case Dialect::kTranche:
-      return "tranche";
-    case Dialect::kHami:
-      return "hami";
-  }
-  return "";
-}
 
 }  // namespace
 
-Shape* Engine::Impl::ShapeOf(const PodRequest& request) {
-  if (SelectsDevices(request)) return nullptr;
+Shape* Engine::Impl::ShapeOf(const Question& question) {
+  if (SelectsDevices(*question.request)) return nullptr;
   text.clear();
-  AppendShape(request, text);
+  AppendShape(*question.request, text);
+  text.push_back(static_cast<char>('0' + question.policy_index));
+  if (question.sharing != nullptr) {
+    for (const SharingMode mode : *question.sharing) {
+      text.push_back(static_cast<char>('a' + static_cast<int>(mode)));
+    }
+  }
   const auto found = shapes.find(text);
   if (found != shapes.end()) {
     found->second.last_used = ++shape_clock;
@@ -52,7 +46,7 @@ Shape* Engine::Impl::ShapeOf(const PodRequest& request) {
   return &shape;
 }
 
-const Verdict& Engine::Impl::Lookup(Shape* shape, const PodRequest& request, NodeId id, bool soft) {
+const Verdict& Engine::Impl::Lookup(Shape* shape, const Question& question, NodeId id, bool soft) {
   const StateId state = soft ? hot[id].soft : hot[id].hard;
   const uint32_t generation = states.generation(state);
   const uint32_t mix_version = learner.mix().version;
@@ -63,26 +57,22 @@ const Verdict& Engine::Impl::Lookup(Shape* shape, const PodRequest& request, Nod
     if (verdict->generation == generation && verdict->mix_version == mix_version) return *verdict;
   }
   const NodeState& node = nodes[id]->state;
-  verdict->reason = scorer.Evaluate(node.inventory(), soft ? node.soft() : node.hard(), request,
-                                    policy, learner.mix(), picks, verdict->cost);
+  verdict->reason =
+      scorer.Evaluate(node.inventory(), soft ? node.soft() : node.hard(), *question.request,
+                      *question.policy, learner.mix(), picks, verdict->cost, question.sharing);
   verdict->generation = generation;
   verdict->mix_version = mix_version;
   return *verdict;
 }
 
-Reason Engine::Impl::WholeRefusal(const PodRequest& request) const {
-  if (request.refusal) return request.refusal->reason;
-  if (policy.dialects.empty()) return Reason::kNone;
-  const std::string_view name = DialectName(request.dialect);
-  const bool accepted = std::ranges::find(policy.dialects, name) != policy.dialects.end();
-  return accepted ? Reason::kNone : Reason::kDialectOff;
-}
-
-void Engine::Impl::Select(const PodRequest& request, const std::vector<NodeId>& candidates,
-                          std::size_t width, std::vector<std::pair<uint32_t, Reason>>* refused) {
+void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& candidates,
+                          std::size_t width, Instant now,
+                          std::vector<std::pair<uint32_t, Reason>>* refused) {
   best.clear();
   reason_counts.fill(0);
-  Shape* shape = ShapeOf(request);
+  ForgetKindAnswers();
+  const bool enforced = question.standing.mode != QuotaMode::kObserve;
+  Shape* shape = ShapeOf(question);
   names.ascending();
   const auto refuse = [&](uint32_t position, Reason reason) {
     ++reason_counts[static_cast<std::size_t>(reason)];
@@ -95,17 +85,28 @@ void Engine::Impl::Select(const PodRequest& request, const std::vector<NodeId>& 
       refuse(position, closed);
       continue;
     }
-    const Verdict* verdict = &Lookup(shape, request, id, true);
-    uint64_t order = 0;
+    const Verdict* verdict = &Lookup(shape, question, id, true);
+    Order order = 0;
     if (verdict->reason != Reason::kNone && hot[id].hard != hot[id].soft) {
-      verdict = &Lookup(shape, request, id, false);
+      verdict = &Lookup(shape, question, id, false);
       order = kIgnoresClaims;
+    }
+    // Quota comes before room: a node that only lacks room is one the team could have had.
+    const bool suits = verdict->reason == Reason::kNone || verdict->reason == Reason::kNoRoom ||
+                       verdict->reason == Reason::kNumaMismatch;
+    if (suits && question.metered) {
+      const KindAnswer& quota = AskQuota(question, id, now);
+      if (quota.reason != Reason::kNone && enforced) {
+        refuse(position, quota.reason);
+        continue;
+      }
+      if (quota.borrows) order |= kBorrows;
     }
     if (verdict->reason != Reason::kNone) {
       refuse(position, verdict->reason);
       continue;
     }
-    order |= uint64_t{verdict->cost} << 32 | names.rank(id);
+    order |= Order{verdict->cost} << 32 | names.rank(id);
     if (best.size() == width && order >= best.back().order) continue;
     if (best.size() == width) best.pop_back();
     const Candidate entry{order, position, id};
@@ -119,25 +120,33 @@ void Engine::Impl::Select(const PodRequest& request, const std::vector<NodeId>& 
 }
 
 Reason Engine::Impl::NearestReason() const {
+  // Budget and quota come first, by precedence (quota-model section 6).
+  for (auto rank = static_cast<std::size_t>(Reason::kBudgetExhausted);
+       rank <= static_cast<std::size_t>(Reason::kWaitingForQuota); ++rank) {
+    if (reason_counts[rank] > 0) return static_cast<Reason>(rank);
+  }
   for (std::size_t rank = reason_counts.size(); rank-- > 1;) {
     if (reason_counts[rank] > 0) return static_cast<Reason>(rank);
   }
   return Reason::kNone;
 }
 
-Reason Engine::Impl::PickDevices(const PodRequest& request, const NodeEntry& entry, Picks& chosen) {
+Reason Engine::Impl::PickDevices(const Question& question, const NodeEntry& entry, Picks& chosen) {
   Cost cost = 0;
   const NodeState& node = entry.state;
-  const Reason soft =
-      scorer.Evaluate(node.inventory(), node.soft(), request, policy, learner.mix(), chosen, cost);
+  const auto evaluate = [&](const Load& load) {
+    return scorer.Evaluate(node.inventory(), load, *question.request, *question.policy,
+                           learner.mix(), chosen, cost, question.sharing);
+  };
+  const Reason soft = evaluate(node.soft());
   if (soft == Reason::kNone || !node.has_claims()) return soft;
-  return scorer.Evaluate(node.inventory(), node.hard(), request, policy, learner.mix(), chosen,
-                         cost);
+  return evaluate(node.hard());
 }
 
-void Engine::Impl::Claim(const PodRequest& request, PodRecord& record, NodeId id, Instant now) {
+void Engine::Impl::Claim(const Question& question, PodRecord& record, NodeId id, Instant now) {
+  const PodRequest& request = *question.request;
   NodeEntry& entry = *nodes[id];
-  if (PickDevices(request, entry, picks) != Reason::kNone) return;
+  if (PickDevices(question, entry, picks) != Reason::kNone) return;
   Holding holding;
   holding.uid = request.uid;
   holding.kind = HoldingKind::kClaim;
@@ -178,20 +187,34 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
       impl.unseen.emplace_back(now, request.uid);
     }
     impl.DropClaim(request.uid, *record, now);
+    if (record->waits_since == Instant()) record->waits_since = now;
+    record->eligible_at.reset();
+    record->observed = Reason::kNone;
     if (!record->counted) impl.learner.Arrived(request);
     record->counted = true;
     record->filtered = true;
     record->last_reason = Reason::kNone;
   }
-  if (const Reason whole = impl.WholeRefusal(request); whole != Reason::kNone) {
-    for (uint32_t i = 0; i < candidates.size(); ++i) answer.refused.emplace_back(i, whole);
-    answer.reason = whole;
-    if (record != nullptr) record->last_reason = whole;
-    return;
-  }
+  const Question question = impl.QuestionOf(request);
+  const auto refuse_all = [&](Reason reason) {
+    answer.refused.clear();
+    for (uint32_t i = 0; i < candidates.size(); ++i) answer.refused.emplace_back(i, reason);
+    answer.reason = reason;
+    if (record != nullptr) record->last_reason = reason;
+  };
+  if (question.whole != Reason::kNone) return refuse_all(question.whole);
   impl.names.FindAll(candidates, impl.ids);
-  impl.Select(request, impl.ids, static_cast<std::size_t>(impl.policy.filter_width),
+  impl.Select(question, impl.ids, static_cast<std::size_t>(question.policy->filter_width), now,
               &answer.refused);
+  if (record != nullptr && question.metered) {
+    impl.NoteQuotaRefusal(question, *record, now);
+    if (const auto first = impl.YieldsTo(question, *record, now)) {
+      record->yields_to = *first;
+      impl.contenders.insert(request.uid);
+      impl.PokeIfFits(*first, now);
+      return refuse_all(Reason::kYieldingTo);
+    }
+  }
   for (const Candidate& candidate : impl.best) answer.chosen.push_back(candidate.position);
   if (impl.best.empty()) answer.reason = impl.NearestReason();
   if (record == nullptr) return;
@@ -202,7 +225,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   }
   const bool unbound = record->node.empty() && record->reserved.empty() && !record->terminal;
   if (!impl.best.empty() && unbound) {
-    impl.Claim(request, *record, impl.best.front().node, now);
+    impl.Claim(question, *record, impl.best.front().node, now);
   }
   impl.ForgetOldest();
 }
@@ -212,7 +235,9 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
   Impl& impl = *impl_;
   impl.Advance(now);
   ranks.assign(candidates.size(), 0);
-  if (!request.asks_gpu() || impl.WholeRefusal(request) != Reason::kNone) return;
+  if (!request.asks_gpu()) return;
+  const Question question = impl.QuestionOf(request);
+  if (question.whole != Reason::kNone) return;
   impl.names.FindAll(candidates, impl.ids);
   PodRecord* record = impl.Find(request.uid);
   const auto rank_at = [](std::size_t place) {
@@ -238,16 +263,16 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
     }
     const NodeId claimed = record->claimed;
     impl.DropClaim(request.uid, *record, now);
-    impl.Select(request, impl.ids, candidates.size(), nullptr);
+    impl.Select(question, impl.ids, candidates.size(), now, nullptr);
     for (std::size_t i = 0; i < impl.best.size(); ++i) {
       ranks[impl.best[i].position] = rank_at(i);
     }
     if (impl.nodes[claimed] != nullptr) {
-      impl.Claim(request, *record, impl.best.empty() ? claimed : impl.best.front().node, now);
+      impl.Claim(question, *record, impl.best.empty() ? claimed : impl.best.front().node, now);
     }
     return;
   }
-  impl.Select(request, impl.ids, candidates.size(), nullptr);
+  impl.Select(question, impl.ids, candidates.size(), now, nullptr);
   for (std::size_t i = 0; i < impl.best.size(); ++i) ranks[impl.best[i].position] = rank_at(i);
 }
 
@@ -258,14 +283,16 @@ bool Engine::FitsWithout(const PodRequest& request, const NodeName& node,
   if (!request.asks_gpu()) return true;
   const NodeId id = impl.names.Find(node.str());
   if (id == kNoNode || impl.hot[id].closed != Reason::kNone) return false;
-  if (impl.WholeRefusal(request) != Reason::kNone) return false;
+  const Question question = impl.QuestionOf(request);
+  if (question.whole != Reason::kNone) return false;
   const NodeState& state = impl.nodes[id]->state;
   const Load load = state.LoadWithout([&](const PodUid& uid) {
     return uid == request.uid || std::ranges::find(victims, uid) != victims.end();
   });
   Cost cost = 0;
-  return impl.scorer.Evaluate(state.inventory(), load, request, impl.policy, impl.learner.mix(),
-                              impl.picks, cost) == Reason::kNone;
+  return impl.scorer.Evaluate(state.inventory(), load, request, *question.policy,
+                              impl.learner.mix(), impl.picks, cost,
+                              question.sharing) == Reason::kNone;
 }
 
 }  // namespace tranche

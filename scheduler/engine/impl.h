@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "quota/quota_book.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/index/charge_of.h"
 #include "scheduler/index/node_names.h"
 #include "scheduler/index/node_state.h"
 #include "scheduler/index/state_table.h"
@@ -51,6 +53,16 @@ struct PodRecord {
   uint64_t claim_serial = 0;
   std::vector<NodeId> ranked;  // answer of the last filter, best first
   std::optional<Instant> poked;
+  // Metering: how often it was opened before, and the charge a waiting pod was last judged by.
+  int interval = 0;
+  std::vector<ModelCharge> asked;
+  std::optional<Instant> eligible_at;
+  Reason observed = Reason::kNone;
+  Instant waits_since;                  // created, else first filtered
+  std::optional<Instant> held_since;    // as the cluster tells: bound, else taken up by the kubelet
+  std::optional<Instant> ended_at;      // of a terminal pod
+  std::optional<Instant> yields_since;  // others have given way to it since
+  PodUid yields_to;                     // of the last kYieldingTo
   // The last filter without any fitting node.
   Reason last_reason = Reason::kNone;
   bool filtered = false;
@@ -66,6 +78,30 @@ struct NodeEntry {
   std::deque<Instant> refusals;      // by the kubelet, within the window; hazard 13
   int refusal_rounds = 0;
   std::optional<Instant> refusing_until;
+  // Nodes of equal kind charge a request the same.
+  uint32_t kind = 0;
+  std::optional<Instant> lost_since;
+};
+
+// What a team's rules make of one request, for one call.
+struct Question {
+  const PodRequest* request = nullptr;
+  const GpuPolicy* policy = nullptr;
+  std::size_t policy_index = 0;
+  Standing standing;
+  const std::vector<SharingMode>* sharing = nullptr;  // nullptr: any
+  Reason whole = Reason::kNone;                       // refuses every node
+  bool metered = false;                               // quota or budgets have a say
+};
+
+// What quota says to the request on nodes of one kind; made when the first such node is met.
+struct KindAnswer {
+  bool known = false;
+  Reason reason = Reason::kNone;
+  bool borrows = false;
+  bool demoted = false;
+  std::optional<Instant> eligible_at;
+  std::vector<ModelCharge> parts;
 };
 
 // What the hot loop reads of a node, packed.
@@ -73,10 +109,13 @@ struct NodeHot {
   StateId hard = kNoState;
   StateId soft = kNoState;
   Reason closed = Reason::kUnknownNode;
+  uint32_t kind = 0;
 };
 
+__extension__ using Order = unsigned __int128;
+
 struct Candidate {
-  uint64_t order = 0;     // lower is better; the top bit: fits only if claims are ignored
+  Order order = 0;        // lower is better, see filter.cc
   uint32_t position = 0;  // in the caller's list
   NodeId node = kNoNode;
 };
@@ -103,26 +142,89 @@ struct Engine::Impl {
   bool Poke(const PodUid& uid, NodeId id, Instant now);
 
   // ---- choosing (filter.cc)
-  Shape* ShapeOf(const PodRequest& request);
-  const Verdict& Lookup(Shape* shape, const PodRequest& request, NodeId id, bool soft);
+  Shape* ShapeOf(const Question& question);
+  const Verdict& Lookup(Shape* shape, const Question& question, NodeId id, bool soft);
   // Orders the fitting ones among `ids`; keeps the best `width`. `refused` may be null.
-  void Select(const PodRequest& request, const std::vector<NodeId>& ids, std::size_t width,
-              std::vector<std::pair<uint32_t, Reason>>* refused);
-  Reason WholeRefusal(const PodRequest& request) const;
+  void Select(const Question& question, const std::vector<NodeId>& ids, std::size_t width,
+              Instant now, std::vector<std::pair<uint32_t, Reason>>* refused);
   // Of the reasons Select met, the one closest to fitting: what a waiting pod most likely waits
   // for.
   Reason NearestReason() const;
-  void Claim(const PodRequest& request, PodRecord& record, NodeId id, Instant now);
+  void Claim(const Question& question, PodRecord& record, NodeId id, Instant now);
   // Picks devices on the node as it would be claimed or bound: with claims in mind if possible.
-  Reason PickDevices(const PodRequest& request, const NodeEntry& entry, Picks& picks);
+  Reason PickDevices(const Question& question, const NodeEntry& entry, Picks& picks);
 
-  // ---- for people (views.cc, explain.cc)
+  // ---- teams (admission.cc)
+  Question QuestionOf(const PodRequest& request);
+  void ForgetKindAnswers();
+  const KindAnswer& AskQuota(const Question& question, NodeId id, Instant now);
+  Reason Admit(const Question& question, std::span<const ModelCharge> parts, Instant now,
+               Admission& admission);
+  void NoteQuotaRefusal(const Question& question, PodRecord& record, Instant now);
+  // Another borrower that fits now and comes first; nullopt: none.
+  std::optional<PodUid> YieldsTo(const Question& question, const PodRecord& record, Instant now);
+  bool ComesFirst(const PodRecord& left, const PodRecord& right, Instant now) const;
+  std::string DescribeQuota(const Question& question, const PodRecord& record, Instant now);
+  // The first refusal of what quota said in this call; empty: none.
+  std::string DescribeQuotaAnswers(const Question& question, Instant now);
+  std::string DescribeSharing(const Question& question, const NodeEntry& entry) const;
+  // Pods that quota refused and that would be let in now go back to kube-scheduler's queue.
+  void PokeAdmitted(Instant now);
+  bool PokeIfFits(const PodUid& uid, Instant now);
+
+  // ---- metering (metering.cc)
+  uint32_t KindOf(const Inventory& inventory);
+  void CountCards(const NodeEntry& entry, int sign);
+  void ForgetTeams();  // what was cached of the policies in force
+  // The pod's holding on the node is charged from `at` on, once.
+  void Open(const PodUid& uid, PodRecord& record, NodeId id, Instant at, bool demoted,
+            bool estimated);
+  void Close(const PodUid& uid, PodRecord& record, NodeId id, MeterKind kind, Instant at);
+  void NoteRunning(const PodUid& uid, const PodFacts& pod);
+  void EndOutage(NodeId id, Instant now);
+  void OpenUncharged(NodeId id, Instant now);
+  MeterEvent Event(MeterKind kind, const PodUid& uid, const PodRecord& record, const HeldWork& work,
+                   Instant at) const;
+  void NotePending(const PodUid& uid, const PodRecord& record) {
+    if (record.seen && IsPending(record)) {
+      pending.insert(uid);
+    } else {
+      pending.erase(uid);
+    }
+  }
+  bool IsPending(const PodRecord& record) const {
+    return !record.terminal && record.node.empty() && record.reserved.empty() &&
+           record.request->asks_gpu();
+  }
+
+  // ---- for people (views.cc, team_views.cc, explain.cc)
+  int64_t PendingQuanta(const PodRecord& record);
+  std::string Oversubscription() const;  // the first promise the hardware cannot keep; empty: none
+  void DivideSurplus(std::vector<QuotaView>& views) const;
   NodeView ViewNode(NodeId id) const;
-  PodView ViewPod(const PodUid& uid, const PodRecord& record) const;
+  PodView ViewPod(const PodUid& uid, const PodRecord& record);
 
   EngineOptions options;
-  GpuPolicy policy;
-  Instant latest;  // the newest time any call came with
+  std::shared_ptr<const PolicySet> set = std::make_shared<const PolicySet>();
+  std::vector<GpuPolicy> policies = {GpuPolicy()};  // in order of precedence; the last for all
+  std::unordered_map<std::string, std::size_t> policy_of_namespace;  // a cache
+  const GpuPolicy& default_policy() const { return policies.back(); }
+  QuotaBook book;
+  bool ledger_closed = false;
+  std::map<PodUid, OpenInterval> unclaimed;   // the ledger has them open, no pod was seen yet
+  std::unordered_map<PodUid, int> intervals;  // of pods metered before this process, by history
+  Instant heartbeat;                          // of the ledger, at start
+  std::vector<MeterEvent> metering;
+  std::vector<WindowClosing> closings;
+  uint64_t meter_sequence = 0;
+  std::multimap<Instant, PodUid> wakeups;  // when a budget will let the pod in
+  std::set<PodUid> pending;                // GPU pods the cluster shows that wait for a node
+  std::set<PodUid> contenders;             // quota refused them; they wait for what others borrow
+  std::unordered_map<std::string, uint32_t> kinds;
+  std::vector<KindAnswer> kind_answers;  // by kind, of the question at hand
+  std::vector<uint32_t> kinds_asked;
+  std::map<std::string, int64_t> capacity;  // cards by model
+  Instant latest;                           // the newest time any call came with
 
   NodeNames names;
   std::vector<std::unique_ptr<NodeEntry>> nodes;  // by NodeId

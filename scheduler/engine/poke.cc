@@ -26,11 +26,15 @@ bool Engine::Impl::Poke(const PodUid& uid, NodeId id, Instant now) {
   const bool waits = record != nullptr && !record->terminal && record->node.empty() &&
                      record->reserved.empty() && record->last_reason != Reason::kNone;
   if (!waits || (record->poked && now - *record->poked < kPokeGap)) return false;
-  const PodRequest& request = *record->request;
-  if (WholeRefusal(request) != Reason::kNone) return false;
-  if (Lookup(ShapeOf(request), request, id, false).reason != Reason::kNone) return false;
+  const Question question = QuestionOf(*record->request);
+  if (question.whole != Reason::kNone) return false;
+  if (Lookup(ShapeOf(question), question, id, false).reason != Reason::kNone) return false;
+  if (question.metered && question.standing.mode != QuotaMode::kObserve) {
+    ForgetKindAnswers();
+    if (AskQuota(question, id, now).reason != Reason::kNone) return false;
+  }
   record->poked = now;
-  pokes.emplace_back(request.name, uid);
+  pokes.emplace_back(record->request->name, uid);
   return true;
 }
 

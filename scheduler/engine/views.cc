@@ -103,11 +103,20 @@ NodeView Engine::Impl::ViewNode(NodeId id) const {
   return view;
 }
 
-PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) const {
+PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
   PodView view;
   view.name = record.request->name;
   view.uid = uid;
   view.priority_class = record.request->priority_class;
+  const Question question = QuestionOf(*record.request);
+  if (const HeldWork* work = book.Find(uid)) {
+    view.leaf = work->leaf;
+    view.workload_class = work->workload_class;
+    view.quota_state = book.StateOf(uid);
+  } else {
+    if (question.standing.leaf != kNoQuota) view.leaf = book.tree().name(question.standing.leaf);
+    if (question.standing.gpu_class) view.workload_class = question.standing.gpu_class->name;
+  }
   NodeId id = kNoNode;
   if (!record.node.empty()) {
     view.state = PodState::kBound;
@@ -122,11 +131,17 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) const 
   if (id == kNoNode || nodes[id] == nullptr) {
     view.node = record.node;
     view.reason = record.last_reason;
+    view.eligible_at = record.eligible_at;
+    view.observed = record.observed;
     if (record.request->refusal) {
       view.reason = record.request->refusal->reason;
       view.detail = record.request->refusal->detail;
+    } else if (record.last_reason == Reason::kYieldingTo) {
+      const PodRecord* first = Find(record.yields_to);
+      if (first != nullptr) view.detail = "gives way to " + first->request->name.str();
     } else if (record.last_reason != Reason::kNone) {
-      view.detail = "asks " + DescribeRequest(*record.request);
+      view.detail = DescribeQuota(question, record, latest);
+      if (view.detail.empty()) view.detail = "asks " + DescribeRequest(*record.request);
     }
     return view;
   }
@@ -143,7 +158,6 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) const 
       view.allocation = ToAllocation(state.inventory(), *holding->request, holding->picks);
     }
   }
-  if (view.allocation) view.leaf = view.allocation->leaf;
   return view;
 }
 
@@ -161,7 +175,7 @@ std::vector<NodeView> Engine::Nodes(const NodeName& after, std::size_t limit, In
 }
 
 std::vector<PodView> Engine::Pods(const PodName& after, const PodUid& after_uid,
-                                  std::size_t limit) const {
+                                  std::size_t limit) {
   std::vector<PodView> page;
   for (auto at = impl_->pods_by_name.upper_bound({after, after_uid});
        at != impl_->pods_by_name.end() && page.size() < limit; ++at) {

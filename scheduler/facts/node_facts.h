@@ -68,7 +68,10 @@ struct HamiRegister {
 struct NodeFacts {
   NodeName name;
   NodeUid uid;
-  bool ready = true;          // false: condition Ready is False or Unknown; absent counts as ready
+  bool ready = true;  // false: condition Ready is False or Unknown; absent counts as ready
+  // Condition Ready is Unknown: nobody has heard of the kubelet since this moment
+  // (lastHeartbeatTime, else lastTransitionTime). nullopt otherwise, heartbeats included.
+  std::optional<Instant> lost_since;
   bool cordoned = false;      // spec.unschedulable
   std::string operator_busy;  // the label and value that keep pods away; empty: none
 

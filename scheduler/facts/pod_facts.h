@@ -23,6 +23,11 @@ struct PodFacts {
   bool gated = false;               // spec.schedulingGates is not empty
   bool refused_by_kubelet = false;  // Failed with reason OutOf* or UnexpectedAdmissionError
   std::optional<Instant> created;
+  std::optional<Instant> bound_at;     // condition PodScheduled turned True
+  std::optional<Instant> started_at;   // status.startTime: the kubelet took it up
+  std::optional<Instant> running_at;   // the earliest start of an app container that runs or ended
+  std::optional<Instant> finished_at;  // the latest finishedAt, once every container has ended
+  std::optional<Instant> deletion_at;  // metadata.deletionTimestamp
   // Read from tranche.dev/allocation, else from HAMi's hami.io/vgpu-devices-allocated; only ever
   // believed together with `node` (see index/node_state.h).
   std::optional<Allocation> allocation;

@@ -97,6 +97,8 @@ struct PodRequest {
   std::string vgpu_mode;             // "", "hami-core", "mig", "mps"
   std::optional<Strategy> strategy;  // the pod's own wish for choosing nodes
   CardChoice card_choice = CardChoice::kStrategy;
+  std::optional<Millis> expected_runtime;  // tranche.dev/expected-runtime
+  std::string gang;                        // tranche.dev/gang; empty: a gang of one
 
   bool asks_gpu() const { return dialect != Dialect::kNone; }
 };

@@ -16,6 +16,15 @@ enum class Reason : uint8_t {
   kBadAmount,       // not whole, negative, zero, too large, not a quantity
   kUnknownProfile,  // a MIG profile no board has
   kDialectOff,      // the policy does not accept this request style
+  // About the team: budget, then quota. The numbers are the quota's, see explain.
+  kNoLeaf,        // no quota owns the namespace, and the policy refuses such pods
+  kLeafConflict,  // several quotas own the namespace
+  kLedgerClosed,  // the ledger cannot be trusted or written, and quota is to fail closed
+  kBudgetExhausted,
+  kExceedsMaxQuota,  // more than the team could ever have
+  kBorrowLimit,
+  kLenderLimit,
+  kWaitingForQuota,
   // About the node, before its devices are looked at.
   kUnknownNode,
   kNodeNotReady,
@@ -25,8 +34,9 @@ enum class Reason : uint8_t {
   kNodeRefusing,    // the kubelet refused several GPU pods lately
   kDevicesUnknown,  // a pod on the node holds devices nobody can name
   // About the devices.
-  kNoGpu,    // the node has no GPU of the kind asked for
-  kNoAgent,  // nothing on the node can enforce the share
+  kNoGpu,        // the node has no GPU of the kind asked for
+  kNoAgent,      // nothing on the node can enforce the share
+  kSharingMode,  // the pod's class may not share GPUs the way this node would
   kWrongModel,
   kWrongDevice,     // UUID or mode selection leaves no device
   kTooManyPerNode,  // more devices asked for than the node has, busy or not
@@ -34,6 +44,8 @@ enum class Reason : uint8_t {
   kUnhealthy,       // enough devices, but not enough healthy ones
   kNumaMismatch,
   kNoRoom,  // would fit an emptier node of this kind
+  // About order.
+  kYieldingTo,  // another workload that fits now comes first among those who borrow
   // About the pod at bind.
   kPodGone,
   kPodElsewhere,  // already bound, or being bound, to another node

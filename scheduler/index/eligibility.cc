@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <string>
 
-#include "scheduler/index/placement.h"
 #include "topology/gpu_model.h"
 
 namespace tranche {
@@ -77,23 +76,34 @@ Reason CheckKeys(const Inventory& inventory, const Load& load, const PodRequest&
   return reason;
 }
 
-Reason MissingInPool(const Inventory& inventory, const PodRequest& request, const MigPool& pool) {
+bool MayShare(const Inventory& inventory, const Ask& ask, const Card& card,
+              const PlaceRules& rules) {
+  return PreferenceOf(inventory, ask, card, rules.sharing).has_value();
+}
+
+Reason MissingInPool(const Inventory& inventory, const PodRequest& request, const Ask& ask,
+                     const MigPool& pool, const PlaceRules& rules) {
   for (const MigSlot& slot : pool.slots) {
     const Card& card = inventory.cards[static_cast<std::size_t>(slot.card)];
+    if (!MayShare(inventory, ask, card, rules)) return Reason::kSharingMode;
     if (!MatchesModels(request, card)) return Reason::kWrongModel;
   }
   return pool.memory * pool.replicas < request.min_gpu_memory ? Reason::kTooLarge : Reason::kNoRoom;
 }
 
 // The most fundamental thing that is missing for one ask, room aside; kNoRoom when nothing is.
-Reason Missing(const Inventory& inventory, const PodRequest& request, const Ask& ask) {
+Reason Missing(const Inventory& inventory, const PodRequest& request, const Ask& ask,
+               const PlaceRules& rules) {
   if (const int pool = PoolFor(inventory, ask); pool >= 0) {
-    return MissingInPool(inventory, request, inventory.pools[static_cast<std::size_t>(pool)]);
+    return MissingInPool(inventory, request, ask, inventory.pools[static_cast<std::size_t>(pool)],
+                         rules);
   }
-  int64_t kind = 0, model = 0, device = 0, size = 0, healthy = 0;
+  int64_t kind = 0, mode = 0, model = 0, device = 0, size = 0, healthy = 0;
   for (const Card& card : inventory.cards) {
     if (!IsRightKind(inventory, ask, card)) continue;
     ++kind;
+    if (!MayShare(inventory, ask, card, rules)) continue;
+    ++mode;
     if (!MatchesModels(request, card)) continue;
     ++model;
     if (!IsSelected(request, card)) continue;
@@ -107,8 +117,10 @@ Reason Missing(const Inventory& inventory, const PodRequest& request, const Ask&
   const bool spread = ask.resource == Resource::kShare || inventory.gpu_unit == GpuUnit::kCard;
   const int64_t wanted = spread ? ask.count : 1;
   if (kind == 0) return Reason::kNoGpu;
+  if (mode == 0) return Reason::kSharingMode;
   if (model == 0) return Reason::kWrongModel;
   if (kind < wanted) return Reason::kTooManyPerNode;
+  if (mode < wanted) return Reason::kSharingMode;
   if (model < wanted) return Reason::kWrongModel;
   if (device < wanted) return Reason::kWrongDevice;
   if (size < wanted) return Reason::kTooLarge;
@@ -122,20 +134,44 @@ bool BreaksMpsRule(const Inventory& inventory, const Ask& ask) {
          ask.resource != Resource::kShare && ask.resource != Resource::kMig && ask.count > 1;
 }
 
+// The pod alone has more containers on cards at one moment than all cards of the node take.
+bool ExceedsUserLimits(const Inventory& inventory, const PodRequest& request) {
+  int64_t most = 0;
+  for (const Card& card : inventory.cards) {
+    if (card.mode == CardMode::kMig) continue;
+    if (card.MostUsers() == 0) return false;
+    most += card.MostUsers();
+  }
+  Picks on_one_card;
+  for (std::size_t i = 0; i < request.asks.size(); ++i) {
+    if (PoolFor(inventory, request.asks[i]) >= 0) continue;
+    if (request.asks[i].count > most) return true;
+    Pick pick;
+    pick.ask = static_cast<int>(i);
+    on_one_card.insert(on_one_card.end(), static_cast<std::size_t>(request.asks[i].count), pick);
+  }
+  if (static_cast<int64_t>(on_one_card.size()) <= most) return false;
+  return UseOf(request, on_one_card).cards.front().slots > most;
+}
+
 }  // namespace
 
 Reason Obstacle(const Inventory& inventory, const Load& load, const PodRequest& request,
-                const GpuPolicy& policy) {
+                const PlaceRules& rules) {
   Reason reason = CheckKeys(inventory, load, request);
   for (const Ask& ask : request.asks) {
-    Reason found = Missing(inventory, request, ask);
+    Reason found = Missing(inventory, request, ask, rules);
     const bool share = ask.resource == Resource::kShare;
-    if (share && found != Reason::kNoGpu && !ShareAllowed(inventory, request, policy)) {
+    if (share && found != Reason::kNoGpu && !ShareAllowed(inventory, request, *rules.policy)) {
       found = Reason::kNoAgent;
     }
-    if (BreaksMpsRule(inventory, ask)) found = Reason::kTooManyPerNode;
+    if (BreaksMpsRule(inventory, ask)) found = std::min(found, Reason::kTooManyPerNode);
     if (found == Reason::kNoRoom) continue;
     if (reason == Reason::kNone || found < reason) reason = found;
+  }
+  if ((reason == Reason::kNone || reason > Reason::kTooManyPerNode) &&
+      ExceedsUserLimits(inventory, request)) {
+    return Reason::kTooManyPerNode;
   }
   return reason;
 }

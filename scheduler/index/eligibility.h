@@ -1,11 +1,11 @@
 // Which cards a request may use at all, and what on a node rules it out whatever its load.
 #pragma once
 
-#include "policy/spec.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/facts/reason.h"
 #include "scheduler/index/inventory.h"
 #include "scheduler/index/load.h"
+#include "scheduler/index/placement.h"
 
 namespace tranche {
 
@@ -17,8 +17,8 @@ bool IsSelected(const PodRequest& request, const Card& card);
 bool IsRightKind(const Inventory& inventory, const Ask& ask, const Card& card);
 
 // The most fundamental thing in the way; kNone when only room on single cards is left to check.
-// kNoRoom: kubelet's own counts leave too little.
+// kNoRoom: kubelet's own counts leave too little. `rules`: policy and sharing are read.
 Reason Obstacle(const Inventory& inventory, const Load& load, const PodRequest& request,
-                const GpuPolicy& policy);
+                const PlaceRules& rules);
 
 }  // namespace tranche

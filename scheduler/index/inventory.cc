@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "topology/gpu_model.h"
@@ -23,6 +24,20 @@ std::string SingleProfile(std::string_view product) {
 void AddKey(Inventory& inventory, std::string_view key, const ResourceCount& count) {
   inventory.keys.push_back({std::string(key), std::max<int64_t>(count.allocatable, 0),
                             std::max({count.capacity, count.allocatable, int64_t{0}})});
+}
+
+// How many clients an MPS server takes on one card, whatever replicas are configured: the caps of
+// the device plugin, 48 and, below compute capability 7.5, 16. (The driver itself takes 48 from
+// Volta on, and 60 from CUDA 13.1.) Source: node-inventory section 3. Nodes' facts do not carry the
+// capability, so the boards before Turing are listed; a board not listed is a newer one.
+int64_t MpsClients(std::string_view product) {
+  constexpr std::array<std::string_view, 22> kBeforeTuring = {
+      "v100",     "v100s",    "gv100",    "titan-v", "p100", "gp100", "p40", "p6",
+      "p4",       "titan-xp", "quadro-p", "m60",     "m40",  "m10",   "m6",  "m4",
+      "quadro-m", "k80",      "k40",      "k40m",    "k20m", "k20xm"};
+  const bool old = std::ranges::any_of(
+      kBeforeTuring, [product](std::string_view model) { return MatchesModel(model, product); });
+  return old ? 16 : 48;
 }
 
 void AddHamiCards(const NodeFacts& facts, Inventory& inventory) {
@@ -47,6 +62,7 @@ void AddHamiCards(const NodeFacts& facts, Inventory& inventory) {
     card.numa = device.numa;
     card.healthy = device.healthy && alive;
     card.vgpu_mode = device.mode;
+    if (card.vgpu_mode.find("mps") != std::string::npos) card.contexts = MpsClients(card.product);
     card.cordoned =
         std::ranges::find(facts.cordoned_devices, device.uuid) != facts.cordoned_devices.end();
     inventory.cards.push_back(std::move(card));
@@ -71,9 +87,15 @@ void AddPluginCards(const ResourceCount& units, Mebibytes memory, Inventory& inv
     card.product = inventory.product;
     card.memory = memory;
     card.slots = replicated ? inventory.replicas : 0;
+    if (inventory.sharing == SharingMethod::kMps) card.contexts = MpsClients(card.product);
     // Which card is ill is not published; the count of what kubelet will hand out is.
     card.healthy = i < healthy;
     inventory.cards.push_back(std::move(card));
+  }
+  if (inventory.cards.empty()) return;
+  if (const Card& card = inventory.cards.front(); card.MostUsers() < card.slots) {
+    inventory.problems.push_back(fmt::format(
+        "expected at most {} replicas of a GPU under MPS, found {}", card.contexts, card.slots));
   }
 }
 

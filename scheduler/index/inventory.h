@@ -5,6 +5,7 @@
 // replicated, HAMi-managed or cut into MIG instances, never two of these.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,10 +37,17 @@ struct Card {
   MilliGpu capacity = kWholeGpu;
   Mebibytes memory;   // zero: unknown
   int64_t slots = 0;  // pods (replicas) that may use it; 0: no limit
+  // Client containers its MPS server takes; 0: no MPS, no such limit (time-slicing knows none).
+  int64_t contexts = 0;
   std::optional<int> numa;
   bool healthy = true;
   bool cordoned = false;
   std::string vgpu_mode;  // HAMi: "hami-core", "mig", "mps"
+
+  // Containers that may use it at a time: the smaller of slots and contexts; 0: no limit.
+  int64_t MostUsers() const {
+    return slots > 0 && contexts > 0 ? std::min(slots, contexts) : std::max(slots, contexts);
+  }
 };
 
 struct MigSlot {

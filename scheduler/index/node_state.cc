@@ -128,7 +128,7 @@ void NodeState::Signature(const Load& load, std::string& out) const {
   for (const int64_t used : load.keys) Append(out, used);
   // One fixed-size row a card, sorted: placement does not care which of equal cards is which.
   struct Row {
-    int64_t mode, capacity, memory, slots, numa, fit, milli_used, memory_used, slots_used,
+    int64_t mode, capacity, memory, slots, contexts, numa, fit, milli_used, memory_used, slots_used,
         exclusive;
     auto operator<=>(const Row&) const = default;
   };
@@ -142,6 +142,7 @@ void NodeState::Signature(const Load& load, std::string& out) const {
                card.capacity.count(),
                card.memory.count(),
                card.slots,
+               card.contexts,
                card.numa.value_or(-1),
                usable,
                used.milli.count(),

@@ -89,16 +89,15 @@ struct Placer::Query {
       return false;
     }
     if (base.memory + own.memory + need.memory > card.memory) return false;
-    if (card.slots > 0 && users + 1 > card.slots) return false;
-    if (ask.resource == Resource::kShare && sharing_cap > 0 && users + 1 > sharing_cap)
-      return false;
+    if (card.MostUsers() > 0 && users + 1 > card.MostUsers()) return false;
+    if (sharing_cap > 0 && users + 1 > sharing_cap) return false;
     return rules.choice != CardChoice::kIdleOnly || users == 0;
   }
 
   bool Eligible(const Ask& ask, const Card& card) const {
     return IsRightKind(inventory, ask, card) && MatchesModels(request, card) &&
            IsSelected(request, card) && card.memory >= request.min_gpu_memory && card.healthy &&
-           !card.cordoned;
+           !card.cordoned && PreferenceOf(inventory, ask, card, rules.sharing).has_value();
   }
 
   // All cards one container uses must lie in one NUMA node where the pod asks for that.
@@ -139,6 +138,7 @@ struct Placer::Query {
         return pick.pool < 0 && pick.card == i;
       });
       return std::tuple(i != rules.preferred_card, !own,
+                        PreferenceOf(inventory, ask, inventory.cards[at], rules.sharing),
                         rules.choice == CardChoice::kLoosest ? -share : share, LoadRank(i), i);
     };
     std::ranges::sort(order, {}, rank);
@@ -146,14 +146,16 @@ struct Placer::Query {
 };
 
 CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card) {
+  const bool replicated = card.mode == CardMode::kReplicated;
+  const Mebibytes part = Mebibytes::Of(card.memory.count() / inventory.replicas);
   if (ask.resource != Resource::kShare) {
-    if (card.mode != CardMode::kReplicated) return {kWholeGpu, card.memory, 1};
-    return {MilliGpu::Of(1000 / inventory.replicas),
-            Mebibytes::Of(card.memory.count() / inventory.replicas), 0};
+    if (!replicated) return {kWholeGpu, card.memory, 1};
+    return {MilliGpu::Of(1000 / inventory.replicas), part, 0};
   }
   CardNeed need{ask.compute, Mebibytes::Zero(), ask.exclusive ? 1 : 0};
   switch (ask.memory.kind) {
     case MemoryNeed::Kind::kNone:
+      if (replicated) need.memory = part;
       break;
     case MemoryNeed::Kind::kWholeCard:
       need.memory = card.memory;
@@ -312,7 +314,7 @@ void OrderAsks(const PodRequest& request, std::vector<std::size_t>& order) {
 Reason Placer::Place(const Inventory& inventory, const Load& load, const PodRequest& request,
                      const PlaceRules& rules, Picks& picks) {
   picks.clear();
-  const Reason reason = Obstacle(inventory, load, request, *rules.policy);
+  const Reason reason = Obstacle(inventory, load, request, rules);
   if (reason != Reason::kNone) return reason;
   int64_t units = 0;
   for (const Ask& ask : request.asks) units += std::min<int64_t>(ask.count, kMaxUnits + 1);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/spec.h"
@@ -37,7 +38,17 @@ struct PlaceRules {
   const GpuPolicy* policy = nullptr;
   CardChoice choice = CardChoice::kTightest;
   int preferred_card = -1;  // tried first where one card is asked for; -1: none
+  // How the pod's class may share, in order of preference; null or empty: any way.
+  const std::vector<SharingMode>* sharing = nullptr;
 };
+
+// How an ask would share a card of this node: whole cards are exclusive, MIG instances of one user
+// MIG, replicas and shares MPS where its server divides the card, else time-sliced.
+SharingMode ModeOf(const Inventory& inventory, const Ask& ask, const Card& card);
+std::string_view SharingModeName(SharingMode mode);  // "Exclusive", "MIG", "MPS", "TimeSliced"
+// Where that mode stands in a list like PlaceRules::sharing, 0 the most wanted; nullopt: not in it.
+std::optional<int> PreferenceOf(const Inventory& inventory, const Ask& ask, const Card& card,
+                                const std::vector<SharingMode>* sharing);
 
 class Placer {
  public:
@@ -62,7 +73,9 @@ class Placer {
   int steps_left_ = 0;
 };
 
-// What one unit of `ask` takes of `card`. A kGpu or kGpuShared ask takes the node's unit.
+// What one unit of `ask` takes of `card`. A kGpu or kGpuShared ask takes the node's unit. On a
+// replicated card whoever declares no memory takes a replica's part of it: nothing isolates the
+// pods there, so the parts must add up to no more than the card.
 struct CardNeed {
   MilliGpu milli;
   Mebibytes memory;

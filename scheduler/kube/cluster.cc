@@ -1,19 +1,27 @@
 #include "scheduler/kube/cluster.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <exception>
+#include <list>
 #include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
 
+#include "scheduler/kube/api_calls.h"
 #include "scheduler/kube/api_client.h"
 #include "scheduler/kube/object_sinks.h"
-#include "scheduler/kube/pod_calls.h"
 #include "scheduler/kube/reflector.h"
+#include "scheduler/kube/steering_resources.h"
+#include "scheduler/kube/write_requests.h"
 #include "topology/base/check.h"
 
 namespace tranche::kube {
@@ -32,11 +40,13 @@ uint64_t RandomSeed() {
   return (uint64_t{device()} << 32) | device();
 }
 
-WriteResult NotRunning() {
-  WriteResult result;
-  result.kind = WriteResult::Kind::kNotSent;
-  result.message = "the Kubernetes client is not running";
-  return result;
+constexpr const char* kNotRunning = "the Kubernetes client is not running";
+
+// In a pod, the pod's name.
+std::string HostName() {
+  std::array<char, 256> name{};
+  const bool known = gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0';
+  return known ? name.data() : "tranche";
 }
 
 // One thread with its event loop and a client of its own, so that nothing in it is shared.
@@ -70,28 +80,37 @@ class IoThread {
 }  // namespace
 
 struct Cluster::Impl {
+  // One steering resource: its objects' way from the server to the engine.
+  struct Steering {
+    Steering(Impl& owner, const SteeringResource& resource);
+    SteeringSink sink;
+    Reflector reflector;
+  };
+
   Impl(Options given, ClusterEvents& receiver);
 
   void Spawn(Reflector& reflector);
-  asio::awaitable<void> BindOne(BindingWrite write, steady_clock::time_point deadline,
-                                std::function<void(WriteResult)> done);
-  asio::awaitable<void> PokeOne(PodName pod, PodUid uid, Instant when,
-                                steady_clock::time_point deadline,
-                                std::function<void(WriteResult)> done);
-  asio::awaitable<void> GetOne(PodName pod, PodUid uid, steady_clock::time_point deadline,
-                               std::function<void(PodLookup)> done);
+  // `call` on the writing thread, given its deadline; its result, or `not_running`, to `done`.
+  template <typename Result, typename Call>
+  void Run(Call call, std::function<void(Result)> done, Result not_running);
+  void Send(ApiCalls& through, ApiRequest request, int tries,
+            std::function<void(WriteResult)> done);
 
   const Options options;
+  const std::string instance;
   ClusterEvents& events;
   IoThread reading;
   IoThread writing;
+  ApiClient courtesy_client;  // of all writes that no pod's start depends on
   PodSink pod_sink;
   NodeSink node_sink;
-  PolicySink policy_sink;
-  Reflector policies;
+  std::size_t steering_pending = kSteeringResources.size();  // not listed yet; reading thread
+  std::list<Steering> steering;
   Reflector pods;
   Reflector nodes;
-  PodCalls calls;
+  ApiCalls calls;
+  ApiCalls courtesy_calls;
+  std::atomic<uint64_t> event_serial = 0;
 
   enum class State : uint8_t { kNew, kRunning, kStopped };
   std::mutex mutex;
@@ -100,36 +119,59 @@ struct Cluster::Impl {
 
 namespace {
 
-ReflectorOptions Resource(const char* name, const char* path, bool may_be_absent,
-                          const Timing& timing) {
+ReflectorOptions Resource(std::string_view plural, std::string_view group, const Timing& timing) {
   ReflectorOptions options;
-  options.resource = name;
-  options.path = path;
-  options.may_be_absent = may_be_absent;
+  options.resource = plural;
+  options.path = fmt::format("{}/{}", group, plural);
   options.timing = timing;
   options.seed = RandomSeed();
   return options;
 }
 
+ReflectorOptions SteeringOptions(const SteeringResource& resource, const Timing& timing) {
+  ReflectorOptions options = Resource(resource.plural, resource.group, timing);
+  options.may_be_absent = resource.custom;
+  options.may_be_forbidden = true;
+  return options;
+}
+
+template <typename Result, typename Call>
+asio::awaitable<void> Answer(Call call, steady_clock::time_point deadline,
+                             std::function<void(Result)> done) {
+  Result result = co_await call(deadline);
+  done(std::move(result));
+}
+
 }  // namespace
+
+Cluster::Impl::Steering::Steering(Impl& owner, const SteeringResource& resource)
+    : sink(owner.events, resource),
+      reflector(SteeringOptions(resource, owner.options.timing), owner.reading.client(),
+                owner.reading.stop(), sink, [&owner] {
+                  // Nodes come after all that says how to take them.
+                  if (--owner.steering_pending == 0) owner.Spawn(owner.nodes);
+                }) {}
 
 Cluster::Impl::Impl(Options given, ClusterEvents& receiver)
     : options(std::move(given)),
+      instance(HostName()),
       events(receiver),
       reading(options),
       writing(options),
+      courtesy_client(writing.context(), writing.stop(), options),
       pod_sink(events),
       node_sink(events),
-      policy_sink(events, options.policy_defaults),
-      policies(
-          Resource("gpupolicies", "/apis/tranche.dev/v1alpha1/gpupolicies", true, options.timing),
-          reading.client(), reading.stop(), policy_sink, [] {}),
-      pods(Resource("pods", "/api/v1/pods", false, options.timing), reading.client(),
-           reading.stop(), pod_sink, [this] { events.Synced(); }),
+      pods(Resource("pods", "/api/v1", options.timing), reading.client(), reading.stop(), pod_sink,
+           [this] { events.Synced(); }),
       // Pods come after nodes, so that their devices find a node to be on.
-      nodes(Resource("nodes", "/api/v1/nodes", false, options.timing), reading.client(),
-            reading.stop(), node_sink, [this] { Spawn(pods); }),
-      calls(writing.client(), writing.stop(), options.timing) {}
+      nodes(Resource("nodes", "/api/v1", options.timing), reading.client(), reading.stop(),
+            node_sink, [this] { Spawn(pods); }),
+      calls(writing.client(), writing.stop(), options.timing),
+      courtesy_calls(courtesy_client, writing.stop(), options.timing) {
+  for (const SteeringResource& resource : kSteeringResources) {
+    steering.emplace_back(*this, resource);
+  }
+}
 
 void Cluster::Impl::Spawn(Reflector& reflector) {
   asio::co_spawn(reading.context(), reflector.Run(), Rethrow);
@@ -137,24 +179,34 @@ void Cluster::Impl::Spawn(Reflector& reflector) {
   asio::co_spawn(reading.context(), reflector.ProbeInSilence(), Rethrow);
 }
 
-asio::awaitable<void> Cluster::Impl::BindOne(BindingWrite write, steady_clock::time_point deadline,
-                                             std::function<void(WriteResult)> done) {
-  WriteResult result = co_await calls.Bind(std::move(write), deadline);
-  done(std::move(result));
+template <typename Result, typename Call>
+void Cluster::Impl::Run(Call call, std::function<void(Result)> done, Result not_running) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (state == State::kRunning) {
+      const auto deadline = steady_clock::now() + options.bind_timeout;
+      asio::post(writing.context(), [this, call = std::move(call), deadline,
+                                     done = std::move(done)]() mutable {
+        asio::co_spawn(writing.context(),
+                       Answer<Result>(std::move(call), deadline, std::move(done)), Rethrow);
+      });
+      return;
+    }
+  }
+  done(std::move(not_running));
 }
 
-asio::awaitable<void> Cluster::Impl::PokeOne(PodName pod, PodUid uid, Instant when,
-                                             steady_clock::time_point deadline,
-                                             std::function<void(WriteResult)> done) {
-  WriteResult result = co_await calls.Poke(std::move(pod), std::move(uid), when, deadline);
-  done(std::move(result));
-}
-
-asio::awaitable<void> Cluster::Impl::GetOne(PodName pod, PodUid uid,
-                                            steady_clock::time_point deadline,
-                                            std::function<void(PodLookup)> done) {
-  PodLookup lookup = co_await calls.Get(std::move(pod), std::move(uid), deadline);
-  done(std::move(lookup));
+void Cluster::Impl::Send(ApiCalls& through, ApiRequest request, int tries,
+                         std::function<void(WriteResult)> done) {
+  auto call = [&through, request = std::move(request),
+               tries](steady_clock::time_point deadline) mutable {
+    request.deadline = deadline;
+    return through.Write(std::move(request), tries);
+  };
+  WriteResult not_running;
+  not_running.kind = WriteResult::Kind::kNotSent;
+  not_running.message = kNotRunning;
+  Run(std::move(call), std::move(done), std::move(not_running));
 }
 
 Cluster::Cluster(Options options, ClusterEvents& events)
@@ -166,8 +218,7 @@ void Cluster::Start() {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   TRANCHE_CHECK(impl_->state == Impl::State::kNew);
   impl_->state = Impl::State::kRunning;
-  impl_->Spawn(impl_->policies);
-  impl_->Spawn(impl_->nodes);
+  for (Impl::Steering& one : impl_->steering) impl_->Spawn(one.reflector);
   impl_->reading.Start();
   impl_->writing.Start();
 }
@@ -187,64 +238,49 @@ std::map<std::string, ResourceStatus> Cluster::status() const {
   std::map<std::string, ResourceStatus> out;
   out["pods"] = impl_->pods.status();
   out["nodes"] = impl_->nodes.status();
-  const ResourceStatus policies = impl_->policies.status();
-  if (policies.synced) out["gpupolicies"] = policies;
+  for (const Impl::Steering& one : impl_->steering) {
+    out[one.reflector.resource()] = one.reflector.status();
+  }
   return out;
 }
 
 void Cluster::Bind(BindingWrite write, std::function<void(WriteResult)> done) {
-  {
-    const std::lock_guard<std::mutex> lock(impl_->mutex);
-    if (impl_->state == Impl::State::kRunning) {
-      const auto deadline = steady_clock::now() + impl_->options.bind_timeout;
-      asio::post(impl_->writing.context(), [impl = impl_.get(), write = std::move(write), deadline,
-                                            done = std::move(done)]() mutable {
-        asio::co_spawn(impl->writing.context(),
-                       impl->BindOne(std::move(write), deadline, std::move(done)), Rethrow);
-      });
-      return;
-    }
-  }
-  done(NotRunning());
+  impl_->Send(impl_->calls, BindingRequest(write), ApiCalls::kMaxTries, std::move(done));
 }
 
 void Cluster::Poke(PodName pod, PodUid uid, Instant when, std::function<void(WriteResult)> done) {
-  {
-    const std::lock_guard<std::mutex> lock(impl_->mutex);
-    if (impl_->state == Impl::State::kRunning) {
-      const auto deadline = steady_clock::now() + impl_->options.bind_timeout;
-      asio::post(
-          impl_->writing.context(), [impl = impl_.get(), pod = std::move(pod), uid = std::move(uid),
-                                     when, deadline, done = std::move(done)]() mutable {
-            asio::co_spawn(
-                impl->writing.context(),
-                impl->PokeOne(std::move(pod), std::move(uid), when, deadline, std::move(done)),
-                Rethrow);
-          });
-      return;
-    }
-  }
-  done(NotRunning());
+  impl_->Send(impl_->courtesy_calls, PokeRequest(pod, uid, when), 1, std::move(done));
 }
 
 void Cluster::GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) {
-  {
-    const std::lock_guard<std::mutex> lock(impl_->mutex);
-    if (impl_->state == Impl::State::kRunning) {
-      const auto deadline = steady_clock::now() + impl_->options.bind_timeout;
-      asio::post(
-          impl_->writing.context(), [impl = impl_.get(), pod = std::move(pod), uid = std::move(uid),
-                                     deadline, done = std::move(done)]() mutable {
-            asio::co_spawn(impl->writing.context(),
-                           impl->GetOne(std::move(pod), std::move(uid), deadline, std::move(done)),
-                           Rethrow);
-          });
-      return;
-    }
-  }
-  PodLookup lookup;
-  lookup.message = "the Kubernetes client is not running";
-  done(std::move(lookup));
+  auto call = [impl = impl_.get(), pod = std::move(pod),
+               uid = std::move(uid)](steady_clock::time_point deadline) mutable {
+    return impl->calls.GetPod(std::move(pod), std::move(uid), deadline);
+  };
+  PodLookup not_running;
+  not_running.message = kNotRunning;
+  impl_->Run(std::move(call), std::move(done), std::move(not_running));
+}
+
+void Cluster::Write(ObjectWrite write, std::function<void(WriteResult)> done) {
+  impl_->Send(impl_->courtesy_calls, ApplyRequest(write), 1, std::move(done));
+}
+
+void Cluster::DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) {
+  auto judge = [done = std::move(done)](WriteResult result) {
+    if (result.http_code == 404) result.kind = WriteResult::Kind::kDone;
+    done(std::move(result));
+  };
+  impl_->Send(impl_->courtesy_calls, DeleteViewRequest(ns, name), 1, std::move(judge));
+}
+
+void Cluster::SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) {
+  impl_->Send(impl_->courtesy_calls, WaitingRequest(write), 1, std::move(done));
+}
+
+void Cluster::Emit(EventWrite event, std::function<void(WriteResult)> done) {
+  impl_->Send(impl_->courtesy_calls, EventRequest(event, impl_->instance, ++impl_->event_serial), 1,
+              std::move(done));
 }
 
 }  // namespace tranche::kube

@@ -1,11 +1,12 @@
-// A real cluster: lists and watches pods, nodes and GPU policies at an API server, and writes
-// bindings. Follows kube-client-protocol section by section.
+// A real cluster: lists and watches pods, nodes and the objects that steer us at an API server,
+// and writes. Follows kube-client-protocol section by section.
 //
-// Two threads of its own: one reads (lists and watches) and calls ClusterEvents, one serves Bind
-// and GetPod and calls their callbacks, so that a bind never waits behind a large list.
+// Two threads of its own: one reads (lists and watches) and calls ClusterEvents, one writes and
+// calls the callbacks, so that a bind never waits behind a large list. Bind and GetPod have
+// connections of their own there, so that they do not wait behind events and statuses either.
 //
-// Thread rule: Start and Stop from one thread, not from a callback; Bind, GetPod and status from
-// any. Before Start and after Stop, Bind answers kNotSent and GetPod kFailed.
+// Thread rule: Start and Stop from one thread, not from a callback; the rest from any. Before Start
+// and after Stop, writes answer kNotSent and GetPod kFailed.
 #pragma once
 
 #include <chrono>
@@ -49,14 +50,14 @@ absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path);
 
 struct Options {
   Credentials credentials;
-  GpuPolicy policy_defaults;
   std::string user_agent = "tranche";
-  std::chrono::milliseconds bind_timeout{4'000};  // of a Bind or GetPod; below kube-scheduler's 5 s
+  std::chrono::milliseconds bind_timeout{4'000};  // of one call; below kube-scheduler's 5 s
   Timing timing;
 };
 
 struct ResourceStatus {
-  bool synced = false;
+  bool synced = false;  // a complete list was handed over
+  bool absent = false;  // the last list was refused: not installed (404) or not ours to read (403)
   std::chrono::steady_clock::time_point heard;  // last event, bookmark, list or reconnect
   int64_t relists = 0;
   int64_t reconnects = 0;
@@ -73,13 +74,16 @@ class Cluster : public ClusterApi {
   // Ends watches and requests under way (a bind already sent answers kUnknown), calls every
   // outstanding callback, joins the threads. Idempotent.
   void Stop();
-  // "pods", "nodes" and, where the custom resource exists, "gpupolicies".
+  // By plural name: "pods", "nodes", "gpuquotas", "namespaces", ...
   std::map<std::string, ResourceStatus> status() const;
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override;
-  void Poke(PodName pod, PodUid uid, Instant when,
-            std::function<void(WriteResult)> done) override;
+  void Poke(PodName pod, PodUid uid, Instant when, std::function<void(WriteResult)> done) override;
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
+  void Write(ObjectWrite write, std::function<void(WriteResult)> done) override;
+  void DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) override;
+  void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) override;
+  void Emit(EventWrite event, std::function<void(WriteResult)> done) override;
 
  private:
   struct Impl;

@@ -2,7 +2,8 @@
 
 #include <simdjson.h>
 
-#include "policy/decode.h"
+#include <utility>
+
 #include "scheduler/wire/node_decode.h"
 #include "scheduler/wire/pod_decode.h"
 
@@ -17,14 +18,46 @@ PodPhase PhaseOf(std::string_view text) {
   return PodPhase::kUnknown;
 }
 
+// Namespace (empty: cluster scope) and name.
+std::pair<std::string_view, std::string_view> SplitKey(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  if (slash == std::string_view::npos) return {"", key};
+  return {key.substr(0, slash), key.substr(slash + 1)};
+}
+
+void AppendMinified(std::string& out, std::string_view key, wire::Element value) {
+  if (out.back() != '{') out.push_back(',');
+  wire::AppendQuoted(out, key);
+  out.push_back(':');
+  out += simdjson::minify(value);
+}
+
+// The object but for metadata.managedFields, which is long and never read.
+std::string WithoutManagedFields(wire::Object root) {
+  std::string out = "{";
+  for (const auto member : root) {
+    wire::Object metadata;
+    if (member.key != "metadata" || member.value.get(metadata) != simdjson::SUCCESS) {
+      AppendMinified(out, member.key, member.value);
+      continue;
+    }
+    if (out.back() != '{') out.push_back(',');
+    out += R"("metadata":{)";
+    for (const auto field : metadata) {
+      if (field.key != "managedFields") AppendMinified(out, field.key, field.value);
+    }
+    out.push_back('}');
+  }
+  out.push_back('}');
+  return out;
+}
+
 // What can be said of a pod object whose details are unreadable.
 PodFacts Outline(wire::Element object, const Identity& identity, const std::string& problem) {
   PodFacts facts;
   facts.request.uid = PodUid(identity.uid);
-  const std::size_t slash = identity.key.find('/');
-  facts.request.name.ns = slash == std::string::npos ? "" : identity.key.substr(0, slash);
-  facts.request.name.name =
-      slash == std::string::npos ? identity.key : identity.key.substr(slash + 1);
+  const auto [ns, name] = SplitKey(identity.key);
+  facts.request.name = {std::string(ns), std::string(name)};
   facts.allocation_problem = problem;
   wire::Object root;
   if (object.get(root) != simdjson::SUCCESS) return facts;
@@ -69,31 +102,40 @@ Decoded NodeSink::Decode(wire::Element object, const Identity&, bool) {
 
 void NodeSink::Gone(const Identity& identity) { events_.NodeGone(NodeName(identity.key)); }
 
-Decoded PolicySink::Decode(wire::Element object, const Identity& identity, bool) {
+Decoded SteeringSink::Decode(wire::Element object, const Identity& identity, bool known) {
   Decoded out;
-  const std::string text = simdjson::minify(object);
-  absl::StatusOr<GpuPolicy> policy = DecodeGpuPolicy(text, defaults_);
-  if (policy.ok()) {
-    out.deliver = [this, name = identity.key, value = std::move(*policy)] {
-      policies_[name] = value;
-      changed_ = true;
-    };
-  } else {
-    out.problem = std::string(policy.status().message());
-  }
+  wire::Object root;
+  if (object.get(root) != simdjson::SUCCESS) return out;
+  const auto metadata = wire::FindObject(root, "metadata");
+  SteeringObject steering;
+  if (metadata) steering.generation = wire::FindInteger(*metadata, "generation").value_or(0);
+  const auto before = generations_.find(identity.key);
+  const bool same = resource_.custom && known && before != generations_.end() &&
+                    steering.generation != 0 && before->second == steering.generation;
+  if (same || (resource_.written_by_us && known)) return out;
+  const auto [ns, name] = SplitKey(identity.key);
+  steering.kind = resource_.kind;
+  steering.ns = ns;
+  steering.name = name;
+  steering.uid = identity.uid;
+  steering.json = WithoutManagedFields(root);
+  out.deliver = [this, key = identity.key, steering = std::move(steering)] {
+    generations_[key] = steering.generation;
+    changed_ = true;
+    events_.SteeringChanged(steering);
+  };
   return out;
 }
 
-void PolicySink::Gone(const Identity& identity) {
-  changed_ = policies_.erase(identity.key) > 0 || changed_;
+void SteeringSink::Gone(const Identity& identity) {
+  if (generations_.erase(identity.key) == 0) return;
+  const auto [ns, name] = SplitKey(identity.key);
+  changed_ = true;
+  events_.SteeringGone(std::string(resource_.kind), std::string(ns), std::string(name));
 }
 
-void PolicySink::Commit() {
-  if (!changed_) return;
-  changed_ = false;
-  std::vector<GpuPolicy> all;
-  for (const auto& [name, policy] : policies_) all.push_back(policy);
-  events_.PoliciesChanged(std::move(all));
+void SteeringSink::Commit() {
+  if (std::exchange(changed_, false)) events_.SteeringSettled();
 }
 
 }  // namespace tranche::kube

@@ -1,12 +1,14 @@
-// The three sinks: Pod, Node and GPUPolicy objects -> ClusterEvents.
+// The sinks: Pod, Node and steering objects -> ClusterEvents.
 //
 // Thread rule: the reading thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
 #include "scheduler/kube/object_sink.h"
+#include "scheduler/kube/steering_resources.h"
 #include "scheduler/ports/cluster_events.h"
 
 namespace tranche::kube {
@@ -37,11 +39,12 @@ class NodeSink : public ObjectSink {
   ClusterEvents& events_;
 };
 
-// A policy that cannot be read leaves the last good one of its name in force.
-class PolicySink : public ObjectSink {
+// Hands objects over as JSON text. A version that differs in status or metadata alone is skipped
+// where metadata.generation tells.
+class SteeringSink : public ObjectSink {
  public:
-  PolicySink(ClusterEvents& events, GpuPolicy defaults)
-      : events_(events), defaults_(std::move(defaults)) {}
+  SteeringSink(ClusterEvents& events, const SteeringResource& resource)
+      : events_(events), resource_(resource) {}
   Decoded Decode(wire::Element object, const Identity& identity, bool known) override;
   void Gone(const Identity& identity) override;
   void Commit() override;
@@ -49,9 +52,9 @@ class PolicySink : public ObjectSink {
 
  private:
   ClusterEvents& events_;
-  GpuPolicy defaults_;
-  std::map<std::string, GpuPolicy> policies_;  // by name
-  bool changed_ = false;
+  const SteeringResource resource_;
+  std::map<std::string, int64_t> generations_;  // by key, of what was handed over
+  bool changed_ = false;                        // since the last commit
 };
 
 }  // namespace tranche::kube

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "scheduler/kube/server_url.h"
 
@@ -18,6 +19,11 @@ constexpr int kMaxPages = 20'000;  // 10 million objects: a server that never en
 constexpr std::size_t kMaxListBytes = 256 * 1024 * 1024;  // of a list in one piece
 static_assert(kMaxListBytes <= wire::kMaxDocumentBytes);
 constexpr std::size_t kMaxDriftKeysLogged = 5;
+
+// A proxy says 404 in words of its own, which prove nothing.
+bool IsApiServersNotFound(const ApiStatus& status) {
+  return status.reason == "NotFound" || status.message.starts_with("404 page not found");
+}
 
 }  // namespace
 
@@ -124,7 +130,8 @@ asio::awaitable<Reflector::Listing> Reflector::ListAll(const Visitor& visit, boo
                                               : fmt::format("{} {}", status.code, status.message);
       out.why = "list: " + text;
       if (status.code == 410 && number > 0) out.kind = Listing::Kind::kExpired;
-      if (status.code == 404) out.kind = Listing::Kind::kAbsent;
+      if (status.code == 404 && IsApiServersNotFound(status)) out.kind = Listing::Kind::kAbsent;
+      if (status.code == 403) out.kind = Listing::Kind::kForbidden;
       co_return out;
     }
     if (out.resource_version.empty()) out.resource_version = page->resource_version;
@@ -149,11 +156,9 @@ asio::awaitable<Reflector::Next> Reflector::ListAndReplace() {
     listing = co_await ListAll(collect, /*paged=*/false);
   }
   if (stop_.raised()) co_return next;
-  if (listing.kind == Listing::Kind::kAbsent && options_.may_be_absent) {
-    mirror_.Replace({});
-    next.kind = Next::Kind::kWaitAbsent;
-    co_return next;
-  }
+  const bool absent = listing.kind == Listing::Kind::kAbsent && options_.may_be_absent;
+  const bool forbidden = listing.kind == Listing::Kind::kForbidden && options_.may_be_forbidden;
+  if (absent || forbidden) co_return GoWithout(listing);
   if (listing.kind != Listing::Kind::kDone) {
     next.failed = true;
     next.why = listing.why;
@@ -164,18 +169,35 @@ asio::awaitable<Reflector::Next> Reflector::ListAndReplace() {
   listed_at_ = steady_clock::now();
   mirror_.Replace(std::move(list));
   resource_version_ = listing.resource_version;
-  const bool first = !synced_;
-  synced_ = true;
-  UpdateStatus([first](ResourceStatus& status) {
+  absent_before_ = false;
+  UpdateStatus([](ResourceStatus& status) {
+    if (status.synced) ++status.relists;
     status.synced = true;
-    if (!first) ++status.relists;
+    status.absent = false;
   });
   NoteHeard();
   spdlog::info("{}: {} objects listed at version {}", options_.resource, mirror_.known().size(),
                resource_version_);
-  if (first) on_synced_();
+  NoteSynced();
   next.kind = Next::Kind::kWatch;
   co_return next;
+}
+
+Reflector::Next Reflector::GoWithout(const Listing& listing) {
+  const bool absent = listing.kind == Listing::Kind::kAbsent;
+  if (!absent) spdlog::warn("{}: {}; going on without", options_.resource, listing.why);
+  // What is known is given up only when that is said twice in a row.
+  if (absent && absent_before_) mirror_.Replace({});
+  absent_before_ = absent;
+  UpdateStatus([](ResourceStatus& status) { status.absent = true; });
+  NoteSynced();
+  Next next;
+  next.kind = Next::Kind::kWaitAbsent;
+  return next;
+}
+
+void Reflector::NoteSynced() {
+  if (!std::exchange(synced_, true)) on_synced_();
 }
 
 bool Reflector::JustListed() const {

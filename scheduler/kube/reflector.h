@@ -33,19 +33,23 @@ struct ReflectorOptions {
   std::string path;      // "/api/v1/pods"
   // 404 means that there are none (a custom resource not installed), not that something is wrong.
   bool may_be_absent = false;
+  // 403 means to go on without (rights older than this program), not to wait for them.
+  bool may_be_forbidden = false;
   Timing timing;
   uint64_t seed = 0;  // of jitter and watch lengths
 };
 
 class Reflector {
  public:
-  // `on_synced` is called once, after the first complete list has been handed over.
+  // `on_synced` is called once, after the first complete list has been handed over, or once it is
+  // certain that there is none for us.
   Reflector(ReflectorOptions options, ApiClient& client, StopSignal& stop, ObjectSink& sink,
             std::function<void()> on_synced);
 
   boost::asio::awaitable<void> Run();
   boost::asio::awaitable<void> CheckForDrift();
   boost::asio::awaitable<void> ProbeInSilence();
+  const std::string& resource() const { return options_.resource; }
   ResourceStatus status() const;
 
  private:
@@ -59,7 +63,7 @@ class Reflector {
     std::optional<int64_t> retry_after_seconds;
   };
   struct Listing {
-    enum class Kind : uint8_t { kDone, kExpired, kAbsent, kFailed };
+    enum class Kind : uint8_t { kDone, kExpired, kAbsent, kForbidden, kFailed };
     Kind kind = Kind::kFailed;
     std::string resource_version;  // kDone
     std::string why;
@@ -72,6 +76,9 @@ class Reflector {
   using Visitor = std::function<absl::Status(wire::Element)>;
 
   boost::asio::awaitable<Next> ListAndReplace();
+  // There is nothing to list: goes on without, and tries again later.
+  Next GoWithout(const Listing& listing);
+  void NoteSynced();
   boost::asio::awaitable<Listing> ListAll(const Visitor& visit, bool paged);
   absl::StatusOr<Page> ReadPage(const std::string& body, const Visitor& visit);
   boost::asio::awaitable<Next> Watch();
@@ -99,7 +106,8 @@ class Reflector {
 
   std::string resource_version_;  // the watch goes on behind it
   TimePoint listed_at_;
-  bool synced_ = false;
+  bool synced_ = false;                // on_synced_ was called
+  bool absent_before_ = false;         // the last list was answered by 404
   bool watched_ = false;               // a watch was open before
   bool frame_seen_ = false;            // in the current watch
   std::optional<Next> watch_ends_as_;  // set by the frame that ends it

@@ -12,16 +12,15 @@
 #include <utility>
 
 #include "scheduler/metrics/names.h"
+#include "scheduler/metrics/page.h"
 #include "scheduler/metrics/process.h"
+#include "scheduler/metrics/teams.h"
 #include "topology/base/check.h"
 
 namespace tranche::metrics {
 namespace {
 
-using prometheus::ClientMetric;
 using prometheus::MetricFamily;
-using prometheus::MetricType;
-using Labels = std::vector<std::pair<std::string, std::string>>;
 
 constexpr auto kVerbs = static_cast<std::size_t>(Verb::kCount);
 constexpr auto kResults = static_cast<std::size_t>(Result::kCount);
@@ -45,35 +44,6 @@ double Gpus(MilliGpu amount) {
 
 double Bytes(Mebibytes amount) { return static_cast<double>(amount.count()) * 1024.0 * 1024.0; }
 
-// Collects the series that exist only at a scrape.
-class Page {
- public:
-  explicit Page(std::vector<MetricFamily>& families) : families_(families) {}
-
-  void Gauge(const Series& series, double value, const Labels& labels = {}) {
-    Add(series, MetricType::Gauge, labels).gauge.value = value;
-  }
-  void Counter(const Series& series, double value, const Labels& labels = {}) {
-    Add(series, MetricType::Counter, labels).counter.value = value;
-  }
-
- private:
-  // Rows of one series come one after another, or in turn with rows of others.
-  ClientMetric& Add(const Series& series, MetricType type, const Labels& labels) {
-    auto family = std::find_if(families_.begin(), families_.end(),
-                               [&series](const MetricFamily& f) { return f.name == series.name; });
-    if (family == families_.end()) {
-      families_.push_back({series.name, series.help, type, {}});
-      family = std::prev(families_.end());
-    }
-    ClientMetric& metric = family->metric.emplace_back();
-    for (const auto& [name, value] : labels) metric.label.push_back({name, value});
-    return metric;
-  }
-
-  std::vector<MetricFamily>& families_;
-};
-
 void AddState(const Scrape& scrape, Page& page) {
   const EngineTotals& totals = scrape.totals;
   page.Gauge(kReady, scrape.ready ? 1 : 0);
@@ -89,7 +59,9 @@ void AddState(const Scrape& scrape, Page& page) {
           ? std::chrono::duration<double>(scrape.now - *totals.oldest_reservation).count()
           : 0.0;
   page.Gauge(kOldestReservation, std::max(oldest, 0.0));
-  page.Gauge(kPolicyProblems, static_cast<double>(scrape.surplus_policies));
+  page.Gauge(kInvalidObjects, static_cast<double>(scrape.invalid_objects));
+  page.Counter(kStatusFailures, static_cast<double>(scrape.status_failures));
+  page.Gauge(kClockAhead, static_cast<double>(scrape.clock_ahead.count()) / 1000.0);
   page.Gauge(kBindsPursued, static_cast<double>(scrape.binds_in_progress));
   for (const ModelTotals& model : totals.models) {
     const Labels labels = {{"model", model.model}};
@@ -205,6 +177,7 @@ std::string Metrics::Render(const Scrape& scrape) const {
   Page page(families);
   AddState(scrape, page);
   AddEdges(scrape, page);
+  AddTeams(scrape, page);
   if (const std::optional<ProcessFacts> process = ReadProcessFacts()) AddProcess(*process, page);
   std::sort(families.begin(), families.end(),
             [](const MetricFamily& a, const MetricFamily& b) { return a.name < b.name; });

@@ -40,6 +40,19 @@ struct WatchRow {
   int64_t failures = 0;
 };
 
+// The ledger at the moment of a scrape.
+struct LedgerRow {
+  bool writable = true;
+  int64_t entries = 0;
+  int64_t queued = 0;
+  int64_t dropped = 0;
+  int64_t failures = 0;
+  int64_t late = 0;
+  int64_t wal_bytes = 0;
+  int64_t last_entry = 0;
+  std::optional<int64_t> drift_quanta;  // nullopt: events are on their way
+};
+
 // The state a scrape shows beside the counters.
 struct Scrape {
   Instant now;
@@ -47,7 +60,13 @@ struct Scrape {
   bool ready = false;
   EngineTotals totals;
   int64_t binds_in_progress = 0;
-  int64_t surplus_policies = 0;
+  int64_t invalid_objects = 0;
+  int64_t status_failures = 0;
+  std::chrono::milliseconds clock_ahead{0};
+  std::vector<QuotaView> quotas;
+  std::vector<BudgetReport> budgets;
+  std::vector<PendingRow> pending;
+  std::optional<LedgerRow> ledger;
   std::vector<WatchRow> watches;
   int64_t http_open = 0;
   int64_t http_accepted = 0;

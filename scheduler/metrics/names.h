@@ -48,8 +48,66 @@ inline constexpr Series kReservations = {"tranche_reservations",
                                          "Reservations of binds without proof yet (reservations)"};
 inline constexpr Series kOldestReservation = {"tranche_oldest_reservation_age_seconds",
                                               "Age of the oldest reservation (seconds)"};
-inline constexpr Series kPolicyProblems = {
-    "tranche_policy_surplus", "GPUPolicy objects not in force because another one is (objects)"};
+inline constexpr Series kInvalidObjects = {
+    "tranche_invalid_objects",
+    "Custom resources of tranche.dev that are not in force as written (objects)"};
+inline constexpr Series kStatusFailures = {
+    "tranche_status_write_failures_total",
+    "Status and view writes the API server did not take (writes)"};
+inline constexpr Series kClockAhead = {
+    "tranche_clock_ahead_seconds",
+    "How far our time runs ahead of the machine's clock, which was set back (seconds)"};
+
+// ---- teams ------------------------------------------------------------------------------------
+inline constexpr Series kQuotaNominal = {"tranche_quota_nominal_gpus",
+                                         "Nominal quota by quota, model line and dimension (GPUs)"};
+inline constexpr Series kQuotaUsed = {"tranche_quota_used_gpus",
+                                      "Held now by quota, model line and dimension (GPUs)"};
+inline constexpr Series kQuotaBorrowed = {"tranche_quota_borrowed_gpus",
+                                          "Of what is held, beyond nominal (GPUs)"};
+inline constexpr Series kQuotaLent = {"tranche_quota_lent_gpus",
+                                      "Of idle nominal, what others use now (GPUs)"};
+inline constexpr Series kQuotaAvailable = {
+    "tranche_quota_available_gpus",
+    "What the quota could take in addition; negative when over its limit (GPUs)"};
+inline constexpr Series kBudgetUsed = {"tranche_budget_used_gpu_hours",
+                                       "Used in the current window, by budget (GPU-hours)"};
+inline constexpr Series kBudgetCommitted = {"tranche_budget_committed_gpu_hours",
+                                            "Promised to running work, by budget (GPU-hours)"};
+inline constexpr Series kBudgetLimit = {
+    "tranche_budget_limit_gpu_hours",
+    "Of the current window, with what was carried in, by budget (GPU-hours)"};
+inline constexpr Series kBudgetExhausted = {"tranche_budget_exhausted",
+                                            "1 while the budget is used up, else 0 (bool)"};
+inline constexpr Series kBudgetExhaustsAt = {
+    "tranche_budget_exhausts_at_seconds",
+    "When running work will have used the budget up, since the Unix epoch (seconds)"};
+inline constexpr Series kPendingWorkloads = {"tranche_pending_workloads",
+                                             "Waiting pods by leaf, class and reason (pods)"};
+inline constexpr Series kPendingGpus = {"tranche_pending_gpus",
+                                        "GPUs that waiting pods ask for (GPUs)"};
+
+// ---- ledger -----------------------------------------------------------------------------------
+inline constexpr Series kLedgerWritable = {"tranche_ledger_writable",
+                                           "1 while commits to the ledger succeed, else 0 (bool)"};
+inline constexpr Series kLedgerEntries = {"tranche_ledger_entries_total",
+                                          "Entries committed by this process (entries)"};
+inline constexpr Series kLedgerQueued = {"tranche_ledger_queued",
+                                         "Events waiting for a commit (events)"};
+inline constexpr Series kLedgerDropped = {
+    "tranche_ledger_dropped_total", "Events lost because the queue was full; must be 0 (events)"};
+inline constexpr Series kLedgerFailures = {"tranche_ledger_commit_failures_total",
+                                           "Commits that failed (commits)"};
+inline constexpr Series kLedgerLate = {
+    "tranche_ledger_late_total", "Entries written over a minute after they happened (entries)"};
+inline constexpr Series kLedgerWal = {"tranche_ledger_wal_bytes",
+                                      "Size of the ledger's write-ahead log (bytes)"};
+inline constexpr Series kLedgerDrift = {
+    "tranche_ledger_drift_quanta",
+    "Held by pods but not open in the ledger, or the reverse; must be 0 (quanta)"};
+inline constexpr Series kLedgerHead = {
+    "tranche_ledger_last_entry",
+    "Number of the newest entry; falls when an old file was restored (entry)"};
 
 // ---- capacity, by GPU model -------------------------------------------------------------------
 inline constexpr Series kGpus = {"tranche_gpus", "GPU cards by model (cards)"};

@@ -4,13 +4,22 @@
 // Thread rule: any thread; when a call returns the engine has seen the event.
 #pragma once
 
-#include <vector>
+#include <cstdint>
+#include <string>
 
-#include "policy/spec.h"
 #include "scheduler/facts/node_facts.h"
 #include "scheduler/facts/pod_facts.h"
 
 namespace tranche {
+
+struct SteeringObject {
+  std::string kind;
+  std::string ns;  // empty: cluster scope
+  std::string name;
+  std::string uid;
+  int64_t generation = 0;  // metadata.generation; 0: none
+  std::string json;        // the whole object
+};
 
 class ClusterEvents {
  public:
@@ -19,9 +28,14 @@ class ClusterEvents {
   virtual void NodeGone(const NodeName& name) = 0;
   virtual void PodChanged(PodFacts pod) = 0;
   virtual void PodGone(const PodUid& uid) = 0;
-  // All GPUPolicy objects of the cluster after a change.
-  virtual void PoliciesChanged(std::vector<GpuPolicy> policies) = 0;
-  // The first complete set of nodes and pods has been handed over.
+  // Objects that steer us: GPUQuota, GPUBudget, GPUClass, GPUPolicy, Namespace, PriorityClass, and
+  // GPUQuotaView, which we write ourselves. A batch (a whole list, or one event) ends with
+  // SteeringSettled and takes effect then.
+  virtual void SteeringChanged(SteeringObject object) = 0;
+  virtual void SteeringGone(const std::string& kind, const std::string& ns,
+                            const std::string& name) = 0;
+  virtual void SteeringSettled() = 0;
+  // The first complete set of steering objects, nodes and pods has been handed over, in that order.
   virtual void Synced() = 0;
   // Something was heard from the server (event, bookmark, fresh list) for "pods" or "nodes".
   virtual void Heard(const char* resource) = 0;

@@ -10,7 +10,11 @@ namespace tranche {
 namespace {
 
 constexpr int kLevels = 100;
-constexpr Cost kMaxRoom = (1u << 20) - 1;
+constexpr int kLevelShift = 20;
+constexpr int kKindShift = 28;
+constexpr int kSharingShift = 29;
+constexpr Cost kMaxRoom = (1u << kLevelShift) - 1;
+static_assert(kLevels < 1 << (kKindShift - kLevelShift) && kSharingModes <= 4);
 
 // kThresholds[i] = ceil(1000 * ln((i + 1) / (99 - i))): the smallest drop of fragmentation, in
 // milli-GPU, that FGD's score 100 / (1 + exp(-d / 1000)) rounds down to level i + 1 or more.
@@ -56,6 +60,7 @@ int64_t ShareOf(const Card& card, const MixClass& type) {
 
 int64_t FreeOf(const Card& card, const CardLoad& load) {
   if (!card.healthy || card.cordoned || load.exclusive > 0) return 0;
+  if (card.MostUsers() > 0 && load.slots >= card.MostUsers()) return 0;
   int64_t share = (card.capacity - load.milli).count();
   if (card.memory.count() > 0) {
     share = std::min(share, (card.memory - load.memory).count() * 1000 / card.memory.count());
@@ -89,6 +94,18 @@ Cost KindPenalty(const Inventory& inventory, const PodRequest& request) {
   // A share is better kept where something enforces it.
   if (shares && !inventory.has_agent && inventory.sharing != SharingMethod::kMps) return 1;
   return 0;
+}
+
+// The class's least wanted way of sharing among the devices taken decides.
+Cost SharingPenalty(const Inventory& inventory, const PodRequest& request, const Picks& picks,
+                    const std::vector<SharingMode>* sharing) {
+  int worst = 0;
+  for (const Pick& pick : picks) {
+    const Ask& ask = request.asks[static_cast<std::size_t>(pick.ask)];
+    const Card& card = inventory.cards[static_cast<std::size_t>(pick.card)];
+    worst = std::max(worst, PreferenceOf(inventory, ask, card, sharing).value_or(0));
+  }
+  return static_cast<Cost>(worst);
 }
 
 }  // namespace
@@ -132,7 +149,7 @@ Cost Scorer::Price(const Inventory& inventory, const Load& load, const PodReques
   AddUse(after_, UseOf(request, picks));
   const auto room =
       static_cast<Cost>(std::clamp<int64_t>(RoomLeft(inventory, after_), 0, int64_t{kMaxRoom}));
-  const Cost kind = KindPenalty(inventory, request) << 28;
+  const Cost kind = KindPenalty(inventory, request) << kKindShift;
   switch (strategy) {
     case Strategy::kBestFit:
       return kind | room;
@@ -143,19 +160,24 @@ Cost Scorer::Price(const Inventory& inventory, const Load& load, const PodReques
   }
   const int64_t drop = Fragmentation(inventory, load, mix) - Fragmentation(inventory, after_, mix);
   const auto level = static_cast<Cost>(kLevels - Level(drop, mix.total));
-  return kind | level << 20 | room;
+  return kind | level << kLevelShift | room;
 }
 
 Reason Scorer::Evaluate(const Inventory& inventory, const Load& load, const PodRequest& request,
-                        const GpuPolicy& policy, const Mix& mix, Picks& picks, Cost& cost) {
+                        const GpuPolicy& policy, const Mix& mix, Picks& picks, Cost& cost,
+                        const std::vector<SharingMode>* sharing) {
   const Strategy strategy = request.strategy.value_or(policy.strategy);
-  PlaceRules rules{&policy, request.card_choice, -1};
+  PlaceRules rules{&policy, request.card_choice, -1, sharing};
   if (rules.choice == CardChoice::kStrategy) {
     rules.choice = strategy == Strategy::kSpread ? CardChoice::kLoosest : CardChoice::kTightest;
   }
   const Reason reason = placer_.Place(inventory, load, request, rules, picks);
   if (reason != Reason::kNone) return reason;
-  cost = Price(inventory, load, request, strategy, mix, picks);
+  const auto price = [&](const Picks& way) {
+    return SharingPenalty(inventory, request, way, sharing) << kSharingShift |
+           Price(inventory, load, request, strategy, mix, way);
+  };
+  cost = price(picks);
   const bool one_share = picks.size() == 1 && picks[0].pool < 0 && request.asks.size() == 1 &&
                          request.asks[0].resource == Resource::kShare;
   if (!one_share || strategy != Strategy::kFragmentation ||
@@ -163,10 +185,12 @@ Reason Scorer::Evaluate(const Inventory& inventory, const Load& load, const PodR
     return reason;
   }
   // A share may go on any card with room: the tightest is tried above, now one card of every other
-  // load; the least cost wins, the tighter card on ties.
+  // load and way of sharing; the least cost wins, the tighter card on ties.
   const auto load_of = [&](int card) {
-    const CardLoad& used = load.cards[static_cast<std::size_t>(card)];
-    return std::tuple(used.milli, used.memory, used.slots);
+    const auto at = static_cast<std::size_t>(card);
+    const CardLoad& used = load.cards[at];
+    return std::tuple(used.milli, used.memory, used.slots,
+                      PreferenceOf(inventory, request.asks[0], inventory.cards[at], sharing));
   };
   for (int card = 0; card < static_cast<int>(inventory.cards.size()); ++card) {
     bool seen = load_of(card) == load_of(picks[0].card);
@@ -177,7 +201,7 @@ Reason Scorer::Evaluate(const Inventory& inventory, const Load& load, const PodR
         trial_[0].card != card) {
       continue;
     }
-    const Cost other = Price(inventory, load, request, strategy, mix, trial_);
+    const Cost other = price(trial_);
     if (other >= cost) continue;
     cost = other;
     picks = trial_;

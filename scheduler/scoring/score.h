@@ -16,15 +16,18 @@
 
 namespace tranche {
 
-// Lower is better. Bits, high to low: kind of device, score level, room left.
+// Lower is better. Bits, high to low: 1 zero, 2 how far down its class's list the worst way of
+// sharing among the pod's devices stands, 1 kind of device, 8 score level, 20 room left.
 using Cost = uint32_t;
 
 class Scorer {
  public:
   // Fits the request on the node (kNone) and prices the best way to do it; picks are that way.
+  // `sharing`: how the pod's class may share, in order of preference; null or empty: any way.
   // Cost: one placement, and for one shared card one more per distinct load of the node's cards.
   Reason Evaluate(const Inventory& inventory, const Load& load, const PodRequest& request,
-                  const GpuPolicy& policy, const Mix& mix, Picks& picks, Cost& cost);
+                  const GpuPolicy& policy, const Mix& mix, Picks& picks, Cost& cost,
+                  const std::vector<SharingMode>* sharing = nullptr);
 
   // Expected free milli-GPU of the node that a request drawn from the mix cannot use, times
   // mix.total (FGD's F_n).

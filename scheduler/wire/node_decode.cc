@@ -80,13 +80,25 @@ class NodeReader {
         const std::optional<Object> condition = reader_.AsObject(element, "status.conditions");
         if (!condition) return;
         if (reader_.ReadText(*condition, "type", "status.conditions") != "Ready") continue;
-        facts_.ready = reader_.ReadText(*condition, "status", "status.conditions") == "True";
+        ReadReady(*condition);
       }
     }
     std::map<std::string_view, ResourceCount> counts;
     ReadCounts(status, "capacity", &ResourceCount::capacity, counts);
     ReadCounts(status, "allocatable", &ResourceCount::allocatable, counts);
     for (const auto& [key, count] : counts) SetCount(key, count);
+  }
+
+  void ReadReady(Object condition) {
+    constexpr std::string_view kWhere = "status.conditions";
+    const std::string_view status = reader_.ReadText(condition, "status", kWhere);
+    facts_.ready = status == "True";
+    facts_.lost_since = std::nullopt;
+    if (status != "Unknown") return;
+    facts_.lost_since = ParseTime(reader_.ReadText(condition, "lastHeartbeatTime", kWhere));
+    if (!facts_.lost_since) {
+      facts_.lost_since = ParseTime(reader_.ReadText(condition, "lastTransitionTime", kWhere));
+    }
   }
 
   void ReadCounts(Object status, std::string_view list, int64_t ResourceCount::*member,

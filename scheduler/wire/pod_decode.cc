@@ -9,6 +9,7 @@
 #include "scheduler/wire/hami.h"
 #include "scheduler/wire/pod_dialects.h"
 #include "scheduler/wire/pod_requests.h"
+#include "scheduler/wire/pod_times.h"
 
 namespace tranche::wire {
 namespace {
@@ -29,7 +30,9 @@ void ReadMetadata(Object metadata, FieldReader& reader, PodFacts& pod,
   const std::string_view ns = reader.ReadText(metadata, "namespace", kWhere);
   pod.request.name.ns = ns.empty() ? "default" : ns;
   pod.request.uid = PodUid(reader.ReadText(metadata, "uid", kWhere));
-  pod.terminating = !reader.ReadText(metadata, "deletionTimestamp", kWhere).empty();
+  const std::string_view deletion = reader.ReadText(metadata, "deletionTimestamp", kWhere);
+  pod.terminating = !deletion.empty();
+  pod.deletion_at = ParseTime(deletion);
   pod.created = ParseTime(reader.ReadText(metadata, "creationTimestamp", kWhere));
   const std::optional<Object> all = reader.ReadObject(metadata, "annotations", kWhere);
   if (!all) return;
@@ -89,6 +92,8 @@ void ReadStatus(Object status, FieldReader& reader, PodFacts& pod) {
   const std::string_view reason = reader.ReadText(status, "reason", kWhere);
   pod.refused_by_kubelet = pod.phase == PodPhase::kFailed &&
                            (reason.starts_with("OutOf") || reason == "UnexpectedAdmissionError");
+  // Nothing of a pod without a node has begun, and those are the ones kube-scheduler asks about.
+  if (!pod.node.empty()) ReadPodTimes(status, reader, pod);
 }
 
 // What each request style has in the pod: its first key, empty where it has none.

@@ -24,6 +24,8 @@ enum class PodKey : uint8_t {
   kContainer,
   kModel,
   kMinGpuMemory,
+  kExpectedRuntime,
+  kGang,
   kUseType,
   kNoUseType,
   kUseUuid,
@@ -37,22 +39,12 @@ enum class PodKey : uint8_t {
   kCount
 };
 inline constexpr std::array<std::string_view, static_cast<std::size_t>(PodKey::kCount)> kPodKeys = {
-    "tranche.dev/gpu-fraction",
-    "tranche.dev/gpu-memory",
-    "tranche.dev/gpu-count",
-    "tranche.dev/container",
-    "tranche.dev/model",
-    "tranche.dev/min-gpu-memory",
-    "nvidia.com/use-gputype",
-    "nvidia.com/nouse-gputype",
-    "nvidia.com/use-gpuuuid",
-    "nvidia.com/nouse-gpuuuid",
-    "nvidia.com/numa-bind",
-    "nvidia.com/vgpu-mode",
-    "hami.io/node-scheduler-policy",
-    "hami.io/gpu-scheduler-policy",
-    "tranche.dev/allocation",
-    "hami.io/vgpu-devices-allocated",
+    "tranche.dev/gpu-fraction",     "tranche.dev/gpu-memory", "tranche.dev/gpu-count",
+    "tranche.dev/container",        "tranche.dev/model",      "tranche.dev/min-gpu-memory",
+    "tranche.dev/expected-runtime", "tranche.dev/gang",       "nvidia.com/use-gputype",
+    "nvidia.com/nouse-gputype",     "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid",
+    "nvidia.com/numa-bind",         "nvidia.com/vgpu-mode",   "hami.io/node-scheduler-policy",
+    "hami.io/gpu-scheduler-policy", "tranche.dev/allocation", "hami.io/vgpu-devices-allocated",
 };
 
 class PodAnnotations {

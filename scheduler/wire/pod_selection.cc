@@ -6,6 +6,8 @@
 namespace tranche::wire {
 namespace {
 
+constexpr Millis kMaxRuntime = std::chrono::hours(366 * 24);
+
 // The entries of a HAMi list, which may have empty ones; those choose nothing.
 std::vector<std::string> Entries(std::optional<std::string_view> list, bool lower_case) {
   std::vector<std::string> entries;
@@ -107,13 +109,27 @@ std::optional<Refusal> ReadMinMemory(const PodAnnotations& annotations, PodReque
   return std::nullopt;
 }
 
+std::optional<Refusal> ReadRuntime(const PodAnnotations& annotations, PodRequest& request) {
+  const std::optional<std::string_view> text = annotations.Get(PodKey::kExpectedRuntime);
+  if (!text) return std::nullopt;
+  request.expected_runtime = ParseDuration(*text, kMaxRuntime);
+  if (request.expected_runtime && *request.expected_runtime > Millis::zero()) return std::nullopt;
+  return BadAnnotation(PodKey::kExpectedRuntime, "duration such as 1h30m, above 0 and up to 8784h",
+                       *text);
+}
+
+std::optional<Refusal> ReadGang(const PodAnnotations& annotations, PodRequest& request) {
+  request.gang = annotations.Get(PodKey::kGang).value_or("");
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Refusal> ReadSelection(const PodAnnotations& annotations, PodRequest& request) {
   request.uuids_any = Entries(annotations.Get(PodKey::kUseUuid), false);
   request.uuids_none = Entries(annotations.Get(PodKey::kNoUseUuid), false);
-  for (const auto read :
-       {ReadModels, ReadAgentWishes, ReadNodePolicy, ReadCardPolicy, ReadMinMemory}) {
+  for (const auto read : {ReadModels, ReadAgentWishes, ReadNodePolicy, ReadCardPolicy,
+                          ReadMinMemory, ReadRuntime, ReadGang}) {
     if (std::optional<Refusal> refusal = read(annotations, request)) return refusal;
   }
   return std::nullopt;

@@ -1,4 +1,5 @@
-// Values packed into one text: plain integers and comma lists, as annotations and labels have them.
+// Values packed into one text: plain integers, durations and comma lists, as annotations and labels
+// have them.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,18 @@
 #include <string_view>
 #include <vector>
 
+#include "topology/base/units.h"
+
 namespace tranche::wire {
 
 // Decimal digits with an optional minus sign and nothing else; nullopt when the text is something
 // else or lies outside int64.
 std::optional<int64_t> ParsePlainInteger(std::string_view text);
+
+// A duration as Go writes them: "90s", "1h30m", "1.5h", "250ms"; parts below a millisecond are cut
+// off. nullopt when the text is something else or means more than `limit`, which is at most a few
+// centuries.
+std::optional<Millis> ParseDuration(std::string_view text, Millis limit);
 
 // Without the blanks and tabs at both ends.
 std::string_view Trimmed(std::string_view text);

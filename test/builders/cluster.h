@@ -1,10 +1,12 @@
 // Nodes and pods for tests of the core: a row says only what matters to it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "scheduler/engine/engine.h"
 #include "scheduler/facts/node_facts.h"
 #include "scheduler/facts/pod_facts.h"
 #include "scheduler/facts/pod_request.h"
@@ -179,6 +181,11 @@ inline PodFacts Bound(const PodRequest& request, const std::string& node,
 
 inline Instant At(int64_t seconds) {
   return Instant(std::chrono::seconds(1'700'000'000 + seconds));
+}
+
+// Administrators declared this policy and nothing else.
+inline void SetPolicy(Engine& engine, const GpuPolicy& policy) {
+  engine.SetPolicies(std::make_shared<const PolicySet>(), policy, Instant());
 }
 
 }  // namespace tranche::test

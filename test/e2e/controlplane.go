@@ -36,6 +36,7 @@ type ControlPlane struct {
 	SchedulerName string // of the first profile Tranche prints
 	Tranche       *Process
 	TrancheURL    string
+	Ledger        string // file Tranche meters into
 	APIServer     *Process
 
 	dir          string
@@ -48,7 +49,7 @@ type ControlPlane struct {
 
 // StartControlPlane starts everything and returns when Tranche is ready and kube-scheduler runs.
 // On error what was started is stopped; the error carries the tail of the log in question.
-func StartControlPlane(ctx context.Context, dir, programs, tranche, rbac string) (*ControlPlane, error) {
+func StartControlPlane(ctx context.Context, dir, programs, tranche, charts string) (*ControlPlane, error) {
 	ports, err := FreePorts(5)
 	if err != nil {
 		return nil, err
@@ -59,6 +60,7 @@ func StartControlPlane(ctx context.Context, dir, programs, tranche, rbac string)
 		dir:        dir,
 		apiURL:     fmt.Sprintf("https://127.0.0.1:%d", ports[2]),
 		TrancheURL: fmt.Sprintf("http://127.0.0.1:%d", ports[4]),
+		Ledger:     filepath.Join(dir, "ledger.db"),
 
 		tranchePath:  tranche,
 		schedulerURL: fmt.Sprintf("https://127.0.0.1:%d", ports[3]),
@@ -89,7 +91,7 @@ func StartControlPlane(ctx context.Context, dir, programs, tranche, rbac string)
 		"--event-ttl=10m")
 	c.Tranche = NewProcess(dir, "tranche", tranche,
 		"serve", "--cluster", "kubernetes", "--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"),
-		"--listen", strings.TrimPrefix(c.TrancheURL, "http://"))
+		"--listen", strings.TrimPrefix(c.TrancheURL, "http://"), "--ledger", c.Ledger)
 	c.scheduler = NewProcess(dir, "kube-scheduler", filepath.Join(programs, "kube-scheduler"),
 		"--config="+filepath.Join(dir, "scheduler.yaml"),
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[3]), "--v=2")
@@ -103,7 +105,7 @@ func StartControlPlane(ctx context.Context, dir, programs, tranche, rbac string)
 	}{
 		{etcd, nil, etcdURL + "/health", "", 30 * time.Second},
 		{c.APIServer, nil, c.apiURL + "/readyz", adminToken, 90 * time.Second},
-		{c.Tranche, func() error { return c.admitTranche(ctx, rbac) }, c.TrancheURL + "/readyz", "",
+		{c.Tranche, func() error { return c.admitTranche(ctx, charts) }, c.TrancheURL + "/readyz", "",
 			30 * time.Second},
 		{c.scheduler, func() error { return c.writeSchedulerConfig(nil) }, c.schedulerURL + "/readyz", "",
 			30 * time.Second},
@@ -226,18 +228,27 @@ users: [{name: test, user: {token: "%s"}}]
 `, c.apiURL, c.certificate(), token))
 }
 
-// What an administrator does before Tranche starts: the shipped rules, bound to its user.
-func (c *ControlPlane) admitTranche(ctx context.Context, rbac string) error {
+// What an administrator does before Tranche starts: the shipped definitions, and the shipped rules
+// for its user.
+func (c *ControlPlane) admitTranche(ctx context.Context, charts string) error {
 	var err error
-	c.Client, err = kubernetes.NewForConfig(&rest.Config{
-		Host: c.apiURL, BearerToken: adminToken,
+	if c.Client, err = c.ClientOf(adminToken, ""); err != nil {
+		return err
+	}
+	if err := InstallCRDs(ctx, c.Client, filepath.Join(charts, "crds")); err != nil {
+		return err
+	}
+	return ApplyRBAC(ctx, c.Client, filepath.Join(charts, "rbac.yaml"), trancheUser)
+}
+
+// ClientOf returns a client of the token's user; with `as` of that user, in whose name an
+// administrator's token may speak.
+func (c *ControlPlane) ClientOf(token, as string) (*kubernetes.Clientset, error) {
+	return kubernetes.NewForConfig(&rest.Config{
+		Host: c.apiURL, BearerToken: token, Impersonate: rest.ImpersonationConfig{UserName: as},
 		TLSClientConfig: rest.TLSClientConfig{CAFile: c.certificate()},
 		QPS:             2000, Burst: 4000, Timeout: 30 * time.Second,
 	})
-	if err != nil {
-		return err
-	}
-	return ApplyRBAC(ctx, c.Client, rbac, trancheUser)
 }
 
 // RestartScheduler starts kube-scheduler anew with a changed extender entry; nil: as Tranche prints it.

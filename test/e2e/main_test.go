@@ -29,8 +29,8 @@ func run(m *testing.M) int {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	rbac := filepath.Join("..", "..", "charts", "rbac.yaml")
-	shared, err = StartControlPlane(ctx, dir, programs, tranche, rbac)
+	charts := filepath.Join("..", "..", "charts")
+	shared, err = StartControlPlane(ctx, dir, programs, tranche, charts)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "the control plane did not start: %v\nlogs are in %s\n", err, dir)
 		return 1

@@ -171,7 +171,11 @@ struct ApiServer::Connection : public Exchange {
 };
 
 ApiServer::ApiServer(std::optional<KeyPair> tls, uint16_t port) : net_(std::make_unique<Net>()) {
-  kinds_ = {{"/api/v1/pods", "PodList"}, {"/api/v1/nodes", "NodeList"}};
+  kinds_ = {{"/api/v1/pods", "PodList"},
+            {"/api/v1/nodes", "NodeList"},
+            {"/api/v1/namespaces", "NamespaceList"},
+            {"/apis/scheduling.k8s.io/v1/priorityclasses", "PriorityClassList"},
+            {"/apis/events.k8s.io/v1/events", "EventList"}};
   if (tls) {
     net_->tls.emplace(asio::ssl::context::tls_server);
     net_->tls->use_certificate_chain(asio::buffer(tls->certificate_pem));
@@ -221,11 +225,12 @@ void ApiServer::Run(Connection& connection) {
   ::shutdown(connection.raw.native_handle(), SHUT_RDWR);
 }
 
-void ApiServer::Handle(const ApiRequest& request, Exchange& exchange) {
+void ApiServer::Handle(ApiRequest request, Exchange& exchange) {
   Script script;
   bool authorized = true;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    request.watch_generation = watch_generation_;
     requests_.push_back(request);
     const std::string method = request.query.contains("watch") ? "WATCH" : request.method;
     auto& queue = scripts_[ScriptKey(method, request.path)];
@@ -248,6 +253,7 @@ void ApiServer::Handle(const ApiRequest& request, Exchange& exchange) {
 }
 
 void ApiServer::Serve(const ApiRequest& request, Exchange& exchange) {
+  if (request.method != "GET") return ServeWrite(request, exchange);
   if (request.path.starts_with("/api/v1/namespaces/")) return ServePod(request, exchange);
   if (request.query.contains("watch")) return ServeWatch(request, exchange);
   ServeList(request, exchange);
@@ -293,7 +299,7 @@ void ApiServer::ServeWatch(const ApiRequest& request, Exchange& exchange) {
     lock.unlock();
     return exchange.Answer(410, StatusBody(410, "Expired", "too old resource version").dump());
   }
-  const int64_t generation = watch_generation_;
+  const int64_t generation = request.watch_generation;
   lock.unlock();
   exchange.StartChunks();
   lock.lock();
@@ -318,33 +324,9 @@ void ApiServer::ServeWatch(const ApiRequest& request, Exchange& exchange) {
   exchange.EndChunks();
 }
 
-std::pair<int, Json> ApiServer::ApplyBinding(const ApiRequest& request) {
-  const Json binding = Json::parse(request.body);
-  const std::string key = KeyOf(binding);
-  Json pod = Object("/api/v1/pods", key);
-  if (pod.is_null()) return {404, StatusBody(404, "NotFound")};
-  if (pod["metadata"]["uid"] != binding.at("metadata").at("uid")) {
-    return {409, StatusBody(409, "Conflict", "the UID in the precondition differs")};
-  }
-  if (pod["spec"].contains("nodeName")) {
-    return {409, StatusBody(409, "Conflict", "pod is already assigned to node")};
-  }
-  pod["spec"]["nodeName"] = binding.at("target").at("name");
-  if (binding.at("metadata").contains("annotations")) {
-    pod["metadata"]["annotations"].update(binding.at("metadata").at("annotations"));
-  }
-  Put("/api/v1/pods", pod);
-  return {201, StatusBody(201, "")};
-}
-
 void ApiServer::ServePod(const ApiRequest& request, Exchange& exchange) {
-  if (request.method == "POST" && request.path.ends_with("/binding")) {
-    const auto [code, body] = ApplyBinding(request);
-    return exchange.Answer(code, body.dump());
-  }
-  const std::string rest = request.path.substr(std::string("/api/v1/namespaces/").size());
-  const std::size_t slash = rest.find("/pods/");
-  const Json pod = Object("/api/v1/pods", rest.substr(0, slash) + "/" + rest.substr(slash + 6));
+  const ObjectPath path = SplitPath(request.path);
+  const Json pod = Object(path.list_path, path.key());
   if (pod.is_null()) return exchange.Answer(404, StatusBody(404, "NotFound").dump());
   exchange.Answer(200, pod.dump());
 }
@@ -391,6 +373,11 @@ void ApiServer::DeleteSilently(const std::string& path, const std::string& key) 
 void ApiServer::Install(const std::string& list_path, const std::string& list_kind) {
   const std::lock_guard<std::mutex> lock(mutex_);
   kinds_[list_path] = list_kind;
+}
+
+bool ApiServer::Serves(const std::string& list_path) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return kinds_.contains(list_path);
 }
 
 void ApiServer::Bookmark(const std::string& list_path) {

@@ -1,6 +1,6 @@
 // A small Kubernetes API server for tests: lists with pages, watches with a history, bindings,
-// over real sockets, plain or TLS. Whatever a test does not script behaves as the real one would;
-// scripted answers go first.
+// patches and events, over real sockets, plain or TLS. Whatever a test does not script behaves as
+// the real one would; scripted answers go first.
 //
 // Thread rule: any thread. Each connection has a thread of its own; scripts run on it and may block
 // (see Exchange::WaitUntilStopped).
@@ -33,6 +33,7 @@ struct ApiRequest {
   std::map<std::string, std::string> query;    // decoded
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
+  int64_t watch_generation = 0;  // how often watches had been ended when it came
 };
 
 // Ways to answer one request.
@@ -60,8 +61,8 @@ class ApiServer {
   ~ApiServer();
   uint16_t port() const { return port_; }
 
-  // Creates or replaces an object and tells the watches. `list_path` is "/api/v1/pods" or
-  // "/api/v1/nodes", or one made by Install.
+  // Creates or replaces an object and tells the watches. `list_path` is that of pods, nodes,
+  // namespaces, priority classes or events, or one made by Install.
   void Put(const std::string& list_path, Json object);
   void Delete(const std::string& list_path, const std::string& key);
   // Same without an event: what a lost event leaves behind.
@@ -93,6 +94,11 @@ class ApiServer {
 
  private:
   struct Connection;
+  // "/api/v1/namespaces/NS/pods/NAME/SUB" taken apart; `list_path` is "/api/v1/pods".
+  struct ObjectPath {
+    std::string list_path, ns, name, subresource;
+    std::string key() const { return ns.empty() ? name : ns + "/" + name; }
+  };
   struct Event {
     int64_t version;
     std::string list_path;
@@ -101,13 +107,19 @@ class ApiServer {
 
   void Accept();
   void Run(Connection& connection);
-  void Handle(const ApiRequest& request, Exchange& exchange);
+  void Handle(ApiRequest request, Exchange& exchange);
   void Store(const std::string& list_path, Json object, bool silent);
   void Remove(const std::string& list_path, const std::string& key, bool silent);
   void AddEvent(const std::string& list_path, const std::string& type, const Json& object);
   void ServeList(const ApiRequest& request, Exchange& exchange);
   void ServeWatch(const ApiRequest& request, Exchange& exchange);
   void ServePod(const ApiRequest& request, Exchange& exchange);
+  void ServeWrite(const ApiRequest& request, Exchange& exchange);
+  std::pair<int, Json> PatchPodStatus(const ApiRequest& request);
+  std::pair<int, Json> ApplyObject(const ApiRequest& request, const ObjectPath& path);
+  std::pair<int, Json> CreateEvent(const ApiRequest& request, const ObjectPath& path);
+  bool Serves(const std::string& list_path) const;
+  static ObjectPath SplitPath(const std::string& path);
 
   struct Net;
   std::unique_ptr<Net> net_;

@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     auto* made = new Engine(EngineOptions{});
     GpuPolicy policy;
     policy.unenforced_sharing = Permission::kAllow;
-    made->SetPolicy(policy);
+    test::SetPolicy(*made, policy);
     made->UpsertNode(test::StockNode("a", 8), test::At(0));
     made->UpsertNode(test::HamiNode("b", 4), test::At(0));
     made->UpsertNode(test::MigNode("c", 4, 1, {{"1g.10gb", 4}, {"3g.40gb", 2}}), test::At(0));

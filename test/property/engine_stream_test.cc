@@ -40,7 +40,7 @@ class Stream {
  public:
   explicit Stream(uint64_t seed) : random_(seed), engine_(std::make_unique<Engine>(Options())) {
     policy_.unenforced_sharing = Permission::kAllow;
-    engine_->SetPolicy(policy_);
+    test::SetPolicy(*engine_, policy_);
     AddNode(test::StockNode("stock-a", 8));
     AddNode(test::StockNode("stock-b", 4));
     AddNode(test::StockNode("one", 1, "Tesla-T4", 15109));
@@ -101,7 +101,7 @@ class Stream {
     // Binds without an answer are lost with the process; what the server stored stays.
     for (auto& [uid, pod] : pods_) pod.writing = false;
     auto fresh = std::make_unique<Engine>(Options());
-    fresh->SetPolicy(policy_);
+    test::SetPolicy(*fresh, policy_);
     for (const auto& [uid, pod] : pods_) fresh->UpsertPod(pod.facts, now_);
     for (const auto& [name, node] : nodes_) fresh->UpsertNode(node, now_);
     // The old engine sees what it missed; then both must agree.

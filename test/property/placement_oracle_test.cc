@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <iostream>
 #include <random>
 
 #include "scheduler/index/placement.h"
@@ -13,10 +16,13 @@ namespace tranche {
 namespace {
 
 // Units of the request in ask order: (ask, nothing yet). All assignments of cards to units.
+// `allowed`: how the pod may share; empty: any way. `limit`: most users of a card by policy; 0:
+// any.
 class BruteForce {
  public:
-  BruteForce(const Inventory& inventory, const Load& load, const PodRequest& request)
-      : inventory_(inventory), load_(load), request_(request) {
+  BruteForce(const Inventory& inventory, const Load& load, const PodRequest& request,
+             const std::vector<SharingMode>& allowed = {}, int64_t limit = 0)
+      : inventory_(inventory), load_(load), request_(request), allowed_(allowed), limit_(limit) {
     for (std::size_t a = 0; a < request.asks.size(); ++a) {
       for (int64_t i = 0; i < request.asks[a].count; ++i) units_.push_back(static_cast<int>(a));
     }
@@ -32,7 +38,9 @@ class BruteForce {
       for (std::size_t before = 0; before < unit; ++before) {
         repeated |= units_[before] == units_[unit] && cards_[before] == card;
       }
-      if (repeated) continue;  // units of one ask lie on different cards
+      // Units of one ask lie on different cards, replicas wherever there is room.
+      const Ask& ask = request_.asks[static_cast<std::size_t>(units_[unit])];
+      if (repeated && ask.resource == Resource::kShare) continue;
       cards_.push_back(card);
       const bool fits = Try(unit + 1);
       cards_.pop_back();
@@ -74,6 +82,7 @@ class BruteForce {
       const Ask& ask = request_.asks[static_cast<std::size_t>(units_[u])];
       if (cards_[u] != static_cast<int>(index)) continue;
       if (!running[static_cast<std::size_t>(ask.container)]) continue;
+      if (!allowed_.empty() && std::ranges::count(allowed_, Mode(ask, card)) == 0) return false;
       const CardNeed need = NeedOn(inventory_, ask, card);
       milli += need.milli.count();
       mib += need.memory.count();
@@ -85,12 +94,26 @@ class BruteForce {
     if (!card.healthy || card.cordoned) return false;
     if (exclusive > 0 && users > 1) return false;
     if (card.slots > 0 && users > card.slots) return false;
+    if (IsMps(card) && users > (inventory_.model == "v100-32gb" ? 16 : 48)) return false;
+    if (limit_ > 0 && users > limit_) return false;
     return milli <= card.capacity.count() && mib <= card.memory.count();
+  }
+
+  bool IsMps(const Card& card) const {
+    return inventory_.sharing == SharingMethod::kMps || card.vgpu_mode == "mps";
+  }
+
+  // Of the nodes and pods made below.
+  SharingMode Mode(const Ask& ask, const Card& card) const {
+    if (ask.memory.kind == MemoryNeed::Kind::kWholeCard) return SharingMode::kExclusive;
+    return IsMps(card) ? SharingMode::kMps : SharingMode::kTimeSliced;
   }
 
   const Inventory& inventory_;
   const Load& load_;
   const PodRequest& request_;
+  const std::vector<SharingMode> allowed_;
+  const int64_t limit_;
   std::vector<int> units_;
   std::vector<int> cards_;
 };
@@ -104,6 +127,20 @@ class Random {
 
  private:
   std::mt19937_64 random_;
+};
+
+// The seeds of a test: TRANCHE_SEED is the first, TRANCHE_STEPS how many.
+struct Seeds {
+  uint64_t first = 1;
+  uint64_t count = 20'000;
+
+  Seeds() {
+    if (const char* text = std::getenv("TRANCHE_SEED")) first = std::strtoull(text, nullptr, 10);
+    if (const char* text = std::getenv("TRANCHE_STEPS")) count = std::strtoull(text, nullptr, 10);
+    std::cout << "seeds " << first << " to " << first + count - 1 << " (TRANCHE_SEED)\n";
+  }
+  // `times` is at least a part of the count, which few seeds cannot show.
+  bool AtLeast(uint64_t times, uint64_t part) const { return count < 1000 || times > count / part; }
 };
 
 Load RandomLoad(const Inventory& inventory, Random& random) {
@@ -148,9 +185,9 @@ PodRequest RandomShares(Random& random) {
 }
 
 TEST(PlacementOracle, PlacerFindsRoomExactlyWhenThereIsSome) {
-  constexpr int kCases = 20'000;
-  int fitting = 0;
-  for (uint64_t seed = 1; seed <= kCases; ++seed) {
+  const Seeds seeds;
+  uint64_t fitting = 0;
+  for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     Random random(seed);
     NodeFacts node = test::HamiNode("n", 1 + static_cast<int>(random.Below(4)), 4);
     if (random.Below(4) == 0) node.hami->devices[0].healthy = false;
@@ -175,8 +212,110 @@ TEST(PlacementOracle, PlacerFindsRoomExactlyWhenThereIsSome) {
     ASSERT_EQ(ToAllocation(inventory, request, *again), allocation) << "seed " << seed;
   }
   // Both answers must be common, or the test says little.
-  EXPECT_GT(fitting, kCases / 10);
-  EXPECT_LT(fitting, kCases * 9 / 10);
+  EXPECT_TRUE(seeds.AtLeast(fitting, 10)) << fitting;
+  EXPECT_TRUE(seeds.AtLeast(seeds.count - fitting, 10)) << fitting;
+}
+
+// Cards whose users are near 16, 48 or none, so that every limit on users decides now and then.
+Load CrowdedLoad(const Inventory& inventory, Random& random) {
+  Load load;
+  load.Reset(inventory);
+  for (CardLoad& card : load.cards) {
+    const int64_t around = std::array{0, 0, 14, 46}[static_cast<std::size_t>(random.Below(4))];
+    card.slots = around + random.Below(4);
+    if (card.slots == 0) continue;
+    card.milli = MilliGpu::Of(100 * random.Below(8));
+    card.memory = Mebibytes::Of(1000 * random.Below(12));
+  }
+  return load;
+}
+
+// A HAMi node whose cards share in different ways, or a replicated one under either method.
+NodeFacts SharedNode(Random& random) {
+  const int cards = 1 + static_cast<int>(random.Below(3));
+  if (random.Below(2) == 0) {
+    NodeFacts node = test::HamiNode("n", cards, 10 + static_cast<int>(random.Below(60)));
+    for (HamiDevice& device : node.hami->devices) {
+      if (random.Below(2) == 0) device.mode = "mps";
+    }
+    return node;
+  }
+  const auto method = random.Below(2) == 0 ? SharingMethod::kMps : SharingMethod::kTimeSlicing;
+  NodeFacts node =
+      test::SharedNode("n", cards, 10 + static_cast<int>(random.Below(60)), true, method);
+  node.product = random.Below(2) == 0 ? "Tesla-V100-SXM2-32GB" : "Tesla-T4";
+  node.memory = Mebibytes::Of(15'109);
+  return node;
+}
+
+// One share on each of several cards, whole ones among them, or replicas for several containers.
+PodRequest RandomSharers(const Inventory& inventory, Random& random) {
+  PodRequest request = RandomShares(random);
+  const bool replicas = !inventory.has_agent && random.Below(2) == 0;
+  request.dialect = inventory.has_agent ? Dialect::kHami : Dialect::kTranche;
+  for (Ask& ask : request.asks) {
+    if (replicas) {
+      ask = {ask.container, Resource::kGpuShared, 1, {}, {}, {}, false};
+    } else if (inventory.has_agent && random.Below(8) == 0) {
+      ask.compute = kWholeGpu;
+      ask.exclusive = true;
+      ask.memory = {MemoryNeed::Kind::kWholeCard, 0};
+    } else {
+      ask.exclusive = false;
+      ask.compute = MilliGpu::Of(1 + random.Below(500));
+    }
+  }
+  return request;
+}
+
+std::vector<SharingMode> RandomSharing(Random& random) {
+  std::vector<SharingMode> modes = {SharingMode::kExclusive, SharingMode::kMig, SharingMode::kMps,
+                                    SharingMode::kTimeSliced};
+  for (std::size_t i = modes.size(); i > 1; --i) {
+    std::swap(modes[i - 1], modes[static_cast<std::size_t>(random.Below(static_cast<int64_t>(i)))]);
+  }
+  modes.resize(static_cast<std::size_t>(random.Below(5)));
+  return modes;
+}
+
+TEST(PlacementOracle, ClassesAndUserLimitsAllowExactlyWhatTheySay) {
+  const Seeds seeds;
+  uint64_t fitting = 0;
+  uint64_t forbidden = 0;
+  uint64_t crowded = 0;
+  for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+    Random random(seed);
+    const Inventory inventory = BuildInventory(SharedNode(random), 0);
+    const Load load = CrowdedLoad(inventory, random);
+    const PodRequest request = RandomSharers(inventory, random);
+    const std::vector<SharingMode> sharing = RandomSharing(random);
+    GpuPolicy policy;
+    policy.unenforced_sharing = Permission::kAllow;
+    const int limit = random.Below(4) == 0 ? 15 + static_cast<int>(random.Below(40)) : 0;
+    if (limit > 0) policy.sharing_limits.push_back({"any", limit});
+    Placer placer;
+    Picks picks;
+    const Reason reason = placer.Place(inventory, load, request,
+                                       {&policy, CardChoice::kTightest, -1, &sharing}, picks);
+    const bool expected = BruteForce(inventory, load, request, sharing, limit).Fits();
+    ASSERT_EQ(reason == Reason::kNone, expected)
+        << "seed " << seed << ": " << Describe(reason).code;
+    fitting += expected;
+    forbidden += reason == Reason::kSharingMode;
+    if (reason == Reason::kSharingMode) {
+      Load empty;
+      empty.Reset(inventory);
+      ASSERT_FALSE(BruteForce(inventory, empty, request, sharing).Fits()) << "seed " << seed;
+    }
+    if (reason != Reason::kNoRoom) continue;
+    Load fewer = load;
+    for (CardLoad& card : fewer.cards) card.slots = card.slots > 0;
+    crowded += BruteForce(inventory, fewer, request, sharing, limit).Fits();
+  }
+  // Every answer must be common, or the test says little.
+  EXPECT_TRUE(seeds.AtLeast(fitting, 20)) << fitting;
+  EXPECT_TRUE(seeds.AtLeast(forbidden, 20)) << forbidden;
+  EXPECT_TRUE(seeds.AtLeast(crowded, 100)) << crowded << " refused for the number of users alone";
 }
 
 }  // namespace

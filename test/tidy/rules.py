@@ -33,10 +33,11 @@ _JSON_ROOMS = ["scheduler/wire", "scheduler/kube", "scheduler/embedded", "schedu
                "policy/*.cc"]
 LIBRARIES = [
     ("absl/status/", ["*"]),
+    ("absl/time/", ["policy/*.cc"]),
     ("absl/", []),
     ("fmt/", ["*"]),
     ("boost/", ["scheduler/http", "scheduler/kube", "scheduler/app"]),
-    ("openssl/", ["scheduler/http", "scheduler/kube", "scheduler/app"]),
+    ("openssl/", ["scheduler/http", "scheduler/kube", "scheduler/ledger", "scheduler/app"]),
     ("sqlite3.h", ["scheduler/ledger"]),
     ("prometheus/", ["scheduler/metrics"]),
     ("simdjson.h", _JSON_ROOMS),

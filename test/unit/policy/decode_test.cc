@@ -21,7 +21,9 @@ TEST(DecodeGpuPolicyTest, ReadsEveryField) {
     "apiVersion": "tranche.dev/v1alpha1", "kind": "GPUPolicy",
     "metadata": {"name": "cluster", "labels": {"a": "b"}, "generation": 7},
     "spec": {
-      "selector": {"nodes": {"matchLabels": {"pool": "a"}}, "namespaces": {}},
+      "selector": {"nodes": {"matchLabels": {"pool": "a"}}, "namespaces": {"matchExpressions": [
+        {"key": "team", "operator": "In", "values": ["a", "b"]},
+        {"key": "retired", "operator": "DoesNotExist"}]}},
       "placement": {"strategy": "BestFit", "filterWidth": 3},
       "topology": {"default": "Preferred"},
       "sharing": {"unenforced": "Allow", "limits": [
@@ -47,6 +49,13 @@ TEST(DecodeGpuPolicyTest, ReadsEveryField) {
   EXPECT_EQ(policy->dialects, (std::vector<std::string>{"native", "hami"}));
   EXPECT_EQ(policy->actor, PreemptionActor::kScheduler);
   EXPECT_EQ(policy->hami_minor, 6);
+  EXPECT_EQ(policy->unassigned, Permission::kRefuse);
+  EXPECT_EQ(policy->nodes, (LabelSelector{{{"pool", "a"}}, {}}));
+  using Operator = SelectorTerm::Operator;
+  EXPECT_EQ(
+      policy->namespaces,
+      (LabelSelector{
+          {}, {{"team", Operator::kIn, {"a", "b"}}, {"retired", Operator::kDoesNotExist, {}}}}));
 }
 
 TEST(DecodeGpuPolicyTest, AbsentAndNullFieldsKeepTheDefaults) {
@@ -63,7 +72,7 @@ TEST(DecodeGpuPolicyTest, AbsentAndNullFieldsKeepTheDefaults) {
        {R"({})", R"({"spec":null})", R"({"metadata":{},"spec":{}})",
         R"({"spec":{"placement":{},"sharing":{},"preemption":{},"agents":{}}})",
         R"({"spec":{"placement":{"strategy":null,"filterWidth":null},"dialects":null,"mig":null}})",
-        R"({"spec":{"fieldOfALaterVersion":{"a":1}}})"}) {
+        R"({"metadata":{"managedFields":[{}]},"status":{"a":1}})"}) {
     const auto policy = DecodeGpuPolicy(json, defaults);
     ASSERT_TRUE(policy.ok()) << json << ": " << policy.status();
     EXPECT_EQ(policy->name, "kept");
@@ -152,10 +161,9 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
       {R"({"sharing":{"limits":[{"model":"t4","maxPodsPerGpu":0}]}})",
        "spec.sharing.limits[0].maxPodsPerGpu: expected 1..1000, found 0"},
       {R"({"sharing":{"limits":[{"model":"t4"}]}})",
-       "spec.sharing.limits[0]: expected both model and maxPodsPerGpu, found {\"model\":\"t4\"}"},
+       "spec.sharing.limits[0].maxPodsPerGpu: expected a number of pods, found nothing"},
       {R"({"sharing":{"limits":[{"maxPodsPerGpu":1}]}})",
-       "spec.sharing.limits[0]: expected both model and maxPodsPerGpu, found "
-       "{\"maxPodsPerGpu\":1}"},
+       "spec.sharing.limits[0].model: expected a GPU model name or \"any\", found nothing"},
       {R"({"sharing":{"limits":[{"model":"","maxPodsPerGpu":1}]}})",
        "spec.sharing.limits[0].model: expected a GPU model name or \"any\", found \"\""},
       {R"({"sharing":{"limits":[{"model":"t4","maxPodsPerGpu":1},
@@ -178,6 +186,15 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
       {R"({"unassigned":"Perhaps"})",
        "spec.unassigned: expected one of Allow, Refuse, found \"Perhaps\""},
       {R"({"mig":"On"})", "spec.mig: expected one of Off, Advise, Apply, found \"On\""},
+      {R"({"dialects":["hami","hami"]})",
+       "spec.dialects[1]: expected every item once, found \"hami\""},
+      {R"({"preemption":{"aktor":"Off"}})",
+       "spec.preemption.aktor: expected one of actor, found an unknown field"},
+      {R"({"migg":"Off","mig":"On","unassigned":1})",
+       "spec.unassigned: expected one of Allow, Refuse, found 1; "
+       "spec.mig: expected one of Off, Advise, Apply, found \"On\"; "
+       "spec.migg: expected one of selector, placement, topology, sharing, dialects, unassigned, "
+       "preemption, mig, agents, found an unknown field"},
   };
   for (const auto& c : kCases) {
     const auto policy = DecodeGpuPolicy(WithSpec(c.spec), GpuPolicy{});
@@ -206,8 +223,10 @@ TEST(DecodeGpuPolicyTest, RefusesWhatIsNoGpuPolicy) {
       {R"({"kind":"GPUQuota"})", "kind: expected \"GPUPolicy\", found \"GPUQuota\""},
       {R"({"apiVersion":"v1","kind":"GPUPolicy"})",
        "apiVersion: expected \"tranche.dev/v1alpha1\", found \"v1\""},
-      {R"({"metadata":{"name":""}})", "metadata.name: expected a name, found \"\""},
-      {R"({"metadata":{"name":5}})", "metadata.name: expected a name, found 5"},
+      {R"({"metadata":{"name":""}})",
+       "metadata.name: expected a name of a-z, 0-9, - and ., found \"\""},
+      {R"({"metadata":{"name":5}})",
+       "metadata.name: expected a name of a-z, 0-9, - and ., found 5"},
   };
   for (const auto& c : kCases) {
     const auto policy = DecodeGpuPolicy(c.json, GpuPolicy{});
@@ -217,7 +236,7 @@ TEST(DecodeGpuPolicyTest, RefusesWhatIsNoGpuPolicy) {
 }
 
 TEST(DecodeGpuPolicyTest, RefusesMalformedJsonAnywhere) {
-  std::string deep = WithSpec("{\"later\":" + std::string(80, '[') + std::string(80, ']') + "}");
+  std::string deep = WithSpec("{\"mig\":" + std::string(80, '[') + std::string(80, ']') + "}");
   for (const std::string& json :
        {std::string(), std::string("{"), WithSpec("{} x"), WithSpec("{\"a\":01}"),
         WithSpec("{\"a\":\"\xFF\"}"), WithSpec("{\"a\":1,}"), deep}) {
@@ -233,6 +252,35 @@ TEST(DecodeGpuPolicyTest, ALongValueIsQuotedInPart) {
       DecodeGpuPolicy(WithSpec("{\"mig\":\"" + std::string(5000, 'a') + "\"}"), GpuPolicy{});
   ASSERT_FALSE(policy.ok());
   EXPECT_LT(policy.status().message().size(), 200U);
+}
+
+TEST(DecodeGpuPolicyTest, NoCharacterIsCutInTwo) {
+  for (size_t before = 0; before < 4; ++before) {
+    std::string text(before, 'a');
+    for (int i = 0; i < 40; ++i) text += "\xE2\x82\xAC";
+    const auto policy = DecodeGpuPolicy(WithSpec("{\"mig\":\"" + text + "\"}"), GpuPolicy{});
+    const std::string message(policy.status().message());
+    const size_t cut = message.find(" (cut)");
+    ASSERT_NE(cut, std::string::npos) << message;
+    const std::string last = message.substr(cut - 3, 3);
+    EXPECT_TRUE(last == "\xE2\x82\xAC") << message;
+  }
+}
+
+TEST(DecodeGpuPolicyTest, ManyMistakesAreCountedAfterTheTenth) {
+  std::string items;
+  for (int i = 0; i < 40; ++i) items += (i == 0 ? "" : ",") + std::to_string(i);
+  const auto policy =
+      DecodeGpuPolicy(WithSpec("{\"sharing\":{\"limits\":[" + items + "]}}"), GpuPolicy{});
+  const std::string message(policy.status().message());
+  EXPECT_NE(message.find("limits[9]: expected an object, found 9; and 30 more"), std::string::npos)
+      << message;
+}
+
+TEST(DecodeGpuPolicyTest, AKeyIsShownAsTextOnly) {
+  const auto policy = DecodeGpuPolicy(WithSpec(R"({"a\u001b[2Jb\n":1})"), GpuPolicy{});
+  EXPECT_EQ(policy.status().message().find("spec.a?[2Jb?: expected one of "), 0U)
+      << policy.status();
 }
 
 }  // namespace

@@ -175,6 +175,27 @@ TEST(ChargeTest, ReplicasAreExactUpToSixteenAndNeverExceedTheGpu) {
   }
 }
 
+TEST(ChargeTest, MpsReplicasGetAWholePercentageOfTheThreads) {
+  const struct {
+    int64_t n;
+    Charge charge;
+  } kCases[] = {
+      {1, {18'018'000, 18'018'000}}, {2, {9'009'000, 9'009'000}},
+      {3, {5'945'940, 6'006'000}},  // 33 percent, a third
+      {7, {2'522'520, 2'574'000}},  // 14 percent, a seventh
+      {17, {900'900, 1'059'882}},    {100, {180'180, 180'180}},
+      {101, {0, 178'396}},
+  };
+  for (const auto& c : kCases) EXPECT_EQ(ChargeOfMpsReplica(c.n), c.charge) << c.n;
+}
+
+TEST(ChargeTest, MemoryWithoutAWordAboutComputeCountsInBoth) {
+  EXPECT_EQ(ChargeOfMemory(Mebibytes::Of(20480), kH200), (Charge{2'566'642, 2'566'642}));
+  EXPECT_EQ(ChargeOfMemory(kH200, kH200), (Charge{kQuantaPerGpu, kQuantaPerGpu}));
+  EXPECT_EQ(ChargeOfMemory(Mebibytes::Of(1), Mebibytes::Zero()),
+            (Charge{kQuantaPerGpu, kQuantaPerGpu}));
+}
+
 TEST(ChargeTest, MilliGpusRoundUp) {
   const struct {
     int64_t quanta, milli;

@@ -47,7 +47,7 @@ class ManualTimers : public Timers {
 // An API server that keeps one pod per name and goes wrong as told, one entry per call.
 class ScriptedApi : public ClusterApi {
  public:
-  enum class Write {
+  enum class Outcome {
     kFine,
     kLostBefore,
     kLostAfter,
@@ -57,8 +57,8 @@ class ScriptedApi : public ClusterApi {
     kHeld
   };
 
-  std::deque<Write> writes;  // empty: all fine
-  int failing_lookups = 0;   // < 0: all
+  std::deque<Outcome> writes;  // empty: all fine
+  int failing_lookups = 0;     // < 0: all
   std::map<PodName, PodFacts> pods;
   std::vector<BindingWrite> posts;
   int lookups = 0;
@@ -66,31 +66,31 @@ class ScriptedApi : public ClusterApi {
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override {
     posts.push_back(write);
-    const Write how = writes.empty() ? Write::kFine : writes.front();
+    const Outcome how = writes.empty() ? Outcome::kFine : writes.front();
     if (!writes.empty()) writes.pop_front();
     switch (how) {
-      case Write::kFine:
+      case Outcome::kFine:
         done(Store(write) ? WriteResult{WriteResult::Kind::kDone, 201, ""}
                           : WriteResult{WriteResult::Kind::kRejected, 409, "conflict"});
         return;
-      case Write::kLostBefore:
+      case Outcome::kLostBefore:
         done({WriteResult::Kind::kUnknown, 0, "connection reset"});
         return;
-      case Write::kLostAfter:
+      case Outcome::kLostAfter:
         Store(write);
         done({WriteResult::Kind::kUnknown, 504, "timeout"});
         return;
-      case Write::kNotSent:
+      case Outcome::kNotSent:
         done({WriteResult::Kind::kNotSent, 0, "connection refused"});
         return;
-      case Write::kWrittenButRefused:
+      case Outcome::kWrittenButRefused:
         Store(write);
         done({WriteResult::Kind::kRejected, 409, "already bound"});
         return;
-      case Write::kRefused:
+      case Outcome::kRefused:
         done({WriteResult::Kind::kRejected, 403, "denied"});
         return;
-      case Write::kHeld:
+      case Outcome::kHeld:
         held.push_back(std::move(done));
         return;
     }
@@ -98,6 +98,18 @@ class ScriptedApi : public ClusterApi {
 
   void Poke(PodName, PodUid, Instant, std::function<void(WriteResult)> done) override {
     done({WriteResult::Kind::kDone, 200, ""});
+  }
+  void Write(ObjectWrite, std::function<void(WriteResult)> done) override {
+    done({WriteResult::Kind::kDone, 200, ""});
+  }
+  void DeleteView(std::string, std::string, std::function<void(WriteResult)> done) override {
+    done({WriteResult::Kind::kDone, 200, ""});
+  }
+  void SetWaiting(WaitingWrite, std::function<void(WriteResult)> done) override {
+    done({WriteResult::Kind::kDone, 200, ""});
+  }
+  void Emit(EventWrite, std::function<void(WriteResult)> done) override {
+    done({WriteResult::Kind::kDone, 201, ""});
   }
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override {
     ++lookups;
@@ -169,7 +181,7 @@ inline NodeFacts GpuNode(const std::string& name) {
 // Two nodes of two GPUs, and the pod team-a/train with uid u1 that wants one.
 class BindBench : public testing::Test {
  protected:
-  using Write = ScriptedApi::Write;
+  using Outcome = ScriptedApi::Outcome;
 
   BindBench() {
     host.NodeChanged(GpuNode("gpu-1"));

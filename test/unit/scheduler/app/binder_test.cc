@@ -93,7 +93,7 @@ TEST_F(BindBench, NothingIsBoundBeforeTheClusterIsRead) {
 // ---- what the server refuses --------------------------------------------------------------------
 
 TEST_F(BindBench, RefusedBecauseItIsDoneIsSuccess) {
-  api.writes = {Write::kWrittenButRefused};
+  api.writes = {Outcome::kWrittenButRefused};
   Bind("gpu-1");
   EXPECT_EQ(Answer(), "ok");
   EXPECT_EQ(BoundPods(), 1);
@@ -135,7 +135,7 @@ TEST_F(BindBench, BoundHereInAnEarlierLifeIsSuccessWithTheDevicesOfThatLife) {
 }
 
 TEST_F(BindBench, RefusedAndStillUnboundGivesTheRoomBack) {
-  api.writes = {Write::kRefused};
+  api.writes = {Outcome::kRefused};
   Bind("gpu-1");
   EXPECT_EQ(Answer(), "the API server refused the binding");
   EXPECT_EQ(Reservations(), 0);
@@ -151,7 +151,7 @@ TEST_F(BindBench, DeletedBetweenFilterAndBindGivesTheRoomBack) {
 }
 
 TEST_F(BindBench, UnreachableServerGivesTheRoomBack) {
-  api.writes = {Write::kNotSent};
+  api.writes = {Outcome::kNotSent};
   Bind("gpu-1");
   EXPECT_EQ(Answer(), "the API server could not be reached");
   EXPECT_EQ(Reservations(), 0);
@@ -160,7 +160,7 @@ TEST_F(BindBench, UnreachableServerGivesTheRoomBack) {
 // ---- lost answers -------------------------------------------------------------------------------
 
 TEST_F(BindBench, AnswerLostAfterTheWriteIsSuccessWithoutASecondPost) {
-  api.writes = {Write::kLostAfter};
+  api.writes = {Outcome::kLostAfter};
   Bind("gpu-1");
   EXPECT_EQ(Answer(), "ok");
   EXPECT_EQ(api.posts.size(), 1U);
@@ -168,7 +168,7 @@ TEST_F(BindBench, AnswerLostAfterTheWriteIsSuccessWithoutASecondPost) {
 }
 
 TEST_F(BindBench, AnswerLostBeforeTheWriteIsTriedAgainWithTheSameDevices) {
-  api.writes = {Write::kLostBefore, Write::kLostBefore};
+  api.writes = {Outcome::kLostBefore, Outcome::kLostBefore};
   Bind("gpu-1");
   EXPECT_EQ(Answer(), "none");
   timers.Advance(1s);
@@ -178,7 +178,7 @@ TEST_F(BindBench, AnswerLostBeforeTheWriteIsTriedAgainWithTheSameDevices) {
 }
 
 TEST_F(BindBench, LookupThatFailsProvesNothing) {
-  api.writes = {Write::kLostAfter};
+  api.writes = {Outcome::kLostAfter};
   api.failing_lookups = 2;
   Bind("gpu-1");
   EXPECT_EQ(Answer(), "none");
@@ -190,7 +190,7 @@ TEST_F(BindBench, LookupThatFailsProvesNothing) {
 
 TEST_F(BindBench, CallerIsToldInTimeAndTheBindIsPursuedToItsEnd) {
   api.failing_lookups = -1;
-  api.writes = {Write::kLostAfter};
+  api.writes = {Outcome::kLostAfter};
   Bind("gpu-1");
   timers.Advance(3'999ms);
   EXPECT_EQ(Answer(), "none");
@@ -210,7 +210,7 @@ TEST_F(BindBench, CallerIsToldInTimeAndTheBindIsPursuedToItsEnd) {
 
 TEST_F(BindBench, PursuedBindRaisesAlarmsAfterAMinute) {
   api.failing_lookups = -1;
-  api.writes = {Write::kLostBefore};
+  api.writes = {Outcome::kLostBefore};
   Bind("gpu-1");
   const auto alarms = [this] {
     const std::string page = metrics.Render({});
@@ -225,7 +225,7 @@ TEST_F(BindBench, PursuedBindRaisesAlarmsAfterAMinute) {
 
 TEST_F(BindBench, PursuedBindThatTurnsOutGoneGivesTheRoomBack) {
   api.failing_lookups = -1;
-  api.writes = {Write::kLostBefore};
+  api.writes = {Outcome::kLostBefore};
   Bind("gpu-1");
   timers.Advance(10s);
   EXPECT_EQ(Reservations(), 1);
@@ -237,7 +237,7 @@ TEST_F(BindBench, PursuedBindThatTurnsOutGoneGivesTheRoomBack) {
 
 TEST_F(BindBench, NewCallWakesThePursuitAndSharesItsEnd) {
   api.failing_lookups = -1;
-  api.writes = {Write::kLostBefore};
+  api.writes = {Outcome::kLostBefore};
   Bind("gpu-1");
   timers.Advance(200s);
   answers.clear();
@@ -248,8 +248,8 @@ TEST_F(BindBench, NewCallWakesThePursuitAndSharesItsEnd) {
 }
 
 TEST_F(BindBench, RefusalAfterALostPostIsProofOnlyWhenThatPostCanNoLongerArrive) {
-  api.writes = {Write::kLostBefore};
-  for (int i = 0; i < 100; ++i) api.writes.push_back(Write::kRefused);
+  api.writes = {Outcome::kLostBefore};
+  for (int i = 0; i < 100; ++i) api.writes.push_back(Outcome::kRefused);
   Bind("gpu-1");
   timers.Advance(59s);
   EXPECT_EQ(Reservations(), 1);
@@ -259,7 +259,7 @@ TEST_F(BindBench, RefusalAfterALostPostIsProofOnlyWhenThatPostCanNoLongerArrive)
 }
 
 TEST_F(BindBench, UnreachableServerAfterALostPostKeepsTheReservation) {
-  api.writes = {Write::kLostBefore, Write::kNotSent};
+  api.writes = {Outcome::kLostBefore, Outcome::kNotSent};
   Bind("gpu-1");
   timers.Advance(150ms);
   EXPECT_EQ(api.posts.size(), 2U);
@@ -271,7 +271,7 @@ TEST_F(BindBench, UnreachableServerAfterALostPostKeepsTheReservation) {
 // ---- calls at the same time ---------------------------------------------------------------------
 
 TEST_F(BindBench, CallsAtTheSameTimeShareOnePostAndItsOutcome) {
-  api.writes = {Write::kHeld};
+  api.writes = {Outcome::kHeld};
   Bind("gpu-1");
   Bind("gpu-1");
   EXPECT_EQ(Answer(), "none");
@@ -283,7 +283,7 @@ TEST_F(BindBench, CallsAtTheSameTimeShareOnePostAndItsOutcome) {
 }
 
 TEST_F(BindBench, CallForAnotherNodeMeanwhileIsRefused) {
-  api.writes = {Write::kHeld};
+  api.writes = {Outcome::kHeld};
   Bind("gpu-1");
   Bind("gpu-2");
   EXPECT_EQ(Answer(), TextOf(Reason::kPodElsewhere));
@@ -293,7 +293,7 @@ TEST_F(BindBench, CallForAnotherNodeMeanwhileIsRefused) {
 }
 
 TEST_F(BindBench, SlowServerNeverLosesTheReservationToTime) {
-  api.writes = {Write::kHeld};
+  api.writes = {Outcome::kHeld};
   Create(GpuPod("large", "u5", 2));
   Bind("gpu-1");
   timers.Advance(600s);
@@ -306,7 +306,7 @@ TEST_F(BindBench, SlowServerNeverLosesTheReservationToTime) {
 
 TEST_F(BindBench, PlainPodIsNotSentToTwoNodesAtOnce) {
   Create(GpuPod("web", "u2", 0));
-  api.writes = {Write::kHeld};
+  api.writes = {Outcome::kHeld};
   Bind("cpu-1", "u2", "web");
   Bind("cpu-2", "u2", "web");
   EXPECT_EQ(Answer(), TextOf(Reason::kPodElsewhere));

@@ -67,6 +67,15 @@ class EmbeddedCluster : public testing::Test {
     return result.value_or(WriteResult{});
   }
 
+  // The answer of `write`, a function that takes a callback.
+  template <typename Write>
+  static WriteResult Written(Write write) {
+    std::optional<WriteResult> result;
+    write([&](WriteResult r) { result = std::move(r); });
+    EXPECT_TRUE(result.has_value());
+    return result.value_or(WriteResult{});
+  }
+
   ManualClock clock_{kStart};
   Recorder recorder_;
   Cluster cluster_{clock_, recorder_, GpuPolicy{}};
@@ -77,6 +86,12 @@ inline std::string Pod(const std::string& name, const std::string& metadata = ""
   return fmt::format(R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}"{}}},)"
                      R"("spec":{{"containers":[{{"name":"main"}}]{}}},"status":{{{}}}}})",
                      name, metadata, spec, status);
+}
+inline std::string Quota(const std::string& name, const std::string& parent = "org") {
+  return fmt::format(
+      "kind: GPUQuota\napiVersion: tranche.dev/v1alpha1\nmetadata: {{name: {}}}\n"
+      "spec: {{parent: {}, lines: [{{model: h200, nominal: {{gpus: \"8\"}}}}]}}\n---\n",
+      name, parent);
 }
 inline const std::string kOnNode = R"(,"nodeName":"n1")";
 

@@ -134,10 +134,10 @@ TEST_F(EmbeddedCluster, KeepsAPodAppliedAsTerminatingUntilItsTimeHasCome) {
 }
 
 TEST_F(EmbeddedCluster, DeletesListsAndAllOtherKindsAtOnce) {
-  Applied("kind: Node\nmetadata: {name: n1}\n---\nkind: GPUQuota\nmetadata: {name: q}\n");
+  Applied("kind: Node\nmetadata: {name: n1}\n---\n" + Quota("q"));
   EXPECT_EQ(Deleted(R"({"kind":"List","items":[{"kind":"Node","metadata":{"name":"n1"}},)"
                     R"({"kind":"GPUQuota","metadata":{"name":"q"}}]})"),
-            Lines{"node gone n1"});
+            (Lines{"node gone n1", "GPUQuota gone q", "settled"}));
   EXPECT_FALSE(cluster_.Get("GPUQuota", "", "q").has_value());
 }
 

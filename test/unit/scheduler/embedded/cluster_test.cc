@@ -79,8 +79,6 @@ TEST_F(EmbeddedCluster, TurnsABoundPendingPodRunningAtOnce) {
   EXPECT_EQ(Applied(Pod("none", "", kOnNode)), Lines{"pod default/none on n1 Running"});
   EXPECT_EQ(Applied(Pod("pending", "", kOnNode, R"("phase":"Pending")")),
             Lines{"pod default/pending on n1 Running"});
-  EXPECT_EQ(Stored("Pod", "pending")["status"],
-            Json::parse(R"({"phase":"Running","startTime":"2026-03-01T00:00:00Z"})"));
   EXPECT_EQ(Applied(Pod("done", "", kOnNode, R"("phase":"Failed")")),
             Lines{"pod default/done on n1 Failed"});
   EXPECT_EQ(Applied(Pod("unbound", "", "", R"("phase":"Pending")")),
@@ -157,13 +155,10 @@ TEST_F(EmbeddedCluster, IgnoresAndCountsKindsItDoesNotUse) {
 }
 
 TEST_F(EmbeddedCluster, KeepsWhatTheEngineDoesNotReadForLaterQueries) {
-  EXPECT_EQ(Applied(R"({"kind":"Namespace","metadata":{"name":"team-a"}})"), Lines{});
-  EXPECT_EQ(Applied(R"({"kind":"PriorityClass","metadata":{"name":"high"},"value":10})"), Lines{});
-  EXPECT_EQ(Applied(R"({"kind":"GPUQuota","metadata":{"name":"team-a"}})"), Lines{});
+  EXPECT_EQ(Applied(R"({"kind":"PodDisruptionBudget","metadata":{"name":"b"}})"), Lines{});
   EXPECT_EQ(Applied(R"({"kind":"Newer","apiVersion":"tranche.dev/v2","metadata":{"name":"x"}})"),
             Lines{});
-  EXPECT_EQ(Stored("priorityclasses", "high")["value"], 10);
-  EXPECT_EQ(Stored("GPUQuota", "team-a")["apiVersion"], "tranche.dev/v1alpha1");
+  EXPECT_EQ(Stored("poddisruptionbudgets", "b")["apiVersion"], "policy/v1");
   EXPECT_TRUE(cluster_.Get("Newer", "", "x").has_value());
 }
 
@@ -230,19 +225,6 @@ TEST_F(EmbeddedCluster, RefusesTheWholeTextWhenOneObjectIsWrong) {
 TEST_F(EmbeddedCluster, RefusesAUidThatAnotherObjectHas) {
   Applied(Pod("a", R"(,"uid":"u")"));
   EXPECT_NE(ApplyError(Pod("b", R"(,"uid":"u")")).find("of Pod default/a"), std::string::npos);
-}
-
-TEST_F(EmbeddedCluster, HandsOverAllPoliciesInOrderOfNameAheadOfWhatCameWithThem) {
-  const auto policy = [](const std::string& name, int width) {
-    return fmt::format(
-        "kind: GPUPolicy\napiVersion: tranche.dev/v1alpha1\nmetadata: {{name: {}}}\n"
-        "spec: {{placement: {{filterWidth: {}}}}}\n---\n",
-        name, width);
-  };
-  EXPECT_EQ(Applied("kind: Node\nmetadata: {name: n1}\n---\n" + policy("z", 3) + policy("b", 2)),
-            (Lines{"policies b=2 z=3", "node n1"}));
-  EXPECT_EQ(Applied(policy("b", 5)), Lines{"policies b=5 z=3"});
-  EXPECT_EQ(Deleted(policy("z", 3)), Lines{"policies b=5"});
 }
 
 }  // namespace

@@ -30,13 +30,15 @@ class Recorder : public ClusterEvents {
     if (on_pod) on_pod();
   }
   void PodGone(const PodUid& uid) override { Note("pod gone " + uid.str()); }
-  void PoliciesChanged(std::vector<GpuPolicy> policies) override {
-    std::string line = "policies";
-    for (const GpuPolicy& policy : policies) {
-      line += fmt::format(" {}={}", policy.name, policy.filter_width);
-    }
-    Note(std::move(line));
+  void SteeringChanged(SteeringObject object) override {
+    Note(fmt::format("{} {}", object.kind, object.name));
+    steering_ = std::move(object);
   }
+  void SteeringGone(const std::string& kind, const std::string& ns,
+                    const std::string& name) override {
+    Note(fmt::format("{} gone {}{}{}", kind, ns, ns.empty() ? "" : "/", name));
+  }
+  void SteeringSettled() override { Note("settled"); }
   void Synced() override { Note("synced"); }
   void Heard(const char* resource) override { Note(std::string("heard ") + resource); }
 
@@ -51,6 +53,9 @@ class Recorder : public ClusterEvents {
   }
   const PodFacts& pod(const std::string& name) const { return pods_.at(name); }
   const NodeFacts& node(const std::string& name) const { return nodes_.at(name); }
+
+  // The last one handed over.
+  const SteeringObject& steering() const { return steering_; }
 
   std::function<void()> on_pod;
 
@@ -75,6 +80,7 @@ class Recorder : public ClusterEvents {
   std::vector<std::string> lines_;
   std::map<std::string, PodFacts> pods_;
   std::map<std::string, NodeFacts> nodes_;
+  SteeringObject steering_;
 };
 
 }  // namespace tranche::embedded

@@ -19,7 +19,7 @@ class EngineTest : public testing::Test {
   EngineTest() : engine_(EngineOptions{}) {
     GpuPolicy policy;
     policy.unenforced_sharing = Permission::kAllow;
-    engine_.SetPolicy(policy);
+    test::SetPolicy(engine_, policy);
   }
 
   void Nodes(const std::vector<NodeFacts>& nodes) {

@@ -109,7 +109,7 @@ TEST_F(EngineTest, PodsWithoutGpuPassUntouchedAndBindWithoutDevices) {
 TEST_F(EngineTest, UnenforcedSharesNeedThePolicysLeave) {
   Nodes({test::StockNode("stock", 1), test::SharedNode("mps", 1, 4, true, SharingMethod::kMps)});
   EXPECT_THAT(Filter(FractionPod("a", 500)), ElementsAre("mps", "stock"));
-  engine_.SetPolicy(GpuPolicy{});  // sharing.unenforced: Refuse
+  test::SetPolicy(engine_, GpuPolicy{});  // sharing.unenforced: Refuse
   EXPECT_THAT(Filter(FractionPod("b", 500)), ElementsAre("mps"));
   EXPECT_EQ(ReasonOn(FractionPod("b", 500), "stock"), "NoAgent");
 }
@@ -118,7 +118,7 @@ TEST_F(EngineTest, SharingLimitsCapThePodsOnOneCard) {
   GpuPolicy policy;
   policy.unenforced_sharing = Permission::kAllow;
   policy.sharing_limits = {{"h100", 2}};
-  engine_.SetPolicy(policy);
+  test::SetPolicy(engine_, policy);
   Nodes({test::StockNode("a", 1)});
   EXPECT_TRUE(Place(FractionPod("p1", 100), "a"));
   EXPECT_TRUE(Place(FractionPod("p2", 100), "a"));
@@ -153,7 +153,7 @@ TEST_F(EngineTest, EachStrategyHasItsFavourite) {
     GpuPolicy policy;
     policy.strategy = row.strategy;
     policy.unenforced_sharing = Permission::kAllow;
-    engine.SetPolicy(policy);
+    test::SetPolicy(engine, policy);
     engine.UpsertNode(test::StockNode("empty", 2), now_);
     engine.UpsertNode(test::StockNode("half", 2), now_);
     const PodRequest first = FractionPod("first", 500);

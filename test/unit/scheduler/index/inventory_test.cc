@@ -144,6 +144,42 @@ TEST(InventoryTest, AHamiAgentThatAdvertisesNothingIsDead) {
   EXPECT_EQ(BuildInventory(node, 7).hami_minor, 7) << "policy knows better";
 }
 
+TEST(InventoryTest, CardsUnderMpsTakeACappedNumberOfClients) {
+  struct Row {
+    std::string product;
+    int64_t contexts;
+  };
+  const std::vector<Row> rows = {
+      {"NVIDIA-H100-80GB-HBM3", 48},
+      {"NVIDIA-L4-SHARED", 48},
+      {"Tesla-T4", 48},
+      {"NVIDIA-Quadro-RTX-6000", 48},
+      {"NVIDIA-New-Board", 48},
+      {"", 48},
+      {"Tesla-V100-SXM2-16GB", 16},
+      {"Tesla-V100S-PCIE-32GB", 16},
+      {"Tesla-P100-PCIE-16GB", 16},
+      {"Tesla-P40", 16},
+      {"Tesla-P4-SHARED", 16},
+      {"Quadro-P4000", 16},
+      {"Tesla-M60", 16},
+      {"Tesla-K80", 16},
+  };
+  for (const Row& row : rows) {
+    NodeFacts node = test::SharedNode("n", 1, 100, true, SharingMethod::kMps);
+    node.product = row.product;
+    const Inventory inventory = BuildInventory(node, 0);
+    EXPECT_EQ(inventory.cards.at(0).contexts, row.contexts) << row.product;
+    EXPECT_EQ(inventory.cards.at(0).MostUsers(), row.contexts) << row.product;
+    EXPECT_THAT(inventory.problems, Not(IsEmpty())) << "100 replicas, which the server refuses";
+    node.sharing = SharingMethod::kTimeSlicing;
+    const Inventory sliced = BuildInventory(node, 0);
+    EXPECT_EQ(sliced.cards.at(0).contexts, 0) << row.product;
+    EXPECT_EQ(sliced.cards.at(0).MostUsers(), 100) << row.product;
+    EXPECT_THAT(sliced.problems, IsEmpty()) << row.product;
+  }
+}
+
 TEST(InventoryTest, AbsurdCountsAreCut) {
   const Inventory inventory = BuildInventory(test::StockNode("n", 1'000'000), 0);
   EXPECT_EQ(inventory.cards.size(), static_cast<std::size_t>(kMaxCards));

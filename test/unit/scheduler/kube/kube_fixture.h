@@ -18,7 +18,11 @@ namespace tranche::kube {
 
 inline constexpr const char* kPods = "/api/v1/pods";
 inline constexpr const char* kNodes = "/api/v1/nodes";
+inline constexpr const char* kNamespaces = "/api/v1/namespaces";
+inline constexpr const char* kPriorityClasses = "/apis/scheduling.k8s.io/v1/priorityclasses";
 inline constexpr const char* kPolicies = "/apis/tranche.dev/v1alpha1/gpupolicies";
+inline constexpr const char* kQuotas = "/apis/tranche.dev/v1alpha1/gpuquotas";
+inline constexpr const char* kViews = "/apis/tranche.dev/v1alpha1/gpuquotaviews";
 
 using fakes::Json;
 
@@ -66,11 +70,16 @@ inline bool Eventually(const std::function<bool()>& holds) {
   return true;
 }
 
-inline WriteResult BindAndWait(Cluster& cluster, BindingWrite write) {
+// The answer of `write`, a function that takes a callback.
+template <typename Write>
+WriteResult Written(Write write) {
   auto answered = std::make_shared<std::promise<WriteResult>>();
-  cluster.Bind(std::move(write),
-               [answered](WriteResult result) { answered->set_value(std::move(result)); });
+  write([answered](WriteResult result) { answered->set_value(std::move(result)); });
   return answered->get_future().get();
+}
+
+inline WriteResult BindAndWait(Cluster& cluster, BindingWrite write) {
+  return Written([&](auto done) { cluster.Bind(std::move(write), std::move(done)); });
 }
 
 inline PodLookup GetAndWait(Cluster& cluster, PodName pod, PodUid uid) {

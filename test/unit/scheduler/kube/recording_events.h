@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/ports/cluster_events.h"
@@ -25,9 +26,20 @@ class RecordingEvents : public ClusterEvents {
                     problem));
   }
   void PodGone(const PodUid& uid) override { Add("pod gone " + uid.str()); }
-  void PoliciesChanged(std::vector<GpuPolicy> policies) override {
-    Add(fmt::format("policies {}", policies.size()));
+  void SteeringChanged(SteeringObject object) override {
+    std::string line =
+        fmt::format("{} {}{}{}", object.kind, object.ns, object.ns.empty() ? "" : "/", object.name);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      steering_.push_back(std::move(object));
+    }
+    Add(std::move(line));
   }
+  void SteeringGone(const std::string& kind, const std::string& ns,
+                    const std::string& name) override {
+    Add(fmt::format("{} gone {}{}{}", kind, ns, ns.empty() ? "" : "/", name));
+  }
+  void SteeringSettled() override { Add("settled"); }
   void Synced() override { Add("synced"); }
   void Heard(const char*) override {}
 
@@ -40,6 +52,11 @@ class RecordingEvents : public ClusterEvents {
   std::vector<std::string> Lines() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return lines_;
+  }
+  // Every object handed over, in order.
+  std::vector<SteeringObject> Steering() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return steering_;
   }
   std::ptrdiff_t Count(const std::string& line) const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -63,6 +80,7 @@ class RecordingEvents : public ClusterEvents {
   mutable std::mutex mutex_;
   std::condition_variable added_;
   std::vector<std::string> lines_;
+  std::vector<SteeringObject> steering_;
 };
 
 }  // namespace tranche::kube

@@ -44,8 +44,8 @@ class TlsTest : public ::testing::Test {
     cluster_->Start();
   }
   bool Refused() {
-    return Eventually([this] { return cluster_->status().at("nodes").failures >= 2; }) &&
-           !cluster_->status().at("nodes").synced && server_->Requests(kNodes).empty();
+    return Eventually([this] { return cluster_->status().at("namespaces").failures >= 2; }) &&
+           !cluster_->status().at("namespaces").synced && server_->Requests(kNamespaces).empty();
   }
 
   const KeyPair ca_ = MakeCa("right");

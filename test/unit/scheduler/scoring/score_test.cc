@@ -115,6 +115,93 @@ TEST(ScoreTest, LevelsAreFgdsSigmoidRoundedDown) {
   }
 }
 
+using SharingModes = std::vector<SharingMode>;
+
+// The price of the pod on an empty node.
+Cost PriceOn(const NodeFacts& facts, const PodRequest& request, const SharingModes* sharing) {
+  const Inventory inventory = BuildInventory(facts, 0);
+  Load load;
+  load.Reset(inventory);
+  GpuPolicy policy;
+  policy.unenforced_sharing = Permission::kAllow;
+  Scorer scorer;
+  Picks picks;
+  Cost cost = 0;
+  EXPECT_EQ(scorer.Evaluate(inventory, load, request, policy, MixOf({Type(500, 1, 1)}), picks, cost,
+                            sharing),
+            Reason::kNone);
+  return cost;
+}
+
+TEST(SharingPriceTest, TheClassesOrderRanksAboveAllElse) {
+  using enum SharingMode;
+  // By its own merits the idle MPS node is better: it enforces the share.
+  const NodeFacts mps = test::SharedNode("mps", 1, 4, true, SharingMethod::kMps);
+  const NodeFacts sliced = test::SharedNode("sliced", 8, 4, true);
+  const PodRequest half = test::FractionPod("p", 500);
+  const SharingModes mps_first = {kMps, kTimeSliced};
+  const SharingModes mps_last = {kExclusive, kMig, kTimeSliced, kMps};
+  const SharingModes none;
+  EXPECT_LT(PriceOn(mps, half, nullptr), PriceOn(sliced, half, nullptr));
+  EXPECT_LT(PriceOn(mps, half, &mps_first), PriceOn(sliced, half, &mps_first));
+  EXPECT_GT(PriceOn(mps, half, &mps_last), PriceOn(sliced, half, &mps_last));
+  for (const NodeFacts& node : {mps, sliced}) {
+    EXPECT_EQ(PriceOn(node, half, &none), PriceOn(node, half, nullptr)) << "no list, no wish";
+  }
+}
+
+TEST(SharingPriceTest, TheWorstOfSeveralDevicesCounts) {
+  using enum SharingMode;
+  NodeFacts one_mps = test::HamiNode("n", 2);
+  one_mps.hami->devices[1].mode = "mps";
+  const NodeFacts no_mps = test::HamiNode("n", 2);
+  const SharingModes mps_first = {kMps, kTimeSliced};
+  EXPECT_EQ(PriceOn(one_mps, test::HamiPod("p", 2, 3000), &mps_first) >> 29, 1U);
+  EXPECT_EQ(PriceOn(one_mps, test::HamiPod("p", 1, 3000), &mps_first) >> 29, 0U);
+  EXPECT_EQ(PriceOn(no_mps, test::HamiPod("p", 1, 3000), &mps_first) >> 29, 1U);
+  PodRequest card_and_instance = test::WholePod("p", 1);
+  card_and_instance.asks.push_back(test::MigPod("p", "1g.10gb", 1).asks[0]);
+  const SharingModes instances_first = {kMps, kMig, kExclusive};
+  EXPECT_EQ(
+      PriceOn(test::MigNode("n", 2, 1, {{"1g.10gb", 7}}), card_and_instance, &instances_first) >>
+          29,
+      2U);
+}
+
+TEST(SharingPriceTest, AmongCardsOfTheWantedWayTheCheapestIsTaken) {
+  using enum SharingMode;
+  // Halves come: on the used MPS card a tenth would be lost, on the idle one nothing.
+  NodeFacts facts = test::HamiNode("n", 3);
+  facts.hami->devices[1].mode = "mps";
+  facts.hami->devices[2].mode = "mps";
+  const Inventory inventory = BuildInventory(facts, 0);
+  Load load;
+  load.Reset(inventory);
+  load.cards[1] = {MilliGpu::Of(400), Mebibytes::Of(15109 * 4 / 10), 1, 0};
+  const SharingModes mps_first = {kMps, kTimeSliced};
+  Scorer scorer;
+  Picks picks;
+  Cost cost = 0;
+  EXPECT_EQ(scorer.Evaluate(inventory, load, test::HamiPod("p", 1, 7500, 50), GpuPolicy{},
+                            MixOf({Type(500, 1, 1)}), picks, cost, &mps_first),
+            Reason::kNone);
+  EXPECT_EQ(picks.at(0).card, 2) << "not card 0, which is as idle but not shared by MPS";
+}
+
+TEST(ScoreTest, ACardWithoutAnyContextLeftHasNothingFree) {
+  const NodeFacts facts = test::SharedNode("n", 1, 100, true, SharingMethod::kMps);
+  const Inventory inventory = BuildInventory(facts, 0);
+  Load load;
+  load.Reset(inventory);
+  const Mix mix = MixOf({Type(900, 1, 1)});
+  Scorer scorer;
+  load.cards[0].milli = MilliGpu::Of(470);
+  load.cards[0].slots = 47;
+  EXPECT_EQ(scorer.Fragmentation(inventory, load, mix), 530) << "too little for the mix";
+  load.cards[0].slots = 48;
+  EXPECT_EQ(scorer.Fragmentation(inventory, load, mix), 0) << "nothing";
+}
+
 TEST(MixTest, LearnsSharesFromArrivalsAndForgets) {
   MixLearner learner;
   const uint32_t first = learner.mix().version;

@@ -146,6 +146,30 @@ TEST(NodeDecode, ReadsReadinessAndCordon) {
   }
 }
 
+TEST(NodeDecode, KnowsSinceWhenTheKubeletIsSilent) {
+  struct Row {
+    std::string_view condition;
+    std::string_view expected;  // "" for nullopt
+  };
+  for (const Row& row : {
+           Row{R"("status":"Unknown","lastHeartbeatTime":"2026-03-01T08:00:00Z",)"
+               R"("lastTransitionTime":"2026-03-01T08:00:40Z")",
+               "2026-03-01T08:00:00Z"},
+           Row{R"("status":"Unknown","lastHeartbeatTime":null,)"
+               R"("lastTransitionTime":"2026-03-01T08:00:40Z")",
+               "2026-03-01T08:00:40Z"},
+           Row{R"("status":"Unknown","lastHeartbeatTime":"soon")", ""},
+           Row{R"("status":"False","lastHeartbeatTime":"2026-03-01T08:00:00Z")", ""},
+           Row{R"("status":"True","lastHeartbeatTime":"2026-03-01T08:00:00Z")", ""},
+       }) {
+    const NodeFacts node = TryNode(fmt::format(R"({{"metadata":{{"name":"n"}},"status":)"
+                                               R"({{"conditions":[{{"type":"Ready",{}}}]}}}})",
+                                               row.condition))
+                               .value();
+    EXPECT_EQ(node.lost_since ? FormatTime(*node.lost_since) : "", row.expected) << row.condition;
+  }
+}
+
 TEST(NodeDecode, OperatorStatesKeepPodsAway) {
   struct Row {
     std::string_view label;

@@ -29,6 +29,28 @@ TEST(PodSelection, ReadsTranchesModelsAndLeastMemory) {
   EXPECT_EQ(request.min_gpu_memory, Mebibytes::Of(40000));
 }
 
+TEST(PodSelection, ReadsRuntimeAndGang) {
+  const PodRequest plain = WholeGpuWith(R"("x":"y")");
+  EXPECT_FALSE(plain.expected_runtime.has_value());
+  EXPECT_EQ(plain.gang, "");
+  const PodRequest request =
+      WholeGpuWith(R"("tranche.dev/expected-runtime":"1h30m","tranche.dev/gang":"run-7")");
+  EXPECT_EQ(request.expected_runtime, std::chrono::minutes(90));
+  EXPECT_EQ(request.gang, "run-7");
+  EXPECT_EQ(WholeGpuWith(R"("tranche.dev/expected-runtime":"8784h")").expected_runtime,
+            std::chrono::hours(8784));
+}
+
+TEST(PodSelection, RefusesARuntimeThatMeansNothing) {
+  for (const std::string_view text : {"", "0s", "0.1us", "8784h1ms", "7d", "90", "-1h", "soon"}) {
+    const PodRequest request =
+        WholeGpuWith(fmt::format(R"("tranche.dev/expected-runtime":"{}")", text));
+    EXPECT_EQ(RequestText(request), "refused BadAmount") << text;
+    EXPECT_NE(request.refusal->detail.find(fmt::format("found \"{}\"", text)), std::string::npos)
+        << request.refusal->detail;
+  }
+}
+
 TEST(PodSelection, ReadsPolicies) {
   struct Row {
     std::string_view annotations;

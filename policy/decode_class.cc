@@ -1,0 +1,85 @@
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "policy/amounts.h"
+#include "policy/declared_object.h"
+#include "policy/decode.h"
+
+namespace tranche {
+namespace {
+
+constexpr size_t kMostPriorityClasses = 64;
+constexpr int kMostRank = 1000;
+constexpr int kMostEvictionsPerDay = 10'000;
+constexpr int64_t kMostChargeFactor = 9999;
+
+constexpr std::array kPreemptibles = {Choice<Preemptible>{"Never", Preemptible::kNever},
+                                      Choice<Preemptible>{"Always", Preemptible::kAlways},
+                                      Choice<Preemptible>{"OverQuota", Preemptible::kOverQuota}};
+constexpr std::array kSharing = {Choice<SharingMode>{"Exclusive", SharingMode::kExclusive},
+                                 Choice<SharingMode>{"MIG", SharingMode::kMig},
+                                 Choice<SharingMode>{"MPS", SharingMode::kMps},
+                                 Choice<SharingMode>{"TimeSliced", SharingMode::kTimeSliced}};
+
+void ReadPriorityClasses(const Field& field, std::vector<std::string>& names) {
+  for (const Field& item : field.Items(0, kMostPriorityClasses)) {
+    std::string name;
+    ReadName(item, name);
+    if (!name.empty()) AddOnce(item, name, names);
+  }
+}
+
+void ReadSharing(const Field& field, std::vector<SharingMode>& modes) {
+  modes.clear();
+  for (const Field& item : field.Items(1, kSharing.size())) {
+    SharingMode mode{};
+    if (ReadChoice(item, kSharing, mode)) AddOnce(item, mode, modes);
+  }
+}
+
+void ReadSpec(const Field& spec, GpuClass& result) {
+  spec.ReadMembers(
+      {{"priorityClassNames",
+        [&](const Field& names) { ReadPriorityClasses(names, result.priority_classes); }},
+       {"rank", [&](const Field& rank) { ReadInteger(rank, 0, kMostRank, result.rank); }},
+       {"preemptible",
+        [&](const Field& field) { ReadChoice(field, kPreemptibles, result.preemptible); }},
+       {"sharing", [&](const Field& sharing) { ReadSharing(sharing, result.sharing); }},
+       {"minRuntime", [&](const Field& time) { Assign(result.min_runtime, DurationOf(time)); }},
+       {"gracePeriod", [&](const Field& time) { Assign(result.grace_period, DurationOf(time)); }},
+       {"cooldown", [&](const Field& time) { Assign(result.cooldown, DurationOf(time)); }},
+       {"maxEvictionsPerDay",
+        [&](const Field& most) {
+          ReadInteger(most, 0, kMostEvictionsPerDay, result.max_evictions_per_day);
+        }},
+       {"lostWorkCap", [&](const Field& time) { Assign(result.lost_work_cap, DurationOf(time)); }},
+       {"restartOverhead",
+        [&](const Field& time) { Assign(result.restart_overhead, DurationOf(time)); }},
+       {"assumedLossPercentile",
+        [&](const Field& percentile) {
+          ReadInteger(percentile, 0, 100, result.assumed_loss_percentile);
+        }},
+       {"idleAfter", [&](const Field& time) { Assign(result.idle_after, DurationOf(time)); }},
+       {"maxRuntime", [&](const Field& time) { Assign(result.max_runtime, DurationOf(time)); }},
+       {"chargeFactor", [&](const Field& factor) {
+          Assign(result.charge_factor, ThousandthsOf(factor, kMostChargeFactor));
+        }}});
+}
+
+}  // namespace
+
+absl::StatusOr<GpuClass> DecodeGpuClass(std::string_view json) {
+  ObjectHead head;
+  GpuClass result;
+  const absl::Status status =
+      ReadDeclared("GPUClass", json, SpecPresence::kRequired, head, [&](const Field& spec) {
+        result = DefaultClass(head.name);
+        ReadSpec(spec, result);
+      });
+  if (!status.ok()) return status;
+  return result;
+}
+
+}  // namespace tranche

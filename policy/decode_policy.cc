@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "policy/amounts.h"
+#include "policy/declared_object.h"
+#include "policy/decode.h"
+#include "policy/decode_selector.h"
+
+namespace tranche {
+namespace {
+
+constexpr int kMaxPodsPerGpu = 1000;  // a milli-GPU each
+constexpr int kMaxHamiMinor = 99;
+constexpr size_t kMostLimits = 64;
+
+constexpr std::array kStrategies = {Choice<Strategy>{"Fragmentation", Strategy::kFragmentation},
+                                    Choice<Strategy>{"BestFit", Strategy::kBestFit},
+                                    Choice<Strategy>{"Spread", Strategy::kSpread}};
+constexpr std::array kPermissions = {Choice<Permission>{"Allow", Permission::kAllow},
+                                     Choice<Permission>{"Refuse", Permission::kRefuse}};
+constexpr std::array kActors = {Choice<PreemptionActor>{"Planner", PreemptionActor::kPlanner},
+                                Choice<PreemptionActor>{"Scheduler", PreemptionActor::kScheduler},
+                                Choice<PreemptionActor>{"Off", PreemptionActor::kOff}};
+
+// Where only the word counts: it is kept as it stands, or checked and not acted on.
+constexpr Choice<std::string_view> Word(std::string_view text) { return {text, text}; }
+constexpr std::array kDialects = {Word("native"), Word("tranche"), Word("hami")};
+constexpr std::array kTopologies = {Word("Required"), Word("Preferred"), Word("None")};
+constexpr std::array kMigModes = {Word("Off"), Word("Advise"), Word("Apply")};
+
+template <size_t N>
+Field::Reader CheckWord(const std::array<Choice<std::string_view>, N>& words) {
+  return [&words](const Field& field) {
+    std::string_view unused;
+    ReadChoice(field, words, unused);
+  };
+}
+
+void ReadPlacement(const Field& field, GpuPolicy& policy) {
+  field.ReadMembers(
+      {{"strategy",
+        [&](const Field& strategy) { ReadChoice(strategy, kStrategies, policy.strategy); }},
+       {"filterWidth",
+        [&](const Field& width) { ReadInteger(width, 1, kMaxFilterWidth, policy.filter_width); }}});
+}
+
+void ReadLimit(const Field& field, std::vector<SharingLimit>& limits) {
+  SharingLimit limit;
+  const auto read_model = [&](const Field& model) {
+    Assign(limit.model, ModelOf(model));
+    const bool again = std::any_of(limits.begin(), limits.end(), [&](const SharingLimit& earlier) {
+      return !limit.model.empty() && earlier.model == limit.model;
+    });
+    if (again) model.Fail("every model once");
+  };
+  field.ReadMembers(
+      {{"model", read_model, "a GPU model name or \"any\""},
+       {"maxPodsPerGpu",
+        [&](const Field& max) { ReadInteger(max, 1, kMaxPodsPerGpu, limit.max_pods_per_gpu); },
+        "a number of pods"}});
+  limits.push_back(std::move(limit));
+}
+
+void ReadSharing(const Field& field, GpuPolicy& policy) {
+  field.ReadMembers({{"unenforced",
+                      [&](const Field& unenforced) {
+                        ReadChoice(unenforced, kPermissions, policy.unenforced_sharing);
+                      }},
+                     {"limits", [&](const Field& limits) {
+                        policy.sharing_limits.clear();
+                        for (const Field& limit : limits.Items(0, kMostLimits)) {
+                          ReadLimit(limit, policy.sharing_limits);
+                        }
+                      }}});
+}
+
+void ReadDialects(const Field& field, std::vector<std::string>& dialects) {
+  dialects.clear();
+  for (const Field& item : field.Items(0, kDialects.size())) {
+    std::string_view dialect;
+    if (ReadChoice(item, kDialects, dialect)) AddOnce(item, std::string(dialect), dialects);
+  }
+}
+
+// Takes a decimal number without leading zeros off the front; -1 when there is none up to 999.
+int TakeNumber(std::string_view& text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits == 0 || digits > 3 || (digits > 1 && text.front() == '0')) return -1;
+  int number = 0;
+  for (const char digit : text.substr(0, digits)) number = number * 10 + (digit - '0');
+  text.remove_prefix(digits);
+  return number;
+}
+
+// The x of "2.x" or "2.x.y"; nullopt for other text.
+std::optional<int> ParseHamiMinor(std::string_view text) {
+  if (text.substr(0, 2) != "2.") return std::nullopt;
+  text.remove_prefix(2);
+  const int minor = TakeNumber(text);
+  if (minor < 1 || minor > kMaxHamiMinor) return std::nullopt;
+  if (text.empty()) return minor;
+  if (text.front() != '.') return std::nullopt;
+  text.remove_prefix(1);
+  if (TakeNumber(text) < 0 || !text.empty()) return std::nullopt;
+  return minor;
+}
+
+void ReadHamiVersion(const Field& field, int& minor) {
+  const auto text = field.Text();
+  const std::optional<int> parsed = text ? ParseHamiMinor(*text) : std::nullopt;
+  if (parsed) {
+    minor = *parsed;
+  } else {
+    field.Fail(fmt::format("text \"2.x\" or \"2.x.y\" with x in 1..{}", kMaxHamiMinor));
+  }
+}
+
+void ReadSelectors(const Field& field, GpuPolicy& policy) {
+  field.ReadMembers({{"nodes", [&](const Field& nodes) { ReadSelector(nodes, policy.nodes); }},
+                     {"namespaces", [&](const Field& namespaces) {
+                        ReadSelector(namespaces, policy.namespaces);
+                      }}});
+}
+
+void ReadSpec(const Field& spec, GpuPolicy& policy) {
+  spec.ReadMembers(
+      {{"selector", [&](const Field& selector) { ReadSelectors(selector, policy); }},
+       {"placement", [&](const Field& placement) { ReadPlacement(placement, policy); }},
+       {"topology",
+        [](const Field& topology) {
+          topology.ReadMembers({{"default", CheckWord(kTopologies)}});
+        }},
+       {"sharing", [&](const Field& sharing) { ReadSharing(sharing, policy); }},
+       {"dialects", [&](const Field& dialects) { ReadDialects(dialects, policy.dialects); }},
+       {"unassigned",
+        [&](const Field& unassigned) { ReadChoice(unassigned, kPermissions, policy.unassigned); }},
+       {"preemption",
+        [&](const Field& preemption) {
+          preemption.ReadMembers(
+              {{"actor", [&](const Field& actor) { ReadChoice(actor, kActors, policy.actor); }}});
+        }},
+       {"mig", CheckWord(kMigModes)},
+       {"agents", [&](const Field& agents) {
+          agents.ReadMembers({{"hamiVersion", [&](const Field& version) {
+                                 ReadHamiVersion(version, policy.hami_minor);
+                               }}});
+        }}});
+}
+
+}  // namespace
+
+absl::StatusOr<GpuPolicy> DecodeGpuPolicy(std::string_view json, const GpuPolicy& defaults) {
+  ObjectHead head;
+  head.name = defaults.name;
+  GpuPolicy policy = defaults;
+  const absl::Status status = ReadDeclared("GPUPolicy", json, SpecPresence::kOptional, head,
+                                           [&](const Field& spec) { ReadSpec(spec, policy); });
+  if (!status.ok()) return status;
+  policy.name = head.name;
+  return policy;
+}
+
+}  // namespace tranche

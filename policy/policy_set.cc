@@ -1,0 +1,41 @@
+#include "policy/policy_set.h"
+
+#include <algorithm>
+
+namespace tranche {
+
+Labels LabelsOfUnknownNamespace(const std::string& ns) {
+  return {{"kubernetes.io/metadata.name", ns}};
+}
+
+Labels PolicySet::LabelsOf(const std::string& ns) const {
+  const auto known = namespaces.find(ns);
+  return known == namespaces.end() ? LabelsOfUnknownNamespace(ns) : known->second;
+}
+
+const GpuPolicy* PolicySet::PolicyFor(const std::string& ns) const {
+  const Labels labels = LabelsOf(ns);
+  for (const GpuPolicy& policy : policies) {
+    if (!policy.namespaces || policy.namespaces->Matches(labels)) return &policy;
+  }
+  return nullptr;
+}
+
+const GpuClass* PolicySet::ClassOf(std::string_view priority_class) const {
+  for (const GpuClass& candidate : classes) {
+    const std::vector<std::string>& names = candidate.priority_classes;
+    if (std::find(names.begin(), names.end(), priority_class) != names.end()) return &candidate;
+  }
+  return nullptr;
+}
+
+std::vector<const GpuQuota*> PolicySet::LeavesOf(const std::string& ns) const {
+  const Labels labels = LabelsOf(ns);
+  std::vector<const GpuQuota*> leaves;
+  for (const GpuQuota& quota : quotas) {
+    if (quota.namespaces && quota.namespaces->Matches(labels)) leaves.push_back(&quota);
+  }
+  return leaves;
+}
+
+}  // namespace tranche

@@ -1,0 +1,48 @@
+// A time zone as a value: calendar days of a place, daylight saving included.
+//
+// Wraps Abseil's zone, which reads the machine's zoneinfo once, when the zone is loaded (at decode,
+// never in a decision) and keeps it for the life of the process; a value is its name. Copying is
+// cheap; any thread.
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "topology/base/units.h"
+
+namespace tranche {
+
+struct CivilDay {
+  int year = 1970;
+  int month = 1;  // 1..12
+  int day = 1;    // 1..31
+  friend auto operator<=>(const CivilDay&, const CivilDay&) = default;
+};
+
+class TimeZone {
+ public:
+  TimeZone() = default;  // UTC
+  // By its IANA name ("Europe/Paris", "UTC"); nullopt when the machine does not know it.
+  static std::optional<TimeZone> Load(std::string_view name);
+
+  const std::string& name() const { return name_; }
+  // The day the moment lies in.
+  CivilDay DayOf(Instant at) const;
+  // The first moment of that day. Days and months beyond their range carry over ({2026, 13, 1} is
+  // the first of January 2027). A midnight that a clock change skips is the first moment after it,
+  // one that happens twice is the earlier one.
+  Instant StartOf(const CivilDay& day) const;
+  // 0 Monday .. 6 Sunday.
+  static int Weekday(const CivilDay& day);
+
+  friend bool operator==(const TimeZone& left, const TimeZone& right) {
+    return left.name_ == right.name_;
+  }
+
+ private:
+  std::string name_ = "UTC";
+};
+
+}  // namespace tranche

@@ -1,0 +1,77 @@
+#include "quota/marking.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "quota/limits.h"
+#include "quota/quota_tree.h"
+
+namespace tranche {
+namespace {
+
+// What is left of one leaf's nominal, line by line.
+class Remainder {
+ public:
+  explicit Remainder(const std::function<Charge(int line)>& nominal) : nominal_(nominal) {}
+
+  // Takes the charge from the line if all of it fits.
+  bool Take(int line, const Charge& charge) {
+    auto at = left_.find(line);
+    if (at == left_.end()) at = left_.emplace(line, nominal_(line)).first;
+    Charge& left = at->second;
+    if (charge.compute > left.compute || charge.memory > left.memory) return false;
+    left = AddSaturating(left, {-charge.compute, -charge.memory});
+    return true;
+  }
+
+ private:
+  const std::function<Charge(int line)>& nominal_;
+  std::map<int, Charge> left_;
+};
+
+QuotaState MarkOne(const MarkUnit& unit, Remainder& remainder) {
+  if (unit.rank == 0) return QuotaState::kScavenging;
+  if (unit.demoted) return QuotaState::kBorrowed;
+  Charge whole;
+  bool fits = true;
+  for (const MarkUnit::Part& part : unit.parts) {
+    whole = AddSaturating(whole, part.charge);
+    if (part.line >= 0 && !remainder.Take(part.line, part.charge)) fits = false;
+  }
+  if (!remainder.Take(kAnyLine, whole)) fits = false;
+  return fits ? QuotaState::kInQuota : QuotaState::kBorrowed;
+}
+
+}  // namespace
+
+std::string_view QuotaStateName(QuotaState state) {
+  switch (state) {
+    case QuotaState::kInQuota:
+      return "in-quota";
+    case QuotaState::kBorrowed:
+      return "borrowed";
+    case QuotaState::kScavenging:
+      break;
+  }
+  return "scavenging";
+}
+
+std::vector<QuotaState> Mark(std::span<const MarkUnit> units,
+                             const std::function<Charge(int line)>& nominal) {
+  std::vector<std::size_t> order(units.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+    const MarkUnit& a = units[left];
+    const MarkUnit& b = units[right];
+    return std::tie(a.preemptible, b.rank, a.start, a.key) <
+           std::tie(b.preemptible, a.rank, b.start, b.key);
+  });
+  std::vector<QuotaState> states(units.size());
+  Remainder remainder(nominal);
+  for (const std::size_t i : order) states[i] = MarkOne(units[i], remainder);
+  return states;
+}
+
+}  // namespace tranche

@@ -1,0 +1,43 @@
+// Which of a leaf's work is in quota, borrowed or scavenging.
+//
+// quota-model sections 2 and 10: within a leaf and line, non-preemptible work first, then higher
+// rank, then oldest start, then key; whole gangs fill nominal while they fit, one that does not fit
+// what is left is passed over and is borrowed, later ones may still fit. Rank 0 never counts as
+// nominal. Per line (model, any); the weaker mark holds. Deterministic, integers only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quota/charge.h"
+#include "topology/base/units.h"
+
+namespace tranche {
+
+enum class QuotaState : uint8_t { kInQuota, kBorrowed, kScavenging };
+std::string_view QuotaStateName(QuotaState state);  // "in-quota", "borrowed", "scavenging"
+
+// All of a gang that runs in one leaf; a single pod is a gang of one.
+struct MarkUnit {
+  std::string key;
+  bool preemptible = true;
+  int rank = 0;
+  Instant start;
+  struct Part {
+    int line = -1;  // of the model; -1: no quota names it
+    Charge charge;
+  };
+  std::vector<Part> parts;  // each model once
+  bool demoted = false;     // an exhausted budget took its leaf's nominal away
+};
+
+// `nominal(line)`: the leaf's nominal of a line, `any` being line 0; kUnlimited where the tree does
+// not limit it. Result is parallel to `units`.
+std::vector<QuotaState> Mark(std::span<const MarkUnit> units,
+                             const std::function<Charge(int line)>& nominal);
+
+}  // namespace tranche

@@ -1,0 +1,395 @@
+// Holdings, admission and time. What administrators declare is taken up in quota_declared.cc;
+// reports and words are in quota_report.cc.
+#include "quota/quota_book.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "topology/base/check.h"
+
+namespace tranche {
+namespace {
+
+constexpr Millis kDecayHalfLife = std::chrono::hours(168);
+constexpr Millis kPastKept = std::chrono::hours(24 * 33);  // longer than any window
+constexpr int64_t kThousandth = 1000;
+
+std::string MeterKey(const PodUid& uid, const std::string& model) {
+  return uid.str() + "/" + model;
+}
+
+Charge Total(const std::vector<ModelCharge>& parts) {
+  Charge total;
+  for (const ModelCharge& part : parts) total = AddSaturating(total, part.charge);
+  return total;
+}
+
+AdmissionCode CodeOf(QuotaRefusal refusal) {
+  switch (refusal) {
+    case QuotaRefusal::kNone:
+      return AdmissionCode::kAdmitted;
+    case QuotaRefusal::kExceedsMax:
+      return AdmissionCode::kExceedsMaxQuota;
+    case QuotaRefusal::kBorrowLimit:
+      return AdmissionCode::kBorrowLimit;
+    case QuotaRefusal::kLenderLimit:
+      return AdmissionCode::kLenderLimit;
+    case QuotaRefusal::kWaiting:
+      return AdmissionCode::kWaitingForQuota;
+  }
+  TRANCHE_CHECK(false);
+}
+
+Charge Minus(const Charge& left, const Charge& right) {
+  return {left.compute - right.compute, left.memory - right.memory};
+}
+
+bool Exceeds(const Charge& wanted, const Charge& limit, Dimension& dimension, int64_t& by) {
+  if (limit.compute < kUnlimited && wanted.compute > limit.compute) {
+    dimension = Dimension::kCompute;
+    by = wanted.compute - limit.compute;
+    return true;
+  }
+  if (limit.memory < kUnlimited && wanted.memory > limit.memory) {
+    dimension = Dimension::kMemory;
+    by = wanted.memory - limit.memory;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+QuotaBook::QuotaBook() : set_(std::make_shared<const PolicySet>()) {}
+
+void QuotaBook::AddToTree(const HeldWork& work, int sign) {
+  const QuotaId leaf = tree_.Find(work.leaf);
+  if (work.leaf.empty() || leaf == kNoQuota) return;
+  const GpuClass* gpu_class = ClassNamed(work.workload_class);
+  const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
+  for (const ModelCharge& part : work.parts) {
+    const LineId line = tree_.FindLine(part.model);
+    if (sign > 0) {
+      tree_.Add(leaf, line, part.charge);
+    } else {
+      tree_.Remove(leaf, line, part.charge);
+    }
+    if (!never) continue;
+    for (const LineId charged : {line, kAnyLine}) {
+      if (charged < 0) continue;
+      Charge& held = never_held_[{work.leaf, charged}];
+      held = sign > 0 ? AddSaturating(held, part.charge) : Minus(held, part.charge);
+    }
+  }
+}
+
+// ---- the past ---------------------------------------------------------------------------------
+
+void QuotaBook::Restore(const std::vector<WindowClosing>& closings,
+                        const std::vector<std::pair<std::string, DecayedUsage::State>>& decay) {
+  closings_ = closings;
+  for (const auto& [leaf, state] : decay) {
+    auto at = leaves_.try_emplace(leaf, LeafUse{{}, DecayedUsage(kDecayHalfLife), true, {}}).first;
+    at->second.decayed.Restore(state);
+  }
+}
+
+void QuotaBook::AddPast(PastUse use) { past_.push_back(std::move(use)); }
+
+// ---- questions --------------------------------------------------------------------------------
+
+const GpuClass* QuotaBook::ClassNamed(const std::string& name) const {
+  const auto at = std::ranges::lower_bound(set_->classes, name, {}, &GpuClass::name);
+  return at != set_->classes.end() && at->name == name ? &*at : nullptr;
+}
+
+bool QuotaBook::MetersOf(const HeldWork& work, const GpuBudget& budget) const {
+  if (!budget.ns.empty()) return budget.ns == work.pod.ns;
+  if (work.leaf.empty()) return false;
+  for (QuotaId id = tree_.Find(work.leaf); id != kNoQuota; id = tree_.parent(id)) {
+    if (tree_.name(id) == budget.quota_ref) return true;
+  }
+  return false;
+}
+
+int64_t QuotaBook::WeightFor(const GpuBudget& budget, const std::string& model,
+                             const std::string& workload_class) const {
+  int64_t rate = kThousandth;
+  for (const auto& [name, thousandths] : budget.rates) {
+    if (name == model) rate = thousandths;
+  }
+  const GpuClass* gpu_class = ClassNamed(workload_class);
+  return rate * (gpu_class == nullptr ? kThousandth : gpu_class->charge_factor);
+}
+
+Standing QuotaBook::StandingOf(const std::string& ns, const std::string& priority_class) const {
+  auto [at, fresh] = routes_.try_emplace(ns);
+  Route& route = at->second;
+  if (fresh) {
+    const std::vector<const GpuQuota*> leaves = set_->LeavesOf(ns);
+    HeldWork work;
+    work.pod.ns = ns;
+    if (leaves.size() > 1) route.standing.leaf_found = Standing::Leaf::kConflict;
+    if (leaves.size() == 1) {
+      route.standing.leaf_found = Standing::Leaf::kFound;
+      route.standing.leaf = tree_.Find(leaves.front()->name);
+      route.standing.mode = leaves.front()->mode;
+      work.leaf = leaves.front()->name;
+    }
+    for (std::size_t i = 0; i < set_->budgets.size(); ++i) {
+      if (MetersOf(work, set_->budgets[i])) route.budgets.push_back(i);
+    }
+  }
+  Standing standing = route.standing;
+  standing.budgets = route.budgets;
+  const auto [found, unknown] = classes_.try_emplace(priority_class);
+  if (unknown) found->second = set_->ClassOf(priority_class);
+  standing.gpu_class = found->second;
+  return standing;
+}
+
+Charge QuotaBook::NeverHeld(const std::string& leaf, LineId line) const {
+  const auto found = never_held_.find({leaf, line});
+  return found == never_held_.end() ? Charge{} : found->second;
+}
+
+Admission QuotaBook::Admit(const Standing& standing, std::span<const ModelCharge> parts,
+                           std::optional<Millis> runtime, Instant now) {
+  Admission admission;
+  for (const std::size_t position : standing.budgets) {
+    const GpuBudget& budget = meters_[position].meter.spec();
+    if (budget.on_exhaustion == OnExhaustion::kWarn) continue;
+    // Charges of several models have different weights: each is asked for by itself.
+    for (const ModelCharge& part : parts) {
+      const std::string no_class;
+      const int64_t weight = WeightFor(
+          budget, part.model, standing.gpu_class == nullptr ? no_class : standing.gpu_class->name);
+      if (weight == 0) continue;
+      const BudgetVerdict verdict =
+          meters_[position].meter.Admit(part.charge, weight, runtime, now);
+      if (verdict.fits) continue;
+      const bool never =
+          standing.gpu_class != nullptr && standing.gpu_class->preemptible == Preemptible::kNever;
+      if (budget.on_exhaustion == OnExhaustion::kDemote && !never) {
+        admission.demoted = true;
+        if (admission.budget < 0) admission.budget = static_cast<int>(position);
+        continue;
+      }
+      // The latest of several budgets decides when all of them agree.
+      const bool first = admission.code != AdmissionCode::kBudgetExhausted;
+      admission.code = AdmissionCode::kBudgetExhausted;
+      const bool later = !first && admission.eligible_at &&
+                         (!verdict.eligible_at || *verdict.eligible_at > *admission.eligible_at);
+      if (first || later) {
+        admission.eligible_at = verdict.eligible_at;
+        admission.budget = static_cast<int>(position);
+      }
+    }
+  }
+  if (admission.code != AdmissionCode::kAdmitted || standing.leaf == kNoQuota) return admission;
+  const std::string& leaf = tree_.name(standing.leaf);
+  const bool never =
+      standing.gpu_class != nullptr && standing.gpu_class->preemptible == Preemptible::kNever;
+  std::size_t added = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const LineId line = tree_.FindLine(parts[i].model);
+    for (const LineId charged : {line, kAnyLine}) {
+      if (!never || charged < 0) continue;
+      const Charge nominal = tree_.Nominal(standing.leaf, charged);
+      const bool alone =
+          Exceeds(parts[i].charge, nominal, admission.quota.dimension, admission.quota.short_by);
+      const Charge with = AddSaturating(NeverHeld(leaf, charged), parts[i].charge);
+      if (!alone && !Exceeds(with, nominal, admission.quota.dimension, admission.quota.short_by)) {
+        continue;
+      }
+      admission.quota.refusal = alone ? QuotaRefusal::kExceedsMax : QuotaRefusal::kWaiting;
+      admission.quota.line = charged;
+      break;
+    }
+    if (admission.quota.refusal == QuotaRefusal::kNone) {
+      const bool borrowed_before = admission.borrows;
+      admission.quota = tree_.Check(standing.leaf, line, parts[i].charge);
+      admission.borrows = borrowed_before || admission.quota.borrows;
+    }
+    if (admission.quota.refusal != QuotaRefusal::kNone) {
+      admission.code = CodeOf(admission.quota.refusal);
+      admission.part = i;
+      break;
+    }
+    // The next model's part shares the `any` line with this one.
+    if (i + 1 == parts.size()) break;
+    tree_.Add(standing.leaf, line, parts[i].charge);
+    ++added;
+  }
+  while (added-- > 0) {
+    tree_.Remove(standing.leaf, tree_.FindLine(parts[added].model), parts[added].charge);
+  }
+  return admission;
+}
+
+// ---- holdings ---------------------------------------------------------------------------------
+
+void QuotaBook::StartMeter(Meter& meter, const PodUid& uid, const HeldWork& work, Instant at) {
+  for (const ModelCharge& part : work.parts) {
+    const int64_t weight = WeightFor(meter.meter.spec(), part.model, work.workload_class);
+    std::optional<Instant> ends;
+    if (work.runtime) ends = at + *work.runtime;
+    meter.meter.Start(MeterKey(uid, part.model), part.charge, weight, at, ends);
+  }
+}
+
+void QuotaBook::StopMeter(Meter& meter, const PodUid& uid, const HeldWork& work, Instant at) {
+  for (const ModelCharge& part : work.parts) meter.meter.Stop(MeterKey(uid, part.model), at);
+}
+
+void QuotaBook::Hold(const PodUid& uid, HeldWork work) {
+  const auto [at, fresh] = holdings_.try_emplace(uid, std::move(work));
+  TRANCHE_CHECK(fresh);
+  const HeldWork& held = at->second;
+  if (!held.released) AddToTree(held, 1);
+  for (Meter& meter : meters_) {
+    if (!MetersOf(held, meter.meter.spec())) continue;
+    if (meter.meter.spec().meter_from == MeterFrom::kBind) {
+      StartMeter(meter, uid, held, held.since);
+    } else if (held.running) {
+      StartMeter(meter, uid, held, *held.running);
+    }
+  }
+  if (held.leaf.empty()) return;
+  LeafUse& use = leaves_.try_emplace(held.leaf, LeafUse{{}, DecayedUsage(kDecayHalfLife), true, {}})
+                     .first->second;
+  use.held = AddSaturating(use.held, Total(held.parts));
+  use.decayed.Hold(GpuEquivalents(use.held), held.since);
+  use.marks_stale = true;
+  use.work.insert(uid);
+}
+
+void QuotaBook::Running(const PodUid& uid, Instant at) {
+  const auto found = holdings_.find(uid);
+  if (found == holdings_.end() || found->second.running) return;
+  HeldWork& work = found->second;
+  work.running = at;
+  for (Meter& meter : meters_) {
+    const bool counts =
+        meter.meter.spec().meter_from == MeterFrom::kRunning && MetersOf(work, meter.meter.spec());
+    if (counts) StartMeter(meter, uid, work, at);
+  }
+}
+
+void QuotaBook::ReleaseQuota(const PodUid& uid) {
+  const auto found = holdings_.find(uid);
+  if (found == holdings_.end() || found->second.released) return;
+  AddToTree(found->second, -1);
+  found->second.released = true;
+  if (const auto leaf = leaves_.find(found->second.leaf); leaf != leaves_.end()) {
+    leaf->second.marks_stale = true;
+  }
+}
+
+void QuotaBook::Release(const PodUid& uid, Instant at) {
+  const auto found = holdings_.find(uid);
+  if (found == holdings_.end()) return;
+  HeldWork work = std::move(found->second);
+  holdings_.erase(found);
+  at = std::max(at, work.since);
+  if (!work.released) AddToTree(work, -1);
+  // Every meter: the tree may have changed since the one that counts it was chosen.
+  for (Meter& meter : meters_) StopMeter(meter, uid, work, at);
+  if (const auto leaf = leaves_.find(work.leaf); leaf != leaves_.end()) {
+    LeafUse& use = leaf->second;
+    use.held = Minus(use.held, Total(work.parts));
+    use.decayed.Hold(GpuEquivalents(use.held), at);
+    use.marks_stale = true;
+    use.work.erase(uid);
+    marks_.erase(uid);
+  }
+  if (at > work.since) {
+    past_.push_back({work.leaf, work.pod.ns, work.workload_class, std::move(work.parts), work.since,
+                     work.running, at, 1});
+  }
+}
+
+void QuotaBook::Refund(const PodUid& uid, const TimeSpan& span) {
+  const auto found = holdings_.find(uid);
+  if (found == holdings_.end() || span.end <= span.start) return;
+  const HeldWork& work = found->second;
+  for (Meter& meter : meters_) {
+    const GpuBudget& budget = meter.meter.spec();
+    if (!MetersOf(work, budget)) continue;
+    const bool from_running = budget.meter_from == MeterFrom::kRunning;
+    if (from_running && !work.running) continue;
+    TimeSpan counted = span;
+    if (from_running) counted.start = std::max(counted.start, *work.running);
+    if (counted.end <= counted.start) continue;
+    for (const ModelCharge& part : work.parts) {
+      meter.meter.Adjust(part.charge, WeightFor(budget, part.model, work.workload_class), counted,
+                         -1);
+    }
+  }
+  past_.push_back({work.leaf, work.pod.ns, work.workload_class, work.parts, span.start,
+                   work.running, span.end, -1});
+}
+
+void QuotaBook::Step(Instant from, Instant to) {
+  for (auto& [uid, work] : holdings_) {
+    past_.push_back({work.leaf, work.pod.ns, work.workload_class, work.parts, work.since,
+                     work.running, from, 1});
+    if (work.runtime) work.runtime = std::max(*work.runtime - (from - work.since), Millis{0});
+    for (Meter& meter : meters_) {
+      const GpuBudget& budget = meter.meter.spec();
+      if (!MetersOf(work, budget)) continue;
+      if (budget.meter_from == MeterFrom::kRunning && !work.running) continue;
+      StopMeter(meter, uid, work, from);
+      StartMeter(meter, uid, work, to);
+    }
+    work.since = to;
+    if (work.running) work.running = to;
+  }
+  for (auto& [leaf, use] : leaves_) {
+    use.decayed.Hold(0, from);
+    use.decayed.Hold(GpuEquivalents(use.held), to);
+  }
+}
+
+const HeldWork* QuotaBook::Find(const PodUid& uid) const {
+  const auto found = holdings_.find(uid);
+  return found == holdings_.end() ? nullptr : &found->second;
+}
+
+// ---- time -------------------------------------------------------------------------------------
+
+bool QuotaBook::RefreshExhausted(Instant now) {
+  bool changed = false;
+  for (Meter& meter : meters_) {
+    const bool exhausted = meter.meter.Exhausted(now);
+    changed |= exhausted != meter.exhausted;
+    meter.exhausted = exhausted;
+  }
+  return changed;
+}
+
+bool QuotaBook::Advance(Instant now, std::vector<WindowClosing>& closings) {
+  bool ended = false;
+  for (Meter& meter : meters_) {
+    for (WindowClosing& closing : meter.meter.Advance(now)) {
+      ended = true;
+      closings_.push_back(closing);
+      closings.push_back(std::move(closing));
+    }
+  }
+  const bool changed = RefreshExhausted(now);
+  if (changed) RebuildTree();
+  while (!past_.empty() && now - past_.front().until > kPastKept) past_.pop_front();
+  return ended || changed;
+}
+
+std::optional<Instant> QuotaBook::NextChange(Instant now) const {
+  std::optional<Instant> next;
+  for (const Meter& meter : meters_) {
+    const std::optional<Instant> at = meter.meter.NextChange(now);
+    if (at && (!next || *at < *next)) next = at;
+  }
+  return next;
+}
+
+}  // namespace tranche

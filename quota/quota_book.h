@@ -1,0 +1,219 @@
+// Everything quota decides by: the tree, the budgets, who holds what of them, and what of it is in
+// quota or borrowed.
+//
+// quota-model sections 2 to 5. Work keeps the leaf it was admitted to: relabelling a namespace or
+// changing the tree moves no running charge. A leaf that is no longer declared keeps its holdings,
+// which then count nowhere but in the ledger, and takes them up again when it comes back.
+//
+// A plain value: externally synchronised, deterministic; times come in and never go back, except
+// where a parameter says that news may be late. Cost: Admit O(depth + running work of budgets on
+// the path) without allocation when it admits; Hold, Release O(depth + log holdings); SetPolicies
+// O(holdings + quotas x lines).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "policy/policy_set.h"
+#include "quota/budget.h"
+#include "quota/fair_share.h"
+#include "quota/marking.h"
+#include "quota/model_charge.h"
+#include "quota/quota_tree.h"
+#include "topology/base/ids.h"
+
+namespace tranche {
+
+// Where a pod belongs.
+struct Standing {
+  enum class Leaf : uint8_t { kFound, kNone, kConflict };
+  Leaf leaf_found = Leaf::kNone;
+  QuotaId leaf = kNoQuota;
+  QuotaMode mode = QuotaMode::kOff;      // of the leaf
+  const GpuClass* gpu_class = nullptr;   // valid until the next SetPolicies
+  std::span<const std::size_t> budgets;  // positions of those that meter the pod; likewise
+};
+
+enum class AdmissionCode : uint8_t {
+  kAdmitted,
+  kBudgetExhausted,
+  kExceedsMaxQuota,
+  kBorrowLimit,
+  kLenderLimit,
+  kWaitingForQuota,
+};
+
+struct Admission {
+  AdmissionCode code = AdmissionCode::kAdmitted;
+  bool borrows = false;                // admitted, and takes more than free nominal
+  bool demoted = false;                // admitted although a budget that demotes is used up
+  QuotaVerdict quota;                  // the tree's word, where it refuses
+  std::size_t part = 0;                // which part it refuses
+  int budget = -1;                     // the budget that refuses or demotes
+  std::optional<Instant> eligible_at;  // kBudgetExhausted
+};
+
+// A piece of running work.
+struct HeldWork {
+  PodName pod;
+  std::string leaf;            // empty: none
+  std::string workload_class;  // empty: none
+  std::vector<ModelCharge> parts;
+  Instant since;                   // bound
+  std::optional<Instant> running;  // containers started
+  std::optional<Millis> runtime;   // declared
+  bool demoted = false;
+  bool released = false;  // its quota was given back before its devices (releasePolicy)
+};
+
+struct QuotaLineReport {
+  QuotaLineView line;
+  Charge marked_borrowed;  // of a leaf: what its borrowed and scavenging work holds
+};
+
+struct QuotaReport {
+  std::string name;
+  std::string parent;
+  QuotaMode mode = QuotaMode::kEnforce;
+  bool leaf = false;
+  bool suspended = false;               // by an exhausted budget
+  std::vector<std::string> namespaces;  // known ones a leaf owns, ascending
+  std::vector<QuotaLineReport> lines;   // `any` last
+  Charge non_preemptible;               // held by work that is never preempted
+  int64_t workloads = 0;                // of a leaf
+  int64_t workloads_borrowed = 0;       // at risk
+  int64_t decayed_milli_gpu_hours = 0;  // of a leaf
+  int64_t fair_share = 0;               // quanta, of a leaf that has or wants GPUs
+};
+
+struct BudgetReport {
+  GpuBudget spec;
+  BudgetView view;
+};
+
+class QuotaBook {
+ public:
+  QuotaBook();
+
+  // ---- what administrators declare
+  void SetPolicies(std::shared_ptr<const PolicySet> set, Instant now);
+  const PolicySet& set() const { return *set_; }
+  const QuotaTree& tree() const { return tree_; }
+
+  // ---- the past, once, before any holding
+  void Restore(const std::vector<WindowClosing>& closings,
+               const std::vector<std::pair<std::string, DecayedUsage::State>>& decay);
+  // Use that ended: what budgets that are declared later count as well.
+  struct PastUse {
+    std::string leaf;
+    std::string ns;
+    std::string workload_class;
+    std::vector<ModelCharge> parts;
+    Instant since;
+    std::optional<Instant> running;
+    Instant until;
+    int sign = 1;  // -1: a refund
+  };
+  void AddPast(PastUse use);
+
+  // ---- questions of one pod
+  Standing StandingOf(const std::string& ns, const std::string& priority_class) const;
+  // May the parts be held in addition? Enforced or not is the caller's to ask of `standing.mode`.
+  Admission Admit(const Standing& standing, std::span<const ModelCharge> parts,
+                  std::optional<Millis> runtime, Instant now);
+  // With numbers, for people: who, how much, held by whom.
+  std::string Explain(const Standing& standing, const Admission& admission,
+                      std::span<const ModelCharge> parts, Instant now) const;
+  // Could the first leaf take its parts and the second one its own besides?
+  bool FitsBeside(QuotaId first, std::span<const ModelCharge> taken, QuotaId second,
+                  std::span<const ModelCharge> wanted);
+  // Whose turn it is among those who borrow: negative when `left` has the lower share of borrowed
+  // capacity, weighted and corrected for past use; 0 when they are equal.
+  int CompareShares(QuotaId left, QuotaId right, Instant now) const;
+
+  // ---- holdings
+  // From work.since on. `uid` must not be held.
+  void Hold(const PodUid& uid, HeldWork work);
+  void Running(const PodUid& uid, Instant at);
+  // Its quota is free although its devices are not; metering goes on.
+  void ReleaseQuota(const PodUid& uid);
+  // Ends the holding; `at` may be late news. Nothing happens when there is none.
+  void Release(const PodUid& uid, Instant at);
+  // Metering of [span) is given back.
+  void Refund(const PodUid& uid, const TimeSpan& span);
+  // The clock was set forward: nobody used anything between.
+  void Step(Instant from, Instant to);
+  const HeldWork* Find(const PodUid& uid) const;
+  const std::map<PodUid, HeldWork>& holdings() const { return holdings_; }
+  // In quota, borrowed or scavenging; nullopt: of no leaf that is declared.
+  std::optional<QuotaState> StateOf(const PodUid& uid);
+
+  // ---- time
+  // Windows that ended, budgets that ran out or came back. True: what waits should be asked again.
+  bool Advance(Instant now, std::vector<WindowClosing>& closings);
+  std::optional<Instant> NextChange(Instant now) const;
+
+  // ---- for people
+  std::vector<QuotaReport> Quotas(Instant now);
+  std::vector<BudgetReport> Budgets(Instant now) const;
+  std::vector<std::pair<std::string, DecayedUsage::State>> Decay() const;
+  int64_t DecayedMilliGpuHours(const std::string& leaf, Instant now) const;
+  int64_t WeightOf(const std::string& leaf) const;
+  // Declared, and owns namespaces.
+  bool IsLeaf(const std::string& name) const;
+
+ private:
+  struct Meter {
+    BudgetMeter meter;
+    bool exhausted = false;
+  };
+  struct LeafUse {
+    Charge held;
+    DecayedUsage decayed;
+    bool marks_stale = true;
+    std::set<PodUid> work;
+  };
+
+  void RebuildTree();
+  void AddToTree(const HeldWork& work, int sign);
+  bool MetersOf(const HeldWork& work, const GpuBudget& budget) const;
+  int64_t WeightFor(const GpuBudget& budget, const std::string& model,
+                    const std::string& workload_class) const;
+  void StartMeter(Meter& meter, const PodUid& uid, const HeldWork& work, Instant at);
+  void StopMeter(Meter& meter, const PodUid& uid, const HeldWork& work, Instant at);
+  void LoadPast(Meter& meter);
+  bool RefreshExhausted(Instant now);
+  const GpuClass* ClassNamed(const std::string& name) const;
+  Charge NeverHeld(const std::string& leaf, LineId line) const;
+  void Remark(const std::string& leaf, LeafUse& use);
+
+  std::shared_ptr<const PolicySet> set_;
+  QuotaTree tree_;
+  std::vector<Meter> meters_;  // parallel to set_->budgets
+  std::map<PodUid, HeldWork> holdings_;
+  std::map<std::string, LeafUse> leaves_;
+  std::unordered_map<PodUid, QuotaState> marks_;  // of leaves whose marks are not stale
+  std::map<std::pair<std::string, LineId>, Charge> never_held_;
+  std::deque<PastUse> past_;  // within kMeterHorizon of the newest time
+  std::vector<WindowClosing> closings_;
+  // Looked up by namespace or priority class, filled as they are asked for.
+  struct Route {
+    Standing standing;
+    std::vector<std::size_t> budgets;
+  };
+  mutable std::unordered_map<std::string, Route> routes_;
+  mutable std::unordered_map<std::string, const GpuClass*> classes_;
+  std::set<QuotaId> suspended_;
+};
+
+}  // namespace tranche

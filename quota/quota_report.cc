@@ -1,0 +1,226 @@
+// What quota says to people: marks, sums and sentences.
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "quota/gpu_text.h"
+#include "quota/quota_book.h"
+
+namespace tranche {
+namespace {
+
+Charge Plus(const Charge& left, const Charge& right) { return AddSaturating(left, right); }
+
+int64_t Part(const Charge& charge, Dimension dimension) {
+  return dimension == Dimension::kCompute ? charge.compute : charge.memory;
+}
+
+}  // namespace
+
+void QuotaBook::Remark(const std::string& leaf, LeafUse& use) {
+  std::vector<MarkUnit> units;
+  for (const PodUid& uid : use.work) {
+    const HeldWork& work = holdings_.at(uid);
+    const GpuClass* gpu_class = ClassNamed(work.workload_class);
+    MarkUnit unit;
+    unit.key = uid.str();
+    unit.preemptible = gpu_class == nullptr || gpu_class->preemptible != Preemptible::kNever;
+    unit.rank = gpu_class == nullptr ? GpuClass().rank : gpu_class->rank;
+    unit.start = work.since;
+    unit.demoted = work.demoted;
+    for (const ModelCharge& part : work.parts) {
+      unit.parts.push_back({tree_.FindLine(part.model), part.charge});
+    }
+    units.push_back(std::move(unit));
+  }
+  const QuotaId id = tree_.Find(leaf);
+  const bool suspended = suspended_.contains(id);
+  if (suspended) {
+    for (MarkUnit& unit : units) unit.demoted = true;
+  }
+  const std::vector<QuotaState> states =
+      Mark(units, [this, id](int line) { return tree_.Nominal(id, line); });
+  for (std::size_t i = 0; i < units.size(); ++i) marks_[PodUid(units[i].key)] = states[i];
+  use.marks_stale = false;
+}
+
+std::optional<QuotaState> QuotaBook::StateOf(const PodUid& uid) {
+  const auto held = holdings_.find(uid);
+  if (held == holdings_.end() || tree_.Find(held->second.leaf) == kNoQuota) return std::nullopt;
+  LeafUse& use = leaves_.at(held->second.leaf);
+  if (use.marks_stale) Remark(held->second.leaf, use);
+  return marks_.at(uid);
+}
+
+int64_t QuotaBook::WeightOf(const std::string& leaf) const {
+  const auto at = std::ranges::lower_bound(set_->quotas, leaf, {}, &GpuQuota::name);
+  return at != set_->quotas.end() && at->name == leaf ? at->weight : 0;
+}
+
+bool QuotaBook::IsLeaf(const std::string& name) const {
+  const auto at = std::ranges::lower_bound(set_->quotas, name, {}, &GpuQuota::name);
+  return at != set_->quotas.end() && at->name == name && at->namespaces.has_value();
+}
+
+int64_t QuotaBook::DecayedMilliGpuHours(const std::string& leaf, Instant now) const {
+  const auto use = leaves_.find(leaf);
+  return use == leaves_.end() ? 0 : use->second.decayed.MilliGpuHours(now);
+}
+
+std::vector<std::pair<std::string, DecayedUsage::State>> QuotaBook::Decay() const {
+  std::vector<std::pair<std::string, DecayedUsage::State>> rows;
+  for (const auto& [leaf, use] : leaves_) rows.emplace_back(leaf, use.decayed.state());
+  return rows;
+}
+
+std::vector<QuotaReport> QuotaBook::Quotas(Instant now) {
+  std::vector<QuotaReport> reports;
+  std::map<std::string, std::vector<std::string>> owned;
+  for (const auto& [ns, labels] : set_->namespaces) {
+    const std::vector<const GpuQuota*> leaves = set_->LeavesOf(ns);
+    if (leaves.size() == 1) owned[leaves.front()->name].push_back(ns);
+  }
+  for (const GpuQuota& quota : set_->quotas) {
+    const QuotaId id = tree_.Find(quota.name);
+    if (id == kNoQuota) continue;
+    QuotaReport report;
+    report.name = quota.name;
+    report.parent = quota.parent;
+    report.mode = quota.mode;
+    report.leaf = quota.namespaces.has_value();
+    report.suspended = suspended_.contains(id);
+    report.namespaces = owned[quota.name];
+    for (QuotaLineView& line : tree_.View(id)) report.lines.push_back({std::move(line), {}});
+    report.decayed_milli_gpu_hours = DecayedMilliGpuHours(quota.name, now);
+    const auto leaf = leaves_.find(quota.name);
+    if (leaf == leaves_.end()) {
+      reports.push_back(std::move(report));
+      continue;
+    }
+    if (leaf->second.marks_stale) Remark(quota.name, leaf->second);
+    for (const PodUid& uid : leaf->second.work) {
+      const HeldWork& work = holdings_.at(uid);
+      const GpuClass* gpu_class = ClassNamed(work.workload_class);
+      const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
+      const bool borrowed = marks_.at(uid) != QuotaState::kInQuota;
+      ++report.workloads;
+      report.workloads_borrowed += borrowed;
+      for (const ModelCharge& part : work.parts) {
+        if (never) report.non_preemptible = Plus(report.non_preemptible, part.charge);
+        if (!borrowed || work.released) continue;
+        for (QuotaLineReport& line : report.lines) {
+          const bool charged = line.line.model == part.model || line.line.model == kAnyModel;
+          if (charged) line.marked_borrowed = Plus(line.marked_borrowed, part.charge);
+        }
+      }
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+bool QuotaBook::FitsBeside(QuotaId first, std::span<const ModelCharge> taken, QuotaId second,
+                           std::span<const ModelCharge> wanted) {
+  for (const ModelCharge& part : taken) tree_.Add(first, tree_.FindLine(part.model), part.charge);
+  bool fits = true;
+  for (const ModelCharge& part : wanted) {
+    const QuotaVerdict verdict = tree_.Check(second, tree_.FindLine(part.model), part.charge);
+    fits &= verdict.refusal == QuotaRefusal::kNone;
+  }
+  for (const ModelCharge& part : taken) {
+    tree_.Remove(first, tree_.FindLine(part.model), part.charge);
+  }
+  return fits;
+}
+
+int QuotaBook::CompareShares(QuotaId left, QuotaId right, Instant now) const {
+  // w' = max(0, w^ + (w^ - u^)) of quota-model section 5, in millionths; shares are compared by
+  // cross-multiplication, so that nothing is rounded twice.
+  constexpr int64_t kMillion = 1'000'000;
+  Int128 weights = 0, usage = 0;
+  for (const auto& [leaf, use] : leaves_) {
+    weights += WeightOf(leaf);
+    usage += use.decayed.MilliGpuHours(now);
+  }
+  const auto side = [&](QuotaId id) {
+    const std::string& name = tree_.name(id);
+    const Int128 weight = WeightOf(name);
+    const Int128 fair = weights == 0 ? kMillion : weight * kMillion / weights;
+    const Int128 used =
+        usage == 0 ? Int128{0} : Int128{DecayedMilliGpuHours(name, now)} * kMillion / usage;
+    int64_t borrowed = 0;
+    for (const QuotaLineView& line : tree_.View(id)) {
+      borrowed = std::max({borrowed, GpuEquivalents(line.borrowed)});
+    }
+    return std::pair<Int128, Int128>(borrowed, std::max<Int128>(2 * fair - used, 0));
+  };
+  const auto [left_borrowed, left_weight] = side(left);
+  const auto [right_borrowed, right_weight] = side(right);
+  if (left_weight == 0 || right_weight == 0) {
+    if (left_weight != right_weight) return left_weight == 0 ? 1 : -1;
+    return left_borrowed < right_borrowed ? -1 : left_borrowed > right_borrowed;
+  }
+  const Int128 left_share = left_borrowed * right_weight;
+  const Int128 right_share = right_borrowed * left_weight;
+  if (left_share != right_share) return left_share < right_share ? -1 : 1;
+  // Nobody borrows more: who has used less for their weight.
+  return left_weight > right_weight ? -1 : left_weight < right_weight;
+}
+
+std::vector<BudgetReport> QuotaBook::Budgets(Instant now) const {
+  std::vector<BudgetReport> reports;
+  for (const Meter& meter : meters_) {
+    reports.push_back({meter.meter.spec(), meter.meter.View(now)});
+  }
+  return reports;
+}
+
+std::string QuotaBook::Explain(const Standing& standing, const Admission& admission,
+                               std::span<const ModelCharge> parts, Instant now) const {
+  if (admission.budget >= 0 && admission.code == AdmissionCode::kBudgetExhausted) {
+    const Meter& meter = meters_[static_cast<std::size_t>(admission.budget)];
+    const BudgetView view = meter.meter.View(now);
+    return fmt::format("budget {}: {} of {} GPU-hours are used and {} promised to running work",
+                       meter.meter.spec().name, FormatGpuHours(view.used),
+                       FormatGpuHours(view.effective), FormatGpuHours(view.committed));
+  }
+  if (standing.leaf == kNoQuota || admission.quota.refusal == QuotaRefusal::kNone) return "";
+  const QuotaVerdict& verdict = admission.quota;
+  const std::string& model = tree_.line_name(verdict.line);
+  const std::string& leaf = tree_.name(standing.leaf);
+  QuotaLineView view;
+  for (const QuotaLineView& line : tree_.View(standing.leaf)) {
+    if (line.model == model) view = line;
+  }
+  const Dimension dimension = verdict.dimension;
+  int64_t wanted = 0;
+  for (const ModelCharge& part : parts) {
+    if (verdict.line == kAnyLine || part.model == model) wanted += Part(part.charge, dimension);
+  }
+  const int64_t available = Part(view.available, dimension);
+  std::string text = fmt::format(
+      "{} uses {} {}{} (nominal {}, may reach {}), needs {}; {} can be had now, short by {}", leaf,
+      GpusRoundedUp(Part(view.used, dimension)), model,
+      dimension == Dimension::kMemory ? " by memory" : "",
+      GpusRoundedDown(Part(view.nominal, dimension)), GpusRoundedDown(Part(view.reach, dimension)),
+      GpusRoundedUp(wanted), GpusRoundedDown(std::max<int64_t>(available, 0)),
+      GpusRoundedUp(verdict.short_by));
+  if (verdict.refusal == QuotaRefusal::kBorrowLimit && verdict.binding != kNoQuota) {
+    text += fmt::format("; the borrowLimit of {} binds", tree_.name(verdict.binding));
+  }
+  if (verdict.refusal == QuotaRefusal::kLenderLimit && verdict.binding != kNoQuota) {
+    text += fmt::format("; the lendLimit of {} binds", tree_.name(verdict.binding));
+  }
+  if (verdict.refusal == QuotaRefusal::kWaiting) {
+    int named = 0;
+    for (const auto& [holder, charge] : tree_.Borrowers(tree_.root(standing.leaf), verdict.line)) {
+      if (holder == standing.leaf) continue;
+      text += fmt::format("; {} holds {} borrowed", tree_.name(holder),
+                          GpusRoundedUp(Part(charge, dimension)));
+      if (++named == 3) break;
+    }
+  }
+  return text;
+}
+
+}  // namespace tranche

@@ -1,0 +1,316 @@
+#include "scheduler/app/projector.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "quota/gpu_text.h"
+
+namespace tranche::app {
+namespace {
+
+constexpr Millis kObjectGap{1'000};
+constexpr Millis kDriftGap{30'000};
+constexpr Millis kRetryGap{10'000};
+constexpr Millis kPodGap{10'000};
+constexpr int kMostPodWrites = 50;  // a round
+constexpr const char* kViewName = "view";
+
+// Reasons about nodes and devices are one to the outside: which node lacks what changes with every
+// attempt.
+std::string_view WaitingCode(Reason reason) {
+  const bool team = reason >= Reason::kNoLeaf && reason <= Reason::kWaitingForQuota;
+  const bool request = reason > Reason::kNone && reason < Reason::kNoLeaf;
+  return team || request || reason == Reason::kYieldingTo ? tranche::Describe(reason).code
+                                                          : "NoDeviceFit";
+}
+
+}  // namespace
+
+struct Projector::Snapshot {
+  std::vector<QuotaView> quotas;
+  std::vector<BudgetReport> budgets;
+  std::vector<std::pair<PodUid, Reason>> waiting;
+  std::map<std::string, int64_t> pods_by_class;
+  Host::Steering steering;
+};
+
+struct Projector::Written {
+  std::string urgent;
+  std::string full;
+  Instant at;
+  bool failed = false;
+};
+
+struct Projector::Shared {
+  std::mutex mutex;
+  std::map<std::string, Written> objects;  // kind/ns/name/status
+  std::set<std::string> views;             // namespaces whose view we have made
+  int64_t failures = 0;
+};
+
+Projector::Projector(Host& host, ClusterApi& api)
+    : host_(host), api_(api), shared_(std::make_shared<Shared>()) {}
+
+Projector::~Projector() = default;
+
+int64_t Projector::failures() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->failures;
+}
+
+Projector::Snapshot Projector::Gather() {
+  Snapshot snapshot;
+  host_.With([&snapshot](Engine& engine, Instant when) {
+    snapshot.quotas = engine.Quotas(when);
+    snapshot.budgets = engine.Budgets(when);
+    snapshot.waiting = engine.Waiting();
+    snapshot.pods_by_class = engine.PodsByClass();
+  });
+  snapshot.steering = host_.steering();
+  return snapshot;
+}
+
+void Projector::Tick(Instant now) {
+  if (host_.readiness() != Readiness::kReady) return;
+  const Snapshot snapshot = Gather();
+  WriteObjects(snapshot, now);
+  WriteViews(snapshot, now);
+  WriteWaiting(snapshot, now);
+  Notify(snapshot, now);
+}
+
+void Projector::Write(ObjectWrite write, std::string urgent, Instant now) {
+  const std::string key =
+      fmt::format("{}/{}/{}/{}", write.kind, write.ns, write.name, write.status);
+  {
+    const std::lock_guard lock(shared_->mutex);
+    Written& written = shared_->objects[key];
+    const bool changed = written.urgent != urgent;
+    const bool drifted = written.full != write.fields && now - written.at >= kDriftGap;
+    const bool retry = written.failed && now - written.at >= kRetryGap;
+    if (!retry && !drifted && !(changed && now - written.at >= kObjectGap)) return;
+    written = {std::move(urgent), write.fields, now, false};
+  }
+  const std::string what = fmt::format("{} {}", write.kind, write.name);
+  const std::string view_of = write.kind == "GPUQuotaView" ? write.ns : "";
+  api_.Write(std::move(write), [shared = shared_, key, what, view_of](const WriteResult& result) {
+    const std::lock_guard lock(shared->mutex);
+    if (result.kind == WriteResult::Kind::kDone) {
+      if (!view_of.empty()) shared->views.insert(view_of);
+      return;
+    }
+    // Somebody deleted the view: it is made again.
+    if (result.http_code == 404) shared->views.erase(view_of);
+    ++shared->failures;
+    // The object may have gone meanwhile; then nobody writes it again.
+    Written& written = shared->objects[key];
+    written.failed = true;
+    written.urgent.clear();
+    spdlog::warn("status of {} could not be written: code {}: {}", what, result.http_code,
+                 result.message);
+  });
+}
+
+std::vector<Condition> Projector::ConditionsOf(const std::string& kind, const std::string& name,
+                                               const std::vector<Finding>& findings,
+                                               int64_t generation, Instant now) {
+  std::vector<Condition> conditions;
+  for (const Finding& finding : findings) {
+    if (finding.kind != kind || finding.name != name) continue;
+    auto [at, fresh] = condition_since_.try_emplace(
+        fmt::format("{}/{}/{}", kind, name, finding.type), finding.status, now);
+    if (!fresh && at->second.first != finding.status) at->second = {finding.status, now};
+    conditions.push_back({finding.type, finding.status, finding.reason, finding.message,
+                          at->second.second, generation});
+  }
+  return conditions;
+}
+
+namespace {
+
+// What only the running cluster can tell of a quota.
+std::vector<Finding> LiveFindings(const std::vector<QuotaView>& quotas) {
+  std::vector<Finding> findings;
+  for (const QuotaView& view : quotas) {
+    const std::string& name = view.report.name;
+    findings.push_back({"GPUQuota", name, "OverLimit", view.over_limit,
+                        view.over_limit ? "InUse" : "WithinLimit",
+                        view.over_limit ? "running work holds more than the quota gives now; "
+                                          "nothing is evicted, nothing new starts"
+                                        : ""});
+    const bool over = !view.oversubscribed.empty();
+    findings.push_back({"GPUQuota", name, "Oversubscribed", over, over ? "Capacity" : "Fits",
+                        view.oversubscribed});
+  }
+  return findings;
+}
+
+std::string BudgetColumn(const QuotaView& view, const std::vector<BudgetReport>& budgets,
+                         Instant now) {
+  std::vector<const BudgetReport*> own;
+  for (const BudgetReport& budget : budgets) {
+    if (budget.spec.quota_ref == view.report.name) own.push_back(&budget);
+  }
+  return HoursLeft(own, now);
+}
+
+}  // namespace
+
+void Projector::WriteObjects(const Snapshot& snapshot, Instant now) {
+  std::vector<Finding> findings = snapshot.steering.findings;
+  const std::vector<Finding> live = LiveFindings(snapshot.quotas);
+  findings.insert(findings.end(), live.begin(), live.end());
+  for (const auto& [object, identity] : snapshot.steering.objects) {
+    const auto& [kind, name] = object;
+    const int64_t generation = identity.second;
+    if (kind != "GPUQuota" && kind != "GPUBudget" && kind != "GPUClass" && kind != "GPUPolicy") {
+      continue;
+    }
+    const std::vector<Condition> conditions = ConditionsOf(kind, name, findings, generation, now);
+    ObjectWrite write{kind, "", name, true, ""};
+    std::string urgent;
+    const auto named = [&object](const auto& view) { return view.spec.name == object.second; };
+    const auto quota = std::ranges::find_if(snapshot.quotas, [&object](const QuotaView& view) {
+      return view.report.name == object.second;
+    });
+    const auto budget = std::ranges::find_if(snapshot.budgets, named);
+    if (kind == "GPUQuota" && quota != snapshot.quotas.end()) {
+      const std::string column = BudgetColumn(*quota, snapshot.budgets, now);
+      write.fields = QuotaStatus(*quota, column, conditions, generation, true);
+      urgent = QuotaStatus(*quota, column, conditions, generation, false);
+    } else if (kind == "GPUBudget" && budget != snapshot.budgets.end()) {
+      write.fields = BudgetStatus(*budget, now, conditions, generation, true);
+      urgent = BudgetStatus(*budget, now, conditions, generation, false);
+    } else if (kind == "GPUClass") {
+      const auto pods = snapshot.pods_by_class.find(name);
+      write.fields = ClassStatus(pods == snapshot.pods_by_class.end() ? 0 : pods->second,
+                                 conditions, generation);
+      urgent = write.fields;
+    } else {
+      write.fields = PolicyStatus(conditions, generation);
+      urgent = write.fields;
+    }
+    Write(std::move(write), std::move(urgent), now);
+  }
+}
+
+bool Projector::MadeView(const std::string& ns) const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->views.contains(ns);
+}
+
+void Projector::WriteViews(const Snapshot& snapshot, Instant now) {
+  std::set<std::string> wanted;
+  for (const QuotaView& view : snapshot.quotas) {
+    if (!view.report.leaf) continue;
+    std::vector<const BudgetReport*> budgets;
+    for (const BudgetReport& budget : snapshot.budgets) {
+      if (budget.spec.quota_ref == view.report.name) budgets.push_back(&budget);
+    }
+    for (const std::string& ns : view.report.namespaces) {
+      wanted.insert(ns);
+      const bool made = snapshot.steering.views.contains({ns, kViewName}) || MadeView(ns);
+      if (!made) {
+        // The object first, its status in the next round.
+        Write({"GPUQuotaView", ns, kViewName, false, ""}, "made", now);
+        continue;
+      }
+      Write({"GPUQuotaView", ns, kViewName, true, TeamViewStatus(view, budgets, now, true)},
+            TeamViewStatus(view, budgets, now, false), now);
+    }
+  }
+  std::set<std::string> there;
+  for (const auto& [ns, name] : snapshot.steering.views) {
+    if (name == kViewName) there.insert(ns);
+  }
+  {
+    const std::lock_guard lock(shared_->mutex);
+    there.insert(shared_->views.begin(), shared_->views.end());
+  }
+  for (const std::string& ns : there) {
+    if (wanted.contains(ns)) continue;
+    {
+      const std::lock_guard lock(shared_->mutex);
+      shared_->views.erase(ns);
+      shared_->objects.erase(fmt::format("GPUQuotaView/{}/{}/{}", ns, kViewName, false));
+      Written& deletion = shared_->objects[fmt::format("GPUQuotaView/{}/gone", ns)];
+      if (now - deletion.at < kRetryGap) continue;
+      deletion.at = now;
+    }
+    api_.DeleteView(ns, kViewName, [](const WriteResult&) {});
+  }
+}
+
+void Projector::WriteWaiting(const Snapshot& snapshot, Instant now) {
+  const auto log = [](const WriteResult& result) {
+    if (result.kind != WriteResult::Kind::kDone) {
+      spdlog::debug("a waiting pod could not be told why: code {}: {}", result.http_code,
+                    result.message);
+    }
+  };
+  int writes = 0;
+  std::set<PodUid> still;
+  for (const auto& [uid, reason] : snapshot.waiting) {
+    still.insert(uid);
+    const std::string code(WaitingCode(reason));
+    const auto told = told_.find(uid);
+    const bool known = told != told_.end();
+    if (known && (told->second.reason == code || now - told->second.at < kPodGap)) continue;
+    if (writes == kMostPodWrites) continue;
+    const std::optional<PodView> pod =
+        host_.With([&uid = uid](Engine& engine, Instant) { return engine.Pod(uid); });
+    if (!pod || pod->state == PodState::kBound) continue;
+    ++writes;
+    told_[uid] = {pod->name, code, now};
+    const std::string message =
+        pod->detail.empty() ? std::string(tranche::Describe(reason).text)
+                            : fmt::format("{}: {}", tranche::Describe(reason).text, pod->detail);
+    api_.SetWaiting({pod->name, uid, true, code, message, now}, log);
+    api_.Emit(
+        {"Pod", pod->name.ns, pod->name.name, uid.str(), true, code, "Scheduling", message, now},
+        log);
+  }
+  for (auto told = told_.begin(); told != told_.end();) {
+    if (still.contains(told->first)) {
+      ++told;
+      continue;
+    }
+    const bool lives = host_.With([&told](Engine& engine, Instant) {
+      const std::optional<PodView> pod = engine.Pod(told->first);
+      return pod && pod->state == PodState::kBound;
+    });
+    if (lives) {
+      api_.SetWaiting({told->second.pod, told->first, false, "Placed", "", now}, log);
+    }
+    told = told_.erase(told);
+  }
+}
+
+void Projector::Notify(const Snapshot& snapshot, Instant now) {
+  for (const BudgetReport& report : snapshot.budgets) {
+    const bool rolling = report.spec.window.type == BudgetWindow::Type::kRolling;
+    const std::string key =
+        fmt::format("{}/{}", report.spec.uid,
+                    rolling ? 0 : report.view.window.start.time_since_epoch().count());
+    int& told = notified_[key];
+    const int level = report.view.notified_percent;
+    if (level <= told) {
+      if (rolling) told = level;
+      continue;
+    }
+    told = level;
+    api_.Emit({"GPUBudget", "", report.spec.name, report.spec.uid, level >= 100, "BudgetLevel",
+               "Metering",
+               fmt::format("{} of {} GPU-hours are used, {} %", FormatGpuHours(report.view.used),
+                           FormatGpuHours(report.view.effective), report.view.percent),
+               now},
+              [](const WriteResult&) {});
+  }
+}
+
+}  // namespace tranche::app

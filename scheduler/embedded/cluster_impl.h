@@ -1,0 +1,73 @@
+// The embedded cluster behind its lock. Events are queued while the lock is held and delivered
+// after it is released.
+//
+// Thread rule: every function but Apply requires `mutex`.
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/embedded/cluster.h"
+#include "scheduler/embedded/event_queue.h"
+#include "scheduler/embedded/json_patch.h"
+#include "scheduler/embedded/manifest.h"
+#include "scheduler/embedded/object_store.h"
+#include "scheduler/wire/json.h"
+
+namespace tranche::embedded {
+
+struct Cluster::Impl {
+  static constexpr std::size_t kKeptEvents = 1000;
+
+  Impl(const Clock& the_clock, ClusterEvents& receiver, GpuPolicy the_defaults)
+      : clock(the_clock), queue(receiver), defaults(std::move(the_defaults)) {}
+
+  // Objects that people apply and delete.
+  absl::StatusOr<ApplyReport> Apply(std::string_view text, bool padded);
+  absl::Status CheckUids(const std::vector<ManifestObject>& objects) const;
+  void Store(ManifestObject& object, Instant now);
+  void StorePod(PodFacts pod, const ManifestObject& object, const StoredObject& stored,
+                JsonPatch& patch, Instant now);
+  void ContinueOurs(const ManifestObject& object, const StoredObject* prior, StoredObject& stored,
+                    JsonPatch& patch);
+  void DeleteOne(const DeleteRequest& request, Instant now);
+  void Forget(const ObjectKey& key);
+  void PushPod(PodFacts pod);
+  void PushSteering(const ObjectKey& key, const StoredObject& stored);
+  // Ends a batch of steering objects, if there was one.
+  void SettleSteering();
+  void PushHeard();
+
+  // What we write.
+  WriteResult TryBind(const BindingWrite& write);
+  WriteResult TryWrite(const ObjectWrite& write);
+  WriteResult TrySetWaiting(const WaitingWrite& write);
+  void KeepEvent(const EventWrite& event);
+
+  std::string NewUid(const ObjectKey& key, Instant now);
+  absl::StatusOr<PodFacts> ReadPod(const StoredObject& stored, wire::Element& element);
+  // The text of `stored` becomes `element` with changes, a new version.
+  void Render(StoredObject& stored, wire::Element element, JsonPatch& patch);
+  // Renders and stores.
+  void Save(const ObjectKey& key, StoredObject stored, wire::Element element, JsonPatch& patch);
+  // Same with a pod, and tells the engine. Stores nothing that could not be read again.
+  absl::Status SavePod(const ObjectKey& key, StoredObject stored, wire::Element element,
+                       JsonPatch& patch);
+
+  const Clock& clock;
+  EventQueue queue;
+  const GpuPolicy defaults;
+
+  std::mutex mutex;
+  ObjectStore store;
+  bool steering_changed = false;  // queued since the last settlement
+  std::deque<ObjectKey> events;   // oldest first
+  uint64_t event_serial = 0;
+  wire::Parser parser;  // of single stored objects
+  uint64_t made_uids = 0;
+};
+
+}  // namespace tranche::embedded

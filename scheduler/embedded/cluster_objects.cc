@@ -1,0 +1,229 @@
+// Objects that people apply and delete, and what the engine hears of them.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <unordered_map>
+#include <utility>
+
+#include "scheduler/embedded/cluster_impl.h"
+#include "scheduler/embedded/kinds.h"
+#include "scheduler/embedded/object_edits.h"
+#include "scheduler/embedded/object_uid.h"
+#include "scheduler/wire/pod_decode.h"
+
+namespace tranche::embedded {
+namespace {
+
+bool IsTerminal(PodPhase phase) {
+  return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed;
+}
+
+// A member of an object as minified text; empty: it has none.
+std::string MemberText(wire::Element element, std::string_view key) {
+  wire::Object object;
+  if (element.get(object) != simdjson::SUCCESS) return "";
+  const auto member = wire::Find(object, key);
+  return member ? simdjson::minify(*member) : std::string();
+}
+
+}  // namespace
+
+absl::StatusOr<ApplyReport> Cluster::Impl::Apply(std::string_view text, bool padded) {
+  const absl::StatusOr<Document> document = Document::Parse(text, padded);
+  if (!document.ok()) return document.status();
+  absl::StatusOr<Manifest> manifest = ReadManifest(*document, defaults);
+  if (!manifest.ok()) return manifest.status();
+  {
+    const std::lock_guard lock(mutex);
+    const Instant now = clock.Now();
+    absl::Status status = CheckUids(manifest->objects);
+    if (!status.ok()) return status;
+    // What decides how to take the rest comes first.
+    for (ManifestObject& object : manifest->objects) {
+      if (IsSteering(object.key.kind)) Store(object, now);
+    }
+    SettleSteering();
+    for (ManifestObject& object : manifest->objects) {
+      if (!IsSteering(object.key.kind)) Store(object, now);
+    }
+  }
+  queue.Flush();
+  return ApplyReport{static_cast<int>(manifest->objects.size()), std::move(manifest->ignored)};
+}
+
+// A uid names one object: books kept by uid would mix two.
+absl::Status Cluster::Impl::CheckUids(const std::vector<ManifestObject>& objects) const {
+  std::unordered_map<std::string_view, const ObjectKey*> stated;
+  for (const ManifestObject& object : objects) {
+    if (object.uid.empty()) continue;
+    const ObjectKey* owner = store.OwnerOf(object.uid);
+    if (owner == nullptr) owner = stated.emplace(object.uid, &object.key).first->second;
+    if (*owner != object.key) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: expected a uid of its own, found {} of {}, in metadata.uid",
+                      object.key.str(), wire::Quoted(object.uid), owner->str()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Cluster::Impl::NewUid(const ObjectKey& key, Instant now) {
+  std::string uid;
+  do {
+    uid = MakeUid(key, now, ++made_uids);
+  } while (store.OwnerOf(uid) != nullptr);
+  return uid;
+}
+
+void Cluster::Impl::Store(ManifestObject& object, Instant now) {
+  const StoredObject* prior = store.Find(object.key);
+  if (prior != nullptr && !object.uid.empty() && object.uid != prior->uid) {
+    Forget(object.key);
+    prior = nullptr;
+  }
+  StoredObject stored;
+  if (!object.uid.empty()) {
+    stored.uid = object.uid;
+  } else {
+    stored.uid = prior != nullptr ? prior->uid : NewUid(object.key, now);
+  }
+  stored.created = object.created     ? *object.created
+                   : prior != nullptr ? prior->created
+                                      : std::chrono::floor<std::chrono::seconds>(now);
+  // A deletion under way cannot be taken back.
+  stored.deletion = object.deletion || prior == nullptr ? object.deletion : prior->deletion;
+
+  JsonPatch patch = NewcomerPatch(object);
+  if (IsOurs(object.key.kind)) ContinueOurs(object, prior, stored, patch);
+  SetIdentity(patch, stored);
+  if (stored.deletion) SetDeletion(patch, *stored.deletion);
+  if (auto* node = std::get_if<NodeFacts>(&object.facts)) {
+    node->uid = NodeUid(stored.uid);
+    queue.Push(
+        [facts = std::move(*node)](ClusterEvents& receiver) { receiver.NodeChanged(facts); });
+  } else if (auto* pod = std::get_if<PodFacts>(&object.facts)) {
+    StorePod(std::move(*pod), object, stored, patch, now);
+  }
+  Save(object.key, std::move(stored), object.element, patch);
+  if (IsSteering(object.key.kind)) PushSteering(object.key, *store.Find(object.key));
+}
+
+// As a server keeps them: a new generation for a new spec, and the status whoever writes the rest.
+void Cluster::Impl::ContinueOurs(const ManifestObject& object, const StoredObject* prior,
+                                 StoredObject& stored, JsonPatch& patch) {
+  stored.generation = 1;
+  if (prior == nullptr) return;
+  stored.generation = prior->generation;
+  const absl::StatusOr<wire::Element> before = parser.Parse(prior->text, false);
+  if (!before.ok()) return;
+  if (MemberText(object.element, "spec") != MemberText(*before, "spec")) ++stored.generation;
+  std::string status = MemberText(*before, "status");
+  const bool stated = !MemberText(object.element, "status").empty();
+  if (!stated && !status.empty()) patch.Set({"status"}, std::move(status));
+}
+
+void Cluster::Impl::StorePod(PodFacts pod, const ManifestObject& object, const StoredObject& stored,
+                             JsonPatch& patch, Instant now) {
+  pod.request.uid = PodUid(stored.uid);
+  pod.request.name = {object.key.ns, object.key.name};
+  pod.created = stored.created;
+  pod.terminating = stored.deletion.has_value();
+  if (stored.deletion) pod.deletion_at = stored.deletion->at;
+  if (!pod.node.empty() && pod.phase == PodPhase::kPending) {
+    SetRunning(patch, object.element, pod, now);
+  } else {
+    SetPendingIfUnstated(patch, object.element);
+  }
+  PushPod(std::move(pod));
+}
+
+void Cluster::Impl::Forget(const ObjectKey& key) {
+  const StoredObject* stored = store.Find(key);
+  if (key.kind == kPodKind) {
+    queue.Push([uid = PodUid(stored->uid)](ClusterEvents& receiver) { receiver.PodGone(uid); });
+  } else if (key.kind == kNodeKind) {
+    queue.Push([name = NodeName(key.name)](ClusterEvents& receiver) { receiver.NodeGone(name); });
+  } else if (IsSteering(key.kind)) {
+    steering_changed = true;
+    queue.Push(
+        [key](ClusterEvents& receiver) { receiver.SteeringGone(key.kind, key.ns, key.name); });
+  }
+  store.Erase(key);
+}
+
+void Cluster::Impl::PushPod(PodFacts pod) {
+  queue.Push([facts = std::move(pod)](ClusterEvents& receiver) mutable {
+    receiver.PodChanged(std::move(facts));
+  });
+}
+
+void Cluster::Impl::PushSteering(const ObjectKey& key, const StoredObject& stored) {
+  steering_changed = true;
+  SteeringObject object{key.kind, key.ns, key.name, stored.uid, stored.generation, stored.text};
+  queue.Push(
+      [object = std::move(object)](ClusterEvents& receiver) { receiver.SteeringChanged(object); });
+}
+
+void Cluster::Impl::SettleSteering() {
+  if (!std::exchange(steering_changed, false)) return;
+  queue.Push([](ClusterEvents& receiver) { receiver.SteeringSettled(); });
+}
+
+void Cluster::Impl::PushHeard() {
+  queue.Push([](ClusterEvents& receiver) {
+    receiver.Heard("nodes");
+    receiver.Heard("pods");
+  });
+}
+
+absl::StatusOr<PodFacts> Cluster::Impl::ReadPod(const StoredObject& stored,
+                                                wire::Element& element) {
+  absl::StatusOr<wire::Element> root = parser.Parse(stored.text, false);
+  if (!root.ok()) return root.status();
+  element = *root;
+  return wire::DecodePod(element);
+}
+
+void Cluster::Impl::Render(StoredObject& stored, wire::Element element, JsonPatch& patch) {
+  SetVersion(patch, store.NextVersion());
+  std::string text;
+  patch.Write(element, text);
+  text.shrink_to_fit();
+  stored.text = std::move(text);
+}
+
+void Cluster::Impl::Save(const ObjectKey& key, StoredObject stored, wire::Element element,
+                         JsonPatch& patch) {
+  Render(stored, element, patch);
+  store.Put(key, std::move(stored));
+}
+
+absl::Status Cluster::Impl::SavePod(const ObjectKey& key, StoredObject stored,
+                                    wire::Element element, JsonPatch& patch) {
+  Render(stored, element, patch);
+  absl::StatusOr<PodFacts> pod = ReadPod(stored, element);
+  if (!pod.ok()) return pod.status();
+  store.Put(key, std::move(stored));
+  PushPod(*std::move(pod));
+  return absl::OkStatus();
+}
+
+void Cluster::Impl::DeleteOne(const DeleteRequest& request, Instant now) {
+  const StoredObject* stored = store.Find(request.key);
+  if (stored == nullptr) return;  // named twice
+  if (request.key.kind != kPodKind) return Forget(request.key);
+  wire::Element element;
+  const absl::StatusOr<PodFacts> pod = ReadPod(*stored, element);
+  if (!pod.ok() || pod->node.empty() || IsTerminal(pod->phase)) return Forget(request.key);
+  const int64_t grace = request.grace_seconds.value_or(StatedGraceSeconds(element));
+  if (grace == 0) return Forget(request.key);
+  const Deletion deletion{now + std::chrono::seconds(grace), grace};
+  if (stored->deletion && stored->deletion->at <= deletion.at) return;
+  StoredObject changed = *stored;
+  changed.deletion = deletion;
+  JsonPatch patch;
+  SetDeletion(patch, deletion);
+  if (!SavePod(request.key, std::move(changed), element, patch).ok()) Forget(request.key);
+}
+
+}  // namespace tranche::embedded

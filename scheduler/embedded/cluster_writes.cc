@@ -1,0 +1,227 @@
+// What we write to the embedded cluster, and what the API server would answer.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <utility>
+
+#include "scheduler/embedded/cluster_impl.h"
+#include "scheduler/embedded/kinds.h"
+#include "scheduler/embedded/object_edits.h"
+#include "scheduler/wire/object_json.h"
+#include "topology/base/check.h"
+
+namespace tranche::embedded {
+namespace {
+
+ObjectKey KeyOf(const PodName& pod) { return {std::string(kPodKind), pod.ns, pod.name}; }
+
+WriteResult Done(int code) { return {WriteResult::Kind::kDone, code, ""}; }
+
+WriteResult Rejected(int code, std::string message) {
+  return {WriteResult::Kind::kRejected, code, std::move(message)};
+}
+
+WriteResult NotFound(const ObjectKey& key) {
+  return Rejected(404, fmt::format("{} not found", key.str()));
+}
+
+// What a server checks before it takes a Binding; kDone when nothing stands against it.
+WriteResult CheckBinding(const BindingWrite& write, const StoredObject* stored,
+                         const PodFacts& pod) {
+  if (!write.uid.empty() && stored->uid != write.uid.str()) {
+    return Rejected(409, fmt::format("expected pod {} with uid {}, found uid {}", write.pod.str(),
+                                     write.uid.str(), stored->uid));
+  }
+  if (stored->deletion) {
+    return Rejected(409, fmt::format("pod {} is being deleted and takes no node", write.pod.str()));
+  }
+  if (!pod.node.empty()) {
+    return Rejected(
+        409, fmt::format("pod {} is already assigned to node {}", write.pod.str(), pod.node.str()));
+  }
+  if (pod.gated) {
+    return Rejected(409,
+                    fmt::format("pod {} has scheduling gates and takes no node", write.pod.str()));
+  }
+  return Done(201);
+}
+
+// An object of ours that has a name and nothing else.
+std::string BareObject(const ObjectKey& key) {
+  std::string text = R"({"apiVersion":"tranche.dev/v1alpha1")";
+  wire::AppendMember(text, "kind", key.kind);
+  text += R"(,"metadata":{)";
+  wire::AppendMember(text, "name", key.name);
+  wire::AppendMember(text, "namespace", key.ns);
+  return text + "}}";
+}
+
+}  // namespace
+
+WriteResult Cluster::Impl::TryBind(const BindingWrite& write) {
+  if (write.node.empty()) return Rejected(422, "expected a node name, found none, in target.name");
+  const ObjectKey key = KeyOf(write.pod);
+  const StoredObject* stored = store.Find(key);
+  if (stored == nullptr) return NotFound(key);
+  wire::Element element;
+  absl::StatusOr<PodFacts> pod = ReadPod(*stored, element);
+  if (!pod.ok()) return Rejected(422, std::string(pod.status().message()));
+  WriteResult result = CheckBinding(write, stored, *pod);
+  if (result.kind != WriteResult::Kind::kDone) return result;
+  const Instant now = clock.Now();
+  JsonPatch patch;
+  SetBinding(patch, write);
+  SetCondition(patch, element, {"PodScheduled", true, "", "", now});
+  pod->bound_at = now;
+  if (pod->phase == PodPhase::kPending) SetRunning(patch, element, *pod, now);
+  const absl::Status status = SavePod(key, *stored, element, patch);
+  if (!status.ok()) return Rejected(422, std::string(status.message()));
+  return result;
+}
+
+WriteResult Cluster::Impl::TryWrite(const ObjectWrite& write) {
+  const ObjectKey key{write.kind, write.ns, write.name};
+  wire::Parser fields_parser;
+  const absl::StatusOr<wire::Element> root = fields_parser.Parse("{" + write.fields + "}", false);
+  wire::Object fields;
+  if (!root.ok() || root->get(fields) != simdjson::SUCCESS) {
+    return Rejected(400, fmt::format("expected members of {}, found other text", key.str()));
+  }
+  const StoredObject* found = store.Find(key);
+  if (found == nullptr && (write.status || key.kind != kViewKind)) return NotFound(key);
+  JsonPatch patch;
+  StoredObject stored;
+  if (found != nullptr) {
+    stored = *found;
+  } else {
+    const Instant now = clock.Now();
+    stored.text = BareObject(key);
+    stored.uid = NewUid(key, now);
+    stored.created = std::chrono::floor<std::chrono::seconds>(now);
+    stored.generation = 1;
+    SetIdentity(patch, stored);
+  }
+  for (const auto member : fields) patch.Set({member.key}, simdjson::minify(member.value));
+  const absl::StatusOr<wire::Element> element = parser.Parse(stored.text, false);
+  if (!element.ok()) return Rejected(422, std::string(element.status().message()));
+  Save(key, std::move(stored), *element, patch);
+  return Done(found != nullptr ? 200 : 201);
+}
+
+WriteResult Cluster::Impl::TrySetWaiting(const WaitingWrite& write) {
+  const ObjectKey key = KeyOf(write.pod);
+  const StoredObject* stored = store.Find(key);
+  if (stored == nullptr) return NotFound(key);
+  if (stored->uid != write.uid.str()) {
+    return Rejected(409, fmt::format("expected {} with uid {}, found uid {}", key.str(),
+                                     write.uid.str(), stored->uid));
+  }
+  const absl::StatusOr<wire::Element> element = parser.Parse(stored->text, false);
+  if (!element.ok()) return Rejected(422, std::string(element.status().message()));
+  JsonPatch patch;
+  SetCondition(patch, *element,
+               {"tranche.dev/Waiting", write.waiting, write.reason, write.message, write.when});
+  // No word to the engine, which knows: to a pod that waits, nothing else has happened.
+  Save(key, *stored, *element, patch);
+  return Done(200);
+}
+
+void Cluster::Impl::KeepEvent(const EventWrite& event) {
+  const wire::EventText text{event.kind,    event.ns,     event.name,    event.uid,
+                             event.warning, event.reason, event.action,  event.note,
+                             event.when,    "embedded",   ++event_serial};
+  const wire::EventPlace place = wire::PlaceOf(text);
+  const ObjectKey key{std::string(kEventKind), place.ns, place.name};
+  const absl::StatusOr<wire::Element> element = parser.Parse(wire::EncodeEvent(text), false);
+  TRANCHE_CHECK(element.ok());
+  StoredObject stored;
+  stored.uid = NewUid(key, event.when);
+  stored.created = std::chrono::floor<std::chrono::seconds>(event.when);
+  JsonPatch patch;
+  SetIdentity(patch, stored);
+  Save(key, std::move(stored), *element, patch);
+  events.push_back(key);
+  if (events.size() <= kKeptEvents) return;
+  store.Erase(events.front());
+  events.pop_front();
+}
+
+void Cluster::Bind(BindingWrite write, std::function<void(WriteResult)> done) {
+  WriteResult result;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    result = impl_->TryBind(write);
+    if (result.kind == WriteResult::Kind::kDone) {
+      // Queued behind the event, so that the engine has seen the bound pod first.
+      impl_->queue.Push([done, result](ClusterEvents& /*events*/) { done(result); });
+    }
+  }
+  if (result.kind == WriteResult::Kind::kDone) {
+    impl_->queue.Start();
+  } else {
+    done(std::move(result));
+  }
+}
+
+void Cluster::Poke(PodName, PodUid, Instant, std::function<void(WriteResult)> done) {
+  WriteResult result;
+  result.kind = WriteResult::Kind::kDone;
+  done(std::move(result));
+}
+
+void Cluster::GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) {
+  PodLookup lookup;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    const StoredObject* stored = impl_->store.Find(KeyOf(pod));
+    if (stored == nullptr || (!uid.empty() && stored->uid != uid.str())) {
+      lookup.kind = PodLookup::Kind::kMissing;
+    } else {
+      wire::Element element;
+      absl::StatusOr<PodFacts> facts = impl_->ReadPod(*stored, element);
+      if (facts.ok()) {
+        lookup.kind = PodLookup::Kind::kFound;
+        lookup.pod = *std::move(facts);
+      } else {
+        lookup.message = std::string(facts.status().message());
+      }
+    }
+  }
+  done(std::move(lookup));
+}
+
+void Cluster::Write(ObjectWrite write, std::function<void(WriteResult)> done) {
+  WriteResult result;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    result = impl_->TryWrite(write);
+  }
+  done(std::move(result));
+}
+
+void Cluster::DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->store.Erase({std::string(kViewKind), std::move(ns), std::move(name)});
+  }
+  done(Done(200));
+}
+
+void Cluster::SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) {
+  WriteResult result;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    result = impl_->TrySetWaiting(write);
+  }
+  done(std::move(result));
+}
+
+void Cluster::Emit(EventWrite event, std::function<void(WriteResult)> done) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->KeepEvent(event);
+  }
+  done(Done(201));
+}
+
+}  // namespace tranche::embedded

@@ -1,0 +1,295 @@
+// What a pod's team may have: policy, class, quota and budget of a request, and who comes first.
+//
+// Quota is asked once per kind of node in a call, not once per node: nodes of one kind charge a
+// request the same. Claims are no use of quota: bind asks again (DESIGN section 1).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/engine/impl.h"
+#include "scheduler/index/charge_of.h"
+
+namespace tranche {
+namespace {
+
+// Others give way to a waiting pod for this long; then it has had its chance.
+constexpr Millis kYieldTime{30'000};
+// Waiting pods looked at in one call: enough to keep the order where it matters.
+constexpr int kMostContenders = 16;
+constexpr int kMostPokes = 16;
+
+std::string_view DialectName(Dialect dialect) {
+  switch (dialect) {
+    case Dialect::kNone:
+      return "";
+    case Dialect::kNative:
+      return "native";
+    case Dialect::kTranche:
+      return "tranche";
+    case Dialect::kHami:
+      return "hami";
+  }
+  return "";
+}
+
+Reason ReasonOf(AdmissionCode code) {
+  switch (code) {
+    case AdmissionCode::kAdmitted:
+      return Reason::kNone;
+    case AdmissionCode::kBudgetExhausted:
+      return Reason::kBudgetExhausted;
+    case AdmissionCode::kExceedsMaxQuota:
+      return Reason::kExceedsMaxQuota;
+    case AdmissionCode::kBorrowLimit:
+      return Reason::kBorrowLimit;
+    case AdmissionCode::kLenderLimit:
+      return Reason::kLenderLimit;
+    case AdmissionCode::kWaitingForQuota:
+      return Reason::kWaitingForQuota;
+  }
+  return Reason::kNone;
+}
+
+bool IsQuotaReason(Reason reason) {
+  return reason >= Reason::kNoLeaf && reason <= Reason::kWaitingForQuota;
+}
+
+}  // namespace
+
+Question Engine::Impl::QuestionOf(const PodRequest& request) {
+  Question question;
+  question.request = &request;
+  const auto [at, fresh] = policy_of_namespace.try_emplace(request.name.ns, policies.size() - 1);
+  if (fresh && policies.size() > 1) {
+    const auto known = set->namespaces.find(request.name.ns);
+    const Labels labels =
+        known == set->namespaces.end() ? LabelsOfUnknownNamespace(request.name.ns) : known->second;
+    const auto governs = [&labels](const GpuPolicy& policy) {
+      return !policy.namespaces || policy.namespaces->Matches(labels);
+    };
+    at->second =
+        static_cast<std::size_t>(std::ranges::find_if(policies, governs) - policies.begin());
+  }
+  question.policy_index = at->second;
+  question.policy = &policies[at->second];
+  question.standing = book.StandingOf(request.name.ns, request.priority_class);
+  if (question.standing.gpu_class != nullptr) {
+    question.sharing = &question.standing.gpu_class->sharing;
+  }
+  const Standing& standing = question.standing;
+  question.metered = (standing.leaf != kNoQuota && standing.mode != QuotaMode::kOff) ||
+                     (standing.leaf == kNoQuota && !standing.budgets.empty());
+  if (request.refusal) {
+    question.whole = request.refusal->reason;
+  } else if (!question.policy->dialects.empty() &&
+             std::ranges::find(question.policy->dialects, DialectName(request.dialect)) ==
+                 question.policy->dialects.end()) {
+    question.whole = Reason::kDialectOff;
+  } else if (standing.leaf_found == Standing::Leaf::kConflict) {
+    question.whole = Reason::kLeafConflict;
+  } else if (standing.leaf_found == Standing::Leaf::kNone && !set->quotas.empty() &&
+             question.policy->unassigned == Permission::kRefuse) {
+    question.whole = Reason::kNoLeaf;
+  } else if (ledger_closed && question.metered && standing.mode != QuotaMode::kObserve) {
+    question.whole = Reason::kLedgerClosed;
+  }
+  return question;
+}
+
+void Engine::Impl::ForgetKindAnswers() {
+  for (const uint32_t kind : kinds_asked) kind_answers[kind].known = false;
+  kinds_asked.clear();
+  kind_answers.resize(kinds.size());
+}
+
+Reason Engine::Impl::Admit(const Question& question, std::span<const ModelCharge> parts,
+                           Instant now, Admission& admission) {
+  admission = book.Admit(question.standing, parts, question.request->expected_runtime, now);
+  return ReasonOf(admission.code);
+}
+
+const KindAnswer& Engine::Impl::AskQuota(const Question& question, NodeId id, Instant now) {
+  const uint32_t kind = hot[id].kind;
+  KindAnswer& answer = kind_answers[kind];
+  if (answer.known) return answer;
+  answer.known = true;
+  kinds_asked.push_back(kind);
+  ChargeAtMost(nodes[id]->state.inventory(), *question.request, answer.parts);
+  Admission admission;
+  answer.reason = Admit(question, answer.parts, now, admission);
+  answer.borrows = admission.borrows;
+  answer.demoted = admission.demoted;
+  answer.eligible_at = admission.eligible_at;
+  return answer;
+}
+
+// Of what quota said in this call, the first reason by precedence, and its charge and moment.
+void Engine::Impl::NoteQuotaRefusal(const Question& question, PodRecord& record, Instant now) {
+  record.eligible_at.reset();
+  record.observed = Reason::kNone;
+  const bool observes = question.standing.mode == QuotaMode::kObserve;
+  const KindAnswer* first = nullptr;
+  for (const uint32_t kind : kinds_asked) {
+    const KindAnswer& answer = kind_answers[kind];
+    if (record.asked.empty()) record.asked = answer.parts;
+    if (answer.reason == Reason::kNone) continue;
+    if (first == nullptr || answer.reason < first->reason) first = &answer;
+    const bool sooner =
+        answer.eligible_at && (!record.eligible_at || *answer.eligible_at < *record.eligible_at);
+    if (sooner) record.eligible_at = answer.eligible_at;
+  }
+  const PodUid& uid = question.request->uid;
+  if (first == nullptr) {
+    contenders.erase(uid);
+    return;
+  }
+  record.asked = first->parts;
+  if (observes) {
+    record.observed = first->reason;
+    record.eligible_at.reset();
+    return;
+  }
+  contenders.insert(uid);
+  if (record.eligible_at && *record.eligible_at > now) wakeups.emplace(*record.eligible_at, uid);
+}
+
+// Placement right among those who borrow: higher class, then the lower share of what is borrowed,
+// weighted and corrected for past use, then who waits longer.
+bool Engine::Impl::ComesFirst(const PodRecord& left, const PodRecord& right, Instant now) const {
+  const Standing of_left = book.StandingOf(left.request->name.ns, left.request->priority_class);
+  const Standing of_right = book.StandingOf(right.request->name.ns, right.request->priority_class);
+  const auto rank = [](const Standing& standing) {
+    return standing.gpu_class == nullptr ? GpuClass().rank : standing.gpu_class->rank;
+  };
+  if (rank(of_left) != rank(of_right)) return rank(of_left) > rank(of_right);
+  if (of_left.leaf != of_right.leaf) {
+    const int order = book.CompareShares(of_left.leaf, of_right.leaf, now);
+    if (order != 0) return order < 0;
+  }
+  return std::tie(left.waits_since, left.request->uid) <
+         std::tie(right.waits_since, right.request->uid);
+}
+
+std::optional<PodUid> Engine::Impl::YieldsTo(const Question& question, const PodRecord& record,
+                                             Instant now) {
+  const Standing& standing = question.standing;
+  if (contenders.empty() || standing.mode != QuotaMode::kEnforce || best.empty()) {
+    return std::nullopt;
+  }
+  const NodeId mine = best.front().node;
+  const KindAnswer taken = AskQuota(question, mine, now);
+  if (!taken.borrows) return std::nullopt;
+  const QuotaId root = book.tree().root(standing.leaf);
+  int looked_at = 0;
+  for (const PodUid& uid : contenders) {
+    if (uid == question.request->uid) continue;
+    PodRecord* other = Find(uid);
+    if (other == nullptr || !IsPending(*other) || other->asked.empty()) continue;
+    if (++looked_at > kMostContenders) break;
+    const bool had_its_chance = other->yields_since && now - *other->yields_since > kYieldTime;
+    if (had_its_chance || !ComesFirst(*other, record, now)) continue;
+    const Question theirs = QuestionOf(*other->request);
+    if (theirs.whole != Reason::kNone || theirs.standing.leaf == kNoQuota ||
+        book.tree().root(theirs.standing.leaf) != root) {
+      continue;
+    }
+    // It must really fit now, by quota and on a node of ours, and no longer if we are let in.
+    Admission admission;
+    if (Admit(theirs, other->asked, now, admission) != Reason::kNone) continue;
+    if (!book.FitsBeside(standing.leaf, taken.parts, theirs.standing.leaf, other->asked)) {
+      Shape* shape = ShapeOf(theirs);
+      const bool placed = std::ranges::any_of(best, [&](const Candidate& candidate) {
+        return hot[candidate.node].closed == Reason::kNone &&
+               Lookup(shape, theirs, candidate.node, false).reason == Reason::kNone;
+      });
+      if (!placed) continue;
+      if (!other->yields_since) other->yields_since = now;
+      return uid;
+    }
+  }
+  return std::nullopt;
+}
+
+bool Engine::Impl::PokeIfFits(const PodUid& uid, Instant now) {
+  PodRecord* record = Find(uid);
+  if (record == nullptr || !IsPending(*record)) return false;
+  const Question question = QuestionOf(*record->request);
+  if (question.whole != Reason::kNone) return false;
+  ids.clear();
+  for (NodeId id = 0; id < hot.size(); ++id) {
+    if (hot[id].closed == Reason::kNone) ids.push_back(id);
+  }
+  Select(question, ids, 1, now, nullptr);
+  if (best.empty()) return false;
+  record->poked = now;
+  pokes.emplace_back(record->request->name, uid);
+  return true;
+}
+
+void Engine::Impl::PokeAdmitted(Instant now) {
+  std::vector<PodUid> waiting(contenders.begin(), contenders.end());
+  std::erase_if(waiting, [this](const PodUid& uid) {
+    const PodRecord* record = Find(uid);
+    return record == nullptr || !IsQuotaReason(record->last_reason);
+  });
+  std::ranges::sort(waiting, [&](const PodUid& left, const PodUid& right) {
+    return ComesFirst(*Find(left), *Find(right), now);
+  });
+  int poked = 0;
+  for (const PodUid& uid : waiting) {
+    poked += PokeIfFits(uid, now);
+    if (poked == kMostPokes) return;
+  }
+}
+
+std::string Engine::Impl::DescribeQuota(const Question& question, const PodRecord& record,
+                                        Instant now) {
+  if (question.whole == Reason::kLeafConflict) {
+    std::string found;
+    for (const GpuQuota* leaf : set->LeavesOf(question.request->name.ns)) {
+      found += (found.empty() ? "" : ", ") + leaf->name;
+    }
+    return fmt::format(
+        "expected one GPUQuota whose namespaceSelector matches namespace {}, found {}",
+        question.request->name.ns, found);
+  }
+  if (question.whole == Reason::kNoLeaf) {
+    return fmt::format(
+        "expected a GPUQuota whose namespaceSelector matches namespace {}, found none",
+        question.request->name.ns);
+  }
+  if (!question.metered || record.asked.empty()) return "";
+  Admission admission;
+  if (Admit(question, record.asked, now, admission) == Reason::kNone) return "";
+  std::string why = book.Explain(question.standing, admission, record.asked, now);
+  if (admission.code == AdmissionCode::kBudgetExhausted ||
+      !contenders.contains(record.request->uid)) {
+    return why;
+  }
+  int position = 1, waiting = 0;
+  const QuotaId root = book.tree().root(question.standing.leaf);
+  for (const PodUid& uid : contenders) {
+    const PodRecord* other = Find(uid);
+    if (other == nullptr || !IsPending(*other)) continue;
+    const Standing theirs =
+        book.StandingOf(other->request->name.ns, other->request->priority_class);
+    if (theirs.leaf == kNoQuota || book.tree().root(theirs.leaf) != root) continue;
+    ++waiting;
+    position += other != &record && ComesFirst(*other, record, now);
+  }
+  return fmt::format("{}. Position {} of {}", why, position, waiting);
+}
+
+std::string Engine::Impl::DescribeQuotaAnswers(const Question& question, Instant now) {
+  for (const uint32_t kind : kinds_asked) {
+    const KindAnswer& answer = kind_answers[kind];
+    if (answer.reason == Reason::kNone) continue;
+    Admission admission;
+    Admit(question, answer.parts, now, admission);
+    return book.Explain(question.standing, admission, answer.parts, now);
+  }
+  return "";
+}
+
+}  // namespace tranche

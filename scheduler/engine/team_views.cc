@@ -1,0 +1,192 @@
+// Quotas, budgets and what waits for them, for people and metrics.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "quota/limits.h"
+#include "scheduler/engine/impl.h"
+
+namespace tranche {
+namespace {
+
+int64_t Quanta(const std::vector<ModelCharge>& parts) {
+  Charge sum;
+  for (const ModelCharge& part : parts) sum = AddSaturating(sum, part.charge);
+  return GpuEquivalents(sum);
+}
+
+std::string Promise(const std::string& model, int64_t promised, int64_t cards) {
+  return fmt::format("quotas promise {} GPUs of {}, the cluster has {}",
+                     (promised + kQuantaPerGpu - 1) / kQuantaPerGpu, model, cards);
+}
+
+}  // namespace
+
+// A waiting pod's GPUs by the nodes that have the kind, before any filter call has judged it.
+int64_t Engine::Impl::PendingQuanta(const PodRecord& record) {
+  if (!record.asked.empty()) return Quanta(record.asked);
+  std::vector<ModelCharge> parts;
+  for (const auto& entry : nodes) {
+    if (entry == nullptr || !entry->state.present()) continue;
+    ChargeAtMost(entry->state.inventory(), *record.request, parts);
+    if (!parts.empty()) return Quanta(parts);
+  }
+  return 0;
+}
+
+std::string Engine::Impl::Oversubscription() const {
+  std::map<std::string, int64_t> promised;  // nominal by model, kUnlimited-saturated
+  for (QuotaId id = 0; id < static_cast<QuotaId>(book.tree().size()); ++id) {
+    for (const GpuQuota& quota : set->quotas) {
+      if (quota.name != book.tree().name(id)) continue;
+      for (const QuotaLine& line : quota.lines) {
+        const absl::StatusOr<LineLimits> limits = ToLimits(line);
+        if (!limits.ok()) continue;
+        // A dimension without limit promises nothing that could be counted.
+        const Charge& nominal = limits->nominal;
+        const int64_t counted = std::max(nominal.compute < kUnlimited ? nominal.compute : 0,
+                                         nominal.memory < kUnlimited ? nominal.memory : 0);
+        promised[line.model] = AddSaturating(promised[line.model], counted);
+      }
+    }
+  }
+  int64_t cards = 0, by_model = 0;
+  for (const auto& [model, count] : capacity) cards += count;
+  for (const auto& [model, quanta] : promised) {
+    if (model == kAnyModel) continue;
+    const auto found = capacity.find(model);
+    const int64_t have = found == capacity.end() ? 0 : found->second;
+    if (quanta > have * kQuantaPerGpu) return Promise(model, quanta, have);
+    by_model += quanta;
+  }
+  // What `any` lines promise beyond the model lines of the same quotas must fit the rest.
+  int64_t any_only = 0;
+  for (const GpuQuota& quota : set->quotas) {
+    int64_t any = 0, models = 0;
+    for (const QuotaLine& line : quota.lines) {
+      const absl::StatusOr<LineLimits> limits = ToLimits(line);
+      if (!limits.ok() || GpuEquivalents(limits->nominal) >= kUnlimited) continue;
+      (line.model == kAnyModel ? any : models) += GpuEquivalents(limits->nominal);
+    }
+    any_only += std::max<int64_t>(any - models, 0);
+  }
+  if (any_only > std::max<int64_t>(cards * kQuantaPerGpu - by_model, 0)) {
+    return Promise(kAnyModel, by_model + any_only, cards);
+  }
+  return "";
+}
+
+std::vector<PendingRow> Engine::Pending(Instant) {
+  Impl& impl = *impl_;
+  std::map<std::tuple<std::string, std::string, Reason>, PendingRow> rows;
+  for (const PodUid& uid : impl.pending) {
+    const PodRecord& record = *impl.Find(uid);
+    const Standing standing =
+        impl.book.StandingOf(record.request->name.ns, record.request->priority_class);
+    std::string leaf, workload_class;
+    if (standing.leaf != kNoQuota) leaf = impl.book.tree().name(standing.leaf);
+    if (standing.gpu_class != nullptr) workload_class = standing.gpu_class->name;
+    PendingRow& row = rows[{leaf, workload_class, record.last_reason}];
+    row.leaf = leaf;
+    row.workload_class = workload_class;
+    row.reason = record.last_reason;
+    ++row.workloads;
+    row.quanta += impl.PendingQuanta(record);
+  }
+  std::vector<PendingRow> out;
+  for (auto& [key, row] : rows) out.push_back(std::move(row));
+  return out;
+}
+
+std::vector<QuotaView> Engine::Quotas(Instant now) {
+  Impl& impl = *impl_;
+  impl.Advance(now);
+  std::map<std::string, std::pair<int64_t, int64_t>> waiting;  // leaf and its ancestors
+  for (const PendingRow& row : Pending(now)) {
+    for (QuotaId id = impl.book.tree().Find(row.leaf); id != kNoQuota;
+         id = impl.book.tree().parent(id)) {
+      auto& [workloads, quanta] = waiting[impl.book.tree().name(id)];
+      workloads += row.workloads;
+      quanta += row.quanta;
+    }
+  }
+  const std::string oversubscribed = impl.Oversubscription();
+  std::vector<QuotaView> views;
+  for (QuotaReport& report : impl.book.Quotas(now)) {
+    QuotaView view;
+    const auto found = waiting.find(report.name);
+    if (found != waiting.end()) {
+      view.pending_workloads = found->second.first;
+      view.pending_quanta = found->second.second;
+    }
+    for (const QuotaLineReport& line : report.lines) {
+      view.over_limit |= line.line.available.compute < 0 || line.line.available.memory < 0;
+    }
+    view.oversubscribed = oversubscribed;
+    view.report = std::move(report);
+    views.push_back(std::move(view));
+  }
+  impl.DivideSurplus(views);
+  return views;
+}
+
+// What each leaf would get if the cluster's GPUs were divided now (quota-model section 5, k = 1).
+void Engine::Impl::DivideSurplus(std::vector<QuotaView>& views) const {
+  constexpr int64_t kAversion = 1000;
+  int64_t cards = 0, usage = 0;
+  for (const auto& [model, count] : capacity) cards += count;
+  for (const QuotaView& view : views) usage += view.report.decayed_milli_gpu_hours;
+  std::vector<FairShareMember> members;
+  std::vector<QuotaView*> leaves;
+  for (QuotaView& view : views) {
+    if (!view.report.leaf) continue;
+    FairShareMember member;
+    member.key = view.report.name;
+    member.weight = book.WeightOf(view.report.name);
+    Charge held, nominal;
+    for (const QuotaLineReport& line : view.report.lines) {
+      // `any`, the last line, covers every model.
+      const bool any = line.line.model == kAnyModel;
+      held = any ? line.line.used : AddSaturating(held, line.line.used);
+      nominal = any ? line.line.nominal : AddSaturating(nominal, line.line.nominal);
+    }
+    member.nominal = std::min(GpuEquivalents(nominal), cards * kQuantaPerGpu);
+    member.demand = GpuEquivalents(held) + view.pending_quanta;
+    member.usage_ppm = usage == 0 ? 0 : view.report.decayed_milli_gpu_hours * 1'000'000 / usage;
+    members.push_back(std::move(member));
+    leaves.push_back(&view);
+  }
+  const std::vector<int64_t> shares = DivideFairly(cards * kQuantaPerGpu, members, kAversion);
+  for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i]->report.fair_share = shares[i];
+}
+
+std::vector<std::pair<PodUid, Reason>> Engine::Waiting() const {
+  std::vector<std::pair<PodUid, Reason>> waiting;
+  for (const PodUid& uid : impl_->pending) {
+    const Reason reason = impl_->pods.at(uid).last_reason;
+    if (reason != Reason::kNone) waiting.emplace_back(uid, reason);
+  }
+  return waiting;
+}
+
+std::map<std::string, int64_t> Engine::PodsByClass() const {
+  std::map<std::string, int64_t> pods;
+  for (const auto& [uid, work] : impl_->book.holdings()) ++pods[work.workload_class];
+  return pods;
+}
+
+std::optional<PodView> Engine::Pod(const PodUid& uid) {
+  const PodRecord* record = impl_->Find(uid);
+  if (record == nullptr) return std::nullopt;
+  return impl_->ViewPod(uid, *record);
+}
+
+std::vector<BudgetReport> Engine::Budgets(Instant now) {
+  impl_->Advance(now);
+  return impl_->book.Budgets(now);
+}
+
+}  // namespace tranche

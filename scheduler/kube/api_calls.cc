@@ -1,0 +1,106 @@
+#include "scheduler/kube/api_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scheduler/kube/write_requests.h"
+#include "scheduler/wire/pod_decode.h"
+
+namespace tranche::kube {
+namespace {
+
+namespace asio = boost::asio;
+using std::chrono::steady_clock;
+
+constexpr int kTooManyRequests = 429;
+
+}  // namespace
+
+WriteResult JudgeWrite(wire::Parser& parser, const ApiAnswer& answer) {
+  using Kind = WriteResult::Kind;
+  WriteResult result;
+  if (answer.transport != ApiAnswer::Transport::kAnswered) {
+    result.kind =
+        answer.transport == ApiAnswer::Transport::kNotSent ? Kind::kNotSent : Kind::kUnknown;
+    result.message = answer.error;
+    return result;
+  }
+  const ApiStatus status = ReadStatus(parser, answer);
+  result.http_code = answer.status;
+  result.message = status.message;
+  if (status.success) {
+    result.kind = Kind::kDone;
+  } else if (status.code == kTooManyRequests) {
+    result.kind = Kind::kNotSent;  // throttled: the write was not run
+  } else if (status.code >= 400 && status.code < 500) {
+    result.kind = Kind::kRejected;
+  } else {
+    result.kind = Kind::kUnknown;
+  }
+  return result;
+}
+
+asio::awaitable<bool> ApiCalls::WaitForTurn(const ApiStatus& status, int tries,
+                                            TimePoint deadline) {
+  std::chrono::milliseconds wait = timing_.bind_backoff * (1 << std::min(tries, kMaxTries));
+  if (status.retry_after_seconds) wait = std::chrono::seconds(*status.retry_after_seconds);
+  if (steady_clock::now() + wait >= deadline) co_return false;
+  const bool passed = co_await stop_.Sleep(wait);
+  co_return passed;
+}
+
+asio::awaitable<WriteResult> ApiCalls::Write(ApiRequest request, int tries) {
+  for (int tried = 1;; ++tried) {
+    const ApiAnswer answer = co_await client_.Call(request);
+    WriteResult result = JudgeWrite(parser_, answer);
+    const bool throttled = answer.transport == ApiAnswer::Transport::kAnswered &&
+                           result.kind == WriteResult::Kind::kNotSent;
+    if (!throttled || tried >= tries) co_return result;
+    const ApiStatus status = ReadStatus(parser_, answer);
+    const bool again = co_await WaitForTurn(status, tried - 1, request.deadline);
+    if (!again) co_return result;
+  }
+}
+
+asio::awaitable<PodLookup> ApiCalls::GetPod(PodName pod, PodUid uid, TimePoint deadline) {
+  ApiRequest request;
+  request.target = PodPath(pod);
+  request.answer_limit = kMaxAnswerBytes;
+  request.deadline = deadline;
+  PodLookup lookup;
+  for (int tries = 0;; ++tries) {
+    const ApiAnswer answer = co_await client_.Call(request);
+    if (answer.transport != ApiAnswer::Transport::kAnswered) {
+      lookup.message = answer.error;
+      co_return lookup;
+    }
+    const auto document = parser_.Parse(answer.body, /*padded=*/false);
+    const bool is_pod = answer.succeeded() && document.ok() && !DecodeStatus(*document);
+    if (is_pod) {
+      auto facts = wire::DecodePod(*document);
+      if (!facts.ok()) {
+        lookup.message = CutMessage(std::string(facts.status().message()));
+      } else if (!uid.empty() && facts->request.uid != uid) {
+        lookup.kind = PodLookup::Kind::kMissing;
+      } else {
+        lookup.kind = PodLookup::Kind::kFound;
+        lookup.pod = std::move(*facts);
+      }
+      co_return lookup;
+    }
+    const ApiStatus status = ReadStatus(parser_, answer);
+    lookup.message = fmt::format("{} {}", status.code, status.message);
+    // A proxy may say 404 too: only the API server's own word proves that the pod is gone.
+    if (status.code == 404 && status.reason == "NotFound") {
+      lookup.kind = PodLookup::Kind::kMissing;
+      co_return lookup;
+    }
+    const bool temporary = status.code == kTooManyRequests || status.code >= 500;
+    if (!temporary || tries + 1 >= kMaxTries) co_return lookup;
+    const bool again = co_await WaitForTurn(status, tries, deadline);
+    if (!again) co_return lookup;
+  }
+}
+
+}  // namespace tranche::kube

@@ -1,0 +1,39 @@
+// Calls about single objects: a write, and reading a pod back.
+//
+// Thread rule: coroutines of the writing thread. Source: kube-client-protocol sections 4 and 11.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <string>
+
+#include "scheduler/kube/api_client.h"
+#include "scheduler/ports/cluster_api.h"
+
+namespace tranche::kube {
+
+// What an answer to a write proves.
+WriteResult JudgeWrite(wire::Parser& parser, const ApiAnswer& answer);
+
+class ApiCalls {
+ public:
+  static constexpr int kMaxTries = 10;
+
+  ApiCalls(ApiClient& client, StopSignal& stop, const Timing& timing)
+      : client_(client), stop_(stop), timing_(timing) {}
+
+  // Sends once; again, up to `tries` in all, only after a 429, which the server did not run, while
+  // there is time before the request's deadline.
+  boost::asio::awaitable<WriteResult> Write(ApiRequest request, int tries);
+  boost::asio::awaitable<PodLookup> GetPod(PodName pod, PodUid uid, TimePoint deadline);
+
+ private:
+  // Waits before another try of a throttled call. False when it would not come before `deadline`.
+  boost::asio::awaitable<bool> WaitForTurn(const ApiStatus& status, int tries, TimePoint deadline);
+
+  ApiClient& client_;
+  StopSignal& stop_;
+  const Timing timing_;
+  wire::Parser parser_;
+};
+
+}  // namespace tranche::kube

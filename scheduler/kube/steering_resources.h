@@ -1,0 +1,33 @@
+// The resources whose objects steer us, beside pods and nodes.
+//
+// Source: quota-model section 8, kube-client-protocol section 2.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace tranche::kube {
+
+struct SteeringResource {
+  std::string_view kind;    // "GPUQuota"
+  std::string_view plural;  // "gpuquotas"
+  std::string_view group;   // "/apis/tranche.dev/v1alpha1"
+  bool custom = false;      // of ours: may not be installed
+  // What counts is that the object is there: it is handed over once, as we write its content.
+  bool written_by_us = false;
+};
+
+inline constexpr std::string_view kOwnGroup = "/apis/tranche.dev/v1alpha1";
+
+inline constexpr std::array kSteeringResources = {
+    SteeringResource{"GPUPolicy", "gpupolicies", kOwnGroup, true, false},
+    SteeringResource{"GPUClass", "gpuclasses", kOwnGroup, true, false},
+    SteeringResource{"GPUQuota", "gpuquotas", kOwnGroup, true, false},
+    SteeringResource{"GPUBudget", "gpubudgets", kOwnGroup, true, false},
+    SteeringResource{"GPUQuotaView", "gpuquotaviews", kOwnGroup, true, true},
+    SteeringResource{"Namespace", "namespaces", "/api/v1", false, false},
+    SteeringResource{"PriorityClass", "priorityclasses", "/apis/scheduling.k8s.io/v1", false,
+                     false},
+};
+
+}  // namespace tranche::kube

@@ -1,0 +1,112 @@
+#include "scheduler/kube/write_requests.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scheduler/kube/server_url.h"
+#include "scheduler/kube/steering_resources.h"
+#include "scheduler/wire/object_json.h"
+#include "topology/base/check.h"
+
+namespace tranche::kube {
+namespace {
+
+using wire::AppendMember;
+
+ApiRequest Request(const char* method, std::string target, std::string body) {
+  ApiRequest request;
+  request.method = method;
+  request.target = std::move(target);
+  request.body = std::move(body);
+  request.answer_limit = kMaxAnswerBytes;
+  return request;
+}
+
+// Path of an object of ours; `ns` empty: cluster scope.
+std::string OwnPath(std::string_view kind, std::string_view ns, std::string_view name) {
+  const auto* const found =
+      std::find_if(kSteeringResources.begin(), kSteeringResources.end(),
+                   [kind](const SteeringResource& one) { return one.kind == kind; });
+  TRANCHE_CHECK(found != kSteeringResources.end() && found->custom);
+  std::string path(found->group);
+  if (!ns.empty()) path += "/namespaces/" + PercentEncoded(ns);
+  return fmt::format("{}/{}/{}", path, found->plural, PercentEncoded(name));
+}
+
+// Merges one condition into the pod's, by its type. The uid refuses a namesake.
+ApiRequest ConditionRequest(const PodName& pod, const PodUid& uid,
+                            const wire::ConditionText& condition) {
+  std::string body = R"({"metadata":{)";
+  AppendMember(body, "uid", uid.str());
+  body += fmt::format(R"(}},"status":{{"conditions":[{}]}}}})", wire::EncodeCondition(condition));
+  ApiRequest request = Request("PATCH", PodPath(pod) + "/status", std::move(body));
+  request.content_type = "application/strategic-merge-patch+json";
+  return request;
+}
+
+}  // namespace
+
+std::string PodPath(const PodName& pod) {
+  return fmt::format("/api/v1/namespaces/{}/pods/{}", PercentEncoded(pod.ns),
+                     PercentEncoded(pod.name));
+}
+
+ApiRequest BindingRequest(const BindingWrite& write) {
+  std::string body = R"({"apiVersion":"v1","kind":"Binding","metadata":{)";
+  AppendMember(body, "name", write.pod.name);
+  AppendMember(body, "namespace", write.pod.ns);
+  AppendMember(body, "uid", write.uid.str());
+  if (!write.annotations.empty()) {
+    body += R"(,"annotations":{)";
+    for (const auto& [key, value] : write.annotations) AppendMember(body, key, value);
+    body.push_back('}');
+  }
+  body += R"(},"target":{"apiVersion":"v1","kind":"Node")";
+  AppendMember(body, "name", write.node.str());
+  return Request("POST", PodPath(write.pod) + "/binding", body + "}}");
+}
+
+ApiRequest PokeRequest(const PodName& pod, const PodUid& uid, Instant when) {
+  return ConditionRequest(
+      pod, uid,
+      {"tranche.dev/RoomFreed", true, "RoomFreed", "room appeared after the last attempt", when});
+}
+
+ApiRequest WaitingRequest(const WaitingWrite& write) {
+  return ConditionRequest(
+      write.pod, write.uid,
+      {"tranche.dev/Waiting", write.waiting, write.reason, write.message, write.when});
+}
+
+ApiRequest ApplyRequest(const ObjectWrite& write) {
+  std::string body = R"({"apiVersion":"tranche.dev/v1alpha1")";
+  AppendMember(body, "kind", write.kind);
+  body += R"(,"metadata":{)";
+  AppendMember(body, "name", write.name);
+  if (!write.ns.empty()) AppendMember(body, "namespace", write.ns);
+  body.push_back('}');
+  if (!write.fields.empty()) body += "," + write.fields;
+  const std::string path = OwnPath(write.kind, write.ns, write.name);
+  ApiRequest request =
+      Request("PATCH", path + (write.status ? "/status" : "") + "?fieldManager=tranche&force=true",
+              body + "}");
+  request.content_type = "application/apply-patch+yaml";
+  return request;
+}
+
+ApiRequest DeleteViewRequest(std::string_view ns, std::string_view name) {
+  return Request("DELETE", OwnPath("GPUQuotaView", ns, name), "");
+}
+
+ApiRequest EventRequest(const EventWrite& event, std::string_view instance, uint64_t serial) {
+  const wire::EventText text{event.kind,    event.ns,     event.name,   event.uid,
+                             event.warning, event.reason, event.action, event.note,
+                             event.when,    instance,     serial};
+  return Request("POST",
+                 fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events",
+                             PercentEncoded(wire::PlaceOf(text).ns)),
+                 wire::EncodeEvent(text));
+}
+
+}  // namespace tranche::kube

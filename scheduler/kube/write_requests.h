@@ -1,0 +1,33 @@
+// What each write looks like on the wire: method, path, content type and body.
+//
+// Pure functions; the deadline is left to the caller.
+// Source: kube-client-protocol sections 2, 10, 11 and 13.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "scheduler/kube/api_client.h"
+#include "scheduler/ports/cluster_api.h"
+
+namespace tranche::kube {
+
+inline constexpr std::size_t kMaxAnswerBytes = 16 * 1024 * 1024;  // one object
+
+std::string PodPath(const PodName& pod);
+
+// The uid in it is a precondition of the write.
+ApiRequest BindingRequest(const BindingWrite& write);
+// A condition of our own with a new time: kube-scheduler takes the update of a waiting pod as
+// reason to try it again (kube-scheduler-extender 3.7).
+ApiRequest PokeRequest(const PodName& pod, const PodUid& uid, Instant when);
+ApiRequest WaitingRequest(const WaitingWrite& write);
+// Server-side apply under the field manager "tranche". Requires: a kind of steering_resources.h
+// that is ours.
+ApiRequest ApplyRequest(const ObjectWrite& write);
+ApiRequest DeleteViewRequest(std::string_view ns, std::string_view name);
+// `instance` says which of us reports; `serial` tells events of one moment apart.
+ApiRequest EventRequest(const EventWrite& event, std::string_view instance, uint64_t serial);
+
+}  // namespace tranche::kube

@@ -1,0 +1,111 @@
+#include "scheduler/ledger/backup.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "scheduler/ledger/files.h"
+#include "scheduler/ledger/integrity.h"
+#include "scheduler/ledger/schema.h"
+#include "scheduler/ledger/sqlite.h"
+
+namespace tranche::ledger {
+namespace {
+
+constexpr int kPagesPerStep = 1024;
+constexpr const char* kUnfinished = ".part";
+
+// A snapshot held by the source's connection keeps a writer's commits from restarting the copy.
+absl::Status CopyPages(Database& source, Database& target) {
+  if (absl::Status begun = source.Execute("BEGIN"); !begun.ok()) return begun;
+  if (const auto read = source.Integer("SELECT count(*) FROM sqlite_schema"); !read.ok()) {
+    return read.status();
+  }
+  sqlite3_backup* const copy =
+      sqlite3_backup_init(target.handle(), "main", source.handle(), "main");
+  if (copy == nullptr) return target.Error("backup");
+  int result = SQLITE_OK;
+  while (result == SQLITE_OK || result == SQLITE_BUSY) {
+    result = sqlite3_backup_step(copy, kPagesPerStep);
+  }
+  sqlite3_backup_finish(copy);
+  if (result != SQLITE_DONE) return target.Error("backup");
+  return source.Execute("COMMIT");
+}
+
+absl::Status CheckCopy(const std::string& name) {
+  // Immutable: nobody writes it, and no -wal or -shm appears beside it.
+  absl::StatusOr<Database> copy = Database::Open(name, Access::kImmutable);
+  if (!copy.ok()) return copy.status();
+  if (absl::Status status = CheckIdentity(*copy, false); !status.ok()) return status;
+  const absl::StatusOr<std::vector<std::string>> faults =
+      CheckIntegrity(*copy, CheckDepth::kFull, [] { return false; });
+  if (!faults.ok()) return faults.status();
+  if (faults->empty()) return absl::OkStatus();
+  return absl::DataLossError(fmt::format("backup {}: {}", name, faults->front()));
+}
+
+absl::Status MakeCopy(const std::string& path, const std::string& name) {
+  absl::StatusOr<Database> source = Database::Open(path, Access::kRead);
+  if (!source.ok()) return source.status();
+  if (absl::Status status = ApplyReadSettings(*source); !status.ok()) return status;
+  {
+    absl::StatusOr<Database> target = Database::Open(name, Access::kCreate);
+    if (!target.ok()) return target.status();
+    // A copy that breaks off is thrown away: it needs no journal.
+    absl::Status status = target->Execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL");
+    if (status.ok()) status = CopyPages(*source, *target);
+    if (!status.ok()) return status;
+  }
+  return CheckCopy(name);
+}
+
+void RemoveOld(const std::string& prefix, int keep) {
+  const std::filesystem::path pattern(prefix);
+  const std::filesystem::path parent = pattern.parent_path();
+  std::error_code ignored;
+  std::vector<std::filesystem::path> backups;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(parent.empty() ? "." : parent, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(pattern.filename().string()) && !name.ends_with(kUnfinished)) {
+      backups.push_back(entry.path());
+    }
+  }
+  std::sort(backups.begin(), backups.end());  // their names are times
+  const auto kept = static_cast<std::size_t>(std::max(keep, 1));
+  for (std::size_t i = 0; i + kept < backups.size(); ++i) {
+    std::filesystem::remove(backups[i], ignored);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> BackupLedger(const std::string& path, Instant now, int keep) {
+  const std::string prefix = path + ".backup-";
+  const auto millis = now.time_since_epoch().count() % 1000;
+  const std::string name = fmt::format("{}{:%Y%m%dT%H%M%S}.{:03}Z", prefix,
+                                       fmt::gmtime(std::chrono::system_clock::to_time_t(now)),
+                                       millis < 0 ? millis + 1000 : millis);
+  const std::string aside = name + kUnfinished;
+  unlink(aside.c_str());
+  if (absl::Status made = MakeCopy(path, aside); !made.ok()) {
+    unlink(aside.c_str());
+    return made;
+  }
+  if (std::rename(aside.c_str(), name.c_str()) != 0) {
+    return absl::UnavailableError(
+        fmt::format("rename {}: {}", aside, std::generic_category().message(errno)));
+  }
+  if (absl::Status synced = SyncFolder(path); !synced.ok()) return synced;
+  RemoveOld(prefix, keep);
+  return name;
+}
+
+}  // namespace tranche::ledger

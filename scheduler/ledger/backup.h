@@ -1,0 +1,17 @@
+// Consistent copies of a ledger beside its running writer.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "topology/base/units.h"
+
+namespace tranche::ledger {
+
+// Copies `path` as it is now to `path`.backup-<UTC time>, which it returns. The copy gets its name
+// only after integrity_check. Of all backups the newest `keep` stay. Reads through a connection of
+// its own, in steps of 4 MiB, from one snapshot.
+// Errors: DataLoss (the copy does not check), ResourceExhausted (disk full), Unavailable.
+absl::StatusOr<std::string> BackupLedger(const std::string& path, Instant now, int keep);
+
+}  // namespace tranche::ledger

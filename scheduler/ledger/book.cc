@@ -1,0 +1,298 @@
+#include "scheduler/ledger/book.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/ledger/numbers.h"
+#include "topology/base/check.h"
+
+namespace tranche::ledger {
+namespace {
+
+// 55 million GPUs; sums of thousands of such entries stay within int64.
+constexpr int64_t kMostQuanta = 1'000'000'000'000'000;
+// Years 1677 to 2262.
+constexpr int64_t kMostMillis = 9'223'372'036'854;
+
+int64_t MillisOf(Instant at) { return at.time_since_epoch().count(); }
+
+bool InRange(Instant at) { return MillisOf(at) >= -kMostMillis && MillisOf(at) <= kMostMillis; }
+
+void AddTo(int64_t& sum, int64_t amount) {
+  TRANCHE_CHECK(!__builtin_add_overflow(sum, amount, &sum));
+}
+
+std::vector<Posting> Reversed(std::vector<Posting> postings) {
+  for (Posting& posting : postings) {
+    posting.compute = -posting.compute;
+    posting.memory = -posting.memory;
+  }
+  return postings;
+}
+
+}  // namespace
+
+std::string Malformed(const MeterEvent& event) {
+  if (event.uid.empty()) return "expected a pod UID, found none";
+  if (event.interval < 0) return fmt::format("expected interval >= 0, found {}", event.interval);
+  if (!InRange(event.at) || !InRange(event.until)) return "expected a time of years 1677 to 2262";
+  for (const MeterPart& part : event.parts) {
+    for (const int64_t quanta : {part.charge.compute, part.charge.memory}) {
+      if (quanta < 0 || quanta > kMostQuanta) {
+        return fmt::format("expected 0 to {} quanta, found {}", kMostQuanta, quanta);
+      }
+    }
+  }
+  return "";
+}
+
+std::string Malformed(const WindowClosing& closing) {
+  if (!InRange(closing.span.start) || !InRange(closing.span.end) ||
+      closing.span.end <= closing.span.start) {
+    return "expected a budget window that ends after its start";
+  }
+  return "";
+}
+
+absl::Status Book::Apply(const MeterEvent& event, int64_t written) {
+  switch (event.kind) {
+    case MeterKind::kOpen:
+      return Open(event, written);
+    case MeterKind::kRunning:
+      return Run(event, written);
+    case MeterKind::kClose:
+    case MeterKind::kVoid:
+      return End(event, written);
+    case MeterKind::kRefund:
+      return Refund(event, written);
+  }
+  return absl::OkStatus();
+}
+
+EntryRow Book::Blank(const MeterEvent& event, EntryKind kind, int64_t at, int64_t written) const {
+  EntryRow entry;
+  entry.kind = kind;
+  entry.at = at;
+  entry.written = written;
+  entry.epoch = epoch_;
+  entry.note = event.note;
+  if (event.estimated) entry.flags |= kEstimatedFlag;
+  // A refund is about the past by nature.
+  if (event.kind != MeterKind::kRefund && written - MillisOf(event.at) > kLateAfter.count()) {
+    entry.flags |= kLateFlag;
+  }
+  return entry;
+}
+
+absl::Status Book::Open(const MeterEvent& event, int64_t written) {
+  const IntervalKey key(event.uid.str(), event.interval);
+  if (open_.contains(key)) {
+    ++ignored_;
+    return absl::OkStatus();
+  }
+  EntryRow entry = Blank(event, EntryKind::kOpen, MillisOf(event.at), written);
+  entry.opened = {last_interval_ + 1, key.first,  key.second,           event.pod,
+                  event.node.str(),   event.leaf, event.workload_class, event.devices};
+  const IntervalRow& row = entry.opened;
+  absl::Status status =
+      insert_interval_.RunWith(row.id, row.uid, row.number, row.pod.ns, row.pod.name, row.node,
+                               row.leaf, row.workload_class, row.devices);
+  if (!status.ok()) return status;
+  if (database_->changes() == 0) {  // closed long ago
+    ++ignored_;
+    return absl::OkStatus();
+  }
+  last_interval_ = row.id;
+  absl::StatusOr<std::vector<Posting>> postings =
+      Move(event.parts, kHeld, kPool, event.leaf, event.workload_class);
+  if (!postings.ok()) return postings.status();
+  entry.interval = row.id;
+  entry.postings = *postings;
+  if (status = Add(entry); !status.ok()) return status;
+  open_[key] = {row.id, entry.at, false, std::move(*postings)};
+  return insert_open_.RunWith(row.id, entry.id);
+}
+
+absl::Status Book::Run(const MeterEvent& event, int64_t written) {
+  const auto found = open_.find({event.uid.str(), event.interval});
+  if (found == open_.end() || found->second.running) {
+    ++ignored_;
+    return absl::OkStatus();
+  }
+  OpenRecord& record = found->second;
+  EntryRow entry =
+      Blank(event, EntryKind::kRunning, std::max(MillisOf(event.at), record.since), written);
+  entry.interval = record.interval;
+  if (absl::Status status = Add(entry); !status.ok()) return status;
+  record.running = true;
+  return set_running_.RunWith(entry.id, record.interval);
+}
+
+absl::Status Book::End(const MeterEvent& event, int64_t written) {
+  const auto found = open_.find({event.uid.str(), event.interval});
+  if (found == open_.end()) {
+    ++ignored_;
+    return absl::OkStatus();
+  }
+  OpenRecord& record = found->second;
+  const bool voided = event.kind == MeterKind::kVoid;
+  // Nothing ends before it began: a clock that stepped back must not yield negative use.
+  const int64_t at = voided ? record.since : std::max(MillisOf(event.at), record.since);
+  EntryRow entry = Blank(event, voided ? EntryKind::kVoid : EntryKind::kClose, at, written);
+  entry.interval = record.interval;
+  entry.postings = Reversed(std::move(record.postings));
+  if (absl::Status status = Add(entry); !status.ok()) return status;
+  open_.erase(found);
+  return delete_open_.RunWith(entry.interval);
+}
+
+absl::Status Book::Refund(const MeterEvent& event, int64_t written) {
+  const int64_t at = MillisOf(event.at);
+  find_interval_.Bind(event.uid.str(), int64_t{event.interval});
+  const absl::StatusOr<bool> known = find_interval_.Row();
+  if (!known.ok()) return known.status();
+  if (!*known || event.until <= event.at) {
+    find_interval_.Reset();
+    ++ignored_;
+    return absl::OkStatus();
+  }
+  const int64_t interval = find_interval_.Integer(0);
+  const std::string leaf(find_interval_.Bytes(1));
+  const std::string workload_class(find_interval_.Bytes(2));
+  find_interval_.Reset();
+
+  find_refund_.Bind(interval, at, event.note);
+  const absl::StatusOr<bool> repeated = find_refund_.Row();
+  if (!repeated.ok()) return repeated.status();
+  if (*repeated) {
+    find_refund_.Reset();
+    ++ignored_;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<Posting>> postings =
+      Move(event.parts, kRefunded, kReturned, leaf, workload_class);
+  if (!postings.ok()) return postings.status();
+  EntryRow start = Blank(event, EntryKind::kRefundStart, at, written);
+  start.interval = interval;
+  start.postings = *postings;
+  if (absl::Status status = Add(start); !status.ok()) return status;
+  EntryRow end = Blank(event, EntryKind::kRefundEnd, MillisOf(event.until), written);
+  end.interval = interval;
+  end.postings = Reversed(std::move(*postings));
+  return Add(end);
+}
+
+absl::Status Book::Record(const WindowClosing& closing, int64_t written) {
+  const std::string amounts = FormatAmounts(closing);
+  const int64_t start = MillisOf(closing.span.start);
+  const int64_t until = MillisOf(closing.span.end);
+  newest_closing_.Bind(closing.budget_uid, start);
+  const absl::StatusOr<bool> row = newest_closing_.Row();
+  if (!row.ok()) return row.status();
+  const bool repeated =
+      *row && newest_closing_.Integer(0) == until && newest_closing_.Bytes(1) == amounts;
+  newest_closing_.Reset();
+  if (repeated) {
+    ++ignored_;
+    return absl::OkStatus();
+  }
+  EntryRow entry;
+  entry.kind = EntryKind::kWindow;
+  entry.at = until;
+  entry.written = written;
+  entry.epoch = epoch_;
+  entry.closing = closing;
+  if (absl::Status status = Add(entry); !status.ok()) return status;
+  return insert_closing_.RunWith(entry.id, closing.budget_uid, start, until, amounts);
+}
+
+absl::StatusOr<std::vector<Posting>> Book::Move(const std::vector<MeterPart>& parts, const char* to,
+                                                const char* from, const std::string& leaf,
+                                                const std::string& workload_class) {
+  std::vector<Posting> postings;
+  const auto add = [&](int64_t account, const Charge& charge, int sign) {
+    auto at = std::lower_bound(postings.begin(), postings.end(), account,
+                               [](const Posting& left, int64_t id) { return left.account < id; });
+    if (at == postings.end() || at->account != account) at = postings.insert(at, {account, 0, 0});
+    at->compute += sign * charge.compute;
+    at->memory += sign * charge.memory;
+  };
+  for (const MeterPart& part : parts) {
+    const absl::StatusOr<int64_t> taker = AccountId({to, leaf, part.model, workload_class});
+    if (!taker.ok()) return taker.status();
+    const absl::StatusOr<int64_t> giver = AccountId({from, "", part.model, ""});
+    if (!giver.ok()) return giver.status();
+    add(*taker, part.charge, 1);
+    add(*giver, part.charge, -1);
+  }
+  return postings;
+}
+
+absl::StatusOr<int64_t> Book::AccountId(const Account& account) {
+  if (const auto found = account_ids_.find(account); found != account_ids_.end()) {
+    return found->second;
+  }
+  const int64_t id = accounts_.empty() ? 1 : accounts_.rbegin()->first + 1;
+  const absl::Status status = insert_account_.RunWith(id, account.kind, account.leaf, account.model,
+                                                      account.workload_class);
+  if (!status.ok()) return status;
+  accounts_[id] = account;
+  account_ids_[account] = id;
+  return id;
+}
+
+absl::Status Book::Add(EntryRow& entry) {
+  entry.id = last_entry_ + 1;
+  entry.hash = chain_.Next(head_, entry, accounts_);
+  insert_entry_.Bind(entry.id, entry.interval, static_cast<int64_t>(entry.kind), entry.at,
+                     entry.written, entry.epoch, entry.flags, entry.note, Blob{entry.hash});
+  if (absl::Status status = insert_entry_.Run(); !status.ok()) return status;
+  for (const Posting& posting : entry.postings) {
+    absl::Status status =
+        insert_posting_.RunWith(entry.id, posting.account, posting.compute, posting.memory);
+    if (!status.ok()) return status;
+    if (status = AddToSums(posting, entry.at); !status.ok()) return status;
+  }
+  last_entry_ = entry.id;
+  head_ = entry.hash;
+  if ((entry.flags & kLateFlag) != 0) ++late_;
+  return absl::OkStatus();
+}
+
+absl::Status Book::AddToSums(const Posting& posting, int64_t at) {
+  const auto sum = sums_.try_emplace(posting.account).first;
+  AddTo(sum->second.compute, posting.compute);
+  AddTo(sum->second.memory, posting.memory);
+  if (!std::exchange(sum->second.changed, true)) changed_sums_.push_back(&*sum);
+  const Account& account = accounts_[posting.account];
+  if (account.kind == kHeld) {
+    held_.compute += posting.compute;
+    held_.memory += posting.memory;
+  }
+  if (!IsReported(account)) return absl::OkStatus();
+  const int64_t day = DayStart(at);
+  const auto [found, inserted] = rollups_.try_emplace({day, posting.account});
+  Rollup& rollup = found->second;
+  if (inserted) {
+    read_rollup_.Bind(day, posting.account);
+    const absl::StatusOr<bool> row = read_rollup_.Row();
+    if (!row.ok()) return row.status();
+    if (*row) {
+      rollup.compute = read_rollup_.Integer(0);
+      rollup.memory = read_rollup_.Integer(1);
+      rollup.compute_moment = FromHalves(read_rollup_.Integer(2), read_rollup_.Integer(3));
+      rollup.memory_moment = FromHalves(read_rollup_.Integer(4), read_rollup_.Integer(5));
+      read_rollup_.Reset();
+    }
+  }
+  AddTo(rollup.compute, posting.compute);
+  AddTo(rollup.memory, posting.memory);
+  rollup.compute_moment += Int128{posting.compute} * (at - day);
+  rollup.memory_moment += Int128{posting.memory} * (at - day);
+  if (!std::exchange(rollup.changed, true)) changed_rollups_.push_back(&*found);
+  return absl::OkStatus();
+}
+
+}  // namespace tranche::ledger

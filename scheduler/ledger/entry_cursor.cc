@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include "scheduler/ledger/journal.h"
+
+namespace tranche::ledger {
+
+absl::StatusOr<EntryCursor> EntryCursor::Make(Database& database) {
+  EntryCursor cursor;
+  for (const auto& [statement, sql] :
+       {std::pair{&cursor.entries_,
+                  "SELECT id, interval, kind, at, written, epoch, flags, note, hash FROM entry "
+                  "WHERE id >= ? ORDER BY id"},
+        std::pair{&cursor.postings_,
+                  "SELECT entry, account, compute, memory FROM posting WHERE entry >= ? "
+                  "ORDER BY entry, account"},
+        std::pair{&cursor.intervals_,
+                  "SELECT id, uid, number, namespace, pod, node, leaf, class, devices "
+                  "FROM interval WHERE id >= ? ORDER BY id"},
+        std::pair{&cursor.closing_,
+                  "SELECT budget, start, until, amounts FROM window_closing WHERE entry = ?"}}) {
+    absl::StatusOr<Statement> prepared = database.Prepare(sql);
+    if (!prepared.ok()) return prepared.status();
+    *statement = std::move(*prepared);
+  }
+  return cursor;
+}
+
+absl::Status EntryCursor::Start(int64_t first_id) {
+  Finish();
+  entries_.Bind(first_id);
+  postings_.Bind(first_id);
+  const absl::StatusOr<bool> row = postings_.Row();
+  if (!row.ok()) return row.status();
+  posting_left_ = *row;
+  return absl::OkStatus();
+}
+
+void EntryCursor::Finish() {
+  entries_.Reset();
+  postings_.Reset();
+  intervals_.Reset();
+  closing_.Reset();
+  posting_left_ = false;
+  interval_at_ = 0;
+}
+
+absl::StatusOr<bool> EntryCursor::Next(EntryRow& entry) {
+  const absl::StatusOr<bool> row = entries_.Row();
+  if (!row.ok()) return row.status();
+  if (!*row) return false;
+  entry.id = entries_.Integer(0);
+  entry.interval = entries_.Integer(1);
+  entry.kind = static_cast<EntryKind>(entries_.Integer(2));
+  entry.at = entries_.Integer(3);
+  entry.written = entries_.Integer(4);
+  entry.epoch = entries_.Integer(5);
+  entry.flags = entries_.Integer(6);
+  entry.note = entries_.Bytes(7);
+  entry.hash = entries_.Bytes(8);
+  absl::Status status = ReadPostings(entry);
+  if (status.ok() && entry.kind == EntryKind::kOpen) status = ReadInterval(entry);
+  if (status.ok() && entry.kind == EntryKind::kWindow) status = ReadClosing(entry);
+  if (!status.ok()) return status;
+  return true;
+}
+
+absl::Status EntryCursor::ReadPostings(EntryRow& entry) {
+  entry.postings.clear();
+  while (posting_left_ && postings_.Integer(0) <= entry.id) {
+    // A posting of no entry is the foreign key check's to find.
+    if (postings_.Integer(0) == entry.id) {
+      entry.postings.push_back({postings_.Integer(1), postings_.Integer(2), postings_.Integer(3)});
+    }
+    const absl::StatusOr<bool> row = postings_.Row();
+    if (!row.ok()) return row.status();
+    posting_left_ = *row;
+  }
+  return absl::OkStatus();
+}
+
+// Intervals get their ids in the order they are opened, so the scan only moves forward; a jump
+// means damage, and the hash will say so.
+absl::Status EntryCursor::ReadInterval(EntryRow& entry) {
+  entry.opened = {};
+  if (interval_at_ == 0 || interval_at_ > entry.interval) {
+    intervals_.Reset();
+    intervals_.Bind(entry.interval);
+    interval_at_ = entry.interval - 1;
+  }
+  while (interval_at_ < entry.interval) {
+    const absl::StatusOr<bool> row = intervals_.Row();
+    if (!row.ok()) return row.status();
+    interval_at_ = *row ? intervals_.Integer(0) : std::numeric_limits<int64_t>::max();
+  }
+  if (interval_at_ != entry.interval) return absl::OkStatus();
+  entry.opened.id = interval_at_;
+  entry.opened.uid = intervals_.Bytes(1);
+  entry.opened.number = intervals_.Integer(2);
+  entry.opened.pod.ns = intervals_.Bytes(3);
+  entry.opened.pod.name = intervals_.Bytes(4);
+  entry.opened.node = intervals_.Bytes(5);
+  entry.opened.leaf = intervals_.Bytes(6);
+  entry.opened.workload_class = intervals_.Bytes(7);
+  entry.opened.devices = intervals_.Bytes(8);
+  return absl::OkStatus();
+}
+
+absl::Status EntryCursor::ReadClosing(EntryRow& entry) {
+  entry.closing = {};
+  closing_.Reset();
+  closing_.Bind(entry.id);
+  const absl::StatusOr<bool> row = closing_.Row();
+  if (!row.ok()) return row.status();
+  if (!*row) return absl::OkStatus();
+  entry.closing.budget_uid = closing_.Bytes(0);
+  entry.closing.span = {Instant(Millis(closing_.Integer(1))), Instant(Millis(closing_.Integer(2)))};
+  const bool read = ParseAmounts(closing_.Bytes(3), entry.closing);
+  closing_.Reset();
+  if (read) return absl::OkStatus();
+  return absl::DataLossError(
+      fmt::format("window_closing of entry {}: expected amounts, found other text", entry.id));
+}
+
+}  // namespace tranche::ledger

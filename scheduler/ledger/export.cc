@@ -1,0 +1,236 @@
+// Who used what, when, on which devices: one row per interval and model.
+//
+// Entries never change, so pieces read one after another, each in its own short transaction, fit
+// together: everything is as of the newest entry when the export began.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "scheduler/ledger/journal.h"
+#include "scheduler/ledger/questions.h"
+
+namespace tranche::ledger {
+namespace {
+
+constexpr int64_t kEntriesPerPiece = 20'000;
+constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+
+int64_t MillisOf(Instant at) { return at.time_since_epoch().count(); }
+Instant At(int64_t millis) { return Instant(Millis(millis)); }
+
+// An interval that overlaps the span, as small as it gets: there may be millions.
+struct Candidate {
+  int64_t start = 0;
+  int64_t end = kForever;  // kForever: open
+  int64_t interval = 0;
+  int64_t open_entry = 0;
+  int64_t end_flags = 0;
+};
+
+struct Refund {
+  int64_t from = 0;
+  int64_t until = 0;
+  std::map<std::string, Charge> parts;  // by model
+};
+
+class Exporter {
+ public:
+  Exporter(Database& database, const ReportQuery& query)
+      : database_(database),
+        query_(query),
+        from_(query.from ? MillisOf(*query.from) : std::numeric_limits<int64_t>::min()),
+        to_(std::min(MillisOf(query.to.value_or(query.now)), MillisOf(query.now))) {}
+
+  absl::Status Run(const std::function<void(const ExportRow&)>& give) {
+    absl::Status status = PrepareAll();
+    if (status.ok()) status = FindOpen();
+    if (status.ok()) status = FindClosed();
+    if (!status.ok()) return status;
+    std::sort(candidates_.begin(), candidates_.end(),
+              [](const Candidate& left, const Candidate& right) {
+                return std::tie(left.start, left.interval) < std::tie(right.start, right.interval);
+              });
+    for (std::size_t i = 0; i < candidates_.size();) {
+      std::vector<ExportRow> rows;
+      const int64_t start = candidates_[i].start;
+      for (; i < candidates_.size() && candidates_[i].start == start; ++i) {
+        if (status = Load(candidates_[i], rows); !status.ok()) return status;
+      }
+      std::sort(rows.begin(), rows.end(), [](const ExportRow& left, const ExportRow& right) {
+        return std::tie(left.interval.uid, left.interval.interval, left.interval.parts[0].model) <
+               std::tie(right.interval.uid, right.interval.interval, right.interval.parts[0].model);
+      });
+      for (const ExportRow& row : rows) give(row);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status PrepareAll() {
+    const std::pair<Statement*, const char*> all[] = {
+        {&closed_,
+         "SELECT at, id, interval, flags FROM entry INDEXED BY entry_at WHERE kind = 3 AND at >= ? "
+         "AND (at > ? OR id > ?) AND id <= ? ORDER BY at, id LIMIT ?"},
+        {&opened_, "SELECT id, at FROM entry WHERE interval = ? AND kind = 1 AND kind <= 4"},
+        {&details_,
+         "SELECT i.uid, i.number, i.namespace, i.pod, i.node, i.leaf, i.class, i.devices, e.flags, "
+         "(SELECT at FROM entry WHERE interval = i.id AND kind = 2 AND kind <= 4) "
+         "FROM interval i, entry e WHERE i.id = ? AND e.id = ?"},
+        {&parts_,
+         "SELECT a.model, p.compute, p.memory FROM posting p JOIN account a ON a.id = p.account "
+         "WHERE p.entry = ? AND a.kind = ? ORDER BY a.model"},
+        {&refunds_,
+         "SELECT s.id, s.at, e.at FROM entry s JOIN entry e ON e.id = s.id + 1 "
+         "WHERE s.interval = ? AND s.kind = 5 ORDER BY s.id"},
+    };
+    for (const auto& [statement, sql] : all) {
+      absl::StatusOr<Statement> prepared = database_.Prepare(sql);
+      if (!prepared.ok()) return prepared.status();
+      *statement = std::move(*prepared);
+    }
+    return absl::OkStatus();
+  }
+
+  // The newest entry and what is open as of it, in one statement and so one snapshot.
+  absl::Status FindOpen() {
+    absl::StatusOr<Statement> rows = database_.Prepare(
+        "SELECT 0, 0, 0, coalesce(max(id), 0) FROM entry UNION ALL "
+        "SELECT o.interval, o.entry, e.at, 0 FROM open_interval o JOIN entry e ON e.id = o.entry");
+    if (!rows.ok()) return rows.status();
+    while (true) {
+      const absl::StatusOr<bool> row = rows->Row();
+      if (!row.ok()) return row.status();
+      if (!*row) return absl::OkStatus();
+      if (rows->Integer(0) == 0) {
+        newest_ = rows->Integer(3);
+      } else if (rows->Integer(2) < to_) {
+        candidates_.push_back({rows->Integer(2), kForever, rows->Integer(0), rows->Integer(1), 0});
+      }
+    }
+  }
+
+  absl::Status FindClosed() {
+    int64_t at = from_;
+    int64_t id = std::numeric_limits<int64_t>::max();  // an end at `from` itself does not overlap
+    while (true) {
+      std::vector<Candidate> piece;
+      closed_.Bind(at, at, id, newest_, kEntriesPerPiece);
+      while (true) {
+        const absl::StatusOr<bool> row = closed_.Row();
+        if (!row.ok()) return row.status();
+        if (!*row) break;
+        at = closed_.Integer(0);
+        id = closed_.Integer(1);
+        piece.push_back({0, at, closed_.Integer(2), 0, closed_.Integer(3)});
+      }
+      if (piece.empty()) return absl::OkStatus();
+      for (Candidate& candidate : piece) {
+        opened_.Bind(candidate.interval);
+        const absl::StatusOr<bool> row = opened_.Row();
+        if (!row.ok()) return row.status();
+        if (!*row) continue;
+        candidate.open_entry = opened_.Integer(0);
+        candidate.start = opened_.Integer(1);
+        opened_.Reset();
+        if (candidate.start < to_) candidates_.push_back(candidate);
+      }
+    }
+  }
+
+  absl::Status Load(const Candidate& candidate, std::vector<ExportRow>& rows) {
+    details_.Bind(candidate.interval, candidate.open_entry);
+    const absl::StatusOr<bool> row = details_.Row();
+    if (!row.ok()) return row.status();
+    if (!*row) return absl::OkStatus();
+    ExportRow base;
+    base.interval.uid = PodUid(details_.Bytes(0));
+    base.interval.interval = static_cast<int>(details_.Integer(1));
+    base.interval.pod = {std::string(details_.Bytes(2)), std::string(details_.Bytes(3))};
+    base.interval.node = NodeName(details_.Bytes(4));
+    base.interval.leaf = details_.Bytes(5);
+    base.interval.workload_class = details_.Bytes(6);
+    base.interval.since = At(candidate.start);
+    if (!details_.Null(9)) base.interval.running = At(details_.Integer(9));
+    if (candidate.end != kForever) base.end = At(candidate.end);
+    base.devices = details_.Bytes(7);
+    const int64_t flags = details_.Integer(8) | candidate.end_flags;
+    base.estimated = (flags & kEstimatedFlag) != 0;
+    base.late = (flags & kLateFlag) != 0;
+    details_.Reset();
+    if (query_.leaf && base.interval.leaf != *query_.leaf) return absl::OkStatus();
+    const absl::StatusOr<std::map<std::string, Charge>> parts = Parts(candidate.open_entry, kHeld);
+    if (!parts.ok()) return parts.status();
+    const absl::StatusOr<std::vector<Refund>> refunds = Refunds(candidate.interval);
+    if (!refunds.ok()) return refunds.status();
+    for (const auto& [model, charge] : *parts) {
+      ExportRow filled = base;
+      filled.interval.parts = {{model, charge}};
+      AddTime(filled.time, charge, candidate.start, candidate.end);
+      for (const Refund& refund : *refunds) {
+        const auto part = refund.parts.find(model);
+        if (part == refund.parts.end()) continue;
+        AddTime(filled.refunded, part->second, refund.from, refund.until);
+      }
+      rows.push_back(std::move(filled));
+    }
+    return absl::OkStatus();
+  }
+
+  // What of [start, end) lies in the asked span.
+  void AddTime(GpuTime& time, const Charge& charge, int64_t start, int64_t end) const {
+    const int64_t first = std::max(start, from_);
+    const int64_t last = std::min(end, to_);
+    if (last <= first) return;
+    const Int128 weighted = (Int128{last} - first) * kUnitWeight;
+    time.compute += weighted * charge.compute;
+    time.memory += weighted * charge.memory;
+  }
+
+  absl::StatusOr<std::map<std::string, Charge>> Parts(int64_t entry, const char* kind) {
+    std::map<std::string, Charge> parts;
+    parts_.Bind(entry, std::string_view(kind));
+    while (true) {
+      const absl::StatusOr<bool> row = parts_.Row();
+      if (!row.ok()) return row.status();
+      if (!*row) return parts;
+      parts[std::string(parts_.Bytes(0))] = {parts_.Integer(1), parts_.Integer(2)};
+    }
+  }
+
+  absl::StatusOr<std::vector<Refund>> Refunds(int64_t interval) {
+    std::vector<Refund> refunds;
+    refunds_.Bind(interval);
+    while (true) {
+      const absl::StatusOr<bool> row = refunds_.Row();
+      if (!row.ok()) return row.status();
+      if (!*row) return refunds;
+      absl::StatusOr<std::map<std::string, Charge>> parts = Parts(refunds_.Integer(0), kRefunded);
+      if (!parts.ok()) return parts.status();
+      refunds.push_back({refunds_.Integer(1), refunds_.Integer(2), std::move(*parts)});
+    }
+  }
+
+  Database& database_;
+  const ReportQuery& query_;
+  const int64_t from_;
+  const int64_t to_;
+  int64_t newest_ = 0;
+  std::vector<Candidate> candidates_;
+  Statement closed_;
+  Statement opened_;
+  Statement details_;
+  Statement parts_;
+  Statement refunds_;
+};
+
+}  // namespace
+
+absl::Status ExportIntervals(Database& database, const ReportQuery& query,
+                             const std::function<void(const ExportRow&)>& row) {
+  return Exporter(database, query).Run(row);
+}
+
+}  // namespace tranche::ledger

@@ -1,0 +1,146 @@
+#include "scheduler/ledger/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace tranche::ledger {
+namespace {
+
+constexpr mode_t kMode = 0640;
+constexpr std::size_t kHexDigits = 64;
+
+absl::Status Failed(const char* doing, const std::string& path, int error) {
+  const absl::StatusCode code = error == ENOENT ? absl::StatusCode::kNotFound
+                                : error == EACCES || error == EROFS || error == EPERM
+                                    ? absl::StatusCode::kPermissionDenied
+                                    : absl::StatusCode::kUnavailable;
+  return absl::Status(
+      code, fmt::format("{} {}: {}", doing, path, std::generic_category().message(error)));
+}
+
+int OpenFile(const std::string& path, int flags) {
+  int fd = -1;
+  do {
+    fd = open(path.c_str(), flags | O_CLOEXEC, kMode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+absl::Status WriteAll(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Failed("write", path, errno);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return fsync(fd) == 0 ? absl::OkStatus() : Failed("sync", path, errno);
+}
+
+// "ENTRY HEX\n"
+std::optional<Head> ParseHead(std::string_view text) {
+  Head head;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, head.entry);
+  if (error != std::errc() || head.entry < 1 || rest == end || *rest != ' ') return std::nullopt;
+  text = std::string_view(rest + 1, static_cast<std::size_t>(end - rest - 1));
+  if (text.size() != kHexDigits + 1 || text.back() != '\n') return std::nullopt;
+  head.hash = text.substr(0, kHexDigits);
+  return head;
+}
+
+}  // namespace
+
+Descriptor::Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::StatusOr<Descriptor> LockLedger(const std::string& path) {
+  const std::string lock = path + ".lock";
+  Descriptor file(OpenFile(lock, O_RDWR | O_CREAT));
+  if (!file.valid()) return Failed("open", lock, errno);
+  if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) return file;
+  if (errno != EWOULDBLOCK) return Failed("lock", lock, errno);
+  return absl::FailedPreconditionError(fmt::format(
+      "expected to be the only one to write {}, found {} held by another process", path, lock));
+}
+
+absl::StatusOr<std::optional<Head>> ReadHead(const std::string& path) {
+  const std::string name = path + ".head";
+  const Descriptor file(OpenFile(name, O_RDONLY));
+  if (!file.valid()) {
+    if (errno == ENOENT) return std::optional<Head>();
+    return Failed("open", name, errno);
+  }
+  char bytes[128];
+  const ssize_t size = read(file.get(), bytes, sizeof(bytes));
+  if (size < 0) return Failed("read", name, errno);
+  const std::optional<Head> head =
+      ParseHead(std::string_view(bytes, static_cast<std::size_t>(size)));
+  if (!head) {
+    return absl::FailedPreconditionError(
+        fmt::format("expected an entry number and its hash, found other text in {}", name));
+  }
+  return head;
+}
+
+absl::Status WriteHead(const std::string& path, const Head& head) {
+  const std::string name = path + ".head";
+  const std::string aside = name + ".new";
+  {
+    const Descriptor file(OpenFile(aside, O_WRONLY | O_CREAT | O_TRUNC));
+    if (!file.valid()) return Failed("open", aside, errno);
+    const absl::Status written =
+        WriteAll(file.get(), fmt::format("{} {}\n", head.entry, head.hash), aside);
+    if (!written.ok()) return written;
+  }
+  if (rename(aside.c_str(), name.c_str()) != 0) return Failed("rename", aside, errno);
+  return absl::OkStatus();
+}
+
+void ForgetHead(const std::string& path) { unlink((path + ".head").c_str()); }
+
+void MakeReserve(const std::string& path) {
+  const std::string name = path + ".reserve";
+  if (FileBytes(name) == kReserveBytes) return;
+  const Descriptor file(OpenFile(name, O_WRONLY | O_CREAT));
+  if (file.valid() && posix_fallocate(file.get(), 0, kReserveBytes) != 0) unlink(name.c_str());
+}
+
+bool FreeReserve(const std::string& path) { return unlink((path + ".reserve").c_str()) == 0; }
+
+int64_t FileBytes(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? status.st_size : 0;
+}
+
+bool FileExists(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0;
+}
+
+absl::Status SyncFolder(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const Descriptor file(OpenFile(folder, O_RDONLY | O_DIRECTORY));
+  if (!file.valid() || fsync(file.get()) != 0) return Failed("sync", folder, errno);
+  return absl::OkStatus();
+}
+
+}  // namespace tranche::ledger

@@ -1,0 +1,150 @@
+#include "scheduler/ledger/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tranche::ledger {
+namespace {
+
+Instant At(int64_t millis) { return Instant(Millis(millis)); }
+int64_t MillisOf(Instant at) { return at.time_since_epoch().count(); }
+
+}  // namespace
+
+HistoryBuilder::HistoryBuilder(Instant from, const AccountTable& accounts, Lookup lookup)
+    : from_(MillisOf(from)), accounts_(accounts), lookup_(std::move(lookup)) {}
+
+MeterEvent HistoryBuilder::FromOpen(const EntryRow& entry) const {
+  MeterEvent event;
+  event.sequence = static_cast<uint64_t>(entry.id);
+  event.kind = MeterKind::kOpen;
+  event.at = At(entry.at);
+  event.uid = PodUid(entry.opened.uid);
+  event.interval = static_cast<int>(entry.opened.number);
+  event.pod = entry.opened.pod;
+  event.node = NodeName(entry.opened.node);
+  event.leaf = entry.opened.leaf;
+  event.workload_class = entry.opened.workload_class;
+  for (const Posting& posting : entry.postings) {
+    const auto account = accounts_.find(posting.account);
+    if (account == accounts_.end() || account->second.kind != kHeld) continue;
+    event.parts.push_back({account->second.model, {posting.compute, posting.memory}});
+  }
+  event.estimated = (entry.flags & kEstimatedFlag) != 0;
+  event.note = entry.note;
+  return event;
+}
+
+MeterEvent HistoryBuilder::Like(const MeterEvent& open, const EntryRow& entry, MeterKind kind) {
+  MeterEvent event = open;
+  event.sequence = static_cast<uint64_t>(entry.id);
+  event.kind = kind;
+  event.at = At(entry.at);
+  event.estimated = (entry.flags & kEstimatedFlag) != 0;
+  event.note = entry.note;
+  if (kind == MeterKind::kRunning) event.parts.clear();
+  return event;
+}
+
+absl::StatusOr<HistoryBuilder::Known*> HistoryBuilder::Find(int64_t interval) {
+  const auto [found, inserted] = known_.try_emplace(interval);
+  Known& known = found->second;
+  if (!inserted) return &known;
+  const absl::StatusOr<EntryRow> open = lookup_(interval, EntryKind::kOpen);
+  if (!open.ok()) return open.status();
+  if (open->id == 0) {
+    return absl::DataLossError(
+        fmt::format("rule 4: expected an open entry of interval {}, found none", interval));
+  }
+  known.open = FromOpen(*open);
+  const absl::StatusOr<EntryRow> running = lookup_(interval, EntryKind::kRunning);
+  if (!running.ok()) return running.status();
+  if (running->id != 0) known.running = Like(known.open, *running, MeterKind::kRunning);
+  return &known;
+}
+
+void HistoryBuilder::Give(Known& known) {
+  if (std::exchange(known.given, true)) return;
+  events_.push_back(known.open);
+  if (known.running) events_.push_back(*known.running);
+}
+
+absl::Status HistoryBuilder::Add(const EntryRow& entry) {
+  if (entry.kind == EntryKind::kWindow) return absl::OkStatus();
+  if (entry.kind == EntryKind::kOpen) {
+    Known& known = known_[entry.interval];
+    known.open = FromOpen(entry);
+    if (entry.at >= from_) Give(known);
+    return absl::OkStatus();
+  }
+  if (entry.kind == EntryKind::kRefundStart) {
+    refund_ = entry;
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<Known*> found = Find(entry.interval);
+  if (!found.ok()) return found.status();
+  Known& known = **found;
+  switch (entry.kind) {
+    case EntryKind::kRunning:
+      if (known.running) break;  // looked up just now
+      known.running = Like(known.open, entry, MeterKind::kRunning);
+      if (known.given) events_.push_back(*known.running);
+      break;
+    case EntryKind::kClose:
+    case EntryKind::kVoid:
+      if (entry.at >= from_) {
+        Give(known);
+        events_.push_back(
+            Like(known.open, entry,
+                 entry.kind == EntryKind::kClose ? MeterKind::kClose : MeterKind::kVoid));
+      }
+      known_.erase(entry.interval);
+      break;
+    case EntryKind::kRefundEnd:
+      if (entry.at >= from_ && refund_.interval == entry.interval) {
+        MeterEvent event = Like(known.open, refund_, MeterKind::kRefund);
+        event.until = At(entry.at);
+        event.parts.clear();
+        for (const Posting& posting : refund_.postings) {
+          const Account& account = accounts_.at(posting.account);
+          if (account.kind == kRefunded) {
+            event.parts.push_back({account.model, {posting.compute, posting.memory}});
+          }
+        }
+        events_.push_back(std::move(event));
+      }
+      break;
+    default:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HistoryBuilder::Finish(const std::vector<int64_t>& open, MeterHistory& history) {
+  for (const int64_t interval : open) {
+    const absl::StatusOr<Known*> found = Find(interval);
+    if (!found.ok()) return found.status();
+    Known& known = **found;
+    Give(known);
+    const MeterEvent& event = known.open;
+    OpenInterval row{event.uid,   event.interval, event.pod,
+                     event.node,  event.leaf,     event.workload_class,
+                     event.parts, event.at,       std::nullopt};
+    if (known.running) row.running = known.running->at;
+    history.open.push_back(std::move(row));
+  }
+  std::sort(history.open.begin(), history.open.end(),
+            [](const OpenInterval& left, const OpenInterval& right) {
+              return std::tie(left.uid, left.interval) < std::tie(right.uid, right.interval);
+            });
+  known_.clear();
+  std::sort(events_.begin(), events_.end(), [](const MeterEvent& left, const MeterEvent& right) {
+    return std::tie(left.at, left.sequence) < std::tie(right.at, right.sequence);
+  });
+  history.events = std::move(events_);
+  return absl::OkStatus();
+}
+
+}  // namespace tranche::ledger

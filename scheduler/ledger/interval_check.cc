@@ -1,0 +1,180 @@
+#include "scheduler/ledger/interval_check.h"
+
+#include <fmt/format.h>
+
+namespace tranche::ledger {
+namespace {
+
+bool AreOpposite(const std::vector<Posting>& left, const std::vector<Posting>& right) {
+  if (left.size() != right.size()) return false;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    if (left[i].account != right[i].account || left[i].compute != -right[i].compute ||
+        left[i].memory != -right[i].memory) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void IntervalChecker::Check(const EntryRow& entry, std::vector<std::string>& faults) {
+  if (refund_.id != 0 && entry.kind != EntryKind::kRefundEnd) {
+    faults.push_back(fmt::format("rule 4: entry {}: expected the end of refund {}, found kind {}",
+                                 entry.id, refund_.id, static_cast<int64_t>(entry.kind)));
+    refund_ = {};
+  }
+  switch (entry.kind) {
+    case EntryKind::kOpen:
+      CheckOpen(entry, faults);
+      break;
+    case EntryKind::kRunning: {
+      const auto found = open_.find(entry.interval);
+      if (found == open_.end() || found->second.running != 0 || entry.at < found->second.at) {
+        faults.push_back(fmt::format(
+            "rule 4: entry {}: expected interval {} open and not yet running, found otherwise",
+            entry.id, entry.interval));
+      } else {
+        found->second.running = entry.id;
+      }
+      break;
+    }
+    case EntryKind::kClose:
+    case EntryKind::kVoid:
+      CheckEnd(entry, faults);
+      break;
+    case EntryKind::kRefundStart:
+      refund_ = entry;
+      break;
+    case EntryKind::kRefundEnd:
+      CheckRefundEnd(entry, faults);
+      break;
+    case EntryKind::kWindow:
+      break;
+  }
+}
+
+void IntervalChecker::CheckOpen(const EntryRow& entry, std::vector<std::string>& faults) {
+  ++opened_;
+  if (entry.opened.id != entry.interval) {
+    faults.push_back(fmt::format("rule 4: entry {}: expected interval {}, found none", entry.id,
+                                 entry.interval));
+  }
+  if (!open_.try_emplace(entry.interval, Open{entry.id, entry.at, 0, entry.postings}).second) {
+    faults.push_back(fmt::format("rule 3: entry {}: expected interval {} opened once, found twice",
+                                 entry.id, entry.interval));
+  }
+}
+
+void IntervalChecker::CheckEnd(const EntryRow& entry, std::vector<std::string>& faults) {
+  const auto found = open_.find(entry.interval);
+  if (found == open_.end()) {
+    faults.push_back(fmt::format("rule 4: entry {}: expected interval {} open, found it is not",
+                                 entry.id, entry.interval));
+    return;
+  }
+  const Open& open = found->second;
+  if (!AreOpposite(entry.postings, open.postings)) {
+    faults.push_back(
+        fmt::format("rule 4: entry {}: expected the amounts of entry {} reversed, found others",
+                    entry.id, open.entry));
+  }
+  const bool in_time = entry.kind == EntryKind::kVoid ? entry.at == open.at : entry.at >= open.at;
+  if (!in_time) {
+    faults.push_back(fmt::format("rule 4: entry {}: expected an end not before {}, found {}",
+                                 entry.id, open.at, entry.at));
+  }
+  open_.erase(found);
+}
+
+void IntervalChecker::CheckRefundEnd(const EntryRow& entry, std::vector<std::string>& faults) {
+  if (refund_.id != entry.id - 1 || refund_.interval != entry.interval ||
+      refund_.note != entry.note || entry.at <= refund_.at ||
+      !AreOpposite(entry.postings, refund_.postings)) {
+    faults.push_back(
+        fmt::format("rule 4: entry {}: expected the refund of entry {} reversed, found another",
+                    entry.id, entry.id - 1));
+  }
+  refund_ = {};
+}
+
+absl::Status IntervalChecker::Compare(Database& database, std::vector<std::string>& faults) {
+  if (refund_.id != 0) {
+    faults.push_back(fmt::format("rule 4: expected the end of refund {}, found none", refund_.id));
+  }
+  const absl::StatusOr<int64_t> intervals = database.Integer("SELECT count(*) FROM interval");
+  if (!intervals.ok()) return intervals.status();
+  if (*intervals != opened_) {
+    faults.push_back(fmt::format("rule 4: expected {} intervals that were opened, found {}",
+                                 opened_, *intervals));
+  }
+  if (absl::Status status = CompareOpen(database, faults); !status.ok()) return status;
+  return CheckRepeats(database, faults);
+}
+
+absl::Status IntervalChecker::CompareOpen(Database& database,
+                                          std::vector<std::string>& faults) const {
+  absl::StatusOr<Statement> rows = database.Prepare(
+      "SELECT interval, entry, coalesce(running, 0) FROM open_interval ORDER BY interval");
+  if (!rows.ok()) return rows.status();
+  std::size_t met = 0;
+  while (true) {
+    const absl::StatusOr<bool> row = rows->Row();
+    if (!row.ok()) return row.status();
+    if (!*row) break;
+    const auto found = open_.find(rows->Integer(0));
+    if (found != open_.end() && found->second.entry == rows->Integer(1) &&
+        found->second.running == rows->Integer(2)) {
+      ++met;
+      continue;
+    }
+    faults.push_back(
+        fmt::format("rule 2: open_interval {}: expected what its entries say, found "
+                    "another",
+                    rows->Integer(0)));
+  }
+  if (met != open_.size()) {
+    faults.push_back(
+        fmt::format("rule 2: expected {} open intervals, found {} that agree", open_.size(), met));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IntervalChecker::CheckRepeats(Database& database,
+                                           std::vector<std::string>& faults) const {
+  // Neighbours by pod: only pods metered more than once are looked at closer. After a step of the
+  // clock the labels may overlap though the time did not.
+  const std::pair<const char*, const char*> queries[] = {
+      {"WITH pair AS (SELECT uid, number, id, lag(id) OVER w AS before, lag(uid) OVER w AS "
+       "previous "
+       "FROM interval WINDOW w AS (ORDER BY uid, number)) "
+       "SELECT pair.uid, pair.number FROM pair "
+       "JOIN entry o ON o.interval = pair.id AND o.kind = 1 AND o.kind <= 4 "
+       "JOIN entry b ON b.interval = pair.before AND b.kind = 1 AND b.kind <= 4 "
+       "LEFT JOIN entry c ON c.interval = pair.before AND c.kind = 3 AND c.kind <= 4 "
+       "LEFT JOIN entry v ON v.interval = pair.before AND v.kind = 4 AND v.kind <= 4 "
+       "LEFT JOIN entry w ON w.interval = pair.id AND w.kind = 4 AND w.kind <= 4 "
+       "WHERE pair.previous = pair.uid AND v.id IS NULL AND w.id IS NULL "
+       "AND (c.id IS NULL OR (c.at > o.at AND c.at > b.at AND c.note <> 'ClockStep')) "
+       "AND o.note <> 'ClockStep'",
+       "rule 4: pod {}: expected interval {} to start after the one before it ended"},
+      {"SELECT uid, number FROM interval GROUP BY uid, number HAVING count(*) > 1",
+       "rule 3: pod {}: expected interval {} once, found it twice"},
+      {"SELECT i.uid, i.number FROM entry e JOIN interval i ON i.id = e.interval WHERE e.kind = 5 "
+       "GROUP BY e.interval, e.at, e.note HAVING count(*) > 1",
+       "rule 3: pod {}: expected a refund of interval {} once, found it twice"},
+  };
+  for (const auto& [sql, fault] : queries) {
+    absl::StatusOr<Statement> rows = database.Prepare(sql);
+    if (!rows.ok()) return rows.status();
+    while (true) {
+      const absl::StatusOr<bool> row = rows->Row();
+      if (!row.ok()) return row.status();
+      if (!*row) break;
+      faults.push_back(fmt::format(fmt::runtime(fault), rows->Bytes(0), rows->Integer(1)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tranche::ledger

@@ -1,0 +1,201 @@
+#include "scheduler/ledger/journal.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/ledger/numbers.h"
+#include "topology/base/check.h"
+
+namespace tranche::ledger {
+namespace {
+
+void AddInteger(std::string& content, int64_t value) {
+  const auto bits = static_cast<uint64_t>(value);
+  char bytes[8];
+  for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>((bits >> (8 * i)) & 0xffU);
+  content.append(bytes, sizeof(bytes));
+}
+
+void AddText(std::string& content, std::string_view text) {
+  AddInteger(content, static_cast<int64_t>(text.size()));
+  content.append(text);
+}
+
+int64_t MillisOf(Instant at) { return at.time_since_epoch().count(); }
+
+void AddDetails(std::string& content, const EntryRow& entry) {
+  if (entry.kind == EntryKind::kOpen) {
+    const IntervalRow& row = entry.opened;
+    AddInteger(content, row.number);
+    for (const std::string* text : {&row.uid, &row.pod.ns, &row.pod.name, &row.node, &row.leaf,
+                                    &row.workload_class, &row.devices}) {
+      AddText(content, *text);
+    }
+  }
+  if (entry.kind == EntryKind::kWindow) {
+    AddText(content, entry.closing.budget_uid);
+    AddInteger(content, MillisOf(entry.closing.span.start));
+    AddInteger(content, MillisOf(entry.closing.span.end));
+    AddText(content, FormatAmounts(entry.closing));
+  }
+}
+
+}  // namespace
+
+std::string FormatAmounts(const WindowClosing& closing) {
+  std::string text;
+  for (const Int128 amount :
+       {closing.base, closing.carried_in, closing.debt_in, closing.used, closing.debt_out}) {
+    text += FormatInt128(amount) + ' ';
+  }
+  text += fmt::format("{}", closing.carried_out.size());
+  for (const Int128 amount : closing.carried_out) text += ' ' + FormatInt128(amount);
+  return text;
+}
+
+bool ParseAmounts(std::string_view text, WindowClosing& closing) {
+  std::vector<Int128> numbers;
+  while (true) {
+    const std::size_t space = text.find(' ');
+    const std::optional<Int128> number = ParseInt128(text.substr(0, space));
+    if (!number) return false;
+    numbers.push_back(*number);
+    if (space == std::string_view::npos) break;
+    text.remove_prefix(space + 1);
+  }
+  constexpr std::size_t kFixed = 6;
+  if (numbers.size() < kFixed || numbers[5] != static_cast<Int128>(numbers.size() - kFixed)) {
+    return false;
+  }
+  closing.base = numbers[0];
+  closing.carried_in = numbers[1];
+  closing.debt_in = numbers[2];
+  closing.used = numbers[3];
+  closing.debt_out = numbers[4];
+  closing.carried_out.assign(numbers.begin() + kFixed, numbers.end());
+  return true;
+}
+
+absl::StatusOr<AccountTable> ReadAccounts(Database& database) {
+  absl::StatusOr<Statement> rows =
+      database.Prepare("SELECT id, kind, leaf, model, class FROM account");
+  if (!rows.ok()) return rows.status();
+  AccountTable accounts;
+  while (true) {
+    const absl::StatusOr<bool> row = rows->Row();
+    if (!row.ok()) return row.status();
+    if (!*row) return accounts;
+    accounts[rows->Integer(0)] = {std::string(rows->Bytes(1)), std::string(rows->Bytes(2)),
+                                  std::string(rows->Bytes(3)), std::string(rows->Bytes(4))};
+  }
+}
+
+HashChain::HashChain()
+    : algorithm_(EVP_MD_fetch(nullptr, "SHA256", nullptr)), context_(EVP_MD_CTX_new()) {
+  TRANCHE_CHECK(algorithm_ != nullptr && context_ != nullptr);
+}
+
+HashChain::~HashChain() {
+  EVP_MD_CTX_free(context_);
+  EVP_MD_free(algorithm_);
+}
+
+HashChain::HashChain(HashChain&& other) noexcept
+    : content_(std::move(other.content_)),
+      algorithm_(std::exchange(other.algorithm_, nullptr)),
+      context_(std::exchange(other.context_, nullptr)) {}
+
+HashChain& HashChain::operator=(HashChain&& other) noexcept {
+  std::swap(content_, other.content_);
+  std::swap(algorithm_, other.algorithm_);
+  std::swap(context_, other.context_);
+  return *this;
+}
+
+std::string HashChain::Next(std::string_view previous, const EntryRow& entry,
+                            const AccountTable& accounts) {
+  static const Account kNoAccount;
+  content_.assign(previous);
+  for (const int64_t value : {entry.id, entry.interval, static_cast<int64_t>(entry.kind), entry.at,
+                              entry.written, entry.epoch, entry.flags}) {
+    AddInteger(content_, value);
+  }
+  AddText(content_, entry.note);
+  AddDetails(content_, entry);
+  for (const Posting& posting : entry.postings) {
+    const auto found = accounts.find(posting.account);
+    // An account that is missing is damage; without its name the hash shows it.
+    const Account& account = found == accounts.end() ? kNoAccount : found->second;
+    for (const std::string* text :
+         {&account.kind, &account.leaf, &account.model, &account.workload_class}) {
+      AddText(content_, *text);
+    }
+    AddInteger(content_, posting.compute);
+    AddInteger(content_, posting.memory);
+  }
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  TRANCHE_CHECK(EVP_DigestInit_ex(context_, algorithm_, nullptr) == 1);
+  TRANCHE_CHECK(EVP_DigestUpdate(context_, content_.data(), content_.size()) == 1);
+  TRANCHE_CHECK(EVP_DigestFinal_ex(context_, digest, &size) == 1);
+  return std::string(digest, digest + size);
+}
+
+std::string Hex(std::string_view bytes) {
+  std::string hex;
+  for (const char byte : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return hex;
+}
+
+Seal& Seal::Add(int64_t value) {
+  // Each step is a bijection of the state and of the value, so one changed value always shows.
+  state_ ^= static_cast<uint64_t>(value) + 0x9e3779b97f4a7c15U;
+  state_ = (state_ ^ (state_ >> 30)) * 0xbf58476d1ce4e5b9U;
+  state_ = (state_ ^ (state_ >> 27)) * 0x94d049bb133111ebU;
+  state_ ^= state_ >> 31;
+  return *this;
+}
+
+Seal& Seal::Add(std::string_view text) {
+  Add(static_cast<int64_t>(text.size()));
+  for (const char byte : text) Add(int64_t{static_cast<unsigned char>(byte)});
+  return *this;
+}
+
+absl::StatusOr<std::optional<int64_t>> ReadMeta(Database& database, std::string_view key) {
+  absl::StatusOr<Statement> query = database.Prepare("SELECT value, seal FROM meta WHERE key = ?");
+  if (!query.ok()) return query.status();
+  query->Bind(key);
+  const absl::StatusOr<bool> row = query->Row();
+  if (!row.ok()) return row.status();
+  if (!*row) return std::optional<int64_t>();
+  const int64_t value = query->Integer(0);
+  const int64_t seal = Seal().Add(key).Add(value).value();
+  if (query->Integer(1) != seal) {
+    return absl::DataLossError(
+        fmt::format("meta '{}': expected seal {}, found {}", key, seal, query->Integer(1)));
+  }
+  return std::optional<int64_t>(value);
+}
+
+absl::StatusOr<Instant> ReadLastTime(Database& database) {
+  const absl::StatusOr<std::optional<int64_t>> heartbeat = ReadMeta(database, kHeartbeatKey);
+  if (!heartbeat.ok()) return heartbeat.status();
+  const absl::StatusOr<int64_t> newest = database.Integer(
+      "SELECT max((SELECT coalesce(max(at), 0) FROM entry), coalesce((SELECT written FROM entry "
+      "ORDER BY id DESC LIMIT 1), 0))");
+  if (!newest.ok()) return newest.status();
+  return Instant(Millis(std::max(heartbeat->value_or(0), *newest)));
+}
+
+absl::Status WriteMeta(Database& database, std::string_view key, int64_t value) {
+  absl::StatusOr<Statement> write =
+      database.Prepare("INSERT OR REPLACE INTO meta(key, value, seal) VALUES (?, ?, ?)");
+  if (!write.ok()) return write.status();
+  return write->RunWith(key, value, Seal().Add(key).Add(value).value());
+}
+
+}  // namespace tranche::ledger

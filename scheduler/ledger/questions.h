@@ -1,0 +1,22 @@
+// What a Reader answers, as functions of a connection; reader.h says what each returns.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "scheduler/ledger/reader.h"
+#include "scheduler/ledger/sqlite.h"
+
+namespace tranche::ledger {
+
+absl::StatusOr<VerifyReport> VerifyRules(
+    Database& database, const std::function<void(int64_t done, int64_t total)>& progress);
+
+absl::StatusOr<std::vector<ReportRow>> ReportUsage(Database& database, const ReportQuery& query);
+
+absl::Status ExportIntervals(Database& database, const ReportQuery& query,
+                             const std::function<void(const ExportRow&)>& row);
+
+}  // namespace tranche::ledger

@@ -1,0 +1,71 @@
+#include "scheduler/ledger/reader.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "scheduler/ledger/files.h"
+#include "scheduler/ledger/journal.h"
+#include "scheduler/ledger/questions.h"
+#include "scheduler/ledger/schema.h"
+#include "scheduler/ledger/sqlite.h"
+
+namespace tranche::ledger {
+namespace {
+
+absl::StatusOr<Database> OpenAs(const std::string& path, Access access) {
+  absl::StatusOr<Database> database = Database::Open(path, access);
+  if (!database.ok()) return database;
+  if (absl::Status status = ApplyReadSettings(*database); !status.ok()) return status;
+  if (absl::Status status = CheckIdentity(*database, false); !status.ok()) return status;
+  return database;
+}
+
+// A read-only connection still has to map the -shm file, which it makes (and fills from the -wal)
+// where a writer was killed or has closed. In a folder that cannot be written it fails; then the
+// file alone is the whole truth if no log lies beside it.
+absl::StatusOr<Database> OpenToRead(const std::string& path) {
+  absl::StatusOr<Database> database = OpenAs(path, Access::kRead);
+  if (database.ok() || !absl::IsPermissionDenied(database.status())) return database;
+  if (FileBytes(path + "-wal") > 0) return database;
+  absl::StatusOr<Database> immutable = OpenAs(path, Access::kImmutable);
+  return immutable.ok() ? std::move(immutable) : std::move(database);
+}
+
+}  // namespace
+
+struct Reader::Impl {
+  Database database;
+};
+
+absl::StatusOr<Reader> Reader::Open(const std::string& path) {
+  if (!FileExists(path)) {
+    return absl::NotFoundError(fmt::format("expected a ledger, found no file {}", path));
+  }
+  absl::StatusOr<Database> database = OpenToRead(path);
+  if (!database.ok()) return database.status();
+  return Reader(std::make_unique<Impl>(Impl{std::move(*database)}));
+}
+
+Reader::Reader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Reader::Reader(Reader&&) noexcept = default;
+Reader& Reader::operator=(Reader&&) noexcept = default;
+Reader::~Reader() = default;
+
+absl::StatusOr<Instant> Reader::LastTime() { return ReadLastTime(impl_->database); }
+
+absl::StatusOr<VerifyReport> Reader::Verify(
+    const std::function<void(int64_t done, int64_t total)>& progress) {
+  return VerifyRules(impl_->database, progress);
+}
+
+absl::StatusOr<std::vector<ReportRow>> Reader::Report(const ReportQuery& query) {
+  return ReportUsage(impl_->database, query);
+}
+
+absl::Status Reader::Export(const ReportQuery& query,
+                            const std::function<void(const ExportRow&)>& row) {
+  return ExportIntervals(impl_->database, query, row);
+}
+
+}  // namespace tranche::ledger

@@ -1,0 +1,81 @@
+// Reading a ledger file, beside a running writer or after a crash; never changes it, never creates
+// it. Reads are cut into pieces of at most 1 s so that the writer's checkpoints get through.
+//
+// Thread rule: one thread per Reader.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "quota/budget.h"
+#include "scheduler/facts/metering.h"
+
+namespace tranche::ledger {
+
+struct VerifyReport {
+  int64_t entries = 0;
+  int64_t postings = 0;
+  int64_t open_intervals = 0;
+  std::string head;  // hex
+  // What is wrong, one line each: rule, entry, expected, found. Empty: every rule holds.
+  std::vector<std::string> faults;
+};
+
+struct ReportRow {
+  std::string leaf;  // "" for pods of no leaf
+  std::string model;
+  GpuTime time;  // weight kUnitWeight: plain GPU time
+};
+
+// One interval of one pod on one model's GPUs, for export.
+struct ExportRow {
+  OpenInterval interval;
+  std::optional<Instant> end;  // nullopt: still open
+  bool estimated = false;
+  bool late = false;
+  std::string devices;  // JSON
+  GpuTime time;         // within the asked span
+  GpuTime refunded;     // of it, given back
+};
+
+struct ReportQuery {
+  std::optional<Instant> from;  // nullopt: the first entry
+  std::optional<Instant> to;    // nullopt: `now`
+  std::optional<std::string> leaf;
+  Instant now;  // open intervals count up to here
+};
+
+class Reader {
+ public:
+  // Errors: NotFound (no such file; it is not created), FailedPrecondition (not a ledger, newer
+  // schema), DataLoss, PermissionDenied.
+  static absl::StatusOr<Reader> Open(const std::string& path);
+  Reader(Reader&&) noexcept;
+  Reader& operator=(Reader&&) noexcept;
+  ~Reader();
+
+  // The newest time the ledger knows of: of an entry or a heartbeat. What is open is known to have
+  // been in use until then. Errors: DataLoss.
+  absl::StatusOr<Instant> LastTime();
+  // integrity_check, foreign_key_check and rules 1 to 6. `progress(done, total)` in entries.
+  absl::StatusOr<VerifyReport> Verify(
+      const std::function<void(int64_t done, int64_t total)>& progress);
+  // GPU time by leaf and model, refunds taken off; ascending leaf, model. Exact; from rollups
+  // except at the edges: 10 million entries in under a second.
+  absl::StatusOr<std::vector<ReportRow>> Report(const ReportQuery& query);
+  // Intervals that overlap the span, ascending start, uid, interval, model.
+  absl::Status Export(const ReportQuery& query, const std::function<void(const ExportRow&)>& row);
+
+ private:
+  struct Impl;
+  explicit Reader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tranche::ledger

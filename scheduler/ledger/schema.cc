@@ -1,0 +1,245 @@
+#include "scheduler/ledger/schema.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace tranche::ledger {
+namespace {
+
+constexpr std::string_view kVersion1 = R"sql(
+CREATE TABLE meta(
+  key TEXT PRIMARY KEY,
+  value INTEGER NOT NULL,
+  seal INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE account(
+  id INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL CHECK (kind IN ('held', 'pool', 'refunded', 'returned')),
+  leaf TEXT NOT NULL,
+  model TEXT NOT NULL,
+  class TEXT NOT NULL,
+  UNIQUE (kind, leaf, model, class)
+) STRICT;
+
+CREATE TABLE interval(
+  id INTEGER PRIMARY KEY,
+  uid TEXT NOT NULL CHECK (uid <> ''),
+  number INTEGER NOT NULL CHECK (number >= 0),
+  namespace TEXT NOT NULL,
+  pod TEXT NOT NULL,
+  node TEXT NOT NULL,
+  leaf TEXT NOT NULL,
+  class TEXT NOT NULL,
+  devices TEXT NOT NULL,
+  UNIQUE (uid, number)
+) STRICT;
+
+CREATE TABLE entry(
+  id INTEGER PRIMARY KEY CHECK (id > 0),
+  interval INTEGER REFERENCES interval,
+  kind INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 7),
+  at INTEGER NOT NULL,
+  written INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  flags INTEGER NOT NULL CHECK (flags BETWEEN 0 AND 3),
+  note TEXT NOT NULL,
+  hash BLOB NOT NULL CHECK (length(hash) = 32),
+  CHECK ((interval IS NULL) = (kind = 7))
+) STRICT;
+CREATE UNIQUE INDEX entry_once ON entry(interval, kind) WHERE kind <= 4;
+CREATE UNIQUE INDEX refund_once ON entry(interval, at, note) WHERE kind = 5;
+CREATE INDEX entry_at ON entry(at);
+
+CREATE TABLE posting(
+  entry INTEGER NOT NULL REFERENCES entry,
+  account INTEGER NOT NULL REFERENCES account,
+  compute INTEGER NOT NULL,
+  memory INTEGER NOT NULL,
+  PRIMARY KEY (entry, account)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE window_closing(
+  entry INTEGER PRIMARY KEY REFERENCES entry,
+  budget TEXT NOT NULL,
+  start INTEGER NOT NULL,
+  until INTEGER NOT NULL CHECK (until > start),
+  amounts TEXT NOT NULL
+) STRICT;
+CREATE INDEX closing_window ON window_closing(budget, start);
+
+CREATE TABLE balance(
+  account INTEGER PRIMARY KEY,
+  compute INTEGER NOT NULL,
+  memory INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE checked_balance(
+  account INTEGER PRIMARY KEY,
+  compute INTEGER NOT NULL,
+  memory INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE open_interval(
+  interval INTEGER PRIMARY KEY,
+  entry INTEGER NOT NULL,
+  running INTEGER
+) STRICT;
+
+CREATE TABLE rollup(
+  day INTEGER NOT NULL,
+  account INTEGER NOT NULL,
+  compute INTEGER NOT NULL,
+  memory INTEGER NOT NULL,
+  compute_moment_high INTEGER NOT NULL,
+  compute_moment_low INTEGER NOT NULL,
+  memory_moment_high INTEGER NOT NULL,
+  memory_moment_low INTEGER NOT NULL,
+  seal INTEGER NOT NULL,
+  PRIMARY KEY (day, account)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE decay(
+  leaf TEXT PRIMARY KEY,
+  quanta INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  usage_high INTEGER NOT NULL,
+  usage_low INTEGER NOT NULL,
+  seal INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER entry_update BEFORE UPDATE ON entry
+  BEGIN SELECT RAISE(ABORT, 'entry is append-only'); END;
+CREATE TRIGGER entry_delete BEFORE DELETE ON entry
+  BEGIN SELECT RAISE(ABORT, 'entry is append-only'); END;
+CREATE TRIGGER posting_update BEFORE UPDATE ON posting
+  BEGIN SELECT RAISE(ABORT, 'posting is append-only'); END;
+CREATE TRIGGER posting_delete BEFORE DELETE ON posting
+  BEGIN SELECT RAISE(ABORT, 'posting is append-only'); END;
+CREATE TRIGGER interval_update BEFORE UPDATE ON interval
+  BEGIN SELECT RAISE(ABORT, 'interval is append-only'); END;
+CREATE TRIGGER interval_delete BEFORE DELETE ON interval
+  BEGIN SELECT RAISE(ABORT, 'interval is append-only'); END;
+CREATE TRIGGER account_update BEFORE UPDATE ON account
+  BEGIN SELECT RAISE(ABORT, 'account is append-only'); END;
+CREATE TRIGGER account_delete BEFORE DELETE ON account
+  BEGIN SELECT RAISE(ABORT, 'account is append-only'); END;
+CREATE TRIGGER window_closing_update BEFORE UPDATE ON window_closing
+  BEGIN SELECT RAISE(ABORT, 'window_closing is append-only'); END;
+CREATE TRIGGER window_closing_delete BEFORE DELETE ON window_closing
+  BEGIN SELECT RAISE(ABORT, 'window_closing is append-only'); END;
+)sql";
+
+constexpr MigrationStep kSteps[] = {{1, kVersion1}};
+static_assert(std::size(kSteps) == kSchemaVersion);
+
+struct Setting {
+  const char* name;
+  const char* value;  // as it is set
+  const char* read_back;
+};
+
+constexpr Setting kReadSettings[] = {
+    {"busy_timeout", "5000", "5000"},
+    {"trusted_schema", "OFF", "0"},
+    {"cell_size_check", "ON", "1"},
+    {"temp_store", "MEMORY", "2"},
+    // An I/O error becomes an error code, not SIGBUS.
+    {"mmap_size", "0", "0"},
+};
+constexpr Setting kWriteSettings[] = {
+    {"journal_mode", "WAL", "wal"},
+    // NORMAL would lose the last commits on power loss.
+    {"synchronous", "FULL", "2"},
+    {"foreign_keys", "ON", "1"},
+    {"wal_autocheckpoint", "1000", "1000"},
+    {"journal_size_limit", "67108864", "67108864"},
+    {"secure_delete", "OFF", "0"},
+    // KiB. The default of 2 MiB does not hold the inner pages of the indices.
+    {"cache_size", "-32768", "-32768"},
+};
+
+absl::Status Apply(Database& database, std::span<const Setting> settings) {
+  for (const Setting& setting : settings) {
+    const absl::Status set =
+        database.Execute(fmt::format("PRAGMA {} = {}", setting.name, setting.value));
+    if (!set.ok()) return set;
+    const absl::StatusOr<std::string> found = database.Text(fmt::format("PRAGMA {}", setting.name));
+    if (!found.ok()) return found.status();
+    // Builds without memory mapping answer this one with no row at all.
+    const bool holds = *found == setting.read_back ||
+                       (found->empty() && std::string_view(setting.name) == "mmap_size");
+    if (!holds) {
+      return absl::FailedPreconditionError(fmt::format("expected SQLite setting {} = {}, found {}",
+                                                       setting.name, setting.read_back, *found));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunStep(Database& database, const MigrationStep& step) {
+  absl::StatusOr<Transaction> transaction = Transaction::Begin(database);
+  if (!transaction.ok()) return transaction.status();
+  const absl::Status done =
+      database.Execute(fmt::format("{}\nPRAGMA application_id = {}; PRAGMA user_version = {};",
+                                   step.sql, kApplicationId, step.to));
+  if (!done.ok()) return done;
+  return transaction->Commit();
+}
+
+}  // namespace
+
+absl::Status ApplySettings(Database& database) {
+  if (absl::Status status = Apply(database, kReadSettings); !status.ok()) return status;
+  return Apply(database, kWriteSettings);
+}
+
+absl::Status ApplyReadSettings(Database& database) {
+  // A reader never checkpoints: SQLite before 3.51.3 can lose pages when two connections do.
+  sqlite3_db_config(database.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  return Apply(database, kReadSettings);
+}
+
+absl::Status CheckIdentity(Database& database, bool empty_ok) {
+  const absl::StatusOr<int64_t> application = database.Integer("PRAGMA application_id");
+  if (!application.ok()) return application.status();
+  const absl::StatusOr<int64_t> version = database.Integer("PRAGMA user_version");
+  if (!version.ok()) return version.status();
+  const absl::StatusOr<int64_t> objects = database.Integer("SELECT count(*) FROM sqlite_schema");
+  if (!objects.ok()) return objects.status();
+  const bool empty = *application == 0 && *version == 0 && *objects == 0;
+  if (empty && empty_ok) return absl::OkStatus();
+  if (*application != kApplicationId || *version < 1) {
+    return absl::FailedPreconditionError(
+        fmt::format("expected a Tranche ledger (application_id {:#x}), found {:#x} in {}",
+                    kApplicationId, *application, sqlite3_db_filename(database.handle(), "main")));
+  }
+  if (*version > kSchemaVersion) {
+    return absl::FailedPreconditionError(fmt::format(
+        "expected a ledger of version {} or older, found version {}, written by a newer Tranche, "
+        "in {}",
+        kSchemaVersion, *version, sqlite3_db_filename(database.handle(), "main")));
+  }
+  return absl::OkStatus();
+}
+
+std::span<const MigrationStep> MigrationSteps() { return kSteps; }
+
+absl::Status Migrate(Database& database, std::span<const MigrationStep> steps,
+                     const std::function<absl::Status()>& backup) {
+  const absl::StatusOr<int64_t> version = database.Integer("PRAGMA user_version");
+  if (!version.ok()) return version.status();
+  bool saved = *version == 0;
+  for (const MigrationStep& step : steps) {
+    if (step.to <= *version) continue;
+    if (!saved) {
+      if (absl::Status status = backup(); !status.ok()) return status;
+      saved = true;
+    }
+    if (absl::Status status = RunStep(database, step); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tranche::ledger

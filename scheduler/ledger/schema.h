@@ -1,0 +1,40 @@
+// The file itself: tables, settings, versions. Format: scheduler/docs/ledger_format.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "scheduler/ledger/sqlite.h"
+
+namespace tranche::ledger {
+
+inline constexpr int64_t kApplicationId = 0x54524e43;  // "TRNC"
+inline constexpr int64_t kSchemaVersion = 1;
+
+// Sets every setting of a writing connection and reads it back. Errors: FailedPrecondition naming
+// the setting, what was wanted and what it is.
+absl::Status ApplySettings(Database& database);
+// The settings of a connection that only reads.
+absl::Status ApplyReadSettings(Database& database);
+
+// Is this a ledger this program can use? Changes nothing. An empty file is one only when
+// `empty_ok`. Errors: FailedPrecondition (another application's file, a newer version).
+absl::Status CheckIdentity(Database& database, bool empty_ok);
+
+// Takes a file from version `to` - 1 to `to`.
+struct MigrationStep {
+  int64_t to;
+  std::string_view sql;
+};
+// The steps of this program, ascending, without gap.
+std::span<const MigrationStep> MigrationSteps();
+
+// Every step the file lacks, each in one transaction with its version number. `backup` is called
+// once before the first step that changes a file with content; its error stops the migration.
+absl::Status Migrate(Database& database, std::span<const MigrationStep> steps,
+                     const std::function<absl::Status()>& backup);
+
+}  // namespace tranche::ledger

@@ -1,0 +1,73 @@
+// The ledger in one SQLite file: append-only, double entry, hash-chained, written by one thread.
+//
+// Source: hazards E (settings, rules 1 to 6, hazards 48 to 56). Format: docs/ledger_format.md.
+// One connection writes and checkpoints; readers open their own, read-only. Group commit: up to
+// 5 ms or 256 events, one transaction, waiters answered after COMMIT. When a commit fails the batch
+// stays queued (at most 100,000 events) and is tried again on a reopened connection with growing
+// pauses; such entries are marked late. Never a crash loop.
+//
+// Thread rule: any thread, as scheduler/ports/ledger.h says.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "scheduler/ports/ledger.h"
+
+namespace tranche::ledger {
+
+struct Options {
+  std::string path;
+  int64_t epoch = 1;             // of the writer; stored with every entry, never falls
+  Instant now;                   // of the engine's clock, for times of our own entries
+  bool create = true;            // false: a missing file is an error (NotFound)
+  bool accept_rollback = false;  // take up a file that is older than its head file remembers
+  std::chrono::milliseconds check_budget{2'000};  // of quick_check at start
+  int backups = 7;                                // kept by Backup
+  std::chrono::milliseconds group_delay{5};
+  std::size_t group_size = 256;
+  std::size_t queue_limit = 100'000;
+};
+
+class SqliteLedger : public Ledger {
+ public:
+  // Locks the file against a second process, sets and reads back every setting, migrates (after a
+  // backup), checks quick_check and rules 1 to 3 of what came since the last clean close, and reads
+  // the history of the last kMeterHorizon before options.now.
+  // Errors, one line each: FailedPrecondition (another process has it, wrong application_id, newer
+  // schema, a setting that does not hold, an older file restored), DataLoss (checks failed; says
+  // which), NotFound, PermissionDenied, Unavailable (disk).
+  static absl::StatusOr<std::unique_ptr<SqliteLedger>> Open(const Options& options);
+  ~SqliteLedger() override;
+  // Commits what is queued, checkpoints, marks a clean close. Idempotent; within 5 s.
+  void Close();
+
+  // As of Open; the devices of its events are left out. Events carry entry numbers as `sequence`.
+  const MeterHistory& history() const;
+  // Gives its memory back: some 600 bytes an event.
+  void ForgetHistory();
+  // The newest time in the file: a clock that starts must not start before it.
+  Instant last_time() const;
+
+  void Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings) override;
+  void WhenCommitted(std::function<void(bool)> done) override;
+  void Heartbeat(Instant now, std::vector<DecayRow> decay) override;
+  LedgerHealth health() const override;
+  // Events that added nothing: repeats, and ends of what is not open.
+  int64_t ignored() const;
+
+  // A consistent copy beside a running writer, in small steps, checked (integrity_check) before it
+  // gets its name `path`.backup-<UTC time>; the oldest beyond options.backups go.
+  absl::StatusOr<std::string> Backup(Instant now);
+
+ private:
+  struct Impl;
+  explicit SqliteLedger(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tranche::ledger

@@ -1,0 +1,211 @@
+// Every rule, from the first entry: what the tables say is recomputed from the journal and
+// compared.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "scheduler/ledger/entry_check.h"
+#include "scheduler/ledger/integrity.h"
+#include "scheduler/ledger/interval_check.h"
+#include "scheduler/ledger/journal.h"
+#include "scheduler/ledger/numbers.h"
+#include "scheduler/ledger/questions.h"
+
+namespace tranche::ledger {
+namespace {
+
+constexpr int64_t kEntriesPerPiece = 50'000;
+constexpr std::size_t kMostFaults = 100;
+
+struct Rollup {
+  Int128 compute = 0;
+  Int128 memory = 0;
+  Int128 compute_moment = 0;
+  Int128 memory_moment = 0;
+  friend bool operator==(const Rollup&, const Rollup&) = default;
+};
+
+class Verifier {
+ public:
+  explicit Verifier(Database& database) : database_(database), checker_(accounts_) {}
+
+  absl::StatusOr<VerifyReport> Run(const std::function<void(int64_t, int64_t)>& progress) {
+    absl::StatusOr<std::vector<std::string>> faults =
+        CheckIntegrity(database_, CheckDepth::kFull, [] { return false; });
+    if (!faults.ok()) return faults.status();
+    report_.faults = std::move(*faults);
+    const absl::Status walked = Walk(progress);
+    // Pages too damaged to be read are a finding, not a failure to look.
+    if (absl::IsDataLoss(walked)) {
+      report_.faults.push_back(std::string(walked.message()));
+    } else if (!walked.ok()) {
+      return walked;
+    }
+    report_.head = Hex(checker_.hash());
+    report_.open_intervals = static_cast<int64_t>(intervals_.open().size());
+    if (report_.faults.size() > kMostFaults) report_.faults.resize(kMostFaults);
+    return std::move(report_);
+  }
+
+ private:
+  // In pieces, so that a writer's checkpoints get through: entries never change. What is derived
+  // from them is compared in the transaction that reads the last ones.
+  absl::Status Walk(const std::function<void(int64_t, int64_t)>& progress) {
+    absl::StatusOr<EntryCursor> cursor = EntryCursor::Make(database_);
+    if (!cursor.ok()) return cursor.status();
+    const absl::StatusOr<int64_t> total = database_.Integer("SELECT max(id) FROM entry");
+    if (!total.ok()) return total.status();
+    bool ended = false;
+    while (!ended && report_.faults.size() < kMostFaults) {
+      if (absl::Status begun = database_.Execute("BEGIN"); !begun.ok()) return begun;
+      absl::StatusOr<bool> end = Piece(*cursor);
+      absl::Status status = end.status();
+      if (status.ok()) {
+        ended = *end;
+        progress(report_.entries, std::max(*total, report_.entries));
+      }
+      if (ended) status = Compare();
+      cursor->Finish();
+      database_.Execute("COMMIT").IgnoreError();
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // True when the journal ends here.
+  absl::StatusOr<bool> Piece(EntryCursor& cursor) {
+    absl::StatusOr<AccountTable> accounts = ReadAccounts(database_);
+    if (!accounts.ok()) return accounts.status();
+    accounts_ = std::move(*accounts);
+    if (absl::Status s = cursor.Start(checker_.last_entry() + 1); !s.ok()) return s;
+    EntryRow entry;
+    for (int64_t i = 0; i < kEntriesPerPiece; ++i) {
+      const absl::StatusOr<bool> row = cursor.Next(entry);
+      if (!row.ok()) return row.status();
+      if (!*row) return true;
+      Check(entry);
+    }
+    return false;
+  }
+
+  void Check(const EntryRow& entry) {
+    ++report_.entries;
+    report_.postings += static_cast<int64_t>(entry.postings.size());
+    checker_.Check(entry, report_.faults);
+    intervals_.Check(entry, report_.faults);
+    if (entry.kind == EntryKind::kWindow) ++windows_;
+    const int64_t day = DayStart(entry.at);
+    for (const Posting& posting : entry.postings) {
+      auto& [compute, memory] = sums_[posting.account];
+      compute += posting.compute;
+      memory += posting.memory;
+      if (!IsReported(accounts_[posting.account])) continue;
+      Rollup& rollup = rollups_[{day, posting.account}];
+      rollup.compute += posting.compute;
+      rollup.memory += posting.memory;
+      rollup.compute_moment += Int128{posting.compute} * (entry.at - day);
+      rollup.memory_moment += Int128{posting.memory} * (entry.at - day);
+    }
+  }
+
+  absl::Status Compare() {
+    absl::Status status = CompareBalances();
+    if (status.ok()) status = CompareRollups();
+    if (status.ok()) status = intervals_.Compare(database_, report_.faults);
+    if (status.ok()) status = CompareCount("posting", report_.postings);
+    if (status.ok()) status = CompareCount("window_closing", windows_);
+    return status;
+  }
+
+  absl::Status CompareCount(const char* table, int64_t expected) {
+    const absl::StatusOr<int64_t> found =
+        database_.Integer(fmt::format("SELECT count(*) FROM {}", table));
+    if (!found.ok()) return found.status();
+    if (*found != expected) {
+      report_.faults.push_back(fmt::format(
+          "rule 1: expected {} rows of {} with an entry, found {} rows", expected, table, *found));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CompareBalances() {
+    absl::StatusOr<Statement> rows =
+        database_.Prepare("SELECT account, compute, memory FROM balance");
+    if (!rows.ok()) return rows.status();
+    std::map<int64_t, std::pair<Int128, Int128>> left = sums_;
+    while (true) {
+      const absl::StatusOr<bool> row = rows->Row();
+      if (!row.ok()) return row.status();
+      if (!*row) break;
+      const int64_t account = rows->Integer(0);
+      const std::pair<Int128, Int128> found{rows->Integer(1), rows->Integer(2)};
+      BalanceFault(account, left[account], found);
+      left.erase(account);
+    }
+    for (const auto& [account, sum] : left) BalanceFault(account, sum, {});
+    return absl::OkStatus();
+  }
+
+  void BalanceFault(int64_t account, const std::pair<Int128, Int128>& expected,
+                    const std::pair<Int128, Int128>& found) {
+    if (expected == found) return;
+    const Account& name = accounts_[account];
+    report_.faults.push_back(fmt::format(
+        "rule 2: account {} ({}, leaf '{}', {}): expected balance {}, {}, found {}, {}", account,
+        name.kind, name.leaf, name.model, FormatInt128(expected.first),
+        FormatInt128(expected.second), FormatInt128(found.first), FormatInt128(found.second)));
+  }
+
+  absl::Status CompareRollups() {
+    absl::StatusOr<Statement> rows = database_.Prepare(
+        "SELECT day, account, compute, memory, compute_moment_high, compute_moment_low, "
+        "memory_moment_high, memory_moment_low, seal FROM rollup");
+    if (!rows.ok()) return rows.status();
+    std::size_t met = 0;
+    while (true) {
+      const absl::StatusOr<bool> row = rows->Row();
+      if (!row.ok()) return row.status();
+      if (!*row) break;
+      Seal seal;
+      for (int column = 0; column < 8; ++column) seal.Add(rows->Integer(column));
+      const Rollup found{rows->Integer(2), rows->Integer(3),
+                         FromHalves(rows->Integer(4), rows->Integer(5)),
+                         FromHalves(rows->Integer(6), rows->Integer(7))};
+      const auto expected = rollups_.find({rows->Integer(0), rows->Integer(1)});
+      if (expected != rollups_.end()) ++met;
+      if (expected == rollups_.end() || expected->second != found ||
+          seal.value() != rows->Integer(8)) {
+        report_.faults.push_back(
+            fmt::format("rule 2: rollup of day {}, account {}: expected the sum of its entries, "
+                        "found another",
+                        rows->Integer(0), rows->Integer(1)));
+      }
+    }
+    if (met != rollups_.size()) {
+      report_.faults.push_back(
+          fmt::format("rule 2: expected {} rollup rows, found {}", rollups_.size(), met));
+    }
+    return absl::OkStatus();
+  }
+
+  Database& database_;
+  VerifyReport report_;
+  AccountTable accounts_;
+  EntryChecker checker_;
+  IntervalChecker intervals_;
+  int64_t windows_ = 0;
+  std::map<int64_t, std::pair<Int128, Int128>> sums_;
+  std::map<std::pair<int64_t, int64_t>, Rollup> rollups_;  // by day, account
+};
+
+}  // namespace
+
+absl::StatusOr<VerifyReport> VerifyRules(
+    Database& database, const std::function<void(int64_t done, int64_t total)>& progress) {
+  return Verifier(database).Run(progress);
+}
+
+}  // namespace tranche::ledger

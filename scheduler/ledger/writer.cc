@@ -1,0 +1,300 @@
+#include "scheduler/ledger/writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/ledger/files.h"
+#include "scheduler/ledger/schema.h"
+
+namespace tranche::ledger {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstPause{100};
+constexpr milliseconds kLongestPause{30'000};
+constexpr milliseconds kHeadEvery{1'000};
+// Closing tries a failing disk for this long; what is queued then is lost.
+constexpr milliseconds kCloseWithin{1'000};
+constexpr int64_t kWalAlarmBytes = 64 << 20;
+
+}  // namespace
+
+absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64_t epoch) {
+  absl::StatusOr<Database> database = Database::Open(path, Access::kWrite);
+  if (!database.ok()) return database.status();
+  WriteConnection connection;
+  connection.database = std::make_unique<Database>(std::move(*database));
+  if (absl::Status status = CheckIdentity(*connection.database, false); !status.ok()) return status;
+  if (absl::Status status = ApplySettings(*connection.database); !status.ok()) return status;
+  absl::StatusOr<Book> book = Book::Load(*connection.database, epoch);
+  if (!book.ok()) return book.status();
+  connection.book = std::make_unique<Book>(std::move(*book));
+  return connection;
+}
+
+Writer::Writer(WriterOptions options, WriteConnection connection)
+    : options_(std::move(options)),
+      connection_(std::move(connection)),
+      pause_(kFirstPause),
+      head_saved_(std::chrono::steady_clock::now()),
+      first_entry_(connection_.book->last_entry()),
+      newest_(options_.newest) {
+  health_.last_entry = first_entry_;
+  health_.head = Hex(connection_.book->head());
+  health_.held = connection_.book->held();
+  thread_ = std::thread([this] { Loop(); });
+}
+
+Writer::~Writer() { Close(); }
+
+void Writer::Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings) {
+  std::string refused;
+  const auto sift = [&refused](auto& list) {
+    return std::erase_if(list, [&refused](const auto& item) {
+      std::string why = Malformed(item);
+      if (why.empty()) return false;
+      refused = std::move(why);
+      return true;
+    });
+  };
+  const std::size_t bad = sift(events) + sift(closings);
+  Group group{std::move(events), std::move(closings)};
+
+  const std::lock_guard lock(mutex_);
+  if (bad > 0) reported_ = fmt::format("refused {} malformed events: {}", bad, refused);
+  for (const MeterEvent& event : group.events) newest_ = std::max(newest_, event.at);
+  if (group.size() == 0) return;
+  if (stop_ || (waiting_ > 0 && waiting_ + group.size() > options_.queue_limit)) {
+    health_.dropped += static_cast<int64_t>(group.size());
+    lost_ = true;
+    return;
+  }
+  waiting_ += group.size();
+  ++taken_;
+  queue_.push_back(std::move(group));
+  changed_.notify_all();
+}
+
+void Writer::WhenCommitted(std::function<void(bool)> done) {
+  bool answer = false;
+  {
+    const std::lock_guard lock(mutex_);
+    answer = committed_ == taken_ && !lost_;
+    if (!answer && !lost_ && health_.writable && !ended_) {
+      waiters_.push_back({taken_, std::move(done)});
+      return;
+    }
+  }
+  done(answer);
+}
+
+void Writer::Heartbeat(Instant now, std::vector<DecayRow> decay) {
+  const std::lock_guard lock(mutex_);
+  if (stop_) return;
+  newest_ = std::max(newest_, now);
+  beat_ = Beat{now, std::move(decay)};
+  changed_.notify_all();
+}
+
+LedgerHealth Writer::health() const {
+  const std::lock_guard lock(mutex_);
+  LedgerHealth health = health_;
+  health.queued = static_cast<int64_t>(waiting_);
+  health.problem = !commit_problem_.empty() ? commit_problem_ : reported_;
+  if (health.problem.empty() && health.wal_bytes > kWalAlarmBytes) {
+    health.problem =
+        fmt::format("expected a write-ahead log under {} MiB, found {} MiB: a reader holds it open",
+                    kWalAlarmBytes >> 20, health.wal_bytes >> 20);
+  }
+  return health;
+}
+
+void Writer::Report(std::string problem) {
+  const std::lock_guard lock(mutex_);
+  reported_ = std::move(problem);
+}
+
+int64_t Writer::ignored() const {
+  const std::lock_guard lock(mutex_);
+  return ignored_;
+}
+
+void Writer::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    stop_by_ = std::chrono::steady_clock::now() + kCloseWithin;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Writer::Loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    WaitForWork(lock);
+    const bool overdue = stop_ && std::chrono::steady_clock::now() > stop_by_;
+    if ((stop_ && !HasWork()) || overdue) break;
+    if (HasWork()) {
+      Collect(lock);
+      Take();
+      Commit(lock);
+    } else if (head_due_) {
+      lock.unlock();
+      SaveHead();
+      lock.lock();
+    }
+  }
+  ended_ = true;
+  const bool complete = !HasWork();
+  std::deque<Waiter> waiters = std::exchange(waiters_, {});
+  health_.dropped += static_cast<int64_t>(waiting_);
+  lock.unlock();
+  for (Waiter& waiter : waiters) waiter.done(false);
+  const absl::Status finished = complete ? Finish() : absl::OkStatus();
+  connection_ = {};
+  if (!finished.ok()) Report(std::string(finished.message()));
+}
+
+void Writer::WaitForWork(std::unique_lock<std::mutex>& lock) {
+  const auto ready = [this] { return stop_ || HasWork(); };
+  if (!head_due_) {
+    changed_.wait(lock, ready);
+  } else {
+    changed_.wait_until(lock, head_saved_ + kHeadEvery, ready);
+  }
+}
+
+// A commit costs one sync, however much it carries: others may join.
+void Writer::Collect(std::unique_lock<std::mutex>& lock) {
+  if (!batch_.empty()) return;  // a second attempt, of the same
+  changed_.wait_for(lock, options_.group_delay,
+                    [this] { return stop_ || waiting_ >= options_.group_size; });
+}
+
+void Writer::Take() {
+  if (!batch_.empty()) return;
+  while (!queue_.empty() && batch_.events < options_.group_size) {
+    batch_.events += queue_.front().size();
+    batch_.groups.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  batch_.beat = std::exchange(beat_, std::nullopt);
+}
+
+void Writer::Commit(std::unique_lock<std::mutex>& lock) {
+  const int64_t written = newest_.time_since_epoch().count();
+  lock.unlock();
+  const absl::Status status = Write(written);
+  lock.lock();
+  if (status.ok()) {
+    Succeed(lock);
+  } else {
+    Fail(lock, status);
+  }
+}
+
+absl::Status Writer::Write(int64_t written) {
+  if (!connection_.book) {
+    absl::StatusOr<WriteConnection> again = ConnectForWriting(options_.path, options_.epoch);
+    if (!again.ok()) return again.status();
+    connection_ = std::move(*again);
+  }
+  Book& book = *connection_.book;
+  absl::StatusOr<Transaction> transaction = Transaction::Begin(*connection_.database);
+  if (!transaction.ok()) return transaction.status();
+  for (const Group& group : batch_.groups) {
+    for (const MeterEvent& event : group.events) {
+      if (absl::Status status = book.Apply(event, written); !status.ok()) return status;
+    }
+    for (const WindowClosing& closing : group.closings) {
+      if (absl::Status status = book.Record(closing, written); !status.ok()) return status;
+    }
+  }
+  if (batch_.beat) {
+    const int64_t now = batch_.beat->now.time_since_epoch().count();
+    if (absl::Status status = book.Beat(now, batch_.beat->decay); !status.ok()) return status;
+  }
+  if (absl::Status status = book.Flush(false); !status.ok()) return status;
+  return transaction->Commit();
+}
+
+void Writer::Succeed(std::unique_lock<std::mutex>& lock) {
+  const Book& book = *connection_.book;
+  health_.writable = true;
+  commit_problem_.clear();
+  health_.last_entry = book.last_entry();
+  health_.entries = book.last_entry() - first_entry_;
+  health_.head = Hex(book.head());
+  health_.held = book.held();
+  health_.late = late_before_ + book.late();
+  ignored_ = ignored_before_ + book.ignored();
+  health_.wal_bytes = FileBytes(options_.path + "-wal");
+  waiting_ -= batch_.events;
+  committed_ += batch_.groups.size();
+  if (waiting_ == 0) lost_ = false;
+  batch_ = {};
+  pause_ = kFirstPause;
+  head_due_ = book.last_entry() > 0;
+  std::vector<std::function<void(bool)>> answers;
+  while (!waiters_.empty() && waiters_.front().target <= committed_) {
+    answers.push_back(std::move(waiters_.front().done));
+    waiters_.pop_front();
+  }
+  lock.unlock();
+  for (const auto& answer : answers) answer(true);
+  if (std::chrono::steady_clock::now() - head_saved_ >= kHeadEvery) SaveHead();
+  lock.lock();
+}
+
+void Writer::Fail(std::unique_lock<std::mutex>& lock, const absl::Status& why) {
+  health_.writable = false;
+  ++health_.failures;
+  commit_problem_ = std::string(why.message());
+  std::deque<Waiter> waiters = std::exchange(waiters_, {});
+  lock.unlock();
+  for (Waiter& waiter : waiters) waiter.done(false);
+  // After a failed sync nobody knows which pages are on disk: what was read must be read again.
+  // The book is ahead of the file in any case.
+  if (connection_.book) {
+    late_before_ = health_.late;
+    ignored_before_ = ignored_;
+  }
+  connection_ = {};
+  if (IsDiskFull(why)) FreeReserve(options_.path);
+  lock.lock();
+  const bool stopping = stop_;
+  changed_.wait_for(lock, stopping ? kFirstPause : pause_, [&] { return stop_ && !stopping; });
+  pause_ = std::min(2 * pause_, kLongestPause);
+}
+
+void Writer::SaveHead() {
+  const Book& book = *connection_.book;
+  const absl::Status saved = WriteHead(options_.path, {book.last_entry(), Hex(book.head())});
+  head_saved_ = std::chrono::steady_clock::now();
+  if (saved.ok()) {
+    const std::lock_guard lock(mutex_);
+    head_due_ = false;
+  } else {
+    Report(std::string(saved.message()));
+  }
+}
+
+absl::Status Writer::Finish() {
+  // A heartbeat may have failed last.
+  if (!connection_.book) return absl::OkStatus();
+  Database& database = *connection_.database;
+  absl::StatusOr<Transaction> transaction = Transaction::Begin(database);
+  if (!transaction.ok()) return transaction.status();
+  absl::Status status = connection_.book->Flush(true);
+  if (status.ok()) status = WriteMeta(database, kCleanKey, 1);
+  if (status.ok()) status = transaction->Commit();
+  if (!status.ok()) return status;
+  if (connection_.book->last_entry() > 0) SaveHead();
+  return database.Execute("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+}  // namespace tranche::ledger

@@ -1,0 +1,131 @@
+// The thread that writes: collects what is appended, commits it in groups, survives a bad disk.
+//
+// Thread rule: any thread, but for Close and the destructor (one thread, the owner's).
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "scheduler/ledger/book.h"
+#include "scheduler/ledger/sqlite.h"
+#include "scheduler/ports/ledger.h"
+
+namespace tranche::ledger {
+
+// A writing connection and the book kept through it.
+struct WriteConnection {
+  std::unique_ptr<Database> database;
+  std::unique_ptr<Book> book;
+};
+absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64_t epoch);
+
+struct WriterOptions {
+  std::string path;
+  int64_t epoch = 1;
+  Instant newest;  // the newest time known
+  std::chrono::milliseconds group_delay{5};
+  std::size_t group_size = 256;
+  std::size_t queue_limit = 100'000;
+};
+
+class Writer {
+ public:
+  // Starts the thread. `connection` is in order and its file marked as in use.
+  Writer(WriterOptions options, WriteConnection connection);
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  void Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings);
+  void WhenCommitted(std::function<void(bool)> done);
+  void Heartbeat(Instant now, std::vector<DecayRow> decay);
+  LedgerHealth health() const;
+  // Something is wrong that commits do not show; kept in health().problem.
+  void Report(std::string problem);
+  int64_t ignored() const;
+  // As sqlite_ledger.h says.
+  void Close();
+
+ private:
+  using SteadyTime = std::chrono::steady_clock::time_point;
+  // What one Append brought; never split between transactions.
+  struct Group {
+    std::vector<MeterEvent> events;
+    std::vector<WindowClosing> closings;
+    std::size_t size() const { return events.size() + closings.size(); }
+  };
+  struct Beat {
+    Instant now;
+    std::vector<DecayRow> decay;
+  };
+  struct Waiter {
+    uint64_t target;  // of taken_
+    std::function<void(bool)> done;
+  };
+  // What one transaction writes; kept until it is on disk.
+  struct Batch {
+    std::vector<Group> groups;
+    std::size_t events = 0;
+    std::optional<Beat> beat;
+    bool empty() const { return groups.empty() && !beat; }
+  };
+
+  void Loop();
+  void WaitForWork(std::unique_lock<std::mutex>& lock);
+  void Collect(std::unique_lock<std::mutex>& lock);
+  void Take();
+  // Called with the lock held, which they give up meanwhile.
+  void Commit(std::unique_lock<std::mutex>& lock);
+  void Succeed(std::unique_lock<std::mutex>& lock);
+  void Fail(std::unique_lock<std::mutex>& lock, const absl::Status& why);
+  // Without the lock, the thread's own.
+  absl::Status Write(int64_t written);
+  absl::Status Finish();
+  void SaveHead();
+  bool HasWork() const { return !queue_.empty() || beat_ || !batch_.empty(); }
+
+  const WriterOptions options_;
+
+  // The thread's own.
+  WriteConnection connection_;
+  Batch batch_;
+  std::chrono::milliseconds pause_;
+  SteadyTime head_saved_;
+  int64_t late_before_ = 0;  // of books that were thrown away
+  int64_t ignored_before_ = 0;
+  int64_t first_entry_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Group> queue_;
+  std::optional<Beat> beat_;
+  std::size_t waiting_ = 0;  // events in queue_ and batch_
+  uint64_t taken_ = 0;       // groups ever queued
+  uint64_t committed_ = 0;   // of them
+  std::deque<Waiter> waiters_;
+  Instant newest_;
+  bool lost_ = false;  // something was dropped since the queue was empty
+  bool head_due_ = false;
+  bool stop_ = false;
+  SteadyTime stop_by_;
+  bool ended_ = false;
+  LedgerHealth health_;
+  std::string commit_problem_;
+  std::string reported_;
+  int64_t ignored_ = 0;
+
+  std::thread thread_;
+};
+
+}  // namespace tranche::ledger

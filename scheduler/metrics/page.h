@@ -1,0 +1,48 @@
+// Collects the series that exist only at a scrape. Internal to this folder.
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/metrics/names.h"
+
+namespace tranche::metrics {
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+class Page {
+ public:
+  explicit Page(std::vector<prometheus::MetricFamily>& families) : families_(families) {}
+
+  void Gauge(const Series& series, double value, const Labels& labels = {}) {
+    Add(series, prometheus::MetricType::Gauge, labels).gauge.value = value;
+  }
+  void Counter(const Series& series, double value, const Labels& labels = {}) {
+    Add(series, prometheus::MetricType::Counter, labels).counter.value = value;
+  }
+
+ private:
+  // Rows of one series come one after another, or in turn with rows of others.
+  prometheus::ClientMetric& Add(const Series& series, prometheus::MetricType type,
+                                const Labels& labels) {
+    auto family = std::find_if(
+        families_.begin(), families_.end(),
+        [&series](const prometheus::MetricFamily& f) { return f.name == series.name; });
+    if (family == families_.end()) {
+      families_.push_back({series.name, series.help, type, {}});
+      family = std::prev(families_.end());
+    }
+    prometheus::ClientMetric& metric = family->metric.emplace_back();
+    for (const auto& [name, value] : labels) metric.label.push_back({name, value});
+    return metric;
+  }
+
+  std::vector<prometheus::MetricFamily>& families_;
+};
+
+}  // namespace tranche::metrics

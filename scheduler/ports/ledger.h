@@ -1,0 +1,45 @@
+// Where metering is kept for good. Implemented by scheduler/ledger (SQLite); tests have a failing
+// one.
+//
+// Thread rule: any thread. Append never blocks on I/O: it queues, and a writer commits in groups.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/facts/metering.h"
+
+namespace tranche {
+
+struct LedgerHealth {
+  bool writable = true;        // the last commit succeeded
+  std::string problem;         // why not, one line
+  int64_t queued = 0;          // events waiting for a commit
+  std::optional<Charge> held;  // open in the ledger as of the last commit
+  int64_t dropped = 0;         // events lost because the queue was full; must be 0
+  int64_t entries = 0;         // committed in this life
+  int64_t last_entry = 0;      // id
+  std::string head;            // hex of the newest hash
+  int64_t wal_bytes = 0;
+  int64_t failures = 0;        // commits that failed
+  int64_t late = 0;            // entries written more than a minute after they happened
+};
+
+class Ledger {
+ public:
+  virtual ~Ledger() = default;
+  // In the order of the calls. Closings go with the events, in one transaction.
+  virtual void Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings) = 0;
+  // Calls `done(true)` once everything appended before is on disk; done(false) at once when commits
+  // fail (what was appended stays queued and is written later). Callbacks come on a thread of the
+  // ledger or the caller's, exactly once.
+  virtual void WhenCommitted(std::function<void(bool)> done) = 0;
+  // We are alive and metering at `now`; and usage that fades, for fair share.
+  virtual void Heartbeat(Instant now, std::vector<DecayRow> decay) = 0;
+  virtual LedgerHealth health() const = 0;
+};
+
+}  // namespace tranche

@@ -1,0 +1,163 @@
+// What the fake API server does with writes: bindings, pod conditions, server-side apply, events.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "test/fakes/api_server.h"
+
+namespace tranche::fakes {
+namespace {
+
+using Reply = std::pair<int, Json>;
+
+constexpr const char* kPods = "/api/v1/pods";
+constexpr const char* kEvents = "/apis/events.k8s.io/v1/events";
+
+Reply Refuse(int code, const std::string& reason, const std::string& message = "") {
+  return {code, StatusBody(code, reason, message)};
+}
+
+bool HasType(const ApiRequest& request, const std::string& type) {
+  const auto found = request.headers.find("content-type");
+  return found != request.headers.end() && found->second == type;
+}
+
+// Lists merge by type, as pod conditions do in a strategic merge patch.
+void MergeConditions(Json& pod, const Json& conditions) {
+  Json& present = pod["status"]["conditions"];
+  if (present.is_null()) present = Json::array();
+  for (const Json& condition : conditions) {
+    const auto same = std::find_if(present.begin(), present.end(), [&](const Json& one) {
+      return one.at("type") == condition.at("type");
+    });
+    if (same != present.end()) {
+      same->update(condition);
+    } else {
+      present.push_back(condition);
+    }
+  }
+}
+
+// The API refuses an eventTime without exactly six decimals, and empty texts.
+bool IsEvent(const Json& event) {
+  constexpr std::size_t kMicroTimeLength = std::string_view("2026-03-01T00:00:00.000000Z").size();
+  const auto filled = [&event](const char* key) { return !event.value(key, "").empty(); };
+  return event.value("eventTime", "").size() == kMicroTimeLength && filled("reason") &&
+         filled("action") && filled("reportingController") && filled("reportingInstance") &&
+         event.value("note", "").size() <= 1024;
+}
+
+}  // namespace
+
+ApiServer::ObjectPath ApiServer::SplitPath(const std::string& path) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 1; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    parts.push_back(path.substr(at, end - at));
+    at = end + 1;
+  }
+  // "api/VERSION/..." or "apis/GROUP/VERSION/..."
+  std::size_t next = !parts.empty() && parts[0] == "api" ? 2 : 3;
+  ObjectPath out;
+  for (std::size_t i = 0; i < std::min(next, parts.size()); ++i) out.list_path += "/" + parts[i];
+  if (parts.size() > next + 2 && parts[next] == "namespaces") {
+    out.ns = parts[next + 1];
+    next += 2;
+  }
+  if (parts.size() > next) out.list_path += "/" + parts[next];
+  if (parts.size() > next + 1) out.name = parts[next + 1];
+  if (parts.size() > next + 2) out.subresource = parts[next + 2];
+  return out;
+}
+
+Reply ApiServer::ApplyBinding(const ApiRequest& request) {
+  const Json binding = Json::parse(request.body);
+  const std::string key = SplitPath(request.path).key();
+  Json pod = Object(kPods, key);
+  if (pod.is_null()) return Refuse(404, "NotFound");
+  if (pod["metadata"]["uid"] != binding.at("metadata").at("uid")) {
+    return Refuse(409, "Conflict", "the UID in the precondition differs");
+  }
+  if (pod["spec"].contains("nodeName")) {
+    return Refuse(409, "Conflict", "pod is already assigned to node");
+  }
+  pod["spec"]["nodeName"] = binding.at("target").at("name");
+  if (binding.at("metadata").contains("annotations")) {
+    pod["metadata"]["annotations"].update(binding.at("metadata").at("annotations"));
+  }
+  Put(kPods, pod);
+  return {201, StatusBody(201, "")};
+}
+
+Reply ApiServer::PatchPodStatus(const ApiRequest& request) {
+  if (!HasType(request, "application/strategic-merge-patch+json")) {
+    return Refuse(415, "UnsupportedMediaType");
+  }
+  const Json patch = Json::parse(request.body);
+  Json pod = Object(kPods, SplitPath(request.path).key());
+  if (pod.is_null()) return Refuse(404, "NotFound");
+  if (pod["metadata"]["uid"] != patch.at("metadata").at("uid")) {
+    return Refuse(422, "Invalid", "metadata.uid: field is immutable");
+  }
+  MergeConditions(pod, patch.at("status").at("conditions"));
+  Put(kPods, pod);
+  return {200, pod};
+}
+
+Reply ApiServer::ApplyObject(const ApiRequest& request, const ObjectPath& path) {
+  if (!HasType(request, "application/apply-patch+yaml") ||
+      !request.query.contains("fieldManager")) {
+    return Refuse(415, "UnsupportedMediaType");
+  }
+  const Json applied = Json::parse(request.body);
+  Json object = Object(path.list_path, path.key());
+  const bool created = object.is_null();
+  if (created && !path.subresource.empty()) return Refuse(404, "NotFound");
+  if (created) {
+    object = applied;
+    object["metadata"]["uid"] = "uid-of-" + path.name;
+    object["metadata"]["generation"] = 1;
+  }
+  for (const auto& [key, value] : applied.items()) {
+    // The status and the rest are written through different paths.
+    const bool here = (key == "status") == (path.subresource == "status");
+    if (here && key != "metadata") object[key] = value;
+  }
+  Put(path.list_path, object);
+  return {created ? 201 : 200, object};
+}
+
+Reply ApiServer::CreateEvent(const ApiRequest& request, const ObjectPath& path) {
+  Json event = Json::parse(request.body);
+  if (event.at("metadata").at("namespace") != path.ns || !IsEvent(event)) {
+    return Refuse(422, "Invalid", "not an event");
+  }
+  const std::string name = event["metadata"]["name"];
+  if (!Object(kEvents, path.ns + "/" + name).is_null()) return Refuse(409, "AlreadyExists");
+  event["metadata"]["uid"] = "uid-of-" + name;
+  Put(kEvents, event);
+  return {201, event};
+}
+
+void ApiServer::ServeWrite(const ApiRequest& request, Exchange& exchange) {
+  const ObjectPath path = SplitPath(request.path);
+  Reply reply = Refuse(405, "MethodNotAllowed");
+  if (!Serves(path.list_path)) return exchange.Answer(404, "404 page not found\n");
+  if (path.list_path == kPods) {
+    if (path.subresource == "binding") reply = ApplyBinding(request);
+    if (path.subresource == "status") reply = PatchPodStatus(request);
+  } else if (path.list_path == kEvents) {
+    reply = CreateEvent(request, path);
+  } else if (request.method == "PATCH") {
+    reply = ApplyObject(request, path);
+  } else if (request.method == "DELETE") {
+    reply = Refuse(404, "NotFound");
+    if (!Object(path.list_path, path.key()).is_null()) {
+      Delete(path.list_path, path.key());
+      reply = {200, StatusBody(200, "")};
+    }
+  }
+  exchange.Answer(reply.first, reply.second.dump());
+}
+
+}  // namespace tranche::fakes

@@ -1,0 +1,22 @@
+// Objects of tranche.dev as anyone who may write them can make them.
+#include "policy/decode.h"
+#include "policy/policy_set.h"
+#include "test/fuzz/input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  using namespace tranche;
+  const std::string text = fuzz::Padded(data, size);
+  PolicyDesk desk{GpuPolicy{}};
+  for (const char* kind : {"GPUPolicy", "GPUQuota", "GPUBudget", "GPUClass", "GPUReclaim",
+                           "GPUQuotaView", "Namespace", "PriorityClass"}) {
+    const absl::Status status = CheckObject(kind, text, GpuPolicy{});
+    // Without a field or kind named, nobody finds the mistake.
+    TRANCHE_CHECK(status.ok() || std::string(status.message()).find(": ") != std::string::npos);
+    desk.Upsert(kind, "a", text);
+    desk.Commit();
+  }
+  // Every object has one word on its validity, and a second look changes nothing.
+  TRANCHE_CHECK(desk.invalid() <= 4 && desk.findings().size() >= 4);
+  TRANCHE_CHECK(!desk.Commit());
+  return 0;
+}

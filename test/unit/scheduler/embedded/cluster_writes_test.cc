@@ -1,0 +1,107 @@
+// What Tranche writes to the embedded cluster.
+#include <gtest/gtest.h>
+
+#include "test/unit/scheduler/embedded/cluster_fixture.h"
+
+namespace tranche::embedded {
+namespace {
+
+using Kind = WriteResult::Kind;
+
+class EmbeddedWrites : public EmbeddedCluster {
+ protected:
+  WriteResult Write(const ObjectWrite& write) {
+    return Written([&](auto done) { cluster_.Write(write, std::move(done)); });
+  }
+  WriteResult SetWaiting(const WaitingWrite& write) {
+    return Written([&](auto done) { cluster_.SetWaiting(write, std::move(done)); });
+  }
+  WriteResult Emit(const EventWrite& event) {
+    return Written([&](auto done) { cluster_.Emit(event, std::move(done)); });
+  }
+};
+
+TEST_F(EmbeddedWrites, ReplaceMembersOfAnObjectAndTellNobody) {
+  Applied(Quota("q", "org"));
+  const Json before = Stored("GPUQuota", "q");
+  EXPECT_EQ(Write({"GPUQuota", "", "q", true, R"("status":{"used":"1","old":true})"}).kind,
+            Kind::kDone);
+  EXPECT_EQ(Write({"GPUQuota", "", "q", true, R"("status":{"used":"2"})"}).kind, Kind::kDone);
+  const Json after = Stored("GPUQuota", "q");
+  EXPECT_EQ(after["status"], Json::parse(R"({"used":"2"})"));
+  EXPECT_EQ(after["spec"], before["spec"]);
+  EXPECT_EQ(after["metadata"]["uid"], before["metadata"]["uid"]);
+  EXPECT_EQ(after["metadata"]["generation"], 1);
+  EXPECT_NE(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"]);
+  EXPECT_EQ(recorder_.Take(), Lines{});
+}
+
+TEST_F(EmbeddedWrites, CreateAndDeleteAViewAndNothingElse) {
+  EXPECT_EQ(Write({"GPUQuotaView", "team", "view", true, R"("status":{})"}).http_code, 404);
+  EXPECT_EQ(Write({"GPUQuota", "", "q", false, R"("spec":{})"}).http_code, 404);
+  EXPECT_EQ(Write({"GPUQuotaView", "team", "view", false, ""}).http_code, 201);
+  EXPECT_EQ(Write({"GPUQuotaView", "team", "view", true, R"("status":{"leaf":"a"})"}).http_code,
+            200);
+  const auto view = cluster_.Get("GPUQuotaView", "team", "view");
+  ASSERT_TRUE(view.has_value());
+  EXPECT_EQ(Json::parse(*view)["status"]["leaf"], "a");
+  EXPECT_EQ(Json::parse(*view)["metadata"]["namespace"], "team");
+  EXPECT_FALSE(Json::parse(*view)["metadata"]["uid"].get<std::string>().empty());
+  for (int i = 0; i < 2; ++i) {  // the second time it is gone already
+    EXPECT_EQ(
+        Written([&](auto done) { cluster_.DeleteView("team", "view", std::move(done)); }).kind,
+        Kind::kDone);
+  }
+  EXPECT_FALSE(cluster_.Get("GPUQuotaView", "team", "view").has_value());
+  EXPECT_EQ(recorder_.Take(), Lines{});
+}
+
+TEST_F(EmbeddedWrites, RefuseFieldsThatAreNoJson) {
+  Applied(Quota("q"));
+  const auto before = cluster_.Get("GPUQuota", "", "q");
+  const WriteResult result = Write({"GPUQuota", "", "q", true, R"("status":)"});
+  EXPECT_EQ(result.kind, Kind::kRejected);
+  EXPECT_EQ(result.http_code, 400);
+  EXPECT_EQ(cluster_.Get("GPUQuota", "", "q"), before);
+}
+
+TEST_F(EmbeddedWrites, SetTheConditionOfAWaitingPodAndTellNobody) {
+  Applied(Pod("a", R"(,"uid":"u")", "", R"("conditions":[{"type":"X"}])"));
+  const PodName name{"default", "a"};
+  EXPECT_EQ(SetWaiting({name, PodUid("u"), true, "WaitingForQuota", "short by 2", kStart}).kind,
+            Kind::kDone);
+  EXPECT_EQ(SetWaiting({name, PodUid("u"), false, "Placed", "", kStart + seconds(1)}).kind,
+            Kind::kDone);
+  EXPECT_EQ(Stored("Pod", "a")["status"]["conditions"],
+            Json::parse(R"([{"type":"X"},{"type":"tranche.dev/Waiting","status":"False",
+              "reason":"Placed","lastTransitionTime":"2026-03-01T00:00:01Z"}])"));
+  EXPECT_EQ(SetWaiting({name, PodUid("v"), true, "R", "m", kStart}).http_code, 409);
+  EXPECT_EQ(SetWaiting({{"default", "b"}, PodUid("u"), true, "R", "m", kStart}).http_code, 404);
+  EXPECT_EQ(recorder_.Take(), Lines{});
+}
+
+TEST_F(EmbeddedWrites, KeepTheNewestThousandEvents) {
+  EventWrite event = {"Pod", "team", "a", "u", true, "R", "A", "", kStart};
+  for (int i = 0; i < 1003; ++i) {
+    event.note = fmt::format("note {}", i);
+    ASSERT_EQ(Emit(event).kind, Kind::kDone);
+  }
+  event.kind = "GPUQuota";
+  event.ns = "";
+  EXPECT_EQ(Emit(event).kind, Kind::kDone);
+  const Json in_team = Json::parse(cluster_.List("Event", "team"))["items"];
+  std::set<std::string> notes;
+  for (const Json& one : in_team) notes.insert(one["note"].get<std::string>());
+  EXPECT_EQ(notes.size(), 999u);
+  EXPECT_FALSE(notes.contains("note 3"));
+  EXPECT_TRUE(notes.contains("note 4"));
+  const Json rest = Json::parse(cluster_.List("events", "default"))["items"];
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0]["regarding"]["kind"], "GPUQuota");
+  EXPECT_EQ(rest[0]["metadata"]["creationTimestamp"], "2026-03-01T00:00:00Z");
+  EXPECT_EQ(cluster_.Apply(R"({"kind":"Event","metadata":{"name":"x"}})")->ignored,
+            (std::map<std::string, int>{{"Event", 1}}));
+}
+
+}  // namespace
+}  // namespace tranche::embedded

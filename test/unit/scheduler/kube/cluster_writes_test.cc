@@ -1,0 +1,153 @@
+// Statuses, views, conditions and events, written to a server over real sockets.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "test/unit/scheduler/kube/kube_fixture.h"
+
+namespace tranche::kube {
+namespace {
+
+using fakes::ApiRequest;
+using fakes::ApiServer;
+using fakes::Exchange;
+using Kind = WriteResult::Kind;
+
+constexpr const char* kEvents = "/apis/events.k8s.io/v1/events";
+const Instant kWhen = std::chrono::sys_days(std::chrono::year(2026) / 3 / 1) + Millis(7);
+
+class ClusterWritesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    server_.Install(kQuotas, "GPUQuotaList");
+    server_.Install(kViews, "GPUQuotaViewList");
+    cluster_ = std::make_unique<Cluster>(PlainOptions(server_.port()), events_);
+    cluster_->Start();
+  }
+  WriteResult Write(const ObjectWrite& write) {
+    return Written([&](auto done) { cluster_->Write(write, std::move(done)); });
+  }
+  WriteResult DeleteView(const std::string& ns, const std::string& name) {
+    return Written([&](auto done) { cluster_->DeleteView(ns, name, std::move(done)); });
+  }
+  WriteResult SetWaiting(const WaitingWrite& write) {
+    return Written([&](auto done) { cluster_->SetWaiting(write, std::move(done)); });
+  }
+  WriteResult Emit(const EventWrite& event) {
+    return Written([&](auto done) { cluster_->Emit(event, std::move(done)); });
+  }
+  ApiRequest Last(const std::string& path) {
+    const std::vector<ApiRequest> all = server_.Requests(path);
+    return all.empty() ? ApiRequest() : all.back();
+  }
+
+  ApiServer server_;
+  RecordingEvents events_;
+  std::unique_ptr<Cluster> cluster_;
+};
+
+TEST_F(ClusterWritesTest, AppliesAStatusUnderOurFieldManager) {
+  server_.Put(kQuotas, {{"metadata", {{"name", "team-a"}, {"uid", "q1"}, {"generation", 4}}},
+                        {"spec", {{"parent", "org"}}}});
+  const WriteResult result = Write({"GPUQuota", "", "team-a", true, R"("status":{"used":"7"})"});
+  EXPECT_EQ(result.kind, Kind::kDone) << result.message;
+  const ApiRequest sent = Last(std::string(kQuotas) + "/team-a/status");
+  EXPECT_EQ(sent.method, "PATCH");
+  EXPECT_EQ(sent.headers.at("content-type"), "application/apply-patch+yaml");
+  EXPECT_EQ(sent.query,
+            (std::map<std::string, std::string>{{"fieldManager", "tranche"}, {"force", "true"}}));
+  EXPECT_EQ(Json::parse(sent.body),
+            Json::parse(R"({"apiVersion":"tranche.dev/v1alpha1","kind":"GPUQuota",
+                            "metadata":{"name":"team-a"},"status":{"used":"7"}})"));
+  const Json quota = server_.Object(kQuotas, "team-a");
+  EXPECT_EQ(quota["status"]["used"], "7");
+  EXPECT_EQ(quota["spec"]["parent"], "org");
+}
+
+TEST_F(ClusterWritesTest, IsRejectedForAStatusWithoutItsObject) {
+  const WriteResult result = Write({"GPUQuota", "", "none", true, R"("status":{})"});
+  EXPECT_EQ(result.kind, Kind::kRejected);
+  EXPECT_EQ(result.http_code, 404);
+}
+
+TEST_F(ClusterWritesTest, CreatesAViewInItsNamespaceAndDeletesItAgain) {
+  EXPECT_EQ(Write({"GPUQuotaView", "team", "view", false, ""}).kind, Kind::kDone);
+  EXPECT_EQ(Write({"GPUQuotaView", "team", "view", true, R"("status":{"leaf":"a"})"}).kind,
+            Kind::kDone);
+  EXPECT_EQ(server_.Object(kViews, "team/view")["status"]["leaf"], "a");
+  EXPECT_EQ(DeleteView("team", "view").kind, Kind::kDone);
+  EXPECT_TRUE(server_.Object(kViews, "team/view").is_null());
+  const WriteResult again = DeleteView("team", "view");
+  EXPECT_EQ(again.kind, Kind::kDone) << "gone already";
+  EXPECT_EQ(again.http_code, 404);
+}
+
+TEST_F(ClusterWritesTest, SetsAndClearsTheConditionOfAWaitingPod) {
+  server_.Put(kPods, Pod("a", "u1"));
+  const auto waiting = [&] { return server_.Object(kPods, "team/a")["status"]["conditions"]; };
+  EXPECT_EQ(
+      SetWaiting({{"team", "a"}, PodUid("u1"), true, "WaitingForQuota", "short by 2", kWhen}).kind,
+      Kind::kDone);
+  EXPECT_EQ(waiting(), Json::parse(R"([{"type":"tranche.dev/Waiting","status":"True",
+    "reason":"WaitingForQuota","message":"short by 2",
+    "lastTransitionTime":"2026-03-01T00:00:00.007Z"}])"));
+  EXPECT_EQ(SetWaiting({{"team", "a"}, PodUid("u1"), false, "Placed", "", kWhen}).kind,
+            Kind::kDone);
+  ASSERT_EQ(waiting().size(), 1u);
+  EXPECT_EQ(waiting()[0]["status"], "False");
+}
+
+TEST_F(ClusterWritesTest, DoesNotTouchANamesakeOfAPod) {
+  server_.Put(kPods, Pod("a", "u2"));
+  const WriteResult result = SetWaiting({{"team", "a"}, PodUid("u1"), true, "R", "m", kWhen});
+  EXPECT_EQ(result.kind, Kind::kRejected);
+  EXPECT_FALSE(server_.Object(kPods, "team/a")["status"].contains("conditions"));
+}
+
+TEST_F(ClusterWritesTest, PokesAPod) {
+  server_.Put(kPods, Pod("a", "u1"));
+  EXPECT_EQ(Written([&](auto done) {
+              cluster_->Poke({"team", "a"}, PodUid("u1"), kWhen, std::move(done));
+            }).kind,
+            Kind::kDone);
+  EXPECT_EQ(server_.Object(kPods, "team/a")["status"]["conditions"][0]["type"],
+            "tranche.dev/RoomFreed");
+}
+
+TEST_F(ClusterWritesTest, EmitsEventsOfOneMomentUnderDifferentNames) {
+  const EventWrite event = {"GPUQuota",  "",           "team-a", "q1", true,
+                            "OverLimit", "Accounting", "note",   kWhen};
+  EXPECT_EQ(Emit(event).kind, Kind::kDone);
+  EXPECT_EQ(Emit(event).kind, Kind::kDone);
+  const std::vector<ApiRequest> sent =
+      server_.Requests("/apis/events.k8s.io/v1/namespaces/default/events");
+  ASSERT_EQ(sent.size(), 2u);
+  const std::string name = Json::parse(sent[1].body)["metadata"]["name"];
+  const Json stored = server_.Object(kEvents, "default/" + name);
+  EXPECT_EQ(stored["type"], "Warning");
+  EXPECT_FALSE(stored["reportingInstance"].get<std::string>().empty());
+}
+
+TEST_F(ClusterWritesTest, DoNotHoldUpABinding) {
+  server_.Put(kPods, Pod("a", "u1"));
+  const EventWrite event = {"Pod", "team", "a", "u1", false, "R", "A", "n", kWhen};
+  constexpr int kMany = 40;  // more than there are connections
+  std::atomic<int> answered = 0;
+  for (int i = 0; i < kMany; ++i) {
+    server_.OnNext("POST", "/apis/events.k8s.io/v1/namespaces/team/events",
+                   [](const ApiRequest&, Exchange& exchange) { exchange.WaitUntilStopped(); });
+    cluster_->Emit(event, [&](const WriteResult&) { ++answered; });
+  }
+  BindingWrite write;
+  write.pod = {"team", "a"};
+  write.uid = PodUid("u1");
+  write.node = NodeName("n1");
+  EXPECT_EQ(BindAndWait(*cluster_, write).kind, Kind::kDone);
+  EXPECT_EQ(answered, 0);
+  cluster_->Stop();
+  EXPECT_EQ(answered, kMany);
+  EXPECT_EQ(Emit(event).kind, Kind::kNotSent);
+}
+
+}  // namespace
+}  // namespace tranche::kube
