@@ -39,6 +39,8 @@ int main(int argc, char** argv) {
   decide_command->add_option("--seconds", decide.seconds)->check(CLI::Range(1, 600));
   decide_command->add_option("--seeds", decide.fleet.seed);
   decide_command->add_option("--server", decide.server, "the tranche program");
+  decide_command->add_flag("--quota", decide.quota,
+                           "compare: without quota, and with 40 teams, their quotas and budgets");
   decide_command->add_option("--out", decide.out, "JSON file to write");
 
   tranche::bench::LedgerOptions ledger;

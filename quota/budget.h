@@ -5,13 +5,15 @@
 // larger of the two sums counts. Between events it is linear, so that nothing is kept per sample.
 //
 // A plain value: externally synchronised, deterministic; times come in. Cost: Start, Stop O(log
-// running); Admit, View O(running); a rolling window keeps one record per event inside it.
+// running + declared ends); Admit, View O(declared ends), with sorting where a moment is asked for;
+// a rolling window keeps one record per event inside it.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -144,8 +146,8 @@ class BudgetMeter {
   };
   // What the work that runs at some moment is expected to do.
   struct Outlook {
-    GpuTime endless;           // undeclared, or longer than declared
-    std::vector<Bend> ending;  // when and at what rate declared work ends
+    GpuTime endless;               // undeclared, or longer than declared
+    std::span<const Bend> ending;  // when and at what rate declared work ends, ascending
   };
   // The window of some moment and what was used of it until then.
   struct Standing {
@@ -162,6 +164,7 @@ class BudgetMeter {
   Instant Latest(Instant now) const { return now > seen_ ? now : seen_; }
 
   void StartOver(Instant at);
+  void NoteEnd(const Work& work, int sign);
   void Reach(Instant at);
   void Consume(const GpuTime& rate, const TimeSpan& span);
   void SettleAgain();
@@ -175,6 +178,7 @@ class BudgetMeter {
   Outlook OutlookAt(Instant now) const;
   BudgetLine UsageLine(const Standing& standing, const Outlook& outlook, Instant now) const;
   GpuTime CommittedAt(const TimeSpan& window, const Outlook& outlook, Instant now) const;
+  GpuTime AskedAt(const TimeSpan& window, const Request& request, Instant now) const;
   BudgetLine DemandLine(const Standing& standing, const Outlook& outlook, const Request& request,
                         Instant now) const;
   std::optional<Instant> EligibleAt(Standing standing, Outlook outlook, const Request& request,
@@ -184,6 +188,7 @@ class BudgetMeter {
   Instant seen_;  // the latest moment of any event or Advance
   std::map<std::string, Work> running_;
   GpuTime rate_;                               // of running_
+  std::vector<Bend> ends_;                     // those of it that declared theirs, ascending
   std::deque<Tally> windows_;                  // calendar: the last closed ones, then the current
   std::map<Instant, WindowClosing> restored_;  // by start, until the first Advance
   RecentRate recent_;                          // rolling

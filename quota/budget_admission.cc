@@ -19,6 +19,12 @@ GpuTime BudgetMeter::CommittedAt(const TimeSpan& window, const Outlook& outlook,
   return committed;
 }
 
+// What the request is for: its length, cropped as what is promised is.
+GpuTime BudgetMeter::AskedAt(const TimeSpan& window, const Request& request, Instant now) const {
+  return request.rate *
+         std::min(request.length, Rolling() ? budget_.window.duration : window.end - now);
+}
+
 // What is asked for plus what is used or promised, as it changes while the request waits.
 //
 // Declared work is promised to its end: nothing changes as it turns from promised into used, only
@@ -31,7 +37,7 @@ BudgetLine BudgetMeter::DemandLine(const Standing& standing, const Outlook& outl
   const Millis duration = budget_.window.duration;
   BudgetLine line = UsageLine(standing, outlook, now);
   line.value += CommittedAt(standing.window, outlook, now);
-  line.value += request.rate * std::min(request.length, Rolling() ? duration : end - now);
+  line.value += AskedAt(standing.window, request, now);
   const auto bend = [&](Instant at, const GpuTime& change) {
     line.bends.push_back({std::max(now, at), change});
   };
@@ -64,7 +70,8 @@ std::optional<Instant> BudgetMeter::EligibleAt(Standing standing, Outlook outloo
     Tally next = After(ClosingOf(tally));
     standing = {next.span, {}, std::move(next.account)};
     now = end;
-    std::erase_if(outlook.ending, [now](const Bend& work) { return work.at <= now; });
+    const auto later = std::ranges::upper_bound(outlook.ending, now, {}, &Bend::at);
+    outlook.ending = {later, outlook.ending.end()};
   }
   return std::nullopt;
 }
@@ -75,9 +82,9 @@ BudgetVerdict BudgetMeter::Admit(const Charge& charge, int64_t weight,
   const Request request{RateOf(charge, weight),
                         std::max(Millis(0), runtime.value_or(kBudgetLease))};
   Standing standing = StandingAt(now);
-  Outlook outlook = OutlookAt(now);
+  const Outlook outlook = OutlookAt(now);
   const GpuTime committed = CommittedAt(standing.window, outlook, now);
-  const GpuTime sum = DemandLine(standing, outlook, request, now).value;
+  const GpuTime sum = standing.used + committed + AskedAt(standing.window, request, now);
   const auto dimension = sum.compute >= sum.memory ? &GpuTime::compute : &GpuTime::memory;
   BudgetVerdict verdict;
   verdict.used = standing.used.*dimension;
@@ -85,8 +92,7 @@ BudgetVerdict BudgetMeter::Admit(const Charge& charge, int64_t weight,
   verdict.request = sum.*dimension - verdict.used - verdict.committed;
   verdict.effective = EffectiveOf(standing.account);
   verdict.fits = request.rate == GpuTime{} || sum.*dimension <= verdict.effective;
-  verdict.eligible_at =
-      verdict.fits ? now : EligibleAt(std::move(standing), std::move(outlook), request, now);
+  verdict.eligible_at = verdict.fits ? now : EligibleAt(std::move(standing), outlook, request, now);
   return verdict;
 }
 

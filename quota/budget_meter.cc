@@ -80,7 +80,9 @@ BudgetMeter::Tally BudgetMeter::Reopened(const WindowClosing& closing,
 void BudgetMeter::Start(const std::string& key, const Charge& charge, int64_t weight, Instant at,
                         std::optional<Instant> ends) {
   const GpuTime rate = RateOf(charge, weight);
-  if (!running_.try_emplace(key, Work{rate, at, ends}).second) return;
+  const auto [started, fresh] = running_.try_emplace(key, Work{rate, at, ends});
+  if (!fresh) return;
+  NoteEnd(started->second, 1);
   Reach(at);
   rate_ += rate;
   Consume(rate, {at, kForever});
@@ -91,10 +93,20 @@ void BudgetMeter::Stop(const std::string& key, Instant at) {
   if (found == running_.end()) return;
   const Work work = found->second;
   running_.erase(found);
+  NoteEnd(work, -1);
   at = std::max(at, work.since);
   Reach(at);
   rate_ -= work.rate;
   Consume(-work.rate, {at, kForever});
+}
+
+// Work that ends at the same moment is one bend.
+void BudgetMeter::NoteEnd(const Work& work, int sign) {
+  if (!work.ends || work.rate == GpuTime{}) return;
+  auto end = std::ranges::lower_bound(ends_, *work.ends, {}, &Bend::at);
+  if (end == ends_.end() || end->at != *work.ends) end = ends_.insert(end, {*work.ends, {}});
+  end->change += sign > 0 ? work.rate : -work.rate;
+  if (end->change == GpuTime{}) ends_.erase(end);
 }
 
 void BudgetMeter::Adjust(const Charge& charge, int64_t weight, const TimeSpan& span, int sign) {

@@ -30,14 +30,8 @@ BudgetMeter::Standing BudgetMeter::StandingAt(Instant now) const {
 }
 
 BudgetMeter::Outlook BudgetMeter::OutlookAt(Instant now) const {
-  Outlook outlook;
-  for (const auto& [key, work] : running_) {
-    if (work.ends && *work.ends > now) {
-      outlook.ending.push_back({*work.ends, work.rate});
-    } else {
-      outlook.endless += work.rate;
-    }
-  }
+  Outlook outlook{rate_, {std::ranges::upper_bound(ends_, now, {}, &Bend::at), ends_.end()}};
+  for (const Bend& end : outlook.ending) outlook.endless -= end.change;
   return outlook;
 }
 

@@ -3,6 +3,7 @@
 #include "quota/quota_book.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "topology/base/check.h"
@@ -91,6 +92,8 @@ void QuotaBook::Restore(const std::vector<WindowClosing>& closings,
   for (const auto& [leaf, state] : decay) {
     auto at = leaves_.try_emplace(leaf, LeafUse{{}, DecayedUsage(kDecayHalfLife), true, {}}).first;
     at->second.decayed.Restore(state);
+    // What is held still says so by itself.
+    at->second.decayed.Hold(0, state.at);
   }
 }
 
@@ -231,9 +234,11 @@ Admission QuotaBook::Admit(const Standing& standing, std::span<const ModelCharge
 
 void QuotaBook::StartMeter(Meter& meter, const PodUid& uid, const HeldWork& work, Instant at) {
   for (const ModelCharge& part : work.parts) {
-    const int64_t weight = WeightFor(meter.meter.spec(), part.model, work.workload_class);
+    const GpuBudget& budget = meter.meter.spec();
+    const int64_t weight = WeightFor(budget, part.model, work.workload_class);
+    const bool from_running = budget.meter_from == MeterFrom::kRunning;
     std::optional<Instant> ends;
-    if (work.runtime) ends = at + *work.runtime;
+    if (work.runtime) ends = (from_running ? *work.running : work.since) + *work.runtime;
     meter.meter.Start(MeterKey(uid, part.model), part.charge, weight, at, ends);
   }
 }
@@ -246,6 +251,7 @@ void QuotaBook::Hold(const PodUid& uid, HeldWork work) {
   const auto [at, fresh] = holdings_.try_emplace(uid, std::move(work));
   TRANCHE_CHECK(fresh);
   const HeldWork& held = at->second;
+  ++work_by_class_[held.workload_class];
   if (!held.released) AddToTree(held, 1);
   for (Meter& meter : meters_) {
     if (!MetersOf(held, meter.meter.spec())) continue;
@@ -276,6 +282,21 @@ void QuotaBook::Running(const PodUid& uid, Instant at) {
   }
 }
 
+void QuotaBook::DeclareRuntime(const PodUid& uid, Millis runtime, Instant now) {
+  const auto found = holdings_.find(uid);
+  if (found == holdings_.end()) return;
+  HeldWork& work = found->second;
+  work.runtime = runtime;
+  now = std::max({now, work.since, work.running.value_or(work.since)});
+  for (Meter& meter : meters_) {
+    const GpuBudget& budget = meter.meter.spec();
+    if (!MetersOf(work, budget)) continue;
+    if (budget.meter_from == MeterFrom::kRunning && !work.running) continue;
+    StopMeter(meter, uid, work, now);
+    StartMeter(meter, uid, work, now);
+  }
+}
+
 void QuotaBook::ReleaseQuota(const PodUid& uid) {
   const auto found = holdings_.find(uid);
   if (found == holdings_.end() || found->second.released) return;
@@ -291,6 +312,8 @@ void QuotaBook::Release(const PodUid& uid, Instant at) {
   if (found == holdings_.end()) return;
   HeldWork work = std::move(found->second);
   holdings_.erase(found);
+  const auto of_class = work_by_class_.find(work.workload_class);
+  if (--of_class->second == 0) work_by_class_.erase(of_class);
   at = std::max(at, work.since);
   if (!work.released) AddToTree(work, -1);
   // Every meter: the tree may have changed since the one that counts it was chosen.
@@ -334,16 +357,16 @@ void QuotaBook::Step(Instant from, Instant to) {
   for (auto& [uid, work] : holdings_) {
     past_.push_back({work.leaf, work.pod.ns, work.workload_class, work.parts, work.since,
                      work.running, from, 1});
+    for (Meter& meter : meters_) StopMeter(meter, uid, work, from);
     if (work.runtime) work.runtime = std::max(*work.runtime - (from - work.since), Millis{0});
+    work.since = to;
+    if (work.running) work.running = to;
     for (Meter& meter : meters_) {
       const GpuBudget& budget = meter.meter.spec();
       if (!MetersOf(work, budget)) continue;
       if (budget.meter_from == MeterFrom::kRunning && !work.running) continue;
-      StopMeter(meter, uid, work, from);
       StartMeter(meter, uid, work, to);
     }
-    work.since = to;
-    if (work.running) work.running = to;
   }
   for (auto& [leaf, use] : leaves_) {
     use.decayed.Hold(0, from);
@@ -368,15 +391,19 @@ bool QuotaBook::RefreshExhausted(Instant now) {
   return changed;
 }
 
-bool QuotaBook::Advance(Instant now, std::vector<WindowClosing>& closings) {
-  bool ended = false;
+void QuotaBook::AdvanceMeters(Instant now) {
   for (Meter& meter : meters_) {
     for (WindowClosing& closing : meter.meter.Advance(now)) {
-      ended = true;
       closings_.push_back(closing);
-      closings.push_back(std::move(closing));
+      untold_.push_back(std::move(closing));
     }
   }
+}
+
+bool QuotaBook::Advance(Instant now, std::vector<WindowClosing>& closings) {
+  AdvanceMeters(now);
+  const bool ended = !untold_.empty();
+  std::ranges::move(std::exchange(untold_, {}), std::back_inserter(closings));
   const bool changed = RefreshExhausted(now);
   if (changed) RebuildTree();
   while (!past_.empty() && now - past_.front().until > kPastKept) past_.pop_front();

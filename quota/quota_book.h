@@ -145,6 +145,8 @@ class QuotaBook {
   // From work.since on. `uid` must not be held.
   void Hold(const PodUid& uid, HeldWork work);
   void Running(const PodUid& uid, Instant at);
+  // Of work taken up from the ledger, which does not keep it.
+  void DeclareRuntime(const PodUid& uid, Millis runtime, Instant now);
   // Its quota is free although its devices are not; metering goes on.
   void ReleaseQuota(const PodUid& uid);
   // Ends the holding; `at` may be late news. Nothing happens when there is none.
@@ -155,6 +157,8 @@ class QuotaBook {
   void Step(Instant from, Instant to);
   const HeldWork* Find(const PodUid& uid) const;
   const std::map<PodUid, HeldWork>& holdings() const { return holdings_; }
+  // How many of them each class has; "" for none.
+  const std::map<std::string, int64_t>& work_by_class() const { return work_by_class_; }
   // In quota, borrowed or scavenging; nullopt: of no leaf that is declared.
   std::optional<QuotaState> StateOf(const PodUid& uid);
 
@@ -177,11 +181,18 @@ class QuotaBook {
     BudgetMeter meter;
     bool exhausted = false;
   };
+  // What a leaf's marks come to.
+  struct Marked {
+    int64_t borrowed_workloads = 0;
+    Charge non_preemptible;
+    std::map<std::string, Charge> borrowed;  // by model and, in sum, for `any`
+  };
   struct LeafUse {
     Charge held;
     DecayedUsage decayed;
     bool marks_stale = true;
     std::set<PodUid> work;
+    Marked marked = {};  // stale with the marks
   };
 
   void RebuildTree();
@@ -192,6 +203,7 @@ class QuotaBook {
   void StartMeter(Meter& meter, const PodUid& uid, const HeldWork& work, Instant at);
   void StopMeter(Meter& meter, const PodUid& uid, const HeldWork& work, Instant at);
   void LoadPast(Meter& meter);
+  void AdvanceMeters(Instant now);
   bool RefreshExhausted(Instant now);
   const GpuClass* ClassNamed(const std::string& name) const;
   Charge NeverHeld(const std::string& leaf, LineId line) const;
@@ -201,11 +213,13 @@ class QuotaBook {
   QuotaTree tree_;
   std::vector<Meter> meters_;  // parallel to set_->budgets
   std::map<PodUid, HeldWork> holdings_;
+  std::map<std::string, int64_t> work_by_class_;
   std::map<std::string, LeafUse> leaves_;
   std::unordered_map<PodUid, QuotaState> marks_;  // of leaves whose marks are not stale
   std::map<std::pair<std::string, LineId>, Charge> never_held_;
   std::deque<PastUse> past_;  // within kMeterHorizon of the newest time
   std::vector<WindowClosing> closings_;
+  std::vector<WindowClosing> untold_;  // those of them the next Advance returns
   // Looked up by namespace or priority class, filled as they are asked for.
   struct Route {
     Standing standing;

@@ -39,10 +39,7 @@ void QuotaBook::SetPolicies(std::shared_ptr<const PolicySet> set, Instant now) {
   for (std::size_t i = 0; i < meters_.size(); ++i) {
     if (fresh[i]) LoadPast(meters_[i]);
   }
-  for (Meter& meter : meters_) {
-    std::vector<WindowClosing> ended = meter.meter.Advance(now);
-    closings_.insert(closings_.end(), ended.begin(), ended.end());
-  }
+  AdvanceMeters(now);
   RefreshExhausted(now);
   RebuildTree();
 }

@@ -40,7 +40,22 @@ void QuotaBook::Remark(const std::string& leaf, LeafUse& use) {
   }
   const std::vector<QuotaState> states =
       Mark(units, [this, id](int line) { return tree_.Nominal(id, line); });
-  for (std::size_t i = 0; i < units.size(); ++i) marks_[PodUid(units[i].key)] = states[i];
+  use.marked = {};
+  std::size_t i = 0;
+  for (const PodUid& uid : use.work) {
+    const bool borrowed = states[i] != QuotaState::kInQuota;
+    const bool never = !units[i].preemptible;
+    marks_[uid] = states[i++];
+    use.marked.borrowed_workloads += borrowed;
+    const HeldWork& work = holdings_.at(uid);
+    for (const ModelCharge& part : work.parts) {
+      if (never) use.marked.non_preemptible = Plus(use.marked.non_preemptible, part.charge);
+      if (!borrowed || work.released) continue;
+      for (const std::string& line : {part.model, std::string(kAnyModel)}) {
+        use.marked.borrowed[line] = Plus(use.marked.borrowed[line], part.charge);
+      }
+    }
+  }
   use.marks_stale = false;
 }
 
@@ -98,21 +113,13 @@ std::vector<QuotaReport> QuotaBook::Quotas(Instant now) {
       continue;
     }
     if (leaf->second.marks_stale) Remark(quota.name, leaf->second);
-    for (const PodUid& uid : leaf->second.work) {
-      const HeldWork& work = holdings_.at(uid);
-      const GpuClass* gpu_class = ClassNamed(work.workload_class);
-      const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
-      const bool borrowed = marks_.at(uid) != QuotaState::kInQuota;
-      ++report.workloads;
-      report.workloads_borrowed += borrowed;
-      for (const ModelCharge& part : work.parts) {
-        if (never) report.non_preemptible = Plus(report.non_preemptible, part.charge);
-        if (!borrowed || work.released) continue;
-        for (QuotaLineReport& line : report.lines) {
-          const bool charged = line.line.model == part.model || line.line.model == kAnyModel;
-          if (charged) line.marked_borrowed = Plus(line.marked_borrowed, part.charge);
-        }
-      }
+    const Marked& marked = leaf->second.marked;
+    report.workloads = static_cast<int64_t>(leaf->second.work.size());
+    report.workloads_borrowed = marked.borrowed_workloads;
+    report.non_preemptible = marked.non_preemptible;
+    for (QuotaLineReport& line : report.lines) {
+      const auto borrowed = marked.borrowed.find(line.line.model);
+      if (borrowed != marked.borrowed.end()) line.marked_borrowed = borrowed->second;
     }
     reports.push_back(std::move(report));
   }
@@ -139,8 +146,10 @@ int QuotaBook::CompareShares(QuotaId left, QuotaId right, Instant now) const {
   constexpr int64_t kMillion = 1'000'000;
   Int128 weights = 0, usage = 0;
   for (const auto& [leaf, use] : leaves_) {
+    const int64_t used = use.decayed.MilliGpuHours(now);
+    if (use.work.empty() && used == 0) continue;
     weights += WeightOf(leaf);
-    usage += use.decayed.MilliGpuHours(now);
+    usage += used;
   }
   const auto side = [&](QuotaId id) {
     const std::string& name = tree_.name(id);
@@ -210,6 +219,12 @@ std::string QuotaBook::Explain(const Standing& standing, const Admission& admiss
   }
   if (verdict.refusal == QuotaRefusal::kLenderLimit && verdict.binding != kNoQuota) {
     text += fmt::format("; the lendLimit of {} binds", tree_.name(verdict.binding));
+  }
+  const bool never =
+      standing.gpu_class != nullptr && standing.gpu_class->preemptible == Preemptible::kNever;
+  if (never &&
+      (verdict.refusal == QuotaRefusal::kExceedsMax || verdict.refusal == QuotaRefusal::kWaiting)) {
+    text += "; work that is never preempted must fit nominal";
   }
   if (verdict.refusal == QuotaRefusal::kWaiting) {
     int named = 0;

@@ -225,7 +225,9 @@ std::vector<QuotaLineView> QuotaTree::View(QuotaId id) const {
   std::vector<QuotaLineView> views;
   for (std::size_t next = 1; next <= lines_.size(); ++next) {
     const auto line = static_cast<LineId>(next % lines_.size());
-    if (!Defined(id, line)) continue;
+    const bool uses = At(id, Column(line, Dimension::kCompute)).total != 0 ||
+                      At(id, Column(line, Dimension::kMemory)).total != 0;
+    if (!Defined(id, line) && !(uses && Limited(id, line))) continue;
     QuotaLineView& view = views.emplace_back();
     view.model = line_name(line);
     for (const Dimension dimension : kDimensions) {

@@ -114,7 +114,8 @@ class QuotaTree {
   void Add(QuotaId leaf, LineId model, const Charge& charge);
   void Remove(QuotaId leaf, LineId model, const Charge& charge);
 
-  // Defined lines of the quota (implied `any` included), `any` last.
+  // Lines the quota defines (implied `any` included), and those its work is charged to although only
+  // others define them; `any` last.
   std::vector<QuotaLineView> View(QuotaId id) const;
   // Smaller over line and any; kUnlimited when neither limits. For tests and callers that compare.
   Charge Available(QuotaId id, LineId line) const;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds Tranche, starts it on an embedded cluster of six GPU nodes, sends sixty pods of three teams
-# through the scheduler verbs, and leaves the web page open until Ctrl-C.
+# through the scheduler verbs, shows what the teams' quotas make of it, and leaves the web page open
+# until Ctrl-C.
 #
 #   scheduler/quickstart.sh [--port N] [--once]
 #
@@ -20,7 +21,7 @@ fail() {
 }
 
 usage() {
-  sed -n '2,11s/^# \{0,1\}//p' "$0"
+  sed -n '2,12s/^# \{0,1\}//p' "$0"
 }
 
 while [ $# -gt 0 ]; do
@@ -70,8 +71,12 @@ cmake --build --preset release --target tranche --parallel "$(nproc)"
 
 step "Server"
 log=build/quickstart.log
-build/release/bin/tranche serve --cluster embedded --listen "127.0.0.1:$port" \
-  --objects scheduler/quickstart/fleet.yaml >"$log" 2>&1 &
+url=http://127.0.0.1:$port
+# Every run begins a ledger of its own.
+ledger=build/quickstart.db
+rm -f "$ledger" "$ledger"[-.]*
+build/release/bin/tranche serve --cluster embedded --listen "127.0.0.1:$port" --ledger "$ledger" \
+  --objects scheduler/quickstart/fleet.yaml scheduler/quickstart/teams.yaml >"$log" 2>&1 &
 server=$!
 
 stop_server() {
@@ -83,24 +88,33 @@ stop_server() {
 trap stop_server EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-echo "http://127.0.0.1:$port (log: $log)"
+echo "$url (log: $log)"
 
 step "Sixty pods of three teams"
-if ! python3 scheduler/quickstart/drive.py --server "http://127.0.0.1:$port"; then
+show() {
+  "$@" --server "$url" && return
   echo "--- last lines of $log" >&2
   tail -n 20 "$log" >&2
   fail "the run did not finish"
-fi
+}
+show python3 scheduler/quickstart/drive.py
+
+step "Quotas: tranche quota"
+show build/release/bin/tranche quota
+
+step "Why a pod waits while GPUs are free: tranche explain team-vision/train-next"
+show build/release/bin/tranche explain team-vision/train-next
 
 if $once; then
   exit 0
 fi
 
-step "The page is at http://127.0.0.1:$port/ui/"
+step "The page is at $url/ui/"
 cat <<TEXT
 Ask from another terminal:
-  build/release/bin/tranche nodes --server http://127.0.0.1:$port
-  build/release/bin/tranche explain team-language/pretrain-next --server http://127.0.0.1:$port
+  build/release/bin/tranche nodes --server $url
+  build/release/bin/tranche explain team-language/pretrain-next --server $url
+  build/release/bin/tranche ledger report --ledger $ledger
 Ctrl-C stops the server.
 TEXT
 wait "$server" || fail "the server stopped by itself; see $log"

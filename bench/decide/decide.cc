@@ -9,12 +9,16 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "bench/decide/client.h"
 #include "bench/decide/process.h"
+#include "bench/decide/teams.h"
 #include "scheduler/http/server.h"
 #include "scheduler/wire/json.h"
 
@@ -26,6 +30,10 @@ using Micros = std::chrono::duration<double, std::micro>;
 
 constexpr int kOrders = 16;  // slightly different candidate orders, as parallel filters leave
 constexpr std::chrono::microseconds kSpin{60};
+// Two servers are asked in turns, so many times.
+constexpr int kTurns = 10;
+constexpr int kTeams = 40;
+constexpr std::chrono::seconds kClosedLoop{3};
 constexpr int kServerCore = 0;
 constexpr int kClientCore = 1;
 
@@ -37,7 +45,8 @@ struct Requests {
 Requests MakeRequests(const DecideOptions& options) {
   std::mt19937_64 random(options.fleet.seed);
   Requests requests;
-  for (int i = 0; i < options.pods; ++i) requests.pods.push_back(PendingPod(i, random()));
+  for (int i = 0; i < options.pods; ++i)
+    requests.pods.push_back(PendingPod(i, options.fleet.teams, random()));
   std::vector<int> order(static_cast<std::size_t>(options.fleet.nodes));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
   for (int variant = 0; variant < kOrders; ++variant) {
@@ -60,10 +69,12 @@ struct Sample {
   bool fits = false;
 };
 
+// What one server showed.
 struct Result {
   std::string policy;
-  std::vector<Sample> samples;
-  double closed_loop_per_second = 0;
+  std::vector<Sample> samples = {};
+  uint64_t closed_loop_done = 0;
+  std::chrono::duration<double> closed_loop_took{0};
   int64_t resident_mib = 0;
   double ready_seconds = 0;
   int64_t fitting = 0;  // decisions that found a node
@@ -91,15 +102,13 @@ absl::StatusOr<bool> Decide(Client& client, const Requests& requests, uint64_t n
   return true;
 }
 
-absl::Status OpenLoop(Client& client, const Requests& requests, int rate, int seconds,
-                      Result& result) {
-  result.samples.clear();
-  const auto total = static_cast<uint64_t>(rate) * static_cast<uint64_t>(seconds);
-  result.samples.reserve(total);
+// Decisions [first, first + count) of the fixed sequence, at their due times.
+absl::Status OpenLoop(Client& client, const Requests& requests, int rate, uint64_t first,
+                      uint64_t count, Result& result) {
   const auto gap =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(1.0 / rate));
   const Clock::time_point begin = Clock::now();
-  for (uint64_t i = 0; i < total; ++i) {
+  for (uint64_t i = 0; i < count; ++i) {
     const Clock::time_point due = begin + gap * static_cast<int64_t>(i);
     // Sleeping to the end would add the timer's slack to what is measured; spinning all the while
     // would take a core from whoever shares the machine, and be throttled for it.
@@ -107,7 +116,7 @@ absl::Status OpenLoop(Client& client, const Requests& requests, int rate, int se
     while (Clock::now() < due) {
     }
     const Clock::time_point sent = Clock::now();
-    const auto fits = Decide(client, requests, i);
+    const auto fits = Decide(client, requests, first + i);
     if (!fits.ok()) return fits.status();
     const Clock::time_point end = Clock::now();
     result.samples.push_back({Micros(end - due).count(), Micros(end - sent).count(), *fits});
@@ -116,16 +125,14 @@ absl::Status OpenLoop(Client& client, const Requests& requests, int rate, int se
   return absl::OkStatus();
 }
 
-absl::Status ClosedLoop(Client& client, const Requests& requests, Result& result) {
+absl::Status ClosedLoop(Client& client, const Requests& requests, Clock::duration length,
+                        Result& result) {
   const Clock::time_point begin = Clock::now();
-  const Clock::time_point end = begin + std::chrono::seconds(3);
-  uint64_t done = 0;
-  while (Clock::now() < end) {
-    const auto fits = Decide(client, requests, done++);
+  while (Clock::now() < begin + length) {
+    const auto fits = Decide(client, requests, result.closed_loop_done++);
     if (!fits.ok()) return fits.status();
   }
-  const std::chrono::duration<double> took = Clock::now() - begin;
-  result.closed_loop_per_second = static_cast<double>(done) / took.count();
+  result.closed_loop_took += Clock::now() - begin;
   return absl::OkStatus();
 }
 
@@ -139,33 +146,75 @@ absl::Status WaitReady(uint16_t port, Process& process) {
   return absl::DeadlineExceededError("expected the server to be ready within 60 s, it was not");
 }
 
-absl::Status Measure(const DecideOptions& options, const Requests& requests,
-                     const std::vector<std::string>& command, uint16_t port, const std::string& log,
-                     Result& result) {
+// A server under measurement.
+struct Contestant {
+  Result result;
+  std::vector<std::string> command;
+  uint16_t port = 0;
+  std::string log;
+  std::optional<Process> process = std::nullopt;
+  std::unique_ptr<Client> client = nullptr;
+};
+
+absl::Status Start(Contestant& contestant) {
+  Result& result = contestant.result;
   std::fprintf(stderr, "%s: starting\n", result.policy.c_str());
   const Clock::time_point begin = Clock::now();
-  auto process = Process::Start(command, log, kServerCore);
+  auto process = Process::Start(contestant.command, contestant.log, kServerCore);
   if (!process.ok()) return process.status();
-  if (const absl::Status ready = WaitReady(port, *process); !ready.ok()) {
+  contestant.process.emplace(*std::move(process));
+  if (const absl::Status ready = WaitReady(contestant.port, *contestant.process); !ready.ok()) {
     return absl::UnavailableError(
-        fmt::format("{} (its log: {})", std::string(ready.message()), log));
+        fmt::format("{} (its log: {})", std::string(ready.message()), contestant.log));
   }
   result.ready_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  Client client(port);
-  if (const absl::Status connected = client.Connect(); !connected.ok()) return connected;
-  std::fprintf(stderr, "%s: ready after %.2f s, warming up %d s\n", result.policy.c_str(),
-               result.ready_seconds, options.warmup_seconds);
-  absl::Status status = OpenLoop(client, requests, options.rate, options.warmup_seconds, result);
-  if (!status.ok()) return status;
-  result.fitting = 0;
-  std::fprintf(stderr, "%s: %d decisions/s for %d s\n", result.policy.c_str(), options.rate,
-               options.seconds);
-  status = OpenLoop(client, requests, options.rate, options.seconds, result);
-  if (!status.ok()) return status;
-  std::fprintf(stderr, "%s: as fast as it goes for 3 s\n", result.policy.c_str());
-  status = ClosedLoop(client, requests, result);
-  result.resident_mib = process->ResidentMib();
-  return status;
+  contestant.client = std::make_unique<Client>(contestant.port);
+  return contestant.client->Connect();
+}
+
+// All contestants run, and are asked in turns; one alone is asked in one go.
+absl::Status Measure(const DecideOptions& options, const Requests& requests,
+                     std::span<Contestant> contestants) {
+  for (Contestant& contestant : contestants) {
+    if (absl::Status status = Start(contestant); !status.ok()) return status;
+    std::fprintf(stderr, "%s: ready after %.2f s, warming up %d s\n",
+                 contestant.result.policy.c_str(), contestant.result.ready_seconds,
+                 options.warmup_seconds);
+    const auto count =
+        static_cast<uint64_t>(options.rate) * static_cast<uint64_t>(options.warmup_seconds);
+    const absl::Status status =
+        OpenLoop(*contestant.client, requests, options.rate, 0, count, contestant.result);
+    if (!status.ok()) return status;
+    contestant.result.samples.clear();
+    contestant.result.fitting = 0;
+  }
+  const auto turns = static_cast<uint64_t>(contestants.size() > 1 ? kTurns : 1);
+  const uint64_t total =
+      static_cast<uint64_t>(options.rate) * static_cast<uint64_t>(options.seconds);
+  std::fprintf(stderr, "%d decisions/s for %d s\n", options.rate, options.seconds);
+  for (uint64_t turn = 0; turn < turns; ++turn) {
+    const uint64_t first = total * turn / turns;
+    const uint64_t count = total * (turn + 1) / turns - first;
+    for (Contestant& contestant : contestants) {
+      const absl::Status status =
+          OpenLoop(*contestant.client, requests, options.rate, first, count, contestant.result);
+      if (!status.ok()) return status;
+    }
+  }
+  std::fprintf(stderr, "as fast as it goes for %d s\n", static_cast<int>(kClosedLoop.count()));
+  for (uint64_t turn = 0; turn < turns; ++turn) {
+    for (Contestant& contestant : contestants) {
+      const absl::Status status = ClosedLoop(
+          *contestant.client, requests, Clock::duration(kClosedLoop) / turns, contestant.result);
+      if (!status.ok()) return status;
+    }
+  }
+  for (Contestant& contestant : contestants) {
+    contestant.result.resident_mib = contestant.process->ResidentMib();
+    contestant.client.reset();
+    contestant.process.reset();
+  }
+  return absl::OkStatus();
 }
 
 double Quantile(std::vector<double>& values, double q) {
@@ -179,6 +228,8 @@ struct Row {
   double p50, p99, p999;
   double service50, service99;
   double refused50;  // service, where no node fits
+  double per_second;
+  double fitting;  // share of the decisions, in percent
 };
 
 Row Summarise(const Result& result) {
@@ -188,8 +239,15 @@ Row Summarise(const Result& result) {
     service.push_back(sample.service);
     if (!sample.fits) refused.push_back(sample.service);
   }
-  return {Quantile(decision, 0.5), Quantile(decision, 0.99), Quantile(decision, 0.999),
-          Quantile(service, 0.5),  Quantile(service, 0.99),  Quantile(refused, 0.5)};
+  return {Quantile(decision, 0.5),
+          Quantile(decision, 0.99),
+          Quantile(decision, 0.999),
+          Quantile(service, 0.5),
+          Quantile(service, 0.99),
+          Quantile(refused, 0.5),
+          static_cast<double>(result.closed_loop_done) / result.closed_loop_took.count(),
+          100.0 * static_cast<double>(result.fitting) /
+              static_cast<double>(std::max<std::size_t>(result.samples.size(), 1))};
 }
 
 void Print(const DecideOptions& options, int64_t pods, const std::vector<Result>& results) {
@@ -205,15 +263,20 @@ void Print(const DecideOptions& options, int64_t pods, const std::vector<Result>
     const Row row = Summarise(result);
     std::printf("%-8s %9.0f %9.0f %9.0f %9.0f %9.0f %12.0f %8lld %8.2f %7.1f%%\n",
                 result.policy.c_str(), row.p50, row.p99, row.p999, row.service50, row.service99,
-                result.closed_loop_per_second, static_cast<long long>(result.resident_mib),
-                result.ready_seconds,
-                100.0 * static_cast<double>(result.fitting) /
-                    static_cast<double>(std::max<std::size_t>(result.samples.size(), 1)));
+                row.per_second, static_cast<long long>(result.resident_mib), result.ready_seconds,
+                row.fitting);
   }
-  const Row tranche = Summarise(results[0]);
-  const Row floor = Summarise(results[1]);
+  const Row tranche = Summarise(results.front());
+  const Row floor = Summarise(results.back());
   std::printf("\np50 is %.2f times the floor; where no node fits p50 from sending is %.0f us\n",
               tranche.service50 / floor.service50, tranche.refused50);
+  if (!options.quota) return;
+  const Row quota = Summarise(results[1]);
+  std::printf(
+      "with quota: p50 x %.3f, p99 x %.3f, from sending p50 x %.3f, p99 x %.3f, "
+      "decisions/s x %.3f; where no node fits p50 from sending is %.0f us\n",
+      quota.p50 / tranche.p50, quota.p99 / tranche.p99, quota.service50 / tranche.service50,
+      quota.service99 / tranche.service99, quota.per_second / tranche.per_second, quota.refused50);
 }
 
 absl::Status WriteJson(const DecideOptions& options, const std::vector<Result>& results) {
@@ -227,10 +290,11 @@ absl::Status WriteJson(const DecideOptions& options, const std::vector<Result>& 
     file << fmt::format(
         R"({}{{"policy":"{}","seeds":[{}],"p50Us":{:.1f},"p99Us":{:.1f},"p999Us":{:.1f},)"
         R"("serviceP50Us":{:.1f},"serviceP99Us":{:.1f},)"
-        R"("decisionsPerSecond":{:.0f},"rssMiB":{},"readySeconds":{:.2f}}})",
+        R"("decisionsPerSecond":{:.0f},"rssMiB":{},"readySeconds":{:.2f},)"
+        R"("fittingPercent":{:.1f}}})",
         i > 0 ? "," : "", results[i].policy, options.fleet.seed, row.p50, row.p99, row.p999,
-        row.service50, row.service99, results[i].closed_loop_per_second, results[i].resident_mib,
-        results[i].ready_seconds);
+        row.service50, row.service99, row.per_second, results[i].resident_mib,
+        results[i].ready_seconds, row.fitting);
   }
   file << "]}\n";
   file.close();
@@ -238,10 +302,35 @@ absl::Status WriteJson(const DecideOptions& options, const std::vector<Result>& 
               : absl::UnavailableError(fmt::format("expected to write {}, could not", options.out));
 }
 
+Contestant Serve(const DecideOptions& options, const std::string& name, const std::string& folder,
+                 const std::vector<std::string>& objects) {
+  const uint16_t port = FreePort();
+  Contestant contestant{.result = {.policy = name},
+                        .command = {options.server, "serve", "--cluster", "embedded", "--listen",
+                                    fmt::format("127.0.0.1:{}", port)},
+                        .port = port,
+                        .log = fmt::format("{}/{}.log", folder, name)};
+  for (const std::string& file : objects) {
+    contestant.command.insert(contestant.command.end(), {"--objects", file});
+  }
+  return contestant;
+}
+
+Contestant Floor(const std::string& folder) {
+  const uint16_t port = FreePort();
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  return {.result = {.policy = "floor"},
+          .command = {self, "floor", "--port", std::to_string(port)},
+          .port = port,
+          .log = folder + "/floor.log"};
+}
+
 }  // namespace
 
-absl::Status RunDecide(const DecideOptions& options) {
+absl::Status RunDecide(const DecideOptions& given) {
   namespace fs = std::filesystem;
+  DecideOptions options = given;
+  if (options.quota) options.fleet.teams = kTeams;
   std::string folder = (fs::temp_directory_path() / "tranche-bench-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) {
     return absl::UnavailableError("expected to make a temporary folder, could not");
@@ -250,28 +339,28 @@ absl::Status RunDecide(const DecideOptions& options) {
   std::fprintf(stderr, "writing a fleet of %d nodes\n", options.fleet.nodes);
   const absl::StatusOr<int64_t> pods = WriteFleet(options.fleet, objects);
   if (!pods.ok()) return pods.status();
+  std::vector<Contestant> servers;
+  servers.push_back(Serve(options, options.quota ? "default" : "tranche", folder, {objects}));
+  if (options.quota) {
+    const std::string teams = folder + "/teams.json";
+    if (absl::Status written = WriteTeams(options.fleet, teams); !written.ok()) return written;
+    // Teams first: work keeps the leaf it was taken up under.
+    servers.push_back(Serve(options, "quota", folder, {teams, objects}));
+  }
+  std::vector<Contestant> floor;
+  floor.push_back(Floor(folder));
   const Requests requests = MakeRequests(options);
   cpu_set_t cores;
   CPU_ZERO(&cores);
   CPU_SET(kClientCore, &cores);
   sched_setaffinity(0, sizeof(cores), &cores);
 
-  std::vector<Result> results(2);
-  results[0].policy = "tranche";
-  results[1].policy = "floor";
-  const uint16_t port = FreePort();
-  absl::Status status = Measure(options, requests,
-                                {options.server, "serve", "--cluster", "embedded", "--listen",
-                                 fmt::format("127.0.0.1:{}", port), "--objects", objects},
-                                port, folder + "/tranche.log", results[0]);
-  if (!status.ok()) return status;
-  const uint16_t floor_port = FreePort();
-  status = Measure(
-      options, requests,
-      {fs::read_symlink("/proc/self/exe").string(), "floor", "--port", std::to_string(floor_port)},
-      floor_port, folder + "/floor.log", results[1]);
-  if (!status.ok()) return status;
+  if (absl::Status status = Measure(options, requests, servers); !status.ok()) return status;
+  if (absl::Status status = Measure(options, requests, floor); !status.ok()) return status;
   fs::remove_all(folder);
+  std::vector<Result> results;
+  for (Contestant& server : servers) results.push_back(std::move(server.result));
+  results.push_back(std::move(floor.front().result));
   Print(options, *pods, results);
   return WriteJson(options, results);
 }

@@ -5,7 +5,8 @@
 // HTTP/1.1 with keep-alive, on one connection as kube-scheduler does; requests start at fixed times
 // (open loop), and latency counts from the time a request was due, so that a stall shows in every
 // request it delays. Beside it stands the floor: the same bytes read, scanned and answered by a
-// bare handler in the same server.
+// bare handler in the same server. With `quota` two servers hold the same fleet, one of them with
+// teams declared, and are asked in turns, so that what else the machine does meets both.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@ struct DecideOptions {
   int pods = 500;          // different waiting pods, asked for again and again
   std::string server;      // the tranche program
   std::string out;         // JSON file; empty: none
+  bool quota = false;      // measure with teams, quotas and budgets beside without, in turns
 };
 
 absl::Status RunDecide(const DecideOptions& options);

@@ -31,13 +31,27 @@ std::string NodeObject(int index, int gpus) {
       NodeNameOf(index), index % 3, kCardMib, gpus);
 }
 
+// Of ten pods one may not be preempted, six train, two are notebooks and one takes what is left.
+const char* PriorityClassOf(int64_t index) {
+  constexpr std::array kOfTen = {"gpu-inference", "gpu-training", "gpu-training", "gpu-training",
+                                 "gpu-training",  "gpu-training", "gpu-training", "gpu-notebook",
+                                 "gpu-notebook",  "gpu-scavenger"};
+  return kOfTen[static_cast<std::size_t>(index / 7 % 10)];
+}
+
+// Every third pod says how long it will run.
+const char* RuntimeOf(int64_t index) {
+  return index % 3 == 0 ? R"("tranche.dev/expected-runtime":"8h",)" : "";
+}
+
 struct Piece {
   int cards = 1;
   int milli = 1000;
 };
 
-// A bound pod on cards [first, first + piece.cards) of the node.
-std::string BoundPod(int node, int index, const Piece& piece, int first) {
+// A bound pod, the `serial`th of all, on cards [first, first + piece.cards) of the node.
+std::string BoundPod(int node, int index, int64_t serial, int teams, const Piece& piece,
+                     int first) {
   std::string devices;
   const int64_t mib = kCardMib * piece.milli / 1000;
   for (int card = first; card < first + piece.cards; ++card) {
@@ -52,15 +66,16 @@ std::string BoundPod(int node, int index, const Piece& piece, int first) {
       piece.milli == 1000 ? fmt::format(R"("nvidia.com/gpu":"{}",)", piece.cards) : "";
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"running-{0}-{1}",)"
-      R"("namespace":"team-{2}",)"
-      R"("uid":"pod-{0}-{1}","annotations":{{{3}"tranche.dev/allocation":"{{\"v\":1,\"epoch\":1,)"
+      R"("namespace":"{2}",)"
+      R"("uid":"pod-{0}-{1}","annotations":{{{7}{3}"tranche.dev/allocation":"{{\"v\":1,\"epoch\":1,)"
       R"(\"leaf\":null,\"knowledge\":\"counts\",\"containers\":[)"
       R"({{\"name\":\"main\",\"devices\":[{4}]}}]}}"}}}},)"
-      R"("spec":{{"nodeName":"{5}","containers":[{{"name":"main","image":"train:1","resources":)"
+      R"("spec":{{"nodeName":"{5}","priorityClassName":"{8}","containers":[{{"name":"main","image":"train:1","resources":)"
       R"({{"limits":{{)"
       R"({6}"cpu":"8","memory":"64Gi"}},"requests":{{{6}"cpu":"8","memory":"64Gi"}}}}}}]}},)"
       R"("status":{{"phase":"Running"}}}})",
-      node, index, index % 5, fraction, devices, NodeNameOf(node), limits);
+      node, index, TeamName(static_cast<int>(serial % teams)), fraction, devices, NodeNameOf(node),
+      limits, RuntimeOf(serial), PriorityClassOf(serial));
 }
 
 // Pods that together take the fill of one node: whole GPUs and pairs sharing a card. Adds how many.
@@ -70,7 +85,8 @@ std::string PodsOf(int node, const FleetOptions& options, std::mt19937_64& rando
   int card = 0;
   int index = 0;
   const auto add = [&](const Piece& piece) {
-    pods += ",\n" + BoundPod(node, index++, piece, card);
+    pods += ",\n" + BoundPod(node, index, count + index, options.teams, piece, card);
+    ++index;
   };
   while (left > 0 && card < options.gpus_per_node) {
     const int pods_left = std::max(1, options.pods_per_node - index);
@@ -104,6 +120,8 @@ std::string PodsOf(int node, const FleetOptions& options, std::mt19937_64& rando
 
 std::string NodeNameOf(int index) { return fmt::format("gpu-node-{:05}", index); }
 
+std::string TeamName(int index) { return fmt::format("team-{}", index); }
+
 absl::StatusOr<int64_t> WriteFleet(const FleetOptions& options, const std::string& path) {
   std::ofstream file(path);
   file << R"({"apiVersion":"v1","kind":"List","items":[)"
@@ -124,7 +142,7 @@ absl::StatusOr<int64_t> WriteFleet(const FleetOptions& options, const std::strin
   return pods;
 }
 
-std::string PendingPod(int index, uint64_t draw) {
+std::string PendingPod(int index, int teams, uint64_t draw) {
   // Shares of a hundred: half cards 25, quarters 25, one GPU 30, two 8, four 6, eight 6.
   struct Kind {
     uint64_t below;
@@ -132,8 +150,8 @@ std::string PendingPod(int index, uint64_t draw) {
     const char* limits;
   };
   static constexpr std::array<Kind, 6> kKinds = {{
-      {25, R"("tranche.dev/gpu-fraction":"0.5")", ""},
-      {50, R"("tranche.dev/gpu-fraction":"0.25")", ""},
+      {25, R"("tranche.dev/gpu-fraction":"0.5",)", ""},
+      {50, R"("tranche.dev/gpu-fraction":"0.25",)", ""},
       {80, "", R"("nvidia.com/gpu":"1",)"},
       {88, "", R"("nvidia.com/gpu":"2",)"},
       {94, "", R"("nvidia.com/gpu":"4",)"},
@@ -142,9 +160,9 @@ std::string PendingPod(int index, uint64_t draw) {
   const auto kind = std::ranges::find_if(
       kKinds, [draw](const Kind& candidate) { return draw % 100 < candidate.below; });
   return fmt::format(
-      R"({{"metadata":{{"name":"waiting-{0}","namespace":"team-{1}","uid":"waiting-{0}",)"
-      R"("creationTimestamp":"2026-01-01T00:00:00Z","labels":{{"app":"train","team":"team-{1}"}},)"
-      R"("annotations":{{{2}}}}},"spec":{{"volumes":[{{"name":"kube-api-access","projected":{{)"
+      R"({{"metadata":{{"name":"waiting-{0}","namespace":"{1}","uid":"waiting-{0}",)"
+      R"("creationTimestamp":"2026-01-01T00:00:00Z","labels":{{"app":"train","team":"{1}"}},)"
+      R"("annotations":{{{4}{2}"cluster-autoscaler.kubernetes.io/safe-to-evict":"false"}}}},"spec":{{"volumes":[{{"name":"kube-api-access","projected":{{)"
       R"("sources":[{{"serviceAccountToken":{{"expirationSeconds":3607,"path":"token"}}}}],)"
       R"("defaultMode":420}}}}],"containers":[{{"name":"main","image":"registry.example/train:1",)"
       R"("command":["python","train.py"],"env":[{{"name":"NCCL_DEBUG","value":"WARN"}}],)"
@@ -154,9 +172,10 @@ std::string PendingPod(int index, uint64_t draw) {
       R"("restartPolicy":"Never","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst",)"
       R"("schedulerName":"gpu-scheduler","tolerations":[{{"key":"nvidia.com/gpu",)"
       R"("operator":"Exists"}}],)"
-      R"("priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"}},)"
+      R"("priorityClassName":"{5}","priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"}},)"
       R"("status":{{"phase":"Pending","qosClass":"Guaranteed"}}}})",
-      index, index % 5, kind->annotations, kind->limits);
+      index, TeamName(index % teams), kind->annotations, kind->limits, RuntimeOf(index),
+      PriorityClassOf(index));
 }
 
 }  // namespace tranche::bench

@@ -15,16 +15,18 @@ struct FleetOptions {
   int gpus_per_node = 8;
   double fill = 0.5;      // of all GPUs, by pods already bound
   int pods_per_node = 4;  // how many pods make up the fill
+  int teams = 5;          // namespaces the pods are spread over
   uint64_t seed = 42;
 };
 
 std::string NodeNameOf(int index);  // "gpu-node-00042"
+std::string TeamName(int index);    // its namespace too: "team-7"
 
 // One List of nodes and bound pods; how many pods. Errors: what the file system says.
 absl::StatusOr<int64_t> WriteFleet(const FleetOptions& options, const std::string& path);
 
 // A pending pod as kube-scheduler sends it, without the candidates: kinds are drawn by `draw` from
-// half cards, quarter cards, and 1, 2, 4 and 8 whole GPUs.
-std::string PendingPod(int index, uint64_t draw);
+// half cards, quarter cards, and 1, 2, 4 and 8 whole GPUs; classes and runtimes go by index.
+std::string PendingPod(int index, int teams, uint64_t draw);
 
 }  // namespace tranche::bench

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "scheduler/app/cli_client.h"
+#include "scheduler/app/cli_ledger.h"
 #include "scheduler/app/cli_validate.h"
 #include "scheduler/app/config.h"
 #include "scheduler/app/pages.h"
@@ -41,6 +42,9 @@ struct Commands {
   std::string pod;
   std::string what_if_file;
   std::vector<std::string> validate_files;
+  std::string ledger_command;
+  LedgerSpan ledger;
+  std::string export_format = "csv";
   SchedulerConfigOptions scheduler_config;
 };
 
@@ -106,6 +110,34 @@ void AddValidate(CLI::App& app, Commands& commands) {
       ->capture_default_str();
 }
 
+void AddLedgerSpan(CLI::App& command, LedgerSpan& span) {
+  command.add_option("--from", span.from, "RFC 3339 time or date (UTC); default the first entry");
+  command.add_option("--to", span.to, "RFC 3339 time or date (UTC), exclusive; default the last");
+  command.add_option("--leaf", span.leaf, "of one leaf only");
+}
+
+void AddLedger(CLI::App& app, Commands& commands) {
+  CLI::App* const ledger = app.add_subcommand("ledger", "read a ledger file");
+  ledger->require_subcommand(1);
+  const auto add = [&](const char* name, const char* what) {
+    CLI::App* const command = ledger->add_subcommand(name, what);
+    command->add_option("--ledger", commands.ledger.path, "the file")->required();
+    command->callback([&commands, name] { commands.ledger_command = name; });
+    return command;
+  };
+  add("verify", "check every entry, sum and hash");
+  CLI::App* const report = add("report", "GPU-hours by leaf and GPU model");
+  AddLedgerSpan(*report, commands.ledger);
+  report->add_option("-o,--output", commands.format, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  CLI::App* const to_file = add("export", "who used what, when, on which devices");
+  AddLedgerSpan(*to_file, commands.ledger);
+  to_file->add_option("-o,--output", commands.export_format, "csv or json")
+      ->check(CLI::IsMember({"csv", "json"}))
+      ->capture_default_str();
+}
+
 void AddSchedulerConfig(CLI::App& app, SchedulerConfigOptions& options) {
   CLI::App* const command = app.add_subcommand(
       "scheduler-config", "print the KubeSchedulerConfiguration that wires kube-scheduler to us");
@@ -160,12 +192,22 @@ int RunServe(const ServeFlags& flags, std::ostream& err) {
   return config.ok() ? Serve(*config, err) : Fail(err, config.status());
 }
 
+int RunLedger(const Commands& commands, std::ostream& out, std::ostream& err) {
+  if (commands.ledger_command == "verify") return LedgerVerify(commands.ledger.path, out, err);
+  if (commands.ledger_command == "report") {
+    return LedgerReport({commands.ledger, commands.format == "json"}, out, err);
+  }
+  const bool json = commands.export_format == "json";
+  return LedgerExport({commands.ledger, json ? ExportFormat::kJson : ExportFormat::kCsv}, out, err);
+}
+
 int Run(const std::string& command, Commands& commands, std::ostream& out, std::ostream& err) {
   commands.client.json = commands.format == "json";
   if (command == "serve") return RunServe(commands.serve, err);
   if (command == "nodes") return ShowNodes(commands.client, out, err);
   if (command == "top") return ShowTop(commands.client, out, err);
   if (command == "quota") return ShowQuota(commands.client, out, err);
+  if (command == "ledger") return RunLedger(commands, out, err);
   if (command == "validate") {
     return ValidateFiles(commands.validate_files, commands.client.json, out, err);
   }
@@ -185,6 +227,7 @@ int RunCommandLine(const std::vector<std::string>& arguments, std::ostream& out,
   AddServe(app, commands.serve);
   AddClient(app, commands);
   AddValidate(app, commands);
+  AddLedger(app, commands);
   AddSchedulerConfig(app, commands.scheduler_config);
   // CLI11 would only say that a command is missing.
   const auto is_first = [&arguments](const CLI::App* command) {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "scheduler/app/ledger_json.h"
+#include "scheduler/app/cli_ledger.h"
 #include "scheduler/ledger/reader.h"
 #include "scheduler/wire/json.h"
 
@@ -46,7 +46,7 @@ http::Response Report(const std::string& path, const http::Request& request, Ins
   const absl::StatusOr<std::vector<ledger::ReportRow>> rows = reader->Report(query);
   if (!rows.ok()) return Refused(rows.status());
   http::Response response;
-  response.body = EncodeLedgerReport(*rows);
+  response.body = LedgerReportJson(*rows);
   return response;
 }
 

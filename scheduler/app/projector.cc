@@ -150,13 +150,24 @@ std::vector<Finding> LiveFindings(const std::vector<QuotaView>& quotas) {
   return findings;
 }
 
-std::string BudgetColumn(const QuotaView& view, const std::vector<BudgetReport>& budgets,
-                         Instant now) {
-  std::vector<const BudgetReport*> own;
-  for (const BudgetReport& budget : budgets) {
-    if (budget.spec.quota_ref == view.report.name) own.push_back(&budget);
+// Those that meter the quota's work: its own and its ancestors', and of a namespace where given.
+std::vector<const BudgetReport*> BudgetsOf(const QuotaView& view,
+                                           const std::vector<QuotaView>& quotas,
+                                           const std::vector<BudgetReport>& budgets,
+                                           const std::string& ns) {
+  std::set<std::string> path;
+  for (std::string name = view.report.name; !name.empty() && path.insert(name).second;) {
+    const auto at = std::ranges::find_if(
+        quotas, [&name](const QuotaView& quota) { return quota.report.name == name; });
+    name = at == quotas.end() ? "" : at->report.parent;
   }
-  return HoursLeft(own, now);
+  std::vector<const BudgetReport*> found;
+  for (const BudgetReport& budget : budgets) {
+    const bool meters =
+        budget.spec.ns.empty() ? path.contains(budget.spec.quota_ref) : budget.spec.ns == ns;
+    if (meters) found.push_back(&budget);
+  }
+  return found;
 }
 
 }  // namespace
@@ -180,7 +191,8 @@ void Projector::WriteObjects(const Snapshot& snapshot, Instant now) {
     });
     const auto budget = std::ranges::find_if(snapshot.budgets, named);
     if (kind == "GPUQuota" && quota != snapshot.quotas.end()) {
-      const std::string column = BudgetColumn(*quota, snapshot.budgets, now);
+      const std::string column =
+          HoursLeft(BudgetsOf(*quota, snapshot.quotas, snapshot.budgets, ""), now);
       write.fields = QuotaStatus(*quota, column, conditions, generation, true);
       urgent = QuotaStatus(*quota, column, conditions, generation, false);
     } else if (kind == "GPUBudget" && budget != snapshot.budgets.end()) {
@@ -208,10 +220,6 @@ void Projector::WriteViews(const Snapshot& snapshot, Instant now) {
   std::set<std::string> wanted;
   for (const QuotaView& view : snapshot.quotas) {
     if (!view.report.leaf) continue;
-    std::vector<const BudgetReport*> budgets;
-    for (const BudgetReport& budget : snapshot.budgets) {
-      if (budget.spec.quota_ref == view.report.name) budgets.push_back(&budget);
-    }
     for (const std::string& ns : view.report.namespaces) {
       wanted.insert(ns);
       const bool made = snapshot.steering.views.contains({ns, kViewName}) || MadeView(ns);
@@ -220,6 +228,8 @@ void Projector::WriteViews(const Snapshot& snapshot, Instant now) {
         Write({"GPUQuotaView", ns, kViewName, false, ""}, "made", now);
         continue;
       }
+      const std::vector<const BudgetReport*> budgets =
+          BudgetsOf(view, snapshot.quotas, snapshot.budgets, ns);
       Write({"GPUQuotaView", ns, kViewName, true, TeamViewStatus(view, budgets, now, true)},
             TeamViewStatus(view, budgets, now, false), now);
     }

@@ -51,6 +51,11 @@ Reason ReasonOf(AdmissionCode code) {
   return Reason::kNone;
 }
 
+int RankOf(const Standing& standing) {
+  static const int kWithoutClass = GpuClass().rank;
+  return standing.gpu_class == nullptr ? kWithoutClass : standing.gpu_class->rank;
+}
+
 bool IsQuotaReason(Reason reason) {
   return reason >= Reason::kNoLeaf && reason <= Reason::kWaitingForQuota;
 }
@@ -140,8 +145,10 @@ void Engine::Impl::NoteQuotaRefusal(const Question& question, PodRecord& record,
     if (sooner) record.eligible_at = answer.eligible_at;
   }
   const PodUid& uid = question.request->uid;
-  if (first == nullptr) {
+  // Refused on GPUs of one model and placed on another: nothing is waited for.
+  if (first == nullptr || quota_allows_one) {
     contenders.erase(uid);
+    record.eligible_at.reset();
     return;
   }
   record.asked = first->parts;
@@ -159,11 +166,10 @@ void Engine::Impl::NoteQuotaRefusal(const Question& question, PodRecord& record,
 bool Engine::Impl::ComesFirst(const PodRecord& left, const PodRecord& right, Instant now) const {
   const Standing of_left = book.StandingOf(left.request->name.ns, left.request->priority_class);
   const Standing of_right = book.StandingOf(right.request->name.ns, right.request->priority_class);
-  const auto rank = [](const Standing& standing) {
-    return standing.gpu_class == nullptr ? GpuClass().rank : standing.gpu_class->rank;
-  };
-  if (rank(of_left) != rank(of_right)) return rank(of_left) > rank(of_right);
+  if (RankOf(of_left) != RankOf(of_right)) return RankOf(of_left) > RankOf(of_right);
   if (of_left.leaf != of_right.leaf) {
+    // Who has no leaf borrows nothing.
+    if (of_left.leaf == kNoQuota || of_right.leaf == kNoQuota) return of_left.leaf == kNoQuota;
     const int order = book.CompareShares(of_left.leaf, of_right.leaf, now);
     if (order != 0) return order < 0;
   }
@@ -178,7 +184,7 @@ std::optional<PodUid> Engine::Impl::YieldsTo(const Question& question, const Pod
     return std::nullopt;
   }
   const NodeId mine = best.front().node;
-  const KindAnswer taken = AskQuota(question, mine, now);
+  const KindAnswer& taken = AskQuota(question, mine, now);
   if (!taken.borrows) return std::nullopt;
   const QuotaId root = book.tree().root(standing.leaf);
   int looked_at = 0;
@@ -188,15 +194,18 @@ std::optional<PodUid> Engine::Impl::YieldsTo(const Question& question, const Pod
     if (other == nullptr || !IsPending(*other) || other->asked.empty()) continue;
     if (++looked_at > kMostContenders) break;
     const bool had_its_chance = other->yields_since && now - *other->yields_since > kYieldTime;
-    if (had_its_chance || !ComesFirst(*other, record, now)) continue;
+    if (had_its_chance) continue;
     const Question theirs = QuestionOf(*other->request);
     if (theirs.whole != Reason::kNone || theirs.standing.leaf == kNoQuota ||
-        book.tree().root(theirs.standing.leaf) != root) {
+        book.tree().root(theirs.standing.leaf) != root ||
+        RankOf(theirs.standing) < RankOf(standing)) {
       continue;
     }
     // It must really fit now, by quota and on a node of ours, and no longer if we are let in.
+    // Shares cost the most to compare and are asked for last.
     Admission admission;
     if (Admit(theirs, other->asked, now, admission) != Reason::kNone) continue;
+    if (!ComesFirst(*other, record, now)) continue;
     if (!book.FitsBeside(standing.leaf, taken.parts, theirs.standing.leaf, other->asked)) {
       Shape* shape = ShapeOf(theirs);
       const bool placed = std::ranges::any_of(best, [&](const Candidate& candidate) {
@@ -221,7 +230,7 @@ bool Engine::Impl::PokeIfFits(const PodUid& uid, Instant now) {
     if (hot[id].closed == Reason::kNone) ids.push_back(id);
   }
   Select(question, ids, 1, now, nullptr);
-  if (best.empty()) return false;
+  if (best.empty() || record->poked == now) return !best.empty();
   record->poked = now;
   pokes.emplace_back(record->request->name, uid);
   return true;

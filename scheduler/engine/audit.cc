@@ -123,6 +123,7 @@ std::vector<std::string> Engine::Audit() const {
   }
   AuditQuota(impl.book, faults);
   for (const auto& [uid, work] : impl.book.holdings()) {
+    if (impl.unclaimed.contains(uid)) continue;
     const PodRecord* record = impl.Find(uid);
     const bool holds = record != nullptr && !record->terminal &&
                        (!record->node.empty() || !record->reserved.empty());

@@ -91,6 +91,7 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
       if (reason != Reason::kNone && question.standing.mode != QuotaMode::kObserve) {
         record->asked = parts;
         record->last_reason = reason;
+        record->eligible_at = admission.eligible_at;
         impl.contenders.insert(uid);
         return Refuse(std::move(plan), reason,
                       impl.book.Explain(question.standing, admission, parts, now));

@@ -283,7 +283,8 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
     }
     return;
   }
-  if (known == nullptr && ended) return;
+  // Of one that ended before we looked only the ledger may want to know.
+  if (known == nullptr && ended && !impl_->unclaimed.contains(uid)) return;
   PodRecord& record = known != nullptr ? *known : impl_->Touch(pod.request);
   record.seen = true;
   if (record.terminal) return;

@@ -70,8 +70,11 @@ void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& c
                           std::vector<std::pair<uint32_t, Reason>>* refused) {
   best.clear();
   reason_counts.fill(0);
+  quota_allows_one = false;
   ForgetKindAnswers();
   const bool enforced = question.standing.mode != QuotaMode::kObserve;
+  const KindAnswer* quota = nullptr;  // of the kind met last
+  uint32_t quota_kind = 0;
   Shape* shape = ShapeOf(question);
   names.ascending();
   const auto refuse = [&](uint32_t position, Reason reason) {
@@ -94,18 +97,24 @@ void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& c
     // Quota comes before room: a node that only lacks room is one the team could have had.
     const bool suits = verdict->reason == Reason::kNone || verdict->reason == Reason::kNoRoom ||
                        verdict->reason == Reason::kNumaMismatch;
+    bool allowed = true;
     if (suits && question.metered) {
-      const KindAnswer& quota = AskQuota(question, id, now);
-      if (quota.reason != Reason::kNone && enforced) {
-        refuse(position, quota.reason);
+      if (quota == nullptr || quota_kind != hot[id].kind) {
+        quota = &AskQuota(question, id, now);
+        quota_kind = hot[id].kind;
+      }
+      allowed = quota->reason == Reason::kNone;
+      if (!allowed && enforced) {
+        refuse(position, quota->reason);
         continue;
       }
-      if (quota.borrows) order |= kBorrows;
+      if (quota->borrows) order |= kBorrows;
     }
     if (verdict->reason != Reason::kNone) {
       refuse(position, verdict->reason);
       continue;
     }
+    quota_allows_one |= allowed;
     order |= Order{verdict->cost} << 32 | names.rank(id);
     if (best.size() == width && order >= best.back().order) continue;
     if (best.size() == width) best.pop_back();

@@ -46,6 +46,7 @@ struct PodRecord {
   NodeName node;          // bound there
   // Bind under way or without an answer; the holding on `reserved` is the reservation.
   NodeName reserved;
+  const NodeName& Place() const { return node.empty() ? reserved : node; }
   bool writing = false;
   Instant reserved_since;
   // The claim of the last filter.
@@ -183,8 +184,11 @@ struct Engine::Impl {
   void NoteRunning(const PodUid& uid, const PodFacts& pod);
   void EndOutage(NodeId id, Instant now);
   void OpenUncharged(NodeId id, Instant now);
-  MeterEvent Event(MeterKind kind, const PodUid& uid, const PodRecord& record, const HeldWork& work,
-                   Instant at) const;
+  MeterEvent Event(MeterKind kind, const PodUid& uid, int interval, const NodeName& node,
+                   const HeldWork& work, Instant at) const;
+  void Journal(MeterEvent event);
+  void RefundLost(const PodUid& uid, const PodRecord& record, const TimeSpan& lost);
+  std::optional<Allocation> AllocationOn(const NodeName& node, const PodUid& uid) const;
   void NotePending(const PodUid& uid, const PodRecord& record) {
     if (record.seen && IsPending(record)) {
       pending.insert(uid);
@@ -211,15 +215,15 @@ struct Engine::Impl {
   const GpuPolicy& default_policy() const { return policies.back(); }
   QuotaBook book;
   bool ledger_closed = false;
-  std::map<PodUid, OpenInterval> unclaimed;   // the ledger has them open, no pod was seen yet
+  std::map<PodUid, OpenInterval> unclaimed;   // held as the ledger says, no pod was seen yet
   std::unordered_map<PodUid, int> intervals;  // of pods metered before this process, by history
   Instant heartbeat;                          // of the ledger, at start
   std::vector<MeterEvent> metering;
   std::vector<WindowClosing> closings;
   uint64_t meter_sequence = 0;
-  std::multimap<Instant, PodUid> wakeups;  // when a budget will let the pod in
-  std::set<PodUid> pending;                // GPU pods the cluster shows that wait for a node
-  std::set<PodUid> contenders;             // quota refused them; they wait for what others borrow
+  std::set<std::pair<Instant, PodUid>> wakeups;  // when a budget will let the pod in
+  std::set<PodUid> pending;                      // GPU pods the cluster shows that wait for a node
+  std::set<PodUid> contenders;  // quota refused them; they wait for what others borrow
   std::unordered_map<std::string, uint32_t> kinds;
   std::vector<KindAnswer> kind_answers;  // by kind, of the question at hand
   std::vector<uint32_t> kinds_asked;
@@ -256,6 +260,7 @@ struct Engine::Impl {
   std::vector<NodeId> ids;
   std::vector<Candidate> best;
   std::array<uint32_t, static_cast<std::size_t>(Reason::kCount)> reason_counts{};
+  bool quota_allows_one = false;  // Select met a node that fits and that quota does not refuse
   Picks picks;
   std::string text;
   Verdict direct;

@@ -36,48 +36,70 @@ uint32_t Engine::Impl::KindOf(const Inventory& inventory) {
   return kinds.try_emplace(std::move(kind), static_cast<uint32_t>(kinds.size())).first->second;
 }
 
-MeterEvent Engine::Impl::Event(MeterKind kind, const PodUid& uid, const PodRecord& record,
-                               const HeldWork& work, Instant at) const {
+MeterEvent Engine::Impl::Event(MeterKind kind, const PodUid& uid, int interval,
+                               const NodeName& node, const HeldWork& work, Instant at) const {
   MeterEvent event;
   event.kind = kind;
   event.at = at;
   event.uid = uid;
-  event.interval = record.interval;
+  event.interval = interval;
   event.pod = work.pod;
-  event.node = record.node.empty() ? record.reserved : record.node;
+  event.node = node;
   event.leaf = work.leaf;
   event.workload_class = work.workload_class;
   event.parts = work.parts;
   return event;
 }
 
+void Engine::Impl::Journal(MeterEvent event) {
+  event.sequence = ++meter_sequence;
+  metering.push_back(std::move(event));
+}
+
+// What was metered of the pod over the span goes back: nobody heard of its node.
+void Engine::Impl::RefundLost(const PodUid& uid, const PodRecord& record, const TimeSpan& lost) {
+  const HeldWork& work = *book.Find(uid);
+  const Instant from = std::max(lost.start, work.since);
+  if (from >= lost.end) return;
+  MeterEvent refund = Event(MeterKind::kRefund, uid, record.interval, record.Place(), work, from);
+  refund.until = lost.end;
+  refund.note = "NodeLost";
+  Journal(std::move(refund));
+  book.Refund(uid, {from, lost.end});
+}
+
+std::optional<Allocation> Engine::Impl::AllocationOn(const NodeName& node,
+                                                     const PodUid& uid) const {
+  const NodeId id = names.Find(node.str());
+  const Holding* holding =
+      id == kNoNode || nodes[id] == nullptr ? nullptr : nodes[id]->state.Find(uid);
+  return holding == nullptr ? std::nullopt : holding->allocation;
+}
+
 void Engine::Impl::Open(const PodUid& uid, PodRecord& record, NodeId id, Instant at, bool demoted,
                         bool estimated) {
-  if (nodes[id] == nullptr || book.Find(uid) != nullptr) return;
+  if (nodes[id] == nullptr) return;
   const NodeState& state = nodes[id]->state;
   const Holding* holding = state.Find(uid);
   if (holding == nullptr || holding->kind == HoldingKind::kClaim) return;
-  const auto known = unclaimed.find(uid);
+  if (const auto known = unclaimed.find(uid); known != unclaimed.end()) {
+    record.interval = known->second.interval;
+    unclaimed.erase(known);
+    if (record.request->expected_runtime) {
+      book.DeclareRuntime(uid, *record.request->expected_runtime, latest);
+    }
+    return;
+  }
   // Nobody has told yet what the node's GPUs are; the pod is charged when somebody does.
-  if (!state.present() && known == unclaimed.end()) return;
+  if (!state.present() || book.Find(uid) != nullptr) return;
   HeldWork work;
   work.pod = record.request->name;
   work.runtime = record.request->expected_runtime;
-  if (known != unclaimed.end()) {
-    work.leaf = known->second.leaf;
-    work.workload_class = known->second.workload_class;
-    work.parts = known->second.parts;
-    work.since = known->second.since;
-    work.running = known->second.running;
-    record.interval = known->second.interval;
-    unclaimed.erase(known);
-    book.Hold(uid, std::move(work));
-    return;
-  }
   const Standing standing =
       book.StandingOf(record.request->name.ns, record.request->priority_class);
   work.parts = ChargeOfPicks(state.inventory(), *record.request, holding->picks);
-  const bool told = holding->allocation && !holding->allocation->leaf.empty();
+  // A record that does not describe the node's devices is not believed in this either.
+  const bool told = holding->known && holding->allocation && !holding->allocation->leaf.empty();
   if (told) {
     work.leaf = holding->allocation->leaf;
   } else if (standing.leaf != kNoQuota) {
@@ -91,33 +113,22 @@ void Engine::Impl::Open(const PodUid& uid, PodRecord& record, NodeId id, Instant
     record.interval = std::max(record.interval, before->second + 1);
     intervals.erase(before);
   }
-  MeterEvent event = Event(MeterKind::kOpen, uid, record, work, at);
-  event.sequence = ++meter_sequence;
+  MeterEvent event = Event(MeterKind::kOpen, uid, record.interval, record.Place(), work, at);
   event.estimated = estimated;
   event.allocation = holding->allocation;
-  metering.push_back(std::move(event));
+  Journal(std::move(event));
   book.Hold(uid, std::move(work));
 }
 
 void Engine::Impl::Close(const PodUid& uid, PodRecord& record, NodeId id, MeterKind kind,
                          Instant at) {
   const HeldWork* work = book.Find(uid);
-  if (work == nullptr) return;
+  if (work == nullptr || unclaimed.contains(uid)) return;
   at = kind == MeterKind::kVoid ? work->since : std::max(at, work->since);
   if (id != kNoNode && nodes[id] != nullptr && nodes[id]->lost_since) {
-    const Instant from = std::max(*nodes[id]->lost_since, work->since);
-    if (from < at) {
-      MeterEvent refund = Event(MeterKind::kRefund, uid, record, *work, from);
-      refund.until = at;
-      refund.note = "NodeLost";
-      refund.sequence = ++meter_sequence;
-      metering.push_back(std::move(refund));
-      book.Refund(uid, {from, at});
-    }
+    RefundLost(uid, record, {*nodes[id]->lost_since, at});
   }
-  MeterEvent event = Event(kind, uid, record, *work, at);
-  event.sequence = ++meter_sequence;
-  metering.push_back(std::move(event));
+  Journal(Event(kind, uid, record.interval, record.Place(), *work, at));
   book.Release(uid, at);
   ++record.interval;
 }
@@ -129,13 +140,16 @@ void Engine::Impl::NoteRunning(const PodUid& uid, const PodFacts& pod) {
     const auto at = std::ranges::lower_bound(set->quotas, work->leaf, {}, &GpuQuota::name);
     const bool early = at != set->quotas.end() && at->name == work->leaf &&
                        at->release == ReleasePolicy::kOnDeletionTimestamp;
-    if (early) book.ReleaseQuota(uid);
+    if (early && !work->released) {
+      book.ReleaseQuota(uid);
+      // A deletion that has only begun is no event to pods that wait.
+      PokeAdmitted(latest);
+    }
   }
   if (work->running || !pod.running_at) return;
   const Instant at = std::max(Past(pod.running_at, latest), work->since);
-  MeterEvent event = Event(MeterKind::kRunning, uid, *Find(uid), *work, at);
-  event.sequence = ++meter_sequence;
-  metering.push_back(std::move(event));
+  const PodRecord& record = *Find(uid);
+  Journal(Event(MeterKind::kRunning, uid, record.interval, record.Place(), *work, at));
   book.Running(uid, at);
 }
 
@@ -145,16 +159,8 @@ void Engine::Impl::EndOutage(NodeId id, Instant now) {
   const Instant lost = *entry.lost_since;
   entry.lost_since.reset();
   for (const Holding& holding : entry.state.holdings()) {
-    const HeldWork* work = book.Find(holding.uid);
-    if (holding.kind != HoldingKind::kAllocation || work == nullptr) continue;
-    const Instant from = std::max(lost, work->since);
-    if (from >= now) continue;
-    MeterEvent refund = Event(MeterKind::kRefund, holding.uid, *Find(holding.uid), *work, from);
-    refund.until = now;
-    refund.note = "NodeLost";
-    refund.sequence = ++meter_sequence;
-    metering.push_back(std::move(refund));
-    book.Refund(holding.uid, {from, now});
+    if (holding.kind != HoldingKind::kAllocation || book.Find(holding.uid) == nullptr) continue;
+    RefundLost(holding.uid, *Find(holding.uid), {lost, now});
   }
 }
 
@@ -172,7 +178,16 @@ void Engine::Restore(MeterHistory history) {
   std::vector<std::pair<std::string, DecayedUsage::State>> decay;
   for (DecayRow& row : history.decay) decay.emplace_back(std::move(row.leaf), row.state);
   impl.book.Restore(history.closings, decay);
+  // Held at once, before any budget closes a window that counts them already.
   for (OpenInterval& interval : history.open) {
+    HeldWork work;
+    work.pod = interval.pod;
+    work.leaf = interval.leaf;
+    work.workload_class = interval.workload_class;
+    work.parts = interval.parts;
+    work.since = interval.since;
+    work.running = interval.running;
+    impl.book.Hold(interval.uid, std::move(work));
     impl.unclaimed.emplace(interval.uid, std::move(interval));
   }
   // Ended uses, put together from their beginnings and ends.
@@ -213,50 +228,49 @@ void Engine::Restore(MeterHistory history) {
 void Engine::FinishRestore(Instant now) {
   Impl& impl = *impl_;
   impl.Advance(now);
-  for (auto& [uid, interval] : std::exchange(impl.unclaimed, {})) {
+  for (const auto& [uid, interval] : std::exchange(impl.unclaimed, {})) {
     const PodRecord* record = impl.Find(uid);
     // Ended while nobody looked: what the pod itself says, else the last moment somebody metered.
     // One that is still waiting was never bound, whatever was written before its binding.
     const bool never_bound = record != nullptr && !record->terminal;
     const bool told = record != nullptr && record->terminal && record->ended_at;
-    MeterEvent event;
-    event.kind = never_bound ? MeterKind::kVoid : MeterKind::kClose;
-    event.at = never_bound ? interval.since
-               : told      ? *record->ended_at
-                           : std::min(impl.heartbeat, now);
-    event.at = std::max(event.at, interval.since);
+    Instant at = never_bound ? interval.since
+                 : told      ? *record->ended_at
+                             : std::min(impl.heartbeat, now);
+    at = std::max(at, interval.since);
+    MeterEvent event = impl.Event(never_bound ? MeterKind::kVoid : MeterKind::kClose, uid,
+                                  interval.interval, interval.node, *impl.book.Find(uid), at);
     event.estimated = !never_bound && !told;
-    event.uid = uid;
-    event.interval = interval.interval;
-    event.pod = interval.pod;
-    event.node = interval.node;
-    event.leaf = interval.leaf;
-    event.workload_class = interval.workload_class;
-    event.parts = interval.parts;
-    event.sequence = ++impl.meter_sequence;
-    if (event.at > interval.since) {
-      impl.book.AddPast({interval.leaf, interval.pod.ns, interval.workload_class, interval.parts,
-                         interval.since, interval.running, event.at, 1});
-    }
+    impl.Journal(std::move(event));
+    impl.book.Release(uid, at);
     impl.intervals[uid] = interval.interval;
-    impl.metering.push_back(std::move(event));
   }
 }
 
 void Engine::StepClock(Instant from, Instant to) {
   Impl& impl = *impl_;
   impl.Advance(from);
-  for (const auto& [uid, work] : impl.book.holdings()) {
-    PodRecord& record = *impl.Find(uid);
-    MeterEvent close = impl.Event(MeterKind::kClose, uid, record, work, from);
-    close.sequence = ++impl.meter_sequence;
-    close.note = "ClockStep";
-    ++record.interval;
-    MeterEvent open = impl.Event(MeterKind::kOpen, uid, record, work, to);
-    open.sequence = ++impl.meter_sequence;
-    open.note = "ClockStep";
-    impl.metering.push_back(std::move(close));
-    impl.metering.push_back(std::move(open));
+  for (const auto& held : impl.book.holdings()) {
+    const PodUid& uid = held.first;
+    const HeldWork& work = held.second;
+    PodRecord* record = impl.Find(uid);
+    const auto known = impl.unclaimed.find(uid);
+    const bool claimed = known == impl.unclaimed.end();
+    int& interval = claimed ? record->interval : known->second.interval;
+    const NodeName node = claimed ? record->Place() : known->second.node;
+    const auto tell = [&](MeterKind kind, Instant at) {
+      MeterEvent event = impl.Event(kind, uid, interval, node, work, at);
+      event.note = "ClockStep";
+      if (kind == MeterKind::kOpen && claimed) event.allocation = impl.AllocationOn(node, uid);
+      impl.Journal(std::move(event));
+    };
+    tell(MeterKind::kClose, std::max(from, work.since));
+    ++interval;
+    tell(MeterKind::kOpen, to);
+    if (work.running) tell(MeterKind::kRunning, to);
+    if (claimed) continue;
+    known->second.since = to;
+    if (work.running) known->second.running = to;
   }
   impl.book.Step(from, to);
   impl.Advance(to);

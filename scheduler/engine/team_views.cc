@@ -173,9 +173,7 @@ std::vector<std::pair<PodUid, Reason>> Engine::Waiting() const {
 }
 
 std::map<std::string, int64_t> Engine::PodsByClass() const {
-  std::map<std::string, int64_t> pods;
-  for (const auto& [uid, work] : impl_->book.holdings()) ++pods[work.workload_class];
-  return pods;
+  return impl_->book.work_by_class();
 }
 
 std::optional<PodView> Engine::Pod(const PodUid& uid) {

@@ -36,9 +36,9 @@ struct Head {
   std::string hash;  // hex
   friend bool operator==(const Head&, const Head&) = default;
 };
-// nullopt: there is none. Errors: FailedPrecondition (not a head file), Unavailable.
+// nullopt: there is none that can be read. Errors: Unavailable.
 absl::StatusOr<std::optional<Head>> ReadHead(const std::string& path);
-// Written aside, synced and renamed.
+// Written aside and renamed; not synced, so that every commit can afford it.
 absl::Status WriteHead(const std::string& path, const Head& head);
 void ForgetHead(const std::string& path);
 

@@ -145,18 +145,16 @@ absl::Status IntervalChecker::CheckRepeats(Database& database,
   // Neighbours by pod: only pods metered more than once are looked at closer. After a step of the
   // clock the labels may overlap though the time did not.
   const std::pair<const char*, const char*> queries[] = {
-      {"WITH pair AS (SELECT uid, number, id, lag(id) OVER w AS before, lag(uid) OVER w AS "
-       "previous "
-       "FROM interval WINDOW w AS (ORDER BY uid, number)) "
+      {"WITH pair AS (SELECT uid, number, id, before FROM "
+       "(SELECT uid, number, id, lag(id) OVER w AS before, lag(uid) OVER w AS previous "
+       "FROM interval WINDOW w AS (ORDER BY uid, number)) WHERE previous = uid) "
        "SELECT pair.uid, pair.number FROM pair "
        "JOIN entry o ON o.interval = pair.id AND o.kind = 1 AND o.kind <= 4 "
+       "LEFT JOIN entry e ON e.interval = pair.id AND e.kind IN (3, 4) AND e.kind <= 4 "
        "JOIN entry b ON b.interval = pair.before AND b.kind = 1 AND b.kind <= 4 "
-       "LEFT JOIN entry c ON c.interval = pair.before AND c.kind = 3 AND c.kind <= 4 "
-       "LEFT JOIN entry v ON v.interval = pair.before AND v.kind = 4 AND v.kind <= 4 "
-       "LEFT JOIN entry w ON w.interval = pair.id AND w.kind = 4 AND w.kind <= 4 "
-       "WHERE pair.previous = pair.uid AND v.id IS NULL AND w.id IS NULL "
-       "AND (c.id IS NULL OR (c.at > o.at AND c.at > b.at AND c.note <> 'ClockStep')) "
-       "AND o.note <> 'ClockStep'",
+       "LEFT JOIN entry c ON c.interval = pair.before AND c.kind IN (3, 4) AND c.kind <= 4 "
+       "WHERE o.note <> 'ClockStep' AND (e.id IS NULL OR e.at > o.at) "
+       "AND (c.id IS NULL OR (c.at > o.at AND c.at > b.at AND c.note <> 'ClockStep'))",
        "rule 4: pod {}: expected interval {} to start after the one before it ended"},
       {"SELECT uid, number FROM interval GROUP BY uid, number HAVING count(*) > 1",
        "rule 3: pod {}: expected interval {} once, found it twice"},

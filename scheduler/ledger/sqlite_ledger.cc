@@ -85,7 +85,8 @@ absl::StatusOr<std::unique_ptr<SqliteLedger>> SqliteLedger::Open(const Options& 
     }
   }
   if (absl::Status status = PrepareFile(options); !status.ok()) return status;
-  absl::StatusOr<WriteConnection> connection = ConnectForWriting(options.path, options.epoch);
+  absl::StatusOr<WriteConnection> connection =
+      ConnectForWriting(options.path, options.epoch, WalTrust::kSynced);
   if (!connection.ok()) return connection.status();
   Database& database = *connection->database;
   if (absl::Status status = QuickCheck(database, options.check_budget); !status.ok()) return status;

@@ -15,20 +15,28 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kLongestPause{30'000};
-constexpr milliseconds kHeadEvery{1'000};
 // Closing tries a failing disk for this long; what is queued then is lost.
 constexpr milliseconds kCloseWithin{1'000};
 constexpr int64_t kWalAlarmBytes = 64 << 20;
 
 }  // namespace
 
-absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64_t epoch) {
+absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64_t epoch,
+                                                  WalTrust trust) {
   absl::StatusOr<Database> database = Database::Open(path, Access::kWrite);
   if (!database.ok()) return database.status();
   WriteConnection connection;
   connection.database = std::make_unique<Database>(std::move(*database));
   if (absl::Status status = CheckIdentity(*connection.database, false); !status.ok()) return status;
   if (absl::Status status = ApplySettings(*connection.database); !status.ok()) return status;
+  // After a failed sync the log may hold transactions that are in no disk's memory but still in the
+  // cache, where they look committed. Moving all of it into the database syncs both.
+  const absl::StatusOr<int64_t> busy =
+      connection.database->Integer("PRAGMA wal_checkpoint(TRUNCATE)");
+  if (trust == WalTrust::kNone) {
+    if (!busy.ok()) return busy.status();
+    if (*busy != 0) return absl::UnavailableError("expected no reader at the log, found one");
+  }
   absl::StatusOr<Book> book = Book::Load(*connection.database, epoch);
   if (!book.ok()) return book.status();
   connection.book = std::make_unique<Book>(std::move(*book));
@@ -39,7 +47,6 @@ Writer::Writer(WriterOptions options, WriteConnection connection)
     : options_(std::move(options)),
       connection_(std::move(connection)),
       pause_(kFirstPause),
-      head_saved_(std::chrono::steady_clock::now()),
       first_entry_(connection_.book->last_entry()),
       newest_(options_.newest) {
   health_.last_entry = first_entry_;
@@ -135,17 +142,13 @@ void Writer::Close() {
 void Writer::Loop() {
   std::unique_lock lock(mutex_);
   while (true) {
-    WaitForWork(lock);
+    changed_.wait(lock, [this] { return stop_ || HasWork(); });
     const bool overdue = stop_ && std::chrono::steady_clock::now() > stop_by_;
     if ((stop_ && !HasWork()) || overdue) break;
     if (HasWork()) {
       Collect(lock);
       Take();
       Commit(lock);
-    } else if (head_due_) {
-      lock.unlock();
-      SaveHead();
-      lock.lock();
     }
   }
   ended_ = true;
@@ -157,15 +160,6 @@ void Writer::Loop() {
   const absl::Status finished = complete ? Finish() : absl::OkStatus();
   connection_ = {};
   if (!finished.ok()) Report(std::string(finished.message()));
-}
-
-void Writer::WaitForWork(std::unique_lock<std::mutex>& lock) {
-  const auto ready = [this] { return stop_ || HasWork(); };
-  if (!head_due_) {
-    changed_.wait(lock, ready);
-  } else {
-    changed_.wait_until(lock, head_saved_ + kHeadEvery, ready);
-  }
 }
 
 // A commit costs one sync, however much it carries: others may join.
@@ -199,7 +193,8 @@ void Writer::Commit(std::unique_lock<std::mutex>& lock) {
 
 absl::Status Writer::Write(int64_t written) {
   if (!connection_.book) {
-    absl::StatusOr<WriteConnection> again = ConnectForWriting(options_.path, options_.epoch);
+    absl::StatusOr<WriteConnection> again =
+        ConnectForWriting(options_.path, options_.epoch, WalTrust::kNone);
     if (!again.ok()) return again.status();
     connection_ = std::move(*again);
   }
@@ -238,15 +233,15 @@ void Writer::Succeed(std::unique_lock<std::mutex>& lock) {
   if (waiting_ == 0) lost_ = false;
   batch_ = {};
   pause_ = kFirstPause;
-  head_due_ = book.last_entry() > 0;
   std::vector<std::function<void(bool)>> answers;
   while (!waiters_.empty() && waiters_.front().target <= committed_) {
     answers.push_back(std::move(waiters_.front().done));
     waiters_.pop_front();
   }
   lock.unlock();
+  // Before anybody relies on it: a log that lost its end is noticed by the head.
+  SaveHead();
   for (const auto& answer : answers) answer(true);
-  if (std::chrono::steady_clock::now() - head_saved_ >= kHeadEvery) SaveHead();
   lock.lock();
 }
 
@@ -273,14 +268,9 @@ void Writer::Fail(std::unique_lock<std::mutex>& lock, const absl::Status& why) {
 
 void Writer::SaveHead() {
   const Book& book = *connection_.book;
+  if (book.last_entry() == 0) return;
   const absl::Status saved = WriteHead(options_.path, {book.last_entry(), Hex(book.head())});
-  head_saved_ = std::chrono::steady_clock::now();
-  if (saved.ok()) {
-    const std::lock_guard lock(mutex_);
-    head_due_ = false;
-  } else {
-    Report(std::string(saved.message()));
-  }
+  if (!saved.ok()) Report(std::string(saved.message()));
 }
 
 absl::Status Writer::Finish() {
@@ -293,7 +283,7 @@ absl::Status Writer::Finish() {
   if (status.ok()) status = WriteMeta(database, kCleanKey, 1);
   if (status.ok()) status = transaction->Commit();
   if (!status.ok()) return status;
-  if (connection_.book->last_entry() > 0) SaveHead();
+  SaveHead();
   return database.Execute("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 

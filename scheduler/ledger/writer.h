@@ -28,7 +28,13 @@ struct WriteConnection {
   std::unique_ptr<Database> database;
   std::unique_ptr<Book> book;
 };
-absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64_t epoch);
+// What is in the write-ahead log when a connection is made.
+enum class WalTrust : uint8_t {
+  kSynced,  // what SQLite shows as committed was synced by whoever committed it
+  kNone,    // a sync has failed: it is all moved into the database first, or Unavailable
+};
+absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64_t epoch,
+                                                  WalTrust trust);
 
 struct WriterOptions {
   std::string path;
@@ -82,7 +88,6 @@ class Writer {
   };
 
   void Loop();
-  void WaitForWork(std::unique_lock<std::mutex>& lock);
   void Collect(std::unique_lock<std::mutex>& lock);
   void Take();
   // Called with the lock held, which they give up meanwhile.
@@ -101,7 +106,6 @@ class Writer {
   WriteConnection connection_;
   Batch batch_;
   std::chrono::milliseconds pause_;
-  SteadyTime head_saved_;
   int64_t late_before_ = 0;  // of books that were thrown away
   int64_t ignored_before_ = 0;
   int64_t first_entry_ = 0;
@@ -116,7 +120,6 @@ class Writer {
   std::deque<Waiter> waiters_;
   Instant newest_;
   bool lost_ = false;  // something was dropped since the queue was empty
-  bool head_due_ = false;
   bool stop_ = false;
   SteadyTime stop_by_;
   bool ended_ = false;

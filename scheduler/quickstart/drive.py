@@ -20,6 +20,9 @@ from collections import Counter
 
 TEAM_COLOURS = (34, 33, 32, 35, 36, 31)
 BAR_CELLS = 32
+# Reasons of the team rather than of a node.
+TEAM_REASONS = ("BudgetExhausted", "ExceedsMaxQuota", "BorrowLimit", "LenderLimit",
+                "WaitingForQuota")
 
 
 class Server:
@@ -74,6 +77,10 @@ def read_workload(path):
 def make_pod(entry, name):
     namespace = entry["team"]
     limits = {key: str(value) for key, value in entry.get("limits", {}).items()}
+    spec = {"containers": [{"name": "main", "image": "registry.example/main:1",
+                            "resources": {"limits": limits, "requests": limits}}]}
+    if "priorityClass" in entry:
+        spec["priorityClassName"] = entry["priorityClass"]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -83,8 +90,7 @@ def make_pod(entry, name):
             "uid": str(uuid.uuid5(uuid.NAMESPACE_URL, f"quickstart/{namespace}/{name}")),
             "annotations": entry.get("annotations", {}),
         },
-        "spec": {"containers": [{"name": "main", "image": "registry.example/main:1",
-                                 "resources": {"limits": limits, "requests": limits}}]},
+        "spec": spec,
         "status": {"phase": "Pending"},
     }
 
@@ -235,8 +241,9 @@ def print_waiting(style, pods, views, waiting, colours):
         print(f"{style.paint(meta['name'], 1)} ({team}) asks {describe_asks(pod)}")
         lines = waiting[meta["uid"]].split(", ")
         reason = (views.get(meta["uid"]) or {}).get("reason") or {}
-        # One answer for all nodes is about the pod itself; its detail quotes what is wrong.
-        if len(lines) == 1 and reason.get("detail"):
+        # One answer for all nodes is about the pod itself; its detail quotes what is wrong. The
+        # detail of a team's reason has the numbers.
+        if reason.get("detail") and (len(lines) == 1 or reason["code"] in TEAM_REASONS):
             lines.append(reason["detail"])
         for line in lines:
             print(textwrap.fill(line, 100, initial_indent="    ", subsequent_indent="      "))

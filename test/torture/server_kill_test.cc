@@ -13,8 +13,11 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -229,6 +232,7 @@ class ServerKills : public testing::Test {
                             {"gracePeriodSeconds", 0}});
     if (!gone) return false;
     bound_.erase(victim);
+    ++deleted_;
     return true;
   }
 
@@ -266,8 +270,10 @@ class ServerKills : public testing::Test {
     }
     const auto quotas = Call("GET", "/api/v1/quotas");
     if (!quotas) return "no answer to /api/v1/quotas";
+    if (quotas->at("quotas").size() != std::size(kTeams)) return quotas->dump();
     for (const Json& quota : quotas->at("quotas")) {
       const std::string name = quota.at("name");
+      if (quota.at("lines").empty()) return quotas->dump();
       for (const Json& line : quota.at("lines")) {
         const Json& used = line.at("usedGpus");
         const double gpus =
@@ -287,6 +293,7 @@ class ServerKills : public testing::Test {
   std::unique_ptr<Program> server_;
   std::map<std::string, BoundPod> bound_;  // by uid: what the API server would have kept
   int pods_ = 0;
+  int deleted_ = 0;
 };
 
 TEST_F(ServerKills, LeaveALedgerThatAgreesWithThePods) {
@@ -307,8 +314,10 @@ TEST_F(ServerKills, LeaveALedgerThatAgreesWithThePods) {
     EXPECT_EQ(verify.Wait(), 0) << Log("verify.log");
     if (HasFailure()) return;
   }
-  fmt::print("{} kills, {} pods asked for\n", kills, pods_);
+  fmt::print("{} kills, {} pods asked for, {} deleted, {} bound at the end\n", kills, pods_,
+             deleted_, bound_.size());
   EXPECT_GT(pods_, kills);
+  EXPECT_GT(bound_.size(), 0U);
 }
 
 }  // namespace

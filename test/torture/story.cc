@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <future>
 #include <iterator>
+#include <set>
 
 namespace tranche::torture {
 namespace fs = std::filesystem;

@@ -210,11 +210,11 @@ TEST_F(LedgerTest, AFileThatVanishedIsNoticed) {
   EXPECT_NE(MustOpen(), nullptr);
 }
 
-TEST_F(LedgerTest, ADamagedHeadFileIsNotBelieved) {
+TEST_F(LedgerTest, AHeadFileThatAPowerCutToreSaysNothing) {
   WriteFile({Open("a", Minute(0))});
   for (const char* text : {"", "1", "1 abc\n", "x", "0 "}) {
     std::ofstream(options_.path + ".head", std::ios::trunc) << text;
-    EXPECT_TRUE(absl::IsFailedPrecondition(OpenError())) << text;
+    EXPECT_NE(MustOpen(), nullptr) << text;
   }
 }
 

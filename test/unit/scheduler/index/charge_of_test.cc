@@ -1,0 +1,187 @@
+#include "scheduler/index/charge_of.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scheduler/index/load.h"
+#include "test/builders/cluster.h"
+
+namespace tranche {
+namespace {
+
+constexpr int64_t kWhole = kQuantaPerGpu;
+constexpr int64_t kH200Mib = 143'771;
+
+NodeFacts H200(int gpus) { return test::StockNode("h200", gpus, "NVIDIA-H200", kH200Mib); }
+
+NodeFacts H200Mig(int gpus, const std::vector<test::MigCount>& instances) {
+  NodeFacts node = test::MigNode("mig", gpus, 0, instances);
+  node.product = "NVIDIA-H200";
+  node.memory = Mebibytes::Of(kH200Mib);
+  return node;
+}
+
+PodRequest GpuMemory(int64_t mib) {
+  PodRequest request = test::EmptyRequest("memory");
+  request.dialect = Dialect::kTranche;
+  Ask ask;
+  ask.resource = Resource::kShare;
+  ask.count = 1;
+  ask.memory = {MemoryNeed::Kind::kMib, mib};
+  request.asks.push_back(ask);
+  return request;
+}
+
+// Shares of one card of 1/4 and so on, in the order init, sidecar, app.
+PodRequest WithInit(int64_t init, int64_t sidecar, int64_t app) {
+  PodRequest request = test::FractionPod("init", init);
+  request.containers = {{"init", ContainerRole::kInit, 0},
+                        {"side", ContainerRole::kSidecar, 0},
+                        {"main", ContainerRole::kApp, 0}};
+  Ask ask = request.asks[0];
+  request.asks.clear();
+  int container = 0;
+  for (const int64_t milli : {init, sidecar, app}) {
+    ask.container = container++;
+    ask.compute = MilliGpu::Of(milli);
+    ask.memory.value = milli;
+    request.asks.push_back(ask);
+  }
+  return request;
+}
+
+struct Row {
+  std::string what;
+  NodeFacts node;
+  PodRequest request;
+  std::string model;
+  Charge charge;
+};
+
+std::vector<Row> Rows() {
+  const auto milli = [](int64_t amount) {
+    return Charge{kWhole / 1000 * amount, kWhole / 1000 * amount};
+  };
+  using test::MigPod;
+  const NodeFacts sliced = test::SharedNode("sliced", 2, 4, true);
+  const NodeFacts mps = test::SharedNode("mps", 1, 7, false, SharingMethod::kMps);
+  const NodeFacts hami = test::HamiNode("hami", 2);
+  // Of 15109 MiB, rounded up to a quantum.
+  const auto of_t4 = [](int64_t mib) { return (kWhole * mib + 15108) / 15109; };
+  return {
+      {"whole", H200(8), test::WholePod("p", 1), "h200", milli(1000)},
+      {"several", H200(8), test::WholePod("p", 3), "h200", milli(3000)},
+      {"half", H200(1), test::FractionPod("p", 500), "h200", milli(500)},
+      {"a third of two", H200(2), test::FractionPod("p", 333, 2), "h200", milli(666)},
+      {"memory alone", H200(1), GpuMemory(20480), "h200", {2'566'642, 2'566'642}},
+      {"replica", sliced, test::SharedPod("p", 1), "l40s", {kWhole / 4, kWhole / 4}},
+      {"two replicas", sliced, test::SharedPod("p", 2), "l40s", {kWhole / 2, kWhole / 2}},
+      {"MPS replica", mps, test::WholePod("p", 1), "l40s", {kWhole / 100 * 14, kWhole / 7}},
+      {"1g.18gb",
+       H200Mig(1, {{"1g.18gb", 7}}),
+       MigPod("p", "1g.18gb", 1),
+       "h200",
+       {2'574'000, 2'252'250}},
+      {"7 x 1g.18gb",
+       H200Mig(1, {{"1g.18gb", 7}}),
+       MigPod("p", "1g.18gb", 7),
+       "h200",
+       {18'018'000, 15'765'750}},
+      {"1g.35gb",
+       H200Mig(1, {{"1g.35gb", 4}}),
+       MigPod("p", "1g.35gb", 1),
+       "h200",
+       {2'574'000, 4'504'500}},
+      {"2g.35gb",
+       H200Mig(1, {{"2g.35gb", 3}}),
+       MigPod("p", "2g.35gb", 1),
+       "h200",
+       {5'148'000, 4'504'500}},
+      {"3g.71gb",
+       H200Mig(1, {{"3g.71gb", 2}}),
+       MigPod("p", "3g.71gb", 1),
+       "h200",
+       {7'722'000, 9'009'000}},
+      {"4g.71gb",
+       H200Mig(1, {{"4g.71gb", 1}}),
+       MigPod("p", "4g.71gb", 1),
+       "h200",
+       {10'296'000, 9'009'000}},
+      {"7g.141gb",
+       H200Mig(1, {{"7g.141gb", 1}}),
+       MigPod("p", "7g.141gb", 1),
+       "h200",
+       {18'018'000, 18'018'000}},
+      {"half an instance",
+       H200Mig(1, {{"2g.35gb", 3, 2}}),
+       MigPod("p", "2g.35gb", 1, true),
+       "h200",
+       {2'574'000, 2'252'250}},
+      {"HAMi share", hami, test::HamiPod("p", 1, 3000, 30), "t4", {kWhole / 10 * 3, of_t4(3000)}},
+      {"HAMi memory", hami, test::HamiPod("p", 1, 3000), "t4", {of_t4(3000), of_t4(3000)}},
+      {"HAMi, two cards",
+       hami,
+       test::HamiPod("p", 2, 3000, 30),
+       "t4",
+       {kWhole / 5 * 3, 2 * of_t4(3000)}},
+      {"init before app", H200(1), WithInit(700, 100, 300), "h200", milli(700)},
+      {"app beside sidecar", H200(1), WithInit(200, 300, 400), "h200", milli(700)},
+  };
+}
+
+TEST(ChargeOf, EveryKindOfRequestHasItsExactCharge) {
+  GpuPolicy policy;
+  policy.unenforced_sharing = Permission::kAllow;
+  for (const Row& row : Rows()) {
+    const Inventory inventory = BuildInventory(row.node, 0);
+    Load load;
+    load.Reset(inventory);
+    Picks picks;
+    Placer placer;
+    ASSERT_EQ(placer.Place(inventory, load, row.request, {.policy = &policy}, picks), Reason::kNone)
+        << row.what;
+    const std::vector<ModelCharge> charged = ChargeOfPicks(inventory, row.request, picks);
+    EXPECT_EQ(charged, (std::vector<ModelCharge>{{row.model, row.charge}}))
+        << row.what << ": "
+        << fmt::format("{}/{}", charged[0].charge.compute, charged[0].charge.memory);
+    std::vector<ModelCharge> most;
+    ChargeAtMost(inventory, row.request, most);
+    ASSERT_EQ(most.size(), 1U) << row.what;
+    EXPECT_EQ(most[0].model, row.model) << row.what;
+    EXPECT_GE(most[0].charge.compute, row.charge.compute) << row.what;
+    EXPECT_GE(most[0].charge.memory, row.charge.memory) << row.what;
+  }
+}
+
+TEST(ChargeOf, NodeWithoutSuchDevicesHasNoUpperCharge) {
+  std::vector<ModelCharge> most = {{"left from before", {1, 1}}};
+  ChargeAtMost(BuildInventory(H200(2), 0), test::MigPod("p", "1g.18gb", 1), most);
+  EXPECT_THAT(most, testing::IsEmpty());
+  ChargeAtMost(BuildInventory(NodeFacts{}, 0), test::WholePod("p", 1), most);
+  EXPECT_THAT(most, testing::IsEmpty());
+}
+
+TEST(ChargeOf, CardsOfSeveralModelsAreChargedEachAsItsOwn) {
+  NodeFacts node = test::HamiNode("mixed", 2);
+  node.hami->devices[1].type = "NVIDIA-NVIDIA A100-SXM4-40GB";
+  node.hami->devices[1].memory = Mebibytes::Of(40960);
+  const Inventory inventory = BuildInventory(node, 0);
+  GpuPolicy policy;
+  policy.unenforced_sharing = Permission::kAllow;
+  Load load;
+  load.Reset(inventory);
+  Picks picks;
+  Placer placer;
+  const PodRequest request = test::HamiPod("p", 2, 4096, 50);
+  ASSERT_EQ(placer.Place(inventory, load, request, {.policy = &policy}, picks), Reason::kNone);
+  const std::vector<ModelCharge> charged = ChargeOfPicks(inventory, request, picks);
+  ASSERT_EQ(charged.size(), 2U);
+  EXPECT_EQ(charged[0].model, "a100-40gb");
+  EXPECT_EQ(charged[0].charge.memory, kWhole / 10);
+  EXPECT_EQ(charged[1].model, "t4");
+  EXPECT_EQ(charged[0].charge.compute, kWhole / 2);
+}
+
+}  // namespace
+}  // namespace tranche
