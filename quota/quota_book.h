@@ -6,7 +6,7 @@
 // which then count nowhere but in the ledger, and takes them up again when it comes back.
 //
 // A plain value: externally synchronised, deterministic; times come in and never go back, except
-// where a parameter says that news may be late. Cost: Admit O(depth + running work of budgets on
+// where a parameter says that news may be late. Cost: Admit O(depth + declared ends of budgets on
 // the path) without allocation when it admits; Hold, Release O(depth + log holdings); SetPolicies
 // O(holdings + quotas x lines).
 #pragma once

@@ -56,7 +56,7 @@ void QuotaBook::LoadPast(Meter& meter) {
     if (!MetersOf(work, budget)) continue;
     const bool from_running = budget.meter_from == MeterFrom::kRunning;
     if (from_running && !use.running) continue;
-    const Instant since = from_running ? *use.running : use.since;
+    const Instant since = from_running ? std::max(*use.running, use.since) : use.since;
     for (const ModelCharge& part : use.parts) {
       const int64_t weight = WeightFor(budget, part.model, use.workload_class);
       if (use.sign < 0) {

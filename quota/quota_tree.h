@@ -114,7 +114,7 @@ class QuotaTree {
   void Add(QuotaId leaf, LineId model, const Charge& charge);
   void Remove(QuotaId leaf, LineId model, const Charge& charge);
 
-  // Lines the quota defines (implied `any` included), and those its work is charged to although only
+  // Lines the quota defines (implied `any` included), and those its work is charged to although
   // others define them; `any` last.
   std::vector<QuotaLineView> View(QuotaId id) const;
   // Smaller over line and any; kUnlimited when neither limits. For tests and callers that compare.

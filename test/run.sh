@@ -94,10 +94,10 @@ release() {
 }
 
 asan-ubsan() {
-  local targets=(unit_tests)
+  local targets=(unit_tests torture_tests)
   if compgen -G 'test/property/*_test.cc' >/dev/null; then targets+=(property_tests); fi
   build asan-ubsan "${targets[@]}" || return 0
-  UBSAN_OPTIONS=print_stacktrace=1 ctest_cases asan-ubsan '^(unit|property)_tests$'
+  UBSAN_OPTIONS=print_stacktrace=1 ctest_cases asan-ubsan '^(unit|property|torture)_tests$'
 }
 
 tsan() {

@@ -67,11 +67,12 @@ std::string BoundPod(int node, int index, int64_t serial, int teams, const Piece
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"running-{0}-{1}",)"
       R"("namespace":"{2}",)"
-      R"("uid":"pod-{0}-{1}","annotations":{{{7}{3}"tranche.dev/allocation":"{{\"v\":1,\"epoch\":1,)"
+      R"("uid":"pod-{0}-{1}","annotations":{{{7}{3})"
+      R"("tranche.dev/allocation":"{{\"v\":1,\"epoch\":1,)"
       R"(\"leaf\":null,\"knowledge\":\"counts\",\"containers\":[)"
       R"({{\"name\":\"main\",\"devices\":[{4}]}}]}}"}}}},)"
-      R"("spec":{{"nodeName":"{5}","priorityClassName":"{8}","containers":[{{"name":"main","image":"train:1","resources":)"
-      R"({{"limits":{{)"
+      R"("spec":{{"nodeName":"{5}","priorityClassName":"{8}",)"
+      R"("containers":[{{"name":"main","image":"train:1","resources":{{"limits":{{)"
       R"({6}"cpu":"8","memory":"64Gi"}},"requests":{{{6}"cpu":"8","memory":"64Gi"}}}}}}]}},)"
       R"("status":{{"phase":"Running"}}}})",
       node, index, TeamName(static_cast<int>(serial % teams)), fraction, devices, NodeNameOf(node),
@@ -162,7 +163,9 @@ std::string PendingPod(int index, int teams, uint64_t draw) {
   return fmt::format(
       R"({{"metadata":{{"name":"waiting-{0}","namespace":"{1}","uid":"waiting-{0}",)"
       R"("creationTimestamp":"2026-01-01T00:00:00Z","labels":{{"app":"train","team":"{1}"}},)"
-      R"("annotations":{{{4}{2}"cluster-autoscaler.kubernetes.io/safe-to-evict":"false"}}}},"spec":{{"volumes":[{{"name":"kube-api-access","projected":{{)"
+      R"("annotations":{{{4}{2})"
+      R"("cluster-autoscaler.kubernetes.io/safe-to-evict":"false"}}}},)"
+      R"("spec":{{"volumes":[{{"name":"kube-api-access","projected":{{)"
       R"("sources":[{{"serviceAccountToken":{{"expirationSeconds":3607,"path":"token"}}}}],)"
       R"("defaultMode":420}}}}],"containers":[{{"name":"main","image":"registry.example/train:1",)"
       R"("command":["python","train.py"],"env":[{{"name":"NCCL_DEBUG","value":"WARN"}}],)"
@@ -172,7 +175,8 @@ std::string PendingPod(int index, int teams, uint64_t draw) {
       R"("restartPolicy":"Never","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst",)"
       R"("schedulerName":"gpu-scheduler","tolerations":[{{"key":"nvidia.com/gpu",)"
       R"("operator":"Exists"}}],)"
-      R"("priorityClassName":"{5}","priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"}},)"
+      R"("priorityClassName":"{5}","priority":0,"enableServiceLinks":true,)"
+      R"("preemptionPolicy":"PreemptLowerPriority"}},)"
       R"("status":{{"phase":"Pending","qosClass":"Guaranteed"}}}})",
       index, TeamName(index % teams), kind->annotations, kind->limits, RuntimeOf(index),
       PriorityClassOf(index));

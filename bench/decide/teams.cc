@@ -38,7 +38,8 @@ std::string Class(std::string_view name, int rank, std::string_view preemptible,
                   std::string_view factor) {
   return fmt::format(
       R"({}"GPUClass","metadata":{{"name":"{}"}},"spec":{{"priorityClassNames":["gpu-{}"],)"
-      R"("rank":{},"preemptible":"{}","sharing":["Exclusive","TimeSliced"],"chargeFactor":"{}"}}}})",
+      R"("rank":{},"preemptible":"{}","sharing":["Exclusive","TimeSliced"],)"
+      R"("chargeFactor":"{}"}}}})",
       kHead, name, name, rank, preemptible, factor);
 }
 

@@ -86,6 +86,8 @@ http::Response MoveClock(embedded::Cluster& cluster, Host& host, ManualClock* cl
   }
   now = clock->AdvanceBy(target - clock->Now());
   RunDue(cluster, host, *clock);
+  // A later life starts where this one was moved to.
+  host.Heartbeat();
   std::string out = "{\"now\":";
   wire::AppendQuoted(out, wire::FormatTime(now));
   out += '}';

@@ -45,6 +45,11 @@ void Host::WhenMetered(std::function<void()> done) {
   ledger_->WhenCommitted([done = std::move(done)](bool) { done(); });
 }
 
+void Host::Heartbeat() {
+  if (ledger_ == nullptr) return;
+  With([this](Engine& engine, Instant now) { ledger_->Heartbeat(now, engine.Decay()); });
+}
+
 Instant Host::Now() {
   for (const ClockStep& step : clock_.TakeSteps()) {
     spdlog::warn("the machine's clock was set forward by {} s: metering goes on from there",

@@ -62,6 +62,8 @@ class Host : public ClusterEvents {
   // Calls `done` once what the ledger was told before is on disk, or at once when it cannot be
   // written (placement goes on) or there is none.
   void WhenMetered(std::function<void()> done);
+  // Tells the ledger that we live, and how usage has faded.
+  void Heartbeat();
   // Where metering goes; null: nowhere. With it, before events come: what it remembers.
   void SetLedger(Ledger* ledger, MeterHistory history);
 

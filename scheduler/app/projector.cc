@@ -1,6 +1,7 @@
 #include "scheduler/app/projector.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -143,6 +144,12 @@ std::vector<Finding> LiveFindings(const std::vector<QuotaView>& quotas) {
                         view.over_limit ? "running work holds more than the quota gives now; "
                                           "nothing is evicted, nothing new starts"
                                         : ""});
+    if (!view.absent_models.empty()) {
+      // Perhaps a slip of the pen, perhaps hardware that is on its way.
+      findings.push_back({"GPUQuota", name, "UnknownModel", true, "NoSuchGpu",
+                          fmt::format("spec.lines: expected models of the cluster's GPUs, found {}",
+                                      fmt::join(view.absent_models, ", "))});
+    }
     const bool over = !view.oversubscribed.empty();
     findings.push_back({"GPUQuota", name, "Oversubscribed", over, over ? "Capacity" : "Fits",
                         view.oversubscribed});

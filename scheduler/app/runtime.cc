@@ -274,8 +274,7 @@ void Runtime::Impl::ArmProjector() {
 
 void Runtime::Impl::ArmHeartbeat() {
   timers.After(kHeartbeatEvery, [this] {
-    const Instant now = clock.Now();
-    book->Heartbeat(now, host.With([](Engine& engine, Instant) { return engine.Decay(); }));
+    host.Heartbeat();
     ArmHeartbeat();
   });
 }
@@ -332,6 +331,7 @@ void Runtime::Stop() {
   impl_->questions.join();
   if (impl_->kube_cluster) impl_->kube_cluster->Stop();
   impl_->timers.Stop();
+  impl_->host.Heartbeat();
   if (impl_->book) impl_->book->Close();
 }
 

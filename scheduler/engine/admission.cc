@@ -270,7 +270,9 @@ std::string Engine::Impl::DescribeQuota(const Question& question, const PodRecor
   }
   if (!question.metered || record.asked.empty()) return "";
   Admission admission;
-  if (Admit(question, record.asked, now, admission) == Reason::kNone) return "";
+  if (Admit(question, record.asked, now, admission) == Reason::kNone) {
+    return IsQuotaReason(record.last_reason) ? "there is quota for it now; it is tried again" : "";
+  }
   std::string why = book.Explain(question.standing, admission, record.asked, now);
   if (admission.code == AdmissionCode::kBudgetExhausted ||
       !contenders.contains(record.request->uid)) {

@@ -133,13 +133,13 @@ void Engine::Impl::DropClaim(const PodUid& uid, PodRecord& record, Instant now) 
 
 void Engine::Impl::DropReservation(const PodUid& uid, PodRecord& record, Instant now) {
   if (record.reserved.empty()) return;
+  // Never bound there: nothing was used, however long it took to find out.
+  Close(uid, record, MeterKind::kVoid, now);
   const NodeName node = std::exchange(record.reserved, NodeName());
   record.writing = false;
   reservations.erase({record.reserved_since, uid});
   if (!record.seen) unseen.emplace_back(latest, uid);
   NotePending(uid, record);
-  // Never bound there: nothing was used, however long it took to find out.
-  Close(uid, record, names.Find(node.str()), MeterKind::kVoid, now);
   ReleaseOn(node, uid, now);
 }
 
@@ -294,13 +294,11 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
     impl_->DropClaim(uid, record, now);
     // A pod that ended on the node it was reserved on has used it.
     if (record.reserved == pod.node) {
-      impl_->Close(uid, record, impl_->names.Find(pod.node.str()), MeterKind::kClose,
-                   *record.ended_at);
+      impl_->Close(uid, record, MeterKind::kClose, *record.ended_at);
     }
     impl_->DropReservation(uid, record, now);
     if (!record.node.empty()) {
-      impl_->Close(uid, record, impl_->names.Find(record.node.str()), MeterKind::kClose,
-                   *record.ended_at);
+      impl_->Close(uid, record, MeterKind::kClose, *record.ended_at);
       impl_->ReleaseOn(record.node, uid, now);
     }
     impl_->contenders.erase(uid);
@@ -332,7 +330,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   }
   impl_->DropReservation(uid, record, now);
   if (!record.node.empty()) {
-    impl_->Close(uid, record, impl_->names.Find(record.node.str()), MeterKind::kClose, now);
+    impl_->Close(uid, record, MeterKind::kClose, now);
     impl_->ReleaseOn(record.node, uid, now);
   }
   record.node = pod.node;
@@ -361,7 +359,7 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
   impl_->DropClaim(uid, *record, now);
   impl_->DropReservation(uid, *record, now);
   if (!record->node.empty()) {
-    impl_->Close(uid, *record, impl_->names.Find(record->node.str()), MeterKind::kClose, now);
+    impl_->Close(uid, *record, MeterKind::kClose, now);
     impl_->ReleaseOn(record->node, uid, now);
   }
   impl_->Erase(uid);

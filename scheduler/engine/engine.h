@@ -156,9 +156,10 @@ struct WhatIfResult {
 struct QuotaView {
   QuotaReport report;
   int64_t pending_workloads = 0;
-  int64_t pending_quanta = 0;  // GPU-equivalents
-  bool over_limit = false;     // uses more than it could be given now
-  std::string oversubscribed;  // which promise exceeds the hardware; empty: none
+  int64_t pending_quanta = 0;              // GPU-equivalents
+  bool over_limit = false;                 // uses more than it could be given now
+  std::string oversubscribed;              // which promise exceeds the hardware; empty: none
+  std::vector<std::string> absent_models;  // that its lines name and no node has
 };
 // Pods that wait, by team.
 struct PendingRow {

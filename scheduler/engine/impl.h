@@ -180,14 +180,14 @@ struct Engine::Impl {
   // The pod's holding on the node is charged from `at` on, once.
   void Open(const PodUid& uid, PodRecord& record, NodeId id, Instant at, bool demoted,
             bool estimated);
-  void Close(const PodUid& uid, PodRecord& record, NodeId id, MeterKind kind, Instant at);
+  void Close(const PodUid& uid, PodRecord& record, MeterKind kind, Instant at);
   void NoteRunning(const PodUid& uid, const PodFacts& pod);
   void EndOutage(NodeId id, Instant now);
   void OpenUncharged(NodeId id, Instant now);
   MeterEvent Event(MeterKind kind, const PodUid& uid, int interval, const NodeName& node,
                    const HeldWork& work, Instant at) const;
   void Journal(MeterEvent event);
-  void RefundLost(const PodUid& uid, const PodRecord& record, const TimeSpan& lost);
+  void RefundLost(const PodUid& uid, int interval, const NodeName& node, Instant until);
   std::optional<Allocation> AllocationOn(const NodeName& node, const PodUid& uid) const;
   void NotePending(const PodUid& uid, const PodRecord& record) {
     if (record.seen && IsPending(record)) {

@@ -56,16 +56,19 @@ void Engine::Impl::Journal(MeterEvent event) {
   metering.push_back(std::move(event));
 }
 
-// What was metered of the pod over the span goes back: nobody heard of its node.
-void Engine::Impl::RefundLost(const PodUid& uid, const PodRecord& record, const TimeSpan& lost) {
+// What was metered of the pod until `until` while nobody heard of its node goes back.
+void Engine::Impl::RefundLost(const PodUid& uid, int interval, const NodeName& node,
+                              Instant until) {
+  const NodeId id = names.Find(node.str());
+  if (id == kNoNode || nodes[id] == nullptr || !nodes[id]->lost_since) return;
   const HeldWork& work = *book.Find(uid);
-  const Instant from = std::max(lost.start, work.since);
-  if (from >= lost.end) return;
-  MeterEvent refund = Event(MeterKind::kRefund, uid, record.interval, record.Place(), work, from);
-  refund.until = lost.end;
+  const Instant from = std::max(*nodes[id]->lost_since, work.since);
+  if (from >= until) return;
+  MeterEvent refund = Event(MeterKind::kRefund, uid, interval, node, work, from);
+  refund.until = until;
   refund.note = "NodeLost";
   Journal(std::move(refund));
-  book.Refund(uid, {from, lost.end});
+  book.Refund(uid, {from, until});
 }
 
 std::optional<Allocation> Engine::Impl::AllocationOn(const NodeName& node,
@@ -120,14 +123,11 @@ void Engine::Impl::Open(const PodUid& uid, PodRecord& record, NodeId id, Instant
   book.Hold(uid, std::move(work));
 }
 
-void Engine::Impl::Close(const PodUid& uid, PodRecord& record, NodeId id, MeterKind kind,
-                         Instant at) {
+void Engine::Impl::Close(const PodUid& uid, PodRecord& record, MeterKind kind, Instant at) {
   const HeldWork* work = book.Find(uid);
   if (work == nullptr || unclaimed.contains(uid)) return;
-  at = kind == MeterKind::kVoid ? work->since : std::max(at, work->since);
-  if (id != kNoNode && nodes[id] != nullptr && nodes[id]->lost_since) {
-    RefundLost(uid, record, {*nodes[id]->lost_since, at});
-  }
+  at = kind == MeterKind::kVoid ? work->since : std::max(at, work->running.value_or(work->since));
+  RefundLost(uid, record.interval, record.Place(), at);
   Journal(Event(kind, uid, record.interval, record.Place(), *work, at));
   book.Release(uid, at);
   ++record.interval;
@@ -156,12 +156,11 @@ void Engine::Impl::NoteRunning(const PodUid& uid, const PodFacts& pod) {
 // The kubelet is heard of again: what was metered while nobody heard of it goes back.
 void Engine::Impl::EndOutage(NodeId id, Instant now) {
   NodeEntry& entry = *nodes[id];
-  const Instant lost = *entry.lost_since;
-  entry.lost_since.reset();
   for (const Holding& holding : entry.state.holdings()) {
     if (holding.kind != HoldingKind::kAllocation || book.Find(holding.uid) == nullptr) continue;
-    RefundLost(holding.uid, *Find(holding.uid), {lost, now});
+    RefundLost(holding.uid, Find(holding.uid)->interval, names.name(id), now);
   }
+  entry.lost_since.reset();
 }
 
 void Engine::Impl::OpenUncharged(NodeId id, Instant now) {
@@ -190,10 +189,17 @@ void Engine::Restore(MeterHistory history) {
     impl.book.Hold(interval.uid, std::move(work));
     impl.unclaimed.emplace(interval.uid, std::move(interval));
   }
+  // A refund may reach back before the containers ran, and so come before the word that they did.
+  std::map<std::pair<PodUid, int>, Instant> running;
+  for (const MeterEvent& event : history.events) {
+    if (event.kind == MeterKind::kRunning) running[{event.uid, event.interval}] = event.at;
+  }
   // Ended uses, put together from their beginnings and ends.
   std::map<std::pair<PodUid, int>, QuotaBook::PastUse> uses;
   for (MeterEvent& event : history.events) {
     const std::pair key(event.uid, event.interval);
+    std::optional<Instant> ran;
+    if (const auto at = running.find(key); at != running.end()) ran = at->second;
     switch (event.kind) {
       case MeterKind::kOpen:
         uses[key] = {event.leaf,
@@ -201,12 +207,11 @@ void Engine::Restore(MeterHistory history) {
                      event.workload_class,
                      std::move(event.parts),
                      event.at,
-                     std::nullopt,
+                     ran,
                      event.at,
                      1};
         break;
       case MeterKind::kRunning:
-        if (const auto use = uses.find(key); use != uses.end()) use->second.running = event.at;
         break;
       case MeterKind::kClose:
       case MeterKind::kVoid:
@@ -219,7 +224,7 @@ void Engine::Restore(MeterHistory history) {
         break;
       case MeterKind::kRefund:
         impl.book.AddPast({event.leaf, event.pod.ns, event.workload_class, std::move(event.parts),
-                           event.at, std::nullopt, event.until, -1});
+                           event.at, ran, event.until, -1});
         break;
     }
   }
@@ -237,7 +242,8 @@ void Engine::FinishRestore(Instant now) {
     Instant at = never_bound ? interval.since
                  : told      ? *record->ended_at
                              : std::min(impl.heartbeat, now);
-    at = std::max(at, interval.since);
+    at = std::max(at, never_bound ? interval.since : interval.running.value_or(interval.since));
+    impl.RefundLost(uid, interval.interval, interval.node, at);
     MeterEvent event = impl.Event(never_bound ? MeterKind::kVoid : MeterKind::kClose, uid,
                                   interval.interval, interval.node, *impl.book.Find(uid), at);
     event.estimated = !never_bound && !told;
@@ -264,7 +270,7 @@ void Engine::StepClock(Instant from, Instant to) {
       if (kind == MeterKind::kOpen && claimed) event.allocation = impl.AllocationOn(node, uid);
       impl.Journal(std::move(event));
     };
-    tell(MeterKind::kClose, std::max(from, work.since));
+    tell(MeterKind::kClose, std::max(from, work.running.value_or(work.since)));
     ++interval;
     tell(MeterKind::kOpen, to);
     if (work.running) tell(MeterKind::kRunning, to);

@@ -126,6 +126,13 @@ std::vector<QuotaView> Engine::Quotas(Instant now) {
       view.over_limit |= line.line.available.compute < 0 || line.line.available.memory < 0;
     }
     view.oversubscribed = oversubscribed;
+    for (const QuotaLineReport& line : report.lines) {
+      const std::string& model = line.line.model;
+      const auto cards = impl.capacity.find(model);
+      if (model != kAnyModel && (cards == impl.capacity.end() || cards->second == 0)) {
+        view.absent_models.push_back(model);
+      }
+    }
     view.report = std::move(report);
     views.push_back(std::move(view));
   }
@@ -172,9 +179,7 @@ std::vector<std::pair<PodUid, Reason>> Engine::Waiting() const {
   return waiting;
 }
 
-std::map<std::string, int64_t> Engine::PodsByClass() const {
-  return impl_->book.work_by_class();
-}
+std::map<std::string, int64_t> Engine::PodsByClass() const { return impl_->book.work_by_class(); }
 
 std::optional<PodView> Engine::Pod(const PodUid& uid) {
   const PodRecord* record = impl_->Find(uid);

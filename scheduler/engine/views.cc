@@ -108,6 +108,7 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
   view.name = record.request->name;
   view.uid = uid;
   view.priority_class = record.request->priority_class;
+  view.observed = record.observed;
   const Question question = QuestionOf(*record.request);
   if (const HeldWork* work = book.Find(uid)) {
     view.leaf = work->leaf;
@@ -132,7 +133,6 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
     view.node = record.node;
     view.reason = record.last_reason;
     view.eligible_at = record.eligible_at;
-    view.observed = record.observed;
     if (record.request->refusal) {
       view.reason = record.request->refusal->reason;
       view.detail = record.request->refusal->detail;

@@ -1,6 +1,7 @@
 // Filter allocates for the decision, not for its candidates. Counted by replacing operator new;
 // sanitizers bring their own, so under them there is nothing to count.
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #include "test/unit/scheduler/engine/engine_fixture.h"
@@ -66,7 +67,7 @@ GpuBudget Budget(const std::string& quota, OnExhaustion on_exhaustion) {
   return budget;
 }
 
-// Half of the nodes are H100s, every other is of another kind, so that quota is asked for both.
+// Nodes of two kinds in turn, so that quota is asked about both.
 class EngineAllocations : public testing::Test {
  protected:
   EngineAllocations() : engine_(EngineOptions{}) {
