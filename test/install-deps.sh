@@ -14,7 +14,7 @@ build_packages=(
   libabsl-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libsimdjson-dev libspdlog-dev
   libsqlite3-dev libssl-dev libyaml-cpp-dev nlohmann-json3-dev prometheus-cpp-dev tzdata
 )
-check_packages=(clang clang-tidy clang-format libclang-rt-dev)
+check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime)
 boost_minimum=1.81
 
 installed() {

@@ -100,6 +100,7 @@ void CountFilter(const FilterAnswer& answer, metrics::Metrics& metrics) {
   metrics::Metrics::NodesByReason nodes{};
   for (const auto& [position, reason] : answer.refused) ++nodes[static_cast<std::size_t>(reason)];
   metrics.CountRefusedNodes(nodes);
+  if (answer.observed != Reason::kNone) metrics.CountObserved(answer.observed);
   metrics.CountDecision(Verb::kFilter, answer.reason);
 }
 

@@ -386,6 +386,7 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
       impl.Refresh(id, impl.latest);
     }
   }
+  impl.Adopt(now);
   // An edit is no event to kube-scheduler.
   impl.PokeAdmitted(now);
 }

@@ -48,6 +48,7 @@ struct FilterAnswer {
   std::vector<std::pair<uint32_t, Reason>> refused;  // ascending position; fitting ones left out
                                                      // of `chosen` are not listed
   Reason reason = Reason::kNone;                     // nothing fits: the refusal closest to fitting
+  Reason observed = Reason::kNone;                   // what a quota in mode Observe would have said
 };
 
 // What a bind must write, or why it may not.

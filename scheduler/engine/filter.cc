@@ -180,6 +180,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   answer.chosen.clear();
   answer.refused.clear();
   answer.reason = Reason::kNone;
+  answer.observed = Reason::kNone;
   impl.Advance(now);
   if (!request.asks_gpu()) {
     answer.untouched = true;
@@ -217,6 +218,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
               &answer.refused);
   if (record != nullptr && question.metered) {
     impl.NoteQuotaRefusal(question, *record, now);
+    answer.observed = record->observed;
     if (const auto first = impl.YieldsTo(question, *record, now)) {
       record->yields_to = *first;
       impl.contenders.insert(request.uid);

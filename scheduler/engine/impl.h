@@ -184,6 +184,9 @@ struct Engine::Impl {
   void NoteRunning(const PodUid& uid, const PodFacts& pod);
   void EndOutage(NodeId id, Instant now);
   void OpenUncharged(NodeId id, Instant now);
+  // Work that no quota owned when it began comes under the one that owns its namespace now, from
+  // now on: teams that get a quota while they run GPUs have used it.
+  void Adopt(Instant now);
   MeterEvent Event(MeterKind kind, const PodUid& uid, int interval, const NodeName& node,
                    const HeldWork& work, Instant at) const;
   void Journal(MeterEvent event);

@@ -171,6 +171,27 @@ void Engine::Impl::OpenUncharged(NodeId id, Instant now) {
   }
 }
 
+void Engine::Impl::Adopt(Instant now) {
+  std::vector<PodUid> orphans;
+  for (const auto& [uid, work] : book.holdings()) {
+    if (!work.leaf.empty() || unclaimed.contains(uid)) continue;
+    const PodRecord& record = *Find(uid);
+    const Standing standing =
+        book.StandingOf(record.request->name.ns, record.request->priority_class);
+    if (standing.leaf != kNoQuota) orphans.push_back(uid);
+  }
+  for (const PodUid& uid : orphans) {
+    PodRecord& record = *Find(uid);
+    const bool ran = book.Find(uid)->running.has_value();
+    Close(uid, record, MeterKind::kClose, now);
+    Open(uid, record, names.Find(record.Place().str()), now, false, false);
+    const HeldWork* work = book.Find(uid);
+    if (!ran || work == nullptr) continue;
+    Journal(Event(MeterKind::kRunning, uid, record.interval, record.Place(), *work, now));
+    book.Running(uid, now);
+  }
+}
+
 void Engine::Restore(MeterHistory history) {
   Impl& impl = *impl_;
   impl.heartbeat = history.heartbeat;
@@ -251,6 +272,7 @@ void Engine::FinishRestore(Instant now) {
     impl.book.Release(uid, at);
     impl.intervals[uid] = interval.interval;
   }
+  impl.Adopt(now);
 }
 
 void Engine::StepClock(Instant from, Instant to) {

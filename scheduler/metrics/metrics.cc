@@ -114,6 +114,7 @@ struct Metrics::Impl {
   std::array<prometheus::Histogram*, kVerbs> durations{};
   std::array<std::array<prometheus::Counter*, kReasons>, kVerbs> decisions{};
   std::array<prometheus::Counter*, kReasons> refused_nodes{};
+  std::array<prometheus::Counter*, kReasons> observed{};
   prometheus::Counter* bind_alarms = nullptr;
   prometheus::Counter* pokes = nullptr;
 
@@ -137,9 +138,11 @@ struct Metrics::Impl {
       durations[verb] = &duration_family.Add({{"verb", name}}, kBuckets);
     }
     auto& node_family = CounterFamily(registry, kRefusedNodes);
+    auto& observed_family = CounterFamily(registry, kObserved);
     // Position 0 is Reason::kNone, which refuses nothing.
     for (std::size_t reason = 1; reason < kReasons; ++reason) {
       refused_nodes[reason] = &node_family.Add({{"reason", ReasonCode(reason)}});
+      observed[reason] = &observed_family.Add({{"reason", ReasonCode(reason)}});
     }
     bind_alarms = &CounterFamily(registry, kBindAlarms).Add({});
     pokes = &CounterFamily(registry, kPokes).Add({});
@@ -167,6 +170,11 @@ void Metrics::CountRefusedNodes(const NodesByReason& nodes) {
       impl_->refused_nodes[reason]->Increment(static_cast<double>(nodes[reason]));
     }
   }
+}
+
+void Metrics::CountObserved(Reason reason) {
+  TRANCHE_CHECK(reason > Reason::kNone && reason < Reason::kCount);
+  impl_->observed[static_cast<std::size_t>(reason)]->Increment();
 }
 
 void Metrics::CountBindAlarm() { impl_->bind_alarms->Increment(); }

@@ -87,6 +87,8 @@ class Metrics {
   // nodes[i]: candidates refused for the reason of value i.
   using NodesByReason = std::array<int64_t, static_cast<std::size_t>(Reason::kCount)>;
   void CountRefusedNodes(const NodesByReason& nodes);
+  // A quota in mode Observe let a pod through that it would have refused.
+  void CountObserved(Reason reason);
   void CountBindAlarm();
   void CountPoke();
 

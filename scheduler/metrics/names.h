@@ -23,6 +23,9 @@ inline constexpr Series kDecisions = {
     "Decisions about pods by verb and reason; reason None is a yes (decisions)"};
 inline constexpr Series kRefusedNodes = {"tranche_filter_refused_nodes_total",
                                          "Candidate nodes refused by filter, by reason (nodes)"};
+inline constexpr Series kObserved = {
+    "tranche_observed_refusals_total",
+    "Times a quota in mode Observe would have refused a pod, by reason (times)"};
 
 // ---- binds whose answer was lost --------------------------------------------------------------
 inline constexpr Series kBindsPursued = {

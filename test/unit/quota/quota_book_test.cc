@@ -115,6 +115,17 @@ TEST_F(QuotaBookTest, WorkThatIsNeverPreemptedMustFitNominal) {
   EXPECT_EQ(Report("team-a").non_preemptible, Gpus(2));
 }
 
+TEST_F(QuotaBookTest, WorkThatIsNeverPreemptedMustFitNominalOfAnyModelToo) {
+  Set({.quotas = {Quota("org").Line("any", "8"),
+                  Quota("team-a").Under("org").Owns("a").Line("any", "4")},
+       .classes = {Class("serve", 3, Preemptible::kNever)}});
+  Hold("of-h100", "a", 2, "serve", "h100");
+  Hold("of-l4", "a", 1, "serve", "l4");
+  EXPECT_EQ(Ask("a", 1, "serve").code, AdmissionCode::kAdmitted);
+  EXPECT_EQ(Ask("a", 2, "serve").code, AdmissionCode::kWaitingForQuota);
+  EXPECT_EQ(Ask("a", 2).code, AdmissionCode::kAdmitted);
+}
+
 // ---- marks
 
 TEST_F(QuotaBookTest, MarksFollowRankAndAge) {
