@@ -285,5 +285,29 @@ TEST_F(EngineMeteringTest, NodeNobodyHasDescribedYetIsChargedWhenItIs) {
   EXPECT_THAT(Metered(), ElementsAre("open early.0 at -50"));
 }
 
+// A team that gets its quota while it runs GPUs has used it from then on.
+TEST_F(EngineMeteringTest, WorkThatRanBeforeItsQuotaComesUnderIt) {
+  Declare({});
+  const PodRequest request = Pod("a", "one", 2);
+  PodFacts pod = Bound(request, "n1");
+  pod.bound_at = At(0);
+  pod.running_at = At(5);
+  To(10);
+  engine_.UpsertPod(pod, now_);
+  EXPECT_THAT(Metered(), ElementsAre("open one.0 at 0", "running one.0 at 5"));
+  EXPECT_EQ(View(request).leaf, "");
+  To(60);
+  Declare(Team());
+  EXPECT_THAT(Metered(),
+              ElementsAre("close one.0 at 60", "open one.1 at 60", "running one.1 at 60"));
+  EXPECT_EQ(View(request).leaf, "team-a");
+  EXPECT_EQ(View(request).quota_state, QuotaState::kInQuota);
+  To(160);
+  EXPECT_EQ(Used(engine_), 200);
+  Declare(Team());
+  EXPECT_THAT(Metered(), IsEmpty()) << "it is taken in once";
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace tranche
