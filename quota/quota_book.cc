@@ -14,6 +14,12 @@ namespace {
 constexpr Millis kDecayHalfLife = std::chrono::hours(168);
 constexpr Millis kPastKept = std::chrono::hours(24 * 33);  // longer than any window
 constexpr int64_t kThousandth = 1000;
+// Namespaces and priority classes remembered; questions may name any.
+constexpr std::size_t kMostRoutes = 20'000;
+
+bool IsNever(const Standing& standing) {
+  return standing.gpu_class != nullptr && standing.gpu_class->preemptible == Preemptible::kNever;
+}
 
 std::string MeterKey(const PodUid& uid, const std::string& model) {
   return uid.str() + "/" + model;
@@ -156,66 +162,76 @@ Charge QuotaBook::NeverHeld(const std::string& leaf, LineId line) const {
   return found == never_held_.end() ? Charge{} : found->second;
 }
 
-Admission QuotaBook::Admit(const Standing& standing, std::span<const ModelCharge> parts,
-                           std::optional<Millis> runtime, Instant now) {
-  Admission admission;
+// The strictest budget decides. One that demotes lets work in that can be preempted.
+void QuotaBook::AskBudgets(const Standing& standing, std::span<const ModelCharge> parts,
+                           std::optional<Millis> runtime, Instant now, Admission& admission) const {
+  const std::string no_class;
+  const std::string& workload_class =
+      standing.gpu_class == nullptr ? no_class : standing.gpu_class->name;
   for (const std::size_t position : standing.budgets) {
-    const GpuBudget& budget = meters_[position].meter.spec();
-    if (budget.on_exhaustion == OnExhaustion::kWarn) continue;
+    const BudgetMeter& meter = meters_[position].meter;
+    const OnExhaustion on_exhaustion = meter.spec().on_exhaustion;
+    if (on_exhaustion == OnExhaustion::kWarn) continue;
     // Charges of several models have different weights: each is asked for by itself.
     for (const ModelCharge& part : parts) {
-      const std::string no_class;
-      const int64_t weight = WeightFor(
-          budget, part.model, standing.gpu_class == nullptr ? no_class : standing.gpu_class->name);
+      const int64_t weight = WeightFor(meter.spec(), part.model, workload_class);
       if (weight == 0) continue;
-      const BudgetVerdict verdict =
-          meters_[position].meter.Admit(part.charge, weight, runtime, now);
+      const BudgetVerdict verdict = meter.Admit(part.charge, weight, runtime, now);
       if (verdict.fits) continue;
-      const bool never =
-          standing.gpu_class != nullptr && standing.gpu_class->preemptible == Preemptible::kNever;
-      if (budget.on_exhaustion == OnExhaustion::kDemote && !never) {
+      if (on_exhaustion == OnExhaustion::kDemote && !IsNever(standing)) {
         admission.demoted = true;
         if (admission.budget < 0) admission.budget = static_cast<int>(position);
         continue;
       }
-      // The latest of several budgets decides when all of them agree.
+      // All of them must agree, so the latest moment counts; none at all is later than any.
       const bool first = admission.code != AdmissionCode::kBudgetExhausted;
-      admission.code = AdmissionCode::kBudgetExhausted;
       const bool later = !first && admission.eligible_at &&
                          (!verdict.eligible_at || *verdict.eligible_at > *admission.eligible_at);
-      if (first || later) {
-        admission.eligible_at = verdict.eligible_at;
-        admission.budget = static_cast<int>(position);
-      }
+      if (!first && !later) continue;
+      admission.code = AdmissionCode::kBudgetExhausted;
+      admission.eligible_at = verdict.eligible_at;
+      admission.budget = static_cast<int>(position);
     }
   }
+}
+
+// Work that is never preempted must fit nominal together with all other such work of the leaf.
+QuotaVerdict QuotaBook::AskNominal(QuotaId leaf, LineId line, const Charge& charge) const {
+  QuotaVerdict verdict;
+  for (const LineId charged : {line, kAnyLine}) {
+    if (charged < 0) continue;
+    const Charge nominal = tree_.Nominal(leaf, charged);
+    const Charge with = AddSaturating(NeverHeld(tree_.name(leaf), charged), charge);
+    if (Exceeds(charge, nominal, verdict.dimension, verdict.short_by)) {
+      verdict.refusal = QuotaRefusal::kExceedsMax;
+    } else if (Exceeds(with, nominal, verdict.dimension, verdict.short_by)) {
+      verdict.refusal = QuotaRefusal::kWaiting;
+    } else {
+      continue;
+    }
+    verdict.line = charged;
+    return verdict;
+  }
+  return verdict;
+}
+
+Admission QuotaBook::Admit(const Standing& standing, std::span<const ModelCharge> parts,
+                           std::optional<Millis> runtime, Instant now) {
+  Admission admission;
+  AskBudgets(standing, parts, runtime, now, admission);
   if (admission.code != AdmissionCode::kAdmitted || standing.leaf == kNoQuota) return admission;
-  const std::string& leaf = tree_.name(standing.leaf);
-  const bool never =
-      standing.gpu_class != nullptr && standing.gpu_class->preemptible == Preemptible::kNever;
   std::size_t added = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const LineId line = tree_.FindLine(parts[i].model);
-    for (const LineId charged : {line, kAnyLine}) {
-      if (!never || charged < 0) continue;
-      const Charge nominal = tree_.Nominal(standing.leaf, charged);
-      const bool alone =
-          Exceeds(parts[i].charge, nominal, admission.quota.dimension, admission.quota.short_by);
-      const Charge with = AddSaturating(NeverHeld(leaf, charged), parts[i].charge);
-      if (!alone && !Exceeds(with, nominal, admission.quota.dimension, admission.quota.short_by)) {
-        continue;
-      }
-      admission.quota.refusal = alone ? QuotaRefusal::kExceedsMax : QuotaRefusal::kWaiting;
-      admission.quota.line = charged;
-      break;
+    QuotaVerdict verdict;
+    if (IsNever(standing)) verdict = AskNominal(standing.leaf, line, parts[i].charge);
+    if (verdict.refusal == QuotaRefusal::kNone) {
+      verdict = tree_.Check(standing.leaf, line, parts[i].charge);
     }
-    if (admission.quota.refusal == QuotaRefusal::kNone) {
-      const bool borrowed_before = admission.borrows;
-      admission.quota = tree_.Check(standing.leaf, line, parts[i].charge);
-      admission.borrows = borrowed_before || admission.quota.borrows;
-    }
-    if (admission.quota.refusal != QuotaRefusal::kNone) {
-      admission.code = CodeOf(admission.quota.refusal);
+    admission.borrows |= verdict.borrows;
+    if (verdict.refusal != QuotaRefusal::kNone) {
+      admission.quota = verdict;
+      admission.code = CodeOf(verdict.refusal);
       admission.part = i;
       break;
     }
@@ -228,6 +244,11 @@ Admission QuotaBook::Admit(const Standing& standing, std::span<const ModelCharge
     tree_.Remove(standing.leaf, tree_.FindLine(parts[added].model), parts[added].charge);
   }
   return admission;
+}
+
+void QuotaBook::TrimRoutes() {
+  if (routes_.size() > kMostRoutes) routes_.clear();
+  if (classes_.size() > kMostRoutes) classes_.clear();
 }
 
 // ---- holdings ---------------------------------------------------------------------------------

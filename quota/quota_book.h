@@ -141,6 +141,9 @@ class QuotaBook {
   // capacity, weighted and corrected for past use; 0 when they are equal.
   int CompareShares(QuotaId left, QuotaId right, Instant now) const;
 
+  // Forgets what earlier questions looked up where it has grown large. No Standing survives it.
+  void TrimRoutes();
+
   // ---- holdings
   // From work.since on. `uid` must not be held.
   void Hold(const PodUid& uid, HeldWork work);
@@ -206,6 +209,9 @@ class QuotaBook {
   void AdvanceMeters(Instant now);
   bool RefreshExhausted(Instant now);
   const GpuClass* ClassNamed(const std::string& name) const;
+  void AskBudgets(const Standing& standing, std::span<const ModelCharge> parts,
+                  std::optional<Millis> runtime, Instant now, Admission& admission) const;
+  QuotaVerdict AskNominal(QuotaId leaf, LineId line, const Charge& charge) const;
   Charge NeverHeld(const std::string& leaf, LineId line) const;
   void Remark(const std::string& leaf, LeafUse& use);
 

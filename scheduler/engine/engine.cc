@@ -18,6 +18,9 @@ constexpr Millis kUnseenLifetime{600'000};
 // Pods without GPUs that passed by, remembered until their bind.
 constexpr std::size_t kMaxPlain = 10'000;
 
+// Namespaces whose policy is remembered; questions may name any.
+constexpr std::size_t kMostNamespaces = 20'000;
+
 // Hazard 13: a kubelet that refuses three GPU pods in five minutes gets none for five minutes,
 // doubling up to an hour.
 constexpr std::size_t kRefusals = 3;
@@ -181,6 +184,8 @@ void Engine::Impl::ForgetOldest() {
 }
 
 void Engine::Impl::Advance(Instant now) {
+  if (policy_of_namespace.size() > kMostNamespaces) policy_of_namespace.clear();
+  book.TrimRoutes();
   const bool moved = now > latest;
   latest = std::max(latest, now);
   if (moved && book.Advance(now, closings)) {
