@@ -36,6 +36,10 @@ absl::StatusCode CodeOf(int result) {
 absl::Status ErrorOf(sqlite3* handle, std::string_view doing) {
   const int result = handle == nullptr ? SQLITE_NOMEM : sqlite3_extended_errcode(handle);
   const char* const file = handle == nullptr ? nullptr : sqlite3_db_filename(handle, "main");
+  if ((result & 0xff) == SQLITE_NOTADB && file != nullptr) {
+    return absl::FailedPreconditionError(
+        fmt::format("expected a ledger, found no SQLite database in {}", file));
+  }
   const char* const said = (result & 0xff) == SQLITE_FULL ? kDiskFull
                            : handle == nullptr            ? sqlite3_errstr(result)
                                                           : sqlite3_errmsg(handle);
