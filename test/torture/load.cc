@@ -65,8 +65,10 @@ Batch Load::Next() {
   Batch batch;
   now_ += Millis(Below(300));
   const uint64_t count = 1 + Below(3);
+  const uint64_t added_before = added_;
   for (uint64_t i = 0; i < count; ++i) AddOne(batch);
-  if (Below(10) == 0) AddClosing(batch);
+  // Never beside repeats alone: by these nobody could tell whether the batch was written.
+  if (Below(10) == 0 && added_ > added_before) AddClosing(batch);
   return batch;
 }
 
@@ -86,6 +88,7 @@ MeterEvent Load::About(MeterKind kind, const OpenInterval& interval) const {
 
 void Load::Add(Batch& batch, MeterEvent event) {
   event.sequence = ++sequence_;
+  ++added_;
   recent_.push_back(event);
   if (recent_.size() > 40) recent_.pop_front();
   batch.events.push_back(std::move(event));

@@ -51,6 +51,7 @@ class Load {
   int life_;
   Instant now_;
   uint64_t sequence_ = 0;
+  uint64_t added_ = 0;  // events that repeat no other
   int pods_ = 0;
   std::map<PodUid, OpenInterval> open_;
   std::deque<MeterEvent> recent_;   // for repeats
