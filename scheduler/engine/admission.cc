@@ -66,15 +66,11 @@ Question Engine::Impl::QuestionOf(const PodRequest& request) {
   Question question;
   question.request = &request;
   const auto [at, fresh] = policy_of_namespace.try_emplace(request.name.ns, policies.size() - 1);
-  if (fresh && policies.size() > 1) {
-    const auto known = set->namespaces.find(request.name.ns);
-    const Labels labels =
-        known == set->namespaces.end() ? LabelsOfUnknownNamespace(request.name.ns) : known->second;
-    const auto governs = [&labels](const GpuPolicy& policy) {
-      return !policy.namespaces || policy.namespaces->Matches(labels);
-    };
-    at->second =
-        static_cast<std::size_t>(std::ranges::find_if(policies, governs) - policies.begin());
+  if (fresh) {
+    // `policies` begins with those of the set; its last one governs where none of them does.
+    if (const GpuPolicy* governs = set->PolicyFor(request.name.ns)) {
+      at->second = static_cast<std::size_t>(governs - set->policies.data());
+    }
   }
   question.policy_index = at->second;
   question.policy = &policies[at->second];
