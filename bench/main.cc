@@ -6,8 +6,12 @@
 
 #include "bench/decide/decide.h"
 #include "bench/ledger/ledger.h"
+#include "bench/preempt/preempt.h"
+#include "bench/tenants/tenants.h"
 
 namespace {
+
+namespace bench = tranche::bench;
 
 int Report(const absl::Status& status) {
   if (status.ok()) return 0;
@@ -15,55 +19,90 @@ int Report(const absl::Status& status) {
   return 1;
 }
 
+CLI::App* AddDecide(CLI::App& app, bench::DecideOptions& options) {
+  options.server =
+      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tranche").string();
+  CLI::App* command =
+      app.add_subcommand("decide", "latency of filter + prioritize over HTTP, with its floor");
+  command->add_option("--nodes", options.fleet.nodes)->check(CLI::Range(1, 200'000));
+  command->add_option("--gpus-per-node", options.fleet.gpus_per_node)->check(CLI::Range(1, 16));
+  command->add_option("--fill", options.fleet.fill, "share of all GPUs in use")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--pods-per-node", options.fleet.pods_per_node)->check(CLI::Range(1, 64));
+  command->add_option("--rate", options.rate, "decisions per second")
+      ->check(CLI::Range(1, 100'000));
+  command->add_option("--seconds", options.seconds)->check(CLI::Range(1, 600));
+  command->add_option("--seeds", options.fleet.seed);
+  command->add_option("--server", options.server, "the tranche program");
+  command->add_flag("--quota", options.quota,
+                    "compare: without quota, and with 40 teams, their quotas and budgets");
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
+CLI::App* AddLedger(CLI::App& app, bench::LedgerOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("ledger", "writing, opening and asking a ledger of one year");
+  command->add_option("--entries", options.entries)->check(CLI::Range(3, 100'000'000));
+  command->add_option("--seconds", options.seconds, "write no longer than this; 0: to the end")
+      ->check(CLI::Range(0, 3'600));
+  command->add_option("--batch", options.batch, "events a commit")->check(CLI::Range(1, 20'000));
+  command->add_option("--folder", options.folder, "where the file goes for the time being");
+  command->add_flag("--keep", options.keep, "leave the file");
+  command->add_flag("--verify", options.verify, "check the whole file at the end");
+  command->add_option("--seeds", options.seed);
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
+CLI::App* AddTenants(CLI::App& app, bench::TenantsOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("tenants", "waiting and lost work of tenants that share a cluster");
+  command->add_option("--jobs", options.jobs, "CSV: vc,job,submit_s,gpus,duration_s")->required();
+  command->add_option("--tenants", options.tenants, "CSV: vc,nodes")->required();
+  command
+      ->add_option("--mode", options.modes, "any of static,shared,borrow,reclaim-at-once,reclaim")
+      ->delimiter(',');
+  command->add_option("--window-hours", options.window_hours, "utilisation is told of it")
+      ->check(CLI::Range(1, 100'000));
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
+CLI::App* AddPreempt(CLI::App& app, bench::PreemptOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("preempt", "latency of the preemption planner, with its floor");
+  command->add_option("--nodes", options.crowd.nodes)->check(CLI::Range(1, 100'000));
+  command->add_option("--gpus-per-node", options.crowd.gpus_per_node)->check(CLI::Range(1, 16));
+  command->add_option("--pods", options.crowd.pods, "running; they fill every GPU")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_option("--seconds", options.seconds)->check(CLI::Range(1, 3'600));
+  command->add_option("--seeds", options.crowd.seed);
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  using tranche::bench::DecideOptions;
   CLI::App app("Benchmarks of the Tranche scheduler extender");
   app.require_subcommand(1);
-
-  DecideOptions decide;
-  decide.server =
-      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tranche").string();
-  CLI::App* decide_command =
-      app.add_subcommand("decide", "latency of filter + prioritize over HTTP, with its floor");
-  decide_command->add_option("--nodes", decide.fleet.nodes)->check(CLI::Range(1, 200'000));
-  decide_command->add_option("--gpus-per-node", decide.fleet.gpus_per_node)
-      ->check(CLI::Range(1, 16));
-  decide_command->add_option("--fill", decide.fleet.fill, "share of all GPUs in use")
-      ->check(CLI::Range(0.0, 1.0));
-  decide_command->add_option("--pods-per-node", decide.fleet.pods_per_node)
-      ->check(CLI::Range(1, 64));
-  decide_command->add_option("--rate", decide.rate, "decisions per second")
-      ->check(CLI::Range(1, 100'000));
-  decide_command->add_option("--seconds", decide.seconds)->check(CLI::Range(1, 600));
-  decide_command->add_option("--seeds", decide.fleet.seed);
-  decide_command->add_option("--server", decide.server, "the tranche program");
-  decide_command->add_flag("--quota", decide.quota,
-                           "compare: without quota, and with 40 teams, their quotas and budgets");
-  decide_command->add_option("--out", decide.out, "JSON file to write");
-
-  tranche::bench::LedgerOptions ledger;
-  CLI::App* ledger_command =
-      app.add_subcommand("ledger", "writing, opening and asking a ledger of one year");
-  ledger_command->add_option("--entries", ledger.entries)->check(CLI::Range(3, 100'000'000));
-  ledger_command
-      ->add_option("--seconds", ledger.seconds, "write no longer than this; 0: to the end")
-      ->check(CLI::Range(0, 3'600));
-  ledger_command->add_option("--batch", ledger.batch, "events a commit")
-      ->check(CLI::Range(1, 20'000));
-  ledger_command->add_option("--folder", ledger.folder, "where the file goes for the time being");
-  ledger_command->add_flag("--keep", ledger.keep, "leave the file");
-  ledger_command->add_flag("--verify", ledger.verify, "check the whole file at the end");
-  ledger_command->add_option("--seeds", ledger.seed);
-  ledger_command->add_option("--out", ledger.out, "JSON file to write");
-
+  bench::DecideOptions decide;
+  const CLI::App* decide_command = AddDecide(app, decide);
+  bench::LedgerOptions ledger;
+  const CLI::App* ledger_command = AddLedger(app, ledger);
+  bench::TenantsOptions tenants;
+  const CLI::App* tenants_command = AddTenants(app, tenants);
+  bench::PreemptOptions preempt;
+  const CLI::App* preempt_command = AddPreempt(app, preempt);
   uint16_t floor_port = 0;
   CLI::App* floor = app.add_subcommand("floor", "the bare server decide measures beside Tranche");
   floor->add_option("--port", floor_port)->required();
 
   CLI11_PARSE(app, argc, argv);
-  if (decide_command->parsed()) return Report(tranche::bench::RunDecide(decide));
-  if (ledger_command->parsed()) return Report(tranche::bench::RunLedger(ledger));
-  return Report(tranche::bench::ServeFloor(floor_port));
+  if (decide_command->parsed()) return Report(bench::RunDecide(decide));
+  if (ledger_command->parsed()) return Report(bench::RunLedger(ledger));
+  if (tenants_command->parsed()) return Report(bench::RunTenants(tenants));
+  if (preempt_command->parsed()) return Report(bench::RunPreempt(preempt));
+  return Report(bench::ServeFloor(floor_port));
 }

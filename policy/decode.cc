@@ -12,27 +12,61 @@
 namespace tranche {
 namespace {
 
-constexpr std::array kRules = {Choice<int>{"R1", 0}, Choice<int>{"R2a", 1}, Choice<int>{"R2b", 2},
-                               Choice<int>{"R3", 3}, Choice<int>{"R5", 4}};
+// Only Tranche writes GPUReclaims, so that nothing is kept of what is read.
+constexpr std::array kRules = {
+    Choice<int>{"R1", 0}, Choice<int>{"R2a", 1},   Choice<int>{"R2b", 2},   Choice<int>{"R3", 3},
+    Choice<int>{"R5", 4}, Choice<int>{"Drain", 5}, Choice<int>{"Shrink", 6}};
+constexpr std::array kBeneficiaries = {Choice<bool>{"Pod", true}, Choice<bool>{"GPUQuota", false},
+                                       Choice<bool>{"GPUBudget", false}};
+constexpr size_t kMostPods = 10'000;
+constexpr size_t kMaxText = 253;
 
-// Only Tranche writes these, so that nothing is kept of what is read.
+void CheckName(const Field& field) {
+  std::string unused;
+  ReadName(field, unused);
+}
+
+void CheckText(const Field& field) {
+  const auto text = field.Text();
+  if (!text || text->size() > kMaxText) field.Fail("text of at most 253 bytes");
+}
+
+void CheckBeneficiary(const Field& field) {
+  bool is_pod = true;
+  bool has_namespace = false;
+  const bool is_object = field.ReadMembers(
+      {{"kind", [&](const Field& kind) { ReadChoice(kind, kBeneficiaries, is_pod); }},
+       {"namespace",
+        [&](const Field& ns) {
+          has_namespace = true;
+          CheckName(ns);
+        }},
+       {"name", CheckName, "a name"},
+       {"uid", CheckText}});
+  if (is_object && is_pod != has_namespace) {
+    field.Fail(is_pod ? "a pod's namespace" : "no namespace with a quota or budget");
+  }
+}
+
+void CheckMembers(const Field& field) {
+  for (const Field& member : field.Items(0, kMostPods)) {
+    member.ReadMembers({{"namespace", CheckName, "a namespace"},
+                        {"name", CheckName, "a name"},
+                        {"uid", CheckText, "a UID"},
+                        {"node", CheckText}});
+  }
+}
+
 void CheckReclaim(const Field& spec) {
-  const auto check_name = [](const Field& name) {
-    std::string unused;
-    ReadName(name, unused);
-  };
-  spec.ReadMembers({{"for",
-                     [&](const Field& pod) {
-                       pod.ReadMembers({{"namespace", check_name, "a pod's namespace"},
-                                        {"name", check_name, "a pod's name"}});
-                     },
-                     "a pod's namespace and name"},
+  spec.ReadMembers({{"for", CheckBeneficiary, "a pod, quota or budget"},
                     {"rule",
                      [](const Field& rule) {
                        int unused = 0;
                        ReadChoice(rule, kRules, unused);
                      },
                      "a rule"},
+                    {"leaf", CheckText},
+                    {"members", CheckMembers},
                     {"snapshot", [](const Field& snapshot) {
                        IntegerWithin(snapshot, 0, std::numeric_limits<int64_t>::max());
                      }}});

@@ -83,6 +83,12 @@ void ReadReclaim(const Field& field, GpuQuota& quota) {
   field.ReadMembers(
       {{"minRuntime", [&](const Field& time) { Assign(quota.min_runtime, DurationOf(time)); }},
        {"crossLeafClassPreemption", read_cross_leaf},
+       {"fairSharePreemption",
+        [&](const Field& fair) {
+          fair.ReadMembers({{"enabled", [&](const Field& enabled) {
+                               ReadBool(enabled, quota.fair_share_preemption);
+                             }}});
+        }},
        {"maxEvictionsPerHour",
         [&](const Field& most) {
           ReadInteger(most, 0, kMostEvictionsPerHour, quota.max_evictions_per_hour);

@@ -178,9 +178,9 @@ std::optional<int64_t> IntegerWithin(const Field& field, int64_t least, int64_t 
   return std::nullopt;
 }
 
-void ReadBool(const Field& field, bool& target) {
+void ReadBool(const Field& field, std::optional<bool>& target) {
   if (const std::optional<bool> value = field.Bool()) {
-    target = *value;
+    target = value;
   } else {
     field.Fail("true or false");
   }

@@ -77,7 +77,7 @@ void ReadInteger(const Field& field, int64_t least, int64_t most, T& target) {
   if (const auto number = IntegerWithin(field, least, most)) target = static_cast<T>(*number);
 }
 
-void ReadBool(const Field& field, bool& target);
+void ReadBool(const Field& field, std::optional<bool>& target);
 
 // 1..most characters: letters and digits, between them also those of `inner`.
 enum class Letters { kLower, kAny };

@@ -95,8 +95,10 @@ struct GpuQuota {
   ReleasePolicy release = ReleasePolicy::kOnTermination;
   OnShrink on_shrink = OnShrink::kKeep;
   std::optional<Millis> min_runtime;
-  bool cross_leaf_preemption = false;
+  // The nearest quota from the common ancestor upwards that says so decides; nobody: off.
+  std::optional<bool> cross_leaf_preemption;
   int cross_leaf_min_rank = 3;
+  std::optional<bool> fair_share_preemption;  // likewise
   int max_evictions_per_hour = 20;
   friend bool operator==(const GpuQuota&, const GpuQuota&) = default;
 };

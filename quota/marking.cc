@@ -31,17 +31,19 @@ class Remainder {
   std::map<int, Charge> left_;
 };
 
-QuotaState MarkOne(const MarkUnit& unit, Remainder& remainder) {
-  if (unit.rank == 0) return QuotaState::kScavenging;
-  if (unit.demoted) return QuotaState::kBorrowed;
+LineMarks MarkOne(const MarkUnit& unit, Remainder& remainder) {
+  if (unit.rank == 0) return {QuotaState::kScavenging, false, false};
+  if (unit.demoted) return {QuotaState::kBorrowed, false, false};
+  LineMarks marks;
   Charge whole;
-  bool fits = true;
   for (const MarkUnit::Part& part : unit.parts) {
     whole = AddSaturating(whole, part.charge);
-    if (part.line >= 0 && !remainder.Take(part.line, part.charge)) fits = false;
+    if (part.line >= 0 && !remainder.Take(part.line, part.charge)) marks.in_model = false;
   }
-  if (!remainder.Take(kAnyLine, whole)) fits = false;
-  return fits ? QuotaState::kInQuota : QuotaState::kBorrowed;
+  marks.in_any = remainder.Take(kAnyLine, whole);
+  const bool fits = marks.in_model && marks.in_any;
+  marks.state = fits ? QuotaState::kInQuota : QuotaState::kBorrowed;
+  return marks;
 }
 
 }  // namespace
@@ -58,8 +60,8 @@ std::string_view QuotaStateName(QuotaState state) {
   return "scavenging";
 }
 
-std::vector<QuotaState> Mark(std::span<const MarkUnit> units,
-                             const std::function<Charge(int line)>& nominal) {
+std::vector<LineMarks> MarkLines(std::span<const MarkUnit> units,
+                                 const std::function<Charge(int line)>& nominal) {
   std::vector<std::size_t> order(units.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
@@ -68,9 +70,17 @@ std::vector<QuotaState> Mark(std::span<const MarkUnit> units,
     return std::tie(a.preemptible, b.rank, a.start, a.key) <
            std::tie(b.preemptible, a.rank, b.start, b.key);
   });
-  std::vector<QuotaState> states(units.size());
+  std::vector<LineMarks> marks(units.size());
   Remainder remainder(nominal);
-  for (const std::size_t i : order) states[i] = MarkOne(units[i], remainder);
+  for (const std::size_t i : order) marks[i] = MarkOne(units[i], remainder);
+  return marks;
+}
+
+std::vector<QuotaState> Mark(std::span<const MarkUnit> units,
+                             const std::function<Charge(int line)>& nominal) {
+  std::vector<QuotaState> states;
+  states.reserve(units.size());
+  for (const LineMarks& marks : MarkLines(units, nominal)) states.push_back(marks.state);
   return states;
 }
 

@@ -35,6 +35,19 @@ struct MarkUnit {
   bool demoted = false;     // an exhausted budget took its leaf's nominal away
 };
 
+// The marks of one unit: per kind of line, and the weaker of them.
+struct LineMarks {
+  QuotaState state = QuotaState::kInQuota;
+  // Every model line it is charged to has nominal for it; true also where nothing limits them.
+  bool in_model = true;
+  bool in_any = true;
+  friend bool operator==(const LineMarks&, const LineMarks&) = default;
+};
+
+// Same order and rules as Mark, told by line. Result is parallel to `units`.
+std::vector<LineMarks> MarkLines(std::span<const MarkUnit> units,
+                                 const std::function<Charge(int line)>& nominal);
+
 // `nominal(line)`: the leaf's nominal of a line, `any` being line 0; kUnlimited where the tree does
 // not limit it. Result is parallel to `units`.
 std::vector<QuotaState> Mark(std::span<const MarkUnit> units,

@@ -215,6 +215,14 @@ QuotaVerdict QuotaBook::AskNominal(QuotaId leaf, LineId line, const Charge& char
   return verdict;
 }
 
+bool QuotaBook::FitsNever(const Standing& standing, std::span<const ModelCharge> parts) const {
+  if (!IsNever(standing)) return true;
+  return std::ranges::all_of(parts, [&](const ModelCharge& part) {
+    return AskNominal(standing.leaf, tree_.FindLine(part.model), part.charge).refusal ==
+           QuotaRefusal::kNone;
+  });
+}
+
 Admission QuotaBook::Admit(const Standing& standing, std::span<const ModelCharge> parts,
                            std::optional<Millis> runtime, Instant now) {
   Admission admission;
@@ -271,7 +279,8 @@ void QuotaBook::StopMeter(Meter& meter, const PodUid& uid, const HeldWork& work,
 void QuotaBook::Hold(const PodUid& uid, HeldWork work) {
   const auto [at, fresh] = holdings_.try_emplace(uid, std::move(work));
   TRANCHE_CHECK(fresh);
-  const HeldWork& held = at->second;
+  HeldWork& held = at->second;
+  held.quota = held.leaf.empty() ? kNoQuota : tree_.Find(held.leaf);
   ++work_by_class_[held.workload_class];
   if (!held.released) AddToTree(held, 1);
   for (Meter& meter : meters_) {
@@ -288,7 +297,7 @@ void QuotaBook::Hold(const PodUid& uid, HeldWork work) {
   use.held = AddSaturating(use.held, Total(held.parts));
   use.decayed.Hold(GpuEquivalents(use.held), held.since);
   use.marks_stale = true;
-  use.work.insert(uid);
+  use.work.emplace(uid, &at->second);
 }
 
 void QuotaBook::Running(const PodUid& uid, Instant at) {
@@ -318,6 +327,24 @@ void QuotaBook::DeclareRuntime(const PodUid& uid, Millis runtime, Instant now) {
   }
 }
 
+void QuotaBook::DeclareGang(const PodUid& uid, const std::string& gang) {
+  const auto found = holdings_.find(uid);
+  if (found == holdings_.end() || found->second.gang == gang) return;
+  found->second.gang = gang;
+  if (const auto leaf = leaves_.find(found->second.leaf); leaf != leaves_.end()) {
+    leaf->second.marks_stale = true;
+  }
+}
+
+std::vector<std::size_t> QuotaBook::BudgetsToDrain() const {
+  std::vector<std::size_t> drained;
+  for (std::size_t i = 0; i < meters_.size(); ++i) {
+    const bool drains = meters_[i].meter.spec().on_exhaustion == OnExhaustion::kDrain;
+    if (drains && meters_[i].exhausted) drained.push_back(i);
+  }
+  return drained;
+}
+
 void QuotaBook::ReleaseQuota(const PodUid& uid) {
   const auto found = holdings_.find(uid);
   if (found == holdings_.end() || found->second.released) return;
@@ -345,7 +372,6 @@ void QuotaBook::Release(const PodUid& uid, Instant at) {
     use.decayed.Hold(GpuEquivalents(use.held), at);
     use.marks_stale = true;
     use.work.erase(uid);
-    marks_.erase(uid);
   }
   if (at > work.since) {
     past_.push_back({work.leaf, work.pod.ns, work.workload_class, std::move(work.parts), work.since,

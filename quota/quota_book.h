@@ -68,12 +68,18 @@ struct HeldWork {
   PodName pod;
   std::string leaf;            // empty: none
   std::string workload_class;  // empty: none
+  std::string gang;            // within its namespace; empty: a gang of one
   std::vector<ModelCharge> parts;
   Instant since;                   // bound
   std::optional<Instant> running;  // containers started
   std::optional<Millis> runtime;   // declared
   bool demoted = false;
   bool released = false;  // its quota was given back before its devices (releasePolicy)
+
+  // Kept by the book: the leaf in the tree (kNoQuota: not declared), and how the work was marked
+  // when that was last asked (RefreshMarks).
+  QuotaId quota = kNoQuota;
+  LineMarks marks = {};
 };
 
 struct QuotaLineReport {
@@ -131,6 +137,9 @@ class QuotaBook {
   // May the parts be held in addition? Enforced or not is the caller's to ask of `standing.mode`.
   Admission Admit(const Standing& standing, std::span<const ModelCharge> parts,
                   std::optional<Millis> runtime, Instant now);
+  // Work that is never preempted has to fit nominal beside all other such work of its leaf, which
+  // no eviction changes. True for all other work.
+  bool FitsNever(const Standing& standing, std::span<const ModelCharge> parts) const;
   // With numbers, for people: who, how much, held by whom.
   std::string Explain(const Standing& standing, const Admission& admission,
                       std::span<const ModelCharge> parts, Instant now) const;
@@ -150,6 +159,7 @@ class QuotaBook {
   void Running(const PodUid& uid, Instant at);
   // Of work taken up from the ledger, which does not keep it.
   void DeclareRuntime(const PodUid& uid, Millis runtime, Instant now);
+  void DeclareGang(const PodUid& uid, const std::string& gang);
   // Its quota is free although its devices are not; metering goes on.
   void ReleaseQuota(const PodUid& uid);
   // Ends the holding; `at` may be late news. Nothing happens when there is none.
@@ -164,6 +174,23 @@ class QuotaBook {
   const std::map<std::string, int64_t>& work_by_class() const { return work_by_class_; }
   // In quota, borrowed or scavenging; nullopt: of no leaf that is declared.
   std::optional<QuotaState> StateOf(const PodUid& uid);
+  // Brings HeldWork::marks up to date, of all work.
+  void RefreshMarks();
+  // What work of the leaf would be marked if it started now.
+  LineMarks MarksIfAdded(const Standing& standing, std::span<const ModelCharge> parts, Instant now);
+
+  // ---- room kept for work that is to start (quota-model section 4)
+  // Counts in the tree and in marks like work that runs, in no meter and in no ledger. `uid` must
+  // not be held or have one.
+  void Earmark(const PodUid& uid, HeldWork work);
+  void Unearmark(const PodUid& uid);  // nothing happens when there is none
+  const std::map<PodUid, HeldWork>& earmarks() const { return earmarks_; }
+
+  // Budgets that are used up and are to be drained, ascending position.
+  std::vector<std::size_t> BudgetsToDrain() const;
+  bool Meters(std::size_t budget, const HeldWork& work) const {
+    return MetersOf(work, meters_[budget].meter.spec());
+  }
 
   // ---- time
   // Windows that ended, budgets that ran out or came back. True: what waits should be asked again.
@@ -194,7 +221,7 @@ class QuotaBook {
     Charge held;
     DecayedUsage decayed;
     bool marks_stale = true;
-    std::set<PodUid> work;
+    std::map<PodUid, HeldWork*> work;
     Marked marked = {};  // stale with the marks
   };
 
@@ -214,6 +241,10 @@ class QuotaBook {
   QuotaVerdict AskNominal(QuotaId leaf, LineId line, const Charge& charge) const;
   Charge NeverHeld(const std::string& leaf, LineId line) const;
   void Remark(const std::string& leaf, LeafUse& use);
+  // The leaf's gangs: running ones, then earmarks. `unit_of`: which of them each of its work is in,
+  // in the order of LeafUse::work.
+  std::vector<MarkUnit> UnitsOf(const std::string& leaf, const LeafUse* use,
+                                std::vector<std::size_t>& unit_of) const;
 
   std::shared_ptr<const PolicySet> set_;
   QuotaTree tree_;
@@ -221,7 +252,7 @@ class QuotaBook {
   std::map<PodUid, HeldWork> holdings_;
   std::map<std::string, int64_t> work_by_class_;
   std::map<std::string, LeafUse> leaves_;
-  std::unordered_map<PodUid, QuotaState> marks_;  // of leaves whose marks are not stale
+  std::map<PodUid, HeldWork> earmarks_;
   std::map<std::pair<std::string, LineId>, Charge> never_held_;
   std::deque<PastUse> past_;  // within kMeterHorizon of the newest time
   std::vector<WindowClosing> closings_;

@@ -104,12 +104,13 @@ void QuotaBook::RebuildTree() {
   for (const std::string& name : suspended) suspended_.insert(tree_.Find(name));
   routes_.clear();
   classes_.clear();
-  marks_.clear();
   never_held_.clear();
   for (auto& [leaf, use] : leaves_) use.marks_stale = true;
-  for (const auto& [uid, work] : holdings_) {
+  for (auto& [uid, work] : holdings_) {
+    work.quota = work.leaf.empty() ? kNoQuota : tree_.Find(work.leaf);
     if (!work.released) AddToTree(work, 1);
   }
+  for (const auto& [uid, work] : earmarks_) AddToTree(work, 1);
 }
 
 }  // namespace tranche

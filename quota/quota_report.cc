@@ -1,4 +1,4 @@
-// What quota says to people: marks, sums and sentences.
+// What quota says to people: sums and sentences.
 #include <algorithm>
 #include <utility>
 
@@ -9,63 +9,11 @@
 namespace tranche {
 namespace {
 
-Charge Plus(const Charge& left, const Charge& right) { return AddSaturating(left, right); }
-
 int64_t Part(const Charge& charge, Dimension dimension) {
   return dimension == Dimension::kCompute ? charge.compute : charge.memory;
 }
 
 }  // namespace
-
-void QuotaBook::Remark(const std::string& leaf, LeafUse& use) {
-  std::vector<MarkUnit> units;
-  for (const PodUid& uid : use.work) {
-    const HeldWork& work = holdings_.at(uid);
-    const GpuClass* gpu_class = ClassNamed(work.workload_class);
-    MarkUnit unit;
-    unit.key = uid.str();
-    unit.preemptible = gpu_class == nullptr || gpu_class->preemptible != Preemptible::kNever;
-    unit.rank = gpu_class == nullptr ? GpuClass().rank : gpu_class->rank;
-    unit.start = work.since;
-    unit.demoted = work.demoted;
-    for (const ModelCharge& part : work.parts) {
-      unit.parts.push_back({tree_.FindLine(part.model), part.charge});
-    }
-    units.push_back(std::move(unit));
-  }
-  const QuotaId id = tree_.Find(leaf);
-  const bool suspended = suspended_.contains(id);
-  if (suspended) {
-    for (MarkUnit& unit : units) unit.demoted = true;
-  }
-  const std::vector<QuotaState> states =
-      Mark(units, [this, id](int line) { return tree_.Nominal(id, line); });
-  use.marked = {};
-  std::size_t i = 0;
-  for (const PodUid& uid : use.work) {
-    const bool borrowed = states[i] != QuotaState::kInQuota;
-    const bool never = !units[i].preemptible;
-    marks_[uid] = states[i++];
-    use.marked.borrowed_workloads += borrowed;
-    const HeldWork& work = holdings_.at(uid);
-    for (const ModelCharge& part : work.parts) {
-      if (never) use.marked.non_preemptible = Plus(use.marked.non_preemptible, part.charge);
-      if (!borrowed || work.released) continue;
-      for (const std::string& line : {part.model, std::string(kAnyModel)}) {
-        use.marked.borrowed[line] = Plus(use.marked.borrowed[line], part.charge);
-      }
-    }
-  }
-  use.marks_stale = false;
-}
-
-std::optional<QuotaState> QuotaBook::StateOf(const PodUid& uid) {
-  const auto held = holdings_.find(uid);
-  if (held == holdings_.end() || tree_.Find(held->second.leaf) == kNoQuota) return std::nullopt;
-  LeafUse& use = leaves_.at(held->second.leaf);
-  if (use.marks_stale) Remark(held->second.leaf, use);
-  return marks_.at(uid);
-}
 
 int64_t QuotaBook::WeightOf(const std::string& leaf) const {
   const auto at = std::ranges::lower_bound(set_->quotas, leaf, {}, &GpuQuota::name);

@@ -268,6 +268,12 @@ Charge QuotaTree::Nominal(QuotaId id, LineId line) const {
           At(id, Column(line, Dimension::kMemory)).nominal};
 }
 
+Charge QuotaTree::Borrowed(QuotaId id, LineId line) const {
+  if (!Limits(id, line)) return {};
+  return {At(id, Column(line, Dimension::kCompute)).Borrowed(),
+          At(id, Column(line, Dimension::kMemory)).Borrowed()};
+}
+
 std::vector<std::pair<QuotaId, Charge>> QuotaTree::Borrowers(QuotaId root_id, LineId line) const {
   std::vector<std::pair<QuotaId, Charge>> borrowers;
   if (line == kNoLine || !Limited(root_id, line)) return borrowers;

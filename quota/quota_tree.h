@@ -123,6 +123,10 @@ class QuotaTree {
   Charge Used(QuotaId id, LineId line) const;
   // Its own; kUnlimited where the tree does not limit the line.
   Charge Nominal(QuotaId id, LineId line) const;
+  // What the quota takes from outside of its own subtree, in(n): over nominal where it is positive.
+  Charge Borrowed(QuotaId id, LineId line) const;
+  // Somebody in the quota's tree has the line; otherwise it is unlimited there.
+  bool Limits(QuotaId id, LineId line) const { return line != kNoLine && Limited(id, line); }
   // Leaves that use more than their nominal of the line, most first, then name: who holds what a
   // waiting team could have.
   std::vector<std::pair<QuotaId, Charge>> Borrowers(QuotaId root, LineId line) const;

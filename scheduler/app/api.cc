@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduler/app/api_json.h"
+#include "scheduler/app/reclaim_api.h"
 #include "scheduler/app/team_json.h"
 #include "scheduler/wire/json.h"
 #include "scheduler/wire/pod_decode.h"
@@ -104,10 +105,15 @@ void AddApi(Host& host, Router& router) {
                respond(Json(EncodeBudgets(
                    host.With([](Engine& engine, Instant now) { return engine.Budgets(now); }))));
              });
-  // Nothing reclaims yet.
-  router.Add("GET", "/api/v1/reclaims", [](const http::Request&, const http::Responder& respond) {
-    respond(Json(R"({"reclaims":[]})"));
-  });
+  router.Add(
+      "GET", "/api/v1/reclaims", [&host](const http::Request&, const http::Responder& respond) {
+        Instant asked;
+        const std::vector<Reclaim> reclaims = host.With([&asked](Engine& engine, Instant now) {
+          asked = now;
+          return engine.Reclaims();
+        });
+        respond(Json(EncodeReclaims(reclaims, asked)));
+      });
   router.Add("POST", "/api/v1/whatif",
              [&host](const http::Request& request, const http::Responder& respond) {
                respond(WhatIf(host, request.body));

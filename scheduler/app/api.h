@@ -1,4 +1,5 @@
-// GET /api/v1/{nodes,pods,explain/NS/POD} and POST /api/v1/whatif: what people and the page ask.
+// GET /api/v1/{nodes,pods,explain/NS/POD,quotas,budgets,reclaims} and POST /api/v1/whatif: what
+// people and the page ask.
 //
 // Nothing here changes a decision. Refusals are {"error":...} with 400, 404, 405 or 503.
 // Thread rule: any thread.

@@ -1,90 +1,12 @@
 #include "scheduler/app/api_json.h"
 
-#include <fmt/format.h>
-
 #include <string_view>
 
-#include "scheduler/wire/json.h"
+#include "scheduler/app/json_members.h"
+#include "scheduler/app/reclaim_api.h"
 
 namespace tranche::app {
 namespace {
-
-using wire::AppendQuoted;
-
-void AppendInteger(std::string& out, int64_t value) {
-  const fmt::format_int text(value);
-  out.append(text.data(), text.size());
-}
-
-// ,"key":  or  "key":  at the start of an object.
-void AppendKey(std::string& out, std::string_view key) {
-  if (out.back() != '{') out += ',';
-  out += '"';
-  out += key;
-  out += "\":";
-}
-void AppendMember(std::string& out, std::string_view key, std::string_view value) {
-  AppendKey(out, key);
-  AppendQuoted(out, value);
-}
-void AppendMember(std::string& out, std::string_view key, int64_t value) {
-  AppendKey(out, key);
-  AppendInteger(out, value);
-}
-void AppendMember(std::string& out, std::string_view key, const std::optional<int>& value) {
-  AppendKey(out, key);
-  if (value) {
-    AppendInteger(out, *value);
-  } else {
-    out += "null";
-  }
-}
-void AppendFlag(std::string& out, std::string_view key, bool value) {
-  AppendKey(out, key);
-  out += value ? "true" : "false";
-}
-void AppendNull(std::string& out, std::string_view key) {
-  AppendKey(out, key);
-  out += "null";
-}
-// Empty text stands for "none".
-void AppendTextOrNull(std::string& out, std::string_view key, std::string_view value) {
-  if (value.empty()) {
-    AppendNull(out, key);
-  } else {
-    AppendMember(out, key, value);
-  }
-}
-
-// "key":[...], each item written by `append`.
-template <typename Items, typename Append>
-void AppendList(std::string& out, std::string_view key, const Items& items, Append append) {
-  AppendKey(out, key);
-  out += '[';
-  bool first = true;
-  for (const auto& item : items) {
-    if (!first) out += ',';
-    first = false;
-    append(out, item);
-  }
-  out += ']';
-}
-
-void AppendReason(std::string& out, std::string_view key, Reason reason, std::string_view detail,
-                  std::optional<Instant> eligible_at = std::nullopt) {
-  if (reason == Reason::kNone) {
-    AppendNull(out, key);
-    return;
-  }
-  AppendKey(out, key);
-  const ReasonText& text = Describe(reason);
-  out += '{';
-  AppendMember(out, "code", text.code);
-  AppendMember(out, "text", text.text);
-  AppendMember(out, "detail", detail);
-  AppendTextOrNull(out, "eligibleAt", eligible_at ? wire::FormatTime(*eligible_at) : "");
-  out += '}';
-}
 
 void AppendMig(std::string& out, const MigView& mig) {
   out += '{';
@@ -223,7 +145,7 @@ void AppendWhatIf(std::string& out, const WhatIfResult& result) {
   AppendFlag(out, "fits", result.fits);
   AppendTextOrNull(out, "node", result.node.str());
   AppendDevices(out, result.allocation);
-  out += ",\"victims\":[]";
+  AppendEvictions(out, result);
   AppendReason(out, "reason", result.reason, result.detail);
   out += '}';
 }
@@ -259,7 +181,7 @@ std::string EncodeExplanation(const Explanation& explanation) {
   out.reserve(explanation.nodes.size() * 192 + 1024);
   out += '{';
   AppendPodMembers(out, explanation.pod);
-  AppendNull(out, "plan");
+  AppendPlan(out, explanation);
   AppendList(out, "nodes", explanation.nodes, AppendVerdict);
   AppendMember(out, "advice", explanation.advice);
   out += '}';

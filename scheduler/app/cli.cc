@@ -88,6 +88,9 @@ void AddClient(CLI::App& app, Commands& commands) {
   AddClientOptions(*app.add_subcommand("nodes", "the nodes and what is free on them"), commands);
   AddClientOptions(*app.add_subcommand("quota", "what teams may use, use, borrow and wait for"),
                    commands);
+  AddClientOptions(
+      *app.add_subcommand("reclaims", "for whom pods are evicted, by which rule, how far it is"),
+      commands);
   AddClientOptions(*app.add_subcommand("top", "GPU use by model, and why pods wait"), commands);
   CLI::App* const explain = app.add_subcommand("explain", "why a pod runs where it runs, or waits");
   explain->add_option("pod", commands.pod, "NAMESPACE/POD")->required();
@@ -207,6 +210,7 @@ int Run(const std::string& command, Commands& commands, std::ostream& out, std::
   if (command == "nodes") return ShowNodes(commands.client, out, err);
   if (command == "top") return ShowTop(commands.client, out, err);
   if (command == "quota") return ShowQuota(commands.client, out, err);
+  if (command == "reclaims") return ShowReclaims(commands.client, out, err);
   if (command == "ledger") return RunLedger(commands, out, err);
   if (command == "validate") {
     return ValidateFiles(commands.validate_files, commands.client.json, out, err);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <sstream>
@@ -15,6 +14,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "scheduler/app/cli_json.h"
+#include "scheduler/app/cli_reclaim.h"
 #include "scheduler/app/cli_table.h"
 #include "scheduler/app/http_client.h"
 #include "scheduler/embedded/yaml_to_json.h"
@@ -22,8 +23,6 @@
 
 namespace tranche::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kDone = 0;
 constexpr int kNo = 1;
@@ -40,17 +39,6 @@ int Fail(std::ostream& err, int code, std::string text) {
 int Fail(std::ostream& err, const absl::Status& status) {
   return Fail(err, kUsage, std::string(status.message()));
 }
-
-// The member as text: null and absent are "-".
-std::string Text(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return "-";
-  if (!found->is_string()) return found->dump();
-  const auto& text = found->get_ref<const std::string&>();
-  return text.empty() ? "-" : text;
-}
-
-int64_t Whole(const Json& object, const char* key) { return object.at(key).get<int64_t>(); }
 
 // 3500 -> "3.5": thousandths with as few decimals as it takes.
 std::string Thousandths(int64_t milli) {
@@ -273,6 +261,7 @@ int PrintExplanation(const Json& pod, std::ostream& out) {
     if (eligible != "-") out << fmt::format("until    {}\n", eligible);
   }
   if (Text(pod, "advice") != "-") out << fmt::format("advice   {}\n", Text(pod, "advice"));
+  PrintPlan(pod.at("plan"), out);
   Table table({"NODE", "FITS", "RANK", "BECAUSE"});
   for (const Json& node : pod.at("nodes")) {
     const bool fits = node.at("fits").get<bool>();
@@ -299,6 +288,7 @@ int PrintWhatIf(const Json& answer, std::ostream& out) {
                Text(pod, "node"), DevicesOf(pod), because});
   }
   out << table.Text();
+  for (const Json& pod : answer.at("pods")) PrintEvictions(pod, out);
   return code;
 }
 
@@ -394,6 +384,14 @@ int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err
                   PrintQuotas(quotas->json.at("quotas"), page);
                   PrintBudgets(budgets.at("budgets"), page);
                 }
+                return kDone;
+              });
+}
+
+int ShowReclaims(const ClientOptions& options, std::ostream& out, std::ostream& err) {
+  return Show(options, "GET", "/api/v1/reclaims", "", out, err,
+              [](const Json& answer, std::ostream& page) {
+                PrintReclaims(answer, page);
                 return kDone;
               });
 }

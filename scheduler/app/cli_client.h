@@ -1,4 +1,4 @@
-// The commands that ask a running server: nodes, top, quota, explain, whatif.
+// The commands that ask a running server: nodes, top, quota, reclaims, explain, whatif.
 //
 // Each returns the exit code: 0 done, 1 a domain no, 2 usage or configuration; errors are one line
 // on `err`.
@@ -18,6 +18,8 @@ int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err
 int ShowTop(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // Quotas, and the budgets where there are any.
 int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err);
+// Reclaims that run, and those that ended within a day.
+int ShowReclaims(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // `pod`: NAMESPACE/NAME. A pod that is not known is a domain no.
 int ExplainPod(const ClientOptions& options, const std::string& pod, std::ostream& out,
                std::ostream& err);

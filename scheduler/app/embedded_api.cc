@@ -68,7 +68,7 @@ absl::StatusOr<int64_t> ReadAdvance(std::string_view body) {
   return *seconds;
 }
 
-http::Response MoveClock(embedded::Cluster& cluster, Host& host, ManualClock* clock,
+http::Response MoveClock(Host& host, ManualClock* clock, const DueWork& run_due,
                          std::string_view body) {
   if (clock == nullptr) {
     return ErrorResponse(409,
@@ -79,13 +79,13 @@ http::Response MoveClock(embedded::Cluster& cluster, Host& host, ManualClock* cl
   // From one due moment to the next, so that what happens on the way has its own time.
   const Instant target = std::min(clock->Now() + std::chrono::seconds(*seconds), kLastInstant);
   Instant now = clock->Now();
-  std::optional<Instant> next = RunDue(cluster, host, *clock);
+  std::optional<Instant> next = run_due();
   for (int step = 0; step < kMaxSteps && next && *next < target; ++step) {
     now = clock->AdvanceBy(std::max(*next - now, Millis(1)));
-    next = RunDue(cluster, host, *clock);
+    next = run_due();
   }
   now = clock->AdvanceBy(target - clock->Now());
-  RunDue(cluster, host, *clock);
+  run_due();
   // A later life starts where this one was moved to.
   host.Heartbeat();
   std::string out = "{\"now\":";
@@ -120,16 +120,21 @@ std::optional<Instant> Earlier(std::optional<Instant> a, std::optional<Instant> 
 }  // namespace
 
 std::optional<Instant> RunDue(embedded::Cluster& cluster, Host& host, const Clock& clock) {
-  std::optional<Instant> next;
+  using Due = std::pair<std::optional<Instant>, std::optional<Instant>>;
+  Due due;
   for (int round = 0; round < kMaxRounds; ++round) {
     const Instant now = clock.Now();
-    next = Earlier(cluster.Tick(now), host.Tick());
-    if (!next || *next > now) break;
+    const Due former = std::exchange(due, Due(host.Tick(), cluster.Tick(now)));
+    // What one of them did may make work for the other.
+    const bool quiet = round > 0 && due == former;
+    const std::optional<Instant> next = Earlier(due.first, due.second);
+    if (quiet && (!next || *next > now)) break;
   }
-  return next;
+  return Earlier(due.first, due.second);
 }
 
-void AddEmbeddedApi(embedded::Cluster& cluster, Host& host, ManualClock* clock, Router& router) {
+void AddEmbeddedApi(embedded::Cluster& cluster, Host& host, ManualClock* clock, DueWork run_due,
+                    Router& router) {
   router.Add("POST", "/embedded/v1/apply",
              [&cluster](const http::Request& request, const http::Responder& respond) {
                respond(Apply(cluster, request.body));
@@ -138,11 +143,11 @@ void AddEmbeddedApi(embedded::Cluster& cluster, Host& host, ManualClock* clock, 
              [&cluster](const http::Request& request, const http::Responder& respond) {
                respond(Delete(cluster, request.body));
              });
-  router.Add(
-      "POST", "/embedded/v1/clock",
-      [&cluster, &host, clock](const http::Request& request, const http::Responder& respond) {
-        respond(MoveClock(cluster, host, clock, request.body));
-      });
+  router.Add("POST", "/embedded/v1/clock",
+             [&host, clock, run_due = std::move(run_due)](const http::Request& request,
+                                                          const http::Responder& respond) {
+               respond(MoveClock(host, clock, run_due, request.body));
+             });
   router.Add("GET", "/embedded/v1/objects",
              [&cluster](const http::Request& request, const http::Responder& respond) {
                respond(Objects(cluster, request));

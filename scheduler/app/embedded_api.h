@@ -5,6 +5,9 @@
 // Thread rule: any thread.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "scheduler/app/host.h"
 #include "scheduler/app/router.h"
 #include "scheduler/embedded/clocks.h"
@@ -12,11 +15,16 @@
 
 namespace tranche::app {
 
-// `clock`: the manual clock, or nullptr where time cannot be moved. All must outlive the router.
-void AddEmbeddedApi(embedded::Cluster& cluster, Host& host, ManualClock* clock, Router& router);
+// Does everything that is due and returns when to come back; nullopt: nothing waits for time.
+using DueWork = std::function<std::optional<Instant>()>;
 
-// Does everything that is due at `now`, of the cluster and of the engine, also what only becomes
-// due by doing it. Returns when to come back; nullopt: nothing waits for time.
+// `clock`: the manual clock, or nullptr where time cannot be moved; `run_due` follows its steps.
+// All must outlive the router.
+void AddEmbeddedApi(embedded::Cluster& cluster, Host& host, ManualClock* clock, DueWork run_due,
+                    Router& router);
+
+// Does what is due of the cluster and of the engine, also what only becomes due by doing it:
+// evictions, what follows from them, further planning. One call at a time.
 std::optional<Instant> RunDue(embedded::Cluster& cluster, Host& host, const Clock& clock);
 
 }  // namespace tranche::app

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "scheduler/wire/allocation_json.h"
+#include "scheduler/wire/json.h"
+#include "scheduler/wire/reclaim_json.h"
 #include "topology/base/check.h"
 
 namespace tranche::app {
@@ -72,10 +75,15 @@ void Host::EndTurn(std::unique_lock<std::mutex>& lock) {
     }
   }
   const std::vector<std::pair<PodName, PodUid>> pokes = engine_.TakePokes();
-  if (pokes.empty() || !poker_) return;
+  const bool reclaims = reclaim_sink_ != nullptr && engine_.HasReclaimWork();
+  if (!reclaims && (pokes.empty() || !poker_)) return;
   const Instant when = clock_.Now();
+  if (reclaims) reclaim_sink_->Queue(engine_.TakeReclaimWork(), when);
   lock.unlock();
-  for (const auto& [pod, uid] : pokes) poker_(pod, uid, when);
+  if (poker_) {
+    for (const auto& [pod, uid] : pokes) poker_(pod, uid, when);
+  }
+  if (reclaims) reclaim_sink_->Carry();
 }
 
 Readiness Host::readiness() const {
@@ -124,10 +132,32 @@ std::vector<PodView> Host::Pods() {
   }
 }
 
+std::optional<PlanOutcome> Host::Plan() {
+  std::chrono::nanoseconds took{0};
+  const std::optional<PlanOutcome> outcome = With([&took](Engine& engine, Instant now) {
+    const Steady::time_point started = Steady::now();
+    std::optional<PlanOutcome> planned = engine.PlanNext(now);
+    took = Steady::now() - started;
+    return planned;
+  });
+  if (outcome && plan_observer_) plan_observer_(*outcome, took);
+  return outcome;
+}
+
+// A mutex goes to whoever comes first, and who has just given it back is first.
+void Host::LetOthersIn() const {
+  constexpr int kPatience = 1'000;
+  for (int i = 0; i < kPatience && waiting_ > 0; ++i) std::this_thread::yield();
+}
+
 std::optional<Instant> Host::Tick() {
-  std::optional<Instant> next;
-  With([&next](Engine& engine, Instant now) { next = engine.Tick(now); });
-  return next;
+  const auto tick = [](Engine& engine, Instant now) { return engine.Tick(now); };
+  const std::optional<Instant> next = With(tick);
+  // Whom to evict is decided on fresh knowledge only.
+  if (readiness() != Readiness::kReady) return next;
+  for (int plans = 0; plans < kMostPlans && Plan(); ++plans) LetOthersIn();
+  // Planning changes what is due.
+  return With(tick);
 }
 
 void Host::NodeChanged(NodeFacts node) {
@@ -146,8 +176,41 @@ void Host::PodGone(const PodUid& uid) {
   With([&uid](Engine& engine, Instant now) { engine.DeletePod(uid, now); });
 }
 
+void Host::KeepDisruptionBudget(const SteeringObject& object) {
+  absl::StatusOr<DisruptionBudget> budget = DecodeDisruptionBudget(object.json);
+  {
+    const std::lock_guard lock(steering_mutex_);
+    const bool known = !disruption_budgets_.emplace(object.ns, object.name).second;
+    if (!budget.ok()) {
+      spdlog::warn("PodDisruptionBudget {}/{} cannot be read, {}: {}", object.ns, object.name,
+                   known ? "its last version stays" : "it is not known whom it protects",
+                   std::string(budget.status().message()));
+      if (known) return;
+      budget = DisruptionBudget{object.ns, object.name, std::nullopt, 0, {}};
+    }
+  }
+  With([&budget](Engine& engine, Instant now) {
+    engine.SetDisruptionBudget(*std::move(budget), now);
+  });
+}
+
 void Host::SteeringChanged(SteeringObject object) {
+  if (object.kind == "PodDisruptionBudget") return KeepDisruptionBudget(object);
   const std::lock_guard lock(steering_mutex_);
+  if (object.kind == "GPUReclaim") {
+    // Ours: read once, at start.
+    if (restored_) return;
+    absl::StatusOr<Reclaim> reclaim = wire::DecodeReclaim(object.json);
+    if (reclaim.ok()) {
+      // Somebody may have edited it.
+      if (reclaim->finished() && !reclaim->finished_at) reclaim->finished_at = reclaim->planned_at;
+      found_reclaims_[object.name] = *std::move(reclaim);
+    } else {
+      spdlog::warn("GPUReclaim {} cannot be read and is left alone: {}", object.name,
+                   std::string(reclaim.status().message()));
+    }
+    return;
+  }
   if (object.kind == "GPUQuotaView") {
     steering_.views.emplace(object.ns, object.name);
     return;
@@ -158,7 +221,19 @@ void Host::SteeringChanged(SteeringObject object) {
 }
 
 void Host::SteeringGone(const std::string& kind, const std::string& ns, const std::string& name) {
+  if (kind == "PodDisruptionBudget") {
+    {
+      const std::lock_guard lock(steering_mutex_);
+      disruption_budgets_.erase({ns, name});
+    }
+    With([&](Engine& engine, Instant) { engine.RemoveDisruptionBudget(ns, name); });
+    return;
+  }
   const std::lock_guard lock(steering_mutex_);
+  if (kind == "GPUReclaim") {
+    found_reclaims_.erase(name);
+    return;
+  }
   if (kind == "GPUQuotaView") {
     steering_.views.erase({ns, name});
     return;
@@ -169,7 +244,7 @@ void Host::SteeringGone(const std::string& kind, const std::string& ns, const st
 }
 
 void Host::SteeringSettled() {
-  const std::lock_guard lock(steering_mutex_);
+  std::unique_lock lock(steering_mutex_);
   const bool first = steering_.version == 0;
   if (!desk_.Commit() && !first) return;
   ++steering_.version;
@@ -185,6 +260,8 @@ void Host::SteeringSettled() {
   const bool has_default = !set->policies.empty() && !set->policies.back().namespaces;
   preemption_in_tree_ =
       (has_default ? set->policies.back().actor : defaults_.actor) == PreemptionActor::kScheduler;
+  // What the engine makes of it is carried out without the lock: carrying may ask for objects.
+  lock.unlock();
   With([&](Engine& engine, Instant now) { engine.SetPolicies(std::move(set), defaults_, now); });
 }
 
@@ -193,9 +270,26 @@ Host::Steering Host::steering() const {
   return steering_;
 }
 
+std::string Host::UidOf(const std::string& kind, const std::string& name) const {
+  const std::lock_guard lock(steering_mutex_);
+  const auto found = steering_.objects.find({kind, name});
+  return found == steering_.objects.end() ? std::string() : found->second.first;
+}
+
 void Host::Synced() {
-  if (synced_.exchange(true)) return;
-  With([](Engine& engine, Instant now) { engine.FinishRestore(now); });
+  if (restored_.exchange(true)) return;
+  std::vector<Reclaim> reclaims;
+  {
+    const std::lock_guard lock(steering_mutex_);
+    for (auto& [name, reclaim] : found_reclaims_) reclaims.push_back(std::move(reclaim));
+    found_reclaims_.clear();
+  }
+  if (reclaim_sink_ != nullptr) reclaim_sink_->Restored(reclaims);
+  With([&reclaims](Engine& engine, Instant now) {
+    engine.RestoreReclaims(std::move(reclaims));
+    engine.FinishRestore(now);
+  });
+  synced_ = true;
 }
 
 void Host::Heard(const char* resource) {

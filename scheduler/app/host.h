@@ -37,6 +37,18 @@ enum class Readiness : uint8_t {
 // changes.
 std::string_view Describe(Readiness readiness);
 
+// Carries out what reclaims want done.
+class ReclaimSink {
+ public:
+  virtual ~ReclaimSink() = default;
+  // What GPUReclaim objects told at start. Once, before everything else.
+  virtual void Restored(const std::vector<Reclaim>& reclaims) = 0;
+  // Under the engine's lock, so that work comes in the engine's order: only queues.
+  virtual void Queue(ReclaimWork work, Instant now) = 0;
+  // Outside of it: does what is queued. Ends up here again when doing makes further work.
+  virtual void Carry() = 0;
+};
+
 struct HostOptions {
   EngineOptions engine;
   GpuPolicy defaults;
@@ -47,12 +59,15 @@ struct HostOptions {
 class Host : public ClusterEvents {
  public:
   static constexpr std::size_t kPage = 256;
+  // Rounds of planning in one Tick.
+  static constexpr int kMostPlans = 64;
 
   Host(HostOptions options, Clock& clock);
 
   // work(Engine&, Instant now) under the lock. Nothing the engine hands out by pointer may leave.
   // What the work makes due is done before the call returns: the ledger has its journal queued in
-  // the engine's order, and whom kube-scheduler should try again is poked, outside the lock.
+  // the engine's order, and outside the lock whom kube-scheduler should try again is poked and what
+  // reclaims want is carried out.
   template <typename Work>
   auto With(Work&& work) {
     const Turn turn(*this);
@@ -72,6 +87,12 @@ class Host : public ClusterEvents {
   using Poker = std::function<void(const PodName& pod, const PodUid& uid, Instant when)>;
   void OnPoke(Poker poker) { poker_ = std::move(poker); }
 
+  // Null: reclaims are planned and not carried out. Set before events come, outlives their use.
+  void SetReclaimSink(ReclaimSink* sink) { reclaim_sink_ = sink; }
+  // Told of every round of planning and how long it held the engine.
+  using PlanObserver = std::function<void(const PlanOutcome& outcome, std::chrono::nanoseconds)>;
+  void OnPlan(PlanObserver observer) { plan_observer_ = std::move(observer); }
+
   Readiness readiness() const;
   void BeginStopping() { stopping_ = true; }
   // True: device misfits that eviction could cure are kube-scheduler's to solve.
@@ -88,6 +109,8 @@ class Host : public ClusterEvents {
     uint64_t version = 0;                                 // grows with every change
   };
   Steering steering() const;
+  // Empty: no such object.
+  std::string UidOf(const std::string& kind, const std::string& name) const;
   // Time since "pods" or "nodes" was heard of; nullopt: never, or another resource.
   std::optional<std::chrono::milliseconds> HeardAge(std::string_view resource) const;
 
@@ -95,7 +118,9 @@ class Host : public ClusterEvents {
   // whole is no snapshot of one moment.
   std::vector<NodeView> Nodes();
   std::vector<PodView> Pods();
-  // Ends what is due by the clock. Returns when to call again; nullopt: nothing waits.
+  // Ends what is due by the clock and plans what waits to be planned, one round at a time: calls of
+  // others come between. Returns when to call again (the present where planning goes on); nullopt:
+  // nothing waits.
   std::optional<Instant> Tick();
 
   void NodeChanged(NodeFacts node) override;
@@ -113,7 +138,11 @@ class Host : public ClusterEvents {
   // One use of the engine: the lock, and what is to be done when it is given back.
   class Turn {
    public:
-    explicit Turn(Host& host) : host_(host), lock_(host.mutex_) {}
+    explicit Turn(Host& host) : host_(host), lock_(host.mutex_, std::defer_lock) {
+      ++host_.waiting_;
+      lock_.lock();
+      --host_.waiting_;
+    }
     ~Turn() { host_.EndTurn(lock_); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -123,6 +152,9 @@ class Host : public ClusterEvents {
     std::unique_lock<std::mutex> lock_;
   };
   void EndTurn(std::unique_lock<std::mutex>& lock);
+  std::optional<PlanOutcome> Plan();
+  void LetOthersIn() const;
+  void KeepDisruptionBudget(const SteeringObject& object);
   // The time, after the engine was told of steps of the clock. Under the lock.
   Instant Now();
 
@@ -134,9 +166,13 @@ class Host : public ClusterEvents {
   const GpuPolicy defaults_;
   const std::chrono::milliseconds cache_limit_;
   std::mutex mutex_;
-  Engine engine_;  // guarded by mutex_
+  Engine engine_;                 // guarded by mutex_
+  std::atomic<int> waiting_ = 0;  // calls that wait for mutex_
   Poker poker_;
-  std::atomic<bool> synced_ = false;
+  ReclaimSink* reclaim_sink_ = nullptr;
+  PlanObserver plan_observer_;
+  std::atomic<bool> restored_ = false;  // the engine is being told that the first set is in
+  std::atomic<bool> synced_ = false;    // it was told
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> preemption_in_tree_ = false;
   std::atomic<int64_t> invalid_objects_ = 0;
@@ -144,6 +180,8 @@ class Host : public ClusterEvents {
   mutable std::mutex steering_mutex_;
   PolicyDesk desk_;  // guarded by steering_mutex_, as is what follows
   Steering steering_;
+  std::map<std::string, Reclaim> found_reclaims_;  // by name, until the first complete set is in
+  std::set<std::pair<std::string, std::string>> disruption_budgets_;  // namespace, name; known ones
   // Steady time of the last sign of life, parallel to kWatched.
   std::array<std::atomic<Steady::rep>, kWatched.size()> heard_ = {kNever, kNever};
 };

@@ -26,8 +26,10 @@ constexpr const char* kViewName = "view";
 std::string_view WaitingCode(Reason reason) {
   const bool team = reason >= Reason::kNoLeaf && reason <= Reason::kWaitingForQuota;
   const bool request = reason > Reason::kNone && reason < Reason::kNoLeaf;
-  return team || request || reason == Reason::kYieldingTo ? tranche::Describe(reason).code
-                                                          : "NoDeviceFit";
+  const bool reclaim = reason >= Reason::kPdbBlocked && reason <= Reason::kPreemptionInProgress;
+  return team || request || reclaim || reason == Reason::kYieldingTo
+             ? tranche::Describe(reason).code
+             : "NoDeviceFit";
 }
 
 }  // namespace
@@ -142,7 +144,7 @@ std::vector<Finding> LiveFindings(const std::vector<QuotaView>& quotas) {
     findings.push_back({"GPUQuota", name, "OverLimit", view.over_limit,
                         view.over_limit ? "InUse" : "WithinLimit",
                         view.over_limit ? "running work holds more than the quota gives now; "
-                                          "nothing is evicted, nothing new starts"
+                                          "nothing new starts"
                                         : ""});
     if (!view.absent_models.empty()) {
       // Perhaps a slip of the pen, perhaps hardware that is on its way.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "scheduler/app/ledger_api.h"
 #include "scheduler/app/pages.h"
 #include "scheduler/app/projector.h"
+#include "scheduler/app/reclaimer.h"
 #include "scheduler/app/router.h"
 #include "scheduler/app/timers.h"
 #include "scheduler/app/verbs.h"
@@ -29,9 +31,10 @@
 namespace tranche::app {
 namespace {
 
-// How often due work is looked for at most and at least: claims and grace periods are seconds.
+// How often due work is looked for at most and at least: claims and grace periods are seconds, and
+// a pod that starts to wait, which moves no timer, is to be planned for well within one.
 constexpr std::chrono::milliseconds kTickMin{50};
-constexpr std::chrono::milliseconds kTickMax{1'000};
+constexpr std::chrono::milliseconds kTickMax{250};
 
 // How often the objects of the cluster are compared with what we know, and the ledger told that we
 // live.
@@ -103,9 +106,11 @@ struct Runtime::Impl {
         host(MakeHostOptions(config), clock) {}
 
   absl::Status MakeCluster();
+  void MakeReclaimer();
   absl::Status LoadObjects();
   void MakeServer();
   metrics::Scrape Gather();
+  ClusterApi& Api();
   std::optional<Instant> DoDue();
   void ArmTick(std::chrono::milliseconds delay);
   void ArmProjector();
@@ -121,9 +126,11 @@ struct Runtime::Impl {
   Clock& clock;
   metrics::Metrics metrics;
   Host host;
+  std::unique_ptr<Reclaimer> reclaimer;  // known to the host, so outlives the cluster's events
   // One of them.
   std::unique_ptr<embedded::Cluster> embedded_cluster;
   std::unique_ptr<kube::Cluster> kube_cluster;
+  std::mutex due_mutex;
   ThreadTimers timers;
   std::unique_ptr<Binder> binder;
   std::unique_ptr<Verbs> verbs;
@@ -137,6 +144,7 @@ struct Runtime::Impl {
 absl::Status Runtime::Impl::MakeCluster() {
   if (config.cluster == ClusterKind::kEmbedded) {
     embedded_cluster = std::make_unique<embedded::Cluster>(clock, host, PolicyDefaults(config));
+    MakeReclaimer();
     return LoadObjects();
   }
   absl::StatusOr<kube::Credentials> credentials = config.kubeconfig.empty()
@@ -147,7 +155,30 @@ absl::Status Runtime::Impl::MakeCluster() {
   options.credentials = *std::move(credentials);
   options.user_agent = fmt::format("tranche/{}", Version());
   kube_cluster = std::make_unique<kube::Cluster>(std::move(options), host);
+  MakeReclaimer();
   return absl::OkStatus();
+}
+
+ClusterApi& Runtime::Impl::Api() {
+  return embedded_cluster ? static_cast<ClusterApi&>(*embedded_cluster) : *kube_cluster;
+}
+
+void Runtime::Impl::MakeReclaimer() {
+  Reclaimer::Hooks hooks;
+  hooks.settle = [this](const std::string& reclaim, const PodUid& uid, EvictionOutcome outcome,
+                        std::optional<Millis> retry_after) {
+    host.With([&](Engine& engine, Instant now) {
+      engine.SettleEviction(reclaim, uid, outcome, retry_after, now);
+    });
+  };
+  hooks.uid_of = [this](const std::string& kind, const std::string& name) {
+    return host.UidOf(kind, name);
+  };
+  reclaimer = std::make_unique<Reclaimer>(Api(), metrics, std::move(hooks));
+  host.SetReclaimSink(reclaimer.get());
+  host.OnPlan([this](const PlanOutcome& outcome, std::chrono::nanoseconds took) {
+    metrics.CountPlan(outcome, took);
+  });
 }
 
 absl::Status Runtime::Impl::LoadObjects() {
@@ -164,7 +195,7 @@ absl::Status Runtime::Impl::LoadObjects() {
 }
 
 void Runtime::Impl::MakeServer() {
-  ClusterApi& api = embedded_cluster ? static_cast<ClusterApi&>(*embedded_cluster) : *kube_cluster;
+  ClusterApi& api = Api();
   binder = std::make_unique<Binder>(host, api, timers, metrics);
   verbs = std::make_unique<Verbs>(host, *binder, metrics);
   projector = std::make_unique<Projector>(host, api);
@@ -181,7 +212,10 @@ void Runtime::Impl::MakeServer() {
   AddLedgerApi(config.ledger, host, clock, router);
   AddPages(
       host, metrics, [this] { return Gather(); }, router);
-  if (embedded_cluster) AddEmbeddedApi(*embedded_cluster, host, manual.get(), router);
+  if (embedded_cluster) {
+    AddEmbeddedApi(
+        *embedded_cluster, host, manual.get(), [this] { return DoDue(); }, router);
+  }
   server = std::make_unique<http::Server>(
       MakeHttpOptions(config), [this](http::Request request, http::Responder respond) {
         if (IsQuick(request.path)) {
@@ -208,7 +242,8 @@ metrics::Scrape Runtime::Impl::Gather() {
   });
   scrape.binds_in_progress = binder->in_progress();
   scrape.invalid_objects = host.invalid_objects();
-  scrape.status_failures = projector->failures();
+  scrape.status_failures = projector->failures() + reclaimer->failures();
+  scrape.reclaims_running = reclaimer->running();
   scrape.clock_ahead = manual ? std::chrono::milliseconds(0) : system.AheadOfWall();
   scrape.ledger = LedgerState();
   if (kube_cluster) {
@@ -234,7 +269,12 @@ metrics::Scrape Runtime::Impl::Gather() {
 }
 
 std::optional<Instant> Runtime::Impl::DoDue() {
-  return embedded_cluster ? RunDue(*embedded_cluster, host, clock) : host.Tick();
+  // Who moves the clock is to find nothing half done by the timer.
+  const std::lock_guard lock(due_mutex);
+  const std::optional<Instant> next =
+      embedded_cluster ? RunDue(*embedded_cluster, host, clock) : host.Tick();
+  reclaimer->Tick(clock.Now());
+  return next;
 }
 
 void Runtime::Impl::ArmTick(std::chrono::milliseconds delay) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -194,24 +195,19 @@ void Verbs::Preempt(const http::Request& request, const http::Responder& respond
     respond(Refusal(503, Describe(readiness)));
     return;
   }
-  std::vector<wire::Victims> kept;
+  std::vector<PreemptNode> kept;
   const PodRequest& pod = args->pod.request;
   if (!pod.asks_gpu()) {
     kept = std::move(args->nodes);
+    // Since 1.38 nodes without victims are asked about; an answer that names one fails the call.
+    std::erase_if(kept, [](const PreemptNode& node) { return node.victims.empty(); });
   } else {
-    const std::span<wire::Victims> all(args->nodes);
+    const std::span<const PreemptNode> all(args->nodes);
     for (std::size_t from = 0; from < all.size(); from += kPreemptBatch) {
       const auto batch = all.subspan(from, std::min(kPreemptBatch, all.size() - from));
-      host_.With([&](Engine& engine, Instant now) {
-        for (wire::Victims& node : batch) {
-          // Naming a pod that is gone would fail the whole call in kube-scheduler. Victims without
-          // GPUs stay: it may need them for room that we do not keep.
-          std::erase_if(node.pods, [&](const PodUid& uid) { return !engine.Knows(uid); });
-          if (!node.pods.empty() && engine.FitsWithout(pod, NodeName(node.node), node.pods, now)) {
-            kept.push_back(std::move(node));
-          }
-        }
-      });
+      std::vector<PreemptNode> found =
+          host_.With([&](Engine& engine, Instant now) { return engine.Preempt(pod, batch, now); });
+      std::move(found.begin(), found.end(), std::back_inserter(kept));
     }
     metrics_.CountDecision(Verb::kPreempt, kept.empty() ? Reason::kNoRoom : Reason::kNone);
   }

@@ -57,7 +57,7 @@ absl::Status Cluster::Delete(std::string_view text) {
       }
     }
     for (const DeleteRequest& request : *requests) impl_->DeleteOne(request, now);
-    impl_->SettleSteering();
+    impl_->SettleBudgets();
   }
   impl_->queue.Flush();
   return absl::OkStatus();
@@ -83,6 +83,7 @@ std::optional<Instant> Cluster::Tick(Instant now) {
   {
     const std::lock_guard lock(impl_->mutex);
     for (const ObjectKey& key : impl_->store.Due(now)) impl_->Forget(key);
+    impl_->SettleBudgets();
     next = impl_->store.NextDue();
     impl_->PushHeard();
   }

@@ -11,8 +11,13 @@
 // Thread rule: any thread; calls are serialised inside, and when one returns the engine has seen
 // its events. Kinds kept: Node, Pod, Namespace, PriorityClass, PodDisruptionBudget and all of group
 // tranche.dev; others are ignored and counted. Objects of group tranche.dev are checked as
-// `tranche validate` does. What Tranche writes itself (statuses, views, conditions, events) changes
-// the stored objects and is not told back to the engine.
+// `tranche validate` does. What Tranche writes itself (statuses, views, reclaims, conditions,
+// events) changes the stored objects and is not told back to the engine; what its binds, evictions
+// and nominations change, is.
+//
+// A PodDisruptionBudget applied without status.disruptionsAllowed gets a status from its spec,
+// which follows the pods as they come and go. One that is stated stays as stated, but for the
+// evictions that are taken off.
 #pragma once
 
 #include <functional>
@@ -65,9 +70,16 @@ class Cluster : public ClusterApi {
   // Nothing queues here: done at once.
   void Poke(PodName pod, PodUid uid, Instant when, std::function<void(WriteResult)> done) override;
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
-  // Creates only a GPUQuotaView; members given replace those the object has.
+  // Creates only a GPUQuotaView or GPUReclaim; members given replace those the object has.
   void Write(ObjectWrite write, std::function<void(WriteResult)> done) override;
   void DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) override;
+  void DeleteReclaim(std::string name, std::function<void(WriteResult)> done) override;
+  // As the Eviction API: 429 when the budget over the pod allows none, 500 when several cover it;
+  // a pod that is pending, finished or terminating is not asked about. The pod then goes as one
+  // that was deleted. The answer comes when the engine has seen pod and budget.
+  void Evict(EvictionWrite write, std::function<void(EvictionResult)> done) override;
+  void Nominate(PodName pod, PodUid uid, NodeName node,
+                std::function<void(WriteResult)> done) override;
   void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) override;
   // Kept as objects of kind Event, the newest 1,000.
   void Emit(EventWrite event, std::function<void(WriteResult)> done) override;

@@ -5,17 +5,21 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "scheduler/embedded/cluster.h"
+#include "scheduler/embedded/derived_budget.h"
 #include "scheduler/embedded/event_queue.h"
 #include "scheduler/embedded/json_patch.h"
 #include "scheduler/embedded/manifest.h"
 #include "scheduler/embedded/object_store.h"
 #include "scheduler/wire/json.h"
+#include "scheduler/wire/object_json.h"
 
 namespace tranche::embedded {
 
@@ -34,6 +38,9 @@ struct Cluster::Impl {
   void ContinueOurs(const ManifestObject& object, const StoredObject* prior, StoredObject& stored,
                     JsonPatch& patch);
   void DeleteOne(const DeleteRequest& request, Instant now);
+  // With the grace asked for, else its own. `condition` is set on a pod that is given time.
+  void DeletePod(const ObjectKey& key, std::optional<int64_t> grace_seconds,
+                 const std::optional<wire::ConditionText>& condition, Instant now);
   void Forget(const ObjectKey& key);
   void PushPod(PodFacts pod);
   void PushSteering(const ObjectKey& key, const StoredObject& stored);
@@ -45,7 +52,20 @@ struct Cluster::Impl {
   WriteResult TryBind(const BindingWrite& write);
   WriteResult TryWrite(const ObjectWrite& write);
   WriteResult TrySetWaiting(const WaitingWrite& write);
+  WriteResult TryEvict(const EvictionWrite& write);
+  WriteResult TryNominate(const PodName& pod, const PodUid& uid, const NodeName& node);
+  // kDone when there is a pod of that name and uid.
+  WriteResult CheckPod(const PodName& pod, const PodUid& uid) const;
   void KeepEvent(const EventWrite& event);
+
+  // Disruption budgets. One applied without a status gets one, which then follows the pods.
+  void DeriveBudget(const ManifestObject& object, JsonPatch& patch);
+  void FollowPod(const PodFacts& pod, wire::Element element);
+  // Stores what followed and tells the engine; ends a batch as SettleSteering does.
+  void SettleBudgets();
+  void SaveBudget(const ObjectKey& key, JsonPatch& patch);
+  // Takes one eviction off the budget over the pod; kDone when nothing stands against it.
+  WriteResult ChargeBudget(const PodName& pod, const Labels& labels, Instant now);
 
   std::string NewUid(const ObjectKey& key, Instant now);
   absl::StatusOr<PodFacts> ReadPod(const StoredObject& stored, wire::Element& element);
@@ -63,8 +83,9 @@ struct Cluster::Impl {
 
   std::mutex mutex;
   ObjectStore store;
-  bool steering_changed = false;  // queued since the last settlement
-  std::deque<ObjectKey> events;   // oldest first
+  std::map<ObjectKey, DerivedBudget> derived;  // budgets without a status of their own
+  bool steering_changed = false;               // queued since the last settlement
+  std::deque<ObjectKey> events;                // oldest first
   uint64_t event_serial = 0;
   wire::Parser parser;  // of single stored objects
   uint64_t made_uids = 0;

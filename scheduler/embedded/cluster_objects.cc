@@ -46,6 +46,7 @@ absl::StatusOr<ApplyReport> Cluster::Impl::Apply(std::string_view text, bool pad
     for (ManifestObject& object : manifest->objects) {
       if (!IsSteering(object.key.kind)) Store(object, now);
     }
+    SettleBudgets();
   }
   queue.Flush();
   return ApplyReport{static_cast<int>(manifest->objects.size()), std::move(manifest->ignored)};
@@ -95,6 +96,7 @@ void Cluster::Impl::Store(ManifestObject& object, Instant now) {
 
   JsonPatch patch = NewcomerPatch(object);
   if (IsOurs(object.key.kind)) ContinueOurs(object, prior, stored, patch);
+  if (object.key.kind == kDisruptionBudgetKind) DeriveBudget(object, patch);
   SetIdentity(patch, stored);
   if (stored.deletion) SetDeletion(patch, *stored.deletion);
   if (auto* node = std::get_if<NodeFacts>(&object.facts)) {
@@ -134,12 +136,16 @@ void Cluster::Impl::StorePod(PodFacts pod, const ManifestObject& object, const S
   } else {
     SetPendingIfUnstated(patch, object.element);
   }
+  FollowPod(pod, object.element);
   PushPod(std::move(pod));
 }
 
 void Cluster::Impl::Forget(const ObjectKey& key) {
   const StoredObject* stored = store.Find(key);
   if (key.kind == kPodKind) {
+    for (auto& [budget_key, budget] : derived) {
+      if (budget_key.ns == key.ns) budget.Forget(key.name);
+    }
     queue.Push([uid = PodUid(stored->uid)](ClusterEvents& receiver) { receiver.PodGone(uid); });
   } else if (key.kind == kNodeKind) {
     queue.Push([name = NodeName(key.name)](ClusterEvents& receiver) { receiver.NodeGone(name); });
@@ -148,6 +154,7 @@ void Cluster::Impl::Forget(const ObjectKey& key) {
     queue.Push(
         [key](ClusterEvents& receiver) { receiver.SteeringGone(key.kind, key.ns, key.name); });
   }
+  derived.erase(key);
   store.Erase(key);
 }
 
@@ -204,26 +211,33 @@ absl::Status Cluster::Impl::SavePod(const ObjectKey& key, StoredObject stored,
   absl::StatusOr<PodFacts> pod = ReadPod(stored, element);
   if (!pod.ok()) return pod.status();
   store.Put(key, std::move(stored));
+  FollowPod(*pod, element);
   PushPod(*std::move(pod));
   return absl::OkStatus();
 }
 
 void Cluster::Impl::DeleteOne(const DeleteRequest& request, Instant now) {
-  const StoredObject* stored = store.Find(request.key);
-  if (stored == nullptr) return;  // named twice
+  if (store.Find(request.key) == nullptr) return;  // named twice
   if (request.key.kind != kPodKind) return Forget(request.key);
+  DeletePod(request.key, request.grace_seconds, std::nullopt, now);
+}
+
+void Cluster::Impl::DeletePod(const ObjectKey& key, std::optional<int64_t> grace_seconds,
+                              const std::optional<wire::ConditionText>& condition, Instant now) {
+  const StoredObject* stored = store.Find(key);
   wire::Element element;
   const absl::StatusOr<PodFacts> pod = ReadPod(*stored, element);
-  if (!pod.ok() || pod->node.empty() || IsTerminal(pod->phase)) return Forget(request.key);
-  const int64_t grace = request.grace_seconds.value_or(StatedGraceSeconds(element));
-  if (grace == 0) return Forget(request.key);
+  if (!pod.ok() || pod->node.empty() || IsTerminal(pod->phase)) return Forget(key);
+  const int64_t grace = grace_seconds.value_or(StatedGraceSeconds(element));
+  if (grace == 0) return Forget(key);
   const Deletion deletion{now + std::chrono::seconds(grace), grace};
   if (stored->deletion && stored->deletion->at <= deletion.at) return;
   StoredObject changed = *stored;
   changed.deletion = deletion;
   JsonPatch patch;
   SetDeletion(patch, deletion);
-  if (!SavePod(request.key, std::move(changed), element, patch).ok()) Forget(request.key);
+  if (condition) SetCondition(patch, element, *condition);
+  if (!SavePod(key, std::move(changed), element, patch).ok()) Forget(key);
 }
 
 }  // namespace tranche::embedded

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "scheduler/embedded/answers.h"
 #include "scheduler/embedded/cluster_impl.h"
 #include "scheduler/embedded/kinds.h"
 #include "scheduler/embedded/object_edits.h"
@@ -12,18 +13,6 @@
 
 namespace tranche::embedded {
 namespace {
-
-ObjectKey KeyOf(const PodName& pod) { return {std::string(kPodKind), pod.ns, pod.name}; }
-
-WriteResult Done(int code) { return {WriteResult::Kind::kDone, code, ""}; }
-
-WriteResult Rejected(int code, std::string message) {
-  return {WriteResult::Kind::kRejected, code, std::move(message)};
-}
-
-WriteResult NotFound(const ObjectKey& key) {
-  return Rejected(404, fmt::format("{} not found", key.str()));
-}
 
 // What a server checks before it takes a Binding; kDone when nothing stands against it.
 WriteResult CheckBinding(const BindingWrite& write, const StoredObject* stored,
@@ -52,7 +41,7 @@ std::string BareObject(const ObjectKey& key) {
   wire::AppendMember(text, "kind", key.kind);
   text += R"(,"metadata":{)";
   wire::AppendMember(text, "name", key.name);
-  wire::AppendMember(text, "namespace", key.ns);
+  if (!key.ns.empty()) wire::AppendMember(text, "namespace", key.ns);
   return text + "}}";
 }
 
@@ -88,7 +77,8 @@ WriteResult Cluster::Impl::TryWrite(const ObjectWrite& write) {
     return Rejected(400, fmt::format("expected members of {}, found other text", key.str()));
   }
   const StoredObject* found = store.Find(key);
-  if (found == nullptr && (write.status || key.kind != kViewKind)) return NotFound(key);
+  const bool may_create = key.kind == kViewKind || key.kind == kReclaimKind;
+  if (found == nullptr && (write.status || !may_create)) return NotFound(key);
   JsonPatch patch;
   StoredObject stored;
   if (found != nullptr) {
@@ -109,13 +99,10 @@ WriteResult Cluster::Impl::TryWrite(const ObjectWrite& write) {
 }
 
 WriteResult Cluster::Impl::TrySetWaiting(const WaitingWrite& write) {
+  WriteResult result = CheckPod(write.pod, write.uid);
+  if (result.kind != WriteResult::Kind::kDone) return result;
   const ObjectKey key = KeyOf(write.pod);
   const StoredObject* stored = store.Find(key);
-  if (stored == nullptr) return NotFound(key);
-  if (stored->uid != write.uid.str()) {
-    return Rejected(409, fmt::format("expected {} with uid {}, found uid {}", key.str(),
-                                     write.uid.str(), stored->uid));
-  }
   const absl::StatusOr<wire::Element> element = parser.Parse(stored->text, false);
   if (!element.ok()) return Rejected(422, std::string(element.status().message()));
   JsonPatch patch;
@@ -123,7 +110,7 @@ WriteResult Cluster::Impl::TrySetWaiting(const WaitingWrite& write) {
                {"tranche.dev/Waiting", write.waiting, write.reason, write.message, write.when});
   // No word to the engine, which knows: to a pod that waits, nothing else has happened.
   Save(key, *stored, *element, patch);
-  return Done(200);
+  return result;
 }
 
 void Cluster::Impl::KeepEvent(const EventWrite& event) {
@@ -152,6 +139,7 @@ void Cluster::Bind(BindingWrite write, std::function<void(WriteResult)> done) {
     const std::lock_guard lock(impl_->mutex);
     result = impl_->TryBind(write);
     if (result.kind == WriteResult::Kind::kDone) {
+      impl_->SettleBudgets();
       // Queued behind the event, so that the engine has seen the bound pod first.
       impl_->queue.Push([done, result](ClusterEvents& /*events*/) { done(result); });
     }
@@ -203,6 +191,14 @@ void Cluster::DeleteView(std::string ns, std::string name, std::function<void(Wr
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->store.Erase({std::string(kViewKind), std::move(ns), std::move(name)});
+  }
+  done(Done(200));
+}
+
+void Cluster::DeleteReclaim(std::string name, std::function<void(WriteResult)> done) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->store.Erase({std::string(kReclaimKind), "", std::move(name)});
   }
   done(Done(200));
 }

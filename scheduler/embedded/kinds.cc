@@ -19,13 +19,13 @@ constexpr std::array kKnownKinds = {
     KnownKind{"Namespace", "namespace", "namespaces", "v1", Scope::kCluster},
     KnownKind{"PriorityClass", "priorityclass", "priorityclasses", "scheduling.k8s.io/v1",
               Scope::kCluster},
-    KnownKind{"PodDisruptionBudget", "poddisruptionbudget", "poddisruptionbudgets", "policy/v1",
+    KnownKind{kDisruptionBudgetKind, "poddisruptionbudget", "poddisruptionbudgets", "policy/v1",
               Scope::kNamespace},
     KnownKind{"GPUQuota", "gpuquota", "gpuquotas", "tranche.dev/v1alpha1", Scope::kCluster},
     KnownKind{"GPUBudget", "gpubudget", "gpubudgets", "tranche.dev/v1alpha1", Scope::kCluster},
     KnownKind{"GPUClass", "gpuclass", "gpuclasses", "tranche.dev/v1alpha1", Scope::kCluster},
     KnownKind{"GPUPolicy", "gpupolicy", "gpupolicies", "tranche.dev/v1alpha1", Scope::kCluster},
-    KnownKind{"GPUReclaim", "gpureclaim", "gpureclaims", "tranche.dev/v1alpha1", Scope::kCluster},
+    KnownKind{kReclaimKind, "gpureclaim", "gpureclaims", "tranche.dev/v1alpha1", Scope::kCluster},
     KnownKind{"GPUQuotaView", "gpuquotaview", "gpuquotaviews", "tranche.dev/v1alpha1",
               Scope::kNamespace},
     KnownKind{kEventKind, "event", "events", "events.k8s.io/v1", Scope::kNamespace},
@@ -53,7 +53,8 @@ std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind
 }
 
 bool IsSteering(std::string_view kind) {
-  return kind == "Namespace" || kind == "PriorityClass" || (IsOurs(kind) && kind != "GPUReclaim");
+  return kind == "Namespace" || kind == "PriorityClass" || kind == kDisruptionBudgetKind ||
+         IsOurs(kind);
 }
 
 bool IsOurs(std::string_view kind) {

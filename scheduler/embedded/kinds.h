@@ -22,6 +22,8 @@ inline constexpr std::string_view kDefaultNamespace = "default";
 inline constexpr std::string_view kPodKind = "Pod";
 inline constexpr std::string_view kNodeKind = "Node";
 inline constexpr std::string_view kViewKind = "GPUQuotaView";
+inline constexpr std::string_view kReclaimKind = "GPUReclaim";
+inline constexpr std::string_view kDisruptionBudgetKind = "PodDisruptionBudget";
 inline constexpr std::string_view kEventKind = "Event";  // written by us alone
 
 // The kept kind that an object with these two fields is of; nullopt for any other. Without

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "policy/decode.h"
+#include "scheduler/embedded/derived_budget.h"
 #include "scheduler/embedded/yaml_to_json.h"
 #include "scheduler/wire/field_reader.h"
 #include "scheduler/wire/node_decode.h"
@@ -185,6 +186,8 @@ absl::Status DecodeFacts(wire::Element element, const GpuPolicy& defaults, Manif
     object.facts = *std::move(pod);
   } else if (IsOurs(object.kind.name)) {
     return CheckObject(object.kind.name, simdjson::minify(element), defaults);
+  } else if (object.kind.name == kDisruptionBudgetKind) {
+    return DerivedBudget::Read(element).status();
   }
   return absl::OkStatus();
 }

@@ -102,6 +102,7 @@ void SetBinding(JsonPatch& patch, const BindingWrite& write) {
   for (const auto& [key, value] : write.annotations) {
     patch.SetText({"metadata", "annotations", key}, value);
   }
+  patch.Remove({"status", "nominatedNodeName"});
 }
 
 void SetCondition(JsonPatch& patch, wire::Element pod, const wire::ConditionText& condition) {
@@ -113,6 +114,18 @@ void SetCondition(JsonPatch& patch, wire::Element pod, const wire::ConditionText
     }
   }
   patch.Set({"status", "conditions"}, conditions + wire::EncodeCondition(condition) + "]");
+}
+
+Labels StatedLabels(wire::Element object) {
+  Labels out;
+  const auto metadata = Section(object, "metadata");
+  const auto labels = metadata ? wire::FindObject(*metadata, "labels") : std::nullopt;
+  if (!labels) return out;
+  for (const auto label : *labels) {
+    std::string_view value;
+    if (label.value.get(value) == simdjson::SUCCESS) out[std::string(label.key)] = value;
+  }
+  return out;
 }
 
 int64_t StatedGraceSeconds(wire::Element pod) {

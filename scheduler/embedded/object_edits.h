@@ -5,6 +5,7 @@
 // Source: kube-client-protocol sections 11 and 13 (binding, conditions).
 #pragma once
 
+#include "policy/selector.h"
 #include "scheduler/embedded/json_patch.h"
 #include "scheduler/embedded/manifest.h"
 #include "scheduler/embedded/object_store.h"
@@ -28,11 +29,13 @@ void SetDeletion(JsonPatch& patch, const Deletion& deletion);
 void SetRunning(JsonPatch& patch, wire::Element pod, PodFacts& facts, Instant now);
 // A pod that states no phase is Pending.
 void SetPendingIfUnstated(JsonPatch& patch, wire::Element pod);
-// nodeName and annotations of a Binding.
+// nodeName and annotations of a Binding, which ends a nomination.
 void SetBinding(JsonPatch& patch, const BindingWrite& write);
 // Replaces the conditions of that type.
 void SetCondition(JsonPatch& patch, wire::Element pod, const wire::ConditionText& condition);
 
+// metadata.labels, also of a pod that asks for no GPU.
+Labels StatedLabels(wire::Element object);
 // spec.terminationGracePeriodSeconds, by default 30, within 0 and a year.
 int64_t StatedGraceSeconds(wire::Element pod);
 

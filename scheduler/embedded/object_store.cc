@@ -51,6 +51,16 @@ std::string ObjectStore::List(std::string_view kind, std::string_view ns) const 
   return out;
 }
 
+std::vector<ObjectKey> ObjectStore::Keys(std::string_view kind, std::string_view ns) const {
+  std::vector<ObjectKey> keys;
+  const ObjectKey from{std::string(kind), std::string(ns), ""};
+  for (auto at = objects_.lower_bound(from); at != objects_.end(); ++at) {
+    if (at->first.kind != kind || at->first.ns != ns) break;
+    keys.push_back(at->first);
+  }
+  return keys;
+}
+
 std::vector<ObjectKey> ObjectStore::Due(Instant now) const {
   std::vector<ObjectKey> due;
   for (const auto& [at, key] : deletions_) {

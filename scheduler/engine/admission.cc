@@ -169,6 +169,10 @@ bool Engine::Impl::ComesFirst(const PodRecord& left, const PodRecord& right, Ins
     const int order = book.CompareShares(of_left.leaf, of_right.leaf, now);
     if (order != 0) return order < 0;
   }
+  // Within a team's class, whoever was evicted comes first.
+  const bool left_returned = reclaims.returned.contains(left.request->uid);
+  const bool right_returned = reclaims.returned.contains(right.request->uid);
+  if (left_returned != right_returned) return left_returned;
   return std::tie(left.waits_since, left.request->uid) <
          std::tie(right.waits_since, right.request->uid);
 }
@@ -216,11 +220,45 @@ std::optional<PodUid> Engine::Impl::YieldsTo(const Question& question, const Pod
   return std::nullopt;
 }
 
+// Whoever was evicted gets devices back before others of its team and class (quota-model section
+// 4).
+bool Engine::Impl::GivesWayToReturned(const Question& question, const PodRecord& record,
+                                      Instant now, PodUid& first) {
+  const Standing& standing = question.standing;
+  const bool asked = standing.leaf != kNoQuota && standing.mode == QuotaMode::kEnforce;
+  if (!asked || best.size() != 1 || reclaims.returned.contains(question.request->uid) ||
+      record.earmark != nullptr) {
+    return false;
+  }
+  const NodeId mine = best.front().node;
+  int looked_at = 0;
+  for (const PodUid& uid : reclaims.returned) {
+    PodRecord* other = Find(uid);
+    if (other == nullptr || !IsPending(*other) || ++looked_at > kMostContenders) continue;
+    if (other->yields_since && now - *other->yields_since > kYieldTime) continue;
+    const Question theirs = QuestionOf(*other->request);
+    if (theirs.whole != Reason::kNone || theirs.standing.leaf != standing.leaf ||
+        RankOf(theirs.standing) != RankOf(standing)) {
+      continue;
+    }
+    if (Lookup(ShapeOf(theirs), theirs, mine, false).reason != Reason::kNone) continue;
+    std::vector<ModelCharge> parts;
+    ChargeAtMost(nodes[mine]->state.inventory(), *other->request, parts);
+    Admission admission;
+    if (Admit(theirs, parts, now, admission) != Reason::kNone) continue;
+    if (!other->yields_since) other->yields_since = now;
+    first = uid;
+    return true;
+  }
+  return false;
+}
+
 bool Engine::Impl::PokeIfFits(const PodUid& uid, Instant now) {
   PodRecord* record = Find(uid);
   if (record == nullptr || !IsPending(*record)) return false;
   const Question question = QuestionOf(*record->request);
   if (question.whole != Reason::kNone) return false;
+  const Lift lift(*this, uid, now);
   ids.clear();
   for (NodeId id = 0; id < hot.size(); ++id) {
     if (hot[id].closed == Reason::kNone) ids.push_back(id);

@@ -53,14 +53,16 @@ void AuditQuota(const QuotaBook& book, std::vector<std::string>& faults) {
     if (!book.IsLeaf(name)) continue;
     for (const QuotaLineView& line : tree.View(id)) {
       Charge used;
-      for (const auto& [uid, work] : book.holdings()) {
-        if (work.leaf != name || work.released) continue;
+      const auto count = [&](const HeldWork& work) {
+        if (work.leaf != name || work.released) return;
         for (const ModelCharge& part : work.parts) {
           if (line.model != kAnyModel && part.model != line.model) continue;
           used.compute += part.charge.compute;
           used.memory += part.charge.memory;
         }
-      }
+      };
+      for (const auto& [uid, work] : book.holdings()) count(work);
+      for (const auto& [uid, work] : book.earmarks()) count(work);
       if (used != line.used) {
         faults.push_back(fmt::format("quota {} line {}: expected {}/{} quanta in use, found {}/{}",
                                      name, line.model, used.compute, used.memory, line.used.compute,
@@ -87,6 +89,8 @@ std::vector<std::string> Engine::Audit() const {
       const bool matches =
           record != nullptr && !record->terminal &&
           ((holding.kind == HoldingKind::kClaim && record->claimed == id) ||
+           (holding.kind == HoldingKind::kEarmark && record->earmark != nullptr &&
+            record->earmark->node == name) ||
            (holding.kind == HoldingKind::kReservation && record->reserved == name) ||
            (holding.kind == HoldingKind::kAllocation && record->node == name));
       claims += holding.kind == HoldingKind::kClaim;
@@ -120,6 +124,13 @@ std::vector<std::string> Engine::Audit() const {
   if (reservations != static_cast<int64_t>(impl.reservations.size())) {
     faults.push_back(fmt::format("expected {} reservations, found {} listed", reservations,
                                  impl.reservations.size()));
+  }
+  for (const auto& [uid, work] : impl.book.earmarks()) {
+    const PodRecord* record = impl.Find(uid);
+    if (record == nullptr || record->earmark == nullptr ||
+        (!impl.reclaims.of_member.contains(uid) && !impl.reclaims.nominated_until.contains(uid))) {
+      faults.push_back(fmt::format("quota is kept for {}, for which nothing runs", uid.str()));
+    }
   }
   AuditQuota(impl.book, faults);
   for (const auto& [uid, work] : impl.book.holdings()) {

@@ -77,6 +77,8 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
     Reason reason = question.whole != Reason::kNone ? question.whole : impl.hot[id].closed;
     if (reason != Reason::kNone) return Refuse(std::move(plan), reason, "");
     impl.DropClaim(uid, *record, now);
+    Impl::Lift lift(impl, uid, now);
+    if (impl.nodes[id] == nullptr) return Refuse(std::move(plan), Reason::kUnknownNode, node.str());
     NodeEntry& entry = *impl.nodes[id];
     reason = impl.PickDevices(question, entry, impl.picks);
     if (reason != Reason::kNone) {
@@ -107,6 +109,7 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
       holding.allocation->leaf = impl.book.tree().name(question.standing.leaf);
     }
     plan.allocation = *holding.allocation;
+    lift.Discard();
     entry.state.Hold(std::move(holding));
     record->reserved = node;
     record->reserved_since = now;
@@ -115,6 +118,7 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
     impl.pending.erase(uid);
     impl.Refresh(id, now);
     impl.Open(uid, *record, id, now, admission.demoted, false);
+    record->within_nominal = question.metered && !admission.borrows && !admission.demoted;
   }
   record->writing = true;
   const Inventory& inventory = impl.nodes[id]->state.inventory();
@@ -151,6 +155,10 @@ void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome out
   record->filtered = false;
   impl.nodes[id]->state.Hold(std::move(holding));
   impl.Refresh(id, now);
+  if (record->within_nominal) {
+    impl.reclaims.work.nominal_waits.push_back(now - record->waits_since);
+  }
+  impl.NoteMemberPlaced(uid, node, now);
 }
 
 std::vector<std::pair<PodUid, NodeName>> Engine::StuckReservations(Instant now, Millis age) const {

@@ -88,6 +88,7 @@ void Engine::Impl::Refresh(NodeId id, Instant now) {
   entry.hard = hard;
   entry.soft = soft;
   entry.closed = ClosedReason(entry, now);
+  reclaims.version += hot[id].hard != hard || hot[id].closed != entry.closed;
   hot[id] = {hard, soft, entry.closed, entry.kind};
 }
 
@@ -144,6 +145,10 @@ void Engine::Impl::DropReservation(const PodUid& uid, PodRecord& record, Instant
   if (!record.seen) unseen.emplace_back(latest, uid);
   NotePending(uid, record);
   ReleaseOn(node, uid, now);
+  // The room that was made for it stays its own.
+  if (const auto reclaim = reclaims.of_member.find(uid); reclaim != reclaims.of_member.end()) {
+    Reearmark(reclaims.all.at(reclaim->second), now);
+  }
 }
 
 void Engine::Impl::NoteRefusal(const NodeName& node, Instant now) {
@@ -190,6 +195,7 @@ void Engine::Impl::Advance(Instant now) {
   latest = std::max(latest, now);
   if (moved && book.Advance(now, closings)) {
     ForgetTeams();
+    ++reclaims.version;
     PokeAdmitted(now);
   }
   while (!wakeups.empty() && wakeups.begin()->first <= now) {
@@ -294,6 +300,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   record.seen = true;
   if (record.terminal) return;
   if (pod.created) record.waits_since = *pod.created;
+  impl_->NoteTraits(uid, record, pod, now);
   if (ended) {
     record.ended_at = std::min(pod.finished_at.value_or(now), now);
     impl_->DropClaim(uid, record, now);
@@ -316,6 +323,8 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
     name_only->uid = uid;
     name_only->name = record.request->name;
     record.request = std::move(name_only);
+    impl_->NoteVictimGone(uid, now);
+    impl_->NoteMemberGone(uid, now);
     return;
   }
   const bool bound = !record.node.empty() || !record.reserved.empty();
@@ -354,6 +363,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   impl_->Open(uid, record, id, std::min(record.held_since.value_or(now), now), false,
               !record.held_since);
   impl_->NoteRunning(uid, pod);
+  impl_->NoteMemberPlaced(uid, pod.node, now);
 }
 
 void Engine::DeletePod(const PodUid& uid, Instant now) {
@@ -367,6 +377,8 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
     impl_->Close(uid, *record, MeterKind::kClose, now);
     impl_->ReleaseOn(record->node, uid, now);
   }
+  impl_->NoteVictimGone(uid, now);
+  impl_->NoteMemberGone(uid, now);
   impl_->Erase(uid);
 }
 
@@ -375,7 +387,7 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   Impl& impl = *impl_;
   impl.Advance(now);
   const int hami_before = impl.default_policy().hami_minor;
-  impl.set = set;
+  const std::shared_ptr<const PolicySet> before = std::exchange(impl.set, set);
   impl.policies = set->policies;
   const bool covers_all = !impl.policies.empty() && !impl.policies.back().namespaces;
   if (!covers_all) impl.policies.push_back(defaults);
@@ -392,6 +404,8 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
     }
   }
   impl.Adopt(now);
+  impl.NoteShrunk(*before);
+  ++impl.reclaims.version;
   // An edit is no event to kube-scheduler.
   impl.PokeAdmitted(now);
 }
@@ -409,8 +423,11 @@ std::optional<Instant> Engine::Tick(Instant now) {
     const Instant wakeup = impl_->wakeups.begin()->first;
     next = next ? std::min(*next, wakeup) : wakeup;
   }
-  if (const auto change = impl_->book.NextChange(now))
-    next = next ? std::min(*next, *change) : change;
+  impl_->TendReclaims(now);
+  for (const auto& due : {impl_->book.NextChange(now), impl_->ReclaimsDue(now),
+                          impl_->HungryAt(now), impl_->ReleaseAt(now)}) {
+    if (due) next = next ? std::min(*next, *due) : due;
+  }
   return next;
 }
 

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "policy/disruption_budget.h"
 #include "policy/policy_set.h"
 #include "quota/quota_book.h"
 #include "scheduler/facts/allocation.h"
@@ -30,15 +31,17 @@
 #include "scheduler/facts/pod_facts.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/facts/reason.h"
+#include "scheduler/facts/reclaim.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
 
 namespace tranche {
 
 struct EngineOptions {
-  int64_t epoch = 1;              // written into allocations; larger ones are not believed
-  Millis claim_lifetime{10'000};  // zero: claims never expire by time
-  Millis unstable_for{30'000};    // after a node's devices vanished and came back
+  int64_t epoch = 1;                // written into allocations; larger ones are not believed
+  Millis claim_lifetime{10'000};    // zero: claims never expire by time
+  Millis unstable_for{30'000};      // after a node's devices vanished and came back
+  Millis reservation_ttl{120'000};  // devices kept for a preemptor whose victims are gone
 };
 
 // Answer to filter. Positions index the candidate list of the question.
@@ -144,14 +147,43 @@ struct Explanation {
   PodView pod;
   std::vector<NodeVerdict> nodes;  // by name
   std::string advice;              // what would change the answer
+  std::optional<Reclaim> reclaim;  // that runs for it, or takes it away
+  std::optional<PlanBlock> blocked;
 };
 struct WhatIfResult {
   PodName name;
   bool fits = false;
   NodeName node;
   std::optional<Allocation> allocation;
+  // Not fitting as it is, it could be given room by evicting these.
+  std::vector<ReclaimVictim> victims;
+  ReclaimRule rule = ReclaimRule::kNone;
+  PlanCost cost;
+  bool optimal = false;
   Reason reason = Reason::kNone;
   std::string detail;
+};
+
+// One round of planning, for metrics.
+struct PlanOutcome {
+  enum class Result : uint8_t {
+    kPlan,
+    kFits,        // it fits already, or will when terminating work is gone
+    kImpossible,  // nobody may be evicted for it, or it would not help
+    kBlocked,     // only guards, budgets or other plans stand in the way
+    kUnresolved,
+  };
+  Result result = Result::kImpossible;
+  ReclaimRule rule = ReclaimRule::kNone;  // kPlan
+  bool optimal = false;                   // kPlan
+  int64_t evaluations = 0;
+};
+
+// A node of the preempt verb: whom kube-scheduler would evict there.
+struct PreemptNode {
+  std::string node;
+  std::vector<PodUid> victims;
+  int64_t pdb_violations = 0;
 };
 
 struct QuotaView {
@@ -227,6 +259,27 @@ class Engine {
   std::vector<std::pair<PodName, PodUid>> TakePokes();
 
   // What is to be written into the ledger, in order.
+  // ---- reclaims (quota-model section 4)
+  // A PodDisruptionBudget as it is now; nullopt status of one that is gone is
+  // RemoveDisruptionBudget.
+  void SetDisruptionBudget(DisruptionBudget budget, Instant now);
+  void RemoveDisruptionBudget(const std::string& ns, const std::string& name);
+  // What GPUReclaim objects told at start. Once, after the first pods and before FinishRestore:
+  // unfinished ones go on there.
+  void RestoreReclaims(std::vector<Reclaim> reclaims);
+  // Plans for the next waiting gang, drain or shrink whose turn it is, or looks after a plan under
+  // way; nullopt: nothing is to be planned now. Costs up to tens of milliseconds: call it by itself
+  // so that verbs come between. Due work is announced by Tick's answer.
+  std::optional<PlanOutcome> PlanNext(Instant now);
+  // What reclaims want done, in order. Evictions of one reclaim are handed out one by one: the next
+  // when SettleEviction has told how the last one ended and the plan still holds.
+  bool HasReclaimWork() const;
+  ReclaimWork TakeReclaimWork();
+  void SettleEviction(const std::string& reclaim, const PodUid& uid, EvictionOutcome outcome,
+                      std::optional<Millis> retry_after, Instant now);
+  // Running ones and those that ended within the last day, by planning time, then name.
+  std::vector<Reclaim> Reclaims() const;
+
   bool HasMetering() const;
   std::vector<MeterEvent> TakeMetering(std::vector<WindowClosing>& closings);
 
@@ -238,9 +291,12 @@ class Engine {
   // that ask no GPU.
   void Prioritize(const PodRequest& request, std::span<const std::string_view> candidates,
                   Instant now, std::vector<int>& ranks);
-  // Would `request` fit on the node if the pods in `victims` were gone? For the preempt verb.
-  bool FitsWithout(const PodRequest& request, const NodeName& node, std::span<const PodUid> victims,
-                   Instant now);
+  // The preempt verb: of the candidates, those where evicting helps and the rules allow it, with
+  // the victims that are needed (highest priority first) and the PodDisruptionBudgets these
+  // violate. Victims that hold no GPUs are kept as they came; pods we do not know are never named.
+  // An entry is never empty.
+  std::vector<PreemptNode> Preempt(const PodRequest& request,
+                                   std::span<const PreemptNode> candidates, Instant now);
   // Re-checks node and devices against allocations and reservations, and reserves.
   // Requires for a result other than kPodGone: Knows(uid).
   BindPlan Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Instant now);
@@ -279,6 +335,7 @@ class Engine {
   std::string Digest() const;
 
  private:
+  friend class ReclaimCase;  // a part of the engine in files of its own
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

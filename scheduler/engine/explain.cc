@@ -1,4 +1,4 @@
-// Why: the verdict of every node in words, and what-if.
+// Why: the verdict of every node in words.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -119,6 +119,8 @@ std::string Advice(Reason reason) {
       return "work of the team must end, or a lendLimit be raised";
     case Reason::kWaitingForQuota:
       return "work of the team, or of those who borrow, must end";
+    case Reason::kPreemptionInProgress:
+      return "the pods that make room leave within their grace period";
     case Reason::kYieldingTo:
       return "the workload named comes first and is placed in a moment";
     case Reason::kSharingMode:
@@ -222,6 +224,7 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
   Explanation explanation;
   explanation.pod = impl.ViewPod(uid, *record);
   const PodRequest request = *record->request;
+  const Impl::Lift lift(impl, uid, now);
   const Question question = impl.QuestionOf(request);
   const Reason whole = question.whole;
   impl.ForgetKindAnswers();
@@ -275,71 +278,8 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
     }
     explanation.advice = Advice(reason);
   }
+  impl.ExplainReclaim(uid, explanation);
   return explanation;
-}
-
-std::vector<WhatIfResult> Engine::WhatIf(std::span<const PodRequest> pods, Instant now) {
-  Impl& impl = *impl_;
-  impl.Advance(now);
-  std::vector<NodeId> ids;
-  for (const NodeId id : impl.names.ascending()) {
-    if (impl.nodes[id] != nullptr && impl.nodes[id]->state.present()) ids.push_back(id);
-  }
-  std::vector<WhatIfResult> results;
-  std::vector<std::pair<NodeId, PodUid>> trial;
-  for (const PodRequest& request : pods) {
-    WhatIfResult result;
-    result.name = request.name;
-    const Question question = impl.QuestionOf(request);
-    result.reason = question.whole;
-    if (!request.asks_gpu()) {
-      result.fits = true;
-    } else if (result.reason != Reason::kNone) {
-      result.detail = request.refusal ? request.refusal->detail : "";
-    } else {
-      impl.Select(question, ids, 1, now, nullptr);
-      if (impl.best.empty()) {
-        result.reason = impl.NearestReason();
-        result.detail = impl.DescribeQuotaAnswers(question, now);
-        if (result.detail.empty()) result.detail = "asks " + DescribeRequest(request);
-      } else {
-        const NodeId id = impl.best.front().node;
-        NodeEntry& entry = *impl.nodes[id];
-        Picks picks;
-        result.reason = impl.PickDevices(question, entry, picks);
-        result.fits = result.reason == Reason::kNone;
-        result.node = impl.names.name(id);
-        result.allocation = ToAllocation(entry.state.inventory(), request, picks);
-        if (question.standing.leaf != kNoQuota) {
-          result.allocation->leaf = impl.book.tree().name(question.standing.leaf);
-        }
-        HeldWork work;
-        work.pod = request.name;
-        work.leaf = result.allocation->leaf;
-        if (question.standing.gpu_class) work.workload_class = question.standing.gpu_class->name;
-        work.parts = ChargeOfPicks(entry.state.inventory(), request, picks);
-        work.since = now;
-        work.runtime = request.expected_runtime;
-        Holding holding;
-        // No UID of the cluster looks like this, so nothing real is touched.
-        holding.uid = PodUid(fmt::format("what-if/{}", trial.size()));
-        holding.kind = HoldingKind::kReservation;
-        holding.request = std::make_shared<const PodRequest>(request);
-        holding.allocation = result.allocation;
-        trial.emplace_back(id, holding.uid);
-        impl.book.Hold(holding.uid, std::move(work));
-        entry.state.Hold(std::move(holding));
-        impl.Refresh(id, now);
-      }
-    }
-    results.push_back(std::move(result));
-  }
-  for (const auto& [id, uid] : trial) {
-    impl.book.Release(uid, now);
-    impl.nodes[id]->state.Release(uid);
-    impl.Refresh(id, now);
-  }
-  return results;
 }
 
 }  // namespace tranche

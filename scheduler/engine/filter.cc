@@ -129,6 +129,9 @@ void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& c
 }
 
 Reason Engine::Impl::NearestReason() const {
+  if (reason_counts[static_cast<std::size_t>(Reason::kPreemptionInProgress)] > 0) {
+    return Reason::kPreemptionInProgress;
+  }
   // Budget and quota come first, by precedence (quota-model section 6).
   for (auto rank = static_cast<std::size_t>(Reason::kBudgetExhausted);
        rank <= static_cast<std::size_t>(Reason::kWaitingForQuota); ++rank) {
@@ -213,9 +216,18 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
     if (record != nullptr) record->last_reason = reason;
   };
   if (question.whole != Reason::kNone) return refuse_all(question.whole);
+  const Impl::Lift lift(impl, request.uid, now);
   impl.names.FindAll(candidates, impl.ids);
   impl.Select(question, impl.ids, static_cast<std::size_t>(question.policy->filter_width), now,
               &answer.refused);
+  // The node where its victims leave must not look hopeless, or other victims are chosen.
+  if (const NodeId awaited = impl.AwaitedNode(request.uid); awaited != kNoNode) {
+    for (auto& [position, reason] : answer.refused) {
+      if (impl.ids[position] != awaited) continue;
+      reason = Reason::kPreemptionInProgress;
+      ++impl.reason_counts[static_cast<std::size_t>(reason)];
+    }
+  }
   if (record != nullptr && question.metered) {
     impl.NoteQuotaRefusal(question, *record, now);
     answer.observed = record->observed;
@@ -226,10 +238,17 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
       return refuse_all(Reason::kYieldingTo);
     }
   }
+  PodUid returned;
+  if (record != nullptr && impl.GivesWayToReturned(question, *record, now, returned)) {
+    record->yields_to = returned;
+    impl.PokeIfFits(returned, now);
+    return refuse_all(Reason::kYieldingTo);
+  }
   for (const Candidate& candidate : impl.best) answer.chosen.push_back(candidate.position);
   if (impl.best.empty()) answer.reason = impl.NearestReason();
   if (record == nullptr) return;
   record->last_reason = answer.reason;
+  if (impl.best.empty()) impl.NoteHungry(request.uid, *record);
   if (impl.best.empty()) {
     impl.refused_lately.emplace_back(now, request.uid);
     if (impl.refused_lately.size() > kMaxRefused) impl.refused_lately.pop_front();
@@ -247,6 +266,7 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
   impl.Advance(now);
   ranks.assign(candidates.size(), 0);
   if (!request.asks_gpu()) return;
+  const Impl::Lift lift(impl, request.uid, now);
   const Question question = impl.QuestionOf(request);
   if (question.whole != Reason::kNone) return;
   impl.names.FindAll(candidates, impl.ids);
@@ -285,25 +305,6 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
   }
   impl.Select(question, impl.ids, candidates.size(), now, nullptr);
   for (std::size_t i = 0; i < impl.best.size(); ++i) ranks[impl.best[i].position] = rank_at(i);
-}
-
-bool Engine::FitsWithout(const PodRequest& request, const NodeName& node,
-                         std::span<const PodUid> victims, Instant now) {
-  Impl& impl = *impl_;
-  impl.Advance(now);
-  if (!request.asks_gpu()) return true;
-  const NodeId id = impl.names.Find(node.str());
-  if (id == kNoNode || impl.hot[id].closed != Reason::kNone) return false;
-  const Question question = impl.QuestionOf(request);
-  if (question.whole != Reason::kNone) return false;
-  const NodeState& state = impl.nodes[id]->state;
-  const Load load = state.LoadWithout([&](const PodUid& uid) {
-    return uid == request.uid || std::ranges::find(victims, uid) != victims.end();
-  });
-  Cost cost = 0;
-  return impl.scorer.Evaluate(state.inventory(), load, request, *question.policy,
-                              impl.learner.mix(), impl.picks, cost,
-                              question.sharing) == Reason::kNone;
 }
 
 }  // namespace tranche

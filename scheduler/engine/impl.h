@@ -13,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "quota/lost_work.h"
 #include "quota/quota_book.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/engine/reclaim_books.h"
 #include "scheduler/index/charge_of.h"
 #include "scheduler/index/node_names.h"
 #include "scheduler/index/node_state.h"
@@ -64,6 +66,9 @@ struct PodRecord {
   std::optional<Instant> ended_at;      // of a terminal pod
   std::optional<Instant> yields_since;  // others have given way to it since
   PodUid yields_to;                     // of the last kYieldingTo
+  bool within_nominal = false;          // at its bind: nothing was borrowed
+  PodTraits traits;
+  std::unique_ptr<Earmark> earmark;  // null: none
   // The last filter without any fitting node.
   Reason last_reason = Reason::kNone;
   bool filtered = false;
@@ -191,6 +196,7 @@ struct Engine::Impl {
                    const HeldWork& work, Instant at) const;
   void Journal(MeterEvent event);
   void RefundLost(const PodUid& uid, int interval, const NodeName& node, Instant until);
+  HeldWork WorkOf(const PodRequest& request, const Standing& standing, Instant since) const;
   std::optional<Allocation> AllocationOn(const NodeName& node, const PodUid& uid) const;
   void NotePending(const PodUid& uid, const PodRecord& record) {
     if (record.seen && IsPending(record)) {
@@ -204,10 +210,116 @@ struct Engine::Impl {
            record.request->asks_gpu();
   }
 
+  // ---- reclaims: who may be taken from (reclaim_guards.cc)
+  void NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts& pod, Instant now);
+  // Terminating, and expected to be gone in time.
+  bool IsLeaving(const PodRecord& record, Instant now) const;
+  struct GuardVerdict GuardOf(const PodUid& uid, const PodRecord& record, const HeldWork& work,
+                              Instant now) const;
+  const GpuQuota* SpecOf(const std::string& quota) const;
+  const GpuClass* ClassNamed(const std::string& name) const;
+  // Does a PodDisruptionBudget that allows nothing cover the pod?
+  bool IsProtected(const PodRecord& record) const;
+
+  // ---- reclaims: planning (reclaim_plan.cc)
+  // The pod waits and may have to be given room.
+  void NoteHungry(const PodUid& uid, const PodRecord& record);
+  std::optional<PodUid> NextHungry(Instant now);
+  // When NextHungry will have one; nullopt: not before something changes.
+  std::optional<Instant> HungryAt(Instant now);
+  std::optional<struct Aggressor> AggressorOf(const PodUid& uid);
+  std::string MemoryKey(const struct Aggressor& aggressor);
+  PlanOutcome PlanFor(const PodUid& uid, Instant now);
+  std::optional<PlanBlock> FindBlock(const struct Aggressor& aggressor, Instant now);
+  std::string ReclaimName(const std::string& stem, Instant now);
+  // What the pod would lose if it went now.
+  int64_t LossOf(const PodRecord& record, const HeldWork& work, const CheckpointAges& ages,
+                 Instant now) const;
+  std::string Begin(Reclaim reclaim, Instant now);
+  std::vector<ReclaimVictim> VictimsOf(const class ReclaimCase& reclaim_case,
+                                       const ReclaimPlan& plan, Instant now) const;
+  ReclaimVictim VictimOf(const PodUid& uid, int64_t lost, Instant now) const;
+  static bool MayPlan(const Question& question);
+
+  // ---- reclaims: giving back without anybody who waits (reclaim_drain.cc)
+  std::optional<PlanOutcome> PlanRelease(Instant now);
+  std::optional<Instant> ReleaseAt(Instant now);
+  PlanOutcome PlanDrain(std::size_t budget, Instant now);
+  PlanOutcome PlanShrinkOf(const std::string& leaf, Instant now);
+  void NoteShrunk(const PolicySet& before);
+
+  // ---- reclaims: carrying out (reclaim_run.cc)
+  void NextEviction(const std::string& name, Instant now);
+  // Does the plan of a reclaim still hold? Drops victims that are no longer needed.
+  bool Revalidate(Reclaim& reclaim, Instant now);
+  void Changed(Reclaim& reclaim);
+  void Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reason, Instant now);
+  // A pod holds nothing any more, or is no more.
+  void NoteVictimGone(const PodUid& uid, Instant now);
+  void NoteVictimLeaving(const PodUid& uid, Instant now);
+  void NoteMemberGone(const PodUid& uid, Instant now);
+  void NoteMemberPlaced(const PodUid& uid, const NodeName& node, Instant now);
+  void TendReclaims(Instant now);
+  std::optional<Instant> ReclaimsDue(Instant now) const;
+  void RefundLostWork(const PodUid& uid, const PodRecord& record, Instant at);
+  void ContinueReclaims(Instant now);  // after a restart
+  // Keeps devices for the members that wait, as the record says; false: that cannot be done.
+  bool Reearmark(Reclaim& reclaim, Instant now);
+  void SeeIfReserved(Reclaim& reclaim, Instant now);
+  void NoteEvicted(const std::string& name, const PodUid& uid, Instant now);
+  bool StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now);
+
+  // ---- earmarks (earmark.cc)
+  void PutEarmark(const PodUid& uid, PodRecord& record, Earmark earmark, Instant now);
+  void DropEarmark(const PodUid& uid, PodRecord& record, Instant now);
+  // Takes the pod's earmark out of the books while a question is asked on its behalf.
+  class Lift {
+   public:
+    Lift(Impl& engine, const PodUid& uid, Instant now);
+    ~Lift();
+    Lift(const Lift&) = delete;
+    Lift& operator=(const Lift&) = delete;
+    // The pod has its devices: the earmark does not come back.
+    void Discard();
+
+   private:
+    Impl& engine_;
+    PodUid uid_;
+    Instant now_;
+    std::unique_ptr<Earmark> earmark_;
+    uint64_t version_ = 0;
+  };
+  // kube-scheduler has nominated a node and evicts there: the room is kept (hazard 18).
+  void NoteNominated(const PodUid& uid, PodRecord& record, const NodeName& node, Instant now);
+  void KeepNominated(const NodeName& node, Instant now);
+  void EndNominated(const PodUid& uid, PodRecord& record, Instant now);
+  // The node on which devices are kept for the pod while its victims leave; kNoNode: none.
+  NodeId AwaitedNode(const PodUid& uid);
+  bool GivesWayToReturned(const Question& question, const PodRecord& record, Instant now,
+                          PodUid& first);
+  std::string DescribeReclaim(const PodUid& uid) const;
+
+  // ---- the preempt verb (preempt.cc)
+  std::optional<std::vector<PodUid>> NeededOf(const Question& question, NodeId id,
+                                              std::span<const PodUid> victims);
+  int64_t CountViolations(std::span<const PodUid> victims) const;
+  std::vector<PodUid> InOrder(std::span<const PodUid> named, std::span<const PodUid> needed);
+
   // ---- for people (views.cc, team_views.cc, explain.cc)
   int64_t PendingQuanta(const PodRecord& record);
   std::string Oversubscription() const;  // the first promise the hardware cannot keep; empty: none
   void DivideSurplus(std::vector<QuotaView>& views) const;
+  struct Trial {
+    std::vector<NodeId> nodes;
+    std::vector<std::pair<NodeId, PodUid>> placed;
+    std::set<PodUid> gone;  // victims of plans made on the way
+  };
+  void Try(Trial& trial, const PodRequest& request, WhatIfResult& result, Instant now);
+  // Makes room for the pod on paper; nullopt: that cannot be done.
+  std::optional<std::pair<NodeId, Picks>> SeatByEvicting(Trial& trial, const PodRequest& request,
+                                                         WhatIfResult& result, Instant now);
+  void ExplainReclaim(const PodUid& uid, Explanation& explanation);
+  std::optional<PlanBlock> BlockOf(const PodUid& uid);
   NodeView ViewNode(NodeId id) const;
   PodView ViewPod(const PodUid& uid, const PodRecord& record);
 
@@ -238,6 +350,8 @@ struct Engine::Impl {
   std::vector<NodeHot> hot;                       // by NodeId
   StateTable states{4096};
   std::multimap<Instant, NodeId> reopenings;
+
+  ReclaimBooks reclaims;
 
   std::unordered_map<PodUid, PodRecord> pods;  // looked up, never iterated for an answer
   std::set<std::pair<PodName, PodUid>> pods_by_name;

@@ -79,6 +79,18 @@ std::optional<Allocation> Engine::Impl::AllocationOn(const NodeName& node,
   return holding == nullptr ? std::nullopt : holding->allocation;
 }
 
+HeldWork Engine::Impl::WorkOf(const PodRequest& request, const Standing& standing,
+                              Instant since) const {
+  HeldWork work;
+  work.pod = request.name;
+  work.gang = request.gang;
+  work.runtime = request.expected_runtime;
+  if (standing.leaf != kNoQuota) work.leaf = book.tree().name(standing.leaf);
+  if (standing.gpu_class != nullptr) work.workload_class = standing.gpu_class->name;
+  work.since = since;
+  return work;
+}
+
 void Engine::Impl::Open(const PodUid& uid, PodRecord& record, NodeId id, Instant at, bool demoted,
                         bool estimated) {
   if (nodes[id] == nullptr) return;
@@ -88,6 +100,7 @@ void Engine::Impl::Open(const PodUid& uid, PodRecord& record, NodeId id, Instant
   if (const auto known = unclaimed.find(uid); known != unclaimed.end()) {
     record.interval = known->second.interval;
     unclaimed.erase(known);
+    book.DeclareGang(uid, record.request->gang);
     if (record.request->expected_runtime) {
       book.DeclareRuntime(uid, *record.request->expected_runtime, latest);
     }
@@ -95,21 +108,13 @@ void Engine::Impl::Open(const PodUid& uid, PodRecord& record, NodeId id, Instant
   }
   // Nobody has told yet what the node's GPUs are; the pod is charged when somebody does.
   if (!state.present() || book.Find(uid) != nullptr) return;
-  HeldWork work;
-  work.pod = record.request->name;
-  work.runtime = record.request->expected_runtime;
   const Standing standing =
       book.StandingOf(record.request->name.ns, record.request->priority_class);
+  HeldWork work = WorkOf(*record.request, standing, at);
   work.parts = ChargeOfPicks(state.inventory(), *record.request, holding->picks);
   // A record that does not describe the node's devices is not believed in this either.
   const bool told = holding->known && holding->allocation && !holding->allocation->leaf.empty();
-  if (told) {
-    work.leaf = holding->allocation->leaf;
-  } else if (standing.leaf != kNoQuota) {
-    work.leaf = book.tree().name(standing.leaf);
-  }
-  if (standing.gpu_class != nullptr) work.workload_class = standing.gpu_class->name;
-  work.since = at;
+  if (told) work.leaf = holding->allocation->leaf;
   work.demoted = demoted;
   if (work.parts.empty()) return;
   if (const auto before = intervals.find(uid); before != intervals.end()) {
@@ -128,6 +133,7 @@ void Engine::Impl::Close(const PodUid& uid, PodRecord& record, MeterKind kind, I
   if (work == nullptr || unclaimed.contains(uid)) return;
   at = kind == MeterKind::kVoid ? work->since : std::max(at, work->running.value_or(work->since));
   RefundLost(uid, record.interval, record.Place(), at);
+  if (kind == MeterKind::kClose) RefundLostWork(uid, record, at);
   Journal(Event(kind, uid, record.interval, record.Place(), *work, at));
   book.Release(uid, at);
   ++record.interval;
@@ -273,6 +279,7 @@ void Engine::FinishRestore(Instant now) {
     impl.intervals[uid] = interval.interval;
   }
   impl.Adopt(now);
+  impl.ContinueReclaims(now);
 }
 
 void Engine::StepClock(Instant from, Instant to) {

@@ -28,6 +28,8 @@ bool Engine::Impl::Poke(const PodUid& uid, NodeId id, Instant now) {
   if (!waits || (record->poked && now - *record->poked < kPokeGap)) return false;
   const Question question = QuestionOf(*record->request);
   if (question.whole != Reason::kNone) return false;
+  const Lift lift(*this, uid, now);
+  if (nodes[id] == nullptr) return false;
   if (Lookup(ShapeOf(question), question, id, false).reason != Reason::kNone) return false;
   if (question.metered && question.standing.mode != QuotaMode::kObserve) {
     ForgetKindAnswers();

@@ -1,4 +1,6 @@
 // Copies of the books for people and metrics.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -43,6 +45,10 @@ void AddPod(const NodeState& state, const Holding& holding, NodeView& view,
   const Inventory& inventory = state.inventory();
   const auto add = [&](int card, MilliGpu milli, Mebibytes memory) {
     GpuView& gpu = view.gpus[static_cast<std::size_t>(card)];
+    // What is kept for a preemptor lies over its victims' devices until they have gone.
+    const bool earmark = holding.kind == HoldingKind::kEarmark;
+    if (earmark) milli = std::min(milli, std::max(gpu.free_milli, MilliGpu::Zero()));
+    if (earmark) memory = std::min(memory, std::max(gpu.free_memory, Mebibytes::Zero()));
     gpu.free_milli -= milli;
     gpu.free_memory -= memory;
     gpu.pods.push_back({holding.request->name, holding.uid, milli, memory});
@@ -97,8 +103,12 @@ NodeView Engine::Impl::ViewNode(NodeId id) const {
       instances[by_card[i][m].first] = &view.gpus[i].mig[m];
     }
   }
-  for (const Holding& holding : state.holdings()) {
-    if (holding.kind != HoldingKind::kClaim) AddPod(state, holding, view, instances);
+  for (const bool earmarks : {false, true}) {
+    for (const Holding& holding : state.holdings()) {
+      const bool earmark = holding.kind == HoldingKind::kEarmark;
+      if (holding.kind == HoldingKind::kClaim || earmark != earmarks) continue;
+      AddPod(state, holding, view, instances);
+    }
   }
   return view;
 }
@@ -139,9 +149,21 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
     } else if (record.last_reason == Reason::kYieldingTo) {
       const PodRecord* first = Find(record.yields_to);
       if (first != nullptr) view.detail = "gives way to " + first->request->name.str();
-    } else if (record.last_reason != Reason::kNone) {
+    } else if (const auto plan = reclaims.of_member.find(uid); plan != reclaims.of_member.end()) {
+      const Reclaim& reclaim = reclaims.all.at(plan->second);
+      view.reason = Reason::kPreemptionInProgress;
+      view.detail = fmt::format("{} of {} gone, for GPUs on {}", reclaim.gone(),
+                                reclaim.victims.size(), names.name(AwaitedNode(uid)).str());
+      view.eligible_at.reset();
+    } else if (record.last_reason != Reason::kNone || reclaims.hungry.contains(uid)) {
       view.detail = DescribeQuota(question, record, latest);
       if (view.detail.empty()) view.detail = "asks " + DescribeRequest(*record.request);
+      if (const std::optional<PlanBlock> block = BlockOf(uid)) {
+        view.detail += "; " + block->detail;
+        if (!view.eligible_at) view.eligible_at = block->until;
+        // kube-scheduler never asked us: its own count of GPUs was enough to refuse the pod.
+        if (view.reason == Reason::kNone) view.reason = block->reason;
+      }
     }
     return view;
   }

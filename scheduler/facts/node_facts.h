@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/facts/node_constraints.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
 #include "topology/mig.h"
@@ -87,6 +88,9 @@ struct NodeFacts {
   std::vector<MigResourceFacts> mig;        // ascending resource name
   std::optional<HamiRegister> hami;
   std::vector<GpuUuid> cordoned_devices;  // annotation hami.io/device-cordon
+
+  LabelText labels;           // all of them
+  std::vector<Taint> taints;  // NoSchedule and NoExecute
 
   std::vector<std::string> problems;  // what could not be read: expected, found, where
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;

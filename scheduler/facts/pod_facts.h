@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "policy/selector.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/pod_request.h"
 #include "topology/base/ids.h"
@@ -28,6 +30,12 @@ struct PodFacts {
   std::optional<Instant> running_at;   // the earliest start of an app container that runs or ended
   std::optional<Instant> finished_at;  // the latest finishedAt, once every container has ended
   std::optional<Instant> deletion_at;  // metadata.deletionTimestamp
+  // How it may be taken away (of pods that ask for GPUs; else unset).
+  std::string owner;      // uid of the controller (ownerReferences); empty: nobody makes it anew
+  bool evictable = true;  // false: a mirror, static or DaemonSet pod (hazard 32)
+  bool unschedulable = false;              // condition PodScheduled is False, reason Unschedulable
+  std::optional<Instant> checkpointed_at;  // tranche.dev/checkpointed-at
+  std::shared_ptr<const Labels> labels;    // null: none
   // Read from tranche.dev/allocation, else from HAMi's hami.io/vgpu-devices-allocated; only ever
   // believed together with `node` (see index/node_state.h).
   std::optional<Allocation> allocation;

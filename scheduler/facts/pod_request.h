@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "policy/spec.h"
+#include "scheduler/facts/node_constraints.h"
 #include "scheduler/facts/reason.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
@@ -99,6 +101,10 @@ struct PodRequest {
   CardChoice card_choice = CardChoice::kStrategy;
   std::optional<Millis> expected_runtime;  // tranche.dev/expected-runtime
   std::string gang;                        // tranche.dev/gang; empty: a gang of one
+  int gang_size = 0;                       // tranche.dev/gang-size; 0: not said
+  int32_t priority = 0;                    // spec.priority
+  // What its spec demands of nodes; null: nothing. Not part of its shape: only the planner asks.
+  std::shared_ptr<const NodeConstraints> constraints;
 
   bool asks_gpu() const { return dialect != Dialect::kNone; }
 };

@@ -41,7 +41,12 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
     {"Unhealthy", "too many GPUs of the node are unhealthy", false},
     {"NumaMismatch", "the node's free GPUs lie in different NUMA nodes", true},
     {"NoRoom", "the node has too little free GPU capacity", true},
-    {"YieldingTo", "another workload comes first among those who borrow", false},
+    {"PDBBlocked", "only pods that a PodDisruptionBudget protects could make room", false},
+    {"EvictionBudget", "the team that would make room has lost enough pods for now", false},
+    {"VictimsProtected", "the pods that would make room are protected for some time", false},
+    {"PreemptionDelayed", "room is made as soon as running plans allow", false},
+    {"PreemptionInProgress", "room is being made for the pod", true},
+    {"YieldingTo", "another workload comes first", false},
     {"PodGone", "the pod is gone or was replaced by another of its name", false},
     {"PodElsewhere", "the pod is bound, or being bound, to another node", false},
 }};

@@ -44,8 +44,14 @@ enum class Reason : uint8_t {
   kUnhealthy,       // enough devices, but not enough healthy ones
   kNumaMismatch,
   kNoRoom,  // would fit an emptier node of this kind
+  // About taking devices back (quota-model section 4).
+  kPdbBlocked,            // only pods that a PodDisruptionBudget protects could make room
+  kEvictionBudget,        // the team whose pods would go has lost as many as it may in an hour
+  kVictimsProtected,      // pods that would have to go are protected for some time
+  kPreemptionDelayed,     // room is made as soon as running plans allow
+  kPreemptionInProgress,  // victims are leaving, their devices are reserved for this pod
   // About order.
-  kYieldingTo,  // another workload that fits now comes first among those who borrow
+  kYieldingTo,  // another workload that fits now comes first
   // About the pod at bind.
   kPodGone,
   kPodElsewhere,  // already bound, or being bound, to another node

@@ -72,14 +72,23 @@ const Holding* NodeState::Find(const PodUid& uid) const {
   return at == holdings_.end() || at->uid != uid ? nullptr : &*at;
 }
 
-void NodeState::AddHolding(const Holding& holding, Load& load) const {
-  AddUse(load, holding.use);
-  for (const PoolNeed& need : holding.request->pool_needs) {
+void NodeState::AddKeys(const PodRequest& request, Load& load) const {
+  for (const PoolNeed& need : request.pool_needs) {
     const CountedKey* key = inventory_.FindKey(need.key);
     if (key != nullptr) {
       load.keys[static_cast<std::size_t>(key - inventory_.keys.data())] += need.count;
     }
   }
+}
+
+void NodeState::AddRequest(const PodRequest& request, const Picks& picks, Load& load) const {
+  AddUse(load, UseOf(request, picks));
+  AddKeys(request, load);
+}
+
+void NodeState::AddHolding(const Holding& holding, Load& load) const {
+  AddUse(load, holding.use);
+  AddKeys(*holding.request, load);
   const bool exact = inventory_.knowledge == Knowledge::kExact;
   if (!holding.known && exact && !holding.request->asks.empty()) load.devices_unknown = true;
 }

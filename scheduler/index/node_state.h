@@ -20,7 +20,9 @@
 
 namespace tranche {
 
-enum class HoldingKind : uint8_t { kClaim, kReservation, kAllocation };
+// kEarmark: devices kept for a pod whose victims leave; until they have, it lies over their
+// holdings, so that the load may exceed what the card has.
+enum class HoldingKind : uint8_t { kClaim, kEarmark, kReservation, kAllocation };
 
 struct Holding {
   PodUid uid;
@@ -70,6 +72,18 @@ class NodeState {
     return load;
   }
 
+  // The load of those holdings (claims aside) whose position satisfies `keep`, into `load`.
+  template <typename Predicate>
+  void LoadWhere(Predicate keep, Load& load) const {
+    load.Reset(inventory_);
+    for (std::size_t i = 0; i < holdings_.size(); ++i) {
+      if (holdings_[i].kind == HoldingKind::kClaim || !keep(i)) continue;
+      AddHolding(holdings_[i], load);
+    }
+  }
+  // Adds a pod that would take these devices.
+  void AddRequest(const PodRequest& request, const Picks& picks, Load& load) const;
+
   // Two nodes of equal signature give every request the same verdict and score. `load` is hard()
   // or soft(). UUIDs and the order of cards are left out: requests that select cards by UUID are
   // evaluated node by node. Written into `out`.
@@ -78,6 +92,7 @@ class NodeState {
  private:
   void Recompute();
   void AddHolding(const Holding& holding, Load& load) const;
+  void AddKeys(const PodRequest& request, Load& load) const;
 
   std::optional<NodeFacts> facts_;
   Inventory inventory_;

@@ -17,28 +17,30 @@ constexpr int kTooManyRequests = 429;
 
 }  // namespace
 
-WriteResult JudgeWrite(wire::Parser& parser, const ApiAnswer& answer) {
+ApiCalls::Verdict ApiCalls::Judge(const ApiAnswer& answer) {
   using Kind = WriteResult::Kind;
-  WriteResult result;
+  Verdict verdict;
+  WriteResult& result = verdict.result;
   if (answer.transport != ApiAnswer::Transport::kAnswered) {
     result.kind =
         answer.transport == ApiAnswer::Transport::kNotSent ? Kind::kNotSent : Kind::kUnknown;
     result.message = answer.error;
-    return result;
+    return verdict;
   }
-  const ApiStatus status = ReadStatus(parser, answer);
+  verdict.status = ReadStatus(parser_, answer);
+  const ApiStatus& status = verdict.status;
   result.http_code = answer.status;
   result.message = status.message;
   if (status.success) {
     result.kind = Kind::kDone;
-  } else if (status.code == kTooManyRequests) {
+  } else if (status.code == kTooManyRequests && !status.names_disruption_budget) {
     result.kind = Kind::kNotSent;  // throttled: the write was not run
   } else if (status.code >= 400 && status.code < 500) {
     result.kind = Kind::kRejected;
   } else {
     result.kind = Kind::kUnknown;
   }
-  return result;
+  return verdict;
 }
 
 asio::awaitable<bool> ApiCalls::WaitForTurn(const ApiStatus& status, int tries,
@@ -50,17 +52,34 @@ asio::awaitable<bool> ApiCalls::WaitForTurn(const ApiStatus& status, int tries,
   co_return passed;
 }
 
-asio::awaitable<WriteResult> ApiCalls::Write(ApiRequest request, int tries) {
+asio::awaitable<ApiCalls::Verdict> ApiCalls::Send(ApiRequest request, int tries) {
   for (int tried = 1;; ++tried) {
     const ApiAnswer answer = co_await client_.Call(request);
-    WriteResult result = JudgeWrite(parser_, answer);
+    Verdict verdict = Judge(answer);
     const bool throttled = answer.transport == ApiAnswer::Transport::kAnswered &&
-                           result.kind == WriteResult::Kind::kNotSent;
-    if (!throttled || tried >= tries) co_return result;
-    const ApiStatus status = ReadStatus(parser_, answer);
-    const bool again = co_await WaitForTurn(status, tried - 1, request.deadline);
-    if (!again) co_return result;
+                           verdict.result.kind == WriteResult::Kind::kNotSent;
+    if (!throttled || tried >= tries) co_return verdict;
+    const bool again = co_await WaitForTurn(verdict.status, tried - 1, request.deadline);
+    if (!again) co_return verdict;
   }
+}
+
+asio::awaitable<WriteResult> ApiCalls::Write(ApiRequest request, int tries) {
+  Verdict verdict = co_await Send(std::move(request), tries);
+  co_return std::move(verdict.result);
+}
+
+asio::awaitable<EvictionResult> ApiCalls::Evict(ApiRequest request, int tries) {
+  Verdict verdict = co_await Send(std::move(request), tries);
+  const ApiStatus& status = verdict.status;
+  EvictionResult result{std::move(verdict.result), std::nullopt};
+  if (result.write.http_code != 0) result.write.http_code = status.code;
+  const bool many_budgets = status.stated && status.code == 500 && status.reason.empty();
+  if (many_budgets) result.write.kind = WriteResult::Kind::kRejected;
+  if (status.retry_after_seconds) {
+    result.retry_after = std::chrono::seconds(*status.retry_after_seconds);
+  }
+  co_return result;
 }
 
 asio::awaitable<PodLookup> ApiCalls::GetPod(PodName pod, PodUid uid, TimePoint deadline) {

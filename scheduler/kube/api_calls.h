@@ -11,9 +11,6 @@
 
 namespace tranche::kube {
 
-// What an answer to a write proves.
-WriteResult JudgeWrite(wire::Parser& parser, const ApiAnswer& answer);
-
 class ApiCalls {
  public:
   static constexpr int kMaxTries = 10;
@@ -21,12 +18,24 @@ class ApiCalls {
   ApiCalls(ApiClient& client, StopSignal& stop, const Timing& timing)
       : client_(client), stop_(stop), timing_(timing) {}
 
-  // Sends once; again, up to `tries` in all, only after a 429, which the server did not run, while
-  // there is time before the request's deadline.
+  // Sends once; again, up to `tries` in all, only when throttled (a 429, which the server did not
+  // run), while there is time before the request's deadline.
   boost::asio::awaitable<WriteResult> Write(ApiRequest request, int tries);
+  // Same with an eviction, whose http_code is the one of the Status. Two answers are the server's
+  // last word and never sent again: 429 naming a PodDisruptionBudget, and 500 in a Status without a
+  // reason, which says that several budgets cover the pod. Both are kRejected. Any other 5xx is
+  // kUnknown, as for every write.
+  boost::asio::awaitable<EvictionResult> Evict(ApiRequest request, int tries);
   boost::asio::awaitable<PodLookup> GetPod(PodName pod, PodUid uid, TimePoint deadline);
 
  private:
+  struct Verdict {
+    WriteResult result;
+    ApiStatus status;  // when there was an answer
+  };
+  // What an answer to a write proves.
+  Verdict Judge(const ApiAnswer& answer);
+  boost::asio::awaitable<Verdict> Send(ApiRequest request, int tries);
   // Waits before another try of a throttled call. False when it would not come before `deadline`.
   boost::asio::awaitable<bool> WaitForTurn(const ApiStatus& status, int tries, TimePoint deadline);
 

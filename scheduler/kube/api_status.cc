@@ -9,6 +9,17 @@ namespace {
 
 constexpr int64_t kMaxRetryAfterSeconds = 3600;
 
+// Sent with a refusal to evict, and with nothing else.
+bool NamesDisruptionBudget(wire::Object details) {
+  const auto causes = wire::FindArray(details, "causes");
+  if (!causes) return false;
+  return std::any_of(causes->begin(), causes->end(), [](wire::Element element) {
+    wire::Object cause;
+    return element.get(cause) == simdjson::SUCCESS &&
+           wire::FindText(cause, "reason") == "DisruptionBudget";
+  });
+}
+
 }  // namespace
 
 std::string CutMessage(std::string_view text) {
@@ -24,6 +35,7 @@ std::optional<ApiStatus> DecodeStatus(wire::Element object) {
   if (object.get(status) != simdjson::SUCCESS) return std::nullopt;
   if (wire::FindText(status, "kind") != "Status") return std::nullopt;
   ApiStatus out;
+  out.stated = true;
   out.success = wire::FindText(status, "status") == "Success";
   out.code =
       static_cast<int>(std::clamp<int64_t>(wire::FindInteger(status, "code").value_or(0), 0, 999));
@@ -33,6 +45,7 @@ std::optional<ApiStatus> DecodeStatus(wire::Element object) {
     const auto seconds = wire::FindInteger(*details, "retryAfterSeconds");
     if (seconds && *seconds > 0)
       out.retry_after_seconds = std::min(*seconds, kMaxRetryAfterSeconds);
+    out.names_disruption_budget = NamesDisruptionBudget(*details);
   }
   return out;
 }

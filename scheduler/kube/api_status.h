@@ -36,11 +36,13 @@ struct ApiAnswer {
 
 // The fields of a Status object that are acted on.
 struct ApiStatus {
+  bool stated = false;  // by a Status object; else taken from the HTTP code and a text
   bool success = false;
   int code = 0;
   std::string reason;
   std::string message;
   std::optional<int64_t> retry_after_seconds;
+  bool names_disruption_budget = false;  // among details.causes
 };
 
 // `object` as a Status; nullopt when its kind is another.

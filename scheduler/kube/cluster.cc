@@ -95,6 +95,8 @@ struct Cluster::Impl {
   void Run(Call call, std::function<void(Result)> done, Result not_running);
   void Send(ApiCalls& through, ApiRequest request, int tries,
             std::function<void(WriteResult)> done);
+  // Gone already counts as done.
+  void Delete(ApiRequest request, std::function<void(WriteResult)> done);
 
   const Options options;
   const std::string instance;
@@ -209,6 +211,14 @@ void Cluster::Impl::Send(ApiCalls& through, ApiRequest request, int tries,
   Run(std::move(call), std::move(done), std::move(not_running));
 }
 
+void Cluster::Impl::Delete(ApiRequest request, std::function<void(WriteResult)> done) {
+  auto judge = [done = std::move(done)](WriteResult result) {
+    if (result.http_code == 404) result.kind = WriteResult::Kind::kDone;
+    done(std::move(result));
+  };
+  Send(courtesy_calls, std::move(request), 1, std::move(judge));
+}
+
 Cluster::Cluster(Options options, ClusterEvents& events)
     : impl_(std::make_unique<Impl>(std::move(options), events)) {}
 
@@ -267,11 +277,28 @@ void Cluster::Write(ObjectWrite write, std::function<void(WriteResult)> done) {
 }
 
 void Cluster::DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) {
-  auto judge = [done = std::move(done)](WriteResult result) {
-    if (result.http_code == 404) result.kind = WriteResult::Kind::kDone;
-    done(std::move(result));
+  impl_->Delete(DeleteRequest("GPUQuotaView", ns, name), std::move(done));
+}
+
+void Cluster::DeleteReclaim(std::string name, std::function<void(WriteResult)> done) {
+  impl_->Delete(DeleteRequest("GPUReclaim", "", name), std::move(done));
+}
+
+void Cluster::Evict(EvictionWrite write, std::function<void(EvictionResult)> done) {
+  auto call = [impl = impl_.get(),
+               request = EvictionRequest(write)](steady_clock::time_point deadline) mutable {
+    request.deadline = deadline;
+    return impl->calls.Evict(std::move(request), ApiCalls::kMaxTries);
   };
-  impl_->Send(impl_->courtesy_calls, DeleteViewRequest(ns, name), 1, std::move(judge));
+  EvictionResult not_running;
+  not_running.write.kind = WriteResult::Kind::kNotSent;
+  not_running.write.message = kNotRunning;
+  impl_->Run(std::move(call), std::move(done), std::move(not_running));
+}
+
+void Cluster::Nominate(PodName pod, PodUid uid, NodeName node,
+                       std::function<void(WriteResult)> done) {
+  impl_->Send(impl_->courtesy_calls, NominationRequest(pod, uid, node), 1, std::move(done));
 }
 
 void Cluster::SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) {

@@ -2,7 +2,7 @@
 // and writes. Follows kube-client-protocol section by section.
 //
 // Two threads of its own: one reads (lists and watches) and calls ClusterEvents, one writes and
-// calls the callbacks, so that a bind never waits behind a large list. Bind and GetPod have
+// calls the callbacks, so that a bind never waits behind a large list. Bind, Evict and GetPod have
 // connections of their own there, so that they do not wait behind events and statuses either.
 //
 // Thread rule: Start and Stop from one thread, not from a callback; the rest from any. Before Start
@@ -82,6 +82,13 @@ class Cluster : public ClusterApi {
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
   void Write(ObjectWrite write, std::function<void(WriteResult)> done) override;
   void DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) override;
+  void DeleteReclaim(std::string name, std::function<void(WriteResult)> done) override;
+  // Sent again only when throttled, see ApiCalls::Evict. A budget's no, or several budgets over one
+  // pod (kRejected with 500), will be the same a moment later: whoever asked waits before it asks
+  // again.
+  void Evict(EvictionWrite write, std::function<void(EvictionResult)> done) override;
+  void Nominate(PodName pod, PodUid uid, NodeName node,
+                std::function<void(WriteResult)> done) override;
   void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) override;
   void Emit(EventWrite event, std::function<void(WriteResult)> done) override;
 

@@ -25,8 +25,13 @@ inline constexpr std::array kSteeringResources = {
     SteeringResource{"GPUQuota", "gpuquotas", kOwnGroup, true, false},
     SteeringResource{"GPUBudget", "gpubudgets", kOwnGroup, true, false},
     SteeringResource{"GPUQuotaView", "gpuquotaviews", kOwnGroup, true, true},
+    // Carries what a restart goes on with, which its first version handed over has.
+    SteeringResource{"GPUReclaim", "gpureclaims", kOwnGroup, true, true},
     SteeringResource{"Namespace", "namespaces", "/api/v1", false, false},
     SteeringResource{"PriorityClass", "priorityclasses", "/apis/scheduling.k8s.io/v1", false,
+                     false},
+    // Of every version, for its status is what counts.
+    SteeringResource{"PodDisruptionBudget", "poddisruptionbudgets", "/apis/policy/v1", false,
                      false},
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "scheduler/kube/server_url.h"
 #include "scheduler/kube/steering_resources.h"
@@ -34,15 +35,21 @@ std::string OwnPath(std::string_view kind, std::string_view ns, std::string_view
   return fmt::format("{}/{}/{}", path, found->plural, PercentEncoded(name));
 }
 
-// Merges one condition into the pod's, by its type. The uid refuses a namesake.
-ApiRequest ConditionRequest(const PodName& pod, const PodUid& uid,
-                            const wire::ConditionText& condition) {
+// Merges JSON members into the pod's status. The uid refuses a namesake.
+ApiRequest PodStatusRequest(const PodName& pod, const PodUid& uid, std::string_view members) {
   std::string body = R"({"metadata":{)";
   AppendMember(body, "uid", uid.str());
-  body += fmt::format(R"(}},"status":{{"conditions":[{}]}}}})", wire::EncodeCondition(condition));
+  body += fmt::format(R"(}},"status":{{{}}}}})", members);
   ApiRequest request = Request("PATCH", PodPath(pod) + "/status", std::move(body));
   request.content_type = "application/strategic-merge-patch+json";
   return request;
+}
+
+// Conditions merge by their type.
+ApiRequest ConditionRequest(const PodName& pod, const PodUid& uid,
+                            const wire::ConditionText& condition) {
+  return PodStatusRequest(pod, uid,
+                          fmt::format(R"("conditions":[{}])", wire::EncodeCondition(condition)));
 }
 
 }  // namespace
@@ -95,8 +102,28 @@ ApiRequest ApplyRequest(const ObjectWrite& write) {
   return request;
 }
 
-ApiRequest DeleteViewRequest(std::string_view ns, std::string_view name) {
-  return Request("DELETE", OwnPath("GPUQuotaView", ns, name), "");
+ApiRequest DeleteRequest(std::string_view kind, std::string_view ns, std::string_view name) {
+  return Request("DELETE", OwnPath(kind, ns, name), "");
+}
+
+ApiRequest EvictionRequest(const EvictionWrite& write) {
+  std::string body = R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{)";
+  AppendMember(body, "name", write.pod.name);
+  AppendMember(body, "namespace", write.pod.ns);
+  body += R"(},"deleteOptions":{"preconditions":{)";
+  AppendMember(body, "uid", write.uid.str());
+  body.push_back('}');
+  if (write.grace) {
+    body += fmt::format(R"(,"gracePeriodSeconds":{})",
+                        std::chrono::ceil<std::chrono::seconds>(*write.grace).count());
+  }
+  return Request("POST", PodPath(write.pod) + "/eviction", body + "}}");
+}
+
+ApiRequest NominationRequest(const PodName& pod, const PodUid& uid, const NodeName& node) {
+  std::string members = R"("nominatedNodeName":)";
+  wire::AppendQuoted(members, node.str());
+  return PodStatusRequest(pod, uid, members);
 }
 
 ApiRequest EventRequest(const EventWrite& event, std::string_view instance, uint64_t serial) {

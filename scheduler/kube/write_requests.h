@@ -1,7 +1,7 @@
 // What each write looks like on the wire: method, path, content type and body.
 //
 // Pure functions; the deadline is left to the caller.
-// Source: kube-client-protocol sections 2, 10, 11 and 13.
+// Source: kube-client-protocol sections 2 and 10 to 14.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,11 @@ ApiRequest WaitingRequest(const WaitingWrite& write);
 // Server-side apply under the field manager "tranche". Requires: a kind of steering_resources.h
 // that is ours.
 ApiRequest ApplyRequest(const ObjectWrite& write);
-ApiRequest DeleteViewRequest(std::string_view ns, std::string_view name);
+// An object of ours, as for ApplyRequest; `ns` empty: cluster scope.
+ApiRequest DeleteRequest(std::string_view kind, std::string_view ns, std::string_view name);
+// The uid in it is a precondition; the grace is rounded up to seconds.
+ApiRequest EvictionRequest(const EvictionWrite& write);
+ApiRequest NominationRequest(const PodName& pod, const PodUid& uid, const NodeName& node);
 // `instance` says which of us reports; `serial` tells events of one moment apart.
 ApiRequest EventRequest(const EventWrite& event, std::string_view instance, uint64_t serial);
 

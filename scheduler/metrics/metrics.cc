@@ -14,6 +14,7 @@
 #include "scheduler/metrics/names.h"
 #include "scheduler/metrics/page.h"
 #include "scheduler/metrics/process.h"
+#include "scheduler/metrics/reclaims.h"
 #include "scheduler/metrics/teams.h"
 #include "topology/base/check.h"
 
@@ -61,6 +62,7 @@ void AddState(const Scrape& scrape, Page& page) {
   page.Gauge(kOldestReservation, std::max(oldest, 0.0));
   page.Gauge(kInvalidObjects, static_cast<double>(scrape.invalid_objects));
   page.Counter(kStatusFailures, static_cast<double>(scrape.status_failures));
+  page.Gauge(kReclaimsRunning, static_cast<double>(scrape.reclaims_running));
   page.Gauge(kClockAhead, static_cast<double>(scrape.clock_ahead.count()) / 1000.0);
   page.Gauge(kBindsPursued, static_cast<double>(scrape.binds_in_progress));
   for (const ModelTotals& model : totals.models) {
@@ -117,6 +119,7 @@ struct Metrics::Impl {
   std::array<prometheus::Counter*, kReasons> observed{};
   prometheus::Counter* bind_alarms = nullptr;
   prometheus::Counter* pokes = nullptr;
+  ReclaimCounters reclaims{registry};
 
   Impl() {
     auto& request_family = CounterFamily(registry, kRequests);
@@ -179,6 +182,20 @@ void Metrics::CountObserved(Reason reason) {
 
 void Metrics::CountBindAlarm() { impl_->bind_alarms->Increment(); }
 void Metrics::CountPoke() { impl_->pokes->Increment(); }
+
+void Metrics::CountPlan(const PlanOutcome& outcome, std::chrono::nanoseconds took) {
+  impl_->reclaims.Planned(outcome, took);
+}
+void Metrics::CountReclaimedFrom(const Reclaim& reclaim, const std::string& leaf) {
+  impl_->reclaims.ReclaimedFrom(reclaim, leaf);
+}
+void Metrics::CountEvicted(const Reclaim& reclaim, const ReclaimVictim& victim) {
+  impl_->reclaims.Evicted(reclaim, victim);
+}
+void Metrics::CountEvictionFailure(EvictionOutcome outcome) {
+  impl_->reclaims.EvictionFailed(outcome);
+}
+void Metrics::CountNominalWait(Millis waited) { impl_->reclaims.StartedInNominal(waited); }
 
 std::string Metrics::Render(const Scrape& scrape) const {
   std::vector<MetricFamily> families = impl_->registry.Collect();

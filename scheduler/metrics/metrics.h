@@ -17,6 +17,7 @@
 
 #include "scheduler/engine/engine.h"
 #include "scheduler/facts/reason.h"
+#include "scheduler/facts/reclaim.h"
 #include "topology/base/units.h"
 
 namespace tranche::metrics {
@@ -62,6 +63,7 @@ struct Scrape {
   int64_t binds_in_progress = 0;
   int64_t invalid_objects = 0;
   int64_t status_failures = 0;
+  int64_t reclaims_running = 0;
   std::chrono::milliseconds clock_ahead{0};
   std::vector<QuotaView> quotas;
   std::vector<BudgetReport> budgets;
@@ -91,6 +93,14 @@ class Metrics {
   void CountObserved(Reason reason);
   void CountBindAlarm();
   void CountPoke();
+  void CountPlan(const PlanOutcome& outcome, std::chrono::nanoseconds took);
+  // The first pod of the leaf was evicted for the reclaim.
+  void CountReclaimedFrom(const Reclaim& reclaim, const std::string& leaf);
+  void CountEvicted(const Reclaim& reclaim, const ReclaimVictim& victim);
+  // Outcomes that are no failure count nothing.
+  void CountEvictionFailure(EvictionOutcome outcome);
+  // Work was bound in quota after it had waited.
+  void CountNominalWait(Millis waited);
 
   // The whole exposition, text format 0.0.4. Cost: O(series).
   std::string Render(const Scrape& scrape) const;

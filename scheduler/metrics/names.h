@@ -2,7 +2,8 @@
 //
 // Names start with tranche_ (process_ for what the operating system tells about the process),
 // counters end in _total, durations are in seconds and memory in bytes. Labels come from closed
-// sets (verb, result, reason, resource, state) or are GPU model names.
+// sets (verb, result, reason, rule, resource, state) or are names of quotas, budgets, classes or
+// GPU models.
 #pragma once
 
 namespace tranche::metrics {
@@ -89,6 +90,32 @@ inline constexpr Series kPendingWorkloads = {"tranche_pending_workloads",
                                              "Waiting pods by leaf, class and reason (pods)"};
 inline constexpr Series kPendingGpus = {"tranche_pending_gpus",
                                         "GPUs that waiting pods ask for (GPUs)"};
+
+// ---- reclaims ---------------------------------------------------------------------------------
+inline constexpr Series kReclaims = {
+    "tranche_reclaim_total",
+    "Reclaims by rule, whom they took from and whom for, counted when the first pod of a quota is "
+    "evicted (reclaims)"};
+inline constexpr Series kReclaimsRunning = {"tranche_reclaims_running",
+                                            "Reclaims planned and not ended (reclaims)"};
+inline constexpr Series kEvictedPods = {"tranche_evicted_pods_total",
+                                        "Pods evicted, by rule and their quota (pods)"};
+inline constexpr Series kLostWork = {
+    "tranche_lost_work_gpu_seconds_total",
+    "Work expected to be lost by evictions, by quota of the evicted (GPU-seconds)"};
+inline constexpr Series kReevictions = {
+    "tranche_reevictions_total",
+    "Pods evicted whose owner was evicted within a day before, by quota (pods)"};
+inline constexpr Series kEvictionFailures = {
+    "tranche_eviction_failures_total", "Evictions the API server did not take, by reason (calls)"};
+inline constexpr Series kTimeToNominal = {
+    "tranche_time_to_nominal_seconds",
+    "How long work that was bound in quota had waited (seconds)"};
+inline constexpr Series kPlanDuration = {"tranche_plan_duration_seconds",
+                                         "Time of one round of planning, by result (seconds)"};
+inline constexpr Series kPlanSearches = {
+    "tranche_plan_search_total",
+    "Plans by quality: proven the cheapest, or not; unresolved: given up (plans)"};
 
 // ---- ledger -----------------------------------------------------------------------------------
 inline constexpr Series kLedgerWritable = {"tranche_ledger_writable",

@@ -45,11 +45,23 @@ struct PodLookup {
 // Fields of one object that are ours: written with server-side apply under our field manager, which
 // creates the object where `create` allows it.
 struct ObjectWrite {
-  std::string kind;  // GPUQuota, GPUBudget, GPUClass, GPUPolicy, GPUQuotaView
+  std::string kind;  // GPUQuota, GPUBudget, GPUClass, GPUPolicy, GPUQuotaView, GPUReclaim
   std::string ns;    // empty: cluster scope
   std::string name;
   bool status = false;  // the status subresource; else the object itself
   std::string fields;   // JSON members beside apiVersion, kind and metadata: "\"status\":{...}"
+};
+
+// An eviction through the Eviction API, which keeps PodDisruptionBudgets.
+struct EvictionWrite {
+  PodName pod;
+  PodUid uid;                   // a precondition
+  std::optional<Millis> grace;  // nullopt: the pod's own
+};
+
+struct EvictionResult {
+  WriteResult write;  // 429: refused by a PodDisruptionBudget (kRejected); 404, 409: no such pod
+  std::optional<Millis> retry_after;
 };
 
 // Why a pod waits, for the pod's condition tranche.dev/Waiting.
@@ -91,6 +103,13 @@ class ClusterApi {
   // A GPUQuotaView of ours that is no longer wanted. Gone already counts as done.
   virtual void DeleteView(std::string ns, std::string name,
                           std::function<void(WriteResult)> done) = 0;
+  // A GPUReclaim of ours whose time is over. Gone already counts as done.
+  virtual void DeleteReclaim(std::string name, std::function<void(WriteResult)> done) = 0;
+  virtual void Evict(EvictionWrite write, std::function<void(EvictionResult)> done) = 0;
+  // Sets status.nominatedNodeName, so that kube-scheduler keeps lower priorities from the room too.
+  // Best effort: our own reservation does not rest on it.
+  virtual void Nominate(PodName pod, PodUid uid, NodeName node,
+                        std::function<void(WriteResult)> done) = 0;
   virtual void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) = 0;
   virtual void Emit(EventWrite event, std::function<void(WriteResult)> done) = 0;
 };

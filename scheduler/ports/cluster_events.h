@@ -28,9 +28,9 @@ class ClusterEvents {
   virtual void NodeGone(const NodeName& name) = 0;
   virtual void PodChanged(PodFacts pod) = 0;
   virtual void PodGone(const PodUid& uid) = 0;
-  // Objects that steer us: GPUQuota, GPUBudget, GPUClass, GPUPolicy, Namespace, PriorityClass, and
-  // GPUQuotaView, which we write ourselves. A batch (a whole list, or one event) ends with
-  // SteeringSettled and takes effect then.
+  // Objects that steer us: GPUQuota, GPUBudget, GPUClass, GPUPolicy, Namespace, PriorityClass,
+  // PodDisruptionBudget, and GPUQuotaView and GPUReclaim, which we write ourselves. A batch (a
+  // whole list, or one event) ends with SteeringSettled and takes effect then.
   virtual void SteeringChanged(SteeringObject object) = 0;
   virtual void SteeringGone(const std::string& kind, const std::string& ns,
                             const std::string& name) = 0;

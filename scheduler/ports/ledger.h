@@ -24,8 +24,8 @@ struct LedgerHealth {
   int64_t last_entry = 0;      // id
   std::string head;            // hex of the newest hash
   int64_t wal_bytes = 0;
-  int64_t failures = 0;        // commits that failed
-  int64_t late = 0;            // entries written more than a minute after they happened
+  int64_t failures = 0;  // commits that failed
+  int64_t late = 0;      // entries written more than a minute after they happened
 };
 
 class Ledger {

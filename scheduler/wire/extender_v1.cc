@@ -103,7 +103,7 @@ std::string_view RequireText(Object parent, std::string_view key, FieldReader& r
 absl::StatusOr<PodFacts> ReadPod(Object root) {
   const std::optional<Element> pod = FindAnyCase(root, "Pod");
   if (!pod) return absl::InvalidArgumentError("expected object, found nothing, in Pod");
-  return DecodePod(*pod);
+  return DecodePod(*pod, PodDetail::kRequest);
 }
 
 void ReadNames(Array array, FieldReader& reader, std::vector<std::string_view>& names) {
@@ -146,33 +146,34 @@ PodUid ReadVictim(Object pod, VictimForm form, FieldReader& reader) {
   return PodUid(uid);
 }
 
-Victims ReadVictims(std::string_view node, Element element, VictimForm form, FieldReader& reader) {
-  Victims victims;
-  victims.node = std::string(node);
-  if (element.is_null()) return victims;
+PreemptNode ReadVictims(std::string_view name, Element element, VictimForm form,
+                        FieldReader& reader) {
+  PreemptNode node;
+  node.node = std::string(name);
+  if (element.is_null()) return node;
   const std::optional<Object> object = reader.AsObject(element, "victims of a node");
-  if (!object) return victims;
-  victims.pdb_violations =
+  if (!object) return node;
+  node.pdb_violations =
       ReadAnyCase<int64_t>(*object, "NumPDBViolations", "whole number within 64 bits", reader)
           .value_or(0);
   const auto pods = ReadAnyCase<Array>(*object, "Pods", "array", reader);
-  if (!pods) return victims;
+  if (!pods) return node;
   for (const Element pod : *pods) {
     const std::optional<Object> fields = reader.AsObject(pod, "Pods");
-    if (!fields) return victims;
-    victims.pods.push_back(ReadVictim(*fields, form, reader));
+    if (!fields) return node;
+    node.victims.push_back(ReadVictim(*fields, form, reader));
   }
-  return victims;
+  return node;
 }
 
 // Ascending name; of a name given twice the last entry, as in Go.
-std::vector<Victims> ReadVictimMap(Object map, VictimForm form, FieldReader& reader) {
-  std::vector<Victims> nodes;
+std::vector<PreemptNode> ReadVictimMap(Object map, VictimForm form, FieldReader& reader) {
+  std::vector<PreemptNode> nodes;
   for (const auto field : map) {
     nodes.push_back(ReadVictims(field.key, field.value, form, reader));
     if (!reader.ok()) return nodes;
   }
-  const auto by_name = [](const Victims& a, const Victims& b) { return a.node < b.node; };
+  const auto by_name = [](const PreemptNode& a, const PreemptNode& b) { return a.node < b.node; };
   std::stable_sort(nodes.begin(), nodes.end(), by_name);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -243,8 +244,9 @@ void AppendRefused(const ExtenderArgs& args, const FilterAnswer& answer, bool pr
     const ReasonText& text = Describe(reason);
     // While victims leave a nominated node, calling it unresolvable would have kube-scheduler
     // choose a second set of victims elsewhere.
-    const bool nominated = args.names[position] == args.pod.nominated.str();
-    if ((text.preemption_may_help && (preemption_in_tree || nominated)) != curable) continue;
+    const bool leaving =
+        reason == Reason::kPreemptionInProgress || args.names[position] == args.pod.nominated.str();
+    if ((text.preemption_may_help && (preemption_in_tree || leaving)) != curable) continue;
     if (!first) out += ',';
     first = false;
     AppendText(out, args.names[position]);
@@ -367,19 +369,20 @@ void WritePriorities(const ExtenderArgs& args, std::span<const int> ranks, std::
   out += ']';
 }
 
-void WritePreemptionResult(std::span<const Victims> nodes, std::string& out) {
+void WritePreemptionResult(std::span<const PreemptNode> nodes, std::string& out) {
   out = R"({"NodeNameToMetaVictims":{)";
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (i > 0) out += ',';
-    AppendText(out, nodes[i].node);
+  for (const PreemptNode& node : nodes) {
+    if (node.victims.empty()) continue;
+    if (out.back() != '{') out += ',';
+    AppendText(out, node.node);
     out += R"(:{"Pods":[)";
-    for (std::size_t k = 0; k < nodes[i].pods.size(); ++k) {
+    for (std::size_t k = 0; k < node.victims.size(); ++k) {
       out += k == 0 ? R"({"UID":)" : R"(,{"UID":)";
-      AppendText(out, nodes[i].pods[k].str());
+      AppendText(out, node.victims[k].str());
       out += '}';
     }
     out += R"(],"NumPDBViolations":)";
-    AppendNumber(out, nodes[i].pdb_violations);
+    AppendNumber(out, node.pdb_violations);
     out += '}';
   }
   out += "}}";

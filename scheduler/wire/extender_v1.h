@@ -22,20 +22,16 @@ namespace tranche::wire {
 
 // ExtenderArgs. Views point into the Codec and the body, valid until the Codec's next call.
 struct ExtenderArgs {
-  PodFacts pod;
+  PodFacts pod;                         // PodDetail::kRequest of it
   bool by_name = true;                  // NodeNames was set (nodeCacheCapable)
   std::vector<std::string_view> names;  // candidates in order, duplicates removed
   std::vector<Element> items;           // by_name false: the Node objects, parallel to names
 };
 
-struct Victims {
-  std::string node;
-  std::vector<PodUid> pods;
-  int64_t pdb_violations = 0;
-};
+// Nodes whose room would suffice without eviction come without victims (Kubernetes 1.38).
 struct PreemptionArgs {
   PodFacts pod;
-  std::vector<Victims> nodes;  // ascending name
+  std::vector<PreemptNode> nodes;  // ascending name
 };
 struct BindingArgs {
   PodName pod;
@@ -62,7 +58,7 @@ class Codec {
 
 // ExtenderFilterResult in the form the question came in. `preemption_in_tree`: device misfits that
 // eviction could cure go to FailedNodes instead of FailedAndUnresolvableNodes; those of the node
-// the pod is nominated for always do.
+// the pod is nominated for, and nodes where its victims are leaving, always do.
 // Not empty, `error` fails the scheduling cycle, and the pod is tried again without waiting for an
 // event.
 void WriteFilterResult(const ExtenderArgs& args, const FilterAnswer& answer,
@@ -70,7 +66,8 @@ void WriteFilterResult(const ExtenderArgs& args, const FilterAnswer& answer,
 void WriteFilterError(std::string_view message, std::string& out);
 // HostPriorityList; ranks are parallel to args.names.
 void WritePriorities(const ExtenderArgs& args, std::span<const int> ranks, std::string& out);
-void WritePreemptionResult(std::span<const Victims> nodes, std::string& out);
+// Nodes without victims are left out: kube-scheduler takes an entry without pods for an error.
+void WritePreemptionResult(std::span<const PreemptNode> nodes, std::string& out);
 // ExtenderBindingResult; empty means success.
 void WriteBindingResult(std::string_view error, std::string& out);
 

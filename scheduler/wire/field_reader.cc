@@ -77,6 +77,24 @@ std::optional<int64_t> FieldReader::ReadInteger(Object parent, std::string_view 
   return std::nullopt;
 }
 
+Labels FieldReader::ReadTexts(Object parent, std::string_view key, std::string_view where) {
+  Labels labels;
+  const std::optional<Object> all = ReadObject(parent, key, where);
+  if (!all) return labels;
+  for (const auto field : *all) {
+    std::string_view value;
+    if (field.value.is_null()) {
+      labels.erase(std::string(field.key));
+    } else if (field.value.get(value) == simdjson::SUCCESS) {
+      labels.insert_or_assign(std::string(field.key), std::string(value));
+    } else {
+      Fail(fmt::format("expected text, found {}, in {}.{}", DescribeElement(field.value), where,
+                       key));
+    }
+  }
+  return labels;
+}
+
 std::optional<Object> FieldReader::AsObject(Element element, std::string_view where) {
   Object object;
   if (element.get(object) == simdjson::SUCCESS) return object;

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "policy/selector.h"
 #include "scheduler/wire/json.h"
 
 namespace tranche::wire {
@@ -31,6 +32,9 @@ class FieldReader {
   // The integer; nullopt when absent. Outside `range` is an error.
   std::optional<int64_t> ReadInteger(Object parent, std::string_view key, std::string_view where,
                                      IntegerRange range);
+
+  // A map of texts; null values are left out, of equal keys the last counts.
+  Labels ReadTexts(Object parent, std::string_view key, std::string_view where);
 
   // The element itself as object or text; `where` is its own path.
   std::optional<Object> AsObject(Element element, std::string_view where);

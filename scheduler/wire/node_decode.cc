@@ -31,6 +31,7 @@ class NodeReader {
     ReadMetadata(*metadata);
     if (const std::optional<Object> spec = reader_.ReadObject(*object, "spec", "node")) {
       facts_.cordoned = reader_.ReadBool(*spec, "unschedulable", "spec").value_or(false);
+      ReadTaints(*spec);
     }
     if (const std::optional<Object> status = reader_.ReadObject(*object, "status", "node")) {
       ReadStatus(*status);
@@ -44,34 +45,29 @@ class NodeReader {
   }
 
  private:
-  using Texts = std::map<std::string_view, std::string_view>;
-
   void ReadMetadata(Object metadata) {
     facts_.name = NodeName(reader_.ReadText(metadata, "name", "metadata"));
     if (facts_.name.empty()) reader_.Fail("expected a name, found none, in metadata.name");
     facts_.uid = NodeUid(reader_.ReadText(metadata, "uid", "metadata"));
-    labels_ = ReadTexts(metadata, "labels", "nvidia.com/");
-    annotations_ = ReadTexts(metadata, "annotations", "hami.io/");
+    labels_ = reader_.ReadTexts(metadata, "labels", "metadata");
+    facts_.labels = LabelText(labels_);
+    annotations_ = reader_.ReadTexts(metadata, "annotations", "metadata");
   }
 
-  // The members of a map of texts whose keys start with `prefix`.
-  Texts ReadTexts(Object metadata, std::string_view key, std::string_view prefix) {
-    Texts texts;
-    const std::optional<Object> all = reader_.ReadObject(metadata, key, "metadata");
-    if (!all) return texts;
-    const std::string where = fmt::format("metadata.{}", key);
-    for (const auto field : *all) {
-      const bool null = field.value.is_null();
-      const std::string_view value =
-          null ? "" : reader_.AsText(field.value, where).value_or(std::string_view());
-      if (!field.key.starts_with(prefix)) continue;
-      if (null) {
-        texts.erase(field.key);
-      } else {
-        texts[field.key] = value;
-      }
+  // Only those that keep pods away: PreferNoSchedule is a wish.
+  void ReadTaints(Object spec) {
+    constexpr std::string_view kWhere = "spec.taints";
+    const std::optional<Array> taints = reader_.ReadArray(spec, "taints", "spec");
+    if (!taints) return;
+    for (const Element element : *taints) {
+      const std::optional<Object> taint = reader_.AsObject(element, kWhere);
+      if (!taint) return;
+      const std::string_view effect = reader_.ReadText(*taint, "effect", kWhere);
+      if (effect != "NoSchedule" && effect != "NoExecute") continue;
+      facts_.taints.push_back({std::string(reader_.ReadText(*taint, "key", kWhere)),
+                               std::string(reader_.ReadText(*taint, "value", kWhere)),
+                               std::string(effect)});
     }
-    return texts;
   }
 
   void ReadStatus(Object status) {
@@ -142,8 +138,9 @@ class NodeReader {
   }
 
   std::optional<std::string_view> Label(std::string_view key) const {
-    const auto found = labels_.find(key);
-    return found == labels_.end() ? std::nullopt : std::optional(found->second);
+    const auto found = labels_.find(std::string(key));
+    if (found == labels_.end()) return std::nullopt;
+    return found->second;
   }
 
   std::optional<int64_t> IntegerLabel(std::string_view key) {
@@ -224,7 +221,8 @@ class NodeReader {
   }
 
   void ReadAnnotations() {
-    if (const auto found = annotations_.find(kRegisterKey); found != annotations_.end()) {
+    if (const auto found = annotations_.find(std::string(kRegisterKey));
+        found != annotations_.end()) {
       absl::StatusOr<HamiRegister> parsed = ParseHamiRegister(found->second);
       if (parsed.ok()) {
         facts_.hami = *std::move(parsed);
@@ -238,7 +236,8 @@ class NodeReader {
         }
       }
     }
-    if (const auto found = annotations_.find(kCordonKey); found != annotations_.end()) {
+    if (const auto found = annotations_.find(std::string(kCordonKey));
+        found != annotations_.end()) {
       for (const std::string_view uuid : SplitList(found->second)) {
         if (!uuid.empty()) facts_.cordoned_devices.emplace_back(uuid);
       }
@@ -252,8 +251,8 @@ class NodeReader {
 
   FieldReader reader_;
   NodeFacts facts_;
-  Texts labels_;
-  Texts annotations_;
+  Labels labels_;
+  Labels annotations_;
   int64_t devices_ = 0;  // allocatable ones of every kind
 };
 

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "scheduler/wire/allocation_json.h"
 #include "scheduler/wire/field_reader.h"
 #include "scheduler/wire/hami.h"
 #include "scheduler/wire/pod_dialects.h"
+#include "scheduler/wire/pod_planning.h"
 #include "scheduler/wire/pod_requests.h"
 #include "scheduler/wire/pod_times.h"
 
@@ -75,6 +77,10 @@ void ReadSpec(Object spec, FieldReader& reader, PodFacts& pod, std::vector<Amoun
   constexpr std::string_view kWhere = "spec";
   pod.node = NodeName(reader.ReadText(spec, "nodeName", kWhere));
   pod.request.priority_class = reader.ReadText(spec, "priorityClassName", kWhere);
+  constexpr IntegerRange kPriorities = {std::numeric_limits<int32_t>::min(),
+                                        std::numeric_limits<int32_t>::max()};
+  pod.request.priority =
+      static_cast<int32_t>(reader.ReadInteger(spec, "priority", kWhere, kPriorities).value_or(0));
   if (const std::optional<Array> gates = reader.ReadArray(spec, "schedulingGates", kWhere)) {
     pod.gated = gates->begin() != gates->end();
   }
@@ -224,7 +230,7 @@ void ReadAllocation(const PodAnnotations& annotations, PodFacts& pod) {
 
 }  // namespace
 
-absl::StatusOr<PodFacts> DecodePod(Element pod) {
+absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
   FieldReader reader;
   const std::optional<Object> object = reader.AsObject(pod, "pod");
   if (!object) return reader.status();
@@ -236,15 +242,20 @@ absl::StatusOr<PodFacts> DecodePod(Element pod) {
   PodFacts facts;
   PodText text;
   ReadMetadata(*metadata, reader, facts, text.annotations);
-  if (const std::optional<Object> spec = reader.ReadObject(*object, "spec", "pod")) {
-    ReadSpec(*spec, reader, facts, text.amounts);
-  }
-  if (const std::optional<Object> status = reader.ReadObject(*object, "status", "pod")) {
-    ReadStatus(*status, reader, facts);
-  }
+  const std::optional<Object> spec = reader.ReadObject(*object, "spec", "pod");
+  if (spec) ReadSpec(*spec, reader, facts, text.amounts);
+  const std::optional<Object> status = reader.ReadObject(*object, "status", "pod");
+  if (status) ReadStatus(*status, reader, facts);
   if (!reader.ok()) return reader.status();
   ReadRequest(text, facts.request);
   ReadAllocation(text.annotations, facts);
+  if (!facts.request.asks_gpu()) return facts;
+  if (spec) facts.request.constraints = ReadConstraints(*spec, reader);
+  if (detail == PodDetail::kAll) {
+    if (status) facts.unschedulable = ReadUnschedulable(*status, reader);
+    ReadEvictionFacts(*metadata, text.annotations, reader, facts);
+  }
+  if (!reader.ok()) return reader.status();
   return facts;
 }
 

@@ -26,6 +26,9 @@ enum class PodKey : uint8_t {
   kMinGpuMemory,
   kExpectedRuntime,
   kGang,
+  kGangSize,
+  kCheckpointedAt,
+  kMirror,
   kUseType,
   kNoUseType,
   kUseUuid,
@@ -39,12 +42,27 @@ enum class PodKey : uint8_t {
   kCount
 };
 inline constexpr std::array<std::string_view, static_cast<std::size_t>(PodKey::kCount)> kPodKeys = {
-    "tranche.dev/gpu-fraction",     "tranche.dev/gpu-memory", "tranche.dev/gpu-count",
-    "tranche.dev/container",        "tranche.dev/model",      "tranche.dev/min-gpu-memory",
-    "tranche.dev/expected-runtime", "tranche.dev/gang",       "nvidia.com/use-gputype",
-    "nvidia.com/nouse-gputype",     "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid",
-    "nvidia.com/numa-bind",         "nvidia.com/vgpu-mode",   "hami.io/node-scheduler-policy",
-    "hami.io/gpu-scheduler-policy", "tranche.dev/allocation", "hami.io/vgpu-devices-allocated",
+    "tranche.dev/gpu-fraction",
+    "tranche.dev/gpu-memory",
+    "tranche.dev/gpu-count",
+    "tranche.dev/container",
+    "tranche.dev/model",
+    "tranche.dev/min-gpu-memory",
+    "tranche.dev/expected-runtime",
+    "tranche.dev/gang",
+    "tranche.dev/gang-size",
+    "tranche.dev/checkpointed-at",
+    "kubernetes.io/config.mirror",
+    "nvidia.com/use-gputype",
+    "nvidia.com/nouse-gputype",
+    "nvidia.com/use-gpuuuid",
+    "nvidia.com/nouse-gpuuuid",
+    "nvidia.com/numa-bind",
+    "nvidia.com/vgpu-mode",
+    "hami.io/node-scheduler-policy",
+    "hami.io/gpu-scheduler-policy",
+    "tranche.dev/allocation",
+    "hami.io/vgpu-devices-allocated",
 };
 
 class PodAnnotations {

@@ -1,5 +1,7 @@
 // Annotations that choose among nodes and cards: models, UUIDs, memory, NUMA, mode and policies.
 // Source: request-dialects section 4.1, DESIGN section 9.
+#include <fmt/format.h>
+
 #include "scheduler/wire/pod_dialects.h"
 #include "scheduler/wire/text_fields.h"
 
@@ -7,6 +9,8 @@ namespace tranche::wire {
 namespace {
 
 constexpr Millis kMaxRuntime = std::chrono::hours(366 * 24);
+constexpr std::size_t kMaxGangName = 253;
+constexpr int64_t kMaxGangSize = 10'000;
 
 // The entries of a HAMi list, which may have empty ones; those choose nothing.
 std::vector<std::string> Entries(std::optional<std::string_view> list, bool lower_case) {
@@ -119,7 +123,20 @@ std::optional<Refusal> ReadRuntime(const PodAnnotations& annotations, PodRequest
 }
 
 std::optional<Refusal> ReadGang(const PodAnnotations& annotations, PodRequest& request) {
-  request.gang = annotations.Get(PodKey::kGang).value_or("");
+  const std::string_view gang = annotations.Get(PodKey::kGang).value_or("");
+  if (gang.size() > kMaxGangName) {
+    return BadAnnotation(PodKey::kGang, fmt::format("name of at most {} bytes", kMaxGangName),
+                         gang);
+  }
+  request.gang = gang;
+  const std::optional<std::string_view> text = annotations.Get(PodKey::kGangSize);
+  if (!text) return std::nullopt;
+  const std::optional<int64_t> size = ParsePlainInteger(*text);
+  if (!size || *size < 1 || *size > kMaxGangSize) {
+    return BadAnnotation(PodKey::kGangSize,
+                         fmt::format("whole number of pods from 1 to {}", kMaxGangSize), *text);
+  }
+  request.gang_size = static_cast<int>(*size);
   return std::nullopt;
 }
 

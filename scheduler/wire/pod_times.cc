@@ -61,19 +61,26 @@ void ReadContainerStatuses(Object status, std::string_view list, FieldReader& re
   }
 }
 
-std::optional<Instant> ReadBound(Object status, FieldReader& reader) {
-  constexpr std::string_view kWhere = "status.conditions";
-  std::optional<Instant> bound;
+constexpr std::string_view kConditions = "status.conditions";
+
+std::optional<Object> FindPodScheduled(Object status, FieldReader& reader) {
+  std::optional<Object> found;
   const std::optional<Array> conditions = reader.ReadArray(status, "conditions", "status");
-  if (!conditions) return bound;
+  if (!conditions) return found;
   for (const Element element : *conditions) {
-    const std::optional<Object> condition = reader.AsObject(element, kWhere);
-    if (!condition) return bound;
-    if (reader.ReadText(*condition, "type", kWhere) != "PodScheduled") continue;
-    const bool scheduled = reader.ReadText(*condition, "status", kWhere) == "True";
-    bound = scheduled ? ReadTime(*condition, "lastTransitionTime", kWhere, reader) : std::nullopt;
+    const std::optional<Object> condition = reader.AsObject(element, kConditions);
+    if (!condition) return found;
+    if (reader.ReadText(*condition, "type", kConditions) == "PodScheduled") found = condition;
   }
-  return bound;
+  return found;
+}
+
+std::optional<Instant> ReadBound(Object status, FieldReader& reader) {
+  const std::optional<Object> condition = FindPodScheduled(status, reader);
+  if (!condition || reader.ReadText(*condition, "status", kConditions) != "True") {
+    return std::nullopt;
+  }
+  return ReadTime(*condition, "lastTransitionTime", kConditions, reader);
 }
 
 }  // namespace
@@ -89,6 +96,12 @@ void ReadPodTimes(Object status, FieldReader& reader, PodFacts& pod) {
   const bool over = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
   const bool all_ended = lives.app && !lives.running && !lives.waiting;
   if (all_ended || (over && !lives.running)) pod.finished_at = lives.ended;
+}
+
+bool ReadUnschedulable(Object status, FieldReader& reader) {
+  const std::optional<Object> condition = FindPodScheduled(status, reader);
+  return condition && reader.ReadText(*condition, "status", kConditions) == "False" &&
+         reader.ReadText(*condition, "reason", kConditions) == "Unschedulable";
 }
 
 }  // namespace tranche::wire

@@ -11,4 +11,7 @@ namespace tranche::wire {
 // Times that cannot be read, and those at or before 1970 that stand for "never", are left out.
 void ReadPodTimes(Object status, FieldReader& reader, PodFacts& pod);
 
+// Has kube-scheduler tried the pod and found no node (condition PodScheduled)?
+bool ReadUnschedulable(Object status, FieldReader& reader);
+
 }  // namespace tranche::wire

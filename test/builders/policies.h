@@ -63,6 +63,20 @@ class Quota {
     quota_.weight = weight;
     return *this;
   }
+  Quota& OnShrunk(OnShrink on_shrink) {
+    quota_.on_shrink = on_shrink;
+    return *this;
+  }
+  // R3 between the leaves below, for work of at least this rank.
+  Quota& CrossLeaf(int min_rank) {
+    quota_.cross_leaf_preemption = true;
+    quota_.cross_leaf_min_rank = min_rank;
+    return *this;
+  }
+  Quota& EvictionsPerHour(int most) {
+    quota_.max_evictions_per_hour = most;
+    return *this;
+  }
   Quota& FreedAtDeletion() {
     quota_.release = ReleasePolicy::kOnDeletionTimestamp;
     return *this;

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -20,7 +21,7 @@ const (
 )
 
 // Kubelet plays the kubelets and the HAMi agents of all nodes: bound pods turn Running, Terminating
-// ones are deleted when their grace is over. It acts on what it sees, again and again, so that an
+// ones are deleted when their grace is over, or when a scenario says that they have stopped. It acts on what it sees, again and again, so that an
 // API server that is away only delays it.
 type Kubelet struct {
 	client kubernetes.Interface
@@ -80,11 +81,28 @@ func (k *Kubelet) admit(ctx context.Context, pod *corev1.Pod) {
 		}
 		k.unlock(ctx, pod)
 	}
-	now := metav1.Now().UTC().Format(time.RFC3339)
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Running","startTime":%q,"conditions":[`+
-		`{"type":"PodScheduled","status":"True","lastTransitionTime":%q},`+
-		`{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`, pod.UID, now, now, now)
-	_, _ = api.Patch(ctx, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": running(pod)})
+	if err != nil {
+		panic(err) // a struct of plain fields always encodes
+	}
+	_, _ = api.Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+}
+
+// running is the status of a pod whose containers all start now.
+func running(pod *corev1.Pod) corev1.PodStatus {
+	now := metav1.Now()
+	status := corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now},
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now},
+	}}
+	started := true
+	for _, container := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
+			Name: container.Name, Image: container.Image, Ready: true, Started: &started,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+		})
+	}
+	return status
 }
 
 // The agent takes the node's lock off when it has served the pod that holds it.

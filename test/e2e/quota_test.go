@@ -24,6 +24,8 @@ const (
 	noBorrow     = "the team may not borrow more GPUs"
 	noSurplus    = "the team's GPU quota and what it could borrow are in use"
 	quotaPath    = "/apis/tranche.dev/v1alpha1/gpuquotas"
+	classPath    = "/apis/tranche.dev/v1alpha1/gpuclasses"
+	policyPath   = "/apis/tranche.dev/v1alpha1/gpupolicies"
 	viewsPath    = "/apis/tranche.dev/v1alpha1/namespaces/%s/gpuquotaviews"
 	quotaOfTeamB = "spec: {parent: org, namespaceSelector: {matchLabels: {team: b}}, " +
 		"lines: [{model: h100, nominal: {gpus: 4}}]}"
@@ -38,8 +40,13 @@ func quotaOfTeamA(parent, nominal, borrowLimit string) string {
 func TestTwoTeamsShareACluster(t *testing.T) {
 	a := newScenario(t, "quota-a", StockNode("quota-0", 8), StockNode("quota-1", 8))
 	b := newScenario(t, "quota-b")
+	b.fleet = a.fleet
 	a.labelNamespace("team", "a")
 	b.labelNamespace("team", "b")
+	// Nobody is evicted here: preemption_test.go is about that.
+	a.apply("GPUPolicy", "quota-no-preemption", `spec: {preemption: {actor: "Off"}, selector: {namespaces: `+
+		"{matchExpressions: [{key: team, operator: In, values: [a, b]}]}}}")
+	a.eventually(statusLag, func() string { return a.missingReady(policyPath, "quota-no-preemption", "True") })
 	a.apply("GPUQuota", "org", "spec: {}")
 	a.apply("GPUQuota", "team-a", quotaOfTeamA("org", "8", "2"))
 	a.apply("GPUQuota", "team-b", quotaOfTeamB)
@@ -77,12 +84,11 @@ func (s *Scenario) fillsItsQuota(b *Scenario) {
 	s.waits("a-over", noBorrow, time.Second)
 	s.told("a-over", "BorrowLimit")
 
-	onNodesOfA := map[string]string{fleetKey: s.namespace}
 	for _, name := range []string{"b-0", "b-1"} {
-		b.createPod(WholeCards(1).Pod(name, onNodesOfA))
+		b.create(name, "", WholeCards(1))
 		b.running(name, soon)
 	}
-	b.createPod(WholeCards(1).Pod("b-over", onNodesOfA))
+	b.create("b-over", "", WholeCards(1))
 	b.waits("b-over", noSurplus, time.Second)
 	b.told("b-over", "WaitingForQuota")
 }
@@ -136,31 +142,32 @@ func (s *Scenario) badEditsChangeNothing() {
 	}
 
 	s.apply("GPUQuota", "team-a", quotaOfTeamA("nobody", "99", "2"))
-	s.eventually(statusLag, func() string { return s.missingReady("team-a", "False") })
+	s.eventually(statusLag, func() string { return s.missingReady(quotaPath, "team-a", "False") })
 	quota := s.quotasInForce()["team-a"]
 	if quota.Parent != "org" || s.nominalOf("team-a") != "8" {
 		s.Errorf("expected the last good quota in force, found %+v", quota)
 	}
 	s.apply("GPUQuota", "team-a", quotaOfTeamA("org", "8", "2"))
-	s.eventually(statusLag, func() string { return s.missingReady("team-a", "True") })
+	s.eventually(statusLag, func() string { return s.missingReady(quotaPath, "team-a", "True") })
 }
 
-func (s *Scenario) missingReady(name, status string) string {
+// missingReady says what is missing until Tranche has judged the object: Ready with that status.
+func (s *Scenario) missingReady(path, name, status string) string {
 	s.Helper()
-	text, err := RESTOf(s.Client).Get().AbsPath(quotaPath, name).Do(s.ctx()).Raw()
+	text, err := RESTOf(s.Client).Get().AbsPath(path, name).Do(s.ctx()).Raw()
 	s.must(err)
-	var quota struct {
+	var object struct {
 		Status struct {
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}
-	s.must(json.Unmarshal(text, &quota))
-	for _, condition := range quota.Status.Conditions {
+	s.must(json.Unmarshal(text, &object))
+	for _, condition := range object.Status.Conditions {
 		if condition.Type == "Ready" && string(condition.Status) == status {
 			return ""
 		}
 	}
-	return fmt.Sprintf("expected Ready=%s of %s, found %+v", status, name, quota.Status.Conditions)
+	return fmt.Sprintf("expected Ready=%s of %s, found %+v", status, name, object.Status.Conditions)
 }
 
 // A member of the team, with the shipped role in the team's namespace alone.
@@ -239,9 +246,10 @@ func amountOf(text string) string {
 
 // QuotaInForce is as much of what Tranche tells of a quota as the scenarios need.
 type QuotaInForce struct {
-	Name   string `json:"name"`
-	Parent string `json:"parent"`
-	Lines  []struct {
+	Name       string   `json:"name"`
+	Parent     string   `json:"parent"`
+	Namespaces []string `json:"namespaces"`
+	Lines      []struct {
 		Model   string `json:"model"`
 		Nominal any    `json:"nominalGpus"`
 	} `json:"lines"`

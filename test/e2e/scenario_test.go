@@ -23,6 +23,7 @@ type Scenario struct {
 	*testing.T
 	*ControlPlane
 	namespace string
+	fleet     string // of the nodes its pods select: its own, unless it shares another's
 	nodes     []NodeSpec
 }
 
@@ -31,7 +32,7 @@ func newScenario(t *testing.T, namespace string, nodes ...TestNode) *Scenario {
 	if shared == nil {
 		t.Skip("needs a control plane: set TRANCHE_BIN and CONTROLPLANE_BIN")
 	}
-	s := &Scenario{T: t, ControlPlane: shared, namespace: namespace}
+	s := &Scenario{T: t, ControlPlane: shared, namespace: namespace, fleet: namespace}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the end of all logs:\n%s", s.LogTails())
@@ -78,10 +79,10 @@ func (s *Scenario) remove() {
 	}
 }
 
-// create sends a pod that only fits this scenario's nodes; kind "" leaves all of them open.
+// create sends a pod that only fits the scenario's nodes; kind "" leaves all of them open.
 func (s *Scenario) create(name, kind string, ask Ask) *corev1.Pod {
 	s.Helper()
-	on := map[string]string{fleetKey: s.namespace}
+	on := map[string]string{fleetKey: s.fleet}
 	if kind != "" {
 		on[kindKey] = kind
 	}
@@ -162,16 +163,32 @@ func (s *Scenario) waits(name, because string, quiet time.Duration) {
 		}
 		return ""
 	})
-	for end := time.Now().Add(quiet); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	s.holds(quiet, func() string {
 		if pod := s.get(name); pod == nil || pod.Spec.NodeName != "" {
-			s.Fatalf("expected pod %s to wait, found %s", name, describe(pod))
+			return fmt.Sprintf("expected pod %s to wait, found %s", name, describe(pod))
+		}
+		return ""
+	})
+}
+
+// holds expects nothing to be amiss for a while.
+func (s *Scenario) holds(quiet time.Duration, amiss func() string) {
+	s.Helper()
+	for end := time.Now().Add(quiet); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		if found := amiss(); found != "" {
+			s.Fatal(found)
 		}
 	}
 }
 
-func (s *Scenario) audit() {
+// audit looks at the scenario's nodes, with the pods of `others` that share them.
+func (s *Scenario) audit(others ...*Scenario) {
 	s.Helper()
-	if problems := Audit(s.nodes, s.list()); len(problems) > 0 {
+	pods := s.list()
+	for _, other := range others {
+		pods = append(pods, other.list()...)
+	}
+	if problems := Audit(s.nodes, pods); len(problems) > 0 {
 		s.Errorf("expected no device given out twice, found:\n%s", strings.Join(problems, "\n"))
 	}
 }

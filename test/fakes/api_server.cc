@@ -175,6 +175,7 @@ ApiServer::ApiServer(std::optional<KeyPair> tls, uint16_t port) : net_(std::make
             {"/api/v1/nodes", "NodeList"},
             {"/api/v1/namespaces", "NamespaceList"},
             {"/apis/scheduling.k8s.io/v1/priorityclasses", "PriorityClassList"},
+            {"/apis/policy/v1/poddisruptionbudgets", "PodDisruptionBudgetList"},
             {"/apis/events.k8s.io/v1/events", "EventList"}};
   if (tls) {
     net_->tls.emplace(asio::ssl::context::tls_server);

@@ -1,6 +1,6 @@
 // A small Kubernetes API server for tests: lists with pages, watches with a history, bindings,
-// patches and events, over real sockets, plain or TLS. Whatever a test does not script behaves as
-// the real one would; scripted answers go first.
+// evictions, patches and events, over real sockets, plain or TLS. Whatever a test does not script
+// behaves as the real one would; scripted answers go first.
 //
 // Thread rule: any thread. Each connection has a thread of its own; scripts run on it and may block
 // (see Exchange::WaitUntilStopped).
@@ -62,7 +62,7 @@ class ApiServer {
   uint16_t port() const { return port_; }
 
   // Creates or replaces an object and tells the watches. `list_path` is that of pods, nodes,
-  // namespaces, priority classes or events, or one made by Install.
+  // namespaces, priority classes, disruption budgets or events, or one made by Install.
   void Put(const std::string& list_path, Json object);
   void Delete(const std::string& list_path, const std::string& key);
   // Same without an event: what a lost event leaves behind.
@@ -116,6 +116,10 @@ class ApiServer {
   void ServePod(const ApiRequest& request, Exchange& exchange);
   void ServeWrite(const ApiRequest& request, Exchange& exchange);
   std::pair<int, Json> PatchPodStatus(const ApiRequest& request);
+  // As disruption budgets allow, by their status and spec.selector.matchLabels. The pod stays,
+  // terminating, until the test deletes it; one without a grace goes at once.
+  std::pair<int, Json> EvictPod(const ApiRequest& request);
+  std::optional<std::pair<int, Json>> ChargeBudget(const Json& pod);  // nullopt: granted
   std::pair<int, Json> ApplyObject(const ApiRequest& request, const ObjectPath& path);
   std::pair<int, Json> CreateEvent(const ApiRequest& request, const ObjectPath& path);
   bool Serves(const std::string& list_path) const;

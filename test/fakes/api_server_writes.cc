@@ -1,4 +1,5 @@
-// What the fake API server does with writes: bindings, pod conditions, server-side apply, events.
+// What the fake API server does with writes: bindings, evictions, pod statuses, server-side
+// apply, events.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@ namespace {
 using Reply = std::pair<int, Json>;
 
 constexpr const char* kPods = "/api/v1/pods";
+constexpr const char* kBudgets = "/apis/policy/v1/poddisruptionbudgets";
 constexpr const char* kEvents = "/apis/events.k8s.io/v1/events";
 
 Reply Refuse(int code, const std::string& reason, const std::string& message = "") {
@@ -36,6 +38,28 @@ void MergeConditions(Json& pod, const Json& conditions) {
       present.push_back(condition);
     }
   }
+}
+
+bool Covers(const Json& budget, const Json& pod) {
+  if (budget.at("metadata").at("namespace") != pod.at("metadata").at("namespace")) return false;
+  const Json labels = pod.at("metadata").value("labels", Json::object());
+  const Json wanted = budget.at("spec").at("selector").at("matchLabels");
+  return std::all_of(wanted.items().begin(), wanted.items().end(), [&](const auto& label) {
+    return labels.contains(label.key()) && labels.at(label.key()) == label.value();
+  });
+}
+
+bool SkipsBudgets(const Json& pod) {
+  const std::string phase = pod.at("status").value("phase", "");
+  return phase != "Running" || pod.at("metadata").contains("deletionTimestamp");
+}
+
+Reply RefusedByBudget(const std::string& name) {
+  Json status = StatusBody(429, "TooManyRequests", "it would violate the pod's disruption budget");
+  status["details"]["causes"] =
+      Json::array({{{"reason", "DisruptionBudget"},
+                    {"message", "budget " + name + " needs more healthy pods"}}});
+  return {429, status};
 }
 
 // The API refuses an eventTime without exactly six decimals, and empty texts.
@@ -99,9 +123,63 @@ Reply ApiServer::PatchPodStatus(const ApiRequest& request) {
   if (pod["metadata"]["uid"] != patch.at("metadata").at("uid")) {
     return Refuse(422, "Invalid", "metadata.uid: field is immutable");
   }
-  MergeConditions(pod, patch.at("status").at("conditions"));
+  for (const auto& [key, value] : patch.at("status").items()) {
+    if (key == "conditions") {
+      MergeConditions(pod, value);
+    } else {
+      pod["status"][key] = value;
+    }
+  }
   Put(kPods, pod);
   return {200, pod};
+}
+
+std::optional<Reply> ApiServer::ChargeBudget(const Json& pod) {
+  std::vector<Json> covering;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [key, budget] : objects_[kBudgets]) {
+      if (Covers(budget, pod)) covering.push_back(budget);
+    }
+  }
+  if (covering.empty()) return std::nullopt;
+  if (covering.size() > 1) return Refuse(500, "", "this pod has more than one disruption budget");
+  Json& budget = covering.front();
+  const int allowed = budget["status"].value("disruptionsAllowed", 0);
+  if (allowed <= 0) return RefusedByBudget(budget["metadata"]["name"]);
+  budget["status"]["disruptionsAllowed"] = allowed - 1;
+  budget["status"]["disruptedPods"][pod.at("metadata").at("name")] = "2026-03-01T00:00:00Z";
+  Put(kBudgets, budget);
+  return std::nullopt;
+}
+
+Reply ApiServer::EvictPod(const ApiRequest& request) {
+  const ObjectPath path = SplitPath(request.path);
+  const Json eviction = Json::parse(request.body);
+  if (eviction.value("kind", "") != "Eviction" || eviction.at("metadata").at("name") != path.name) {
+    return Refuse(400, "BadRequest", "not an eviction of this pod");
+  }
+  Json pod = Object(kPods, path.key());
+  if (pod.is_null()) return Refuse(404, "NotFound");
+  const Json& options = eviction.at("deleteOptions");
+  if (pod["metadata"]["uid"] != options.at("preconditions").at("uid")) {
+    return Refuse(409, "Conflict", "the UID in the precondition differs");
+  }
+  if (!SkipsBudgets(pod)) {
+    if (const std::optional<Reply> refusal = ChargeBudget(pod)) return *refusal;
+  }
+  const int grace = options.value("gracePeriodSeconds", 30);
+  if (grace == 0 || pod["status"].value("phase", "") != "Running") {
+    Delete(kPods, path.key());
+  } else {
+    pod["metadata"]["deletionTimestamp"] = "2026-03-01T00:00:30Z";
+    pod["metadata"]["deletionGracePeriodSeconds"] = grace;
+    MergeConditions(pod, Json::array({{{"type", "DisruptionTarget"},
+                                       {"status", "True"},
+                                       {"reason", "EvictionByEvictionAPI"}}}));
+    Put(kPods, pod);
+  }
+  return {201, StatusBody(201, "")};
 }
 
 Reply ApiServer::ApplyObject(const ApiRequest& request, const ObjectPath& path) {
@@ -145,6 +223,7 @@ void ApiServer::ServeWrite(const ApiRequest& request, Exchange& exchange) {
   if (!Serves(path.list_path)) return exchange.Answer(404, "404 page not found\n");
   if (path.list_path == kPods) {
     if (path.subresource == "binding") reply = ApplyBinding(request);
+    if (path.subresource == "eviction") reply = EvictPod(request);
     if (path.subresource == "status") reply = PatchPodStatus(request);
   } else if (path.list_path == kEvents) {
     reply = CreateEvent(request, path);

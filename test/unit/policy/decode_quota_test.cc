@@ -37,6 +37,7 @@ TEST(DecodeGpuQuotaTest, ReadsEveryField) {
         {"model": "any", "nominal": {"gpus": 12}}],
       "weight": 2, "releasePolicy": "OnDeletionTimestamp",
       "reclaim": {"minRuntime": "45m", "crossLeafClassPreemption": {"enabled": true, "minRank": 4},
+                  "fairSharePreemption": {"enabled": false},
                   "maxEvictionsPerHour": 7, "onShrink": "Reclaim"}},
     "status": {"lines": 5}})");
   ASSERT_TRUE(quota.ok()) << quota.status();
@@ -57,8 +58,9 @@ TEST(DecodeGpuQuotaTest, ReadsEveryField) {
   EXPECT_EQ(quota->weight, 2);
   EXPECT_EQ(quota->release, ReleasePolicy::kOnDeletionTimestamp);
   EXPECT_EQ(quota->min_runtime, std::chrono::minutes(45));
-  EXPECT_TRUE(quota->cross_leaf_preemption);
+  EXPECT_EQ(quota->cross_leaf_preemption, true);
   EXPECT_EQ(quota->cross_leaf_min_rank, 4);
+  EXPECT_EQ(quota->fair_share_preemption, false);
   EXPECT_EQ(quota->max_evictions_per_hour, 7);
   EXPECT_EQ(quota->on_shrink, OnShrink::kReclaim);
 }
@@ -270,6 +272,22 @@ TEST(DecodeGpuQuotaTest, ListsHaveAnEnd) {
     const auto quota = Decode("{\"lines\":[" + lines + "]}");
     EXPECT_EQ(quota.ok(), i < 64) << i;
   }
+}
+
+TEST(DecodeGpuQuotaTest, ASwitchThatIsNotWrittenIsLeftToTheParent) {
+  for (const std::string_view reclaim :
+       {"{}", R"({"crossLeafClassPreemption":{},"fairSharePreemption":{}})",
+        R"({"crossLeafClassPreemption":{"minRank":2},"fairSharePreemption":{"enabled":null}})"}) {
+    const auto quota = Decode(R"({"reclaim":)" + std::string(reclaim) + "}");
+    ASSERT_TRUE(quota.ok()) << quota.status();
+    EXPECT_EQ(quota->cross_leaf_preemption, std::nullopt) << reclaim;
+    EXPECT_EQ(quota->fair_share_preemption, std::nullopt) << reclaim;
+  }
+  const auto quota = Decode(R"({"reclaim":{"crossLeafClassPreemption":{"enabled":false},)"
+                            R"("fairSharePreemption":{"enabled":true}}})");
+  ASSERT_TRUE(quota.ok()) << quota.status();
+  EXPECT_EQ(quota->cross_leaf_preemption, false);
+  EXPECT_EQ(quota->fair_share_preemption, true);
 }
 
 }  // namespace

@@ -105,6 +105,15 @@ class ScriptedApi : public ClusterApi {
   void DeleteView(std::string, std::string, std::function<void(WriteResult)> done) override {
     done({WriteResult::Kind::kDone, 200, ""});
   }
+  void DeleteReclaim(std::string, std::function<void(WriteResult)> done) override {
+    done({WriteResult::Kind::kDone, 200, ""});
+  }
+  void Evict(EvictionWrite, std::function<void(EvictionResult)> done) override {
+    done({{WriteResult::Kind::kDone, 201, ""}, std::nullopt});
+  }
+  void Nominate(PodName, PodUid, NodeName, std::function<void(WriteResult)> done) override {
+    done({WriteResult::Kind::kDone, 200, ""});
+  }
   void SetWaiting(WaitingWrite, std::function<void(WriteResult)> done) override {
     done({WriteResult::Kind::kDone, 200, ""});
   }

@@ -89,7 +89,8 @@ TEST(CliTest, HelpAndVersionAreNoErrors) {
   EXPECT_EQ(Tranche({"--version"}).out, "tranche " TRANCHE_VERSION "\n");
   const Outcome help = Tranche({"--help"});
   EXPECT_EQ(help.code, 0);
-  for (const char* command : {"serve", "explain", "nodes", "top", "whatif", "scheduler-config"}) {
+  for (const char* command :
+       {"serve", "explain", "nodes", "top", "reclaims", "whatif", "scheduler-config"}) {
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
   }
 }
@@ -207,6 +208,11 @@ spec:
   const Outcome no = Ask({"whatif", "-f", two.path()});
   EXPECT_EQ(no.code, 1) << no.err;
   EXPECT_NE(no.out.find("the node has too little free GPU capacity"), std::string::npos) << no.out;
+}
+
+TEST_F(CliOnServer, ReclaimsOfAQuietClusterAreNone) {
+  EXPECT_EQ(Ask({"reclaims"}).out, "no reclaim runs or ended within the last day\n");
+  EXPECT_EQ(Json::parse(Ask({"reclaims", "-o", "json"}).out).at("reclaims"), Json::array());
 }
 
 TEST_F(CliOnServer, TopSumsModelsAndReasons) {

@@ -93,6 +93,14 @@ inline std::string Quota(const std::string& name, const std::string& parent = "o
       "spec: {{parent: {}, lines: [{{model: h200, nominal: {{gpus: \"8\"}}}}]}}\n---\n",
       name, parent);
 }
+// Over the pods of namespace default with label app=web. `spec` and `members` begin with a comma.
+inline std::string DisruptionBudget(const std::string& name, const std::string& spec,
+                                    const std::string& members = "") {
+  return fmt::format(
+      R"({{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{{"name":"{}"}},)"
+      R"("spec":{{"selector":{{"matchLabels":{{"app":"web"}}}}{}}}{}}})",
+      name, spec, members);
+}
 inline const std::string kOnNode = R"(,"nodeName":"n1")";
 
 }  // namespace tranche::embedded

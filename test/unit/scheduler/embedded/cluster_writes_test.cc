@@ -36,7 +36,7 @@ TEST_F(EmbeddedWrites, ReplaceMembersOfAnObjectAndTellNobody) {
   EXPECT_EQ(recorder_.Take(), Lines{});
 }
 
-TEST_F(EmbeddedWrites, CreateAndDeleteAViewAndNothingElse) {
+TEST_F(EmbeddedWrites, CreateAndDeleteAView) {
   EXPECT_EQ(Write({"GPUQuotaView", "team", "view", true, R"("status":{})"}).http_code, 404);
   EXPECT_EQ(Write({"GPUQuota", "", "q", false, R"("spec":{})"}).http_code, 404);
   EXPECT_EQ(Write({"GPUQuotaView", "team", "view", false, ""}).http_code, 201);
@@ -54,6 +54,23 @@ TEST_F(EmbeddedWrites, CreateAndDeleteAViewAndNothingElse) {
   }
   EXPECT_FALSE(cluster_.Get("GPUQuotaView", "team", "view").has_value());
   EXPECT_EQ(recorder_.Take(), Lines{});
+}
+
+TEST_F(EmbeddedWrites, KeepARecordOfAReclaim) {
+  EXPECT_EQ(Write({"GPUReclaim", "", "r", true, R"("status":{})"}).http_code, 404);
+  EXPECT_EQ(Write({"GPUReclaim", "", "r", false, R"("spec":{"rule":"R1"})"}).http_code, 201);
+  EXPECT_EQ(Write({"GPUReclaim", "", "r", true, R"("status":{"phase":"Evicting"})"}).http_code,
+            200);
+  const Json reclaim = Stored("GPUReclaim", "r");
+  EXPECT_EQ(reclaim["spec"]["rule"], "R1");
+  EXPECT_EQ(reclaim["status"]["phase"], "Evicting");
+  EXPECT_FALSE(reclaim["metadata"].contains("namespace"));
+  EXPECT_EQ(recorder_.Take(), Lines{}) << "what we wrote ourselves does not come back";
+  for (int i = 0; i < 2; ++i) {  // the second time it is gone already
+    EXPECT_EQ(Written([&](auto done) { cluster_.DeleteReclaim("r", std::move(done)); }).kind,
+              Kind::kDone);
+  }
+  EXPECT_EQ(Stored("GPUReclaim", "r"), Json());
 }
 
 TEST_F(EmbeddedWrites, RefuseFieldsThatAreNoJson) {

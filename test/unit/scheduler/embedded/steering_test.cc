@@ -17,6 +17,23 @@ TEST_F(EmbeddedCluster, HandsOverSteeringObjectsAheadOfWhatCameWithThem) {
   EXPECT_EQ(Deleted(R"({"kind":"GPUQuota","name":"z"})"), (Lines{"GPUQuota gone z", "settled"}));
 }
 
+TEST_F(EmbeddedCluster, HandsOverDisruptionBudgetsAndReclaimsWithTheirStatus) {
+  EXPECT_EQ(Applied(DisruptionBudget("web", "", R"(,"status":{"disruptionsAllowed":2})")),
+            (Lines{"PodDisruptionBudget web", "settled"}));
+  EXPECT_EQ(recorder_.steering().ns, "default");
+  EXPECT_EQ(Json::parse(recorder_.steering().json), Stored("poddisruptionbudgets", "web"));
+  EXPECT_EQ(Stored("poddisruptionbudgets", "web")["status"]["disruptionsAllowed"], 2);
+  EXPECT_EQ(Applied(R"({"apiVersion":"tranche.dev/v1alpha1","kind":"GPUReclaim",)"
+                    R"("metadata":{"name":"r"},"spec":{"rule":"R1","for":{"kind":"Pod",)"
+                    R"("namespace":"team","name":"p"}},"status":{"phase":"Evicting"}})"),
+            (Lines{"GPUReclaim r", "settled"}));
+  EXPECT_EQ(recorder_.steering().ns, "");
+  EXPECT_EQ(Json::parse(recorder_.steering().json), Stored("gpureclaims", "r"));
+  EXPECT_EQ(Stored("gpureclaims", "r")["status"]["phase"], "Evicting");
+  EXPECT_EQ(Deleted(R"({"kind":"GPUReclaim","name":"r"})"),
+            (Lines{"GPUReclaim gone r", "settled"}));
+}
+
 TEST_F(EmbeddedCluster, HandsOverTheStoredObject) {
   Applied(Quota("team-a", "org"));
   const SteeringObject& object = recorder_.steering();

@@ -49,7 +49,8 @@ class ApiCallsTest : public ::testing::Test {
     ASSERT_TRUE(Eventually([this] {
       return server_->Requests(kPods).size() >= 2 && server_->Requests(kNodes).size() >= 2 &&
              server_->Requests(kNamespaces).size() >= 2 &&
-             server_->Requests(kPriorityClasses).size() >= 2;
+             server_->Requests(kPriorityClasses).size() >= 2 &&
+             server_->Requests(kDisruptionBudgets).size() >= 2;
     }));
   }
   WriteResult Bind(const std::string& uid = "u1") { return BindAndWait(*cluster_, WriteOf(uid)); }

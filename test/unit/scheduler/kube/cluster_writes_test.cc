@@ -21,6 +21,7 @@ class ClusterWritesTest : public ::testing::Test {
   void SetUp() override {
     server_.Install(kQuotas, "GPUQuotaList");
     server_.Install(kViews, "GPUQuotaViewList");
+    server_.Install(kReclaims, "GPUReclaimList");
     cluster_ = std::make_unique<Cluster>(PlainOptions(server_.port()), events_);
     cluster_->Start();
   }
@@ -80,6 +81,38 @@ TEST_F(ClusterWritesTest, CreatesAViewInItsNamespaceAndDeletesItAgain) {
   const WriteResult again = DeleteView("team", "view");
   EXPECT_EQ(again.kind, Kind::kDone) << "gone already";
   EXPECT_EQ(again.http_code, 404);
+}
+
+TEST_F(ClusterWritesTest, CreatesAReclaimWritesItsStatusAndDeletesItAgain) {
+  EXPECT_EQ(Write({"GPUReclaim", "", "r-1", false, R"("spec":{"rule":"Reclaim"})"}).kind,
+            Kind::kDone);
+  EXPECT_EQ(Write({"GPUReclaim", "", "r-1", true, R"("status":{"phase":"Evicting"})"}).kind,
+            Kind::kDone);
+  const Json reclaim = server_.Object(kReclaims, "r-1");
+  EXPECT_EQ(reclaim["spec"]["rule"], "Reclaim");
+  EXPECT_EQ(reclaim["status"]["phase"], "Evicting");
+  for (int i = 0; i < 2; ++i) {  // the second time it is gone already
+    EXPECT_EQ(Written([&](auto done) { cluster_->DeleteReclaim("r-1", std::move(done)); }).kind,
+              Kind::kDone);
+    EXPECT_TRUE(server_.Object(kReclaims, "r-1").is_null());
+  }
+}
+
+TEST_F(ClusterWritesTest, NominatesANodeForThePodOfThatUid) {
+  server_.Put(kPods, Pod("a", "u1"));
+  const auto nominate = [&](const char* uid) {
+    return Written([&](auto done) {
+      cluster_->Nominate({"team", "a"}, PodUid(uid), NodeName("n1"), std::move(done));
+    });
+  };
+  EXPECT_EQ(nominate("u2").kind, Kind::kRejected);
+  EXPECT_FALSE(server_.Object(kPods, "team/a")["status"].contains("nominatedNodeName"));
+  EXPECT_EQ(nominate("u1").kind, Kind::kDone);
+  EXPECT_EQ(server_.Object(kPods, "team/a")["status"]["nominatedNodeName"], "n1");
+  const ApiRequest sent = Last("/api/v1/namespaces/team/pods/a/status");
+  EXPECT_EQ(sent.headers.at("content-type"), "application/strategic-merge-patch+json");
+  EXPECT_EQ(Json::parse(sent.body),
+            Json::parse(R"({"metadata":{"uid":"u1"},"status":{"nominatedNodeName":"n1"}})"));
 }
 
 TEST_F(ClusterWritesTest, SetsAndClearsTheConditionOfAWaitingPod) {

@@ -24,6 +24,9 @@ inline constexpr const char* kPolicies = "/apis/tranche.dev/v1alpha1/gpupolicies
 inline constexpr const char* kQuotas = "/apis/tranche.dev/v1alpha1/gpuquotas";
 inline constexpr const char* kViews = "/apis/tranche.dev/v1alpha1/gpuquotaviews";
 
+inline constexpr const char* kReclaims = "/apis/tranche.dev/v1alpha1/gpureclaims";
+inline constexpr const char* kDisruptionBudgets = "/apis/policy/v1/poddisruptionbudgets";
+
 using fakes::Json;
 
 inline Json Pod(const std::string& name, const std::string& uid, const std::string& node = "") {
@@ -38,6 +41,13 @@ inline Json Node(const std::string& name, const std::string& uid = "") {
   return {{"metadata", {{"name", name}, {"uid", uid.empty() ? "uid-" + name : uid}}},
           {"spec", Json::object()},
           {"status", {{"allocatable", Json::object()}, {"capacity", Json::object()}}}};
+}
+
+// Over the pods of namespace team with label app=`app`.
+inline Json DisruptionBudget(const std::string& name, const std::string& app, int allowed) {
+  return {{"metadata", {{"name", name}, {"namespace", "team"}, {"uid", "uid-" + name}}},
+          {"spec", {{"selector", {{"matchLabels", {{"app", app}}}}}}},
+          {"status", {{"disruptionsAllowed", allowed}}}};
 }
 
 // Waits in the order of milliseconds; periodic work is off unless a test turns it on.

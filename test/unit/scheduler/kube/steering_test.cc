@@ -35,7 +35,8 @@ class SteeringTest : public ::testing::Test {
     for (const auto& [plural, kind] :
          {std::pair{"gpuquotas", "GPUQuotaList"}, std::pair{"gpubudgets", "GPUBudgetList"},
           std::pair{"gpuclasses", "GPUClassList"}, std::pair{"gpupolicies", "GPUPolicyList"},
-          std::pair{"gpuquotaviews", "GPUQuotaViewList"}}) {
+          std::pair{"gpuquotaviews", "GPUQuotaViewList"},
+          std::pair{"gpureclaims", "GPUReclaimList"}}) {
       server_.Install(std::string("/apis/tranche.dev/v1alpha1/") + plural, kind);
     }
   }
@@ -141,6 +142,38 @@ TEST_F(SteeringTest, TellsOfAViewOnceWhateverIsInIt) {
   EXPECT_EQ(events_.Steering().front().ns, "team");
 }
 
+TEST_F(SteeringTest, HandsAReclaimOverWholeAtTheStartAndThenKnowsIt) {
+  InstallAll();
+  Json reclaim = Steering("r-1", "r1", 1, {{"rule", "Reclaim"}});
+  reclaim["status"] = {{"phase", "Evicting"}};
+  server_.Put(kReclaims, reclaim);
+  server_.Put(kNodes, Node("n1"));
+  StartSynced();
+  EXPECT_LT(events_.Position("GPUReclaim r-1"), events_.Position("node n1"));
+  EXPECT_EQ(Json::parse(events_.Steering().front().json)["status"]["phase"], "Evicting");
+  reclaim["status"] = {{"phase", "Reserved"}};
+  reclaim["metadata"]["generation"] = 2;
+  server_.Put(kReclaims, reclaim);
+  server_.Delete(kReclaims, "r-1");
+  ASSERT_TRUE(events_.Saw("GPUReclaim gone r-1"));
+  EXPECT_EQ(events_.Count("GPUReclaim r-1"), 1) << "what we wrote ourselves does not come back";
+}
+
+TEST_F(SteeringTest, HandsADisruptionBudgetOverWithEveryStatus) {
+  server_.Put(kDisruptionBudgets, DisruptionBudget("web", "web", 1));
+  StartSynced();
+  server_.Put(kDisruptionBudgets, DisruptionBudget("web", "web", 0));
+  ASSERT_TRUE(events_.Saw("settled", 2));
+  EXPECT_EQ(events_.Count("PodDisruptionBudget team/web"), 2);
+  const SteeringObject object = events_.Steering().back();
+  EXPECT_EQ(object.kind, "PodDisruptionBudget");
+  EXPECT_EQ(object.ns, "team");
+  EXPECT_EQ(object.name, "web");
+  EXPECT_EQ(Json::parse(object.json)["status"]["disruptionsAllowed"], 0);
+  server_.Delete(kDisruptionBudgets, "team/web");
+  EXPECT_TRUE(events_.Saw("PodDisruptionBudget gone team/web"));
+}
+
 TEST_F(SteeringTest, IsSyncedWithoutCustomResourcesAndFindsThemOnceInstalled) {
   server_.Put(kNodes, Node("n1"));
   StartSynced();
@@ -153,7 +186,7 @@ TEST_F(SteeringTest, IsSyncedWithoutCustomResourcesAndFindsThemOnceInstalled) {
   EXPECT_TRUE(Eventually([this] { return StatusOf("gpuquotas").synced; }));
   EXPECT_FALSE(StatusOf("gpuquotas").absent);
   EXPECT_EQ(events_.Count("synced"), 1);
-  EXPECT_EQ(cluster_->status().size(), 9u);
+  EXPECT_EQ(cluster_->status().size(), 11u);
 }
 
 TEST_F(SteeringTest, WaitsOutAPassingErrorAtTheStart) {
@@ -171,7 +204,7 @@ TEST_F(SteeringTest, WaitsOutAPassingErrorAtTheStart) {
 TEST_F(SteeringTest, GoesOnWithoutWhatItMayNotRead) {
   server_.Put(kNodes, Node("n1"));
   server_.Put(kNamespaces, Steering("team", "n", 0));
-  for (const char* path : {kNamespaces, kQuotas, kPriorityClasses}) {
+  for (const char* path : {kNamespaces, kQuotas, kPriorityClasses, kDisruptionBudgets}) {
     server_.OnNext("GET", path, [](const ApiRequest&, Exchange& exchange) {
       exchange.Answer(403, StatusBody(403, "Forbidden").dump());
     });

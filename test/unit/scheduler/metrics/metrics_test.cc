@@ -81,6 +81,61 @@ TEST(MetricsTest, CountsWhatIsCounted) {
   }
 }
 
+TEST(MetricsTest, PlansAreCountedByResultAndQuality) {
+  Metrics metrics;
+  using Result = PlanOutcome::Result;
+  metrics.CountPlan({Result::kPlan, ReclaimRule::kR1, true, 7}, 4ms);
+  metrics.CountPlan({Result::kPlan, ReclaimRule::kR1, false, 7}, 300ms);
+  metrics.CountPlan({Result::kUnresolved, ReclaimRule::kNone, false, 7}, 2s);
+  metrics.CountPlan({Result::kImpossible, ReclaimRule::kNone, false, 0}, 100us);
+  const std::string page = metrics.Render({});
+  for (const char* line : {
+           "tranche_plan_search_total{quality=\"optimal\"} 1",
+           "tranche_plan_search_total{quality=\"heuristic\"} 1",
+           "tranche_plan_search_total{quality=\"unresolved\"} 1",
+           "tranche_plan_duration_seconds_bucket{result=\"plan\",le=\"0.005\"} 1",
+           "tranche_plan_duration_seconds_bucket{result=\"plan\",le=\"0.5\"} 2",
+           "tranche_plan_duration_seconds_bucket{result=\"unresolved\",le=\"1\"} 0",
+           "tranche_plan_duration_seconds_bucket{result=\"impossible\",le=\"0.0005\"} 1",
+           "tranche_plan_duration_seconds_count{result=\"blocked\"} 0",
+       }) {
+    EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
+  }
+}
+
+TEST(MetricsTest, EvictionsAreCountedByRuleAndQuota) {
+  Metrics metrics;
+  Reclaim reclaim;
+  reclaim.rule = ReclaimRule::kR2a;
+  reclaim.leaf = "vision";
+  ReclaimVictim victim;
+  victim.leaf = "vision";
+  victim.lost_gpu_ms = 1'500;
+  victim.again = true;
+  metrics.CountReclaimedFrom(reclaim, "vision");
+  metrics.CountEvicted(reclaim, victim);
+  metrics.CountEvictionFailure(EvictionOutcome::kBlocked);
+  metrics.CountEvictionFailure(EvictionOutcome::kAccepted);
+  metrics.CountEvictionFailure(EvictionOutcome::kGone);
+  metrics.CountNominalWait(Millis(3'000));
+  Scrape scrape;
+  scrape.reclaims_running = 2;
+  const std::string page = metrics.Render(scrape);
+  for (const char* line : {
+           "tranche_reclaims_running 2",
+           "tranche_reclaim_total{from=\"vision\",rule=\"R2a\",to=\"vision\"} 1",
+           "tranche_evicted_pods_total{leaf=\"vision\",rule=\"R2a\"} 1",
+           "tranche_lost_work_gpu_seconds_total{leaf=\"vision\"} 1.5",
+           "tranche_reevictions_total{leaf=\"vision\"} 1",
+           "tranche_eviction_failures_total{reason=\"disruption_budget\"} 1",
+           "tranche_eviction_failures_total{reason=\"forbidden\"} 0",
+           "tranche_eviction_failures_total{reason=\"failed\"} 0",
+           "tranche_time_to_nominal_seconds_bucket{le=\"5\"} 1",
+       }) {
+    EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
+  }
+}
+
 TEST(MetricsTest, EveryNameHasOurPrefixAndCountersEndInTotal) {
   const Metrics metrics;
   std::istringstream page(metrics.Render(FullScrape()));

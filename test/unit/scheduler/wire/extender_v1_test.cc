@@ -183,7 +183,21 @@ TEST(ExtenderV1, WritesFilterResultsWithEveryFieldPresent) {
                              Describe(Reason::kNoRoom).text, Describe(Reason::kWrongModel).text));
 }
 
-TEST(ExtenderV1, WritesReasonsThatAreJsonAsTheyStand) {
+// Called unresolvable, such a node would have kube-scheduler choose a second set of victims.
+TEST(ExtenderV1, NodesWhoseVictimsAreLeavingAreAlwaysAmongTheFailedOnes) {
+  FilterAnswer answer;
+  answer.refused = {{0, Reason::kNoRoom}, {1, Reason::kNoRoom}, {2, Reason::kPreemptionInProgress}};
+  ExtenderArgs args = ByName({"a", "b", "c"});
+  args.pod.nominated = NodeName("b");
+  std::string out;
+  WriteFilterResult(args, answer, /*preemption_in_tree=*/false, out);
+  EXPECT_EQ(out, fmt::format(
+                     R"({{"Nodes":null,"NodeNames":[],"FailedNodes":{{"b":"{0}","c":"{1}"}},)"
+                     R"("FailedAndUnresolvableNodes":{{"a":"{0}"}},"Error":""}})",
+                     Describe(Reason::kNoRoom).text, Describe(Reason::kPreemptionInProgress).text));
+}
+
+TEST(ExtenderV1, WritesReasonsThatAreJsonAsTheyStandAndCallsLeavingVictimsCurable) {
   for (int i = 0; i < static_cast<int>(Reason::kCount); ++i) {
     FilterAnswer answer;
     answer.refused = {{0, static_cast<Reason>(i)}};
@@ -191,7 +205,9 @@ TEST(ExtenderV1, WritesReasonsThatAreJsonAsTheyStand) {
     WriteFilterResult(ByName({"a"}), answer, false, out);
     simdjson::dom::parser parser;
     std::string_view text;
-    ASSERT_EQ(parser.parse(out)["FailedAndUnresolvableNodes"]["a"].get(text), simdjson::SUCCESS);
+    const bool leaving = static_cast<Reason>(i) == Reason::kPreemptionInProgress;
+    const char* const list = leaving ? "FailedNodes" : "FailedAndUnresolvableNodes";
+    ASSERT_EQ(parser.parse(out)[list]["a"].get(text), simdjson::SUCCESS);
     EXPECT_EQ(text, Describe(static_cast<Reason>(i)).text);
   }
 }
@@ -288,11 +304,17 @@ TEST(ExtenderV1, ReadsVictimsInBothForms) {
     WritePreemptionResult(args->nodes, out);
     EXPECT_EQ(out, R"({"NodeNameToMetaVictims":{)"
                    R"("n1":{"Pods":[{"UID":"a"},{"UID":"b"}],"NumPDBViolations":1},)"
-                   R"("n2":{"Pods":[{"UID":"c"}],"NumPDBViolations":0},)"
-                   R"("n3":{"Pods":[],"NumPDBViolations":0}}})");
+                   R"("n2":{"Pods":[{"UID":"c"}],"NumPDBViolations":0}}})")
+        << "a node without victims is no answer";
+    ASSERT_EQ(args->nodes.size(), 3U) << "and yet it is a question";
+    EXPECT_EQ(args->nodes[2].node, "n3");
+    EXPECT_TRUE(args->nodes[2].victims.empty());
   }
   const Body neither = WithPod("");
   EXPECT_TRUE(codec.ReadPreemptionArgs(neither)->nodes.empty());
+  std::string none;
+  WritePreemptionResult({}, none);
+  EXPECT_EQ(none, R"({"NodeNameToMetaVictims":{}})");
 }
 
 TEST(ExtenderV1, RefusesVictimsThatItCannotIdentifyOrCount) {

@@ -281,5 +281,26 @@ TEST(NodeDecode, RefusesFieldsOfAnotherJsonType) {
   }
 }
 
+TEST(NodeDecode, KeepsEveryLabelAndTheTaintsThatBind) {
+  const NodeFacts node =
+      TryNode(R"({"metadata":{"name":"n1","labels":{"zone":"a","empty":"","gone":null,)"
+              R"("nvidia.com/gpu.product":"L4"}},"spec":{"taints":[)"
+              R"({"key":"gpu","value":"l4","effect":"NoSchedule"},)"
+              R"({"key":"wish","effect":"PreferNoSchedule"},)"
+              R"({"key":"down","effect":"NoExecute","timeAdded":"2026-01-02T03:04:05Z"}]}})")
+          .value();
+  EXPECT_EQ(node.labels,
+            LabelText(Labels{{"zone", "a"}, {"empty", ""}, {"nvidia.com/gpu.product", "L4"}}));
+  EXPECT_EQ(node.taints,
+            (std::vector<Taint>{{"gpu", "l4", "NoSchedule"}, {"down", "", "NoExecute"}}));
+  const NodeFacts bare = TryNode(R"({"metadata":{"name":"n1"},"spec":{"taints":null}})").value();
+  EXPECT_EQ(bare.labels, LabelText());
+  EXPECT_TRUE(bare.taints.empty());
+  EXPECT_FALSE(TryNode(R"({"metadata":{"name":"n1"},"spec":{"taints":{}}})").ok());
+  EXPECT_FALSE(TryNode(R"({"metadata":{"name":"n1"},"spec":{"taints":[{"key":1,)"
+                       R"("effect":"NoSchedule"}]}})")
+                   .ok());
+}
+
 }  // namespace
 }  // namespace tranche::wire

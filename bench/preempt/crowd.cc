@@ -1,0 +1,211 @@
+#include "bench/preempt/crowd.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace tranche::bench {
+namespace {
+
+constexpr const char* kProduct = "NVIDIA-H100-80GB-HBM3";
+constexpr const char* kModel = "h100";
+constexpr int64_t kMib = 81'559;
+constexpr const char* kRoot = "org";
+constexpr const char* kNamespaceLabel = "kubernetes.io/metadata.name";
+constexpr int64_t kWhole = 1'000;
+constexpr int64_t kSmallest = 500;
+
+std::string TeamName(int team) { return fmt::format("team-{:02}", team); }
+std::string DepartmentName(int department) { return fmt::format("department-{}", department); }
+
+NodeFacts NodeOf(const std::string& name, int gpus) {
+  NodeFacts node;
+  node.name = NodeName(name);
+  node.uid = NodeUid("uid-" + name);
+  node.product = kProduct;
+  node.memory = Mebibytes::Of(kMib);
+  node.count = gpus;
+  node.replicas = 1;
+  node.gpu = ResourceCount{gpus, gpus};
+  return node;
+}
+
+GpuQuota QuotaOf(const std::string& name, const std::string& parent, int64_t milli) {
+  GpuQuota quota;
+  quota.name = name;
+  quota.parent = parent;
+  QuotaLine line;
+  line.model = kModel;
+  line.nominal.gpus = MilliGpu::Of(milli);
+  quota.lines.push_back(std::move(line));
+  quota.max_evictions_per_hour = 0;
+  return quota;
+}
+
+// What the pods of one node ask, in milli GPUs, largest first: halves of halves at random until
+// there are `pods` of them.
+std::vector<int64_t> Split(int gpus, int pods, std::mt19937_64& random) {
+  std::vector<int64_t> sizes = {gpus * kWhole};
+  while (static_cast<int>(sizes.size()) < pods) {
+    std::vector<std::size_t> larger;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] > kSmallest) larger.push_back(i);
+    }
+    if (larger.empty()) break;
+    const std::size_t chosen = larger[random() % larger.size()];
+    const int64_t size = sizes[chosen];
+    const int64_t half = size > kWhole ? size / kWhole / 2 * kWhole : kSmallest;
+    sizes[chosen] = size - half;
+    sizes.push_back(half);
+  }
+  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  return sizes;
+}
+
+// Of every four nodes one has a single pod, the next one those it lacks, and two have the average.
+int PodsOn(int node, int pods, int nodes) {
+  const auto before = [&](int first) { return static_cast<int>(int64_t{pods} * first / nodes); };
+  const int average = std::max(1, before(node + 1) - before(node));
+  if (node % 4 == 0) return 1;
+  return node % 4 == 1 ? average + std::max(0, average - 1) : average;
+}
+
+// Parts of all GPUs, in quarters of what a team owns.
+int WeightOf(int team) {
+  switch (KindOf(team)) {
+    case TeamKind::kBorrower:
+      return 7;
+    case TeamKind::kOwner:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
+int TeamAtRandom(std::mt19937_64& random) {
+  int sum = 0;
+  for (int team = 0; team < kTeams; ++team) sum += WeightOf(team);
+  int at = static_cast<int>(random() % static_cast<uint64_t>(sum));
+  int team = 0;
+  while (at >= WeightOf(team)) at -= WeightOf(team++);
+  return team;
+}
+
+}  // namespace
+
+TeamKind KindOf(int team) {
+  constexpr TeamKind kKinds[] = {TeamKind::kBorrower, TeamKind::kOwner, TeamKind::kOwner,
+                                 TeamKind::kAway};
+  return kKinds[team % 4];
+}
+
+std::string NamespaceOf(int team) { return TeamName(team); }
+
+PodRequest RequestFor(const std::string& name, int team, int64_t milli) {
+  PodRequest request;
+  request.uid = PodUid("uid-" + name);
+  request.name = {NamespaceOf(team), name};
+  request.priority_class = "gpu-training";
+  request.containers.push_back({"main", ContainerRole::kApp, milli / kWhole});
+  Ask ask;
+  if (milli < kWhole) {
+    request.dialect = Dialect::kTranche;
+    ask.resource = Resource::kShare;
+    ask.count = 1;
+    ask.compute = MilliGpu::Of(milli);
+    ask.memory = {MemoryNeed::Kind::kMilliOfCard, milli};
+  } else {
+    request.dialect = Dialect::kNative;
+    ask.resource = Resource::kGpu;
+    ask.count = milli / kWhole;
+    request.pool_needs.push_back({"nvidia.com/gpu", ask.count});
+  }
+  request.asks.push_back(std::move(ask));
+  return request;
+}
+
+Crowd::Crowd() : engine_(EngineOptions{}), start_(std::chrono::seconds(1'800'000'000)) {}
+
+absl::StatusOr<std::unique_ptr<Crowd>> Crowd::Make(const CrowdOptions& options) {
+  std::unique_ptr<Crowd> crowd(new Crowd());
+  crowd->Declare(options);
+  if (absl::Status status = crowd->Fill(options); !status.ok()) return status;
+  return crowd;
+}
+
+void Crowd::Declare(const CrowdOptions& options) {
+  const int64_t milli = int64_t{options.nodes} * options.gpus_per_node * kWhole;
+  auto set = std::make_shared<PolicySet>();
+  set->quotas.push_back(QuotaOf(kRoot, "", 0));
+  for (int department = 0; department < kDepartments; ++department) {
+    set->quotas.push_back(QuotaOf(DepartmentName(department), kRoot, 0));
+  }
+  for (int team = 0; team < kTeams; ++team) {
+    const std::string ns = NamespaceOf(team);
+    const int per_department = kTeams / kDepartments;
+    GpuQuota quota = QuotaOf(TeamName(team), DepartmentName(team / per_department), milli / kTeams);
+    quota.namespaces = LabelSelector{{{kNamespaceLabel, ns}}, {}};
+    set->quotas.push_back(std::move(quota));
+    set->namespaces[ns] = {{kNamespaceLabel, ns}};
+  }
+  std::ranges::sort(set->quotas, {}, &GpuQuota::name);
+  GpuClass training = DefaultClass("training");
+  training.priority_classes = {"gpu-training"};
+  training.sharing = {SharingMode::kExclusive, SharingMode::kTimeSliced};
+  set->classes.push_back(std::move(training));
+  GpuPolicy defaults;
+  defaults.unenforced_sharing = Permission::kAllow;
+  engine_.SetPolicies(std::move(set), defaults, start_);
+}
+
+absl::Status Crowd::Fill(const CrowdOptions& options) {
+  std::mt19937_64 random(options.seed);
+  for (int i = 0; i < options.nodes; ++i) {
+    nodes_.push_back(fmt::format("node-{:05}", i));
+    engine_.UpsertNode(NodeOf(nodes_.back(), options.gpus_per_node), start_);
+  }
+  node_views_.assign(nodes_.begin(), nodes_.end());
+  int made = 0;
+  for (int i = 0; i < options.nodes; ++i) {
+    for (const int64_t milli :
+         Split(options.gpus_per_node, PodsOn(i, options.pods, options.nodes), random)) {
+      const PodRequest request =
+          RequestFor(fmt::format("run-{}", made++), TeamAtRandom(random), milli);
+      const std::string& node = nodes_[static_cast<std::size_t>(i)];
+      if (absl::Status status = Run(request, node, random); !status.ok()) return status;
+    }
+  }
+  std::vector<WindowClosing> closings;
+  engine_.TakeMetering(closings);
+  return absl::OkStatus();
+}
+
+absl::Status Crowd::Run(const PodRequest& request, const std::string& node,
+                        std::mt19937_64& random) {
+  PodFacts pod;
+  pod.request = request;
+  engine_.UpsertPod(pod, start_);
+  BindPlan plan = engine_.Bind(request.name, request.uid, NodeName(node), start_);
+  if (plan.kind != BindPlan::Kind::kWrite) {
+    return absl::InternalError(fmt::format("expected {} to fit on {}, found {} {}",
+                                           request.name.str(), node, Describe(plan.reason).code,
+                                           plan.detail));
+  }
+  pod.allocation = std::move(plan.allocation);
+  pod.node = NodeName(node);
+  pod.phase = PodPhase::kRunning;
+  pod.owner = "job-" + request.name.name;
+  // Past every minimum runtime.
+  pod.running_at = start_ - std::chrono::minutes(60 + random() % 540);
+  pod.bound_at = pod.running_at;
+  if (random() % 2 == 0) pod.checkpointed_at = start_ - std::chrono::minutes(random() % 60);
+  engine_.UpsertPod(pod, start_);
+  running_.push_back(std::move(pod));
+  return absl::OkStatus();
+}
+
+}  // namespace tranche::bench

@@ -1,0 +1,143 @@
+// What of each leaf's work is in quota, and room that is kept for work to come.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "quota/quota_book.h"
+#include "topology/base/check.h"
+
+namespace tranche {
+namespace {
+
+const int kRankWithoutClass = GpuClass().rank;
+
+}  // namespace
+
+std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse* use,
+                                         std::vector<std::size_t>& unit_of) const {
+  std::map<std::string, std::size_t> gangs;
+  std::vector<MarkUnit> units;
+  const auto add = [&](const PodUid& uid, const HeldWork& work) {
+    std::size_t at = units.size();
+    if (!work.gang.empty()) {
+      at = gangs.try_emplace(work.pod.ns + "/" + work.gang, units.size()).first->second;
+    }
+    const GpuClass* gpu_class = ClassNamed(work.workload_class);
+    const bool preemptible = gpu_class == nullptr || gpu_class->preemptible != Preemptible::kNever;
+    const int rank = gpu_class == nullptr ? kRankWithoutClass : gpu_class->rank;
+    if (at == units.size()) {
+      units.push_back({uid.str(), preemptible, rank, work.since, {}, work.demoted});
+    }
+    MarkUnit& unit = units[at];
+    unit.preemptible &= preemptible;
+    unit.rank = std::max(unit.rank, rank);
+    unit.start = std::min(unit.start, work.since);
+    unit.demoted |= work.demoted;
+    for (const ModelCharge& part : work.parts) {
+      const LineId line = tree_.FindLine(part.model);
+      const auto same = std::ranges::find(unit.parts, line, &MarkUnit::Part::line);
+      if (same == unit.parts.end()) {
+        unit.parts.push_back({line, part.charge});
+      } else {
+        same->charge = AddSaturating(same->charge, part.charge);
+      }
+    }
+    return at;
+  };
+  if (use != nullptr) {
+    units.reserve(use->work.size());
+    for (const auto& [uid, work] : use->work) unit_of.push_back(add(uid, *work));
+  }
+  for (const auto& [uid, work] : earmarks_) {
+    if (work.leaf == leaf) add(uid, work);
+  }
+  if (suspended_.contains(tree_.Find(leaf))) {
+    for (MarkUnit& unit : units) unit.demoted = true;
+  }
+  return units;
+}
+
+void QuotaBook::Remark(const std::string& leaf, LeafUse& use) {
+  std::vector<std::size_t> unit_of;
+  const std::vector<MarkUnit> units = UnitsOf(leaf, &use, unit_of);
+  const QuotaId id = tree_.Find(leaf);
+  const std::vector<LineMarks> marks =
+      MarkLines(units, [this, id](int line) { return tree_.Nominal(id, line); });
+  use.marked = {};
+  std::size_t at = 0;
+  for (const auto& [uid, work] : use.work) {
+    const std::size_t unit = unit_of[at++];
+    work->marks = marks[unit];
+    const bool borrowed = marks[unit].state != QuotaState::kInQuota;
+    use.marked.borrowed_workloads += borrowed;
+    for (const ModelCharge& part : work->parts) {
+      if (!units[unit].preemptible) {
+        use.marked.non_preemptible = AddSaturating(use.marked.non_preemptible, part.charge);
+      }
+      if (!borrowed || work->released) continue;
+      for (const std::string& line : {part.model, std::string(kAnyModel)}) {
+        use.marked.borrowed[line] = AddSaturating(use.marked.borrowed[line], part.charge);
+      }
+    }
+  }
+  use.marks_stale = false;
+}
+
+void QuotaBook::RefreshMarks() {
+  for (auto& [leaf, use] : leaves_) {
+    if (use.marks_stale) Remark(leaf, use);
+  }
+}
+
+std::optional<QuotaState> QuotaBook::StateOf(const PodUid& uid) {
+  const auto held = holdings_.find(uid);
+  if (held == holdings_.end() || held->second.quota == kNoQuota) return std::nullopt;
+  LeafUse& use = leaves_.at(held->second.leaf);
+  if (use.marks_stale) Remark(held->second.leaf, use);
+  return held->second.marks.state;
+}
+
+LineMarks QuotaBook::MarksIfAdded(const Standing& standing, std::span<const ModelCharge> parts,
+                                  Instant now) {
+  const std::string& leaf = tree_.name(standing.leaf);
+  const auto use = leaves_.find(leaf);
+  std::vector<std::size_t> unit_of;
+  std::vector<MarkUnit> units =
+      UnitsOf(leaf, use == leaves_.end() ? nullptr : &use->second, unit_of);
+  MarkUnit unit;
+  unit.preemptible =
+      standing.gpu_class == nullptr || standing.gpu_class->preemptible != Preemptible::kNever;
+  unit.rank = standing.gpu_class == nullptr ? kRankWithoutClass : standing.gpu_class->rank;
+  unit.start = now;
+  unit.demoted = suspended_.contains(standing.leaf);
+  for (const ModelCharge& part : parts) {
+    unit.parts.push_back({tree_.FindLine(part.model), part.charge});
+  }
+  // After everything of its rank that runs: it is the newest, and no key is above this one.
+  unit.key = "\x7f";
+  units.push_back(std::move(unit));
+  return MarkLines(units, [&](int line) { return tree_.Nominal(standing.leaf, line); }).back();
+}
+
+void QuotaBook::Earmark(const PodUid& uid, HeldWork work) {
+  TRANCHE_CHECK(!holdings_.contains(uid));
+  const auto [at, fresh] = earmarks_.try_emplace(uid, std::move(work));
+  TRANCHE_CHECK(fresh);
+  AddToTree(at->second, 1);
+  if (const auto leaf = leaves_.find(at->second.leaf); leaf != leaves_.end()) {
+    leaf->second.marks_stale = true;
+  }
+}
+
+void QuotaBook::Unearmark(const PodUid& uid) {
+  const auto found = earmarks_.find(uid);
+  if (found == earmarks_.end()) return;
+  AddToTree(found->second, -1);
+  if (const auto leaf = leaves_.find(found->second.leaf); leaf != leaves_.end()) {
+    leaf->second.marks_stale = true;
+  }
+  earmarks_.erase(found);
+}
+
+}  // namespace tranche

@@ -1,0 +1,183 @@
+// Devices and quota kept for a pod whose victims leave (ADR 0013).
+//
+// An earmark is a holding like any other, so that nobody else is given its room by filter or bind.
+// While victims leave it lies over their holdings. For questions on the pod's own behalf it is
+// taken out for the length of the question.
+#include <utility>
+
+#include "scheduler/engine/impl.h"
+#include "scheduler/index/charge_of.h"
+
+namespace tranche {
+
+void Engine::Impl::PutEarmark(const PodUid& uid, PodRecord& record, Earmark earmark, Instant now) {
+  DropClaim(uid, record, now);
+  const NodeId id = InternNode(earmark.node);
+  Holding holding;
+  holding.uid = uid;
+  holding.kind = HoldingKind::kEarmark;
+  holding.request = record.request;
+  holding.allocation = earmark.allocation;
+  nodes[id]->state.Hold(std::move(holding));
+  book.Earmark(uid, earmark.work);
+  record.earmark = std::make_unique<Earmark>(std::move(earmark));
+  Refresh(id, now);
+}
+
+void Engine::Impl::DropEarmark(const PodUid& uid, PodRecord& record, Instant now) {
+  if (record.earmark == nullptr) return;
+  const std::unique_ptr<Earmark> earmark = std::move(record.earmark);
+  book.Unearmark(uid);
+  const NodeId id = names.Find(earmark->node.str());
+  if (id == kNoNode || nodes[id] == nullptr) return;
+  const Holding* holding = nodes[id]->state.Find(uid);
+  if (holding == nullptr || holding->kind != HoldingKind::kEarmark) return;
+  nodes[id]->state.Release(uid);
+  Refresh(id, now);
+}
+
+Engine::Impl::Lift::Lift(Impl& engine, const PodUid& uid, Instant now)
+    : engine_(engine), uid_(uid), now_(now), version_(engine.reclaims.version) {
+  PodRecord* record = engine.Find(uid);
+  if (record == nullptr || record->earmark == nullptr) return;
+  earmark_ = std::make_unique<Earmark>(*record->earmark);
+  engine.DropEarmark(uid, *record, now);
+}
+
+Engine::Impl::Lift::~Lift() {
+  if (earmark_ == nullptr) return;
+  PodRecord* record = engine_.Find(uid_);
+  if (record == nullptr) return;
+  // A claim on the very node would be replaced by the earmark, which is stronger.
+  if (record->claimed != kNoNode && engine_.names.name(record->claimed) == earmark_->node) {
+    engine_.DropClaim(uid_, *record, now_);
+  }
+  const NodeId id = engine_.InternNode(earmark_->node);
+  Holding holding;
+  holding.uid = uid_;
+  holding.kind = HoldingKind::kEarmark;
+  holding.request = record->request;
+  holding.allocation = earmark_->allocation;
+  engine_.nodes[id]->state.Hold(std::move(holding));
+  engine_.book.Earmark(uid_, earmark_->work);
+  record->earmark = std::move(earmark_);
+  engine_.Refresh(id, now_);
+  // As it was: no plan needs another look.
+  engine_.reclaims.version = version_;
+}
+
+void Engine::Impl::Lift::Discard() { earmark_ = nullptr; }
+
+bool Engine::Impl::Reearmark(Reclaim& reclaim, Instant now) {
+  for (const ReclaimMember& member : std::vector<ReclaimMember>(reclaim.members)) {
+    PodRecord* record = Find(member.uid);
+    const bool lives = record != nullptr && !record->terminal && !record->traits.leaves_at;
+    if (!lives) return false;
+    if (record->earmark != nullptr) continue;
+    if (!record->Place().empty()) {
+      NoteMemberPlaced(member.uid, record->Place(), now);
+      if (reclaim.finished()) return true;
+      continue;
+    }
+    const NodeId id = names.Find(member.node.str());
+    if (id == kNoNode || nodes[id] == nullptr || !nodes[id]->state.present()) return false;
+    const Question question = QuestionOf(*record->request);
+    if (!MayPlan(question)) return false;
+    const NodeState& state = nodes[id]->state;
+    const Load load = state.LoadWithout([&](const PodUid& uid) {
+      const PodRecord* other = Find(uid);
+      return reclaims.of_victim.contains(uid) || (other != nullptr && IsLeaving(*other, now));
+    });
+    Cost cost = 0;
+    if (scorer.Evaluate(state.inventory(), load, *record->request, *question.policy, learner.mix(),
+                        picks, cost, question.sharing) != Reason::kNone) {
+      return false;
+    }
+    Earmark earmark;
+    earmark.node = member.node;
+    earmark.allocation = ToAllocation(state.inventory(), *record->request, picks);
+    earmark.allocation.epoch = options.epoch;
+    earmark.allocation.leaf = reclaim.leaf;
+    earmark.work = WorkOf(*record->request, question.standing, now);
+    earmark.work.parts = ChargeOfPicks(state.inventory(), *record->request, picks);
+    PutEarmark(member.uid, *record, std::move(earmark), now);
+  }
+  return true;
+}
+
+void Engine::Impl::NoteNominated(const PodUid& uid, PodRecord& record, const NodeName& node,
+                                 Instant now) {
+  if (record.traits.nominated == node) return;
+  EndNominated(uid, record, now);
+  record.traits.nominated = node;
+  if (node.empty() || reclaims.of_member.contains(uid)) return;
+  reclaims.nominated[node].insert(uid);
+  KeepNominated(node, now);
+}
+
+// Only where somebody leaves: a nomination alone may say where the pod is about to be bound.
+void Engine::Impl::KeepNominated(const NodeName& node, Instant now) {
+  const auto waiting = reclaims.nominated.find(node);
+  const NodeId id = names.Find(node.str());
+  if (waiting == reclaims.nominated.end() || id == kNoNode || nodes[id] == nullptr) return;
+  std::optional<Instant> last;
+  const NodeState& state = nodes[id]->state;
+  for (const Holding& holding : state.holdings()) {
+    const PodRecord* record = Find(holding.uid);
+    if (record == nullptr || !IsLeaving(*record, now)) continue;
+    last = std::max(last.value_or(now), *record->traits.leaves_at);
+  }
+  if (!last || !state.present()) return;
+  for (const PodUid& uid : std::set<PodUid>(waiting->second)) {
+    PodRecord* record = Find(uid);
+    if (record == nullptr || !IsPending(*record) || record->earmark != nullptr) continue;
+    const Question question = QuestionOf(*record->request);
+    const Load load = nodes[id]->state.LoadWithout([&](const PodUid& other) {
+      const PodRecord* holder = Find(other);
+      return holder != nullptr && IsLeaving(*holder, now);
+    });
+    Cost cost = 0;
+    if (question.whole != Reason::kNone ||
+        scorer.Evaluate(state.inventory(), load, *record->request, *question.policy, learner.mix(),
+                        picks, cost, question.sharing) != Reason::kNone) {
+      continue;
+    }
+    Earmark earmark;
+    earmark.node = node;
+    earmark.allocation = ToAllocation(state.inventory(), *record->request, picks);
+    earmark.allocation.epoch = options.epoch;
+    // Devices alone: what quota says of a pod that kube-scheduler makes room for, bind will ask.
+    earmark.work = WorkOf(*record->request, question.standing, now);
+    reclaims.nominated_until[uid] = *last + options.reservation_ttl;
+    PutEarmark(uid, *record, std::move(earmark), now);
+  }
+}
+
+void Engine::Impl::EndNominated(const PodUid& uid, PodRecord& record, Instant now) {
+  if (record.traits.nominated.empty()) return;
+  if (const auto waiting = reclaims.nominated.find(record.traits.nominated);
+      waiting != reclaims.nominated.end()) {
+    waiting->second.erase(uid);
+    if (waiting->second.empty()) reclaims.nominated.erase(waiting);
+  }
+  record.traits.nominated = NodeName();
+  if (reclaims.nominated_until.erase(uid) == 0 || record.earmark == nullptr) return;
+  const NodeId id = names.Find(record.earmark->node.str());
+  DropEarmark(uid, record, now);
+  if (id != kNoNode && nodes[id] != nullptr) NoteRoom(id, now);
+}
+
+NodeId Engine::Impl::AwaitedNode(const PodUid& uid) {
+  if (reclaims.nominated_until.contains(uid)) {
+    return names.Find(Find(uid)->traits.nominated.str());
+  }
+  const auto found = reclaims.of_member.find(uid);
+  if (found == reclaims.of_member.end()) return kNoNode;
+  const Reclaim& reclaim = reclaims.all.at(found->second);
+  for (const ReclaimMember& member : reclaim.members) {
+    if (member.uid == uid && !member.placed) return names.Find(member.node.str());
+  }
+  return kNoNode;
+}
+
+}  // namespace tranche

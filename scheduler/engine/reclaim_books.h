@@ -1,0 +1,91 @@
+// What the engine keeps about taking devices back; part of its books (impl.h), nobody else includes
+// this.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "policy/disruption_budget.h"
+#include "quota/eviction_history.h"
+#include "quota/quota_book.h"
+#include "scheduler/facts/allocation.h"
+#include "scheduler/facts/reclaim.h"
+
+namespace tranche {
+
+// How a pod may be taken away, as the cluster shows it.
+struct PodTraits {
+  std::string owner;  // see EvictionHistory
+  std::shared_ptr<const Labels> labels;
+  std::optional<Instant> checkpoint;
+  std::optional<Instant> leaves_at;  // terminating: it should be gone by then
+  bool evictable = false;
+  bool gated = false;
+  NodeName nominated;                 // status.nominatedNodeName, while it waits
+  std::optional<Instant> evicted_at;  // by us
+  QuotaState evicted_state = QuotaState::kInQuota;
+  // Came to its devices by a reclaim that no entitlement backed: not taken away again before.
+  std::optional<Instant> settled_until;
+};
+
+// Devices and quota kept for a pod whose victims leave, or have left.
+struct Earmark {
+  NodeName node;
+  Allocation allocation;
+  HeldWork work;
+};
+
+// Beside a Reclaim that is under way.
+struct ReclaimRun {
+  std::optional<PodUid> asked;  // an eviction without answer yet
+  std::optional<Instant> retry_at;
+  int tries = 0;
+  uint64_t checked = 0;  // books version at which the plan was known to hold
+};
+
+// What planning came to for requests that are alike.
+struct PlanMemory {
+  uint64_t version = 0;  // of the books
+  Instant planned;
+  Instant not_before;
+  int misses = 0;
+  std::optional<PlanBlock> block;
+};
+
+// Nodes on which a pod did not come for its devices, and until when they are left out for it.
+struct AvoidedNode {
+  Instant until;
+  int times = 0;
+};
+
+struct ReclaimBooks {
+  std::map<std::string, Reclaim> all;      // by name
+  std::map<std::string, ReclaimRun> runs;  // of unfinished ones
+  std::unordered_map<PodUid, std::string> of_member;
+  std::unordered_map<PodUid, std::string> of_victim;
+  // Pods kube-scheduler has made room for by itself: where, and until when it is kept at most.
+  std::map<NodeName, std::set<PodUid>> nominated;
+  std::map<PodUid, Instant> nominated_until;
+  std::deque<std::pair<Instant, std::string>> ended;  // oldest first
+  EvictionHistory history;
+  std::map<std::pair<std::string, std::string>, DisruptionBudget> disruption_budgets;
+  std::map<PodUid, Instant> refused_until;   // by a PodDisruptionBudget, at the last try
+  std::set<PodUid> hungry;                   // waiting pods for which nothing was planned yet
+  std::map<std::string, PlanMemory> memory;  // by what makes requests alike
+  std::map<PodUid, std::map<NodeName, AvoidedNode>> avoided;
+  std::map<std::string, Instant> returning;  // owners that were evicted from, and when
+  std::set<PodUid> returned;                 // waiting pods of such owners
+  std::set<std::string> shrinking;           // leaves that are to give back what they have too much
+  ReclaimWork work;
+  uint64_t version = 1;  // of the books, as far as plans depend on them
+  uint64_t serial = 0;   // of records
+};
+
+}  // namespace tranche

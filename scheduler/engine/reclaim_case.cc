@@ -1,0 +1,430 @@
+#include "scheduler/engine/reclaim_case.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "scheduler/engine/shape.h"
+#include "scheduler/index/charge_of.h"
+
+namespace tranche {
+namespace {
+
+int RankOf(const GpuClass* gpu_class) {
+  static const int kWithoutClass = GpuClass().rank;
+  return gpu_class == nullptr ? kWithoutClass : gpu_class->rank;
+}
+
+void AddCharge(std::vector<LineCharge>& sum, LineId line, const Charge& charge) {
+  const auto at = std::ranges::lower_bound(sum, line, {}, &LineCharge::line);
+  if (at != sum.end() && at->line == line) {
+    at->charge = AddSaturating(at->charge, charge);
+  } else {
+    sum.insert(at, {line, charge});
+  }
+}
+
+}  // namespace
+
+ReclaimCase::ReclaimCase(Engine::Impl& engine, const Aggressor& aggressor, Instant now,
+                         Options options)
+    : engine_(engine), aggressor_(aggressor), now_(now), options_(options) {
+  tree_ = engine.book.tree();
+  problem_.tree = &tree_;
+  problem_.leaf = aggressor.question.standing.leaf;
+  // Nobody waits: all of the leaf's work may go.
+  problem_.rank = aggressor.members.empty() ? std::numeric_limits<int>::max()
+                                            : RankOf(aggressor.question.standing.gpu_class);
+  for (const auto& member : aggressor.members) AppendShape(*member, shapes_.emplace_back());
+  GatherRegions();
+  GatherUnits();
+  GatherRules();
+  gone_.assign(numbers_.size(), 0);
+  GatherShortages();
+}
+
+// Everything that is on its way out counts as gone: in the tree, and on its node.
+bool ReclaimCase::Leaves(const PodUid& uid, const PodRecord& record) const {
+  return engine_.IsLeaving(record, now_) || engine_.reclaims.of_victim.contains(uid) ||
+         (options_.gone != nullptr && options_.gone->contains(uid));
+}
+
+void ReclaimCase::GatherUnits() {
+  // All ages first: what the silent are assumed to lose rests on those who publish.
+  struct Found {
+    const PodUid* uid = nullptr;
+    const HeldWork* work = nullptr;
+    const PodRecord* record = nullptr;
+  };
+  std::vector<Found> found;
+  const QuotaId root = tree_.root(problem_.leaf);
+  engine_.book.RefreshMarks();
+  for (const auto& [uid, work] : engine_.book.holdings()) {
+    const PodRecord* record = engine_.Find(uid);
+    if (record == nullptr) continue;
+    if (record->traits.checkpoint && *record->traits.checkpoint <= now_ && work.running) {
+      ages_.Add(work.workload_class, now_ - *record->traits.checkpoint);
+    }
+    if (Leaves(uid, *record)) {
+      leaving_.insert(uid);
+      if (work.quota == kNoQuota || work.released) continue;
+      for (const ModelCharge& part : work.parts) {
+        tree_.Remove(work.quota, tree_.FindLine(part.model), part.charge);
+      }
+      continue;
+    }
+    found.push_back({&uid, &work, record});
+  }
+  std::map<std::string, std::vector<PodUid>> gangs;
+  std::vector<const PodUid*> singles;
+  for (const Found& one : found) {
+    const QuotaId leaf = one.work->quota;
+    if (leaf == kNoQuota || one.work->released || tree_.root(leaf) != root) continue;
+    // Nobody's victim by any rule, whatever the region.
+    const bool hopeless =
+        leaf == problem_.leaf
+            ? RankOf(engine_.ClassNamed(one.work->workload_class)) >= problem_.rank
+            : one.work->marks.state == QuotaState::kInQuota;
+    if (hopeless) continue;
+    if (one.work->gang.empty()) {
+      singles.push_back(one.uid);
+      continue;
+    }
+    const std::string key = one.work->pod.ns + "/" + one.work->gang;
+    if (key != aggressor_.gang) gangs[key].push_back(*one.uid);
+  }
+  for (const PodUid* uid : singles) AddUnit(uid->str(), {*uid});
+  for (const auto& [key, pods] : gangs) AddUnit(key, pods);
+}
+
+// A gang is taken whole; pods above the size it needs may also be taken one by one.
+void ReclaimCase::AddUnit(const std::string& key, const std::vector<PodUid>& pods) {
+  const int size = engine_.Find(pods.front())->request->gang_size;
+  const int spare = size > 0 ? static_cast<int>(pods.size()) - size : 0;
+  if (spare <= 0) return MakeUnit(key, pods, true, -1, -1);
+  const auto number = static_cast<int>(problem_.spare_left.size());
+  problem_.spare_left.push_back(spare);
+  MakeUnit(key, pods, true, -1, number);
+  for (const PodUid& uid : pods) {
+    MakeUnit(key + "/" + uid.str(), std::span(&uid, 1), false, number, -1);
+  }
+}
+
+void ReclaimCase::MakeUnit(const std::string& key, std::span<const PodUid> pods, bool breaks,
+                           int spare_of, int whole_of) {
+  VictimUnit unit;
+  GuardVerdict guard;
+  unit.start = Instant::max();
+  std::optional<NodeId> only_node;
+  for (const PodUid& uid : pods) {
+    const PodRecord& record = *engine_.Find(uid);
+    const HeldWork& work = *engine_.book.Find(uid);
+    const GuardVerdict verdict = engine_.GuardOf(uid, record, work, now_);
+    if (!verdict.touchable) return;
+    if (verdict.guard != Guard::kNone) {
+      if (!options_.ignore_guards) {
+        any_guarded_ = true;
+        return;
+      }
+      // The one that lasts longest; without a time it outlasts all.
+      const bool longer = guard.guard == Guard::kNone || !verdict.until ||
+                          (guard.until && *verdict.until > *guard.until);
+      if (longer) guard = verdict;
+    }
+    const NodeId node = engine_.names.Find(record.node.str());
+    if (options_.one_node_units && only_node && *only_node != node) return;
+    only_node = node;
+    VictimPod& pod = unit.pods.emplace_back();
+    const auto region = region_of_.find(node);
+    if (region != region_of_.end()) pod.region = region->second;
+    NoteBudgets(uid, pod);
+    const GpuClass* gpu_class = engine_.ClassNamed(work.workload_class);
+    unit.leaf = work.quota;
+    unit.rank = std::max(unit.rank, RankOf(gpu_class));
+    unit.own_rank_protected |=
+        gpu_class != nullptr && gpu_class->preemptible == Preemptible::kOverQuota;
+    for (const ModelCharge& part : work.parts) {
+      AddCharge(unit.parts, tree_.FindLine(part.model), part.charge);
+    }
+    unit.marks = work.marks;
+    const int64_t lost = engine_.LossOf(record, work, ages_, now_);
+    lost_[uid] = lost;
+    unit.lost_gpu_ms = AddSaturating(unit.lost_gpu_ms, lost);
+    unit.start = std::min(unit.start, work.since);
+  }
+  unit.key = key;
+  unit.breaks = breaks;
+  unit.spare_of = spare_of;
+  unit.whole_of = whole_of;
+  std::vector<int>& numbers = unit_numbers_.emplace_back();
+  for (const PodUid& uid : pods) {
+    numbers.push_back(numbers_.try_emplace(uid, static_cast<int>(numbers_.size())).first->second);
+  }
+  problem_.units.push_back(std::move(unit));
+  unit_pods_.emplace_back(pods.begin(), pods.end());
+  guards_.push_back(guard);
+}
+
+void ReclaimCase::NoteBudgets(const PodUid& uid, VictimPod& pod) {
+  if (engine_.reclaims.disruption_budgets.empty() || options_.ignore_guards) return;
+  const PodRecord& record = *engine_.Find(uid);
+  const PodName& name = record.request->name;
+  static const Labels kNone;
+  const Labels& labels = record.traits.labels == nullptr ? kNone : *record.traits.labels;
+  for (auto at = engine_.reclaims.disruption_budgets.lower_bound({name.ns, ""});
+       at != engine_.reclaims.disruption_budgets.end() && at->first.first == name.ns; ++at) {
+    if (!at->second.Covers(name.ns, name.name, labels)) continue;
+    const auto [position, fresh] =
+        budget_positions_.try_emplace(at->first, static_cast<int>(problem_.pdb_allowed.size()));
+    if (fresh) problem_.pdb_allowed.push_back(at->second.allowed);
+    pod.budgets.push_back(position->second);
+  }
+  std::ranges::sort(pod.budgets);
+}
+
+// Single pods go to one node; gangs to all nodes of one kind, which charge them the same.
+void ReclaimCase::GatherRegions() {
+  if (aggressor_.members.empty()) return;
+  const PodRequest& request = *aggressor_.members.front();
+  const auto suits = [&](NodeId id) {
+    if (id == kNoNode || engine_.nodes[id] == nullptr) return false;
+    if (engine_.hot[id].closed != Reason::kNone) return false;
+    const Reason reason =
+        engine_.Lookup(engine_.ShapeOf(aggressor_.question), aggressor_.question, id, false).reason;
+    if (reason != Reason::kNone && reason != Reason::kNoRoom && reason != Reason::kNumaMismatch) {
+      return false;
+    }
+    const NodeFacts& facts = engine_.nodes[id]->state.facts();
+    const bool allowed =
+        request.constraints == nullptr
+            ? Tolerates({}, facts.taints)
+            : Suits(*request.constraints, facts.name.str(), facts.labels, facts.taints);
+    if (!allowed) return false;
+    const auto avoided = engine_.reclaims.avoided.find(request.uid);
+    if (avoided == engine_.reclaims.avoided.end()) return true;
+    const auto node = avoided->second.find(facts.name);
+    return node == avoided->second.end() || node->second.until <= now_;
+  };
+  const std::vector<NodeId>& looked_at =
+      options_.only != nullptr ? *options_.only : engine_.names.ascending();
+  std::map<uint32_t, std::vector<NodeId>> kinds;
+  for (const NodeId id : looked_at) {
+    if (!suits(id)) continue;
+    if (aggressor_.members.size() == 1) {
+      AddRegion({id});
+    } else {
+      kinds[engine_.hot[id].kind].push_back(id);
+    }
+  }
+  for (auto& [kind, nodes] : kinds) AddRegion(std::move(nodes));
+}
+
+void ReclaimCase::AddRegion(std::vector<NodeId> nodes) {
+  const Question& question = aggressor_.question;
+  const uint32_t kind = engine_.hot[nodes.front()].kind;
+  auto [known, fresh] = kinds_.try_emplace(kind);
+  KindOfRegion& cached = known->second;
+  if (fresh) {
+    std::vector<ModelCharge> parts, sum;
+    for (const auto& member : aggressor_.members) {
+      ChargeAtMost(engine_.nodes[nodes.front()]->state.inventory(), *member, parts);
+      for (ModelCharge& part : parts) sum.push_back(std::move(part));
+    }
+    std::vector<ModelCharge> merged;
+    for (const ModelCharge& part : sum) {
+      AddCharge(cached.region.parts, tree_.FindLine(part.model), part.charge);
+      const auto same = std::ranges::find(merged, part.model, &ModelCharge::model);
+      if (same == merged.end()) {
+        merged.push_back(part);
+      } else {
+        same->charge = AddSaturating(same->charge, part.charge);
+      }
+    }
+    const Admission admission = engine_.book.Admit(
+        question.standing, merged, aggressor_.members.front()->expected_runtime, now_);
+    // What no eviction could cure: hours, and more than the team could ever have.
+    cached.usable = admission.code != AdmissionCode::kBudgetExhausted &&
+                    admission.code != AdmissionCode::kExceedsMaxQuota &&
+                    engine_.book.FitsNever(question.standing, merged);
+    cached.region.marks = engine_.book.MarksIfAdded(question.standing, merged, now_);
+    if (admission.demoted) cached.region.marks = {QuotaState::kBorrowed, false, false};
+  }
+  if (!cached.usable) return;
+  const auto number = static_cast<int>(problem_.regions.size());
+  problem_.regions.push_back(cached.region);
+  for (const NodeId id : nodes) region_of_[id] = number;
+  regions_.push_back(std::move(nodes));
+}
+
+void ReclaimCase::GatherRules() {
+  const std::size_t quotas = tree_.size();
+  problem_.cross_leaf_min_rank.resize(quotas);
+  problem_.fair_share.assign(quotas, 0);
+  problem_.weights.assign(quotas, 1);
+  for (QuotaId id = 0; id < static_cast<QuotaId>(quotas); ++id) {
+    const auto at = static_cast<std::size_t>(id);
+    std::optional<bool> cross, fair;
+    for (QuotaId above = id; above != kNoQuota; above = tree_.parent(above)) {
+      const GpuQuota* spec = engine_.SpecOf(tree_.name(above));
+      if (spec == nullptr) continue;
+      if (!cross && spec->cross_leaf_preemption) {
+        cross = spec->cross_leaf_preemption;
+        if (*cross) problem_.cross_leaf_min_rank[at] = spec->cross_leaf_min_rank;
+      }
+      if (!fair) fair = spec->fair_share_preemption;
+    }
+    problem_.fair_share[at] = fair.value_or(false);
+    if (const GpuQuota* spec = engine_.SpecOf(tree_.name(id))) {
+      problem_.weights[at] = spec->weight;
+      if (!options_.ignore_guards) {
+        problem_.evictions_left.push_back(std::max<int64_t>(
+            0,
+            spec->max_evictions_per_hour - engine_.reclaims.history.PodsInHour(spec->name, now_)));
+      }
+    } else if (!options_.ignore_guards) {
+      problem_.evictions_left.push_back(0);
+    }
+  }
+}
+
+// What must at least be freed on each node, so that most of them need no closer look. A charge is
+// never less than what its pod takes of the device.
+void ReclaimCase::GatherShortages() {
+  if (aggressor_.members.size() != 1) return;
+  int64_t need = 0;
+  for (const Ask& ask : aggressor_.members.front()->asks) {
+    if (ask.resource == Resource::kGpu) need += ask.count * kQuantaPerGpu;
+    if (ask.resource == Resource::kShare) {
+      need += ask.count * ask.compute.count() * (kQuantaPerGpu / kWholeGpu.count());
+    }
+  }
+  Load load;
+  for (std::size_t i = 0; i < regions_.size(); ++i) {
+    const NodeId id = regions_[i].front();
+    const Inventory& inventory = engine_.nodes[id]->state.inventory();
+    const bool plain = inventory.pools.empty() && inventory.gpu_unit != GpuUnit::kReplica;
+    if (!plain) continue;
+    LoadOf(SiteOf(id), load);
+    int64_t free = 0;
+    for (std::size_t card = 0; card < inventory.cards.size(); ++card) {
+      const MilliGpu left = inventory.cards[card].capacity - load.cards[card].milli;
+      free += std::max<int64_t>(0, left.count()) * (kQuantaPerGpu / kWholeGpu.count());
+    }
+    problem_.regions[i].short_by.compute = std::max<int64_t>(0, need - free);
+  }
+}
+
+std::optional<std::vector<int>> ReclaimCase::UnitsOf(std::span<const PodUid> pods) const {
+  std::set<PodUid> left(pods.begin(), pods.end());
+  std::vector<int> units;
+  // Whole gangs before their spare pods, which come after them.
+  for (std::size_t i = 0; i < unit_pods_.size() && !left.empty(); ++i) {
+    const std::vector<PodUid>& members = unit_pods_[i];
+    const bool all =
+        std::ranges::all_of(members, [&](const auto& uid) { return left.contains(uid); });
+    if (!all) continue;
+    for (const PodUid& uid : members) left.erase(uid);
+    units.push_back(static_cast<int>(i));
+  }
+  return left.empty() ? std::optional(std::move(units)) : std::nullopt;
+}
+
+void ReclaimCase::Mark(std::span<const int> units, char gone) {
+  for (const int unit : units) {
+    for (const int number : unit_numbers_[static_cast<std::size_t>(unit)]) {
+      gone_[static_cast<std::size_t>(number)] = gone;
+    }
+  }
+}
+
+std::optional<std::size_t> ReclaimCase::RegionOf(const NodeName& node) const {
+  const NodeId id = engine_.names.Find(node.str());
+  const auto found = region_of_.find(id);
+  if (id == kNoNode || found == region_of_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found->second);
+}
+
+int64_t ReclaimCase::LostOf(const PodUid& uid) const {
+  const auto found = lost_.find(uid);
+  return found == lost_.end() ? 0 : found->second;
+}
+
+// ---- geometry ---------------------------------------------------------------------------------
+
+const ReclaimCase::Site& ReclaimCase::SiteOf(NodeId id) {
+  const auto [at, fresh] = sites_.try_emplace(id);
+  Site& site = at->second;
+  if (!fresh) return site;
+  site.id = id;
+  for (const Holding& holding : engine_.nodes[id]->state.holdings()) {
+    int holder = kStays;
+    const bool own = std::ranges::any_of(aggressor_.members, [&](const auto& member) {
+      return !member->uid.empty() && member->uid == holding.uid;
+    });
+    if (own || leaving_.contains(holding.uid)) {
+      holder = kGone;
+    } else if (const auto number = numbers_.find(holding.uid); number != numbers_.end()) {
+      holder = number->second;
+    } else if (const PodRecord* record = engine_.Find(holding.uid);
+               record != nullptr && holding.kind == HoldingKind::kAllocation &&
+               Leaves(holding.uid, *record)) {
+      // Terminating work that no quota counts.
+      holder = kGone;
+    }
+    site.holders.push_back(holder);
+  }
+  return site;
+}
+
+void ReclaimCase::LoadOf(const Site& site, Load& load) const {
+  engine_.nodes[site.id]->state.LoadWhere(
+      [&](std::size_t i) {
+        const int holder = site.holders[i];
+        return holder == kStays || (holder >= 0 && gone_[static_cast<std::size_t>(holder)] == 0);
+      },
+      load);
+}
+
+bool ReclaimCase::Place(std::size_t region, std::vector<Seat>* seats) {
+  const std::vector<NodeId>& nodes = regions_[region];
+  const Question& question = aggressor_.question;
+  PlaceRules rules{question.policy, aggressor_.members.front()->card_choice, -1, question.sharing};
+  if (rules.choice == CardChoice::kStrategy) rules.choice = CardChoice::kTightest;
+  loads_.resize(std::max(loads_.size(), nodes.size()));
+  std::size_t loaded = 0;
+  // Where the last member of this shape went: those before were full for it.
+  std::size_t from = 0;
+  for (std::size_t m = 0; m < aggressor_.members.size(); ++m) {
+    const auto& member = aggressor_.members[m];
+    if (m > 0 && shapes_[m] != shapes_[m - 1]) from = 0;
+    bool seated = false;
+    for (std::size_t i = from; i < nodes.size() && !seated; ++i) {
+      if (i >= loaded) {
+        LoadOf(SiteOf(nodes[i]), loads_[i]);
+        loaded = i + 1;
+      }
+      const NodeState& state = engine_.nodes[nodes[i]]->state;
+      seated = placer_.Place(state.inventory(), loads_[i], *member, rules, picks_) == Reason::kNone;
+      if (!seated) continue;
+      from = i;
+      if (aggressor_.members.size() > 1) state.AddRequest(*member, picks_, loads_[i]);
+      if (seats != nullptr) seats->push_back({nodes[i], picks_});
+    }
+    if (!seated) return false;
+  }
+  return true;
+}
+
+bool ReclaimCase::Fits(std::size_t region, std::span<const int> gone) {
+  return WithGone(gone, [&] { return Place(region, nullptr); });
+}
+
+std::vector<ReclaimCase::Seat> ReclaimCase::Seats(std::size_t region, std::span<const int> gone) {
+  std::vector<Seat> seats;
+  WithGone(gone, [&] { return Place(region, &seats); });
+  return seats;
+}
+
+}  // namespace tranche

@@ -1,0 +1,139 @@
+// One question to the planner, made from the books: the problem, the geometry behind it, and the
+// way back from units to pods. Only the engine's sources include this.
+//
+// The world it shows is the one after everything under way: terminating pods and victims of running
+// reclaims are gone, their preemptors have come.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "quota/lost_work.h"
+#include "quota/reclaim_search.h"
+#include "scheduler/engine/impl.h"
+
+namespace tranche {
+
+enum class Guard : uint8_t {
+  kNone,
+  kDisruptionBudget,
+  kMinRuntime,
+  kImmunity,    // its owner was evicted lately
+  kDailyLimit,  // of its class
+  kSettled,     // came by a reclaim itself
+};
+struct GuardVerdict {
+  bool touchable = true;  // false: no rule ever takes it (R4), whatever the time
+  Guard guard = Guard::kNone;
+  std::optional<Instant> until;
+};
+
+// Who waits: a gang, or one pod.
+struct Aggressor {
+  std::vector<std::shared_ptr<const PodRequest>> members;  // ascending uid
+  Question question;                                       // of the first
+  std::string gang;                                        // ns/gang; empty: a gang of one
+};
+
+class ReclaimCase : public ReclaimGeometry {
+ public:
+  struct Options {
+    bool ignore_guards = false;  // guarded work counts as victims, limits of evictions do not
+    const std::vector<NodeId>* only = nullptr;  // nodes to look at; null: all that suit
+    bool one_node_units = false;  // leave out gangs with pods elsewhere (the preempt verb)
+    // Pods that are on their way out by an earlier what-if, beside those under way.
+    const std::set<PodUid>* gone = nullptr;
+  };
+
+  ReclaimCase(Engine::Impl& engine, const Aggressor& aggressor, Instant now, Options options);
+
+  bool Fits(std::size_t region, std::span<const int> gone) override;
+
+  const ReclaimProblem& problem() const { return problem_; }
+  const std::vector<PodUid>& pods_of(int unit) const {
+    return unit_pods_[static_cast<std::size_t>(unit)];
+  }
+  const GuardVerdict& guard_of(int unit) const { return guards_[static_cast<std::size_t>(unit)]; }
+  const std::vector<NodeId>& nodes_of(std::size_t region) const { return regions_[region]; }
+  bool any_guarded() const { return any_guarded_; }
+  // The units that these pods are, ascending; nullopt: not all of them may be taken now.
+  std::optional<std::vector<int>> UnitsOf(std::span<const PodUid> pods) const;
+  // The region that has all these nodes; nullopt: none.
+  std::optional<std::size_t> RegionOf(const NodeName& node) const;
+  // Where every member goes once `gone` are gone. Requires: Fits(region, gone).
+  struct Seat {
+    NodeId node = kNoNode;
+    Picks picks;
+  };
+  std::vector<Seat> Seats(std::size_t region, std::span<const int> gone);
+  // Of one pod of a unit.
+  int64_t LostOf(const PodUid& uid) const;
+
+ private:
+  struct KindOfRegion {
+    ReclaimRegion region;
+    bool usable = false;
+  };
+  struct Site {
+    NodeId id = kNoNode;
+    // Parallel to the node's holdings: the victim's number, kStays or kGone.
+    std::vector<int> holders;
+  };
+  static constexpr int kStays = -1;
+  static constexpr int kGone = -2;
+
+  void GatherUnits();
+  void AddUnit(const std::string& key, const std::vector<PodUid>& pods);
+  void MakeUnit(const std::string& key, std::span<const PodUid> pods, bool breaks, int spare_of,
+                int whole_of);
+  void GatherRegions();
+  void AddRegion(std::vector<NodeId> nodes);
+  void GatherRules();
+  void GatherShortages();
+  void NoteBudgets(const PodUid& uid, VictimPod& pod);
+  bool Leaves(const PodUid& uid, const PodRecord& record) const;
+  const Site& SiteOf(NodeId id);
+  void LoadOf(const Site& site, Load& load) const;
+  // Puts every member somewhere, with the units marked in gone_ gone.
+  bool Place(std::size_t region, std::vector<Seat>* seats);
+  template <typename Work>
+  bool WithGone(std::span<const int> gone, Work work) {
+    Mark(gone, 1);
+    const bool result = work();
+    Mark(gone, 0);
+    return result;
+  }
+  void Mark(std::span<const int> units, char gone);
+
+  Engine::Impl& engine_;
+  const Aggressor& aggressor_;
+  const Instant now_;
+  const Options options_;
+  ReclaimProblem problem_;
+  QuotaTree tree_;
+  std::vector<std::vector<NodeId>> regions_;
+  std::map<uint32_t, KindOfRegion> kinds_;
+  std::unordered_map<NodeId, int> region_of_;
+  std::vector<std::vector<PodUid>> unit_pods_;
+  std::vector<GuardVerdict> guards_;
+  std::vector<std::vector<int>> unit_numbers_;  // parallel to unit_pods_
+  std::unordered_map<PodUid, int> numbers_;     // of pods that are in a unit
+  std::unordered_map<NodeId, Site> sites_;
+  std::unordered_set<PodUid> leaving_;
+  std::map<std::pair<std::string, std::string>, int> budget_positions_;
+  std::unordered_map<PodUid, int64_t> lost_;
+  std::vector<char> gone_;           // by number
+  std::vector<std::string> shapes_;  // of the members, where there are several
+  CheckpointAges ages_;
+  bool any_guarded_ = false;
+  Placer placer_;
+  Picks picks_;
+  std::vector<Load> loads_;
+};
+
+}  // namespace tranche

@@ -1,0 +1,347 @@
+// Whom to make room for, and how: planning rounds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/engine/reclaim_case.h"
+#include "scheduler/engine/shape.h"
+
+namespace tranche {
+namespace {
+
+// Between two looks at requests that are alike, doubling while nothing comes of it: what changes in
+// a busy cluster seldom helps them.
+constexpr Millis kPlanGap{250};
+constexpr int kMostDoublings = 5;
+constexpr std::size_t kMostMemories = 10'000;
+
+int RankOf(const Standing& standing) {
+  static const int kWithoutClass = GpuClass().rank;
+  return standing.gpu_class == nullptr ? kWithoutClass : standing.gpu_class->rank;
+}
+
+// Only room or quota that others have can be taken back.
+bool MayHelp(Reason reason) {
+  return reason == Reason::kNone || reason == Reason::kNoRoom || reason == Reason::kNumaMismatch ||
+         reason == Reason::kBorrowLimit || reason == Reason::kLenderLimit ||
+         reason == Reason::kWaitingForQuota;
+}
+
+std::string_view GuardName(Guard guard) {
+  switch (guard) {
+    case Guard::kDisruptionBudget:
+      return "by a PodDisruptionBudget";
+    case Guard::kMinRuntime:
+      return "by its minimum runtime";
+    case Guard::kImmunity:
+      return "as it was evicted lately";
+    case Guard::kDailyLimit:
+      return "as it was evicted often today";
+    case Guard::kSettled:
+      return "as it has just started";
+    case Guard::kNone:
+      break;
+  }
+  return "by the hourly limit of its team";
+}
+
+}  // namespace
+
+bool Engine::Impl::MayPlan(const Question& question) {
+  const Standing& standing = question.standing;
+  return question.whole == Reason::kNone && standing.leaf != kNoQuota &&
+         standing.mode == QuotaMode::kEnforce &&
+         question.policy->actor == PreemptionActor::kPlanner;
+}
+
+void Engine::Impl::NoteHungry(const PodUid& uid, const PodRecord& record) {
+  const bool waits = record.seen && IsPending(record) && !record.traits.gated &&
+                     !record.traits.leaves_at && MayHelp(record.last_reason);
+  if (waits && !reclaims.of_member.contains(uid)) reclaims.hungry.insert(uid);
+}
+
+std::optional<Aggressor> Engine::Impl::AggressorOf(const PodUid& uid) {
+  PodRecord* record = Find(uid);
+  if (record == nullptr || !IsPending(*record) || record->traits.leaves_at) return std::nullopt;
+  Aggressor aggressor;
+  const PodRequest& request = *record->request;
+  if (request.gang.empty()) {
+    aggressor.members.push_back(record->request);
+  } else {
+    aggressor.gang = request.name.ns + "/" + request.gang;
+    std::vector<std::pair<PodUid, std::shared_ptr<const PodRequest>>> members;
+    int bound = 0;
+    for (auto at = pods_by_name.lower_bound({PodName{request.name.ns, ""}, PodUid()});
+         at != pods_by_name.end() && at->first.ns == request.name.ns; ++at) {
+      const PodRecord& other = pods.at(at->second);
+      if (other.terminal || other.request->gang != request.gang) continue;
+      bound += !IsPending(other);
+      if (!IsPending(other) || other.traits.leaves_at || !other.seen) continue;
+      members.emplace_back(at->second, other.request);
+    }
+    std::ranges::sort(members, {}, [](const auto& member) { return member.first; });
+    // Nobody goes for a gang that is not complete.
+    if (static_cast<int>(members.size()) + bound < request.gang_size) return std::nullopt;
+    for (auto& member : members) aggressor.members.push_back(std::move(member.second));
+  }
+  aggressor.question = QuestionOf(*aggressor.members.front());
+  if (!MayPlan(aggressor.question)) return std::nullopt;
+  return aggressor;
+}
+
+// Requests with equal keys get the same plan.
+std::string Engine::Impl::MemoryKey(const Aggressor& aggressor) {
+  const PodRequest& request = *aggressor.members.front();
+  std::string key = fmt::format("{}/{}/{}/", aggressor.question.standing.leaf,
+                                request.priority_class, aggressor.question.policy_index);
+  const bool alone = !aggressor.gang.empty() || request.constraints != nullptr ||
+                     reclaims.avoided.contains(request.uid) || SelectsDevices(request) ||
+                     request.expected_runtime;
+  if (alone) return key + request.uid.str();
+  AppendShape(request, key);
+  return key;
+}
+
+namespace {
+
+bool IsDue(const PlanMemory& memory, uint64_t version, Instant now) {
+  // A stopped clock does not hold back what has changed since.
+  const bool rested = now >= memory.not_before || now == memory.planned;
+  const bool freed = memory.block && memory.block->until && *memory.block->until <= now;
+  return freed || (memory.version != version && rested);
+}
+
+}  // namespace
+
+std::optional<PodUid> Engine::Impl::NextHungry(Instant now) {
+  struct Turn {
+    int rank = 0;
+    bool returned = false;
+    Instant since;
+    PodUid uid;
+  };
+  std::optional<Turn> first;
+  for (auto at = reclaims.hungry.begin(); at != reclaims.hungry.end();) {
+    const PodUid uid = *at;
+    const PodRecord* record = Find(uid);
+    if (record == nullptr || !IsPending(*record) || reclaims.of_member.contains(uid)) {
+      at = reclaims.hungry.erase(at);
+      continue;
+    }
+    ++at;
+    const Standing standing =
+        book.StandingOf(record->request->name.ns, record->request->priority_class);
+    Turn turn{RankOf(standing), reclaims.returned.contains(uid), record->waits_since, uid};
+    const auto before = [](const Turn& left, const Turn& right) {
+      return std::tie(right.rank, right.returned, left.since, left.uid) <
+             std::tie(left.rank, left.returned, right.since, right.uid);
+    };
+    if (first && !before(turn, *first)) continue;
+    const std::optional<Aggressor> aggressor = AggressorOf(uid);
+    if (!aggressor) continue;
+    const auto memory = reclaims.memory.find(MemoryKey(*aggressor));
+    if (memory != reclaims.memory.end() && !IsDue(memory->second, reclaims.version, now)) continue;
+    first = std::move(turn);
+  }
+  return first ? std::optional(first->uid) : std::nullopt;
+}
+
+std::optional<Instant> Engine::Impl::HungryAt(Instant now) {
+  if (NextHungry(now)) return now;
+  std::optional<Instant> next;
+  const auto sooner = [&next](Instant at) { next = next ? std::min(*next, at) : at; };
+  for (const PodUid& uid : reclaims.hungry) {
+    const std::optional<Aggressor> aggressor = AggressorOf(uid);
+    if (!aggressor) continue;
+    const auto memory = reclaims.memory.find(MemoryKey(*aggressor));
+    if (memory == reclaims.memory.end()) continue;
+    const PlanMemory& known = memory->second;
+    if (known.version != reclaims.version) sooner(known.not_before);
+    if (known.block && known.block->until && *known.block->until > now) sooner(*known.block->until);
+  }
+  return next;
+}
+
+ReclaimVictim Engine::Impl::VictimOf(const PodUid& uid, int64_t lost, Instant now) const {
+  const PodRecord& record = pods.at(uid);
+  const HeldWork& work = *book.Find(uid);
+  ReclaimVictim victim;
+  victim.pod = record.request->name;
+  victim.uid = uid;
+  victim.node = record.node;
+  victim.gang = record.request->gang;
+  victim.owner = record.traits.owner;
+  victim.leaf = work.leaf;
+  victim.lost_gpu_ms = lost;
+  victim.checkpoint = record.traits.checkpoint;
+  if (const GpuClass* gpu_class = ClassNamed(work.workload_class)) {
+    victim.grace = gpu_class->grace_period;
+  }
+  victim.again = reclaims.history.Evictions(record.traits.owner, now) > 0;
+  return victim;
+}
+
+std::vector<ReclaimVictim> Engine::Impl::VictimsOf(const ReclaimCase& reclaim_case,
+                                                   const ReclaimPlan& plan, Instant now) const {
+  std::vector<ReclaimVictim> victims;
+  for (const int unit : plan.victims) {
+    const VictimUnit& from = reclaim_case.problem().units[static_cast<std::size_t>(unit)];
+    for (const PodUid& uid : reclaim_case.pods_of(unit)) {
+      ReclaimVictim victim = VictimOf(uid, reclaim_case.LostOf(uid), now);
+      victim.state = from.marks.state;
+      victims.push_back(std::move(victim));
+    }
+  }
+  return victims;
+}
+
+// Who would have to go if nothing but time and budgets protected them.
+std::optional<PlanBlock> Engine::Impl::FindBlock(const Aggressor& aggressor, Instant now) {
+  ReclaimCase relaxed(*this, aggressor, now, {.ignore_guards = true});
+  const ReclaimAnswer answer = PlanReclaim(relaxed.problem(), relaxed);
+  if (answer.result != ReclaimAnswer::Result::kPlan) return std::nullopt;
+  PlanBlock block;
+  block.reason = Reason::kEvictionBudget;
+  for (const int unit : answer.plan->victims) {
+    const GuardVerdict& verdict = relaxed.guard_of(unit);
+    const PodRecord& victim = *Find(relaxed.pods_of(unit).front());
+    if (verdict.guard == Guard::kNone) {
+      if (block.detail.empty()) block.detail = victim.request->name.str();
+      continue;
+    }
+    const bool by_budget = verdict.guard == Guard::kDisruptionBudget;
+    block.reason = by_budget || block.reason == Reason::kPdbBlocked ? Reason::kPdbBlocked
+                                                                    : Reason::kVictimsProtected;
+    const bool later = verdict.until && (!block.until || *verdict.until > *block.until);
+    if (later) block.until = verdict.until;
+    block.detail = fmt::format("{} would have to go and is protected {}",
+                               victim.request->name.str(), GuardName(verdict.guard));
+  }
+  if (block.reason == Reason::kEvictionBudget) {
+    const HeldWork* work = nullptr;
+    for (const int unit : answer.plan->victims) work = book.Find(relaxed.pods_of(unit).front());
+    const GpuQuota* leaf = work == nullptr ? nullptr : SpecOf(work->leaf);
+    if (leaf != nullptr && leaf->max_evictions_per_hour > 0) {
+      block.until = reclaims.history.HourFullUntil(leaf->name, leaf->max_evictions_per_hour, now);
+    }
+    block.detail += " would have to go and is protected by the hourly limit of its team";
+  }
+  return block;
+}
+
+PlanOutcome Engine::Impl::PlanFor(const PodUid& uid, Instant now) {
+  const std::optional<Aggressor> found = AggressorOf(uid);
+  if (!found) return {};
+  const Aggressor& aggressor = *found;
+  if (reclaims.memory.size() > kMostMemories) reclaims.memory.clear();
+  const std::string key = MemoryKey(aggressor);
+  const uint64_t version = reclaims.version;
+  ReclaimCase reclaim_case(*this, aggressor, now, {});
+  ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
+  PlanOutcome outcome;
+  outcome.evaluations = answer.evaluations;
+  using Result = ReclaimAnswer::Result;
+  // The Eviction API would refuse: the budgets allow each of them, and not all together.
+  const bool breaks_budgets = answer.plan && answer.plan->cost.pdb_violations > 0;
+  PlanMemory& memory = reclaims.memory[key];
+  memory.version = version;
+  memory.planned = now;
+  memory.block.reset();
+  if (answer.result == Result::kPlan && !breaks_budgets) {
+    memory.misses = 0;
+    memory.not_before = now;
+    outcome.result = PlanOutcome::Result::kPlan;
+    outcome.rule = answer.plan->rule;
+    outcome.optimal = answer.plan->optimal;
+    Reclaim reclaim;
+    reclaim.rule = answer.plan->rule;
+    reclaim.leaf = book.tree().name(aggressor.question.standing.leaf);
+    reclaim.victims = VictimsOf(reclaim_case, *answer.plan, now);
+    reclaim.cost = std::move(answer.plan->cost);
+    reclaim.cost.order.clear();
+    reclaim.optimal = answer.plan->optimal;
+    reclaim.evaluations = answer.evaluations;
+    reclaim.snapshot = version;
+    const std::vector<ReclaimCase::Seat> seats =
+        reclaim_case.Seats(answer.plan->region, answer.plan->victims);
+    std::vector<Earmark> earmarks;
+    for (std::size_t i = 0; i < seats.size(); ++i) {
+      const PodRequest& request = *aggressor.members[i];
+      const Inventory& inventory = nodes[seats[i].node]->state.inventory();
+      reclaim.members.push_back({request.name, request.uid, names.name(seats[i].node), false});
+      Earmark& earmark = earmarks.emplace_back();
+      earmark.node = names.name(seats[i].node);
+      earmark.allocation = ToAllocation(inventory, request, seats[i].picks);
+      earmark.allocation.epoch = options.epoch;
+      earmark.allocation.leaf = reclaim.leaf;
+      earmark.work = WorkOf(request, aggressor.question.standing, now);
+      earmark.work.parts = ChargeOfPicks(inventory, request, seats[i].picks);
+    }
+    const PodName& first = aggressor.members.front()->name;
+    reclaim.name = ReclaimName(first.ns + "-" + first.name, now);
+    for (std::size_t i = 0; i < earmarks.size(); ++i) {
+      const PodUid& member = reclaim.members[i].uid;
+      EndNominated(member, *Find(member), now);
+      PutEarmark(member, *Find(member), std::move(earmarks[i]), now);
+      reclaims.hungry.erase(member);
+    }
+    NextEviction(Begin(std::move(reclaim), now), now);
+    return outcome;
+  }
+  memory.not_before = now + kPlanGap * (1 << std::min(memory.misses++, kMostDoublings));
+  switch (answer.result) {
+    case Result::kFits:
+      outcome.result = PlanOutcome::Result::kFits;
+      break;
+    case Result::kUnresolved:
+      outcome.result = PlanOutcome::Result::kUnresolved;
+      break;
+    default:
+      if (reclaim_case.any_guarded() || breaks_budgets) memory.block = FindBlock(aggressor, now);
+      if (breaks_budgets && !memory.block) memory.block = PlanBlock{Reason::kPdbBlocked, "", {}};
+      outcome.result =
+          memory.block ? PlanOutcome::Result::kBlocked : PlanOutcome::Result::kImpossible;
+      break;
+  }
+  return outcome;
+}
+
+// Unique and a DNS label: time tells apart what a restart has forgotten.
+std::string Engine::Impl::ReclaimName(const std::string& stem, Instant now) {
+  std::string name = stem.substr(0, 45);
+  std::ranges::replace(name, '.', '-');
+  for (;;) {
+    const auto part = static_cast<uint64_t>(now.time_since_epoch().count()) + ++reclaims.serial;
+    std::string whole = fmt::format("{}-{:x}", name, part);
+    if (!reclaims.all.contains(whole)) return whole;
+  }
+}
+
+std::string Engine::Impl::Begin(Reclaim reclaim, Instant now) {
+  reclaim.planned_at = now;
+  const std::string name = reclaim.name;
+  for (const ReclaimMember& member : reclaim.members) {
+    reclaims.of_member[member.uid] = name;
+    reclaims.work.nominations.push_back({member.pod, member.uid, member.node});
+  }
+  for (const ReclaimVictim& victim : reclaim.victims) reclaims.of_victim[victim.uid] = name;
+  Reclaim& stored = reclaims.all[name] = std::move(reclaim);
+  ++reclaims.version;
+  ReclaimRun& run = reclaims.runs[name];
+  run.checked = reclaims.version;
+  Changed(stored);
+  return name;
+}
+
+std::optional<PlanOutcome> Engine::PlanNext(Instant now) {
+  Impl& impl = *impl_;
+  impl.Advance(now);
+  impl.TendReclaims(now);
+  if (std::optional<PlanOutcome> outcome = impl.PlanRelease(now)) return outcome;
+  const std::optional<PodUid> uid = impl.NextHungry(now);
+  if (!uid) return std::nullopt;
+  return impl.PlanFor(*uid, now);
+}
+
+}  // namespace tranche

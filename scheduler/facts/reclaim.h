@@ -1,0 +1,123 @@
+// A reclaim as it is carried out and shown: whom it is for, whom it takes from, how far it is.
+//
+// A plain value. The engine keeps the truth while it runs; the GPUReclaim object the shell writes
+// from it is what a restart continues with.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quota/marking.h"
+#include "quota/reclaim.h"
+#include "scheduler/facts/reason.h"
+#include "topology/base/ids.h"
+#include "topology/base/units.h"
+
+namespace tranche {
+
+enum class ReclaimPhase : uint8_t {
+  kPlanned,
+  kEvicting,  // the first eviction was asked for
+  kReserved,  // every victim is gone; the devices wait for the preemptor
+  kDone,      // the preemptor has them (of drains: every victim is gone)
+  kAborted,   // see `reason`
+};
+std::string_view ReclaimPhaseName(ReclaimPhase phase);  // "Planned", ...
+
+// A pod that waits for the devices. `placed`: it has got a node since.
+struct ReclaimMember {
+  PodName pod;
+  PodUid uid;
+  NodeName node;  // its devices are reserved there
+  bool placed = false;
+  friend bool operator==(const ReclaimMember&, const ReclaimMember&) = default;
+};
+
+struct ReclaimVictim {
+  PodName pod;
+  PodUid uid;
+  NodeName node;
+  std::string gang;   // empty: a gang of one
+  std::string owner;  // see EvictionHistory
+  std::string leaf;   // empty: none
+  QuotaState state = QuotaState::kInQuota;
+  int64_t lost_gpu_ms = 0;            // as planned; of the pod, not of its gang
+  std::optional<Instant> checkpoint;  // the last it published
+  std::optional<Millis> grace;        // of its class; nullopt: the pod's own
+  std::optional<Instant> evicted_at;  // the API server took the eviction
+  std::optional<Instant> gone_at;     // it holds nothing any more
+  bool again = false;                 // its owner was evicted before, within a day
+  friend bool operator==(const ReclaimVictim&, const ReclaimVictim&) = default;
+};
+
+struct Reclaim {
+  std::string name;  // of the GPUReclaim object: unique, a DNS label
+  ReclaimRule rule = ReclaimRule::kNone;
+  // Whom it is for: the preemptor's gang; empty for kDrain (`source` is the GPUBudget) and kShrink
+  // (`source` is the GPUQuota).
+  std::vector<ReclaimMember> members;
+  std::string source;
+  std::string leaf;  // that it is for
+  ReclaimPhase phase = ReclaimPhase::kPlanned;
+  // Of kAborted, one CamelCase word: PreemptorGone, PlacedElsewhere, Changed (the plan no longer
+  // holds), PDBBlocked, Forbidden, VictimStuck, Unclaimed (the preemptor did not come in time).
+  std::string reason;
+  std::vector<ReclaimVictim> victims;  // in the order of eviction
+  PlanCost cost;                       // `order` is not kept
+  bool optimal = false;
+  int64_t evaluations = 0;  // of geometry, as a measure of the search
+  uint64_t snapshot = 0;    // version of the books the plan was made on
+  Instant planned_at;
+  std::optional<Instant> reserved_at;
+  std::optional<Instant> finished_at;
+  uint64_t version = 0;  // grows with every change, across all reclaims
+
+  bool finished() const { return phase >= ReclaimPhase::kDone; }
+  std::size_t gone() const;  // victims that are
+  friend bool operator==(const Reclaim&, const Reclaim&) = default;
+};
+
+// Why the planner did not take devices back for a pod, though a rule would let it.
+struct PlanBlock {
+  Reason reason = Reason::kNone;  // kPdbBlocked .. kPreemptionDelayed
+  std::string detail;             // whom, by which guard
+  std::optional<Instant> until;
+};
+
+// An eviction to be asked of the API server now. The answer goes to Engine::SettleEviction.
+struct EvictionOrder {
+  std::string reclaim;
+  PodName pod;
+  PodUid uid;
+  std::optional<Millis> grace;
+};
+enum class EvictionOutcome : uint8_t {
+  kAccepted,
+  kGone,       // no pod of that name and uid: nothing to do
+  kBlocked,    // 429: a PodDisruptionBudget stands in the way now
+  kForbidden,  // 403: not allowed to evict; an administrator must act
+  kFailed,     // the answer was lost, or the server failed: may be tried again
+};
+
+// status.nominatedNodeName of a waiting pod.
+struct Nomination {
+  PodName pod;
+  PodUid uid;
+  NodeName node;
+};
+
+// What the engine wants done for reclaims, in order; and records that changed, as they are now.
+struct ReclaimWork {
+  std::vector<Reclaim> changed;
+  std::vector<Nomination> nominations;
+  std::vector<EvictionOrder> evictions;
+  std::vector<Millis> nominal_waits;  // of work that was bound in quota: how long it had waited
+  bool empty() const {
+    return changed.empty() && nominations.empty() && evictions.empty() && nominal_waits.empty();
+  }
+};
+
+}  // namespace tranche
