@@ -150,7 +150,8 @@ std::vector<int> RegionSearch::ByPrice() const {
 }
 
 void RegionSearch::Greedy(int64_t& pushes) {
-  pushes_left_ = pushes;
+  // Pricing them is as much work as judging them.
+  pushes_left_ = pushes - static_cast<int64_t>(units_.size());
   std::vector<int> order = ByPrice();
   GreedyIn(order);
   std::ranges::stable_sort(order, [&](int left, int right) {

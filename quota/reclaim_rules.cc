@@ -51,6 +51,9 @@ ReclaimRules::ReclaimRules(const ReclaimProblem& problem, ReclaimGeometry& geome
   evicted_.resize(trial_.size());
   spares_.resize(problem.spare_left.size());
   wholes_.resize(problem.spare_left.size());
+  sizes_.reserve(problem.units.size());
+  for (const VictimUnit& unit : problem.units) sizes_.push_back(GpuEquivalents(TotalCharge(unit)));
+  keys_ascend_ = std::ranges::is_sorted(problem.units, {}, &VictimUnit::key);
   if (problem.leaf == kNoQuota) return;
   for (QuotaId id = problem.leaf; id != kNoQuota; id = trial_.parent(id)) path_.push_back(id);
   for (QuotaId id = 0; id < static_cast<QuotaId>(trial_.size()); ++id) {
@@ -225,15 +228,13 @@ void ReclaimRules::DropOutOfReach(std::vector<int>& units) {
 }
 
 bool ReclaimRules::Before(int left, int right) const {
-  const auto rank = [&](const VictimUnit& unit) {
-    const int level = KinOf(unit.leaf).level;
-    return std::pair(level, GpuEquivalents(TotalCharge(unit)));
+  const auto rank = [&](int unit) {
+    return std::pair(KinOf(UnitAt(unit).leaf).level, sizes_[static_cast<std::size_t>(unit)]);
   };
-  const VictimUnit& a = UnitAt(left);
-  const VictimUnit& b = UnitAt(right);
-  const auto a_rank = rank(a);
-  const auto b_rank = rank(b);
-  return a_rank != b_rank ? a_rank < b_rank : a.key < b.key;
+  const auto left_rank = rank(left);
+  const auto right_rank = rank(right);
+  if (left_rank != right_rank) return left_rank < right_rank;
+  return keys_ascend_ ? left < right : UnitAt(left).key < UnitAt(right).key;
 }
 
 // ---- sets of victims --------------------------------------------------------------------------

@@ -139,9 +139,11 @@ class ReclaimRules {
 
   const ReclaimProblem& problem_;
   ReclaimGeometry& geometry_;
-  std::vector<QuotaId> path_;  // the aggressor's leaf, its parent, ... the root
-  std::vector<Kin> kin_;       // by quota
-  std::vector<LineId> lines_;  // that anybody of this root may borrow
+  std::vector<QuotaId> path_;   // the aggressor's leaf, its parent, ... the root
+  std::vector<Kin> kin_;        // by quota
+  std::vector<int64_t> sizes_;  // of units, GPU-equivalents
+  bool keys_ascend_ = true;     // of units
+  std::vector<LineId> lines_;   // that anybody of this root may borrow
 
   // The tree with the aggressor placed in region_ and the pushed gone.
   QuotaTree trial_;

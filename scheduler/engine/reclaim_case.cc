@@ -53,12 +53,7 @@ bool ReclaimCase::Leaves(const PodUid& uid, const PodRecord& record) const {
 
 void ReclaimCase::GatherUnits() {
   // All ages first: what the silent are assumed to lose rests on those who publish.
-  struct Found {
-    const PodUid* uid = nullptr;
-    const HeldWork* work = nullptr;
-    const PodRecord* record = nullptr;
-  };
-  std::vector<Found> found;
+  std::vector<Holder> found;
   const QuotaId root = tree_.root(problem_.leaf);
   engine_.book.RefreshMarks();
   for (const auto& [uid, work] : engine_.book.holdings()) {
@@ -77,9 +72,9 @@ void ReclaimCase::GatherUnits() {
     }
     found.push_back({&uid, &work, record});
   }
-  std::map<std::string, std::vector<PodUid>> gangs;
-  std::vector<const PodUid*> singles;
-  for (const Found& one : found) {
+  std::map<std::string, std::vector<Holder>> gangs;
+  std::vector<Holder> singles;  // ascending uid
+  for (const Holder& one : found) {
     const QuotaId leaf = one.work->quota;
     if (leaf == kNoQuota || one.work->released || tree_.root(leaf) != root) continue;
     // Nobody's victim by any rule, whatever the region.
@@ -89,38 +84,49 @@ void ReclaimCase::GatherUnits() {
             : one.work->marks.state == QuotaState::kInQuota;
     if (hopeless) continue;
     if (one.work->gang.empty()) {
-      singles.push_back(one.uid);
+      singles.push_back(one);
       continue;
     }
     const std::string key = one.work->pod.ns + "/" + one.work->gang;
-    if (key != aggressor_.gang) gangs[key].push_back(*one.uid);
+    if (key != aggressor_.gang) gangs[key].push_back(one);
   }
-  for (const PodUid* uid : singles) AddUnit(uid->str(), {*uid});
-  for (const auto& [key, pods] : gangs) AddUnit(key, pods);
+  problem_.units.reserve(singles.size() + gangs.size());
+  numbers_.reserve(singles.size());
+  // Ascending keys, which the search likes.
+  auto gang = gangs.begin();
+  for (const Holder& single : singles) {
+    for (; gang != gangs.end() && gang->first < single.uid->str(); ++gang) {
+      AddUnit(gang->first, gang->second);
+    }
+    AddUnit(single.uid->str(), std::span(&single, 1));
+  }
+  for (; gang != gangs.end(); ++gang) AddUnit(gang->first, gang->second);
 }
 
 // A gang is taken whole; pods above the size it needs may also be taken one by one.
-void ReclaimCase::AddUnit(const std::string& key, const std::vector<PodUid>& pods) {
-  const int size = engine_.Find(pods.front())->request->gang_size;
+void ReclaimCase::AddUnit(const std::string& key, std::span<const Holder> pods) {
+  const int size = pods.front().record->request->gang_size;
   const int spare = size > 0 ? static_cast<int>(pods.size()) - size : 0;
   if (spare <= 0) return MakeUnit(key, pods, true, -1, -1);
   const auto number = static_cast<int>(problem_.spare_left.size());
   problem_.spare_left.push_back(spare);
   MakeUnit(key, pods, true, -1, number);
-  for (const PodUid& uid : pods) {
-    MakeUnit(key + "/" + uid.str(), std::span(&uid, 1), false, number, -1);
+  for (const Holder& pod : pods) {
+    MakeUnit(key + "/" + pod.uid->str(), std::span(&pod, 1), false, number, -1);
   }
 }
 
-void ReclaimCase::MakeUnit(const std::string& key, std::span<const PodUid> pods, bool breaks,
+void ReclaimCase::MakeUnit(const std::string& key, std::span<const Holder> pods, bool breaks,
                            int spare_of, int whole_of) {
   VictimUnit unit;
   GuardVerdict guard;
   unit.start = Instant::max();
   std::optional<NodeId> only_node;
-  for (const PodUid& uid : pods) {
-    const PodRecord& record = *engine_.Find(uid);
-    const HeldWork& work = *engine_.book.Find(uid);
+  std::vector<int64_t> losses;
+  for (const Holder& holder : pods) {
+    const PodUid& uid = *holder.uid;
+    const PodRecord& record = *holder.record;
+    const HeldWork& work = *holder.work;
     const GuardVerdict verdict = engine_.GuardOf(uid, record, work, now_);
     if (!verdict.touchable) return;
     if (verdict.guard != Guard::kNone) {
@@ -139,7 +145,7 @@ void ReclaimCase::MakeUnit(const std::string& key, std::span<const PodUid> pods,
     VictimPod& pod = unit.pods.emplace_back();
     const auto region = region_of_.find(node);
     if (region != region_of_.end()) pod.region = region->second;
-    NoteBudgets(uid, pod);
+    NoteBudgets(record, pod);
     const GpuClass* gpu_class = engine_.ClassNamed(work.workload_class);
     unit.leaf = work.quota;
     unit.rank = std::max(unit.rank, RankOf(gpu_class));
@@ -150,7 +156,7 @@ void ReclaimCase::MakeUnit(const std::string& key, std::span<const PodUid> pods,
     }
     unit.marks = work.marks;
     const int64_t lost = engine_.LossOf(record, work, ages_, now_);
-    lost_[uid] = lost;
+    losses.push_back(lost);
     unit.lost_gpu_ms = AddSaturating(unit.lost_gpu_ms, lost);
     unit.start = std::min(unit.start, work.since);
   }
@@ -159,17 +165,20 @@ void ReclaimCase::MakeUnit(const std::string& key, std::span<const PodUid> pods,
   unit.spare_of = spare_of;
   unit.whole_of = whole_of;
   std::vector<int>& numbers = unit_numbers_.emplace_back();
-  for (const PodUid& uid : pods) {
-    numbers.push_back(numbers_.try_emplace(uid, static_cast<int>(numbers_.size())).first->second);
+  std::vector<PodUid>& uids = unit_pods_.emplace_back();
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    const auto number = static_cast<int>(numbers_.size());
+    const auto [at, fresh] = numbers_.try_emplace(*pods[i].uid, number);
+    if (fresh) lost_.push_back(losses[i]);
+    numbers.push_back(at->second);
+    uids.push_back(*pods[i].uid);
   }
   problem_.units.push_back(std::move(unit));
-  unit_pods_.emplace_back(pods.begin(), pods.end());
   guards_.push_back(guard);
 }
 
-void ReclaimCase::NoteBudgets(const PodUid& uid, VictimPod& pod) {
+void ReclaimCase::NoteBudgets(const PodRecord& record, VictimPod& pod) {
   if (engine_.reclaims.disruption_budgets.empty() || options_.ignore_guards) return;
-  const PodRecord& record = *engine_.Find(uid);
   const PodName& name = record.request->name;
   static const Labels kNone;
   const Labels& labels = record.traits.labels == nullptr ? kNone : *record.traits.labels;
@@ -347,8 +356,8 @@ std::optional<std::size_t> ReclaimCase::RegionOf(const NodeName& node) const {
 }
 
 int64_t ReclaimCase::LostOf(const PodUid& uid) const {
-  const auto found = lost_.find(uid);
-  return found == lost_.end() ? 0 : found->second;
+  const auto found = numbers_.find(uid);
+  return found == numbers_.end() ? 0 : lost_[static_cast<std::size_t>(found->second)];
 }
 
 // ---- geometry ---------------------------------------------------------------------------------

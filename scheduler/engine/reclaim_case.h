@@ -88,14 +88,19 @@ class ReclaimCase : public ReclaimGeometry {
   static constexpr int kGone = -2;
 
   void GatherUnits();
-  void AddUnit(const std::string& key, const std::vector<PodUid>& pods);
-  void MakeUnit(const std::string& key, std::span<const PodUid> pods, bool breaks, int spare_of,
+  struct Holder {
+    const PodUid* uid = nullptr;
+    const HeldWork* work = nullptr;
+    const PodRecord* record = nullptr;
+  };
+  void AddUnit(const std::string& key, std::span<const Holder> pods);
+  void MakeUnit(const std::string& key, std::span<const Holder> pods, bool breaks, int spare_of,
                 int whole_of);
   void GatherRegions();
   void AddRegion(std::vector<NodeId> nodes);
   void GatherRules();
   void GatherShortages();
-  void NoteBudgets(const PodUid& uid, VictimPod& pod);
+  void NoteBudgets(const PodRecord& record, VictimPod& pod);
   bool Leaves(const PodUid& uid, const PodRecord& record) const;
   const Site& SiteOf(NodeId id);
   void LoadOf(const Site& site, Load& load) const;
@@ -126,7 +131,7 @@ class ReclaimCase : public ReclaimGeometry {
   std::unordered_map<NodeId, Site> sites_;
   std::unordered_set<PodUid> leaving_;
   std::map<std::pair<std::string, std::string>, int> budget_positions_;
-  std::unordered_map<PodUid, int64_t> lost_;
+  std::vector<int64_t> lost_;        // by number
   std::vector<char> gone_;           // by number
   std::vector<std::string> shapes_;  // of the members, where there are several
   CheckpointAges ages_;
