@@ -282,9 +282,13 @@ int PrintWhatIf(const Json& answer, std::ostream& out) {
   for (const Json& pod : answer.at("pods")) {
     const bool fits = pod.at("fits").get<bool>();
     if (!fits) code = kNo;
+    const bool evicts = !pod.value("victims", Json::array()).empty();
     std::string because = ReasonOf(pod);
     if (DetailOf(pod) != "-") because += ": " + DetailOf(pod);
-    table.Add({fmt::format("{}/{}", Text(pod, "namespace"), Text(pod, "name")), fits ? "yes" : "no",
+    table.Add({fmt::format("{}/{}", Text(pod, "namespace"), Text(pod, "name")),
+               !fits    ? "no"
+               : evicts ? "evicting"
+                        : "yes",
                Text(pod, "node"), DevicesOf(pod), because});
   }
   out << table.Text();

@@ -155,9 +155,6 @@ void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome out
   record->filtered = false;
   impl.nodes[id]->state.Hold(std::move(holding));
   impl.Refresh(id, now);
-  if (record->within_nominal) {
-    impl.reclaims.work.nominal_waits.push_back(now - record->waits_since);
-  }
   impl.NoteMemberPlaced(uid, node, now);
 }
 

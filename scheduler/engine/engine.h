@@ -155,7 +155,7 @@ struct WhatIfResult {
   bool fits = false;
   NodeName node;
   std::optional<Allocation> allocation;
-  // Not fitting as it is, it could be given room by evicting these.
+  // Whom it needs evicted to fit; empty: nobody.
   std::vector<ReclaimVictim> victims;
   ReclaimRule rule = ReclaimRule::kNone;
   PlanCost cost;

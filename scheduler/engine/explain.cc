@@ -258,6 +258,9 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
       }
     }
     verdict.fits = verdict.reason == Reason::kNone;
+    if (!verdict.fits && pending && impl.AwaitedNode(uid) == id) {
+      verdict.reason = Reason::kPreemptionInProgress;
+    }
     const bool by_quota =
         verdict.reason >= Reason::kNoLeaf && verdict.reason <= Reason::kWaitingForQuota;
     if (!verdict.fits && whole == Reason::kNone && !by_quota) {
@@ -276,6 +279,7 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
     if (reason == Reason::kNone && impl.best.empty()) {
       reason = impl.NearestReason();
     }
+    if (impl.AwaitedNode(uid) != kNoNode) reason = Reason::kPreemptionInProgress;
     explanation.advice = Advice(reason);
   }
   impl.ExplainReclaim(uid, explanation);

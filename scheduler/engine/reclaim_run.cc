@@ -250,6 +250,9 @@ void Engine::Impl::NoteMemberPlaced(const PodUid& uid, const NodeName& node, Ins
   reclaims.avoided.erase(uid);
   PodRecord& record = *Find(uid);
   EndNominated(uid, record, now);
+  if (std::exchange(record.within_nominal, false)) {
+    reclaims.work.nominal_waits.push_back(now - record.waits_since);
+  }
   if (reclaims.returned.erase(uid) > 0) reclaims.returning.erase(record.traits.owner);
   const auto found = reclaims.of_member.find(uid);
   if (found == reclaims.of_member.end()) return;

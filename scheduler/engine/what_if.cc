@@ -37,6 +37,9 @@ void Engine::Impl::Try(Trial& trial, const PodRequest& request, WhatIfResult& re
     if (!seat) return;
     id = seat->first;
     chosen = seat->second;
+    result.fits = true;
+    result.reason = Reason::kNone;
+    result.detail.clear();
   }
   const Inventory& inventory = nodes[id]->state.inventory();
   result.node = names.name(id);
@@ -77,7 +80,6 @@ std::optional<std::pair<NodeId, Picks>> Engine::Impl::SeatByEvicting(Trial& tria
   result.rule = answer.plan->rule;
   result.cost = answer.plan->cost;
   result.optimal = answer.plan->optimal;
-  result.fits = false;
   for (const ReclaimVictim& victim : result.victims) trial.gone.insert(victim.uid);
   const auto seats = reclaim_case.Seats(answer.plan->region, answer.plan->victims);
   return std::pair(seats.front().node, seats.front().picks);

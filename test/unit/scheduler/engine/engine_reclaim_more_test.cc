@@ -243,7 +243,8 @@ TEST_F(Reclaiming, WhatIfShowsThePlanAndChangesNothing) {
   ASSERT_EQ(results[1].victims.size(), 1U);
   EXPECT_NE(results[0].victims[0].pod.name, results[1].victims[0].pod.name);
   EXPECT_EQ(results[0].rule, ReclaimRule::kR1);
-  EXPECT_FALSE(results[0].fits);
+  EXPECT_TRUE(results[0].fits);
+  EXPECT_FALSE(results[2].fits);
   EXPECT_EQ(results[0].node, NodeName("n2"));
   EXPECT_THAT(results[2].victims, IsEmpty()) << "it would borrow";
   EXPECT_EQ(engine_.Digest(), before);
