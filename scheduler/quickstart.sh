@@ -99,11 +99,14 @@ show() {
 }
 show python3 scheduler/quickstart/drive.py
 
+step "What a team took back: tranche reclaims"
+show build/release/bin/tranche reclaims
+
 step "Quotas: tranche quota"
 show build/release/bin/tranche quota
 
-step "Why a pod waits while GPUs are free: tranche explain team-vision/train-next"
-show build/release/bin/tranche explain team-vision/train-next
+step "Why a pod waits while GPUs are free: tranche explain team-language/pretrain-next"
+show build/release/bin/tranche explain team-language/pretrain-next
 
 if $once; then
   exit 0
@@ -113,7 +116,7 @@ step "The page is at $url/ui/"
 cat <<TEXT
 Ask from another terminal:
   build/release/bin/tranche nodes --server $url
-  build/release/bin/tranche explain team-language/pretrain-next --server $url
+  build/release/bin/tranche explain team-vision/train-next --server $url
   build/release/bin/tranche ledger report --ledger $ledger
 Ctrl-C stops the server.
 TEXT

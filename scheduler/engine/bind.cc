@@ -84,6 +84,13 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
     if (reason != Reason::kNone) {
       return Refuse(std::move(plan), reason, DescribeMisfit(entry, request, reason, now));
     }
+    // Of the devices that fit it takes those that were kept for it: others nearby may be counted on
+    // by plans under way.
+    if (const Earmark* kept = lift.earmark(); kept != nullptr && impl.IsReserved(uid, node)) {
+      std::string problem;
+      auto devices = FromAllocation(entry.state.inventory(), request, kept->allocation, problem);
+      if (devices) impl.picks = *std::move(devices);
+    }
     // Filter's word is old by now: others may have taken what the team had left.
     Admission admission;
     if (question.metered) {

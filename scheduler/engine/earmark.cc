@@ -3,6 +3,7 @@
 // An earmark is a holding like any other, so that nobody else is given its room by filter or bind.
 // While victims leave it lies over their holdings. For questions on the pod's own behalf it is
 // taken out for the length of the question.
+#include <algorithm>
 #include <utility>
 
 #include "scheduler/engine/impl.h"
@@ -42,31 +43,75 @@ Engine::Impl::Lift::Lift(Impl& engine, const PodUid& uid, Instant now)
   if (record == nullptr || record->earmark == nullptr) return;
   earmark_ = std::make_unique<Earmark>(*record->earmark);
   engine.DropEarmark(uid, *record, now);
+  const auto own = engine.reclaims.of_member.find(uid);
+  if (own == engine.reclaims.of_member.end()) return;
+  const Reclaim& reclaim = engine.reclaims.all.at(own->second);
+  // Its room is its own now. What is kept for others while their victims are still there would
+  // count twice: once for them, once for the victims.
+  if (reclaim.gone() == reclaim.victims.size()) LiftOthers();
+}
+
+void Engine::Impl::Lift::LiftOthers() {
+  const NodeId here = engine_.names.Find(earmark_->node.str());
+  for (const auto& [name, run] : engine_.reclaims.runs) {
+    const Reclaim& reclaim = engine_.reclaims.all.at(name);
+    if (reclaim.gone() == reclaim.victims.size()) continue;
+    for (const ReclaimMember& member : reclaim.members) {
+      const PodRecord* record = engine_.Find(member.uid);
+      if (record == nullptr || record->earmark == nullptr) continue;
+      others_.emplace_back(member.uid, *record->earmark);
+      engine_.book.Unearmark(member.uid);
+      if (here != kNoNode && engine_.nodes[here] != nullptr && member.node == earmark_->node) {
+        engine_.nodes[here]->state.Release(member.uid);
+      }
+    }
+  }
+  if (!others_.empty() && here != kNoNode && engine_.nodes[here] != nullptr) {
+    engine_.Refresh(here, now_);
+  }
+}
+
+void Engine::Impl::Lift::PutBack(const PodUid& uid, const Earmark& earmark) {
+  PodRecord* record = engine_.Find(uid);
+  if (record == nullptr) return;
+  // A question within this one, about another pod, may have put it back.
+  if (!engine_.book.earmarks().contains(uid)) engine_.book.Earmark(uid, earmark.work);
+  const NodeId id = engine_.InternNode(earmark.node);
+  Holding holding;
+  holding.uid = uid;
+  holding.kind = HoldingKind::kEarmark;
+  holding.request = record->request;
+  holding.allocation = earmark.allocation;
+  engine_.nodes[id]->state.Hold(std::move(holding));
+  engine_.Refresh(id, now_);
 }
 
 Engine::Impl::Lift::~Lift() {
-  if (earmark_ == nullptr) return;
+  for (const auto& [uid, earmark] : others_) PutBack(uid, earmark);
   PodRecord* record = engine_.Find(uid_);
-  if (record == nullptr) return;
-  // A claim on the very node would be replaced by the earmark, which is stronger.
-  if (record->claimed != kNoNode && engine_.names.name(record->claimed) == earmark_->node) {
-    engine_.DropClaim(uid_, *record, now_);
+  if (earmark_ != nullptr && record != nullptr) {
+    // A claim on the very node would be replaced by the earmark, which is stronger.
+    if (record->claimed != kNoNode && engine_.names.name(record->claimed) == earmark_->node) {
+      engine_.DropClaim(uid_, *record, now_);
+    }
+    PutBack(uid_, *earmark_);
+    record->earmark = std::move(earmark_);
+    // As it was: no plan needs another look.
+    engine_.reclaims.version = version_;
   }
-  const NodeId id = engine_.InternNode(earmark_->node);
-  Holding holding;
-  holding.uid = uid_;
-  holding.kind = HoldingKind::kEarmark;
-  holding.request = record->request;
-  holding.allocation = earmark_->allocation;
-  engine_.nodes[id]->state.Hold(std::move(holding));
-  engine_.book.Earmark(uid_, earmark_->work);
-  record->earmark = std::move(earmark_);
-  engine_.Refresh(id, now_);
-  // As it was: no plan needs another look.
-  engine_.reclaims.version = version_;
 }
 
 void Engine::Impl::Lift::Discard() { earmark_ = nullptr; }
+
+bool Engine::Impl::IsReserved(const PodUid& uid, const NodeName& node) const {
+  const auto own = reclaims.of_member.find(uid);
+  if (own == reclaims.of_member.end()) return false;
+  const Reclaim& reclaim = reclaims.all.at(own->second);
+  return reclaim.phase == ReclaimPhase::kReserved &&
+         std::ranges::any_of(reclaim.members, [&](const ReclaimMember& member) {
+           return member.uid == uid && member.node == node;
+         });
+}
 
 bool Engine::Impl::Reearmark(Reclaim& reclaim, Instant now) {
   for (const ReclaimMember& member : std::vector<ReclaimMember>(reclaim.members)) {

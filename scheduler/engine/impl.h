@@ -218,6 +218,9 @@ struct Engine::Impl {
                               Instant now) const;
   const GpuQuota* SpecOf(const std::string& quota) const;
   const GpuClass* ClassNamed(const std::string& name) const;
+  // The reclaim that is looked at again: what it has evicted itself guards nobody from it.
+  const Reclaim* own_reclaim = nullptr;
+  bool EvictedItself(const std::string& owner) const;
   // Does a PodDisruptionBudget that allows nothing cover the pod?
   bool IsProtected(const PodRecord& record) const;
 
@@ -252,6 +255,7 @@ struct Engine::Impl {
   void NextEviction(const std::string& name, Instant now);
   // Does the plan of a reclaim still hold? Drops victims that are no longer needed.
   bool Revalidate(Reclaim& reclaim, Instant now);
+  bool LookAgain(Reclaim& reclaim, Instant now);
   void Changed(Reclaim& reclaim);
   void Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reason, Instant now);
   // A pod holds nothing any more, or is no more.
@@ -266,6 +270,7 @@ struct Engine::Impl {
   // Keeps devices for the members that wait, as the record says; false: that cannot be done.
   bool Reearmark(Reclaim& reclaim, Instant now);
   void SeeIfReserved(Reclaim& reclaim, Instant now);
+  bool FitsItsEarmark(const ReclaimMember& member, Instant now);
   void NoteEvicted(const std::string& name, const PodUid& uid, Instant now);
   bool StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now);
 
@@ -281,18 +286,25 @@ struct Engine::Impl {
     Lift& operator=(const Lift&) = delete;
     // The pod has its devices: the earmark does not come back.
     void Discard();
+    // The pod's own; null: none, or discarded.
+    const Earmark* earmark() const { return earmark_.get(); }
 
    private:
+    void LiftOthers();
+    void PutBack(const PodUid& uid, const Earmark& earmark);
     Impl& engine_;
     PodUid uid_;
     Instant now_;
     std::unique_ptr<Earmark> earmark_;
+    std::vector<std::pair<PodUid, Earmark>> others_;
     uint64_t version_ = 0;
   };
   // kube-scheduler has nominated a node and evicts there: the room is kept (hazard 18).
   void NoteNominated(const PodUid& uid, PodRecord& record, const NodeName& node, Instant now);
   void KeepNominated(const NodeName& node, Instant now);
   void EndNominated(const PodUid& uid, PodRecord& record, Instant now);
+  // Every victim is gone, and the pod's devices wait for it on that node.
+  bool IsReserved(const PodUid& uid, const NodeName& node) const;
   // The node on which devices are kept for the pod while its victims leave; kNoNode: none.
   NodeId AwaitedNode(const PodUid& uid);
   bool GivesWayToReturned(const Question& question, const PodRecord& record, Instant now,

@@ -56,6 +56,13 @@ const GpuClass* Engine::Impl::ClassNamed(const std::string& name) const {
   return at != set->classes.end() && at->name == name ? &*at : nullptr;
 }
 
+bool Engine::Impl::EvictedItself(const std::string& owner) const {
+  return own_reclaim != nullptr &&
+         std::ranges::any_of(own_reclaim->victims, [&owner](const ReclaimVictim& victim) {
+           return victim.owner == owner && victim.evicted_at;
+         });
+}
+
 bool Engine::Impl::IsProtected(const PodRecord& record) const {
   const PodName& name = record.request->name;
   static const Labels kNone;
@@ -74,7 +81,11 @@ GuardVerdict Engine::Impl::GuardOf(const PodUid& uid, const PodRecord& record, c
   const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
   // Quotas that only observe, or are off, have nobody evicted.
   const bool enforced = leaf != nullptr && leaf->mode == QuotaMode::kEnforce;
-  if (never || !enforced || !record.traits.evictable || record.node.empty()) return {false, {}, {}};
+  // One that was told to leave and has not is not told again: nobody knows when it will.
+  const bool stuck = record.traits.leaves_at.has_value();
+  if (never || !enforced || stuck || !record.traits.evictable || record.node.empty()) {
+    return {false, {}, {}};
+  }
 
   static const GpuClass kWithoutClass;
   const GpuClass& rules = gpu_class == nullptr ? kWithoutClass : *gpu_class;
@@ -87,7 +98,9 @@ GuardVerdict Engine::Impl::GuardOf(const PodUid& uid, const PodRecord& record, c
   const Millis least =
       std::min(std::max(rules.min_runtime, leaf->min_runtime.value_or(Millis{0})), kGuardCap);
   guard(Guard::kMinRuntime, work.running.value_or(work.since) + least);
-  guard(Guard::kImmunity, reclaims.history.ImmuneUntil(record.traits.owner, rules.cooldown, now));
+  if (!EvictedItself(record.traits.owner)) {
+    guard(Guard::kImmunity, reclaims.history.ImmuneUntil(record.traits.owner, rules.cooldown, now));
+  }
   guard(Guard::kDailyLimit,
         reclaims.history.DayFullUntil(record.traits.owner, rules.max_evictions_per_day, now));
   guard(Guard::kSettled, record.traits.settled_until);

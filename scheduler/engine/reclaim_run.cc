@@ -20,6 +20,14 @@ constexpr int kMostAvoidDoublings = 4;
 constexpr Millis kRecordKept = std::chrono::hours(24);
 constexpr std::size_t kMostRecords = 1'000;
 
+Instant LastGone(const Reclaim& reclaim) {
+  Instant last = reclaim.planned_at;
+  for (const ReclaimVictim& victim : reclaim.victims) {
+    last = std::max(last, victim.gone_at.value_or(last));
+  }
+  return last;
+}
+
 bool IsTaken(const ReclaimVictim& victim) {
   return victim.evicted_at.has_value() || victim.gone_at.has_value();
 }
@@ -55,6 +63,13 @@ void Engine::Impl::Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reas
 }
 
 bool Engine::Impl::Revalidate(Reclaim& reclaim, Instant now) {
+  own_reclaim = &reclaim;
+  const bool holds = LookAgain(reclaim, now);
+  own_reclaim = nullptr;
+  return holds;
+}
+
+bool Engine::Impl::LookAgain(Reclaim& reclaim, Instant now) {
   std::vector<PodUid> left;
   for (const ReclaimVictim& victim : reclaim.victims) {
     if (!IsTaken(victim)) left.push_back(victim.uid);
@@ -130,10 +145,32 @@ void Engine::Impl::NextEviction(const std::string& name, Instant now) {
   reclaims.work.evictions.push_back({name, next->pod, next->uid, next->grace});
 }
 
+// Would the pod be taken where its room is kept?
+bool Engine::Impl::FitsItsEarmark(const ReclaimMember& member, Instant now) {
+  const NodeId id = names.Find(member.node.str());
+  const PodRecord* record = Find(member.uid);
+  if (record == nullptr || id == kNoNode) return false;
+  const Lift lift(*this, member.uid, now);
+  const Question question = QuestionOf(*record->request);
+  if (question.whole != Reason::kNone || nodes[id] == nullptr) return false;
+  ForgetKindAnswers();
+  return hot[id].closed == Reason::kNone &&
+         Lookup(ShapeOf(question), question, id, false).reason == Reason::kNone &&
+         AskQuota(question, id, now).reason == Reason::kNone;
+}
+
 void Engine::Impl::SeeIfReserved(Reclaim& reclaim, Instant now) {
   if (reclaim.finished() || reclaim.phase == ReclaimPhase::kReserved) return;
   if (reclaim.gone() < reclaim.victims.size()) return;
   if (reclaim.members.empty()) return Finish(reclaim, ReclaimPhase::kDone, "", now);
+  // Others that were leaving already, and were counted on, may still be there.
+  const bool ready = std::ranges::all_of(reclaim.members, [&](const ReclaimMember& member) {
+    return member.placed || FitsItsEarmark(member, now);
+  });
+  if (!ready) {
+    if (now < LastGone(reclaim) + options.reservation_ttl) return;
+    return Finish(reclaim, ReclaimPhase::kAborted, "Changed", now);
+  }
   reclaim.phase = ReclaimPhase::kReserved;
   reclaim.reserved_at = now;
   Changed(reclaim);
@@ -197,6 +234,7 @@ void Engine::Impl::NoteEvicted(const std::string& name, const PodUid& uid, Insta
     reclaims.history.Note(victim->owner, victim->leaf,
                           std::ranges::count_if(reclaim.victims, of_owner), now);
     reclaims.returning[victim->owner] = now;
+    ++reclaims.version;
   }
   if (PodRecord* record = Find(uid)) {
     record->traits.evicted_at = now;
@@ -339,6 +377,9 @@ std::optional<Instant> Engine::Impl::ReclaimsDue(Instant now) const {
       continue;
     }
     if (run.retry_at) sooner(std::max(*run.retry_at, now));
+    if (reclaim.gone() == reclaim.victims.size()) {
+      sooner(LastGone(reclaim) + options.reservation_ttl);
+    }
     for (const ReclaimVictim& victim : reclaim.victims) {
       const auto record = pods.find(victim.uid);
       if (victim.gone_at || record == pods.end() || !record->second.traits.leaves_at) continue;
@@ -439,7 +480,8 @@ void Engine::Impl::ContinueReclaims(Instant now) {
       if (record->traits.leaves_at && !victim.evicted_at) victim.evicted_at = now;
     }
     for (const ReclaimMember& member : reclaim.members) reclaims.of_member[member.uid] = name;
-    if (!Reearmark(reclaim, now)) {
+    // One that was written without its victims says nothing that could be carried out.
+    if (reclaim.victims.empty() || !Reearmark(reclaim, now)) {
       Finish(reclaim, ReclaimPhase::kAborted, "Changed", now);
       continue;
     }

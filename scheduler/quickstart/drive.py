@@ -77,7 +77,9 @@ def read_workload(path):
 def make_pod(entry, name):
     namespace = entry["team"]
     limits = {key: str(value) for key, value in entry.get("limits", {}).items()}
-    spec = {"containers": [{"name": "main", "image": "registry.example/main:1",
+    # A second to leave, so that nobody waits long for those who are evicted.
+    spec = {"terminationGracePeriodSeconds": 1,
+            "containers": [{"name": "main", "image": "registry.example/main:1",
                             "resources": {"limits": limits, "requests": limits}}]}
     if "priorityClass" in entry:
         spec["priorityClassName"] = entry["priorityClass"]
@@ -156,6 +158,50 @@ def place_all(server, pods, progress):
             placed[uid] = node
     progress("")
     return placed, waiting
+
+
+def settle_reclaims(server, pods, placed, waiting, progress):
+    """Plays on while room is made: who waits is tried again, as kube-scheduler does after every
+    pod that leaves. Returns the reclaims that were carried out."""
+    nodes = [node["name"] for node in server.get("/api/v1/nodes")["nodes"]]
+    deadline = time.monotonic() + 30
+    quiet_until = time.monotonic() + 1
+    while time.monotonic() < deadline:
+        progress("waiting for room that is being made")
+        reclaims = server.get("/api/v1/reclaims")["reclaims"]
+        running = [reclaim for reclaim in reclaims if reclaim["finishedAt"] is None]
+        if not running and time.monotonic() > quiet_until:
+            break
+        members = {member["pod"] for reclaim in running for member in reclaim["members"]}
+        for pod in pods:
+            meta = pod["metadata"]
+            if meta["uid"] in waiting and f"{meta['namespace']}/{meta['name']}" in members:
+                node, reason = schedule(server, pod, nodes)
+                if node is None:
+                    waiting[meta["uid"]] = reason
+                    continue
+                placed[meta["uid"]] = node
+                del waiting[meta["uid"]]
+                quiet_until = time.monotonic() + 1
+        time.sleep(0.2)
+    progress("")
+    reclaims = server.get("/api/v1/reclaims")["reclaims"]
+    gone = {victim["pod"] for reclaim in reclaims for victim in reclaim["victims"]
+            if victim["goneAt"]}
+    for pod in pods:
+        meta = pod["metadata"]
+        if f"{meta['namespace']}/{meta['name']}" in gone:
+            placed.pop(meta["uid"], None)
+    return reclaims
+
+
+def print_reclaims(style, reclaims):
+    for reclaim in reclaims:
+        victims = ", ".join(victim["pod"] for victim in reclaim["victims"])
+        outcome = "runs" if reclaim["phase"] == "Done" else reclaim["phase"].lower()
+        asker = reclaim["for"]
+        print(f"{style.paint(asker['name'], 1)} ({asker['namespace']}) {outcome} on "
+              f"{reclaim['node']} by rule {reclaim['rule']}; evicted {victims}")
 
 
 def describe_devices(view):
@@ -308,9 +354,13 @@ def main():
     start = time.monotonic()
     placed, waiting = place_all(server, pods, progress)
     spent = time.monotonic() - start
+    reclaims = settle_reclaims(server, pods, placed, waiting, progress)
     views = {view["uid"]: view for view in server.get("/api/v1/pods")["pods"]}
 
     print_placed(style, pods, views, placed, colours)
+    if reclaims:
+        print(f"\n{style.paint('TAKEN BACK', 1)}")
+        print_reclaims(style, reclaims)
     print(f"\n{style.paint('WAITING', 1)}")
     print_waiting(style, pods, views, waiting, colours)
     print(f"\n{style.paint('NODES', 1)}")

@@ -2,6 +2,7 @@
 #include "scheduler/engine/engine.h"
 #include "scheduler/wire/node_decode.h"
 #include "scheduler/wire/pod_decode.h"
+#include "scheduler/wire/reclaim_json.h"
 #include "test/builders/cluster.h"
 #include "test/fuzz/input.h"
 
@@ -19,6 +20,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     engine.UpsertNode(test::HamiNode("n", 2), test::At(0));
     pod->node = NodeName("n");
     engine.UpsertPod(std::move(*pod), test::At(0));
+  }
+  // Only a record that can be read again is one.
+  const auto reclaim = wire::DecodeReclaim(text);
+  if (reclaim.ok()) {
+    TRANCHE_CHECK(!wire::EncodeReclaimSpec(*reclaim).empty());
+    engine.RestoreReclaims({*reclaim});
+    engine.FinishRestore(test::At(0));
   }
   TRANCHE_CHECK(engine.Audit().empty());
   return 0;

@@ -1,5 +1,6 @@
 // Objects of tranche.dev as anyone who may write them can make them.
 #include "policy/decode.h"
+#include "policy/disruption_budget.h"
 #include "policy/policy_set.h"
 #include "test/fuzz/input.h"
 
@@ -15,6 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     desk.Upsert(kind, "a", text);
     desk.Commit();
   }
+  const absl::StatusOr<DisruptionBudget> budget = DecodeDisruptionBudget(text);
+  TRANCHE_CHECK(!budget.ok() || budget->allowed >= 0);
   // Every object has one word on its validity, and a second look changes nothing.
   TRANCHE_CHECK(desk.invalid() <= 4 && desk.findings().size() >= 4);
   TRANCHE_CHECK(!desk.Commit());
