@@ -46,16 +46,16 @@ Engine::Impl::Lift::Lift(Impl& engine, const PodUid& uid, Instant now)
   const auto own = engine.reclaims.of_member.find(uid);
   if (own == engine.reclaims.of_member.end()) return;
   const Reclaim& reclaim = engine.reclaims.all.at(own->second);
-  // Its room is its own now. What is kept for others while their victims are still there would
-  // count twice: once for them, once for the victims.
-  if (reclaim.gone() == reclaim.victims.size()) LiftOthers();
+  // Its room is its own now. What is kept for others while somebody they count on is still there
+  // would count twice: once for them, once for those who leave.
+  if (reclaim.gone() == reclaim.victims.size()) LiftOthers(reclaim);
 }
 
-void Engine::Impl::Lift::LiftOthers() {
+void Engine::Impl::Lift::LiftOthers(const Reclaim& own) {
   const NodeId here = engine_.names.Find(earmark_->node.str());
   for (const auto& [name, run] : engine_.reclaims.runs) {
     const Reclaim& reclaim = engine_.reclaims.all.at(name);
-    if (reclaim.gone() == reclaim.victims.size()) continue;
+    if (reclaim.phase == ReclaimPhase::kReserved || name == own.name) continue;
     for (const ReclaimMember& member : reclaim.members) {
       const PodRecord* record = engine_.Find(member.uid);
       if (record == nullptr || record->earmark == nullptr) continue;

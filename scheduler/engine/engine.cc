@@ -112,6 +112,7 @@ void Engine::Impl::Erase(const PodUid& uid) {
   pods_by_name.erase({found->second.request->name, uid});
   contenders.erase(uid);
   pending.erase(uid);
+  ForgetHungry(uid);
   pods.erase(found);
 }
 
@@ -406,6 +407,7 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   impl.Adopt(now);
   impl.NoteShrunk(*before);
   ++impl.reclaims.version;
+  impl.RegroupHungry();
   // An edit is no event to kube-scheduler.
   impl.PokeAdmitted(now);
 }

@@ -229,7 +229,9 @@ struct Engine::Impl {
   void NoteHungry(const PodUid& uid, const PodRecord& record);
   std::optional<PodUid> NextHungry(Instant now);
   // When NextHungry will have one; nullopt: not before something changes.
-  std::optional<Instant> HungryAt(Instant now);
+  std::optional<Instant> HungryAt(Instant now) const;
+  void ForgetHungry(const PodUid& uid);
+  void RegroupHungry();
   std::optional<struct Aggressor> AggressorOf(const PodUid& uid);
   std::string MemoryKey(const struct Aggressor& aggressor);
   PlanOutcome PlanFor(const PodUid& uid, Instant now);
@@ -290,7 +292,7 @@ struct Engine::Impl {
     const Earmark* earmark() const { return earmark_.get(); }
 
    private:
-    void LiftOthers();
+    void LiftOthers(const Reclaim& own);
     void PutBack(const PodUid& uid, const Earmark& earmark);
     Impl& engine_;
     PodUid uid_;
@@ -331,7 +333,7 @@ struct Engine::Impl {
   std::optional<std::pair<NodeId, Picks>> SeatByEvicting(Trial& trial, const PodRequest& request,
                                                          WhatIfResult& result, Instant now);
   void ExplainReclaim(const PodUid& uid, Explanation& explanation);
-  std::optional<PlanBlock> BlockOf(const PodUid& uid);
+  std::optional<PlanBlock> BlockOf(const PodUid& uid) const;
   NodeView ViewNode(NodeId id) const;
   PodView ViewPod(const PodUid& uid, const PodRecord& record);
 

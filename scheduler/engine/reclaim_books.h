@@ -28,6 +28,7 @@ struct PodTraits {
   std::optional<Instant> leaves_at;  // terminating: it should be gone by then
   bool evictable = false;
   bool gated = false;
+  bool unschedulable = false;
   NodeName nominated;                 // status.nominatedNodeName, while it waits
   std::optional<Instant> evicted_at;  // by us
   QuotaState evicted_state = QuotaState::kInQuota;
@@ -59,6 +60,12 @@ struct PlanMemory {
   std::optional<PlanBlock> block;
 };
 
+// Waiting pods that get the same plan: of one team and class, and alike in what they ask for.
+struct HungryGroup {
+  int rank = 0;
+  std::set<PodUid> pods;
+};
+
 // Nodes on which a pod did not come for its devices, and until when they are left out for it.
 struct AvoidedNode {
   Instant until;
@@ -76,8 +83,10 @@ struct ReclaimBooks {
   std::deque<std::pair<Instant, std::string>> ended;  // oldest first
   EvictionHistory history;
   std::map<std::pair<std::string, std::string>, DisruptionBudget> disruption_budgets;
-  std::map<PodUid, Instant> refused_until;   // by a PodDisruptionBudget, at the last try
-  std::set<PodUid> hungry;                   // waiting pods for which nothing was planned yet
+  std::map<PodUid, Instant> refused_until;  // by a PodDisruptionBudget, at the last try
+  // Waiting pods for which nothing was planned yet, by what makes requests alike.
+  std::map<std::string, HungryGroup> hungry;
+  std::unordered_map<PodUid, std::string> hungry_key;
   std::map<std::string, PlanMemory> memory;  // by what makes requests alike
   std::map<PodUid, std::map<NodeName, AvoidedNode>> avoided;
   std::map<std::string, Instant> returning;  // owners that were evicted from, and when

@@ -27,8 +27,8 @@ void Engine::Impl::NoteTraits(const PodUid& uid, PodRecord& record, const PodFac
   traits.labels = pod.labels;
   traits.checkpoint = pod.checkpointed_at;
   traits.evictable = pod.evictable;
-  const bool ungated = traits.gated && !pod.gated;
   traits.gated = pod.gated;
+  traits.unschedulable = pod.unschedulable;
   if (pod.terminating && !traits.leaves_at) {
     traits.leaves_at = pod.deletion_at.value_or(now);
     ++reclaims.version;
@@ -37,7 +37,7 @@ void Engine::Impl::NoteTraits(const PodUid& uid, PodRecord& record, const PodFac
   }
   if (record.node.empty() && pod.node.empty() && !pod.terminating) {
     if (reclaims.returning.contains(traits.owner)) reclaims.returned.insert(uid);
-    if (pod.unschedulable || ungated) NoteHungry(uid, record);
+    NoteHungry(uid, record);
     NoteNominated(uid, record, pod.nominated, now);
   }
 }

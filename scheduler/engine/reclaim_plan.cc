@@ -55,15 +55,47 @@ bool Engine::Impl::MayPlan(const Question& question) {
          question.policy->actor == PreemptionActor::kPlanner;
 }
 
+// Refused by us, or by kube-scheduler without asking us.
 void Engine::Impl::NoteHungry(const PodUid& uid, const PodRecord& record) {
-  const bool waits = record.seen && IsPending(record) && !record.traits.gated &&
-                     !record.traits.leaves_at && MayHelp(record.last_reason);
-  if (waits && !reclaims.of_member.contains(uid)) reclaims.hungry.insert(uid);
+  const bool refused = record.last_reason != Reason::kNone || record.traits.unschedulable;
+  const bool waits = record.seen && refused && IsPending(record) && !record.traits.gated &&
+                     !record.traits.leaves_at && MayHelp(record.last_reason) &&
+                     !reclaims.of_member.contains(uid);
+  const std::optional<Aggressor> aggressor = waits ? AggressorOf(uid) : std::nullopt;
+  if (!aggressor) return ForgetHungry(uid);
+  std::string key = MemoryKey(*aggressor);
+  const auto known = reclaims.hungry_key.find(uid);
+  if (known != reclaims.hungry_key.end() && known->second == key) return;
+  ForgetHungry(uid);
+  HungryGroup& group = reclaims.hungry[key];
+  group.rank = RankOf(aggressor->question.standing);
+  group.pods.insert(uid);
+  reclaims.hungry_key.emplace(uid, std::move(key));
+}
+
+void Engine::Impl::ForgetHungry(const PodUid& uid) {
+  const auto known = reclaims.hungry_key.find(uid);
+  if (known == reclaims.hungry_key.end()) return;
+  const auto group = reclaims.hungry.find(known->second);
+  group->second.pods.erase(uid);
+  if (group->second.pods.empty()) reclaims.hungry.erase(group);
+  reclaims.hungry_key.erase(known);
+}
+
+// What is alike depends on the policies in force.
+void Engine::Impl::RegroupHungry() {
+  reclaims.hungry.clear();
+  reclaims.hungry_key.clear();
+  reclaims.memory.clear();
+  for (const PodUid& uid : pending) NoteHungry(uid, *Find(uid));
 }
 
 std::optional<Aggressor> Engine::Impl::AggressorOf(const PodUid& uid) {
   PodRecord* record = Find(uid);
-  if (record == nullptr || !IsPending(*record) || record->traits.leaves_at) return std::nullopt;
+  if (record == nullptr || !IsPending(*record) || record->traits.leaves_at ||
+      reclaims.of_member.contains(uid)) {
+    return std::nullopt;
+  }
   Aggressor aggressor;
   const PodRequest& request = *record->request;
   if (request.gang.empty()) {
@@ -76,8 +108,10 @@ std::optional<Aggressor> Engine::Impl::AggressorOf(const PodUid& uid) {
          at != pods_by_name.end() && at->first.ns == request.name.ns; ++at) {
       const PodRecord& other = pods.at(at->second);
       if (other.terminal || other.request->gang != request.gang) continue;
-      bound += !IsPending(other);
-      if (!IsPending(other) || other.traits.leaves_at || !other.seen) continue;
+      // Placed, or room is being made for it already.
+      const bool served = !IsPending(other) || reclaims.of_member.contains(at->second);
+      bound += served;
+      if (served || other.traits.leaves_at || !other.seen) continue;
       members.emplace_back(at->second, other.request);
     }
     std::ranges::sort(members, {}, [](const auto& member) { return member.first; });
@@ -95,11 +129,12 @@ std::string Engine::Impl::MemoryKey(const Aggressor& aggressor) {
   const PodRequest& request = *aggressor.members.front();
   std::string key = fmt::format("{}/{}/{}/", aggressor.question.standing.leaf,
                                 request.priority_class, aggressor.question.policy_index);
-  const bool alone = !aggressor.gang.empty() || request.constraints != nullptr ||
-                     reclaims.avoided.contains(request.uid) || SelectsDevices(request) ||
-                     request.expected_runtime;
+  const bool alone =
+      !aggressor.gang.empty() || reclaims.avoided.contains(request.uid) || SelectsDevices(request);
   if (alone) return key + request.uid.str();
   AppendShape(request, key);
+  if (request.expected_runtime) key += fmt::format("{} ms", request.expected_runtime->count());
+  if (request.constraints != nullptr) AppendConstraints(*request.constraints, key);
   return key;
 }
 
@@ -114,6 +149,7 @@ bool IsDue(const PlanMemory& memory, uint64_t version, Instant now) {
 
 }  // namespace
 
+// Higher classes first; within a class who was evicted, then who waits longest.
 std::optional<PodUid> Engine::Impl::NextHungry(Instant now) {
   struct Turn {
     int rank = 0;
@@ -121,41 +157,29 @@ std::optional<PodUid> Engine::Impl::NextHungry(Instant now) {
     Instant since;
     PodUid uid;
   };
+  const auto before = [](const Turn& left, const Turn& right) {
+    return std::tie(right.rank, right.returned, left.since, left.uid) <
+           std::tie(left.rank, left.returned, right.since, right.uid);
+  };
   std::optional<Turn> first;
-  for (auto at = reclaims.hungry.begin(); at != reclaims.hungry.end();) {
-    const PodUid uid = *at;
-    const PodRecord* record = Find(uid);
-    if (record == nullptr || !IsPending(*record) || reclaims.of_member.contains(uid)) {
-      at = reclaims.hungry.erase(at);
-      continue;
-    }
-    ++at;
-    const Standing standing =
-        book.StandingOf(record->request->name.ns, record->request->priority_class);
-    Turn turn{RankOf(standing), reclaims.returned.contains(uid), record->waits_since, uid};
-    const auto before = [](const Turn& left, const Turn& right) {
-      return std::tie(right.rank, right.returned, left.since, left.uid) <
-             std::tie(left.rank, left.returned, right.since, right.uid);
-    };
-    if (first && !before(turn, *first)) continue;
-    const std::optional<Aggressor> aggressor = AggressorOf(uid);
-    if (!aggressor) continue;
-    const auto memory = reclaims.memory.find(MemoryKey(*aggressor));
+  for (const auto& [key, group] : reclaims.hungry) {
+    if (first && group.rank < first->rank) continue;
+    const auto memory = reclaims.memory.find(key);
     if (memory != reclaims.memory.end() && !IsDue(memory->second, reclaims.version, now)) continue;
-    first = std::move(turn);
+    for (const PodUid& uid : group.pods) {
+      Turn turn{group.rank, reclaims.returned.contains(uid), Find(uid)->waits_since, uid};
+      if (!first || before(turn, *first)) first = std::move(turn);
+    }
   }
   return first ? std::optional(first->uid) : std::nullopt;
 }
 
-std::optional<Instant> Engine::Impl::HungryAt(Instant now) {
-  if (NextHungry(now)) return now;
+std::optional<Instant> Engine::Impl::HungryAt(Instant now) const {
   std::optional<Instant> next;
   const auto sooner = [&next](Instant at) { next = next ? std::min(*next, at) : at; };
-  for (const PodUid& uid : reclaims.hungry) {
-    const std::optional<Aggressor> aggressor = AggressorOf(uid);
-    if (!aggressor) continue;
-    const auto memory = reclaims.memory.find(MemoryKey(*aggressor));
-    if (memory == reclaims.memory.end()) continue;
+  for (const auto& [key, group] : reclaims.hungry) {
+    const auto memory = reclaims.memory.find(key);
+    if (memory == reclaims.memory.end() || IsDue(memory->second, reclaims.version, now)) return now;
     const PlanMemory& known = memory->second;
     if (known.version != reclaims.version) sooner(known.not_before);
     if (known.block && known.block->until && *known.block->until > now) sooner(*known.block->until);
@@ -232,7 +256,10 @@ std::optional<PlanBlock> Engine::Impl::FindBlock(const Aggressor& aggressor, Ins
 
 PlanOutcome Engine::Impl::PlanFor(const PodUid& uid, Instant now) {
   const std::optional<Aggressor> found = AggressorOf(uid);
-  if (!found) return {};
+  if (!found) {
+    ForgetHungry(uid);
+    return {};
+  }
   const Aggressor& aggressor = *found;
   if (reclaims.memory.size() > kMostMemories) reclaims.memory.clear();
   const std::string key = MemoryKey(aggressor);
@@ -284,7 +311,7 @@ PlanOutcome Engine::Impl::PlanFor(const PodUid& uid, Instant now) {
       const PodUid& member = reclaim.members[i].uid;
       EndNominated(member, *Find(member), now);
       PutEarmark(member, *Find(member), std::move(earmarks[i]), now);
-      reclaims.hungry.erase(member);
+      ForgetHungry(member);
     }
     NextEviction(Begin(std::move(reclaim), now), now);
     return outcome;

@@ -59,4 +59,30 @@ void AppendShape(const PodRequest& request, std::string& out) {
   Append(out, static_cast<int64_t>(request.card_choice));
 }
 
+void AppendConstraints(const NodeConstraints& constraints, std::string& out) {
+  Append(out, static_cast<int64_t>(constraints.selector.size()));
+  for (const auto& [key, value] : constraints.selector) {
+    AppendText(out, key);
+    AppendText(out, value);
+  }
+  Append(out, constraints.has_affinity);
+  Append(out, static_cast<int64_t>(constraints.affinity.size()));
+  for (const std::vector<NodeTerm>& term : constraints.affinity) {
+    Append(out, static_cast<int64_t>(term.size()));
+    for (const NodeTerm& demand : term) {
+      AppendText(out, demand.key);
+      Append(out, demand.is_field);
+      Append(out, static_cast<int64_t>(demand.op));
+      AppendTexts(out, demand.values);
+    }
+  }
+  Append(out, static_cast<int64_t>(constraints.tolerations.size()));
+  for (const Toleration& toleration : constraints.tolerations) {
+    AppendText(out, toleration.key);
+    Append(out, toleration.exists);
+    AppendText(out, toleration.value);
+    AppendText(out, toleration.effect);
+  }
+}
+
 }  // namespace tranche

@@ -10,6 +10,9 @@ namespace tranche {
 // Appends a key that is equal exactly for requests of equal shape. Process-local, not for storage.
 void AppendShape(const PodRequest& request, std::string& out);
 
+// Appends what the pod's spec demands of nodes, likewise.
+void AppendConstraints(const NodeConstraints& constraints, std::string& out);
+
 // Selects cards by UUID, so that equal node states do not give equal answers.
 inline bool SelectsDevices(const PodRequest& request) {
   return !request.uuids_any.empty() || !request.uuids_none.empty();

@@ -155,7 +155,7 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
       view.detail = fmt::format("{} of {} gone, for GPUs on {}", reclaim.gone(),
                                 reclaim.victims.size(), names.name(AwaitedNode(uid)).str());
       view.eligible_at.reset();
-    } else if (record.last_reason != Reason::kNone || reclaims.hungry.contains(uid)) {
+    } else if (record.last_reason != Reason::kNone || reclaims.hungry_key.contains(uid)) {
       view.detail = DescribeQuota(question, record, latest);
       if (view.detail.empty()) view.detail = "asks " + DescribeRequest(*record.request);
       if (const std::optional<PlanBlock> block = BlockOf(uid)) {

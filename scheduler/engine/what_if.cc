@@ -114,11 +114,10 @@ void Engine::Impl::ExplainReclaim(const PodUid& uid, Explanation& explanation) {
   explanation.blocked = BlockOf(uid);
 }
 
-std::optional<PlanBlock> Engine::Impl::BlockOf(const PodUid& uid) {
-  if (!reclaims.hungry.contains(uid)) return std::nullopt;
-  const std::optional<Aggressor> aggressor = AggressorOf(uid);
-  if (!aggressor) return std::nullopt;
-  const auto memory = reclaims.memory.find(MemoryKey(*aggressor));
+std::optional<PlanBlock> Engine::Impl::BlockOf(const PodUid& uid) const {
+  const auto key = reclaims.hungry_key.find(uid);
+  if (key == reclaims.hungry_key.end()) return std::nullopt;
+  const auto memory = reclaims.memory.find(key->second);
   return memory == reclaims.memory.end() ? std::nullopt : memory->second.block;
 }
 

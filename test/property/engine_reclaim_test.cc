@@ -254,12 +254,15 @@ class ReclaimStream {
     for (auto at = pods_.begin(); at != pods_.end();) {
       const PodFacts& pod = at->second;
       const bool leaves = pod.terminating && now_ >= *pod.deletion_at && Below(6) != 0;
-      if (leaves) engine_->DeletePod(at->first, now_);
+      const PodUid uid = at->first;
       at = leaves ? pods_.erase(at) : std::next(at);
+      if (!leaves) continue;
+      engine_->DeletePod(uid, now_);
+      TakeOrders();
     }
-    Carry1();
   }
-  void Carry1() {
+  // After every call, as the shell does: what was asked for is judged by the books of that moment.
+  void TakeOrders() {
     ReclaimWork work = engine_->TakeReclaimWork();
     for (const Reclaim& reclaim : work.changed) done_ += reclaim.phase == ReclaimPhase::kDone;
     for (EvictionOrder& order : work.evictions) {
