@@ -11,9 +11,11 @@ namespace tranche {
 namespace {
 
 // Between two looks at requests that are alike, doubling while nothing comes of it: what changes in
-// a busy cluster seldom helps them.
+// a busy cluster seldom helps them. At most this long, or a millisecond for every node: a look
+// costs a hundredth of that.
 constexpr Millis kPlanGap{250};
-constexpr int kMostDoublings = 5;
+constexpr Millis kPlanGapMost{1'000};
+constexpr int kMostDoublings = 8;
 constexpr std::size_t kMostMemories = 10'000;
 
 int RankOf(const Standing& standing) {
@@ -316,7 +318,9 @@ PlanOutcome Engine::Impl::PlanFor(const PodUid& uid, Instant now) {
     NextEviction(Begin(std::move(reclaim), now), now);
     return outcome;
   }
-  memory.not_before = now + kPlanGap * (1 << std::min(memory.misses++, kMostDoublings));
+  const Millis most = std::max(kPlanGapMost, Millis(static_cast<int64_t>(nodes.size())));
+  const Millis gap = kPlanGap * (1 << std::min(memory.misses++, kMostDoublings));
+  memory.not_before = now + std::min(gap, most);
   switch (answer.result) {
     case Result::kFits:
       outcome.result = PlanOutcome::Result::kFits;
