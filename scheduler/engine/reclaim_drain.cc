@@ -124,10 +124,14 @@ bool Engine::Impl::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& le
     if (record == nullptr || work == nullptr) return false;
     const GuardVerdict verdict = GuardOf(uid, *record, *work, now);
     if (!verdict.touchable || verdict.guard != Guard::kNone) return false;
+    // The record may have been written by somebody else.
+    if (reclaim.rule == ReclaimRule::kShrink && work->leaf != reclaim.source) return false;
   }
   if (reclaim.rule == ReclaimRule::kDrain) {
     return std::ranges::any_of(book.BudgetsToDrain(), [&](std::size_t budget) {
-      return set->budgets[budget].name == reclaim.source;
+      return set->budgets[budget].name == reclaim.source &&
+             std::ranges::all_of(
+                 left, [&](const PodUid& uid) { return book.Meters(budget, *book.Find(uid)); });
     });
   }
   const GpuQuota* spec = SpecOf(reclaim.source);

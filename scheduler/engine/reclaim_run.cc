@@ -84,10 +84,12 @@ bool Engine::Impl::LookAgain(Reclaim& reclaim, Instant now) {
     if (record == nullptr || !IsPending(*record)) return false;
     aggressor.members.push_back(record->request);
     only.push_back(names.Find(member.node.str()));
+    if (only.back() == kNoNode) return false;
     if (!record->request->gang.empty()) {
       aggressor.gang = record->request->name.ns + "/" + record->request->gang;
     }
   }
+  if (only.empty()) return false;
   std::ranges::sort(only);
   only.erase(std::unique(only.begin(), only.end()), only.end());
   aggressor.question = QuestionOf(*aggressor.members.front());

@@ -152,8 +152,9 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
     } else if (const auto plan = reclaims.of_member.find(uid); plan != reclaims.of_member.end()) {
       const Reclaim& reclaim = reclaims.all.at(plan->second);
       view.reason = Reason::kPreemptionInProgress;
+      const auto member = std::ranges::find(reclaim.members, uid, &ReclaimMember::uid);
       view.detail = fmt::format("{} of {} gone, for GPUs on {}", reclaim.gone(),
-                                reclaim.victims.size(), names.name(AwaitedNode(uid)).str());
+                                reclaim.victims.size(), member->node.str());
       view.eligible_at.reset();
     } else if (record.last_reason != Reason::kNone || reclaims.hungry_key.contains(uid)) {
       view.detail = DescribeQuota(question, record, latest);

@@ -142,6 +142,48 @@ TEST_F(Reclaiming, ARestartBetweenTwoEvictionsGoesOn) {
   EXPECT_THAT(after.Audit(), IsEmpty());
 }
 
+// Whoever may write GPUReclaims is not thereby allowed to have pods evicted.
+TEST_F(Reclaiming, AForgedRecordEvictsNobodyTheRulesProtect) {
+  DeclareTeams();
+  const PodRequest own = Pod("a", "own", 8, "train"), wants = Pod("b", "wants", 8, "train");
+  Run(own, "n1");
+  Reclaim forged;
+  forged.name = "forged";
+  ReclaimVictim& victim = forged.victims.emplace_back();
+  victim.pod = own.name;
+  victim.uid = own.uid;
+  victim.node = NodeName("n1");
+  victim.owner = own.name.str();
+  victim.leaf = "team-a";
+  forged.planned_at = now_;
+  struct Row {
+    const char* name;
+    ReclaimRule rule;
+    const char* source;
+    bool with_member;
+  };
+  for (const Row& row : {Row{"for a pod", ReclaimRule::kR1, "", true},
+                         Row{"for a budget", ReclaimRule::kDrain, "team-a-day", false},
+                         Row{"for a quota", ReclaimRule::kShrink, "team-b", false}}) {
+    SCOPED_TRACE(row.name);
+    forged.rule = row.rule;
+    forged.source = row.source;
+    forged.members.clear();
+    if (row.with_member) forged.members = {{wants.name, wants.uid, NodeName("n1"), false}};
+    Engine engine{EngineOptions{}};
+    for (const auto& node : {StockNode("n1", 8), StockNode("n2", 8)}) engine.UpsertNode(node, now_);
+    engine.SetPolicies(test::Declare({.quotas = TwoTeams(), .classes = Classes()}), Defaults(),
+                       now_);
+    for (const auto& [uid, pod] : running_) engine.UpsertPod(pod, now_);
+    engine.UpsertPod(test::Pending(wants), now_);
+    engine.RestoreReclaims({forged});
+    engine.FinishRestore(now_);
+    EXPECT_THAT(engine.TakeReclaimWork().evictions, IsEmpty());
+    EXPECT_EQ(engine.Reclaims().at(0).phase, ReclaimPhase::kAborted);
+    EXPECT_THAT(engine.Audit(), IsEmpty());
+  }
+}
+
 TEST_F(Reclaiming, ABudgetThatDrainsHasItsWorkEvicted) {
   std::vector<GpuClass> classes = Classes();
   classes[1].grace_period = std::chrono::seconds(120);
