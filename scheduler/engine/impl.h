@@ -236,6 +236,8 @@ struct Engine::Impl {
   std::string MemoryKey(const struct Aggressor& aggressor);
   PlanOutcome PlanFor(const PodUid& uid, Instant now);
   std::optional<PlanBlock> FindBlock(const struct Aggressor& aggressor, Instant now);
+  void BeginPlan(const struct Aggressor& aggressor, class ReclaimCase& reclaim_case,
+                 const struct ReclaimAnswer& answer, Instant now);
   std::string ReclaimName(const std::string& stem, Instant now);
   // What the pod would lose if it went now.
   int64_t LossOf(const PodRecord& record, const HeldWork& work, const CheckpointAges& ages,

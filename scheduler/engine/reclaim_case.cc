@@ -288,9 +288,10 @@ void ReclaimCase::GatherRules() {
     if (const GpuQuota* spec = engine_.SpecOf(tree_.name(id))) {
       problem_.weights[at] = spec->weight;
       if (!options_.ignore_guards) {
-        problem_.evictions_left.push_back(std::max<int64_t>(
-            0,
-            spec->max_evictions_per_hour - engine_.reclaims.history.PodsInHour(spec->name, now_)));
+        const int64_t spent = engine_.reclaims.history.PodsInHour(spec->name, now_);
+        problem_.evictions_left.push_back(
+            std::max<int64_t>(0, spec->max_evictions_per_hour - spent));
+        any_guarded_ |= spent > 0 || spec->max_evictions_per_hour == 0;
       }
     } else if (!options_.ignore_guards) {
       problem_.evictions_left.push_back(0);

@@ -60,6 +60,7 @@ class ReclaimCase : public ReclaimGeometry {
   }
   const GuardVerdict& guard_of(int unit) const { return guards_[static_cast<std::size_t>(unit)]; }
   const std::vector<NodeId>& nodes_of(std::size_t region) const { return regions_[region]; }
+  // Work was left out, or limits apply, that will not for ever.
   bool any_guarded() const { return any_guarded_; }
   // The units that these pods are, ascending; nullopt: not all of them may be taken now.
   std::optional<std::vector<int>> UnitsOf(std::span<const PodUid> pods) const;

@@ -256,6 +256,44 @@ std::optional<PlanBlock> Engine::Impl::FindBlock(const Aggressor& aggressor, Ins
   return block;
 }
 
+// The room is kept from here on, and the first victim asked to leave.
+void Engine::Impl::BeginPlan(const Aggressor& aggressor, ReclaimCase& reclaim_case,
+                             const ReclaimAnswer& answer, Instant now) {
+  const ReclaimPlan& plan = *answer.plan;
+  Reclaim reclaim;
+  reclaim.rule = plan.rule;
+  reclaim.leaf = book.tree().name(aggressor.question.standing.leaf);
+  reclaim.victims = VictimsOf(reclaim_case, plan, now);
+  reclaim.cost = plan.cost;
+  reclaim.cost.order.clear();
+  reclaim.optimal = plan.optimal;
+  reclaim.evaluations = answer.evaluations;
+  reclaim.snapshot = reclaims.version;
+  const std::vector<ReclaimCase::Seat> seats = reclaim_case.Seats(plan.region, plan.victims);
+  std::vector<Earmark> earmarks;
+  for (std::size_t i = 0; i < seats.size(); ++i) {
+    const PodRequest& request = *aggressor.members[i];
+    const Inventory& inventory = nodes[seats[i].node]->state.inventory();
+    reclaim.members.push_back({request.name, request.uid, names.name(seats[i].node), false});
+    Earmark& earmark = earmarks.emplace_back();
+    earmark.node = names.name(seats[i].node);
+    earmark.allocation = ToAllocation(inventory, request, seats[i].picks);
+    earmark.allocation.epoch = options.epoch;
+    earmark.allocation.leaf = reclaim.leaf;
+    earmark.work = WorkOf(request, aggressor.question.standing, now);
+    earmark.work.parts = ChargeOfPicks(inventory, request, seats[i].picks);
+  }
+  const PodName& first = aggressor.members.front()->name;
+  reclaim.name = ReclaimName(first.ns + "-" + first.name, now);
+  for (std::size_t i = 0; i < earmarks.size(); ++i) {
+    const PodUid& member = reclaim.members[i].uid;
+    EndNominated(member, *Find(member), now);
+    PutEarmark(member, *Find(member), std::move(earmarks[i]), now);
+    ForgetHungry(member);
+  }
+  NextEviction(Begin(std::move(reclaim), now), now);
+}
+
 PlanOutcome Engine::Impl::PlanFor(const PodUid& uid, Instant now) {
   const std::optional<Aggressor> found = AggressorOf(uid);
   if (!found) {
@@ -283,39 +321,7 @@ PlanOutcome Engine::Impl::PlanFor(const PodUid& uid, Instant now) {
     outcome.result = PlanOutcome::Result::kPlan;
     outcome.rule = answer.plan->rule;
     outcome.optimal = answer.plan->optimal;
-    Reclaim reclaim;
-    reclaim.rule = answer.plan->rule;
-    reclaim.leaf = book.tree().name(aggressor.question.standing.leaf);
-    reclaim.victims = VictimsOf(reclaim_case, *answer.plan, now);
-    reclaim.cost = std::move(answer.plan->cost);
-    reclaim.cost.order.clear();
-    reclaim.optimal = answer.plan->optimal;
-    reclaim.evaluations = answer.evaluations;
-    reclaim.snapshot = version;
-    const std::vector<ReclaimCase::Seat> seats =
-        reclaim_case.Seats(answer.plan->region, answer.plan->victims);
-    std::vector<Earmark> earmarks;
-    for (std::size_t i = 0; i < seats.size(); ++i) {
-      const PodRequest& request = *aggressor.members[i];
-      const Inventory& inventory = nodes[seats[i].node]->state.inventory();
-      reclaim.members.push_back({request.name, request.uid, names.name(seats[i].node), false});
-      Earmark& earmark = earmarks.emplace_back();
-      earmark.node = names.name(seats[i].node);
-      earmark.allocation = ToAllocation(inventory, request, seats[i].picks);
-      earmark.allocation.epoch = options.epoch;
-      earmark.allocation.leaf = reclaim.leaf;
-      earmark.work = WorkOf(request, aggressor.question.standing, now);
-      earmark.work.parts = ChargeOfPicks(inventory, request, seats[i].picks);
-    }
-    const PodName& first = aggressor.members.front()->name;
-    reclaim.name = ReclaimName(first.ns + "-" + first.name, now);
-    for (std::size_t i = 0; i < earmarks.size(); ++i) {
-      const PodUid& member = reclaim.members[i].uid;
-      EndNominated(member, *Find(member), now);
-      PutEarmark(member, *Find(member), std::move(earmarks[i]), now);
-      ForgetHungry(member);
-    }
-    NextEviction(Begin(std::move(reclaim), now), now);
+    BeginPlan(aggressor, reclaim_case, answer, now);
     return outcome;
   }
   const Millis most = std::max(kPlanGapMost, Millis(static_cast<int64_t>(nodes.size())));

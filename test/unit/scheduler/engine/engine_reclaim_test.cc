@@ -91,6 +91,42 @@ TEST_F(Teams, OwnTeamsLowerRankGoesForWorkInQuota) {
   EXPECT_THAT(Reclaims(), ElementsAre("R2a Evicting 0/1 for wants from low"));
 }
 
+TEST_F(Teams, WorkInQuotaThatIsEvictedGetsItsLostHoursBack) {
+  std::vector<GpuClass> classes = Classes();
+  classes.push_back(Class("low", 1));
+  Declare({.quotas = TwoTeams(), .classes = classes});
+  const PodRequest low = Pod("a", "low", 4, "low");
+  Run(low, "n1");
+  Run(Pod("b", "theirs", 4, "train"), "n1");
+  Pass(Minutes(50));
+  Checkpoint(low, now_ - Minutes(10));
+  Metered();
+  const PodRequest wants = Pod("a", "wants", 2, "train");
+  EXPECT_EQ(Try(wants), "WaitingForQuota");
+  EXPECT_EQ(Plan(), "plan");
+  EXPECT_EQ(engine_.Reclaims()[0].victims[0].state, QuotaState::kInQuota);
+  EXPECT_EQ(EvictAll(), "low");
+  Pass(std::chrono::seconds(30));
+  Leave(low);
+  // From the checkpoint to the end; the 30 s of its grace are lost as well.
+  EXPECT_THAT(Metered(),
+              ElementsAre("refund low.0 from 2400 to 3030 LostWork", "close low.0 at 3030"));
+}
+
+TEST_F(Teams, BorrowedWorkThatDoesNotSayWhenItSavedGetsNothingBack) {
+  Run(Pod("a", "own", 4, "train"), "n1");
+  Pass(Minutes(1));
+  const PodRequest lent = Pod("a", "lent", 4, "train");
+  Run(lent, "n1");
+  Pass(Minutes(10));
+  Metered();
+  Try(Pod("b", "wants", 4, "train"));
+  Plan();
+  EXPECT_EQ(EvictAll(), "lent");
+  Leave(lent);
+  EXPECT_THAT(Metered(), ElementsAre("close lent.0 at 660"));
+}
+
 TEST_F(Teams, LeastLostWorkGoes) {
   Pass(Hours(6));
   const PodRequest old = Pod("a", "old", 4, "train");
@@ -171,6 +207,30 @@ TEST_F(Teams, ProtectedPodsAreNamedWithTheTimeAndTakenWhenItComes) {
   Pass(Minutes(30));
   EXPECT_EQ(Plan(), "plan");
   EXPECT_THAT(Reclaims(), ElementsAre("R1 Evicting 0/1 for wants from lent"));
+}
+
+TEST_F(Teams, ATeamLosesNoMorePodsInAnHourThanItMay) {
+  std::vector<GpuQuota> teams = TwoTeams();
+  teams[1].max_evictions_per_hour = 1;
+  Declare({.quotas = teams, .classes = Classes()});
+  const PodRequest one = Pod("a", "one", 2, "scavenge"), two = Pod("a", "two", 2, "scavenge");
+  Run(one, "n1");
+  Run(two, "n1");
+  Run(Pod("b", "theirs", 4, "train"), "n1");
+  const PodRequest first = Pod("a", "first", 2, "train"), second = Pod("a", "second", 2, "train");
+  Try(first);
+  EXPECT_EQ(Plan(), "plan");
+  const std::string gone = EvictAll();
+  Leave(gone == "one" ? one : two);
+  ASSERT_TRUE(Place(first, "n1"));
+  EXPECT_EQ(Try(second), "WaitingForQuota");
+  EXPECT_EQ(Plan(), "blocked");
+  const auto explained = engine_.Explain(second.name, now_);
+  ASSERT_TRUE(explained && explained->blocked);
+  EXPECT_EQ(explained->blocked->reason, Reason::kEvictionBudget);
+  EXPECT_EQ(explained->blocked->until, now_ + Hours(1));
+  Pass(Hours(1));
+  EXPECT_EQ(Plan(), "plan");
 }
 
 TEST_F(Teams, DisruptionBudgetsHold) {
