@@ -75,7 +75,8 @@ func newTeams(t *testing.T, name, model string, own, borrow int, nodes ...TestNo
 		team.apply("GPUQuota", team.namespace, fmt.Sprintf("spec: {parent: %s-org, namespaceSelector: "+
 			"{matchLabels: {team: %s}}, lines: [{model: %s, nominal: {gpus: %d}}]}", name, team.namespace, model, nominal))
 	}
-	c.owner.eventually(2*statusLag, func() string {
+	// After an outage of the API server a watch is opened again within half a minute.
+	c.owner.eventually(planLag, func() string {
 		quotas := c.owner.quotasInForce()
 		for _, team := range []*Scenario{c.owner, c.borrower} {
 			if found := quotas[team.namespace].Namespaces; !slices.Contains(found, team.namespace) {
