@@ -25,6 +25,19 @@ void Engine::Impl::PutEarmark(const PodUid& uid, PodRecord& record, Earmark earm
   Refresh(id, now);
 }
 
+Earmark Engine::Impl::EarmarkOf(NodeId id, const PodRequest& request, const Standing& standing,
+                                const Picks& devices, Instant now) const {
+  const Inventory& inventory = nodes[id]->state.inventory();
+  Earmark earmark;
+  earmark.node = names.name(id);
+  earmark.work = WorkOf(request, standing, now);
+  earmark.work.parts = ChargeOfPicks(inventory, request, devices);
+  earmark.allocation = ToAllocation(inventory, request, devices);
+  earmark.allocation.epoch = options.epoch;
+  earmark.allocation.leaf = earmark.work.leaf;
+  return earmark;
+}
+
 void Engine::Impl::DropEarmark(const PodUid& uid, PodRecord& record, Instant now) {
   if (record.earmark == nullptr) return;
   const std::unique_ptr<Earmark> earmark = std::move(record.earmark);
@@ -138,14 +151,8 @@ bool Engine::Impl::Reearmark(Reclaim& reclaim, Instant now) {
                         picks, cost, question.sharing) != Reason::kNone) {
       return false;
     }
-    Earmark earmark;
-    earmark.node = member.node;
-    earmark.allocation = ToAllocation(state.inventory(), *record->request, picks);
-    earmark.allocation.epoch = options.epoch;
-    earmark.allocation.leaf = reclaim.leaf;
-    earmark.work = WorkOf(*record->request, question.standing, now);
-    earmark.work.parts = ChargeOfPicks(state.inventory(), *record->request, picks);
-    PutEarmark(member.uid, *record, std::move(earmark), now);
+    PutEarmark(member.uid, *record, EarmarkOf(id, *record->request, question.standing, picks, now),
+               now);
   }
   return true;
 }
@@ -187,12 +194,9 @@ void Engine::Impl::KeepNominated(const NodeName& node, Instant now) {
                         picks, cost, question.sharing) != Reason::kNone) {
       continue;
     }
-    Earmark earmark;
-    earmark.node = node;
-    earmark.allocation = ToAllocation(state.inventory(), *record->request, picks);
-    earmark.allocation.epoch = options.epoch;
+    Earmark earmark = EarmarkOf(id, *record->request, question.standing, picks, now);
     // Devices alone: what quota says of a pod that kube-scheduler makes room for, bind will ask.
-    earmark.work = WorkOf(*record->request, question.standing, now);
+    earmark.work.parts.clear();
     reclaims.nominated_until[uid] = *last + options.reservation_ttl;
     PutEarmark(uid, *record, std::move(earmark), now);
   }

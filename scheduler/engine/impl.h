@@ -281,6 +281,9 @@ struct Engine::Impl {
   // ---- earmarks (earmark.cc)
   void PutEarmark(const PodUid& uid, PodRecord& record, Earmark earmark, Instant now);
   void DropEarmark(const PodUid& uid, PodRecord& record, Instant now);
+  // These devices of the node, for the pod, with what they are charged.
+  Earmark EarmarkOf(NodeId id, const PodRequest& request, const Standing& standing,
+                    const Picks& devices, Instant now) const;
   // Takes the pod's earmark out of the books while a question is asked on its behalf.
   class Lift {
    public:
@@ -313,7 +316,6 @@ struct Engine::Impl {
   NodeId AwaitedNode(const PodUid& uid);
   bool GivesWayToReturned(const Question& question, const PodRecord& record, Instant now,
                           PodUid& first);
-  std::string DescribeReclaim(const PodUid& uid) const;
 
   // ---- the preempt verb (preempt.cc)
   std::optional<std::vector<PodUid>> NeededOf(const Question& question, NodeId id,

@@ -97,7 +97,6 @@ std::optional<std::vector<PodUid>> Engine::Impl::NeededOf(const Question& questi
 int64_t Engine::Impl::CountViolations(std::span<const PodUid> victims) const {
   std::map<std::pair<std::string, std::string>, int64_t> left;
   int64_t violations = 0;
-  static const Labels kNone;
   for (const PodUid& uid : victims) {
     const auto found = pods.find(uid);
     if (found == pods.end() || found->second.traits.labels == nullptr) continue;

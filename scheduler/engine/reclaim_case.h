@@ -62,6 +62,8 @@ class ReclaimCase : public ReclaimGeometry {
   const std::vector<NodeId>& nodes_of(std::size_t region) const { return regions_[region]; }
   // Work was left out, or limits apply, that will not for ever.
   bool any_guarded() const { return any_guarded_; }
+  // Somebody is on the way out, and counts as gone.
+  bool any_leaving() const { return !leaving_.empty(); }
   // The units that these pods are, ascending; nullopt: not all of them may be taken now.
   std::optional<std::vector<int>> UnitsOf(std::span<const PodUid> pods) const;
   // The region that has all these nodes; nullopt: none.

@@ -273,15 +273,9 @@ void Engine::Impl::BeginPlan(const Aggressor& aggressor, ReclaimCase& reclaim_ca
   std::vector<Earmark> earmarks;
   for (std::size_t i = 0; i < seats.size(); ++i) {
     const PodRequest& request = *aggressor.members[i];
-    const Inventory& inventory = nodes[seats[i].node]->state.inventory();
     reclaim.members.push_back({request.name, request.uid, names.name(seats[i].node), false});
-    Earmark& earmark = earmarks.emplace_back();
-    earmark.node = names.name(seats[i].node);
-    earmark.allocation = ToAllocation(inventory, request, seats[i].picks);
-    earmark.allocation.epoch = options.epoch;
-    earmark.allocation.leaf = reclaim.leaf;
-    earmark.work = WorkOf(request, aggressor.question.standing, now);
-    earmark.work.parts = ChargeOfPicks(inventory, request, seats[i].picks);
+    earmarks.push_back(
+        EarmarkOf(seats[i].node, request, aggressor.question.standing, seats[i].picks, now));
   }
   const PodName& first = aggressor.members.front()->name;
   reclaim.name = ReclaimName(first.ns + "-" + first.name, now);
@@ -330,6 +324,10 @@ PlanOutcome Engine::Impl::PlanFor(const PodUid& uid, Instant now) {
   switch (answer.result) {
     case Result::kFits:
       outcome.result = PlanOutcome::Result::kFits;
+      if (reclaim_case.any_leaving()) {
+        memory.block = PlanBlock{Reason::kPreemptionDelayed,
+                                 "it fits once pods that are leaving have gone", std::nullopt};
+      }
       break;
     case Result::kUnresolved:
       outcome.result = PlanOutcome::Result::kUnresolved;

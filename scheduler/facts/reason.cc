@@ -44,7 +44,7 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
     {"PDBBlocked", "only pods that a PodDisruptionBudget protects could make room", false},
     {"EvictionBudget", "the team that would make room has lost enough pods for now", false},
     {"VictimsProtected", "the pods that would make room are protected for some time", false},
-    {"PreemptionDelayed", "room is made as soon as running plans allow", false},
+    {"PreemptionDelayed", "pods that are leaving already will make room", false},
     {"PreemptionInProgress", "room is being made for the pod", true},
     {"YieldingTo", "another workload comes first", false},
     {"PodGone", "the pod is gone or was replaced by another of its name", false},

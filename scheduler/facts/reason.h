@@ -48,7 +48,7 @@ enum class Reason : uint8_t {
   kPdbBlocked,            // only pods that a PodDisruptionBudget protects could make room
   kEvictionBudget,        // the team whose pods would go has lost as many as it may in an hour
   kVictimsProtected,      // pods that would have to go are protected for some time
-  kPreemptionDelayed,     // room is made as soon as running plans allow
+  kPreemptionDelayed,     // pods that are leaving already will make room
   kPreemptionInProgress,  // victims are leaving, their devices are reserved for this pod
   // About order.
   kYieldingTo,  // another workload that fits now comes first

@@ -141,6 +141,25 @@ TEST_F(Teams, LeastLostWorkGoes) {
   EXPECT_THAT(Reclaims(), ElementsAre("R1 Evicting 0/1 for wants from young"));
 }
 
+TEST_F(Teams, PodsThatAreLeavingAnywayAreWaitedFor) {
+  const PodRequest own = Pod("a", "own", 4, "train");
+  Run(own, "n1");
+  Run(Pod("a", "lent", 4, "train"), "n1");
+  PodFacts leaving = running_.at(own.uid);
+  leaving.terminating = true;
+  leaving.deletion_at = now_ + std::chrono::seconds(30);
+  engine_.UpsertPod(leaving, now_);
+  const PodRequest wants = Pod("b", "wants", 4, "train");
+  EXPECT_EQ(Try(wants), "WaitingForQuota");
+  EXPECT_EQ(Plan(), "fits");
+  EXPECT_THAT(Reclaims(), IsEmpty());
+  const auto explained = engine_.Explain(wants.name, now_);
+  ASSERT_TRUE(explained && explained->blocked);
+  EXPECT_EQ(explained->blocked->reason, Reason::kPreemptionDelayed);
+  Leave(own);
+  EXPECT_EQ(Try(wants), "n1");
+}
+
 TEST_F(Teams, PreemptorThatIsDeletedGivesEverythingBack) {
   const PodRequest one = Pod("a", "one", 2, "train"), two = Pod("a", "two", 2, "train");
   Run(Pod("a", "own", 4, "train"), "n1");
