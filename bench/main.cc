@@ -5,7 +5,9 @@
 #include <string>
 
 #include "bench/decide/decide.h"
+#include "bench/fill/fill.h"
 #include "bench/ledger/ledger.h"
+#include "bench/mig/mig.h"
 #include "bench/preempt/preempt.h"
 #include "bench/tenants/tenants.h"
 
@@ -19,9 +21,13 @@ int Report(const absl::Status& status) {
   return 1;
 }
 
+// The tranche program that was built beside this one.
+std::string Server() {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tranche").string();
+}
+
 CLI::App* AddDecide(CLI::App& app, bench::DecideOptions& options) {
-  options.server =
-      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tranche").string();
+  options.server = Server();
   CLI::App* command =
       app.add_subcommand("decide", "latency of filter + prioritize over HTTP, with its floor");
   command->add_option("--nodes", options.fleet.nodes)->check(CLI::Range(1, 200'000));
@@ -36,6 +42,36 @@ CLI::App* AddDecide(CLI::App& app, bench::DecideOptions& options) {
   command->add_option("--server", options.server, "the tranche program");
   command->add_flag("--quota", options.quota,
                     "compare: without quota, and with 40 teams, their quotas and budgets");
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
+CLI::App* AddFill(CLI::App& app, bench::FillOptions& options) {
+  options.server = Server();
+  CLI::App* command =
+      app.add_subcommand("fill", "how full a cluster gets, beside the published policies");
+  command->add_option("--nodes", options.nodes, "CSV: cpu_milli,memory_mib,gpu,model")->required();
+  command
+      ->add_option("--pods", options.pods,
+                   "CSV, one a variant: cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec]")
+      ->delimiter(',')
+      ->required();
+  command->add_option("--tune", options.tune, "what is asked for, in clusters")
+      ->check(CLI::Range(0.01, 10.0));
+  command
+      ->add_option("--policy", options.policies,
+                   "any of random,dotprod,clustering,packing,bestfit,fgd,tranche")
+      ->delimiter(',');
+  command->add_option("--seeds", options.seeds, "\"42..51\", \"1,5,7..9\"");
+  command->add_flag("--protocol", options.protocol,
+                    "also over HTTP, with a stub of kube-scheduler's selection");
+  command->add_flag("--churn", options.churn, "tasks come at random and leave again");
+  command->add_option("--load", options.loads, "of churn, in clusters")
+      ->delimiter(',')
+      ->check(CLI::Range(0.01, 10.0));
+  command->add_option("--jobs", options.jobs, "runs at a time; 0: one a core")
+      ->check(CLI::Range(0, 256));
+  command->add_option("--server", options.server, "the tranche program");
   command->add_option("--out", options.out, "JSON file to write");
   return command;
 }
@@ -82,6 +118,23 @@ CLI::App* AddPreempt(CLI::App& app, bench::PreemptOptions& options) {
   return command;
 }
 
+CLI::App* AddMig(CLI::App& app, bench::MigOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("mig", "MIG profiles that come and go, beside the published policies");
+  command->add_option("--gpus", options.gpus)->check(CLI::Range(1, 10'000));
+  command->add_option("--mix", options.mixes,
+                      "uniform, small, big or weights of 7g,4g,3g,2g,1g.20gb,1g.10gb; repeatable");
+  command->add_option("--load", options.loads, "arriving work by capacity")
+      ->delimiter(',')
+      ->check(CLI::Range(0.01, 10.0));
+  command->add_option("--policy", options.policies)->delimiter(',');
+  command->add_option("--seeds", options.seeds, "first..last");
+  command->add_flag("--known,!--learned", options.known,
+                    "tranche is told the mix instead of learning it");
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -89,10 +142,14 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   bench::DecideOptions decide;
   const CLI::App* decide_command = AddDecide(app, decide);
+  bench::FillOptions fill;
+  const CLI::App* fill_command = AddFill(app, fill);
   bench::LedgerOptions ledger;
   const CLI::App* ledger_command = AddLedger(app, ledger);
   bench::TenantsOptions tenants;
   const CLI::App* tenants_command = AddTenants(app, tenants);
+  bench::MigOptions mig;
+  const CLI::App* mig_command = AddMig(app, mig);
   bench::PreemptOptions preempt;
   const CLI::App* preempt_command = AddPreempt(app, preempt);
   uint16_t floor_port = 0;
@@ -101,8 +158,10 @@ int main(int argc, char** argv) {
 
   CLI11_PARSE(app, argc, argv);
   if (decide_command->parsed()) return Report(bench::RunDecide(decide));
+  if (fill_command->parsed()) return Report(bench::RunFill(fill));
   if (ledger_command->parsed()) return Report(bench::RunLedger(ledger));
   if (tenants_command->parsed()) return Report(bench::RunTenants(tenants));
+  if (mig_command->parsed()) return Report(bench::RunMig(mig));
   if (preempt_command->parsed()) return Report(bench::RunPreempt(preempt));
   return Report(bench::ServeFloor(floor_port));
 }

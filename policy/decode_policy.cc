@@ -27,11 +27,16 @@ constexpr std::array kActors = {Choice<PreemptionActor>{"Planner", PreemptionAct
                                 Choice<PreemptionActor>{"Scheduler", PreemptionActor::kScheduler},
                                 Choice<PreemptionActor>{"Off", PreemptionActor::kOff}};
 
+constexpr std::array kPlainPods = {Choice<PlainPods>{"Ignore", PlainPods::kIgnore},
+                                   Choice<PlainPods>{"Rank", PlainPods::kRank}};
+constexpr std::array kMigModes = {Choice<MigMode>{"Off", MigMode::kOff},
+                                  Choice<MigMode>{"Advise", MigMode::kAdvise},
+                                  Choice<MigMode>{"Apply", MigMode::kApply}};
+
 // Where only the word counts: it is kept as it stands, or checked and not acted on.
 constexpr Choice<std::string_view> Word(std::string_view text) { return {text, text}; }
 constexpr std::array kDialects = {Word("native"), Word("tranche"), Word("hami")};
 constexpr std::array kTopologies = {Word("Required"), Word("Preferred"), Word("None")};
-constexpr std::array kMigModes = {Word("Off"), Word("Advise"), Word("Apply")};
 
 template <size_t N>
 Field::Reader CheckWord(const std::array<Choice<std::string_view>, N>& words) {
@@ -46,7 +51,9 @@ void ReadPlacement(const Field& field, GpuPolicy& policy) {
       {{"strategy",
         [&](const Field& strategy) { ReadChoice(strategy, kStrategies, policy.strategy); }},
        {"filterWidth",
-        [&](const Field& width) { ReadInteger(width, 1, kMaxFilterWidth, policy.filter_width); }}});
+        [&](const Field& width) { ReadInteger(width, 1, kMaxFilterWidth, policy.filter_width); }},
+       {"plainPods",
+        [&](const Field& plain) { ReadChoice(plain, kPlainPods, policy.plain_pods); }}});
 }
 
 void ReadLimit(const Field& field, std::vector<SharingLimit>& limits) {
@@ -144,7 +151,7 @@ void ReadSpec(const Field& spec, GpuPolicy& policy) {
           preemption.ReadMembers(
               {{"actor", [&](const Field& actor) { ReadChoice(actor, kActors, policy.actor); }}});
         }},
-       {"mig", CheckWord(kMigModes)},
+       {"mig", [&](const Field& mig) { ReadChoice(mig, kMigModes, policy.mig); }},
        {"agents", [&](const Field& agents) {
           agents.ReadMembers({{"hamiVersion", [&](const Field& version) {
                                  ReadHamiVersion(version, policy.hami_minor);

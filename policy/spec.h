@@ -29,11 +29,20 @@ struct SharingLimit {
   friend bool operator==(const SharingLimit&, const SharingLimit&) = default;
 };
 
+// Pods that ask no GPU and are sent to us: passed by, or ranked so that the CPU they take strands
+// no GPU (never refused, never narrowed).
+enum class PlainPods : uint8_t { kIgnore, kRank };
+
+// Changing MIG layouts for what waits: never, as advice, or carried out where it disturbs nobody.
+enum class MigMode : uint8_t { kOff, kAdvise, kApply };
+
 // GPUPolicy.spec, the fields this version acts on.
 struct GpuPolicy {
   std::string name = "default";
   Strategy strategy = Strategy::kFragmentation;
   int filter_width = 11;  // 1..64 nodes of a filter answer; 11 is what strict ranks 10..0 can order
+  PlainPods plain_pods = PlainPods::kIgnore;  // placement.plainPods
+  MigMode mig = MigMode::kOff;
   // Fractions on nodes with nothing that enforces them: a packing promise only.
   Permission unenforced_sharing = Permission::kRefuse;
   std::vector<SharingLimit> sharing_limits;

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "bench/decide/client.h"
-#include "bench/decide/process.h"
 #include "bench/decide/teams.h"
+#include "bench/http/client.h"
+#include "bench/http/process.h"
 #include "scheduler/http/server.h"
 #include "scheduler/wire/json.h"
 
@@ -134,16 +134,6 @@ absl::Status ClosedLoop(Client& client, const Requests& requests, Clock::duratio
   }
   result.closed_loop_took += Clock::now() - begin;
   return absl::OkStatus();
-}
-
-absl::Status WaitReady(uint16_t port, Process& process) {
-  for (int i = 0; i < 6000; ++i) {
-    Client client(port);
-    if (client.Connect().ok() && client.Get("/readyz").ok()) return absl::OkStatus();
-    if (!process.running()) return absl::UnavailableError("expected a running server, it ended");
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return absl::DeadlineExceededError("expected the server to be ready within 60 s, it was not");
 }
 
 // A server under measurement.

@@ -39,6 +39,7 @@ struct Commands {
   ServeFlags serve;
   ClientOptions client;
   std::string format = "table";
+  bool advise = false;
   std::string pod;
   std::string what_if_file;
   std::vector<std::string> validate_files;
@@ -91,7 +92,10 @@ void AddClient(CLI::App& app, Commands& commands) {
   AddClientOptions(
       *app.add_subcommand("reclaims", "for whom pods are evicted, by which rule, how far it is"),
       commands);
-  AddClientOptions(*app.add_subcommand("top", "GPU use by model, and why pods wait"), commands);
+  CLI::App* const top = app.add_subcommand("top", "GPU use by model, and why pods wait");
+  top->add_flag("--advise", commands.advise,
+                "how to divide the fleet, which MIG layouts to change, which pods to restart");
+  AddClientOptions(*top, commands);
   CLI::App* const explain = app.add_subcommand("explain", "why a pod runs where it runs, or waits");
   explain->add_option("pod", commands.pod, "NAMESPACE/POD")->required();
   AddClientOptions(*explain, commands);
@@ -208,7 +212,7 @@ int Run(const std::string& command, Commands& commands, std::ostream& out, std::
   commands.client.json = commands.format == "json";
   if (command == "serve") return RunServe(commands.serve, err);
   if (command == "nodes") return ShowNodes(commands.client, out, err);
-  if (command == "top") return ShowTop(commands.client, out, err);
+  if (command == "top") return ShowTop(commands.client, commands.advise, out, err);
   if (command == "quota") return ShowQuota(commands.client, out, err);
   if (command == "reclaims") return ShowReclaims(commands.client, out, err);
   if (command == "ledger") return RunLedger(commands, out, err);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "scheduler/app/cli_advice.h"
 #include "scheduler/app/cli_json.h"
 #include "scheduler/app/cli_reclaim.h"
 #include "scheduler/app/cli_table.h"
@@ -352,21 +353,31 @@ int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err
   return Show(options, "GET", "/api/v1/nodes", "", out, err, PrintNodes);
 }
 
-int ShowTop(const ClientOptions& options, std::ostream& out, std::ostream& err) {
+int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::ostream& err) {
   int code = kUsage;
+  std::optional<Answer> advice;
+  if (advise) {
+    advice = Ask(options, "GET", "/api/v1/advice", "", err, code);
+    if (!advice) return code;
+    if (options.json) {
+      out << advice->body << '\n';
+      return kDone;
+    }
+  }
   const std::optional<Answer> nodes = Ask(options, "GET", "/api/v1/nodes", "", err, code);
   if (!nodes) return code;
   // -o json prints both answers as one object.
   ClientOptions table = options;
   table.json = false;
   return Show(table, "GET", "/api/v1/pods", "", out, err,
-              [&options, &nodes](const Json& pods, std::ostream& page) {
+              [&](const Json& pods, std::ostream& page) {
                 if (options.json) {
                   const Json both = {{"nodes", nodes->json.at("nodes")}, {"pods", pods.at("pods")}};
                   page << both.dump() << '\n';
                 } else {
                   PrintModels(nodes->json.at("nodes"), page);
                   PrintStates(pods.at("pods"), page);
+                  if (advice) PrintAdvice(advice->json, page);
                 }
                 return kDone;
               });

@@ -15,7 +15,8 @@ struct ClientOptions {
 };
 
 int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err);
-int ShowTop(const ClientOptions& options, std::ostream& out, std::ostream& err);
+// With advice, or with options.json the advice alone, where `advise`.
+int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::ostream& err);
 // Quotas, and the budgets where there are any.
 int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // Reclaims that run, and those that ended within a day.

@@ -152,6 +152,22 @@ void AddLedgerKeys(std::map<std::string, Setter>& keys) {
       OneOf(kFailures, [](ServeConfig& c, LedgerFailure value) { c.ledger_failure = value; });
 }
 
+// What Kubernetes takes as a name, roughly: it goes into a path.
+bool IsObjectName(std::string_view text) {
+  return !text.empty() &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
+}
+
+void AddMigKeys(std::map<std::string, Setter>& keys) {
+  keys["mig.configMap"] = Text("NAMESPACE/NAME", [](ServeConfig& config, const std::string& text) {
+    const std::size_t slash = text.find('/');
+    if (slash == std::string::npos) return false;
+    config.mig_config_ns = text.substr(0, slash);
+    config.mig_config_name = text.substr(slash + 1);
+    return IsObjectName(config.mig_config_ns) && IsObjectName(config.mig_config_name);
+  });
+}
+
 void AddPolicyKeys(std::map<std::string, Setter>& keys) {
   constexpr std::array<std::pair<std::string_view, Strategy>, 3> kStrategies = {
       {{"Fragmentation", Strategy::kFragmentation},
@@ -180,6 +196,7 @@ const std::map<std::string, Setter>& Keys() {
     AddServerKeys(all);
     AddClusterKeys(all);
     AddLedgerKeys(all);
+    AddMigKeys(all);
     AddPolicyKeys(all);
     return all;
   }();

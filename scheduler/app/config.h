@@ -42,6 +42,10 @@ struct ServeConfig {
   LedgerFailure ledger_failure = LedgerFailure::kClosed;
   bool ledger_accept_rollback = false;
 
+  // ConfigMap that mig-manager's file of layouts is mounted from, for GPUPolicy.mig Apply.
+  std::string mig_config_ns = "tranche-system";
+  std::string mig_config_name = "tranche-mig-parted-config";
+
   std::chrono::milliseconds claim_lifetime{10'000};
   GpuPolicy policy;  // what GPUPolicy objects overlay
   // Unset: Allow with the embedded cluster, where nothing can be harmed, Refuse with a real one.

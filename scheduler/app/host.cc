@@ -150,12 +150,20 @@ void Host::LetOthersIn() const {
   for (int i = 0; i < kPatience && waiting_ > 0; ++i) std::this_thread::yield();
 }
 
+void Host::Learn() {
+  const auto learn = [](Engine& engine, Instant) { return engine.Learn(); };
+  for (int lessons = 0; lessons < kMostLessons && waiting_ == 0 && With(learn); ++lessons) {
+    LetOthersIn();
+  }
+}
+
 std::optional<Instant> Host::Tick() {
   const auto tick = [](Engine& engine, Instant now) { return engine.Tick(now); };
   const std::optional<Instant> next = With(tick);
   // Whom to evict is decided on fresh knowledge only.
   if (readiness() != Readiness::kReady) return next;
   for (int plans = 0; plans < kMostPlans && Plan(); ++plans) LetOthersIn();
+  Learn();
   // Planning changes what is due.
   return With(tick);
 }
@@ -258,8 +266,9 @@ void Host::SteeringSettled() {
   invalid_objects_ = desk_.invalid();
   auto set = std::make_shared<const PolicySet>(desk_.set());
   const bool has_default = !set->policies.empty() && !set->policies.back().namespaces;
-  preemption_in_tree_ =
-      (has_default ? set->policies.back().actor : defaults_.actor) == PreemptionActor::kScheduler;
+  const GpuPolicy& governing = has_default ? set->policies.back() : defaults_;
+  preemption_in_tree_ = governing.actor == PreemptionActor::kScheduler;
+  mig_mode_ = governing.mig;
   // What the engine makes of it is carried out without the lock: carrying may ask for objects.
   lock.unlock();
   With([&](Engine& engine, Instant now) { engine.SetPolicies(std::move(set), defaults_, now); });

@@ -59,8 +59,9 @@ struct HostOptions {
 class Host : public ClusterEvents {
  public:
   static constexpr std::size_t kPage = 256;
-  // Rounds of planning in one Tick.
+  // Rounds of planning in one Tick, and of learning.
   static constexpr int kMostPlans = 64;
+  static constexpr int kMostLessons = 8;
 
   Host(HostOptions options, Clock& clock);
 
@@ -97,6 +98,8 @@ class Host : public ClusterEvents {
   void BeginStopping() { stopping_ = true; }
   // True: device misfits that eviction could cure are kube-scheduler's to solve.
   bool preemption_in_tree() const { return preemption_in_tree_; }
+  // Of the policy that governs where no namespace's own does.
+  MigMode mig_mode() const { return mig_mode_; }
   // Objects of ours that are not in force as written.
   int64_t invalid_objects() const { return invalid_objects_; }
   // What is wrong with objects or must be known of them, and what identifies each.
@@ -118,9 +121,9 @@ class Host : public ClusterEvents {
   // whole is no snapshot of one moment.
   std::vector<NodeView> Nodes();
   std::vector<PodView> Pods();
-  // Ends what is due by the clock and plans what waits to be planned, one round at a time: calls of
-  // others come between. Returns when to call again (the present where planning goes on); nullopt:
-  // nothing waits.
+  // Ends what is due by the clock, plans what waits to be planned and, where nobody waits, learns
+  // what decisions will ask for, one round at a time: calls of others come between. Returns when to
+  // call again (the present where planning goes on); nullopt: nothing waits.
   std::optional<Instant> Tick();
 
   void NodeChanged(NodeFacts node) override;
@@ -154,6 +157,7 @@ class Host : public ClusterEvents {
   void EndTurn(std::unique_lock<std::mutex>& lock);
   std::optional<PlanOutcome> Plan();
   void LetOthersIn() const;
+  void Learn();
   void KeepDisruptionBudget(const SteeringObject& object);
   // The time, after the engine was told of steps of the clock. Under the lock.
   Instant Now();
@@ -175,6 +179,7 @@ class Host : public ClusterEvents {
   std::atomic<bool> synced_ = false;    // it was told
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> preemption_in_tree_ = false;
+  std::atomic<MigMode> mig_mode_ = MigMode::kOff;
   std::atomic<int64_t> invalid_objects_ = 0;
   Ledger* ledger_ = nullptr;  // set before events come
   mutable std::mutex steering_mutex_;

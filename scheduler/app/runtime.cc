@@ -11,12 +11,14 @@
 #include <string>
 #include <utility>
 
+#include "scheduler/app/advice_api.h"
 #include "scheduler/app/api.h"
 #include "scheduler/app/binder.h"
 #include "scheduler/app/embedded_api.h"
 #include "scheduler/app/host.h"
 #include "scheduler/app/ledger_api.h"
 #include "scheduler/app/pages.h"
+#include "scheduler/app/partitioner.h"
 #include "scheduler/app/projector.h"
 #include "scheduler/app/reclaimer.h"
 #include "scheduler/app/router.h"
@@ -39,6 +41,7 @@ constexpr std::chrono::milliseconds kTickMax{250};
 // How often the objects of the cluster are compared with what we know, and the ledger told that we
 // live.
 constexpr std::chrono::milliseconds kProjectEvery{250};
+constexpr std::chrono::milliseconds kPartitionEvery{1'000};
 constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
 constexpr std::chrono::hours kBackupEvery{24};
 
@@ -103,10 +106,13 @@ struct Runtime::Impl {
         system(book ? book->last_time() : Instant()),
         manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
         clock(manual ? static_cast<Clock&>(*manual) : system),
-        host(MakeHostOptions(config), clock) {}
+        host(MakeHostOptions(config), clock),
+        adviser([this] { return Look(); }) {}
 
   absl::Status MakeCluster();
   void MakeReclaimer();
+  void MakePartitioner();
+  AdviceCase Look();
   absl::Status LoadObjects();
   void MakeServer();
   metrics::Scrape Gather();
@@ -114,6 +120,7 @@ struct Runtime::Impl {
   std::optional<Instant> DoDue();
   void ArmTick(std::chrono::milliseconds delay);
   void ArmProjector();
+  void ArmPartitioner();
   void ArmHeartbeat();
   void ArmBackup();
   std::optional<metrics::LedgerRow> LedgerState();
@@ -135,6 +142,8 @@ struct Runtime::Impl {
   std::unique_ptr<Binder> binder;
   std::unique_ptr<Verbs> verbs;
   std::unique_ptr<Projector> projector;
+  std::unique_ptr<Partitioner> partitioner;
+  Adviser adviser;
   Router router;
   // Views of thousands of nodes take long to encode: they must not stand in a verb's way.
   boost::asio::thread_pool questions{1};
@@ -181,6 +190,23 @@ void Runtime::Impl::MakeReclaimer() {
   });
 }
 
+AdviceCase Runtime::Impl::Look() {
+  return host.With([](Engine& engine, Instant now) { return engine.Case(now); });
+}
+
+void Runtime::Impl::MakePartitioner() {
+  Partitioner::Hooks hooks;
+  hooks.fresh = [this] { return host.readiness() == Readiness::kReady; };
+  hooks.mode = [this] { return host.mig_mode(); };
+  hooks.look = [this] { return Look(); };
+  hooks.plan = [](const AdviceCase& fleet) { return PlanRepartition(fleet, kPlanLimits); };
+  hooks.hold = [this](const NodeName& node, const std::string& why) {
+    host.With([&](Engine& engine, Instant now) { engine.SetHeld(node, why, now); });
+  };
+  partitioner = std::make_unique<Partitioner>(
+      Api(), metrics, MigConfigMap{config.mig_config_ns, config.mig_config_name}, std::move(hooks));
+}
+
 absl::Status Runtime::Impl::LoadObjects() {
   for (const std::string& path : config.objects) {
     const absl::StatusOr<embedded::ApplyReport> report = embedded_cluster->LoadFile(path);
@@ -199,6 +225,7 @@ void Runtime::Impl::MakeServer() {
   binder = std::make_unique<Binder>(host, api, timers, metrics);
   verbs = std::make_unique<Verbs>(host, *binder, metrics);
   projector = std::make_unique<Projector>(host, api);
+  MakePartitioner();
   host.OnPoke([this, &api](const PodName& pod, const PodUid& uid, Instant when) {
     metrics.CountPoke();
     api.Poke(pod, uid, when, [pod](const WriteResult& result) {
@@ -209,6 +236,7 @@ void Runtime::Impl::MakeServer() {
   });
   verbs->AddTo(router);
   AddApi(host, router);
+  AddAdviceApi(adviser, router);
   AddLedgerApi(config.ledger, host, clock, router);
   AddPages(
       host, metrics, [this] { return Gather(); }, router);
@@ -244,6 +272,12 @@ metrics::Scrape Runtime::Impl::Gather() {
   scrape.invalid_objects = host.invalid_objects();
   scrape.status_failures = projector->failures() + reclaimer->failures();
   scrape.reclaims_running = reclaimer->running();
+  scrape.mig_changes_pending = partitioner->pending();
+  if (scrape.ready) {
+    const std::shared_ptr<const Advice> advice = adviser.Get(Adviser::kMetricAge);
+    scrape.defragmentable_gpus =
+        advice->defragment.whole_gpus_possible - advice->defragment.whole_gpus_free;
+  }
   scrape.clock_ahead = manual ? std::chrono::milliseconds(0) : system.AheadOfWall();
   scrape.ledger = LedgerState();
   if (kube_cluster) {
@@ -274,6 +308,7 @@ std::optional<Instant> Runtime::Impl::DoDue() {
   const std::optional<Instant> next =
       embedded_cluster ? RunDue(*embedded_cluster, host, clock) : host.Tick();
   reclaimer->Tick(clock.Now());
+  if (manual) partitioner->Tick(clock.Now());
   return next;
 }
 
@@ -309,6 +344,17 @@ void Runtime::Impl::ArmProjector() {
   timers.After(kProjectEvery, [this] {
     projector->Tick(clock.Now());
     ArmProjector();
+  });
+}
+
+// Looking at the whole fleet takes its time: not on the timers' thread. Time moved by hand has it
+// done with what else is due.
+void Runtime::Impl::ArmPartitioner() {
+  timers.After(kPartitionEvery, [this] {
+    boost::asio::post(questions, [this] {
+      partitioner->Tick(clock.Now());
+      ArmPartitioner();
+    });
   });
 }
 
@@ -353,6 +399,7 @@ absl::Status Runtime::Start() {
   if (impl_->kube_cluster) impl_->kube_cluster->Start();
   impl_->ArmTick(kTickMin);
   impl_->ArmProjector();
+  if (!impl_->manual) impl_->ArmPartitioner();
   if (impl_->book) {
     impl_->ArmHeartbeat();
     impl_->ArmBackup();

@@ -12,8 +12,8 @@
 // its events. Kinds kept: Node, Pod, Namespace, PriorityClass, PodDisruptionBudget and all of group
 // tranche.dev; others are ignored and counted. Objects of group tranche.dev are checked as
 // `tranche validate` does. What Tranche writes itself (statuses, views, reclaims, conditions,
-// events) changes the stored objects and is not told back to the engine; what its binds, evictions
-// and nominations change, is.
+// events, ConfigMaps) changes the stored objects and is not told back to the engine; what its
+// binds, evictions, nominations and node labels change, is.
 //
 // A PodDisruptionBudget applied without status.disruptionsAllowed gets a status from its spec,
 // which follows the pods as they come and go. One that is stated stays as stated, but for the
@@ -81,6 +81,11 @@ class Cluster : public ClusterApi {
   void Nominate(PodName pod, PodUid uid, NodeName node,
                 std::function<void(WriteResult)> done) override;
   void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) override;
+  // The engine is told of the node. Nobody here acts on a label.
+  void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) override;
+  void ReadConfigMap(std::string ns, std::string name, std::string key,
+                     std::function<void(ConfigMapLookup)> done) override;
+  void PutConfigMap(ConfigMapWrite write, std::function<void(WriteResult)> done) override;
   // Kept as objects of kind Event, the newest 1,000.
   void Emit(EventWrite event, std::function<void(WriteResult)> done) override;
 

@@ -56,6 +56,9 @@ struct Cluster::Impl {
   WriteResult TryNominate(const PodName& pod, const PodUid& uid, const NodeName& node);
   // kDone when there is a pod of that name and uid.
   WriteResult CheckPod(const PodName& pod, const PodUid& uid) const;
+  WriteResult TryLabelNode(const NodeLabelWrite& write);
+  ConfigMapLookup FindConfigMap(const ObjectKey& key, const std::string& data_key);
+  WriteResult TryPutConfigMap(const ConfigMapWrite& write);
   void KeepEvent(const EventWrite& event);
 
   // Disruption budgets. One applied without a status gets one, which then follows the pods.

@@ -29,6 +29,7 @@ constexpr std::array kKnownKinds = {
     KnownKind{"GPUQuotaView", "gpuquotaview", "gpuquotaviews", "tranche.dev/v1alpha1",
               Scope::kNamespace},
     KnownKind{kEventKind, "event", "events", "events.k8s.io/v1", Scope::kNamespace},
+    KnownKind{kConfigMapKind, "configmap", "configmaps", "v1", Scope::kNamespace},
 };
 
 // "" for the core group, whose apiVersion is a version alone.
@@ -40,7 +41,7 @@ std::string_view GroupOf(std::string_view api_version) {
 }  // namespace
 
 std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind) {
-  if (kind == kEventKind) return std::nullopt;
+  if (kind == kEventKind || kind == kConfigMapKind) return std::nullopt;
   for (const KnownKind& known : kKnownKinds) {
     if (known.name != kind) continue;
     if (!api_version.empty() && GroupOf(api_version) != GroupOf(known.api_version)) continue;

@@ -24,7 +24,9 @@ inline constexpr std::string_view kNodeKind = "Node";
 inline constexpr std::string_view kViewKind = "GPUQuotaView";
 inline constexpr std::string_view kReclaimKind = "GPUReclaim";
 inline constexpr std::string_view kDisruptionBudgetKind = "PodDisruptionBudget";
-inline constexpr std::string_view kEventKind = "Event";  // written by us alone
+// Written by us alone.
+inline constexpr std::string_view kEventKind = "Event";
+inline constexpr std::string_view kConfigMapKind = "ConfigMap";
 
 // The kept kind that an object with these two fields is of; nullopt for any other. Without
 // `api_version` the kind's name decides.

@@ -152,19 +152,19 @@ std::vector<std::string> Engine::AuditVerdicts(const PodRequest& request) const 
   if (SelectsDevices(request)) return faults;
   const Question question = impl.QuestionOf(request);
   Shape* shape = impl.ShapeOf(question);
-  Scorer fresh;
+  impl.scorer.Price(request);
   for (NodeId id = 0; id < impl.nodes.size(); ++id) {
     if (impl.nodes[id] == nullptr || !impl.nodes[id]->state.present()) continue;
     const Verdict cached = impl.Lookup(shape, question, id, true);
     const NodeState& state = impl.nodes[id]->state;
     Picks picks;
-    Cost cost = 0;
-    const Reason reason = fresh.Evaluate(state.inventory(), state.soft(), request, *question.policy,
-                                         impl.learner.mix(), picks, cost, question.sharing);
-    if (reason != cached.reason || (reason == Reason::kNone && cost != cached.cost)) {
+    Worth worth;
+    const Reason reason = impl.scorer.Evaluate(RoomOf(state, state.soft()), request,
+                                               *question.policy, picks, worth, question.sharing);
+    if (reason != cached.reason || (reason == Reason::kNone && worth != cached.worth)) {
       faults.push_back(fmt::format("{}: expected {} at cost {}, found {} at {} in the cache",
-                                   impl.names.name(id).str(), Describe(reason).code, cost,
-                                   Describe(cached.reason).code, cached.cost));
+                                   impl.names.name(id).str(), Describe(reason).code, worth.base,
+                                   Describe(cached.reason).code, cached.worth.base));
     }
   }
   return faults;

@@ -160,6 +160,7 @@ void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome out
   record->node = node;
   record->seen = true;  // by the server that took the binding
   record->filtered = false;
+  impl.NoteDemand(*record, now);
   impl.nodes[id]->state.Hold(std::move(holding));
   impl.Refresh(id, now);
   impl.NoteMemberPlaced(uid, node, now);

@@ -146,9 +146,9 @@ bool Engine::Impl::Reearmark(Reclaim& reclaim, Instant now) {
       const PodRecord* other = Find(uid);
       return reclaims.of_victim.contains(uid) || (other != nullptr && IsLeaving(*other, now));
     });
-    Cost cost = 0;
-    if (scorer.Evaluate(state.inventory(), load, *record->request, *question.policy, learner.mix(),
-                        picks, cost, question.sharing) != Reason::kNone) {
+    Worth worth;
+    if (scorer.Evaluate(RoomOf(state, load), *record->request, *question.policy, picks,
+                        worth, question.sharing) != Reason::kNone) {
       return false;
     }
     PutEarmark(member.uid, *record, EarmarkOf(id, *record->request, question.standing, picks, now),
@@ -188,10 +188,10 @@ void Engine::Impl::KeepNominated(const NodeName& node, Instant now) {
       const PodRecord* holder = Find(other);
       return holder != nullptr && IsLeaving(*holder, now);
     });
-    Cost cost = 0;
+    Worth worth;
     if (question.whole != Reason::kNone ||
-        scorer.Evaluate(state.inventory(), load, *record->request, *question.policy, learner.mix(),
-                        picks, cost, question.sharing) != Reason::kNone) {
+        scorer.Evaluate(RoomOf(state, load), *record->request, *question.policy, picks,
+                        worth, question.sharing) != Reason::kNone) {
       continue;
     }
     Earmark earmark = EarmarkOf(id, *record->request, question.standing, picks, now);

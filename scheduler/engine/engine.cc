@@ -62,7 +62,7 @@ Reason Engine::Impl::ClosedReason(const NodeEntry& entry, Instant now) const {
   const NodeFacts& facts = entry.state.facts();
   if (!facts.ready) return Reason::kNodeNotReady;
   if (facts.cordoned) return Reason::kNodeCordoned;
-  if (!facts.operator_busy.empty()) return Reason::kOperatorBusy;
+  if (!facts.operator_busy.empty() || !entry.held.empty()) return Reason::kOperatorBusy;
   if (entry.stable_at && now < *entry.stable_at) return Reason::kNodeUnstable;
   if (entry.refusing_until && now < *entry.refusing_until) return Reason::kNodeRefusing;
   if (entry.state.hard().devices_unknown) return Reason::kDevicesUnknown;
@@ -72,6 +72,7 @@ Reason Engine::Impl::ClosedReason(const NodeEntry& entry, Instant now) const {
 void Engine::Impl::Refresh(NodeId id, Instant now) {
   NodeEntry& entry = *nodes[id];
   if (!entry.state.present() && entry.state.holdings().empty()) {
+    scorer.SetNode(id, {});
     states.Release(entry.hard);
     states.Release(entry.soft);
     nodes[id] = nullptr;
@@ -88,8 +89,21 @@ void Engine::Impl::Refresh(NodeId id, Instant now) {
   entry.hard = hard;
   entry.soft = soft;
   entry.closed = ClosedReason(entry, now);
-  reclaims.version += hot[id].hard != hard || hot[id].closed != entry.closed;
+  const bool changed = hot[id].hard != hard || hot[id].closed != entry.closed;
+  reclaims.version += changed;
+  if (changed) {
+    const bool counts = entry.closed == Reason::kNone && entry.state.inventory().has_devices();
+    scorer.SetNode(id, counts ? RoomOf(entry.state, entry.state.hard()) : NodeRoom{});
+  }
   hot[id] = {hard, soft, entry.closed, entry.kind};
+}
+
+void Engine::Impl::NotePlainCpu(const NodeName& node, Instant now) {
+  const NodeId id = names.Find(node.str());
+  if (id == kNoNode || nodes[id] == nullptr) return;
+  NodeState& state = nodes[id]->state;
+  state.SetPlainCpu(plain_seen.On(node));
+  if (state.present() && state.inventory().has_devices()) Refresh(id, now);
 }
 
 PodRecord* Engine::Impl::Find(const PodUid& uid) {
@@ -244,6 +258,7 @@ void Engine::UpsertNode(NodeFacts node, Instant now) {
   const bool same_node = entry.state.present() && entry.state.facts().uid == node.uid;
   const std::optional<Instant> lost_since = node.lost_since;
   impl_->CountCards(entry, -1);
+  entry.state.SetPlainCpu(impl_->plain_seen.On(node.name));
   entry.state.SetFacts(std::move(node), impl_->default_policy().hami_minor);
   impl_->CountCards(entry, 1);
   entry.kind = impl_->KindOf(entry.state.inventory());
@@ -288,10 +303,10 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   PodRecord* known = impl_->Find(uid);
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
   if (known == nullptr && !pod.request.asks_gpu()) {
-    if (ended) {
-      impl_->plain_seen.erase(uid);
-    } else {
-      impl_->plain_seen.insert(uid);
+    if (!ended) {
+      if (impl_->plain_seen.Put(uid, pod.node, pod.request.cpu)) impl_->NotePlainCpu(pod.node, now);
+    } else if (const NodeName node = impl_->plain_seen.Remove(uid); !node.empty()) {
+      impl_->NotePlainCpu(node, now);
     }
     return;
   }
@@ -303,6 +318,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   if (pod.created) record.waits_since = *pod.created;
   impl_->NoteTraits(uid, record, pod, now);
   if (ended) {
+    impl_->EndDemand(record, now);
     record.ended_at = std::min(pod.finished_at.value_or(now), now);
     impl_->DropClaim(uid, record, now);
     // A pod that ended on the node it was reserved on has used it.
@@ -334,7 +350,10 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
     record.request = std::make_shared<const PodRequest>(std::move(pod.request));
   }
   // An object without node may be older than the bind we know of: a pod is never unbound again.
-  if (pod.node.empty()) return impl_->NotePending(uid, record);
+  if (pod.node.empty()) {
+    impl_->NoteDemand(record, now);
+    return impl_->NotePending(uid, record);
+  }
   if (pod.node == record.node) return impl_->NoteRunning(uid, pod);
   impl_->DropClaim(uid, record, now);
   if (record.reserved == pod.node) {
@@ -353,6 +372,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   record.filtered = false;
   impl_->contenders.erase(uid);
   impl_->pending.erase(uid);
+  impl_->NoteDemand(record, now);
   const NodeId id = impl_->InternNode(pod.node);
   Holding holding;
   holding.uid = uid;
@@ -369,9 +389,12 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
 
 void Engine::DeletePod(const PodUid& uid, Instant now) {
   impl_->Advance(now);
-  impl_->plain_seen.erase(uid);
+  if (const NodeName node = impl_->plain_seen.Remove(uid); !node.empty()) {
+    impl_->NotePlainCpu(node, now);
+  }
   PodRecord* record = impl_->Find(uid);
   if (record == nullptr) return;
+  impl_->EndDemand(*record, now);
   impl_->DropClaim(uid, *record, now);
   impl_->DropReservation(uid, *record, now);
   if (!record->node.empty()) {

@@ -25,6 +25,7 @@
 #include "policy/disruption_budget.h"
 #include "policy/policy_set.h"
 #include "quota/quota_book.h"
+#include "scheduler/advice/case.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/metering.h"
 #include "scheduler/facts/node_facts.h"
@@ -326,6 +327,12 @@ class Engine {
   Charge HeldQuanta() const;
   // Reservations older than `age`, for alarms and for the resolver.
   std::vector<std::pair<PodUid, NodeName>> StuckReservations(Instant now, Millis age) const;
+  // The cluster as values, for advice. Cost: O(nodes + pods), a few milliseconds in large fleets.
+  AdviceCase Case(Instant now);
+  // Keeps new GPU pods away from the node while something of ours changes it; empty: no longer.
+  void SetHeld(const NodeName& node, std::string why, Instant now);
+  // Goes on learning tables for a few milliseconds at most; false: nothing is left to do.
+  bool Learn();
   // Every invariant of the books recomputed from scratch; empty: all hold. For tests and the
   // periodic self-check. Cost: O(everything).
   std::vector<std::string> Audit() const;

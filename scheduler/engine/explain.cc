@@ -243,10 +243,10 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
       // Judged as if the pod itself held nothing, so that a placed pod's own node fits too.
       const Load load =
           entry.state.LoadWithout([&uid](const PodUid& other) { return other == uid; });
-      Cost cost = 0;
+      Worth worth;
       verdict.reason =
-          impl.scorer.Evaluate(entry.state.inventory(), load, request, *question.policy,
-                               impl.learner.mix(), impl.picks, cost, question.sharing);
+          impl.scorer.Evaluate(RoomOf(entry.state, load), request, *question.policy,
+                               impl.picks, worth, question.sharing);
       const bool suits = verdict.reason == Reason::kNone || verdict.reason == Reason::kNoRoom ||
                          verdict.reason == Reason::kNumaMismatch;
       if (suits && pending && question.metered && question.standing.mode != QuotaMode::kObserve) {

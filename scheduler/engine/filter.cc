@@ -11,13 +11,23 @@
 namespace tranche {
 namespace {
 
-constexpr std::size_t kMaxShapes = 128;
+constexpr std::size_t kMaxShapes = 256;
 // Refusals remembered for a poke; the oldest go first.
 constexpr std::size_t kMaxRefused = 4096;
-// An order, high to low: over another pod's claim, by borrowing, cost, name.
-constexpr Order kIgnoresClaims = Order{1} << 65;
-constexpr Order kBorrows = Order{1} << 64;
+// An order, high to low: over another pod's claim, by borrowing, way of sharing, cost, name.
+constexpr Order kIgnoresClaims = Order{1} << 81;
+constexpr Order kBorrows = Order{1} << 80;
+constexpr int kRankShift = 72;
+constexpr int kCostShift = 32;
+constexpr int64_t kCostZero = int64_t{1} << 39;  // costs may be negative
+
+Order OrderOf(const Worth& worth, int64_t cost, uint32_t name) {
+  const int64_t shifted = std::clamp(cost + kCostZero, int64_t{0}, 2 * kCostZero - 1);
+  return Order{worth.rank} << kRankShift | Order(shifted) << kCostShift | name;
+}
 constexpr int kTopRank = 10;
+
+int RankAt(std::size_t place) { return std::max(kTopRank - static_cast<int>(place), 0); }
 
 }  // namespace
 
@@ -49,19 +59,19 @@ Shape* Engine::Impl::ShapeOf(const Question& question) {
 const Verdict& Engine::Impl::Lookup(Shape* shape, const Question& question, NodeId id, bool soft) {
   const StateId state = soft ? hot[id].soft : hot[id].hard;
   const uint32_t generation = states.generation(state);
-  const uint32_t mix_version = learner.mix().version;
+  const uint32_t version = scorer.version(*question.request);
   Verdict* verdict = &direct;
   if (shape != nullptr) {
     if (state >= shape->by_state.size()) shape->by_state.resize(states.size());
     verdict = &shape->by_state[state];
-    if (verdict->generation == generation && verdict->mix_version == mix_version) return *verdict;
+    if (verdict->generation == generation && verdict->version == version) return *verdict;
   }
   const NodeState& node = nodes[id]->state;
   verdict->reason =
-      scorer.Evaluate(node.inventory(), soft ? node.soft() : node.hard(), *question.request,
-                      *question.policy, learner.mix(), picks, verdict->cost, question.sharing);
+      scorer.Evaluate(RoomOf(node, soft ? node.soft() : node.hard()), *question.request,
+                      *question.policy, picks, verdict->worth, question.sharing);
   verdict->generation = generation;
-  verdict->mix_version = mix_version;
+  verdict->version = version;
   return *verdict;
 }
 
@@ -76,6 +86,7 @@ void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& c
   const KindAnswer* quota = nullptr;  // of the kind met last
   uint32_t quota_kind = 0;
   Shape* shape = ShapeOf(question);
+  scorer.Price(*question.request);
   names.ascending();
   const auto refuse = [&](uint32_t position, Reason reason) {
     ++reason_counts[static_cast<std::size_t>(reason)];
@@ -115,7 +126,7 @@ void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& c
       continue;
     }
     quota_allows_one |= allowed;
-    order |= Order{verdict->cost} << 32 | names.rank(id);
+    order |= OrderOf(verdict->worth, scorer.CostOf(verdict->worth), names.rank(id));
     if (best.size() == width && order >= best.back().order) continue;
     if (best.size() == width) best.pop_back();
     const Candidate entry{order, position, id};
@@ -144,11 +155,11 @@ Reason Engine::Impl::NearestReason() const {
 }
 
 Reason Engine::Impl::PickDevices(const Question& question, const NodeEntry& entry, Picks& chosen) {
-  Cost cost = 0;
+  Worth worth;
   const NodeState& node = entry.state;
   const auto evaluate = [&](const Load& load) {
-    return scorer.Evaluate(node.inventory(), load, *question.request, *question.policy,
-                           learner.mix(), chosen, cost, question.sharing);
+    return scorer.Evaluate(RoomOf(node, load), *question.request, *question.policy, chosen, worth,
+                           question.sharing);
   };
   const Reason soft = evaluate(node.soft());
   if (soft == Reason::kNone || !node.has_claims()) return soft;
@@ -203,7 +214,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
     if (record->waits_since == Instant()) record->waits_since = now;
     record->eligible_at.reset();
     record->observed = Reason::kNone;
-    if (!record->counted) impl.learner.Arrived(request);
+    if (!record->counted) impl.scorer.Arrived(request);
     record->counted = true;
     record->filtered = true;
     record->last_reason = Reason::kNone;
@@ -216,6 +227,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
     if (record != nullptr) record->last_reason = reason;
   };
   if (question.whole != Reason::kNone) return refuse_all(question.whole);
+  impl.scorer.Refresh();
   const Impl::Lift lift(impl, request.uid, now);
   impl.names.FindAll(candidates, impl.ids);
   impl.Select(question, impl.ids, static_cast<std::size_t>(question.policy->filter_width), now,
@@ -260,20 +272,33 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   impl.ForgetOldest();
 }
 
+// Where the CPU they take strands no GPU. Never refused, and none of the nodes is held back.
+void Engine::Impl::RankPlain(const PodRequest& request, Instant now, std::vector<int>& ranks) {
+  const Question question = QuestionOf(request);
+  if (question.policy->plain_pods == PlainPods::kIgnore) return;
+  Question unmetered;
+  unmetered.request = &request;
+  unmetered.policy = question.policy;
+  unmetered.policy_index = question.policy_index;
+  scorer.Refresh();
+  Select(unmetered, ids, kTopRank, now, nullptr);
+  for (std::size_t i = 0; i < best.size(); ++i) ranks[best[i].position] = RankAt(i);
+}
+
 void Engine::Prioritize(const PodRequest& request, std::span<const std::string_view> candidates,
                         Instant now, std::vector<int>& ranks) {
   Impl& impl = *impl_;
   impl.Advance(now);
   ranks.assign(candidates.size(), 0);
-  if (!request.asks_gpu()) return;
+  if (!request.asks_gpu()) {
+    impl.names.FindAll(candidates, impl.ids);
+    return impl.RankPlain(request, now, ranks);
+  }
   const Impl::Lift lift(impl, request.uid, now);
   const Question question = impl.QuestionOf(request);
   if (question.whole != Reason::kNone) return;
   impl.names.FindAll(candidates, impl.ids);
   PodRecord* record = impl.Find(request.uid);
-  const auto rank_at = [](std::size_t place) {
-    return std::max(kTopRank - static_cast<int>(place), 0);
-  };
   if (record != nullptr && record->claimed != kNoNode) {
     // The order filter gave; affirmed, not computed again.
     bool all = true;
@@ -288,7 +313,7 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
       for (std::size_t i = 0; i < places.size(); ++i) {
         const auto better =
             std::ranges::count_if(places, [&](std::size_t place) { return place < places[i]; });
-        ranks[i] = rank_at(static_cast<std::size_t>(better));
+        ranks[i] = RankAt(static_cast<std::size_t>(better));
       }
       return;
     }
@@ -296,7 +321,7 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
     impl.DropClaim(request.uid, *record, now);
     impl.Select(question, impl.ids, candidates.size(), now, nullptr);
     for (std::size_t i = 0; i < impl.best.size(); ++i) {
-      ranks[impl.best[i].position] = rank_at(i);
+      ranks[impl.best[i].position] = RankAt(i);
     }
     if (impl.nodes[claimed] != nullptr) {
       impl.Claim(question, *record, impl.best.empty() ? claimed : impl.best.front().node, now);
@@ -304,7 +329,7 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
     return;
   }
   impl.Select(question, impl.ids, candidates.size(), now, nullptr);
-  for (std::size_t i = 0; i < impl.best.size(); ++i) ranks[impl.best[i].position] = rank_at(i);
+  for (std::size_t i = 0; i < impl.best.size(); ++i) ranks[impl.best[i].position] = RankAt(i);
 }
 
 }  // namespace tranche

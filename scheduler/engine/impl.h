@@ -15,13 +15,15 @@
 
 #include "quota/lost_work.h"
 #include "quota/quota_book.h"
+#include "scheduler/advice/case.h"
+#include "scheduler/advice/demand.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/engine/plain_pods.h"
 #include "scheduler/engine/reclaim_books.h"
 #include "scheduler/index/charge_of.h"
 #include "scheduler/index/node_names.h"
 #include "scheduler/index/node_state.h"
 #include "scheduler/index/state_table.h"
-#include "scheduler/scoring/mix.h"
 #include "scheduler/scoring/score.h"
 
 namespace tranche {
@@ -29,8 +31,8 @@ namespace tranche {
 // A cached answer: what a request shape gets from a node state.
 struct Verdict {
   uint32_t generation = 0;  // of the state; 0: never evaluated
-  uint32_t mix_version = 0;
-  Cost cost = 0;
+  uint32_t version = 0;     // of the scorer
+  Worth worth;
   Reason reason = Reason::kNone;
 };
 
@@ -72,6 +74,12 @@ struct PodRecord {
   // The last filter without any fitting node.
   Reason last_reason = Reason::kNone;
   bool filtered = false;
+  // What it counts as in the demand log; null: nothing, or no more.
+  struct Demand {
+    std::vector<DemandKind> kinds;
+    bool placed = false;
+  };
+  std::unique_ptr<Demand> demand;
 };
 
 struct NodeEntry {
@@ -83,6 +91,7 @@ struct NodeEntry {
   std::optional<Instant> stable_at;  // hazard 34
   std::deque<Instant> refusals;      // by the kubelet, within the window; hazard 13
   int refusal_rounds = 0;
+  std::string held;  // why something of ours keeps pods away; empty: nothing does
   std::optional<Instant> refusing_until;
   // Nodes of equal kind charge a request the same.
   uint32_t kind = 0;
@@ -126,6 +135,11 @@ struct Candidate {
   NodeId node = kNoNode;
 };
 
+// The node with that load, as the scorer looks at it.
+inline NodeRoom RoomOf(const NodeState& state, const Load& load) {
+  return {&state.inventory(), &load, state.cpu_capacity(), state.CpuFree(load)};
+}
+
 struct Engine::Impl {
   explicit Impl(EngineOptions engine_options) : options(engine_options) {}
 
@@ -138,6 +152,8 @@ struct Engine::Impl {
   PodRecord* Find(const PodUid& uid);
   PodRecord& Touch(const PodRequest& request);
   void Erase(const PodUid& uid);
+  // Pods without GPUs on the node request more or less than before.
+  void NotePlainCpu(const NodeName& node, Instant now);
   void ReleaseOn(const NodeName& node, const PodUid& uid, Instant now);
   void DropClaim(const PodUid& uid, PodRecord& record, Instant now);
   void DropReservation(const PodUid& uid, PodRecord& record, Instant now);
@@ -147,7 +163,13 @@ struct Engine::Impl {
   void NoteReopened(NodeId id, Instant now);
   bool Poke(const PodUid& uid, NodeId id, Instant now);
 
+  // ---- what was asked for (demand.cc)
+  // The pod wants devices, or has them.
+  void NoteDemand(PodRecord& record, Instant now);
+  void EndDemand(PodRecord& record, Instant now);
+
   // ---- choosing (filter.cc)
+  void RankPlain(const PodRequest& request, Instant now, std::vector<int>& ranks);
   Shape* ShapeOf(const Question& question);
   const Verdict& Lookup(Shape* shape, const Question& question, NodeId id, bool soft);
   // Orders the fitting ones among `ids`; keeps the best `width`. `refused` may be null.
@@ -338,6 +360,7 @@ struct Engine::Impl {
                                                          WhatIfResult& result, Instant now);
   void ExplainReclaim(const PodUid& uid, Explanation& explanation);
   std::optional<PlanBlock> BlockOf(const PodUid& uid) const;
+  AdviceNode AdviceNodeOf(const NodeEntry& entry, const NodeName& name) const;
   NodeView ViewNode(NodeId id) const;
   PodView ViewPod(const PodUid& uid, const PodRecord& record);
 
@@ -377,17 +400,17 @@ struct Engine::Impl {
   std::set<std::pair<Instant, PodUid>> reservations;
   // Records only filter calls made, with the time of the first, oldest first.
   std::deque<std::pair<Instant, PodUid>> unseen;
-  bool IsPlain(const PodUid& uid) const { return plain.contains(uid) || plain_seen.contains(uid); }
-  std::unordered_set<PodUid> plain_seen;  // pods without GPUs the cluster shows us
-  std::unordered_set<PodUid> plain;       // those only filter saw, bounded
+  bool IsPlain(const PodUid& uid) const { return plain.contains(uid) || plain_seen.Has(uid); }
+  PlainPodBooks plain_seen;          // pods without GPUs the cluster shows us
+  std::unordered_set<PodUid> plain;  // those only filter saw, bounded
   std::deque<PodUid> plain_order;         // oldest first
   uint64_t claim_serial = 0;
   int64_t claims = 0;
   std::deque<std::pair<Instant, PodUid>> refused_lately;  // by filter, oldest first
   std::vector<std::pair<PodName, PodUid>> pokes;          // not yet taken
 
-  MixLearner learner;
   Scorer scorer;
+  DemandLog demand;
   std::unordered_map<std::string, Shape> shapes;
   uint64_t shape_clock = 0;
 

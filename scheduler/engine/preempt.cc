@@ -73,9 +73,9 @@ std::optional<std::vector<PodUid>> Engine::Impl::NeededOf(const Question& questi
     const Load load = state.LoadWithout([&](const PodUid& uid) {
       return uid == question.request->uid || std::ranges::find(gone, uid) != gone.end();
     });
-    Cost cost = 0;
-    return scorer.Evaluate(state.inventory(), load, *question.request, *question.policy,
-                           learner.mix(), picks, cost, question.sharing) == Reason::kNone;
+    Worth worth;
+    return scorer.Evaluate(RoomOf(state, load), *question.request, *question.policy,
+                           picks, worth, question.sharing) == Reason::kNone;
   };
   if (!fits_without(kept)) return std::nullopt;
   // The most important are given back first, as kube-scheduler does.

@@ -53,6 +53,7 @@ void AppendShape(const PodRequest& request, std::string& out) {
   AppendTexts(out, request.uuids_any);
   AppendTexts(out, request.uuids_none);
   Append(out, request.min_gpu_memory.count());
+  Append(out, request.cpu.count());
   Append(out, request.one_numa_node);
   AppendText(out, request.vgpu_mode);
   Append(out, request.strategy ? static_cast<int64_t>(*request.strategy) : -1);

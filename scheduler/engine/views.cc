@@ -14,7 +14,7 @@ namespace {
 std::string ClosedDetail(const NodeEntry& entry) {
   switch (entry.closed) {
     case Reason::kOperatorBusy:
-      return entry.state.facts().operator_busy;
+      return entry.held.empty() ? entry.state.facts().operator_busy : entry.held;
     case Reason::kDevicesUnknown:
       for (const Holding& holding : entry.state.holdings()) {
         if (holding.kind == HoldingKind::kClaim || holding.known) continue;
@@ -90,6 +90,8 @@ NodeView Engine::Impl::ViewNode(NodeId id) const {
   for (std::size_t p = 0; p < inventory.pools.size(); ++p) {
     const MigPool& pool = inventory.pools[p];
     for (std::size_t s = 0; s < pool.slots.size(); ++s) {
+      // Of a planned layout only the instances that pods hold exist.
+      if (inventory.planned() && state.hard().slots[p][s] == 0) continue;
       MigView mig{pool.profile, pool.slots[s].start, pool.slots[s].size, {}};
       by_card[static_cast<std::size_t>(pool.slots[s].card)].emplace_back(
           std::pair(static_cast<int>(p), static_cast<int>(s)), std::move(mig));
@@ -219,7 +221,6 @@ EngineTotals Engine::Totals() const {
     (record.node.empty() ? totals.pods_pending : totals.pods_bound) += 1;
   }
   std::map<std::string, ModelTotals> models;
-  const Mix& mix = impl.learner.mix();
   std::map<StateId, int64_t> stranded_by_state;
   for (const auto& entry : impl.nodes) {
     if (entry == nullptr || !entry->state.present()) continue;
@@ -254,8 +255,7 @@ EngineTotals Engine::Totals() const {
     }
     auto [at, fresh] = stranded_by_state.try_emplace(entry->hard, 0);
     if (fresh) {
-      at->second =
-          impl.scorer.Fragmentation(inventory, load, mix) / std::max<int64_t>(mix.total, 1);
+      at->second = impl.scorer.Waste(RoomOf(entry->state, load));
     }
     row.stranded += MilliGpu::Of(at->second);
   }

@@ -76,12 +76,18 @@ struct NodeFacts {
   bool cordoned = false;      // spec.unschedulable
   std::string operator_busy;  // the label and value that keep pods away; empty: none
 
+  // status.allocatable.cpu; nullopt: the node does not say. CPU decides nothing here, but GPUs
+  // whose node has no CPU left are stranded.
+  std::optional<MilliCpu> cpu;
+
   std::string product;              // label nvidia.com/gpu.product
   std::optional<Mebibytes> memory;  // label nvidia.com/gpu.memory, per card (or per MIG device)
   std::optional<int64_t> count;     // label nvidia.com/gpu.count
   std::optional<int64_t> replicas;  // label nvidia.com/gpu.replicas
   SharingMethod sharing = SharingMethod::kNone;
   MigStrategy mig_strategy = MigStrategy::kNone;
+  bool mig_planned =
+      false;  // label tranche.dev/mig-layout: instances are made where a Binding says
 
   std::optional<ResourceCount> gpu;         // nvidia.com/gpu
   std::optional<ResourceCount> gpu_shared;  // nvidia.com/gpu.shared

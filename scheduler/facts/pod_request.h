@@ -96,6 +96,7 @@ struct PodRequest {
   std::vector<std::string> uuids_none;
   Mebibytes min_gpu_memory;          // of each card; zero: any
   bool one_numa_node = false;        // all cards of a container in one NUMA node
+  MilliCpu cpu;                      // effective request; of pods that ask no GPU too
   std::string vgpu_mode;             // "", "hami-core", "mig", "mps"
   std::optional<Strategy> strategy;  // the pod's own wish for choosing nodes
   CardChoice card_choice = CardChoice::kStrategy;

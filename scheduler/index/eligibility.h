@@ -13,7 +13,7 @@ namespace tranche {
 bool MatchesModels(const PodRequest& request, const Card& card);
 // The card is among those the pod selects by UUID and mode.
 bool IsSelected(const PodRequest& request, const Card& card);
-// The card is of the kind that serves the ask (cards cut by MIG never are).
+// The card is of the kind that serves the ask (cards cut by MIG never are: pools serve for them).
 bool IsRightKind(const Inventory& inventory, const Ask& ask, const Card& card);
 
 // The most fundamental thing in the way; kNone when only room on single cards is left to check.

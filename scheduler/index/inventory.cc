@@ -264,6 +264,75 @@ void AddStockCards(const NodeFacts& facts, Inventory& inventory) {
   LayOutPools(std::move(plans), board, memory, mig_cards, inventory);
 }
 
+// How many cards a node of planned layouts has, and of which board; nullopt (and a problem): that
+// cannot be told, and nothing can be placed there.
+std::optional<std::pair<int, const MigBoard*>> PlannedCards(const NodeFacts& facts,
+                                                            Mebibytes memory,
+                                                            Inventory& inventory) {
+  const bool sliced = !SingleProfile(facts.product).empty();
+  const MigBoard* board = sliced ? nullptr : FindMigBoard(facts.product, memory);
+  if (board == nullptr) {
+    inventory.problems.push_back(
+        fmt::format("expected a GPU with known MIG placements for planned layouts (label "
+                    "nvidia.com/gpu.product), found '{}'",
+                    facts.product));
+    return std::nullopt;
+  }
+  const int64_t count = facts.count.value_or(0);
+  if (count < 1 || count > kMaxCards) {
+    inventory.problems.push_back(
+        fmt::format("expected 1 to {} GPUs for planned MIG layouts (label nvidia.com/gpu.count), "
+                    "found {}",
+                    kMaxCards, facts.count ? fmt::format("{}", count) : "none"));
+    return std::nullopt;
+  }
+  for (const std::optional<ResourceCount>& units : {facts.gpu, facts.gpu_shared}) {
+    // Which of the cards those are, nobody says.
+    if (!units || units->allocatable <= 0) continue;
+    inventory.problems.push_back(
+        fmt::format("expected MIG devices only on a node of planned layouts, found {} of {}",
+                    units->allocatable, units == facts.gpu ? kGpuKey : kGpuSharedKey));
+    return std::nullopt;
+  }
+  return std::pair(static_cast<int>(count), board);
+}
+
+// The counts of the keys bound what the executor will make; where, is ours to say.
+void AddPlannedCards(const NodeFacts& facts, Inventory& inventory) {
+  const Mebibytes memory = facts.memory.value_or(CatalogueMemory(inventory.product));
+  const auto found = PlannedCards(facts, memory, inventory);
+  if (!found) return;
+  const auto [cards, board] = *found;
+  inventory.knowledge = Knowledge::kExact;
+  for (int i = 0; i < cards; ++i) {
+    AddMigCard(inventory, memory, inventory.cards);
+    inventory.cards.back().space = &MigSpaceOf(*board);
+  }
+  for (const MigResourceFacts& mig : facts.mig) {
+    // Labels tell the replicas of a profile, not of a key: where there are two, the plain one's
+    // instances are not shared.
+    const bool plain = !mig.name.shared && std::ranges::count(facts.mig, mig.name.profile,
+                                                              [](const MigResourceFacts& other) {
+                                                                return other.name.profile;
+                                                              }) > 1;
+    auto plan = PlanPool(FormatMigResource(mig.name), mig.name.profile, mig.count,
+                         plain ? 1 : mig.replicas, board, mig.memory, mig.gi_slices, inventory);
+    if (!plan) continue;
+    if (plan->profile == nullptr) {
+      inventory.problems.push_back(
+          fmt::format("expected a MIG profile of {}, found {}", board->id, plan->pool.key));
+      continue;
+    }
+    plan->pool.planned_profile = static_cast<int>(plan->profile - board->profiles.data());
+    for (int card = 0; card < cards; ++card) {
+      for (const int start : plan->profile->starts) {
+        plan->pool.slots.push_back({card, start, plan->profile->size});
+      }
+    }
+    inventory.pools.push_back(std::move(plan->pool));
+  }
+}
+
 }  // namespace
 
 const CountedKey* Inventory::FindKey(std::string_view key) const {
@@ -298,6 +367,13 @@ Inventory BuildInventory(const NodeFacts& facts, int hami_minor) {
       inventory.product = facts.hami->devices.front().type;
     }
     AddHamiCards(facts, inventory);
+    if (facts.mig_planned) {
+      inventory.problems.push_back(
+          "expected either planned MIG layouts (label tranche.dev/mig-layout) or a HAMi register, "
+          "found both; the register counts");
+    }
+  } else if (facts.mig_planned) {
+    AddPlannedCards(facts, inventory);
   } else if (!single.empty() && facts.mig.empty() && (facts.gpu || facts.gpu_shared)) {
     if (single != "INVALID") AddSingleMig(facts, single, inventory);
   } else {

@@ -2,7 +2,9 @@
 //
 // Derived from NodeFacts alone and immutable. A card is a physical GPU; where only counts are known
 // cards are bookkeeping and their order means nothing outside this process. A card is either whole,
-// replicated, HAMi-managed or cut into MIG instances, never two of these.
+// replicated, HAMi-managed or cut into MIG instances, never two of these. On a node of planned MIG
+// layouts index and start are ours to say, so that what is known of its devices is exact; UUIDs are
+// not known there.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +18,7 @@
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
 #include "topology/mig.h"
+#include "topology/mig_space.h"
 
 namespace tranche {
 
@@ -26,7 +29,7 @@ enum class CardMode : uint8_t {
   kWhole,       // stock plugin, one unit a card
   kReplicated,  // stock plugin, time-sliced or MPS
   kHami,        // an agent divides it as we say
-  kMig,         // cut into instances
+  kMig,         // cut into instances, or to be cut as we say
 };
 
 struct Card {
@@ -42,7 +45,10 @@ struct Card {
   std::optional<int> numa;
   bool healthy = true;
   bool cordoned = false;
-  std::string vgpu_mode;  // HAMi: "hami-core", "mig", "mps"
+  std::string vgpu_mode;            // HAMi: "hami-core", "mig", "mps"
+  const MigSpace* space = nullptr;  // planned layouts: instances are made where we say
+
+  bool planned() const { return space != nullptr; }
 
   // Containers that may use it at a time: the smaller of slots and contexts; 0: no limit.
   int64_t MostUsers() const {
@@ -56,7 +62,9 @@ struct MigSlot {
   int size = 0;
 };
 
-// All instances of one profile behind one resource key.
+// All instances of one profile behind one resource key. On a node of planned layouts the slots are
+// all places an instance could have, start by start and card by card; which of them are taken, and
+// which still go together with those, only the load can tell.
 struct MigPool {
   std::string key;             // "nvidia.com/mig-1g.10gb", or "nvidia.com/gpu" (strategy single)
   std::string profile;         // canonical name
@@ -64,6 +72,7 @@ struct MigPool {
   MilliGpu milli;              // of one replica
   Mebibytes memory;            // of one replica
   std::vector<MigSlot> slots;  // ascending card, start
+  int planned_profile = -1;    // planned layouts: index into the board's profiles
 };
 
 // What kubelet counts: a resource key of status.allocatable.
@@ -93,6 +102,8 @@ struct Inventory {
   const CountedKey* FindKey(std::string_view key) const;
   // Index into pools; -1: none.
   int FindPool(std::string_view key) const;
+  // Its executor makes the instances we name; then all its cards are such.
+  bool planned() const { return !cards.empty() && cards.front().planned(); }
   // True when the node advertises any GPU now.
   bool has_devices() const;
 };

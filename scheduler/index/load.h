@@ -7,6 +7,7 @@
 
 #include "scheduler/index/inventory.h"
 #include "topology/base/units.h"
+#include "topology/mig_space.h"
 
 namespace tranche {
 
@@ -15,6 +16,10 @@ struct CardLoad {
   Mebibytes memory;
   int64_t slots = 0;  // containers using the card
   int exclusive = 0;  // users that tolerate no other
+  // Of a planned card: the instances that pods hold. A set that is not legal (pods others placed,
+  // or devices kept for a pod whose victims have yet to go) is broken, and nothing more fits there.
+  LayoutId layout = kEmptyLayout;
+  bool layout_broken = false;
   friend bool operator==(const CardLoad&, const CardLoad&) = default;
 };
 
@@ -22,7 +27,10 @@ struct Load {
   std::vector<CardLoad> cards;              // parallel to Inventory::cards
   std::vector<std::vector<int64_t>> slots;  // pool -> instance -> users
   std::vector<int64_t> keys;                // parallel to Inventory::keys: units kubelet handed out
+  MilliCpu cpu;                             // requested by all pods of the node
   bool devices_unknown = false;             // exact node, and a pod's devices cannot be named
+  const MigSpace* space = nullptr;          // planned layouts: of every card
+  std::vector<int> profiles;                // planned layouts: pool -> MigPool::planned_profile
 
   void Reset(const Inventory& inventory) {
     cards.assign(inventory.cards.size(), CardLoad{});
@@ -31,7 +39,12 @@ struct Load {
       slots[i].assign(inventory.pools[i].slots.size(), 0);
     }
     keys.assign(inventory.keys.size(), 0);
+    cpu = MilliCpu::Zero();
     devices_unknown = false;
+    space = inventory.planned() ? inventory.cards.front().space : nullptr;
+    profiles.clear();
+    if (space == nullptr) return;
+    for (const MigPool& pool : inventory.pools) profiles.push_back(pool.planned_profile);
   }
 };
 
@@ -54,18 +67,10 @@ struct PodUse {
   std::vector<InstanceUse> instances;
 };
 
-inline void AddUse(Load& load, const PodUse& use) {
-  for (const CardUse& card : use.cards) {
-    CardLoad& target = load.cards[static_cast<std::size_t>(card.card)];
-    target.milli += card.milli;
-    target.memory += card.memory;
-    target.slots += card.slots;
-    target.exclusive += card.exclusive;
-  }
-  for (const InstanceUse& instance : use.instances) {
-    load.slots[static_cast<std::size_t>(instance.pool)][static_cast<std::size_t>(instance.slot)] +=
-        instance.users;
-  }
-}
+void AddUse(Load& load, const PodUse& use);
+
+// What placement sees of each planned card: its layout, and of shared instances the users. Cards of
+// equal rows are interchangeable. Empty: the node has no planned layouts.
+std::vector<std::vector<int64_t>> PlannedRows(const Inventory& inventory, const Load& load);
 
 }  // namespace tranche

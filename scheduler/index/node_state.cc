@@ -32,6 +32,8 @@ void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor) {
   Append(static_signature_, inventory_.has_agent);
   Append(static_signature_, static_cast<int64_t>(inventory_.sharing));
   Append(static_signature_, inventory_.replicas);
+  Append(static_signature_, cpu_capacity().count());
+  Append(static_signature_, inventory_.planned());
   for (const CountedKey& key : inventory_.keys) {
     AppendText(static_signature_, key.key);
     Append(static_signature_, key.allocatable);
@@ -72,7 +74,25 @@ const Holding* NodeState::Find(const PodUid& uid) const {
   return at == holdings_.end() || at->uid != uid ? nullptr : &*at;
 }
 
+void NodeState::SetPlainCpu(MilliCpu cpu) {
+  plain_cpu_ = cpu;
+  Recompute();
+}
+
+MilliCpu NodeState::cpu_capacity() const {
+  return facts_ && facts_->cpu ? *facts_->cpu : MilliCpu::Zero();
+}
+
+MilliCpu NodeState::CpuFree(const Load& load) const {
+  const int64_t step = cpu_capacity().count() / kCpuSteps;
+  if (step == 0) return MilliCpu::Zero();
+  const int64_t free = std::max<int64_t>((cpu_capacity() - load.cpu).count(), 0);
+  return MilliCpu::Of(free / step * step);
+}
+
+// With the CPU, which nobody counts as a device.
 void NodeState::AddKeys(const PodRequest& request, Load& load) const {
+  load.cpu += request.cpu;
   for (const PoolNeed& need : request.pool_needs) {
     const CountedKey* key = inventory_.FindKey(need.key);
     if (key != nullptr) {
@@ -94,7 +114,7 @@ void NodeState::AddHolding(const Holding& holding, Load& load) const {
 }
 
 void NodeState::Recompute() {
-  hard_.Reset(inventory_);
+  ResetLoad(hard_);
   claims_ = 0;
   // Pods whose devices are known come first; the others are then put where room is left, in order
   // of UID, so that the outcome does not depend on the order in which they were heard of.
@@ -134,6 +154,7 @@ void NodeState::Recompute() {
 void NodeState::Signature(const Load& load, std::string& out) const {
   out = static_signature_;
   Append(out, load.devices_unknown);
+  Append(out, CpuFree(load).count());
   for (const int64_t used : load.keys) Append(out, used);
   // One fixed-size row a card, sorted: placement does not care which of equal cards is which.
   struct Row {
@@ -163,6 +184,15 @@ void NodeState::Signature(const Load& load, std::string& out) const {
     std::sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(cards));
   }
   out.append(reinterpret_cast<const char*>(rows.data()), cards * sizeof(Row));
+  if (inventory_.planned()) {
+    std::vector<std::vector<int64_t>> planned = PlannedRows(inventory_, load);
+    std::ranges::sort(planned);
+    for (const std::vector<int64_t>& row : planned) {
+      Append(out, static_cast<int64_t>(row.size()));
+      for (const int64_t word : row) Append(out, word);
+    }
+    return;
+  }
   for (std::size_t p = 0; p < inventory_.pools.size(); ++p) {
     AppendText(out, inventory_.pools[p].key);
     Append(out, inventory_.pools[p].replicas);

@@ -46,6 +46,8 @@ class NodeState {
   void Hold(Holding holding);
   // Removes it; nothing happens when there is none.
   void Release(const PodUid& uid);
+  // What pods without GPUs request of the node's CPU together.
+  void SetPlainCpu(MilliCpu cpu);
   // Records of an epoch above this are not believed. Set before any holding.
   void SetEpoch(int64_t epoch) { epoch_ = epoch; }
 
@@ -64,7 +66,7 @@ class NodeState {
   template <typename Predicate>
   Load LoadWithout(Predicate without) const {
     Load load;
-    load.Reset(inventory_);
+    ResetLoad(load);
     for (const Holding& holding : holdings_) {
       if (holding.kind == HoldingKind::kClaim || without(holding.uid)) continue;
       AddHolding(holding, load);
@@ -75,7 +77,7 @@ class NodeState {
   // The load of those holdings (claims aside) whose position satisfies `keep`, into `load`.
   template <typename Predicate>
   void LoadWhere(Predicate keep, Load& load) const {
-    load.Reset(inventory_);
+    ResetLoad(load);
     for (std::size_t i = 0; i < holdings_.size(); ++i) {
       if (holdings_[i].kind == HoldingKind::kClaim || !keep(i)) continue;
       AddHolding(holdings_[i], load);
@@ -89,7 +91,17 @@ class NodeState {
   // evaluated node by node. Written into `out`.
   void Signature(const Load& load, std::string& out) const;
 
+  // Free CPU of the node with that load in whole steps of capacity / kCpuSteps, rounded down: what
+  // decisions look at, so that nodes which hardly differ are in one state. Zero capacity: not said.
+  static constexpr int64_t kCpuSteps = 64;
+  MilliCpu cpu_capacity() const;
+  MilliCpu CpuFree(const Load& load) const;
+
  private:
+  void ResetLoad(Load& load) const {
+    load.Reset(inventory_);
+    load.cpu = plain_cpu_;
+  }
   void Recompute();
   void AddHolding(const Holding& holding, Load& load) const;
   void AddKeys(const PodRequest& request, Load& load) const;
@@ -101,6 +113,7 @@ class NodeState {
   Load soft_;
   int claims_ = 0;
   int64_t epoch_ = 1;
+  MilliCpu plain_cpu_;
   std::string static_signature_;
   bool uniform_cards_ = true;  // all of one product and mode
   Placer placer_;

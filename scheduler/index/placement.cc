@@ -9,16 +9,14 @@
 #include <tuple>
 
 #include "scheduler/index/eligibility.h"
+#include "scheduler/index/planned_search.h"
+#include "scheduler/index/runs_beside.h"
 
 namespace tranche {
 namespace {
 
 constexpr int kMaxSteps = 20'000;
 constexpr int64_t kMaxUnits = 128;
-
-bool IsLong(const PodRequest& request, const Ask& ask) {
-  return request.containers[static_cast<std::size_t>(ask.container)].role != ContainerRole::kInit;
-}
 
 int SharingCap(const GpuPolicy& policy, const Inventory& inventory) {
   int cap = 0;
@@ -49,28 +47,17 @@ struct Placer::Query {
 
   // What the pod's own picks so far take of a card at the time container `container` runs.
   CardLoad Own(const Ask& ask, int card) const {
-    const bool is_long = IsLong(request, ask);
     CardLoad own;
     for (const Pick& pick : picks) {
       if (pick.pool >= 0 || pick.card != card) continue;
       const Ask& other = request.asks[static_cast<std::size_t>(pick.ask)];
-      if (!RunsBeside(ask, other, is_long)) continue;
+      if (!RunsBeside(request, ask, other)) continue;
       own.milli += pick.milli;
       own.memory += pick.memory;
       own.slots += 1;
       own.exclusive += pick.exclusive;
     }
     return own;
-  }
-
-  // Does a device of `other` count against one of `ask`? Long-running containers all run together;
-  // an init container runs beside itself and the sidecars started before it.
-  bool RunsBeside(const Ask& ask, const Ask& other, bool ask_is_long) const {
-    if (ask.container == other.container) return true;
-    if (ask_is_long) return IsLong(request, other);
-    return other.container < ask.container &&
-           request.containers[static_cast<std::size_t>(other.container)].role ==
-               ContainerRole::kSidecar;
   }
 
   bool HasRoom(const Ask& ask, int index) const {
@@ -243,7 +230,6 @@ bool Placer::PickReplicas(Query& query, std::size_t position, const Ask& ask) {
 bool Placer::PickInstances(Query& query, std::size_t position, const Ask& ask, int pool_index) {
   const MigPool& pool = query.inventory.pools[static_cast<std::size_t>(pool_index)];
   const std::vector<int64_t>& users = query.load.slots[static_cast<std::size_t>(pool_index)];
-  const bool is_long = IsLong(query.request, ask);
   const std::size_t before = query.picks.size();
   for (int64_t unit = 0; unit < ask.count; ++unit) {
     std::tuple<int64_t, int64_t, std::size_t> best_rank;
@@ -253,7 +239,7 @@ bool Placer::PickInstances(Query& query, std::size_t position, const Ask& ask, i
       int64_t on_card = 0;
       for (const Pick& pick : query.picks) {
         const Ask& other = query.request.asks[static_cast<std::size_t>(pick.ask)];
-        if (pick.pool < 0 || !query.RunsBeside(ask, other, is_long)) continue;
+        if (pick.pool < 0 || !RunsBeside(query.request, ask, other)) continue;
         taken += pick.pool == pool_index && pick.slot == static_cast<int>(i);
         on_card += pick.card == pool.slots[i].card;
       }
@@ -320,6 +306,7 @@ Reason Placer::Place(const Inventory& inventory, const Load& load, const PodRequ
   for (const Ask& ask : request.asks) units += std::min<int64_t>(ask.count, kMaxUnits + 1);
   if (units > kMaxUnits) return Reason::kTooManyPerNode;
 
+  if (inventory.planned()) return PlacePlanned(inventory, load, request, rules, picks);
   OrderAsks(request, ask_order_);
   card_order_.resize(std::max(card_order_.size(), ask_order_.size()));
   steps_left_ = kMaxSteps;
@@ -337,6 +324,22 @@ Reason Placer::Place(const Inventory& inventory, const Load& load, const PodRequ
     if (PlaceAsk(relaxed, 0)) return Reason::kNumaMismatch;
   }
   return Reason::kNoRoom;
+}
+
+Reason Placer::PlacePlanned(const Inventory& inventory, const Load& load, const PodRequest& request,
+                            const PlaceRules& rules, Picks& picks) {
+  PlannedSearch search(inventory, load, request, rules.layout_values);
+  if (search.Run(kMaxSteps, picks)) {
+    std::ranges::stable_sort(picks, {}, &Pick::ask);
+    return Reason::kNone;
+  }
+  if (search.gave_up() || search.units() == 1) return Reason::kNoRoom;
+  // Profiles that go together on no layout of the node's cards find no room on an idle one either.
+  Load idle;
+  idle.Reset(inventory);
+  PlannedSearch anywhere(inventory, idle, request, nullptr);
+  const bool fits = anywhere.Run(kMaxSteps, picks) || anywhere.gave_up();
+  return fits ? Reason::kNoRoom : Reason::kTooManyPerNode;
 }
 
 void Placer::Force(const Inventory& inventory, const Load& load, const PodRequest& request,

@@ -1,11 +1,13 @@
 // Does a request fit a node, and on which of its devices?
 //
-// Exact for every request whose asks are of one size; a pod with several shares of different sizes
-// is searched depth first within a step bound. Deterministic: equal inputs give equal devices.
+// Exact for every request whose asks are of one size; a pod with several shares of different sizes,
+// or with several MIG instances on a node of planned layouts, is searched depth first within a step
+// bound. Deterministic: equal inputs give equal devices.
 // Source of the rules: request-dialects 4.5, node-inventory 3, kube-client-protocol 18.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +19,7 @@
 #include "scheduler/facts/reason.h"
 #include "scheduler/index/inventory.h"
 #include "scheduler/index/load.h"
+#include "topology/mig_space.h"
 
 namespace tranche {
 
@@ -34,12 +37,19 @@ struct Pick {
 // {ask 1, card 5, 1000}.
 using Picks = std::vector<Pick>;
 
+// What each layout of a board is worth, by LayoutId; empty: not known yet. A placement is worth the
+// layout after it less the one before.
+using LayoutValueMap = std::map<const MigSpace*, std::vector<int32_t>>;
+
 struct PlaceRules {
   const GpuPolicy* policy = nullptr;
   CardChoice choice = CardChoice::kTightest;
   int preferred_card = -1;  // tried first where one card is asked for; -1: none
   // How the pod's class may share, in order of preference; null or empty: any way.
   const std::vector<SharingMode>* sharing = nullptr;
+  // Planned layouts: the place of the highest gain is taken; null, or no values for the board: the
+  // fullest card, there the start that leaves the most later placements.
+  const LayoutValueMap* layout_values = nullptr;
 };
 
 // How an ask would share a card of this node: whole cards are exclusive, MIG instances of one user
@@ -62,6 +72,8 @@ class Placer {
 
  private:
   struct Query;
+  Reason PlacePlanned(const Inventory& inventory, const Load& load, const PodRequest& request,
+                      const PlaceRules& rules, Picks& picks);
   bool PlaceAsk(Query& query, std::size_t position);
   bool PickCards(Query& query, std::size_t position, int unit, std::size_t from,
                  const std::vector<int>& order);
@@ -85,6 +97,11 @@ CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card);
 
 // The pool that serves `ask` on this node; -1: cards serve it.
 int PoolFor(const Inventory& inventory, const Ask& ask);
+
+// Planned layouts: what the layouts of the cards are worth with the picks less what they are worth
+// now. 0 where there are no planned layouts, or no values for the board.
+int64_t LayoutGain(const Inventory& inventory, const Load& load, const Picks& picks,
+                   const LayoutValueMap& values);
 
 PodUse UseOf(const PodRequest& request, const Picks& picks);
 Allocation ToAllocation(const Inventory& inventory, const PodRequest& request, const Picks& picks);

@@ -87,6 +87,11 @@ std::optional<Pick> ResolveDevice(const Inventory& inventory, const Ask& ask, co
     for (std::size_t i = 0; i < from.slots.size(); ++i) {
       if (from.slots[i].card != device.card || from.slots[i].start != device.mig->start) continue;
       if (device.mig->profile != from.profile) break;
+      if (inventory.planned() && device.mig->size != from.slots[i].size) {
+        problem = fmt::format("expected {} memory units for an instance of {}, found {}",
+                              from.slots[i].size, from.profile, device.mig->size);
+        return std::nullopt;
+      }
       pick.card = device.card;
       pick.pool = pool;
       pick.slot = static_cast<int>(i);
@@ -126,6 +131,30 @@ std::optional<Pick> ResolveDevice(const Inventory& inventory, const Ask& ask, co
   pick.memory = std::max(need.memory, device.memory);
   pick.exclusive = need.exclusive;
   return pick;
+}
+
+// What the pod alone would hold must be something the executor can make.
+bool IsLegalOnIdleCards(const Inventory& inventory, const PodRequest& request, const Picks& picks,
+                        std::string& problem) {
+  Load load;
+  load.Reset(inventory);
+  AddUse(load, UseOf(request, picks));
+  for (std::size_t i = 0; i < load.cards.size(); ++i) {
+    if (!load.cards[i].layout_broken) continue;
+    problem = fmt::format("expected instances that may exist together, found others on card {}", i);
+    return false;
+  }
+  for (std::size_t p = 0; p < load.slots.size(); ++p) {
+    const MigPool& pool = inventory.pools[p];
+    for (std::size_t s = 0; s < load.slots[p].size(); ++s) {
+      if (load.slots[p][s] <= pool.replicas) continue;
+      problem =
+          fmt::format("expected at most {} users of {} at {} on card {}, found {}", pool.replicas,
+                      pool.profile, pool.slots[s].start, pool.slots[s].card, load.slots[p][s]);
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -217,6 +246,9 @@ std::optional<Picks> FromAllocation(const Inventory& inventory, const PodRequest
   }
   if (containers_used != allocation.containers.size()) {
     problem = "expected devices for containers of the pod only, found another container";
+    return std::nullopt;
+  }
+  if (inventory.planned() && !IsLegalOnIdleCards(inventory, request, picks, problem)) {
     return std::nullopt;
   }
   return picks;

@@ -122,4 +122,37 @@ asio::awaitable<PodLookup> ApiCalls::GetPod(PodName pod, PodUid uid, TimePoint d
   }
 }
 
+asio::awaitable<ConfigMapLookup> ApiCalls::ReadConfigMap(std::string ns, std::string name,
+                                                         std::string key, TimePoint deadline) {
+  ApiRequest request;
+  request.target = ConfigMapPath(ns, name);
+  request.answer_limit = kMaxAnswerBytes;
+  request.deadline = deadline;
+  const ApiAnswer answer = co_await client_.Call(request);
+  ConfigMapLookup lookup;
+  if (answer.transport != ApiAnswer::Transport::kAnswered) {
+    lookup.message = answer.error;
+    co_return lookup;
+  }
+  const auto document = parser_.Parse(answer.body, /*padded=*/false);
+  wire::Object object;
+  const bool read = answer.succeeded() && document.ok() && !DecodeStatus(*document) &&
+                    document->get(object) == simdjson::SUCCESS;
+  const auto metadata = read ? wire::FindObject(object, "metadata") : std::nullopt;
+  if (!metadata) {
+    const ApiStatus status = ReadStatus(parser_, answer);
+    if (status.code == 404 && status.reason == "NotFound") {
+      lookup.kind = ConfigMapLookup::Kind::kMissing;
+    }
+    lookup.message = fmt::format("{} {}", status.code, status.message);
+    co_return lookup;
+  }
+  lookup.kind = ConfigMapLookup::Kind::kFound;
+  lookup.version = wire::FindText(*metadata, "resourceVersion").value_or("");
+  if (const auto data = wire::FindObject(object, "data")) {
+    lookup.text = wire::FindText(*data, key).value_or("");
+  }
+  co_return lookup;
+}
+
 }  // namespace tranche::kube

@@ -1,4 +1,4 @@
-// Calls about single objects: a write, and reading a pod back.
+// Calls about single objects: a write, and reading a pod or a ConfigMap.
 //
 // Thread rule: coroutines of the writing thread. Source: kube-client-protocol sections 4 and 11.
 #pragma once
@@ -27,6 +27,9 @@ class ApiCalls {
   // kUnknown, as for every write.
   boost::asio::awaitable<EvictionResult> Evict(ApiRequest request, int tries);
   boost::asio::awaitable<PodLookup> GetPod(PodName pod, PodUid uid, TimePoint deadline);
+  // Asks once.
+  boost::asio::awaitable<ConfigMapLookup> ReadConfigMap(std::string ns, std::string name,
+                                                        std::string key, TimePoint deadline);
 
  private:
   struct Verdict {

@@ -305,6 +305,25 @@ void Cluster::SetWaiting(WaitingWrite write, std::function<void(WriteResult)> do
   impl_->Send(impl_->courtesy_calls, WaitingRequest(write), 1, std::move(done));
 }
 
+void Cluster::LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) {
+  impl_->Send(impl_->courtesy_calls, NodeLabelRequest(write), 1, std::move(done));
+}
+
+void Cluster::ReadConfigMap(std::string ns, std::string name, std::string key,
+                            std::function<void(ConfigMapLookup)> done) {
+  auto call = [impl = impl_.get(), ns = std::move(ns), name = std::move(name),
+               key = std::move(key)](steady_clock::time_point deadline) {
+    return impl->courtesy_calls.ReadConfigMap(ns, name, key, deadline);
+  };
+  ConfigMapLookup not_running;
+  not_running.message = kNotRunning;
+  impl_->Run(std::move(call), std::move(done), std::move(not_running));
+}
+
+void Cluster::PutConfigMap(ConfigMapWrite write, std::function<void(WriteResult)> done) {
+  impl_->Send(impl_->courtesy_calls, ConfigMapRequest(write), 1, std::move(done));
+}
+
 void Cluster::Emit(EventWrite event, std::function<void(WriteResult)> done) {
   impl_->Send(impl_->courtesy_calls, EventRequest(event, impl_->instance, ++impl_->event_serial), 1,
               std::move(done));

@@ -6,7 +6,7 @@
 // connections of their own there, so that they do not wait behind events and statuses either.
 //
 // Thread rule: Start and Stop from one thread, not from a callback; the rest from any. Before Start
-// and after Stop, writes answer kNotSent and GetPod kFailed.
+// and after Stop, writes answer kNotSent and reads kFailed.
 #pragma once
 
 #include <chrono>
@@ -90,6 +90,10 @@ class Cluster : public ClusterApi {
   void Nominate(PodName pod, PodUid uid, NodeName node,
                 std::function<void(WriteResult)> done) override;
   void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) override;
+  void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) override;
+  void ReadConfigMap(std::string ns, std::string name, std::string key,
+                     std::function<void(ConfigMapLookup)> done) override;
+  void PutConfigMap(ConfigMapWrite write, std::function<void(WriteResult)> done) override;
   void Emit(EventWrite event, std::function<void(WriteResult)> done) override;
 
  private:

@@ -59,6 +59,11 @@ std::string PodPath(const PodName& pod) {
                      PercentEncoded(pod.name));
 }
 
+std::string ConfigMapPath(std::string_view ns, std::string_view name) {
+  return fmt::format("/api/v1/namespaces/{}/configmaps{}{}", PercentEncoded(ns),
+                     name.empty() ? "" : "/", PercentEncoded(name));
+}
+
 ApiRequest BindingRequest(const BindingWrite& write) {
   std::string body = R"({"apiVersion":"v1","kind":"Binding","metadata":{)";
   AppendMember(body, "name", write.pod.name);
@@ -124,6 +129,34 @@ ApiRequest NominationRequest(const PodName& pod, const PodUid& uid, const NodeNa
   std::string members = R"("nominatedNodeName":)";
   wire::AppendQuoted(members, node.str());
   return PodStatusRequest(pod, uid, members);
+}
+
+ApiRequest NodeLabelRequest(const NodeLabelWrite& write) {
+  std::string body = R"({"metadata":{"labels":{)";
+  if (write.value.empty()) {
+    wire::AppendQuoted(body, write.key);
+    body += ":null";
+  } else {
+    AppendMember(body, write.key, write.value);
+  }
+  ApiRequest request =
+      Request("PATCH", "/api/v1/nodes/" + PercentEncoded(write.node.str()), body + "}}}");
+  request.content_type = "application/merge-patch+json";
+  return request;
+}
+
+ApiRequest ConfigMapRequest(const ConfigMapWrite& write) {
+  std::string body = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{)";
+  AppendMember(body, "name", write.name);
+  AppendMember(body, "namespace", write.ns);
+  if (!write.version.empty()) AppendMember(body, "resourceVersion", write.version);
+  body += R"(},"data":{)";
+  AppendMember(body, write.key, write.text);
+  body += "}}";
+  if (write.version.empty()) return Request("POST", ConfigMapPath(write.ns, ""), std::move(body));
+  ApiRequest request = Request("PATCH", ConfigMapPath(write.ns, write.name), std::move(body));
+  request.content_type = "application/merge-patch+json";
+  return request;
 }
 
 ApiRequest EventRequest(const EventWrite& event, std::string_view instance, uint64_t serial) {

@@ -16,6 +16,8 @@ namespace tranche::kube {
 inline constexpr std::size_t kMaxAnswerBytes = 16 * 1024 * 1024;  // one object
 
 std::string PodPath(const PodName& pod);
+// `name` empty: of all in the namespace.
+std::string ConfigMapPath(std::string_view ns, std::string_view name);
 
 // The uid in it is a precondition of the write.
 ApiRequest BindingRequest(const BindingWrite& write);
@@ -31,6 +33,11 @@ ApiRequest DeleteRequest(std::string_view kind, std::string_view ns, std::string
 // The uid in it is a precondition; the grace is rounded up to seconds.
 ApiRequest EvictionRequest(const EvictionWrite& write);
 ApiRequest NominationRequest(const PodName& pod, const PodUid& uid, const NodeName& node);
+// A merge patch of the one label.
+ApiRequest NodeLabelRequest(const NodeLabelWrite& write);
+// Without a version a POST, which refuses one that exists; else a merge patch of the one key, which
+// refuses one that was changed since.
+ApiRequest ConfigMapRequest(const ConfigMapWrite& write);
 // `instance` says which of us reports; `serial` tells events of one moment apart.
 ApiRequest EventRequest(const EventWrite& event, std::string_view instance, uint64_t serial);
 

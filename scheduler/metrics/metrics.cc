@@ -30,6 +30,10 @@ constexpr std::array<const char*, kVerbs> kVerbNames = {"filter", "prioritize", 
 constexpr std::array<const char*, kResults> kResultNames = {"yes", "no", "not_ready", "malformed",
                                                             "failed"};
 
+constexpr auto kMigOutcomes = static_cast<std::size_t>(MigOutcome::kCount);
+constexpr std::array<const char*, kMigOutcomes> kMigOutcomeNames = {
+    "done", "failed", "refused", "overridden", "gone", "differs"};
+
 // 50 us is a cached answer over a few nodes; 5 s is where kube-scheduler gives up.
 const prometheus::Histogram::BucketBoundaries kBuckets = {
     50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3,
@@ -63,6 +67,10 @@ void AddState(const Scrape& scrape, Page& page) {
   page.Gauge(kInvalidObjects, static_cast<double>(scrape.invalid_objects));
   page.Counter(kStatusFailures, static_cast<double>(scrape.status_failures));
   page.Gauge(kReclaimsRunning, static_cast<double>(scrape.reclaims_running));
+  page.Gauge(kMigChangesPending, static_cast<double>(scrape.mig_changes_pending));
+  if (scrape.defragmentable_gpus) {
+    page.Gauge(kDefragmentable, static_cast<double>(*scrape.defragmentable_gpus));
+  }
   page.Gauge(kClockAhead, static_cast<double>(scrape.clock_ahead.count()) / 1000.0);
   page.Gauge(kBindsPursued, static_cast<double>(scrape.binds_in_progress));
   for (const ModelTotals& model : totals.models) {
@@ -117,6 +125,7 @@ struct Metrics::Impl {
   std::array<std::array<prometheus::Counter*, kReasons>, kVerbs> decisions{};
   std::array<prometheus::Counter*, kReasons> refused_nodes{};
   std::array<prometheus::Counter*, kReasons> observed{};
+  std::array<prometheus::Counter*, kMigOutcomes> mig_changes{};
   prometheus::Counter* bind_alarms = nullptr;
   prometheus::Counter* pokes = nullptr;
   ReclaimCounters reclaims{registry};
@@ -149,6 +158,10 @@ struct Metrics::Impl {
     }
     bind_alarms = &CounterFamily(registry, kBindAlarms).Add({});
     pokes = &CounterFamily(registry, kPokes).Add({});
+    auto& change_family = CounterFamily(registry, kMigChanges);
+    for (std::size_t outcome = 0; outcome < kMigOutcomes; ++outcome) {
+      mig_changes[outcome] = &change_family.Add({{"outcome", kMigOutcomeNames[outcome]}});
+    }
   }
 };
 
@@ -180,6 +193,9 @@ void Metrics::CountObserved(Reason reason) {
   impl_->observed[static_cast<std::size_t>(reason)]->Increment();
 }
 
+void Metrics::CountMigChange(MigOutcome outcome) {
+  impl_->mig_changes[static_cast<std::size_t>(outcome)]->Increment();
+}
 void Metrics::CountBindAlarm() { impl_->bind_alarms->Increment(); }
 void Metrics::CountPoke() { impl_->pokes->Increment(); }
 

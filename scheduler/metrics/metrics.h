@@ -32,6 +32,17 @@ enum class Result : uint8_t {
   kCount
 };
 
+// How a change of a node's MIG layout ended.
+enum class MigOutcome : uint8_t {
+  kDone,
+  kFailed,      // mig-manager said so
+  kRefused,     // the API server did not take the label
+  kOverridden,  // somebody else set the label
+  kGone,        // the node is gone, or has no GPUs any more
+  kDiffers,     // the node advertises another layout than was planned
+  kCount
+};
+
 // One watched resource at the moment of a scrape.
 struct WatchRow {
   std::string resource;
@@ -64,6 +75,8 @@ struct Scrape {
   int64_t invalid_objects = 0;
   int64_t status_failures = 0;
   int64_t reclaims_running = 0;
+  int64_t mig_changes_pending = 0;
+  std::optional<int64_t> defragmentable_gpus;  // nullopt: not looked for yet
   std::chrono::milliseconds clock_ahead{0};
   std::vector<QuotaView> quotas;
   std::vector<BudgetReport> budgets;
@@ -99,6 +112,7 @@ class Metrics {
   void CountEvicted(const Reclaim& reclaim, const ReclaimVictim& victim);
   // Outcomes that are no failure count nothing.
   void CountEvictionFailure(EvictionOutcome outcome);
+  void CountMigChange(MigOutcome outcome);
   // Work was bound in quota after it had waited.
   void CountNominalWait(Millis waited);
 

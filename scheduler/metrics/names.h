@@ -117,6 +117,16 @@ inline constexpr Series kPlanSearches = {
     "tranche_plan_search_total",
     "Plans by quality: proven the cheapest, or not; unresolved: given up (plans)"};
 
+// ---- advice -----------------------------------------------------------------------------------
+inline constexpr Series kDefragmentable = {
+    "tranche_defragmentable_gpus",
+    "Whole GPUs that restarting pods would free, some minutes old (GPUs)"};
+inline constexpr Series kMigChanges = {
+    "tranche_mig_changes_total", "Changes of a node's MIG layout that ended, by outcome (changes)"};
+inline constexpr Series kMigChangesPending = {
+    "tranche_mig_changes_pending",
+    "Nodes kept from new pods while their MIG layout is changed (nodes)"};
+
 // ---- ledger -----------------------------------------------------------------------------------
 inline constexpr Series kLedgerWritable = {"tranche_ledger_writable",
                                            "1 while commits to the ledger succeed, else 0 (bool)"};

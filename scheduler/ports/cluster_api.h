@@ -87,6 +87,33 @@ struct EventWrite {
   Instant when;
 };
 
+// A label of a node, by which its executor changes its MIG layout (nvidia.com/mig.config).
+struct NodeLabelWrite {
+  NodeName node;
+  std::string key;
+  std::string value;  // empty: the label is removed
+};
+
+// One key of a ConfigMap. Other keys stay.
+struct ConfigMapWrite {
+  std::string ns;
+  std::string name;
+  std::string key;
+  std::string text;
+  // As ReadConfigMap gave it, a precondition of the write; empty: there is none yet and it is made.
+  // Somebody else wrote between: kRejected with 409.
+  std::string version;
+};
+
+// One key of a ConfigMap as the server has it now.
+struct ConfigMapLookup {
+  enum class Kind { kFound, kMissing, kFailed };
+  Kind kind = Kind::kFailed;
+  std::string text;     // kFound; empty where the key is not there
+  std::string version;  // kFound
+  std::string message;  // kFailed
+};
+
 class ClusterApi {
  public:
   virtual ~ClusterApi() = default;
@@ -111,6 +138,10 @@ class ClusterApi {
   virtual void Nominate(PodName pod, PodUid uid, NodeName node,
                         std::function<void(WriteResult)> done) = 0;
   virtual void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) = 0;
+  virtual void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) = 0;
+  virtual void ReadConfigMap(std::string ns, std::string name, std::string key,
+                             std::function<void(ConfigMapLookup)> done) = 0;
+  virtual void PutConfigMap(ConfigMapWrite write, std::function<void(WriteResult)> done) = 0;
   virtual void Emit(EventWrite event, std::function<void(WriteResult)> done) = 0;
 };
 

@@ -1,7 +1,5 @@
 #include "scheduler/scoring/mix.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -9,104 +7,171 @@
 namespace tranche {
 namespace {
 
-// Counts are kept in 1024ths so that halving keeps small classes for a while.
-constexpr int64_t kOne = 1024;
-// All counts are halved after so many arrivals: the memory is a few thousand pods long.
-constexpr int64_t kHalfLife = 2048;
-// FGD's target workload holds the commonest classes that make up 95 % of the arrivals.
-constexpr int64_t kCoverPercent = 95;
-constexpr std::size_t kMaxClasses = 48;
+// An arrival counts for 1 / (1 - 1 / n) of the one before it.
+constexpr int64_t kRecentArrivals = 2000;
+constexpr int64_t kLastingArrivals = 10'000;
+// Above this all counts of a memory are divided by kShrink.
+constexpr int64_t kLargestOne = int64_t{1} << 40;
+constexpr int64_t kShrink = int64_t{1} << 20;
 constexpr int64_t kMinGap = 16;
 constexpr int64_t kMaxGap = 1000;
+// A new snapshot is worth it when so much of the shares moved, in kAll parts, both ways together.
+constexpr int64_t kMoved = MixLearner::kAll / 20;
 
-std::string KeyOf(const MixClass& type) {
-  std::string key = fmt::format("{}/{}/{}/{}", type.cards, type.milli,
-                                static_cast<int>(type.memory.kind), type.memory.value);
-  for (const std::string& model : type.models_any) key += "/" + model;
-  return key;
+void Append(std::string& out, int64_t value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-MixClass Whole(int64_t cards) {
-  MixClass type;
-  type.milli = 1000;
-  type.memory.kind = MemoryNeed::Kind::kWholeCard;
-  type.cards = cards;
-  return type;
+void AppendText(std::string& out, const std::string& text) {
+  Append(out, static_cast<int64_t>(text.size()));
+  out += text;
 }
 
-// Sum of |share before - share after| over all classes, in thousandths (0..2000).
+int64_t Share(int64_t count, int64_t all) {
+  __extension__ using Wide = __int128;
+  return all == 0 ? 0 : static_cast<int64_t>(Wide{count} * MixLearner::kAll / all);
+}
+
+// How far the recent shares moved, sum over all types, or the turnover: whichever moved more.
 int64_t Distance(const Mix& before, const Mix& after) {
-  if (before.total == 0) return 2000;
-  std::map<std::string, std::pair<int64_t, int64_t>> shares;
-  for (const MixClass& type : before.classes) {
-    shares[KeyOf(type)].first = type.count * 1000 / before.total;
+  int64_t moved = 0;
+  const MixType none;
+  auto old_type = before.types.begin();
+  auto new_type = after.types.begin();
+  while (old_type != before.types.end() || new_type != after.types.end()) {
+    const bool is_old = new_type == after.types.end() ||
+                        (old_type != before.types.end() && old_type->key <= new_type->key);
+    const bool is_new = old_type == before.types.end() ||
+                        (new_type != after.types.end() && new_type->key <= old_type->key);
+    const MixType& was = is_old ? *old_type++ : none;
+    const MixType& is = is_new ? *new_type++ : none;
+    moved += std::abs(was.recent - is.recent);
   }
-  for (const MixClass& type : after.classes) {
-    shares[KeyOf(type)].second = type.count * 1000 / after.total;
-  }
-  int64_t sum = 0;
-  for (const auto& [key, pair] : shares) sum += std::abs(pair.first - pair.second);
-  return sum;
+  return std::max(moved, std::abs(before.turnover - after.turnover));
 }
 
 }  // namespace
 
+void AppendTypeKey(const PodRequest& request, const Ask& ask, MilliCpu cpu, std::string& key) {
+  Append(key, static_cast<int64_t>(ask.resource));
+  Append(key, ask.count);
+  AppendText(key, ask.mig.profile);
+  Append(key, ask.mig.shared);
+  Append(key, ask.compute.count());
+  Append(key, static_cast<int64_t>(ask.memory.kind));
+  Append(key, ask.memory.value);
+  Append(key, ask.exclusive);
+  Append(key, cpu.count());
+  Append(key, request.min_gpu_memory.count());
+  Append(key, request.dialect == Dialect::kHami);
+  for (const auto* models : {&request.models_any, &request.models_none}) {
+    Append(key, static_cast<int64_t>(models->size()));
+    for (const std::string& model : *models) AppendText(key, model);
+  }
+}
+
 MixLearner::MixLearner() {
-  // Until arrivals say otherwise: one each of the commonest requests there are.
-  MixClass half;
-  half.milli = 500;
-  half.memory = {MemoryNeed::Kind::kMilliOfCard, 500};
-  for (const MixClass& type : {half, Whole(1), Whole(2), Whole(4), Whole(8)}) {
-    MixClass first = type;
-    first.count = kOne;
-    counts_.emplace(KeyOf(type), std::move(first));
+  MixLearner prior{Blank()};
+  PodRequest request;
+  request.dialect = Dialect::kNative;
+  Ask ask;
+  for (const int64_t cards : {1, 2, 4, 8}) {
+    ask.count = cards;
+    request.asks = {ask};
+    prior.Count(request, ask, cards);
   }
-  Snapshot();
+  ask.resource = Resource::kShare;
+  ask.count = 1;
+  ask.compute = MilliGpu::Of(500);
+  ask.memory = {MemoryNeed::Kind::kMilliOfCard, 500};
+  request.asks = {ask};
+  prior.Count(request, ask, 1);
+  mix_ = prior.Now();
+  mix_.version = 1;
+  sequenced_ = mix_;
 }
 
-void MixLearner::Arrived(const PodRequest& request) {
-  bool counted = false;
-  for (const Ask& ask : request.asks) {
-    const bool share = ask.resource == Resource::kShare;
-    if (!share && ask.resource != Resource::kGpu) continue;
-    MixClass type = Whole(ask.count);
-    if (share) {
-      type.milli = ask.compute.count();
-      type.memory = ask.memory;
-    }
-    type.models_any = request.models_any;
-    std::string key = KeyOf(type);
-    auto [at, fresh] = counts_.try_emplace(std::move(key), std::move(type));
-    at->second.count += kOne;
-    counted = true;
+MixChange MixLearner::Arrived(const PodRequest& request) {
+  int64_t units = 0;
+  for (const Ask& ask : request.asks) units += ask.count;
+  if (units == 0) return MixChange::kNone;
+  for (const Ask& ask : request.asks) Count(request, ask, units);
+  if (counts_.size() > kMaxTypes) DropRarest();
+  came_ += recent_one_;
+  if (Age(recent_one_, kRecentArrivals)) {
+    for (auto& [key, type] : counts_) type.recent /= kShrink;
+    came_ /= kShrink;
+    ended_ /= kShrink;
   }
-  if (!counted) return;
-  ++arrivals_;
-  if (arrivals_ % kHalfLife == 0) {
-    for (auto& [key, type] : counts_) type.count /= 2;
-    std::erase_if(counts_, [](const auto& entry) { return entry.second.count == 0; });
+  if (Age(lasting_one_, kLastingArrivals)) {
+    for (auto& [key, type] : counts_) type.lasting /= kShrink;
   }
-  if (arrivals_ < next_snapshot_) return;
+  if (++arrivals_ < next_snapshot_) return MixChange::kNone;
   next_snapshot_ = arrivals_ + std::clamp(arrivals_ / 2, kMinGap, kMaxGap);
-  Snapshot();
+  Mix next = Now();
+  const bool moved = Distance(sequenced_, next) >= kMoved;
+  if (moved) sequenced_ = next;
+  next.turnover = sequenced_.turnover;
+  next.version = mix_.version + (moved ? 1 : 0);
+  mix_ = std::move(next);
+  return moved ? MixChange::kAll : MixChange::kLasting;
 }
 
-void MixLearner::Snapshot() {
-  std::vector<std::pair<std::string, MixClass>> sorted(counts_.begin(), counts_.end());
-  std::ranges::sort(sorted, {}, [](const auto& entry) {
-    return std::pair<int64_t, const std::string&>(-entry.second.count, entry.first);
-  });
-  int64_t all = 0;
-  for (const auto& [key, type] : sorted) all += type.count;
-  Mix next;
-  for (auto& [key, type] : sorted) {
-    if (next.total * 100 >= all * kCoverPercent || next.classes.size() == kMaxClasses) break;
-    next.total += type.count;
-    next.classes.push_back(std::move(type));
+void MixLearner::Count(const PodRequest& request, const Ask& ask, int64_t units) {
+  const MilliCpu cpu = MilliCpu::Of(request.cpu.count() * ask.count / units);
+  key_.clear();
+  AppendTypeKey(request, ask, cpu, key_);
+  auto at = counts_.find(key_);
+  if (at == counts_.end()) {
+    MixType type;
+    type.key = key_;
+    type.request.dialect = request.dialect;
+    type.request.asks.push_back(ask);
+    type.request.asks.front().container = 0;
+    type.request.models_any = request.models_any;
+    type.request.models_none = request.models_none;
+    type.request.min_gpu_memory = request.min_gpu_memory;
+    type.request.cpu = cpu;
+    at = counts_.emplace(key_, std::move(type)).first;
   }
-  if (Distance(mix_, next) <= 50) return;
-  next.version = mix_.version + 1;
-  mix_ = std::move(next);
+  at->second.recent += recent_one_;
+  at->second.lasting += lasting_one_;
+}
+
+void MixLearner::DropRarest() {
+  const auto rarest =
+      std::ranges::min_element(counts_, {}, [](const auto& entry) { return entry.second.lasting; });
+  counts_.erase(rarest);
+}
+
+bool MixLearner::Age(int64_t& one, int64_t arrivals) {
+  one += one / (arrivals - 1);
+  if (one <= kLargestOne) return false;
+  one /= kShrink;
+  return true;
+}
+
+void MixLearner::Departed(const PodRequest& request) {
+  if (!request.asks.empty()) ended_ += recent_one_;
+}
+
+Mix MixLearner::Now() const {
+  int64_t recent = 0;
+  int64_t lasting = 0;
+  for (const auto& [key, type] : counts_) {
+    recent += type.recent;
+    lasting += type.lasting;
+  }
+  Mix mix;
+  mix.one = Share(lasting_one_, lasting);
+  mix.turnover = std::min(Share(ended_, came_), kAll);
+  for (const auto& [key, type] : counts_) {
+    MixType share = type;
+    share.recent = Share(type.recent, recent);
+    share.lasting = Share(type.lasting, lasting);
+    if (share.lasting > 0) mix.types.push_back(std::move(share));
+  }
+  return mix;
 }
 
 }  // namespace tranche

@@ -1,8 +1,9 @@
-// The workload a cluster sees, learned from arrivals: decayed counts of what pods ask of cards.
+// The workload a cluster sees, learned from arrivals: decayed counts of what pods ask of GPUs.
 //
-// Fragmentation is measured against this mix (FGD, USENIX ATC'23; benchmarks A2). Integers only.
-// A change of the mix makes cached scores stale, so a new snapshot is taken only after enough
-// arrivals and only when the shares moved by more than a twentieth in total.
+// Two memories of each type of request: a recent one (0.9995 of it is left after the next arrival)
+// that says what is to come soon, and a lasting one (0.9999), because rare large requests must not
+// be forgotten (benchmarks A7). Integers only. What is computed from a mix goes stale with it, so a
+// new snapshot is taken only after enough arrivals and only when the shares moved.
 #pragma once
 
 #include <cstdint>
@@ -11,39 +12,81 @@
 #include <vector>
 
 #include "scheduler/facts/pod_request.h"
-#include "topology/base/units.h"
 
 namespace tranche {
 
-// One kind of request: `cards` cards with this much free on each.
-struct MixClass {
-  int64_t milli = 0;  // compute of each card
-  MemoryNeed memory;  // of each card
-  int64_t cards = 1;
-  std::vector<std::string> models_any;  // lower case; empty: any
-  int64_t count = 0;                    // decayed; shares are count / Mix::total
+// Requests alike in all that decides which rooms they fit. A pod with several asks counts as one
+// type for each of them, with its part of the pod's CPU.
+struct MixType {
+  std::string key;  // tells types apart, nothing more
+  // One ask; cpu, models, min_gpu_memory and dialect of the pods; all else default.
+  PodRequest request;
+  // Decayed counts, as shares in MixLearner::kAll parts.
+  int64_t recent = 0;
+  int64_t lasting = 0;
+
+  const Ask& ask() const { return request.asks.front(); }
 };
 
+// Appends what tells the type of `ask` from others.
+void AppendTypeKey(const PodRequest& request, const Ask& ask, MilliCpu cpu, std::string& key);
+
 struct Mix {
-  std::vector<MixClass> classes;  // descending count, then key
-  int64_t total = 0;
-  uint32_t version = 0;  // grows with every snapshot
+  std::vector<MixType> types;  // ascending key: the order says nothing
+  int64_t one = 0;             // share of the lasting memory that one arrival has now
+  // Pods that ended per pod that came, recent memory, in MixLearner::kAll parts, at most kAll: none
+  // while a cluster fills for the first time, nearly all when it is in balance.
+  int64_t turnover = 0;
+  uint32_t version = 0;  // grows when the recent memory or the turnover moved
+};
+
+enum class MixChange : uint8_t {
+  kNone,
+  kLasting,  // a new snapshot of the lasting memory and of what types there are
+  kAll,      // of the recent memory and the turnover too
 };
 
 class MixLearner {
  public:
+  static constexpr int64_t kAll = int64_t{1} << 24;
+  static constexpr std::size_t kMaxTypes = 1024;
+
+  // Until the first snapshot, after 16 arrivals, common requests stand for the mix: half a card, and
+  // one, two, four and eight cards, alike often.
   MixLearner();
-  // Counts an arrival; once per pod. Pods that ask for MIG only do not shape the mix of cards.
-  void Arrived(const PodRequest& request);
+
+  // Counts an arrival; once per pod. Pods that ask no GPU are ignored. What became of mix().
+  MixChange Arrived(const PodRequest& request);
+  // A pod that held devices has ended.
+  void Departed(const PodRequest& request);
+  // The last snapshot.
   const Mix& mix() const { return mix_; }
+  // Of this very moment, version 0. Cost: a copy of every type.
+  Mix Now() const;
+  int64_t arrivals() const { return arrivals_; }
 
  private:
-  void Snapshot();
+  static constexpr int64_t kFirstOne = int64_t{1} << 20;
+  struct Blank {};
+  explicit MixLearner(Blank) {}
 
-  std::map<std::string, MixClass> counts_;
+  void Count(const PodRequest& request, const Ask& ask, int64_t units);
+  void DropRarest();
+  // One arrival is over. True: all counts of that memory are to be divided by kShrink.
+  static bool Age(int64_t& one, int64_t arrivals);
+
+  std::map<std::string, MixType, std::less<>> counts_;
+  // What the next arrival counts in each memory: instead of every count shrinking at each arrival,
+  // this grows.
+  int64_t recent_one_ = kFirstOne;
+  int64_t lasting_one_ = kFirstOne;
+  int64_t came_ = 0;   // pods, recent memory
+  int64_t ended_ = 0;  // likewise
   int64_t arrivals_ = 0;
   int64_t next_snapshot_ = 16;
   Mix mix_;
+  Mix sequenced_;  // the last one whose recent memory was taken
+  std::string key_;  // kept for its memory
 };
 
 }  // namespace tranche

@@ -1,212 +1,253 @@
 #include "scheduler/scoring/score.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
-#include "topology/gpu_model.h"
+#include "scheduler/scoring/layouts.h"
+#include "scheduler/scoring/mix.h"
+#include "scheduler/scoring/prices.h"
+#include "scheduler/scoring/room.h"
+#include "scheduler/scoring/waste.h"
 
 namespace tranche {
 namespace {
 
-constexpr int kLevels = 100;
-constexpr int kLevelShift = 20;
-constexpr int kKindShift = 28;
-constexpr int kSharingShift = 29;
-constexpr Cost kMaxRoom = (1u << kLevelShift) - 1;
-static_assert(kLevels < 1 << (kKindShift - kLevelShift) && kSharingModes <= 4);
+// Differences of waste count in whole steps of this many milli: finer ones mean nothing, and nodes
+// that hardly differ must tie for the tie rule to consolidate. In balance less depends on that, and
+// what is wasted comes back as pods leave.
+constexpr int64_t kWasteStep = 64;
+constexpr int64_t kWasteStepInBalance = 16;
 
-// kThresholds[i] = ceil(1000 * ln((i + 1) / (99 - i))): the smallest drop of fragmentation, in
-// milli-GPU, that FGD's score 100 / (1 + exp(-d / 1000)) rounds down to level i + 1 or more.
-constexpr std::array<int64_t, 99> kThresholds = {
-    -4595, -3891, -3476, -3178, -2944, -2751, -2586, -2442, -2313, -2197, -2090, -1992, -1900,
-    -1815, -1734, -1658, -1585, -1516, -1450, -1386, -1324, -1265, -1208, -1152, -1098, -1045,
-    -994,  -944,  -895,  -847,  -800,  -753,  -708,  -663,  -619,  -575,  -532,  -489,  -447,
-    -405,  -363,  -322,  -281,  -241,  -200,  -160,  -120,  -80,   -40,   0,     41,    81,
-    121,   161,   201,   242,   282,   323,   364,   406,   448,   490,   533,   576,   620,
-    664,   709,   754,   801,   848,   896,   945,   995,   1046,  1099,  1153,  1209,  1266,
-    1325,  1387,  1451,  1517,  1586,  1659,  1735,  1816,  1901,  1993,  2091,  2198,  2314,
-    2443,  2587,  2752,  2945,  3179,  3477,  3892,  4596};
-
-// FGD's score for a drop of `drop` / total milli-GPU.
-int Level(int64_t drop, int64_t total) {
-  const auto at = std::upper_bound(
-      kThresholds.begin(), kThresholds.end(), drop,
-      [total](int64_t value, int64_t threshold) { return value < threshold * total; });
-  return static_cast<int>(at - kThresholds.begin());
-}
-
-int64_t ShareOf(const Card& card, const MixClass& type) {
-  int64_t memory = 0;
-  const int64_t total = card.memory.count();
-  switch (type.memory.kind) {
-    case MemoryNeed::Kind::kNone:
-      break;
-    case MemoryNeed::Kind::kWholeCard:
-      memory = 1000;
-      break;
-    case MemoryNeed::Kind::kMib:
-      memory = total > 0 ? (type.memory.value * 1000 + total - 1) / total : 0;
-      break;
-    case MemoryNeed::Kind::kMilliOfCard:
-      memory = type.memory.value;
-      break;
-    case MemoryNeed::Kind::kPercentOfCard:
-      memory = type.memory.value * 10;
-      break;
-  }
-  return std::max(type.milli, memory);
-}
-
-int64_t FreeOf(const Card& card, const CardLoad& load) {
-  if (!card.healthy || card.cordoned || load.exclusive > 0) return 0;
-  if (card.MostUsers() > 0 && load.slots >= card.MostUsers()) return 0;
-  int64_t share = (card.capacity - load.milli).count();
-  if (card.memory.count() > 0) {
-    share = std::min(share, (card.memory - load.memory).count() * 1000 / card.memory.count());
-  }
-  return std::clamp<int64_t>(share, 0, 1000);
-}
-
-// Room left on all cards and instances of the node, for consolidation.
-int64_t RoomLeft(const Inventory& inventory, const Load& load) {
-  int64_t room = 0;
-  for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
-    if (inventory.cards[i].mode != CardMode::kMig)
-      room += FreeOf(inventory.cards[i], load.cards[i]);
-  }
-  for (std::size_t p = 0; p < inventory.pools.size(); ++p) {
-    const MigPool& pool = inventory.pools[p];
-    for (const int64_t users : load.slots[p]) {
-      room += std::max<int64_t>(pool.replicas - users, 0) * pool.milli.count();
-    }
-  }
-  return room;
+int64_t RoundToStep(int64_t milli, const Mix& mix) {
+  const int64_t step = mix.turnover < MixLearner::kAll / 2 ? kWasteStep : kWasteStepInBalance;
+  return step * static_cast<int64_t>(FloorDiv(2 * Int128{milli} + step, 2 * step));
 }
 
 // A plain nvidia.com/gpu is happiest on a whole card; replicas and MIG devices come after.
-Cost KindPenalty(const Inventory& inventory, const PodRequest& request) {
-  const bool wants_gpu = std::ranges::any_of(
-      request.asks, [](const Ask& ask) { return ask.resource == Resource::kGpu; });
-  const bool shares = std::ranges::any_of(
-      request.asks, [](const Ask& ask) { return ask.resource == Resource::kShare; });
-  if (wants_gpu && inventory.gpu_unit != GpuUnit::kCard) return 1;
+bool IsSecondKind(const Inventory& inventory, const PodRequest& request) {
+  const auto asks = [&request](Resource resource) {
+    return std::ranges::find(request.asks, resource, &Ask::resource) != request.asks.end();
+  };
+  if (asks(Resource::kGpu) && inventory.gpu_unit != GpuUnit::kCard) return true;
   // A share is better kept where something enforces it.
-  if (shares && !inventory.has_agent && inventory.sharing != SharingMethod::kMps) return 1;
-  return 0;
+  return asks(Resource::kShare) && !inventory.has_agent && inventory.sharing != SharingMethod::kMps;
 }
 
 // The class's least wanted way of sharing among the devices taken decides.
-Cost SharingPenalty(const Inventory& inventory, const PodRequest& request, const Picks& picks,
-                    const std::vector<SharingMode>* sharing) {
+int WorstSharing(const Inventory& inventory, const PodRequest& request, const Picks& picks,
+                 const std::vector<SharingMode>* sharing) {
   int worst = 0;
   for (const Pick& pick : picks) {
     const Ask& ask = request.asks[static_cast<std::size_t>(pick.ask)];
     const Card& card = inventory.cards[static_cast<std::size_t>(pick.card)];
     worst = std::max(worst, PreferenceOf(inventory, ask, card, sharing).value_or(0));
   }
-  return static_cast<Cost>(worst);
+  return worst;
+}
+
+void AddPicks(Load& load, const PodRequest& request, const Picks& picks) {
+  if (request.asks.size() != 1 || load.space != nullptr) return AddUse(load, UseOf(request, picks));
+  for (const Pick& pick : picks) {
+    if (pick.pool >= 0) {
+      ++load.slots[static_cast<std::size_t>(pick.pool)][static_cast<std::size_t>(pick.slot)];
+      continue;
+    }
+    CardLoad& card = load.cards[static_cast<std::size_t>(pick.card)];
+    card.milli += pick.milli;
+    card.memory += pick.memory;
+    card.slots += 1;
+    card.exclusive += pick.exclusive;
+  }
+}
+
+int64_t FreeOfPlanned(const Inventory& inventory, const Load& load) {
+  if (!inventory.planned()) return 0;
+  int64_t milli = 0;
+  for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
+    const MigSpace& space = *inventory.cards[i].space;
+    const int64_t units = space.board().units;
+    milli += (units - space.used_units(load.cards[i].layout)) * 1000 / units;
+  }
+  return milli;
 }
 
 }  // namespace
 
-int64_t Scorer::Fragmentation(const Inventory& inventory, const Load& load, const Mix& mix) {
-  free_.clear();
-  int64_t all = 0;
-  const Card* sample = nullptr;
-  for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
-    const Card& card = inventory.cards[i];
-    if (card.mode == CardMode::kMig) continue;
-    sample = &card;
-    free_.push_back(FreeOf(card, load.cards[i]));
-    all += free_.back();
-  }
-  if (sample == nullptr || all == 0) return 0;
-  int64_t sum = 0;
-  for (const MixClass& type : mix.classes) {
-    const bool allowed = type.models_any.empty() ||
-                         std::ranges::any_of(type.models_any, [&](const std::string& pattern) {
-                           return MatchesModel(pattern, sample->product);
-                         });
-    const int64_t need = std::max<int64_t>(ShareOf(*sample, type), 1);
-    int64_t usable_cards = 0;
-    int64_t too_small = 0;
-    for (const int64_t free : free_) {
-      if (free >= need) {
-        ++usable_cards;
-      } else {
-        too_small += free;
-      }
-    }
-    sum += type.count * (allowed && usable_cards >= type.cards ? too_small : all);
-  }
-  return sum;
-}
+struct Scorer::Impl {
+  // One request on one node.
+  struct Query {
+    const NodeRoom& node;
+    const PodRequest& request;
+    Strategy strategy;
+    const std::vector<SharingMode>* sharing;
+    Room before;
+  };
 
-Cost Scorer::Price(const Inventory& inventory, const Load& load, const PodRequest& request,
-                   Strategy strategy, const Mix& mix, const Picks& picks) {
-  after_ = load;
-  AddUse(after_, UseOf(request, picks));
-  const auto room =
-      static_cast<Cost>(std::clamp<int64_t>(RoomLeft(inventory, after_), 0, int64_t{kMaxRoom}));
-  const Cost kind = KindPenalty(inventory, request) << kKindShift;
-  switch (strategy) {
+  Impl() : waste(kinds), prices(kinds, waste) {
+    waste.SetMix(learner.mix());
+    prices.SetMix(learner.mix(), true);
+  }
+
+  Room RoomOfNode(const NodeRoom& node) {
+    const KindId kind = kinds.Of(*node.inventory, node.cpu_capacity);
+    return RoomOf(kinds, kind, *node.inventory, *node.load, node.cpu_free);
+  }
+  Worth WorthOf(const Query& query, const Picks& picks);
+  void TryOtherCards(const Query& query, PlaceRules& rules, Picks& picks, Worth& worth);
+
+  NodeKinds kinds;
+  MixLearner learner;
+  WasteTable waste;
+  Prices prices;
+  Layouts layouts;
+  Placer placer;
+  Load after;  // these two are kept for their memory
+  Picks trial;
+};
+
+Worth Scorer::Impl::WorthOf(const Query& query, const Picks& picks) {
+  const Inventory& inventory = *query.node.inventory;
+  const bool planned = inventory.planned() && !picks.empty();
+  after = *query.node.load;
+  AddPicks(after, query.request, picks);
+  const Room left =
+      RoomOf(kinds, query.before.kind(), inventory, after, query.node.cpu_free - query.request.cpu);
+  Worth worth;
+  worth.rank =
+      static_cast<uint32_t>(WorstSharing(inventory, query.request, picks, query.sharing) << 1 |
+                            (IsSecondKind(inventory, query.request) ? 1 : 0));
+  worth.kind = query.before.kind();
+  int64_t base = 0;
+  switch (query.strategy) {
     case Strategy::kBestFit:
-      return kind | room;
+      base = left.milli + FreeOfPlanned(inventory, after);
+      break;
     case Strategy::kSpread:
-      return kind | (kMaxRoom - room);
+      base = -left.milli - FreeOfPlanned(inventory, after);
+      break;
     case Strategy::kFragmentation:
+      if (planned) {
+        base = layouts.CostOf(inventory, *query.node.load, picks);
+        break;
+      }
+      base = RoundToStep(waste.Of(left) - waste.Of(query.before), learner.mix());
+      worth.loss = prices.LossOf(query.before, left);
+      worth.priced = true;
       break;
   }
-  const int64_t drop = Fragmentation(inventory, load, mix) - Fragmentation(inventory, after_, mix);
-  const auto level = static_cast<Cost>(kLevels - Level(drop, mix.total));
-  return kind | level << kLevelShift | room;
+  worth.base = static_cast<int32_t>(std::clamp<int64_t>(base, INT32_MIN, INT32_MAX));
+  return worth;
 }
 
-Reason Scorer::Evaluate(const Inventory& inventory, const Load& load, const PodRequest& request,
-                        const GpuPolicy& policy, const Mix& mix, Picks& picks, Cost& cost,
-                        const std::vector<SharingMode>* sharing) {
-  const Strategy strategy = request.strategy.value_or(policy.strategy);
-  PlaceRules rules{&policy, request.card_choice, -1, sharing};
-  if (rules.choice == CardChoice::kStrategy) {
-    rules.choice = strategy == Strategy::kSpread ? CardChoice::kLoosest : CardChoice::kTightest;
-  }
-  const Reason reason = placer_.Place(inventory, load, request, rules, picks);
-  if (reason != Reason::kNone) return reason;
-  const auto price = [&](const Picks& way) {
-    return SharingPenalty(inventory, request, way, sharing) << kSharingShift |
-           Price(inventory, load, request, strategy, mix, way);
-  };
-  cost = price(picks);
-  const bool one_share = picks.size() == 1 && picks[0].pool < 0 && request.asks.size() == 1 &&
-                         request.asks[0].resource == Resource::kShare;
-  if (!one_share || strategy != Strategy::kFragmentation ||
-      request.card_choice != CardChoice::kStrategy) {
-    return reason;
-  }
-  // A share may go on any card with room: the tightest is tried above, now one card of every other
-  // load and way of sharing; the least cost wins, the tighter card on ties.
+// A share may go on any card with room: the tightest is tried before, now one card of every other
+// load and way of sharing; the least cost wins, then the tighter card.
+void Scorer::Impl::TryOtherCards(const Query& query, PlaceRules& rules, Picks& picks,
+                                 Worth& worth) {
+  const Inventory& inventory = *query.node.inventory;
+  const Load& load = *query.node.load;
   const auto load_of = [&](int card) {
     const auto at = static_cast<std::size_t>(card);
     const CardLoad& used = load.cards[at];
-    return std::tuple(used.milli, used.memory, used.slots,
-                      PreferenceOf(inventory, request.asks[0], inventory.cards[at], sharing));
+    return std::tuple(
+        used.milli, used.memory, used.slots,
+        PreferenceOf(inventory, query.request.asks[0], inventory.cards[at], query.sharing));
   };
+  const auto order_of = [&](const Worth& of, const Picks& way) {
+    const auto at = static_cast<std::size_t>(way[0].card);
+    return std::tuple(of.rank, of.base, FreeMilli(inventory.cards[at], load.cards[at]));
+  };
+  const int tightest = picks[0].card;
   for (int card = 0; card < static_cast<int>(inventory.cards.size()); ++card) {
-    bool seen = load_of(card) == load_of(picks[0].card);
+    bool seen = load_of(card) == load_of(tightest);
     for (int before = 0; before < card && !seen; ++before) seen = load_of(before) == load_of(card);
     if (seen) continue;
     rules.preferred_card = card;
-    if (placer_.Place(inventory, load, request, rules, trial_) != Reason::kNone ||
-        trial_[0].card != card) {
+    if (placer.Place(inventory, load, query.request, rules, trial) != Reason::kNone ||
+        trial[0].card != card) {
       continue;
     }
-    const Cost other = price(trial_);
-    if (other >= cost) continue;
-    cost = other;
-    picks = trial_;
+    const Worth other = WorthOf(query, trial);
+    if (order_of(other, trial) >= order_of(worth, picks)) continue;
+    worth = other;
+    picks = trial;
   }
-  return reason;
 }
+
+Scorer::Scorer() : impl_(std::make_unique<Impl>()) {}
+Scorer::~Scorer() = default;
+
+void Scorer::Arrived(const PodRequest& request) {
+  const MixChange change = impl_->learner.Arrived(request);
+  impl_->layouts.Arrived(request, impl_->learner);
+  if (change == MixChange::kNone) return;
+  const Mix& mix = impl_->learner.mix();
+  if (change == MixChange::kAll) impl_->waste.SetMix(mix);
+  impl_->prices.SetMix(mix, change == MixChange::kAll);
+}
+
+void Scorer::Departed(const PodRequest& request) { impl_->learner.Departed(request); }
+
+uint32_t Scorer::version(const PodRequest& request) const {
+  const bool asks_mig =
+      std::ranges::find(request.asks, Resource::kMig, &Ask::resource) != request.asks.end();
+  return impl_->learner.mix().version + impl_->prices.version() +
+         (asks_mig ? impl_->layouts.version() : 0);
+}
+
+bool Scorer::Work() { return impl_->layouts.Work(); }
+bool Scorer::HasWork() const { return impl_->layouts.HasWork(); }
+
+void Scorer::SetNode(uint32_t node, const NodeRoom& room) {
+  // What an unknown pod holds of a node is unknown too.
+  if (room.inventory == nullptr || room.load->devices_unknown) {
+    impl_->prices.SetNode(node, nullptr);
+    return;
+  }
+  impl_->layouts.Saw(*room.inventory, impl_->learner);
+  const Room left = impl_->RoomOfNode(room);
+  impl_->prices.SetNode(node, &left);
+}
+
+Reason Scorer::Evaluate(const NodeRoom& room, const PodRequest& request, const GpuPolicy& policy,
+                        Picks& picks, Worth& worth, const std::vector<SharingMode>* sharing) {
+  const Strategy strategy = request.strategy.value_or(policy.strategy);
+  PlaceRules rules;
+  rules.policy = &policy;
+  rules.choice = request.card_choice;
+  rules.sharing = sharing;
+  rules.layout_values = &impl_->layouts.values();
+  if (rules.choice == CardChoice::kStrategy) {
+    rules.choice = strategy == Strategy::kSpread ? CardChoice::kLoosest : CardChoice::kTightest;
+  }
+  picks.clear();
+  if (!request.asks.empty()) {
+    const Reason reason = impl_->placer.Place(*room.inventory, *room.load, request, rules, picks);
+    if (reason != Reason::kNone) return reason;
+  }
+  const Impl::Query query{room, request, strategy, sharing, impl_->RoomOfNode(room)};
+  worth = impl_->WorthOf(query, picks);
+  const bool one_share = picks.size() == 1 && picks[0].pool < 0 && request.asks.size() == 1 &&
+                         request.asks[0].resource == Resource::kShare;
+  if (one_share && strategy == Strategy::kFragmentation &&
+      request.card_choice == CardChoice::kStrategy) {
+    impl_->TryOtherCards(query, rules, picks, worth);
+  }
+  return Reason::kNone;
+}
+
+void Scorer::Refresh() { impl_->prices.Follow(); }
+
+void Scorer::Price(const PodRequest& request) { impl_->prices.Prepare(request); }
+
+int64_t Scorer::CostOf(const Worth& worth) const {
+  if (!worth.priced) return worth.base;
+  return worth.base + impl_->prices.OfKind(worth.kind) + impl_->prices.OfLoss(worth.loss);
+}
+
+int64_t Scorer::Waste(const NodeRoom& room) { return impl_->waste.Of(impl_->RoomOfNode(room)); }
+
+const LayoutValueMap& Scorer::layout_values() const { return impl_->layouts.values(); }
+
+const MixLearner& Scorer::mix() const { return impl_->learner; }
 
 }  // namespace tranche

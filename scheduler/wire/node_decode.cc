@@ -102,6 +102,7 @@ class NodeReader {
     const std::optional<Object> quantities = reader_.ReadObject(status, list, "status");
     if (!quantities) return;
     for (const auto field : *quantities) {
+      if (field.key == "cpu" && list == "allocatable") facts_.cpu = CpuAmount(field.value);
       const bool ours = field.key == kGpuKey || field.key == kGpuSharedKey ||
                         field.key.starts_with(kMigKeyPrefix);
       if (!IsQuantityType(field.value)) {
@@ -182,6 +183,12 @@ class NodeReader {
       facts_.mig_strategy = MigStrategy::kMixed;
     } else if (!strategy.empty() && strategy != "none") {
       Problem("none, single or mixed", Quoted(strategy), fmt::format("label {}", kStrategy));
+    }
+    constexpr std::string_view kLayout = "tranche.dev/mig-layout";
+    const std::string_view layout = Label(kLayout).value_or("");
+    facts_.mig_planned = layout == "planned";
+    if (!facts_.mig_planned && !layout.empty()) {
+      Problem("planned", Quoted(layout), fmt::format("label {}", kLayout));
     }
   }
 

@@ -47,7 +47,7 @@ void ReadMetadata(Object metadata, FieldReader& reader, PodFacts& pod,
 
 // One list of containers, and what its resources name.
 void ReadContainers(Object spec, std::string_view list, FieldReader& reader, PodRequest& request,
-                    std::vector<Amount>& amounts) {
+                    std::vector<Amount>& amounts, CpuSum& cpu) {
   const bool init = list == "initContainers";
   const std::optional<Array> containers = reader.ReadArray(spec, list, "spec");
   if (!containers) return;
@@ -65,6 +65,7 @@ void ReadContainers(Object spec, std::string_view list, FieldReader& reader, Pod
     const std::size_t first = amounts.size();
     if (const std::optional<Object> resources = reader.ReadObject(*container, "resources", list)) {
       ReadAmounts(*resources, index, name, reader, amounts);
+      cpu.AddContainer(*resources, info.role, reader);
     }
     for (std::size_t i = first; i < amounts.size(); ++i) {
       if (amounts[i].kind == AmountKind::kGpu) info.plugin_count = amounts[i].value;
@@ -84,11 +85,17 @@ void ReadSpec(Object spec, FieldReader& reader, PodFacts& pod, std::vector<Amoun
   if (const std::optional<Array> gates = reader.ReadArray(spec, "schedulingGates", kWhere)) {
     pod.gated = gates->begin() != gates->end();
   }
-  ReadContainers(spec, "initContainers", reader, pod.request, amounts);
-  ReadContainers(spec, "containers", reader, pod.request, amounts);
+  CpuSum cpu;
+  ReadContainers(spec, "initContainers", reader, pod.request, amounts, cpu);
+  ReadContainers(spec, "containers", reader, pod.request, amounts, cpu);
+  if (const std::optional<Object> resources = reader.ReadObject(spec, "resources", kWhere)) {
+    cpu.SetPod(*resources, reader);
+  }
   if (const std::optional<Object> overhead = reader.ReadObject(spec, "overhead", kWhere)) {
     ReadOverhead(*overhead, reader, amounts);
+    cpu.AddOverhead(*overhead);
   }
+  pod.request.cpu = cpu.Total();
 }
 
 void ReadStatus(Object status, FieldReader& reader, PodFacts& pod) {

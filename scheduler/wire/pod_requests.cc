@@ -198,4 +198,45 @@ std::vector<PoolNeed> EffectiveRequests(const std::vector<Amount>& amounts,
   return needs;
 }
 
+namespace {
+
+// Of equal keys the last.
+std::optional<int64_t> CpuOf(Object list) {
+  std::optional<MilliCpu> cpu;
+  for (const auto field : list) {
+    if (field.key == "cpu") cpu = CpuAmount(field.value);
+  }
+  return cpu ? std::optional(cpu->count()) : std::nullopt;
+}
+
+std::optional<int64_t> CpuOfResources(Object resources, FieldReader& reader) {
+  for (const std::string_view list : {"requests", "limits"}) {
+    const std::optional<Object> quantities = reader.ReadObject(resources, list, "resources");
+    if (!quantities) continue;
+    if (const std::optional<int64_t> cpu = CpuOf(*quantities)) return cpu;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void CpuSum::AddContainer(Object resources, ContainerRole role, FieldReader& reader) {
+  const int64_t cpu = CpuOfResources(resources, reader).value_or(0);
+  if (role == ContainerRole::kInit) {
+    largest_ = std::max(largest_, running_ + cpu);
+  } else {
+    running_ += cpu;
+  }
+}
+
+void CpuSum::AddOverhead(Object overhead) { overhead_ = CpuOf(overhead).value_or(0); }
+
+void CpuSum::SetPod(Object resources, FieldReader& reader) {
+  pod_ = CpuOfResources(resources, reader);
+}
+
+MilliCpu CpuSum::Total() const {
+  return MilliCpu::Of(pod_.value_or(std::max(largest_, running_)) + overhead_);
+}
+
 }  // namespace tranche::wire

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,24 @@ struct Amount {
 
   // Asks for something, or may do so: a value nobody can read is no zero.
   bool is_present() const { return value > 0 || !problem.empty(); }
+};
+
+// The pod's effective request of CPU, container by container in order (Kubernetes' formula). What
+// cannot be read counts as nothing: CPU is kube-scheduler's to judge.
+class CpuSum {
+ public:
+  // `resources` of a container: requests.cpu, else limits.cpu.
+  void AddContainer(Object resources, ContainerRole role, FieldReader& reader);
+  void AddOverhead(Object overhead);
+  // spec.resources, which stands above what containers say.
+  void SetPod(Object resources, FieldReader& reader);
+  MilliCpu Total() const;
+
+ private:
+  int64_t running_ = 0;  // sidecars started so far, then the app containers too
+  int64_t largest_ = 0;  // while an init container runs
+  int64_t overhead_ = 0;
+  std::optional<int64_t> pod_;
 };
 
 // Container index of the pod's overhead, behind every container.

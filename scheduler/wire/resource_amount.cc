@@ -27,6 +27,15 @@ std::optional<int64_t> WholeAmount(Element value) {
   return amount;
 }
 
+std::optional<MilliCpu> CpuAmount(Element value) {
+  std::string_view text;
+  absl::StatusOr<int64_t> milli = value.get(text) == simdjson::SUCCESS
+                                      ? ParseMilliQuantity(text)
+                                      : ParseMilliQuantity(AmountText(value));
+  if (!milli.ok() || *milli < 0 || *milli > kMaxAmount) return std::nullopt;
+  return MilliCpu::Of(*milli);
+}
+
 std::string AmountText(Element value) {
   switch (value.type()) {
     case simdjson::dom::element_type::STRING:

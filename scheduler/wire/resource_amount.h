@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "scheduler/wire/json.h"
+#include "topology/base/units.h"
 
 namespace tranche::wire {
 
@@ -22,6 +23,9 @@ bool IsQuantityType(Element value);
 
 // The whole number a quantity stands for; nullopt when it is none or lies outside 0..kMaxAmount.
 std::optional<int64_t> WholeAmount(Element value);
+
+// A quantity of CPU; nullopt where it is null or none, below zero or above kMaxAmount thousandths.
+std::optional<MilliCpu> CpuAmount(Element value);
 
 // The quantity as it was written, near enough to quote it.
 std::string AmountText(Element value);

@@ -174,6 +174,7 @@ ApiServer::ApiServer(std::optional<KeyPair> tls, uint16_t port) : net_(std::make
   kinds_ = {{"/api/v1/pods", "PodList"},
             {"/api/v1/nodes", "NodeList"},
             {"/api/v1/namespaces", "NamespaceList"},
+            {"/api/v1/configmaps", "ConfigMapList"},
             {"/apis/scheduling.k8s.io/v1/priorityclasses", "PriorityClassList"},
             {"/apis/policy/v1/poddisruptionbudgets", "PodDisruptionBudgetList"},
             {"/apis/events.k8s.io/v1/events", "EventList"}};
@@ -255,7 +256,7 @@ void ApiServer::Handle(ApiRequest request, Exchange& exchange) {
 
 void ApiServer::Serve(const ApiRequest& request, Exchange& exchange) {
   if (request.method != "GET") return ServeWrite(request, exchange);
-  if (request.path.starts_with("/api/v1/namespaces/")) return ServePod(request, exchange);
+  if (request.path.starts_with("/api/v1/namespaces/")) return ServeObject(request, exchange);
   if (request.query.contains("watch")) return ServeWatch(request, exchange);
   ServeList(request, exchange);
 }
@@ -325,11 +326,11 @@ void ApiServer::ServeWatch(const ApiRequest& request, Exchange& exchange) {
   exchange.EndChunks();
 }
 
-void ApiServer::ServePod(const ApiRequest& request, Exchange& exchange) {
+void ApiServer::ServeObject(const ApiRequest& request, Exchange& exchange) {
   const ObjectPath path = SplitPath(request.path);
-  const Json pod = Object(path.list_path, path.key());
-  if (pod.is_null()) return exchange.Answer(404, StatusBody(404, "NotFound").dump());
-  exchange.Answer(200, pod.dump());
+  const Json object = Object(path.list_path, path.key());
+  if (object.is_null()) return exchange.Answer(404, StatusBody(404, "NotFound").dump());
+  exchange.Answer(200, object.dump());
 }
 
 void ApiServer::AddEvent(const std::string& list_path, const std::string& type,

@@ -62,7 +62,8 @@ class ApiServer {
   uint16_t port() const { return port_; }
 
   // Creates or replaces an object and tells the watches. `list_path` is that of pods, nodes,
-  // namespaces, priority classes, disruption budgets or events, or one made by Install.
+  // namespaces, priority classes, disruption budgets, config maps or events, or one made by
+  // Install.
   void Put(const std::string& list_path, Json object);
   void Delete(const std::string& list_path, const std::string& key);
   // Same without an event: what a lost event leaves behind.
@@ -113,7 +114,7 @@ class ApiServer {
   void AddEvent(const std::string& list_path, const std::string& type, const Json& object);
   void ServeList(const ApiRequest& request, Exchange& exchange);
   void ServeWatch(const ApiRequest& request, Exchange& exchange);
-  void ServePod(const ApiRequest& request, Exchange& exchange);
+  void ServeObject(const ApiRequest& request, Exchange& exchange);
   void ServeWrite(const ApiRequest& request, Exchange& exchange);
   std::pair<int, Json> PatchPodStatus(const ApiRequest& request);
   // As disruption budgets allow, by their status and spec.selector.matchLabels. The pod stays,
@@ -121,6 +122,9 @@ class ApiServer {
   std::pair<int, Json> EvictPod(const ApiRequest& request);
   std::optional<std::pair<int, Json>> ChargeBudget(const Json& pod);  // nullopt: granted
   std::pair<int, Json> ApplyObject(const ApiRequest& request, const ObjectPath& path);
+  // A merge patch of an object, with metadata.resourceVersion as a precondition.
+  std::pair<int, Json> MergePatch(const ApiRequest& request, const ObjectPath& path);
+  std::pair<int, Json> CreateConfigMap(const ApiRequest& request, const ObjectPath& path);
   std::pair<int, Json> CreateEvent(const ApiRequest& request, const ObjectPath& path);
   bool Serves(const std::string& list_path) const;
   static ObjectPath SplitPath(const std::string& path);

@@ -1,5 +1,5 @@
 // What the fake API server does with writes: bindings, evictions, pod statuses, server-side
-// apply, events.
+// apply, merge patches, config maps, events.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +13,8 @@ using Reply = std::pair<int, Json>;
 
 constexpr const char* kPods = "/api/v1/pods";
 constexpr const char* kBudgets = "/apis/policy/v1/poddisruptionbudgets";
+constexpr const char* kNodes = "/api/v1/nodes";
+constexpr const char* kConfigMaps = "/api/v1/configmaps";
 constexpr const char* kEvents = "/apis/events.k8s.io/v1/events";
 
 Reply Refuse(int code, const std::string& reason, const std::string& message = "") {
@@ -205,6 +207,35 @@ Reply ApiServer::ApplyObject(const ApiRequest& request, const ObjectPath& path) 
   return {created ? 201 : 200, object};
 }
 
+Reply ApiServer::MergePatch(const ApiRequest& request, const ObjectPath& path) {
+  if (!HasType(request, "application/merge-patch+json")) {
+    return Refuse(415, "UnsupportedMediaType");
+  }
+  Json object = Object(path.list_path, path.key());
+  if (object.is_null()) return Refuse(404, "NotFound");
+  const Json patch = Json::parse(request.body);
+  const Json metadata = patch.value("metadata", Json::object());
+  if (metadata.contains("resourceVersion") &&
+      metadata["resourceVersion"] != object["metadata"]["resourceVersion"]) {
+    return Refuse(409, "Conflict", "the object has been modified");
+  }
+  object.merge_patch(patch);
+  Put(path.list_path, object);
+  return {200, object};
+}
+
+Reply ApiServer::CreateConfigMap(const ApiRequest& request, const ObjectPath& path) {
+  const Json made = Json::parse(request.body);
+  const Json metadata = made.at("metadata");
+  if (metadata.at("namespace") != path.ns || metadata.contains("resourceVersion")) {
+    return Refuse(400, "BadRequest", "not a new object of this namespace");
+  }
+  const std::string key = path.ns + "/" + metadata.at("name").get<std::string>();
+  if (!Object(path.list_path, key).is_null()) return Refuse(409, "AlreadyExists");
+  Put(path.list_path, made);
+  return {201, made};
+}
+
 Reply ApiServer::CreateEvent(const ApiRequest& request, const ObjectPath& path) {
   Json event = Json::parse(request.body);
   if (event.at("metadata").at("namespace") != path.ns || !IsEvent(event)) {
@@ -227,6 +258,11 @@ void ApiServer::ServeWrite(const ApiRequest& request, Exchange& exchange) {
     if (path.subresource == "status") reply = PatchPodStatus(request);
   } else if (path.list_path == kEvents) {
     reply = CreateEvent(request, path);
+  } else if (path.list_path == kConfigMaps && request.method == "POST") {
+    reply = CreateConfigMap(request, path);
+  } else if ((path.list_path == kConfigMaps || path.list_path == kNodes) &&
+             request.method == "PATCH") {
+    reply = MergePatch(request, path);
   } else if (request.method == "PATCH") {
     reply = ApplyObject(request, path);
   } else if (request.method == "DELETE") {

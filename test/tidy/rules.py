@@ -15,6 +15,7 @@ RANKS = [
     ["scheduler/facts"],
     ["scheduler/index"],
     ["scheduler/scoring"],
+    ["scheduler/advice"],
     ["scheduler/engine"],
     ["scheduler/ports", "scheduler/wire"],
     ["scheduler/http", "scheduler/kube", "scheduler/embedded", "scheduler/ledger",

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "fmt/format.h"
@@ -126,10 +127,28 @@ absl::Status Refuse(std::string_view rule, std::string_view text) {
                                                 text.size() > kQuoted ? " (cut)" : ""));
 }
 
+constexpr std::string_view kRange = "a quantity within 64 bits";
+
+// The whole number that is left when digits after the point are cut off.
+absl::StatusOr<int64_t> Truncate(Parts parts, std::string_view text) {
+  if (parts.point > kMaxInt64Digits) return Refuse(kRange, text);
+  parts.digits.resize(static_cast<size_t>(std::max<int64_t>(parts.point, 0)), '0');
+  // Built below zero, where int64 has one value more than above.
+  int64_t value = 0;
+  for (const char digit : parts.digits) {
+    if (__builtin_mul_overflow(value, 10, &value) ||
+        __builtin_sub_overflow(value, digit - '0', &value)) {
+      return Refuse(kRange, text);
+    }
+  }
+  if (parts.negative) return value;
+  if (value == std::numeric_limits<int64_t>::min()) return Refuse(kRange, text);
+  return -value;
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> ParseWholeQuantity(std::string_view text) {
-  constexpr std::string_view kRange = "a quantity within 64 bits";
   constexpr std::string_view kWhole = "a whole number";
   std::optional<Parts> parts = TakeApart(text);
   if (!parts) return Refuse("a quantity", text);
@@ -141,21 +160,25 @@ absl::StatusOr<int64_t> ParseWholeQuantity(std::string_view text) {
     return Refuse(kWhole, text);
   }
   for (int i = 0; i < parts->shift; ++i) Double(*parts);
-  if (parts->point > kMaxInt64Digits) return Refuse(kRange, text);
   if (static_cast<int64_t>(parts->digits.size()) > parts->point) return Refuse(kWhole, text);
+  return Truncate(*std::move(parts), text);
+}
 
-  parts->digits.append(static_cast<size_t>(parts->point) - parts->digits.size(), '0');
-  // Built below zero, where int64 has one value more than above.
-  int64_t value = 0;
-  for (const char digit : parts->digits) {
-    if (__builtin_mul_overflow(value, 10, &value) ||
-        __builtin_sub_overflow(value, digit - '0', &value)) {
-      return Refuse(kRange, text);
-    }
-  }
-  if (parts->negative) return value;
-  if (value == std::numeric_limits<int64_t>::min()) return Refuse(kRange, text);
-  return -value;
+absl::StatusOr<int64_t> ParseMilliQuantity(std::string_view text) {
+  constexpr size_t kLongest = 64;
+  if (text.size() > kLongest) return Refuse("a quantity of at most 64 bytes", text);
+  std::optional<Parts> parts = TakeApart(text);
+  if (!parts) return Refuse("a quantity", text);
+  if (parts->digits.empty()) return 0;
+  parts->point += 3;
+  if (parts->point > kMaxInt64Digits) return Refuse(kRange, text);
+  for (int i = 0; i < parts->shift; ++i) Double(*parts);
+  const bool exact = static_cast<int64_t>(parts->digits.size()) <= parts->point;
+  const bool negative = parts->negative;
+  absl::StatusOr<int64_t> value = Truncate(*std::move(parts), text);
+  if (!value.ok() || exact || negative) return value;
+  if (*value == std::numeric_limits<int64_t>::max()) return Refuse(kRange, text);
+  return *value + 1;
 }
 
 }  // namespace tranche

@@ -16,4 +16,8 @@ namespace tranche {
 // message quotes the text (cut at 64 bytes).
 absl::StatusOr<int64_t> ParseWholeQuantity(std::string_view text);
 
+// Thousandths of what the text stands for, rounded up as Kubernetes does: "2" -> 2000,
+// "100m" -> 100, "0.5001" -> 501. Errors: as above; also for text of more than 64 bytes.
+absl::StatusOr<int64_t> ParseMilliQuantity(std::string_view text);
+
 }  // namespace tranche

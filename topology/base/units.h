@@ -48,6 +48,9 @@ using MilliGpu = Unit<struct MilliGpuTag>;
 // 2^20 bytes of device memory.
 using Mebibytes = Unit<struct MebibytesTag>;
 
+// 1000 MilliCpu is one CPU of a node.
+using MilliCpu = Unit<struct MilliCpuTag>;
+
 inline constexpr MilliGpu kWholeGpu = MilliGpu::Of(1000);
 
 // Points in time enter the core as values; the core never reads a clock.

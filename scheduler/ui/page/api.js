@@ -1,6 +1,8 @@
-// Reads the server's JSON and calls back every two seconds while the page is visible.
+// Reads the server's JSON and calls back in a period while the page is visible.
 
-const PERIOD_MS = 2000;
+export const CLUSTER_PERIOD_MS = 2000;
+// What to change in a fleet changes slowly.
+export const ADVICE_PERIOD_MS = 30000;
 // A large fleet takes long to send and draw: at most this part of the time goes into polling.
 const BUSY_SHARE = 0.25;
 const TIMEOUT_MS = 20000;
@@ -21,8 +23,13 @@ export function readExplanation(namespace, name) {
   return getJson(`../api/v1/explain/${path}`);
 }
 
-// Calls onData(cluster) after each answer and onError(error) after each failure, never two at once.
-export function poll(onData, onError) {
+export function readAdvice() {
+  return getJson('../api/v1/advice');
+}
+
+// Calls onData(answer of read()) after each answer and onError(error) after each failure, never two
+// at once.
+export function poll(read, periodMs, onData, onError) {
   let timer = null;
   let running = false;
 
@@ -31,13 +38,13 @@ export function poll(onData, onError) {
     running = true;
     const start = performance.now();
     try {
-      onData(await readCluster());
+      onData(await read());
     } catch (error) {
       onError(error);
     }
     running = false;
     const spent = performance.now() - start;
-    schedule(Math.max(PERIOD_MS, spent / BUSY_SHARE));
+    schedule(Math.max(periodMs, spent / BUSY_SHARE));
   }
 
   function schedule(delay) {

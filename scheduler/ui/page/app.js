@@ -1,6 +1,8 @@
 // Wires the page: poll, filters, and who draws what.
 
-import {poll, readExplanation} from './api.js';
+import {Advice} from './advice.js';
+import {ADVICE_PERIOD_MS, CLUSTER_PERIOD_MS, poll, readAdvice, readCluster, readExplanation}
+  from './api.js';
 import {assignColours, colourClass} from './colours.js';
 import {el, formatCount, formatGpus} from './dom.js';
 import {Fleet} from './fleet.js';
@@ -19,6 +21,7 @@ const waiting = new WaitingPods({
   count: byId('waiting-count'), empty: byId('waiting-empty'), reasons: byId('waiting-reasons'),
   table: byId('waiting-table'), rows: byId('waiting-rows'), pages: byId('waiting-pages'),
 }, readExplanation);
+const advice = new Advice(byId('advice'));
 
 let cluster = null;
 let lastContact = null;
@@ -145,4 +148,5 @@ function onError(error) {
 readAddress();
 byId('filters').addEventListener('input', onFilter);
 byId('filters').addEventListener('submit', (event) => event.preventDefault());
-poll(onData, onError);
+poll(readCluster, CLUSTER_PERIOD_MS, onData, onError);
+poll(readAdvice, ADVICE_PERIOD_MS, (answer) => advice.show(answer), (error) => advice.fail(error));

@@ -24,7 +24,7 @@ TEST(DecodeGpuPolicyTest, ReadsEveryField) {
       "selector": {"nodes": {"matchLabels": {"pool": "a"}}, "namespaces": {"matchExpressions": [
         {"key": "team", "operator": "In", "values": ["a", "b"]},
         {"key": "retired", "operator": "DoesNotExist"}]}},
-      "placement": {"strategy": "BestFit", "filterWidth": 3},
+      "placement": {"strategy": "BestFit", "filterWidth": 3, "plainPods": "Rank"},
       "topology": {"default": "Preferred"},
       "sharing": {"unenforced": "Allow", "limits": [
         {"model": "T4", "maxPodsPerGpu": 4}, {"model": "any", "maxPodsPerGpu": 10}]},
@@ -40,6 +40,8 @@ TEST(DecodeGpuPolicyTest, ReadsEveryField) {
   EXPECT_EQ(policy->name, "cluster");
   EXPECT_EQ(policy->strategy, Strategy::kBestFit);
   EXPECT_EQ(policy->filter_width, 3);
+  EXPECT_EQ(policy->plain_pods, PlainPods::kRank);
+  EXPECT_EQ(policy->mig, MigMode::kAdvise);
   EXPECT_EQ(policy->unenforced_sharing, Permission::kAllow);
   ASSERT_EQ(policy->sharing_limits.size(), 2U);
   EXPECT_EQ(policy->sharing_limits[0].model, "t4");
@@ -68,10 +70,13 @@ TEST(DecodeGpuPolicyTest, AbsentAndNullFieldsKeepTheDefaults) {
   defaults.dialects = {"tranche"};
   defaults.actor = PreemptionActor::kOff;
   defaults.hami_minor = 8;
+  defaults.plain_pods = PlainPods::kRank;
+  defaults.mig = MigMode::kApply;
   for (const std::string_view json :
        {R"({})", R"({"spec":null})", R"({"metadata":{},"spec":{}})",
         R"({"spec":{"placement":{},"sharing":{},"preemption":{},"agents":{}}})",
-        R"({"spec":{"placement":{"strategy":null,"filterWidth":null},"dialects":null,"mig":null}})",
+        R"({"spec":{"placement":{"strategy":null,"filterWidth":null,"plainPods":null}}})",
+        R"({"spec":{"dialects":null,"mig":null}})",
         R"({"metadata":{"managedFields":[{}]},"status":{"a":1}})"}) {
     const auto policy = DecodeGpuPolicy(json, defaults);
     ASSERT_TRUE(policy.ok()) << json << ": " << policy.status();
@@ -83,6 +88,8 @@ TEST(DecodeGpuPolicyTest, AbsentAndNullFieldsKeepTheDefaults) {
     EXPECT_EQ(policy->dialects, defaults.dialects);
     EXPECT_EQ(policy->actor, PreemptionActor::kOff);
     EXPECT_EQ(policy->hami_minor, 8);
+    EXPECT_EQ(policy->plain_pods, PlainPods::kRank);
+    EXPECT_EQ(policy->mig, MigMode::kApply);
   }
 }
 
@@ -103,6 +110,7 @@ TEST(DecodeGpuPolicyTest, OfDuplicateKeysTheLastWins) {
       GpuPolicy{});
   ASSERT_TRUE(policy.ok()) << policy.status();
   EXPECT_EQ(policy->filter_width, 7);
+  EXPECT_EQ(policy->mig, MigMode::kOff);
 }
 
 TEST(DecodeGpuPolicyTest, ReadsEveryChoice) {
@@ -125,6 +133,19 @@ TEST(DecodeGpuPolicyTest, ReadsEveryChoice) {
   for (const auto& c : kActors) {
     const std::string spec = R"({"preemption":{"actor":")" + std::string(c.actor) + "\"}}";
     EXPECT_EQ(DecodeGpuPolicy(WithSpec(spec), GpuPolicy{})->actor, c.expected) << c.actor;
+  }
+  const struct {
+    std::string_view mode;
+    MigMode expected;
+  } kModes[] = {{"Off", MigMode::kOff}, {"Advise", MigMode::kAdvise}, {"Apply", MigMode::kApply}};
+  for (const auto& c : kModes) {
+    const std::string spec = R"({"mig":")" + std::string(c.mode) + "\"}";
+    EXPECT_EQ(DecodeGpuPolicy(WithSpec(spec), GpuPolicy{})->mig, c.expected) << c.mode;
+  }
+  for (const auto& [text, expected] :
+       {std::pair{"Ignore", PlainPods::kIgnore}, std::pair{"Rank", PlainPods::kRank}}) {
+    const std::string spec = R"({"placement":{"plainPods":")" + std::string(text) + "\"}}";
+    EXPECT_EQ(DecodeGpuPolicy(WithSpec(spec), GpuPolicy{})->plain_pods, expected) << text;
   }
   const struct {
     std::string_view version;
@@ -154,6 +175,8 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
       {R"({"placement":{"strategy":"bestfit"}})",
        "spec.placement.strategy: expected one of Fragmentation, BestFit, Spread, found "
        "\"bestfit\""},
+      {R"({"placement":{"plainPods":"Refuse"}})",
+       "spec.placement.plainPods: expected one of Ignore, Rank, found \"Refuse\""},
       {R"({"placement":"BestFit"})", "spec.placement: expected an object, found \"BestFit\""},
       {R"({"sharing":{"unenforced":true}})",
        "spec.sharing.unenforced: expected one of Allow, Refuse, found true"},

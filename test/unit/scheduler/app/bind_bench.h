@@ -117,6 +117,16 @@ class ScriptedApi : public ClusterApi {
   void SetWaiting(WaitingWrite, std::function<void(WriteResult)> done) override {
     done({WriteResult::Kind::kDone, 200, ""});
   }
+  void LabelNode(NodeLabelWrite, std::function<void(WriteResult)> done) override {
+    done({WriteResult::Kind::kDone, 200, ""});
+  }
+  void ReadConfigMap(std::string, std::string, std::string,
+                     std::function<void(ConfigMapLookup)> done) override {
+    done({ConfigMapLookup::Kind::kMissing, "", "", ""});
+  }
+  void PutConfigMap(ConfigMapWrite, std::function<void(WriteResult)> done) override {
+    done({WriteResult::Kind::kDone, 201, ""});
+  }
   void Emit(EventWrite, std::function<void(WriteResult)> done) override {
     done({WriteResult::Kind::kDone, 201, ""});
   }

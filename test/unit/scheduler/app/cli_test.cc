@@ -233,5 +233,20 @@ TEST_F(CliOnServer, TopSumsModelsAndReasons) {
             "   1  the node has too little free GPU capacity\n");
 }
 
+TEST_F(CliOnServer, AdviceFollowsWhatTopTells) {
+  Apply(MakeNode("gpu-1", 2));
+  const std::string top = Ask({"top"}).out;
+  const Outcome outcome = Ask({"top", "--advise"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.substr(0, top.size()), top);
+  for (const char* heading : {"\nSplit of the fleet", "\nMIG layouts to change\nnot looked for",
+                              "\nPods whose restart would free room: 2 whole GPUs are free"}) {
+    EXPECT_NE(outcome.out.find(heading), std::string::npos) << outcome.out;
+  }
+  const Json advice = Json::parse(Ask({"top", "--advise", "-o", "json"}).out);
+  EXPECT_EQ(advice, Get("/api/v1/advice"));
+  EXPECT_TRUE(advice.at("repartition").is_null()) << "no GPUPolicy says otherwise";
+}
+
 }  // namespace
 }  // namespace tranche::app

@@ -33,6 +33,7 @@ strategy: Spread
 sharing:
   unenforced: Allow
 preemption: {actor: Scheduler}
+mig: {configMap: gpu-operator/mig-parted}
 http:
   headerBytes: 32768
   bodyBytes: 1048576
@@ -58,6 +59,8 @@ http:
   EXPECT_EQ(config.policy.strategy, Strategy::kSpread);
   EXPECT_EQ(config.unenforced_sharing, Permission::kAllow);
   EXPECT_EQ(config.policy.actor, PreemptionActor::kScheduler);
+  EXPECT_EQ(config.mig_config_ns, "gpu-operator");
+  EXPECT_EQ(config.mig_config_name, "mig-parted");
   EXPECT_EQ(config.limits.header_bytes, 32768U);
   EXPECT_EQ(config.limits.body_bytes, 1048576U);
   EXPECT_EQ(config.limits.header_time, 5s);
@@ -86,6 +89,10 @@ TEST(ConfigTest, MistakesNameLineKeyExpectedAndFound) {
        "c.yaml:1: expected filterWidth: a whole number in 1..64, found \"65\""},
       {"strategy: Best\n",
        "c.yaml:1: expected strategy: one of Fragmentation BestFit Spread, found \"Best\""},
+      {"mig: {configMap: mig-parted}\n",
+       "c.yaml:1: expected mig.configMap: NAMESPACE/NAME, found \"mig-parted\""},
+      {"mig: {configMap: a/b/c}\n",
+       "c.yaml:1: expected mig.configMap: NAMESPACE/NAME, found \"a/b/c\""},
       {"http: 4\n", "c.yaml:1: expected http: a map, found \"4\""},
       {"http:\n  idleSeconds: 60\n",
        "c.yaml:2: expected http.idleSeconds: a whole number in 95..86400, found \"60\""},

@@ -97,6 +97,49 @@ TEST_F(EmbeddedWrites, SetTheConditionOfAWaitingPodAndTellNobody) {
   EXPECT_EQ(recorder_.Take(), Lines{});
 }
 
+TEST_F(EmbeddedWrites, LabelANodeAndTellTheEngine) {
+  Applied(R"({"kind":"Node","metadata":{"name":"n1","uid":"u1","labels":{"zone":"a"}}})");
+  const auto label = [&](const char* node, const char* value) {
+    return Written([&](auto done) {
+      cluster_.LabelNode({NodeName(node), "nvidia.com/mig.config.state", value}, std::move(done));
+    });
+  };
+  EXPECT_EQ(label("n1", "pending").kind, Kind::kDone);
+  EXPECT_EQ(recorder_.Take(), Lines{"node n1"});
+  EXPECT_EQ(recorder_.node("n1").operator_busy, "nvidia.com/mig.config.state=pending");
+  EXPECT_EQ(recorder_.node("n1").uid.str(), "u1");
+  EXPECT_EQ(recorder_.node("n1").labels.Find("zone"), "a");
+  EXPECT_EQ(label("n1", "").kind, Kind::kDone);
+  EXPECT_EQ(Json::parse(*cluster_.Get("Node", "", "n1"))["metadata"]["labels"],
+            Json::parse(R"({"zone":"a"})"));
+  recorder_.Take();
+  EXPECT_EQ(label("n2", "pending").http_code, 404);
+  EXPECT_EQ(recorder_.Take(), Lines{});
+}
+
+TEST_F(EmbeddedWrites, KeepAConfigMapAndRefuseToWriteOverAnotherVersion) {
+  const auto read = [&] {
+    ConfigMapLookup found;
+    cluster_.ReadConfigMap("ops", "mig", "config.yaml",
+                           [&](ConfigMapLookup lookup) { found = std::move(lookup); });
+    return found;
+  };
+  const auto put = [&](const std::string& key, const std::string& version) {
+    return Written([&](auto done) {
+      cluster_.PutConfigMap({"ops", "mig", key, "text", version}, std::move(done));
+    });
+  };
+  EXPECT_EQ(read().kind, ConfigMapLookup::Kind::kMissing);
+  EXPECT_EQ(put("other", "").http_code, 201);
+  EXPECT_EQ(read().kind, ConfigMapLookup::Kind::kFound);
+  EXPECT_EQ(read().text, "");
+  EXPECT_EQ(put("config.yaml", "").http_code, 409);
+  EXPECT_EQ(put("config.yaml", read().version).http_code, 200);
+  EXPECT_EQ(read().text, "text");
+  EXPECT_EQ(Json::parse(*cluster_.Get("configmaps", "ops", "mig"))["data"]["other"], "text");
+  EXPECT_EQ(recorder_.Take(), Lines{});
+}
+
 TEST_F(EmbeddedWrites, KeepTheNewestThousandEvents) {
   EventWrite event = {"Pod", "team", "a", "u", true, "R", "A", "", kStart};
   for (int i = 0; i < 1003; ++i) {

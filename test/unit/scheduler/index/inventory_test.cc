@@ -133,6 +133,96 @@ TEST(InventoryTest, StaleKeysWithNothingAllocatableAreIgnored) {
   EXPECT_EQ(Slots(inventory, "nvidia.com/mig-7g.80gb"), "1@0");
 }
 
+NodeFacts Planned(int gpus, const std::vector<test::MigCount>& instances) {
+  NodeFacts node = test::MigNode("planned", gpus, 0, instances);
+  node.mig_planned = true;
+  return node;
+}
+
+TEST(InventoryTest, PlannedLayoutsOfferEveryPlaceOfAProfile) {
+  NodeFacts node = Planned(2, {{"1g.20gb", 8}, {"3g.40gb", 4, 2}, {"4g.40gb", 0}, {"3g.40gb", 4}});
+  for (MigResourceFacts& mig : node.mig) {
+    if (mig.name.profile == "3g.40gb") mig.replicas = 2;
+  }
+  const Inventory inventory = BuildInventory(node, 0);
+  EXPECT_THAT(inventory.problems, IsEmpty());
+  EXPECT_EQ(Modes(inventory), "mig mig");
+  EXPECT_EQ(inventory.knowledge, Knowledge::kExact);
+  EXPECT_EQ(inventory.gpu_unit, GpuUnit::kNone);
+  EXPECT_TRUE(inventory.planned());
+  for (int i = 0; i < 2; ++i) {
+    const Card& card = inventory.cards[static_cast<std::size_t>(i)];
+    EXPECT_EQ(card.index, i);
+    EXPECT_EQ(card.space, &MigSpaceOf(*FindMigBoard(node.product, *node.memory)));
+    EXPECT_EQ(card.memory, node.memory);
+  }
+  EXPECT_EQ(Slots(inventory, "nvidia.com/mig-1g.20gb"), "0@0 0@2 0@4 0@6 1@0 1@2 1@4 1@6");
+  EXPECT_EQ(Slots(inventory, "nvidia.com/mig-3g.40gb"), "0@0 0@4 1@0 1@4");
+  EXPECT_EQ(Slots(inventory, "nvidia.com/mig-3g.40gb.shared"), "0@0 0@4 1@0 1@4");
+  EXPECT_EQ(Slots(inventory, "nvidia.com/mig-4g.40gb"), "0@0 1@0") << "pods may hold some still";
+  EXPECT_EQ(Slots(inventory, "nvidia.com/mig-7g.80gb"), "none") << "the executor makes none";
+  for (const MigPool& pool : inventory.pools) {
+    EXPECT_EQ(pool.replicas, pool.key == "nvidia.com/mig-3g.40gb.shared" ? 2 : 1) << pool.key;
+    const MigBoard& board = inventory.cards[0].space->board();
+    EXPECT_EQ(board.profiles.at(static_cast<std::size_t>(pool.planned_profile)).name, pool.profile);
+  }
+  EXPECT_FALSE(BuildInventory(test::MigNode("n", 2, 0, {{"1g.20gb", 8}}), 0).planned());
+}
+
+TEST(InventoryTest, PlannedLayoutsNeedABoardACountAndMigAlone) {
+  const NodeFacts good = Planned(2, {{"1g.10gb", 14}});
+  const auto with = [&good](auto change) {
+    NodeFacts node = good;
+    change(node);
+    return node;
+  };
+  struct Row {
+    NodeFacts node;
+    std::string cards;
+    std::string problem;
+  };
+  const std::vector<Row> rows = {
+      {with([](NodeFacts& node) { node.product = "NVIDIA-L40S"; }), "",
+       "expected a GPU with known MIG placements for planned layouts (label "
+       "nvidia.com/gpu.product), found 'NVIDIA-L40S'"},
+      {with([](NodeFacts& node) { node.product += "-MIG-1g.10gb"; }), "",
+       "expected a GPU with known MIG placements for planned layouts (label "
+       "nvidia.com/gpu.product), found 'NVIDIA-A100-80GB-PCIe-MIG-1g.10gb'"},
+      {with([](NodeFacts& node) { node.count.reset(); }), "",
+       "expected 1 to 64 GPUs for planned MIG layouts (label nvidia.com/gpu.count), found none"},
+      {with([](NodeFacts& node) { node.count = 65; }), "",
+       "expected 1 to 64 GPUs for planned MIG layouts (label nvidia.com/gpu.count), found 65"},
+      {with([](NodeFacts& node) {
+         node.gpu = ResourceCount{1, 1};
+       }),
+       "", "expected MIG devices only on a node of planned layouts, found 1 of nvidia.com/gpu"},
+      {with([](NodeFacts& node) { node.mig[0].name.profile = "1g.99gb"; }), "mig mig",
+       "expected a known MIG profile or its labels .slices.gi and .memory, found neither for "
+       "nvidia.com/mig-1g.99gb"},
+      {with([](NodeFacts& node) {
+         node.mig[0].name.profile = "1g.99gb";
+         node.mig[0].gi_slices = 1;
+         node.mig[0].memory = Mebibytes::Of(99'000);
+       }),
+       "mig mig", "expected a MIG profile of a100-80, found nvidia.com/mig-1g.99gb"},
+      {with([](NodeFacts& node) { node.hami = test::HamiNode("h", 1).hami; }), "hami!",
+       "expected either planned MIG layouts (label tranche.dev/mig-layout) or a HAMi register, "
+       "found both; the register counts"},
+  };
+  for (const Row& row : rows) {
+    const Inventory inventory = BuildInventory(row.node, 0);
+    EXPECT_THAT(inventory.problems, ElementsAre(row.problem));
+    EXPECT_EQ(Modes(inventory), row.cards) << row.problem;
+    EXPECT_THAT(inventory.pools, IsEmpty()) << row.problem;
+  }
+  EXPECT_TRUE(BuildInventory(with([](NodeFacts& node) {
+                               node.gpu = ResourceCount{0, 2};
+                             }),
+                             0)
+                  .planned())
+      << "a key of old";
+}
+
 TEST(InventoryTest, AHamiAgentThatAdvertisesNothingIsDead) {
   NodeFacts node = test::HamiNode("n", 2);
   node.gpu->allocatable = 0;

@@ -37,6 +37,13 @@ class ClusterWritesTest : public ::testing::Test {
   WriteResult Emit(const EventWrite& event) {
     return Written([&](auto done) { cluster_->Emit(event, std::move(done)); });
   }
+  ConfigMapLookup ReadMap(const char* ns, const char* name, const char* key) {
+    auto answered = std::make_shared<std::promise<ConfigMapLookup>>();
+    cluster_->ReadConfigMap(ns, name, key, [answered](ConfigMapLookup lookup) {
+      answered->set_value(std::move(lookup));
+    });
+    return answered->get_future().get();
+  }
   ApiRequest Last(const std::string& path) {
     const std::vector<ApiRequest> all = server_.Requests(path);
     return all.empty() ? ApiRequest() : all.back();
@@ -145,6 +152,63 @@ TEST_F(ClusterWritesTest, PokesAPod) {
             Kind::kDone);
   EXPECT_EQ(server_.Object(kPods, "team/a")["status"]["conditions"][0]["type"],
             "tranche.dev/RoomFreed");
+}
+
+TEST_F(ClusterWritesTest, SetsAndRemovesOneLabelOfANode) {
+  Json node = Node("n1");
+  node["metadata"]["labels"] = {{"zone", "a"}};
+  server_.Put(kNodes, node);
+  const auto label = [&](const char* name, const char* value) {
+    return Written([&](auto done) {
+      cluster_->LabelNode({NodeName(name), "nvidia.com/mig.config", value}, std::move(done));
+    });
+  };
+  EXPECT_EQ(label("n1", "tranche-1").kind, Kind::kDone);
+  const ApiRequest sent = Last("/api/v1/nodes/n1");
+  EXPECT_EQ(sent.method, "PATCH");
+  EXPECT_EQ(sent.headers.at("content-type"), "application/merge-patch+json");
+  EXPECT_EQ(Json::parse(sent.body),
+            Json::parse(R"({"metadata":{"labels":{"nvidia.com/mig.config":"tranche-1"}}})"));
+  EXPECT_EQ(server_.Object(kNodes, "n1")["metadata"]["labels"],
+            Json::parse(R"({"zone":"a","nvidia.com/mig.config":"tranche-1"})"));
+  EXPECT_EQ(label("n1", "").kind, Kind::kDone);
+  EXPECT_EQ(server_.Object(kNodes, "n1")["metadata"]["labels"], Json::parse(R"({"zone":"a"})"));
+  EXPECT_EQ(label("n2", "tranche-1").http_code, 404);
+}
+
+TEST_F(ClusterWritesTest, MakesAConfigMapAndChangesOneKeyOfItUnlessSomebodyElseDid) {
+  constexpr const char* kMaps = "/api/v1/configmaps";
+  const auto read = [&] { return ReadMap("ops", "mig", "config.yaml"); };
+  const auto put = [&](const std::string& text, const std::string& version) {
+    return Written([&](auto done) {
+      cluster_->PutConfigMap({"ops", "mig", "config.yaml", text, version}, std::move(done));
+    });
+  };
+  EXPECT_EQ(read().kind, ConfigMapLookup::Kind::kMissing);
+  EXPECT_EQ(put("a: 1\n", "").http_code, 201);
+  EXPECT_EQ(put("a: 2\n", "").http_code, 409) << "it is there by now";
+  const ConfigMapLookup first = read();
+  ASSERT_EQ(first.kind, ConfigMapLookup::Kind::kFound);
+  EXPECT_EQ(first.text, "a: 1\n");
+  Json other = server_.Object(kMaps, "ops/mig");
+  other["data"]["notes"] = "of somebody else";
+  server_.Put(kMaps, other);
+  EXPECT_EQ(put("a: 3\n", first.version).http_code, 409) << "it was changed between";
+  EXPECT_EQ(put("a: 3\n", read().version).kind, Kind::kDone);
+  EXPECT_EQ(server_.Object(kMaps, "ops/mig")["data"],
+            Json::parse(R"({"config.yaml":"a: 3\n","notes":"of somebody else"})"));
+  EXPECT_EQ(Last("/api/v1/namespaces/ops/configmaps/mig").headers.at("content-type"),
+            "application/merge-patch+json");
+}
+
+TEST_F(ClusterWritesTest, AConfigMapThatCannotBeReadIsNotTakenForMissing) {
+  server_.OnNext("GET", "/api/v1/namespaces/ops/configmaps/mig",
+                 [](const ApiRequest&, Exchange& exchange) {
+                   exchange.Answer(403, fakes::StatusBody(403, "Forbidden", "no right").dump());
+                 });
+  const ConfigMapLookup lookup = ReadMap("ops", "mig", "config.yaml");
+  EXPECT_EQ(lookup.kind, ConfigMapLookup::Kind::kFailed);
+  EXPECT_EQ(lookup.message, "403 no right");
 }
 
 TEST_F(ClusterWritesTest, EmitsEventsOfOneMomentUnderDifferentNames) {

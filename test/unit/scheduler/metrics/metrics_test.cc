@@ -34,6 +34,8 @@ Scrape FullScrape() {
   scrape.totals.models = {model};
   scrape.watches = {{"pods", 2.5, 1, 2, 3}, {"nodes", std::nullopt, 0, 0, 0}};
   scrape.http_refusals = {{413, 7}};
+  scrape.mig_changes_pending = 1;
+  scrape.defragmentable_gpus = 4;
   return scrape;
 }
 
@@ -50,6 +52,8 @@ TEST(MetricsTest, StateOfTheScrapeIsOnThePage) {
            "tranche_watch_age_seconds{resource=\"pods\"} 2.5",
            "tranche_watch_relists_total{resource=\"nodes\"} 0",
            "tranche_http_refusals_total{status=\"413\"} 7",
+           "tranche_mig_changes_pending 1",
+           "tranche_defragmentable_gpus 4",
            "tranche_build_info{version=\"1.2.3\"} 1",
        }) {
     EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
@@ -66,6 +70,7 @@ TEST(MetricsTest, CountsWhatIsCounted) {
   nodes[static_cast<std::size_t>(Reason::kNoRoom)] = 40;
   metrics.CountRefusedNodes(nodes);
   metrics.CountBindAlarm();
+  metrics.CountMigChange(MigOutcome::kFailed);
   const std::string page = metrics.Render({});
   for (const char* line : {
            "tranche_requests_total{result=\"yes\",verb=\"filter\"} 1",
@@ -76,6 +81,8 @@ TEST(MetricsTest, CountsWhatIsCounted) {
            "tranche_decisions_total{reason=\"NoRoom\",verb=\"filter\"} 1",
            "tranche_filter_refused_nodes_total{reason=\"NoRoom\"} 40",
            "tranche_bind_alarms_total 1",
+           "tranche_mig_changes_total{outcome=\"failed\"} 1",
+           "tranche_mig_changes_total{outcome=\"done\"} 0",
        }) {
     EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
   }

@@ -41,6 +41,7 @@ TEST(NodeDecode, ReadsAWholeGpuNode) {
   EXPECT_EQ(node.replicas, 1);
   ASSERT_TRUE(node.gpu.has_value());
   EXPECT_EQ(node.gpu->allocatable, 8);
+  EXPECT_EQ(node.cpu, MilliCpu::Of(96'000));
   EXPECT_EQ(node.gpu->capacity, 8);
   EXPECT_FALSE(node.gpu_shared.has_value());
   EXPECT_TRUE(node.mig.empty());
@@ -223,6 +224,12 @@ TEST(NodeDecode, AnUnreadableRegisterKeepsPodsAway) {
                                       "hami.io/node-nvidia-register"}));
 }
 
+TEST(NodeDecode, KnowsWhoseExecutorMakesTheInstancesWeName) {
+  EXPECT_TRUE(NodeOf(R"("tranche.dev/mig-layout":"planned")", "").mig_planned);
+  EXPECT_FALSE(NodeOf(R"("tranche.dev/mig-layout":"")", "").mig_planned);
+  EXPECT_FALSE(NodeOf("", "").mig_planned);
+}
+
 TEST(NodeDecode, WhatCannotBeReadIsUnsetAndAProblem) {
   struct Row {
     std::string_view labels;
@@ -244,10 +251,12 @@ TEST(NodeDecode, WhatCannotBeReadIsUnsetAndAProblem) {
                "nvidia.com/gpu.sharing-strategy"},
            Row{R"("nvidia.com/mig.strategy":"both")", "",
                "expected none, single or mixed, found \"both\", in label nvidia.com/mig.strategy"},
+           Row{R"("tranche.dev/mig-layout":"Planned")", "",
+               "expected planned, found \"Planned\", in label tranche.dev/mig-layout"},
        }) {
     const NodeFacts node = NodeOf(row.labels, row.allocatable);
     EXPECT_EQ(node.problems, std::vector<std::string>{std::string(row.problem)});
-    EXPECT_FALSE(node.memory || node.count || node.replicas);
+    EXPECT_FALSE(node.memory || node.count || node.replicas || node.mig_planned);
   }
   const NodeFacts amounts = NodeOf("", R"("nvidia.com/gpu":"1.5","nvidia.com/mig-banana":"1")");
   EXPECT_EQ(amounts.gpu->allocatable, 0);

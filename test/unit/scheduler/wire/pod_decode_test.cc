@@ -1,6 +1,7 @@
 // The pod as a whole: state, mixed request styles, wrong JSON types, hostile input.
 #include "scheduler/wire/pod_decode.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -43,6 +44,45 @@ TEST(PodDecode, ABarePodIsPendingInTheDefaultNamespace) {
   EXPECT_FALSE(pod->created.has_value());
   EXPECT_FALSE(pod->holds_devices());
   EXPECT_FALSE(pod->request.asks_gpu());
+}
+
+// Kubernetes' effective request (kube-client-protocol section 18), of pods without GPUs too.
+TEST(PodDecode, AddsUpTheCpuAPodRequests) {
+  struct Row {
+    std::string_view spec;
+    int64_t milli;
+  };
+  for (const Row& row : {
+           Row{R"("containers":[{"name":"a"}])", 0},
+           Row{R"("containers":[{"name":"a","resources":{"requests":{"cpu":"500m"}}},
+                               {"name":"b","resources":{"requests":{"cpu":2}}}])",
+               2500},
+           Row{R"("containers":[{"name":"a","resources":{"limits":{"cpu":"1.5"}}}])", 1500},
+           Row{R"("containers":[{"name":"a","resources":{"limits":{"cpu":"4"},
+                                                         "requests":{"cpu":"1"}}}])",
+               1000},
+           // An init container runs before the others, beside the sidecars started so far.
+           Row{R"("initContainers":[
+                   {"name":"s","restartPolicy":"Always","resources":{"requests":{"cpu":"1"}}},
+                   {"name":"i","resources":{"requests":{"cpu":"7"}}}],
+                  "containers":[{"name":"a","resources":{"requests":{"cpu":"2"}}}])",
+               8000},
+           Row{R"("overhead":{"cpu":"250m"},
+                  "containers":[{"name":"a","resources":{"requests":{"cpu":"2"}}}])",
+               2250},
+           // What the pod as a whole says stands above what its containers say.
+           Row{R"("resources":{"requests":{"cpu":"3"}},
+                  "containers":[{"name":"a","resources":{"requests":{"cpu":"2"}}}])",
+               3000},
+           // CPU is kube-scheduler's to judge: nonsense counts as nothing.
+           Row{R"("containers":[{"name":"a","resources":{"requests":{"cpu":"-3"}}}])", 0},
+           Row{R"("containers":[{"name":"a","resources":{"requests":{"cpu":"much"}}}])", 0},
+       }) {
+    const absl::StatusOr<PodFacts> pod =
+        TryPod(fmt::format(R"({{"metadata":{{"name":"p"}},"spec":{{{}}}}})", row.spec));
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    EXPECT_EQ(pod->request.cpu.count(), row.milli) << row.spec;
+  }
 }
 
 TEST(PodDecode, ReadsPhasesGatesAndRefusals) {

@@ -1,4 +1,4 @@
-#include "bench/decide/process.h"
+#include "bench/http/process.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

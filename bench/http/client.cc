@@ -1,4 +1,4 @@
-#include "bench/decide/client.h"
+#include "bench/http/client.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -11,7 +11,9 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace tranche::bench {
 namespace {
@@ -114,6 +116,16 @@ absl::StatusOr<std::string_view> Client::Get(std::string_view path) {
   const std::string head = fmt::format("GET {} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", path);
   if (const absl::Status sent = Send(head, {}); !sent.ok()) return sent;
   return Receive();
+}
+
+absl::Status WaitReady(uint16_t port, Process& process) {
+  for (int i = 0; i < 6000; ++i) {
+    Client client(port);
+    if (client.Connect().ok() && client.Get("/readyz").ok()) return absl::OkStatus();
+    if (!process.running()) return absl::UnavailableError("expected a running server, it ended");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return absl::DeadlineExceededError("expected the server to be ready within 60 s, it was not");
 }
 
 }  // namespace tranche::bench

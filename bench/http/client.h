@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/http/process.h"
 
 namespace tranche::bench {
 
@@ -34,5 +35,8 @@ class Client {
   int fd_ = -1;
   std::string buffer_;
 };
+
+// Waits until the process answers its /readyz with 200. Errors: it ended; 60 s went by.
+absl::Status WaitReady(uint16_t port, Process& process);
 
 }  // namespace tranche::bench

@@ -1,0 +1,211 @@
+#include "bench/fill/fill.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "bench/fill/baselines.h"
+#include "bench/fill/engine_placer.h"
+#include "bench/fill/parallel.h"
+#include "bench/fill/protocol_placer.h"
+#include "bench/fill/report.h"
+
+namespace tranche::bench {
+namespace {
+
+using fill::Books;
+using fill::Placer;
+using fill::TargetWorkload;
+using fill::Variant;
+
+constexpr std::string_view kEngine = "tranche";
+constexpr std::string_view kProtocol = "tranche-protocol";
+constexpr uint64_t kMostSeeds = 10'000;
+
+std::optional<uint64_t> Number(std::string_view text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+absl::StatusOr<std::vector<uint64_t>> ReadSeeds(std::string_view text) {
+  std::vector<uint64_t> seeds;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view part = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    const std::size_t dots = part.find("..");
+    const auto first = Number(part.substr(0, dots));
+    const auto last = dots == std::string_view::npos ? first : Number(part.substr(dots + 2));
+    if (!first || !last || *last < *first || *last - *first >= kMostSeeds) {
+      return absl::InvalidArgumentError(
+          fmt::format("--seeds: expected numbers and ranges like 42..51, found \"{}\"", part));
+    }
+    for (uint64_t seed = *first; seed <= *last; ++seed) seeds.push_back(seed);
+  }
+  if (seeds.empty()) return absl::InvalidArgumentError("--seeds: expected seeds, found none");
+  return seeds;
+}
+
+// Everything that is read once, before the first run.
+struct Bench {
+  FillOptions options;
+  std::vector<std::string> policies;
+  std::vector<uint64_t> seeds;
+  fill::Fleet fleet;
+  std::vector<Variant> variants;
+  std::vector<TargetWorkload> targets;  // parallel to variants
+};
+
+absl::StatusOr<std::vector<std::string>> ReadPolicies(const FillOptions& options) {
+  std::vector<std::string> policies = options.policies;
+  if (options.protocol) policies.emplace_back(kProtocol);
+  const auto baselines = fill::BaselineNames();
+  for (const std::string& policy : policies) {
+    if (policy == kEngine || policy == kProtocol) continue;
+    if (std::ranges::find(baselines, policy) != baselines.end()) continue;
+    return absl::InvalidArgumentError(fmt::format("--policy: expected any of {}, {}, found \"{}\"",
+                                                  fmt::join(baselines, ", "), kEngine, policy));
+  }
+  return policies;
+}
+
+absl::StatusOr<Bench> Load(const FillOptions& options) {
+  Bench bench;
+  bench.options = options;
+  auto policies = ReadPolicies(options);
+  if (!policies.ok()) return policies.status();
+  bench.policies = *std::move(policies);
+  auto seeds = ReadSeeds(options.seeds);
+  if (!seeds.ok()) return seeds.status();
+  bench.seeds = *std::move(seeds);
+  auto fleet = fill::ReadFleet(options.nodes);
+  if (!fleet.ok()) return fleet.status();
+  bench.fleet = *std::move(fleet);
+  for (const std::string& path : options.pods) {
+    auto variant = fill::ReadVariant(path, bench.fleet);
+    if (!variant.ok()) return variant.status();
+    bench.targets.emplace_back(*variant);
+    bench.variants.push_back(*std::move(variant));
+  }
+  return bench;
+}
+
+absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const Bench& bench, std::size_t variant,
+                                                   const std::string& policy, const Books& books,
+                                                   uint64_t seed) {
+  const Variant& tasks = bench.variants[variant];
+  if (policy == kEngine) return fill::MakeEnginePlacer(tasks, books);
+  if (policy == kProtocol) {
+    return fill::MakeProtocolPlacer(tasks, books, bench.options.server, seed);
+  }
+  return fill::MakeBaseline(policy, tasks, bench.targets[variant], seed);
+}
+
+// Names the run in what went wrong with it.
+absl::Status In(const Variant& variant, const std::string& policy, uint64_t seed,
+                const absl::Status& status) {
+  return absl::Status(status.code(), fmt::format("{}, {}, seed {}: {}", variant.name, policy, seed,
+                                                 std::string(status.message())));
+}
+
+absl::StatusOr<nlohmann::json> MeasureFill(const Bench& bench) {
+  std::vector<fill::FillResult> results;
+  for (const Variant& variant : bench.variants) {
+    for (const std::string& policy : bench.policies) {
+      results.push_back({&variant, policy, std::vector<fill::FillRun>(bench.seeds.size())});
+    }
+  }
+  const auto run = [&](std::size_t number) -> absl::Status {
+    fill::FillResult& result = results[number / bench.seeds.size()];
+    const std::size_t at = number % bench.seeds.size();
+    const auto variant = static_cast<std::size_t>(result.variant - bench.variants.data());
+    const fill::Deal deal =
+        fill::DealFill(bench.fleet, *result.variant, bench.options.tune, bench.seeds[at]);
+    Books books(bench.fleet, deal.order);
+    const auto placer = MakePlacer(bench, variant, result.policy, books, bench.seeds[at]);
+    if (!placer.ok()) return placer.status();
+    auto figures = fill::Replay(*result.variant, bench.targets[variant], deal, books, **placer);
+    if (!figures.ok()) return In(*result.variant, result.policy, bench.seeds[at], figures.status());
+    result.runs[at] = *std::move(figures);
+    return absl::OkStatus();
+  };
+  const absl::Status ran =
+      fill::RunAll(results.size() * bench.seeds.size(), bench.options.jobs, run);
+  if (!ran.ok()) return ran;
+  fill::PrintFill(results);
+  return nlohmann::json{{"benchmark", "fill"},
+                        {"tune", bench.options.tune},
+                        {"runs", fill::FillJson(results, bench.seeds)}};
+}
+
+absl::StatusOr<nlohmann::json> MeasureChurn(const Bench& bench) {
+  std::vector<fill::ChurnResult> results;
+  for (const Variant& variant : bench.variants) {
+    for (const double load : bench.options.loads) {
+      for (const std::string& policy : bench.policies) {
+        results.push_back(
+            {&variant, load, policy, std::vector<fill::ChurnRun>(bench.seeds.size())});
+      }
+    }
+  }
+  const auto run = [&](std::size_t number) -> absl::Status {
+    fill::ChurnResult& result = results[number / bench.seeds.size()];
+    const std::size_t at = number % bench.seeds.size();
+    const auto variant = static_cast<std::size_t>(result.variant - bench.variants.data());
+    const fill::ChurnDeal deal =
+        fill::DealChurn(bench.fleet, *result.variant, result.load, bench.seeds[at]);
+    Books books(bench.fleet, deal.order);
+    const auto placer = MakePlacer(bench, variant, result.policy, books, bench.seeds[at]);
+    if (!placer.ok()) return placer.status();
+    const auto figures = fill::RunChurn(*result.variant, deal, books, **placer);
+    if (!figures.ok()) return In(*result.variant, result.policy, bench.seeds[at], figures.status());
+    result.runs[at] = *figures;
+    return absl::OkStatus();
+  };
+  const absl::Status ran =
+      fill::RunAll(results.size() * bench.seeds.size(), bench.options.jobs, run);
+  if (!ran.ok()) return ran;
+  fill::PrintChurn(results);
+  return nlohmann::json{{"benchmark", "fill"},
+                        {"mode", "churn"},
+                        {"warmUpLifetimes", fill::kWarmUp},
+                        {"measuredLifetimes", fill::kMeasured},
+                        {"runs", fill::ChurnJson(results, bench.seeds)}};
+}
+
+}  // namespace
+
+absl::Status RunFill(const FillOptions& options) {
+  const absl::StatusOr<Bench> bench = Load(options);
+  if (!bench.ok()) return bench.status();
+  for (const Variant& variant : bench->variants) {
+    std::printf("%s: %zu tasks, %.1f GPUs of %.0f, fnv1a64 %016llx\n", variant.name.c_str(),
+                variant.tasks.size(), static_cast<double>(variant.milli()) / fill::kWhole,
+                static_cast<double>(bench->fleet.milli()) / fill::kWhole,
+                static_cast<unsigned long long>(variant.hash));
+  }
+  std::printf("seeds %s\n\n", options.seeds.c_str());
+  const absl::StatusOr<nlohmann::json> document =
+      options.churn ? MeasureChurn(*bench) : MeasureFill(*bench);
+  if (!document.ok()) return document.status();
+  if (options.out.empty()) return absl::OkStatus();
+  std::ofstream file(options.out);
+  file << document->dump(1) << "\n";
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::UnavailableError("expected to write " + options.out + ", could not");
+}
+
+}  // namespace tranche::bench

@@ -1,0 +1,12 @@
+// Tranche's own placement of MIG requests: the values, the choice and the moves of
+// scheduler/scoring on the benchmark's fleet.
+#pragma once
+
+#include "bench/mig/policies.h"
+
+namespace tranche::bench {
+
+// `moves`: at most so many for 100 accepted requests.
+MigPolicyFactory MakeTranchePolicy(const MigMix& mix, bool known, int moves);
+
+}  // namespace tranche::bench

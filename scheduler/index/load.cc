@@ -1,0 +1,54 @@
+#include "scheduler/index/load.h"
+
+namespace tranche {
+namespace {
+
+// Every part of a legal set is legal, so that the outcome does not depend on the order in which
+// instances are added.
+void MakeInstance(Load& load, std::size_t pool, std::size_t slot) {
+  const int profile = load.profiles[pool];
+  const std::vector<int>& starts =
+      load.space->board().profiles[static_cast<std::size_t>(profile)].starts;
+  CardLoad& card = load.cards[slot / starts.size()];
+  const auto after = card.layout_broken
+                         ? std::nullopt
+                         : load.space->With(card.layout, profile, starts[slot % starts.size()]);
+  card.layout = after.value_or(kEmptyLayout);
+  card.layout_broken = !after.has_value();
+}
+
+}  // namespace
+
+void AddUse(Load& load, const PodUse& use) {
+  for (const CardUse& card : use.cards) {
+    CardLoad& target = load.cards[static_cast<std::size_t>(card.card)];
+    target.milli += card.milli;
+    target.memory += card.memory;
+    target.slots += card.slots;
+    target.exclusive += card.exclusive;
+  }
+  for (const InstanceUse& instance : use.instances) {
+    const auto pool = static_cast<std::size_t>(instance.pool);
+    const auto slot = static_cast<std::size_t>(instance.slot);
+    if (load.space != nullptr && load.slots[pool][slot] == 0) MakeInstance(load, pool, slot);
+    load.slots[pool][slot] += instance.users;
+  }
+}
+
+std::vector<std::vector<int64_t>> PlannedRows(const Inventory& inventory, const Load& load) {
+  std::vector<std::vector<int64_t>> rows;
+  if (!inventory.planned()) return rows;
+  for (const CardLoad& card : load.cards) rows.push_back({card.layout_broken, card.layout});
+  for (std::size_t p = 0; p < inventory.pools.size(); ++p) {
+    const MigPool& pool = inventory.pools[p];
+    if (pool.replicas == 1) continue;
+    for (std::size_t s = 0; s < pool.slots.size(); ++s) {
+      if (load.slots[p][s] == 0) continue;
+      auto& row = rows[static_cast<std::size_t>(pool.slots[s].card)];
+      row.insert(row.end(), {static_cast<int64_t>(p), pool.slots[s].start, load.slots[p][s]});
+    }
+  }
+  return rows;
+}
+
+}  // namespace tranche

@@ -1,0 +1,100 @@
+// What the server advises: how to divide the fleet, which MIG layouts to change, which pods to
+// restart. The tables of `tranche top --advise`.
+
+import {el, formatCount, formatGpus} from './dom.js';
+
+function table(titles, rows) {
+  if (rows.length === 0) return el('p', {class: 'quiet-text'}, 'None.');
+  return el('div', {class: 'table-box'}, el('table', {},
+    el('thead', {}, el('tr', {}, ...titles.map((title) => el('th', {scope: 'col'}, title)))),
+    el('tbody', {}, ...rows.map((cells) => el('tr', {}, ...cells.map((cell) => el('td', {}, cell)))))));
+}
+
+// What a group of rows has in common stands in the first.
+function grouped(common, rows) {
+  return rows.map((row, at) => [...common.map((cell) => (at === 0 ? cell : '')), ...row]);
+}
+
+function block(title, ...content) {
+  return el('section', {}, el('h3', {}, title), ...content);
+}
+
+function notes(texts) {
+  return texts.length ? el('ul', {class: 'notes'}, ...texts.map((text) => el('li', {}, text))) : null;
+}
+
+function nowOf({now}) {
+  const parts = [[now.whole, 'whole'], [now.mig, 'MIG'], [now.timeSliced, 'time-sliced']];
+  return parts.filter(([count]) => count > 0)
+    .map(([count, name]) => `${formatCount(count)} ${name}`).join(', ') || '–';
+}
+
+function useOf(part) {
+  if (part.use === 'mig') return `MIG: ${part.geometry}`;
+  return part.use === 'timeSliced' ? `time-sliced by ${part.replicas}` : part.use;
+}
+
+function splitBlock(split) {
+  const rows = split.models.flatMap((model) => {
+    const parts = model.parts.map((part) => [formatCount(part.gpus), useOf(part), part.serves]);
+    if (model.spare > 0 || parts.length === 0) {
+      parts.push([formatCount(model.spare), 'whole', 'spare']);
+    }
+    return grouped([model.model, formatCount(model.gpus), nowOf(model)], parts);
+  });
+  const short = split.models.filter((model) => model.shortOf.length)
+    .map((model) => `${model.model} is short of ${model.shortOf.join(', ')}`);
+  return block('Split of the fleet', split.basis ? el('p', {class: 'quiet-text'}, `By ${split.basis}`) : null,
+    table(['Model', 'GPUs', 'Now', 'Advised', 'As', 'For'], rows), notes([...short, ...split.notes]));
+}
+
+function repartitionBlock(plan) {
+  const title = 'MIG layouts to change';
+  if (!plan) {
+    return block(title, el('p', {class: 'quiet-text'}, 'Not looked for: mig of the GPUPolicy is Off.'));
+  }
+  const rows = plan.nodes.flatMap((node) => node.steps.map((step, at) => [
+    at === 0 ? node.node : '', String(step.gpu), step.from, step.to,
+    at === 0 ? node.config : '', at === 0 ? node.guards.join('; ') || 'none' : '']));
+  const gain = `Serves ${formatCount(plan.waitingServed)} waiting pods and ` +
+    `${formatGpus(plan.expectedMilli)} GPUs of expected demand.`;
+  return block(title, table(['Node', 'GPU', 'From', 'To', 'Config', 'Guards'], rows),
+    rows.length ? el('p', {}, gain) : null, notes(plan.notes));
+}
+
+function defragmentBlock(advice) {
+  const rows = advice.entries.flatMap((entry) => {
+    const frees = entry.profile ? `${entry.profile} on GPU ${entry.profileGpu}`
+      : `GPU ${entry.gpus.join(', ')}`;
+    return grouped([entry.node, frees, `${formatCount(entry.waitingServed)} waiting`],
+      entry.moves.map((move) => [`${formatCount(move.lostGpuSeconds)} GPU-s`, move.pod,
+                                 move.leaf ?? '–', move.to ?? '–']));
+  });
+  return block('Pods whose restart would free room',
+    el('p', {class: 'quiet-text'}, `${formatCount(advice.wholeGpusFree)} whole GPUs are free, ` +
+      `${formatCount(advice.wholeGpusPossible)} would be. Nobody is restarted for it.`),
+    table(['Node', 'Frees', 'Serves', 'Lost', 'Restart', 'Quota', 'To'], rows), notes(advice.notes));
+}
+
+export class Advice {
+  #root;
+  #signature = '';
+
+  constructor(root) {
+    this.#root = root;
+  }
+
+  show(advice) {
+    const {at, ...content} = advice;
+    const signature = JSON.stringify(content);
+    if (signature === this.#signature) return;
+    this.#signature = signature;
+    this.#root.replaceChildren(splitBlock(advice.split), repartitionBlock(advice.repartition),
+                               defragmentBlock(advice.defragment));
+  }
+
+  fail(error) {
+    if (this.#signature) return;
+    this.#root.replaceChildren(el('p', {class: 'quiet-text'}, `No advice: ${error.message}`));
+  }
+}
