@@ -198,12 +198,11 @@ std::optional<MigPolicyFactory> MakeMigPolicy(const std::string& name, const Mig
   if (name == "fgd-mig") return WithTable<GrowthPolicy>(Fragmentation(mix));
   if (name == "fgd-mig-repack") return WithTable<RepackPolicy>(Fragmentation(mix));
   if (name == "tranche") return MakeEnginePolicy(mix, known);
-  if (name == "tranche+0") return MakeTranchePolicy(mix, known, 0);
   if (name.starts_with(kMovesPrefix)) {
     int moves = 0;
     const char* end = name.data() + name.size();
     const auto [rest, error] = std::from_chars(name.data() + kMovesPrefix.size(), end, moves);
-    if (error == std::errc() && rest == end && moves > 0) {
+    if (error == std::errc() && rest == end && moves >= 0) {
       return MakeTranchePolicy(mix, known, moves);
     }
   }

@@ -25,8 +25,8 @@ class MigPolicy {
 using MigPolicyFactory = std::function<std::unique_ptr<MigPolicy>(uint64_t seed)>;
 
 // "random", "first-fit", "round-robin", "best-fit", "worst-fit", "blocked", "fgd-mig",
-// "fgd-mig-repack", "tranche", "tranche+<moves per 100 accepts>". `known`: tranche is told the mix
-// instead of learning it. nullopt: no such policy.
+// "fgd-mig-repack", "tranche" (the engine), "tranche+<moves per 100 accepts>" (the functions it is
+// made of). `known`: these are told the mix instead of learning it. nullopt: no such policy.
 std::optional<MigPolicyFactory> MakeMigPolicy(const std::string& name, const MigMix& mix,
                                               bool known);
 std::string MigPolicyNames();

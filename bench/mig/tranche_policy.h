@@ -1,5 +1,5 @@
-// Tranche's own placement of MIG requests: the values, the choice and the moves of
-// scheduler/scoring on the benchmark's fleet.
+// The policies "tranche+<k>": the values, the choice and the moves of scheduler/scoring called
+// directly on the benchmark's fleet, since the engine moves no pods.
 #pragma once
 
 #include "bench/mig/policies.h"

@@ -6,9 +6,8 @@
 // Ranked by what is freed per GPU-second lost. Bounded search, deterministic.
 //
 // Entries hold one after another, move by move: each pod finds its place by the placement rules as
-// they are, on a node of the GPU model it has. Members of gangs, pods not to be evicted and pods
-// whose devices are unknown stay. Pods that choose nodes by label stay on their own, since the case
-// tells no labels.
+// they are, on a node of the GPU model it has that its selector, affinity and tolerations suit.
+// Members of gangs, pods not to be evicted and pods whose devices are unknown stay.
 // Cost: at 5,000 nodes of 8 GPUs with 30,000 pods 0.1 to 0.4 s.
 #pragma once
 

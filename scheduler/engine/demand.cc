@@ -76,7 +76,9 @@ AdviceCase Engine::Case(Instant now) {
   for (const NodeId id : impl.names.ascending()) {
     if (impl.nodes[id] == nullptr || !impl.nodes[id]->state.present()) continue;
     const NodeEntry& entry = *impl.nodes[id];
-    if (!entry.state.inventory().has_devices()) continue;
+    // A node whose MIG layout is being changed shows no devices for a while.
+    const bool managed = !entry.state.facts().labels.Find(kMigConfig).empty();
+    if (!entry.state.inventory().has_devices() && !managed) continue;
     fleet.nodes.push_back(impl.AdviceNodeOf(entry, impl.names.name(id)));
     for (const Holding& holding : entry.state.holdings()) {
       if (holding.kind == HoldingKind::kClaim || holding.kind == HoldingKind::kEarmark) continue;

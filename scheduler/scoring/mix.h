@@ -51,7 +51,7 @@ class MixLearner {
   static constexpr int64_t kAll = int64_t{1} << 24;
   static constexpr std::size_t kMaxTypes = 1024;
 
-  // Until the first snapshot, after 16 arrivals, common requests stand for the mix: half a card, and
+  // Until the first snapshot, after 16 arrivals, common requests stand for the mix: half a card and
   // one, two, four and eight cards, alike often.
   MixLearner();
 

@@ -184,7 +184,7 @@ TEST(Defragment, TheNewNodeMustBeOpenSuitableAndHaveTheCpu) {
   }
 }
 
-TEST(Defragment, PodsThatChooseNodesByLabelStayOnTheirs) {
+TEST(Defragment, PodsGoOnlyToNodesTheirSpecSuits) {
   DefragCase fleet;
   fleet.Node(StockNode("a", 1));
   fleet.Node(StockNode("b", 1));
@@ -193,8 +193,17 @@ TEST(Defragment, PodsThatChooseNodesByLabelStayOnTheirs) {
   constraints.selector = {{"zone", "east"}};
   picky.constraints = std::make_shared<const NodeConstraints>(constraints);
   fleet.Pod(picky, "a", 1);
-  fleet.Pod(FractionPod("other", 800), "b", 9);
-  EXPECT_THAT(Advise(fleet), IsEmpty());
+  fleet.Pod(FractionPod("other", 600), "b", 9);
+  const auto advice = [](const AdviceCase& now) {
+    return Texts(AdviseDefragmentation(now, DefragLimits{}));
+  };
+  // The cheaper one may not go; so the other does.
+  EXPECT_THAT(advice(fleet.Build()), ElementsAre(HasSubstr("other->a")));
+  AdviceCase labelled = fleet.Build();
+  labelled.nodes[1].labels = LabelText(Labels{{"zone", "east"}});
+  EXPECT_THAT(advice(labelled), ElementsAre(HasSubstr("picky->b")));
+  labelled.nodes[1].taints = {{"dedicated", "db", "NoSchedule"}};
+  EXPECT_THAT(advice(labelled), ElementsAre(HasSubstr("other->a")));
 }
 
 // Eight GPUs of which two are held by single-GPU pods; a node that is full but for two GPUs.
