@@ -85,7 +85,7 @@ class EnginePolicy : public MigPolicy {
 
   std::optional<MigRoom> Choose(const MigFleet& fleet, std::size_t kind, double time) override {
     const Instant now = InstantOf(time);
-    while (nodes_.size() < fleet.layouts().size()) AddNode(now);
+    if (nodes_.empty()) AddNodes(fleet.layouts().size(), now);
     PodFacts pod = PodOf(serial_++, kind);
     const PodUid uid = pod.request.uid;
     engine_.UpsertPod(pod, now);
@@ -109,12 +109,15 @@ class EnginePolicy : public MigPolicy {
   }
 
  private:
-  void AddNode(Instant now) {
-    nodes_.push_back(NodeNameOf(nodes_.size()));
+  void AddNodes(std::size_t gpus, Instant now) {
+    for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
+      nodes_.push_back(NodeNameOf(gpu));
+      engine_.UpsertNode(NodeOf(gpu), now);
+    }
     candidates_.assign(nodes_.begin(), nodes_.end());
-    engine_.UpsertNode(NodeOf(nodes_.size() - 1), now);
   }
 
+  // Where in the GPU is what the Binding would say; the fleet refuses what is not legal.
   MigRoom Bind(PodFacts pod, std::size_t gpu, Instant now) {
     const NodeName node(nodes_[gpu]);
     BindPlan plan = engine_.Bind(pod.request.name, pod.request.uid, node, now);

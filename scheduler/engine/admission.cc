@@ -207,10 +207,9 @@ std::optional<PodUid> Engine::Impl::YieldsTo(const Question& question, const Pod
     if (Admit(theirs, other->asked, now, admission) != Reason::kNone) continue;
     if (!ComesFirst(*other, record, now)) continue;
     if (!book.FitsBeside(standing.leaf, taken.parts, theirs.standing.leaf, other->asked)) {
-      Shape* shape = ShapeOf(theirs);
       const bool placed = std::ranges::any_of(best, [&](const Candidate& candidate) {
         return hot[candidate.node].closed == Reason::kNone &&
-               Lookup(shape, theirs, candidate.node, false).reason == Reason::kNone;
+               Fits(theirs, candidate.node) == Reason::kNone;
       });
       if (!placed) continue;
       if (!other->yields_since) other->yields_since = now;
@@ -241,7 +240,7 @@ bool Engine::Impl::GivesWayToReturned(const Question& question, const PodRecord&
         RankOf(theirs.standing) != RankOf(standing)) {
       continue;
     }
-    if (Lookup(ShapeOf(theirs), theirs, mine, false).reason != Reason::kNone) continue;
+    if (Fits(theirs, mine) != Reason::kNone) continue;
     std::vector<ModelCharge> parts;
     ChargeAtMost(nodes[mine]->state.inventory(), *other->request, parts);
     Admission admission;

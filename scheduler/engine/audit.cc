@@ -152,7 +152,7 @@ std::vector<std::string> Engine::AuditVerdicts(const PodRequest& request) const 
   if (SelectsDevices(request)) return faults;
   const Question question = impl.QuestionOf(request);
   Shape* shape = impl.ShapeOf(question);
-  impl.scorer.Price(request);
+  impl.BeginSelection(request);
   for (NodeId id = 0; id < impl.nodes.size(); ++id) {
     if (impl.nodes[id] == nullptr || !impl.nodes[id]->state.present()) continue;
     const Verdict cached = impl.Lookup(shape, question, id, true);

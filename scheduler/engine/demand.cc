@@ -96,9 +96,11 @@ AdviceCase Engine::Case(Instant now) {
         pod.leaf = work->leaf;
         pod.workload_class = work->workload_class;
         pod.lost_gpu_ms = impl.LossOf(*record, *work, ages, now);
-        pod.evictable = impl.GuardOf(holding.uid, *record, *work, now).touchable;
       }
-      pod.evictable &= record->traits.evictable && !record->traits.owner.empty();
+      // Advice, not reclaim: quotas have no say in who might be restarted.
+      const GpuClass* gpu_class = impl.set->ClassOf(record->request->priority_class);
+      const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
+      pod.evictable = !never && record->traits.evictable && !record->traits.owner.empty();
       fleet.pods.push_back(std::move(pod));
     }
   }
@@ -114,14 +116,13 @@ AdviceCase Engine::Case(Instant now) {
     }
     if (question.standing.gpu_class) waiter.workload_class = question.standing.gpu_class->name;
     waiter.since = record.waits_since;
-    waiter.quota_allows = question.whole == Reason::kNone &&
-                          (record.last_reason < Reason::kNoLeaf ||
-                           record.last_reason > Reason::kWaitingForQuota);
+    waiter.quota_allows =
+        question.whole == Reason::kNone &&
+        (record.last_reason < Reason::kNoLeaf || record.last_reason > Reason::kWaitingForQuota);
     fleet.waiting.push_back(std::move(waiter));
   }
-  std::ranges::sort(fleet.waiting, {}, [](const AdviceWaiter& waiter) {
-    return std::pair(waiter.since, waiter.uid);
-  });
+  std::ranges::sort(fleet.waiting, {},
+                    [](const AdviceWaiter& waiter) { return std::pair(waiter.since, waiter.uid); });
   return fleet;
 }
 

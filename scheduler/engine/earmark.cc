@@ -147,8 +147,8 @@ bool Engine::Impl::Reearmark(Reclaim& reclaim, Instant now) {
       return reclaims.of_victim.contains(uid) || (other != nullptr && IsLeaving(*other, now));
     });
     Worth worth;
-    if (scorer.Evaluate(RoomOf(state, load), *record->request, *question.policy, picks,
-                        worth, question.sharing) != Reason::kNone) {
+    if (scorer.Evaluate(RoomOf(state, load), *record->request, *question.policy, picks, worth,
+                        question.sharing) != Reason::kNone) {
       return false;
     }
     PutEarmark(member.uid, *record, EarmarkOf(id, *record->request, question.standing, picks, now),
@@ -190,8 +190,8 @@ void Engine::Impl::KeepNominated(const NodeName& node, Instant now) {
     });
     Worth worth;
     if (question.whole != Reason::kNone ||
-        scorer.Evaluate(RoomOf(state, load), *record->request, *question.policy, picks,
-                        worth, question.sharing) != Reason::kNone) {
+        scorer.Evaluate(RoomOf(state, load), *record->request, *question.policy, picks, worth,
+                        question.sharing) != Reason::kNone) {
       continue;
     }
     Earmark earmark = EarmarkOf(id, *record->request, question.standing, picks, now);

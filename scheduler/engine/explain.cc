@@ -244,9 +244,8 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
       const Load load =
           entry.state.LoadWithout([&uid](const PodUid& other) { return other == uid; });
       Worth worth;
-      verdict.reason =
-          impl.scorer.Evaluate(RoomOf(entry.state, load), request, *question.policy,
-                               impl.picks, worth, question.sharing);
+      verdict.reason = impl.scorer.Evaluate(RoomOf(entry.state, load), request, *question.policy,
+                                            impl.picks, worth, question.sharing);
       const bool suits = verdict.reason == Reason::kNone || verdict.reason == Reason::kNoRoom ||
                          verdict.reason == Reason::kNumaMismatch;
       if (suits && pending && question.metered && question.standing.mode != QuotaMode::kObserve) {

@@ -56,23 +56,34 @@ Shape* Engine::Impl::ShapeOf(const Question& question) {
   return &shape;
 }
 
-const Verdict& Engine::Impl::Lookup(Shape* shape, const Question& question, NodeId id, bool soft) {
+void Engine::Impl::BeginSelection(const PodRequest& request) {
+  scorer.Price(request);
+  selection_version = scorer.version(request);
+  ++selection;
+}
+
+Verdict& Engine::Impl::Lookup(Shape* shape, const Question& question, NodeId id, bool soft) {
   const StateId state = soft ? hot[id].soft : hot[id].hard;
   const uint32_t generation = states.generation(state);
-  const uint32_t version = scorer.version(*question.request);
   Verdict* verdict = &direct;
   if (shape != nullptr) {
     if (state >= shape->by_state.size()) shape->by_state.resize(states.size());
     verdict = &shape->by_state[state];
-    if (verdict->generation == generation && verdict->version == version) return *verdict;
+    if (verdict->generation == generation && verdict->version == selection_version) return *verdict;
   }
   const NodeState& node = nodes[id]->state;
   verdict->reason =
       scorer.Evaluate(RoomOf(node, soft ? node.soft() : node.hard()), *question.request,
                       *question.policy, picks, verdict->worth, question.sharing);
   verdict->generation = generation;
-  verdict->version = version;
+  verdict->version = selection_version;
+  verdict->priced = 0;
   return *verdict;
+}
+
+Reason Engine::Impl::Fits(const Question& question, NodeId id) {
+  selection_version = scorer.version(*question.request);
+  return Lookup(ShapeOf(question), question, id, false).reason;
 }
 
 void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& candidates,
@@ -86,7 +97,7 @@ void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& c
   const KindAnswer* quota = nullptr;  // of the kind met last
   uint32_t quota_kind = 0;
   Shape* shape = ShapeOf(question);
-  scorer.Price(*question.request);
+  BeginSelection(*question.request);
   names.ascending();
   const auto refuse = [&](uint32_t position, Reason reason) {
     ++reason_counts[static_cast<std::size_t>(reason)];
@@ -99,7 +110,7 @@ void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& c
       refuse(position, closed);
       continue;
     }
-    const Verdict* verdict = &Lookup(shape, question, id, true);
+    Verdict* verdict = &Lookup(shape, question, id, true);
     Order order = 0;
     if (verdict->reason != Reason::kNone && hot[id].hard != hot[id].soft) {
       verdict = &Lookup(shape, question, id, false);
@@ -126,7 +137,11 @@ void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& c
       continue;
     }
     quota_allows_one |= allowed;
-    order |= OrderOf(verdict->worth, scorer.CostOf(verdict->worth), names.rank(id));
+    if (verdict->priced != selection) {
+      verdict->priced = selection;
+      verdict->cost = scorer.CostOf(verdict->worth);
+    }
+    order |= OrderOf(verdict->worth, verdict->cost, names.rank(id));
     if (best.size() == width && order >= best.back().order) continue;
     if (best.size() == width) best.pop_back();
     const Candidate entry{order, position, id};

@@ -33,6 +33,8 @@ struct Verdict {
   uint32_t generation = 0;  // of the state; 0: never evaluated
   uint32_t version = 0;     // of the scorer
   Worth worth;
+  uint64_t priced = 0;  // the selection that `cost` is for
+  int64_t cost = 0;
   Reason reason = Reason::kNone;
 };
 
@@ -171,7 +173,11 @@ struct Engine::Impl {
   // ---- choosing (filter.cc)
   void RankPlain(const PodRequest& request, Instant now, std::vector<int>& ranks);
   Shape* ShapeOf(const Question& question);
-  const Verdict& Lookup(Shape* shape, const Question& question, NodeId id, bool soft);
+  // Once before a round of Lookup: the prices of the moment, and which verdicts are stale.
+  void BeginSelection(const PodRequest& request);
+  Verdict& Lookup(Shape* shape, const Question& question, NodeId id, bool soft);
+  // Does it fit the node as it is, claims aside?
+  Reason Fits(const Question& question, NodeId id);
   // Orders the fitting ones among `ids`; keeps the best `width`. `refused` may be null.
   void Select(const Question& question, const std::vector<NodeId>& ids, std::size_t width,
               Instant now, std::vector<std::pair<uint32_t, Reason>>* refused);
@@ -403,7 +409,7 @@ struct Engine::Impl {
   bool IsPlain(const PodUid& uid) const { return plain.contains(uid) || plain_seen.Has(uid); }
   PlainPodBooks plain_seen;          // pods without GPUs the cluster shows us
   std::unordered_set<PodUid> plain;  // those only filter saw, bounded
-  std::deque<PodUid> plain_order;         // oldest first
+  std::deque<PodUid> plain_order;    // oldest first
   uint64_t claim_serial = 0;
   int64_t claims = 0;
   std::deque<std::pair<Instant, PodUid>> refused_lately;  // by filter, oldest first
@@ -413,6 +419,8 @@ struct Engine::Impl {
   DemandLog demand;
   std::unordered_map<std::string, Shape> shapes;
   uint64_t shape_clock = 0;
+  uint64_t selection = 0;          // counts them
+  uint32_t selection_version = 0;  // of the scorer, for the request at hand
 
   // Scratch, kept between calls so that the hot path does not allocate.
   std::vector<NodeId> ids;

@@ -50,8 +50,7 @@ class PlainPodBooks {
   static constexpr uint32_t kNowhere = UINT32_MAX;
 
   uint32_t Number(const NodeName& node) {
-    const auto [at, fresh] =
-        numbers_.try_emplace(node.str(), static_cast<uint32_t>(names_.size()));
+    const auto [at, fresh] = numbers_.try_emplace(node.str(), static_cast<uint32_t>(names_.size()));
     if (fresh) {
       names_.push_back(node.str());
       sums_.emplace_back();

@@ -30,7 +30,7 @@ bool Engine::Impl::Poke(const PodUid& uid, NodeId id, Instant now) {
   if (question.whole != Reason::kNone) return false;
   const Lift lift(*this, uid, now);
   if (nodes[id] == nullptr) return false;
-  if (Lookup(ShapeOf(question), question, id, false).reason != Reason::kNone) return false;
+  if (Fits(question, id) != Reason::kNone) return false;
   if (question.metered && question.standing.mode != QuotaMode::kObserve) {
     ForgetKindAnswers();
     if (AskQuota(question, id, now).reason != Reason::kNone) return false;

@@ -74,8 +74,8 @@ std::optional<std::vector<PodUid>> Engine::Impl::NeededOf(const Question& questi
       return uid == question.request->uid || std::ranges::find(gone, uid) != gone.end();
     });
     Worth worth;
-    return scorer.Evaluate(RoomOf(state, load), *question.request, *question.policy,
-                           picks, worth, question.sharing) == Reason::kNone;
+    return scorer.Evaluate(RoomOf(state, load), *question.request, *question.policy, picks, worth,
+                           question.sharing) == Reason::kNone;
   };
   if (!fits_without(kept)) return std::nullopt;
   // The most important are given back first, as kube-scheduler does.

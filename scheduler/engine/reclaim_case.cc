@@ -200,8 +200,7 @@ void ReclaimCase::GatherRegions() {
   const auto suits = [&](NodeId id) {
     if (id == kNoNode || engine_.nodes[id] == nullptr) return false;
     if (engine_.hot[id].closed != Reason::kNone) return false;
-    const Reason reason =
-        engine_.Lookup(engine_.ShapeOf(aggressor_.question), aggressor_.question, id, false).reason;
+    const Reason reason = engine_.Fits(aggressor_.question, id);
     if (reason != Reason::kNone && reason != Reason::kNoRoom && reason != Reason::kNumaMismatch) {
       return false;
     }

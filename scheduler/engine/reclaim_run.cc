@@ -165,8 +165,7 @@ bool Engine::Impl::FitsItsEarmark(const ReclaimMember& member, Instant now) {
   const Question question = QuestionOf(*record->request);
   if (question.whole != Reason::kNone || nodes[id] == nullptr) return false;
   ForgetKindAnswers();
-  return hot[id].closed == Reason::kNone &&
-         Lookup(ShapeOf(question), question, id, false).reason == Reason::kNone &&
+  return hot[id].closed == Reason::kNone && Fits(question, id) == Reason::kNone &&
          AskQuota(question, id, now).reason == Reason::kNone;
 }
 

@@ -18,7 +18,8 @@ constexpr int kTemperatureBits = 20;
 constexpr int64_t kTemperature = 109'023;
 constexpr int64_t kInverseTemperature = 10'085'165;
 constexpr int kFirstSteps = 150;
-constexpr int kNextSteps = 12;
+// Fewer leave tables behind that cost points for as long as the shares stay where they are.
+constexpr int kNextSteps = 48;
 // A price moves by this part of the share that is missing: at first by much, so that it comes near.
 constexpr int64_t kFarPart = 2;
 constexpr int64_t kNearPart = 8;

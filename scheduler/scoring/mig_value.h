@@ -5,7 +5,7 @@
 // Profiles that nobody asks for take room like others while they are there.
 //
 // Fixed point throughout, so that every machine finds the same table. Solving takes about a
-// second from scratch and a tenth of that after a small change of the mix; it is cut into
+// second from scratch and a third of that after a small change of the mix; it is cut into
 // steps so that the one writer never stalls.
 #pragma once
 
@@ -28,7 +28,7 @@ class MigPricer {
 
   // How often each profile of the board is asked for (decayed counts, parallel to board.profiles).
   // Work begins anew, from the prices and values there are; a small change of the shares needs a
-  // tenth of the work. Nothing asked for: nothing to do.
+  // third of the work. Nothing asked for: nothing to do.
   void SetMix(std::span<const int64_t> counts);
   // Goes on for a few sweeps over the space (about a millisecond for the largest). False: nothing
   // is left to do, and values() are those of the mix.

@@ -85,7 +85,7 @@ class MixLearner {
   int64_t arrivals_ = 0;
   int64_t next_snapshot_ = 16;
   Mix mix_;
-  Mix sequenced_;  // the last one whose recent memory was taken
+  Mix sequenced_;    // the last one whose recent memory was taken
   std::string key_;  // kept for its memory
 };
 

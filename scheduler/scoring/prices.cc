@@ -6,11 +6,20 @@
 namespace tranche {
 namespace {
 
-// How far ahead demand is looked at, in fills of what is usable. Where pods leave as others come,
-// machines that were broken up come back late: room is looked at twice as far ahead.
-constexpr int64_t kModelHorizon = 2;
-constexpr int64_t kRoomHorizon = 2;
-constexpr int64_t kRoomHorizonInBalance = 4;
+// How far ahead demand is looked at, in fills of what is usable: while a cluster fills, and where
+// pods leave as others come. Then machines that were broken up come back late, so room is looked at
+// further ahead; what model-bound pods hold comes back to them, so models are not.
+struct Horizon {
+  int64_t filling = 2;
+  int64_t in_balance = 2;
+  // Times `milli`, by the turnover.
+  Int128 Of(Int128 milli, int64_t turnover) const {
+    return milli * (filling * MixLearner::kAll + (in_balance - filling) * turnover) /
+           MixLearner::kAll;
+  }
+};
+constexpr Horizon kModelHorizon = {2, 1};
+constexpr Horizon kRoomHorizon = {2, 4};
 constexpr uint64_t kCallsPerRefresh = 8;
 // Work of one refresh: rooms not met before, and nodes in all.
 constexpr uint64_t kRoomsPerRefresh = 64;
@@ -107,13 +116,10 @@ int64_t Prices::usable() const {
 
 void Prices::Refresh() {
   const Int128 left = usable();
-  const int64_t room_horizon =
-      kRoomHorizon * MixLearner::kAll + (kRoomHorizonInBalance - kRoomHorizon) * mix_.turnover;
-  models_.Refresh({kModelHorizon * left, models_.per_arrival()}, usable_);
+  models_.Refresh({kModelHorizon.Of(left, mix_.turnover), models_.per_arrival()}, usable_);
   // With short sequences what is usable is little of what comes free again.
-  const Int128 room =
-      left + (Int128{free_milli_} - left) * mix_.turnover / Int128{MixLearner::kAll};
-  slots_.Refresh({room * room_horizon / MixLearner::kAll, models_.per_arrival()});
+  const Int128 room = left + (Int128{free_milli_} - left) * mix_.turnover / MixLearner::kAll;
+  slots_.Refresh({kRoomHorizon.Of(room, mix_.turnover), models_.per_arrival()});
 }
 
 const Asker& Prices::AskerOf(const PodRequest& request) {

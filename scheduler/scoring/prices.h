@@ -67,7 +67,7 @@ class Prices {
   std::deque<uint32_t> waiting_;  // nodes to value, oldest change first
   std::vector<int64_t> nodes_of_kind_;
   std::vector<int64_t> usable_;  // by kind
-  int64_t free_milli_ = 0;  // of all nodes
+  int64_t free_milli_ = 0;       // of all nodes
   KindSet there_;                // kinds that some node has
   bool types_changed_ = false;
   uint32_t version_ = 0;

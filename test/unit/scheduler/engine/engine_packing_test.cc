@@ -1,8 +1,7 @@
 // Packing: what the mix and the CPU of nodes make of the order of nodes, pods without GPUs, nodes
 // that are held, and the cluster as values.
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "test/unit/scheduler/engine/engine_fixture.h"
 

@@ -117,18 +117,22 @@ TEST(QuantityTest, ReadsThousandthsRoundedUp) {
     std::string_view text;
     int64_t value;
   } kCases[] = {
-      {"0", 0},        {"2", 2000},     {"100m", 100},  {"1500m", 1500},   {"0.5", 500},
-      {"0.5001", 501}, {"1n", 1},       {"1e-9", 1},    {"1e2", 100'000},  {"1k", 1'000'000},
-      {"1Ki", 1'024'000}, {".1Ki", 102'400}, {"-1500m", -1500}, {"9223372036854775807m", kMax},
+      {"0", 0},           {"2", 2000},
+      {"100m", 100},      {"1500m", 1500},
+      {"0.5", 500},       {"0.5001", 501},
+      {"1n", 1},          {"1e-9", 1},
+      {"1e2", 100'000},   {"1k", 1'000'000},
+      {"1Ki", 1'024'000}, {".1Ki", 102'400},
+      {"-1500m", -1500},  {"9223372036854775807m", kMax},
   };
   for (const auto& row : kCases) {
     const auto value = ParseMilliQuantity(row.text);
     ASSERT_TRUE(value.ok()) << row.text << ": " << value.status();
     EXPECT_EQ(*value, row.value) << row.text;
   }
-  for (const std::string& text : {std::string(""), std::string("m"), std::string("1x"),
-                                  std::string("9223372036854775808m"), std::string("10E"),
-                                  std::string("9223372036854775807.1m"), std::string(65, '1')}) {
+  for (const std::string& text :
+       {std::string(""), std::string("m"), std::string("1x"), std::string("9223372036854775808m"),
+        std::string("10E"), std::string("9223372036854775807.1m"), std::string(65, '1')}) {
     EXPECT_FALSE(ParseMilliQuantity(text).ok()) << text;
   }
 }
