@@ -2,8 +2,9 @@
 //
 // Two memories of each type of request: a recent one (0.9995 of it is left after the next arrival)
 // that says what is to come soon, and a lasting one (0.9999), because rare large requests must not
-// be forgotten (benchmarks A7). Integers only. What is computed from a mix goes stale with it, so a
-// new snapshot is taken only after enough arrivals and only when the shares moved.
+// be forgotten (benchmarks A7). Integers only. A snapshot is taken after enough arrivals; the
+// recent memory is taken over only when its shares moved, since much that is computed goes stale
+// with it.
 #pragma once
 
 #include <cstdint>

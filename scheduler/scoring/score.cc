@@ -248,6 +248,4 @@ int64_t Scorer::Waste(const NodeRoom& room) { return impl_->waste.Of(impl_->Room
 
 const LayoutValueMap& Scorer::layout_values() const { return impl_->layouts.values(); }
 
-const MixLearner& Scorer::mix() const { return impl_->learner; }
-
 }  // namespace tranche

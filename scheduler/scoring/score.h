@@ -99,8 +99,6 @@ class Scorer {
   int64_t Waste(const NodeRoom& room);
   // Tables of layouts for the planner; empty until learned.
   const LayoutValueMap& layout_values() const;
-  // Decayed counts of what was asked for, for advice: see mix.h.
-  const class MixLearner& mix() const;
 
  private:
   struct Impl;
