@@ -204,8 +204,14 @@ TEST(HttpServer, KeepsNoLargeBuffersOnIdleConnections) {
   send_all();
   const int64_t before = ResidentKib();
   send_all();
-  // 24 more idle connections: their read buffers, not the 192 MiB that went through them.
-  EXPECT_LT(ResidentKib() - before, 48 * 1024);
+  // 24 more idle connections: their read buffers, not the 192 MiB that went through them. Beside it
+  // the thread sanitizer's shadow of what was touched stays resident.
+#ifdef __SANITIZE_THREAD__
+  constexpr int64_t kMostMib = 96;
+#else
+  constexpr int64_t kMostMib = 48;
+#endif
+  EXPECT_LT(ResidentKib() - before, kMostMib * 1024);
 }
 
 // ---- start and stop ---------------------------------------------------------------------------
