@@ -61,8 +61,7 @@ std::vector<DemandKind> KindsOf(const PodRequest& request, const std::string& wo
   std::vector<DemandKind> kinds;
   for (const Ask& ask : request.asks) kinds.push_back(KindOf(ask));
   std::ranges::sort(kinds);
-  const auto repeated = std::ranges::unique(kinds);
-  kinds.erase(repeated.begin(), repeated.end());
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
   for (DemandKind& kind : kinds) {
     kind.devices = DevicesOf(request, kind);
     kind.workload_class = workload_class;
