@@ -6,9 +6,11 @@
 
 #include "bench/decide/decide.h"
 #include "bench/fill/fill.h"
+#include "bench/gang/gang.h"
 #include "bench/ledger/ledger.h"
 #include "bench/mig/mig.h"
 #include "bench/preempt/preempt.h"
+#include "bench/ring/ring.h"
 #include "bench/tenants/tenants.h"
 
 namespace {
@@ -135,6 +137,46 @@ CLI::App* AddMig(CLI::App& app, bench::MigOptions& options) {
   return command;
 }
 
+CLI::App* AddGang(CLI::App& app, bench::GangOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("gang", "gangs in a tree of zones, blocks and racks that others use too");
+  command->add_option("--zones", options.tree.zones)->check(CLI::Range(1, 64));
+  command->add_option("--blocks", options.tree.blocks, "of a zone")->check(CLI::Range(1, 64));
+  command->add_option("--racks", options.tree.racks, "of a block")->check(CLI::Range(1, 64));
+  command->add_option("--nodes", options.tree.nodes, "of a rack")->check(CLI::Range(1, 64));
+  command->add_option("--background", options.background, "share of all GPUs that others hold")
+      ->check(CLI::Range(0.0, 0.99));
+  command->add_option("--load", options.load, "members that run at a time, by free places")
+      ->check(CLI::Range(0.01, 10.0));
+  command->add_option("--gangs", options.gangs, "that arrive in a run")
+      ->check(CLI::Range(1, 1'000'000));
+  command
+      ->add_option("--scene", options.scenes,
+                   "how the others lie (empty, random, packed) and GPUs of a member: random-4")
+      ->delimiter(',');
+  command->add_option("--policy", options.policies, "any of random,binpack,first-fit,tranche")
+      ->delimiter(',');
+  command->add_option("--seeds", options.seeds, "first..last");
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
+CLI::App* AddRing(CLI::App& app, bench::RingOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "ring", "which GPUs of one machine jobs get, and what their rings are worth");
+  command->add_option("--matrix", options.matrices, "CSV files: bandwidths in GB/s, 10 is PCIe")
+      ->delimiter(',')
+      ->required();
+  command
+      ->add_option("--policy", options.policies,
+                   "any of baseline,topoaware,greedy,preserve,tranche")
+      ->delimiter(',');
+  command->add_option("--seeds", options.seeds, "first..last");
+  command->add_option("--jobs", options.jobs, "of a run")->check(CLI::Range(1, 1'000'000));
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -150,8 +192,12 @@ int main(int argc, char** argv) {
   const CLI::App* tenants_command = AddTenants(app, tenants);
   bench::MigOptions mig;
   const CLI::App* mig_command = AddMig(app, mig);
+  bench::GangOptions gang;
+  const CLI::App* gang_command = AddGang(app, gang);
   bench::PreemptOptions preempt;
   const CLI::App* preempt_command = AddPreempt(app, preempt);
+  bench::RingOptions ring;
+  const CLI::App* ring_command = AddRing(app, ring);
   uint16_t floor_port = 0;
   CLI::App* floor = app.add_subcommand("floor", "the bare server decide measures beside Tranche");
   floor->add_option("--port", floor_port)->required();
@@ -162,6 +208,8 @@ int main(int argc, char** argv) {
   if (ledger_command->parsed()) return Report(bench::RunLedger(ledger));
   if (tenants_command->parsed()) return Report(bench::RunTenants(tenants));
   if (mig_command->parsed()) return Report(bench::RunMig(mig));
+  if (gang_command->parsed()) return Report(bench::RunGang(gang));
   if (preempt_command->parsed()) return Report(bench::RunPreempt(preempt));
+  if (ring_command->parsed()) return Report(bench::RunRing(ring));
   return Report(bench::ServeFloor(floor_port));
 }

@@ -15,7 +15,7 @@
 
 namespace tranche {
 
-// Absent fields keep those of `defaults`. Fields this version does not act on (topology, mig) are
+// Absent fields keep those of `defaults`. Fields this version does not act on are
 // checked all the same.
 absl::StatusOr<GpuPolicy> DecodeGpuPolicy(std::string_view json, const GpuPolicy& defaults);
 absl::StatusOr<GpuQuota> DecodeGpuQuota(std::string_view json);

@@ -17,6 +17,8 @@ namespace {
 constexpr int kMaxPodsPerGpu = 1000;  // a milli-GPU each
 constexpr int kMaxHamiMinor = 99;
 constexpr size_t kMostLimits = 64;
+constexpr size_t kMostDomainLabels = 8;
+constexpr size_t kMaxLabelKey = 317;  // a prefix of 253 bytes, a slash, a name of 63
 
 constexpr std::array kStrategies = {Choice<Strategy>{"Fragmentation", Strategy::kFragmentation},
                                     Choice<Strategy>{"BestFit", Strategy::kBestFit},
@@ -33,18 +35,18 @@ constexpr std::array kMigModes = {Choice<MigMode>{"Off", MigMode::kOff},
                                   Choice<MigMode>{"Advise", MigMode::kAdvise},
                                   Choice<MigMode>{"Apply", MigMode::kApply}};
 
-// Where only the word counts: it is kept as it stands, or checked and not acted on.
+// Where only the word counts.
 constexpr Choice<std::string_view> Word(std::string_view text) { return {text, text}; }
-constexpr std::array kDialects = {Word("native"), Word("tranche"), Word("hami")};
-constexpr std::array kTopologies = {Word("Required"), Word("Preferred"), Word("None")};
-
-template <size_t N>
-Field::Reader CheckWord(const std::array<Choice<std::string_view>, N>& words) {
-  return [&words](const Field& field) {
-    std::string_view unused;
-    ReadChoice(field, words, unused);
-  };
-}
+// Every DialectName of the scheduler but "none".
+constexpr std::array kDialects = {
+    Word("native"),   Word("tranche"),          Word("hami"),
+    Word("volcano"),  Word("volcano-gpushare"), Word("gpushare"),
+    Word("tkestack"), Word("elastic-gpu"),      Word("vgpu-manager"),
+    Word("kai"),      Word("koordinator"),      Word("open-gpu-share"),
+    Word("hived")};
+constexpr std::array kTopologies = {Choice<TopologyWish>{"Required", TopologyWish::kRequired},
+                                    Choice<TopologyWish>{"Preferred", TopologyWish::kPreferred},
+                                    Choice<TopologyWish>{"None", TopologyWish::kNone}};
 
 void ReadPlacement(const Field& field, GpuPolicy& policy) {
   field.ReadMembers(
@@ -134,14 +136,40 @@ void ReadSelectors(const Field& field, GpuPolicy& policy) {
                       }}});
 }
 
+// Keys of node labels, the first that a node has counts; given ones replace those of the level.
+void ReadLabelKeys(const Field& field, std::vector<std::string>& keys) {
+  keys.clear();
+  for (const Field& item : field.Items(0, kMostDomainLabels)) {
+    const auto key = item.Text();
+    if (key && !key->empty() && key->size() <= kMaxLabelKey) {
+      AddOnce(item, std::string(*key), keys);
+    } else {
+      item.Fail(fmt::format("the key of a node label, at most {} bytes", kMaxLabelKey));
+    }
+  }
+}
+
+void ReadTopology(const Field& field, GpuPolicy& policy) {
+  const auto level = [&policy](GangLevel of) {
+    return [&policy, of](const Field& keys) {
+      ReadLabelKeys(keys, policy.domains.of_level[static_cast<size_t>(of)]);
+    };
+  };
+  field.ReadMembers(
+      {{"default", [&](const Field& wish) { ReadChoice(wish, kTopologies, policy.topology); }},
+       {"labels", [&](const Field& labels) {
+          labels.ReadMembers({{"clique", level(GangLevel::kClique)},
+                              {"rack", level(GangLevel::kRack)},
+                              {"block", level(GangLevel::kBlock)},
+                              {"zone", level(GangLevel::kZone)}});
+        }}});
+}
+
 void ReadSpec(const Field& spec, GpuPolicy& policy) {
   spec.ReadMembers(
       {{"selector", [&](const Field& selector) { ReadSelectors(selector, policy); }},
        {"placement", [&](const Field& placement) { ReadPlacement(placement, policy); }},
-       {"topology",
-        [](const Field& topology) {
-          topology.ReadMembers({{"default", CheckWord(kTopologies)}});
-        }},
+       {"topology", [&](const Field& topology) { ReadTopology(topology, policy); }},
        {"sharing", [&](const Field& sharing) { ReadSharing(sharing, policy); }},
        {"dialects", [&](const Field& dialects) { ReadDialects(dialects, policy.dialects); }},
        {"unassigned",

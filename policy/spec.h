@@ -36,6 +36,27 @@ enum class PlainPods : uint8_t { kIgnore, kRank };
 // Changing MIG layouts for what waits: never, as advice, or carried out where it disturbs nobody.
 enum class MigMode : uint8_t { kOff, kAdvise, kApply };
 
+// How the GPUs of one pod must be connected (tranche.dev/topology). Required: every pair by NVLink,
+// directly or through a switch; of a gang over several nodes, one NVLink clique.
+enum class TopologyWish : uint8_t { kNone, kPreferred, kRequired };
+
+// Domains of nodes, narrowest first. A clique is one NVLink fabric of several nodes.
+enum class GangLevel : uint8_t { kClique, kRack, kBlock, kZone };
+inline constexpr int kGangLevels = 4;
+
+// Node labels that name the domain of each level; of several the first a node has counts.
+struct DomainLabels {
+  std::vector<std::string> of_level[kGangLevels] = {
+      {"nvidia.com/gpu.clique"},
+      {"topology.kubernetes.io/rack", "cloud.google.com/gce-topology-subblock",
+       "topology.k8s.aws/network-node-layer-3", "oci.oraclecloud.com/rdma.local_block_id"},
+      {"topology.kubernetes.io/block", "cloud.google.com/gce-topology-block",
+       "topology.k8s.aws/network-node-layer-2", "oci.oraclecloud.com/rdma.network_block_id"},
+      {"topology.kubernetes.io/zone"},
+  };
+  friend bool operator==(const DomainLabels&, const DomainLabels&) = default;
+};
+
 // GPUPolicy.spec, the fields this version acts on.
 struct GpuPolicy {
   std::string name = "default";
@@ -43,6 +64,8 @@ struct GpuPolicy {
   int filter_width = 11;  // 1..64 nodes of a filter answer; 11 is what strict ranks 10..0 can order
   PlainPods plain_pods = PlainPods::kIgnore;  // placement.plainPods
   MigMode mig = MigMode::kOff;
+  TopologyWish topology = TopologyWish::kPreferred;  // topology.default
+  DomainLabels domains;                              // topology.labels
   // Fractions on nodes with nothing that enforces them: a packing promise only.
   Permission unenforced_sharing = Permission::kRefuse;
   std::vector<SharingLimit> sharing_limits;
@@ -129,8 +152,8 @@ struct GpuBudget {
   std::string name;
   std::string uid;
   // One of the two.
-  std::string quota_ref;  // a GPUQuota, leaf or inner
-  std::string ns;         // a namespace
+  std::string quota_ref;        // a GPUQuota, leaf or inner
+  std::string ns;               // a namespace
   int64_t milli_gpu_hours = 0;  // per window
   BudgetWindow window;
   std::vector<std::pair<std::string, int64_t>> rates;  // model -> thousandths; others 1000

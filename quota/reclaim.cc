@@ -20,6 +20,8 @@ std::string_view ReclaimRuleName(ReclaimRule rule) {
       return "Drain";
     case ReclaimRule::kShrink:
       return "Shrink";
+    case ReclaimRule::kGang:
+      return "Gang";
   }
   return "";
 }

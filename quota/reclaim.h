@@ -35,6 +35,7 @@ enum class ReclaimRule : uint8_t {
   kR5,      // fair share among borrowers; off unless enabled
   kDrain,   // a budget that drains is used up
   kShrink,  // a quota was lowered, and asks for what is over it
+  kGang,    // a gang that runs in part could not be completed
 };
 std::string_view ReclaimRuleName(ReclaimRule rule);  // "R1", "R2a", "R2b", "R3", "R5", "Drain", ...
 

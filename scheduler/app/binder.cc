@@ -1,23 +1,19 @@
 #include "scheduler/app/binder.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <atomic>
-#include <map>
-#include <mutex>
-#include <optional>
 #include <utility>
-#include <vector>
 
+#include "scheduler/app/binder_core.h"
+#include "scheduler/wire/agents.h"
 #include "scheduler/wire/allocation_json.h"
-#include "scheduler/wire/hami.h"
+#include "scheduler/wire/json.h"
 
 namespace tranche::app {
 namespace {
 
 using metrics::Result;
-using Time = Timers::Clock::time_point;
 
 // Shown by kube-scheduler: fixed, without numbers.
 constexpr const char* kNotKnownYet = "the outcome of the bind is not known yet";
@@ -27,57 +23,8 @@ constexpr const char* kLookupFailed = "the pod could not be read from the API se
 constexpr const char* kForeignBinding = "the pod was bound to the node by somebody else";
 constexpr const char* kUnderWay = "a bind of the pod is under way";
 
-// The server's words as part of one log line.
-std::string OneLine(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, ' ');
-  return text;
-}
-
 BindAnswer No(Reason reason) { return {Result::kNo, std::string(Describe(reason).text)}; }
-BindAnswer Failed(const char* text) { return {Result::kFailed, text}; }
 BindAnswer Bound() { return {Result::kYes, ""}; }
-
-// One caller. The first answer counts, be it the outcome or the deadline.
-class Waiter {
- public:
-  explicit Waiter(Binder::Reply reply) : reply_(std::move(reply)) {}
-  void Answer(BindAnswer answer) {
-    if (!answered_.exchange(true)) reply_(std::move(answer));
-  }
-  bool answered() const { return answered_; }
-
- private:
-  Binder::Reply reply_;
-  std::atomic<bool> answered_ = false;
-};
-
-// One bind on its way to proof.
-struct Attempt {
-  PodName pod;
-  PodUid uid;
-  NodeName node;
-  std::map<std::string, std::string> annotations;
-  std::optional<Allocation> allocation;  // nullopt: the pod asks no GPU
-
-  Time started;
-  Time deadline;                  // of the caller who came last
-  std::optional<Time> last_lost;  // when a POST was last sent without an answer
-  std::chrono::milliseconds delay{0};
-  bool in_background = false;  // the engine was told that the outcome is unknown
-  uint64_t alarm = 0;          // the timer that counts; others have been overtaken
-  bool asleep = false;
-  bool settled = false;
-  std::vector<std::shared_ptr<Waiter>> waiters;
-};
-using AttemptPtr = std::shared_ptr<Attempt>;
-
-// What the pod's lookup is to clear up.
-enum class Doubt : uint8_t {
-  kRejected,  // the server said no: perhaps because it is done already
-  kLost,      // no answer
-  kResumed,   // after a pause: has the bind arrived meanwhile?
-};
 
 enum class Finding : uint8_t {
   kOurs,
@@ -89,7 +36,7 @@ enum class Finding : uint8_t {
   kNothing,  // the lookup failed
 };
 
-Finding Judge(const Attempt& attempt, const PodLookup& lookup) {
+Finding Judge(const BindAttempt& attempt, const PodLookup& lookup) {
   if (lookup.kind == PodLookup::Kind::kMissing) return Finding::kGone;
   if (lookup.kind == PodLookup::Kind::kFailed || !lookup.pod) return Finding::kNothing;
   const PodFacts& pod = *lookup.pod;
@@ -103,64 +50,31 @@ Finding Judge(const Attempt& attempt, const PodLookup& lookup) {
 }
 
 // The annotations of the Binding, and what they say.
-void WriteDown(BindPlan plan, const std::optional<PodRequest>& hami_request, Instant now,
-               Attempt& attempt) {
-  if (hami_request) {
-    attempt.annotations = wire::HamiBindingAnnotations(*hami_request, plan.allocation,
-                                                       plan.node.str(), plan.hami_minor, now);
+void WriteDown(BindPlan plan, const PodRequest& request, Instant now, BindAttempt& attempt) {
+  if (plan.lock) {
+    attempt.lock = fmt::format("{},{},{}", wire::FormatTime(now), plan.pod.ns, plan.pod.name);
   }
+  attempt.turn = plan.turn;
+  const wire::AgentCall call{
+      plan.agent, plan.agent_minor, plan.node.str(), plan.memory_unit, std::move(plan.card_memory),
+      now,        plan.stamp};
+  attempt.annotations = wire::AgentAnnotations(call, request, plan.allocation);
   attempt.annotations[std::string(wire::kAllocationKey)] = wire::EncodeAllocation(plan.allocation);
   attempt.allocation = std::move(plan.allocation);
 }
 
 }  // namespace
 
-class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
- public:
-  Core(Host& host, ClusterApi& api, Timers& timers, metrics::Metrics& metrics,
-       BinderOptions options)
-      : host_(host), api_(api), timers_(timers), metrics_(metrics), options_(options) {}
+std::string OneLine(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, ' ');
+  return text;
+}
 
-  void Bind(const PodName& pod, const PodUid& uid, const NodeName& node,
-            const std::shared_ptr<Waiter>& waiter);
-  void ArmDeadline(const std::shared_ptr<Waiter>& waiter);
-  int64_t in_progress() const;
-
- private:
-  // `plain`: read from the API server just now, asks no GPU; the engine keeps no such pods.
-  void Begin(const PodName& pod, const PodUid& uid, const NodeName& node, bool plain,
-             const std::shared_ptr<Waiter>& waiter);
-  // Joins the attempt for this pod and node. False: there is none.
-  bool Join(const PodUid& uid, const NodeName& node, const std::shared_ptr<Waiter>& waiter);
-  // Makes a new attempt, or says in `answer` why there is none.
-  AttemptPtr Reserve(const PodName& pod, const PodUid& uid, const NodeName& node, bool plain,
-                     const std::shared_ptr<Waiter>& waiter, BindAnswer& answer);
-  void Post(const AttemptPtr& attempt);
-  void Posted(const AttemptPtr& attempt, const WriteResult& result);
-  void Look(const AttemptPtr& attempt, Doubt doubt);
-  void Looked(const AttemptPtr& attempt, Doubt doubt, const PodLookup& lookup);
-  void Unbound(const AttemptPtr& attempt, Doubt doubt);
-  void Pause(const AttemptPtr& attempt);
-  void Resume(const AttemptPtr& attempt, uint64_t alarm);
-  bool MayArriveLate(const Attempt& attempt) const;
-  // Tells the engine, forgets the attempt, answers everybody. `seen`: the pod as found, where that
-  // differs from what this attempt wrote.
-  void Settle(const AttemptPtr& attempt, BindOutcome outcome, BindAnswer answer,
-              const std::optional<PodFacts>& seen = std::nullopt);
-
-  Host& host_;
-  ClusterApi& api_;
-  Timers& timers_;
-  metrics::Metrics& metrics_;
-  const BinderOptions options_;
-  // Taken before the host's lock. Guards attempts_ and every Attempt in it; never held across a
-  // call of api_ or of a reply.
-  mutable std::mutex mutex_;
-  std::map<PodUid, AttemptPtr> attempts_;
-};
+BindAnswer FailedBind(const char* text) { return {Result::kFailed, text}; }
 
 void Binder::Core::Bind(const PodName& pod, const PodUid& uid, const NodeName& node,
-                        const std::shared_ptr<Waiter>& waiter) {
+                        const std::shared_ptr<BindWaiter>& waiter) {
   const Readiness readiness = host_.readiness();
   if (readiness != Readiness::kReady) {
     waiter->Answer({Result::kNotReady, std::string(app::Describe(readiness))});
@@ -174,7 +88,7 @@ void Binder::Core::Bind(const PodName& pod, const PodUid& uid, const NodeName& n
     if (lookup.kind == PodLookup::Kind::kFailed) {
       spdlog::warn("bind of {} to {}: cannot read the pod: {}", pod.str(), node.str(),
                    OneLine(lookup.message));
-      waiter->Answer(Failed(kLookupFailed));
+      waiter->Answer(FailedBind(kLookupFailed));
     } else if (!lookup.pod || lookup.pod->request.uid != uid) {
       waiter->Answer(No(Reason::kPodGone));
     } else {
@@ -185,9 +99,9 @@ void Binder::Core::Bind(const PodName& pod, const PodUid& uid, const NodeName& n
   });
 }
 
-void Binder::Core::ArmDeadline(const std::shared_ptr<Waiter>& waiter) {
+void Binder::Core::ArmDeadline(const std::shared_ptr<BindWaiter>& waiter) {
   if (waiter->answered()) return;
-  timers_.After(options_.deadline, [waiter] { waiter->Answer(Failed(kNotKnownYet)); });
+  timers_.After(options_.deadline, [waiter] { waiter->Answer(FailedBind(kNotKnownYet)); });
 }
 
 int64_t Binder::Core::in_progress() const {
@@ -196,20 +110,18 @@ int64_t Binder::Core::in_progress() const {
 }
 
 void Binder::Core::Begin(const PodName& pod, const PodUid& uid, const NodeName& node, bool plain,
-                         const std::shared_ptr<Waiter>& waiter) {
+                         const std::shared_ptr<BindWaiter>& waiter) {
   if (Join(uid, node, waiter)) return;
   BindAnswer answer;
   if (const AttemptPtr attempt = Reserve(pod, uid, node, plain, waiter, answer)) {
-    // The ledger first: a crash from here on finds an entry that the pod's absence corrects, never
-    // a pod that nobody charged.
-    host_.WhenMetered([self = shared_from_this(), attempt] { self->Post(attempt); });
+    if (attempt->turn) Start(attempt);
   } else if (!Join(uid, node, waiter)) {
     waiter->Answer(std::move(answer));
   }
 }
 
 bool Binder::Core::Join(const PodUid& uid, const NodeName& node,
-                        const std::shared_ptr<Waiter>& waiter) {
+                        const std::shared_ptr<BindWaiter>& waiter) {
   AttemptPtr attempt;
   uint64_t alarm = 0;
   {
@@ -233,14 +145,14 @@ bool Binder::Core::Join(const PodUid& uid, const NodeName& node,
 }
 
 AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const NodeName& node,
-                                 bool plain, const std::shared_ptr<Waiter>& waiter,
+                                 bool plain, const std::shared_ptr<BindWaiter>& waiter,
                                  BindAnswer& answer) {
   const std::lock_guard lock(mutex_);
   if (const auto found = attempts_.find(uid); found != attempts_.end()) {
-    answer = found->second->node == node ? Failed(kUnderWay) : No(Reason::kPodElsewhere);
+    answer = found->second->node == node ? FailedBind(kUnderWay) : No(Reason::kPodElsewhere);
     return nullptr;
   }
-  std::optional<PodRequest> request;  // copied only where an agent's keys are to be written
+  std::optional<PodRequest> request;
   Instant when;
   BindPlan plan;
   if (plain) {
@@ -248,7 +160,7 @@ AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const No
   } else {
     plan = host_.With([&](Engine& engine, Instant now) {
       BindPlan made = engine.Bind(pod, uid, node, now);
-      if (made.hami_keys && made.request != nullptr) request = *made.request;
+      if (made.asks_gpu && made.request != nullptr) request = *made.request;
       made.request = nullptr;
       when = now;
       return made;
@@ -264,7 +176,7 @@ AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const No
       answer = No(plan.reason);
       break;
     case BindPlan::Kind::kInFlight:
-      answer = Failed(kUnderWay);
+      answer = FailedBind(kUnderWay);
       return nullptr;
     case BindPlan::Kind::kWrite:
       break;
@@ -273,7 +185,7 @@ AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const No
   metrics_.CountDecision(metrics::Verb::kBind, yes ? Reason::kNone : plan.reason);
   if (plan.kind != BindPlan::Kind::kWrite) return nullptr;
 
-  auto attempt = std::make_shared<Attempt>();
+  auto attempt = std::make_shared<BindAttempt>();
   attempt->pod = pod;
   attempt->uid = uid;
   attempt->node = node;
@@ -281,7 +193,7 @@ AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const No
   attempt->deadline = attempt->started + options_.deadline;
   attempt->delay = options_.retry;
   attempt->waiters.push_back(waiter);
-  if (plan.asks_gpu) WriteDown(std::move(plan), request, when, *attempt);
+  if (plan.asks_gpu) WriteDown(std::move(plan), *request, when, *attempt);
   attempts_[uid] = attempt;
   return attempt;
 }
@@ -304,7 +216,7 @@ void Binder::Core::Posted(const AttemptPtr& attempt, const WriteResult& result) 
       Settle(attempt, BindOutcome::kBound, Bound());
       return;
     case WriteResult::Kind::kRejected:
-      Look(attempt, Doubt::kRejected);
+      Look(attempt, BindDoubt::kRejected);
       return;
     case WriteResult::Kind::kNotSent: {
       bool earlier_lost = false;
@@ -315,7 +227,7 @@ void Binder::Core::Posted(const AttemptPtr& attempt, const WriteResult& result) 
       if (earlier_lost) {
         Pause(attempt);
       } else {
-        Settle(attempt, BindOutcome::kNotBound, Failed(kServerUnreachable));
+        Settle(attempt, BindOutcome::kNotBound, FailedBind(kServerUnreachable));
       }
       return;
     }
@@ -323,19 +235,19 @@ void Binder::Core::Posted(const AttemptPtr& attempt, const WriteResult& result) 
       const std::lock_guard lock(mutex_);
       attempt->last_lost = timers_.Now();
     }
-      Look(attempt, Doubt::kLost);
+      Look(attempt, BindDoubt::kLost);
       return;
   }
 }
 
-void Binder::Core::Look(const AttemptPtr& attempt, Doubt doubt) {
+void Binder::Core::Look(const AttemptPtr& attempt, BindDoubt doubt) {
   api_.GetPod(attempt->pod, attempt->uid,
               [self = shared_from_this(), attempt, doubt](const PodLookup& lookup) {
                 self->Looked(attempt, doubt, lookup);
               });
 }
 
-void Binder::Core::Looked(const AttemptPtr& attempt, Doubt doubt, const PodLookup& lookup) {
+void Binder::Core::Looked(const AttemptPtr& attempt, BindDoubt doubt, const PodLookup& lookup) {
   switch (Judge(*attempt, lookup)) {
     case Finding::kOurs:
       Settle(attempt, BindOutcome::kBound, Bound());
@@ -344,7 +256,7 @@ void Binder::Core::Looked(const AttemptPtr& attempt, Doubt doubt, const PodLooku
       Settle(attempt, BindOutcome::kNotBound, Bound(), lookup.pod);
       return;
     case Finding::kForeign:
-      Settle(attempt, BindOutcome::kNotBound, Failed(kForeignBinding), lookup.pod);
+      Settle(attempt, BindOutcome::kNotBound, FailedBind(kForeignBinding), lookup.pod);
       return;
     case Finding::kElsewhere:
       Settle(attempt, BindOutcome::kNotBound, No(Reason::kPodElsewhere), lookup.pod);
@@ -363,17 +275,17 @@ void Binder::Core::Looked(const AttemptPtr& attempt, Doubt doubt, const PodLooku
   }
 }
 
-void Binder::Core::Unbound(const AttemptPtr& attempt, Doubt doubt) {
-  if (doubt == Doubt::kResumed) {
+void Binder::Core::Unbound(const AttemptPtr& attempt, BindDoubt doubt) {
+  if (doubt == BindDoubt::kResumed) {
     Post(attempt);
-  } else if (doubt == Doubt::kRejected && !MayArriveLate(*attempt)) {
-    Settle(attempt, BindOutcome::kNotBound, Failed(kRefusedByServer));
+  } else if (doubt == BindDoubt::kRejected && !MayArriveLate(*attempt)) {
+    Settle(attempt, BindOutcome::kNotBound, FailedBind(kRefusedByServer));
   } else {
     Pause(attempt);
   }
 }
 
-bool Binder::Core::MayArriveLate(const Attempt& attempt) const {
+bool Binder::Core::MayArriveLate(const BindAttempt& attempt) const {
   const std::lock_guard lock(mutex_);
   return attempt.last_lost && timers_.Now() - *attempt.last_lost <= options_.late_arrival;
 }
@@ -384,7 +296,7 @@ void Binder::Core::Pause(const AttemptPtr& attempt) {
   {
     const std::lock_guard lock(mutex_);
     if (attempt->settled) return;
-    const Time now = timers_.Now();
+    const BindTime now = timers_.Now();
     if (now < attempt->deadline) {
       delay = std::min(attempt->delay,
                        std::chrono::ceil<std::chrono::milliseconds>(attempt->deadline - now));
@@ -419,12 +331,12 @@ void Binder::Core::Resume(const AttemptPtr& attempt, uint64_t alarm) {
     if (attempt->settled || !attempt->asleep || attempt->alarm != alarm) return;
     attempt->asleep = false;
   }
-  Look(attempt, Doubt::kResumed);
+  Look(attempt, BindDoubt::kResumed);
 }
 
 void Binder::Core::Settle(const AttemptPtr& attempt, BindOutcome outcome, BindAnswer answer,
                           const std::optional<PodFacts>& seen) {
-  std::vector<std::shared_ptr<Waiter>> waiters;
+  std::vector<std::shared_ptr<BindWaiter>> waiters;
   {
     const std::lock_guard lock(mutex_);
     if (attempt->settled) return;
@@ -436,6 +348,7 @@ void Binder::Core::Settle(const AttemptPtr& attempt, BindOutcome outcome, BindAn
     attempts_.erase(attempt->uid);
     waiters.swap(attempt->waiters);
   }
+  if (outcome == BindOutcome::kNotBound && attempt->locked) Unlock(attempt);
   spdlog::info("bind of {} to {}: {}", attempt->pod.str(), attempt->node.str(),
                answer.error.empty() ? "bound" : answer.error);
   for (const auto& waiter : waiters) waiter->Answer(answer);
@@ -443,12 +356,14 @@ void Binder::Core::Settle(const AttemptPtr& attempt, BindOutcome outcome, BindAn
 
 Binder::Binder(Host& host, ClusterApi& api, Timers& timers, metrics::Metrics& metrics,
                BinderOptions options)
-    : core_(std::make_shared<Core>(host, api, timers, metrics, options)) {}
+    : core_(std::make_shared<Core>(host, api, timers, metrics, options)) {
+  core_->ExpectTurns();
+}
 
 Binder::~Binder() = default;
 
 void Binder::Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Reply reply) {
-  const auto waiter = std::make_shared<Waiter>(std::move(reply));
+  const auto waiter = std::make_shared<BindWaiter>(std::move(reply));
   core_->Bind(pod, uid, node, waiter);
   core_->ArmDeadline(waiter);
 }

@@ -8,9 +8,13 @@
 //   still unbound                    the very same POST again, until the caller's deadline; then
 //                                    the caller gets an Error and the bind is pursued further
 //
+// A bind to a node whose agent could confuse it with another pod waits for its turn before the
+// POST, and takes the agent's lock on the node where there is one; both beyond the caller's
+// deadline if need be.
+//
 // Success is never reported without a binding: kube-scheduler would leave the pod pending for good.
 // Calls for a pod and node whose bind is under way share its outcome.
-// Source: kube-client-protocol section 11; hazards A3-A7, A20.
+// Source: kube-client-protocol section 11; hazards A3-A7, A20; request-dialects sections 4.4, 15.
 //
 // Thread rule: any thread. Answers come on any thread, exactly once, no lock held.
 #pragma once
@@ -37,6 +41,10 @@ struct BinderOptions {
   // A POST whose answer was lost may still arrive for as long as the API server works on one
   // request (its --request-timeout, 60 s by default). Until then no later refusal is proof.
   std::chrono::milliseconds late_arrival{60'000};
+  std::chrono::milliseconds lock_retry{20};  // while another pod has the node's lock, doubling
+  std::chrono::milliseconds lock_retry_last{500};
+  Millis lock_stale{300'000};  // older locks of others are taken over, as agents do themselves
+  Millis lock_unbound{5'000};  // likewise, where the pod they name has no node
 };
 
 struct BindAnswer {

@@ -10,12 +10,15 @@
 #include "absl/status/status.h"
 #include "scheduler/app/cli_client.h"
 #include "scheduler/app/cli_ledger.h"
+#include "scheduler/app/cli_probe.h"
+#include "scheduler/app/cli_topology.h"
 #include "scheduler/app/cli_validate.h"
 #include "scheduler/app/config.h"
 #include "scheduler/app/pages.h"
 #include "scheduler/app/scheduler_config.h"
 #include "scheduler/app/serve.h"
 #include "scheduler/wire/json.h"
+#include "topology/machine/gpu_set.h"
 
 namespace tranche::app {
 namespace {
@@ -26,6 +29,10 @@ constexpr int kUsage = 2;
 struct ServeFlags {
   std::optional<std::string> config_file;
   std::optional<std::string> listen;
+  std::optional<std::string> tls_listen;
+  std::optional<std::string> tls_cert;
+  std::optional<std::string> tls_key;
+  std::optional<std::string> scheduler_name;
   std::optional<std::string> cluster;
   std::vector<std::string> objects;
   std::optional<std::string> kubeconfig;
@@ -46,6 +53,9 @@ struct Commands {
   std::string ledger_command;
   LedgerSpan ledger;
   std::string export_format = "csv";
+  std::string topology_command;
+  BestSetsOptions topology;
+  ProbeOptions probe;
   SchedulerConfigOptions scheduler_config;
 };
 
@@ -58,6 +68,12 @@ void AddServe(CLI::App& app, ServeFlags& flags) {
   CLI::App* const serve = app.add_subcommand("serve", "answer kube-scheduler, the page and people");
   serve->add_option("--config", flags.config_file, "YAML file with settings; flags win over it");
   serve->add_option("--listen", flags.listen, "HOST:PORT (127.0.0.1:8080)");
+  serve->add_option("--tls-listen", flags.tls_listen,
+                    "HOST:PORT for TLS (0.0.0.0:8443 where a certificate is given)");
+  serve->add_option("--tls-cert", flags.tls_cert, "PEM file with the server's certificate chain");
+  serve->add_option("--tls-key", flags.tls_key, "PEM file with its private key");
+  serve->add_option("--scheduler-name", flags.scheduler_name,
+                    "spec.schedulerName the admission webhook gives GPU pods (gpu-scheduler)");
   serve->add_option("--cluster", flags.cluster, "embedded (in this process) or kubernetes")
       ->check(CLI::IsMember({"embedded", "kubernetes"}));
   serve
@@ -145,6 +161,54 @@ void AddLedger(CLI::App& app, Commands& commands) {
       ->capture_default_str();
 }
 
+void AddTopology(CLI::App& app, Commands& commands) {
+  CLI::App* const topology =
+      app.add_subcommand("topology", "a machine's GPUs and links, from the text of nvidia-smi");
+  topology->require_subcommand(1);
+  const auto add = [&](const char* name, const char* what) {
+    CLI::App* const command = topology->add_subcommand(name, what);
+    command
+        ->add_option("file", commands.topology.file,
+                     "output of `nvidia-smi topo -m`; - is standard input")
+        ->required();
+    command->callback([&commands, name] { commands.topology_command = name; });
+    return command;
+  };
+  add("show", "draw the machine");
+  CLI::App* const best = add("best", "the best sets of GPUs to give to one pod");
+  best->add_option("--gpus", commands.topology.gpus, "size of the set; may be given several times")
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, kMaxMachineGpus));
+  best->add_option("--free", commands.topology.free, "numbers of the free GPUs; default all")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::NonNegativeNumber);
+  best->add_option("-n", commands.topology.most, "sets of each size")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  best->add_option("-o,--output", commands.format, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+}
+
+void AddProbe(CLI::App& app, ProbeOptions& options) {
+  CLI::App* const probe =
+      app.add_subcommand("probe", "write what a GPU node knows into its annotations");
+  probe->add_option("--node", options.node, "name of this node")->envname("NODE_NAME");
+  probe->add_option("--interval", options.interval, "time between looks, 1s to 1h")
+      ->capture_default_str();
+  probe->add_flag("--once", options.once, "look once and end");
+  probe->add_flag("--print", options.print, "print instead of writing to the cluster");
+  probe->add_option("--nvml", options.sources.nvml, "NVIDIA's management library")
+      ->capture_default_str();
+  probe->add_option("--nvidia-smi", options.sources.nvidia_smi, "the program nvidia-smi")
+      ->capture_default_str();
+  probe->add_option("--podresources", options.sources.pod_resources, "the kubelet's socket")
+      ->capture_default_str();
+  probe->add_option("--kubeconfig", options.kubeconfig,
+                    "how to reach the API server; without it: from inside the cluster");
+}
+
 void AddSchedulerConfig(CLI::App& app, SchedulerConfigOptions& options) {
   CLI::App* const command = app.add_subcommand(
       "scheduler-config", "print the KubeSchedulerConfiguration that wires kube-scheduler to us");
@@ -162,6 +226,20 @@ void AddSchedulerConfig(CLI::App& app, SchedulerConfigOptions& options) {
   command->add_option("--key-file", options.key_file, "client key of kube-scheduler");
 }
 
+absl::Status SetServerFlags(const ServeFlags& flags, ServeConfig& config) {
+  if (flags.listen) {
+    if (const absl::Status read = ReadListen(*flags.listen, config); !read.ok()) return read;
+  }
+  if (flags.tls_listen) {
+    if (const absl::Status read = ReadTlsListen(*flags.tls_listen, config); !read.ok()) return read;
+  }
+  if ((flags.tls_cert || flags.tls_key) && !config.tls) config.tls.emplace();
+  if (flags.tls_cert) config.tls->certificate_file = *flags.tls_cert;
+  if (flags.tls_key) config.tls->key_file = *flags.tls_key;
+  if (flags.scheduler_name) return ReadSchedulerName(*flags.scheduler_name, config);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ServeConfig> Configure(const ServeFlags& flags) {
   ServeConfig config;
   if (flags.config_file) {
@@ -169,9 +247,7 @@ absl::StatusOr<ServeConfig> Configure(const ServeFlags& flags) {
       return read;
     }
   }
-  if (flags.listen) {
-    if (const absl::Status read = ReadListen(*flags.listen, config); !read.ok()) return read;
-  }
+  if (const absl::Status read = SetServerFlags(flags, config); !read.ok()) return read;
   if (flags.cluster) {
     config.cluster =
         *flags.cluster == "embedded" ? ClusterKind::kEmbedded : ClusterKind::kKubernetes;
@@ -208,14 +284,22 @@ int RunLedger(const Commands& commands, std::ostream& out, std::ostream& err) {
   return LedgerExport({commands.ledger, json ? ExportFormat::kJson : ExportFormat::kCsv}, out, err);
 }
 
+int RunTopology(Commands& commands, std::ostream& out, std::ostream& err) {
+  commands.topology.json = commands.format == "json";
+  return commands.topology_command == "show" ? ShowTopology(commands.topology.file, out, err)
+                                             : ShowBestSets(commands.topology, out, err);
+}
+
 int Run(const std::string& command, Commands& commands, std::ostream& out, std::ostream& err) {
   commands.client.json = commands.format == "json";
   if (command == "serve") return RunServe(commands.serve, err);
+  if (command == "probe") return RunProbe(commands.probe, out, err);
   if (command == "nodes") return ShowNodes(commands.client, out, err);
   if (command == "top") return ShowTop(commands.client, commands.advise, out, err);
   if (command == "quota") return ShowQuota(commands.client, out, err);
   if (command == "reclaims") return ShowReclaims(commands.client, out, err);
   if (command == "ledger") return RunLedger(commands, out, err);
+  if (command == "topology") return RunTopology(commands, out, err);
   if (command == "validate") {
     return ValidateFiles(commands.validate_files, commands.client.json, out, err);
   }
@@ -236,6 +320,8 @@ int RunCommandLine(const std::vector<std::string>& arguments, std::ostream& out,
   AddClient(app, commands);
   AddValidate(app, commands);
   AddLedger(app, commands);
+  AddTopology(app, commands);
+  AddProbe(app, commands.probe);
   AddSchedulerConfig(app, commands.scheduler_config);
   // CLI11 would only say that a command is missing.
   const auto is_first = [&arguments](const CLI::App* command) {

@@ -79,15 +79,54 @@ Setter OneOf(const std::array<std::pair<std::string_view, Value>, kCount>& choic
   });
 }
 
-Complaint ReadObjects(const YAML::Node& node, ServeConfig& config) {
-  constexpr const char* kExpected = "a list of file names";
-  if (!node.IsSequence()) return kExpected;
-  config.objects.clear();
-  for (const YAML::Node& item : node) {
-    if (!item.IsScalar() || item.Scalar().empty()) return kExpected;
-    config.objects.push_back(item.Scalar());
-  }
-  return std::nullopt;
+// What Kubernetes takes as a name, roughly: it goes into a path.
+bool IsObjectName(std::string_view text) {
+  return !text.empty() &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
+}
+
+// A list of texts, none of them empty.
+Setter List(const char* expected, std::function<std::vector<std::string>&(ServeConfig&)> field) {
+  return [expected, field = std::move(field)](const YAML::Node& node,
+                                              ServeConfig& config) -> Complaint {
+    if (!node.IsSequence()) return expected;
+    std::vector<std::string>& list = field(config);
+    list.clear();
+    for (const YAML::Node& item : node) {
+      if (!item.IsScalar() || item.Scalar().empty()) return expected;
+      list.push_back(item.Scalar());
+    }
+    return std::nullopt;
+  };
+}
+
+Setter TlsFile(std::string http::TlsOptions::*field) {
+  return Text("a file name", [field](ServeConfig& config, const std::string& text) {
+    if (!config.tls) config.tls.emplace();
+    *config.tls.*field = text;
+    return !text.empty();
+  });
+}
+
+void AddAdmissionKeys(std::map<std::string, Setter>& keys) {
+  constexpr std::array<std::pair<std::string_view, bool>, 2> kChoices = {
+      {{"true", true}, {"false", false}}};
+  keys["tls.listen"] = Text("HOST:PORT", [](ServeConfig& config, const std::string& text) {
+    return ReadTlsListen(text, config).ok();
+  });
+  keys["tls.certFile"] = TlsFile(&http::TlsOptions::certificate_file);
+  keys["tls.keyFile"] = TlsFile(&http::TlsOptions::key_file);
+  keys["tls.clientCaFile"] = TlsFile(&http::TlsOptions::client_ca_file);
+  keys["admission.schedulerName"] =
+      Text("the name of a scheduler", [](ServeConfig& config, const std::string& text) {
+        return ReadSchedulerName(text, config).ok();
+      });
+  keys["admission.gates"] =
+      OneOf(kChoices, [](ServeConfig& config, bool gates) { config.admission.gates = gates; });
+  keys["admission.trustedUsers"] =
+      List("a list of users and groups", [](ServeConfig& config) -> std::vector<std::string>& {
+        return config.admission.trusted_users;
+      });
 }
 
 void AddServerKeys(std::map<std::string, Setter>& keys) {
@@ -131,7 +170,9 @@ void AddClusterKeys(std::map<std::string, Setter>& keys) {
   constexpr std::array<std::pair<std::string_view, bool>, 2> kClocks = {
       {{"system", false}, {"manual", true}}};
   keys["cluster"] = OneOf(kClusters, [](ServeConfig& c, ClusterKind kind) { c.cluster = kind; });
-  keys["objects"] = ReadObjects;
+  keys["objects"] =
+      List("a list of file names",
+           [](ServeConfig& config) -> std::vector<std::string>& { return config.objects; });
   keys["kubeconfig"] = Text("a file name", [](ServeConfig& config, const std::string& text) {
     config.kubeconfig = text;
     return !text.empty();
@@ -152,10 +193,10 @@ void AddLedgerKeys(std::map<std::string, Setter>& keys) {
       OneOf(kFailures, [](ServeConfig& c, LedgerFailure value) { c.ledger_failure = value; });
 }
 
-// What Kubernetes takes as a name, roughly: it goes into a path.
-bool IsObjectName(std::string_view text) {
-  return !text.empty() &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
+void AddCompatibilityKeys(std::map<std::string, Setter>& keys) {
+  constexpr std::array<std::pair<std::string_view, bool>, 2> kOf = {
+      {{"none", false}, {"hami", true}}};
+  keys["compatibility"] = OneOf(kOf, [](ServeConfig& c, bool hami) { c.hami = hami; });
 }
 
 void AddMigKeys(std::map<std::string, Setter>& keys) {
@@ -194,10 +235,12 @@ const std::map<std::string, Setter>& Keys() {
   static const std::map<std::string, Setter> keys = [] {
     std::map<std::string, Setter> all;
     AddServerKeys(all);
+    AddAdmissionKeys(all);
     AddClusterKeys(all);
     AddLedgerKeys(all);
     AddMigKeys(all);
     AddPolicyKeys(all);
+    AddCompatibilityKeys(all);
     return all;
   }();
   return keys;
@@ -259,10 +302,13 @@ bool IsLogLevel(std::string_view text) {
   return std::find(kLogLevels.begin(), kLogLevels.end(), text) != kLogLevels.end();
 }
 
-absl::Status ReadListen(std::string_view text, ServeConfig& config) {
-  const auto bad = [&text] {
+namespace {
+
+absl::Status ReadAddress(std::string_view setting, std::string_view text, std::string& address,
+                         uint16_t& into) {
+  const auto bad = [&] {
     return absl::InvalidArgumentError(
-        fmt::format("listen: expected HOST:PORT, found {}", wire::Quoted(text)));
+        fmt::format("{}: expected HOST:PORT, found {}", setting, wire::Quoted(text)));
   };
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return bad();
@@ -277,9 +323,30 @@ absl::Status ReadListen(std::string_view text, ServeConfig& config) {
   } else if (host.find(':') != std::string_view::npos) {
     return bad();  // an IPv6 address needs its brackets
   }
-  config.address = host.empty() ? "0.0.0.0" : host == "localhost" ? "127.0.0.1" : std::string(host);
-  config.port = port;
+  address = host.empty() ? "0.0.0.0" : host == "localhost" ? "127.0.0.1" : std::string(host);
+  into = port;
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadListen(std::string_view text, ServeConfig& config) {
+  return ReadAddress("listen", text, config.address, config.port);
+}
+
+absl::Status ReadSchedulerName(std::string_view text, ServeConfig& config) {
+  constexpr std::size_t kLongest = 253;
+  if (text.size() > kLongest || !IsObjectName(text)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "admission.schedulerName: expected the name of a scheduler, found {}", wire::Quoted(text)));
+  }
+  config.admission.scheduler_name = text;
+  return absl::OkStatus();
+}
+
+absl::Status ReadTlsListen(std::string_view text, ServeConfig& config) {
+  if (!config.tls) config.tls.emplace();
+  return ReadAddress("tls.listen", text, config.tls_address, config.tls_port);
 }
 
 absl::Status ApplyConfigText(std::string_view yaml, std::string_view name, ServeConfig& config) {
@@ -314,6 +381,11 @@ absl::Status CheckConfig(const ServeConfig& config) {
   if (!embedded && !config.objects.empty()) return only("objects", "embedded", "kubernetes");
   if (!embedded && config.manual_clock) return only("clock manual", "embedded", "kubernetes");
   if (embedded && !config.kubeconfig.empty()) return only("kubeconfig", "kubernetes", "embedded");
+  if (config.tls && (config.tls->certificate_file.empty() || config.tls->key_file.empty())) {
+    return absl::InvalidArgumentError(fmt::format(
+        "tls: expected certFile and keyFile, found {} and {}",
+        wire::Quoted(config.tls->certificate_file), wire::Quoted(config.tls->key_file)));
+  }
   return absl::OkStatus();
 }
 

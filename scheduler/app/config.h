@@ -26,11 +26,34 @@ enum class LedgerFailure : uint8_t {
   kOpen,    // it goes on, unmetered
 };
 
+// What the admission webhook does.
+struct AdmissionOptions {
+  std::string scheduler_name = "gpu-scheduler";  // for GPU pods that name none
+  // Pods that quota or their gang lets wait get a scheduling gate, so that autoscalers stay quiet.
+  bool gates = false;
+  bool count_hami_shares = false;  // on every path, as /admission/mutate/hami does it
+  // Users and groups that may write what schedulers and node agents write on pods. A group is
+  // trusted with all its members: one of service accounts holds the controllers that copy what
+  // users write into pods.
+  std::vector<std::string> trusted_users = {
+      "system:nodes",
+      "system:serviceaccount:tranche-system:tranche",
+      "system:serviceaccount:kube-system:hami-device-plugin",
+      "system:serviceaccount:kube-system:volcano-device-plugin",
+      "system:serviceaccount:kube-system:gpushare-device-plugin",
+  };
+};
+
 struct ServeConfig {
   std::string address = "127.0.0.1";
   uint16_t port = 8080;
   int threads = 2;
   http::Limits limits;
+  // The same answers over TLS, on an address of its own. nullopt: none.
+  std::optional<http::TlsOptions> tls;
+  std::string tls_address = "0.0.0.0";
+  uint16_t tls_port = 8443;
+  AdmissionOptions admission;
 
   ClusterKind cluster = ClusterKind::kEmbedded;
   std::vector<std::string> objects;               // embedded only
@@ -51,6 +74,9 @@ struct ServeConfig {
   // Unset: Allow with the embedded cluster, where nothing can be harmed, Refuse with a real one.
   std::optional<Permission> unenforced_sharing;
   std::string log_level = "info";
+  // For people who come from HAMi: its reason words and metric names beside ours, and
+  // ResourceQuotas of GPU memory and cores kept as it keeps them.
+  bool hami = false;
 };
 
 // Overlays `config` with the YAML text; `name` stands for the file in errors.
@@ -62,6 +88,12 @@ absl::Status ApplyConfigFile(const std::string& path, ServeConfig& config);
 // "127.0.0.1:8080", ":8080" (every address), "[::1]:8080" into address and port.
 // Errors: InvalidArgument with the text.
 absl::Status ReadListen(std::string_view text, ServeConfig& config);
+
+// The same into the address that is served over TLS.
+absl::Status ReadTlsListen(std::string_view text, ServeConfig& config);
+
+// The name the admission webhook gives. Errors: InvalidArgument with the text.
+absl::Status ReadSchedulerName(std::string_view text, ServeConfig& config);
 
 // Settings that do not go together. Errors: InvalidArgument naming both.
 absl::Status CheckConfig(const ServeConfig& config);

@@ -11,6 +11,7 @@
 #include "scheduler/wire/allocation_json.h"
 #include "scheduler/wire/json.h"
 #include "scheduler/wire/reclaim_json.h"
+#include "scheduler/wire/resource_quota.h"
 #include "topology/base/check.h"
 
 namespace tranche::app {
@@ -75,14 +76,23 @@ void Host::EndTurn(std::unique_lock<std::mutex>& lock) {
     }
   }
   const std::vector<std::pair<PodName, PodUid>> pokes = engine_.TakePokes();
+  const AgentWork agents = engine_.TakeAgentWork();
+  const std::vector<GateRemoval> gates = engine_.TakeGateRemovals();
   const bool reclaims = reclaim_sink_ != nullptr && engine_.HasReclaimWork();
-  if (!reclaims && (pokes.empty() || !poker_)) return;
+  if (!reclaims && (pokes.empty() || !poker_) && (gates.empty() || !ungater_) &&
+      (agents.empty() || !agent_observer_)) {
+    return;
+  }
   const Instant when = clock_.Now();
   if (reclaims) reclaim_sink_->Queue(engine_.TakeReclaimWork(), when);
   lock.unlock();
   if (poker_) {
     for (const auto& [pod, uid] : pokes) poker_(pod, uid, when);
   }
+  if (ungater_) {
+    for (const GateRemoval& gate : gates) ungater_(gate);
+  }
+  if (agent_observer_ && !agents.empty()) agent_observer_(agents);
   if (reclaims) reclaim_sink_->Carry();
 }
 
@@ -184,6 +194,22 @@ void Host::PodGone(const PodUid& uid) {
   With([&uid](Engine& engine, Instant now) { engine.DeletePod(uid, now); });
 }
 
+void Host::NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) {
+  With([&](Engine& engine, Instant now) { engine.SetNodeZones(name, std::move(zones), now); });
+}
+
+void Host::NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) {
+  With([&](Engine& engine, Instant now) { engine.SetNodeSlices(name, std::move(devices), now); });
+}
+
+void Host::NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) {
+  With([&](Engine& engine, Instant now) { engine.SetNodeAgent(name, std::move(agent), now); });
+}
+
+void Host::GangSizeChanged(const std::string& ns, const std::string& gang, int size) {
+  With([&](Engine& engine, Instant now) { engine.SetGangSize(ns, gang, size, now); });
+}
+
 void Host::KeepDisruptionBudget(const SteeringObject& object) {
   absl::StatusOr<DisruptionBudget> budget = DecodeDisruptionBudget(object.json);
   {
@@ -202,8 +228,19 @@ void Host::KeepDisruptionBudget(const SteeringObject& object) {
   });
 }
 
+void Host::KeepResourceQuota(const SteeringObject& object) {
+  absl::StatusOr<wire::QuotaReading> reading = wire::DecodeResourceQuota(object.json);
+  const std::string problem = reading.ok() ? reading->problem : reading.status().ToString();
+  if (!problem.empty()) spdlog::warn("ResourceQuota {}/{}: {}", object.ns, object.name, problem);
+  if (!reading.ok()) return;
+  With([&reading](Engine& engine, Instant now) {
+    engine.SetNamespaceCap(std::move(reading->cap), now);
+  });
+}
+
 void Host::SteeringChanged(SteeringObject object) {
   if (object.kind == "PodDisruptionBudget") return KeepDisruptionBudget(object);
+  if (object.kind == "ResourceQuota") return KeepResourceQuota(object);
   const std::lock_guard lock(steering_mutex_);
   if (object.kind == "GPUReclaim") {
     // Ours: read once, at start.
@@ -235,6 +272,10 @@ void Host::SteeringGone(const std::string& kind, const std::string& ns, const st
       disruption_budgets_.erase({ns, name});
     }
     With([&](Engine& engine, Instant) { engine.RemoveDisruptionBudget(ns, name); });
+    return;
+  }
+  if (kind == "ResourceQuota") {
+    With([&](Engine& engine, Instant now) { engine.RemoveNamespaceCap(ns, name, now); });
     return;
   }
   const std::lock_guard lock(steering_mutex_);

@@ -88,6 +88,15 @@ class Host : public ClusterEvents {
   using Poker = std::function<void(const PodName& pod, const PodUid& uid, Instant when)>;
   void OnPoke(Poker poker) { poker_ = std::move(poker); }
 
+  // Called, outside the lock, for every scheduling gate of ours that is to go. Set like the poker.
+  using Ungater = std::function<void(const GateRemoval& removal)>;
+  void OnUngate(Ungater ungater) { ungater_ = std::move(ungater); }
+
+  // Called with what the engine wants done about agents, outside of its lock but perhaps under
+  // those of whoever called. Set before events come from more than one thread.
+  using AgentObserver = std::function<void(const AgentWork& work)>;
+  void OnAgentWork(AgentObserver observer) { agent_observer_ = std::move(observer); }
+
   // Null: reclaims are planned and not carried out. Set before events come, outlives their use.
   void SetReclaimSink(ReclaimSink* sink) { reclaim_sink_ = sink; }
   // Told of every round of planning and how long it held the engine.
@@ -130,6 +139,10 @@ class Host : public ClusterEvents {
   void NodeGone(const NodeName& name) override;
   void PodChanged(PodFacts pod) override;
   void PodGone(const PodUid& uid) override;
+  void NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) override;
+  void NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) override;
+  void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override;
+  void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override;
   void SteeringChanged(SteeringObject object) override;
   void SteeringGone(const std::string& kind, const std::string& ns,
                     const std::string& name) override;
@@ -159,6 +172,7 @@ class Host : public ClusterEvents {
   void LetOthersIn() const;
   void Learn();
   void KeepDisruptionBudget(const SteeringObject& object);
+  void KeepResourceQuota(const SteeringObject& object);
   // The time, after the engine was told of steps of the clock. Under the lock.
   Instant Now();
 
@@ -173,6 +187,8 @@ class Host : public ClusterEvents {
   Engine engine_;                 // guarded by mutex_
   std::atomic<int> waiting_ = 0;  // calls that wait for mutex_
   Poker poker_;
+  Ungater ungater_;
+  AgentObserver agent_observer_;
   ReclaimSink* reclaim_sink_ = nullptr;
   PlanObserver plan_observer_;
   std::atomic<bool> restored_ = false;  // the engine is being told that the first set is in

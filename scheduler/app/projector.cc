@@ -24,7 +24,7 @@ constexpr const char* kViewName = "view";
 // Reasons about nodes and devices are one to the outside: which node lacks what changes with every
 // attempt.
 std::string_view WaitingCode(Reason reason) {
-  const bool team = reason >= Reason::kNoLeaf && reason <= Reason::kWaitingForQuota;
+  const bool team = reason >= Reason::kNoLeaf && reason <= Reason::kNamespaceQuota;
   const bool request = reason > Reason::kNone && reason < Reason::kNoLeaf;
   const bool reclaim = reason >= Reason::kPdbBlocked && reason <= Reason::kPreemptionInProgress;
   return team || request || reclaim || reason == Reason::kYieldingTo

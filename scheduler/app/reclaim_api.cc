@@ -17,7 +17,7 @@ void AppendFor(std::string& out, const Reclaim& reclaim) {
   AppendKey(out, "for");
   out += '{';
   if (reclaim.members.empty()) {
-    AppendMember(out, "kind", reclaim.rule == ReclaimRule::kDrain ? "GPUBudget" : "GPUQuota");
+    AppendMember(out, "kind", SourceKind(reclaim.rule));
     AppendMember(out, "name", reclaim.source);
   } else {
     AppendMember(out, "namespace", reclaim.members.front().pod.ns);

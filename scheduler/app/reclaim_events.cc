@@ -43,6 +43,7 @@ std::string RuleWords(ReclaimRule rule) {
     case ReclaimRule::kNone:
     case ReclaimRule::kDrain:
     case ReclaimRule::kShrink:
+    case ReclaimRule::kGang:
       break;
   }
   return std::string(ReclaimRuleName(rule));
@@ -55,6 +56,10 @@ std::string Cause(const Reclaim& reclaim) {
   }
   if (reclaim.rule == ReclaimRule::kShrink) {
     return fmt::format("GPUQuota {} was lowered and takes back what is over it", reclaim.source);
+  }
+  if (reclaim.rule == ReclaimRule::kGang) {
+    return fmt::format("gang {} could not be completed in time and gives back what it has",
+                       reclaim.source);
   }
   return fmt::format("room is made for {} by rule {}", NamesOf(reclaim.members),
                      RuleWords(reclaim.rule));
@@ -69,7 +74,7 @@ void Tell(const Reclaim& reclaim, EventWrite event, std::vector<EventWrite>& eve
     event.uid = member.uid.str();
     events.push_back(event);
   }
-  if (!reclaim.members.empty()) return;
+  if (!reclaim.members.empty() || reclaim.rule == ReclaimRule::kGang) return;
   event.kind = reclaim.rule == ReclaimRule::kDrain ? "GPUBudget" : "GPUQuota";
   event.name = reclaim.source;
   events.push_back(std::move(event));

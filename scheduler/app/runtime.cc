@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "scheduler/app/admission_api.h"
 #include "scheduler/app/advice_api.h"
 #include "scheduler/app/api.h"
 #include "scheduler/app/binder.h"
@@ -75,6 +76,7 @@ absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config) {
 HostOptions MakeHostOptions(const ServeConfig& config) {
   HostOptions options;
   options.engine.claim_lifetime = config.claim_lifetime;
+  options.engine.namespace_caps = config.hami;
   options.defaults = PolicyDefaults(config);
   if (config.cluster == ClusterKind::kKubernetes) options.cache_limit = config.cache_limit;
   return options;
@@ -89,10 +91,21 @@ http::Options MakeHttpOptions(const ServeConfig& config) {
   return options;
 }
 
-// What kube-scheduler and probes wait for, and what takes microseconds.
+http::Options MakeTlsOptions(const ServeConfig& config) {
+  http::Options options = MakeHttpOptions(config);
+  options.address = config.tls_address;
+  options.port = config.tls_port;
+  options.tls = config.tls;
+  options.warn = [](const std::string& what) {
+    spdlog::warn("the certificate in use stays: {}", what);
+  };
+  return options;
+}
+
+// What kube-scheduler, API servers and probes wait for, and what takes microseconds.
 bool IsQuick(const std::string& path) {
-  return path.rfind("/scheduler/", 0) == 0 || path == "/healthz" || path == "/livez" ||
-         path == "/readyz";
+  return path.rfind("/scheduler/", 0) == 0 || path.rfind("/admission/", 0) == 0 ||
+         path == "/healthz" || path == "/livez" || path == "/readyz";
 }
 
 }  // namespace
@@ -115,6 +128,7 @@ struct Runtime::Impl {
   AdviceCase Look();
   absl::Status LoadObjects();
   void MakeServer();
+  void MakeAdmission();
   metrics::Scrape Gather();
   ClusterApi& Api();
   std::optional<Instant> DoDue();
@@ -148,6 +162,7 @@ struct Runtime::Impl {
   // Views of thousands of nodes take long to encode: they must not stand in a verb's way.
   boost::asio::thread_pool questions{1};
   std::unique_ptr<http::Server> server;
+  std::unique_ptr<http::Server> tls_server;  // null: none is asked for
 };
 
 absl::Status Runtime::Impl::MakeCluster() {
@@ -163,6 +178,7 @@ absl::Status Runtime::Impl::MakeCluster() {
   kube::Options options;
   options.credentials = *std::move(credentials);
   options.user_agent = fmt::format("tranche/{}", Version());
+  options.resource_quotas = config.hami;
   kube_cluster = std::make_unique<kube::Cluster>(std::move(options), host);
   MakeReclaimer();
   return absl::OkStatus();
@@ -223,7 +239,8 @@ absl::Status Runtime::Impl::LoadObjects() {
 void Runtime::Impl::MakeServer() {
   ClusterApi& api = Api();
   binder = std::make_unique<Binder>(host, api, timers, metrics);
-  verbs = std::make_unique<Verbs>(host, *binder, metrics);
+  verbs = std::make_unique<Verbs>(host, *binder, metrics,
+                                  config.hami ? wire::ReasonStyle::kHami : wire::ReasonStyle::kOwn);
   projector = std::make_unique<Projector>(host, api);
   MakePartitioner();
   host.OnPoke([this, &api](const PodName& pod, const PodUid& uid, Instant when) {
@@ -234,6 +251,7 @@ void Runtime::Impl::MakeServer() {
                    result.http_code, result.message);
     });
   });
+  MakeAdmission();
   verbs->AddTo(router);
   AddApi(host, router);
   AddAdviceApi(adviser, router);
@@ -244,17 +262,41 @@ void Runtime::Impl::MakeServer() {
     AddEmbeddedApi(
         *embedded_cluster, host, manual.get(), [this] { return DoDue(); }, router);
   }
-  server = std::make_unique<http::Server>(
-      MakeHttpOptions(config), [this](http::Request request, http::Responder respond) {
-        if (IsQuick(request.path)) {
-          router.Route(std::move(request), std::move(respond));
-          return;
-        }
-        boost::asio::post(
-            questions, [this, asked = std::move(request), answer = std::move(respond)]() mutable {
-              router.Route(std::move(asked), std::move(answer));
-            });
-      });
+  const http::Handler handler = [this](http::Request request, http::Responder respond) {
+    if (IsQuick(request.path)) {
+      router.Route(std::move(request), std::move(respond));
+      return;
+    }
+    boost::asio::post(questions,
+                      [this, asked = std::move(request), answer = std::move(respond)]() mutable {
+                        router.Route(std::move(asked), std::move(answer));
+                      });
+  };
+  server = std::make_unique<http::Server>(MakeHttpOptions(config), handler);
+  if (config.tls) tls_server = std::make_unique<http::Server>(MakeTlsOptions(config), handler);
+}
+
+void Runtime::Impl::MakeAdmission() {
+  host.OnUngate([&api = Api()](const GateRemoval& removal) {
+    const std::string gate(GateName(removal.gate));
+    api.RemoveGate({removal.pod, removal.uid, gate},
+                   [pod = removal.pod, gate](const WriteResult& result) {
+                     if (result.kind == WriteResult::Kind::kDone) return;
+                     spdlog::warn("{}: the scheduling gate {} could not be taken away: code {}: {}",
+                                  pod.str(), gate, result.http_code, result.message);
+                   });
+  });
+  AdmissionOptions options = config.admission;
+  options.count_hami_shares = config.hami;
+  AddAdmissionApi(
+      std::move(options),
+      [this](const PodRequest& request) {
+        // On stale knowledge no pod is made to wait.
+        if (host.readiness() != Readiness::kReady) return GateSet();
+        return host.With(
+            [&request](Engine& engine, Instant now) { return engine.GatesFor(request, now); });
+      },
+      router);
 }
 
 metrics::Scrape Runtime::Impl::Gather() {
@@ -273,6 +315,11 @@ metrics::Scrape Runtime::Impl::Gather() {
   scrape.status_failures = projector->failures() + reclaimer->failures();
   scrape.reclaims_running = reclaimer->running();
   scrape.mig_changes_pending = partitioner->pending();
+  if (config.hami) {
+    metrics::HamiRows rows{host.Nodes(), host.Pods(), {}};
+    rows.caps = host.With([](Engine& engine, Instant) { return engine.NamespaceCapRows(); });
+    scrape.hami = std::move(rows);
+  }
   if (scrape.ready) {
     const std::shared_ptr<const Advice> advice = adviser.Get(Adviser::kMetricAge);
     scrape.defragmentable_gpus =
@@ -294,11 +341,17 @@ metrics::Scrape Runtime::Impl::Gather() {
       scrape.watches.push_back(std::move(row));
     }
   }
-  http::Statistics statistics = server->statistics();
-  scrape.http_open = statistics.connections_open;
-  scrape.http_accepted = statistics.connections_total;
-  scrape.http_evicted = statistics.connections_evicted;
-  scrape.http_refusals = std::move(statistics.refusals_by_status);
+  for (const auto* each : {&server, &tls_server}) {
+    if (*each == nullptr) continue;
+    const http::Statistics statistics = (*each)->statistics();
+    scrape.http_open += statistics.connections_open;
+    scrape.http_accepted += statistics.connections_total;
+    scrape.http_evicted += statistics.connections_evicted;
+    scrape.tls_failures += statistics.handshakes_failed;
+    for (const auto& [status, count] : statistics.refusals_by_status) {
+      scrape.http_refusals[status] += count;
+    }
+  }
   return scrape;
 }
 
@@ -395,7 +448,10 @@ absl::Status Runtime::Start() {
   impl_->host.With([closed](Engine& engine, Instant) { engine.CloseLedger(closed); });
   if (const absl::Status made = impl_->MakeCluster(); !made.ok()) return made;
   impl_->MakeServer();
-  if (const absl::Status started = impl_->server->Start(); !started.ok()) return started;
+  for (const auto* server : {&impl_->server, &impl_->tls_server}) {
+    if (*server == nullptr) continue;
+    if (const absl::Status started = (*server)->Start(); !started.ok()) return started;
+  }
   if (impl_->kube_cluster) impl_->kube_cluster->Start();
   impl_->ArmTick(kTickMin);
   impl_->ArmProjector();
@@ -404,17 +460,24 @@ absl::Status Runtime::Start() {
     impl_->ArmHeartbeat();
     impl_->ArmBackup();
   }
+  if (config_.tls) spdlog::info("listening on {}:{}, TLS", config_.tls_address, tls_port());
   spdlog::info("listening on {}:{}, cluster {}", impl_->config.address, port(),
                impl_->embedded_cluster ? "embedded" : "kubernetes");
   return absl::OkStatus();
 }
 
 uint16_t Runtime::port() const { return impl_->server->port(); }
+uint16_t Runtime::tls_port() const { return impl_->tls_server ? impl_->tls_server->port() : 0; }
 
 void Runtime::Stop() {
   if (!impl_) return;
   impl_->host.BeginStopping();
-  if (impl_->server) impl_->server->Stop(kDrainTime);
+  const auto began = std::chrono::steady_clock::now();
+  for (const auto* server : {&impl_->server, &impl_->tls_server}) {
+    const auto spent = std::chrono::steady_clock::now() - began;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(kDrainTime - spent);
+    if (*server) (*server)->Stop(std::max(left, std::chrono::milliseconds(0)));
+  }
   impl_->questions.join();
   if (impl_->kube_cluster) impl_->kube_cluster->Stop();
   impl_->timers.Stop();

@@ -29,6 +29,7 @@ class Runtime {
   // credentials or the address.
   absl::Status Start();
   uint16_t port() const;
+  uint16_t tls_port() const;  // 0: nothing is served over TLS
   // Not ready at once; then requests in flight are finished, the watch ends, threads are joined.
   // Idempotent.
   void Stop();

@@ -13,9 +13,24 @@
 namespace tranche::app {
 namespace {
 
-// Keys of HAMi's request style that no node advertises.
-constexpr std::array<std::string_view, 3> kUnadvertised = {
-    "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"};
+// Keys of request styles that no node advertises.
+constexpr std::array<std::string_view, 7> kUnadvertised = {
+    "nvidia.com/gpumem",
+    "nvidia.com/gpumem-percentage",
+    "nvidia.com/gpucores",
+    "nvidia.com/vgpu-memory",
+    "nvidia.com/vgpu-cores",
+    "volcano.sh/vgpu-memory-percentage",
+    "hivedscheduler.microsoft.com/pod-scheduling-enable"};
+
+// Keys that node agents advertise beside those of the stock device plugin.
+constexpr std::array<std::string_view, 16> kOfAgents = {
+    "aliyun.com/gpu-mem",        "elasticgpu.io/gpu-core",          "elasticgpu.io/gpu-memory",
+    "koordinator.sh/gpu",        "koordinator.sh/gpu-core",         "koordinator.sh/gpu-memory",
+    "koordinator.sh/gpu.shared", "koordinator.sh/gpu-memory-ratio", "nvidia.com/vgpu-number",
+    "tencent.com/vcuda-core",    "tencent.com/vcuda-memory",        "volcano.sh/gpu-memory",
+    "volcano.sh/gpu-number",     "volcano.sh/vgpu-cores",           "volcano.sh/vgpu-memory",
+    "volcano.sh/vgpu-number"};
 
 // Every MIG resource of every board, plain and shared.
 std::set<std::string> MigResources() {
@@ -107,6 +122,7 @@ std::string ManagedResources(const SchedulerConfigOptions& options) {
     // Kubernetes takes no '+' in a resource name, and FormatMigResource writes none.
     add(name, false);
   }
+  for (const std::string_view name : kOfAgents) add(name, false);
   for (const std::string_view name : kUnadvertised) add(name, true);
   return out;
 }

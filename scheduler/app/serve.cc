@@ -1,14 +1,13 @@
 #include "scheduler/app/serve.h"
 
 #include <malloc.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <csignal>
-#include <memory>
 #include <ostream>
 #include <string>
 
+#include "scheduler/app/log.h"
 #include "scheduler/app/runtime.h"
 
 namespace tranche::app {
@@ -44,15 +43,6 @@ class EndSignals {
   sigset_t before_;
   void (*pipe_before_)(int) = SIG_DFL;
 };
-
-void LogToStderr(const std::string& level) {
-  auto logger = std::make_shared<spdlog::logger>("tranche",
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
-  logger->set_level(spdlog::level::from_str(level));
-  logger->flush_on(spdlog::level::info);
-  spdlog::set_default_logger(std::move(logger));
-}
 
 // glibc raises its own threshold when large blocks are freed and then keeps them: after a burst of
 // large requests the process would stay large. Fixed, such blocks go back to the system at once.

@@ -107,8 +107,8 @@ void CountFilter(const FilterAnswer& answer, metrics::Metrics& metrics) {
 
 }  // namespace
 
-Verbs::Verbs(Host& host, Binder& binder, metrics::Metrics& metrics)
-    : host_(host), binder_(binder), metrics_(metrics) {}
+Verbs::Verbs(Host& host, Binder& binder, metrics::Metrics& metrics, wire::ReasonStyle style)
+    : host_(host), binder_(binder), metrics_(metrics), style_(style) {}
 
 void Verbs::AddTo(Router& router) {
   router.Add("POST", "/scheduler/filter",
@@ -150,7 +150,7 @@ void Verbs::Filter(const http::Request& request, const http::Responder& respond)
     engine.Filter(scratch.args.pod.request, scratch.args.names, now, scratch.answer);
   });
   wire::WriteFilterResult(scratch.args, scratch.answer, host_.preemption_in_tree(), body,
-                          FilterError(scratch.answer));
+                          FilterError(scratch.answer), style_);
   const bool yes = scratch.answer.untouched || !scratch.answer.chosen.empty();
   CountFilter(scratch.answer, metrics_);
   count.Answered(yes ? Result::kYes : Result::kNo);

@@ -14,12 +14,14 @@
 #include "scheduler/app/router.h"
 #include "scheduler/http/server.h"
 #include "scheduler/metrics/metrics.h"
+#include "scheduler/wire/extender_v1.h"
 
 namespace tranche::app {
 
 class Verbs {
  public:
-  Verbs(Host& host, Binder& binder, metrics::Metrics& metrics);
+  Verbs(Host& host, Binder& binder, metrics::Metrics& metrics,
+        wire::ReasonStyle style = wire::ReasonStyle::kOwn);
 
   // Adds POST /scheduler/{filter,prioritize,preempt,bind}. This must outlive the router's use.
   void AddTo(Router& router);
@@ -33,6 +35,7 @@ class Verbs {
   Host& host_;
   Binder& binder_;
   metrics::Metrics& metrics_;
+  const wire::ReasonStyle style_;
 };
 
 }  // namespace tranche::app

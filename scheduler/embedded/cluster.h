@@ -81,7 +81,12 @@ class Cluster : public ClusterApi {
   void Nominate(PodName pod, PodUid uid, NodeName node,
                 std::function<void(WriteResult)> done) override;
   void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) override;
+  // The engine is told of the node; nobody here serves a pod and takes the lock away.
+  void LockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) override;
+  void UnlockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) override;
+  void RemoveGate(GateWrite write, std::function<void(WriteResult)> done) override;
   // The engine is told of the node. Nobody here acts on a label.
+  void AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) override;
   void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) override;
   void ReadConfigMap(std::string ns, std::string name, std::string key,
                      std::function<void(ConfigMapLookup)> done) override;

@@ -1,10 +1,11 @@
 // The embedded cluster behind its lock. Events are queued while the lock is held and delivered
 // after it is released.
 //
-// Thread rule: every function but Apply requires `mutex`.
+// Thread rule: every function but Apply and ChangeLock requires `mutex`.
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "scheduler/embedded/manifest.h"
 #include "scheduler/embedded/object_store.h"
 #include "scheduler/wire/json.h"
+#include "scheduler/wire/node_slices.h"
 #include "scheduler/wire/object_json.h"
 
 namespace tranche::embedded {
@@ -42,6 +44,12 @@ struct Cluster::Impl {
   void DeletePod(const ObjectKey& key, std::optional<int64_t> grace_seconds,
                  const std::optional<wire::ConditionText>& condition, Instant now);
   void Forget(const ObjectKey& key);
+  // What the object's facts say to the engine of a node or a gang.
+  void Observe(ManifestObject& object);
+  // Takes it back.
+  void Unobserve(const ObjectKey& key);
+  void PushSlices();
+  void PushGang(const wire::GangSize& gang);
   void PushPod(PodFacts pod);
   void PushSteering(const ObjectKey& key, const StoredObject& stored);
   // Ends a batch of steering objects, if there was one.
@@ -57,6 +65,11 @@ struct Cluster::Impl {
   // kDone when there is a pod of that name and uid.
   WriteResult CheckPod(const PodName& pod, const PodUid& uid) const;
   WriteResult TryLabelNode(const NodeLabelWrite& write);
+  NodeLockResult TryLockNode(const NodeLockWrite& write, bool take);
+  // TryLockNode, and its answer when the engine has seen the node.
+  void ChangeLock(const NodeLockWrite& write, bool take, std::function<void(NodeLockResult)> done);
+  WriteResult TryRemoveGate(const GateWrite& write);
+  WriteResult TryAnnotatePod(const PodAnnotationWrite& write);
   ConfigMapLookup FindConfigMap(const ObjectKey& key, const std::string& data_key);
   WriteResult TryPutConfigMap(const ConfigMapWrite& write);
   void KeepEvent(const EventWrite& event);
@@ -79,6 +92,9 @@ struct Cluster::Impl {
   // Same with a pod, and tells the engine. Stores nothing that could not be read again.
   absl::Status SavePod(const ObjectKey& key, StoredObject stored, wire::Element element,
                        JsonPatch& patch);
+  // Same with a node.
+  WriteResult SaveNode(const ObjectKey& key, StoredObject stored, wire::Element element,
+                       JsonPatch& patch);
 
   const Clock& clock;
   EventQueue queue;
@@ -87,8 +103,10 @@ struct Cluster::Impl {
   std::mutex mutex;
   ObjectStore store;
   std::map<ObjectKey, DerivedBudget> derived;  // budgets without a status of their own
-  bool steering_changed = false;               // queued since the last settlement
-  std::deque<ObjectKey> events;                // oldest first
+  wire::NodeSlices slices;
+  std::map<ObjectKey, wire::GangSize> gangs;  // of PodGroups
+  bool steering_changed = false;              // queued since the last settlement
+  std::deque<ObjectKey> events;               // oldest first
   uint64_t event_serial = 0;
   wire::Parser parser;  // of single stored objects
   uint64_t made_uids = 0;

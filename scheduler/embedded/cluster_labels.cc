@@ -31,11 +31,22 @@ std::string TextIn(wire::Element element, std::string_view section, std::string_
 
 }  // namespace
 
+WriteResult Cluster::Impl::SaveNode(const ObjectKey& key, StoredObject stored,
+                                    wire::Element element, JsonPatch& patch) {
+  Render(stored, element, patch);
+  const absl::StatusOr<wire::Element> after = parser.Parse(stored.text, false);
+  TRANCHE_CHECK(after.ok());
+  absl::StatusOr<NodeFacts> node = wire::DecodeNode(*after);
+  if (!node.ok()) return Rejected(422, std::string(node.status().message()));
+  store.Put(key, std::move(stored));
+  queue.Push([facts = *std::move(node)](ClusterEvents& receiver) { receiver.NodeChanged(facts); });
+  return Done(200);
+}
+
 WriteResult Cluster::Impl::TryLabelNode(const NodeLabelWrite& write) {
   const ObjectKey key{std::string(kNodeKind), "", write.node.str()};
   const StoredObject* found = store.Find(key);
   if (found == nullptr) return NotFound(key);
-  StoredObject stored = *found;
   const absl::StatusOr<wire::Element> before = parser.Parse(found->text, false);
   if (!before.ok()) return Rejected(422, std::string(before.status().message()));
   JsonPatch patch;
@@ -44,14 +55,7 @@ WriteResult Cluster::Impl::TryLabelNode(const NodeLabelWrite& write) {
   } else {
     patch.SetText({"metadata", "labels", write.key}, write.value);
   }
-  Render(stored, *before, patch);
-  const absl::StatusOr<wire::Element> after = parser.Parse(stored.text, false);
-  TRANCHE_CHECK(after.ok());
-  absl::StatusOr<NodeFacts> node = wire::DecodeNode(*after);
-  if (!node.ok()) return Rejected(422, std::string(node.status().message()));
-  store.Put(key, std::move(stored));
-  queue.Push([facts = *std::move(node)](ClusterEvents& receiver) { receiver.NodeChanged(facts); });
-  return Done(200);
+  return SaveNode(key, *found, *before, patch);
 }
 
 ConfigMapLookup Cluster::Impl::FindConfigMap(const ObjectKey& key, const std::string& data_key) {

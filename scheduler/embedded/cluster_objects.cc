@@ -99,6 +99,7 @@ void Cluster::Impl::Store(ManifestObject& object, Instant now) {
   if (object.key.kind == kDisruptionBudgetKind) DeriveBudget(object, patch);
   SetIdentity(patch, stored);
   if (stored.deletion) SetDeletion(patch, *stored.deletion);
+  Observe(object);
   if (auto* node = std::get_if<NodeFacts>(&object.facts)) {
     node->uid = NodeUid(stored.uid);
     queue.Push(
@@ -154,6 +155,7 @@ void Cluster::Impl::Forget(const ObjectKey& key) {
     queue.Push(
         [key](ClusterEvents& receiver) { receiver.SteeringGone(key.kind, key.ns, key.name); });
   }
+  Unobserve(key);
   derived.erase(key);
   store.Erase(key);
 }

@@ -21,6 +21,16 @@ constexpr std::array kKnownKinds = {
               Scope::kCluster},
     KnownKind{kDisruptionBudgetKind, "poddisruptionbudget", "poddisruptionbudgets", "policy/v1",
               Scope::kNamespace},
+    KnownKind{kResourceQuotaKind, "resourcequota", "resourcequotas", "v1", Scope::kNamespace},
+    KnownKind{kZonesKind, "noderesourcetopology", "noderesourcetopologies",
+              "topology.node.k8s.io/v1alpha2", Scope::kCluster},
+    KnownKind{kSliceKind, "resourceslice", "resourceslices", "resource.k8s.io/v1", Scope::kCluster},
+    KnownKind{kDeviceKind, "device", "devices", "scheduling.koordinator.sh/v1alpha1",
+              Scope::kCluster},
+    KnownKind{kPodGroupKind, "podgroup", "podgroups", "scheduling.volcano.sh/v1beta1",
+              Scope::kNamespace},
+    KnownKind{kPodGroupKind, "podgroup", "podgroups", "scheduling.x-k8s.io/v1alpha1",
+              Scope::kNamespace},
     KnownKind{"GPUQuota", "gpuquota", "gpuquotas", "tranche.dev/v1alpha1", Scope::kCluster},
     KnownKind{"GPUBudget", "gpubudget", "gpubudgets", "tranche.dev/v1alpha1", Scope::kCluster},
     KnownKind{"GPUClass", "gpuclass", "gpuclasses", "tranche.dev/v1alpha1", Scope::kCluster},
@@ -32,13 +42,12 @@ constexpr std::array kKnownKinds = {
     KnownKind{kConfigMapKind, "configmap", "configmaps", "v1", Scope::kNamespace},
 };
 
-// "" for the core group, whose apiVersion is a version alone.
+}  // namespace
+
 std::string_view GroupOf(std::string_view api_version) {
   const std::size_t slash = api_version.find('/');
   return slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
 }
-
-}  // namespace
 
 std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind) {
   if (kind == kEventKind || kind == kConfigMapKind) return std::nullopt;
@@ -55,7 +64,7 @@ std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind
 
 bool IsSteering(std::string_view kind) {
   return kind == "Namespace" || kind == "PriorityClass" || kind == kDisruptionBudgetKind ||
-         IsOurs(kind);
+         kind == kResourceQuotaKind || IsOurs(kind);
 }
 
 bool IsOurs(std::string_view kind) {

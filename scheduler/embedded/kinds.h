@@ -21,9 +21,14 @@ struct Kind {
 inline constexpr std::string_view kDefaultNamespace = "default";
 inline constexpr std::string_view kPodKind = "Pod";
 inline constexpr std::string_view kNodeKind = "Node";
+inline constexpr std::string_view kZonesKind = "NodeResourceTopology";
+inline constexpr std::string_view kSliceKind = "ResourceSlice";
+inline constexpr std::string_view kDeviceKind = "Device";  // Koordinator's
+inline constexpr std::string_view kPodGroupKind = "PodGroup";
 inline constexpr std::string_view kViewKind = "GPUQuotaView";
 inline constexpr std::string_view kReclaimKind = "GPUReclaim";
 inline constexpr std::string_view kDisruptionBudgetKind = "PodDisruptionBudget";
+inline constexpr std::string_view kResourceQuotaKind = "ResourceQuota";
 // Written by us alone.
 inline constexpr std::string_view kEventKind = "Event";
 inline constexpr std::string_view kConfigMapKind = "ConfigMap";
@@ -31,6 +36,9 @@ inline constexpr std::string_view kConfigMapKind = "ConfigMap";
 // The kept kind that an object with these two fields is of; nullopt for any other. Without
 // `api_version` the kind's name decides.
 std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind);
+
+// The group of an apiVersion; "" for the core group, whose apiVersion is a version alone.
+std::string_view GroupOf(std::string_view api_version);
 
 // Whether the kind's objects steer us, and reach the engine as text.
 bool IsSteering(std::string_view kind);

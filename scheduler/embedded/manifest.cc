@@ -184,6 +184,24 @@ absl::Status DecodeFacts(wire::Element element, const GpuPolicy& defaults, Manif
     absl::StatusOr<PodFacts> pod = wire::DecodePod(element);
     if (!pod.ok()) return pod.status();
     object.facts = *std::move(pod);
+  } else if (object.kind.name == kZonesKind) {
+    absl::StatusOr<NodeZones> zones = wire::DecodeNodeZones(element);
+    if (!zones.ok()) return zones.status();
+    object.facts = *std::move(zones);
+  } else if (object.kind.name == kSliceKind) {
+    absl::StatusOr<wire::NodeSlice> slice = wire::DecodeResourceSlice(element);
+    if (!slice.ok()) return slice.status();
+    object.facts = *std::move(slice);
+  } else if (object.kind.name == kDeviceKind) {
+    absl::StatusOr<wire::KoordinatorDevices> devices = wire::DecodeKoordinatorDevice(element);
+    if (!devices.ok()) return devices.status();
+    object.facts = *std::move(devices);
+  } else if (object.kind.name == kPodGroupKind) {
+    absl::StatusOr<wire::GangSize> gang =
+        wire::DecodePodGroup(element, GroupOf(object.kind.api_version));
+    if (!gang.ok()) return gang.status();
+    gang->ns = object.key.ns;
+    object.facts = *std::move(gang);
   } else if (IsOurs(object.kind.name)) {
     return CheckObject(object.kind.name, simdjson::minify(element), defaults);
   } else if (object.kind.name == kDisruptionBudgetKind) {

@@ -19,7 +19,9 @@
 #include "scheduler/embedded/object_store.h"
 #include "scheduler/facts/node_facts.h"
 #include "scheduler/facts/pod_facts.h"
+#include "scheduler/wire/agent_registers.h"
 #include "scheduler/wire/json.h"
+#include "scheduler/wire/node_topology.h"
 
 namespace tranche::embedded {
 
@@ -49,7 +51,9 @@ struct ManifestObject {
   std::optional<Instant> created;
   std::optional<Deletion> deletion;  // pods only
   // monostate: no facts are read; steering objects reach the engine as text.
-  std::variant<std::monostate, NodeFacts, PodFacts> facts;
+  std::variant<std::monostate, NodeFacts, PodFacts, NodeZones, wire::NodeSlice, wire::GangSize,
+               wire::KoordinatorDevices>
+      facts;
 };
 
 struct Manifest {

@@ -19,20 +19,6 @@ constexpr Millis kYieldTime{30'000};
 constexpr int kMostContenders = 16;
 constexpr int kMostPokes = 16;
 
-std::string_view DialectName(Dialect dialect) {
-  switch (dialect) {
-    case Dialect::kNone:
-      return "";
-    case Dialect::kNative:
-      return "native";
-    case Dialect::kTranche:
-      return "tranche";
-    case Dialect::kHami:
-      return "hami";
-  }
-  return "";
-}
-
 Reason ReasonOf(AdmissionCode code) {
   switch (code) {
     case AdmissionCode::kAdmitted:
@@ -81,6 +67,7 @@ Question Engine::Impl::QuestionOf(const PodRequest& request) {
   const Standing& standing = question.standing;
   question.metered = (standing.leaf != kNoQuota && standing.mode != QuotaMode::kOff) ||
                      (standing.leaf == kNoQuota && !standing.budgets.empty());
+  question.capped = caps.Limits(request.name.ns);
   if (request.refusal) {
     question.whole = request.refusal->reason;
   } else if (!question.policy->dialects.empty() &&
@@ -92,6 +79,8 @@ Question Engine::Impl::QuestionOf(const PodRequest& request) {
   } else if (standing.leaf_found == Standing::Leaf::kNone && !set->quotas.empty() &&
              question.policy->unassigned == Permission::kRefuse) {
     question.whole = Reason::kNoLeaf;
+  } else if (!CapsAllowLeast(request)) {
+    question.whole = Reason::kNamespaceQuota;
   } else if (ledger_closed && question.metered && standing.mode != QuotaMode::kObserve) {
     question.whole = Reason::kLedgerClosed;
   }
@@ -254,7 +243,7 @@ bool Engine::Impl::GivesWayToReturned(const Question& question, const PodRecord&
 
 bool Engine::Impl::PokeIfFits(const PodUid& uid, Instant now) {
   PodRecord* record = Find(uid);
-  if (record == nullptr || !IsPending(*record)) return false;
+  if (record == nullptr || !IsPending(*record) || record->traits.gated) return false;
   const Question question = QuestionOf(*record->request);
   if (question.whole != Reason::kNone) return false;
   const Lift lift(*this, uid, now);
@@ -301,6 +290,8 @@ std::string Engine::Impl::DescribeQuota(const Question& question, const PodRecor
         "expected a GPUQuota whose namespaceSelector matches namespace {}, found none",
         question.request->name.ns);
   }
+  if (record.last_reason == Reason::kNamespaceQuota)
+    return DescribeCaps(*question.request, kNoNode);
   if (!question.metered || record.asked.empty()) return "";
   Admission admission;
   if (Admit(question, record.asked, now, admission) == Reason::kNone) {

@@ -79,6 +79,7 @@ std::vector<std::string> Engine::Audit() const {
   std::vector<std::string> faults;
   int64_t claims = 0;
   int64_t reservations = 0;
+  impl.AuditCaps(faults);
   for (NodeId id = 0; id < impl.nodes.size(); ++id) {
     if (impl.nodes[id] == nullptr) continue;
     const NodeEntry& entry = *impl.nodes[id];
@@ -118,6 +119,13 @@ std::vector<std::string> Engine::Audit() const {
       faults.push_back(fmt::format("the reservation of {} is not listed", uid.str()));
     }
   }
+  for (const PodUid& uid : impl.agents.Known()) {
+    const PodRecord* record = impl.Find(uid);
+    // Of those that have ended, only what an agent could still take for another.
+    if (record == nullptr || (!record->terminal && record->Place().empty())) {
+      faults.push_back(fmt::format("{} is in line at an agent and on no node", uid.str()));
+    }
+  }
   if (claims != impl.claims) {
     faults.push_back(fmt::format("expected {} claims, found {} counted", claims, impl.claims));
   }
@@ -128,7 +136,8 @@ std::vector<std::string> Engine::Audit() const {
   for (const auto& [uid, work] : impl.book.earmarks()) {
     const PodRecord* record = impl.Find(uid);
     if (record == nullptr || record->earmark == nullptr ||
-        (!impl.reclaims.of_member.contains(uid) && !impl.reclaims.nominated_until.contains(uid))) {
+        (!impl.reclaims.of_member.contains(uid) && !impl.reclaims.nominated_until.contains(uid) &&
+         !impl.IsSeated(uid, *record))) {
       faults.push_back(fmt::format("quota is kept for {}, for which nothing runs", uid.str()));
     }
   }

@@ -1,6 +1,7 @@
 // Binding: the one place where a pod gets devices for good.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "scheduler/engine/impl.h"
@@ -16,15 +17,13 @@ BindPlan Refuse(BindPlan plan, Reason reason, std::string detail) {
   return plan;
 }
 
-// HAMi's agent acts only for containers that ask its device plugin for a device.
-bool AgentIsCalled(const PodRequest& request) {
-  for (const ContainerInfo& container : request.containers) {
-    if (container.plugin_count > 0) return true;
-  }
-  return false;
-}
-
 }  // namespace
+
+int64_t Engine::Impl::NextStamp(Instant now) {
+  constexpr int64_t kNanosPerMilli = 1'000'000;
+  stamp = std::max(stamp + 1, now.time_since_epoch().count() * kNanosPerMilli);
+  return stamp;
+}
 
 bool Engine::Knows(const PodUid& uid) const {
   return impl_->pods.contains(uid) || impl_->IsPlain(uid);
@@ -76,20 +75,38 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
     const Question question = impl.QuestionOf(request);
     Reason reason = question.whole != Reason::kNone ? question.whole : impl.hot[id].closed;
     if (reason != Reason::kNone) return Refuse(std::move(plan), reason, "");
+    const GangTurn turn = impl.TakeTurn(uid, *record, now);
+    if (turn.reason != Reason::kNone) {
+      return Refuse(std::move(plan), turn.reason, impl.DescribeGang(*record));
+    }
+    if (!turn.only.empty() && turn.only != node) {
+      return Refuse(std::move(plan), Reason::kGangElsewhere, impl.DescribeGang(*record));
+    }
+    if (record->earmark == nullptr && impl.IsHeldFrom(request, id, now)) {
+      return Refuse(std::move(plan), Reason::kHeldForGang, impl.gangs.hold.gang);
+    }
+    const bool seated = impl.IsSeated(uid, *record);
     impl.DropClaim(uid, *record, now);
     Impl::Lift lift(impl, uid, now);
     if (impl.nodes[id] == nullptr) return Refuse(std::move(plan), Reason::kUnknownNode, node.str());
     NodeEntry& entry = *impl.nodes[id];
     reason = impl.PickDevices(question, entry, impl.picks);
     if (reason != Reason::kNone) {
-      return Refuse(std::move(plan), reason, DescribeMisfit(entry, request, reason, now));
+      return Refuse(std::move(plan), reason,
+                    DescribeMisfit(entry, request, *question.policy, reason, now));
     }
     // Of the devices that fit it takes those that were kept for it: others nearby may be counted on
     // by plans under way.
-    if (const Earmark* kept = lift.earmark(); kept != nullptr && impl.IsReserved(uid, node)) {
+    if (const Earmark* kept = lift.earmark();
+        kept != nullptr && (seated || impl.IsReserved(uid, node))) {
       std::string problem;
       auto devices = FromAllocation(entry.state.inventory(), request, kept->allocation, problem);
       if (devices) impl.picks = *std::move(devices);
+    }
+    if (question.capped && !impl.caps.Allows(uid, pod.ns, AmountOf(impl.picks))) {
+      record->last_reason = Reason::kNamespaceQuota;
+      return Refuse(std::move(plan), Reason::kNamespaceQuota,
+                    impl.caps.Describe(uid, pod.ns, AmountOf(impl.picks)));
     }
     // Filter's word is old by now: others may have taken what the team had left.
     Admission admission;
@@ -124,14 +141,25 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
     impl.contenders.erase(uid);
     impl.pending.erase(uid);
     impl.Refresh(id, now);
+    impl.NoteCapUse(id);
     impl.Open(uid, *record, id, now, admission.demoted, false);
     record->within_nominal = question.metered && !admission.borrows && !admission.demoted;
+    impl.NoteGangProgress(*record, now);
   }
   record->writing = true;
   const Inventory& inventory = impl.nodes[id]->state.inventory();
   plan.kind = BindPlan::Kind::kWrite;
-  plan.hami_minor = inventory.has_agent ? inventory.hami_minor : 0;
-  plan.hami_keys = inventory.has_agent && AgentIsCalled(*record->request);
+  if (CallsAgent(inventory.agent, *record->request)) {
+    plan.agent = inventory.agent;
+    plan.agent_minor = inventory.agent_minor;
+    plan.lock = NeedsNodeLock(inventory.agent, inventory.agent_minor);
+  }
+  plan.memory_unit = inventory.memory_unit;
+  for (const Card& card : inventory.cards) plan.card_memory.push_back(card.memory);
+  plan.stamp = impl.NextStamp(now);
+  if (const auto slot = SlotOf(plan.agent, *record->request)) {
+    plan.turn = impl.agents.Enter(node, *slot, uid, now);
+  }
   return plan;
 }
 
@@ -148,6 +176,9 @@ void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome out
       return;
     case BindOutcome::kNotBound:
       impl.DropReservation(uid, *record, now);
+      impl.agents.Leave(uid, now);
+      // What was kept for it stays the gang's.
+      if (!record->gang.empty()) impl.TakeTurn(uid, *record, now);
       return;
     case BindOutcome::kBound:
       break;
@@ -164,6 +195,35 @@ void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome out
   impl.nodes[id]->state.Hold(std::move(holding));
   impl.Refresh(id, now);
   impl.NoteMemberPlaced(uid, node, now);
+  impl.NoteGangProgress(*record, now);
+}
+
+void Engine::Impl::FollowAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod,
+                               Instant now) {
+  const NodeState& state = nodes[names.Find(record.node.str())]->state;
+  const auto slot = SlotOf(state.inventory().agent, *record.request);
+  if (slot && pod.phase == PodPhase::kPending && pod.progress == AgentProgress::kWaiting) {
+    agents.NoteServing(record.node, *slot, uid, record.held_since.value_or(now), now);
+  } else {
+    agents.Leave(uid, now);
+  }
+}
+
+void Engine::Impl::EndAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod,
+                            Instant now) {
+  const NodeId id = names.Find(pod.node.str());
+  const bool outlives =
+      id != kNoNode && nodes[id] != nullptr && OutlivesItsPod(nodes[id]->state.inventory().agent);
+  if (!outlives || pod.progress != AgentProgress::kWaiting || !agents.Knows(uid)) {
+    agents.Leave(uid, now);
+    return;
+  }
+  // It stays in line until the agent is sure not to take it for the next one.
+  agent_orphans.push_back({record.request->name, uid, nodes[id]->state.inventory().agent});
+}
+
+AgentWork Engine::TakeAgentWork() {
+  return {impl_->agents.TakeTurns(), std::exchange(impl_->agent_orphans, {})};
 }
 
 std::vector<std::pair<PodUid, NodeName>> Engine::StuckReservations(Instant now, Millis age) const {

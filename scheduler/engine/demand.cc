@@ -118,7 +118,7 @@ AdviceCase Engine::Case(Instant now) {
     waiter.since = record.waits_since;
     waiter.quota_allows =
         question.whole == Reason::kNone &&
-        (record.last_reason < Reason::kNoLeaf || record.last_reason > Reason::kWaitingForQuota);
+        (record.last_reason < Reason::kNoLeaf || record.last_reason > Reason::kNamespaceQuota);
     fleet.waiting.push_back(std::move(waiter));
   }
   std::ranges::sort(fleet.waiting, {},

@@ -33,7 +33,9 @@ bool SameRequest(const PodRequest& left, const PodRequest& right) {
   std::string left_shape, right_shape;
   AppendShape(left, left_shape);
   AppendShape(right, right_shape);
-  return left_shape == right_shape;
+  return left_shape == right_shape && left.gang == right.gang &&
+         left.gang_size == right.gang_size && left.gang_rank == right.gang_rank &&
+         left.gang_within == right.gang_within;
 }
 
 }  // namespace
@@ -80,6 +82,7 @@ void Engine::Impl::Refresh(NodeId id, Instant now) {
     names.Forget(id);
     return;
   }
+  if (!entry.state.inventory().zones.empty()) FollowZones(id, now);
   entry.state.Signature(entry.state.hard(), text);
   const StateId hard = states.Acquire(text);
   if (entry.state.has_claims()) entry.state.Signature(entry.state.soft(), text);
@@ -127,15 +130,17 @@ void Engine::Impl::Erase(const PodUid& uid) {
   contenders.erase(uid);
   pending.erase(uid);
   ForgetHungry(uid);
+  GateKeeper(*this).Forget(uid);
   pods.erase(found);
 }
 
 void Engine::Impl::ReleaseOn(const NodeName& node, const PodUid& uid, Instant now) {
   const NodeId id = names.Find(node.str());
-  if (id == kNoNode) return;
+  if (id == kNoNode) return NoteCapRelease(uid, now);
   nodes[id]->state.Release(uid);
   Refresh(id, now);
   NoteRoom(id, now);
+  NoteCapRelease(uid, now);
 }
 
 void Engine::Impl::DropClaim(const PodUid& uid, PodRecord& record, Instant now) {
@@ -195,6 +200,7 @@ void Engine::Impl::ForgetOldest() {
     unseen.pop_front();
     if (!only_filtered) continue;
     DropClaim(uid, *record, latest);
+    LeaveGang(uid, *record, latest);
     Erase(uid);
   }
   while (plain_order.size() > kMaxPlain) {
@@ -208,6 +214,7 @@ void Engine::Impl::Advance(Instant now) {
   book.TrimRoutes();
   const bool moved = now > latest;
   latest = std::max(latest, now);
+  agents.Advance(now);
   if (moved && book.Advance(now, closings)) {
     ForgetTeams();
     ++reclaims.version;
@@ -250,6 +257,7 @@ void Engine::Impl::ForgetTeams() {
 
 void Engine::UpsertNode(NodeFacts node, Instant now) {
   impl_->Advance(now);
+  impl_->words.AddTo(node);
   const NodeId id = impl_->InternNode(node.name);
   NodeEntry& entry = *impl_->nodes[id];
   const bool had_devices = entry.state.present() && entry.state.inventory().has_devices();
@@ -259,7 +267,7 @@ void Engine::UpsertNode(NodeFacts node, Instant now) {
   const std::optional<Instant> lost_since = node.lost_since;
   impl_->CountCards(entry, -1);
   entry.state.SetPlainCpu(impl_->plain_seen.On(node.name));
-  entry.state.SetFacts(std::move(node), impl_->default_policy().hami_minor);
+  entry.state.SetFacts(std::move(node), impl_->default_policy().hami_minor, &impl_->machines);
   impl_->CountCards(entry, 1);
   entry.kind = impl_->KindOf(entry.state.inventory());
   if (!lost_since && entry.lost_since) impl_->EndOutage(id, now);
@@ -272,6 +280,7 @@ void Engine::UpsertNode(NodeFacts node, Instant now) {
     impl_->reopenings.emplace(*entry.stable_at, id);
   }
   impl_->Refresh(id, now);
+  impl_->NoteCapUse(id);
   impl_->OpenUncharged(id, now);
   impl_->NoteRoom(id, now);
 }
@@ -288,6 +297,7 @@ void Engine::DeleteNode(const NodeName& name, Instant now) {
   }
   impl_->CountCards(entry, -1);
   entry.state.SetFacts(std::nullopt, 0);
+  impl_->agents.Close(name);
   entry.vanished = false;
   entry.stable_at.reset();
   for (const PodUid& uid : claimed) {
@@ -303,6 +313,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   PodRecord* known = impl_->Find(uid);
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
   if (known == nullptr && !pod.request.asks_gpu()) {
+    impl_->NotePlainMember(pod.request, !ended && !pod.terminating);
     if (!ended) {
       if (impl_->plain_seen.Put(uid, pod.node, pod.request.cpu)) impl_->NotePlainCpu(pod.node, now);
     } else if (const NodeName node = impl_->plain_seen.Remove(uid); !node.empty()) {
@@ -314,9 +325,14 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   if (known == nullptr && ended && !impl_->unclaimed.contains(uid)) return;
   PodRecord& record = known != nullptr ? *known : impl_->Touch(pod.request);
   record.seen = true;
-  if (record.terminal) return;
+  if (record.terminal) {
+    if (pod.progress != AgentProgress::kWaiting) impl_->agents.Leave(uid, now);
+    return;
+  }
   if (pod.created) record.waits_since = *pod.created;
+  impl_->JoinGang(uid, record, now);
   impl_->NoteTraits(uid, record, pod, now);
+  GateKeeper(*impl_).Note(uid, record);
   if (ended) {
     impl_->EndDemand(record, now);
     record.ended_at = std::min(pod.finished_at.value_or(now), now);
@@ -330,8 +346,11 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
       impl_->Close(uid, record, MeterKind::kClose, *record.ended_at);
       impl_->ReleaseOn(record.node, uid, now);
     }
+    impl_->EndAgent(uid, record, pod, now);
+    impl_->LeaveGang(uid, record, now);
     impl_->contenders.erase(uid);
     impl_->pending.erase(uid);
+    GateKeeper(*impl_).Forget(uid);
     if (pod.refused_by_kubelet && !pod.node.empty()) impl_->NoteRefusal(pod.node, now);
     record.terminal = true;
     record.node = NodeName();
@@ -352,15 +371,22 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   // An object without node may be older than the bind we know of: a pod is never unbound again.
   if (pod.node.empty()) {
     impl_->NoteDemand(record, now);
-    return impl_->NotePending(uid, record);
+    impl_->NotePending(uid, record);
+    return impl_->JoinGang(uid, record, now);
   }
-  if (pod.node == record.node) return impl_->NoteRunning(uid, pod);
+  if (pod.node == record.node) {
+    impl_->NoteRunning(uid, pod);
+    impl_->FollowAgent(uid, record, pod, now);
+    return impl_->JoinGang(uid, record, now);
+  }
   impl_->DropClaim(uid, record, now);
   if (record.reserved == pod.node) {
     // The proof of our own bind: what was opened then goes on.
     impl_->reservations.erase({record.reserved_since, uid});
     record.reserved = NodeName();
     record.writing = false;
+  } else {
+    impl_->agents.Leave(uid, now);
   }
   impl_->DropReservation(uid, record, now);
   if (!record.node.empty()) {
@@ -381,16 +407,24 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   holding.allocation = std::move(pod.allocation);
   impl_->nodes[id]->state.Hold(std::move(holding));
   impl_->Refresh(id, now);
+  impl_->NoteCapUse(id);
   impl_->Open(uid, record, id, std::min(record.held_since.value_or(now), now), false,
               !record.held_since);
   impl_->NoteRunning(uid, pod);
+  impl_->FollowAgent(uid, record, pod, now);
   impl_->NoteMemberPlaced(uid, pod.node, now);
+  impl_->JoinGang(uid, record, now);
 }
 
 void Engine::DeletePod(const PodUid& uid, Instant now) {
   impl_->Advance(now);
   if (const NodeName node = impl_->plain_seen.Remove(uid); !node.empty()) {
     impl_->NotePlainCpu(node, now);
+  }
+  if (impl_->gangs.of_plain.contains(uid)) {
+    PodRequest gone;
+    gone.uid = uid;
+    impl_->NotePlainMember(gone, false);
   }
   PodRecord* record = impl_->Find(uid);
   if (record == nullptr) return;
@@ -403,6 +437,8 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
   }
   impl_->NoteVictimGone(uid, now);
   impl_->NoteMemberGone(uid, now);
+  impl_->LeaveGang(uid, *record, now);
+  impl_->agents.Leave(uid, now);
   impl_->Erase(uid);
 }
 
@@ -422,7 +458,7 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
       NodeEntry* entry = impl.nodes[id].get();
       if (entry == nullptr || !entry->state.present()) continue;
       NodeFacts facts = entry->state.facts();
-      entry->state.SetFacts(std::move(facts), impl.default_policy().hami_minor);
+      entry->state.SetFacts(std::move(facts), impl.default_policy().hami_minor, &impl.machines);
       entry->kind = impl.KindOf(entry->state.inventory());
       impl.Refresh(id, impl.latest);
     }
@@ -449,8 +485,11 @@ std::optional<Instant> Engine::Tick(Instant now) {
     next = next ? std::min(*next, wakeup) : wakeup;
   }
   impl_->TendReclaims(now);
-  for (const auto& due : {impl_->book.NextChange(now), impl_->ReclaimsDue(now),
-                          impl_->HungryAt(now), impl_->ReleaseAt(now)}) {
+  impl_->TendGangs(now);
+  GateKeeper(*impl_).Tend(now);
+  for (const auto& due :
+       {impl_->book.NextChange(now), impl_->ReclaimsDue(now), impl_->HungryAt(now),
+        impl_->ReleaseAt(now), impl_->GangsDue(now), impl_->agents.Due()}) {
     if (due) next = next ? std::min(*next, *due) : due;
   }
   return next;

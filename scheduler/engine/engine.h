@@ -26,13 +26,16 @@
 #include "policy/policy_set.h"
 #include "quota/quota_book.h"
 #include "scheduler/advice/case.h"
+#include "scheduler/engine/agent_queues.h"
 #include "scheduler/facts/allocation.h"
+#include "scheduler/facts/gates.h"
 #include "scheduler/facts/metering.h"
 #include "scheduler/facts/node_facts.h"
 #include "scheduler/facts/pod_facts.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/facts/reason.h"
 #include "scheduler/facts/reclaim.h"
+#include "scheduler/index/namespace_caps.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
 
@@ -42,7 +45,11 @@ struct EngineOptions {
   int64_t epoch = 1;                // written into allocations; larger ones are not believed
   Millis claim_lifetime{10'000};    // zero: claims never expire by time
   Millis unstable_for{30'000};      // after a node's devices vanished and came back
-  Millis reservation_ttl{120'000};  // devices kept for a preemptor whose victims are gone
+  Millis gang_hold_after{300'000};  // nodes are kept for a gang that has waited so long
+  // Devices kept for a preemptor whose victims are gone, or for a gang none of whose pods comes.
+  Millis reservation_ttl{120'000};
+  Millis agent_patience{300'000};  // then a pod its node's agent did not serve is passed over
+  bool namespace_caps = false;     // keep ResourceQuotas as HAMi does
 };
 
 // Answer to filter. Positions index the candidate list of the question.
@@ -72,8 +79,15 @@ struct BindPlan {
   bool asks_gpu = false;                // false: bind without any annotation
   Allocation allocation;                // kWrite with asks_gpu
   const PodRequest* request = nullptr;  // the engine's copy, valid until the next call
-  int hami_minor = 0;      // > 0: the node's HAMi agent reads its keys, of this version
-  bool hami_keys = false;  // write them
+  // What the node's agent must be told, if it is called at all.
+  AgentKind agent = AgentKind::kNone;
+  int agent_minor = 0;  // HAMi's version
+  Mebibytes memory_unit;
+  std::vector<Mebibytes> card_memory;  // of the node's cards
+  int64_t stamp = 0;                   // unix nanoseconds, strictly increasing
+  bool lock = false;                   // the agent goes by a lock on the node
+  // False: the agent has another pod to serve first. TakeAgentWork tells when to write.
+  bool turn = true;
 };
 
 // How a bind ended, as far as is known.
@@ -130,6 +144,7 @@ struct PodView {
   std::optional<QuotaState> quota_state;  // of one that holds devices
   std::string priority_class;
   std::optional<Allocation> allocation;  // bound, reserved or claimed devices
+  std::vector<std::string> containers;   // names, init containers first; of one with devices
   Reason reason =
       Reason::kNone;   // pending: of the last filter's refusals the one closest to fitting
   std::string detail;  // with numbers and quoted values
@@ -180,6 +195,12 @@ struct PlanOutcome {
   int64_t evaluations = 0;
 };
 
+struct GateRemoval {
+  PodName pod;
+  PodUid uid;
+  Gate gate = Gate::kQuota;
+};
+
 // A node of the preempt verb: whom kube-scheduler would evict there.
 struct PreemptNode {
   std::string node;
@@ -222,6 +243,9 @@ struct EngineTotals {
   int64_t claims = 0;
   int64_t reservations = 0;
   int64_t pods_devices_unknown = 0;
+  int64_t agent_waiting = 0;      // binds that wait for their turn at an agent
+  int64_t agent_serving = 0;      // written for an agent and not served yet
+  int64_t agent_passed_over = 0;  // ever, without having been served
   std::optional<Instant> oldest_reservation;
   std::vector<ModelTotals> models;  // by name
 };
@@ -240,9 +264,19 @@ class Engine {
   void DeleteNode(const NodeName& name, Instant now);
   void UpsertPod(PodFacts pod, Instant now);
   void DeletePod(const PodUid& uid, Instant now);
+  // What other objects say of a node; it need not be known yet.
+  void SetNodeZones(const NodeName& name, std::optional<NodeZones> zones, Instant now);
+  void SetNodeSlices(const NodeName& name, std::vector<SliceDevice> devices, Instant now);
+  // Counts where the Node object shows no agent itself. Only Koordinator has such an object.
+  void SetNodeAgent(const NodeName& name, std::optional<AgentRegister> agent, Instant now);
+  // How many pods of a gang start together, as an object of its controller says; 0: none does.
+  void SetGangSize(const std::string& ns, const std::string& gang, int size, Instant now);
   // What administrators declare. Of several GPUPolicies the first whose selector matches a pod's
   // namespace governs it; `defaults` governs where none does.
   void SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults, Instant now);
+  // A ResourceQuota as it is now. Ignored unless options.namespace_caps.
+  void SetNamespaceCap(NamespaceCap cap, Instant now);
+  void RemoveNamespaceCap(const std::string& ns, const std::string& name, Instant now);
   // What the ledger remembers. Once, before the first pod.
   void Restore(MeterHistory history);
   // The first complete set of pods is in: what the ledger had open and nobody holds has ended.
@@ -258,6 +292,10 @@ class Engine {
   // room appeared that they fit in, so that the event which would bring them back may have passed
   // kube-scheduler already; or room appeared by time alone, which is no event to it.
   std::vector<std::pair<PodName, PodUid>> TakePokes();
+
+  // Gates of ours to be taken away, in order: the gang is complete, or quota would let the pod in.
+  // One that is still seen ten seconds later comes again.
+  std::vector<GateRemoval> TakeGateRemovals();
 
   // What is to be written into the ledger, in order.
   // ---- reclaims (quota-model section 4)
@@ -301,6 +339,9 @@ class Engine {
   // Re-checks node and devices against allocations and reservations, and reserves.
   // Requires for a result other than kPodGone: Knows(uid).
   BindPlan Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Instant now);
+  // Binds that waited for their turn at an agent and may go on now, or need not; pods that agents
+  // must be told to pass over.
+  AgentWork TakeAgentWork();
   // Does the engine know this pod (by watch or by filter)?
   bool Knows(const PodUid& uid) const;
   void SettleBind(const PodUid& uid, const NodeName& node, BindOutcome outcome, Instant now);
@@ -313,8 +354,12 @@ class Engine {
   // Places the pods one after another and takes everything back.
   std::vector<WhatIfResult> WhatIf(std::span<const PodRequest> pods, Instant now);
   EngineTotals Totals() const;
+  std::vector<CapRow> NamespaceCapRows() const;
   std::vector<QuotaView> Quotas(Instant now);
   std::vector<BudgetReport> Budgets(Instant now);
+  // The scheduling gates a pod that is about to be created should have. Changes no decision.
+  // Cost: as of a filter call.
+  GateSet GatesFor(const PodRequest& request, Instant now);
   // Pods the cluster shows that wait, with the reason of their last filter; ascending uid.
   std::vector<std::pair<PodUid, Reason>> Waiting() const;
   std::optional<PodView> Pod(const PodUid& uid);
@@ -342,7 +387,10 @@ class Engine {
   std::string Digest() const;
 
  private:
-  friend class ReclaimCase;  // a part of the engine in files of its own
+  // Parts of the engine in files of their own.
+  friend class GateKeeper;
+  friend class ReclaimCase;
+  friend class GangSites;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -25,6 +25,8 @@ std::string DescribeMemory(const MemoryNeed& need) {
       return fmt::format("{}/1000 of the memory", need.value);
     case MemoryNeed::Kind::kPercentOfCard:
       return fmt::format("{} % of the memory", need.value);
+    case MemoryNeed::Kind::kAgentUnits:
+      return fmt::format("{} units of memory", need.value);
   }
   return "";
 }
@@ -102,6 +104,21 @@ std::string Advice(Reason reason) {
     case Reason::kNoRoom:
     case Reason::kNumaMismatch:
       return "a pod of this kind must end, or a node be added";
+    case Reason::kBrokenSet:
+      return "pods that hold GPUs of a connected set must end, a node be added, or "
+             "tranche.dev/topology be preferred instead of required";
+    case Reason::kNoSuchSet:
+      return "ask for fewer GPUs, for nodes whose GPUs are connected, or say tranche.dev/topology: "
+             "preferred";
+    case Reason::kTopologyUnknown:
+      return "an administrator must have the nodes tell how their GPUs are connected (tranche "
+             "probe, or the annotation tranche.dev/topology)";
+    case Reason::kGangIncomplete:
+      return "the other pods of the gang must be created, and carry no scheduling gate";
+    case Reason::kGangNoRoom:
+      return "pods must end until the whole gang fits, or nodes be added";
+    case Reason::kHeldForGang:
+      return "declare a tranche.dev/expected-runtime that ends before the gang starts, or wait";
     case Reason::kNoLeaf:
       return "ask an administrator for a GPUQuota that owns the namespace";
     case Reason::kLeafConflict:
@@ -119,6 +136,8 @@ std::string Advice(Reason reason) {
       return "work of the team must end, or a lendLimit be raised";
     case Reason::kWaitingForQuota:
       return "work of the team, or of those who borrow, must end";
+    case Reason::kNamespaceQuota:
+      return "work of the namespace must end, or its ResourceQuota be raised";
     case Reason::kPreemptionInProgress:
       return "the pods that make room leave within their grace period";
     case Reason::kYieldingTo:
@@ -146,8 +165,22 @@ std::string DescribeRequest(const PodRequest& request) {
   return text;
 }
 
-std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request, Reason reason,
-                           Instant now) {
+namespace {
+
+// Which link stands in the way.
+std::string DescribeLinks(const NodeEntry& entry, const PodRequest& request,
+                          const GpuPolicy& policy) {
+  const Inventory& inventory = entry.state.inventory();
+  const PlaceRules rules{&policy, request.card_choice};
+  CardQuestion question = Placer::CardQuestionOf(inventory, entry.state.hard(), request, rules);
+  std::string links = DescribeBrokenSet(inventory, request, policy, question);
+  return links.empty() ? links : "; " + links;
+}
+
+}  // namespace
+
+std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
+                           const GpuPolicy& policy, Reason reason, Instant now) {
   const std::string asks = "asks " + DescribeRequest(request);
   const Inventory& inventory = entry.state.inventory();
   switch (reason) {
@@ -185,6 +218,13 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request, Re
     case Reason::kNumaMismatch:
     case Reason::kNoRoom:
       return fmt::format("{}; {}", asks, DescribeFree(entry, request));
+    case Reason::kBrokenSet:
+    case Reason::kNoSuchSet:
+      return fmt::format("{}; {}{}", asks, DescribeFree(entry, request),
+                         DescribeLinks(entry, request, policy));
+    case Reason::kTopologyUnknown:
+      return fmt::format("{}; what is known of the links comes from: {}", asks,
+                         MachineSourceName(inventory.links));
     default:
       return "";
   }
@@ -247,10 +287,14 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
       verdict.reason = impl.scorer.Evaluate(RoomOf(entry.state, load), request, *question.policy,
                                             impl.picks, worth, question.sharing);
       const bool suits = verdict.reason == Reason::kNone || verdict.reason == Reason::kNoRoom ||
-                         verdict.reason == Reason::kNumaMismatch;
+                         verdict.reason == Reason::kNumaMismatch ||
+                         verdict.reason == Reason::kBrokenSet;
       if (suits && pending && question.metered && question.standing.mode != QuotaMode::kObserve) {
         const Reason quota = impl.AskQuota(question, id, now).reason;
         if (quota != Reason::kNone) verdict.reason = quota;
+      }
+      if (suits && pending && impl.CapsRefuse(question, id)) {
+        verdict.reason = Reason::kNamespaceQuota;
       }
       if (verdict.reason == Reason::kNone && question.sharing != nullptr) {
         verdict.detail = impl.DescribeSharing(question, entry);
@@ -261,10 +305,11 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
       verdict.reason = Reason::kPreemptionInProgress;
     }
     const bool by_quota =
-        verdict.reason >= Reason::kNoLeaf && verdict.reason <= Reason::kWaitingForQuota;
+        verdict.reason >= Reason::kNoLeaf && verdict.reason <= Reason::kNamespaceQuota;
     if (!verdict.fits && whole == Reason::kNone && !by_quota) {
-      verdict.detail = DescribeMisfit(entry, request, verdict.reason, now);
+      verdict.detail = DescribeMisfit(entry, request, *question.policy, verdict.reason, now);
     }
+    if (verdict.reason == Reason::kNamespaceQuota) verdict.detail = impl.DescribeCaps(request, id);
     explanation.nodes.push_back(std::move(verdict));
   }
   if (whole == Reason::kNone) {
@@ -278,8 +323,17 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
     if (reason == Reason::kNone && impl.best.empty()) {
       reason = impl.NearestReason();
     }
+    // It may fit by itself, and waits for others.
+    if (whole == Reason::kNone && record->last_reason >= Reason::kGangIncomplete &&
+        record->last_reason <= Reason::kGangNoRoom) {
+      reason = record->last_reason;
+    }
     if (impl.AwaitedNode(uid) != kNoNode) reason = Reason::kPreemptionInProgress;
     explanation.advice = Advice(reason);
+  }
+  if (const std::optional<int64_t> ahead = impl.agents.Ahead(uid)) {
+    explanation.advice = fmt::format("the agent of {} serves one pod at a time, {} before this one",
+                                     record->reserved.str(), *ahead);
   }
   impl.ExplainReclaim(uid, explanation);
   return explanation;

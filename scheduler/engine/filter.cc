@@ -14,9 +14,11 @@ namespace {
 constexpr std::size_t kMaxShapes = 256;
 // Refusals remembered for a poke; the oldest go first.
 constexpr std::size_t kMaxRefused = 4096;
-// An order, high to low: over another pod's claim, by borrowing, way of sharing, cost, name.
-constexpr Order kIgnoresClaims = Order{1} << 81;
-constexpr Order kBorrows = Order{1} << 80;
+// An order, high to low: over another pod's claim, by borrowing, far from its gang, way of sharing,
+// cost, name.
+constexpr Order kIgnoresClaims = Order{1} << 84;
+constexpr Order kBorrows = Order{1} << 83;
+constexpr int kDistanceShift = 80;
 constexpr int kRankShift = 72;
 constexpr int kCostShift = 32;
 constexpr int64_t kCostZero = int64_t{1} << 39;  // costs may be negative
@@ -99,13 +101,25 @@ void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& c
   Shape* shape = ShapeOf(question);
   BeginSelection(*question.request);
   names.ascending();
+  const bool holds = !gangs.hold.nodes.empty() && !question.kept;
   const auto refuse = [&](uint32_t position, Reason reason) {
     ++reason_counts[static_cast<std::size_t>(reason)];
     if (refused != nullptr) refused->emplace_back(position, reason);
   };
   for (uint32_t position = 0; position < candidates.size(); ++position) {
     const NodeId id = candidates[position];
-    const Reason closed = id == kNoNode ? Reason::kUnknownNode : hot[id].closed;
+    Reason closed = id == kNoNode ? Reason::kUnknownNode : hot[id].closed;
+    if (closed == Reason::kNone && question.only != kNoNode && id != question.only) {
+      closed = Reason::kGangElsewhere;
+    }
+    if (holds && closed == Reason::kNone && IsHeldFrom(*question.request, id, now)) {
+      closed = Reason::kHeldForGang;
+    }
+    const int distance =
+        closed == Reason::kNone && question.near != nullptr ? DistanceTo(*question.near, id) : 0;
+    if (question.near != nullptr && distance > question.near->within) {
+      closed = Reason::kGangElsewhere;
+    }
     if (closed != Reason::kNone) {
       refuse(position, closed);
       continue;
@@ -118,8 +132,13 @@ void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& c
     }
     // Quota comes before room: a node that only lacks room is one the team could have had.
     const bool suits = verdict->reason == Reason::kNone || verdict->reason == Reason::kNoRoom ||
-                       verdict->reason == Reason::kNumaMismatch;
+                       verdict->reason == Reason::kNumaMismatch ||
+                       verdict->reason == Reason::kBrokenSet;
     bool allowed = true;
+    if (suits && question.capped && CapsRefuse(question, id)) {
+      refuse(position, Reason::kNamespaceQuota);
+      continue;
+    }
     if (suits && question.metered) {
       if (quota == nullptr || quota_kind != hot[id].kind) {
         quota = &AskQuota(question, id, now);
@@ -142,6 +161,7 @@ void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& c
       verdict->cost = scorer.CostOf(verdict->worth);
     }
     order |= OrderOf(verdict->worth, verdict->cost, names.rank(id));
+    order |= Order(distance) << kDistanceShift;
     if (best.size() == width && order >= best.back().order) continue;
     if (best.size() == width) best.pop_back();
     const Candidate entry{order, position, id};
@@ -160,7 +180,7 @@ Reason Engine::Impl::NearestReason() const {
   }
   // Budget and quota come first, by precedence (quota-model section 6).
   for (auto rank = static_cast<std::size_t>(Reason::kBudgetExhausted);
-       rank <= static_cast<std::size_t>(Reason::kWaitingForQuota); ++rank) {
+       rank <= static_cast<std::size_t>(Reason::kNamespaceQuota); ++rank) {
     if (reason_counts[rank] > 0) return static_cast<Reason>(rank);
   }
   for (std::size_t rank = reason_counts.size(); rank-- > 1;) {
@@ -222,6 +242,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   PodRecord* record = nullptr;
   if (!request.uid.empty()) {
     record = &impl.Touch(request);
+    impl.JoinGang(request.uid, *record, now);
     if (!record->seen && record->claimed == kNoNode && !record->filtered) {
       impl.unseen.emplace_back(now, request.uid);
     }
@@ -234,7 +255,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
     record->filtered = true;
     record->last_reason = Reason::kNone;
   }
-  const Question question = impl.QuestionOf(request);
+  Question question = impl.QuestionOf(request);
   const auto refuse_all = [&](Reason reason) {
     answer.refused.clear();
     for (uint32_t i = 0; i < candidates.size(); ++i) answer.refused.emplace_back(i, reason);
@@ -243,6 +264,22 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   };
   if (question.whole != Reason::kNone) return refuse_all(question.whole);
   impl.scorer.Refresh();
+  question.kept = record != nullptr && record->earmark != nullptr;
+  Neighbours neighbours;
+  if (record != nullptr && !record->gang.empty()) {
+    const GangTurn turn = impl.TakeTurn(request.uid, *record, now);
+    if (turn.reason != Reason::kNone) {
+      refuse_all(turn.reason);
+      impl.NoteHungry(request.uid, *record);
+      return impl.ForgetOldest();
+    }
+    if (!turn.only.empty()) {
+      question.only = impl.names.Find(turn.only.str());
+      question.kept = true;
+    } else if (impl.NeighboursOf(*record, *question.policy, neighbours)) {
+      question.near = &neighbours;
+    }
+  }
   const Impl::Lift lift(impl, request.uid, now);
   impl.names.FindAll(candidates, impl.ids);
   impl.Select(question, impl.ids, static_cast<std::size_t>(question.policy->filter_width), now,
@@ -309,11 +346,15 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
     impl.names.FindAll(candidates, impl.ids);
     return impl.RankPlain(request, now, ranks);
   }
+  PodRecord* record = impl.Find(request.uid);
+  Question question = impl.QuestionOf(request);
+  question.kept = record != nullptr && record->earmark != nullptr;
+  if (record != nullptr && impl.IsSeated(request.uid, *record)) {
+    question.only = impl.names.Find(record->earmark->node.str());
+  }
   const Impl::Lift lift(impl, request.uid, now);
-  const Question question = impl.QuestionOf(request);
   if (question.whole != Reason::kNone) return;
   impl.names.FindAll(candidates, impl.ids);
-  PodRecord* record = impl.Find(request.uid);
   if (record != nullptr && record->claimed != kNoNode) {
     // The order filter gave; affirmed, not computed again.
     bool all = true;

@@ -17,88 +17,25 @@
 #include "quota/quota_book.h"
 #include "scheduler/advice/case.h"
 #include "scheduler/advice/demand.h"
+#include "scheduler/engine/agent_queues.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/engine/gang_books.h"
+#include "scheduler/engine/gate_books.h"
+#include "scheduler/engine/node_words.h"
 #include "scheduler/engine/plain_pods.h"
 #include "scheduler/engine/reclaim_books.h"
+#include "scheduler/engine/records.h"
+#include "scheduler/engine/verdict.h"
+#include "scheduler/index/card_sets.h"
 #include "scheduler/index/charge_of.h"
+#include "scheduler/index/namespace_caps.h"
 #include "scheduler/index/node_names.h"
 #include "scheduler/index/node_state.h"
 #include "scheduler/index/state_table.h"
+#include "scheduler/index/zone_lag.h"
 #include "scheduler/scoring/score.h"
 
 namespace tranche {
-
-// A cached answer: what a request shape gets from a node state.
-struct Verdict {
-  uint32_t generation = 0;  // of the state; 0: never evaluated
-  uint32_t version = 0;     // of the scorer
-  Worth worth;
-  uint64_t priced = 0;  // the selection that `cost` is for
-  int64_t cost = 0;
-  Reason reason = Reason::kNone;
-};
-
-// Everything about a request that decides where it fits; pods of equal shape share verdicts.
-struct Shape {
-  std::vector<Verdict> by_state;
-  uint64_t last_used = 0;
-};
-
-struct PodRecord {
-  std::shared_ptr<const PodRequest> request;
-  bool seen = false;      // by the cluster, not only by a filter call
-  bool terminal = false;  // Succeeded or Failed; never comes back
-  bool counted = false;   // as an arrival
-  NodeName node;          // bound there
-  // Bind under way or without an answer; the holding on `reserved` is the reservation.
-  NodeName reserved;
-  const NodeName& Place() const { return node.empty() ? reserved : node; }
-  bool writing = false;
-  Instant reserved_since;
-  // The claim of the last filter.
-  NodeId claimed = kNoNode;
-  uint64_t claim_serial = 0;
-  std::vector<NodeId> ranked;  // answer of the last filter, best first
-  std::optional<Instant> poked;
-  // Metering: how often it was opened before, and the charge a waiting pod was last judged by.
-  int interval = 0;
-  std::vector<ModelCharge> asked;
-  std::optional<Instant> eligible_at;
-  Reason observed = Reason::kNone;
-  Instant waits_since;                  // created, else first filtered
-  std::optional<Instant> held_since;    // as the cluster tells: bound, else taken up by the kubelet
-  std::optional<Instant> ended_at;      // of a terminal pod
-  std::optional<Instant> yields_since;  // others have given way to it since
-  PodUid yields_to;                     // of the last kYieldingTo
-  bool within_nominal = false;          // at its bind: nothing was borrowed
-  PodTraits traits;
-  std::unique_ptr<Earmark> earmark;  // null: none
-  // The last filter without any fitting node.
-  Reason last_reason = Reason::kNone;
-  bool filtered = false;
-  // What it counts as in the demand log; null: nothing, or no more.
-  struct Demand {
-    std::vector<DemandKind> kinds;
-    bool placed = false;
-  };
-  std::unique_ptr<Demand> demand;
-};
-
-struct NodeEntry {
-  NodeState state;
-  StateId hard = kNoState;
-  StateId soft = kNoState;
-  Reason closed = Reason::kUnknownNode;
-  bool vanished = false;             // its devices went to zero while it stayed
-  std::optional<Instant> stable_at;  // hazard 34
-  std::deque<Instant> refusals;      // by the kubelet, within the window; hazard 13
-  int refusal_rounds = 0;
-  std::string held;  // why something of ours keeps pods away; empty: nothing does
-  std::optional<Instant> refusing_until;
-  // Nodes of equal kind charge a request the same.
-  uint32_t kind = 0;
-  std::optional<Instant> lost_since;
-};
 
 // What a team's rules make of one request, for one call.
 struct Question {
@@ -108,7 +45,11 @@ struct Question {
   Standing standing;
   const std::vector<SharingMode>* sharing = nullptr;  // nullptr: any
   Reason whole = Reason::kNone;                       // refuses every node
+  NodeId only = kNoNode;                              // its place is there; kNoNode: anywhere
+  bool kept = false;                                  // devices are kept for it
+  const Neighbours* near = nullptr;                   // whom it belongs to; null: nobody
   bool metered = false;                               // quota or budgets have a say
+  bool capped = false;                                // ResourceQuotas of the namespace have one
 };
 
 // What quota says to the request on nodes of one kind; made when the first such node is met.
@@ -143,14 +84,16 @@ inline NodeRoom RoomOf(const NodeState& state, const Load& load) {
 }
 
 struct Engine::Impl {
-  explicit Impl(EngineOptions engine_options) : options(engine_options) {}
+  explicit Impl(EngineOptions engine_options)
+      : options(engine_options), agents(engine_options.agent_patience) {}
 
   // ---- books (engine.cc)
   NodeId InternNode(const NodeName& name);
   void Refresh(NodeId id, Instant now);  // state ids and closed reason after any change
   Reason ClosedReason(const NodeEntry& entry, Instant now) const;
   void Advance(Instant now);  // everything that is due
-  void ForgetOldest();        // pods only filter knows, beyond their time
+  void TellNode(const NodeName& name, Instant now, Engine& engine);
+  void ForgetOldest();  // pods only filter knows, beyond their time
   PodRecord* Find(const PodUid& uid);
   PodRecord& Touch(const PodRequest& request);
   void Erase(const PodUid& uid);
@@ -163,6 +106,10 @@ struct Engine::Impl {
   // Room may have appeared on the node: pokes whom it helps (poke.cc).
   void NoteRoom(NodeId id, Instant now);
   void NoteReopened(NodeId id, Instant now);
+  // What its exporter may not show, after any change of what is held there.
+  void FollowZones(NodeId id, Instant now);
+  // Other objects say something else of the node than before.
+  void NoteRetold(NodeId id, Instant now);
   bool Poke(const PodUid& uid, NodeId id, Instant now);
 
   // ---- what was asked for (demand.cc)
@@ -205,6 +152,15 @@ struct Engine::Impl {
   // Pods that quota refused and that would be let in now go back to kube-scheduler's queue.
   void PokeAdmitted(Instant now);
   bool PokeIfFits(const PodUid& uid, Instant now);
+
+  // ---- ResourceQuotas (namespace_caps.cc); what the pod itself holds is left out
+  bool CapsAllowLeast(const PodRequest& request) const;  // wherever it would run
+  bool CapsRefuse(const Question& question, NodeId id) const;
+  std::string DescribeCaps(const PodRequest& request, NodeId id) const;  // kNoNode: wherever
+  void NoteCapUse(NodeId id);  // after any change of what is held there
+  void NoteCapRelease(const PodUid& uid, Instant now);
+  void PokeCapped(const std::string& ns, Instant now);  // who waits for room in it
+  void AuditCaps(std::vector<std::string>& faults) const;
 
   // ---- metering (metering.cc)
   uint32_t KindOf(const Inventory& inventory);
@@ -306,6 +262,54 @@ struct Engine::Impl {
   void NoteEvicted(const std::string& name, const PodUid& uid, Instant now);
   bool StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now);
 
+  // ---- gangs (gangs.cc)
+  struct GangCount {
+    int size = 0;     // 0: nobody says
+    int placed = 0;   // bound, or being bound
+    int bound = 0;    // of these, seen bound
+    int waiting = 0;  // could be placed
+    int gated = 0;    // could be, but for gates of ours
+    int plain = 0;
+    bool gathered() const { return size > 0 && placed + waiting + gated + plain >= size; }
+    bool complete() const { return size > 0 && placed + waiting + plain >= size; }
+  };
+  static std::string GangKey(const PodRequest& request);
+  int SizeOf(const std::string& key, const Gang& gang) const;
+  GangCount CountOf(const std::string& key, const Gang& gang) const;
+  // The pod is in the gang it names, or no longer.
+  void JoinGang(const PodUid& uid, PodRecord& record, Instant now);
+  void LeaveGang(const PodUid& uid, PodRecord& record, Instant now);
+  void NotePlainMember(const PodRequest& request, bool lives);
+  void NoteGang(const std::string& key);
+  void NoteGangProgress(const PodRecord& record, Instant now);
+  bool IsSeated(const PodUid& uid, const PodRecord& record) const;
+  GangTurn TakeTurn(const PodUid& uid, const PodRecord& record, Instant now);
+  std::vector<PodUid> WaitingMembers(const Gang& gang) const;
+  // Finds places for all who wait and keeps them; false: there are none.
+  bool SeatGang(const std::string& key, Gang& gang, Instant now);
+  bool TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Instant now);
+  void Unseat(Gang& gang, Instant now);
+  void Lapse(const std::string& key, Gang& gang, Instant now);
+  void EvictPart(const std::string& key, const Gang& gang, Instant now);
+  void TendGangs(Instant now);
+  // When the pod will have ended, by its own word; nullopt: it does not say, or has outlived it.
+  std::optional<Instant> EndOf(const PodUid& uid, Instant now) const;
+  // Keeps the nodes on which a gang that has waited long can start the soonest.
+  void TendHold(Instant now);
+  std::optional<std::string> GangToHoldFor(Instant now) const;
+  void PlanHold(const Gang& gang, Instant now);
+  // The node is kept for a gang, and the pod would still be there when that starts.
+  bool IsHeldFrom(const PodRequest& request, NodeId id, Instant now) const;
+  std::optional<Instant> GangsDue(Instant now) const;
+  void RestoreGangs(Instant now);
+  std::string DescribeGang(const PodRecord& record) const;
+  // Where other pods of its gang are; false: nowhere.
+  bool NeighboursOf(const PodRecord& record, const GpuPolicy& policy, Neighbours& found) const;
+  // 0: in the same clique (or on the same node), 1: rack, ..., kGangLevels: none of these.
+  int DistanceTo(const Neighbours& neighbours, NodeId id) const;
+  // The node's domain of that level; empty: none is known.
+  std::string DomainOf(NodeId id, GangLevel level, const DomainLabels& labels) const;
+
   // ---- earmarks (earmark.cc)
   void PutEarmark(const PodUid& uid, PodRecord& record, Earmark earmark, Instant now);
   void DropEarmark(const PodUid& uid, PodRecord& record, Instant now);
@@ -376,6 +380,7 @@ struct Engine::Impl {
   std::unordered_map<std::string, std::size_t> policy_of_namespace;  // a cache
   const GpuPolicy& default_policy() const { return policies.back(); }
   QuotaBook book;
+  NamespaceCaps caps;
   bool ledger_closed = false;
   std::map<PodUid, OpenInterval> unclaimed;   // held as the ledger says, no pod was seen yet
   std::unordered_map<PodUid, int> intervals;  // of pods metered before this process, by history
@@ -399,6 +404,11 @@ struct Engine::Impl {
   std::multimap<Instant, NodeId> reopenings;
 
   ReclaimBooks reclaims;
+  GangBooks gangs;
+  GateBooks gates;  // for GateKeeper
+  MachineTables machines;
+  NodeWords words;
+  bool cluster_complete = false;  // the first complete set of pods is in
 
   std::unordered_map<PodUid, PodRecord> pods;  // looked up, never iterated for an answer
   std::set<std::pair<PodName, PodUid>> pods_by_name;
@@ -410,6 +420,15 @@ struct Engine::Impl {
   PlainPodBooks plain_seen;          // pods without GPUs the cluster shows us
   std::unordered_set<PodUid> plain;  // those only filter saw, bounded
   std::deque<PodUid> plain_order;    // oldest first
+  AgentQueues agents;
+  // How far the node's agent is with the pod, as its object says.
+  void FollowAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod, Instant now);
+  std::vector<AgentOrphan> agent_orphans;  // not yet taken
+  // The pod has ended on its node.
+  void EndAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod, Instant now);
+  int64_t stamp = 0;  // the last one given to a bind
+  // Unix nanoseconds, above every one before: agents serve pods in this order.
+  int64_t NextStamp(Instant now);
   uint64_t claim_serial = 0;
   int64_t claims = 0;
   std::deque<std::pair<Instant, PodUid>> refused_lately;  // by filter, oldest first
@@ -433,8 +452,8 @@ struct Engine::Impl {
 };
 
 // What about this node stands in the way, with numbers; for explain. `reason` is not kNone.
-std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request, Reason reason,
-                           Instant now);
+std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
+                           const GpuPolicy& policy, Reason reason, Instant now);
 // The request in a few words: "1 GPU", "0.5 GPU", "2 x 1g.10gb".
 std::string DescribeRequest(const PodRequest& request);
 

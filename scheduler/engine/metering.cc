@@ -280,6 +280,7 @@ void Engine::FinishRestore(Instant now) {
   }
   impl.Adopt(now);
   impl.ContinueReclaims(now);
+  impl.RestoreGangs(now);
 }
 
 void Engine::StepClock(Instant from, Instant to) {

@@ -24,8 +24,11 @@ constexpr int kMostPokes = 8;
 bool Engine::Impl::Poke(const PodUid& uid, NodeId id, Instant now) {
   PodRecord* record = Find(uid);
   const bool waits = record != nullptr && !record->terminal && record->node.empty() &&
-                     record->reserved.empty() && record->last_reason != Reason::kNone;
+                     record->reserved.empty() && record->last_reason != Reason::kNone &&
+                     !record->traits.gated;
   if (!waits || (record->poked && now - *record->poked < kPokeGap)) return false;
+  // Who waits for the rest of its gang is brought back with all of it (gangs.cc).
+  if (gangs.open.contains(record->gang)) return false;
   const Question question = QuestionOf(*record->request);
   if (question.whole != Reason::kNone) return false;
   const Lift lift(*this, uid, now);
@@ -55,6 +58,16 @@ void Engine::Impl::NoteReopened(NodeId id, Instant now) {
   if (hot[id].closed != Reason::kNone) return;
   int poked = 0;
   for (const auto& [name, uid] : pods_by_name) {
+    poked += Poke(uid, id, now);
+    if (poked == kMostPokes) return;
+  }
+}
+
+// Such news is no event to kube-scheduler, and comes seconds after the one it was caused by.
+void Engine::Impl::NoteRetold(NodeId id, Instant now) {
+  if (nodes[id] == nullptr || hot[id].closed != Reason::kNone) return;
+  int poked = 0;
+  for (const PodUid& uid : std::vector<PodUid>(pending.begin(), pending.end())) {
     poked += Poke(uid, id, now);
     if (poked == kMostPokes) return;
   }

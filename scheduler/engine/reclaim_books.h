@@ -16,6 +16,7 @@
 #include "quota/eviction_history.h"
 #include "quota/quota_book.h"
 #include "scheduler/facts/allocation.h"
+#include "scheduler/facts/gates.h"
 #include "scheduler/facts/reclaim.h"
 
 namespace tranche {
@@ -28,6 +29,10 @@ struct PodTraits {
   std::optional<Instant> leaves_at;  // terminating: it should be gone by then
   bool evictable = false;
   bool gated = false;
+  GateSet gates;               // of ours
+  bool foreign_gates = false;  // somebody else's
+  // By more than our own word on quota: nobody is to be evicted for it.
+  bool held_back() const { return foreign_gates || gates.gang; }
   bool unschedulable = false;
   NodeName nominated;                 // status.nominatedNodeName, while it waits
   std::optional<Instant> evicted_at;  // by us

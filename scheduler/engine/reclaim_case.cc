@@ -193,7 +193,8 @@ void ReclaimCase::NoteBudgets(const PodRecord& record, VictimPod& pod) {
   std::ranges::sort(pod.budgets);
 }
 
-// Single pods go to one node; gangs to all nodes of one kind, which charge them the same.
+// Single pods go to one node; gangs to all nodes of one kind, which charge them the same, and where
+// they must stay together of one domain.
 void ReclaimCase::GatherRegions() {
   if (aggressor_.members.empty()) return;
   const PodRequest& request = *aggressor_.members.front();
@@ -201,7 +202,8 @@ void ReclaimCase::GatherRegions() {
     if (id == kNoNode || engine_.nodes[id] == nullptr) return false;
     if (engine_.hot[id].closed != Reason::kNone) return false;
     const Reason reason = engine_.Fits(aggressor_.question, id);
-    if (reason != Reason::kNone && reason != Reason::kNoRoom && reason != Reason::kNumaMismatch) {
+    if (reason != Reason::kNone && reason != Reason::kNoRoom && reason != Reason::kNumaMismatch &&
+        reason != Reason::kBrokenSet) {
       return false;
     }
     const NodeFacts& facts = engine_.nodes[id]->state.facts();
@@ -217,13 +219,23 @@ void ReclaimCase::GatherRegions() {
   };
   const std::vector<NodeId>& looked_at =
       options_.only != nullptr ? *options_.only : engine_.names.ascending();
-  std::map<uint32_t, std::vector<NodeId>> kinds;
+  std::map<std::pair<uint32_t, std::string>, std::vector<NodeId>> kinds;
+  std::optional<GangLevel> within = request.gang_within;
+  if (WishOf(request, *aggressor_.question.policy) == TopologyWish::kRequired) {
+    within = GangLevel::kClique;
+  }
+  const auto domain_of = [&](NodeId id) {
+    if (!within) return std::string();
+    return engine_.DomainOf(id, *within, aggressor_.question.policy->domains);
+  };
   for (const NodeId id : looked_at) {
     if (!suits(id)) continue;
     if (aggressor_.members.size() == 1) {
       AddRegion({id});
     } else {
-      kinds[engine_.hot[id].kind].push_back(id);
+      std::string domain = domain_of(id);
+      if (within && domain.empty()) continue;
+      kinds[{engine_.hot[id].kind, std::move(domain)}].push_back(id);
     }
   }
   for (auto& [kind, nodes] : kinds) AddRegion(std::move(nodes));

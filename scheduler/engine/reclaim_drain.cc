@@ -49,7 +49,7 @@ PlanOutcome Engine::Impl::PlanDrain(std::size_t budget, Instant now) {
   reclaim.source = set->budgets[budget].name;
   reclaim.leaf = set->budgets[budget].quota_ref;
   reclaim.snapshot = reclaims.version;
-  std::set<std::string> gangs;
+  std::set<std::string> broken;
   PlanOutcome outcome;
   for (const auto& [uid, work] : book.holdings()) {
     const PodRecord* record = Find(uid);
@@ -65,13 +65,13 @@ PlanOutcome Engine::Impl::PlanDrain(std::size_t budget, Instant now) {
     }
     ReclaimVictim victim = VictimOf(uid, LossOf(*record, work, CheckpointAges(), now), now);
     victim.state = book.StateOf(uid).value_or(QuotaState::kBorrowed);
-    gangs.insert(work.gang.empty() ? uid.str() : work.pod.ns + "/" + work.gang);
+    broken.insert(work.gang.empty() ? uid.str() : work.pod.ns + "/" + work.gang);
     reclaim.cost.lost_gpu_ms = AddSaturating(reclaim.cost.lost_gpu_ms, victim.lost_gpu_ms);
     reclaim.victims.push_back(std::move(victim));
   }
   if (reclaim.victims.empty()) return outcome;
   reclaim.cost.pods = static_cast<int64_t>(reclaim.victims.size());
-  reclaim.cost.gangs = static_cast<int64_t>(gangs.size());
+  reclaim.cost.gangs = static_cast<int64_t>(broken.size());
   reclaim.optimal = true;  // there is nothing to choose
   outcome.result = PlanOutcome::Result::kPlan;
   outcome.rule = ReclaimRule::kDrain;
@@ -118,6 +118,13 @@ PlanOutcome Engine::Impl::PlanShrinkOf(const std::string& leaf, Instant now) {
 }
 
 bool Engine::Impl::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now) {
+  if (reclaim.rule == ReclaimRule::kGang) {
+    const auto gang = gangs.all.find(reclaim.source);
+    return gang != gangs.all.end() && !gang->second.started &&
+           std::ranges::all_of(left, [&](const PodUid& uid) {
+             return gang->second.members.contains(uid) && book.Find(uid) != nullptr;
+           });
+  }
   for (const PodUid& uid : left) {
     const PodRecord* record = Find(uid);
     const HeldWork* work = book.Find(uid);

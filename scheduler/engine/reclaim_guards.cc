@@ -28,6 +28,8 @@ void Engine::Impl::NoteTraits(const PodUid& uid, PodRecord& record, const PodFac
   traits.checkpoint = pod.checkpointed_at;
   traits.evictable = pod.evictable;
   traits.gated = pod.gated;
+  traits.gates = pod.our_gates;
+  traits.foreign_gates = pod.foreign_gates;
   traits.unschedulable = pod.unschedulable;
   if (pod.terminating && !traits.leaves_at) {
     traits.leaves_at = pod.deletion_at.value_or(now);

@@ -26,6 +26,7 @@ int RankOf(const Standing& standing) {
 // Only room or quota that others have can be taken back.
 bool MayHelp(Reason reason) {
   return reason == Reason::kNone || reason == Reason::kNoRoom || reason == Reason::kNumaMismatch ||
+         reason == Reason::kBrokenSet || reason == Reason::kGangNoRoom ||
          reason == Reason::kBorrowLimit || reason == Reason::kLenderLimit ||
          reason == Reason::kWaitingForQuota;
 }
@@ -60,7 +61,7 @@ bool Engine::Impl::MayPlan(const Question& question) {
 // Refused by us, or by kube-scheduler without asking us.
 void Engine::Impl::NoteHungry(const PodUid& uid, const PodRecord& record) {
   const bool refused = record.last_reason != Reason::kNone || record.traits.unschedulable;
-  const bool waits = record.seen && refused && IsPending(record) && !record.traits.gated &&
+  const bool waits = record.seen && refused && IsPending(record) && !record.traits.held_back() &&
                      !record.traits.leaves_at && MayHelp(record.last_reason) &&
                      !reclaims.of_member.contains(uid);
   const std::optional<Aggressor> aggressor = waits ? AggressorOf(uid) : std::nullopt;
@@ -103,23 +104,21 @@ std::optional<Aggressor> Engine::Impl::AggressorOf(const PodUid& uid) {
   if (request.gang.empty()) {
     aggressor.members.push_back(record->request);
   } else {
-    aggressor.gang = request.name.ns + "/" + request.gang;
-    std::vector<std::pair<PodUid, std::shared_ptr<const PodRequest>>> members;
-    int bound = 0;
-    for (auto at = pods_by_name.lower_bound({PodName{request.name.ns, ""}, PodUid()});
-         at != pods_by_name.end() && at->first.ns == request.name.ns; ++at) {
-      const PodRecord& other = pods.at(at->second);
-      if (other.terminal || other.request->gang != request.gang) continue;
+    aggressor.gang = GangKey(request);
+    const auto found = gangs.all.find(aggressor.gang);
+    if (found == gangs.all.end()) return std::nullopt;
+    const Gang& gang = found->second;
+    // Nobody goes for a gang that is not complete, or has its places.
+    const GangCount count = CountOf(aggressor.gang, gang);
+    if (gang.seated || count.placed + count.waiting + count.plain < count.size) return std::nullopt;
+    for (const PodUid& member : gang.members) {
+      const PodRecord& other = pods.at(member);
       // Placed, or room is being made for it already.
-      const bool served = !IsPending(other) || reclaims.of_member.contains(at->second);
-      bound += served;
-      if (served || other.traits.leaves_at || !other.seen) continue;
-      members.emplace_back(at->second, other.request);
+      const bool served = !IsPending(other) || reclaims.of_member.contains(member);
+      if (served || other.traits.leaves_at || other.traits.gated || !other.seen) continue;
+      aggressor.members.push_back(other.request);
     }
-    std::ranges::sort(members, {}, [](const auto& member) { return member.first; });
-    // Nobody goes for a gang that is not complete.
-    if (static_cast<int>(members.size()) + bound < request.gang_size) return std::nullopt;
-    for (auto& member : members) aggressor.members.push_back(std::move(member.second));
+    if (aggressor.members.empty()) return std::nullopt;
   }
   aggressor.question = QuestionOf(*aggressor.members.front());
   if (!MayPlan(aggressor.question)) return std::nullopt;

@@ -29,6 +29,7 @@ void AppendShape(const PodRequest& request, std::string& out) {
   for (const ContainerInfo& container : request.containers) {
     Append(out, static_cast<int64_t>(container.role));
     Append(out, container.plugin_count);
+    Append(out, container.pinned_cpu.count());
   }
   Append(out, static_cast<int64_t>(request.asks.size()));
   for (const Ask& ask : request.asks) {
@@ -58,6 +59,11 @@ void AppendShape(const PodRequest& request, std::string& out) {
   AppendText(out, request.vgpu_mode);
   Append(out, request.strategy ? static_cast<int64_t>(*request.strategy) : -1);
   Append(out, static_cast<int64_t>(request.card_choice));
+  Append(out, request.topology ? static_cast<int64_t>(*request.topology) : -1);
+  Append(out, request.link_floor ? int64_t{request.link_floor->nvlinks} << 8 |
+                                       static_cast<int64_t>(request.link_floor->path)
+                                 : -1);
+  Append(out, request.nic_floor ? static_cast<int64_t>(*request.nic_floor) : -1);
 }
 
 void AppendConstraints(const NodeConstraints& constraints, std::string& out) {

@@ -159,7 +159,8 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
                                 reclaim.victims.size(), member->node.str());
       view.eligible_at.reset();
     } else if (record.last_reason != Reason::kNone || reclaims.hungry_key.contains(uid)) {
-      view.detail = DescribeQuota(question, record, latest);
+      view.detail = DescribeGang(record);
+      if (view.detail.empty()) view.detail = DescribeQuota(question, record, latest);
       if (view.detail.empty()) view.detail = "asks " + DescribeRequest(*record.request);
       if (const std::optional<PlanBlock> block = BlockOf(uid)) {
         view.detail += "; " + block->detail;
@@ -174,8 +175,20 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
   const NodeState& state = nodes[id]->state;
   const Holding* holding = state.Find(uid);
   if (holding == nullptr) return view;
+  for (const ContainerInfo& container : record.request->containers) {
+    view.containers.push_back(container.name);
+  }
   if (holding->known) {
     view.allocation = holding->allocation;
+    if (holding->told_by_probe) {
+      Allocation told = ToAllocation(state.inventory(), *holding->request, holding->picks);
+      told.knowledge = Knowledge::kExact;
+      if (holding->allocation) {
+        told.epoch = holding->allocation->epoch;
+        told.leaf = holding->allocation->leaf;
+      }
+      view.allocation = std::move(told);
+    }
   } else {
     view.devices_unknown = true;
     view.detail = holding->problem;
@@ -216,6 +229,9 @@ EngineTotals Engine::Totals() const {
   totals.claims = impl.claims;
   totals.reservations = static_cast<int64_t>(impl.reservations.size());
   if (!impl.reservations.empty()) totals.oldest_reservation = impl.reservations.begin()->first;
+  totals.agent_waiting = impl.agents.waiting();
+  totals.agent_serving = impl.agents.serving();
+  totals.agent_passed_over = impl.agents.passed_over();
   for (const auto& [uid, record] : impl.pods) {  // counts only: order cannot matter
     if (record.terminal) continue;
     (record.node.empty() ? totals.pods_pending : totals.pods_bound) += 1;

@@ -1,4 +1,5 @@
-// What a node tells about its GPUs, read from the Node object and nothing else. A plain value.
+// What a node tells about its GPUs. A plain value. All of it is read from the Node object, but
+// `zones` and `slices`, which other objects of the cluster say of the node.
 //
 // What the node does not say stays unset; nothing is invented. Labels are hints and lag; counts
 // come from status.allocatable. Source: node-inventory facts, sections 1, 2, 6, 8.
@@ -10,9 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/facts/agent.h"
+#include "scheduler/facts/allocation.h"
 #include "scheduler/facts/node_constraints.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
+#include "topology/machine/machine.h"
+#include "topology/machine/machine_sources.h"
+#include "topology/machine/numa_align.h"
 #include "topology/mig.h"
 
 namespace tranche {
@@ -37,33 +43,42 @@ struct MigResourceFacts {
   friend bool operator==(const MigResourceFacts&, const MigResourceFacts&) = default;
 };
 
-// One device of HAMi's register annotation.
-struct HamiMigProfile {
-  std::string name;
-  Mebibytes memory;
-  int cores_percent = 0;
-  std::vector<std::pair<int, int>> placements;  // start, size
-  friend bool operator==(const HamiMigProfile&, const HamiMigProfile&) = default;
+// An extended resource of a node agent's plugin, as volcano.sh/vgpu-number or aliyun.com/gpu-mem.
+struct AgentAmount {
+  std::string key;
+  ResourceCount count;
+  friend bool operator==(const AgentAmount&, const AgentAmount&) = default;
 };
-struct HamiDevice {
-  GpuUuid uuid;
+
+// What a NodeResourceTopology object says. Counts per NUMA node; the exporter's view lags.
+struct NodeZones {
+  NumaPolicy policy = NumaPolicy::kNone;
+  NumaScope scope = NumaScope::kContainer;
+  std::vector<ZoneCounts> zones;  // ascending zone
+  friend bool operator==(const NodeZones&, const NodeZones&) = default;
+};
+
+// Annotation tranche.dev/probe: what `tranche probe` saw on the node.
+struct ProbeGpu {
   int index = 0;
-  int slots = 0;          // how many pods may share it
-  Mebibytes memory;       // already scaled by HAMi
-  int cores_percent = 0;  // 100, or more where HAMi scales cores
-  std::string type;       // "NVIDIA-NVIDIA A100-SXM4-40GB"
-  int numa = 0;
-  std::string mode;  // "hami-core", "mig", "mps"
-  bool healthy = false;
-  std::vector<HamiMigProfile> mig_profiles;
-  friend bool operator==(const HamiDevice&, const HamiDevice&) = default;
+  GpuUuid uuid;
+  std::string pci_bus;
+  std::optional<int> numa;
+  bool mig = false;               // MIG mode is on
+  std::vector<MigDevice> layout;  // its instances
+  friend bool operator==(const ProbeGpu&, const ProbeGpu&) = default;
 };
-struct HamiRegister {
-  // The oldest HAMi minor version that writes this form: 4 (text), 9 (JSON; 2.8 looks the same),
-  // 10 (JSON with migProfiles).
-  int minor = 0;
-  std::vector<HamiDevice> devices;  // ascending index
-  friend bool operator==(const HamiRegister&, const HamiRegister&) = default;
+struct ProbePod {
+  PodName pod;
+  std::vector<GpuUuid> gpus;  // whole cards and replicas (ids without "::n"); ascending
+  friend bool operator==(const ProbePod&, const ProbePod&) = default;
+};
+struct NodeProbe {
+  Instant at;  // when the probe looked
+  std::vector<ProbeGpu> gpus;
+  // What the kubelet says it handed out; nullopt: the probe could not ask.
+  std::optional<std::vector<ProbePod>> pods;  // ascending pod
+  friend bool operator==(const NodeProbe&, const NodeProbe&) = default;
 };
 
 struct NodeFacts {
@@ -92,8 +107,18 @@ struct NodeFacts {
   std::optional<ResourceCount> gpu;         // nvidia.com/gpu
   std::optional<ResourceCount> gpu_shared;  // nvidia.com/gpu.shared
   std::vector<MigResourceFacts> mig;        // ascending resource name
-  std::optional<HamiRegister> hami;
-  std::vector<GpuUuid> cordoned_devices;  // annotation hami.io/device-cordon
+  // What its node agent registers, by annotations, advertised amounts or an object of its own.
+  std::optional<AgentRegister> agent;
+  std::vector<AgentAmount> agent_amounts;  // ascending key
+  std::vector<GpuUuid> cordoned_devices;   // annotation hami.io/device-cordon
+
+  // How the GPUs are connected, by source.
+  std::string machine;            // label nvidia.com/gpu.machine
+  std::optional<Machine> matrix;  // annotation tranche.dev/topology
+  std::vector<PairScore> scores;  // annotation hami.io/node-nvidia-score
+  std::optional<NodeProbe> probe;
+  std::optional<NodeZones> zones;
+  std::vector<SliceDevice> slices;
 
   LabelText labels;           // all of them
   std::vector<Taint> taints;  // NoSchedule and NoExecute

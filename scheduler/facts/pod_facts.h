@@ -7,7 +7,9 @@
 #include <string>
 
 #include "policy/selector.h"
+#include "scheduler/facts/agent.h"
 #include "scheduler/facts/allocation.h"
+#include "scheduler/facts/gates.h"
 #include "scheduler/facts/pod_request.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
@@ -23,6 +25,8 @@ struct PodFacts {
   PodPhase phase = PodPhase::kPending;
   bool terminating = false;         // metadata.deletionTimestamp is set; frees nothing
   bool gated = false;               // spec.schedulingGates is not empty
+  GateSet our_gates;                // those of them that are ours
+  bool foreign_gates = false;       // somebody else's are among them
   bool refused_by_kubelet = false;  // Failed with reason OutOf* or UnexpectedAdmissionError
   std::optional<Instant> created;
   std::optional<Instant> bound_at;     // condition PodScheduled turned True
@@ -39,6 +43,7 @@ struct PodFacts {
   // Read from tranche.dev/allocation, else from HAMi's hami.io/vgpu-devices-allocated; only ever
   // believed together with `node` (see index/node_state.h).
   std::optional<Allocation> allocation;
+  AgentProgress progress = AgentProgress::kUnknown;  // of one with a node
   std::string allocation_problem;  // why an annotation that is there could not be read
 
   // Holds devices: has a node and is in no terminal phase. Deletion under way changes nothing.

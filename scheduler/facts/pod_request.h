@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/spec.h"
@@ -16,16 +17,29 @@
 #include "scheduler/facts/reason.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
+#include "topology/machine/machine.h"
 #include "topology/mig.h"
 
 namespace tranche {
 
 enum class Dialect : uint8_t {
-  kNone,     // asks no GPU
-  kNative,   // nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-P[.shared]
-  kTranche,  // tranche.dev/gpu-fraction, tranche.dev/gpu-memory
-  kHami,     // nvidia.com/gpu with gpumem, gpumem-percentage, gpucores
+  kNone,          // asks no GPU
+  kNative,        // nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-P[.shared]
+  kTranche,       // tranche.dev/gpu-fraction, tranche.dev/gpu-memory
+  kHami,          // nvidia.com/gpu with gpumem, gpumem-percentage, gpucores
+  kVolcano,       // volcano.sh/vgpu-number, vgpu-memory, vgpu-memory-percentage, vgpu-cores
+  kVolcanoOld,    // volcano.sh/gpu-memory, gpu-number
+  kGpushare,      // aliyun.com/gpu-mem
+  kTkestack,      // tencent.com/vcuda-core, vcuda-memory
+  kElastic,       // elasticgpu.io/gpu-core, gpu-memory
+  kVgpuManager,   // nvidia.com/vgpu-number, vgpu-cores, vgpu-memory
+  kKai,           // annotations gpu-fraction, gpu-memory (KAI, Run:ai)
+  kKoordinator,   // koordinator.sh/gpu, gpu-core, gpu-memory, gpu-memory-ratio, gpu.shared
+  kOpenGpuShare,  // annotations alibabacloud.com/gpu-milli, gpu-count
+  kHived,         // annotation hivedscheduler.microsoft.com/pod-scheduling-spec
 };
+inline constexpr int kDialects = 14;
+std::string_view DialectName(Dialect dialect);  // "none", "native", "tranche", "hami", ...
 
 // Init containers run one after another before the app containers; a sidecar is an init container
 // with restartPolicy Always and runs from its turn to the end of the pod.
@@ -34,8 +48,10 @@ enum class ContainerRole : uint8_t { kApp, kSidecar, kInit };
 struct ContainerInfo {
   std::string name;
   ContainerRole role = ContainerRole::kApp;
-  // The container's nvidia.com/gpu limit: what kubelet will ask the device plugin for.
+  // What kubelet will ask the device plugin for: the limit of its style's primary key.
   int64_t plugin_count = 0;
+  // CPUs the kubelet's static CPU manager pins: whole CPUs of a Guaranteed pod; else zero.
+  MilliCpu pinned_cpu = {};
 };
 
 enum class Resource : uint8_t {
@@ -47,9 +63,10 @@ enum class Resource : uint8_t {
 
 // How much memory of each card a share takes.
 struct MemoryNeed {
-  enum class Kind : uint8_t { kNone, kWholeCard, kMib, kMilliOfCard, kPercentOfCard };
+  // kAgentUnits: of the size the node's agent counts in (AgentRegister::memory_unit).
+  enum class Kind : uint8_t { kNone, kWholeCard, kMib, kMilliOfCard, kPercentOfCard, kAgentUnits };
   Kind kind = Kind::kNone;
-  int64_t value = 0;  // MiB, 1..999 or 1..100 by kind; 0 otherwise
+  int64_t value = 0;  // MiB, 1..999, 1..100 or units by kind; 0 otherwise
 };
 
 struct Ask {
@@ -94,16 +111,23 @@ struct PodRequest {
   std::vector<std::string> models_none;
   std::vector<std::string> uuids_any;  // empty: any
   std::vector<std::string> uuids_none;
-  Mebibytes min_gpu_memory;          // of each card; zero: any
-  bool one_numa_node = false;        // all cards of a container in one NUMA node
-  MilliCpu cpu;                      // effective request; of pods that ask no GPU too
-  std::string vgpu_mode;             // "", "hami-core", "mig", "mps"
-  std::optional<Strategy> strategy;  // the pod's own wish for choosing nodes
+  Mebibytes min_gpu_memory;              // of each card; zero: any
+  bool one_numa_node = false;            // all cards of a container in one NUMA node
+  std::optional<TopologyWish> topology;  // tranche.dev/topology; nullopt: as the policy says
+  std::optional<LinkFloor> link_floor;   // tranche.dev/min-link: between any two of its cards
+  std::optional<PathClass> nic_floor;    // tranche.dev/nic: from each card to some fabric NIC
+  MilliCpu cpu;                          // effective request; of pods that ask no GPU too
+  std::string vgpu_mode;                 // "", "hami-core", "mig", "mps"
+  std::optional<Strategy> strategy;      // the pod's own wish for choosing nodes
   CardChoice card_choice = CardChoice::kStrategy;
   std::optional<Millis> expected_runtime;  // tranche.dev/expected-runtime
-  std::string gang;                        // tranche.dev/gang; empty: a gang of one
-  int gang_size = 0;                       // tranche.dev/gang-size; 0: not said
-  int32_t priority = 0;                    // spec.priority
+  // tranche.dev/gang, or the group of another controller as "jobset/NAME", ... (pod_gang.h); empty:
+  // a gang of one.
+  std::string gang;
+  int gang_size = 0;                     // pods that start together; 0: not said
+  int gang_rank = -1;                    // its place among them; -1: not said
+  std::optional<GangLevel> gang_within;  // tranche.dev/gang-within: one domain of this level
+  int32_t priority = 0;                  // spec.priority
   // What its spec demands of nodes; null: nothing. Not part of its shape: only the planner asks.
   std::shared_ptr<const NodeConstraints> constraints;
 

@@ -25,6 +25,7 @@ enum class Reason : uint8_t {
   kBorrowLimit,
   kLenderLimit,
   kWaitingForQuota,
+  kNamespaceQuota,  // a ResourceQuota of the namespace, as HAMi reads it, has no room
   // About the node, before its devices are looked at.
   kUnknownNode,
   kNodeNotReady,
@@ -38,18 +39,26 @@ enum class Reason : uint8_t {
   kNoAgent,      // nothing on the node can enforce the share
   kSharingMode,  // the pod's class may not share GPUs the way this node would
   kWrongModel,
-  kWrongDevice,     // UUID or mode selection leaves no device
-  kTooManyPerNode,  // more devices asked for than the node has, busy or not
-  kTooLarge,        // more memory asked for than any device here has
-  kUnhealthy,       // enough devices, but not enough healthy ones
+  kWrongDevice,      // UUID or mode selection leaves no device
+  kTooManyPerNode,   // more devices asked for than the node has, busy or not
+  kTooLarge,         // more memory asked for than any device here has
+  kUnhealthy,        // enough devices, but not enough healthy ones
+  kTopologyUnknown,  // it requires connected GPUs, and nobody says how these are connected
+  kNoSuchSet,        // no set of the node's GPUs is connected as it requires, busy or not
   kNumaMismatch,
-  kNoRoom,  // would fit an emptier node of this kind
+  kBrokenSet,  // enough are free, but no set that is connected as it requires
+  kNoRoom,     // would fit an emptier node of this kind
   // About taking devices back (quota-model section 4).
   kPdbBlocked,            // only pods that a PodDisruptionBudget protects could make room
   kEvictionBudget,        // the team whose pods would go has lost as many as it may in an hour
   kVictimsProtected,      // pods that would have to go are protected for some time
   kPreemptionDelayed,     // pods that are leaving already will make room
   kPreemptionInProgress,  // victims are leaving, their devices are reserved for this pod
+  // About gangs.
+  kGangIncomplete,  // not all of its pods are there yet
+  kGangNoRoom,      // this pod could be placed, the whole gang not
+  kGangElsewhere,   // devices are reserved for it on another node
+  kHeldForGang,     // devices are held for a gang that starts before this pod would end
   // About order.
   kYieldingTo,  // another workload that fits now comes first
   // About the pod at bind.

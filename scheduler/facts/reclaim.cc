@@ -25,4 +25,9 @@ std::size_t Reclaim::gone() const {
       victims, [](const auto& victim) { return victim.gone_at.has_value(); }));
 }
 
+std::string_view SourceKind(ReclaimRule rule) {
+  if (rule == ReclaimRule::kGang) return "Gang";
+  return rule == ReclaimRule::kDrain ? "GPUBudget" : "GPUQuota";
+}
+
 }  // namespace tranche

@@ -56,8 +56,8 @@ struct ReclaimVictim {
 struct Reclaim {
   std::string name;  // of the GPUReclaim object: unique, a DNS label
   ReclaimRule rule = ReclaimRule::kNone;
-  // Whom it is for: the preemptor's gang; empty for kDrain (`source` is the GPUBudget) and kShrink
-  // (`source` is the GPUQuota).
+  // Whom it is for: the preemptor's gang; empty for kDrain (`source` is the GPUBudget), kShrink
+  // (`source` is the GPUQuota) and kGang (`source` is namespace/gang).
   std::vector<ReclaimMember> members;
   std::string source;
   std::string leaf;  // that it is for
@@ -79,6 +79,9 @@ struct Reclaim {
   std::size_t gone() const;  // victims that are
   friend bool operator==(const Reclaim&, const Reclaim&) = default;
 };
+
+// What `source` is under a rule without preemptor: "GPUBudget", "GPUQuota", "Gang".
+std::string_view SourceKind(ReclaimRule rule);
 
 // Why the planner did not take devices back for a pod, though a rule would let it.
 struct PlanBlock {

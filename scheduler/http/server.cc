@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "scheduler/http/session.h"
+#include "scheduler/http/tls.h"
 
 namespace tranche::http {
 namespace {
@@ -57,6 +58,7 @@ struct Server::Impl {
         accept_pause(control) {
     state.limits = options.limits;
     state.handler = std::move(handler);
+    if (options.tls) tls = std::make_unique<TlsMaterial>(*options.tls);
   }
 
   static std::vector<std::unique_ptr<asio::io_context>> MakeContexts(int threads) {
@@ -70,10 +72,12 @@ struct Server::Impl {
   void Accept();
   void Admit(std::shared_ptr<Session> session);
   void Sweep();
+  void LookForCertificate(std::chrono::steady_clock::time_point now);
   void BeginStop();
 
   Options options;
   ServerState state;
+  std::unique_ptr<TlsMaterial> tls;  // null: plain text
   std::vector<std::unique_ptr<asio::io_context>> contexts;
   Strand control;
   Acceptor acceptor;
@@ -83,6 +87,7 @@ struct Server::Impl {
   std::vector<std::thread> threads;
   uint16_t port = 0;
   // Control only.
+  std::chrono::steady_clock::time_point looked_at;  // for another certificate
   std::size_t dealt = 0;  // connections so far, for the next one's context
   // Stopping: nothing is accepted. Ending: the sweep rests too.
   bool stopping = false;
@@ -108,21 +113,21 @@ error_code Server::Impl::Listen() {
 
 void Server::Impl::Accept() {
   asio::io_context& context = *contexts[dealt++ % contexts.size()];
-  acceptor.async_accept(asio::make_strand(context),
-                        [this](const error_code& error, Session::Socket socket) {
-                          if (stopping) return;
-                          if (!error) {
-                            error_code ignored;
-                            socket.set_option(tcp::no_delay(true), ignored);
-                            Admit(std::make_shared<Session>(std::move(socket), state));
-                            return Accept();
-                          }
-                          if (error == asio::error::connection_aborted) return Accept();
-                          accept_pause.expires_after(kAcceptPause);
-                          accept_pause.async_wait([this](const error_code&) {
-                            if (!stopping) Accept();
-                          });
-                        });
+  acceptor.async_accept(asio::make_strand(context), [this](const error_code& error,
+                                                           Session::Socket socket) {
+    if (stopping) return;
+    if (!error) {
+      error_code ignored;
+      socket.set_option(tcp::no_delay(true), ignored);
+      Admit(std::make_shared<Session>(std::move(socket), tls ? tls->context() : nullptr, state));
+      return Accept();
+    }
+    if (error == asio::error::connection_aborted) return Accept();
+    accept_pause.expires_after(kAcceptPause);
+    accept_pause.async_wait([this](const error_code&) {
+      if (!stopping) Accept();
+    });
+  });
 }
 
 void Server::Impl::Admit(std::shared_ptr<Session> session) {
@@ -155,8 +160,16 @@ void Server::Impl::Sweep() {
     if (error || ending) return;
     const auto now = std::chrono::steady_clock::now();
     for (const std::shared_ptr<Session>& session : state.table.All()) session->CheckDeadline(now);
+    LookForCertificate(now);
     Sweep();
   });
+}
+
+void Server::Impl::LookForCertificate(std::chrono::steady_clock::time_point now) {
+  if (tls == nullptr || now - looked_at < options.tls->look_every) return;
+  looked_at = now;
+  const absl::Status read = tls->Refresh();
+  if (!read.ok() && options.warn) options.warn(std::string(read.message()));
 }
 
 void Server::Impl::BeginStop() {
@@ -174,6 +187,9 @@ Server::~Server() { Stop(milliseconds(0)); }
 
 absl::Status Server::Start() {
   const Options& options = impl_->options;
+  if (impl_->tls != nullptr) {
+    if (absl::Status read = impl_->tls->Refresh(); !read.ok()) return read;
+  }
   if (const error_code error = impl_->Listen()) {
     return absl::UnavailableError(fmt::format("cannot listen on {} port {}: {}", options.address,
                                               options.port, error.message()));

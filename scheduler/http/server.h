@@ -1,4 +1,5 @@
-// An HTTP/1.1 server with hard limits, for kube-scheduler, Prometheus and browsers.
+// An HTTP/1.1 server with hard limits, for kube-scheduler, the API server, Prometheus and browsers;
+// in plain text or over TLS.
 //
 // Answers carry Content-Length, end without a newline, and leave in one write. Limits and their
 // answers: header bytes over the limit 431; body over it 413; no Content-Length on POST 411;
@@ -6,7 +7,8 @@
 // complete in time 408 and close; body not complete in time 408 and close; a reply the peer does
 // not read in time drops the connection. At the connection cap the longest-idle connection gives
 // way; if all are active the new one is refused with 503, except that GET /healthz is always
-// answered. After "Connection: close" nothing more is read.
+// answered. After "Connection: close" nothing more is read. A TLS handshake has the time of a
+// header, and its connection counts as active meanwhile.
 //
 // Thread rule: Start and Stop from one thread; handlers are called on the server's threads, several
 // at once, and must not block. A Responder may be called from any thread, once.
@@ -17,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -55,17 +58,28 @@ struct Limits {
   int connections = 256;
 };
 
+// PEM files. They are read again when they change.
+struct TlsOptions {
+  std::string certificate_file;  // the server's own first, then what leads to the CA
+  std::string key_file;
+  std::string client_ca_file;  // not empty: clients must show a certificate these have signed
+  std::chrono::milliseconds look_every{10'000};
+};
+
 struct Options {
   std::string address = "127.0.0.1";
   uint16_t port = 8080;  // 0: any free one
   int threads = 2;
   Limits limits;
+  std::optional<TlsOptions> tls = std::nullopt;            // nullopt: plain text
+  std::function<void(const std::string&)> warn = nullptr;  // of files that cannot be taken up
 };
 
 struct Statistics {
   int64_t connections_open = 0;
   int64_t connections_total = 0;
   int64_t connections_evicted = 0;
+  int64_t handshakes_failed = 0;
   std::map<int, int64_t> refusals_by_status;  // answered by the server itself: 400, 408, 411, ...
 };
 
@@ -77,7 +91,8 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // Binds, listens and starts the threads.
-  // Errors: Unavailable with address, port and the system's words when binding fails.
+  // Errors: Unavailable with address, port and the system's words when binding fails,
+  // InvalidArgument when the files of TLS cannot be used.
   absl::Status Start();
   uint16_t port() const;
   // Stops accepting, closes idle connections, lets requests in flight finish for up to `grace`,

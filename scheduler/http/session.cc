@@ -4,6 +4,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/stream_base.hpp>
 #include <boost/asio/write.hpp>
 #include <cstring>
 #include <utility>
@@ -30,21 +31,40 @@ int64_t Count(steady_clock::time_point time) { return time.time_since_epoch().co
 
 }  // namespace
 
-Session::Session(Socket socket, ServerState& server)
+Session::Session(Socket socket, std::shared_ptr<asio::ssl::context> tls, ServerState& server)
     : socket_(std::move(socket)),
+      context_(std::move(tls)),
       server_(server),
       idle_since_(Count(steady_clock::now())),
       deadline_(kActive),
       capacity_(std::max(kReadBytes, server.limits.header_bytes + 1)),
-      scanner_(server.limits.header_bytes) {}
+      scanner_(server.limits.header_bytes) {
+  if (context_ != nullptr) tls_.emplace(socket_, *context_);
+}
 
 void Session::Start(Place place) {
   asio::post(socket_.get_executor(), [this, place, self = shared_from_this()] {
     if (state_ == State::kClosed) return;
     place_ = place;
     buffer_.reset(new char[capacity_]);
+    if (tls_) return Handshake();
     AwaitRequest();
   });
+}
+
+void Session::Handshake() {
+  state_ = State::kHandshake;
+  SetIdle(false);
+  const auto patience = place_ == Place::kSpare ? std::min(kSpareTime, server_.limits.header_time)
+                                                : server_.limits.header_time;
+  SetDeadline(steady_clock::now() + patience);
+  tls_->async_handshake(asio::ssl::stream_base::server,
+                        [this, self = shared_from_this()](const error_code& error) {
+                          if (state_ != State::kHandshake) return;
+                          if (!error) return AwaitRequest();
+                          server_.table.CountFailedHandshake();
+                          Close();
+                        });
 }
 
 void Session::GiveWay(std::function<void(bool)> done) {
@@ -111,15 +131,14 @@ void Session::ReadHeadBytes() {
   std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
-  socket_.async_read_some(
-      asio::buffer(buffer_.get() + end_, capacity_ - end_),
-      [this, self = shared_from_this()](const error_code& error, std::size_t bytes) {
-        if (state_ != State::kIdle && state_ != State::kHead) return;
-        if (error) return Close();
-        end_ += bytes;
-        if (state_ == State::kIdle) BeginHead();
-        ScanHead();
-      });
+  ReadSome(asio::buffer(buffer_.get() + end_, capacity_ - end_),
+           [this, self = shared_from_this()](const error_code& error, std::size_t bytes) {
+             if (state_ != State::kIdle && state_ != State::kHead) return;
+             if (error) return Close();
+             end_ += bytes;
+             if (state_ == State::kIdle) BeginHead();
+             ScanHead();
+           });
 }
 
 void Session::ScanHead() {
@@ -175,12 +194,13 @@ void Session::BeginBody() {
 }
 
 void Session::InviteBody() {
-  asio::async_write(socket_, asio::buffer(kContinue),
-                    [this, self = shared_from_this()](const error_code& error, std::size_t) {
-                      if (state_ != State::kBody) return;
-                      if (error) return Close();
-                      ReadBodyBytes();
-                    });
+  const auto invited = [this, self = shared_from_this()](const error_code& error, std::size_t) {
+    if (state_ != State::kBody) return;
+    if (error) return Close();
+    ReadBodyBytes();
+  };
+  if (tls_) return asio::async_write(*tls_, asio::buffer(kContinue), invited);
+  asio::async_write(socket_, asio::buffer(kContinue), invited);
 }
 
 void Session::ReadBodyBytes() {
@@ -191,15 +211,14 @@ void Session::ReadBodyBytes() {
     body.reserve(size + kBodyPadding);
     body.resize(size);
   }
-  socket_.async_read_some(
-      asio::buffer(body.data() + body_received_, body.size() - body_received_),
-      [this, length, self = shared_from_this()](const error_code& error, std::size_t bytes) {
-        if (state_ != State::kBody) return;
-        if (error) return Close();
-        body_received_ += bytes;
-        if (body_received_ == length) return Dispatch();
-        ReadBodyBytes();
-      });
+  ReadSome(asio::buffer(body.data() + body_received_, body.size() - body_received_),
+           [this, length, self = shared_from_this()](const error_code& error, std::size_t bytes) {
+             if (state_ != State::kBody) return;
+             if (error) return Close();
+             body_received_ += bytes;
+             if (body_received_ == length) return Dispatch();
+             ReadBodyBytes();
+           });
 }
 
 void Session::Dispatch() {
@@ -235,26 +254,33 @@ void Session::WriteReply() {
   const std::size_t head_sent = std::min(reply_sent_, reply_head_.size());
   const std::array<asio::const_buffer, 2> pieces = {
       asio::buffer(reply_head_) + head_sent, asio::buffer(reply_body_) + (reply_sent_ - head_sent)};
-  socket_.async_write_some(
-      pieces, [this, self = shared_from_this()](const error_code& error, std::size_t bytes) {
-        if (state_ != State::kWriting) return;
-        if (error) return Close();
-        reply_sent_ += bytes;
-        if (reply_sent_ < reply_head_.size() + reply_body_.size()) {
-          SetDeadline(steady_clock::now() + server_.limits.reply_time);
-          return WriteReply();
-        }
-        std::string().swap(reply_body_);
-        is_head_ = false;
-        if (!keep_alive_ || server_.draining.load(std::memory_order_relaxed)) return Linger();
-        AwaitRequest();
-      });
+  WriteSome(pieces, [this, self = shared_from_this()](const error_code& error, std::size_t bytes) {
+    if (state_ != State::kWriting) return;
+    if (error) return Close();
+    reply_sent_ += bytes;
+    if (reply_sent_ < reply_head_.size() + reply_body_.size()) {
+      SetDeadline(steady_clock::now() + server_.limits.reply_time);
+      return WriteReply();
+    }
+    std::string().swap(reply_body_);
+    is_head_ = false;
+    if (!keep_alive_ || server_.draining.load(std::memory_order_relaxed)) return Linger();
+    AwaitRequest();
+  });
 }
 
 void Session::Linger() {
   state_ = State::kLingering;
   SetIdle(true);
   SetDeadline(steady_clock::now() + kLingerTime);
+  if (!tls_) return StopSending();
+  // Our last word, so that the peer knows the answer whole. What it says to that matters no more.
+  tls_->async_shutdown([this, self = shared_from_this()](const error_code&) {
+    if (state_ == State::kLingering) StopSending();
+  });
+}
+
+void Session::StopSending() {
   error_code ignored;
   socket_.shutdown(asio::socket_base::shutdown_send, ignored);
   Discard();

@@ -1,7 +1,8 @@
 // One connection: reads requests, hands them to the handler one at a time, writes the answers in
 // order, and keeps every limit.
 //
-//   idle -> head -> body -> handling -> writing -> idle again, or lingering -> closed
+//   handshake (TLS) -> idle -> head -> body -> handling -> writing -> idle again, or lingering ->
+//   closed
 //
 // While lingering, our side is closed and what the peer still sends is thrown away for a bounded
 // time: closing at once would reset the connection, and the answer could be lost on the way.
@@ -16,14 +17,18 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/strand.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "scheduler/http/head.h"
 #include "scheduler/http/reply_slot.h"
@@ -50,7 +55,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // idle_since() of a connection with a request under way; later than any time.
   static constexpr int64_t kActive = std::numeric_limits<int64_t>::max();
 
-  Session(Socket socket, ServerState& server);
+  // `tls` null: in plain text.
+  Session(Socket socket, std::shared_ptr<boost::asio::ssl::context> tls, ServerState& server);
 
   // Starts reading. Called once, after the session is in the table.
   void Start(Place place);
@@ -68,7 +74,30 @@ class Session : public std::enable_shared_from_this<Session> {
   void Answer(Response response, bool forgotten);
 
  private:
-  enum class State : uint8_t { kIdle, kHead, kBody, kHandling, kWriting, kLingering, kClosed };
+  enum class State : uint8_t {
+    kHandshake,
+    kIdle,
+    kHead,
+    kBody,
+    kHandling,
+    kWriting,
+    kLingering,
+    kClosed
+  };
+
+  // Some bytes in or out, through TLS where the connection has it.
+  template <typename Buffers, typename Done>
+  void ReadSome(const Buffers& buffers, Done done) {
+    if (tls_) return tls_->async_read_some(buffers, std::move(done));
+    socket_.async_read_some(buffers, std::move(done));
+  }
+  template <typename Buffers, typename Done>
+  void WriteSome(const Buffers& buffers, Done done) {
+    if (tls_) return tls_->async_write_some(buffers, std::move(done));
+    socket_.async_write_some(buffers, std::move(done));
+  }
+
+  void Handshake();
 
   void AwaitRequest();
   void BeginHead();
@@ -84,6 +113,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Reply(Response response);
   void WriteReply();
   void Linger();
+  void StopSending();
   void Discard();
   void Close();
 
@@ -94,6 +124,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string_view Unread() const { return {buffer_.get() + begin_, end_ - begin_}; }
 
   Socket socket_;
+  std::shared_ptr<boost::asio::ssl::context> context_;    // outlives tls_
+  std::optional<boost::asio::ssl::stream<Socket&>> tls_;  // over socket_
   ServerState& server_;
   Place place_ = Place::kOrdinary;
   State state_ = State::kIdle;

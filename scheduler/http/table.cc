@@ -73,6 +73,11 @@ void ConnectionTable::CountEviction() {
   ++statistics_.connections_evicted;
 }
 
+void ConnectionTable::CountFailedHandshake() {
+  const std::lock_guard lock(mutex_);
+  ++statistics_.handshakes_failed;
+}
+
 void ConnectionTable::CountRefusal(int status) {
   const std::lock_guard lock(mutex_);
   ++statistics_.refusals_by_status[status];

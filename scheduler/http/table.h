@@ -36,6 +36,7 @@ class ConnectionTable {
   bool WaitUntilEmpty(std::chrono::milliseconds patience);
 
   void CountEviction();
+  void CountFailedHandshake();
   void CountRefusal(int status);
   Statistics Snapshot() const;
 

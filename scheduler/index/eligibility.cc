@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "scheduler/index/agent_cards.h"
 #include "topology/gpu_model.h"
 
 namespace tranche {
@@ -24,7 +25,7 @@ bool IsSelected(const PodRequest& request, const Card& card) {
   }
   if (std::ranges::find(request.uuids_none, uuid) != request.uuids_none.end()) return false;
   // A HAMi card in MIG mode is cut by HAMi itself; we place on cards that share by hami-core, MPS.
-  if (card.mode == CardMode::kHami && card.vgpu_mode == "mig") return false;
+  if (card.mode == CardMode::kAgent && card.vgpu_mode == "mig") return false;
   return request.vgpu_mode.empty() || card.vgpu_mode.find(request.vgpu_mode) != std::string::npos;
 }
 
@@ -46,14 +47,21 @@ bool IsRightKind(const Inventory& inventory, const Ask& ask, const Card& card) {
 namespace {
 
 // Can this node hold the pod's share to its size, or may it be a promise only?
-bool ShareAllowed(const Inventory& inventory, const PodRequest& request, const GpuPolicy& policy) {
-  if (request.dialect == Dialect::kHami) return inventory.has_agent;
-  const bool plugin_called = std::ranges::any_of(
-      request.containers, [](const ContainerInfo& info) { return info.plugin_count > 0; });
-  // HAMi's agent acts when kubelet asks the plugin for a device, so the pod must ask for one.
-  if (inventory.has_agent && plugin_called) return true;
+bool ShareAllowed(const Inventory& inventory, const PodRequest& request, const Ask& ask,
+                  const GpuPolicy& policy) {
+  if (ChoosesForShares(inventory.agent) && ask.compute < kWholeGpu) return false;
+  // Styles made for an agent run nowhere else (see IsServed); the agent acts when it is called.
+  const bool for_stock_nodes = Serves(AgentKind::kNone, request.dialect);
+  if (!for_stock_nodes || CallsAgent(inventory.agent, request)) return true;
   if (inventory.sharing == SharingMethod::kMps) return true;
   return policy.unenforced_sharing == Permission::kAllow;
+}
+
+// Has the node an agent that knows the pod's style, or none where none is needed? A node with no
+// GPU at all is told apart from that.
+bool IsServed(const Inventory& inventory, const PodRequest& request) {
+  return request.asks.empty() || (inventory.cards.empty() && inventory.pools.empty()) ||
+         Serves(inventory.agent, request.dialect);
 }
 
 // The counted keys first: they are what kubelet will check.
@@ -158,11 +166,12 @@ bool ExceedsUserLimits(const Inventory& inventory, const PodRequest& request) {
 
 Reason Obstacle(const Inventory& inventory, const Load& load, const PodRequest& request,
                 const PlaceRules& rules) {
+  if (!IsServed(inventory, request)) return Reason::kNoAgent;
   Reason reason = CheckKeys(inventory, load, request);
   for (const Ask& ask : request.asks) {
     Reason found = Missing(inventory, request, ask, rules);
     const bool share = ask.resource == Resource::kShare;
-    if (share && found != Reason::kNoGpu && !ShareAllowed(inventory, request, *rules.policy)) {
+    if (share && found != Reason::kNoGpu && !ShareAllowed(inventory, request, ask, *rules.policy)) {
       found = Reason::kNoAgent;
     }
     if (BreaksMpsRule(inventory, ask)) found = std::min(found, Reason::kTooManyPerNode);

@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "scheduler/index/agent_cards.h"
+#include "scheduler/index/card_links.h"
 #include "topology/gpu_model.h"
 
 namespace tranche {
@@ -24,49 +26,6 @@ std::string SingleProfile(std::string_view product) {
 void AddKey(Inventory& inventory, std::string_view key, const ResourceCount& count) {
   inventory.keys.push_back({std::string(key), std::max<int64_t>(count.allocatable, 0),
                             std::max({count.capacity, count.allocatable, int64_t{0}})});
-}
-
-// How many clients an MPS server takes on one card, whatever replicas are configured: the caps of
-// the device plugin, 48 and, below compute capability 7.5, 16. (The driver itself takes 48 from
-// Volta on, and 60 from CUDA 13.1.) Source: node-inventory section 3. Nodes' facts do not carry the
-// capability, so the boards before Turing are listed; a board not listed is a newer one.
-int64_t MpsClients(std::string_view product) {
-  constexpr std::array<std::string_view, 22> kBeforeTuring = {
-      "v100",     "v100s",    "gv100",    "titan-v", "p100", "gp100", "p40", "p6",
-      "p4",       "titan-xp", "quadro-p", "m60",     "m40",  "m10",   "m6",  "m4",
-      "quadro-m", "k80",      "k40",      "k40m",    "k20m", "k20xm"};
-  const bool old = std::ranges::any_of(
-      kBeforeTuring, [product](std::string_view model) { return MatchesModel(model, product); });
-  return old ? 16 : 48;
-}
-
-void AddHamiCards(const NodeFacts& facts, Inventory& inventory) {
-  inventory.knowledge = Knowledge::kExact;
-  inventory.gpu_unit = GpuUnit::kCard;
-  inventory.has_agent = true;
-  // Since 2.8 the agent shows that it lives by what it advertises, not by a handshake.
-  const bool alive = facts.gpu.has_value() && facts.gpu->allocatable > 0;
-  for (const HamiDevice& device : facts.hami->devices) {
-    if (static_cast<int>(inventory.cards.size()) == kMaxCards) {
-      inventory.problems.push_back(fmt::format("expected at most {} GPUs, found more", kMaxCards));
-      break;
-    }
-    Card card;
-    card.mode = CardMode::kHami;
-    card.index = device.index;
-    card.uuid = device.uuid;
-    card.product = device.type;
-    card.capacity = MilliGpu::Of(int64_t{device.cores_percent} * 10);
-    card.memory = device.memory;
-    card.slots = device.slots;
-    card.numa = device.numa;
-    card.healthy = device.healthy && alive;
-    card.vgpu_mode = device.mode;
-    if (card.vgpu_mode.find("mps") != std::string::npos) card.contexts = MpsClients(card.product);
-    card.cordoned =
-        std::ranges::find(facts.cordoned_devices, device.uuid) != facts.cordoned_devices.end();
-    inventory.cards.push_back(std::move(card));
-  }
 }
 
 // Whole or replicated cards behind nvidia.com/gpu or nvidia.com/gpu.shared.
@@ -346,10 +305,14 @@ int Inventory::FindPool(std::string_view key) const {
 }
 
 bool Inventory::has_devices() const {
-  return std::ranges::any_of(keys, [](const CountedKey& key) { return key.allocatable > 0; });
+  if (std::ranges::any_of(keys, [](const CountedKey& key) { return key.allocatable > 0; })) {
+    return true;
+  }
+  // Koordinator counts cards in an object of its own.
+  return has_agent() && std::ranges::any_of(cards, &Card::healthy);
 }
 
-Inventory BuildInventory(const NodeFacts& facts, int hami_minor) {
+Inventory BuildInventory(const NodeFacts& facts, int hami_minor, MachineTables* tables) {
   Inventory inventory;
   inventory.product = std::string(BaseProduct(facts.product));
   inventory.sharing = facts.sharing;
@@ -358,19 +321,23 @@ Inventory BuildInventory(const NodeFacts& facts, int hami_minor) {
   for (const MigResourceFacts& mig : facts.mig) {
     AddKey(inventory, FormatMigResource(mig.name), mig.count);
   }
+  for (const AgentAmount& amount : facts.agent_amounts) {
+    AddKey(inventory, amount.key, amount.count);
+  }
   std::ranges::sort(inventory.keys, {}, &CountedKey::key);
 
   const std::string single = SingleProfile(facts.product);
-  if (facts.hami) {
-    inventory.hami_minor = hami_minor > 0 ? hami_minor : facts.hami->minor;
-    if (inventory.product.empty() && !facts.hami->devices.empty()) {
-      inventory.product = facts.hami->devices.front().type;
+  if (facts.agent) {
+    const bool hami = facts.agent->kind == AgentKind::kHami;
+    inventory.agent_minor = hami && hami_minor > 0 ? hami_minor : facts.agent->minor;
+    if (inventory.product.empty() && !facts.agent->devices.empty()) {
+      inventory.product = facts.agent->devices.front().type;
     }
-    AddHamiCards(facts, inventory);
+    AddAgentCards(facts, inventory);
     if (facts.mig_planned) {
       inventory.problems.push_back(
-          "expected either planned MIG layouts (label tranche.dev/mig-layout) or a HAMi register, "
-          "found both; the register counts");
+          "expected either planned MIG layouts (label tranche.dev/mig-layout) or a node agent, "
+          "found both; the agent counts");
     }
   } else if (facts.mig_planned) {
     AddPlannedCards(facts, inventory);
@@ -384,6 +351,7 @@ Inventory BuildInventory(const NodeFacts& facts, int hami_minor) {
   if (inventory.knowledge == Knowledge::kCounts && one_card) {
     inventory.knowledge = Knowledge::kPredicted;
   }
+  ConnectCards(facts, tables, inventory);
   std::ranges::sort(inventory.pools, {}, &MigPool::key);
   inventory.model = GpuModelName(inventory.product);
   return inventory;

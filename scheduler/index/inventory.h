@@ -2,13 +2,14 @@
 //
 // Derived from NodeFacts alone and immutable. A card is a physical GPU; where only counts are known
 // cards are bookkeeping and their order means nothing outside this process. A card is either whole,
-// replicated, HAMi-managed or cut into MIG instances, never two of these. On a node of planned MIG
-// layouts index and start are ours to say, so that what is known of its devices is exact; UUIDs are
-// not known there.
+// replicated, divided by an agent or cut into MIG instances, never two of these. On a node of
+// planned MIG layouts index and start are ours to say, so that what is known of its devices is
+// exact; UUIDs are not known there.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@
 #include "scheduler/facts/node_facts.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
+#include "topology/machine/machine_sources.h"
+#include "topology/machine/machine_table.h"
+#include "topology/machine/numa_align.h"
 #include "topology/mig.h"
 #include "topology/mig_space.h"
 
@@ -28,7 +32,7 @@ inline constexpr int kMaxCards = 64;
 enum class CardMode : uint8_t {
   kWhole,       // stock plugin, one unit a card
   kReplicated,  // stock plugin, time-sliced or MPS
-  kHami,        // an agent divides it as we say
+  kAgent,       // an agent divides it as we say
   kMig,         // cut into instances, or to be cut as we say
 };
 
@@ -36,7 +40,7 @@ struct Card {
   CardMode mode = CardMode::kWhole;
   int index = 0;        // as published by the agent, else the position
   GpuUuid uuid;         // empty: unknown
-  std::string product;  // label or HAMi type
+  std::string product;  // label or the agent's type
   MilliGpu capacity = kWholeGpu;
   Mebibytes memory;   // zero: unknown
   int64_t slots = 0;  // pods (replicas) that may use it; 0: no limit
@@ -90,13 +94,29 @@ struct Inventory {
   std::string model;    // short name for people
   Knowledge knowledge = Knowledge::kCounts;
   GpuUnit gpu_unit = GpuUnit::kNone;
-  bool has_agent = false;  // HAMi's agent divides the cards
-  int hami_minor = 0;
+  AgentKind agent = AgentKind::kNone;        // it divides the cards and gives the ones we name
+  int agent_minor = 0;                       // HAMi's version
+  Mebibytes memory_unit = Mebibytes::Of(1);  // of requests in the agent's units
+  bool has_agent() const { return agent != AgentKind::kNone; }
   SharingMethod sharing = SharingMethod::kNone;
   int64_t replicas = 1;  // of each replicated card
   std::vector<Card> cards;
   std::vector<MigPool> pools;    // ascending key
   std::vector<CountedKey> keys;  // ascending key
+
+  // How the cards are connected: GPU i of the machine is card i. Null: nobody says, or the cards
+  // cannot be told apart (instances, replicas, one of them ill and nobody knows which).
+  std::shared_ptr<MachineTable> table;
+  MachineSource links = MachineSource::kNone;
+  bool links_verified = false;  // what requires NVLink may rely on it
+  // Cards of one class are interchangeable in everything a choice depends on; by card. Empty: none
+  // are, position by position.
+  std::vector<int> card_class;
+  // What the kubelet demands of GPUs and pinned CPUs; zones ascending, empty: nobody says.
+  NumaPolicy numa_policy = NumaPolicy::kNone;
+  NumaScope numa_scope = NumaScope::kContainer;
+  std::vector<ZoneCounts> zones;
+
   std::vector<std::string> problems;
 
   const CountedKey* FindKey(std::string_view key) const;
@@ -104,11 +124,16 @@ struct Inventory {
   int FindPool(std::string_view key) const;
   // Its executor makes the instances we name; then all its cards are such.
   bool planned() const { return !cards.empty() && cards.front().planned(); }
-  // True when the node advertises any GPU now.
+  // The device plugin chooses the cards, by a rule that we can follow.
+  bool plugin_chooses() const {
+    return table != nullptr && !has_agent() && links > MachineSource::kZones;
+  }
+  // True when the node has any GPU to give now.
   bool has_devices() const;
 };
 
-// `hami_minor`: version set by policy, 0: as the register's form says.
-Inventory BuildInventory(const NodeFacts& facts, int hami_minor);
+// `hami_minor`: version set by policy, 0: as the register's form says. `tables`: where nodes with
+// interchangeable machines share a table; null: the node gets one of its own.
+Inventory BuildInventory(const NodeFacts& facts, int hami_minor, MachineTables* tables = nullptr);
 
 }  // namespace tranche

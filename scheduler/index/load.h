@@ -28,9 +28,14 @@ struct Load {
   std::vector<std::vector<int64_t>> slots;  // pool -> instance -> users
   std::vector<int64_t> keys;                // parallel to Inventory::keys: units kubelet handed out
   MilliCpu cpu;                             // requested by all pods of the node
-  bool devices_unknown = false;             // exact node, and a pod's devices cannot be named
-  const MigSpace* space = nullptr;          // planned layouts: of every card
-  std::vector<int> profiles;                // planned layouts: pool -> MigPool::planned_profile
+  MilliCpu pinned_cpu;                      // of that, pinned by pods with GPUs
+  // Where zones are told: GPUs of pods that the exporter may not show yet, when `booked` were
+  // handed out by the books.
+  int64_t unshown = 0;
+  int64_t booked = 0;
+  bool devices_unknown = false;     // exact node, and a pod's devices cannot be named
+  const MigSpace* space = nullptr;  // planned layouts: of every card
+  std::vector<int> profiles;        // planned layouts: pool -> MigPool::planned_profile
 
   void Reset(const Inventory& inventory) {
     cards.assign(inventory.cards.size(), CardLoad{});
@@ -40,6 +45,9 @@ struct Load {
     }
     keys.assign(inventory.keys.size(), 0);
     cpu = MilliCpu::Zero();
+    pinned_cpu = MilliCpu::Zero();
+    unshown = 0;
+    booked = 0;
     devices_unknown = false;
     space = inventory.planned() ? inventory.cards.front().space : nullptr;
     profiles.clear();

@@ -6,6 +6,9 @@
 #include <array>
 #include <utility>
 
+#include "scheduler/index/card_links.h"
+#include "scheduler/index/card_sets.h"
+
 namespace tranche {
 namespace {
 
@@ -23,13 +26,14 @@ void AppendText(std::string& out, const std::string& text) {
 
 }  // namespace
 
-void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor) {
+void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor, MachineTables* tables) {
   facts_ = std::move(facts);
-  inventory_ = facts_ ? BuildInventory(*facts_, hami_minor) : Inventory{};
+  inventory_ = facts_ ? BuildInventory(*facts_, hami_minor, tables) : Inventory{};
   static_signature_.clear();
   AppendText(static_signature_, inventory_.product);
   Append(static_signature_, static_cast<int64_t>(inventory_.gpu_unit));
-  Append(static_signature_, inventory_.has_agent);
+  Append(static_signature_, static_cast<int64_t>(inventory_.agent));
+  Append(static_signature_, inventory_.memory_unit.count());
   Append(static_signature_, static_cast<int64_t>(inventory_.sharing));
   Append(static_signature_, inventory_.replicas);
   Append(static_signature_, cpu_capacity().count());
@@ -46,8 +50,9 @@ void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor) {
     AppendText(static_signature_, card.product);
     AppendText(static_signature_, card.vgpu_mode);
   }
+  AppendLinks(inventory_, static_signature_);
   // A node that changed may make a record readable, or no longer so.
-  for (Holding& holding : holdings_) holding.known = false;
+  for (Holding& holding : holdings_) holding.known = holding.told_by_probe = false;
   Recompute();
 }
 
@@ -79,6 +84,17 @@ void NodeState::SetPlainCpu(MilliCpu cpu) {
   Recompute();
 }
 
+int64_t NodeState::BookedGpus(const Inventory& inventory, const Load& load) {
+  const CountedKey* key = inventory.FindKey("nvidia.com/gpu");
+  return key == nullptr ? 0 : load.keys[static_cast<std::size_t>(key - inventory.keys.data())];
+}
+
+void NodeState::SetUnshown(int64_t gpus) {
+  unshown_ = gpus;
+  booked_ = BookedGpus(inventory_, hard_);
+  Recompute();
+}
+
 MilliCpu NodeState::cpu_capacity() const {
   return facts_ && facts_->cpu ? *facts_->cpu : MilliCpu::Zero();
 }
@@ -93,6 +109,7 @@ MilliCpu NodeState::CpuFree(const Load& load) const {
 // With the CPU, which nobody counts as a device.
 void NodeState::AddKeys(const PodRequest& request, Load& load) const {
   load.cpu += request.cpu;
+  load.pinned_cpu += PinnedCpu(request);
   for (const PoolNeed& need : request.pool_needs) {
     const CountedKey* key = inventory_.FindKey(need.key);
     if (key != nullptr) {
@@ -131,6 +148,7 @@ void NodeState::Recompute() {
         holding.known = true;
       }
     }
+    FollowProbe(holding);
     if (holding.kind == HoldingKind::kClaim) {
       ++claims_;
     } else if (holding.known) {
@@ -151,15 +169,33 @@ void NodeState::Recompute() {
   }
 }
 
+void NodeState::FollowProbe(Holding& holding) const {
+  if (!inventory_.plugin_chooses() || !facts_->probe || !facts_->probe->pods) return;
+  const auto found =
+      std::ranges::lower_bound(*facts_->probe->pods, holding.request->name, {}, &ProbePod::pod);
+  if (found == facts_->probe->pods->end() || found->pod != holding.request->name) return;
+  std::optional<Picks> picks = PicksOn(inventory_, *holding.request, found->gpus);
+  if (!picks) return;
+  holding.picks = std::move(*picks);
+  holding.use = UseOf(*holding.request, holding.picks);
+  holding.known = true;
+  holding.told_by_probe = true;
+}
+
 void NodeState::Signature(const Load& load, std::string& out) const {
   out = static_signature_;
   Append(out, load.devices_unknown);
   Append(out, CpuFree(load).count());
   for (const int64_t used : load.keys) Append(out, used);
+  if (!inventory_.zones.empty()) {
+    Append(out, load.pinned_cpu.count());
+    Append(out, load.unshown);
+    Append(out, load.booked);
+  }
   // One fixed-size row a card, sorted: placement does not care which of equal cards is which.
   struct Row {
-    int64_t mode, capacity, memory, slots, contexts, numa, fit, milli_used, memory_used, slots_used,
-        exclusive;
+    int64_t card_class, mode, capacity, memory, slots, contexts, numa, fit, milli_used, memory_used,
+        slots_used, exclusive;
     auto operator<=>(const Row&) const = default;
   };
   std::array<Row, kMaxCards> rows{};
@@ -168,7 +204,8 @@ void NodeState::Signature(const Load& load, std::string& out) const {
     const Card& card = inventory_.cards[i];
     const CardLoad& used = load.cards[i];
     const bool usable = card.healthy && !card.cordoned;
-    rows[i] = {static_cast<int64_t>(card.mode),
+    rows[i] = {inventory_.card_class.empty() ? 0 : inventory_.card_class[i],
+               static_cast<int64_t>(card.mode),
                card.capacity.count(),
                card.memory.count(),
                card.slots,
@@ -180,7 +217,8 @@ void NodeState::Signature(const Load& load, std::string& out) const {
                used.slots,
                used.exclusive};
   }
-  if (uniform_cards_) {
+  const bool alike = inventory_.table == nullptr || !inventory_.card_class.empty();
+  if (uniform_cards_ && alike) {
     std::sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(cards));
   }
   out.append(reinterpret_cast<const char*>(rows.data()), cards * sizeof(Row));

@@ -33,7 +33,8 @@ struct Holding {
 
   // Derived by NodeState: where the pod is in the books, and whether that is knowledge.
   bool known = false;
-  std::string problem;  // why not
+  bool told_by_probe = false;  // `picks` are what the node's probe says
+  std::string problem;         // why not
   Picks picks;
   PodUse use;
 };
@@ -41,13 +42,19 @@ struct Holding {
 class NodeState {
  public:
   // The node as the cluster describes it now; nullopt: it is gone, or not seen yet. Holdings stay.
-  void SetFacts(std::optional<NodeFacts> facts, int hami_minor);
+  // `tables`: as in BuildInventory.
+  void SetFacts(std::optional<NodeFacts> facts, int hami_minor, MachineTables* tables = nullptr);
   // Adds or replaces the holding of that pod.
   void Hold(Holding holding);
   // Removes it; nothing happens when there is none.
   void Release(const PodUid& uid);
   // What pods without GPUs request of the node's CPU together.
   void SetPlainCpu(MilliCpu cpu);
+  // Where zones are told: the GPUs of pods that the exporter may not show yet (zone_lag.h). Kept
+  // until it is said anew.
+  void SetUnshown(int64_t gpus);
+  // Units of nvidia.com/gpu that kubelet has handed out, by the books.
+  static int64_t BookedGpus(const Inventory& inventory, const Load& load);
   // Records of an epoch above this are not believed. Set before any holding.
   void SetEpoch(int64_t epoch) { epoch_ = epoch; }
 
@@ -101,10 +108,14 @@ class NodeState {
   void ResetLoad(Load& load) const {
     load.Reset(inventory_);
     load.cpu = plain_cpu_;
+    load.unshown = unshown_;
+    load.booked = booked_;
   }
   void Recompute();
   void AddHolding(const Holding& holding, Load& load) const;
   void AddKeys(const PodRequest& request, Load& load) const;
+  // Where the node's probe says which cards the pod has, that is where it is.
+  void FollowProbe(Holding& holding) const;
 
   std::optional<NodeFacts> facts_;
   Inventory inventory_;
@@ -114,6 +125,8 @@ class NodeState {
   int claims_ = 0;
   int64_t epoch_ = 1;
   MilliCpu plain_cpu_;
+  int64_t unshown_ = 0;
+  int64_t booked_ = 0;  // when that was said
   std::string static_signature_;
   bool uniform_cards_ = true;  // all of one product and mode
   Placer placer_;

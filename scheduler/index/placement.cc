@@ -8,6 +8,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "scheduler/index/agent_cards.h"
+#include "scheduler/index/card_sets.h"
 #include "scheduler/index/eligibility.h"
 #include "scheduler/index/planned_search.h"
 #include "scheduler/index/runs_beside.h"
@@ -43,7 +45,8 @@ struct Placer::Query {
   const PlaceRules& rules;
   Picks& picks;
   int64_t sharing_cap = 0;
-  bool forced = false;
+  std::optional<GpuSet> wanted = {};  // whole cards to take; nullopt: any
+  int spare = -1;                     // the idle card a share would spoil least; -1: any
 
   // What the pod's own picks so far take of a card at the time container `container` runs.
   CardLoad Own(const Ask& ask, int card) const {
@@ -70,8 +73,7 @@ struct Placer::Query {
     const int64_t users = base.slots + own.slots;
     if (need.exclusive > 0 && users > 0) return false;
     if (base.milli + own.milli + need.milli > card.capacity) return false;
-    // HAMi's rule: with no core left, a pod that names no cores finds no room either.
-    if (card.mode == CardMode::kHami && need.milli == MilliGpu::Zero() &&
+    if (NeedsFreeCore(inventory.agent) && need.milli == MilliGpu::Zero() &&
         base.milli + own.milli >= card.capacity) {
       return false;
     }
@@ -124,56 +126,15 @@ struct Placer::Query {
       const bool own = !is_long && std::ranges::any_of(picks, [i](const Pick& pick) {
         return pick.pool < 0 && pick.card == i;
       });
-      return std::tuple(i != rules.preferred_card, !own,
+      const bool unwanted = is_long && wanted && !wanted->Has(i);
+      return std::tuple(i != rules.preferred_card, !own, unwanted,
                         PreferenceOf(inventory, ask, inventory.cards[at], rules.sharing),
-                        rules.choice == CardChoice::kLoosest ? -share : share, LoadRank(i), i);
+                        rules.choice == CardChoice::kLoosest ? -share : share,
+                        spare >= 0 && load.cards[at].slots == 0 && i != spare, LoadRank(i), i);
     };
     std::ranges::sort(order, {}, rank);
   }
 };
-
-CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card) {
-  const bool replicated = card.mode == CardMode::kReplicated;
-  const Mebibytes part = Mebibytes::Of(card.memory.count() / inventory.replicas);
-  if (ask.resource != Resource::kShare) {
-    if (!replicated) return {kWholeGpu, card.memory, 1};
-    return {MilliGpu::Of(1000 / inventory.replicas), part, 0};
-  }
-  CardNeed need{ask.compute, Mebibytes::Zero(), ask.exclusive ? 1 : 0};
-  switch (ask.memory.kind) {
-    case MemoryNeed::Kind::kNone:
-      if (replicated) need.memory = part;
-      break;
-    case MemoryNeed::Kind::kWholeCard:
-      need.memory = card.memory;
-      break;
-    case MemoryNeed::Kind::kMib:
-      need.memory = Mebibytes::Of(ask.memory.value);
-      break;
-    case MemoryNeed::Kind::kMilliOfCard:
-      need.memory = Mebibytes::Of(card.memory.count() * ask.memory.value / 1000);
-      break;
-    case MemoryNeed::Kind::kPercentOfCard:
-      need.memory = Mebibytes::Of(card.memory.count() * ask.memory.value / 100);
-      break;
-  }
-  return need;
-}
-
-int PoolFor(const Inventory& inventory, const Ask& ask) {
-  switch (ask.resource) {
-    case Resource::kMig:
-      return inventory.FindPool(FormatMigResource(ask.mig));
-    case Resource::kGpu:
-      return inventory.gpu_unit == GpuUnit::kMigDevice ? inventory.FindPool("nvidia.com/gpu") : -1;
-    case Resource::kGpuShared:
-      return inventory.gpu_unit == GpuUnit::kMigDevice ? inventory.FindPool("nvidia.com/gpu.shared")
-                                                       : -1;
-    case Resource::kShare:
-      return -1;
-  }
-  return -1;
-}
 
 bool Placer::PickCards(Query& query, std::size_t position, int unit, std::size_t from,
                        const std::vector<int>& order) {
@@ -272,7 +233,7 @@ bool Placer::PlaceAsk(Query& query, std::size_t position) {
   if (const int pool = PoolFor(query.inventory, ask); pool >= 0) {
     return PickInstances(query, position, ask, pool);
   }
-  const bool replica = ask.resource != Resource::kShare && !query.inventory.has_agent &&
+  const bool replica = ask.resource != Resource::kShare && !query.inventory.has_agent() &&
                        query.inventory.gpu_unit == GpuUnit::kReplica;
   if (replica) return PickReplicas(query, position, ask);
   std::vector<int>& order = card_order_[position];
@@ -297,9 +258,90 @@ void OrderAsks(const PodRequest& request, std::vector<std::size_t>& order) {
 
 }  // namespace
 
+// Cards whose links matter to the pod: whole ones that long-running containers hold, and, where it
+// says how they must be connected, shares of several.
+bool Placer::IsConnected(const Query& query, const Ask& ask) {
+  const Inventory& inventory = query.inventory;
+  if (inventory.cards.empty() || PoolFor(inventory, ask) >= 0 || !IsLong(query.request, ask)) {
+    return false;
+  }
+  if (inventory.gpu_unit != GpuUnit::kCard) return false;
+  if (ask.resource != Resource::kShare) return true;
+  const Card& card = inventory.cards.front();
+  const CardNeed need = NeedOn(inventory, ask, card);
+  if (need.milli >= card.capacity && need.memory >= card.memory) return true;
+  return ask.count > 1 &&
+         (query.request.topology.has_value() || HasSetRules(query.request, *query.rules.policy));
+}
+
+CardQuestion Placer::QuestionOf(const Query& query) {
+  CardQuestion question;
+  const Ask* first = nullptr;
+  for (const Ask& ask : query.request.asks) {
+    if (!IsConnected(query, ask)) continue;
+    if (first == nullptr) first = &ask;
+    question.one_container &= ask.container == first->container;
+    question.count += static_cast<int>(ask.count);
+  }
+  if (first == nullptr) return question;
+  for (int i = 0; i < static_cast<int>(query.inventory.cards.size()); ++i) {
+    const Card& card = query.inventory.cards[static_cast<std::size_t>(i)];
+    if (query.Eligible(*first, card) && query.HasRoom(*first, i)) question.free.Add(i);
+  }
+  return question;
+}
+
+Reason Placer::ChooseSet(Query& query) {
+  cards_.reset();
+  const Inventory& inventory = query.inventory;
+  if (inventory.table == nullptr && inventory.numa_policy == NumaPolicy::kNone &&
+      !HasSetRules(query.request, *query.rules.policy)) {
+    return Reason::kNone;
+  }
+  const CardQuestion question = QuestionOf(query);
+  SetAnswer answer =
+      ChooseCards(inventory, query.load, query.request, *query.rules.policy, question);
+  if (answer.reason != Reason::kNone) return answer.reason;
+  if (answer.choice) query.wanted = answer.choice->set;
+  cards_ = answer.choice;
+  const bool one_share = question.count == 0 && query.request.asks.size() == 1 &&
+                         query.request.asks[0].resource == Resource::kShare &&
+                         query.request.asks[0].count == 1;
+  if (one_share && inventory.table != nullptr && inventory.has_agent()) {
+    GpuSet idle;
+    for (int i = 0; i < static_cast<int>(inventory.cards.size()); ++i) {
+      if (query.load.cards[static_cast<std::size_t>(i)].slots == 0) idle.Add(i);
+    }
+    SetRules rules;
+    rules.goal = SetGoal::kPreserve;
+    if (const auto choice = inventory.table->Best(idle, 1, rules))
+      query.spare = choice->set.first();
+  }
+  return Reason::kNone;
+}
+
+// What the search found in the end, should it have had to leave the set.
+bool Placer::KeepsRules(const Query& query) const {
+  if (!HasSetRules(query.request, *query.rules.policy)) return true;
+  GpuSet taken;
+  for (const Pick& pick : query.picks) {
+    const Ask& ask = query.request.asks[static_cast<std::size_t>(pick.ask)];
+    if (IsConnected(query, ask)) taken.Add(pick.card);
+  }
+  return ObeysRules(query.inventory, query.request, *query.rules.policy, taken);
+}
+
+CardQuestion Placer::CardQuestionOf(const Inventory& inventory, const Load& load,
+                                    const PodRequest& request, const PlaceRules& rules) {
+  Picks none;
+  const Query query{inventory, load, request, rules, none, SharingCap(*rules.policy, inventory)};
+  return QuestionOf(query);
+}
+
 Reason Placer::Place(const Inventory& inventory, const Load& load, const PodRequest& request,
                      const PlaceRules& rules, Picks& picks) {
   picks.clear();
+  cards_.reset();
   const Reason reason = Obstacle(inventory, load, request, rules);
   if (reason != Reason::kNone) return reason;
   int64_t units = 0;
@@ -310,17 +352,18 @@ Reason Placer::Place(const Inventory& inventory, const Load& load, const PodRequ
   OrderAsks(request, ask_order_);
   card_order_.resize(std::max(card_order_.size(), ask_order_.size()));
   steps_left_ = kMaxSteps;
-  Query query{inventory, load, request, rules, picks, SharingCap(*rules.policy, inventory), false};
+  Query query{inventory, load, request, rules, picks, SharingCap(*rules.policy, inventory)};
+  if (const Reason broken = ChooseSet(query); broken != Reason::kNone) return broken;
   if (PlaceAsk(query, 0)) {
     std::ranges::stable_sort(picks, {}, &Pick::ask);
-    return Reason::kNone;
+    return KeepsRules(query) ? Reason::kNone : Reason::kBrokenSet;
   }
   if (request.one_numa_node) {
     PodRequest anywhere = request;
     anywhere.one_numa_node = false;
     picks.clear();
     steps_left_ = kMaxSteps;
-    Query relaxed{inventory, load, anywhere, rules, picks, query.sharing_cap, false};
+    Query relaxed{inventory, load, anywhere, rules, picks, query.sharing_cap};
     if (PlaceAsk(relaxed, 0)) return Reason::kNumaMismatch;
   }
   return Reason::kNoRoom;

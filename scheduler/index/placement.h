@@ -19,6 +19,7 @@
 #include "scheduler/facts/reason.h"
 #include "scheduler/index/inventory.h"
 #include "scheduler/index/load.h"
+#include "topology/machine/machine_table.h"
 #include "topology/mig_space.h"
 
 namespace tranche {
@@ -60,12 +61,25 @@ std::string_view SharingModeName(SharingMode mode);  // "Exclusive", "MIG", "MPS
 std::optional<int> PreferenceOf(const Inventory& inventory, const Ask& ask, const Card& card,
                                 const std::vector<SharingMode>* sharing);
 
+// The whole cards a pod's long-running containers use together.
+struct CardQuestion {
+  GpuSet free;                // with room for what it asks of one
+  int count = 0;              // 0: it asks for none
+  bool one_container = true;  // asks for all of them
+};
+
 class Placer {
  public:
   // kNone and the picks in ask order; otherwise the most fundamental reason, picks undefined.
   // Cost: O(asks x cards) typically; at most 20,000 steps.
   Reason Place(const Inventory& inventory, const Load& load, const PodRequest& request,
                const PlaceRules& rules, Picks& picks);
+  // Of the last Place that answered kNone: the set its whole cards are; nullopt: none were asked
+  // for together, or nobody says how the node's cards are connected.
+  const std::optional<SetChoice>& cards() const { return cards_; }
+  // The set question that Place asks for this request; for explain.
+  static CardQuestion CardQuestionOf(const Inventory& inventory, const Load& load,
+                                     const PodRequest& request, const PlaceRules& rules);
   // Same, ignoring room: puts the pod somewhere even if that over-uses a device. For pods whose
   // devices are unknown. Asks the node has no device for stay without a pick.
   void Force(const Inventory& inventory, const Load& load, const PodRequest& request, Picks& picks);
@@ -74,12 +88,17 @@ class Placer {
   struct Query;
   Reason PlacePlanned(const Inventory& inventory, const Load& load, const PodRequest& request,
                       const PlaceRules& rules, Picks& picks);
+  static bool IsConnected(const Query& query, const Ask& ask);
+  static CardQuestion QuestionOf(const Query& query);
+  Reason ChooseSet(Query& query);
+  bool KeepsRules(const Query& query) const;
   bool PlaceAsk(Query& query, std::size_t position);
   bool PickCards(Query& query, std::size_t position, int unit, std::size_t from,
                  const std::vector<int>& order);
   bool PickReplicas(Query& query, std::size_t position, const Ask& ask);
   bool PickInstances(Query& query, std::size_t position, const Ask& ask, int pool);
 
+  std::optional<SetChoice> cards_;
   std::vector<std::size_t> ask_order_;
   std::vector<std::vector<int>> card_order_;  // per ask position
   int steps_left_ = 0;

@@ -67,9 +67,14 @@ CardUse LifeUse(const PodRequest& request, const Picks& picks, OnDevice on_devic
   return use;
 }
 
-std::optional<int> FindCard(const Inventory& inventory, const GpuUuid& uuid) {
+// By UUID, or by index where the agent goes by it. Koordinator's records may lack the UUID.
+std::optional<int> FindCard(const Inventory& inventory, const Device& device) {
+  const bool by_index = device.uuid.empty() && inventory.agent == AgentKind::kKoordinator;
   for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
-    if (inventory.cards[i].uuid == uuid) return static_cast<int>(i);
+    const Card& card = inventory.cards[i];
+    const bool same =
+        by_index || card.uuid.empty() ? card.index == device.card : card.uuid == device.uuid;
+    if (same) return static_cast<int>(i);
   }
   return std::nullopt;
 }
@@ -109,9 +114,10 @@ std::optional<Pick> ResolveDevice(const Inventory& inventory, const Ask& ask, co
   }
   int index = device.card;
   if (inventory.knowledge == Knowledge::kExact) {
-    const std::optional<int> found = FindCard(inventory, device.uuid);
+    const std::optional<int> found = FindCard(inventory, device);
     if (!found) {
-      problem = fmt::format("expected a GPU of the node, found uuid '{}'", device.uuid.str());
+      problem = fmt::format("expected a GPU of the node, found uuid '{}', index {}",
+                            device.uuid.str(), device.card);
       return std::nullopt;
     }
     index = *found;
@@ -131,6 +137,23 @@ std::optional<Pick> ResolveDevice(const Inventory& inventory, const Ask& ask, co
   pick.memory = std::max(need.memory, device.memory);
   pick.exclusive = need.exclusive;
   return pick;
+}
+
+// An agent's keys on a node without an agent are copies or forgeries, unless they name its cards.
+bool IsOfThisNode(const Inventory& inventory, const Allocation& allocation, std::string& problem) {
+  if (allocation.epoch > 0 || inventory.has_agent()) return true;
+  for (const ContainerDevices& container : allocation.containers) {
+    for (const Device& device : container.devices) {
+      if (device.uuid.empty() ||
+          std::ranges::count(inventory.cards, device.uuid, &Card::uuid) > 0) {
+        continue;
+      }
+      problem =
+          fmt::format("expected no device of a node agent, found uuid '{}'", device.uuid.str());
+      return false;
+    }
+  }
+  return true;
 }
 
 // What the pod alone would hold must be something the executor can make.
@@ -214,6 +237,7 @@ Allocation ToAllocation(const Inventory& inventory, const PodRequest& request, c
 
 std::optional<Picks> FromAllocation(const Inventory& inventory, const PodRequest& request,
                                     const Allocation& allocation, std::string& problem) {
+  if (!IsOfThisNode(inventory, allocation, problem)) return std::nullopt;
   Picks picks;
   std::size_t containers_used = 0;
   for (std::size_t c = 0; c < request.containers.size(); ++c) {

@@ -122,13 +122,18 @@ asio::awaitable<PodLookup> ApiCalls::GetPod(PodName pod, PodUid uid, TimePoint d
   }
 }
 
-asio::awaitable<ConfigMapLookup> ApiCalls::ReadConfigMap(std::string ns, std::string name,
-                                                         std::string key, TimePoint deadline) {
+asio::awaitable<ApiAnswer> ApiCalls::Get(std::string target, TimePoint deadline) {
   ApiRequest request;
-  request.target = ConfigMapPath(ns, name);
+  request.target = std::move(target);
   request.answer_limit = kMaxAnswerBytes;
   request.deadline = deadline;
-  const ApiAnswer answer = co_await client_.Call(request);
+  ApiAnswer answer = co_await client_.Call(request);
+  co_return answer;
+}
+
+asio::awaitable<ConfigMapLookup> ApiCalls::ReadConfigMap(std::string ns, std::string name,
+                                                         std::string key, TimePoint deadline) {
+  const ApiAnswer answer = co_await Get(ConfigMapPath(ns, name), deadline);
   ConfigMapLookup lookup;
   if (answer.transport != ApiAnswer::Transport::kAnswered) {
     lookup.message = answer.error;

@@ -27,6 +27,8 @@ class ApiCalls {
   // kUnknown, as for every write.
   boost::asio::awaitable<EvictionResult> Evict(ApiRequest request, int tries);
   boost::asio::awaitable<PodLookup> GetPod(PodName pod, PodUid uid, TimePoint deadline);
+  // The object at a path. Asks once.
+  boost::asio::awaitable<ApiAnswer> Get(std::string target, TimePoint deadline);
   // Asks once.
   boost::asio::awaitable<ConfigMapLookup> ReadConfigMap(std::string ns, std::string name,
                                                         std::string key, TimePoint deadline);

@@ -18,8 +18,12 @@
 
 #include "scheduler/kube/api_calls.h"
 #include "scheduler/kube/api_client.h"
+#include "scheduler/kube/node_lock.h"
 #include "scheduler/kube/object_sinks.h"
+#include "scheduler/kube/observed_resources.h"
+#include "scheduler/kube/observed_sinks.h"
 #include "scheduler/kube/reflector.h"
+#include "scheduler/kube/scheduling_gate.h"
 #include "scheduler/kube/steering_resources.h"
 #include "scheduler/kube/write_requests.h"
 #include "topology/base/check.h"
@@ -80,10 +84,10 @@ class IoThread {
 }  // namespace
 
 struct Cluster::Impl {
-  // One steering resource: its objects' way from the server to the engine.
-  struct Steering {
-    Steering(Impl& owner, const SteeringResource& resource);
-    SteeringSink sink;
+  // A resource that comes before nodes: its objects' way from the server to the engine.
+  struct Early {
+    Early(Impl& owner, std::unique_ptr<ObjectSink> objects, ReflectorOptions how);
+    std::unique_ptr<ObjectSink> sink;
     Reflector reflector;
   };
 
@@ -106,8 +110,8 @@ struct Cluster::Impl {
   ApiClient courtesy_client;  // of all writes that no pod's start depends on
   PodSink pod_sink;
   NodeSink node_sink;
-  std::size_t steering_pending = kSteeringResources.size();  // not listed yet; reading thread
-  std::list<Steering> steering;
+  std::size_t early_pending = 0;  // not listed yet; reading thread
+  std::list<Early> early;
   Reflector pods;
   Reflector nodes;
   ApiCalls calls;
@@ -121,19 +125,28 @@ struct Cluster::Impl {
 
 namespace {
 
-ReflectorOptions Resource(std::string_view plural, std::string_view group, const Timing& timing) {
+ReflectorOptions Resource(std::string_view name, std::string path, const Timing& timing) {
   ReflectorOptions options;
-  options.resource = plural;
-  options.path = fmt::format("{}/{}", group, plural);
+  options.resource = name;
+  options.path = std::move(path);
   options.timing = timing;
   options.seed = RandomSeed();
   return options;
 }
 
 ReflectorOptions SteeringOptions(const SteeringResource& resource, const Timing& timing) {
-  ReflectorOptions options = Resource(resource.plural, resource.group, timing);
+  ReflectorOptions options =
+      Resource(resource.plural, fmt::format("{}/{}", resource.group, resource.plural), timing);
   options.may_be_absent = resource.custom;
   options.may_be_forbidden = true;
+  return options;
+}
+
+ReflectorOptions ObservedOptions(const ObservedResource& resource, const Timing& timing) {
+  ReflectorOptions options = Resource(resource.name, std::string(resource.path), timing);
+  options.may_be_absent = true;
+  options.may_be_forbidden = true;
+  options.may_be_late = true;
   return options;
 }
 
@@ -146,13 +159,12 @@ asio::awaitable<void> Answer(Call call, steady_clock::time_point deadline,
 
 }  // namespace
 
-Cluster::Impl::Steering::Steering(Impl& owner, const SteeringResource& resource)
-    : sink(owner.events, resource),
-      reflector(SteeringOptions(resource, owner.options.timing), owner.reading.client(),
-                owner.reading.stop(), sink, [&owner] {
-                  // Nodes come after all that says how to take them.
-                  if (--owner.steering_pending == 0) owner.Spawn(owner.nodes);
-                }) {}
+Cluster::Impl::Early::Early(Impl& owner, std::unique_ptr<ObjectSink> objects, ReflectorOptions how)
+    : sink(std::move(objects)),
+      reflector(std::move(how), owner.reading.client(), owner.reading.stop(), *sink, [&owner] {
+        // Nodes come after all that says how to take them.
+        if (--owner.early_pending == 0) owner.Spawn(owner.nodes);
+      }) {}
 
 Cluster::Impl::Impl(Options given, ClusterEvents& receiver)
     : options(std::move(given)),
@@ -163,16 +175,22 @@ Cluster::Impl::Impl(Options given, ClusterEvents& receiver)
       courtesy_client(writing.context(), writing.stop(), options),
       pod_sink(events),
       node_sink(events),
-      pods(Resource("pods", "/api/v1", options.timing), reading.client(), reading.stop(), pod_sink,
-           [this] { events.Synced(); }),
+      pods(Resource("pods", "/api/v1/pods", options.timing), reading.client(), reading.stop(),
+           pod_sink, [this] { events.Synced(); }),
       // Pods come after nodes, so that their devices find a node to be on.
-      nodes(Resource("nodes", "/api/v1", options.timing), reading.client(), reading.stop(),
+      nodes(Resource("nodes", "/api/v1/nodes", options.timing), reading.client(), reading.stop(),
             node_sink, [this] { Spawn(pods); }),
       calls(writing.client(), writing.stop(), options.timing),
       courtesy_calls(courtesy_client, writing.stop(), options.timing) {
   for (const SteeringResource& resource : kSteeringResources) {
-    steering.emplace_back(*this, resource);
+    if (resource.for_hami && !options.resource_quotas) continue;
+    early.emplace_back(*this, std::make_unique<SteeringSink>(events, resource),
+                       SteeringOptions(resource, options.timing));
   }
+  for (const ObservedResource& resource : kObservedResources) {
+    early.emplace_back(*this, SinkOf(resource, events), ObservedOptions(resource, options.timing));
+  }
+  early_pending = early.size();
 }
 
 void Cluster::Impl::Spawn(Reflector& reflector) {
@@ -228,7 +246,7 @@ void Cluster::Start() {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   TRANCHE_CHECK(impl_->state == Impl::State::kNew);
   impl_->state = Impl::State::kRunning;
-  for (Impl::Steering& one : impl_->steering) impl_->Spawn(one.reflector);
+  for (Impl::Early& one : impl_->early) impl_->Spawn(one.reflector);
   impl_->reading.Start();
   impl_->writing.Start();
 }
@@ -248,7 +266,7 @@ std::map<std::string, ResourceStatus> Cluster::status() const {
   std::map<std::string, ResourceStatus> out;
   out["pods"] = impl_->pods.status();
   out["nodes"] = impl_->nodes.status();
-  for (const Impl::Steering& one : impl_->steering) {
+  for (const Impl::Early& one : impl_->early) {
     out[one.reflector.resource()] = one.reflector.status();
   }
   return out;
@@ -303,6 +321,37 @@ void Cluster::Nominate(PodName pod, PodUid uid, NodeName node,
 
 void Cluster::SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) {
   impl_->Send(impl_->courtesy_calls, WaitingRequest(write), 1, std::move(done));
+}
+
+void Cluster::LockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) {
+  auto call = [impl = impl_.get(),
+               write = std::move(write)](steady_clock::time_point deadline) mutable {
+    return TakeNodeLock(impl->calls, std::move(write), deadline);
+  };
+  impl_->Run(std::move(call), std::move(done),
+             NodeLockResult{NodeLockResult::Kind::kFailed, "", kNotRunning});
+}
+
+void Cluster::UnlockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) {
+  auto call = [impl = impl_.get(),
+               write = std::move(write)](steady_clock::time_point deadline) mutable {
+    return DropNodeLock(impl->calls, std::move(write), deadline);
+  };
+  impl_->Run(std::move(call), std::move(done),
+             NodeLockResult{NodeLockResult::Kind::kFailed, "", kNotRunning});
+}
+
+void Cluster::RemoveGate(GateWrite write, std::function<void(WriteResult)> done) {
+  auto call = [impl = impl_.get(),
+               write = std::move(write)](steady_clock::time_point deadline) mutable {
+    return DropGate(impl->calls, std::move(write), deadline);
+  };
+  impl_->Run(std::move(call), std::move(done),
+             WriteResult{WriteResult::Kind::kNotSent, 0, kNotRunning});
+}
+
+void Cluster::AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) {
+  impl_->Send(impl_->courtesy_calls, PodAnnotationRequest(write), 1, std::move(done));
 }
 
 void Cluster::LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) {

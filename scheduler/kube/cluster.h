@@ -1,5 +1,5 @@
-// A real cluster: lists and watches pods, nodes and the objects that steer us at an API server,
-// and writes. Follows kube-client-protocol section by section.
+// A real cluster: lists and watches pods, nodes, the objects that steer us and those that tell more
+// of nodes and gangs at an API server, and writes. Follows kube-client-protocol section by section.
 //
 // Two threads of its own: one reads (lists and watches) and calls ClusterEvents, one writes and
 // calls the callbacks, so that a bind never waits behind a large list. Bind, Evict and GetPod have
@@ -52,6 +52,7 @@ struct Options {
   Credentials credentials;
   std::string user_agent = "tranche";
   std::chrono::milliseconds bind_timeout{4'000};  // of one call; below kube-scheduler's 5 s
+  bool resource_quotas = false;                   // watch ResourceQuotas too
   Timing timing;
 };
 
@@ -74,7 +75,8 @@ class Cluster : public ClusterApi {
   // Ends watches and requests under way (a bind already sent answers kUnknown), calls every
   // outstanding callback, joins the threads. Idempotent.
   void Stop();
-  // By plural name: "pods", "nodes", "gpuquotas", "namespaces", ...
+  // By plural name: "pods", "nodes", "gpuquotas", "namespaces", ...; with the group where two have
+  // the same.
   std::map<std::string, ResourceStatus> status() const;
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override;
@@ -90,6 +92,11 @@ class Cluster : public ClusterApi {
   void Nominate(PodName pod, PodUid uid, NodeName node,
                 std::function<void(WriteResult)> done) override;
   void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) override;
+  // A lost answer is settled by reading the node again.
+  void LockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) override;
+  void UnlockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) override;
+  void RemoveGate(GateWrite write, std::function<void(WriteResult)> done) override;
+  void AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) override;
   void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) override;
   void ReadConfigMap(std::string ns, std::string name, std::string key,
                      std::function<void(ConfigMapLookup)> done) override;

@@ -160,6 +160,7 @@ asio::awaitable<Reflector::Next> Reflector::ListAndReplace() {
   const bool forbidden = listing.kind == Listing::Kind::kForbidden && options_.may_be_forbidden;
   if (absent || forbidden) co_return GoWithout(listing);
   if (listing.kind != Listing::Kind::kDone) {
+    if (options_.may_be_late) NoteSynced();
     next.failed = true;
     next.why = listing.why;
     next.retry_after_seconds = listing.retry_after_seconds;
@@ -170,6 +171,7 @@ asio::awaitable<Reflector::Next> Reflector::ListAndReplace() {
   mirror_.Replace(std::move(list));
   resource_version_ = listing.resource_version;
   absent_before_ = false;
+  forbidden_told_ = false;
   UpdateStatus([](ResourceStatus& status) {
     if (status.synced) ++status.relists;
     status.synced = true;
@@ -185,7 +187,11 @@ asio::awaitable<Reflector::Next> Reflector::ListAndReplace() {
 
 Reflector::Next Reflector::GoWithout(const Listing& listing) {
   const bool absent = listing.kind == Listing::Kind::kAbsent;
-  if (!absent) spdlog::warn("{}: {}; going on without", options_.resource, listing.why);
+  // Said once, not with every try.
+  if (!absent && !forbidden_told_) {
+    spdlog::warn("{}: {}; going on without", options_.resource, listing.why);
+  }
+  forbidden_told_ = !absent;
   // What is known is given up only when that is said twice in a row.
   if (absent && absent_before_) mirror_.Replace({});
   absent_before_ = absent;

@@ -35,6 +35,8 @@ struct ReflectorOptions {
   bool may_be_absent = false;
   // 403 means to go on without (rights older than this program), not to wait for them.
   bool may_be_forbidden = false;
+  // Nobody waits for it: a first list that fails counts as synced too.
+  bool may_be_late = false;
   Timing timing;
   uint64_t seed = 0;  // of jitter and watch lengths
 };
@@ -42,7 +44,7 @@ struct ReflectorOptions {
 class Reflector {
  public:
   // `on_synced` is called once, after the first complete list has been handed over, or once it is
-  // certain that there is none for us.
+  // certain that there is none for us (or that it may come late).
   Reflector(ReflectorOptions options, ApiClient& client, StopSignal& stop, ObjectSink& sink,
             std::function<void()> on_synced);
 
@@ -108,6 +110,7 @@ class Reflector {
   TimePoint listed_at_;
   bool synced_ = false;                // on_synced_ was called
   bool absent_before_ = false;         // the last list was answered by 404
+  bool forbidden_told_ = false;        // since the last list that was answered otherwise
   bool watched_ = false;               // a watch was open before
   bool frame_seen_ = false;            // in the current watch
   std::optional<Next> watch_ends_as_;  // set by the frame that ends it

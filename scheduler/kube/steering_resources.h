@@ -15,6 +15,7 @@ struct SteeringResource {
   bool custom = false;      // of ours: may not be installed
   // What counts is that the object is there: it is handed over once, as we write its content.
   bool written_by_us = false;
+  bool for_hami = false;  // watched only where Options::resource_quotas says so
 };
 
 inline constexpr std::string_view kOwnGroup = "/apis/tranche.dev/v1alpha1";
@@ -33,6 +34,7 @@ inline constexpr std::array kSteeringResources = {
     // Of every version, for its status is what counts.
     SteeringResource{"PodDisruptionBudget", "poddisruptionbudgets", "/apis/policy/v1", false,
                      false},
+    SteeringResource{"ResourceQuota", "resourcequotas", "/api/v1", false, false, true},
 };
 
 }  // namespace tranche::kube

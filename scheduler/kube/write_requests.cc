@@ -52,12 +52,32 @@ ApiRequest ConditionRequest(const PodName& pod, const PodUid& uid,
                           fmt::format(R"("conditions":[{}])", wire::EncodeCondition(condition)));
 }
 
+// A merge patch of one map of the node's metadata; an empty text removes the entry.
+ApiRequest NodeMetadataRequest(const NodeName& node, std::string_view map,
+                               const std::map<std::string, std::string>& entries) {
+  std::string body = fmt::format(R"({{"metadata":{{"{}":{{)", map);
+  for (const auto& [key, text] : entries) {
+    if (!text.empty()) {
+      AppendMember(body, key, text);
+      continue;
+    }
+    if (body.back() != '{') body.push_back(',');
+    wire::AppendQuoted(body, key);
+    body += ":null";
+  }
+  ApiRequest request = Request("PATCH", NodePath(node), body + "}}}");
+  request.content_type = "application/merge-patch+json";
+  return request;
+}
+
 }  // namespace
 
 std::string PodPath(const PodName& pod) {
   return fmt::format("/api/v1/namespaces/{}/pods/{}", PercentEncoded(pod.ns),
                      PercentEncoded(pod.name));
 }
+
+std::string NodePath(const NodeName& node) { return "/api/v1/nodes/" + PercentEncoded(node.str()); }
 
 std::string ConfigMapPath(std::string_view ns, std::string_view name) {
   return fmt::format("/api/v1/namespaces/{}/configmaps{}{}", PercentEncoded(ns),
@@ -131,17 +151,52 @@ ApiRequest NominationRequest(const PodName& pod, const PodUid& uid, const NodeNa
   return PodStatusRequest(pod, uid, members);
 }
 
+ApiRequest PodAnnotationRequest(const PodAnnotationWrite& write) {
+  std::string body = R"({"metadata":{)";
+  AppendMember(body, "uid", write.uid.str());
+  body += R"(,"annotations":{)";
+  for (const auto& [key, value] : write.annotations) AppendMember(body, key, value);
+  ApiRequest request = Request("PATCH", PodPath(write.pod), body + "}}}");
+  request.content_type = "application/merge-patch+json";
+  return request;
+}
+
 ApiRequest NodeLabelRequest(const NodeLabelWrite& write) {
-  std::string body = R"({"metadata":{"labels":{)";
-  if (write.value.empty()) {
-    wire::AppendQuoted(body, write.key);
+  return NodeMetadataRequest(write.node, "labels", {{write.key, write.value}});
+}
+
+ApiRequest NodeAnnotationRequest(const NodeName& node,
+                                 const std::map<std::string, std::string>& annotations) {
+  return NodeMetadataRequest(node, "annotations", annotations);
+}
+
+ApiRequest NodeLockRequest(const NodeName& node, std::string_view key, std::string_view text,
+                           std::string_view version) {
+  std::string body = R"({"metadata":{)";
+  AppendMember(body, "resourceVersion", version);
+  body += R"(,"annotations":{)";
+  if (text.empty()) {
+    wire::AppendQuoted(body, key);
     body += ":null";
   } else {
-    AppendMember(body, write.key, write.value);
+    AppendMember(body, key, text);
   }
-  ApiRequest request =
-      Request("PATCH", "/api/v1/nodes/" + PercentEncoded(write.node.str()), body + "}}}");
+  ApiRequest request = Request("PATCH", NodePath(node), body + "}}}");
   request.content_type = "application/merge-patch+json";
+  return request;
+}
+
+ApiRequest GateRequest(const PodName& pod, std::string_view uid, std::string_view gate, int place) {
+  const std::string where = fmt::format("/spec/schedulingGates/{}", place);
+  std::string body = R"([{"op":"test","path":"/metadata/uid")";
+  AppendMember(body, "value", uid);
+  body += R"(},{"op":"test")";
+  AppendMember(body, "path", where + "/name");
+  AppendMember(body, "value", gate);
+  body += R"(},{"op":"remove")";
+  AppendMember(body, "path", where);
+  ApiRequest request = Request("PATCH", PodPath(pod), body + "}]");
+  request.content_type = "application/json-patch+json";
   return request;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,7 @@ namespace tranche::kube {
 inline constexpr std::size_t kMaxAnswerBytes = 16 * 1024 * 1024;  // one object
 
 std::string PodPath(const PodName& pod);
+std::string NodePath(const NodeName& node);
 // `name` empty: of all in the namespace.
 std::string ConfigMapPath(std::string_view ns, std::string_view name);
 
@@ -34,7 +36,18 @@ ApiRequest DeleteRequest(std::string_view kind, std::string_view ns, std::string
 ApiRequest EvictionRequest(const EvictionWrite& write);
 ApiRequest NominationRequest(const PodName& pod, const PodUid& uid, const NodeName& node);
 // A merge patch of the one label.
+ApiRequest PodAnnotationRequest(const PodAnnotationWrite& write);
 ApiRequest NodeLabelRequest(const NodeLabelWrite& write);
+// A merge patch of these annotations; an empty text removes one.
+ApiRequest NodeAnnotationRequest(const NodeName& node,
+                                 const std::map<std::string, std::string>& annotations);
+// A merge patch of one annotation, on condition that the node has still that version; an empty text
+// removes it.
+ApiRequest NodeLockRequest(const NodeName& node, std::string_view key, std::string_view text,
+                           std::string_view version);
+// A JSON patch that takes the gate at `place` of spec.schedulingGates away, on condition that the
+// pod has that uid and the place that gate.
+ApiRequest GateRequest(const PodName& pod, std::string_view uid, std::string_view gate, int place);
 // Without a version a POST, which refuses one that exists; else a merge patch of the one key, which
 // refuses one that was changed since.
 ApiRequest ConfigMapRequest(const ConfigMapWrite& write);

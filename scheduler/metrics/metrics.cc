@@ -59,6 +59,9 @@ void AddState(const Scrape& scrape, Page& page) {
   page.Gauge(kDevicesUnknown, static_cast<double>(totals.pods_devices_unknown));
   page.Gauge(kClaims, static_cast<double>(totals.claims));
   page.Gauge(kReservations, static_cast<double>(totals.reservations));
+  page.Gauge(kAgentWaiting, static_cast<double>(totals.agent_waiting));
+  page.Gauge(kAgentServing, static_cast<double>(totals.agent_serving));
+  page.Counter(kAgentPassedOver, static_cast<double>(totals.agent_passed_over));
   const double oldest =
       totals.oldest_reservation
           ? std::chrono::duration<double>(scrape.now - *totals.oldest_reservation).count()
@@ -95,6 +98,7 @@ void AddEdges(const Scrape& scrape, Page& page) {
   page.Gauge(kHttpOpen, static_cast<double>(scrape.http_open));
   page.Counter(kHttpAccepted, static_cast<double>(scrape.http_accepted));
   page.Counter(kHttpEvicted, static_cast<double>(scrape.http_evicted));
+  page.Counter(kTlsFailures, static_cast<double>(scrape.tls_failures));
   for (const auto& [status, count] : scrape.http_refusals) {
     page.Counter(kHttpRefusals, static_cast<double>(count), {{"status", std::to_string(status)}});
   }
@@ -219,6 +223,7 @@ std::string Metrics::Render(const Scrape& scrape) const {
   AddState(scrape, page);
   AddEdges(scrape, page);
   AddTeams(scrape, page);
+  if (scrape.hami) AddHamiAliases(*scrape.hami, page);
   if (const std::optional<ProcessFacts> process = ReadProcessFacts()) AddProcess(*process, page);
   std::sort(families.begin(), families.end(),
             [](const MetricFamily& a, const MetricFamily& b) { return a.name < b.name; });

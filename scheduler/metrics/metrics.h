@@ -18,6 +18,7 @@
 #include "scheduler/engine/engine.h"
 #include "scheduler/facts/reason.h"
 #include "scheduler/facts/reclaim.h"
+#include "scheduler/metrics/hami_aliases.h"
 #include "topology/base/units.h"
 
 namespace tranche::metrics {
@@ -86,7 +87,9 @@ struct Scrape {
   int64_t http_open = 0;
   int64_t http_accepted = 0;
   int64_t http_evicted = 0;
+  int64_t tls_failures = 0;
   std::map<int, int64_t> http_refusals;  // status -> requests
+  std::optional<HamiRows> hami;          // nullopt: no aliases
 };
 
 class Metrics {

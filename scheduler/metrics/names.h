@@ -50,6 +50,15 @@ inline constexpr Series kDevicesUnknown = {"tranche_pods_devices_unknown",
 inline constexpr Series kClaims = {"tranche_claims", "Soft claims made by filter (claims)"};
 inline constexpr Series kReservations = {"tranche_reservations",
                                          "Reservations of binds without proof yet (reservations)"};
+inline constexpr Series kAgentWaiting = {
+    "tranche_agent_binds_waiting",
+    "Binds that wait until a node's agent has served another pod (binds)"};
+inline constexpr Series kAgentServing = {
+    "tranche_agent_pods_unserved",
+    "Pods written for a node's agent, one at a time, that it has not served yet (pods)"};
+inline constexpr Series kAgentPassedOver = {
+    "tranche_agent_pods_passed_over_total",
+    "Pods a node's agent did not serve in time, after whom the next was bound (pods)"};
 inline constexpr Series kOldestReservation = {"tranche_oldest_reservation_age_seconds",
                                               "Age of the oldest reservation (seconds)"};
 inline constexpr Series kInvalidObjects = {
@@ -177,6 +186,9 @@ inline constexpr Series kWatchFailures = {"tranche_watch_failures_total",
 inline constexpr Series kHttpOpen = {"tranche_http_connections", "Connections open (connections)"};
 inline constexpr Series kHttpAccepted = {"tranche_http_connections_accepted_total",
                                          "Connections accepted (connections)"};
+inline constexpr Series kTlsFailures = {
+    "tranche_tls_handshake_failures_total",
+    "Connections whose TLS handshake failed or took too long (connections)"};
 inline constexpr Series kHttpEvicted = {
     "tranche_http_connections_evicted_total",
     "Idle connections closed to make room at the cap (connections)"};

@@ -94,6 +94,41 @@ struct NodeLabelWrite {
   std::string value;  // empty: the label is removed
 };
 
+// The lock some node agents go by: an annotation of the node that says which pod they are called
+// for next (HAMi 2.9 and later). The agent takes it away when it has served the pod.
+struct NodeLockWrite {
+  NodeName node;
+  std::string key;    // "hami.io/mutex.lock"
+  std::string value;  // "<RFC 3339>,<namespace>,<pod>"
+  // A lock of another owner is taken over where its time is older than this; nullopt: never.
+  std::optional<Millis> stale_after;
+  Instant now;
+};
+struct NodeLockResult {
+  enum class Kind {
+    kDone,    // the annotation has our value (Lock), or no longer has (Unlock)
+    kHeld,    // somebody else's is there, or came first; `value` is theirs
+    kFailed,  // no node, no answer, no permission: `message`
+  };
+  Kind kind = Kind::kFailed;
+  std::string value;
+  std::string message;
+};
+
+// Annotations of a pod, merged into those it has.
+struct PodAnnotationWrite {
+  PodName pod;
+  PodUid uid;  // a precondition
+  std::map<std::string, std::string> annotations;
+};
+
+// A scheduling gate of ours on a pod (spec.schedulingGates).
+struct GateWrite {
+  PodName pod;
+  PodUid uid;  // a precondition
+  std::string gate;
+};
+
 // One key of a ConfigMap. Other keys stay.
 struct ConfigMapWrite {
   std::string ns;
@@ -138,6 +173,14 @@ class ClusterApi {
   virtual void Nominate(PodName pod, PodUid uid, NodeName node,
                         std::function<void(WriteResult)> done) = 0;
   virtual void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) = 0;
+  // Sets the annotation if the node has none of that key, by a write that carries the node's
+  // resourceVersion. Our own value there already counts as done.
+  virtual void LockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) = 0;
+  // Takes the annotation away if it has just this value. Gone already counts as done.
+  virtual void UnlockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) = 0;
+  // Takes the gate away, others stay. Gone already counts as done.
+  virtual void RemoveGate(GateWrite write, std::function<void(WriteResult)> done) = 0;
+  virtual void AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) = 0;
   virtual void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) = 0;
   virtual void ReadConfigMap(std::string ns, std::string name, std::string key,
                              std::function<void(ConfigMapLookup)> done) = 0;

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "scheduler/facts/node_facts.h"
 #include "scheduler/facts/pod_facts.h"
@@ -28,9 +30,20 @@ class ClusterEvents {
   virtual void NodeGone(const NodeName& name) = 0;
   virtual void PodChanged(PodFacts pod) = 0;
   virtual void PodGone(const PodUid& uid) = 0;
+  // What other objects than the Node say of a node: a NodeResourceTopology, the ResourceSlices of
+  // its GPU and NIC drivers (all of them together); nullopt and empty: no longer. The node itself
+  // may not be known yet.
+  virtual void NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) = 0;
+  virtual void NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) = 0;
+  // What an object of its own says of a node's agent and cards (Koordinator's Device); nullopt: no
+  // longer. What the Node object itself shows of an agent counts more.
+  virtual void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) = 0;
+  // How many pods of a gang start together, as an object of another controller says (a PodGroup's
+  // minMember). `gang` as in PodRequest::gang; 0: nobody says so any more.
+  virtual void GangSizeChanged(const std::string& ns, const std::string& gang, int size) = 0;
   // Objects that steer us: GPUQuota, GPUBudget, GPUClass, GPUPolicy, Namespace, PriorityClass,
-  // PodDisruptionBudget, and GPUQuotaView and GPUReclaim, which we write ourselves. A batch (a
-  // whole list, or one event) ends with SteeringSettled and takes effect then.
+  // PodDisruptionBudget, ResourceQuota, and GPUQuotaView and GPUReclaim, which we write ourselves.
+  // A batch (a whole list, or one event) ends with SteeringSettled and takes effect then.
   virtual void SteeringChanged(SteeringObject object) = 0;
   virtual void SteeringGone(const std::string& kind, const std::string& ns,
                             const std::string& name) = 0;

@@ -26,7 +26,8 @@ void SetKey(const Inventory& inventory, MilliCpu cpu, std::string& key) {
   Append(key, cpu.count());
   Append(key, static_cast<int64_t>(inventory.gpu_unit));
   Append(key, inventory.replicas);
-  Append(key, inventory.has_agent ? 1 : 0);
+  Append(key, static_cast<int64_t>(inventory.agent));
+  Append(key, inventory.memory_unit.count());
   Append(key, static_cast<int64_t>(inventory.cards.size()) -
                   std::ranges::count_if(inventory.cards, IsCut));
   const auto first = std::ranges::find_if_not(inventory.cards, IsCut);
@@ -50,7 +51,8 @@ NodeKind KindOf(const Inventory& inventory, MilliCpu cpu) {
   Inventory& sample = kind.sample;
   sample.product = inventory.product;
   sample.gpu_unit = inventory.gpu_unit;
-  sample.has_agent = inventory.has_agent;
+  sample.agent = inventory.agent;
+  sample.memory_unit = inventory.memory_unit;
   sample.sharing = inventory.sharing;
   sample.replicas = inventory.replicas;
   for (const Card& card : inventory.cards) {
@@ -89,8 +91,7 @@ Need NeedOf(const NodeKind& kind, const PodRequest& request, const Ask& ask) {
   const Card* card = kind.card();
   if (card == nullptr || need.count > kind.cards || !IsRightKind(kind.sample, ask, *card) ||
       !MatchesModels(request, *card) || card->memory < request.min_gpu_memory ||
-      (request.dialect == Dialect::kHami && ask.resource == Resource::kShare &&
-       !kind.sample.has_agent)) {
+      !Serves(kind.sample.agent, request.dialect)) {
     return need;
   }
   const int64_t share = ShareOf(NeedOn(kind.sample, ask, *card), *card);

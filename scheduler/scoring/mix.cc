@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "scheduler/facts/agent.h"
+
 namespace tranche {
 namespace {
 
@@ -63,7 +65,8 @@ void AppendTypeKey(const PodRequest& request, const Ask& ask, MilliCpu cpu, std:
   Append(key, ask.exclusive);
   Append(key, cpu.count());
   Append(key, request.min_gpu_memory.count());
-  Append(key, request.dialect == Dialect::kHami);
+  Append(key,
+         Serves(AgentKind::kNone, request.dialect) ? 0 : static_cast<int64_t>(request.dialect));
   for (const auto* models : {&request.models_any, &request.models_none}) {
     Append(key, static_cast<int64_t>(models->size()));
     for (const std::string& model : *models) AppendText(key, model);

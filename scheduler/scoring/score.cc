@@ -30,7 +30,8 @@ bool IsSecondKind(const Inventory& inventory, const PodRequest& request) {
   };
   if (asks(Resource::kGpu) && inventory.gpu_unit != GpuUnit::kCard) return true;
   // A share is better kept where something enforces it.
-  return asks(Resource::kShare) && !inventory.has_agent && inventory.sharing != SharingMethod::kMps;
+  return asks(Resource::kShare) && !inventory.has_agent() &&
+         inventory.sharing != SharingMethod::kMps;
 }
 
 // The class's least wanted way of sharing among the devices taken decides.
@@ -43,6 +44,39 @@ int WorstSharing(const Inventory& inventory, const PodRequest& request, const Pi
     worst = std::max(worst, PreferenceOf(inventory, ask, card, sharing).value_or(0));
   }
   return worst;
+}
+
+// A pod that says it prefers connected cards goes by how they are connected. Others only avoid sets
+// that are worse than what the node could give when idle, and only where NVLinks are lost: machines
+// with better links are not used up by pods that never asked for them.
+uint32_t ConnectionRank(const PodRequest& request, TopologyWish wish,
+                        const std::optional<SetChoice>& cards) {
+  constexpr uint32_t kWorst = 7;
+  constexpr int kFirstNvlinkLoss = 4;
+  int64_t units = 0;
+  for (const Ask& ask : request.asks) units += ask.count;
+  if (units < 2 || wish == TopologyWish::kNone) return 0;
+  if (request.topology != TopologyWish::kPreferred) {
+    return cards ? static_cast<uint32_t>(std::max(0, cards->loss - kFirstNvlinkLoss + 1)) : 0;
+  }
+  if (!cards) return kWorst;
+  const SetQuality& quality = cards->quality;
+  if (quality.connected) return 0;
+  if (quality.ring_weakest > 0) return 1;
+  if (quality.links > 0) return 2;
+  switch (quality.worst_path) {
+    case PathClass::kBoard:
+    case PathClass::kPix:
+      return 3;
+    case PathClass::kPxb:
+      return 4;
+    case PathClass::kPhb:
+    case PathClass::kNode:
+      return 5;
+    case PathClass::kSys:
+      break;
+  }
+  return 6;
 }
 
 void AddPicks(Load& load, const PodRequest& request, const Picks& picks) {
@@ -80,6 +114,7 @@ struct Scorer::Impl {
     const PodRequest& request;
     Strategy strategy;
     const std::vector<SharingMode>* sharing;
+    TopologyWish wish;
     Room before;
   };
 
@@ -115,7 +150,9 @@ Worth Scorer::Impl::WorthOf(const Query& query, const Picks& picks) {
   Worth worth;
   worth.rank =
       static_cast<uint32_t>(WorstSharing(inventory, query.request, picks, query.sharing) << 1 |
-                            (IsSecondKind(inventory, query.request) ? 1 : 0));
+                            (IsSecondKind(inventory, query.request) ? 1 : 0))
+          << 3 |
+      ConnectionRank(query.request, query.wish, placer.cards());
   worth.kind = query.before.kind();
   int64_t base = 0;
   switch (query.strategy) {
@@ -135,6 +172,8 @@ Worth Scorer::Impl::WorthOf(const Query& query, const Picks& picks) {
       worth.priced = true;
       break;
   }
+  // Among nodes that are else alike the one whose other cards are spoilt least.
+  if (placer.cards()) base += placer.cards()->damage;
   worth.base = static_cast<int32_t>(std::clamp<int64_t>(base, INT32_MIN, INT32_MAX));
   return worth;
 }
@@ -224,7 +263,12 @@ Reason Scorer::Evaluate(const NodeRoom& room, const PodRequest& request, const G
     const Reason reason = impl_->placer.Place(*room.inventory, *room.load, request, rules, picks);
     if (reason != Reason::kNone) return reason;
   }
-  const Impl::Query query{room, request, strategy, sharing, impl_->RoomOfNode(room)};
+  const Impl::Query query{room,
+                          request,
+                          strategy,
+                          sharing,
+                          request.topology.value_or(policy.topology),
+                          impl_->RoomOfNode(room)};
   worth = impl_->WorthOf(query, picks);
   const bool one_share = picks.size() == 1 && picks[0].pool < 0 && request.asks.size() == 1 &&
                          request.asks[0].resource == Resource::kShare;

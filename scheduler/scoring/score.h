@@ -34,7 +34,8 @@ namespace tranche {
 // What the best way to do a request on a node in one state is worth; what the engine caches.
 struct Worth {
   // Above every cost, lower first. Bits, high to low: 2 how far down its class's list the worst way
-  // of sharing among the pod's devices stands, 1 kind of device.
+  // of sharing among the pod's devices stands, 1 kind of device, 3 how badly its cards are
+  // connected (of several whole ones, as far as the pod cares).
   uint32_t rank = 0;
   int32_t base = 0;     // the strategy's cost without prices, milli-GPU; may be negative
   uint16_t kind = 0;    // of the node's hardware

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "scheduler/wire/field_reader.h"
+#include "scheduler/wire/hami_words.h"
 #include "scheduler/wire/pod_decode.h"
 #include "topology/base/check.h"
 
@@ -235,8 +236,21 @@ void AppendPassing(const ExtenderArgs& args, const FilterAnswer& answer, std::st
   }
 }
 
+// `"word: text"`; both are plain.
+void AppendReason(Reason reason, const PodRequest& request, ReasonStyle style, std::string& out) {
+  const std::string_view word =
+      style == ReasonStyle::kHami ? HamiWord(reason, request) : std::string_view();
+  const std::string_view text = Describe(reason).text;
+  if (word.empty()) return AppendPlain(out, text);
+  out += '"';
+  out += word;
+  out += ": ";
+  out += text;
+  out += '"';
+}
+
 void AppendRefused(const ExtenderArgs& args, const FilterAnswer& answer, bool preemption_in_tree,
-                   bool curable, std::string& out) {
+                   bool curable, ReasonStyle style, std::string& out) {
   bool first = true;
   out += '{';
   for (const auto& [position, reason] : answer.refused) {
@@ -251,7 +265,7 @@ void AppendRefused(const ExtenderArgs& args, const FilterAnswer& answer, bool pr
     first = false;
     AppendText(out, args.names[position]);
     out += ':';
-    AppendPlain(out, text.text);
+    AppendReason(reason, args.pod.request, style, out);
   }
   out += '}';
 }
@@ -328,7 +342,8 @@ absl::StatusOr<BindingArgs> Codec::ReadBindingArgs(std::string_view body) {
 }
 
 void WriteFilterResult(const ExtenderArgs& args, const FilterAnswer& answer,
-                       bool preemption_in_tree, std::string& out, std::string_view error) {
+                       bool preemption_in_tree, std::string& out, std::string_view error,
+                       ReasonStyle style) {
   out.clear();
   if (args.by_name) {
     out += R"({"Nodes":null,"NodeNames":[)";
@@ -341,9 +356,9 @@ void WriteFilterResult(const ExtenderArgs& args, const FilterAnswer& answer,
     out += R"(]},"NodeNames":null)";
   }
   out += R"(,"FailedNodes":)";
-  AppendRefused(args, answer, preemption_in_tree, /*curable=*/true, out);
+  AppendRefused(args, answer, preemption_in_tree, /*curable=*/true, style, out);
   out += R"(,"FailedAndUnresolvableNodes":)";
-  AppendRefused(args, answer, preemption_in_tree, /*curable=*/false, out);
+  AppendRefused(args, answer, preemption_in_tree, /*curable=*/false, style, out);
   out += R"(,"Error":)";
   AppendText(out, error);
   out += '}';

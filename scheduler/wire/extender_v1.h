@@ -61,8 +61,13 @@ class Codec {
 // the pod is nominated for, and nodes where its victims are leaving, always do.
 // Not empty, `error` fails the scheduling cycle, and the pod is tried again without waiting for an
 // event.
+enum class ReasonStyle : uint8_t {
+  kOwn,
+  kHami,  // behind the word HAMi's users know, where it has one (hami_words.h)
+};
 void WriteFilterResult(const ExtenderArgs& args, const FilterAnswer& answer,
-                       bool preemption_in_tree, std::string& out, std::string_view error = "");
+                       bool preemption_in_tree, std::string& out, std::string_view error = "",
+                       ReasonStyle style = ReasonStyle::kOwn);
 void WriteFilterError(std::string_view message, std::string& out);
 // HostPriorityList; ranks are parallel to args.names.
 void WritePriorities(const ExtenderArgs& args, std::span<const int> ranks, std::string& out);

@@ -6,18 +6,24 @@
 #include <map>
 #include <utility>
 
+#include "scheduler/wire/agent_registers.h"
 #include "scheduler/wire/field_reader.h"
-#include "scheduler/wire/hami.h"
+#include "scheduler/wire/node_agent.h"
+#include "scheduler/wire/node_links.h"
 #include "scheduler/wire/resource_amount.h"
 #include "scheduler/wire/text_fields.h"
+#include "topology/machine/machine_parse.h"
 #include "topology/mig.h"
 
 namespace tranche::wire {
 namespace {
 
-constexpr std::string_view kRegisterKey = "hami.io/node-nvidia-register";
 constexpr std::string_view kCordonKey = "hami.io/device-cordon";
+constexpr std::string_view kTopologyKey = "tranche.dev/topology";
+constexpr std::string_view kScoreKey = "hami.io/node-nvidia-score";
+constexpr std::string_view kProbeKey = "tranche.dev/probe";
 constexpr int64_t kMaxSlices = 64;
+constexpr std::size_t kMostMatrixProblems = 8;
 
 // Collects the facts of one node; what cannot be read becomes a problem, not an error.
 class NodeReader {
@@ -104,7 +110,7 @@ class NodeReader {
     for (const auto field : *quantities) {
       if (field.key == "cpu" && list == "allocatable") facts_.cpu = CpuAmount(field.value);
       const bool ours = field.key == kGpuKey || field.key == kGpuSharedKey ||
-                        field.key.starts_with(kMigKeyPrefix);
+                        field.key.starts_with(kMigKeyPrefix) || IsAgentResource(field.key);
       if (!IsQuantityType(field.value)) {
         reader_.Fail(fmt::format("expected quantity, found {}, in status.{} {}",
                                  DescribeElement(field.value), list, Quoted(field.key)));
@@ -120,6 +126,10 @@ class NodeReader {
   }
 
   void SetCount(std::string_view key, const ResourceCount& count) {
+    if (IsAgentResource(key)) {
+      facts_.agent_amounts.push_back({std::string(key), count});
+      return;
+    }
     devices_ += count.allocatable;
     if (key == kGpuKey) {
       facts_.gpu = count;
@@ -163,6 +173,7 @@ class NodeReader {
 
   void ReadLabels() {
     facts_.product = Label("nvidia.com/gpu.product").value_or("");
+    facts_.machine = Label("nvidia.com/gpu.machine").value_or("");
     facts_.memory = MemoryLabel("nvidia.com/gpu.memory");
     facts_.count = IntegerLabel("nvidia.com/gpu.count");
     facts_.replicas = IntegerLabel("nvidia.com/gpu.replicas");
@@ -228,27 +239,54 @@ class NodeReader {
   }
 
   void ReadAnnotations() {
-    if (const auto found = annotations_.find(std::string(kRegisterKey));
-        found != annotations_.end()) {
-      absl::StatusOr<HamiRegister> parsed = ParseHamiRegister(found->second);
-      if (parsed.ok()) {
-        facts_.hami = *std::move(parsed);
-      } else {
-        const absl::string_view why = parsed.status().message();
-        facts_.problems.push_back(fmt::format(
-            "{}, in annotation {}", std::string_view(why.data(), why.size()), kRegisterKey));
-        // Without its register the node would look like one with whole cards, one for each slot.
-        if (facts_.operator_busy.empty()) {
-          facts_.operator_busy = fmt::format("{}=unreadable", kRegisterKey);
-        }
-      }
-    }
+    NodeAgent shown = ReadNodeAgent(annotations_, facts_);
+    facts_.agent = std::move(shown.agent);
+    if (facts_.operator_busy.empty()) facts_.operator_busy = std::move(shown.unreadable);
+    facts_.problems.insert(facts_.problems.end(), shown.problems.begin(), shown.problems.end());
     if (const auto found = annotations_.find(std::string(kCordonKey));
         found != annotations_.end()) {
       for (const std::string_view uuid : SplitList(found->second)) {
         if (!uuid.empty()) facts_.cordoned_devices.emplace_back(uuid);
       }
     }
+    ReadLinks();
+  }
+
+  // Unreadable ones tell nothing; the next source does.
+  void ReadLinks() {
+    Annotation(kScoreKey, [this](std::string_view text) {
+      absl::StatusOr<std::vector<PairScore>> scores = ParseHamiScores(text);
+      if (!scores.ok()) return scores.status();
+      facts_.scores = *std::move(scores);
+      return absl::OkStatus();
+    });
+    Annotation(kProbeKey, [this](std::string_view text) {
+      absl::StatusOr<NodeProbe> probe = ParseNodeProbe(text);
+      if (!probe.ok()) return probe.status();
+      facts_.probe = *std::move(probe);
+      return absl::OkStatus();
+    });
+    Annotation(kTopologyKey, [this](std::string_view text) {
+      absl::StatusOr<ParsedMachine> parsed = ParseMachine(text);
+      if (!parsed.ok()) return parsed.status();
+      facts_.matrix = std::move(parsed->machine);
+      for (std::size_t i = 0; i < std::min(parsed->problems.size(), kMostMatrixProblems); ++i) {
+        facts_.problems.push_back(
+            fmt::format("{}, in annotation {}", parsed->problems[i], kTopologyKey));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  template <typename Read>
+  void Annotation(std::string_view key, Read read) {
+    const auto found = annotations_.find(std::string(key));
+    if (found == annotations_.end() || found->second.empty()) return;
+    const absl::Status status = read(found->second);
+    if (status.ok()) return;
+    const absl::string_view why = status.message();
+    facts_.problems.push_back(
+        fmt::format("{}, in annotation {}", std::string_view(why.data(), why.size()), key));
   }
 
   // `found` as it shall be shown.

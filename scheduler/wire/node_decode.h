@@ -1,4 +1,4 @@
-// A Node object -> NodeFacts: allocatable, labels, conditions, HAMi's register annotation.
+// A Node object -> NodeFacts: allocatable, labels, conditions, what its node agent registers.
 #pragma once
 
 #include "absl/status/statusor.h"

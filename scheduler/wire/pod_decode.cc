@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 #include <utility>
 
+#include "scheduler/wire/agents.h"
 #include "scheduler/wire/allocation_json.h"
 #include "scheduler/wire/field_reader.h"
-#include "scheduler/wire/hami.h"
 #include "scheduler/wire/pod_dialects.h"
+#include "scheduler/wire/pod_gang.h"
+#include "scheduler/wire/pod_pinned.h"
 #include "scheduler/wire/pod_planning.h"
 #include "scheduler/wire/pod_requests.h"
 #include "scheduler/wire/pod_times.h"
@@ -24,10 +27,14 @@ PodPhase ParsePhase(std::string_view phase) {
   return PodPhase::kUnknown;
 }
 
-void ReadMetadata(Object metadata, FieldReader& reader, PodFacts& pod,
-                  PodAnnotations& annotations) {
+void ReadMetadata(Object metadata, FieldReader& reader, PodFacts& pod, PodAnnotations& annotations,
+                  GangText& gang, AgentText& agent) {
   constexpr std::string_view kWhere = "metadata";
   pod.request.name.name = reader.ReadText(metadata, "name", kWhere);
+  // At admission the name may not be made yet.
+  if (pod.request.name.name.empty()) {
+    pod.request.name.name = reader.ReadText(metadata, "generateName", kWhere);
+  }
   if (pod.request.name.name.empty()) reader.Fail("expected a name, found none, in metadata.name");
   const std::string_view ns = reader.ReadText(metadata, "namespace", kWhere);
   pod.request.name.ns = ns.empty() ? "default" : ns;
@@ -36,18 +43,32 @@ void ReadMetadata(Object metadata, FieldReader& reader, PodFacts& pod,
   pod.terminating = !deletion.empty();
   pod.deletion_at = ParseTime(deletion);
   pod.created = ParseTime(reader.ReadText(metadata, "creationTimestamp", kWhere));
-  const std::optional<Object> all = reader.ReadObject(metadata, "annotations", kWhere);
-  if (!all) return;
-  for (const auto field : *all) {
-    std::optional<std::string_view> value;
-    if (!field.value.is_null()) value = reader.AsText(field.value, "metadata.annotations");
-    annotations.Set(field.key, value);
+  if (const auto all = reader.ReadObject(metadata, "annotations", kWhere)) {
+    for (const auto field : *all) {
+      std::optional<std::string_view> value;
+      if (!field.value.is_null()) value = reader.AsText(field.value, "metadata.annotations");
+      annotations.Set(field.key, value);
+      gang.SetAnnotation(field.key, value);
+      agent.Set(field.key, value);
+    }
   }
+  if (const auto all = reader.ReadObject(metadata, "labels", kWhere)) {
+    for (const auto field : *all) {
+      if (field.value.is_null()) gang.SetLabel(field.key, std::nullopt);
+      if (field.value.is_string()) gang.SetLabel(field.key, std::string_view(field.value));
+    }
+  }
+}
+
+// Kubelet will ask a plugin that an agent may stand behind: not those of replicas and instances.
+bool CallsPlugin(const Amount& amount) {
+  return IsPluginKey(amount.kind) && amount.kind != AmountKind::kGpuShared &&
+         amount.kind != AmountKind::kMig && amount.value > 0;
 }
 
 // One list of containers, and what its resources name.
 void ReadContainers(Object spec, std::string_view list, FieldReader& reader, PodRequest& request,
-                    std::vector<Amount>& amounts, CpuSum& cpu) {
+                    std::vector<Amount>& amounts, CpuSum& cpu, bool& guaranteed) {
   const bool init = list == "initContainers";
   const std::optional<Array> containers = reader.ReadArray(spec, list, "spec");
   if (!containers) return;
@@ -63,14 +84,31 @@ void ReadContainers(Object spec, std::string_view list, FieldReader& reader, Pod
     }
     const auto index = static_cast<int>(request.containers.size());
     const std::size_t first = amounts.size();
-    if (const std::optional<Object> resources = reader.ReadObject(*container, "resources", list)) {
+    const std::optional<Object> resources = reader.ReadObject(*container, "resources", list);
+    if (resources) {
       ReadAmounts(*resources, index, name, reader, amounts);
       cpu.AddContainer(*resources, info.role, reader);
     }
+    info.pinned_cpu = PinnedCpu(resources, reader, guaranteed);
     for (std::size_t i = first; i < amounts.size(); ++i) {
-      if (amounts[i].kind == AmountKind::kGpu) info.plugin_count = amounts[i].value;
+      if (CallsPlugin(amounts[i])) info.plugin_count = amounts[i].value;
     }
     request.containers.push_back(std::move(info));
+  }
+}
+
+void ReadGates(Object spec, FieldReader& reader, PodFacts& pod) {
+  constexpr std::string_view kList = "schedulingGates";
+  const std::optional<Array> gates = reader.ReadArray(spec, kList, "spec");
+  if (!gates) return;
+  for (const Element element : *gates) {
+    pod.gated = true;
+    const std::optional<Object> gate = reader.AsObject(element, kList);
+    if (!gate) return;
+    const std::string_view name = reader.ReadText(*gate, "name", kList);
+    pod.our_gates.quota |= name == GateName(Gate::kQuota);
+    pod.our_gates.gang |= name == GateName(Gate::kGang);
+    pod.foreign_gates |= name != GateName(Gate::kQuota) && name != GateName(Gate::kGang);
   }
 }
 
@@ -82,12 +120,14 @@ void ReadSpec(Object spec, FieldReader& reader, PodFacts& pod, std::vector<Amoun
                                         std::numeric_limits<int32_t>::max()};
   pod.request.priority =
       static_cast<int32_t>(reader.ReadInteger(spec, "priority", kWhere, kPriorities).value_or(0));
-  if (const std::optional<Array> gates = reader.ReadArray(spec, "schedulingGates", kWhere)) {
-    pod.gated = gates->begin() != gates->end();
-  }
+  ReadGates(spec, reader, pod);
   CpuSum cpu;
-  ReadContainers(spec, "initContainers", reader, pod.request, amounts, cpu);
-  ReadContainers(spec, "containers", reader, pod.request, amounts, cpu);
+  bool guaranteed = true;
+  ReadContainers(spec, "initContainers", reader, pod.request, amounts, cpu, guaranteed);
+  ReadContainers(spec, "containers", reader, pod.request, amounts, cpu, guaranteed);
+  if (!guaranteed) {
+    for (ContainerInfo& container : pod.request.containers) container.pinned_cpu = MilliCpu::Zero();
+  }
   if (const std::optional<Object> resources = reader.ReadObject(spec, "resources", kWhere)) {
     cpu.SetPod(*resources, reader);
   }
@@ -111,63 +151,68 @@ void ReadStatus(Object status, FieldReader& reader, PodFacts& pod) {
 
 // What each request style has in the pod: its first key, empty where it has none.
 struct Triggers {
-  std::string_view tranche;
-  std::string_view hami;
-  std::string_view partition;  // nvidia.com/gpu.shared, nvidia.com/mig-...
-  std::string_view gpu;        // nvidia.com/gpu belongs to every style
+  std::array<std::string_view, kDialects> styles;  // by Dialect; native: what is not nvidia.com/gpu
+  std::string_view gpu;                            // nvidia.com/gpu, which several styles build on
   std::string_view foreign;
 
-  Dialect dialect() const {
-    if (!tranche.empty()) return Dialect::kTranche;
-    if (!hami.empty()) return Dialect::kHami;
-    return partition.empty() && gpu.empty() ? Dialect::kNone : Dialect::kNative;
+  std::string_view& of(Dialect dialect) { return styles[static_cast<std::size_t>(dialect)]; }
+  std::string_view of(Dialect dialect) const { return styles[static_cast<std::size_t>(dialect)]; }
+  std::string_view& of(AmountKind kind) {
+    if (kind == AmountKind::kGpu) return gpu;
+    return kind == AmountKind::kForeign ? foreign : of(DialectOf(kind));
   }
+  Dialect dialect() const;
 };
 
-// The trigger an amount of this kind belongs to.
-std::string_view& TriggerOf(AmountKind kind, Triggers& triggers) {
-  switch (kind) {
-    case AmountKind::kGpu:
-      return triggers.gpu;
-    case AmountKind::kGpuShared:
-    case AmountKind::kMig:
-      return triggers.partition;
-    case AmountKind::kHamiMemory:
-    case AmountKind::kHamiPercent:
-    case AmountKind::kHamiCores:
-      return triggers.hami;
-    case AmountKind::kForeign:
-      break;
+// The order in which a mix is told; a pod that mixes nothing has one of them.
+constexpr std::array kStyles = {Dialect::kTranche,  Dialect::kHami,        Dialect::kNative,
+                                Dialect::kVolcano,  Dialect::kVolcanoOld,  Dialect::kGpushare,
+                                Dialect::kTkestack, Dialect::kElastic,     Dialect::kVgpuManager,
+                                Dialect::kKai,      Dialect::kKoordinator, Dialect::kOpenGpuShare,
+                                Dialect::kHived};
+static_assert(kStyles.size() + 1 == kDialects);
+
+Dialect Triggers::dialect() const {
+  for (const Dialect style : kStyles) {
+    if (!of(style).empty()) return style;
   }
-  return triggers.foreign;
+  return gpu.empty() ? Dialect::kNone : Dialect::kNative;
+}
+
+// Tranche's and HAMi's agents are called through it, and to Koordinator it is a whole GPU.
+bool BuildsOnGpuKey(Dialect style) {
+  return style == Dialect::kNative || style == Dialect::kTranche || style == Dialect::kHami ||
+         style == Dialect::kKoordinator;
 }
 
 Triggers FindTriggers(const PodText& text) {
   Triggers triggers;
-  triggers.tranche = TrancheTrigger(text.annotations);
-  triggers.foreign = text.annotations.foreign();
+  for (const auto& [style, key] : kStyleKeys) {
+    std::string_view& trigger = triggers.of(style);
+    if (trigger.empty() && text.annotations.Get(key)) trigger = PodAnnotations::KeyName(key);
+  }
   for (const Amount& amount : text.amounts) {
     if (amount.container == kOverhead || !amount.is_present()) continue;
-    std::string_view& trigger = TriggerOf(amount.kind, triggers);
+    std::string_view& trigger = triggers.of(amount.kind);
     if (trigger.empty()) trigger = amount.key;
   }
   return triggers;
 }
 
+// Styles exclude each other, but for those that build on nvidia.com/gpu.
 std::optional<Refusal> FindMix(const Triggers& triggers) {
-  std::string_view ours;
-  for (const std::string_view trigger :
-       {triggers.tranche, triggers.hami, triggers.partition, triggers.gpu}) {
-    if (ours.empty()) ours = trigger;
+  std::string_view first;
+  for (const Dialect style : kStyles) {
+    const std::string_view trigger = triggers.of(style);
+    if (trigger.empty()) continue;
+    if (!triggers.gpu.empty() && !BuildsOnGpuKey(style)) {
+      return MixedDialects(triggers.gpu, trigger);
+    }
+    if (!first.empty()) return MixedDialects(first, trigger);
+    first = trigger;
   }
-  // nvidia.com/gpu belongs to every style; the others exclude each other.
-  const bool shares = !triggers.tranche.empty() || !triggers.hami.empty();
-  if (!triggers.foreign.empty()) return MixedDialects(ours, triggers.foreign);
-  if (!triggers.tranche.empty() && !triggers.hami.empty()) {
-    return MixedDialects(triggers.tranche, triggers.hami);
-  }
-  if (shares && !triggers.partition.empty()) return MixedDialects(ours, triggers.partition);
-  return std::nullopt;
+  if (triggers.foreign.empty()) return std::nullopt;
+  return MixedDialects(first.empty() ? triggers.gpu : first, triggers.foreign);
 }
 
 std::optional<Refusal> FindBadAmount(const std::vector<Amount>& amounts) {
@@ -179,24 +224,45 @@ std::optional<Refusal> FindBadAmount(const std::vector<Amount>& amounts) {
   return std::nullopt;
 }
 
+std::optional<Refusal> ReadStyle(const PodText& text, PodRequest& request) {
+  switch (request.dialect) {
+    case Dialect::kNative:
+      return ReadNative(text, request);
+    case Dialect::kTranche:
+      return ReadTranche(text, request);
+    case Dialect::kHami:
+      return ReadHami(text, request);
+    case Dialect::kVolcano:
+      return ReadVolcano(text, request);
+    case Dialect::kVolcanoOld:
+      return ReadVolcanoOld(text, request);
+    case Dialect::kGpushare:
+      return ReadGpushare(text, request);
+    case Dialect::kTkestack:
+      return ReadTkestack(text, request);
+    case Dialect::kElastic:
+      return ReadElastic(text, request);
+    case Dialect::kVgpuManager:
+      return ReadVgpuManager(text, request);
+    case Dialect::kKai:
+      return ReadKai(text, request);
+    case Dialect::kKoordinator:
+      return ReadKoordinator(text, request);
+    case Dialect::kOpenGpuShare:
+      return ReadOpenGpuShare(text, request);
+    case Dialect::kHived:
+      return ReadHived(text, request);
+    case Dialect::kNone:
+      break;
+  }
+  return std::nullopt;
+}
+
 std::optional<Refusal> ReadAsks(const PodText& text, const Triggers& triggers,
                                 PodRequest& request) {
   if (std::optional<Refusal> refusal = FindMix(triggers)) return refusal;
   if (std::optional<Refusal> refusal = FindBadAmount(text.amounts)) return refusal;
-  std::optional<Refusal> refusal;
-  switch (request.dialect) {
-    case Dialect::kTranche:
-      refusal = ReadTranche(text, request);
-      break;
-    case Dialect::kHami:
-      refusal = ReadHami(text, request);
-      break;
-    case Dialect::kNative:
-      refusal = ReadNative(text, request);
-      break;
-    case Dialect::kNone:
-      break;
-  }
+  std::optional<Refusal> refusal = ReadStyle(text, request);
   return refusal ? refusal : ReadSelection(text.annotations, request);
 }
 
@@ -211,28 +277,30 @@ void ReadRequest(const PodText& text, PodRequest& request) {
   if (request.refusal) {
     request.asks.clear();
   } else if (request.asks.empty()) {
-    request.dialect = Dialect::kNone;  // HAMi amounts beside a count of zero
+    request.dialect = Dialect::kNone;  // amounts beside a count of zero
   }
 }
 
-// The devices an agent or we wrote on the pod. A pod without a node has none yet, so what stands
+// What an agent or we wrote on the pod. A pod without a node has no devices yet, so what stands
 // there is a copy or a forgery (hazards row 57).
-void ReadAllocation(const PodAnnotations& annotations, PodFacts& pod) {
+void ReadAllocation(const PodAnnotations& annotations, const AgentText& agent, PodFacts& pod) {
   if (pod.node.empty()) return;
-  const std::optional<std::string_view> ours = annotations.Get(PodKey::kAllocation);
-  const std::optional<std::string_view> hami = annotations.Get(PodKey::kHamiAllocated);
-  if (!ours && !hami) return;
-  absl::StatusOr<Allocation> allocation =
-      ours ? DecodeAllocation(*ours) : ParseHamiDevices(*hami, pod.request.containers);
-  if (allocation.ok()) {
-    pod.allocation = *std::move(allocation);
-  } else {
-    const PodKey key = ours ? PodKey::kAllocation : PodKey::kHamiAllocated;
-    const absl::string_view why = allocation.status().message();
-    pod.allocation_problem =
-        fmt::format("{}, in annotation {}", std::string_view(why.data(), why.size()),
-                    PodAnnotations::KeyName(key));
+  if (!agent.empty()) pod.progress = agent.Progress(pod.request);
+  absl::Status problem;
+  std::string_view where;
+  if (const std::optional<std::string_view> ours = annotations.Get(PodKey::kAllocation)) {
+    absl::StatusOr<Allocation> allocation = DecodeAllocation(*ours);
+    problem = allocation.status();
+    where = ", in annotation tranche.dev/allocation";
+    if (allocation.ok()) pod.allocation = *std::move(allocation);
+  } else if (!agent.empty()) {
+    absl::StatusOr<std::optional<Allocation>> allocation = agent.Devices(pod.request, pod.node);
+    problem = allocation.status();
+    if (allocation.ok()) pod.allocation = *std::move(allocation);
   }
+  if (problem.ok()) return;
+  const absl::string_view why = problem.message();
+  pod.allocation_problem = fmt::format("{}{}", std::string_view(why.data(), why.size()), where);
 }
 
 }  // namespace
@@ -248,15 +316,22 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
   }
   PodFacts facts;
   PodText text;
-  ReadMetadata(*metadata, reader, facts, text.annotations);
+  GangText gang;
+  AgentText agent;
+  ReadMetadata(*metadata, reader, facts, text.annotations, gang, agent);
   const std::optional<Object> spec = reader.ReadObject(*object, "spec", "pod");
   if (spec) ReadSpec(*spec, reader, facts, text.amounts);
   const std::optional<Object> status = reader.ReadObject(*object, "status", "pod");
   if (status) ReadStatus(*status, reader, facts);
   if (!reader.ok()) return reader.status();
+  gang.Read(facts.request);
   ReadRequest(text, facts.request);
-  ReadAllocation(text.annotations, facts);
-  if (!facts.request.asks_gpu()) return facts;
+  ReadAllocation(text.annotations, agent, facts);
+  if (!facts.request.asks_gpu()) {
+    // Its gang counts it. What is wrong with its annotations matters to nobody.
+    static_cast<void>(ReadGang(text.annotations, facts.request));
+    return facts;
+  }
   if (spec) facts.request.constraints = ReadConstraints(*spec, reader);
   if (detail == PodDetail::kAll) {
     if (status) facts.unschedulable = ReadUnschedulable(*status, reader);

@@ -1,7 +1,7 @@
 // A Pod object -> PodFacts: the only place that knows how pods spell their GPU wishes.
 //
-// Dialects read here: native resources, Tranche's annotations, HAMi's resources and annotations
-// (request-dialects sections 2-4, 14, 16). Nothing is dropped silently: what cannot be honoured
+// Every request style is read here, one pod_STYLE.cc each (request-dialects sections 2-14, 16).
+// Nothing is dropped silently: what cannot be honoured
 // becomes PodRequest::refusal with the value quoted.
 #pragma once
 

@@ -10,9 +10,6 @@
 namespace tranche::wire {
 namespace {
 
-constexpr int64_t kMaxPercent = 100;
-constexpr int64_t kMilliPerPercent = 10;
-
 // What one container asks for; zero is unset, except that a count of zero asks for nothing.
 struct Wish {
   std::optional<int64_t> count;

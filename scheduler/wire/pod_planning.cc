@@ -9,21 +9,6 @@ namespace {
 
 constexpr std::string_view kTermsPath = "nodeAffinity.nodeSelectorTerms";
 
-std::optional<NodeTerm::Operator> ParseOperator(std::string_view name) {
-  using Operator = NodeTerm::Operator;
-  constexpr std::array<std::pair<std::string_view, Operator>, 6> kOperators = {
-      {{"In", Operator::kIn},
-       {"NotIn", Operator::kNotIn},
-       {"Exists", Operator::kExists},
-       {"DoesNotExist", Operator::kDoesNotExist},
-       {"Gt", Operator::kGt},
-       {"Lt", Operator::kLt}}};
-  for (const auto& [text, op] : kOperators) {
-    if (text == name) return op;
-  }
-  return std::nullopt;
-}
-
 // False: the term can match nothing.
 bool ReadRequirements(Object term, std::string_view list, FieldReader& reader,
                       std::vector<NodeTerm>& terms) {
@@ -32,7 +17,7 @@ bool ReadRequirements(Object term, std::string_view list, FieldReader& reader,
   for (const Element element : *requirements) {
     const std::optional<Object> requirement = reader.AsObject(element, list);
     if (!requirement) return false;
-    const auto op = ParseOperator(reader.ReadText(*requirement, "operator", list));
+    const auto op = ParseNodeOperator(reader.ReadText(*requirement, "operator", list));
     if (!op) return false;
     NodeTerm& read = terms.emplace_back();
     read.key = reader.ReadText(*requirement, "key", list);
@@ -106,6 +91,21 @@ void ReadOwners(Object metadata, FieldReader& reader, PodFacts& pod) {
 }
 
 }  // namespace
+
+std::optional<NodeTerm::Operator> ParseNodeOperator(std::string_view name) {
+  using Operator = NodeTerm::Operator;
+  constexpr std::array<std::pair<std::string_view, Operator>, 6> kOperators = {
+      {{"In", Operator::kIn},
+       {"NotIn", Operator::kNotIn},
+       {"Exists", Operator::kExists},
+       {"DoesNotExist", Operator::kDoesNotExist},
+       {"Gt", Operator::kGt},
+       {"Lt", Operator::kLt}}};
+  for (const auto& [text, op] : kOperators) {
+    if (text == name) return op;
+  }
+  return std::nullopt;
+}
 
 std::shared_ptr<const NodeConstraints> ReadConstraints(Object spec, FieldReader& reader) {
   NodeConstraints constraints;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "scheduler/facts/pod_facts.h"
 #include "scheduler/wire/field_reader.h"
@@ -10,6 +12,9 @@
 #include "scheduler/wire/pod_dialects.h"
 
 namespace tranche::wire {
+
+// "In", "NotIn", ... of a node selector's requirement; nullopt: none we know.
+std::optional<NodeTerm::Operator> ParseNodeOperator(std::string_view name);
 
 // spec.nodeSelector, required node affinity and tolerations; null: none of them is there. A
 // selector term or a toleration with an operator we do not know matches nothing.

@@ -11,13 +11,61 @@
 namespace tranche::wire {
 namespace {
 
-// Request styles and vendors that are not ours, by the start of their resource keys.
-// Source: request-dialects section 2; device plugin documentation of the vendors.
-constexpr std::array<std::string_view, 28> kForeignPrefixes = {
+struct KindRow {
+  std::string_view key;
+  AmountKind kind;
+  Dialect dialect;
+  bool plugin;
+};
+using enum AmountKind;
+
+// In order of AmountKind. Source: request-dialects sections 4.1, 6-10, 12-14.
+constexpr std::array<KindRow, static_cast<std::size_t>(kForeign) + 1> kKinds = {{
+    {kGpuKey, kGpu, Dialect::kNative, true},
+    {kGpuSharedKey, kGpuShared, Dialect::kNative, true},
+    {kMigKeyPrefix, kMig, Dialect::kNative, true},
+    {"nvidia.com/gpumem", kHamiMemory, Dialect::kHami, false},
+    {"nvidia.com/gpumem-percentage", kHamiPercent, Dialect::kHami, false},
+    {"nvidia.com/gpucores", kHamiCores, Dialect::kHami, false},
+    {"volcano.sh/vgpu-number", kVolcanoNumber, Dialect::kVolcano, true},
+    {"volcano.sh/vgpu-memory", kVolcanoMemory, Dialect::kVolcano, false},
+    {"volcano.sh/vgpu-memory-percentage", kVolcanoPercent, Dialect::kVolcano, false},
+    {"volcano.sh/vgpu-cores", kVolcanoCores, Dialect::kVolcano, false},
+    {"volcano.sh/gpu-memory", kVolcanoOldMemory, Dialect::kVolcanoOld, true},
+    {"volcano.sh/gpu-number", kVolcanoOldNumber, Dialect::kVolcanoOld, true},
+    {"aliyun.com/gpu-mem", kGpushareMemory, Dialect::kGpushare, true},
+    {"tencent.com/vcuda-core", kVcudaCore, Dialect::kTkestack, true},
+    {"tencent.com/vcuda-memory", kVcudaMemory, Dialect::kTkestack, false},
+    {"elasticgpu.io/gpu-core", kElasticCore, Dialect::kElastic, true},
+    {"elasticgpu.io/gpu-memory", kElasticMemory, Dialect::kElastic, true},
+    {"nvidia.com/vgpu-number", kVgpuNumber, Dialect::kVgpuManager, true},
+    {"nvidia.com/vgpu-memory", kVgpuMemory, Dialect::kVgpuManager, false},
+    {"nvidia.com/vgpu-cores", kVgpuCores, Dialect::kVgpuManager, false},
+    {"koordinator.sh/gpu", kKoordGpu, Dialect::kKoordinator, false},
+    {"koordinator.sh/gpu.shared", kKoordShared, Dialect::kKoordinator, false},
+    {"koordinator.sh/gpu-core", kKoordCore, Dialect::kKoordinator, false},
+    {"koordinator.sh/gpu-memory", kKoordMemory, Dialect::kKoordinator, false},
+    {"koordinator.sh/gpu-memory-ratio", kKoordRatio, Dialect::kKoordinator, false},
+    {"hivedscheduler.microsoft.com/pod-scheduling-enable", kHivedEnable, Dialect::kHived, false},
+    {"", kForeign, Dialect::kNone, false},
+}};
+static_assert([] {
+  for (std::size_t i = 0; i < kKinds.size(); ++i) {
+    if (static_cast<std::size_t>(kKinds[i].kind) != i) return false;
+  }
+  return true;
+}());
+
+const KindRow& RowOf(AmountKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+
+// Vendors that are not ours, and keys of the styles above that nobody here can read, by the start
+// of their resource keys. Source: device plugin documentation of the vendors.
+constexpr std::array<std::string_view, 29> kForeignPrefixes = {
     "volcano.sh/vgpu-",
     "volcano.sh/gpu-",
     "aliyun.com/gpu-",
     "tencent.com/vcuda-",
+    "tke.cloud.tencent.com/qgpu-",
     "elasticgpu.io/",
     "nvidia.com/vgpu-",
     "koordinator.sh/gpu",
@@ -45,28 +93,22 @@ constexpr std::array<std::string_view, 28> kForeignPrefixes = {
 };
 
 std::optional<AmountKind> Classify(std::string_view key) {
-  constexpr std::string_view kVendor = "nvidia.com/";
-  if (key.starts_with(kVendor)) {
-    const std::string_view tail = key.substr(kVendor.size());
-    if (key == kGpuKey) return AmountKind::kGpu;
-    if (key == kGpuSharedKey) return AmountKind::kGpuShared;
-    if (tail == "gpumem") return AmountKind::kHamiMemory;
-    if (tail == "gpumem-percentage") return AmountKind::kHamiPercent;
-    if (tail == "gpucores") return AmountKind::kHamiCores;
-    if (key.starts_with(kMigKeyPrefix)) return AmountKind::kMig;
-  }
   // cpu, memory and ephemeral-storage, the keys of every container, have no domain.
   if (key.find('/') == std::string_view::npos) return std::nullopt;
+  for (const KindRow& row : kKinds) {
+    if (row.key == key && row.kind != kMig) return row.kind;
+  }
+  if (key.starts_with(kMigKeyPrefix)) return kMig;
   const bool foreign =
       std::any_of(kForeignPrefixes.begin(), kForeignPrefixes.end(),
                   [key](std::string_view prefix) { return key.starts_with(prefix); });
-  return foreign ? std::optional(AmountKind::kForeign) : std::nullopt;
+  return foreign ? std::optional(kForeign) : std::nullopt;
 }
 
 // What a quantity says, before it is known to be a sensible amount.
 struct Reading {
   std::string_view key;
-  AmountKind kind = AmountKind::kGpu;
+  AmountKind kind = kGpu;
   Element value;
 };
 
@@ -107,8 +149,14 @@ Amount MakeAmount(const Reading& reading, int container, std::string_view name) 
   amount.container = container;
   amount.kind = reading.kind;
   amount.key = reading.key;
-  if (const std::optional<int64_t> value = WholeAmount(reading.value)) {
+  const bool bytes = reading.kind == kKoordMemory;
+  if (const std::optional<int64_t> value =
+          bytes ? MebibyteAmount(reading.value) : WholeAmount(reading.value)) {
     amount.value = *value;
+  } else if (bytes) {
+    amount.problem = fmt::format(
+        "expected whole number of bytes up to {} MiB, found {}, in {} of {}", kMaxAmount,
+        Quoted(AmountText(reading.value)), Quoted(reading.key), Owner(container, name));
   } else {
     amount.problem =
         fmt::format("expected whole number from 0 to {}, found {}, in {} of {}", kMaxAmount,
@@ -135,6 +183,10 @@ Amount MakeEqualAmount(const Reading& limit, const Reading& request, int contain
 }
 
 }  // namespace
+
+Dialect DialectOf(AmountKind kind) { return RowOf(kind).dialect; }
+
+bool IsPluginKey(AmountKind kind) { return RowOf(kind).plugin; }
 
 void ReadAmounts(Object resources, int container, std::string_view name, FieldReader& reader,
                  std::vector<Amount>& out) {
@@ -167,10 +219,7 @@ std::vector<PoolNeed> EffectiveRequests(const std::vector<Amount>& amounts,
                                         const std::vector<ContainerInfo>& containers) {
   std::vector<const Amount*> by_key;
   for (const Amount& amount : amounts) {
-    const bool advertised = amount.kind == AmountKind::kGpu ||
-                            amount.kind == AmountKind::kGpuShared ||
-                            amount.kind == AmountKind::kMig;
-    if (advertised && amount.value > 0) by_key.push_back(&amount);
+    if (IsPluginKey(amount.kind) && amount.value > 0) by_key.push_back(&amount);
   }
   std::stable_sort(by_key.begin(), by_key.end(),
                    [](const Amount* left, const Amount* right) { return left->key < right->key; });

@@ -1,7 +1,7 @@
 // The GPU amounts a pod's containers name, and the pod's effective request of each.
 //
-// Only keys that mean GPUs are kept: ours, and those of other request styles and vendors, which
-// matter when a pod mixes them with ours.
+// Only keys that mean GPUs are kept: those of every request style, and those of other vendors,
+// which matter when a pod mixes them with ours. Source: request-dialects sections 4-14.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,47 @@
 namespace tranche::wire {
 
 enum class AmountKind : uint8_t {
-  kGpu,          // nvidia.com/gpu
-  kGpuShared,    // nvidia.com/gpu.shared
-  kMig,          // nvidia.com/mig-...
-  kHamiMemory,   // nvidia.com/gpumem
-  kHamiPercent,  // nvidia.com/gpumem-percentage
-  kHamiCores,    // nvidia.com/gpucores
-  kForeign,      // another request style or another vendor's GPUs
+  kGpu,               // nvidia.com/gpu
+  kGpuShared,         // nvidia.com/gpu.shared
+  kMig,               // nvidia.com/mig-...
+  kHamiMemory,        // nvidia.com/gpumem
+  kHamiPercent,       // nvidia.com/gpumem-percentage
+  kHamiCores,         // nvidia.com/gpucores
+  kVolcanoNumber,     // volcano.sh/vgpu-number
+  kVolcanoMemory,     // volcano.sh/vgpu-memory
+  kVolcanoPercent,    // volcano.sh/vgpu-memory-percentage
+  kVolcanoCores,      // volcano.sh/vgpu-cores
+  kVolcanoOldMemory,  // volcano.sh/gpu-memory
+  kVolcanoOldNumber,  // volcano.sh/gpu-number
+  kGpushareMemory,    // aliyun.com/gpu-mem
+  kVcudaCore,         // tencent.com/vcuda-core
+  kVcudaMemory,       // tencent.com/vcuda-memory
+  kElasticCore,       // elasticgpu.io/gpu-core
+  kElasticMemory,     // elasticgpu.io/gpu-memory
+  kVgpuNumber,        // nvidia.com/vgpu-number
+  kVgpuMemory,        // nvidia.com/vgpu-memory
+  kVgpuCores,         // nvidia.com/vgpu-cores
+  kKoordGpu,          // koordinator.sh/gpu
+  kKoordShared,       // koordinator.sh/gpu.shared
+  kKoordCore,         // koordinator.sh/gpu-core
+  kKoordMemory,       // koordinator.sh/gpu-memory; in MiB, rounded up from bytes
+  kKoordRatio,        // koordinator.sh/gpu-memory-ratio
+  kHivedEnable,       // hivedscheduler.microsoft.com/pod-scheduling-enable
+  kForeign,           // another vendor's GPUs, or a style that is not read here
 };
+
+// The style whose key this is; kNone of foreign keys. nvidia.com/gpu is native here, though other
+// styles build on it.
+Dialect DialectOf(AmountKind kind);
+// Kubelet calls a device plugin for this key, and a node counts it.
+bool IsPluginKey(AmountKind kind);
 
 // One resource key of one container. Views point into the parsed document.
 struct Amount {
   int container = 0;  // index into PodRequest::containers
   AmountKind kind = AmountKind::kGpu;
   std::string_view key;
-  int64_t value = 0;
+  int64_t value = 0;    // as the key counts; of kKoordMemory in MiB
   std::string problem;  // why the value cannot be used; empty: it can
 
   // Asks for something, or may do so: a value nobody can read is no zero.
@@ -69,7 +95,7 @@ void ReadAmounts(Object resources, int container, std::string_view name, FieldRe
 // Appends the amounts of spec.overhead, which has one list only.
 void ReadOverhead(Object overhead, FieldReader& reader, std::vector<Amount>& out);
 
-// Kubernetes' effective request of every key that nodes may advertise.
+// Kubernetes' effective request of every key that nodes count (IsPluginKey).
 // Cost: sorting the amounts. Requires: `amounts` ascending container.
 // Source: kube-client-protocol section 18, KEP-753.
 std::vector<PoolNeed> EffectiveRequests(const std::vector<Amount>& amounts,

@@ -23,24 +23,6 @@ std::optional<int64_t> ParseFraction(std::string_view text) {
   return milli > 0 ? std::optional(milli) : std::nullopt;
 }
 
-std::optional<int64_t> ParsePositive(std::string_view text) {
-  const std::optional<int64_t> value = ParsePlainInteger(text);
-  if (!value || *value < 1 || *value > kMaxAmount) return std::nullopt;
-  return value;
-}
-
-// The index of the container the share is for; nullopt when there is no such container.
-std::optional<int> FindContainer(const PodAnnotations& annotations, const PodRequest& request) {
-  const std::optional<std::string_view> wanted = annotations.Get(PodKey::kContainer);
-  for (std::size_t i = 0; i < request.containers.size(); ++i) {
-    const ContainerInfo& container = request.containers[i];
-    if (wanted ? container.name == *wanted : container.role == ContainerRole::kApp) {
-      return static_cast<int>(i);
-    }
-  }
-  return std::nullopt;
-}
-
 std::optional<Refusal> ReadShare(const PodAnnotations& annotations, Ask& ask) {
   const std::optional<std::string_view> fraction = annotations.Get(PodKey::kGpuFraction);
   const std::optional<std::string_view> memory = annotations.Get(PodKey::kGpuMemory);
@@ -68,18 +50,19 @@ std::optional<Refusal> ReadShare(const PodAnnotations& annotations, Ask& ask) {
                        annotations.Get(PodKey::kGpuCount).value_or(""));
 }
 
-}  // namespace
-
-std::string_view TrancheTrigger(const PodAnnotations& annotations) {
-  for (const PodKey key : {PodKey::kGpuFraction, PodKey::kGpuMemory, PodKey::kGpuCount}) {
-    if (annotations.Get(key)) return PodAnnotations::KeyName(key);
+// The annotation that made the pod one of this style.
+std::string_view Trigger(const PodAnnotations& annotations) {
+  for (const auto& [style, key] : kStyleKeys) {
+    if (style == Dialect::kTranche && annotations.Get(key)) return PodAnnotations::KeyName(key);
   }
   return {};
 }
 
+}  // namespace
+
 std::optional<Refusal> ReadTranche(const PodText& text, PodRequest& request) {
   const PodAnnotations& annotations = text.annotations;
-  const std::optional<int> container = FindContainer(annotations, request);
+  const std::optional<int> container = FindContainer(request, annotations.Get(PodKey::kContainer));
   if (!container) {
     return BadAnnotation(PodKey::kContainer, "name of a container of the pod",
                          annotations.Get(PodKey::kContainer).value_or(""));
@@ -87,7 +70,7 @@ std::optional<Refusal> ReadTranche(const PodText& text, PodRequest& request) {
   const Amount* const elsewhere = FindAmount(text, [&](const Amount& amount) {
     return amount.kind == AmountKind::kGpu && amount.container != *container;
   });
-  if (elsewhere != nullptr) return MixedDialects(TrancheTrigger(annotations), elsewhere->key);
+  if (elsewhere != nullptr) return MixedDialects(Trigger(annotations), elsewhere->key);
   Ask ask;
   ask.container = *container;
   ask.resource = Resource::kShare;

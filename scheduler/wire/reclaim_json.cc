@@ -67,7 +67,7 @@ void AppendFor(std::string& out, const Reclaim& reclaim) {
   AppendKey(out, "for");
   out += '{';
   if (reclaim.members.empty()) {
-    AppendMember(out, "kind", reclaim.rule == ReclaimRule::kDrain ? kBudget : kQuota);
+    AppendMember(out, "kind", SourceKind(reclaim.rule));
     AppendMember(out, "name", reclaim.source);
   } else {
     const ReclaimMember& first = reclaim.members.front();
@@ -207,11 +207,12 @@ class ReclaimReader {
   void ReadSpec(Object spec) {
     constexpr std::string_view kWhere = "spec";
     reclaim_.rule = Named<ReclaimRule>(spec, "rule", kWhere,
-                                       static_cast<int>(ReclaimRule::kShrink) + 1, ReclaimRuleName);
+                                       static_cast<int>(ReclaimRule::kGang) + 1, ReclaimRuleName);
     if (reclaim_.rule == ReclaimRule::kNone)
       reader_.Fail("expected a rule, found none, in spec.rule");
     const bool for_work =
-        reclaim_.rule != ReclaimRule::kDrain && reclaim_.rule != ReclaimRule::kShrink;
+        reclaim_.rule != ReclaimRule::kDrain && reclaim_.rule != ReclaimRule::kShrink &&
+        reclaim_.rule != ReclaimRule::kGang;
     if (const auto whom = Required(spec, "for", kWhere); whom && !for_work) {
       reclaim_.source = RequiredText(*whom, "name", "spec.for");
     }

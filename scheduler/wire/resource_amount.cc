@@ -6,12 +6,11 @@
 #include "topology/base/quantity.h"
 
 namespace tranche::wire {
+namespace {
 
-bool IsQuantityType(Element value) {
-  return value.is_string() || value.is_number() || value.is_null();
-}
+constexpr int64_t kBytesPerMebibyte = int64_t{1} << 20;
 
-std::optional<int64_t> WholeAmount(Element value) {
+std::optional<int64_t> WholeUpTo(int64_t limit, Element value) {
   int64_t amount = 0;
   if (value.is_int64()) {
     amount = value.get_int64().value_unsafe();
@@ -23,8 +22,22 @@ std::optional<int64_t> WholeAmount(Element value) {
     if (!parsed.ok()) return std::nullopt;
     amount = *parsed;
   }
-  if (amount < 0 || amount > kMaxAmount) return std::nullopt;
+  if (amount < 0 || amount > limit) return std::nullopt;
   return amount;
+}
+
+}  // namespace
+
+bool IsQuantityType(Element value) {
+  return value.is_string() || value.is_number() || value.is_null();
+}
+
+std::optional<int64_t> WholeAmount(Element value) { return WholeUpTo(kMaxAmount, value); }
+
+std::optional<int64_t> MebibyteAmount(Element value) {
+  const std::optional<int64_t> bytes = WholeUpTo(kMaxAmount * kBytesPerMebibyte, value);
+  if (!bytes) return std::nullopt;
+  return (*bytes + kBytesPerMebibyte - 1) / kBytesPerMebibyte;
 }
 
 std::optional<MilliCpu> CpuAmount(Element value) {

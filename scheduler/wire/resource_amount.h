@@ -24,6 +24,10 @@ bool IsQuantityType(Element value);
 // The whole number a quantity stands for; nullopt when it is none or lies outside 0..kMaxAmount.
 std::optional<int64_t> WholeAmount(Element value);
 
+// A quantity of bytes in MiB, rounded up; nullopt when it is none or lies outside 0..kMaxAmount
+// MiB.
+std::optional<int64_t> MebibyteAmount(Element value);
+
 // A quantity of CPU; nullopt where it is null or none, below zero or above kMaxAmount thousandths.
 std::optional<MilliCpu> CpuAmount(Element value);
 

@@ -71,10 +71,10 @@ inline NodeFacts MigNode(const std::string& name, int gpus, int whole,
 inline NodeFacts HamiNode(const std::string& name, int gpus, int slots = 10) {
   NodeFacts node = StockNode(name, gpus, "Tesla-T4", 15109);
   node.gpu = ResourceCount{int64_t{gpus} * slots, int64_t{gpus} * slots};
-  HamiRegister hami;
+  AgentRegister hami;
   hami.minor = 9;
   for (int i = 0; i < gpus; ++i) {
-    HamiDevice device;
+    AgentDevice device;
     device.uuid = GpuUuid("GPU-" + name + "-" + std::to_string(i));
     device.index = i;
     device.slots = slots;
@@ -86,7 +86,58 @@ inline NodeFacts HamiNode(const std::string& name, int gpus, int slots = 10) {
     device.healthy = true;
     hami.devices.push_back(device);
   }
-  node.hami = hami;
+  node.agent = hami;
+  return node;
+}
+
+// What the plugin of an agent advertises for `gpus` cards of `units` of memory each, ten slots a
+// card. Agents that advertise nothing of their own: empty.
+inline std::vector<AgentAmount> AmountsOf(AgentKind kind, int64_t gpus, int64_t units) {
+  const auto amount = [](const char* key, int64_t count) {
+    return AgentAmount{key, {count, count}};
+  };
+  switch (kind) {
+    case AgentKind::kVolcano:
+      return {amount("volcano.sh/vgpu-number", gpus * 10)};
+    case AgentKind::kVolcanoOld:
+      return {amount("volcano.sh/gpu-memory", gpus * units), amount("volcano.sh/gpu-number", gpus)};
+    case AgentKind::kGpushare:
+      return {amount("aliyun.com/gpu-count", gpus), amount("aliyun.com/gpu-mem", gpus * units)};
+    case AgentKind::kTkestack:
+      return {amount("tencent.com/vcuda-core", gpus * 100),
+              amount("tencent.com/vcuda-memory", gpus * units)};
+    case AgentKind::kElastic:
+      return {amount("elasticgpu.io/gpu-core", gpus * 100),
+              amount("elasticgpu.io/gpu-memory", gpus * units)};
+    case AgentKind::kVgpuManager:
+      return {amount("nvidia.com/vgpu-number", gpus * 10)};
+    default:
+      return {};
+  }
+}
+
+// Equal cards of `units` x `unit` MiB that an agent divides; UUIDs where it goes by them.
+inline NodeFacts AgentNode(AgentKind kind, const std::string& name, int gpus, int64_t units,
+                           int64_t unit = 1) {
+  NodeFacts node = HamiNode(name, gpus);
+  node.memory = Mebibytes::Of(units * unit);
+  node.agent->kind = kind;
+  node.agent->minor = kind == AgentKind::kHami ? 9 : 0;
+  node.agent->memory_unit = Mebibytes::Of(unit);
+  node.agent_amounts = AmountsOf(kind, gpus, units);
+  if (!node.agent_amounts.empty()) node.gpu.reset();
+  if (kind == AgentKind::kKoordinator) node.gpu = ResourceCount{gpus, gpus};
+  const bool by_index = kind == AgentKind::kVolcanoOld || kind == AgentKind::kGpushare ||
+                        kind == AgentKind::kTkestack || kind == AgentKind::kElastic;
+  for (AgentDevice& device : node.agent->devices) {
+    device.memory = *node.memory;
+    if (by_index || kind == AgentKind::kKoordinator) device.slots = 0;
+    if (!by_index) continue;
+    device.uuid = {};
+    device.type.clear();
+    device.mode.clear();
+    device.numa.reset();
+  }
   return node;
 }
 
@@ -160,6 +211,25 @@ inline PodRequest HamiPod(const std::string& name, int64_t cards, int64_t mib, i
   ask.exclusive = cores == 100;
   request.asks.push_back(ask);
   request.pool_needs.push_back({"nvidia.com/gpu", cards});
+  return request;
+}
+
+// A part of each of `cards` cards, in any style. `key`, `amount`: what kubelet is asked for; empty:
+// nothing.
+inline PodRequest SharePod(const std::string& name, Dialect dialect, const std::string& key,
+                           int64_t amount, const MemoryNeed& memory, int64_t cores = 0,
+                           int64_t cards = 1) {
+  PodRequest request = EmptyRequest(name);
+  request.dialect = dialect;
+  Ask ask;
+  ask.resource = Resource::kShare;
+  ask.count = cards;
+  ask.compute = MilliGpu::Of(cores * 10);
+  ask.memory = memory;
+  request.asks.push_back(ask);
+  if (key.empty()) return request;
+  request.containers[0].plugin_count = amount;
+  request.pool_needs.push_back({key, amount});
   return request;
 }
 

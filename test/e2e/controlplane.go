@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -36,6 +37,8 @@ type ControlPlane struct {
 	SchedulerName string // of the first profile Tranche prints
 	Tranche       *Process
 	TrancheURL    string
+	AdmissionURL  string // where Tranche answers API servers, over TLS
+	AdmissionCA   []byte // PEM, signed its certificate
 	Ledger        string // file Tranche meters into
 	APIServer     *Process
 
@@ -50,17 +53,18 @@ type ControlPlane struct {
 // StartControlPlane starts everything and returns when Tranche is ready and kube-scheduler runs.
 // On error what was started is stopped; the error carries the tail of the log in question.
 func StartControlPlane(ctx context.Context, dir, programs, tranche, charts string) (*ControlPlane, error) {
-	ports, err := FreePorts(5)
+	ports, err := FreePorts(6)
 	if err != nil {
 		return nil, err
 	}
 	etcdURL := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 	peerURL := fmt.Sprintf("http://127.0.0.1:%d", ports[1])
 	c := &ControlPlane{
-		dir:        dir,
-		apiURL:     fmt.Sprintf("https://127.0.0.1:%d", ports[2]),
-		TrancheURL: fmt.Sprintf("http://127.0.0.1:%d", ports[4]),
-		Ledger:     filepath.Join(dir, "ledger.db"),
+		dir:          dir,
+		apiURL:       fmt.Sprintf("https://127.0.0.1:%d", ports[2]),
+		TrancheURL:   fmt.Sprintf("http://127.0.0.1:%d", ports[4]),
+		AdmissionURL: fmt.Sprintf("https://127.0.0.1:%d", ports[5]),
+		Ledger:       filepath.Join(dir, "ledger.db"),
 
 		tranchePath:  tranche,
 		schedulerURL: fmt.Sprintf("https://127.0.0.1:%d", ports[3]),
@@ -90,7 +94,8 @@ func StartControlPlane(ctx context.Context, dir, programs, tranche, charts strin
 		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
 		"--event-ttl=10m")
 	c.Tranche = NewProcess(dir, "tranche", tranche,
-		"serve", "--cluster", "kubernetes", "--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"),
+		"serve", "--config", filepath.Join(dir, "tranche.yaml"),
+		"--cluster", "kubernetes", "--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"),
 		"--listen", strings.TrimPrefix(c.TrancheURL, "http://"), "--ledger", c.Ledger)
 	c.scheduler = NewProcess(dir, "kube-scheduler", filepath.Join(programs, "kube-scheduler"),
 		"--config="+filepath.Join(dir, "scheduler.yaml"),
@@ -198,10 +203,22 @@ func (c *ControlPlane) writeSecrets() error {
 	if err != nil {
 		return err
 	}
+	ca, err := NewAuthority("tranche-e2e")
+	if err != nil {
+		return err
+	}
+	c.AdmissionCA = ca.PEM
+	certificate, certificateKey, err := ca.Sign(net.ParseIP("127.0.0.1"))
+	if err != nil {
+		return err
+	}
 	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
 	tokens := fmt.Sprintf("%s,admin,1,\"system:masters\"\n%s,system:kube-scheduler,2\n%s,%s,3\n",
 		adminToken, schedulerToken, trancheToken, trancheUser)
 	files := map[string][]byte{
+		"tls.crt":              certificate,
+		"tls.key":              certificateKey,
+		"tranche.yaml":         c.trancheConfig(),
 		"sa.key":               pem.EncodeToMemory(block),
 		"tokens.csv":           []byte(tokens),
 		"tranche.kubeconfig":   c.kubeconfig(trancheToken),
@@ -213,6 +230,14 @@ func (c *ControlPlane) writeSecrets() error {
 		}
 	}
 	return nil
+}
+
+// Without a webhook that is configured nobody asks, so that other scenarios see none of it.
+func (c *ControlPlane) trancheConfig() []byte {
+	return []byte(fmt.Sprintf(`tls: {listen: "%s", certFile: "%s", keyFile: "%s"}
+admission: {gates: true, trustedUsers: [%s]}
+`, strings.TrimPrefix(c.AdmissionURL, "https://"), filepath.Join(c.dir, "tls.crt"),
+		filepath.Join(c.dir, "tls.key"), trancheUser))
 }
 
 // The API server writes its own certificate at the first start; all clients verify against it.
@@ -228,17 +253,26 @@ users: [{name: test, user: {token: "%s"}}]
 `, c.apiURL, c.certificate(), token))
 }
 
-// What an administrator does before Tranche starts: the shipped definitions, and the shipped rules
-// for its user.
+// What an administrator does before Tranche starts: the definitions of other projects, the shipped
+// ones, and the shipped rules for its user.
 func (c *ControlPlane) admitTranche(ctx context.Context, charts string) error {
 	var err error
 	if c.Client, err = c.ClientOf(adminToken, ""); err != nil {
 		return err
 	}
+	for _, kind := range foreignKinds {
+		if err := kind.Install(ctx, c.Client); err != nil {
+			return err
+		}
+	}
 	if err := InstallCRDs(ctx, c.Client, filepath.Join(charts, "crds")); err != nil {
 		return err
 	}
-	return ApplyRBAC(ctx, c.Client, filepath.Join(charts, "rbac.yaml"), trancheUser)
+	if err := ApplyRBAC(ctx, c.Client, filepath.Join(charts, "rbac.yaml"), trancheUser); err != nil {
+		return err
+	}
+	// HAMi nodes of the fleet register as 2.9.
+	return BindRoles(ctx, c.Client, trancheUser, "tranche-node-lock")
 }
 
 // ClientOf returns a client of the token's user; with `as` of that user, in whose name an

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -61,8 +62,12 @@ func gfdLabels(product string, mib, cards int) map[string]string {
 
 // StockNode has H100 cards and NVIDIA's own device plugin.
 func StockNode(name string, cards int) TestNode {
-	return newNode(name, "stock", NodeSpec{Cards: cards, CardMib: h100Mib},
-		gfdLabels("NVIDIA-H100-80GB-HBM3", h100Mib, cards), map[string]int{"nvidia.com/gpu": cards})
+	return stockNode(name, "NVIDIA-H100-80GB-HBM3", h100Mib, cards)
+}
+
+func stockNode(name, product string, mib, cards int) TestNode {
+	return newNode(name, "stock", NodeSpec{Cards: cards, CardMib: int64(mib)}, gfdLabels(product, mib, cards),
+		map[string]int{"nvidia.com/gpu": cards})
 }
 
 // SharedNode time-slices each H100 card into replicas under a name of their own.
@@ -88,8 +93,13 @@ func MigNode(name string, cards int, perCard map[string]int) TestNode {
 	return newNode(name, "mig", spec, labels, resources)
 }
 
-// HamiNode has A100 cards under HAMi's agent: its register names the cards, ten pods may share one.
+// HamiNode has A100 cards under HAMi's agent.
 func HamiNode(name string, cards int) TestNode {
+	return hamiNode(name, "NVIDIA-A100-SXM4-80GB", a100Mib, cards)
+}
+
+// The agent's register names the cards, ten pods may share one.
+func hamiNode(name, product string, mib, cards int) TestNode {
 	type device struct {
 		ID      string `json:"id"`
 		Index   int    `json:"index,omitempty"`
@@ -103,16 +113,16 @@ func HamiNode(name string, cards int) TestNode {
 	}
 	register := make([]device, 0, cards)
 	for i := range cards {
-		register = append(register, device{ID: cardUUID(name, i), Index: i, Count: 10, Devmem: a100Mib,
-			Devcore: 100, Type: "NVIDIA-NVIDIA A100-SXM4-80GB", Numa: i * 2 / cards, Mode: "hami-core",
-			Health: true})
+		register = append(register, device{ID: cardUUID(name, i), Index: i, Count: 10, Devmem: mib,
+			Devcore: 100, Type: "NVIDIA-" + strings.Replace(product, "-", " ", 1), Numa: i * 2 / cards,
+			Mode: "hami-core", Health: true})
 	}
 	text, err := json.Marshal(register)
 	if err != nil {
 		panic(err) // a struct of plain fields always encodes
 	}
-	node := newNode(name, "hami", NodeSpec{Cards: cards, CardMib: a100Mib},
-		gfdLabels("NVIDIA-A100-SXM4-80GB", a100Mib, cards), map[string]int{"nvidia.com/gpu": cards * 10})
+	node := newNode(name, "hami", NodeSpec{Cards: cards, CardMib: int64(mib)},
+		gfdLabels(product, mib, cards), map[string]int{"nvidia.com/gpu": cards * 10})
 	node.Object.Annotations["hami.io/node-nvidia-register"] = string(text)
 	return node
 }
@@ -125,6 +135,13 @@ func cardUUID(node string, index int) string {
 type Ask struct {
 	Limits      map[string]int
 	Annotations map[string]string
+}
+
+// With is the same ask with one annotation more.
+func (a Ask) With(key, value string) Ask {
+	annotations := map[string]string{key: value}
+	maps.Copy(annotations, a.Annotations)
+	return Ask{Limits: a.Limits, Annotations: annotations}
 }
 
 // WholeCards asks n cards in the native way.

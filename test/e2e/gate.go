@@ -21,12 +21,19 @@ import (
 
 const noSuchPod = "no-such-pod"
 
-// EvictionGate is an admission webhook in the way of a namespace's evictions: it lets a number of
-// them pass and answers the rest as a server in trouble would (503), until it is opened. So a test
-// has its time between two evictions of a plan.
-type EvictionGate struct {
+// What a gate can stand in the way of.
+const (
+	evictions = "eviction"
+	bindings  = "binding"
+)
+
+// Gate is an admission webhook in the way of a namespace's evictions or bindings: it lets a number
+// of them pass and answers the rest as a server in trouble would (503), until it is opened. So a
+// test has its time between two of them.
+type Gate struct {
 	server *httptest.Server
 	client kubernetes.Interface
+	what   string
 	name   string // of the webhook's configuration
 
 	mutex   sync.Mutex
@@ -35,19 +42,19 @@ type EvictionGate struct {
 	refused int
 }
 
-// CloseGate returns when the gate is in force for the namespace; `pass` evictions still go through.
-func CloseGate(ctx context.Context, client kubernetes.Interface, namespace string, pass int) (*EvictionGate, error) {
-	gate := &EvictionGate{client: client, name: "eviction-gate-" + namespace, left: pass}
+// CloseGate returns when the gate is in force for the namespace; `pass` requests still go through.
+func CloseGate(ctx context.Context, client kubernetes.Interface, what, namespace string, pass int) (*Gate, error) {
+	gate := &Gate{client: client, what: what, name: what + "-gate-" + namespace, left: pass}
 	gate.server = httptest.NewTLSServer(http.HandlerFunc(gate.answer))
 	scope, fail, none := registrationv1.NamespacedScope, registrationv1.Fail, registrationv1.SideEffectClassNone
 	hook := registrationv1.ValidatingWebhook{
-		Name: "evictions.e2e.tranche.dev",
+		Name: what + ".e2e.tranche.dev",
 		ClientConfig: registrationv1.WebhookClientConfig{URL: &gate.server.URL,
 			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: gate.server.Certificate().Raw})},
 		Rules: []registrationv1.RuleWithOperations{{
 			Operations: []registrationv1.OperationType{registrationv1.Create},
 			Rule: registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
-				Resources: []string{"pods/eviction"}, Scope: &scope},
+				Resources: []string{"pods/" + what}, Scope: &scope},
 		}},
 		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
 		FailurePolicy:           &fail,
@@ -67,10 +74,9 @@ func CloseGate(ctx context.Context, client kubernetes.Interface, namespace strin
 }
 
 // The API server asks a webhook a moment after it was declared.
-func (g *EvictionGate) waitInForce(ctx context.Context, namespace string) error {
-	probe := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: noSuchPod, Namespace: namespace}}
+func (g *Gate) waitInForce(ctx context.Context, namespace string) error {
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		_ = g.client.PolicyV1().Evictions(namespace).Evict(ctx, probe) // whether it is asked counts
+		g.probe(ctx, namespace)
 		g.mutex.Lock()
 		probed := g.probed
 		g.mutex.Unlock()
@@ -81,7 +87,18 @@ func (g *EvictionGate) waitInForce(ctx context.Context, namespace string) error 
 	return fmt.Errorf("expected the API server to ask %s, it did not", g.server.URL)
 }
 
-func (g *EvictionGate) answer(writer http.ResponseWriter, request *http.Request) {
+// Whether the gate is asked counts, not what becomes of the request.
+func (g *Gate) probe(ctx context.Context, namespace string) {
+	pod := metav1.ObjectMeta{Name: noSuchPod, Namespace: namespace}
+	if g.what == evictions {
+		_ = g.client.PolicyV1().Evictions(namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: pod})
+		return
+	}
+	_ = g.client.CoreV1().Pods(namespace).Bind(ctx, &corev1.Binding{ObjectMeta: pod,
+		Target: corev1.ObjectReference{Kind: "Node", Name: "no-such-node"}}, metav1.CreateOptions{})
+}
+
+func (g *Gate) answer(writer http.ResponseWriter, request *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(request.Body).Decode(&review); err != nil || review.Request == nil {
 		http.Error(writer, "expected an AdmissionReview", http.StatusBadRequest)
@@ -97,7 +114,7 @@ func (g *EvictionGate) answer(writer http.ResponseWriter, request *http.Request)
 	_ = json.NewEncoder(writer).Encode(review) // an answer that is lost counts as a refusal
 }
 
-func (g *EvictionGate) passes(pod string) bool {
+func (g *Gate) passes(pod string) bool {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	switch {
@@ -112,22 +129,25 @@ func (g *EvictionGate) passes(pod string) bool {
 	return false
 }
 
-// Refused counts the evictions that were turned away.
-func (g *EvictionGate) Refused() int {
+// Refused counts the requests that were turned away.
+func (g *Gate) Refused() int {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	return g.refused
 }
 
 // Open lets everything pass from now on.
-func (g *EvictionGate) Open() {
+func (g *Gate) Open() { g.Let(1 << 30) }
+
+// Let has so many requests pass from now on, and counts those turned away anew.
+func (g *Gate) Let(pass int) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	g.left = 1 << 30
+	g.left, g.refused = pass, 0
 }
 
 // Remove takes the webhook away.
-func (g *EvictionGate) Remove(ctx context.Context) error {
+func (g *Gate) Remove(ctx context.Context) error {
 	err := g.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, g.name,
 		metav1.DeleteOptions{})
 	g.server.Close()

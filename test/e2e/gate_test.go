@@ -14,7 +14,7 @@ func TestTheGateHoldsUpEvictions(t *testing.T) {
 	s := newScenario(t, "gate", StockNode("gate-0", 2))
 	s.declarePriorities()
 	s.start(training, WholeCards(1), "first", "second")
-	gate := s.closeGate(1)
+	gate := s.closeGate(evictions, 1)
 	evict := func(name string) error {
 		return s.Client.PolicyV1().Evictions(s.namespace).Evict(s.ctx(),
 			&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,17 +22,34 @@ const (
 )
 
 // Kubelet plays the kubelets and the HAMi agents of all nodes: bound pods turn Running, Terminating
-// ones are deleted when their grace is over, or when a scenario says that they have stopped. It acts on what it sees, again and again, so that an
-// API server that is away only delays it.
+// ones are deleted when their grace is over, or when a scenario says that they have stopped. It acts
+// on what it sees, again and again, so that an API server that is away only delays it.
 type Kubelet struct {
 	client kubernetes.Interface
 	pods   listers.PodLister
+
+	mutex   sync.Mutex
+	aligned map[string]*NumaManager
+}
+
+// Align has a node's kubelet refuse pods whose GPUs no NUMA node of it can hold.
+func (k *Kubelet) Align(node string, manager *NumaManager) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.aligned[node] = manager
+}
+
+func (k *Kubelet) managerOf(node string) *NumaManager {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	return k.aligned[node]
 }
 
 // RunKubelet returns once the first list is complete; it ends with the context.
 func RunKubelet(ctx context.Context, client kubernetes.Interface) *Kubelet {
 	factory := informers.NewSharedInformerFactory(client, 0)
-	kubelet := &Kubelet{client: client, pods: factory.Core().V1().Pods().Lister()}
+	kubelet := &Kubelet{client: client, pods: factory.Core().V1().Pods().Lister(),
+		aligned: map[string]*NumaManager{}}
 	factory.Core().V1().Pods().Informer()
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
@@ -73,6 +91,11 @@ func (k *Kubelet) remove(ctx context.Context, pod *corev1.Pod) {
 
 func (k *Kubelet) admit(ctx context.Context, pod *corev1.Pod) {
 	api := k.client.CoreV1().Pods(pod.Namespace)
+	if manager := k.managerOf(pod.Spec.NodeName); manager != nil && !manager.Admit(pod) {
+		patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Failed","reason":"TopologyAffinityError"}}`, pod.UID)
+		_, _ = api.Patch(ctx, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		return
+	}
 	if pod.Annotations[hamiPhaseKey] == "allocating" {
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"success"}}}`, pod.UID, hamiPhaseKey)
 		if _, err := api.Patch(ctx, pod.Name, types.MergePatchType, []byte(patch),

@@ -9,7 +9,10 @@ import (
 )
 
 // The cluster all scenarios share; each brings its own nodes and namespace.
-var shared *ControlPlane
+var (
+	shared   *ControlPlane
+	kubelets *Kubelet
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -35,7 +38,7 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "the control plane did not start: %v\nlogs are in %s\n", err, dir)
 		return 1
 	}
-	RunKubelet(ctx, shared.Client)
+	kubelets = RunKubelet(ctx, shared.Client)
 	code := m.Run()
 	cancel()
 	shared.Stop()

@@ -98,7 +98,7 @@ func TestPodsUnderADisruptionBudgetStay(t *testing.T) {
 func TestADeletedPreemptorGivesEverythingBack(t *testing.T) {
 	c := newTeams(t, "gone", "h100", 3, 0, StockNode("gone-0", 3))
 	c.borrower.start(training, WholeCards(1), "job-0", "job-1", "job-2")
-	gate := c.borrower.closeGate(1)
+	gate := c.borrower.closeGate(evictions, 1)
 	c.owner.submit("serve", inference, WholeCards(3))
 	victim := c.firstVictim(gate)
 
@@ -116,7 +116,7 @@ func TestADeletedPreemptorGivesEverythingBack(t *testing.T) {
 }
 
 // firstVictim waits until one pod is terminating and the next eviction was turned away.
-func (c *teams) firstVictim(gate *EvictionGate) string {
+func (c *teams) firstVictim(gate *Gate) string {
 	c.Helper()
 	c.owner.eventually(planLag, func() string {
 		if found := c.borrower.leaving(); len(found) != 1 || gate.Refused() == 0 {
@@ -153,7 +153,7 @@ func TestNobodyElseGetsTheRoomThatIsMade(t *testing.T) {
 func TestAKillBetweenTwoEvictionsChangesNothing(t *testing.T) {
 	c := newTeams(t, "crash", "h100", 4, 0, StockNode("crash-0", 4))
 	c.borrower.start(training, WholeCards(1), "job-0", "job-1", "job-2", "job-3")
-	gate := c.borrower.closeGate(1)
+	gate := c.borrower.closeGate(evictions, 1)
 	c.owner.submit("serve", inference, WholeCards(3))
 	c.firstVictim(gate)
 	planned := c.owner.reclaimIs("serve", "Evicting").victims(c.borrower.namespace)

@@ -44,6 +44,21 @@ func ApplyRBAC(ctx context.Context, client kubernetes.Interface, manifest, user 
 	return nil
 }
 
+// BindRoles gives the user roles of the manifest that an administrator binds by hand.
+func BindRoles(ctx context.Context, client kubernetes.Interface, user string, roles ...string) error {
+	for _, role := range roles {
+		binding := rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		}
+		if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, &binding, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("binding %s: %w", role, err)
+		}
+	}
+	return nil
+}
+
 func createClusterRole(ctx context.Context, client kubernetes.Interface, document string) error {
 	var role rbacv1.ClusterRole
 	if err := yaml.UnmarshalStrict([]byte(document), &role); err != nil {

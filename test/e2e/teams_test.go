@@ -357,10 +357,10 @@ func disruptionBudget(key, value string) *policyv1.PodDisruptionBudget {
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}}
 }
 
-// closeGate lets `pass` evictions of the scenario's pods through and holds up the rest.
-func (s *Scenario) closeGate(pass int) *EvictionGate {
+// closeGate lets `pass` evictions or bindings of the scenario's pods through and holds up the rest.
+func (s *Scenario) closeGate(what string, pass int) *Gate {
 	s.Helper()
-	gate, err := CloseGate(s.ctx(), s.Client, s.namespace, pass)
+	gate, err := CloseGate(s.ctx(), s.Client, what, s.namespace, pass)
 	s.must(err)
 	s.Cleanup(func() {
 		if err := gate.Remove(s.ctx()); err != nil {

@@ -124,6 +124,7 @@ class ApiServer {
   std::pair<int, Json> ApplyObject(const ApiRequest& request, const ObjectPath& path);
   // A merge patch of an object, with metadata.resourceVersion as a precondition.
   std::pair<int, Json> MergePatch(const ApiRequest& request, const ObjectPath& path);
+  std::pair<int, Json> JsonPatchPod(const ApiRequest& request, const ObjectPath& path);
   std::pair<int, Json> CreateConfigMap(const ApiRequest& request, const ObjectPath& path);
   std::pair<int, Json> CreateEvent(const ApiRequest& request, const ObjectPath& path);
   bool Serves(const std::string& list_path) const;

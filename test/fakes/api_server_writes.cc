@@ -224,6 +224,19 @@ Reply ApiServer::MergePatch(const ApiRequest& request, const ObjectPath& path) {
   return {200, object};
 }
 
+Reply ApiServer::JsonPatchPod(const ApiRequest& request, const ObjectPath& path) {
+  if (!HasType(request, "application/json-patch+json")) return Refuse(415, "UnsupportedMediaType");
+  const Json pod = Object(kPods, path.key());
+  if (pod.is_null()) return Refuse(404, "NotFound");
+  try {
+    const Json patched = pod.patch(Json::parse(request.body));
+    Put(kPods, patched);
+    return {200, patched};
+  } catch (const Json::exception& refused) {
+    return Refuse(422, "Invalid", refused.what());  // a `test` among them: 422, not 409
+  }
+}
+
 Reply ApiServer::CreateConfigMap(const ApiRequest& request, const ObjectPath& path) {
   const Json made = Json::parse(request.body);
   const Json metadata = made.at("metadata");
@@ -256,6 +269,7 @@ void ApiServer::ServeWrite(const ApiRequest& request, Exchange& exchange) {
     if (path.subresource == "binding") reply = ApplyBinding(request);
     if (path.subresource == "eviction") reply = EvictPod(request);
     if (path.subresource == "status") reply = PatchPodStatus(request);
+    if (path.subresource.empty() && request.method == "PATCH") reply = JsonPatchPod(request, path);
   } else if (path.list_path == kEvents) {
     reply = CreateEvent(request, path);
   } else if (path.list_path == kConfigMaps && request.method == "POST") {

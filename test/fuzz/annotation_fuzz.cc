@@ -1,6 +1,7 @@
 // Annotations anyone may write on pods and nodes.
+#include "scheduler/wire/agent_registers.h"
 #include "scheduler/wire/allocation_json.h"
-#include "scheduler/wire/hami.h"
+#include "scheduler/wire/node_lock.h"
 #include "test/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
@@ -12,8 +13,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     TRANCHE_CHECK(again.ok() && *again == *allocation);
   }
   (void)wire::ParseHamiRegister(text);
-  const std::vector<ContainerInfo> containers = {{"init", ContainerRole::kInit, 1},
-                                                 {"main", ContainerRole::kApp, 1}};
-  (void)wire::ParseHamiDevices(text, containers);
+  (void)wire::ParseFourPdRegister(text);
+  (void)wire::ParseVolcanoRegister(text, Mebibytes::Of(32'768));
+  (void)wire::ParseVgpuManagerRegister(text, R"({"memoryFactor":4})");
+  (void)wire::ParseVgpuManagerRegister("[]", text);
+  (void)wire::ParseNodeLock(text);
   return 0;
 }

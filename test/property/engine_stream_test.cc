@@ -294,7 +294,7 @@ class Stream {
         engine_->DeleteNode(node.name, now_);  // and back again at once
         break;
       default:
-        if (node.hami) node.hami->devices[0].healthy = well;
+        if (node.agent) node.agent->devices[0].healthy = well;
     }
     engine_->UpsertNode(node, now_);
   }

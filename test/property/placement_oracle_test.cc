@@ -190,7 +190,7 @@ TEST(PlacementOracle, PlacerFindsRoomExactlyWhenThereIsSome) {
   for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     Random random(seed);
     NodeFacts node = test::HamiNode("n", 1 + static_cast<int>(random.Below(4)), 4);
-    if (random.Below(4) == 0) node.hami->devices[0].healthy = false;
+    if (random.Below(4) == 0) node.agent->devices[0].healthy = false;
     const Inventory inventory = BuildInventory(node, 0);
     const Load load = RandomLoad(inventory, random);
     const PodRequest request = RandomShares(random);
@@ -235,7 +235,7 @@ NodeFacts SharedNode(Random& random) {
   const int cards = 1 + static_cast<int>(random.Below(3));
   if (random.Below(2) == 0) {
     NodeFacts node = test::HamiNode("n", cards, 10 + static_cast<int>(random.Below(60)));
-    for (HamiDevice& device : node.hami->devices) {
+    for (AgentDevice& device : node.agent->devices) {
       if (random.Below(2) == 0) device.mode = "mps";
     }
     return node;
@@ -251,12 +251,12 @@ NodeFacts SharedNode(Random& random) {
 // One share on each of several cards, whole ones among them, or replicas for several containers.
 PodRequest RandomSharers(const Inventory& inventory, Random& random) {
   PodRequest request = RandomShares(random);
-  const bool replicas = !inventory.has_agent && random.Below(2) == 0;
-  request.dialect = inventory.has_agent ? Dialect::kHami : Dialect::kTranche;
+  const bool replicas = !inventory.has_agent() && random.Below(2) == 0;
+  request.dialect = inventory.has_agent() ? Dialect::kHami : Dialect::kTranche;
   for (Ask& ask : request.asks) {
     if (replicas) {
       ask = {ask.container, Resource::kGpuShared, 1, {}, {}, {}, false};
-    } else if (inventory.has_agent && random.Below(8) == 0) {
+    } else if (inventory.has_agent() && random.Below(8) == 0) {
       ask.compute = kWholeGpu;
       ask.exclusive = true;
       ask.memory = {MemoryNeed::Kind::kWholeCard, 0};

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -191,6 +192,7 @@ class ServerKills : public testing::Test {
                            const Json& body = nullptr) const {
     const absl::StatusOr<app::HttpReply> reply =
         app::CallServer(url_, method, target, body.is_null() ? "" : body.dump());
+    ++calls_;
     if (!reply.ok() || reply->status != 200) return std::nullopt;
     return Json::parse(reply->body, nullptr, false);
   }
@@ -292,6 +294,7 @@ class ServerKills : public testing::Test {
   app::ServerUrl url_;
   std::unique_ptr<Program> server_;
   std::map<std::string, BoundPod> bound_;  // by uid: what the API server would have kept
+  mutable std::atomic<int64_t> calls_ = 0;
   int pods_ = 0;
   int deleted_ = 0;
 };
@@ -302,8 +305,12 @@ TEST_F(ServerKills, LeaveALedgerThatAgreesWithThePods) {
   if (HasFatalFailure()) return;
   for (int64_t kill = 1; kill <= kills; ++kill) {
     SCOPED_TRACE(fmt::format("kill {}", kill));
+    // After so many calls and somewhere within the next: a slow machine is not killed sooner.
+    const int64_t last_call = calls_ + static_cast<int64_t>(random_() % 60);
+    const std::chrono::microseconds later(random_() % 3'000);
     std::thread driver([this] { Drive(); });
-    std::this_thread::sleep_for(std::chrono::microseconds(random_() % 60'000));
+    while (calls_ < last_call) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    std::this_thread::sleep_for(later);
     server_->Kill();
     driver.join();
     Start();

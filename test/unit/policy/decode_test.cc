@@ -193,8 +193,10 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
                                {"model":"T4","maxPodsPerGpu":2}]}})",
        "spec.sharing.limits[1].model: expected every model once, found \"T4\""},
       {R"({"dialects":"native"})", "spec.dialects: expected a list, found \"native\""},
-      {R"({"dialects":["native","volcano"]})",
-       "spec.dialects[1]: expected one of native, tranche, hami, found \"volcano\""},
+      {R"({"dialects":["native","none"]})",
+       "spec.dialects[1]: expected one of native, tranche, hami, volcano, volcano-gpushare, "
+       "gpushare, tkestack, elastic-gpu, vgpu-manager, kai, koordinator, open-gpu-share, hived, "
+       "found \"none\""},
       {R"({"preemption":{"actor":"Nobody"}})",
        "spec.preemption.actor: expected one of Planner, Scheduler, Off, found \"Nobody\""},
       {R"({"preemption":[]})", "spec.preemption: expected an object, found []"},

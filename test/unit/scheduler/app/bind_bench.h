@@ -62,6 +62,10 @@ class ScriptedApi : public ClusterApi {
   std::map<PodName, PodFacts> pods;
   std::vector<BindingWrite> posts;
   int lookups = 0;
+  std::map<NodeName, std::string> locks;  // empty: free
+  Millis lock_age{0};                     // of every lock of others
+  bool failing_locks = false;
+  std::vector<PodAnnotationWrite> annotated;
   std::vector<std::function<void(WriteResult)>> held;
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override {
@@ -115,6 +119,28 @@ class ScriptedApi : public ClusterApi {
     done({WriteResult::Kind::kDone, 200, ""});
   }
   void SetWaiting(WaitingWrite, std::function<void(WriteResult)> done) override {
+    done({WriteResult::Kind::kDone, 200, ""});
+  }
+  // One lock for each node, taken over as the API's contract says.
+  void LockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) override {
+    if (failing_locks) return done({NodeLockResult::Kind::kFailed, "", "forbidden"});
+    std::string& lock = locks[write.node];
+    const bool stale = write.stale_after && *write.stale_after <= lock_age;
+    if (!lock.empty() && lock != write.value && !stale) {
+      return done({NodeLockResult::Kind::kHeld, lock, ""});
+    }
+    lock = write.value;
+    done({NodeLockResult::Kind::kDone, write.value, ""});
+  }
+  void UnlockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) override {
+    if (locks[write.node] == write.value) locks[write.node].clear();
+    done({NodeLockResult::Kind::kDone, "", ""});
+  }
+  void RemoveGate(GateWrite, std::function<void(WriteResult)> done) override {
+    done({WriteResult::Kind::kDone, 200, ""});
+  }
+  void AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) override {
+    annotated.push_back(std::move(write));
     done({WriteResult::Kind::kDone, 200, ""});
   }
   void LabelNode(NodeLabelWrite, std::function<void(WriteResult)> done) override {

@@ -114,7 +114,9 @@ TEST(CliTest, SchedulerConfigAsksAboutEveryPodByDefault) {
   EXPECT_EQ(fit["name"].as<std::string>(), "NodeResourcesFit");
   EXPECT_EQ(fit["args"]["ignoredResources"].as<std::vector<std::string>>(),
             (std::vector<std::string>{"nvidia.com/gpumem", "nvidia.com/gpumem-percentage",
-                                      "nvidia.com/gpucores"}));
+                                      "nvidia.com/gpucores", "nvidia.com/vgpu-memory",
+                                      "nvidia.com/vgpu-cores", "volcano.sh/vgpu-memory-percentage",
+                                      "hivedscheduler.microsoft.com/pod-scheduling-enable"}));
 }
 
 TEST(CliTest, SchedulerConfigForNamedResourcesListsThemOnce) {
@@ -135,6 +137,11 @@ TEST(CliTest, SchedulerConfigForNamedResourcesListsThemOnce) {
   EXPECT_EQ(ignored.at("nvidia.com/mig-1g.10gb.me"), false);
   EXPECT_EQ(ignored.at("nvidia.com/gpumem"), true);
   EXPECT_EQ(ignored.at("nvidia.com/gpucores"), true);
+  // What an agent advertises kube-scheduler goes on counting.
+  EXPECT_EQ(ignored.at("aliyun.com/gpu-mem"), false);
+  EXPECT_EQ(ignored.at("volcano.sh/vgpu-number"), false);
+  EXPECT_EQ(ignored.at("nvidia.com/vgpu-number"), false);
+  EXPECT_EQ(ignored.at("nvidia.com/vgpu-memory"), true);
 }
 
 TEST(CliTest, SchedulerConfigVerifiesHttpsServers) {

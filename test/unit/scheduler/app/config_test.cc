@@ -28,6 +28,7 @@ clock: manual
 cacheAgeSeconds: 30
 claimSeconds: 20
 logLevel: debug
+compatibility: hami
 filterWidth: 3
 strategy: Spread
 sharing:
@@ -55,6 +56,7 @@ http:
   EXPECT_EQ(config.cache_limit, 30s);
   EXPECT_EQ(config.claim_lifetime, 20s);
   EXPECT_EQ(config.log_level, "debug");
+  EXPECT_TRUE(config.hami);
   EXPECT_EQ(config.policy.filter_width, 3);
   EXPECT_EQ(config.policy.strategy, Strategy::kSpread);
   EXPECT_EQ(config.unenforced_sharing, Permission::kAllow);

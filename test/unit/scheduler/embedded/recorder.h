@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,23 @@ class Recorder : public ClusterEvents {
     if (on_pod) on_pod();
   }
   void PodGone(const PodUid& uid) override { Note("pod gone " + uid.str()); }
+  void NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) override {
+    Note(fmt::format("zones {}{}", name.str(),
+                     zones ? fmt::format(" {}", zones->zones.size()) : " gone"));
+  }
+  void NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) override {
+    std::string line = "slices " + name.str();
+    for (const SliceDevice& device : devices) line += " " + device.name;
+    Note(std::move(line));
+  }
+  void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override {
+    Note(fmt::format(
+        "agent {}{}", name.str(),
+        agent ? fmt::format(" {} {}", AgentName(agent->kind), agent->devices.size()) : " gone"));
+  }
+  void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override {
+    Note(fmt::format("gang {} {} {}", ns, gang, size));
+  }
   void SteeringChanged(SteeringObject object) override {
     Note(fmt::format("{} {}", object.kind, object.name));
     steering_ = std::move(object);

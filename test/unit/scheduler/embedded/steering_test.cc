@@ -34,6 +34,15 @@ TEST_F(EmbeddedCluster, HandsOverDisruptionBudgetsAndReclaimsWithTheirStatus) {
             (Lines{"GPUReclaim gone r", "settled"}));
 }
 
+TEST_F(EmbeddedCluster, HandsOverResourceQuotas) {
+  EXPECT_EQ(Applied("kind: ResourceQuota\napiVersion: v1\nmetadata: {name: gpu, namespace: team}\n"
+                    "spec: {hard: {limits.nvidia.com/gpumem: 1000}}\n"),
+            (Lines{"ResourceQuota gpu", "settled"}));
+  EXPECT_EQ(recorder_.steering().ns, "team");
+  EXPECT_EQ(Deleted(R"({"kind":"ResourceQuota","namespace":"team","name":"gpu"})"),
+            (Lines{"ResourceQuota gone team/gpu", "settled"}));
+}
+
 TEST_F(EmbeddedCluster, HandsOverTheStoredObject) {
   Applied(Quota("team-a", "org"));
   const SteeringObject& object = recorder_.steering();

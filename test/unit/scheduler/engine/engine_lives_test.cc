@@ -71,6 +71,40 @@ TEST_F(EngineTest, RecordsAreBelievedOnlyWhenTheyDescribeTheNode) {
   EXPECT_EQ(ReasonOn(HamiPod("p", 1, 100), "a"), "DevicesUnknown");
 }
 
+// All are asked for before the first is bound, as when they are created at once.
+TEST_F(EngineTest, SixteenHalvesOnEightCardsLandTwoACardAndNoneWaits) {
+  Nodes({test::HamiNode("a", 8)});
+  std::vector<PodRequest> halves;
+  for (int i = 0; i < 16; ++i) halves.push_back(HamiPod("half" + std::to_string(i), 1, 7'554, 50));
+  for (const PodRequest& half : halves) {
+    EXPECT_EQ(Filter(half), std::vector<std::string>{"a"}) << half.name.str();
+  }
+  for (const PodRequest& half : halves) EXPECT_TRUE(Place(half, "a")) << half.name.str();
+  for (const GpuView& gpu : engine_.Nodes(NodeName(), 1, now_).at(0).gpus) {
+    EXPECT_EQ(gpu.pods.size(), 2U) << gpu.uuid.str();
+    EXPECT_EQ(gpu.free_milli, MilliGpu::Zero()) << gpu.uuid.str();
+  }
+  EXPECT_EQ(ReasonOn(HamiPod("late", 1, 100, 1), "a"), "NoRoom");
+  EXPECT_THAT(engine_.Audit(), testing::IsEmpty());
+}
+
+TEST_F(EngineTest, AnAgentsKeysOnANodeWithoutAgentSayNothing) {
+  Nodes({test::StockNode("a", 2)});
+  Allocation forged;  // as read from an agent's annotations: no epoch
+  forged.knowledge = Knowledge::kExact;
+  forged.containers = {
+      {"main",
+       {Device{0, GpuUuid("GPU-elsewhere"), MilliGpu::Of(1), Mebibytes::Of(1), std::nullopt}}}};
+  engine_.UpsertPod(Bound(WholePod("forger", 1), "a", forged), now_);
+  EXPECT_EQ(engine_.Totals().pods_devices_unknown, 1);
+  EXPECT_EQ(FreeMilli("a"), 1000) << "it counts with what it asks";
+  EXPECT_EQ(ReasonOn(WholePod("q", 1), "a"), "") << "and keeps nobody away";
+  // The index alone is what styles without an agent write.
+  forged.containers[0].devices[0].uuid = GpuUuid();
+  engine_.UpsertPod(Bound(WholePod("indexed", 1), "a", forged), now_);
+  EXPECT_EQ(engine_.Totals().pods_devices_unknown, 1);
+}
+
 TEST_F(EngineTest, GhostsOfADeletedNodeComeBackWithIt) {
   Nodes({test::StockNode("a", 2)});
   Place(WholePod("p", 1), "a");

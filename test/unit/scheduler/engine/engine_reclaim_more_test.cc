@@ -35,6 +35,10 @@ class Reclaiming : public EngineReclaimTest {
     request.gang_size = size;
     return request;
   }
+  void RunGang(const std::vector<PodRequest>& members, const std::string& node) {
+    for (const PodRequest& member : members) engine_.UpsertPod(test::Pending(member), now_);
+    for (const PodRequest& member : members) Run(member, node);
+  }
 };
 
 TEST_F(Reclaiming, HalfAGpuTakesOneFractionAndNotAMachine) {
@@ -58,8 +62,7 @@ TEST_F(Reclaiming, VictimsGoAsWholeGangs) {
   DeclareTeams();
   Run(Pod("a", "own", 8, "train"), "n1");
   Pass(Minutes(1));
-  Run(Member("a", "pair", 1, 4, 2), "n2");
-  Run(Member("a", "pair", 2, 4, 2), "n2");
+  RunGang({Member("a", "pair", 1, 4, 2), Member("a", "pair", 2, 4, 2)}, "n2");
   EXPECT_EQ(Try(Pod("b", "wants", 2, "train")), "WaitingForQuota");
   EXPECT_EQ(Plan(), "plan");
   EXPECT_THAT(Reclaims(), ElementsAre("R1 Evicting 0/2 for wants from pair-1 pair-2"));
@@ -70,7 +73,9 @@ TEST_F(Reclaiming, PodsBeyondTheGangsSizeGoByThemselves) {
   DeclareTeams();
   Run(Pod("a", "own", 8, "train"), "n1");
   Pass(Minutes(1));
-  for (int i = 1; i <= 4; ++i) Run(Member("a", "elastic", i, 2, 2), "n2");
+  std::vector<PodRequest> elastic;
+  for (int i = 1; i <= 4; ++i) elastic.push_back(Member("a", "elastic", i, 2, 2));
+  RunGang(elastic, "n2");
   EXPECT_EQ(Try(Pod("b", "wants", 2, "train")), "WaitingForQuota");
   EXPECT_EQ(Plan(), "plan");
   ASSERT_EQ(engine_.Reclaims().size(), 1U);
@@ -86,7 +91,7 @@ TEST_F(Reclaiming, AGangIsPlannedWholeBeforeTheFirstEviction) {
   Run(Pod("a", "third", 4, "train"), "n1");
   Run(Pod("a", "fourth", 4, "train"), "n2");
   const PodRequest one = Member("b", "ring", 1, 4, 2), two = Member("b", "ring", 2, 4, 2);
-  EXPECT_EQ(Try(one), "WaitingForQuota");
+  EXPECT_EQ(Try(one), "GangIncomplete");
   EXPECT_EQ(Plan(), "") << "half a gang is nobody to make room for";
   EXPECT_EQ(Try(two), "WaitingForQuota");
   EXPECT_EQ(Plan(), "plan");

@@ -164,8 +164,8 @@ TEST(ChargeOf, NodeWithoutSuchDevicesHasNoUpperCharge) {
 
 TEST(ChargeOf, CardsOfSeveralModelsAreChargedEachAsItsOwn) {
   NodeFacts node = test::HamiNode("mixed", 2);
-  node.hami->devices[1].type = "NVIDIA-NVIDIA A100-SXM4-40GB";
-  node.hami->devices[1].memory = Mebibytes::Of(40960);
+  node.agent->devices[1].type = "NVIDIA-NVIDIA A100-SXM4-40GB";
+  node.agent->devices[1].memory = Mebibytes::Of(40960);
   const Inventory inventory = BuildInventory(node, 0);
   GpuPolicy policy;
   policy.unenforced_sharing = Permission::kAllow;

@@ -19,7 +19,7 @@ using testing::Not;
 std::string Modes(const Inventory& inventory) {
   static const std::map<CardMode, std::string> kNames = {{CardMode::kWhole, "whole"},
                                                          {CardMode::kReplicated, "replicated"},
-                                                         {CardMode::kHami, "hami"},
+                                                         {CardMode::kAgent, "hami"},
                                                          {CardMode::kMig, "mig"}};
   std::string text;
   for (const Card& card : inventory.cards) {
@@ -205,9 +205,9 @@ TEST(InventoryTest, PlannedLayoutsNeedABoardACountAndMigAlone) {
          node.mig[0].memory = Mebibytes::Of(99'000);
        }),
        "mig mig", "expected a MIG profile of a100-80, found nvidia.com/mig-1g.99gb"},
-      {with([](NodeFacts& node) { node.hami = test::HamiNode("h", 1).hami; }), "hami!",
-       "expected either planned MIG layouts (label tranche.dev/mig-layout) or a HAMi register, "
-       "found both; the register counts"},
+      {with([](NodeFacts& node) { node.agent = test::HamiNode("h", 1).agent; }), "hami!",
+       "expected either planned MIG layouts (label tranche.dev/mig-layout) or a node agent, "
+       "found both; the agent counts"},
   };
   for (const Row& row : rows) {
     const Inventory inventory = BuildInventory(row.node, 0);
@@ -230,8 +230,8 @@ TEST(InventoryTest, AHamiAgentThatAdvertisesNothingIsDead) {
   node = test::HamiNode("n", 2);
   node.cordoned_devices = {GpuUuid("GPU-n-1")};
   EXPECT_TRUE(BuildInventory(node, 0).cards[1].cordoned);
-  EXPECT_EQ(BuildInventory(node, 0).hami_minor, 9);
-  EXPECT_EQ(BuildInventory(node, 7).hami_minor, 7) << "policy knows better";
+  EXPECT_EQ(BuildInventory(node, 0).agent_minor, 9);
+  EXPECT_EQ(BuildInventory(node, 7).agent_minor, 7) << "policy knows better";
 }
 
 TEST(InventoryTest, CardsUnderMpsTakeACappedNumberOfClients) {

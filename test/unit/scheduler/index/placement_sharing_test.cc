@@ -115,7 +115,7 @@ NodeFacts Shared(SharingMethod method, int gpus, int replicas, const std::string
 
 NodeFacts HamiWithModes(const std::vector<std::string>& modes, int slots = 10) {
   NodeFacts facts = test::HamiNode("n", static_cast<int>(modes.size()), slots);
-  for (std::size_t i = 0; i < modes.size(); ++i) facts.hami->devices[i].mode = modes[i];
+  for (std::size_t i = 0; i < modes.size(); ++i) facts.agent->devices[i].mode = modes[i];
   return facts;
 }
 

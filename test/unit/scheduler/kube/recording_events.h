@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,23 @@ class RecordingEvents : public ClusterEvents {
                     problem));
   }
   void PodGone(const PodUid& uid) override { Add("pod gone " + uid.str()); }
+  void NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) override {
+    Add(fmt::format("zones {}{}", name.str(),
+                    zones ? fmt::format(" {}", zones->zones.size()) : " gone"));
+  }
+  void NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) override {
+    std::string line = "slices " + name.str();
+    for (const SliceDevice& device : devices) line += " " + device.name;
+    Add(std::move(line));
+  }
+  void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override {
+    Add(fmt::format(
+        "agent {}{}", name.str(),
+        agent ? fmt::format(" {} {}", AgentName(agent->kind), agent->devices.size()) : " gone"));
+  }
+  void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override {
+    Add(fmt::format("gang {} {} {}", ns, gang, size));
+  }
   void SteeringChanged(SteeringObject object) override {
     std::string line =
         fmt::format("{} {}{}{}", object.kind, object.ns, object.ns.empty() ? "" : "/", object.name);

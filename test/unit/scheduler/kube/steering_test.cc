@@ -77,6 +77,23 @@ TEST_F(SteeringTest, IsHandedOverBeforeNodesAndPods) {
   EXPECT_LT(events_.Position("node n1"), events_.Position("pod team/a u1 on n1"));
 }
 
+TEST_F(SteeringTest, WatchesResourceQuotasOnlyWhereAskedTo) {
+  constexpr const char* kResourceQuotas = "/api/v1/resourcequotas";
+  InstallAll();
+  server_.Install(kResourceQuotas, "ResourceQuotaList");
+  Json quota = Steering("gpu", "r", 0, {{"hard", {{"limits.nvidia.com/gpumem", "1000"}}}});
+  quota["metadata"]["namespace"] = "team";
+  server_.Put(kResourceQuotas, quota);
+  StartSynced();
+  EXPECT_TRUE(server_.Requests(kResourceQuotas).empty());
+  cluster_.reset();
+  Options options = PlainOptions(server_.port());
+  options.resource_quotas = true;
+  cluster_ = std::make_unique<Cluster>(options, events_);
+  cluster_->Start();
+  EXPECT_TRUE(events_.Saw("ResourceQuota team/gpu"));
+}
+
 TEST_F(SteeringTest, ReachesTheEngineWholeButForManagedFields) {
   InstallAll();
   Json quota = Steering("q", "u1", 3, {{"parent", "org"}});
@@ -186,7 +203,7 @@ TEST_F(SteeringTest, IsSyncedWithoutCustomResourcesAndFindsThemOnceInstalled) {
   EXPECT_TRUE(Eventually([this] { return StatusOf("gpuquotas").synced; }));
   EXPECT_FALSE(StatusOf("gpuquotas").absent);
   EXPECT_EQ(events_.Count("synced"), 1);
-  EXPECT_EQ(cluster_->status().size(), 11u);
+  EXPECT_EQ(cluster_->status().size(), 16u);
 }
 
 TEST_F(SteeringTest, WaitsOutAPassingErrorAtTheStart) {

@@ -283,17 +283,17 @@ TEST(SharingRankTest, TheClassesOrderRanksAboveTheKindOfDevice) {
 TEST(SharingRankTest, TheWorstOfSeveralDevicesCounts) {
   using enum SharingMode;
   NodeFacts one_mps = test::HamiNode("n", 2);
-  one_mps.hami->devices[1].mode = "mps";
+  one_mps.agent->devices[1].mode = "mps";
   const NodeFacts no_mps = test::HamiNode("n", 2);
   const std::vector<SharingMode> mps_first = {kMps, kTimeSliced};
-  EXPECT_EQ(RankOn(one_mps, test::HamiPod("p", 2, 3000), &mps_first) >> 1, 1U);
-  EXPECT_EQ(RankOn(one_mps, test::HamiPod("p", 1, 3000), &mps_first) >> 1, 0U);
-  EXPECT_EQ(RankOn(no_mps, test::HamiPod("p", 1, 3000), &mps_first) >> 1, 1U);
+  EXPECT_EQ(RankOn(one_mps, test::HamiPod("p", 2, 3000), &mps_first) >> 4, 1U);
+  EXPECT_EQ(RankOn(one_mps, test::HamiPod("p", 1, 3000), &mps_first) >> 4, 0U);
+  EXPECT_EQ(RankOn(no_mps, test::HamiPod("p", 1, 3000), &mps_first) >> 4, 1U);
   PodRequest card_and_instance = WholePod("p", 1);
   card_and_instance.asks.push_back(test::MigPod("p", "1g.10gb", 1).asks[0]);
   const std::vector<SharingMode> instances_first = {kMps, kMig, kExclusive};
   EXPECT_EQ(
-      RankOn(test::MigNode("n", 2, 1, {{"1g.10gb", 7}}), card_and_instance, &instances_first) >> 1,
+      RankOn(test::MigNode("n", 2, 1, {{"1g.10gb", 7}}), card_and_instance, &instances_first) >> 4,
       2U);
 }
 
@@ -301,8 +301,8 @@ TEST(SharingRankTest, AmongCardsOfTheWantedWayTheCheapestIsTaken) {
   using enum SharingMode;
   // 590 come: the used MPS card holds one of them, and the idle one too after this pod.
   NodeFacts facts = test::HamiNode("n", 3);
-  facts.hami->devices[1].mode = "mps";
-  facts.hami->devices[2].mode = "mps";
+  facts.agent->devices[1].mode = "mps";
+  facts.agent->devices[2].mode = "mps";
   ScoredNode node(facts);
   node.load().cards[1] = {MilliGpu::Of(400), Mebibytes::Of(15109 * 4 / 10), 1, 0};
   const std::vector<SharingMode> mps_first = {kMps, kTimeSliced};

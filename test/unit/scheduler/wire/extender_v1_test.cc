@@ -183,6 +183,19 @@ TEST(ExtenderV1, WritesFilterResultsWithEveryFieldPresent) {
                              Describe(Reason::kNoRoom).text, Describe(Reason::kWrongModel).text));
 }
 
+TEST(ExtenderV1, PutsHamisWordInFrontWhereItHasOne) {
+  FilterAnswer answer;
+  answer.refused = {{0, Reason::kWrongModel}, {1, Reason::kNodeNotReady}};
+  std::string out;
+  WriteFilterResult(ByName({"a", "b"}), answer, /*preemption_in_tree=*/false, out, "",
+                    ReasonStyle::kHami);
+  EXPECT_EQ(out,
+            fmt::format(R"({{"Nodes":null,"NodeNames":[],"FailedNodes":{{}},)"
+                        R"("FailedAndUnresolvableNodes":{{"a":"CardTypeMismatch: {}",)"
+                        R"("b":"{}"}},"Error":""}})",
+                        Describe(Reason::kWrongModel).text, Describe(Reason::kNodeNotReady).text));
+}
+
 // Called unresolvable, such a node would have kube-scheduler choose a second set of victims.
 TEST(ExtenderV1, NodesWhoseVictimsAreLeavingAreAlwaysAmongTheFailedOnes) {
   FilterAnswer answer;

@@ -2,19 +2,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "scheduler/wire/hami.h"
+#include "scheduler/wire/agent_registers.h"
 
 namespace tranche::wire {
 namespace {
 
-TEST(HamiRegister, ReadsTheShortTextForm) {
-  const absl::StatusOr<HamiRegister> found = ParseHamiRegister(
+TEST(AgentRegister, ReadsTheShortTextForm) {
+  const absl::StatusOr<AgentRegister> found = ParseHamiRegister(
       "GPU-0fc3eda5-e98b-a25b-5b0d-cf5c855d1448,10,32768,100,NVIDIA-Tesla V100-PCIE-32GB,0,true:"
       "GPU-1,5,16384,150,NVIDIA-Tesla V100-PCIE-16GB,1,false:");
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->minor, 4);
   ASSERT_EQ(found->devices.size(), 2u);
-  const HamiDevice& first = found->devices[0];
+  const AgentDevice& first = found->devices[0];
   EXPECT_EQ(first.uuid, GpuUuid("GPU-0fc3eda5-e98b-a25b-5b0d-cf5c855d1448"));
   EXPECT_EQ(first.index, 0);
   EXPECT_EQ(first.slots, 10);
@@ -29,8 +29,8 @@ TEST(HamiRegister, ReadsTheShortTextForm) {
   EXPECT_FALSE(found->devices[1].healthy);
 }
 
-TEST(HamiRegister, ReadsTheLongTextFormInIndexOrder) {
-  const absl::StatusOr<HamiRegister> found = ParseHamiRegister(
+TEST(AgentRegister, ReadsTheLongTextFormInIndexOrder) {
+  const absl::StatusOr<AgentRegister> found = ParseHamiRegister(
       "GPU-b,10,1,100,NVIDIA-T4,1,true,1,mig:GPU-a,10,1,100,NVIDIA-T4,0,true,0,hami-core:");
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ(found->devices.size(), 2u);
@@ -38,8 +38,8 @@ TEST(HamiRegister, ReadsTheLongTextFormInIndexOrder) {
   EXPECT_EQ(found->devices[1].mode, "mig");
 }
 
-TEST(HamiRegister, ReadsJsonWhereZeroValuesAreLeftOut) {
-  const absl::StatusOr<HamiRegister> found = ParseHamiRegister(
+TEST(AgentRegister, ReadsJsonWhereZeroValuesAreLeftOut) {
+  const absl::StatusOr<AgentRegister> found = ParseHamiRegister(
       R"([{"id":"GPU-a","count":10,"devmem":81920,"devcore":100,"type":"NVIDIA-A100","mode":"mig",)"
       R"("health":true},{"id":"GPU-b","index":1,"count":10,"devmem":81920,"devcore":100,)"
       R"("type":"NVIDIA-A100","numa":1}])");
@@ -54,27 +54,27 @@ TEST(HamiRegister, ReadsJsonWhereZeroValuesAreLeftOut) {
   EXPECT_FALSE(found->devices[1].healthy);
 }
 
-TEST(HamiRegister, MigProfilesMarkMinorTen) {
-  const absl::StatusOr<HamiRegister> found = ParseHamiRegister(
+TEST(AgentRegister, MigProfilesMarkMinorTen) {
+  const absl::StatusOr<AgentRegister> found = ParseHamiRegister(
       R"([{"id":"GPU-a","count":7,"devmem":40960,"devcore":100,"type":"NVIDIA-A100","mode":"mig",)"
       R"("health":true,"migProfiles":[{"name":"1g.5gb","memoryMB":4864,"core":15,"sliceCount":1,)"
       R"("placements":[{"start":6,"size":1},{"size":1}]}]}])");
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->minor, 10);
   ASSERT_EQ(found->devices.at(0).mig_profiles.size(), 1u);
-  const HamiMigProfile& profile = found->devices[0].mig_profiles[0];
+  const AgentMigProfile& profile = found->devices[0].mig_profiles[0];
   EXPECT_EQ(profile.name, "1g.5gb");
   EXPECT_EQ(profile.memory, Mebibytes::Of(4864));
   EXPECT_EQ(profile.cores_percent, 15);
   EXPECT_EQ(profile.placements, (std::vector<std::pair<int, int>>{{6, 1}, {0, 1}}));
 }
 
-TEST(HamiRegister, AnEmptyListIsANodeWithoutDevices) {
+TEST(AgentRegister, AnEmptyListIsANodeWithoutDevices) {
   EXPECT_TRUE(ParseHamiRegister("[]")->devices.empty());
   EXPECT_TRUE(ParseHamiRegister("")->devices.empty());
 }
 
-TEST(HamiRegister, NamesDeviceFieldAndValueThatAreWrong) {
+TEST(AgentRegister, NamesDeviceFieldAndValueThatAreWrong) {
   struct Row {
     std::string_view text;
     std::string_view message;
@@ -112,13 +112,13 @@ TEST(HamiRegister, NamesDeviceFieldAndValueThatAreWrong) {
                "expected JSON, found a malformed structure (brackets, commas, colons or text "
                "behind the end)"},
        }) {
-    const absl::StatusOr<HamiRegister> found = ParseHamiRegister(row.text);
+    const absl::StatusOr<AgentRegister> found = ParseHamiRegister(row.text);
     ASSERT_FALSE(found.ok()) << row.text;
     EXPECT_EQ(std::string(found.status().message()), row.message);
   }
 }
 
-TEST(HamiRegister, RefusesMoreDevicesThanAMachineHas) {
+TEST(AgentRegister, RefusesMoreDevicesThanAMachineHas) {
   std::string text;
   for (int i = 0; i < 65; ++i) text += fmt::format("GPU-{},1,1,1,T,0,true:", i);
   EXPECT_EQ(std::string(ParseHamiRegister(text).status().message()),

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
+
 #include "scheduler/wire/json.h"
 
 namespace tranche::wire {
@@ -54,7 +56,7 @@ TEST(NodeDecode, ANodeThatSaysNothingHasNothing) {
   ASSERT_TRUE(node.ok());
   EXPECT_TRUE(node->ready);
   EXPECT_FALSE(node->cordoned);
-  EXPECT_FALSE(node->gpu || node->memory || node->count || node->replicas || node->hami);
+  EXPECT_FALSE(node->gpu || node->memory || node->count || node->replicas || node->agent);
   EXPECT_EQ(node->operator_busy, "");
 }
 
@@ -208,8 +210,8 @@ TEST(NodeDecode, ReadsHamisRegisterAndCordonedDevices) {
       NodeOf("", R"("nvidia.com/gpu":"10")",
              R"("hami.io/node-nvidia-register":"GPU-a,10,32768,100,NVIDIA-V100,0,true:",)"
              R"("hami.io/device-cordon":"GPU-a, GPU-b,")");
-  ASSERT_TRUE(node.hami.has_value());
-  EXPECT_EQ(node.hami->devices.at(0).uuid, GpuUuid("GPU-a"));
+  ASSERT_TRUE(node.agent.has_value());
+  EXPECT_EQ(node.agent->devices.at(0).uuid, GpuUuid("GPU-a"));
   EXPECT_EQ(node.cordoned_devices, (std::vector<GpuUuid>{GpuUuid("GPU-a"), GpuUuid("GPU-b")}));
   EXPECT_EQ(node.operator_busy, "");
 }
@@ -217,11 +219,122 @@ TEST(NodeDecode, ReadsHamisRegisterAndCordonedDevices) {
 TEST(NodeDecode, AnUnreadableRegisterKeepsPodsAway) {
   const NodeFacts node =
       NodeOf("", R"("nvidia.com/gpu":"10")", R"("hami.io/node-nvidia-register":"[{}]")");
-  EXPECT_FALSE(node.hami.has_value());
+  EXPECT_FALSE(node.agent.has_value());
   EXPECT_EQ(node.operator_busy, "hami.io/node-nvidia-register=unreadable");
   EXPECT_EQ(node.problems,
             (std::vector<std::string>{"expected a uuid, found none, in device 0.id, in annotation "
                                       "hami.io/node-nvidia-register"}));
+}
+
+// Every sign an agent leaves on a node, in the order in which they count.
+struct Sign {
+  AgentKind agent;
+  std::string annotations;
+  std::string amounts;
+};
+const Sign kSigns[] = {
+    {AgentKind::kHami, R"("hami.io/node-nvidia-register":"GPU-h,10,15109,100,NVIDIA-T4,0,true:")",
+     R"("nvidia.com/gpu":"10")"},
+    {AgentKind::kFourPd, R"("4pd.io/node-nvidia-register":"GPU-4,10,15109,100,NVIDIA-T4,0,true:")",
+     R"("nvidia.com/gpu":"10")"},
+    {AgentKind::kVolcano,
+     R"("volcano.sh/node-vgpu-register":"GPU-v,10,15109,NVIDIA-T4,true,hami-core:")",
+     R"("volcano.sh/vgpu-number":"10")"},
+    {AgentKind::kVgpuManager,
+     R"("nvidia.com/node-device-register":"[{\"id\":0,\"uuid\":\"GPU-m\",\"healthy\":true}]",)"
+     R"("nvidia.com/node-config-info":"{\"memoryFactor\":1}")",
+     R"("nvidia.com/vgpu-number":"10")"},
+    {AgentKind::kGpushare, "", R"("aliyun.com/gpu-count":"1","aliyun.com/gpu-mem":"14")"},
+    {AgentKind::kVolcanoOld, "", R"("volcano.sh/gpu-memory":"15109","volcano.sh/gpu-number":"1")"},
+    {AgentKind::kTkestack, "", R"("tencent.com/vcuda-core":"100","tencent.com/vcuda-memory":"59")"},
+    {AgentKind::kElastic, "",
+     R"("elasticgpu.io/gpu-core":"100","elasticgpu.io/gpu-memory":"15109")"},
+};
+
+std::string Joined(const std::string& left, const std::string& right) {
+  return left.empty() || right.empty() ? left + right : left + "," + right;
+}
+
+TEST(NodeDecode, KnowsTheNodesAgentByItsSigns) {
+  for (const Sign& sign : kSigns) {
+    const NodeFacts node = NodeOf("", sign.amounts, sign.annotations);
+    ASSERT_TRUE(node.agent.has_value()) << AgentName(sign.agent);
+    EXPECT_EQ(node.agent->kind, sign.agent);
+    EXPECT_EQ(node.agent->devices.size(), 1u) << AgentName(sign.agent);
+    EXPECT_TRUE(node.problems.empty()) << AgentName(sign.agent) << " " << node.problems[0];
+    EXPECT_EQ(node.operator_busy, "") << AgentName(sign.agent);
+  }
+  EXPECT_FALSE(NodeOf("", R"("nvidia.com/gpu":"8")").agent.has_value());
+}
+
+// Agents come and go, and their annotations stay. The first counts, and the others are named.
+TEST(NodeDecode, OfTheSignsOfTwoAgentsTheFirstCounts) {
+  for (std::size_t i = 0; i < std::size(kSigns); ++i) {
+    for (std::size_t j = i + 1; j < std::size(kSigns); ++j) {
+      const Sign& first = kSigns[i];
+      const Sign& second = kSigns[j];
+      if (first.amounts == second.amounts) continue;  // HAMi and its ancestor, below
+      const NodeFacts node = NodeOf("", Joined(first.amounts, second.amounts),
+                                    Joined(second.annotations, first.annotations));
+      ASSERT_TRUE(node.agent.has_value());
+      EXPECT_EQ(node.agent->kind, first.agent) << AgentName(second.agent);
+      // Of several that only advertise amounts one is looked for.
+      if (first.annotations.empty()) continue;
+      ASSERT_EQ(node.problems.size(), 1u) << AgentName(first.agent);
+      EXPECT_EQ(
+          node.problems[0],
+          fmt::format("expected one node agent, found signs of {} and {}; {} counts",
+                      AgentName(first.agent), AgentName(second.agent), AgentName(first.agent)));
+    }
+  }
+  const NodeFacts node =
+      NodeOf("", R"("nvidia.com/gpu":"10")", Joined(kSigns[1].annotations, kSigns[0].annotations));
+  EXPECT_EQ(node.agent->kind, AgentKind::kHami);
+  EXPECT_EQ(node.agent->devices[0].uuid, GpuUuid("GPU-h"));
+}
+
+TEST(NodeDecode, AnAgentThatCannotBeReadKeepsPodsAway) {
+  struct Row {
+    std::string annotations;
+    std::string amounts;
+    const char* busy;
+  };
+  const Row rows[] = {
+      {R"("4pd.io/node-nvidia-register":"GPU-4,10:")", "",
+       "4pd.io/node-nvidia-register=unreadable"},
+      {R"("volcano.sh/node-vgpu-register":"GPU-v")", "",
+       "volcano.sh/node-vgpu-register=unreadable"},
+      {R"("nvidia.com/node-device-register":"[]")", "",
+       "nvidia.com/node-device-register=unreadable"},
+      {"", R"("aliyun.com/gpu-mem":"14")", "gpushare=unreadable"},
+      {"", R"("tencent.com/vcuda-core":"150")", "tkestack=unreadable"},
+      {R"("volcano.sh/gpu-unhealthy-ids":"one")",
+       R"("volcano.sh/gpu-memory":"15109","volcano.sh/gpu-number":"1")",
+       "volcano-gpushare=unreadable"},
+      // An agent further down the list does not step in.
+      {R"("hami.io/node-nvidia-register":"[{}]")",
+       R"("aliyun.com/gpu-count":"1","aliyun.com/gpu-mem":"14")",
+       "hami.io/node-nvidia-register=unreadable"},
+  };
+  for (const Row& row : rows) {
+    const NodeFacts node = NodeOf("", row.amounts, row.annotations);
+    EXPECT_FALSE(node.agent.has_value()) << row.busy;
+    EXPECT_EQ(node.operator_busy, row.busy);
+    EXPECT_FALSE(node.problems.empty()) << row.busy;
+  }
+}
+
+TEST(NodeDecode, CountsWhatAgentsAdvertise) {
+  const absl::StatusOr<NodeFacts> node =
+      TryNode(R"({"metadata":{"name":"n1"},"status":{)"
+              R"("allocatable":{"aliyun.com/gpu-count":"2","aliyun.com/gpu-mem":"22"},)"
+              R"("capacity":{"aliyun.com/gpu-count":"2","aliyun.com/gpu-mem":"44",)"
+              R"("aliyun.com/other":"1"}}})");
+  ASSERT_TRUE(node.ok());
+  const std::vector<AgentAmount> expected = {{"aliyun.com/gpu-count", {2, 2}},
+                                             {"aliyun.com/gpu-mem", {22, 44}}};
+  EXPECT_EQ(node->agent_amounts, expected);
+  EXPECT_EQ(node->agent->devices[0].memory, Mebibytes::Of(22528)) << "the size of the card stays";
 }
 
 TEST(NodeDecode, KnowsWhoseExecutorMakesTheInstancesWeName) {

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "scheduler/wire/pod_dialects.h"
 #include "test/unit/scheduler/wire/request_text.h"
 
 namespace tranche::wire {
@@ -157,8 +158,25 @@ TEST(PodDecode, RefusesPodsThatMixRequestStyles) {
                "elasticgpu.io/gpu-core"},
            Row{"", R"("nvidia.com/gpu":1,"nvidia.com/vgpu-number":1)", "nvidia.com/gpu",
                "nvidia.com/vgpu-number"},
-           Row{"", R"("nvidia.com/gpu":1,"koordinator.sh/gpu-memory":"8Gi")", "nvidia.com/gpu",
-               "koordinator.sh/gpu-memory"},
+           Row{"", R"("nvidia.com/mig-1g.5gb":1,"koordinator.sh/gpu-memory":"8Gi")",
+               "nvidia.com/mig-1g.5gb", "koordinator.sh/gpu-memory"},
+           Row{"", R"("koordinator.sh/gpu":50,"volcano.sh/vgpu-number":1)",
+               "volcano.sh/vgpu-number", "koordinator.sh/gpu"},
+           Row{"", R"("volcano.sh/gpu-memory":1,"volcano.sh/vgpu-number":1)",
+               "volcano.sh/vgpu-number", "volcano.sh/gpu-memory"},
+           Row{"", R"("nvidia.com/vgpu-memory":1,"nvidia.com/gpumem":1)", "nvidia.com/gpumem",
+               "nvidia.com/vgpu-memory"},
+           Row{R"("gpu-memory":"100","alibabacloud.com/gpu-milli":"5")", "", "gpu-memory",
+               "alibabacloud.com/gpu-milli"},
+           Row{R"("hivedscheduler.microsoft.com/pod-scheduling-spec":"")",
+               R"("aliyun.com/gpu-mem":1)", "aliyun.com/gpu-mem",
+               "hivedscheduler.microsoft.com/pod-scheduling-spec"},
+           Row{"", R"("aliyun.com/gpu-mem":1,"aliyun.com/gpu-core.percentage":10)",
+               "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"},
+           Row{"", R"("volcano.sh/vgpu-number":1,"volcano.sh/vgpu-speed":1)",
+               "volcano.sh/vgpu-number", "volcano.sh/vgpu-speed"},
+           Row{"", R"("nvidia.com/gpu":1,"koordinator.sh/gpu":100,"aliyun.com/gpu-mem":1)",
+               "nvidia.com/gpu", "aliyun.com/gpu-mem"},
            Row{R"("gpu-fraction":"0.5")", R"("nvidia.com/gpu":1)", "nvidia.com/gpu",
                "gpu-fraction"},
            Row{R"("gpu-memory":"100","tranche.dev/gpu-fraction":"0.5")", "",
@@ -178,13 +196,36 @@ TEST(PodDecode, RefusesPodsThatMixRequestStyles) {
 
 TEST(PodDecode, OtherStylesAloneAreNotOurBusiness) {
   for (const std::string_view limits :
-       {R"("amd.com/gpu":1)", R"("gpu.intel.com/i915":1)", R"("volcano.sh/vgpu-number":1)",
-        R"("aliyun.com/gpu-mem":8)", R"("tencent.com/vcuda-core":10)",
-        R"("nvidia.com/vgpu-number":1)", R"("koordinator.sh/gpu":50)",
+       {R"("amd.com/gpu":1)", R"("gpu.intel.com/i915":1)", R"("mig.das.com/1g.5gb":1)",
+        R"("tke.cloud.tencent.com/qgpu-core":8)", R"("aliyun.com/gpu-core.percentage":10)",
+        R"("elasticgpu.io/qgpu-core":1)", R"("koordinator.sh/rdma":50)",
         R"("amd.com/gpu":1,"nvidia.com/gpu":0)"}) {
     EXPECT_EQ(RequestText(RequestOf("", OneContainer(limits))), "nothing") << limits;
   }
-  EXPECT_EQ(RequestText(RequestOf(R"("gpu-fraction":"0.5")", OneContainer(""))), "nothing");
+}
+
+TEST(PodDecode, AnnotationsOfOtherToolsAreLeftAlone) {
+  const PodRequest request =
+      RequestOf(R"("mps":"true","gpu-fraction-container-name":"x","gpu":"1","a":"b",)"
+                R"("alibabacloud.com/gpu-card-model":"T4","tranche.dev/allocation2":"x")",
+                OneContainer(""));
+  EXPECT_EQ(RequestText(request), "nothing");
+}
+
+// Every key of the table is found, and null takes one away.
+TEST(PodDecode, FindsEveryAnnotationByItsName) {
+  for (std::size_t i = 0; i < kPodKeys.size(); ++i) {
+    PodAnnotations annotations;
+    annotations.Set(kPodKeys[i], "v");
+    for (std::size_t j = 0; j < kPodKeys.size(); ++j) {
+      EXPECT_EQ(annotations.Get(static_cast<PodKey>(j)).has_value(), i == j) << kPodKeys[i];
+    }
+    annotations.Set(kPodKeys[i], std::nullopt);
+    EXPECT_FALSE(annotations.Get(static_cast<PodKey>(i)).has_value());
+    annotations.Set(std::string(kPodKeys[i]) + "x", "v");
+    annotations.Set(kPodKeys[i].substr(1), "v");
+    EXPECT_FALSE(annotations.Get(static_cast<PodKey>(i)).has_value());
+  }
 }
 
 TEST(PodDecode, WholeAndMigInOnePodAreBothCounted) {
@@ -201,21 +242,42 @@ TEST(PodDecode, BelievesAnAllocationOnlyTogetherWithANode) {
       R"(\"knowledge\":\"exact\",)"
       R"(\"containers\":[{\"name\":\"main\",\"devices\":[{\"index\":2,\"uuid\":\"GPU-b\",)"
       R"(\"milli\":500,\"mib\":1000,\"mig\":null}]}]}")";
-  constexpr std::string_view kSpec = R"("nodeName":"n1","containers":[{"name":"main"}])";
+  const std::string unbound = OneContainer(R"("nvidia.com/gpumem":3000)");
+  const std::string bound = R"("nodeName":"n1",)" + unbound;
   const auto decode = [](std::string_view annotations, std::string_view spec) {
     return TryPod(PodJson(annotations, spec)).value();
   };
-  EXPECT_FALSE(decode(kHami, R"("containers":[{"name":"main"}])").allocation.has_value());
-  EXPECT_FALSE(decode(kOurs, R"("containers":[{"name":"main"}])").allocation.has_value());
+  EXPECT_FALSE(decode(kHami, unbound).allocation.has_value());
+  EXPECT_FALSE(decode(kOurs, unbound).allocation.has_value());
   EXPECT_EQ(decode("\"tranche.dev/allocation\":\"{\"", "\"nodeName\":\"\"").allocation_problem, "");
 
-  const PodFacts hami = decode(kHami, kSpec);
+  const PodFacts hami = decode(kHami, bound);
   ASSERT_TRUE(hami.allocation.has_value()) << hami.allocation_problem;
   EXPECT_EQ(hami.allocation->containers.at(0).devices.at(0).uuid, GpuUuid("GPU-a"));
-  const PodFacts both = decode(fmt::format("{},{}", kHami, kOurs), kSpec);
+  const PodFacts both = decode(fmt::format("{},{}", kHami, kOurs), bound);
   ASSERT_TRUE(both.allocation.has_value()) << both.allocation_problem;
   EXPECT_EQ(both.allocation->epoch, 7);
   EXPECT_EQ(both.allocation->containers.at(0).devices.at(0).uuid, GpuUuid("GPU-b"));
+}
+
+TEST(PodDecode, SaysHowFarTheAgentIsWithABoundPod) {
+  struct Row {
+    std::string_view annotations;
+    std::string_view node;
+    AgentProgress progress;
+  };
+  for (const Row& row : {
+           Row{R"("hami.io/bind-phase":"allocating")", "n1", AgentProgress::kWaiting},
+           Row{R"("hami.io/bind-phase":"success")", "n1", AgentProgress::kServed},
+           Row{R"("hami.io/bind-phase":"failed")", "n1", AgentProgress::kFailed},
+           Row{R"("hami.io/bind-phase":"allocating")", "", AgentProgress::kUnknown},
+           Row{"", "n1", AgentProgress::kUnknown},
+       }) {
+    const std::string spec =
+        fmt::format(R"("nodeName":"{}",{})", row.node, OneContainer(R"("nvidia.com/gpumem":3000)"));
+    EXPECT_EQ(TryPod(PodJson(row.annotations, spec)).value().progress, row.progress)
+        << row.annotations << row.node;
+  }
 }
 
 TEST(PodDecode, AnUnreadableAllocationIsAProblemNotAnError) {

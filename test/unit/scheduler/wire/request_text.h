@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,8 @@ inline std::string MemoryText(const MemoryNeed& memory) {
       return fmt::format("{} milli of memory", memory.value);
     case MemoryNeed::Kind::kPercentOfCard:
       return fmt::format("{} % of memory", memory.value);
+    case MemoryNeed::Kind::kAgentUnits:
+      return fmt::format("{} units", memory.value);
   }
   return "?";
 }
@@ -77,6 +80,11 @@ inline std::string RequestText(const PodRequest& request) {
   return text;
 }
 
+// As RequestText, but of a refusal what explain says of it.
+inline std::string FullText(const PodRequest& request) {
+  return request.refusal ? request.refusal->detail : RequestText(request);
+}
+
 inline std::string PoolText(const PodRequest& request) {
   std::string text;
   for (const PoolNeed& need : request.pool_needs) {
@@ -84,6 +92,24 @@ inline std::string PoolText(const PodRequest& request) {
     text += fmt::format("{} {}", need.key, need.count);
   }
   return text;
+}
+
+// A pod whose containers have these limits each, the inside of a JSON object: "a", "b", ...
+inline std::string Containers(std::initializer_list<std::string_view> limits) {
+  std::string list;
+  char name = 'a';
+  for (const std::string_view each : limits) {
+    if (!list.empty()) list += ',';
+    list += fmt::format(R"({{"name":"{}","resources":{{"limits":{{{}}}}}}})", name++, each);
+  }
+  return fmt::format(R"("containers":[{}])", list);
+}
+
+// The same with these limits in an init container "i" before a container "main" without any.
+inline std::string InitContainer(std::string_view limits) {
+  return fmt::format(R"("initContainers":[{{"name":"i","resources":{{"limits":{{{}}}}}}}],)"
+                     R"("containers":[{{"name":"main"}}])",
+                     limits);
 }
 
 inline PodRequest RequestOf(std::string_view annotations, std::string_view spec) {

@@ -1,0 +1,180 @@
+#include "scheduler/app/admission_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "scheduler/facts/pod_facts.h"
+#include "scheduler/wire/admission_pod.h"
+#include "scheduler/wire/admission_review.h"
+#include "scheduler/wire/json.h"
+#include "scheduler/wire/pod_decode.h"
+
+namespace tranche::app {
+namespace {
+
+constexpr int kForbidden = 403;
+constexpr int kInvalid = 422;
+constexpr std::size_t kLargeBody = 1024 * 1024;
+
+http::Response Malformed(const absl::Status& status) {
+  return ErrorResponse(400, std::string(status.message()));
+}
+
+wire::AdmissionAnswer Refused(int code, std::string message) {
+  wire::AdmissionAnswer answer;
+  answer.code = code;
+  answer.message = std::move(message);
+  return answer;
+}
+
+wire::AdmissionAnswer RefusedResult(std::string_view key, const char* found) {
+  return Refused(kForbidden,
+                 fmt::format("expected annotation {} from schedulers and node agents alone, found "
+                             "it {} by a user (admission.trustedUsers of tranche serve)",
+                             key, found));
+}
+
+wire::Object AsObject(wire::Element element) { return element.get_object().value_unsafe(); }
+
+class AdmissionApi {
+ public:
+  AdmissionApi(AdmissionOptions options, GateQuestion gates_for)
+      : options_(std::move(options)), gates_for_(std::move(gates_for)) {}
+
+  using Answer = absl::StatusOr<wire::AdmissionAnswer>;
+  Answer Mutate(const wire::AdmissionAsk& ask, bool count_hami_shares) const;
+  Answer Validate(const wire::AdmissionAsk& ask) const;
+
+ private:
+  bool IsTrusted(const wire::AdmissionAsk& ask) const;
+  // The gates it lacks.
+  absl::StatusOr<GateSet> GatesOf(const wire::AdmissionAsk& ask, PodFacts pod,
+                                  const std::string& patch) const;
+
+  const AdmissionOptions options_;
+  const GateQuestion gates_for_;
+};
+
+bool AdmissionApi::IsTrusted(const wire::AdmissionAsk& ask) const {
+  return std::any_of(options_.trusted_users.begin(), options_.trusted_users.end(),
+                     [&ask](const std::string& trusted) {
+                       return ask.user == trusted || std::find(ask.groups.begin(), ask.groups.end(),
+                                                               trusted) != ask.groups.end();
+                     });
+}
+
+absl::StatusOr<PodFacts> Decode(const wire::AdmissionAsk& ask, wire::Element element) {
+  absl::StatusOr<PodFacts> pod = wire::DecodePod(element, wire::PodDetail::kRequest);
+  if (pod.ok() && !ask.ns.empty()) pod->request.name.ns = ask.ns;
+  return pod;
+}
+
+absl::StatusOr<GateSet> AdmissionApi::GatesOf(const wire::AdmissionAsk& ask, PodFacts pod,
+                                              const std::string& patch) const {
+  if (!patch.empty()) {
+    // It asks for something else than the document says.
+    const absl::StatusOr<std::string> text = wire::ApplyPatch(*ask.object, patch);
+    if (!text.ok()) return text.status();
+    wire::Parser parser;
+    const absl::StatusOr<wire::Element> document = parser.Parse(*text, false);
+    if (!document.ok()) return document.status();
+    absl::StatusOr<PodFacts> changed = Decode(ask, *document);
+    if (!changed.ok()) return changed.status();
+    pod = *std::move(changed);
+  }
+  GateSet gates = gates_for_(pod.request);
+  gates.quota &= !pod.our_gates.quota;
+  gates.gang &= !pod.our_gates.gang;
+  return gates;
+}
+
+AdmissionApi::Answer AdmissionApi::Mutate(const wire::AdmissionAsk& ask,
+                                          bool count_hami_shares) const {
+  wire::AdmissionAnswer answer;
+  if (ask.verb != wire::AdmissionVerb::kCreate) return answer;
+  absl::StatusOr<PodFacts> pod = Decode(ask, *ask.object);
+  if (!pod.ok()) return pod.status();
+  wire::MutationRules rules;
+  rules.scheduler_name = options_.scheduler_name;
+  rules.strip_results = !IsTrusted(ask);
+  rules.count_hami_shares = count_hami_shares || options_.count_hami_shares;
+  wire::PodMutation mutation(AsObject(*ask.object), rules);
+  if (mutation.refusal()) return Refused(kInvalid, *mutation.refusal());
+  if (pod->request.asks_gpu() && pod->node.empty() && mutation.is_ours()) {
+    if (options_.gates) {
+      const absl::StatusOr<GateSet> gates =
+          GatesOf(ask, *std::move(pod), mutation.changes_request() ? mutation.patch() : "");
+      if (!gates.ok()) return gates.status();
+      mutation.AddGates(*gates);
+    }
+    mutation.SetScheduler();
+  }
+  answer.warnings = mutation.warnings();
+  answer.patch = mutation.patch();
+  return answer;
+}
+
+AdmissionApi::Answer AdmissionApi::Validate(const wire::AdmissionAsk& ask) const {
+  const wire::Object after = AsObject(*ask.object);
+  if (ask.verb == wire::AdmissionVerb::kUpdate) {
+    const std::string_view key = wire::FindChangedResult(AsObject(*ask.before), after);
+    if (key.empty() || IsTrusted(ask)) return wire::AdmissionAnswer();
+    return RefusedResult(key, "changed");
+  }
+  const absl::StatusOr<PodFacts> pod = Decode(ask, *ask.object);
+  if (!pod.ok()) return pod.status();
+  const std::string_view key = wire::FindResultKey(after);
+  if (!key.empty() && !IsTrusted(ask)) return RefusedResult(key, "set");
+  const std::optional<wire::Object> spec = wire::FindObject(after, "spec");
+  const std::string_view scheduler =
+      spec ? wire::FindText(*spec, "schedulerName").value_or("") : std::string_view();
+  // What others make of a request is theirs to judge.
+  if (!wire::IsOurs(scheduler, options_.scheduler_name)) return wire::AdmissionAnswer();
+  std::optional<std::string> impossible = wire::FindImpossible(*pod);
+  if (impossible) return Refused(kInvalid, *std::move(impossible));
+  return wire::AdmissionAnswer();
+}
+
+// One review: the pieces every path shares.
+template <typename Judge>
+http::Handler Reviewer(Judge judge) {
+  return [judge = std::move(judge)](const http::Request& request, const http::Responder& respond) {
+    // After a large body the parser's memory is given back.
+    thread_local wire::Parser kept;
+    std::optional<wire::Parser> own;
+    wire::Parser& parser = request.body.size() > kLargeBody ? own.emplace() : kept;
+    const absl::StatusOr<wire::Element> document = parser.Parse(request.body, true);
+    if (!document.ok()) return respond(Malformed(document.status()));
+    const absl::StatusOr<wire::AdmissionAsk> ask = wire::ReadAdmissionReview(*document);
+    if (!ask.ok()) return respond(Malformed(ask.status()));
+    AdmissionApi::Answer answer = wire::AdmissionAnswer();
+    if (ask->object) answer = judge(*ask);
+    if (!answer.ok()) return respond(Malformed(answer.status()));
+    http::Response response;
+    response.body = wire::EncodeAdmissionReview(ask->uid, *answer);
+    respond(std::move(response));
+  };
+}
+
+}  // namespace
+
+void AddAdmissionApi(AdmissionOptions options, GateQuestion gates_for, Router& router) {
+  const auto api = std::make_shared<const AdmissionApi>(std::move(options), std::move(gates_for));
+  for (const auto& [path, count_hami_shares] :
+       {std::pair("/admission/mutate", false), std::pair("/admission/mutate/hami", true)}) {
+    router.Add("POST", path,
+               Reviewer([api, hami = count_hami_shares](const wire::AdmissionAsk& ask) {
+                 return api->Mutate(ask, hami);
+               }));
+  }
+  router.Add("POST", "/admission/validate",
+             Reviewer([api](const wire::AdmissionAsk& ask) { return api->Validate(ask); }));
+}
+
+}  // namespace tranche::app

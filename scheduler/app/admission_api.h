@@ -1,0 +1,31 @@
+// POST /admission/mutate, /admission/mutate/hami and /admission/validate: what API servers ask
+// before they create or change a pod (charts/webhook.yaml).
+//
+//   mutate    new pods: spec.schedulerName of GPU pods, fractions of nvidia.com/gpu as annotations,
+//             forged results taken away, scheduling gates where they are on
+//   mutate/hami  the same, and a count for shares that name none, as HAMi's webhook gives it
+//   validate  new pods: requests that can never be met, forged results; changed pods: results
+//
+// Which namespaces are asked about is the webhook's configuration to say. Dry runs are answered
+// alike, for no answer has a side effect. A body that is no AdmissionReview is a 400 with the
+// reason; objects that are no pods are allowed untouched. Nothing of a pod is logged.
+//
+// Thread rule: handlers on any thread. Cost: some ten microseconds, of GPU pods with gates on that
+// of a filter call besides.
+#pragma once
+
+#include <functional>
+
+#include "scheduler/app/config.h"
+#include "scheduler/app/router.h"
+#include "scheduler/facts/gates.h"
+#include "scheduler/facts/pod_request.h"
+
+namespace tranche::app {
+
+// The gates a new pod should have, as the engine says; empty where it cannot say.
+using GateQuestion = std::function<GateSet(const PodRequest& request)>;
+
+void AddAdmissionApi(AdmissionOptions options, GateQuestion gates_for, Router& router);
+
+}  // namespace tranche::app

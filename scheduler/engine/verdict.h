@@ -1,0 +1,28 @@
+// The verdict cache (ADR 0001); part of the engine's books (impl.h), nobody else includes this.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/facts/reason.h"
+#include "scheduler/scoring/score.h"
+
+namespace tranche {
+
+// A cached answer: what a request shape gets from a node state.
+struct Verdict {
+  uint32_t generation = 0;  // of the state; 0: never evaluated
+  uint32_t version = 0;     // of the scorer
+  Worth worth;
+  uint64_t priced = 0;  // the selection that `cost` is for
+  int64_t cost = 0;
+  Reason reason = Reason::kNone;
+};
+
+// Everything about a request that decides where it fits; pods of equal shape share verdicts.
+struct Shape {
+  std::vector<Verdict> by_state;
+  uint64_t last_used = 0;
+};
+
+}  // namespace tranche

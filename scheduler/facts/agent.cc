@@ -1,0 +1,158 @@
+#include "scheduler/facts/agent.h"
+
+#include <algorithm>
+
+namespace tranche {
+namespace {
+
+int64_t DevicesOf(const PodRequest& request) {
+  int64_t sum = 0;
+  for (const Ask& ask : request.asks) sum += ask.count;
+  return sum;
+}
+
+int64_t UnitsOf(const PodRequest& request) {
+  int64_t sum = 0;
+  for (const Ask& ask : request.asks) sum += ask.memory.value * ask.count;
+  return sum;
+}
+
+// Styles that tell no agent how to divide a card: any node will do that has cards to give.
+bool IsAgentless(Dialect dialect) {
+  switch (dialect) {
+    case Dialect::kNative:
+    case Dialect::kTranche:
+    case Dialect::kKai:
+    case Dialect::kOpenGpuShare:
+    case Dialect::kHived:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::string_view AgentName(AgentKind kind) {
+  switch (kind) {
+    case AgentKind::kNone:
+      return "none";
+    case AgentKind::kHami:
+      return "hami";
+    case AgentKind::kFourPd:
+      return "4pd";
+    case AgentKind::kVolcano:
+      return "volcano";
+    case AgentKind::kVolcanoOld:
+      return "volcano-gpushare";
+    case AgentKind::kGpushare:
+      return "gpushare";
+    case AgentKind::kTkestack:
+      return "tkestack";
+    case AgentKind::kElastic:
+      return "elastic-gpu";
+    case AgentKind::kVgpuManager:
+      return "vgpu-manager";
+    case AgentKind::kKoordinator:
+      return "koordinator";
+  }
+  return "none";
+}
+
+bool Serves(AgentKind agent, Dialect dialect) {
+  switch (agent) {
+    case AgentKind::kNone:
+      return IsAgentless(dialect);
+    case AgentKind::kHami:
+    case AgentKind::kFourPd:
+      return dialect == Dialect::kHami || IsAgentless(dialect);
+    case AgentKind::kKoordinator:
+      return dialect == Dialect::kKoordinator || IsAgentless(dialect);
+    case AgentKind::kVolcano:
+      return dialect == Dialect::kVolcano;
+    case AgentKind::kVolcanoOld:
+      return dialect == Dialect::kVolcanoOld;
+    case AgentKind::kGpushare:
+      return dialect == Dialect::kGpushare;
+    case AgentKind::kTkestack:
+      return dialect == Dialect::kTkestack;
+    case AgentKind::kElastic:
+      return dialect == Dialect::kElastic;
+    case AgentKind::kVgpuManager:
+      return dialect == Dialect::kVgpuManager;
+  }
+  return false;
+}
+
+bool CallsAgent(AgentKind agent, const PodRequest& request) {
+  if (agent == AgentKind::kNone) return false;
+  if (agent == AgentKind::kKoordinator) return true;
+  return std::ranges::any_of(request.containers, [](const ContainerInfo& container) {
+    return container.plugin_count > 0;
+  });
+}
+
+std::optional<int64_t> SlotOf(AgentKind agent, const PodRequest& request) {
+  if (!CallsAgent(agent, request)) return std::nullopt;
+  switch (agent) {
+    case AgentKind::kHami:
+    case AgentKind::kFourPd:
+    case AgentKind::kVgpuManager:
+    // It matches the amount of a container: two of {30, 20} and {30} are alike to it.
+    case AgentKind::kTkestack:
+      return 0;
+    case AgentKind::kVolcano:
+      return DevicesOf(request);
+    case AgentKind::kGpushare:
+    case AgentKind::kVolcanoOld:
+      return UnitsOf(request);
+    case AgentKind::kNone:
+    case AgentKind::kElastic:
+    case AgentKind::kKoordinator:
+      break;
+  }
+  return std::nullopt;
+}
+
+bool NeedsNodeLock(AgentKind agent, int minor) {
+  constexpr int kFirstMinorWithLock = 9;
+  return agent == AgentKind::kHami && minor >= kFirstMinorWithLock;
+}
+
+bool OutlivesItsPod(AgentKind agent) { return agent == AgentKind::kVolcano; }
+
+std::string_view DialectName(Dialect dialect) {
+  switch (dialect) {
+    case Dialect::kNone:
+      return "none";
+    case Dialect::kNative:
+      return "native";
+    case Dialect::kTranche:
+      return "tranche";
+    case Dialect::kHami:
+      return "hami";
+    case Dialect::kVolcano:
+      return "volcano";
+    case Dialect::kVolcanoOld:
+      return "volcano-gpushare";
+    case Dialect::kGpushare:
+      return "gpushare";
+    case Dialect::kTkestack:
+      return "tkestack";
+    case Dialect::kElastic:
+      return "elastic-gpu";
+    case Dialect::kVgpuManager:
+      return "vgpu-manager";
+    case Dialect::kKai:
+      return "kai";
+    case Dialect::kKoordinator:
+      return "koordinator";
+    case Dialect::kOpenGpuShare:
+      return "open-gpu-share";
+    case Dialect::kHived:
+      return "hived";
+  }
+  return "none";
+}
+
+}  // namespace tranche

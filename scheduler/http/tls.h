@@ -1,0 +1,43 @@
+// The certificate a server shows, taken up anew when its files change.
+//
+// TLS 1.2 and newer, no renegotiation, no compression. Certificates are rotated by replacing files
+// (Kubernetes swaps a symlink of a Secret's mount): connections that are open keep what they began
+// with, later ones get the new certificate. Files that cannot be used, or do not belong together
+// because only one is written yet, change nothing until they can.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <boost/asio/ssl/context.hpp>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "scheduler/http/server.h"
+
+namespace tranche::http {
+
+class TlsMaterial {
+ public:
+  explicit TlsMaterial(TlsOptions options) : options_(std::move(options)) {}
+
+  // Reads the files if they are not those read last. Errors: InvalidArgument naming file and
+  // setting, what was expected and what OpenSSL said; the certificate in use stays. Cost: three
+  // stat calls where nothing has changed, else a millisecond.
+  absl::Status Refresh();
+  // Null before the first Refresh that went well.
+  std::shared_ptr<boost::asio::ssl::context> context() const;
+
+ private:
+  // What tells one version of the files from another.
+  std::string Fingerprint() const;
+
+  const TlsOptions options_;
+  mutable std::mutex mutex_;
+  std::string seen_;  // the version tried last
+  std::shared_ptr<boost::asio::ssl::context> context_;
+};
+
+}  // namespace tranche::http

@@ -1,0 +1,97 @@
+#include "scheduler/index/agent_cards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "topology/gpu_model.h"
+
+namespace tranche {
+namespace {
+
+struct PluginKey {
+  AgentKind agent;
+  std::string_view key;
+};
+// What kubelet counts when it calls the agents. Koordinator has no plugin.
+constexpr std::array kPluginKeys = {
+    PluginKey{AgentKind::kVolcano, "volcano.sh/vgpu-number"},
+    PluginKey{AgentKind::kVolcanoOld, "volcano.sh/gpu-memory"},
+    PluginKey{AgentKind::kVolcanoOld, "volcano.sh/gpu-number"},
+    PluginKey{AgentKind::kGpushare, "aliyun.com/gpu-mem"},
+    PluginKey{AgentKind::kTkestack, "tencent.com/vcuda-core"},
+    PluginKey{AgentKind::kElastic, "elasticgpu.io/gpu-core"},
+    PluginKey{AgentKind::kElastic, "elasticgpu.io/gpu-memory"},
+    PluginKey{AgentKind::kVgpuManager, "nvidia.com/vgpu-number"},
+};
+
+// Agents show that they live by what they advertise. HAMi did so by a handshake before 2.8, too.
+bool IsAlive(const NodeFacts& facts) {
+  const AgentKind agent = facts.agent->kind;
+  if (agent == AgentKind::kKoordinator) return true;
+  if (agent == AgentKind::kHami || agent == AgentKind::kFourPd) {
+    return facts.gpu.has_value() && facts.gpu->allocatable > 0;
+  }
+  return std::ranges::any_of(kPluginKeys, [&](const PluginKey& plugin) {
+    if (plugin.agent != agent) return false;
+    const auto amount = std::ranges::find(facts.agent_amounts, plugin.key, &AgentAmount::key);
+    return amount != facts.agent_amounts.end() && amount->count.allocatable > 0;
+  });
+}
+
+}  // namespace
+
+void AddAgentCards(const NodeFacts& facts, Inventory& inventory) {
+  inventory.knowledge = Knowledge::kExact;
+  inventory.gpu_unit = GpuUnit::kCard;
+  inventory.agent = facts.agent->kind;
+  inventory.memory_unit = facts.agent->memory_unit;
+  const bool alive = IsAlive(facts);
+  for (const AgentDevice& device : facts.agent->devices) {
+    if (static_cast<int>(inventory.cards.size()) == kMaxCards) {
+      inventory.problems.push_back(fmt::format("expected at most {} GPUs, found more", kMaxCards));
+      break;
+    }
+    Card card;
+    card.mode = CardMode::kAgent;
+    card.index = device.index;
+    card.uuid = device.uuid;
+    card.product = device.type.empty() ? inventory.product : device.type;
+    card.capacity = MilliGpu::Of(int64_t{device.cores_percent} * 10);
+    card.memory = device.memory;
+    card.slots = device.slots;
+    card.numa = device.numa;
+    card.healthy = device.healthy && alive;
+    card.vgpu_mode = device.mode;
+    if (card.vgpu_mode.find("mps") != std::string::npos) card.contexts = MpsClients(card.product);
+    card.cordoned =
+        !device.uuid.empty() &&
+        std::ranges::find(facts.cordoned_devices, device.uuid) != facts.cordoned_devices.end();
+    inventory.cards.push_back(std::move(card));
+  }
+}
+
+// The caps of the device plugin, whatever replicas are configured: 48 and, below compute capability
+// 7.5, 16. (The driver itself takes 48 from Volta on, and 60 from CUDA 13.1.) Nodes' facts do not
+// carry the capability, so the boards before Turing are listed; a board not listed is a newer one.
+int64_t MpsClients(std::string_view product) {
+  constexpr std::array<std::string_view, 22> kBeforeTuring = {
+      "v100",     "v100s",    "gv100",    "titan-v", "p100", "gp100", "p40", "p6",
+      "p4",       "titan-xp", "quadro-p", "m60",     "m40",  "m10",   "m6",  "m4",
+      "quadro-m", "k80",      "k40",      "k40m",    "k20m", "k20xm"};
+  const bool old = std::ranges::any_of(
+      kBeforeTuring, [product](std::string_view model) { return MatchesModel(model, product); });
+  return old ? 16 : 48;
+}
+
+bool NeedsFreeCore(AgentKind agent) {
+  return agent == AgentKind::kHami || agent == AgentKind::kFourPd || agent == AgentKind::kVolcano;
+}
+
+bool ChoosesForShares(AgentKind agent) { return agent == AgentKind::kTkestack; }
+
+}  // namespace tranche

@@ -1,0 +1,272 @@
+#include "scheduler/probe/nvml.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <utility>
+
+#include "scheduler/probe/nvml_abi.h"
+
+namespace tranche::probe {
+namespace {
+
+constexpr unsigned kUuidBytes = 96;
+constexpr unsigned kVersionBytes = 80;
+// Above what any driver knows; NVML says itself where profiles and links end.
+constexpr unsigned kMostProfiles = 64;
+constexpr unsigned kMostLinks = 64;
+constexpr unsigned kMostMigDevices = 64;
+constexpr int kMostDevices = 64;
+
+std::string SpellBus(const abi::PciInfo& info) {
+  return fmt::format("{:04x}:{:02x}:{:02x}.0", info.domain, info.bus, info.device);
+}
+
+template <std::size_t N>
+std::string Text(const std::array<char, N>& buffer) {
+  return std::string(buffer.begin(), std::find(buffer.begin(), buffer.end(), '\0'));
+}
+
+}  // namespace
+
+// The loaded library; functions are looked up by name where they are called.
+class Nvml::Library {
+ public:
+  Library(void* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
+  ~Library() { dlclose(handle_); }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  // Calls `name`, which takes exactly Args.
+  template <typename... Args>
+  absl::Status Call(const char* name, std::type_identity_t<Args>... args) {
+    const auto function = reinterpret_cast<int (*)(Args...)>(dlsym(handle_, name));
+    if (function == nullptr) {
+      return absl::FailedPreconditionError(fmt::format(
+          "expected the function {} in {}, found none: the driver is too old", name, path_));
+    }
+    return Judge(name, function(args...));
+  }
+
+ private:
+  absl::Status Judge(const char* name, int code) {
+    if (code == abi::kSuccess) return absl::OkStatus();
+    const auto words = reinterpret_cast<const char* (*)(int)>(dlsym(handle_, "nvmlErrorString"));
+    const std::string text = fmt::format("{}: expected success, found {} ({})", name,
+                                         words == nullptr ? "an error" : words(code), code);
+    switch (code) {
+      case abi::kInvalidArgument:
+        return absl::InvalidArgumentError(text);
+      case abi::kNotSupported:
+        return absl::UnimplementedError(text);
+      case abi::kNoPermission:
+        return absl::PermissionDeniedError(text);
+      case abi::kNotFound:
+        return absl::OutOfRangeError(text);
+      default:
+        return absl::UnavailableError(text);
+    }
+  }
+
+  void* const handle_;
+  const std::string path_;
+};
+
+Nvml::Nvml(std::unique_ptr<Library> library) : library_(std::move(library)) {}
+
+Nvml::~Nvml() { library_->Call("nvmlShutdown").IgnoreError(); }
+
+absl::StatusOr<std::unique_ptr<Nvml>> Nvml::Open(const std::string& library) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* const why = dlerror();
+    return absl::NotFoundError(fmt::format("expected the NVML library {}, found {}", library,
+                                           why == nullptr ? "none" : why));
+  }
+  auto loaded = std::make_unique<Library>(handle, library);
+  const absl::Status started = loaded->Call("nvmlInit_v2");
+  if (!started.ok()) return started;
+  return std::unique_ptr<Nvml>(new Nvml(std::move(loaded)));
+}
+
+absl::StatusOr<std::string> Nvml::DriverVersion() {
+  std::array<char, kVersionBytes> text{};
+  const absl::Status status =
+      library_->Call<char*, unsigned>("nvmlSystemGetDriverVersion", text.data(), kVersionBytes);
+  if (!status.ok()) return status;
+  return Text(text);
+}
+
+absl::StatusOr<int> Nvml::DeviceCount() {
+  unsigned count = 0;
+  const absl::Status status = library_->Call<unsigned*>("nvmlDeviceGetCount_v2", &count);
+  if (!status.ok()) return status;
+  if (count > kMostDevices) {
+    return absl::UnavailableError(fmt::format(
+        "nvmlDeviceGetCount_v2: expected at most {} GPUs, found {}", kMostDevices, count));
+  }
+  return static_cast<int>(count);
+}
+
+absl::StatusOr<Nvml::Device> Nvml::DeviceAt(int index) {
+  Device device = nullptr;
+  const absl::Status status = library_->Call<unsigned, Device*>(
+      "nvmlDeviceGetHandleByIndex_v2", static_cast<unsigned>(index), &device);
+  if (!status.ok()) return status;
+  return device;
+}
+
+absl::StatusOr<std::string> Nvml::Uuid(Device device) {
+  std::array<char, kUuidBytes> text{};
+  const absl::Status status =
+      library_->Call<Device, char*, unsigned>("nvmlDeviceGetUUID", device, text.data(), kUuidBytes);
+  if (!status.ok()) return status;
+  return Text(text);
+}
+
+absl::StatusOr<std::string> Nvml::PciBus(Device gpu) {
+  abi::PciInfo info{};
+  const absl::Status status =
+      library_->Call<Device, abi::PciInfo*>("nvmlDeviceGetPciInfo_v3", gpu, &info);
+  if (!status.ok()) return status;
+  return SpellBus(info);
+}
+
+absl::StatusOr<int64_t> Nvml::MemoryMib(Device gpu) {
+  abi::Memory memory{};
+  const absl::Status status =
+      library_->Call<Device, abi::Memory*>("nvmlDeviceGetMemoryInfo", gpu, &memory);
+  if (!status.ok()) return status;
+  return static_cast<int64_t>(memory.total >> 20U);
+}
+
+absl::StatusOr<bool> Nvml::MigIsOn(Device gpu) {
+  unsigned current = 0;
+  unsigned pending = 0;
+  const absl::Status status =
+      library_->Call<Device, unsigned*, unsigned*>("nvmlDeviceGetMigMode", gpu, &current, &pending);
+  if (absl::IsUnimplemented(status)) return false;
+  if (!status.ok()) return status;
+  return current == 1;
+}
+
+absl::StatusOr<std::vector<MigInstance>> Nvml::MigInstances(Device gpu) {
+  unsigned places = 0;
+  const absl::Status counted =
+      library_->Call<Device, unsigned*>("nvmlDeviceGetMaxMigDeviceCount", gpu, &places);
+  if (!counted.ok()) return counted;
+  std::vector<MigInstance> found;
+  for (unsigned place = 0; place < std::min(places, kMostMigDevices); ++place) {
+    Device mig = nullptr;
+    const absl::Status status = library_->Call<Device, unsigned, Device*>(
+        "nvmlDeviceGetMigDeviceHandleByIndex", gpu, place, &mig);
+    if (absl::IsOutOfRange(status)) continue;  // no instance at this index
+    if (!status.ok()) return status;
+    absl::StatusOr<MigInstance> instance = ReadMigInstance(gpu, mig);
+    if (!instance.ok()) return instance.status();
+    found.push_back(std::move(*instance));
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+absl::StatusOr<MigInstance> Nvml::ReadMigInstance(Device gpu, Device mig) {
+  absl::StatusOr<std::string> uuid = Uuid(mig);
+  if (!uuid.ok()) return uuid.status();
+  unsigned id = 0;
+  absl::Status status = library_->Call<Device, unsigned*>("nvmlDeviceGetGpuInstanceId", mig, &id);
+  if (!status.ok()) return status;
+  void* instance = nullptr;
+  status =
+      library_->Call<Device, unsigned, void**>("nvmlDeviceGetGpuInstanceById", gpu, id, &instance);
+  if (!status.ok()) return status;
+  abi::GpuInstanceInfo info{};
+  status = library_->Call<void*, abi::GpuInstanceInfo*>("nvmlGpuInstanceGetInfo", instance, &info);
+  if (!status.ok()) return status;
+  absl::StatusOr<std::string> profile = ProfileName(gpu, info.profile_id);
+  if (!profile.ok()) return profile.status();
+  abi::MigAttributes attributes{};
+  status =
+      library_->Call<Device, abi::MigAttributes*>("nvmlDeviceGetAttributes_v2", mig, &attributes);
+  if (!status.ok()) return status;
+  if (attributes.compute_slices < attributes.gpu_slices) {
+    *profile = fmt::format("{}c.{}", attributes.compute_slices, *profile);
+  }
+  return MigInstance{static_cast<int>(info.start), static_cast<int>(info.size), std::move(*profile),
+                     std::move(*uuid)};
+}
+
+absl::StatusOr<std::string> Nvml::ProfileName(Device gpu, unsigned profile_id) {
+  // NVML finds profiles by its own numbering alone, which has gaps.
+  for (unsigned number = 0; number < kMostProfiles; ++number) {
+    abi::GpuInstanceProfile profile{};
+    profile.version = abi::kGpuInstanceProfileVersion;
+    const absl::Status status = library_->Call<Device, unsigned, abi::GpuInstanceProfile*>(
+        "nvmlDeviceGetGpuInstanceProfileInfoV", gpu, number, &profile);
+    if (absl::IsUnimplemented(status)) continue;
+    if (absl::IsInvalidArgument(status)) break;
+    if (!status.ok()) return status;
+    if (profile.id != profile_id) continue;
+    std::string name(profile.name, std::find(std::begin(profile.name), std::end(profile.name), 0));
+    constexpr std::string_view kPrefix = "MIG ";
+    if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+    return name;
+  }
+  return absl::OutOfRangeError(
+      fmt::format("expected a MIG profile with the driver's id {}, found none", profile_id));
+}
+
+absl::StatusOr<Ancestor> Nvml::CommonAncestor(Device one, Device other) {
+  unsigned level = 0;
+  const absl::Status status = library_->Call<Device, Device, unsigned*>(
+      "nvmlDeviceGetTopologyCommonAncestor", one, other, &level);
+  if (!status.ok()) return status;
+  switch (level) {
+    case abi::kAncestorInternal:
+      return Ancestor::kBoard;
+    case abi::kAncestorSingle:
+      return Ancestor::kSwitch;
+    case abi::kAncestorMultiple:
+      return Ancestor::kSwitches;
+    case abi::kAncestorHostBridge:
+      return Ancestor::kHostBridge;
+    case abi::kAncestorNode:
+      return Ancestor::kNumaNode;
+    case abi::kAncestorSystem:
+      return Ancestor::kSystem;
+    default:
+      return absl::UnavailableError(fmt::format(
+          "nvmlDeviceGetTopologyCommonAncestor: expected 0, 10, .. 50, found {}", level));
+  }
+}
+
+absl::StatusOr<NvLinks> Nvml::ActiveLinks(Device gpu) {
+  NvLinks links;
+  for (unsigned link = 0; link < kMostLinks; ++link) {
+    unsigned active = 0;
+    absl::Status status =
+        library_->Call<Device, unsigned, unsigned*>("nvmlDeviceGetNvLinkState", gpu, link, &active);
+    if (absl::IsInvalidArgument(status)) break;
+    // A gap, or hardware without NVLink: some drivers say so for each link.
+    if (absl::IsUnimplemented(status)) continue;
+    if (!status.ok()) return status;
+    if (active != 1) continue;
+    unsigned kind = 0;
+    status = library_->Call<Device, unsigned, unsigned*>("nvmlDeviceGetNvLinkRemoteDeviceType", gpu,
+                                                         link, &kind);
+    if (!status.ok()) return status;
+    if (kind == abi::kRemoteSwitch) ++links.to_switches;
+    if (kind != abi::kRemoteGpu) continue;
+    abi::PciInfo remote{};
+    status = library_->Call<Device, unsigned, abi::PciInfo*>("nvmlDeviceGetNvLinkRemotePciInfo_v2",
+                                                             gpu, link, &remote);
+    if (!status.ok()) return status;
+    links.to_gpus.push_back(SpellBus(remote));
+  }
+  return links;
+}
+
+}  // namespace tranche::probe

@@ -1,0 +1,28 @@
+// Runs another program for what it prints.
+//
+// Thread rule: any thread. The program gets no input, no shell, and of the environment only PATH
+// and LD_LIBRARY_PATH, by which container images find NVIDIA's programs and libraries.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tranche::probe {
+
+struct Program {
+  std::string path;                    // without a slash: looked for in PATH
+  std::vector<std::string> arguments;  // after the name
+  std::chrono::milliseconds timeout{20'000};
+  std::size_t output_limit = 256 * 1024;
+};
+
+// What it wrote to standard output. Errors: NotFound when there is no such program;
+// DeadlineExceeded and ResourceExhausted past the limits, when it and what it started are killed;
+// Unavailable for an exit code other than 0.
+absl::StatusOr<std::string> OutputOf(const Program& program);
+
+}  // namespace tranche::probe

@@ -1,0 +1,362 @@
+// Nodes whose cards an agent divides: which pods they take, and onto which cards.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scheduler/facts/reason.h"
+#include "scheduler/index/node_state.h"
+#include "scheduler/index/placement.h"
+#include "test/builders/cluster.h"
+
+namespace tranche {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr AgentKind kEveryAgent[] = {
+    AgentKind::kNone,        AgentKind::kHami,       AgentKind::kFourPd,   AgentKind::kVolcano,
+    AgentKind::kVolcanoOld,  AgentKind::kGpushare,   AgentKind::kTkestack, AgentKind::kElastic,
+    AgentKind::kVgpuManager, AgentKind::kKoordinator};
+
+MemoryNeed Mib(int64_t mib) { return {MemoryNeed::Kind::kMib, mib}; }
+MemoryNeed Units(int64_t units) { return {MemoryNeed::Kind::kAgentUnits, units}; }
+
+// One node with pods put on it one after another, as bindings would.
+class Node {
+ public:
+  explicit Node(NodeFacts facts, Permission unenforced = Permission::kRefuse) {
+    policy_.unenforced_sharing = unenforced;
+    state_.SetFacts(std::move(facts), 0);
+  }
+
+  Reason Try(const PodRequest& request) {
+    const PlaceRules rules{&policy_, CardChoice::kTightest, -1, nullptr};
+    return placer_.Place(state_.inventory(), state_.hard(), request, rules, picks_);
+  }
+  // Empty: it fits.
+  std::string Why(const PodRequest& request) {
+    const Reason reason = Try(request);
+    return reason == Reason::kNone ? "" : std::string(Describe(reason).code);
+  }
+
+  // The published index of the card it got; -1: there was no room.
+  int Put(PodRequest request) {
+    if (Try(request) != Reason::kNone) return -1;
+    Allocation allocation = ToAllocation(state_.inventory(), request, picks_);
+    return Hold(std::move(request), std::move(allocation));
+  }
+  // A pod with the devices that its record says. -2: the record names none of this node's.
+  int Hold(PodRequest request, Allocation allocation) {
+    request.uid = PodUid(fmt::format("uid-{}", pods_++));
+    Holding holding;
+    holding.uid = request.uid;
+    holding.allocation = std::move(allocation);
+    holding.request = std::make_shared<const PodRequest>(std::move(request));
+    const PodUid uid = holding.uid;
+    state_.Hold(std::move(holding));
+    const Holding& held = *state_.Find(uid);
+    if (!held.known || held.picks.empty()) return -2;
+    return state_.inventory().cards[static_cast<std::size_t>(held.picks[0].card)].index;
+  }
+  int Fill(const PodRequest& request) {
+    int count = 0;
+    while (Put(request) >= 0) ++count;
+    return count;
+  }
+  std::vector<int64_t> FreeMib() const {
+    std::vector<int64_t> free;
+    for (std::size_t i = 0; i < state_.inventory().cards.size(); ++i) {
+      free.push_back((state_.inventory().cards[i].memory - state_.hard().cards[i].memory).count());
+    }
+    return free;
+  }
+  const Inventory& inventory() const { return state_.inventory(); }
+
+ private:
+  GpuPolicy policy_;
+  NodeState state_;
+  Placer placer_;
+  Picks picks_;
+  int pods_ = 0;
+};
+
+// The pod of every style that asks for 4 GiB of a card.
+PodRequest PodOf(Dialect dialect) {
+  switch (dialect) {
+    case Dialect::kNative:
+      return test::WholePod("p", 1);
+    case Dialect::kHami:
+      return test::SharePod("p", dialect, "nvidia.com/gpu", 1, Mib(4096));
+    case Dialect::kVolcano:
+      return test::SharePod("p", dialect, "volcano.sh/vgpu-number", 1, Units(4));
+    case Dialect::kVolcanoOld:
+      return test::SharePod("p", dialect, "volcano.sh/gpu-memory", 4, Units(4));
+    case Dialect::kGpushare:
+      return test::SharePod("p", dialect, "aliyun.com/gpu-mem", 4, Units(4));
+    case Dialect::kTkestack:
+      return test::SharePod("p", dialect, "tencent.com/vcuda-core", 100,
+                            {MemoryNeed::Kind::kWholeCard, 0}, 100);
+    case Dialect::kElastic:
+      return test::SharePod("p", dialect, "elasticgpu.io/gpu-core", 25, Mib(4096), 25);
+    case Dialect::kVgpuManager:
+      return test::SharePod("p", dialect, "nvidia.com/vgpu-number", 1, Units(4));
+    default:
+      return test::SharePod("p", dialect, "", 0, Mib(4096));
+  }
+}
+
+NodeFacts NodeOf(AgentKind kind) {
+  if (kind == AgentKind::kNone) return test::StockNode("n", 2);
+  return test::AgentNode(kind, "n", 2, 22, 1024);
+}
+
+// Each style runs on the agent made for it, and nowhere else; styles that need none run on stock
+// nodes and on agents that let them (HAMi's family, Koordinator).
+TEST(AgentPlacement, AStyleRunsWhereItsAgentIs) {
+  for (const AgentKind kind : kEveryAgent) {
+    for (int d = static_cast<int>(Dialect::kNative); d < kDialects; ++d) {
+      const auto dialect = static_cast<Dialect>(d);
+      Node node(NodeOf(kind), Permission::kAllow);
+      EXPECT_EQ(node.Why(PodOf(dialect)), Serves(kind, dialect) ? "" : "NoAgent")
+          << AgentName(kind) << " " << DialectName(dialect);
+    }
+  }
+}
+
+TEST(AgentPlacement, ANodeWithoutGpusLacksGpusAndNotAgents) {
+  NodeFacts bare;
+  bare.name = NodeName("cpu");
+  for (const Dialect dialect : {Dialect::kNative, Dialect::kGpushare, Dialect::kKai}) {
+    EXPECT_EQ(Node(bare).Why(PodOf(dialect)), "NoGpu") << DialectName(dialect);
+  }
+}
+
+// Where the policy wants shares held to their size, somebody must be called who holds them.
+TEST(AgentPlacement, SharesAreEnforcedWhereTheAgentIsCalled) {
+  struct Row {
+    AgentKind agent;
+    Dialect dialect;
+    int64_t plugin_count;
+    const char* why;
+  };
+  const Row rows[] = {
+      {AgentKind::kNone, Dialect::kTranche, 0, "NoAgent"},
+      {AgentKind::kNone, Dialect::kKai, 0, "NoAgent"},
+      {AgentKind::kNone, Dialect::kOpenGpuShare, 0, "NoAgent"},
+      {AgentKind::kNone, Dialect::kHived, 0, "NoAgent"},
+      {AgentKind::kHami, Dialect::kTranche, 1, ""},
+      {AgentKind::kHami, Dialect::kTranche, 0, "NoAgent"},
+      {AgentKind::kHami, Dialect::kKai, 1, ""},
+      {AgentKind::kHami, Dialect::kKai, 0, "NoAgent"},
+      {AgentKind::kFourPd, Dialect::kOpenGpuShare, 1, ""},
+      {AgentKind::kKoordinator, Dialect::kKai, 0, ""},
+      {AgentKind::kKoordinator, Dialect::kTranche, 0, ""},
+  };
+  for (const Row& row : rows) {
+    PodRequest pod = PodOf(row.dialect);
+    pod.containers[0].plugin_count = row.plugin_count;
+    EXPECT_EQ(Node(NodeOf(row.agent)).Why(pod), row.why)
+        << AgentName(row.agent) << " " << DialectName(row.dialect) << " " << row.plugin_count;
+  }
+}
+
+// 24 pods of 2000 MiB on a card of 46,068 MiB: a share rounded to hundredths admits them all, and
+// the last one finds no memory. By the MiB 23 fit.
+TEST(AgentPlacement, MemoryIsCountedInMibNotInRoundedShares) {
+  Node hami(test::AgentNode(AgentKind::kHami, "n", 1, 46068));
+  // HAMi's plugin would stop at ten containers a card.
+  NodeFacts roomy = test::AgentNode(AgentKind::kHami, "n", 1, 46068);
+  roomy.agent->devices[0].slots = 100;
+  roomy.gpu = ResourceCount{100, 100};
+  EXPECT_EQ(Node(roomy).Fill(test::SharePod("p", Dialect::kHami, "nvidia.com/gpu", 1, Mib(2000))),
+            23);
+  EXPECT_EQ(hami.Fill(test::SharePod("p", Dialect::kHami, "nvidia.com/gpu", 1, Mib(2000))), 10);
+  Node stock(test::StockNode("n", 1, "NVIDIA-L40S", 46068), Permission::kAllow);
+  EXPECT_EQ(stock.Fill(test::SharePod("p", Dialect::kKai, "", 0, Mib(2000))), 23);
+}
+
+// Five pods of 10 GiB on four cards of 23 GiB: the fifth shares a card, none waits.
+TEST(AgentPlacement, FivePodsOfTenGibFitOnFourCards) {
+  Node hami(test::AgentNode(AgentKind::kHami, "n", 4, 23552));
+  EXPECT_EQ(hami.Fill(test::SharePod("p", Dialect::kHami, "nvidia.com/gpu", 1, Mib(10240))), 8);
+  Node gpushare(test::AgentNode(AgentKind::kGpushare, "n", 4, 23, 1024));
+  const PodRequest pod =
+      test::SharePod("p", Dialect::kGpushare, "aliyun.com/gpu-mem", 10, Units(10));
+  EXPECT_EQ(gpushare.Put(pod), 0);
+  EXPECT_EQ(gpushare.Put(pod), 0) << "packs";
+  EXPECT_EQ(gpushare.Put(pod), 1);
+  EXPECT_EQ(gpushare.Put(pod), 1);
+  EXPECT_EQ(gpushare.Put(pod), 2);
+  EXPECT_THAT(gpushare.FreeMib(), ElementsAre(3072, 3072, 13312, 23552));
+}
+
+// 3 GiB are free on each of two cards, and the node advertises 6: a pod of 4 has no card.
+TEST(AgentPlacement, TheSumOfAllCardsIsNoRoomOnOne) {
+  Node node(test::AgentNode(AgentKind::kGpushare, "n", 2, 23, 1024));
+  const auto pod = [](int64_t gib) {
+    return test::SharePod("p", Dialect::kGpushare, "aliyun.com/gpu-mem", gib, Units(gib));
+  };
+  EXPECT_EQ(node.Fill(pod(20)), 2);
+  EXPECT_EQ(node.Why(pod(4)), "NoRoom");
+  EXPECT_EQ(node.Why(pod(24)), "TooLarge") << "larger than any card";
+  EXPECT_EQ(node.Put(pod(3)), 0);
+}
+
+// Cards with 75 and 50 of 100 free: a 50 packs onto the card with 50 free, so that a 75 still fits.
+TEST(AgentPlacement, AHalfPacksOntoTheCardWithAHalfFree) {
+  struct Row {
+    AgentKind agent;
+    Dialect dialect;
+    const char* key;
+  };
+  const Row rows[] = {
+      {AgentKind::kElastic, Dialect::kElastic, "elasticgpu.io/gpu-core"},
+      {AgentKind::kHami, Dialect::kHami, "nvidia.com/gpu"},
+      {AgentKind::kVolcano, Dialect::kVolcano, "volcano.sh/vgpu-number"},
+      {AgentKind::kVgpuManager, Dialect::kVgpuManager, "nvidia.com/vgpu-number"},
+      {AgentKind::kKoordinator, Dialect::kKoordinator, ""},
+  };
+  for (const Row& row : rows) {
+    Node node(test::AgentNode(row.agent, "n", 2, 16000));
+    const auto pod = [&row](int64_t cores) {
+      return test::SharePod("p", row.dialect, row.key, 1, Mib(160 * cores), cores);
+    };
+    const auto on_card = [&](int card, int64_t cores) {
+      const PodRequest request = pod(cores);
+      Device device;
+      device.card = card;
+      device.uuid = node.inventory().cards[static_cast<std::size_t>(card)].uuid;
+      device.milli = MilliGpu::Of(cores * 10);
+      Allocation allocation;
+      allocation.knowledge = Knowledge::kExact;
+      allocation.containers.push_back({"main", {device}});
+      return node.Hold(request, allocation);
+    };
+    EXPECT_EQ(on_card(0, 25), 0) << AgentName(row.agent);
+    EXPECT_EQ(on_card(1, 50), 1) << AgentName(row.agent);
+    EXPECT_EQ(node.Put(pod(50)), 1) << AgentName(row.agent);
+    EXPECT_EQ(node.Put(pod(75)), 0) << AgentName(row.agent);
+  }
+}
+
+TEST(AgentPlacement, RequestsInTheAgentsUnitsTakeItsMib) {
+  Node node(test::AgentNode(AgentKind::kVolcano, "n", 1, 1510, 10));
+  EXPECT_EQ(node.inventory().cards[0].memory, Mebibytes::Of(15100));
+  node.Put(test::SharePod("p", Dialect::kVolcano, "volcano.sh/vgpu-number", 1, Units(400)));
+  EXPECT_THAT(node.FreeMib(), ElementsAre(11100));
+}
+
+// With no core left, HAMi's family finds no room for pods that name none; the others do.
+TEST(AgentPlacement, PodsWithoutCoresOnCardsWithoutFreeCores) {
+  struct Row {
+    AgentKind agent;
+    Dialect dialect;
+    const char* key;
+    const char* why;
+  };
+  const Row rows[] = {
+      {AgentKind::kHami, Dialect::kHami, "nvidia.com/gpu", "NoRoom"},
+      {AgentKind::kFourPd, Dialect::kHami, "nvidia.com/gpu", "NoRoom"},
+      {AgentKind::kVolcano, Dialect::kVolcano, "volcano.sh/vgpu-number", "NoRoom"},
+      {AgentKind::kElastic, Dialect::kElastic, "elasticgpu.io/gpu-memory", ""},
+      {AgentKind::kKoordinator, Dialect::kKoordinator, "", ""},
+  };
+  for (const Row& row : rows) {
+    Node node(test::AgentNode(row.agent, "n", 1, 16000));
+    const auto pod = [&row](int64_t cores) {
+      return test::SharePod("p", row.dialect, row.key, 1, Mib(1000), cores);
+    };
+    ASSERT_EQ(node.Fill(pod(50)), 2) << AgentName(row.agent);
+    EXPECT_EQ(node.Why(pod(0)), row.why) << AgentName(row.agent);
+  }
+}
+
+// gpu-manager picks for parts of a card by itself, by what is free when the kubelet calls it, and
+// fails the pod whose record names another card: it serves whole cards only.
+TEST(AgentPlacement, AnAgentThatChoosesItselfServesWholeCardsOnly) {
+  Node node(test::AgentNode(AgentKind::kTkestack, "n", 3, 60, 256));
+  const PodRequest part =
+      test::SharePod("p", Dialect::kTkestack, "tencent.com/vcuda-core", 30, Units(10), 30);
+  EXPECT_EQ(node.Why(part), "NoAgent");
+  const PodRequest whole = test::SharePod("p", Dialect::kTkestack, "tencent.com/vcuda-core", 200,
+                                          {MemoryNeed::Kind::kWholeCard, 0}, 100, 2);
+  EXPECT_EQ(node.Put(whole), 0);
+  EXPECT_THAT(node.FreeMib(), ElementsAre(0, 0, 60 * 256));
+}
+
+// Agents that go by index: the record's number finds the card, whatever its place in the list.
+TEST(AgentRecords, AreFoundByIndexOrUuidAsTheAgentHasThem) {
+  struct Row {
+    AgentKind agent;
+    int index;
+    const char* uuid;
+    int found;
+  };
+  const Row rows[] = {
+      {AgentKind::kGpushare, 1, "", 1},
+      {AgentKind::kGpushare, 7, "", -2},
+      {AgentKind::kElastic, 0, "GPU-else", 0},
+      {AgentKind::kKoordinator, 1, "", 1},
+      {AgentKind::kKoordinator, 9, "GPU-n-0", 0},
+      {AgentKind::kKoordinator, 0, "GPU-else", -2},
+      {AgentKind::kHami, 1, "", -2},
+      {AgentKind::kHami, 9, "GPU-n-1", 1},
+      {AgentKind::kVgpuManager, 0, "GPU-n-1", 1},
+  };
+  for (const Row& row : rows) {
+    Node node(test::AgentNode(row.agent, "n", 2, 16000));
+    Device device;
+    device.card = row.index;
+    device.uuid = GpuUuid(row.uuid);
+    Allocation allocation;
+    allocation.knowledge = Knowledge::kExact;
+    allocation.containers.push_back({"main", {device}});
+    EXPECT_EQ(node.Hold(test::SharePod("p", Dialect::kHami, "", 0, Mib(100)), allocation),
+              row.found)
+        << AgentName(row.agent) << " " << row.index << " '" << row.uuid << "'";
+  }
+}
+
+TEST(AgentInventory, AnAgentThatAdvertisesNothingIsDead) {
+  for (const AgentKind kind : kEveryAgent) {
+    if (kind == AgentKind::kNone || kind == AgentKind::kKoordinator) continue;
+    NodeFacts facts = test::AgentNode(kind, "n", 2, 22, 1024);
+    EXPECT_TRUE(BuildInventory(facts, 0).has_devices()) << AgentName(kind);
+    if (facts.gpu) facts.gpu->allocatable = 0;
+    for (AgentAmount& amount : facts.agent_amounts) amount.count.allocatable = 0;
+    const Inventory inventory = BuildInventory(facts, 0);
+    EXPECT_FALSE(inventory.has_devices()) << AgentName(kind);
+    for (const Card& card : inventory.cards) EXPECT_FALSE(card.healthy) << AgentName(kind);
+  }
+}
+
+TEST(AgentInventory, WhatTheAgentAdvertisesIsCounted) {
+  NodeFacts facts = test::AgentNode(AgentKind::kGpushare, "n", 2, 22, 1024);
+  // A card is ill: the plugin advertises fewer units, and does not say which card it is.
+  facts.agent_amounts[1].count.allocatable = 22;
+  Node node(facts);
+  ASSERT_NE(node.inventory().FindKey("aliyun.com/gpu-mem"), nullptr);
+  EXPECT_EQ(node.inventory().FindKey("aliyun.com/gpu-mem")->allocatable, 22);
+  const PodRequest pod =
+      test::SharePod("p", Dialect::kGpushare, "aliyun.com/gpu-mem", 20, Units(20));
+  EXPECT_EQ(node.Fill(pod), 1) << "kubelet has no more to give";
+}
+
+TEST(AgentInventory, OnlyHamiHasAVersionThePolicyMayState) {
+  EXPECT_EQ(BuildInventory(test::AgentNode(AgentKind::kHami, "n", 1, 16000), 8).agent_minor, 8);
+  EXPECT_EQ(BuildInventory(test::AgentNode(AgentKind::kVolcano, "n", 1, 16000), 8).agent_minor, 0);
+}
+
+// Koordinator's nodes advertise the stock plugin's cards at most.
+TEST(AgentInventory, KoordinatorsCardsCountWithoutAPlugin) {
+  NodeFacts facts = test::AgentNode(AgentKind::kKoordinator, "n", 2, 16000);
+  facts.gpu.reset();
+  EXPECT_TRUE(BuildInventory(facts, 0).has_devices());
+  EXPECT_EQ(Node(facts).Why(PodOf(Dialect::kKoordinator)), "");
+  EXPECT_EQ(Node(facts).Why(PodOf(Dialect::kNative)), "NoGpu") << "nobody gives nvidia.com/gpu";
+  for (AgentDevice& device : facts.agent->devices) device.healthy = false;
+  EXPECT_FALSE(BuildInventory(facts, 0).has_devices());
+}
+
+}  // namespace
+}  // namespace tranche

@@ -1,0 +1,63 @@
+// A machine for the fake NVML library to play, as long as this lives.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace tranche::probe {
+
+inline const std::string kFakeNvml = TRANCHE_FAKE_NVML;
+inline const std::string kGpuNode = TRANCHE_SOURCE_DIR "/test/fakes/gpu_node";
+inline const std::string kTopologies = TRANCHE_SOURCE_DIR "/test/cases/topologies";
+
+// An empty folder of the running test, removed at the end.
+class TempFolder {
+ public:
+  TempFolder() : path_(testing::TempDir() + "tranche-probe-XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) path_.clear();
+  }
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  // Writes a file; the folders on its way are made.
+  std::string Write(const std::string& name, const std::string& text) const {
+    const std::string path = *this / name;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << text;
+    return path;
+  }
+
+ private:
+  std::string path_;
+};
+
+class FakeNode {
+ public:
+  // The machine of test/fakes/gpu_node, changed by `edit`.
+  explicit FakeNode(void (*edit)(nlohmann::json& node) = [](nlohmann::json&) {}) {
+    std::ifstream file(kGpuNode + "/node.json");
+    nlohmann::json node = nlohmann::json::parse(file);
+    node["matrix"] = kTopologies + "/dgx-h100.txt";
+    edit(node);
+    Play(node);
+  }
+  explicit FakeNode(const nlohmann::json& node) { Play(node); }
+  ~FakeNode() { unsetenv("FAKE_NVML_NODE"); }
+  FakeNode(const FakeNode&) = delete;
+  FakeNode& operator=(const FakeNode&) = delete;
+
+ private:
+  void Play(const nlohmann::json& node) {
+    setenv("FAKE_NVML_NODE", folder_.Write("node.json", node.dump()).c_str(), 1);
+  }
+
+  TempFolder folder_;
+};
+
+}  // namespace tranche::probe
