@@ -4,7 +4,7 @@
 #   test/install-deps.sh [build|check] ...
 #
 #   build   what configuring, building and the unit tests need (the default)
-#   check   clang, clang-tidy and clang-format for the tidy and fuzz presets
+#   check   clang, clang-tidy and clang-format for the tidy and fuzz presets, and a quick linker
 #
 # Debian 12, Debian 13 and Ubuntu 24.04. Needs root or sudo only if something is missing.
 set -euo pipefail
@@ -15,7 +15,7 @@ build_packages=(
   libspdlog-dev libsqlite3-dev libssl-dev libyaml-cpp-dev nlohmann-json3-dev prometheus-cpp-dev
   tzdata
 )
-check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime)
+check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime mold)
 boost_minimum=1.81
 
 installed() {

@@ -48,6 +48,12 @@ EXAMPLES = [
     ("headers", True, {"quota/a.h": "#pragma once\nint a;\n"}),
     ("headers", False, {"quota/a.h": "// What it is.\n#pragma once\n"}),
 
+    ("first_include", True, {"quota/a.h": "", "quota/a.cc": "#include <map>\n"
+                             '#include "quota/a.h"\n'}),
+    ("first_include", True, {"quota/a.h": "", "quota/a.cc": "int a;\n"}),
+    ("first_include", False, {"quota/a.h": "", "quota/b.cc": "", "test/a.h": "", "test/a.cc": "",
+                              "quota/a.cc": '#include "quota/a.h"\n#include <map>\n'}),
+
     ("readmes", True, {"quota/a.cc": ""}),
     ("readmes", True, {"quota/README.md": "text without a title\n"}),
     ("readmes", True, {"scheduler/README.md": "# S\n", "scheduler/wire/a.cc": ""}),

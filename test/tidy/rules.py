@@ -193,6 +193,17 @@ def check_headers(files):
             yield file.path, 1, "expected #pragma once, found none"
 
 
+def check_first_include(files):
+    """A source includes its header first, which shows that the header brings what it needs."""
+    for file, _, rank in _cpp(files):
+        header = re.sub(r"\.cc$", ".h", file.path)
+        if rank == FREE_RANK or header == file.path or header not in files:
+            continue
+        line, _, name = file.includes[0] if file.includes else (1, "", "nothing")
+        if name != header:
+            yield file.path, line, f"expected {header} as the first include, found {name}"
+
+
 def check_readmes(files):
     """Top-level folders and rooms say what they are for and what they may not do."""
     folders = set()
@@ -246,6 +257,7 @@ RULES = {
     "unordered": check_unordered,
     "size": check_size,
     "headers": check_headers,
+    "first_include": check_first_include,
     "readmes": check_readmes,
     "scripts": check_scripts,
     "finished": check_finished,
