@@ -12,6 +12,7 @@
 #include "scheduler/facts/pod_facts.h"
 #include "scheduler/wire/admission_pod.h"
 #include "scheduler/wire/admission_review.h"
+#include "scheduler/wire/dra_objects.h"
 #include "scheduler/wire/json.h"
 #include "scheduler/wire/pod_decode.h"
 
@@ -44,8 +45,8 @@ wire::Object AsObject(wire::Element element) { return element.get_object().value
 
 class AdmissionApi {
  public:
-  AdmissionApi(AdmissionOptions options, GateQuestion gates_for)
-      : options_(std::move(options)), gates_for_(std::move(gates_for)) {}
+  AdmissionApi(AdmissionOptions options, AdmissionQuestion ask_engine)
+      : options_(std::move(options)), ask_engine_(std::move(ask_engine)) {}
 
   using Answer = absl::StatusOr<wire::AdmissionAnswer>;
   Answer Mutate(const wire::AdmissionAsk& ask, bool count_hami_shares) const;
@@ -56,9 +57,12 @@ class AdmissionApi {
   // The gates it lacks.
   absl::StatusOr<GateSet> GatesOf(const wire::AdmissionAsk& ask, PodFacts pod,
                                   const std::string& patch) const;
+  static GateSet Lacks(const PodFacts& pod, GateSet gates);
+  absl::Status MutateClaiming(const wire::AdmissionAsk& ask, const PodFacts& pod,
+                              wire::PodMutation& mutation) const;
 
   const AdmissionOptions options_;
-  const GateQuestion gates_for_;
+  const AdmissionQuestion ask_engine_;
 };
 
 bool AdmissionApi::IsTrusted(const wire::AdmissionAsk& ask) const {
@@ -88,10 +92,27 @@ absl::StatusOr<GateSet> AdmissionApi::GatesOf(const wire::AdmissionAsk& ask, Pod
     if (!changed.ok()) return changed.status();
     pod = *std::move(changed);
   }
-  GateSet gates = gates_for_(pod.request);
+  return Lacks(pod, ask_engine_(pod.request, {}).gates);
+}
+
+// Of the gates it should have those it has not.
+GateSet AdmissionApi::Lacks(const PodFacts& pod, GateSet gates) {
   gates.quota &= !pod.our_gates.quota;
   gates.gang &= !pod.our_gates.gang;
   return gates;
+}
+
+// A pod whose only wish for GPUs is its resource claims.
+absl::Status AdmissionApi::MutateClaiming(const wire::AdmissionAsk& ask, const PodFacts& pod,
+                                          wire::PodMutation& mutation) const {
+  const absl::StatusOr<dra::PodClaims> claims = wire::DecodePodClaims(*ask.object);
+  if (!claims.ok()) return claims.status();
+  if (claims->empty()) return absl::OkStatus();
+  const AdmissionWord word = ask_engine_(pod.request, *claims);
+  if (!word.wants_gpus) return absl::OkStatus();
+  if (options_.gates) mutation.AddGates(Lacks(pod, word.gates));
+  mutation.SetScheduler();
+  return absl::OkStatus();
 }
 
 AdmissionApi::Answer AdmissionApi::Mutate(const wire::AdmissionAsk& ask,
@@ -114,6 +135,9 @@ AdmissionApi::Answer AdmissionApi::Mutate(const wire::AdmissionAsk& ask,
       mutation.AddGates(*gates);
     }
     mutation.SetScheduler();
+  } else if (pod->node.empty() && mutation.is_ours()) {
+    const absl::Status mutated = MutateClaiming(ask, *pod, mutation);
+    if (!mutated.ok()) return mutated;
   }
   answer.warnings = mutation.warnings();
   answer.patch = mutation.patch();
@@ -164,8 +188,8 @@ http::Handler Reviewer(Judge judge) {
 
 }  // namespace
 
-void AddAdmissionApi(AdmissionOptions options, GateQuestion gates_for, Router& router) {
-  const auto api = std::make_shared<const AdmissionApi>(std::move(options), std::move(gates_for));
+void AddAdmissionApi(AdmissionOptions options, AdmissionQuestion ask_engine, Router& router) {
+  const auto api = std::make_shared<const AdmissionApi>(std::move(options), std::move(ask_engine));
   for (const auto& [path, count_hami_shares] :
        {std::pair("/admission/mutate", false), std::pair("/admission/mutate/hami", true)}) {
     router.Add("POST", path,

@@ -19,13 +19,19 @@
 #include "scheduler/app/config.h"
 #include "scheduler/app/router.h"
 #include "scheduler/facts/gates.h"
+#include "scheduler/facts/pod_claims.h"
 #include "scheduler/facts/pod_request.h"
 
 namespace tranche::app {
 
-// The gates a new pod should have, as the engine says; empty where it cannot say.
-using GateQuestion = std::function<GateSet(const PodRequest& request)>;
+// What the engine says of a new pod; nothing where it cannot say.
+struct AdmissionWord {
+  bool wants_gpus = false;  // by its request, or by its resource claims
+  GateSet gates;            // that it should have
+};
+using AdmissionQuestion =
+    std::function<AdmissionWord(const PodRequest& request, const dra::PodClaims& claims)>;
 
-void AddAdmissionApi(AdmissionOptions options, GateQuestion gates_for, Router& router);
+void AddAdmissionApi(AdmissionOptions options, AdmissionQuestion ask_engine, Router& router);
 
 }  // namespace tranche::app

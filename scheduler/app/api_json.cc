@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "quota/charge.h"
 #include "scheduler/app/json_members.h"
 #include "scheduler/app/reclaim_api.h"
 
@@ -138,6 +139,26 @@ void AppendVerdict(std::string& out, const NodeVerdict& verdict) {
   out += '}';
 }
 
+void AppendClaim(std::string& out, const ResourceClaimView& claim) {
+  int64_t quanta = 0;
+  for (const ModelCharge& part : claim.charge) quanta += GpuEquivalents(part.charge);
+  const auto append_text = [](std::string& text, const std::string& item) {
+    wire::AppendQuoted(text, item);
+  };
+  std::vector<std::string> pods;
+  for (const PodName& pod : claim.pods) pods.push_back(pod.str());
+  out += '{';
+  AppendMember(out, "name", claim.name);
+  AppendFlag(out, "allocated", claim.allocated);
+  AppendTextOrNull(out, "node", claim.node.str());
+  AppendList(out, "devices", claim.devices, append_text);
+  const int64_t milli = MilliGpuRoundedUp(quanta).count();
+  AppendMember(out, "gpus", fmt::format("{}.{:03}", milli / 1000, milli % 1000));
+  AppendList(out, "pods", pods, append_text);
+  AppendList(out, "sharing", claim.sharing, append_text);
+  out += '}';
+}
+
 void AppendWhatIf(std::string& out, const WhatIfResult& result) {
   out += '{';
   AppendMember(out, "namespace", result.name.ns);
@@ -183,6 +204,7 @@ std::string EncodeExplanation(const Explanation& explanation) {
   AppendPodMembers(out, explanation.pod);
   AppendPlan(out, explanation);
   AppendList(out, "nodes", explanation.nodes, AppendVerdict);
+  AppendList(out, "claims", explanation.claims, AppendClaim);
   AppendMember(out, "advice", explanation.advice);
   out += '}';
   return out;

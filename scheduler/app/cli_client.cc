@@ -247,6 +247,29 @@ void PrintStates(const Json& pods, std::ostream& out) {
   out << '\n' << table.Text();
 }
 
+std::string Joined(const Json& texts) {
+  std::string joined;
+  for (const Json& text : texts) joined += (joined.empty() ? "" : ", ") + text.get<std::string>();
+  return joined.empty() ? "-" : joined;
+}
+
+// Resource claims, and what their containers share.
+void PrintClaims(const Json& claims, std::ostream& out) {
+  if (claims.empty()) return;
+  Table table({"CLAIM", "NODE", "DEVICES", "GPUS", "USED BY"});
+  for (const Json& claim : claims) {
+    table.Add({Text(claim, "name"), Text(claim, "node"), Joined(claim.at("devices")),
+               claim.at("allocated").get<bool>() ? Text(claim, "gpus") : "not allocated",
+               Joined(claim.at("pods"))});
+  }
+  out << '\n' << table.Text();
+  for (const Json& claim : claims) {
+    for (const Json& sentence : claim.at("sharing")) {
+      out << fmt::format("{}: {}\n", Text(claim, "name"), sentence.get<std::string>());
+    }
+  }
+}
+
 int PrintExplanation(const Json& pod, std::ostream& out) {
   out << fmt::format("pod      {}/{}\nstate    {}\nnode     {}\ndevices  {}\n",
                      Text(pod, "namespace"), Text(pod, "name"), Text(pod, "state"),
@@ -263,6 +286,7 @@ int PrintExplanation(const Json& pod, std::ostream& out) {
   }
   if (Text(pod, "advice") != "-") out << fmt::format("advice   {}\n", Text(pod, "advice"));
   PrintPlan(pod.at("plan"), out);
+  PrintClaims(pod.value("claims", Json::array()), out);
   Table table({"NODE", "FITS", "RANK", "BECAUSE"});
   for (const Json& node : pod.at("nodes")) {
     const bool fits = node.at("fits").get<bool>();

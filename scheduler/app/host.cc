@@ -202,6 +202,14 @@ void Host::NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devi
   With([&](Engine& engine, Instant now) { engine.SetNodeSlices(name, std::move(devices), now); });
 }
 
+void Host::DraChanged(dra::Object object) {
+  With([&](Engine& engine, Instant now) { engine.SetDraObject(std::move(object), now); });
+}
+
+void Host::DraGone(const dra::ObjectRef& object) {
+  With([&](Engine& engine, Instant now) { engine.RemoveDraObject(object, now); });
+}
+
 void Host::NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) {
   With([&](Engine& engine, Instant now) { engine.SetNodeAgent(name, std::move(agent), now); });
 }

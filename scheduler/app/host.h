@@ -141,6 +141,8 @@ class Host : public ClusterEvents {
   void PodGone(const PodUid& uid) override;
   void NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) override;
   void NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) override;
+  void DraChanged(dra::Object object) override;
+  void DraGone(const dra::ObjectRef& object) override;
   void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override;
   void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override;
   void SteeringChanged(SteeringObject object) override;

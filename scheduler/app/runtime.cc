@@ -290,11 +290,20 @@ void Runtime::Impl::MakeAdmission() {
   options.count_hami_shares = config.hami;
   AddAdmissionApi(
       std::move(options),
-      [this](const PodRequest& request) {
+      [this](const PodRequest& request, const dra::PodClaims& claims) {
+        AdmissionWord word{request.asks_gpu(), {}};
         // On stale knowledge no pod is made to wait.
-        if (host.readiness() != Readiness::kReady) return GateSet();
-        return host.With(
-            [&request](Engine& engine, Instant now) { return engine.GatesFor(request, now); });
+        if (host.readiness() != Readiness::kReady) return word;
+        host.With([&](Engine& engine, Instant now) {
+          if (word.wants_gpus) {
+            word.gates = engine.GatesFor(request, now);
+          } else {
+            const DraWord claimed = engine.DraWordFor(request, claims, now);
+            word.wants_gpus = claimed.wants_gpus;
+            word.gates.quota = claimed.quota_waits;
+          }
+        });
+        return word;
       },
       router);
 }

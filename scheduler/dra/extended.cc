@@ -36,8 +36,4 @@ std::vector<ExtendedAsk> NotServed(std::span<const ExtendedAsk> asks,
   return rest;
 }
 
-bool IsChargedWithPod(const Claim& claim, const std::optional<ExtendedStatus>& status_of_owner) {
-  return claim.for_extended_resource && (!status_of_owner || status_of_owner->claim != claim.name);
-}
-
 }  // namespace tranche::dra

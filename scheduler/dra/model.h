@@ -203,6 +203,21 @@ struct Claim {
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
+// What a claim will be that is made from a template.
+struct ClaimTemplate {
+  Claim claim;  // named as the template
+  friend bool operator==(const ClaimTemplate&, const ClaimTemplate&) = default;
+};
+
+// Any of the objects, and how one that is gone is told.
+using Object = std::variant<DeviceClass, Slice, Claim, ClaimTemplate>;
+struct ObjectRef {
+  enum class Kind : uint8_t { kClass, kSlice, kClaim, kTemplate };
+  Kind kind = Kind::kClass;
+  std::string ns;  // empty: cluster scope
+  std::string name;
+};
+
 // nullptr when the device has none of that name. Cost: logarithmic.
 const Attribute* FindAttribute(const Device& device, std::string_view domain,
                                std::string_view name);

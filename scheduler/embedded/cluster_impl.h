@@ -44,11 +44,12 @@ struct Cluster::Impl {
   void DeletePod(const ObjectKey& key, std::optional<int64_t> grace_seconds,
                  const std::optional<wire::ConditionText>& condition, Instant now);
   void Forget(const ObjectKey& key);
-  // What the object's facts say to the engine of a node or a gang.
-  void Observe(ManifestObject& object);
+  // What the object's facts say to the engine, unless it is a node or a pod itself.
+  void Observe(ManifestObject& object, const std::string& uid);
   // Takes it back.
   void Unobserve(const ObjectKey& key);
   void PushSlices();
+  void PushDra(dra::Object object);
   void PushGang(const wire::GangSize& gang);
   void PushPod(PodFacts pod);
   void PushSteering(const ObjectKey& key, const StoredObject& stored);

@@ -99,7 +99,7 @@ void Cluster::Impl::Store(ManifestObject& object, Instant now) {
   if (object.key.kind == kDisruptionBudgetKind) DeriveBudget(object, patch);
   SetIdentity(patch, stored);
   if (stored.deletion) SetDeletion(patch, *stored.deletion);
-  Observe(object);
+  Observe(object, stored.uid);
   if (auto* node = std::get_if<NodeFacts>(&object.facts)) {
     node->uid = NodeUid(stored.uid);
     queue.Push(

@@ -6,13 +6,22 @@
 
 namespace tranche::embedded {
 
-void Cluster::Impl::Observe(ManifestObject& object) {
+void Cluster::Impl::Observe(ManifestObject& object, const std::string& uid) {
   if (auto* zones = std::get_if<NodeZones>(&object.facts)) {
     queue.Push([node = NodeName(object.key.name), facts = std::move(*zones)](
                    ClusterEvents& receiver) { receiver.NodeZonesChanged(node, facts); });
-  } else if (auto* slice = std::get_if<wire::NodeSlice>(&object.facts)) {
-    slices.Put(object.key.name, std::move(*slice));
+  } else if (auto* slice = std::get_if<SliceFacts>(&object.facts)) {
+    slices.Put(object.key.name, std::move(slice->node));
     PushSlices();
+    PushDra(std::move(slice->slice));
+  } else if (auto* decoded = std::get_if<dra::Object>(&object.facts)) {
+    if (auto* claim = std::get_if<dra::Claim>(decoded)) {
+      claim->ns = object.key.ns;
+      claim->uid = uid;
+    } else if (auto* made = std::get_if<dra::ClaimTemplate>(decoded)) {
+      made->claim.ns = object.key.ns;
+    }
+    PushDra(std::move(*decoded));
   } else if (auto* devices = std::get_if<wire::KoordinatorDevices>(&object.facts)) {
     queue.Push([facts = std::move(*devices)](ClusterEvents& receiver) {
       receiver.NodeAgentChanged(facts.node, facts.agent);
@@ -26,7 +35,17 @@ void Cluster::Impl::Observe(ManifestObject& object) {
   }
 }
 
+void Cluster::Impl::PushDra(dra::Object object) {
+  queue.Push(
+      [object = std::move(object)](ClusterEvents& receiver) { receiver.DraChanged(object); });
+}
+
 void Cluster::Impl::Unobserve(const ObjectKey& key) {
+  if (const auto kind = DraKindOf(key.kind)) {
+    queue.Push([gone = dra::ObjectRef{*kind, key.ns, key.name}](ClusterEvents& receiver) {
+      receiver.DraGone(gone);
+    });
+  }
   if (key.kind == kZonesKind) {
     queue.Push([node = NodeName(key.name)](ClusterEvents& receiver) {
       receiver.NodeZonesChanged(node, std::nullopt);

@@ -25,6 +25,12 @@ constexpr std::array kKnownKinds = {
     KnownKind{kZonesKind, "noderesourcetopology", "noderesourcetopologies",
               "topology.node.k8s.io/v1alpha2", Scope::kCluster},
     KnownKind{kSliceKind, "resourceslice", "resourceslices", "resource.k8s.io/v1", Scope::kCluster},
+    KnownKind{kDeviceClassKind, "deviceclass", "deviceclasses", "resource.k8s.io/v1",
+              Scope::kCluster},
+    KnownKind{kClaimKind, "resourceclaim", "resourceclaims", "resource.k8s.io/v1",
+              Scope::kNamespace},
+    KnownKind{kClaimTemplateKind, "resourceclaimtemplate", "resourceclaimtemplates",
+              "resource.k8s.io/v1", Scope::kNamespace},
     KnownKind{kDeviceKind, "device", "devices", "scheduling.koordinator.sh/v1alpha1",
               Scope::kCluster},
     KnownKind{kPodGroupKind, "podgroup", "podgroups", "scheduling.volcano.sh/v1beta1",
@@ -71,6 +77,14 @@ bool IsOurs(std::string_view kind) {
   return std::any_of(kKnownKinds.begin(), kKnownKinds.end(), [kind](const KnownKind& known) {
     return known.name == kind && GroupOf(known.api_version) == kOwnGroup;
   });
+}
+
+std::optional<dra::ObjectRef::Kind> DraKindOf(std::string_view kind) {
+  if (kind == kDeviceClassKind) return dra::ObjectRef::Kind::kClass;
+  if (kind == kSliceKind) return dra::ObjectRef::Kind::kSlice;
+  if (kind == kClaimKind) return dra::ObjectRef::Kind::kClaim;
+  if (kind == kClaimTemplateKind) return dra::ObjectRef::Kind::kTemplate;
+  return std::nullopt;
 }
 
 Scope ScopeOf(std::string_view kind) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "scheduler/dra/model.h"
+
 namespace tranche::embedded {
 
 enum class Scope { kCluster, kNamespace, kUnknown };  // unknown: as the object states it
@@ -23,6 +25,9 @@ inline constexpr std::string_view kPodKind = "Pod";
 inline constexpr std::string_view kNodeKind = "Node";
 inline constexpr std::string_view kZonesKind = "NodeResourceTopology";
 inline constexpr std::string_view kSliceKind = "ResourceSlice";
+inline constexpr std::string_view kDeviceClassKind = "DeviceClass";
+inline constexpr std::string_view kClaimKind = "ResourceClaim";
+inline constexpr std::string_view kClaimTemplateKind = "ResourceClaimTemplate";
 inline constexpr std::string_view kDeviceKind = "Device";  // Koordinator's
 inline constexpr std::string_view kPodGroupKind = "PodGroup";
 inline constexpr std::string_view kViewKind = "GPUQuotaView";
@@ -44,6 +49,9 @@ std::string_view GroupOf(std::string_view api_version);
 bool IsSteering(std::string_view kind);
 // Whether the kind is one of group tranche.dev that we know.
 bool IsOurs(std::string_view kind);
+
+// Which kind of resource.k8s.io it is; nullopt: none that we keep.
+std::optional<dra::ObjectRef::Kind> DraKindOf(std::string_view kind);
 
 // The scope of a kind by its exact name.
 Scope ScopeOf(std::string_view kind);

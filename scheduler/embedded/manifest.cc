@@ -8,6 +8,7 @@
 #include "policy/decode.h"
 #include "scheduler/embedded/derived_budget.h"
 #include "scheduler/embedded/yaml_to_json.h"
+#include "scheduler/wire/dra_objects.h"
 #include "scheduler/wire/field_reader.h"
 #include "scheduler/wire/node_decode.h"
 #include "scheduler/wire/pod_decode.h"
@@ -191,7 +192,13 @@ absl::Status DecodeFacts(wire::Element element, const GpuPolicy& defaults, Manif
   } else if (object.kind.name == kSliceKind) {
     absl::StatusOr<wire::NodeSlice> slice = wire::DecodeResourceSlice(element);
     if (!slice.ok()) return slice.status();
-    object.facts = *std::move(slice);
+    absl::StatusOr<dra::Slice> whole = wire::DecodeSlice(element);
+    if (!whole.ok()) return whole.status();
+    object.facts = SliceFacts{*std::move(slice), *std::move(whole)};
+  } else if (const auto kind = DraKindOf(object.kind.name)) {
+    absl::StatusOr<dra::Object> decoded = wire::DecodeDraObject(element, *kind);
+    if (!decoded.ok()) return decoded.status();
+    object.facts = *std::move(decoded);
   } else if (object.kind.name == kDeviceKind) {
     absl::StatusOr<wire::KoordinatorDevices> devices = wire::DecodeKoordinatorDevice(element);
     if (!devices.ok()) return devices.status();

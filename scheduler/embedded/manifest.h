@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "policy/spec.h"
+#include "scheduler/dra/model.h"
 #include "scheduler/embedded/kinds.h"
 #include "scheduler/embedded/object_store.h"
 #include "scheduler/facts/node_facts.h"
@@ -42,6 +43,12 @@ class Document {
   bool yaml_ = false;
 };
 
+// A ResourceSlice: what it says of the node's connections, and all it says.
+struct SliceFacts {
+  wire::NodeSlice node;
+  dra::Slice slice;
+};
+
 // One object to store. Views and elements live as long as the Document.
 struct ManifestObject {
   ObjectKey key;
@@ -51,8 +58,8 @@ struct ManifestObject {
   std::optional<Instant> created;
   std::optional<Deletion> deletion;  // pods only
   // monostate: no facts are read; steering objects reach the engine as text.
-  std::variant<std::monostate, NodeFacts, PodFacts, NodeZones, wire::NodeSlice, wire::GangSize,
-               wire::KoordinatorDevices>
+  std::variant<std::monostate, NodeFacts, PodFacts, NodeZones, wire::GangSize,
+               wire::KoordinatorDevices, SliceFacts, dra::Object>
       facts;
 };
 

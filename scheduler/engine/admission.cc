@@ -327,4 +327,33 @@ std::string Engine::Impl::DescribeQuotaAnswers(const Question& question, Instant
   return "";
 }
 
+void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults,
+                         Instant now) {
+  Impl& impl = *impl_;
+  impl.Advance(now);
+  const int hami_before = impl.default_policy().hami_minor;
+  const std::shared_ptr<const PolicySet> before = std::exchange(impl.set, set);
+  impl.policies = set->policies;
+  const bool covers_all = !impl.policies.empty() && !impl.policies.back().namespaces;
+  if (!covers_all) impl.policies.push_back(defaults);
+  impl.ForgetTeams();
+  impl.book.SetPolicies(std::move(set), now);
+  if (impl.default_policy().hami_minor != hami_before) {
+    for (NodeId id = 0; id < impl.nodes.size(); ++id) {
+      NodeEntry* entry = impl.nodes[id].get();
+      if (entry == nullptr || !entry->state.present()) continue;
+      NodeFacts facts = entry->state.facts();
+      entry->state.SetFacts(std::move(facts), impl.default_policy().hami_minor, &impl.machines);
+      entry->kind = impl.KindOf(entry->state.inventory());
+      impl.Refresh(id, impl.latest);
+    }
+  }
+  impl.Adopt(now);
+  impl.NoteShrunk(*before);
+  ++impl.reclaims.version;
+  impl.RegroupHungry();
+  // An edit is no event to kube-scheduler.
+  impl.PokeAdmitted(now);
+}
+
 }  // namespace tranche

@@ -133,7 +133,9 @@ std::vector<std::string> Engine::Audit() const {
     faults.push_back(fmt::format("expected {} reservations, found {} listed", reservations,
                                  impl.reservations.size()));
   }
+  DraDesk(impl).Audit(faults);
   for (const auto& [uid, work] : impl.book.earmarks()) {
+    if (impl.dra_books.kept.contains(uid)) continue;
     const PodRecord* record = impl.Find(uid);
     if (record == nullptr || record->earmark == nullptr ||
         (!impl.reclaims.of_member.contains(uid) && !impl.reclaims.nominated_until.contains(uid) &&
@@ -143,7 +145,7 @@ std::vector<std::string> Engine::Audit() const {
   }
   AuditQuota(impl.book, faults);
   for (const auto& [uid, work] : impl.book.holdings()) {
-    if (impl.unclaimed.contains(uid)) continue;
+    if (impl.unclaimed.contains(uid) || impl.dra_books.held.contains(uid)) continue;
     const PodRecord* record = impl.Find(uid);
     const bool holds = record != nullptr && !record->terminal &&
                        (!record->node.empty() || !record->reserved.empty());

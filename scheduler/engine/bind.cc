@@ -67,6 +67,13 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
   }
   const NodeId id = impl.names.Find(node.str());
   if (id == kNoNode) return Refuse(std::move(plan), Reason::kUnknownNode, node.str());
+  if (record->reserved.empty() && DraDesk(impl).IsServed(uid, id) &&
+      DraDesk(impl).HasOnlyDraGpus(id)) {
+    // Its devices are in the claim that kube-scheduler has made for it.
+    plan.kind = BindPlan::Kind::kWrite;
+    plan.asks_gpu = false;
+    return plan;
+  }
   if (!record->reserved.empty()) {
     // The last answer was lost: the same devices again, until it is known how that ended.
     plan.allocation = *impl.nodes[id]->state.Find(uid)->allocation;

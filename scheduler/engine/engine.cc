@@ -67,7 +67,10 @@ Reason Engine::Impl::ClosedReason(const NodeEntry& entry, Instant now) const {
   if (!facts.operator_busy.empty() || !entry.held.empty()) return Reason::kOperatorBusy;
   if (entry.stable_at && now < *entry.stable_at) return Reason::kNodeUnstable;
   if (entry.refusing_until && now < *entry.refusing_until) return Reason::kNodeRefusing;
-  if (entry.state.hard().devices_unknown) return Reason::kDevicesUnknown;
+  // Where DRA alone serves, claims name the devices.
+  const bool by_dra =
+      !entry.state.inventory().has_devices() && dra_books.catalog.MayHaveDevices(facts.name.str());
+  if (entry.state.hard().devices_unknown && !by_dra) return Reason::kDevicesUnknown;
   return Reason::kNone;
 }
 
@@ -312,6 +315,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   if (uid.empty()) return;
   PodRecord* known = impl_->Find(uid);
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
+  DraDesk(*impl_).NotePod(pod, ended, now);
   if (known == nullptr && !pod.request.asks_gpu()) {
     impl_->NotePlainMember(pod.request, !ended && !pod.terminating);
     if (!ended) {
@@ -418,6 +422,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
 
 void Engine::DeletePod(const PodUid& uid, Instant now) {
   impl_->Advance(now);
+  DraDesk(*impl_).ForgetPod(uid);
   if (const NodeName node = impl_->plain_seen.Remove(uid); !node.empty()) {
     impl_->NotePlainCpu(node, now);
   }
@@ -442,35 +447,6 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
   impl_->Erase(uid);
 }
 
-void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults,
-                         Instant now) {
-  Impl& impl = *impl_;
-  impl.Advance(now);
-  const int hami_before = impl.default_policy().hami_minor;
-  const std::shared_ptr<const PolicySet> before = std::exchange(impl.set, set);
-  impl.policies = set->policies;
-  const bool covers_all = !impl.policies.empty() && !impl.policies.back().namespaces;
-  if (!covers_all) impl.policies.push_back(defaults);
-  impl.ForgetTeams();
-  impl.book.SetPolicies(std::move(set), now);
-  if (impl.default_policy().hami_minor != hami_before) {
-    for (NodeId id = 0; id < impl.nodes.size(); ++id) {
-      NodeEntry* entry = impl.nodes[id].get();
-      if (entry == nullptr || !entry->state.present()) continue;
-      NodeFacts facts = entry->state.facts();
-      entry->state.SetFacts(std::move(facts), impl.default_policy().hami_minor, &impl.machines);
-      entry->kind = impl.KindOf(entry->state.inventory());
-      impl.Refresh(id, impl.latest);
-    }
-  }
-  impl.Adopt(now);
-  impl.NoteShrunk(*before);
-  ++impl.reclaims.version;
-  impl.RegroupHungry();
-  // An edit is no event to kube-scheduler.
-  impl.PokeAdmitted(now);
-}
-
 std::optional<Instant> Engine::Tick(Instant now) {
   impl_->Advance(now);
   impl_->ForgetOldest();
@@ -487,9 +463,10 @@ std::optional<Instant> Engine::Tick(Instant now) {
   impl_->TendReclaims(now);
   impl_->TendGangs(now);
   GateKeeper(*impl_).Tend(now);
+  DraDesk(*impl_).Tend(now);
   for (const auto& due :
        {impl_->book.NextChange(now), impl_->ReclaimsDue(now), impl_->HungryAt(now),
-        impl_->ReleaseAt(now), impl_->GangsDue(now), impl_->agents.Due()}) {
+        impl_->ReleaseAt(now), impl_->GangsDue(now), impl_->agents.Due(), DraDesk(*impl_).Due()}) {
     if (due) next = next ? std::min(*next, *due) : due;
   }
   return next;

@@ -26,6 +26,7 @@
 #include "policy/policy_set.h"
 #include "quota/quota_book.h"
 #include "scheduler/advice/case.h"
+#include "scheduler/dra/model.h"
 #include "scheduler/engine/agent_queues.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/gates.h"
@@ -159,9 +160,20 @@ struct NodeVerdict {
   std::string detail;  // expected, found
   int rank = -1;       // 0 is the best of the fitting ones
 };
+// A claim of a pod (resource.k8s.io).
+struct ResourceClaimView {
+  std::string name;
+  bool allocated = false;
+  NodeName node;                     // of one with devices
+  std::vector<std::string> devices;  // "gpu-0 (NVIDIA H100 80GB HBM3, GPU-...)"
+  std::vector<ModelCharge> charge;   // once for all who use it; expected at most before allocation
+  std::vector<PodName> pods;         // who use it, as far as they are known
+  std::vector<std::string> sharing;  // how its containers share, a sentence each
+};
 struct Explanation {
   PodView pod;
   std::vector<NodeVerdict> nodes;  // by name
+  std::vector<ResourceClaimView> claims;
   std::string advice;              // what would change the answer
   std::optional<Reclaim> reclaim;  // that runs for it, or takes it away
   std::optional<PlanBlock> blocked;
@@ -193,6 +205,12 @@ struct PlanOutcome {
   ReclaimRule rule = ReclaimRule::kNone;  // kPlan
   bool optimal = false;                   // kPlan
   int64_t evaluations = 0;
+};
+
+// What there is to say of claims before their pod exists.
+struct DraWord {
+  bool wants_gpus = false;
+  bool quota_waits = false;
 };
 
 struct GateRemoval {
@@ -269,6 +287,9 @@ class Engine {
   void SetNodeSlices(const NodeName& name, std::vector<SliceDevice> devices, Instant now);
   // Counts where the Node object shows no agent itself. Only Koordinator has such an object.
   void SetNodeAgent(const NodeName& name, std::optional<AgentRegister> agent, Instant now);
+  // Device classes, resource slices, claims and their templates.
+  void SetDraObject(dra::Object object, Instant now);
+  void RemoveDraObject(const dra::ObjectRef& object, Instant now);
   // How many pods of a gang start together, as an object of its controller says; 0: none does.
   void SetGangSize(const std::string& ns, const std::string& gang, int size, Instant now);
   // What administrators declare. Of several GPUPolicies the first whose selector matches a pod's
@@ -297,7 +318,6 @@ class Engine {
   // One that is still seen ten seconds later comes again.
   std::vector<GateRemoval> TakeGateRemovals();
 
-  // What is to be written into the ledger, in order.
   // ---- reclaims (quota-model section 4)
   // A PodDisruptionBudget as it is now; nullopt status of one that is gone is
   // RemoveDisruptionBudget.
@@ -319,6 +339,7 @@ class Engine {
   // Running ones and those that ended within the last day, by planning time, then name.
   std::vector<Reclaim> Reclaims() const;
 
+  // What is to be written into the ledger, in order.
   bool HasMetering() const;
   std::vector<MeterEvent> TakeMetering(std::vector<WindowClosing>& closings);
 
@@ -360,6 +381,8 @@ class Engine {
   // The scheduling gates a pod that is about to be created should have. Changes no decision.
   // Cost: as of a filter call.
   GateSet GatesFor(const PodRequest& request, Instant now);
+  // The same of a pod that uses claims alone.
+  DraWord DraWordFor(const PodRequest& request, const dra::PodClaims& claims, Instant now);
   // Pods the cluster shows that wait, with the reason of their last filter; ascending uid.
   std::vector<std::pair<PodUid, Reason>> Waiting() const;
   std::optional<PodView> Pod(const PodUid& uid);
@@ -388,6 +411,7 @@ class Engine {
 
  private:
   // Parts of the engine in files of their own.
+  friend class DraDesk;
   friend class GateKeeper;
   friend class ReclaimCase;
   friend class GangSites;

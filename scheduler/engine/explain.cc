@@ -84,7 +84,9 @@ std::string DescribeFree(const NodeEntry& entry, const PodRequest& request) {
   return found;
 }
 
-std::string Advice(Reason reason) {
+}  // namespace
+
+std::string AdviceFor(Reason reason) {
   switch (reason) {
     case Reason::kMixedDialects:
       return "ask in one style only";
@@ -156,8 +158,6 @@ std::string Advice(Reason reason) {
       return "";
   }
 }
-
-}  // namespace
 
 std::string DescribeRequest(const PodRequest& request) {
   std::string text;
@@ -260,7 +260,7 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
     record = &found;
     uid = at->second;
   }
-  if (record == nullptr) return std::nullopt;
+  if (record == nullptr) return DraDesk(impl).Explain(pod, now);
   Explanation explanation;
   explanation.pod = impl.ViewPod(uid, *record);
   const PodRequest request = *record->request;
@@ -329,7 +329,7 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
       reason = record->last_reason;
     }
     if (impl.AwaitedNode(uid) != kNoNode) reason = Reason::kPreemptionInProgress;
-    explanation.advice = Advice(reason);
+    explanation.advice = AdviceFor(reason);
   }
   if (const std::optional<int64_t> ahead = impl.agents.Ahead(uid)) {
     explanation.advice = fmt::format("the agent of {} serves one pod at a time, {} before this one",

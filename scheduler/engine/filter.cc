@@ -232,6 +232,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   answer.observed = Reason::kNone;
   impl.Advance(now);
   if (!request.asks_gpu()) {
+    if (DraDesk(impl).Filter(request, candidates, now, answer)) return;
     answer.untouched = true;
     if (!request.uid.empty() && impl.plain.insert(request.uid).second) {
       impl.plain_order.push_back(request.uid);
@@ -310,10 +311,12 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   }
   for (const Candidate& candidate : impl.best) answer.chosen.push_back(candidate.position);
   if (impl.best.empty()) answer.reason = impl.NearestReason();
+  const auto width = static_cast<std::size_t>(question.policy->filter_width);
+  DraDesk(impl).AddServed(question, width, now, answer);
   if (record == nullptr) return;
   record->last_reason = answer.reason;
-  if (impl.best.empty()) impl.NoteHungry(request.uid, *record);
-  if (impl.best.empty()) {
+  if (answer.chosen.empty()) {
+    impl.NoteHungry(request.uid, *record);
     impl.refused_lately.emplace_back(now, request.uid);
     if (impl.refused_lately.size() > kMaxRefused) impl.refused_lately.pop_front();
   }
@@ -342,6 +345,7 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
   Impl& impl = *impl_;
   impl.Advance(now);
   ranks.assign(candidates.size(), 0);
+  if (DraDesk(impl).Rank(request.uid, candidates, ranks)) return;
   if (!request.asks_gpu()) {
     impl.names.FindAll(candidates, impl.ids);
     return impl.RankPlain(request, now, ranks);

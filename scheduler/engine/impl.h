@@ -18,6 +18,7 @@
 #include "scheduler/advice/case.h"
 #include "scheduler/advice/demand.h"
 #include "scheduler/engine/agent_queues.h"
+#include "scheduler/engine/dra_books.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/gang_books.h"
 #include "scheduler/engine/gate_books.h"
@@ -405,7 +406,8 @@ struct Engine::Impl {
 
   ReclaimBooks reclaims;
   GangBooks gangs;
-  GateBooks gates;  // for GateKeeper
+  GateBooks gates;     // for GateKeeper
+  DraBooks dra_books;  // for DraDesk
   MachineTables machines;
   NodeWords words;
   bool cluster_complete = false;  // the first complete set of pods is in
@@ -451,6 +453,8 @@ struct Engine::Impl {
   Verdict direct;
 };
 
+// What would change the answer; empty: nothing anybody could do.
+std::string AdviceFor(Reason reason);
 // What about this node stands in the way, with numbers; for explain. `reason` is not kNone.
 std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
                            const GpuPolicy& policy, Reason reason, Instant now);

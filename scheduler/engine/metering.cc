@@ -180,7 +180,7 @@ void Engine::Impl::OpenUncharged(NodeId id, Instant now) {
 void Engine::Impl::Adopt(Instant now) {
   std::vector<PodUid> orphans;
   for (const auto& [uid, work] : book.holdings()) {
-    if (!work.leaf.empty() || unclaimed.contains(uid)) continue;
+    if (!work.leaf.empty() || unclaimed.contains(uid) || dra_books.held.contains(uid)) continue;
     const PodRecord& record = *Find(uid);
     const Standing standing =
         book.StandingOf(record.request->name.ns, record.request->priority_class);
@@ -196,6 +196,7 @@ void Engine::Impl::Adopt(Instant now) {
     Journal(Event(MeterKind::kRunning, uid, record.interval, record.Place(), *work, now));
     book.Running(uid, now);
   }
+  DraDesk(*this).Adopt(now);
 }
 
 void Engine::Restore(MeterHistory history) {
@@ -260,6 +261,7 @@ void Engine::Restore(MeterHistory history) {
 void Engine::FinishRestore(Instant now) {
   Impl& impl = *impl_;
   impl.Advance(now);
+  DraDesk(impl).FinishRestore(now);
   for (const auto& [uid, interval] : std::exchange(impl.unclaimed, {})) {
     const PodRecord* record = impl.Find(uid);
     // Ended while nobody looked: what the pod itself says, else the last moment somebody metered.
@@ -291,9 +293,15 @@ void Engine::StepClock(Instant from, Instant to) {
     const HeldWork& work = held.second;
     PodRecord* record = impl.Find(uid);
     const auto known = impl.unclaimed.find(uid);
+    const auto of_claim = impl.dra_books.held.find(uid);
+    const bool is_claim = of_claim != impl.dra_books.held.end();
     const bool claimed = known == impl.unclaimed.end();
-    int& interval = claimed ? record->interval : known->second.interval;
-    const NodeName node = claimed ? record->Place() : known->second.node;
+    int& interval = !claimed   ? known->second.interval
+                    : is_claim ? of_claim->second.interval
+                               : record->interval;
+    const NodeName node = !claimed   ? known->second.node
+                          : is_claim ? of_claim->second.node
+                                     : record->Place();
     const auto tell = [&](MeterKind kind, Instant at) {
       MeterEvent event = impl.Event(kind, uid, interval, node, work, at);
       event.note = "ClockStep";

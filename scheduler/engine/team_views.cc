@@ -96,6 +96,19 @@ std::vector<PendingRow> Engine::Pending(Instant) {
     ++row.workloads;
     row.quanta += impl.PendingQuanta(record);
   }
+  for (const auto& [uid, pod] : DraDesk(impl).WaitingPods()) {
+    const Standing standing =
+        impl.book.StandingOf(pod->request->name.ns, pod->request->priority_class);
+    std::string leaf, workload_class;
+    if (standing.leaf != kNoQuota) leaf = impl.book.tree().name(standing.leaf);
+    if (standing.gpu_class != nullptr) workload_class = standing.gpu_class->name;
+    PendingRow& row = rows[{leaf, workload_class, pod->last_reason}];
+    row.leaf = leaf;
+    row.workload_class = workload_class;
+    row.reason = pod->last_reason;
+    ++row.workloads;
+    row.quanta += Quanta(pod->asked);
+  }
   std::vector<PendingRow> out;
   for (auto& [key, row] : rows) out.push_back(std::move(row));
   return out;
@@ -176,6 +189,10 @@ std::vector<std::pair<PodUid, Reason>> Engine::Waiting() const {
     const Reason reason = impl_->pods.at(uid).last_reason;
     if (reason != Reason::kNone) waiting.emplace_back(uid, reason);
   }
+  for (const auto& [uid, pod] : DraDesk(*impl_).WaitingPods()) {
+    if (pod->last_reason != Reason::kNone) waiting.emplace_back(uid, pod->last_reason);
+  }
+  std::ranges::sort(waiting);
   return waiting;
 }
 
@@ -183,8 +200,10 @@ std::map<std::string, int64_t> Engine::PodsByClass() const { return impl_->book.
 
 std::optional<PodView> Engine::Pod(const PodUid& uid) {
   const PodRecord* record = impl_->Find(uid);
-  if (record == nullptr) return std::nullopt;
-  return impl_->ViewPod(uid, *record);
+  if (record != nullptr) return impl_->ViewPod(uid, *record);
+  const auto claiming = impl_->dra_books.pods.find(uid);
+  if (claiming == impl_->dra_books.pods.end()) return std::nullopt;
+  return DraDesk(*impl_).ViewPod(uid, claiming->second);
 }
 
 std::vector<BudgetReport> Engine::Budgets(Instant now) {

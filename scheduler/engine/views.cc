@@ -208,6 +208,7 @@ std::vector<NodeView> Engine::Nodes(const NodeName& after, std::size_t limit, In
     if (impl_->nodes[*at] == nullptr || impl_->names.name(*at).empty()) continue;
     if (!impl_->nodes[*at]->state.present()) continue;
     page.push_back(impl_->ViewNode(*at));
+    DraDesk(*impl_).ViewGpus(*at, page.back());
   }
   return page;
 }
@@ -215,10 +216,22 @@ std::vector<NodeView> Engine::Nodes(const NodeName& after, std::size_t limit, In
 std::vector<PodView> Engine::Pods(const PodName& after, const PodUid& after_uid,
                                   std::size_t limit) {
   std::vector<PodView> page;
-  for (auto at = impl_->pods_by_name.upper_bound({after, after_uid});
-       at != impl_->pods_by_name.end() && page.size() < limit; ++at) {
+  DraDesk desk(*impl_);
+  const DraBooks& dra_books = impl_->dra_books;
+  auto claiming = dra_books.by_name.upper_bound({after, after_uid});
+  auto at = impl_->pods_by_name.upper_bound({after, after_uid});
+  while (page.size() < limit) {
+    const bool no_more = at == impl_->pods_by_name.end();
+    if (claiming != dra_books.by_name.end() && (no_more || *claiming < *at)) {
+      const DraPod& pod = dra_books.pods.at(claiming->second);
+      if (pod.wants_gpus) page.push_back(desk.ViewPod(claiming->second, pod));
+      ++claiming;
+      continue;
+    }
+    if (no_more) break;
     const PodRecord& record = impl_->pods.at(at->second);
     if (!record.terminal) page.push_back(impl_->ViewPod(at->second, record));
+    ++at;
   }
   return page;
 }
@@ -245,7 +258,9 @@ EngineTotals Engine::Totals() const {
     ++totals.nodes;
     totals.nodes_closed += entry->closed != Reason::kNone;
     for (const Holding& holding : entry->state.holdings()) {
-      totals.pods_devices_unknown += holding.kind == HoldingKind::kAllocation && !holding.known;
+      totals.pods_devices_unknown +=
+          holding.kind == HoldingKind::kAllocation && !holding.known &&
+          !DraDesk(impl).HasOnlyDraGpus(impl.names.Find(entry->state.facts().name.str()));
     }
     if (inventory.cards.empty()) continue;
     ModelTotals& row = models[inventory.model];

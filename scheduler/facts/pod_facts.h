@@ -10,6 +10,7 @@
 #include "scheduler/facts/agent.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/gates.h"
+#include "scheduler/facts/pod_claims.h"
 #include "scheduler/facts/pod_request.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
@@ -40,6 +41,8 @@ struct PodFacts {
   bool unschedulable = false;              // condition PodScheduled is False, reason Unschedulable
   std::optional<Instant> checkpointed_at;  // tranche.dev/checkpointed-at
   std::shared_ptr<const Labels> labels;    // null: none
+  // What it has of resource.k8s.io; null: nothing.
+  std::shared_ptr<const dra::PodClaims> claims;
   // Read from tranche.dev/allocation, else from HAMi's hami.io/vgpu-devices-allocated; only ever
   // believed together with `node` (see index/node_state.h).
   std::optional<Allocation> allocation;

@@ -56,6 +56,7 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
     {"GangElsewhere", "GPUs are reserved for the pod on another node", false},
     {"HeldForGang", "the node's GPUs are held for a gang that starts soon", false},
     {"YieldingTo", "another workload comes first", false},
+    {"ClaimUnknown", "a resource claim of the pod is not there yet", false},
     {"PodGone", "the pod is gone or was replaced by another of its name", false},
     {"PodElsewhere", "the pod is bound, or being bound, to another node", false},
 }};

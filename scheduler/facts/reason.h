@@ -61,7 +61,8 @@ enum class Reason : uint8_t {
   kHeldForGang,     // devices are held for a gang that starts before this pod would end
   // About order.
   kYieldingTo,  // another workload that fits now comes first
-  // About the pod at bind.
+  // About the pod.
+  kClaimUnknown,  // a resource claim of the pod has not been seen yet
   kPodGone,
   kPodElsewhere,  // already bound, or being bound, to another node
   kCount

@@ -1,7 +1,7 @@
 // Resources of others whose objects tell more of nodes and gangs than Node and Pod do. None of them
 // need be there: which controllers and drivers a cluster has is its own choice.
 //
-// Source: gpu-topology section 5, dra facts section 1 (ResourceSlice is in v1 since
+// Source: gpu-topology section 5, dra facts section 1 (resource.k8s.io is v1 since
 // Kubernetes 1.34, which GPU drivers that publish them require), request-dialects section 12.
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace tranche::kube {
 
 struct ObservedResource {
-  enum class Kind : uint8_t { kZones, kSlices, kGangs, kAgents };
+  enum class Kind : uint8_t { kZones, kSlices, kClasses, kClaims, kTemplates, kGangs, kAgents };
   Kind kind;
   std::string_view name;  // in statuses and the log: two are called podgroups
   std::string_view path;
@@ -26,6 +26,12 @@ inline constexpr std::array kObservedResources = {
                      "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"},
     ObservedResource{ObservedResource::Kind::kSlices, "resourceslices",
                      "/apis/resource.k8s.io/v1/resourceslices"},
+    ObservedResource{ObservedResource::Kind::kClasses, "deviceclasses",
+                     "/apis/resource.k8s.io/v1/deviceclasses"},
+    ObservedResource{ObservedResource::Kind::kClaims, "resourceclaims",
+                     "/apis/resource.k8s.io/v1/resourceclaims"},
+    ObservedResource{ObservedResource::Kind::kTemplates, "resourceclaimtemplates",
+                     "/apis/resource.k8s.io/v1/resourceclaimtemplates"},
     ObservedResource{ObservedResource::Kind::kAgents, "devices.scheduling.koordinator.sh",
                      "/apis/scheduling.koordinator.sh/v1alpha1/devices"},
     ObservedResource{ObservedResource::Kind::kGangs, "podgroups.scheduling.volcano.sh",

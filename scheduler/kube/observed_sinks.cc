@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scheduler/wire/agent_registers.h"
+#include "scheduler/wire/dra_objects.h"
 #include "topology/base/check.h"
 
 namespace tranche::kube {
@@ -40,18 +41,48 @@ Decoded SlicesSink::Decode(wire::Element object, const Identity& identity, bool)
     out.problem = ProblemOf(slice);
     return out;
   }
-  out.deliver = [this, name = identity.key, slice = *std::move(slice)] {
+  absl::StatusOr<dra::Slice> whole = wire::DecodeSlice(object);
+  if (!whole.ok()) {
+    out.problem = ProblemOf(whole);
+    return out;
+  }
+  out.deliver = [this, name = identity.key, slice = *std::move(slice), whole = *std::move(whole)] {
     slices_.Put(name, slice);
+    events_.DraChanged(whole);
   };
   return out;
 }
 
-void SlicesSink::Gone(const Identity& identity) { slices_.Remove(identity.key); }
+void SlicesSink::Gone(const Identity& identity) {
+  slices_.Remove(identity.key);
+  events_.DraGone({dra::ObjectRef::Kind::kSlice, "", identity.key});
+}
 
 void SlicesSink::Commit() {
   for (wire::NodeSlices::Change& change : slices_.TakeChanges()) {
     events_.NodeSlicesChanged(change.node, std::move(change.devices));
   }
+}
+
+Decoded DraSink::Decode(wire::Element object, const Identity&, bool) {
+  Decoded out;
+  absl::StatusOr<dra::Object> decoded = wire::DecodeDraObject(object, kind_);
+  if (!decoded.ok()) {
+    out.problem = ProblemOf(decoded);
+    return out;
+  }
+  out.deliver = [this, decoded = *std::move(decoded)] { events_.DraChanged(decoded); };
+  return out;
+}
+
+void DraSink::Gone(const Identity& identity) {
+  const std::size_t slash = identity.key.find('/');
+  dra::ObjectRef gone{kind_, "", identity.key};
+  if (slash != std::string::npos) {
+    gone.ns = identity.key.substr(0, slash);
+    gone.name = identity.key.substr(slash + 1);
+  }
+  events_.DraGone(gone);
 }
 
 Decoded AgentSink::Decode(wire::Element object, const Identity& identity, bool) {
@@ -97,6 +128,12 @@ std::unique_ptr<ObjectSink> SinkOf(const ObservedResource& resource, ClusterEven
       return std::make_unique<ZonesSink>(events);
     case ObservedResource::Kind::kSlices:
       return std::make_unique<SlicesSink>(events);
+    case ObservedResource::Kind::kClasses:
+      return std::make_unique<DraSink>(events, dra::ObjectRef::Kind::kClass);
+    case ObservedResource::Kind::kClaims:
+      return std::make_unique<DraSink>(events, dra::ObjectRef::Kind::kClaim);
+    case ObservedResource::Kind::kTemplates:
+      return std::make_unique<DraSink>(events, dra::ObjectRef::Kind::kTemplate);
     case ObservedResource::Kind::kGangs:
       return std::make_unique<GangSink>(events, resource.group);
     case ObservedResource::Kind::kAgents:

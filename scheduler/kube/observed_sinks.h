@@ -28,7 +28,7 @@ class ZonesSink : public ObjectSink {
   ClusterEvents& events_;
 };
 
-// Hands over all devices of every node that an event or a list changed.
+// Hands over each slice, and all devices of every node that an event or a list changed.
 class SlicesSink : public ObjectSink {
  public:
   explicit SlicesSink(ClusterEvents& events) : events_(events) {}
@@ -40,6 +40,20 @@ class SlicesSink : public ObjectSink {
  private:
   ClusterEvents& events_;
   wire::NodeSlices slices_;
+};
+
+// Objects of resource.k8s.io that are handed over as they are.
+class DraSink : public ObjectSink {
+ public:
+  DraSink(ClusterEvents& events, dra::ObjectRef::Kind kind) : events_(events), kind_(kind) {}
+  Decoded Decode(wire::Element object, const Identity& identity, bool known) override;
+  void Gone(const Identity& identity) override;
+  void Commit() override {}
+  void Heard() override {}
+
+ private:
+  ClusterEvents& events_;
+  const dra::ObjectRef::Kind kind_;
 };
 
 // Koordinator's Device is named as its node.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/dra/model.h"
 #include "scheduler/facts/node_facts.h"
 #include "scheduler/facts/pod_facts.h"
 
@@ -38,6 +39,9 @@ class ClusterEvents {
   // What an object of its own says of a node's agent and cards (Koordinator's Device); nullopt: no
   // longer. What the Node object itself shows of an agent counts more.
   virtual void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) = 0;
+  // Device classes, resource slices, claims and their templates (resource.k8s.io).
+  virtual void DraChanged(dra::Object object) = 0;
+  virtual void DraGone(const dra::ObjectRef& object) = 0;
   // How many pods of a gang start together, as an object of another controller says (a PodGroup's
   // minMember). `gang` as in PodRequest::gang; 0: nobody says so any more.
   virtual void GangSizeChanged(const std::string& ns, const std::string& gang, int size) = 0;

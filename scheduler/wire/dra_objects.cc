@@ -200,4 +200,20 @@ absl::StatusOr<dra::DeviceClass> DecodeDeviceClass(Element element) {
 absl::StatusOr<dra::Claim> DecodeClaim(Element object) { return Decode(object, false); }
 absl::StatusOr<dra::Claim> DecodeClaimTemplate(Element object) { return Decode(object, true); }
 
+absl::StatusOr<dra::Object> DecodeDraObject(Element object, dra::ObjectRef::Kind kind) {
+  switch (kind) {
+    case dra::ObjectRef::Kind::kClass:
+      return DecodeDeviceClass(object);
+    case dra::ObjectRef::Kind::kSlice:
+      return DecodeSlice(object);
+    case dra::ObjectRef::Kind::kClaim:
+      return DecodeClaim(object);
+    case dra::ObjectRef::Kind::kTemplate:
+      break;
+  }
+  absl::StatusOr<dra::Claim> claim = DecodeClaimTemplate(object);
+  if (!claim.ok()) return claim.status();
+  return dra::ClaimTemplate{*std::move(claim)};
+}
+
 }  // namespace tranche::wire

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "scheduler/dra/model.h"
-#include "scheduler/dra/pod_claims.h"
+#include "scheduler/facts/pod_claims.h"
 #include "scheduler/wire/json.h"
 
 namespace tranche::wire {
@@ -22,6 +22,8 @@ absl::StatusOr<dra::Slice> DecodeSlice(Element object);
 absl::StatusOr<dra::Claim> DecodeClaim(Element object);
 // A ResourceClaimTemplate as the claim it would make, which has the template's name.
 absl::StatusOr<dra::Claim> DecodeClaimTemplate(Element object);
+// Any of these.
+absl::StatusOr<dra::Object> DecodeDraObject(Element object, dra::ObjectRef::Kind kind);
 
 // The claims of a Pod object.
 absl::StatusOr<dra::PodClaims> DecodePodClaims(Element pod);

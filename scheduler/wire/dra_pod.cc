@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/dra/extended.h"
 #include "scheduler/wire/dra_fields.h"
 #include "scheduler/wire/dra_objects.h"
 
@@ -59,10 +60,24 @@ class PodClaimsDecoder {
       const auto resources = reader_.ReadObject(container, "resources", list);
       if (!resources) return;
       const std::string name = Text(container, "name", list);
+      ReadAsks(*resources, name, list);
       ForEach(*resources, "claims", list, kMostClaims, [&](Object claim) {
         pod_.containers.push_back({name, Text(claim, "name", list), Text(claim, "request", list)});
       });
     });
+  }
+
+  // Limits of extended resources are their requests.
+  void ReadAsks(Object resources, const std::string& container, std::string_view list) {
+    const auto limits = reader_.ReadObject(resources, "limits", list);
+    if (!limits) return;
+    for (const auto field : *limits) {
+      if (!field.key.starts_with(dra::kImplicitPrefix)) continue;
+      const auto count = ReadQuantity(*limits, field.key, list, reader_);
+      if (count && count->whole() > 0) {
+        pod_.asks.push_back({container, std::string(field.key), count->whole()});
+      }
+    }
   }
 
   void ReadGenerated(Object status) {

@@ -8,6 +8,7 @@
 
 #include "scheduler/wire/agents.h"
 #include "scheduler/wire/allocation_json.h"
+#include "scheduler/wire/dra_objects.h"
 #include "scheduler/wire/field_reader.h"
 #include "scheduler/wire/pod_dialects.h"
 #include "scheduler/wire/pod_gang.h"
@@ -327,6 +328,13 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
   gang.Read(facts.request);
   ReadRequest(text, facts.request);
   ReadAllocation(text.annotations, agent, facts);
+  if (detail == PodDetail::kAll) {
+    absl::StatusOr<dra::PodClaims> claims = DecodePodClaims(pod);
+    if (!claims.ok()) return claims.status();
+    if (!claims->empty()) {
+      facts.claims = std::make_shared<const dra::PodClaims>(*std::move(claims));
+    }
+  }
   if (!facts.request.asks_gpu()) {
     // Its gang counts it. What is wrong with its annotations matters to nobody.
     static_cast<void>(ReadGang(text.annotations, facts.request));

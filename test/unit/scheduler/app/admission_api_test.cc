@@ -66,9 +66,10 @@ class AdmissionApiTest : public testing::Test {
     router = Router();
     AddAdmissionApi(
         options,
-        [this](const PodRequest& request) {
+        [this](const PodRequest& request, const dra::PodClaims& claims) {
           asked = request;
-          return gates;
+          asked_claims = claims;
+          return AdmissionWord{request.asks_gpu() || claims_want_gpus, gates};
         },
         router);
   }
@@ -108,6 +109,8 @@ class AdmissionApiTest : public testing::Test {
 
   AdmissionOptions options;
   GateSet gates;
+  bool claims_want_gpus = false;
+  dra::PodClaims asked_claims;
   std::optional<PodRequest> asked;
   Router router;
   Json last;

@@ -198,13 +198,6 @@ TEST(Extended, OneGpuIsChargedOnce) {
                         {{"main", "nvidia.com/gpu", "container-0-request-0"}}};
   EXPECT_EQ(NotServed(asks, std::nullopt), asks);
   EXPECT_THAT(NotServed(asks, status), ElementsAre(asks[1]));
-  Claim claim = ClaimOf("pod-extended-resources-x", {});
-  EXPECT_FALSE(IsChargedWithPod(claim, std::nullopt)) << "an ordinary claim";
-  claim.for_extended_resource = true;
-  EXPECT_TRUE(IsChargedWithPod(claim, std::nullopt)) << "the pod's own request still counts";
-  EXPECT_FALSE(IsChargedWithPod(claim, status)) << "now the claim counts";
-  status.claim = "another";
-  EXPECT_TRUE(IsChargedWithPod(claim, status));
 }
 
 }  // namespace

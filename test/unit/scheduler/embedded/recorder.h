@@ -40,6 +40,19 @@ class Recorder : public ClusterEvents {
     for (const SliceDevice& device : devices) line += " " + device.name;
     Note(std::move(line));
   }
+  // Slices are told by NodeSlicesChanged.
+  void DraChanged(dra::Object object) override {
+    if (const auto* claim = std::get_if<dra::Claim>(&object)) Note("claim " + claim->str());
+    if (const auto* each = std::get_if<dra::DeviceClass>(&object))
+      Note("device class " + each->name);
+    if (const auto* made = std::get_if<dra::ClaimTemplate>(&object)) {
+      Note("claim template " + made->claim.str());
+    }
+  }
+  void DraGone(const dra::ObjectRef& object) override {
+    if (object.kind == dra::ObjectRef::Kind::kSlice) return;
+    Note("gone " + object.ns + "/" + object.name);
+  }
   void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override {
     Note(fmt::format(
         "agent {}{}", name.str(),

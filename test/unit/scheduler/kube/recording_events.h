@@ -36,6 +36,19 @@ class RecordingEvents : public ClusterEvents {
     for (const SliceDevice& device : devices) line += " " + device.name;
     Add(std::move(line));
   }
+  // Slices are told by NodeSlicesChanged.
+  void DraChanged(dra::Object object) override {
+    if (const auto* claim = std::get_if<dra::Claim>(&object)) Add("claim " + claim->str());
+    if (const auto* each = std::get_if<dra::DeviceClass>(&object))
+      Add("device class " + each->name);
+    if (const auto* made = std::get_if<dra::ClaimTemplate>(&object)) {
+      Add("claim template " + made->claim.str());
+    }
+  }
+  void DraGone(const dra::ObjectRef& object) override {
+    if (object.kind == dra::ObjectRef::Kind::kSlice) return;
+    Add("gone " + object.ns + "/" + object.name);
+  }
   void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override {
     Add(fmt::format(
         "agent {}{}", name.str(),

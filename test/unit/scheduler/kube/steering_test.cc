@@ -203,7 +203,7 @@ TEST_F(SteeringTest, IsSyncedWithoutCustomResourcesAndFindsThemOnceInstalled) {
   EXPECT_TRUE(Eventually([this] { return StatusOf("gpuquotas").synced; }));
   EXPECT_FALSE(StatusOf("gpuquotas").absent);
   EXPECT_EQ(events_.Count("synced"), 1);
-  EXPECT_EQ(cluster_->status().size(), 16u);
+  EXPECT_EQ(cluster_->status().size(), 19u);
 }
 
 TEST_F(SteeringTest, WaitsOutAPassingErrorAtTheStart) {

@@ -1,7 +1,8 @@
 // Which claims a pod uses, and in which containers. Plain values; any thread.
-// Source: dra facts section 2.
+// Source: dra facts sections 2 and 4.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,10 +37,20 @@ struct ExtendedStatus {
   friend bool operator==(const ExtendedStatus&, const ExtendedStatus&) = default;
 };
 
+// One extended resource of one container.
+struct ExtendedAsk {
+  std::string container;
+  std::string resource;
+  int64_t count = 0;
+  friend bool operator==(const ExtendedAsk&, const ExtendedAsk&) = default;
+};
+
 struct PodClaims {
   std::vector<PodClaim> claims;
   std::vector<ContainerClaim> containers;
+  std::vector<ExtendedAsk> asks;  // deviceclass.resource.kubernetes.io/CLASS
   std::optional<ExtendedStatus> extended;
+  bool empty() const { return claims.empty() && asks.empty() && !extended; }
   friend bool operator==(const PodClaims&, const PodClaims&) = default;
 };
 

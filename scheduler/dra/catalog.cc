@@ -1,0 +1,171 @@
+#include "scheduler/dra/catalog.h"
+
+namespace tranche::dra {
+
+void Catalog::Outdate(const PoolName& pool) {
+  const auto found = users_.find(pool);
+  if (found == users_.end()) return;
+  for (const std::string& node : found->second) nodes_[node].stale = true;
+}
+
+void Catalog::Forget(const Slice& slice) {
+  const PoolName pool(slice.driver, slice.pool);
+  Outdate(pool);
+  if (const auto names = by_pool_.find(pool); names != by_pool_.end()) {
+    names->second.erase(slice.name);
+    if (names->second.empty()) by_pool_.erase(names);
+  }
+  if (slice.node.kind != NodeChoice::Kind::kName) {
+    unbound_.erase(slice.name);
+    nodes_.clear();
+  } else if (const auto names = by_node_.find(slice.node.name.str()); names != by_node_.end()) {
+    names->second.erase(slice.name);
+    if (names->second.empty()) by_node_.erase(names);
+    nodes_.erase(slice.node.name.str());
+  }
+}
+
+void Catalog::PutSlice(Slice slice) {
+  RemoveSlice(slice.name);
+  const PoolName pool(slice.driver, slice.pool);
+  Outdate(pool);
+  by_pool_[pool].insert(slice.name);
+  if (slice.node.kind == NodeChoice::Kind::kName) {
+    by_node_[slice.node.name.str()].insert(slice.name);
+    nodes_.erase(slice.node.name.str());
+  } else {
+    unbound_.insert(slice.name);
+    nodes_.clear();
+  }
+  std::string name = slice.name;
+  slices_.emplace(std::move(name), std::move(slice));
+}
+
+void Catalog::RemoveSlice(const std::string& name) {
+  const auto found = slices_.find(name);
+  if (found == slices_.end()) return;
+  Forget(found->second);
+  slices_.erase(found);
+}
+
+void Catalog::NoteHolder(const Claim& claim, bool holds) {
+  if (!claim.allocation) return;
+  for (const AllocatedDevice& device : claim.allocation->devices) {
+    const PoolName pool(device.id.driver, device.id.pool);
+    Outdate(pool);
+    if (holds) {
+      holders_[pool].insert(claim.uid);
+    } else if (const auto found = holders_.find(pool); found != holders_.end()) {
+      found->second.erase(claim.uid);
+      if (found->second.empty()) holders_.erase(found);
+    }
+  }
+}
+
+std::string Catalog::PutClaim(Claim claim) {
+  const std::pair key(claim.ns, claim.name);
+  std::string replaced;
+  if (const auto known = claim_names_.find(key); known != claim_names_.end()) {
+    if (known->second != claim.uid) replaced = RemoveClaim(claim.ns, claim.name);
+  }
+  if (const auto before = claims_.find(claim.uid); before != claims_.end()) {
+    NoteHolder(before->second, false);
+  }
+  NoteHolder(claim, true);
+  claim_names_[key] = claim.uid;
+  std::string uid = claim.uid;
+  claims_.insert_or_assign(std::move(uid), std::move(claim));
+  return replaced;
+}
+
+std::string Catalog::RemoveClaim(const std::string& ns, const std::string& name) {
+  const auto known = claim_names_.find({ns, name});
+  if (known == claim_names_.end()) return "";
+  std::string uid = known->second;
+  NoteHolder(claims_.at(uid), false);
+  claims_.erase(uid);
+  claim_names_.erase(known);
+  return uid;
+}
+
+void Catalog::PutTemplate(Claim claim) {
+  std::pair key(claim.ns, claim.name);
+  templates_.insert_or_assign(std::move(key), std::move(claim));
+}
+
+void Catalog::RemoveTemplate(const std::string& ns, const std::string& name) {
+  templates_.erase({ns, name});
+}
+
+const Claim* Catalog::FindClaim(const std::string& ns, const std::string& name) const {
+  const auto found = claim_names_.find({ns, name});
+  return found == claim_names_.end() ? nullptr : &claims_.at(found->second);
+}
+
+const Claim* Catalog::FindByUid(const std::string& uid) const {
+  const auto found = claims_.find(uid);
+  return found == claims_.end() ? nullptr : &found->second;
+}
+
+const Claim* Catalog::FindTemplate(const std::string& ns, const std::string& name) const {
+  const auto found = templates_.find({ns, name});
+  return found == templates_.end() ? nullptr : &found->second;
+}
+
+std::set<std::string> Catalog::HoldersOf(const PoolName& pool) const {
+  const auto found = holders_.find(pool);
+  return found == holders_.end() ? std::set<std::string>() : found->second;
+}
+
+// All slices of every pool with a slice for the node: a pool counts only when it is whole.
+std::vector<const Slice*> Catalog::SlicesFor(const std::string& node) const {
+  std::set<std::string> names = unbound_;
+  if (const auto own = by_node_.find(node); own != by_node_.end()) {
+    names.insert(own->second.begin(), own->second.end());
+  }
+  std::set<PoolName> pools;
+  for (const std::string& name : names) {
+    const Slice& slice = slices_.at(name);
+    pools.insert({slice.driver, slice.pool});
+  }
+  std::vector<const Slice*> slices;
+  for (const PoolName& pool : pools) {
+    for (const std::string& name : by_pool_.at(pool)) slices.push_back(&slices_.at(name));
+  }
+  return slices;
+}
+
+const NodeBooks& Catalog::BooksOn(const NodeView& node) {
+  const std::string name(node.name);
+  NodeEntry& entry = nodes_[name];
+  // What a label decides may have changed with the node.
+  if (!entry.stale && unbound_.empty()) return entry.books;
+  std::vector<Pool> pools = PoolsOf(SlicesFor(name), node);
+  std::set<std::string> holders;
+  for (const Pool& pool : pools) {
+    const PoolName key(pool.driver, pool.name);
+    users_[key].insert(name);
+    holders.merge(HoldersOf(key));
+  }
+  std::vector<const Claim*> claims;
+  for (const std::string& uid : holders) claims.push_back(&claims_.at(uid));
+  entry.books = BooksOf(std::move(pools), Occupancy(claims));
+  entry.stale = false;
+  return entry.books;
+}
+
+DeviceTable Catalog::TableOf(const Allocation& allocation) const {
+  std::set<PoolName> pools;
+  for (const AllocatedDevice& device : allocation.devices) {
+    pools.insert({device.id.driver, device.id.pool});
+  }
+  std::vector<const Slice*> slices;
+  for (const PoolName& pool : pools) {
+    const auto names = by_pool_.find(pool);
+    if (names == by_pool_.end()) continue;
+    for (const std::string& name : names->second) slices.push_back(&slices_.at(name));
+  }
+  return DeviceTable(slices);
+}
+
+}  // namespace tranche::dra

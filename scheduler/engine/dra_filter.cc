@@ -1,0 +1,188 @@
+// Resource claims: in which order kube-scheduler should take the nodes a pod's claims can be met
+// on.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "scheduler/engine/impl.h"
+
+namespace tranche {
+namespace {
+
+constexpr int kTopRank = 10;
+
+// The uuid of the card a device is, or is a part of.
+std::string CardOf(const dra::Device& device) {
+  const std::string_view parent = dra::GpuText(device, "parentUUID");
+  return std::string(parent.empty() ? dra::GpuText(device, "uuid") : parent);
+}
+
+}  // namespace
+
+// Fewest NUMA nodes, then fewest cards opened, then fewest idle cards left: what is left whole
+// stays whole.
+DraDesk::NodeWord DraDesk::WordOn(const Wanted& wanted, NodeId id) {
+  constexpr int64_t kUnpredicted = int64_t{1} << 32;
+  NodeWord word;
+  word.parts = PartsOn(wanted, id);
+  const dra::NodeBooks* books = BooksOn(id);
+  if (books == nullptr) {
+    word.cost = kUnpredicted;
+    return word;
+  }
+  word.prediction = dra::Predict(*books, wanted.claims, books_.catalog.classes());
+  std::map<std::string, bool> used_cards;  // by uuid
+  std::map<dra::DeviceId, const dra::Device*> devices;
+  for (const dra::DeviceBook& book : books->devices) {
+    const dra::Pool& pool = books->pools[static_cast<std::size_t>(book.pool)];
+    if (pool.driver != dra::kGpuDriver) continue;
+    devices.emplace(dra::IdOf(*books, book), book.device);
+    used_cards[CardOf(*book.device)] |= book.taken || book.shares > 0;
+  }
+  int64_t opened = 0;
+  std::set<int64_t> numa;
+  for (const auto& claim : word.prediction.devices) {
+    for (const dra::AllocatedDevice& held : claim) {
+      const auto found = devices.find(held.id);
+      if (found == devices.end() || held.admin) continue;
+      bool& used = used_cards[CardOf(*found->second)];
+      opened += !used;
+      used = true;
+      const dra::Attribute* zone =
+          dra::FindAttribute(*found->second, "resource.kubernetes.io", "numaNode");
+      if (zone != nullptr && std::holds_alternative<int64_t>(zone->value)) {
+        numa.insert(std::get<int64_t>(zone->value));
+      }
+    }
+  }
+  const int64_t idle =
+      std::ranges::count_if(used_cards, [](const auto& card) { return !card.second; });
+  word.cost = (static_cast<int64_t>(numa.size()) << 24) + (opened << 16) + idle;
+  if (word.prediction.kind == dra::Prediction::Kind::kUnknown) word.cost += kUnpredicted;
+  // kube-scheduler has found room there: what we have not heard of yet rules nothing out.
+  if (word.prediction.kind == dra::Prediction::Kind::kNoFit) word.cost += 2 * kUnpredicted;
+  if (word.prediction.kind == dra::Prediction::Kind::kAborts) word.cost += 2 * kUnpredicted;
+  return word;
+}
+
+bool DraDesk::Filter(const PodRequest& request, std::span<const std::string_view> candidates,
+                     Instant now, FilterAnswer& answer) {
+  const auto found = books_.pods.find(request.uid);
+  if (found == books_.pods.end()) return false;
+  DraPod& pod = found->second;
+  const Wanted wanted = WantedOf(request.name.ns, *pod.claims);
+  Release(request.uid, wanted);
+  const Question question = engine_.QuestionOf(request);
+  engine_.names.FindAll(candidates, engine_.ids);
+  engine_.names.ascending();
+  const bool enforced = question.standing.mode == QuotaMode::kEnforce;
+  struct Place {
+    std::pair<int64_t, uint32_t> order;  // cost, rank of the name
+    uint32_t position = 0;
+    NodeId node = kNoNode;
+  };
+  std::vector<Place> places;
+  std::vector<std::pair<std::vector<ModelCharge>, Reason>> asked;
+  bool wants = wanted.holds_gpus;
+  pod.asked.clear();
+  pod.eligible_at.reset();
+  for (uint32_t position = 0; position < candidates.size(); ++position) {
+    const NodeId id = engine_.ids[position];
+    const NodeWord word = WordOn(wanted, id);
+    wants |= !word.parts.empty();
+    Reason reason = Reason::kNone;
+    if (question.metered && !word.parts.empty()) {
+      const auto known = std::ranges::find(
+          asked, word.parts, [](const auto& each) -> const auto& { return each.first; });
+      if (known != asked.end()) {
+        reason = known->second;
+      } else {
+        Admission admission;
+        reason = engine_.Admit(question, word.parts, now, admission);
+        asked.emplace_back(word.parts, reason);
+        if (reason != Reason::kNone && pod.asked.empty()) pod.asked = word.parts;
+        if (admission.eligible_at &&
+            (!pod.eligible_at || *admission.eligible_at < *pod.eligible_at)) {
+          pod.eligible_at = admission.eligible_at;
+        }
+      }
+    }
+    if (reason != Reason::kNone && !enforced) {
+      answer.observed = reason;
+      reason = Reason::kNone;
+    }
+    if (id != kNoNode && engine_.hot[id].closed == Reason::kOperatorBusy) {
+      reason = Reason::kOperatorBusy;
+    }
+    if (reason != Reason::kNone) {
+      answer.refused.emplace_back(position, reason);
+      if (answer.reason == Reason::kNone || reason < answer.reason) answer.reason = reason;
+      continue;
+    }
+    const uint32_t name = id == kNoNode ? ~uint32_t{0} : engine_.names.rank(id);
+    places.push_back({{word.cost, name}, position, id});
+  }
+  pod.wants_gpus |= wants;
+  const auto refuse_all = [&](Reason reason) {
+    answer.refused.clear();
+    for (uint32_t i = 0; i < candidates.size(); ++i) answer.refused.emplace_back(i, reason);
+    answer.reason = pod.last_reason = reason;
+    return true;
+  };
+  if (wanted.unknown) {
+    books_.unknown.insert(request.uid);
+    return refuse_all(Reason::kClaimUnknown);
+  }
+  if (!wants) {
+    answer.refused.clear();
+    answer.reason = answer.observed = Reason::kNone;
+    return false;
+  }
+  if (question.whole != Reason::kNone && question.whole != Reason::kDialectOff) {
+    return refuse_all(question.whole);
+  }
+  std::ranges::sort(places, {}, &Place::order);
+  const auto width = static_cast<std::size_t>(question.policy->filter_width);
+  if (places.size() > width) places.resize(width);
+  pod.ranked.clear();
+  for (const Place& place : places) {
+    answer.chosen.push_back(place.position);
+    pod.ranked.push_back(place.node);
+  }
+  pod.last_reason = places.empty() ? answer.reason : Reason::kNone;
+  if (!places.empty()) {
+    answer.reason = Reason::kNone;
+    pod.asked.clear();
+    pod.eligible_at.reset();
+    Keep(request, wanted, places.front().node, now);
+  }
+  return true;
+}
+
+bool DraDesk::RankAs(const std::vector<NodeId>& ranked, const std::vector<NodeId>& ids,
+                     std::vector<int>& ranks) {
+  std::vector<std::pair<std::ptrdiff_t, std::size_t>> order;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    order.emplace_back(std::ranges::find(ranked, ids[i]) - ranked.begin(), i);
+  }
+  std::ranges::sort(order);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    ranks[order[i].second] = std::max(kTopRank - static_cast<int>(i), 0);
+  }
+  return true;
+}
+
+bool DraDesk::Rank(const PodUid& uid, std::span<const std::string_view> candidates,
+                   std::vector<int>& ranks) {
+  const auto pod = books_.pods.find(uid);
+  const auto served = books_.served.find(uid);
+  const std::vector<NodeId>* ranked = nullptr;
+  if (served != books_.served.end()) ranked = &served->second;
+  if (pod != books_.pods.end()) ranked = &pod->second.ranked;
+  if (ranked == nullptr || ranked->empty()) return false;
+  engine_.names.FindAll(candidates, engine_.ids);
+  return RankAs(*ranked, engine_.ids, ranks);
+}
+
+}  // namespace tranche

@@ -1,0 +1,112 @@
+// Extended resources ("nvidia.com/gpu: 1") on nodes where no device plugin but DRA serves them: the
+// pod is judged as any other, kube-scheduler makes a claim for it, and that claim is charged.
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/dra/extended.h"
+#include "scheduler/engine/impl.h"
+
+namespace tranche {
+namespace {
+
+// The key an ask stands for; empty: nothing DRA could serve.
+std::string KeyOfAsk(const Ask& ask) {
+  switch (ask.resource) {
+    case Resource::kGpu:
+      return "nvidia.com/gpu";
+    case Resource::kGpuShared:
+      return "nvidia.com/gpu.shared";
+    case Resource::kMig:
+      return FormatMigResource(ask.mig);
+    case Resource::kShare:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+DraDesk::Wanted DraDesk::WantedOf(const PodRequest& request) {
+  Wanted wanted;
+  auto claim = std::make_unique<dra::Claim>();
+  claim->ns = request.name.ns;
+  claim->name = request.name.name;
+  for (std::size_t i = 0; i < request.asks.size(); ++i) {
+    const Ask& ask = request.asks[i];
+    const auto container = static_cast<std::size_t>(ask.container);
+    const dra::ExtendedAsk extended{"", KeyOfAsk(ask), ask.count};
+    auto made = dra::RequestOf(extended, container, i, books_.catalog.classes());
+    if (!made) return {};
+    claim->requests.push_back(*std::move(made));
+  }
+  if (claim->requests.empty()) return {};
+  wanted.claims.push_back(claim.get());
+  wanted.made_up.push_back(std::move(claim));
+  return wanted;
+}
+
+bool DraDesk::HasOnlyDraGpus(NodeId id) const {
+  const NodeState& state = engine_.nodes[id]->state;
+  return state.present() && !state.inventory().has_devices() &&
+         books_.catalog.MayHaveDevices(state.facts().name.str());
+}
+
+bool DraDesk::IsServed(const PodUid& uid, NodeId id) const {
+  const auto served = books_.served.find(uid);
+  return served != books_.served.end() &&
+         std::ranges::find(served->second, id) != served->second.end();
+}
+
+void DraDesk::AddServed(const Question& question, std::size_t width, Instant now,
+                        FilterAnswer& answer) {
+  const PodUid& uid = question.request->uid;
+  books_.served.erase(uid);
+  Unkeep(KeyOf(uid));
+  if (!books_.catalog.has_slices() || answer.chosen.size() >= width) return;
+  const Wanted wanted = WantedOf(*question.request);
+  if (wanted.claims.empty()) return;
+  struct Place {
+    std::pair<int64_t, uint32_t> order;
+    uint32_t position = 0;
+  };
+  std::vector<Place> places;
+  engine_.names.ascending();
+  for (auto& [position, reason] : answer.refused) {
+    const NodeId id = engine_.ids[position];
+    const bool here = reason == Reason::kNoGpu || reason == Reason::kDevicesUnknown;
+    if (!here || id == kNoNode || !HasOnlyDraGpus(id)) continue;
+    const NodeWord word = WordOn(wanted, id);
+    if (word.parts.empty()) continue;
+    reason = Reason::kNone;
+    if (question.metered && question.standing.mode == QuotaMode::kEnforce) {
+      Admission admission;
+      reason = engine_.Admit(question, word.parts, now, admission);
+    }
+    if (reason == Reason::kNone) places.push_back({{word.cost, engine_.names.rank(id)}, position});
+  }
+  std::erase_if(answer.refused, [](const auto& each) { return each.second == Reason::kNone; });
+  std::ranges::sort(places, {}, &Place::order);
+  const std::size_t room = width - answer.chosen.size();
+  if (places.size() > room) places.resize(room);
+  if (places.empty()) {
+    for (const auto& [position, reason] : answer.refused) {
+      const bool team = reason >= Reason::kNoLeaf && reason <= Reason::kWaitingForQuota;
+      if (team && (answer.reason > Reason::kWaitingForQuota || reason < answer.reason)) {
+        answer.reason = reason;
+      }
+    }
+    return;
+  }
+  if (answer.chosen.empty()) {
+    Keep(*question.request, wanted, engine_.ids[places.front().position], now);
+  }
+  std::vector<NodeId>& served = books_.served[uid];
+  for (const uint32_t position : answer.chosen) served.push_back(engine_.ids[position]);
+  for (const Place& place : places) {
+    answer.chosen.push_back(place.position);
+    served.push_back(engine_.ids[place.position]);
+  }
+  answer.reason = Reason::kNone;
+}
+
+}  // namespace tranche
