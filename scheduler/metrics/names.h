@@ -2,8 +2,9 @@
 //
 // Names start with tranche_ (process_ for what the operating system tells about the process),
 // counters end in _total, durations are in seconds and memory in bytes. Labels come from closed
-// sets (verb, result, reason, rule, resource, state) or are names of quotas, budgets, classes or
-// GPU models.
+// sets (verb, result, reason, rule, resource, state) or are names of quotas, the namespaces they
+// own, budgets, classes or GPU models. No label is named namespace, pod, container, service or
+// node: a Prometheus in a cluster writes those of the scraped process over ours.
 #pragma once
 
 namespace tranche::metrics {
@@ -72,6 +73,14 @@ inline constexpr Series kClockAhead = {
     "How far our time runs ahead of the machine's clock, which was set back (seconds)"};
 
 // ---- teams ------------------------------------------------------------------------------------
+inline constexpr Series kNamespaceInfo = {
+    "tranche_namespace_info",
+    "Always 1; which quota a namespace counts for, to join what others measure by namespace "
+    "(constant)"};
+inline constexpr Series kBudgetInfo = {
+    "tranche_budget_info",
+    "Always 1; which quota a budget limits, or in which quota the one namespace it limits is "
+    "(constant)"};
 inline constexpr Series kQuotaNominal = {"tranche_quota_nominal_gpus",
                                          "Nominal quota by quota, model line and dimension (GPUs)"};
 inline constexpr Series kQuotaUsed = {"tranche_quota_used_gpus",
@@ -95,6 +104,9 @@ inline constexpr Series kBudgetExhausted = {"tranche_budget_exhausted",
 inline constexpr Series kBudgetExhaustsAt = {
     "tranche_budget_exhausts_at_seconds",
     "When running work will have used the budget up, since the Unix epoch (seconds)"};
+inline constexpr Series kBudgetWindowEnd = {
+    "tranche_budget_window_end_seconds",
+    "End of the current window of a calendar budget, since the Unix epoch (seconds)"};
 inline constexpr Series kPendingWorkloads = {"tranche_pending_workloads",
                                              "Waiting pods by leaf, class and reason (pods)"};
 inline constexpr Series kPendingGpus = {"tranche_pending_gpus",
