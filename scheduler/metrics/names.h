@@ -92,13 +92,13 @@ inline constexpr Series kQuotaLent = {"tranche_quota_lent_gpus",
 inline constexpr Series kQuotaAvailable = {
     "tranche_quota_available_gpus",
     "What the quota could take in addition; negative when over its limit (GPUs)"};
-inline constexpr Series kBudgetUsed = {"tranche_budget_used_gpu_hours",
-                                       "Used in the current window, by budget (GPU-hours)"};
-inline constexpr Series kBudgetCommitted = {"tranche_budget_committed_gpu_hours",
-                                            "Promised to running work, by budget (GPU-hours)"};
+inline constexpr Series kBudgetUsed = {"tranche_budget_used_gpu_seconds",
+                                       "Used in the current window, by budget (GPU-seconds)"};
+inline constexpr Series kBudgetCommitted = {"tranche_budget_committed_gpu_seconds",
+                                            "Promised to running work, by budget (GPU-seconds)"};
 inline constexpr Series kBudgetLimit = {
-    "tranche_budget_limit_gpu_hours",
-    "Of the current window, with what was carried in, by budget (GPU-hours)"};
+    "tranche_budget_limit_gpu_seconds",
+    "Of the current window, with what was carried in, by budget (GPU-seconds)"};
 inline constexpr Series kBudgetExhausted = {"tranche_budget_exhausted",
                                             "1 while the budget is used up, else 0 (bool)"};
 inline constexpr Series kBudgetExhaustsAt = {

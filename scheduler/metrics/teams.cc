@@ -17,7 +17,9 @@ double Gpus(int64_t quanta) {
   return static_cast<double>(quanta) / static_cast<double>(kQuantaPerGpu);
 }
 
-double Hours(Int128 amount) { return static_cast<double>(amount) / static_cast<double>(kGpuHour); }
+double GpuSeconds(Int128 amount) {
+  return static_cast<double>(amount) / static_cast<double>(kGpuHour / 3600);
+}
 
 double Seconds(Instant since_epoch) {
   return std::chrono::duration<double>(since_epoch.time_since_epoch()).count();
@@ -60,9 +62,9 @@ void AddBudget(const BudgetReport& report, const LeafByNamespace& owners, Page& 
   if (report.spec.window.type != BudgetWindow::Type::kRolling) {
     page.Gauge(kBudgetWindowEnd, Seconds(report.view.window.end), labels);
   }
-  page.Gauge(kBudgetUsed, Hours(report.view.used), labels);
-  page.Gauge(kBudgetCommitted, Hours(report.view.committed), labels);
-  page.Gauge(kBudgetLimit, Hours(report.view.effective), labels);
+  page.Gauge(kBudgetUsed, GpuSeconds(report.view.used), labels);
+  page.Gauge(kBudgetCommitted, GpuSeconds(report.view.committed), labels);
+  page.Gauge(kBudgetLimit, GpuSeconds(report.view.effective), labels);
   page.Gauge(kBudgetExhausted, report.view.state == BudgetState::kExhausted ? 1 : 0, labels);
   if (report.view.exhausts_at) {
     page.Gauge(kBudgetExhaustsAt, Seconds(*report.view.exhausts_at), labels);

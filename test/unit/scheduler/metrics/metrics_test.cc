@@ -157,6 +157,8 @@ TEST(MetricsTest, NamespacesAndBudgetsTellTheirQuota) {
     report.spec.ns = ns;
     report.spec.window.type = type;
     report.view.window.end = Instant(7'000s);
+    report.view.used = Int128{kGpuHour} * 3 / 2;
+    report.view.effective = Int128{kGpuHour} * 10;
     scrape.budgets.push_back(report);
   };
   budget("of-quota", "org", "", BudgetWindow::Type::kMonth);
@@ -172,6 +174,8 @@ TEST(MetricsTest, NamespacesAndBudgetsTellTheirQuota) {
            "quota_namespace=\"vision-dev\"} 1",
            "tranche_budget_info{budget=\"of-nobody\",leaf=\"\",quota_namespace=\"elsewhere\"} 1",
            "tranche_budget_window_end_seconds{budget=\"of-quota\"} 7000",
+           "tranche_budget_used_gpu_seconds{budget=\"of-quota\"} 5400",
+           "tranche_budget_limit_gpu_seconds{budget=\"of-quota\"} 36000",
        }) {
     EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
   }
