@@ -42,7 +42,7 @@ def well():
     firing = 'ALERTS{alertname=~"Tranche.+", alertstate="firing", severity!="info"}'
     return [
         stat("Alerts", "Alerts of Tranche that fire, those for teams left out. Needs the rules of "
-             "alerts.yaml.", f"count({firing}) or vector(0)", limits=("green", (1, "red")), width=3),
+             "alerts.yaml.", f"count({firing}) or vector(0)", NUMBER, ("green", (1, "red")), 3),
         stat("Processes that decide", "There must be one. With replicas the others stand by.",
              f"sum(tranche_ready{{{JOB}}})", limits=("red", (1, "green"), (2, "red")), width=3),
         stat("Calls that fail", "Share of kube-scheduler's calls answered with an error.",
@@ -61,8 +61,8 @@ def well():
         stat("Ledger", "Whether commits succeed.", f"min(tranche_ledger_writable{{{JOB}}})",
              limits=("red", (1, "green")), width=3,
              names={0: ("not writable", "red"), 1: ("writable", "green")}),
-        stat("Ledger drift", "GPUs that pods hold and the ledger does not know, or the reverse. Must "
-             "be 0.", f"max(abs(tranche_ledger_drift_quanta{{{JOB}}})) / 18018000", GPUS,
+        stat("Ledger drift", "GPUs that pods hold and the ledger does not know, or the reverse. "
+             "Must be 0.", f"max(abs(tranche_ledger_drift_quanta{{{JOB}}})) / 18018000", GPUS,
              ("green", (1e-6, "red")), 3, decimals=2),
     ]
 
@@ -96,7 +96,8 @@ def fleet():
                 "{{model}}")], RATIO, 8, maximum=1),
         graph("Device memory taken", "Share of the device memory of each model.",
               [(f"{model('tranche_gpu_memory_allocated_bytes')} / "
-                f"{model('tranche_gpu_memory_capacity_bytes')}", "{{model}}")], RATIO, 8, maximum=1),
+                f"{model('tranche_gpu_memory_capacity_bytes')}", "{{model}}")], RATIO, 8,
+              maximum=1),
         graph("GPU pods", "By state.", [(top("tranche_pods", "state"), "{{state}}")], PODS, 8),
         graph("GPU utilisation by team", "As dcgm-exporter measures it, over the GPUs that pods "
               "hold. Empty without dcgm-exporter.",
@@ -204,7 +205,8 @@ def ledger():
               [(grown("tranche_ledger_dropped_total"), "dropped"),
                (grown("tranche_ledger_commit_failures_total"), "failed commits"),
                (grown("tranche_ledger_late_total"), "late")], NUMBER, 8),
-        graph("Drift", "GPUs that pods hold and the ledger does not know, or the reverse. Must be 0.",
+        graph("Drift", "GPUs that pods hold and the ledger does not know, or the reverse. Must be "
+              "0.",
               [(f"max(tranche_ledger_drift_quanta{{{JOB}}}) / 18018000", "GPUs")], GPUS, 8,
               minimum=None),
         graph("Write-ahead log", "Dashed: the bound it is to be kept under.",
@@ -279,4 +281,4 @@ def dashboard():
     return panels.dashboard(
         UID, "Tranche / Operators",
         "Is it well, how full is the fleet, what was decided and why, what was lost.",
-        variables, rows, [("Teams", "tranche-teams")])
+        variables, rows)

@@ -17,7 +17,7 @@ RATIO = "percentunit"
 BYTES = "bytes"
 PER_SECOND = "ops"
 MOMENT = "dateTimeAsIso"
-HOURS = "h"
+HOURS = "suffix: GPU-h"  # Grafana's own hours become days and years
 
 
 def target(expr, legend="", instant=False, table=False):
@@ -45,8 +45,8 @@ def _panel(kind, title, description, queries, width, height, defaults, options, 
             "options": options}
 
 
-def stat(title, description, expr, unit=NUMBER, limits=("text",), width=4, names=None, decimals=None,
-         legend=""):
+def stat(title, description, expr, unit=NUMBER, limits=("text",), width=4, names=None,
+         decimals=None):
     """One number. `names`: value -> (text, colour), for numbers that stand for words."""
     defaults = {"unit": unit, "thresholds": steps(*limits), "color": {"mode": "thresholds"}}
     if decimals is not None:
@@ -58,7 +58,7 @@ def stat(title, description, expr, unit=NUMBER, limits=("text",), width=4, names
     options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
                "colorMode": "value", "graphMode": "area", "textMode": "auto",
                "justifyMode": "auto", "orientation": "auto"}
-    return _panel("stat", title, description, [target(expr, legend)], width, 4, defaults, options)
+    return _panel("stat", title, description, [target(expr)], width, 4, defaults, options)
 
 
 def graph(title, description, queries, unit=NUMBER, width=12, stacked=False, height=8, limits=None,
@@ -96,6 +96,7 @@ def heatmap(title, description, expr, width=12):
     query = target(expr, "{{le}}")
     query["format"] = "heatmap"
     options = {"calculate": False, "cellGap": 1, "yAxis": {"unit": SECONDS},
+               "rowsFrame": {"layout": "auto"}, "filterValues": {"le": 1e-9},
                "color": {"mode": "scheme", "scheme": "Blues", "steps": 64, "exponent": 0.5},
                "tooltip": {"show": True}, "legend": {"show": True}}
     return _panel("heatmap", title, description, [query], width, 8, {}, options)
@@ -114,7 +115,7 @@ def table(title, description, keys, columns, width=24, height=8):
         overrides.append({"matcher": {"id": "byName", "options": value},
                           "properties": properties})
     made = _panel("table", title, description, queries, width, height,
-                  {"custom": {"align": "auto"}, "decimals": 2},
+                  {"custom": {"align": "auto"}, "decimals": 2, "color": {"mode": "thresholds"}},
                   {"showHeader": True, "footer": {"show": False}}, overrides)
     made["transformations"] = [
         {"id": "merge", "options": {}},
@@ -134,8 +135,8 @@ def variable(name, label, query, multi=True):
     return made
 
 
-def dashboard(uid, title, description, variables, rows, links):
-    """`rows`: (title, panels). `links`: (title, uid) of the other dashboards."""
+def dashboard(uid, title, description, variables, rows):
+    """`rows`: (title, panels)."""
     panels, top = [], 0
     for row_title, members in rows:
         panels.append({"type": "row", "title": row_title, "collapsed": False, "panels": [],
@@ -161,8 +162,8 @@ def dashboard(uid, title, description, variables, rows, links):
         "schemaVersion": SCHEMA_VERSION, "version": 1, "editable": True, "graphTooltip": 1,
         "timezone": "browser", "refresh": "30s", "time": {"from": "now-6h", "to": "now"},
         "templating": {"list": [source, *variables]}, "annotations": {"list": []},
-        "links": [{"type": "link", "title": name, "url": f"/d/{other}", "icon": "dashboard",
-                   "includeVars": False, "keepTime": True, "targetBlank": False, "tags": [],
-                   "asDropdown": False, "tooltip": ""} for name, other in links],
+        "links": [{"type": "dashboards", "title": "Tranche", "tags": ["tranche"], "url": "",
+                   "icon": "external link", "asDropdown": False, "includeVars": False,
+                   "keepTime": True, "targetBlank": False, "tooltip": ""}],
         "panels": panels,
     }

@@ -74,9 +74,9 @@ def quotas():
 
 def budgets():
     overview = table(
-        "Budgets", "GPU-hours of the current window with what was carried in. Committed is promised "
-        "to running work. Runs out: when what runs now will have used it up, if that is before the "
-        "window ends.", ("budget", "leaf"), [
+        "Budgets", "GPU-hours of the current window with what was carried in. Committed is "
+        "promised to running work. Runs out: when what runs now will have used it up, if that is "
+        "before the window ends.", ("budget", "leaf"), [
             ("Limit", hours("limit"), HOURS),
             ("Used", hours("used"), HOURS),
             ("Committed", hours("committed"), HOURS),
@@ -135,8 +135,8 @@ def taken_back():
 
 def utilisation():
     return [
-        graph("GPU utilisation", "Mean over the GPUs the team's pods hold, as dcgm-exporter measures "
-              "it: how much of the time any kernel ran. Empty without dcgm-exporter.",
+        graph("GPU utilisation", "Mean over the GPUs the team's pods hold, as dcgm-exporter "
+              "measures it: how much of the time any kernel ran. Empty without dcgm-exporter.",
               [('leaf:dcgm_gpu_utilization:avg{leaf=~"$leaf"}', "{{leaf}}")], RATIO, 12, maximum=1),
         graph("Held and idle", "GPUs whose mean utilisation was below 5 % for half an hour.",
               [('leaf:dcgm_idle_gpus:count_30m{leaf=~"$leaf"}', "{{leaf}}")], GPUS, 12),
@@ -159,4 +159,4 @@ def dashboard():
             ("GPU utilisation", utilisation())]
     return panels.dashboard(
         UID, "Tranche / Teams", "What teams own, use, borrow, lend, wait for and have left.",
-        variables, rows, [("Operators", "tranche-operators")])
+        variables, rows)
