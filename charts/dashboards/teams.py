@@ -60,7 +60,7 @@ def quotas():
         "$leaf: used against owned", "GPUs in use by model; dashed what the team owns. Above the "
         "dashed line is borrowed.",
         [(quota("used"), "{{model}} in use"), (quota("nominal"), "{{model}} owned")], GPUS,
-        dashed="/owned$/", repeat="leaf")
+        24, dashed="/owned$/", repeat="leaf")
     swing = graph(
         "Borrowed and lent", "Above zero what a team borrows, below zero what it lends.",
         [(f"sum by (leaf) ({quota('borrowed')})", "{{leaf}} borrows"),

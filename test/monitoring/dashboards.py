@@ -51,6 +51,10 @@ def check_layout(dashboard):
                     return (f"{panel['title']} and {taken[x, y]}: expected places apart, found "
                             f"both at column {x}, line {y}")
                 taken[x, y] = panel["title"]
+    for line in range(1 + max(y for _, y in taken)):
+        width = sum((x, line) in taken for x in range(COLUMNS))
+        if width != COLUMNS:
+            return f"line {line}: expected panels over {COLUMNS} columns, found {width}"
     return None
 
 
