@@ -52,14 +52,23 @@ class Servers:
     def __init__(self, binary, folder):
         self._binary, self._folder = binary, pathlib.Path(folder)
         self._processes = []
+        self._logs = {}
 
     def start(self, name, *arguments):
         address = f"127.0.0.1:{prometheus.free_port()}"
-        with (self._folder / f"{name}.log").open("w") as log:
+        self._logs[address] = self._folder / f"{name}.log"
+        with self._logs[address].open("w") as log:
             self._processes.append(subprocess.Popen(
                 [self._binary, "serve", "--listen", address, *map(str, arguments)], stdout=log,
                 stderr=subprocess.STDOUT))
         return address
+
+    def wait_until_ready(self):
+        for address, log in self._logs.items():
+            try:
+                story.drive.Server(f"http://{address}").wait_until_ready(20)
+            except RuntimeError as problem:
+                raise RuntimeError(f"{problem}; its log: {log.read_text()[-2000:]}") from problem
 
     def close(self):
         for process in self._processes:
@@ -234,8 +243,7 @@ def run_live(report, binary, boards, folder, stack):
     exporters = make_exporters()
     for exporter in exporters:
         stack.callback(exporter.close)
-    for address in (main, hami, kubernetes):
-        story.drive.Server(f"http://{address}").wait_until_ready(20)
+    servers.wait_until_ready()
 
     live = prometheus.Prometheus(
         folder, scrape_jobs(main, hami, kubernetes, [one.address for one in exporters]), RULES)
