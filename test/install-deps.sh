@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that are missing, and only those.
 #
-#   test/install-deps.sh [build|check] ...
+#   test/install-deps.sh [build|check|monitoring] ...
 #
 #   build   what configuring, building and the unit tests need (the default)
 #   check   clang, clang-tidy and clang-format for the tidy and fuzz presets, and a quick linker
+#   monitoring   prometheus and promtool, for test/monitoring
 #
 # Debian 12, Debian 13 and Ubuntu 24.04. Needs root or sudo only if something is missing.
 set -euo pipefail
@@ -16,6 +17,7 @@ build_packages=(
   tzdata
 )
 check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime mold)
+monitoring_packages=(prometheus)
 boost_minimum=1.81
 
 installed() {
@@ -56,7 +58,8 @@ for group in "${@:-build}"; do
   case "$group" in
     build) wanted+=("${build_packages[@]}"); boost=true ;;
     check) wanted+=("${check_packages[@]}") ;;
-    *) fail "expected build or check, found '$group'" ;;
+    monitoring) wanted+=("${monitoring_packages[@]}") ;;
+    *) fail "expected build, check or monitoring, found '$group'" ;;
   esac
 done
 

@@ -341,7 +341,8 @@ metrics::Scrape Runtime::Impl::Gather() {
     for (const auto& [resource, status] : kube_cluster->status()) {
       metrics::WatchRow row;
       row.resource = resource;
-      if (status.heard != std::chrono::steady_clock::time_point()) {
+      // Of a kind that is gone, or may no longer be read, nothing is expected.
+      if (!status.absent && status.heard != std::chrono::steady_clock::time_point()) {
         row.age_seconds = std::chrono::duration<double>(now - status.heard).count();
       }
       row.relists = status.relists;

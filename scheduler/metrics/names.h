@@ -2,8 +2,9 @@
 //
 // Names start with tranche_ (process_ for what the operating system tells about the process),
 // counters end in _total, durations are in seconds and memory in bytes. Labels come from closed
-// sets (verb, result, reason, rule, resource, state) or are names of quotas, budgets, classes or
-// GPU models.
+// sets (verb, result, reason, rule, resource, state) or are names of quotas, the namespaces they
+// own, budgets, classes or GPU models. No label is named namespace, pod, container, service or
+// node: a Prometheus in a cluster writes those of the scraped process over ours.
 #pragma once
 
 namespace tranche::metrics {
@@ -72,6 +73,14 @@ inline constexpr Series kClockAhead = {
     "How far our time runs ahead of the machine's clock, which was set back (seconds)"};
 
 // ---- teams ------------------------------------------------------------------------------------
+inline constexpr Series kNamespaceInfo = {
+    "tranche_namespace_info",
+    "Always 1; which quota a namespace counts for, to join what others measure by namespace "
+    "(constant)"};
+inline constexpr Series kBudgetInfo = {
+    "tranche_budget_info",
+    "Always 1; which quota a budget limits, or in which quota the one namespace it limits is "
+    "(constant)"};
 inline constexpr Series kQuotaNominal = {"tranche_quota_nominal_gpus",
                                          "Nominal quota by quota, model line and dimension (GPUs)"};
 inline constexpr Series kQuotaUsed = {"tranche_quota_used_gpus",
@@ -83,18 +92,21 @@ inline constexpr Series kQuotaLent = {"tranche_quota_lent_gpus",
 inline constexpr Series kQuotaAvailable = {
     "tranche_quota_available_gpus",
     "What the quota could take in addition; negative when over its limit (GPUs)"};
-inline constexpr Series kBudgetUsed = {"tranche_budget_used_gpu_hours",
-                                       "Used in the current window, by budget (GPU-hours)"};
-inline constexpr Series kBudgetCommitted = {"tranche_budget_committed_gpu_hours",
-                                            "Promised to running work, by budget (GPU-hours)"};
+inline constexpr Series kBudgetUsed = {"tranche_budget_used_gpu_seconds",
+                                       "Used in the current window, by budget (GPU-seconds)"};
+inline constexpr Series kBudgetCommitted = {"tranche_budget_committed_gpu_seconds",
+                                            "Promised to running work, by budget (GPU-seconds)"};
 inline constexpr Series kBudgetLimit = {
-    "tranche_budget_limit_gpu_hours",
-    "Of the current window, with what was carried in, by budget (GPU-hours)"};
+    "tranche_budget_limit_gpu_seconds",
+    "Of the current window, with what was carried in, by budget (GPU-seconds)"};
 inline constexpr Series kBudgetExhausted = {"tranche_budget_exhausted",
                                             "1 while the budget is used up, else 0 (bool)"};
 inline constexpr Series kBudgetExhaustsAt = {
     "tranche_budget_exhausts_at_seconds",
     "When running work will have used the budget up, since the Unix epoch (seconds)"};
+inline constexpr Series kBudgetWindowEnd = {
+    "tranche_budget_window_end_seconds",
+    "End of the current window of a calendar budget, since the Unix epoch (seconds)"};
 inline constexpr Series kPendingWorkloads = {"tranche_pending_workloads",
                                              "Waiting pods by leaf, class and reason (pods)"};
 inline constexpr Series kPendingGpus = {"tranche_pending_gpus",

@@ -2,6 +2,9 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "quota/limits.h"
 
@@ -14,7 +17,13 @@ double Gpus(int64_t quanta) {
   return static_cast<double>(quanta) / static_cast<double>(kQuantaPerGpu);
 }
 
-double Hours(Int128 amount) { return static_cast<double>(amount) / static_cast<double>(kGpuHour); }
+double GpuSeconds(Int128 amount) {
+  return static_cast<double>(amount) / static_cast<double>(kGpuHour / 3600);
+}
+
+double Seconds(Instant since_epoch) {
+  return std::chrono::duration<double>(since_epoch.time_since_epoch()).count();
+}
 
 void AddLine(const std::string& leaf, bool is_leaf, const QuotaLineReport& report, Page& page) {
   const QuotaLineView& line = report.line;
@@ -33,15 +42,32 @@ void AddLine(const std::string& leaf, bool is_leaf, const QuotaLineReport& repor
   }
 }
 
-void AddBudget(const BudgetReport& report, Page& page) {
+using LeafByNamespace = std::map<std::string, std::string>;
+
+LeafByNamespace OwnersOf(const std::vector<QuotaView>& quotas) {
+  LeafByNamespace owners;
+  for (const QuotaView& quota : quotas) {
+    for (const std::string& ns : quota.report.namespaces) owners.emplace(ns, quota.report.name);
+  }
+  return owners;
+}
+
+void AddBudget(const BudgetReport& report, const LeafByNamespace& owners, Page& page) {
   const Labels labels = {{"budget", report.spec.name}};
-  page.Gauge(kBudgetUsed, Hours(report.view.used), labels);
-  page.Gauge(kBudgetCommitted, Hours(report.view.committed), labels);
-  page.Gauge(kBudgetLimit, Hours(report.view.effective), labels);
+  const std::string& ns = report.spec.ns;
+  std::string leaf = report.spec.quota_ref;
+  if (const auto owner = owners.find(ns); owner != owners.end()) leaf = owner->second;
+  page.Gauge(kBudgetInfo, 1,
+             {{"budget", report.spec.name}, {"leaf", leaf}, {"quota_namespace", ns}});
+  if (report.spec.window.type != BudgetWindow::Type::kRolling) {
+    page.Gauge(kBudgetWindowEnd, Seconds(report.view.window.end), labels);
+  }
+  page.Gauge(kBudgetUsed, GpuSeconds(report.view.used), labels);
+  page.Gauge(kBudgetCommitted, GpuSeconds(report.view.committed), labels);
+  page.Gauge(kBudgetLimit, GpuSeconds(report.view.effective), labels);
   page.Gauge(kBudgetExhausted, report.view.state == BudgetState::kExhausted ? 1 : 0, labels);
   if (report.view.exhausts_at) {
-    const std::chrono::duration<double> at = report.view.exhausts_at->time_since_epoch();
-    page.Gauge(kBudgetExhaustsAt, at.count(), labels);
+    page.Gauge(kBudgetExhaustsAt, Seconds(*report.view.exhausts_at), labels);
   }
 }
 
@@ -65,7 +91,11 @@ void AddTeams(const Scrape& scrape, Page& page) {
       AddLine(quota.report.name, quota.report.leaf, line, page);
     }
   }
-  for (const BudgetReport& budget : scrape.budgets) AddBudget(budget, page);
+  const LeafByNamespace owners = OwnersOf(scrape.quotas);
+  for (const auto& [ns, leaf] : owners) {
+    page.Gauge(kNamespaceInfo, 1, {{"leaf", leaf}, {"quota_namespace", ns}});
+  }
+  for (const BudgetReport& budget : scrape.budgets) AddBudget(budget, owners, page);
   for (const PendingRow& row : scrape.pending) {
     const Labels labels = {{"leaf", row.leaf},
                            {"class", row.workload_class},

@@ -143,6 +143,46 @@ TEST(MetricsTest, EvictionsAreCountedByRuleAndQuota) {
   }
 }
 
+TEST(MetricsTest, NamespacesAndBudgetsTellTheirQuota) {
+  Scrape scrape;
+  QuotaView vision;
+  vision.report.name = "vision";
+  vision.report.namespaces = {"vision-dev", "vision-prod"};
+  scrape.quotas = {vision};
+  const auto budget = [&scrape](const char* name, const char* quota, const char* ns,
+                                BudgetWindow::Type type) {
+    BudgetReport report;
+    report.spec.name = name;
+    report.spec.quota_ref = quota;
+    report.spec.ns = ns;
+    report.spec.window.type = type;
+    report.view.window.end = Instant(7'000s);
+    report.view.used = Int128{kGpuHour} * 3 / 2;
+    report.view.effective = Int128{kGpuHour} * 10;
+    scrape.budgets.push_back(report);
+  };
+  budget("of-quota", "org", "", BudgetWindow::Type::kMonth);
+  budget("of-namespace", "", "vision-dev", BudgetWindow::Type::kRolling);
+  budget("of-nobody", "", "elsewhere", BudgetWindow::Type::kDay);
+  const Metrics metrics;
+  const std::string page = metrics.Render(scrape);
+  for (const char* line : {
+           "tranche_namespace_info{leaf=\"vision\",quota_namespace=\"vision-dev\"} 1",
+           "tranche_namespace_info{leaf=\"vision\",quota_namespace=\"vision-prod\"} 1",
+           "tranche_budget_info{budget=\"of-quota\",leaf=\"org\",quota_namespace=\"\"} 1",
+           "tranche_budget_info{budget=\"of-namespace\",leaf=\"vision\","
+           "quota_namespace=\"vision-dev\"} 1",
+           "tranche_budget_info{budget=\"of-nobody\",leaf=\"\",quota_namespace=\"elsewhere\"} 1",
+           "tranche_budget_window_end_seconds{budget=\"of-quota\"} 7000",
+           "tranche_budget_used_gpu_seconds{budget=\"of-quota\"} 5400",
+           "tranche_budget_limit_gpu_seconds{budget=\"of-quota\"} 36000",
+       }) {
+    EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
+  }
+  EXPECT_EQ(page.find("tranche_budget_window_end_seconds{budget=\"of-namespace\"}"),
+            std::string::npos);
+}
+
 TEST(MetricsTest, EveryNameHasOurPrefixAndCountersEndInTotal) {
   const Metrics metrics;
   std::istringstream page(metrics.Render(FullScrape()));
