@@ -415,6 +415,7 @@ TEST_P(AgentsTest, EveryPodGetsWhatWasMeantForIt) {
   EXPECT_EQ(outcome.lock_writes, GetParam().locks ? kPods : 0);
   EXPECT_EQ(outcome.locks_left, 0);
   EXPECT_EQ(outcome.passed_over, 0);
+  EXPECT_EQ(outcome.keepers_made > 0, GetParam().keepers);
 }
 
 TEST_P(AgentsTest, DeletedPodsLeaveNoSlotBehind) {
@@ -440,7 +441,7 @@ TEST_P(AgentsTest, KillsAndLostAnswersConfuseNobody) {
 }
 
 // Refused by the kubelet, slow, dead.
-TEST(KeepersTest, PodsThatHoldCardsMayFail) {
+TEST(SharedCardsTest, PodsThatHoldCardsMayFail) {
   for (const uint64_t seed : kSeeds) {
     SCOPED_TRACE(seed);
     const Driver driver = Reserved();
