@@ -33,11 +33,11 @@ struct Device {
   // exact or predicted; otherwise it is bookkeeping (JSON "slot") and "index" is null.
   int card = 0;
   GpuUuid uuid;  // empty: unknown
-  // `card` is bookkeeping although the UUID is known: the card of a keeper (facts/keeper.h).
-  bool slot = false;
   MilliGpu milli;
   Mebibytes memory;
   std::optional<MigDevice> mig;
+  // `card` is bookkeeping although the UUID is known: the card of a keeper (facts/keeper.h).
+  bool slot = false;
   friend bool operator==(const Device&, const Device&) = default;
 };
 
