@@ -55,8 +55,7 @@ class AdmissionApi {
  private:
   bool IsTrusted(const wire::AdmissionAsk& ask) const;
   // The gates it lacks.
-  absl::StatusOr<GateSet> GatesOf(const wire::AdmissionAsk& ask, PodFacts pod,
-                                  const std::string& patch) const;
+  GateSet GatesOf(const PodFacts& pod) const;
   static GateSet Lacks(const PodFacts& pod, GateSet gates);
   absl::Status MutateClaiming(const wire::AdmissionAsk& ask, const PodFacts& pod,
                               wire::PodMutation& mutation) const;
@@ -79,19 +78,17 @@ absl::StatusOr<PodFacts> Decode(const wire::AdmissionAsk& ask, wire::Element ele
   return pod;
 }
 
-absl::StatusOr<GateSet> AdmissionApi::GatesOf(const wire::AdmissionAsk& ask, PodFacts pod,
-                                              const std::string& patch) const {
-  if (!patch.empty()) {
-    // It asks for something else than the document says.
-    const absl::StatusOr<std::string> text = wire::ApplyPatch(*ask.object, patch);
-    if (!text.ok()) return text.status();
-    wire::Parser parser;
-    const absl::StatusOr<wire::Element> document = parser.Parse(*text, false);
-    if (!document.ok()) return document.status();
-    absl::StatusOr<PodFacts> changed = Decode(ask, *document);
-    if (!changed.ok()) return changed.status();
-    pod = *std::move(changed);
-  }
+// What the pod asks for with the patch, which may be something else than the document says.
+absl::StatusOr<PodFacts> Changed(const wire::AdmissionAsk& ask, const std::string& patch) {
+  const absl::StatusOr<std::string> text = wire::ApplyPatch(*ask.object, patch);
+  if (!text.ok()) return text.status();
+  wire::Parser parser;
+  const absl::StatusOr<wire::Element> document = parser.Parse(*text, false);
+  if (!document.ok()) return document.status();
+  return Decode(ask, *document);
+}
+
+GateSet AdmissionApi::GatesOf(const PodFacts& pod) const {
   return Lacks(pod, ask_engine_(pod.request, {}).gates);
 }
 
@@ -128,12 +125,13 @@ AdmissionApi::Answer AdmissionApi::Mutate(const wire::AdmissionAsk& ask,
   wire::PodMutation mutation(AsObject(*ask.object), rules);
   if (mutation.refusal()) return Refused(kInvalid, *mutation.refusal());
   if (pod->request.asks_gpu() && pod->node.empty() && mutation.is_ours()) {
-    if (options_.gates) {
-      const absl::StatusOr<GateSet> gates =
-          GatesOf(ask, *std::move(pod), mutation.changes_request() ? mutation.patch() : "");
-      if (!gates.ok()) return gates.status();
-      mutation.AddGates(*gates);
+    if (mutation.changes_request() && (options_.gates || options_.show_devices)) {
+      pod = Changed(ask, mutation.patch());
+      if (!pod.ok()) return pod.status();
     }
+    // On HAMi's nodes its plugin says which cards are seen.
+    if (options_.show_devices && !rules.count_hami_shares) mutation.ShowDevices(pod->request);
+    if (options_.gates) mutation.AddGates(GatesOf(*pod));
     mutation.SetScheduler();
   } else if (pod->node.empty() && mutation.is_ours()) {
     const absl::Status mutated = MutateClaiming(ask, *pod, mutation);
@@ -187,6 +185,23 @@ http::Handler Reviewer(Judge judge) {
 }
 
 }  // namespace
+
+AdmissionQuestion AskEngine(Host& host) {
+  return [&host](const PodRequest& request, const dra::PodClaims& claims) {
+    AdmissionWord word{request.asks_gpu(), {}};
+    if (host.readiness() != Readiness::kReady) return word;
+    host.With([&](Engine& engine, Instant now) {
+      if (word.wants_gpus) {
+        word.gates = engine.GatesFor(request, now);
+      } else {
+        const DraWord claimed = engine.DraWordFor(request, claims, now);
+        word.wants_gpus = claimed.wants_gpus;
+        word.gates.quota = claimed.quota_waits;
+      }
+    });
+    return word;
+  };
+}
 
 void AddAdmissionApi(AdmissionOptions options, AdmissionQuestion ask_engine, Router& router) {
   const auto api = std::make_shared<const AdmissionApi>(std::move(options), std::move(ask_engine));

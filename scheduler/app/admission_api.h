@@ -17,6 +17,7 @@
 #include <functional>
 
 #include "scheduler/app/config.h"
+#include "scheduler/app/host.h"
 #include "scheduler/app/router.h"
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/pod_claims.h"
@@ -31,6 +32,9 @@ struct AdmissionWord {
 };
 using AdmissionQuestion =
     std::function<AdmissionWord(const PodRequest& request, const dra::PodClaims& claims)>;
+
+// Asks the host's engine; on stale knowledge no pod is made to wait.
+AdmissionQuestion AskEngine(Host& host);
 
 void AddAdmissionApi(AdmissionOptions options, AdmissionQuestion ask_engine, Router& router);
 

@@ -72,7 +72,8 @@ void AppendDevices(std::string& out, const std::optional<Allocation>& allocation
         out += first ? "{" : ",{";
         first = false;
         AppendMember(out, "container", container.container);
-        AppendMember(out, "index", known ? std::optional<int>(device.card) : std::nullopt);
+        AppendMember(out, "index",
+                     known && !device.slot ? std::optional<int>(device.card) : std::nullopt);
         AppendTextOrNull(out, "uuid", known ? device.uuid.str() : std::string_view());
         AppendMember(out, "milli", device.milli.count());
         AppendMember(out, "mib", device.memory.count());

@@ -7,7 +7,6 @@
 
 #include "scheduler/app/binder_core.h"
 #include "scheduler/wire/agents.h"
-#include "scheduler/wire/allocation_json.h"
 #include "scheduler/wire/json.h"
 
 namespace tranche::app {
@@ -59,8 +58,8 @@ void WriteDown(BindPlan plan, const PodRequest& request, Instant now, BindAttemp
       plan.agent, plan.agent_minor, plan.node.str(), plan.memory_unit, std::move(plan.card_memory),
       now,        plan.stamp};
   attempt.annotations = wire::AgentAnnotations(call, request, plan.allocation);
-  attempt.annotations[std::string(wire::kAllocationKey)] = wire::EncodeAllocation(plan.allocation);
-  attempt.allocation = std::move(plan.allocation);
+  attempt.follows_keeper = request.follows_keeper;
+  attempt.SetAllocation(std::move(plan.allocation));
 }
 
 }  // namespace
@@ -199,7 +198,7 @@ AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const No
 }
 
 void Binder::Core::Post(const AttemptPtr& attempt) {
-  // Identity and content of an attempt never change: no lock is needed to read them.
+  // Identity and content of an attempt change no more: no lock is needed to read them.
   BindingWrite write{attempt->pod, attempt->uid, attempt->node, attempt->annotations};
   api_.Bind(std::move(write), [self = shared_from_this(), attempt](WriteResult result) {
     self->Posted(attempt, result);

@@ -44,6 +44,7 @@ struct BinderOptions {
   std::chrono::milliseconds lock_retry{20};  // while another pod has the node's lock, doubling
   std::chrono::milliseconds lock_retry_last{500};
   Millis lock_stale{300'000};  // older locks of others are taken over, as agents do themselves
+  std::string keeper_image;    // of pods that hold a GPU for those who share it
   Millis lock_unbound{5'000};  // likewise, where the pod they name has no node
 };
 

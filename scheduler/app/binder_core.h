@@ -39,6 +39,9 @@ struct BindAttempt {
   std::map<std::string, std::string> annotations;
   std::optional<Allocation> allocation;  // nullopt: the pod asks no GPU
   std::string lock;                      // the agent's lock on the node, as ours; empty: none
+  bool follows_keeper = false;           // its container sees the devices that the Binding names
+  // The devices, and the annotations that say them. Before the POST.
+  void SetAllocation(Allocation devices);
 
   BindTime started;
   BindTime deadline;                  // of the caller who came last
@@ -78,6 +81,8 @@ class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
  private:
   void TurnCame(const AgentTurn& turn);
   void Disown(const AgentOrphan& orphan);
+  void MakeKeeper(const KeeperOrder& order);
+  void EndKeeper(const KeeperEnd& end);
   // Everything before the POST: the ledger, then the agent's lock.
   void Start(const AttemptPtr& attempt);
   void Lock(const AttemptPtr& attempt, Millis stale_after);

@@ -9,6 +9,7 @@ namespace {
 
 // Shown by kube-scheduler: fixed, without numbers.
 constexpr const char* kNoTurn = "the node's agent is gone";
+constexpr const char* kNoKeeper = "no GPU of the node could be held for the pod";
 constexpr const char* kLockFailed = "the node could not be locked for its agent";
 
 constexpr std::string_view kLockKey = "hami.io/mutex.lock";
@@ -35,6 +36,8 @@ void Binder::Core::ExpectTurns() {
       if (core == nullptr) return;
       for (const AgentTurn& turn : work.turns) core->TurnCame(turn);
       for (const AgentOrphan& orphan : work.orphans) core->Disown(orphan);
+      for (const KeeperOrder& order : work.keepers) core->MakeKeeper(order);
+      for (const KeeperEnd& end : work.keeper_ends) core->EndKeeper(end);
     });
   });
 }
@@ -57,11 +60,13 @@ void Binder::Core::TurnCame(const AgentTurn& turn) {
     if (found == attempts_.end() || found->second->turn) return;
     attempt = found->second;
     attempt->turn = true;
+    if (turn.allocation) attempt->SetAllocation(*turn.allocation);
   }
   if (turn.granted) {
     Start(attempt);
   } else {
-    Settle(attempt, BindOutcome::kNotBound, FailedBind(kNoTurn));
+    Settle(attempt, BindOutcome::kNotBound,
+           FailedBind(attempt->follows_keeper ? kNoKeeper : kNoTurn));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "scheduler/app/cli_client.h"
 #include "scheduler/app/cli_ledger.h"
 #include "scheduler/app/cli_probe.h"
+#include "scheduler/app/cli_reserve.h"
 #include "scheduler/app/cli_topology.h"
 #include "scheduler/app/cli_validate.h"
 #include "scheduler/app/config.h"
@@ -56,6 +57,7 @@ struct Commands {
   std::string topology_command;
   BestSetsOptions topology;
   ProbeOptions probe;
+  ReserveOptions reserve;
   SchedulerConfigOptions scheduler_config;
 };
 
@@ -209,6 +211,14 @@ void AddProbe(CLI::App& app, ProbeOptions& options) {
                     "how to reach the API server; without it: from inside the cluster");
 }
 
+void AddReserve(CLI::App& app, ReserveOptions& options) {
+  CLI::App* const reserve = app.add_subcommand(
+      "reserve", "inside a pod that holds a GPU for others: say which, or hold it");
+  reserve->add_flag("--hold", options.hold, "do nothing until SIGTERM");
+  reserve->add_option("--message-file", options.message_file, "where the GPU is written")
+      ->capture_default_str();
+}
+
 void AddSchedulerConfig(CLI::App& app, SchedulerConfigOptions& options) {
   CLI::App* const command = app.add_subcommand(
       "scheduler-config", "print the KubeSchedulerConfiguration that wires kube-scheduler to us");
@@ -294,6 +304,7 @@ int Run(const std::string& command, Commands& commands, std::ostream& out, std::
   commands.client.json = commands.format == "json";
   if (command == "serve") return RunServe(commands.serve, err);
   if (command == "probe") return RunProbe(commands.probe, out, err);
+  if (command == "reserve") return RunReserve(commands.reserve, err);
   if (command == "nodes") return ShowNodes(commands.client, out, err);
   if (command == "top") return ShowTop(commands.client, commands.advise, out, err);
   if (command == "quota") return ShowQuota(commands.client, out, err);
@@ -322,6 +333,7 @@ int RunCommandLine(const std::vector<std::string>& arguments, std::ostream& out,
   AddLedger(app, commands);
   AddTopology(app, commands);
   AddProbe(app, commands.probe);
+  AddReserve(app, commands.reserve);
   AddSchedulerConfig(app, commands.scheduler_config);
   // CLI11 would only say that a command is missing.
   const auto is_first = [&arguments](const CLI::App* command) {

@@ -227,6 +227,14 @@ void AddPolicyKeys(std::map<std::string, Setter>& keys) {
   });
   keys["sharing.unenforced"] =
       OneOf(kPermissions, [](ServeConfig& c, Permission value) { c.unenforced_sharing = value; });
+  constexpr std::array<std::pair<std::string_view, bool>, 2> kOnOff = {
+      {{"On", true}, {"Off", false}}};
+  keys["sharing.reservation"] = OneOf(kOnOff, [](ServeConfig& c, bool on) { c.reservation = on; });
+  keys["sharing.reservationImage"] =
+      Text("the name of an image", [](ServeConfig& config, const std::string& text) {
+        config.reservation_image = text;
+        return !text.empty();
+      });
   keys["preemption.actor"] =
       OneOf(kActors, [](ServeConfig& c, PreemptionActor actor) { c.policy.actor = actor; });
 }
@@ -381,6 +389,10 @@ absl::Status CheckConfig(const ServeConfig& config) {
   if (!embedded && !config.objects.empty()) return only("objects", "embedded", "kubernetes");
   if (!embedded && config.manual_clock) return only("clock manual", "embedded", "kubernetes");
   if (embedded && !config.kubeconfig.empty()) return only("kubeconfig", "kubernetes", "embedded");
+  if (!embedded && config.reservation && config.reservation_image.empty()) {
+    return absl::InvalidArgumentError(
+        "sharing.reservation: expected sharing.reservationImage beside it, found none");
+  }
   if (config.tls && (config.tls->certificate_file.empty() || config.tls->key_file.empty())) {
     return absl::InvalidArgumentError(fmt::format(
         "tls: expected certFile and keyFile, found {} and {}",

@@ -31,6 +31,7 @@ struct AdmissionOptions {
   std::string scheduler_name = "gpu-scheduler";  // for GPU pods that name none
   // Pods that quota or their gang lets wait get a scheduling gate, so that autoscalers stay quiet.
   bool gates = false;
+  bool show_devices = false;       // pods with shares see the cards that a Binding names
   bool count_hami_shares = false;  // on every path, as /admission/mutate/hami does it
   // Users and groups that may write what schedulers and node agents write on pods. A group is
   // trusted with all its members: one of service accounts holds the controllers that copy what
@@ -73,6 +74,10 @@ struct ServeConfig {
   GpuPolicy policy;  // what GPUPolicy objects overlay
   // Unset: Allow with the embedded cluster, where nothing can be harmed, Refuse with a real one.
   std::optional<Permission> unenforced_sharing;
+  // Pods of ours hold cards of nodes that have the stock device plugin alone, for pods that share
+  // them; made of this image, which has /tranche.
+  bool reservation = false;
+  std::string reservation_image;
   std::string log_level = "info";
   // For people who come from HAMi: its reason words and metric names beside ours, and
   // ResourceQuotas of GPU memory and cores kept as it keeps them.

@@ -77,6 +77,7 @@ HostOptions MakeHostOptions(const ServeConfig& config) {
   HostOptions options;
   options.engine.claim_lifetime = config.claim_lifetime;
   options.engine.namespace_caps = config.hami;
+  options.engine.keepers = config.reservation;
   options.defaults = PolicyDefaults(config);
   if (config.cluster == ClusterKind::kKubernetes) options.cache_limit = config.cache_limit;
   return options;
@@ -238,7 +239,9 @@ absl::Status Runtime::Impl::LoadObjects() {
 
 void Runtime::Impl::MakeServer() {
   ClusterApi& api = Api();
-  binder = std::make_unique<Binder>(host, api, timers, metrics);
+  BinderOptions binder_options;
+  binder_options.keeper_image = config.reservation_image;
+  binder = std::make_unique<Binder>(host, api, timers, metrics, std::move(binder_options));
   verbs = std::make_unique<Verbs>(host, *binder, metrics,
                                   config.hami ? wire::ReasonStyle::kHami : wire::ReasonStyle::kOwn);
   projector = std::make_unique<Projector>(host, api);
@@ -288,24 +291,8 @@ void Runtime::Impl::MakeAdmission() {
   });
   AdmissionOptions options = config.admission;
   options.count_hami_shares = config.hami;
-  AddAdmissionApi(
-      std::move(options),
-      [this](const PodRequest& request, const dra::PodClaims& claims) {
-        AdmissionWord word{request.asks_gpu(), {}};
-        // On stale knowledge no pod is made to wait.
-        if (host.readiness() != Readiness::kReady) return word;
-        host.With([&](Engine& engine, Instant now) {
-          if (word.wants_gpus) {
-            word.gates = engine.GatesFor(request, now);
-          } else {
-            const DraWord claimed = engine.DraWordFor(request, claims, now);
-            word.wants_gpus = claimed.wants_gpus;
-            word.gates.quota = claimed.quota_waits;
-          }
-        });
-        return word;
-      },
-      router);
+  options.show_devices = config.reservation;
+  AddAdmissionApi(std::move(options), AskEngine(host), router);
 }
 
 metrics::Scrape Runtime::Impl::Gather() {

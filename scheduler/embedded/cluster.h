@@ -87,6 +87,10 @@ class Cluster : public ClusterApi {
   void RemoveGate(GateWrite write, std::function<void(WriteResult)> done) override;
   // The engine is told of the node. Nobody here acts on a label.
   void AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) override;
+  // Takes keepers alone, and is kubelet and device plugin to them: the pod tells a card at once,
+  // under a name made of node and number.
+  void CreatePod(PodCreation creation, std::function<void(WriteResult)> done) override;
+  void DeletePod(PodName pod, PodUid uid, std::function<void(WriteResult)> done) override;
   void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) override;
   void ReadConfigMap(std::string ns, std::string name, std::string key,
                      std::function<void(ConfigMapLookup)> done) override;

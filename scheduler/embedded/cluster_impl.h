@@ -70,6 +70,7 @@ struct Cluster::Impl {
   // TryLockNode, and its answer when the engine has seen the node.
   void ChangeLock(const NodeLockWrite& write, bool take, std::function<void(NodeLockResult)> done);
   WriteResult TryRemoveGate(const GateWrite& write);
+  WriteResult TryCreateKeeper(const PodCreation& creation);
   WriteResult TryAnnotatePod(const PodAnnotationWrite& write);
   ConfigMapLookup FindConfigMap(const ObjectKey& key, const std::string& data_key);
   WriteResult TryPutConfigMap(const ConfigMapWrite& write);
@@ -105,9 +106,10 @@ struct Cluster::Impl {
   ObjectStore store;
   std::map<ObjectKey, DerivedBudget> derived;  // budgets without a status of their own
   wire::NodeSlices slices;
-  std::map<ObjectKey, wire::GangSize> gangs;  // of PodGroups
-  bool steering_changed = false;              // queued since the last settlement
-  std::deque<ObjectKey> events;               // oldest first
+  std::map<ObjectKey, std::string> keeper_cards;  // given to keepers, some of them gone
+  std::map<ObjectKey, wire::GangSize> gangs;      // of PodGroups
+  bool steering_changed = false;                  // queued since the last settlement
+  std::deque<ObjectKey> events;                   // oldest first
   uint64_t event_serial = 0;
   wire::Parser parser;  // of single stored objects
   uint64_t made_uids = 0;

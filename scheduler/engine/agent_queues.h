@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "scheduler/facts/agent.h"
+#include "scheduler/facts/allocation.h"
+#include "scheduler/facts/keeper.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
 
@@ -25,6 +27,8 @@ namespace tranche {
 struct AgentTurn {
   PodUid uid;
   bool granted = false;  // false: it left the line, or its node is gone; nothing was written
+  // Its devices as they are to be written, where they were not known at its bind (keepers.h).
+  std::optional<Allocation> allocation = {};
 };
 
 // A pod that ended before it was served, and that its agent would still serve before others: its
@@ -39,7 +43,11 @@ struct AgentOrphan {
 struct AgentWork {
   std::vector<AgentTurn> turns;
   std::vector<AgentOrphan> orphans;
-  bool empty() const { return turns.empty() && orphans.empty(); }
+  std::vector<KeeperOrder> keepers;    // pods to be made; SettleKeeper tells of those that were not
+  std::vector<KeeperEnd> keeper_ends;  // pods to be deleted
+  bool empty() const {
+    return turns.empty() && orphans.empty() && keepers.empty() && keeper_ends.empty();
+  }
 };
 
 class AgentQueues {

@@ -3,12 +3,27 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "scheduler/engine/impl.h"
 #include "scheduler/engine/shape.h"
 
 namespace tranche {
 namespace {
+
+// Cards that somebody follows a keeper on and that none holds: one unit each will be taken.
+int64_t KeepersToBe(const NodeState& state) {
+  if (!state.inventory().keepers) return 0;
+  std::set<int> followed;
+  std::set<int> held;
+  for (const Holding& holding : state.holdings()) {
+    if (holding.kind == HoldingKind::kClaim) continue;
+    for (const CardUse& use : holding.use.cards) {
+      if (use.kept > 0) (holding.keeper == KeeperRole::kNone ? followed : held).insert(use.card);
+    }
+  }
+  return std::ranges::count_if(followed, [&held](int card) { return !held.contains(card); });
+}
 
 // The node's load summed device by device from its holdings, without Load's own arithmetic.
 void AuditLoad(const NodeName& name, const NodeState& state, std::vector<std::string>& faults) {
@@ -38,6 +53,7 @@ void AuditLoad(const NodeName& name, const NodeState& state, std::vector<std::st
         if (need.key == inventory.keys[k].key) used += need.count;
       }
     }
+    if (inventory.keys[k].key == "nvidia.com/gpu") used += KeepersToBe(state);
     if (used != state.hard().keys[k]) {
       faults.push_back(fmt::format("{} {}: expected {} in use, found {}", name.str(),
                                    inventory.keys[k].key, used, state.hard().keys[k]));
@@ -87,6 +103,13 @@ std::vector<std::string> Engine::Audit() const {
     AuditLoad(name, entry.state, faults);
     for (const Holding& holding : entry.state.holdings()) {
       const PodRecord* record = impl.Find(holding.uid);
+      if (holding.keeper != KeeperRole::kNone) {
+        if (!impl.keepers.Knows(holding.uid)) {
+          faults.push_back(fmt::format("{}: nobody knows of the keeper {}", name.str(),
+                                       holding.request->name.str()));
+        }
+        continue;
+      }
       const bool matches =
           record != nullptr && !record->terminal &&
           ((holding.kind == HoldingKind::kClaim && record->claimed == id) ||

@@ -17,6 +17,13 @@ BindPlan Refuse(BindPlan plan, Reason reason, std::string detail) {
   return plan;
 }
 
+// Are all of its devices cards that a keeper has told of?
+bool IsTold(const Allocation& allocation) {
+  return std::ranges::all_of(allocation.containers, [](const ContainerDevices& container) {
+    return std::ranges::all_of(container.devices, &Device::slot);
+  });
+}
+
 }  // namespace
 
 int64_t Engine::Impl::NextStamp(Instant now) {
@@ -139,8 +146,8 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
     if (question.standing.leaf != kNoQuota) {
       holding.allocation->leaf = impl.book.tree().name(question.standing.leaf);
     }
-    plan.allocation = *holding.allocation;
     lift.Discard();
+    if (request.follows_keeper && entry.state.inventory().keepers) impl.keeper_waits.insert(uid);
     entry.state.Hold(std::move(holding));
     record->reserved = node;
     record->reserved_since = now;
@@ -152,6 +159,8 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
     impl.Open(uid, *record, id, now, admission.demoted, false);
     record->within_nominal = question.metered && !admission.borrows && !admission.demoted;
     impl.NoteGangProgress(*record, now);
+    // With what a keeper has told already.
+    plan.allocation = *entry.state.Find(uid)->allocation;
   }
   record->writing = true;
   const Inventory& inventory = impl.nodes[id]->state.inventory();
@@ -167,6 +176,7 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
   if (const auto slot = SlotOf(plan.agent, *record->request)) {
     plan.turn = impl.agents.Enter(node, *slot, uid, now);
   }
+  if (inventory.keepers && record->request->follows_keeper) plan.turn = IsTold(plan.allocation);
   return plan;
 }
 
@@ -230,7 +240,12 @@ void Engine::Impl::EndAgent(const PodUid& uid, const PodRecord& record, const Po
 }
 
 AgentWork Engine::TakeAgentWork() {
-  return {impl_->agents.TakeTurns(), std::exchange(impl_->agent_orphans, {})};
+  AgentWork work{impl_->agents.TakeTurns(), std::exchange(impl_->agent_orphans, {}),
+                 std::exchange(impl_->keeper_orders, {}), impl_->keepers.TakeEnds()};
+  work.turns.insert(work.turns.end(), std::make_move_iterator(impl_->keeper_turns.begin()),
+                    std::make_move_iterator(impl_->keeper_turns.end()));
+  impl_->keeper_turns.clear();
+  return work;
 }
 
 std::vector<std::pair<PodUid, NodeName>> Engine::StuckReservations(Instant now, Millis age) const {

@@ -54,6 +54,7 @@ NodeId Engine::Impl::InternNode(const NodeName& name) {
   if (nodes[id] == nullptr) {
     nodes[id] = std::make_unique<NodeEntry>();
     nodes[id]->state.SetEpoch(options.epoch);
+    nodes[id]->state.AllowKeepers(options.keepers);
     hot[id] = NodeHot{};
   }
   return id;
@@ -65,6 +66,7 @@ Reason Engine::Impl::ClosedReason(const NodeEntry& entry, Instant now) const {
   if (!facts.ready) return Reason::kNodeNotReady;
   if (facts.cordoned) return Reason::kNodeCordoned;
   if (!facts.operator_busy.empty() || !entry.held.empty()) return Reason::kOperatorBusy;
+  if (!entry.unkept.empty()) return Reason::kDevicesUnknown;
   if (entry.stable_at && now < *entry.stable_at) return Reason::kNodeUnstable;
   if (entry.refusing_until && now < *entry.refusing_until) return Reason::kNodeRefusing;
   // Where DRA alone serves, claims name the devices.
@@ -85,6 +87,7 @@ void Engine::Impl::Refresh(NodeId id, Instant now) {
     names.Forget(id);
     return;
   }
+  TendKeepers(id, now);
   if (!entry.state.inventory().zones.empty()) FollowZones(id, now);
   entry.state.Signature(entry.state.hard(), text);
   const StateId hard = states.Acquire(text);
@@ -165,6 +168,7 @@ void Engine::Impl::DropReservation(const PodUid& uid, PodRecord& record, Instant
   const NodeName node = std::exchange(record.reserved, NodeName());
   record.writing = false;
   reservations.erase({record.reserved_since, uid});
+  if (keeper_waits.erase(uid) > 0) keeper_turns.push_back({uid, false});
   if (!record.seen) unseen.emplace_back(latest, uid);
   NotePending(uid, record);
   ReleaseOn(node, uid, now);
@@ -244,18 +248,6 @@ void Engine::Impl::Advance(Instant now) {
   }
 }
 
-void Engine::Impl::CountCards(const NodeEntry& entry, int sign) {
-  if (!entry.state.present()) return;
-  for (const Card& card : entry.state.inventory().cards) {
-    capacity[ModelOf(entry.state.inventory(), card)] += sign;
-  }
-}
-
-void Engine::Impl::ForgetTeams() {
-  shapes.clear();
-  policy_of_namespace.clear();
-}
-
 // ---- events -----------------------------------------------------------------------------------
 
 void Engine::UpsertNode(NodeFacts node, Instant now) {
@@ -313,6 +305,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   impl_->Advance(now);
   const PodUid uid = pod.request.uid;
   if (uid.empty()) return;
+  if (pod.keeper) return impl_->UpsertKeeper(std::move(pod), now);
   PodRecord* known = impl_->Find(uid);
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
   DraDesk(*impl_).NotePod(pod, ended, now);
@@ -386,6 +379,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   impl_->DropClaim(uid, record, now);
   if (record.reserved == pod.node) {
     // The proof of our own bind: what was opened then goes on.
+    impl_->keeper_waits.erase(uid);
     impl_->reservations.erase({record.reserved_since, uid});
     record.reserved = NodeName();
     record.writing = false;
@@ -423,6 +417,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
 void Engine::DeletePod(const PodUid& uid, Instant now) {
   impl_->Advance(now);
   DraDesk(*impl_).ForgetPod(uid);
+  if (impl_->DropKeeper(uid, now)) return;
   if (const NodeName node = impl_->plain_seen.Remove(uid); !node.empty()) {
     impl_->NotePlainCpu(node, now);
   }

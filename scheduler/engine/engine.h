@@ -28,6 +28,7 @@
 #include "scheduler/advice/case.h"
 #include "scheduler/dra/model.h"
 #include "scheduler/engine/agent_queues.h"
+#include "scheduler/engine/keepers.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/metering.h"
@@ -51,6 +52,8 @@ struct EngineOptions {
   Millis reservation_ttl{120'000};
   Millis agent_patience{300'000};  // then a pod its node's agent did not serve is passed over
   bool namespace_caps = false;     // keep ResourceQuotas as HAMi does
+  bool keepers = false;            // pods of ours hold cards of stock nodes that others share
+  KeeperTimes keeper_times;
 };
 
 // Answer to filter. Positions index the candidate list of the question.
@@ -87,7 +90,8 @@ struct BindPlan {
   std::vector<Mebibytes> card_memory;  // of the node's cards
   int64_t stamp = 0;                   // unix nanoseconds, strictly increasing
   bool lock = false;                   // the agent goes by a lock on the node
-  // False: the agent has another pod to serve first. TakeAgentWork tells when to write.
+  // False: the agent has another pod to serve first, or the card is not known yet. TakeAgentWork
+  // tells when to write.
   bool turn = true;
 };
 
@@ -363,6 +367,8 @@ class Engine {
   // Binds that waited for their turn at an agent and may go on now, or need not; pods that agents
   // must be told to pass over.
   AgentWork TakeAgentWork();
+  // A keeper that TakeAgentWork named was not made, and will not be.
+  void SettleKeeper(const PodName& keeper, const NodeName& node, Instant now);
   // Does the engine know this pod (by watch or by filter)?
   bool Knows(const PodUid& uid) const;
   void SettleBind(const PodUid& uid, const NodeName& node, BindOutcome outcome, Instant now);

@@ -86,7 +86,9 @@ inline NodeRoom RoomOf(const NodeState& state, const Load& load) {
 
 struct Engine::Impl {
   explicit Impl(EngineOptions engine_options)
-      : options(engine_options), agents(engine_options.agent_patience) {}
+      : options(engine_options),
+        agents(engine_options.agent_patience),
+        keepers(engine_options.keeper_times) {}
 
   // ---- books (engine.cc)
   NodeId InternNode(const NodeName& name);
@@ -428,6 +430,17 @@ struct Engine::Impl {
   std::vector<AgentOrphan> agent_orphans;  // not yet taken
   // The pod has ended on its node.
   void EndAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod, Instant now);
+  KeeperBooks keepers;
+  std::set<PodUid> keeper_waits;           // bound to nodes in our books, their cards not known yet
+  std::vector<AgentTurn> keeper_turns;     // not yet taken
+  std::vector<KeeperOrder> keeper_orders;  // not yet taken
+  // ---- keepers (keeping.cc)
+  void UpsertKeeper(PodFacts pod, Instant now);
+  bool DropKeeper(const PodUid& uid, Instant now);  // false: no keeper has that uid
+  void TendKeepers(NodeId id, Instant now);         // after any change of what is held there
+  void StartKeepers(Instant now);                   // the first complete set of pods is in
+  void OrderKeeper(NodeId id, int card, Instant now);
+  void TellFollowers(NodeState& state, const KeeperAnswer& answer);
   int64_t stamp = 0;  // the last one given to a bind
   // Unix nanoseconds, above every one before: agents serve pods in this order.
   int64_t NextStamp(Instant now);

@@ -159,6 +159,18 @@ void Engine::Impl::NoteRunning(const PodUid& uid, const PodFacts& pod) {
   book.Running(uid, at);
 }
 
+void Engine::Impl::CountCards(const NodeEntry& entry, int sign) {
+  if (!entry.state.present()) return;
+  for (const Card& card : entry.state.inventory().cards) {
+    capacity[ModelOf(entry.state.inventory(), card)] += sign;
+  }
+}
+
+void Engine::Impl::ForgetTeams() {
+  shapes.clear();
+  policy_of_namespace.clear();
+}
+
 // The kubelet is heard of again: what was metered while nobody heard of it goes back.
 void Engine::Impl::EndOutage(NodeId id, Instant now) {
   NodeEntry& entry = *nodes[id];
@@ -281,6 +293,7 @@ void Engine::FinishRestore(Instant now) {
     impl.intervals[uid] = interval.interval;
   }
   impl.Adopt(now);
+  impl.StartKeepers(now);
   impl.ContinueReclaims(now);
   impl.RestoreGangs(now);
 }

@@ -56,6 +56,7 @@ void AppendShape(const PodRequest& request, std::string& out) {
   Append(out, request.min_gpu_memory.count());
   Append(out, request.cpu.count());
   Append(out, request.one_numa_node);
+  Append(out, request.follows_keeper);
   AppendText(out, request.vgpu_mode);
   Append(out, request.strategy ? static_cast<int64_t>(*request.strategy) : -1);
   Append(out, static_cast<int64_t>(request.card_choice));

@@ -16,6 +16,7 @@ std::string ClosedDetail(const NodeEntry& entry) {
     case Reason::kOperatorBusy:
       return entry.held.empty() ? entry.state.facts().operator_busy : entry.held;
     case Reason::kDevicesUnknown:
+      if (!entry.unkept.empty()) return entry.unkept;
       for (const Holding& holding : entry.state.holdings()) {
         if (holding.kind == HoldingKind::kClaim || holding.known) continue;
         return holding.request->name.str() + ": " + holding.problem;
@@ -109,6 +110,9 @@ NodeView Engine::Impl::ViewNode(NodeId id) const {
     for (const Holding& holding : state.holdings()) {
       const bool earmark = holding.kind == HoldingKind::kEarmark;
       if (holding.kind == HoldingKind::kClaim || earmark != earmarks) continue;
+      if (!holding.told.empty() && holding.known) {
+        view.gpus[static_cast<std::size_t>(holding.picks.front().card)].uuid = holding.told;
+      }
       AddPod(state, holding, view, instances);
     }
   }
@@ -242,7 +246,7 @@ EngineTotals Engine::Totals() const {
   totals.claims = impl.claims;
   totals.reservations = static_cast<int64_t>(impl.reservations.size());
   if (!impl.reservations.empty()) totals.oldest_reservation = impl.reservations.begin()->first;
-  totals.agent_waiting = impl.agents.waiting();
+  totals.agent_waiting = impl.agents.waiting() + static_cast<int64_t>(impl.keeper_waits.size());
   totals.agent_serving = impl.agents.serving();
   totals.agent_passed_over = impl.agents.passed_over();
   for (const auto& [uid, record] : impl.pods) {  // counts only: order cannot matter

@@ -128,6 +128,9 @@ struct PodRequest {
   int gang_rank = -1;                    // its place among them; -1: not said
   std::optional<GangLevel> gang_within;  // tranche.dev/gang-within: one domain of this level
   int32_t priority = 0;                  // spec.priority
+  // Its share is of the card we name: its container's NVIDIA_VISIBLE_DEVICES is what the Binding
+  // writes into tranche.dev/visible-devices, and it asks the kubelet for no GPU.
+  bool follows_keeper = false;
   // What its spec demands of nodes; null: nothing. Not part of its shape: only the planner asks.
   std::shared_ptr<const NodeConstraints> constraints;
 

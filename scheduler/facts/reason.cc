@@ -35,6 +35,7 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
     {"DevicesUnknown", "a pod on the node holds GPUs that cannot be told apart", false},
     {"NoGpu", "the node has no GPU of the kind asked for", false},
     {"NoAgent", "nothing on the node enforces GPU shares", false},
+    {"AgentCannotServe", "agents of this style cannot serve the pod", false},
     {"SharingMode", "the pod's class may not share GPUs the way this node does", false},
     {"WrongModel", "the node's GPU model does not match", false},
     {"WrongDevice", "no GPU of the node matches the device selection", false},

@@ -35,9 +35,10 @@ enum class Reason : uint8_t {
   kNodeRefusing,    // the kubelet refused several GPU pods lately
   kDevicesUnknown,  // a pod on the node holds devices nobody can name
   // About the devices.
-  kNoGpu,        // the node has no GPU of the kind asked for
-  kNoAgent,      // nothing on the node can enforce the share
-  kSharingMode,  // the pod's class may not share GPUs the way this node would
+  kNoGpu,             // the node has no GPU of the kind asked for
+  kNoAgent,           // nothing on the node can enforce the share
+  kAgentCannotServe,  // the node's agent has no way to give the pod what it asks
+  kSharingMode,       // the pod's class may not share GPUs the way this node would
   kWrongModel,
   kWrongDevice,      // UUID or mode selection leaves no device
   kTooManyPerNode,   // more devices asked for than the node has, busy or not

@@ -50,6 +50,14 @@ namespace {
 bool ShareAllowed(const Inventory& inventory, const PodRequest& request, const Ask& ask,
                   const GpuPolicy& policy) {
   if (ChoosesForShares(inventory.agent) && ask.compute < kWholeGpu) return false;
+  if (request.follows_keeper) {
+    if (inventory.keepers) return true;
+    // It sees what we name, and would see nothing where we cannot.
+    const bool named =
+        inventory.knowledge == Knowledge::kExact &&
+        std::ranges::none_of(inventory.cards, [](const Card& card) { return card.uuid.empty(); });
+    if (!named) return false;
+  }
   // Styles made for an agent run nowhere else (see IsServed); the agent acts when it is called.
   const bool for_stock_nodes = Serves(AgentKind::kNone, request.dialect);
   if (!for_stock_nodes || CallsAgent(inventory.agent, request)) return true;

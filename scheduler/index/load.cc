@@ -26,6 +26,7 @@ void AddUse(Load& load, const PodUse& use) {
     target.memory += card.memory;
     target.slots += card.slots;
     target.exclusive += card.exclusive;
+    target.kept += card.kept;
   }
   for (const InstanceUse& instance : use.instances) {
     const auto pool = static_cast<std::size_t>(instance.pool);

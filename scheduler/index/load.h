@@ -16,6 +16,8 @@ struct CardLoad {
   Mebibytes memory;
   int64_t slots = 0;  // containers using the card
   int exclusive = 0;  // users that tolerate no other
+  // Who holds the card for pods that follow a keeper: those pods, and the keeper once it is there.
+  int kept = 0;
   // Of a planned card: the instances that pods hold. A set that is not legal (pods others placed,
   // or devices kept for a pod whose victims have yet to go) is broken, and nothing more fits there.
   LayoutId layout = kEmptyLayout;
@@ -34,6 +36,7 @@ struct Load {
   int64_t unshown = 0;
   int64_t booked = 0;
   bool devices_unknown = false;     // exact node, and a pod's devices cannot be named
+  bool no_new_keeper = false;       // making one failed here a moment ago
   const MigSpace* space = nullptr;  // planned layouts: of every card
   std::vector<int> profiles;        // planned layouts: pool -> MigPool::planned_profile
 
@@ -49,6 +52,7 @@ struct Load {
     unshown = 0;
     booked = 0;
     devices_unknown = false;
+    no_new_keeper = false;
     space = inventory.planned() ? inventory.cards.front().space : nullptr;
     profiles.clear();
     if (space == nullptr) return;
@@ -64,6 +68,7 @@ struct CardUse {
   Mebibytes memory;
   int64_t slots = 0;
   int exclusive = 0;
+  int kept = 0;
 };
 struct InstanceUse {
   int pool = 0;

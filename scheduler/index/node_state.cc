@@ -29,12 +29,16 @@ void AppendText(std::string& out, const std::string& text) {
 void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor, MachineTables* tables) {
   facts_ = std::move(facts);
   inventory_ = facts_ ? BuildInventory(*facts_, hami_minor, tables) : Inventory{};
+  inventory_.keepers = keepers_allowed_ && !inventory_.has_agent() && !inventory_.planned() &&
+                       inventory_.gpu_unit == GpuUnit::kCard &&
+                       inventory_.sharing == SharingMethod::kNone;
   static_signature_.clear();
   AppendText(static_signature_, inventory_.product);
   Append(static_signature_, static_cast<int64_t>(inventory_.gpu_unit));
   Append(static_signature_, static_cast<int64_t>(inventory_.agent));
   Append(static_signature_, inventory_.memory_unit.count());
   Append(static_signature_, static_cast<int64_t>(inventory_.sharing));
+  Append(static_signature_, inventory_.keepers);
   Append(static_signature_, inventory_.replicas);
   Append(static_signature_, cpu_capacity().count());
   Append(static_signature_, inventory_.planned());
@@ -124,31 +128,103 @@ void NodeState::AddRequest(const PodRequest& request, const Picks& picks, Load& 
 }
 
 void NodeState::AddHolding(const Holding& holding, Load& load) const {
+  if (holding.keeper != KeeperRole::kNone) return;  // after those who follow it
   AddUse(load, holding.use);
   AddKeys(*holding.request, load);
   const bool exact = inventory_.knowledge == Knowledge::kExact;
   if (!holding.known && exact && !holding.request->asks.empty()) load.devices_unknown = true;
 }
 
+void NodeState::AddKeepers(Load& load) const {
+  if (load.cards.empty()) return;
+  const CountedKey* key = inventory_.FindKey("nvidia.com/gpu");
+  std::array<bool, kMaxCards> held{};
+  for (const Holding& holding : holdings_) {
+    if (holding.keeper == KeeperRole::kNone || holding.picks.empty()) continue;
+    const auto card = static_cast<std::size_t>(holding.picks.front().card);
+    if (holding.keeper == KeeperRole::kOpen && load.cards[card].kept == 0) continue;
+    held[card] = holding.keeper != KeeperRole::kLeaving;
+    AddUse(load, holding.use);
+    AddKeys(*holding.request, load);
+  }
+  if (!inventory_.keepers || key == nullptr) return;
+  int64_t& units = load.keys[static_cast<std::size_t>(key - inventory_.keys.data())];
+  for (std::size_t i = 0; i < load.cards.size(); ++i) units += load.cards[i].kept > 0 && !held[i];
+}
+
+Allocation NodeState::Located(const Holding& holding) const {
+  Allocation record = *holding.allocation;
+  const auto locate = [this](const GpuUuid& uuid, int& card) {
+    if (uuid.empty()) return;
+    for (std::size_t i = 0; i < inventory_.cards.size(); ++i) {
+      if (inventory_.cards[i].uuid != uuid) continue;
+      card = static_cast<int>(i);
+      return;
+    }
+    for (const Holding& keeper : holdings_) {
+      if (keeper.told != uuid || !keeper.known || keeper.picks.empty()) continue;
+      card = keeper.picks.front().card;
+      return;
+    }
+  };
+  for (ContainerDevices& container : record.containers) {
+    for (Device& device : container.devices) {
+      const bool keeps = holding.keeper != KeeperRole::kNone;
+      if (keeps || device.slot) locate(keeps ? holding.told : device.uuid, device.card);
+    }
+  }
+  return record;
+}
+
+void NodeState::Resolve(Holding& holding) const {
+  holding.problem.clear();
+  if (holding.allocation->epoch > epoch_ || holding.allocation->epoch < 0) {
+    holding.problem =
+        fmt::format("expected an epoch of at most {}, found {}", epoch_, holding.allocation->epoch);
+    return;
+  }
+  auto picks = FromAllocation(inventory_, *holding.request, Located(holding), holding.problem);
+  if (!picks) return;
+  holding.picks = std::move(*picks);
+  holding.use = UseOf(*holding.request, holding.picks);
+  holding.known = true;
+  const bool open = holding.keeper == KeeperRole::kOpen || holding.keeper == KeeperRole::kLingering;
+  if (!open) return;
+  for (CardUse& card : holding.use.cards) {
+    card = CardUse{};
+    card.card = holding.picks.front().card;
+    card.kept = 1;
+  }
+}
+
+void NodeState::SetKeeperRole(const PodUid& uid, KeeperRole role) {
+  const auto at = std::ranges::lower_bound(holdings_, uid, {}, &Holding::uid);
+  if (at == holdings_.end() || at->uid != uid || at->keeper == role) return;
+  at->keeper = role;
+  Recompute();
+}
+
+void NodeState::SetNoNewKeeper(bool none) {
+  if (std::exchange(no_new_keeper_, none) != none) Recompute();
+}
+
 void NodeState::Recompute() {
   ResetLoad(hard_);
   claims_ = 0;
+  // Those who follow a keeper are where it is.
+  for (const bool keepers : {true, false}) {
+    for (Holding& holding : holdings_) {
+      const bool keeps = holding.keeper != KeeperRole::kNone;
+      if (keeps != keepers || !(keeps || holding.request->follows_keeper)) continue;
+      holding.known = false;
+      if (holding.allocation) Resolve(holding);
+    }
+  }
   // Pods whose devices are known come first; the others are then put where room is left, in order
   // of UID, so that the outcome does not depend on the order in which they were heard of.
   for (Holding& holding : holdings_) {
-    if (!holding.known && holding.allocation) {
-      holding.problem.clear();
-      if (holding.allocation->epoch > epoch_ || holding.allocation->epoch < 0) {
-        holding.problem = fmt::format("expected an epoch of at most {}, found {}", epoch_,
-                                      holding.allocation->epoch);
-      } else if (auto picks = FromAllocation(inventory_, *holding.request, *holding.allocation,
-                                             holding.problem)) {
-        holding.picks = std::move(*picks);
-        holding.use = UseOf(*holding.request, holding.picks);
-        holding.known = true;
-      }
-    }
-    FollowProbe(holding);
+    if (!holding.known && holding.allocation) Resolve(holding);
+    if (holding.keeper == KeeperRole::kNone) FollowProbe(holding);
     if (holding.kind == HoldingKind::kClaim) {
       ++claims_;
     } else if (holding.known) {
@@ -163,10 +239,11 @@ void NodeState::Recompute() {
     AddHolding(holding, hard_);
   }
   soft_ = hard_;
-  if (claims_ == 0) return;
+  AddKeepers(hard_);
   for (const Holding& holding : holdings_) {
     if (holding.kind == HoldingKind::kClaim && holding.known) AddHolding(holding, soft_);
   }
+  AddKeepers(soft_);
 }
 
 void NodeState::FollowProbe(Holding& holding) const {
@@ -185,6 +262,7 @@ void NodeState::FollowProbe(Holding& holding) const {
 void NodeState::Signature(const Load& load, std::string& out) const {
   out = static_signature_;
   Append(out, load.devices_unknown);
+  Append(out, load.no_new_keeper);
   Append(out, CpuFree(load).count());
   for (const int64_t used : load.keys) Append(out, used);
   if (!inventory_.zones.empty()) {
@@ -195,7 +273,7 @@ void NodeState::Signature(const Load& load, std::string& out) const {
   // One fixed-size row a card, sorted: placement does not care which of equal cards is which.
   struct Row {
     int64_t card_class, mode, capacity, memory, slots, contexts, numa, fit, milli_used, memory_used,
-        slots_used, exclusive;
+        slots_used, exclusive, kept;
     auto operator<=>(const Row&) const = default;
   };
   std::array<Row, kMaxCards> rows{};
@@ -215,7 +293,8 @@ void NodeState::Signature(const Load& load, std::string& out) const {
                used.milli.count(),
                used.memory.count(),
                used.slots,
-               used.exclusive};
+               used.exclusive,
+               used.kept > 0};
   }
   const bool alike = inventory_.table == nullptr || !inventory_.card_class.empty();
   if (uniform_cards_ && alike) {

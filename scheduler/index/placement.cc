@@ -63,7 +63,29 @@ struct Placer::Query {
     return own;
   }
 
+  // Keepers hold cards for those who follow them: nobody else gets in, and these go nowhere else.
+  bool KeeperAllows(const Ask& ask, int index) const {
+    if (inventory.has_agent()) return true;
+    const CardLoad& base = load.cards[static_cast<std::size_t>(index)];
+    const bool follows = request.follows_keeper && ask.resource == Resource::kShare;
+    if (!follows || base.kept > 0) return follows || base.kept == 0;
+    if (!inventory.keepers || load.no_new_keeper || base.slots > 0) return false;
+    // The keeper to be made is one more whom the kubelet has to give a card.
+    const CountedKey* key = inventory.FindKey("nvidia.com/gpu");
+    if (key == nullptr) return false;
+    GpuSet fresh;
+    fresh.Add(index);
+    for (const Pick& pick : picks) {
+      if (pick.pool < 0 && load.cards[static_cast<std::size_t>(pick.card)].kept == 0) {
+        fresh.Add(pick.card);
+      }
+    }
+    const int64_t used = load.keys[static_cast<std::size_t>(key - inventory.keys.data())];
+    return used + fresh.size() <= key->allocatable;
+  }
+
   bool HasRoom(const Ask& ask, int index) const {
+    if (!KeeperAllows(ask, index)) return false;
     const auto at = static_cast<std::size_t>(index);
     const Card& card = inventory.cards[at];
     const CardLoad& base = load.cards[at];

@@ -193,6 +193,7 @@ PodUse UseOf(const PodRequest& request, const Picks& picks) {
         return other.pool < 0 && other.card == pick.card;
       });
       use.card = pick.card;
+      use.kept = request.follows_keeper ? 1 : 0;
       result.cards.push_back(use);
     } else {
       const bool seen = std::ranges::any_of(result.instances, [&](const InstanceUse& use) {

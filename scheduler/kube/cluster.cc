@@ -354,6 +354,18 @@ void Cluster::AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResu
   impl_->Send(impl_->courtesy_calls, PodAnnotationRequest(write), 1, std::move(done));
 }
 
+void Cluster::CreatePod(PodCreation creation, std::function<void(WriteResult)> done) {
+  impl_->Send(impl_->calls, PodCreationRequest(creation), 1, std::move(done));
+}
+
+void Cluster::DeletePod(PodName pod, PodUid uid, std::function<void(WriteResult)> done) {
+  impl_->Delete(PodDeletionRequest(pod, uid), [done = std::move(done)](WriteResult result) {
+    // Another one has its name by now.
+    if (result.http_code == 409) result = {WriteResult::Kind::kDone, 200, ""};
+    done(std::move(result));
+  });
+}
+
 void Cluster::LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) {
   impl_->Send(impl_->courtesy_calls, NodeLabelRequest(write), 1, std::move(done));
 }

@@ -97,6 +97,8 @@ class Cluster : public ClusterApi {
   void UnlockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) override;
   void RemoveGate(GateWrite write, std::function<void(WriteResult)> done) override;
   void AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) override;
+  void CreatePod(PodCreation creation, std::function<void(WriteResult)> done) override;
+  void DeletePod(PodName pod, PodUid uid, std::function<void(WriteResult)> done) override;
   void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) override;
   void ReadConfigMap(std::string ns, std::string name, std::string key,
                      std::function<void(ConfigMapLookup)> done) override;

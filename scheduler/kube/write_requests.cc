@@ -131,6 +131,21 @@ ApiRequest DeleteRequest(std::string_view kind, std::string_view ns, std::string
   return Request("DELETE", OwnPath(kind, ns, name), "");
 }
 
+ApiRequest PodCreationRequest(const PodCreation& creation) {
+  return Request("POST", fmt::format("/api/v1/namespaces/{}/pods", PercentEncoded(creation.pod.ns)),
+                 creation.json);
+}
+
+ApiRequest PodDeletionRequest(const PodName& pod, const PodUid& uid) {
+  std::string body = R"({"apiVersion":"v1","kind":"DeleteOptions")";
+  if (!uid.empty()) {
+    body += R"(,"preconditions":{)";
+    AppendMember(body, "uid", uid.str());
+    body += '}';
+  }
+  return Request("DELETE", PodPath(pod), body + "}");
+}
+
 ApiRequest EvictionRequest(const EvictionWrite& write) {
   std::string body = R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{)";
   AppendMember(body, "name", write.pod.name);

@@ -32,6 +32,9 @@ ApiRequest WaitingRequest(const WaitingWrite& write);
 ApiRequest ApplyRequest(const ObjectWrite& write);
 // An object of ours, as for ApplyRequest; `ns` empty: cluster scope.
 ApiRequest DeleteRequest(std::string_view kind, std::string_view ns, std::string_view name);
+ApiRequest PodCreationRequest(const PodCreation& creation);
+// The uid in it is a precondition, if there is one.
+ApiRequest PodDeletionRequest(const PodName& pod, const PodUid& uid);
 // The uid in it is a precondition; the grace is rounded up to seconds.
 ApiRequest EvictionRequest(const EvictionWrite& write);
 ApiRequest NominationRequest(const PodName& pod, const PodUid& uid, const NodeName& node);

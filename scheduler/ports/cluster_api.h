@@ -122,6 +122,13 @@ struct PodAnnotationWrite {
   std::map<std::string, std::string> annotations;
 };
 
+// A pod of ours to be made on a node of its own: a keeper (facts/keeper.h).
+struct PodCreation {
+  PodName pod;
+  NodeName node;
+  std::string json;  // the whole object
+};
+
 // A scheduling gate of ours on a pod (spec.schedulingGates).
 struct GateWrite {
   PodName pod;
@@ -181,6 +188,11 @@ class ClusterApi {
   // Takes the gate away, others stay. Gone already counts as done.
   virtual void RemoveGate(GateWrite write, std::function<void(WriteResult)> done) = 0;
   virtual void AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) = 0;
+  // kRejected: it was not made, also where one of that name exists.
+  virtual void CreatePod(PodCreation creation, std::function<void(WriteResult)> done) = 0;
+  // Only of pods made by CreatePod; `uid` empty: whichever has the name. Gone already, and another
+  // of that name, count as done.
+  virtual void DeletePod(PodName pod, PodUid uid, std::function<void(WriteResult)> done) = 0;
   virtual void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) = 0;
   virtual void ReadConfigMap(std::string ns, std::string name, std::string key,
                              std::function<void(ConfigMapLookup)> done) = 0;

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "scheduler/wire/agents.h"
+#include "scheduler/wire/keeper_pod.h"
 #include "scheduler/wire/resource_amount.h"
 #include "topology/base/quantity.h"
 
@@ -254,6 +255,29 @@ void PodMutation::AddGates(GateSet gates) {
     if (!wanted) continue;
     if (!std::exchange(listed, true)) patch_.Add("/spec/schedulingGates", "[]");
     patch_.Add("/spec/schedulingGates/-", fmt::format(R"({{"name":{}}})", AsJson(GateName(gate))));
+  }
+}
+
+void PodMutation::ShowDevices(const PodRequest& request) {
+  const bool style = request.dialect == Dialect::kTranche || request.dialect == Dialect::kKai;
+  if (!style || request.asks.size() != 1 || request.asks[0].resource != Resource::kShare) return;
+  const ContainerInfo& info =
+      request.containers[static_cast<std::size_t>(request.asks[0].container)];
+  if (info.plugin_count > 0) return;
+  for (const std::string_view list : kLists) {
+    const std::optional<Array> containers = FindArray(*spec_, list);
+    if (!containers) continue;
+    std::size_t position = 0;
+    for (const Element element : *containers) {
+      const std::string path = ContainerPath(list, position++) + "/env";
+      Object container;
+      if (element.get(container) != simdjson::SUCCESS || NameOf(container) != info.name) continue;
+      const std::optional<Array> env = FindArray(container, "env");
+      if (env && NamesVisibleDevices(*env)) return;
+      if (!env) patch_.Add(path, "[]");
+      patch_.Add(path + "/-", VisibleDevicesEnv());
+      return;
+    }
   }
 }
 

@@ -45,6 +45,9 @@ class PodMutation {
   // Has our scheduler place it. Requires: is_ours().
   void SetScheduler();
   void AddGates(GateSet gates);
+  // Has the container that a share of cards is for see the cards a Binding names (keeper_pod.h),
+  // where the kubelet's plugin will not say itself and the pod does not. `request`: as changed.
+  void ShowDevices(const PodRequest& request);
   std::string patch() const { return patch_.text(); }
 
  private:

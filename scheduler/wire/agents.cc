@@ -23,8 +23,9 @@ constexpr std::array kGrammars = {
 };
 
 // Results of schedulers and agents that we neither read nor write.
-constexpr std::array<std::string_view, 4> kOtherKeys = {
-    "gas-ts", "gas-container-cards", "gas-container-tiles", "run.ai/reserve_for_gpu_index"};
+constexpr std::array<std::string_view, 5> kOtherKeys = {
+    "gas-ts", "gas-container-cards", "gas-container-tiles", "run.ai/reserve_for_gpu_index",
+    "tranche.dev/visible-devices"};
 // HAMi writes the lists of other vendors under names of their own.
 constexpr std::string_view kHamiPrefix = "hami.io/";
 constexpr std::array<std::string_view, 2> kHamiSuffixes = {"-devices-to-allocate",

@@ -20,7 +20,8 @@ void AppendDevice(std::string& out, const Device& device, Knowledge knowledge) {
     fmt::format_to(std::back_inserter(out), "{{\"index\":null,\"slot\":{},\"uuid\":null",
                    device.card);
   } else {
-    fmt::format_to(std::back_inserter(out), "{{\"index\":{},\"uuid\":", device.card);
+    fmt::format_to(std::back_inserter(out), "{{{}{},\"uuid\":",
+                   device.slot ? "\"index\":null,\"slot\":" : "\"index\":", device.card);
     if (device.uuid.empty()) {
       out += "null";
     } else {
@@ -104,8 +105,10 @@ class AllocationReader {
     const std::optional<Object> object = reader_.AsObject(element, where);
     if (!object) return device;
     const bool counts = allocation_.knowledge == Knowledge::kCounts;
+    device.slot = !counts && Find(*object, "slot").has_value();
+    const bool by_slot = counts || device.slot;
     device.card =
-        static_cast<int>(Required(*object, counts ? "slot" : "index", where, {0, kMaxCard}));
+        static_cast<int>(Required(*object, by_slot ? "slot" : "index", where, {0, kMaxCard}));
     if (!counts) device.uuid = GpuUuid(reader_.ReadText(*object, "uuid", where));
     device.milli = MilliGpu::Of(Required(*object, "milli", where, {0, kWholeGpu.count()}));
     device.memory = Mebibytes::Of(Required(*object, "mib", where, {0, kMaxMib}));

@@ -10,6 +10,7 @@
 #include "scheduler/wire/allocation_json.h"
 #include "scheduler/wire/dra_objects.h"
 #include "scheduler/wire/field_reader.h"
+#include "scheduler/wire/keeper_pod.h"
 #include "scheduler/wire/pod_dialects.h"
 #include "scheduler/wire/pod_gang.h"
 #include "scheduler/wire/pod_pinned.h"
@@ -282,6 +283,26 @@ void ReadRequest(const PodText& text, PodRequest& request) {
   }
 }
 
+// Styles that divide a card without an agent. Where the kubelet is asked for a GPU, its plugin says
+// what is seen.
+void ReadFollowing(Object spec, PodRequest& request) {
+  const bool style = request.dialect == Dialect::kTranche || request.dialect == Dialect::kKai;
+  if (!style || request.asks.size() != 1 || request.asks[0].resource != Resource::kShare) return;
+  const auto index = static_cast<std::size_t>(request.asks[0].container);
+  const ContainerInfo& info = request.containers[index];
+  if (info.plugin_count > 0) return;
+  for (const std::string_view list : {"initContainers", "containers"}) {
+    const std::optional<Array> containers = FindArray(spec, list);
+    if (!containers) continue;
+    for (const Element element : *containers) {
+      Object container;
+      if (element.get(container) != simdjson::SUCCESS) continue;
+      if (FindText(container, "name").value_or("") != info.name) continue;
+      request.follows_keeper = SeesWrittenDevices(container);
+    }
+  }
+}
+
 // What an agent or we wrote on the pod. A pod without a node has no devices yet, so what stands
 // there is a copy or a forgery (hazards row 57).
 void ReadAllocation(const PodAnnotations& annotations, const AgentText& agent, PodFacts& pod) {
@@ -327,6 +348,8 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
   if (!reader.ok()) return reader.status();
   gang.Read(facts.request);
   ReadRequest(text, facts.request);
+  if (spec) ReadFollowing(*spec, facts.request);
+  if (facts.request.name.ns == kKeeperNamespace) facts.keeper = ReadKeeper(*object);
   ReadAllocation(text.annotations, agent, facts);
   if (detail == PodDetail::kAll) {
     absl::StatusOr<dra::PodClaims> claims = DecodePodClaims(pod);

@@ -83,7 +83,7 @@ Refusal BadAmount(const ContainerAmounts& container, const Amount& amount,
 std::optional<Refusal> RefuseSecondContainer(const std::vector<ContainerAmounts>& containers,
                                              std::string_view why) {
   if (containers.size() < 2) return std::nullopt;
-  return Refusal{Reason::kBadAmount,
+  return Refusal{Reason::kAgentCannotServe,
                  fmt::format("expected one container with {}, found {} and {}, in the pod: {}",
                              containers[0].front().key, Quoted(containers[0].info().name),
                              Quoted(containers[1].info().name), why)};
@@ -92,8 +92,10 @@ std::optional<Refusal> RefuseSecondContainer(const std::vector<ContainerAmounts>
 std::optional<Refusal> RefuseInitContainers(const std::vector<ContainerAmounts>& containers) {
   for (const ContainerAmounts& container : containers) {
     if (container.info().role == ContainerRole::kApp) continue;
-    return BadAmount(container, container.front(),
-                     "no GPUs in init containers, which the agent does not serve");
+    Refusal refusal = BadAmount(container, container.front(),
+                                "no GPUs in init containers, which the agent does not serve");
+    refusal.reason = Reason::kAgentCannotServe;
+    return refusal;
   }
   return std::nullopt;
 }

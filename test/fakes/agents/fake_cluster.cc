@@ -175,6 +175,10 @@ int FakePods::SetPhase(const std::string& uid, FakePhase phase, const std::strin
   });
 }
 
+int FakePods::SetTold(const std::string& uid, const std::string& told) {
+  return Change(uid, [&told](FakePod& pod) { pod.told = told; });
+}
+
 int FakePods::MarkDeleting(const std::string& uid) {
   return Change(uid, [](FakePod& pod) { pod.deleting = true; });
 }

@@ -27,7 +27,8 @@ using TextPatch = std::map<std::string, std::optional<std::string>>;  // nullopt
 struct FakeContainer {
   std::string name;
   bool init = false;
-  Text limits;  // resource -> quantity
+  Text limits;         // resource -> quantity
+  Text env_from = {};  // variable -> the annotation whose text it has
 
   // 0: asks none of it.
   int64_t Limit(const std::string& resource) const;
@@ -51,6 +52,9 @@ struct FakePod {
   int64_t created_ms = 0;
   int64_t bound = 0;  // order of binding; 0: not bound
   int64_t bound_ms = 0;
+  std::string service_account;
+  bool lasts = false;     // holds its devices until it is deleted, and does nothing with them
+  std::string told;       // by its first init container, at its end: the devices it saw
   int binding_posts = 0;  // Bindings that were sent for it, refused ones included
 
   bool ended() const { return phase == FakePhase::kSucceeded || phase == FakePhase::kFailed; }
@@ -111,6 +115,7 @@ class FakePods {
   int PatchAnnotations(const std::string& uid, const TextPatch& patch);
   int PatchLabels(const std::string& uid, const TextPatch& patch);
   int SetPhase(const std::string& uid, FakePhase phase, const std::string& reason = "");
+  int SetTold(const std::string& uid, const std::string& told);
   int MarkDeleting(const std::string& uid);
   int Delete(const std::string& uid);  // gone at once
   // With `version` only if the node still has it: 409 otherwise.

@@ -7,6 +7,8 @@
 namespace tranche::fakes {
 namespace {
 
+constexpr int64_t kNever = int64_t{1} << 60;
+
 // What is used of a card. An init container gives back what it had before the app containers run,
 // so a pod holds the larger of its largest init container and its app containers' sum.
 struct CardUse {
@@ -52,6 +54,8 @@ FakeKubelet::FakeKubelet(FakePods& pods, NodeAgent& agent, std::string node, Kub
 int64_t FakeKubelet::Random(int64_t most) {
   return most <= 0 ? 0 : static_cast<int64_t>(random_() % static_cast<uint64_t>(most + 1));
 }
+
+bool FakeKubelet::OneIn(int n) { return n > 0 && Random(n - 1) == 0; }
 
 void FakeKubelet::Hear(const FakePod& pod, bool gone) {
   if (pod.node != node_) return;
@@ -105,6 +109,10 @@ void FakeKubelet::Restart() {
 void FakeKubelet::Admit(Held& held) {
   const std::string uid = held.pod.uid;
   const std::vector<FakeContainer> containers = held.pod.containers;
+  if (held.pod.lasts && OneIn(options_.lasting_refused_one_in)) {
+    pods_.SetPhase(uid, FakePhase::kFailed, "UnexpectedAdmissionError");
+    return;
+  }
   for (const FakeContainer& container : containers) {
     for (const std::string& resource : agent_.resources()) {
       if (container.Limit(resource) == 0) continue;
@@ -115,6 +123,9 @@ void FakeKubelet::Admit(Held& held) {
   }
   held.stage = Stage::kStarting;
   held.due = now_ + Random(options_.most_start_ms);
+  if (!held.pod.lasts) return;
+  held.due += Random(options_.lasting_start_ms);
+  if (OneIn(options_.lasting_dead_one_in)) held.due = kNever;
 }
 
 bool FakeKubelet::TakeIds(Held& held, const FakeContainer& container, const std::string& resource,
@@ -135,10 +146,14 @@ bool FakeKubelet::TakeIds(Held& held, const FakeContainer& container, const std:
       if (again && ids.size() < wanted) ids.push_back(id);
     }
   }
-  for (auto& [id, used] : ids_[resource]) {
+  std::vector<std::string> free;
+  for (const auto& [id, used] : ids_[resource]) {
+    if (!used) free.push_back(id);
+  }
+  if (options_.any_ids) std::shuffle(free.begin(), free.end(), random_);
+  for (const std::string& id : free) {
     if (ids.size() == wanted) break;
-    if (used) continue;
-    used = true;
+    ids_[resource][id] = true;
     ids.push_back(id);
   }
   held.devices.push_back({container.name, resource, ids});
@@ -169,8 +184,11 @@ void FakeKubelet::Note(Held& held, const std::string& container, const Service& 
                                  service.believed.uid + "/" + service.believed.container);
   }
   std::vector<Grant>& grants = held.grants[container];
-  grants.insert(grants.end(), service.grants.begin(), service.grants.end());
+  if (!held.pod.lasts) {
+    grants.insert(grants.end(), service.grants.begin(), service.grants.end());
+  }
   const auto visible = service.env.find("NVIDIA_VISIBLE_DEVICES");
+  if (visible != service.env.end() && held.visible.empty()) held.visible = visible->second;
   if (visible != service.env.end() && visible->second.starts_with("no-gpu-has-")) {
     held.poison = visible->second;
   }
@@ -189,8 +207,15 @@ void FakeKubelet::Start(Held& held) {
     pods_.SetPhase(uid, FakePhase::kFailed, "StartError");
     return;
   }
-  if (held.right) ++report_.served;
   held.stage = Stage::kRunning;
+  if (held.pod.lasts) {
+    held.due = kNever;
+    const std::string visible = held.visible;
+    pods_.SetTold(uid, visible);
+    pods_.SetPhase(uid, FakePhase::kRunning);
+    return;
+  }
+  if (held.right) ++report_.served;
   held.due = now_ + options_.least_run_ms + Random(options_.most_run_ms - options_.least_run_ms);
   pods_.SetPhase(uid, FakePhase::kRunning);
 }

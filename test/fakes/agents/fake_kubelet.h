@@ -24,6 +24,12 @@ struct KubeletOptions {
   int64_t most_start_ms = 0;   // from admission until the containers start: images are pulled
   int64_t least_run_ms = 1'000'000;
   int64_t most_run_ms = 1'000'000;
+  bool any_ids = false;  // devices are taken in no order
+  // Pods that last: how many are refused at admission, and how many never start; 0: none. The
+  // others take up to this long.
+  int lasting_refused_one_in = 0;
+  int lasting_dead_one_in = 0;
+  int64_t lasting_start_ms = 0;
   int restart_one_in = 0;  // steps; a restarted kubelet takes up waiting pods by age. 0: never
 };
 
@@ -62,6 +68,7 @@ class FakeKubelet {
     bool right = true;
     std::vector<Devices> devices;
     std::map<std::string, std::vector<Grant>> grants;  // by container
+    std::string visible;                               // of its first container with devices
     std::string poison;                                // why its containers cannot start
   };
 
@@ -81,6 +88,7 @@ class FakeKubelet {
   void Release(const std::string& uid);
   void Fault(int& counter, std::string line);
   int64_t Random(int64_t most);
+  bool OneIn(int n);  // 0: never
 
   FakePods& pods_;
   NodeAgent& agent_;

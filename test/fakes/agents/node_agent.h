@@ -68,6 +68,8 @@ class NodeAgent {
     static_cast<void>(owner);
     return {};
   }
+  // Of agents that see it: how often a card was let go while somebody still used it.
+  virtual int early_ends() const { return 0; }
 };
 
 }  // namespace tranche::fakes

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scheduler/wire/admission_review.h"
+#include "scheduler/wire/keeper_pod.h"
 
 namespace tranche::app {
 namespace {
@@ -250,6 +251,28 @@ TEST_F(AdmissionApiTest, SharesInHamisStyleAreCountedWhereANamespaceAsksForIt) {
   Start();
   EXPECT_EQ(Mutated(Pod(share))["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"],
             "1");
+}
+
+TEST_F(AdmissionApiTest, SharesAreShownTheCardThatABindingNamesWhereThatIsOn) {
+  const Json ours = Json::parse(wire::VisibleDevicesEnv());
+  const Json kai = Pod(nullptr, {{"gpu-fraction", "0.5"}});
+  EXPECT_FALSE(Mutated(kai)["spec"]["containers"][0].contains("env"));
+  options.show_devices = true;
+  Start();
+  EXPECT_EQ(Mutated(kai)["spec"]["containers"][0]["env"], Json({ours}));
+  const Json counted = Mutated(Pod({{"nvidia.com/gpu", "0.5"}}, nullptr));
+  EXPECT_EQ(counted["spec"]["containers"][0]["env"], Json({ours}));
+  // HAMi's plugin says it itself, and so does the plugin where it is asked for a whole GPU.
+  const Json hami = Mutated(Pod({{"nvidia.com/gpu", "0.5"}}, nullptr), "/admission/mutate/hami");
+  EXPECT_FALSE(hami["spec"]["containers"][0].contains("env"));
+  const Json whole = Mutated(Pod({{"nvidia.com/gpu", "1"}}, nullptr));
+  EXPECT_FALSE(whole["spec"]["containers"][0].contains("env"));
+  // What the user says stays.
+  Json said = kai;
+  said["spec"]["containers"][0]["env"] = {{{"name", "NVIDIA_VISIBLE_DEVICES"}, {"value", "all"}}};
+  EXPECT_EQ(Mutated(said)["spec"]["containers"][0]["env"], said["spec"]["containers"][0]["env"]);
+  said["spec"]["containers"][0]["env"] = {{{"name", "A"}, {"value", "b"}}};
+  EXPECT_EQ(Mutated(said)["spec"]["containers"][0]["env"].size(), 2U);
 }
 
 TEST_F(AdmissionApiTest, GatesAreAddedOnlyWhereTheyAreOn) {

@@ -12,8 +12,8 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <ostream>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,7 +40,10 @@ struct Driver {
   std::function<void(fakes::FakeNode&)> dress;
   std::function<std::vector<fakes::FakeContainer>(int n)> containers;  // of the n-th pod
   int64_t card_mib = 16384;
-  bool locks = false;  // the agent goes by a lock on the node
+  bool locks = false;                             // the agent goes by a lock on the node
+  std::function<fakes::Text(int n)> annotations;  // of the n-th pod; null: none
+  bool any_ids = false;                           // the kubelet takes device ids in no order
+  bool keepers = false;                           // pods of ours hold the cards others share
   // The object the agent keeps beside the Node; null: none.
   std::function<std::string(const fakes::FakeNode&)> device_object;
 };
@@ -51,6 +54,7 @@ struct Troubles {
   bool deletions = false;  // pods are deleted at any moment
   bool restarts = false;   // Tranche is killed and starts anew; kubelets restart
   bool losses = false;     // requests and answers get lost
+  bool keepers = false;    // pods that hold cards are refused, slow, or never start
 };
 
 struct ScenarioSize {
@@ -72,6 +76,9 @@ struct ScenarioOutcome {
   int double_posts = 0;  // Bindings sent for a pod beyond the first
   int lock_writes = 0;
   int locks_left = 0;
+  int keepers_made = 0;
+  int keepers_left = 0;
+  int early_ends = 0;             // of pods that hold a card, while others still used it
   int64_t slots_left = 0;         // pods that wait for an agent, or that one still has to serve
   int64_t passed_over = 0;        // given up on without having been served
   int64_t longest_answer_ms = 0;  // of a bind
@@ -100,13 +107,18 @@ class AgentsScenario {
     for (int i = 0; i < size_.nodes; ++i) AddNode("node-" + std::to_string(i));
     agent_ = driver_.agent(pods_);
     for (const fakes::FakeNode& node : pods_.Nodes()) {
-      kubelets_.emplace_back(pods_, *agent_, node.name,
-                             fakes::KubeletOptions{.seed = seed * 100 + kubelets_.size(),
-                                                   .most_notice_ms = 150,
-                                                   .most_start_ms = 300,
-                                                   .least_run_ms = size_.least_run_ms,
-                                                   .most_run_ms = size_.most_run_ms,
-                                                   .restart_one_in = troubles_.restarts ? 500 : 0});
+      kubelets_.emplace_back(
+          pods_, *agent_, node.name,
+          fakes::KubeletOptions{.seed = seed * 100 + kubelets_.size(),
+                                .most_notice_ms = 150,
+                                .most_start_ms = 300,
+                                .least_run_ms = size_.least_run_ms,
+                                .most_run_ms = size_.most_run_ms,
+                                .any_ids = driver_.any_ids,
+                                .lasting_refused_one_in = troubles_.keepers ? 8 : 0,
+                                .lasting_dead_one_in = troubles_.keepers ? 8 : 0,
+                                .lasting_start_ms = troubles_.keepers ? 8'000 : 500,
+                                .restart_one_in = troubles_.restarts ? 500 : 0});
     }
     pods_.Watch([this](const fakes::FakePod& pod, bool gone) {
       network_.SendEvent([this, pod, gone] { Learn(pod, gone); });
@@ -165,6 +177,8 @@ class AgentsScenario {
   void StartLife() {
     HostOptions options;
     options.engine.epoch = static_cast<int64_t>(lives_.size()) + 1;
+    options.engine.keepers = driver_.keepers;
+    options.engine.keeper_times.patience = Millis(10'000);
     options.defaults.unenforced_sharing = Permission::kAllow;
     life_ = std::make_shared<Life>(pods_, network_, clock_, troubles_.losses, options);
     lives_.push_back(life_);
@@ -219,6 +233,7 @@ class AgentsScenario {
       pod.name = "p" + std::to_string(created_ * 7919 % 1000) + "-" + std::to_string(created_);
       pod.uid = "u" + std::to_string(created_);
       pod.containers = driver_.containers(created_);
+      if (driver_.annotations) pod.annotations = driver_.annotations(created_);
       ++created_;
       pods_.AddPod(std::move(pod));
     }
@@ -249,7 +264,7 @@ class AgentsScenario {
 
   // At most a quarter of them.
   void Delete(const fakes::FakePod& pod) {
-    if (pod.ended() || pod.deleting || deleted_ * 4 >= size_.pods) return;
+    if (pod.ended() || pod.deleting || pod.lasts || deleted_ * 4 >= size_.pods) return;
     ++deleted_;
     if (pod.node.empty()) {
       pods_.Delete(pod.uid);
@@ -266,6 +281,7 @@ class AgentsScenario {
       return;
     }
     Task& task = tasks_[pod.uid];
+    if (task.pod.uid.empty() && pod.lasts) ++outcome_.keepers_made;
     task.pod = pod;
     if (!pod.node.empty()) task.step = Task::Step::kBound;
     if (task.step == Task::Step::kBound) task.assumed = pod.ended() ? "" : pod.node;
@@ -396,7 +412,12 @@ class AgentsScenario {
   ScenarioOutcome Collect() {
     for (const fakes::FakeKubelet& kubelet : kubelets_) outcome_.kubelets += kubelet.report();
     outcome_.deleted = deleted_;
+    outcome_.early_ends = agent_->early_ends();
     for (const fakes::FakePod& pod : pods_.Pods()) {
+      if (pod.lasts) {
+        ++outcome_.keepers_left;
+        continue;
+      }
       if (pod.phase == fakes::FakePhase::kSucceeded) {
         ++outcome_.succeeded;
       } else if (pod.phase == fakes::FakePhase::kFailed) {

@@ -12,6 +12,7 @@
 #include "test/fakes/agents/gpushare_agent.h"
 #include "test/fakes/agents/hami_agent.h"
 #include "test/fakes/agents/koordlet.h"
+#include "test/fakes/agents/stock_plugin.h"
 #include "test/fakes/agents/tkestack_agent.h"
 #include "test/fakes/agents/vgpu_manager_agent.h"
 #include "test/fakes/agents/volcano_agent.h"
@@ -324,9 +325,52 @@ Driver Koordinator() {
   return driver;
 }
 
+// ---- the stock plugin --------------------------------------------------------------------------
+
+Driver Stock() {
+  Driver driver;
+  driver.name = "stock";
+  driver.any_ids = true;
+  driver.agent = [](FakePods& pods) { return std::make_unique<fakes::StockPlugin>(pods, 7); };
+  driver.dress = [](FakeNode& node) { node.capacity["nvidia.com/gpu"] = Cards(node); };
+  driver.containers = [](int n) -> std::vector<FakeContainer> {
+    switch (n % 5) {
+      case 0:
+        return {App("main", {{"nvidia.com/gpu", "2"}})};
+      case 1:
+        return {Init("prepare", {{"nvidia.com/gpu", "1"}}), App("main", {{"nvidia.com/gpu", "1"}})};
+      case 2:
+        return {App("main", {{"nvidia.com/gpu", "1"}}), App("side", {{"nvidia.com/gpu", "1"}})};
+      default:
+        return {App("log", {}), App("main", {{"nvidia.com/gpu", n % 25 == 4 ? "4" : "1"}})};
+    }
+  };
+  return driver;
+}
+
+// Parts of cards that pods of ours hold, beside pods with whole ones.
+Driver Reserved() {
+  static constexpr const char* kFractions[] = {"", "0.5", "0.25", "0.3", "0.7", "0.25", "0.5"};
+  Driver driver = Stock();
+  driver.name = "reserved";
+  driver.keepers = true;
+  driver.containers = [](int n) -> std::vector<FakeContainer> {
+    if (n % 7 == 0) return {App("main", {{"nvidia.com/gpu", n % 3 == 0 ? "2" : "1"}})};
+    FakeContainer container = App("main", {});
+    container.env_from["NVIDIA_VISIBLE_DEVICES"] = "tranche.dev/visible-devices";
+    return {container, App("log", {})};
+  };
+  driver.annotations = [](int n) -> Text {
+    if (n % 7 == 0) return {};
+    return {{"tranche.dev/gpu-fraction", kFractions[n % 7]}};
+  };
+  return driver;
+}
+
 std::vector<Driver> Drivers() {
-  return {Hami(7),      Hami(8),    Hami(9),    Hami(10),  FourPd(),      Volcano(1),   Volcano(10),
-          VolcanoOld(), Gpushare(), Tkestack(), Elastic(), VgpuManager(), Koordinator()};
+  return {Hami(7),    Hami(8),       Hami(9),       Hami(10),   FourPd(),
+          Volcano(1), Volcano(10),   VolcanoOld(),  Gpushare(), Tkestack(),
+          Elastic(),  VgpuManager(), Koordinator(), Stock(),    Reserved()};
 }
 
 std::string Lines(const std::vector<std::string>& lines) {
@@ -344,22 +388,23 @@ constexpr std::array<uint64_t, 1> kSeeds = {1};
 constexpr std::array<uint64_t, 3> kSeeds = {1, 2, 3};
 #endif
 
-class AgentsTest : public testing::TestWithParam<Driver> {
- protected:
-  // What holds whatever happens.
-  static void ExpectRight(const ScenarioOutcome& outcome) {
-    EXPECT_EQ(outcome.kubelets.wrong_pod, 0) << Lines(outcome.kubelets.faults);
-    EXPECT_EQ(outcome.kubelets.start_errors, 0) << Lines(outcome.kubelets.faults);
-    EXPECT_EQ(outcome.kubelets.overcommits, 0) << Lines(outcome.kubelets.faults);
-    EXPECT_EQ(outcome.kubelets.admission_errors, 0) << Lines(outcome.kubelets.faults);
-    EXPECT_EQ(outcome.failed, outcome.kubelets.admission_errors);
-    EXPECT_EQ(outcome.succeeded + outcome.failed + outcome.deleted, kPods);
-    EXPECT_EQ(outcome.stuck, 0);
-    EXPECT_EQ(outcome.slots_left, 0);
-    EXPECT_EQ(outcome.faults, std::vector<std::string>{});
-    EXPECT_LE(outcome.longest_answer_ms, 5'000);
-  }
-};
+// What holds whatever happens.
+void ExpectRight(const ScenarioOutcome& outcome) {
+  EXPECT_EQ(outcome.kubelets.wrong_pod, 0) << Lines(outcome.kubelets.faults);
+  EXPECT_EQ(outcome.kubelets.start_errors, 0) << Lines(outcome.kubelets.faults);
+  EXPECT_EQ(outcome.kubelets.overcommits, 0) << Lines(outcome.kubelets.faults);
+  EXPECT_EQ(outcome.kubelets.admission_errors, 0) << Lines(outcome.kubelets.faults);
+  EXPECT_EQ(outcome.failed, outcome.kubelets.admission_errors);
+  EXPECT_EQ(outcome.succeeded + outcome.failed + outcome.deleted, kPods);
+  EXPECT_EQ(outcome.stuck, 0);
+  EXPECT_EQ(outcome.slots_left, 0);
+  EXPECT_EQ(outcome.keepers_left, 0);
+  EXPECT_EQ(outcome.early_ends, 0);
+  EXPECT_EQ(outcome.faults, std::vector<std::string>{});
+  EXPECT_LE(outcome.longest_answer_ms, 5'000);
+}
+
+class AgentsTest : public testing::TestWithParam<Driver> {};
 
 TEST_P(AgentsTest, EveryPodGetsWhatWasMeantForIt) {
   AgentsScenario scenario(GetParam(), {}, 1);
@@ -370,6 +415,7 @@ TEST_P(AgentsTest, EveryPodGetsWhatWasMeantForIt) {
   EXPECT_EQ(outcome.lock_writes, GetParam().locks ? kPods : 0);
   EXPECT_EQ(outcome.locks_left, 0);
   EXPECT_EQ(outcome.passed_over, 0);
+  EXPECT_EQ(outcome.keepers_made > 0, GetParam().keepers);
 }
 
 TEST_P(AgentsTest, DeletedPodsLeaveNoSlotBehind) {
@@ -391,6 +437,19 @@ TEST_P(AgentsTest, KillsAndLostAnswersConfuseNobody) {
     AgentsScenario scenario(GetParam(), {.deletions = true, .restarts = true, .losses = true},
                             seed);
     ExpectRight(scenario.Run());
+  }
+}
+
+// Refused by the kubelet, slow, dead.
+TEST(SharedCardsTest, PodsThatHoldCardsMayFail) {
+  for (const uint64_t seed : kSeeds) {
+    SCOPED_TRACE(seed);
+    const Driver driver = Reserved();
+    AgentsScenario scenario(
+        driver, {.deletions = true, .restarts = true, .losses = true, .keepers = true}, seed);
+    const ScenarioOutcome outcome = scenario.Run();
+    ExpectRight(outcome);
+    EXPECT_GT(outcome.keepers_made, 20);
   }
 }
 

@@ -66,6 +66,9 @@ class ScriptedApi : public ClusterApi {
   Millis lock_age{0};                     // of every lock of others
   bool failing_locks = false;
   std::vector<PodAnnotationWrite> annotated;
+  std::vector<PodCreation> created;
+  bool creations_fail = false;
+  std::vector<PodName> deleted;
   std::vector<std::function<void(WriteResult)>> held;
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override {
@@ -141,6 +144,15 @@ class ScriptedApi : public ClusterApi {
   }
   void AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) override {
     annotated.push_back(std::move(write));
+    done({WriteResult::Kind::kDone, 200, ""});
+  }
+  void CreatePod(PodCreation creation, std::function<void(WriteResult)> done) override {
+    created.push_back(std::move(creation));
+    done(creations_fail ? WriteResult{WriteResult::Kind::kRejected, 403, "denied"}
+                        : WriteResult{WriteResult::Kind::kDone, 201, ""});
+  }
+  void DeletePod(PodName pod, PodUid, std::function<void(WriteResult)> done) override {
+    deleted.push_back(std::move(pod));
     done({WriteResult::Kind::kDone, 200, ""});
   }
   void LabelNode(NodeLabelWrite, std::function<void(WriteResult)> done) override {

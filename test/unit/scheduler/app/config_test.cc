@@ -33,6 +33,8 @@ filterWidth: 3
 strategy: Spread
 sharing:
   unenforced: Allow
+  reservation: On
+  reservationImage: registry/tranche:1
 preemption: {actor: Scheduler}
 mig: {configMap: gpu-operator/mig-parted}
 http:
@@ -60,6 +62,8 @@ http:
   EXPECT_EQ(config.policy.filter_width, 3);
   EXPECT_EQ(config.policy.strategy, Strategy::kSpread);
   EXPECT_EQ(config.unenforced_sharing, Permission::kAllow);
+  EXPECT_TRUE(config.reservation);
+  EXPECT_EQ(config.reservation_image, "registry/tranche:1");
   EXPECT_EQ(config.policy.actor, PreemptionActor::kScheduler);
   EXPECT_EQ(config.mig_config_ns, "gpu-operator");
   EXPECT_EQ(config.mig_config_name, "mig-parted");
@@ -136,6 +140,17 @@ TEST(ConfigTest, ListenIsReadOrRefused) {
     EXPECT_EQ(config.address, row.address) << row.text;
     EXPECT_EQ(config.port, row.port) << row.text;
   }
+}
+
+TEST(ConfigTest, PodsThatHoldCardsNeedAnImageOnARealCluster) {
+  ServeConfig config;
+  config.reservation = true;
+  EXPECT_TRUE(CheckConfig(config).ok());
+  config.cluster = ClusterKind::kKubernetes;
+  EXPECT_EQ(std::string(CheckConfig(config).message()),
+            "sharing.reservation: expected sharing.reservationImage beside it, found none");
+  config.reservation_image = "registry/tranche:1";
+  EXPECT_TRUE(CheckConfig(config).ok());
 }
 
 TEST(ConfigTest, UnenforcedSharingDependsOnTheClusterUnlessSaid) {

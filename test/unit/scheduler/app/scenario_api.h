@@ -60,8 +60,35 @@ class Network {
 
 // ---- objects ------------------------------------------------------------------------------------
 
-inline nlohmann::json Limits(const fakes::FakeContainer& container) {
-  return {{"name", container.name}, {"resources", {{"limits", container.limits}}}};
+inline nlohmann::json ContainerJson(const fakes::FakeContainer& container) {
+  nlohmann::json object = {{"name", container.name}, {"resources", {{"limits", container.limits}}}};
+  for (const auto& [variable, annotation] : container.env_from) {
+    const std::string path = "metadata.annotations['" + annotation + "']";
+    object["env"].push_back(
+        {{"name", variable}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}});
+  }
+  return object;
+}
+
+// A pod as it is posted to an API server.
+inline fakes::FakePod PodOf(const nlohmann::json& object) {
+  fakes::FakePod pod;
+  pod.name = object.at("metadata").at("name");
+  pod.ns = object.at("metadata").at("namespace");
+  pod.uid = "uid-" + pod.name;
+  pod.annotations = object.at("metadata").at("annotations").get<fakes::Text>();
+  pod.labels = object.at("metadata").at("labels").get<fakes::Text>();
+  const nlohmann::json& spec = object.at("spec");
+  pod.node = spec.at("nodeName");
+  pod.service_account = spec.at("serviceAccountName");
+  pod.lasts = true;
+  for (const char* list : {"initContainers", "containers"}) {
+    for (const nlohmann::json& container : spec.at(list)) {
+      pod.containers.push_back({container.at("name"), list == std::string("initContainers"),
+                                container.at("resources").at("limits").get<fakes::Text>()});
+    }
+  }
+  return pod;
 }
 
 inline std::string TimeText(int64_t ms) { return wire::FormatTime(ScenarioStart() + Millis(ms)); }
@@ -86,7 +113,14 @@ inline std::string PodJson(const fakes::FakePod& pod) {
   }
   if (pod.deleting) object["metadata"]["deletionTimestamp"] = TimeText(pod.bound_ms);
   for (const fakes::FakeContainer& container : pod.containers) {
-    object["spec"][container.init ? "initContainers" : "containers"].push_back(Limits(container));
+    object["spec"][container.init ? "initContainers" : "containers"].push_back(
+        ContainerJson(container));
+  }
+  if (!pod.service_account.empty()) object["spec"]["serviceAccountName"] = pod.service_account;
+  if (!pod.told.empty()) {
+    object["status"]["initContainerStatuses"].push_back(
+        {{"name", pod.containers.front().name},
+         {"state", {{"terminated", {{"exitCode", 0}, {"message", pod.told}}}}}});
   }
   return object.dump();
 }
@@ -183,6 +217,27 @@ class ScenarioApi : public ClusterApi {
           const int code = pods_.PatchAnnotations(write.uid.str(), patch);
           return code == 200 ? WriteResult{WriteResult::Kind::kDone, code, ""}
                              : WriteResult{WriteResult::Kind::kRejected, code, "no such pod"};
+        },
+        std::move(done), {WriteResult::Kind::kUnknown, 0, "timeout"});
+  }
+
+  void CreatePod(PodCreation creation, std::function<void(WriteResult)> done) override {
+    Ask<WriteResult>(
+        [this, creation = std::move(creation)] {
+          pods_.AddPod(PodOf(nlohmann::json::parse(creation.json)));
+          return WriteResult{WriteResult::Kind::kDone, 201, ""};
+        },
+        std::move(done), {WriteResult::Kind::kUnknown, 0, "timeout"});
+  }
+  void DeletePod(PodName pod, PodUid uid, std::function<void(WriteResult)> done) override {
+    Ask<WriteResult>(
+        [this, pod = std::move(pod), uid = std::move(uid)] {
+          const std::optional<fakes::FakePod> found = pods_.PodNamed(pod.ns, pod.name);
+          if (found && (uid.empty() || found->uid == uid.str())) {
+            // What has ended is nobody's on the node any more.
+            found->ended() ? pods_.Delete(found->uid) : pods_.MarkDeleting(found->uid);
+          }
+          return WriteResult{WriteResult::Kind::kDone, 200, ""};
         },
         std::move(done), {WriteResult::Kind::kUnknown, 0, "timeout"});
   }

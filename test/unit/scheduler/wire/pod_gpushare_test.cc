@@ -37,6 +37,19 @@ TEST(PodGpushare, OneContainerTakesAPartOfOneCard) {
   }
 }
 
+TEST(PodGpushare, WhatItsAgentCannotServeIsTheAgentsReason) {
+  const PodRequest two = RequestOf(
+      "", Containers({R"("aliyun.com/gpu-mem":3)", R"("aliyun.com/gpu-mem":5)"}));
+  ASSERT_TRUE(two.refusal);
+  EXPECT_EQ(Describe(two.refusal->reason).code, "AgentCannotServe");
+  const PodRequest init = RequestOf("", InitContainer(R"("aliyun.com/gpu-mem":3)"));
+  ASSERT_TRUE(init.refusal);
+  EXPECT_EQ(Describe(init.refusal->reason).code, "AgentCannotServe");
+  const PodRequest bad = RequestOf("", OneContainer(R"("aliyun.com/gpu-mem":-1)"));
+  ASSERT_TRUE(bad.refusal);
+  EXPECT_EQ(Describe(bad.refusal->reason).code, "BadAmount");
+}
+
 TEST(PodGpushare, KubeletAsksForEveryUnit) {
   const PodRequest request = RequestOf("", OneContainer(R"("aliyun.com/gpu-mem":8)"));
   EXPECT_EQ(request.dialect, Dialect::kGpushare);
