@@ -271,8 +271,8 @@ TEST(LeaseTextTest, ReadsABareLeaseAndRefusesOtherThings) {
 }
 
 TEST(LeaseTextTest, WritesTimesWithSixDecimals) {
-  const auto when = std::chrono::sys_days(std::chrono::year(2026) / 3 / 1) +
-                    std::chrono::hours(4) + std::chrono::microseconds(70);
+  const auto when = std::chrono::sys_days(std::chrono::year(2026) / 3 / 1) + std::chrono::hours(4) +
+                    std::chrono::microseconds(70);
   EXPECT_EQ(MicroTime(std::chrono::system_clock::time_point(when)), "2026-03-01T04:00:00.000070Z");
 }
 
