@@ -127,14 +127,15 @@ asio::awaitable<void> Elector::Impl::Look() {
 }
 
 asio::awaitable<void> Elector::Impl::Put(Do what) {
-  // Before it is sent: a renewal counts from here on, however long the answer takes.
-  const BootTime sent = BootNow();
-  const LeaseRecord claim =
-      machine.Claim(MicroTime(std::chrono::system_clock::now()), hooks.least_epoch());
+  // A renewal counts nothing up.
+  const int64_t least = machine.role() == Role::kFollower ? hooks.least_epoch() : 0;
+  const LeaseRecord claim = machine.Claim(MicroTime(std::chrono::system_clock::now()), least);
   const bool fresh = what == Do::kCreate;
   const char* const method = fresh ? "POST" : "PUT";
   std::string target = fresh ? path : own_path;
   std::string body = EncodeLease(claim, options.ns, options.name);
+  // Before it is sent: a renewal counts from here on, however long the answer takes.
+  const BootTime sent = BootNow();
   const ApiAnswer answer = co_await Call(method, std::move(target), std::move(body));
   const BootTime now = BootNow();
   if (answer.succeeded()) {
