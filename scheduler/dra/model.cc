@@ -39,4 +39,18 @@ std::string_view GpuText(const Device& device, std::string_view name) {
   return text == nullptr ? std::string_view() : std::string_view(*text);
 }
 
+ObjectRef RefOf(const Object& object) {
+  if (const auto* each = std::get_if<DeviceClass>(&object)) {
+    return {ObjectRef::Kind::kClass, "", each->name};
+  }
+  if (const auto* slice = std::get_if<Slice>(&object)) {
+    return {ObjectRef::Kind::kSlice, "", slice->name};
+  }
+  if (const auto* claim = std::get_if<Claim>(&object)) {
+    return {ObjectRef::Kind::kClaim, claim->ns, claim->name};
+  }
+  const Claim& made = std::get<ClaimTemplate>(object).claim;
+  return {ObjectRef::Kind::kTemplate, made.ns, made.name};
+}
+
 }  // namespace tranche::dra

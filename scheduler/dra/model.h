@@ -216,7 +216,9 @@ struct ObjectRef {
   Kind kind = Kind::kClass;
   std::string ns;  // empty: cluster scope
   std::string name;
+  friend auto operator<=>(const ObjectRef&, const ObjectRef&) = default;
 };
+ObjectRef RefOf(const Object& object);
 
 // nullptr when the device has none of that name. Cost: logarithmic.
 const Attribute* FindAttribute(const Device& device, std::string_view domain,
