@@ -265,7 +265,7 @@ func (c *ControlPlane) admitTranche(ctx context.Context, charts string) error {
 			return err
 		}
 	}
-	if err := InstallCRDs(ctx, c.Client, filepath.Join(charts, "crds")); err != nil {
+	if err := InstallCRDs(ctx, c.Client, filepath.Join(charts, "tranche", "crds")); err != nil {
 		return err
 	}
 	if err := ApplyRBAC(ctx, c.Client, filepath.Join(charts, "rbac.yaml"), trancheUser); err != nil {
