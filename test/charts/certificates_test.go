@@ -5,6 +5,9 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -67,6 +70,18 @@ func certificate(t *testing.T, text []byte) *x509.Certificate {
 // the same CA.
 func TestGeneratedCertificates(t *testing.T) {
 	objects := render(t, nil)
+	checkCertificates(t, objects)
+	host := at(t, configOf(t, find(objects, "ConfigMap/tranche-scheduler"), "scheduler.yaml"), ".extenders[0].urlPrefix")
+	if host != "https://tranche.tranche-system.svc:443/scheduler" {
+		t.Errorf("expected kube-scheduler to dial a name of the certificate, found %s", host)
+	}
+	if at(t, find(render(t, nil), serverSecret), ".data.ca\\.crt") == at(t, find(objects, serverSecret), ".data.ca\\.crt") {
+		t.Error("expected another CA at another installation, found the same")
+	}
+}
+
+func checkCertificates(t *testing.T, objects []Object) {
+	t.Helper()
 	server, client := find(objects, serverSecret), find(objects, clientSecret)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(decoded(t, server, "ca.crt")) {
@@ -86,7 +101,7 @@ func TestGeneratedCertificates(t *testing.T) {
 	} {
 		read := certificate(t, decoded(t, test.object, "tls.crt"))
 		_, err := read.Verify(x509.VerifyOptions{Roots: roots, DNSName: test.host,
-			KeyUsages: []x509.ExtKeyUsage{test.usage}, CurrentTime: time.Now().Add(3649 * 24 * time.Hour)})
+			KeyUsages: []x509.ExtKeyUsage{test.usage}, CurrentTime: time.Now().Add(3640 * 24 * time.Hour)})
 		if err != nil {
 			t.Errorf("%s for %s: %v", test.object.Name(), test.host, err)
 		}
@@ -100,13 +115,6 @@ func TestGeneratedCertificates(t *testing.T) {
 	bundle := at(t, find(objects, "MutatingWebhookConfiguration/tranche"), ".webhooks[1].clientConfig.caBundle")
 	if bundle != base64.StdEncoding.EncodeToString(decoded(t, server, "ca.crt")) {
 		t.Error("expected the webhook to trust the server's CA, found another")
-	}
-	host := at(t, configOf(t, find(objects, "ConfigMap/tranche-scheduler"), "scheduler.yaml"), ".extenders[0].urlPrefix")
-	if host != "https://tranche.tranche-system.svc:443/scheduler" {
-		t.Errorf("expected kube-scheduler to dial a name of the certificate, found %s", host)
-	}
-	if at(t, find(render(t, nil), serverSecret), ".data.ca\\.crt") == at(t, server, ".data.ca\\.crt") {
-		t.Error("expected another CA at another installation, found the same")
 	}
 }
 
@@ -143,5 +151,26 @@ func TestGeneratedCertificatesAreKept(t *testing.T) {
 	unstructured.RemoveNestedField(broken.Object, "data", "ca.crt")
 	if _, _, err := Render(Folder, nil, Options{Upgrade: true, Client: clusterWith(&broken, client)}); err == nil {
 		t.Error("expected a Secret without ca.crt to be refused, found it taken")
+	}
+}
+
+// What charts/certificates.sh makes for people without Helm is as good.
+func TestCertificatesByHand(t *testing.T) {
+	folder := t.TempDir()
+	script := filepath.Join(Folder, "..", "certificates.sh")
+	if text, err := exec.Command(script, folder).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	files := map[string]string{}
+	for _, name := range []string{"secrets.yaml", "webhook.yaml"} {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		must(t, err)
+		files[name] = string(text)
+	}
+	objects, _, err := split("tranche", files)
+	must(t, err)
+	checkCertificates(t, objects)
+	if code := exec.Command(script).Run(); code == nil {
+		t.Error("expected usage without a folder, found it taken")
 	}
 }

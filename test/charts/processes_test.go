@@ -107,7 +107,7 @@ func (s *Site) runServer(objects []Object, program string) *Server {
 		args = append(args, placed(arg, mounts, nil))
 	}
 	process := e2e.NewProcess(s.dir, "tranche", program, append(args, "--kubeconfig", s.kubeconfig(pod.Spec.ServiceAccountName))...)
-	must(s.T, s.ControlPlane.Run(s.Context(), process, "http://"+health+"/readyz", "", 40*time.Second))
+	must(s.T, s.ControlPlane.Run(s.Context(), process, "http://"+health+"/readyz", 40*time.Second))
 	roots, err := os.ReadFile(filepath.Join(mounts["/etc/tranche/tls"], "ca.crt"))
 	must(s.T, err)
 	return &Server{process, mounts, address(0), roots}
@@ -166,7 +166,7 @@ func (s *Site) runScheduler(objects []Object, server *Server) *e2e.Process {
 	}
 	program := filepath.Join(os.Getenv("CONTROLPLANE_BIN"), pod.Spec.Containers[0].Command[0])
 	process := e2e.NewProcess(s.dir, "kube-scheduler", program, args...)
-	must(s.T, s.ControlPlane.Run(s.Context(), process, "https://127.0.0.1:"+port+"/healthz", "", 30*time.Second))
+	must(s.T, s.ControlPlane.Run(s.Context(), process, "https://127.0.0.1:"+port+"/healthz", 30*time.Second))
 	return process
 }
 

@@ -53,36 +53,6 @@ type ControlPlane struct {
 // StartControlPlane starts everything and returns when Tranche is ready and kube-scheduler runs.
 // On error what was started is stopped; the error carries the tail of the log in question.
 func StartControlPlane(ctx context.Context, dir, programs, tranche, charts string) (*ControlPlane, error) {
-	c, err := StartAPIServer(ctx, dir, programs)
-	if err != nil {
-		return nil, err
-	}
-	c.tranchePath = tranche
-	c.Tranche = NewProcess(dir, "tranche", tranche,
-		"serve", "--config", filepath.Join(dir, "tranche.yaml"),
-		"--cluster", "kubernetes", "--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"),
-		"--listen", strings.TrimPrefix(c.TrancheURL, "http://"), "--ledger", c.Ledger)
-	c.scheduler = NewProcess(dir, "kube-scheduler", filepath.Join(programs, "kube-scheduler"),
-		"--config="+filepath.Join(dir, "scheduler.yaml"), "--bind-address=127.0.0.1",
-		"--secure-port="+strings.TrimPrefix(c.schedulerURL, "https://127.0.0.1:"), "--v=2")
-	if err = c.admitTranche(ctx, charts); err == nil {
-		err = c.Run(ctx, c.Tranche, c.TrancheURL+"/readyz", "", 30*time.Second)
-	}
-	if err == nil {
-		err = c.writeSchedulerConfig(nil)
-	}
-	if err == nil {
-		err = c.Run(ctx, c.scheduler, c.schedulerURL+"/readyz", "", 30*time.Second)
-	}
-	if err != nil {
-		c.Stop()
-		return nil, err
-	}
-	return c, nil
-}
-
-// StartAPIServer starts a cluster in which nothing runs but its API server.
-func StartAPIServer(ctx context.Context, dir, programs string) (*ControlPlane, error) {
 	ports, err := FreePorts(6)
 	if err != nil {
 		return nil, err
@@ -95,6 +65,8 @@ func StartAPIServer(ctx context.Context, dir, programs string) (*ControlPlane, e
 		TrancheURL:   fmt.Sprintf("http://127.0.0.1:%d", ports[4]),
 		AdmissionURL: fmt.Sprintf("https://127.0.0.1:%d", ports[5]),
 		Ledger:       filepath.Join(dir, "ledger.db"),
+
+		tranchePath:  tranche,
 		schedulerURL: fmt.Sprintf("https://127.0.0.1:%d", ports[3]),
 	}
 	if err := c.writeSecrets(); err != nil {
@@ -121,26 +93,45 @@ func StartAPIServer(ctx context.Context, dir, programs string) (*ControlPlane, e
 		// The controllers these two wait for do not run here.
 		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
 		"--event-ttl=10m")
-	if err = c.Run(ctx, etcd, etcdURL+"/health", "", 30*time.Second); err == nil {
-		err = c.Run(ctx, c.APIServer, c.apiURL+"/readyz", adminToken, 90*time.Second)
+	c.Tranche = NewProcess(dir, "tranche", tranche,
+		"serve", "--config", filepath.Join(dir, "tranche.yaml"),
+		"--cluster", "kubernetes", "--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"),
+		"--listen", strings.TrimPrefix(c.TrancheURL, "http://"), "--ledger", c.Ledger)
+	c.scheduler = NewProcess(dir, "kube-scheduler", filepath.Join(programs, "kube-scheduler"),
+		"--config="+filepath.Join(dir, "scheduler.yaml"),
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[3]), "--v=2")
+
+	steps := []struct {
+		process *Process
+		before  func() error
+		ready   string
+		token   string
+		limit   time.Duration
+	}{
+		{etcd, nil, etcdURL + "/health", "", 30 * time.Second},
+		{c.APIServer, nil, c.apiURL + "/readyz", adminToken, 90 * time.Second},
+		{c.Tranche, func() error { return c.admitTranche(ctx, charts) }, c.TrancheURL + "/readyz", "",
+			30 * time.Second},
+		{c.scheduler, func() error { return c.writeSchedulerConfig(nil) }, c.schedulerURL + "/readyz", "",
+			30 * time.Second},
 	}
-	if err == nil {
-		c.Client, err = c.ClientOf(adminToken, "")
-	}
-	if err != nil {
-		c.Stop()
-		return nil, err
+	for _, step := range steps {
+		if step.before != nil {
+			err = step.before()
+		}
+		if err == nil {
+			err = step.process.Start()
+		}
+		if err == nil {
+			c.processes = append(c.processes, step.process)
+			err = c.waitReady(ctx, step.process, step.ready, step.token, step.limit)
+		}
+		if err != nil {
+			c.Stop()
+			return nil, err
+		}
 	}
 	return c, nil
-}
-
-// Run starts a program, which Stop will end, and returns when the address answers 200.
-func (c *ControlPlane) Run(ctx context.Context, p *Process, ready, token string, limit time.Duration) error {
-	if err := p.Start(); err != nil {
-		return err
-	}
-	c.processes = append(c.processes, p)
-	return c.waitReady(ctx, p, ready, token, limit)
 }
 
 // Stop ends all programs, the last started first.
@@ -230,8 +221,8 @@ func (c *ControlPlane) writeSecrets() error {
 		"tranche.yaml":         c.trancheConfig(),
 		"sa.key":               pem.EncodeToMemory(block),
 		"tokens.csv":           []byte(tokens),
-		"tranche.kubeconfig":   c.Kubeconfig(trancheToken),
-		"scheduler.kubeconfig": c.Kubeconfig(schedulerToken),
+		"tranche.kubeconfig":   c.kubeconfig(trancheToken),
+		"scheduler.kubeconfig": c.kubeconfig(schedulerToken),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(c.dir, name), text, 0o600); err != nil {
@@ -252,8 +243,7 @@ admission: {gates: true, trustedUsers: [%s]}
 // The API server writes its own certificate at the first start; all clients verify against it.
 func (c *ControlPlane) certificate() string { return filepath.Join(c.dir, "pki", "apiserver.crt") }
 
-// Kubeconfig is the file by which the token's owner reaches the API server.
-func (c *ControlPlane) Kubeconfig(token string) []byte {
+func (c *ControlPlane) kubeconfig(token string) []byte {
 	return []byte(fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: test
@@ -266,6 +256,10 @@ users: [{name: test, user: {token: "%s"}}]
 // What an administrator does before Tranche starts: the definitions of other projects, the shipped
 // ones, and the shipped rules for its user.
 func (c *ControlPlane) admitTranche(ctx context.Context, charts string) error {
+	var err error
+	if c.Client, err = c.ClientOf(adminToken, ""); err != nil {
+		return err
+	}
 	for _, kind := range foreignKinds {
 		if err := kind.Install(ctx, c.Client); err != nil {
 			return err
@@ -281,21 +275,14 @@ func (c *ControlPlane) admitTranche(ctx context.Context, charts string) error {
 	return BindRoles(ctx, c.Client, trancheUser, "tranche-node-lock")
 }
 
-// AdminConfig reaches the API server as an administrator.
-func (c *ControlPlane) AdminConfig() *rest.Config { return c.configOf(adminToken, "") }
-
 // ClientOf returns a client of the token's user; with `as` of that user, in whose name an
 // administrator's token may speak.
 func (c *ControlPlane) ClientOf(token, as string) (*kubernetes.Clientset, error) {
-	return kubernetes.NewForConfig(c.configOf(token, as))
-}
-
-func (c *ControlPlane) configOf(token, as string) *rest.Config {
-	return &rest.Config{
+	return kubernetes.NewForConfig(&rest.Config{
 		Host: c.apiURL, BearerToken: token, Impersonate: rest.ImpersonationConfig{UserName: as},
 		TLSClientConfig: rest.TLSClientConfig{CAFile: c.certificate()},
 		QPS:             2000, Burst: 4000, Timeout: 30 * time.Second,
-	}
+	})
 }
 
 // RestartScheduler starts kube-scheduler anew with a changed extender entry; nil: as Tranche prints it.
