@@ -117,6 +117,20 @@ void AddAdmissionKeys(std::map<std::string, Setter>& keys) {
   keys["tls.certFile"] = TlsFile(&http::TlsOptions::certificate_file);
   keys["tls.keyFile"] = TlsFile(&http::TlsOptions::key_file);
   keys["tls.clientCaFile"] = TlsFile(&http::TlsOptions::client_ca_file);
+  constexpr std::array<std::pair<std::string_view, bool>, 2> kVerbs = {
+      {{"Required", true}, {"Optional", false}}};
+  keys["tls.verbs"] =
+      OneOf(kVerbs, [](ServeConfig& config, bool required) { config.verbs_need_tls = required; });
+  keys["tls.allowedClients"] =
+      List("a list of names",
+           [](ServeConfig& config) -> std::vector<std::string>& { return config.allowed_clients; });
+  keys["pages.listen"] = Text("HOST:PORT", [](ServeConfig& config, const std::string& text) {
+    return ReadPagesListen(text, config).ok();
+  });
+  keys["pages.tokenFile"] = Text("a file name", [](ServeConfig& config, const std::string& text) {
+    config.pages_token_file = text;
+    return !text.empty();
+  });
   keys["admission.schedulerName"] =
       Text("the name of a scheduler", [](ServeConfig& config, const std::string& text) {
         return ReadSchedulerName(text, config).ok();
@@ -193,6 +207,25 @@ void AddLedgerKeys(std::map<std::string, Setter>& keys) {
       OneOf(kFailures, [](ServeConfig& c, LedgerFailure value) { c.ledger_failure = value; });
 }
 
+void AddElectionKeys(std::map<std::string, Setter>& keys) {
+  using Millis = std::chrono::milliseconds;
+  keys["leaderElection.lease"] =
+      Text("NAMESPACE/NAME", [](ServeConfig& config, const std::string& text) {
+        const std::size_t slash = text.find('/');
+        if (slash == std::string::npos) return false;
+        config.election.ns = text.substr(0, slash);
+        config.election.name = text.substr(slash + 1);
+        config.elects = true;
+        return IsObjectName(config.election.ns) && IsObjectName(config.election.name);
+      });
+  keys["leaderElection.leaseSeconds"] =
+      Seconds(3, [](ServeConfig& c) -> Millis& { return c.election.lease; });
+  keys["leaderElection.renewSeconds"] =
+      Seconds(2, [](ServeConfig& c) -> Millis& { return c.election.renew; });
+  keys["leaderElection.retrySeconds"] =
+      Seconds(1, [](ServeConfig& c) -> Millis& { return c.election.retry; });
+}
+
 void AddCompatibilityKeys(std::map<std::string, Setter>& keys) {
   constexpr std::array<std::pair<std::string_view, bool>, 2> kOf = {
       {{"none", false}, {"hami", true}}};
@@ -239,6 +272,7 @@ const std::map<std::string, Setter>& Keys() {
     AddClusterKeys(all);
     AddLedgerKeys(all);
     AddMigKeys(all);
+    AddElectionKeys(all);
     AddPolicyKeys(all);
     AddCompatibilityKeys(all);
     return all;
@@ -349,6 +383,13 @@ absl::Status ReadTlsListen(std::string_view text, ServeConfig& config) {
   return ReadAddress("tls.listen", text, config.tls_address, config.tls_port);
 }
 
+absl::Status ReadPagesListen(std::string_view text, ServeConfig& config) {
+  std::string address;
+  const absl::Status read = ReadAddress("pages.listen", text, address, config.pages_port);
+  if (read.ok()) config.pages_address = std::move(address);
+  return read;
+}
+
 absl::Status ApplyConfigText(std::string_view yaml, std::string_view name, ServeConfig& config) {
   try {
     const YAML::Node root = YAML::Load(std::string(yaml));
@@ -372,6 +413,26 @@ absl::Status ApplyConfigFile(const std::string& path, ServeConfig& config) {
   return ApplyConfigText(text.str(), path, config);
 }
 
+namespace {
+
+// A leader must stop before another begins, and try more than once before it stops.
+absl::Status CheckElection(const ServeConfig& config) {
+  if (!config.elects) return absl::OkStatus();
+  if (config.cluster == ClusterKind::kEmbedded) {
+    return absl::InvalidArgumentError(
+        "leaderElection.lease: expected only with cluster kubernetes, found cluster embedded");
+  }
+  const auto& [ns, name, lease, renew, retry] = config.election;
+  if (lease > renew && renew * 10 > retry * 12) return absl::OkStatus();
+  const auto seconds = [](std::chrono::milliseconds time) { return time.count() / 1000; };
+  return absl::InvalidArgumentError(fmt::format(
+      "leaderElection: expected leaseSeconds > renewSeconds > 1.2 x retrySeconds, found "
+      "{}, {} and {}",
+      seconds(lease), seconds(renew), seconds(retry)));
+}
+
+}  // namespace
+
 absl::Status CheckConfig(const ServeConfig& config) {
   const bool embedded = config.cluster == ClusterKind::kEmbedded;
   const auto only = [](std::string_view setting, std::string_view kind, std::string_view found) {
@@ -386,7 +447,15 @@ absl::Status CheckConfig(const ServeConfig& config) {
         "tls: expected certFile and keyFile, found {} and {}",
         wire::Quoted(config.tls->certificate_file), wire::Quoted(config.tls->key_file)));
   }
-  return absl::OkStatus();
+  const bool knows_clients = config.tls && !config.tls->client_ca_file.empty();
+  for (const auto& [set, setting] :
+       {std::pair(config.verbs_need_tls, "tls.verbs Required"),
+        std::pair(!config.allowed_clients.empty(), "tls.allowedClients")}) {
+    if (!set || knows_clients) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("{}: expected only with tls.clientCaFile, found none", setting));
+  }
+  return CheckElection(config);
 }
 
 GpuPolicy PolicyDefaults(const ServeConfig& config) {

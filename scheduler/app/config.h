@@ -44,6 +44,15 @@ struct AdmissionOptions {
   };
 };
 
+// One leader among several processes, by a Lease.
+struct ElectionOptions {
+  std::string ns;
+  std::string name;
+  std::chrono::milliseconds lease{15'000};  // a leader that is gone is replaced after this
+  std::chrono::milliseconds renew{10'000};  // a leader that cannot renew stops writing after this
+  std::chrono::milliseconds retry{2'000};   // between two looks at the lease
+};
+
 struct ServeConfig {
   std::string address = "127.0.0.1";
   uint16_t port = 8080;
@@ -53,7 +62,17 @@ struct ServeConfig {
   std::optional<http::TlsOptions> tls;
   std::string tls_address = "0.0.0.0";
   uint16_t tls_port = 8443;
+  // The extender verbs are answered over TLS alone, and to a client certificate alone.
+  bool verbs_need_tls = false;
+  // Names of client certificates that may use the verbs over TLS; empty: all the CA has signed.
+  std::vector<std::string> allowed_clients;
+  // Metrics, API and page on an address of their own. nullopt: with the rest.
+  std::optional<std::string> pages_address;
+  uint16_t pages_port = 0;
+  std::string pages_token_file;  // not empty: they ask for this bearer token
   AdmissionOptions admission;
+  ElectionOptions election;
+  bool elects = false;  // leaderElection.lease is set
 
   ClusterKind cluster = ClusterKind::kEmbedded;
   std::vector<std::string> objects;               // embedded only
@@ -91,6 +110,9 @@ absl::Status ReadListen(std::string_view text, ServeConfig& config);
 
 // The same into the address that is served over TLS.
 absl::Status ReadTlsListen(std::string_view text, ServeConfig& config);
+
+// The same into the address of metrics, API and page.
+absl::Status ReadPagesListen(std::string_view text, ServeConfig& config);
 
 // The name the admission webhook gives. Errors: InvalidArgument with the text.
 absl::Status ReadSchedulerName(std::string_view text, ServeConfig& config);

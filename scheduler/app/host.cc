@@ -24,6 +24,8 @@ std::string_view Describe(Readiness readiness) {
       return "tranche has not read the whole cluster yet";
     case Readiness::kStale:
       return "tranche has not heard from the API server for too long";
+    case Readiness::kStandby:
+      return "tranche is a standby: another process leads";
     case Readiness::kStopping:
       return "tranche is stopping";
   }
@@ -34,6 +36,7 @@ Host::Host(HostOptions options, Clock& clock)
     : clock_(clock),
       defaults_(std::move(options.defaults)),
       cache_limit_(options.cache_limit),
+      may_write_(std::move(options.may_write)),
       engine_(options.engine),
       desk_(defaults_) {
   SteeringSettled();
@@ -99,6 +102,7 @@ void Host::EndTurn(std::unique_lock<std::mutex>& lock) {
 Readiness Host::readiness() const {
   if (stopping_) return Readiness::kStopping;
   if (!synced_) return Readiness::kLoading;
+  if (may_write_ && !may_write_()) return Readiness::kStandby;
   if (cache_limit_.count() > 0) {
     for (const std::string_view resource : kWatched) {
       const auto age = HeardAge(resource);

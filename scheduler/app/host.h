@@ -31,6 +31,7 @@ enum class Readiness : uint8_t {
   kReady,
   kLoading,   // the first complete set of nodes and pods is not in yet
   kStale,     // nothing was heard of nodes or pods for longer than the cache limit
+  kStandby,   // another process leads
   kStopping,  // on the way out
 };
 // A fixed sentence without numbers: it reaches kube-scheduler, which re-queues pods whose message
@@ -54,6 +55,8 @@ struct HostOptions {
   GpuPolicy defaults;
   // Oldest cache a decision may rest on; zero: any age (the embedded cluster cannot lag).
   std::chrono::milliseconds cache_limit{0};
+  // Whether this process may still write what it decides; null: always.
+  std::function<bool()> may_write = nullptr;
 };
 
 class Host : public ClusterEvents {
@@ -183,6 +186,7 @@ class Host : public ClusterEvents {
   Clock& clock_;
   const GpuPolicy defaults_;
   const std::chrono::milliseconds cache_limit_;
+  const std::function<bool()> may_write_;
   std::mutex mutex_;
   Engine engine_;                 // guarded by mutex_
   std::atomic<int> waiting_ = 0;  // calls that wait for mutex_

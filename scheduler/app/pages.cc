@@ -52,17 +52,19 @@ http::Response UiFile(std::string_view path) {
 
 const char* Version() { return TRANCHE_VERSION; }
 
-void AddPages(Host& host, const metrics::Metrics& metrics, std::function<metrics::Scrape()> scrape,
-              Router& router) {
+void AddPages(std::function<Readiness()> ready, const metrics::Metrics& metrics,
+              std::function<metrics::Scrape()> scrape, Router& router) {
   const auto alive = [](const http::Request&, const http::Responder& respond) {
     respond(Text(200, "ok"));
   };
   router.Add("GET", "/healthz", alive);
   router.Add("GET", "/livez", alive);
-  router.Add("GET", "/readyz", [&host](const http::Request&, const http::Responder& respond) {
-    const Readiness readiness = host.readiness();
-    respond(readiness == Readiness::kReady ? Text(200, "ok") : Text(503, Describe(readiness)));
-  });
+  router.Add("GET", "/readyz",
+             [ready = std::move(ready)](const http::Request&, const http::Responder& respond) {
+               const Readiness readiness = ready();
+               const bool yes = readiness == Readiness::kReady;
+               respond(yes ? Text(200, "ok") : Text(503, Describe(readiness)));
+             });
   router.Add("GET", "/version",
              [](const http::Request&, const http::Responder& respond) { respond(VersionPage()); });
   router.Add(

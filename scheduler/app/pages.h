@@ -16,7 +16,7 @@ const char* Version();
 
 // GET /healthz /livez /readyz /version /metrics / /ui/...; `scrape` gathers the state for one
 // answer of /metrics. All must outlive the router's use.
-void AddPages(Host& host, const metrics::Metrics& metrics, std::function<metrics::Scrape()> scrape,
-              Router& router);
+void AddPages(std::function<Readiness()> readiness, const metrics::Metrics& metrics,
+              std::function<metrics::Scrape()> scrape, Router& router);
 
 }  // namespace tranche::app

@@ -4,173 +4,123 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
-#include <string>
+#include <thread>
 #include <utility>
 
-#include "scheduler/app/admission_api.h"
-#include "scheduler/app/advice_api.h"
-#include "scheduler/app/api.h"
-#include "scheduler/app/binder.h"
-#include "scheduler/app/embedded_api.h"
-#include "scheduler/app/host.h"
-#include "scheduler/app/ledger_api.h"
+#include "scheduler/app/access.h"
+#include "scheduler/app/duty.h"
+#include "scheduler/app/event_feed.h"
 #include "scheduler/app/pages.h"
-#include "scheduler/app/partitioner.h"
-#include "scheduler/app/projector.h"
-#include "scheduler/app/reclaimer.h"
-#include "scheduler/app/router.h"
-#include "scheduler/app/timers.h"
-#include "scheduler/app/verbs.h"
-#include "scheduler/embedded/clocks.h"
-#include "scheduler/embedded/cluster.h"
 #include "scheduler/kube/cluster.h"
-#include "scheduler/ledger/sqlite_ledger.h"
-#include "scheduler/metrics/metrics.h"
+#include "scheduler/kube/elector.h"
 
 namespace tranche::app {
 namespace {
 
-// How often due work is looked for at most and at least: claims and grace periods are seconds, and
-// a pod that starts to wait, which moves no timer, is to be planned for well within one.
-constexpr std::chrono::milliseconds kTickMin{50};
-constexpr std::chrono::milliseconds kTickMax{250};
+using std::chrono::milliseconds;
 
-// How often the objects of the cluster are compared with what we know, and the ledger told that we
-// live.
-constexpr std::chrono::milliseconds kProjectEvery{250};
-constexpr std::chrono::milliseconds kPartitionEvery{1'000};
-constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
-constexpr std::chrono::hours kBackupEvery{24};
+// How long a new leader waits for a ledger that another process still has: one that was paused or
+// cut off ends as soon as it notices. After that it leads without.
+constexpr milliseconds kLedgerPatience{5'000};
+constexpr milliseconds kLedgerRetry{100};
+constexpr milliseconds kLedgerWatch{1'000};
 
-Instant WallNow() { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
-
-// A ledger that was opened, or why there is none although one was asked for.
-struct OpenedLedger {
-  std::unique_ptr<ledger::SqliteLedger> ledger;
-  bool untrusted = false;  // the file is damaged: it stays as it is, for people to look at
-};
-
-absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config) {
-  OpenedLedger opened;
-  if (config.ledger.empty()) return opened;
-  ledger::Options options;
-  options.path = config.ledger;
-  options.now = WallNow();
-  options.accept_rollback = config.ledger_accept_rollback;
-  auto ledger = ledger::SqliteLedger::Open(options);
-  if (ledger.ok()) {
-    opened.ledger = *std::move(ledger);
-    return opened;
-  }
-  if (!absl::IsDataLoss(ledger.status())) return ledger.status();
-  spdlog::error("the ledger cannot be trusted and is left as it is: {}",
-                std::string(ledger.status().message()));
-  opened.untrusted = true;
-  return opened;
-}
-
-HostOptions MakeHostOptions(const ServeConfig& config) {
-  HostOptions options;
-  options.engine.claim_lifetime = config.claim_lifetime;
-  options.engine.namespace_caps = config.hami;
-  options.defaults = PolicyDefaults(config);
-  if (config.cluster == ClusterKind::kKubernetes) options.cache_limit = config.cache_limit;
-  return options;
-}
-
-http::Options MakeHttpOptions(const ServeConfig& config) {
+http::Options MakeHttpOptions(const ServeConfig& config, Door door) {
   http::Options options;
   options.address = config.address;
   options.port = config.port;
   options.threads = config.threads;
   options.limits = config.limits;
-  return options;
-}
-
-http::Options MakeTlsOptions(const ServeConfig& config) {
-  http::Options options = MakeHttpOptions(config);
-  options.address = config.tls_address;
-  options.port = config.tls_port;
-  options.tls = config.tls;
-  options.warn = [](const std::string& what) {
-    spdlog::warn("the certificate in use stays: {}", what);
-  };
+  if (door == Door::kPages) {
+    options.address = *config.pages_address;
+    options.port = config.pages_port;
+    options.threads = 1;
+  }
+  if (door == Door::kTls) {
+    options.address = config.tls_address;
+    options.port = config.tls_port;
+    options.tls = config.tls;
+    // API servers that ask the webhook show none; who may use the verbs is asked for each request.
+    options.tls->client_optional = config.verbs_need_tls;
+    options.warn = [](const std::string& what) {
+      spdlog::warn("the certificate in use stays: {}", what);
+    };
+  }
   return options;
 }
 
 // What kube-scheduler, API servers and probes wait for, and what takes microseconds.
 bool IsQuick(const std::string& path) {
-  return path.rfind("/scheduler/", 0) == 0 || path.rfind("/admission/", 0) == 0 ||
-         path == "/healthz" || path == "/livez" || path == "/readyz";
+  return path.starts_with("/scheduler/") || path.starts_with("/admission/") || path == "/healthz" ||
+         path == "/livez" || path == "/readyz";
+}
+
+// What a standby answers as well.
+bool IsForAnybody(const std::string& path) {
+  return path == "/healthz" || path == "/livez" || path == "/readyz" || path == "/version" ||
+         path == "/metrics" || path == "/" || path.starts_with("/ui");
+}
+
+// A write of an old leader is over before another leader looks: what it may send last, it sends
+// `renew` after its last renewal, and another begins after `lease`.
+milliseconds WriteTime(const ElectionOptions& election, milliseconds otherwise) {
+  return std::min(otherwise, (election.lease - election.renew) * 4 / 5);
 }
 
 }  // namespace
 
 // Members are destroyed from the last to the first: what is called into goes last.
 struct Runtime::Impl {
-  Impl(ServeConfig given, OpenedLedger opened)
-      : config(std::move(given)),
-        book(std::move(opened.ledger)),
-        untrusted(opened.untrusted),
-        system(book ? book->last_time() : Instant()),
-        manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
-        clock(manual ? static_cast<Clock&>(*manual) : system),
-        host(MakeHostOptions(config), clock),
-        adviser([this] { return Look(); }) {}
+  Impl(const ServeConfig& given, const RuntimeHooks& wanted)
+      : config(given), process(wanted), access(given) {}
 
   absl::Status MakeCluster();
-  void MakeReclaimer();
-  void MakePartitioner();
-  AdviceCase Look();
-  absl::Status LoadObjects();
-  void MakeServer();
-  void MakeAdmission();
-  metrics::Scrape Gather();
-  ClusterApi& Api();
-  std::optional<Instant> DoDue();
-  void ArmTick(std::chrono::milliseconds delay);
-  void ArmProjector();
-  void ArmPartitioner();
-  void ArmHeartbeat();
-  void ArmBackup();
-  std::optional<metrics::LedgerRow> LedgerState();
+  absl::StatusOr<kube::Options> ClientOptions() const;
+  void MakeElector(kube::Options client);
+  absl::Status MakeServers();
+  DutyHooks MakeDutyHooks();
+  void Answer(Door door, http::Request request, http::Responder respond);
+  void AddEdges(metrics::Scrape& scrape) const;
 
-  ServeConfig config;
-  std::unique_ptr<ledger::SqliteLedger> book;  // null: nothing is kept
-  const bool untrusted;
-  SystemClock system;
-  std::unique_ptr<ManualClock> manual;  // null: the system clock is the time
-  Clock& clock;
+  // The way to lead, on a thread of its own.
+  void TakeOver(int64_t epoch);
+  absl::StatusOr<OpenedLedger> TakeLedger(int64_t epoch);
+  void WaitForLedger();
+  // False where the process is being stopped.
+  bool Rest(milliseconds time);
+  void Restart(const std::string& why);
+
+  const ServeConfig& config;
+  const RuntimeHooks& process;
+  Access access;
   metrics::Metrics metrics;
-  Host host;
-  std::unique_ptr<Reclaimer> reclaimer;  // known to the host, so outlives the cluster's events
-  // One of them.
-  std::unique_ptr<embedded::Cluster> embedded_cluster;
-  std::unique_ptr<kube::Cluster> kube_cluster;
-  std::mutex due_mutex;
-  ThreadTimers timers;
-  std::unique_ptr<Binder> binder;
-  std::unique_ptr<Verbs> verbs;
-  std::unique_ptr<Projector> projector;
-  std::unique_ptr<Partitioner> partitioner;
-  Adviser adviser;
-  Router router;
+  kube::Grant grant;  // of the election
+  EventFeed feed;     // likewise
+  std::unique_ptr<Duty> duty;
+  std::atomic<const Duty*> leading = nullptr;  // `duty`, once it answers
+  Router standby;
+  std::unique_ptr<kube::Cluster> kube_cluster;  // null: the embedded one
+  std::unique_ptr<kube::Elector> elector;       // null: this process leads
   // Views of thousands of nodes take long to encode: they must not stand in a verb's way.
   boost::asio::thread_pool questions{1};
-  std::unique_ptr<http::Server> server;
-  std::unique_ptr<http::Server> tls_server;  // null: none is asked for
+  std::map<Door, std::unique_ptr<http::Server>> servers;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stopping = false;   // guarded by mutex
+  bool refreshed = false;  // likewise: lists that began after the lease was gained are in
+  std::thread takeover;
 };
 
-absl::Status Runtime::Impl::MakeCluster() {
-  if (config.cluster == ClusterKind::kEmbedded) {
-    embedded_cluster = std::make_unique<embedded::Cluster>(clock, host, PolicyDefaults(config));
-    MakeReclaimer();
-    return LoadObjects();
-  }
+absl::StatusOr<kube::Options> Runtime::Impl::ClientOptions() const {
   absl::StatusOr<kube::Credentials> credentials = config.kubeconfig.empty()
                                                       ? kube::InClusterCredentials()
                                                       : kube::LoadKubeconfig(config.kubeconfig);
@@ -179,154 +129,170 @@ absl::Status Runtime::Impl::MakeCluster() {
   options.credentials = *std::move(credentials);
   options.user_agent = fmt::format("tranche/{}", Version());
   options.resource_quotas = config.hami;
-  kube_cluster = std::make_unique<kube::Cluster>(std::move(options), host);
-  MakeReclaimer();
+  return options;
+}
+
+absl::Status Runtime::Impl::MakeCluster() {
+  absl::StatusOr<kube::Options> options = absl::UnknownError("");
+  if (config.cluster == ClusterKind::kKubernetes) {
+    options = ClientOptions();
+    if (!options.ok()) return options.status();
+  }
+  if (config.elects) {
+    MakeElector(*options);
+    options->may_write = [this] { return grant.holds(); };
+    options->follow = true;
+    options->bind_timeout = WriteTime(config.election, options->bind_timeout);
+    kube_cluster = std::make_unique<kube::Cluster>(*std::move(options), feed);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<OpenedLedger> opened = OpenLedger(config, 1, /*exact_epoch=*/false, nullptr);
+  if (!opened.ok()) return opened.status();
+  duty = std::make_unique<Duty>(config, metrics, *std::move(opened), 1, MakeDutyHooks());
+  if (config.cluster == ClusterKind::kEmbedded) {
+    if (const absl::Status made = duty->MakeEmbedded(); !made.ok()) return made;
+  } else {
+    kube_cluster = std::make_unique<kube::Cluster>(*std::move(options), duty->host());
+    duty->Attach(*kube_cluster);
+  }
+  leading = duty.get();
   return absl::OkStatus();
 }
 
-ClusterApi& Runtime::Impl::Api() {
-  return embedded_cluster ? static_cast<ClusterApi&>(*embedded_cluster) : *kube_cluster;
-}
-
-void Runtime::Impl::MakeReclaimer() {
-  Reclaimer::Hooks hooks;
-  hooks.settle = [this](const std::string& reclaim, const PodUid& uid, EvictionOutcome outcome,
-                        std::optional<Millis> retry_after) {
-    host.With([&](Engine& engine, Instant now) {
-      engine.SettleEviction(reclaim, uid, outcome, retry_after, now);
-    });
+DutyHooks Runtime::Impl::MakeDutyHooks() {
+  DutyHooks hooks;
+  hooks.later = [this](std::function<void()> work) {
+    boost::asio::post(questions, std::move(work));
   };
-  hooks.uid_of = [this](const std::string& kind, const std::string& name) {
-    return host.UidOf(kind, name);
+  hooks.edges = [this](metrics::Scrape& scrape) { AddEdges(scrape); };
+  if (config.elects) hooks.may_write = [this] { return grant.holds(); };
+  return hooks;
+}
+
+void Runtime::Impl::MakeElector(kube::Options client) {
+  const ElectionOptions& election = config.election;
+  kube::ElectorOptions options{std::move(client),
+                               election.ns,
+                               election.name,
+                               kube::NewIdentity(),
+                               {election.lease, election.renew, election.retry}};
+  kube::Elector::Hooks hooks;
+  hooks.least_epoch = [this] {
+    const int64_t kept = config.ledger.empty() ? 0 : ledger::SqliteLedger::LastEpoch(config.ledger);
+    return std::max(kept, feed.HighestEpoch());
   };
-  reclaimer = std::make_unique<Reclaimer>(Api(), metrics, std::move(hooks));
-  host.SetReclaimSink(reclaimer.get());
-  host.OnPlan([this](const PlanOutcome& outcome, std::chrono::nanoseconds took) {
-    metrics.CountPlan(outcome, took);
-  });
-}
-
-AdviceCase Runtime::Impl::Look() {
-  return host.With([](Engine& engine, Instant now) { return engine.Case(now); });
-}
-
-void Runtime::Impl::MakePartitioner() {
-  Partitioner::Hooks hooks;
-  hooks.fresh = [this] { return host.readiness() == Readiness::kReady; };
-  hooks.mode = [this] { return host.mig_mode(); };
-  hooks.look = [this] { return Look(); };
-  hooks.plan = [](const AdviceCase& fleet) { return PlanRepartition(fleet, kPlanLimits); };
-  hooks.hold = [this](const NodeName& node, const std::string& why) {
-    host.With([&](Engine& engine, Instant now) { engine.SetHeld(node, why, now); });
+  hooks.gained = [this](int64_t epoch) {
+    takeover = std::thread([this, epoch] { TakeOver(epoch); });
   };
-  partitioner = std::make_unique<Partitioner>(
-      Api(), metrics, MigConfigMap{config.mig_config_ns, config.mig_config_name}, std::move(hooks));
+  hooks.lost = [this](const std::string& why) {
+    if (process.lost) process.lost(why);
+  };
+  elector = std::make_unique<kube::Elector>(std::move(options), grant, std::move(hooks));
 }
 
-absl::Status Runtime::Impl::LoadObjects() {
-  for (const std::string& path : config.objects) {
-    const absl::StatusOr<embedded::ApplyReport> report = embedded_cluster->LoadFile(path);
-    if (!report.ok()) return report.status();
-    spdlog::info("{}: {} objects loaded", path, report->applied);
-    for (const auto& [kind, count] : report->ignored) {
-      spdlog::info("{}: {} objects of kind {} ignored", path, count, kind);
+void Runtime::Impl::Restart(const std::string& why) {
+  if (process.restart) process.restart(why);
+}
+
+bool Runtime::Impl::Rest(milliseconds time) {
+  std::unique_lock lock(mutex);
+  return !changed.wait_for(lock, time, [this] { return stopping; });
+}
+
+absl::StatusOr<OpenedLedger> Runtime::Impl::TakeLedger(int64_t epoch) {
+  const auto end = std::chrono::steady_clock::now() + kLedgerPatience;
+  while (!config.ledger.empty() && ledger::SqliteLedger::InUse(config.ledger)) {
+    if (std::chrono::steady_clock::now() >= end) {
+      spdlog::error("{} is still held by another process: leading without a ledger", config.ledger);
+      return OpenedLedger{nullptr, true};
     }
+    if (!Rest(kLedgerRetry)) return absl::CancelledError("stopping");
   }
-  embedded_cluster->FinishLoading();
+  return OpenLedger(config, epoch, /*exact_epoch=*/true, [this] { return grant.holds(); });
+}
+
+void Runtime::Impl::TakeOver(int64_t epoch) {
+  const auto began = std::chrono::steady_clock::now();
+  kube_cluster->Refresh([this] {
+    const std::lock_guard lock(mutex);
+    refreshed = true;
+    changed.notify_all();
+  });
+  absl::StatusOr<OpenedLedger> opened = TakeLedger(epoch);
+  if (absl::IsCancelled(opened.status())) return;
+  if (!opened.ok()) {
+    return Restart(
+        fmt::format("the ledger cannot be opened: {}", std::string(opened.status().message())));
+  }
+  const bool without = opened->untrusted && ledger::SqliteLedger::InUse(config.ledger);
+  duty = std::make_unique<Duty>(config, metrics, *std::move(opened), epoch, MakeDutyHooks());
+  duty->Attach(*kube_cluster);
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return refreshed || stopping; });
+    if (stopping) return;
+  }
+  feed.Open(duty->host());
+  duty->Begin();
+  leading = duty.get();
+  const auto took = std::chrono::steady_clock::now() - began;
+  spdlog::info("leading, epoch {}: taken over in {} ms", epoch,
+               std::chrono::duration_cast<milliseconds>(took).count());
+  if (without) WaitForLedger();
+}
+
+// Metering cannot begin in the middle: a restart takes the file and what the cluster shows.
+void Runtime::Impl::WaitForLedger() {
+  while (ledger::SqliteLedger::InUse(config.ledger)) {
+    if (!Rest(kLedgerWatch)) return;
+  }
+  Restart("the ledger is free: starting again with it");
+}
+
+void Runtime::Impl::Answer(Door door, http::Request request, http::Responder respond) {
+  if (std::optional<http::Response> refusal = access.Refuse(door, request)) {
+    return respond(*std::move(refusal));
+  }
+  const Duty* const leader = leading;
+  if (leader == nullptr && !IsForAnybody(request.path)) {
+    return respond(ErrorResponse(503, Describe(Readiness::kStandby)));
+  }
+  const Router& router = leader == nullptr ? standby : leader->router();
+  if (IsQuick(request.path)) return router.Route(std::move(request), std::move(respond));
+  boost::asio::post(questions,
+                    [&router, asked = std::move(request), answer = std::move(respond)]() mutable {
+                      router.Route(std::move(asked), std::move(answer));
+                    });
+}
+
+absl::Status Runtime::Impl::MakeServers() {
+  if (const absl::Status checked = access.Check(); !checked.ok()) return checked;
+  AddPages([] { return Readiness::kStandby; }, metrics,
+           [this] {
+             metrics::Scrape scrape;
+             scrape.version = Version();
+             AddEdges(scrape);
+             return scrape;
+           },
+           standby);
+  for (const Door door : {Door::kPlain, Door::kTls, Door::kPages}) {
+    if (!access.IsOpen(door)) continue;
+    const http::Handler handler = [this, door](http::Request request, http::Responder respond) {
+      Answer(door, std::move(request), std::move(respond));
+    };
+    servers[door] = std::make_unique<http::Server>(MakeHttpOptions(config, door), handler);
+  }
+  for (const auto& [door, server] : servers) {
+    if (const absl::Status started = server->Start(); !started.ok()) return started;
+  }
   return absl::OkStatus();
 }
 
-void Runtime::Impl::MakeServer() {
-  ClusterApi& api = Api();
-  binder = std::make_unique<Binder>(host, api, timers, metrics);
-  verbs = std::make_unique<Verbs>(host, *binder, metrics,
-                                  config.hami ? wire::ReasonStyle::kHami : wire::ReasonStyle::kOwn);
-  projector = std::make_unique<Projector>(host, api);
-  MakePartitioner();
-  host.OnPoke([this, &api](const PodName& pod, const PodUid& uid, Instant when) {
-    metrics.CountPoke();
-    api.Poke(pod, uid, when, [pod](const WriteResult& result) {
-      if (result.kind == WriteResult::Kind::kDone) return;
-      spdlog::warn("{} could not be brought back to the scheduler's queue: code {}: {}", pod.str(),
-                   result.http_code, result.message);
-    });
-  });
-  MakeAdmission();
-  verbs->AddTo(router);
-  AddApi(host, router);
-  AddAdviceApi(adviser, router);
-  AddLedgerApi(config.ledger, host, clock, router);
-  AddPages(
-      host, metrics, [this] { return Gather(); }, router);
-  if (embedded_cluster) {
-    AddEmbeddedApi(
-        *embedded_cluster, host, manual.get(), [this] { return DoDue(); }, router);
+void Runtime::Impl::AddEdges(metrics::Scrape& scrape) const {
+  if (elector) {
+    const kube::Elector::Status status = elector->status();
+    scrape.election = metrics::ElectionRow{status.leading, status.transitions};
   }
-  const http::Handler handler = [this](http::Request request, http::Responder respond) {
-    if (IsQuick(request.path)) {
-      router.Route(std::move(request), std::move(respond));
-      return;
-    }
-    boost::asio::post(questions,
-                      [this, asked = std::move(request), answer = std::move(respond)]() mutable {
-                        router.Route(std::move(asked), std::move(answer));
-                      });
-  };
-  server = std::make_unique<http::Server>(MakeHttpOptions(config), handler);
-  if (config.tls) tls_server = std::make_unique<http::Server>(MakeTlsOptions(config), handler);
-}
-
-void Runtime::Impl::MakeAdmission() {
-  host.OnUngate([&api = Api()](const GateRemoval& removal) {
-    const std::string gate(GateName(removal.gate));
-    api.RemoveGate({removal.pod, removal.uid, gate},
-                   [pod = removal.pod, gate](const WriteResult& result) {
-                     if (result.kind == WriteResult::Kind::kDone) return;
-                     spdlog::warn("{}: the scheduling gate {} could not be taken away: code {}: {}",
-                                  pod.str(), gate, result.http_code, result.message);
-                   });
-  });
-  AdmissionOptions options = config.admission;
-  options.count_hami_shares = config.hami;
-  AddAdmissionApi(
-      std::move(options),
-      [this](const PodRequest& request) {
-        // On stale knowledge no pod is made to wait.
-        if (host.readiness() != Readiness::kReady) return GateSet();
-        return host.With(
-            [&request](Engine& engine, Instant now) { return engine.GatesFor(request, now); });
-      },
-      router);
-}
-
-metrics::Scrape Runtime::Impl::Gather() {
-  metrics::Scrape scrape;
-  scrape.version = Version();
-  scrape.ready = host.readiness() == Readiness::kReady;
-  host.With([&scrape](Engine& engine, Instant now) {
-    scrape.now = now;
-    scrape.totals = engine.Totals();
-    scrape.quotas = engine.Quotas(now);
-    scrape.budgets = engine.Budgets(now);
-    scrape.pending = engine.Pending(now);
-  });
-  scrape.binds_in_progress = binder->in_progress();
-  scrape.invalid_objects = host.invalid_objects();
-  scrape.status_failures = projector->failures() + reclaimer->failures();
-  scrape.reclaims_running = reclaimer->running();
-  scrape.mig_changes_pending = partitioner->pending();
-  if (config.hami) {
-    metrics::HamiRows rows{host.Nodes(), host.Pods(), {}};
-    rows.caps = host.With([](Engine& engine, Instant) { return engine.NamespaceCapRows(); });
-    scrape.hami = std::move(rows);
-  }
-  if (scrape.ready) {
-    const std::shared_ptr<const Advice> advice = adviser.Get(Adviser::kMetricAge);
-    scrape.defragmentable_gpus =
-        advice->defragment.whole_gpus_possible - advice->defragment.whole_gpus_free;
-  }
-  scrape.clock_ahead = manual ? std::chrono::milliseconds(0) : system.AheadOfWall();
-  scrape.ledger = LedgerState();
   if (kube_cluster) {
     const auto now = std::chrono::steady_clock::now();
     for (const auto& [resource, status] : kube_cluster->status()) {
@@ -341,9 +307,8 @@ metrics::Scrape Runtime::Impl::Gather() {
       scrape.watches.push_back(std::move(row));
     }
   }
-  for (const auto* each : {&server, &tls_server}) {
-    if (*each == nullptr) continue;
-    const http::Statistics statistics = (*each)->statistics();
+  for (const auto& [door, server] : servers) {
+    const http::Statistics statistics = server->statistics();
     scrape.http_open += statistics.connections_open;
     scrape.http_accepted += statistics.connections_total;
     scrape.http_evicted += statistics.connections_evicted;
@@ -352,137 +317,67 @@ metrics::Scrape Runtime::Impl::Gather() {
       scrape.http_refusals[status] += count;
     }
   }
-  return scrape;
 }
 
-std::optional<Instant> Runtime::Impl::DoDue() {
-  // Who moves the clock is to find nothing half done by the timer.
-  const std::lock_guard lock(due_mutex);
-  const std::optional<Instant> next =
-      embedded_cluster ? RunDue(*embedded_cluster, host, clock) : host.Tick();
-  reclaimer->Tick(clock.Now());
-  if (manual) partitioner->Tick(clock.Now());
-  return next;
-}
-
-void Runtime::Impl::ArmTick(std::chrono::milliseconds delay) {
-  timers.After(delay, [this] {
-    const std::optional<Instant> next = DoDue();
-    ArmTick(next ? std::clamp(next.value() - clock.Now(), kTickMin, kTickMax) : kTickMax);
-  });
-}
-
-std::optional<metrics::LedgerRow> Runtime::Impl::LedgerState() {
-  if (!book) return std::nullopt;
-  // The engine first: what it has counted since is in the queue.
-  const Charge held = host.With([](Engine& engine, Instant) { return engine.HeldQuanta(); });
-  const LedgerHealth health = book->health();
-  metrics::LedgerRow row;
-  row.writable = health.writable;
-  row.entries = health.entries;
-  row.queued = health.queued;
-  row.dropped = health.dropped;
-  row.failures = health.failures;
-  row.late = health.late;
-  row.wal_bytes = health.wal_bytes;
-  row.last_entry = health.last_entry;
-  if (health.queued == 0 && health.held) {
-    row.drift_quanta =
-        std::abs(held.compute - health.held->compute) + std::abs(held.memory - health.held->memory);
-  }
-  return row;
-}
-
-void Runtime::Impl::ArmProjector() {
-  timers.After(kProjectEvery, [this] {
-    projector->Tick(clock.Now());
-    ArmProjector();
-  });
-}
-
-// Looking at the whole fleet takes its time: not on the timers' thread. Time moved by hand has it
-// done with what else is due.
-void Runtime::Impl::ArmPartitioner() {
-  timers.After(kPartitionEvery, [this] {
-    boost::asio::post(questions, [this] {
-      partitioner->Tick(clock.Now());
-      ArmPartitioner();
-    });
-  });
-}
-
-void Runtime::Impl::ArmHeartbeat() {
-  timers.After(kHeartbeatEvery, [this] {
-    host.Heartbeat();
-    ArmHeartbeat();
-  });
-}
-
-void Runtime::Impl::ArmBackup() {
-  timers.After(kBackupEvery, [this] {
-    boost::asio::post(questions, [this] {
-      const absl::StatusOr<std::string> backup = book->Backup(clock.Now());
-      if (backup.ok()) {
-        spdlog::info("ledger copied to {}", *backup);
-      } else {
-        spdlog::error("the ledger could not be copied: {}", std::string(backup.status().message()));
-      }
-    });
-    ArmBackup();
-  });
-}
-
-Runtime::Runtime(ServeConfig config) : config_(std::move(config)) {}
+Runtime::Runtime(ServeConfig config, RuntimeHooks hooks)
+    : config_(std::move(config)), hooks_(std::move(hooks)) {}
 
 Runtime::~Runtime() { Stop(); }
 
 absl::Status Runtime::Start() {
-  absl::StatusOr<OpenedLedger> opened = OpenLedger(config_);
-  if (!opened.ok()) return opened.status();
-  impl_ = std::make_unique<Impl>(config_, *std::move(opened));
-  if (impl_->book) {
-    impl_->host.SetLedger(impl_->book.get(), impl_->book->history());
-    impl_->book->ForgetHistory();
-  }
-  const bool closed = impl_->untrusted && config_.ledger_failure == LedgerFailure::kClosed;
-  impl_->host.With([closed](Engine& engine, Instant) { engine.CloseLedger(closed); });
+  impl_ = std::make_unique<Impl>(config_, hooks_);
   if (const absl::Status made = impl_->MakeCluster(); !made.ok()) return made;
-  impl_->MakeServer();
-  for (const auto* server : {&impl_->server, &impl_->tls_server}) {
-    if (*server == nullptr) continue;
-    if (const absl::Status started = (*server)->Start(); !started.ok()) return started;
-  }
+  if (const absl::Status made = impl_->MakeServers(); !made.ok()) return made;
   if (impl_->kube_cluster) impl_->kube_cluster->Start();
-  impl_->ArmTick(kTickMin);
-  impl_->ArmProjector();
-  if (!impl_->manual) impl_->ArmPartitioner();
-  if (impl_->book) {
-    impl_->ArmHeartbeat();
-    impl_->ArmBackup();
+  if (impl_->duty) impl_->duty->Begin();
+  if (impl_->elector) impl_->elector->Start();
+  if (tls_port() != 0) spdlog::info("listening on {}:{}, TLS", config_.tls_address, tls_port());
+  if (pages_port() != 0) {
+    spdlog::info("listening on {}:{}, pages", *config_.pages_address, pages_port());
   }
-  if (config_.tls) spdlog::info("listening on {}:{}, TLS", config_.tls_address, tls_port());
-  spdlog::info("listening on {}:{}, cluster {}", impl_->config.address, port(),
-               impl_->embedded_cluster ? "embedded" : "kubernetes");
+  const char* const kind = impl_->kube_cluster ? "kubernetes" : "embedded";
+  if (port() != 0) {
+    spdlog::info("listening on {}:{}, cluster {}", config_.address, port(), kind);
+  }
   return absl::OkStatus();
 }
 
-uint16_t Runtime::port() const { return impl_->server->port(); }
-uint16_t Runtime::tls_port() const { return impl_->tls_server ? impl_->tls_server->port() : 0; }
+uint16_t Runtime::port() const {
+  const auto found = impl_->servers.find(Door::kPlain);
+  return found == impl_->servers.end() ? uint16_t{0} : found->second->port();
+}
+uint16_t Runtime::tls_port() const {
+  const auto found = impl_->servers.find(Door::kTls);
+  return found == impl_->servers.end() ? uint16_t{0} : found->second->port();
+}
+uint16_t Runtime::pages_port() const {
+  const auto found = impl_->servers.find(Door::kPages);
+  return found == impl_->servers.end() ? uint16_t{0} : found->second->port();
+}
+bool Runtime::leads() const { return impl_ && impl_->leading != nullptr; }
 
 void Runtime::Stop() {
   if (!impl_) return;
-  impl_->host.BeginStopping();
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->stopping = true;
+    impl_->changed.notify_all();
+  }
+  // Whoever takes over at this moment is let finish, so that there is one thing to end.
+  if (impl_->leading != nullptr) impl_->duty->Drain();
   const auto began = std::chrono::steady_clock::now();
-  for (const auto* server : {&impl_->server, &impl_->tls_server}) {
+  for (const auto& [door, server] : impl_->servers) {
     const auto spent = std::chrono::steady_clock::now() - began;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(kDrainTime - spent);
-    if (*server) (*server)->Stop(std::max(left, std::chrono::milliseconds(0)));
+    const auto left = std::chrono::duration_cast<milliseconds>(kDrainTime - spent);
+    server->Stop(std::max(left, milliseconds(0)));
   }
   impl_->questions.join();
+  if (impl_->elector && impl_->leading == nullptr) impl_->elector->Stop(/*release=*/true);
+  if (impl_->takeover.joinable()) impl_->takeover.join();
   if (impl_->kube_cluster) impl_->kube_cluster->Stop();
-  impl_->timers.Stop();
-  impl_->host.Heartbeat();
-  if (impl_->book) impl_->book->Close();
+  if (impl_->duty) impl_->duty->End();
+  // The guarded work is over: whoever comes next need not wait for the lease to end.
+  if (impl_->elector) impl_->elector->Stop(/*release=*/true);
 }
 
 }  // namespace tranche::app

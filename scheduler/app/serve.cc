@@ -1,17 +1,23 @@
 #include "scheduler/app/serve.h"
 
 #include <malloc.h>
+#include <signal.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <ostream>
 #include <string>
+#include <utility>
 
 #include "scheduler/app/log.h"
 #include "scheduler/app/runtime.h"
 
 namespace tranche::app {
 namespace {
+
+constexpr int kLostTheLead = 1;
 
 // Blocks the signals that end the process, so that every thread made later leaves them to Wait.
 class EndSignals {
@@ -57,7 +63,19 @@ int Serve(const ServeConfig& config, std::ostream& err) {
   ReturnLargeBlocks();
   const EndSignals signals;
   LogToStderr(config.log_level);
-  Runtime runtime(config);
+  RuntimeHooks hooks;
+  // At once and without a further write, as a crash would: what is in memory belongs to a leader
+  // that is none any more, and every file is made to survive this.
+  hooks.lost = [](const std::string& why) {
+    spdlog::critical("not the leader any more, ending: {}", why);
+    spdlog::default_logger()->flush();
+    std::_Exit(kLostTheLead);
+  };
+  hooks.restart = [](const std::string& why) {
+    spdlog::warn("ending to be started again: {}", why);
+    kill(getpid(), SIGTERM);
+  };
+  Runtime runtime(config, std::move(hooks));
   if (const absl::Status started = runtime.Start(); !started.ok()) {
     err << "tranche: " << std::string(started.message()) << '\n';
     return 2;

@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -36,6 +37,10 @@ struct Request {
   std::map<std::string, std::string> query;
   std::string body;           // capacity() >= size() + kBodyPadding
   std::string authorization;  // header, verbatim; never logged
+  // Over TLS, of the client certificate that was shown and is signed by the configured CA: its DNS
+  // names and URIs, or its common name where it states no alternative names at all. Null: none was
+  // shown.
+  std::shared_ptr<const std::vector<std::string>> client_names;
 };
 
 struct Response {
@@ -62,7 +67,10 @@ struct Limits {
 struct TlsOptions {
   std::string certificate_file;  // the server's own first, then what leads to the CA
   std::string key_file;
-  std::string client_ca_file;  // not empty: clients must show a certificate these have signed
+  // Not empty: clients must show a certificate these have signed, or may do without where
+  // `client_optional` says so; one that is shown must be good in any case.
+  std::string client_ca_file;
+  bool client_optional = false;
   std::chrono::milliseconds look_every{10'000};
 };
 

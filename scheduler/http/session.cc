@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "scheduler/http/reply.h"
+#include "scheduler/http/tls.h"
 
 namespace tranche::http {
 namespace {
@@ -61,7 +62,10 @@ void Session::Handshake() {
   tls_->async_handshake(asio::ssl::stream_base::server,
                         [this, self = shared_from_this()](const error_code& error) {
                           if (state_ != State::kHandshake) return;
-                          if (!error) return AwaitRequest();
+                          if (!error) {
+                            client_names_ = ClientNames(tls_->native_handle());
+                            return AwaitRequest();
+                          }
                           server_.table.CountFailedHandshake();
                           Close();
                         });
@@ -225,6 +229,7 @@ void Session::Dispatch() {
   state_ = State::kHandling;
   deadline_.store(kActive, std::memory_order_relaxed);
   auto slot = std::make_shared<ReplySlot>(server_.gate, weak_from_this());
+  head_.request.client_names = client_names_;
   server_.handler(std::move(head_.request), [slot = std::move(slot)](Response response) {
     slot->Answer(std::move(response));
   });

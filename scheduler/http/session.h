@@ -29,6 +29,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "scheduler/http/head.h"
 #include "scheduler/http/reply_slot.h"
@@ -124,8 +125,9 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string_view Unread() const { return {buffer_.get() + begin_, end_ - begin_}; }
 
   Socket socket_;
-  std::shared_ptr<boost::asio::ssl::context> context_;    // outlives tls_
-  std::optional<boost::asio::ssl::stream<Socket&>> tls_;  // over socket_
+  std::shared_ptr<boost::asio::ssl::context> context_;            // outlives tls_
+  std::optional<boost::asio::ssl::stream<Socket&>> tls_;          // over socket_
+  std::shared_ptr<const std::vector<std::string>> client_names_;  // as in Request
   ServerState& server_;
   Place place_ = Place::kOrdinary;
   State state_ = State::kIdle;

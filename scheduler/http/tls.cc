@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <sys/stat.h>
 
 #include <boost/asio/ssl/verify_mode.hpp>
@@ -25,13 +26,50 @@ void AppendVersion(const std::string& path, std::string& out) {
                      found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
 }
 
+constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
+
 absl::Status Bad(const char* setting, const char* expected, const std::string& path,
                  const error_code& error) {
   return absl::InvalidArgumentError(
       fmt::format("{}: expected {}, found {} at {}", setting, expected, error.message(), path));
 }
 
+struct FreeNames {
+  void operator()(GENERAL_NAMES* names) const { GENERAL_NAMES_free(names); }
+};
+
+// With its length as encoded: a zero byte inside makes it another name.
+std::string TextOf(const ASN1_STRING* text) {
+  const auto* const bytes = reinterpret_cast<const char*>(ASN1_STRING_get0_data(text));
+  return {bytes, static_cast<std::size_t>(ASN1_STRING_length(text))};
+}
+
 }  // namespace
+
+std::shared_ptr<const std::vector<std::string>> ClientNames(ssl_st* connection) {
+  X509* const shown = SSL_get0_peer_certificate(connection);
+  if (shown == nullptr) return nullptr;
+  auto names = std::make_shared<std::vector<std::string>>();
+  int critical = 0;
+  const std::unique_ptr<GENERAL_NAMES, FreeNames> alternative(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(shown, NID_subject_alt_name, &critical, nullptr)));
+  if (alternative != nullptr) {
+    for (int i = 0; i < sk_GENERAL_NAME_num(alternative.get()); ++i) {
+      const GENERAL_NAME* const name = sk_GENERAL_NAME_value(alternative.get(), i);
+      if (name->type == GEN_DNS) names->push_back(TextOf(name->d.dNSName));
+      if (name->type == GEN_URI) names->push_back(TextOf(name->d.uniformResourceIdentifier));
+    }
+    return names;
+  }
+  // -1: there is none; -2: there is one that cannot be read.
+  if (critical != -1) return names;
+  X509_NAME* const subject = X509_get_subject_name(shown);
+  const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+  if (at >= 0) {
+    names->push_back(TextOf(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at))));
+  }
+  return names;
+}
 
 std::string TlsMaterial::Fingerprint() const {
   std::string version;
@@ -50,6 +88,10 @@ absl::Status TlsMaterial::Refresh() {
   auto made = std::make_shared<Context>(Context::tls_server);
   SSL_CTX* const native = made->native_handle();
   SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
+  // Of TLS 1.2; all of 1.3 are as good.
+  if (SSL_CTX_set_cipher_list(native, kCiphers) != 1) {
+    return absl::InternalError("expected OpenSSL to know ciphers with forward secrecy, found none");
+  }
   // Connections live long: resuming a session would save nothing.
   SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET);
   SSL_CTX_set_num_tickets(native, 0);
@@ -73,7 +115,10 @@ absl::Status TlsMaterial::Refresh() {
     if (error) {
       return Bad("tls.clientCaFile", "PEM certificates", options_.client_ca_file, error);
     }
-    made->set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert, error);
+    made->set_verify_mode(options_.client_optional
+                              ? asio::ssl::verify_peer
+                              : asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert,
+                          error);
   }
   context_ = std::move(made);
   return absl::OkStatus();

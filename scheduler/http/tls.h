@@ -1,6 +1,7 @@
 // The certificate a server shows, taken up anew when its files change.
 //
-// TLS 1.2 and newer, no renegotiation, no compression. Certificates are rotated by replacing files
+// TLS 1.2 and newer with forward secrecy and authenticated encryption, no renegotiation, no
+// compression. Certificates are rotated by replacing files
 // (Kubernetes swaps a symlink of a Secret's mount): connections that are open keep what they began
 // with, later ones get the new certificate. Files that cannot be used, or do not belong together
 // because only one is written yet, change nothing until they can.
@@ -13,11 +14,17 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "scheduler/http/server.h"
 
+struct ssl_st;
+
 namespace tranche::http {
+
+// What Request::client_names says of a connection; null: it showed no certificate.
+std::shared_ptr<const std::vector<std::string>> ClientNames(ssl_st* connection);
 
 class TlsMaterial {
  public:

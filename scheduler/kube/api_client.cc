@@ -25,8 +25,10 @@ ApiAnswer NoAnswer(ApiAnswer::Transport transport, const absl::Status& status) {
   return answer;
 }
 
-Endpoint EndpointOf(const Credentials& credentials) {
+Endpoint EndpointOf(const Options& options) {
+  const Credentials& credentials = options.credentials;
   Endpoint endpoint;
+  if (options.may_write) endpoint.undelivered_limit = options.bind_timeout;
   endpoint.host = credentials.host;
   endpoint.port = credentials.port;
   endpoint.server_name =
@@ -57,15 +59,23 @@ ApiClient::ApiClient(asio::io_context& context, StopSignal& stop, const Options&
           HostHeader(options.credentials.host, options.credentials.port, options.credentials.tls)),
       path_prefix_(options.credentials.path_prefix),
       may_send_token_(options.credentials.tls),
-      endpoint_(EndpointOf(options.credentials)),
+      may_write_(options.may_write),
+      endpoint_(EndpointOf(options)),
       token_(options.credentials, options.timing.token_reread),
       tls_(options.credentials) {}
 
 absl::StatusOr<std::string> ApiClient::Render(const ApiRequest& request) {
+  std::string target = request.target;
+  if (IsGuarded(request)) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(request.deadline - steady_clock::now());
+    target += fmt::format("{}timeout={}ms", target.find('?') == std::string::npos ? '?' : '&',
+                          std::max<int64_t>(left.count(), 1));
+  }
   std::string text = fmt::format(
       "{} {}{} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {}\r\nAccept: application/json\r\n"
       "Accept-Encoding: identity\r\n",
-      request.method, path_prefix_, request.target, host_header_, user_agent_);
+      request.method, path_prefix_, target, host_header_, user_agent_);
   if (may_send_token_) {
     absl::StatusOr<std::string> token = token_.Get(steady_clock::now());
     if (!token.ok()) return token.status();
@@ -157,6 +167,10 @@ asio::awaitable<ApiAnswer> ApiClient::ReadAnswer(HttpConnection& connection, Res
 
 asio::awaitable<ApiAnswer> ApiClient::Exchange(HttpConnection& connection,
                                                const ApiRequest& request, const std::string& text) {
+  if (IsGuarded(request) && !may_write_()) {
+    co_return NoAnswer(ApiAnswer::Transport::kNotSent,
+                       absl::FailedPreconditionError("this process may not write any more"));
+  }
   const absl::Status sent = co_await connection.Send(text, request.deadline);
   if (!sent.ok()) {
     co_return NoAnswer(

@@ -10,6 +10,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -68,6 +69,10 @@ class ApiClient {
   class Place;  // one of kMaxConnections, held while a call runs
 
   absl::StatusOr<std::string> Render(const ApiRequest& request);
+  // Writes are guarded where the options say who may write.
+  bool IsGuarded(const ApiRequest& request) const {
+    return may_write_ != nullptr && request.method != "GET";
+  }
   boost::asio::awaitable<absl::StatusOr<std::unique_ptr<HttpConnection>>> Connect(
       TimePoint deadline);
   std::unique_ptr<HttpConnection> TakeIdle();
@@ -89,6 +94,7 @@ class ApiClient {
   const std::string host_header_;
   const std::string path_prefix_;
   const bool may_send_token_;
+  const std::function<bool()> may_write_;
   Endpoint endpoint_;
   TokenSource token_;
   TlsContexts tls_;

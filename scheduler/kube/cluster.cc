@@ -15,6 +15,7 @@
 #include <random>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "scheduler/kube/api_calls.h"
 #include "scheduler/kube/api_client.h"
@@ -89,6 +90,7 @@ struct Cluster::Impl {
     Early(Impl& owner, std::unique_ptr<ObjectSink> objects, ReflectorOptions how);
     std::unique_ptr<ObjectSink> sink;
     Reflector reflector;
+    bool written_by_us = false;
   };
 
   Impl(Options given, ClusterEvents& receiver);
@@ -111,6 +113,7 @@ struct Cluster::Impl {
   PodSink pod_sink;
   NodeSink node_sink;
   std::size_t early_pending = 0;  // not listed yet; reading thread
+  bool follows = false;           // as Options::follow says until Refresh is done; reading thread
   std::list<Early> early;
   Reflector pods;
   Reflector nodes;
@@ -175,6 +178,7 @@ Cluster::Impl::Impl(Options given, ClusterEvents& receiver)
       courtesy_client(writing.context(), writing.stop(), options),
       pod_sink(events),
       node_sink(events),
+      follows(options.follow),
       pods(Resource("pods", "/api/v1/pods", options.timing), reading.client(), reading.stop(),
            pod_sink, [this] { events.Synced(); }),
       // Pods come after nodes, so that their devices find a node to be on.
@@ -184,8 +188,9 @@ Cluster::Impl::Impl(Options given, ClusterEvents& receiver)
       courtesy_calls(courtesy_client, writing.stop(), options.timing) {
   for (const SteeringResource& resource : kSteeringResources) {
     if (resource.for_hami && !options.resource_quotas) continue;
-    early.emplace_back(*this, std::make_unique<SteeringSink>(events, resource),
+    early.emplace_back(*this, std::make_unique<SteeringSink>(events, resource, follows),
                        SteeringOptions(resource, options.timing));
+    early.back().written_by_us = resource.written_by_us;
   }
   for (const ObservedResource& resource : kObservedResources) {
     early.emplace_back(*this, SinkOf(resource, events), ObservedOptions(resource, options.timing));
@@ -270,6 +275,25 @@ std::map<std::string, ResourceStatus> Cluster::status() const {
     out[one.reflector.resource()] = one.reflector.status();
   }
   return out;
+}
+
+void Cluster::Refresh(std::function<void()> done) {
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  if (impl_->state != Impl::State::kRunning) return;
+  asio::post(impl_->reading.context(), [impl = impl_.get(), done = std::move(done)] {
+    std::vector<Reflector*> asked = {&impl->pods};
+    for (Impl::Early& one : impl->early) {
+      if (one.written_by_us) asked.push_back(&one.reflector);
+    }
+    auto left = std::make_shared<std::size_t>(asked.size());
+    for (Reflector* const reflector : asked) {
+      reflector->ListAgain([impl, left, done] {
+        if (--*left > 0) return;
+        impl->follows = false;
+        done();
+      });
+    }
+  });
 }
 
 void Cluster::Bind(BindingWrite write, std::function<void(WriteResult)> done) {

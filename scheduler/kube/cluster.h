@@ -53,6 +53,12 @@ struct Options {
   std::string user_agent = "tranche";
   std::chrono::milliseconds bind_timeout{4'000};  // of one call; below kube-scheduler's 5 s
   bool resource_quotas = false;                   // watch ResourceQuotas too
+  // Asked right before a write is sent; false: it is not (kNotSent). Null: always true. With it the
+  // server is told to give up by the call's deadline, and what a connection has not delivered when
+  // it ends is thrown away: no write of ours arrives long after we were allowed to make it.
+  std::function<bool()> may_write;
+  // Begin as one who follows what another Tranche writes, until Refresh.
+  bool follow = false;
   Timing timing;
 };
 
@@ -78,6 +84,11 @@ class Cluster : public ClusterApi {
   // By plural name: "pods", "nodes", "gpuquotas", "namespaces", ...; with the group where two have
   // the same.
   std::map<std::string, ResourceStatus> status() const;
+  // Lists pods and what we write ourselves (GPUReclaims) anew and calls `done` once lists that
+  // began after this call are handed over, on the reading thread; not at all where Stop comes
+  // first. Until then every version of what we write ourselves is handed over, as somebody else
+  // may be writing it; then only that it is there. Once.
+  void Refresh(std::function<void()> done);
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override;
   void Poke(PodName pod, PodUid uid, Instant when, std::function<void(WriteResult)> done) override;

@@ -36,13 +36,20 @@ void SetOption(int socket, int level, int name, int value) {
   static_cast<void>(::setsockopt(socket, level, name, &value, sizeof(value)));
 }
 
-void TuneSocket(tcp::socket& socket) {
+void TuneSocket(tcp::socket& socket, std::chrono::milliseconds undelivered_limit) {
   const int handle = socket.native_handle();
   SetOption(handle, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(handle, SOL_SOCKET, SO_KEEPALIVE, 1);
   SetOption(handle, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveSeconds);
   SetOption(handle, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveSeconds);
-  SetOption(handle, IPPROTO_TCP, TCP_USER_TIMEOUT, kTcpUserTimeoutMs);
+  if (undelivered_limit.count() == 0) {
+    SetOption(handle, IPPROTO_TCP, TCP_USER_TIMEOUT, kTcpUserTimeoutMs);
+    return;
+  }
+  SetOption(handle, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(undelivered_limit.count()));
+  // Closing resets: the kernel does not go on to deliver behind our back.
+  const linger at_once{1, 0};
+  static_cast<void>(::setsockopt(handle, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)));
 }
 
 struct Resolving {
@@ -162,7 +169,7 @@ asio::awaitable<absl::Status> HttpConnection::Connect(TimePoint dial_deadline,
   stream_->lowest().expires_at(dial_deadline);
   const auto [refused, peer] = co_await stream_->lowest().async_connect(found->found, kTuple);
   if (closed_ || refused) co_return Failure("connecting to", refused);
-  TuneSocket(stream_->lowest().socket());
+  TuneSocket(stream_->lowest().socket(), endpoint_.undelivered_limit);
   stream_->lowest().expires_after(handshake);
   const ErrorCode error = co_await stream_->Handshake(endpoint_);
   if (!closed_ && !error) co_return absl::OkStatus();

@@ -28,6 +28,9 @@ struct Endpoint {
   std::string host;
   uint16_t port = 443;
   std::string server_name;  // for TLS: SNI and the name in the certificate
+  // Not zero: bytes the server has not taken in that time are given up, and those not taken when
+  // the connection ends are thrown away, also by a kill.
+  std::chrono::milliseconds undelivered_limit{0};
 };
 
 class HttpConnection {

@@ -40,11 +40,12 @@ class NodeSink : public ObjectSink {
 };
 
 // Hands objects over as JSON text. A version that differs in status or metadata alone is skipped
-// where metadata.generation tells.
+// where metadata.generation tells. Of what we write ourselves the first version alone, or all of
+// them while `follows`: somebody else of our kind is writing.
 class SteeringSink : public ObjectSink {
  public:
-  SteeringSink(ClusterEvents& events, const SteeringResource& resource)
-      : events_(events), resource_(resource) {}
+  SteeringSink(ClusterEvents& events, const SteeringResource& resource, const bool& follows)
+      : events_(events), resource_(resource), follows_(follows) {}
   Decoded Decode(wire::Element object, const Identity& identity, bool known) override;
   void Gone(const Identity& identity) override;
   void Commit() override;
@@ -53,6 +54,7 @@ class SteeringSink : public ObjectSink {
  private:
   ClusterEvents& events_;
   const SteeringResource resource_;
+  const bool& follows_;
   std::map<std::string, int64_t> generations_;  // by key, of what was handed over
   bool changed_ = false;                        // since the last commit
 };

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "scheduler/kube/server_url.h"
@@ -60,7 +61,7 @@ asio::awaitable<void> Reflector::Run() {
 
 asio::awaitable<bool> Reflector::WaitBefore(const Next& next) {
   if (next.kind == Next::Kind::kWaitAbsent) {
-    const bool passed = co_await stop_.Sleep(options_.timing.absent_retry);
+    const bool passed = co_await Rest(options_.timing.absent_retry);
     co_return passed;
   }
   if (!next.failed) co_return true;
@@ -72,8 +73,28 @@ asio::awaitable<bool> Reflector::WaitBefore(const Next& next) {
         std::max<std::chrono::milliseconds>(wait, std::chrono::seconds(*next.retry_after_seconds));
   }
   spdlog::warn("{}: {}; trying again in {} ms", options_.resource, next.why, wait.count());
-  const bool passed = co_await stop_.Sleep(wait);
+  const bool passed = co_await Rest(wait);
   co_return passed;
+}
+
+asio::awaitable<bool> Reflector::Rest(std::chrono::milliseconds time) {
+  constexpr std::chrono::milliseconds kPiece{200};
+  const TimePoint end = steady_clock::now() + time;
+  while (waiting_.empty()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady_clock::now());
+    if (left.count() <= 0) co_return true;
+    const bool passed = co_await stop_.Sleep(std::min(left, kPiece));
+    if (!passed) co_return false;
+  }
+  // Once in a while even where somebody is in a hurry.
+  const bool passed = co_await stop_.Sleep(std::min(time, kPiece));
+  co_return passed;
+}
+
+void Reflector::ListAgain(std::function<void()> done) {
+  waiting_.push_back(std::move(done));
+  list_wanted_ = true;
+  if (watch_ != nullptr) watch_->Close();
 }
 
 absl::StatusOr<Reflector::Page> Reflector::ReadPage(const std::string& body, const Visitor& visit) {
@@ -147,6 +168,7 @@ asio::awaitable<Reflector::Listing> Reflector::ListAll(const Visitor& visit, boo
 
 asio::awaitable<Reflector::Next> Reflector::ListAndReplace() {
   Next next;
+  std::vector<std::function<void()>> waiting = std::exchange(waiting_, {});
   Mirror::List list;
   const Visitor collect = [this, &list](wire::Element item) { return mirror_.Collect(list, item); };
   Listing listing = co_await ListAll(collect, /*paged=*/true);
@@ -158,9 +180,14 @@ asio::awaitable<Reflector::Next> Reflector::ListAndReplace() {
   if (stop_.raised()) co_return next;
   const bool absent = listing.kind == Listing::Kind::kAbsent && options_.may_be_absent;
   const bool forbidden = listing.kind == Listing::Kind::kForbidden && options_.may_be_forbidden;
-  if (absent || forbidden) co_return GoWithout(listing);
+  if (absent || forbidden) {
+    next = GoWithout(listing);
+    for (const auto& done : waiting) done();
+    co_return next;
+  }
   if (listing.kind != Listing::Kind::kDone) {
     if (options_.may_be_late) NoteSynced();
+    std::move(waiting.begin(), waiting.end(), std::back_inserter(waiting_));
     next.failed = true;
     next.why = listing.why;
     next.retry_after_seconds = listing.retry_after_seconds;
@@ -181,6 +208,7 @@ asio::awaitable<Reflector::Next> Reflector::ListAndReplace() {
   spdlog::info("{}: {} objects listed at version {}", options_.resource, mirror_.known().size(),
                resource_version_);
   NoteSynced();
+  for (const auto& done : waiting) done();
   next.kind = Next::Kind::kWatch;
   co_return next;
 }
@@ -229,6 +257,7 @@ asio::awaitable<Reflector::Next> Reflector::Watch() {
       if (again) ++status.reconnects;
     });
     NoteHeard();
+    if (!waiting_.empty()) co_return next;  // to Run, which lists
     watch_ = opening.stream.get();
     next = co_await ReadWatch(*opening.stream, started, length);
     watch_ = nullptr;

@@ -20,6 +20,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "scheduler/kube/api_client.h"
 #include "scheduler/kube/backoff.h"
@@ -51,6 +52,9 @@ class Reflector {
   boost::asio::awaitable<void> Run();
   boost::asio::awaitable<void> CheckForDrift();
   boost::asio::awaitable<void> ProbeInSilence();
+  // Lists again, at once; `done` hears when a list that began after this call was handed over, or
+  // when it is certain that there is none for us.
+  void ListAgain(std::function<void()> done);
   const std::string& resource() const { return options_.resource; }
   ResourceStatus status() const;
 
@@ -89,6 +93,8 @@ class Reflector {
   absl::Status OnFrame(std::string_view frame);
   absl::Status OnErrorEvent(wire::Element object);
   boost::asio::awaitable<bool> WaitBefore(const Next& next);
+  // Ends early when somebody waits for a list.
+  boost::asio::awaitable<bool> Rest(std::chrono::milliseconds time);
   boost::asio::awaitable<void> CheckOnce();
   // A 410 so soon after a list is no ordinary expiry: listing again at once would run in circles.
   bool JustListed() const;
@@ -108,15 +114,16 @@ class Reflector {
 
   std::string resource_version_;  // the watch goes on behind it
   TimePoint listed_at_;
-  bool synced_ = false;                // on_synced_ was called
-  bool absent_before_ = false;         // the last list was answered by 404
-  bool forbidden_told_ = false;        // since the last list that was answered otherwise
-  bool watched_ = false;               // a watch was open before
-  bool frame_seen_ = false;            // in the current watch
-  std::optional<Next> watch_ends_as_;  // set by the frame that ends it
-  WatchStream* watch_ = nullptr;       // the current one
-  uint64_t watch_epoch_ = 0;           // counts lists and watches
-  bool list_wanted_ = false;           // drift was found
+  bool synced_ = false;                         // on_synced_ was called
+  bool absent_before_ = false;                  // the last list was answered by 404
+  bool forbidden_told_ = false;                 // since the last list that was answered otherwise
+  bool watched_ = false;                        // a watch was open before
+  bool frame_seen_ = false;                     // in the current watch
+  std::optional<Next> watch_ends_as_;           // set by the frame that ends it
+  WatchStream* watch_ = nullptr;                // the current one
+  uint64_t watch_epoch_ = 0;                    // counts lists and watches
+  bool list_wanted_ = false;                    // drift was found, or somebody waits for a list
+  std::vector<std::function<void()>> waiting_;  // for a list that has not begun
 
   mutable std::mutex mutex_;
   ResourceStatus status_;  // guarded by mutex_

@@ -65,12 +65,12 @@ struct SqliteLedger::Impl {
   std::unique_ptr<IntegrityWatch> watch;
 };
 
-absl::StatusOr<std::unique_ptr<SqliteLedger>> SqliteLedger::Open(const Options& options) {
+absl::StatusOr<std::unique_ptr<SqliteLedger>> SqliteLedger::Open(const Options& given) {
+  Options options = given;
   if (!options.create && !FileExists(options.path)) {
     return absl::NotFoundError(fmt::format("expected a ledger, found no file {}", options.path));
   }
   auto impl = std::make_unique<Impl>();
-  impl->options = options;
   absl::StatusOr<Descriptor> lock = LockLedger(options.path);
   if (!lock.ok()) return lock.status();
   impl->lock = std::move(*lock);
@@ -85,6 +85,8 @@ absl::StatusOr<std::unique_ptr<SqliteLedger>> SqliteLedger::Open(const Options& 
     }
   }
   if (absl::Status status = PrepareFile(options); !status.ok()) return status;
+  if (options.continue_epoch) options.epoch = std::max(options.epoch, LastEpoch(options.path));
+  impl->options = options;
   absl::StatusOr<WriteConnection> connection =
       ConnectForWriting(options.path, options.epoch, WalTrust::kSynced);
   if (!connection.ok()) return connection.status();
@@ -110,7 +112,8 @@ absl::StatusOr<std::unique_ptr<SqliteLedger>> SqliteLedger::Open(const Options& 
   MakeReserve(options.path);
   impl->writer = std::make_unique<Writer>(
       WriterOptions{options.path, options.epoch, std::max(options.now, impl->start.last_time),
-                    options.group_delay, options.group_size, options.queue_limit},
+                    options.group_delay, options.group_size, options.queue_limit,
+                    options.may_write},
       std::move(*connection));
   impl->watch = std::make_unique<IntegrityWatch>(
       options.path, !impl->start.clean,
@@ -130,6 +133,19 @@ void SqliteLedger::Close() {
 const MeterHistory& SqliteLedger::history() const { return impl_->start.history; }
 void SqliteLedger::ForgetHistory() { impl_->start.history = {}; }
 Instant SqliteLedger::last_time() const { return impl_->start.last_time; }
+int64_t SqliteLedger::epoch() const { return impl_->options.epoch; }
+
+bool SqliteLedger::InUse(const std::string& path) {
+  return FileExists(path) && absl::IsFailedPrecondition(LockLedger(path).status());
+}
+
+int64_t SqliteLedger::LastEpoch(const std::string& path) {
+  if (!FileExists(path)) return 0;
+  absl::StatusOr<Database> database = Database::Open(path, Access::kRead);
+  if (!database.ok() || !CheckIdentity(*database, false).ok()) return 0;
+  return database->Integer("SELECT coalesce((SELECT epoch FROM entry ORDER BY id DESC LIMIT 1), 0)")
+      .value_or(0);
+}
 
 void SqliteLedger::Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings) {
   impl_->writer->Append(std::move(events), std::move(closings));

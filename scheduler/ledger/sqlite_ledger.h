@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,7 +23,10 @@ namespace tranche::ledger {
 
 struct Options {
   std::string path;
-  int64_t epoch = 1;             // of the writer; stored with every entry, never falls
+  int64_t epoch = 1;            // of the writer; stored with every entry, never falls
+  bool continue_epoch = false;  // true: that of the last entry, where it is higher
+  // Asked before every commit; false: it fails, as one does on a bad disk. Null: always true.
+  std::function<bool()> may_write = nullptr;
   Instant now;                   // of the engine's clock, for times of our own entries
   bool create = true;            // false: a missing file is an error (NotFound)
   bool accept_rollback = false;  // take up a file that is older than its head file remembers
@@ -43,6 +47,10 @@ class SqliteLedger : public Ledger {
   // which), NotFound, PermissionDenied, Unavailable (disk).
   static absl::StatusOr<std::unique_ptr<SqliteLedger>> Open(const Options& options);
   ~SqliteLedger() override;
+  // Another process writes the file at this moment.
+  static bool InUse(const std::string& path);
+  // Of the last entry, beside a writer; 0: there is none, or no telling.
+  static int64_t LastEpoch(const std::string& path);
   // Commits what is queued, checkpoints, marks a clean close. Idempotent; within 5 s.
   void Close();
 
@@ -52,6 +60,8 @@ class SqliteLedger : public Ledger {
   void ForgetHistory();
   // The newest time in the file: a clock that starts must not start before it.
   Instant last_time() const;
+  // What entries are written with.
+  int64_t epoch() const;
 
   void Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings) override;
   void WhenCommitted(std::function<void(bool)> done) override;

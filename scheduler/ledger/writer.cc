@@ -192,6 +192,9 @@ void Writer::Commit(std::unique_lock<std::mutex>& lock) {
 }
 
 absl::Status Writer::Write(int64_t written) {
+  if (options_.may_write && !options_.may_write()) {
+    return absl::FailedPreconditionError("this process may not write any more");
+  }
   if (!connection_.book) {
     absl::StatusOr<WriteConnection> again =
         ConnectForWriting(options_.path, options_.epoch, WalTrust::kNone);

@@ -43,6 +43,7 @@ struct WriterOptions {
   std::chrono::milliseconds group_delay{5};
   std::size_t group_size = 256;
   std::size_t queue_limit = 100'000;
+  std::function<bool()> may_write = nullptr;  // as in ledger::Options
 };
 
 class Writer {

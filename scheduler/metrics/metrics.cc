@@ -52,6 +52,10 @@ double Bytes(Mebibytes amount) { return static_cast<double>(amount.count()) * 10
 void AddState(const Scrape& scrape, Page& page) {
   const EngineTotals& totals = scrape.totals;
   page.Gauge(kReady, scrape.ready ? 1 : 0);
+  page.Gauge(kLeader, !scrape.election || scrape.election->leading ? 1 : 0);
+  if (scrape.election) {
+    page.Counter(kLeaderTransitions, static_cast<double>(scrape.election->transitions));
+  }
   page.Gauge(kNodes, static_cast<double>(totals.nodes));
   page.Gauge(kNodesClosed, static_cast<double>(totals.nodes_closed));
   page.Gauge(kPods, static_cast<double>(totals.pods_bound), {{"state", "bound"}});

@@ -66,11 +66,18 @@ struct LedgerRow {
   std::optional<int64_t> drift_quanta;  // nullopt: events are on their way
 };
 
+// The election by a Lease.
+struct ElectionRow {
+  bool leading = false;
+  int64_t transitions = 0;  // as the lease says
+};
+
 // The state a scrape shows beside the counters.
 struct Scrape {
   Instant now;
   std::string version;
   bool ready = false;
+  std::optional<ElectionRow> election;  // nullopt: none, this process leads
   EngineTotals totals;
   int64_t binds_in_progress = 0;
   int64_t invalid_objects = 0;

@@ -41,6 +41,11 @@ inline constexpr Series kPokes = {
 // ---- state ------------------------------------------------------------------------------------
 inline constexpr Series kReady = {"tranche_ready",
                                   "1 while this process may decide, else 0 (bool)"};
+inline constexpr Series kLeader = {
+    "tranche_leader", "1 while this process leads, always without an election, else 0 (bool)"};
+inline constexpr Series kLeaderTransitions = {
+    "tranche_leader_transitions_total",
+    "How often the lease of the election has changed hands, as the lease says (times)"};
 inline constexpr Series kNodes = {"tranche_nodes", "Nodes known (nodes)"};
 inline constexpr Series kNodesClosed = {"tranche_nodes_closed",
                                         "Nodes kept from new GPU pods (nodes)"};

@@ -46,6 +46,8 @@ type ControlPlane struct {
 	apiURL       string
 	tranchePath  string
 	scheduler    *Process
+	etcdURL      string
+	peerURL      string
 	schedulerURL string
 	processes    []*Process // in start order
 }
@@ -53,12 +55,36 @@ type ControlPlane struct {
 // StartControlPlane starts everything and returns when Tranche is ready and kube-scheduler runs.
 // On error what was started is stopped; the error carries the tail of the log in question.
 func StartControlPlane(ctx context.Context, dir, programs, tranche, charts string) (*ControlPlane, error) {
+	c, err := newControlPlane(dir, tranche)
+	if err != nil {
+		return nil, err
+	}
+	c.Tranche = NewProcess(dir, "tranche", tranche,
+		"serve", "--config", filepath.Join(dir, "tranche.yaml"),
+		"--cluster", "kubernetes", "--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"),
+		"--listen", strings.TrimPrefix(c.TrancheURL, "http://"), "--ledger", c.Ledger)
+	err = c.startAPIServer(ctx, programs)
+	if err == nil {
+		err = c.admitTranche(ctx, charts, trancheUser)
+	}
+	if err == nil {
+		err = c.start(ctx, c.Tranche, c.TrancheURL+"/readyz", "", 30*time.Second)
+	}
+	if err == nil {
+		err = c.startScheduler(ctx, programs)
+	}
+	if err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+func newControlPlane(dir, tranche string) (*ControlPlane, error) {
 	ports, err := FreePorts(6)
 	if err != nil {
 		return nil, err
 	}
-	etcdURL := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
-	peerURL := fmt.Sprintf("http://127.0.0.1:%d", ports[1])
 	c := &ControlPlane{
 		dir:          dir,
 		apiURL:       fmt.Sprintf("https://127.0.0.1:%d", ports[2]),
@@ -67,72 +93,65 @@ func StartControlPlane(ctx context.Context, dir, programs, tranche, charts strin
 		Ledger:       filepath.Join(dir, "ledger.db"),
 
 		tranchePath:  tranche,
+		etcdURL:      fmt.Sprintf("http://127.0.0.1:%d", ports[0]),
+		peerURL:      fmt.Sprintf("http://127.0.0.1:%d", ports[1]),
 		schedulerURL: fmt.Sprintf("https://127.0.0.1:%d", ports[3]),
 	}
-	if err := c.writeSecrets(); err != nil {
-		return nil, err
-	}
+	return c, c.writeSecrets()
+}
 
+// start runs a program and waits until it answers at `ready`.
+func (c *ControlPlane) start(ctx context.Context, process *Process, ready, token string,
+	limit time.Duration) error {
+	if err := process.Start(); err != nil {
+		return err
+	}
+	c.processes = append(c.processes, process)
+	return c.waitReady(ctx, process, ready, token, limit)
+}
+
+// startAPIServer starts the API server, with further arguments, and the store behind it.
+func (c *ControlPlane) startAPIServer(ctx context.Context, programs string, more ...string) error {
+	dir := c.dir
 	etcd := NewProcess(dir, "etcd", filepath.Join(programs, "etcd"),
 		"--name", "n0", "--data-dir", filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
 		"--log-level", "warn",
-		"--listen-client-urls", etcdURL, "--advertise-client-urls", etcdURL,
-		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
-		"--initial-cluster", "n0="+peerURL)
-	c.APIServer = NewProcess(dir, "kube-apiserver", filepath.Join(programs, "kube-apiserver"),
-		"--etcd-servers="+etcdURL,
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[2]),
-		"--cert-dir="+filepath.Join(dir, "pki"),
+		"--listen-client-urls", c.etcdURL, "--advertise-client-urls", c.etcdURL,
+		"--listen-peer-urls", c.peerURL, "--initial-advertise-peer-urls", c.peerURL,
+		"--initial-cluster", "n0="+c.peerURL)
+	arguments := append([]string{
+		"--etcd-servers=" + c.etcdURL,
+		"--bind-address=127.0.0.1", "--secure-port=" + portOf(c.apiURL),
+		"--cert-dir=" + filepath.Join(dir, "pki"),
 		// Without these two the server looks for a default route, which a test machine may lack.
 		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC",
-		"--token-auth-file="+filepath.Join(dir, "tokens.csv"),
+		"--token-auth-file=" + filepath.Join(dir, "tokens.csv"),
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+filepath.Join(dir, "sa.key"),
-		"--service-account-signing-key-file="+filepath.Join(dir, "sa.key"),
+		"--service-account-key-file=" + filepath.Join(dir, "sa.key"),
+		"--service-account-signing-key-file=" + filepath.Join(dir, "sa.key"),
 		// The controllers these two wait for do not run here.
 		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-		"--event-ttl=10m")
-	c.Tranche = NewProcess(dir, "tranche", tranche,
-		"serve", "--config", filepath.Join(dir, "tranche.yaml"),
-		"--cluster", "kubernetes", "--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"),
-		"--listen", strings.TrimPrefix(c.TrancheURL, "http://"), "--ledger", c.Ledger)
-	c.scheduler = NewProcess(dir, "kube-scheduler", filepath.Join(programs, "kube-scheduler"),
-		"--config="+filepath.Join(dir, "scheduler.yaml"),
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[3]), "--v=2")
-
-	steps := []struct {
-		process *Process
-		before  func() error
-		ready   string
-		token   string
-		limit   time.Duration
-	}{
-		{etcd, nil, etcdURL + "/health", "", 30 * time.Second},
-		{c.APIServer, nil, c.apiURL + "/readyz", adminToken, 90 * time.Second},
-		{c.Tranche, func() error { return c.admitTranche(ctx, charts) }, c.TrancheURL + "/readyz", "",
-			30 * time.Second},
-		{c.scheduler, func() error { return c.writeSchedulerConfig(nil) }, c.schedulerURL + "/readyz", "",
-			30 * time.Second},
+		"--event-ttl=10m"}, more...)
+	c.APIServer = NewProcess(dir, "kube-apiserver", filepath.Join(programs, "kube-apiserver"), arguments...)
+	if err := c.start(ctx, etcd, c.etcdURL+"/health", "", 30*time.Second); err != nil {
+		return err
 	}
-	for _, step := range steps {
-		if step.before != nil {
-			err = step.before()
-		}
-		if err == nil {
-			err = step.process.Start()
-		}
-		if err == nil {
-			c.processes = append(c.processes, step.process)
-			err = c.waitReady(ctx, step.process, step.ready, step.token, step.limit)
-		}
-		if err != nil {
-			c.Stop()
-			return nil, err
-		}
-	}
-	return c, nil
+	return c.start(ctx, c.APIServer, c.apiURL+"/readyz", adminToken, 90*time.Second)
 }
+
+// startScheduler starts kube-scheduler with the configuration Tranche prints.
+func (c *ControlPlane) startScheduler(ctx context.Context, programs string) error {
+	if err := c.writeSchedulerConfig(nil); err != nil {
+		return err
+	}
+	c.scheduler = NewProcess(c.dir, "kube-scheduler", filepath.Join(programs, "kube-scheduler"),
+		"--config="+filepath.Join(c.dir, "scheduler.yaml"),
+		"--bind-address=127.0.0.1", "--secure-port="+portOf(c.schedulerURL), "--v=2")
+	return c.start(ctx, c.scheduler, c.schedulerURL+"/readyz", "", 30*time.Second)
+}
+
+func portOf(url string) string { return url[strings.LastIndex(url, ":")+1:] }
 
 // Stop ends all programs, the last started first.
 func (c *ControlPlane) Stop() {
@@ -215,14 +234,17 @@ func (c *ControlPlane) writeSecrets() error {
 	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
 	tokens := fmt.Sprintf("%s,admin,1,\"system:masters\"\n%s,system:kube-scheduler,2\n%s,%s,3\n",
 		adminToken, schedulerToken, trancheToken, trancheUser)
+	for i, user := range pairUsers {
+		tokens += fmt.Sprintf("token-of-%s,%s,%d\n", user, user, 4+i)
+	}
 	files := map[string][]byte{
 		"tls.crt":              certificate,
 		"tls.key":              certificateKey,
 		"tranche.yaml":         c.trancheConfig(),
 		"sa.key":               pem.EncodeToMemory(block),
 		"tokens.csv":           []byte(tokens),
-		"tranche.kubeconfig":   c.kubeconfig(trancheToken),
-		"scheduler.kubeconfig": c.kubeconfig(schedulerToken),
+		"tranche.kubeconfig":   c.kubeconfig(c.apiURL, trancheToken),
+		"scheduler.kubeconfig": c.kubeconfig(c.apiURL, schedulerToken),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(c.dir, name), text, 0o600); err != nil {
@@ -243,19 +265,19 @@ admission: {gates: true, trustedUsers: [%s]}
 // The API server writes its own certificate at the first start; all clients verify against it.
 func (c *ControlPlane) certificate() string { return filepath.Join(c.dir, "pki", "apiserver.crt") }
 
-func (c *ControlPlane) kubeconfig(token string) []byte {
+func (c *ControlPlane) kubeconfig(server, token string) []byte {
 	return []byte(fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: test
 contexts: [{name: test, context: {cluster: test, user: test}}]
 clusters: [{name: test, cluster: {server: "%s", certificate-authority: "%s"}}]
 users: [{name: test, user: {token: "%s"}}]
-`, c.apiURL, c.certificate(), token))
+`, server, c.certificate(), token))
 }
 
 // What an administrator does before Tranche starts: the definitions of other projects, the shipped
-// ones, and the shipped rules for its user.
-func (c *ControlPlane) admitTranche(ctx context.Context, charts string) error {
+// ones, and the shipped rules for its users.
+func (c *ControlPlane) admitTranche(ctx context.Context, charts string, users ...string) error {
 	var err error
 	if c.Client, err = c.ClientOf(adminToken, ""); err != nil {
 		return err
@@ -268,11 +290,11 @@ func (c *ControlPlane) admitTranche(ctx context.Context, charts string) error {
 	if err := InstallCRDs(ctx, c.Client, filepath.Join(charts, "tranche", "crds")); err != nil {
 		return err
 	}
-	if err := ApplyRBAC(ctx, c.Client, filepath.Join(charts, "rbac.yaml"), trancheUser); err != nil {
+	if err := ApplyRBAC(ctx, c.Client, filepath.Join(charts, "rbac.yaml"), users...); err != nil {
 		return err
 	}
 	// HAMi nodes of the fleet register as 2.9.
-	return BindRoles(ctx, c.Client, trancheUser, "tranche-node-lock")
+	return BindRoles(ctx, c.Client, users, "tranche-node-lock")
 }
 
 // ClientOf returns a client of the token's user; with `as` of that user, in whose name an

@@ -48,14 +48,10 @@ func (p *PodResources) Serve(dir string) (socket string, stop func(), err error)
 	return socket, server.Stop, nil
 }
 
-// ApplyProbe creates what the manifest holds, and the namespace it is for.
+// ApplyProbe creates what the manifest holds; its namespace is one of rbac.yaml.
 func ApplyProbe(ctx context.Context, client kubernetes.Interface, manifest string) error {
 	text, err := os.ReadFile(manifest)
 	if err != nil {
-		return err
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: probeNamespace}}
-	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	for _, document := range documentBreak.Split(string(text), -1) {

@@ -204,7 +204,7 @@ func TestProbeWritesItsOwnNodeAndNothingElse(t *testing.T) {
 	s.must(err)
 	defer stop()
 	kubeconfig := filepath.Join(s.TempDir(), "kubeconfig")
-	s.must(os.WriteFile(kubeconfig, s.kubeconfig(token), 0o600))
+	s.must(os.WriteFile(kubeconfig, s.kubeconfig(s.apiURL, token), 0o600))
 	out, err := probeCommand(t, socket, "--node", "probe-home", "--kubeconfig", kubeconfig).CombinedOutput()
 	if err != nil {
 		s.Fatalf("tranche probe: %v\n%s", err, out)

@@ -177,6 +177,7 @@ ApiServer::ApiServer(std::optional<KeyPair> tls, uint16_t port) : net_(std::make
             {"/api/v1/configmaps", "ConfigMapList"},
             {"/apis/scheduling.k8s.io/v1/priorityclasses", "PriorityClassList"},
             {"/apis/policy/v1/poddisruptionbudgets", "PodDisruptionBudgetList"},
+            {"/apis/coordination.k8s.io/v1/leases", "LeaseList"},
             {"/apis/events.k8s.io/v1/events", "EventList"}};
   if (tls) {
     net_->tls.emplace(asio::ssl::context::tls_server);

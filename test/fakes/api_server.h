@@ -126,6 +126,8 @@ class ApiServer {
   std::pair<int, Json> MergePatch(const ApiRequest& request, const ObjectPath& path);
   std::pair<int, Json> JsonPatchPod(const ApiRequest& request, const ObjectPath& path);
   std::pair<int, Json> CreateConfigMap(const ApiRequest& request, const ObjectPath& path);
+  // A lease made (POST), or replaced where its version is still the stored one (PUT).
+  std::pair<int, Json> WriteLease(const ApiRequest& request, const ObjectPath& path);
   std::pair<int, Json> CreateEvent(const ApiRequest& request, const ObjectPath& path);
   bool Serves(const std::string& list_path) const;
   static ObjectPath SplitPath(const std::string& path);
@@ -141,6 +143,7 @@ class ApiServer {
   int64_t watch_generation_ = 0;
   std::size_t page_size_ = 500;
   std::string token_;
+  std::mutex lease_mutex_;  // from the look at a version to the write
   std::map<std::string, std::string> kinds_;
   std::map<std::string, std::map<std::string, Json>> objects_;
   std::vector<Event> events_;

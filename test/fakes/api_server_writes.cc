@@ -15,6 +15,7 @@ constexpr const char* kPods = "/api/v1/pods";
 constexpr const char* kBudgets = "/apis/policy/v1/poddisruptionbudgets";
 constexpr const char* kNodes = "/api/v1/nodes";
 constexpr const char* kConfigMaps = "/api/v1/configmaps";
+constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/leases";
 constexpr const char* kEvents = "/apis/events.k8s.io/v1/events";
 
 Reply Refuse(int code, const std::string& reason, const std::string& message = "") {
@@ -249,6 +250,23 @@ Reply ApiServer::CreateConfigMap(const ApiRequest& request, const ObjectPath& pa
   return {201, made};
 }
 
+Reply ApiServer::WriteLease(const ApiRequest& request, const ObjectPath& path) {
+  const std::lock_guard<std::mutex> lock(lease_mutex_);
+  const Json made = Json::parse(request.body);
+  const std::string key = path.ns + "/" + made.at("metadata").at("name").get<std::string>();
+  const Json stored = Object(path.list_path, key);
+  if (request.method == "POST") {
+    if (!stored.is_null()) return Refuse(409, "AlreadyExists");
+  } else {
+    if (stored.is_null()) return Refuse(404, "NotFound");
+    if (made["metadata"].value("resourceVersion", "") != stored["metadata"]["resourceVersion"]) {
+      return Refuse(409, "Conflict", "the object has been modified");
+    }
+  }
+  Put(path.list_path, made);
+  return {request.method == "POST" ? 201 : 200, Object(path.list_path, key)};
+}
+
 Reply ApiServer::CreateEvent(const ApiRequest& request, const ObjectPath& path) {
   Json event = Json::parse(request.body);
   if (event.at("metadata").at("namespace") != path.ns || !IsEvent(event)) {
@@ -272,6 +290,8 @@ void ApiServer::ServeWrite(const ApiRequest& request, Exchange& exchange) {
     if (path.subresource.empty() && request.method == "PATCH") reply = JsonPatchPod(request, path);
   } else if (path.list_path == kEvents) {
     reply = CreateEvent(request, path);
+  } else if (path.list_path == kLeases && request.method != "PATCH") {
+    reply = WriteLease(request, path);
   } else if (path.list_path == kConfigMaps && request.method == "POST") {
     reply = CreateConfigMap(request, path);
   } else if ((path.list_path == kConfigMaps || path.list_path == kNodes) &&

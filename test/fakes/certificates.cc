@@ -73,7 +73,7 @@ KeyPair MakeCa(const std::string& name) {
   return ToPem(certificate.get(), key.get());
 }
 
-KeyPair MakeCertificate(const KeyPair& ca, const std::string& names) {
+KeyPair MakeCertificate(const KeyPair& ca, const std::string& names, Validity valid) {
   const Bio ca_text(
       BIO_new_mem_buf(ca.certificate_pem.data(), static_cast<int>(ca.certificate_pem.size())));
   const Bio ca_key_text(BIO_new_mem_buf(ca.key_pem.data(), static_cast<int>(ca.key_pem.size())));
@@ -82,8 +82,12 @@ KeyPair MakeCertificate(const KeyPair& ca, const std::string& names) {
   TRANCHE_CHECK(issuer != nullptr && issuer_key != nullptr);
   const Key key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
   const Certificate certificate = Blank(key.get(), "localhost");
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), valid.from);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), valid.until);
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(issuer.get()));
-  AddExtension(certificate.get(), issuer.get(), NID_subject_alt_name, names);
+  if (!names.empty()) {
+    AddExtension(certificate.get(), issuer.get(), NID_subject_alt_name, names);
+  }
   TRANCHE_CHECK(X509_sign(certificate.get(), issuer_key.get(), EVP_sha256()) > 0);
   return ToPem(certificate.get(), key.get());
 }

@@ -35,6 +35,15 @@ sharing:
   unenforced: Allow
 preemption: {actor: Scheduler}
 mig: {configMap: gpu-operator/mig-parted}
+leaderElection: {lease: tranche-system/tranche, leaseSeconds: 9, renewSeconds: 6, retrySeconds: 1}
+tls:
+  listen: ":9443"
+  certFile: tls.crt
+  keyFile: tls.key
+  clientCaFile: ca.crt
+  verbs: Required
+  allowedClients: [kube-scheduler, "spiffe://a/b"]
+pages: {listen: "127.0.0.1:9091", tokenFile: token}
 http:
   headerBytes: 32768
   bodyBytes: 1048576
@@ -63,6 +72,18 @@ http:
   EXPECT_EQ(config.policy.actor, PreemptionActor::kScheduler);
   EXPECT_EQ(config.mig_config_ns, "gpu-operator");
   EXPECT_EQ(config.mig_config_name, "mig-parted");
+  EXPECT_TRUE(config.elects);
+  EXPECT_EQ(config.election.ns, "tranche-system");
+  EXPECT_EQ(config.election.name, "tranche");
+  EXPECT_EQ(config.election.lease, 9s);
+  EXPECT_EQ(config.election.renew, 6s);
+  EXPECT_EQ(config.election.retry, 1s);
+  EXPECT_EQ(config.tls->client_ca_file, "ca.crt");
+  EXPECT_TRUE(config.verbs_need_tls);
+  EXPECT_EQ(config.allowed_clients, (std::vector<std::string>{"kube-scheduler", "spiffe://a/b"}));
+  EXPECT_EQ(config.pages_address, "127.0.0.1");
+  EXPECT_EQ(config.pages_port, 9091);
+  EXPECT_EQ(config.pages_token_file, "token");
   EXPECT_EQ(config.limits.header_bytes, 32768U);
   EXPECT_EQ(config.limits.body_bytes, 1048576U);
   EXPECT_EQ(config.limits.header_time, 5s);
@@ -95,6 +116,15 @@ TEST(ConfigTest, MistakesNameLineKeyExpectedAndFound) {
        "c.yaml:1: expected mig.configMap: NAMESPACE/NAME, found \"mig-parted\""},
       {"mig: {configMap: a/b/c}\n",
        "c.yaml:1: expected mig.configMap: NAMESPACE/NAME, found \"a/b/c\""},
+      {"leaderElection: {lease: tranche}\n",
+       "c.yaml:1: expected leaderElection.lease: NAMESPACE/NAME, found \"tranche\""},
+      {"leaderElection: {leaseSeconds: 2}\n",
+       "c.yaml:1: expected leaderElection.leaseSeconds: a whole number in 3..86400, found \"2\""},
+      {"tls: {verbs: yes}\n",
+       "c.yaml:1: expected tls.verbs: one of Required Optional, found \"yes\""},
+      {"tls: {allowedClients: [\"\"]}\n",
+       "c.yaml:1: expected tls.allowedClients: a list of names, found a list"},
+      {"pages: {listen: 9090}\n", "c.yaml:1: expected pages.listen: HOST:PORT, found \"9090\""},
       {"http: 4\n", "c.yaml:1: expected http: a map, found \"4\""},
       {"http:\n  idleSeconds: 60\n",
        "c.yaml:2: expected http.idleSeconds: a whole number in 95..86400, found \"60\""},
@@ -104,6 +134,36 @@ TEST(ConfigTest, MistakesNameLineKeyExpectedAndFound) {
       {"- a\n", "c.yaml:1: expected a map of settings, found a list"},
   };
   for (const Row& row : table) EXPECT_EQ(ErrorOf(row.yaml), row.error) << row.yaml;
+}
+
+TEST(ConfigTest, SettingsThatDoNotGoTogetherAreNamed) {
+  const struct {
+    const char* yaml;
+    const char* error;
+  } table[] = {
+      {"cluster: kubernetes\nleaderElection: {lease: a/b}\n", "ok"},
+      {"leaderElection: {lease: a/b}\n",
+       "leaderElection.lease: expected only with cluster kubernetes, found cluster embedded"},
+      {"cluster: kubernetes\nleaderElection: {lease: a/b, leaseSeconds: 10}\n",
+       "leaderElection: expected leaseSeconds > renewSeconds > 1.2 x retrySeconds, found 10, 10 "
+       "and "
+       "2"},
+      {"cluster: kubernetes\nleaderElection: {lease: a/b, renewSeconds: 6, retrySeconds: 5}\n",
+       "leaderElection: expected leaseSeconds > renewSeconds > 1.2 x retrySeconds, found 15, 6 and "
+       "5"},
+      {"tls: {certFile: a, keyFile: b, verbs: Required}\n",
+       "tls.verbs Required: expected only with tls.clientCaFile, found none"},
+      {"tls: {certFile: a, keyFile: b, allowedClients: [c]}\n",
+       "tls.allowedClients: expected only with tls.clientCaFile, found none"},
+      {"tls: {certFile: a, keyFile: b, clientCaFile: d, verbs: Required, allowedClients: [c]}\n",
+       "ok"},
+  };
+  for (const auto& [yaml, error] : table) {
+    ServeConfig config;
+    ASSERT_TRUE(ApplyConfigText(yaml, "c.yaml", config).ok()) << yaml;
+    const absl::Status checked = CheckConfig(config);
+    EXPECT_EQ(checked.ok() ? "ok" : std::string(checked.message()), error) << yaml;
+  }
 }
 
 TEST(ConfigTest, BrokenYamlNamesItsLine) {

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -34,12 +35,18 @@ class TlsClient {
     std::string ca_pem;
     int highest = TLS1_3_VERSION;
     const KeyPair* own = nullptr;  // a client certificate
+    int lowest = 0;                // the library's own
+    std::string ciphers = "";      // of TLS 1.2 and older; empty: the library's own
   };
 
   TlsClient(uint16_t port, const How& how) {
     context_.reset(SSL_CTX_new(TLS_client_method()));
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
     SSL_CTX_set_max_proto_version(context_.get(), how.highest);
+    if (how.lowest != 0) SSL_CTX_set_min_proto_version(context_.get(), how.lowest);
+    // Whatever the library can do at all, so that a refusal is the server's.
+    SSL_CTX_set_security_level(context_.get(), 0);
+    if (!how.ciphers.empty()) SSL_CTX_set_cipher_list(context_.get(), how.ciphers.c_str());
     X509_STORE_add_cert(SSL_CTX_get_cert_store(context_.get()), ReadCertificate(how.ca_pem).get());
     if (how.own != nullptr) {
       SSL_CTX_use_certificate(context_.get(), ReadCertificate(how.own->certificate_pem).get());
@@ -70,6 +77,7 @@ class TlsClient {
   TlsClient& operator=(const TlsClient&) = delete;
 
   bool connected() const { return connected_; }
+  std::string cipher() const { return SSL_get_cipher_name(ssl_.get()); }
   std::string ServerSerial() const {
     const std::unique_ptr<X509, decltype(&X509_free)> shown(SSL_get1_peer_certificate(ssl_.get()),
                                                             X509_free);
@@ -168,6 +176,13 @@ class TlsServer : public testing::Test {
     all.warn = [this](const std::string&) { ++warnings; };
     server = std::make_unique<Server>(all, [](Request request, Responder respond) {
       if (request.path == "/large") return respond(Text(std::string(8 << 20, 'x')));
+      if (request.path == "/names") {
+        std::string names = request.client_names ? "shown" : "none";
+        if (request.client_names) {
+          for (const std::string& name : *request.client_names) names += " " + name;
+        }
+        return respond(Text(std::move(names)));
+      }
       respond(Text(std::move(request.body)));
     });
     return server->Start();
@@ -296,6 +311,80 @@ TEST_F(TlsServer, AsksClientsForACertificateWhereACaIsGiven) {
   for (const auto& [own, status] : cases) {
     TlsClient client(server->port(), {ca.certificate_pem, TLS1_3_VERSION, own});
     EXPECT_EQ(client.Ask(Post("/echo", "x")), status);
+  }
+}
+
+// Every cipher the library has for TLS 1.2 and older is offered alone.
+TEST_F(TlsServer, TakesOnlyCiphersWithForwardSecrecyAndAuthenticatedEncryption) {
+  ASSERT_TRUE(Start().ok());
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> all(SSL_CTX_new(TLS_client_method()),
+                                                              SSL_CTX_free);
+  SSL_CTX_set_security_level(all.get(), 0);
+  ASSERT_EQ(SSL_CTX_set_cipher_list(all.get(), "ALL:COMPLEMENTOFALL"), 1);
+  STACK_OF(SSL_CIPHER)* const ciphers = SSL_CTX_get_ciphers(all.get());
+  int offered = 0;
+  int taken = 0;
+  for (int i = 0; i < sk_SSL_CIPHER_num(ciphers); ++i) {
+    const SSL_CIPHER* const cipher = sk_SSL_CIPHER_value(ciphers, i);
+    const std::string name = SSL_CIPHER_get_name(cipher);
+    if (std::string_view(SSL_CIPHER_get_version(cipher)) == "TLSv1.3") continue;
+    ++offered;
+    TlsClient::How how = Trusting();
+    how.highest = TLS1_2_VERSION;
+    how.ciphers = name;
+    TlsClient client(server->port(), how);
+    if (!client.connected()) continue;
+    ++taken;
+    EXPECT_EQ(client.cipher(), name);
+    EXPECT_EQ(SSL_CIPHER_get_kx_nid(cipher), NID_kx_ecdhe) << name;
+    EXPECT_EQ(SSL_CIPHER_is_aead(cipher), 1) << name;
+  }
+  EXPECT_GT(offered, 20);
+  EXPECT_GT(taken, 0) << "the server's certificate has an elliptic key";
+}
+
+TEST_F(TlsServer, RefusesOldVersions) {
+  ASSERT_TRUE(Start().ok());
+  for (const int version : {TLS1_VERSION, TLS1_1_VERSION}) {
+    TlsClient::How how = Trusting();
+    how.lowest = how.highest = version;
+    how.ciphers = "ALL:COMPLEMENTOFALL:@SECLEVEL=0";
+    EXPECT_FALSE(TlsClient(server->port(), how).connected()) << version;
+  }
+}
+
+TEST_F(TlsServer, TellsWhoseCertificateWasShown) {
+  const KeyPair client_ca = fakes::MakeCa("the clients'");
+  const KeyPair other_ca = fakes::MakeCa("another");
+  options.client_ca_file = directory_ / "clients.crt";
+  WriteFile(options.client_ca_file, client_ca.certificate_pem);
+  options.client_optional = true;
+  ASSERT_TRUE(Start().ok());
+  fakes::Validity past{-7200, -3600};
+  const struct {
+    const char* what;
+    std::optional<KeyPair> own;
+    int status;
+    const char* names;
+  } cases[] = {
+      {"none", std::nullopt, 200, "none"},
+      {"another CA", fakes::MakeCertificate(other_ca, "DNS:kube-scheduler"), 0, ""},
+      {"run out", fakes::MakeCertificate(client_ca, "DNS:kube-scheduler", past), 0, ""},
+      {"a DNS name", fakes::MakeCertificate(client_ca, "DNS:kube-scheduler"), 200,
+       "shown kube-scheduler"},
+      {"several, of which addresses are no names",
+       fakes::MakeCertificate(client_ca, "DNS:a,IP:127.0.0.1,URI:spiffe://b/c"), 200,
+       "shown a spiffe://b/c"},
+      {"only addresses: the common name does not count",
+       fakes::MakeCertificate(client_ca, "IP:127.0.0.1"), 200, "shown"},
+      {"no alternative names: the common name", fakes::MakeCertificate(client_ca, ""), 200,
+       "shown localhost"},
+  };
+  for (const auto& [what, own, status, names] : cases) {
+    SCOPED_TRACE(what);
+    TlsClient client(server->port(), {ca.certificate_pem, TLS1_3_VERSION, own ? &*own : nullptr});
+    EXPECT_EQ(client.Ask(Get("/names")), status);
+    if (status == 200) EXPECT_EQ(client.body, names);
   }
 }
 
