@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Makes the certificates of an installation without Helm and without cert-manager: a CA, one certificate
-# for Tranche's TLS port and one for kube-scheduler as its client.
+# Makes the certificates of an installation without Helm and without cert-manager: a CA, one
+# certificate for Tranche's TLS port and one for kube-scheduler as its client.
 #
 #   charts/certificates.sh FOLDER [NAMESPACE]     default namespace: tranche-system
 #
-# Writes FOLDER/secrets.yaml (two Secrets) and FOLDER/webhook.yaml (charts/webhook.yaml with the CA in
-# it), for kubectl apply. The CA's key is thrown away: to renew, run it again and restart kube-scheduler.
+# Writes FOLDER/secrets.yaml (two Secrets) and FOLDER/webhook.yaml (charts/webhook.yaml with the CA
+# in it), for kubectl apply. The CA's key is thrown away: to renew, run it again and restart
+# kube-scheduler.
 # Exit codes: 0 done, 1 openssl failed, 2 usage.
 set -euo pipefail
 
@@ -33,8 +34,8 @@ sign() {  # NAME USAGE DNS...
   names=$(printf ',DNS:%s' "$@")
   key "$name.key"
   openssl req -new -key "$name.key" -subj "/CN=$name" -out "$name.csr"
-  printf '%s\n' "subjectAltName=${names#,}" "extendedKeyUsage=$usage" "keyUsage=critical,digitalSignature" \
-    "basicConstraints=critical,CA:FALSE" >"$name.ext"
+  printf '%s\n' "subjectAltName=${names#,}" "extendedKeyUsage=$usage" \
+    "keyUsage=critical,digitalSignature" "basicConstraints=critical,CA:FALSE" >"$name.ext"
   openssl x509 -req -in "$name.csr" -CA ca.crt -CAkey ca.key -CAcreateserial -sha256 -days "$days" \
     -extfile "$name.ext" -out "$name.crt" 2>"$name.log" || { cat "$name.log" >&2; exit 1; }
 }
@@ -42,8 +43,8 @@ sign tranche serverAuth "tranche.$namespace.svc" "tranche.$namespace.svc.cluster
 sign tranche-scheduler clientAuth "tranche-scheduler.$namespace.svc"
 
 secret() {  # SECRET NAME
-  printf 'apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s}\ntype: kubernetes.io/tls\ndata:\n' \
-    "$1" "$namespace"
+  printf 'apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s}\n' "$1" "$namespace"
+  printf 'type: kubernetes.io/tls\ndata:\n'
   printf '  ca.crt: %s\n  tls.crt: %s\n  tls.key: %s\n' \
     "$(base64 -w0 <ca.crt)" "$(base64 -w0 <"$2.crt")" "$(base64 -w0 <"$2.key")"
 }

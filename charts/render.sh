@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Renders the Helm chart where there is Go and no Helm.
 #
-#   charts/render.sh                       writes anew the manifests in charts/ that are made of the chart
+#   charts/render.sh     writes anew the manifests in charts/ that are made of the chart
 #   charts/render.sh --print [--kube-version V] [VALUES.yaml ...]
-#                                          prints what `helm template tranche -n tranche-system` would
+#                        prints what `helm template tranche -n tranche-system` would
 #
 # Exit codes: 0 done, 1 values or templates are wrong, 3 Go is missing.
 set -euo pipefail

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Puts the root file system of Tranche's image together: the program without debug symbols, the shared
-# libraries it names, CA certificates, time zones (budgets have them), the user, and empty folders.
+# Puts the root file system of Tranche's image together: the program without debug symbols, the
+# shared libraries it names, CA certificates, time zones (budgets have them), the user, and empty
+# folders.
 #
 #   assemble.sh PROGRAM FOLDER     FOLDER is made, and may not exist
 #
@@ -28,7 +29,7 @@ while read -r library; do
 done < <(grep -oE '/[^ ]+' <<<"$libraries" | sort -u)
 
 certificates=/etc/ssl/certs/ca-certificates.crt
-[[ -s $certificates ]] || fail "expected CA certificates at $certificates, found none (ca-certificates)"
+[[ -s $certificates ]] || fail "expected ca-certificates at $certificates, found none"
 install -m 0644 "$certificates" "$root$certificates"
 [[ -d /usr/share/zoneinfo/Europe ]] || fail "expected time zones, found none (tzdata)"
 cp -a /usr/share/zoneinfo "$root/usr/share/zoneinfo"

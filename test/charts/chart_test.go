@@ -314,7 +314,8 @@ func TestRefused(t *testing.T) {
 		{"monitoring: {serviceMonitor: {interval: 15}}", "/monitoring/serviceMonitor/interval"},
 		// Right one by one, wrong together.
 		{"leaderElection: {enabled: false}", "leaderElection.enabled: expected true"},
-		{"leaderElection: {renewSeconds: 20}", "expected retrySeconds < renewSeconds < leaseSeconds"},
+		{"leaderElection: {renewSeconds: 20}", "expected leaseSeconds > renewSeconds > 1.2 x"},
+		{"leaderElection: {retrySeconds: 9}", "expected leaseSeconds > renewSeconds > 1.2 x"},
 		{"certificates: {mode: Secrets, secrets: {server: a, client: b}}", "certificates.secrets.caBundle: expected"},
 		{"certificates: {mode: Secrets, secrets: {caBundle: eA==, client: b}}", "certificates.secrets.server: expected"},
 		{"namespace: {create: true}\nprobe: {enabled: true}", "namespace.enforce: expected privileged"},

@@ -97,8 +97,8 @@ seccompProfile: {type: RuntimeDefault}
 {{- fail (printf "leaderElection.enabled: expected true with server.replicas above 1, found false with %d: two servers would both give devices out" (int $v.server.replicas)) -}}
 {{- end -}}
 {{- $e := $v.leaderElection -}}
-{{- if not (and (lt (int $e.retrySeconds) (int $e.renewSeconds)) (lt (int $e.renewSeconds) (int $e.leaseSeconds))) -}}
-{{- fail (printf "leaderElection: expected retrySeconds < renewSeconds < leaseSeconds, found %d, %d, %d" (int $e.retrySeconds) (int $e.renewSeconds) (int $e.leaseSeconds)) -}}
+{{- if not (and (lt (mul 6 (int $e.retrySeconds)) (mul 5 (int $e.renewSeconds))) (lt (int $e.renewSeconds) (int $e.leaseSeconds))) -}}
+{{- fail (printf "leaderElection: expected leaseSeconds > renewSeconds > 1.2 x retrySeconds, found %d, %d, %d" (int $e.leaseSeconds) (int $e.renewSeconds) (int $e.retrySeconds)) -}}
 {{- end -}}
 {{- if and (eq $v.certificates.mode "Secrets") $v.webhook.enabled (not $v.certificates.secrets.caBundle) -}}
 {{- fail "certificates.secrets.caBundle: expected the CA in base64 with certificates.mode Secrets and webhook.enabled, found none" -}}
