@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
 #
-#   test/run.sh [STEP ...]    STEP: release asan-ubsan tsan fuzz monitoring e2e; default: all
+#   test/run.sh [STEP ...]    STEP: release asan-ubsan tsan fuzz monitoring charts e2e; default: all
 #
 # The end-to-end tests need Go; without a Go that is new enough they are skipped with one line. With
 # TRANCHE_CI=1 a skipped step is a failure. The last line counts test cases; exit 1 on any failure.
@@ -11,7 +11,7 @@ exec </dev/null
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 steps=("$@")
-if (( ${#steps[@]} == 0 )); then steps=(release asan-ubsan tsan fuzz monitoring e2e); fi
+if (( ${#steps[@]} == 0 )); then steps=(release asan-ubsan tsan fuzz monitoring charts e2e); fi
 control_planes=(1.34 1.37)
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
@@ -161,23 +161,57 @@ start_control_planes() {
   control_plane_builder=$!
 }
 
+# Waits for the control plane of a version; its folder is then in $scratch/VERSION.bin.
+# Returns 0: it is there, 1: it is not, which has been counted.
+await_control_plane() {  # STEP VERSION
+  local waited=0 status
+  while [[ ! -s $scratch/$2.status ]]; do
+    sleep 1
+    waited=$((waited + 1))
+    if (( waited % 30 == 0 )); then tail -n 1 "$scratch/$2.log" 2>/dev/null || true; fi
+  done
+  status=$(<"$scratch/$2.status")
+  case $status in
+    0) return 0 ;;
+    3) skip "$1 $2: $(tail -n 1 "$scratch/$2.log")" ;;
+    *) tail -n 40 "$scratch/$2.log"; fail "$1 $2: control plane" ;;
+  esac
+  return 1
+}
+
+# The chart rendered and judged, applied and run on a real API server, and the image's files.
+charts() {
+  local status=0 version=${control_planes[0]} shown=''
+  build release tranche || return 0  # at once after the step release
+  heading "charts: image"
+  if charts/image/check.sh "$root/build/release/bin/tranche"; then
+    passed=$((passed + 1))
+  else
+    fail "charts: image"
+  fi
+  heading "charts: Helm chart on Kubernetes $version"
+  await_control_plane charts "$version" || return 0
+  (
+    cd test/charts
+    export GOTOOLCHAIN=local GOWORK=off CGO_ENABLED=0 GOFLAGS="-mod=readonly -buildvcs=false"
+    export TRANCHE_BIN=$root/build/release/bin/tranche
+    CONTROLPLANE_BIN=$(<"$scratch/$version.bin")
+    export CONTROLPLANE_BIN
+    go vet ./... && go test -count=1 -timeout 10m -json ./... >"$scratch/charts.json"
+  ) || status=$?
+  if (( status == 0 )); then shown='^ *(--- |ok)'; fi
+  if [[ -s $scratch/charts.json ]]; then
+    python3 test/count.py --text "$scratch/charts.json" | grep -E "$shown" || true
+  fi
+  count "$status" charts "$scratch/charts.json"
+}
+
 e2e() {
-  local version status waited shown
+  local version status shown
   build release tranche fake_nvml || return 0  # at once after the step release
   for version in "${control_planes[@]}"; do
     heading "e2e: Kubernetes $version"
-    waited=0
-    while [[ ! -s $scratch/$version.status ]]; do
-      sleep 1
-      waited=$((waited + 1))
-      if (( waited % 30 == 0 )); then tail -n 1 "$scratch/$version.log" 2>/dev/null || true; fi
-    done
-    status=$(<"$scratch/$version.status")
-    case $status in
-      0) ;;
-      3) skip "e2e $version: $(tail -n 1 "$scratch/$version.log")"; continue ;;
-      *) tail -n 40 "$scratch/$version.log"; fail "e2e $version: control plane"; continue ;;
-    esac
+    await_control_plane e2e "$version" || continue
     status=0
     (
       cd test/e2e
@@ -198,12 +232,12 @@ e2e() {
 
 heading "dependencies"
 test/install-deps.sh build check
-if [[ " ${steps[*]} " == *" e2e "* ]]; then start_control_planes; fi
+if [[ " ${steps[*]} " =~ \ (charts|e2e)\  ]]; then start_control_planes; fi
 for step in "${steps[@]}"; do
   case $step in
-    release | asan-ubsan | tsan | fuzz | monitoring | e2e) "$step" ;;
+    release | asan-ubsan | tsan | fuzz | monitoring | charts | e2e) "$step" ;;
     *)
-      echo "expected release, asan-ubsan, tsan, fuzz, monitoring or e2e, found $step" >&2
+      echo "expected a step of: release asan-ubsan tsan fuzz monitoring charts e2e, found $step" >&2
       exit 2
       ;;
   esac

@@ -1,5 +1,5 @@
 // A reclaim as a GPUReclaim object of tranche.dev/v1alpha1: written when it changes, read back
-// after a restart. The schema is charts/crds/gpureclaims.yaml.
+// after a restart. The schema is charts/tranche/crds/gpureclaims.yaml.
 //
 // A round trip keeps everything of a Reclaim but PlanCost::order: what people read in seconds
 // (lostGpuSeconds, graceSeconds, the cost) is rounded up, and stands beside its milliseconds.

@@ -287,7 +287,7 @@ func (c *ControlPlane) admitTranche(ctx context.Context, charts string, users ..
 			return err
 		}
 	}
-	if err := InstallCRDs(ctx, c.Client, filepath.Join(charts, "crds")); err != nil {
+	if err := InstallCRDs(ctx, c.Client, filepath.Join(charts, "tranche", "crds")); err != nil {
 		return err
 	}
 	if err := ApplyRBAC(ctx, c.Client, filepath.Join(charts, "rbac.yaml"), users...); err != nil {

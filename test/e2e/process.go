@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// Far more than one scheduling attempt and its retry take.
+const soon = 30 * time.Second
+
 // Process is one program of the control plane. It leads a process group of its own, and the kernel
 // kills it when this test dies, so that nothing outlives a run.
 type Process struct {

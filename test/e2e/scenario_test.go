@@ -14,9 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Far more than one scheduling attempt and its retry take.
-const soon = 30 * time.Second
-
 // Scenario is one test's part of the shared cluster: nodes that only its pods select, and a
 // namespace. Its nodes and pods go when the test ends.
 type Scenario struct {

@@ -248,7 +248,7 @@ std::string Judge(Element value, Object schema, const std::string& path) {
 
 TEST(ReclaimJson, TheSchemaTakesWhatWeWrite) {
   const std::filesystem::path file =
-      std::filesystem::path(TRANCHE_SOURCE_DIR) / "charts/crds/gpureclaims.yaml";
+      std::filesystem::path(TRANCHE_SOURCE_DIR) / "charts/tranche/crds/gpureclaims.yaml";
   std::ifstream stream(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   const auto definition = embedded::Document::Parse(text, false);

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Puts the root file system of Tranche's image together: the program without debug symbols, the
+# shared libraries it names, CA certificates, time zones (budgets have them), the user, and empty
+# folders.
+#
+#   assemble.sh PROGRAM FOLDER     FOLDER is made, and may not exist
+#
+# Exit codes: 0 done, 1 something is missing, 2 usage.
+set -euo pipefail
+
+fail() { echo "assemble: $1" >&2; exit "${2:-1}"; }
+[[ $# -eq 2 ]] || fail "usage: assemble.sh PROGRAM FOLDER, found: $*" 2
+program=$1 root=$2
+[[ -x $program ]] || fail "expected a program, found none at $program"
+[[ ! -e $root ]] || fail "expected no folder yet, found $root"
+
+mkdir -p "$root"/{etc/ssl/certs,tmp,usr/share,var/lib/tranche}
+install -m 0755 "$program" "$root/tranche"
+strip --strip-unneeded "$root/tranche"
+
+# The loader and every library, under the names the program asks for.
+libraries=$(ldd "$program") || fail "expected a dynamically linked program, found $program"
+if grep -q 'not found' <<<"$libraries"; then
+  fail "expected all libraries here, found: $(grep 'not found' <<<"$libraries" | tr -s ' \t\n' ' ')"
+fi
+while read -r library; do
+  mkdir -p "$root$(dirname "$library")"
+  install -m 0755 "$(realpath "$library")" "$root$library"
+done < <(grep -oE '/[^ ]+' <<<"$libraries" | sort -u)
+
+certificates=/etc/ssl/certs/ca-certificates.crt
+[[ -s $certificates ]] || fail "expected ca-certificates at $certificates, found none"
+install -m 0644 "$certificates" "$root$certificates"
+[[ -d /usr/share/zoneinfo/Europe ]] || fail "expected time zones, found none (tzdata)"
+cp -a /usr/share/zoneinfo "$root/usr/share/zoneinfo"
+# Variants of every zone that nothing reads.
+rm -rf "$root"/usr/share/zoneinfo/{right,posix}
+
+printf 'root:x:0:0:root:/:\ntranche:x:65532:65532:tranche:/:\n' >"$root/etc/passwd"
+printf 'root:x:0:\ntranche:x:65532:\n' >"$root/etc/group"
+printf 'hosts: files dns\n' >"$root/etc/nsswitch.conf"
+chmod 1777 "$root/tmp"
+if [[ $(id -u) == 0 ]]; then
+  chown -R 0:0 "$root"
+  chown 65532:65532 "$root/var/lib/tranche"
+fi

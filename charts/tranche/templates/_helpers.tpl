@@ -1,0 +1,126 @@
+{{/* Names, labels and pieces that several templates share. */}}
+
+{{- define "tranche.name" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains "tranche" .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-tranche" .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What selectors name; never changes. Call with (list . COMPONENT). */}}
+{{- define "tranche.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: tranche
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{- define "tranche.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "tranche.selector" . }}
+app.kubernetes.io/part-of: tranche
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+{{- end -}}
+
+{{- define "tranche.image" -}}
+{{- $image := .Values.image -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{/* Versions of managed clusters have endings no image has: v1.34.1-gke.1829001, v1.33.5-eks-3cfe0ce. */}}
+{{- define "tranche.schedulerImage" -}}
+{{- $image := .Values.scheduler.image -}}
+{{- $version := regexFind "^v[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else if or $image.tag $version -}}
+{{ $image.repository }}:{{ $image.tag | default $version }}
+{{- else -}}
+{{- fail (printf "scheduler.image.tag: expected a value, for the cluster's version has none of the form v1.2.3: %s" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Name of the Secret with the certificate of "server" or "client". Call with (list . WHICH). */}}
+{{- define "tranche.secret" -}}
+{{- $root := index . 0 -}}
+{{- $which := index . 1 -}}
+{{- if eq $root.Values.certificates.mode "Secrets" -}}
+{{- index $root.Values.certificates.secrets $which | required (printf "certificates.secrets.%s: expected the name of a Secret with certificates.mode Secrets, found none" $which) -}}
+{{- else -}}
+{{ include "tranche.name" $root }}-{{ $which }}-tls
+{{- end -}}
+{{- end -}}
+
+{{/* Names the certificates are for. The client's name is also what the verbs let in. */}}
+{{- define "tranche.serverHost" -}}
+{{ include "tranche.name" . }}.{{ .Release.Namespace }}.svc
+{{- end -}}
+{{- define "tranche.clientHost" -}}
+{{ include "tranche.name" . }}-scheduler.{{ .Release.Namespace }}.svc
+{{- end -}}
+
+{{- define "tranche.priorityClass" -}}
+{{- if .Values.priorityClasses.create -}}{{ include "tranche.name" . }}-control{{- end -}}
+{{- end -}}
+
+{{- define "tranche.probeNamespace" -}}
+{{ .Values.probe.namespace | default .Release.Namespace }}
+{{- end -}}
+
+{{/* Of every container but the probe's, as Pod Security level restricted asks for it. */}}
+{{- define "tranche.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+{{- define "tranche.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{/* Values that are right one by one and wrong together. */}}
+{{- define "tranche.check" -}}
+{{- $v := .Values -}}
+{{- if and (gt (int $v.server.replicas) 1) (not $v.leaderElection.enabled) -}}
+{{- fail (printf "leaderElection.enabled: expected true with server.replicas above 1, found false with %d: two servers would both give devices out" (int $v.server.replicas)) -}}
+{{- end -}}
+{{- $e := $v.leaderElection -}}
+{{- if not (and (lt (mul 6 (int $e.retrySeconds)) (mul 5 (int $e.renewSeconds))) (lt (int $e.renewSeconds) (int $e.leaseSeconds))) -}}
+{{- fail (printf "leaderElection: expected leaseSeconds > renewSeconds > 1.2 x retrySeconds, found %d, %d, %d" (int $e.leaseSeconds) (int $e.renewSeconds) (int $e.retrySeconds)) -}}
+{{- end -}}
+{{- if and (eq $v.certificates.mode "Secrets") $v.webhook.enabled (not $v.certificates.secrets.caBundle) -}}
+{{- fail "certificates.secrets.caBundle: expected the CA in base64 with certificates.mode Secrets and webhook.enabled, found none" -}}
+{{- end -}}
+{{- if and $v.probe.enabled $v.namespace.create (eq (include "tranche.probeNamespace" .) .Release.Namespace) (has $v.namespace.enforce (list "restricted" "baseline")) -}}
+{{- fail (printf "namespace.enforce: expected privileged or \"\" with probe.enabled in the same namespace, found %s: the probe needs a host path" $v.namespace.enforce) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Egress to DNS and to API servers. */}}
+{{- define "tranche.toApiServer" }}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+- ports:
+    {{- range .Values.networkPolicy.apiServerPorts }}
+    - {port: {{ . }}, protocol: TCP}
+    {{- end }}
+  {{- with .Values.networkPolicy.apiServerCidrs }}
+  to:
+    {{- range . }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- end }}
+  {{- end }}
+{{- end }}
