@@ -24,6 +24,7 @@
 #include "scheduler/app/reclaimer.h"
 #include "scheduler/app/router.h"
 #include "scheduler/app/timers.h"
+#include "scheduler/app/usage_api.h"
 #include "scheduler/app/verbs.h"
 #include "scheduler/embedded/clocks.h"
 #include "scheduler/embedded/cluster.h"
@@ -120,7 +121,8 @@ struct Runtime::Impl {
         manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
         clock(manual ? static_cast<Clock&>(*manual) : system),
         host(MakeHostOptions(config), clock),
-        adviser([this] { return Look(); }) {}
+        adviser([this] { return Look(); }),
+        usage(config.ledger, host, clock) {}
 
   absl::Status MakeCluster();
   void MakeReclaimer();
@@ -158,6 +160,7 @@ struct Runtime::Impl {
   std::unique_ptr<Projector> projector;
   std::unique_ptr<Partitioner> partitioner;
   Adviser adviser;
+  UsageApi usage;
   Router router;
   // Views of thousands of nodes take long to encode: they must not stand in a verb's way.
   boost::asio::thread_pool questions{1};
@@ -256,6 +259,7 @@ void Runtime::Impl::MakeServer() {
   AddApi(host, router);
   AddAdviceApi(adviser, router);
   AddLedgerApi(config.ledger, host, clock, router);
+  usage.AddTo(router);
   AddPages(
       host, metrics, [this] { return Gather(); }, router);
   if (embedded_cluster) {
@@ -488,6 +492,7 @@ void Runtime::Stop() {
     if (*server) (*server)->Stop(std::max(left, std::chrono::milliseconds(0)));
   }
   impl_->questions.join();
+  impl_->usage.Stop();
   if (impl_->kube_cluster) impl_->kube_cluster->Stop();
   impl_->timers.Stop();
   impl_->host.Heartbeat();

@@ -36,6 +36,7 @@ struct Request {
   std::map<std::string, std::string> query;
   std::string body;           // capacity() >= size() + kBodyPadding
   std::string authorization;  // header, verbatim; never logged
+  std::string if_none_match;  // header, verbatim; several are joined by commas
 };
 
 struct Response {
