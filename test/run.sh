@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
 #
-#   test/run.sh [STEP ...]    STEP: release asan-ubsan tsan fuzz e2e; default: all of them
+#   test/run.sh [STEP ...]    STEP: release asan-ubsan tsan fuzz page e2e; default: all of them
 #
 # The end-to-end tests need Go; without a Go that is new enough they are skipped with one line. With
 # TRANCHE_CI=1 a skipped step is a failure. The last line counts test cases; exit 1 on any failure.
@@ -11,7 +11,7 @@ exec </dev/null
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 steps=("$@")
-if (( ${#steps[@]} == 0 )); then steps=(release asan-ubsan tsan fuzz e2e); fi
+if (( ${#steps[@]} == 0 )); then steps=(release asan-ubsan tsan fuzz page e2e); fi
 control_planes=(1.34 1.37)
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
@@ -135,6 +135,20 @@ fuzz() {
   done
 }
 
+page() {
+  build release tranche || return 0  # at once after the step release
+  heading "page: the web page in Chromium"
+  local status=0
+  # Where it cannot be installed, the next command says so.
+  test/install-deps.sh page >"$scratch/chromium.log" 2>&1 || true
+  test/page/run.sh --tap "$scratch/page.tap" || status=$?
+  if (( status == 3 )); then
+    skip "page: expected chromium in PATH, found none: $(tail -n 1 "$scratch/chromium.log")"
+    return 0
+  fi
+  count "$status" page "$scratch/page.tap"
+}
+
 start_control_planes() {
   heading "e2e: building the control planes in the background"
   # Niced: it has until the other steps are through.
@@ -187,8 +201,8 @@ test/install-deps.sh build check
 if [[ " ${steps[*]} " == *" e2e "* ]]; then start_control_planes; fi
 for step in "${steps[@]}"; do
   case $step in
-    release | asan-ubsan | tsan | fuzz | e2e) "$step" ;;
-    *) echo "expected release, asan-ubsan, tsan, fuzz or e2e, found $step" >&2; exit 2 ;;
+    release | asan-ubsan | tsan | fuzz | page | e2e) "$step" ;;
+    *) echo "expected release, asan-ubsan, tsan, fuzz, page or e2e, found $step" >&2; exit 2 ;;
   esac
 done
 

@@ -36,7 +36,7 @@ if [[ ! -d $modules ]]; then
   trap 'rm -rf "$fresh"' EXIT
   cp "$here/package.json" "$here/package-lock.json" "$fresh"
   (cd "$fresh" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >&2 ||
-    fail "npm ci could not fetch what scheduler/ui/package-lock.json names; is the npm registry in reach?"
+    fail "npm ci could not fetch what package-lock.json names; is the npm registry in reach?"
   mv -T "$fresh" "$modules" 2>/dev/null || [[ -d $modules ]] || fail "cannot write $modules"
 fi
 

@@ -7,7 +7,7 @@ import {tmpdir} from 'node:os';
 import path from 'node:path';
 import {createInterface} from 'node:readline';
 
-export const ROOT = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), '../..');
+export const ROOT = process.env.TRANCHE_ROOT ?? path.resolve(path.dirname(new URL(import.meta.url).pathname), '../..');
 const BINARY = process.env.TRANCHE_BIN ?? path.join(ROOT, 'build/release/bin/tranche');
 const START_MS = 60000;
 
@@ -18,8 +18,8 @@ export class Server {
     const args = ['serve', '--cluster', 'embedded', '--clock', 'manual', '--listen', '127.0.0.1:0'];
     if (ledger) args.push('--ledger', path.join(folder, 'ledger.db'));
     for (const file of objects) args.push('--objects', file);
-    const process = spawn(BINARY, args, {stdio: ['ignore', 'ignore', 'pipe']});
-    const server = new Server(process, folder);
+    const child = spawn(BINARY, args, {stdio: ['ignore', 'ignore', 'pipe']});
+    const server = new Server(child, folder);
     server.url = await server.#listening();
     server.token = token;
     return server;

@@ -24,36 +24,25 @@ class UsageServer : public LiveServer {
     ServeConfig config;
     config.ledger = folder_ / "ledger.db";
     Launch(config);
-    Apply({{"apiVersion", "v1"},
-           {"kind", "Namespace"},
-           {"metadata", {{"name", "team-a"}, {"labels", {{"team", "a"}}}}}});
-    Apply({{"apiVersion", "tranche.dev/v1alpha1"},
-           {"kind", "GPUQuota"},
-           {"metadata", {{"name", "a"}}},
-           {"spec",
-            {{"namespaceSelector", {{"matchLabels", {{"team", "a"}}}}},
-             {"lines", {{{"model", "h100"}, {"nominal", {{"gpus", 8}}}}}}}}});
-    Apply({{"apiVersion", "tranche.dev/v1alpha1"},
-           {"kind", "GPUBudget"},
-           {"metadata", {{"name", "rolling"}}},
-           {"spec",
-            {{"quotaRef", "a"},
-             {"gpuHours", 100},
-             {"window", {{"type", "Rolling"}, {"duration", "24h"}}},
-             {"rates", {{"h100", "0.5"}}}}}});
-    const Json amounts = {{"nvidia.com/gpu", "8"}, {"cpu", "64"}, {"memory", "1Ti"}};
-    Apply({{"apiVersion", "v1"},
-           {"kind", "Node"},
-           {"metadata",
-            {{"name", "n"},
-             {"labels",
-              {{"nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"},
-               {"nvidia.com/gpu.memory", "81559"},
-               {"nvidia.com/gpu.count", "8"}}}}},
-           {"status",
-            {{"capacity", amounts},
-             {"allocatable", amounts},
-             {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}});
+    for (const char* object :
+         {R"({"apiVersion": "v1", "kind": "Namespace",
+              "metadata": {"name": "team-a", "labels": {"team": "a"}}})",
+          R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUQuota", "metadata": {"name": "a"},
+              "spec": {"namespaceSelector": {"matchLabels": {"team": "a"}},
+                       "lines": [{"model": "h100", "nominal": {"gpus": 8}}]}})",
+          R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUBudget",
+              "metadata": {"name": "rolling"},
+              "spec": {"quotaRef": "a", "gpuHours": 100, "rates": {"h100": "0.5"},
+                       "window": {"type": "Rolling", "duration": "24h"}}})",
+          R"({"apiVersion": "v1", "kind": "Node",
+              "metadata": {"name": "n", "labels": {
+                "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+                "nvidia.com/gpu.memory": "81559", "nvidia.com/gpu.count": "8"}},
+              "status": {"capacity": {"nvidia.com/gpu": "8"},
+                         "allocatable": {"nvidia.com/gpu": "8"},
+                         "conditions": [{"type": "Ready", "status": "True"}]}})"}) {
+      Apply(Json::parse(object));
+    }
   }
   void TearDown() override {
     LiveServer::TearDown();
@@ -62,22 +51,18 @@ class UsageServer : public LiveServer {
 
   void Advance(int seconds) { Post("/embedded/v1/clock", {{"advanceSeconds", seconds}}); }
   // Four GPUs for two hours.
-  void Use(){const Json pod = {{"apiVersion", "v1"},
-                               {"kind", "Pod"},
-                               {"metadata", {{"namespace", "team-a"}, {"name", "p"}, {"uid", "u"}}},
-                               {"spec",
-                                {{"containers",
-                                  {{{"name", "m"},
-                                    {"resources", {{"limits", {{"nvidia.com/gpu", "4"}}}}}}}}}}},
-             {"status", {{"phase", "Pending"}}}};
-  Apply(pod);
-  ASSERT_EQ(Schedule(pod, {"n"}), "n");
-  Advance(7200);
-} std::string Now() {
-  return Post("/embedded/v1/clock", {{"advanceSeconds", 0}})["now"];
-}
+  void Use() {
+    const Json pod = Json::parse(R"({
+      "apiVersion": "v1", "kind": "Pod", "status": {"phase": "Pending"},
+      "metadata": {"namespace": "team-a", "name": "p", "uid": "u"},
+      "spec": {"containers": [{"name": "m", "resources": {"limits": {"nvidia.com/gpu": "4"}}}]}})");
+    Apply(pod);
+    ASSERT_EQ(Schedule(pod, {"n"}), "n");
+    Advance(7200);
+  }
+  std::string Now() { return Post("/embedded/v1/clock", {{"advanceSeconds", 0}})["now"]; }
 
-std::filesystem::path folder_;
+  std::filesystem::path folder_;
 };
 
 TEST_F(UsageServer, SeriesAddUpToTheReport) {
