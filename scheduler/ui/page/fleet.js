@@ -41,7 +41,9 @@ export class Fleet {
     this.#root = root;
     this.#tip = tip;
     this.#onWindow = onWindow;
-    window.addEventListener('scroll', () => this.#schedule(), {passive: true});
+    for (const kind of ['scroll', 'resize']) {
+      window.addEventListener(kind, () => this.#schedule(), {passive: true});
+    }
     new ResizeObserver(() => this.#schedule()).observe(root);
     root.addEventListener('keydown', (event) => this.#onKey(event));
     root.addEventListener('focusin', (event) => this.#onTarget(event, true));

@@ -5,7 +5,9 @@ import {colourClass} from './colours.js';
 import {el, emptyState, svg, table} from './dom.js';
 import {formatNumber} from './format.js';
 
-const WIDTH = 640;
+const WIDTH = 500;
+const SIDE = 132;       // for the names
+const LONGEST_NAME = 14;
 const NODE = 12;
 const TOP = 30;
 const GAP = 14;
@@ -45,6 +47,10 @@ function ribbon(x1, y1, x2, y2, height, look) {
   });
 }
 
+function shorten(name) {
+  return name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name;
+}
+
 function column(list, scale, x, side, poolX) {
   const parts = [];
   let y = TOP;
@@ -58,7 +64,7 @@ function column(list, scale, x, side, poolX) {
     parts.push(svg('text', {
       x: side === 'left' ? x - 8 : x + NODE + 8, y: y + height / 2 + 4,
       'text-anchor': side === 'left' ? 'end' : 'start',
-    }, `${one.name}: ${formatNumber(one.gpus)}`));
+    }, svg('title', {}, one.name), `${shorten(one.name)}: ${formatNumber(one.gpus)}`));
     y += height + GAP;
     poolY += height;
   }
@@ -68,7 +74,7 @@ function column(list, scale, x, side, poolX) {
 function flow({pool, model, lenders, borrowers}) {
   const most = Math.max(total(lenders), total(borrowers), 0.001);
   const scale = UNIT / most;
-  const [left, middle, right] = [170, WIDTH / 2 - NODE / 2, WIDTH - 170 - NODE];
+  const [left, middle, right] = [SIDE, WIDTH / 2 - NODE / 2, WIDTH - SIDE - NODE];
   const from = column(lenders, scale, left, 'left', middle);
   const to = column(borrowers, scale, right, 'right', middle + NODE);
   const height = Math.max(from.bottom, to.bottom);
@@ -83,7 +89,7 @@ function flow({pool, model, lenders, borrowers}) {
       svg('text', {class: 'side', x: right, y: 16, 'text-anchor': 'start'}, 'borrows (GPUs)'),
       from.parts, to.parts,
       svg('rect', {class: 'pool', x: middle, y: TOP, width: NODE, height: Math.max(poolHeight, 3), rx: 2}),
-      svg('text', {class: 'side', x: WIDTH / 2, y: 16, 'text-anchor': 'middle'}, pool)));
+      svg('text', {class: 'side', x: WIDTH / 2, y: 16, 'text-anchor': 'middle'}, shorten(pool))));
 }
 
 export function lendingFlows(quotas) {

@@ -66,7 +66,8 @@ export class Overview {
   }
 
   #arrange(width) {
-    const cells = Math.max(2, Math.ceil(Math.sqrt(Math.max(...this.#nodes.map((node) => node.gpus.length), 1))));
+    const most = this.#nodes.reduce((largest, node) => Math.max(largest, node.gpus.length), 1);
+    const cells = most > 4 ? 4 : 2;
     let tile = LARGEST_TILE;
     while (tile > 4) {
       const columns = Math.floor(width / tile);
