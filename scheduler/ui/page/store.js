@@ -42,8 +42,10 @@ function take(message) {
   const {source} = message;
   cluster.known.add(source);
   if (source === 'nodes') {
-    for (const name of message.gone) byName.delete(name);
-    for (const node of message.changed) byName.set(node.name, node);
+    const {changed, gone} = message.text === undefined ? message
+      : {changed: JSON.parse(message.text).nodes ?? [], gone: []};
+    for (const name of gone) byName.delete(name);
+    for (const node of changed) byName.set(node.name, node);
     cluster.nodes = [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   } else if (source === 'pods') {
     cluster.waiting = message.waiting;

@@ -5,9 +5,9 @@
 // of nodes are parsed and compared here, and only those that differ go to the page.
 //
 // In:  {set: {token, visible}}, {pod: 'ns/name', id}
-// Out: {source: 'nodes', changed, gone}, {source: 'pods', waiting, placed, namespaces},
-//      {source: 'quotas' | 'budgets', list}, {source: 'reclaims', list, now}, {contact: true},
-//      {failed, status}, {id, pod}
+// Out: {source: 'nodes', text} at first, then {source: 'nodes', changed, gone},
+//      {source: 'pods', waiting, placed, namespaces}, {source: 'quotas' | 'budgets', list},
+//      {source: 'reclaims', list, now}, {contact: true}, {failed, status}, {id, pod}
 
 const PERIOD_MS = 2000;
 // At most this part of the time goes into one document.
@@ -18,14 +18,9 @@ let token = '';
 let visible = true;
 const pods = new Map();   // 'ns/name' -> the API's entry
 const nodes = new Map();  // name -> its JSON text
-let fresh = null;         // the first answer, on its way to the page before it is remembered
 
 const takers = {
   nodes(list) {
-    if (nodes.size === 0) {
-      fresh = list;
-      return {changed: list, gone: []};
-    }
     const changed = [];
     const seen = new Set();
     for (const node of list) {
@@ -55,7 +50,8 @@ const takers = {
   reclaims: (list, document) => ({list, now: document.now}),
 };
 
-const sources = Object.keys(takers).map((name) => ({name, tag: null, timer: null, running: false}));
+const sources = Object.keys(takers).map((name) => (
+  {name, tag: null, started: false, timer: null, running: false}));
 
 async function read(source) {
   const headers = token ? {Authorization: `Bearer ${token}`} : {};
@@ -67,9 +63,15 @@ async function read(source) {
     throw Object.assign(new Error(`${source.name}: the server answered ${reply.status}`),
                         {status: reply.status});
   }
-  const document = await reply.json();
+  const text = await reply.text();
+  // The first nodes go on as they came: a text is copied to the page faster than what is made of it.
+  const first = source.name === 'nodes' && !source.started;
+  source.started = true;
+  if (first) postMessage({source: 'nodes', text});
   source.tag = reply.headers.get('ETag');
-  return takers[source.name](document[source.name] ?? [], document);
+  const document = JSON.parse(text);
+  const news = takers[source.name](document[source.name] ?? [], document);
+  return first ? null : news;
 }
 
 async function round(source) {
@@ -79,8 +81,6 @@ async function round(source) {
   try {
     const news = await read(source);
     postMessage(news ? {source: source.name, ...news} : {contact: true});
-    for (const node of fresh ?? []) nodes.set(node.name, JSON.stringify(node));
-    fresh = null;
   } catch (error) {
     postMessage({failed: error.message, status: error.status ?? 0});
   }
