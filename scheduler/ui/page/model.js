@@ -52,7 +52,9 @@ export function segmentsOf(gpu, model) {
 // GPU positions in the order they are drawn: NVLink groups side by side, then the rest. Groups are
 // [{from, count}] in that order.
 export function drawingOrder(node) {
-  const groups = node.nvlink?.groups ?? [];
+  // Devices of resource claims stand behind those of which the links are known, or alone.
+  const groups = (node.nvlink?.groups ?? []).filter((group) =>
+    group.every((at) => at < node.gpus.length));
   const grouped = new Set(groups.flat());
   const rest = node.gpus.map((_, at) => at).filter((at) => !grouped.has(at));
   let from = 0;
@@ -130,7 +132,7 @@ export function reasonText(pod) {
 
 // "4 GPUs, h100", "50 % of 1 GPU", "2 × 1g.10gb"
 export function asksText(asks) {
-  if (!asks) return '–';
+  if (!asks) return 'devices by resource claim';
   const parts = asks.devices.map((device) => {
     const one = device.count === 1;
     if (device.kind === 'gpu') return `${device.count} GPU${one ? '' : 's'}`;

@@ -135,6 +135,7 @@ export class Queue {
       el('h3', {}, 'What would change it'),
       el('p', {class: 'advice-line'}, found.advice || 'Nothing that Tranche knows of; see the nodes below.'),
       planWords(found.plan),
+      claimWords(found.claims ?? []),
       button({class: 'primary', 'data-key': `whatif ${pod.uid}`}, () => this.#whatIf(pod), 'What if …'),
       el('h3', {}, 'What the nodes answer'),
       nodesList(found.nodes ?? []));
@@ -162,6 +163,13 @@ function planWords(plan) {
   const lost = plan.victims.reduce((sum, victim) => sum + victim.lostGpuSeconds, 0);
   return el('p', {}, `Room is being made on ${plan.node ?? 'a node'}: ${plan.progress}, ` +
             `${formatLost(lost)} of work lost.`);
+}
+
+function claimWords(claims) {
+  if (claims.length === 0) return null;
+  const words = claims.map((claim) =>
+    `${claim.name}: ${claim.allocated ? `on ${claim.node ?? 'a node'}` : 'not allocated yet'}, ${claim.gpus} GPUs`);
+  return el('p', {}, `Resource claims: ${words.join('; ')}.`);
 }
 
 function nodesList(nodes) {
