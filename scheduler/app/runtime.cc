@@ -121,8 +121,7 @@ struct Runtime::Impl {
         manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
         clock(manual ? static_cast<Clock&>(*manual) : system),
         host(MakeHostOptions(config), clock),
-        adviser([this] { return Look(); }),
-        usage(config.ledger, host, clock) {}
+        adviser([this] { return Look(); }) {}
 
   absl::Status MakeCluster();
   void MakeReclaimer();
@@ -160,7 +159,7 @@ struct Runtime::Impl {
   std::unique_ptr<Projector> projector;
   std::unique_ptr<Partitioner> partitioner;
   Adviser adviser;
-  UsageApi usage;
+  UsageApi usage{config.ledger, host, clock};
   Router router;
   // Views of thousands of nodes take long to encode: they must not stand in a verb's way.
   boost::asio::thread_pool questions{1};
@@ -492,7 +491,6 @@ void Runtime::Stop() {
     if (*server) (*server)->Stop(std::max(left, std::chrono::milliseconds(0)));
   }
   impl_->questions.join();
-  impl_->usage.Stop();
   if (impl_->kube_cluster) impl_->kube_cluster->Stop();
   impl_->timers.Stop();
   impl_->host.Heartbeat();

@@ -183,6 +183,6 @@ void UsageApi::AddTo(Router& router) {
              });
 }
 
-void UsageApi::Stop() { pool_.join(); }
+UsageApi::~UsageApi() { pool_.join(); }
 
 }  // namespace tranche::app

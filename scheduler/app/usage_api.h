@@ -31,11 +31,13 @@ class UsageApi {
   // An answer about a budget serves everybody for as long.
   static constexpr std::chrono::seconds kAnswerAge{20};
 
-  // `path` empty: there is no ledger. All must outlive the use; Stop ends it.
+  // `path` empty: there is no ledger. All must outlive it.
   UsageApi(std::string path, Host& host, const Clock& clock);
-  void AddTo(Router& router);
   // Waits for answers in the making.
-  void Stop();
+  ~UsageApi();
+  UsageApi(const UsageApi&) = delete;
+  UsageApi& operator=(const UsageApi&) = delete;
+  void AddTo(Router& router);
 
  private:
   http::Response Series(const http::Request& request) const;
