@@ -4,7 +4,8 @@
 count.py FILE ...         prints "PASSED FAILED SKIPPED", the test cases of all files together
 count.py --text FILE.json prints what the tests of a go run wrote
 
-FILE.xml: JUnit as ctest writes it; FILE.json: the events of go test -json.
+FILE.xml: JUnit as ctest writes it; FILE.json: the events of go test -json; FILE.tap: TAP as
+node --test writes it, several reports one after another.
 
 A go test with subtests is not counted itself, its subtests are. A package that failed without a
 failed test (it did not build, or ended early) counts as one failure.
@@ -56,6 +57,21 @@ def count_go(path):
     return leaves.count("pass"), failed, leaves.count("skip")
 
 
+def count_tap(path):
+    """Sums of the lines "# pass 3"; what was cancelled or is to be done has failed."""
+    sums = {}
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            words = line.split()
+            if len(words) == 3 and words[0] == "#" and words[2].isdigit():
+                sums[words[1]] = sums.get(words[1], 0) + int(words[2])
+    failed = sums.get("fail", 0) + sums.get("cancelled", 0) + sums.get("todo", 0)
+    return sums.get("pass", 0), failed, sums.get("skipped", 0)
+
+
+COUNTERS = {"json": count_go, "tap": count_tap}
+
+
 def main():
     if sys.argv[1] == "--text":
         for event in go_events(sys.argv[2]):
@@ -63,7 +79,7 @@ def main():
         return
     totals = [0, 0, 0]
     for path in sys.argv[1:]:
-        counts = count_go(path) if path.endswith(".json") else count_junit(path)
+        counts = COUNTERS.get(path.rpartition(".")[2], count_junit)(path)
         totals = [total + count for total, count in zip(totals, counts)]
     print(*totals)
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that are missing, and only those.
 #
-#   test/install-deps.sh [build|check|monitoring] ...
+#   test/install-deps.sh [build|check|monitoring|page] ...
 #
-#   build   what configuring, building and the unit tests need (the default)
-#   check   clang, clang-tidy and clang-format for the tidy and fuzz presets, and a quick linker
+#   build        what configuring, building and the unit tests need (the default)
+#   check        clang, clang-tidy and clang-format for the tidy and fuzz presets, and a quick linker
 #   monitoring   prometheus and promtool, for test/monitoring
+#   page         the browser that the tests of the web page drive
 #
 # Debian 12, Debian 13 and Ubuntu 24.04. Needs root or sudo only if something is missing.
 set -euo pipefail
@@ -16,6 +17,7 @@ build_packages=(
   libspdlog-dev libsqlite3-dev libssl-dev libyaml-cpp-dev nlohmann-json3-dev prometheus-cpp-dev
   tzdata
 )
+page_packages=(chromium)
 check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime mold)
 monitoring_packages=(prometheus)
 boost_minimum=1.81
@@ -30,6 +32,17 @@ has_boost() {
   local version
   version=$(dpkg-query -W -f='${Version}' libboost-dev 2>/dev/null) || return 1
   installed libboost-dev && dpkg --compare-versions "$version" ge "$boost_minimum"
+}
+
+# Node often comes from elsewhere, and then conflicts with the distribution's packages.
+node_packages() {
+  command -v node >/dev/null || command -v nodejs >/dev/null || echo nodejs
+  command -v npm >/dev/null || echo npm
+}
+
+# Ubuntu's package chromium is a way to another package system; any Chromium in PATH will do.
+has_chromium() {
+  command -v chromium >/dev/null || command -v chromium-browser >/dev/null
 }
 
 # Names the package to install; needs fresh package lists.
@@ -56,10 +69,11 @@ wanted=()
 boost=false
 for group in "${@:-build}"; do
   case "$group" in
-    build) wanted+=("${build_packages[@]}"); boost=true ;;
+    build) wanted+=("${build_packages[@]}" $(node_packages)); boost=true ;;
+    page) has_chromium || wanted+=("${page_packages[@]}") ;;
     check) wanted+=("${check_packages[@]}") ;;
     monitoring) wanted+=("${monitoring_packages[@]}") ;;
-    *) fail "expected build, check or monitoring, found '$group'" ;;
+    *) fail "expected build, check, monitoring or page, found '$group'" ;;
   esac
 done
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
 #
-#   test/run.sh [STEP ...]    STEP: release asan-ubsan tsan fuzz monitoring charts e2e; default: all
+#   test/run.sh [STEP ...]    STEP: release asan-ubsan tsan fuzz monitoring charts page e2e; default:
+#                             all of them
 #
 # The end-to-end tests need Go; without a Go that is new enough they are skipped with one line. With
 # TRANCHE_CI=1 a skipped step is a failure. The last line counts test cases; exit 1 on any failure.
@@ -11,7 +12,8 @@ exec </dev/null
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 steps=("$@")
-if (( ${#steps[@]} == 0 )); then steps=(release asan-ubsan tsan fuzz monitoring charts e2e); fi
+all_steps=(release asan-ubsan tsan fuzz monitoring charts page e2e)
+if (( ${#steps[@]} == 0 )); then steps=("${all_steps[@]}"); fi
 control_planes=(1.34 1.37)
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
@@ -149,6 +151,20 @@ monitoring() {
   count "$status" monitoring "$scratch/monitoring.xml"
 }
 
+page() {
+  build release tranche || return 0  # at once after the step release
+  heading "page: the web page in Chromium"
+  local status=0
+  # Where it cannot be installed, the next command says so.
+  test/install-deps.sh page >"$scratch/chromium.log" 2>&1 || true
+  test/page/run.sh --tap "$scratch/page.tap" || status=$?
+  if (( status == 3 )); then
+    skip "page: expected chromium in PATH, found none: $(tail -n 1 "$scratch/chromium.log")"
+    return 0
+  fi
+  count "$status" page "$scratch/page.tap"
+}
+
 start_control_planes() {
   heading "e2e: building the control planes in the background"
   # Niced: it has until the other steps are through.
@@ -235,9 +251,9 @@ test/install-deps.sh build check
 if [[ " ${steps[*]} " =~ \ (charts|e2e)\  ]]; then start_control_planes; fi
 for step in "${steps[@]}"; do
   case $step in
-    release | asan-ubsan | tsan | fuzz | monitoring | charts | e2e) "$step" ;;
+    release | asan-ubsan | tsan | fuzz | monitoring | charts | page | e2e) "$step" ;;
     *)
-      echo "expected a step of: release asan-ubsan tsan fuzz monitoring charts e2e, found $step" >&2
+      echo "expected a step of: ${all_steps[*]}, found $step" >&2
       exit 2
       ;;
   esac

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduler/app/api_json.h"
+#include "scheduler/app/conditional.h"
 #include "scheduler/app/reclaim_api.h"
 #include "scheduler/app/team_json.h"
 #include "scheduler/wire/json.h"
@@ -85,12 +86,14 @@ http::Response WhatIf(Host& host, std::string_view body) {
 }  // namespace
 
 void AddApi(Host& host, Router& router) {
-  router.Add("GET", "/api/v1/nodes", [&host](const http::Request&, const http::Responder& respond) {
-    respond(Json(EncodeNodes(host.Nodes())));
-  });
-  router.Add("GET", "/api/v1/pods", [&host](const http::Request&, const http::Responder& respond) {
-    respond(Json(EncodePods(host.Pods())));
-  });
+  router.Add("GET", "/api/v1/nodes",
+             [&host](const http::Request& request, const http::Responder& respond) {
+               respond(Conditional(request, Json(EncodeNodes(host.Nodes()))));
+             });
+  router.Add("GET", "/api/v1/pods",
+             [&host](const http::Request& request, const http::Responder& respond) {
+               respond(Conditional(request, Json(EncodePods(host.Pods()))));
+             });
   router.Add("GET", "/api/v1/explain/",
              [&host](const http::Request& request, const http::Responder& respond) {
                respond(Explain(host, request.path));

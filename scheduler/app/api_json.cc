@@ -3,7 +3,9 @@
 #include <string_view>
 
 #include "quota/charge.h"
+#include "scheduler/app/asks_json.h"
 #include "scheduler/app/json_members.h"
+#include "scheduler/app/links_json.h"
 #include "scheduler/app/reclaim_api.h"
 
 namespace tranche::app {
@@ -47,13 +49,14 @@ void AppendGpu(std::string& out, const GpuView& gpu) {
   out += '}';
 }
 
-void AppendNode(std::string& out, const NodeView& node) {
+void AppendNode(std::string& out, const NodeView& node, LinksJson& links) {
   out += '{';
   AppendMember(out, "name", node.name.str());
   AppendMember(out, "model", node.model);
   AppendFlag(out, "ready", node.ready);
   AppendReason(out, "closed", node.closed, node.closed_detail);
   AppendMember(out, "knowledge", KnowledgeName(node.knowledge));
+  links.Append(out, node);
   AppendList(out, "gpus", node.gpus, AppendGpu);
   AppendList(out, "problems", node.problems,
              [](std::string& text, const std::string& problem) { AppendQuoted(text, problem); });
@@ -123,6 +126,8 @@ void AppendPodMembers(std::string& out, const PodView& pod) {
     AppendNull(out, "knowledge");
   }
   AppendFlag(out, "devicesUnknown", pod.devices_unknown);
+  AppendAsks(out, pod.request.get());
+  AppendTimeOrNull(out, "waitsSince", pod.waits_since);
   AppendReason(out, "reason", pod.reason, pod.detail, pod.eligible_at);
   // What a quota in mode Observe would have said.
   AppendTextOrNull(
@@ -187,7 +192,10 @@ std::string Document(std::string_view key, const Items& items, std::size_t item_
 }  // namespace
 
 std::string EncodeNodes(std::span<const NodeView> nodes) {
-  return Document("nodes", nodes, 2048, AppendNode);
+  LinksJson links;
+  return Document("nodes", nodes, 2048, [&links](std::string& out, const NodeView& node) {
+    AppendNode(out, node, links);
+  });
 }
 
 std::string EncodePods(std::span<const PodView> pods) {

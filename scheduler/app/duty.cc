@@ -18,6 +18,7 @@
 #include "scheduler/app/projector.h"
 #include "scheduler/app/reclaimer.h"
 #include "scheduler/app/timers.h"
+#include "scheduler/app/usage_api.h"
 #include "scheduler/app/verbs.h"
 #include "scheduler/embedded/clocks.h"
 #include "scheduler/embedded/cluster.h"
@@ -128,6 +129,7 @@ struct Duty::Impl {
   std::unique_ptr<Projector> projector;
   std::unique_ptr<Partitioner> partitioner;
   Adviser adviser;
+  UsageApi usage{config.ledger, host, clock};
   Router router;
 };
 
@@ -200,6 +202,7 @@ void Duty::Impl::MakeAnswers() {
   AddApi(host, router);
   AddAdviceApi(adviser, router);
   AddLedgerApi(config.ledger, host, clock, router);
+  usage.AddTo(router);
   AddPages([this] { return host.readiness(); }, metrics, [this] { return Gather(); }, router);
   if (embedded_cluster) {
     AddEmbeddedApi(

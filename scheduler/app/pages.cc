@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "scheduler/app/conditional.h"
 #include "scheduler/ui/assets.h"
 #include "scheduler/wire/json.h"
 
@@ -32,20 +33,19 @@ http::Response ToPage() {
   return response;
 }
 
-http::Response UiFile(std::string_view path) {
-  const ui::Asset* const asset = ui::FindAsset(path);
+http::Response UiFile(const http::Request& request) {
+  const ui::Asset* const asset = ui::FindAsset(request.path);
   if (asset == nullptr) return ErrorResponse(404, "the page has no such file");
   http::Response response;
   response.content_type = asset->content_type;
   response.body = asset->body;
   response.headers["ETag"] = asset->etag;
-  response.headers["Cache-Control"] = "no-cache";
   // The page needs nothing but its own files, runs no inline script, and goes into no frame.
   response.headers["Content-Security-Policy"] =
       "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
   response.headers["X-Content-Type-Options"] = "nosniff";
   response.headers["Referrer-Policy"] = "no-referrer";
-  return response;
+  return Conditional(request, std::move(response));
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ void AddPages(std::function<Readiness()> ready, const metrics::Metrics& metrics,
   router.Add("GET", "/", to_page);
   router.Add("GET", "/ui", to_page);
   router.Add("GET", "/ui/", [](const http::Request& request, const http::Responder& respond) {
-    respond(UiFile(request.path));
+    respond(UiFile(request));
   });
 }
 

@@ -40,6 +40,7 @@
 #include "scheduler/index/namespace_caps.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
+#include "topology/machine/machine_table.h"
 
 namespace tranche {
 
@@ -136,6 +137,9 @@ struct NodeView {
   std::string closed_detail;
   Knowledge knowledge = Knowledge::kCounts;
   std::vector<GpuView> gpus;
+  // How the GPUs are connected; null: nobody says, or nobody says which NVLinks there are.
+  std::shared_ptr<const MachineTable> machine;
+  bool links_verified = false;  // what requires NVLink may rely on it
   std::vector<std::string> problems;
 };
 enum class PodState : uint8_t { kPending, kClaimed, kReserved, kBound };
@@ -156,6 +160,10 @@ struct PodView {
   std::optional<Instant> eligible_at;  // when time alone changes the answer
   Reason observed = Reason::kNone;     // what a quota in mode Observe would have said
   bool devices_unknown = false;        // holds devices we cannot name (or an unreadable record)
+  // Pending or claimed: what it asks for, and since when it waits (created, else first asked
+  // about).
+  std::shared_ptr<const PodRequest> request;
+  std::optional<Instant> waits_since;
 };
 struct NodeVerdict {
   NodeName node;
@@ -384,6 +392,8 @@ class Engine {
   std::vector<CapRow> NamespaceCapRows() const;
   std::vector<QuotaView> Quotas(Instant now);
   std::vector<BudgetReport> Budgets(Instant now);
+  // What an hour of each GPUClass costs a budget, in thousandths, by name.
+  std::map<std::string, int64_t> ChargeFactors() const;
   // The scheduling gates a pod that is about to be created should have. Changes no decision.
   // Cost: as of a filter call.
   GateSet GatesFor(const PodRequest& request, Instant now);

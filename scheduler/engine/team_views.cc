@@ -211,4 +211,10 @@ std::vector<BudgetReport> Engine::Budgets(Instant now) {
   return impl_->book.Budgets(now);
 }
 
+std::map<std::string, int64_t> Engine::ChargeFactors() const {
+  std::map<std::string, int64_t> factors;
+  for (const GpuClass& one : impl_->set->classes) factors[one.name] = one.charge_factor;
+  return factors;
+}
+
 }  // namespace tranche

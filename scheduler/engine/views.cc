@@ -77,6 +77,11 @@ NodeView Engine::Impl::ViewNode(NodeId id) const {
   view.closed_detail = ClosedDetail(entry);
   view.knowledge = inventory.knowledge;
   view.problems = inventory.problems;
+  if (inventory.links != MachineSource::kNone && inventory.links != MachineSource::kZones &&
+      inventory.links != MachineSource::kSlices) {
+    view.machine = inventory.table;
+    view.links_verified = inventory.links_verified;
+  }
   if (state.present()) {
     view.problems.insert(view.problems.end(), state.facts().problems.begin(),
                          state.facts().problems.end());
@@ -135,6 +140,10 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
     if (question.standing.gpu_class) view.workload_class = question.standing.gpu_class->name;
   }
   NodeId id = kNoNode;
+  if (record.Place().empty()) {
+    view.request = record.request;
+    view.waits_since = record.waits_since;
+  }
   if (!record.node.empty()) {
     view.state = PodState::kBound;
     id = names.Find(record.node.str());

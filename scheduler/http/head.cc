@@ -215,6 +215,9 @@ std::optional<Refusal> ReadField(std::string_view line, Head& head, Steering& se
   } else if (EqualAnyCase(name, "authorization")) {
     ++seen.authorizations;
     head.request.authorization = std::string(value);
+  } else if (EqualAnyCase(name, "if-none-match")) {
+    std::string& tags = head.request.if_none_match;
+    tags += (tags.empty() ? "" : ",") + std::string(value);
   }
   return std::nullopt;
 }

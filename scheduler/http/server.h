@@ -37,6 +37,7 @@ struct Request {
   std::map<std::string, std::string> query;
   std::string body;           // capacity() >= size() + kBodyPadding
   std::string authorization;  // header, verbatim; never logged
+  std::string if_none_match;  // header, verbatim; several are joined by commas
   // Over TLS, of the client certificate that was shown and is signed by the configured CA: its DNS
   // names and URIs, or its common name where it states no alternative names at all. Null: none was
   // shown.

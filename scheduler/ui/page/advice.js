@@ -1,7 +1,8 @@
 // What the server advises: how to divide the fleet, which MIG layouts to change, which pods to
 // restart. The tables of `tranche top --advise`.
 
-import {el, formatCount, formatGpus} from './dom.js';
+import {el} from './dom.js';
+import {formatCount, formatGpus} from './format.js';
 
 function table(titles, rows) {
   if (rows.length === 0) return el('p', {class: 'quiet-text'}, 'None.');

@@ -1,57 +1,49 @@
-// Reads the server's JSON and calls back in a period while the page is visible.
+// Asks the server once, on the page's own initiative; what is asked for again and again is the
+// worker's. Where the server wants a token, the one that was typed in goes along.
 
-export const CLUSTER_PERIOD_MS = 2000;
-// What to change in a fleet changes slowly.
-export const ADVICE_PERIOD_MS = 30000;
-// A large fleet takes long to send and draw: at most this part of the time goes into polling.
-const BUSY_SHARE = 0.25;
-const TIMEOUT_MS = 20000;
+const TIMEOUT_MS = 60000;
+let token = sessionStorage.getItem('token') ?? '';
 
-async function getJson(path) {
-  const reply = await fetch(path, {cache: 'no-cache', signal: AbortSignal.timeout(TIMEOUT_MS)});
-  if (!reply.ok) throw new Error(`${path} answered ${reply.status}`);
-  return reply.json();
+export function setToken(value) {
+  token = value;
+  sessionStorage.setItem('token', value);
 }
 
-export async function readCluster() {
-  const [nodes, pods] = await Promise.all([getJson('../api/v1/nodes'), getJson('../api/v1/pods')]);
-  return {nodes: nodes.nodes ?? [], pods: pods.pods ?? []};
+export function getToken() {
+  return token;
 }
 
-export function readExplanation(namespace, name) {
-  const path = [namespace, name].map(encodeURIComponent).join('/');
-  return getJson(`../api/v1/explain/${path}`);
-}
-
-export function readAdvice() {
-  return getJson('../api/v1/advice');
-}
-
-// Calls onData(answer of read()) after each answer and onError(error) after each failure, never two
-// at once.
-export function poll(read, periodMs, onData, onError) {
-  let timer = null;
-  let running = false;
-
-  async function round() {
-    if (running) return;
-    running = true;
-    const start = performance.now();
-    try {
-      onData(await read());
-    } catch (error) {
-      onError(error);
-    }
-    running = false;
-    const spent = performance.now() - start;
-    schedule(Math.max(periodMs, spent / BUSY_SHARE));
+// The answer's JSON, or an Error with what the server said and its status.
+export async function ask(path, body) {
+  const headers = token ? {Authorization: `Bearer ${token}`} : {};
+  const options = {cache: 'no-cache', signal: AbortSignal.timeout(TIMEOUT_MS), headers};
+  if (body !== undefined) {
+    options.method = 'POST';
+    options.body = JSON.stringify(body);
+    headers['Content-Type'] = 'application/json';
   }
-
-  function schedule(delay) {
-    clearTimeout(timer);
-    timer = document.hidden ? null : setTimeout(round, delay);
+  const reply = await fetch(`../api/v1/${path}`, options);
+  if (reply.ok) return reply.json();
+  const text = await reply.text();
+  let why = `the server answered ${reply.status}`;
+  try {
+    why = JSON.parse(text).error ?? why;
+  } catch {
+    // no JSON: the status has to do
   }
-
-  document.addEventListener('visibilitychange', () => schedule(0));
-  round();
+  throw Object.assign(new Error(why), {status: reply.status});
 }
+
+const name = (...parts) => parts.map(encodeURIComponent).join('/');
+
+export const readExplanation = (namespace, pod) => ask(`explain/${name(namespace, pod)}`);
+export const readAdvice = () => ask('advice');
+export const readBurnDown = (budget) => ask(`burndown/${name(budget)}`);
+export const askWhatIf = (pod) => ask('whatif', {pods: [pod]});
+
+function query(parameters) {
+  const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== '');
+  return new URLSearchParams(given).toString();
+}
+export const readLedger = (span) => ask(`ledger?${query(span)}`);
+export const readSeries = (span) => ask(`ledger/series?${query(span)}`);

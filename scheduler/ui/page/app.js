@@ -1,152 +1,175 @@
-// Wires the page: poll, filters, and who draws what.
+// Wires the page: views and their addresses, theme, token, and who draws when what has changed.
 
 import {Advice} from './advice.js';
-import {ADVICE_PERIOD_MS, CLUSTER_PERIOD_MS, poll, readAdvice, readCluster, readExplanation}
-  from './api.js';
-import {assignColours, colourClass} from './colours.js';
-import {el, formatCount, formatGpus} from './dom.js';
-import {Fleet} from './fleet.js';
-import {filterNodes, modelsOf, summarise, teamsOf} from './model.js';
+import {readAdvice, setToken} from './api.js';
+import {redrawCharts} from './charts.js';
+import {assignColours} from './colours.js';
+import {byId} from './dom.js';
+import {formatCount, plural} from './format.js';
+import {FleetView} from './fleet_view.js';
+import {Ledger} from './ledger.js';
+import {Queue} from './queue.js';
+import {Reclaims} from './reclaims.js';
+import {cluster, refresh, start, teams} from './store.js';
+import {Teams} from './teams.js';
 import {Tooltip} from './tooltip.js';
-import {WaitingPods} from './waiting.js';
+import {WhatIf} from './whatif.js';
 
-const byId = (id) => document.getElementById(id);
+const ADVICE_PERIOD_MS = 30000;
+const VIEWS = ['fleet', 'teams', 'queue', 'reclaims', 'ledger', 'advice'];
 
-const inputs = {
-  team: byId('filter-team'), model: byId('filter-model'),
-  node: byId('filter-node'), room: byId('filter-room'),
-};
-const fleet = new Fleet(byId('fleet'), new Tooltip(byId('tip')));
-const waiting = new WaitingPods({
-  count: byId('waiting-count'), empty: byId('waiting-empty'), reasons: byId('waiting-reasons'),
-  table: byId('waiting-table'), rows: byId('waiting-rows'), pages: byId('waiting-pages'),
-}, readExplanation);
+const tip = new Tooltip(byId('tip'));
+const fleet = new FleetView(tip, (filters) => writeAddress(filters));
+const quotas = new Teams({
+  quotas: byId('team-quotas'), lending: byId('team-lending'), budgets: byId('team-budgets'),
+});
+const whatIf = new WhatIf(byId('whatif'));
+const queue = new Queue({
+  reasons: byId('queue-reasons'), table: byId('queue-table'), team: byId('queue-team'), tryPod: byId('try-pod'),
+}, (pod) => whatIf.open(pod));
+const reclaims = new Reclaims(byId('reclaims'));
+const ledger = new Ledger({
+  form: byId('ledger-form'), from: byId('ledger-from'), to: byId('ledger-to'), presets: byId('ledger-presets'),
+  csv: byId('ledger-csv'), body: byId('ledger-body'),
+});
 const advice = new Advice(byId('advice'));
 
-let cluster = null;
+let view = '';
+let adviceAsked = 0;
 let lastContact = null;
 
-function filters() {
-  return {team: inputs.team.value, model: inputs.model.value,
-          node: inputs.node.value, room: inputs.room.checked};
-}
-
-// Filters live in the address, so that a view can be shared.
-const wanted = new URLSearchParams(location.hash.slice(1));
+// ---- addresses: #/VIEW, of the fleet #/fleet?team=a&room=1, so that a view can be shared
 
 function readAddress() {
-  inputs.node.value = wanted.get('node') ?? '';
-  inputs.room.checked = wanted.get('room') === '1';
+  const [name, query] = location.hash.slice(2).split('?');
+  return {name: VIEWS.includes(name) ? name : 'fleet', query: new URLSearchParams(query ?? '')};
 }
 
-function writeAddress() {
-  const now = filters();
-  const parts = new URLSearchParams();
-  for (const key of ['team', 'model', 'node']) if (now[key]) parts.set(key, now[key]);
-  if (now.room) parts.set('room', '1');
-  const text = parts.toString();
-  history.replaceState(null, '', text ? `#${text}` : location.pathname);
+function writeAddress(filters) {
+  const text = new URLSearchParams(filters).toString();
+  history.replaceState(null, '', `#/fleet${text ? `?${text}` : ''}`);
 }
 
-function fillSelect(select, values) {
-  const chosen = select.value || wanted.get(select.name) || '';
-  wanted.delete(select.name);
-  const all = chosen && !values.includes(chosen) ? [...values, chosen] : values;
-  const key = JSON.stringify(all);
-  if (select.dataset.values !== key) {
-    select.dataset.values = key;
-    select.replaceChildren(el('option', {value: ''}, 'all'),
-                           ...all.map((value) => el('option', {value}, value)));
+function showView(moveFocus) {
+  const {name, query} = readAddress();
+  const changed = name !== view;
+  view = name;
+  for (const one of VIEWS) byId(`view-${one}`).hidden = one !== name;
+  for (const link of byId('tabs').children) {
+    const current = link.hash === `#/${name}`;
+    if (current) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
   }
-  select.value = chosen;
+  if (name === 'fleet') fleet.setFilters(query);
+  tip.hide();
+  draw();
+  if (changed && moveFocus) {
+    window.scrollTo(0, 0);
+    byId('main').focus({preventScroll: true});
+  }
 }
 
-function drawSummary() {
-  const sum = summarise(cluster);
-  const share = sum.gpus ? Math.round(100 * sum.taken / sum.gpus) : 0;
-  const meter = el('meter', {min: 0, max: 100, value: share, 'aria-label': 'allocated'});
-  const entry = (name, value, note, extra, alarming) => el('div', {class: alarming ? 'alarm' : ''},
-    el('dt', {}, name),
-    el('dd', {}, el('strong', {}, value), note ? el('small', {}, ` ${note}`) : null, extra));
-  byId('summary').replaceChildren(
-    entry('GPUs', formatCount(sum.gpus), `on ${formatCount(sum.nodes)} nodes`),
-    entry('Allocated', `${share} %`, `${formatGpus(Math.round(sum.taken * 1000))} GPUs`, meter),
-    entry('Pods placed', formatCount(sum.placed)),
-    entry('Pods waiting', formatCount(sum.waiting)),
-    entry('Nodes closed', formatCount(sum.closed), '', null, sum.closed > 0),
-    entry('GPUs unhealthy', formatCount(sum.unhealthy), '', null, sum.unhealthy > 0));
-  document.title = `Tranche: ${share} % of ${formatCount(sum.gpus)} GPUs`;
+// ---- theme
+
+function applyTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+  fleet.recolour();
+  redrawCharts();
 }
 
-function drawLegend(teams) {
-  const chosen = inputs.team.value;
-  const key = JSON.stringify([teams, chosen]);
-  const legend = byId('legend');
-  if (legend.dataset.key === key) return;
-  legend.dataset.key = key;
-  const focus = document.activeElement?.dataset?.team;
-  const items = teams.map((team) => {
-    const button = el('button', {type: 'button', 'data-team': team},
-                      el('span', {class: `swatch ${colourClass(team)}`}), team);
-    button.setAttribute('aria-pressed', String(team === chosen));
-    button.addEventListener('click', () => {
-      inputs.team.value = inputs.team.value === team ? '' : team;
-      onFilter();
-    });
-    return el('li', {}, button);
+function watchTheme() {
+  const select = byId('theme');
+  select.value = localStorage.getItem('theme') ?? '';
+  select.addEventListener('change', () => {
+    localStorage.setItem('theme', select.value);
+    applyTheme(select.value);
   });
-  const mark = (look, text) => el('li', {class: 'mark-entry'},
-                                  el('span', {class: `swatch ${look}`}), text);
-  legend.replaceChildren(...items, mark('free', 'free'), mark('slot', 'free MIG instance'),
-                         mark('ill', 'unhealthy'));
-  if (focus) legend.querySelector(`[data-team="${CSS.escape(focus)}"]`)?.focus();
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => applyTheme(select.value));
+  applyTheme(select.value);
+}
+
+// ---- drawing
+
+function drawHead() {
+  const count = byId('queue-count');
+  count.hidden = cluster.waiting.length === 0;
+  count.textContent = formatCount(cluster.waiting.length);
+  count.setAttribute('aria-label', `${plural(cluster.waiting.length, 'pod')} waiting`);
+}
+
+async function drawAdvice() {
+  if (view !== 'advice' || Date.now() - adviceAsked < ADVICE_PERIOD_MS) return;
+  adviceAsked = Date.now();
+  try {
+    advice.show(await readAdvice());
+  } catch (error) {
+    advice.fail(error);
+  }
 }
 
 function draw() {
-  const teams = teamsOf(cluster);
-  assignColours(teams);
-  fillSelect(inputs.team, teams);
-  fillSelect(inputs.model, modelsOf(cluster));
-  const now = filters();
-  const nodes = filterNodes(cluster.nodes, now);
-  drawSummary();
-  drawLegend(teams);
-  byId('shown').textContent =
-    `${formatCount(nodes.length)} of ${formatCount(cluster.nodes.length)} nodes`;
-  const empty = byId('fleet-empty');
-  empty.hidden = nodes.length > 0;
-  empty.textContent = cluster.nodes.length ? 'No node matches the filters.'
-                                           : 'The cluster has no nodes yet.';
-  fleet.show(nodes, now.team);
-  waiting.show(cluster.pods, now.team);
+  const known = teams();
+  assignColours(known);
+  drawHead();
+  fleet.show(view === 'fleet', known);
+  quotas.show(view === 'teams');
+  queue.show(view === 'queue', known);
+  reclaims.show(view === 'reclaims');
+  ledger.show(view === 'ledger');
+  drawAdvice();
 }
 
-function onFilter() {
-  writeAddress();
-  if (cluster) draw();
+const WANTED = {
+  nodes: ['fleet'], pods: ['fleet', 'queue'], quotas: ['fleet', 'teams', 'queue'], budgets: ['teams'],
+  reclaims: ['reclaims', 'ledger'],
+};
+
+function onChange(source) {
+  if (source === 'pods') drawHead();
+  if (WANTED[source].includes(view)) draw();
 }
 
-function onData(data) {
-  cluster = data;
-  lastContact = new Date();
+// ---- contact with the server
+
+function onContact(problem) {
   const contact = byId('contact');
-  if (contact.dataset.state !== 'live') {
-    contact.dataset.state = 'live';
-    contact.textContent = 'Live';
+  byId('sign-in').hidden = problem?.status !== 401;
+  byId('main').hidden = problem?.status === 401;
+  if (!problem) {
+    lastContact = new Date();
+    if (contact.dataset.state !== 'live') {
+      contact.dataset.state = 'live';
+      contact.textContent = 'Live';
+      contact.title = 'What is shown is at most a few seconds old.';
+      byId('sign-in-problem').textContent = '';
+    }
+    return;
   }
-  draw();
-}
-
-function onError(error) {
-  const contact = byId('contact');
+  const since = lastContact ? `showing ${lastContact.toLocaleTimeString('en-GB')}` : 'no data yet';
+  const text = problem.status === 401 ? 'Token needed' : `No answer, ${since}`;
+  if (contact.textContent !== text) contact.textContent = text;
   contact.dataset.state = 'lost';
-  const since = lastContact ? `showing ${lastContact.toLocaleTimeString()}` : 'no data yet';
-  contact.textContent = `No answer (${since})`;
-  contact.title = error.message;
+  contact.title = problem.failed;
 }
 
-readAddress();
-byId('filters').addEventListener('input', onFilter);
-byId('filters').addEventListener('submit', (event) => event.preventDefault());
-poll(readCluster, CLUSTER_PERIOD_MS, onData, onError);
-poll(readAdvice, ADVICE_PERIOD_MS, (answer) => advice.show(answer), (error) => advice.fail(error));
+byId('sign-in').addEventListener('submit', (event) => {
+  event.preventDefault();
+  setToken(byId('token').value);
+  byId('token').value = '';
+  byId('sign-in-problem').textContent = 'If this stays, the token was not right.';
+  refresh();
+});
+byId('skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  byId('main').focus();
+});
+
+window.addEventListener('hashchange', () => showView(true));
+// Ages, the ledger and advice move without news from the cluster.
+setInterval(() => {
+  if (!document.hidden) draw();
+}, 10000);
+watchTheme();
+showView(false);
+start(onChange, onContact);

@@ -36,3 +36,13 @@ export function colourClass(team) {
   const slot = slots.get(team) ?? hash(team) % COLOURS;
   return slot >= COLOURS ? `team-${slot - COLOURS} striped` : `team-${slot}`;
 }
+
+// The colour itself, for what is drawn on a canvas. Read anew when the theme changes.
+export function colourValue(team) {
+  const slot = (slots.get(team) ?? hash(team)) % COLOURS;
+  return themeColour(`--team-${slot}`);
+}
+
+export function themeColour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}

@@ -2,18 +2,26 @@
 // of nodes cost no more than a screenful; one GPU at a time is in the tab order, arrows move on.
 
 import {colourClass} from './colours.js';
-import {el, formatGpus, formatMemory} from './dom.js';
-import {segmentsOf, takenShare, teamOf} from './model.js';
+import {el} from './dom.js';
+import {formatGpus, formatMemory, plural} from './format.js';
+import {drawingOrder, isClosed, podsOfInstance, segmentsOf, takenShare} from './model.js';
+import {podEntry, teamOfPod} from './store.js';
 
 const CARD_MIN_WIDTH = 330;
-const CARD_HEIGHT = 164;
+const CARD_HEIGHT = 180;
 const GAP = 12;
 const OVERSCAN_ROWS = 2;
 
 const KNOWLEDGE = {
-  exact: 'the agent of the node obeys the choice of GPU',
-  predicted: 'the GPU inside the node follows from the device plugin’s rule',
-  counts: 'only how many GPUs are used is known; the device plugin picks which and tells nobody',
+  exact: ['exact', 'The node gives a pod the very GPU that is shown.'],
+  predicted: ['predicted', 'Which GPU a pod has follows from the rule of the node’s device plugin.'],
+  counts: ['count only', 'Only how many GPUs are used is known: the device plugin of the node picks ' +
+    'which, and tells nobody.'],
+};
+const QUOTA_STATES = {
+  'in-quota': 'within the team’s own quota',
+  borrowed: 'on borrowed GPUs: may have to give them back',
+  scavenging: 'on leftovers: gives way to everybody',
 };
 
 export class Fleet {
@@ -21,15 +29,21 @@ export class Fleet {
   #tip;
   #nodes = [];
   #team = '';
+  #palette = '';
   #cards = new Map();  // node name -> {element, signature}
   #columns = 1;
   #cursor = {node: null, gpu: 0};
   #pending = false;
+  #onWindow;
 
-  constructor(root, tip) {
+  // `onWindow(first, last)`: which nodes are in view.
+  constructor(root, tip, onWindow) {
     this.#root = root;
     this.#tip = tip;
-    window.addEventListener('scroll', () => this.#schedule(), {passive: true});
+    this.#onWindow = onWindow;
+    for (const kind of ['scroll', 'resize']) {
+      window.addEventListener(kind, () => this.#schedule(), {passive: true});
+    }
     new ResizeObserver(() => this.#schedule()).observe(root);
     root.addEventListener('keydown', (event) => this.#onKey(event));
     root.addEventListener('focusin', (event) => this.#onTarget(event, true));
@@ -39,13 +53,28 @@ export class Fleet {
     root.addEventListener('click', (event) => this.#onTarget(event, false));
   }
 
-  show(nodes, team) {
+  // `palette`: changes when colours or teams do.
+  show(nodes, team, palette) {
     this.#nodes = nodes;
     this.#team = team;
+    this.#palette = palette;
     if (!nodes.some((node) => node.name === this.#cursor.node)) {
       this.#cursor = {node: nodes.find((node) => node.gpus.length)?.name ?? null, gpu: 0};
     }
     this.#draw();
+  }
+
+  // Brings a node into view and puts the focus on its first GPU.
+  reveal(name) {
+    const node = this.#nodes.find((candidate) => candidate.name === name);
+    if (!node) return;
+    this.#cursor = {node: name, gpu: drawingOrder(node).order[0] ?? 0};
+    const position = this.#nodes.indexOf(node);
+    const row = Math.floor(position / this.#columns);
+    const top = this.#root.getBoundingClientRect().top + row * (CARD_HEIGHT + GAP);
+    window.scrollBy(0, top - window.innerHeight / 3);
+    this.#draw();
+    this.#focus(name, this.#cursor.gpu);
   }
 
   #schedule() {
@@ -59,6 +88,7 @@ export class Fleet {
 
   #draw() {
     const width = this.#root.clientWidth;
+    if (width === 0) return;  // another view is shown
     this.#columns = Math.max(1, Math.floor((width + GAP) / (CARD_MIN_WIDTH + GAP)));
     const rows = Math.ceil(this.#nodes.length / this.#columns);
     this.#root.style.height = `${Math.max(0, rows * (CARD_HEIGHT + GAP) - GAP)}px`;
@@ -68,6 +98,10 @@ export class Fleet {
     const lastRow = Math.ceil((top + window.innerHeight) / (CARD_HEIGHT + GAP)) + OVERSCAN_ROWS;
     const from = Math.max(0, firstRow) * this.#columns;
     const to = Math.min(this.#nodes.length, Math.max(0, lastRow) * this.#columns);
+
+    const shown = (row) => Math.max(0, Math.min(this.#nodes.length, row * this.#columns));
+    this.#onWindow(shown(Math.floor(top / (CARD_HEIGHT + GAP))),
+                   shown(Math.ceil((top + window.innerHeight) / (CARD_HEIGHT + GAP))));
 
     const wanted = new Set();
     const cardWidth = (width - GAP * (this.#columns - 1)) / this.#columns;
@@ -85,15 +119,17 @@ export class Fleet {
 
   #place(position, width) {
     const node = this.#nodes[position];
-    const signature = JSON.stringify([node, this.#team, this.#cursor.node === node.name]);
+    const current = this.#cursor.node === node.name;
     let card = this.#cards.get(node.name);
     if (!card) {
-      card = {element: el('article', {class: 'node', role: 'listitem'}), signature: ''};
+      card = {element: el('div', {class: 'node', role: 'listitem'})};
       this.#cards.set(node.name, card);
       this.#root.append(card.element);
     }
-    if (card.signature !== signature) {
-      card.signature = signature;
+    // A node is another object as soon as anything of it has changed.
+    if (card.node !== node || card.team !== this.#team || card.current !== current ||
+        card.palette !== this.#palette) {
+      Object.assign(card, {node, team: this.#team, current, palette: this.#palette});
       this.#refill(card.element, node);
     }
     const row = Math.floor(position / this.#columns);
@@ -119,23 +155,45 @@ export class Fleet {
   }
 
   #content(node) {
-    const cells = node.gpus.map((gpu, position) => this.#cell(node, gpu, position));
+    const {order, groups} = drawingOrder(node);
+    const joined = new Map();  // position -> group number
+    groups.forEach((group, number) => {
+      for (let at = group.from; at < group.from + group.count; ++at) joined.set(order[at], number);
+    });
+    const boxes = [];
+    for (const [number, group] of groups.entries()) {
+      const members = order.slice(group.from, group.from + group.count);
+      const box = el('div', {class: 'link-group'},
+        el('div', {class: 'gpus'}, members.map((at) => this.#cell(node, node.gpus[at], at))),
+        el('div', {class: 'bracket', 'aria-hidden': 'true'},
+           el('span', {}, groups.length > 1 ? `NVLink ${String.fromCharCode(65 + number % 26)}` : 'NVLink')));
+      box.style.flexGrow = String(group.count);
+      boxes.push(box);
+    }
+    const rest = order.filter((at) => !joined.has(at));
+    if (rest.length) {
+      const box = el('div', {class: 'link-group'},
+        el('div', {class: 'gpus'}, rest.map((at) => this.#cell(node, node.gpus[at], at))));
+      box.style.flexGrow = String(rest.length);
+      boxes.push(box);
+    }
     const shape = node.gpus.length
       ? `${node.model || 'unknown model'} · ${node.gpus.length} × ` +
         formatMemory(node.gpus[0].memoryMiB)
       : 'no GPU seen';
     const free = node.gpus.reduce((sum, gpu) => sum + Math.round(1000 * (1 - takenShare(gpu))), 0);
+    const [knowledge, meaning] = KNOWLEDGE[node.knowledge] ?? [node.knowledge, ''];
     return [
-      el('header', {}, el('h3', {title: node.name}, node.name),
+      el('div', {class: 'node-head'}, el('h3', {title: node.name}, node.name),
          el('span', {class: 'shape'}, shape)),
-      el('div', {class: 'gpus', role: 'group', 'aria-label': `GPUs of ${node.name}`}, ...cells),
-      el('footer', {},
+      el('div', {class: 'groups', role: 'group', 'aria-label': `GPUs of ${node.name}`}, boxes),
+      el('div', {class: 'node-foot'},
          isClosed(node)
            ? el('span', {class: 'state bad', title: node.closed?.detail || ''}, closedText(node))
            : el('span', {class: 'state good'}, 'ready'),
-         el('span', {class: 'knowledge', title: KNOWLEDGE[node.knowledge] ?? ''}, node.knowledge),
+         el('span', {class: 'chip', title: meaning}, knowledge),
          problemsMark(node),
-         el('span', {class: 'free'}, `${formatGpus(free)} of ${node.gpus.length} free`)),
+         el('span', {class: 'free'}, `${formatGpus(free)} of ${plural(node.gpus.length, 'GPU')} free`)),
     ];
   }
 
@@ -150,7 +208,7 @@ export class Fleet {
       'aria-label': spoken(node, gpu, position),
     });
     for (const segment of segmentsOf(gpu, node.model)) {
-      const teams = [...new Set(segment.pods.map(teamOf))];
+      const teams = [...new Set(segment.pods.map(teamOfPod))];
       const dimmed = this.#team && !teams.includes(this.#team);
       const look = teams.length === 0 ? 'slot' : colourClass(teams[0]);
       const part = el('span', {class: `part ${look}${dimmed ? ' dimmed' : ''}`});
@@ -159,7 +217,7 @@ export class Fleet {
       cell.append(part);
     }
     if (!gpu.healthy) cell.append(el('span', {class: 'mark', 'aria-hidden': 'true'}, '!'));
-    const label = el('span', {class: 'number', 'aria-hidden': 'true'}, gpuLabel(gpu));
+    const label = el('span', {class: 'gpu-number', 'aria-hidden': 'true'}, gpuLabel(gpu));
     return el('div', {class: 'slot-box'}, cell, label);
   }
 
@@ -173,11 +231,19 @@ export class Fleet {
     this.#describe(cell);
   }
 
-  #describe(cell) {
+  async #describe(cell) {
     const node = this.#nodes.find((candidate) => candidate.name === cell?.dataset.node);
     const gpu = node?.gpus[Number(cell?.dataset.gpu)];
-    if (gpu) this.#tip.show(cell, description(node, gpu));
-    else this.#tip.hide();
+    if (!gpu) {
+      this.#tip.hide();
+      return;
+    }
+    this.#tip.show(cell, description(node, gpu, new Map()));
+    const pods = [...new Set(segmentsOf(gpu, node.model).flatMap((segment) => segment.pods))];
+    const entries = await Promise.all(pods.slice(0, 8).map(podEntry));
+    if (this.#tip.anchor !== cell) return;
+    const known = new Map(pods.map((pod, at) => [pod, entries[at]]));
+    this.#tip.show(cell, description(node, gpu, known));
   }
 
   #onKey(event) {
@@ -197,19 +263,21 @@ export class Fleet {
     if (!target) return;
     event.preventDefault();
     this.#cursor = target;
-    this.#reveal(target.node);
+    this.#follow(target.node);
     this.#focus(target.node, target.gpu);
   }
 
-  // The neighbouring GPU of the same node, else the nearest GPU of the next node with any.
+  // The neighbouring GPU of the same node as drawn, else the nearest GPU of the next node with any.
   #step(position, direction) {
-    const gpu = this.#cursor.gpu + direction;
     const node = this.#nodes[position];
-    if (gpu >= 0 && gpu < node.gpus.length) return {node: node.name, gpu};
+    const {order} = drawingOrder(node);
+    const at = order.indexOf(this.#cursor.gpu) + direction;
+    if (at >= 0 && at < order.length) return {node: node.name, gpu: order[at]};
     const next = this.#shift(position, direction);
     if (!next) return null;
-    const count = this.#nodes.find((candidate) => candidate.name === next.node).gpus.length;
-    return {node: next.node, gpu: direction > 0 ? 0 : count - 1};
+    const {order: others} =
+      drawingOrder(this.#nodes.find((candidate) => candidate.name === next.node));
+    return {node: next.node, gpu: others.at(direction > 0 ? 0 : -1)};
   }
 
   #shift(position, by) {
@@ -221,7 +289,7 @@ export class Fleet {
     return null;
   }
 
-  #reveal(name) {
+  #follow(name) {
     const position = this.#nodes.findIndex((node) => node.name === name);
     const row = Math.floor(position / this.#columns);
     const top = this.#root.getBoundingClientRect().top + row * (CARD_HEIGHT + GAP);
@@ -239,10 +307,6 @@ export class Fleet {
     cell.focus({preventScroll: true});
     this.#describe(cell);
   }
-}
-
-function isClosed(node) {
-  return !node.ready || Boolean(node.closed);
 }
 
 function closedText(node) {
@@ -273,22 +337,40 @@ function spoken(node, gpu, position) {
     (gpu.healthy ? '' : ', unhealthy') + (pods.size ? `, ${[...pods].join(', ')}` : '');
 }
 
-function description(node, gpu) {
+// `entries`: pod -> the API's entry, as far as it is known.
+function description(node, gpu, entries) {
   const rows = gpu.mig ? instanceRows(gpu) : podRows(gpu);
-  const facts = [formatMemory(gpu.memoryMiB)];
-  if (gpu.numa !== null && gpu.numa !== undefined) facts.push(`NUMA ${gpu.numa}`);
-  if (gpu.replicas > 1) facts.push(`shared by ${gpu.replicas}`);
-  if (gpu.mig) facts.push('MIG');
+  const facts = [node.model, formatMemory(gpu.memoryMiB)];
+  if (gpu.numa !== null && gpu.numa !== undefined) facts.push(`CPU socket group (NUMA) ${gpu.numa}`);
+  if (gpu.replicas > 1) facts.push(`time-shared by up to ${gpu.replicas} pods`);
+  if (gpu.mig) facts.push('cut into MIG slices');
+  const states = [...new Set([...entries.values()].map((entry) => entry?.quotaState))]
+    .filter((state) => state in QUOTA_STATES);
+  const borrowers = [...entries].filter(([, entry]) =>
+    entry?.quotaState && entry.quotaState !== 'in-quota');
+  const standing = states.length === 1
+    ? `${rows.length > 1 ? 'All run' : 'Runs'} ${QUOTA_STATES[states[0]]}.`
+    : borrowers.map(([pod, entry]) => `${pod.slice(pod.indexOf('/') + 1)} runs ` +
+        `${QUOTA_STATES[entry.quotaState]}.`).join(' ');
   return el('div', {},
     el('p', {class: 'tip-title'}, el('strong', {}, gpuTitle(gpu)), ` on ${node.name}`),
-    el('p', {class: 'quiet-text'}, facts.join(' · ')),
+    el('p', {class: 'quiet-text'}, facts.filter(Boolean).join(' · ')),
+    gpu.healthy ? null : el('p', {class: 'bad'}, 'Unhealthy: takes no new pods.'),
+    rows.length
+      ? el('table', {class: 'tip-table'}, el('thead', {}, el('tr', {},
+          ['Pod', 'Team', 'Share', gpu.mig ? 'Place' : 'Memory'].map((title) => el('th', {}, title)))),
+          el('tbody', {}, rows))
+      : el('p', {}, 'No pod uses it.'),
+    standing ? el('p', {}, standing) : null,
+    gpu.mig ? null : el('p', {class: 'quiet-text'},
+       `Free: ${gpu.freeMilli / 10} % of compute, ${formatMemory(gpu.freeMiB)}`),
+    node.nvlink ? el('p', {class: 'quiet-text'},
+       `Links: ${node.nvlink.text}${node.nvlink.verified ? '' : ' (by its type, not seen on the node)'}`)
+       : null,
     gpu.uuid ? el('p', {class: 'uuid'}, gpu.uuid) : null,
-    gpu.healthy ? null : el('p', {class: 'bad'}, 'unhealthy: takes no new pods'),
-    rows.length ? el('table', {class: 'tip-table'}, el('tbody', {}, ...rows)) : null,
-    el('p', {class: 'quiet-text'},
-       `free: ${gpu.freeMilli / 10} % of compute, ${formatMemory(gpu.freeMiB)}`),
     node.knowledge === 'counts'
-      ? el('p', {class: 'quiet-text'}, 'Which GPU a pod really got is not known here.') : null);
+      ? el('p', {class: 'quiet-text'}, 'Which GPU of the node a pod really has is not known here.')
+      : null);
 }
 
 function podRows(gpu) {
@@ -297,7 +379,7 @@ function podRows(gpu) {
 
 function instanceRows(gpu) {
   return gpu.mig.flatMap((instance) => {
-    const pods = instance.pods?.length ? instance.pods : instance.pod ? [instance.pod] : [];
+    const pods = podsOfInstance(instance);
     const where = instance.size > 1
       ? `units ${instance.start}–${instance.start + instance.size - 1}` : `unit ${instance.start}`;
     if (pods.length) return pods.map((pod) => podRow(pod, instance.profile, where));
@@ -307,8 +389,8 @@ function instanceRows(gpu) {
 }
 
 function podRow(pod, share, amount) {
-  const team = teamOf(pod);
+  const team = teamOfPod(pod);
   return el('tr', {},
-    el('td', {}, el('span', {class: `swatch ${colourClass(team)}`}), pod.slice(team.length + 1)),
+    el('td', {}, el('span', {class: `swatch ${colourClass(team)}`}), pod.slice(pod.indexOf('/') + 1)),
     el('td', {class: 'quiet-text'}, team), el('td', {}, share), el('td', {}, amount));
 }

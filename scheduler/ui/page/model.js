@@ -1,14 +1,12 @@
 // What the answers mean: shares of a GPU, free capacity, filters, sums. No document, no network.
 
+import {teamOfPod} from './store.js';
+
 // Memory units of a MIG-capable board; instances lie on these.
 export function memoryUnits(model, instances) {
   const last = Math.max(0, ...instances.map((instance) => instance.start + instance.size));
   const units = /^a30\b/.test(model) ? 4 : /rtx-?pro-?6000/.test(model) ? 12 : 8;
   return Math.max(units, last);
-}
-
-export function teamOf(pod) {
-  return pod.slice(0, pod.indexOf('/'));
 }
 
 // The part of the GPU that is taken, 0..1: compute or memory, whichever is larger.
@@ -18,7 +16,7 @@ export function takenShare(gpu) {
   return Math.min(1, Math.max(0, compute, memory));
 }
 
-function podsOfInstance(instance) {
+export function podsOfInstance(instance) {
   if (instance.pods?.length) return instance.pods;
   return instance.pod ? [instance.pod] : [];
 }
@@ -51,38 +49,60 @@ export function segmentsOf(gpu, model) {
   return parts;
 }
 
+// GPU positions in the order they are drawn: NVLink groups side by side, then the rest. Groups are
+// [{from, count}] in that order.
+export function drawingOrder(node) {
+  // Devices of resource claims stand behind those of which the links are known, or alone.
+  const groups = (node.nvlink?.groups ?? []).filter((group) =>
+    group.every((at) => at < node.gpus.length));
+  const grouped = new Set(groups.flat());
+  const rest = node.gpus.map((_, at) => at).filter((at) => !grouped.has(at));
+  let from = 0;
+  const spans = groups.map((group) => {
+    const span = {from, count: group.length};
+    from += group.length;
+    return span;
+  });
+  return {order: [...groups.flat(), ...rest], groups: spans};
+}
+
+export function isClosed(node) {
+  return !node.ready || Boolean(node.closed);
+}
+
 export function hasRoom(node) {
-  if (!node.ready || node.closed) return false;
+  if (isClosed(node)) return false;
   return node.gpus.some((gpu) => gpu.healthy && (gpu.mig
     ? gpu.mig.some((instance) => podsOfInstance(instance).length === 0)
     : takenShare(gpu) < 1));
 }
 
-export function teamsOfNode(node) {
-  const teams = new Set();
+// Sums of one node, kept as long as the node stays the same.
+const sums = new WeakMap();
+export function nodeSums(node) {
+  let known = sums.get(node);
+  if (known) return known;
+  known = {gpus: node.gpus.length, taken: 0, unhealthy: 0, pods: []};
+  const pods = new Set();
   for (const gpu of node.gpus) {
-    for (const pod of gpu.pods) teams.add(teamOf(pod.pod));
+    known.taken += takenShare(gpu);
+    if (!gpu.healthy) known.unhealthy += 1;
+    for (const pod of gpu.pods) pods.add(pod.pod);
     for (const instance of gpu.mig ?? []) {
-      for (const pod of podsOfInstance(instance)) teams.add(teamOf(pod));
+      for (const pod of podsOfInstance(instance)) pods.add(pod);
     }
   }
-  return teams;
+  known.pods = [...pods];
+  sums.set(node, known);
+  return known;
 }
 
-export function isWaiting(pod) {
-  return pod.state === 'pending' || pod.state === 'claimed';
+export function modelsOf(nodes) {
+  return [...new Set(nodes.map((node) => node.model).filter(Boolean))].sort();
 }
 
-export function teamsOf(cluster) {
-  return [...new Set(cluster.pods.map((pod) => pod.namespace))].sort();
-}
-
-export function modelsOf(cluster) {
-  return [...new Set(cluster.nodes.map((node) => node.model).filter(Boolean))].sort();
-}
-
-// Nodes that match, by name as the server sends them. Nodes without a GPU are never shown, unless
-// they are closed: then their GPUs may only be missing.
+// Nodes that match, by name. Nodes without a GPU are never shown, unless they are closed: then
+// their GPUs may only be missing.
 export function filterNodes(nodes, filters) {
   const part = filters.node.trim().toLowerCase();
   return nodes.filter((node) =>
@@ -90,28 +110,40 @@ export function filterNodes(nodes, filters) {
     (!part || node.name.toLowerCase().includes(part)) &&
     (!filters.model || node.model === filters.model) &&
     (!filters.room || hasRoom(node)) &&
-    (!filters.team || teamsOfNode(node).has(filters.team)));
+    (!filters.team || nodeSums(node).pods.some((pod) => teamOfPod(pod) === filters.team)));
 }
 
-export function summarise(cluster) {
-  const sum = {nodes: 0, closed: 0, gpus: 0, unhealthy: 0, taken: 0, placed: 0, waiting: 0};
-  for (const node of cluster.nodes) {
-    sum.nodes += 1;
-    if (!node.ready || node.closed) sum.closed += 1;
-    for (const gpu of node.gpus) {
-      sum.gpus += 1;
-      if (!gpu.healthy) sum.unhealthy += 1;
-      sum.taken += takenShare(gpu);
-    }
-  }
-  for (const pod of cluster.pods) {
-    if (isWaiting(pod)) sum.waiting += 1;
-    else sum.placed += 1;
+export function summarise(nodes) {
+  const sum = {nodes: nodes.length, closed: 0, gpus: 0, unhealthy: 0, taken: 0};
+  for (const node of nodes) {
+    const own = nodeSums(node);
+    if (isClosed(node)) sum.closed += 1;
+    sum.gpus += own.gpus;
+    sum.unhealthy += own.unhealthy;
+    sum.taken += own.taken;
   }
   return sum;
 }
 
 export function reasonText(pod) {
   if (pod.reason) return pod.reason.text || pod.reason.code;
-  return pod.state === 'claimed' ? 'a place is picked, the bind is due' : 'not tried yet';
+  return pod.state === 'claimed' ? 'a place is picked, it starts in a moment' : 'not tried yet';
+}
+
+// "4 GPUs, h100", "50 % of 1 GPU", "2 × 1g.10gb"
+export function asksText(asks) {
+  if (!asks) return 'devices by resource claim';
+  const parts = asks.devices.map((device) => {
+    const one = device.count === 1;
+    if (device.kind === 'gpu') return `${device.count} GPU${one ? '' : 's'}`;
+    if (device.kind === 'shared') return one ? '1 shared GPU' : `${device.count} shared GPUs`;
+    if (device.kind === 'mig') return one ? `1 ${device.profile} slice` : `${device.count} ${device.profile} slices`;
+    const shares = [];
+    if (device.milli) shares.push(`${device.milli / 10} %`);
+    if (device.mib) shares.push(`${device.mib} MiB`);
+    const share = shares.join(' and ') || 'a part';
+    return `${share} of ${device.count} GPU${one ? '' : 's'}`;
+  });
+  const text = parts.join(' + ') || 'nothing that can be read';
+  return asks.models.length ? `${text}, ${asks.models.join(' or ')}` : text;
 }

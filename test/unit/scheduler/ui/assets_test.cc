@@ -26,18 +26,23 @@ std::string_view Body(const std::string& file) {
   return asset == nullptr ? std::string_view() : asset->body;
 }
 
-TEST(AssetsTest, ServesEveryFileThatThePageAndItsModulesName) {
-  std::set<std::string> waiting = FilesNamedIn(Body(""), R"re((?:src|href)="([\w.]+)")re");
-  ASSERT_TRUE(waiting.contains("app.js"));
-  ASSERT_TRUE(waiting.contains("style.css"));
-  std::set<std::string> seen;
-  while (!waiting.empty()) {
-    const std::string file = waiting.extract(waiting.begin()).value();
-    if (!seen.insert(file).second) continue;
-    EXPECT_FALSE(Body(file).empty()) << file;
-    waiting.merge(FilesNamedIn(Body(file), R"re(from '\./([\w.]+)')re"));
+TEST(AssetsTest, ServesEveryFileThatThePageAndItsCodeName) {
+  std::set<std::string> named = FilesNamedIn(Body(""), R"re((?:src|href)="([\w.]+)")re");
+  named.merge(FilesNamedIn(Body("app.js"), R"re(new Worker\(["'`]([\w.]+)["'`])re"));
+  for (const char* file : {"app.js", "worker.js", "style.css", "icon.svg", "licences.txt"}) {
+    EXPECT_TRUE(named.contains(file)) << file;
   }
-  EXPECT_TRUE(seen.contains("fleet.js"));
+  for (const std::string& file : named) EXPECT_FALSE(Body(file).empty()) << file;
+}
+
+TEST(AssetsTest, CarriesTheLicencesOfWhatIsBundled) {
+  EXPECT_NE(Body("licences.txt").find("MIT"), std::string_view::npos);
+  EXPECT_NE(Body("app.js").find("uplot"), std::string_view::npos);
+}
+
+TEST(AssetsTest, IsBundledIntoOneModule) {
+  EXPECT_TRUE(FilesNamedIn(Body("app.js"), R"re(from ?["']\./([\w.]+)["'])re").empty());
+  EXPECT_TRUE(FilesNamedIn(Body("style.css"), R"re((@import|url\())re").empty());
 }
 
 TEST(AssetsTest, TellsBrowsersTheTypesThatModulesAndStyleSheetsNeed) {
@@ -48,7 +53,8 @@ TEST(AssetsTest, TellsBrowsersTheTypesThatModulesAndStyleSheetsNeed) {
   for (const Row& row :
        {Row{"/ui/", "text/html; charset=utf-8"},
         Row{"/ui/app.js", "text/javascript; charset=utf-8"},
-        Row{"/ui/style.css", "text/css; charset=utf-8"}, Row{"/ui/icon.svg", "image/svg+xml"}}) {
+        Row{"/ui/style.css", "text/css; charset=utf-8"}, Row{"/ui/icon.svg", "image/svg+xml"},
+        Row{"/ui/licences.txt", "text/plain; charset=utf-8"}}) {
     const Asset* const asset = FindAsset(row.path);
     ASSERT_NE(asset, nullptr) << row.path;
     EXPECT_EQ(asset->content_type, row.type);
@@ -70,8 +76,10 @@ TEST(AssetsTest, KnowsExactPathsOnly) {
 }
 
 TEST(AssetsTest, LoadsNothingFromOtherHosts) {
-  for (const char* file : {"", "app.js", "api.js", "style.css"}) {
-    EXPECT_TRUE(FilesNamedIn(Body(file), R"re((https?://[\w.]+))re").empty()) << file;
+  for (const char* file : {"", "app.js", "worker.js", "style.css"}) {
+    // The name of SVG's elements is no place to load from.
+    const std::set<std::string> hosts = FilesNamedIn(Body(file), R"re((https?://[\w.]+))re");
+    for (const std::string& host : hosts) EXPECT_EQ(host, "http://www.w3.org") << file;
   }
 }
 

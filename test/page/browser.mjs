@@ -1,0 +1,61 @@
+// A real Chromium, and a page that fails the test when it asks another host, breaks its own content
+// security policy, or has an error.
+
+import {mkdirSync} from 'node:fs';
+import path from 'node:path';
+
+import {chromium} from 'playwright-core';
+
+import {ROOT} from './server.mjs';
+
+const SCREENSHOTS = path.join(ROOT, 'build/page');
+
+export function launch() {
+  return chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+                          args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb']});
+}
+
+export class Visit {
+  static async open(browser, server, {view = 'fleet', dark = false, width = 1440, height = 900, ...more} = {}) {
+    const context = await browser.newContext({
+      viewport: {width, height}, colorScheme: dark ? 'dark' : 'light', reducedMotion: 'reduce', acceptDownloads: true,
+      ...more});
+    const page = await context.newPage();
+    const visit = new Visit(page, context);
+    page.on('request', (request) => {
+      const {protocol, origin} = new URL(request.url());
+      if (protocol !== 'data:' && protocol !== 'blob:' && origin !== server.url) visit.problems.push(`asked ${request.url()}`);
+    });
+    page.on('pageerror', (error) => visit.problems.push(`error: ${error.stack ?? error.message}`));
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !visit.expected.some((text) => message.text().includes(text))) {
+        visit.problems.push(`console: ${message.text()}`);
+      }
+    });
+    await page.addInitScript(() => {
+      document.addEventListener('securitypolicyviolation', (event) =>
+        console.error(`Content Security Policy: ${event.violatedDirective} ${event.blockedURI}`));
+    });
+    await page.goto(`${server.url}/ui/#/${view}`);
+    return visit;
+  }
+
+  constructor(page, context) {
+    this.page = page;
+    this.context = context;
+    this.problems = [];
+    this.expected = [];  // parts of console errors that the test provokes
+  }
+
+  // The whole page, or what is in view, as a picture for people.
+  async shot(name, fullPage = true) {
+    mkdirSync(SCREENSHOTS, {recursive: true});
+    await this.page.screenshot({path: path.join(SCREENSHOTS, `${name}.png`), fullPage});
+  }
+
+  // Throws what went wrong on the page meanwhile.
+  async close() {
+    await this.context.close();
+    if (this.problems.length) throw new Error(`expected a page without problems, found:\n${this.problems.join('\n')}`);
+  }
+}

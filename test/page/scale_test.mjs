@@ -1,0 +1,86 @@
+// Five thousand nodes, forty thousand GPUs: how fast the page is there, and how it scrolls.
+
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+
+import {launch, Visit} from './browser.mjs';
+import {largeFleet} from './scenario.mjs';
+
+const NODES = Number(process.env.PAGE_NODES ?? 5000);
+const FIRST_PAINT_MS = 1000;  // on loopback
+// Not what we aim at, but what no machine should exceed.
+const FIRST_NODES_MS = 20000;
+const SLOW_FRAME_MS = 500;
+
+let server;
+let browser;
+before(async () => {
+  [server, browser] = await Promise.all([largeFleet(NODES), launch()]);
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+test('the first paint and the first nodes', async () => {
+  const visit = await Visit.open(browser, server, {view: 'fleet'});
+  const {page} = visit;
+  await page.locator('.node').first().waitFor();
+  const nodes = await page.evaluate(() => performance.now());
+  const paint = await page.evaluate(() =>
+    performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null);
+  console.log(`${NODES} nodes: first paint after ${Math.round(paint)} ms, first nodes after ${Math.round(nodes)} ms`);
+  assert.ok(paint !== null && paint < FIRST_PAINT_MS, `expected under ${FIRST_PAINT_MS} ms, found ${paint}`);
+  assert.ok(nodes < FIRST_NODES_MS, `expected under ${FIRST_NODES_MS} ms, found ${nodes}`);
+  await page.locator('#shown', {hasText: `${NODES.toLocaleString('en')} of ${NODES.toLocaleString('en')} nodes`}).waitFor();
+  await visit.shot('large-fleet', false);
+  await page.locator('#overview-by').selectOption('use');
+  await page.waitForTimeout(300);
+  await visit.shot('large-fleet-by-use', false);
+  await visit.close();
+});
+
+test('scrolling draws only what is in view', async () => {
+  const visit = await Visit.open(browser, server, {view: 'fleet'});
+  const {page} = visit;
+  await page.locator('.node').first().waitFor();
+  const frames = await page.evaluate(() => new Promise((resolve) => {
+    const gaps = [];
+    let last = performance.now();
+    const step = (now) => {
+      gaps.push(now - last);
+      last = now;
+      scrollBy(0, 320);
+      if (gaps.length < 180) requestAnimationFrame(step);
+      else resolve(gaps.slice(2).sort((a, b) => a - b));
+    };
+    requestAnimationFrame(step);
+  }));
+  const at = (part) => frames[Math.floor(part * (frames.length - 1))];
+  const elements = await page.evaluate(() => document.querySelectorAll('*').length);
+  console.log(`${NODES} nodes, scrolling: frames of ${at(0.5).toFixed(1)} ms (median), ${at(0.95).toFixed(1)} ms ` +
+              `(95 %), ${at(1).toFixed(1)} ms (worst); ${elements} elements`);
+  assert.ok(at(0.5) < SLOW_FRAME_MS, `expected frames under ${SLOW_FRAME_MS} ms, found ${at(0.5)}`);
+  assert.ok(elements < 8000, `expected a screenful of elements, found ${elements}`);
+  assert.ok(await page.evaluate(() => scrollY) > 10000);
+  await visit.close();
+});
+
+test('a node is found by its name and by its tile', async () => {
+  const visit = await Visit.open(browser, server, {view: 'fleet'});
+  const {page} = visit;
+  await page.locator('.node').first().waitFor();
+  const start = Date.now();
+  const last = `node-${String(NODES - 1).padStart(5, '0')}`;
+  await page.locator('#filter-node').fill(last);
+  await page.locator('#shown', {hasText: '1 of'}).waitFor();
+  console.log(`${NODES} nodes: filtered after ${Date.now() - start} ms`);
+  await page.locator('#filter-node').fill('');
+  const box = await page.locator('#overview').boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  const name = await page.locator('#tip .tip-title').innerText();
+  await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
+  await page.locator(`.gpu[data-node="${name}"]`).first().waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.node), name);
+  await visit.close();
+});

@@ -1,0 +1,79 @@
+// A day in the life of the quickstart's fleet: three teams, sixty pods, one every twenty minutes, so
+// that the ledger, budgets, lending and what was taken back have something to show.
+
+import {readFileSync} from 'node:fs';
+import path from 'node:path';
+
+import {pod, ROOT, Server} from './server.mjs';
+
+const FOLDER = path.join(ROOT, 'scheduler/quickstart');
+const STEP_SECONDS = 1200;
+// Work that ends on the way: name of the pod that ends -> before which one.
+const ENDS = {'smoke-0': 'distil', 'smoke-1': 'rerank-0', 'ci-0': 'thumbnail-0'};
+
+function* workload() {
+  for (const entry of JSON.parse(readFileSync(path.join(FOLDER, 'pods.json'), 'utf8')).workloads) {
+    for (let number = 0; number < entry.count; ++number) {
+      yield pod(entry.team, entry.count === 1 ? entry.name : `${entry.name}-${number}`, entry);
+    }
+  }
+}
+
+export async function busyDay() {
+  const server = await Server.start({objects: [path.join(FOLDER, 'fleet.yaml'), path.join(FOLDER, 'teams.yaml')]});
+  const nodes = (await server.get('nodes')).nodes.map((node) => node.name);
+  for (const one of workload()) {
+    for (const [ending, before] of Object.entries(ENDS)) {
+      if (before === one.metadata.name) await server.remove('Pod', 'team-platform', ending);
+    }
+    await server.apply(one);
+    if (!await server.schedule(one, nodes)) await tryAgain(server, one, nodes);
+    await server.advance(STEP_SECONDS);
+  }
+  return server;
+}
+
+// What room is made for comes again, as kube-scheduler would have it.
+async function tryAgain(server, one, nodes) {
+  for (let round = 0; round < 5; ++round) {
+    await server.advance(2);
+    const running = (await server.get('reclaims')).reclaims.some((reclaim) => !reclaim.finishedAt);
+    if (!running || await server.schedule(one, nodes)) return;
+  }
+}
+
+// `nodes` machines of eight H100 each, three of four GPUs taken, `teams` teams with a quota.
+export async function largeFleet(nodes, teams = 8) {
+  const server = await Server.start({ledger: false});
+  const objects = [];
+  for (let team = 0; team < teams; ++team) {
+    objects.push({apiVersion: 'v1', kind: 'Namespace', metadata: {name: `team-${team}`, labels: {team: `t${team}`}}});
+    objects.push({apiVersion: 'tranche.dev/v1alpha1', kind: 'GPUQuota', metadata: {name: `quota-${team}`},
+                  spec: {namespaceSelector: {matchLabels: {team: `t${team}`}},
+                         lines: [{model: 'h100', nominal: {gpus: nodes}}]}});
+  }
+  for (let at = 0; at < nodes; ++at) objects.push(...machine(at, teams));
+  for (let at = 0; at < objects.length; at += 1000) await server.apply(...objects.slice(at, at + 1000));
+  return server;
+}
+
+function machine(at, teams) {
+  const name = `node-${String(at).padStart(5, '0')}`;
+  const amounts = {cpu: '192', memory: '2000Gi', pods: '110', 'nvidia.com/gpu': '8'};
+  const node = {
+    apiVersion: 'v1', kind: 'Node',
+    metadata: {name, labels: {
+      'kubernetes.io/hostname': name, 'nvidia.com/gpu.product': 'NVIDIA-H100-80GB-HBM3',
+      'nvidia.com/gpu.machine': 'p5.48xlarge', 'nvidia.com/gpu.memory': '81559', 'nvidia.com/gpu.count': '8',
+      'nvidia.com/gpu.replicas': '1', 'nvidia.com/gpu.family': 'hopper', 'nvidia.com/mig.strategy': 'none'}},
+    status: {capacity: amounts, allocatable: amounts,
+             conditions: [{type: 'Ready', status: at % 500 === 499 ? 'False' : 'True'}]},
+  };
+  const pods = [4, 2].slice(0, 1 + at % 2).map((count, index) => {
+    const bound = pod(`team-${(at + index * 3) % teams}`, `work-${at}-${index}`, {limits: {'nvidia.com/gpu': count}});
+    bound.spec.nodeName = name;
+    bound.status.phase = 'Running';
+    return bound;
+  });
+  return [node, ...pods];
+}
