@@ -4,7 +4,7 @@
 #   test/install-deps.sh [build|check|monitoring|page] ...
 #
 #   build        what configuring, building and the unit tests need (the default)
-#   check        clang, clang-tidy and clang-format for the tidy and fuzz presets, and a quick linker
+#   check        clang, clang-tidy and clang-format for the tidy and fuzz presets, a quick linker
 #   monitoring   prometheus and promtool, for test/monitoring
 #   page         the browser that the tests of the web page drive
 #

@@ -17,12 +17,13 @@ namespace {
 constexpr std::chrono::milliseconds kReadTokenEvery{5'000};
 constexpr std::string_view kBearer = "Bearer ";
 
-enum class Subject : uint8_t { kHealth, kVerbs, kAdmission, kPages };
+enum class Subject : uint8_t { kHealth, kVerbs, kAdmission, kPageFiles, kPages };
 
 Subject SubjectOf(std::string_view path) {
   if (path == "/healthz" || path == "/livez" || path == "/readyz") return Subject::kHealth;
   if (path.starts_with("/scheduler/") || path.starts_with("/embedded/")) return Subject::kVerbs;
   if (path.starts_with("/admission/")) return Subject::kAdmission;
+  if (path == "/" || path == "/ui" || path.starts_with("/ui/")) return Subject::kPageFiles;
   return Subject::kPages;
 }
 
@@ -115,10 +116,13 @@ std::optional<http::Response> Access::Refuse(Door door, const http::Request& req
     case Subject::kAdmission:
       if (door == Door::kPages) return NotHere(request);
       return std::nullopt;
+    case Subject::kPageFiles:
     case Subject::kPages:
       break;
   }
   if (door == Door::kTls && own_pages_) return NotHere(request);
+  // The page asks its reader for the token; its files say nothing of the cluster.
+  if (SubjectOf(request.path) == Subject::kPageFiles) return std::nullopt;
   return RefusePage(request);
 }
 

@@ -105,6 +105,7 @@ TEST_F(AccessTest, PagesOnTheirOwnAddressWithAToken) {
       {"/metrics", "Bearer ", 401, 401, 404},
       {"/api/v1/pods", "", 401, 401, 404},
       {"/ui/", "Bearer secret", 200, 200, 404},
+      {"/ui/", "", 200, 200, 404},  // where its reader types the token
       {"/version", "", 401, 401, 404},
       {"/healthz", "", 200, 200, 200},
       {"/livez", "", 200, 200, 200},
