@@ -262,7 +262,9 @@ test/install-deps.sh build check
 if [[ " ${steps[*]} " =~ \ (charts|e2e)\  ]]; then start_control_planes; fi
 for step in "${steps[@]}"; do
   case $step in
-    release | asan-ubsan | asan-properties | tsan | fuzz | monitoring | charts | page | e2e) "$step" ;;
+    release | asan-ubsan | asan-properties | tsan | fuzz | monitoring | charts | page | e2e)
+      "$step"
+      ;;
     *)
       echo "expected one of: ${all_steps[*]} asan-properties, found $step" >&2
       exit 2

@@ -193,6 +193,8 @@ func TestServerConfiguration(t *testing.T) {
 		{"webhook: {gates: true}", ".admission.gates", "true"},
 		{"scheduler: {name: gpus}", ".admission.schedulerName", "gpus"},
 		{"server: {compatibility: hami}", ".compatibility", "hami"},
+		{"", ".sharing", ""},
+		{"reservation: {enabled: true}", ".sharing.reservationImage", "tranche:0.1.0"},
 		{"rbac: {migApply: true}", ".mig.configMap", "gpu-operator/tranche-mig-parted-config"},
 		{"server: {config: {filterWidth: 3, tls: {verbs: Optional}}}", ".filterWidth", "3"},
 		{"server: {config: {filterWidth: 3, tls: {verbs: Optional}}}", ".tls.verbs", "Optional"},

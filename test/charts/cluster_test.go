@@ -57,7 +57,7 @@ func newSite(t *testing.T) *Site {
 	for _, kind := range operatorKinds {
 		must(t, kind.Install(ctx, plane.Client))
 	}
-	for _, name := range []string{Namespace, "gpu-operator", "tranche-probe"} {
+	for _, name := range []string{Namespace, "gpu-operator", "tranche-probe", "tranche-reservation"} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		_, err := plane.Client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 		must(t, err)
@@ -109,7 +109,7 @@ func TestEveryObjectIsTakenByTheAPIServer(t *testing.T) {
 		must(t, err)
 		sets[name] = objects
 	}
-	for _, name := range []string{"rbac.yaml", "install.yaml", "webhook.yaml", "probe.yaml"} {
+	for _, name := range []string{"rbac.yaml", "install.yaml", "webhook.yaml", "probe.yaml", "reservation.yaml"} {
 		text, err := os.ReadFile(filepath.Join(Folder, "..", name))
 		must(t, err)
 		// In place of the CA, any base64 will do here.

@@ -29,6 +29,17 @@ func Static(folder string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Not in what install.yaml configures: whoever takes it, switches it on.
+	values["reservation"] = map[string]any{"enabled": true}
+	more, _, err := Render(folder, values, Options{})
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range more {
+		if object.Template == "templates/reservation.yaml" {
+			objects = append(objects, object)
+		}
+	}
 	texts := map[string][]string{}
 	for _, object := range objects {
 		file := "install.yaml"
@@ -39,6 +50,8 @@ func Static(folder string) (map[string]string, error) {
 			file = "probe.yaml"
 		case "webhook.yaml":
 			file = "webhook.yaml"
+		case "reservation.yaml":
+			file = "reservation.yaml"
 		}
 		texts[file] = append(texts[file], withoutHelm(object.Text))
 	}
