@@ -257,8 +257,9 @@ void ApiServer::Handle(ApiRequest request, Exchange& exchange) {
 
 void ApiServer::Serve(const ApiRequest& request, Exchange& exchange) {
   if (request.method != "GET") return ServeWrite(request, exchange);
-  const bool of_one =
-      request.path.starts_with("/api/v1/namespaces/") || request.path.starts_with("/api/v1/nodes/");
+  const bool of_one = request.path.starts_with("/api/v1/namespaces/") ||
+                      request.path.starts_with("/api/v1/nodes/") ||
+                      request.path.starts_with("/apis/coordination.k8s.io/v1/namespaces/");
   if (of_one) return ServeObject(request, exchange);
   if (request.query.contains("watch")) return ServeWatch(request, exchange);
   ServeList(request, exchange);
