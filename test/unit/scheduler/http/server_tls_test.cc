@@ -384,7 +384,9 @@ TEST_F(TlsServer, TellsWhoseCertificateWasShown) {
     SCOPED_TRACE(what);
     TlsClient client(server->port(), {ca.certificate_pem, TLS1_3_VERSION, own ? &*own : nullptr});
     EXPECT_EQ(client.Ask(Get("/names")), status);
-    if (status == 200) EXPECT_EQ(client.body, names);
+    if (status == 200) {
+      EXPECT_EQ(client.body, names);
+    }
   }
 }
 
