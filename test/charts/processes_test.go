@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,11 +26,6 @@ type Server struct {
 	https   string            // HOST:PORT
 	roots   []byte
 }
-
-// Keys of the configuration file that a program may not know yet. A program that knows them gets them.
-var keysToCome = []string{"leaderElection", "pages", "tls.allowedClients", "tls.verbs"}
-
-var unknownKey = regexp.MustCompile(`expected a known key, found "([^"]+)"`)
 
 // mount does what a kubelet does with the volumes of a pod: ConfigMaps and Secrets as files.
 func (s *Site) mount(pod *corev1.PodTemplateSpec) map[string]string {
@@ -96,49 +89,16 @@ func (s *Site) runServer(objects []Object, program string) *Server {
 	file := filepath.Join(mounts["/etc/tranche/config"], "tranche.yaml")
 	text, err := os.ReadFile(file)
 	must(s.T, err)
-	config := parse(s.T, placed(string(text), mounts, addresses))
-	s.withoutKeysToCome(program, file, config)
-	health := address(1)
-	if _, own := config["pages"]; !own {
-		health = address(2)
-	}
+	must(s.T, os.WriteFile(file, []byte(placed(string(text), mounts, addresses)), 0o600))
 	args := []string{}
 	for _, arg := range pod.Spec.Containers[0].Args {
 		args = append(args, placed(arg, mounts, nil))
 	}
 	process := e2e.NewProcess(s.dir, "tranche", program, append(args, "--kubeconfig", s.kubeconfig(pod.Spec.ServiceAccountName))...)
-	must(s.T, s.ControlPlane.Run(s.Context(), process, "http://"+health+"/readyz", 40*time.Second))
+	must(s.T, s.ControlPlane.Run(s.Context(), process, "http://"+address(1)+"/readyz", 40*time.Second))
 	roots, err := os.ReadFile(filepath.Join(mounts["/etc/tranche/tls"], "ca.crt"))
 	must(s.T, err)
 	return &Server{process, mounts, address(0), roots}
-}
-
-// withoutKeysToCome writes the file, less the keys this program does not know and may not know.
-func (s *Site) withoutKeysToCome(program, file string, config map[string]any) {
-	s.Helper()
-	for range len(keysToCome) + 1 {
-		text, err := yaml.Marshal(config)
-		must(s.T, err)
-		must(s.T, os.WriteFile(file, text, 0o600))
-		// A kubeconfig that does not exist ends it as soon as the configuration is read.
-		said, _ := exec.Command(program, "serve", "--config", file, "--kubeconfig", file+".none").CombinedOutput()
-		unknown := unknownKey.FindSubmatch(said)
-		if unknown == nil {
-			return
-		}
-		key := string(unknown[1])
-		if !slices.Contains(keysToCome, key) {
-			s.Fatalf("the program does not know a key the chart writes: %s", said)
-		}
-		s.Logf("left out, for the program does not know it yet: %s", key)
-		group, below, nested := strings.Cut(key, ".")
-		if nested {
-			delete(config[group].(map[string]any), below)
-		} else {
-			delete(config, group)
-		}
-	}
-	s.Fatal("expected the program to take the configuration, found it always refused")
 }
 
 func (s *Site) runScheduler(objects []Object, server *Server) *e2e.Process {
