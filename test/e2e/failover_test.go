@@ -42,12 +42,14 @@ type churn struct {
 	bound map[types.UID]string // every pod ever seen with a node
 	twice []string             // what an audit found
 	epoch int64                // the highest seen
+	alive int                  // pods when last looked at
 }
 
 const (
 	churnRate   = 250 * time.Millisecond // between two pods
 	churnHolds  = 4 * time.Second        // from the first sight of a node to deletion
 	churnAudits = 500 * time.Millisecond
+	churnMost   = 40 // pods at a time: what piles up without a leader is worked off soon
 )
 
 // create sends pods until the context ends.
@@ -59,6 +61,9 @@ func (c *churn) create(ctx context.Context) {
 		pod.Spec.SchedulerName = c.s.SchedulerName
 		_, _ = pods.Create(ctx, pod, metav1.CreateOptions{})
 		time.Sleep(churnRate)
+		for ctx.Err() == nil && c.aliveCount() >= churnMost {
+			time.Sleep(churnRate)
+		}
 	}
 }
 
@@ -93,6 +98,7 @@ func (c *churn) look(pods []corev1.Pod) {
 	problems := Audit(c.s.nodes, pods)
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	c.alive = len(pods)
 	c.twice = append(c.twice, problems...)
 	for i := range pods {
 		if pods[i].Spec.NodeName == "" {
@@ -109,6 +115,12 @@ func (c *churn) boundCount() int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return len(c.bound)
+}
+
+func (c *churn) aliveCount() int {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.alive
 }
 
 type faultKind struct {
