@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -80,7 +81,15 @@ func (l *Link) copy(from, to net.Conn) {
 	buffer := make([]byte, 64*1024)
 	for {
 		n, err := from.Read(buffer)
-		l.pass() // what was read while the link was cut arrives late, as retransmissions do
+		// What was read while the link was cut arrives late, as retransmissions do, but for what its
+		// sender has taken back by a reset: that is sent by nobody again.
+		if l.pass() && err == nil {
+			more, reset := readRest(from, buffer[n:])
+			if reset {
+				return
+			}
+			n += more
+		}
 		if n > 0 {
 			if _, failed := to.Write(buffer[:n]); failed != nil {
 				return
@@ -92,11 +101,26 @@ func (l *Link) copy(from, to net.Conn) {
 	}
 }
 
-func (l *Link) pass() {
+// pass waits until the link is whole. False: it was.
+func (l *Link) pass() bool {
 	l.mutex.Lock()
 	whole := l.whole
 	l.mutex.Unlock()
-	<-whole
+	select {
+	case <-whole:
+		return false
+	default:
+		<-whole
+		return true
+	}
+}
+
+// readRest is what has come behind bytes that were held, or that the sender has reset the connection.
+func readRest(conn net.Conn, buffer []byte) (n int, reset bool) {
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	defer conn.SetReadDeadline(time.Time{})
+	n, err := conn.Read(buffer)
+	return n, errors.Is(err, syscall.ECONNRESET)
 }
 
 func (l *Link) keep(conns ...net.Conn) {

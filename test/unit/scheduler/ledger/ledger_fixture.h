@@ -112,6 +112,8 @@ class LedgerTest : public ::testing::Test {
   std::string Sql(const std::string& sql) {
     sqlite3* database = nullptr;
     EXPECT_EQ(sqlite3_open(options_.path.c_str(), &database), SQLITE_OK);
+    // The ledger may be at work beside us.
+    sqlite3_busy_timeout(database, 5'000);
     std::string last;
     char* error = nullptr;
     sqlite3_exec(

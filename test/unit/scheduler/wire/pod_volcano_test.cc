@@ -51,15 +51,18 @@ TEST(PodVolcano, RefusesWhatItsAgentCannotServe) {
   struct Row {
     std::string spec;
     std::string_view detail;
+    std::string_view reason = "refused BadAmount";
   };
   constexpr std::string_view kOne = R"("volcano.sh/vgpu-number":1)";
   for (const Row& row : {
            Row{Containers({kOne, kOne}),
                "expected one container with volcano.sh/vgpu-number, found \"a\" and \"b\", in the "
-               "pod: the agent is called for each container and finds the pod by its total"},
+               "pod: the agent is called for each container and finds the pod by its total",
+               "refused AgentCannotServe"},
            Row{InitContainer(kOne),
                "expected no GPUs in init containers, which the agent does not serve, found \"1\", "
-               "in \"volcano.sh/vgpu-number\" of container \"i\""},
+               "in \"volcano.sh/vgpu-number\" of container \"i\"",
+               "refused AgentCannotServe"},
            Row{OneContainer(R"("volcano.sh/vgpu-cores":30)"),
                "expected volcano.sh/vgpu-number or vgpu-memory beside it, found \"30\", in "
                "\"volcano.sh/vgpu-cores\" of container \"main\""},
@@ -79,7 +82,7 @@ TEST(PodVolcano, RefusesWhatItsAgentCannotServe) {
        }) {
     const PodRequest request = RequestOf("", row.spec);
     EXPECT_EQ(FullText(request), row.detail) << row.spec;
-    EXPECT_EQ(RequestText(request), "refused BadAmount") << row.spec;
+    EXPECT_EQ(RequestText(request), row.reason) << row.spec;
   }
 }
 
