@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
 #
-#   test/run.sh [STEP ...]    default: release asan-ubsan tsan fuzz monitoring charts page e2e;
-#                             asan-properties runs the property tests under sanitizers
+#   test/run.sh [STEP ...]    default: release asan-ubsan tsan monitoring charts page e2e; besides
+#                             there are asan-properties (property tests under sanitizers) and fuzz
+#                             (libFuzzer, by coverage), which take long
 #   TRANCHE_CONTROL_PLANES    versions of Kubernetes for charts and e2e; default: "1.37"
 #
 # The end-to-end tests need Go; without a Go that is new enough they are skipped with one line. With
@@ -13,8 +14,8 @@ exec </dev/null
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 steps=("$@")
-all_steps=(release asan-ubsan tsan fuzz monitoring charts page e2e)
-if (( ${#steps[@]} == 0 )); then steps=("${all_steps[@]}"); fi
+if (( ${#steps[@]} == 0 )); then steps=(release asan-ubsan tsan monitoring charts page e2e); fi
+all_steps=(release asan-ubsan asan-properties tsan fuzz monitoring charts page e2e)
 read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
@@ -97,14 +98,38 @@ release() {
 }
 
 asan-ubsan() {
-  build asan-ubsan unit_tests torture_tests || return 0
-  UBSAN_OPTIONS=print_stacktrace=1 ctest_cases asan-ubsan '^(unit|torture)_tests$'
+  build asan-ubsan unit_tests torture_tests fuzzers || return 0
+  UBSAN_OPTIONS=print_stacktrace=1 ctest_cases asan-ubsan '^(unit|torture|fuzz)(_tests)?$'
+  heading "asan-ubsan: random changes of each fuzz target's corpus, 8 s"
+  run_fuzzers build/asan-ubsan/bin '"$target" "test/fuzz/corpus/$name" 8'
 }
 
 # Long, and what it finds the streams of the unit tests mostly find too: by hand before a release.
 asan-properties() {
   build asan-ubsan property_tests || return 0
   UBSAN_OPTIONS=print_stacktrace=1 ctest_cases asan-ubsan '^property_tests$'
+}
+
+# Runs every fuzz target of a folder, as many at a time as there are cores; COMMAND sees $target,
+# $name, $scratch and $root.
+run_fuzzers() {  # FOLDER COMMAND
+  printf '%s\n' "$1"/*_fuzz | xargs -P "$jobs" -I{} bash -c '
+    target=$1 scratch=$2 root=$3 name=$(basename "$1") status=0
+    mkdir -p "$scratch/$name"
+    { eval "$4"; } >"$scratch/$name.log" 2>&1 || status=$?
+    echo "$status" >"$scratch/$name.status"' fuzz {} "$scratch" "$root" "$2"
+  local target name
+  for target in "$1"/*_fuzz; do
+    name=$(basename "$target")
+    if [[ $(<"$scratch/$name.status") == 0 ]]; then
+      passed=$((passed + 1))
+      printf '%s: %s\n' "$name" \
+        "$(grep -m1 -E 'number_of_executed_units|changed inputs' "$scratch/$name.log" || true)"
+    else
+      tail -n 60 "$scratch/$name.log"
+      fail "fuzz: $name"
+    fi
+  done
 }
 
 tsan() {
@@ -124,28 +149,12 @@ fuzz() {
   fi
   build fuzz fuzzers || return 0
   heading "fuzz: 15 s for each target"
-  # Each target's verdict is in a file of its own: as many run at a time as there are cores.
-  printf '%s\n' build/fuzz/bin/*_fuzz | xargs -P "$jobs" -I{} bash -c '
-    target=$1 scratch=$2 root=$3 name=$(basename "$1")
-    mkdir -p "$scratch/$name"
-    # New inputs go to the first folder, not into the tree.
+  # New inputs go to the first folder, not into the tree.
+  run_fuzzers build/fuzz/bin '
     corpus=("$scratch/$name")
     if [[ -d test/fuzz/corpus/$name ]]; then corpus+=("test/fuzz/corpus/$name"); fi
-    status=0
     "$target" -max_total_time=15 -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
-      -artifact_prefix="$root/build/fuzz/" "${corpus[@]}" >"$scratch/$name.log" 2>&1 || status=$?
-    echo "$status" >"$scratch/$name.status"' fuzz {} "$scratch" "$root"
-  local target name
-  for target in build/fuzz/bin/*_fuzz; do
-    name=$(basename "$target")
-    if [[ $(<"$scratch/$name.status") == 0 ]]; then
-      passed=$((passed + 1))
-      printf '%s: %s\n' "$name" "$(grep -m1 number_of_executed_units "$scratch/$name.log" || true)"
-    else
-      tail -n 60 "$scratch/$name.log"
-      fail "fuzz: $name"
-    fi
-  done
+      -artifact_prefix="$root/build/fuzz/" "${corpus[@]}"'
 }
 
 # Metrics, rules and dashboards against Debian's Prometheus.
@@ -266,7 +275,7 @@ for step in "${steps[@]}"; do
       "$step"
       ;;
     *)
-      echo "expected one of: ${all_steps[*]} asan-properties, found $step" >&2
+      echo "expected one of: ${all_steps[*]}, found $step" >&2
       exit 2
       ;;
   esac
