@@ -80,7 +80,8 @@ TEST_F(EngineTest, SixteenHalvesOnEightCardsLandTwoACardAndNoneWaits) {
     EXPECT_EQ(Filter(half), std::vector<std::string>{"a"}) << half.name.str();
   }
   for (const PodRequest& half : halves) EXPECT_TRUE(Place(half, "a")) << half.name.str();
-  for (const GpuView& gpu : engine_.Nodes(NodeName(), 1, now_).at(0).gpus) {
+  const NodeView shared = engine_.Nodes(NodeName(), 1, now_).at(0);
+  for (const GpuView& gpu : shared.gpus) {
     EXPECT_EQ(gpu.pods.size(), 2U) << gpu.uuid.str();
     EXPECT_EQ(gpu.free_milli, MilliGpu::Zero()) << gpu.uuid.str();
   }
