@@ -39,6 +39,10 @@ void RemoveUse(Load& load, const Inventory& inventory, const AdvicePod& pod) {
     card.memory -= use.memory;
     card.slots -= use.slots;
     card.exclusive -= use.exclusive;
+    for (const MigPlace& place : use.places) {
+      if (card.layout_broken) break;
+      card.layout = place.space->Without(card.layout, place.profile, place.start);
+    }
   }
   for (const InstanceUse& use : pod.use.instances) {
     const MigPool& pool = inventory.pools[static_cast<std::size_t>(use.pool)];
@@ -122,7 +126,7 @@ DefragBooks::DefragBooks(const AdviceCase& fleet, std::vector<int> room_sizes)
       const auto product = products_.emplace(std::pair(card.product, card.space), next).first;
       card_products_[n].push_back(product->second);
       const bool usable = node.open && !node.load.devices_unknown && card.healthy &&
-                          !card.cordoned && card.mode != CardMode::kMig;
+                          !card.cordoned && card.mode != CardMode::kMig && card.cut == nullptr;
       if (usable) usable_[n] |= OneCard(c);
     }
     WithEntries(n, true);

@@ -35,7 +35,7 @@ GpuView ViewCard(const Inventory& inventory, std::size_t at) {
   view.memory = card.memory;
   view.healthy = card.healthy && !card.cordoned;
   view.numa = card.numa;
-  view.is_mig = card.mode == CardMode::kMig;
+  view.is_mig = card.mode == CardMode::kMig || card.cut != nullptr;
   view.replicas = card.mode == CardMode::kReplicated ? static_cast<int>(inventory.replicas) : 1;
   return view;
 }
@@ -55,6 +55,14 @@ void AddPod(const NodeState& state, const Holding& holding, NodeView& view,
     gpu.pods.push_back({holding.request->name, holding.uid, milli, memory});
   };
   for (const CardUse& use : holding.use.cards) add(use.card, use.milli, use.memory);
+  for (const Pick& pick : holding.picks) {
+    if (pick.place.space == nullptr) continue;
+    const MigPlace& place = pick.place;
+    const MigProfile& profile =
+        place.space->board().profiles[static_cast<std::size_t>(place.profile)];
+    view.gpus[static_cast<std::size_t>(pick.card)].mig.push_back(
+        {std::string(profile.name), place.start, profile.size, {holding.request->name.str()}});
+  }
   for (const InstanceUse& use : holding.use.instances) {
     const MigPool& pool = inventory.pools[static_cast<std::size_t>(use.pool)];
     const MigSlot& slot = pool.slots[static_cast<std::size_t>(use.slot)];

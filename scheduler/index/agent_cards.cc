@@ -29,6 +29,8 @@ constexpr std::array kPluginKeys = {
     PluginKey{AgentKind::kVgpuManager, "nvidia.com/vgpu-number"},
 };
 
+constexpr int kFirstMinorThatCutsAsTold = 10;
+
 // Agents show that they live by what they advertise. HAMi did so by a handshake before 2.8, too.
 bool IsAlive(const NodeFacts& facts) {
   const AgentKind agent = facts.agent->kind;
@@ -41,6 +43,29 @@ bool IsAlive(const NodeFacts& facts) {
     const auto amount = std::ranges::find(facts.agent_amounts, plugin.key, &AgentAmount::key);
     return amount != facts.agent_amounts.end() && amount->count.allocatable > 0;
   });
+}
+
+// Cards of one offer share it. Earlier versions of HAMi, and Volcano, cut by templates of their own
+// configuration, which no node tells.
+void CutCard(const AgentDevice& device, const NodeFacts& facts, Inventory& inventory, Card& card) {
+  std::string problem;
+  if (inventory.agent != AgentKind::kHami || inventory.agent_minor < kFirstMinorThatCutsAsTold) {
+    problem = fmt::format(
+        "expected HAMi 2.10 or later for mode mig, found {} for {}",
+        inventory.agent == AgentKind::kHami ? "an earlier one" : AgentName(inventory.agent),
+        device.uuid.str());
+  } else {
+    std::string_view product = facts.product;
+    if (product.empty()) product = device.type;
+    card.cut = CutOf(device, product, facts.memory.value_or(device.memory), problem);
+  }
+  if (card.cut == nullptr) {
+    inventory.problems.push_back(std::move(problem));
+    return;
+  }
+  for (const Card& other : inventory.cards) {
+    if (other.cut != nullptr && *other.cut == *card.cut) card.cut = other.cut;
+  }
 }
 
 }  // namespace
@@ -67,6 +92,7 @@ void AddAgentCards(const NodeFacts& facts, Inventory& inventory) {
     card.numa = device.numa;
     card.healthy = device.healthy && alive;
     card.vgpu_mode = device.mode;
+    if (card.vgpu_mode == "mig") CutCard(device, facts, inventory, card);
     if (card.vgpu_mode.find("mps") != std::string::npos) card.contexts = MpsClients(card.product);
     card.cordoned =
         !device.uuid.empty() &&

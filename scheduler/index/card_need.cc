@@ -2,12 +2,40 @@
 #include "scheduler/index/placement.h"
 
 namespace tranche {
+namespace {
+
+// The part of a card's memory a share asks for, in thousandths; nullopt: it names an amount.
+std::optional<int64_t> PartOf(const MemoryNeed& memory) {
+  switch (memory.kind) {
+    case MemoryNeed::Kind::kWholeCard:
+      return 1000;
+    case MemoryNeed::Kind::kMilliOfCard:
+      return memory.value;
+    case MemoryNeed::Kind::kPercentOfCard:
+      return memory.value * 10;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The share becomes an instance, which nobody else sees.
+CardNeed CutNeedOn(const Ask& ask, const Card& card, const CardNeed& share) {
+  CardNeed need{share.milli, share.memory, 0};
+  need.instance = SmallestFor(*card.cut, {share.milli, share.memory, PartOf(ask.memory)});
+  need.fits = need.instance != nullptr;
+  if (!need.fits) return need;
+  need.milli = need.instance->milli;
+  need.memory = need.instance->memory;
+  return need;
+}
+
+}  // namespace
 
 CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card) {
   const bool replicated = card.mode == CardMode::kReplicated;
   const Mebibytes part = Mebibytes::Of(card.memory.count() / inventory.replicas);
   if (ask.resource != Resource::kShare) {
-    if (!replicated) return {kWholeGpu, card.memory, 1};
+    if (!replicated) return {kWholeGpu, card.memory, 1, nullptr, card.cut == nullptr};
     return {MilliGpu::Of(1000 / inventory.replicas), part, 0};
   }
   CardNeed need{ask.compute, Mebibytes::Zero(), ask.exclusive ? 1 : 0};
@@ -31,6 +59,8 @@ CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card) {
       need.memory = Mebibytes::Of(card.memory.count() * ask.memory.value / 100);
       break;
   }
+  if (card.cut != nullptr) return CutNeedOn(ask, card, need);
+  need.fits = need.memory <= card.memory;
   return need;
 }
 

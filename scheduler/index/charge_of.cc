@@ -42,6 +42,11 @@ Charge OfPool(const Inventory& inventory, const MigPool& pool) {
   return {charge.compute / pool.replicas, charge.memory / pool.replicas};
 }
 
+Charge OfInstance(const MigSpace& space, int profile) {
+  const MigBoard& board = space.board();
+  return ChargeOfMig(board, board.profiles[static_cast<std::size_t>(profile)]);
+}
+
 Charge OfCard(const Inventory& inventory, const Ask& ask, const Card& card, MilliGpu milli,
               Mebibytes memory) {
   if (ask.resource != Resource::kShare) {
@@ -58,6 +63,7 @@ Charge OfPick(const Inventory& inventory, const PodRequest& request, const Pick&
   if (pick.pool >= 0) {
     return OfPool(inventory, inventory.pools[static_cast<std::size_t>(pick.pool)]);
   }
+  if (pick.place.space != nullptr) return OfInstance(*pick.place.space, pick.place.profile);
   return OfCard(inventory, request.asks[static_cast<std::size_t>(pick.ask)],
                 inventory.cards[static_cast<std::size_t>(pick.card)], pick.milli, pick.memory);
 }
@@ -96,10 +102,12 @@ std::string ModelOf(const Inventory& inventory, const Card& card) {
 
 std::vector<ModelCharge> ChargeOfPicks(const Inventory& inventory, const PodRequest& request,
                                        const Picks& picks) {
-  // By device: card and, on MIG, instance.
+  // By device: card and, on MIG, instance; those of a cut card by their start.
   std::map<std::tuple<int, int, int>, std::vector<Charge>> devices;
   for (const Pick& pick : picks) {
-    auto& held = devices[{pick.card, pick.pool, pick.pool >= 0 ? pick.slot : 0}];
+    int instance = pick.pool >= 0 ? pick.slot : 0;
+    if (pick.place.space != nullptr) instance = pick.place.start;
+    auto& held = devices[{pick.card, pick.pool, instance}];
     held.resize(request.containers.size());
     Charge& charge = held[ContainerOf(request, pick)];
     charge = Plus(charge, OfPick(inventory, request, pick));
@@ -128,9 +136,13 @@ void ChargeAtMost(const Inventory& inventory, const PodRequest& request,
       for (const Card& card : inventory.cards) {
         if (!IsRightKind(inventory, ask, card) || !MatchesModels(request, card)) continue;
         // Most nodes have cards of one kind: one of them tells of all.
-        if (last != nullptr && last->memory == card.memory && last->mode == card.mode) continue;
+        const bool alike = last != nullptr && last->memory == card.memory &&
+                           last->mode == card.mode && last->cut == card.cut;
+        if (alike) continue;
         const CardNeed need = NeedOn(inventory, ask, card);
-        unit = Larger(unit, OfCard(inventory, ask, card, need.milli, need.memory));
+        unit = Larger(unit, need.instance == nullptr
+                                ? OfCard(inventory, ask, card, need.milli, need.memory)
+                                : OfInstance(*card.cut->space, need.instance->profile));
         last = &card;
       }
       if (last == nullptr) return;

@@ -17,15 +17,18 @@ bool MatchesModels(const PodRequest& request, const Card& card) {
   return std::ranges::none_of(request.models_none, names);
 }
 
-bool IsSelected(const PodRequest& request, const Card& card) {
+bool IsSelected(const PodRequest& request, const Ask& ask, const Card& card) {
   const std::string& uuid = card.uuid.str();
   if (!request.uuids_any.empty() &&
       std::ranges::find(request.uuids_any, uuid) == request.uuids_any.end()) {
     return false;
   }
   if (std::ranges::find(request.uuids_none, uuid) != request.uuids_none.end()) return false;
-  // A HAMi card in MIG mode is cut by HAMi itself; we place on cards that share by hami-core, MPS.
-  if (card.mode == CardMode::kAgent && card.vgpu_mode == "mig") return false;
+  if (card.mode == CardMode::kAgent && card.vgpu_mode == "mig") {
+    if (card.cut == nullptr || ask.resource != Resource::kShare) return false;
+    // A process sees one instance: several devices are meant to be instances only where it says so.
+    if (ask.count > 1 && request.vgpu_mode.empty()) return false;
+  }
   return request.vgpu_mode.empty() || card.vgpu_mode.find(request.vgpu_mode) != std::string::npos;
 }
 
@@ -107,6 +110,11 @@ Reason MissingInPool(const Inventory& inventory, const PodRequest& request, cons
   return pool.memory * pool.replicas < request.min_gpu_memory ? Reason::kTooLarge : Reason::kNoRoom;
 }
 
+// Several units of the ask may be instances of one card.
+bool MayRepeat(const Inventory& inventory, const Ask& ask) {
+  return ask.resource == Resource::kShare && inventory.has_cut_cards();
+}
+
 // The most fundamental thing that is missing for one ask, room aside; kNoRoom when nothing is.
 Reason Missing(const Inventory& inventory, const PodRequest& request, const Ask& ask,
                const PlaceRules& rules) {
@@ -122,15 +130,16 @@ Reason Missing(const Inventory& inventory, const PodRequest& request, const Ask&
     ++mode;
     if (!MatchesModels(request, card)) continue;
     ++model;
-    if (!IsSelected(request, card)) continue;
+    if (!IsSelected(request, ask, card)) continue;
     ++device;
     const CardNeed need = NeedOn(inventory, ask, card);
-    if (card.memory < request.min_gpu_memory || need.memory > card.memory) continue;
+    if (card.memory < request.min_gpu_memory || !need.fits) continue;
     ++size;
     if (card.healthy && !card.cordoned) ++healthy;
   }
-  // Replicas of one card may serve one container twice.
-  const bool spread = ask.resource == Resource::kShare || inventory.gpu_unit == GpuUnit::kCard;
+  // Replicas of one card may serve one container twice, and so may instances.
+  const bool spread = !MayRepeat(inventory, ask) &&
+                      (ask.resource == Resource::kShare || inventory.gpu_unit == GpuUnit::kCard);
   const int64_t wanted = spread ? ask.count : 1;
   if (kind == 0) return Reason::kNoGpu;
   if (mode == 0) return Reason::kSharingMode;

@@ -11,8 +11,9 @@ namespace tranche {
 
 // The card's product is among those the pod accepts.
 bool MatchesModels(const PodRequest& request, const Card& card);
-// The card is among those the pod selects by UUID and mode.
-bool IsSelected(const PodRequest& request, const Card& card);
+// The card is among those the pod selects by UUID and mode. Cut cards serve shares alone: who asks
+// for a whole card expects one that is not cut.
+bool IsSelected(const PodRequest& request, const Ask& ask, const Card& card);
 // The card is of the kind that serves the ask (cards cut by MIG never are: pools serve for them).
 bool IsRightKind(const Inventory& inventory, const Ask& ask, const Card& card);
 

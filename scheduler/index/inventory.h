@@ -16,6 +16,7 @@
 
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/node_facts.h"
+#include "scheduler/index/card_cut.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
 #include "topology/machine/machine_sources.h"
@@ -32,7 +33,7 @@ inline constexpr int kMaxCards = 64;
 enum class CardMode : uint8_t {
   kWhole,       // stock plugin, one unit a card
   kReplicated,  // stock plugin, time-sliced or MPS
-  kAgent,       // an agent divides it as we say
+  kAgent,       // an agent divides or cuts it as we say
   kMig,         // cut into instances, or to be cut as we say
 };
 
@@ -51,6 +52,8 @@ struct Card {
   bool cordoned = false;
   std::string vgpu_mode;            // HAMi: "hami-core", "mig", "mps"
   const MigSpace* space = nullptr;  // planned layouts: instances are made where we say
+  // Its agent makes an instance for each container's share. Null: it does not.
+  std::shared_ptr<const CardCut> cut;
 
   bool planned() const { return space != nullptr; }
 
@@ -126,6 +129,10 @@ struct Inventory {
   int FindPool(std::string_view key) const;
   // Its executor makes the instances we name; then all its cards are such.
   bool planned() const { return !cards.empty() && cards.front().planned(); }
+  // Its agent cuts some card.
+  bool has_cut_cards() const {
+    return std::ranges::any_of(cards, [](const Card& card) { return card.cut != nullptr; });
+  }
   // The device plugin chooses the cards, by a rule that we can follow.
   bool plugin_chooses() const {
     return table != nullptr && !has_agent() && links > MachineSource::kZones;

@@ -27,6 +27,11 @@ void AddUse(Load& load, const PodUse& use) {
     target.slots += card.slots;
     target.exclusive += card.exclusive;
     target.kept += card.kept;
+    for (const MigPlace& place : card.places) {
+      const auto after = target.layout_broken ? std::nullopt : With(target.layout, place);
+      target.layout = after.value_or(kEmptyLayout);
+      target.layout_broken = !after.has_value();
+    }
   }
   for (const InstanceUse& instance : use.instances) {
     const auto pool = static_cast<std::size_t>(instance.pool);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "scheduler/index/card_cut.h"
 #include "scheduler/index/inventory.h"
 #include "topology/base/units.h"
 #include "topology/mig_space.h"
@@ -18,8 +19,9 @@ struct CardLoad {
   int exclusive = 0;  // users that tolerate no other
   // Who holds the card for pods that follow a keeper: those pods, and the keeper once it is there.
   int kept = 0;
-  // Of a planned card: the instances that pods hold. A set that is not legal (pods others placed,
-  // or devices kept for a pod whose victims have yet to go) is broken, and nothing more fits there.
+  // Of a planned or cut card: the instances that pods hold. A set that is not legal (pods others
+  // placed, or devices kept for a pod whose victims have yet to go) is broken, and nothing more
+  // fits there.
   LayoutId layout = kEmptyLayout;
   bool layout_broken = false;
   friend bool operator==(const CardLoad&, const CardLoad&) = default;
@@ -69,6 +71,8 @@ struct CardUse {
   int64_t slots = 0;
   int exclusive = 0;
   int kept = 0;
+  // Cut cards: an instance for each container that uses it, for as long as the pod lives.
+  std::vector<MigPlace> places = {};
 };
 struct InstanceUse {
   int pool = 0;

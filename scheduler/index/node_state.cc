@@ -24,6 +24,16 @@ void AppendText(std::string& out, const std::string& text) {
   out += text;
 }
 
+void AppendCut(const CardCut& cut, std::string& out) {
+  AppendText(out, std::string(cut.space->board().id));
+  for (const CutProfile& profile : cut.profiles) {
+    Append(out, profile.profile);
+    Append(out, profile.memory.count());
+    Append(out, std::ssize(profile.starts));
+    for (const int start : profile.starts) Append(out, start);
+  }
+}
+
 }  // namespace
 
 void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor, MachineTables* tables) {
@@ -53,6 +63,9 @@ void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor, Machine
     uniform_cards_ &= card.product == first.product && card.vgpu_mode == first.vgpu_mode;
     AppendText(static_signature_, card.product);
     AppendText(static_signature_, card.vgpu_mode);
+    uniform_cards_ &= card.cut == first.cut;
+    Append(static_signature_, card.cut == nullptr ? 0 : std::ssize(card.cut->profiles));
+    if (card.cut != nullptr) AppendCut(*card.cut, static_signature_);
   }
   AppendLinks(inventory_, static_signature_);
   // A node that changed may make a record readable, or no longer so.
@@ -273,7 +286,7 @@ void NodeState::Signature(const Load& load, std::string& out) const {
   // One fixed-size row a card, sorted: placement does not care which of equal cards is which.
   struct Row {
     int64_t card_class, mode, capacity, memory, slots, contexts, numa, fit, milli_used, memory_used,
-        slots_used, exclusive, kept;
+        slots_used, exclusive, kept, layout;
     auto operator<=>(const Row&) const = default;
   };
   std::array<Row, kMaxCards> rows{};
@@ -294,7 +307,8 @@ void NodeState::Signature(const Load& load, std::string& out) const {
                used.memory.count(),
                used.slots,
                used.exclusive,
-               used.kept > 0};
+               used.kept > 0,
+               card.cut == nullptr ? 0 : (used.layout_broken ? -1 : int64_t{used.layout})};
   }
   const bool alike = inventory_.table == nullptr || !inventory_.card_class.empty();
   if (uniform_cards_ && alike) {

@@ -1,7 +1,8 @@
 // Algorithm: asks are served one after another, long-running containers before init containers and
 // large shares before small ones. Units of one ask are interchangeable, so cards are picked as
 // combinations in preference order, never as permutations; only shares of different sizes can make
-// the search go back. Proof by brute force: test/property/placement_oracle_test.cc.
+// the search go back. On a cut card each unit takes the best place of its instance. Proof by brute
+// force: test/property/placement_oracle_test.cc.
 #include "scheduler/index/placement.h"
 
 #include <algorithm>
@@ -84,6 +85,27 @@ struct Placer::Query {
     return used + fresh.size() <= key->allocatable;
   }
 
+  // Of a cut card, with the instances of the pod's own picks; nullopt: they do not go together.
+  std::optional<LayoutId> LayoutOf(int index) const {
+    const CardLoad& base = load.cards[static_cast<std::size_t>(index)];
+    if (base.layout_broken) return std::nullopt;
+    std::optional<LayoutId> layout = base.layout;
+    for (const Pick& pick : picks) {
+      if (pick.card != index || pick.place.space == nullptr) continue;
+      layout = With(*layout, pick.place);
+      if (!layout) break;
+    }
+    return layout;
+  }
+
+  // Where the share's instance goes on a cut card; nullopt: nowhere.
+  std::optional<MigPlace> PlaceOf(const CardNeed& need, int index) const {
+    const std::optional<LayoutId> layout = LayoutOf(index);
+    if (!layout || need.instance == nullptr) return std::nullopt;
+    const Card& card = inventory.cards[static_cast<std::size_t>(index)];
+    return BestPlaceOn(*card.cut, *layout, *need.instance);
+  }
+
   bool HasRoom(const Ask& ask, int index) const {
     if (!KeeperAllows(ask, index)) return false;
     const auto at = static_cast<std::size_t>(index);
@@ -101,14 +123,19 @@ struct Placer::Query {
     }
     if (base.memory + own.memory + need.memory > card.memory) return false;
     if (card.MostUsers() > 0 && users + 1 > card.MostUsers()) return false;
-    if (sharing_cap > 0 && users + 1 > sharing_cap) return false;
+    if (card.cut != nullptr) {
+      if (!PlaceOf(need, index)) return false;
+    } else if (sharing_cap > 0 && users + 1 > sharing_cap) {
+      return false;
+    }
     return rules.choice != CardChoice::kIdleOnly || users == 0;
   }
 
   bool Eligible(const Ask& ask, const Card& card) const {
     return IsRightKind(inventory, ask, card) && MatchesModels(request, card) &&
-           IsSelected(request, card) && card.memory >= request.min_gpu_memory && card.healthy &&
-           !card.cordoned && PreferenceOf(inventory, ask, card, rules.sharing).has_value();
+           IsSelected(request, ask, card) && card.memory >= request.min_gpu_memory &&
+           card.healthy && !card.cordoned &&
+           PreferenceOf(inventory, ask, card, rules.sharing).has_value();
   }
 
   // All cards one container uses must lie in one NUMA node where the pod asks for that.
@@ -164,15 +191,24 @@ bool Placer::PickCards(Query& query, std::size_t position, int unit, std::size_t
   const Ask& ask = query.request.asks[ask_index];
   if (unit == ask.count) return PlaceAsk(query, position + 1);
   const auto left = static_cast<std::size_t>(ask.count - unit);
-  for (std::size_t i = from; i + left <= order.size(); ++i) {
+  // A cut card may serve several units: an instance each.
+  const std::size_t cards_left = query.inventory.has_cut_cards() ? 1 : left;
+  for (std::size_t i = from; i + cards_left <= order.size(); ++i) {
     if (--steps_left_ < 0) return false;
     const int card = order[i];
     if (!query.SameNuma(ask, card)) continue;
-    const CardNeed need =
-        NeedOn(query.inventory, ask, query.inventory.cards[static_cast<std::size_t>(card)]);
+    const Card& self = query.inventory.cards[static_cast<std::size_t>(card)];
+    const CardNeed need = NeedOn(query.inventory, ask, self);
+    MigPlace place;
+    if (self.cut != nullptr) {
+      const std::optional<MigPlace> found = query.PlaceOf(need, card);
+      if (!found) continue;
+      place = *found;
+    }
     query.picks.push_back(
-        {static_cast<int>(ask_index), card, -1, 0, need.milli, need.memory, need.exclusive});
-    if (PickCards(query, position, unit + 1, i + 1, order)) return true;
+        {static_cast<int>(ask_index), card, -1, 0, need.milli, need.memory, need.exclusive, place});
+    const std::size_t next = self.cut != nullptr ? i : i + 1;
+    if (PickCards(query, position, unit + 1, next, order)) return true;
     query.picks.pop_back();
   }
   return false;
@@ -260,7 +296,7 @@ bool Placer::PlaceAsk(Query& query, std::size_t position) {
   if (replica) return PickReplicas(query, position, ask);
   std::vector<int>& order = card_order_[position];
   query.OrderCards(ask, order);
-  if (static_cast<int64_t>(order.size()) < ask.count) return false;
+  if (std::ssize(order) < ask.count && !query.inventory.has_cut_cards()) return false;
   return PickCards(query, position, 0, 0, order);
 }
 

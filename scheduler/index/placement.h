@@ -33,6 +33,7 @@ struct Pick {
   MilliGpu milli;
   Mebibytes memory;
   int exclusive = 0;
+  MigPlace place = {};  // cut cards: of the instance
 };
 // Example, two halves and a whole card: picks {ask 0, card 2, 500}, {ask 0, card 3, 500},
 // {ask 1, card 5, 1000}.
@@ -106,11 +107,14 @@ class Placer {
 
 // What one unit of `ask` takes of `card`. A kGpu or kGpuShared ask takes the node's unit. On a
 // replicated card whoever declares no memory takes a replica's part of it: nothing isolates the
-// pods there, so the parts must add up to no more than the card.
+// pods there, so the parts must add up to no more than the card. On a cut card a share takes the
+// smallest instance that holds it.
 struct CardNeed {
   MilliGpu milli;
   Mebibytes memory;
   int exclusive = 0;
+  const CutProfile* instance = nullptr;  // cut cards: what it will be, of card.cut
+  bool fits = true;                      // on the card if nobody else were there
 };
 CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card);
 

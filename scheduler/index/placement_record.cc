@@ -79,6 +79,27 @@ std::optional<int> FindCard(const Inventory& inventory, const Device& device) {
   return std::nullopt;
 }
 
+// The instance a record names on a cut card.
+std::optional<MigPlace> ResolveInstance(const CardCut& cut, const Device& device,
+                                        std::string& problem) {
+  if (!device.mig) {
+    problem = fmt::format("expected a MIG instance of {}, found the card", device.uuid.str());
+    return std::nullopt;
+  }
+  const MigBoard& board = cut.space->board();
+  const MigProfile* profile = FindMigProfile(board, device.mig->profile);
+  for (const CutProfile& offered : cut.profiles) {
+    if (profile != &board.profiles[static_cast<std::size_t>(offered.profile)]) continue;
+    const bool legal = std::ranges::count(offered.starts, device.mig->start) > 0;
+    if (!legal || device.mig->size != profile->size) break;
+    return MigPlace{cut.space, offered.profile, device.mig->start};
+  }
+  problem =
+      fmt::format("expected an instance that {} can have, found {} at {} of size {}",
+                  device.uuid.str(), device.mig->profile, device.mig->start, device.mig->size);
+  return std::nullopt;
+}
+
 // One recorded device as a pick for `ask`; nullopt and `problem` when it is none of this node's.
 std::optional<Pick> ResolveDevice(const Inventory& inventory, const Ask& ask, const Device& device,
                                   std::string& problem) {
@@ -108,10 +129,6 @@ std::optional<Pick> ResolveDevice(const Inventory& inventory, const Ask& ask, co
                           from.profile, device.mig->profile, device.mig->start, device.card);
     return std::nullopt;
   }
-  if (device.mig) {
-    problem = fmt::format("expected a card, found MIG device {}", device.mig->profile);
-    return std::nullopt;
-  }
   int index = device.card;
   if (inventory.knowledge == Knowledge::kExact) {
     const std::optional<int> found = FindCard(inventory, device);
@@ -136,6 +153,21 @@ std::optional<Pick> ResolveDevice(const Inventory& inventory, const Ask& ask, co
   pick.milli = std::max(need.milli, device.milli);
   pick.memory = std::max(need.memory, device.memory);
   pick.exclusive = need.exclusive;
+  if (card.cut != nullptr) {
+    const std::optional<MigPlace> place = ResolveInstance(*card.cut, device, problem);
+    if (!place) return std::nullopt;
+    // It may be larger than what the request takes today: another scheduler chose it.
+    const CutProfile& held =
+        *std::ranges::find(card.cut->profiles, place->profile, &CutProfile::profile);
+    pick.milli = std::max(held.milli, device.milli);
+    pick.memory = std::max(held.memory, device.memory);
+    pick.place = *place;
+    return pick;
+  }
+  if (device.mig) {
+    problem = fmt::format("expected a card, found MIG device {}", device.mig->profile);
+    return std::nullopt;
+  }
   return pick;
 }
 
@@ -194,7 +226,10 @@ PodUse UseOf(const PodRequest& request, const Picks& picks) {
       });
       use.card = pick.card;
       use.kept = request.follows_keeper ? 1 : 0;
-      result.cards.push_back(use);
+      for (const Pick& other : picks) {
+        if (other.card == pick.card && other.place.space) use.places.push_back(other.place);
+      }
+      result.cards.push_back(std::move(use));
     } else {
       const bool seen = std::ranges::any_of(result.instances, [&](const InstanceUse& use) {
         return use.pool == pick.pool && use.slot == pick.slot;
@@ -208,6 +243,22 @@ PodUse UseOf(const PodRequest& request, const Picks& picks) {
   }
   return result;
 }
+
+namespace {
+
+// As the card's agent spells it.
+MigDevice InstanceOf(const Card& card, const MigPlace& place) {
+  const MigProfile& profile =
+      place.space->board().profiles[static_cast<std::size_t>(place.profile)];
+  std::string name(profile.name);
+  if (card.cut != nullptr) {
+    const auto offered = std::ranges::find(card.cut->profiles, place.profile, &CutProfile::profile);
+    if (offered != card.cut->profiles.end()) name = offered->name;
+  }
+  return {std::move(name), place.start, profile.size};
+}
+
+}  // namespace
 
 Allocation ToAllocation(const Inventory& inventory, const PodRequest& request, const Picks& picks) {
   Allocation allocation;
@@ -228,6 +279,8 @@ Allocation ToAllocation(const Inventory& inventory, const PodRequest& request, c
         const MigPool& pool = inventory.pools[static_cast<std::size_t>(pick.pool)];
         const MigSlot& slot = pool.slots[static_cast<std::size_t>(pick.slot)];
         device.mig = MigDevice{pool.profile, slot.start, slot.size};
+      } else if (pick.place.space != nullptr) {
+        device.mig = InstanceOf(card, pick.place);
       }
       container.devices.push_back(std::move(device));
     }
@@ -273,9 +326,10 @@ std::optional<Picks> FromAllocation(const Inventory& inventory, const PodRequest
     problem = "expected devices for containers of the pod only, found another container";
     return std::nullopt;
   }
-  if (inventory.planned() && !IsLegalOnIdleCards(inventory, request, picks, problem)) {
-    return std::nullopt;
-  }
+  const bool instances = inventory.planned() || std::ranges::any_of(picks, [](const Pick& pick) {
+                           return pick.place.space != nullptr;
+                         });
+  if (instances && !IsLegalOnIdleCards(inventory, request, picks, problem)) return std::nullopt;
   return picks;
 }
 

@@ -11,6 +11,7 @@ SharingMode ModeOf(const Inventory& inventory, const Ask& ask, const Card& card)
     const bool shared = inventory.pools[static_cast<std::size_t>(pool)].replicas > 1;
     return shared ? SharingMode::kTimeSliced : SharingMode::kMig;
   }
+  if (card.cut != nullptr) return SharingMode::kMig;
   const CardNeed need = NeedOn(inventory, ask, card);
   if (need.milli == kWholeGpu && need.memory == card.memory) return SharingMode::kExclusive;
   const bool mps =

@@ -118,6 +118,83 @@ Driver Hami(int minor) {
   return driver;
 }
 
+// Half of the nodes in mode mig, the others shared; pods that want the one, the other, or any.
+constexpr int64_t kA100Mib = 40960;
+
+std::string MigRegister(const FakeNode& node) {
+  Json list = Json::array();
+  for (const fakes::FakeCard& card : node.cards) {
+    Json device = {{"id", card.uuid},
+                   {"count", card.slots},
+                   {"devmem", card.memory_mib},
+                   {"devcore", 100},
+                   {"type", "NVIDIA-NVIDIA A100-SXM4-40GB"},
+                   {"mode", card.profiles.empty() ? "hami-core" : "mig"},
+                   {"health", true}};
+    if (!list.empty()) device["index"] = list.size();
+    for (const fakes::FakeMigProfile& profile : card.profiles) {
+      Json places = Json::array();
+      for (const int start : profile.starts) {
+        places.push_back({{"start", start}, {"size", profile.size}});
+      }
+      device["migProfiles"].push_back({{"name", profile.name},
+                                       {"memoryMB", profile.memory_mib},
+                                       {"core", profile.cores},
+                                       {"placements", places}});
+    }
+    list.push_back(device);
+  }
+  return list.dump();
+}
+
+std::vector<FakeContainer> MigContainers(int n) {
+  const auto share = [](const char* cards, const char* mib) {
+    return Text{{"nvidia.com/gpu", cards}, {"nvidia.com/gpumem", mib}};
+  };
+  switch (n % 6) {
+    case 0:
+      return {App("main", share("1", "4000"))};
+    case 1:
+      return {App("main", share("1", "9000")), App("log", {}), App("side", share("1", "4000"))};
+    case 2:
+      return {Init("prepare", share("1", "2000")), App("main", share("1", "18000"))};
+    case 3:
+      return {App("main", {{"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem-percentage", "50"}})};
+    case 4:
+      return {App("main", share("2", "8000"))};
+    default:
+      return {App("main", {{"nvidia.com/gpu", "1"}})};
+  }
+}
+
+Driver HamiMig() {
+  Driver driver;
+  driver.name = "hami_2_10_mig";
+  driver.agent = [](FakePods& pods) { return std::make_unique<fakes::HamiAgent>(pods, 10); };
+  driver.card_mib = kA100Mib;
+  driver.dress = [](FakeNode& node) {
+    const bool cut = node.name.back() % 2 == 0;
+    for (fakes::FakeCard& card : node.cards) {
+      if (!cut) break;
+      card.profiles = {{"1g.5gb", 4864, 14, 1, {0, 1, 2, 3, 4, 5, 6}},
+                       {"2g.10gb", 9984, 28, 2, {0, 2, 4}},
+                       {"3g.20gb", 20096, 42, 4, {0, 4}},
+                       {"7g.40gb", 40320, 100, 8, {0}}};
+    }
+    node.labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB";
+    node.capacity["nvidia.com/gpu"] = Cards(node) * 10;
+    node.annotations["hami.io/node-nvidia-register"] = MigRegister(node);
+  };
+  driver.containers = MigContainers;
+  driver.annotations = [](int n) -> Text {
+    if (n % 6 == 4) return {{"nvidia.com/vgpu-mode", "mig"}};
+    if (n % 12 == 0) return {{"nvidia.com/vgpu-mode", "mig"}};
+    return {};
+  };
+  driver.locks = true;
+  return driver;
+}
+
 Driver FourPd() {
   Driver driver;
   driver.name = "4pd";
@@ -368,9 +445,9 @@ Driver Reserved() {
 }
 
 std::vector<Driver> Drivers() {
-  return {Hami(7),    Hami(8),       Hami(9),       Hami(10),   FourPd(),
-          Volcano(1), Volcano(10),   VolcanoOld(),  Gpushare(), Tkestack(),
-          Elastic(),  VgpuManager(), Koordinator(), Stock(),    Reserved()};
+  return {Hami(7),       Hami(8),       Hami(9),      Hami(10),   HamiMig(),  FourPd(),
+          Volcano(1),    Volcano(10),   VolcanoOld(), Gpushare(), Tkestack(), Elastic(),
+          VgpuManager(), Koordinator(), Stock(),      Reserved()};
 }
 
 std::string Lines(const std::vector<std::string>& lines) {
