@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "bench/claims/claims.h"
 #include "bench/decide/decide.h"
 #include "bench/fill/fill.h"
 #include "bench/gang/gang.h"
@@ -26,6 +27,17 @@ int Report(const absl::Status& status) {
 // The tranche program that was built beside this one.
 std::string Server() {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tranche").string();
+}
+
+CLI::App* AddClaims(CLI::App& app, bench::ClaimsOptions& options) {
+  CLI::App* command = app.add_subcommand("claims", "latency of filter for pods with claims (DRA)");
+  command->add_option("--nodes", options.nodes)->check(CLI::Range(1, 100'000));
+  command->add_option("--fill", options.fill, "share of all GPUs in use")
+      ->check(CLI::Range(0.0, 0.95));
+  command->add_option("--pods", options.pods, "measured")->check(CLI::Range(4, 1'000'000));
+  command->add_option("--seeds", options.seed);
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
 }
 
 CLI::App* AddDecide(CLI::App& app, bench::DecideOptions& options) {
@@ -182,6 +194,8 @@ CLI::App* AddRing(CLI::App& app, bench::RingOptions& options) {
 int main(int argc, char** argv) {
   CLI::App app("Benchmarks of the Tranche scheduler extender");
   app.require_subcommand(1);
+  bench::ClaimsOptions claims;
+  const CLI::App* claims_command = AddClaims(app, claims);
   bench::DecideOptions decide;
   const CLI::App* decide_command = AddDecide(app, decide);
   bench::FillOptions fill;
@@ -203,6 +217,7 @@ int main(int argc, char** argv) {
   floor->add_option("--port", floor_port)->required();
 
   CLI11_PARSE(app, argc, argv);
+  if (claims_command->parsed()) return Report(bench::RunClaims(claims));
   if (decide_command->parsed()) return Report(bench::RunDecide(decide));
   if (fill_command->parsed()) return Report(bench::RunFill(fill));
   if (ledger_command->parsed()) return Report(bench::RunLedger(ledger));

@@ -2,10 +2,27 @@
 
 namespace tranche::dra {
 
+namespace {
+
+// Beyond so many it is cheaper to take all nodes as changed.
+constexpr std::size_t kMostChanges = 10'000;
+
+}  // namespace
+
+void Catalog::NoteChange(const std::string& node) {
+  if (changes_.all) return;
+  changes_.nodes.push_back(node);
+  if (changes_.nodes.size() > kMostChanges) changes_ = {true, {}};
+}
+
 void Catalog::Outdate(const PoolName& pool) {
   const auto found = users_.find(pool);
   if (found == users_.end()) return;
-  for (const std::string& node : found->second) nodes_[node].stale = true;
+  for (const std::string& node : found->second) {
+    // An entry is stale until it is asked for: it was told of then, or nobody has seen it.
+    bool& stale = nodes_[node].stale;
+    if (!std::exchange(stale, true)) NoteChange(node);
+  }
 }
 
 void Catalog::Forget(const Slice& slice) {
@@ -18,10 +35,12 @@ void Catalog::Forget(const Slice& slice) {
   if (slice.node.kind != NodeChoice::Kind::kName) {
     unbound_.erase(slice.name);
     nodes_.clear();
+    changes_ = {true, {}};
   } else if (const auto names = by_node_.find(slice.node.name.str()); names != by_node_.end()) {
     names->second.erase(slice.name);
     if (names->second.empty()) by_node_.erase(names);
     nodes_.erase(slice.node.name.str());
+    NoteChange(slice.node.name.str());
   }
 }
 
@@ -33,9 +52,11 @@ void Catalog::PutSlice(Slice slice) {
   if (slice.node.kind == NodeChoice::Kind::kName) {
     by_node_[slice.node.name.str()].insert(slice.name);
     nodes_.erase(slice.node.name.str());
+    NoteChange(slice.node.name.str());
   } else {
     unbound_.insert(slice.name);
     nodes_.clear();
+    changes_ = {true, {}};
   }
   std::string name = slice.name;
   slices_.emplace(std::move(name), std::move(slice));

@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,14 @@ class Catalog {
   bool has_slices() const { return !slices_.empty(); }
 
   const NodeBooks& BooksOn(const NodeView& node);
+  // Nodes whose books have changed since the last call. `all`: take it that all have.
+  struct Changes {
+    bool all = false;
+    std::vector<std::string> nodes;  // repeats are possible
+  };
+  Changes TakeChanges() { return std::exchange(changes_, {}); }
+  // Books of some nodes hang on labels, which change with the nodes themselves.
+  bool depends_on_labels() const { return !unbound_.empty(); }
   // Does some slice name the node, or may it reach devices of many nodes?
   bool MayHaveDevices(const std::string& node) const {
     return !unbound_.empty() || by_node_.contains(node);
@@ -59,13 +68,14 @@ class Catalog {
   };
   void Forget(const Slice& slice);
   void Outdate(const PoolName& pool);
+  void NoteChange(const std::string& node);
   void NoteHolder(const Claim& claim, bool holds);
   std::vector<const Slice*> SlicesFor(const std::string& node) const;
 
   std::map<std::string, Slice> slices_;
-  std::map<PoolName, std::set<std::string>> by_pool_;     // names of slices
-  std::map<std::string, std::set<std::string>> by_node_;  // of those that name one node
-  std::set<std::string> unbound_;                         // of the others
+  std::map<PoolName, std::set<std::string>> by_pool_;               // names of slices
+  std::unordered_map<std::string, std::set<std::string>> by_node_;  // of those that name one node
+  std::set<std::string> unbound_;                                   // of the others
   std::map<std::string, Claim> claims_;
   std::map<std::pair<std::string, std::string>, std::string> claim_names_;
   std::map<PoolName, std::set<std::string>> holders_;
@@ -73,6 +83,7 @@ class Catalog {
   Selectors classes_;
   std::map<std::string, NodeEntry> nodes_;
   std::map<PoolName, std::set<std::string>> users_;  // nodes whose books have the pool
+  Changes changes_;
 };
 
 }  // namespace tranche::dra

@@ -20,6 +20,7 @@
 #include "quota/model_charge.h"
 #include "scheduler/dra/allocate.h"
 #include "scheduler/dra/catalog.h"
+#include "scheduler/engine/dra_scores.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/facts/pod_claims.h"
 #include "scheduler/index/node_names.h"
@@ -52,6 +53,7 @@ struct DraBooks {
   };
 
   dra::Catalog catalog;
+  DraScores scores;
   std::map<PodUid, DraPod> pods;
   std::set<std::pair<PodName, PodUid>> by_name;
   // Charged claims, by the key they have in the quota's books.
@@ -128,6 +130,9 @@ class DraDesk {
   const dra::NodeBooks* BooksOn(NodeId id);
   std::vector<ModelCharge> PartsOn(const Wanted& wanted, NodeId id);
   NodeWord WordOn(const Wanted& wanted, NodeId id);
+  // Where the scores of such claims are remembered; `own` where they cannot be for long.
+  DraScores::Wish& WishOf(const Wanted& wanted, DraScores::Wish& own);
+  DraScores::Score ScoreOn(const Wanted& wanted, NodeId id, DraScores::Wish& wish);
   // The first answer of quota on any node; kNone: one lets it in.
   Reason AskAnywhere(const Question& question, const Wanted& wanted, Instant now,
                      std::vector<ModelCharge>& parts, std::optional<Instant>& eligible_at);

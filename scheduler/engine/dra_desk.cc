@@ -189,6 +189,7 @@ void DraDesk::Put(dra::Object object, Instant now) {
     RechargePool(pool, now);
   } else if (auto* each = std::get_if<dra::DeviceClass>(&object)) {
     books_.catalog.classes().PutClass(std::move(*each));
+    books_.scores.Clear();
   } else if (auto* made = std::get_if<dra::ClaimTemplate>(&object)) {
     books_.catalog.PutTemplate(std::move(made->claim));
   }
@@ -204,6 +205,7 @@ void DraDesk::Remove(const dra::ObjectRef& object, Instant now) {
     case dra::ObjectRef::Kind::kSlice:
       return books_.catalog.RemoveSlice(object.name);
     case dra::ObjectRef::Kind::kClass:
+      books_.scores.Clear();
       return books_.catalog.classes().RemoveClass(object.name);
     case dra::ObjectRef::Kind::kTemplate:
       return books_.catalog.RemoveTemplate(object.ns, object.name);

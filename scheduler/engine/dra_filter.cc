@@ -11,6 +11,7 @@ namespace tranche {
 namespace {
 
 constexpr int kTopRank = 10;
+constexpr int64_t kUnpredicted = int64_t{1} << 32;
 
 // The uuid of the card a device is, or is a part of.
 std::string CardOf(const dra::Device& device) {
@@ -23,7 +24,6 @@ std::string CardOf(const dra::Device& device) {
 // Fewest NUMA nodes, then fewest cards opened, then fewest idle cards left: what is left whole
 // stays whole.
 DraDesk::NodeWord DraDesk::WordOn(const Wanted& wanted, NodeId id) {
-  constexpr int64_t kUnpredicted = int64_t{1} << 32;
   NodeWord word;
   word.parts = PartsOn(wanted, id);
   const dra::NodeBooks* books = BooksOn(id);
@@ -66,6 +66,24 @@ DraDesk::NodeWord DraDesk::WordOn(const Wanted& wanted, NodeId id) {
   return word;
 }
 
+DraScores::Wish& DraDesk::WishOf(const Wanted& wanted, DraScores::Wish& own) {
+  // Where an allocated claim's devices are is its own matter.
+  const bool allocated = std::ranges::any_of(
+      wanted.claims, [](const auto* each) { return each->allocation.has_value(); });
+  if (allocated || books_.catalog.depends_on_labels()) return own;
+  const dra::Catalog::Changes changes = books_.catalog.TakeChanges();
+  if (changes.all) books_.scores.Clear();
+  for (const std::string& node : changes.nodes) books_.scores.Outdate(engine_.names.Find(node));
+  return books_.scores.Of(wanted.claims);
+}
+
+DraScores::Score DraDesk::ScoreOn(const Wanted& wanted, NodeId id, DraScores::Wish& wish) {
+  if (id == kNoNode) return {kUnpredicted, 0};
+  if (const DraScores::Score* known = wish.Find(id)) return *known;
+  const NodeWord word = WordOn(wanted, id);
+  return wish.Put(id, word.cost, word.parts);
+}
+
 bool DraDesk::Filter(const PodRequest& request, std::span<const std::string_view> candidates,
                      Instant now, FilterAnswer& answer) {
   const auto found = books_.pods.find(request.uid);
@@ -83,25 +101,27 @@ bool DraDesk::Filter(const PodRequest& request, std::span<const std::string_view
     NodeId node = kNoNode;
   };
   std::vector<Place> places;
-  std::vector<std::pair<std::vector<ModelCharge>, Reason>> asked;
+  DraScores::Wish own;
+  DraScores::Wish& wish = WishOf(wanted, own);
+  std::vector<std::optional<Reason>> asked;  // of quota, by parts
   bool wants = wanted.holds_gpus;
   pod.asked.clear();
   pod.eligible_at.reset();
   for (uint32_t position = 0; position < candidates.size(); ++position) {
     const NodeId id = engine_.ids[position];
-    const NodeWord word = WordOn(wanted, id);
-    wants |= !word.parts.empty();
+    const DraScores::Score score = ScoreOn(wanted, id, wish);
+    wants |= score.parts > 0;
     Reason reason = Reason::kNone;
-    if (question.metered && !word.parts.empty()) {
-      const auto known = std::ranges::find(
-          asked, word.parts, [](const auto& each) -> const auto& { return each.first; });
-      if (known != asked.end()) {
-        reason = known->second;
+    if (question.metered && score.parts > 0) {
+      const auto at = static_cast<std::size_t>(score.parts);
+      if (at >= asked.size()) asked.resize(wish.parts().size());
+      if (asked[at]) {
+        reason = *asked[at];
       } else {
+        const std::vector<ModelCharge>& parts = wish.parts()[at];
         Admission admission;
-        reason = engine_.Admit(question, word.parts, now, admission);
-        asked.emplace_back(word.parts, reason);
-        if (reason != Reason::kNone && pod.asked.empty()) pod.asked = word.parts;
+        asked[at] = reason = engine_.Admit(question, parts, now, admission);
+        if (reason != Reason::kNone && pod.asked.empty()) pod.asked = parts;
         if (admission.eligible_at &&
             (!pod.eligible_at || *admission.eligible_at < *pod.eligible_at)) {
           pod.eligible_at = admission.eligible_at;
@@ -121,7 +141,7 @@ bool DraDesk::Filter(const PodRequest& request, std::span<const std::string_view
       continue;
     }
     const uint32_t name = id == kNoNode ? ~uint32_t{0} : engine_.names.rank(id);
-    places.push_back({{word.cost, name}, position, id});
+    places.push_back({{score.cost, name}, position, id});
   }
   pod.wants_gpus |= wants;
   const auto refuse_all = [&](Reason reason) {
@@ -142,9 +162,11 @@ bool DraDesk::Filter(const PodRequest& request, std::span<const std::string_view
   if (question.whole != Reason::kNone && question.whole != Reason::kDialectOff) {
     return refuse_all(question.whole);
   }
-  std::ranges::sort(places, {}, &Place::order);
   const auto width = static_cast<std::size_t>(question.policy->filter_width);
-  if (places.size() > width) places.resize(width);
+  const std::size_t kept = std::min(width, places.size());
+  std::ranges::partial_sort(places, places.begin() + static_cast<std::ptrdiff_t>(kept), {},
+                            &Place::order);
+  places.resize(kept);
   pod.ranked.clear();
   for (const Place& place : places) {
     answer.chosen.push_back(place.position);

@@ -70,19 +70,22 @@ void DraDesk::AddServed(const Question& question, std::size_t width, Instant now
     uint32_t position = 0;
   };
   std::vector<Place> places;
+  DraScores::Wish own;
+  DraScores::Wish& wish = WishOf(wanted, own);
   engine_.names.ascending();
   for (auto& [position, reason] : answer.refused) {
     const NodeId id = engine_.ids[position];
     const bool here = reason == Reason::kNoGpu || reason == Reason::kDevicesUnknown;
     if (!here || id == kNoNode || !HasOnlyDraGpus(id)) continue;
-    const NodeWord word = WordOn(wanted, id);
-    if (word.parts.empty()) continue;
+    const DraScores::Score score = ScoreOn(wanted, id, wish);
+    if (score.parts == 0) continue;
     reason = Reason::kNone;
     if (question.metered && question.standing.mode == QuotaMode::kEnforce) {
       Admission admission;
-      reason = engine_.Admit(question, word.parts, now, admission);
+      const std::vector<ModelCharge>& parts = wish.parts()[static_cast<std::size_t>(score.parts)];
+      reason = engine_.Admit(question, parts, now, admission);
     }
-    if (reason == Reason::kNone) places.push_back({{word.cost, engine_.names.rank(id)}, position});
+    if (reason == Reason::kNone) places.push_back({{score.cost, engine_.names.rank(id)}, position});
   }
   std::erase_if(answer.refused, [](const auto& each) { return each.second == Reason::kNone; });
   std::ranges::sort(places, {}, &Place::order);

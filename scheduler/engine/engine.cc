@@ -77,6 +77,7 @@ Reason Engine::Impl::ClosedReason(const NodeEntry& entry, Instant now) const {
 }
 
 void Engine::Impl::Refresh(NodeId id, Instant now) {
+  dra_books.scores.Outdate(id);
   NodeEntry& entry = *nodes[id];
   if (!entry.state.present() && entry.state.holdings().empty()) {
     scorer.SetNode(id, {});
