@@ -2,7 +2,8 @@
 // before they create or change a pod (charts/webhook.yaml).
 //
 //   mutate    new pods: spec.schedulerName of GPU pods, fractions of nvidia.com/gpu as annotations,
-//             forged results taken away, scheduling gates where they are on
+//             a count for vGPUs of Volcano and vgpu-manager that name none, forged results taken
+//             away, scheduling gates where they are on
 //   mutate/hami  the same, and a count for shares that name none, as HAMi's webhook gives it
 //   validate  new pods: requests that can never be met, forged results; changed pods: results
 //

@@ -5,6 +5,7 @@
 // functions. Source: request-dialects sections 4.1, 11 and 16, hazards row 57.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,7 +33,11 @@ struct MutationRules {
 
 class PodMutation {
  public:
-  // `pod` is a Pod about to be created; it and `rules` outlive this.
+  using Keys = std::array<std::string_view, 3>;
+
+  // `pod` is a Pod about to be created; it and `rules` outlive this. Containers that ask for memory
+  // or cores of a vGPU of Volcano or vgpu-manager, and not for how many, get one: the kubelet calls
+  // their agents for the count.
   PodMutation(Object pod, const MutationRules& rules);
 
   // Set: the pod must not be created as it is.
@@ -57,7 +62,7 @@ class PodMutation {
   void ReadFraction(Object container, std::string_view list, std::size_t position, bool first_app,
                     std::optional<Fraction>& found);
   void WriteFraction(const Fraction& fraction);
-  void CountHamiShares();
+  void CountShares(std::string_view count, const Keys& parts);
   void SetAnnotation(std::string_view key, std::string_view value);
 
   Object pod_;
