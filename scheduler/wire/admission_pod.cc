@@ -323,10 +323,12 @@ absl::StatusOr<std::string> ApplyPatch(Element document, std::string_view patch)
   }
 }
 
-std::optional<std::string> FindImpossible(const PodFacts& pod) {
+std::optional<Impossible> FindImpossible(const PodFacts& pod) {
   const PodRequest& request = pod.request;
   if (request.refusal) {
-    return fmt::format("{}: {}", Describe(request.refusal->reason).text, request.refusal->detail);
+    const Reason reason = request.refusal->reason;
+    return Impossible{reason,
+                      fmt::format("{}: {}", Describe(reason).text, request.refusal->detail)};
   }
   for (std::size_t i = 0; i < request.containers.size(); ++i) {
     int64_t gpus = 0;
@@ -335,10 +337,12 @@ std::optional<std::string> FindImpossible(const PodFacts& pod) {
       if (cards && static_cast<std::size_t>(ask.container) == i) gpus += ask.count;
     }
     if (gpus <= kMostGpusOfANode) continue;
-    return fmt::format(
-        "{}: expected at most {} GPUs, which is what a machine has, found \"{}\", in container {}",
-        Describe(Reason::kTooManyPerNode).text, kMostGpusOfANode, gpus,
-        Quoted(request.containers[i].name));
+    return Impossible{
+        Reason::kTooManyPerNode,
+        fmt::format("{}: expected at most {} GPUs, which is what a machine has, found \"{}\", in "
+                    "container {}",
+                    Describe(Reason::kTooManyPerNode).text, kMostGpusOfANode, gpus,
+                    Quoted(request.containers[i].name))};
   }
   return std::nullopt;
 }

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/pod_facts.h"
+#include "scheduler/facts/reason.h"
 #include "scheduler/wire/admission_review.h"
 #include "scheduler/wire/json.h"
 
@@ -84,7 +85,11 @@ bool IsOurs(std::string_view named, std::string_view scheduler_name);
 absl::StatusOr<std::string> ApplyPatch(Element document, std::string_view patch);
 
 // Why a new pod must not be created, whatever the cluster has: its request can never be met.
-std::optional<std::string> FindImpossible(const PodFacts& pod);
+struct Impossible {
+  Reason reason = Reason::kNone;
+  std::string message;
+};
+std::optional<Impossible> FindImpossible(const PodFacts& pod);
 // The first annotation that only schedulers and agents write; empty: none.
 std::string_view FindResultKey(Object pod);
 // The first such annotation that the two do not share with the same value; empty: none.
