@@ -15,6 +15,7 @@ FINE = {"OK", "INFO"}
 # Findings that may be there, and why.
 ALLOWED = {
     "engine_problem": "the scanner's own OpenSSL lacks GOST",
+    "service": "what is spoken behind TLS is guessed, for its check of compressed answers alone",
     "cert_revocation": "the CA is the installation's own, and publishes no lists",
 }
 # Where a handshake without a certificate ends, these cannot be looked at.
