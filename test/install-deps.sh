@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that are missing, and only those.
 #
-#   test/install-deps.sh [build|check|monitoring|page] ...
+#   test/install-deps.sh [build|check|monitoring|page|tls] ...
 #
 #   build        what configuring, building and the unit tests need (the default)
 #   check        clang, clang-tidy and clang-format for the tidy and fuzz presets, a quick linker
 #   monitoring   prometheus and promtool, for test/monitoring
 #   page         the browser that the tests of the web page drive
+#   tls          a scanner of TLS servers and what test/tls calls besides
 #
 # Debian 12, Debian 13 and Ubuntu 24.04. Needs root or sudo only if something is missing.
 set -euo pipefail
@@ -20,6 +21,7 @@ build_packages=(
 page_packages=(chromium)
 check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime mold)
 monitoring_packages=(prometheus)
+tls_packages=(testssl.sh curl openssl)
 boost_minimum=1.81
 
 installed() {
@@ -73,7 +75,8 @@ for group in "${@:-build}"; do
     page) has_chromium || wanted+=("${page_packages[@]}") ;;
     check) wanted+=("${check_packages[@]}") ;;
     monitoring) wanted+=("${monitoring_packages[@]}") ;;
-    *) fail "expected build, check, monitoring or page, found '$group'" ;;
+    tls) wanted+=("${tls_packages[@]}") ;;
+    *) fail "expected build, check, monitoring, page or tls, found '$group'" ;;
   esac
 done
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
 #
-#   test/run.sh [STEP ...]    default: release asan-ubsan monitoring charts page e2e; besides there
-#                             are tsan, asan-properties (property tests under sanitizers) and fuzz
-#                             (libFuzzer, by coverage), a quarter of an hour each on two cores
+#   test/run.sh [STEP ...]    default: release asan-ubsan monitoring tls charts page e2e; besides
+#                             there are tsan, asan-properties (property tests under sanitizers) and
+#                             fuzz (libFuzzer, by coverage), a quarter of an hour each on two cores
 #   TRANCHE_CONTROL_PLANES    versions of Kubernetes for charts and e2e; default: "1.37"
 #
 # The end-to-end tests need Go; without a Go that is new enough they are skipped with one line. With
@@ -14,8 +14,8 @@ exec </dev/null
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 steps=("$@")
-if (( ${#steps[@]} == 0 )); then steps=(release asan-ubsan monitoring charts page e2e); fi
-all_steps=(release asan-ubsan asan-properties tsan fuzz monitoring charts page e2e)
+if (( ${#steps[@]} == 0 )); then steps=(release asan-ubsan monitoring tls charts page e2e); fi
+all_steps=(release asan-ubsan asan-properties tsan fuzz monitoring tls charts page e2e)
 read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
@@ -171,6 +171,20 @@ monitoring() {
   count "$status" monitoring "$scratch/monitoring.xml"
 }
 
+# A running server as outsiders see it.
+tls() {
+  test/install-deps.sh tls || {
+    skip "tls: expected the packages testssl.sh and curl, found none to install"
+    return 0
+  }
+  build release tranche || return 0  # at once after the step release
+  heading "tls"
+  local status=0
+  python3 -B test/tls/run.py --tranche build/release/bin/tranche --junit "$scratch/tls.xml" ||
+    status=$?
+  count "$status" tls "$scratch/tls.xml"
+}
+
 page() {
   build release tranche || return 0  # at once after the step release
   heading "page: the web page in Chromium"
@@ -271,7 +285,7 @@ test/install-deps.sh build check
 if [[ " ${steps[*]} " =~ \ (charts|e2e)\  ]]; then start_control_planes; fi
 for step in "${steps[@]}"; do
   case $step in
-    release | asan-ubsan | asan-properties | tsan | fuzz | monitoring | charts | page | e2e)
+    release | asan-ubsan | asan-properties | tsan | fuzz | monitoring | tls | charts | page | e2e)
       "$step"
       ;;
     *)

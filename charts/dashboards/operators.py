@@ -154,6 +154,24 @@ def decisions():
     ]
 
 
+def admission():
+    return [
+        graph("Reviews", "What API servers ask before pods are created or changed, by webhook and "
+              "outcome.",
+              [(rate("tranche_admission_reviews_total", "webhook, outcome"),
+                "{{webhook}} {{outcome}}")], PER_SECOND, 8, stacked=True),
+        graph("Refused and failed reviews", "By reason. Errors are no fault of users: API servers "
+              "and Tranche do not understand each other.",
+              [(grown("tranche_admission_reviews_total", "webhook, outcome, reason",
+                      ', outcome=~"refused|error"'), "{{webhook}} {{outcome}}: {{reason}}")],
+              NUMBER, 8),
+        graph("Time of a review, p50 and p99", "From a whole review to its answer. API servers "
+              "wait five seconds.",
+              [(quantile(share, "tranche_admission_duration_seconds", "webhook"),
+                "{{webhook}} " + f"p{share * 100:g}") for share in (0.5, 0.99)], SECONDS, 8),
+    ]
+
+
 def waiting():
     return [
         graph("Waiting pods by reason", "All teams, and pods without a quota.",
@@ -276,8 +294,9 @@ def dashboard():
         variable("model", "GPU model", 'label_values(tranche_gpus{job=~"$job"}, model)'),
     ]
     rows = [("Is it well?", well()), ("Fleet", fleet()), ("Fragmentation", fragmentation()),
-            ("Decisions", decisions()), ("Waiting", waiting()), ("Preemption", preemption()),
-            ("Ledger", ledger()), ("Cluster and agents", cluster()), ("Process", process())]
+            ("Decisions", decisions()), ("Admission", admission()), ("Waiting", waiting()),
+            ("Preemption", preemption()), ("Ledger", ledger()),
+            ("Cluster and agents", cluster()), ("Process", process())]
     return panels.dashboard(
         UID, "Tranche / Operators",
         "Is it well, how full is the fleet, what was decided and why, what was lost.",

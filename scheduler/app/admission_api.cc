@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "scheduler/facts/pod_facts.h"
+#include "scheduler/facts/reason.h"
 #include "scheduler/wire/admission_pod.h"
 #include "scheduler/wire/admission_review.h"
 #include "scheduler/wire/dra_objects.h"
@@ -19,23 +21,23 @@
 namespace tranche::app {
 namespace {
 
+using metrics::ReviewOutcome;
+using Steady = std::chrono::steady_clock;
+
 constexpr int kForbidden = 403;
 constexpr int kInvalid = 422;
 constexpr std::size_t kLargeBody = 1024 * 1024;
 
-http::Response Malformed(const absl::Status& status) {
-  return ErrorResponse(400, std::string(status.message()));
-}
-
-wire::AdmissionAnswer Refused(int code, std::string message) {
+wire::AdmissionAnswer Refused(int code, std::string_view reason, std::string message) {
   wire::AdmissionAnswer answer;
   answer.code = code;
+  answer.reason = reason;
   answer.message = std::move(message);
   return answer;
 }
 
 wire::AdmissionAnswer RefusedResult(std::string_view key, const char* found) {
-  return Refused(kForbidden,
+  return Refused(kForbidden, metrics::kForgedResult,
                  fmt::format("expected annotation {} from schedulers and node agents alone, found "
                              "it {} by a user (admission.trustedUsers of tranche serve)",
                              key, found));
@@ -123,7 +125,9 @@ AdmissionApi::Answer AdmissionApi::Mutate(const wire::AdmissionAsk& ask,
   rules.strip_results = !IsTrusted(ask);
   rules.count_hami_shares = count_hami_shares || options_.count_hami_shares;
   wire::PodMutation mutation(AsObject(*ask.object), rules);
-  if (mutation.refusal()) return Refused(kInvalid, *mutation.refusal());
+  if (mutation.refusal()) {
+    return Refused(kInvalid, Describe(Reason::kBadAmount).code, *mutation.refusal());
+  }
   if (pod->request.asks_gpu() && pod->node.empty() && mutation.is_ours()) {
     if (mutation.changes_request() && (options_.gates || options_.show_devices)) {
       pod = Changed(ask, mutation.patch());
@@ -158,26 +162,54 @@ AdmissionApi::Answer AdmissionApi::Validate(const wire::AdmissionAsk& ask) const
       spec ? wire::FindText(*spec, "schedulerName").value_or("") : std::string_view();
   // What others make of a request is theirs to judge.
   if (!wire::IsOurs(scheduler, options_.scheduler_name)) return wire::AdmissionAnswer();
-  std::optional<std::string> impossible = wire::FindImpossible(*pod);
-  if (impossible) return Refused(kInvalid, *std::move(impossible));
-  return wire::AdmissionAnswer();
+  std::optional<wire::Impossible> impossible = wire::FindImpossible(*pod);
+  if (!impossible) return wire::AdmissionAnswer();
+  return Refused(kInvalid, Describe(impossible->reason).code, std::move(impossible->message));
 }
+
+// Adds the review to the metrics, before its answer leaves.
+class Count {
+ public:
+  Count(metrics::Metrics& metrics, metrics::Webhook webhook)
+      : metrics_(metrics), webhook_(webhook), started_(Steady::now()) {}
+  void Answered(const wire::AdmissionAnswer& answer) const {
+    if (!answer.allowed()) return Add(ReviewOutcome::kRefused, answer.reason);
+    Add(answer.patch.empty() ? ReviewOutcome::kAllowed : ReviewOutcome::kChanged,
+        Describe(Reason::kNone).code);
+  }
+  http::Response Malformed(const absl::Status& status) const {
+    Add(ReviewOutcome::kError, metrics::kMalformedReview);
+    return ErrorResponse(400, std::string(status.message()));
+  }
+
+ private:
+  void Add(ReviewOutcome outcome, std::string_view reason) const {
+    metrics_.CountReview(webhook_, outcome, reason, Steady::now() - started_);
+  }
+
+  metrics::Metrics& metrics_;
+  metrics::Webhook webhook_;
+  Steady::time_point started_;
+};
 
 // One review: the pieces every path shares.
 template <typename Judge>
-http::Handler Reviewer(Judge judge) {
-  return [judge = std::move(judge)](const http::Request& request, const http::Responder& respond) {
+http::Handler Reviewer(metrics::Metrics& metrics, metrics::Webhook webhook, Judge judge) {
+  return [&metrics, webhook, judge = std::move(judge)](const http::Request& request,
+                                                       const http::Responder& respond) {
+    const Count count(metrics, webhook);
     // After a large body the parser's memory is given back.
     thread_local wire::Parser kept;
     std::optional<wire::Parser> own;
     wire::Parser& parser = request.body.size() > kLargeBody ? own.emplace() : kept;
     const absl::StatusOr<wire::Element> document = parser.Parse(request.body, true);
-    if (!document.ok()) return respond(Malformed(document.status()));
+    if (!document.ok()) return respond(count.Malformed(document.status()));
     const absl::StatusOr<wire::AdmissionAsk> ask = wire::ReadAdmissionReview(*document);
-    if (!ask.ok()) return respond(Malformed(ask.status()));
+    if (!ask.ok()) return respond(count.Malformed(ask.status()));
     AdmissionApi::Answer answer = wire::AdmissionAnswer();
     if (ask->object) answer = judge(*ask);
-    if (!answer.ok()) return respond(Malformed(answer.status()));
+    if (!answer.ok()) return respond(count.Malformed(answer.status()));
+    count.Answered(*answer);
     http::Response response;
     response.body = wire::EncodeAdmissionReview(ask->uid, *answer);
     respond(std::move(response));
@@ -203,17 +235,20 @@ AdmissionQuestion AskEngine(Host& host) {
   };
 }
 
-void AddAdmissionApi(AdmissionOptions options, AdmissionQuestion ask_engine, Router& router) {
+void AddAdmissionApi(AdmissionOptions options, AdmissionQuestion ask_engine,
+                     metrics::Metrics& metrics, Router& router) {
   const auto api = std::make_shared<const AdmissionApi>(std::move(options), std::move(ask_engine));
   for (const auto& [path, count_hami_shares] :
        {std::pair("/admission/mutate", false), std::pair("/admission/mutate/hami", true)}) {
     router.Add("POST", path,
-               Reviewer([api, hami = count_hami_shares](const wire::AdmissionAsk& ask) {
-                 return api->Mutate(ask, hami);
-               }));
+               Reviewer(metrics, metrics::Webhook::kMutate,
+                        [api, hami = count_hami_shares](const wire::AdmissionAsk& ask) {
+                          return api->Mutate(ask, hami);
+                        }));
   }
   router.Add("POST", "/admission/validate",
-             Reviewer([api](const wire::AdmissionAsk& ask) { return api->Validate(ask); }));
+             Reviewer(metrics, metrics::Webhook::kValidate,
+                      [api](const wire::AdmissionAsk& ask) { return api->Validate(ask); }));
 }
 
 }  // namespace tranche::app

@@ -2,13 +2,14 @@
 // before they create or change a pod (charts/webhook.yaml).
 //
 //   mutate    new pods: spec.schedulerName of GPU pods, fractions of nvidia.com/gpu as annotations,
-//             forged results taken away, scheduling gates where they are on
+//             a count for vGPUs of Volcano and vgpu-manager that name none, forged results taken
+//             away, scheduling gates where they are on
 //   mutate/hami  the same, and a count for shares that name none, as HAMi's webhook gives it
 //   validate  new pods: requests that can never be met, forged results; changed pods: results
 //
 // Which namespaces are asked about is the webhook's configuration to say. Dry runs are answered
-// alike, for no answer has a side effect. A body that is no AdmissionReview is a 400 with the
-// reason; objects that are no pods are allowed untouched. Nothing of a pod is logged.
+// alike, for no answer has a side effect but a count. A body that is no AdmissionReview is a 400
+// with the reason; objects that are no pods are allowed untouched. Nothing of a pod is logged.
 //
 // Thread rule: handlers on any thread. Cost: some ten microseconds, of GPU pods with gates on that
 // of a filter call besides.
@@ -22,6 +23,7 @@
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/pod_claims.h"
 #include "scheduler/facts/pod_request.h"
+#include "scheduler/metrics/metrics.h"
 
 namespace tranche::app {
 
@@ -36,6 +38,8 @@ using AdmissionQuestion =
 // Asks the host's engine; on stale knowledge no pod is made to wait.
 AdmissionQuestion AskEngine(Host& host);
 
-void AddAdmissionApi(AdmissionOptions options, AdmissionQuestion ask_engine, Router& router);
+// `metrics` outlives the router's use.
+void AddAdmissionApi(AdmissionOptions options, AdmissionQuestion ask_engine,
+                     metrics::Metrics& metrics, Router& router);
 
 }  // namespace tranche::app

@@ -223,7 +223,7 @@ void Duty::Impl::MakeAdmission() {
   AdmissionOptions options = config.admission;
   options.count_hami_shares = config.hami;
   options.show_devices = config.reservation;
-  AddAdmissionApi(std::move(options), AskEngine(host), router);
+  AddAdmissionApi(std::move(options), AskEngine(host), metrics, router);
 }
 
 metrics::Scrape Duty::Impl::Gather() {

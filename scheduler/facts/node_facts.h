@@ -115,7 +115,7 @@ struct NodeFacts {
   // How the GPUs are connected, by source.
   std::string machine;            // label nvidia.com/gpu.machine
   std::optional<Machine> matrix;  // annotation tranche.dev/topology
-  std::vector<PairScore> scores;  // annotation hami.io/node-nvidia-score
+  std::vector<PairScore> scores;  // as HAMi or vgpu-manager publishes them
   std::optional<NodeProbe> probe;
   std::optional<NodeZones> zones;
   std::vector<SliceDevice> slices;

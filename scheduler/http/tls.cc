@@ -97,6 +97,8 @@ absl::Status TlsMaterial::Refresh() {
   SSL_CTX_set_num_tickets(native, 0);
   // An idle connection keeps no buffers.
   SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
+  // The chain is what the file holds; the CA of clients is nobody's business.
+  SSL_CTX_set_mode(native, SSL_MODE_NO_AUTO_CHAIN);
   SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
   error_code error;
   // No password is asked for at a terminal.

@@ -30,6 +30,16 @@ constexpr std::array<const char*, kVerbs> kVerbNames = {"filter", "prioritize", 
 constexpr std::array<const char*, kResults> kResultNames = {"yes", "no", "not_ready", "malformed",
                                                             "failed"};
 
+constexpr auto kWebhooks = static_cast<std::size_t>(Webhook::kCount);
+constexpr auto kReviewOutcomes = static_cast<std::size_t>(ReviewOutcome::kCount);
+constexpr std::array<const char*, kWebhooks> kWebhookNames = {"mutate", "validate"};
+constexpr std::array<const char*, kReviewOutcomes> kReviewOutcomeNames = {"allowed", "changed",
+                                                                          "refused", "error"};
+// Why requests are refused at creation; another reason begins with its first refusal.
+constexpr std::array kRequestReasons = {Reason::kMixedDialects, Reason::kBadAmount,
+                                        Reason::kUnknownProfile, Reason::kAgentCannotServe,
+                                        Reason::kTooManyPerNode};
+
 constexpr auto kMigOutcomes = static_cast<std::size_t>(MigOutcome::kCount);
 constexpr std::array<const char*, kMigOutcomes> kMigOutcomeNames = {
     "done", "failed", "refused", "overridden", "gone", "differs"};
@@ -125,7 +135,53 @@ prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry& reg
 
 }  // namespace
 
-// Every labelled counter is made here once, so that counting is an array look-up.
+// API servers give a webhook some seconds, and it has microseconds to spend.
+class ReviewCounters {
+ public:
+  explicit ReviewCounters(prometheus::Registry& registry)
+      : reviews_(CounterFamily(registry, kReviews)) {
+    auto& durations = prometheus::BuildHistogram()
+                          .Name(kReviewDuration.name)
+                          .Help(kReviewDuration.help)
+                          .Register(registry);
+    const std::string none = Code(Reason::kNone);
+    for (std::size_t webhook = 0; webhook < kWebhooks; ++webhook) {
+      Of(webhook, ReviewOutcome::kAllowed, none);
+      Of(webhook, ReviewOutcome::kError, std::string(kMalformedReview));
+      if (webhook == static_cast<std::size_t>(Webhook::kMutate)) {
+        Of(webhook, ReviewOutcome::kChanged, none);
+        Of(webhook, ReviewOutcome::kRefused, Code(Reason::kBadAmount));
+      } else {
+        Of(webhook, ReviewOutcome::kRefused, std::string(kForgedResult));
+        for (const Reason reason : kRequestReasons) {
+          Of(webhook, ReviewOutcome::kRefused, Code(reason));
+        }
+      }
+      durations_[webhook] = &durations.Add({{"webhook", kWebhookNames[webhook]}}, kBuckets);
+    }
+  }
+
+  void Count(Webhook webhook, ReviewOutcome outcome, std::string_view reason,
+             std::chrono::nanoseconds took) {
+    const auto row = static_cast<std::size_t>(webhook);
+    Of(row, outcome, std::string(reason)).Increment();
+    durations_[row]->Observe(std::chrono::duration<double>(took).count());
+  }
+
+ private:
+  static std::string Code(Reason reason) { return ReasonCode(static_cast<std::size_t>(reason)); }
+
+  prometheus::Counter& Of(std::size_t webhook, ReviewOutcome outcome, const std::string& reason) {
+    return reviews_.Add({{"webhook", kWebhookNames[webhook]},
+                         {"outcome", kReviewOutcomeNames[static_cast<std::size_t>(outcome)]},
+                         {"reason", reason}});
+  }
+
+  prometheus::Family<prometheus::Counter>& reviews_;
+  std::array<prometheus::Histogram*, kWebhooks> durations_{};
+};
+
+// Labelled counters of closed sets are made here once, so that counting is an array look-up.
 struct Metrics::Impl {
   prometheus::Registry registry;
   std::array<std::array<prometheus::Counter*, kResults>, kVerbs> requests{};
@@ -137,6 +193,7 @@ struct Metrics::Impl {
   prometheus::Counter* bind_alarms = nullptr;
   prometheus::Counter* pokes = nullptr;
   ReclaimCounters reclaims{registry};
+  ReviewCounters reviews{registry};
 
   Impl() {
     auto& request_family = CounterFamily(registry, kRequests);
@@ -194,6 +251,12 @@ void Metrics::CountRefusedNodes(const NodesByReason& nodes) {
       impl_->refused_nodes[reason]->Increment(static_cast<double>(nodes[reason]));
     }
   }
+}
+
+void Metrics::CountReview(Webhook webhook, ReviewOutcome outcome, std::string_view reason,
+                          std::chrono::nanoseconds took) {
+  TRANCHE_CHECK(webhook < Webhook::kCount && outcome < ReviewOutcome::kCount);
+  impl_->reviews.Count(webhook, outcome, reason, took);
 }
 
 void Metrics::CountObserved(Reason reason) {

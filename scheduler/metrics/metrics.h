@@ -33,6 +33,19 @@ enum class Result : uint8_t {
   kCount
 };
 
+// What API servers ask before they create or change a pod.
+enum class Webhook : uint8_t { kMutate, kValidate, kCount };
+enum class ReviewOutcome : uint8_t {
+  kAllowed,  // as it is
+  kChanged,  // allowed with a patch
+  kRefused,
+  kError,  // answered 400: no review, or no pod as API servers write them
+  kCount
+};
+// Reasons of refusals and errors that are none of a Reason.
+inline constexpr std::string_view kForgedResult = "ForgedResult";
+inline constexpr std::string_view kMalformedReview = "MalformedReview";
+
 // How a change of a node's MIG layout ended.
 enum class MigOutcome : uint8_t {
   kDone,
@@ -112,6 +125,9 @@ class Metrics {
   // nodes[i]: candidates refused for the reason of value i.
   using NodesByReason = std::array<int64_t, static_cast<std::size_t>(Reason::kCount)>;
   void CountRefusedNodes(const NodesByReason& nodes);
+  // `reason`: the code of a Reason or one of the words above; "None" where there is none.
+  void CountReview(Webhook webhook, ReviewOutcome outcome, std::string_view reason,
+                   std::chrono::nanoseconds took);
   // A quota in mode Observe let a pod through that it would have refused.
   void CountObserved(Reason reason);
   void CountBindAlarm();

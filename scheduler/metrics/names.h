@@ -29,6 +29,15 @@ inline constexpr Series kObserved = {
     "tranche_observed_refusals_total",
     "Times a quota in mode Observe would have refused a pod, by reason (times)"};
 
+// ---- admission webhooks ------------------------------------------------------------------------
+inline constexpr Series kReviews = {
+    "tranche_admission_reviews_total",
+    "Reviews of API servers answered, by webhook, outcome and reason; reason None where there is "
+    "none (reviews)"};
+inline constexpr Series kReviewDuration = {
+    "tranche_admission_duration_seconds",
+    "Time from a whole review to its answer, by webhook (seconds)"};
+
 // ---- binds whose answer was lost --------------------------------------------------------------
 inline constexpr Series kBindsPursued = {
     "tranche_binds_in_progress",

@@ -23,8 +23,22 @@ constexpr std::string_view kContainerKey = "tranche.dev/container";
 constexpr std::string_view kDefaultScheduler = "default-scheduler";
 constexpr std::array<std::string_view, 2> kLists = {"initContainers", "containers"};
 constexpr std::array<std::string_view, 2> kSides = {"limits", "requests"};
-constexpr std::array<std::string_view, 3> kHamiKeys = {
-    "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"};
+
+// The count that an agent's device plugin is called for, and what asks for a part of a card.
+struct CountedShares {
+  std::string_view count;
+  PodMutation::Keys parts;
+};
+constexpr CountedShares kHamiShares = {
+    kGpuKey, {"nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"}};
+// Nothing but their agents knows these counts: one is right whatever the node has.
+constexpr std::array kVgpuShares = {
+    CountedShares{
+        "volcano.sh/vgpu-number",
+        {"volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"}},
+    CountedShares{"nvidia.com/vgpu-number",
+                  {"nvidia.com/vgpu-memory", "nvidia.com/vgpu-cores", ""}},
+};
 
 // Thousandths of a quantity between 0 and 1, exclusive; nullopt where it has finer parts than that,
 // or is none.
@@ -82,6 +96,21 @@ std::map<std::string_view, std::string_view> ResultsOf(Object pod) {
   return results;
 }
 
+// Asks for a part of a card, and not for how many.
+bool IsUncountedShare(Object resources, std::string_view count, const PodMutation::Keys& parts) {
+  bool shares = false;
+  for (const std::string_view side : kSides) {
+    const std::optional<Object> amounts = FindObject(resources, side);
+    if (!amounts) continue;
+    if (Find(*amounts, count)) return false;
+    for (const std::string_view key : parts) {
+      const std::optional<Element> value = Find(*amounts, key);
+      shares |= value && WholeAmount(*value).value_or(0) > 0;
+    }
+  }
+  return shares;
+}
+
 }  // namespace
 
 struct PodMutation::Fraction {
@@ -99,7 +128,11 @@ PodMutation::PodMutation(Object pod, const MutationRules& rules)
   if (rules.strip_results) StripResults();
   if (!spec_) return;
   RewriteFractions();
-  if (!refusal_ && rules.count_hami_shares) CountHamiShares();
+  if (refusal_) return;
+  if (rules.count_hami_shares) CountShares(kHamiShares.count, kHamiShares.parts);
+  // Who places the pod otherwise has rules of its own for what is not there.
+  if (!is_ours() || !FindText(*spec_, "nodeName").value_or("").empty()) return;
+  for (const CountedShares& shares : kVgpuShares) CountShares(shares.count, shares.parts);
 }
 
 void PodMutation::StripResults() {
@@ -199,33 +232,27 @@ void PodMutation::WriteFraction(const Fraction& fraction) {
   changes_request_ = true;
 }
 
-void PodMutation::CountHamiShares() {
+void PodMutation::CountShares(std::string_view count, const Keys& parts) {
   for (const std::string_view list : kLists) {
     const std::optional<Array> containers = FindArray(*spec_, list);
     if (!containers) continue;
     std::size_t position = 0;
     for (const Element element : *containers) {
-      const std::string path = ContainerPath(list, position++) + "/resources/limits";
+      const std::string path = ContainerPath(list, position++) + "/resources";
       Object container;
       if (element.get(container) != simdjson::SUCCESS) continue;
       const std::optional<Object> resources = FindObject(container, "resources");
-      if (!resources) continue;
-      bool shares = false;
-      bool counted = false;
+      if (!resources || !IsUncountedShare(*resources, count, parts)) continue;
       for (const std::string_view side : kSides) {
-        const std::optional<Object> amounts = FindObject(*resources, side);
-        if (!amounts) continue;
-        counted |= Find(*amounts, kGpuKey).has_value();
-        for (const std::string_view key : kHamiKeys) {
-          const std::optional<Element> value = Find(*amounts, key);
-          shares |= value && WholeAmount(*value).value_or(0) > 0;
-        }
+        std::string amounts = path;
+        AppendPointer(amounts, side);
+        const bool there = FindObject(*resources, side).has_value();
+        // Requests that are not there the API server takes from the limits.
+        if (!there && side != kSides[0]) continue;
+        if (!there) patch_.Add(amounts, "{}");
+        AppendPointer(amounts, count);
+        patch_.Add(amounts, R"("1")");
       }
-      if (!shares || counted) continue;
-      if (!FindObject(*resources, "limits")) patch_.Add(path, "{}");
-      std::string count = path;
-      AppendPointer(count, kGpuKey);
-      patch_.Add(count, R"("1")");
       changes_request_ = true;
     }
   }
@@ -296,10 +323,12 @@ absl::StatusOr<std::string> ApplyPatch(Element document, std::string_view patch)
   }
 }
 
-std::optional<std::string> FindImpossible(const PodFacts& pod) {
+std::optional<Impossible> FindImpossible(const PodFacts& pod) {
   const PodRequest& request = pod.request;
   if (request.refusal) {
-    return fmt::format("{}: {}", Describe(request.refusal->reason).text, request.refusal->detail);
+    const Reason reason = request.refusal->reason;
+    return Impossible{reason,
+                      fmt::format("{}: {}", Describe(reason).text, request.refusal->detail)};
   }
   for (std::size_t i = 0; i < request.containers.size(); ++i) {
     int64_t gpus = 0;
@@ -308,10 +337,12 @@ std::optional<std::string> FindImpossible(const PodFacts& pod) {
       if (cards && static_cast<std::size_t>(ask.container) == i) gpus += ask.count;
     }
     if (gpus <= kMostGpusOfANode) continue;
-    return fmt::format(
-        "{}: expected at most {} GPUs, which is what a machine has, found \"{}\", in container {}",
-        Describe(Reason::kTooManyPerNode).text, kMostGpusOfANode, gpus,
-        Quoted(request.containers[i].name));
+    return Impossible{
+        Reason::kTooManyPerNode,
+        fmt::format("{}: expected at most {} GPUs, which is what a machine has, found \"{}\", in "
+                    "container {}",
+                    Describe(Reason::kTooManyPerNode).text, kMostGpusOfANode, gpus,
+                    Quoted(request.containers[i].name))};
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 // functions. Source: request-dialects sections 4.1, 11 and 16, hazards row 57.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/pod_facts.h"
+#include "scheduler/facts/reason.h"
 #include "scheduler/wire/admission_review.h"
 #include "scheduler/wire/json.h"
 
@@ -32,7 +34,11 @@ struct MutationRules {
 
 class PodMutation {
  public:
-  // `pod` is a Pod about to be created; it and `rules` outlive this.
+  using Keys = std::array<std::string_view, 3>;
+
+  // `pod` is a Pod about to be created; it and `rules` outlive this. Containers that ask for memory
+  // or cores of a vGPU of Volcano or vgpu-manager, and not for how many, get one: the kubelet calls
+  // their agents for the count.
   PodMutation(Object pod, const MutationRules& rules);
 
   // Set: the pod must not be created as it is.
@@ -57,7 +63,7 @@ class PodMutation {
   void ReadFraction(Object container, std::string_view list, std::size_t position, bool first_app,
                     std::optional<Fraction>& found);
   void WriteFraction(const Fraction& fraction);
-  void CountHamiShares();
+  void CountShares(std::string_view count, const Keys& parts);
   void SetAnnotation(std::string_view key, std::string_view value);
 
   Object pod_;
@@ -79,7 +85,11 @@ bool IsOurs(std::string_view named, std::string_view scheduler_name);
 absl::StatusOr<std::string> ApplyPatch(Element document, std::string_view patch);
 
 // Why a new pod must not be created, whatever the cluster has: its request can never be met.
-std::optional<std::string> FindImpossible(const PodFacts& pod);
+struct Impossible {
+  Reason reason = Reason::kNone;
+  std::string message;
+};
+std::optional<Impossible> FindImpossible(const PodFacts& pod);
 // The first annotation that only schedulers and agents write; empty: none.
 std::string_view FindResultKey(Object pod);
 // The first such annotation that the two do not share with the same value; empty: none.

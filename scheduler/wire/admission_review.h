@@ -34,8 +34,9 @@ struct AdmissionAsk {
 absl::StatusOr<AdmissionAsk> ReadAdmissionReview(Element document);
 
 struct AdmissionAnswer {
-  int code = 0;         // 0: allowed; else the HTTP status the user gets: 403, 422
-  std::string message;  // why not
+  int code = 0;             // 0: allowed; else the HTTP status the user gets: 403, 422
+  std::string message;      // why not
+  std::string_view reason;  // why not, in a word that lives for ever; not part of the answer
   std::vector<std::string> warnings;
   std::string patch;  // JSON Patch (RFC 6902); empty: the object stays as it is
 

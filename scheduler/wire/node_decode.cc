@@ -12,6 +12,8 @@
 #include "scheduler/wire/node_links.h"
 #include "scheduler/wire/resource_amount.h"
 #include "scheduler/wire/text_fields.h"
+#include "topology/gpu_model.h"
+#include "topology/machine/machine_catalog.h"
 #include "topology/machine/machine_parse.h"
 #include "topology/mig.h"
 
@@ -21,6 +23,8 @@ namespace {
 constexpr std::string_view kCordonKey = "hami.io/device-cordon";
 constexpr std::string_view kTopologyKey = "tranche.dev/topology";
 constexpr std::string_view kScoreKey = "hami.io/node-nvidia-score";
+constexpr std::string_view kVgpuManagerTopologyKey = "nvidia.com/node-device-topology";
+constexpr int kPointsPerNvlink = 100;
 constexpr std::string_view kProbeKey = "tranche.dev/probe";
 constexpr int64_t kMaxSlices = 64;
 constexpr std::size_t kMostMatrixProblems = 8;
@@ -260,6 +264,7 @@ class NodeReader {
       facts_.scores = *std::move(scores);
       return absl::OkStatus();
     });
+    if (facts_.agent && facts_.agent->kind == AgentKind::kVgpuManager) ReadVgpuManagerLinks();
     Annotation(kProbeKey, [this](std::string_view text) {
       absl::StatusOr<NodeProbe> probe = ParseNodeProbe(text);
       if (!probe.ok()) return probe.status();
@@ -276,6 +281,31 @@ class NodeReader {
       }
       return absl::OkStatus();
     });
+  }
+
+  // Older agents do not see NVLinks through switches. Where it tells of none, and the
+  // board has some, its word would be the one that counts.
+  void ReadVgpuManagerLinks() {
+    Annotation(kVgpuManagerTopologyKey, [this](std::string_view text) {
+      const std::vector<AgentDevice>& devices = facts_.agent->devices;
+      absl::StatusOr<std::vector<PairScore>> scores = ParseVgpuManagerLinks(text, devices);
+      if (!scores.ok()) return scores.status();
+      const bool connected = std::ranges::any_of(
+          *scores, [](const PairScore& score) { return score.points >= kPointsPerNvlink; });
+      if (!connected && HasNvlinks(static_cast<int>(devices.size()))) {
+        return absl::InvalidArgumentError(
+            fmt::format("expected NVLinks, which a board of {} has, found none; not used",
+                        BaseProduct(facts_.product)));
+      }
+      facts_.scores = *std::move(scores);
+      return absl::OkStatus();
+    });
+  }
+
+  bool HasNvlinks(int gpus) const {
+    const std::shared_ptr<const Machine> board =
+        CatalogueMachine(BaseProduct(facts_.product), facts_.machine, gpus);
+    return board != nullptr && board->size() > 1 && board->link(0, 1).nvlinks > 0;
   }
 
   template <typename Read>

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
+#include <system_error>
 
 #include "scheduler/wire/field_reader.h"
 #include "scheduler/wire/json.h"
@@ -19,6 +21,12 @@ constexpr IntegerRange kPoints = {0, 10'000};
 constexpr IntegerRange kIndices = {0, 1'000};
 constexpr IntegerRange kNumaNodes = {0, 4'096};
 constexpr IntegerRange kUnits = {0, 64};
+// vgpu-manager's kinds of links: the ways over PCIe, then 1 to 18 NVLinks.
+constexpr int64_t kPathKinds = 6;
+constexpr int64_t kMostLinkKinds = kPathKinds + 18;
+// HAMi's points for the same.
+constexpr int kPointsPerPath = 10;
+constexpr int kPointsPerNvlink = 100;
 
 std::string TooMany(std::size_t most, std::string_view what) {
   return fmt::format("expected at most {} {}, found more", most, what);
@@ -53,6 +61,50 @@ ProbeGpu ReadGpu(Object object, FieldReader& reader) {
     gpu.layout.push_back(std::move(device));
   }
   return gpu;
+}
+
+int64_t ReadIndex(std::string_view text, FieldReader& reader) {
+  int64_t index = 0;
+  if (const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+      error != std::errc() || end != text.data() + text.size()) {
+    reader.Fail(fmt::format("expected the index of a GPU, found {}, in links", Quoted(text)));
+  }
+  return index;
+}
+
+// Null: reported.
+const AgentDevice* DeviceAt(int64_t index, const std::vector<AgentDevice>& devices,
+                            FieldReader& reader) {
+  const auto found = std::ranges::find(devices, index, &AgentDevice::index);
+  if (found != devices.end()) return &*found;
+  reader.Fail(fmt::format("expected GPUs of the register, found index {}", index));
+  return nullptr;
+}
+
+// Of one pair: at most one way over PCIe and one number of NVLinks; 0 is an unknown link.
+int ReadLinkPoints(Object links, std::string_view key, FieldReader& reader) {
+  const std::optional<Array> kinds = reader.ReadArray(links, key, "links");
+  if (!kinds) return 0;
+  int path = 0;
+  int nvlinks = 0;
+  for (const Element element : *kinds) {
+    int64_t kind = 0;
+    if (element.get(kind) != simdjson::SUCCESS || kind < 0 || kind > kMostLinkKinds) {
+      reader.Fail(fmt::format("expected links from 0 to {}, found {}, in links of {}",
+                              kMostLinkKinds, DescribeElement(element), Quoted(key)));
+      return 0;
+    }
+    int& known = kind > kPathKinds ? nvlinks : path;
+    if (known != 0 && kind != 0) {
+      reader.Fail(
+          fmt::format("expected one way over PCIe and one number of NVLinks, found more, "
+                      "in links of {}",
+                      Quoted(key)));
+      return 0;
+    }
+    if (kind != 0) known = static_cast<int>(kind > kPathKinds ? kind - kPathKinds : kind);
+  }
+  return path * kPointsPerPath + nvlinks * kPointsPerNvlink;
 }
 
 // Entries of one pod are merged; what is no whole GPU or replica of one (MIG) is left out.
@@ -111,6 +163,42 @@ absl::StatusOr<std::vector<PairScore>> ParseHamiScores(std::string_view text) {
           reader.ReadInteger(*points, field.key, "score.score", kPoints);
       if (!value) break;
       scores.push_back({left, GpuUuid(field.key), static_cast<int>(*value)});
+    }
+  }
+  if (!reader.ok()) return reader.status();
+  return scores;
+}
+
+absl::StatusOr<std::vector<PairScore>> ParseVgpuManagerLinks(
+    std::string_view text, const std::vector<AgentDevice>& devices) {
+  Parser parser;
+  const absl::StatusOr<Element> document = parser.Parse(text, false);
+  if (!document.ok()) return document.status();
+  Array rows;
+  if (document->get_array().get(rows) != simdjson::SUCCESS) {
+    return absl::InvalidArgumentError(
+        fmt::format("expected an array, found {}", DescribeElement(*document)));
+  }
+  FieldReader reader;
+  std::vector<PairScore> scores;
+  std::size_t gpus = 0;
+  for (const Element element : rows) {
+    if (++gpus > kMostGpus) return absl::InvalidArgumentError(TooMany(kMostGpus, "GPUs"));
+    const std::optional<Object> row = reader.AsObject(element, "topology");
+    if (!row) break;
+    const std::optional<int64_t> index = reader.ReadInteger(*row, "index", "topology", kIndices);
+    if (!index) reader.Fail("expected an index, found none, in topology");
+    const AgentDevice* const left = DeviceAt(index.value_or(0), devices, reader);
+    const std::optional<Object> links = reader.ReadObject(*row, "links", "topology");
+    if (!reader.ok()) break;
+    if (!links) continue;  // it has none
+    std::size_t pairs = 0;
+    for (const auto field : *links) {
+      if (++pairs > kMostGpus) return absl::InvalidArgumentError(TooMany(kMostGpus, "GPUs"));
+      const AgentDevice* const right = DeviceAt(ReadIndex(field.key, reader), devices, reader);
+      const int points = ReadLinkPoints(*links, field.key, reader);
+      if (!reader.ok()) break;
+      if (right != left && points > 0) scores.push_back({left->uuid, right->uuid, points});
     }
   }
   if (!reader.ok()) return reader.status();

@@ -1,6 +1,7 @@
 // Annotations anyone may write on pods and nodes.
 #include "scheduler/wire/agent_registers.h"
 #include "scheduler/wire/allocation_json.h"
+#include "scheduler/wire/node_links.h"
 #include "scheduler/wire/node_lock.h"
 #include "test/fuzz/input.h"
 
@@ -18,5 +19,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   (void)wire::ParseVgpuManagerRegister(text, R"({"memoryFactor":4})");
   (void)wire::ParseVgpuManagerRegister("[]", text);
   (void)wire::ParseNodeLock(text);
+  (void)wire::ParseHamiScores(text);
+  // Links of two cards that are there, and of others that are not.
+  std::vector<AgentDevice> devices(2);
+  devices[1].index = 1;
+  devices[0].uuid = GpuUuid("GPU-a");
+  devices[1].uuid = GpuUuid("GPU-b");
+  if (const auto links = wire::ParseVgpuManagerLinks(text, devices); links.ok()) {
+    for (const PairScore& score : *links) {
+      TRANCHE_CHECK(score.points > 0 && score.points <= 1'860 && score.left != score.right);
+    }
+  }
   return 0;
 }

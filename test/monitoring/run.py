@@ -22,9 +22,11 @@ import dashboards
 import prometheus
 import stand_ins
 import story
-from report import Report
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "test"))
+from report import Report  # noqa: E402
+
 CHART = ROOT / "charts" / "tranche"
 RULES = sorted((CHART / "rules").glob("*.yaml"))
 CASES = sorted(pathlib.Path(__file__).parent.glob("*_test.yaml"))
@@ -282,7 +284,7 @@ def main():
             sys.exit(3)
     boards = {file.name: json.loads(file.read_text())
               for file in sorted((CHART / "dashboards").glob("*.json"))}
-    report = Report()
+    report = Report("monitoring")
     check_files(report, boards)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         report.attempt("the live run went through", lambda: run_live(

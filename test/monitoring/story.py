@@ -65,6 +65,15 @@ class Cluster:
         raise RuntimeError(f"expected room to be made for {pod['metadata']['name']}, found: "
                            f"{self._server.get('/api/v1/reclaims')}")
 
+    def review(self, webhook, pod):
+        """What an API server asks before it creates the pod; returns whether it may."""
+        answer = self._server.post(f"/admission/{webhook}", {
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {"uid": str(uuid.uuid4()), "operation": "CREATE",
+                        "namespace": pod["metadata"]["namespace"],
+                        "kind": {"group": "", "version": "v1", "kind": "Pod"}, "object": pod}})
+        return answer["response"]["allowed"]
+
     def preempt(self, pod):
         """kube-scheduler's PostFilter asks with candidates that have no victims."""
         self._server.post("/scheduler/preempt", {
@@ -142,7 +151,13 @@ class ComeAndGo(threading.Thread):
                                       limits={"nvidia.com/gpu": 64})
                 cluster.schedule(huge)
                 cluster.preempt(huge)
+                for webhook in ("mutate", "validate"):
+                    cluster.review(webhook, huge)
                 cluster.delete(huge)
+                impossible = drive.make_pod(
+                    {"team": "team-elsewhere", "limits": {"nvidia.com/gpu": 65}}, "impossible")
+                if cluster.review("validate", impossible):
+                    raise RuntimeError("expected 65 GPUs to be refused at creation")
                 send_too_long_a_header(self._address)
         except (OSError, http.client.HTTPException, RuntimeError, ValueError) as problem:
             self.problem = problem

@@ -1,6 +1,7 @@
 // The admission webhook, review by review: what is patched, what is refused and why.
 #include "scheduler/app/admission_api.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +73,7 @@ class AdmissionApiTest : public testing::Test {
           asked_claims = claims;
           return AdmissionWord{request.asks_gpu() || claims_want_gpus, gates};
         },
-        router);
+        metrics, router);
   }
 
   http::Response Call(const std::string& path, const std::string& body) {
@@ -113,6 +114,7 @@ class AdmissionApiTest : public testing::Test {
   bool claims_want_gpus = false;
   dra::PodClaims asked_claims;
   std::optional<PodRequest> asked;
+  metrics::Metrics metrics;
   Router router;
   Json last;
 };
@@ -442,6 +444,32 @@ TEST_F(AdmissionApiTest, WhatIsNoReviewIsA400WithTheReason) {
   }
 }
 
+TEST_F(AdmissionApiTest, EveryReviewIsCountedByWhatBecameOfIt) {
+  const std::string whole = Review(Pod({{"nvidia.com/gpu", "1"}})).dump();
+  const struct {
+    const char *path, *outcome, *reason, *webhook;
+    std::string body;
+  } cases[] = {
+      {"mutate", "changed", "None", "mutate", whole},
+      {"mutate/hami", "allowed", "None", "mutate", Review(Pod(nullptr)).dump()},
+      {"mutate", "refused", "BadAmount", "mutate", Review(Pod({{"nvidia.com/gpu", "2.5"}})).dump()},
+      {"mutate", "error", "MalformedReview", "mutate", "{}"},
+      {"validate", "allowed", "None", "validate", whole},
+      {"validate", "refused", "ForgedResult", "validate",
+       Review(Pod(nullptr, {{"tranche.dev/allocation", "{}"}})).dump()},
+      {"validate", "refused", "TooManyPerNode", "validate",
+       Review(Pod({{"nvidia.com/gpu", "65"}})).dump()},
+      {"validate", "error", "MalformedReview", "validate", "["},
+  };
+  for (const auto& [path, outcome, reason, webhook, body] : cases) {
+    Call(std::string("/admission/") + path, body);
+    EXPECT_THAT(metrics.Render({}),
+                HasSubstr(fmt::format("\ntranche_admission_reviews_total{{outcome=\"{}\",reason="
+                                      "\"{}\",webhook=\"{}\"}} 1\n",
+                                      outcome, reason, webhook)));
+  }
+}
+
 TEST_F(AdmissionApiTest, AnOrdinaryPodTakesWellUnderAMillisecond) {
   Json pod = Pod({{"nvidia.com/gpu", "1"}, {"cpu", "8"}});
   for (int i = 0; i < 30; ++i) {
@@ -457,18 +485,6 @@ TEST_F(AdmissionApiTest, AnOrdinaryPodTakesWellUnderAMillisecond) {
   }
   std::sort(times.begin(), times.end());
   EXPECT_LT(times[times.size() / 2], std::chrono::milliseconds(1));
-}
-
-TEST(AdmissionReviewText, Base64HasPadding) {
-  // RFC 4648 section 10.
-  const std::pair<const char*, const char*> cases[] = {{"", ""},
-                                                       {"f", "Zg=="},
-                                                       {"fo", "Zm8="},
-                                                       {"foo", "Zm9v"},
-                                                       {"foob", "Zm9vYg=="},
-                                                       {"fooba", "Zm9vYmE="},
-                                                       {"foobar", "Zm9vYmFy"}};
-  for (const auto& [bytes, text] : cases) EXPECT_EQ(wire::Base64(bytes), text);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "scheduler/metrics/process.h"
 
@@ -86,6 +88,34 @@ TEST(MetricsTest, CountsWhatIsCounted) {
        }) {
     EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
   }
+}
+
+TEST(MetricsTest, ReviewsAreCountedByOutcomeAndReason) {
+  Metrics metrics;
+  const std::string before = metrics.Render({});
+  metrics.CountReview(Webhook::kMutate, ReviewOutcome::kChanged, "None", 60us);
+  metrics.CountReview(Webhook::kMutate, ReviewOutcome::kError, kMalformedReview, 2s);
+  metrics.CountReview(Webhook::kValidate, ReviewOutcome::kRefused, "BadAmount", 60us);
+  metrics.CountReview(Webhook::kValidate, ReviewOutcome::kRefused, "DialectOff", 60us);
+  const std::string page = metrics.Render({});
+  const std::string name = "tranche_admission_reviews_total{";
+  for (const auto& [labels, count] : std::vector<std::pair<std::string, const char*>>{
+           {R"(outcome="changed",reason="None",webhook="mutate")", "1"},
+           {R"(outcome="error",reason="MalformedReview",webhook="mutate")", "1"},
+           {R"(outcome="error",reason="MalformedReview",webhook="validate")", "0"},
+           {R"(outcome="refused",reason="BadAmount",webhook="validate")", "1"},
+           {R"(outcome="refused",reason="BadAmount",webhook="mutate")", "0"},
+           {R"(outcome="refused",reason="ForgedResult",webhook="validate")", "0"},
+           {R"(outcome="allowed",reason="None",webhook="validate")", "0"},
+       }) {
+    EXPECT_TRUE(HasLine(page, name + labels + "} " + count)) << labels << "\n" << page;
+    EXPECT_TRUE(HasLine(before, name + labels + "} 0")) << "there from the start: " << labels;
+  }
+  EXPECT_TRUE(
+      HasLine(page, name + R"(outcome="refused",reason="DialectOff",webhook="validate"} 1)"));
+  EXPECT_TRUE(HasLine(
+      page, R"(tranche_admission_duration_seconds_bucket{webhook="mutate",le="0.0001"} 1)"));
+  EXPECT_TRUE(HasLine(page, R"(tranche_admission_duration_seconds_count{webhook="mutate"} 2)"));
 }
 
 TEST(MetricsTest, PlansAreCountedByResultAndQuality) {

@@ -5,7 +5,8 @@ import xml.etree.ElementTree
 
 
 class Report:
-    def __init__(self):
+    def __init__(self, suite):
+        self._suite = suite
         self._cases = []
 
     def case(self, name, problem=None):
@@ -26,7 +27,7 @@ class Report:
         return len(self._cases) - failed, failed
 
     def write(self, path):
-        suite = xml.etree.ElementTree.Element("testsuite", name="monitoring")
+        suite = xml.etree.ElementTree.Element("testsuite", name=self._suite)
         for name, problem in self._cases:
             case = xml.etree.ElementTree.SubElement(suite, "testcase", name=name)
             if problem:
