@@ -281,7 +281,7 @@ e2e() {
 }
 
 heading "dependencies"
-test/install-deps.sh build check
+test/install-deps.sh build check cli
 if [[ " ${steps[*]} " =~ \ (charts|e2e)\  ]]; then start_control_planes; fi
 for step in "${steps[@]}"; do
   case $step in

@@ -18,6 +18,10 @@ mkdir -p "$root"/{etc/ssl/certs,tmp,usr/share,var/lib/tranche}
 install -m 0755 "$program" "$root/tranche"
 strip --strip-unneeded "$root/tranche"
 
+# Built for this machine, so that it can tell of itself.
+mkdir -p "$root/usr/share/man/man1"
+"$program" man >"$root/usr/share/man/man1/tranche.1"
+
 # The loader and every library, under the names the program asks for.
 libraries=$(ldd "$program") || fail "expected a dynamically linked program, found $program"
 if grep -q 'not found' <<<"$libraries"; then

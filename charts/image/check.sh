@@ -62,6 +62,7 @@ inside() {  # runs a command in the root file system, as the image's user where 
 }
 run() { (inside "$@"); }
 check "it runs" run /tranche --version
+check "its manual page is there" grep -q '^\.TH TRANCHE 1' "$root/usr/share/man/man1/tranche.1"
 
 # Zones are found where budgets name them.
 cat >"$root/tmp/budget.yaml" <<'YAML'

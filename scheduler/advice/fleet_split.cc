@@ -62,10 +62,10 @@ std::vector<SplitOfModel*> ChoicesOf(const SplitNeed& need,
 std::string Unserved(const SplitNeed& need) {
   const DemandKind& kind = need.kind;
   const std::string what = !kind.mig_profile.empty() ? kind.mig_profile : "what is asked";
-  return fmt::format("no GPU of the fleet offers {}{}{}: {} pods", what,
+  return fmt::format("no GPU of the fleet offers {}{}{}: {} pod{}", what,
                      kind.models.empty() ? "" : " on " + kind.models,
-                     kind.workload_class.empty() ? "" : " (" + kind.workload_class + ")",
-                     need.pods);
+                     kind.workload_class.empty() ? "" : " (" + kind.workload_class + ")", need.pods,
+                     need.pods == 1 ? "" : "s");
 }
 
 std::string BasisOf(const AdviceCase& fleet, bool peaks) {

@@ -31,7 +31,9 @@ std::string Joined(const Json& texts, const char* separator) {
 }
 
 void PrintNotes(const Json& notes, std::ostream& out) {
-  for (const Json& note : notes) out << "- " << note.get<std::string>() << '\n';
+  for (const Json& note : notes) {
+    out << "- " << Wrapped(note.get<std::string>(), 2, TerminalOf(out).columns) << '\n';
+  }
 }
 
 std::string NowOf(const Json& model) {
@@ -69,7 +71,7 @@ void PrintSplit(const Json& split, std::ostream& out) {
     const int64_t spare = Whole(model, "spare");
     if (spare > 0 || model.at("parts").empty()) add(spare, "whole", "spare");
   }
-  out << (table.empty() ? "no GPUs are known\n" : table.Text());
+  out << (table.empty() ? "no GPUs are known\n" : table.Text(TerminalOf(out)));
   for (const Json& model : split.at("models")) {
     if (model.at("shortOf").empty()) continue;
     out << fmt::format("{} is short of {}\n", Text(model, "model"),
@@ -97,7 +99,7 @@ void PrintRepartition(const Json& plan, std::ostream& out) {
   if (table.empty()) {
     out << "none\n";
   } else {
-    out << table.Text()
+    out << table.Text(TerminalOf(out))
         << fmt::format("serves {} waiting pods and {}m of expected demand\n",
                        Whole(plan, "waitingServed"), Whole(plan, "expectedMilli"));
   }
@@ -125,7 +127,7 @@ void PrintDefragment(const Json& advice, std::ostream& out) {
       once.Next();
     }
   }
-  out << (table.empty() ? "none\n" : table.Text());
+  out << (table.empty() ? "none\n" : table.Text(TerminalOf(out)));
   PrintNotes(advice.at("notes"), out);
 }
 

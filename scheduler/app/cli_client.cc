@@ -18,7 +18,6 @@
 #include "scheduler/app/cli_json.h"
 #include "scheduler/app/cli_reclaim.h"
 #include "scheduler/app/cli_table.h"
-#include "scheduler/app/http_client.h"
 #include "scheduler/embedded/yaml_to_json.h"
 #include "scheduler/wire/json.h"
 
@@ -89,28 +88,23 @@ struct Answer {
 std::optional<Answer> Ask(const ClientOptions& options, std::string_view method,
                           std::string_view target, std::string_view body, std::ostream& err,
                           int& code) {
-  const absl::StatusOr<ServerUrl> server = ParseServerUrl(options.server);
+  const absl::StatusOr<Server> server = ReadServerFlags(options.server);
   if (!server.ok()) {
     code = Fail(err, server.status());
     return std::nullopt;
   }
-  absl::StatusOr<HttpReply> reply = CallServer(*server, method, target, body);
+  absl::StatusOr<std::string> reply = AskServer(*server, method, target, body);
   if (!reply.ok()) {
-    code = Fail(err, reply.status());
+    code = Fail(err, absl::IsNotFound(reply.status()) ? code : kUsage,
+                std::string(reply.status().message()));
     return std::nullopt;
   }
-  Json json = Json::parse(reply->body, nullptr, false);
-  if (reply->status != 200) {
-    const std::string message = json.is_object() ? Text(json, "error") : "an answer without reason";
-    code = Fail(err, reply->status == 404 ? code : kUsage,
-                fmt::format("the server answered {}: {}", reply->status, message));
-    return std::nullopt;
-  }
+  Json json = Json::parse(*reply, nullptr, false);
   if (!json.is_object()) {
     code = Fail(err, kUsage, "expected a JSON object from the server, found something else");
     return std::nullopt;
   }
-  return Answer{std::move(reply->body), std::move(json)};
+  return Answer{std::move(*reply), std::move(json)};
 }
 
 // Asks, prints the answer as JSON or by `print`, and turns answers of another form into an error.
@@ -122,6 +116,7 @@ int Show(const ClientOptions& options, std::string_view method, std::string_view
   if (!answer) return code;
   try {
     std::ostringstream page;
+    page.copyfmt(out);
     code = print(answer->json, page);
     out << (options.json ? answer->body + '\n' : page.str());
     return code;
@@ -153,7 +148,7 @@ int PrintNodes(const Json& answer, std::ostream& out) {
                Thousandths(milli), Gibibytes(mebibytes), std::to_string(pods),
                Text(node, "knowledge"), state});
   }
-  out << (table.empty() ? "no nodes are known\n" : table.Text());
+  out << (table.empty() ? "no nodes are known\n" : table.Text(TerminalOf(out)));
   return kDone;
 }
 
@@ -176,7 +171,7 @@ void PrintQuotas(const Json& quotas, std::ostream& out) {
       first = false;
     }
   }
-  out << (table.empty() ? "no GPUQuota is declared\n" : table.Text());
+  out << (table.empty() ? "no GPUQuota is declared\n" : table.Text(TerminalOf(out)));
 }
 
 void PrintBudgets(const Json& budgets, std::ostream& out) {
@@ -191,7 +186,7 @@ void PrintBudgets(const Json& budgets, std::ostream& out) {
                Text(budget, "percent"), Text(budget, "state"), Text(budget, "windowEnd"),
                Text(budget, "exhaustsAt")});
   }
-  out << '\n' << table.Text();
+  out << '\n' << table.Text(TerminalOf(out));
 }
 
 struct ModelRow {
@@ -226,7 +221,7 @@ void PrintModels(const Json& nodes, std::ostream& out) {
                Percent(row.cards * 1000 - row.free_milli, row.cards * 1000),
                Percent(row.memory - row.free_mib, row.memory), Gibibytes(row.free_mib)});
   }
-  out << (table.empty() ? "no GPUs are known\n" : table.Text());
+  out << (table.empty() ? "no GPUs are known\n" : table.Text(TerminalOf(out)));
 }
 
 void PrintStates(const Json& pods, std::ostream& out) {
@@ -244,7 +239,7 @@ void PrintStates(const Json& pods, std::ostream& out) {
   if (order.empty()) return;
   Table table({"PODS", "WAIT BECAUSE"});
   for (const auto& [count, reason] : order) table.Add({std::to_string(-count), reason});
-  out << '\n' << table.Text();
+  out << '\n' << table.Text(TerminalOf(out));
 }
 
 std::string Joined(const Json& texts) {
@@ -262,7 +257,7 @@ void PrintClaims(const Json& claims, std::ostream& out) {
                claim.at("allocated").get<bool>() ? Text(claim, "gpus") : "not allocated",
                Joined(claim.at("pods"))});
   }
-  out << '\n' << table.Text();
+  out << '\n' << table.Text(TerminalOf(out));
   for (const Json& claim : claims) {
     for (const Json& sentence : claim.at("sharing")) {
       out << fmt::format("{}: {}\n", Text(claim, "name"), sentence.get<std::string>());
@@ -271,20 +266,24 @@ void PrintClaims(const Json& claims, std::ostream& out) {
 }
 
 int PrintExplanation(const Json& pod, std::ostream& out) {
-  out << fmt::format("pod      {}/{}\nstate    {}\nnode     {}\ndevices  {}\n",
-                     Text(pod, "namespace"), Text(pod, "name"), Text(pod, "state"),
-                     Text(pod, "node"), DevicesOf(pod));
+  PrintLabelled("pod", fmt::format("{}/{}", Text(pod, "namespace"), Text(pod, "name")), out);
+  PrintLabelled("state", Text(pod, "state"), out);
+  PrintLabelled("node", Text(pod, "node"), out);
+  PrintLabelled("devices", DevicesOf(pod), out);
   if (Text(pod, "leaf") != "-") {
-    out << fmt::format("quota    {}{}\n", Text(pod, "leaf"),
-                       Text(pod, "quotaState") == "-" ? "" : ", " + Text(pod, "quotaState"));
+    PrintLabelled(
+        "quota",
+        Text(pod, "leaf") + (Text(pod, "quotaState") == "-" ? "" : ", " + Text(pod, "quotaState")),
+        out);
   }
-  if (Text(pod, "class") != "-") out << fmt::format("class    {}\n", Text(pod, "class"));
+  if (Text(pod, "class") != "-") PrintLabelled("class", Text(pod, "class"), out);
   if (!pod.at("reason").is_null()) {
-    out << fmt::format("reason   {}\ndetail   {}\n", ReasonOf(pod), DetailOf(pod));
+    PrintLabelled("reason", ReasonOf(pod), out);
+    PrintLabelled("detail", DetailOf(pod), out);
     const std::string eligible = Text(pod.at("reason"), "eligibleAt");
-    if (eligible != "-") out << fmt::format("until    {}\n", eligible);
+    if (eligible != "-") PrintLabelled("until", eligible, out);
   }
-  if (Text(pod, "advice") != "-") out << fmt::format("advice   {}\n", Text(pod, "advice"));
+  if (Text(pod, "advice") != "-") PrintLabelled("advice", Text(pod, "advice"), out);
   PrintPlan(pod.at("plan"), out);
   PrintClaims(pod.value("claims", Json::array()), out);
   Table table({"NODE", "FITS", "RANK", "BECAUSE"});
@@ -297,7 +296,7 @@ int PrintExplanation(const Json& pod, std::ostream& out) {
     }
     table.Add({Text(node, "name"), fits ? "yes" : "no", Text(node, "rank"), because});
   }
-  if (!table.empty()) out << '\n' << table.Text();
+  if (!table.empty()) out << '\n' << table.Text(TerminalOf(out));
   return kDone;
 }
 
@@ -316,7 +315,7 @@ int PrintWhatIf(const Json& answer, std::ostream& out) {
                         : "yes",
                Text(pod, "node"), DevicesOf(pod), because});
   }
-  out << table.Text();
+  out << table.Text(TerminalOf(out));
   for (const Json& pod : answer.at("pods")) PrintEvictions(pod, out);
   return code;
 }
@@ -435,14 +434,23 @@ int ShowReclaims(const ClientOptions& options, std::ostream& out, std::ostream& 
               });
 }
 
-int ExplainPod(const ClientOptions& options, const std::string& pod, std::ostream& out,
-               std::ostream& err) {
+int ExplainPod(const ClientOptions& options, const std::string& pod, const std::string& ns,
+               std::ostream& out, std::ostream& err) {
   const std::size_t slash = pod.find('/');
-  if (slash == std::string::npos || !IsName(std::string_view(pod).substr(0, slash)) ||
-      !IsName(std::string_view(pod).substr(slash + 1))) {
-    return Fail(err, kUsage, fmt::format("expected NAMESPACE/POD, found {}", wire::Quoted(pod)));
+  if (slash != std::string::npos && !ns.empty()) {
+    return Fail(err, kUsage,
+                fmt::format("expected NAMESPACE/POD, or POD and --namespace, found {} and {}",
+                            wire::Quoted(pod), wire::Quoted(ns)));
   }
-  return Show(options, "GET", "/api/v1/explain/" + pod, "", out, err, PrintExplanation, kNo);
+  const std::string of = slash == std::string::npos ? ns : pod.substr(0, slash);
+  const std::string name = slash == std::string::npos ? pod : pod.substr(slash + 1);
+  if (!IsName(of) || !IsName(name)) {
+    return Fail(
+        err, kUsage,
+        fmt::format("expected NAMESPACE/POD, or POD and --namespace, found {}", wire::Quoted(pod)));
+  }
+  return Show(options, "GET", fmt::format("/api/v1/explain/{}/{}", of, name), "", out, err,
+              PrintExplanation, kNo);
 }
 
 int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostream& out,

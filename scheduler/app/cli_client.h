@@ -7,10 +7,12 @@
 #include <iosfwd>
 #include <string>
 
+#include "scheduler/app/cli_server.h"
+
 namespace tranche::app {
 
 struct ClientOptions {
-  std::string server = "http://127.0.0.1:8080";
+  ServerFlags server;
   bool json = false;  // print the server's answer as it is
 };
 
@@ -21,9 +23,9 @@ int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::o
 int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // Reclaims that run, and those that ended within a day.
 int ShowReclaims(const ClientOptions& options, std::ostream& out, std::ostream& err);
-// `pod`: NAMESPACE/NAME. A pod that is not known is a domain no.
-int ExplainPod(const ClientOptions& options, const std::string& pod, std::ostream& out,
-               std::ostream& err);
+// `pod`: NAMESPACE/NAME, or a name alone in `ns`. A pod that is not known is a domain no.
+int ExplainPod(const ClientOptions& options, const std::string& pod, const std::string& ns,
+               std::ostream& out, std::ostream& err);
 // `path`: YAML or JSON with Pod objects. A pod that does not fit is a domain no.
 int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostream& out,
               std::ostream& err);

@@ -189,6 +189,17 @@ std::string JsonLine(const std::vector<Field>& fields, wire::Parser& parser) {
   return line + '}';
 }
 
+std::string VerifyJson(const ledger::VerifyReport& report) {
+  std::string faults;
+  for (const std::string& fault : report.faults) {
+    faults += (faults.empty() ? "" : ",") + Json(fault);
+  }
+  return fmt::format(
+      R"({{"sound":{},"entries":{},"postings":{},"openIntervals":{},"head":{},"faults":[{}]}})",
+      report.faults.empty(), report.entries, report.postings, report.open_intervals,
+      Json(report.head), faults);
+}
+
 std::string CsvTitles() {
   ledger::ExportRow empty;
   empty.interval.parts.emplace_back();
@@ -201,7 +212,7 @@ std::string CsvTitles() {
 
 }  // namespace
 
-int LedgerVerify(const std::string& path, std::ostream& out, std::ostream& err) {
+int LedgerVerify(const std::string& path, bool json, std::ostream& out, std::ostream& err) {
   absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);
   if (!reader.ok()) return Fail(err, reader.status());
   absl::StatusOr<ledger::VerifyReport> report;
@@ -211,12 +222,17 @@ int LedgerVerify(const std::string& path, std::ostream& out, std::ostream& err) 
         reader->Verify([&progress](int64_t done, int64_t total) { progress.Show(done, total); });
   }
   if (!report.ok()) return Fail(err, report.status());
-  for (const std::string& fault : report->faults) out << fault << '\n';
+  if (json) {
+    out << VerifyJson(*report) << '\n';
+  } else {
+    for (const std::string& fault : report->faults) out << fault << '\n';
+  }
   if (!report->faults.empty()) {
     return Fail(err,
                 absl::DataLossError(fmt::format("expected a sound ledger, found {} faults in {}",
                                                 report->faults.size(), path)));
   }
+  if (json) return 0;
   out << fmt::format("sound: {} entries, {} postings, {} open intervals, head {}\n",
                      report->entries, report->postings, report->open_intervals, report->head);
   return 0;
@@ -247,7 +263,7 @@ int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ost
     table.Add({row.leaf.empty() ? "-" : row.leaf, row.model, FormatGpuHours(Larger(row.time))});
   }
   table.Add({"total", "", FormatGpuHours(Total(*rows))});
-  out << table.Text();
+  out << table.Text(TerminalOf(out));
   return 0;
 }
 

@@ -22,7 +22,8 @@ struct LedgerSpan {
   std::optional<std::string> leaf;
 };
 
-int LedgerVerify(const std::string& path, std::ostream& out, std::ostream& err);
+// As JSON: {"sound":true,"entries":3,"postings":4,"openIntervals":1,"head":"..","faults":["..."]}.
+int LedgerVerify(const std::string& path, bool json, std::ostream& out, std::ostream& err);
 
 struct LedgerReportOptions {
   LedgerSpan span;

@@ -62,7 +62,7 @@ void PrintVictims(const Json& victims, bool under_way, std::ostream& out) {
     if (under_way) cells.push_back(StandingOf(victim));
     table.Add(std::move(cells));
   }
-  out << table.Text();
+  out << table.Text(TerminalOf(out));
 }
 
 }  // namespace
@@ -74,23 +74,27 @@ void PrintReclaims(const Json& answer, std::ostream& out) {
                GpuSeconds(LostBy(reclaim.at("victims"))), Text(reclaim, "phase"),
                Text(reclaim, "reason"), Age(Text(reclaim, "plannedAt"), Text(answer, "now"))});
   }
-  out << (table.empty() ? "no reclaim runs or ended within the last day\n" : table.Text());
+  out << (table.empty() ? "no reclaim runs or ended within the last day\n"
+                        : table.Text(TerminalOf(out)));
 }
 
 void PrintPlan(const Json& plan, std::ostream& out) {
   if (plan.is_null()) return;
   if (plan.contains("blocked")) {
     const Json& blocked = plan.at("blocked");
-    out << fmt::format("plan     none: {}\n", Text(blocked, "text"));
-    if (Text(blocked, "detail") != "-")
-      out << fmt::format("guard    {}\n", Text(blocked, "detail"));
-    if (Text(blocked, "until") != "-") out << fmt::format("until    {}\n", Text(blocked, "until"));
+    PrintLabelled("plan", "none: " + Text(blocked, "text"), out);
+    if (Text(blocked, "detail") != "-") PrintLabelled("guard", Text(blocked, "detail"), out);
+    if (Text(blocked, "until") != "-") PrintLabelled("until", Text(blocked, "until"), out);
     return;
   }
-  out << fmt::format("plan     {} {} by rule {}: {}, {}\nplanned  {}\n\n",
-                     Text(plan, "role") == "victim" ? "evicted for" : "victims leave for",
-                     WhomFor(plan), Text(plan, "rule"), Text(plan, "phase"), Text(plan, "progress"),
-                     Text(plan, "plannedAt"));
+  PrintLabelled(
+      "plan",
+      fmt::format("{} {} by rule {}: {}, {}",
+                  Text(plan, "role") == "victim" ? "evicted for" : "victims leave for",
+                  WhomFor(plan), Text(plan, "rule"), Text(plan, "phase"), Text(plan, "progress")),
+      out);
+  PrintLabelled("planned", Text(plan, "plannedAt"), out);
+  out << '\n';
   PrintVictims(plan.at("victims"), true, out);
 }
 

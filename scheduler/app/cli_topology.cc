@@ -1,7 +1,6 @@
 #include "scheduler/app/cli_topology.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -132,6 +131,39 @@ void WriteJson(const std::vector<FoundSet>& sets, const Numbered& numbered, GpuS
   out << root.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
+void WriteMachineJson(const Numbered& numbered, std::ostream& out) {
+  const Machine& machine = numbered.machine;
+  Json gpus = Json::array();
+  Json links = Json::array();
+  for (int at = 0; at < machine.size(); ++at) {
+    const MachineGpu& gpu = machine.gpu(at);
+    Json numa = nullptr;
+    if (gpu.numa) numa = *gpu.numa;
+    Json cpus = nullptr;
+    if (!gpu.cpus.empty()) cpus = gpu.cpus;
+    gpus.push_back({{"number", numbered.NumberOf(at)}, {"numa", numa}, {"cpus", cpus}});
+    for (int to = at + 1; to < machine.size(); ++to) {
+      const Link link = machine.link(at, to);
+      Json path = nullptr;
+      if (link.nvlinks == 0) path = PathName(link.path);
+      const std::vector<int> pair = {numbered.NumberOf(at), numbered.NumberOf(to)};
+      links.push_back({{"gpus", pair}, {"nvlinks", link.nvlinks}, {"path", path}});
+    }
+  }
+  Json nics = Json::array();
+  for (const MachineNic& nic : machine.nics()) {
+    Json paths = Json::array();
+    for (const PathClass path : nic.paths) paths.push_back(PathName(path));
+    nics.push_back({{"name", nic.name}, {"fabric", nic.fabric}, {"paths", std::move(paths)}});
+  }
+  const Json root = {{"machine", DescribeMachine(machine)},
+                     {"gpus", std::move(gpus)},
+                     {"links", std::move(links)},
+                     {"nics", std::move(nics)},
+                     {"problems", numbered.problems}};
+  out << root.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
 // "0,1,2,3"; "-": none.
 std::string ListText(const std::vector<int>& numbers) {
   return numbers.empty() ? "-" : fmt::format("{}", fmt::join(numbers, ","));
@@ -159,17 +191,21 @@ void WriteTable(const std::vector<FoundSet>& sets, const Numbered& numbered, std
                std::string(quality.connected ? "NVLink" : PathName(quality.worst_path)),
                fmt::format("{}", quality.numa_nodes), ListText(numbered.NumbersOf(found.left))});
   }
-  out << DescribeMachine(numbered.machine) << "\n\n" << table.Text();
+  out << DescribeMachine(numbered.machine) << "\n\n" << table.Text(TerminalOf(out));
   if (!exact) out << "\nThe search is bounded for so many GPUs: there may be better sets.\n";
 }
 
 }  // namespace
 
-int ShowTopology(const std::string& file, std::ostream& out, std::ostream& err) {
+int ShowTopology(const std::string& file, bool json, std::ostream& out, std::ostream& err) {
   const absl::StatusOr<Numbered> numbered = ReadMachine(file);
   if (!numbered.ok()) return Fail(err, std::string(numbered.status().message()));
   WriteProblems(*numbered, file, err);
-  out << DrawMachine(numbered->machine, &out == &std::cout && isatty(STDOUT_FILENO) == 1);
+  if (json) {
+    WriteMachineJson(*numbered, out);
+  } else {
+    out << DrawMachine(numbered->machine, TerminalOf(out).colour);
+  }
   return 0;
 }
 

@@ -12,8 +12,12 @@
 
 namespace tranche::app {
 
-// Draws the machine; in colour on a terminal.
-int ShowTopology(const std::string& file, std::ostream& out, std::ostream& err);
+// Draws the machine; in colour on a terminal. As JSON:
+//   {"machine": "...", "gpus": [{"number": 0, "numa": 0 | null, "cpus": "0-19" | null}],
+//    "links": [{"gpus": [0,1], "nvlinks": 2, "path": null | "SYS"}],   every pair
+//    "nics": [{"name": "mlx5_0", "fabric": true, "paths": ["PIX",...]}], by GPU
+//    "problems": ["line 2, ..."]}
+int ShowTopology(const std::string& file, bool json, std::ostream& out, std::ostream& err);
 
 struct BestSetsOptions {
   std::string file;

@@ -236,7 +236,7 @@ void WriteTable(const Validation& validation, std::ostream& out) {
       remarks += OneLine(fmt::format("{}: note: {}", place, note)) + '\n';
     }
   }
-  if (!table.empty()) out << table.Text();
+  if (!table.empty()) out << table.Text(TerminalOf(out));
   if (!remarks.empty()) out << '\n' << remarks;
   if (validation.others() > 0) {
     out << fmt::format("\n{} objects of other kinds were not checked\n", validation.others());

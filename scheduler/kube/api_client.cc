@@ -58,7 +58,7 @@ ApiClient::ApiClient(asio::io_context& context, StopSignal& stop, const Options&
       host_header_(
           HostHeader(options.credentials.host, options.credentials.port, options.credentials.tls)),
       path_prefix_(options.credentials.path_prefix),
-      may_send_token_(options.credentials.tls),
+      may_send_token_(options.credentials.tls || options.credentials.token_in_clear),
       may_write_(options.may_write),
       endpoint_(EndpointOf(options)),
       token_(options.credentials, options.timing.token_reread),
@@ -84,6 +84,8 @@ absl::StatusOr<std::string> ApiClient::Render(const ApiRequest& request) {
   if (!request.body.empty()) {
     text += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", request.content_type,
                         request.body.size());
+  } else if (request.method == "POST") {
+    text += "Content-Length: 0\r\n";
   }
   return text + "\r\n" + request.body;
 }

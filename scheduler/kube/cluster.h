@@ -35,18 +35,22 @@ struct Credentials {
   std::string tls_server_name;  // empty: host
   bool insecure_skip_verify = false;
   std::string ca_file, ca_pem;  // one of them, or neither without TLS
+  bool system_roots = false;    // neither: whom this machine trusts
   std::string client_cert_file, client_cert_pem;
   std::string client_key_file, client_key_pem;
   std::string token_file, token;
+  bool token_in_clear = false;  // without TLS too: the server is on this machine
 };
 
 // $KUBERNETES_SERVICE_HOST and the service account files under `root`.
 // Errors: FailedPrecondition naming what is missing.
 absl::StatusOr<Credentials> InClusterCredentials(
     const std::string& root = "/var/run/secrets/kubernetes.io/serviceaccount");
-// Current context of a kubeconfig file. Errors: NotFound; InvalidArgument naming field and value;
-// Unimplemented for exec, auth-provider, username/password, impersonation and proxy-url.
-absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path);
+// That context of a kubeconfig file; empty: its current one. Errors: NotFound; InvalidArgument
+// naming field and value; Unimplemented for exec, auth-provider, username/password, impersonation
+// and proxy-url.
+absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path,
+                                           const std::string& context = "");
 
 struct Options {
   Credentials credentials;

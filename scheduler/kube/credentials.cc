@@ -167,14 +167,18 @@ absl::Status ReadUserEntry(const YAML::Node& map, const std::string& where,
 }
 
 absl::StatusOr<Credentials> ReadKubeconfig(const YAML::Node& root,
-                                           const std::filesystem::path& folder) {
+                                           const std::filesystem::path& folder,
+                                           std::string chosen) {
   if (!root.IsMap()) return Invalid("kubeconfig", "a map", "something else");
-  auto current = Text(root, "current-context", "kubeconfig");
-  if (!current.ok()) return current.status();
-  if (current->empty()) return Invalid("current-context", "a name", "nothing");
-  auto context = Named(root, "contexts", *current, "context");
+  if (chosen.empty()) {
+    auto current = Text(root, "current-context", "kubeconfig");
+    if (!current.ok()) return current.status();
+    if (current->empty()) return Invalid("current-context", "a name", "nothing");
+    chosen = std::move(*current);
+  }
+  auto context = Named(root, "contexts", chosen, "context");
   if (!context.ok()) return context.status();
-  const std::string context_name = fmt::format("contexts[{}].context", *current);
+  const std::string context_name = fmt::format("contexts[{}].context", chosen);
   auto cluster_name = Text(*context, "cluster", context_name);
   if (!cluster_name.ok()) return cluster_name.status();
   auto user_name = Text(*context, "user", context_name);
@@ -223,12 +227,13 @@ absl::StatusOr<Credentials> InClusterCredentials(const std::string& root) {
   return credentials;
 }
 
-absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path) {
+absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path, const std::string& context) {
   auto text = ReadSmallFile(path);
   if (!text.ok()) return absl::NotFoundError(std::string(text.status().message()));
   absl::StatusOr<Credentials> credentials = absl::UnknownError("");
   try {
-    credentials = ReadKubeconfig(YAML::Load(*text), std::filesystem::absolute(path).parent_path());
+    credentials =
+        ReadKubeconfig(YAML::Load(*text), std::filesystem::absolute(path).parent_path(), context);
   } catch (const YAML::Exception& error) {
     // The mark only: the text around it may hold a key.
     return absl::InvalidArgumentError(

@@ -51,7 +51,11 @@ absl::StatusOr<std::shared_ptr<Context>> TlsContexts::Build(const Material& mate
       [](std::size_t, asio::ssl::context_base::password_purpose) { return std::string(); }, error);
   if (!credentials_.insecure_skip_verify) {
     context->set_verify_mode(asio::ssl::verify_peer, error);
-    context->add_certificate_authority(asio::buffer(material.ca), error);
+    if (credentials_.system_roots && material.ca.empty()) {
+      context->set_default_verify_paths(error);
+    } else {
+      context->add_certificate_authority(asio::buffer(material.ca), error);
+    }
     if (error) return Unusable("certificate authority", error);
   }
   if (!material.certificate.empty()) {

@@ -28,6 +28,8 @@ const (
 	schedulerToken = "token-of-the-scheduler"
 	trancheToken   = "token-of-tranche"
 	trancheUser    = "tranche-under-test"
+	cliToken       = "token-of-cli"
+	cliUser        = "person-with-cli"
 )
 
 // ControlPlane is a cluster without machines. Not safe for use from several goroutines, except
@@ -237,6 +239,7 @@ func (c *ControlPlane) writeSecrets() error {
 	for i, user := range pairUsers {
 		tokens += fmt.Sprintf("token-of-%s,%s,%d\n", user, user, 4+i)
 	}
+	tokens += fmt.Sprintf("%s,%s,90\n", cliToken, cliUser)
 	files := map[string][]byte{
 		"tls.crt":              certificate,
 		"tls.key":              certificateKey,

@@ -26,7 +26,7 @@
 #include <set>
 #include <thread>
 
-#include "scheduler/app/http_client.h"
+#include "scheduler/kube/single_call.h"
 #include "test/torture/story.h"
 
 namespace tranche::torture {
@@ -163,7 +163,9 @@ class ServerKills : public testing::Test {
     for (const auto& [uid, pod] : bound_) pods.push_back(pod.object);
     Write("pods.json", List(pods));
     const uint16_t port = FreePort();
-    url_ = {"127.0.0.1", std::to_string(port)};
+    at_.host = "127.0.0.1";
+    at_.port = port;
+    at_.tls = false;
     server_ = std::make_unique<Program>(
         std::vector<std::string>{"serve", "--cluster", "embedded", "--listen",
                                  fmt::format("127.0.0.1:{}", port), "--ledger", folder_.ledger(),
@@ -190,8 +192,8 @@ class ServerKills : public testing::Test {
   // The body of a 200; nullopt for everything else, also for no server.
   std::optional<Json> Call(const std::string& method, const std::string& target,
                            const Json& body = nullptr) const {
-    const absl::StatusOr<app::HttpReply> reply =
-        app::CallServer(url_, method, target, body.is_null() ? "" : body.dump());
+    const absl::StatusOr<kube::SingleAnswer> reply =
+        kube::CallOnce(at_, {method, target, body.is_null() ? "" : body.dump()});
     ++calls_;
     if (!reply.ok() || reply->status != 200) return std::nullopt;
     return Json::parse(reply->body, nullptr, false);
@@ -291,7 +293,7 @@ class ServerKills : public testing::Test {
 
   std::mt19937_64 random_{PrintedSeed()};
   Folder folder_;
-  app::ServerUrl url_;
+  kube::Credentials at_;
   std::unique_ptr<Program> server_;
   std::map<std::string, BoundPod> bound_;  // by uid: what the API server would have kept
   mutable std::atomic<int64_t> calls_ = 0;

@@ -194,7 +194,7 @@ TEST(FleetSplit, NamesWhatNoGpuOfTheFleetOffers) {
                         {Row(Mig("inference-prod", "1g.10gb"), 3), Row(On(Whole(""), "h100"), 1)}));
   EXPECT_THAT(advice.notes,
               ElementsAre("no GPU of the fleet offers 1g.10gb (inference-prod): 3 pods",
-                          "no GPU of the fleet offers what is asked on h100: 1 pods"));
+                          "no GPU of the fleet offers what is asked on h100: 1 pod"));
   EXPECT_EQ(advice.models.front().spare, 2);
 }
 

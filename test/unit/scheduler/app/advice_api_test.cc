@@ -157,7 +157,7 @@ TEST(AdviceApiTest, PeopleGetThreeTables) {
   EXPECT_EQ(out.str(),
             "\nSplit of the fleet, by the peak of 3 days\n"
             "MODEL  GPUS  NOW             ADVISED  AS                 FOR\n"
-            "h100   10    8 whole, 2 MIG        4  whole              4 x 1 GPU (training)\n"
+            "h100     10  8 whole, 2 MIG        4  whole              4 x 1 GPU (training)\n"
             "                                   3  MIG: 7x 1g.10gb    20 x 1g.10gb (inference)\n"
             "                                   2  time-sliced by 10  20 x 1/10 GPU (notebook)\n"
             "                                   1  whole              spare\n"

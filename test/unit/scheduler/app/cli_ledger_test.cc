@@ -93,12 +93,20 @@ TEST_F(CliLedgerTest, ExportAsJsonIsOneDocumentWithTheDevicesInIt) {
 
 TEST_F(CliLedgerTest, VerifyPassesASoundLedgerAndFailsABadOne) {
   WriteTwoTeams();
-  EXPECT_EQ(LedgerVerify(options_.path, out_, err_), 0);
+  EXPECT_EQ(LedgerVerify(options_.path, false, out_, err_), 0);
   EXPECT_THAT(out_.str(), StartsWith("sound: 6 entries, 10 postings, 1 open intervals, head "));
+  out_.str("");
+  EXPECT_EQ(LedgerVerify(options_.path, true, out_, err_), 0);
+  EXPECT_THAT(out_.str(),
+              StartsWith(R"({"sound":true,"entries":6,"postings":10,"openIntervals":1)"));
   Sql("UPDATE balance SET compute = 1 WHERE account = 1");
-  EXPECT_EQ(LedgerVerify(options_.path, out_, err_), 1);
+  EXPECT_EQ(LedgerVerify(options_.path, false, out_, err_), 1);
   EXPECT_THAT(out_.str(), HasSubstr("rule 2: account 1"));
   EXPECT_THAT(err_.str(), HasSubstr("found 1 faults"));
+  out_.str("");
+  EXPECT_EQ(LedgerVerify(options_.path, true, out_, err_), 1);
+  EXPECT_THAT(out_.str(), StartsWith(R"({"sound":false,)"));
+  EXPECT_THAT(out_.str(), HasSubstr(R"("faults":["rule 2: account 1)"));
 }
 
 TEST_F(CliLedgerTest, WrongUseEndsWithTwoAndOneLine) {
@@ -121,7 +129,7 @@ TEST_F(CliLedgerTest, WrongUseEndsWithTwoAndOneLine) {
   span.path = folder_ + "/none.db";
   EXPECT_THAT(report(span), StartsWith("2 tranche: expected a ledger, found no file"));
   EXPECT_FALSE(std::filesystem::exists(span.path));
-  EXPECT_EQ(LedgerVerify(span.path, out_, err_), 2);
+  EXPECT_EQ(LedgerVerify(span.path, false, out_, err_), 2);
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ TEST(CliTest, SchedulerConfigVerifiesHttpsServers) {
 class CliOnServer : public LiveServer {
  protected:
   Outcome Ask(std::vector<std::string> arguments) {
-    arguments.insert(arguments.end(), {"--server", "http://127.0.0.1:" + url.port});
+    arguments.insert(arguments.end(), {"--server", url()});
     return Tranche(arguments);
   }
 };

@@ -113,6 +113,18 @@ TEST_F(CliTopologyTest, BestAsJsonTellsEverythingOfASet) {
   EXPECT_EQ(set["exact"], true);
 }
 
+TEST_F(CliTopologyTest, ShowAsJsonHasEveryPair) {
+  ASSERT_EQ(Run({"show", Case("dgx1-v100"), "-o", "json"}), 0) << err_.str();
+  const Json root = Json::parse(out_.str());
+  EXPECT_EQ(root["gpus"].size(), 8U);
+  ASSERT_EQ(root["links"].size(), 28U);
+  EXPECT_EQ(root["links"][0], Json::parse(R"({"gpus":[0,1],"nvlinks":1,"path":null})"));
+  EXPECT_EQ(root["links"][4], Json::parse(R"({"gpus":[0,5],"nvlinks":0,"path":"SYS"})"));
+  ASSERT_EQ(root["nics"].size(), 4U);
+  EXPECT_EQ(root["nics"][0]["name"], "mlx5_2");
+  EXPECT_EQ(root["nics"][0]["paths"][0], "SYS");
+}
+
 TEST_F(CliTopologyTest, BestKeepsToTheFreeGpus) {
   const Json root = Best({"--free", "0,2,3,7", "--gpus", "2", Case("dgx1-v100-numa"), "-n", "9"});
   EXPECT_EQ(root["free"], Json::parse("[0,2,3,7]"));
@@ -140,7 +152,7 @@ TEST_F(CliTopologyTest, WrongOptionsAreUsageErrors) {
                                                 {"best", "x", "--gpus", "65"},
                                                 {"best", "x", "-n", "0"},
                                                 {"best", "x", "--free", "a"},
-                                                {"show", "x", "-o", "json"}}) {
+                                                {"show", "x", "-o", "yaml"}}) {
     EXPECT_EQ(Run(wrong), 2) << testing::PrintToString(wrong);
     EXPECT_THAT(err_.str(), StartsWith("tranche: ")) << testing::PrintToString(wrong);
   }

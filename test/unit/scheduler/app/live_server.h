@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/app/http_client.h"
 #include "scheduler/app/runtime.h"
+#include "scheduler/kube/single_call.h"
 
 namespace tranche::app {
 
@@ -31,19 +31,28 @@ class LiveServer : public testing::Test {
     runtime = std::make_unique<Runtime>(config);
     const absl::Status started = runtime->Start();
     ASSERT_TRUE(started.ok()) << started;
-    url = {"127.0.0.1", std::to_string(runtime->port())};
+    server = LoopbackServer(runtime->port());
   }
 
-  HttpReply Call(const std::string& method, const std::string& target,
+  static kube::Credentials LoopbackServer(uint16_t port) {
+    kube::Credentials server;
+    server.host = "127.0.0.1";
+    server.port = port;
+    server.tls = false;
+    return server;
+  }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(server.port); }
+
+  kube::SingleAnswer Call(const std::string& method, const std::string& target,
                  const std::string& body = "") const {
-    const absl::StatusOr<HttpReply> reply = CallServer(url, method, target, body);
+    const auto reply = kube::CallOnce(server, {method, target, body});
     EXPECT_TRUE(reply.ok()) << reply.status();
-    return reply.ok() ? *reply : HttpReply{};
+    return reply.ok() ? *reply : kube::SingleAnswer{};
   }
   // The JSON of a 200.
   Json Ask(const std::string& method, const std::string& target,
            const std::string& body = "") const {
-    const HttpReply reply = Call(method, target, body);
+    const kube::SingleAnswer reply = Call(method, target, body);
     EXPECT_EQ(reply.status, 200) << target << ": " << reply.body;
     return Json::parse(reply.body, nullptr, false);
   }
@@ -84,7 +93,7 @@ class LiveServer : public testing::Test {
     return Get("/embedded/v1/objects?kind=Pod&namespace=team-a&name=" + name);
   }
 
-  ServerUrl url;
+  kube::Credentials server;
   std::unique_ptr<Runtime> runtime;
 };
 

@@ -307,7 +307,7 @@ TEST_F(LiveServer, WhatCannotBeAnsweredIsRefusedInJson) {
   };
   for (const Refused& row : table) {
     SCOPED_TRACE(std::string(row.method) + " " + row.target + " " + row.body);
-    const HttpReply reply = Call(row.method, row.target, row.body);
+    const kube::SingleAnswer reply = Call(row.method, row.target, row.body);
     EXPECT_EQ(reply.status, row.status);
     const Json body = Json::parse(reply.body, nullptr, false);
     ASSERT_TRUE(body.is_object()) << reply.body;
@@ -319,7 +319,7 @@ TEST_F(LiveServer, MalformedVerbBodiesAre400WithAReason) {
   for (const char* verb : {"filter", "prioritize", "preempt", "bind"}) {
     for (const char* body : {"", "{", "[]", R"({"Pod":7})"}) {
       SCOPED_TRACE(std::string(verb) + " " + body);
-      const HttpReply reply = Call("POST", std::string("/scheduler/") + verb, body);
+      const kube::SingleAnswer reply = Call("POST", std::string("/scheduler/") + verb, body);
       EXPECT_EQ(reply.status, 400);
       const Json json = Json::parse(reply.body, nullptr, false);
       ASSERT_TRUE(json.is_object()) << reply.body;
@@ -334,7 +334,7 @@ TEST_F(LiveServer, HealthVersionAndPageAreThere) {
   EXPECT_EQ(Call("GET", "/readyz").status, 200);
   EXPECT_EQ(Get("/version")["version"], TRANCHE_VERSION);
   EXPECT_EQ(Call("GET", "/").status, 302);
-  const HttpReply page = Call("GET", "/ui/");
+  const kube::SingleAnswer page = Call("GET", "/ui/");
   EXPECT_EQ(page.status, 200);
   EXPECT_NE(page.body.find("<html"), std::string::npos);
 }
@@ -382,8 +382,8 @@ TEST_F(LiveServer, ClockIsMovedOnlyWhereItIsManual) {
   config.port = 0;
   Runtime other(config);
   ASSERT_TRUE(other.Start().ok());
-  const auto reply = CallServer({"127.0.0.1", std::to_string(other.port())}, "POST",
-                                "/embedded/v1/clock", R"({"advanceSeconds":1})");
+  const auto reply = kube::CallOnce(
+      LoopbackServer(other.port()), {"POST", "/embedded/v1/clock", R"({"advanceSeconds":1})"});
   ASSERT_TRUE(reply.ok());
   EXPECT_EQ(reply->status, 409);
 }

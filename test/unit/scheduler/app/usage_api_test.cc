@@ -114,7 +114,7 @@ TEST_F(UsageServer, RefusalsSayWhatWasExpected) {
             "to: expected a time after from"},
         Row{"/api/v1/ledger/series?from=2020-01-01T00:00:00Z&to=2026-01-01T00:00:00Z", 400,
             "at most 400"}}) {
-    const HttpReply reply = Call("GET", row.target);
+    const kube::SingleAnswer reply = Call("GET", row.target);
     EXPECT_EQ(reply.status, row.status) << row.target;
     EXPECT_NE(reply.body.find(row.says), std::string::npos) << reply.body;
   }

@@ -1,0 +1,31 @@
+// One request to a server and its answer, for programs that ask and end.
+//
+// Thread rule: any thread, which the call blocks for at most its timeout. The rules of ApiClient
+// hold: certificates are verified, no redirect is followed, a token goes over TLS.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "scheduler/kube/cluster.h"
+
+namespace tranche::kube {
+
+struct SingleRequest {
+  std::string method = "GET";
+  std::string target;  // path and query below the server's prefix, percent-encoded
+  std::string body;    // JSON; empty: none
+  std::chrono::milliseconds timeout{30'000};
+};
+
+struct SingleAnswer {
+  int status = 0;
+  std::string body;
+};
+
+// Errors: Unavailable with what kept the answer away, FailedPrecondition where nothing was sent
+// because a file or certificate is not as it must be.
+absl::StatusOr<SingleAnswer> CallOnce(const Credentials& credentials, const SingleRequest& request);
+
+}  // namespace tranche::kube
