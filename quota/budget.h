@@ -52,6 +52,28 @@ struct WindowClosing {
   friend bool operator==(const WindowClosing&, const WindowClosing&) = default;
 };
 
+// All a budget has counted until a moment: enough to go on from there when nothing else is left.
+struct BudgetStand {
+  struct Part {
+    TimeSpan span;
+    GpuTime used;  // evenly over it
+    friend bool operator==(const Part&, const Part&) = default;
+  };
+  Instant at;
+  TimeSpan window;          // rolling: [at - duration, at)
+  std::vector<Part> parts;  // ascending, of the window until `at`; spans without use may lack
+  std::vector<Int128> carried_in;  // by age, as WindowClosing::carried_out
+  Int128 debt_in = 0;
+  friend bool operator==(const BudgetStand&, const BudgetStand&) = default;
+};
+// What it has counted in the window.
+GpuTime UsedOf(const BudgetStand& stand);
+// Can a budget with this window have stood so?
+bool IsStandOf(const BudgetStand& stand, const BudgetWindow& window);
+// Parts a rolling window's stand is told in: what is forgotten when the window moves on is exact to
+// this share of it.
+inline constexpr int kStandParts = 24;
+
 enum class BudgetState : uint8_t { kOk, kWarning, kExhausted };  // warning: a notify level reached
 
 struct BudgetView {
@@ -104,6 +126,10 @@ class BudgetMeter {
   // from `used` in both, which is never too little.
   void Restore(const WindowClosing& closing);
 
+  // What was counted until stand.at, by another account of the same time: it stands for all that
+  // happened before, of which events tell nothing new, now or later. After the closings.
+  void Resume(const BudgetStand& stand);
+
   // ---- events. `at` may lie before what was seen last (late news): sums are as if it had come in
   // time, closings already given are given again, corrected, for two closed windows back. `key` is
   // unique per piece of work: starting what runs and stopping what does not change nothing.
@@ -128,6 +154,7 @@ class BudgetMeter {
   // Consumed by `now` of a calendar window, per dimension: the one of the last event or Advance, or
   // one of the two before it; nullopt for others.
   std::optional<GpuTime> UsedOf(const TimeSpan& window, Instant now) const;
+  BudgetStand Stand(Instant now) const;
 
  private:
   struct Work {
@@ -166,7 +193,7 @@ class BudgetMeter {
   void StartOver(Instant at);
   void NoteEnd(const Work& work, int sign);
   void Reach(Instant at);
-  void Consume(const GpuTime& rate, const TimeSpan& span);
+  void Consume(const GpuTime& rate, TimeSpan span);
   void SettleAgain();
   Tally Reopened(const WindowClosing& closing, std::vector<Int128> carried_in) const;
   WindowClosing ClosingOf(const Tally& tally) const;
@@ -192,6 +219,7 @@ class BudgetMeter {
   std::deque<Tally> windows_;                  // calendar: the last closed ones, then the current
   std::map<Instant, WindowClosing> restored_;  // by start, until the first Advance
   RecentRate recent_;                          // rolling
+  std::optional<Instant> resumed_;             // what happened before is counted
 };
 
 }  // namespace tranche

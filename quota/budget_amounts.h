@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "quota/charge.h"
 #include "topology/base/units.h"
@@ -56,5 +58,9 @@ inline GpuTime RateOf(const Charge& charge, int64_t weight) {
 
 // As people read it: GPU-hours with three decimals, rounded half away from zero.
 std::string FormatGpuHours(Int128 amount);
+// As machines do: every digit.
+std::string FormatInt128(Int128 value);
+// Decimal, an optional '-' first; nullopt for anything else and for what does not fit.
+std::optional<Int128> ParseInt128(std::string_view text);
 
 }  // namespace tranche

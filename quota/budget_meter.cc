@@ -24,6 +24,7 @@ void BudgetMeter::StartOver(Instant at) {
   windows_.clear();
   recent_ = {};
   rate_ = {};
+  resumed_.reset();
   if (!Rolling()) {
     Tally first;
     first.span = WindowAt(budget_.window, at);
@@ -130,8 +131,9 @@ void BudgetMeter::Reach(Instant at) {
 
 // Work consumes (or, of a negative rate, does not after all) over the span, whose start Reach has
 // passed.
-void BudgetMeter::Consume(const GpuTime& rate, const TimeSpan& span) {
-  if (rate == GpuTime{}) return;
+void BudgetMeter::Consume(const GpuTime& rate, TimeSpan span) {
+  if (resumed_) span.start = std::max(span.start, *resumed_);
+  if (rate == GpuTime{} || span.end <= span.start) return;
   if (Rolling()) {
     recent_.Add(span.start, rate);
     if (span.end != kForever) recent_.Add(span.end, -rate);

@@ -105,6 +105,8 @@ struct QuotaReport {
 struct BudgetReport {
   GpuBudget spec;
   BudgetView view;
+  // Of the checkpoint that stands for what came before, as long as that counts.
+  std::optional<Instant> restored = std::nullopt;
 };
 
 class QuotaBook {
@@ -119,6 +121,9 @@ class QuotaBook {
   // ---- the past, once, before any holding
   void Restore(const std::vector<WindowClosing>& closings,
                const std::vector<std::pair<std::string, DecayedUsage::State>>& decay);
+  // What a budget has counted until stand.at, where no events tell it (BudgetMeter::Resume); also
+  // after it was declared.
+  void Resume(const std::string& budget_uid, BudgetStand stand, Instant now);
   // Use that ended: what budgets that are declared later count as well.
   struct PastUse {
     std::string leaf;
@@ -200,6 +205,8 @@ class QuotaBook {
   // ---- for people
   std::vector<QuotaReport> Quotas(Instant now);
   std::vector<BudgetReport> Budgets(Instant now) const;
+  // By uid.
+  std::map<std::string, BudgetStand> BudgetStands(Instant now) const;
   std::vector<std::pair<std::string, DecayedUsage::State>> Decay() const;
   int64_t DecayedMilliGpuHours(const std::string& leaf, Instant now) const;
   int64_t WeightOf(const std::string& leaf) const;
@@ -232,6 +239,7 @@ class QuotaBook {
                     const std::string& workload_class) const;
   void StartMeter(Meter& meter, const PodUid& uid, const HeldWork& work, Instant at);
   void StopMeter(Meter& meter, const PodUid& uid, const HeldWork& work, Instant at);
+  Meter MakeMeter(const GpuBudget& budget, Instant now) const;
   void LoadPast(Meter& meter);
   void AdvanceMeters(Instant now);
   bool RefreshExhausted(Instant now);
@@ -256,7 +264,8 @@ class QuotaBook {
   std::map<std::pair<std::string, LineId>, Charge> never_held_;
   std::deque<PastUse> past_;  // within kMeterHorizon of the newest time
   std::vector<WindowClosing> closings_;
-  std::vector<WindowClosing> untold_;  // those of them the next Advance returns
+  std::map<std::string, BudgetStand> stands_;  // by uid of the budget
+  std::vector<WindowClosing> untold_;          // those of them the next Advance returns
   // Looked up by namespace or priority class, filled as they are asked for.
   struct Route {
     Standing standing;

@@ -25,14 +25,7 @@ void QuotaBook::SetPolicies(std::shared_ptr<const PolicySet> set, Instant now) {
       meters.push_back(std::move(*known));
       continue;
     }
-    Instant created = now;
-    for (const WindowClosing& closing : closings_) {
-      if (closing.budget_uid == budget.uid) created = std::min(created, closing.span.start);
-    }
-    meters.push_back({BudgetMeter(budget, created), false});
-    for (const WindowClosing& closing : closings_) {
-      if (closing.budget_uid == budget.uid) meters.back().meter.Restore(closing);
-    }
+    meters.push_back(MakeMeter(budget, now));
   }
   meters_ = std::move(meters);
   RebuildTree();
@@ -42,6 +35,54 @@ void QuotaBook::SetPolicies(std::shared_ptr<const PolicySet> set, Instant now) {
   AdvanceMeters(now);
   RefreshExhausted(now);
   RebuildTree();
+}
+
+QuotaBook::Meter QuotaBook::MakeMeter(const GpuBudget& budget, Instant now) const {
+  Instant created = now;
+  Instant closed = Instant::min();
+  for (const WindowClosing& closing : closings_) {
+    if (closing.budget_uid != budget.uid) continue;
+    created = std::min(created, closing.span.start);
+    closed = std::max(closed, closing.span.end);
+  }
+  Meter made{BudgetMeter(budget, created), false};
+  for (const WindowClosing& closing : closings_) {
+    if (closing.budget_uid == budget.uid) made.meter.Restore(closing);
+  }
+  const auto stand = stands_.find(budget.uid);
+  // A window that was closed later includes it.
+  if (stand != stands_.end() && IsStandOf(stand->second, budget.window) &&
+      (budget.window.type == BudgetWindow::Type::kRolling ||
+       stand->second.window.start >= closed)) {
+    made.meter.Resume(stand->second);
+  }
+  return made;
+}
+
+void QuotaBook::Resume(const std::string& budget_uid, BudgetStand stand, Instant now) {
+  // Windows that ended since are closed again, with what they lacked.
+  const auto wrong = [&](const WindowClosing& closing) {
+    return closing.budget_uid == budget_uid && closing.span.start >= stand.window.start;
+  };
+  std::erase_if(closings_, wrong);
+  std::erase_if(untold_, wrong);
+  stands_.insert_or_assign(budget_uid, std::move(stand));
+  for (Meter& meter : meters_) {
+    if (meter.meter.spec().uid != budget_uid) continue;
+    meter = MakeMeter(GpuBudget(meter.meter.spec()), now);
+    LoadPast(meter);
+  }
+  AdvanceMeters(now);
+  RefreshExhausted(now);
+  RebuildTree();
+}
+
+std::map<std::string, BudgetStand> QuotaBook::BudgetStands(Instant now) const {
+  std::map<std::string, BudgetStand> stands;
+  for (const Meter& meter : meters_) {
+    stands.emplace(meter.meter.spec().uid, meter.meter.Stand(now));
+  }
+  return stands;
 }
 
 // What the budget would have counted had it been there.

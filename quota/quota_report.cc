@@ -127,7 +127,13 @@ int QuotaBook::CompareShares(QuotaId left, QuotaId right, Instant now) const {
 std::vector<BudgetReport> QuotaBook::Budgets(Instant now) const {
   std::vector<BudgetReport> reports;
   for (const Meter& meter : meters_) {
-    reports.push_back({meter.meter.spec(), meter.meter.View(now)});
+    BudgetReport report{meter.meter.spec(), meter.meter.View(now)};
+    const auto stand = stands_.find(report.spec.uid);
+    if (stand != stands_.end() && IsStandOf(stand->second, report.spec.window) &&
+        report.view.window.start < stand->second.window.end) {
+      report.restored = stand->second.at;
+    }
+    reports.push_back(std::move(report));
   }
   return reports;
 }

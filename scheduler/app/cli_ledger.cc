@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <string_view>
@@ -195,9 +196,9 @@ std::string VerifyJson(const ledger::VerifyReport& report) {
     faults += (faults.empty() ? "" : ",") + Json(fault);
   }
   return fmt::format(
-      R"({{"sound":{},"entries":{},"postings":{},"openIntervals":{},"head":{},"faults":[{}]}})",
+      R"({{"sound":{},"entries":{},"postings":{},"openIntervals":{},"restored":{},"head":{},"faults":[{}]}})",
       report.faults.empty(), report.entries, report.postings, report.open_intervals,
-      Json(report.head), faults);
+      report.restored, Json(report.head), faults);
 }
 
 std::string CsvTitles() {
@@ -235,18 +236,54 @@ int LedgerVerify(const std::string& path, bool json, std::ostream& out, std::ost
   if (json) return 0;
   out << fmt::format("sound: {} entries, {} postings, {} open intervals, head {}\n",
                      report->entries, report->postings, report->open_intervals, report->head);
+  if (report->restored > 0) {
+    out << fmt::format("{} entries were taken over from checkpoints of another ledger\n",
+                       report->restored);
+  }
   return 0;
 }
 
-std::string LedgerReportJson(const std::vector<ledger::ReportRow>& rows) {
+std::string LedgerReportJson(const std::vector<ledger::ReportRow>& rows,
+                             const std::vector<ledger::RestoredRow>& restored) {
   std::string json = "{\"rows\":[";
   for (const ledger::ReportRow& row : rows) {
-    json += fmt::format("{}{{\"leaf\":{},\"model\":{},\"gpuHours\":\"{}\"}}",
+    json += fmt::format("{}{{\"leaf\":{},\"model\":{},\"gpuHours\":\"{}\"",
                         json.back() == '[' ? "" : ",", Json(row.leaf), Json(row.model),
                         FormatGpuHours(Larger(row.time)));
+    if (row.restored != GpuTime{}) {
+      json += fmt::format(",\"restoredGpuHours\":\"{}\"", FormatGpuHours(Larger(row.restored)));
+    }
+    json += '}';
   }
-  return json + fmt::format("],\"total\":\"{}\"}}", FormatGpuHours(Total(rows)));
+  json += fmt::format("],\"total\":\"{}\"", FormatGpuHours(Total(rows)));
+  if (!restored.empty()) {
+    json += ",\"restored\":[";
+    for (const ledger::RestoredRow& row : restored) {
+      json += fmt::format(
+          "{}{{\"leaf\":{},\"model\":{},\"gpuHours\":\"{}\",\"from\":\"{}\",\"to\":\"{}\","
+          "\"checkpoint\":\"{}\"}}",
+          json.back() == '[' ? "" : ",", Json(row.leaf), Json(row.model),
+          FormatGpuHours(Larger(row.time)), wire::FormatTime(row.span.start),
+          wire::FormatTime(row.span.end), wire::FormatTime(row.mark.at));
+    }
+    json += ']';
+  }
+  return json + '}';
 }
+
+namespace {
+
+std::string RestoredNote(const std::vector<ledger::RestoredRow>& restored) {
+  if (restored.empty()) return "";
+  Instant newest = restored.front().mark.at;
+  for (const ledger::RestoredRow& row : restored) newest = std::max(newest, row.mark.at);
+  return fmt::format(
+      "RESTORED was taken over from checkpoints, the newest of {}, after an earlier ledger was "
+      "lost: known as a sum, shown evenly over its time\n",
+      wire::FormatTime(newest));
+}
+
+}  // namespace
 
 int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ostream& err) {
   absl::StatusOr<Question> question = Prepare(options.span);
@@ -254,16 +291,29 @@ int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ost
   const absl::StatusOr<std::vector<ledger::ReportRow>> rows =
       question->reader.Report(question->query);
   if (!rows.ok()) return Fail(err, rows.status());
+  const absl::StatusOr<std::vector<ledger::RestoredRow>> restored =
+      question->reader.Restored(question->query);
+  if (!restored.ok()) return Fail(err, restored.status());
   if (options.json) {
-    out << LedgerReportJson(*rows) << '\n';
+    out << LedgerReportJson(*rows, *restored) << '\n';
     return 0;
   }
-  Table table({"LEAF", "MODEL", "GPU-HOURS"});
+  // The column is there where there is something to say.
+  std::vector<std::string> titles = {"LEAF", "MODEL", "GPU-HOURS"};
+  if (!restored->empty()) titles.emplace_back("RESTORED");
+  Table table(std::move(titles));
+  const auto add = [&table, &restored](std::vector<std::string> cells, Int128 taken_over) {
+    if (!restored->empty()) cells.push_back(FormatGpuHours(taken_over));
+    table.Add(std::move(cells));
+  };
+  Int128 total = 0;
   for (const ledger::ReportRow& row : *rows) {
-    table.Add({row.leaf.empty() ? "-" : row.leaf, row.model, FormatGpuHours(Larger(row.time))});
+    total += Larger(row.restored);
+    add({row.leaf.empty() ? "-" : row.leaf, row.model, FormatGpuHours(Larger(row.time))},
+        Larger(row.restored));
   }
-  table.Add({"total", "", FormatGpuHours(Total(*rows))});
-  out << table.Text(TerminalOf(out));
+  add({"total", "", FormatGpuHours(Total(*rows))}, total);
+  out << table.Text(TerminalOf(out)) << RestoredNote(*restored);
   return 0;
 }
 

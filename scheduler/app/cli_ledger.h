@@ -31,8 +31,10 @@ struct LedgerReportOptions {
 };
 int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ostream& err);
 // {"rows":[{"leaf","model","gpuHours"}],"total"}: decimal strings of three decimals; of each row
-// the larger dimension.
-std::string LedgerReportJson(const std::vector<ledger::ReportRow>& rows);
+// the larger dimension. What was taken over from checkpoints has "restoredGpuHours" in its row and
+// "restored":[{"leaf","model","gpuHours","from","to","checkpoint"}] beside them.
+std::string LedgerReportJson(const std::vector<ledger::ReportRow>& rows,
+                             const std::vector<ledger::RestoredRow>& restored);
 
 enum class ExportFormat { kCsv, kJson };
 struct LedgerExportOptions {

@@ -11,6 +11,7 @@
 #include "scheduler/app/advice_api.h"
 #include "scheduler/app/api.h"
 #include "scheduler/app/binder.h"
+#include "scheduler/app/checkpointer.h"
 #include "scheduler/app/embedded_api.h"
 #include "scheduler/app/ledger_api.h"
 #include "scheduler/app/pages.h"
@@ -35,6 +36,7 @@ constexpr std::chrono::milliseconds kTickMax{250};
 // live.
 constexpr std::chrono::milliseconds kProjectEvery{250};
 constexpr std::chrono::milliseconds kPartitionEvery{1'000};
+constexpr std::chrono::milliseconds kLookForCheckpointEvery{1'000};
 constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
 constexpr std::chrono::hours kBackupEvery{24};
 
@@ -105,6 +107,7 @@ struct Duty::Impl {
   void ArmTick(std::chrono::milliseconds delay);
   void ArmProjector();
   void ArmPartitioner();
+  void ArmCheckpointer();
   void ArmHeartbeat();
   void ArmBackup();
   std::optional<metrics::LedgerRow> LedgerState();
@@ -126,6 +129,7 @@ struct Duty::Impl {
   ThreadTimers timers;
   std::unique_ptr<Binder> binder;
   std::unique_ptr<Verbs> verbs;
+  std::unique_ptr<Checkpointer> checkpointer;
   std::unique_ptr<Projector> projector;
   std::unique_ptr<Partitioner> partitioner;
   Adviser adviser;
@@ -187,7 +191,8 @@ void Duty::Impl::MakeAnswers() {
   binder = std::make_unique<Binder>(host, *api, timers, metrics, std::move(binder_options));
   verbs = std::make_unique<Verbs>(host, *binder, metrics,
                                   config.hami ? wire::ReasonStyle::kHami : wire::ReasonStyle::kOwn);
-  projector = std::make_unique<Projector>(host, *api);
+  checkpointer = std::make_unique<Checkpointer>(host, book.get(), config.ledger);
+  projector = std::make_unique<Projector>(host, *api, *checkpointer);
   MakePartitioner();
   host.OnPoke([this](const PodName& pod, const PodUid& uid, Instant when) {
     metrics.CountPoke();
@@ -264,7 +269,10 @@ std::optional<Instant> Duty::Impl::DoDue() {
   const std::optional<Instant> next =
       embedded_cluster ? RunDue(*embedded_cluster, host, clock) : host.Tick();
   reclaimer->Tick(clock.Now());
-  if (manual) partitioner->Tick(clock.Now());
+  if (manual) {
+    partitioner->Tick(clock.Now());
+    checkpointer->Take(clock.Now());
+  }
   return next;
 }
 
@@ -289,6 +297,11 @@ std::optional<metrics::LedgerRow> Duty::Impl::LedgerState() {
   row.late = health.late;
   row.wal_bytes = health.wal_bytes;
   row.last_entry = health.last_entry;
+  row.restored = health.restored;
+  if (const std::optional<Instant> taken = checkpointer->taken()) {
+    row.checkpoint_age_seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(clock.Now() - *taken).count();
+  }
   if (health.queued == 0 && health.held) {
     row.drift_quanta =
         std::abs(held.compute - health.held->compute) + std::abs(held.memory - health.held->memory);
@@ -310,6 +323,16 @@ void Duty::Impl::ArmPartitioner() {
     process.later([this] {
       partitioner->Tick(clock.Now());
       ArmPartitioner();
+    });
+  });
+}
+
+// Reads the ledger, so likewise not on the timers' thread.
+void Duty::Impl::ArmCheckpointer() {
+  timers.After(kLookForCheckpointEvery, [this] {
+    process.later([this] {
+      checkpointer->Take(clock.Now());
+      ArmCheckpointer();
     });
   });
 }
@@ -367,7 +390,10 @@ void Duty::Attach(ClusterApi& api) {
 void Duty::Begin() {
   impl_->ArmTick(kTickMin);
   impl_->ArmProjector();
-  if (!impl_->manual) impl_->ArmPartitioner();
+  if (!impl_->manual) {
+    impl_->ArmPartitioner();
+    impl_->ArmCheckpointer();
+  }
   if (impl_->book) {
     impl_->ArmHeartbeat();
     impl_->ArmBackup();

@@ -44,6 +44,7 @@ Host::Host(HostOptions options, Clock& clock)
 
 void Host::SetLedger(Ledger* ledger, MeterHistory history) {
   ledger_ = ledger;
+  ledger_file_ = {history.ledger, history.last_entry, history.restored};
   engine_.Restore(std::move(history));
 }
 
@@ -273,6 +274,8 @@ void Host::SteeringChanged(SteeringObject object) {
     return;
   }
   if (object.kind == "Namespace") steering_.namespaces.insert(object.name);
+  // Ours as well: how its status stood before this process wrote it.
+  if (!restored_) history_desk_.Upsert(object);
   steering_.objects[{object.kind, object.name}] = {object.uid, object.generation};
   desk_.Upsert(object.kind, object.name, object.json);
 }
@@ -301,6 +304,7 @@ void Host::SteeringGone(const std::string& kind, const std::string& ns, const st
   }
   if (kind == "Namespace") steering_.namespaces.erase(name);
   steering_.objects.erase({kind, name});
+  history_desk_.Remove(kind, name);
   desk_.Remove(kind, name);
 }
 
@@ -338,6 +342,40 @@ std::string Host::UidOf(const std::string& kind, const std::string& name) const 
   return found == steering_.objects.end() ? std::string() : found->second.first;
 }
 
+FoundHistory Host::found_history() const {
+  const std::lock_guard lock(steering_mutex_);
+  return found_history_;
+}
+
+// Which checkpoints there are is known now, which of them count as well. Restored are those of
+// budgets at once; the ledger follows, after what the end of the restart has it write.
+FoundHistory Host::JudgeHistory() {
+  const auto [budgets, now] = With([](Engine& engine, Instant when) {
+    std::vector<GpuBudget> specs;
+    for (BudgetReport& report : engine.Budgets(when)) specs.push_back(std::move(report.spec));
+    return std::pair(std::move(specs), when);
+  });
+  const std::lock_guard lock(steering_mutex_);
+  found_history_ = history_desk_.Judge(budgets, ledger_file_, now);
+  for (const Finding& finding : found_history_.findings) {
+    if (finding.status) continue;
+    spdlog::warn("{} {}: its checkpoint of the ledger is not believed: {}", finding.kind,
+                 finding.name, finding.message);
+  }
+  for (const RestoredUse& use : found_history_.uses) {
+    const bool of_budget = use.of == RestoredUse::Of::kBudget;
+    spdlog::warn(
+        "the ledger {} lacks what ledger {} had at entry {}: {} {}{} stood at {} GPU-hours at {} "
+        "by "
+        "its checkpoint, which is taken over; what ran between then and the loss is not known",
+        ledger_file_.id.empty() ? "(none)" : ledger_file_.id, use.mark.ledger, use.mark.entry,
+        of_budget ? "budget" : "leaf", use.name, of_budget ? "" : " on " + use.use.model,
+        FormatGpuHours(Larger(of_budget ? UsedOf(use.stand) : use.use.time)),
+        wire::FormatTime(use.mark.at));
+  }
+  return found_history_;
+}
+
 void Host::Synced() {
   if (restored_.exchange(true)) return;
   std::vector<Reclaim> reclaims;
@@ -347,10 +385,13 @@ void Host::Synced() {
     found_reclaims_.clear();
   }
   if (reclaim_sink_ != nullptr) reclaim_sink_->Restored(reclaims);
-  With([&reclaims](Engine& engine, Instant now) {
+  FoundHistory history = JudgeHistory();
+  With([&reclaims, &history](Engine& engine, Instant now) {
+    if (!history.uses.empty()) engine.RestoreUse(history.uses, now);
     engine.RestoreReclaims(std::move(reclaims));
     engine.FinishRestore(now);
   });
+  if (ledger_ != nullptr && !history.uses.empty()) ledger_->Restore(std::move(history.uses));
   synced_ = true;
 }
 

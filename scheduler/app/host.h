@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "policy/policy_set.h"
+#include "scheduler/app/history_desk.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/ports/clock.h"
 #include "scheduler/ports/cluster_events.h"
@@ -85,6 +86,9 @@ class Host : public ClusterEvents {
   void Heartbeat();
   // Where metering goes; null: nowhere. With it, before events come: what it remembers.
   void SetLedger(Ledger* ledger, MeterHistory history);
+  // What objects told of earlier ledgers when the first complete set of them was in. Whatever this
+  // one lacked of it is queued to be entered. Empty before.
+  FoundHistory found_history() const;
 
   // Called, outside the lock, for every pod that kube-scheduler should try again. Set before events
   // come from more than one thread.
@@ -176,6 +180,7 @@ class Host : public ClusterEvents {
   std::optional<PlanOutcome> Plan();
   void LetOthersIn() const;
   void Learn();
+  FoundHistory JudgeHistory();
   void KeepDisruptionBudget(const SteeringObject& object);
   void KeepResourceQuota(const SteeringObject& object);
   // The time, after the engine was told of steps of the clock. Under the lock.
@@ -204,9 +209,12 @@ class Host : public ClusterEvents {
   std::atomic<MigMode> mig_mode_ = MigMode::kOff;
   std::atomic<int64_t> invalid_objects_ = 0;
   Ledger* ledger_ = nullptr;  // set before events come
+  LedgerFile ledger_file_;    // likewise
   mutable std::mutex steering_mutex_;
   PolicyDesk desk_;  // guarded by steering_mutex_, as is what follows
   Steering steering_;
+  HistoryDesk history_desk_;  // until the first complete set is in
+  FoundHistory found_history_;
   std::map<std::string, Reclaim> found_reclaims_;  // by name, until the first complete set is in
   std::set<std::pair<std::string, std::string>> disruption_budgets_;  // namespace, name; known ones
   // Steady time of the last sign of life, parallel to kWatched.

@@ -45,8 +45,10 @@ http::Response Report(const std::string& path, const http::Request& request, Ins
   if (!reader.ok()) return Refused(reader.status());
   const absl::StatusOr<std::vector<ledger::ReportRow>> rows = reader->Report(query);
   if (!rows.ok()) return Refused(rows.status());
+  const absl::StatusOr<std::vector<ledger::RestoredRow>> restored = reader->Restored(query);
+  if (!restored.ok()) return Refused(restored.status());
   http::Response response;
-  response.body = LedgerReportJson(*rows);
+  response.body = LedgerReportJson(*rows, *restored);
   return response;
 }
 

@@ -56,8 +56,8 @@ struct Projector::Shared {
   int64_t failures = 0;
 };
 
-Projector::Projector(Host& host, ClusterApi& api)
-    : host_(host), api_(api), shared_(std::make_shared<Shared>()) {}
+Projector::Projector(Host& host, ClusterApi& api, Checkpointer& checkpointer)
+    : host_(host), api_(api), checkpointer_(checkpointer), shared_(std::make_shared<Shared>()) {}
 
 Projector::~Projector() = default;
 
@@ -80,11 +80,13 @@ Projector::Snapshot Projector::Gather() {
 
 void Projector::Tick(Instant now) {
   if (host_.readiness() != Readiness::kReady) return;
+  checkpointer_.TellFound();
   const Snapshot snapshot = Gather();
   WriteObjects(snapshot, now);
   WriteViews(snapshot, now);
   WriteWaiting(snapshot, now);
   Notify(snapshot, now);
+  TellHistory(snapshot, now);
 }
 
 void Projector::Write(ObjectWrite write, std::string urgent, Instant now) {
@@ -185,6 +187,8 @@ void Projector::WriteObjects(const Snapshot& snapshot, Instant now) {
   std::vector<Finding> findings = snapshot.steering.findings;
   const std::vector<Finding> live = LiveFindings(snapshot.quotas);
   findings.insert(findings.end(), live.begin(), live.end());
+  const std::vector<Finding> history = checkpointer_.Findings(snapshot.budgets);
+  findings.insert(findings.end(), history.begin(), history.end());
   for (const auto& [object, identity] : snapshot.steering.objects) {
     const auto& [kind, name] = object;
     const int64_t generation = identity.second;
@@ -202,11 +206,13 @@ void Projector::WriteObjects(const Snapshot& snapshot, Instant now) {
     if (kind == "GPUQuota" && quota != snapshot.quotas.end()) {
       const std::string column =
           HoursLeft(BudgetsOf(*quota, snapshot.quotas, snapshot.budgets, ""), now);
-      write.fields = QuotaStatus(*quota, column, conditions, generation, true);
-      urgent = QuotaStatus(*quota, column, conditions, generation, false);
+      write.fields =
+          QuotaStatus(*quota, column, conditions, generation, checkpointer_.OfLeaf(name), true);
+      urgent = QuotaStatus(*quota, column, conditions, generation, "", false);
     } else if (kind == "GPUBudget" && budget != snapshot.budgets.end()) {
-      write.fields = BudgetStatus(*budget, now, conditions, generation, true);
-      urgent = BudgetStatus(*budget, now, conditions, generation, false);
+      write.fields = BudgetStatus(*budget, now, conditions, generation,
+                                  checkpointer_.OfBudget(budget->spec.uid), true);
+      urgent = BudgetStatus(*budget, now, conditions, generation, "", false);
     } else if (kind == "GPUClass") {
       const auto pods = snapshot.pods_by_class.find(name);
       write.fields = ClassStatus(pods == snapshot.pods_by_class.end() ? 0 : pods->second,
@@ -307,6 +313,19 @@ void Projector::WriteWaiting(const Snapshot& snapshot, Instant now) {
       api_.SetWaiting({told->second.pod, told->first, false, "Placed", "", now}, log);
     }
     told = told_.erase(told);
+  }
+}
+
+// Once in this process's life.
+void Projector::TellHistory(const Snapshot& snapshot, Instant now) {
+  const std::vector<Finding> news = checkpointer_.news();
+  if (news.empty() || std::exchange(history_told_, true)) return;
+  for (const Finding& finding : news) {
+    const auto object = snapshot.steering.objects.find({finding.kind, finding.name});
+    if (object == snapshot.steering.objects.end()) continue;
+    api_.Emit({finding.kind, "", finding.name, object->second.first, true, finding.reason,
+               "Restoring", finding.message, now},
+              [](const WriteResult&) {});
   }
 }
 

@@ -1,5 +1,6 @@
 // Shows the cluster what we know: status of our objects, a GPUQuotaView per team namespace, and why
-// pods wait. All of it can be rebuilt; nothing reads it back.
+// pods wait. All of it can be rebuilt; nothing reads it back but the checkpoints of a lost ledger
+// (ADR 0027).
 //
 // Writes are few: an object is written when its text changes, at most once a second, and for
 // members that only drift with time at most every 30 s. A pod's condition is written when its
@@ -15,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "scheduler/app/checkpointer.h"
 #include "scheduler/app/host.h"
 #include "scheduler/app/team_json.h"
 #include "scheduler/ports/cluster_api.h"
@@ -23,7 +25,8 @@ namespace tranche::app {
 
 class Projector {
  public:
-  Projector(Host& host, ClusterApi& api);
+  // `checkpointer` outlives this.
+  Projector(Host& host, ClusterApi& api, Checkpointer& checkpointer);
   ~Projector();
   Projector(const Projector&) = delete;
   Projector& operator=(const Projector&) = delete;
@@ -45,11 +48,14 @@ class Projector {
   bool MadeView(const std::string& ns) const;
   void WriteViews(const Snapshot& snapshot, Instant now);
   void WriteWaiting(const Snapshot& snapshot, Instant now);
+  void TellHistory(const Snapshot& snapshot, Instant now);
   void Notify(const Snapshot& snapshot, Instant now);
   void Write(ObjectWrite write, std::string urgent, Instant now);
 
   Host& host_;
   ClusterApi& api_;
+  Checkpointer& checkpointer_;
+  bool history_told_ = false;
   std::shared_ptr<Shared> shared_;
   // kind/name/type -> status and since when.
   std::map<std::string, std::pair<bool, Instant>> condition_since_;

@@ -150,20 +150,21 @@ std::string EncodeBudgets(std::span<const BudgetReport> budgets) {
     out += fmt::format(
         "{{\"name\":{},\"quotaRef\":{},\"namespace\":{},\"used\":{},\"committed\":{},"
         "\"carriedIn\":{},\"debtIn\":{},\"effective\":{},\"windowStart\":{},\"windowEnd\":{},"
-        "\"state\":\"{}\",\"percent\":{},\"exhaustsAt\":{}}}",
+        "\"state\":\"{}\",\"percent\":{},\"exhaustsAt\":{},\"restoredFrom\":{}}}",
         Quote(report.spec.name),
         report.spec.quota_ref.empty() ? "null" : Quote(report.spec.quota_ref),
         report.spec.ns.empty() ? "null" : Quote(report.spec.ns), Decimal(view.used),
         Decimal(view.committed), Decimal(view.carried_in), Decimal(view.debt_in),
         Decimal(view.effective), Time(view.window.start),
         IsRolling(report) ? "null" : Time(view.window.end), StateName(view.state), view.percent,
-        Time(view.exhausts_at));
+        Time(view.exhausts_at), Time(report.restored));
   }
   return out + "]}";
 }
 
 std::string QuotaStatus(const QuotaView& view, std::string_view budget_column,
-                        std::span<const Condition> conditions, int64_t generation, bool with_slow) {
+                        std::span<const Condition> conditions, int64_t generation,
+                        std::string_view checkpoint, bool with_slow) {
   std::string lines;
   Charge used;
   for (const QuotaLineReport& line : view.report.lines) {
@@ -194,6 +195,7 @@ std::string QuotaStatus(const QuotaView& view, std::string_view budget_column,
                        Quote(GpusRoundedDown(view.report.fair_share)),
                        view.report.decayed_milli_gpu_hours / 1000,
                        view.report.decayed_milli_gpu_hours % 1000 / 100);
+    if (!checkpoint.empty()) out += fmt::format(",\"checkpoint\":{}", checkpoint);
   }
   out += fmt::format(
       ",\"summary\":{{\"nominal\":{},\"used\":{},\"borrowed\":{},\"lent\":{},\"pending\":{},"
@@ -216,7 +218,7 @@ std::string QuotaStatus(const QuotaView& view, std::string_view budget_column,
 
 std::string BudgetStatus(const BudgetReport& report, Instant now,
                          std::span<const Condition> conditions, int64_t generation,
-                         bool with_slow) {
+                         std::string_view checkpoint, bool with_slow) {
   const BudgetView& view = report.view;
   std::string out = fmt::format(
       "\"status\":{{\"observedGeneration\":{},\"carriedIn\":{},\"debtIn\":{},\"effective\":{},"
@@ -233,6 +235,7 @@ std::string BudgetStatus(const BudgetReport& report, Instant now,
     out += fmt::format(",\"resets\":{}",
                        Quote(IsRolling(report) ? "rolling" : Days(view.window.end - now)));
     if (view.exhausts_at) out += fmt::format(",\"exhaustsAt\":{}", Time(view.exhausts_at));
+    if (!checkpoint.empty()) out += fmt::format(",\"checkpoint\":{}", checkpoint);
   }
   return out + fmt::format(",\"conditions\":{}}}", EncodeConditions(conditions));
 }

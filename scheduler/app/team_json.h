@@ -28,11 +28,14 @@ struct Condition {
 };
 
 // Members of an ObjectWrite: "\"status\":{...}". `slow` members drift with time and need no prompt
-// write; they are left out of the text when `with_slow` is false, for comparing.
+// write; they are left out of the text when `with_slow` is false, for comparing. `checkpoint`: one
+// of them, as JSON; "": none.
 std::string QuotaStatus(const QuotaView& view, std::string_view budget_column,
-                        std::span<const Condition> conditions, int64_t generation, bool with_slow);
+                        std::span<const Condition> conditions, int64_t generation,
+                        std::string_view checkpoint, bool with_slow);
 std::string BudgetStatus(const BudgetReport& report, Instant now,
-                         std::span<const Condition> conditions, int64_t generation, bool with_slow);
+                         std::span<const Condition> conditions, int64_t generation,
+                         std::string_view checkpoint, bool with_slow);
 std::string ClassStatus(int64_t pods, std::span<const Condition> conditions, int64_t generation);
 std::string PolicyStatus(std::span<const Condition> conditions, int64_t generation);
 // What a team sees of its leaf; `budgets`: those that meter it.

@@ -312,6 +312,10 @@ class Engine {
   void RemoveNamespaceCap(const std::string& ns, const std::string& name, Instant now);
   // What the ledger remembers. Once, before the first pod.
   void Restore(MeterHistory history);
+  // What checkpoints tell of budgets stands for what came before, of which nothing else tells.
+  void RestoreUse(const std::vector<RestoredUse>& uses, Instant now);
+  // Where budgets stand, by uid.
+  std::map<std::string, BudgetStand> BudgetStands(Instant now);
   // The first complete set of pods is in: what the ledger had open and nobody holds has ended.
   void FinishRestore(Instant now);
   // The machine's clock was set forward; nothing was used between.

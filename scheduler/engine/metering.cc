@@ -217,6 +217,9 @@ void Engine::Restore(MeterHistory history) {
   std::vector<std::pair<std::string, DecayedUsage::State>> decay;
   for (DecayRow& row : history.decay) decay.emplace_back(std::move(row.leaf), row.state);
   impl.book.Restore(history.closings, decay);
+  for (const RestoredUse& use : history.restored) {
+    if (use.of == RestoredUse::Of::kBudget) impl.book.Resume(use.name, use.stand, use.mark.at);
+  }
   // Held at once, before any budget closes a window that counts them already.
   for (OpenInterval& interval : history.open) {
     HeldWork work;
@@ -268,6 +271,22 @@ void Engine::Restore(MeterHistory history) {
         break;
     }
   }
+}
+
+void Engine::RestoreUse(const std::vector<RestoredUse>& uses, Instant now) {
+  Impl& impl = *impl_;
+  impl.Advance(now);
+  for (const RestoredUse& use : uses) {
+    if (use.of == RestoredUse::Of::kBudget) impl.book.Resume(use.name, use.stand, now);
+  }
+  // What budgets say of teams has changed.
+  impl.ForgetTeams();
+  ++impl.reclaims.version;
+}
+
+std::map<std::string, BudgetStand> Engine::BudgetStands(Instant now) {
+  impl_->Advance(now);
+  return impl_->book.BudgetStands(now);
 }
 
 void Engine::FinishRestore(Instant now) {

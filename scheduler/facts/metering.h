@@ -13,6 +13,7 @@
 #include "quota/fair_share.h"
 #include "quota/model_charge.h"
 #include "scheduler/facts/allocation.h"
+#include "scheduler/facts/checkpoint.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
 
@@ -78,6 +79,9 @@ struct MeterHistory {
                // of earlier intervals that lasted into it come with their own at
   std::vector<WindowClosing> closings;  // ascending budget, start; the newest version of each
   std::vector<DecayRow> decay;
+  std::string ledger;                 // its id
+  int64_t last_entry = 0;             // 0: it is empty
+  std::vector<RestoredUse> restored;  // taken over from checkpoints, ascending entry
 };
 
 // Longer than any budget window: a month of 31 days, an hour of clock change, and a margin for late

@@ -112,7 +112,7 @@ Decoded SteeringSink::Decode(wire::Element object, const Identity& identity, boo
   const auto before = generations_.find(identity.key);
   const bool same = resource_.custom && known && before != generations_.end() &&
                     steering.generation != 0 && before->second == steering.generation;
-  const bool follows = resource_.written_by_us && follows_;
+  const bool follows = (resource_.written_by_us || resource_.checkpoints) && follows_;
   if (!follows && (same || (resource_.written_by_us && known))) return out;
   const auto [ns, name] = SplitKey(identity.key);
   steering.kind = resource_.kind;

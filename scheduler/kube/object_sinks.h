@@ -41,7 +41,8 @@ class NodeSink : public ObjectSink {
 
 // Hands objects over as JSON text. A version that differs in status or metadata alone is skipped
 // where metadata.generation tells. Of what we write ourselves the first version alone, or all of
-// them while `follows`: somebody else of our kind is writing.
+// them while `follows`: somebody else of our kind is writing. So with statuses that carry
+// checkpoints.
 class SteeringSink : public ObjectSink {
  public:
   SteeringSink(ClusterEvents& events, const SteeringResource& resource, const bool& follows)

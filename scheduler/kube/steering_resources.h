@@ -15,6 +15,8 @@ struct SteeringResource {
   bool custom = false;      // of ours: may not be installed
   // What counts is that the object is there: it is handed over once, as we write its content.
   bool written_by_us = false;
+  // Its status carries checkpoints of the ledger, which one who takes over asks for.
+  bool checkpoints = false;
   bool for_hami = false;  // watched only where Options::resource_quotas says so
 };
 
@@ -23,8 +25,8 @@ inline constexpr std::string_view kOwnGroup = "/apis/tranche.dev/v1alpha1";
 inline constexpr std::array kSteeringResources = {
     SteeringResource{"GPUPolicy", "gpupolicies", kOwnGroup, true, false},
     SteeringResource{"GPUClass", "gpuclasses", kOwnGroup, true, false},
-    SteeringResource{"GPUQuota", "gpuquotas", kOwnGroup, true, false},
-    SteeringResource{"GPUBudget", "gpubudgets", kOwnGroup, true, false},
+    SteeringResource{"GPUQuota", "gpuquotas", kOwnGroup, true, false, true},
+    SteeringResource{"GPUBudget", "gpubudgets", kOwnGroup, true, false, true},
     SteeringResource{"GPUQuotaView", "gpuquotaviews", kOwnGroup, true, true},
     // Carries what a restart goes on with, which its first version handed over has.
     SteeringResource{"GPUReclaim", "gpureclaims", kOwnGroup, true, true},
@@ -34,7 +36,7 @@ inline constexpr std::array kSteeringResources = {
     // Of every version, for its status is what counts.
     SteeringResource{"PodDisruptionBudget", "poddisruptionbudgets", "/apis/policy/v1", false,
                      false},
-    SteeringResource{"ResourceQuota", "resourcequotas", "/api/v1", false, false, true},
+    SteeringResource{"ResourceQuota", "resourcequotas", "/api/v1", false, false, false, true},
 };
 
 }  // namespace tranche::kube

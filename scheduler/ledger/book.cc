@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "scheduler/ledger/numbers.h"
+#include "scheduler/ledger/questions.h"
 #include "topology/base/check.h"
 
 namespace tranche::ledger {
@@ -52,6 +53,23 @@ std::string Malformed(const WindowClosing& closing) {
   if (!InRange(closing.span.start) || !InRange(closing.span.end) ||
       closing.span.end <= closing.span.start) {
     return "expected a budget window that ends after its start";
+  }
+  return "";
+}
+
+std::string Malformed(const RestoredUse& use) {
+  const TimeSpan span = SpanOf(use);
+  if (use.name.empty()) return "expected a name of what is restored, found none";
+  if (!InRange(use.mark.at) || !InRange(span.start) || !InRange(span.end) ||
+      span.end <= span.start) {
+    return "expected a restored span that ends after its start";
+  }
+  std::vector<Int128> amounts = use.stand.carried_in;
+  amounts.insert(amounts.end(), {use.stand.debt_in, TimeOf(use).compute, TimeOf(use).memory});
+  for (const Int128 amount : amounts) {
+    if (amount < 0 || amount > kMostCheckpointed) {
+      return fmt::format("expected restored amounts of 0 to 10^36, found {}", FormatInt128(amount));
+    }
   }
   return "";
 }
@@ -206,6 +224,63 @@ absl::Status Book::Record(const WindowClosing& closing, int64_t written) {
   entry.closing = closing;
   if (absl::Status status = Add(entry); !status.ok()) return status;
   return insert_closing_.RunWith(entry.id, closing.budget_uid, start, until, amounts);
+}
+
+absl::StatusOr<GpuTime> Book::Lacking(const RestoredUse& use) {
+  // The sums are read from the tables.
+  if (absl::Status status = WriteRollups(); !status.ok()) return status;
+  ReportQuery query;
+  query.from = use.use.span.start;
+  query.to = use.use.span.end;
+  query.leaf = use.name;
+  query.now = use.use.span.end;
+  const absl::StatusOr<std::vector<ReportRow>> rows = SumUsage(*database_, query);
+  if (!rows.ok()) return rows.status();
+  GpuTime lacking = use.use.time;
+  for (const ReportRow& row : *rows) {
+    if (row.leaf == use.name && row.model == use.use.model) lacking -= row.time;
+  }
+  return GpuTime{std::max<Int128>(0, lacking.compute), std::max<Int128>(0, lacking.memory)};
+}
+
+absl::StatusOr<bool> Book::IsRestored(const RestoredUse& use) {
+  find_restored_.Bind(use.name, use.mark.ledger, MillisOf(use.mark.at));
+  const absl::StatusOr<bool> row = find_restored_.Row();
+  find_restored_.Reset();
+  return row;
+}
+
+absl::Status Book::Restore(RestoredUse use, int64_t written) {
+  bool repeated = false;
+  if (use.of == RestoredUse::Of::kLeaf) {
+    const absl::StatusOr<GpuTime> lacking = Lacking(use);
+    if (!lacking.ok()) return lacking.status();
+    use.use.time = *lacking;
+    repeated = *lacking == GpuTime{};
+  } else {
+    const absl::StatusOr<bool> known = IsRestored(use);
+    if (!known.ok()) return known.status();
+    repeated = *known;
+  }
+  if (repeated) {
+    ++ignored_;
+    return absl::OkStatus();
+  }
+  EntryRow entry;
+  entry.kind = EntryKind::kRestored;
+  entry.at = MillisOf(use.mark.at);
+  entry.written = written;
+  entry.epoch = epoch_;
+  entry.restored = std::move(use);
+  if (absl::Status status = Add(entry); !status.ok()) return status;
+  ++restored_;
+  const RestoredUse& kept = entry.restored;
+  const TimeSpan span = SpanOf(kept);
+  const GpuTime time = TimeOf(kept);
+  return insert_restored_.RunWith(entry.id, std::string_view(NameOf(kept.of)), kept.name,
+                                  kept.use.model, MillisOf(span.start), MillisOf(span.end),
+                                  FormatInt128(time.compute), FormatInt128(time.memory),
+                                  FormatDetail(kept), kept.mark.ledger, kept.mark.entry);
 }
 
 absl::StatusOr<std::vector<Posting>> Book::Move(const std::vector<MeterPart>& parts, const char* to,

@@ -27,6 +27,7 @@ namespace tranche::ledger {
 // journal that the tables reject would stop every later one. Empty: it can.
 std::string Malformed(const MeterEvent& event);
 std::string Malformed(const WindowClosing& closing);
+std::string Malformed(const RestoredUse& use);
 
 class Book {
  public:
@@ -37,6 +38,9 @@ class Book {
   // none. `written`: the newest time known.
   absl::Status Apply(const MeterEvent& event, int64_t written);
   absl::Status Record(const WindowClosing& closing, int64_t written);
+  // Of a leaf what the file lacks, as of all that was applied before; of a budget the whole, unless
+  // the same checkpoint or a later one of the same ledger is there.
+  absl::Status Restore(RestoredUse use, int64_t written);
   absl::Status Beat(int64_t now, const std::vector<DecayRow>& decay);
   // Writes balances and rollups; from time to time, or when asked to, notes that everything up to
   // here has been summed, so that a start checks only what comes later.
@@ -46,6 +50,8 @@ class Book {
   const std::string& head() const { return head_; }
   const Charge& held() const { return held_; }  // by all open intervals
   int64_t late() const { return late_; }        // entries marked so in this life
+  // Entries taken over from checkpoints.
+  int64_t restored() const { return restored_; }
   int64_t ignored() const { return ignored_; }  // events that added nothing
 
  private:
@@ -79,6 +85,9 @@ class Book {
   absl::Status Run(const MeterEvent& event, int64_t written);
   absl::Status End(const MeterEvent& event, int64_t written);
   absl::Status Refund(const MeterEvent& event, int64_t written);
+  // What the file does not have of a leaf's use; and whether a budget's was entered.
+  absl::StatusOr<GpuTime> Lacking(const RestoredUse& use);
+  absl::StatusOr<bool> IsRestored(const RestoredUse& use);
   // Sets id and hash, writes the entry and its postings, adds to the sums.
   absl::Status Add(EntryRow& entry);
   absl::Status AddToSums(const Posting& posting, int64_t at);
@@ -98,6 +107,7 @@ class Book {
   std::string head_;
   int64_t late_ = 0;
   int64_t ignored_ = 0;
+  int64_t restored_ = 0;
   Charge held_;
   HashChain chain_;
   AccountTable accounts_;
@@ -118,6 +128,8 @@ class Book {
   Statement find_interval_;
   Statement find_refund_;
   Statement insert_closing_;
+  Statement insert_restored_;
+  Statement find_restored_;
   Statement newest_closing_;
   Statement write_balance_;
   Statement read_rollup_;

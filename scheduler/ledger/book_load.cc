@@ -22,6 +22,7 @@ absl::StatusOr<Book> Book::Load(Database& database, int64_t epoch) {
   for (const auto& [id, account] : book.accounts_) book.account_ids_[account] = id;
   for (const auto& [value, sql] :
        {std::pair{&book.last_entry_, "SELECT coalesce(max(id), 0) FROM entry"},
+        std::pair{&book.restored_, "SELECT count(*) FROM restored"},
         std::pair{&book.last_interval_, "SELECT coalesce(max(id), 0) FROM interval"}}) {
     const absl::StatusOr<int64_t> found = database.Integer(sql);
     if (!found.ok()) return found.status();
@@ -96,6 +97,12 @@ absl::Status Book::PrepareAll() {
        "SELECT 1 FROM entry WHERE interval = ? AND at = ? AND note = ? AND kind = 5"},
       {&insert_closing_,
        "INSERT INTO window_closing(entry, budget, start, until, amounts) VALUES (?, ?, ?, ?, ?)"},
+      {&insert_restored_,
+       "INSERT INTO restored(entry, of, name, model, start, until, compute, memory, detail, "
+       "source, source_entry) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+      {&find_restored_,
+       "SELECT 1 FROM restored r JOIN entry e ON e.id = r.entry WHERE r.of = 'budget' "
+       "AND r.name = ? AND r.source = ? AND e.at >= ?"},
       {&newest_closing_,
        "SELECT until, amounts FROM window_closing WHERE budget = ? AND start = ? "
        "ORDER BY entry DESC LIMIT 1"},

@@ -25,6 +25,14 @@ absl::StatusOr<EntryCursor> EntryCursor::Make(Database& database) {
     if (!prepared.ok()) return prepared.status();
     *statement = std::move(*prepared);
   }
+  const absl::StatusOr<bool> restored = HasRestored(database);
+  if (!restored.ok()) return restored.status();
+  if (!*restored) return cursor;
+  absl::StatusOr<Statement> prepared = database.Prepare(
+      "SELECT of, name, model, start, until, compute, memory, detail, source, source_entry "
+      "FROM restored WHERE entry = ?");
+  if (!prepared.ok()) return prepared.status();
+  cursor.restored_ = std::move(*prepared);
   return cursor;
 }
 
@@ -43,6 +51,7 @@ void EntryCursor::Finish() {
   postings_.Reset();
   intervals_.Reset();
   closing_.Reset();
+  restored_.Reset();
   posting_left_ = false;
   interval_at_ = 0;
 }
@@ -63,6 +72,7 @@ absl::StatusOr<bool> EntryCursor::Next(EntryRow& entry) {
   absl::Status status = ReadPostings(entry);
   if (status.ok() && entry.kind == EntryKind::kOpen) status = ReadInterval(entry);
   if (status.ok() && entry.kind == EntryKind::kWindow) status = ReadClosing(entry);
+  if (status.ok() && entry.kind == EntryKind::kRestored) status = ReadRestored(entry);
   if (!status.ok()) return status;
   return true;
 }
@@ -122,6 +132,34 @@ absl::Status EntryCursor::ReadClosing(EntryRow& entry) {
   if (read) return absl::OkStatus();
   return absl::DataLossError(
       fmt::format("window_closing of entry {}: expected amounts, found other text", entry.id));
+}
+
+absl::Status EntryCursor::ReadRestored(EntryRow& entry) {
+  entry.restored = {};
+  restored_.Reset();
+  restored_.Bind(entry.id);
+  const absl::StatusOr<bool> row = restored_.Row();
+  if (!row.ok()) return row.status();
+  if (!*row) return absl::OkStatus();
+  RestoredUse& use = entry.restored;
+  use.of = restored_.Bytes(0) == kOfLeaf ? RestoredUse::Of::kLeaf : RestoredUse::Of::kBudget;
+  use.name = restored_.Bytes(1);
+  const TimeSpan span{Instant(Millis(restored_.Integer(3))), Instant(Millis(restored_.Integer(4)))};
+  const std::optional<Int128> compute = ParseInt128(restored_.Bytes(5));
+  const std::optional<Int128> memory = ParseInt128(restored_.Bytes(6));
+  use.mark = {std::string(restored_.Bytes(8)), restored_.Integer(9), Instant(Millis(entry.at))};
+  if (use.of == RestoredUse::Of::kLeaf) {
+    use.use = {std::string(restored_.Bytes(2)), span, {compute.value_or(0), memory.value_or(0)}};
+  } else {
+    use.stand.at = use.mark.at;
+    use.stand.window = span;
+  }
+  const bool read = compute && memory && ParseDetail(restored_.Bytes(7), use) &&
+                    TimeOf(use) == GpuTime{*compute, *memory};
+  restored_.Reset();
+  if (read) return absl::OkStatus();
+  return absl::DataLossError(
+      fmt::format("restored of entry {}: expected amounts, found other text", entry.id));
 }
 
 }  // namespace tranche::ledger

@@ -72,7 +72,9 @@ void HistoryBuilder::Give(Known& known) {
 }
 
 absl::Status HistoryBuilder::Add(const EntryRow& entry) {
-  if (entry.kind == EntryKind::kWindow) return absl::OkStatus();
+  if (entry.kind == EntryKind::kWindow || entry.kind == EntryKind::kRestored) {
+    return absl::OkStatus();
+  }
   if (entry.kind == EntryKind::kOpen) {
     Known& known = known_[entry.interval];
     known.open = FromOpen(entry);

@@ -50,6 +50,7 @@ void IntervalChecker::Check(const EntryRow& entry, std::vector<std::string>& fau
       CheckRefundEnd(entry, faults);
       break;
     case EntryKind::kWindow:
+    case EntryKind::kRestored:
       break;
   }
 }

@@ -41,6 +41,33 @@ void AddDetails(std::string& content, const EntryRow& entry) {
     AddInteger(content, MillisOf(entry.closing.span.end));
     AddText(content, FormatAmounts(entry.closing));
   }
+  if (entry.kind == EntryKind::kRestored) {
+    const RestoredUse& use = entry.restored;
+    const TimeSpan span = SpanOf(use);
+    const GpuTime time = TimeOf(use);
+    AddText(content, NameOf(use.of));
+    AddText(content, use.name);
+    AddText(content, use.use.model);
+    AddInteger(content, MillisOf(span.start));
+    AddInteger(content, MillisOf(span.end));
+    AddText(content, FormatInt128(time.compute));
+    AddText(content, FormatInt128(time.memory));
+    AddText(content, FormatDetail(use));
+    AddText(content, use.mark.ledger);
+    AddInteger(content, use.mark.entry);
+  }
+}
+
+std::optional<std::vector<Int128>> Numbers(std::string_view text) {
+  std::vector<Int128> numbers;
+  while (true) {
+    const std::size_t space = text.find(' ');
+    const std::optional<Int128> number = ParseInt128(text.substr(0, space));
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+    if (space == std::string_view::npos) return numbers;
+    text.remove_prefix(space + 1);
+  }
 }
 
 }  // namespace
@@ -57,15 +84,9 @@ std::string FormatAmounts(const WindowClosing& closing) {
 }
 
 bool ParseAmounts(std::string_view text, WindowClosing& closing) {
-  std::vector<Int128> numbers;
-  while (true) {
-    const std::size_t space = text.find(' ');
-    const std::optional<Int128> number = ParseInt128(text.substr(0, space));
-    if (!number) return false;
-    numbers.push_back(*number);
-    if (space == std::string_view::npos) break;
-    text.remove_prefix(space + 1);
-  }
+  const std::optional<std::vector<Int128>> read = Numbers(text);
+  if (!read) return false;
+  const std::vector<Int128>& numbers = *read;
   constexpr std::size_t kFixed = 6;
   if (numbers.size() < kFixed || numbers[5] != static_cast<Int128>(numbers.size() - kFixed)) {
     return false;
@@ -76,6 +97,51 @@ bool ParseAmounts(std::string_view text, WindowClosing& closing) {
   closing.used = numbers[3];
   closing.debt_out = numbers[4];
   closing.carried_out.assign(numbers.begin() + kFixed, numbers.end());
+  return true;
+}
+
+TimeSpan SpanOf(const RestoredUse& use) {
+  return use.of == RestoredUse::Of::kBudget ? use.stand.window : use.use.span;
+}
+
+GpuTime TimeOf(const RestoredUse& use) {
+  return use.of == RestoredUse::Of::kBudget ? UsedOf(use.stand) : use.use.time;
+}
+
+std::string FormatDetail(const RestoredUse& use) {
+  if (use.of == RestoredUse::Of::kLeaf) return "";
+  const BudgetStand& stand = use.stand;
+  std::string text = FormatInt128(stand.debt_in) + fmt::format(" {}", stand.carried_in.size());
+  for (const Int128 amount : stand.carried_in) text += ' ' + FormatInt128(amount);
+  text += fmt::format(" {}", stand.parts.size());
+  for (const auto& [span, used] : stand.parts) {
+    text += fmt::format(" {} {} {} {}", MillisOf(span.start), MillisOf(span.end),
+                        FormatInt128(used.compute), FormatInt128(used.memory));
+  }
+  return text;
+}
+
+bool ParseDetail(std::string_view text, RestoredUse& use) {
+  if (use.of == RestoredUse::Of::kLeaf) return text.empty();
+  const std::optional<std::vector<Int128>> read = Numbers(text);
+  if (!read) return false;
+  const std::vector<Int128>& numbers = *read;
+  std::size_t at = 0;
+  const auto left = [&] { return static_cast<Int128>(numbers.size() - at); };
+  if (left() < 2) return false;
+  use.stand.debt_in = numbers[at++];
+  const Int128 carried = numbers[at++];
+  if (carried < 0 || carried >= left()) return false;
+  for (Int128 i = 0; i < carried; ++i) use.stand.carried_in.push_back(numbers[at++]);
+  const Int128 parts = numbers[at++];
+  constexpr std::size_t kColumns = 4;
+  if (parts < 0 || left() % kColumns != 0 || parts != left() / kColumns) return false;
+  for (Int128 i = 0; i < parts; ++i, at += kColumns) {
+    const auto moment = [&](std::size_t column) {
+      return Instant(Millis(static_cast<int64_t>(numbers[at + column])));
+    };
+    use.stand.parts.push_back({{moment(0), moment(1)}, {numbers[at + 2], numbers[at + 3]}});
+  }
   return true;
 }
 
@@ -189,6 +255,35 @@ absl::StatusOr<Instant> ReadLastTime(Database& database) {
       "ORDER BY id DESC LIMIT 1), 0))");
   if (!newest.ok()) return newest.status();
   return Instant(Millis(std::max(heartbeat->value_or(0), *newest)));
+}
+
+absl::StatusOr<std::string> ReadId(Database& database) {
+  std::string id;
+  for (const std::string_view key : {kIdHighKey, kIdLowKey}) {
+    const absl::StatusOr<std::optional<int64_t>> half = ReadMeta(database, key);
+    if (!half.ok()) return half.status();
+    if (!*half) return std::string();
+    id += fmt::format("{:016x}", static_cast<uint64_t>(**half));
+  }
+  return id;
+}
+
+absl::StatusOr<bool> HasRestored(Database& database) {
+  const absl::StatusOr<int64_t> version = database.Integer("PRAGMA user_version");
+  if (!version.ok()) return version.status();
+  return *version >= 2;
+}
+
+absl::Status MakeId(Database& database) {
+  const absl::StatusOr<std::string> known = ReadId(database);
+  if (!known.ok() || !known->empty()) return known.status();
+  int64_t halves[2];
+  sqlite3_randomness(sizeof(halves), halves);
+  absl::StatusOr<Transaction> transaction = Transaction::Begin(database);
+  if (!transaction.ok()) return transaction.status();
+  absl::Status status = WriteMeta(database, kIdHighKey, halves[0]);
+  if (status.ok()) status = WriteMeta(database, kIdLowKey, halves[1]);
+  return status.ok() ? transaction->Commit() : status;
 }
 
 absl::Status WriteMeta(Database& database, std::string_view key, int64_t value) {

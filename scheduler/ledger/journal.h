@@ -29,7 +29,8 @@ enum class EntryKind : int64_t {
   kVoid = 4,
   kRefundStart = 5,  // a refund over [at, until) is two entries, of successive ids
   kRefundEnd = 6,
-  kWindow = 7,  // a budget window ended; no postings, a row in window_closing
+  kWindow = 7,    // a budget window ended; no postings, a row in window_closing
+  kRestored = 8,  // taken over from a checkpoint; no postings, a row in restored
 };
 inline constexpr int64_t kEstimatedFlag = 1;
 inline constexpr int64_t kLateFlag = 2;
@@ -86,11 +87,24 @@ struct EntryRow {
   std::vector<Posting> postings;  // ascending account
   IntervalRow opened;             // of kOpen
   WindowClosing closing;          // of kWindow
+  RestoredUse restored;           // of kRestored
 };
 
 std::string FormatAmounts(const WindowClosing& closing);
 // False when `text` was not made by FormatAmounts.
 bool ParseAmounts(std::string_view text, WindowClosing& closing);
+
+// Columns of `restored`.
+inline constexpr const char* kOfBudget = "budget";
+inline constexpr const char* kOfLeaf = "leaf";
+inline const char* NameOf(RestoredUse::Of of) {
+  return of == RestoredUse::Of::kBudget ? kOfBudget : kOfLeaf;
+}
+TimeSpan SpanOf(const RestoredUse& use);
+GpuTime TimeOf(const RestoredUse& use);
+// What the other columns do not tell of a budget; "" of a leaf.
+std::string FormatDetail(const RestoredUse& use);
+bool ParseDetail(std::string_view text, RestoredUse& use);
 
 using AccountTable = std::map<int64_t, Account>;
 absl::StatusOr<AccountTable> ReadAccounts(Database& database);
@@ -134,7 +148,18 @@ absl::StatusOr<std::optional<int64_t>> ReadMeta(Database& database, std::string_
 absl::Status WriteMeta(Database& database, std::string_view key, int64_t value);
 inline constexpr std::string_view kCleanKey = "clean";          // 1: closed in order
 inline constexpr std::string_view kHeartbeatKey = "heartbeat";  // newest, Unix ms
+// The two halves of the ledger's id.
+inline constexpr std::string_view kIdHighKey = "id_high";
+inline constexpr std::string_view kIdLowKey = "id_low";
 inline constexpr std::string_view kCheckedKey = "checked";  // checked_balance is as of this entry
+
+// The ledger's id as 32 hex digits; "" in a file that was never written to by this version.
+absl::StatusOr<std::string> ReadId(Database& database);
+// Gives the file one, by chance, where it has none.
+absl::Status MakeId(Database& database);
+
+// Files of version 1, which only a writer takes further, have no table `restored`.
+absl::StatusOr<bool> HasRestored(Database& database);
 
 // The newest of all times: of entries, of when they were written, of the heartbeat. 1970 in an
 // empty file.
@@ -153,12 +178,14 @@ class EntryCursor {
  private:
   absl::Status ReadInterval(EntryRow& entry);
   absl::Status ReadClosing(EntryRow& entry);
+  absl::Status ReadRestored(EntryRow& entry);
   absl::Status ReadPostings(EntryRow& entry);
 
   Statement entries_;
   Statement postings_;
   Statement intervals_;
   Statement closing_;
+  Statement restored_;
   bool posting_left_ = false;
   int64_t interval_at_ = 0;  // the row intervals_ stands on; 0: not started
 };

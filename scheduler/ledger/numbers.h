@@ -1,18 +1,11 @@
-// 128-bit sums as text and as two 64-bit columns, and times as days.
+// 128-bit sums as two 64-bit columns, and times as days.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "quota/budget.h"
 
 namespace tranche::ledger {
-
-std::string FormatInt128(Int128 value);
-// Decimal, an optional '-' first; nullopt for anything else and for what does not fit.
-std::optional<Int128> ParseInt128(std::string_view text);
 
 inline int64_t HighHalf(Int128 value) { return static_cast<int64_t>(value >> 64); }
 inline int64_t LowHalf(Int128 value) { return static_cast<int64_t>(static_cast<uint64_t>(value)); }

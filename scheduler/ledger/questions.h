@@ -16,6 +16,11 @@ absl::StatusOr<VerifyReport> VerifyRules(
 
 absl::StatusOr<std::vector<ReportRow>> ReportUsage(Database& database, const ReportQuery& query);
 
+// The same within a transaction of the caller's.
+absl::StatusOr<std::vector<ReportRow>> SumUsage(Database& database, const ReportQuery& query);
+
+absl::StatusOr<std::vector<RestoredRow>> RestoredUses(Database& database, const ReportQuery& query);
+
 absl::Status ExportIntervals(Database& database, const ReportQuery& query,
                              const std::function<void(const ExportRow&)>& row);
 

@@ -63,6 +63,10 @@ absl::StatusOr<std::vector<ReportRow>> Reader::Report(const ReportQuery& query) 
   return ReportUsage(impl_->database, query);
 }
 
+absl::StatusOr<std::vector<RestoredRow>> Reader::Restored(const ReportQuery& query) {
+  return RestoredUses(impl_->database, query);
+}
+
 absl::Status Reader::Export(const ReportQuery& query,
                             const std::function<void(const ExportRow&)>& row) {
   return ExportIntervals(impl_->database, query, row);

@@ -22,7 +22,8 @@ struct VerifyReport {
   int64_t entries = 0;
   int64_t postings = 0;
   int64_t open_intervals = 0;
-  std::string head;  // hex
+  int64_t restored = 0;  // entries taken over from checkpoints
+  std::string head;      // hex
   // What is wrong, one line each: rule, entry, expected, found. Empty: every rule holds.
   std::vector<std::string> faults;
 };
@@ -30,7 +31,17 @@ struct VerifyReport {
 struct ReportRow {
   std::string leaf;  // "" for pods of no leaf
   std::string model;
-  GpuTime time;  // weight kUnitWeight: plain GPU time
+  GpuTime time;      // weight kUnitWeight: plain GPU time
+  GpuTime restored;  // of it, taken over from checkpoints
+};
+
+// What of a leaf and model was taken over from a checkpoint.
+struct RestoredRow {
+  std::string leaf;
+  std::string model;
+  TimeSpan span;  // the entry's: known is the sum over it, not when in it
+  GpuTime time;   // over all of it
+  CheckpointMark mark;
 };
 
 // One interval of one pod on one model's GPUs, for export.
@@ -69,6 +80,9 @@ class Reader {
   // GPU time by leaf and model, refunds taken off; ascending leaf, model. Exact; from rollups
   // except at the edges: 10 million entries in under a second.
   absl::StatusOr<std::vector<ReportRow>> Report(const ReportQuery& query);
+  // What was taken over that overlaps the span, in the order it was. Included in Report, evenly
+  // over the time it is the sum of.
+  absl::StatusOr<std::vector<RestoredRow>> Restored(const ReportQuery& query);
   // Intervals that overlap the span, ascending start, uid, interval, model.
   absl::Status Export(const ReportQuery& query, const std::function<void(const ExportRow&)>& row);
 

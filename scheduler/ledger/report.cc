@@ -49,17 +49,37 @@ class Usage {
     sum->memory += (change.memory * span - change.memory_moment) * weight;
   }
 
+  // What was taken over, evenly over its span, as far as that lies in [from, to).
+  void AddRestored(const RestoredRow& row, Instant from, Instant to) {
+    const int64_t length = (row.span.end - row.span.start).count();
+    const int64_t part = (std::min(row.span.end, to) - std::max(row.span.start, from)).count();
+    if (part <= 0) return;
+    const GpuTime share{Share(row.time.compute, part, length),
+                        Share(row.time.memory, part, length)};
+    sums_[{row.leaf, row.model}] += share;
+    restored_[{row.leaf, row.model}] += share;
+  }
+
   std::vector<ReportRow> Rows() const {
     std::vector<ReportRow> rows;
     for (const auto& [line, time] : sums_) {
-      if (time != GpuTime{}) rows.push_back({line.first, line.second, time});
+      if (time == GpuTime{}) continue;
+      const auto restored = restored_.find(line);
+      rows.push_back({line.first, line.second, time,
+                      restored == restored_.end() ? GpuTime{} : restored->second});
     }
     return rows;
   }
 
  private:
+  // amount x part / length, rounded down; the product alone may not fit.
+  static Int128 Share(Int128 amount, int64_t part, int64_t length) {
+    return amount / length * part + amount % length * part / length;
+  }
+
   std::map<std::pair<std::string, std::string>, GpuTime> sums_;  // by leaf, model
-  std::map<int64_t, std::pair<GpuTime*, int>> lines_;            // by account
+  std::map<std::pair<std::string, std::string>, GpuTime> restored_;
+  std::map<int64_t, std::pair<GpuTime*, int>> lines_;  // by account
 };
 
 // A moment to which use is summed up, and with which sign it counts.
@@ -114,27 +134,65 @@ absl::Status AddDayOf(Database& database, const Edge& edge, Usage& usage) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<ReportRow>> ReportUsage(Database& database, const ReportQuery& query) {
+absl::StatusOr<std::vector<RestoredRow>> RestoredUses(Database& database,
+                                                      const ReportQuery& query) {
+  std::vector<RestoredRow> result;
+  const absl::StatusOr<bool> known = HasRestored(database);
+  if (!known.ok()) return known.status();
+  if (!*known) return result;
+  absl::StatusOr<Statement> rows = database.Prepare(
+      "SELECT r.name, r.model, r.start, r.until, r.compute, r.memory, r.source, r.source_entry, "
+      "e.at FROM restored r JOIN entry e ON e.id = r.entry WHERE r.of = 'leaf' ORDER BY r.entry");
+  if (!rows.ok()) return rows.status();
+  const int64_t to = std::min(MillisOf(query.to.value_or(query.now)), MillisOf(query.now));
+  while (true) {
+    const absl::StatusOr<bool> row = rows->Row();
+    if (!row.ok()) return row.status();
+    if (!*row) return result;
+    RestoredRow use;
+    use.leaf = rows->Bytes(0);
+    use.model = rows->Bytes(1);
+    use.span = {Instant(Millis(rows->Integer(2))), Instant(Millis(rows->Integer(3)))};
+    const std::optional<Int128> compute = ParseInt128(rows->Bytes(4));
+    const std::optional<Int128> memory = ParseInt128(rows->Bytes(5));
+    use.mark = {std::string(rows->Bytes(6)), rows->Integer(7), Instant(Millis(rows->Integer(8)))};
+    if (!compute || !memory || use.span.end <= use.span.start) {
+      return absl::DataLossError(
+          fmt::format("restored use of leaf '{}': expected amounts, found other text", use.leaf));
+    }
+    use.time = {*compute, *memory};
+    if (query.leaf && use.leaf != *query.leaf) continue;
+    if (query.from && use.span.end <= *query.from) continue;
+    if (MillisOf(use.span.start) < to) result.push_back(std::move(use));
+  }
+}
+
+absl::StatusOr<std::vector<ReportRow>> SumUsage(Database& database, const ReportQuery& query) {
   const int64_t to = std::min(MillisOf(query.to.value_or(query.now)), MillisOf(query.now));
   std::vector<Edge> edges = {{to, 1}};
   if (query.from) edges.push_back({std::min(MillisOf(*query.from), to), -1});
+  absl::StatusOr<AccountTable> accounts = ReadAccounts(database);
+  if (!accounts.ok()) return accounts.status();
+  Usage usage(*accounts, query.leaf);
+  absl::Status status = AddDays(database, edges, usage);
+  for (const Edge& edge : edges) {
+    if (status.ok()) status = AddDayOf(database, edge, usage);
+  }
+  if (!status.ok()) return status;
+  const absl::StatusOr<std::vector<RestoredRow>> restored = RestoredUses(database, query);
+  if (!restored.ok()) return restored.status();
+  for (const RestoredRow& row : *restored) {
+    usage.AddRestored(row, query.from.value_or(row.span.start), Instant(Millis(to)));
+  }
+  return usage.Rows();
+}
+
+absl::StatusOr<std::vector<ReportRow>> ReportUsage(Database& database, const ReportQuery& query) {
   // One snapshot; well under a second even for 10 million entries.
   if (absl::Status begun = database.Execute("BEGIN"); !begun.ok()) return begun;
-  absl::Status status;
-  absl::StatusOr<AccountTable> accounts = ReadAccounts(database);
-  if (!accounts.ok()) status = accounts.status();
-  std::vector<ReportRow> result;
-  if (status.ok()) {
-    Usage usage(*accounts, query.leaf);
-    status = AddDays(database, edges, usage);
-    for (const Edge& edge : edges) {
-      if (status.ok()) status = AddDayOf(database, edge, usage);
-    }
-    result = usage.Rows();
-  }
+  absl::StatusOr<std::vector<ReportRow>> rows = SumUsage(database, query);
   database.Execute("COMMIT").IgnoreError();
-  if (!status.ok()) return status;
-  return result;
+  return rows;
 }
 
 }  // namespace tranche::ledger

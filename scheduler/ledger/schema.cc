@@ -131,7 +131,35 @@ CREATE TRIGGER window_closing_delete BEFORE DELETE ON window_closing
   BEGIN SELECT RAISE(ABORT, 'window_closing is append-only'); END;
 )sql";
 
-constexpr MigrationStep kSteps[] = {{1, kVersion1}};
+// A CHECK is no part of what is stored: SQLite's own way to change one is in the table's text.
+constexpr std::string_view kVersion2 = R"sql(
+PRAGMA writable_schema = ON;
+UPDATE sqlite_schema SET sql = replace(replace(sql,
+    'CHECK (kind BETWEEN 1 AND 7)', 'CHECK (kind BETWEEN 1 AND 8)'),
+    'CHECK ((interval IS NULL) = (kind = 7))', 'CHECK ((interval IS NULL) = (kind >= 7))')
+  WHERE type = 'table' AND name = 'entry';
+PRAGMA writable_schema = RESET;
+
+CREATE TABLE restored(
+  entry INTEGER PRIMARY KEY REFERENCES entry,
+  of TEXT NOT NULL CHECK (of IN ('budget', 'leaf')),
+  name TEXT NOT NULL,
+  model TEXT NOT NULL,
+  start INTEGER NOT NULL,
+  until INTEGER NOT NULL CHECK (until > start),
+  compute TEXT NOT NULL,
+  memory TEXT NOT NULL,
+  detail TEXT NOT NULL,
+  source TEXT NOT NULL,
+  source_entry INTEGER NOT NULL
+) STRICT;
+CREATE TRIGGER restored_update BEFORE UPDATE ON restored
+  BEGIN SELECT RAISE(ABORT, 'restored is append-only'); END;
+CREATE TRIGGER restored_delete BEFORE DELETE ON restored
+  BEGIN SELECT RAISE(ABORT, 'restored is append-only'); END;
+)sql";
+
+constexpr MigrationStep kSteps[] = {{1, kVersion1}, {2, kVersion2}};
 static_assert(std::size(kSteps) == kSchemaVersion);
 
 struct Setting {

@@ -102,6 +102,10 @@ absl::StatusOr<std::unique_ptr<SqliteLedger>> SqliteLedger::Open(const Options& 
                     impl->start.epoch, options.epoch, options.path));
   }
   if (absl::Status status = WriteMeta(database, kCleanKey, 0); !status.ok()) return status;
+  if (absl::Status status = MakeId(database); !status.ok()) return status;
+  absl::StatusOr<std::string> id = ReadId(database);
+  if (!id.ok()) return id.status();
+  impl->start.history.ledger = *id;
   const Book& book = *connection->book;
   if (book.last_entry() > 0) {
     absl::Status saved = WriteHead(options.path, {book.last_entry(), Hex(book.head())});
@@ -111,7 +115,7 @@ absl::StatusOr<std::unique_ptr<SqliteLedger>> SqliteLedger::Open(const Options& 
   }
   MakeReserve(options.path);
   impl->writer = std::make_unique<Writer>(
-      WriterOptions{options.path, options.epoch, std::max(options.now, impl->start.last_time),
+      WriterOptions{options.path, *id, options.epoch, std::max(options.now, impl->start.last_time),
                     options.group_delay, options.group_size, options.queue_limit,
                     options.may_write},
       std::move(*connection));
@@ -149,6 +153,10 @@ int64_t SqliteLedger::LastEpoch(const std::string& path) {
 
 void SqliteLedger::Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings) {
   impl_->writer->Append(std::move(events), std::move(closings));
+}
+
+void SqliteLedger::Restore(std::vector<RestoredUse> uses) {
+  impl_->writer->Restore(std::move(uses));
 }
 
 void SqliteLedger::WhenCommitted(std::function<void(bool)> done) {

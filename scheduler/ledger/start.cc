@@ -133,6 +133,22 @@ absl::Status ReadClosings(Database& database, CheckedEntries& entries, MeterHist
   }
 }
 
+absl::Status ReadRestored(Database& database, CheckedEntries& entries, MeterHistory& history) {
+  absl::StatusOr<Statement> rows = database.Prepare(
+      "SELECT r.entry FROM restored r JOIN entry e ON e.id = r.entry WHERE e.at >= ? "
+      "ORDER BY r.entry");
+  if (!rows.ok()) return rows.status();
+  rows->Bind(history.from.time_since_epoch().count());
+  while (true) {
+    const absl::StatusOr<bool> row = rows->Row();
+    if (!row.ok()) return row.status();
+    if (!*row) return absl::OkStatus();
+    absl::StatusOr<EntryRow> entry = entries.One(rows->Integer(0));
+    if (!entry.ok()) return entry.status();
+    history.restored.push_back(std::move(entry->restored));
+  }
+}
+
 absl::Status ReadDecay(Database& database, MeterHistory& history) {
   absl::StatusOr<Statement> rows = database.Prepare(
       "SELECT leaf, quanta, at, usage_high, usage_low, seal FROM decay ORDER BY leaf");
@@ -234,6 +250,7 @@ absl::StatusOr<StartState> CheckAndReadHistory(Database& database, Instant from)
   if (!open.ok()) return open.status();
   status = builder.Finish(*open, state.history);
   if (status.ok()) status = ReadClosings(database, *single, state.history);
+  if (status.ok()) status = ReadRestored(database, *single, state.history);
   if (status.ok()) status = ReadDecay(database, state.history);
   if (!status.ok()) return status;
 
@@ -244,6 +261,7 @@ absl::StatusOr<StartState> CheckAndReadHistory(Database& database, Instant from)
   const absl::StatusOr<Instant> newest = ReadLastTime(database);
   if (!newest.ok()) return newest.status();
   state.clean = clean->value_or(1) == 1;
+  state.history.last_entry = state.last_entry;
   state.history.heartbeat = Instant(Millis(heartbeat->value_or(0)));
   state.last_time = *newest;
   return state;

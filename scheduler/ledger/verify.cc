@@ -97,6 +97,7 @@ class Verifier {
     checker_.Check(entry, report_.faults);
     intervals_.Check(entry, report_.faults);
     if (entry.kind == EntryKind::kWindow) ++windows_;
+    if (entry.kind == EntryKind::kRestored) ++report_.restored;
     const int64_t day = DayStart(entry.at);
     for (const Posting& posting : entry.postings) {
       auto& [compute, memory] = sums_[posting.account];
@@ -117,7 +118,10 @@ class Verifier {
     if (status.ok()) status = intervals_.Compare(database_, report_.faults);
     if (status.ok()) status = CompareCount("posting", report_.postings);
     if (status.ok()) status = CompareCount("window_closing", windows_);
-    return status;
+    if (!status.ok()) return status;
+    const absl::StatusOr<bool> restored = HasRestored(database_);
+    if (!restored.ok() || !*restored) return restored.status();
+    return CompareCount("restored", report_.restored);
   }
 
   absl::Status CompareCount(const char* table, int64_t expected) {

@@ -19,6 +19,17 @@ constexpr milliseconds kLongestPause{30'000};
 constexpr milliseconds kCloseWithin{1'000};
 constexpr int64_t kWalAlarmBytes = 64 << 20;
 
+// Takes out what the tables would refuse; how many, and why the last one.
+template <typename Item>
+std::size_t Sift(std::vector<Item>& items, std::string& refused) {
+  return std::erase_if(items, [&refused](const Item& item) {
+    std::string why = Malformed(item);
+    if (why.empty()) return false;
+    refused = std::move(why);
+    return true;
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64_t epoch,
@@ -52,6 +63,8 @@ Writer::Writer(WriterOptions options, WriteConnection connection)
   health_.last_entry = first_entry_;
   health_.head = Hex(connection_.book->head());
   health_.held = connection_.book->held();
+  health_.id = options_.id;
+  health_.restored = connection_.book->restored();
   thread_ = std::thread([this] { Loop(); });
 }
 
@@ -59,17 +72,17 @@ Writer::~Writer() { Close(); }
 
 void Writer::Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings) {
   std::string refused;
-  const auto sift = [&refused](auto& list) {
-    return std::erase_if(list, [&refused](const auto& item) {
-      std::string why = Malformed(item);
-      if (why.empty()) return false;
-      refused = std::move(why);
-      return true;
-    });
-  };
-  const std::size_t bad = sift(events) + sift(closings);
-  Group group{std::move(events), std::move(closings)};
+  const std::size_t bad = Sift(events, refused) + Sift(closings, refused);
+  Enqueue({std::move(events), std::move(closings)}, bad, refused);
+}
 
+void Writer::Restore(std::vector<RestoredUse> uses) {
+  std::string refused;
+  const std::size_t bad = Sift(uses, refused);
+  Enqueue({{}, {}, std::move(uses)}, bad, refused);
+}
+
+void Writer::Enqueue(Group group, std::size_t bad, const std::string& refused) {
   const std::lock_guard lock(mutex_);
   if (bad > 0) reported_ = fmt::format("refused {} malformed events: {}", bad, refused);
   for (const MeterEvent& event : group.events) newest_ = std::max(newest_, event.at);
@@ -211,6 +224,9 @@ absl::Status Writer::Write(int64_t written) {
     for (const WindowClosing& closing : group.closings) {
       if (absl::Status status = book.Record(closing, written); !status.ok()) return status;
     }
+    for (const RestoredUse& use : group.restored) {
+      if (absl::Status status = book.Restore(use, written); !status.ok()) return status;
+    }
   }
   if (batch_.beat) {
     const int64_t now = batch_.beat->now.time_since_epoch().count();
@@ -228,6 +244,7 @@ void Writer::Succeed(std::unique_lock<std::mutex>& lock) {
   health_.entries = book.last_entry() - first_entry_;
   health_.head = Hex(book.head());
   health_.held = book.held();
+  health_.restored = book.restored();
   health_.late = late_before_ + book.late();
   ignored_ = ignored_before_ + book.ignored();
   health_.wal_bytes = FileBytes(options_.path + "-wal");

@@ -38,6 +38,7 @@ absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64
 
 struct WriterOptions {
   std::string path;
+  std::string id;  // of the ledger
   int64_t epoch = 1;
   Instant newest;  // the newest time known
   std::chrono::milliseconds group_delay{5};
@@ -55,6 +56,7 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
 
   void Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings);
+  void Restore(std::vector<RestoredUse> uses);
   void WhenCommitted(std::function<void(bool)> done);
   void Heartbeat(Instant now, std::vector<DecayRow> decay);
   LedgerHealth health() const;
@@ -70,7 +72,8 @@ class Writer {
   struct Group {
     std::vector<MeterEvent> events;
     std::vector<WindowClosing> closings;
-    std::size_t size() const { return events.size() + closings.size(); }
+    std::vector<RestoredUse> restored = {};
+    std::size_t size() const { return events.size() + closings.size() + restored.size(); }
   };
   struct Beat {
     Instant now;
@@ -88,6 +91,7 @@ class Writer {
     bool empty() const { return groups.empty() && !beat; }
   };
 
+  void Enqueue(Group group, std::size_t bad, const std::string& refused);
   void Loop();
   void Collect(std::unique_lock<std::mutex>& lock);
   void Take();

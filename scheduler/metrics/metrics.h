@@ -76,7 +76,9 @@ struct LedgerRow {
   int64_t late = 0;
   int64_t wal_bytes = 0;
   int64_t last_entry = 0;
-  std::optional<int64_t> drift_quanta;  // nullopt: events are on their way
+  int64_t restored = 0;
+  std::optional<int64_t> checkpoint_age_seconds;  // nullopt: none was taken yet
+  std::optional<int64_t> drift_quanta;            // nullopt: events are on their way
 };
 
 // The election by a Lease.

@@ -180,6 +180,12 @@ inline constexpr Series kLedgerWal = {"tranche_ledger_wal_bytes",
 inline constexpr Series kLedgerDrift = {
     "tranche_ledger_drift_quanta",
     "Held by pods but not open in the ledger, or the reverse; must be 0 (quanta)"};
+inline constexpr Series kLedgerRestored = {
+    "tranche_ledger_restored_entries",
+    "Entries of the ledger that were taken over from checkpoints in statuses (entries)"};
+inline constexpr Series kLedgerCheckpointAge = {
+    "tranche_ledger_checkpoint_age_seconds",
+    "Age of the newest checkpoint of the ledger taken for statuses (seconds)"};
 inline constexpr Series kLedgerHead = {
     "tranche_ledger_last_entry",
     "Number of the newest entry; falls when an old file was restored (entry)"};

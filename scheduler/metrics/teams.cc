@@ -80,6 +80,10 @@ void AddLedger(const LedgerRow& ledger, Page& page) {
   page.Counter(kLedgerLate, static_cast<double>(ledger.late));
   page.Gauge(kLedgerWal, static_cast<double>(ledger.wal_bytes));
   if (ledger.drift_quanta) page.Gauge(kLedgerDrift, static_cast<double>(*ledger.drift_quanta));
+  page.Gauge(kLedgerRestored, static_cast<double>(ledger.restored));
+  if (ledger.checkpoint_age_seconds) {
+    page.Gauge(kLedgerCheckpointAge, static_cast<double>(*ledger.checkpoint_age_seconds));
+  }
   page.Gauge(kLedgerHead, static_cast<double>(ledger.last_entry));
 }
 

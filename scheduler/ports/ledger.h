@@ -15,6 +15,7 @@
 namespace tranche {
 
 struct LedgerHealth {
+  std::string id;              // of the file, made with it: 32 hex digits
   bool writable = true;        // the last commit succeeded
   std::string problem;         // why not, one line
   int64_t queued = 0;          // events waiting for a commit
@@ -25,6 +26,7 @@ struct LedgerHealth {
   std::string head;            // hex of the newest hash
   int64_t wal_bytes = 0;
   int64_t failures = 0;  // commits that failed
+  int64_t restored = 0;  // entries in the file that were taken over from checkpoints
   int64_t late = 0;      // entries written more than a minute after they happened
 };
 
@@ -33,6 +35,9 @@ class Ledger {
   virtual ~Ledger() = default;
   // In the order of the calls. Closings go with the events, in one transaction.
   virtual void Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings) = 0;
+  // What checkpoints tell and this ledger lacks, after all that was appended before. Of a leaf the
+  // difference to what it has is entered, so that a repeat enters nothing.
+  virtual void Restore(std::vector<RestoredUse> uses) = 0;
   // Calls `done(true)` once everything appended before is on disk; done(false) at once when commits
   // fail (what was appended stays queued and is written later). Callbacks come on a thread of the
   // ledger or the caller's, exactly once.

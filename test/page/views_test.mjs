@@ -187,7 +187,7 @@ test('the ledger reports as the server does, and as CSV', () => visit({view: 'le
   await page.getByRole('button', {name: 'Download CSV'}).click();
   const file = await (await download).path();
   const lines = readFileSync(file, 'utf8').trimEnd().split('\r\n').map((line) => line.split(','));
-  assert.deepEqual(lines[0], ['team', 'model', 'gpu_hours', 'from', 'to']);
+  assert.deepEqual(lines[0], ['team', 'model', 'gpu_hours', 'from', 'to', 'restored_gpu_hours']);
   assert.deepEqual(lines.slice(1).map((line) => line.slice(0, 3)),
                    report.rows.map((row) => [row.leaf, row.model, row.gpuHours]));
   await one.shot('ledger');

@@ -32,6 +32,15 @@ export function csvOf(rows) {
   return rows.map((row) => `${row.map((text) => cell(String(text))).join(',')}\r\n`).join('');
 }
 
+// Where sums of a lost ledger are in the report, that is said first.
+function restoredNote(restored) {
+  if (restored.length === 0) return [];
+  const newest = restored.map((row) => row.checkpoint).sort().at(-1);
+  return [el('p', {class: 'card', role: 'note', id: 'ledger-restored'},
+             `An earlier ledger was lost. What it had is restored from its last checkpoint, of ${newest}: ` +
+             'known as sums of a month, drawn evenly over their time. What ran between then and the loss is missing.')];
+}
+
 export class Ledger {
   #parts;
   #chart = null;
@@ -97,7 +106,7 @@ export class Ledger {
     const report = this.#report;
     const {body, csv} = this.#parts;
     csv.disabled = Boolean(report.error) || report.rows.length === 0;
-    redraw(body, report.error ?? [report.rows, report.series, report.from, report.to], () => {
+    redraw(body, report.error ?? [report.rows, report.restored, report.series, report.from, report.to], () => {
       this.#chart = null;
       if (report.status === 404) {
         return emptyState('This server keeps no ledger', 'Started with --ledger FILE it writes down who ' +
@@ -134,11 +143,14 @@ export class Ledger {
       share.style.width = `${Math.max(0.5, 100 * Number(row.gpuHours) / most)}%`;
       return el('tr', {},
         el('td', {}, el('span', {class: `swatch ${colourClass(row.leaf || NO_TEAM)}`}), row.leaf || NO_TEAM),
-        el('td', {}, row.model), el('td', {class: 'number'}, formatHours(row.gpuHours)),
+        el('td', {}, row.model),
+        el('td', {class: 'number'}, formatHours(row.gpuHours), row.restoredGpuHours
+          ? el('div', {class: 'quiet-text'}, `${formatHours(row.restoredGpuHours)} restored`) : ''),
         el('td', {class: 'number quiet-text'}, total > 0 ? `${formatNumber(100 * Number(row.gpuHours) / total)} %` : '–'),
         el('td', {class: 'share-cell', 'aria-hidden': 'true'}, share));
     };
     return [
+      ...restoredNote(report.restored ?? []),
       el('section', {class: 'card'}, el('h3', {}, report.series.stepSeconds < 86400
         ? 'GPU-hours in each hour, by team' : 'GPU-hours in each day, by team'), plot),
       el('section', {class: 'card'}, el('div', {class: 'table-box'}, el('table', {class: 'ledger-table'},
@@ -153,8 +165,9 @@ export class Ledger {
 
   #download() {
     const {rows, from, to} = this.#report;
-    const text = csvOf([['team', 'model', 'gpu_hours', 'from', 'to'],
-      ...rows.map((row) => [row.leaf, row.model, row.gpuHours, from.toISOString(), to.toISOString()])]);
+    const text = csvOf([['team', 'model', 'gpu_hours', 'from', 'to', 'restored_gpu_hours'],
+      ...rows.map((row) => [row.leaf, row.model, row.gpuHours, from.toISOString(), to.toISOString(),
+                            row.restoredGpuHours ?? '0.000'])]);
     const link = el('a', {
       href: URL.createObjectURL(new Blob([text], {type: 'text/csv'})),
       download: `gpu-hours-${day(from)}-to-${day(new Date(to - 1))}.csv`,

@@ -115,5 +115,32 @@ TEST_F(StandbyTest, FollowsRecordsOfAnotherLeaderUntilItLeadsItself) {
   EXPECT_EQ(told(), before);
 }
 
+TEST_F(StandbyTest, FollowsCheckpointsThatAnotherLeaderWritesIntoStatuses) {
+  const auto budget = [](int entry) -> Json {
+    return {{"kind", "GPUBudget"},
+            {"metadata", {{"name", "b1"}, {"uid", "uid-b1"}, {"generation", 1}}},
+            {"status", {{"checkpoint", {{"entry", entry}}}}}};
+  };
+  const std::string budgets = "/apis/tranche.dev/v1alpha1/gpubudgets";
+  server_.Install(budgets, "GPUBudgetList");
+  server_.Put(budgets, budget(1));
+  Start();
+  ASSERT_TRUE(events_.Saw("synced"));
+  const auto told = [this] { return events_.Count("GPUBudget b1"); };
+  EXPECT_EQ(told(), 1);
+  server_.Put(budgets, budget(2));
+  ASSERT_TRUE(Eventually([&] { return told() == 2; }));
+  EXPECT_EQ(Json::parse(events_.Steering().back().json)["status"]["checkpoint"]["entry"], 2);
+  std::atomic<bool> done = false;
+  cluster_->Refresh([&done] { done = true; });
+  ASSERT_TRUE(Eventually([&] { return done.load(); }));
+  const auto before = told();
+  server_.Put(budgets, budget(3));  // our own word comes back
+  server_.Put(kPods, Pod("marker", "uid-marker"));
+  ASSERT_TRUE(events_.Saw("pod team/marker uid-marker"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(told(), before);
+}
+
 }  // namespace
 }  // namespace tranche::kube

@@ -71,6 +71,25 @@ TEST_F(SchemaTest, StepsRunOnceInOrderEachWithItsVersionAfterOneBackup) {
   EXPECT_EQ(database.Integer("SELECT count(*) FROM two").value(), 1);
 }
 
+TEST_F(SchemaTest, AFileOfVersionOneKeepsItsEntriesAndTakesTheNewKind) {
+  Database database = Create();
+  const auto backup = [] { return absl::OkStatus(); };
+  ASSERT_TRUE(Migrate(database, MigrationSteps().first(1), backup).ok());
+  const auto add = [&database](int id, int kind) {
+    return database.Execute(fmt::format(
+        "INSERT INTO entry VALUES ({}, NULL, {}, 1, 1, 1, 0, '', zeroblob(32))", id, kind));
+  };
+  ASSERT_TRUE(add(1, 7).ok());
+  EXPECT_FALSE(add(2, 8).ok());
+  ASSERT_TRUE(Migrate(database, MigrationSteps(), backup).ok());
+  EXPECT_EQ(database.Integer("SELECT count(*) FROM entry").value(), 1);
+  EXPECT_TRUE(add(2, 8).ok());
+  EXPECT_FALSE(add(3, 9).ok());
+  EXPECT_FALSE(database.Execute("DELETE FROM entry WHERE id = 1").ok());
+  EXPECT_EQ(database.Text("PRAGMA integrity_check").value(), "ok");
+  EXPECT_EQ(database.Text("PRAGMA writable_schema").value(), "0");
+}
+
 TEST_F(SchemaTest, AStepThatFailsLeavesTheVersionBeforeIt) {
   const MigrationStep steps[] = {{1, "CREATE TABLE one(a);"},
                                  {2, "CREATE TABLE two(a); CREATE TABLE one(a);"}};
