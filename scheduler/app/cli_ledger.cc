@@ -196,7 +196,8 @@ std::string VerifyJson(const ledger::VerifyReport& report) {
     faults += (faults.empty() ? "" : ",") + Json(fault);
   }
   return fmt::format(
-      R"({{"sound":{},"entries":{},"postings":{},"openIntervals":{},"restored":{},"head":{},"faults":[{}]}})",
+      R"({{"sound":{},"entries":{},"postings":{},"openIntervals":{},"restored":{},"head":{},)"
+      R"("faults":[{}]}})",
       report.faults.empty(), report.entries, report.postings, report.open_intervals,
       report.restored, Json(report.head), faults);
 }

@@ -366,8 +366,7 @@ FoundHistory Host::JudgeHistory() {
     const bool of_budget = use.of == RestoredUse::Of::kBudget;
     spdlog::warn(
         "the ledger {} lacks what ledger {} had at entry {}: {} {}{} stood at {} GPU-hours at {} "
-        "by "
-        "its checkpoint, which is taken over; what ran between then and the loss is not known",
+        "by its checkpoint, which is taken over; what ran between then and the loss is not known",
         ledger_file_.id.empty() ? "(none)" : ledger_file_.id, use.mark.ledger, use.mark.entry,
         of_budget ? "budget" : "leaf", use.name, of_budget ? "" : " on " + use.use.model,
         FormatGpuHours(Larger(of_budget ? UsedOf(use.stand) : use.use.time)),

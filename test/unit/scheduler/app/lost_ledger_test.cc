@@ -114,7 +114,7 @@ class LostLedger : public LiveServer {
   }
   std::string Verified() {
     std::ostringstream out;
-    EXPECT_EQ(LedgerVerify(config_.ledger, out, out), 0) << out.str();
+    EXPECT_EQ(LedgerVerify(config_.ledger, false, out, out), 0) << out.str();
     return out.str();
   }
 
