@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "scheduler/app/json_members.h"
+#include "scheduler/index/placement.h"
 #include "topology/base/check.h"
 
 namespace tranche::app {
@@ -50,22 +51,6 @@ std::optional<int64_t> Said(int64_t value) {
   return value > 0 ? std::optional<int64_t>(value) : std::nullopt;
 }
 
-std::optional<int64_t> MemoryMilli(const MemoryNeed& memory) {
-  switch (memory.kind) {
-    case MemoryNeed::Kind::kWholeCard:
-      return 1000;
-    case MemoryNeed::Kind::kMilliOfCard:
-      return memory.value;
-    case MemoryNeed::Kind::kPercentOfCard:
-      return memory.value * 10;
-    case MemoryNeed::Kind::kNone:
-    case MemoryNeed::Kind::kMib:
-    case MemoryNeed::Kind::kAgentUnits:
-      return std::nullopt;
-  }
-  TRANCHE_CHECK(false);
-}
-
 void AppendTexts(std::string& out, std::string_view key, const std::vector<std::string>& texts) {
   AppendList(out, key, texts,
              [](std::string& text, const std::string& item) { AppendQuoted(text, item); });
@@ -92,7 +77,7 @@ void AppendAsks(std::string& out, const PodRequest* request) {
     AppendTextOrNull(text, "profile", ask.mig.profile);
     AppendNumber(text, "milli", share ? std::optional(ask.compute.count()) : std::nullopt);
     AppendNumber(text, "mib", share && in_mib ? std::optional(ask.memory.value) : std::nullopt);
-    AppendNumber(text, "milliOfMemory", share ? MemoryMilli(ask.memory) : std::nullopt);
+    AppendNumber(text, "milliOfMemory", share ? PartOfCard(ask.memory) : std::nullopt);
     text += '}';
   });
   AppendTexts(out, "models", request->models_any);

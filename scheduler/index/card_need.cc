@@ -4,24 +4,10 @@
 namespace tranche {
 namespace {
 
-// The part of a card's memory a share asks for, in thousandths; nullopt: it names an amount.
-std::optional<int64_t> PartOf(const MemoryNeed& memory) {
-  switch (memory.kind) {
-    case MemoryNeed::Kind::kWholeCard:
-      return 1000;
-    case MemoryNeed::Kind::kMilliOfCard:
-      return memory.value;
-    case MemoryNeed::Kind::kPercentOfCard:
-      return memory.value * 10;
-    default:
-      return std::nullopt;
-  }
-}
-
 // The share becomes an instance, which nobody else sees.
 CardNeed CutNeedOn(const Ask& ask, const Card& card, const CardNeed& share) {
   CardNeed need{share.milli, share.memory, 0};
-  need.instance = SmallestFor(*card.cut, {share.milli, share.memory, PartOf(ask.memory)});
+  need.instance = SmallestFor(*card.cut, {share.milli, share.memory, PartOfCard(ask.memory)});
   need.fits = need.instance != nullptr;
   if (!need.fits) return need;
   need.milli = need.instance->milli;
@@ -30,6 +16,22 @@ CardNeed CutNeedOn(const Ask& ask, const Card& card, const CardNeed& share) {
 }
 
 }  // namespace
+
+std::optional<int64_t> PartOfCard(const MemoryNeed& memory) {
+  switch (memory.kind) {
+    case MemoryNeed::Kind::kWholeCard:
+      return 1000;
+    case MemoryNeed::Kind::kMilliOfCard:
+      return memory.value;
+    case MemoryNeed::Kind::kPercentOfCard:
+      return memory.value * 10;
+    case MemoryNeed::Kind::kNone:
+    case MemoryNeed::Kind::kMib:
+    case MemoryNeed::Kind::kAgentUnits:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
 
 CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card) {
   const bool replicated = card.mode == CardMode::kReplicated;

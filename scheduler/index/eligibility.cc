@@ -111,8 +111,10 @@ Reason MissingInPool(const Inventory& inventory, const PodRequest& request, cons
 }
 
 // Several units of the ask may be instances of one card.
-bool MayRepeat(const Inventory& inventory, const Ask& ask) {
-  return ask.resource == Resource::kShare && inventory.has_cut_cards();
+bool MayRepeat(const Inventory& inventory, const PodRequest& request, const Ask& ask) {
+  return std::ranges::any_of(inventory.cards, [&](const Card& card) {
+    return card.cut != nullptr && IsSelected(request, ask, card);
+  });
 }
 
 // The most fundamental thing that is missing for one ask, room aside; kNoRoom when nothing is.
@@ -138,7 +140,7 @@ Reason Missing(const Inventory& inventory, const PodRequest& request, const Ask&
     if (card.healthy && !card.cordoned) ++healthy;
   }
   // Replicas of one card may serve one container twice, and so may instances.
-  const bool spread = !MayRepeat(inventory, ask) &&
+  const bool spread = !MayRepeat(inventory, request, ask) &&
                       (ask.resource == Resource::kShare || inventory.gpu_unit == GpuUnit::kCard);
   const int64_t wanted = spread ? ask.count : 1;
   if (kind == 0) return Reason::kNoGpu;

@@ -105,6 +105,9 @@ class Placer {
   int steps_left_ = 0;
 };
 
+// The part of a card's memory a share asks for, in thousandths; nullopt: it names an amount.
+std::optional<int64_t> PartOfCard(const MemoryNeed& memory);
+
 // What one unit of `ask` takes of `card`. A kGpu or kGpuShared ask takes the node's unit. On a
 // replicated card whoever declares no memory takes a replica's part of it: nothing isolates the
 // pods there, so the parts must add up to no more than the card. On a cut card a share takes the

@@ -118,19 +118,27 @@ absl::Status CompareSums(const Sums& expected, const Sums& found) {
   return absl::OkStatus();
 }
 
+// Hands on every entry that the rows name.
+template <typename Take>
+absl::Status ReadEntries(Statement& rows, CheckedEntries& entries, Take take) {
+  while (true) {
+    const absl::StatusOr<bool> row = rows.Row();
+    if (!row.ok()) return row.status();
+    if (!*row) return absl::OkStatus();
+    absl::StatusOr<EntryRow> entry = entries.One(rows.Integer(0));
+    if (!entry.ok()) return entry.status();
+    take(*std::move(entry));
+  }
+}
+
 absl::Status ReadClosings(Database& database, CheckedEntries& entries, MeterHistory& history) {
   absl::StatusOr<Statement> rows = database.Prepare(
       "SELECT max(entry) FROM window_closing GROUP BY budget, start "
       "ORDER BY budget, start");
   if (!rows.ok()) return rows.status();
-  while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
-    absl::StatusOr<EntryRow> entry = entries.One(rows->Integer(0));
-    if (!entry.ok()) return entry.status();
-    history.closings.push_back(std::move(entry->closing));
-  }
+  return ReadEntries(*rows, entries, [&history](EntryRow entry) {
+    history.closings.push_back(std::move(entry.closing));
+  });
 }
 
 absl::Status ReadRestored(Database& database, CheckedEntries& entries, MeterHistory& history) {
@@ -139,14 +147,9 @@ absl::Status ReadRestored(Database& database, CheckedEntries& entries, MeterHist
       "ORDER BY r.entry");
   if (!rows.ok()) return rows.status();
   rows->Bind(history.from.time_since_epoch().count());
-  while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
-    absl::StatusOr<EntryRow> entry = entries.One(rows->Integer(0));
-    if (!entry.ok()) return entry.status();
-    history.restored.push_back(std::move(entry->restored));
-  }
+  return ReadEntries(*rows, entries, [&history](EntryRow entry) {
+    history.restored.push_back(std::move(entry.restored));
+  });
 }
 
 absl::Status ReadDecay(Database& database, MeterHistory& history) {

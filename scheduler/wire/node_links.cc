@@ -135,10 +135,8 @@ std::vector<ProbePod> ReadPods(Array entries, FieldReader& reader) {
   return result;
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<PairScore>> ParseHamiScores(std::string_view text) {
-  Parser parser;
+// Lives as long as the parser.
+absl::StatusOr<Array> ParseRows(std::string_view text, Parser& parser) {
   const absl::StatusOr<Element> document = parser.Parse(text, false);
   if (!document.ok()) return document.status();
   Array rows;
@@ -146,10 +144,19 @@ absl::StatusOr<std::vector<PairScore>> ParseHamiScores(std::string_view text) {
     return absl::InvalidArgumentError(
         fmt::format("expected an array, found {}", DescribeElement(*document)));
   }
+  return rows;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<PairScore>> ParseHamiScores(std::string_view text) {
+  Parser parser;
+  const absl::StatusOr<Array> rows = ParseRows(text, parser);
+  if (!rows.ok()) return rows.status();
   FieldReader reader;
   std::vector<PairScore> scores;
   std::size_t gpus = 0;
-  for (const Element element : rows) {
+  for (const Element element : *rows) {
     const std::optional<Object> row = reader.AsObject(element, "score");
     if (!row) break;
     if (++gpus > kMostGpus) return absl::InvalidArgumentError(TooMany(kMostGpus, "GPUs"));
@@ -172,17 +179,12 @@ absl::StatusOr<std::vector<PairScore>> ParseHamiScores(std::string_view text) {
 absl::StatusOr<std::vector<PairScore>> ParseVgpuManagerLinks(
     std::string_view text, const std::vector<AgentDevice>& devices) {
   Parser parser;
-  const absl::StatusOr<Element> document = parser.Parse(text, false);
-  if (!document.ok()) return document.status();
-  Array rows;
-  if (document->get_array().get(rows) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError(
-        fmt::format("expected an array, found {}", DescribeElement(*document)));
-  }
+  const absl::StatusOr<Array> rows = ParseRows(text, parser);
+  if (!rows.ok()) return rows.status();
   FieldReader reader;
   std::vector<PairScore> scores;
   std::size_t gpus = 0;
-  for (const Element element : rows) {
+  for (const Element element : *rows) {
     if (++gpus > kMostGpus) return absl::InvalidArgumentError(TooMany(kMostGpus, "GPUs"));
     const std::optional<Object> row = reader.AsObject(element, "topology");
     if (!row) break;
