@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/claims/claims.h"
+#include "bench/compare/compare.h"
 #include "bench/decide/decide.h"
 #include "bench/fill/fill.h"
 #include "bench/gang/gang.h"
@@ -37,6 +38,13 @@ CLI::App* AddClaims(CLI::App& app, bench::ClaimsOptions& options) {
   command->add_option("--pods", options.pods, "measured")->check(CLI::Range(4, 1'000'000));
   command->add_option("--seeds", options.seed);
   command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
+CLI::App* AddCompare(CLI::App& app, bench::CompareOptions& options) {
+  CLI::App* command = app.add_subcommand("compare", "a result beside what was measured before");
+  command->add_option("--baseline", options.baseline, "YAML, as in bench/baselines")->required();
+  command->add_option("result", options.result, "JSON, as --out writes it")->required();
   return command;
 }
 
@@ -196,6 +204,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   bench::ClaimsOptions claims;
   const CLI::App* claims_command = AddClaims(app, claims);
+  bench::CompareOptions compare;
+  const CLI::App* compare_command = AddCompare(app, compare);
   bench::DecideOptions decide;
   const CLI::App* decide_command = AddDecide(app, decide);
   bench::FillOptions fill;
@@ -218,6 +228,10 @@ int main(int argc, char** argv) {
 
   CLI11_PARSE(app, argc, argv);
   if (claims_command->parsed()) return Report(bench::RunClaims(claims));
+  if (compare_command->parsed()) {
+    const absl::StatusOr<bool> agrees = bench::Compare(compare);
+    return agrees.ok() && !*agrees ? 1 : Report(agrees.status());
+  }
   if (decide_command->parsed()) return Report(bench::RunDecide(decide));
   if (fill_command->parsed()) return Report(bench::RunFill(fill));
   if (ledger_command->parsed()) return Report(bench::RunLedger(ledger));

@@ -8,6 +8,7 @@
 #include "policy/declared_object.h"
 #include "policy/field.h"
 #include "policy/policy_set.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -85,12 +86,11 @@ absl::StatusOr<Labels> DecodeNamespaceLabels(std::string_view name, std::string_
       }
     }
   };
-  const absl::Status status = ReadJson("Namespace", json, [&](const Field& root) {
+  TRANCHE_RETURN_IF_ERROR(ReadJson("Namespace", json, [&](const Field& root) {
     root.ReadSomeMembers({{"metadata", [&](const Field& metadata) {
                              metadata.ReadSomeMembers({{"labels", read_labels}});
                            }}});
-  });
-  if (!status.ok()) return status;
+  }));
   for (const auto& [key, value] : LabelsOfUnknownNamespace(std::string(name))) labels[key] = value;
   return labels;
 }

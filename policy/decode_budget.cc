@@ -9,10 +9,12 @@
 #include "policy/amounts.h"
 #include "policy/declared_object.h"
 #include "policy/decode.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
 
+// Bounds of the CRD's schema (charts/tranche/crds), held for objects that come another way too.
 constexpr int64_t kMostGpuHours = 999'999'999;
 constexpr int64_t kMostRate = 9999;
 constexpr size_t kMostRates = 64;
@@ -164,9 +166,8 @@ void ReadSpec(const Field& spec, GpuBudget& budget) {
 absl::StatusOr<GpuBudget> DecodeGpuBudget(std::string_view json) {
   ObjectHead head;
   GpuBudget budget;
-  const absl::Status status = ReadDeclared("GPUBudget", json, SpecPresence::kRequired, head,
-                                           [&](const Field& spec) { ReadSpec(spec, budget); });
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(ReadDeclared("GPUBudget", json, SpecPresence::kRequired, head,
+                                       [&](const Field& spec) { ReadSpec(spec, budget); }));
   budget.name = head.name;
   budget.uid = head.uid;
   return budget;

@@ -6,12 +6,13 @@
 #include "policy/amounts.h"
 #include "policy/declared_object.h"
 #include "policy/decode.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
 
+// Bounds of the CRD's schema (charts/tranche/crds), held for objects that come another way too.
 constexpr size_t kMostPriorityClasses = 64;
-constexpr int kMostRank = 1000;
 constexpr int kMostEvictionsPerDay = 10'000;
 constexpr int64_t kMostChargeFactor = 9999;
 
@@ -73,12 +74,11 @@ void ReadSpec(const Field& spec, GpuClass& result) {
 absl::StatusOr<GpuClass> DecodeGpuClass(std::string_view json) {
   ObjectHead head;
   GpuClass result;
-  const absl::Status status =
+  TRANCHE_RETURN_IF_ERROR(
       ReadDeclared("GPUClass", json, SpecPresence::kRequired, head, [&](const Field& spec) {
         result = DefaultClass(head.name);
         ReadSpec(spec, result);
-      });
-  if (!status.ok()) return status;
+      }));
   return result;
 }
 

@@ -10,10 +10,12 @@
 #include "policy/declared_object.h"
 #include "policy/decode.h"
 #include "policy/decode_selector.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
 
+// Bounds of the CRD's schema (charts/tranche/crds), held for objects that come another way too.
 constexpr int kMaxPodsPerGpu = 1000;  // a milli-GPU each
 constexpr int kMaxHamiMinor = 99;
 constexpr size_t kMostLimits = 64;
@@ -193,9 +195,8 @@ absl::StatusOr<GpuPolicy> DecodeGpuPolicy(std::string_view json, const GpuPolicy
   ObjectHead head;
   head.name = defaults.name;
   GpuPolicy policy = defaults;
-  const absl::Status status = ReadDeclared("GPUPolicy", json, SpecPresence::kOptional, head,
-                                           [&](const Field& spec) { ReadSpec(spec, policy); });
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(ReadDeclared("GPUPolicy", json, SpecPresence::kOptional, head,
+                                       [&](const Field& spec) { ReadSpec(spec, policy); }));
   policy.name = head.name;
   return policy;
 }

@@ -11,13 +11,14 @@
 #include "policy/decode.h"
 #include "policy/decode_selector.h"
 #include "policy/quota_amount.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
 
+// Bounds of the CRD's schema (charts/tranche/crds), held for objects that come another way too.
 constexpr size_t kMostLines = 64;
 constexpr int64_t kMostWeight = 1'000'000;
-constexpr int kMostRank = 1000;
 constexpr int kMostEvictionsPerHour = 10'000;
 
 constexpr std::array kModes = {Choice<QuotaMode>{"Enforce", QuotaMode::kEnforce},
@@ -107,7 +108,7 @@ void ReadParent(const Field& field, GpuQuota& quota) {
 absl::StatusOr<GpuQuota> DecodeGpuQuota(std::string_view json) {
   ObjectHead head;
   GpuQuota quota;
-  const absl::Status status =
+  TRANCHE_RETURN_IF_ERROR(
       ReadDeclared("GPUQuota", json, SpecPresence::kRequired, head, [&](const Field& spec) {
         quota.name = head.name;
         spec.ReadMembers(
@@ -121,8 +122,7 @@ absl::StatusOr<GpuQuota> DecodeGpuQuota(std::string_view json) {
              {"releasePolicy",
               [&](const Field& release) { ReadChoice(release, kReleases, quota.release); }},
              {"reclaim", [&](const Field& reclaim) { ReadReclaim(reclaim, quota); }}});
-      });
-  if (!status.ok()) return status;
+      }));
   quota.uid = head.uid;
   return quota;
 }

@@ -13,6 +13,7 @@ namespace {
 
 using Operator = SelectorTerm::Operator;
 
+// Bounds of the CRD's schema (charts/tranche/crds), held for objects that come another way too.
 constexpr size_t kMostLabels = 64;
 constexpr size_t kMostTerms = 32;
 constexpr size_t kMostValues = 64;

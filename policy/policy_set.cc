@@ -21,6 +21,16 @@ const GpuPolicy* PolicySet::PolicyFor(const std::string& ns) const {
   return nullptr;
 }
 
+const GpuClass* PolicySet::ClassNamed(std::string_view name) const {
+  const auto at = std::ranges::lower_bound(classes, name, {}, &GpuClass::name);
+  return at != classes.end() && at->name == name ? &*at : nullptr;
+}
+
+const GpuQuota* PolicySet::QuotaNamed(std::string_view name) const {
+  const auto at = std::ranges::lower_bound(quotas, name, {}, &GpuQuota::name);
+  return at != quotas.end() && at->name == name ? &*at : nullptr;
+}
+
 const GpuClass* PolicySet::ClassOf(std::string_view priority_class) const {
   for (const GpuClass& candidate : classes) {
     const std::vector<std::string>& names = candidate.priority_classes;

@@ -14,6 +14,7 @@
 namespace tranche {
 namespace {
 
+// Bounds of the CRD's schema (charts/tranche/crds), held for objects that come another way too.
 constexpr int64_t kMostGpus = 9'999'999;
 constexpr size_t kMostProfiles = 32;
 constexpr int64_t kMostSlices = 100'000;

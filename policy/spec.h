@@ -173,10 +173,15 @@ inline constexpr int kSharingModes = 4;
 
 enum class Preemptible : uint8_t { kNever, kAlways, kOverQuota };
 
+// The highest rank that the CRDs of classes and quotas accept.
+inline constexpr int kMostRank = 1000;
+// That of work without a class, and of a class that names none.
+inline constexpr int kRankWithoutClass = 2;
+
 struct GpuClass {
   std::string name;
   std::vector<std::string> priority_classes;  // names; one class at most has each
-  int rank = 2;                               // 0..1000; 0 never counts as nominal
+  int rank = kRankWithoutClass;               // 0..kMostRank; 0 never counts as nominal
   Preemptible preemptible = Preemptible::kAlways;
   std::vector<SharingMode> sharing;  // in order of preference, not empty, each once
   Millis min_runtime{0};
@@ -191,6 +196,11 @@ struct GpuClass {
   int64_t charge_factor = 1000;  // thousandths; 0: free
   friend bool operator==(const GpuClass&, const GpuClass&) = default;
 };
+
+// The rank of the class, or that of work without one (nullptr).
+inline int RankOf(const GpuClass* gpu_class) {
+  return gpu_class == nullptr ? kRankWithoutClass : gpu_class->rank;
+}
 
 // What a class is before an object says otherwise: by its name, one of inference-prod, training,
 // notebook, scavenger (quota-model section 4), else the values above with every sharing mode in the

@@ -72,7 +72,7 @@ QuotaBook::QuotaBook() : set_(std::make_shared<const PolicySet>()) {}
 void QuotaBook::AddToTree(const HeldWork& work, int sign) {
   const QuotaId leaf = tree_.Find(work.leaf);
   if (work.leaf.empty() || leaf == kNoQuota) return;
-  const GpuClass* gpu_class = ClassNamed(work.workload_class);
+  const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
   const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
   for (const ModelCharge& part : work.parts) {
     const LineId line = tree_.FindLine(part.model);
@@ -83,7 +83,7 @@ void QuotaBook::AddToTree(const HeldWork& work, int sign) {
     }
     if (!never) continue;
     for (const LineId charged : {line, kAnyLine}) {
-      if (charged < 0) continue;
+      if (charged == kNoLine) continue;
       Charge& held = never_held_[{work.leaf, charged}];
       held = sign > 0 ? AddSaturating(held, part.charge) : Minus(held, part.charge);
     }
@@ -107,11 +107,6 @@ void QuotaBook::AddPast(PastUse use) { past_.push_back(std::move(use)); }
 
 // ---- questions --------------------------------------------------------------------------------
 
-const GpuClass* QuotaBook::ClassNamed(const std::string& name) const {
-  const auto at = std::ranges::lower_bound(set_->classes, name, {}, &GpuClass::name);
-  return at != set_->classes.end() && at->name == name ? &*at : nullptr;
-}
-
 bool QuotaBook::MetersOf(const HeldWork& work, const GpuBudget& budget) const {
   if (!budget.ns.empty()) return budget.ns == work.pod.ns;
   if (work.leaf.empty()) return false;
@@ -127,7 +122,7 @@ int64_t QuotaBook::WeightFor(const GpuBudget& budget, const std::string& model,
   for (const auto& [name, thousandths] : budget.rates) {
     if (name == model) rate = thousandths;
   }
-  const GpuClass* gpu_class = ClassNamed(workload_class);
+  const GpuClass* gpu_class = set_->ClassNamed(workload_class);
   return rate * (gpu_class == nullptr ? kThousandth : gpu_class->charge_factor);
 }
 
@@ -180,7 +175,7 @@ void QuotaBook::AskBudgets(const Standing& standing, std::span<const ModelCharge
       if (verdict.fits) continue;
       if (on_exhaustion == OnExhaustion::kDemote && !IsNever(standing)) {
         admission.demoted = true;
-        if (admission.budget < 0) admission.budget = static_cast<int>(position);
+        if (!admission.budget) admission.budget = position;
         continue;
       }
       // All of them must agree, so the latest moment counts; none at all is later than any.
@@ -190,7 +185,7 @@ void QuotaBook::AskBudgets(const Standing& standing, std::span<const ModelCharge
       if (!first && !later) continue;
       admission.code = AdmissionCode::kBudgetExhausted;
       admission.eligible_at = verdict.eligible_at;
-      admission.budget = static_cast<int>(position);
+      admission.budget = position;
     }
   }
 }
@@ -199,7 +194,7 @@ void QuotaBook::AskBudgets(const Standing& standing, std::span<const ModelCharge
 QuotaVerdict QuotaBook::AskNominal(QuotaId leaf, LineId line, const Charge& charge) const {
   QuotaVerdict verdict;
   for (const LineId charged : {line, kAnyLine}) {
-    if (charged < 0) continue;
+    if (charged == kNoLine) continue;
     const Charge nominal = tree_.Nominal(leaf, charged);
     const Charge with = AddSaturating(NeverHeld(tree_.name(leaf), charged), charge);
     if (Exceeds(charge, nominal, verdict.dimension, verdict.short_by)) {

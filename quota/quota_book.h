@@ -25,11 +25,11 @@
 #include <vector>
 
 #include "policy/policy_set.h"
-#include "quota/budget.h"
-#include "quota/fair_share.h"
-#include "quota/marking.h"
-#include "quota/model_charge.h"
-#include "quota/quota_tree.h"
+#include "quota/budget/budget.h"
+#include "quota/tree/fair_share.h"
+#include "quota/tree/marking.h"
+#include "quota/tree/model_charge.h"
+#include "quota/tree/quota_tree.h"
 #include "topology/base/ids.h"
 
 namespace tranche {
@@ -59,7 +59,7 @@ struct Admission {
   bool demoted = false;                // admitted although a budget that demotes is used up
   QuotaVerdict quota;                  // the tree's word, where it refuses
   std::size_t part = 0;                // which part it refuses
-  int budget = -1;                     // the budget that refuses or demotes
+  std::optional<std::size_t> budget;   // the budget that refuses or demotes
   std::optional<Instant> eligible_at;  // kBudgetExhausted
 };
 
@@ -145,13 +145,13 @@ class QuotaBook {
   // Work that is never preempted has to fit nominal beside all other such work of its leaf, which
   // no eviction changes. True for all other work.
   bool FitsNever(const Standing& standing, std::span<const ModelCharge> parts) const;
-  // With numbers, for people: who, how much, held by whom.
+  // An explanation with numbers, for people.
   std::string Explain(const Standing& standing, const Admission& admission,
                       std::span<const ModelCharge> parts, Instant now) const;
   // Could the first leaf take its parts and the second one its own besides?
   bool FitsBeside(QuotaId first, std::span<const ModelCharge> taken, QuotaId second,
                   std::span<const ModelCharge> wanted);
-  // Whose turn it is among those who borrow: negative when `left` has the lower share of borrowed
+  // The order among leaves that borrow: negative when `left` has the lower share of borrowed
   // capacity, weighted and corrected for past use; 0 when they are equal.
   int CompareShares(QuotaId left, QuotaId right, Instant now) const;
 
@@ -243,7 +243,6 @@ class QuotaBook {
   void LoadPast(Meter& meter);
   void AdvanceMeters(Instant now);
   bool RefreshExhausted(Instant now);
-  const GpuClass* ClassNamed(const std::string& name) const;
   void AskBudgets(const Standing& standing, std::span<const ModelCharge> parts,
                   std::optional<Millis> runtime, Instant now, Admission& admission) const;
   QuotaVerdict AskNominal(QuotaId leaf, LineId line, const Charge& charge) const;

@@ -139,7 +139,8 @@ void QuotaBook::RebuildTree() {
   for (const QuotaNode& node : nodes) {
     if (node.suspended) suspended.push_back(node.name);
   }
-  // Whoever made the set has checked it; a tree that cannot be built allows nothing to be lost.
+  // The policy store has checked the set. If the tree still cannot be built, an empty one loses
+  // nothing.
   absl::StatusOr<QuotaTree> tree = QuotaTree::Build(std::move(nodes));
   tree_ = tree.ok() ? *std::move(tree) : QuotaTree();
   for (const std::string& name : suspended) suspended_.insert(tree_.Find(name));

@@ -1,4 +1,4 @@
-// What of each leaf's work is in quota, and room that is kept for work to come.
+// Marks: which of each leaf's work is in quota. Also room that is kept for work to come.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -8,12 +8,6 @@
 #include "topology/base/check.h"
 
 namespace tranche {
-namespace {
-
-const int kRankWithoutClass = GpuClass().rank;
-
-}  // namespace
-
 std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse* use,
                                          std::vector<std::size_t>& unit_of) const {
   std::map<std::string, std::size_t> gangs;
@@ -23,15 +17,14 @@ std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse*
     if (!work.gang.empty()) {
       at = gangs.try_emplace(work.pod.ns + "/" + work.gang, units.size()).first->second;
     }
-    const GpuClass* gpu_class = ClassNamed(work.workload_class);
+    const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
     const bool preemptible = gpu_class == nullptr || gpu_class->preemptible != Preemptible::kNever;
-    const int rank = gpu_class == nullptr ? kRankWithoutClass : gpu_class->rank;
     if (at == units.size()) {
-      units.push_back({uid.str(), preemptible, rank, work.since, {}, work.demoted});
+      units.push_back({uid.str(), preemptible, RankOf(gpu_class), work.since, {}, work.demoted});
     }
     MarkUnit& unit = units[at];
     unit.preemptible &= preemptible;
-    unit.rank = std::max(unit.rank, rank);
+    unit.rank = std::max(unit.rank, RankOf(gpu_class));
     unit.start = std::min(unit.start, work.since);
     unit.demoted |= work.demoted;
     for (const ModelCharge& part : work.parts) {
@@ -63,7 +56,7 @@ void QuotaBook::Remark(const std::string& leaf, LeafUse& use) {
   const std::vector<MarkUnit> units = UnitsOf(leaf, &use, unit_of);
   const QuotaId id = tree_.Find(leaf);
   const std::vector<LineMarks> marks =
-      MarkLines(units, [this, id](int line) { return tree_.Nominal(id, line); });
+      MarkLines(units, [this, id](LineId line) { return tree_.Nominal(id, line); });
   use.marked = {};
   std::size_t at = 0;
   for (const auto& [uid, work] : use.work) {
@@ -117,7 +110,7 @@ LineMarks QuotaBook::MarksIfAdded(const Standing& standing, std::span<const Mode
   // After everything of its rank that runs: it is the newest, and no key is above this one.
   unit.key = "\x7f";
   units.push_back(std::move(unit));
-  return MarkLines(units, [&](int line) { return tree_.Nominal(standing.leaf, line); }).back();
+  return MarkLines(units, [&](LineId line) { return tree_.Nominal(standing.leaf, line); }).back();
 }
 
 void QuotaBook::Earmark(const PodUid& uid, HeldWork work) {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "quota/gpu_text.h"
 #include "quota/quota_book.h"
+#include "quota/tree/gpu_text.h"
 
 namespace tranche {
 namespace {
@@ -140,8 +140,8 @@ std::vector<BudgetReport> QuotaBook::Budgets(Instant now) const {
 
 std::string QuotaBook::Explain(const Standing& standing, const Admission& admission,
                                std::span<const ModelCharge> parts, Instant now) const {
-  if (admission.budget >= 0 && admission.code == AdmissionCode::kBudgetExhausted) {
-    const Meter& meter = meters_[static_cast<std::size_t>(admission.budget)];
+  if (admission.budget && admission.code == AdmissionCode::kBudgetExhausted) {
+    const Meter& meter = meters_[*admission.budget];
     const BudgetView view = meter.meter.View(now);
     return fmt::format("budget {}: {} of {} GPU-hours are used and {} promised to running work",
                        meter.meter.spec().name, FormatGpuHours(view.used),

@@ -4,6 +4,8 @@
 #   test/run.sh [STEP ...]    default: release asan-ubsan monitoring tls charts page e2e; besides
 #                             there are tsan, asan-properties (property tests under sanitizers) and
 #                             fuzz (libFuzzer, by coverage), a quarter of an hour each on two cores
+#   test/run.sh quick         before each commit: unit and property tests, scenarios and the rules
+#                             of the tree, in the release build; minutes after a change of one file
 #   TRANCHE_CONTROL_PLANES    versions of Kubernetes for charts and e2e; default: "1.37"
 #
 # The end-to-end tests need Go; without a Go that is new enough they are skipped with one line. With
@@ -15,7 +17,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 steps=("$@")
 if (( ${#steps[@]} == 0 )); then steps=(release asan-ubsan monitoring tls charts page e2e); fi
-all_steps=(release asan-ubsan asan-properties tsan fuzz monitoring tls charts page e2e)
+all_steps=(quick release asan-ubsan asan-properties tsan fuzz monitoring tls charts page e2e)
 read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
@@ -35,6 +37,50 @@ trap cleanup EXIT
 trap 'exit 130' INT TERM
 
 heading() { printf '\n== [%4d s] %s\n' "$SECONDS" "$*"; }
+
+# How long each step took the last time it was run in this checkout: "STEP SECONDS" a line.
+times=build/step-times
+
+last_time() {  # STEP
+  if [[ -f $times ]]; then awk -v step="$1" '$1 == step { print $2 }' "$times"; fi
+}
+
+remember_time() {  # STEP SECONDS
+  mkdir -p build
+  { awk -v step="$1" '$1 != step' "$times" 2>/dev/null || true; echo "$1 $2"; } >"$scratch/times"
+  mv "$scratch/times" "$times"
+}
+
+declare -A what=(
+  [quick]="unit, property and scenario tests and the rules of the tree, in the release build"
+  [release]="everything is built with optimisation; all tests that need no other program"
+  [asan-ubsan]="unit, torture and corpus tests with address and undefined-behaviour sanitizers"
+  [asan-properties]="property tests with the same sanitizers"
+  [tsan]="unit tests of the rooms that have threads, with the thread sanitizer"
+  [fuzz]="libFuzzer by coverage, 15 s for each target"
+  [monitoring]="metrics, rules and dashboards against Prometheus"
+  [tls]="a running server as a scanner and wrong callers see it"
+  [charts]="the chart rendered, judged and run on a real API server"
+  [page]="the web page in Chromium"
+  [e2e]="a real control plane in front of Tranche"
+)
+
+show_plan() {
+  local step seconds
+  echo "What is done, and what it took last time:"
+  for step in "${steps[@]}"; do
+    seconds=$(last_time "$step")
+    printf '  %-16s %8s  %s\n' "$step" "${seconds:+$seconds s}" "${what[$step]}"
+  done
+}
+
+show_longest() {
+  local step
+  echo "Which steps took longest:"
+  for step in "${!took[@]}"; do printf '  %-16s %6d s\n' "$step" "${took[$step]}"; done |
+    sort -k2,2nr | head -n 5
+}
+declare -A took=()
 
 fail() {
   failed=$((failed + 1))
@@ -90,6 +136,11 @@ ctest_cases() {  # PRESET LABELS [PREFIX ...]
   "$@" ctest --preset "$preset" --parallel "$jobs" "${labels[@]}" --progress \
     --output-junit "$scratch/$preset.xml" || status=$?
   count "$status" "$preset" "$scratch/$preset.xml"
+}
+
+quick() {
+  build release unit_tests property_tests tranche-scenario scenario_tests || return 0
+  ctest_cases release '^(unit_tests|property_tests|scenario|tidy)$'
 }
 
 release() {
@@ -280,22 +331,32 @@ e2e() {
   done
 }
 
+for step in "${steps[@]}"; do
+  if [[ -z ${what[$step]:-} ]]; then
+    echo "expected one of: ${all_steps[*]}, found $step" >&2
+    exit 2
+  fi
+done
+show_plan
+
 heading "dependencies"
-test/install-deps.sh build check cli
+if [[ ${steps[*]} == quick ]]; then
+  test/install-deps.sh build
+else
+  test/install-deps.sh build check cli
+fi
+took[dependencies]=$SECONDS
 if [[ " ${steps[*]} " =~ \ (charts|e2e)\  ]]; then start_control_planes; fi
 for step in "${steps[@]}"; do
-  case $step in
-    release | asan-ubsan | asan-properties | tsan | fuzz | monitoring | tls | charts | page | e2e)
-      "$step"
-      ;;
-    *)
-      echo "expected one of: ${all_steps[*]}, found $step" >&2
-      exit 2
-      ;;
-  esac
+  before=$SECONDS failed_before=$failed
+  "$step"
+  took[$step]=$((SECONDS - before))
+  # What failed half way says nothing of the next time.
+  if (( failed == failed_before )); then remember_time "$step" "${took[$step]}"; fi
 done
 
 heading "summary"
+show_longest
 for failure in ${failures[@]+"${failures[@]}"}; do printf 'FAILED: %s\n' "$failure"; done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 (( failed == 0 ))

@@ -61,6 +61,9 @@ struct MigResourceName {
   bool shared = false;
   friend bool operator==(const MigResourceName&, const MigResourceName&) = default;
 };
+// The extended resources of NVIDIA's device plugin.
+inline constexpr std::string_view kGpuKey = "nvidia.com/gpu";
+inline constexpr std::string_view kGpuSharedKey = "nvidia.com/gpu.shared";  // replicas, renamed
 // Reads what follows "nvidia.com/mig-"; nullopt when it is no profile.
 // Examples: "1g.24gb.me.all.shared" -> {"1g.24gb+me.all", true}
 //           "1g.5gb-me" -> {"1g.5gb-me", false}

@@ -14,6 +14,8 @@
 namespace tranche {
 namespace {
 
+// A bound on time: that no layout exists on many GPUs is not proven by trying everything; the
+// caller then takes it that there is none.
 constexpr int kMaxPlacementsTried = 100'000;
 
 uint64_t RangeOf(const MigProfile& profile, int start) {
@@ -189,7 +191,7 @@ bool ExceedsTotals(const MigBoard& board, std::span<const int> counts, int64_t g
 std::optional<std::vector<std::vector<MigInstance>>> LayOutMig(const MigBoard& board,
                                                                std::span<const int> counts,
                                                                int gpus) {
-  TRANCHE_CHECK(counts.size() == board.profiles.size());
+  TRANCHE_CHECK_EQ(counts.size(), board.profiles.size());
   if (gpus < 0 || ExceedsTotals(board, counts, gpus)) return std::nullopt;
   Search search(board, counts, gpus);
   if (!search.Run()) return std::nullopt;

@@ -21,9 +21,9 @@ MigSpace::MigSpace(const MigBoard& board, std::span<const int> profiles) : board
       placements_.push_back({static_cast<uint8_t>(profile), static_cast<uint8_t>(start)});
     }
   }
-  TRANCHE_CHECK(placements_.size() <= std::numeric_limits<Placements>::digits);
+  TRANCHE_CHECK_LE(placements_.size(), std::numeric_limits<Placements>::digits);
   EnumerateFrom(0, 0);
-  TRANCHE_CHECK(layouts_.size() <= std::numeric_limits<LayoutId>::max());
+  TRANCHE_CHECK_LE(layouts_.size(), std::numeric_limits<LayoutId>::max());
   std::sort(layouts_.begin(), layouts_.end());
   LinkSteps();
 }
@@ -105,7 +105,7 @@ LayoutId MigSpace::Without(LayoutId layout, int profile, int start) const {
   const auto placement = PlacementOf(profile, start);
   TRANCHE_CHECK(placement.has_value());
   const Placements bit = Placements{1} << *placement;
-  TRANCHE_CHECK((layouts_.at(layout) & bit) != 0);
+  TRANCHE_CHECK_NE((layouts_.at(layout) & bit), 0);
   return *IdOf(layouts_[layout] & ~bit);
 }
 

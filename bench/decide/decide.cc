@@ -20,7 +20,7 @@
 #include "bench/http/client.h"
 #include "bench/http/process.h"
 #include "scheduler/http/server.h"
-#include "scheduler/wire/json.h"
+#include "scheduler/wire/json/json.h"
 
 namespace tranche::bench {
 namespace {

@@ -1,4 +1,4 @@
-// Who owns the made fleet: teams with namespaces, and what an administrator declares for them.
+// The owners of the made fleet: teams with namespaces, and what an administrator declares for them.
 #pragma once
 
 #include <string>

@@ -96,7 +96,8 @@ void Books::Move(const TaskType& task, const Placement& placement, int sign) {
     if ((placement.gpus >> i & 1) == 0) continue;
     int16_t& level = node.free[static_cast<std::size_t>(i)];
     level = static_cast<int16_t>(level - sign * task.milli);
-    TRANCHE_CHECK(level >= 0 && level <= kWhole);
+    TRANCHE_CHECK_GE(level, 0);
+    TRANCHE_CHECK_LE(level, kWhole);
   }
   node.idle -= sign * task.total();
   used_ += sign * task.total();

@@ -11,9 +11,9 @@
 
 #include "bench/fill/objects.h"
 #include "scheduler/engine/engine.h"
-#include "scheduler/wire/json.h"
-#include "scheduler/wire/node_decode.h"
-#include "scheduler/wire/pod_decode.h"
+#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/nodes/node_decode.h"
+#include "scheduler/wire/pods/pod_decode.h"
 
 namespace tranche::bench::fill {
 namespace {
@@ -111,11 +111,7 @@ class EnginePlacer final : public Placer {
   }
 
   // What the server would hand on: pods to be tried again, and the ledger's entries.
-  void Drain() {
-    engine_.TakePokes();
-    std::vector<WindowClosing> closings;
-    if (engine_.HasMetering()) engine_.TakeMetering(closings);
-  }
+  void Drain() { engine_.effects() = {}; }
 
   const Variant& variant_;
   Engine engine_;

@@ -4,13 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +16,7 @@
 #include "bench/fill/parallel.h"
 #include "bench/fill/protocol_placer.h"
 #include "bench/fill/report.h"
+#include "bench/report/report.h"
 
 namespace tranche::bench {
 namespace {
@@ -30,33 +28,6 @@ using fill::Variant;
 
 constexpr std::string_view kEngine = "tranche";
 constexpr std::string_view kProtocol = "tranche-protocol";
-constexpr uint64_t kMostSeeds = 10'000;
-
-std::optional<uint64_t> Number(std::string_view text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-absl::StatusOr<std::vector<uint64_t>> ReadSeeds(std::string_view text) {
-  std::vector<uint64_t> seeds;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view part = rest.substr(0, comma);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-    const std::size_t dots = part.find("..");
-    const auto first = Number(part.substr(0, dots));
-    const auto last = dots == std::string_view::npos ? first : Number(part.substr(dots + 2));
-    if (!first || !last || *last < *first || *last - *first >= kMostSeeds) {
-      return absl::InvalidArgumentError(
-          fmt::format("--seeds: expected numbers and ranges like 42..51, found \"{}\"", part));
-    }
-    for (uint64_t seed = *first; seed <= *last; ++seed) seeds.push_back(seed);
-  }
-  if (seeds.empty()) return absl::InvalidArgumentError("--seeds: expected seeds, found none");
-  return seeds;
-}
 
 // Everything that is read once, before the first run.
 struct Bench {
@@ -87,7 +58,7 @@ absl::StatusOr<Bench> Load(const FillOptions& options) {
   auto policies = ReadPolicies(options);
   if (!policies.ok()) return policies.status();
   bench.policies = *std::move(policies);
-  auto seeds = ReadSeeds(options.seeds);
+  auto seeds = ParseSeeds(options.seeds);
   if (!seeds.ok()) return seeds.status();
   bench.seeds = *std::move(seeds);
   auto fleet = fill::ReadFleet(options.nodes);
@@ -200,12 +171,7 @@ absl::Status RunFill(const FillOptions& options) {
   const absl::StatusOr<nlohmann::json> document =
       options.churn ? MeasureChurn(*bench) : MeasureFill(*bench);
   if (!document.ok()) return document.status();
-  if (options.out.empty()) return absl::OkStatus();
-  std::ofstream file(options.out);
-  file << document->dump(1) << "\n";
-  file.close();
-  if (file) return absl::OkStatus();
-  return absl::UnavailableError("expected to write " + options.out + ", could not");
+  return WriteReport(document->dump(1), options.out);
 }
 
 }  // namespace tranche::bench

@@ -17,8 +17,8 @@
 #include "bench/fill/objects.h"
 #include "bench/http/client.h"
 #include "bench/http/process.h"
-#include "scheduler/wire/allocation_json.h"
-#include "scheduler/wire/json.h"
+#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/records/allocation_json.h"
 
 namespace tranche::bench::fill {
 namespace {

@@ -79,7 +79,7 @@ int GangCluster::Seats(std::size_t node, int, int most) {
 
 void GangCluster::Take(std::size_t node, int, int count) {
   left_[node] -= count * gpus_;
-  TRANCHE_CHECK(left_[node] >= 0);
+  TRANCHE_CHECK_GE(left_[node], 0);
 }
 
 const std::vector<GangNode>& GangCluster::nodes() {
@@ -90,14 +90,14 @@ const std::vector<GangNode>& GangCluster::nodes() {
 void GangCluster::Start(const std::vector<std::size_t>& members) {
   for (const std::size_t node : members) {
     free_[node] -= gpus_;
-    TRANCHE_CHECK(free_[node] >= 0);
+    TRANCHE_CHECK_GE(free_[node], 0);
   }
 }
 
 void GangCluster::End(const std::vector<std::size_t>& members) {
   for (const std::size_t node : members) {
     free_[node] += gpus_;
-    TRANCHE_CHECK(free_[node] <= kGangGpus);
+    TRANCHE_CHECK_LE(free_[node], kGangGpus);
   }
 }
 

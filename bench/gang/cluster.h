@@ -25,7 +25,7 @@ struct GangTree {
   int NodesOf(GangLevel level) const;
 };
 
-// Who is there beside the gangs, and what their members ask for.
+// The pods beside the gangs, and what their members ask for.
 struct GangScene {
   enum class Others : uint8_t { kNone, kRandom, kPacked };
   std::string name;

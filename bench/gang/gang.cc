@@ -3,38 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "bench/gang/simulation.h"
+#include "bench/report/report.h"
 #include "fmt/format.h"
 
 namespace tranche::bench {
 namespace {
-
-// "42..51" or "42".
-absl::StatusOr<std::vector<uint64_t>> ParseSeeds(const std::string& text) {
-  constexpr uint64_t kMostSeeds = 10'000;
-  const char* const end = text.data() + text.size();
-  uint64_t first = 0;
-  std::from_chars_result read = std::from_chars(text.data(), end, first);
-  uint64_t last = first;
-  if (read.ec == std::errc() && std::string_view(read.ptr, end).substr(0, 2) == "..") {
-    read = std::from_chars(read.ptr + 2, end, last);
-  }
-  if (read.ec != std::errc() || read.ptr != end || last < first || last - first >= kMostSeeds) {
-    return absl::InvalidArgumentError(fmt::format(
-        "--seeds: expected \"<first>..<last>\", at most {}, found \"{}\"", kMostSeeds, text));
-  }
-  std::vector<uint64_t> seeds;
-  for (uint64_t seed = first; seed <= last; ++seed) seeds.push_back(seed);
-  return seeds;
-}
 
 // One scene and policy over all seeds.
 struct Cell {
@@ -171,12 +150,7 @@ absl::Status RunGang(const GangOptions& options) {
       document["runs"].push_back(ToJson(options, *seeds, cell));
     }
   }
-  if (options.out.empty()) return absl::OkStatus();
-  std::ofstream file(options.out);
-  file << document.dump(2) << "\n";
-  file.close();
-  if (!file) return absl::UnavailableError("expected to write " + options.out + ", could not");
-  return absl::OkStatus();
+  return WriteReport(document, options.out);
 }
 
 }  // namespace tranche::bench

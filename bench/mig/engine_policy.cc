@@ -121,7 +121,7 @@ class EnginePolicy : public MigPolicy {
   MigRoom Bind(PodFacts pod, std::size_t gpu, Instant now) {
     const NodeName node(nodes_[gpu]);
     BindPlan plan = engine_.Bind(pod.request.name, pod.request.uid, node, now);
-    TRANCHE_CHECK(plan.kind == BindPlan::Kind::kWrite);
+    TRANCHE_CHECK_EQ(plan.kind, BindPlan::Kind::kWrite);
     engine_.SettleBind(pod.request.uid, node, BindOutcome::kBound, now);
     const Device& device = plan.allocation.containers.at(0).devices.at(0);
     const MigRoom room = {.gpu = gpu, .start = device.mig.value().start, .moves = {}};
@@ -134,11 +134,7 @@ class EnginePolicy : public MigPolicy {
   }
 
   // What the server would hand on: pods to be tried again, and the ledger's entries.
-  void Drain() {
-    engine_.TakePokes();
-    std::vector<WindowClosing> closings;
-    if (engine_.HasMetering()) engine_.TakeMetering(closings);
-  }
+  void Drain() { engine_.effects() = {}; }
 
   Engine engine_;
   std::vector<std::string> nodes_;

@@ -3,11 +3,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "bench/mig/simulation.h"
+#include "bench/report/report.h"
 #include "fmt/format.h"
 
 namespace tranche::bench {
@@ -24,31 +23,7 @@ namespace {
 constexpr const char* kReference = "fgd-mig";
 using SteadyClock = std::chrono::steady_clock;
 
-struct Seeds {
-  uint64_t first = 0;
-  std::size_t count = 0;
-};
-
-// "1000..1019" or "1000".
-absl::StatusOr<Seeds> ParseSeeds(const std::string& text) {
-  constexpr uint64_t kMostSeeds = 10'000;
-  const std::size_t dots = text.find("..");
-  const auto number = [](std::string_view digits) -> std::optional<uint64_t> {
-    uint64_t value = 0;
-    const char* end = digits.data() + digits.size();
-    const auto [rest, error] = std::from_chars(digits.data(), end, value);
-    if (error != std::errc() || rest != end) return std::nullopt;
-    return value;
-  };
-  const auto first = number(std::string_view(text).substr(0, dots));
-  const auto last =
-      dots == std::string::npos ? first : number(std::string_view(text).substr(dots + 2));
-  if (!first || !last || *last < *first || *last - *first >= kMostSeeds) {
-    return absl::InvalidArgumentError(fmt::format(
-        "--seeds: expected \"<first>..<last>\", at most {}, found \"{}\"", kMostSeeds, text));
-  }
-  return Seeds{*first, static_cast<std::size_t>(*last - *first + 1)};
-}
+using Seeds = std::vector<uint64_t>;
 
 struct Mean {
   double value = 0;
@@ -111,16 +86,16 @@ Cell Measure(const MigOptions& options, const Seeds& seeds, const std::string& p
   const bool shows = isatty(STDERR_FILENO) != 0;
   const auto begin = SteadyClock::now();
   Cell cell = {.policy = policy, .mix = mix, .load = load, .runs = {}, .wall_seconds = 0};
-  cell.runs.resize(seeds.count);
+  cell.runs.resize(seeds.size());
   const MigPolicyFactory make = *MakeMigPolicy(policy, mix, options.known);
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < seeds.count; i = next++) {
+    for (std::size_t i = next++; i < seeds.size(); i = next++) {
       if (shows) {
         std::fprintf(stderr, "\r\x1b[K%s, load %.2f, %s: seed %zu of %zu", mix.name.c_str(), load,
-                     policy.c_str(), i + 1, seeds.count);
+                     policy.c_str(), i + 1, seeds.size());
       }
-      const uint64_t seed = seeds.first + i;
+      const uint64_t seed = seeds[i];
       const std::unique_ptr<MigPolicy> one = make(seed);
       cell.runs[i] =
           SimulateMig(DrawMigArrivals(mix, load, options.gpus, seed), options.gpus, *one);
@@ -181,11 +156,9 @@ void Print(const Cell& cell, const Cell& reference) {
 
 nlohmann::json ToJson(const MigOptions& options, const Seeds& seeds, const Cell& cell,
                       const Cell& reference) {
-  nlohmann::json names = nlohmann::json::array();
   nlohmann::json kinds = nlohmann::json::object();
   nlohmann::json by_seed = nlohmann::json::array();
-  for (std::size_t i = 0; i < seeds.count; ++i) {
-    names.push_back(seeds.first + i);
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
     by_seed.push_back(cell.runs[i].slots);
   }
   for (std::size_t i = 0; i < kMigProfiles; ++i) {
@@ -199,7 +172,7 @@ nlohmann::json ToJson(const MigOptions& options, const Seeds& seeds, const Cell&
           {"mixKnown", options.known},
           {"load", cell.load},
           {"gpus", options.gpus},
-          {"seeds", std::move(names)},
+          {"seeds", seeds},
           {"slotUtilization", SlotsOf(cell).value},
           {"slotUtilizationStandardError", SlotsOf(cell).error},
           {"slotUtilizationBySeed", std::move(by_seed)},
@@ -248,12 +221,7 @@ absl::Status RunMig(const MigOptions& options) {
       }
     }
   }
-  if (options.out.empty()) return absl::OkStatus();
-  std::ofstream file(options.out);
-  file << document.dump(2) << "\n";
-  file.close();
-  if (!file) return absl::UnavailableError("expected to write " + options.out + ", could not");
-  return absl::OkStatus();
+  return WriteReport(document, options.out);
 }
 
 }  // namespace tranche::bench

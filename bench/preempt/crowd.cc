@@ -179,8 +179,7 @@ absl::Status Crowd::Fill(const CrowdOptions& options) {
       if (absl::Status status = Run(request, node, random); !status.ok()) return status;
     }
   }
-  std::vector<WindowClosing> closings;
-  engine_.TakeMetering(closings);
+  engine_.effects() = {};
   return absl::OkStatus();
 }
 

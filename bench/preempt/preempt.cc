@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kStep{30};
 // The engine saw its crowd start so long ago: nobody is guarded as new any more.
 constexpr std::chrono::hours kSettled{1};
 
-// Who waits: in turn, so that every kind is asked equally often.
+// The waiting pods, in turn, so that every kind is asked equally often.
 struct Kind {
   const char* name;
   TeamKind team;
@@ -105,7 +105,6 @@ class Questions {
           {kind, outcome->result, outcome->optimal, outcome->evaluations, micros});
     }
     engine.DeletePod(pod.request.uid, now_);
-    engine.TakeReclaimWork();
     Drain();
     Floor();
   }
@@ -117,11 +116,7 @@ class Questions {
     crowd_.engine().UpsertPod(pod, now_);
   }
 
-  void Drain() {
-    std::vector<WindowClosing> closings;
-    crowd_.engine().TakeMetering(closings);
-    crowd_.engine().TakePokes();
-  }
+  void Drain() { crowd_.engine().effects() = {}; }
 
   // Looking at every holding once: no planner that starts afresh can do with less.
   void Floor() {

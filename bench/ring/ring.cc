@@ -1,19 +1,16 @@
 #include "bench/ring/ring.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "bench/fill/statistics.h"
+#include "bench/report/report.h"
 #include "bench/ring/choose_time.h"
 #include "bench/ring/matrix.h"
 #include "bench/ring/policies.h"
@@ -22,28 +19,6 @@
 
 namespace tranche::bench {
 namespace {
-
-constexpr uint64_t kMostSeeds = 10'000;
-
-// "42..51" or "42".
-absl::StatusOr<std::vector<uint64_t>> ParseSeeds(std::string_view text) {
-  const std::size_t dots = text.find("..");
-  const auto number = [](std::string_view digits) -> std::optional<uint64_t> {
-    uint64_t value = 0;
-    const char* end = digits.data() + digits.size();
-    const auto [rest, error] = std::from_chars(digits.data(), end, value);
-    return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
-  };
-  const auto first = number(text.substr(0, dots));
-  const auto last = dots == std::string_view::npos ? first : number(text.substr(dots + 2));
-  if (!first || !last || *last < *first || *last - *first >= kMostSeeds) {
-    return absl::InvalidArgumentError(fmt::format(
-        "--seeds: expected \"<first>..<last>\", at most {}, found \"{}\"", kMostSeeds, text));
-  }
-  std::vector<uint64_t> seeds;
-  for (uint64_t seed = *first; seed <= *last; ++seed) seeds.push_back(seed);
-  return seeds;
-}
 
 // Between the two nearest values; 0 of none.
 double Percentile(std::vector<double> values, double part) {
@@ -173,12 +148,7 @@ absl::Status RunRing(const RingOptions& options) {
     }
   }
   document["choosing"] = MeasureAll(matrices);
-  if (options.out.empty()) return absl::OkStatus();
-  std::ofstream file(options.out);
-  file << document.dump(2) << "\n";
-  file.close();
-  if (!file) return absl::UnavailableError("expected to write " + options.out + ", could not");
-  return absl::OkStatus();
+  return WriteReport(document, options.out);
 }
 
 }  // namespace tranche::bench

@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "quota/lost_work.h"
-#include "quota/marking.h"
-#include "quota/reclaim.h"
-#include "quota/reclaim_search.h"
+#include "quota/preemption/lost_work.h"
+#include "quota/preemption/reclaim.h"
+#include "quota/preemption/reclaim_search.h"
+#include "quota/tree/marking.h"
 
 namespace tranche::bench {
 namespace {
@@ -82,7 +82,7 @@ std::vector<std::pair<int, LineMarks>> Others(const World& world, int tenant) {
                        .start = At(world.state(id).working),
                        .parts = {{world.line(), ChargeOfGpus(world.job(id).gpus)}}});
     }
-    const std::vector<LineMarks> marks = MarkLines(units, [&](int line) {
+    const std::vector<LineMarks> marks = MarkLines(units, [&](LineId line) {
       return line == world.line() ? world.tree().Nominal(world.leaf(other), line)
                                   : Charge{kUnlimited, kUnlimited};
     });

@@ -1,4 +1,5 @@
-// Asks the product's planner (quota/reclaim_search.h) whose work a waiting job may have taken back.
+// Asks the product's planner (quota/preemption/reclaim_search.h) whose work a waiting job may have
+// taken back.
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "bench/report/report.h"
 #include "bench/tenants/simulation.h"
 #include "bench/tenants/trace.h"
 
@@ -151,14 +151,9 @@ absl::Status RunTenants(const TenantsOptions& options) {
     runs.push_back(policy.partitioned ? alone : Measure(*trace, policy, window));
   }
   Print(*trace, runs, alone);
-  if (options.out.empty()) return absl::OkStatus();
   nlohmann::json document = {{"benchmark", "tenants"}, {"runs", nlohmann::json::array()}};
   for (const Figures& run : runs) document["runs"].push_back(ToJson(*trace, run, alone));
-  std::ofstream file(options.out);
-  file << document.dump(2) << "\n";
-  file.close();
-  if (!file) return absl::UnavailableError("expected to write " + options.out + ", could not");
-  return absl::OkStatus();
+  return WriteReport(document, options.out);
 }
 
 }  // namespace tranche::bench

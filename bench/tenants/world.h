@@ -11,8 +11,8 @@
 
 #include "bench/tenants/cluster.h"
 #include "bench/tenants/trace.h"
-#include "quota/charge.h"
-#include "quota/quota_tree.h"
+#include "quota/tree/charge.h"
+#include "quota/tree/quota_tree.h"
 
 namespace tranche::bench {
 

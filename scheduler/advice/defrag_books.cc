@@ -129,9 +129,9 @@ DefragBooks::DefragBooks(const AdviceCase& fleet, std::vector<int> room_sizes)
                           !card.cordoned && card.mode != CardMode::kMig && card.cut == nullptr;
       if (usable) usable_[n] |= OneCard(c);
     }
-    WithEntries(n, true);
+    WithEntries(n, Entries::kAdd);
   }
-  TRANCHE_CHECK(pod == fleet.pods.size());
+  TRANCHE_CHECK_EQ(pod, fleet.pods.size());
   first_pod_.push_back(pod);
 }
 
@@ -162,13 +162,13 @@ Load DefragBooks::LoadWithout(std::size_t node, std::span<const std::size_t> pod
   return load;
 }
 
-void DefragBooks::WithEntries(std::size_t n, bool add) {
+void DefragBooks::WithEntries(std::size_t n, Entries change) {
   const AdviceNode& node = fleet_.nodes[n];
   const Load& load = loads_[n];
   const CardSet idle = Idle(n) & ~promised_[n];
   const CardSet partly = PartlyUsed(n) & ~promised_[n];
-  const auto put = [add](auto& entries, const auto& entry) {
-    if (add) {
+  const auto put = [change](auto& entries, const auto& entry) {
+    if (change == Entries::kAdd) {
       entries.insert(entry);
     } else {
       entries.erase(entry);
@@ -216,11 +216,11 @@ void DefragBooks::Keep(std::size_t node, CardSet promised) {
   Touch(node);
   for (Touched& touched : touched_) {
     std::swap(loads_[touched.node], touched.load);
-    WithEntries(touched.node, false);
+    WithEntries(touched.node, Entries::kRemove);
     std::swap(loads_[touched.node], touched.load);
   }
   promised_[node] |= promised;
-  for (const Touched& touched : touched_) WithEntries(touched.node, true);
+  for (const Touched& touched : touched_) WithEntries(touched.node, Entries::kAdd);
   touched_.clear();
   moves_.clear();
   taken_ = 0;

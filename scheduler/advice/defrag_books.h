@@ -106,7 +106,8 @@ class DefragBooks {
   };
 
   // Puts the node's entries into the index, or takes them out.
-  void WithEntries(std::size_t node, bool add);
+  enum class Entries : uint8_t { kAdd, kRemove };
+  void WithEntries(std::size_t node, Entries change);
   void Touch(std::size_t node);
   bool TryHoles(std::size_t pod, const CardNeed& need, const DefragTarget& target);
   bool TryRooms(std::size_t pod, const DefragTarget& target);

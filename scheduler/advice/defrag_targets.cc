@@ -8,15 +8,14 @@
 #include <tuple>
 #include <utility>
 
-#include "quota/limits.h"
+#include "quota/tree/limits.h"
+#include "topology/base/int128.h"
 #include "topology/gpu_model.h"
 
 namespace tranche {
 namespace {
 
 constexpr std::size_t kMostDemands = 8;
-
-__extension__ using Wide = __int128;
 
 std::vector<std::string> SplitModels(std::string_view text) {
   std::vector<std::string> models;
@@ -94,8 +93,8 @@ std::vector<RoomDemand> RoomDemands(const AdviceCase& fleet) {
 }
 
 bool IsBetter(const DefragCandidate& left, const DefragCandidate& right) {
-  const Wide ours = static_cast<Wide>(left.freed_milli) * right.lost_gpu_ms;
-  const Wide theirs = static_cast<Wide>(right.freed_milli) * left.lost_gpu_ms;
+  const Int128 ours = Int128{left.freed_milli} * right.lost_gpu_ms;
+  const Int128 theirs = Int128{right.freed_milli} * left.lost_gpu_ms;
   if (ours != theirs) return ours > theirs;
   const auto rest = [](const DefragCandidate& candidate) {
     return std::tuple(candidate.moves, candidate.node, candidate.card, candidate.kind,

@@ -1,5 +1,5 @@
 // What the cluster was asked for over the last days: how many pods of each kind wanted devices at
-// the same time, running or waiting. In memory; after a restart it begins with what there is.
+// the same time, running or waiting. In memory; after a restart it begins with what runs and waits.
 //
 // Hourly rows in a ring of a week. Integers; time comes as a value. Externally synchronised.
 // Cost: O(1) amortised a change (a kind not met before: O(kinds) once there are many), rows

@@ -10,15 +10,13 @@
 namespace tranche {
 namespace {
 
-constexpr const char* kGpuKey = "nvidia.com/gpu";
-
 // Adds `units` (negative: takes away) of a key; a key not there before goes where it belongs.
-void AddUnits(const std::string& key, int64_t units, TrialNode& node) {
+void AddUnits(std::string_view key, int64_t units, TrialNode& node) {
   std::vector<CountedKey>& keys = node.inventory.keys;
   const auto at = std::ranges::lower_bound(keys, key, {}, &CountedKey::key);
   const auto index = at - keys.begin();
   if (at == keys.end() || at->key != key) {
-    keys.insert(at, {key, 0, 0});
+    keys.insert(at, {std::string(key), 0, 0});
     node.load.keys.insert(node.load.keys.begin() + index, 0);
   }
   CountedKey& counted = keys[static_cast<std::size_t>(index)];

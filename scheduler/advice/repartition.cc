@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -110,16 +111,19 @@ class Planner {
     int64_t expected_milli = 0;
   };
 
+  // Nodes of which something forbids to change the layout now, or the others.
+  enum class Guarded : uint8_t { kNo, kYes };
+
   void PlaceOnFreeRoom();
   void FindCandidates();
-  Chosen Choose(bool guarded, std::optional<std::size_t> first);
-  std::optional<NodeChanges> BestNode(const Chosen& so_far, bool guarded,
+  Chosen Choose(Guarded guarded, std::optional<std::size_t> first);
+  std::optional<NodeChanges> BestNode(const Chosen& so_far, Guarded guarded,
                                       const std::vector<std::size_t>& waiters,
                                       const ExpectedDemand& expected, int moves,
                                       std::optional<std::size_t> first);
   // A waiting pod of a large profile to which the choice leaves no way, though there was one.
-  std::optional<std::size_t> Stranded(const Chosen& chosen, bool guarded);
-  bool HasWay(std::size_t waiter, const Chosen& chosen, bool guarded);
+  std::optional<std::size_t> Stranded(const Chosen& chosen, Guarded guarded);
+  bool HasWay(std::size_t waiter, const Chosen& chosen, Guarded guarded);
   NodeRepartition StepsOf(const Candidate& candidate, const NodeChanges& changes) const;
 
   const AdviceCase& fleet_;
@@ -189,7 +193,7 @@ void Planner::FindCandidates() {
   });
 }
 
-std::optional<NodeChanges> Planner::BestNode(const Chosen& so_far, bool guarded,
+std::optional<NodeChanges> Planner::BestNode(const Chosen& so_far, Guarded guarded,
                                              const std::vector<std::size_t>& waiters,
                                              const ExpectedDemand& expected, int moves,
                                              std::optional<std::size_t> first) {
@@ -197,7 +201,9 @@ std::optional<NodeChanges> Planner::BestNode(const Chosen& so_far, bool guarded,
   std::optional<NodeChanges> best;
   std::size_t looked_at = 0;
   for (const Candidate& candidate : candidates_) {
-    if (candidate.guards.empty() == guarded || so_far.nodes.contains(candidate.node)) continue;
+    if (candidate.guards.empty() == (guarded == Guarded::kYes) ||
+        so_far.nodes.contains(candidate.node))
+      continue;
     if (++looked_at > kMostNodes) break;
     NodeChanges found =
         search.Search(nodes_[candidate.node], candidate.cards, waiters, moves, first);
@@ -211,7 +217,7 @@ std::optional<NodeChanges> Planner::BestNode(const Chosen& so_far, bool guarded,
   return best;
 }
 
-Planner::Chosen Planner::Choose(bool guarded, std::optional<std::size_t> first) {
+Planner::Chosen Planner::Choose(Guarded guarded, std::optional<std::size_t> first) {
   Chosen chosen;
   ExpectedDemand expected(fleet_, nodes_);
   std::vector<std::size_t> waiters = unserved_;
@@ -231,13 +237,13 @@ Planner::Chosen Planner::Choose(bool guarded, std::optional<std::size_t> first) 
   return chosen;
 }
 
-bool Planner::HasWay(std::size_t waiter, const Chosen& chosen, bool guarded) {
+bool Planner::HasWay(std::size_t waiter, const Chosen& chosen, Guarded guarded) {
   const AdviceCase no_demand;
   const ExpectedDemand nothing(no_demand, {});
   GeometrySearch search(fleet_, placer_, nothing, unserved_);
   const std::vector<std::size_t> alone{waiter};
   return std::ranges::any_of(candidates_, [&](const Candidate& candidate) {
-    if (candidate.guards.empty() == guarded) return false;
+    if (candidate.guards.empty() == (guarded == Guarded::kYes)) return false;
     const auto changed = chosen.nodes.find(candidate.node);
     std::vector<int> cards = candidate.cards;
     if (changed != chosen.nodes.end()) {
@@ -249,7 +255,7 @@ bool Planner::HasWay(std::size_t waiter, const Chosen& chosen, bool guarded) {
   });
 }
 
-std::optional<std::size_t> Planner::Stranded(const Chosen& chosen, bool guarded) {
+std::optional<std::size_t> Planner::Stranded(const Chosen& chosen, Guarded guarded) {
   std::vector<bool> looked_at(placer_.kinds(), false);
   for (const std::size_t waiter : unserved_) {
     const bool served = std::ranges::any_of(chosen.nodes, [waiter](const auto& entry) {
@@ -292,7 +298,7 @@ NodeRepartition Planner::StepsOf(const Candidate& candidate, const NodeChanges& 
 RepartitionPlan Planner::Plan() {
   PlaceOnFreeRoom();
   FindCandidates();
-  const auto choose = [this](bool guarded) {
+  const auto choose = [this](Guarded guarded) {
     Chosen chosen = Choose(guarded, std::nullopt);
     if (const auto stranded = Stranded(chosen, guarded)) {
       notes_.push_back(fmt::format("{} goes first: no other GPU could be cut for it",
@@ -301,9 +307,9 @@ RepartitionPlan Planner::Plan() {
     }
     return chosen;
   };
-  Chosen chosen = choose(false);
+  Chosen chosen = choose(Guarded::kNo);
   if (chosen.served == 0 && !unserved_.empty()) {
-    if (Chosen advice = choose(true); advice.served > 0) chosen = std::move(advice);
+    if (Chosen advice = choose(Guarded::kYes); advice.served > 0) chosen = std::move(advice);
   }
   RepartitionPlan plan;
   plan.waiting_served = chosen.served;

@@ -32,7 +32,7 @@ bool IsNothing(const std::vector<int64_t>& counts) {
   return std::ranges::all_of(counts, [](int64_t count) { return count == 0; });
 }
 
-int64_t Ceil(int64_t amount, int64_t by) { return (amount + by - 1) / by; }
+int64_t CeilOf(int64_t amount, int64_t by) { return (amount + by - 1) / by; }
 
 }  // namespace
 
@@ -82,7 +82,7 @@ std::size_t CoverFinder::Fullest(const Found& found, const Counts& counts) const
     most = used;
     best = choice;
   }
-  TRANCHE_CHECK(best < found.choices.size());
+  TRANCHE_CHECK_LT(best, found.choices.size());
   return best;
 }
 
@@ -94,9 +94,9 @@ int64_t CoverFinder::LowerBound(const Counts& counts) const {
     const MigProfile& profile = board_->profiles[i];
     units += counts[i] * profile.size;
     compute += counts[i] * profile.compute_slices;
-    bound = std::max(bound, Ceil(counts[i], profile.max_instances));
+    bound = std::max(bound, CeilOf(counts[i], profile.max_instances));
   }
-  return std::max({bound, Ceil(units, board_->units), Ceil(compute, board_->compute_slices)});
+  return std::max({bound, CeilOf(units, board_->units), CeilOf(compute, board_->compute_slices)});
 }
 
 const CoverFinder::Best& CoverFinder::Exact(Found& found, const Counts& counts) {
@@ -110,7 +110,7 @@ const CoverFinder::Best& CoverFinder::Exact(Found& found, const Counts& counts) 
       const int64_t gpus = Exact(found, Less(counts, cut)).gpus + 1;
       if (best.gpus == 0 || gpus < best.gpus) best = {gpus, choice};
     }
-    TRANCHE_CHECK(best.gpus > 0);
+    TRANCHE_CHECK_GT(best.gpus, 0);
   }
   return found.best.emplace(counts, best).first->second;
 }

@@ -61,8 +61,8 @@ class SplitOfModel {
   struct Division {
     int64_t whole = 0;
     InstanceCover mig;
-    std::vector<std::pair<int64_t, int64_t>>
-        shared;  // replicas, GPUs (0: larger ones have room); ascending
+    // Replicas and GPUs (0: larger ones have room), ascending.
+    std::vector<std::pair<int64_t, int64_t>> shared;
     int64_t gpus() const;
   };
 

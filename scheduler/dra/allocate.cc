@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -49,7 +50,7 @@ struct Place {
   std::size_t claim = 0;
   std::size_t request = 0;
   std::size_t choice = 0;
-  int device = 0;  // the how manieth of the request
+  int device = 0;  // index of the device within its request
   int start = 0;   // the first device to look at
   bool chosen = false;
 
@@ -361,7 +362,7 @@ class Search {
     } else {
       allocating_[index].push_back(place.claim);
     }
-    if (takes_counters) Count(device, false);
+    if (takes_counters) Count(device, Counters::kTake);
     results_[place.claim].push_back(std::move(result));
   }
 
@@ -376,14 +377,15 @@ class Search {
     } else {
       allocating_[index].pop_back();
     }
-    if (takes_counters) Count(device, true);
+    if (takes_counters) Count(device, Counters::kGiveBack);
     results_[place.claim].pop_back();
   }
 
-  void Count(int device, bool back) {
+  enum class Counters : uint8_t { kTake, kGiveBack };
+  void Count(int device, Counters change) {
     for (const DeviceBook::CounterUse& need : Book(device).needs) {
       Quantity& left = counters_[static_cast<std::size_t>(need.counter)];
-      left = back ? left + need.amount : left - need.amount;
+      left = change == Counters::kGiveBack ? left + need.amount : left - need.amount;
     }
   }
 

@@ -19,7 +19,7 @@ void Catalog::Outdate(const PoolName& pool) {
   const auto found = users_.find(pool);
   if (found == users_.end()) return;
   for (const std::string& node : found->second) {
-    // An entry is stale until it is asked for: it was told of then, or nobody has seen it.
+    // An entry is stale until it is asked for: it was reported then, or nobody has seen it.
     bool& stale = nodes_[node].stale;
     if (!std::exchange(stale, true)) NoteChange(node);
   }
@@ -69,17 +69,24 @@ void Catalog::RemoveSlice(const std::string& name) {
   slices_.erase(found);
 }
 
-void Catalog::NoteHolder(const Claim& claim, bool holds) {
+void Catalog::AddHolder(const Claim& claim) {
   if (!claim.allocation) return;
   for (const AllocatedDevice& device : claim.allocation->devices) {
     const PoolName pool(device.id.driver, device.id.pool);
     Outdate(pool);
-    if (holds) {
-      holders_[pool].insert(claim.uid);
-    } else if (const auto found = holders_.find(pool); found != holders_.end()) {
-      found->second.erase(claim.uid);
-      if (found->second.empty()) holders_.erase(found);
-    }
+    holders_[pool].insert(claim.uid);
+  }
+}
+
+void Catalog::RemoveHolder(const Claim& claim) {
+  if (!claim.allocation) return;
+  for (const AllocatedDevice& device : claim.allocation->devices) {
+    const PoolName pool(device.id.driver, device.id.pool);
+    Outdate(pool);
+    const auto found = holders_.find(pool);
+    if (found == holders_.end()) continue;
+    found->second.erase(claim.uid);
+    if (found->second.empty()) holders_.erase(found);
   }
 }
 
@@ -90,9 +97,9 @@ std::string Catalog::PutClaim(Claim claim) {
     if (known->second != claim.uid) replaced = RemoveClaim(claim.ns, claim.name);
   }
   if (const auto before = claims_.find(claim.uid); before != claims_.end()) {
-    NoteHolder(before->second, false);
+    RemoveHolder(before->second);
   }
-  NoteHolder(claim, true);
+  AddHolder(claim);
   claim_names_[key] = claim.uid;
   std::string uid = claim.uid;
   claims_.insert_or_assign(std::move(uid), std::move(claim));
@@ -103,7 +110,7 @@ std::string Catalog::RemoveClaim(const std::string& ns, const std::string& name)
   const auto known = claim_names_.find({ns, name});
   if (known == claim_names_.end()) return "";
   std::string uid = known->second;
-  NoteHolder(claims_.at(uid), false);
+  RemoveHolder(claims_.at(uid));
   claims_.erase(uid);
   claim_names_.erase(known);
   return uid;

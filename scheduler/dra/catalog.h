@@ -69,7 +69,8 @@ class Catalog {
   void Forget(const Slice& slice);
   void Outdate(const PoolName& pool);
   void NoteChange(const std::string& node);
-  void NoteHolder(const Claim& claim, bool holds);
+  void AddHolder(const Claim& claim);
+  void RemoveHolder(const Claim& claim);
   std::vector<const Slice*> SlicesFor(const std::string& node) const;
 
   std::map<std::string, Slice> slices_;

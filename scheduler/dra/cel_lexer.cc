@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 
+#include "topology/base/status.h"
+
 namespace tranche::dra {
 namespace {
 
@@ -45,7 +47,7 @@ absl::Status CelLexer::Next(CelToken& token) {
   if (at_ == text_.size()) return absl::OkStatus();
   const char c = text_[at_];
   if (IsDigit(c)) return TakeNumber(token);
-  if (c == '"' || c == '\'') return TakeString(false, token);
+  if (c == '"' || c == '\'') return TakeString(Escapes::kRead, token);
   if (!IsNameStart(c)) return TakeSign(token);
   std::size_t end = at_;
   while (end < text_.size() && IsNameChar(text_[end])) ++end;
@@ -53,9 +55,9 @@ absl::Status CelLexer::Next(CelToken& token) {
   const bool quoted = end < text_.size() && (text_[end] == '"' || text_[end] == '\'');
   if (quoted) {
     at_ = end;
-    if (name == "r" || name == "R") return TakeString(true, token);
+    if (name == "r" || name == "R") return TakeString(Escapes::kKept, token);
     if (name != "b" && name != "B") return Unreadable("a quote behind a name");
-    const absl::Status status = TakeString(false, token);
+    const absl::Status status = TakeString(Escapes::kRead, token);
     token.kind = CelToken::Kind::kOtherLiteral;
     return status;
   }
@@ -84,7 +86,7 @@ absl::Status CelLexer::TakeNumber(CelToken& token) {
   return absl::OkStatus();
 }
 
-absl::Status CelLexer::TakeString(bool raw, CelToken& token) {
+absl::Status CelLexer::TakeString(Escapes escapes, CelToken& token) {
   const char quote = text_[at_];
   const std::string triple(3, quote);
   if (text_.substr(at_).starts_with(triple)) return Unreadable("a string in triple quotes");
@@ -94,10 +96,10 @@ absl::Status CelLexer::TakeString(bool raw, CelToken& token) {
     const char c = text_[at_++];
     if (c == quote) return absl::OkStatus();
     if (c == '\n' || c == '\r') break;
-    if (c != '\\' || raw) {
+    if (c != '\\' || escapes == Escapes::kKept) {
       token.text.push_back(c);
-    } else if (const absl::Status status = TakeEscape(token.text); !status.ok()) {
-      return status;
+    } else {
+      TRANCHE_RETURN_IF_ERROR(TakeEscape(token.text));
     }
   }
   return Unreadable("a string without its closing quote");

@@ -37,7 +37,8 @@ class CelLexer {
  private:
   void SkipBlanks();
   absl::Status TakeNumber(CelToken& token);
-  absl::Status TakeString(bool raw, CelToken& token);
+  enum class Escapes : uint8_t { kRead, kKept };  // kKept: of r"..."
+  absl::Status TakeString(Escapes escapes, CelToken& token);
   absl::Status TakeEscape(std::string& out);
   absl::Status TakeSign(CelToken& token);
   absl::Status Unreadable(std::string_view what) const;

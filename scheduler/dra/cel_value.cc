@@ -5,7 +5,7 @@ namespace {
 
 using Kind = CelValue::Kind;
 
-constexpr std::string_view kNoOverload = "values of these types are not compared";
+constexpr std::string_view kNotCompared = "values of these types are not compared";
 
 int Sign(std::strong_ordering order) {
   if (order == std::strong_ordering::equal) return 0;
@@ -33,7 +33,7 @@ CelValue CelEquals(const CelValue& left, const CelValue& right) {
 }
 
 CelValue CelOrder(const CelValue& left, const CelValue& right) {
-  if (left.optional || right.optional || left.kind != right.kind) return CelError(kNoOverload);
+  if (left.optional || right.optional || left.kind != right.kind) return CelError(kNotCompared);
   switch (left.kind) {
     case Kind::kBool:
     case Kind::kInt:
@@ -44,7 +44,7 @@ CelValue CelOrder(const CelValue& left, const CelValue& right) {
     case Kind::kSemver:
       return CelNumber(Kind::kInt, Sign(Compare(left.version, right.version)));
     default:
-      return CelError(kNoOverload);
+      return CelError(kNotCompared);
   }
 }
 

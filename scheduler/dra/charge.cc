@@ -1,18 +1,18 @@
 #include "scheduler/dra/charge.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "scheduler/dra/capacity.h"
 #include "topology/base/check.h"
+#include "topology/base/int128.h"
 #include "topology/gpu_model.h"
 #include "topology/mig.h"
 
 namespace tranche::dra {
 namespace {
-
-__extension__ using Int128 = __int128;
 
 constexpr Charge kWhole{kQuantaPerGpu, kQuantaPerGpu};
 constexpr int64_t kMebibyte = 1024 * 1024;
@@ -52,14 +52,16 @@ Mebibytes MemoryOf(const Device& device) {
 // The part of the whole, rounded up; at most all of it.
 int64_t Part(int64_t part, int64_t whole) {
   if (whole <= 0 || part >= whole) return kQuantaPerGpu;
-  return static_cast<int64_t>((Int128{kQuantaPerGpu} * std::max<int64_t>(part, 0) + whole - 1) /
-                              whole);
+  return MulDivCeil(kQuantaPerGpu, std::max<int64_t>(part, 0), whole);
 }
 
-int64_t Sum(const CounterSet& set, std::string_view name, bool prefix) {
+enum class CounterName : uint8_t { kEqual, kPrefix };
+
+int64_t Sum(const CounterSet& set, std::string_view name, CounterName match) {
   Quantity sum;
   for (const Counter& counter : set.counters) {
-    const bool counts = prefix ? counter.name.starts_with(name) : counter.name == name;
+    const bool counts =
+        match == CounterName::kPrefix ? counter.name.starts_with(name) : counter.name == name;
     if (counts) sum = sum + counter.value;
   }
   return sum.milli();
@@ -72,11 +74,11 @@ std::optional<Charge> OfCounters(const DeviceTable::Entry& entry) {
     const auto found = std::ranges::find_if(
         *entry.counters, [&use](const CounterSet* set) { return set->name == use.name; });
     if (found == entry.counters->end()) continue;
-    const int64_t slices = Sum(**found, kMemorySlices, true);
-    const int64_t processors = Sum(**found, kProcessors, false);
+    const int64_t slices = Sum(**found, kMemorySlices, CounterName::kPrefix);
+    const int64_t processors = Sum(**found, kProcessors, CounterName::kEqual);
     if (slices <= 0 || processors <= 0) continue;
-    return Charge{Part(Sum(use, kProcessors, false), processors),
-                  Part(Sum(use, kMemorySlices, true), slices)};
+    return Charge{Part(Sum(use, kProcessors, CounterName::kEqual), processors),
+                  Part(Sum(use, kMemorySlices, CounterName::kPrefix), slices)};
   }
   return std::nullopt;
 }
@@ -118,9 +120,7 @@ Charge OfShare(const AllocatedDevice& held, const DeviceTable::Entry& entry) {
     if (mib > 0) part = std::max(part, ChargeOfMemory(Mebibytes::Of(mib), card).memory);
   }
   if (part == 0) return device;
-  const auto of = [part](int64_t whole) {
-    return static_cast<int64_t>((Int128{whole} * part + kQuantaPerGpu - 1) / kQuantaPerGpu);
-  };
+  const auto of = [part](int64_t whole) { return MulDivCeil(whole, part, kQuantaPerGpu); };
   return {of(device.compute), of(device.memory)};
 }
 

@@ -5,7 +5,7 @@
 // say; a part of a device with several allocations its memory in whole MiB (compute mirrors it, as
 // for everyone who asks for memory alone) or its shares. adminAccess costs nothing. A claim is
 // charged once however many pods refer to it, and to its own namespace. Where nothing can be
-// measured (a device no slice tells of, a share without an amount) a whole GPU is charged: unknown
+// measured (a device in no slice, a share without an amount) a whole GPU is charged: unknown
 // is busy. Pure but for Selectors; cost linear in the claim's or the node's devices.
 // Source: quota-model section 1, dra facts sections 5 and 7.
 #pragma once
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "quota/model_charge.h"
+#include "quota/tree/model_charge.h"
 #include "scheduler/dra/free.h"
 #include "scheduler/dra/model.h"
 #include "scheduler/dra/selectors.h"
@@ -31,7 +31,7 @@ class DeviceTable {
   };
   DeviceTable() = default;
   explicit DeviceTable(std::span<const Slice* const> slices);
-  // device nullptr: no slice tells of it.
+  // device nullptr: it is in no slice.
   Entry Find(const DeviceId& id) const;
 
  private:
@@ -43,7 +43,7 @@ class DeviceTable {
   std::map<std::pair<std::string, std::string>, PoolEntry> pools_;
 };
 
-// By ascending model; "unknown" for devices no slice tells of. Requires: the claim is allocated.
+// By ascending model; "unknown" for devices in no slice. Requires: the claim is allocated.
 std::vector<ModelCharge> ChargeOfAllocation(const Claim& claim, const DeviceTable& table);
 
 // Before allocation: no way to meet the claim on this node is charged more. Of several choices the

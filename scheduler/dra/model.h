@@ -209,7 +209,7 @@ struct ClaimTemplate {
   friend bool operator==(const ClaimTemplate&, const ClaimTemplate&) = default;
 };
 
-// Any of the objects, and how one that is gone is told.
+// Any of the objects, and the report that one is gone.
 using Object = std::variant<DeviceClass, Slice, Claim, ClaimTemplate>;
 struct ObjectRef {
   enum class Kind : uint8_t { kClass, kSlice, kClaim, kTemplate };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 
 namespace tranche::dra {
 namespace {
@@ -28,13 +29,15 @@ std::string_view TakePart(std::string_view& rest) {
   return part;
 }
 
+enum class VersionPart : uint8_t { kPreRelease, kBuild };
+
 // Dot-separated identifiers, none empty; numeric ones of a pre-release without leading zeros.
-bool AreIdentifiers(std::string_view text, bool is_pre) {
+bool AreIdentifiers(std::string_view text, VersionPart of) {
   if (text.empty() || text.back() == '.') return false;
   while (!text.empty()) {
     const std::string_view part = TakePart(text);
     if (part.empty() || !std::ranges::all_of(part, IsIdentifierChar)) return false;
-    if (is_pre && IsNumeric(part) && !Number(part)) return false;
+    if (of == VersionPart::kPreRelease && IsNumeric(part) && !Number(part)) return false;
   }
   return true;
 }
@@ -63,12 +66,12 @@ std::strong_ordering ComparePre(std::string_view left, std::string_view right) {
 std::optional<Semver> ParseSemver(std::string_view text) {
   Semver version;
   if (const std::size_t plus = text.find('+'); plus != text.npos) {
-    if (!AreIdentifiers(text.substr(plus + 1), false)) return std::nullopt;
+    if (!AreIdentifiers(text.substr(plus + 1), VersionPart::kBuild)) return std::nullopt;
     text = text.substr(0, plus);
   }
   if (const std::size_t dash = text.find('-'); dash != text.npos) {
     version.pre = text.substr(dash + 1);
-    if (!AreIdentifiers(version.pre, true)) return std::nullopt;
+    if (!AreIdentifiers(version.pre, VersionPart::kPreRelease)) return std::nullopt;
     text = text.substr(0, dash);
   }
   if (std::ranges::count(text, '.') != 2) return std::nullopt;

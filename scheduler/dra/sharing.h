@@ -1,4 +1,4 @@
-// How the containers of one claim share its GPUs: what NVIDIA's driver is told in an opaque
+// How the containers of one claim share its GPUs: what NVIDIA's driver reads in an opaque
 // configuration (GpuConfig, MigDeviceConfig and VfioDeviceConfig of resource.nvidia.com).
 //
 // Only pods and containers that refer to one claim share: claims never share a device by this.

@@ -10,7 +10,7 @@
 
 #include "scheduler/embedded/kinds.h"
 #include "scheduler/embedded/object_store.h"
-#include "scheduler/ports/cluster_api.h"
+#include "scheduler/ports/write_result.h"
 
 namespace tranche::embedded {
 

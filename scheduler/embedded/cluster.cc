@@ -7,6 +7,7 @@
 #include "scheduler/embedded/cluster_impl.h"
 #include "scheduler/embedded/kinds.h"
 #include "scheduler/embedded/text_file.h"
+#include "topology/base/status.h"
 
 namespace tranche::embedded {
 namespace {
@@ -31,24 +32,21 @@ absl::StatusOr<ApplyReport> Cluster::Apply(std::string_view text) {
 }
 
 absl::StatusOr<ApplyReport> Cluster::LoadFile(const std::string& path) {
-  const absl::StatusOr<std::string> text =
-      ReadTextFile(path, wire::kMaxDocumentBytes, simdjson::SIMDJSON_PADDING);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<ApplyReport> report = impl_->Apply(*text, true);
+  TRANCHE_ASSIGN_OR_RETURN(const std::string text,
+                           ReadTextFile(path, wire::kMaxDocumentBytes, simdjson::SIMDJSON_PADDING));
+  absl::StatusOr<ApplyReport> report = impl_->Apply(text, true);
   if (report.ok()) return report;
   return absl::Status(report.status().code(),
                       fmt::format("{}: {}", path, std::string(report.status().message())));
 }
 
 absl::Status Cluster::Delete(std::string_view text) {
-  const absl::StatusOr<Document> document = Document::Parse(text, false);
-  if (!document.ok()) return document.status();
-  const absl::StatusOr<std::vector<DeleteRequest>> requests = ReadDeleteRequests(*document);
-  if (!requests.ok()) return requests.status();
+  TRANCHE_ASSIGN_OR_RETURN(const Document document, Document::Parse(text, false));
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<DeleteRequest> requests, ReadDeleteRequests(document));
   {
     const std::lock_guard lock(impl_->mutex);
     const Instant now = impl_->clock.Now();
-    for (const DeleteRequest& request : *requests) {
+    for (const DeleteRequest& request : requests) {
       const StoredObject* stored = impl_->store.Find(request.key);
       if (stored == nullptr || (!request.uid.empty() && request.uid != stored->uid)) {
         return absl::NotFoundError(fmt::format(
@@ -56,7 +54,7 @@ absl::Status Cluster::Delete(std::string_view text) {
             request.uid, stored == nullptr ? "no such object" : "uid " + stored->uid));
       }
     }
-    for (const DeleteRequest& request : *requests) impl_->DeleteOne(request, now);
+    for (const DeleteRequest& request : requests) impl_->DeleteOne(request, now);
     impl_->SettleBudgets();
   }
   impl_->queue.Flush();

@@ -47,7 +47,7 @@ class Cluster : public ClusterApi {
   Cluster(const Clock& clock, ClusterEvents& events, GpuPolicy defaults);
   ~Cluster() override;
 
-  // One object, a List, or (YAML only) several documents; JSON or YAML is told by the text.
+  // One object, a List, or (YAML only) several documents; the text shows which of both it is.
   // All objects are checked before the first is stored. Errors: InvalidArgument naming object,
   // field and what was found.
   absl::StatusOr<ApplyReport> Apply(std::string_view text);
@@ -68,7 +68,8 @@ class Cluster : public ClusterApi {
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override;
   // Nothing queues here: done at once.
-  void Poke(PodName pod, PodUid uid, Instant when, std::function<void(WriteResult)> done) override;
+  void Requeue(PodName pod, PodUid uid, Instant when,
+               std::function<void(WriteResult)> done) override;
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
   // Creates only a GPUQuotaView or GPUReclaim; members given replace those the object has.
   void Write(ObjectWrite write, std::function<void(WriteResult)> done) override;
@@ -81,14 +82,14 @@ class Cluster : public ClusterApi {
   void Nominate(PodName pod, PodUid uid, NodeName node,
                 std::function<void(WriteResult)> done) override;
   void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) override;
-  // The engine is told of the node; nobody here serves a pod and takes the lock away.
+  // The engine sees the changed node; nothing here serves a pod and takes the lock away.
   void LockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) override;
   void UnlockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) override;
   void RemoveGate(GateWrite write, std::function<void(WriteResult)> done) override;
-  // The engine is told of the node. Nobody here acts on a label.
+  // The engine sees the changed node. Nothing here acts on a label.
   void AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) override;
-  // Takes keepers alone, and is kubelet and device plugin to them: the pod tells a card at once,
-  // under a name made of node and number.
+  // Takes placeholder pods alone, and is kubelet and device plugin to them: the pod shows a card at
+  // once, under a name made of node and number.
   void CreatePod(PodCreation creation, std::function<void(WriteResult)> done) override;
   void DeletePod(PodName pod, PodUid uid, std::function<void(WriteResult)> done) override;
   void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) override;

@@ -64,7 +64,7 @@ void Cluster::Impl::SettleBudgets() {
     patch.Set({"status"}, *std::move(status));
     SaveBudget(key, patch);
   }
-  SettleSteering();
+  SettlePolicyObjects();
 }
 
 void Cluster::Impl::SaveBudget(const ObjectKey& key, JsonPatch& patch) {
@@ -72,7 +72,7 @@ void Cluster::Impl::SaveBudget(const ObjectKey& key, JsonPatch& patch) {
   const absl::StatusOr<wire::Element> element = parser.Parse(stored->text, false);
   TRANCHE_CHECK(element.ok());
   Save(key, *stored, *element, patch);
-  PushSteering(key, *store.Find(key));
+  PushPolicyObject(key, *store.Find(key));
 }
 
 WriteResult Cluster::Impl::ChargeBudget(const PodName& pod, const Labels& labels, Instant now) {

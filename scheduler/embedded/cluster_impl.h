@@ -19,9 +19,9 @@
 #include "scheduler/embedded/json_patch.h"
 #include "scheduler/embedded/manifest.h"
 #include "scheduler/embedded/object_store.h"
-#include "scheduler/wire/json.h"
-#include "scheduler/wire/node_slices.h"
-#include "scheduler/wire/object_json.h"
+#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/json/object_json.h"
+#include "scheduler/wire/nodes/node_slices.h"
 
 namespace tranche::embedded {
 
@@ -52,9 +52,9 @@ struct Cluster::Impl {
   void PushDra(dra::Object object);
   void PushGang(const wire::GangSize& gang);
   void PushPod(PodFacts pod);
-  void PushSteering(const ObjectKey& key, const StoredObject& stored);
-  // Ends a batch of steering objects, if there was one.
-  void SettleSteering();
+  void PushPolicyObject(const ObjectKey& key, const StoredObject& stored);
+  // Ends a batch of policy objects, if there was one.
+  void SettlePolicyObjects();
   void PushHeard();
 
   // What we write.
@@ -70,7 +70,7 @@ struct Cluster::Impl {
   // TryLockNode, and its answer when the engine has seen the node.
   void ChangeLock(const NodeLockWrite& write, bool take, std::function<void(NodeLockResult)> done);
   WriteResult TryRemoveGate(const GateWrite& write);
-  WriteResult TryCreateKeeper(const PodCreation& creation);
+  WriteResult TryCreatePlaceholder(const PodCreation& creation);
   WriteResult TryAnnotatePod(const PodAnnotationWrite& write);
   ConfigMapLookup FindConfigMap(const ObjectKey& key, const std::string& data_key);
   WriteResult TryPutConfigMap(const ConfigMapWrite& write);
@@ -79,7 +79,7 @@ struct Cluster::Impl {
   // Disruption budgets. One applied without a status gets one, which then follows the pods.
   void DeriveBudget(const ManifestObject& object, JsonPatch& patch);
   void FollowPod(const PodFacts& pod, wire::Element element);
-  // Stores what followed and tells the engine; ends a batch as SettleSteering does.
+  // Stores what followed and tells the engine; ends a batch as SettlePolicyObjects does.
   void SettleBudgets();
   void SaveBudget(const ObjectKey& key, JsonPatch& patch);
   // Takes one eviction off the budget over the pod; kDone when nothing stands against it.
@@ -106,10 +106,10 @@ struct Cluster::Impl {
   ObjectStore store;
   std::map<ObjectKey, DerivedBudget> derived;  // budgets without a status of their own
   wire::NodeSlices slices;
-  std::map<ObjectKey, std::string> keeper_cards;  // given to keepers, some of them gone
-  std::map<ObjectKey, wire::GangSize> gangs;      // of PodGroups
-  bool steering_changed = false;                  // queued since the last settlement
-  std::deque<ObjectKey> events;                   // oldest first
+  std::map<ObjectKey, std::string> placeholder_cards;  // given to placeholders, some of them gone
+  std::map<ObjectKey, wire::GangSize> gangs;           // of PodGroups
+  bool policy_objects_changed = false;                 // queued since the last settlement
+  std::deque<ObjectKey> events;                        // oldest first
   uint64_t event_serial = 0;
   wire::Parser parser;  // of single stored objects
   uint64_t made_uids = 0;

@@ -2,23 +2,24 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "scheduler/embedded/answers.h"
 #include "scheduler/embedded/cluster_impl.h"
 #include "scheduler/embedded/kinds.h"
 #include "scheduler/embedded/object_edits.h"
-#include "scheduler/wire/node_decode.h"
+#include "scheduler/wire/json/json_value.h"
+#include "scheduler/wire/nodes/node_decode.h"
 #include "topology/base/check.h"
 
 namespace tranche::embedded {
 namespace {
 
 std::string BareConfigMap(const ObjectKey& key) {
-  std::string text = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{)";
-  wire::AppendMember(text, "name", key.name);
-  wire::AppendMember(text, "namespace", key.ns);
-  return text + "}}";
+  return wire::Dump({{"apiVersion", "v1"},
+                     {"kind", "ConfigMap"},
+                     {"metadata", {{"name", key.name}, {"namespace", key.ns}}}});
 }
 
 // metadata.resourceVersion or data.KEY.

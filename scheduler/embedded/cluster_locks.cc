@@ -6,7 +6,7 @@
 #include "scheduler/embedded/answers.h"
 #include "scheduler/embedded/cluster_impl.h"
 #include "scheduler/embedded/kinds.h"
-#include "scheduler/wire/node_lock.h"
+#include "scheduler/wire/agents/node_lock.h"
 #include "topology/base/check.h"
 
 namespace tranche::embedded {

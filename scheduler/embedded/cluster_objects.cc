@@ -9,7 +9,8 @@
 #include "scheduler/embedded/kinds.h"
 #include "scheduler/embedded/object_edits.h"
 #include "scheduler/embedded/object_uid.h"
-#include "scheduler/wire/pod_decode.h"
+#include "scheduler/wire/pods/pod_decode.h"
+#include "topology/base/status.h"
 
 namespace tranche::embedded {
 namespace {
@@ -29,27 +30,24 @@ std::string MemberText(wire::Element element, std::string_view key) {
 }  // namespace
 
 absl::StatusOr<ApplyReport> Cluster::Impl::Apply(std::string_view text, bool padded) {
-  const absl::StatusOr<Document> document = Document::Parse(text, padded);
-  if (!document.ok()) return document.status();
-  absl::StatusOr<Manifest> manifest = ReadManifest(*document, defaults);
-  if (!manifest.ok()) return manifest.status();
+  TRANCHE_ASSIGN_OR_RETURN(const Document document, Document::Parse(text, padded));
+  TRANCHE_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(document, defaults));
   {
     const std::lock_guard lock(mutex);
     const Instant now = clock.Now();
-    absl::Status status = CheckUids(manifest->objects);
-    if (!status.ok()) return status;
+    TRANCHE_RETURN_IF_ERROR(CheckUids(manifest.objects));
     // What decides how to take the rest comes first.
-    for (ManifestObject& object : manifest->objects) {
-      if (IsSteering(object.key.kind)) Store(object, now);
+    for (ManifestObject& object : manifest.objects) {
+      if (IsPolicyObject(object.key.kind)) Store(object, now);
     }
-    SettleSteering();
-    for (ManifestObject& object : manifest->objects) {
-      if (!IsSteering(object.key.kind)) Store(object, now);
+    SettlePolicyObjects();
+    for (ManifestObject& object : manifest.objects) {
+      if (!IsPolicyObject(object.key.kind)) Store(object, now);
     }
     SettleBudgets();
   }
   queue.Flush();
-  return ApplyReport{static_cast<int>(manifest->objects.size()), std::move(manifest->ignored)};
+  return ApplyReport{static_cast<int>(manifest.objects.size()), std::move(manifest.ignored)};
 }
 
 // A uid names one object: books kept by uid would mix two.
@@ -108,10 +106,10 @@ void Cluster::Impl::Store(ManifestObject& object, Instant now) {
     StorePod(std::move(*pod), object, stored, patch, now);
   }
   Save(object.key, std::move(stored), object.element, patch);
-  if (IsSteering(object.key.kind)) PushSteering(object.key, *store.Find(object.key));
+  if (IsPolicyObject(object.key.kind)) PushPolicyObject(object.key, *store.Find(object.key));
 }
 
-// As a server keeps them: a new generation for a new spec, and the status whoever writes the rest.
+// As an API server does: a new spec gets a new generation, a write of the rest keeps the status.
 void Cluster::Impl::ContinueOurs(const ManifestObject& object, const StoredObject* prior,
                                  StoredObject& stored, JsonPatch& patch) {
   stored.generation = 1;
@@ -150,10 +148,10 @@ void Cluster::Impl::Forget(const ObjectKey& key) {
     queue.Push([uid = PodUid(stored->uid)](ClusterEvents& receiver) { receiver.PodGone(uid); });
   } else if (key.kind == kNodeKind) {
     queue.Push([name = NodeName(key.name)](ClusterEvents& receiver) { receiver.NodeGone(name); });
-  } else if (IsSteering(key.kind)) {
-    steering_changed = true;
+  } else if (IsPolicyObject(key.kind)) {
+    policy_objects_changed = true;
     queue.Push(
-        [key](ClusterEvents& receiver) { receiver.SteeringGone(key.kind, key.ns, key.name); });
+        [key](ClusterEvents& receiver) { receiver.PolicyObjectGone(key.kind, key.ns, key.name); });
   }
   Unobserve(key);
   derived.erase(key);
@@ -166,16 +164,17 @@ void Cluster::Impl::PushPod(PodFacts pod) {
   });
 }
 
-void Cluster::Impl::PushSteering(const ObjectKey& key, const StoredObject& stored) {
-  steering_changed = true;
-  SteeringObject object{key.kind, key.ns, key.name, stored.uid, stored.generation, stored.text};
-  queue.Push(
-      [object = std::move(object)](ClusterEvents& receiver) { receiver.SteeringChanged(object); });
+void Cluster::Impl::PushPolicyObject(const ObjectKey& key, const StoredObject& stored) {
+  policy_objects_changed = true;
+  PolicyObject object{key.kind, key.ns, key.name, stored.uid, stored.generation, stored.text};
+  queue.Push([object = std::move(object)](ClusterEvents& receiver) {
+    receiver.PolicyObjectChanged(object);
+  });
 }
 
-void Cluster::Impl::SettleSteering() {
-  if (!std::exchange(steering_changed, false)) return;
-  queue.Push([](ClusterEvents& receiver) { receiver.SteeringSettled(); });
+void Cluster::Impl::SettlePolicyObjects() {
+  if (!std::exchange(policy_objects_changed, false)) return;
+  queue.Push([](ClusterEvents& receiver) { receiver.PolicyObjectsSettled(); });
 }
 
 void Cluster::Impl::PushHeard() {
@@ -187,9 +186,7 @@ void Cluster::Impl::PushHeard() {
 
 absl::StatusOr<PodFacts> Cluster::Impl::ReadPod(const StoredObject& stored,
                                                 wire::Element& element) {
-  absl::StatusOr<wire::Element> root = parser.Parse(stored.text, false);
-  if (!root.ok()) return root.status();
-  element = *root;
+  TRANCHE_ASSIGN_OR_RETURN(element, parser.Parse(stored.text, false));
   return wire::DecodePod(element);
 }
 
@@ -210,11 +207,10 @@ void Cluster::Impl::Save(const ObjectKey& key, StoredObject stored, wire::Elemen
 absl::Status Cluster::Impl::SavePod(const ObjectKey& key, StoredObject stored,
                                     wire::Element element, JsonPatch& patch) {
   Render(stored, element, patch);
-  absl::StatusOr<PodFacts> pod = ReadPod(stored, element);
-  if (!pod.ok()) return pod.status();
+  TRANCHE_ASSIGN_OR_RETURN(PodFacts pod, ReadPod(stored, element));
   store.Put(key, std::move(stored));
-  FollowPod(*pod, element);
-  PushPod(*std::move(pod));
+  FollowPod(pod, element);
+  PushPod(std::move(pod));
   return absl::OkStatus();
 }
 

@@ -2,13 +2,14 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "scheduler/embedded/answers.h"
 #include "scheduler/embedded/cluster_impl.h"
 #include "scheduler/embedded/kinds.h"
 #include "scheduler/embedded/object_edits.h"
-#include "scheduler/wire/object_json.h"
+#include "scheduler/wire/json/object_json.h"
 #include "topology/base/check.h"
 
 namespace tranche::embedded {
@@ -37,12 +38,10 @@ WriteResult CheckBinding(const BindingWrite& write, const StoredObject* stored,
 
 // An object of ours that has a name and nothing else.
 std::string BareObject(const ObjectKey& key) {
-  std::string text = R"({"apiVersion":"tranche.dev/v1alpha1")";
-  wire::AppendMember(text, "kind", key.kind);
-  text += R"(,"metadata":{)";
-  wire::AppendMember(text, "name", key.name);
-  if (!key.ns.empty()) wire::AppendMember(text, "namespace", key.ns);
-  return text + "}}";
+  wire::Json metadata = {{"name", key.name}};
+  if (!key.ns.empty()) metadata["namespace"] = key.ns;
+  return wire::Dump(
+      {{"apiVersion", "tranche.dev/v1alpha1"}, {"kind", key.kind}, {"metadata", metadata}});
 }
 
 }  // namespace
@@ -151,7 +150,7 @@ void Cluster::Bind(BindingWrite write, std::function<void(WriteResult)> done) {
   }
 }
 
-void Cluster::Poke(PodName, PodUid, Instant, std::function<void(WriteResult)> done) {
+void Cluster::Requeue(PodName, PodUid, Instant, std::function<void(WriteResult)> done) {
   WriteResult result;
   result.kind = WriteResult::Kind::kDone;
   done(std::move(result));

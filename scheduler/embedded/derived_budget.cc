@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "policy/disruption_budget.h"
-#include "scheduler/wire/field_reader.h"
+#include "scheduler/wire/json/field_reader.h"
+#include "topology/base/status.h"
 
 namespace tranche::embedded {
 namespace {
@@ -60,13 +61,12 @@ absl::StatusOr<DerivedBudget::Limit> DerivedBudget::ReadLimit(wire::Element obje
 }
 
 absl::StatusOr<DerivedBudget> DerivedBudget::Read(wire::Element object) {
-  absl::StatusOr<DisruptionBudget> decoded = DecodeDisruptionBudget(simdjson::minify(object));
-  if (!decoded.ok()) return decoded.status();
-  const absl::StatusOr<Limit> limit = ReadLimit(object);
-  if (!limit.ok()) return limit.status();
+  TRANCHE_ASSIGN_OR_RETURN(DisruptionBudget decoded,
+                           DecodeDisruptionBudget(simdjson::minify(object)));
+  TRANCHE_ASSIGN_OR_RETURN(const Limit limit, ReadLimit(object));
   DerivedBudget budget;
-  budget.selector_ = std::move(decoded->selector);
-  budget.limit_ = *limit;
+  budget.selector_ = std::move(decoded.selector);
+  budget.limit_ = limit;
   return budget;
 }
 

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "policy/selector.h"
 #include "scheduler/facts/pod_facts.h"
-#include "scheduler/wire/json.h"
+#include "scheduler/wire/json/json.h"
 
 namespace tranche::embedded {
 

@@ -7,41 +7,41 @@ namespace tranche::embedded {
 EventQueue::EventQueue(ClusterEvents& events) : events_(events) {}
 
 void EventQueue::Push(Step step) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   steps_.push_back(std::move(step));
   ++queued_;
 }
 
 void EventQueue::Flush() {
-  std::unique_lock lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (delivering_ && deliverer_ == std::this_thread::get_id()) return;
   const uint64_t target = queued_;
   while (delivered_ < target) {
     if (delivering_) {
-      delivered_changed_.wait(lock);
+      delivered_changed_.Wait(&mutex_);
     } else {
-      Deliver(lock);
+      Deliver();
     }
   }
 }
 
 void EventQueue::Start() {
-  std::unique_lock lock(mutex_);
-  if (!delivering_) Deliver(lock);
+  const absl::MutexLock lock(&mutex_);
+  if (!delivering_) Deliver();
 }
 
-void EventQueue::Deliver(std::unique_lock<std::mutex>& lock) {
+void EventQueue::Deliver() {
   delivering_ = true;
   deliverer_ = std::this_thread::get_id();
   while (!steps_.empty()) {
     Step step = std::move(steps_.front());
     steps_.pop_front();
-    lock.unlock();
+    mutex_.Unlock();
     step(events_);
     step = nullptr;
-    lock.lock();
+    mutex_.Lock();
     ++delivered_;
-    delivered_changed_.notify_all();
+    delivered_changed_.SignalAll();
   }
   delivering_ = false;
 }

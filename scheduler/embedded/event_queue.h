@@ -8,13 +8,13 @@
 // Thread rule: any thread. Push under the lock that orders the changes, the rest outside of it.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "scheduler/ports/cluster_events.h"
 
 namespace tranche::embedded {
@@ -29,20 +29,21 @@ class EventQueue {
   // Returns when every step queued before the call has run. Called from within a step it returns
   // at once; what was queued runs when that step is over.
   void Flush();
-  // As Flush, but leaves the work to a thread that is at it already.
+  // As Flush, but leaves the work to a thread that is doing it already.
   void Start();
 
  private:
-  void Deliver(std::unique_lock<std::mutex>& lock);
+  // Gives the lock back while a step runs.
+  void Deliver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ClusterEvents& events_;
-  std::mutex mutex_;
-  std::condition_variable delivered_changed_;
-  std::deque<Step> steps_;
-  uint64_t queued_ = 0;
-  uint64_t delivered_ = 0;
-  bool delivering_ = false;
-  std::thread::id deliverer_;
+  absl::Mutex mutex_;
+  absl::CondVar delivered_changed_;
+  std::deque<Step> steps_ ABSL_GUARDED_BY(mutex_);
+  uint64_t queued_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t delivered_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool delivering_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread::id deliverer_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tranche::embedded

@@ -23,10 +23,10 @@ std::size_t JsonPatch::IndexOf(std::string_view key) const {
 }
 
 JsonPatch& JsonPatch::At(Path path) {
-  TRANCHE_CHECK(path.size() > 0);
+  TRANCHE_CHECK_GT(path.size(), 0);
   JsonPatch* patch = this;
   for (const std::string_view key : path) {
-    TRANCHE_CHECK(patch->kind_ == Kind::kNested);
+    TRANCHE_CHECK_EQ(patch->kind_, Kind::kNested);
     const std::size_t index = patch->IndexOf(key);
     if (index == patch->members_.size()) patch->members_.push_back({std::string(key), {}});
     patch = &patch->members_[index].patch;

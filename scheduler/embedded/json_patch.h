@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scheduler/wire/json.h"
+#include "scheduler/wire/json/json.h"
 
 namespace tranche::embedded {
 

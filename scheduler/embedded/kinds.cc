@@ -68,7 +68,7 @@ std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind
   return std::nullopt;
 }
 
-bool IsSteering(std::string_view kind) {
+bool IsPolicyObject(std::string_view kind) {
   return kind == "Namespace" || kind == "PriorityClass" || kind == kDisruptionBudgetKind ||
          kind == kResourceQuotaKind || IsOurs(kind);
 }

@@ -46,7 +46,7 @@ std::optional<Kind> KeptKind(std::string_view api_version, std::string_view kind
 std::string_view GroupOf(std::string_view api_version);
 
 // Whether the kind's objects steer us, and reach the engine as text.
-bool IsSteering(std::string_view kind);
+bool IsPolicyObject(std::string_view kind);
 // Whether the kind is one of group tranche.dev that we know.
 bool IsOurs(std::string_view kind);
 

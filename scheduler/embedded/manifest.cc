@@ -7,11 +7,12 @@
 
 #include "policy/decode.h"
 #include "scheduler/embedded/derived_budget.h"
-#include "scheduler/embedded/yaml_to_json.h"
-#include "scheduler/wire/dra_objects.h"
-#include "scheduler/wire/field_reader.h"
-#include "scheduler/wire/node_decode.h"
-#include "scheduler/wire/pod_decode.h"
+#include "scheduler/wire/claims/claim_objects.h"
+#include "scheduler/wire/json/field_reader.h"
+#include "scheduler/wire/json/yaml_to_json.h"
+#include "scheduler/wire/nodes/node_decode.h"
+#include "scheduler/wire/pods/pod_decode.h"
+#include "topology/base/status.h"
 
 namespace tranche::embedded {
 namespace {
@@ -53,8 +54,7 @@ absl::Status VisitItems(const FoundObject& found, wire::Array items, const Visit
     inner.kind = item_kind;
     inner.api_version = item_kind.empty() ? std::string_view() : found.api_version;
     inner.where = Inside(found.where, "item", ++number);
-    absl::Status status = VisitElement(item, std::move(inner), visitor);
-    if (!status.ok()) return status;
+    TRANCHE_RETURN_IF_ERROR(VisitElement(item, std::move(inner), visitor));
   }
   return absl::OkStatus();
 }
@@ -102,8 +102,7 @@ absl::Status VisitObjects(const Document& document, const Visitor& visitor) {
     any = true;
     FoundObject found;
     if (many) found.where = Inside("", "document", number);
-    absl::Status status = VisitElement(element, std::move(found), visitor);
-    if (!status.ok()) return status;
+    TRANCHE_RETURN_IF_ERROR(VisitElement(element, std::move(found), visitor));
   }
   return any ? absl::OkStatus()
              : absl::InvalidArgumentError("expected a Kubernetes object, found nothing");
@@ -178,37 +177,24 @@ absl::Status ReadLife(wire::Object metadata, ManifestObject& object) {
 
 absl::Status DecodeFacts(wire::Element element, const GpuPolicy& defaults, ManifestObject& object) {
   if (object.kind.name == kNodeKind) {
-    absl::StatusOr<NodeFacts> node = wire::DecodeNode(element);
-    if (!node.ok()) return node.status();
-    object.facts = *std::move(node);
+    TRANCHE_ASSIGN_OR_RETURN(object.facts, wire::DecodeNode(element));
   } else if (object.kind.name == kPodKind) {
-    absl::StatusOr<PodFacts> pod = wire::DecodePod(element);
-    if (!pod.ok()) return pod.status();
-    object.facts = *std::move(pod);
+    TRANCHE_ASSIGN_OR_RETURN(object.facts, wire::DecodePod(element));
   } else if (object.kind.name == kZonesKind) {
-    absl::StatusOr<NodeZones> zones = wire::DecodeNodeZones(element);
-    if (!zones.ok()) return zones.status();
-    object.facts = *std::move(zones);
+    TRANCHE_ASSIGN_OR_RETURN(object.facts, wire::DecodeNodeZones(element));
   } else if (object.kind.name == kSliceKind) {
-    absl::StatusOr<wire::NodeSlice> slice = wire::DecodeResourceSlice(element);
-    if (!slice.ok()) return slice.status();
-    absl::StatusOr<dra::Slice> whole = wire::DecodeSlice(element);
-    if (!whole.ok()) return whole.status();
-    object.facts = SliceFacts{*std::move(slice), *std::move(whole)};
+    TRANCHE_ASSIGN_OR_RETURN(wire::NodeSlice slice, wire::DecodeResourceSlice(element));
+    TRANCHE_ASSIGN_OR_RETURN(dra::Slice whole, wire::DecodeSlice(element));
+    object.facts = SliceFacts{std::move(slice), std::move(whole)};
   } else if (const auto kind = DraKindOf(object.kind.name)) {
-    absl::StatusOr<dra::Object> decoded = wire::DecodeDraObject(element, *kind);
-    if (!decoded.ok()) return decoded.status();
-    object.facts = *std::move(decoded);
+    TRANCHE_ASSIGN_OR_RETURN(object.facts, wire::DecodeDraObject(element, *kind));
   } else if (object.kind.name == kDeviceKind) {
-    absl::StatusOr<wire::KoordinatorDevices> devices = wire::DecodeKoordinatorDevice(element);
-    if (!devices.ok()) return devices.status();
-    object.facts = *std::move(devices);
+    TRANCHE_ASSIGN_OR_RETURN(object.facts, wire::DecodeKoordinatorDevice(element));
   } else if (object.kind.name == kPodGroupKind) {
-    absl::StatusOr<wire::GangSize> gang =
-        wire::DecodePodGroup(element, GroupOf(object.kind.api_version));
-    if (!gang.ok()) return gang.status();
-    gang->ns = object.key.ns;
-    object.facts = *std::move(gang);
+    TRANCHE_ASSIGN_OR_RETURN(wire::GangSize gang,
+                             wire::DecodePodGroup(element, GroupOf(object.kind.api_version)));
+    gang.ns = object.key.ns;
+    object.facts = std::move(gang);
   } else if (IsOurs(object.kind.name)) {
     return CheckObject(object.kind.name, simdjson::minify(element), defaults);
   } else if (object.kind.name == kDisruptionBudgetKind) {
@@ -224,11 +210,10 @@ absl::StatusOr<ManifestObject> ReadObject(const FoundObject& found, Kind kind,
   const std::string_view ns = metadata ? reader.ReadText(*metadata, "namespace", "metadata") : "";
   const std::string_view name = metadata ? reader.ReadText(*metadata, "name", "metadata") : "";
   if (!reader.ok()) return At(found.where, reader.status());
-  absl::StatusOr<ObjectKey> key = CheckKey(kind, ns, name, found.where);
-  if (!key.ok()) return key.status();
+  TRANCHE_ASSIGN_OR_RETURN(ObjectKey key, CheckKey(kind, ns, name, found.where));
 
   ManifestObject object;
-  object.key = *std::move(key);
+  object.key = std::move(key);
   object.kind = std::move(kind);
   object.element = found.element;
   absl::Status status = ReadLife(*metadata, object);
@@ -256,9 +241,7 @@ absl::StatusOr<DeleteRequest> ReadDelete(const FoundObject& found) {
     request.uid = std::string(reader.ReadText(*metadata, "uid", "metadata"));
   }
   if (!reader.ok()) return At(found.where, reader.status());
-  absl::StatusOr<ObjectKey> key = CheckKey(*kind, ns, name, found.where);
-  if (!key.ok()) return key.status();
-  request.key = *std::move(key);
+  TRANCHE_ASSIGN_OR_RETURN(request.key, CheckKey(*kind, ns, name, found.where));
   return request;
 }
 
@@ -277,46 +260,38 @@ absl::StatusOr<Document> Document::Parse(std::string_view text, bool padded) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   document.yaml_ = begin == std::string_view::npos || text[begin] != '{';
   if (document.yaml_) {
-    absl::StatusOr<std::string> json = YamlToJson(text);
-    if (!json.ok()) return json.status();
-    document.json_ = *std::move(json);
+    TRANCHE_ASSIGN_OR_RETURN(document.json_, YamlToJson(text));
     document.json_.reserve(document.json_.size() + simdjson::SIMDJSON_PADDING);
     text = document.json_;
     padded = true;
   }
   document.parser_ = std::make_unique<wire::Parser>();
-  absl::StatusOr<wire::Element> root = document.parser_->Parse(text, padded);
-  if (!root.ok()) return root.status();
-  document.root_ = *root;
+  TRANCHE_ASSIGN_OR_RETURN(document.root_, document.parser_->Parse(text, padded));
   return document;
 }
 
 absl::StatusOr<Manifest> ReadManifest(const Document& document, const GpuPolicy& defaults) {
   Manifest manifest;
-  absl::Status status = VisitObjects(document, [&](const FoundObject& found) {
+  TRANCHE_RETURN_IF_ERROR(VisitObjects(document, [&](const FoundObject& found) {
     std::optional<Kind> kind = KeptKind(found.api_version, found.kind);
     if (!kind) {
       ++manifest.ignored[std::string(found.kind)];
       return absl::OkStatus();
     }
-    absl::StatusOr<ManifestObject> object = ReadObject(found, *std::move(kind), defaults);
-    if (!object.ok()) return object.status();
-    manifest.objects.push_back(*std::move(object));
+    TRANCHE_ASSIGN_OR_RETURN(ManifestObject object, ReadObject(found, *std::move(kind), defaults));
+    manifest.objects.push_back(std::move(object));
     return absl::OkStatus();
-  });
-  if (!status.ok()) return status;
+  }));
   return manifest;
 }
 
 absl::StatusOr<std::vector<DeleteRequest>> ReadDeleteRequests(const Document& document) {
   std::vector<DeleteRequest> requests;
-  absl::Status status = VisitObjects(document, [&](const FoundObject& found) {
-    absl::StatusOr<DeleteRequest> request = ReadDelete(found);
-    if (!request.ok()) return request.status();
-    requests.push_back(*std::move(request));
+  TRANCHE_RETURN_IF_ERROR(VisitObjects(document, [&](const FoundObject& found) {
+    TRANCHE_ASSIGN_OR_RETURN(DeleteRequest request, ReadDelete(found));
+    requests.push_back(std::move(request));
     return absl::OkStatus();
-  });
-  if (!status.ok()) return status;
+  }));
   return requests;
 }
 

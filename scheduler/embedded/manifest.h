@@ -20,9 +20,9 @@
 #include "scheduler/embedded/object_store.h"
 #include "scheduler/facts/node_facts.h"
 #include "scheduler/facts/pod_facts.h"
-#include "scheduler/wire/agent_registers.h"
-#include "scheduler/wire/json.h"
-#include "scheduler/wire/node_topology.h"
+#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/nodes/agent_registers.h"
+#include "scheduler/wire/nodes/node_topology.h"
 
 namespace tranche::embedded {
 
@@ -57,7 +57,7 @@ struct ManifestObject {
   std::string uid;  // empty: none stated
   std::optional<Instant> created;
   std::optional<Deletion> deletion;  // pods only
-  // monostate: no facts are read; steering objects reach the engine as text.
+  // monostate: no facts are read; policy objects reach the engine as text.
   std::variant<std::monostate, NodeFacts, PodFacts, NodeZones, wire::GangSize,
                wire::KoordinatorDevices, SliceFacts, dra::Object>
       facts;

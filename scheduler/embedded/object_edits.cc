@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include "scheduler/wire/json/json_value.h"
 
 namespace tranche::embedded {
 namespace {
@@ -30,16 +33,14 @@ bool IsOfType(wire::Element condition, std::string_view type) {
 
 // status.containerStatuses of a pod whose containers all run since `now`.
 std::string RunningContainers(const PodFacts& facts, Instant now) {
-  std::string out = "[";
+  wire::Json states = wire::Json::array();
   for (const ContainerInfo& container : facts.request.containers) {
     if (container.role != ContainerRole::kApp) continue;
-    if (out.size() > 1) out += ',';
-    out += "{";
-    wire::AppendMember(out, "name", container.name);
-    out += fmt::format(R"(,"ready":true,"state":{{"running":{{"startedAt":"{}"}}}}}})",
-                       wire::FormatTime(now));
+    states.push_back({{"name", container.name},
+                      {"ready", true},
+                      {"state", {{"running", {{"startedAt", wire::FormatTime(now)}}}}}});
   }
-  return out + "]";
+  return wire::Dump(states);
 }
 
 }  // namespace

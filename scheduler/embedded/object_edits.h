@@ -9,9 +9,9 @@
 #include "scheduler/embedded/json_patch.h"
 #include "scheduler/embedded/manifest.h"
 #include "scheduler/embedded/object_store.h"
-#include "scheduler/ports/cluster_api.h"
-#include "scheduler/wire/json.h"
-#include "scheduler/wire/object_json.h"
+#include "scheduler/ports/pod_writes.h"
+#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/json/object_json.h"
 #include "topology/base/units.h"
 
 namespace tranche::embedded {

@@ -49,7 +49,7 @@ class ObjectStore {
  public:
   // nullptr when there is none. Valid until the store changes.
   const StoredObject* Find(const ObjectKey& key) const;
-  // Who has that uid; nullptr when nobody has. Valid until the store changes.
+  // The object with that uid; nullptr when there is none. Valid until the store changes.
   const ObjectKey* OwnerOf(const std::string& uid) const;
   void Put(const ObjectKey& key, StoredObject object);
   void Erase(const ObjectKey& key);

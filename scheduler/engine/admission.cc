@@ -9,6 +9,7 @@
 
 #include "scheduler/engine/impl.h"
 #include "scheduler/index/charge_of.h"
+#include "topology/base/mark.h"
 
 namespace tranche {
 namespace {
@@ -37,20 +38,11 @@ Reason ReasonOf(AdmissionCode code) {
   return Reason::kNone;
 }
 
-int RankOf(const Standing& standing) {
-  static const int kWithoutClass = GpuClass().rank;
-  return standing.gpu_class == nullptr ? kWithoutClass : standing.gpu_class->rank;
-}
-
-bool IsQuotaReason(Reason reason) {
-  return reason >= Reason::kNoLeaf && reason <= Reason::kWaitingForQuota;
-}
-
 }  // namespace
 
-Question Engine::Impl::QuestionOf(const PodRequest& request) {
-  Question question;
-  question.request = &request;
+RequestContext Engine::Impl::ContextOf(const PodRequest& request) {
+  RequestContext context;
+  context.request = &request;
   const auto [at, fresh] = policy_of_namespace.try_emplace(request.name.ns, policies.size() - 1);
   if (fresh) {
     // `policies` begins with those of the set; its last one governs where none of them does.
@@ -58,33 +50,33 @@ Question Engine::Impl::QuestionOf(const PodRequest& request) {
       at->second = static_cast<std::size_t>(governs - set->policies.data());
     }
   }
-  question.policy_index = at->second;
-  question.policy = &policies[at->second];
-  question.standing = book.StandingOf(request.name.ns, request.priority_class);
-  if (question.standing.gpu_class != nullptr) {
-    question.sharing = &question.standing.gpu_class->sharing;
+  context.policy_index = at->second;
+  context.policy = &policies[at->second];
+  context.standing = book.StandingOf(request.name.ns, request.priority_class);
+  if (context.standing.gpu_class != nullptr) {
+    context.sharing = &context.standing.gpu_class->sharing;
   }
-  const Standing& standing = question.standing;
-  question.metered = (standing.leaf != kNoQuota && standing.mode != QuotaMode::kOff) ||
-                     (standing.leaf == kNoQuota && !standing.budgets.empty());
-  question.capped = caps.Limits(request.name.ns);
+  const Standing& standing = context.standing;
+  context.metered = (standing.leaf != kNoQuota && standing.mode != QuotaMode::kOff) ||
+                    (standing.leaf == kNoQuota && !standing.budgets.empty());
+  context.capped = caps.Limits(request.name.ns);
   if (request.refusal) {
-    question.whole = request.refusal->reason;
-  } else if (!question.policy->dialects.empty() &&
-             std::ranges::find(question.policy->dialects, DialectName(request.dialect)) ==
-                 question.policy->dialects.end()) {
-    question.whole = Reason::kDialectOff;
+    context.whole = request.refusal->reason;
+  } else if (!context.policy->dialects.empty() &&
+             std::ranges::find(context.policy->dialects, DialectName(request.dialect)) ==
+                 context.policy->dialects.end()) {
+    context.whole = Reason::kDialectOff;
   } else if (standing.leaf_found == Standing::Leaf::kConflict) {
-    question.whole = Reason::kLeafConflict;
+    context.whole = Reason::kLeafConflict;
   } else if (standing.leaf_found == Standing::Leaf::kNone && !set->quotas.empty() &&
-             question.policy->unassigned == Permission::kRefuse) {
-    question.whole = Reason::kNoLeaf;
+             context.policy->unassigned == Permission::kRefuse) {
+    context.whole = Reason::kNoLeaf;
   } else if (!CapsAllowLeast(request)) {
-    question.whole = Reason::kNamespaceQuota;
-  } else if (ledger_closed && question.metered && standing.mode != QuotaMode::kObserve) {
-    question.whole = Reason::kLedgerClosed;
+    context.whole = Reason::kNamespaceQuota;
+  } else if (ledger_closed && context.metered && standing.mode != QuotaMode::kObserve) {
+    context.whole = Reason::kLedgerClosed;
   }
-  return question;
+  return context;
 }
 
 void Engine::Impl::ForgetKindAnswers() {
@@ -93,32 +85,32 @@ void Engine::Impl::ForgetKindAnswers() {
   kind_answers.resize(kinds.size());
 }
 
-Reason Engine::Impl::Admit(const Question& question, std::span<const ModelCharge> parts,
+Reason Engine::Impl::Admit(const RequestContext& context, std::span<const ModelCharge> parts,
                            Instant now, Admission& admission) {
-  admission = book.Admit(question.standing, parts, question.request->expected_runtime, now);
+  admission = book.Admit(context.standing, parts, context.request->expected_runtime, now);
   return ReasonOf(admission.code);
 }
 
-const KindAnswer& Engine::Impl::AskQuota(const Question& question, NodeId id, Instant now) {
+const KindAnswer& Engine::Impl::AskQuota(const RequestContext& context, NodeId id, Instant now) {
   const uint32_t kind = hot[id].kind;
   KindAnswer& answer = kind_answers[kind];
   if (answer.known) return answer;
   answer.known = true;
   kinds_asked.push_back(kind);
-  ChargeAtMost(nodes[id]->state.inventory(), *question.request, answer.parts);
+  ChargeAtMost(nodes[id]->state.inventory(), *context.request, answer.parts);
   Admission admission;
-  answer.reason = Admit(question, answer.parts, now, admission);
+  answer.reason = Admit(context, answer.parts, now, admission);
   answer.borrows = admission.borrows;
   answer.demoted = admission.demoted;
   answer.eligible_at = admission.eligible_at;
   return answer;
 }
 
-// Of what quota said in this call, the first reason by precedence, and its charge and moment.
-void Engine::Impl::NoteQuotaRefusal(const Question& question, PodRecord& record, Instant now) {
+// The highest-ranked quota reason found during this call, with its charge and moment.
+void Engine::Impl::NoteQuotaRefusal(const RequestContext& context, PodRecord& record, Instant now) {
   record.eligible_at.reset();
   record.observed = Reason::kNone;
-  const bool observes = question.standing.mode == QuotaMode::kObserve;
+  const bool observes = context.standing.mode == QuotaMode::kObserve;
   const KindAnswer* first = nullptr;
   for (const uint32_t kind : kinds_asked) {
     const KindAnswer& answer = kind_answers[kind];
@@ -129,7 +121,7 @@ void Engine::Impl::NoteQuotaRefusal(const Question& question, PodRecord& record,
         answer.eligible_at && (!record.eligible_at || *answer.eligible_at < *record.eligible_at);
     if (sooner) record.eligible_at = answer.eligible_at;
   }
-  const PodUid& uid = question.request->uid;
+  const PodUid& uid = context.request->uid;
   // Refused on GPUs of one model and placed on another: nothing is waited for.
   if (first == nullptr || quota_allows_one) {
     contenders.erase(uid);
@@ -151,9 +143,10 @@ void Engine::Impl::NoteQuotaRefusal(const Question& question, PodRecord& record,
 bool Engine::Impl::ComesFirst(const PodRecord& left, const PodRecord& right, Instant now) const {
   const Standing of_left = book.StandingOf(left.request->name.ns, left.request->priority_class);
   const Standing of_right = book.StandingOf(right.request->name.ns, right.request->priority_class);
-  if (RankOf(of_left) != RankOf(of_right)) return RankOf(of_left) > RankOf(of_right);
+  if (RankOf(of_left.gpu_class) != RankOf(of_right.gpu_class))
+    return RankOf(of_left.gpu_class) > RankOf(of_right.gpu_class);
   if (of_left.leaf != of_right.leaf) {
-    // Who has no leaf borrows nothing.
+    // A pod without a leaf borrows nothing.
     if (of_left.leaf == kNoQuota || of_right.leaf == kNoQuota) return of_left.leaf == kNoQuota;
     const int order = book.CompareShares(of_left.leaf, of_right.leaf, now);
     if (order != 0) return order < 0;
@@ -166,28 +159,28 @@ bool Engine::Impl::ComesFirst(const PodRecord& left, const PodRecord& right, Ins
          std::tie(right.waits_since, right.request->uid);
 }
 
-std::optional<PodUid> Engine::Impl::YieldsTo(const Question& question, const PodRecord& record,
+std::optional<PodUid> Engine::Impl::YieldsTo(const RequestContext& context, const PodRecord& record,
                                              Instant now) {
-  const Standing& standing = question.standing;
+  const Standing& standing = context.standing;
   if (contenders.empty() || standing.mode != QuotaMode::kEnforce || best.empty()) {
     return std::nullopt;
   }
   const NodeId mine = best.front().node;
-  const KindAnswer& taken = AskQuota(question, mine, now);
+  const KindAnswer& taken = AskQuota(context, mine, now);
   if (!taken.borrows) return std::nullopt;
   const QuotaId root = book.tree().root(standing.leaf);
   int looked_at = 0;
   for (const PodUid& uid : contenders) {
-    if (uid == question.request->uid) continue;
+    if (uid == context.request->uid) continue;
     PodRecord* other = Find(uid);
     if (other == nullptr || !IsPending(*other) || other->asked.empty()) continue;
     if (++looked_at > kMostContenders) break;
     const bool had_its_chance = other->yields_since && now - *other->yields_since > kYieldTime;
     if (had_its_chance) continue;
-    const Question theirs = QuestionOf(*other->request);
+    const RequestContext theirs = ContextOf(*other->request);
     if (theirs.whole != Reason::kNone || theirs.standing.leaf == kNoQuota ||
         book.tree().root(theirs.standing.leaf) != root ||
-        RankOf(theirs.standing) < RankOf(standing)) {
+        RankOf(theirs.standing.gpu_class) < RankOf(standing.gpu_class)) {
       continue;
     }
     // It must really fit now, by quota and on a node of ours, and no longer if we are let in.
@@ -201,6 +194,7 @@ std::optional<PodUid> Engine::Impl::YieldsTo(const Question& question, const Pod
                Fits(theirs, candidate.node) == Reason::kNone;
       });
       if (!placed) continue;
+      TRANCHE_MARK(pod_yields_to_another_team);
       if (!other->yields_since) other->yields_since = now;
       return uid;
     }
@@ -208,13 +202,12 @@ std::optional<PodUid> Engine::Impl::YieldsTo(const Question& question, const Pod
   return std::nullopt;
 }
 
-// Whoever was evicted gets devices back before others of its team and class (quota-model section
-// 4).
-bool Engine::Impl::GivesWayToReturned(const Question& question, const PodRecord& record,
+// An evicted pod gets devices back before others of its team and class (quota-model section 4).
+bool Engine::Impl::GivesWayToReturned(const RequestContext& context, const PodRecord& record,
                                       Instant now, PodUid& first) {
-  const Standing& standing = question.standing;
+  const Standing& standing = context.standing;
   const bool asked = standing.leaf != kNoQuota && standing.mode == QuotaMode::kEnforce;
-  if (!asked || best.size() != 1 || reclaims.returned.contains(question.request->uid) ||
+  if (!asked || best.size() != 1 || reclaims.returned.contains(context.request->uid) ||
       record.earmark != nullptr) {
     return false;
   }
@@ -224,9 +217,9 @@ bool Engine::Impl::GivesWayToReturned(const Question& question, const PodRecord&
     PodRecord* other = Find(uid);
     if (other == nullptr || !IsPending(*other) || ++looked_at > kMostContenders) continue;
     if (other->yields_since && now - *other->yields_since > kYieldTime) continue;
-    const Question theirs = QuestionOf(*other->request);
+    const RequestContext theirs = ContextOf(*other->request);
     if (theirs.whole != Reason::kNone || theirs.standing.leaf != standing.leaf ||
-        RankOf(theirs.standing) != RankOf(standing)) {
+        RankOf(theirs.standing.gpu_class) != RankOf(standing.gpu_class)) {
       continue;
     }
     if (Fits(theirs, mine) != Reason::kNone) continue;
@@ -234,6 +227,7 @@ bool Engine::Impl::GivesWayToReturned(const Question& question, const PodRecord&
     ChargeAtMost(nodes[mine]->state.inventory(), *other->request, parts);
     Admission admission;
     if (Admit(theirs, parts, now, admission) != Reason::kNone) continue;
+    TRANCHE_MARK(pod_yields_to_one_evicted_before);
     if (!other->yields_since) other->yields_since = now;
     first = uid;
     return true;
@@ -244,17 +238,17 @@ bool Engine::Impl::GivesWayToReturned(const Question& question, const PodRecord&
 bool Engine::Impl::PokeIfFits(const PodUid& uid, Instant now) {
   PodRecord* record = Find(uid);
   if (record == nullptr || !IsPending(*record) || record->traits.gated) return false;
-  const Question question = QuestionOf(*record->request);
-  if (question.whole != Reason::kNone) return false;
-  const Lift lift(*this, uid, now);
+  const RequestContext context = ContextOf(*record->request);
+  if (context.whole != Reason::kNone) return false;
+  const ScopedRemoval lift(*this, uid, now, SharesWith(uid));
   ids.clear();
   for (NodeId id = 0; id < hot.size(); ++id) {
     if (hot[id].closed == Reason::kNone) ids.push_back(id);
   }
-  Select(question, ids, 1, now, nullptr);
+  Select(context, ids, 1, now, nullptr);
   if (best.empty() || record->poked == now) return !best.empty();
   record->poked = now;
-  pokes.emplace_back(record->request->name, uid);
+  outbox.Requeue(record->request->name, uid);
   return true;
 }
 
@@ -274,36 +268,35 @@ void Engine::Impl::PokeAdmitted(Instant now) {
   }
 }
 
-std::string Engine::Impl::DescribeQuota(const Question& question, const PodRecord& record,
+std::string Engine::Impl::DescribeQuota(const RequestContext& context, const PodRecord& record,
                                         Instant now) {
-  if (question.whole == Reason::kLeafConflict) {
+  if (context.whole == Reason::kLeafConflict) {
     std::string found;
-    for (const GpuQuota* leaf : set->LeavesOf(question.request->name.ns)) {
+    for (const GpuQuota* leaf : set->LeavesOf(context.request->name.ns)) {
       found += (found.empty() ? "" : ", ") + leaf->name;
     }
     return fmt::format(
         "expected one GPUQuota whose namespaceSelector matches namespace {}, found {}",
-        question.request->name.ns, found);
+        context.request->name.ns, found);
   }
-  if (question.whole == Reason::kNoLeaf) {
+  if (context.whole == Reason::kNoLeaf) {
     return fmt::format(
         "expected a GPUQuota whose namespaceSelector matches namespace {}, found none",
-        question.request->name.ns);
+        context.request->name.ns);
   }
-  if (record.last_reason == Reason::kNamespaceQuota)
-    return DescribeCaps(*question.request, kNoNode);
-  if (!question.metered || record.asked.empty()) return "";
+  if (record.last_reason == Reason::kNamespaceQuota) return DescribeCaps(*context.request, kNoNode);
+  if (!context.metered || record.asked.empty()) return "";
   Admission admission;
-  if (Admit(question, record.asked, now, admission) == Reason::kNone) {
+  if (Admit(context, record.asked, now, admission) == Reason::kNone) {
     return IsQuotaReason(record.last_reason) ? "there is quota for it now; it is tried again" : "";
   }
-  std::string why = book.Explain(question.standing, admission, record.asked, now);
+  std::string why = book.Explain(context.standing, admission, record.asked, now);
   if (admission.code == AdmissionCode::kBudgetExhausted ||
       !contenders.contains(record.request->uid)) {
     return why;
   }
   int position = 1, waiting = 0;
-  const QuotaId root = book.tree().root(question.standing.leaf);
+  const QuotaId root = book.tree().root(context.standing.leaf);
   for (const PodUid& uid : contenders) {
     const PodRecord* other = Find(uid);
     if (other == nullptr || !IsPending(*other)) continue;
@@ -316,13 +309,13 @@ std::string Engine::Impl::DescribeQuota(const Question& question, const PodRecor
   return fmt::format("{}. Position {} of {}", why, position, waiting);
 }
 
-std::string Engine::Impl::DescribeQuotaAnswers(const Question& question, Instant now) {
+std::string Engine::Impl::DescribeQuotaAnswers(const RequestContext& context, Instant now) {
   for (const uint32_t kind : kinds_asked) {
     const KindAnswer& answer = kind_answers[kind];
     if (answer.reason == Reason::kNone) continue;
     Admission admission;
-    Admit(question, answer.parts, now, admission);
-    return book.Explain(question.standing, admission, answer.parts, now);
+    Admit(context, answer.parts, now, admission);
+    return book.Explain(context.standing, admission, answer.parts, now);
   }
   return "";
 }
@@ -350,7 +343,7 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   }
   impl.Adopt(now);
   impl.NoteShrunk(*before);
-  ++impl.reclaims.version;
+  impl.NoteChange();
   impl.RegroupHungry();
   // An edit is no event to kube-scheduler.
   impl.PokeAdmitted(now);

@@ -53,7 +53,7 @@ void AuditLoad(const NodeName& name, const NodeState& state, std::vector<std::st
         if (need.key == inventory.keys[k].key) used += need.count;
       }
     }
-    if (inventory.keys[k].key == "nvidia.com/gpu") used += KeepersToBe(state);
+    if (inventory.keys[k].key == kGpuKey) used += KeepersToBe(state);
     if (used != state.hard().keys[k]) {
       faults.push_back(fmt::format("{} {}: expected {} in use, found {}", name.str(),
                                    inventory.keys[k].key, used, state.hard().keys[k]));
@@ -64,7 +64,7 @@ void AuditLoad(const NodeName& name, const NodeState& state, std::vector<std::st
 // Each leaf's use summed again from who holds what.
 void AuditQuota(const QuotaBook& book, std::vector<std::string>& faults) {
   const QuotaTree& tree = book.tree();
-  for (QuotaId id = 0; id < static_cast<QuotaId>(tree.size()); ++id) {
+  for (QuotaId id{0}; id < tree.size(); ++id) {
     const std::string& name = tree.name(id);
     if (!book.IsLeaf(name)) continue;
     for (const QuotaLineView& line : tree.View(id)) {
@@ -90,93 +90,109 @@ void AuditQuota(const QuotaBook& book, std::vector<std::string>& faults) {
 
 }  // namespace
 
-std::vector<std::string> Engine::Audit() const {
-  Impl& impl = *impl_;
-  std::vector<std::string> faults;
-  int64_t claims = 0;
-  int64_t reservations = 0;
-  impl.AuditCaps(faults);
-  for (NodeId id = 0; id < impl.nodes.size(); ++id) {
-    if (impl.nodes[id] == nullptr) continue;
-    const NodeEntry& entry = *impl.nodes[id];
-    const NodeName& name = impl.names.name(id);
+bool Engine::Impl::IsKnownTo(const PodRecord* record, const Holding& holding, NodeId id) const {
+  if (record == nullptr || record->terminal) return false;
+  const NodeName& name = names.name(id);
+  switch (holding.kind) {
+    case HoldingKind::kClaim:
+      return record->claimed == id;
+    case HoldingKind::kEarmark:
+      return record->earmark != nullptr && record->earmark->node == name;
+    case HoldingKind::kReservation:
+      return record->reserved == name;
+    case HoldingKind::kAllocation:
+      return record->node == name;
+  }
+  return false;
+}
+
+void Engine::Impl::AuditNodes(std::vector<std::string>& faults) {
+  int64_t claimed = 0;
+  int64_t reserved = 0;
+  for (NodeId id = 0; id < nodes.size(); ++id) {
+    if (nodes[id] == nullptr) continue;
+    const NodeEntry& entry = *nodes[id];
+    const NodeName& name = names.name(id);
     AuditLoad(name, entry.state, faults);
     for (const Holding& holding : entry.state.holdings()) {
-      const PodRecord* record = impl.Find(holding.uid);
       if (holding.keeper != KeeperRole::kNone) {
-        if (!impl.keepers.Knows(holding.uid)) {
-          faults.push_back(fmt::format("{}: nobody knows of the keeper {}", name.str(),
-                                       holding.request->name.str()));
-        }
+        if (placeholders.books().Knows(holding.uid)) continue;
+        faults.push_back(fmt::format("{}: nobody knows of the keeper {}", name.str(),
+                                     holding.request->name.str()));
         continue;
       }
-      const bool matches =
-          record != nullptr && !record->terminal &&
-          ((holding.kind == HoldingKind::kClaim && record->claimed == id) ||
-           (holding.kind == HoldingKind::kEarmark && record->earmark != nullptr &&
-            record->earmark->node == name) ||
-           (holding.kind == HoldingKind::kReservation && record->reserved == name) ||
-           (holding.kind == HoldingKind::kAllocation && record->node == name));
-      claims += holding.kind == HoldingKind::kClaim;
-      reservations += holding.kind == HoldingKind::kReservation;
-      if (!matches) {
-        faults.push_back(fmt::format("{}: a holding of {} has no pod that knows of it", name.str(),
-                                     holding.uid.str()));
-      }
+      claimed += holding.kind == HoldingKind::kClaim;
+      reserved += holding.kind == HoldingKind::kReservation;
+      if (IsKnownTo(Find(holding.uid), holding, id)) continue;
+      faults.push_back(fmt::format("{}: a holding of {} has no pod that knows of it", name.str(),
+                                   holding.uid.str()));
     }
-    if (entry.closed != impl.hot[id].closed || entry.hard != impl.hot[id].hard ||
-        entry.soft != impl.hot[id].soft) {
+    if (entry.closed != hot[id].closed || entry.hard != hot[id].hard ||
+        entry.soft != hot[id].soft) {
       faults.push_back(fmt::format("{}: the packed row differs from the entry", name.str()));
     }
   }
-  for (const auto& [uid, record] : impl.pods) {
-    const std::string& place = !record.node.empty() ? record.node.str() : record.reserved.str();
+  if (claimed != claims) {
+    faults.push_back(fmt::format("expected {} claims, found {} counted", claimed, claims));
+  }
+  if (reserved != static_cast<int64_t>(reservations.size())) {
+    faults.push_back(
+        fmt::format("expected {} reservations, found {} listed", reserved, reservations.size()));
+  }
+}
+
+void Engine::Impl::AuditPods(std::vector<std::string>& faults) {
+  for (const auto& [uid, record] : pods) {
+    const std::string& place = record.Place().str();
     if (!place.empty()) {
-      const NodeId id = impl.names.Find(place);
-      if (id == kNoNode || impl.nodes[id]->state.Find(uid) == nullptr) {
+      const NodeId id = names.Find(place);
+      if (id == kNoNode || nodes[id]->state.Find(uid) == nullptr) {
         faults.push_back(
             fmt::format("pod {} says it is on {}, which does not hold it", uid.str(), place));
       }
     }
-    if (!record.reserved.empty() && !impl.reservations.contains({record.reserved_since, uid})) {
+    if (!record.reserved.empty() && !reservations.contains({record.reserved_since, uid})) {
       faults.push_back(fmt::format("the reservation of {} is not listed", uid.str()));
     }
   }
-  for (const PodUid& uid : impl.agents.Known()) {
-    const PodRecord* record = impl.Find(uid);
+  for (const PodUid& uid : agents.Known()) {
+    const PodRecord* record = Find(uid);
     // Of those that have ended, only what an agent could still take for another.
     if (record == nullptr || (!record->terminal && record->Place().empty())) {
       faults.push_back(fmt::format("{} is in line at an agent and on no node", uid.str()));
     }
   }
-  if (claims != impl.claims) {
-    faults.push_back(fmt::format("expected {} claims, found {} counted", claims, impl.claims));
-  }
-  if (reservations != static_cast<int64_t>(impl.reservations.size())) {
-    faults.push_back(fmt::format("expected {} reservations, found {} listed", reservations,
-                                 impl.reservations.size()));
-  }
-  DraDesk(impl).Audit(faults);
-  for (const auto& [uid, work] : impl.book.earmarks()) {
-    if (impl.dra_books.kept.contains(uid)) continue;
-    const PodRecord* record = impl.Find(uid);
+}
+
+// What quota counts and keeps has a pod or a claim behind it.
+void Engine::Impl::AuditCharges(std::vector<std::string>& faults) {
+  for (const auto& [uid, work] : book.earmarks()) {
+    if (dra_books.kept.contains(uid)) continue;
+    const PodRecord* record = Find(uid);
     if (record == nullptr || record->earmark == nullptr ||
-        (!impl.reclaims.of_member.contains(uid) && !impl.reclaims.nominated_until.contains(uid) &&
-         !impl.IsSeated(uid, *record))) {
+        (!reclaims.of_member.contains(uid) && !reclaims.nominated_until.contains(uid) &&
+         !IsSeated(uid, *record))) {
       faults.push_back(fmt::format("quota is kept for {}, for which nothing runs", uid.str()));
     }
   }
-  AuditQuota(impl.book, faults);
-  for (const auto& [uid, work] : impl.book.holdings()) {
-    if (impl.unclaimed.contains(uid) || impl.dra_books.held.contains(uid)) continue;
-    const PodRecord* record = impl.Find(uid);
-    const bool holds = record != nullptr && !record->terminal &&
-                       (!record->node.empty() || !record->reserved.empty());
-    if (!holds) {
+  AuditQuota(book, faults);
+  for (const auto& [uid, work] : book.holdings()) {
+    if (unclaimed.contains(uid) || dra_books.held.contains(uid)) continue;
+    const PodRecord* record = Find(uid);
+    if (record == nullptr || record->terminal || record->Place().empty()) {
       faults.push_back(
           fmt::format("quota counts {} of {}, which holds nothing", uid.str(), work.pod.str()));
     }
   }
+}
+
+std::vector<std::string> Engine::Audit() const {
+  std::vector<std::string> faults;
+  impl_->AuditCaps(faults);
+  impl_->AuditNodes(faults);
+  impl_->AuditPods(faults);
+  DraDesk(*impl_).Audit(faults);
+  impl_->AuditCharges(faults);
   return faults;
 }
 
@@ -184,17 +200,17 @@ std::vector<std::string> Engine::AuditVerdicts(const PodRequest& request) const 
   Impl& impl = *impl_;
   std::vector<std::string> faults;
   if (SelectsDevices(request)) return faults;
-  const Question question = impl.QuestionOf(request);
-  Shape* shape = impl.ShapeOf(question);
+  const RequestContext context = impl.ContextOf(request);
+  Shape* shape = impl.ShapeOf(context);
   impl.BeginSelection(request);
   for (NodeId id = 0; id < impl.nodes.size(); ++id) {
     if (impl.nodes[id] == nullptr || !impl.nodes[id]->state.present()) continue;
-    const Verdict cached = impl.Lookup(shape, question, id, true);
+    const Verdict cached = impl.Lookup(shape, context, id, true);
     const NodeState& state = impl.nodes[id]->state;
     Picks picks;
     Worth worth;
     const Reason reason = impl.scorer.Evaluate(RoomOf(state, state.soft()), request,
-                                               *question.policy, picks, worth, question.sharing);
+                                               *context.policy, picks, worth, context.sharing);
     if (reason != cached.reason || (reason == Reason::kNone && worth != cached.worth)) {
       faults.push_back(fmt::format("{}: expected {} at cost {}, found {} at {} in the cache",
                                    impl.names.name(id).str(), Describe(reason).code, worth.base,

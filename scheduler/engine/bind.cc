@@ -6,15 +6,17 @@
 
 #include "scheduler/engine/impl.h"
 #include "scheduler/index/charge_of.h"
+#include "topology/base/mark.h"
 
 namespace tranche {
 namespace {
 
-BindPlan Refuse(BindPlan plan, Reason reason, std::string detail) {
+// The plan is to refuse; false, for the step that found out.
+bool Refuse(BindPlan& plan, Reason reason, std::string detail) {
   plan.kind = BindPlan::Kind::kRefused;
   plan.reason = reason;
   plan.detail = std::move(detail);
-  return plan;
+  return false;
 }
 
 // Are all of its devices cards that a keeper has told of?
@@ -25,12 +27,6 @@ bool IsTold(const Allocation& allocation) {
 }
 
 }  // namespace
-
-int64_t Engine::Impl::NextStamp(Instant now) {
-  constexpr int64_t kNanosPerMilli = 1'000'000;
-  stamp = std::max(stamp + 1, now.time_since_epoch().count() * kNanosPerMilli);
-  return stamp;
-}
 
 bool Engine::Knows(const PodUid& uid) const {
   return impl_->pods.contains(uid) || impl_->IsPlain(uid);
@@ -44,140 +40,163 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
   plan.uid = uid;
   plan.node = node;
   PodRecord* record = impl.Find(uid);
-  if (record == nullptr && impl.IsPlain(uid)) {
-    plan.kind = BindPlan::Kind::kWrite;
-    return plan;
+  const NodeId id = impl.names.Find(node.str());
+  if (!impl.NeedsDevices(record, id, plan)) return plan;
+  if (record->reserved.empty()) {
+    const RequestContext context = impl.ContextOf(*record->request);
+    if (!impl.MayBind(context, *record, id, plan, now)) return plan;
+    if (!impl.Reserve(context, *record, id, plan, now)) return plan;
+  } else {
+    // The last answer was lost: the same devices again, until it is known how that ended.
+    TRANCHE_MARK(bind_again_after_lost_answer);
+    plan.allocation = *impl.nodes[id]->state.Find(uid)->allocation;
   }
-  if (record == nullptr || record->terminal || record->request->name != pod) {
-    return Refuse(
-        std::move(plan), Reason::kPodGone,
-        fmt::format("expected a live pod {} with uid {}, found none", pod.str(), uid.str()));
+  impl.PlanWrite(*record, id, plan, now);
+  return plan;
+}
+
+bool Engine::Impl::NeedsDevices(const PodRecord* record, NodeId id, BindPlan& plan) {
+  if (record == nullptr && IsPlain(plan.uid)) {
+    plan.kind = BindPlan::Kind::kWrite;
+    return false;
+  }
+  if (record == nullptr || record->terminal || record->request->name != plan.pod) {
+    return Refuse(plan, Reason::kPodGone,
+                  fmt::format("expected a live pod {} with uid {}, found none", plan.pod.str(),
+                              plan.uid.str()));
   }
   plan.request = record->request.get();
   plan.asks_gpu = true;
   if (!record->node.empty()) {
-    if (record->node != node) {
-      return Refuse(std::move(plan), Reason::kPodElsewhere,
+    if (record->node != plan.node) {
+      return Refuse(plan, Reason::kPodElsewhere,
                     fmt::format("expected an unbound pod, found it on {}", record->node.str()));
     }
     plan.kind = BindPlan::Kind::kAlreadyBound;
-    return plan;
+    return false;
   }
-  if (!record->reserved.empty() && record->reserved != node) {
+  if (!record->reserved.empty() && record->reserved != plan.node) {
     return Refuse(
-        std::move(plan), Reason::kPodElsewhere,
+        plan, Reason::kPodElsewhere,
         fmt::format("expected no bind under way, found one to {}", record->reserved.str()));
   }
   if (record->writing) {
     plan.kind = BindPlan::Kind::kInFlight;
-    return plan;
+    return false;
   }
-  const NodeId id = impl.names.Find(node.str());
-  if (id == kNoNode) return Refuse(std::move(plan), Reason::kUnknownNode, node.str());
-  if (record->reserved.empty() && DraDesk(impl).IsServed(uid, id) &&
-      DraDesk(impl).HasOnlyDraGpus(id)) {
+  if (id == kNoNode) return Refuse(plan, Reason::kUnknownNode, plan.node.str());
+  if (record->reserved.empty() && DraDesk(*this).IsServed(plan.uid, id) &&
+      DraDesk(*this).HasOnlyDraGpus(id)) {
     // Its devices are in the claim that kube-scheduler has made for it.
+    TRANCHE_MARK(bind_devices_in_claim);
     plan.kind = BindPlan::Kind::kWrite;
     plan.asks_gpu = false;
-    return plan;
+    return false;
   }
-  if (!record->reserved.empty()) {
-    // The last answer was lost: the same devices again, until it is known how that ended.
-    plan.allocation = *impl.nodes[id]->state.Find(uid)->allocation;
-  } else {
-    const PodRequest& request = *record->request;
-    const Question question = impl.QuestionOf(request);
-    Reason reason = question.whole != Reason::kNone ? question.whole : impl.hot[id].closed;
-    if (reason != Reason::kNone) return Refuse(std::move(plan), reason, "");
-    const GangTurn turn = impl.TakeTurn(uid, *record, now);
-    if (turn.reason != Reason::kNone) {
-      return Refuse(std::move(plan), turn.reason, impl.DescribeGang(*record));
-    }
-    if (!turn.only.empty() && turn.only != node) {
-      return Refuse(std::move(plan), Reason::kGangElsewhere, impl.DescribeGang(*record));
-    }
-    if (record->earmark == nullptr && impl.IsHeldFrom(request, id, now)) {
-      return Refuse(std::move(plan), Reason::kHeldForGang, impl.gangs.hold.gang);
-    }
-    const bool seated = impl.IsSeated(uid, *record);
-    impl.DropClaim(uid, *record, now);
-    Impl::Lift lift(impl, uid, now);
-    if (impl.nodes[id] == nullptr) return Refuse(std::move(plan), Reason::kUnknownNode, node.str());
-    NodeEntry& entry = *impl.nodes[id];
-    reason = impl.PickDevices(question, entry, impl.picks);
-    if (reason != Reason::kNone) {
-      return Refuse(std::move(plan), reason,
-                    DescribeMisfit(entry, request, *question.policy, reason, now));
-    }
-    // Of the devices that fit it takes those that were kept for it: others nearby may be counted on
-    // by plans under way.
-    if (const Earmark* kept = lift.earmark();
-        kept != nullptr && (seated || impl.IsReserved(uid, node))) {
-      std::string problem;
-      auto devices = FromAllocation(entry.state.inventory(), request, kept->allocation, problem);
-      if (devices) impl.picks = *std::move(devices);
-    }
-    if (question.capped && !impl.caps.Allows(uid, pod.ns, AmountOf(impl.picks))) {
-      record->last_reason = Reason::kNamespaceQuota;
-      return Refuse(std::move(plan), Reason::kNamespaceQuota,
-                    impl.caps.Describe(uid, pod.ns, AmountOf(impl.picks)));
-    }
-    // Filter's word is old by now: others may have taken what the team had left.
-    Admission admission;
-    if (question.metered) {
-      const std::vector<ModelCharge> parts =
-          ChargeOfPicks(entry.state.inventory(), request, impl.picks);
-      reason = impl.Admit(question, parts, now, admission);
-      if (reason != Reason::kNone && question.standing.mode != QuotaMode::kObserve) {
-        record->asked = parts;
-        record->last_reason = reason;
-        record->eligible_at = admission.eligible_at;
-        impl.contenders.insert(uid);
-        return Refuse(std::move(plan), reason,
-                      impl.book.Explain(question.standing, admission, parts, now));
-      }
-    }
-    Holding holding;
-    holding.uid = uid;
-    holding.kind = HoldingKind::kReservation;
-    holding.request = record->request;
-    holding.allocation = ToAllocation(entry.state.inventory(), request, impl.picks);
-    holding.allocation->epoch = impl.options.epoch;
-    if (question.standing.leaf != kNoQuota) {
-      holding.allocation->leaf = impl.book.tree().name(question.standing.leaf);
-    }
-    lift.Discard();
-    if (request.follows_keeper && entry.state.inventory().keepers) impl.keeper_waits.insert(uid);
-    entry.state.Hold(std::move(holding));
-    record->reserved = node;
-    record->reserved_since = now;
-    impl.reservations.emplace(now, uid);
-    impl.contenders.erase(uid);
-    impl.pending.erase(uid);
-    impl.Refresh(id, now);
-    impl.NoteCapUse(id);
-    impl.Open(uid, *record, id, now, admission.demoted, false);
-    record->within_nominal = question.metered && !admission.borrows && !admission.demoted;
-    impl.NoteGangProgress(*record, now);
-    // With what a keeper has told already.
-    plan.allocation = *entry.state.Find(uid)->allocation;
+  return true;
+}
+
+bool Engine::Impl::MayBind(const RequestContext& context, const PodRecord& record, NodeId id,
+                           BindPlan& plan, Instant now) {
+  const Reason reason = context.whole != Reason::kNone ? context.whole : hot[id].closed;
+  if (reason != Reason::kNone) return Refuse(plan, reason, "");
+  const GangTurn turn = TakeTurn(plan.uid, record, now);
+  if (turn.reason != Reason::kNone) return Refuse(plan, turn.reason, DescribeGang(record));
+  if (!turn.only.empty() && turn.only != plan.node) {
+    return Refuse(plan, Reason::kGangElsewhere, DescribeGang(record));
   }
-  record->writing = true;
-  const Inventory& inventory = impl.nodes[id]->state.inventory();
+  if (record.earmark == nullptr && IsHeldFrom(*record.request, id, now)) {
+    TRANCHE_MARK(bind_held_for_gang);
+    return Refuse(plan, Reason::kHeldForGang, gangs.hold.gang);
+  }
+  return true;
+}
+
+bool Engine::Impl::Reserve(const RequestContext& context, PodRecord& record, NodeId id,
+                           BindPlan& plan, Instant now) {
+  const PodRequest& request = *record.request;
+  const bool seated = IsSeated(plan.uid, record);
+  DropClaim(plan.uid, record, now);
+  ScopedRemoval lift(*this, plan.uid, now, SharesWith(plan.uid));
+  if (nodes[id] == nullptr) return Refuse(plan, Reason::kUnknownNode, plan.node.str());
+  NodeEntry& entry = *nodes[id];
+  const Reason reason = PickDevices(context, entry, picks);
+  if (reason != Reason::kNone) {
+    return Refuse(plan, reason, DescribeMisfit(entry, request, *context.policy, reason, now));
+  }
+  // Of the devices that fit it takes those that were kept for it: others nearby may be counted on
+  // by plans under way.
+  if (const Earmark* kept = lift.earmark();
+      kept != nullptr && (seated || IsReserved(plan.uid, plan.node))) {
+    std::string problem;
+    auto devices = FromAllocation(entry.state.inventory(), request, kept->allocation, problem);
+    if (devices) picks = *std::move(devices);
+  }
+  Admission admission;
+  if (!AdmitPicks(context, record, id, admission, plan, now)) return false;
+  Holding holding;
+  holding.uid = plan.uid;
+  holding.kind = HoldingKind::kReservation;
+  holding.request = record.request;
+  holding.allocation = ToAllocation(entry.state.inventory(), request, picks);
+  holding.allocation->epoch = options.epoch;
+  if (context.standing.leaf != kNoQuota) {
+    holding.allocation->leaf = book.tree().name(context.standing.leaf);
+  }
+  lift.Discard();
+  if (request.follows_keeper && entry.state.inventory().keepers) placeholders.Wait(plan.uid);
+  entry.state.Hold(std::move(holding));
+  record.reserved = plan.node;
+  record.reserved_since = now;
+  reservations.emplace(now, plan.uid);
+  contenders.erase(plan.uid);
+  pending.erase(plan.uid);
+  Refresh(id, now);
+  NoteCapUse(id);
+  Open(plan.uid, record, id, now, admission.demoted, false);
+  record.within_nominal = context.metered && !admission.borrows && !admission.demoted;
+  NoteGangProgress(record, now);
+  // With what a keeper has told already.
+  plan.allocation = *entry.state.Find(plan.uid)->allocation;
+  return true;
+}
+
+bool Engine::Impl::AdmitPicks(const RequestContext& context, PodRecord& record, NodeId id,
+                              Admission& admission, BindPlan& plan, Instant now) {
+  if (context.capped && !caps.Allows(plan.uid, plan.pod.ns, AmountOf(picks))) {
+    record.last_reason = Reason::kNamespaceQuota;
+    return Refuse(plan, Reason::kNamespaceQuota,
+                  caps.Describe(plan.uid, plan.pod.ns, AmountOf(picks)));
+  }
+  if (!context.metered) return true;
+  // Filter's word is old by now: others may have taken what the team had left.
+  const std::vector<ModelCharge> parts =
+      ChargeOfPicks(nodes[id]->state.inventory(), *record.request, picks);
+  const Reason reason = Admit(context, parts, now, admission);
+  if (reason == Reason::kNone || context.standing.mode == QuotaMode::kObserve) return true;
+  record.asked = parts;
+  record.last_reason = reason;
+  record.eligible_at = admission.eligible_at;
+  contenders.insert(plan.uid);
+  return Refuse(plan, reason, book.Explain(context.standing, admission, parts, now));
+}
+
+void Engine::Impl::PlanWrite(PodRecord& record, NodeId id, BindPlan& plan, Instant now) {
+  record.writing = true;
+  const Inventory& inventory = nodes[id]->state.inventory();
   plan.kind = BindPlan::Kind::kWrite;
-  if (CallsAgent(inventory.agent, *record->request)) {
+  if (CallsAgent(inventory.agent, *record.request)) {
     plan.agent = inventory.agent;
     plan.agent_minor = inventory.agent_minor;
     plan.lock = NeedsNodeLock(inventory.agent, inventory.agent_minor);
   }
   plan.memory_unit = inventory.memory_unit;
   for (const Card& card : inventory.cards) plan.card_memory.push_back(card.memory);
-  plan.stamp = impl.NextStamp(now);
-  if (const auto slot = SlotOf(plan.agent, *record->request)) {
-    plan.turn = impl.agents.Enter(node, *slot, uid, now);
+  plan.stamp = placeholders.NextStamp(now);
+  if (const auto slot = SlotOf(plan.agent, *record.request)) {
+    plan.turn = agents.Enter(plan.node, *slot, plan.uid, now);
   }
-  if (inventory.keepers && record->request->follows_keeper) plan.turn = IsTold(plan.allocation);
-  return plan;
+  if (inventory.keepers && record.request->follows_keeper) plan.turn = IsTold(plan.allocation);
 }
 
 void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome outcome, Instant now) {
@@ -186,12 +205,16 @@ void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome out
   if (impl.IsPlain(uid)) return;
   PodRecord* record = impl.Find(uid);
   // Gone, or already seen bound by the watch: the proof was faster than the answer.
-  if (record == nullptr || record->reserved != node) return;
+  if (record == nullptr || record->reserved != node) {
+    TRANCHE_MARK(bind_answer_after_proof);
+    return;
+  }
   record->writing = false;
   switch (outcome) {
     case BindOutcome::kUnknown:
       return;
     case BindOutcome::kNotBound:
+      TRANCHE_MARK(bind_proven_not_bound);
       impl.DropReservation(uid, *record, now);
       impl.agents.Leave(uid, now);
       // What was kept for it stays the gang's.
@@ -236,16 +259,8 @@ void Engine::Impl::EndAgent(const PodUid& uid, const PodRecord& record, const Po
     return;
   }
   // It stays in line until the agent is sure not to take it for the next one.
-  agent_orphans.push_back({record.request->name, uid, nodes[id]->state.inventory().agent});
-}
-
-AgentWork Engine::TakeAgentWork() {
-  AgentWork work{impl_->agents.TakeTurns(), std::exchange(impl_->agent_orphans, {}),
-                 std::exchange(impl_->keeper_orders, {}), impl_->keepers.TakeEnds()};
-  work.turns.insert(work.turns.end(), std::make_move_iterator(impl_->keeper_turns.begin()),
-                    std::make_move_iterator(impl_->keeper_turns.end()));
-  impl_->keeper_turns.clear();
-  return work;
+  outbox.agents().orphans.push_back(
+      {record.request->name, uid, nodes[id]->state.inventory().agent});
 }
 
 std::vector<std::pair<PodUid, NodeName>> Engine::StuckReservations(Instant now, Millis age) const {

@@ -95,7 +95,7 @@ AdviceCase Engine::Case(Instant now) {
       if (const HeldWork* work = impl.book.Find(holding.uid)) {
         pod.leaf = work->leaf;
         pod.workload_class = work->workload_class;
-        pod.lost_gpu_ms = impl.LossOf(*record, *work, ages, now);
+        pod.lost_gpu_ms = impl.guards.LossOf(*record, *work, ages, now);
       }
       // Advice, not reclaim: quotas have no say in who might be restarted.
       const GpuClass* gpu_class = impl.set->ClassOf(record->request->priority_class);
@@ -110,14 +110,14 @@ AdviceCase Engine::Case(Instant now) {
     waiter.name = record.request->name;
     waiter.uid = uid;
     waiter.request = record.request;
-    const Question question = impl.QuestionOf(*record.request);
-    if (question.standing.leaf != kNoQuota) {
-      waiter.leaf = impl.book.tree().name(question.standing.leaf);
+    const RequestContext context = impl.ContextOf(*record.request);
+    if (context.standing.leaf != kNoQuota) {
+      waiter.leaf = impl.book.tree().name(context.standing.leaf);
     }
-    if (question.standing.gpu_class) waiter.workload_class = question.standing.gpu_class->name;
+    if (context.standing.gpu_class) waiter.workload_class = context.standing.gpu_class->name;
     waiter.since = record.waits_since;
     waiter.quota_allows =
-        question.whole == Reason::kNone &&
+        context.whole == Reason::kNone &&
         (record.last_reason < Reason::kNoLeaf || record.last_reason > Reason::kNamespaceQuota);
     fleet.waiting.push_back(std::move(waiter));
   }

@@ -2,11 +2,13 @@
 #include "scheduler/engine/engine.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "scheduler/engine/impl.h"
 #include "scheduler/engine/shape.h"
 #include "scheduler/index/charge_of.h"
+#include "topology/base/mark.h"
 
 namespace tranche {
 namespace {
@@ -20,14 +22,6 @@ constexpr std::size_t kMaxPlain = 10'000;
 
 // Namespaces whose policy is remembered; questions may name any.
 constexpr std::size_t kMostNamespaces = 20'000;
-
-// Hazard 13: a kubelet that refuses three GPU pods in five minutes gets none for five minutes,
-// doubling up to an hour.
-constexpr std::size_t kRefusals = 3;
-constexpr Millis kRefusalWindow{300'000};
-constexpr Millis kRefusalPause{300'000};
-constexpr int kMaxDoublings = 4;
-constexpr Millis kRefusalPauseMost{3'600'000};
 
 bool SameRequest(const PodRequest& left, const PodRequest& right) {
   std::string left_shape, right_shape;
@@ -43,102 +37,11 @@ bool SameRequest(const PodRequest& left, const PodRequest& right) {
 Engine::Engine(EngineOptions options) : impl_(std::make_unique<Impl>(options)) {}
 Engine::~Engine() = default;
 
-// ---- books ------------------------------------------------------------------------------------
-
-NodeId Engine::Impl::InternNode(const NodeName& name) {
-  const NodeId id = names.Intern(name);
-  if (id >= nodes.size()) {
-    nodes.resize(id + 1);
-    hot.resize(id + 1);
-  }
-  if (nodes[id] == nullptr) {
-    nodes[id] = std::make_unique<NodeEntry>();
-    nodes[id]->state.SetEpoch(options.epoch);
-    nodes[id]->state.AllowKeepers(options.keepers);
-    hot[id] = NodeHot{};
-  }
-  return id;
-}
-
-Reason Engine::Impl::ClosedReason(const NodeEntry& entry, Instant now) const {
-  if (!entry.state.present()) return Reason::kUnknownNode;
-  const NodeFacts& facts = entry.state.facts();
-  if (!facts.ready) return Reason::kNodeNotReady;
-  if (facts.cordoned) return Reason::kNodeCordoned;
-  if (!facts.operator_busy.empty() || !entry.held.empty()) return Reason::kOperatorBusy;
-  if (!entry.unkept.empty()) return Reason::kDevicesUnknown;
-  if (entry.stable_at && now < *entry.stable_at) return Reason::kNodeUnstable;
-  if (entry.refusing_until && now < *entry.refusing_until) return Reason::kNodeRefusing;
-  // Where DRA alone serves, claims name the devices.
-  const bool by_dra =
-      !entry.state.inventory().has_devices() && dra_books.catalog.MayHaveDevices(facts.name.str());
-  if (entry.state.hard().devices_unknown && !by_dra) return Reason::kDevicesUnknown;
-  return Reason::kNone;
-}
-
-void Engine::Impl::Refresh(NodeId id, Instant now) {
-  dra_books.scores.Outdate(id);
-  NodeEntry& entry = *nodes[id];
-  if (!entry.state.present() && entry.state.holdings().empty()) {
-    scorer.SetNode(id, {});
-    states.Release(entry.hard);
-    states.Release(entry.soft);
-    nodes[id] = nullptr;
-    hot[id] = NodeHot{};
-    names.Forget(id);
-    return;
-  }
-  TendKeepers(id, now);
-  if (!entry.state.inventory().zones.empty()) FollowZones(id, now);
-  entry.state.Signature(entry.state.hard(), text);
-  const StateId hard = states.Acquire(text);
-  if (entry.state.has_claims()) entry.state.Signature(entry.state.soft(), text);
-  const StateId soft = states.Acquire(text);
-  states.Release(entry.hard);
-  states.Release(entry.soft);
-  entry.hard = hard;
-  entry.soft = soft;
-  entry.closed = ClosedReason(entry, now);
-  const bool changed = hot[id].hard != hard || hot[id].closed != entry.closed;
-  reclaims.version += changed;
-  if (changed) {
-    const bool counts = entry.closed == Reason::kNone && entry.state.inventory().has_devices();
-    scorer.SetNode(id, counts ? RoomOf(entry.state, entry.state.hard()) : NodeRoom{});
-  }
-  hot[id] = {hard, soft, entry.closed, entry.kind};
-}
-
-void Engine::Impl::NotePlainCpu(const NodeName& node, Instant now) {
-  const NodeId id = names.Find(node.str());
-  if (id == kNoNode || nodes[id] == nullptr) return;
-  NodeState& state = nodes[id]->state;
-  state.SetPlainCpu(plain_seen.On(node));
-  if (state.present() && state.inventory().has_devices()) Refresh(id, now);
-}
-
-PodRecord* Engine::Impl::Find(const PodUid& uid) {
-  const auto found = pods.find(uid);
-  return found == pods.end() ? nullptr : &found->second;
-}
-
-PodRecord& Engine::Impl::Touch(const PodRequest& request) {
-  auto [at, fresh] = pods.try_emplace(request.uid);
-  PodRecord& record = at->second;
-  if (fresh) {
-    record.request = std::make_shared<const PodRequest>(request);
-    pods_by_name.emplace(request.name, request.uid);
-  }
-  return record;
-}
-
 void Engine::Impl::Erase(const PodUid& uid) {
-  const auto found = pods.find(uid);
-  pods_by_name.erase({found->second.request->name, uid});
   contenders.erase(uid);
-  pending.erase(uid);
   ForgetHungry(uid);
   GateKeeper(*this).Forget(uid);
-  pods.erase(found);
+  ErasePod(uid);
 }
 
 void Engine::Impl::ReleaseOn(const NodeName& node, const PodUid& uid, Instant now) {
@@ -150,18 +53,6 @@ void Engine::Impl::ReleaseOn(const NodeName& node, const PodUid& uid, Instant no
   NoteCapRelease(uid, now);
 }
 
-void Engine::Impl::DropClaim(const PodUid& uid, PodRecord& record, Instant now) {
-  if (record.claimed == kNoNode) return;
-  const NodeId id = std::exchange(record.claimed, kNoNode);
-  record.ranked.clear();
-  --claims;
-  if (nodes[id] == nullptr) return;
-  const Holding* holding = nodes[id]->state.Find(uid);
-  if (holding == nullptr || holding->kind != HoldingKind::kClaim) return;
-  nodes[id]->state.Release(uid);
-  Refresh(id, now);
-}
-
 void Engine::Impl::DropReservation(const PodUid& uid, PodRecord& record, Instant now) {
   if (record.reserved.empty()) return;
   // Never bound there: nothing was used, however long it took to find out.
@@ -169,7 +60,7 @@ void Engine::Impl::DropReservation(const PodUid& uid, PodRecord& record, Instant
   const NodeName node = std::exchange(record.reserved, NodeName());
   record.writing = false;
   reservations.erase({record.reserved_since, uid});
-  if (keeper_waits.erase(uid) > 0) keeper_turns.push_back({uid, false});
+  if (placeholders.EndWait(uid)) outbox.agents().keeper_turns.push_back({uid, false});
   if (!record.seen) unseen.emplace_back(latest, uid);
   NotePending(uid, record);
   ReleaseOn(node, uid, now);
@@ -177,25 +68,6 @@ void Engine::Impl::DropReservation(const PodUid& uid, PodRecord& record, Instant
   if (const auto reclaim = reclaims.of_member.find(uid); reclaim != reclaims.of_member.end()) {
     Reearmark(reclaims.all.at(reclaim->second), now);
   }
-}
-
-void Engine::Impl::NoteRefusal(const NodeName& node, Instant now) {
-  const NodeId id = names.Find(node.str());
-  if (id == kNoNode) return;
-  NodeEntry& entry = *nodes[id];
-  // A quiet hour after the last pause wipes the slate.
-  if (entry.refusing_until && now - *entry.refusing_until > kRefusalPauseMost) {
-    entry.refusal_rounds = 0;
-  }
-  entry.refusals.push_back(now);
-  while (now - entry.refusals.front() > kRefusalWindow) entry.refusals.pop_front();
-  if (entry.refusals.size() < kRefusals) return;
-  entry.refusals.clear();
-  const int doublings = std::min(entry.refusal_rounds++, kMaxDoublings);
-  const Millis pause = std::min(kRefusalPause * (1 << doublings), kRefusalPauseMost);
-  entry.refusing_until = now + pause;
-  reopenings.emplace(now + pause, id);
-  Refresh(id, now);
 }
 
 void Engine::Impl::ForgetOldest() {
@@ -223,9 +95,9 @@ void Engine::Impl::Advance(Instant now) {
   const bool moved = now > latest;
   latest = std::max(latest, now);
   agents.Advance(now);
-  if (moved && book.Advance(now, closings)) {
+  if (moved && book.Advance(now, outbox.closings())) {
     ForgetTeams();
-    ++reclaims.version;
+    NoteChange();
     PokeAdmitted(now);
   }
   while (!wakeups.empty() && wakeups.begin()->first <= now) {
@@ -253,7 +125,7 @@ void Engine::Impl::Advance(Instant now) {
 
 void Engine::UpsertNode(NodeFacts node, Instant now) {
   impl_->Advance(now);
-  impl_->words.AddTo(node);
+  impl_->overlay.AddTo(node);
   const NodeId id = impl_->InternNode(node.name);
   NodeEntry& entry = *impl_->nodes[id];
   const bool had_devices = entry.state.present() && entry.state.inventory().has_devices();
@@ -271,6 +143,7 @@ void Engine::UpsertNode(NodeFacts node, Instant now) {
   const bool has_devices = entry.state.inventory().has_devices();
   if (had_devices && !has_devices && same_node) entry.vanished = true;
   if (entry.vanished && has_devices) {
+    TRANCHE_MARK(node_devices_came_back);
     entry.vanished = false;
     entry.stable_at = now + impl_->options.unstable_for;
     impl_->reopenings.emplace(*entry.stable_at, id);
@@ -310,15 +183,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   PodRecord* known = impl_->Find(uid);
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
   DraDesk(*impl_).NotePod(pod, ended, now);
-  if (known == nullptr && !pod.request.asks_gpu()) {
-    impl_->NotePlainMember(pod.request, !ended && !pod.terminating);
-    if (!ended) {
-      if (impl_->plain_seen.Put(uid, pod.node, pod.request.cpu)) impl_->NotePlainCpu(pod.node, now);
-    } else if (const NodeName node = impl_->plain_seen.Remove(uid); !node.empty()) {
-      impl_->NotePlainCpu(node, now);
-    }
-    return;
-  }
+  if (known == nullptr && !pod.request.asks_gpu()) return impl_->UpsertPlain(pod, ended, now);
   // Of one that ended before we looked only the ledger may want to know.
   if (known == nullptr && ended && !impl_->unclaimed.contains(uid)) return;
   PodRecord& record = known != nullptr ? *known : impl_->Touch(pod.request);
@@ -331,36 +196,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   impl_->JoinGang(uid, record, now);
   impl_->NoteTraits(uid, record, pod, now);
   GateKeeper(*impl_).Note(uid, record);
-  if (ended) {
-    impl_->EndDemand(record, now);
-    record.ended_at = std::min(pod.finished_at.value_or(now), now);
-    impl_->DropClaim(uid, record, now);
-    // A pod that ended on the node it was reserved on has used it.
-    if (record.reserved == pod.node) {
-      impl_->Close(uid, record, MeterKind::kClose, *record.ended_at);
-    }
-    impl_->DropReservation(uid, record, now);
-    if (!record.node.empty()) {
-      impl_->Close(uid, record, MeterKind::kClose, *record.ended_at);
-      impl_->ReleaseOn(record.node, uid, now);
-    }
-    impl_->EndAgent(uid, record, pod, now);
-    impl_->LeaveGang(uid, record, now);
-    impl_->contenders.erase(uid);
-    impl_->pending.erase(uid);
-    GateKeeper(*impl_).Forget(uid);
-    if (pod.refused_by_kubelet && !pod.node.empty()) impl_->NoteRefusal(pod.node, now);
-    record.terminal = true;
-    record.node = NodeName();
-    // Only the name is needed from here on.
-    auto name_only = std::make_shared<PodRequest>();
-    name_only->uid = uid;
-    name_only->name = record.request->name;
-    record.request = std::move(name_only);
-    impl_->NoteVictimGone(uid, now);
-    impl_->NoteMemberGone(uid, now);
-    return;
-  }
+  if (ended) return impl_->EndPod(record, pod, now);
   const bool bound = !record.node.empty() || !record.reserved.empty();
   if (!bound && known != nullptr && !SameRequest(*record.request, pod.request)) {
     impl_->DropClaim(uid, record, now);
@@ -370,49 +206,91 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   if (pod.node.empty()) {
     impl_->NoteDemand(record, now);
     impl_->NotePending(uid, record);
-    return impl_->JoinGang(uid, record, now);
-  }
-  if (pod.node == record.node) {
+  } else if (pod.node == record.node) {
     impl_->NoteRunning(uid, pod);
     impl_->FollowAgent(uid, record, pod, now);
-    return impl_->JoinGang(uid, record, now);
+  } else {
+    impl_->PlacePod(record, pod, now);
   }
-  impl_->DropClaim(uid, record, now);
+  impl_->JoinGang(uid, record, now);
+}
+
+void Engine::Impl::UpsertPlain(const PodFacts& pod, bool ended, Instant now) {
+  const PodUid& uid = pod.request.uid;
+  NotePlainMember(pod.request, !ended && !pod.terminating);
+  if (!ended) {
+    if (plain_seen.Put(uid, pod.node, pod.request.cpu)) NotePlainCpu(pod.node, now);
+  } else if (const NodeName node = plain_seen.Remove(uid); !node.empty()) {
+    NotePlainCpu(node, now);
+  }
+}
+
+void Engine::Impl::EndPod(PodRecord& record, const PodFacts& pod, Instant now) {
+  const PodUid uid = record.request->uid;
+  EndDemand(record, now);
+  record.ended_at = std::min(pod.finished_at.value_or(now), now);
+  DropClaim(uid, record, now);
+  // A pod that ended on the node it was reserved on has used it.
+  if (record.reserved == pod.node) Close(uid, record, MeterKind::kClose, *record.ended_at);
+  DropReservation(uid, record, now);
+  if (!record.node.empty()) {
+    Close(uid, record, MeterKind::kClose, *record.ended_at);
+    ReleaseOn(record.node, uid, now);
+  }
+  EndAgent(uid, record, pod, now);
+  LeaveGang(uid, record, now);
+  contenders.erase(uid);
+  pending.erase(uid);
+  GateKeeper(*this).Forget(uid);
+  if (pod.refused_by_kubelet && !pod.node.empty()) NoteRefusal(pod.node, now);
+  record.terminal = true;
+  record.node = NodeName();
+  // Only the name is needed from here on.
+  auto name_only = std::make_shared<PodRequest>();
+  name_only->uid = uid;
+  name_only->name = record.request->name;
+  record.request = std::move(name_only);
+  NoteVictimGone(uid, now);
+  NoteMemberGone(uid, now);
+}
+
+void Engine::Impl::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
+  const PodUid uid = record.request->uid;
+  DropClaim(uid, record, now);
   if (record.reserved == pod.node) {
     // The proof of our own bind: what was opened then goes on.
-    impl_->keeper_waits.erase(uid);
-    impl_->reservations.erase({record.reserved_since, uid});
+    placeholders.EndWait(uid);
+    reservations.erase({record.reserved_since, uid});
     record.reserved = NodeName();
     record.writing = false;
   } else {
-    impl_->agents.Leave(uid, now);
+    if (!record.reserved.empty()) TRANCHE_MARK(pod_seen_elsewhere_than_reserved);
+    agents.Leave(uid, now);
   }
-  impl_->DropReservation(uid, record, now);
+  DropReservation(uid, record, now);
   if (!record.node.empty()) {
-    impl_->Close(uid, record, MeterKind::kClose, now);
-    impl_->ReleaseOn(record.node, uid, now);
+    Close(uid, record, MeterKind::kClose, now);
+    ReleaseOn(record.node, uid, now);
   }
   record.node = pod.node;
   record.held_since = pod.bound_at ? pod.bound_at : pod.started_at ? pod.started_at : pod.created;
   record.filtered = false;
-  impl_->contenders.erase(uid);
-  impl_->pending.erase(uid);
-  impl_->NoteDemand(record, now);
-  const NodeId id = impl_->InternNode(pod.node);
+  contenders.erase(uid);
+  pending.erase(uid);
+  NoteDemand(record, now);
+  const NodeId id = InternNode(pod.node);
   Holding holding;
   holding.uid = uid;
   holding.kind = HoldingKind::kAllocation;
   holding.request = record.request;
   holding.allocation = std::move(pod.allocation);
-  impl_->nodes[id]->state.Hold(std::move(holding));
-  impl_->Refresh(id, now);
-  impl_->NoteCapUse(id);
-  impl_->Open(uid, record, id, std::min(record.held_since.value_or(now), now), false,
-              !record.held_since);
-  impl_->NoteRunning(uid, pod);
-  impl_->FollowAgent(uid, record, pod, now);
-  impl_->NoteMemberPlaced(uid, pod.node, now);
-  impl_->JoinGang(uid, record, now);
+  nodes[id]->state.Hold(std::move(holding));
+  Refresh(id, now);
+  NoteCapUse(id);
+  Open(uid, record, id, std::min(record.held_since.value_or(now), now), false, !record.held_since);
+  NoteRunning(uid, pod);
+  FollowAgent(uid, record, pod, now);
+  NoteMemberPlaced(uid, pod.node, now);
 }
 
 void Engine::DeletePod(const PodUid& uid, Instant now) {
@@ -441,6 +319,17 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
   impl_->LeaveGang(uid, *record, now);
   impl_->agents.Leave(uid, now);
   impl_->Erase(uid);
+}
+
+Effects& Engine::effects() {
+  AgentWork& work = impl_->outbox.agents();
+  const auto move_to_end = [](auto&& from, auto& to) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  move_to_end(impl_->agents.TakeTurns(), work.turns);
+  move_to_end(std::exchange(work.keeper_turns, {}), work.turns);
+  move_to_end(impl_->placeholders.books().TakeEnds(), work.keeper_ends);
+  return impl_->outbox.effects();
 }
 
 std::optional<Instant> Engine::Tick(Instant now) {

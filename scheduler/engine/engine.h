@@ -3,11 +3,10 @@
 //
 // Deterministic: the same calls with the same times give the same answers. It reads no clock,
 // opens nothing, starts nothing. Thread rule: externally synchronised; every call, const ones
-// included, under one lock (app/host.h holds it). No call does I/O or sleeps.
+// included, under one lock (host/engine_host.h holds it). No call does I/O or sleeps.
 //
 //   claim        soft, made by Filter for the best node, replaced by the pod's next Filter,
-//   expires;
-//                orders answers, never refuses a bind
+//                expires; orders answers, never refuses a bind
 //   reservation  hard, made by Bind, ends only on proof (seen bound, seen gone, seen elsewhere)
 //   allocation   what a pod with a node holds, from nodeName set until a terminal phase or gone
 #pragma once
@@ -27,8 +26,10 @@
 #include "quota/quota_book.h"
 #include "scheduler/advice/case.h"
 #include "scheduler/dra/model.h"
-#include "scheduler/engine/agent_queues.h"
-#include "scheduler/engine/keepers.h"
+#include "scheduler/engine/state/answers.h"
+#include "scheduler/engine/state/options.h"
+#include "scheduler/engine/state/outbox.h"
+#include "scheduler/engine/state/views.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/metering.h"
@@ -43,242 +44,6 @@
 #include "topology/machine/machine_table.h"
 
 namespace tranche {
-
-struct EngineOptions {
-  int64_t epoch = 1;                // written into allocations; larger ones are not believed
-  Millis claim_lifetime{10'000};    // zero: claims never expire by time
-  Millis unstable_for{30'000};      // after a node's devices vanished and came back
-  Millis gang_hold_after{300'000};  // nodes are kept for a gang that has waited so long
-  // Devices kept for a preemptor whose victims are gone, or for a gang none of whose pods comes.
-  Millis reservation_ttl{120'000};
-  Millis agent_patience{300'000};  // then a pod its node's agent did not serve is passed over
-  bool namespace_caps = false;     // keep ResourceQuotas as HAMi does
-  bool keepers = false;            // pods of ours hold cards of stock nodes that others share
-  KeeperTimes keeper_times;
-};
-
-// Answer to filter. Positions index the candidate list of the question.
-struct FilterAnswer {
-  bool untouched = false;                            // no GPU asked: all candidates pass
-  std::vector<uint32_t> chosen;                      // best first, at most the filter width
-  std::vector<std::pair<uint32_t, Reason>> refused;  // ascending position; fitting ones left out
-                                                     // of `chosen` are not listed
-  Reason reason = Reason::kNone;                     // nothing fits: the refusal closest to fitting
-  Reason observed = Reason::kNone;                   // what a quota in mode Observe would have said
-};
-
-// What a bind must write, or why it may not.
-struct BindPlan {
-  enum class Kind : uint8_t {
-    kWrite,         // POST the binding; the reservation stands until SettleBind
-    kAlreadyBound,  // seen bound to this very node: success
-    kRefused,       // reason and detail say why
-    kInFlight,      // another call for this pod and node is writing now
-  };
-  Kind kind = Kind::kRefused;
-  Reason reason = Reason::kNone;
-  std::string detail;
-  PodName pod;
-  PodUid uid;
-  NodeName node;
-  bool asks_gpu = false;                // false: bind without any annotation
-  Allocation allocation;                // kWrite with asks_gpu
-  const PodRequest* request = nullptr;  // the engine's copy, valid until the next call
-  // What the node's agent must be told, if it is called at all.
-  AgentKind agent = AgentKind::kNone;
-  int agent_minor = 0;  // HAMi's version
-  Mebibytes memory_unit;
-  std::vector<Mebibytes> card_memory;  // of the node's cards
-  int64_t stamp = 0;                   // unix nanoseconds, strictly increasing
-  bool lock = false;                   // the agent goes by a lock on the node
-  // False: the agent has another pod to serve first, or the card is not known yet. TakeAgentWork
-  // tells when to write.
-  bool turn = true;
-};
-
-// How a bind ended, as far as is known.
-enum class BindOutcome : uint8_t {
-  kBound,     // proven: the pod has this node and our annotation
-  kNotBound,  // proven: it will never be bound by this attempt
-  kUnknown,   // the answer was lost; the reservation stays
-};
-
-// Views for people: copies, so that encoding needs no lock.
-struct MigView {
-  std::string profile;
-  int start = 0;
-  int size = 0;
-  std::vector<std::string> pods;  // "ns/name"; several on a shared instance
-};
-struct GpuPodView {
-  PodName pod;
-  PodUid uid;
-  MilliGpu milli;
-  Mebibytes memory;
-};
-struct GpuView {
-  std::optional<int> index;
-  GpuUuid uuid;
-  Mebibytes memory;
-  MilliGpu free_milli;
-  Mebibytes free_memory;
-  bool healthy = true;
-  std::optional<int> numa;
-  bool is_mig = false;
-  int replicas = 1;  // > 1: a card shared by the device plugin
-  std::vector<MigView> mig;
-  std::vector<GpuPodView> pods;
-};
-struct NodeView {
-  NodeName name;
-  std::string model;
-  bool ready = false;
-  Reason closed = Reason::kNone;  // why new GPU pods are kept away
-  std::string closed_detail;
-  Knowledge knowledge = Knowledge::kCounts;
-  std::vector<GpuView> gpus;
-  // How the GPUs are connected; null: nobody says, or nobody says which NVLinks there are.
-  std::shared_ptr<const MachineTable> machine;
-  bool links_verified = false;  // what requires NVLink may rely on it
-  std::vector<std::string> problems;
-};
-enum class PodState : uint8_t { kPending, kClaimed, kReserved, kBound };
-struct PodView {
-  PodName name;
-  PodUid uid;
-  PodState state = PodState::kPending;
-  NodeName node;
-  std::string leaf;                       // empty: none owns it
-  std::string workload_class;             // empty: none
-  std::optional<QuotaState> quota_state;  // of one that holds devices
-  std::string priority_class;
-  std::optional<Allocation> allocation;  // bound, reserved or claimed devices
-  std::vector<std::string> containers;   // names, init containers first; of one with devices
-  Reason reason =
-      Reason::kNone;   // pending: of the last filter's refusals the one closest to fitting
-  std::string detail;  // with numbers and quoted values
-  std::optional<Instant> eligible_at;  // when time alone changes the answer
-  Reason observed = Reason::kNone;     // what a quota in mode Observe would have said
-  bool devices_unknown = false;        // holds devices we cannot name (or an unreadable record)
-  // Pending or claimed: what it asks for, and since when it waits (created, else first asked
-  // about).
-  std::shared_ptr<const PodRequest> request;
-  std::optional<Instant> waits_since;
-};
-struct NodeVerdict {
-  NodeName node;
-  bool fits = false;
-  Reason reason = Reason::kNone;
-  std::string detail;  // expected, found
-  int rank = -1;       // 0 is the best of the fitting ones
-};
-// A claim of a pod (resource.k8s.io).
-struct ResourceClaimView {
-  std::string name;
-  bool allocated = false;
-  NodeName node;                     // of one with devices
-  std::vector<std::string> devices;  // "gpu-0 (NVIDIA H100 80GB HBM3, GPU-...)"
-  std::vector<ModelCharge> charge;   // once for all who use it; expected at most before allocation
-  std::vector<PodName> pods;         // who use it, as far as they are known
-  std::vector<std::string> sharing;  // how its containers share, a sentence each
-};
-struct Explanation {
-  PodView pod;
-  std::vector<NodeVerdict> nodes;  // by name
-  std::vector<ResourceClaimView> claims;
-  std::string advice;              // what would change the answer
-  std::optional<Reclaim> reclaim;  // that runs for it, or takes it away
-  std::optional<PlanBlock> blocked;
-};
-struct WhatIfResult {
-  PodName name;
-  bool fits = false;
-  NodeName node;
-  std::optional<Allocation> allocation;
-  // Whom it needs evicted to fit; empty: nobody.
-  std::vector<ReclaimVictim> victims;
-  ReclaimRule rule = ReclaimRule::kNone;
-  PlanCost cost;
-  bool optimal = false;
-  Reason reason = Reason::kNone;
-  std::string detail;
-};
-
-// One round of planning, for metrics.
-struct PlanOutcome {
-  enum class Result : uint8_t {
-    kPlan,
-    kFits,        // it fits already, or will when terminating work is gone
-    kImpossible,  // nobody may be evicted for it, or it would not help
-    kBlocked,     // only guards, budgets or other plans stand in the way
-    kUnresolved,
-  };
-  Result result = Result::kImpossible;
-  ReclaimRule rule = ReclaimRule::kNone;  // kPlan
-  bool optimal = false;                   // kPlan
-  int64_t evaluations = 0;
-};
-
-// What there is to say of claims before their pod exists.
-struct DraWord {
-  bool wants_gpus = false;
-  bool quota_waits = false;
-};
-
-struct GateRemoval {
-  PodName pod;
-  PodUid uid;
-  Gate gate = Gate::kQuota;
-};
-
-// A node of the preempt verb: whom kube-scheduler would evict there.
-struct PreemptNode {
-  std::string node;
-  std::vector<PodUid> victims;
-  int64_t pdb_violations = 0;
-};
-
-struct QuotaView {
-  QuotaReport report;
-  int64_t pending_workloads = 0;
-  int64_t pending_quanta = 0;              // GPU-equivalents
-  bool over_limit = false;                 // uses more than it could be given now
-  std::string oversubscribed;              // which promise exceeds the hardware; empty: none
-  std::vector<std::string> absent_models;  // that its lines name and no node has
-};
-// Pods that wait, by team.
-struct PendingRow {
-  std::string leaf;
-  std::string workload_class;
-  Reason reason = Reason::kNone;  // kNone: not asked for yet
-  int64_t workloads = 0;
-  int64_t quanta = 0;
-};
-
-// Sums for metrics, one row per GPU model.
-struct ModelTotals {
-  std::string model;
-  int64_t gpus = 0;
-  MilliGpu capacity;
-  MilliGpu allocated;  // by memory or compute, whichever is larger, card by card
-  MilliGpu stranded;   // free on cards no common request of the learned mix can use
-  Mebibytes memory_capacity;
-  Mebibytes memory_allocated;
-};
-struct EngineTotals {
-  int64_t nodes = 0;
-  int64_t nodes_closed = 0;
-  int64_t pods_bound = 0;
-  int64_t pods_pending = 0;
-  int64_t claims = 0;
-  int64_t reservations = 0;
-  int64_t pods_devices_unknown = 0;
-  int64_t agent_waiting = 0;      // binds that wait for their turn at an agent
-  int64_t agent_serving = 0;      // written for an agent and not served yet
-  int64_t agent_passed_over = 0;  // ever, without having been served
-  std::optional<Instant> oldest_reservation;
-  std::vector<ModelTotals> models;  // by name
-};
 
 class Engine {
  public:
@@ -325,14 +90,9 @@ class Engine {
   // Ends claims that are due. Returns when to call again; nullopt: nothing waits for time.
   std::optional<Instant> Tick(Instant now);
 
-  // Pods to have scheduled again, at once and each only once: filter refused them a moment before
-  // room appeared that they fit in, so that the event which would bring them back may have passed
-  // kube-scheduler already; or room appeared by time alone, which is no event to it.
-  std::vector<std::pair<PodName, PodUid>> TakePokes();
-
-  // Gates of ours to be taken away, in order: the gang is complete, or quota would let the pod in.
-  // One that is still seen ten seconds later comes again.
-  std::vector<GateRemoval> TakeGateRemovals();
+  // What the calls so far want done. The caller takes it out after each call and carries it out:
+  // std::exchange(engine.effects(), {}).
+  Effects& effects();
 
   // ---- reclaims (quota-model section 4)
   // A PodDisruptionBudget as it is now; nullopt status of one that is gone is
@@ -346,18 +106,12 @@ class Engine {
   // way; nullopt: nothing is to be planned now. Costs up to tens of milliseconds: call it by itself
   // so that verbs come between. Due work is announced by Tick's answer.
   std::optional<PlanOutcome> PlanNext(Instant now);
-  // What reclaims want done, in order. Evictions of one reclaim are handed out one by one: the next
-  // when SettleEviction has told how the last one ended and the plan still holds.
-  bool HasReclaimWork() const;
-  ReclaimWork TakeReclaimWork();
+  // How an eviction of the effects ended. The next one of that reclaim is handed out when this was
+  // told and the plan still holds.
   void SettleEviction(const std::string& reclaim, const PodUid& uid, EvictionOutcome outcome,
                       std::optional<Millis> retry_after, Instant now);
   // Running ones and those that ended within the last day, by planning time, then name.
   std::vector<Reclaim> Reclaims() const;
-
-  // What is to be written into the ledger, in order.
-  bool HasMetering() const;
-  std::vector<MeterEvent> TakeMetering(std::vector<WindowClosing>& closings);
 
   // ---- verbs ------------------------------------------------------------------------------
   // `answer` is reused between calls so that nothing is allocated per candidate.
@@ -376,10 +130,7 @@ class Engine {
   // Re-checks node and devices against allocations and reservations, and reserves.
   // Requires for a result other than kPodGone: Knows(uid).
   BindPlan Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Instant now);
-  // Binds that waited for their turn at an agent and may go on now, or need not; pods that agents
-  // must be told to pass over.
-  AgentWork TakeAgentWork();
-  // A keeper that TakeAgentWork named was not made, and will not be.
+  // A keeper that the effects ordered was not made, and will not be.
   void SettleKeeper(const PodName& keeper, const NodeName& node, Instant now);
   // Does the engine know this pod (by watch or by filter)?
   bool Knows(const PodUid& uid) const;

@@ -27,19 +27,26 @@ Order OrderOf(const Worth& worth, int64_t cost, uint32_t name) {
   const int64_t shifted = std::clamp(cost + kCostZero, int64_t{0}, 2 * kCostZero - 1);
   return Order{worth.rank} << kRankShift | Order(shifted) << kCostShift | name;
 }
-constexpr int kTopRank = 10;
-
-int RankAt(std::size_t place) { return std::max(kTopRank - static_cast<int>(place), 0); }
-
 }  // namespace
 
-Shape* Engine::Impl::ShapeOf(const Question& question) {
-  if (SelectsDevices(*question.request)) return nullptr;
+// What one selection asks of every candidate.
+struct Engine::Impl::Round {
+  const RequestContext& context;
+  Shape* shape = nullptr;
+  Instant now;
+  bool holds = false;                 // nodes are kept for a gang, and not for this pod's
+  bool enforced = false;              // a refusal by quota counts
+  const KindAnswer* quota = nullptr;  // of the kind met last
+  uint32_t quota_kind = 0;
+};
+
+Shape* Engine::Impl::ShapeOf(const RequestContext& context) {
+  if (SelectsDevices(*context.request)) return nullptr;
   text.clear();
-  AppendShape(*question.request, text);
-  text.push_back(static_cast<char>('0' + question.policy_index));
-  if (question.sharing != nullptr) {
-    for (const SharingMode mode : *question.sharing) {
+  AppendShape(*context.request, text);
+  text.push_back(static_cast<char>('0' + context.policy_index));
+  if (context.sharing != nullptr) {
+    for (const SharingMode mode : *context.sharing) {
       text.push_back(static_cast<char>('a' + static_cast<int>(mode)));
     }
   }
@@ -64,7 +71,7 @@ void Engine::Impl::BeginSelection(const PodRequest& request) {
   ++selection;
 }
 
-Verdict& Engine::Impl::Lookup(Shape* shape, const Question& question, NodeId id, bool soft) {
+Verdict& Engine::Impl::Lookup(Shape* shape, const RequestContext& context, NodeId id, bool soft) {
   const StateId state = soft ? hot[id].soft : hot[id].hard;
   const uint32_t generation = states.generation(state);
   Verdict* verdict = &direct;
@@ -75,98 +82,95 @@ Verdict& Engine::Impl::Lookup(Shape* shape, const Question& question, NodeId id,
   }
   const NodeState& node = nodes[id]->state;
   verdict->reason =
-      scorer.Evaluate(RoomOf(node, soft ? node.soft() : node.hard()), *question.request,
-                      *question.policy, picks, verdict->worth, question.sharing);
+      scorer.Evaluate(RoomOf(node, soft ? node.soft() : node.hard()), *context.request,
+                      *context.policy, picks, verdict->worth, context.sharing);
   verdict->generation = generation;
   verdict->version = selection_version;
   verdict->priced = 0;
   return *verdict;
 }
 
-Reason Engine::Impl::Fits(const Question& question, NodeId id) {
-  selection_version = scorer.version(*question.request);
-  return Lookup(ShapeOf(question), question, id, false).reason;
+Reason Engine::Impl::Fits(const RequestContext& context, NodeId id) {
+  selection_version = scorer.version(*context.request);
+  return Lookup(ShapeOf(context), context, id, false).reason;
 }
 
-void Engine::Impl::Select(const Question& question, const std::vector<NodeId>& candidates,
+Reason Engine::Impl::ClosedTo(const Round& round, NodeId id, int& distance) const {
+  const RequestContext& context = round.context;
+  if (id == kNoNode) return Reason::kUnknownNode;
+  if (hot[id].closed != Reason::kNone) return hot[id].closed;
+  if (context.only != kNoNode && id != context.only) return Reason::kGangElsewhere;
+  if (round.holds && IsHeldFrom(*context.request, id, round.now)) return Reason::kHeldForGang;
+  if (context.near == nullptr) return Reason::kNone;
+  distance = DistanceTo(*context.near, id);
+  return distance > context.near->within ? Reason::kGangElsewhere : Reason::kNone;
+}
+
+Reason Engine::Impl::Consider(Round& round, NodeId id, Order& order) {
+  const RequestContext& context = round.context;
+  int distance = 0;
+  const Reason closed = ClosedTo(round, id, distance);
+  if (closed != Reason::kNone) return closed;
+  Verdict* verdict = &Lookup(round.shape, context, id, true);
+  if (verdict->reason != Reason::kNone && hot[id].hard != hot[id].soft) {
+    verdict = &Lookup(round.shape, context, id, false);
+    order = kIgnoresClaims;
+  }
+  // Quota comes before room: a node that only lacks room is one the team could have had.
+  const bool suits = verdict->reason == Reason::kNone || MoreRoomWouldHelp(verdict->reason);
+  bool allowed = true;
+  if (suits && context.capped && CapsRefuse(context, id)) return Reason::kNamespaceQuota;
+  if (suits && context.metered) {
+    if (round.quota == nullptr || round.quota_kind != hot[id].kind) {
+      round.quota = &AskQuota(context, id, round.now);
+      round.quota_kind = hot[id].kind;
+    }
+    allowed = round.quota->reason == Reason::kNone;
+    if (!allowed && round.enforced) return round.quota->reason;
+    if (round.quota->borrows) order |= kBorrows;
+  }
+  if (verdict->reason != Reason::kNone) return verdict->reason;
+  quota_allows_one |= allowed;
+  if (verdict->priced != selection) {
+    verdict->priced = selection;
+    verdict->cost = scorer.CostOf(verdict->worth);
+  }
+  order |= OrderOf(verdict->worth, verdict->cost, names.rank(id));
+  order |= Order(distance) << kDistanceShift;
+  return Reason::kNone;
+}
+
+void Engine::Impl::Keep(const Candidate& candidate, std::size_t width) {
+  if (best.size() == width) {
+    if (candidate.order >= best.back().order) return;
+    best.pop_back();
+  }
+  best.insert(std::ranges::upper_bound(best, candidate.order, {}, &Candidate::order), candidate);
+}
+
+void Engine::Impl::Select(const RequestContext& context, const std::vector<NodeId>& candidates,
                           std::size_t width, Instant now,
                           std::vector<std::pair<uint32_t, Reason>>* refused) {
   best.clear();
   reason_counts.fill(0);
   quota_allows_one = false;
   ForgetKindAnswers();
-  const bool enforced = question.standing.mode != QuotaMode::kObserve;
-  const KindAnswer* quota = nullptr;  // of the kind met last
-  uint32_t quota_kind = 0;
-  Shape* shape = ShapeOf(question);
-  BeginSelection(*question.request);
+  Round round{.context = context,
+              .shape = ShapeOf(context),
+              .now = now,
+              .holds = !gangs.hold.nodes.empty() && !context.kept,
+              .enforced = context.standing.mode != QuotaMode::kObserve};
+  BeginSelection(*context.request);
   names.ascending();
-  const bool holds = !gangs.hold.nodes.empty() && !question.kept;
-  const auto refuse = [&](uint32_t position, Reason reason) {
+  for (uint32_t position = 0; position < candidates.size(); ++position) {
+    Order order = 0;
+    const Reason reason = Consider(round, candidates[position], order);
+    if (reason == Reason::kNone) {
+      Keep({order, position, candidates[position]}, width);
+      continue;
+    }
     ++reason_counts[static_cast<std::size_t>(reason)];
     if (refused != nullptr) refused->emplace_back(position, reason);
-  };
-  for (uint32_t position = 0; position < candidates.size(); ++position) {
-    const NodeId id = candidates[position];
-    Reason closed = id == kNoNode ? Reason::kUnknownNode : hot[id].closed;
-    if (closed == Reason::kNone && question.only != kNoNode && id != question.only) {
-      closed = Reason::kGangElsewhere;
-    }
-    if (holds && closed == Reason::kNone && IsHeldFrom(*question.request, id, now)) {
-      closed = Reason::kHeldForGang;
-    }
-    const int distance =
-        closed == Reason::kNone && question.near != nullptr ? DistanceTo(*question.near, id) : 0;
-    if (question.near != nullptr && distance > question.near->within) {
-      closed = Reason::kGangElsewhere;
-    }
-    if (closed != Reason::kNone) {
-      refuse(position, closed);
-      continue;
-    }
-    Verdict* verdict = &Lookup(shape, question, id, true);
-    Order order = 0;
-    if (verdict->reason != Reason::kNone && hot[id].hard != hot[id].soft) {
-      verdict = &Lookup(shape, question, id, false);
-      order = kIgnoresClaims;
-    }
-    // Quota comes before room: a node that only lacks room is one the team could have had.
-    const bool suits = verdict->reason == Reason::kNone || verdict->reason == Reason::kNoRoom ||
-                       verdict->reason == Reason::kNumaMismatch ||
-                       verdict->reason == Reason::kBrokenSet;
-    bool allowed = true;
-    if (suits && question.capped && CapsRefuse(question, id)) {
-      refuse(position, Reason::kNamespaceQuota);
-      continue;
-    }
-    if (suits && question.metered) {
-      if (quota == nullptr || quota_kind != hot[id].kind) {
-        quota = &AskQuota(question, id, now);
-        quota_kind = hot[id].kind;
-      }
-      allowed = quota->reason == Reason::kNone;
-      if (!allowed && enforced) {
-        refuse(position, quota->reason);
-        continue;
-      }
-      if (quota->borrows) order |= kBorrows;
-    }
-    if (verdict->reason != Reason::kNone) {
-      refuse(position, verdict->reason);
-      continue;
-    }
-    quota_allows_one |= allowed;
-    if (verdict->priced != selection) {
-      verdict->priced = selection;
-      verdict->cost = scorer.CostOf(verdict->worth);
-    }
-    order |= OrderOf(verdict->worth, verdict->cost, names.rank(id));
-    order |= Order(distance) << kDistanceShift;
-    if (best.size() == width && order >= best.back().order) continue;
-    if (best.size() == width) best.pop_back();
-    const Candidate entry{order, position, id};
-    const auto at = std::ranges::upper_bound(best, order, {}, &Candidate::order);
-    best.insert(at, entry);
   }
   // Nodes that only fit over another pod's claim are a last resort.
   if (!best.empty() && best.front().order < kIgnoresClaims) {
@@ -189,22 +193,23 @@ Reason Engine::Impl::NearestReason() const {
   return Reason::kNone;
 }
 
-Reason Engine::Impl::PickDevices(const Question& question, const NodeEntry& entry, Picks& chosen) {
+Reason Engine::Impl::PickDevices(const RequestContext& context, const NodeEntry& entry,
+                                 Picks& chosen) {
   Worth worth;
   const NodeState& node = entry.state;
   const auto evaluate = [&](const Load& load) {
-    return scorer.Evaluate(RoomOf(node, load), *question.request, *question.policy, chosen, worth,
-                           question.sharing);
+    return scorer.Evaluate(RoomOf(node, load), *context.request, *context.policy, chosen, worth,
+                           context.sharing);
   };
   const Reason soft = evaluate(node.soft());
   if (soft == Reason::kNone || !node.has_claims()) return soft;
   return evaluate(node.hard());
 }
 
-void Engine::Impl::Claim(const Question& question, PodRecord& record, NodeId id, Instant now) {
-  const PodRequest& request = *question.request;
+void Engine::Impl::Claim(const RequestContext& context, PodRecord& record, NodeId id, Instant now) {
+  const PodRequest& request = *context.request;
   NodeEntry& entry = *nodes[id];
-  if (PickDevices(question, entry, picks) != Reason::kNone) return;
+  if (PickDevices(context, entry, picks) != Reason::kNone) return;
   Holding holding;
   holding.uid = request.uid;
   holding.kind = HoldingKind::kClaim;
@@ -232,109 +237,131 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   answer.observed = Reason::kNone;
   impl.Advance(now);
   if (!request.asks_gpu()) {
-    if (DraDesk(impl).Filter(request, candidates, now, answer)) return;
-    answer.untouched = true;
-    if (!request.uid.empty() && impl.plain.insert(request.uid).second) {
-      impl.plain_order.push_back(request.uid);
-      impl.ForgetOldest();
-    }
+    if (!DraDesk(impl).Filter(request, candidates, now, answer)) impl.PassPlain(request, answer);
     return;
   }
-  PodRecord* record = nullptr;
-  if (!request.uid.empty()) {
-    record = &impl.Touch(request);
-    impl.JoinGang(request.uid, *record, now);
-    if (!record->seen && record->claimed == kNoNode && !record->filtered) {
-      impl.unseen.emplace_back(now, request.uid);
-    }
-    impl.DropClaim(request.uid, *record, now);
-    if (record->waits_since == Instant()) record->waits_since = now;
-    record->eligible_at.reset();
-    record->observed = Reason::kNone;
-    if (!record->counted) impl.scorer.Arrived(request);
-    record->counted = true;
-    record->filtered = true;
-    record->last_reason = Reason::kNone;
-  }
-  Question question = impl.QuestionOf(request);
+  PodRecord* record = request.uid.empty() ? nullptr : &impl.NoteFiltered(request, now);
+  RequestContext context = impl.ContextOf(request);
   const auto refuse_all = [&](Reason reason) {
-    answer.refused.clear();
-    for (uint32_t i = 0; i < candidates.size(); ++i) answer.refused.emplace_back(i, reason);
-    answer.reason = reason;
+    answer.RefuseAll(candidates.size(), reason);
     if (record != nullptr) record->last_reason = reason;
   };
-  if (question.whole != Reason::kNone) return refuse_all(question.whole);
+  if (context.whole != Reason::kNone) return refuse_all(context.whole);
   impl.scorer.Refresh();
-  question.kept = record != nullptr && record->earmark != nullptr;
+  context.kept = record != nullptr && record->earmark != nullptr;
   Neighbours neighbours;
   if (record != nullptr && !record->gang.empty()) {
-    const GangTurn turn = impl.TakeTurn(request.uid, *record, now);
-    if (turn.reason != Reason::kNone) {
-      refuse_all(turn.reason);
+    if (const Reason reason = impl.AskGang(*record, context, neighbours, now);
+        reason != Reason::kNone) {
+      refuse_all(reason);
       impl.NoteHungry(request.uid, *record);
       return impl.ForgetOldest();
     }
-    if (!turn.only.empty()) {
-      question.only = impl.names.Find(turn.only.str());
-      question.kept = true;
-    } else if (impl.NeighboursOf(*record, *question.policy, neighbours)) {
-      question.near = &neighbours;
-    }
   }
-  const Impl::Lift lift(impl, request.uid, now);
+  const ScopedRemoval lift(impl, request.uid, now, impl.SharesWith(request.uid));
+  const auto width = static_cast<std::size_t>(context.policy->filter_width);
   impl.names.FindAll(candidates, impl.ids);
-  impl.Select(question, impl.ids, static_cast<std::size_t>(question.policy->filter_width), now,
-              &answer.refused);
-  // The node where its victims leave must not look hopeless, or other victims are chosen.
-  if (const NodeId awaited = impl.AwaitedNode(request.uid); awaited != kNoNode) {
-    for (auto& [position, reason] : answer.refused) {
-      if (impl.ids[position] != awaited) continue;
-      reason = Reason::kPreemptionInProgress;
-      ++impl.reason_counts[static_cast<std::size_t>(reason)];
-    }
-  }
-  if (record != nullptr && question.metered) {
-    impl.NoteQuotaRefusal(question, *record, now);
-    answer.observed = record->observed;
-    if (const auto first = impl.YieldsTo(question, *record, now)) {
-      record->yields_to = *first;
-      impl.contenders.insert(request.uid);
-      impl.PokeIfFits(*first, now);
-      return refuse_all(Reason::kYieldingTo);
-    }
-  }
-  PodUid returned;
-  if (record != nullptr && impl.GivesWayToReturned(question, *record, now, returned)) {
-    record->yields_to = returned;
-    impl.PokeIfFits(returned, now);
+  impl.Select(context, impl.ids, width, now, &answer.refused);
+  impl.ShowAwaited(request.uid, answer);
+  if (record != nullptr && impl.GivesWay(context, *record, now, answer)) {
     return refuse_all(Reason::kYieldingTo);
   }
   for (const Candidate& candidate : impl.best) answer.chosen.push_back(candidate.position);
   if (impl.best.empty()) answer.reason = impl.NearestReason();
-  const auto width = static_cast<std::size_t>(question.policy->filter_width);
-  DraDesk(impl).AddServed(question, width, now, answer);
-  if (record == nullptr) return;
-  record->last_reason = answer.reason;
+  DraDesk(impl).AddServed(context, width, now, answer);
+  if (record != nullptr) impl.KeepAnswer(context, *record, answer, now);
+}
+
+void Engine::Impl::PassPlain(const PodRequest& request, FilterAnswer& answer) {
+  answer.untouched = true;
+  if (request.uid.empty() || !plain.insert(request.uid).second) return;
+  plain_order.push_back(request.uid);
+  ForgetOldest();
+}
+
+PodRecord& Engine::Impl::NoteFiltered(const PodRequest& request, Instant now) {
+  PodRecord& record = Touch(request);
+  JoinGang(request.uid, record, now);
+  if (!record.seen && record.claimed == kNoNode && !record.filtered) {
+    unseen.emplace_back(now, request.uid);
+  }
+  DropClaim(request.uid, record, now);
+  if (record.waits_since == Instant()) record.waits_since = now;
+  record.eligible_at.reset();
+  record.observed = Reason::kNone;
+  if (!record.counted) scorer.Arrived(request);
+  record.counted = true;
+  record.filtered = true;
+  record.last_reason = Reason::kNone;
+  return record;
+}
+
+Reason Engine::Impl::AskGang(const PodRecord& record, RequestContext& context, Neighbours& near,
+                             Instant now) {
+  const GangTurn turn = TakeTurn(context.request->uid, record, now);
+  if (turn.reason != Reason::kNone) return turn.reason;
+  if (!turn.only.empty()) {
+    context.only = names.Find(turn.only.str());
+    context.kept = true;
+  } else if (NeighboursOf(record, *context.policy, near)) {
+    context.near = &near;
+  }
+  return Reason::kNone;
+}
+
+// The node where its victims leave must not look hopeless, or other victims are chosen.
+void Engine::Impl::ShowAwaited(const PodUid& uid, FilterAnswer& answer) {
+  const NodeId awaited = AwaitedNode(uid);
+  if (awaited == kNoNode) return;
+  for (auto& [position, reason] : answer.refused) {
+    if (ids[position] != awaited) continue;
+    reason = Reason::kPreemptionInProgress;
+    ++reason_counts[static_cast<std::size_t>(reason)];
+  }
+}
+
+bool Engine::Impl::GivesWay(const RequestContext& context, PodRecord& record, Instant now,
+                            FilterAnswer& answer) {
+  const PodUid& uid = context.request->uid;
+  if (context.metered) {
+    NoteQuotaRefusal(context, record, now);
+    answer.observed = record.observed;
+    if (const auto first = YieldsTo(context, record, now)) {
+      record.yields_to = *first;
+      contenders.insert(uid);
+      PokeIfFits(*first, now);
+      return true;
+    }
+  }
+  PodUid returned;
+  if (!GivesWayToReturned(context, record, now, returned)) return false;
+  record.yields_to = returned;
+  PokeIfFits(returned, now);
+  return true;
+}
+
+void Engine::Impl::KeepAnswer(const RequestContext& context, PodRecord& record,
+                              const FilterAnswer& answer, Instant now) {
+  const PodUid& uid = context.request->uid;
+  record.last_reason = answer.reason;
   if (answer.chosen.empty()) {
-    impl.NoteHungry(request.uid, *record);
-    impl.refused_lately.emplace_back(now, request.uid);
-    if (impl.refused_lately.size() > kMaxRefused) impl.refused_lately.pop_front();
+    NoteHungry(uid, record);
+    refused_lately.emplace_back(now, uid);
+    if (refused_lately.size() > kMaxRefused) refused_lately.pop_front();
   }
-  const bool unbound = record->node.empty() && record->reserved.empty() && !record->terminal;
-  if (!impl.best.empty() && unbound) {
-    impl.Claim(question, *record, impl.best.front().node, now);
-  }
-  impl.ForgetOldest();
+  const bool unbound = record.node.empty() && record.reserved.empty() && !record.terminal;
+  if (!best.empty() && unbound) Claim(context, record, best.front().node, now);
+  ForgetOldest();
 }
 
 // Where the CPU they take strands no GPU. Never refused, and none of the nodes is held back.
 void Engine::Impl::RankPlain(const PodRequest& request, Instant now, std::vector<int>& ranks) {
-  const Question question = QuestionOf(request);
-  if (question.policy->plain_pods == PlainPods::kIgnore) return;
-  Question unmetered;
+  const RequestContext context = ContextOf(request);
+  if (context.policy->plain_pods == PlainPods::kIgnore) return;
+  RequestContext unmetered;
   unmetered.request = &request;
-  unmetered.policy = question.policy;
-  unmetered.policy_index = question.policy_index;
+  unmetered.policy = context.policy;
+  unmetered.policy_index = context.policy_index;
   scorer.Refresh();
   Select(unmetered, ids, kTopRank, now, nullptr);
   for (std::size_t i = 0; i < best.size(); ++i) ranks[best[i].position] = RankAt(i);
@@ -351,13 +378,13 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
     return impl.RankPlain(request, now, ranks);
   }
   PodRecord* record = impl.Find(request.uid);
-  Question question = impl.QuestionOf(request);
-  question.kept = record != nullptr && record->earmark != nullptr;
+  RequestContext context = impl.ContextOf(request);
+  context.kept = record != nullptr && record->earmark != nullptr;
   if (record != nullptr && impl.IsSeated(request.uid, *record)) {
-    question.only = impl.names.Find(record->earmark->node.str());
+    context.only = impl.names.Find(record->earmark->node.str());
   }
-  const Impl::Lift lift(impl, request.uid, now);
-  if (question.whole != Reason::kNone) return;
+  const ScopedRemoval lift(impl, request.uid, now, impl.SharesWith(request.uid));
+  if (context.whole != Reason::kNone) return;
   impl.names.FindAll(candidates, impl.ids);
   if (record != nullptr && record->claimed != kNoNode) {
     // The order filter gave; affirmed, not computed again.
@@ -379,16 +406,16 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
     }
     const NodeId claimed = record->claimed;
     impl.DropClaim(request.uid, *record, now);
-    impl.Select(question, impl.ids, candidates.size(), now, nullptr);
+    impl.Select(context, impl.ids, candidates.size(), now, nullptr);
     for (std::size_t i = 0; i < impl.best.size(); ++i) {
       ranks[impl.best[i].position] = RankAt(i);
     }
     if (impl.nodes[claimed] != nullptr) {
-      impl.Claim(question, *record, impl.best.empty() ? claimed : impl.best.front().node, now);
+      impl.Claim(context, *record, impl.best.empty() ? claimed : impl.best.front().node, now);
     }
     return;
   }
-  impl.Select(question, impl.ids, candidates.size(), now, nullptr);
+  impl.Select(context, impl.ids, candidates.size(), now, nullptr);
   for (std::size_t i = 0; i < impl.best.size(); ++i) ranks[impl.best[i].position] = RankAt(i);
 }
 

@@ -30,7 +30,8 @@ std::optional<Instant> Engine::Impl::EndOf(const PodUid& uid, Instant now) const
   return end > now ? std::optional(end) : std::nullopt;
 }
 
-// Who holds: of the gangs that have waited long enough the highest class, then the longest wait.
+// The gang to hold for: of those that have waited long enough the highest class, then the longest
+// wait.
 std::optional<std::string> Engine::Impl::GangToHoldFor(Instant now) const {
   std::optional<std::tuple<int, Instant, std::string>> first;
   for (const std::string& key : gangs.open) {
@@ -62,7 +63,7 @@ void Engine::Impl::TendHold(Instant now) {
     PlanHold(gangs.all.at(*key), now);
   }
   // What was kept may let others in, who hear of it from nobody.
-  if (held && hold.nodes.empty()) ++reclaims.version;
+  if (held && hold.nodes.empty()) NoteChange();
 }
 
 // The more has ended, the more room there is: the first moment that will do is found by halving.

@@ -33,18 +33,18 @@ GangSites::GangSites(Engine::Impl& engine, std::vector<std::shared_ptr<const Pod
     if (fresh) {
       Kind kind;
       kind.request = member;
-      kind.question = engine_.QuestionOf(*member);
-      kind.rules = {kind.question.policy, member->card_choice, -1, kind.question.sharing,
+      kind.context = engine_.ContextOf(*member);
+      kind.rules = {kind.context.policy, member->card_choice, -1, kind.context.sharing,
                     &engine_.scorer.layout_values()};
       if (kind.rules.choice == CardChoice::kStrategy) kind.rules.choice = CardChoice::kTightest;
-      if (whole_ == Reason::kNone) whole_ = kind.question.whole;
+      if (whole_ == Reason::kNone) whole_ = kind.context.whole;
       kinds_.push_back(std::move(kind));
     }
     ++kinds_[static_cast<std::size_t>(at->second)].members;
     kind_of_.push_back(at->second);
     within_ = member->gang_within ? member->gang_within : within_;
     const Kind& kind = kinds_[static_cast<std::size_t>(at->second)];
-    if (WishOf(*member, *kind.question.policy) == TopologyWish::kRequired) {
+    if (WishOf(*member, *kind.context.policy) == TopologyWish::kRequired) {
       within_ = GangLevel::kClique;
     }
   }
@@ -58,7 +58,7 @@ GangSites::GangSites(Engine::Impl& engine, std::vector<std::shared_ptr<const Pod
 }
 
 std::string GangSites::DomainText(NodeId id, GangLevel level) const {
-  const DomainLabels& labels = kinds_.front().question.policy->domains;
+  const DomainLabels& labels = kinds_.front().context.policy->domains;
   return engine_.DomainOf(id, level, labels);
 }
 
@@ -89,9 +89,9 @@ bool GangSites::Suits(std::size_t node, int kind_number) {
   bool suits = constraints == nullptr
                    ? Tolerates({}, facts.taints)
                    : tranche::Suits(*constraints, facts.name.str(), facts.labels, facts.taints);
-  if (suits && kind.question.metered && kind.question.standing.mode != QuotaMode::kObserve) {
+  if (suits && kind.context.metered && kind.context.standing.mode != QuotaMode::kObserve) {
     engine_.ForgetKindAnswers();
-    const Reason quota = engine_.AskQuota(kind.question, id, now_).reason;
+    const Reason quota = engine_.AskQuota(kind.context, id, now_).reason;
     if (quota_ == Reason::kNone) quota_ = quota;
     suits = quota == Reason::kNone;
   }
@@ -164,24 +164,24 @@ void GangSites::Take(std::size_t node, int kind_number, int count) {
 void GangSites::Reset() { working_.clear(); }
 
 GangQuestion GangSites::Ask(const std::vector<NodeName>& placed) {
-  GangQuestion question;
+  GangQuestion context;
   const Kind& first = kinds_.front();
-  Shape* shape = engine_.ShapeOf(first.question);
+  Shape* shape = engine_.ShapeOf(first.context);
   engine_.BeginSelection(*first.request);
   for (const NodeId id : nodes_) {
     GangNode node;
     node.domain = DomainsOf(id);
-    const Verdict& verdict = engine_.Lookup(shape, first.question, id, false);
+    const Verdict& verdict = engine_.Lookup(shape, first.context, id, false);
     if (verdict.reason == Reason::kNone) {
       node.cost = (int64_t{verdict.worth.rank} << 40) + engine_.scorer.CostOf(verdict.worth);
     }
-    question.nodes.push_back(node);
+    context.nodes.push_back(node);
   }
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    question.members.push_back({kind_of_[i], members_[i]->gang_rank});
+    context.members.push_back({kind_of_[i], members_[i]->gang_rank});
   }
-  question.kinds = static_cast<int>(kinds_.size());
-  question.within = within_;
+  context.kinds = static_cast<int>(kinds_.size());
+  context.within = within_;
   for (std::size_t level = 0; level < kGangLevels; ++level) {
     bool several = false;
     for (const NodeName& name : placed) {
@@ -190,13 +190,13 @@ GangQuestion GangSites::Ask(const std::vector<NodeName>& placed) {
         continue;
       }
       const int domain = DomainsOf(id)[level];
-      int& settled = question.settled[level];
+      int& settled = context.settled[level];
       several |= domain == kNoDomain || (settled != kNoDomain && settled != domain);
       settled = domain;
     }
-    if (several) question.settled[level] = kNoDomain;
+    if (several) context.settled[level] = kNoDomain;
   }
-  return question;
+  return context;
 }
 
 std::vector<GangSites::Seat> GangSites::SeatsOf(const GangPlan& plan) {

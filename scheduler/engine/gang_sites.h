@@ -41,12 +41,12 @@ class GangSites : public GangRoom {
   Reason whole() const { return whole_; }
   // What quota said of a node; kNone: it refused none.
   Reason quota() const { return quota_; }
-  const Question& question() const { return kinds_.front().question; }
+  const RequestContext& context() const { return kinds_.front().context; }
 
  private:
   struct Kind {
     std::shared_ptr<const PodRequest> request;
-    Question question;
+    RequestContext context;
     PlaceRules rules;
     int members = 0;
   };

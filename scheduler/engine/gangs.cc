@@ -1,4 +1,4 @@
-// Gangs: pods placed all or none (gang_books.h tells their states).
+// Gangs: pods placed all or none (gangs/gang_seats.h describes their states).
 //
 // kube-scheduler brings pods one by one, so a member is refused until its whole gang is there and
 // fits; then devices are kept for every member at once, each is nominated to its node, and those
@@ -9,9 +9,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/engine/gang_books.h"
 #include "scheduler/engine/gang_sites.h"
+#include "scheduler/engine/gangs/gang_seats.h"
 #include "scheduler/engine/impl.h"
+#include "topology/base/mark.h"
 
 namespace tranche {
 namespace {
@@ -187,7 +188,7 @@ std::vector<PodUid> Engine::Impl::WaitingMembers(const Gang& gang) const {
 }
 
 bool Engine::Impl::SeatGang(const std::string& key, Gang& gang, Instant now) {
-  if (gang.tried == reclaims.version || (gang.tried != 0 && !IsRested(gang, now))) return false;
+  if (gang.tried == version() || (gang.tried != 0 && !IsRested(gang, now))) return false;
   const GangCount count = CountOf(key, gang);
   std::vector<PodUid> waiting = WaitingMembers(gang);
   // Others of it may have their places already.
@@ -199,6 +200,7 @@ bool Engine::Impl::SeatGang(const std::string& key, Gang& gang, Instant now) {
   bool seated = TrySeats(gang, waiting, now);
   if (!seated && needed > 0 && needed < waiting.size()) {
     // A gang may have more pods than it needs to start.
+    TRANCHE_MARK(gang_without_its_spare_pods);
     waiting.resize(needed);
     seated = TrySeats(gang, waiting, now);
   }
@@ -212,7 +214,7 @@ bool Engine::Impl::SeatGang(const std::string& key, Gang& gang, Instant now) {
     gang.detail.clear();
     return true;
   }
-  gang.tried = reclaims.version;
+  gang.tried = version();
   gang.tried_at = now;
   gang.not_before = now + kTryGap * (1 << std::min(gang.misses++, kMostDoublings));
   return false;
@@ -238,42 +240,37 @@ bool Engine::Impl::TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Inst
     return false;
   }
   const std::vector<GangSites::Seat> seats = sites.SeatsOf(*plan);
-  const Question& question = sites.question();
-  if (question.metered) {
+  const RequestContext& context = sites.context();
+  if (context.metered) {
     std::vector<ModelCharge> parts;
     for (std::size_t i = 0; i < seats.size(); ++i) {
       const Inventory& inventory = nodes[seats[i].node]->state.inventory();
-      for (ModelCharge& part : ChargeOfPicks(inventory, *members[i], seats[i].picks)) {
-        const auto same = std::ranges::find(parts, part.model, &ModelCharge::model);
-        if (same == parts.end()) {
-          parts.push_back(std::move(part));
-        } else {
-          same->charge = AddSaturating(same->charge, part.charge);
-        }
+      for (const ModelCharge& part : ChargeOfPicks(inventory, *members[i], seats[i].picks)) {
+        Add(parts, part);
       }
     }
     Admission admission;
-    const Reason refused = Admit(question, parts, now, admission);
-    if (refused != Reason::kNone && question.standing.mode != QuotaMode::kObserve) {
+    const Reason refused = Admit(context, parts, now, admission);
+    if (refused != Reason::kNone && context.standing.mode != QuotaMode::kObserve) {
       gang.reason = refused;
-      gang.detail = book.Explain(question.standing, admission, parts, now);
+      gang.detail = book.Explain(context.standing, admission, parts, now);
       return false;
     }
   }
   for (std::size_t i = 0; i < seats.size(); ++i) {
     PodRecord& record = pods.at(waiting[i]);
-    const Standing standing = QuestionOf(*members[i]).standing;
+    const Standing standing = ContextOf(*members[i]).standing;
     EndNominated(waiting[i], record, now);
     PutEarmark(waiting[i], record,
                EarmarkOf(seats[i].node, *members[i], standing, seats[i].picks, now), now);
     ForgetHungry(waiting[i]);
     if (record.seen) {
-      reclaims.work.nominations.push_back(
+      outbox.reclaims().nominations.push_back(
           {members[i]->name, waiting[i], names.name(seats[i].node)});
     }
     if (record.last_reason == Reason::kNone) continue;
     record.poked = now;
-    pokes.emplace_back(members[i]->name, waiting[i]);
+    outbox.Requeue(members[i]->name, waiting[i]);
   }
   return true;
 }
@@ -317,10 +314,11 @@ void Engine::Impl::Lapse(const std::string& key, Gang& gang, Instant now) {
   if (gang.seated) Unseat(gang, now);
   gang.not_before = now + avoid;
   gang.tried_at = now - Millis(1);
-  gang.tried = reclaims.version;
+  gang.tried = version();
   gang.progress_at = now;
   gang.reason = Reason::kGangNoRoom;
   gang.detail = "expected every pod to be bound to the node kept for it, found some that were not";
+  TRANCHE_MARK(gang_lapsed);
   EvictPart(key, gang, now);
 }
 
@@ -329,7 +327,7 @@ void Engine::Impl::EvictPart(const std::string& key, const Gang& gang, Instant n
   Reclaim reclaim;
   reclaim.rule = ReclaimRule::kGang;
   reclaim.source = key;
-  reclaim.snapshot = reclaims.version;
+  reclaim.snapshot = version();
   for (const PodUid& uid : gang.members) {
     const PodRecord& record = pods.at(uid);
     if (record.node.empty() || record.traits.leaves_at || reclaims.of_victim.contains(uid))
@@ -337,10 +335,10 @@ void Engine::Impl::EvictPart(const std::string& key, const Gang& gang, Instant n
     // Classes that are never preempted stay, and so does what nobody would make anew.
     const HeldWork* work = book.Find(uid);
     if (work == nullptr || !record.traits.evictable) continue;
-    const GpuClass* gpu_class = ClassNamed(work->workload_class);
+    const GpuClass* gpu_class = set->ClassNamed(work->workload_class);
     if (gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever) continue;
-    const Question question = QuestionOf(*record.request);
-    if (question.policy->actor == PreemptionActor::kOff) continue;
+    const RequestContext context = ContextOf(*record.request);
+    if (context.policy->actor == PreemptionActor::kOff) continue;
     const std::optional<Allocation> allocation = AllocationOn(record.node, uid);
     // What others bound is not ours to take away.
     if (!allocation || allocation->epoch < 1) continue;
@@ -374,11 +372,12 @@ void Engine::Impl::TendGangs(Instant now) {
       continue;
     }
     if (gang.seated || !count.complete()) continue;
-    if (gang.tried == reclaims.version || !IsRested(gang, now)) continue;
+    if (gang.tried == version() || !IsRested(gang, now)) continue;
     const std::vector<PodUid> waiting = WaitingMembers(gang);
     if (waiting.empty()) continue;
     Turn turn{0, pods.at(waiting.front()).waits_since, key};
-    const Standing standing = QuestionOf(*pods.at(waiting.front()).request).standing;
+    const Standing standing = ContextOf(*pods.at(waiting.front()).request).standing;
+    // A gang without a class comes after every class, unlike a pod without one.
     if (standing.gpu_class != nullptr) turn.rank = standing.gpu_class->rank;
     turns.push_back(std::move(turn));
   }
@@ -405,7 +404,7 @@ std::optional<Instant> Engine::Impl::GangsDue(Instant now) const {
       sooner(gang.progress_at + options.reservation_ttl);
     if (gang.seated || !count.complete() || count.waiting == 0) continue;
     sooner(now + kHoldGap);
-    if (gang.tried != reclaims.version) sooner(std::max(now, gang.not_before));
+    if (gang.tried != version()) sooner(std::max(now, gang.not_before));
   }
   return next;
 }

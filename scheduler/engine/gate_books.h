@@ -33,7 +33,6 @@ struct GateBooks {
   std::set<PodUid> for_gang;
   std::map<PodUid, Admitted> admitted;
   std::map<PodUid, Instant> completed;  // gang gates being taken away: when to try again
-  std::vector<GateRemoval> removals;    // not yet taken
   // When quota was looked at last: state of the books and time.
   uint64_t looked = 0;
   Instant looked_at;

@@ -22,10 +22,10 @@ constexpr Millis kLookAgain{1'000};
 constexpr std::size_t kMostLooks = 16;
 constexpr int kMostLetIn = 64;
 
-// It would fit an emptier node of this kind: what quota says there is what it waits for.
+// It would fit an emptier node of this kind: what quota says there is what it waits for. A node
+// whose GPUs are ill stands for its kind too, although no room that others free would help it.
 bool CouldServe(Reason reason) {
-  return reason == Reason::kNone || reason == Reason::kNoRoom || reason == Reason::kBrokenSet ||
-         reason == Reason::kUnhealthy || reason == Reason::kNumaMismatch;
+  return reason == Reason::kNone || MoreRoomWouldHelp(reason) || reason == Reason::kUnhealthy;
 }
 
 }  // namespace
@@ -34,16 +34,16 @@ GateBooks& GateKeeper::BooksOf(Engine::Impl& engine) { return engine.gates; }
 
 QuotaWord GateKeeper::Ask(const PodRequest& request, int64_t times, Instant now) {
   QuotaWord word;
-  const Question question = engine_.QuestionOf(request);
-  if (question.whole != Reason::kNone || !question.metered ||
-      question.standing.mode != QuotaMode::kEnforce) {
+  const RequestContext context = engine_.ContextOf(request);
+  if (context.whole != Reason::kNone || !context.metered ||
+      context.standing.mode != QuotaMode::kEnforce) {
     return word;
   }
   std::set<uint32_t> refused;
   for (const NodeId id : engine_.names.ascending()) {
     const NodeEntry* entry = id < engine_.nodes.size() ? engine_.nodes[id].get() : nullptr;
     if (entry == nullptr || !entry->state.present()) continue;
-    if (refused.contains(engine_.hot[id].kind) || !CouldServe(engine_.Fits(question, id))) continue;
+    if (refused.contains(engine_.hot[id].kind) || !CouldServe(engine_.Fits(context, id))) continue;
     std::vector<ModelCharge> parts;
     ChargeAtMost(entry->state.inventory(), request, parts);
     std::vector<ModelCharge> all = parts;
@@ -52,7 +52,7 @@ QuotaWord GateKeeper::Ask(const PodRequest& request, int64_t times, Instant now)
       part.charge.memory *= times;
     }
     Admission admission;
-    const Reason reason = engine_.Admit(question, all, now, admission);
+    const Reason reason = engine_.Admit(context, all, now, admission);
     if (reason == Reason::kNone) {
       word.reason = Reason::kNone;
       word.parts = std::move(parts);
@@ -103,10 +103,6 @@ GateSet Engine::GatesFor(const PodRequest& request, Instant now) {
   return GateKeeper(*impl_).For(request, now);
 }
 
-std::vector<GateRemoval> Engine::TakeGateRemovals() {
-  return std::exchange(impl_->gates.removals, {});
-}
-
 void GateKeeper::Note(const PodUid& uid, const PodRecord& record) {
   const GateSet& own = record.traits.gates;
   const bool waits = record.seen && engine_.IsPending(record) && !record.traits.leaves_at;
@@ -153,11 +149,11 @@ void GateKeeper::Tend(Instant now) {
     const auto [retry, first] = gates_.completed.try_emplace(uid, now);
     if (!first && now < retry->second) continue;
     retry->second = now + kRemovalTime;
-    gates_.removals.push_back({record.request->name, uid, Gate::kGang});
+    engine_.outbox.Ungate(record.request->name, uid, Gate::kGang);
   }
   if (gates_.for_quota.empty() && gates_.admitted.empty()) return;
-  if (gates_.looked == engine_.reclaims.version && now < gates_.looked_at + kLookAgain) return;
-  gates_.looked = engine_.reclaims.version;
+  if (gates_.looked == engine_.version() && now < gates_.looked_at + kLookAgain) return;
+  gates_.looked = engine_.version();
   gates_.looked_at = now;
   LetIn(now);
 }
@@ -194,7 +190,7 @@ void GateKeeper::LetIn(Instant now) {
     PodRecord& record = engine_.pods.at(uid);
     if (!record.gang.empty() && !gangs_seen.insert(record.gang).second) continue;
     if (left <= 0) break;
-    const Engine::Impl::Lift lift(engine_, uid, now);
+    const ScopedRemoval lift(engine_, uid, now, engine_.SharesWith(uid));
     const QuotaWord word = Ask(*record.request, UnplacedOf(*record.request), now);
     if (word.reason != Reason::kNone) {
       NoteWaits(uid, record, word, now);
@@ -206,9 +202,9 @@ void GateKeeper::LetIn(Instant now) {
       const PodRecord& other = engine_.pods.at(member);
       if (!gates_.places.contains(member) || gates_.admitted.contains(member)) continue;
       --left;
-      gates_.removals.push_back({other.request->name, member, Gate::kQuota});
+      engine_.outbox.Ungate(other.request->name, member, Gate::kQuota);
       GateBooks::Admitted entry;
-      entry.work = engine_.WorkOf(*other.request, engine_.QuestionOf(*other.request).standing, now);
+      entry.work = engine_.WorkOf(*other.request, engine_.ContextOf(*other.request).standing, now);
       entry.work.parts = word.parts;
       entry.until = now + kRemovalTime;
       if (other.earmark == nullptr && member != uid) engine_.book.Earmark(mark(member), entry.work);

@@ -13,63 +13,26 @@
 #include <utility>
 #include <vector>
 
-#include "quota/lost_work.h"
+#include "quota/preemption/lost_work.h"
 #include "quota/quota_book.h"
 #include "scheduler/advice/case.h"
 #include "scheduler/advice/demand.h"
-#include "scheduler/engine/agent_queues.h"
-#include "scheduler/engine/dra_books.h"
+#include "scheduler/engine/claim_accounting.h"
 #include "scheduler/engine/engine.h"
-#include "scheduler/engine/gang_books.h"
+#include "scheduler/engine/gangs/gang_seats.h"
 #include "scheduler/engine/gate_books.h"
-#include "scheduler/engine/node_words.h"
-#include "scheduler/engine/plain_pods.h"
-#include "scheduler/engine/reclaim_books.h"
-#include "scheduler/engine/records.h"
+#include "scheduler/engine/preemption/eviction_guards.h"
+#include "scheduler/engine/preemption/preemption_state.h"
+#include "scheduler/engine/state/cluster_state.h"
+#include "scheduler/engine/state/earmarks.h"
+#include "scheduler/engine/state/request_context.h"
+#include "scheduler/engine/teams/namespace_use.h"
 #include "scheduler/engine/verdict.h"
+#include "scheduler/engine/views/explain_text.h"
+#include "scheduler/engine/views/node_view.h"
 #include "scheduler/index/card_sets.h"
-#include "scheduler/index/charge_of.h"
-#include "scheduler/index/namespace_caps.h"
-#include "scheduler/index/node_names.h"
-#include "scheduler/index/node_state.h"
-#include "scheduler/index/state_table.h"
-#include "scheduler/index/zone_lag.h"
-#include "scheduler/scoring/score.h"
 
 namespace tranche {
-
-// What a team's rules make of one request, for one call.
-struct Question {
-  const PodRequest* request = nullptr;
-  const GpuPolicy* policy = nullptr;
-  std::size_t policy_index = 0;
-  Standing standing;
-  const std::vector<SharingMode>* sharing = nullptr;  // nullptr: any
-  Reason whole = Reason::kNone;                       // refuses every node
-  NodeId only = kNoNode;                              // its place is there; kNoNode: anywhere
-  bool kept = false;                                  // devices are kept for it
-  const Neighbours* near = nullptr;                   // whom it belongs to; null: nobody
-  bool metered = false;                               // quota or budgets have a say
-  bool capped = false;                                // ResourceQuotas of the namespace have one
-};
-
-// What quota says to the request on nodes of one kind; made when the first such node is met.
-struct KindAnswer {
-  bool known = false;
-  Reason reason = Reason::kNone;
-  bool borrows = false;
-  bool demoted = false;
-  std::optional<Instant> eligible_at;
-  std::vector<ModelCharge> parts;
-};
-
-// What the hot loop reads of a node, packed.
-struct NodeHot {
-  StateId hard = kNoState;
-  StateId soft = kNoState;
-  Reason closed = Reason::kUnknownNode;
-  uint32_t kind = 0;
-};
 
 __extension__ using Order = unsigned __int128;
 
@@ -79,39 +42,28 @@ struct Candidate {
   NodeId node = kNoNode;
 };
 
-// The node with that load, as the scorer looks at it.
-inline NodeRoom RoomOf(const NodeState& state, const Load& load) {
-  return {&state.inventory(), &load, state.cpu_capacity(), state.CpuFree(load)};
-}
-
-struct Engine::Impl {
-  explicit Impl(EngineOptions engine_options)
-      : options(engine_options),
-        agents(engine_options.agent_patience),
-        keepers(engine_options.keeper_times) {}
+// What has no part of its own yet. It derives from the parts that have, until a verb is a list of
+// steps over them.
+struct Engine::Impl : ClusterState, Earmarks, NamespaceUse {
+  explicit Impl(const EngineOptions& engine_options)
+      : ClusterState(engine_options),
+        Earmarks(static_cast<ClusterState&>(*this)),
+        NamespaceUse(static_cast<const ClusterState&>(*this)) {}
 
   // ---- books (engine.cc)
-  NodeId InternNode(const NodeName& name);
-  void Refresh(NodeId id, Instant now);  // state ids and closed reason after any change
-  Reason ClosedReason(const NodeEntry& entry, Instant now) const;
   void Advance(Instant now);  // everything that is due
   void TellNode(const NodeName& name, Instant now, Engine& engine);
   void ForgetOldest();  // pods only filter knows, beyond their time
-  PodRecord* Find(const PodUid& uid);
-  PodRecord& Touch(const PodRequest& request);
+  // The steps of UpsertPod.
+  void UpsertPlain(const PodFacts& pod, bool ended, Instant now);
+  void EndPod(PodRecord& record, const PodFacts& pod, Instant now);
+  void PlacePod(PodRecord& record, PodFacts& pod, Instant now);
   void Erase(const PodUid& uid);
-  // Pods without GPUs on the node request more or less than before.
-  void NotePlainCpu(const NodeName& node, Instant now);
   void ReleaseOn(const NodeName& node, const PodUid& uid, Instant now);
-  void DropClaim(const PodUid& uid, PodRecord& record, Instant now);
   void DropReservation(const PodUid& uid, PodRecord& record, Instant now);
-  void NoteRefusal(const NodeName& node, Instant now);
   // Room may have appeared on the node: pokes whom it helps (poke.cc).
   void NoteRoom(NodeId id, Instant now);
   void NoteReopened(NodeId id, Instant now);
-  // What its exporter may not show, after any change of what is held there.
-  void FollowZones(NodeId id, Instant now);
-  // Other objects say something else of the node than before.
   void NoteRetold(NodeId id, Instant now);
   bool Poke(const PodUid& uid, NodeId id, Instant now);
 
@@ -122,52 +74,70 @@ struct Engine::Impl {
 
   // ---- choosing (filter.cc)
   void RankPlain(const PodRequest& request, Instant now, std::vector<int>& ranks);
-  Shape* ShapeOf(const Question& question);
-  // Once before a round of Lookup: the prices of the moment, and which verdicts are stale.
-  void BeginSelection(const PodRequest& request);
-  Verdict& Lookup(Shape* shape, const Question& question, NodeId id, bool soft);
+  Shape* ShapeOf(const RequestContext& context);
+  void BeginSelection(const PodRequest& request);  // prices; before a round of Lookup
+  Verdict& Lookup(Shape* shape, const RequestContext& context, NodeId id, bool soft);
   // Does it fit the node as it is, claims aside?
-  Reason Fits(const Question& question, NodeId id);
+  Reason Fits(const RequestContext& context, NodeId id);
   // Orders the fitting ones among `ids`; keeps the best `width`. `refused` may be null.
-  void Select(const Question& question, const std::vector<NodeId>& ids, std::size_t width,
+  struct Round;
+  // Why the node does not take the pod; kNone: it does, and `order` says how good it is.
+  Reason Consider(Round& round, NodeId id, Order& order);
+  // Why the node is out of the question, whatever room it has; else how far it is from the gang.
+  Reason ClosedTo(const Round& round, NodeId id, int& distance) const;
+  void Keep(const Candidate& candidate, std::size_t width);
+  void Select(const RequestContext& context, const std::vector<NodeId>& ids, std::size_t width,
               Instant now, std::vector<std::pair<uint32_t, Reason>>* refused);
-  // Of the reasons Select met, the one closest to fitting: what a waiting pod most likely waits
-  // for.
+  // Of the reasons Select met, the one closest to fitting.
   Reason NearestReason() const;
-  void Claim(const Question& question, PodRecord& record, NodeId id, Instant now);
+  void Claim(const RequestContext& context, PodRecord& record, NodeId id, Instant now);
+  // ---- the steps of Filter (filter.cc)
+  void PassPlain(const PodRequest& request, FilterAnswer& answer);
+  PodRecord& NoteFiltered(const PodRequest& request, Instant now);
+  // Narrows the question to where the pod's gang allows it; the gang's refusal.
+  Reason AskGang(const PodRecord& record, RequestContext& context, Neighbours& near, Instant now);
+  void ShowAwaited(const PodUid& uid, FilterAnswer& answer);
+  bool GivesWay(const RequestContext& context, PodRecord& record, Instant now,
+                FilterAnswer& answer);
+  void KeepAnswer(const RequestContext& context, PodRecord& record, const FilterAnswer& answer,
+                  Instant now);
   // Picks devices on the node as it would be claimed or bound: with claims in mind if possible.
-  Reason PickDevices(const Question& question, const NodeEntry& entry, Picks& picks);
+  Reason PickDevices(const RequestContext& context, const NodeEntry& entry, Picks& picks);
+
+  // ---- binding (bind.cc): the steps of Bind; false: the plan says how it ended
+  bool NeedsDevices(const PodRecord* record, NodeId id, BindPlan& plan);
+  bool MayBind(const RequestContext& context, const PodRecord& record, NodeId id, BindPlan& plan,
+               Instant now);
+  bool Reserve(const RequestContext& context, PodRecord& record, NodeId id, BindPlan& plan,
+               Instant now);
+  bool AdmitPicks(const RequestContext& context, PodRecord& record, NodeId id, Admission& admission,
+                  BindPlan& plan, Instant now);
+  void PlanWrite(PodRecord& record, NodeId id, BindPlan& plan, Instant now);
 
   // ---- teams (admission.cc)
-  Question QuestionOf(const PodRequest& request);
+  RequestContext ContextOf(const PodRequest& request);
   void ForgetKindAnswers();
-  const KindAnswer& AskQuota(const Question& question, NodeId id, Instant now);
-  Reason Admit(const Question& question, std::span<const ModelCharge> parts, Instant now,
+  const KindAnswer& AskQuota(const RequestContext& context, NodeId id, Instant now);
+  Reason Admit(const RequestContext& context, std::span<const ModelCharge> parts, Instant now,
                Admission& admission);
-  void NoteQuotaRefusal(const Question& question, PodRecord& record, Instant now);
+  void NoteQuotaRefusal(const RequestContext& context, PodRecord& record, Instant now);
   // Another borrower that fits now and comes first; nullopt: none.
-  std::optional<PodUid> YieldsTo(const Question& question, const PodRecord& record, Instant now);
+  std::optional<PodUid> YieldsTo(const RequestContext& context, const PodRecord& record,
+                                 Instant now);
   bool ComesFirst(const PodRecord& left, const PodRecord& right, Instant now) const;
-  std::string DescribeQuota(const Question& question, const PodRecord& record, Instant now);
+  std::string DescribeQuota(const RequestContext& context, const PodRecord& record, Instant now);
   // The first refusal of what quota said in this call; empty: none.
-  std::string DescribeQuotaAnswers(const Question& question, Instant now);
-  std::string DescribeSharing(const Question& question, const NodeEntry& entry) const;
+  std::string DescribeQuotaAnswers(const RequestContext& context, Instant now);
+  std::string DescribeSharing(const RequestContext& context, const NodeEntry& entry) const;
   // Pods that quota refused and that would be let in now go back to kube-scheduler's queue.
   void PokeAdmitted(Instant now);
   bool PokeIfFits(const PodUid& uid, Instant now);
 
-  // ---- ResourceQuotas (namespace_caps.cc); what the pod itself holds is left out
-  bool CapsAllowLeast(const PodRequest& request) const;  // wherever it would run
-  bool CapsRefuse(const Question& question, NodeId id) const;
-  std::string DescribeCaps(const PodRequest& request, NodeId id) const;  // kNoNode: wherever
-  void NoteCapUse(NodeId id);  // after any change of what is held there
+  // ---- ResourceQuotas (namespace_caps.cc)
   void NoteCapRelease(const PodUid& uid, Instant now);
   void PokeCapped(const std::string& ns, Instant now);  // who waits for room in it
-  void AuditCaps(std::vector<std::string>& faults) const;
 
   // ---- metering (metering.cc)
-  uint32_t KindOf(const Inventory& inventory);
-  void CountCards(const NodeEntry& entry, int sign);
   void ForgetTeams();  // what was cached of the policies in force
   // The pod's holding on the node is charged from `at` on, once.
   void Open(const PodUid& uid, PodRecord& record, NodeId id, Instant at, bool demoted,
@@ -181,35 +151,13 @@ struct Engine::Impl {
   void Adopt(Instant now);
   MeterEvent Event(MeterKind kind, const PodUid& uid, int interval, const NodeName& node,
                    const HeldWork& work, Instant at) const;
-  void Journal(MeterEvent event);
   void RefundLost(const PodUid& uid, int interval, const NodeName& node, Instant until);
-  HeldWork WorkOf(const PodRequest& request, const Standing& standing, Instant since) const;
   std::optional<Allocation> AllocationOn(const NodeName& node, const PodUid& uid) const;
-  void NotePending(const PodUid& uid, const PodRecord& record) {
-    if (record.seen && IsPending(record)) {
-      pending.insert(uid);
-    } else {
-      pending.erase(uid);
-    }
-  }
-  bool IsPending(const PodRecord& record) const {
-    return !record.terminal && record.node.empty() && record.reserved.empty() &&
-           record.request->asks_gpu();
-  }
 
   // ---- reclaims: who may be taken from (reclaim_guards.cc)
   void NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts& pod, Instant now);
   // Terminating, and expected to be gone in time.
   bool IsLeaving(const PodRecord& record, Instant now) const;
-  struct GuardVerdict GuardOf(const PodUid& uid, const PodRecord& record, const HeldWork& work,
-                              Instant now) const;
-  const GpuQuota* SpecOf(const std::string& quota) const;
-  const GpuClass* ClassNamed(const std::string& name) const;
-  // The reclaim that is looked at again: what it has evicted itself guards nobody from it.
-  const Reclaim* own_reclaim = nullptr;
-  bool EvictedItself(const std::string& owner) const;
-  // Does a PodDisruptionBudget that allows nothing cover the pod?
-  bool IsProtected(const PodRecord& record) const;
 
   // ---- reclaims: planning (reclaim_plan.cc)
   // The pod waits and may have to be given room.
@@ -226,14 +174,11 @@ struct Engine::Impl {
   void BeginPlan(const struct Aggressor& aggressor, class ReclaimCase& reclaim_case,
                  const struct ReclaimAnswer& answer, Instant now);
   std::string ReclaimName(const std::string& stem, Instant now);
-  // What the pod would lose if it went now.
-  int64_t LossOf(const PodRecord& record, const HeldWork& work, const CheckpointAges& ages,
-                 Instant now) const;
   std::string Begin(Reclaim reclaim, Instant now);
   std::vector<ReclaimVictim> VictimsOf(const class ReclaimCase& reclaim_case,
                                        const ReclaimPlan& plan, Instant now) const;
   ReclaimVictim VictimOf(const PodUid& uid, int64_t lost, Instant now) const;
-  static bool MayPlan(const Question& question);
+  static bool MayPlan(const RequestContext& context);
 
   // ---- reclaims: giving back without anybody who waits (reclaim_drain.cc)
   std::optional<PlanOutcome> PlanRelease(Instant now);
@@ -279,7 +224,6 @@ struct Engine::Impl {
   static std::string GangKey(const PodRequest& request);
   int SizeOf(const std::string& key, const Gang& gang) const;
   GangCount CountOf(const std::string& key, const Gang& gang) const;
-  // The pod is in the gang it names, or no longer.
   void JoinGang(const PodUid& uid, PodRecord& record, Instant now);
   void LeaveGang(const PodUid& uid, PodRecord& record, Instant now);
   void NotePlainMember(const PodRequest& request, bool lives);
@@ -288,7 +232,7 @@ struct Engine::Impl {
   bool IsSeated(const PodUid& uid, const PodRecord& record) const;
   GangTurn TakeTurn(const PodUid& uid, const PodRecord& record, Instant now);
   std::vector<PodUid> WaitingMembers(const Gang& gang) const;
-  // Finds places for all who wait and keeps them; false: there are none.
+  // Keeps places for all who wait; false: there are none.
   bool SeatGang(const std::string& key, Gang& gang, Instant now);
   bool TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Instant now);
   void Unseat(Gang& gang, Instant now);
@@ -313,34 +257,8 @@ struct Engine::Impl {
   // The node's domain of that level; empty: none is known.
   std::string DomainOf(NodeId id, GangLevel level, const DomainLabels& labels) const;
 
-  // ---- earmarks (earmark.cc)
-  void PutEarmark(const PodUid& uid, PodRecord& record, Earmark earmark, Instant now);
-  void DropEarmark(const PodUid& uid, PodRecord& record, Instant now);
-  // These devices of the node, for the pod, with what they are charged.
-  Earmark EarmarkOf(NodeId id, const PodRequest& request, const Standing& standing,
-                    const Picks& devices, Instant now) const;
-  // Takes the pod's earmark out of the books while a question is asked on its behalf.
-  class Lift {
-   public:
-    Lift(Impl& engine, const PodUid& uid, Instant now);
-    ~Lift();
-    Lift(const Lift&) = delete;
-    Lift& operator=(const Lift&) = delete;
-    // The pod has its devices: the earmark does not come back.
-    void Discard();
-    // The pod's own; null: none, or discarded.
-    const Earmark* earmark() const { return earmark_.get(); }
-
-   private:
-    void LiftOthers(const Reclaim& own);
-    void PutBack(const PodUid& uid, const Earmark& earmark);
-    Impl& engine_;
-    PodUid uid_;
-    Instant now_;
-    std::unique_ptr<Earmark> earmark_;
-    std::vector<std::pair<PodUid, Earmark>> others_;
-    uint64_t version_ = 0;
-  };
+  // ---- room that is kept (kept_room.cc)
+  RoomShares SharesWith(const PodUid& uid) const;
   // kube-scheduler has nominated a node and evicts there: the room is kept (hazard 18).
   void NoteNominated(const PodUid& uid, PodRecord& record, const NodeName& node, Instant now);
   void KeepNominated(const NodeName& node, Instant now);
@@ -349,11 +267,11 @@ struct Engine::Impl {
   bool IsReserved(const PodUid& uid, const NodeName& node) const;
   // The node on which devices are kept for the pod while its victims leave; kNoNode: none.
   NodeId AwaitedNode(const PodUid& uid);
-  bool GivesWayToReturned(const Question& question, const PodRecord& record, Instant now,
+  bool GivesWayToReturned(const RequestContext& context, const PodRecord& record, Instant now,
                           PodUid& first);
 
   // ---- the preempt verb (preempt.cc)
-  std::optional<std::vector<PodUid>> NeededOf(const Question& question, NodeId id,
+  std::optional<std::vector<PodUid>> NeededOf(const RequestContext& context, NodeId id,
                                               std::span<const PodUid> victims);
   int64_t CountViolations(std::span<const PodUid> victims) const;
   std::vector<PodUid> InOrder(std::span<const PodUid> named, std::span<const PodUid> needed);
@@ -368,88 +286,53 @@ struct Engine::Impl {
     std::set<PodUid> gone;  // victims of plans made on the way
   };
   void Try(Trial& trial, const PodRequest& request, WhatIfResult& result, Instant now);
-  // Makes room for the pod on paper; nullopt: that cannot be done.
   std::optional<std::pair<NodeId, Picks>> SeatByEvicting(Trial& trial, const PodRequest& request,
                                                          WhatIfResult& result, Instant now);
   void ExplainReclaim(const PodUid& uid, Explanation& explanation);
   std::optional<PlanBlock> BlockOf(const PodUid& uid) const;
   AdviceNode AdviceNodeOf(const NodeEntry& entry, const NodeName& name) const;
-  NodeView ViewNode(NodeId id) const;
   PodView ViewPod(const PodUid& uid, const PodRecord& record);
+  void DescribeWait(const RequestContext& context, const PodUid& uid, const PodRecord& record,
+                    PodView& view);
+  void ViewHeld(NodeId id, const PodUid& uid, const PodRecord& record, PodView& view) const;
+  // Of several pods of one name the one that has not ended, or the last; nullptr: none.
+  const PodRecord* FindNewest(const PodName& pod) const;
+  NodeVerdict JudgeNode(const RequestContext& context, NodeId id, bool waits, Instant now);
+  std::string AdvicePending(const RequestContext& context, const PodRecord& record);
+  // ---- the parts of Audit (audit.cc)
+  bool IsKnownTo(const PodRecord* record, const Holding& holding, NodeId id) const;
+  void AuditNodes(std::vector<std::string>& faults);
+  void AuditPods(std::vector<std::string>& faults);
+  void AuditCharges(std::vector<std::string>& faults);
 
-  EngineOptions options;
-  std::shared_ptr<const PolicySet> set = std::make_shared<const PolicySet>();
-  std::vector<GpuPolicy> policies = {GpuPolicy()};  // in order of precedence; the last for all
   std::unordered_map<std::string, std::size_t> policy_of_namespace;  // a cache
-  const GpuPolicy& default_policy() const { return policies.back(); }
-  QuotaBook book;
-  NamespaceCaps caps;
   bool ledger_closed = false;
-  std::map<PodUid, OpenInterval> unclaimed;   // held as the ledger says, no pod was seen yet
-  std::unordered_map<PodUid, int> intervals;  // of pods metered before this process, by history
-  Instant heartbeat;                          // of the ledger, at start
-  std::vector<MeterEvent> metering;
-  std::vector<WindowClosing> closings;
-  uint64_t meter_sequence = 0;
+  std::map<PodUid, OpenInterval> unclaimed;      // held as the ledger says, no pod was seen yet
+  std::unordered_map<PodUid, int> intervals;     // of pods metered before this process, by history
+  Instant heartbeat;                             // of the ledger, at start
   std::set<std::pair<Instant, PodUid>> wakeups;  // when a budget will let the pod in
-  std::set<PodUid> pending;                      // GPU pods the cluster shows that wait for a node
-  std::set<PodUid> contenders;  // quota refused them; they wait for what others borrow
-  std::unordered_map<std::string, uint32_t> kinds;
+  std::set<PodUid> contenders;           // quota refused them; they wait for what others borrow
   std::vector<KindAnswer> kind_answers;  // by kind, of the question at hand
   std::vector<uint32_t> kinds_asked;
-  std::map<std::string, int64_t> capacity;  // cards by model
-  Instant latest;                           // the newest time any call came with
 
-  NodeNames names;
-  std::vector<std::unique_ptr<NodeEntry>> nodes;  // by NodeId
-  std::vector<NodeHot> hot;                       // by NodeId
-  StateTable states{4096};
-  std::multimap<Instant, NodeId> reopenings;
-
-  ReclaimBooks reclaims;
+  PreemptionState reclaims;
+  EvictionGuards guards{set, reclaims};
   GangBooks gangs;
   GateBooks gates;     // for GateKeeper
   DraBooks dra_books;  // for DraDesk
-  MachineTables machines;
-  NodeWords words;
-  bool cluster_complete = false;  // the first complete set of pods is in
 
-  std::unordered_map<PodUid, PodRecord> pods;  // looked up, never iterated for an answer
-  std::set<std::pair<PodName, PodUid>> pods_by_name;
-  std::deque<std::tuple<Instant, PodUid, uint64_t>> claim_queue;  // ascending end
-  std::set<std::pair<Instant, PodUid>> reservations;
   // Records only filter calls made, with the time of the first, oldest first.
   std::deque<std::pair<Instant, PodUid>> unseen;
-  bool IsPlain(const PodUid& uid) const { return plain.contains(uid) || plain_seen.Has(uid); }
-  PlainPodBooks plain_seen;          // pods without GPUs the cluster shows us
-  std::unordered_set<PodUid> plain;  // those only filter saw, bounded
-  std::deque<PodUid> plain_order;    // oldest first
-  AgentQueues agents;
   // How far the node's agent is with the pod, as its object says.
   void FollowAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod, Instant now);
-  std::vector<AgentOrphan> agent_orphans;  // not yet taken
   // The pod has ended on its node.
   void EndAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod, Instant now);
-  KeeperBooks keepers;
-  std::set<PodUid> keeper_waits;           // bound to nodes in our books, their cards not known yet
-  std::vector<AgentTurn> keeper_turns;     // not yet taken
-  std::vector<KeeperOrder> keeper_orders;  // not yet taken
-  // ---- keepers (keeping.cc)
+  // ---- placeholders (placeholder_pods.cc)
   void UpsertKeeper(PodFacts pod, Instant now);
-  bool DropKeeper(const PodUid& uid, Instant now);  // false: no keeper has that uid
-  void TendKeepers(NodeId id, Instant now);         // after any change of what is held there
-  void StartKeepers(Instant now);                   // the first complete set of pods is in
-  void OrderKeeper(NodeId id, int card, Instant now);
-  void TellFollowers(NodeState& state, const KeeperAnswer& answer);
-  int64_t stamp = 0;  // the last one given to a bind
-  // Unix nanoseconds, above every one before: agents serve pods in this order.
-  int64_t NextStamp(Instant now);
-  uint64_t claim_serial = 0;
-  int64_t claims = 0;
+  bool DropKeeper(const PodUid& uid, Instant now);        // false: no keeper has that uid
+  void StartKeepers(Instant now);                         // the first complete set of pods is in
   std::deque<std::pair<Instant, PodUid>> refused_lately;  // by filter, oldest first
-  std::vector<std::pair<PodName, PodUid>> pokes;          // not yet taken
 
-  Scorer scorer;
   DemandLog demand;
   std::unordered_map<std::string, Shape> shapes;
   uint64_t shape_clock = 0;
@@ -465,13 +348,5 @@ struct Engine::Impl {
   std::string text;
   Verdict direct;
 };
-
-// What would change the answer; empty: nothing anybody could do.
-std::string AdviceFor(Reason reason);
-// What about this node stands in the way, with numbers; for explain. `reason` is not kNone.
-std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
-                           const GpuPolicy& policy, Reason reason, Instant now);
-// The request in a few words: "1 GPU", "0.5 GPU", "2 x 1g.10gb".
-std::string DescribeRequest(const PodRequest& request);
 
 }  // namespace tranche

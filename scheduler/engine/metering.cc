@@ -9,6 +9,7 @@
 
 #include "scheduler/engine/impl.h"
 #include "scheduler/index/charge_of.h"
+#include "topology/base/mark.h"
 
 namespace tranche {
 namespace {
@@ -17,24 +18,6 @@ namespace {
 Instant Past(std::optional<Instant> told, Instant now) { return std::min(told.value_or(now), now); }
 
 }  // namespace
-
-uint32_t Engine::Impl::KindOf(const Inventory& inventory) {
-  std::string kind = fmt::format("{}|{}|{}|{}", inventory.product, inventory.model,
-                                 static_cast<int>(inventory.sharing), inventory.replicas);
-  const Card* last = nullptr;
-  for (const Card& card : inventory.cards) {
-    const bool same = last != nullptr && last->mode == card.mode && last->memory == card.memory &&
-                      last->product == card.product;
-    last = &card;
-    if (same) continue;
-    kind +=
-        fmt::format("|{},{},{}", static_cast<int>(card.mode), card.memory.count(), card.product);
-  }
-  for (const MigPool& pool : inventory.pools) {
-    kind += fmt::format("|{},{},{}", pool.key, pool.profile, pool.replicas);
-  }
-  return kinds.try_emplace(std::move(kind), static_cast<uint32_t>(kinds.size())).first->second;
-}
 
 MeterEvent Engine::Impl::Event(MeterKind kind, const PodUid& uid, int interval,
                                const NodeName& node, const HeldWork& work, Instant at) const {
@@ -51,11 +34,6 @@ MeterEvent Engine::Impl::Event(MeterKind kind, const PodUid& uid, int interval,
   return event;
 }
 
-void Engine::Impl::Journal(MeterEvent event) {
-  event.sequence = ++meter_sequence;
-  metering.push_back(std::move(event));
-}
-
 // What was metered of the pod until `until` while nobody heard of its node goes back.
 void Engine::Impl::RefundLost(const PodUid& uid, int interval, const NodeName& node,
                               Instant until) {
@@ -67,7 +45,8 @@ void Engine::Impl::RefundLost(const PodUid& uid, int interval, const NodeName& n
   MeterEvent refund = Event(MeterKind::kRefund, uid, interval, node, work, from);
   refund.until = until;
   refund.note = "NodeLost";
-  Journal(std::move(refund));
+  TRANCHE_MARK(lost_node_refunded);
+  outbox.Journal(std::move(refund));
   book.Refund(uid, {from, until});
 }
 
@@ -77,18 +56,6 @@ std::optional<Allocation> Engine::Impl::AllocationOn(const NodeName& node,
   const Holding* holding =
       id == kNoNode || nodes[id] == nullptr ? nullptr : nodes[id]->state.Find(uid);
   return holding == nullptr ? std::nullopt : holding->allocation;
-}
-
-HeldWork Engine::Impl::WorkOf(const PodRequest& request, const Standing& standing,
-                              Instant since) const {
-  HeldWork work;
-  work.pod = request.name;
-  work.gang = request.gang;
-  work.runtime = request.expected_runtime;
-  if (standing.leaf != kNoQuota) work.leaf = book.tree().name(standing.leaf);
-  if (standing.gpu_class != nullptr) work.workload_class = standing.gpu_class->name;
-  work.since = since;
-  return work;
 }
 
 void Engine::Impl::Open(const PodUid& uid, PodRecord& record, NodeId id, Instant at, bool demoted,
@@ -124,7 +91,7 @@ void Engine::Impl::Open(const PodUid& uid, PodRecord& record, NodeId id, Instant
   MeterEvent event = Event(MeterKind::kOpen, uid, record.interval, record.Place(), work, at);
   event.estimated = estimated;
   event.allocation = holding->allocation;
-  Journal(std::move(event));
+  outbox.Journal(std::move(event));
   book.Hold(uid, std::move(work));
 }
 
@@ -134,7 +101,7 @@ void Engine::Impl::Close(const PodUid& uid, PodRecord& record, MeterKind kind, I
   at = kind == MeterKind::kVoid ? work->since : std::max(at, work->running.value_or(work->since));
   RefundLost(uid, record.interval, record.Place(), at);
   if (kind == MeterKind::kClose) RefundLostWork(uid, record, at);
-  Journal(Event(kind, uid, record.interval, record.Place(), *work, at));
+  outbox.Journal(Event(kind, uid, record.interval, record.Place(), *work, at));
   book.Release(uid, at);
   ++record.interval;
 }
@@ -155,15 +122,8 @@ void Engine::Impl::NoteRunning(const PodUid& uid, const PodFacts& pod) {
   if (work->running || !pod.running_at) return;
   const Instant at = std::max(Past(pod.running_at, latest), work->since);
   const PodRecord& record = *Find(uid);
-  Journal(Event(MeterKind::kRunning, uid, record.interval, record.Place(), *work, at));
+  outbox.Journal(Event(MeterKind::kRunning, uid, record.interval, record.Place(), *work, at));
   book.Running(uid, at);
-}
-
-void Engine::Impl::CountCards(const NodeEntry& entry, int sign) {
-  if (!entry.state.present()) return;
-  for (const Card& card : entry.state.inventory().cards) {
-    capacity[ModelOf(entry.state.inventory(), card)] += sign;
-  }
 }
 
 void Engine::Impl::ForgetTeams() {
@@ -205,7 +165,7 @@ void Engine::Impl::Adopt(Instant now) {
     Open(uid, record, names.Find(record.Place().str()), now, false, false);
     const HeldWork* work = book.Find(uid);
     if (!ran || work == nullptr) continue;
-    Journal(Event(MeterKind::kRunning, uid, record.interval, record.Place(), *work, now));
+    outbox.Journal(Event(MeterKind::kRunning, uid, record.interval, record.Place(), *work, now));
     book.Running(uid, now);
   }
   DraDesk(*this).Adopt(now);
@@ -281,7 +241,7 @@ void Engine::RestoreUse(const std::vector<RestoredUse>& uses, Instant now) {
   }
   // What budgets say of teams has changed.
   impl.ForgetTeams();
-  ++impl.reclaims.version;
+  impl.NoteChange();
 }
 
 std::map<std::string, BudgetStand> Engine::BudgetStands(Instant now) {
@@ -307,7 +267,7 @@ void Engine::FinishRestore(Instant now) {
     MeterEvent event = impl.Event(never_bound ? MeterKind::kVoid : MeterKind::kClose, uid,
                                   interval.interval, interval.node, *impl.book.Find(uid), at);
     event.estimated = !never_bound && !told;
-    impl.Journal(std::move(event));
+    impl.outbox.Journal(std::move(event));
     impl.book.Release(uid, at);
     impl.intervals[uid] = interval.interval;
   }
@@ -338,7 +298,7 @@ void Engine::StepClock(Instant from, Instant to) {
       MeterEvent event = impl.Event(kind, uid, interval, node, work, at);
       event.note = "ClockStep";
       if (kind == MeterKind::kOpen && claimed) event.allocation = impl.AllocationOn(node, uid);
-      impl.Journal(std::move(event));
+      impl.outbox.Journal(std::move(event));
     };
     tell(MeterKind::kClose, std::max(from, work.running.value_or(work.since)));
     ++interval;
@@ -353,13 +313,6 @@ void Engine::StepClock(Instant from, Instant to) {
 }
 
 void Engine::CloseLedger(bool closed) { impl_->ledger_closed = closed; }
-
-bool Engine::HasMetering() const { return !impl_->metering.empty() || !impl_->closings.empty(); }
-
-std::vector<MeterEvent> Engine::TakeMetering(std::vector<WindowClosing>& closings) {
-  closings = std::exchange(impl_->closings, {});
-  return std::exchange(impl_->metering, {});
-}
 
 Charge Engine::HeldQuanta() const {
   Charge held;

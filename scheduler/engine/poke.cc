@@ -1,4 +1,4 @@
-// Whom to bring back to kube-scheduler.
+// Which waiting pods to requeue after capacity or quota became free.
 //
 // kube-scheduler tries a refused pod again when an event might help. It may hear of an event before
 // we do, ask at once, and be refused on books that do not know yet; then no further event comes on
@@ -27,19 +27,19 @@ bool Engine::Impl::Poke(const PodUid& uid, NodeId id, Instant now) {
                      record->reserved.empty() && record->last_reason != Reason::kNone &&
                      !record->traits.gated;
   if (!waits || (record->poked && now - *record->poked < kPokeGap)) return false;
-  // Who waits for the rest of its gang is brought back with all of it (gangs.cc).
+  // A pod that waits for the rest of its gang is requeued with all of it (gangs.cc).
   if (gangs.open.contains(record->gang)) return false;
-  const Question question = QuestionOf(*record->request);
-  if (question.whole != Reason::kNone) return false;
-  const Lift lift(*this, uid, now);
+  const RequestContext context = ContextOf(*record->request);
+  if (context.whole != Reason::kNone) return false;
+  const ScopedRemoval lift(*this, uid, now, SharesWith(uid));
   if (nodes[id] == nullptr) return false;
-  if (Fits(question, id) != Reason::kNone) return false;
-  if (question.metered && question.standing.mode != QuotaMode::kObserve) {
+  if (Fits(context, id) != Reason::kNone) return false;
+  if (context.metered && context.standing.mode != QuotaMode::kObserve) {
     ForgetKindAnswers();
-    if (AskQuota(question, id, now).reason != Reason::kNone) return false;
+    if (AskQuota(context, id, now).reason != Reason::kNone) return false;
   }
   record->poked = now;
-  pokes.emplace_back(record->request->name, uid);
+  outbox.Requeue(record->request->name, uid);
   return true;
 }
 
@@ -71,10 +71,6 @@ void Engine::Impl::NoteRetold(NodeId id, Instant now) {
     poked += Poke(uid, id, now);
     if (poked == kMostPokes) return;
   }
-}
-
-std::vector<std::pair<PodName, PodUid>> Engine::TakePokes() {
-  return std::exchange(impl_->pokes, {});
 }
 
 }  // namespace tranche

@@ -56,7 +56,7 @@ class NodeCase : public ReclaimGeometry {
 
 // Without a quota priorities alone decide, and they are kube-scheduler's to compare. What quotas
 // own, and what is never preempted, stays.
-std::optional<std::vector<PodUid>> Engine::Impl::NeededOf(const Question& question, NodeId id,
+std::optional<std::vector<PodUid>> Engine::Impl::NeededOf(const RequestContext& context, NodeId id,
                                                           std::span<const PodUid> victims) {
   std::vector<PodUid> kept;
   for (const PodUid& uid : victims) {
@@ -65,17 +65,17 @@ std::optional<std::vector<PodUid>> Engine::Impl::NeededOf(const Question& questi
     const GpuClass* gpu_class = set->ClassOf(record->request->priority_class);
     const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
     const HeldWork* work = book.Find(uid);
-    const bool owned = work != nullptr && SpecOf(work->leaf) != nullptr;
+    const bool owned = work != nullptr && set->QuotaNamed(work->leaf) != nullptr;
     if (!never && !owned && record->traits.evictable) kept.push_back(uid);
   }
   const NodeState& state = nodes[id]->state;
   const auto fits_without = [&](std::span<const PodUid> gone) {
     const Load load = state.LoadWithout([&](const PodUid& uid) {
-      return uid == question.request->uid || std::ranges::find(gone, uid) != gone.end();
+      return uid == context.request->uid || std::ranges::find(gone, uid) != gone.end();
     });
     Worth worth;
-    return scorer.Evaluate(RoomOf(state, load), *question.request, *question.policy, picks, worth,
-                           question.sharing) == Reason::kNone;
+    return scorer.Evaluate(RoomOf(state, load), *context.request, *context.policy, picks, worth,
+                           context.sharing) == Reason::kNone;
   };
   if (!fits_without(kept)) return std::nullopt;
   // The most important are given back first, as kube-scheduler does.
@@ -141,15 +141,15 @@ std::vector<PreemptNode> Engine::Preempt(const PodRequest& request,
   Impl& impl = *impl_;
   impl.Advance(now);
   std::vector<PreemptNode> answer;
-  const Question question = impl.QuestionOf(request);
+  const RequestContext context = impl.ContextOf(request);
   // A plan of ours is under way, or nobody is to be evicted.
-  if (question.whole != Reason::kNone || impl.reclaims.of_member.contains(request.uid) ||
-      question.policy->actor == PreemptionActor::kOff ||
-      question.standing.mode == QuotaMode::kObserve) {
+  if (context.whole != Reason::kNone || impl.reclaims.of_member.contains(request.uid) ||
+      context.policy->actor == PreemptionActor::kOff ||
+      context.standing.mode == QuotaMode::kObserve) {
     return answer;
   }
   const bool ruled =
-      question.standing.leaf != kNoQuota && question.standing.mode == QuotaMode::kEnforce;
+      context.standing.leaf != kNoQuota && context.standing.mode == QuotaMode::kEnforce;
   std::vector<NodeId> ids;
   for (const PreemptNode& candidate : candidates) {
     const NodeId id = impl.names.Find(candidate.node);
@@ -157,8 +157,8 @@ std::vector<PreemptNode> Engine::Preempt(const PodRequest& request,
   }
   Aggressor aggressor;
   aggressor.members.push_back(std::make_shared<const PodRequest>(request));
-  aggressor.question = question;
-  aggressor.question.request = aggressor.members.front().get();
+  aggressor.context = context;
+  aggressor.context.request = aggressor.members.front().get();
   if (!request.gang.empty()) aggressor.gang = request.name.ns + "/" + request.gang;
   std::optional<ReclaimCase> whole;
   if (ruled) {
@@ -176,7 +176,7 @@ std::vector<PreemptNode> Engine::Preempt(const PodRequest& request,
       if (found.result == ReclaimAnswer::Result::kFits) needed.emplace();
       if (found.plan) needed = node_case.PodsOf(found.plan->victims);
     } else {
-      needed = impl.NeededOf(question, id, candidate.victims);
+      needed = impl.NeededOf(context, id, candidate.victims);
     }
     if (!needed) continue;
     PreemptNode kept{candidate.node, impl.InOrder(candidate.victims, *needed), 0};

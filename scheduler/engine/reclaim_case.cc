@@ -12,11 +12,6 @@
 namespace tranche {
 namespace {
 
-int RankOf(const GpuClass* gpu_class) {
-  static const int kWithoutClass = GpuClass().rank;
-  return gpu_class == nullptr ? kWithoutClass : gpu_class->rank;
-}
-
 void AddCharge(std::vector<LineCharge>& sum, LineId line, const Charge& charge) {
   const auto at = std::ranges::lower_bound(sum, line, {}, &LineCharge::line);
   if (at != sum.end() && at->line == line) {
@@ -33,10 +28,10 @@ ReclaimCase::ReclaimCase(Engine::Impl& engine, const Aggressor& aggressor, Insta
     : engine_(engine), aggressor_(aggressor), now_(now), options_(options) {
   tree_ = engine.book.tree();
   problem_.tree = &tree_;
-  problem_.leaf = aggressor.question.standing.leaf;
+  problem_.leaf = aggressor.context.standing.leaf;
   // Nobody waits: all of the leaf's work may go.
   problem_.rank = aggressor.members.empty() ? std::numeric_limits<int>::max()
-                                            : RankOf(aggressor.question.standing.gpu_class);
+                                            : RankOf(aggressor.context.standing.gpu_class);
   for (const auto& member : aggressor.members) AppendShape(*member, shapes_.emplace_back());
   GatherRegions();
   GatherUnits();
@@ -80,7 +75,7 @@ void ReclaimCase::GatherUnits() {
     // Nobody's victim by any rule, whatever the region.
     const bool hopeless =
         leaf == problem_.leaf
-            ? RankOf(engine_.ClassNamed(one.work->workload_class)) >= problem_.rank
+            ? RankOf(engine_.set->ClassNamed(one.work->workload_class)) >= problem_.rank
             : one.work->marks.state == QuotaState::kInQuota;
     if (hopeless) continue;
     if (one.work->gang.empty()) {
@@ -107,18 +102,22 @@ void ReclaimCase::GatherUnits() {
 void ReclaimCase::AddUnit(const std::string& key, std::span<const Holder> pods) {
   const int size = pods.front().record->request->gang_size;
   const int spare = size > 0 ? static_cast<int>(pods.size()) - size : 0;
-  if (spare <= 0) return MakeUnit(key, pods, true, -1, -1);
-  const auto number = static_cast<int>(problem_.spare_left.size());
+  VictimUnit gang;
+  gang.key = key;
+  if (spare <= 0) return MakeUnit(std::move(gang), pods);
+  gang.whole_of = problem_.spare_left.size();
   problem_.spare_left.push_back(spare);
-  MakeUnit(key, pods, true, -1, number);
+  MakeUnit(gang, pods);
   for (const Holder& pod : pods) {
-    MakeUnit(key + "/" + pod.uid->str(), std::span(&pod, 1), false, number, -1);
+    VictimUnit spared;
+    spared.key = key + "/" + pod.uid->str();
+    spared.breaks = false;
+    spared.spare_of = gang.whole_of;
+    MakeUnit(std::move(spared), std::span(&pod, 1));
   }
 }
 
-void ReclaimCase::MakeUnit(const std::string& key, std::span<const Holder> pods, bool breaks,
-                           int spare_of, int whole_of) {
-  VictimUnit unit;
+void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
   GuardVerdict guard;
   unit.start = Instant::max();
   std::optional<NodeId> only_node;
@@ -127,7 +126,7 @@ void ReclaimCase::MakeUnit(const std::string& key, std::span<const Holder> pods,
     const PodUid& uid = *holder.uid;
     const PodRecord& record = *holder.record;
     const HeldWork& work = *holder.work;
-    const GuardVerdict verdict = engine_.GuardOf(uid, record, work, now_);
+    const GuardVerdict verdict = engine_.guards.Of(uid, record, work, now_);
     if (!verdict.touchable) return;
     if (verdict.guard != Guard::kNone) {
       if (!options_.ignore_guards) {
@@ -146,7 +145,7 @@ void ReclaimCase::MakeUnit(const std::string& key, std::span<const Holder> pods,
     const auto region = region_of_.find(node);
     if (region != region_of_.end()) pod.region = region->second;
     NoteBudgets(record, pod);
-    const GpuClass* gpu_class = engine_.ClassNamed(work.workload_class);
+    const GpuClass* gpu_class = engine_.set->ClassNamed(work.workload_class);
     unit.leaf = work.quota;
     unit.rank = std::max(unit.rank, RankOf(gpu_class));
     unit.own_rank_protected |=
@@ -155,15 +154,11 @@ void ReclaimCase::MakeUnit(const std::string& key, std::span<const Holder> pods,
       AddCharge(unit.parts, tree_.FindLine(part.model), part.charge);
     }
     unit.marks = work.marks;
-    const int64_t lost = engine_.LossOf(record, work, ages_, now_);
+    const int64_t lost = engine_.guards.LossOf(record, work, ages_, now_);
     losses.push_back(lost);
     unit.lost_gpu_ms = AddSaturating(unit.lost_gpu_ms, lost);
     unit.start = std::min(unit.start, work.since);
   }
-  unit.key = key;
-  unit.breaks = breaks;
-  unit.spare_of = spare_of;
-  unit.whole_of = whole_of;
   std::vector<int>& numbers = unit_numbers_.emplace_back();
   std::vector<PodUid>& uids = unit_pods_.emplace_back();
   for (std::size_t i = 0; i < pods.size(); ++i) {
@@ -201,11 +196,8 @@ void ReclaimCase::GatherRegions() {
   const auto suits = [&](NodeId id) {
     if (id == kNoNode || engine_.nodes[id] == nullptr) return false;
     if (engine_.hot[id].closed != Reason::kNone) return false;
-    const Reason reason = engine_.Fits(aggressor_.question, id);
-    if (reason != Reason::kNone && reason != Reason::kNoRoom && reason != Reason::kNumaMismatch &&
-        reason != Reason::kBrokenSet) {
-      return false;
-    }
+    const Reason reason = engine_.Fits(aggressor_.context, id);
+    if (reason != Reason::kNone && !MoreRoomWouldHelp(reason)) return false;
     const NodeFacts& facts = engine_.nodes[id]->state.facts();
     const bool allowed =
         request.constraints == nullptr
@@ -221,12 +213,12 @@ void ReclaimCase::GatherRegions() {
       options_.only != nullptr ? *options_.only : engine_.names.ascending();
   std::map<std::pair<uint32_t, std::string>, std::vector<NodeId>> kinds;
   std::optional<GangLevel> within = request.gang_within;
-  if (WishOf(request, *aggressor_.question.policy) == TopologyWish::kRequired) {
+  if (WishOf(request, *aggressor_.context.policy) == TopologyWish::kRequired) {
     within = GangLevel::kClique;
   }
   const auto domain_of = [&](NodeId id) {
     if (!within) return std::string();
-    return engine_.DomainOf(id, *within, aggressor_.question.policy->domains);
+    return engine_.DomainOf(id, *within, aggressor_.context.policy->domains);
   };
   for (const NodeId id : looked_at) {
     if (!suits(id)) continue;
@@ -242,7 +234,7 @@ void ReclaimCase::GatherRegions() {
 }
 
 void ReclaimCase::AddRegion(std::vector<NodeId> nodes) {
-  const Question& question = aggressor_.question;
+  const RequestContext& context = aggressor_.context;
   const uint32_t kind = engine_.hot[nodes.front()].kind;
   auto [known, fresh] = kinds_.try_emplace(kind);
   KindOfRegion& cached = known->second;
@@ -250,25 +242,18 @@ void ReclaimCase::AddRegion(std::vector<NodeId> nodes) {
     std::vector<ModelCharge> parts, sum;
     for (const auto& member : aggressor_.members) {
       ChargeAtMost(engine_.nodes[nodes.front()]->state.inventory(), *member, parts);
-      for (ModelCharge& part : parts) sum.push_back(std::move(part));
-    }
-    std::vector<ModelCharge> merged;
-    for (const ModelCharge& part : sum) {
-      AddCharge(cached.region.parts, tree_.FindLine(part.model), part.charge);
-      const auto same = std::ranges::find(merged, part.model, &ModelCharge::model);
-      if (same == merged.end()) {
-        merged.push_back(part);
-      } else {
-        same->charge = AddSaturating(same->charge, part.charge);
+      for (const ModelCharge& part : parts) {
+        AddCharge(cached.region.parts, tree_.FindLine(part.model), part.charge);
+        Add(sum, part);
       }
     }
     const Admission admission = engine_.book.Admit(
-        question.standing, merged, aggressor_.members.front()->expected_runtime, now_);
+        context.standing, sum, aggressor_.members.front()->expected_runtime, now_);
     // What no eviction could cure: hours, and more than the team could ever have.
     cached.usable = admission.code != AdmissionCode::kBudgetExhausted &&
                     admission.code != AdmissionCode::kExceedsMaxQuota &&
-                    engine_.book.FitsNever(question.standing, merged);
-    cached.region.marks = engine_.book.MarksIfAdded(question.standing, merged, now_);
+                    engine_.book.FitsNever(context.standing, sum);
+    cached.region.marks = engine_.book.MarksIfAdded(context.standing, sum, now_);
     if (admission.demoted) cached.region.marks = {QuotaState::kBorrowed, false, false};
   }
   if (!cached.usable) return;
@@ -283,11 +268,11 @@ void ReclaimCase::GatherRules() {
   problem_.cross_leaf_min_rank.resize(quotas);
   problem_.fair_share.assign(quotas, 0);
   problem_.weights.assign(quotas, 1);
-  for (QuotaId id = 0; id < static_cast<QuotaId>(quotas); ++id) {
+  for (QuotaId id{0}; id < quotas; ++id) {
     const auto at = static_cast<std::size_t>(id);
     std::optional<bool> cross, fair;
     for (QuotaId above = id; above != kNoQuota; above = tree_.parent(above)) {
-      const GpuQuota* spec = engine_.SpecOf(tree_.name(above));
+      const GpuQuota* spec = engine_.set->QuotaNamed(tree_.name(above));
       if (spec == nullptr) continue;
       if (!cross && spec->cross_leaf_preemption) {
         cross = spec->cross_leaf_preemption;
@@ -296,7 +281,7 @@ void ReclaimCase::GatherRules() {
       if (!fair) fair = spec->fair_share_preemption;
     }
     problem_.fair_share[at] = fair.value_or(false);
-    if (const GpuQuota* spec = engine_.SpecOf(tree_.name(id))) {
+    if (const GpuQuota* spec = engine_.set->QuotaNamed(tree_.name(id))) {
       problem_.weights[at] = spec->weight;
       if (!options_.ignore_guards) {
         const int64_t spent = engine_.reclaims.history.PodsInHour(spec->name, now_);
@@ -410,8 +395,8 @@ void ReclaimCase::LoadOf(const Site& site, Load& load) const {
 
 bool ReclaimCase::Place(std::size_t region, std::vector<Seat>* seats) {
   const std::vector<NodeId>& nodes = regions_[region];
-  const Question& question = aggressor_.question;
-  PlaceRules rules{question.policy, aggressor_.members.front()->card_choice, -1, question.sharing};
+  const RequestContext& context = aggressor_.context;
+  PlaceRules rules{context.policy, aggressor_.members.front()->card_choice, -1, context.sharing};
   if (rules.choice == CardChoice::kStrategy) rules.choice = CardChoice::kTightest;
   loads_.resize(std::max(loads_.size(), nodes.size()));
   std::size_t loaded = 0;

@@ -13,30 +13,16 @@
 #include <unordered_map>
 #include <vector>
 
-#include "quota/lost_work.h"
-#include "quota/reclaim_search.h"
+#include "quota/preemption/lost_work.h"
+#include "quota/preemption/reclaim_search.h"
 #include "scheduler/engine/impl.h"
 
 namespace tranche {
 
-enum class Guard : uint8_t {
-  kNone,
-  kDisruptionBudget,
-  kMinRuntime,
-  kImmunity,    // its owner was evicted lately
-  kDailyLimit,  // of its class
-  kSettled,     // came by a reclaim itself
-};
-struct GuardVerdict {
-  bool touchable = true;  // false: no rule ever takes it (R4), whatever the time
-  Guard guard = Guard::kNone;
-  std::optional<Instant> until;
-};
-
-// Who waits: a gang, or one pod.
+// The preemptor: a gang, or one pod.
 struct Aggressor {
   std::vector<std::shared_ptr<const PodRequest>> members;  // ascending uid
-  Question question;                                       // of the first
+  RequestContext context;                                  // of the first
   std::string gang;                                        // ns/gang; empty: a gang of one
 };
 
@@ -97,8 +83,8 @@ class ReclaimCase : public ReclaimGeometry {
     const PodRecord* record = nullptr;
   };
   void AddUnit(const std::string& key, std::span<const Holder> pods);
-  void MakeUnit(const std::string& key, std::span<const Holder> pods, bool breaks, int spare_of,
-                int whole_of);
+  // Fills the unit from what its pods hold, and adds it unless a guard keeps it.
+  void MakeUnit(VictimUnit unit, std::span<const Holder> pods);
   void GatherRegions();
   void AddRegion(std::vector<NodeId> nodes);
   void GatherRules();

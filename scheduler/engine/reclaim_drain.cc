@@ -24,10 +24,6 @@ bool SameLines(const GpuQuota* left, const GpuQuota* right) {
 
 // Only an edit shrinks: a team that merely borrows is asked back by those who need it.
 void Engine::Impl::NoteShrunk(const PolicySet& before) {
-  const auto spec_before = [&before](const std::string& name) -> const GpuQuota* {
-    const auto at = std::ranges::lower_bound(before.quotas, name, {}, &GpuQuota::name);
-    return at != before.quotas.end() && at->name == name ? &*at : nullptr;
-  };
   for (const GpuQuota& leaf : set->quotas) {
     if (!leaf.namespaces || leaf.on_shrink == OnShrink::kKeep) {
       reclaims.shrinking.erase(leaf.name);
@@ -35,12 +31,13 @@ void Engine::Impl::NoteShrunk(const PolicySet& before) {
     }
     for (QuotaId id = book.tree().Find(leaf.name); id != kNoQuota; id = book.tree().parent(id)) {
       const std::string& name = book.tree().name(id);
-      const GpuQuota* then = spec_before(name);
-      if (then != nullptr && !SameLines(then, SpecOf(name))) reclaims.shrinking.insert(leaf.name);
+      const GpuQuota* then = before.QuotaNamed(name);
+      if (then != nullptr && !SameLines(then, set->QuotaNamed(name)))
+        reclaims.shrinking.insert(leaf.name);
     }
   }
   std::erase_if(reclaims.shrinking,
-                [this](const std::string& name) { return SpecOf(name) == nullptr; });
+                [this](const std::string& name) { return set->QuotaNamed(name) == nullptr; });
 }
 
 PlanOutcome Engine::Impl::PlanDrain(std::size_t budget, Instant now) {
@@ -48,7 +45,7 @@ PlanOutcome Engine::Impl::PlanDrain(std::size_t budget, Instant now) {
   reclaim.rule = ReclaimRule::kDrain;
   reclaim.source = set->budgets[budget].name;
   reclaim.leaf = set->budgets[budget].quota_ref;
-  reclaim.snapshot = reclaims.version;
+  reclaim.snapshot = version();
   std::set<std::string> broken;
   PlanOutcome outcome;
   for (const auto& [uid, work] : book.holdings()) {
@@ -57,13 +54,13 @@ PlanOutcome Engine::Impl::PlanDrain(std::size_t budget, Instant now) {
         record->traits.leaves_at) {
       continue;
     }
-    const GuardVerdict verdict = GuardOf(uid, *record, work, now);
+    const GuardVerdict verdict = guards.Of(uid, *record, work, now);
     if (!verdict.touchable) continue;
     if (verdict.guard != Guard::kNone) {
       outcome.result = PlanOutcome::Result::kBlocked;
       continue;
     }
-    ReclaimVictim victim = VictimOf(uid, LossOf(*record, work, CheckpointAges(), now), now);
+    ReclaimVictim victim = VictimOf(uid, guards.LossOf(*record, work, CheckpointAges(), now), now);
     victim.state = book.StateOf(uid).value_or(QuotaState::kBorrowed);
     broken.insert(work.gang.empty() ? uid.str() : work.pod.ns + "/" + work.gang);
     reclaim.cost.lost_gpu_ms = AddSaturating(reclaim.cost.lost_gpu_ms, victim.lost_gpu_ms);
@@ -82,13 +79,13 @@ PlanOutcome Engine::Impl::PlanDrain(std::size_t budget, Instant now) {
 }
 
 PlanOutcome Engine::Impl::PlanShrinkOf(const std::string& leaf, Instant now) {
-  const GpuQuota& spec = *SpecOf(leaf);
+  const GpuQuota& spec = *set->QuotaNamed(leaf);
   Aggressor nobody;
-  nobody.question.standing.leaf = book.tree().Find(leaf);
+  nobody.context.standing.leaf = book.tree().Find(leaf);
   ReclaimCase reclaim_case(*this, nobody, now, {});
   const ShrinkTarget target =
       spec.on_shrink == OnShrink::kDrain ? ShrinkTarget::kNominal : ShrinkTarget::kReach;
-  ShrinkPlan plan = PlanShrink(reclaim_case.problem(), nobody.question.standing.leaf, target);
+  ShrinkPlan plan = PlanShrink(reclaim_case.problem(), nobody.context.standing.leaf, target);
   PlanOutcome outcome;
   if (plan.victims.empty()) {
     if (plan.meets_target) {
@@ -102,7 +99,7 @@ PlanOutcome Engine::Impl::PlanShrinkOf(const std::string& leaf, Instant now) {
   reclaim.rule = ReclaimRule::kShrink;
   reclaim.source = leaf;
   reclaim.leaf = leaf;
-  reclaim.snapshot = reclaims.version;
+  reclaim.snapshot = version();
   ReclaimPlan chosen;
   chosen.victims = std::move(plan.victims);
   reclaim.victims = VictimsOf(reclaim_case, chosen, now);
@@ -129,7 +126,7 @@ bool Engine::Impl::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& le
     const PodRecord* record = Find(uid);
     const HeldWork* work = book.Find(uid);
     if (record == nullptr || work == nullptr) return false;
-    const GuardVerdict verdict = GuardOf(uid, *record, *work, now);
+    const GuardVerdict verdict = guards.Of(uid, *record, *work, now);
     if (!verdict.touchable || verdict.guard != Guard::kNone) return false;
     // The record may have been written by somebody else.
     if (reclaim.rule == ReclaimRule::kShrink && work->leaf != reclaim.source) return false;
@@ -141,15 +138,15 @@ bool Engine::Impl::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& le
                  left, [&](const PodUid& uid) { return book.Meters(budget, *book.Find(uid)); });
     });
   }
-  const GpuQuota* spec = SpecOf(reclaim.source);
+  const GpuQuota* spec = set->QuotaNamed(reclaim.source);
   if (spec == nullptr || spec->on_shrink == OnShrink::kKeep) return false;
   Aggressor nobody;
-  nobody.question.standing.leaf = book.tree().Find(reclaim.source);
+  nobody.context.standing.leaf = book.tree().Find(reclaim.source);
   for (const PodUid& uid : left) reclaims.of_victim.erase(uid);
   ReclaimCase reclaim_case(*this, nobody, now, {});
   const ShrinkTarget target =
       spec->on_shrink == OnShrink::kDrain ? ShrinkTarget::kNominal : ShrinkTarget::kReach;
-  const ShrinkPlan plan = PlanShrink(reclaim_case.problem(), nobody.question.standing.leaf, target);
+  const ShrinkPlan plan = PlanShrink(reclaim_case.problem(), nobody.context.standing.leaf, target);
   for (const PodUid& uid : left) reclaims.of_victim[uid] = reclaim.name;
   return !plan.victims.empty();
 }
@@ -157,8 +154,8 @@ bool Engine::Impl::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& le
 std::optional<PlanOutcome> Engine::Impl::PlanRelease(Instant now) {
   const auto turn = [&](const std::string& key) -> PlanMemory* {
     PlanMemory& memory = reclaims.memory[key];
-    if (memory.version != 0 && Rests(memory, reclaims.version, now)) return nullptr;
-    memory.version = reclaims.version;
+    if (memory.version != 0 && Rests(memory, version(), now)) return nullptr;
+    memory.version = version();
     memory.planned = now;
     memory.not_before = now + kReleaseGap;
     return &memory;

@@ -1,4 +1,4 @@
-// Whom to make room for, and how: planning rounds.
+// Planning rounds: which waiting pods to make room for, and how.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,44 +18,20 @@ constexpr Millis kPlanGapMost{1'000};
 constexpr int kMostDoublings = 8;
 constexpr std::size_t kMostMemories = 10'000;
 
-int RankOf(const Standing& standing) {
-  static const int kWithoutClass = GpuClass().rank;
-  return standing.gpu_class == nullptr ? kWithoutClass : standing.gpu_class->rank;
-}
-
-// Only room or quota that others have can be taken back.
+// Only room or quota that others have can be taken back: not what a limit forbids for ever, nor
+// hours of a budget.
 bool MayHelp(Reason reason) {
-  return reason == Reason::kNone || reason == Reason::kNoRoom || reason == Reason::kNumaMismatch ||
-         reason == Reason::kBrokenSet || reason == Reason::kGangNoRoom ||
+  return reason == Reason::kNone || MoreRoomWouldHelp(reason) || reason == Reason::kGangNoRoom ||
          reason == Reason::kBorrowLimit || reason == Reason::kLenderLimit ||
          reason == Reason::kWaitingForQuota;
 }
 
-std::string_view GuardName(Guard guard) {
-  switch (guard) {
-    case Guard::kDisruptionBudget:
-      return "by a PodDisruptionBudget";
-    case Guard::kMinRuntime:
-      return "by its minimum runtime";
-    case Guard::kImmunity:
-      return "as it was evicted lately";
-    case Guard::kDailyLimit:
-      return "as it was evicted often today";
-    case Guard::kSettled:
-      return "as it has just started";
-    case Guard::kNone:
-      break;
-  }
-  return "by the hourly limit of its team";
-}
-
 }  // namespace
 
-bool Engine::Impl::MayPlan(const Question& question) {
-  const Standing& standing = question.standing;
-  return question.whole == Reason::kNone && standing.leaf != kNoQuota &&
-         standing.mode == QuotaMode::kEnforce &&
-         question.policy->actor == PreemptionActor::kPlanner;
+bool Engine::Impl::MayPlan(const RequestContext& context) {
+  const Standing& standing = context.standing;
+  return context.whole == Reason::kNone && standing.leaf != kNoQuota &&
+         standing.mode == QuotaMode::kEnforce && context.policy->actor == PreemptionActor::kPlanner;
 }
 
 // Refused by us, or by kube-scheduler without asking us.
@@ -71,7 +47,7 @@ void Engine::Impl::NoteHungry(const PodUid& uid, const PodRecord& record) {
   if (known != reclaims.hungry_key.end() && known->second == key) return;
   ForgetHungry(uid);
   HungryGroup& group = reclaims.hungry[key];
-  group.rank = RankOf(aggressor->question.standing);
+  group.rank = RankOf(aggressor->context.standing.gpu_class);
   group.pods.insert(uid);
   reclaims.hungry_key.emplace(uid, std::move(key));
 }
@@ -120,16 +96,16 @@ std::optional<Aggressor> Engine::Impl::AggressorOf(const PodUid& uid) {
     }
     if (aggressor.members.empty()) return std::nullopt;
   }
-  aggressor.question = QuestionOf(*aggressor.members.front());
-  if (!MayPlan(aggressor.question)) return std::nullopt;
+  aggressor.context = ContextOf(*aggressor.members.front());
+  if (!MayPlan(aggressor.context)) return std::nullopt;
   return aggressor;
 }
 
 // Requests with equal keys get the same plan.
 std::string Engine::Impl::MemoryKey(const Aggressor& aggressor) {
   const PodRequest& request = *aggressor.members.front();
-  std::string key = fmt::format("{}/{}/{}/", aggressor.question.standing.leaf,
-                                request.priority_class, aggressor.question.policy_index);
+  std::string key = fmt::format("{}/{}/{}/", aggressor.context.standing.leaf,
+                                request.priority_class, aggressor.context.policy_index);
   const bool alone =
       !aggressor.gang.empty() || reclaims.avoided.contains(request.uid) || SelectsDevices(request);
   if (alone) return key + request.uid.str();
@@ -166,7 +142,7 @@ std::optional<PodUid> Engine::Impl::NextHungry(Instant now) {
   for (const auto& [key, group] : reclaims.hungry) {
     if (first && group.rank < first->rank) continue;
     const auto memory = reclaims.memory.find(key);
-    if (memory != reclaims.memory.end() && !IsDue(memory->second, reclaims.version, now)) continue;
+    if (memory != reclaims.memory.end() && !IsDue(memory->second, version(), now)) continue;
     for (const PodUid& uid : group.pods) {
       Turn turn{group.rank, reclaims.returned.contains(uid), Find(uid)->waits_since, uid};
       if (!first || before(turn, *first)) first = std::move(turn);
@@ -180,9 +156,9 @@ std::optional<Instant> Engine::Impl::HungryAt(Instant now) const {
   const auto sooner = [&next](Instant at) { next = next ? std::min(*next, at) : at; };
   for (const auto& [key, group] : reclaims.hungry) {
     const auto memory = reclaims.memory.find(key);
-    if (memory == reclaims.memory.end() || IsDue(memory->second, reclaims.version, now)) return now;
+    if (memory == reclaims.memory.end() || IsDue(memory->second, version(), now)) return now;
     const PlanMemory& known = memory->second;
-    if (known.version != reclaims.version) sooner(known.not_before);
+    if (known.version != version()) sooner(known.not_before);
     if (known.block && known.block->until && *known.block->until > now) sooner(*known.block->until);
   }
   return next;
@@ -200,7 +176,7 @@ ReclaimVictim Engine::Impl::VictimOf(const PodUid& uid, int64_t lost, Instant no
   victim.leaf = work.leaf;
   victim.lost_gpu_ms = lost;
   victim.checkpoint = record.traits.checkpoint;
-  if (const GpuClass* gpu_class = ClassNamed(work.workload_class)) {
+  if (const GpuClass* gpu_class = set->ClassNamed(work.workload_class)) {
     victim.grace = gpu_class->grace_period;
   }
   victim.again = reclaims.history.Evictions(record.traits.owner, now) > 0;
@@ -221,7 +197,7 @@ std::vector<ReclaimVictim> Engine::Impl::VictimsOf(const ReclaimCase& reclaim_ca
   return victims;
 }
 
-// Who would have to go if nothing but time and budgets protected them.
+// The pods that would have to go if nothing but time and budgets protected them.
 std::optional<PlanBlock> Engine::Impl::FindBlock(const Aggressor& aggressor, Instant now) {
   ReclaimCase relaxed(*this, aggressor, now, {.ignore_guards = true});
   const ReclaimAnswer answer = PlanReclaim(relaxed.problem(), relaxed);
@@ -246,7 +222,7 @@ std::optional<PlanBlock> Engine::Impl::FindBlock(const Aggressor& aggressor, Ins
   if (block.reason == Reason::kEvictionBudget) {
     const HeldWork* work = nullptr;
     for (const int unit : answer.plan->victims) work = book.Find(relaxed.pods_of(unit).front());
-    const GpuQuota* leaf = work == nullptr ? nullptr : SpecOf(work->leaf);
+    const GpuQuota* leaf = work == nullptr ? nullptr : set->QuotaNamed(work->leaf);
     if (leaf != nullptr && leaf->max_evictions_per_hour > 0) {
       block.until = reclaims.history.HourFullUntil(leaf->name, leaf->max_evictions_per_hour, now);
     }
@@ -261,20 +237,20 @@ void Engine::Impl::BeginPlan(const Aggressor& aggressor, ReclaimCase& reclaim_ca
   const ReclaimPlan& plan = *answer.plan;
   Reclaim reclaim;
   reclaim.rule = plan.rule;
-  reclaim.leaf = book.tree().name(aggressor.question.standing.leaf);
+  reclaim.leaf = book.tree().name(aggressor.context.standing.leaf);
   reclaim.victims = VictimsOf(reclaim_case, plan, now);
   reclaim.cost = plan.cost;
   reclaim.cost.order.clear();
   reclaim.optimal = plan.optimal;
   reclaim.evaluations = answer.evaluations;
-  reclaim.snapshot = reclaims.version;
+  reclaim.snapshot = version();
   const std::vector<ReclaimCase::Seat> seats = reclaim_case.Seats(plan.region, plan.victims);
   std::vector<Earmark> earmarks;
   for (std::size_t i = 0; i < seats.size(); ++i) {
     const PodRequest& request = *aggressor.members[i];
     reclaim.members.push_back({request.name, request.uid, names.name(seats[i].node), false});
     earmarks.push_back(
-        EarmarkOf(seats[i].node, request, aggressor.question.standing, seats[i].picks, now));
+        EarmarkOf(seats[i].node, request, aggressor.context.standing, seats[i].picks, now));
   }
   const PodName& first = aggressor.members.front()->name;
   reclaim.name = ReclaimName(first.ns + "-" + first.name, now);
@@ -296,7 +272,7 @@ PlanOutcome Engine::Impl::PlanFor(const PodUid& uid, Instant now) {
   const Aggressor& aggressor = *found;
   if (reclaims.memory.size() > kMostMemories) reclaims.memory.clear();
   const std::string key = MemoryKey(aggressor);
-  const uint64_t version = reclaims.version;
+  const uint64_t planned_at = version();
   ReclaimCase reclaim_case(*this, aggressor, now, {});
   ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
   PlanOutcome outcome;
@@ -305,7 +281,7 @@ PlanOutcome Engine::Impl::PlanFor(const PodUid& uid, Instant now) {
   // The Eviction API would refuse: the budgets allow each of them, and not all together.
   const bool breaks_budgets = answer.plan && answer.plan->cost.pdb_violations > 0;
   PlanMemory& memory = reclaims.memory[key];
-  memory.version = version;
+  memory.version = planned_at;
   memory.planned = now;
   memory.block.reset();
   if (answer.result == Result::kPlan && !breaks_budgets) {
@@ -357,13 +333,13 @@ std::string Engine::Impl::Begin(Reclaim reclaim, Instant now) {
   const std::string name = reclaim.name;
   for (const ReclaimMember& member : reclaim.members) {
     reclaims.of_member[member.uid] = name;
-    reclaims.work.nominations.push_back({member.pod, member.uid, member.node});
+    outbox.reclaims().nominations.push_back({member.pod, member.uid, member.node});
   }
   for (const ReclaimVictim& victim : reclaim.victims) reclaims.of_victim[victim.uid] = name;
   Reclaim& stored = reclaims.all[name] = std::move(reclaim);
-  ++reclaims.version;
+  NoteChange();
   ReclaimRun& run = reclaims.runs[name];
-  run.checked = reclaims.version;
+  run.checked = version();
   Changed(stored);
   return name;
 }

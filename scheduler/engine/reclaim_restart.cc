@@ -10,10 +10,6 @@
 
 namespace tranche {
 
-bool Engine::HasReclaimWork() const { return !impl_->reclaims.work.empty(); }
-
-ReclaimWork Engine::TakeReclaimWork() { return std::exchange(impl_->reclaims.work, {}); }
-
 std::vector<Reclaim> Engine::Reclaims() const {
   std::vector<Reclaim> list;
   for (const auto& [name, reclaim] : impl_->reclaims.all) list.push_back(reclaim);
@@ -22,7 +18,7 @@ std::vector<Reclaim> Engine::Reclaims() const {
 }
 
 void Engine::RestoreReclaims(std::vector<Reclaim> list) {
-  ReclaimBooks& books = impl_->reclaims;
+  PreemptionState& books = impl_->reclaims;
   std::ranges::sort(list, [](const Reclaim& left, const Reclaim& right) {
     return std::tie(left.finished_at, left.name) < std::tie(right.finished_at, right.name);
   });

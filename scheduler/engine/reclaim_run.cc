@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scheduler/engine/reclaim_case.h"
+#include "topology/base/mark.h"
 
 namespace tranche {
 namespace {
@@ -36,7 +37,7 @@ bool IsTaken(const ReclaimVictim& victim) {
 
 void Engine::Impl::Changed(Reclaim& reclaim) {
   reclaim.version = ++reclaims.serial;
-  reclaims.work.changed.push_back(reclaim);
+  outbox.reclaims().changed.push_back(reclaim);
 }
 
 void Engine::Impl::Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reason, Instant now) {
@@ -56,16 +57,16 @@ void Engine::Impl::Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reas
     NoteHungry(member.uid, *record);
     if (id != kNoNode && nodes[id] != nullptr) NoteRoom(id, now);
   }
-  ++reclaims.version;
+  NoteChange();
   Changed(reclaim);
   // What was kept may let others in, who hear of it from nobody.
   if (phase == ReclaimPhase::kAborted) PokeAdmitted(now);
 }
 
 bool Engine::Impl::Revalidate(Reclaim& reclaim, Instant now) {
-  own_reclaim = &reclaim;
+  guards.LookAgainAt(&reclaim);
   const bool holds = LookAgain(reclaim, now);
-  own_reclaim = nullptr;
+  guards.LookAgainAt(nullptr);
   return holds;
 }
 
@@ -92,13 +93,14 @@ bool Engine::Impl::LookAgain(Reclaim& reclaim, Instant now) {
   if (only.empty()) return false;
   std::ranges::sort(only);
   only.erase(std::unique(only.begin(), only.end()), only.end());
-  aggressor.question = QuestionOf(*aggressor.members.front());
-  if (!MayPlan(aggressor.question)) return false;
+  aggressor.context = ContextOf(*aggressor.members.front());
+  if (!MayPlan(aggressor.context)) return false;
   // Judged as if nothing of this plan were under way, but what has been evicted is leaving.
   for (const PodUid& uid : left) reclaims.of_victim.erase(uid);
-  std::vector<std::unique_ptr<Lift>> lifts;
+  std::vector<std::unique_ptr<ScopedRemoval>> lifts;
   for (const auto& member : aggressor.members) {
-    lifts.push_back(std::make_unique<Lift>(*this, member->uid, now));
+    lifts.push_back(
+        std::make_unique<ScopedRemoval>(*this, member->uid, now, SharesWith(member->uid)));
   }
   ReclaimCase reclaim_case(*this, aggressor, now, {.only = &only});
   const auto region = reclaim_case.RegionOf(names.name(only.front()));
@@ -114,6 +116,7 @@ bool Engine::Impl::LookAgain(Reclaim& reclaim, Instant now) {
   }
   for (const PodUid& uid : left) reclaims.of_victim[uid] = reclaim.name;
   if (!holds) return false;
+  if (!spared.empty()) TRANCHE_MARK(reclaim_spares_victims);
   for (const PodUid& uid : spared) {
     reclaims.of_victim.erase(uid);
     std::erase_if(reclaim.victims, [&](const ReclaimVictim& victim) { return victim.uid == uid; });
@@ -130,11 +133,12 @@ void Engine::Impl::NextEviction(const std::string& name, Instant now) {
   const auto next =
       std::ranges::find_if(reclaim.victims, [](const auto& victim) { return !IsTaken(victim); });
   if (next == reclaim.victims.end()) return SeeIfReserved(reclaim, now);
-  if (run.checked != reclaims.version) {
+  if (run.checked != version()) {
     if (!Revalidate(reclaim, now)) {
+      TRANCHE_MARK(reclaim_plan_overtaken);
       return Finish(reclaim, ReclaimPhase::kAborted, "Changed", now);
     }
-    run.checked = reclaims.version;
+    run.checked = version();
     // Perhaps nobody else has to go.
     return NextEviction(name, now);
   }
@@ -153,7 +157,7 @@ void Engine::Impl::NextEviction(const std::string& name, Instant now) {
     reclaim.phase = ReclaimPhase::kEvicting;
     Changed(reclaim);
   }
-  reclaims.work.evictions.push_back({name, next->pod, next->uid, next->grace});
+  outbox.reclaims().evictions.push_back({name, next->pod, next->uid, next->grace});
 }
 
 // Would the pod be taken where its room is kept?
@@ -161,12 +165,12 @@ bool Engine::Impl::FitsItsEarmark(const ReclaimMember& member, Instant now) {
   const NodeId id = names.Find(member.node.str());
   const PodRecord* record = Find(member.uid);
   if (record == nullptr || id == kNoNode) return false;
-  const Lift lift(*this, member.uid, now);
-  const Question question = QuestionOf(*record->request);
-  if (question.whole != Reason::kNone || nodes[id] == nullptr) return false;
+  const ScopedRemoval lift(*this, member.uid, now, SharesWith(member.uid));
+  const RequestContext context = ContextOf(*record->request);
+  if (context.whole != Reason::kNone || nodes[id] == nullptr) return false;
   ForgetKindAnswers();
-  return hot[id].closed == Reason::kNone && Fits(question, id) == Reason::kNone &&
-         AskQuota(question, id, now).reason == Reason::kNone;
+  return hot[id].closed == Reason::kNone && Fits(context, id) == Reason::kNone &&
+         AskQuota(context, id, now).reason == Reason::kNone;
 }
 
 void Engine::Impl::SeeIfReserved(Reclaim& reclaim, Instant now) {
@@ -187,8 +191,8 @@ void Engine::Impl::SeeIfReserved(Reclaim& reclaim, Instant now) {
   for (const ReclaimMember& member : reclaim.members) {
     if (member.placed) continue;
     // kube-scheduler may have taken the nomination back, and have tried before we knew.
-    reclaims.work.nominations.push_back({member.pod, member.uid, member.node});
-    pokes.emplace_back(member.pod, member.uid);
+    outbox.reclaims().nominations.push_back({member.pod, member.uid, member.node});
+    outbox.Requeue(member.pod, member.uid);
   }
 }
 
@@ -196,7 +200,7 @@ void Engine::SettleEviction(const std::string& name, const PodUid& uid, Eviction
                             std::optional<Millis> retry_after, Instant now) {
   Impl& impl = *impl_;
   impl.Advance(now);
-  ReclaimBooks& books = impl.reclaims;
+  PreemptionState& books = impl.reclaims;
   const auto found = books.runs.find(name);
   if (outcome == EvictionOutcome::kAccepted) impl.NoteEvicted(name, uid, now);
   if (found == books.runs.end() || found->second.asked != uid) return;
@@ -215,12 +219,15 @@ void Engine::SettleEviction(const std::string& name, const PodUid& uid, Eviction
       if (impl.Find(uid) == nullptr) impl.NoteVictimGone(uid, now);
       break;
     case EvictionOutcome::kBlocked:
+      TRANCHE_MARK(reclaim_eviction_blocked);
       books.refused_until[uid] = now + std::max(retry_after.value_or(kRefusalPause), kRefusalPause);
       return impl.Finish(reclaim, ReclaimPhase::kAborted, "PDBBlocked", now);
     case EvictionOutcome::kForbidden:
+      TRANCHE_MARK(reclaim_eviction_forbidden);
       books.refused_until[uid] = now + kForbiddenPause;
       return impl.Finish(reclaim, ReclaimPhase::kAborted, "Forbidden", now);
     case EvictionOutcome::kFailed:
+      TRANCHE_MARK(reclaim_eviction_answer_lost);
       run.retry_at = now + std::min(kRetryFirst * (1 << std::min(run.tries++, 5)), kRetryLast);
       return;
   }
@@ -244,7 +251,7 @@ void Engine::Impl::NoteEvicted(const std::string& name, const PodUid& uid, Insta
     reclaims.history.Note(victim->owner, victim->leaf,
                           std::ranges::count_if(reclaim.victims, of_owner), now);
     reclaims.returning[victim->owner] = now;
-    ++reclaims.version;
+    NoteChange();
   }
   if (PodRecord* record = Find(uid)) {
     record->traits.evicted_at = now;
@@ -279,7 +286,7 @@ void Engine::Impl::NoteVictimGone(const PodUid& uid, Instant now) {
   }
   ReclaimRun& run = reclaims.runs.at(name);
   if (run.asked == uid) run.asked.reset();
-  ++reclaims.version;
+  NoteChange();
   NextEviction(name, now);
 }
 
@@ -290,6 +297,7 @@ void Engine::Impl::NoteMemberGone(const PodUid& uid, Instant now) {
   if (PodRecord* record = Find(uid)) EndNominated(uid, *record, now);
   const auto found = reclaims.of_member.find(uid);
   if (found == reclaims.of_member.end()) return;
+  TRANCHE_MARK(reclaim_preemptor_gone);
   Finish(reclaims.all.at(found->second), ReclaimPhase::kAborted, "PreemptorGone", now);
 }
 
@@ -299,7 +307,7 @@ void Engine::Impl::NoteMemberPlaced(const PodUid& uid, const NodeName& node, Ins
   PodRecord& record = *Find(uid);
   EndNominated(uid, record, now);
   if (std::exchange(record.within_nominal, false)) {
-    reclaims.work.nominal_waits.push_back(now - record.waits_since);
+    outbox.reclaims().nominal_waits.push_back(now - record.waits_since);
   }
   if (reclaims.returned.erase(uid) > 0) reclaims.returning.erase(record.traits.owner);
   const auto found = reclaims.of_member.find(uid);
@@ -322,6 +330,7 @@ void Engine::Impl::NoteMemberPlaced(const PodUid& uid, const NodeName& node, Ins
   }
   const bool early = elsewhere && reclaim.phase < ReclaimPhase::kReserved;
   if (early) {
+    TRANCHE_MARK(reclaim_preemptor_placed_elsewhere);
     Finish(reclaim, ReclaimPhase::kAborted, "PlacedElsewhere", now);
   } else if (all) {
     Finish(reclaim, ReclaimPhase::kDone, "", now);
@@ -346,6 +355,7 @@ void Engine::Impl::TendReclaims(Instant now) {
         AvoidedNode& avoided = reclaims.avoided[member.uid][member.node];
         avoided.until = now + kAvoidFirst * (1 << std::min(avoided.times++, kMostAvoidDoublings));
       }
+      TRANCHE_MARK(reclaim_unclaimed);
       Finish(reclaim, ReclaimPhase::kAborted, "Unclaimed", now);
       continue;
     }
@@ -354,7 +364,9 @@ void Engine::Impl::TendReclaims(Instant now) {
       return !victim.gone_at && record != nullptr && record->traits.leaves_at &&
              now > *record->traits.leaves_at + kStuckSlack;
     });
-    if (stuck) Finish(reclaim, ReclaimPhase::kAborted, "VictimStuck", now);
+    if (!stuck) continue;
+    TRANCHE_MARK(reclaim_victim_stuck);
+    Finish(reclaim, ReclaimPhase::kAborted, "VictimStuck", now);
   }
   // Only then who goes next: what has ended above may have changed who is in quota.
   for (const std::string& name : names_of_runs) NextEviction(name, now);
@@ -405,7 +417,7 @@ void Engine::Impl::RefundLostWork(const PodUid& uid, const PodRecord& record, In
   const HeldWork* work = book.Find(uid);
   if (!traits.evicted_at || work == nullptr || !work->running) return;
   if (traits.evicted_state != QuotaState::kInQuota && !traits.checkpoint) return;
-  const GpuClass* gpu_class = ClassNamed(work->workload_class);
+  const GpuClass* gpu_class = set->ClassNamed(work->workload_class);
   WorkAtRisk risk;
   risk.running = work->running;
   risk.checkpoint = traits.checkpoint;
@@ -421,7 +433,8 @@ void Engine::Impl::RefundLostWork(const PodUid& uid, const PodRecord& record, In
   MeterEvent refund = Event(MeterKind::kRefund, uid, record.interval, record.Place(), *work, from);
   refund.until = until;
   refund.note = "LostWork";
-  Journal(std::move(refund));
+  TRANCHE_MARK(lost_work_refunded);
+  outbox.Journal(std::move(refund));
   book.Refund(uid, {from, until});
 }
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "quota/limits.h"
+#include "quota/tree/limits.h"
 #include "scheduler/engine/impl.h"
 
 namespace tranche {
@@ -39,7 +39,7 @@ int64_t Engine::Impl::PendingQuanta(const PodRecord& record) {
 
 std::string Engine::Impl::Oversubscription() const {
   std::map<std::string, int64_t> promised;  // nominal by model, kUnlimited-saturated
-  for (QuotaId id = 0; id < static_cast<QuotaId>(book.tree().size()); ++id) {
+  for (QuotaId id{0}; id < book.tree().size(); ++id) {
     for (const GpuQuota& quota : set->quotas) {
       if (quota.name != book.tree().name(id)) continue;
       for (const QuotaLine& line : quota.lines) {

@@ -1,6 +1,8 @@
 // The verdict cache (ADR 0001); part of the engine's books (impl.h), nobody else includes this.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -24,5 +26,9 @@ struct Shape {
   std::vector<Verdict> by_state;
   uint64_t last_used = 0;
 };
+
+// Ranks of prioritize, strict: kTopRank for the best node, one less for each after it, down to 0.
+inline constexpr int kTopRank = 10;
+inline int RankAt(std::size_t place) { return std::max(kTopRank - static_cast<int>(place), 0); }
 
 }  // namespace tranche

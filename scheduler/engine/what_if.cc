@@ -16,22 +16,22 @@ void Engine::Impl::Try(Trial& trial, const PodRequest& request, WhatIfResult& re
     result.fits = true;
     return;
   }
-  const Question question = QuestionOf(request);
-  result.reason = question.whole;
+  const RequestContext context = ContextOf(request);
+  result.reason = context.whole;
   if (result.reason != Reason::kNone) {
     result.detail = request.refusal ? request.refusal->detail : "";
     return;
   }
   NodeId id = kNoNode;
   Picks chosen;
-  Select(question, trial.nodes, 1, now, nullptr);
+  Select(context, trial.nodes, 1, now, nullptr);
   if (!best.empty()) {
     id = best.front().node;
-    result.reason = PickDevices(question, *nodes[id], chosen);
+    result.reason = PickDevices(context, *nodes[id], chosen);
     result.fits = result.reason == Reason::kNone;
   } else {
     result.reason = NearestReason();
-    result.detail = DescribeQuotaAnswers(question, now);
+    result.detail = DescribeQuotaAnswers(context, now);
     if (result.detail.empty()) result.detail = "asks " + DescribeRequest(request);
     const auto seat = SeatByEvicting(trial, request, result, now);
     if (!seat) return;
@@ -44,7 +44,7 @@ void Engine::Impl::Try(Trial& trial, const PodRequest& request, WhatIfResult& re
   const Inventory& inventory = nodes[id]->state.inventory();
   result.node = names.name(id);
   result.allocation = ToAllocation(inventory, request, chosen);
-  HeldWork work = WorkOf(request, question.standing, now);
+  HeldWork work = WorkOf(request, context.standing, now);
   work.parts = ChargeOfPicks(inventory, request, chosen);
   result.allocation->leaf = work.leaf;
   Holding holding;
@@ -65,8 +65,8 @@ std::optional<std::pair<NodeId, Picks>> Engine::Impl::SeatByEvicting(Trial& tria
                                                                      Instant now) {
   Aggressor aggressor;
   aggressor.members.push_back(std::make_shared<const PodRequest>(request));
-  aggressor.question = QuestionOf(*aggressor.members.front());
-  if (!MayPlan(aggressor.question)) return std::nullopt;
+  aggressor.context = ContextOf(*aggressor.members.front());
+  if (!MayPlan(aggressor.context)) return std::nullopt;
   if (!request.gang.empty()) aggressor.gang = request.name.ns + "/" + request.gang;
   ReclaimCase reclaim_case(*this, aggressor, now, {.gone = &trial.gone});
   const ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
@@ -92,7 +92,7 @@ std::vector<WhatIfResult> Engine::WhatIf(std::span<const PodRequest> pods, Insta
   for (const NodeId id : impl.names.ascending()) {
     if (impl.nodes[id] != nullptr && impl.nodes[id]->state.present()) trial.nodes.push_back(id);
   }
-  const uint64_t version = impl.reclaims.version;
+  const uint64_t version = impl.version();
   std::vector<WhatIfResult> results;
   for (const PodRequest& request : pods) impl.Try(trial, request, results.emplace_back(), now);
   for (const auto& [id, uid] : trial.placed) {
@@ -100,7 +100,7 @@ std::vector<WhatIfResult> Engine::WhatIf(std::span<const PodRequest> pods, Insta
     impl.nodes[id]->state.Release(uid);
     impl.Refresh(id, now);
   }
-  impl.reclaims.version = version;
+  impl.RestoreVersion(version);
   return results;
 }
 

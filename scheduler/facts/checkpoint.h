@@ -1,7 +1,7 @@
 // What the ledger had settled at a moment, as the statuses of GPUQuotas and GPUBudgets carry it,
 // and what a ledger that lacks it was told from there (ADR 0027).
 //
-// Plain values. Amounts are quanta x ms x weight (quota/budget_amounts.h), of leaves with
+// Plain values. Amounts are quanta x ms x weight (quota/budget/budget_amounts.h), of leaves with
 // kUnitWeight. Any thread.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "quota/budget.h"
+#include "quota/budget/budget.h"
 #include "topology/base/units.h"
 
 namespace tranche {
@@ -54,7 +54,7 @@ struct RestoredUse {
   friend bool operator==(const RestoredUse&, const RestoredUse&) = default;
 };
 
-// No checkpoint tells of more; sums of thousands of such amounts stay within an Int128.
+// No checkpoint holds more; sums of thousands of such amounts stay within an Int128.
 inline constexpr Int128 kMostCheckpointed =
     Int128{1'000'000'000'000'000'000} * 1'000'000'000'000'000'000;
 

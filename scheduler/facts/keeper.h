@@ -2,7 +2,7 @@
 // pods with shares of a card have a card that is known and that no whole-GPU pod is given.
 //
 // The device plugin chooses the card when the kubelet admits the keeper; its init container says
-// which one it is. Whoever follows a keeper is shown that card and asks the kubelet for none.
+// which one it is. A sharing pod is shown that card and asks the kubelet for none.
 // (KAI calls a keeper a reservation pod.) Source: request-dialects section 11, ADR 0024.
 #pragma once
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "quota/budget.h"
-#include "quota/charge.h"
-#include "quota/fair_share.h"
-#include "quota/model_charge.h"
+#include "quota/budget/budget.h"
+#include "quota/tree/charge.h"
+#include "quota/tree/fair_share.h"
+#include "quota/tree/model_charge.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/checkpoint.h"
 #include "topology/base/ids.h"
@@ -74,9 +74,9 @@ struct MeterHistory {
   Instant from;
   Instant heartbeat;               // the last moment the ledger knows somebody metered
   std::vector<OpenInterval> open;  // now, ascending uid
-  std::vector<MeterEvent>
-      events;  // with at (of a refund: until) >= from, ascending at; the opens
-               // of earlier intervals that lasted into it come with their own at
+  // With at (of a refund: until) >= from, ascending at; the opens of earlier intervals that lasted
+  // into it come with their own at.
+  std::vector<MeterEvent> events;
   std::vector<WindowClosing> closings;  // ascending budget, start; the newest version of each
   std::vector<DecayRow> decay;
   std::string ledger;                 // its id

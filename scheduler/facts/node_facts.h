@@ -101,8 +101,8 @@ struct NodeFacts {
   std::optional<int64_t> replicas;  // label nvidia.com/gpu.replicas
   SharingMethod sharing = SharingMethod::kNone;
   MigStrategy mig_strategy = MigStrategy::kNone;
-  bool mig_planned =
-      false;  // label tranche.dev/mig-layout: instances are made where a Binding says
+  // Label tranche.dev/mig-layout: instances are made where a Binding says.
+  bool mig_planned = false;
 
   std::optional<ResourceCount> gpu;         // nvidia.com/gpu
   std::optional<ResourceCount> gpu_shared;  // nvidia.com/gpu.shared

@@ -1,7 +1,7 @@
 // What a pod asks for, in one normal form for every request style.
 //
-// A plain value: decoded once at the edge (scheduler/wire/pod_decode), compared and hashed by its
-// shape in the core. Amounts are already checked; a pod whose amounts are not valid carries a
+// A plain value: decoded once at the edge (wire/pods/pod_decode), compared and hashed by its shape
+// in the core. Amounts are already checked; a pod whose amounts are not valid carries a
 // refusal instead of asks.
 #pragma once
 
@@ -76,8 +76,8 @@ struct Ask {
   MigResourceName mig;  // kMig only
   MemoryNeed memory;    // kShare only
   MilliGpu compute;     // kShare only: taken of each card, 0..1000
-  bool exclusive =
-      false;  // kShare only: the card may have no other user (HAMi: 100 % of the cores)
+  // kShare only: the card may have no other user (HAMi: 100 % of the cores).
+  bool exclusive = false;
 };
 
 // The pod's effective request of one resource key that nodes may advertise (Kubernetes' formula
@@ -101,8 +101,8 @@ struct PodRequest {
   std::string priority_class;
 
   Dialect dialect = Dialect::kNone;
-  std::vector<ContainerInfo>
-      containers;                    // every init container, then every app container, in order
+  // Every init container, then every app container, in order.
+  std::vector<ContainerInfo> containers;
   std::vector<Ask> asks;             // ascending container
   std::vector<PoolNeed> pool_needs;  // ascending key, counts > 0
   std::optional<Refusal> refusal;    // set: the request can never be met; asks are empty

@@ -66,8 +66,17 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
 
 const ReasonText& Describe(Reason reason) {
   const auto rank = static_cast<std::size_t>(reason);
-  TRANCHE_CHECK(rank < kReasons);
+  TRANCHE_CHECK_LT(rank, kReasons);
   return kTexts[rank];
+}
+
+bool IsQuotaReason(Reason reason) {
+  return reason >= Reason::kNoLeaf && reason <= Reason::kWaitingForQuota;
+}
+
+bool MoreRoomWouldHelp(Reason reason) {
+  return reason == Reason::kNoRoom || reason == Reason::kNumaMismatch ||
+         reason == Reason::kBrokenSet;
 }
 
 }  // namespace tranche

@@ -79,4 +79,11 @@ struct ReasonText {
 
 const ReasonText& Describe(Reason reason);
 
+// Does the team's quota or budget refuse? A ResourceQuota is the namespace's, and does not count.
+bool IsQuotaReason(Reason reason);
+
+// Does the node lack only what other pods hold there, so that it would take the pod if it were
+// emptier? False for kNone: there the pod fits.
+bool MoreRoomWouldHelp(Reason reason);
+
 }  // namespace tranche

@@ -1,4 +1,4 @@
-// A reclaim as it is carried out and shown: whom it is for, whom it takes from, how far it is.
+// A reclaim as it is carried out and shown: the preemptor, the victims and the progress.
 //
 // A plain value. The engine keeps the truth while it runs; the GPUReclaim object the shell writes
 // from it is what a restart continues with.
@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "quota/marking.h"
-#include "quota/reclaim.h"
+#include "quota/preemption/reclaim.h"
+#include "quota/tree/marking.h"
 #include "scheduler/facts/reason.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
@@ -56,7 +56,7 @@ struct ReclaimVictim {
 struct Reclaim {
   std::string name;  // of the GPUReclaim object: unique, a DNS label
   ReclaimRule rule = ReclaimRule::kNone;
-  // Whom it is for: the preemptor's gang; empty for kDrain (`source` is the GPUBudget), kShrink
+  // The members of the preemptor's gang; empty for kDrain (`source` is the GPUBudget), kShrink
   // (`source` is the GPUQuota) and kGang (`source` is namespace/gang).
   std::vector<ReclaimMember> members;
   std::string source;

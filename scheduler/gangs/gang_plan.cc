@@ -9,11 +9,10 @@
 
 #include "scheduler/gangs/gang_tiers.h"
 #include "topology/base/check.h"
+#include "topology/base/int128.h"
 
 namespace tranche {
 namespace {
-
-__extension__ using Wide = __int128;  // sums of costs
 
 // So many seats of a node are asked for at least, also for small gangs: how exactly a domain would
 // be filled is seen only from what would be left.
@@ -32,7 +31,7 @@ struct Key {
   // groups touched in the tiers further below, down to nodes. Of a clique that is not asked for
   // fewest nodes first: they are alike there.
   std::array<int64_t, kGangTiers + 1> figures = {};
-  Wide cost = 0;
+  Int128 cost = 0;
   std::size_t first_node = 0;
   friend auto operator<=>(const Key&, const Key&) = default;
 };
@@ -59,7 +58,7 @@ class Planner {
   struct Group {
     std::span<std::size_t> nodes;
     int64_t seats = 0;
-    Wide cost = 0;
+    Int128 cost = 0;
     bool used = false;  // holds members already: going there again touches nothing new
   };
 
@@ -103,7 +102,8 @@ bool Planner::AskRoom() {
   const std::size_t kinds = At(question_.kinds);
   members_.assign(kinds, 0);
   for (const GangMember& member : question_.members) {
-    TRANCHE_CHECK(member.kind >= 0 && member.kind < question_.kinds);
+    TRANCHE_CHECK_GE(member.kind, 0);
+    TRANCHE_CHECK_LT(member.kind, question_.kinds);
     ++members_[At(member.kind)];
   }
   untouched_.resize(kinds);
@@ -302,7 +302,7 @@ Key Planner::KeyOf(std::span<const Share> shares, int tier, int64_t seats) const
   for (int below = std::max(tier - 2, 0); below >= 0; --below) *figure++ = CountNew(shares, below);
   key.first_node = first.node;
   for (const Share& share : shares) {
-    key.cost += Wide{question_.nodes[share.node].cost} * share.count;
+    key.cost += Int128{question_.nodes[share.node].cost} * share.count;
     key.first_node = std::min(key.first_node, share.node);
   }
   return key;

@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/rfc7230.hpp>
+#include <limits>
 #include <utility>
 
 namespace tranche::http {
 namespace {
 
-constexpr std::string_view kBlank = " \t";
+namespace beast = boost::beast;
+using boost::system::error_code;
 
 bool IsAlphanumeric(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -21,60 +26,28 @@ bool IsTokenChar(char c) {
          (c != '\0' && std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos);
 }
 
-bool IsToken(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), IsTokenChar);
-}
-
-bool IsFieldChar(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
-}
-
 bool IsHostChar(char c) {
   return IsAlphanumeric(c) ||
          (c != '\0' && std::string_view("-._~!$&'()*+;=:[]%").find(c) != std::string_view::npos);
 }
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool EqualAnyCase(std::string_view left, std::string_view lower_case) {
-  return left.size() == lower_case.size() &&
-         std::equal(left.begin(), left.end(), lower_case.begin(),
-                    [](char a, char b) { return Lower(a) == b; });
-}
-
-std::string_view Trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
 Refusal Bad(std::string why) { return Refusal{400, std::move(why)}; }
-
-// Calls visit(element) for each non-empty element of a comma-separated list.
-template <typename Visit>
-void ForEachElement(std::string_view list, Visit visit) {
-  while (!list.empty()) {
-    const std::size_t comma = list.find(',');
-    const std::string_view element = Trim(list.substr(0, comma));
-    if (!element.empty()) visit(element);
-    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
-  }
-}
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
-  const char lower = Lower(c);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+enum class Plus : uint8_t { kLiteral, kSpace };
+
 // Percent-decodes; false on a broken escape or an encoded NUL.
-bool Decode(std::string_view text, bool plus_is_space, std::string& out) {
+bool Decode(std::string_view text, Plus plus, std::string& out) {
   out.clear();
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
-      out.push_back(plus_is_space && text[i] == '+' ? ' ' : text[i]);
+      out.push_back(plus == Plus::kSpace && text[i] == '+' ? ' ' : text[i]);
       continue;
     }
     if (text.size() - i < 3) return false;
@@ -96,8 +69,8 @@ bool DecodeQuery(std::string_view text, std::map<std::string, std::string>& quer
     const std::size_t equals = pair.find('=');
     std::string key;
     std::string value;
-    if (!Decode(pair.substr(0, equals), true, key)) return false;
-    if (equals != std::string_view::npos && !Decode(pair.substr(equals + 1), true, value)) {
+    if (!Decode(pair.substr(0, equals), Plus::kSpace, key)) return false;
+    if (equals != std::string_view::npos && !Decode(pair.substr(equals + 1), Plus::kSpace, value)) {
       return false;
     }
     query.insert_or_assign(std::move(key), std::move(value));
@@ -108,7 +81,7 @@ bool DecodeQuery(std::string_view text, std::map<std::string, std::string>& quer
 // The path and query part of a target in origin form or absolute form; empty: neither.
 std::string_view OriginForm(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!EqualAnyCase(target.substr(0, scheme.size()), scheme)) continue;
+    if (!beast::iequals(target.substr(0, scheme.size()), scheme)) continue;
     target.remove_prefix(scheme.size());
     const std::size_t path = target.find_first_of("/?");
     if (path == 0) return {};
@@ -131,7 +104,7 @@ std::optional<Refusal> ReadTarget(std::string_view target, Request& request) {
   if (origin.empty()) return Bad("request target: expected a path that starts with /");
   const std::size_t mark = origin.find('?');
   const std::string_view path = origin.substr(0, mark);
-  if (!Decode(path.empty() ? "/" : path, false, request.path)) {
+  if (!Decode(path.empty() ? "/" : path, Plus::kLiteral, request.path)) {
     return Bad("request target: expected %XX escapes of non-zero bytes");
   }
   if (mark != std::string_view::npos && !DecodeQuery(origin.substr(mark + 1), request.query)) {
@@ -140,109 +113,161 @@ std::optional<Refusal> ReadTarget(std::string_view target, Request& request) {
   return std::nullopt;
 }
 
-enum class Version : uint8_t { kHttp10, kHttp11 };
+// Beast's parser over one whole head: it splits lines and fields, and trims. What they mean is
+// decided here. It is told to skip a body, so that no code of Beast's for bodies and chunks runs.
+class HeadParser final : public beast::http::basic_parser<true> {
+ public:
+  explicit HeadParser(Head& head) : head_(head) {
+    header_limit(std::numeric_limits<uint32_t>::max());  // HeadScanner has counted already
+    skip(/*v=*/true);
+  }
 
-std::optional<Refusal> ReadRequestLine(std::string_view line, Request& request, Version& version) {
-  const std::size_t first = line.find(' ');
-  const std::size_t last = line.rfind(' ');
-  if (first == std::string_view::npos || first == last) {
-    return Bad("request line: expected method, target and version");
-  }
-  const std::string_view protocol = line.substr(last + 1);
-  const auto digit = [&](std::size_t at) { return protocol[at] >= '0' && protocol[at] <= '9'; };
-  if (protocol.size() != 8 || !protocol.starts_with("HTTP/") || !digit(5) || protocol[6] != '.' ||
-      !digit(7)) {
-    return Bad("request line: expected HTTP/1.1 at its end");
-  }
-  if (!IsToken(line.substr(0, first))) return Bad("request line: expected a method token");
-  if (protocol != "HTTP/1.1" && protocol != "HTTP/1.0") {
-    return Refusal{505, "expected HTTP/1.0 or HTTP/1.1"};
-  }
-  version = protocol == "HTTP/1.1" ? Version::kHttp11 : Version::kHttp10;
-  request.method = std::string(line.substr(0, first));
-  return ReadTarget(line.substr(first + 1, last - first - 1), request);
-}
+  std::optional<Refusal> Read(std::string_view text);
 
-// The fields that steer the connection, gathered before they are weighed against each other.
-struct Steering {
-  int hosts = 0;
-  int lengths = 0;
-  int encodings = 0;
-  int authorizations = 0;
-  bool host_valid = true;
-  bool chunked = false;
-  bool close = false;
-  bool keep_alive = false;
-  bool expects_other = false;
+ private:
+  void on_request_impl(beast::http::verb verb, beast::string_view method, beast::string_view target,
+                       int version, error_code& error) override;
+  void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value,
+                     error_code& error) override;
+  void on_header_impl(error_code&) override {}
+  void on_finish_impl(error_code&) override {}
+  // The rest is for answers and bodies, which do not come here.
+  void on_response_impl(int, beast::string_view, int, error_code&) override {}
+  void on_body_init_impl(const boost::optional<uint64_t>&, error_code&) override {}
+  std::size_t on_body_impl(beast::string_view, error_code&) override { return 0; }
+  void on_chunk_header_impl(uint64_t, beast::string_view, error_code&) override {}
+  std::size_t on_chunk_body_impl(uint64_t, beast::string_view, error_code&) override { return 0; }
+
+  std::optional<Refusal> Weigh() const;
+
+  Head& head_;
+  std::optional<Refusal> refusal_;  // set where we end the parse ourselves
+  bool http11_ = true;
+  // The fields that steer the connection, gathered before they are weighed against each other.
+  int hosts_ = 0;
+  int lengths_ = 0;
+  int encodings_ = 0;
+  int authorizations_ = 0;
+  bool host_valid_ = true;
+  bool chunked_ = false;
+  bool close_ = false;
+  bool keep_alive_ = false;
+  bool expects_other_ = false;
 };
 
-std::optional<Refusal> ReadContentLength(std::string_view value, Head& head) {
-  uint64_t length = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), length);
-  if (value.empty() || error != std::errc() || end != value.data() + value.size()) {
-    return Bad("Content-Length: expected one decimal number within 64 bits");
-  }
-  head.content_length = length;
-  return std::nullopt;
+// Of versions Beast knows 1.0 and 1.1, and calls all else malformed. One that is spelled well is
+// told apart here.
+bool NamesAnotherVersion(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find("\r\n"));
+  if (line.size() < 9) return false;
+  const std::string_view last = line.substr(line.size() - 9);
+  const auto digit = [&](std::size_t at) { return last[at] >= '0' && last[at] <= '9'; };
+  return last.starts_with(" HTTP/") && digit(6) && last[7] == '.' && digit(8) &&
+         last != " HTTP/1.0" && last != " HTTP/1.1";
 }
 
-std::optional<Refusal> ReadField(std::string_view line, Head& head, Steering& seen) {
-  const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos || !IsToken(line.substr(0, colon))) {
-    return Bad("header field: expected a name token and a colon directly behind it");
+// The refusal of a head that Beast could not read.
+Refusal RefusalOf(beast::http::error error, std::string_view text) {
+  switch (error) {
+    case beast::http::error::bad_method:
+      return Bad("request line: expected a method token");
+    case beast::http::error::bad_target:
+      return Bad("request target: expected visible ASCII without a fragment");
+    case beast::http::error::bad_version:
+      if (NamesAnotherVersion(text)) return Refusal{505, "expected HTTP/1.0 or HTTP/1.1"};
+      return Bad("request line: expected method, target and HTTP/1.1 at its end");
+    case beast::http::error::bad_field:
+      return Bad("header field: expected a name token and a colon directly behind it");
+    case beast::http::error::bad_content_length:
+    case beast::http::error::multiple_content_length:
+      return Bad("Content-Length: expected one decimal number within 64 bits, and no chunks");
+    case beast::http::error::bad_transfer_encoding:
+      return Bad("expected no Transfer-Encoding beside Content-Length or another one");
+    default:
+      return Bad("header field: expected a value of text, and of tokens in Connection");
   }
-  const std::string_view name = line.substr(0, colon);
-  const std::string_view value = Trim(line.substr(colon + 1));
-  if (!std::all_of(value.begin(), value.end(), IsFieldChar)) {
-    return Bad("header field: expected a value without control characters");
-  }
-  if (EqualAnyCase(name, "host")) {
-    ++seen.hosts;
-    seen.host_valid = std::all_of(value.begin(), value.end(), IsHostChar);
-  } else if (EqualAnyCase(name, "content-length")) {
-    ++seen.lengths;
-    return ReadContentLength(value, head);
-  } else if (EqualAnyCase(name, "transfer-encoding")) {
-    ++seen.encodings;
-    seen.chunked = EqualAnyCase(value, "chunked");
-  } else if (EqualAnyCase(name, "connection")) {
-    ForEachElement(value, [&](std::string_view option) {
-      if (EqualAnyCase(option, "close")) seen.close = true;
-      if (EqualAnyCase(option, "keep-alive")) seen.keep_alive = true;
-    });
-  } else if (EqualAnyCase(name, "expect")) {
-    (EqualAnyCase(value, "100-continue") ? head.expects_continue : seen.expects_other) = true;
-  } else if (EqualAnyCase(name, "authorization")) {
-    ++seen.authorizations;
-    head.request.authorization = std::string(value);
-  } else if (EqualAnyCase(name, "if-none-match")) {
-    std::string& tags = head.request.if_none_match;
-    tags += (tags.empty() ? "" : ",") + std::string(value);
-  }
-  return std::nullopt;
 }
 
-std::optional<Refusal> Weigh(Version version, const Steering& seen, Head& head) {
-  const bool http11 = version == Version::kHttp11;
-  if (seen.hosts > 1 || (http11 && seen.hosts == 0) || !seen.host_valid) {
-    return Bad(fmt::format("expected exactly one valid Host, found {}", seen.hosts));
+std::optional<Refusal> HeadParser::Read(std::string_view text) {
+  // Beast would join folded lines.
+  if (text.find("\r\n ") != std::string_view::npos ||
+      text.find("\r\n\t") != std::string_view::npos) {
+    return Bad("header field: expected no folded lines");
   }
-  if (seen.lengths > 1) return Bad("expected one Content-Length, found several");
-  if (seen.authorizations > 1) return Bad("expected one Authorization, found several");
-  if (seen.encodings > 0) {
-    if (seen.lengths > 0) return Bad("expected no Transfer-Encoding beside Content-Length");
-    if (seen.encodings > 1 || !seen.chunked || !http11) {
-      return Bad("expected no Transfer-Encoding");
-    }
+  error_code error;
+  put(boost::asio::buffer(text.data(), text.size()), error);
+  if (refusal_) return refusal_;
+  if (error) return RefusalOf(static_cast<beast::http::error>(error.value()), text);
+  return Weigh();
+}
+
+void HeadParser::on_request_impl(beast::http::verb, beast::string_view method,
+                                 beast::string_view target, int version, error_code& error) {
+  http11_ = version == 11;
+  head_.request.method = std::string(method);
+  refusal_ = ReadTarget(target, head_.request);
+  if (refusal_) error = beast::http::error::bad_target;
+}
+
+void HeadParser::on_field_impl(beast::http::field field, beast::string_view,
+                               beast::string_view value, error_code& error) {
+  switch (field) {
+    case beast::http::field::host:
+      ++hosts_;
+      host_valid_ = std::all_of(value.begin(), value.end(), IsHostChar);
+      return;
+    case beast::http::field::content_length:
+      ++lengths_;
+      // Beast takes lists of equal lengths.
+      if (value.find(',') != beast::string_view::npos) {
+        error = beast::http::error::bad_content_length;
+      }
+      return;
+    case beast::http::field::transfer_encoding:
+      ++encodings_;
+      chunked_ = beast::iequals(value, "chunked");
+      return;
+    case beast::http::field::connection:
+      for (const auto& option : beast::http::opt_token_list{value}) {
+        close_ = close_ || beast::iequals(option, "close");
+        keep_alive_ = keep_alive_ || beast::iequals(option, "keep-alive");
+      }
+      return;
+    case beast::http::field::expect:
+      (beast::iequals(value, "100-continue") ? head_.expects_continue : expects_other_) = true;
+      return;
+    case beast::http::field::authorization:
+      ++authorizations_;
+      head_.request.authorization = std::string(value);
+      return;
+    case beast::http::field::if_none_match:
+      if (!head_.request.if_none_match.empty()) head_.request.if_none_match += ',';
+      head_.request.if_none_match += std::string_view(value);
+      return;
+    default:
+      return;
+  }
+}
+
+std::optional<Refusal> HeadParser::Weigh() const {
+  if (hosts_ > 1 || (http11_ && hosts_ == 0) || !host_valid_) {
+    return Bad(fmt::format("expected exactly one valid Host, found {}", hosts_));
+  }
+  if (lengths_ > 1) return Bad("expected one Content-Length, found several");
+  if (authorizations_ > 1) return Bad("expected one Authorization, found several");
+  if (encodings_ > 0) {
+    if (lengths_ > 0) return Bad("expected no Transfer-Encoding beside Content-Length");
+    if (encodings_ > 1 || !chunked_ || !http11_) return Bad("expected no Transfer-Encoding");
     return Refusal{411, "expected Content-Length, found Transfer-Encoding chunked"};
   }
-  if (seen.expects_other) return Refusal{417, "Expect: only 100-continue is known"};
-  const std::string& method = head.request.method;
-  if (!head.content_length && (method == "POST" || method == "PUT" || method == "PATCH")) {
+  if (expects_other_) return Refusal{417, "Expect: only 100-continue is known"};
+  const std::string& method = head_.request.method;
+  if (lengths_ == 0 && (method == "POST" || method == "PUT" || method == "PATCH")) {
     return Refusal{411, fmt::format("expected Content-Length on {}", method)};
   }
-  head.expects_continue = head.expects_continue && http11;
-  head.keep_alive = !seen.close && (http11 || seen.keep_alive);
+  if (lengths_ == 1) head_.content_length = *content_length();
+  head_.expects_continue = head_.expects_continue && http11_;
+  head_.keep_alive = !close_ && (http11_ || keep_alive_);
   return std::nullopt;
 }
 
@@ -275,22 +300,8 @@ HeadScanner::Outcome HeadScanner::Scan(std::string_view bytes) {
 }
 
 std::optional<Refusal> ReadHead(std::string_view text, Head& head) {
-  constexpr std::string_view kLineEnd = "\r\n";
-  Version version = Version::kHttp11;
-  Steering seen;
   head = Head();
-  bool first = true;
-  while (!text.empty()) {
-    const std::size_t end = text.find(kLineEnd);
-    const std::string_view line = text.substr(0, end);
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + kLineEnd.size());
-    if (!first && line.empty()) break;
-    auto refusal =
-        first ? ReadRequestLine(line, head.request, version) : ReadField(line, head, seen);
-    if (refusal) return refusal;
-    first = false;
-  }
-  return Weigh(version, seen, head);
+  return HeadParser(head).Read(text);
 }
 
 }  // namespace tranche::http

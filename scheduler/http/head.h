@@ -1,4 +1,5 @@
-// The head of a request (request line and header fields): finding its end, and reading it.
+// The head of a request (request line and header fields): finding its end, and reading it. The end
+// is found and the bytes are counted here; Boost.Beast splits the fields of a head that is whole.
 //
 // Strict on purpose: what two servers could read in two ways is refused, so that no proxy in front
 // of us and we ever disagree where a request ends. Values, no sockets; one thread at a time.

@@ -1,79 +1,19 @@
 #include "scheduler/http/reply.h"
 
-#include <fmt/format.h>
+#include <fmt/chrono.h>
 
 #include <algorithm>
-#include <array>
-#include <iterator>
+#include <boost/beast/core/buffers_range.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/serializer.hpp>
 #include <string_view>
 
 namespace tranche::http {
 namespace {
 
-std::string_view Phrase(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 201:
-      return "Created";
-    case 202:
-      return "Accepted";
-    case 204:
-      return "No Content";
-    case 301:
-      return "Moved Permanently";
-    case 302:
-      return "Found";
-    case 304:
-      return "Not Modified";
-    case 307:
-      return "Temporary Redirect";
-    case 308:
-      return "Permanent Redirect";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 406:
-      return "Not Acceptable";
-    case 408:
-      return "Request Timeout";
-    case 409:
-      return "Conflict";
-    case 411:
-      return "Length Required";
-    case 413:
-      return "Content Too Large";
-    case 415:
-      return "Unsupported Media Type";
-    case 417:
-      return "Expectation Failed";
-    case 422:
-      return "Unprocessable Content";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 503:
-      return "Service Unavailable";
-    case 504:
-      return "Gateway Timeout";
-    case 505:
-      return "HTTP Version Not Supported";
-    default:
-      return "";
-  }
-}
+using boost::system::error_code;
+using Answer = boost::beast::http::response<boost::beast::http::empty_body>;
 
 bool SafeName(std::string_view name) {
   const auto safe = [](char c) { return c > 0x20 && c < 0x7f && c != ':'; };
@@ -88,19 +28,23 @@ bool SafeValue(std::string_view value) {
   return std::all_of(value.begin(), value.end(), safe);
 }
 
-void AppendDate(std::string& out, std::chrono::system_clock::time_point now) {
-  using namespace std::chrono;
-  static constexpr std::array<std::string_view, 7> kDays = {"Sun", "Mon", "Tue", "Wed",
-                                                            "Thu", "Fri", "Sat"};
-  static constexpr std::array<std::string_view, 12> kMonths = {
-      "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const auto day = floor<days>(now);
-  const year_month_day date(day);
-  const hh_mm_ss time(floor<seconds>(now) - day);
-  fmt::format_to(std::back_inserter(out), "Date: {}, {:02} {} {:04} {:02}:{:02}:{:02} GMT\r\n",
-                 kDays[weekday(day).c_encoding()], static_cast<unsigned>(date.day()),
-                 kMonths[static_cast<unsigned>(date.month()) - 1], static_cast<int>(date.year()),
-                 time.hours().count(), time.minutes().count(), time.seconds().count());
+// Beast stores lengths of names and values in 16 bits and throws on longer ones.
+constexpr std::size_t kMostFieldBytes = 65'000;
+
+void Set(Answer& answer, std::string_view name, std::string_view value) {
+  if (!SafeName(name) || !SafeValue(value) || name.size() + value.size() > kMostFieldBytes) return;
+  answer.set(boost::beast::string_view(name), boost::beast::string_view(value));
+}
+
+// RFC 9110 section 5.6.7. Answers come many to a second, whose text each thread makes once.
+const std::string& Date(std::chrono::system_clock::time_point now) {
+  thread_local std::time_t second = -1;
+  thread_local std::string text;
+  if (const std::time_t current = std::chrono::system_clock::to_time_t(now); current != second) {
+    second = current;
+    text = fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(second));
+  }
+  return text;
 }
 
 }  // namespace
@@ -109,22 +53,26 @@ bool CarriesBody(int status) { return status >= 200 && status != 204 && status !
 
 std::string EncodeHead(const Response& response, bool keep_alive,
                        std::chrono::system_clock::time_point now) {
+  namespace http = boost::beast::http;
+  Answer answer;
+  answer.version(11);
+  answer.result(static_cast<unsigned>(response.status));
+  answer.set(http::field::date, Date(now));
+  if (CarriesBody(response.status)) {
+    if (!response.content_type.empty()) Set(answer, "Content-Type", response.content_type);
+    answer.content_length(response.body.size());
+  }
+  answer.keep_alive(keep_alive);
+  for (const auto& [name, value] : response.headers) Set(answer, name, value);
+  http::response_serializer<http::empty_body> serializer(answer);
   std::string out;
   out.reserve(256);
-  auto end = std::back_inserter(out);
-  fmt::format_to(end, "HTTP/1.1 {} {}\r\n", response.status, Phrase(response.status));
-  AppendDate(out, now);
-  if (CarriesBody(response.status)) {
-    if (!response.content_type.empty() && SafeValue(response.content_type)) {
-      fmt::format_to(end, "Content-Type: {}\r\n", response.content_type);
+  error_code error;
+  serializer.next(error, [&out](error_code&, const auto& buffers) {
+    for (const boost::asio::const_buffer piece : boost::beast::buffers_range_ref(buffers)) {
+      out.append(static_cast<const char*>(piece.data()), piece.size());
     }
-    fmt::format_to(end, "Content-Length: {}\r\n", response.body.size());
-  }
-  if (!keep_alive) out += "Connection: close\r\n";
-  for (const auto& [name, value] : response.headers) {
-    if (SafeName(name) && SafeValue(value)) fmt::format_to(end, "{}: {}\r\n", name, value);
-  }
-  out += "\r\n";
+  });
   return out;
 }
 

@@ -13,20 +13,20 @@ ReplySlot::ReplySlot(std::shared_ptr<Gate> gate, std::weak_ptr<Session> session)
 ReplySlot::~ReplySlot() {
   if (!answered_.exchange(true)) {
     Deliver(Response{500, "text/plain; charset=utf-8", "the request was dropped unanswered", {}},
-            true);
+            AnswerBy::kServer);
   }
 }
 
 void ReplySlot::Answer(Response response) {
-  if (!answered_.exchange(true)) Deliver(std::move(response), false);
+  if (!answered_.exchange(true)) Deliver(std::move(response), AnswerBy::kHandler);
 }
 
-void ReplySlot::Deliver(Response response, bool forgotten) {
+void ReplySlot::Deliver(Response response, AnswerBy by) {
   // The session is let go before the gate is: its end touches the I/O context too.
   const std::shared_lock lock(gate_->mutex);
   if (!gate_->open) return;
   if (const std::shared_ptr<Session> session = session_.lock()) {
-    session->Answer(std::move(response), forgotten);
+    session->Answer(std::move(response), by);
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <shared_mutex>
 
@@ -19,6 +20,9 @@ struct Gate {
   bool open = true;  // guarded by mutex; closed once the server's threads have ended
 };
 
+// The handler dropped its Responder when the server had to make the answer up.
+enum class AnswerBy : uint8_t { kHandler, kServer };
+
 class ReplySlot {
  public:
   ReplySlot(std::shared_ptr<Gate> gate, std::weak_ptr<Session> session);
@@ -31,7 +35,7 @@ class ReplySlot {
   void Answer(Response response);
 
  private:
-  void Deliver(Response response, bool forgotten);
+  void Deliver(Response response, AnswerBy by);
 
   std::shared_ptr<Gate> gate_;
   std::weak_ptr<Session> session_;

@@ -95,13 +95,13 @@ void Session::Abort() {
   asio::post(socket_.get_executor(), [this, self = shared_from_this()] { Close(); });
 }
 
-void Session::Answer(Response response, bool forgotten) {
-  asio::dispatch(socket_.get_executor(), [this, forgotten, response = std::move(response),
-                                          self = shared_from_this()]() mutable {
-    if (state_ != State::kHandling) return;
-    if (forgotten) server_.table.CountRefusal(response.status);
-    Reply(std::move(response));
-  });
+void Session::Answer(Response response, AnswerBy by) {
+  asio::dispatch(socket_.get_executor(),
+                 [this, by, response = std::move(response), self = shared_from_this()]() mutable {
+                   if (state_ != State::kHandling) return;
+                   if (by == AnswerBy::kServer) server_.table.CountRefusal(response.status);
+                   Reply(std::move(response));
+                 });
 }
 
 // ---- reading ----------------------------------------------------------------------------------

@@ -71,8 +71,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void Drain();
   // Closes without further words.
   void Abort();
-  // The handler's answer. `forgotten`: made up because the handler dropped its Responder.
-  void Answer(Response response, bool forgotten);
+  // Sends the answer to the request under way.
+  void Answer(Response response, AnswerBy by);
 
  private:
   enum class State : uint8_t {

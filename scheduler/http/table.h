@@ -19,7 +19,7 @@ namespace tranche::http {
 class Session;
 
 // An ordinary connection holds one of Limits::connections places. A spare one came when all were
-// taken by active connections: it is told so, or served /healthz, and closed.
+// taken by active connections: it is answered 503, or served /healthz, and closed.
 enum class Place : uint8_t { kOrdinary, kSpare };
 
 class ConnectionTable {

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "topology/base/table_key.h"
 #include "topology/machine/set_values.h"
 
 namespace tranche {
 namespace {
-
-void Append(std::string& out, int64_t value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));  // same process only
-}
 
 // Positions mean GPUs: whole cards only, each of which is there and can be told from the others.
 bool AreToldApart(const Inventory& inventory) {
@@ -126,23 +123,23 @@ bool NamesDomain(std::string_view value) {
 }
 
 void AppendLinks(const Inventory& inventory, std::string& signature) {
-  Append(signature, inventory.table != nullptr);
+  AppendToKey(signature, inventory.table != nullptr);
   if (inventory.table != nullptr) {
     const std::string& digest = inventory.table->machine().digest();
-    Append(signature, static_cast<int64_t>(digest.size()));
+    AppendToKey(signature, static_cast<int64_t>(digest.size()));
     signature += digest;
-    Append(signature, inventory.links_verified);
-    Append(signature, inventory.plugin_chooses());
+    AppendToKey(signature, inventory.links_verified);
+    AppendToKey(signature, inventory.plugin_chooses());
   }
-  Append(signature, static_cast<int64_t>(inventory.numa_policy));
-  Append(signature, static_cast<int64_t>(inventory.numa_scope));
+  AppendToKey(signature, static_cast<int64_t>(inventory.numa_policy));
+  AppendToKey(signature, static_cast<int64_t>(inventory.numa_scope));
   if (inventory.numa_policy == NumaPolicy::kNone) return;
   for (const ZoneCounts& zone : inventory.zones) {
-    Append(signature, zone.zone);
-    Append(signature, zone.gpus_capacity);
-    Append(signature, zone.gpus_available);
-    Append(signature, zone.cpus_capacity.count());
-    Append(signature, zone.cpus_available.count());
+    AppendToKey(signature, zone.zone);
+    AppendToKey(signature, zone.gpus_capacity);
+    AppendToKey(signature, zone.gpus_available);
+    AppendToKey(signature, zone.cpus_capacity.count());
+    AppendToKey(signature, zone.cpus_available.count());
   }
 }
 

@@ -71,10 +71,9 @@ int PoolFor(const Inventory& inventory, const Ask& ask) {
     case Resource::kMig:
       return inventory.FindPool(FormatMigResource(ask.mig));
     case Resource::kGpu:
-      return inventory.gpu_unit == GpuUnit::kMigDevice ? inventory.FindPool("nvidia.com/gpu") : -1;
+      return inventory.gpu_unit == GpuUnit::kMigDevice ? inventory.FindPool(kGpuKey) : -1;
     case Resource::kGpuShared:
-      return inventory.gpu_unit == GpuUnit::kMigDevice ? inventory.FindPool("nvidia.com/gpu.shared")
-                                                       : -1;
+      return inventory.gpu_unit == GpuUnit::kMigDevice ? inventory.FindPool(kGpuSharedKey) : -1;
     case Resource::kShare:
       return -1;
   }

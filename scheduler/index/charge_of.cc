@@ -135,7 +135,7 @@ void ChargeAtMost(const Inventory& inventory, const PodRequest& request,
       const Card* last = nullptr;
       for (const Card& card : inventory.cards) {
         if (!IsRightKind(inventory, ask, card) || !MatchesModels(request, card)) continue;
-        // Most nodes have cards of one kind: one of them tells of all.
+        // Most nodes have cards of one kind: one of them stands for all.
         const bool alike = last != nullptr && last->memory == card.memory &&
                            last->mode == card.mode && last->cut == card.cut;
         if (alike) continue;

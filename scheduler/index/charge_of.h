@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "quota/model_charge.h"
+#include "quota/tree/model_charge.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/index/inventory.h"
 #include "scheduler/index/placement.h"

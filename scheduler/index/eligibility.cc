@@ -69,7 +69,7 @@ bool ShareAllowed(const Inventory& inventory, const PodRequest& request, const A
 }
 
 // Has the node an agent that knows the pod's style, or none where none is needed? A node with no
-// GPU at all is told apart from that.
+// GPU at all is another reason.
 bool IsServed(const Inventory& inventory, const PodRequest& request) {
   return request.asks.empty() || (inventory.cards.empty() && inventory.pools.empty()) ||
          Serves(inventory.agent, request.dialect);

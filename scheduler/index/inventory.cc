@@ -13,9 +13,6 @@
 namespace tranche {
 namespace {
 
-constexpr std::string_view kGpuKey = "nvidia.com/gpu";
-constexpr std::string_view kGpuSharedKey = "nvidia.com/gpu.shared";
-
 // The profile a "-MIG-<profile>" product label names (strategy single); empty when none.
 std::string SingleProfile(std::string_view product) {
   const std::size_t at = product.find("-MIG-");

@@ -17,7 +17,8 @@ struct CardLoad {
   Mebibytes memory;
   int64_t slots = 0;  // containers using the card
   int exclusive = 0;  // users that tolerate no other
-  // Who holds the card for pods that follow a keeper: those pods, and the keeper once it is there.
+  // Users of a card that a placeholder pod holds: the sharing pods, and the placeholder once it is
+  // there.
   int kept = 0;
   // Of a planned or cut card: the instances that pods hold. A set that is not legal (pods others
   // placed, or devices kept for a pod whose victims have yet to go) is broken, and nothing more
@@ -33,7 +34,7 @@ struct Load {
   std::vector<int64_t> keys;                // parallel to Inventory::keys: units kubelet handed out
   MilliCpu cpu;                             // requested by all pods of the node
   MilliCpu pinned_cpu;                      // of that, pinned by pods with GPUs
-  // Where zones are told: GPUs of pods that the exporter may not show yet, when `booked` were
+  // Where zones are known: GPUs of pods that the exporter may not show yet, when `booked` were
   // handed out by the books.
   int64_t unshown = 0;
   int64_t booked = 0;

@@ -11,7 +11,7 @@ namespace tranche {
 namespace {
 
 constexpr int64_t kMilliPerPercent = 10;
-constexpr int64_t kMostUnits = 1'000'000;  // far beyond any node; keeps sums small
+constexpr int64_t kMostCapUnits = 1'000'000;  // far beyond any node; keeps sums small
 
 int64_t CoresOf(MilliGpu milli) {
   return (milli.count() + kMilliPerPercent - 1) / kMilliPerPercent;
@@ -135,7 +135,7 @@ CapAmount LeastOf(const PodRequest& request) {
     if (ask.resource != Resource::kShare) continue;
     CapAmount unit{Mebibytes::Zero(), CoresOf(ask.compute)};
     if (ask.memory.kind == MemoryNeed::Kind::kMib) unit.memory = Mebibytes::Of(ask.memory.value);
-    Add(least, unit, std::min(ask.count, kMostUnits));
+    Add(least, unit, std::min(ask.count, kMostCapUnits));
   }
   return least;
 }
@@ -143,7 +143,7 @@ CapAmount LeastOf(const PodRequest& request) {
 CapAmount MostOn(const Inventory& inventory, const PodRequest& request) {
   CapAmount most;
   for (const Ask& ask : request.asks) {
-    Add(most, UnitOn(inventory, request, ask), std::min(ask.count, kMostUnits));
+    Add(most, UnitOn(inventory, request, ask), std::min(ask.count, kMostCapUnits));
   }
   return most;
 }

@@ -8,6 +8,8 @@
 
 #include "scheduler/index/card_links.h"
 #include "scheduler/index/card_sets.h"
+#include "topology/base/mark.h"
+#include "topology/base/table_key.h"
 
 namespace tranche {
 namespace {
@@ -15,22 +17,13 @@ namespace {
 // Of one profile on one node; BuildInventory cuts at seven a card.
 constexpr std::size_t kMaxInstances = std::size_t{kMaxCards} * 8;
 
-void Append(std::string& out, int64_t value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));  // same process only
-}
-
-void AppendText(std::string& out, const std::string& text) {
-  Append(out, static_cast<int64_t>(text.size()));
-  out += text;
-}
-
 void AppendCut(const CardCut& cut, std::string& out) {
-  AppendText(out, std::string(cut.space->board().id));
+  AppendToKey(out, std::string(cut.space->board().id));
   for (const CutProfile& profile : cut.profiles) {
-    Append(out, profile.profile);
-    Append(out, profile.memory.count());
-    Append(out, std::ssize(profile.starts));
-    for (const int start : profile.starts) Append(out, start);
+    AppendToKey(out, profile.profile);
+    AppendToKey(out, profile.memory.count());
+    AppendToKey(out, std::ssize(profile.starts));
+    for (const int start : profile.starts) AppendToKey(out, start);
   }
 }
 
@@ -43,28 +36,28 @@ void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor, Machine
                        inventory_.gpu_unit == GpuUnit::kCard &&
                        inventory_.sharing == SharingMethod::kNone;
   static_signature_.clear();
-  AppendText(static_signature_, inventory_.product);
-  Append(static_signature_, static_cast<int64_t>(inventory_.gpu_unit));
-  Append(static_signature_, static_cast<int64_t>(inventory_.agent));
-  Append(static_signature_, inventory_.memory_unit.count());
-  Append(static_signature_, static_cast<int64_t>(inventory_.sharing));
-  Append(static_signature_, inventory_.keepers);
-  Append(static_signature_, inventory_.replicas);
-  Append(static_signature_, cpu_capacity().count());
-  Append(static_signature_, inventory_.planned());
+  AppendToKey(static_signature_, inventory_.product);
+  AppendToKey(static_signature_, static_cast<int64_t>(inventory_.gpu_unit));
+  AppendToKey(static_signature_, static_cast<int64_t>(inventory_.agent));
+  AppendToKey(static_signature_, inventory_.memory_unit.count());
+  AppendToKey(static_signature_, static_cast<int64_t>(inventory_.sharing));
+  AppendToKey(static_signature_, inventory_.keepers);
+  AppendToKey(static_signature_, inventory_.replicas);
+  AppendToKey(static_signature_, cpu_capacity().count());
+  AppendToKey(static_signature_, inventory_.planned());
   for (const CountedKey& key : inventory_.keys) {
-    AppendText(static_signature_, key.key);
-    Append(static_signature_, key.allocatable);
-    Append(static_signature_, key.capacity);
+    AppendToKey(static_signature_, key.key);
+    AppendToKey(static_signature_, key.allocatable);
+    AppendToKey(static_signature_, key.capacity);
   }
   uniform_cards_ = true;
   for (const Card& card : inventory_.cards) {
     const Card& first = inventory_.cards.front();
     uniform_cards_ &= card.product == first.product && card.vgpu_mode == first.vgpu_mode;
-    AppendText(static_signature_, card.product);
-    AppendText(static_signature_, card.vgpu_mode);
+    AppendToKey(static_signature_, card.product);
+    AppendToKey(static_signature_, card.vgpu_mode);
     uniform_cards_ &= card.cut == first.cut;
-    Append(static_signature_, card.cut == nullptr ? 0 : std::ssize(card.cut->profiles));
+    AppendToKey(static_signature_, card.cut == nullptr ? 0 : std::ssize(card.cut->profiles));
     if (card.cut != nullptr) AppendCut(*card.cut, static_signature_);
   }
   AppendLinks(inventory_, static_signature_);
@@ -102,7 +95,7 @@ void NodeState::SetPlainCpu(MilliCpu cpu) {
 }
 
 int64_t NodeState::BookedGpus(const Inventory& inventory, const Load& load) {
-  const CountedKey* key = inventory.FindKey("nvidia.com/gpu");
+  const CountedKey* key = inventory.FindKey(kGpuKey);
   return key == nullptr ? 0 : load.keys[static_cast<std::size_t>(key - inventory.keys.data())];
 }
 
@@ -150,7 +143,7 @@ void NodeState::AddHolding(const Holding& holding, Load& load) const {
 
 void NodeState::AddKeepers(Load& load) const {
   if (load.cards.empty()) return;
-  const CountedKey* key = inventory_.FindKey("nvidia.com/gpu");
+  const CountedKey* key = inventory_.FindKey(kGpuKey);
   std::array<bool, kMaxCards> held{};
   for (const Holding& holding : holdings_) {
     if (holding.keeper == KeeperRole::kNone || holding.picks.empty()) continue;
@@ -192,6 +185,7 @@ Allocation NodeState::Located(const Holding& holding) const {
 void NodeState::Resolve(Holding& holding) const {
   holding.problem.clear();
   if (holding.allocation->epoch > epoch_ || holding.allocation->epoch < 0) {
+    TRANCHE_MARK(record_of_a_later_epoch);
     holding.problem =
         fmt::format("expected an epoch of at most {}, found {}", epoch_, holding.allocation->epoch);
     return;
@@ -274,14 +268,14 @@ void NodeState::FollowProbe(Holding& holding) const {
 
 void NodeState::Signature(const Load& load, std::string& out) const {
   out = static_signature_;
-  Append(out, load.devices_unknown);
-  Append(out, load.no_new_keeper);
-  Append(out, CpuFree(load).count());
-  for (const int64_t used : load.keys) Append(out, used);
+  AppendToKey(out, load.devices_unknown);
+  AppendToKey(out, load.no_new_keeper);
+  AppendToKey(out, CpuFree(load).count());
+  for (const int64_t used : load.keys) AppendToKey(out, used);
   if (!inventory_.zones.empty()) {
-    Append(out, load.pinned_cpu.count());
-    Append(out, load.unshown);
-    Append(out, load.booked);
+    AppendToKey(out, load.pinned_cpu.count());
+    AppendToKey(out, load.unshown);
+    AppendToKey(out, load.booked);
   }
   // One fixed-size row a card, sorted: placement does not care which of equal cards is which.
   struct Row {
@@ -319,20 +313,20 @@ void NodeState::Signature(const Load& load, std::string& out) const {
     std::vector<std::vector<int64_t>> planned = PlannedRows(inventory_, load);
     std::ranges::sort(planned);
     for (const std::vector<int64_t>& row : planned) {
-      Append(out, static_cast<int64_t>(row.size()));
-      for (const int64_t word : row) Append(out, word);
+      AppendToKey(out, static_cast<int64_t>(row.size()));
+      for (const int64_t word : row) AppendToKey(out, word);
     }
     return;
   }
   for (std::size_t p = 0; p < inventory_.pools.size(); ++p) {
-    AppendText(out, inventory_.pools[p].key);
-    Append(out, inventory_.pools[p].replicas);
-    Append(out, static_cast<int64_t>(load.slots[p].size()));
+    AppendToKey(out, inventory_.pools[p].key);
+    AppendToKey(out, inventory_.pools[p].replicas);
+    AppendToKey(out, static_cast<int64_t>(load.slots[p].size()));
     std::array<int64_t, kMaxInstances> users{};
     const std::size_t instances = std::min(load.slots[p].size(), users.size());
     std::copy_n(load.slots[p].begin(), instances, users.begin());
     std::sort(users.begin(), users.begin() + static_cast<std::ptrdiff_t>(instances));
-    for (std::size_t i = 0; i < instances; ++i) Append(out, users[i]);
+    for (std::size_t i = 0; i < instances; ++i) AppendToKey(out, users[i]);
   }
 }
 

@@ -58,7 +58,7 @@ class NodeState {
   void Release(const PodUid& uid);
   // What pods without GPUs request of the node's CPU together.
   void SetPlainCpu(MilliCpu cpu);
-  // Where zones are told: the GPUs of pods that the exporter may not show yet (zone_lag.h). Kept
+  // Where zones are known: the GPUs of pods that the exporter may not show yet (zone_lag.h). Kept
   // until it is said anew.
   void SetUnshown(int64_t gpus);
   // Units of nvidia.com/gpu that kubelet has handed out, by the books.

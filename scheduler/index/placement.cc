@@ -18,7 +18,10 @@
 namespace tranche {
 namespace {
 
+// A bound on the backtracking of one answer, so that a strange request cannot hold the engine;
+// requests for whole GPUs or one share need at most a step a card.
 constexpr int kMaxSteps = 20'000;
+// Devices of one pod on one node: twice kMaxCards, for replicas and slices.
 constexpr int64_t kMaxUnits = 128;
 
 int SharingCap(const GpuPolicy& policy, const Inventory& inventory) {
@@ -71,8 +74,8 @@ struct Placer::Query {
     const bool follows = request.follows_keeper && ask.resource == Resource::kShare;
     if (!follows || base.kept > 0) return follows || base.kept == 0;
     if (!inventory.keepers || load.no_new_keeper || base.slots > 0) return false;
-    // The keeper to be made is one more whom the kubelet has to give a card.
-    const CountedKey* key = inventory.FindKey("nvidia.com/gpu");
+    // The placeholder pod to be made needs one more card of the kubelet.
+    const CountedKey* key = inventory.FindKey(kGpuKey);
     if (key == nullptr) return false;
     GpuSet fresh;
     fresh.Add(index);

@@ -109,7 +109,7 @@ class Placer {
 std::optional<int64_t> PartOfCard(const MemoryNeed& memory);
 
 // What one unit of `ask` takes of `card`. A kGpu or kGpuShared ask takes the node's unit. On a
-// replicated card whoever declares no memory takes a replica's part of it: nothing isolates the
+// replicated card a pod that declares no memory takes a replica's part of it: nothing isolates the
 // pods there, so the parts must add up to no more than the card. On a cut card a share takes the
 // smallest instance that holds it.
 struct CardNeed {

@@ -16,7 +16,7 @@ const std::vector<int32_t>* ValuesOf(const LayoutValueMap* values, const MigSpac
   if (values == nullptr) return nullptr;
   const auto found = values->find(&space);
   if (found == values->end() || found->second.empty()) return nullptr;
-  TRANCHE_CHECK(found->second.size() == space.size());
+  TRANCHE_CHECK_EQ(found->second.size(), space.size());
   return &found->second;
 }
 
@@ -31,7 +31,7 @@ PlannedSearch::PlannedSearch(const Inventory& inventory, const Load& load,
       values_(ValuesOf(values, space_)) {
   for (std::size_t a = 0; a < request.asks.size(); ++a) {
     const int pool = PoolFor(inventory, request.asks[a]);
-    TRANCHE_CHECK(pool >= 0);
+    TRANCHE_CHECK_GE(pool, 0);
     queue_.insert(queue_.end(), static_cast<std::size_t>(request.asks[a].count),
                   {static_cast<int>(a), pool});
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "scheduler/kube/write_requests.h"
-#include "scheduler/wire/pod_decode.h"
+#include "scheduler/wire/pods/pod_decode.h"
 
 namespace tranche::kube {
 namespace {

@@ -8,6 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "scheduler/kube/server_url.h"
+#include "topology/base/status.h"
 
 namespace tranche::kube {
 namespace {
@@ -77,9 +78,8 @@ absl::StatusOr<std::string> ApiClient::Render(const ApiRequest& request) {
       "Accept-Encoding: identity\r\n",
       request.method, path_prefix_, target, host_header_, user_agent_);
   if (may_send_token_) {
-    absl::StatusOr<std::string> token = token_.Get(steady_clock::now());
-    if (!token.ok()) return token.status();
-    if (!token->empty()) text += fmt::format("Authorization: Bearer {}\r\n", *token);
+    TRANCHE_ASSIGN_OR_RETURN(std::string token, token_.Get(steady_clock::now()));
+    if (!token.empty()) text += fmt::format("Authorization: Bearer {}\r\n", token);
   }
   if (!request.body.empty()) {
     text += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", request.content_type,
@@ -119,7 +119,7 @@ asio::awaitable<bool> ApiClient::WaitForPlace(TimePoint deadline) {
     ++places_taken_;
     co_return true;
   }
-  // Whoever gives a place back takes our timer out of the line and leaves the place taken for us.
+  // A call that gives its place back takes our timer out of the line and leaves the place to us.
   asio::steady_timer turn(context_, deadline);
   waiting_.push_back(&turn);
   const StopSignal::Registration wake(stop_, [&turn] { turn.cancel(); });

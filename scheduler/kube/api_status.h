@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "scheduler/wire/json.h"
+#include "scheduler/wire/json/json.h"
 
 namespace tranche::kube {
 

@@ -11,21 +11,22 @@
 #include <boost/asio/post.hpp>
 #include <exception>
 #include <list>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "scheduler/kube/api_calls.h"
 #include "scheduler/kube/api_client.h"
 #include "scheduler/kube/node_lock.h"
 #include "scheduler/kube/object_sinks.h"
 #include "scheduler/kube/observed_resources.h"
 #include "scheduler/kube/observed_sinks.h"
+#include "scheduler/kube/policy_resources.h"
 #include "scheduler/kube/reflector.h"
 #include "scheduler/kube/scheduling_gate.h"
-#include "scheduler/kube/steering_resources.h"
 #include "scheduler/kube/write_requests.h"
 #include "topology/base/check.h"
 
@@ -122,8 +123,8 @@ struct Cluster::Impl {
   std::atomic<uint64_t> event_serial = 0;
 
   enum class State : uint8_t { kNew, kRunning, kStopped };
-  std::mutex mutex;
-  State state = State::kNew;  // guarded by mutex; work is posted under it
+  absl::Mutex mutex;
+  State state ABSL_GUARDED_BY(mutex) = State::kNew;  // work is posted under it
 };
 
 namespace {
@@ -137,7 +138,7 @@ ReflectorOptions Resource(std::string_view name, std::string path, const Timing&
   return options;
 }
 
-ReflectorOptions SteeringOptions(const SteeringResource& resource, const Timing& timing) {
+ReflectorOptions PolicyObjectOptions(const PolicyResource& resource, const Timing& timing) {
   ReflectorOptions options =
       Resource(resource.plural, fmt::format("{}/{}", resource.group, resource.plural), timing);
   options.may_be_absent = resource.custom;
@@ -186,10 +187,10 @@ Cluster::Impl::Impl(Options given, ClusterEvents& receiver)
             node_sink, [this] { Spawn(pods); }),
       calls(writing.client(), writing.stop(), options.timing),
       courtesy_calls(courtesy_client, writing.stop(), options.timing) {
-  for (const SteeringResource& resource : kSteeringResources) {
+  for (const PolicyResource& resource : kPolicyResources) {
     if (resource.for_hami && !options.resource_quotas) continue;
-    early.emplace_back(*this, std::make_unique<SteeringSink>(events, resource, follows),
-                       SteeringOptions(resource, options.timing));
+    early.emplace_back(*this, std::make_unique<PolicyObjectSink>(events, resource, follows),
+                       PolicyObjectOptions(resource, options.timing));
     early.back().written_by_us = resource.written_by_us;
   }
   for (const ObservedResource& resource : kObservedResources) {
@@ -207,7 +208,7 @@ void Cluster::Impl::Spawn(Reflector& reflector) {
 template <typename Result, typename Call>
 void Cluster::Impl::Run(Call call, std::function<void(Result)> done, Result not_running) {
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const absl::MutexLock lock(&mutex);
     if (state == State::kRunning) {
       const auto deadline = steady_clock::now() + options.bind_timeout;
       asio::post(writing.context(), [this, call = std::move(call), deadline,
@@ -248,8 +249,8 @@ Cluster::Cluster(Options options, ClusterEvents& events)
 Cluster::~Cluster() { Stop(); }
 
 void Cluster::Start() {
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
-  TRANCHE_CHECK(impl_->state == Impl::State::kNew);
+  const absl::MutexLock lock(&impl_->mutex);
+  TRANCHE_CHECK_EQ(impl_->state, Impl::State::kNew);
   impl_->state = Impl::State::kRunning;
   for (Impl::Early& one : impl_->early) impl_->Spawn(one.reflector);
   impl_->reading.Start();
@@ -258,7 +259,7 @@ void Cluster::Start() {
 
 void Cluster::Stop() {
   {
-    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    const absl::MutexLock lock(&impl_->mutex);
     const bool running = impl_->state == Impl::State::kRunning;
     impl_->state = Impl::State::kStopped;
     if (!running) return;
@@ -278,7 +279,7 @@ std::map<std::string, ResourceStatus> Cluster::status() const {
 }
 
 void Cluster::Refresh(std::function<void()> done) {
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const absl::MutexLock lock(&impl_->mutex);
   if (impl_->state != Impl::State::kRunning) return;
   asio::post(impl_->reading.context(), [impl = impl_.get(), done = std::move(done)] {
     std::vector<Reflector*> asked = {&impl->pods};
@@ -300,7 +301,8 @@ void Cluster::Bind(BindingWrite write, std::function<void(WriteResult)> done) {
   impl_->Send(impl_->calls, BindingRequest(write), ApiCalls::kMaxTries, std::move(done));
 }
 
-void Cluster::Poke(PodName pod, PodUid uid, Instant when, std::function<void(WriteResult)> done) {
+void Cluster::Requeue(PodName pod, PodUid uid, Instant when,
+                      std::function<void(WriteResult)> done) {
   impl_->Send(impl_->courtesy_calls, PokeRequest(pod, uid, when), 1, std::move(done));
 }
 

@@ -1,4 +1,4 @@
-// A real cluster: lists and watches pods, nodes, the objects that steer us and those that tell more
+// A real cluster: lists and watches pods, nodes, policy objects and those that tell more
 // of nodes and gangs at an API server, and writes. Follows kube-client-protocol section by section.
 //
 // Two threads of its own: one reads (lists and watches) and calls ClusterEvents, one writes and
@@ -35,7 +35,7 @@ struct Credentials {
   std::string tls_server_name;  // empty: host
   bool insecure_skip_verify = false;
   std::string ca_file, ca_pem;  // one of them, or neither without TLS
-  bool system_roots = false;    // neither: whom this machine trusts
+  bool system_roots = false;    // neither: the CAs this machine trusts
   std::string client_cert_file, client_cert_pem;
   std::string client_key_file, client_key_pem;
   std::string token_file, token;
@@ -58,7 +58,7 @@ struct Options {
   std::chrono::milliseconds bind_timeout{4'000};  // of one call; below kube-scheduler's 5 s
   bool resource_quotas = false;                   // watch ResourceQuotas too
   // Asked right before a write is sent; false: it is not (kNotSent). Null: always true. With it the
-  // server is told to give up by the call's deadline, and what a connection has not delivered when
+  // server gives up at the call's deadline, and what a connection has not delivered when
   // it ends is thrown away: no write of ours arrives long after we were allowed to make it.
   std::function<bool()> may_write;
   // Begin as one who follows what another Tranche writes, until Refresh.
@@ -95,7 +95,8 @@ class Cluster : public ClusterApi {
   void Refresh(std::function<void()> done);
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override;
-  void Poke(PodName pod, PodUid uid, Instant when, std::function<void(WriteResult)> done) override;
+  void Requeue(PodName pod, PodUid uid, Instant when,
+               std::function<void(WriteResult)> done) override;
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
   void Write(ObjectWrite write, std::function<void(WriteResult)> done) override;
   void DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) override;

@@ -10,6 +10,7 @@
 #include "scheduler/kube/files.h"
 #include "scheduler/kube/server_url.h"
 #include "scheduler/kube/token.h"
+#include "topology/base/status.h"
 
 namespace tranche::kube {
 namespace {
@@ -30,11 +31,10 @@ absl::StatusOr<std::string> Text(const YAML::Node& map, const std::string& key,
 }
 
 absl::StatusOr<bool> Flag(const YAML::Node& map, const std::string& key, const std::string& where) {
-  auto text = Text(map, key, where);
-  if (!text.ok()) return text.status();
-  if (*text == "true") return true;
-  if (text->empty() || *text == "false") return false;
-  return Invalid(where + "." + key, "true or false", *text);
+  TRANCHE_ASSIGN_OR_RETURN(auto text, Text(map, key, where));
+  if (text == "true") return true;
+  if (text.empty() || text == "false") return false;
+  return Invalid(where + "." + key, "true or false", text);
 }
 
 // The map under `field` of the entry of `list` that is called `name`.
@@ -74,18 +74,14 @@ absl::StatusOr<std::string> DecodeBase64(const std::string& text, const std::str
 absl::Status InlineOrFile(const YAML::Node& map, const std::string& key, const std::string& where,
                           const std::filesystem::path& folder, std::string& pem,
                           std::string& file) {
-  auto data = Text(map, key + "-data", where);
-  if (!data.ok()) return data.status();
-  if (!data->empty()) {
-    auto decoded = DecodeBase64(*data, where + "." + key + "-data");
-    if (!decoded.ok()) return decoded.status();
-    pem = std::move(*decoded);
+  TRANCHE_ASSIGN_OR_RETURN(auto data, Text(map, key + "-data", where));
+  if (!data.empty()) {
+    TRANCHE_ASSIGN_OR_RETURN(pem, DecodeBase64(data, where + "." + key + "-data"));
     return absl::OkStatus();
   }
-  auto path = Text(map, key, where);
-  if (!path.ok()) return path.status();
-  if (path->empty()) return absl::OkStatus();
-  file = (folder / *path).string();
+  TRANCHE_ASSIGN_OR_RETURN(auto path, Text(map, key, where));
+  if (path.empty()) return absl::OkStatus();
+  file = (folder / path).string();
   auto readable = ReadSmallFile(file);
   if (!readable.ok()) return Invalid(where + "." + key, "a readable file", file);
   return absl::OkStatus();
@@ -106,20 +102,16 @@ absl::Status ReadClusterEntry(const YAML::Node& map, const std::string& where,
                               const std::filesystem::path& folder, Credentials& out) {
   absl::Status status = RefuseUnsupported(map, {"proxy-url"}, where);
   if (!status.ok()) return status;
-  auto server = Text(map, "server", where);
-  if (!server.ok()) return server.status();
-  auto url = ParseServerUrl(*server);
-  if (!url.ok()) return Invalid(where + ".server", "http(s)://host[:port][/path]", *server);
+  TRANCHE_ASSIGN_OR_RETURN(auto server, Text(map, "server", where));
+  auto url = ParseServerUrl(server);
+  if (!url.ok()) return Invalid(where + ".server", "http(s)://host[:port][/path]", server);
   out.host = url->host;
   out.port = url->port;
   out.path_prefix = url->path_prefix;
   out.tls = url->tls;
-  auto name = Text(map, "tls-server-name", where);
-  if (!name.ok()) return name.status();
-  out.tls_server_name = *name;
-  auto insecure = Flag(map, "insecure-skip-tls-verify", where);
-  if (!insecure.ok()) return insecure.status();
-  out.insecure_skip_verify = *insecure;
+  TRANCHE_ASSIGN_OR_RETURN(out.tls_server_name, Text(map, "tls-server-name", where));
+  TRANCHE_ASSIGN_OR_RETURN(auto insecure, Flag(map, "insecure-skip-tls-verify", where));
+  out.insecure_skip_verify = insecure;
   status = InlineOrFile(map, "certificate-authority", where, folder, out.ca_pem, out.ca_file);
   if (!status.ok()) return status;
   const bool has_ca = !out.ca_pem.empty() || !out.ca_file.empty();
@@ -149,15 +141,13 @@ absl::Status ReadUserEntry(const YAML::Node& map, const std::string& where,
   if (has_cert != has_key) {
     return Invalid(where, "client-certificate and client-key together", "one of them");
   }
-  auto token = Text(map, "token", where);
-  if (!token.ok()) return token.status();
-  auto file = Text(map, "tokenFile", where);
-  if (!file.ok()) return file.status();
-  out.token = Trimmed(*token);
+  TRANCHE_ASSIGN_OR_RETURN(auto token, Text(map, "token", where));
+  TRANCHE_ASSIGN_OR_RETURN(auto file, Text(map, "tokenFile", where));
+  out.token = Trimmed(token);
   if (!out.token.empty() && !CheckToken(out.token, where + ".token").ok()) {
     return Invalid(where + ".token", "printable ASCII", "other bytes");
   }
-  if (!file->empty()) out.token_file = (folder / *file).string();
+  if (!file.empty()) out.token_file = (folder / file).string();
   if (!out.tls && (!out.token.empty() || !out.token_file.empty())) {
     return Invalid(where + (out.token_file.empty() ? ".token" : ".tokenFile"),
                    "an https server, since a token is never sent over plain http",
@@ -171,29 +161,23 @@ absl::StatusOr<Credentials> ReadKubeconfig(const YAML::Node& root,
                                            std::string chosen) {
   if (!root.IsMap()) return Invalid("kubeconfig", "a map", "something else");
   if (chosen.empty()) {
-    auto current = Text(root, "current-context", "kubeconfig");
-    if (!current.ok()) return current.status();
-    if (current->empty()) return Invalid("current-context", "a name", "nothing");
-    chosen = std::move(*current);
+    TRANCHE_ASSIGN_OR_RETURN(auto current, Text(root, "current-context", "kubeconfig"));
+    if (current.empty()) return Invalid("current-context", "a name", "nothing");
+    chosen = std::move(current);
   }
-  auto context = Named(root, "contexts", chosen, "context");
-  if (!context.ok()) return context.status();
+  TRANCHE_ASSIGN_OR_RETURN(auto context, Named(root, "contexts", chosen, "context"));
   const std::string context_name = fmt::format("contexts[{}].context", chosen);
-  auto cluster_name = Text(*context, "cluster", context_name);
-  if (!cluster_name.ok()) return cluster_name.status();
-  auto user_name = Text(*context, "user", context_name);
-  if (!user_name.ok()) return user_name.status();
+  TRANCHE_ASSIGN_OR_RETURN(auto cluster_name, Text(context, "cluster", context_name));
+  TRANCHE_ASSIGN_OR_RETURN(auto user_name, Text(context, "user", context_name));
 
   Credentials credentials;
-  auto cluster = Named(root, "clusters", *cluster_name, "cluster");
-  if (!cluster.ok()) return cluster.status();
-  absl::Status status = ReadClusterEntry(
-      *cluster, fmt::format("clusters[{}].cluster", *cluster_name), folder, credentials);
+  TRANCHE_ASSIGN_OR_RETURN(auto cluster, Named(root, "clusters", cluster_name, "cluster"));
+  absl::Status status = ReadClusterEntry(cluster, fmt::format("clusters[{}].cluster", cluster_name),
+                                         folder, credentials);
   if (!status.ok()) return status;
-  if (user_name->empty()) return credentials;
-  auto user = Named(root, "users", *user_name, "user");
-  if (!user.ok()) return user.status();
-  status = ReadUserEntry(*user, fmt::format("users[{}].user", *user_name), folder, credentials);
+  if (user_name.empty()) return credentials;
+  TRANCHE_ASSIGN_OR_RETURN(auto user, Named(root, "users", user_name, "user"));
+  status = ReadUserEntry(user, fmt::format("users[{}].user", user_name), folder, credentials);
   if (!status.ok()) return status;
   return credentials;
 }
@@ -220,10 +204,8 @@ absl::StatusOr<Credentials> InClusterCredentials(const std::string& root) {
   credentials.token_file = root + "/token";
   auto ca = ReadSmallFile(credentials.ca_file);
   if (!ca.ok()) return ca.status();
-  auto token = ReadSmallFile(credentials.token_file);
-  if (!token.ok()) return token.status();
-  absl::Status status = CheckToken(Trimmed(*token), credentials.token_file);
-  if (!status.ok()) return status;
+  TRANCHE_ASSIGN_OR_RETURN(auto token, ReadSmallFile(credentials.token_file));
+  TRANCHE_RETURN_IF_ERROR(CheckToken(Trimmed(token), credentials.token_file));
   return credentials;
 }
 

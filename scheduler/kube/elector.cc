@@ -9,11 +9,12 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <exception>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "scheduler/kube/api_client.h"
 #include "scheduler/kube/server_url.h"
 #include "scheduler/kube/stop_signal.h"
@@ -77,8 +78,8 @@ struct Elector::Impl {
   bool announced = false;
 
   std::thread thread;
-  mutable std::mutex mutex;
-  Status status;  // guarded by mutex
+  mutable absl::Mutex mutex;
+  Status status ABSL_GUARDED_BY(mutex);
 };
 
 asio::awaitable<ApiAnswer> Elector::Impl::Call(const char* method, std::string target,
@@ -158,7 +159,7 @@ void Elector::Impl::Publish() {
   const bool leads = machine.role() == Role::kLeader;
   if (leads) grant.GiveUntil(machine.grant_end());
   {
-    const std::lock_guard lock(mutex);
+    const absl::MutexLock lock(&mutex);
     status.leading = leads;
     if (machine.seen()) {
       status.holder = machine.seen()->holder;
@@ -244,7 +245,7 @@ void Elector::Stop(bool release) {
 }
 
 Elector::Status Elector::status() const {
-  const std::lock_guard lock(impl_->mutex);
+  const absl::MutexLock lock(&impl_->mutex);
   return impl_->status;
 }
 

@@ -1,8 +1,8 @@
 // The right to write to the cluster: held up to a moment, and never longer than it was given for.
 //
 // Measured by the boot-time clock, which goes on while a machine is suspended: a process that was
-// paused finds, before its next write, that its time is over. Whoever is paused between that look
-// and the write itself is caught by the API server, see docs/adr/0023-one-leader.md.
+// paused finds, before its next write, that its time is over. A pause between that look and the
+// write itself is caught by the API server, see docs/adr/0023-one-leader.md.
 //
 // Thread rule: any thread. Cost: a call of the clock, 30 ns.
 #pragma once

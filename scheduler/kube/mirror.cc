@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "topology/base/status.h"
+
 namespace tranche::kube {
 
 absl::StatusOr<ObjectMeta> DecodeMeta(wire::Element object) {
@@ -42,16 +44,15 @@ void Mirror::NoteProblem(const Identity& identity, const Decoded& decoded, Objec
 }
 
 absl::Status Mirror::Changed(wire::Element object) {
-  const auto meta = DecodeMeta(object);
-  if (!meta.ok()) return meta.status();
-  const Identity& identity = meta->identity;
+  TRANCHE_ASSIGN_OR_RETURN(const auto meta, DecodeMeta(object));
+  const Identity& identity = meta.identity;
   if (touching_) touched_.insert(identity.key);
   ObjectVersion& version = known_[identity.key];
   if (version.uid != identity.uid) {
     if (!version.uid.empty()) sink_.Gone({identity.key, version.uid});
     version = ObjectVersion{identity.uid, {}, false, false};
   }
-  version.resource_version = meta->resource_version;
+  version.resource_version = meta.resource_version;
   const Decoded decoded = sink_.Decode(object, identity, version.delivered);
   NoteProblem(identity, decoded, version);
   if (decoded.deliver) {
@@ -63,9 +64,8 @@ absl::Status Mirror::Changed(wire::Element object) {
 }
 
 absl::Status Mirror::Deleted(wire::Element object) {
-  const auto meta = DecodeMeta(object);
-  if (!meta.ok()) return meta.status();
-  const Identity& identity = meta->identity;
+  TRANCHE_ASSIGN_OR_RETURN(const auto meta, DecodeMeta(object));
+  const Identity& identity = meta.identity;
   if (touching_) touched_.insert(identity.key);
   const auto found = known_.find(identity.key);
   // A namesake of what is known is not the object that went.
@@ -77,17 +77,16 @@ absl::Status Mirror::Deleted(wire::Element object) {
 }
 
 absl::Status Mirror::Collect(List& list, wire::Element object) {
-  auto meta = DecodeMeta(object);
-  if (!meta.ok()) return meta.status();
-  const Identity& identity = meta->identity;
+  TRANCHE_ASSIGN_OR_RETURN(auto meta, DecodeMeta(object));
+  const Identity& identity = meta.identity;
   List::Item item;
   item.version.uid = identity.uid;
-  item.version.resource_version = meta->resource_version;
+  item.version.resource_version = meta.resource_version;
   const auto found = known_.find(identity.key);
   if (found != known_.end() && found->second.uid == identity.uid) {
     item.version.delivered = found->second.delivered;
     item.version.complained = found->second.complained;
-    item.unchanged = found->second.resource_version == meta->resource_version;
+    item.unchanged = found->second.resource_version == meta.resource_version;
   }
   if (!item.unchanged) {
     item.decoded = sink_.Decode(object, identity, item.version.delivered);

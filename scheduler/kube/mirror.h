@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "scheduler/kube/object_sink.h"
-#include "scheduler/wire/json.h"
+#include "scheduler/wire/json/json.h"
 
 namespace tranche::kube {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "scheduler/kube/write_requests.h"
-#include "scheduler/wire/node_lock.h"
+#include "scheduler/wire/agents/node_lock.h"
 
 namespace tranche::kube {
 namespace {

@@ -9,7 +9,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "scheduler/kube/api_calls.h"
-#include "scheduler/ports/cluster_api.h"
+#include "scheduler/ports/node_writes.h"
 
 namespace tranche::kube {
 

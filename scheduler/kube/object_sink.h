@@ -6,11 +6,11 @@
 #include <functional>
 #include <string>
 
-#include "scheduler/wire/json.h"
+#include "scheduler/wire/json/json.h"
 
 namespace tranche::kube {
 
-// Who an object is: `key` is namespace/name or name, `uid` survives nothing but the object.
+// The identity of an object: `key` is namespace/name or name, `uid` dies with the object.
 struct Identity {
   std::string key;
   std::string uid;

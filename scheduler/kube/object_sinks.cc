@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "scheduler/wire/node_decode.h"
-#include "scheduler/wire/pod_decode.h"
+#include "scheduler/wire/nodes/node_decode.h"
+#include "scheduler/wire/pods/pod_decode.h"
 
 namespace tranche::kube {
 namespace {
@@ -102,41 +102,41 @@ Decoded NodeSink::Decode(wire::Element object, const Identity&, bool) {
 
 void NodeSink::Gone(const Identity& identity) { events_.NodeGone(NodeName(identity.key)); }
 
-Decoded SteeringSink::Decode(wire::Element object, const Identity& identity, bool known) {
+Decoded PolicyObjectSink::Decode(wire::Element object, const Identity& identity, bool known) {
   Decoded out;
   wire::Object root;
   if (object.get(root) != simdjson::SUCCESS) return out;
   const auto metadata = wire::FindObject(root, "metadata");
-  SteeringObject steering;
-  if (metadata) steering.generation = wire::FindInteger(*metadata, "generation").value_or(0);
+  PolicyObject policy;
+  if (metadata) policy.generation = wire::FindInteger(*metadata, "generation").value_or(0);
   const auto before = generations_.find(identity.key);
   const bool same = resource_.custom && known && before != generations_.end() &&
-                    steering.generation != 0 && before->second == steering.generation;
+                    policy.generation != 0 && before->second == policy.generation;
   const bool follows = (resource_.written_by_us || resource_.checkpoints) && follows_;
   if (!follows && (same || (resource_.written_by_us && known))) return out;
   const auto [ns, name] = SplitKey(identity.key);
-  steering.kind = resource_.kind;
-  steering.ns = ns;
-  steering.name = name;
-  steering.uid = identity.uid;
-  steering.json = WithoutManagedFields(root);
-  out.deliver = [this, key = identity.key, steering = std::move(steering)] {
-    generations_[key] = steering.generation;
+  policy.kind = resource_.kind;
+  policy.ns = ns;
+  policy.name = name;
+  policy.uid = identity.uid;
+  policy.json = WithoutManagedFields(root);
+  out.deliver = [this, key = identity.key, policy = std::move(policy)] {
+    generations_[key] = policy.generation;
     changed_ = true;
-    events_.SteeringChanged(steering);
+    events_.PolicyObjectChanged(policy);
   };
   return out;
 }
 
-void SteeringSink::Gone(const Identity& identity) {
+void PolicyObjectSink::Gone(const Identity& identity) {
   if (generations_.erase(identity.key) == 0) return;
   const auto [ns, name] = SplitKey(identity.key);
   changed_ = true;
-  events_.SteeringGone(std::string(resource_.kind), std::string(ns), std::string(name));
+  events_.PolicyObjectGone(std::string(resource_.kind), std::string(ns), std::string(name));
 }
 
-void SteeringSink::Commit() {
-  if (std::exchange(changed_, false)) events_.SteeringSettled();
+void PolicyObjectSink::Commit() {
+  if (std::exchange(changed_, false)) events_.PolicyObjectsSettled();
 }
 
 }  // namespace tranche::kube

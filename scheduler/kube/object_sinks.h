@@ -1,4 +1,4 @@
-// The sinks: Pod, Node and steering objects -> ClusterEvents.
+// The sinks: Pod, Node and policy objects -> ClusterEvents.
 //
 // Thread rule: the reading thread.
 #pragma once
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "scheduler/kube/object_sink.h"
-#include "scheduler/kube/steering_resources.h"
+#include "scheduler/kube/policy_resources.h"
 #include "scheduler/ports/cluster_events.h"
 
 namespace tranche::kube {
@@ -43,9 +43,9 @@ class NodeSink : public ObjectSink {
 // where metadata.generation tells. Of what we write ourselves the first version alone, or all of
 // them while `follows`: somebody else of our kind is writing. So with statuses that carry
 // checkpoints.
-class SteeringSink : public ObjectSink {
+class PolicyObjectSink : public ObjectSink {
  public:
-  SteeringSink(ClusterEvents& events, const SteeringResource& resource, const bool& follows)
+  PolicyObjectSink(ClusterEvents& events, const PolicyResource& resource, const bool& follows)
       : events_(events), resource_(resource), follows_(follows) {}
   Decoded Decode(wire::Element object, const Identity& identity, bool known) override;
   void Gone(const Identity& identity) override;
@@ -54,7 +54,7 @@ class SteeringSink : public ObjectSink {
 
  private:
   ClusterEvents& events_;
-  const SteeringResource resource_;
+  const PolicyResource resource_;
   const bool& follows_;
   std::map<std::string, int64_t> generations_;  // by key, of what was handed over
   bool changed_ = false;                        // since the last commit

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "scheduler/wire/node_topology.h"
+#include "scheduler/wire/nodes/node_topology.h"
 
 namespace tranche::kube {
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <utility>
 
-#include "scheduler/wire/agent_registers.h"
-#include "scheduler/wire/dra_objects.h"
+#include "scheduler/wire/claims/claim_objects.h"
+#include "scheduler/wire/nodes/agent_registers.h"
 #include "topology/base/check.h"
 
 namespace tranche::kube {

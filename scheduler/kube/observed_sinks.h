@@ -11,7 +11,7 @@
 #include "scheduler/kube/object_sink.h"
 #include "scheduler/kube/observed_resources.h"
 #include "scheduler/ports/cluster_events.h"
-#include "scheduler/wire/node_slices.h"
+#include "scheduler/wire/nodes/node_slices.h"
 
 namespace tranche::kube {
 

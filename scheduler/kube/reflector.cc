@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "scheduler/kube/server_url.h"
+#include "topology/base/status.h"
 
 namespace tranche::kube {
 namespace {
@@ -98,10 +99,9 @@ void Reflector::ListAgain(std::function<void()> done) {
 }
 
 absl::StatusOr<Reflector::Page> Reflector::ReadPage(const std::string& body, const Visitor& visit) {
-  const auto document = parser_.Parse(body, /*padded=*/false);
-  if (!document.ok()) return document.status();
+  TRANCHE_ASSIGN_OR_RETURN(const auto document, parser_.Parse(body, /*padded=*/false));
   wire::Object root;
-  const bool is_object = document->get(root) == simdjson::SUCCESS;
+  const bool is_object = document.get(root) == simdjson::SUCCESS;
   const auto kind = is_object ? wire::FindText(root, "kind") : std::nullopt;
   const auto metadata = is_object ? wire::FindObject(root, "metadata") : std::nullopt;
   if (!kind || !kind->ends_with("List") || !metadata) {
@@ -117,8 +117,7 @@ absl::StatusOr<Reflector::Page> Reflector::ReadPage(const std::string& body, con
   // An empty Go list may be written as null.
   if (const auto items = wire::FindArray(root, "items")) {
     for (const wire::Element item : *items) {
-      const absl::Status status = visit(item);
-      if (!status.ok()) return status;
+      TRANCHE_RETURN_IF_ERROR(visit(item));
     }
   } else if (wire::Find(root, "items")) {
     return absl::InvalidArgumentError("expected items of a list to be an array, found another");
@@ -320,10 +319,9 @@ asio::awaitable<Reflector::Next> Reflector::ReadWatch(WatchStream& stream, TimeP
 }
 
 absl::Status Reflector::OnFrame(std::string_view frame) {
-  const auto document = parser_.Parse(frame, /*padded=*/false);
-  if (!document.ok()) return document.status();
+  TRANCHE_ASSIGN_OR_RETURN(const auto document, parser_.Parse(frame, /*padded=*/false));
   wire::Object root;
-  if (document->get(root) != simdjson::SUCCESS) {
+  if (document.get(root) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("expected a watch event, found no object");
   }
   const std::string_view type = wire::FindText(root, "type").value_or("");
@@ -401,10 +399,9 @@ asio::awaitable<void> Reflector::CheckOnce() {
   mirror_.StartTouching();
   ObjectVersions fresh;
   const Visitor collect = [&fresh](wire::Element item) -> absl::Status {
-    auto meta = DecodeMeta(item);
-    if (!meta.ok()) return meta.status();
-    fresh[meta->identity.key] =
-        ObjectVersion{meta->identity.uid, meta->resource_version, false, false};
+    TRANCHE_ASSIGN_OR_RETURN(auto meta, DecodeMeta(item));
+    fresh[meta.identity.key] =
+        ObjectVersion{meta.identity.uid, meta.resource_version, false, false};
     return absl::OkStatus();
   };
   const Listing listing = co_await ListAll(collect, /*paged=*/true);
@@ -434,12 +431,12 @@ void Reflector::NoteHeard() {
 }
 
 void Reflector::UpdateStatus(const std::function<void(ResourceStatus&)>& change) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   change(status_);
 }
 
 ResourceStatus Reflector::status() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return status_;
 }
 

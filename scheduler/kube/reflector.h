@@ -9,19 +9,20 @@
 // a connection that died is found by TCP (keep-alive, TCP_USER_TIMEOUT).
 //
 // Thread rule: Run, CheckForDrift and ProbeInSilence are coroutines of the reading thread and end
-// when the stop
-// signal is raised; status() from any. Source: kube-client-protocol sections 5 to 7, 9.
+// when the stop signal is raised; status() from any. Source: kube-client-protocol sections 5 to
+// 7, 9.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "scheduler/kube/api_client.h"
 #include "scheduler/kube/backoff.h"
 #include "scheduler/kube/mirror.h"
@@ -125,8 +126,8 @@ class Reflector {
   bool list_wanted_ = false;                    // drift was found, or somebody waits for a list
   std::vector<std::function<void()>> waiting_;  // for a list that has not begun
 
-  mutable std::mutex mutex_;
-  ResourceStatus status_;  // guarded by mutex_
+  mutable absl::Mutex mutex_;
+  ResourceStatus status_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tranche::kube

@@ -1,7 +1,7 @@
 // One HTTP/1.1 response, fed with bytes as they arrive and giving its body in pieces.
 //
 // Thread rule: one thread at a time. Limits: kMaxHeaderBytes for the header and for any chunk
-// header; the body is bounded by whoever collects the pieces.
+// header; the body is bounded by the collector of the pieces.
 #pragma once
 
 #include <array>

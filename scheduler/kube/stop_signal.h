@@ -1,6 +1,6 @@
 // Lets everything that waits on one I/O thread end at once.
 //
-// Thread rule: that one thread. Whoever waits registers how to be woken; Raise wakes all, and
+// Thread rule: that one thread. A waiter registers how to be woken; Raise wakes all, and
 // every later wait ends before it starts.
 #pragma once
 

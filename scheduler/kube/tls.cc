@@ -11,6 +11,7 @@
 #include <boost/asio/ip/address.hpp>
 
 #include "scheduler/kube/files.h"
+#include "topology/base/status.h"
 
 namespace tranche::kube {
 namespace {
@@ -33,13 +34,12 @@ absl::StatusOr<std::string> FromFileOr(const std::string& file, const std::strin
 TlsContexts::TlsContexts(const Credentials& credentials) : credentials_(credentials) {}
 
 absl::StatusOr<TlsContexts::Material> TlsContexts::Read() const {
-  auto ca = FromFileOr(credentials_.ca_file, credentials_.ca_pem);
-  if (!ca.ok()) return ca.status();
-  auto certificate = FromFileOr(credentials_.client_cert_file, credentials_.client_cert_pem);
-  if (!certificate.ok()) return certificate.status();
-  auto key = FromFileOr(credentials_.client_key_file, credentials_.client_key_pem);
-  if (!key.ok()) return key.status();
-  return Material{std::move(*ca), std::move(*certificate), std::move(*key)};
+  TRANCHE_ASSIGN_OR_RETURN(auto ca, FromFileOr(credentials_.ca_file, credentials_.ca_pem));
+  TRANCHE_ASSIGN_OR_RETURN(auto certificate,
+                           FromFileOr(credentials_.client_cert_file, credentials_.client_cert_pem));
+  TRANCHE_ASSIGN_OR_RETURN(auto key,
+                           FromFileOr(credentials_.client_key_file, credentials_.client_key_pem));
+  return Material{std::move(ca), std::move(certificate), std::move(key)};
 }
 
 absl::StatusOr<std::shared_ptr<Context>> TlsContexts::Build(const Material& material) const {

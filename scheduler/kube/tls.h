@@ -1,5 +1,5 @@
 // TLS towards the API server: TLS 1.2 or newer, chain verified against the configured CA alone; the
-// command line may have it verified against whom the machine trusts.
+// command line may have it verified against the CAs this machine trusts.
 //
 // Thread rule: one thread at a time. Source: kube-client-protocol section 1.
 #pragma once

@@ -4,16 +4,22 @@
 
 #include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "scheduler/kube/policy_resources.h"
 #include "scheduler/kube/server_url.h"
-#include "scheduler/kube/steering_resources.h"
-#include "scheduler/wire/object_json.h"
+#include "scheduler/wire/json/object_json.h"
 #include "topology/base/check.h"
 
 namespace tranche::kube {
 namespace {
 
-using wire::AppendMember;
+using wire::Dump;
+using wire::Json;
+using wire::TextOrNull;
+
+constexpr const char* kMergePatch = "application/merge-patch+json";
 
 ApiRequest Request(const char* method, std::string target, std::string body) {
   ApiRequest request;
@@ -24,50 +30,42 @@ ApiRequest Request(const char* method, std::string target, std::string body) {
   return request;
 }
 
+ApiRequest PatchRequest(const char* content_type, std::string target, std::string body) {
+  ApiRequest request = Request("PATCH", std::move(target), std::move(body));
+  request.content_type = content_type;
+  return request;
+}
+
 // Path of an object of ours; `ns` empty: cluster scope.
 std::string OwnPath(std::string_view kind, std::string_view ns, std::string_view name) {
   const auto* const found =
-      std::find_if(kSteeringResources.begin(), kSteeringResources.end(),
-                   [kind](const SteeringResource& one) { return one.kind == kind; });
-  TRANCHE_CHECK(found != kSteeringResources.end() && found->custom);
+      std::find_if(kPolicyResources.begin(), kPolicyResources.end(),
+                   [kind](const PolicyResource& one) { return one.kind == kind; });
+  TRANCHE_CHECK(found != kPolicyResources.end() && found->custom);
   std::string path(found->group);
   if (!ns.empty()) path += "/namespaces/" + PercentEncoded(ns);
   return fmt::format("{}/{}/{}", path, found->plural, PercentEncoded(name));
 }
 
-// Merges JSON members into the pod's status. The uid refuses a namesake.
-ApiRequest PodStatusRequest(const PodName& pod, const PodUid& uid, std::string_view members) {
-  std::string body = R"({"metadata":{)";
-  AppendMember(body, "uid", uid.str());
-  body += fmt::format(R"(}},"status":{{{}}}}})", members);
-  ApiRequest request = Request("PATCH", PodPath(pod) + "/status", std::move(body));
-  request.content_type = "application/strategic-merge-patch+json";
-  return request;
+// Merges members into the pod's status. The uid refuses a namesake.
+ApiRequest PodStatusRequest(const PodName& pod, const PodUid& uid, const Json& status) {
+  return PatchRequest("application/strategic-merge-patch+json", PodPath(pod) + "/status",
+                      Dump({{"metadata", {{"uid", uid.str()}}}, {"status", status}}));
 }
 
 // Conditions merge by their type.
 ApiRequest ConditionRequest(const PodName& pod, const PodUid& uid,
                             const wire::ConditionText& condition) {
   return PodStatusRequest(pod, uid,
-                          fmt::format(R"("conditions":[{}])", wire::EncodeCondition(condition)));
+                          {{"conditions", Json::array({wire::ConditionJson(condition)})}});
 }
 
 // A merge patch of one map of the node's metadata; an empty text removes the entry.
-ApiRequest NodeMetadataRequest(const NodeName& node, std::string_view map,
+ApiRequest NodeMetadataRequest(const NodeName& node, const char* map,
                                const std::map<std::string, std::string>& entries) {
-  std::string body = fmt::format(R"({{"metadata":{{"{}":{{)", map);
-  for (const auto& [key, text] : entries) {
-    if (!text.empty()) {
-      AppendMember(body, key, text);
-      continue;
-    }
-    if (body.back() != '{') body.push_back(',');
-    wire::AppendQuoted(body, key);
-    body += ":null";
-  }
-  ApiRequest request = Request("PATCH", NodePath(node), body + "}}}");
-  request.content_type = "application/merge-patch+json";
-  return request;
+  Json changes = Json::object();
+  for (const auto& [key, text] : entries) changes[key] = TextOrNull(text);
+  return PatchRequest(kMergePatch, NodePath(node), Dump({{"metadata", {{map, changes}}}}));
 }
 
 }  // namespace
@@ -85,18 +83,14 @@ std::string ConfigMapPath(std::string_view ns, std::string_view name) {
 }
 
 ApiRequest BindingRequest(const BindingWrite& write) {
-  std::string body = R"({"apiVersion":"v1","kind":"Binding","metadata":{)";
-  AppendMember(body, "name", write.pod.name);
-  AppendMember(body, "namespace", write.pod.ns);
-  AppendMember(body, "uid", write.uid.str());
-  if (!write.annotations.empty()) {
-    body += R"(,"annotations":{)";
-    for (const auto& [key, value] : write.annotations) AppendMember(body, key, value);
-    body.push_back('}');
-  }
-  body += R"(},"target":{"apiVersion":"v1","kind":"Node")";
-  AppendMember(body, "name", write.node.str());
-  return Request("POST", PodPath(write.pod) + "/binding", body + "}}");
+  Json metadata = {{"name", write.pod.name}, {"namespace", write.pod.ns}, {"uid", write.uid.str()}};
+  if (!write.annotations.empty()) metadata["annotations"] = write.annotations;
+  return Request(
+      "POST", PodPath(write.pod) + "/binding",
+      Dump({{"apiVersion", "v1"},
+            {"kind", "Binding"},
+            {"metadata", metadata},
+            {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", write.node.str()}}}}));
 }
 
 ApiRequest PokeRequest(const PodName& pod, const PodUid& uid, Instant when) {
@@ -112,19 +106,16 @@ ApiRequest WaitingRequest(const WaitingWrite& write) {
 }
 
 ApiRequest ApplyRequest(const ObjectWrite& write) {
-  std::string body = R"({"apiVersion":"tranche.dev/v1alpha1")";
-  AppendMember(body, "kind", write.kind);
-  body += R"(,"metadata":{)";
-  AppendMember(body, "name", write.name);
-  if (!write.ns.empty()) AppendMember(body, "namespace", write.ns);
-  body.push_back('}');
-  if (!write.fields.empty()) body += "," + write.fields;
+  Json metadata = {{"name", write.name}};
+  if (!write.ns.empty()) metadata["namespace"] = write.ns;
+  std::string body =
+      Dump({{"apiVersion", "tranche.dev/v1alpha1"}, {"kind", write.kind}, {"metadata", metadata}});
+  // The fields are members as text, made where the object is known.
+  if (!write.fields.empty()) body = body.substr(0, body.size() - 1) + "," + write.fields + "}";
   const std::string path = OwnPath(write.kind, write.ns, write.name);
-  ApiRequest request =
-      Request("PATCH", path + (write.status ? "/status" : "") + "?fieldManager=tranche&force=true",
-              body + "}");
-  request.content_type = "application/apply-patch+yaml";
-  return request;
+  return PatchRequest("application/apply-patch+yaml",
+                      path + (write.status ? "/status" : "") + "?fieldManager=tranche&force=true",
+                      std::move(body));
 }
 
 ApiRequest DeleteRequest(std::string_view kind, std::string_view ns, std::string_view name) {
@@ -137,43 +128,31 @@ ApiRequest PodCreationRequest(const PodCreation& creation) {
 }
 
 ApiRequest PodDeletionRequest(const PodName& pod, const PodUid& uid) {
-  std::string body = R"({"apiVersion":"v1","kind":"DeleteOptions")";
-  if (!uid.empty()) {
-    body += R"(,"preconditions":{)";
-    AppendMember(body, "uid", uid.str());
-    body += '}';
-  }
-  return Request("DELETE", PodPath(pod), body + "}");
+  Json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}};
+  if (!uid.empty()) options["preconditions"] = {{"uid", uid.str()}};
+  return Request("DELETE", PodPath(pod), Dump(options));
 }
 
 ApiRequest EvictionRequest(const EvictionWrite& write) {
-  std::string body = R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{)";
-  AppendMember(body, "name", write.pod.name);
-  AppendMember(body, "namespace", write.pod.ns);
-  body += R"(},"deleteOptions":{"preconditions":{)";
-  AppendMember(body, "uid", write.uid.str());
-  body.push_back('}');
+  Json options = {{"preconditions", {{"uid", write.uid.str()}}}};
   if (write.grace) {
-    body += fmt::format(R"(,"gracePeriodSeconds":{})",
-                        std::chrono::ceil<std::chrono::seconds>(*write.grace).count());
+    options["gracePeriodSeconds"] = std::chrono::ceil<std::chrono::seconds>(*write.grace).count();
   }
-  return Request("POST", PodPath(write.pod) + "/eviction", body + "}}");
+  return Request("POST", PodPath(write.pod) + "/eviction",
+                 Dump({{"apiVersion", "policy/v1"},
+                       {"kind", "Eviction"},
+                       {"metadata", {{"name", write.pod.name}, {"namespace", write.pod.ns}}},
+                       {"deleteOptions", options}}));
 }
 
 ApiRequest NominationRequest(const PodName& pod, const PodUid& uid, const NodeName& node) {
-  std::string members = R"("nominatedNodeName":)";
-  wire::AppendQuoted(members, node.str());
-  return PodStatusRequest(pod, uid, members);
+  return PodStatusRequest(pod, uid, {{"nominatedNodeName", node.str()}});
 }
 
 ApiRequest PodAnnotationRequest(const PodAnnotationWrite& write) {
-  std::string body = R"({"metadata":{)";
-  AppendMember(body, "uid", write.uid.str());
-  body += R"(,"annotations":{)";
-  for (const auto& [key, value] : write.annotations) AppendMember(body, key, value);
-  ApiRequest request = Request("PATCH", PodPath(write.pod), body + "}}}");
-  request.content_type = "application/merge-patch+json";
-  return request;
+  return PatchRequest(
+      kMergePatch, PodPath(write.pod),
+      Dump({{"metadata", {{"uid", write.uid.str()}, {"annotations", write.annotations}}}}));
 }
 
 ApiRequest NodeLabelRequest(const NodeLabelWrite& write) {
@@ -187,46 +166,30 @@ ApiRequest NodeAnnotationRequest(const NodeName& node,
 
 ApiRequest NodeLockRequest(const NodeName& node, std::string_view key, std::string_view text,
                            std::string_view version) {
-  std::string body = R"({"metadata":{)";
-  AppendMember(body, "resourceVersion", version);
-  body += R"(,"annotations":{)";
-  if (text.empty()) {
-    wire::AppendQuoted(body, key);
-    body += ":null";
-  } else {
-    AppendMember(body, key, text);
-  }
-  ApiRequest request = Request("PATCH", NodePath(node), body + "}}}");
-  request.content_type = "application/merge-patch+json";
-  return request;
+  return PatchRequest(
+      kMergePatch, NodePath(node),
+      Dump({{"metadata",
+             {{"resourceVersion", version}, {"annotations", {{key, TextOrNull(text)}}}}}}));
 }
 
 ApiRequest GateRequest(const PodName& pod, std::string_view uid, std::string_view gate, int place) {
   const std::string where = fmt::format("/spec/schedulingGates/{}", place);
-  std::string body = R"([{"op":"test","path":"/metadata/uid")";
-  AppendMember(body, "value", uid);
-  body += R"(},{"op":"test")";
-  AppendMember(body, "path", where + "/name");
-  AppendMember(body, "value", gate);
-  body += R"(},{"op":"remove")";
-  AppendMember(body, "path", where);
-  ApiRequest request = Request("PATCH", PodPath(pod), body + "}]");
-  request.content_type = "application/json-patch+json";
-  return request;
+  return PatchRequest(
+      "application/json-patch+json", PodPath(pod),
+      Dump(Json::array({{{"op", "test"}, {"path", "/metadata/uid"}, {"value", uid}},
+                        {{"op", "test"}, {"path", where + "/name"}, {"value", gate}},
+                        {{"op", "remove"}, {"path", where}}})));
 }
 
 ApiRequest ConfigMapRequest(const ConfigMapWrite& write) {
-  std::string body = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{)";
-  AppendMember(body, "name", write.name);
-  AppendMember(body, "namespace", write.ns);
-  if (!write.version.empty()) AppendMember(body, "resourceVersion", write.version);
-  body += R"(},"data":{)";
-  AppendMember(body, write.key, write.text);
-  body += "}}";
+  Json metadata = {{"name", write.name}, {"namespace", write.ns}};
+  if (!write.version.empty()) metadata["resourceVersion"] = write.version;
+  std::string body = Dump({{"apiVersion", "v1"},
+                           {"kind", "ConfigMap"},
+                           {"metadata", metadata},
+                           {"data", {{write.key, write.text}}}});
   if (write.version.empty()) return Request("POST", ConfigMapPath(write.ns, ""), std::move(body));
-  ApiRequest request = Request("PATCH", ConfigMapPath(write.ns, write.name), std::move(body));
-  request.content_type = "application/merge-patch+json";
-  return request;
+  return PatchRequest(kMergePatch, ConfigMapPath(write.ns, write.name), std::move(body));
 }
 
 ApiRequest EventRequest(const EventWrite& event, std::string_view instance, uint64_t serial) {

@@ -27,7 +27,7 @@ ApiRequest BindingRequest(const BindingWrite& write);
 // reason to try it again (kube-scheduler-extender 3.7).
 ApiRequest PokeRequest(const PodName& pod, const PodUid& uid, Instant when);
 ApiRequest WaitingRequest(const WaitingWrite& write);
-// Server-side apply under the field manager "tranche". Requires: a kind of steering_resources.h
+// Server-side apply under the field manager "tranche". Requires: a kind of policy_resources.h
 // that is ours.
 ApiRequest ApplyRequest(const ObjectWrite& write);
 // An object of ours, as for ApplyRequest; `ns` empty: cluster scope.

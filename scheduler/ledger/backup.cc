@@ -14,6 +14,7 @@
 #include "scheduler/ledger/integrity.h"
 #include "scheduler/ledger/schema.h"
 #include "scheduler/ledger/sqlite.h"
+#include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
@@ -23,7 +24,7 @@ constexpr const char* kUnfinished = ".part";
 
 // A snapshot held by the source's connection keeps a writer's commits from restarting the copy.
 absl::Status CopyPages(Database& source, Database& target) {
-  if (absl::Status begun = source.Execute("BEGIN"); !begun.ok()) return begun;
+  TRANCHE_RETURN_IF_ERROR(source.Execute("BEGIN"));
   if (const auto read = source.Integer("SELECT count(*) FROM sqlite_schema"); !read.ok()) {
     return read.status();
   }
@@ -41,26 +42,22 @@ absl::Status CopyPages(Database& source, Database& target) {
 
 absl::Status CheckCopy(const std::string& name) {
   // Immutable: nobody writes it, and no -wal or -shm appears beside it.
-  absl::StatusOr<Database> copy = Database::Open(name, Access::kImmutable);
-  if (!copy.ok()) return copy.status();
-  if (absl::Status status = CheckIdentity(*copy, false); !status.ok()) return status;
-  const absl::StatusOr<std::vector<std::string>> faults =
-      CheckIntegrity(*copy, CheckDepth::kFull, [] { return false; });
-  if (!faults.ok()) return faults.status();
-  if (faults->empty()) return absl::OkStatus();
-  return absl::DataLossError(fmt::format("backup {}: {}", name, faults->front()));
+  TRANCHE_ASSIGN_OR_RETURN(Database copy, Database::Open(name, Access::kImmutable));
+  TRANCHE_RETURN_IF_ERROR(CheckIdentity(copy, IfEmpty::kRefuse));
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<std::string> faults,
+                           CheckIntegrity(copy, CheckDepth::kFull, [] { return false; }));
+  if (faults.empty()) return absl::OkStatus();
+  return absl::DataLossError(fmt::format("backup {}: {}", name, faults.front()));
 }
 
 absl::Status MakeCopy(const std::string& path, const std::string& name) {
-  absl::StatusOr<Database> source = Database::Open(path, Access::kRead);
-  if (!source.ok()) return source.status();
-  if (absl::Status status = ApplyReadSettings(*source); !status.ok()) return status;
+  TRANCHE_ASSIGN_OR_RETURN(Database source, Database::Open(path, Access::kRead));
+  TRANCHE_RETURN_IF_ERROR(ApplyReadSettings(source));
   {
-    absl::StatusOr<Database> target = Database::Open(name, Access::kCreate);
-    if (!target.ok()) return target.status();
+    TRANCHE_ASSIGN_OR_RETURN(Database target, Database::Open(name, Access::kCreate));
     // A copy that breaks off is thrown away: it needs no journal.
-    absl::Status status = target->Execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL");
-    if (status.ok()) status = CopyPages(*source, *target);
+    absl::Status status = target.Execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL");
+    if (status.ok()) status = CopyPages(source, target);
     if (!status.ok()) return status;
   }
   return CheckCopy(name);
@@ -103,7 +100,7 @@ absl::StatusOr<std::string> BackupLedger(const std::string& path, Instant now, i
     return absl::UnavailableError(
         fmt::format("rename {}: {}", aside, std::generic_category().message(errno)));
   }
-  if (absl::Status synced = SyncFolder(path); !synced.ok()) return synced;
+  TRANCHE_RETURN_IF_ERROR(SyncFolder(path));
   RemoveOld(prefix, keep);
   return name;
 }

@@ -8,6 +8,7 @@
 #include "scheduler/ledger/numbers.h"
 #include "scheduler/ledger/questions.h"
 #include "topology/base/check.h"
+#include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 constexpr int64_t kMostQuanta = 1'000'000'000'000'000;
 // Years 1677 to 2262.
 constexpr int64_t kMostMillis = 9'223'372'036'854;
-
-int64_t MillisOf(Instant at) { return at.time_since_epoch().count(); }
 
 bool InRange(Instant at) { return MillisOf(at) >= -kMostMillis && MillisOf(at) <= kMostMillis; }
 
@@ -123,13 +122,12 @@ absl::Status Book::Open(const MeterEvent& event, int64_t written) {
     return absl::OkStatus();
   }
   last_interval_ = row.id;
-  absl::StatusOr<std::vector<Posting>> postings =
-      Move(event.parts, kHeld, kPool, event.leaf, event.workload_class);
-  if (!postings.ok()) return postings.status();
+  TRANCHE_ASSIGN_OR_RETURN(std::vector<Posting> postings,
+                           Move(event.parts, kHeld, kPool, event.leaf, event.workload_class));
   entry.interval = row.id;
-  entry.postings = *postings;
+  entry.postings = postings;
   if (status = Add(entry); !status.ok()) return status;
-  open_[key] = {row.id, entry.at, false, std::move(*postings)};
+  open_[key] = {row.id, entry.at, false, std::move(postings)};
   return insert_open_.RunWith(row.id, entry.id);
 }
 
@@ -143,7 +141,7 @@ absl::Status Book::Run(const MeterEvent& event, int64_t written) {
   EntryRow entry =
       Blank(event, EntryKind::kRunning, std::max(MillisOf(event.at), record.since), written);
   entry.interval = record.interval;
-  if (absl::Status status = Add(entry); !status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(Add(entry));
   record.running = true;
   return set_running_.RunWith(entry.id, record.interval);
 }
@@ -161,7 +159,7 @@ absl::Status Book::End(const MeterEvent& event, int64_t written) {
   EntryRow entry = Blank(event, voided ? EntryKind::kVoid : EntryKind::kClose, at, written);
   entry.interval = record.interval;
   entry.postings = Reversed(std::move(record.postings));
-  if (absl::Status status = Add(entry); !status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(Add(entry));
   open_.erase(found);
   return delete_open_.RunWith(entry.interval);
 }
@@ -169,9 +167,8 @@ absl::Status Book::End(const MeterEvent& event, int64_t written) {
 absl::Status Book::Refund(const MeterEvent& event, int64_t written) {
   const int64_t at = MillisOf(event.at);
   find_interval_.Bind(event.uid.str(), int64_t{event.interval});
-  const absl::StatusOr<bool> known = find_interval_.Row();
-  if (!known.ok()) return known.status();
-  if (!*known || event.until <= event.at) {
+  TRANCHE_ASSIGN_OR_RETURN(const bool known, find_interval_.Row());
+  if (!known || event.until <= event.at) {
     find_interval_.Reset();
     ++ignored_;
     return absl::OkStatus();
@@ -182,23 +179,21 @@ absl::Status Book::Refund(const MeterEvent& event, int64_t written) {
   find_interval_.Reset();
 
   find_refund_.Bind(interval, at, event.note);
-  const absl::StatusOr<bool> repeated = find_refund_.Row();
-  if (!repeated.ok()) return repeated.status();
-  if (*repeated) {
+  TRANCHE_ASSIGN_OR_RETURN(const bool repeated, find_refund_.Row());
+  if (repeated) {
     find_refund_.Reset();
     ++ignored_;
     return absl::OkStatus();
   }
-  absl::StatusOr<std::vector<Posting>> postings =
-      Move(event.parts, kRefunded, kReturned, leaf, workload_class);
-  if (!postings.ok()) return postings.status();
+  TRANCHE_ASSIGN_OR_RETURN(std::vector<Posting> postings,
+                           Move(event.parts, kRefunded, kReturned, leaf, workload_class));
   EntryRow start = Blank(event, EntryKind::kRefundStart, at, written);
   start.interval = interval;
-  start.postings = *postings;
-  if (absl::Status status = Add(start); !status.ok()) return status;
+  start.postings = postings;
+  TRANCHE_RETURN_IF_ERROR(Add(start));
   EntryRow end = Blank(event, EntryKind::kRefundEnd, MillisOf(event.until), written);
   end.interval = interval;
-  end.postings = Reversed(std::move(*postings));
+  end.postings = Reversed(std::move(postings));
   return Add(end);
 }
 
@@ -207,10 +202,9 @@ absl::Status Book::Record(const WindowClosing& closing, int64_t written) {
   const int64_t start = MillisOf(closing.span.start);
   const int64_t until = MillisOf(closing.span.end);
   newest_closing_.Bind(closing.budget_uid, start);
-  const absl::StatusOr<bool> row = newest_closing_.Row();
-  if (!row.ok()) return row.status();
+  TRANCHE_ASSIGN_OR_RETURN(const bool row, newest_closing_.Row());
   const bool repeated =
-      *row && newest_closing_.Integer(0) == until && newest_closing_.Bytes(1) == amounts;
+      row && newest_closing_.Integer(0) == until && newest_closing_.Bytes(1) == amounts;
   newest_closing_.Reset();
   if (repeated) {
     ++ignored_;
@@ -222,22 +216,21 @@ absl::Status Book::Record(const WindowClosing& closing, int64_t written) {
   entry.written = written;
   entry.epoch = epoch_;
   entry.closing = closing;
-  if (absl::Status status = Add(entry); !status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(Add(entry));
   return insert_closing_.RunWith(entry.id, closing.budget_uid, start, until, amounts);
 }
 
 absl::StatusOr<GpuTime> Book::Lacking(const RestoredUse& use) {
   // The sums are read from the tables.
-  if (absl::Status status = WriteRollups(); !status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(WriteRollups());
   ReportQuery query;
   query.from = use.use.span.start;
   query.to = use.use.span.end;
   query.leaf = use.name;
   query.now = use.use.span.end;
-  const absl::StatusOr<std::vector<ReportRow>> rows = SumUsage(*database_, query);
-  if (!rows.ok()) return rows.status();
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<ReportRow> rows, SumUsage(*database_, query));
   GpuTime lacking = use.use.time;
-  for (const ReportRow& row : *rows) {
+  for (const ReportRow& row : rows) {
     if (row.leaf == use.name && row.model == use.use.model) lacking -= row.time;
   }
   return GpuTime{std::max<Int128>(0, lacking.compute), std::max<Int128>(0, lacking.memory)};
@@ -253,14 +246,11 @@ absl::StatusOr<bool> Book::IsRestored(const RestoredUse& use) {
 absl::Status Book::Restore(RestoredUse use, int64_t written) {
   bool repeated = false;
   if (use.of == RestoredUse::Of::kLeaf) {
-    const absl::StatusOr<GpuTime> lacking = Lacking(use);
-    if (!lacking.ok()) return lacking.status();
-    use.use.time = *lacking;
-    repeated = *lacking == GpuTime{};
+    TRANCHE_ASSIGN_OR_RETURN(const GpuTime lacking, Lacking(use));
+    use.use.time = lacking;
+    repeated = lacking == GpuTime{};
   } else {
-    const absl::StatusOr<bool> known = IsRestored(use);
-    if (!known.ok()) return known.status();
-    repeated = *known;
+    TRANCHE_ASSIGN_OR_RETURN(repeated, IsRestored(use));
   }
   if (repeated) {
     ++ignored_;
@@ -272,7 +262,7 @@ absl::Status Book::Restore(RestoredUse use, int64_t written) {
   entry.written = written;
   entry.epoch = epoch_;
   entry.restored = std::move(use);
-  if (absl::Status status = Add(entry); !status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(Add(entry));
   ++restored_;
   const RestoredUse& kept = entry.restored;
   const TimeSpan span = SpanOf(kept);
@@ -295,12 +285,11 @@ absl::StatusOr<std::vector<Posting>> Book::Move(const std::vector<MeterPart>& pa
     at->memory += sign * charge.memory;
   };
   for (const MeterPart& part : parts) {
-    const absl::StatusOr<int64_t> taker = AccountId({to, leaf, part.model, workload_class});
-    if (!taker.ok()) return taker.status();
-    const absl::StatusOr<int64_t> giver = AccountId({from, "", part.model, ""});
-    if (!giver.ok()) return giver.status();
-    add(*taker, part.charge, 1);
-    add(*giver, part.charge, -1);
+    TRANCHE_ASSIGN_OR_RETURN(const int64_t taker,
+                             AccountId({to, leaf, part.model, workload_class}));
+    TRANCHE_ASSIGN_OR_RETURN(const int64_t giver, AccountId({from, "", part.model, ""}));
+    add(taker, part.charge, 1);
+    add(giver, part.charge, -1);
   }
   return postings;
 }
@@ -310,9 +299,8 @@ absl::StatusOr<int64_t> Book::AccountId(const Account& account) {
     return found->second;
   }
   const int64_t id = accounts_.empty() ? 1 : accounts_.rbegin()->first + 1;
-  const absl::Status status = insert_account_.RunWith(id, account.kind, account.leaf, account.model,
-                                                      account.workload_class);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(insert_account_.RunWith(id, account.kind, account.leaf, account.model,
+                                                  account.workload_class));
   accounts_[id] = account;
   account_ids_[account] = id;
   return id;
@@ -323,7 +311,7 @@ absl::Status Book::Add(EntryRow& entry) {
   entry.hash = chain_.Next(head_, entry, accounts_);
   insert_entry_.Bind(entry.id, entry.interval, static_cast<int64_t>(entry.kind), entry.at,
                      entry.written, entry.epoch, entry.flags, entry.note, Blob{entry.hash});
-  if (absl::Status status = insert_entry_.Run(); !status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(insert_entry_.Run());
   for (const Posting& posting : entry.postings) {
     absl::Status status =
         insert_posting_.RunWith(entry.id, posting.account, posting.compute, posting.memory);
@@ -352,9 +340,8 @@ absl::Status Book::AddToSums(const Posting& posting, int64_t at) {
   Rollup& rollup = found->second;
   if (inserted) {
     read_rollup_.Bind(day, posting.account);
-    const absl::StatusOr<bool> row = read_rollup_.Row();
-    if (!row.ok()) return row.status();
-    if (*row) {
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, read_rollup_.Row());
+    if (row) {
       rollup.compute = read_rollup_.Integer(0);
       rollup.memory = read_rollup_.Integer(1);
       rollup.compute_moment = FromHalves(read_rollup_.Integer(2), read_rollup_.Integer(3));

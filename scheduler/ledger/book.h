@@ -42,9 +42,10 @@ class Book {
   // the same checkpoint or a later one of the same ledger is there.
   absl::Status Restore(RestoredUse use, int64_t written);
   absl::Status Beat(int64_t now, const std::vector<DecayRow>& decay);
-  // Writes balances and rollups; from time to time, or when asked to, notes that everything up to
-  // here has been summed, so that a start checks only what comes later.
-  absl::Status Flush(bool mark);
+  // Writes balances and rollups; from time to time, or when told to, also a mark that everything up
+  // to here has been summed, so that a start checks only what comes later.
+  enum class Mark { kWhenDue, kNow };
+  absl::Status Flush(Mark mark);
 
   int64_t last_entry() const { return last_entry_; }
   const std::string& head() const { return head_; }

@@ -3,6 +3,7 @@
 
 #include "scheduler/ledger/book.h"
 #include "scheduler/ledger/numbers.h"
+#include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
@@ -16,25 +17,20 @@ constexpr std::size_t kRollupsKept = 20'000;
 
 absl::StatusOr<Book> Book::Load(Database& database, int64_t epoch) {
   Book book(database, epoch);
-  absl::StatusOr<AccountTable> accounts = ReadAccounts(database);
-  if (!accounts.ok()) return accounts.status();
-  book.accounts_ = std::move(*accounts);
+  TRANCHE_ASSIGN_OR_RETURN(book.accounts_, ReadAccounts(database));
   for (const auto& [id, account] : book.accounts_) book.account_ids_[account] = id;
   for (const auto& [value, sql] :
        {std::pair{&book.last_entry_, "SELECT coalesce(max(id), 0) FROM entry"},
         std::pair{&book.restored_, "SELECT count(*) FROM restored"},
         std::pair{&book.last_interval_, "SELECT coalesce(max(id), 0) FROM interval"}}) {
-    const absl::StatusOr<int64_t> found = database.Integer(sql);
-    if (!found.ok()) return found.status();
-    *value = *found;
+    TRANCHE_ASSIGN_OR_RETURN(*value, database.Integer(sql));
   }
-  absl::StatusOr<std::string> head =
-      database.Text(fmt::format("SELECT hash FROM entry WHERE id = {}", book.last_entry_));
-  if (!head.ok()) return head.status();
-  book.head_ = book.last_entry_ == 0 ? kNoHash : std::move(*head);
-  const absl::StatusOr<std::optional<int64_t>> checked = ReadMeta(database, kCheckedKey);
-  if (!checked.ok()) return checked.status();
-  book.checked_ = checked->value_or(0);
+  TRANCHE_ASSIGN_OR_RETURN(
+      std::string head,
+      database.Text(fmt::format("SELECT hash FROM entry WHERE id = {}", book.last_entry_)));
+  book.head_ = book.last_entry_ == 0 ? kNoHash : std::move(head);
+  TRANCHE_ASSIGN_OR_RETURN(const std::optional<int64_t> checked, ReadMeta(database, kCheckedKey));
+  book.checked_ = checked.value_or(0);
   absl::Status status = book.LoadSums();
   if (status.ok()) status = book.LoadOpen();
   if (status.ok()) status = book.PrepareAll();
@@ -43,17 +39,15 @@ absl::StatusOr<Book> Book::Load(Database& database, int64_t epoch) {
 }
 
 absl::Status Book::LoadSums() {
-  absl::StatusOr<Statement> rows =
-      database_->Prepare("SELECT account, compute, memory FROM balance");
-  if (!rows.ok()) return rows.status();
+  TRANCHE_ASSIGN_OR_RETURN(Statement rows,
+                           database_->Prepare("SELECT account, compute, memory FROM balance"));
   while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
-    sums_[rows->Integer(0)] = {rows->Integer(1), rows->Integer(2), false};
-    if (accounts_[rows->Integer(0)].kind != kHeld) continue;
-    held_.compute += rows->Integer(1);
-    held_.memory += rows->Integer(2);
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows.Row());
+    if (!row) return absl::OkStatus();
+    sums_[rows.Integer(0)] = {rows.Integer(1), rows.Integer(2), false};
+    if (accounts_[rows.Integer(0)].kind != kHeld) continue;
+    held_.compute += rows.Integer(1);
+    held_.memory += rows.Integer(2);
   }
 }
 
@@ -64,9 +58,8 @@ absl::Status Book::LoadOpen() {
       "LEFT JOIN posting p ON p.entry = o.entry ORDER BY o.interval, p.account");
   if (!rows.ok()) return rows.status();
   while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows->Row());
+    if (!row) return absl::OkStatus();
     OpenRecord& record = open_[{std::string(rows->Bytes(0)), rows->Integer(1)}];
     record.interval = rows->Integer(2);
     record.since = rows->Integer(3);
@@ -118,9 +111,7 @@ absl::Status Book::PrepareAll() {
        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"},
   };
   for (const auto& [statement, sql] : all) {
-    absl::StatusOr<Statement> prepared = database_->Prepare(sql);
-    if (!prepared.ok()) return prepared.status();
-    *statement = std::move(*prepared);
+    TRANCHE_ASSIGN_OR_RETURN(*statement, database_->Prepare(sql));
   }
   return absl::OkStatus();
 }
@@ -149,16 +140,15 @@ absl::Status Book::Beat(int64_t now, const std::vector<DecayRow>& decay) {
   return absl::OkStatus();
 }
 
-absl::Status Book::Flush(bool mark) {
+absl::Status Book::Flush(Mark mark) {
   for (auto* const changed : changed_sums_) {
     auto& [account, sum] = *changed;
-    const absl::Status written = write_balance_.RunWith(account, sum.compute, sum.memory);
-    if (!written.ok()) return written;
+    TRANCHE_RETURN_IF_ERROR(write_balance_.RunWith(account, sum.compute, sum.memory));
     sum.changed = false;
   }
   changed_sums_.clear();
-  if (absl::Status status = WriteRollups(); !status.ok()) return status;
-  if (!mark && last_entry_ - checked_ < kMarkEvery) return absl::OkStatus();
+  TRANCHE_RETURN_IF_ERROR(WriteRollups());
+  if (mark == Mark::kWhenDue && last_entry_ - checked_ < kMarkEvery) return absl::OkStatus();
   absl::Status status = database_->Execute(
       "DELETE FROM checked_balance; INSERT INTO checked_balance SELECT * FROM balance");
   if (status.ok()) status = WriteMeta(*database_, kCheckedKey, last_entry_);
@@ -179,10 +169,9 @@ absl::Status Book::WriteRollups() {
                               LowHalf(rollup.memory_moment)};
     Seal seal;
     for (const int64_t value : values) seal.Add(value);
-    const absl::Status status =
-        write_rollup_.RunWith(values[0], values[1], values[2], values[3], values[4], values[5],
-                              values[6], values[7], seal.value());
-    if (!status.ok()) return status;
+    TRANCHE_RETURN_IF_ERROR(write_rollup_.RunWith(values[0], values[1], values[2], values[3],
+                                                  values[4], values[5], values[6], values[7],
+                                                  seal.value()));
     rollup.changed = false;
   }
   changed_rollups_.clear();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scheduler/ledger/journal.h"
+#include "topology/base/status.h"
 
 namespace tranche::ledger {
 
@@ -21,13 +22,10 @@ absl::StatusOr<EntryCursor> EntryCursor::Make(Database& database) {
                   "FROM interval WHERE id >= ? ORDER BY id"},
         std::pair{&cursor.closing_,
                   "SELECT budget, start, until, amounts FROM window_closing WHERE entry = ?"}}) {
-    absl::StatusOr<Statement> prepared = database.Prepare(sql);
-    if (!prepared.ok()) return prepared.status();
-    *statement = std::move(*prepared);
+    TRANCHE_ASSIGN_OR_RETURN(*statement, database.Prepare(sql));
   }
-  const absl::StatusOr<bool> restored = HasRestored(database);
-  if (!restored.ok()) return restored.status();
-  if (!*restored) return cursor;
+  TRANCHE_ASSIGN_OR_RETURN(const bool restored, HasRestored(database));
+  if (!restored) return cursor;
   absl::StatusOr<Statement> prepared = database.Prepare(
       "SELECT of, name, model, start, until, compute, memory, detail, source, source_entry "
       "FROM restored WHERE entry = ?");
@@ -40,9 +38,7 @@ absl::Status EntryCursor::Start(int64_t first_id) {
   Finish();
   entries_.Bind(first_id);
   postings_.Bind(first_id);
-  const absl::StatusOr<bool> row = postings_.Row();
-  if (!row.ok()) return row.status();
-  posting_left_ = *row;
+  TRANCHE_ASSIGN_OR_RETURN(posting_left_, postings_.Row());
   return absl::OkStatus();
 }
 
@@ -57,9 +53,8 @@ void EntryCursor::Finish() {
 }
 
 absl::StatusOr<bool> EntryCursor::Next(EntryRow& entry) {
-  const absl::StatusOr<bool> row = entries_.Row();
-  if (!row.ok()) return row.status();
-  if (!*row) return false;
+  TRANCHE_ASSIGN_OR_RETURN(const bool row, entries_.Row());
+  if (!row) return false;
   entry.id = entries_.Integer(0);
   entry.interval = entries_.Integer(1);
   entry.kind = static_cast<EntryKind>(entries_.Integer(2));
@@ -84,9 +79,7 @@ absl::Status EntryCursor::ReadPostings(EntryRow& entry) {
     if (postings_.Integer(0) == entry.id) {
       entry.postings.push_back({postings_.Integer(1), postings_.Integer(2), postings_.Integer(3)});
     }
-    const absl::StatusOr<bool> row = postings_.Row();
-    if (!row.ok()) return row.status();
-    posting_left_ = *row;
+    TRANCHE_ASSIGN_OR_RETURN(posting_left_, postings_.Row());
   }
   return absl::OkStatus();
 }
@@ -101,9 +94,8 @@ absl::Status EntryCursor::ReadInterval(EntryRow& entry) {
     interval_at_ = entry.interval - 1;
   }
   while (interval_at_ < entry.interval) {
-    const absl::StatusOr<bool> row = intervals_.Row();
-    if (!row.ok()) return row.status();
-    interval_at_ = *row ? intervals_.Integer(0) : std::numeric_limits<int64_t>::max();
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, intervals_.Row());
+    interval_at_ = row ? intervals_.Integer(0) : std::numeric_limits<int64_t>::max();
   }
   if (interval_at_ != entry.interval) return absl::OkStatus();
   entry.opened.id = interval_at_;
@@ -122,9 +114,8 @@ absl::Status EntryCursor::ReadClosing(EntryRow& entry) {
   entry.closing = {};
   closing_.Reset();
   closing_.Bind(entry.id);
-  const absl::StatusOr<bool> row = closing_.Row();
-  if (!row.ok()) return row.status();
-  if (!*row) return absl::OkStatus();
+  TRANCHE_ASSIGN_OR_RETURN(const bool row, closing_.Row());
+  if (!row) return absl::OkStatus();
   entry.closing.budget_uid = closing_.Bytes(0);
   entry.closing.span = {Instant(Millis(closing_.Integer(1))), Instant(Millis(closing_.Integer(2)))};
   const bool read = ParseAmounts(closing_.Bytes(3), entry.closing);
@@ -138,9 +129,8 @@ absl::Status EntryCursor::ReadRestored(EntryRow& entry) {
   entry.restored = {};
   restored_.Reset();
   restored_.Bind(entry.id);
-  const absl::StatusOr<bool> row = restored_.Row();
-  if (!row.ok()) return row.status();
-  if (!*row) return absl::OkStatus();
+  TRANCHE_ASSIGN_OR_RETURN(const bool row, restored_.Row());
+  if (!row) return absl::OkStatus();
   RestoredUse& use = entry.restored;
   use.of = restored_.Bytes(0) == kOfLeaf ? RestoredUse::Of::kLeaf : RestoredUse::Of::kBudget;
   use.name = restored_.Bytes(1);

@@ -1,4 +1,4 @@
-// Who used what, when, on which devices: one row per interval and model.
+// The intervals of pods with their devices and GPU time: one row per interval and model.
 //
 // Entries never change, so pieces read one after another, each in its own short transaction, fit
 // together: everything is as of the newest entry when the export began.
@@ -10,16 +10,15 @@
 #include <utility>
 
 #include "scheduler/ledger/journal.h"
+#include "scheduler/ledger/numbers.h"
 #include "scheduler/ledger/questions.h"
+#include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
 
 constexpr int64_t kEntriesPerPiece = 20'000;
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
-
-int64_t MillisOf(Instant at) { return at.time_since_epoch().count(); }
-Instant At(int64_t millis) { return Instant(Millis(millis)); }
 
 // An interval that overlaps the span, as small as it gets: there may be millions.
 struct Candidate {
@@ -87,9 +86,7 @@ class Exporter {
          "WHERE s.interval = ? AND s.kind = 5 ORDER BY s.id"},
     };
     for (const auto& [statement, sql] : all) {
-      absl::StatusOr<Statement> prepared = database_.Prepare(sql);
-      if (!prepared.ok()) return prepared.status();
-      *statement = std::move(*prepared);
+      TRANCHE_ASSIGN_OR_RETURN(*statement, database_.Prepare(sql));
     }
     return absl::OkStatus();
   }
@@ -101,9 +98,8 @@ class Exporter {
         "SELECT o.interval, o.entry, e.at, 0 FROM open_interval o JOIN entry e ON e.id = o.entry");
     if (!rows.ok()) return rows.status();
     while (true) {
-      const absl::StatusOr<bool> row = rows->Row();
-      if (!row.ok()) return row.status();
-      if (!*row) return absl::OkStatus();
+      TRANCHE_ASSIGN_OR_RETURN(const bool row, rows->Row());
+      if (!row) return absl::OkStatus();
       if (rows->Integer(0) == 0) {
         newest_ = rows->Integer(3);
       } else if (rows->Integer(2) < to_) {
@@ -119,9 +115,8 @@ class Exporter {
       std::vector<Candidate> piece;
       closed_.Bind(at, at, id, newest_, kEntriesPerPiece);
       while (true) {
-        const absl::StatusOr<bool> row = closed_.Row();
-        if (!row.ok()) return row.status();
-        if (!*row) break;
+        TRANCHE_ASSIGN_OR_RETURN(const bool row, closed_.Row());
+        if (!row) break;
         at = closed_.Integer(0);
         id = closed_.Integer(1);
         piece.push_back({0, at, closed_.Integer(2), 0, closed_.Integer(3)});
@@ -129,9 +124,8 @@ class Exporter {
       if (piece.empty()) return absl::OkStatus();
       for (Candidate& candidate : piece) {
         opened_.Bind(candidate.interval);
-        const absl::StatusOr<bool> row = opened_.Row();
-        if (!row.ok()) return row.status();
-        if (!*row) continue;
+        TRANCHE_ASSIGN_OR_RETURN(const bool row, opened_.Row());
+        if (!row) continue;
         candidate.open_entry = opened_.Integer(0);
         candidate.start = opened_.Integer(1);
         opened_.Reset();
@@ -142,9 +136,8 @@ class Exporter {
 
   absl::Status Load(const Candidate& candidate, std::vector<ExportRow>& rows) {
     details_.Bind(candidate.interval, candidate.open_entry);
-    const absl::StatusOr<bool> row = details_.Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, details_.Row());
+    if (!row) return absl::OkStatus();
     ExportRow base;
     base.interval.uid = PodUid(details_.Bytes(0));
     base.interval.interval = static_cast<int>(details_.Integer(1));
@@ -161,15 +154,13 @@ class Exporter {
     base.late = (flags & kLateFlag) != 0;
     details_.Reset();
     if (query_.leaf && base.interval.leaf != *query_.leaf) return absl::OkStatus();
-    const absl::StatusOr<std::map<std::string, Charge>> parts = Parts(candidate.open_entry, kHeld);
-    if (!parts.ok()) return parts.status();
-    const absl::StatusOr<std::vector<Refund>> refunds = Refunds(candidate.interval);
-    if (!refunds.ok()) return refunds.status();
-    for (const auto& [model, charge] : *parts) {
+    TRANCHE_ASSIGN_OR_RETURN(const auto parts, Parts(candidate.open_entry, kHeld));
+    TRANCHE_ASSIGN_OR_RETURN(const std::vector<Refund> refunds, Refunds(candidate.interval));
+    for (const auto& [model, charge] : parts) {
       ExportRow filled = base;
       filled.interval.parts = {{model, charge}};
       AddTime(filled.time, charge, candidate.start, candidate.end);
-      for (const Refund& refund : *refunds) {
+      for (const Refund& refund : refunds) {
         const auto part = refund.parts.find(model);
         if (part == refund.parts.end()) continue;
         AddTime(filled.refunded, part->second, refund.from, refund.until);
@@ -179,7 +170,7 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  // What of [start, end) lies in the asked span.
+  // Adds the part of [start, end) that lies in the asked span.
   void AddTime(GpuTime& time, const Charge& charge, int64_t start, int64_t end) const {
     const int64_t first = std::max(start, from_);
     const int64_t last = std::min(end, to_);
@@ -193,9 +184,8 @@ class Exporter {
     std::map<std::string, Charge> parts;
     parts_.Bind(entry, std::string_view(kind));
     while (true) {
-      const absl::StatusOr<bool> row = parts_.Row();
-      if (!row.ok()) return row.status();
-      if (!*row) return parts;
+      TRANCHE_ASSIGN_OR_RETURN(const bool row, parts_.Row());
+      if (!row) return parts;
       parts[std::string(parts_.Bytes(0))] = {parts_.Integer(1), parts_.Integer(2)};
     }
   }
@@ -204,12 +194,10 @@ class Exporter {
     std::vector<Refund> refunds;
     refunds_.Bind(interval);
     while (true) {
-      const absl::StatusOr<bool> row = refunds_.Row();
-      if (!row.ok()) return row.status();
-      if (!*row) return refunds;
-      absl::StatusOr<std::map<std::string, Charge>> parts = Parts(refunds_.Integer(0), kRefunded);
-      if (!parts.ok()) return parts.status();
-      refunds.push_back({refunds_.Integer(1), refunds_.Integer(2), std::move(*parts)});
+      TRANCHE_ASSIGN_OR_RETURN(const bool row, refunds_.Row());
+      if (!row) return refunds;
+      TRANCHE_ASSIGN_OR_RETURN(auto parts, Parts(refunds_.Integer(0), kRefunded));
+      refunds.push_back({refunds_.Integer(1), refunds_.Integer(2), std::move(parts)});
     }
   }
 

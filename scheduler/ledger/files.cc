@@ -13,6 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "topology/base/status.h"
+
 namespace tranche::ledger {
 namespace {
 
@@ -101,9 +103,8 @@ absl::Status WriteHead(const std::string& path, const Head& head) {
   {
     const Descriptor file(OpenFile(aside, O_WRONLY | O_CREAT | O_TRUNC));
     if (!file.valid()) return Failed("open", aside, errno);
-    const absl::Status written =
-        WriteAll(file.get(), fmt::format("{} {}\n", head.entry, head.hash), aside);
-    if (!written.ok()) return written;
+    TRANCHE_RETURN_IF_ERROR(
+        WriteAll(file.get(), fmt::format("{} {}\n", head.entry, head.hash), aside));
   }
   if (rename(aside.c_str(), name.c_str()) != 0) return Failed("rename", aside, errno);
   return absl::OkStatus();

@@ -36,7 +36,7 @@ struct Head {
   std::string hash;  // hex
   friend bool operator==(const Head&, const Head&) = default;
 };
-// nullopt: there is none that can be read. Errors: Unavailable.
+// nullopt: none can be read. Errors: Unavailable.
 absl::StatusOr<std::optional<Head>> ReadHead(const std::string& path);
 // Written aside and renamed; not synced, so that every commit can afford it.
 absl::Status WriteHead(const std::string& path, const Head& head);

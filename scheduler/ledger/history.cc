@@ -5,14 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/ledger/numbers.h"
+#include "topology/base/status.h"
+
 namespace tranche::ledger {
-namespace {
-
-Instant At(int64_t millis) { return Instant(Millis(millis)); }
-int64_t MillisOf(Instant at) { return at.time_since_epoch().count(); }
-
-}  // namespace
-
 HistoryBuilder::HistoryBuilder(Instant from, const AccountTable& accounts, Lookup lookup)
     : from_(MillisOf(from)), accounts_(accounts), lookup_(std::move(lookup)) {}
 
@@ -52,16 +48,14 @@ absl::StatusOr<HistoryBuilder::Known*> HistoryBuilder::Find(int64_t interval) {
   const auto [found, inserted] = known_.try_emplace(interval);
   Known& known = found->second;
   if (!inserted) return &known;
-  const absl::StatusOr<EntryRow> open = lookup_(interval, EntryKind::kOpen);
-  if (!open.ok()) return open.status();
-  if (open->id == 0) {
+  TRANCHE_ASSIGN_OR_RETURN(const EntryRow open, lookup_(interval, EntryKind::kOpen));
+  if (open.id == 0) {
     return absl::DataLossError(
         fmt::format("rule 4: expected an open entry of interval {}, found none", interval));
   }
-  known.open = FromOpen(*open);
-  const absl::StatusOr<EntryRow> running = lookup_(interval, EntryKind::kRunning);
-  if (!running.ok()) return running.status();
-  if (running->id != 0) known.running = Like(known.open, *running, MeterKind::kRunning);
+  known.open = FromOpen(open);
+  TRANCHE_ASSIGN_OR_RETURN(const EntryRow running, lookup_(interval, EntryKind::kRunning));
+  if (running.id != 0) known.running = Like(known.open, running, MeterKind::kRunning);
   return &known;
 }
 
@@ -85,9 +79,8 @@ absl::Status HistoryBuilder::Add(const EntryRow& entry) {
     refund_ = entry;
     return absl::OkStatus();
   }
-  const absl::StatusOr<Known*> found = Find(entry.interval);
-  if (!found.ok()) return found.status();
-  Known& known = **found;
+  TRANCHE_ASSIGN_OR_RETURN(Known* const found, Find(entry.interval));
+  Known& known = *found;
   switch (entry.kind) {
     case EntryKind::kRunning:
       if (known.running) break;  // looked up just now
@@ -126,9 +119,8 @@ absl::Status HistoryBuilder::Add(const EntryRow& entry) {
 
 absl::Status HistoryBuilder::Finish(const std::vector<int64_t>& open, MeterHistory& history) {
   for (const int64_t interval : open) {
-    const absl::StatusOr<Known*> found = Find(interval);
-    if (!found.ok()) return found.status();
-    Known& known = **found;
+    TRANCHE_ASSIGN_OR_RETURN(Known* const found, Find(interval));
+    Known& known = *found;
     Give(known);
     const MeterEvent& event = known.open;
     OpenInterval row{event.uid,   event.interval, event.pod,

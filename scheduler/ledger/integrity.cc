@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "topology/base/status.h"
+
 namespace tranche::ledger {
 namespace {
 
@@ -13,10 +15,9 @@ int Ask(void* stop) { return (*static_cast<const std::function<bool()>*>(stop))(
 // Appends what the pragma says; false when it was stopped.
 absl::StatusOr<bool> RunCheck(Database& database, const std::string& pragma,
                               std::vector<std::string>& faults) {
-  absl::StatusOr<Statement> rows = database.Prepare("PRAGMA " + pragma);
-  if (!rows.ok()) return rows.status();
+  TRANCHE_ASSIGN_OR_RETURN(Statement rows, database.Prepare("PRAGMA " + pragma));
   while (faults.size() < kMostFaults) {
-    const absl::StatusOr<bool> row = rows->Row();
+    const absl::StatusOr<bool> row = rows.Row();
     if (!row.ok()) {
       if (sqlite3_errcode(database.handle()) == SQLITE_INTERRUPT) return false;
       if (!absl::IsDataLoss(row.status())) return row.status();
@@ -24,10 +25,10 @@ absl::StatusOr<bool> RunCheck(Database& database, const std::string& pragma,
       return true;
     }
     if (!*row) return true;
-    const std::string said(rows->Bytes(0));
+    const std::string said(rows.Bytes(0));
     if (pragma == "foreign_key_check") {
       faults.push_back(fmt::format("{}: row {} of {} refers to a missing row of {}", pragma,
-                                   rows->Integer(1), said, rows->Bytes(2)));
+                                   rows.Integer(1), said, rows.Bytes(2)));
     } else if (said != "ok") {
       faults.push_back(fmt::format("{}: {}", pragma, said));
     }
@@ -43,14 +44,13 @@ absl::StatusOr<std::vector<std::string>> CheckIntegrity(Database& database, Chec
   if (depth == CheckDepth::kFull) {
     // Table by table: one read transaction each, so that a writer's checkpoints get through.
     pragmas.clear();
-    absl::StatusOr<Statement> tables =
-        database.Prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name");
-    if (!tables.ok()) return tables.status();
+    TRANCHE_ASSIGN_OR_RETURN(
+        Statement tables,
+        database.Prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"));
     while (true) {
-      const absl::StatusOr<bool> row = tables->Row();
-      if (!row.ok()) return row.status();
-      if (!*row) break;
-      pragmas.push_back(fmt::format("integrity_check('{}')", tables->Bytes(0)));
+      TRANCHE_ASSIGN_OR_RETURN(const bool row, tables.Row());
+      if (!row) break;
+      pragmas.push_back(fmt::format("integrity_check('{}')", tables.Bytes(0)));
     }
     pragmas.push_back("foreign_key_check");
   }

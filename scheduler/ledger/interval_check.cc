@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "topology/base/status.h"
+
 namespace tranche::ledger {
 namespace {
 
@@ -103,36 +105,36 @@ absl::Status IntervalChecker::Compare(Database& database, std::vector<std::strin
   if (refund_.id != 0) {
     faults.push_back(fmt::format("rule 4: expected the end of refund {}, found none", refund_.id));
   }
-  const absl::StatusOr<int64_t> intervals = database.Integer("SELECT count(*) FROM interval");
-  if (!intervals.ok()) return intervals.status();
-  if (*intervals != opened_) {
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t intervals,
+                           database.Integer("SELECT count(*) FROM interval"));
+  if (intervals != opened_) {
     faults.push_back(fmt::format("rule 4: expected {} intervals that were opened, found {}",
-                                 opened_, *intervals));
+                                 opened_, intervals));
   }
-  if (absl::Status status = CompareOpen(database, faults); !status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(CompareOpen(database, faults));
   return CheckRepeats(database, faults);
 }
 
 absl::Status IntervalChecker::CompareOpen(Database& database,
                                           std::vector<std::string>& faults) const {
-  absl::StatusOr<Statement> rows = database.Prepare(
-      "SELECT interval, entry, coalesce(running, 0) FROM open_interval ORDER BY interval");
-  if (!rows.ok()) return rows.status();
+  TRANCHE_ASSIGN_OR_RETURN(
+      Statement rows,
+      database.Prepare(
+          "SELECT interval, entry, coalesce(running, 0) FROM open_interval ORDER BY interval"));
   std::size_t met = 0;
   while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) break;
-    const auto found = open_.find(rows->Integer(0));
-    if (found != open_.end() && found->second.entry == rows->Integer(1) &&
-        found->second.running == rows->Integer(2)) {
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows.Row());
+    if (!row) break;
+    const auto found = open_.find(rows.Integer(0));
+    if (found != open_.end() && found->second.entry == rows.Integer(1) &&
+        found->second.running == rows.Integer(2)) {
       ++met;
       continue;
     }
     faults.push_back(
         fmt::format("rule 2: open_interval {}: expected what its entries say, found "
                     "another",
-                    rows->Integer(0)));
+                    rows.Integer(0)));
   }
   if (met != open_.size()) {
     faults.push_back(
@@ -164,13 +166,11 @@ absl::Status IntervalChecker::CheckRepeats(Database& database,
        "rule 3: pod {}: expected a refund of interval {} once, found it twice"},
   };
   for (const auto& [sql, fault] : queries) {
-    absl::StatusOr<Statement> rows = database.Prepare(sql);
-    if (!rows.ok()) return rows.status();
+    TRANCHE_ASSIGN_OR_RETURN(Statement rows, database.Prepare(sql));
     while (true) {
-      const absl::StatusOr<bool> row = rows->Row();
-      if (!row.ok()) return row.status();
-      if (!*row) break;
-      faults.push_back(fmt::format(fmt::runtime(fault), rows->Bytes(0), rows->Integer(1)));
+      TRANCHE_ASSIGN_OR_RETURN(const bool row, rows.Row());
+      if (!row) break;
+      faults.push_back(fmt::format(fmt::runtime(fault), rows.Bytes(0), rows.Integer(1)));
     }
   }
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 
 #include "scheduler/ledger/numbers.h"
 #include "topology/base/check.h"
+#include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
@@ -23,8 +24,6 @@ void AddText(std::string& content, std::string_view text) {
   AddInteger(content, static_cast<int64_t>(text.size()));
   content.append(text);
 }
-
-int64_t MillisOf(Instant at) { return at.time_since_epoch().count(); }
 
 void AddDetails(std::string& content, const EntryRow& entry) {
   if (entry.kind == EntryKind::kOpen) {
@@ -146,16 +145,14 @@ bool ParseDetail(std::string_view text, RestoredUse& use) {
 }
 
 absl::StatusOr<AccountTable> ReadAccounts(Database& database) {
-  absl::StatusOr<Statement> rows =
-      database.Prepare("SELECT id, kind, leaf, model, class FROM account");
-  if (!rows.ok()) return rows.status();
+  TRANCHE_ASSIGN_OR_RETURN(Statement rows,
+                           database.Prepare("SELECT id, kind, leaf, model, class FROM account"));
   AccountTable accounts;
   while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return accounts;
-    accounts[rows->Integer(0)] = {std::string(rows->Bytes(1)), std::string(rows->Bytes(2)),
-                                  std::string(rows->Bytes(3)), std::string(rows->Bytes(4))};
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows.Row());
+    if (!row) return accounts;
+    accounts[rows.Integer(0)] = {std::string(rows.Bytes(1)), std::string(rows.Bytes(2)),
+                                 std::string(rows.Bytes(3)), std::string(rows.Bytes(4))};
   }
 }
 
@@ -232,46 +229,43 @@ Seal& Seal::Add(std::string_view text) {
 }
 
 absl::StatusOr<std::optional<int64_t>> ReadMeta(Database& database, std::string_view key) {
-  absl::StatusOr<Statement> query = database.Prepare("SELECT value, seal FROM meta WHERE key = ?");
-  if (!query.ok()) return query.status();
-  query->Bind(key);
-  const absl::StatusOr<bool> row = query->Row();
-  if (!row.ok()) return row.status();
-  if (!*row) return std::optional<int64_t>();
-  const int64_t value = query->Integer(0);
+  TRANCHE_ASSIGN_OR_RETURN(Statement query,
+                           database.Prepare("SELECT value, seal FROM meta WHERE key = ?"));
+  query.Bind(key);
+  TRANCHE_ASSIGN_OR_RETURN(const bool row, query.Row());
+  if (!row) return std::optional<int64_t>();
+  const int64_t value = query.Integer(0);
   const int64_t seal = Seal().Add(key).Add(value).value();
-  if (query->Integer(1) != seal) {
+  if (query.Integer(1) != seal) {
     return absl::DataLossError(
-        fmt::format("meta '{}': expected seal {}, found {}", key, seal, query->Integer(1)));
+        fmt::format("meta '{}': expected seal {}, found {}", key, seal, query.Integer(1)));
   }
   return std::optional<int64_t>(value);
 }
 
 absl::StatusOr<Instant> ReadLastTime(Database& database) {
-  const absl::StatusOr<std::optional<int64_t>> heartbeat = ReadMeta(database, kHeartbeatKey);
-  if (!heartbeat.ok()) return heartbeat.status();
+  TRANCHE_ASSIGN_OR_RETURN(const std::optional<int64_t> heartbeat,
+                           ReadMeta(database, kHeartbeatKey));
   const absl::StatusOr<int64_t> newest = database.Integer(
       "SELECT max((SELECT coalesce(max(at), 0) FROM entry), coalesce((SELECT written FROM entry "
       "ORDER BY id DESC LIMIT 1), 0))");
   if (!newest.ok()) return newest.status();
-  return Instant(Millis(std::max(heartbeat->value_or(0), *newest)));
+  return Instant(Millis(std::max(heartbeat.value_or(0), *newest)));
 }
 
 absl::StatusOr<std::string> ReadId(Database& database) {
   std::string id;
   for (const std::string_view key : {kIdHighKey, kIdLowKey}) {
-    const absl::StatusOr<std::optional<int64_t>> half = ReadMeta(database, key);
-    if (!half.ok()) return half.status();
-    if (!*half) return std::string();
-    id += fmt::format("{:016x}", static_cast<uint64_t>(**half));
+    TRANCHE_ASSIGN_OR_RETURN(const std::optional<int64_t> half, ReadMeta(database, key));
+    if (!half) return std::string();
+    id += fmt::format("{:016x}", static_cast<uint64_t>(*half));
   }
   return id;
 }
 
 absl::StatusOr<bool> HasRestored(Database& database) {
-  const absl::StatusOr<int64_t> version = database.Integer("PRAGMA user_version");
-  if (!version.ok()) return version.status();
-  return *version >= 2;
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t version, database.Integer("PRAGMA user_version"));
+  return version >= 2;
 }
 
 absl::Status MakeId(Database& database) {
@@ -279,18 +273,17 @@ absl::Status MakeId(Database& database) {
   if (!known.ok() || !known->empty()) return known.status();
   int64_t halves[2];
   sqlite3_randomness(sizeof(halves), halves);
-  absl::StatusOr<Transaction> transaction = Transaction::Begin(database);
-  if (!transaction.ok()) return transaction.status();
+  TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
   absl::Status status = WriteMeta(database, kIdHighKey, halves[0]);
   if (status.ok()) status = WriteMeta(database, kIdLowKey, halves[1]);
-  return status.ok() ? transaction->Commit() : status;
+  return status.ok() ? transaction.Commit() : status;
 }
 
 absl::Status WriteMeta(Database& database, std::string_view key, int64_t value) {
-  absl::StatusOr<Statement> write =
-      database.Prepare("INSERT OR REPLACE INTO meta(key, value, seal) VALUES (?, ?, ?)");
-  if (!write.ok()) return write.status();
-  return write->RunWith(key, value, Seal().Add(key).Add(value).value());
+  TRANCHE_ASSIGN_OR_RETURN(
+      Statement write,
+      database.Prepare("INSERT OR REPLACE INTO meta(key, value, seal) VALUES (?, ?, ?)"));
+  return write.RunWith(key, value, Seal().Add(key).Add(value).value());
 }
 
 }  // namespace tranche::ledger

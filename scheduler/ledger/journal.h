@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "quota/budget.h"
+#include "quota/budget/budget.h"
 #include "scheduler/facts/metering.h"
 #include "scheduler/ledger/sqlite.h"
 
@@ -102,7 +102,7 @@ inline const char* NameOf(RestoredUse::Of of) {
 }
 TimeSpan SpanOf(const RestoredUse& use);
 GpuTime TimeOf(const RestoredUse& use);
-// What the other columns do not tell of a budget; "" of a leaf.
+// Columns of a budget that the others do not hold; "" of a leaf.
 std::string FormatDetail(const RestoredUse& use);
 bool ParseDetail(std::string_view text, RestoredUse& use);
 
@@ -155,7 +155,7 @@ inline constexpr std::string_view kCheckedKey = "checked";  // checked_balance i
 
 // The ledger's id as 32 hex digits; "" in a file that was never written to by this version.
 absl::StatusOr<std::string> ReadId(Database& database);
-// Gives the file one, by chance, where it has none.
+// Assigns a random identity if the file has none.
 absl::Status MakeId(Database& database);
 
 // Files of version 1, which only a writer takes further, have no table `restored`.

@@ -9,6 +9,7 @@
 #include "scheduler/ledger/questions.h"
 #include "scheduler/ledger/schema.h"
 #include "scheduler/ledger/sqlite.h"
+#include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
@@ -16,8 +17,8 @@ namespace {
 absl::StatusOr<Database> OpenAs(const std::string& path, Access access) {
   absl::StatusOr<Database> database = Database::Open(path, access);
   if (!database.ok()) return database;
-  if (absl::Status status = ApplyReadSettings(*database); !status.ok()) return status;
-  if (absl::Status status = CheckIdentity(*database, false); !status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(ApplyReadSettings(*database));
+  TRANCHE_RETURN_IF_ERROR(CheckIdentity(*database, IfEmpty::kRefuse));
   return database;
 }
 
@@ -42,9 +43,8 @@ absl::StatusOr<Reader> Reader::Open(const std::string& path) {
   if (!FileExists(path)) {
     return absl::NotFoundError(fmt::format("expected a ledger, found no file {}", path));
   }
-  absl::StatusOr<Database> database = OpenToRead(path);
-  if (!database.ok()) return database.status();
-  return Reader(std::make_unique<Impl>(Impl{std::move(*database)}));
+  TRANCHE_ASSIGN_OR_RETURN(Database database, OpenToRead(path));
+  return Reader(std::make_unique<Impl>(Impl{std::move(database)}));
 }
 
 Reader::Reader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "quota/budget.h"
+#include "quota/budget/budget.h"
 #include "scheduler/facts/metering.h"
 
 namespace tranche::ledger {
@@ -35,7 +35,7 @@ struct ReportRow {
   GpuTime restored;  // of it, taken over from checkpoints
 };
 
-// What of a leaf and model was taken over from a checkpoint.
+// GPU time of a leaf and model that was taken over from a checkpoint.
 struct RestoredRow {
   std::string leaf;
   std::string model;

@@ -14,11 +14,10 @@
 #include "scheduler/ledger/journal.h"
 #include "scheduler/ledger/numbers.h"
 #include "scheduler/ledger/questions.h"
+#include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
-
-int64_t MillisOf(Instant at) { return at.time_since_epoch().count(); }
 
 struct Change {
   int64_t at = 0;
@@ -94,9 +93,8 @@ absl::Status AddDays(Database& database, const std::vector<Edge>& edges, Usage& 
       "memory_moment_high, memory_moment_low, seal FROM rollup");
   if (!rows.ok()) return rows.status();
   while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows->Row());
+    if (!row) return absl::OkStatus();
     Seal seal;
     for (int column = 0; column < 8; ++column) seal.Add(rows->Integer(column));
     const Change change{rows->Integer(0),
@@ -123,9 +121,8 @@ absl::Status AddDayOf(Database& database, const Edge& edge, Usage& usage) {
   if (!rows.ok()) return rows.status();
   rows->Bind(DayStart(edge.at), edge.at);
   while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows->Row());
+    if (!row) return absl::OkStatus();
     const Change change{
         rows->Integer(0), rows->Integer(1), rows->Integer(2), rows->Integer(3), 0, 0};
     usage.Add(change, edge.at, edge.sign);
@@ -137,18 +134,16 @@ absl::Status AddDayOf(Database& database, const Edge& edge, Usage& usage) {
 absl::StatusOr<std::vector<RestoredRow>> RestoredUses(Database& database,
                                                       const ReportQuery& query) {
   std::vector<RestoredRow> result;
-  const absl::StatusOr<bool> known = HasRestored(database);
-  if (!known.ok()) return known.status();
-  if (!*known) return result;
+  TRANCHE_ASSIGN_OR_RETURN(const bool known, HasRestored(database));
+  if (!known) return result;
   absl::StatusOr<Statement> rows = database.Prepare(
       "SELECT r.name, r.model, r.start, r.until, r.compute, r.memory, r.source, r.source_entry, "
       "e.at FROM restored r JOIN entry e ON e.id = r.entry WHERE r.of = 'leaf' ORDER BY r.entry");
   if (!rows.ok()) return rows.status();
   const int64_t to = std::min(MillisOf(query.to.value_or(query.now)), MillisOf(query.now));
   while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return result;
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows->Row());
+    if (!row) return result;
     RestoredRow use;
     use.leaf = rows->Bytes(0);
     use.model = rows->Bytes(1);
@@ -171,17 +166,15 @@ absl::StatusOr<std::vector<ReportRow>> SumUsage(Database& database, const Report
   const int64_t to = std::min(MillisOf(query.to.value_or(query.now)), MillisOf(query.now));
   std::vector<Edge> edges = {{to, 1}};
   if (query.from) edges.push_back({std::min(MillisOf(*query.from), to), -1});
-  absl::StatusOr<AccountTable> accounts = ReadAccounts(database);
-  if (!accounts.ok()) return accounts.status();
-  Usage usage(*accounts, query.leaf);
+  TRANCHE_ASSIGN_OR_RETURN(AccountTable accounts, ReadAccounts(database));
+  Usage usage(accounts, query.leaf);
   absl::Status status = AddDays(database, edges, usage);
   for (const Edge& edge : edges) {
     if (status.ok()) status = AddDayOf(database, edge, usage);
   }
   if (!status.ok()) return status;
-  const absl::StatusOr<std::vector<RestoredRow>> restored = RestoredUses(database, query);
-  if (!restored.ok()) return restored.status();
-  for (const RestoredRow& row : *restored) {
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<RestoredRow> restored, RestoredUses(database, query));
+  for (const RestoredRow& row : restored) {
     usage.AddRestored(row, query.from.value_or(row.span.start), Instant(Millis(to)));
   }
   return usage.Rows();
@@ -189,7 +182,7 @@ absl::StatusOr<std::vector<ReportRow>> SumUsage(Database& database, const Report
 
 absl::StatusOr<std::vector<ReportRow>> ReportUsage(Database& database, const ReportQuery& query) {
   // One snapshot; well under a second even for 10 million entries.
-  if (absl::Status begun = database.Execute("BEGIN"); !begun.ok()) return begun;
+  TRANCHE_RETURN_IF_ERROR(database.Execute("BEGIN"));
   absl::StatusOr<std::vector<ReportRow>> rows = SumUsage(database, query);
   database.Execute("COMMIT").IgnoreError();
   return rows;

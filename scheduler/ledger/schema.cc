@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "topology/base/status.h"
+
 namespace tranche::ledger {
 namespace {
 
@@ -190,36 +192,33 @@ constexpr Setting kWriteSettings[] = {
 
 absl::Status Apply(Database& database, std::span<const Setting> settings) {
   for (const Setting& setting : settings) {
-    const absl::Status set =
-        database.Execute(fmt::format("PRAGMA {} = {}", setting.name, setting.value));
-    if (!set.ok()) return set;
-    const absl::StatusOr<std::string> found = database.Text(fmt::format("PRAGMA {}", setting.name));
-    if (!found.ok()) return found.status();
+    TRANCHE_RETURN_IF_ERROR(
+        database.Execute(fmt::format("PRAGMA {} = {}", setting.name, setting.value)));
+    TRANCHE_ASSIGN_OR_RETURN(const std::string found,
+                             database.Text(fmt::format("PRAGMA {}", setting.name)));
     // Builds without memory mapping answer this one with no row at all.
-    const bool holds = *found == setting.read_back ||
-                       (found->empty() && std::string_view(setting.name) == "mmap_size");
+    const bool holds = found == setting.read_back ||
+                       (found.empty() && std::string_view(setting.name) == "mmap_size");
     if (!holds) {
       return absl::FailedPreconditionError(fmt::format("expected SQLite setting {} = {}, found {}",
-                                                       setting.name, setting.read_back, *found));
+                                                       setting.name, setting.read_back, found));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status RunStep(Database& database, const MigrationStep& step) {
-  absl::StatusOr<Transaction> transaction = Transaction::Begin(database);
-  if (!transaction.ok()) return transaction.status();
-  const absl::Status done =
+  TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
+  TRANCHE_RETURN_IF_ERROR(
       database.Execute(fmt::format("{}\nPRAGMA application_id = {}; PRAGMA user_version = {};",
-                                   step.sql, kApplicationId, step.to));
-  if (!done.ok()) return done;
-  return transaction->Commit();
+                                   step.sql, kApplicationId, step.to)));
+  return transaction.Commit();
 }
 
 }  // namespace
 
 absl::Status ApplySettings(Database& database) {
-  if (absl::Status status = Apply(database, kReadSettings); !status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(Apply(database, kReadSettings));
   return Apply(database, kWriteSettings);
 }
 
@@ -229,25 +228,23 @@ absl::Status ApplyReadSettings(Database& database) {
   return Apply(database, kReadSettings);
 }
 
-absl::Status CheckIdentity(Database& database, bool empty_ok) {
-  const absl::StatusOr<int64_t> application = database.Integer("PRAGMA application_id");
-  if (!application.ok()) return application.status();
-  const absl::StatusOr<int64_t> version = database.Integer("PRAGMA user_version");
-  if (!version.ok()) return version.status();
-  const absl::StatusOr<int64_t> objects = database.Integer("SELECT count(*) FROM sqlite_schema");
-  if (!objects.ok()) return objects.status();
-  const bool empty = *application == 0 && *version == 0 && *objects == 0;
-  if (empty && empty_ok) return absl::OkStatus();
-  if (*application != kApplicationId || *version < 1) {
+absl::Status CheckIdentity(Database& database, IfEmpty if_empty) {
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t application, database.Integer("PRAGMA application_id"));
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t version, database.Integer("PRAGMA user_version"));
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t objects,
+                           database.Integer("SELECT count(*) FROM sqlite_schema"));
+  const bool empty = application == 0 && version == 0 && objects == 0;
+  if (empty && if_empty == IfEmpty::kAccept) return absl::OkStatus();
+  if (application != kApplicationId || version < 1) {
     return absl::FailedPreconditionError(
         fmt::format("expected a Tranche ledger (application_id {:#x}), found {:#x} in {}",
-                    kApplicationId, *application, sqlite3_db_filename(database.handle(), "main")));
+                    kApplicationId, application, sqlite3_db_filename(database.handle(), "main")));
   }
-  if (*version > kSchemaVersion) {
+  if (version > kSchemaVersion) {
     return absl::FailedPreconditionError(fmt::format(
         "expected a ledger of version {} or older, found version {}, written by a newer Tranche, "
         "in {}",
-        kSchemaVersion, *version, sqlite3_db_filename(database.handle(), "main")));
+        kSchemaVersion, version, sqlite3_db_filename(database.handle(), "main")));
   }
   return absl::OkStatus();
 }
@@ -256,16 +253,15 @@ std::span<const MigrationStep> MigrationSteps() { return kSteps; }
 
 absl::Status Migrate(Database& database, std::span<const MigrationStep> steps,
                      const std::function<absl::Status()>& backup) {
-  const absl::StatusOr<int64_t> version = database.Integer("PRAGMA user_version");
-  if (!version.ok()) return version.status();
-  bool saved = *version == 0;
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t version, database.Integer("PRAGMA user_version"));
+  bool saved = version == 0;
   for (const MigrationStep& step : steps) {
-    if (step.to <= *version) continue;
+    if (step.to <= version) continue;
     if (!saved) {
-      if (absl::Status status = backup(); !status.ok()) return status;
+      TRANCHE_RETURN_IF_ERROR(backup());
       saved = true;
     }
-    if (absl::Status status = RunStep(database, step); !status.ok()) return status;
+    TRANCHE_RETURN_IF_ERROR(RunStep(database, step));
   }
   return absl::OkStatus();
 }

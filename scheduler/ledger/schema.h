@@ -20,9 +20,10 @@ absl::Status ApplySettings(Database& database);
 // The settings of a connection that only reads.
 absl::Status ApplyReadSettings(Database& database);
 
-// Is this a ledger this program can use? Changes nothing. An empty file is one only when
-// `empty_ok`. Errors: FailedPrecondition (another application's file, a newer version).
-absl::Status CheckIdentity(Database& database, bool empty_ok);
+// Is this a ledger this program can use? Changes nothing. An empty file may become one. Errors:
+// FailedPrecondition (another application's file, a newer version).
+enum class IfEmpty { kAccept, kRefuse };
+absl::Status CheckIdentity(Database& database, IfEmpty if_empty);
 
 // Takes a file from version `to` - 1 to `to`.
 struct MigrationStep {

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "topology/base/status.h"
+
 namespace tranche::ledger {
 namespace {
 
@@ -82,9 +84,8 @@ absl::StatusOr<bool> Statement::Row() {
 
 absl::Status Statement::Run() {
   while (true) {
-    const absl::StatusOr<bool> row = Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, Row());
+    if (!row) return absl::OkStatus();
   }
 }
 
@@ -146,25 +147,21 @@ absl::StatusOr<Statement> Database::Prepare(std::string_view sql) {
 }
 
 absl::StatusOr<int64_t> Database::Integer(std::string_view sql) {
-  absl::StatusOr<Statement> statement = Prepare(sql);
-  if (!statement.ok()) return statement.status();
-  const absl::StatusOr<bool> row = statement->Row();
-  if (!row.ok()) return row.status();
-  return *row ? statement->Integer(0) : 0;
+  TRANCHE_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+  TRANCHE_ASSIGN_OR_RETURN(const bool row, statement.Row());
+  return row ? statement.Integer(0) : 0;
 }
 
 absl::StatusOr<std::string> Database::Text(std::string_view sql) {
-  absl::StatusOr<Statement> statement = Prepare(sql);
-  if (!statement.ok()) return statement.status();
-  const absl::StatusOr<bool> row = statement->Row();
-  if (!row.ok()) return row.status();
-  return *row ? std::string(statement->Bytes(0)) : std::string();
+  TRANCHE_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+  TRANCHE_ASSIGN_OR_RETURN(const bool row, statement.Row());
+  return row ? std::string(statement.Bytes(0)) : std::string();
 }
 
 absl::Status Database::Error(std::string_view doing) const { return ErrorOf(handle(), doing); }
 
 absl::StatusOr<Transaction> Transaction::Begin(Database& database) {
-  if (const absl::Status begun = database.Execute("BEGIN IMMEDIATE"); !begun.ok()) return begun;
+  TRANCHE_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
   return Transaction(database);
 }
 

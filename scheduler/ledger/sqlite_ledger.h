@@ -49,7 +49,7 @@ class SqliteLedger : public Ledger {
   ~SqliteLedger() override;
   // Another process writes the file at this moment.
   static bool InUse(const std::string& path);
-  // Of the last entry, beside a writer; 0: there is none, or no telling.
+  // Of the last entry, beside a writer; 0: there is none, or it is unknown.
   static int64_t LastEpoch(const std::string& path);
   // Commits what is queued, checkpoints, marks a clean close. Idempotent; within 5 s.
   void Close();

@@ -10,6 +10,7 @@
 #include "scheduler/ledger/entry_check.h"
 #include "scheduler/ledger/history.h"
 #include "scheduler/ledger/journal.h"
+#include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
@@ -39,9 +40,8 @@ class CheckedEntries {
     checker_.StartAfter(0, kNoHash, 0);
     if (first > 1) {
       before_.Bind(first - 1);
-      const absl::StatusOr<bool> row = before_.Row();
-      if (!row.ok()) return row.status();
-      if (!*row) return Bad(fmt::format("rule 5: expected entry {}, found none", first - 1));
+      TRANCHE_ASSIGN_OR_RETURN(const bool row, before_.Row());
+      if (!row) return Bad(fmt::format("rule 5: expected entry {}, found none", first - 1));
       checker_.StartAfter(first - 1, std::string(before_.Bytes(0)), before_.Integer(1));
       before_.Reset();
     }
@@ -61,7 +61,7 @@ class CheckedEntries {
 
   absl::StatusOr<EntryRow> One(int64_t id) {
     EntryRow entry;
-    if (absl::Status status = Start(id); !status.ok()) return status;
+    TRANCHE_RETURN_IF_ERROR(Start(id));
     const absl::StatusOr<bool> row = Next(entry);
     Finish();
     if (!row.ok()) return row.status();
@@ -71,9 +71,8 @@ class CheckedEntries {
 
   absl::StatusOr<EntryRow> Of(int64_t interval, EntryKind kind) {
     find_.Bind(interval, static_cast<int64_t>(kind));
-    const absl::StatusOr<bool> row = find_.Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return EntryRow();
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, find_.Row());
+    if (!row) return EntryRow();
     const int64_t id = find_.Integer(0);
     find_.Reset();
     return One(id);
@@ -91,15 +90,13 @@ class CheckedEntries {
 using Sums = std::map<int64_t, Posting>;
 
 absl::StatusOr<Sums> ReadSums(Database& database, const char* table) {
-  absl::StatusOr<Statement> rows =
-      database.Prepare(fmt::format("SELECT account, compute, memory FROM {}", table));
-  if (!rows.ok()) return rows.status();
+  TRANCHE_ASSIGN_OR_RETURN(Statement rows, database.Prepare(fmt::format(
+                                               "SELECT account, compute, memory FROM {}", table)));
   Sums sums;
   while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return sums;
-    sums[rows->Integer(0)] = {rows->Integer(0), rows->Integer(1), rows->Integer(2)};
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows.Row());
+    if (!row) return sums;
+    sums[rows.Integer(0)] = {rows.Integer(0), rows.Integer(1), rows.Integer(2)};
   }
 }
 
@@ -122,12 +119,10 @@ absl::Status CompareSums(const Sums& expected, const Sums& found) {
 template <typename Take>
 absl::Status ReadEntries(Statement& rows, CheckedEntries& entries, Take take) {
   while (true) {
-    const absl::StatusOr<bool> row = rows.Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
-    absl::StatusOr<EntryRow> entry = entries.One(rows.Integer(0));
-    if (!entry.ok()) return entry.status();
-    take(*std::move(entry));
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows.Row());
+    if (!row) return absl::OkStatus();
+    TRANCHE_ASSIGN_OR_RETURN(EntryRow entry, entries.One(rows.Integer(0)));
+    take(std::move(entry));
   }
 }
 
@@ -153,78 +148,72 @@ absl::Status ReadRestored(Database& database, CheckedEntries& entries, MeterHist
 }
 
 absl::Status ReadDecay(Database& database, MeterHistory& history) {
-  absl::StatusOr<Statement> rows = database.Prepare(
-      "SELECT leaf, quanta, at, usage_high, usage_low, seal FROM decay ORDER BY leaf");
-  if (!rows.ok()) return rows.status();
+  TRANCHE_ASSIGN_OR_RETURN(
+      Statement rows,
+      database.Prepare(
+          "SELECT leaf, quanta, at, usage_high, usage_low, seal FROM decay ORDER BY leaf"));
   while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows.Row());
+    if (!row) return absl::OkStatus();
     DecayRow decay;
-    decay.leaf = rows->Bytes(0);
-    decay.state = {rows->Integer(1), Instant(Millis(rows->Integer(2))), rows->Integer(3),
-                   static_cast<uint64_t>(rows->Integer(4))};
+    decay.leaf = rows.Bytes(0);
+    decay.state = {rows.Integer(1), Instant(Millis(rows.Integer(2))), rows.Integer(3),
+                   static_cast<uint64_t>(rows.Integer(4))};
     Seal seal;
     seal.Add(decay.leaf);
-    for (int column = 1; column <= 4; ++column) seal.Add(rows->Integer(column));
-    if (seal.value() != rows->Integer(5)) {
+    for (int column = 1; column <= 4; ++column) seal.Add(rows.Integer(column));
+    if (seal.value() != rows.Integer(5)) {
       return Bad(fmt::format("decay of leaf '{}': expected seal {}, found {}", decay.leaf,
-                             seal.value(), rows->Integer(5)));
+                             seal.value(), rows.Integer(5)));
     }
     history.decay.push_back(std::move(decay));
   }
 }
 
 absl::StatusOr<std::vector<int64_t>> OpenNow(Database& database) {
-  absl::StatusOr<Statement> rows =
-      database.Prepare("SELECT interval FROM open_interval ORDER BY interval");
-  if (!rows.ok()) return rows.status();
+  TRANCHE_ASSIGN_OR_RETURN(
+      Statement rows, database.Prepare("SELECT interval FROM open_interval ORDER BY interval"));
   std::vector<int64_t> open;
   while (true) {
-    const absl::StatusOr<bool> row = rows->Row();
-    if (!row.ok()) return row.status();
-    if (!*row) return open;
-    open.push_back(rows->Integer(0));
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows.Row());
+    if (!row) return open;
+    open.push_back(rows.Integer(0));
   }
 }
 
 // One walk over the tail: checks it, sums it up, and hands what is recent to the history.
 absl::Status Walk(Database& database, CheckedEntries& entries, HistoryBuilder& builder,
                   int64_t recent, StartState& state) {
-  const absl::StatusOr<std::optional<int64_t>> checked = ReadMeta(database, kCheckedKey);
-  if (!checked.ok()) return checked.status();
-  const int64_t summed = checked->value_or(0);
-  absl::StatusOr<Sums> sums = ReadSums(database, "checked_balance");
-  if (!sums.ok()) return sums.status();
+  TRANCHE_ASSIGN_OR_RETURN(const std::optional<int64_t> checked, ReadMeta(database, kCheckedKey));
+  const int64_t summed = checked.value_or(0);
+  TRANCHE_ASSIGN_OR_RETURN(Sums sums, ReadSums(database, "checked_balance"));
   const int64_t first = std::max<int64_t>(1, std::min(summed + 1, recent));
-  if (absl::Status status = entries.Start(first); !status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(entries.Start(first));
   EntryRow entry;
   state.last_entry = first - 1;
   while (true) {
-    const absl::StatusOr<bool> row = entries.Next(entry);
-    if (!row.ok()) return row.status();
-    if (!*row) break;
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, entries.Next(entry));
+    if (!row) break;
     state.last_entry = entry.id;
     state.epoch = entry.epoch;
     if (entry.id > summed) {
       for (const Posting& posting : entry.postings) {
-        Posting& sum = (*sums)[posting.account];
+        Posting& sum = sums[posting.account];
         sum.compute += posting.compute;
         sum.memory += posting.memory;
         sum.account = posting.account;
       }
     }
     if (entry.id < recent) continue;
-    if (absl::Status status = builder.Add(entry); !status.ok()) return status;
+    TRANCHE_RETURN_IF_ERROR(builder.Add(entry));
   }
   entries.Finish();
   if (state.last_entry < summed) {
     return Bad(fmt::format("rule 5: expected entry {}, found entry {} as the last", summed,
                            state.last_entry));
   }
-  const absl::StatusOr<Sums> balances = ReadSums(database, "balance");
-  if (!balances.ok()) return balances.status();
-  return CompareSums(*sums, *balances);
+  TRANCHE_ASSIGN_OR_RETURN(const Sums balances, ReadSums(database, "balance"));
+  return CompareSums(sums, balances);
 }
 
 }  // namespace
@@ -232,13 +221,11 @@ absl::Status Walk(Database& database, CheckedEntries& entries, HistoryBuilder& b
 absl::StatusOr<StartState> CheckAndReadHistory(Database& database, Instant from) {
   StartState state;
   state.history.from = from;
-  const absl::StatusOr<AccountTable> accounts = ReadAccounts(database);
-  if (!accounts.ok()) return accounts.status();
-  absl::StatusOr<CheckedEntries> entries = CheckedEntries::Make(database, *accounts);
-  if (!entries.ok()) return entries.status();
-  absl::StatusOr<CheckedEntries> single = CheckedEntries::Make(database, *accounts);
+  TRANCHE_ASSIGN_OR_RETURN(const AccountTable accounts, ReadAccounts(database));
+  TRANCHE_ASSIGN_OR_RETURN(CheckedEntries entries, CheckedEntries::Make(database, accounts));
+  absl::StatusOr<CheckedEntries> single = CheckedEntries::Make(database, accounts);
   if (!single.ok()) return single.status();
-  HistoryBuilder builder(from, *accounts, [&single](int64_t interval, EntryKind kind) {
+  HistoryBuilder builder(from, accounts, [&single](int64_t interval, EntryKind kind) {
     return single->Of(interval, kind);
   });
   // The second half of a refund may be recent when the first is not: one entry earlier.
@@ -247,26 +234,23 @@ absl::StatusOr<StartState> CheckAndReadHistory(Database& database, Instant from)
                   "WHERE at >= {}",
                   from.time_since_epoch().count()));
   if (!recent.ok()) return recent.status();
-  absl::Status status = Walk(database, *entries, builder, *recent, state);
+  absl::Status status = Walk(database, entries, builder, *recent, state);
   if (!status.ok()) return status;
-  const absl::StatusOr<std::vector<int64_t>> open = OpenNow(database);
-  if (!open.ok()) return open.status();
-  status = builder.Finish(*open, state.history);
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<int64_t> open, OpenNow(database));
+  status = builder.Finish(open, state.history);
   if (status.ok()) status = ReadClosings(database, *single, state.history);
   if (status.ok()) status = ReadRestored(database, *single, state.history);
   if (status.ok()) status = ReadDecay(database, state.history);
   if (!status.ok()) return status;
 
-  const absl::StatusOr<std::optional<int64_t>> heartbeat = ReadMeta(database, kHeartbeatKey);
-  if (!heartbeat.ok()) return heartbeat.status();
-  const absl::StatusOr<std::optional<int64_t>> clean = ReadMeta(database, kCleanKey);
-  if (!clean.ok()) return clean.status();
-  const absl::StatusOr<Instant> newest = ReadLastTime(database);
-  if (!newest.ok()) return newest.status();
-  state.clean = clean->value_or(1) == 1;
+  TRANCHE_ASSIGN_OR_RETURN(const std::optional<int64_t> heartbeat,
+                           ReadMeta(database, kHeartbeatKey));
+  TRANCHE_ASSIGN_OR_RETURN(const std::optional<int64_t> clean, ReadMeta(database, kCleanKey));
+  TRANCHE_ASSIGN_OR_RETURN(const Instant newest, ReadLastTime(database));
+  state.clean = clean.value_or(1) == 1;
   state.history.last_entry = state.last_entry;
-  state.history.heartbeat = Instant(Millis(heartbeat->value_or(0)));
-  state.last_time = *newest;
+  state.history.heartbeat = Instant(Millis(heartbeat.value_or(0)));
+  state.last_time = newest;
   return state;
 }
 

@@ -13,6 +13,7 @@
 #include "scheduler/ledger/journal.h"
 #include "scheduler/ledger/numbers.h"
 #include "scheduler/ledger/questions.h"
+#include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
@@ -33,10 +34,9 @@ class Verifier {
   explicit Verifier(Database& database) : database_(database), checker_(accounts_) {}
 
   absl::StatusOr<VerifyReport> Run(const std::function<void(int64_t, int64_t)>& progress) {
-    absl::StatusOr<std::vector<std::string>> faults =
-        CheckIntegrity(database_, CheckDepth::kFull, [] { return false; });
-    if (!faults.ok()) return faults.status();
-    report_.faults = std::move(*faults);
+    TRANCHE_ASSIGN_OR_RETURN(std::vector<std::string> faults,
+                             CheckIntegrity(database_, CheckDepth::kFull, [] { return false; }));
+    report_.faults = std::move(faults);
     const absl::Status walked = Walk(progress);
     // Pages too damaged to be read are a finding, not a failure to look.
     if (absl::IsDataLoss(walked)) {
@@ -54,21 +54,19 @@ class Verifier {
   // In pieces, so that a writer's checkpoints get through: entries never change. What is derived
   // from them is compared in the transaction that reads the last ones.
   absl::Status Walk(const std::function<void(int64_t, int64_t)>& progress) {
-    absl::StatusOr<EntryCursor> cursor = EntryCursor::Make(database_);
-    if (!cursor.ok()) return cursor.status();
-    const absl::StatusOr<int64_t> total = database_.Integer("SELECT max(id) FROM entry");
-    if (!total.ok()) return total.status();
+    TRANCHE_ASSIGN_OR_RETURN(EntryCursor cursor, EntryCursor::Make(database_));
+    TRANCHE_ASSIGN_OR_RETURN(const int64_t total, database_.Integer("SELECT max(id) FROM entry"));
     bool ended = false;
     while (!ended && report_.faults.size() < kMostFaults) {
-      if (absl::Status begun = database_.Execute("BEGIN"); !begun.ok()) return begun;
-      absl::StatusOr<bool> end = Piece(*cursor);
+      TRANCHE_RETURN_IF_ERROR(database_.Execute("BEGIN"));
+      absl::StatusOr<bool> end = Piece(cursor);
       absl::Status status = end.status();
       if (status.ok()) {
         ended = *end;
-        progress(report_.entries, std::max(*total, report_.entries));
+        progress(report_.entries, std::max(total, report_.entries));
       }
       if (ended) status = Compare();
-      cursor->Finish();
+      cursor.Finish();
       database_.Execute("COMMIT").IgnoreError();
       if (!status.ok()) return status;
     }
@@ -77,15 +75,12 @@ class Verifier {
 
   // True when the journal ends here.
   absl::StatusOr<bool> Piece(EntryCursor& cursor) {
-    absl::StatusOr<AccountTable> accounts = ReadAccounts(database_);
-    if (!accounts.ok()) return accounts.status();
-    accounts_ = std::move(*accounts);
-    if (absl::Status s = cursor.Start(checker_.last_entry() + 1); !s.ok()) return s;
+    TRANCHE_ASSIGN_OR_RETURN(accounts_, ReadAccounts(database_));
+    TRANCHE_RETURN_IF_ERROR(cursor.Start(checker_.last_entry() + 1));
     EntryRow entry;
     for (int64_t i = 0; i < kEntriesPerPiece; ++i) {
-      const absl::StatusOr<bool> row = cursor.Next(entry);
-      if (!row.ok()) return row.status();
-      if (!*row) return true;
+      TRANCHE_ASSIGN_OR_RETURN(const bool row, cursor.Next(entry));
+      if (!row) return true;
       Check(entry);
     }
     return false;
@@ -125,27 +120,24 @@ class Verifier {
   }
 
   absl::Status CompareCount(const char* table, int64_t expected) {
-    const absl::StatusOr<int64_t> found =
-        database_.Integer(fmt::format("SELECT count(*) FROM {}", table));
-    if (!found.ok()) return found.status();
-    if (*found != expected) {
+    TRANCHE_ASSIGN_OR_RETURN(const int64_t found,
+                             database_.Integer(fmt::format("SELECT count(*) FROM {}", table)));
+    if (found != expected) {
       report_.faults.push_back(fmt::format(
-          "rule 1: expected {} rows of {} with an entry, found {} rows", expected, table, *found));
+          "rule 1: expected {} rows of {} with an entry, found {} rows", expected, table, found));
     }
     return absl::OkStatus();
   }
 
   absl::Status CompareBalances() {
-    absl::StatusOr<Statement> rows =
-        database_.Prepare("SELECT account, compute, memory FROM balance");
-    if (!rows.ok()) return rows.status();
+    TRANCHE_ASSIGN_OR_RETURN(Statement rows,
+                             database_.Prepare("SELECT account, compute, memory FROM balance"));
     std::map<int64_t, std::pair<Int128, Int128>> left = sums_;
     while (true) {
-      const absl::StatusOr<bool> row = rows->Row();
-      if (!row.ok()) return row.status();
-      if (!*row) break;
-      const int64_t account = rows->Integer(0);
-      const std::pair<Int128, Int128> found{rows->Integer(1), rows->Integer(2)};
+      TRANCHE_ASSIGN_OR_RETURN(const bool row, rows.Row());
+      if (!row) break;
+      const int64_t account = rows.Integer(0);
+      const std::pair<Int128, Int128> found{rows.Integer(1), rows.Integer(2)};
       BalanceFault(account, left[account], found);
       left.erase(account);
     }
@@ -170,9 +162,8 @@ class Verifier {
     if (!rows.ok()) return rows.status();
     std::size_t met = 0;
     while (true) {
-      const absl::StatusOr<bool> row = rows->Row();
-      if (!row.ok()) return row.status();
-      if (!*row) break;
+      TRANCHE_ASSIGN_OR_RETURN(const bool row, rows->Row());
+      if (!row) break;
       Seal seal;
       for (int column = 0; column < 8; ++column) seal.Add(rows->Integer(column));
       const Rollup found{rows->Integer(2), rows->Integer(3),

@@ -7,6 +7,7 @@
 
 #include "scheduler/ledger/files.h"
 #include "scheduler/ledger/schema.h"
+#include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
@@ -34,12 +35,11 @@ std::size_t Sift(std::vector<Item>& items, std::string& refused) {
 
 absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64_t epoch,
                                                   WalTrust trust) {
-  absl::StatusOr<Database> database = Database::Open(path, Access::kWrite);
-  if (!database.ok()) return database.status();
+  TRANCHE_ASSIGN_OR_RETURN(Database database, Database::Open(path, Access::kWrite));
   WriteConnection connection;
-  connection.database = std::make_unique<Database>(std::move(*database));
-  if (absl::Status status = CheckIdentity(*connection.database, false); !status.ok()) return status;
-  if (absl::Status status = ApplySettings(*connection.database); !status.ok()) return status;
+  connection.database = std::make_unique<Database>(std::move(database));
+  TRANCHE_RETURN_IF_ERROR(CheckIdentity(*connection.database, IfEmpty::kRefuse));
+  TRANCHE_RETURN_IF_ERROR(ApplySettings(*connection.database));
   // After a failed sync the log may hold transactions that are in no disk's memory but still in the
   // cache, where they look committed. Moving all of it into the database syncs both.
   const absl::StatusOr<int64_t> busy =
@@ -48,9 +48,8 @@ absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64
     if (!busy.ok()) return busy.status();
     if (*busy != 0) return absl::UnavailableError("expected no reader at the log, found one");
   }
-  absl::StatusOr<Book> book = Book::Load(*connection.database, epoch);
-  if (!book.ok()) return book.status();
-  connection.book = std::make_unique<Book>(std::move(*book));
+  TRANCHE_ASSIGN_OR_RETURN(Book book, Book::Load(*connection.database, epoch));
+  connection.book = std::make_unique<Book>(std::move(book));
   return connection;
 }
 
@@ -209,31 +208,28 @@ absl::Status Writer::Write(int64_t written) {
     return absl::FailedPreconditionError("this process may not write any more");
   }
   if (!connection_.book) {
-    absl::StatusOr<WriteConnection> again =
-        ConnectForWriting(options_.path, options_.epoch, WalTrust::kNone);
-    if (!again.ok()) return again.status();
-    connection_ = std::move(*again);
+    TRANCHE_ASSIGN_OR_RETURN(connection_,
+                             ConnectForWriting(options_.path, options_.epoch, WalTrust::kNone));
   }
   Book& book = *connection_.book;
-  absl::StatusOr<Transaction> transaction = Transaction::Begin(*connection_.database);
-  if (!transaction.ok()) return transaction.status();
+  TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*connection_.database));
   for (const Group& group : batch_.groups) {
     for (const MeterEvent& event : group.events) {
-      if (absl::Status status = book.Apply(event, written); !status.ok()) return status;
+      TRANCHE_RETURN_IF_ERROR(book.Apply(event, written));
     }
     for (const WindowClosing& closing : group.closings) {
-      if (absl::Status status = book.Record(closing, written); !status.ok()) return status;
+      TRANCHE_RETURN_IF_ERROR(book.Record(closing, written));
     }
     for (const RestoredUse& use : group.restored) {
-      if (absl::Status status = book.Restore(use, written); !status.ok()) return status;
+      TRANCHE_RETURN_IF_ERROR(book.Restore(use, written));
     }
   }
   if (batch_.beat) {
     const int64_t now = batch_.beat->now.time_since_epoch().count();
-    if (absl::Status status = book.Beat(now, batch_.beat->decay); !status.ok()) return status;
+    TRANCHE_RETURN_IF_ERROR(book.Beat(now, batch_.beat->decay));
   }
-  if (absl::Status status = book.Flush(false); !status.ok()) return status;
-  return transaction->Commit();
+  TRANCHE_RETURN_IF_ERROR(book.Flush(Book::Mark::kWhenDue));
+  return transaction.Commit();
 }
 
 void Writer::Succeed(std::unique_lock<std::mutex>& lock) {
@@ -297,11 +293,10 @@ absl::Status Writer::Finish() {
   // A heartbeat may have failed last.
   if (!connection_.book) return absl::OkStatus();
   Database& database = *connection_.database;
-  absl::StatusOr<Transaction> transaction = Transaction::Begin(database);
-  if (!transaction.ok()) return transaction.status();
-  absl::Status status = connection_.book->Flush(true);
+  TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
+  absl::Status status = connection_.book->Flush(Book::Mark::kNow);
   if (status.ok()) status = WriteMeta(database, kCleanKey, 1);
-  if (status.ok()) status = transaction->Commit();
+  if (status.ok()) status = transaction.Commit();
   if (!status.ok()) return status;
   SaveHead();
   return database.Execute("PRAGMA wal_checkpoint(TRUNCATE)");

@@ -30,7 +30,7 @@ struct WriteConnection {
 };
 // What is in the write-ahead log when a connection is made.
 enum class WalTrust : uint8_t {
-  kSynced,  // what SQLite shows as committed was synced by whoever committed it
+  kSynced,  // what SQLite shows as committed was synced by the process that committed it
   kNone,    // a sync has failed: it is all moved into the database first, or Unavailable
 };
 absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64_t epoch,

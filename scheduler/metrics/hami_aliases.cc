@@ -13,24 +13,23 @@ namespace tranche::metrics {
 namespace {
 
 constexpr Series kMemoryLimit = {"GPUDeviceMemoryLimit",
-                                 "Memory of a card, as HAMi's scheduler names it (bytes)"};
-constexpr Series kMemoryAllocated = {
-    "GPUDeviceMemoryAllocated", "Memory taken of a card, as HAMi's scheduler names it (bytes)"};
+                                 "Memory of a GPU, as HAMi's scheduler names it (bytes)"};
+constexpr Series kMemoryAllocated = {"GPUDeviceMemoryAllocated",
+                                     "Memory taken of a GPU, as HAMi's scheduler names it (bytes)"};
 constexpr Series kSharedNum = {
-    "GPUDeviceSharedNum",
-    "Containers that share a card, as HAMi's scheduler names it (containers)"};
+    "GPUDeviceSharedNum", "Containers that share a GPU, as HAMi's scheduler names it (containers)"};
 constexpr Series kCoreAllocated = {"GPUDeviceCoreAllocated",
-                                   "Cores taken of a card, as HAMi's scheduler names it (percent)"};
+                                   "Cores taken of a GPU, as HAMi's scheduler names it (percent)"};
 constexpr Series kCoreLimit = {"GPUDeviceCoreLimit",
-                               "Cores of a card, as HAMi's scheduler names it (percent)"};
+                               "Cores of a GPU, as HAMi's scheduler names it (percent)"};
 constexpr Series kOverview = {"nodeGPUOverview",
-                              "Memory taken of a card, with its other numbers as labels (bytes)"};
-constexpr Series kMemoryPercentage = {
-    "nodeGPUMemoryPercentage", "Memory taken of a card, as HAMi's scheduler names it (0..1)"};
+                              "Memory taken of a GPU, with its other numbers as labels (bytes)"};
+constexpr Series kMemoryPercentage = {"nodeGPUMemoryPercentage",
+                                      "Memory taken of a GPU, as HAMi's scheduler names it (0..1)"};
 constexpr Series kPodMemory = {"vGPUMemoryAllocated",
-                               "Memory of a card given to a container, as HAMi names it (bytes)"};
+                               "Memory of a GPU given to a container, as HAMi names it (bytes)"};
 constexpr Series kPodCores = {"vGPUCoreAllocated",
-                              "Cores of a card given to a container, as HAMi names it (percent)"};
+                              "Cores of a GPU given to a container, as HAMi names it (percent)"};
 constexpr Series kQuotaUse = {
     "QuotaUsed",
     "What a namespace holds of a ResourceQuota's key, as HAMi names it (MiB, percent)"};
@@ -38,7 +37,6 @@ constexpr Series kQuotaUse = {
 constexpr const char* kZone = "vGPU";  // of every series of HAMi's scheduler
 constexpr int64_t kCoresOfCard = 100;
 
-double Bytes(Mebibytes memory) { return static_cast<double>(memory.count()) * 1024 * 1024; }
 int64_t Percent(int64_t milli) { return (milli + 9) / 10; }
 
 // Containers on a card, and the compute they were given.
@@ -120,7 +118,7 @@ void AddCard(const NodeView& node, const GpuView& gpu, int place, const CardUse&
 void AddNodes(const HamiRows& rows, Page& page) {
   const std::map<CardKey, CardUse> uses = UseOfCards(rows);
   for (const NodeView& node : rows.nodes) {
-    // Where not every index is told, positions tell the cards apart.
+    // Where an index is unknown, positions distinguish the cards.
     const bool told = std::all_of(node.gpus.begin(), node.gpus.end(),
                                   [](const GpuView& gpu) { return gpu.index.has_value(); });
     for (std::size_t i = 0; i < node.gpus.size(); ++i) {

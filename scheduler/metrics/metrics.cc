@@ -57,8 +57,6 @@ double Gpus(MilliGpu amount) {
   return static_cast<double>(amount.count()) / static_cast<double>(kWholeGpu.count());
 }
 
-double Bytes(Mebibytes amount) { return static_cast<double>(amount.count()) * 1024.0 * 1024.0; }
-
 void AddState(const Scrape& scrape, Page& page) {
   const EngineTotals& totals = scrape.totals;
   page.Gauge(kReady, scrape.ready ? 1 : 0);
@@ -126,11 +124,6 @@ void AddProcess(const ProcessFacts& process, Page& page) {
   page.Gauge(kProcessFds, static_cast<double>(process.open_fds));
   page.Gauge(kProcessMaxFds, static_cast<double>(process.max_fds));
   page.Gauge(kProcessStart, process.start_seconds);
-}
-
-prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry& registry,
-                                                       const Series& series) {
-  return prometheus::BuildCounter().Name(series.name).Help(series.help).Register(registry);
 }
 
 }  // namespace
@@ -235,13 +228,15 @@ Metrics::~Metrics() = default;
 
 void Metrics::CountRequest(Verb verb, Result result, std::chrono::nanoseconds took) {
   const auto row = static_cast<std::size_t>(verb);
-  TRANCHE_CHECK(row < kVerbs && result < Result::kCount);
+  TRANCHE_CHECK_LT(row, kVerbs);
+  TRANCHE_CHECK_LT(result, Result::kCount);
   impl_->requests[row][static_cast<std::size_t>(result)]->Increment();
   impl_->durations[row]->Observe(std::chrono::duration<double>(took).count());
 }
 
 void Metrics::CountDecision(Verb verb, Reason reason) {
-  TRANCHE_CHECK(verb < Verb::kCount && reason < Reason::kCount);
+  TRANCHE_CHECK_LT(verb, Verb::kCount);
+  TRANCHE_CHECK_LT(reason, Reason::kCount);
   impl_->decisions[static_cast<std::size_t>(verb)][static_cast<std::size_t>(reason)]->Increment();
 }
 
@@ -255,12 +250,14 @@ void Metrics::CountRefusedNodes(const NodesByReason& nodes) {
 
 void Metrics::CountReview(Webhook webhook, ReviewOutcome outcome, std::string_view reason,
                           std::chrono::nanoseconds took) {
-  TRANCHE_CHECK(webhook < Webhook::kCount && outcome < ReviewOutcome::kCount);
+  TRANCHE_CHECK_LT(webhook, Webhook::kCount);
+  TRANCHE_CHECK_LT(outcome, ReviewOutcome::kCount);
   impl_->reviews.Count(webhook, outcome, reason, took);
 }
 
 void Metrics::CountObserved(Reason reason) {
-  TRANCHE_CHECK(reason > Reason::kNone && reason < Reason::kCount);
+  TRANCHE_CHECK_GT(reason, Reason::kNone);
+  TRANCHE_CHECK_LT(reason, Reason::kCount);
   impl_->observed[static_cast<std::size_t>(reason)]->Increment();
 }
 

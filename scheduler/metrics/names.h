@@ -191,14 +191,14 @@ inline constexpr Series kLedgerHead = {
     "Number of the newest entry; falls when an old file was restored (entry)"};
 
 // ---- capacity, by GPU model -------------------------------------------------------------------
-inline constexpr Series kGpus = {"tranche_gpus", "GPU cards by model (cards)"};
+inline constexpr Series kGpus = {"tranche_gpus", "GPUs by model (GPUs)"};
 inline constexpr Series kGpuCapacity = {"tranche_gpu_capacity",
-                                        "Compute of all cards by model, 1 is a whole GPU (GPUs)"};
+                                        "Compute of all GPUs by model, 1 is a whole GPU (GPUs)"};
 inline constexpr Series kGpuAllocated = {
     "tranche_gpu_allocated",
-    "Taken of all cards by model, of compute or memory whichever is larger (GPUs)"};
+    "Taken of all GPUs by model, of compute or memory whichever is larger (GPUs)"};
 inline constexpr Series kGpuStranded = {"tranche_gpu_stranded",
-                                        "Free on cards no common request can use, by model (GPUs)"};
+                                        "Free on GPUs no common request can use, by model (GPUs)"};
 inline constexpr Series kGpuMemoryCapacity = {"tranche_gpu_memory_capacity_bytes",
                                               "Device memory by model (bytes)"};
 inline constexpr Series kGpuMemoryAllocated = {"tranche_gpu_memory_allocated_bytes",

@@ -1,7 +1,9 @@
 // Collects the series that exist only at a scrape. Internal to this folder.
 #pragma once
 
+#include <prometheus/counter.h>
 #include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
 
 #include <algorithm>
 #include <iterator>
@@ -10,10 +12,19 @@
 #include <vector>
 
 #include "scheduler/metrics/names.h"
+#include "topology/base/units.h"
 
 namespace tranche::metrics {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
+
+// Prometheus counts memory in bytes.
+inline double Bytes(Mebibytes amount) { return static_cast<double>(amount.count()) * 1024 * 1024; }
+
+inline prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry& registry,
+                                                              const Series& series) {
+  return prometheus::BuildCounter().Name(series.name).Help(series.help).Register(registry);
+}
 
 class Page {
  public:

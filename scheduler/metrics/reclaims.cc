@@ -3,12 +3,13 @@
 #include <string>
 
 #include "scheduler/metrics/names.h"
+#include "scheduler/metrics/page.h"
 
 namespace tranche::metrics {
 namespace {
 
-constexpr std::array<const char*, 5> kResultNames = {"plan", "fits", "impossible", "blocked",
-                                                     "unresolved"};
+constexpr std::array<const char*, 5> kPlanResultNames = {"plan", "fits", "impossible", "blocked",
+                                                         "unresolved"};
 
 const prometheus::Histogram::BucketBoundaries kPlanBuckets = {
     0.5e-3, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1.0};
@@ -16,10 +17,6 @@ const prometheus::Histogram::BucketBoundaries kPlanBuckets = {
 const prometheus::Histogram::BucketBoundaries kWaitBuckets = {1,   5,   15,   30,   60,  120,
                                                               300, 600, 1800, 3600, 7200};
 
-prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry& registry,
-                                                       const Series& series) {
-  return prometheus::BuildCounter().Name(series.name).Help(series.help).Register(registry);
-}
 prometheus::Family<prometheus::Histogram>& HistogramFamily(prometheus::Registry& registry,
                                                            const Series& series) {
   return prometheus::BuildHistogram().Name(series.name).Help(series.help).Register(registry);
@@ -32,10 +29,10 @@ ReclaimCounters::ReclaimCounters(prometheus::Registry& registry)
       evicted_(CounterFamily(registry, kEvictedPods)),
       lost_work_(CounterFamily(registry, kLostWork)),
       again_(CounterFamily(registry, kReevictions)) {
-  static_assert(kResultNames.size() == kResults);
+  static_assert(kPlanResultNames.size() == kResults);
   auto& durations = HistogramFamily(registry, kPlanDuration);
   for (std::size_t result = 0; result < kResults; ++result) {
-    durations_[result] = &durations.Add({{"result", kResultNames[result]}}, kPlanBuckets);
+    durations_[result] = &durations.Add({{"result", kPlanResultNames[result]}}, kPlanBuckets);
   }
   auto& searches = CounterFamily(registry, kPlanSearches);
   optimal_ = &searches.Add({{"quality", "optimal"}});

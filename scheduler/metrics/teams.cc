@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "quota/limits.h"
+#include "quota/tree/limits.h"
 
 namespace tranche::metrics {
 namespace {

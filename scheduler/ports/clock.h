@@ -19,7 +19,7 @@ class Clock {
   virtual ~Clock() = default;
   // Never goes back within a process; runs at the rate of the boot-time clock. Any thread.
   virtual Instant Now() const = 0;
-  // Steps since the last call, oldest first; each is told once. Take them before Now.
+  // Steps since the last call, oldest first; each is returned once. Take them before Now.
   virtual std::vector<ClockStep> TakeSteps() { return {}; }
 };
 

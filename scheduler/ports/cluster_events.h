@@ -15,7 +15,7 @@
 
 namespace tranche {
 
-struct SteeringObject {
+struct PolicyObject {
   std::string kind;
   std::string ns;  // empty: cluster scope
   std::string name;
@@ -45,14 +45,14 @@ class ClusterEvents {
   // How many pods of a gang start together, as an object of another controller says (a PodGroup's
   // minMember). `gang` as in PodRequest::gang; 0: nobody says so any more.
   virtual void GangSizeChanged(const std::string& ns, const std::string& gang, int size) = 0;
-  // Objects that steer us: GPUQuota, GPUBudget, GPUClass, GPUPolicy, Namespace, PriorityClass,
+  // Policy objects: GPUQuota, GPUBudget, GPUClass, GPUPolicy, Namespace, PriorityClass,
   // PodDisruptionBudget, ResourceQuota, and GPUQuotaView and GPUReclaim, which we write ourselves.
-  // A batch (a whole list, or one event) ends with SteeringSettled and takes effect then.
-  virtual void SteeringChanged(SteeringObject object) = 0;
-  virtual void SteeringGone(const std::string& kind, const std::string& ns,
-                            const std::string& name) = 0;
-  virtual void SteeringSettled() = 0;
-  // The first complete set of steering objects, nodes and pods has been handed over, in that order.
+  // A batch (a whole list, or one event) ends with PolicyObjectsSettled and takes effect then.
+  virtual void PolicyObjectChanged(PolicyObject object) = 0;
+  virtual void PolicyObjectGone(const std::string& kind, const std::string& ns,
+                                const std::string& name) = 0;
+  virtual void PolicyObjectsSettled() = 0;
+  // The first complete set of policy objects, nodes and pods has been handed over, in that order.
   virtual void Synced() = 0;
   // Something was heard from the server (event, bookmark, fresh list) for "pods" or "nodes".
   virtual void Heard(const char* resource) = 0;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "topology/base/status.h"
+
 namespace tranche::probe {
 namespace {
 
@@ -17,26 +19,19 @@ absl::Status OfGpu(int index, const absl::Status& status) {
 }
 
 absl::StatusOr<Gpu> ReadGpu(Nvml& nvml, const PciTree& pci, int index) {
-  absl::StatusOr<Nvml::Device> device = nvml.DeviceAt(index);
-  if (!device.ok()) return device.status();
-  absl::StatusOr<std::string> uuid = nvml.Uuid(*device);
-  if (!uuid.ok()) return uuid.status();
-  absl::StatusOr<std::string> bus = nvml.PciBus(*device);
-  if (!bus.ok()) return bus.status();
-  absl::StatusOr<int64_t> memory = nvml.MemoryMib(*device);
-  if (!memory.ok()) return memory.status();
-  absl::StatusOr<bool> mig = nvml.MigIsOn(*device);
-  if (!mig.ok()) return mig.status();
+  TRANCHE_ASSIGN_OR_RETURN(Nvml::Device device, nvml.DeviceAt(index));
+  TRANCHE_ASSIGN_OR_RETURN(std::string uuid, nvml.Uuid(device));
+  TRANCHE_ASSIGN_OR_RETURN(std::string bus, nvml.PciBus(device));
+  TRANCHE_ASSIGN_OR_RETURN(int64_t memory, nvml.MemoryMib(device));
+  TRANCHE_ASSIGN_OR_RETURN(bool mig, nvml.MigIsOn(device));
   Gpu gpu;
   gpu.index = index;
-  gpu.uuid = std::move(*uuid);
-  gpu.bus = std::move(*bus);
+  gpu.uuid = std::move(uuid);
+  gpu.bus = std::move(bus);
   gpu.numa = pci.NumaNode(gpu.bus);
-  gpu.memory_mib = *memory;
-  if (*mig) {
-    absl::StatusOr<std::vector<MigInstance>> instances = nvml.MigInstances(*device);
-    if (!instances.ok()) return instances.status();
-    gpu.mig = std::move(*instances);
+  gpu.memory_mib = memory;
+  if (mig) {
+    TRANCHE_ASSIGN_OR_RETURN(gpu.mig, nvml.MigInstances(device));
   }
   return gpu;
 }
@@ -71,9 +66,8 @@ absl::StatusOr<std::string> Cell(Nvml& nvml, const Entry& row, const Entry& colu
   const auto switched = std::min(row.links.to_switches, column.links.to_switches);
   if (direct > 0) return fmt::format("NV{}", direct);
   if (switched > 0) return fmt::format("NV{}", switched);
-  const absl::StatusOr<Ancestor> ancestor = nvml.CommonAncestor(row.device, column.device);
-  if (!ancestor.ok()) return ancestor.status();
-  return Code(*ancestor);
+  TRANCHE_ASSIGN_OR_RETURN(const Ancestor ancestor, nvml.CommonAncestor(row.device, column.device));
+  return Code(ancestor);
 }
 
 std::string OrUnknown(const std::string& text) { return text.empty() ? "N/A" : text; }
@@ -81,10 +75,9 @@ std::string OrUnknown(const std::string& text) { return text.empty() ? "N/A" : t
 }  // namespace
 
 absl::StatusOr<std::vector<Gpu>> ReadGpus(Nvml& nvml, const PciTree& pci) {
-  const absl::StatusOr<int> count = nvml.DeviceCount();
-  if (!count.ok()) return count.status();
+  TRANCHE_ASSIGN_OR_RETURN(const int count, nvml.DeviceCount());
   std::vector<Gpu> gpus;
-  for (int index = 0; index < *count; ++index) {
+  for (int index = 0; index < count; ++index) {
     absl::StatusOr<Gpu> gpu = ReadGpu(nvml, pci, index);
     if (!gpu.ok()) return OfGpu(index, gpu.status());
     gpus.push_back(std::move(*gpu));

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "scheduler/probe/file_handle.h"
+#include "topology/base/status.h"
 
 namespace tranche::probe {
 namespace {
@@ -264,15 +265,12 @@ absl::Status Run(int socket, Exchange& exchange, Clock::time_point deadline) {
   std::string_view outgoing;
   while (!exchange.done()) {
     if (outgoing.empty()) {
-      const absl::StatusOr<std::string_view> more = exchange.Outgoing();
-      if (!more.ok()) return more.status();
-      outgoing = *more;
+      TRANCHE_ASSIGN_OR_RETURN(outgoing, exchange.Outgoing());
     }
     const short sending = outgoing.empty() ? short{0} : short{POLLOUT};
-    const absl::StatusOr<short> ready =
-        Wait(socket, static_cast<short>(POLLIN | sending), deadline);
-    if (!ready.ok()) return ready.status();
-    if ((*ready & POLLOUT) != 0) {
+    TRANCHE_ASSIGN_OR_RETURN(const short ready,
+                             Wait(socket, static_cast<short>(POLLIN | sending), deadline));
+    if ((ready & POLLOUT) != 0) {
       const ssize_t sent = send(socket, outgoing.data(), outgoing.size(), MSG_NOSIGNAL);
       if (sent >= 0) {
         outgoing.remove_prefix(static_cast<std::size_t>(sent));
@@ -281,8 +279,7 @@ absl::Status Run(int socket, Exchange& exchange, Clock::time_point deadline) {
       }
       continue;  // what is incoming may change what is outgoing: one after the other
     }
-    absl::Status received = Receive(socket, exchange);
-    if (!received.ok()) return received;
+    TRANCHE_RETURN_IF_ERROR(Receive(socket, exchange));
   }
   return absl::OkStatus();
 }

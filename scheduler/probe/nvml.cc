@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "scheduler/probe/nvml_abi.h"
+#include "topology/base/status.h"
 
 namespace tranche::probe {
 namespace {
@@ -87,23 +88,20 @@ absl::StatusOr<std::unique_ptr<Nvml>> Nvml::Open(const std::string& library) {
                                            why == nullptr ? "none" : why));
   }
   auto loaded = std::make_unique<Library>(handle, library);
-  const absl::Status started = loaded->Call("nvmlInit_v2");
-  if (!started.ok()) return started;
+  TRANCHE_RETURN_IF_ERROR(loaded->Call("nvmlInit_v2"));
   return std::unique_ptr<Nvml>(new Nvml(std::move(loaded)));
 }
 
 absl::StatusOr<std::string> Nvml::DriverVersion() {
   std::array<char, kVersionBytes> text{};
-  const absl::Status status =
-      library_->Call<char*, unsigned>("nvmlSystemGetDriverVersion", text.data(), kVersionBytes);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(
+      library_->Call<char*, unsigned>("nvmlSystemGetDriverVersion", text.data(), kVersionBytes));
   return Text(text);
 }
 
 absl::StatusOr<int> Nvml::DeviceCount() {
   unsigned count = 0;
-  const absl::Status status = library_->Call<unsigned*>("nvmlDeviceGetCount_v2", &count);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(library_->Call<unsigned*>("nvmlDeviceGetCount_v2", &count));
   if (count > kMostDevices) {
     return absl::UnavailableError(fmt::format(
         "nvmlDeviceGetCount_v2: expected at most {} GPUs, found {}", kMostDevices, count));
@@ -113,33 +111,29 @@ absl::StatusOr<int> Nvml::DeviceCount() {
 
 absl::StatusOr<Nvml::Device> Nvml::DeviceAt(int index) {
   Device device = nullptr;
-  const absl::Status status = library_->Call<unsigned, Device*>(
-      "nvmlDeviceGetHandleByIndex_v2", static_cast<unsigned>(index), &device);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(library_->Call<unsigned, Device*>("nvmlDeviceGetHandleByIndex_v2",
+                                                            static_cast<unsigned>(index), &device));
   return device;
 }
 
 absl::StatusOr<std::string> Nvml::Uuid(Device device) {
   std::array<char, kUuidBytes> text{};
-  const absl::Status status =
-      library_->Call<Device, char*, unsigned>("nvmlDeviceGetUUID", device, text.data(), kUuidBytes);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(library_->Call<Device, char*, unsigned>("nvmlDeviceGetUUID", device,
+                                                                  text.data(), kUuidBytes));
   return Text(text);
 }
 
 absl::StatusOr<std::string> Nvml::PciBus(Device gpu) {
   abi::PciInfo info{};
-  const absl::Status status =
-      library_->Call<Device, abi::PciInfo*>("nvmlDeviceGetPciInfo_v3", gpu, &info);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(
+      library_->Call<Device, abi::PciInfo*>("nvmlDeviceGetPciInfo_v3", gpu, &info));
   return SpellBus(info);
 }
 
 absl::StatusOr<int64_t> Nvml::MemoryMib(Device gpu) {
   abi::Memory memory{};
-  const absl::Status status =
-      library_->Call<Device, abi::Memory*>("nvmlDeviceGetMemoryInfo", gpu, &memory);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(
+      library_->Call<Device, abi::Memory*>("nvmlDeviceGetMemoryInfo", gpu, &memory));
   return static_cast<int64_t>(memory.total >> 20U);
 }
 
@@ -155,9 +149,8 @@ absl::StatusOr<bool> Nvml::MigIsOn(Device gpu) {
 
 absl::StatusOr<std::vector<MigInstance>> Nvml::MigInstances(Device gpu) {
   unsigned places = 0;
-  const absl::Status counted =
-      library_->Call<Device, unsigned*>("nvmlDeviceGetMaxMigDeviceCount", gpu, &places);
-  if (!counted.ok()) return counted;
+  TRANCHE_RETURN_IF_ERROR(
+      library_->Call<Device, unsigned*>("nvmlDeviceGetMaxMigDeviceCount", gpu, &places));
   std::vector<MigInstance> found;
   for (unsigned place = 0; place < std::min(places, kMostMigDevices); ++place) {
     Device mig = nullptr;
@@ -165,17 +158,15 @@ absl::StatusOr<std::vector<MigInstance>> Nvml::MigInstances(Device gpu) {
         "nvmlDeviceGetMigDeviceHandleByIndex", gpu, place, &mig);
     if (absl::IsOutOfRange(status)) continue;  // no instance at this index
     if (!status.ok()) return status;
-    absl::StatusOr<MigInstance> instance = ReadMigInstance(gpu, mig);
-    if (!instance.ok()) return instance.status();
-    found.push_back(std::move(*instance));
+    TRANCHE_ASSIGN_OR_RETURN(MigInstance instance, ReadMigInstance(gpu, mig));
+    found.push_back(std::move(instance));
   }
   std::sort(found.begin(), found.end());
   return found;
 }
 
 absl::StatusOr<MigInstance> Nvml::ReadMigInstance(Device gpu, Device mig) {
-  absl::StatusOr<std::string> uuid = Uuid(mig);
-  if (!uuid.ok()) return uuid.status();
+  TRANCHE_ASSIGN_OR_RETURN(std::string uuid, Uuid(mig));
   unsigned id = 0;
   absl::Status status = library_->Call<Device, unsigned*>("nvmlDeviceGetGpuInstanceId", mig, &id);
   if (!status.ok()) return status;
@@ -186,17 +177,16 @@ absl::StatusOr<MigInstance> Nvml::ReadMigInstance(Device gpu, Device mig) {
   abi::GpuInstanceInfo info{};
   status = library_->Call<void*, abi::GpuInstanceInfo*>("nvmlGpuInstanceGetInfo", instance, &info);
   if (!status.ok()) return status;
-  absl::StatusOr<std::string> profile = ProfileName(gpu, info.profile_id);
-  if (!profile.ok()) return profile.status();
+  TRANCHE_ASSIGN_OR_RETURN(std::string profile, ProfileName(gpu, info.profile_id));
   abi::MigAttributes attributes{};
   status =
       library_->Call<Device, abi::MigAttributes*>("nvmlDeviceGetAttributes_v2", mig, &attributes);
   if (!status.ok()) return status;
   if (attributes.compute_slices < attributes.gpu_slices) {
-    *profile = fmt::format("{}c.{}", attributes.compute_slices, *profile);
+    profile = fmt::format("{}c.{}", attributes.compute_slices, profile);
   }
-  return MigInstance{static_cast<int>(info.start), static_cast<int>(info.size), std::move(*profile),
-                     std::move(*uuid)};
+  return MigInstance{static_cast<int>(info.start), static_cast<int>(info.size), std::move(profile),
+                     std::move(uuid)};
 }
 
 absl::StatusOr<std::string> Nvml::ProfileName(Device gpu, unsigned profile_id) {
@@ -221,9 +211,8 @@ absl::StatusOr<std::string> Nvml::ProfileName(Device gpu, unsigned profile_id) {
 
 absl::StatusOr<Ancestor> Nvml::CommonAncestor(Device one, Device other) {
   unsigned level = 0;
-  const absl::Status status = library_->Call<Device, Device, unsigned*>(
-      "nvmlDeviceGetTopologyCommonAncestor", one, other, &level);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(library_->Call<Device, Device, unsigned*>(
+      "nvmlDeviceGetTopologyCommonAncestor", one, other, &level));
   switch (level) {
     case abi::kAncestorInternal:
       return Ancestor::kBoard;

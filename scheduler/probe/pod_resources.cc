@@ -8,6 +8,7 @@
 
 #include "scheduler/probe/grpc_call.h"
 #include "scheduler/probe/proto_reader.h"
+#include "topology/base/status.h"
 
 namespace tranche::probe {
 namespace {
@@ -48,13 +49,10 @@ absl::Status ReadDevices(std::string_view message, Where where, Held& held) {
   while (const auto field = reader.Next()) {
     if (!field->bytes) continue;
     if (field->number == kResourceName) {
-      auto name = Name(*field->bytes, "resource name");
-      if (!name.ok()) return name.status();
-      std::get<3>(where) = std::move(*name);
+      TRANCHE_ASSIGN_OR_RETURN(std::get<3>(where), Name(*field->bytes, "resource name"));
     } else if (field->number == kDeviceIds) {
-      auto id = Name(*field->bytes, "device id");
-      if (!id.ok()) return id.status();
-      ids.push_back(std::move(*id));
+      TRANCHE_ASSIGN_OR_RETURN(auto id, Name(*field->bytes, "device id"));
+      ids.push_back(std::move(id));
     }
   }
   if (!reader.status().ok() || !std::get<3>(where).starts_with(kVendor)) return reader.status();
@@ -69,17 +67,14 @@ absl::Status ReadContainer(std::string_view message, Where where, Held& held) {
   while (const auto field = reader.Next()) {
     if (!field->bytes) continue;
     if (field->number == kContainerName) {
-      auto name = Name(*field->bytes, "container name");
-      if (!name.ok()) return name.status();
-      std::get<2>(where) = std::move(*name);
+      TRANCHE_ASSIGN_OR_RETURN(std::get<2>(where), Name(*field->bytes, "container name"));
     } else if (field->number == kContainerDevices) {
       devices.push_back(*field->bytes);
     }
   }
   if (!reader.status().ok()) return reader.status();
   for (const std::string_view one : devices) {
-    absl::Status read = ReadDevices(one, where, held);
-    if (!read.ok()) return read;
+    TRANCHE_RETURN_IF_ERROR(ReadDevices(one, where, held));
   }
   return absl::OkStatus();
 }
@@ -93,15 +88,13 @@ absl::Status ReadPod(std::string_view message, Held& held) {
     if (field->number == kPodContainers) {
       containers.push_back(*field->bytes);
     } else if (field->number == kPodName || field->number == kPodNamespace) {
-      auto name = Name(*field->bytes, "pod name");
-      if (!name.ok()) return name.status();
-      (field->number == kPodName ? std::get<1>(where) : std::get<0>(where)) = std::move(*name);
+      TRANCHE_ASSIGN_OR_RETURN(auto name, Name(*field->bytes, "pod name"));
+      (field->number == kPodName ? std::get<1>(where) : std::get<0>(where)) = std::move(name);
     }
   }
   if (!reader.status().ok()) return reader.status();
   for (const std::string_view one : containers) {
-    absl::Status read = ReadContainer(one, where, held);
-    if (!read.ok()) return read;
+    TRANCHE_RETURN_IF_ERROR(ReadContainer(one, where, held));
   }
   return absl::OkStatus();
 }
@@ -113,8 +106,7 @@ absl::StatusOr<std::vector<ContainerDevices>> DecodePodResources(std::string_vie
   ProtoReader reader(message);
   while (const auto field = reader.Next()) {
     if (field->number != kPods || !field->bytes) continue;
-    absl::Status read = ReadPod(*field->bytes, held);
-    if (!read.ok()) return read;
+    TRANCHE_RETURN_IF_ERROR(ReadPod(*field->bytes, held));
   }
   if (!reader.status().ok()) return reader.status();
   std::vector<ContainerDevices> all;
@@ -133,9 +125,8 @@ absl::StatusOr<std::vector<ContainerDevices>> ListPodResources(const std::string
   call.method = "/v1.PodResourcesLister/List";
   call.answer_limit = kMaxAnswerBytes;
   call.timeout = timeout;
-  const absl::StatusOr<std::string> answer = CallUnary(call);
-  if (!answer.ok()) return answer.status();
-  auto decoded = DecodePodResources(*answer);
+  TRANCHE_ASSIGN_OR_RETURN(const std::string answer, CallUnary(call));
+  auto decoded = DecodePodResources(answer);
   if (decoded.ok()) return decoded;
   return absl::InvalidArgumentError(
       fmt::format("{}: {}: {}", socket, call.method, std::string(decoded.status().message())));

@@ -9,6 +9,7 @@
 #include "scheduler/probe/gpus.h"
 #include "scheduler/probe/pod_resources.h"
 #include "scheduler/probe/program.h"
+#include "topology/base/status.h"
 
 namespace tranche::probe {
 namespace {
@@ -55,9 +56,7 @@ absl::Status Surveyor::DrawAnew(Nvml& nvml, const std::vector<Gpu>& gpus) {
   matrix_note_ = fmt::format("{}; NVML's matrix is used, without NICs",
                              printed.ok() ? "nvidia-smi: expected a matrix with GPU0, found none"
                                           : std::string(printed.status().message()));
-  absl::StatusOr<std::string> drawn = DrawMatrix(nvml, pci_, gpus);
-  if (!drawn.ok()) return drawn.status();
-  matrix_ = std::move(*drawn);
+  TRANCHE_ASSIGN_OR_RETURN(matrix_, DrawMatrix(nvml, pci_, gpus));
   return absl::OkStatus();
 }
 
@@ -71,20 +70,15 @@ void Surveyor::AskKubelet(Survey& survey) {
 }
 
 absl::StatusOr<Survey> Surveyor::Look(Time now) {
-  absl::StatusOr<std::unique_ptr<Nvml>> nvml = Nvml::Open(sources_.nvml);
-  if (!nvml.ok()) return nvml.status();
+  TRANCHE_ASSIGN_OR_RETURN(std::unique_ptr<Nvml> nvml, Nvml::Open(sources_.nvml));
   Survey survey;
-  absl::StatusOr<std::string> driver = (*nvml)->DriverVersion();
-  if (!driver.ok()) return driver.status();
-  survey.reading.driver = std::move(*driver);
-  absl::StatusOr<std::vector<Gpu>> gpus = ReadGpus(**nvml, pci_);
-  if (!gpus.ok()) return gpus.status();
-  survey.reading.gpus = std::move(*gpus);
+  TRANCHE_ASSIGN_OR_RETURN(survey.reading.driver, nvml->DriverVersion());
+  TRANCHE_ASSIGN_OR_RETURN(std::vector<Gpu> gpus, ReadGpus(*nvml, pci_));
+  survey.reading.gpus = std::move(gpus);
 
   const std::string key = KeyOf(survey.reading);
   if (key != matrix_of_ || now - matrix_at_ >= kMatrixPeriod) {
-    const absl::Status drawn = DrawAnew(**nvml, survey.reading.gpus);
-    if (!drawn.ok()) return drawn;
+    TRANCHE_RETURN_IF_ERROR(DrawAnew(*nvml, survey.reading.gpus));
     matrix_of_ = key;
     matrix_at_ = now;
   }

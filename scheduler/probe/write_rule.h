@@ -1,5 +1,5 @@
-// When a reading is worth a write: it says something new, or nothing was written for so long that
-// readers would doubt it, or that whoever removed the annotations would have had the last word.
+// When a reading is worth a write: it says something new, or the last write is so long ago that
+// readers would doubt it, or that annotations somebody removed would stay away.
 //
 // Thread rule: one thread.
 #pragma once

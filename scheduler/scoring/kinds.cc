@@ -5,43 +5,35 @@
 
 #include "scheduler/index/eligibility.h"
 #include "scheduler/index/placement.h"
+#include "topology/base/table_key.h"
 
 namespace tranche {
 namespace {
-
-void Append(std::string& out, int64_t value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-void AppendText(std::string& out, std::string_view text) {
-  Append(out, static_cast<int64_t>(text.size()));
-  out += text;
-}
 
 bool IsCut(const Card& card) { return card.mode == CardMode::kMig; }
 
 void SetKey(const Inventory& inventory, MilliCpu cpu, std::string& key) {
   key.clear();
-  AppendText(key, inventory.product);
-  Append(key, cpu.count());
-  Append(key, static_cast<int64_t>(inventory.gpu_unit));
-  Append(key, inventory.replicas);
-  Append(key, static_cast<int64_t>(inventory.agent));
-  Append(key, inventory.memory_unit.count());
-  Append(key, static_cast<int64_t>(inventory.cards.size()) -
-                  std::ranges::count_if(inventory.cards, IsCut));
+  AppendToKey(key, inventory.product);
+  AppendToKey(key, cpu.count());
+  AppendToKey(key, static_cast<int64_t>(inventory.gpu_unit));
+  AppendToKey(key, inventory.replicas);
+  AppendToKey(key, static_cast<int64_t>(inventory.agent));
+  AppendToKey(key, inventory.memory_unit.count());
+  AppendToKey(key, static_cast<int64_t>(inventory.cards.size()) -
+                       std::ranges::count_if(inventory.cards, IsCut));
   const auto first = std::ranges::find_if_not(inventory.cards, IsCut);
   if (first != inventory.cards.end()) {
-    AppendText(key, first->product);
-    Append(key, static_cast<int64_t>(first->mode));
-    Append(key, first->memory.count());
-    AppendText(key, first->vgpu_mode);
+    AppendToKey(key, first->product);
+    AppendToKey(key, static_cast<int64_t>(first->mode));
+    AppendToKey(key, first->memory.count());
+    AppendToKey(key, first->vgpu_mode);
   }
-  Append(key, inventory.planned() ? 1 : 0);
+  AppendToKey(key, inventory.planned() ? 1 : 0);
   for (const MigPool& pool : inventory.pools) {
-    AppendText(key, pool.key);
-    Append(key, pool.milli.count());
-    Append(key, pool.memory.count());
+    AppendToKey(key, pool.key);
+    AppendToKey(key, pool.milli.count());
+    AppendToKey(key, pool.memory.count());
   }
 }
 

@@ -7,7 +7,7 @@
 namespace tranche {
 namespace {
 
-constexpr int kEighths = 8;
+constexpr int kEighthsOfBoard = 8;
 
 // What a step is worth; without values, the fuller the GPU the better.
 int64_t GainOf(const MigSpace& space, const LayoutValues& values, LayoutId before, LayoutId after) {
@@ -111,7 +111,7 @@ std::optional<MigRoom> MakeRoom(const MigSpace& space, const LayoutValues& value
   if (std::optional<MigRoom> place = BestPlace(space, values, layouts, profile)) return place;
   const MigBoard& board = space.board();
   const MigProfile& wanted = board.profiles[static_cast<std::size_t>(profile)];
-  const int worth = wanted.size * kEighths / board.units / eighths_per_move;
+  const int worth = wanted.size * kEighthsOfBoard / board.units / eighths_per_move;
   const auto limit = static_cast<std::size_t>(std::max(0, std::min(most_moves, worth)));
   RoomSearch search(space, values, layouts, profile);
   // Two GPUs of one layout make room alike; the lower one stands for both.

@@ -88,7 +88,7 @@ int64_t MigPricer::WidthOf(int profile) const {
 
 void MigPricer::SetMix(std::span<const int64_t> counts) {
   const MigBoard& board = space_->board();
-  TRANCHE_CHECK(counts.size() == board.profiles.size());
+  TRANCHE_CHECK_EQ(counts.size(), board.profiles.size());
   std::vector<int64_t> mix = Scaled(counts);
   int64_t requests = 0;
   int64_t units = 0;

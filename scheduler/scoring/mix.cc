@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "scheduler/facts/agent.h"
+#include "topology/base/int128.h"
+#include "topology/base/table_key.h"
 
 namespace tranche {
 namespace {
@@ -15,23 +17,13 @@ constexpr int64_t kLastingArrivals = 10'000;
 // Above this all counts of a memory are divided by kShrink.
 constexpr int64_t kLargestOne = int64_t{1} << 40;
 constexpr int64_t kShrink = int64_t{1} << 20;
-constexpr int64_t kMinGap = 16;
-constexpr int64_t kMaxGap = 1000;
+constexpr int64_t kMinMixGap = 16;
+constexpr int64_t kMaxMixGap = 1000;
 // A new snapshot is worth it when so much of the shares moved, in kAll parts, both ways together.
-constexpr int64_t kMoved = MixLearner::kAll / 20;
-
-void Append(std::string& out, int64_t value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-void AppendText(std::string& out, const std::string& text) {
-  Append(out, static_cast<int64_t>(text.size()));
-  out += text;
-}
+constexpr int64_t kMixMoved = MixLearner::kAll / 20;
 
 int64_t Share(int64_t count, int64_t all) {
-  __extension__ using Wide = __int128;
-  return all == 0 ? 0 : static_cast<int64_t>(Wide{count} * MixLearner::kAll / all);
+  return all == 0 ? 0 : MulDivFloor(count, MixLearner::kAll, all);
 }
 
 // How far the recent shares moved, sum over all types, or the turnover: whichever moved more.
@@ -55,21 +47,21 @@ int64_t Distance(const Mix& before, const Mix& after) {
 }  // namespace
 
 void AppendTypeKey(const PodRequest& request, const Ask& ask, MilliCpu cpu, std::string& key) {
-  Append(key, static_cast<int64_t>(ask.resource));
-  Append(key, ask.count);
-  AppendText(key, ask.mig.profile);
-  Append(key, ask.mig.shared);
-  Append(key, ask.compute.count());
-  Append(key, static_cast<int64_t>(ask.memory.kind));
-  Append(key, ask.memory.value);
-  Append(key, ask.exclusive);
-  Append(key, cpu.count());
-  Append(key, request.min_gpu_memory.count());
-  Append(key,
-         Serves(AgentKind::kNone, request.dialect) ? 0 : static_cast<int64_t>(request.dialect));
+  AppendToKey(key, static_cast<int64_t>(ask.resource));
+  AppendToKey(key, ask.count);
+  AppendToKey(key, ask.mig.profile);
+  AppendToKey(key, ask.mig.shared);
+  AppendToKey(key, ask.compute.count());
+  AppendToKey(key, static_cast<int64_t>(ask.memory.kind));
+  AppendToKey(key, ask.memory.value);
+  AppendToKey(key, ask.exclusive);
+  AppendToKey(key, cpu.count());
+  AppendToKey(key, request.min_gpu_memory.count());
+  AppendToKey(
+      key, Serves(AgentKind::kNone, request.dialect) ? 0 : static_cast<int64_t>(request.dialect));
   for (const auto* models : {&request.models_any, &request.models_none}) {
-    Append(key, static_cast<int64_t>(models->size()));
-    for (const std::string& model : *models) AppendText(key, model);
+    AppendToKey(key, static_cast<int64_t>(models->size()));
+    for (const std::string& model : *models) AppendToKey(key, model);
   }
 }
 
@@ -110,9 +102,9 @@ MixChange MixLearner::Arrived(const PodRequest& request) {
     for (auto& [key, type] : counts_) type.lasting /= kShrink;
   }
   if (++arrivals_ < next_snapshot_) return MixChange::kNone;
-  next_snapshot_ = arrivals_ + std::clamp(arrivals_ / 2, kMinGap, kMaxGap);
+  next_snapshot_ = arrivals_ + std::clamp(arrivals_ / 2, kMinMixGap, kMaxMixGap);
   Mix next = Now();
-  const bool moved = Distance(sequenced_, next) >= kMoved;
+  const bool moved = Distance(sequenced_, next) >= kMixMoved;
   if (moved) sequenced_ = next;
   next.turnover = sequenced_.turnover;
   next.version = mix_.version + (moved ? 1 : 0);

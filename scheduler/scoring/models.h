@@ -1,7 +1,7 @@
 // The price of a scarce GPU model (benchmarks A7, step 2).
 //
 // Requests bound to some models make a set of kinds of nodes; the chance is estimated that what
-// they will ask for exceeds what the set has left. Who could go elsewhere pays for using the set.
+// they will ask for exceeds what the set has left. A pod that could go elsewhere pays for using it.
 #pragma once
 
 #include <cstdint>

@@ -30,10 +30,6 @@ int64_t IntSqrt(Int128 value) {
   return root;
 }
 
-Int128 FloorDiv(Int128 value, Int128 divisor) {
-  return value / divisor - (value % divisor < 0 ? 1 : 0);
-}
-
 int64_t Chance(Int128 excess, Int128 variance) {
   // Far tails first: they need no root, and what is left cannot overflow.
   if (excess <= 0 && excess * excess >= variance * 16) return kPhi.front();

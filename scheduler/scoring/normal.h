@@ -4,17 +4,15 @@
 
 #include <cstdint>
 
-namespace tranche {
+#include "topology/base/int128.h"
 
-__extension__ using Int128 = __int128;
+namespace tranche {
 
 // Chances are in 256ths.
 inline constexpr int64_t kCertain = 256;
 
 // Floor of the square root; of a negative value 0.
 int64_t IntSqrt(Int128 value);
-// Quotient rounded down. Requires: divisor > 0.
-Int128 FloorDiv(Int128 value, Int128 divisor);
 // 256 Phi(excess / sqrt(variance)), the argument taken down to a multiple of 1/16 within -4..4.
 // Requires: variance > 0.
 int64_t Chance(Int128 excess, Int128 variance);

@@ -37,10 +37,10 @@ Prices::Prices(const NodeKinds& kinds, WasteTable& waste)
       usable_(kMaxKinds, 0),
       of_kind_(kMaxKinds) {}
 
-void Prices::SetMix(const Mix& mix, bool wastes) {
+void Prices::SetMix(const Mix& mix, MixChange change) {
   mix_ = mix;
   types_changed_ = true;
-  if (!wastes) return;
+  if (change != MixChange::kAll) return;
   for (uint32_t node = 0; node < nodes_.size(); ++node) {
     if (nodes_[node].there) Wait(node);
   }

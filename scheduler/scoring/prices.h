@@ -21,8 +21,8 @@ class Prices {
   // Both outlive it.
   Prices(const NodeKinds& kinds, WasteTable& waste);
 
-  // `wastes`: what is usable of every node changes too.
-  void SetMix(const Mix& mix, bool wastes);
+  // MixChange::kAll: what is usable of every node changes too.
+  void SetMix(const Mix& mix, MixChange change);
   // nullptr: no such node. Its slots count at once, what is usable of it when it is valued.
   void SetNode(uint32_t node, const Room* room);
   // Every few calls some of the nodes that changed are valued, and prices refreshed.

@@ -11,7 +11,7 @@ int64_t FreeMilli(const Card& card, const CardLoad& load) {
   if (card.memory.count() > 0) {
     free = std::min(free, (card.memory - load.memory).count() * 1000 / card.memory.count());
   }
-  // Whoever wants a card for itself cannot have one with a user, however little that one takes.
+  // A pod that wants a card for itself cannot have one with a user, however little that one takes.
   return std::clamp<int64_t>(free, 0, load.slots > 0 ? 999 : 1000);
 }
 

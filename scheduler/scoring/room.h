@@ -13,7 +13,7 @@
 
 namespace tranche {
 
-// CPU is told apart in so many steps of what the node has, rounded down.
+// Steps of a node's CPU that are distinguished, rounded down.
 inline constexpr int64_t kRoomCpuSteps = 64;
 
 struct Room {

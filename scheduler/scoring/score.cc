@@ -121,7 +121,7 @@ struct Scorer::Impl {
 
   Impl() : waste(kinds), prices(kinds, waste) {
     waste.SetMix(learner.mix());
-    prices.SetMix(learner.mix(), true);
+    prices.SetMix(learner.mix(), MixChange::kAll);
   }
 
   Room RoomOfNode(const NodeRoom& node) {
@@ -222,7 +222,7 @@ void Scorer::Arrived(const PodRequest& request) {
   if (change == MixChange::kNone) return;
   const Mix& mix = impl_->learner.mix();
   if (change == MixChange::kAll) impl_->waste.SetMix(mix);
-  impl_->prices.SetMix(mix, change == MixChange::kAll);
+  impl_->prices.SetMix(mix, change);
 }
 
 void Scorer::Departed(const PodRequest& request) { impl_->learner.Departed(request); }

@@ -28,7 +28,7 @@ struct Outlook {
   Int128 per_arrival = 0;  // milli of an arrival, weighted by shares; zero: nothing is to come
 };
 
-// What of a request decides its prices.
+// The parts of a request that decide its prices.
 struct Asker {
   KindSet kinds;                    // that could take it, CPU aside
   std::vector<int32_t> card_milli;  // by kind: all it would take of cards there

@@ -10,6 +10,8 @@
 namespace tranche {
 namespace {
 
+// 32 sequences of up to 48 requests, a fixed cost for each room that is met; how sequences are
+// drawn is at kDrawBits.
 constexpr int kPartBits = 5;
 constexpr std::size_t kSequences = std::size_t{1} << kPartBits;
 constexpr std::size_t kLongest = 48;

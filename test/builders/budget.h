@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "quota/budget.h"
+#include "quota/budget/budget.h"
 
 namespace tranche::test {
 

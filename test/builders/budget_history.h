@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "quota/budget.h"
+#include "quota/budget/budget.h"
 #include "test/builders/budget.h"
 
 namespace tranche::test {

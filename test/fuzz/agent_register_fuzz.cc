@@ -1,7 +1,7 @@
 // Registers of node agents: annotations anyone with node rights may write, and Koordinator's
 // object.
 #include "scheduler/index/inventory.h"
-#include "scheduler/wire/agent_registers.h"
+#include "scheduler/wire/nodes/agent_registers.h"
 #include "test/fuzz/input.h"
 
 namespace {

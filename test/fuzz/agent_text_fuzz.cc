@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "scheduler/wire/agents.h"
-#include "scheduler/wire/text_fields.h"
+#include "scheduler/wire/agents/agents.h"
+#include "scheduler/wire/json/text_fields.h"
 #include "test/fuzz/input.h"
 
 namespace {

@@ -1,8 +1,8 @@
 // Annotations anyone may write on pods and nodes.
-#include "scheduler/wire/agent_registers.h"
-#include "scheduler/wire/allocation_json.h"
-#include "scheduler/wire/node_links.h"
-#include "scheduler/wire/node_lock.h"
+#include "scheduler/wire/agents/node_lock.h"
+#include "scheduler/wire/nodes/agent_registers.h"
+#include "scheduler/wire/nodes/node_links.h"
+#include "scheduler/wire/records/allocation_json.h"
 #include "test/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

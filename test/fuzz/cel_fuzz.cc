@@ -4,8 +4,8 @@
 #include "scheduler/dra/allocate.h"
 #include "scheduler/dra/cel.h"
 #include "scheduler/dra/charge.h"
-#include "scheduler/wire/dra_objects.h"
-#include "scheduler/wire/json.h"
+#include "scheduler/wire/claims/claim_objects.h"
+#include "scheduler/wire/json/json.h"
 #include "test/fuzz/input.h"
 
 namespace {

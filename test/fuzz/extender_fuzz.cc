@@ -1,6 +1,6 @@
 // Whole request bodies as kube-scheduler would send them, through decoder, engine and encoder.
 #include "scheduler/engine/engine.h"
-#include "scheduler/wire/extender_v1.h"
+#include "scheduler/wire/protocol/extender_v1.h"
 #include "test/builders/cluster.h"
 #include "test/fuzz/input.h"
 

@@ -1,8 +1,8 @@
 // Pods and nodes as any client of the API server may have written them.
 #include "scheduler/engine/engine.h"
-#include "scheduler/wire/node_decode.h"
-#include "scheduler/wire/pod_decode.h"
-#include "scheduler/wire/reclaim_json.h"
+#include "scheduler/wire/nodes/node_decode.h"
+#include "scheduler/wire/pods/pod_decode.h"
+#include "scheduler/wire/records/reclaim_json.h"
 #include "test/builders/cluster.h"
 #include "test/fuzz/input.h"
 

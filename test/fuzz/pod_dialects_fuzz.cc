@@ -3,8 +3,8 @@
 // byte 0x1E. Whatever they say, there are asks in order and within bounds, or a reason, never both.
 #include <string>
 
-#include "scheduler/wire/json.h"
-#include "scheduler/wire/pod_decode.h"
+#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/pods/pod_decode.h"
 #include "test/fuzz/input.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 #include <tuple>
 
-#include "quota/budget.h"
+#include "quota/budget/budget.h"
 #include "test/builders/budget_history.h"
 
 namespace tranche {

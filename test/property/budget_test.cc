@@ -5,7 +5,7 @@
 //   12  windows tile time;                             13  a restart changes no closed window;
 // and the order in which events are told does not matter. One printed seed replays a run:
 //   TRANCHE_SEED=7 TRANCHE_STEPS=2000 property_tests --gtest_filter='BudgetProperty*'
-#include "quota/budget.h"
+#include "quota/budget/budget.h"
 
 #include <gtest/gtest.h>
 

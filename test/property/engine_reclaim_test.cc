@@ -17,6 +17,7 @@
 #include <memory>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "scheduler/engine/engine.h"
 #include "test/builders/budget_history.h"
@@ -197,7 +198,7 @@ class ReclaimStream {
   // What the shell would do, with an API server that has moods.
   void Carry() {
     for (int rounds = 0; rounds < 50; ++rounds) {
-      ReclaimWork work = engine_->TakeReclaimWork();
+      ReclaimWork work = std::exchange(engine_->effects().reclaims, {});
       for (const Reclaim& reclaim : work.changed) {
         done_ += reclaim.phase == ReclaimPhase::kDone;
         if (reclaim.phase == ReclaimPhase::kReserved) reserved_.insert(reclaim.name);
@@ -263,7 +264,7 @@ class ReclaimStream {
   }
   // After every call, as the shell does: what was asked for is judged by the books of that moment.
   void TakeOrders() {
-    ReclaimWork work = engine_->TakeReclaimWork();
+    ReclaimWork work = std::exchange(engine_->effects().reclaims, {});
     for (const Reclaim& reclaim : work.changed) done_ += reclaim.phase == ReclaimPhase::kDone;
     for (EvictionOrder& order : work.evictions) {
       CheckOrder(order);

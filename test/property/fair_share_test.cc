@@ -1,5 +1,5 @@
 // Fair share against slow arithmetic: a division quantum by quantum, decay in long double.
-#include "quota/fair_share.h"
+#include "quota/tree/fair_share.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "quota/charge.h"
+#include "quota/tree/charge.h"
 
 namespace tranche {
 namespace {

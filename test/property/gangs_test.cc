@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "scheduler/engine/engine.h"
 #include "test/builders/cluster.h"
@@ -166,7 +167,7 @@ class GangStream {
   }
 
   void CarryOut() {
-    const ReclaimWork work = engine_.TakeReclaimWork();
+    const ReclaimWork work = std::exchange(engine_.effects().reclaims, {});
     for (const EvictionOrder& order : work.evictions) {
       engine_.SettleEviction(order.reclaim, order.uid, EvictionOutcome::kAccepted, std::nullopt,
                              now_);

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "quota/limits.h"
-#include "quota/quota_tree.h"
+#include "quota/tree/limits.h"
+#include "quota/tree/quota_tree.h"
 #include "scheduler/engine/engine.h"
 
 namespace tranche {
@@ -45,8 +45,8 @@ class Journal {
   };
 
   void Take(Engine& engine) {
-    std::vector<WindowClosing> closings;
-    for (MeterEvent& event : engine.TakeMetering(closings)) {
+    std::vector<WindowClosing> closings = std::exchange(engine.effects().closings, {});
+    for (MeterEvent& event : std::exchange(engine.effects().metering, {})) {
       Note(event);
       events_.push_back(std::move(event));
     }

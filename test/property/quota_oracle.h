@@ -8,11 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "quota/limits.h"
+#include "quota/tree/limits.h"
+#include "topology/base/int128.h"
 
 namespace tranche {
-
-__extension__ using Int128 = __int128;
 
 inline constexpr Int128 kNoLimit = kUnlimited;
 

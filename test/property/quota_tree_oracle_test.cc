@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "quota/quota_tree.h"
+#include "quota/tree/quota_tree.h"
 #include "test/property/quota_oracle.h"
 
 namespace tranche {
@@ -113,7 +113,7 @@ class World {
     Oracle oracle;
     for (const QuotaNode& node : nodes_) {
       Oracle::Quota& quota = oracle.quotas.emplace_back();
-      quota.parent = tree_.Find(node.parent);
+      quota.parent = tree_.Find(node.parent).number();
       if (const LineLimits* limits = LineOf(node, model)) {
         quota.nominal = limits->nominal.*dimension;
         if (limits->borrow_limit) quota.borrow = *limits->borrow_limit.*dimension;
@@ -176,7 +176,7 @@ class World {
     const auto which = static_cast<std::size_t>(Roll(0, static_cast<int>(uses_.size()) - 1));
     const Use use = uses_[which];
     uses_.erase(uses_.begin() + static_cast<std::ptrdiff_t>(which));
-    tree_.Remove(use.leaf, InTree(use.line), use.charge);
+    tree_.Remove(QuotaId(use.leaf), InTree(use.line), use.charge);
     Apply(use, -1);
   }
 
@@ -185,13 +185,15 @@ class World {
   void Filters(bool foreign) {
     std::vector<Use> wanted;
     for (int i = Roll(1, 3); i > 0; --i) {
-      Use use{Roll(0, static_cast<int>(nodes_.size()) - 1), Roll(-1, 2), {Roll(0, 5), Roll(0, 5)}};
+      Use use{Roll(0, static_cast<int>(nodes_.size()) - 1),
+              LineId(Roll(-1, 2)),
+              {Roll(0, 5), Roll(0, 5)}};
       if (!oracles_.front().Children(use.leaf).empty() && Roll(0, 4) != 0) continue;
       if (foreign || Verdict(use).refusal == QuotaRefusal::kNone) wanted.push_back(use);
     }
     for (const Use& use : wanted) {
       if (!foreign && Verdict(use).refusal != QuotaRefusal::kNone) continue;
-      tree_.Add(use.leaf, InTree(use.line), use.charge);
+      tree_.Add(QuotaId(use.leaf), InTree(use.line), use.charge);
       Apply(use, 1);
       uses_.push_back(use);
     }
@@ -199,7 +201,7 @@ class World {
 
   // The tree's answer, held against the oracle's.
   QuotaVerdict Verdict(const Use& use) {
-    const QuotaVerdict verdict = tree_.Check(use.leaf, InTree(use.line), use.charge);
+    const QuotaVerdict verdict = tree_.Check(QuotaId(use.leaf), InTree(use.line), use.charge);
     QuotaVerdict expected;
     const Oracle* refusing = nullptr;
     for (const LineId line : Charged(use.line)) {
@@ -273,7 +275,7 @@ class World {
 
   // Only what Check allowed was committed.
   void ExpectWithinLimits() const {
-    for (LineId line = 0; line < 3; ++line) {
+    for (LineId line{0}; line < 3; ++line) {
       for (int dimension = 0; dimension < 2; ++dimension) {
         const Oracle& oracle = Column(line, dimension);
         for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
@@ -299,14 +301,14 @@ class World {
   }
 
   void ExpectSameNumbers() const {
-    for (LineId line = 0; line < 3; ++line) {
+    for (LineId line{0}; line < 3; ++line) {
       const LineId in_tree = InTree(line);
       if (in_tree == kNoLine) continue;
       for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
-        EXPECT_EQ(tree_.Available(n, in_tree), AvailableOf(n, line));
-        EXPECT_EQ(tree_.Used(n, in_tree),
+        EXPECT_EQ(tree_.Available(QuotaId(n), in_tree), AvailableOf(n, line));
+        EXPECT_EQ(tree_.Used(QuotaId(n), in_tree),
                   Both(line, [&](const Oracle& oracle) { return oracle.Total(n); }));
-        EXPECT_EQ(tree_.Nominal(n, in_tree), Both(line, [&](const Oracle& oracle) {
+        EXPECT_EQ(tree_.Nominal(QuotaId(n), in_tree), Both(line, [&](const Oracle& oracle) {
                     return Limited(n, line) ? oracle.At(n).nominal : kNoLimit;
                   }));
       }
@@ -321,12 +323,12 @@ class World {
   }
 
   void ExpectSameView(int n) const {
-    for (const QuotaLineView& view : tree_.View(n)) {
+    for (const QuotaLineView& view : tree_.View(QuotaId(n))) {
       const auto line = static_cast<LineId>(std::find(kModels.begin(), kModels.end(), view.model) -
                                             kModels.begin());
       ASSERT_TRUE(Limited(n, line));
-      EXPECT_EQ(view.nominal, tree_.Nominal(n, InTree(line)));
-      EXPECT_EQ(view.used, tree_.Used(n, InTree(line)));
+      EXPECT_EQ(view.nominal, tree_.Nominal(QuotaId(n), InTree(line)));
+      EXPECT_EQ(view.used, tree_.Used(QuotaId(n), InTree(line)));
       EXPECT_EQ(view.available,
                 Both(line, [&](const Oracle& oracle) { return oracle.Available(n); }));
       EXPECT_EQ(view.reach,
@@ -358,14 +360,14 @@ class World {
         return std::pair(-GpuEquivalents(a.second), a.first) <
                std::pair(-GpuEquivalents(b.second), b.first);
       });
-      EXPECT_EQ(tree_.Borrowers(root, InTree(line)), expected);
+      EXPECT_EQ(tree_.Borrowers(QuotaId(root), InTree(line)), expected);
     }
   }
 
   // Everything was removed: every counter is where it began.
   void ExpectSameAsNew() const {
     const QuotaTree fresh = QuotaTree::Build(nodes_).value();
-    for (QuotaId n = 0; n < static_cast<QuotaId>(fresh.size()); ++n) {
+    for (QuotaId n{0}; n < fresh.size(); ++n) {
       for (const std::string& model : kModels) {
         const LineId line = fresh.FindLine(model);
         EXPECT_EQ(tree_.Used(n, line), Charge{});

@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "quota/marking.h"
-#include "quota/quota_tree.h"
-#include "quota/reclaim.h"
-#include "quota/reclaim_search.h"
+#include "quota/preemption/reclaim.h"
+#include "quota/preemption/reclaim_search.h"
+#include "quota/tree/marking.h"
+#include "quota/tree/quota_tree.h"
 
 namespace tranche {
 
@@ -183,13 +183,13 @@ class ReclaimWorld {
     return unit;
   }
   std::vector<LineMarks> MarksOf(QuotaId leaf, const std::vector<MarkUnit>& units) const {
-    return MarkLines(units, [&](int line) { return tree_.Nominal(leaf, line); });
+    return MarkLines(units, [&](LineId line) { return tree_.Nominal(leaf, line); });
   }
 
   // By gang; of waiting ones nothing is said.
   std::vector<LineMarks> Marks() const {
     std::vector<LineMarks> marks(gangs_.size());
-    for (QuotaId leaf = 0; leaf < static_cast<QuotaId>(tree_.size()); ++leaf) {
+    for (QuotaId leaf{0}; leaf < tree_.size(); ++leaf) {
       std::vector<MarkUnit> units;
       std::vector<std::size_t> which;
       for (std::size_t i = 0; i < gangs_.size(); ++i) {
@@ -339,7 +339,7 @@ class ReclaimWorld {
     }
   }
 
-  // Whose work a fair share took may not take it back from who got it.
+  // A team that lost work by a fair share may not take it back from the team that got it.
   void ExpectNoFlap(std::size_t which, QuotaId from) {
     for (std::size_t i = 0; i < gangs_.size(); ++i) {
       if (gangs_[i].Runs() || gangs_[i].leaf != from) continue;

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "quota/reclaim_search.h"
+#include "quota/preemption/reclaim_search.h"
 #include "test/property/reclaim_oracle.h"
 
 namespace tranche {
@@ -142,7 +142,7 @@ class ScenarioMaker {
       AddQuota(std::string(1, static_cast<char>('a' + leaf)), parent, 5, scenario);
     }
     // Ids ascend by name: the leaves come first.
-    for (int leaf = 0; leaf < leaves; ++leaf) leaves_.push_back(leaf);
+    for (int leaf = 0; leaf < leaves; ++leaf) leaves_.push_back(QuotaId(leaf));
   }
 
   void MakeNodes(Scenario& scenario) {

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "quota/charge.h"
-#include "quota/marking.h"
-#include "quota/quota_tree.h"
-#include "quota/reclaim.h"
+#include "quota/preemption/reclaim.h"
+#include "quota/tree/charge.h"
+#include "quota/tree/marking.h"
+#include "quota/tree/quota_tree.h"
 
 namespace tranche {
 
@@ -182,12 +182,12 @@ class ReclaimOracle {
 
   // Spare pods: no more than the gang may lose, and none beside the whole gang.
   bool RespectsGangs(const std::vector<int>& victims) const {
-    std::map<int, int> spares;
+    std::map<std::size_t, int> spares;
     for (const int victim : victims) {
-      if (Unit(victim).spare_of >= 0) ++spares[Unit(victim).spare_of];
+      if (Unit(victim).spare_of) ++spares[*Unit(victim).spare_of];
     }
     for (const auto& [gang, count] : spares) {
-      if (count > problem_.spare_left[static_cast<std::size_t>(gang)]) return false;
+      if (count > problem_.spare_left[gang]) return false;
       for (const int victim : victims) {
         if (Unit(victim).whole_of == gang) return false;
       }
@@ -314,7 +314,7 @@ class ReclaimOracle {
   bool NamedByR2a(const VictimUnit& unit, std::size_t region) const {
     if (problem_.regions[region].marks.state != QuotaState::kInQuota) return false;
     if (unit.rank >= problem_.rank || unit.own_rank_protected) return false;
-    // Who is in quota through `any` alone leaves alone what is in quota on a model line.
+    // A unit in quota through `any` alone does not take what is in quota on a model line.
     return OnLimitedModel(region) || !InQuotaOnModel(unit);
   }
 
@@ -427,7 +427,7 @@ class ReclaimOracle {
   }
   int64_t Share(const QuotaTree& tree, QuotaId leaf) const {
     int64_t share = 0;
-    for (LineId line = 0; line <= LastLine(); ++line) {
+    for (LineId line{0}; line <= LastLine(); ++line) {
       share = std::max(share, GpuEquivalents(tree.Borrowed(leaf, line)));
     }
     return share;

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "quota/reclaim_rules.h"
-#include "quota/reclaim_search.h"
+#include "quota/preemption/reclaim_rules.h"
+#include "quota/preemption/reclaim_search.h"
 #include "test/property/reclaim_scenes.h"
 
 namespace tranche {
@@ -79,7 +79,7 @@ std::string Show(const ReclaimScene& scene) {
   const auto marks = [&](const LineMarks& mark) {
     out << (mark.in_model ? " model" : " -") << (mark.in_any ? " any" : " -");
   };
-  for (QuotaId id = 0; id < static_cast<QuotaId>(scene.tree.size()); ++id) {
+  for (QuotaId id{0}; id < scene.tree.size(); ++id) {
     const QuotaId parent = scene.tree.parent(id);
     out << id << " " << scene.tree.name(id) << " in "
         << (parent == kNoQuota ? "-" : scene.tree.name(parent)) << ":";
@@ -91,6 +91,9 @@ std::string Show(const ReclaimScene& scene) {
     }
     out << "\n";
   }
+  const auto number = [](const std::optional<std::size_t>& gang) {
+    return gang ? std::to_string(*gang) : "-";
+  };
   for (std::size_t i = 0; i < problem.units.size(); ++i) {
     const VictimUnit& unit = problem.units[i];
     out << "unit " << i << " " << unit.key << " leaf " << unit.leaf << " rank " << unit.rank;
@@ -98,7 +101,7 @@ std::string Show(const ReclaimScene& scene) {
     parts(unit.parts);
     out << " pods in";
     for (const VictimPod& pod : unit.pods) out << " " << pod.region;
-    out << " spare_of " << unit.spare_of << " whole_of " << unit.whole_of << "\n";
+    out << " spare_of " << number(unit.spare_of) << " whole_of " << number(unit.whole_of) << "\n";
   }
   out << "aggressor leaf " << problem.leaf << " rank " << problem.rank << "\n";
   for (std::size_t i = 0; i < problem.regions.size(); ++i) {
@@ -298,13 +301,13 @@ class Grid {
     for (std::size_t i = 0; i < work.size(); ++i) {
       if (!Run(work[i], static_cast<int>(i), scene)) return false;
     }
-    problem.leaf = 0;
+    problem.leaf = QuotaId{0};
     problem.rank = rank;
     problem.weights.assign(scene.tree.size(), 1);
     problem.cross_leaf_min_rank.assign(scene.tree.size(), 2);
     problem.fair_share.assign(scene.tree.size(), 1);
     for (std::size_t i = 0; i < region_cards.size(); ++i) {
-      problem.regions.emplace_back().parts = {{1, Gpus(gpus)}};
+      problem.regions.emplace_back().parts = {{kLine, Gpus(gpus)}};
     }
     Mark(gpus, scene);
     return true;
@@ -327,11 +330,11 @@ class Grid {
   static bool Run(const Work& work, int serial, ReclaimScene& scene) {
     VictimUnit unit;
     unit.key = std::to_string(serial);
-    unit.leaf = work.leaf;
+    unit.leaf = QuotaId(work.leaf);
     unit.rank = work.rank;
     unit.start = Instant(Millis(serial));
     unit.lost_gpu_ms = serial % 2;
-    unit.parts = {{1, Gpus(work.gpus)}};
+    unit.parts = {{kLine, Gpus(work.gpus)}};
     for (std::size_t region = 0; region < scene.geometry.regions.size(); ++region) {
       std::vector<int>& free = scene.geometry.regions[region].free_milli;
       if (std::count(free.begin(), free.end(), 1000) < work.gpus) continue;
@@ -342,7 +345,7 @@ class Grid {
         *card = 0;
         held.push_back({region, static_cast<std::size_t>(card - free.begin()), 1000, Gpus(1)});
       }
-      scene.tree.Add(unit.leaf, 1, Gpus(work.gpus));
+      scene.tree.Add(unit.leaf, kLine, Gpus(work.gpus));
       scene.problem.units.push_back(std::move(unit));
       return true;
     }
@@ -351,25 +354,27 @@ class Grid {
 
   void Mark(int gpus, ReclaimScene& scene) const {
     ReclaimProblem& problem = scene.problem;
-    for (QuotaId leaf = 0; leaf < leaves_; ++leaf) {
+    for (QuotaId leaf{0}; leaf.number() < leaves_; ++leaf) {
       std::vector<MarkUnit> units;
       std::vector<LineMarks*> marked;
       for (VictimUnit& unit : problem.units) {
         if (unit.leaf != leaf) continue;
         units.push_back({.key = unit.key, .rank = unit.rank, .start = unit.start, .parts = {}});
-        units.back().parts.push_back({1, unit.parts.front().charge});
+        units.back().parts.push_back({kLine, unit.parts.front().charge});
         marked.push_back(&unit.marks);
       }
-      const auto nominal = [&](int line) { return scene.tree.Nominal(leaf, line); };
+      const auto nominal = [&](LineId line) { return scene.tree.Nominal(leaf, line); };
       const std::vector<LineMarks> marks = MarkLines(units, nominal);
       for (std::size_t i = 0; i < marked.size(); ++i) *marked[i] = marks[i];
       if (leaf != problem.leaf) continue;
       units.push_back(
           {.key = "new", .rank = problem.rank, .start = Instant(Millis(100)), .parts = {}});
-      units.back().parts.push_back({1, Gpus(gpus)});
+      units.back().parts.push_back({kLine, Gpus(gpus)});
       for (ReclaimRegion& region : problem.regions) region.marks = MarkLines(units, nominal).back();
     }
   }
+
+  static constexpr LineId kLine{1};  // the one model
 
   int leaves_;
   std::vector<Work> kinds_;

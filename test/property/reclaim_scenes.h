@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "quota/marking.h"
-#include "quota/quota_tree.h"
-#include "quota/reclaim.h"
+#include "quota/preemption/reclaim.h"
+#include "quota/tree/marking.h"
+#include "quota/tree/quota_tree.h"
 #include "test/property/reclaim_oracle.h"
 
 namespace tranche {
@@ -220,7 +220,7 @@ class ReclaimSceneMaker {
   // The gang just added may lose some of its pods one by one.
   void MakeSpares(const std::vector<std::pair<LineId, Charge>>& charges, int most_units) {
     const auto whole = scene_.problem.units.size() - 1;
-    const int number = static_cast<int>(scene_.problem.spare_left.size());
+    const std::size_t number = scene_.problem.spare_left.size();
     const int spares = Roll(1, static_cast<int>(charges.size()) - 1);
     scene_.problem.spare_left.push_back(spares);
     scene_.problem.units[whole].whole_of = number;
@@ -228,7 +228,7 @@ class ReclaimSceneMaker {
       if (static_cast<int>(scene_.problem.units.size()) >= most_units) return;
       VictimUnit spare = scene_.problem.units[whole];
       spare.key += "/" + std::to_string(pod);
-      spare.whole_of = -1;
+      spare.whole_of.reset();
       spare.spare_of = number;
       spare.breaks = false;
       spare.parts = {{charges[pod].first, charges[pod].second}};
@@ -284,7 +284,7 @@ class ReclaimSceneMaker {
     return mark;
   }
   std::vector<LineMarks> Marks(QuotaId leaf, const std::vector<MarkUnit>& units) const {
-    return MarkLines(units, [&](int line) { return scene_.tree.Nominal(leaf, line); });
+    return MarkLines(units, [&](LineId line) { return scene_.tree.Nominal(leaf, line); });
   }
 
   void MakeMarks() {

@@ -71,12 +71,12 @@ TEST(ScoringProperty, WhatIsKeptAsNodesChangeIsWhatThereIs) {
   Prices kept(kinds, waste);
   MixLearner learner;
   waste.SetMix(learner.mix());
-  kept.SetMix(learner.mix(), true);
+  kept.SetMix(learner.mix(), MixChange::kAll);
   std::vector<std::optional<Room>> nodes(40);
   for (int step = 0; step < Steps(3000); ++step) {
     if (const MixChange change = learner.Arrived(cluster.Request()); change != MixChange::kNone) {
       if (change == MixChange::kAll) waste.SetMix(learner.mix());
-      kept.SetMix(learner.mix(), change == MixChange::kAll);
+      kept.SetMix(learner.mix(), change);
     }
     const auto node = static_cast<uint32_t>(cluster.Below(static_cast<int64_t>(nodes.size())));
     const Inventory& inventory = cluster.Hardware();
@@ -94,7 +94,7 @@ TEST(ScoringProperty, WhatIsKeptAsNodesChangeIsWhatThereIs) {
     for (int i = 0; i < 17; ++i) kept.Follow();
     kept.Prepare(request);
     Prices anew(kinds, waste);
-    anew.SetMix(learner.mix(), true);
+    anew.SetMix(learner.mix(), MixChange::kAll);
     for (uint32_t at = 0; at < nodes.size(); ++at) {
       if (nodes[at]) anew.SetNode(at, &*nodes[at]);
     }

@@ -17,7 +17,8 @@ class GpuSet {
   static constexpr GpuSet Of(uint64_t bits) { return GpuSet(bits); }
   // {0, ..., count - 1}.
   static constexpr GpuSet FirstOf(int count) {
-    TRANCHE_CHECK(count >= 0 && count <= kMaxMachineGpus);
+    TRANCHE_CHECK_GE(count, 0);
+    TRANCHE_CHECK_LE(count, kMaxMachineGpus);
     return GpuSet(count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1);
   }
 
@@ -62,7 +63,8 @@ class GpuSet {
  private:
   constexpr explicit GpuSet(uint64_t bits) : bits_(bits) {}
   static constexpr uint64_t Bit(int gpu) {
-    TRANCHE_CHECK(gpu >= 0 && gpu < kMaxMachineGpus);
+    TRANCHE_CHECK_GE(gpu, 0);
+    TRANCHE_CHECK_LT(gpu, kMaxMachineGpus);
     return uint64_t{1} << gpu;
   }
   uint64_t bits_ = 0;

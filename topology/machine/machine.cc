@@ -129,16 +129,16 @@ Machine::Machine(std::vector<MachineGpu> gpus, std::vector<Link> links,
                  std::vector<MachineNic> nics)
     : gpus_(std::move(gpus)), links_(std::move(links)), nics_(std::move(nics)) {
   const std::size_t count = gpus_.size();
-  TRANCHE_CHECK(count <= std::size_t{kMaxMachineGpus});
-  TRANCHE_CHECK(links_.size() == count * count);
-  for (const MachineNic& nic : nics_) TRANCHE_CHECK(nic.paths.size() == count);
+  TRANCHE_CHECK_LE(count, std::size_t{kMaxMachineGpus});
+  TRANCHE_CHECK_EQ(links_.size(), count * count);
+  for (const MachineNic& nic : nics_) TRANCHE_CHECK_EQ(nic.paths.size(), count);
   for (std::size_t left = 0; left < count; ++left) {
     links_[left * count + left] = {PathClass::kBoard, 0};  // takes part in no minimum and no sum
     for (std::size_t right = 0; right < left; ++right) {
       Link& there = links_[left * count + right];
       Link& back = links_[right * count + left];
       there = back = Worse(there, back);
-      TRANCHE_CHECK(there.nvlinks <= kMaxNvlinks);
+      TRANCHE_CHECK_LE(there.nvlinks, kMaxNvlinks);
     }
   }
   digest_ = DigestOf(gpus_, links_, nics_);

@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "topology/base/status.h"
+
 namespace tranche {
 namespace {
 
@@ -367,12 +369,11 @@ absl::StatusOr<ParsedMachine> MatrixReader::Read(std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     ++line_;
-    const absl::Status read = ReadLine(Plain(text.substr(0, end)));
-    if (!read.ok()) return read;
+    TRANCHE_RETURN_IF_ERROR(ReadLine(Plain(text.substr(0, end))));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   if (devices_.empty()) return Error("expected a header row that names GPU0, found the end");
-  if (const absl::Status whole = CheckRows(); !whole.ok()) return whole;
+  TRANCHE_RETURN_IF_ERROR(CheckRows());
   std::vector<Link> links = Links();
   std::vector<MachineNic> nics = Nics();
   if (unlisted_problems_ > 0) {

@@ -13,7 +13,7 @@
 namespace tranche {
 namespace {
 
-constexpr std::size_t kMostProblems = 32;
+constexpr std::size_t kMostSourceProblems = 32;
 constexpr int64_t kMostInZone = 1'000'000;  // sums stay small whatever a publisher writes
 constexpr int kPointsPerNvlink = 100;
 constexpr std::array<std::string_view, 6> kSourceNames = {"none",   "catalogue", "zones",
@@ -88,8 +88,8 @@ class Resolver {
 
   std::string Name(std::size_t gpu) const { return fmt::format("GPU{}", sources_.gpus[gpu].index); }
   void Problem(std::string text) {
-    if (result_.problems.size() == kMostProblems) text = "and more of the kind";
-    if (result_.problems.size() <= kMostProblems) result_.problems.push_back(std::move(text));
+    if (result_.problems.size() == kMostSourceProblems) text = "and more of the kind";
+    if (result_.problems.size() <= kMostSourceProblems) result_.problems.push_back(std::move(text));
   }
 
   const MachineSources& sources_;

@@ -71,8 +71,8 @@ struct MachineSources {
 struct ResolvedMachine {
   // Position i is sources.gpus[i]. Null: nothing is known about how the GPUs are connected.
   std::shared_ptr<const Machine> machine;
-  // Who told the NVLinks; where nobody did (kSlices, kZones, kNone) there are none in the machine,
-  // and with kNone only the agent's NUMA nodes are in it.
+  // The source of the NVLinks. Where no source tells them (kSlices, kZones, kNone) the machine has
+  // none, and with kNone it has only the agent's NUMA nodes.
   MachineSource links = MachineSource::kNone;
   // The links come from the node itself, or from the catalogue and something of the node confirms
   // them. Pods that require NVLink take only such machines.

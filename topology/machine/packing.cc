@@ -134,7 +134,7 @@ Packing UnpackPacking(uint64_t packed) {
 }
 
 std::vector<uint64_t> PackingTable(const Machine& machine) {
-  TRANCHE_CHECK(machine.size() <= kMostTabledGpus);
+  TRANCHE_CHECK_LE(machine.size(), kMostTabledGpus);
   return PackingSearch(machine).Take();
 }
 

@@ -1,6 +1,7 @@
 #include "topology/machine/plugin_choice.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "topology/machine/set_values.h"
 
@@ -50,17 +51,18 @@ class Replay {
         points_.push_back(100 * nvlinks + PathPoints(Nearness(machine, left, right)));
       }
     }
-    Divide(free, smaller_ > 0, 0);
+    Divide(free, smaller_ > 0 ? Padding::kLeft : Padding::kNone, 0);
   }
   std::vector<GpuSet> Take() { return std::move(choices_); }
 
  private:
+  enum class Padding : uint8_t { kNone, kLeft };  // of the one smaller set
   struct Part {
     GpuSet set;
     int points = 0;
   };
 
-  void Divide(GpuSet rest, bool padding, int points) {
+  void Divide(GpuSet rest, Padding padding, int points) {
     if (rest.empty()) {
       Judge(points);
       return;
@@ -73,7 +75,7 @@ class Replay {
   }
 
   // Adds GPUs of `from` to the part until it is full; `rest` is all that is still to be divided.
-  void Extend(const Part& part, GpuSet from, GpuSet rest, bool padding, int points) {
+  void Extend(const Part& part, GpuSet from, GpuSet rest, Padding padding, int points) {
     if (part.set.size() == count_) {
       Finish(part, rest, padding, points);
       return;
@@ -86,10 +88,12 @@ class Replay {
       grown.set.Add(gpu);
       Extend(grown, from - GpuSet::FirstOf(gpu + 1), rest, padding, points);
     }
-    if (padding && part.set.size() == smaller_) Finish(part, rest, false, points);
+    if (padding == Padding::kLeft && part.set.size() == smaller_) {
+      Finish(part, rest, Padding::kNone, points);
+    }
   }
 
-  void Finish(const Part& part, GpuSet rest, bool padding, int points) {
+  void Finish(const Part& part, GpuSet rest, Padding padding, int points) {
     parts_.push_back(part);
     Divide(rest - part.set, padding, points + part.points);
     parts_.pop_back();

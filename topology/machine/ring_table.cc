@@ -102,7 +102,7 @@ std::vector<int> Strengths(const Machine& machine) {
 }  // namespace
 
 std::vector<RingValue> RingTable(const Machine& machine) {
-  TRANCHE_CHECK(machine.size() <= kMostTabledGpus);
+  TRANCHE_CHECK_LE(machine.size(), kMostTabledGpus);
   const Bits sets = Bit(machine.size());
   std::vector<RingValue> rings(sets);
   const MostLinks most(machine);

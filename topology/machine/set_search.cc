@@ -9,6 +9,8 @@
 namespace tranche {
 namespace {
 
+// Each round exchanges one GPU for another that makes the set better; the bound keeps the cost of a
+// call known.
 constexpr int kMostExchanges = 8;
 
 // What is compared, most important first; larger is better.

@@ -19,7 +19,7 @@ class Fields {
   template <typename T>
   void Push(T value, int width) {
     const auto field = static_cast<uint64_t>(value);
-    TRANCHE_CHECK(field >> width == 0);
+    TRANCHE_CHECK_EQ(field >> width, 0);
     packed_ = packed_ << width | field;
   }
   // The last pushed first.

@@ -42,7 +42,7 @@ class HamiAgent : public NodeAgent {
     int start = 0;
     int size = 0;
   };
-  // Whom it is called for. nullopt: `problem` says why it cannot tell.
+  // The pod it takes itself to be called for. nullopt: `problem` says why it cannot tell.
   std::optional<FakePod> Pick(const FakeNode& node, std::string& problem) const;
   // The named pod gets phase failed, and its lock goes.
   Service Fail(const FakePod& pod, const std::string& node, const std::string& why);

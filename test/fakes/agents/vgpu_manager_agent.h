@@ -26,7 +26,7 @@ class VgpuManagerAgent : public NodeAgent {
   Service Fail(const FakePod& pod, const std::string& why);
 
   FakePods& pods_;
-  // Whom it served, by node and ids.
+  // The container it served, by node and ids.
   std::map<std::pair<std::string, std::vector<std::string>>, ContainerId> served_;
 };
 

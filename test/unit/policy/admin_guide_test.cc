@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "policy/decode.h"
 #include "scheduler/embedded/manifest.h"
-#include "scheduler/wire/json.h"
+#include "scheduler/wire/json/json.h"
 
 namespace tranche {
 namespace {

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "policy/decode.h"
 #include "scheduler/embedded/manifest.h"
-#include "scheduler/wire/json.h"
+#include "scheduler/wire/json/json.h"
 
 namespace tranche {
 namespace {

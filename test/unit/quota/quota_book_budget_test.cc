@@ -50,7 +50,7 @@ TEST_F(QuotaBookTest, BudgetThatBlocksSaysWhenAndOneThatWarnsLetsIn) {
   // 12 are used, 1 is promised; today only less is left.
   const Admission refused = Ask("a", 8, "", Hours(4));
   ASSERT_EQ(refused.code, AdmissionCode::kBudgetExhausted);
-  EXPECT_EQ(book_.set().budgets[static_cast<std::size_t>(refused.budget)].name, "team-a-day");
+  EXPECT_EQ(book_.set().budgets[refused.budget.value()].name, "team-a-day");
   EXPECT_EQ(refused.eligible_at, kMidnight);
   Pass(kMidnight - now_ - Millis(1));
   EXPECT_EQ(Ask("a", 8, "", Hours(4)).code, AdmissionCode::kBudgetExhausted);
@@ -89,7 +89,7 @@ TEST_F(QuotaBookTest, EveryBudgetOnThePathCounts) {
   // The strictest refuses, also those who used nothing of it.
   const Admission refused = Ask("b", 8, "", Hours(1));
   ASSERT_EQ(refused.code, AdmissionCode::kBudgetExhausted);
-  EXPECT_EQ(book_.set().budgets[static_cast<std::size_t>(refused.budget)].name, "org-day");
+  EXPECT_EQ(book_.set().budgets[refused.budget.value()].name, "org-day");
 }
 
 TEST_F(QuotaBookTest, BudgetDeclaredLaterCountsWhatItsWindowUsedBefore) {

@@ -15,7 +15,7 @@
 namespace tranche {
 namespace {
 
-const MigBoard& Board(std::string_view id) {
+const MigBoard& BoardOf(std::string_view id) {
   for (const MigBoard& board : MigBoards()) {
     if (board.id == id) return board;
   }
@@ -210,15 +210,15 @@ TEST(MigTest, LegalityFollowsPlacementsAndEngines) {
       {"rtx-pro-6000-96", "2g.48gb+me.all@0 2g.48gb@6", false},
   };
   for (const auto& c : kCases) {
-    const MigBoard& board = Board(c.board);
+    const MigBoard& board = BoardOf(c.board);
     EXPECT_EQ(IsLegalMigSet(board, Instances(board, c.set)), c.legal) << c.board << " " << c.set;
   }
 }
 
 TEST(MigTest, ProfilesOfAnotherBoardAreNeverLegal) {
-  const MigInstance foreign = {FindMigProfile(Board("a100-40"), "1g.5gb"), 0};
-  EXPECT_FALSE(IsLegalMigSet(Board("h100-80"), std::vector<MigInstance>{foreign}));
-  EXPECT_FALSE(IsLegalMigSet(Board("h100-80"), std::vector<MigInstance>{{nullptr, 0}}));
+  const MigInstance foreign = {FindMigProfile(BoardOf("a100-40"), "1g.5gb"), 0};
+  EXPECT_FALSE(IsLegalMigSet(BoardOf("h100-80"), std::vector<MigInstance>{foreign}));
+  EXPECT_FALSE(IsLegalMigSet(BoardOf("h100-80"), std::vector<MigInstance>{{nullptr, 0}}));
 }
 
 TEST(MigTest, FindsTheBoardOfAProductLabel) {
@@ -263,14 +263,14 @@ TEST(MigTest, FindsTheBoardOfAProductLabel) {
 }
 
 TEST(MigTest, FindsAProfileByNameAndByTheSpellingOfOtherDrivers) {
-  EXPECT_EQ(FindMigProfile(Board("h200-141"), "1g.35gb")->size, 2);
-  EXPECT_EQ(FindMigProfile(Board("gb300-278"), "1g.35gb")->size, 1);
-  EXPECT_EQ(FindMigProfile(Board("a100-80"), "3g.39gb")->name, "3g.40gb");
-  EXPECT_EQ(FindMigProfile(Board("gb200-186"), "1g.24gb+me")->name, "1g.23gb+me");
-  EXPECT_EQ(FindMigProfile(Board("a100-40"), "1g.6gb"), nullptr);
-  EXPECT_EQ(FindMigProfile(Board("a100-40"), ""), nullptr);
-  EXPECT_EQ(FindMigProfile(Board("h200-141"), "7g.141gb")->memory, std::nullopt);
-  EXPECT_EQ(FindMigProfile(Board("h200-141"), "1g.18gb")->memory, Mebibytes::Of(16384));
+  EXPECT_EQ(FindMigProfile(BoardOf("h200-141"), "1g.35gb")->size, 2);
+  EXPECT_EQ(FindMigProfile(BoardOf("gb300-278"), "1g.35gb")->size, 1);
+  EXPECT_EQ(FindMigProfile(BoardOf("a100-80"), "3g.39gb")->name, "3g.40gb");
+  EXPECT_EQ(FindMigProfile(BoardOf("gb200-186"), "1g.24gb+me")->name, "1g.23gb+me");
+  EXPECT_EQ(FindMigProfile(BoardOf("a100-40"), "1g.6gb"), nullptr);
+  EXPECT_EQ(FindMigProfile(BoardOf("a100-40"), ""), nullptr);
+  EXPECT_EQ(FindMigProfile(BoardOf("h200-141"), "7g.141gb")->memory, std::nullopt);
+  EXPECT_EQ(FindMigProfile(BoardOf("h200-141"), "1g.18gb")->memory, Mebibytes::Of(16384));
 }
 
 TEST(MigTest, ResourceTailsRoundTrip) {
@@ -373,7 +373,7 @@ void ExpectLayOut(const MigBoard& board, const std::vector<int>& counts, int gpu
 
 TEST(MigTest, LaysOutEveryAchievableMultisetOfOneGpuAndOfEightAlike) {
   for (const std::string_view id : {"h100-80", "a30-24", "rtx-pro-6000-96"}) {
-    const MigBoard& board = Board(id);
+    const MigBoard& board = BoardOf(id);
     for (const Multiset& counts : TakeCensus(board, {}).multisets) {
       SCOPED_TRACE(id);
       ExpectLayOut(board, counts, 1);
@@ -385,7 +385,7 @@ TEST(MigTest, LaysOutEveryAchievableMultisetOfOneGpuAndOfEightAlike) {
 }
 
 TEST(MigTest, LaysOutNodesWhoseGpusAreCutDifferently) {
-  const MigBoard& board = Board("h100-80");
+  const MigBoard& board = BoardOf("h100-80");
   const std::map<std::string_view, int> kNodes[] = {
       {},
       {{"7g.80gb", 4}, {"1g.10gb", 28}},
@@ -398,7 +398,7 @@ TEST(MigTest, LaysOutNodesWhoseGpusAreCutDifferently) {
 }
 
 TEST(MigTest, AnImpossibleLayoutIsAnsweredWithNone) {
-  const MigBoard& board = Board("h100-80");
+  const MigBoard& board = BoardOf("h100-80");
   const struct {
     std::map<std::string_view, int> counts;
     int gpus;
@@ -422,7 +422,7 @@ TEST(MigTest, AnImpossibleLayoutIsAnsweredWithNone) {
 }
 
 TEST(MigTest, EnginesCanForbidALayoutThatUnitsAndSlicesWouldAllow) {
-  const MigBoard& board = Board("rtx-pro-6000-96");
+  const MigBoard& board = BoardOf("rtx-pro-6000-96");
   const std::map<std::string_view, int> fits = {{"1g.24gb+me.all", 15}, {"1g.24gb", 4}};
   ExpectLayOut(board, Counts(board, fits), 16);
   for (const std::string_view extra : {"1g.24gb", "1g.24gb+gfx", "1g.24gb+me"}) {
@@ -433,7 +433,7 @@ TEST(MigTest, EnginesCanForbidALayoutThatUnitsAndSlicesWouldAllow) {
 }
 
 TEST(MigTest, AThreeSliceInstanceLeavesTheFourSliceOneItsOnlyPlace) {
-  const MigBoard& board = Board("h100-80");
+  const MigBoard& board = BoardOf("h100-80");
   const auto layout = LayOutMig(board, Counts(board, {{"3g.40gb", 1}}), 1);
   ASSERT_TRUE(layout.has_value());
   EXPECT_EQ(layout->front().front().start, 4);

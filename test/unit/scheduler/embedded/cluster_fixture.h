@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "scheduler/embedded/clocks.h"
 #include "scheduler/embedded/cluster.h"
+#include "scheduler/host/clocks.h"
 #include "test/unit/scheduler/embedded/recorder.h"
 
 namespace tranche::embedded {

@@ -99,7 +99,7 @@ TEST_F(EmbeddedEvictions, AreTakenOffAStatedBudget) {
   EXPECT_EQ(recorder_.Take(),
             (Lines{"PodDisruptionBudget web", "pod default/a on n1 Running terminating", "settled",
                    "evict done"}));
-  EXPECT_EQ(Json::parse(recorder_.steering().json)["status"], BudgetStatus());
+  EXPECT_EQ(Json::parse(recorder_.policy_objects().json)["status"], BudgetStatus());
   EXPECT_EQ(BudgetStatus(), Json::parse(R"({"disruptionsAllowed":0,"currentHealthy":5,
                             "disruptedPods":{"a":"2026-03-01T00:00:00Z"}})"));
   const EvictionResult refused = Evict("b", "b");
@@ -168,7 +168,7 @@ TEST_F(EmbeddedEvictions, AreAllowedByASpecAsItsPodsStand) {
                                     {"disruptionsAllowed", c.allowed},
                                     {"expectedPods", 5}}))
         << c.spec;
-    EXPECT_EQ(Json::parse(recorder_.steering().json)["status"], BudgetStatus()) << c.spec;
+    EXPECT_EQ(Json::parse(recorder_.policy_objects().json)["status"], BudgetStatus()) << c.spec;
   }
 }
 

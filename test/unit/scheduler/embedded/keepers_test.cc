@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/facts/keeper.h"
-#include "scheduler/wire/keeper_pod.h"
+#include "scheduler/wire/records/placeholder_pod.h"
 #include "test/unit/scheduler/embedded/cluster_fixture.h"
 
 namespace tranche::embedded {
@@ -18,7 +18,7 @@ class EmbeddedKeepers : public EmbeddedCluster {
     record.containers = {{kKeeperTeller, {device}}, {kKeeperHolder, {device}}};
     const KeeperOrder order{{kKeeperNamespace, name}, NodeName(node), record};
     return Written([&](auto done) {
-      cluster_.CreatePod({order.pod, order.node, wire::EncodeKeeper(order, "image")},
+      cluster_.CreatePod({order.pod, order.node, wire::EncodePlaceholder(order, "image")},
                          std::move(done));
     });
   }

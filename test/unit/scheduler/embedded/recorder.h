@@ -61,15 +61,15 @@ class Recorder : public ClusterEvents {
   void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override {
     Note(fmt::format("gang {} {} {}", ns, gang, size));
   }
-  void SteeringChanged(SteeringObject object) override {
+  void PolicyObjectChanged(PolicyObject object) override {
     Note(fmt::format("{} {}", object.kind, object.name));
-    steering_ = std::move(object);
+    policy_objects_ = std::move(object);
   }
-  void SteeringGone(const std::string& kind, const std::string& ns,
-                    const std::string& name) override {
+  void PolicyObjectGone(const std::string& kind, const std::string& ns,
+                        const std::string& name) override {
     Note(fmt::format("{} gone {}{}{}", kind, ns, ns.empty() ? "" : "/", name));
   }
-  void SteeringSettled() override { Note("settled"); }
+  void PolicyObjectsSettled() override { Note("settled"); }
   void Synced() override { Note("synced"); }
   void Heard(const char* resource) override { Note(std::string("heard ") + resource); }
 
@@ -86,7 +86,7 @@ class Recorder : public ClusterEvents {
   const NodeFacts& node(const std::string& name) const { return nodes_.at(name); }
 
   // The last one handed over.
-  const SteeringObject& steering() const { return steering_; }
+  const PolicyObject& policy_objects() const { return policy_objects_; }
 
   std::function<void()> on_pod;
 
@@ -111,7 +111,7 @@ class Recorder : public ClusterEvents {
   std::vector<std::string> lines_;
   std::map<std::string, PodFacts> pods_;
   std::map<std::string, NodeFacts> nodes_;
-  SteeringObject steering_;
+  PolicyObject policy_objects_;
 };
 
 }  // namespace tranche::embedded

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 
 #include "test/unit/scheduler/dra/devices.h"
 #include "test/unit/scheduler/engine/engine_quota_fixture.h"
@@ -273,11 +274,11 @@ TEST_F(EngineDra, AGateGoesWhenQuotaLetsThePodIn) {
   pod.our_gates.quota = true;
   engine_.UpsertPod(pod, now_);
   Pass(Millis(2'000));
-  EXPECT_THAT(engine_.TakeGateRemovals(), IsEmpty());
+  EXPECT_THAT(std::exchange(engine_.effects().ungate, {}), IsEmpty());
   EXPECT_EQ(engine_.Pod(PodUid("p"))->reason, Reason::kWaitingForQuota);
   engine_.RemoveDraObject({dra::ObjectRef::Kind::kClaim, "team", "a"}, now_);
   Pass(Millis(2'000));
-  const std::vector<GateRemoval> removed = engine_.TakeGateRemovals();
+  const std::vector<GateRemoval> removed = std::exchange(engine_.effects().ungate, {});
   ASSERT_EQ(removed.size(), 1u);
   EXPECT_EQ(removed[0].pod.name, "p");
 }
@@ -319,11 +320,10 @@ TEST_F(EngineDra, AClaimTheLedgerHasOpenGoesOnAfterARestart) {
   again.SetDraObject(dra::NodeSlice("n1", {dra::GpuDevice("gpu-0", "a", kH100, 81559)}), now_);
   again.SetDraObject(Allocated(Asks("c"), "n1", "gpu-0"), now_);
   again.FinishRestore(now_);
-  EXPECT_FALSE(again.HasMetering()) << "nothing is opened twice, nothing is closed";
+  EXPECT_THAT(again.effects().metering, IsEmpty()) << "nothing is opened twice, nothing is closed";
   EXPECT_THAT(again.Audit(), IsEmpty());
   again.RemoveDraObject({dra::ObjectRef::Kind::kClaim, "team", "c"}, now_);
-  std::vector<WindowClosing> closings;
-  const std::vector<MeterEvent> events = again.TakeMetering(closings);
+  const std::vector<MeterEvent> events = std::exchange(again.effects().metering, {});
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(Text(events[0]), "close c.3 at 0");
 }

@@ -1,6 +1,7 @@
 // Gangs: all or none, close together.
 #include <map>
 #include <set>
+#include <utility>
 
 #include "scheduler/engine/engine.h"
 #include "test/unit/scheduler/engine/engine_fixture.h"
@@ -70,7 +71,8 @@ class EngineGangsTest : public EngineTest {
 
   std::vector<std::string> Pokes() {
     std::vector<std::string> names;
-    for (const auto& [pod, uid] : engine_.TakePokes()) names.push_back(pod.name);
+    for (const auto& [pod, uid] : std::exchange(engine_.effects().requeue, {}))
+      names.push_back(pod.name);
     std::ranges::sort(names);
     return names;
   }
@@ -167,14 +169,14 @@ TEST_F(EngineGangsTest, ATimedOutGangGivesEverythingBack) {
   ASSERT_TRUE(Place(gang[0], running.node.str()));
   running.allocation = engine_.Pod(gang[0].uid)->allocation;
   engine_.UpsertPod(running, now_);
-  EXPECT_TRUE(engine_.TakeReclaimWork().evictions.empty());
+  EXPECT_TRUE(std::exchange(engine_.effects().reclaims, {}).evictions.empty());
   now_ += std::chrono::seconds(119);
   engine_.Tick(now_);
   EXPECT_EQ(Ask(test::WholePod("other", 8)), "NoRoom") << "still kept for the second";
   now_ += std::chrono::seconds(2);
   engine_.Tick(now_);
   EXPECT_NE(Ask(test::WholePod("other", 8)), "NoRoom");
-  const ReclaimWork work = engine_.TakeReclaimWork();
+  const ReclaimWork work = std::exchange(engine_.effects().reclaims, {});
   ASSERT_EQ(work.evictions.size(), 1U);
   EXPECT_EQ(work.evictions[0].uid, gang[0].uid);
   EXPECT_EQ(engine_.Reclaims().back().rule, ReclaimRule::kGang);
@@ -213,7 +215,7 @@ TEST_F(EngineGangsTest, OneThatLostAPodLongAfterItBeganIsNotBrokenUp) {
   EXPECT_EQ(Ask(again), "NoRoom");
   now_ += std::chrono::hours(1);
   engine_.Tick(now_);
-  EXPECT_TRUE(engine_.TakeReclaimWork().evictions.empty());
+  EXPECT_TRUE(std::exchange(engine_.effects().reclaims, {}).evictions.empty());
 }
 
 TEST_F(EngineGangsTest, AnEvictedGangGathersAnew) {

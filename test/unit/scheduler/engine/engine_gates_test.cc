@@ -46,7 +46,7 @@ class EngineGatesTest : public EngineQuotaTest {
   std::vector<std::string> Removed(Millis after = Millis(0)) {
     Pass(after);
     std::vector<std::string> removed;
-    for (const GateRemoval& removal : engine_.TakeGateRemovals()) {
+    for (const GateRemoval& removal : std::exchange(engine_.effects().ungate, {})) {
       removed.push_back(removal.pod.name + (removal.gate == Gate::kQuota ? "/quota" : "/gang"));
     }
     return removed;

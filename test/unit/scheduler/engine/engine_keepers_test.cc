@@ -53,7 +53,7 @@ class EngineKeepersTest : public testing::Test {
     return plan;
   }
   void Take() {
-    AgentWork work = engine_->TakeAgentWork();
+    AgentWork work = std::exchange(engine_->effects().agents, {});
     turns_.insert(turns_.end(), work.turns.begin(), work.turns.end());
     for (KeeperOrder& order : work.keepers) orders_.push_back(std::move(order));
     for (const KeeperEnd& end : work.keeper_ends) ended_.push_back(end.pod.name);
@@ -125,7 +125,7 @@ TEST_F(EngineKeepersTest, TheFirstShareOfACardWaitsUntilItsCardIsKnown) {
   ASSERT_TRUE(turns_[0].allocation);
   EXPECT_EQ(OnlyDevice(*turns_[0].allocation).uuid, GpuUuid("GPU-x"));
   EXPECT_EQ(turns_[0].allocation->knowledge, Knowledge::kExact);
-  // Who comes later is bound at once, to the same card.
+  // A later pod is bound at once, to the same card.
   const BindPlan second = Bind(Share("second", 500));
   EXPECT_TRUE(second.turn);
   EXPECT_EQ(OnlyDevice(second.allocation).uuid, GpuUuid("GPU-x"));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "test/unit/scheduler/engine/engine_fixture.h"
 
@@ -167,11 +168,12 @@ TEST_F(EngineTest, APodRefusedAMomentBeforeRoomAppearsIsPokedOnce) {
   engine_.UpsertPod(test::Pending(too_large), now_);
   Filter(waiting);
   Filter(too_large);
-  EXPECT_THAT(engine_.TakePokes(), IsEmpty());
+  EXPECT_THAT(std::exchange(engine_.effects().requeue, {}), IsEmpty());
   now_ += Millis(300);  // kube-scheduler heard of the end before we did
   engine_.DeletePod(PodUid("uid-holder"), now_);
-  EXPECT_THAT(engine_.TakePokes(), ElementsAre(std::pair(waiting.name, waiting.uid)));
-  EXPECT_THAT(engine_.TakePokes(), IsEmpty());
+  EXPECT_THAT(std::exchange(engine_.effects().requeue, {}),
+              ElementsAre(std::pair(waiting.name, waiting.uid)));
+  EXPECT_THAT(std::exchange(engine_.effects().requeue, {}), IsEmpty());
 }
 
 TEST_F(EngineTest, APodRefusedLongBeforeIsLeftToKubeSchedulersOwnEvents) {
@@ -181,7 +183,7 @@ TEST_F(EngineTest, APodRefusedLongBeforeIsLeftToKubeSchedulersOwnEvents) {
   Filter(WholePod("waiting", 1));
   now_ += Millis(2'500);
   engine_.DeletePod(PodUid("uid-holder"), now_);
-  EXPECT_THAT(engine_.TakePokes(), IsEmpty());
+  EXPECT_THAT(std::exchange(engine_.effects().requeue, {}), IsEmpty());
 }
 
 TEST_F(EngineTest, ANodeThatOpensByTimePokesWhoFitsThere) {
@@ -195,7 +197,8 @@ TEST_F(EngineTest, ANodeThatOpensByTimePokesWhoFitsThere) {
   EXPECT_EQ(ReasonOn(waiting, "a"), "NodeUnstable");
   now_ = At(31);
   engine_.Tick(now_);
-  EXPECT_THAT(engine_.TakePokes(), ElementsAre(std::pair(waiting.name, waiting.uid)));
+  EXPECT_THAT(std::exchange(engine_.effects().requeue, {}),
+              ElementsAre(std::pair(waiting.name, waiting.uid)));
 }
 
 // ---- devices ------------------------------------------------------------------------------------

@@ -68,9 +68,11 @@ class EngineMeteringTest : public EngineQuotaTest {
     return next;
   }
   static std::vector<std::string> Told(Engine& engine) {
-    std::vector<WindowClosing> closings;
     std::vector<std::string> texts;
-    for (const MeterEvent& event : engine.TakeMetering(closings)) texts.push_back(Text(event));
+    engine.effects().closings.clear();
+    for (const MeterEvent& event : std::exchange(engine.effects().metering, {})) {
+      texts.push_back(Text(event));
+    }
     return texts;
   }
 };
@@ -102,7 +104,7 @@ TEST_F(EngineMeteringTest, PodIsChargedFromItsBindingToItsEnd) {
   EXPECT_THAT(Metered(), ElementsAre("close one.0 at 150"));
   EXPECT_EQ(Used(engine_), 300);
   EXPECT_EQ(engine_.HeldQuanta(), Charge{});
-  EXPECT_FALSE(engine_.HasMetering());
+  EXPECT_THAT(engine_.effects().metering, IsEmpty());
 }
 
 TEST_F(EngineMeteringTest, BindingThatDidNotHappenChargesNothing) {
@@ -231,9 +233,8 @@ TEST_F(EngineMeteringTest, RestartOverTheEndOfAWindowChargesItOnce) {
   next->FinishRestore(now_);
   To(6600);
   EXPECT_EQ(Used(*next), 200);
-  std::vector<WindowClosing> again;
-  EXPECT_THAT(next->TakeMetering(again), IsEmpty());
-  EXPECT_THAT(again, IsEmpty());
+  EXPECT_THAT(next->effects().metering, IsEmpty());
+  EXPECT_THAT(next->effects().closings, IsEmpty());
 }
 
 TEST_F(EngineMeteringTest, ClockStepWhileStartingMovesWhatTheLedgerHasOpen) {

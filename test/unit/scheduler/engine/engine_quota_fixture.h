@@ -56,7 +56,8 @@ class EngineQuotaTest : public EngineTest {
 
   std::vector<std::string> Pokes() {
     std::vector<std::string> names;
-    for (const auto& [name, uid] : engine_.TakePokes()) names.push_back(name.name);
+    for (const auto& [name, uid] : std::exchange(engine_.effects().requeue, {}))
+      names.push_back(name.name);
     return names;
   }
 
@@ -75,7 +76,8 @@ class EngineQuotaTest : public EngineTest {
   }
   std::vector<std::string> Metered() {
     std::vector<std::string> texts;
-    for (const MeterEvent& event : engine_.TakeMetering(closings_)) {
+    closings_ = std::exchange(engine_.effects().closings, {});
+    for (const MeterEvent& event : std::exchange(engine_.effects().metering, {})) {
       texts.push_back(Text(event));
       journal_.push_back(event);
     }

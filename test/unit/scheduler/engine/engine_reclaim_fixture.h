@@ -45,7 +45,7 @@ class EngineReclaimTest : public EngineQuotaTest {
     return outcomes;
   }
   void Collect() {
-    ReclaimWork work = engine_.TakeReclaimWork();
+    ReclaimWork work = std::exchange(engine_.effects().reclaims, {});
     for (EvictionOrder& order : work.evictions) evictions_.push_back(std::move(order));
     for (Nomination& nomination : work.nominations) {
       nominated_[nomination.pod.name] = nomination.node.str();

@@ -127,7 +127,7 @@ TEST_F(Reclaiming, ARestartBetweenTwoEvictionsGoesOn) {
   after.UpsertPod(test::Pending(wants), now_);
   after.RestoreReclaims(written);
   after.FinishRestore(now_);
-  ReclaimWork work = after.TakeReclaimWork();
+  ReclaimWork work = std::exchange(after.effects().reclaims, {});
   ASSERT_EQ(work.evictions.size(), 1U);
   EXPECT_EQ(work.evictions[0].pod.name, "two");
   PodFacts leaving = running.at(two.uid);
@@ -147,7 +147,7 @@ TEST_F(Reclaiming, ARestartBetweenTwoEvictionsGoesOn) {
   EXPECT_THAT(after.Audit(), IsEmpty());
 }
 
-// Whoever may write GPUReclaims is not thereby allowed to have pods evicted.
+// The right to write GPUReclaims is no right to have pods evicted.
 TEST_F(Reclaiming, AForgedRecordEvictsNobodyTheRulesProtect) {
   DeclareTeams();
   const PodRequest own = Pod("a", "own", 8, "train"), wants = Pod("b", "wants", 8, "train");
@@ -183,7 +183,7 @@ TEST_F(Reclaiming, AForgedRecordEvictsNobodyTheRulesProtect) {
     engine.UpsertPod(test::Pending(wants), now_);
     engine.RestoreReclaims({forged});
     engine.FinishRestore(now_);
-    EXPECT_THAT(engine.TakeReclaimWork().evictions, IsEmpty());
+    EXPECT_THAT(std::exchange(engine.effects().reclaims, {}).evictions, IsEmpty());
     EXPECT_EQ(engine.Reclaims().at(0).phase, ReclaimPhase::kAborted);
     EXPECT_THAT(engine.Audit(), IsEmpty());
   }
@@ -260,7 +260,7 @@ TEST_F(Reclaiming, ALoweredQuotaTakesBackWhatItSays) {
     std::string evicted;
     for (int round = 0; round < 10; ++round) {
       engine.PlanNext(now);
-      for (const EvictionOrder& order : engine.TakeReclaimWork().evictions) {
+      for (const EvictionOrder& order : std::exchange(engine.effects().reclaims, {}).evictions) {
         evicted += (evicted.empty() ? "" : " ") + order.pod.name;
         engine.SettleEviction(order.reclaim, order.uid, EvictionOutcome::kAccepted, {}, now);
         engine.DeletePod(order.uid, now);

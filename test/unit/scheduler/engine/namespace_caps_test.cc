@@ -103,17 +103,19 @@ TEST_F(NamespaceCapsTest, BringBackWhoWaitsWhenRoomAppears) {
   const PodRequest first = HamiPod("a", 1, 4'000), second = HamiPod("b", 1, 4'000);
   ASSERT_TRUE(Placed(first));
   ASSERT_EQ(FilterReason(second), "NamespaceQuota");
-  capped_->TakePokes();
+  capped_->effects().requeue.clear();
   now_ += std::chrono::minutes(1);
   PodFacts ended = test::Bound(first, "n1");
   ended.phase = PodPhase::kSucceeded;
   capped_->UpsertPod(ended, now_);
   EXPECT_EQ(Used(), Amount(0, 0));
-  EXPECT_THAT(capped_->TakePokes(), ElementsAre(std::pair(second.name, second.uid)));
+  EXPECT_THAT(std::exchange(capped_->effects().requeue, {}),
+              ElementsAre(std::pair(second.name, second.uid)));
   ASSERT_EQ(FilterReason(HamiPod("c", 1, 6'000)), "NamespaceQuota");
   now_ += std::chrono::minutes(1);
   SetCap(7'000, std::nullopt);
-  EXPECT_EQ(capped_->TakePokes().size(), 2u) << "the cap was raised: either may come in";
+  EXPECT_EQ(std::exchange(capped_->effects().requeue, {}).size(), 2u)
+      << "the cap was raised: either may come in";
 }
 
 TEST_F(NamespaceCapsTest, ABindThatFailedTakesNothing) {

@@ -21,7 +21,7 @@ class GpuRoom : public GangRoom {
   }
   void Take(std::size_t node, int kind, int count) override {
     left_[node] -= count * Ask(kind);
-    TRANCHE_CHECK(left_[node] >= 0);
+    TRANCHE_CHECK_GE(left_[node], 0);
   }
   void Reset() override { left_ = free_; }
 

@@ -192,8 +192,13 @@ TEST(HttpServer, TakesTheFirstOfSeveralAnswersFromAnyThread) {
 
 TEST(HttpServer, KeepsExtraHeadersFromBreakingTheFraming) {
   Server server(Options{"127.0.0.1", 0, 1, {}}, [](const Request&, const Responder& respond) {
-    respond(
-        Response{200, "text/plain", "x", {{"Good", "yes"}, {"Bad", "a\r\nEvil: b"}, {"B d", ""}}});
+    respond(Response{200,
+                     "text/plain",
+                     "x",
+                     {{"Good", "yes"},
+                      {"Bad", "a\r\nEvil: b"},
+                      {"B d", ""},
+                      {"Huge", std::string(70'000, 'x')}}});
   });
   ASSERT_TRUE(server.Start().ok());
   RawClient client(server.port());
@@ -201,6 +206,7 @@ TEST(HttpServer, KeepsExtraHeadersFromBreakingTheFraming) {
   EXPECT_NE(reply.head.find("Good: yes\r\n"), std::string::npos);
   EXPECT_EQ(reply.head.find("Evil"), std::string::npos);
   EXPECT_EQ(reply.head.find("B d"), std::string::npos);
+  EXPECT_EQ(reply.head.find("Huge"), std::string::npos);
 }
 
 }  // namespace

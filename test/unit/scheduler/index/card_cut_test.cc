@@ -7,7 +7,7 @@
 
 #include <random>
 
-#include "quota/charge.h"
+#include "quota/tree/charge.h"
 #include "scheduler/facts/reason.h"
 #include "scheduler/index/charge_of.h"
 #include "scheduler/index/node_state.h"

@@ -147,7 +147,7 @@ TEST_F(ClusterWritesTest, DoesNotTouchANamesakeOfAPod) {
 TEST_F(ClusterWritesTest, PokesAPod) {
   server_.Put(kPods, Pod("a", "u1"));
   EXPECT_EQ(Written([&](auto done) {
-              cluster_->Poke({"team", "a"}, PodUid("u1"), kWhen, std::move(done));
+              cluster_->Requeue({"team", "a"}, PodUid("u1"), kWhen, std::move(done));
             }).kind,
             Kind::kDone);
   EXPECT_EQ(server_.Object(kPods, "team/a")["status"]["conditions"][0]["type"],

@@ -1,4 +1,4 @@
-// Who may lead, as tables of what happened when and what is to be done next.
+// Which process may lead: tables of what happened when, and what it does next.
 #include "scheduler/kube/lease.h"
 
 #include <gtest/gtest.h>

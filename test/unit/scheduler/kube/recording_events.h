@@ -57,20 +57,20 @@ class RecordingEvents : public ClusterEvents {
   void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override {
     Add(fmt::format("gang {} {} {}", ns, gang, size));
   }
-  void SteeringChanged(SteeringObject object) override {
+  void PolicyObjectChanged(PolicyObject object) override {
     std::string line =
         fmt::format("{} {}{}{}", object.kind, object.ns, object.ns.empty() ? "" : "/", object.name);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      steering_.push_back(std::move(object));
+      policy_objects_.push_back(std::move(object));
     }
     Add(std::move(line));
   }
-  void SteeringGone(const std::string& kind, const std::string& ns,
-                    const std::string& name) override {
+  void PolicyObjectGone(const std::string& kind, const std::string& ns,
+                        const std::string& name) override {
     Add(fmt::format("{} gone {}{}{}", kind, ns, ns.empty() ? "" : "/", name));
   }
-  void SteeringSettled() override { Add("settled"); }
+  void PolicyObjectsSettled() override { Add("settled"); }
   void Synced() override { Add("synced"); }
   void Heard(const char*) override {}
 
@@ -85,9 +85,9 @@ class RecordingEvents : public ClusterEvents {
     return lines_;
   }
   // Every object handed over, in order.
-  std::vector<SteeringObject> Steering() const {
+  std::vector<PolicyObject> PolicyObjects() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return steering_;
+    return policy_objects_;
   }
   std::ptrdiff_t Count(const std::string& line) const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -111,7 +111,7 @@ class RecordingEvents : public ClusterEvents {
   mutable std::mutex mutex_;
   std::condition_variable added_;
   std::vector<std::string> lines_;
-  std::vector<SteeringObject> steering_;
+  std::vector<PolicyObject> policy_objects_;
 };
 
 }  // namespace tranche::kube

@@ -130,7 +130,7 @@ TEST_F(StandbyTest, FollowsCheckpointsThatAnotherLeaderWritesIntoStatuses) {
   EXPECT_EQ(told(), 1);
   server_.Put(budgets, budget(2));
   ASSERT_TRUE(Eventually([&] { return told() == 2; }));
-  EXPECT_EQ(Json::parse(events_.Steering().back().json)["status"]["checkpoint"]["entry"], 2);
+  EXPECT_EQ(Json::parse(events_.PolicyObjects().back().json)["status"]["checkpoint"]["entry"], 2);
   std::atomic<bool> done = false;
   cluster_->Refresh([&done] { done = true; });
   ASSERT_TRUE(Eventually([&] { return done.load(); }));

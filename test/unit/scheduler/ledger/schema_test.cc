@@ -111,10 +111,10 @@ TEST_F(SchemaTest, WithoutABackupNothingIsMigrated) {
 
 TEST_F(SchemaTest, ThisVersionsStepsLeadFromAnEmptyFileToThisVersion) {
   Database database = Create();
-  ASSERT_TRUE(CheckIdentity(database, true).ok());
-  EXPECT_FALSE(CheckIdentity(database, false).ok());
+  ASSERT_TRUE(CheckIdentity(database, IfEmpty::kAccept).ok());
+  EXPECT_FALSE(CheckIdentity(database, IfEmpty::kRefuse).ok());
   ASSERT_TRUE(Migrate(database, MigrationSteps(), [] { return absl::OkStatus(); }).ok());
-  EXPECT_TRUE(CheckIdentity(database, false).ok());
+  EXPECT_TRUE(CheckIdentity(database, IfEmpty::kRefuse).ok());
   EXPECT_EQ(database.Integer("PRAGMA user_version").value(), kSchemaVersion);
 }
 

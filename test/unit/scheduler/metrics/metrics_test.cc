@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool HasLine(const std::string& page, const std::string& line) {
+bool ShowsLine(const std::string& page, const std::string& line) {
   return ("\n" + page).find("\n" + line + "\n") != std::string::npos;
 }
 
@@ -58,7 +58,7 @@ TEST(MetricsTest, StateOfTheScrapeIsOnThePage) {
            "tranche_defragmentable_gpus 4",
            "tranche_build_info{version=\"1.2.3\"} 1",
        }) {
-    EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
+    EXPECT_TRUE(ShowsLine(page, line)) << line << "\n" << page;
   }
   EXPECT_EQ(page.find("tranche_watch_age_seconds{resource=\"nodes\"}"), std::string::npos);
 }
@@ -86,7 +86,7 @@ TEST(MetricsTest, CountsWhatIsCounted) {
            "tranche_mig_changes_total{outcome=\"failed\"} 1",
            "tranche_mig_changes_total{outcome=\"done\"} 0",
        }) {
-    EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
+    EXPECT_TRUE(ShowsLine(page, line)) << line << "\n" << page;
   }
 }
 
@@ -108,14 +108,14 @@ TEST(MetricsTest, ReviewsAreCountedByOutcomeAndReason) {
            {R"(outcome="refused",reason="ForgedResult",webhook="validate")", "0"},
            {R"(outcome="allowed",reason="None",webhook="validate")", "0"},
        }) {
-    EXPECT_TRUE(HasLine(page, name + labels + "} " + count)) << labels << "\n" << page;
-    EXPECT_TRUE(HasLine(before, name + labels + "} 0")) << "there from the start: " << labels;
+    EXPECT_TRUE(ShowsLine(page, name + labels + "} " + count)) << labels << "\n" << page;
+    EXPECT_TRUE(ShowsLine(before, name + labels + "} 0")) << "there from the start: " << labels;
   }
   EXPECT_TRUE(
-      HasLine(page, name + R"(outcome="refused",reason="DialectOff",webhook="validate"} 1)"));
-  EXPECT_TRUE(HasLine(
+      ShowsLine(page, name + R"(outcome="refused",reason="DialectOff",webhook="validate"} 1)"));
+  EXPECT_TRUE(ShowsLine(
       page, R"(tranche_admission_duration_seconds_bucket{webhook="mutate",le="0.0001"} 1)"));
-  EXPECT_TRUE(HasLine(page, R"(tranche_admission_duration_seconds_count{webhook="mutate"} 2)"));
+  EXPECT_TRUE(ShowsLine(page, R"(tranche_admission_duration_seconds_count{webhook="mutate"} 2)"));
 }
 
 TEST(MetricsTest, PlansAreCountedByResultAndQuality) {
@@ -136,7 +136,7 @@ TEST(MetricsTest, PlansAreCountedByResultAndQuality) {
            "tranche_plan_duration_seconds_bucket{result=\"impossible\",le=\"0.0005\"} 1",
            "tranche_plan_duration_seconds_count{result=\"blocked\"} 0",
        }) {
-    EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
+    EXPECT_TRUE(ShowsLine(page, line)) << line << "\n" << page;
   }
 }
 
@@ -169,7 +169,7 @@ TEST(MetricsTest, EvictionsAreCountedByRuleAndQuota) {
            "tranche_eviction_failures_total{reason=\"failed\"} 0",
            "tranche_time_to_nominal_seconds_bucket{le=\"5\"} 1",
        }) {
-    EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
+    EXPECT_TRUE(ShowsLine(page, line)) << line << "\n" << page;
   }
 }
 
@@ -207,7 +207,7 @@ TEST(MetricsTest, NamespacesAndBudgetsTellTheirQuota) {
            "tranche_budget_used_gpu_seconds{budget=\"of-quota\"} 5400",
            "tranche_budget_limit_gpu_seconds{budget=\"of-quota\"} 36000",
        }) {
-    EXPECT_TRUE(HasLine(page, line)) << line << "\n" << page;
+    EXPECT_TRUE(ShowsLine(page, line)) << line << "\n" << page;
   }
   EXPECT_EQ(page.find("tranche_budget_window_end_seconds{budget=\"of-namespace\"}"),
             std::string::npos);

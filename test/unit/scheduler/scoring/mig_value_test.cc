@@ -218,7 +218,7 @@ TEST(MigPricerTest, ProfilesNobodyAskedForHaveAPlaceInTheTable) {
   const auto with = [&](std::string_view name, int start) {
     return values[*space.With(kEmptyLayout, Index(board, name), start)];
   };
-  // Whoever sits there: the units are taken, and free at the same rate.
+  // The profile does not matter: the units are taken, and become free at the same rate.
   EXPECT_EQ(with("1g.6gb+me", 0), with("1g.6gb+me", 3));
   EXPECT_LT(with("1g.6gb+me", 0), values[kEmptyLayout]);
   EXPECT_LT(with("2g.12gb+me", 0), values[kEmptyLayout]);

@@ -28,7 +28,7 @@ class PricesTest : public testing::Test {
   }
   void SetMix(const Mix& mix) {
     waste_.SetMix(mix);
-    prices_.SetMix(mix, true);
+    prices_.SetMix(mix, MixChange::kAll);
   }
   void SetNodes(uint32_t from, uint32_t count, const Room& room) {
     for (uint32_t node = from; node < from + count; ++node) prices_.SetNode(node, &room);

@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-GpuSet SetOf(const std::string& digits) {
+GpuSet GpusOf(const std::string& digits) {
   GpuSet set;
   for (const char digit : digits) set.Add(digit - '0');
   return set;
@@ -26,7 +26,7 @@ GpuSet SetOf(const std::string& digits) {
 
 std::vector<std::string> Choices(const Machine& machine, const std::string& free, int count) {
   std::vector<std::string> choices;
-  for (const GpuSet set : PluginChoices(machine, SetOf(free), count)) {
+  for (const GpuSet set : PluginChoices(machine, GpusOf(free), count)) {
     std::string digits;
     for (const int gpu : set) digits += std::to_string(gpu);
     choices.push_back(digits);
@@ -52,7 +52,7 @@ TEST(PluginChoice, TakesWholePairsOfABridgedBox) {
 
 TEST(PluginChoice, OfOneIsAnyThatIsFree) {
   EXPECT_THAT(Choices(test::CubeMesh(), "257", 1), ElementsAre("2", "5", "7"));
-  EXPECT_EQ(PluginChoice(test::CubeMesh(), SetOf("257"), 1), SetOf("2"));
+  EXPECT_EQ(PluginChoice(test::CubeMesh(), GpusOf("257"), 1), GpusOf("2"));
 }
 
 TEST(PluginChoice, SeesNoNvlinkBehindASwitch) {
@@ -73,8 +73,8 @@ TEST(PluginChoice, SaysNothingWhereTheDivisionsAreTooMany) {
 }
 
 TEST(PluginChoice, SaysNothingWhereTooFewAreFree) {
-  EXPECT_EQ(PluginChoice(test::CubeMesh(), SetOf("012"), 4), std::nullopt);
-  EXPECT_EQ(PluginChoice(test::CubeMesh(), SetOf("012"), 0), std::nullopt);
+  EXPECT_EQ(PluginChoice(test::CubeMesh(), GpusOf("012"), 4), std::nullopt);
+  EXPECT_EQ(PluginChoice(test::CubeMesh(), GpusOf("012"), 0), std::nullopt);
 }
 
 TEST(PluginChoice, SaysNothingWhereThePluginItselfWouldTakeTheSmallerSet) {

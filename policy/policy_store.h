@@ -1,0 +1,63 @@
+// Takes the objects administrators declare as they come and go, and says which are in force.
+//
+// PolicyStore keeps the last good version of each object: one that cannot be read, or that does not
+// go together with the others (a parent that does not exist, a cycle), leaves its former version in
+// force, and a removed quota that others hang from stays until they do not. What is wrong is
+// reported as findings, which become conditions on the objects and a metric. What was in force
+// before is not known after a restart: then an object that is wrong is not in force at all.
+//
+// A plain value; externally synchronised. Cost of Commit: O(objects x depth of the tree + known
+// namespaces x quotas).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "policy/policy_set.h"
+
+namespace tranche {
+
+class PolicyStore {
+ public:
+  explicit PolicyStore(GpuPolicy defaults);
+
+  // An object of kind GPUQuota, GPUBudget, GPUClass, GPUPolicy, Namespace or PriorityClass as JSON
+  // text. Other kinds are ignored. Takes effect with Commit.
+  void Upsert(std::string_view kind, std::string_view name, std::string_view json);
+  void Remove(std::string_view kind, std::string_view name);
+
+  // Judges what is there now. True when `set` or `findings` changed.
+  bool Commit();
+  const PolicySet& set() const { return set_; }
+  // One Ready finding for every object of our four kinds, and one per further condition that is
+  // true. Ascending kind, name, type.
+  const std::vector<Finding>& findings() const { return findings_; }
+  // Objects that are not in force as written.
+  int64_t invalid() const;
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // kind, name
+
+  template <typename T>
+  void Store(Key key, absl::StatusOr<T> decoded, std::map<std::string, T>& objects);
+
+  GpuPolicy defaults_;
+  // The last good version of each object.
+  std::map<std::string, GpuPolicy> policies_;
+  std::map<std::string, GpuQuota> quotas_;
+  std::map<std::string, GpuBudget> budgets_;
+  std::map<std::string, GpuClass> classes_;
+  std::map<std::string, Labels> namespaces_;
+  std::set<std::string> priority_classes_;
+  std::map<Key, std::string> problems_;  // why the present version cannot be read
+  PolicySet set_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace tranche

@@ -1,0 +1,32 @@
+// An amount that changes at a constant rate between bends, and the moments it crosses a limit.
+//
+// All bends lie on whole milliseconds, so answers are exact. Pure values; any thread. Cost:
+// O(bends), once sorted.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "quota/budget/budget_amounts.h"
+
+namespace tranche {
+
+// From `at` on the rate is different by `change`.
+struct Bend {
+  Instant at;
+  GpuTime change;
+};
+
+struct BudgetLine {
+  Instant from;
+  GpuTime value;            // at `from`
+  GpuTime rate;             // from `from` on, bends excluded
+  std::vector<Bend> bends;  // none before `from`; any order
+};
+
+// The first millisecond in [line.from, until) at which the larger dimension is at most, or at
+// least, `limit`.
+std::optional<Instant> FirstAtMost(const BudgetLine& line, Int128 limit, Instant until);
+std::optional<Instant> FirstAtLeast(const BudgetLine& line, Int128 limit, Instant until);
+
+}  // namespace tranche

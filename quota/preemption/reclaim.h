@@ -1,0 +1,136 @@
+// What is asked of the preemption planner, and what it answers: plain values.
+//
+// A reclaim takes devices and quota back from running work, whole gangs at a time, so that a
+// waiting gang (the aggressor) can start. Rules, cost and search are quota-model section 4, settled
+// details section 10. Who builds the problem leaves out work no rule may ever touch (R4: class
+// Never, the aggressor's own gang, guarded work, pods that cannot be evicted) and counts work that
+// is already terminating as gone.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "quota/tree/charge.h"
+#include "quota/tree/marking.h"
+#include "quota/tree/quota_tree.h"
+#include "topology/base/units.h"
+
+namespace tranche {
+
+// In the order in which they are tried; the first that yields a plan wins. kR1 with victims of the
+// aggressor's own leaf is R1 and R2a combined, which is tried after both.
+enum class ReclaimRule : uint8_t {
+  kNone,
+  kR1,      // own nominal back from borrowers in other leaves
+  kR2a,     // own team's lower rank, for work that would be in quota
+  kR2b,     // own team's lower rank and borrowed, for work that would be borrowed
+  kR3,      // lower rank and borrowed in another leaf, for borrowed work; off unless enabled
+  kR5,      // fair share among borrowers; off unless enabled
+  kDrain,   // a budget that drains is used up
+  kShrink,  // a quota was lowered, and asks for what is over it
+  kGang,    // a gang that runs in part could not be completed
+};
+std::string_view ReclaimRuleName(ReclaimRule rule);  // "R1", "R2a", "R2b", "R3", "R5", "Drain", ...
+
+// A charge on one model's line; kNoLine where no quota names the model (then only `any` counts).
+struct LineCharge {
+  LineId line = kNoLine;
+  Charge charge;
+  friend bool operator==(const LineCharge&, const LineCharge&) = default;
+};
+
+// A running pod of a unit.
+struct VictimPod {
+  int region = -1;           // where it holds devices; -1: in none of the problem's regions
+  std::vector<int> budgets;  // positions in ReclaimProblem::pdb_allowed, ascending
+};
+
+// What is evicted together: a gang, or one pod (a gang of one).
+struct VictimUnit {
+  std::string key;  // unique; breaks the last ties
+  QuotaId leaf = kNoQuota;
+  int rank = 0;
+  bool own_rank_protected = false;  // class OverQuota: R2a may not touch it
+  LineMarks marks;
+  std::vector<LineCharge> parts;  // each line once, ascending; sum over its pods
+  std::vector<VictimPod> pods;    // at least one
+  // Evicting it breaks a gang. False for pods above the size their gang needs, which are units of
+  // their own and share `spare_of`.
+  bool breaks = true;
+  // Positions in spare_left, of a gang that can spare pods: of all units that are `spare_of` it at
+  // most so many may be evicted, and none together with the unit that is the `whole_of` it.
+  std::optional<std::size_t> spare_of;
+  std::optional<std::size_t> whole_of;
+  int64_t lost_gpu_ms = 0;  // work that is lost, in GPU-milliseconds (lost_work.h)
+  Instant start;
+};
+
+// A place for the whole aggressor: one node for a single pod.
+struct ReclaimRegion {
+  std::vector<LineCharge> parts;  // the aggressor's charge if it is placed here
+  LineMarks marks;                // what it would be marked then
+  // A lower bound on what must be freed here for its devices; zero: not known.
+  Charge short_by;
+};
+
+struct ReclaimProblem {
+  // As if terminating work were gone, with what is reserved for other aggressors, without the
+  // aggressor. Not changed by planning.
+  const QuotaTree* tree = nullptr;
+  QuotaId leaf = kNoQuota;  // of the aggressor
+  int rank = 0;
+  std::vector<VictimUnit> units;
+  std::vector<ReclaimRegion> regions;
+  std::vector<int64_t> pdb_allowed;  // evictions each PodDisruptionBudget allows now
+  std::vector<int> spare_left;       // see VictimUnit::spare_of
+  // By quota. R3 holds between leaves whose lowest common ancestor has a rank here (resolved: the
+  // nearest one set from it upwards); likewise R5. Shorter vectors mean: off.
+  std::vector<std::optional<int>> cross_leaf_min_rank;
+  std::vector<char> fair_share;
+  std::vector<int64_t> weights;
+  // Pods that R2a, R2b, R3 and R5 may still evict of each leaf; shorter vectors mean: no limit.
+  std::vector<int64_t> evictions_left;
+};
+
+// Would the aggressor's devices fit in the region if the units in `gone` (ascending positions) were
+// gone? Must be monotone: more gone never hurts. Called often; answers may be remembered.
+class ReclaimGeometry {
+ public:
+  virtual ~ReclaimGeometry() = default;
+  virtual bool Fits(std::size_t region, std::span<const int> gone) = 0;
+};
+
+// Compared member by member, smaller is better; a total order for plans of one problem.
+struct PlanCost {
+  int64_t pdb_violations = 0;  // pods evicted beyond what their budgets allow
+  int64_t rank = -1;           // highest of a victim; -1: no victims
+  int64_t in_quota = 0;        // quanta (GPU-equivalents, unit by unit)
+  int64_t gangs = 0;           // broken
+  int64_t collateral = 0;      // pods of victims outside the region, of victims with pods in it
+  int64_t lost_gpu_ms = 0;
+  int64_t pods = 0;
+  // Quanta freed beyond the preemptor's charge (GPU-equivalents of sums, >= 0).
+  int64_t surplus = 0;
+  // Then the newest start, then the key: victims newest first (ties by key); the first difference
+  // decides, newer start or smaller key being better.
+  std::vector<std::pair<Millis, std::string>> order;  // negated start, key; ascending
+
+  friend auto operator<=>(const PlanCost&, const PlanCost&) = default;
+};
+
+struct ReclaimPlan {
+  ReclaimRule rule = ReclaimRule::kNone;
+  std::size_t region = 0;
+  std::vector<int> victims;  // positions in units, ascending; empty: it fits as it is
+  PlanCost cost;
+  bool optimal = false;  // proven least cost of all plans of the rule that won
+};
+
+}  // namespace tranche

@@ -1,0 +1,31 @@
+#include "quota/tree/gpu_text.h"
+
+#include "fmt/format.h"
+#include "quota/tree/charge.h"
+#include "quota/tree/limits.h"
+
+namespace tranche {
+namespace {
+
+std::string Text(int64_t milli) {
+  const int64_t size = milli < 0 ? -milli : milli;
+  std::string text = fmt::format("{}{}", milli < 0 ? "-" : "", size / 1000);
+  if (size % 1000 == 0) return text;
+  text += fmt::format(".{:03}", size % 1000);
+  while (text.back() == '0') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::string GpusRoundedUp(int64_t quanta) {
+  if (quanta >= kUnlimited) return "unlimited";
+  return Text(quanta / kQuantaPerMilli + (quanta % kQuantaPerMilli > 0 ? 1 : 0));
+}
+
+std::string GpusRoundedDown(int64_t quanta) {
+  if (quanta >= kUnlimited) return "unlimited";
+  return Text(quanta / kQuantaPerMilli - (quanta % kQuantaPerMilli < 0 ? 1 : 0));
+}
+
+}  // namespace tranche

@@ -1,0 +1,138 @@
+#include "scheduler/api/advice_api.h"
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/records/reclaim_json.h"
+#include "topology/base/check.h"
+
+namespace tranche {
+namespace {
+
+using wire::CeilSeconds;
+using wire::Json;
+using wire::ListOf;
+using wire::TextOrNull;
+
+std::string_view UseName(SplitPart::Use use) {
+  switch (use) {
+    case SplitPart::Use::kWhole:
+      return "whole";
+    case SplitPart::Use::kMig:
+      return "mig";
+    case SplitPart::Use::kTimeSliced:
+      return "timeSliced";
+  }
+  TRANCHE_CHECK(false);
+}
+
+Json PartJson(const SplitPart& part) {
+  const bool mig = part.use == SplitPart::Use::kMig;
+  return {{"use", UseName(part.use)},
+          {"gpus", part.gpus},
+          {"geometry", mig ? Json(GeometryText(part.geometry)) : Json()},
+          {"replicas", part.replicas},
+          {"serves", part.serves}};
+}
+
+Json ModelJson(const SplitModel& model) {
+  return {{"model", model.model},
+          {"gpus", model.gpus},
+          {"now",
+           {{"whole", model.whole_now}, {"mig", model.mig_now}, {"timeSliced", model.shared_now}}},
+          {"parts", ListOf(model.parts, PartJson)},
+          {"spare", model.spare},
+          {"shortOf", model.short_of}};
+}
+
+Json StepJson(const RepartitionStep& step) {
+  return {{"gpu", step.gpu}, {"from", GeometryText(step.from)}, {"to", GeometryText(step.to)}};
+}
+
+Json NodeJson(const NodeRepartition& node) {
+  return {{"node", node.node.str()},
+          {"config", node.config_name},
+          {"configYaml", node.config_yaml},
+          {"steps", ListOf(node.steps, StepJson)},
+          {"guards", node.guards}};
+}
+
+Json RepartitionJson(const RepartitionPlan& plan) {
+  return {{"nodes", ListOf(plan.nodes, NodeJson)},
+          {"waitingServed", plan.waiting_served},
+          {"expectedMilli", plan.expected_milli},
+          {"notes", plan.notes}};
+}
+
+Json MoveJson(const DefragMove& move) {
+  return {{"pod", move.pod.str()},
+          {"leaf", TextOrNull(move.leaf)},
+          {"to", TextOrNull(move.to.str())},
+          {"lostGpuSeconds", CeilSeconds(move.lost_gpu_ms)}};
+}
+
+Json EntryJson(const DefragEntry& entry) {
+  return {{"node", entry.node.str()},
+          {"gpus", entry.gpus},
+          {"profile", TextOrNull(entry.profile)},
+          {"profileGpu", entry.profile.empty() ? Json() : Json(entry.gpu)},
+          {"moves", ListOf(entry.moves, MoveJson)},
+          {"freedMilli", entry.freed_milli},
+          {"lostGpuSeconds", CeilSeconds(entry.lost_gpu_ms)},
+          {"waitingServed", entry.waiting_served}};
+}
+
+Json DefragmentJson(const DefragAdvice& advice) {
+  return {{"wholeGpusFree", advice.whole_gpus_free},
+          {"wholeGpusPossible", advice.whole_gpus_possible},
+          {"strandedMilli", advice.stranded_milli},
+          {"entries", ListOf(advice.entries, EntryJson)},
+          {"notes", advice.notes}};
+}
+
+}  // namespace
+
+Advice MakeAdvice(const AdviceCase& fleet) {
+  Advice advice;
+  advice.at = fleet.now;
+  advice.split = AdviseSplit(fleet);
+  if (fleet.policy.mig != MigMode::kOff) {
+    advice.repartition = PlanRepartition(fleet, kPlanLimits);
+  }
+  advice.defragment = AdviseDefragmentation(fleet, {});
+  return advice;
+}
+
+std::string EncodeAdvice(const Advice& advice) {
+  return wire::Dump(
+      {{"split",
+        {{"basis", advice.split.basis},
+         {"models", ListOf(advice.split.models, ModelJson)},
+         {"notes", advice.split.notes}}},
+       {"repartition", advice.repartition ? RepartitionJson(*advice.repartition) : Json()},
+       {"defragment", DefragmentJson(advice.defragment)},
+       {"at", wire::FormatTime(advice.at)}});
+}
+
+Adviser::Adviser(Look look, Time time) : look_(std::move(look)), time_(std::move(time)) {}
+
+std::shared_ptr<const Advice> Adviser::Get(Age age) {
+  const absl::MutexLock lock(&mutex_);
+  const auto now = time_();
+  if (!made_ || now - made_at_ >= age) {
+    made_ = std::make_shared<const Advice>(MakeAdvice(look_()));
+    made_at_ = now;
+  }
+  return made_;
+}
+
+void AddAdviceApi(Adviser& adviser, Router& router) {
+  router.Add("GET", "/api/v1/advice",
+             [&adviser](const http::Request&, const http::Responder& respond) {
+               respond(JsonResponse(EncodeAdvice(*adviser.Get(Adviser::kAnswerAge))));
+             });
+}
+
+}  // namespace tranche

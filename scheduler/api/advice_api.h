@@ -1,0 +1,64 @@
+// GET /api/v1/advice: how to divide the fleet, which MIG layouts to change, which pods to restart.
+//
+// The cluster is copied under the engine's lock and weighed outside of it. An answer is kept for a
+// while, so that a dashboard that asks often costs no more than one that asks rarely.
+// Thread rule: any thread; who asks while an answer is made waits for it. Never a verb's thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "scheduler/advice/case.h"
+#include "scheduler/advice/defragment.h"
+#include "scheduler/advice/fleet_split.h"
+#include "scheduler/advice/repartition.h"
+#include "scheduler/api/router.h"
+
+namespace tranche {
+
+struct Advice {
+  Instant at;  // of the cluster it is about
+  SplitAdvice split;
+  std::optional<RepartitionPlan> repartition;  // nullopt: GPUPolicy.mig is Off
+  DefragAdvice defragment;
+};
+
+// What advice shows and the mig_controller carries out, one node at a time.
+inline constexpr RepartitionLimits kPlanLimits{.most_moves = 8, .most_nodes = 4};
+
+Advice MakeAdvice(const AdviceCase& fleet);
+// Work that is lost is in GPU-seconds, rounded up.
+std::string EncodeAdvice(const Advice& advice);
+
+class Adviser {
+ public:
+  using Age = std::chrono::steady_clock::duration;
+  static constexpr std::chrono::seconds kAnswerAge{10};
+  static constexpr std::chrono::seconds kMetricAge{300};
+
+  // The cluster as it is: Engine::Case under the engine's lock.
+  using Look = std::function<AdviceCase()>;
+  // The process's time, which only goes forward; tests move it.
+  using Time = std::function<std::chrono::steady_clock::time_point()>;
+  explicit Adviser(Look look, Time time = std::chrono::steady_clock::now);
+
+  // Made at most `age` ago.
+  std::shared_ptr<const Advice> Get(Age age);
+
+ private:
+  const Look look_;
+  const Time time_;
+  absl::Mutex mutex_;
+  std::shared_ptr<const Advice> made_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point made_at_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The adviser must outlive the router's use.
+void AddAdviceApi(Adviser& adviser, Router& router);
+
+}  // namespace tranche

@@ -1,0 +1,232 @@
+#include "scheduler/api/api_json.h"
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "quota/tree/charge.h"
+#include "scheduler/api/asks_json.h"
+#include "scheduler/api/json_members.h"
+#include "scheduler/api/links_json.h"
+#include "scheduler/api/reclaim_api.h"
+
+namespace tranche {
+namespace {
+
+void AppendMig(std::string& out, const MigView& mig) {
+  out += '{';
+  AppendMember(out, "profile", mig.profile);
+  AppendMember(out, "start", mig.start);
+  AppendMember(out, "size", mig.size);
+  AppendTextOrNull(out, "pod", mig.pods.empty() ? std::string_view() : mig.pods.front());
+  // Instances shared by replicas can hold several.
+  AppendList(out, "pods", mig.pods,
+             [](std::string& text, const std::string& pod) { AppendQuoted(text, pod); });
+  out += '}';
+}
+
+void AppendGpu(std::string& out, const GpuView& gpu) {
+  out += '{';
+  AppendMember(out, "index", gpu.index);
+  AppendTextOrNull(out, "uuid", gpu.uuid.str());
+  AppendMember(out, "memoryMiB", gpu.memory.count());
+  AppendMember(out, "freeMilli", gpu.free_milli.count());
+  AppendMember(out, "freeMiB", gpu.free_memory.count());
+  AppendFlag(out, "healthy", gpu.healthy);
+  AppendMember(out, "numa", gpu.numa);
+  if (gpu.is_mig) {
+    AppendList(out, "mig", gpu.mig, AppendMig);
+  } else {
+    AppendNull(out, "mig");
+  }
+  AppendMember(out, "replicas", gpu.replicas);
+  AppendList(out, "pods", gpu.pods, [](std::string& text, const GpuPodView& pod) {
+    text += '{';
+    AppendMember(text, "pod", pod.pod.str());
+    AppendMember(text, "uid", pod.uid.str());
+    AppendMember(text, "milli", pod.milli.count());
+    AppendMember(text, "mib", pod.memory.count());
+    text += '}';
+  });
+  out += '}';
+}
+
+void AppendNode(std::string& out, const NodeView& node, LinksJson& links) {
+  out += '{';
+  AppendMember(out, "name", node.name.str());
+  AppendMember(out, "model", node.model);
+  AppendFlag(out, "ready", node.ready);
+  AppendReason(out, "closed", node.closed, node.closed_detail);
+  AppendMember(out, "knowledge", KnowledgeName(node.knowledge));
+  links.Append(out, node);
+  AppendList(out, "gpus", node.gpus, AppendGpu);
+  AppendList(out, "problems", node.problems,
+             [](std::string& text, const std::string& problem) { AppendQuoted(text, problem); });
+  out += '}';
+}
+
+// "devices":[...], flat over the containers.
+void AppendDevices(std::string& out, const std::optional<Allocation>& allocation) {
+  AppendKey(out, "devices");
+  out += '[';
+  bool first = true;
+  if (allocation) {
+    const bool known = allocation->knowledge != Knowledge::kCounts;
+    for (const ContainerDevices& container : allocation->containers) {
+      for (const Device& device : container.devices) {
+        out += first ? "{" : ",{";
+        first = false;
+        AppendMember(out, "container", container.container);
+        AppendMember(out, "index",
+                     known && !device.slot ? std::optional<int>(device.card) : std::nullopt);
+        AppendTextOrNull(out, "uuid", known ? device.uuid.str() : std::string_view());
+        AppendMember(out, "milli", device.milli.count());
+        AppendMember(out, "mib", device.memory.count());
+        AppendTextOrNull(out, "migProfile",
+                         device.mig ? std::string_view(device.mig->profile) : std::string_view());
+        AppendMember(out, "migStart",
+                     device.mig ? std::optional<int>(device.mig->start) : std::nullopt);
+        out += '}';
+      }
+    }
+  }
+  out += ']';
+}
+
+std::string_view StateName(PodState state) {
+  switch (state) {
+    case PodState::kPending:
+      return "pending";
+    case PodState::kClaimed:
+      return "claimed";
+    case PodState::kReserved:
+      return "reserved";
+    case PodState::kBound:
+      return "bound";
+  }
+  TRANCHE_CHECK(false);
+}
+
+// The members of a pod's entry, without the braces.
+void AppendPodMembers(std::string& out, const PodView& pod) {
+  AppendMember(out, "namespace", pod.name.ns);
+  AppendMember(out, "name", pod.name.name);
+  AppendMember(out, "uid", pod.uid.str());
+  AppendMember(out, "state", StateName(pod.state));
+  AppendTextOrNull(out, "node", pod.node.str());
+  AppendTextOrNull(out, "leaf", pod.leaf);
+  AppendTextOrNull(out, "class", pod.workload_class);
+  AppendTextOrNull(out, "priorityClass", pod.priority_class);
+  AppendTextOrNull(out, "quotaState",
+                   pod.quota_state ? QuotaStateName(*pod.quota_state) : std::string_view());
+  AppendDevices(out, pod.allocation);
+  if (pod.allocation) {
+    AppendMember(out, "epoch", pod.allocation->epoch);
+    AppendMember(out, "knowledge", KnowledgeName(pod.allocation->knowledge));
+  } else {
+    AppendNull(out, "epoch");
+    AppendNull(out, "knowledge");
+  }
+  AppendFlag(out, "devicesUnknown", pod.devices_unknown);
+  AppendAsks(out, pod.request.get());
+  AppendTimeOrNull(out, "waitsSince", pod.waits_since);
+  AppendReason(out, "reason", pod.reason, pod.detail, pod.eligible_at);
+  // What a quota in mode Observe would have said.
+  AppendTextOrNull(
+      out, "observed",
+      pod.observed == Reason::kNone ? std::string_view() : Describe(pod.observed).code);
+}
+
+void AppendVerdict(std::string& out, const NodeVerdict& verdict) {
+  out += '{';
+  AppendMember(out, "name", verdict.node.str());
+  AppendFlag(out, "fits", verdict.fits);
+  AppendMember(out, "rank", verdict.rank < 0 ? std::nullopt : std::optional<int>(verdict.rank));
+  AppendReason(out, "reason", verdict.reason, verdict.detail);
+  AppendMember(out, "detail", verdict.detail);
+  out += '}';
+}
+
+void AppendClaim(std::string& out, const ResourceClaimView& claim) {
+  int64_t quanta = 0;
+  for (const ModelCharge& part : claim.charge) quanta += GpuEquivalents(part.charge);
+  const auto append_text = [](std::string& text, const std::string& item) {
+    wire::AppendQuoted(text, item);
+  };
+  std::vector<std::string> pods;
+  for (const PodName& pod : claim.pods) pods.push_back(pod.str());
+  out += '{';
+  AppendMember(out, "name", claim.name);
+  AppendFlag(out, "allocated", claim.allocated);
+  AppendTextOrNull(out, "node", claim.node.str());
+  AppendList(out, "devices", claim.devices, append_text);
+  const int64_t milli = MilliGpuRoundedUp(quanta).count();
+  AppendMember(out, "gpus", fmt::format("{}.{:03}", milli / 1000, milli % 1000));
+  AppendList(out, "pods", pods, append_text);
+  AppendList(out, "sharing", claim.sharing, append_text);
+  out += '}';
+}
+
+void AppendWhatIf(std::string& out, const WhatIfResult& result) {
+  out += '{';
+  AppendMember(out, "namespace", result.name.ns);
+  AppendMember(out, "name", result.name.name);
+  AppendFlag(out, "fits", result.fits);
+  AppendTextOrNull(out, "node", result.node.str());
+  AppendDevices(out, result.allocation);
+  const wire::Json evictions = EvictionsJson(result);
+  for (const auto& [key, value] : evictions.items()) {
+    AppendKey(out, key);
+    out += wire::Dump(value);
+  }
+  AppendReason(out, "reason", result.reason, result.detail);
+  out += '}';
+}
+
+// {"key":[...]} with room for about `item_bytes` each.
+template <typename Items, typename Append>
+std::string Document(std::string_view key, const Items& items, std::size_t item_bytes,
+                     Append append) {
+  std::string out;
+  out.reserve(items.size() * item_bytes + 64);
+  out += '{';
+  AppendList(out, key, items, append);
+  out += '}';
+  return out;
+}
+
+}  // namespace
+
+std::string EncodeNodes(std::span<const NodeView> nodes) {
+  LinksJson links;
+  return Document("nodes", nodes, 2048, [&links](std::string& out, const NodeView& node) {
+    AppendNode(out, node, links);
+  });
+}
+
+std::string EncodePods(std::span<const PodView> pods) {
+  return Document("pods", pods, 512, [](std::string& out, const PodView& pod) {
+    out += '{';
+    AppendPodMembers(out, pod);
+    out += '}';
+  });
+}
+
+std::string EncodeExplanation(const Explanation& explanation) {
+  std::string out;
+  out.reserve(explanation.nodes.size() * 192 + 1024);
+  out += '{';
+  AppendPodMembers(out, explanation.pod);
+  AppendKey(out, "plan");
+  out += wire::Dump(PlanJson(explanation));
+  AppendList(out, "nodes", explanation.nodes, AppendVerdict);
+  AppendList(out, "claims", explanation.claims, AppendClaim);
+  AppendMember(out, "advice", explanation.advice);
+  out += '}';
+  return out;
+}
+
+std::string EncodeWhatIf(std::span<const WhatIfResult> results) {
+  return Document("pods", results, 512, AppendWhatIf);
+}
+
+}  // namespace tranche

@@ -1,0 +1,18 @@
+// GET /api/v1/ledger?from&to&leaf: GPU-hours by leaf and model, exact to the millisecond.
+//
+// {"rows":[{"leaf","model","gpuHours"}],"total"} with decimal strings; times are RFC 3339. 404
+// where the server keeps no ledger. Thread rule: any thread; may take as long as a report takes.
+#pragma once
+
+#include <string>
+
+#include "scheduler/api/router.h"
+#include "scheduler/host/engine_host.h"
+#include "scheduler/ports/clock.h"
+
+namespace tranche {
+
+// `path` empty: there is no ledger.
+void AddLedgerApi(const std::string& path, EngineHost& host, const Clock& clock, Router& router);
+
+}  // namespace tranche

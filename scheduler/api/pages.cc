@@ -1,0 +1,83 @@
+#include "scheduler/api/pages.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "scheduler/api/conditional.h"
+#include "scheduler/ui/assets.h"
+#include "scheduler/wire/json/json_value.h"
+
+namespace tranche {
+namespace {
+
+http::Response Text(int status, std::string_view body) {
+  http::Response response;
+  response.status = status;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = body;
+  return response;
+}
+
+http::Response VersionPage() { return JsonResponse(wire::Dump({{"version", Version()}})); }
+
+http::Response ToPage() {
+  http::Response response = Text(302, "see /ui/");
+  response.headers["Location"] = "/ui/";
+  return response;
+}
+
+http::Response UiFile(const http::Request& request) {
+  const ui::Asset* const asset = ui::FindAsset(request.path);
+  if (asset == nullptr) return ErrorResponse(404, "the page has no such file");
+  http::Response response;
+  response.content_type = asset->content_type;
+  response.body = asset->body;
+  response.headers["ETag"] = asset->etag;
+  // The page needs nothing but its own files, runs no inline script, and goes into no frame.
+  response.headers["Content-Security-Policy"] =
+      "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  response.headers["X-Content-Type-Options"] = "nosniff";
+  response.headers["Referrer-Policy"] = "no-referrer";
+  return Conditional(request, std::move(response));
+}
+
+}  // namespace
+
+const char* Version() { return TRANCHE_VERSION; }
+
+void AddPages(std::function<Readiness()> ready, const metrics::Metrics& metrics,
+              std::function<metrics::Scrape()> scrape, Router& router) {
+  const auto alive = [](const http::Request&, const http::Responder& respond) {
+    respond(Text(200, "ok"));
+  };
+  router.Add("GET", "/healthz", alive);
+  router.Add("GET", "/livez", alive);
+  router.Add("GET", "/readyz",
+             [ready = std::move(ready)](const http::Request&, const http::Responder& respond) {
+               const Readiness readiness = ready();
+               const bool yes = readiness == Readiness::kReady;
+               respond(yes ? Text(200, "ok") : Text(503, Describe(readiness)));
+             });
+  router.Add("GET", "/version",
+             [](const http::Request&, const http::Responder& respond) { respond(VersionPage()); });
+  router.Add(
+      "GET", "/metrics",
+      [&metrics, scrape = std::move(scrape)](const http::Request&, const http::Responder& respond) {
+        http::Response response;
+        response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+        response.body = metrics.Render(scrape());
+        respond(std::move(response));
+      });
+  const auto to_page = [](const http::Request&, const http::Responder& respond) {
+    respond(ToPage());
+  };
+  router.Add("GET", "/", to_page);
+  router.Add("GET", "/ui", to_page);
+  router.Add("GET", "/ui/", [](const http::Request& request, const http::Responder& respond) {
+    respond(UiFile(request));
+  });
+}
+
+}  // namespace tranche

@@ -1,0 +1,92 @@
+#include "scheduler/api/quota_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "quota/tree/gpu_text.h"
+#include "quota/tree/limits.h"
+#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/json/json_value.h"
+#include "scheduler/wire/records/object_status.h"
+
+namespace tranche {
+namespace {
+
+using wire::Json;
+using wire::ListOf;
+using wire::TextOrNull;
+
+std::string_view ModeName(QuotaMode mode) {
+  switch (mode) {
+    case QuotaMode::kEnforce:
+      return "Enforce";
+    case QuotaMode::kObserve:
+      return "Observe";
+    case QuotaMode::kOff:
+      return "Off";
+  }
+  return "";
+}
+
+// GPUs as a JSON number of at most three decimals; null: unlimited.
+Json NumberUp(int64_t quanta) {
+  return quanta >= kUnlimited ? Json() : Json::parse(GpusRoundedUp(quanta));
+}
+Json NumberDown(int64_t quanta) {
+  return quanta >= kUnlimited ? Json() : Json::parse(GpusRoundedDown(quanta));
+}
+
+Json QuotaJson(const QuotaView& view) {
+  const QuotaReport& report = view.report;
+  const auto line_json = [&view](const QuotaLineReport& line) -> Json {
+    return {{"model", line.line.model},
+            {"nominalGpus", NumberDown(wire::Smaller(line.line.nominal))},
+            {"usedGpus", NumberUp(GpuEquivalents(line.line.used))},
+            {"borrowedGpus", NumberUp(wire::BorrowedOf(view, line))},
+            {"lentGpus", NumberUp(GpuEquivalents(line.line.lent))},
+            {"availableGpus", NumberDown(wire::Smaller(line.line.available))}};
+  };
+  const int64_t decayed = report.decayed_milli_gpu_hours;
+  return {
+      {"name", report.name},
+      {"parent", TextOrNull(report.parent)},
+      {"mode", ModeName(report.mode)},
+      {"namespaces", report.namespaces},
+      {"lines", ListOf(report.lines, line_json)},
+      {"pending", {{"workloads", view.pending_workloads}, {"gpus", NumberUp(view.pending_quanta)}}},
+      {"suspended", report.suspended},
+      {"fairShareGpus", NumberDown(report.fair_share)},
+      {"decayedGpuHours", fmt::format("{}.{:03}", decayed / 1000, decayed % 1000)}};
+}
+
+Json BudgetJson(const BudgetReport& report) {
+  const BudgetView& view = report.view;
+  return {{"name", report.spec.name},
+          {"quotaRef", TextOrNull(report.spec.quota_ref)},
+          {"namespace", TextOrNull(report.spec.ns)},
+          {"used", FormatGpuHours(view.used)},
+          {"committed", FormatGpuHours(view.committed)},
+          {"carriedIn", FormatGpuHours(view.carried_in)},
+          {"debtIn", FormatGpuHours(view.debt_in)},
+          {"effective", FormatGpuHours(view.effective)},
+          {"windowStart", wire::FormatTime(view.window.start)},
+          {"windowEnd", wire::IsRolling(report) ? Json() : Json(wire::FormatTime(view.window.end))},
+          {"state", wire::BudgetStateName(view.state)},
+          {"percent", view.percent},
+          {"exhaustsAt", wire::TimeOrNull(view.exhausts_at)},
+          {"restoredFrom", wire::TimeOrNull(report.restored)}};
+}
+
+}  // namespace
+
+std::string EncodeQuotas(std::span<const QuotaView> quotas) {
+  return wire::Dump({{"quotas", ListOf(quotas, QuotaJson)}});
+}
+
+std::string EncodeBudgets(std::span<const BudgetReport> budgets) {
+  return wire::Dump({{"budgets", ListOf(budgets, BudgetJson)}});
+}
+
+}  // namespace tranche

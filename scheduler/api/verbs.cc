@@ -1,0 +1,238 @@
+#include "scheduler/api/verbs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/wire/protocol/extender_v1.h"
+
+namespace tranche {
+namespace {
+
+using metrics::Result;
+using metrics::Verb;
+using Steady = std::chrono::steady_clock;
+
+// How many candidates of a preemption are judged per hold of the engine's lock.
+constexpr std::size_t kPreemptBatch = 16;
+
+// After a body above this the scratch is given back, or one such call would cost its memory for
+// ever.
+constexpr std::size_t kLargeBody = 1024 * 1024;
+
+// What one server thread reuses from call to call.
+struct Scratch {
+  wire::Codec codec;
+  wire::ExtenderArgs args;
+  FilterAnswer answer;
+  std::vector<int> ranks;
+};
+
+class ThreadScratch {
+ public:
+  explicit ThreadScratch(const http::Request& request) : large_(request.body.size() > kLargeBody) {
+    if (Slot() == nullptr) Slot() = std::make_unique<Scratch>();
+  }
+  ~ThreadScratch() {
+    if (large_) Slot().reset();
+  }
+  ThreadScratch(const ThreadScratch&) = delete;
+  ThreadScratch& operator=(const ThreadScratch&) = delete;
+  Scratch& operator*() const { return *Slot(); }
+  Scratch* operator->() const { return Slot().get(); }
+
+ private:
+  static std::unique_ptr<Scratch>& Slot() {
+    thread_local std::unique_ptr<Scratch> slot;
+    return slot;
+  }
+  const bool large_;
+};
+
+http::Response Reply(int status, std::string body) {
+  http::Response response;
+  response.status = status;
+  response.body = std::move(body);
+  return response;
+}
+
+http::Response RefusalAnswer(int status, std::string_view message) {
+  std::string body;
+  wire::WriteBindingResult(message, body);  // {"Error":"..."}
+  return Reply(status, std::move(body));
+}
+
+http::Response Malformed(const absl::Status& status) {
+  return RefusalAnswer(400, std::string_view(status.message().data(), status.message().size()));
+}
+
+// Adds the call to the metrics, before its answer leaves: who reads both sees them agree.
+class Count {
+ public:
+  Count(metrics::Metrics& metrics, Verb verb)
+      : metrics_(metrics), verb_(verb), started_(Steady::now()) {}
+  void Answered(Result result) const {
+    metrics_.CountRequest(verb_, result, Steady::now() - started_);
+  }
+
+ private:
+  metrics::Metrics& metrics_;
+  Verb verb_;
+  Steady::time_point started_;
+};
+
+// kube-scheduler may hear of a node before we do. When nothing fits, no event would bring
+// the pod back once we know the node; an error does, by its backoff.
+std::string_view FilterError(const FilterAnswer& answer) {
+  if (answer.untouched || !answer.chosen.empty()) return "";
+  for (const auto& [position, reason] : answer.refused) {
+    if (reason == Reason::kUnknownNode) return Describe(reason).text;
+  }
+  return "";
+}
+
+void CountFilter(const FilterAnswer& answer, metrics::Metrics& metrics) {
+  if (answer.untouched) return;
+  metrics::Metrics::NodesByReason nodes{};
+  for (const auto& [position, reason] : answer.refused) ++nodes[static_cast<std::size_t>(reason)];
+  metrics.CountRefusedNodes(nodes);
+  if (answer.observed != Reason::kNone) metrics.CountObserved(answer.observed);
+  metrics.CountDecision(Verb::kFilter, answer.reason);
+}
+
+}  // namespace
+
+Verbs::Verbs(Host& host, Binder& binder, metrics::Metrics& metrics, wire::ReasonStyle style)
+    : host_(host), binder_(binder), metrics_(metrics), style_(style) {}
+
+void Verbs::AddTo(Router& router) {
+  router.Add("POST", "/scheduler/filter",
+             [this](const http::Request& request, const http::Responder& respond) {
+               Filter(request, respond);
+             });
+  router.Add("POST", "/scheduler/prioritize",
+             [this](const http::Request& request, const http::Responder& respond) {
+               Prioritize(request, respond);
+             });
+  router.Add("POST", "/scheduler/preempt",
+             [this](const http::Request& request, const http::Responder& respond) {
+               Preempt(request, respond);
+             });
+  router.Add("POST", "/scheduler/bind",
+             [this](const http::Request& request, http::Responder respond) {
+               Bind(request, std::move(respond));
+             });
+}
+
+void Verbs::Filter(const http::Request& request, const http::Responder& respond) {
+  const Count count(metrics_, Verb::kFilter);
+  const ThreadScratch lease(request);
+  Scratch& scratch = *lease;
+  if (const absl::Status read = scratch.codec.ReadExtenderArgs(request.body, scratch.args);
+      !read.ok()) {
+    count.Answered(Result::kMalformed);
+    respond(Malformed(read));
+    return;
+  }
+  std::string body;
+  if (const Readiness readiness = host_.cluster.readiness(); readiness != Readiness::kReady) {
+    wire::WriteFilterError(Describe(readiness), body);
+    count.Answered(Result::kNotReady);
+    respond(Reply(200, std::move(body)));
+    return;
+  }
+  host_.engine.With([&scratch](Engine& engine, Instant now) {
+    engine.Filter(scratch.args.pod.request, scratch.args.names, now, scratch.answer);
+  });
+  wire::WriteFilterResult(scratch.args, scratch.answer, host_.policies.preemption_in_tree(), body,
+                          FilterError(scratch.answer), style_);
+  const bool yes = scratch.answer.untouched || !scratch.answer.chosen.empty();
+  CountFilter(scratch.answer, metrics_);
+  count.Answered(yes ? Result::kYes : Result::kNo);
+  respond(Reply(200, std::move(body)));
+}
+
+void Verbs::Prioritize(const http::Request& request, const http::Responder& respond) {
+  const Count count(metrics_, Verb::kPrioritize);
+  const ThreadScratch lease(request);
+  Scratch& scratch = *lease;
+  if (const absl::Status read = scratch.codec.ReadExtenderArgs(request.body, scratch.args);
+      !read.ok()) {
+    count.Answered(Result::kMalformed);
+    respond(Malformed(read));
+    return;
+  }
+  if (const Readiness readiness = host_.cluster.readiness(); readiness != Readiness::kReady) {
+    count.Answered(Result::kNotReady);
+    respond(RefusalAnswer(503, Describe(readiness)));
+    return;
+  }
+  host_.engine.With([&scratch](Engine& engine, Instant now) {
+    engine.Prioritize(scratch.args.pod.request, scratch.args.names, now, scratch.ranks);
+  });
+  std::string body;
+  wire::WritePriorities(scratch.args, scratch.ranks, body);
+  count.Answered(Result::kYes);
+  respond(Reply(200, std::move(body)));
+}
+
+void Verbs::Preempt(const http::Request& request, const http::Responder& respond) {
+  const Count count(metrics_, Verb::kPreempt);
+  absl::StatusOr<wire::PreemptionArgs> args =
+      ThreadScratch(request)->codec.ReadPreemptionArgs(request.body);
+  if (!args.ok()) {
+    count.Answered(Result::kMalformed);
+    respond(Malformed(args.status()));
+    return;
+  }
+  if (const Readiness readiness = host_.cluster.readiness(); readiness != Readiness::kReady) {
+    count.Answered(Result::kNotReady);
+    respond(RefusalAnswer(503, Describe(readiness)));
+    return;
+  }
+  std::vector<PreemptNode> kept;
+  const PodRequest& pod = args->pod.request;
+  if (!pod.asks_gpu()) {
+    kept = std::move(args->nodes);
+    // Since 1.38 nodes without victims are asked about; an answer that names one fails the call.
+    std::erase_if(kept, [](const PreemptNode& node) { return node.victims.empty(); });
+  } else {
+    const std::span<const PreemptNode> all(args->nodes);
+    for (std::size_t from = 0; from < all.size(); from += kPreemptBatch) {
+      const auto batch = all.subspan(from, std::min(kPreemptBatch, all.size() - from));
+      std::vector<PreemptNode> found = host_.engine.With(
+          [&](Engine& engine, Instant now) { return engine.Preempt(pod, batch, now); });
+      std::move(found.begin(), found.end(), std::back_inserter(kept));
+    }
+    metrics_.CountDecision(Verb::kPreempt, kept.empty() ? Reason::kNoRoom : Reason::kNone);
+  }
+  std::string body;
+  wire::WritePreemptionResult(kept, body);
+  count.Answered(kept.empty() ? Result::kNo : Result::kYes);
+  respond(Reply(200, std::move(body)));
+}
+
+void Verbs::Bind(const http::Request& request, http::Responder respond) {
+  const Count count(metrics_, Verb::kBind);
+  const absl::StatusOr<wire::BindingArgs> args =
+      ThreadScratch(request)->codec.ReadBindingArgs(request.body);
+  if (!args.ok()) {
+    count.Answered(Result::kMalformed);
+    respond(Malformed(args.status()));
+    return;
+  }
+  binder_.Bind(args->pod, args->uid, args->node,
+               [respond = std::move(respond), count](const BindAnswer& answer) {
+                 std::string body;
+                 wire::WriteBindingResult(answer.error, body);
+                 count.Answered(answer.result);
+                 respond(Reply(200, std::move(body)));
+               });
+}
+
+}  // namespace tranche

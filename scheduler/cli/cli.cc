@@ -1,0 +1,174 @@
+#include "scheduler/cli/cli.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <sstream>
+
+#include "absl/status/status.h"
+#include "scheduler/cli/cli_commands.h"
+#include "scheduler/cli/cli_complete.h"
+#include "scheduler/cli/cli_man.h"
+#include "scheduler/cli/cli_terminal.h"
+#include "scheduler/cli/cli_validate.h"
+#include "scheduler/server/config.h"
+#include "scheduler/server/log.h"
+#include "scheduler/server/serve.h"
+#include "scheduler/wire/json/json.h"
+
+namespace tranche {
+namespace {
+
+constexpr int kUsage = 2;
+constexpr std::size_t kHelpIndent = 30;  // where CLI11 begins descriptions
+
+int Fail(std::ostream& err, const absl::Status& status) {
+  err << "tranche: " << std::string(status.message()) << '\n';
+  return kUsage;
+}
+
+absl::Status SetServerFlags(const ServeFlags& flags, ServeConfig& config) {
+  if (flags.listen) {
+    if (const absl::Status read = ReadListen(*flags.listen, config); !read.ok()) return read;
+  }
+  if (flags.tls_listen) {
+    if (const absl::Status read = ReadTlsListen(*flags.tls_listen, config); !read.ok()) return read;
+  }
+  if ((flags.tls_cert || flags.tls_key) && !config.tls) config.tls.emplace();
+  if (flags.tls_cert) config.tls->certificate_file = *flags.tls_cert;
+  if (flags.tls_key) config.tls->key_file = *flags.tls_key;
+  if (flags.scheduler_name) return ReadSchedulerName(*flags.scheduler_name, config);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ServeConfig> Configure(const ServeFlags& flags) {
+  ServeConfig config;
+  if (flags.config_file) {
+    if (const absl::Status read = ApplyConfigFile(*flags.config_file, config); !read.ok()) {
+      return read;
+    }
+  }
+  if (const absl::Status read = SetServerFlags(flags, config); !read.ok()) return read;
+  if (flags.cluster) {
+    config.cluster =
+        *flags.cluster == "embedded" ? ClusterKind::kEmbedded : ClusterKind::kKubernetes;
+  }
+  if (!flags.objects.empty()) config.objects = flags.objects;
+  if (flags.kubeconfig) config.kubeconfig = *flags.kubeconfig;
+  if (flags.clock) config.manual_clock = *flags.clock == "manual";
+  if (flags.log_level) config.log_level = *flags.log_level;
+  if (flags.ledger) config.ledger = *flags.ledger;
+  config.ledger_accept_rollback = flags.accept_rollback;
+  if (const absl::Status checked = CheckConfig(config); !checked.ok()) return checked;
+  return config;
+}
+
+int PrintSchedulerConfig(const SchedulerConfigOptions& options, std::ostream& out,
+                         std::ostream& err) {
+  const absl::StatusOr<std::string> text = MakeSchedulerConfig(options);
+  if (!text.ok()) return Fail(err, text.status());
+  out << *text;
+  return 0;
+}
+
+int RunServe(const ServeFlags& flags, std::ostream& err) {
+  const absl::StatusOr<ServeConfig> config = Configure(flags);
+  return config.ok() ? Serve(*config, err) : Fail(err, config.status());
+}
+
+int RunLedger(const Commands& commands, std::ostream& out, std::ostream& err) {
+  if (commands.ledger_command == "verify") {
+    return LedgerVerify(commands.ledger.path, commands.format == "json", out, err);
+  }
+  if (commands.ledger_command == "report") {
+    return LedgerReport({commands.ledger, commands.format == "json"}, out, err);
+  }
+  const bool json = commands.export_format == "json";
+  return LedgerExport({commands.ledger, json ? ExportFormat::kJson : ExportFormat::kCsv}, out, err);
+}
+
+int RunTopology(Commands& commands, std::ostream& out, std::ostream& err) {
+  commands.topology.json = commands.format == "json";
+  return commands.topology_command == "show"
+             ? ShowTopology(commands.topology.file, commands.topology.json, out, err)
+             : ShowBestSets(commands.topology, out, err);
+}
+
+int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream& err) {
+  const std::string command = app.get_subcommands().front()->get_name();
+  commands.client.json = commands.format == "json";
+  commands.client.server = commands.servers[command];
+  if (command == "serve") return RunServe(commands.serve, err);
+  if (command == "probe") return RunProbe(commands.probe, out, err);
+  if (command == "reserve") return RunReserve(commands.reserve, err);
+  if (command == "nodes") return ShowNodes(commands.client, out, err);
+  if (command == "top") return ShowTop(commands.client, commands.advise, out, err);
+  if (command == "quota") return ShowQuota(commands.client, out, err);
+  if (command == "reclaims") return ShowReclaims(commands.client, out, err);
+  if (command == "ledger") return RunLedger(commands, out, err);
+  if (command == "topology") return RunTopology(commands, out, err);
+  if (command == "validate") {
+    return ValidateFiles(commands.validate_files, commands.client.json, out, err);
+  }
+  if (command == "completion") {
+    out << CompletionScript(commands.shell);
+    return 0;
+  }
+  if (command == "man") {
+    out << ManualPage(app);
+    return 0;
+  }
+  if (command == "explain") {
+    return ExplainPod(commands.client, commands.pod, commands.pod_namespace, out, err);
+  }
+  if (command == "whatif") return AskWhatIf(commands.client, commands.what_if_file, out, err);
+  return PrintSchedulerConfig(commands.scheduler_config, out, err);
+}
+
+}  // namespace
+
+std::string ProgramName(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash != std::string_view::npos) path.remove_prefix(slash + 1);
+  return path == "kubectl-tranche" ? kKubectlName : "tranche";
+}
+
+int RunCommandLine(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err,
+                   const std::string& name) {
+  Commands commands;
+  commands.by_kubectl = name == kKubectlName;
+  const std::unique_ptr<CLI::App> app = MakeApp(name, commands);
+  if (!arguments.empty() && arguments[0] == kCompleteCommand) {
+    out << Complete(*app, {arguments.begin() + 1, arguments.end()});
+    return 0;
+  }
+  // CLI11 would only say that a command is missing.
+  const auto is_first = [&arguments](const CLI::App* command) {
+    return command->get_name() == arguments[0];
+  };
+  if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
+      app->get_subcommands(is_first).empty()) {
+    return Fail(
+        err, absl::InvalidArgumentError(fmt::format("expected a command (see {} --help), found {}",
+                                                    name, wire::Quoted(arguments[0]))));
+  }
+  try {
+    // CLI11 takes the arguments from the back.
+    app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      std::ostringstream help;
+      app->exit(error, help, err);
+      out << WrappedLines(help.str(), kHelpIndent, TerminalOf(out).columns);
+      return 0;
+    }
+    std::string line = error.what();
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    err << "tranche: " << line << " (see --help)\n";
+    return kUsage;
+  }
+  return Run(*app, commands, out, err);
+}
+
+}  // namespace tranche

@@ -1,0 +1,142 @@
+#include "scheduler/cli/cli_advice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/cli/cli_table.h"
+
+namespace tranche {
+namespace {
+
+// The first row of a group tells what the group has in common.
+class Once {
+ public:
+  std::string operator()(std::string text) { return first_ ? std::move(text) : ""; }
+  void Next() { first_ = false; }
+
+ private:
+  bool first_ = true;
+};
+
+std::string Joined(const Json& texts, const char* separator) {
+  std::vector<std::string> parts;
+  for (const Json& text : texts)
+    parts.push_back(text.is_string() ? text.get<std::string>() : text.dump());
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+void PrintNotes(const Json& notes, std::ostream& out) {
+  for (const Json& note : notes) {
+    out << "- " << Wrapped(note.get<std::string>(), 2, TerminalOf(out).columns) << '\n';
+  }
+}
+
+std::string NowOf(const Json& model) {
+  const Json& now = model.at("now");
+  std::vector<std::string> parts;
+  const auto add = [&](const char* key, const char* name) {
+    if (Whole(now, key) > 0) parts.push_back(fmt::format("{} {}", Whole(now, key), name));
+  };
+  add("whole", "whole");
+  add("mig", "MIG");
+  add("timeSliced", "time-sliced");
+  return parts.empty() ? "-" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string UseOf(const Json& part) {
+  const std::string use = Text(part, "use");
+  if (use == "mig") return fmt::format("MIG: {}", Text(part, "geometry"));
+  if (use == "timeSliced") return fmt::format("time-sliced by {}", Whole(part, "replicas"));
+  return use;
+}
+
+void PrintSplit(const Json& split, std::ostream& out) {
+  out << fmt::format("\nSplit of the fleet, by {}\n", Text(split, "basis"));
+  Table table({"MODEL", "GPUS", "NOW", "ADVISED", "AS", "FOR"});
+  for (const Json& model : split.at("models")) {
+    Once once;
+    const auto add = [&](int64_t gpus, std::string use, std::string serves) {
+      table.Add({once(Text(model, "model")), once(Text(model, "gpus")), once(NowOf(model)),
+                 std::to_string(gpus), std::move(use), std::move(serves)});
+      once.Next();
+    };
+    for (const Json& part : model.at("parts")) {
+      add(Whole(part, "gpus"), UseOf(part), Text(part, "serves"));
+    }
+    const int64_t spare = Whole(model, "spare");
+    if (spare > 0 || model.at("parts").empty()) add(spare, "whole", "spare");
+  }
+  out << (table.empty() ? "no GPUs are known\n" : table.Text(TerminalOf(out)));
+  for (const Json& model : split.at("models")) {
+    if (model.at("shortOf").empty()) continue;
+    out << fmt::format("{} is short of {}\n", Text(model, "model"),
+                       Joined(model.at("shortOf"), ", "));
+  }
+  PrintNotes(split.at("notes"), out);
+}
+
+void PrintRepartition(const Json& plan, std::ostream& out) {
+  out << "\nMIG layouts to change\n";
+  if (plan.is_null()) {
+    out << "not looked for: mig of the GPUPolicy is Off\n";
+    return;
+  }
+  Table table({"NODE", "GPU", "FROM", "TO", "CONFIG", "GUARDS"});
+  for (const Json& node : plan.at("nodes")) {
+    Once once;
+    for (const Json& step : node.at("steps")) {
+      const std::string guards = Joined(node.at("guards"), "; ");
+      table.Add({once(Text(node, "node")), Text(step, "gpu"), Text(step, "from"), Text(step, "to"),
+                 once(Text(node, "config")), once(guards.empty() ? "none" : guards)});
+      once.Next();
+    }
+  }
+  if (table.empty()) {
+    out << "none\n";
+  } else {
+    out << table.Text(TerminalOf(out))
+        << fmt::format("serves {} waiting pods and {}m of expected demand\n",
+                       Whole(plan, "waitingServed"), Whole(plan, "expectedMilli"));
+  }
+  PrintNotes(plan.at("notes"), out);
+}
+
+std::string FreedBy(const Json& entry) {
+  if (Text(entry, "profile") != "-") {
+    return fmt::format("{} on GPU {}", Text(entry, "profile"), Text(entry, "profileGpu"));
+  }
+  return fmt::format("GPU {}", Joined(entry.at("gpus"), ","));
+}
+
+void PrintDefragment(const Json& advice, std::ostream& out) {
+  out << fmt::format("\nPods whose restart would free room: {} whole GPUs are free, {} would be\n",
+                     Whole(advice, "wholeGpusFree"), Whole(advice, "wholeGpusPossible"));
+  Table table({"NODE", "FREES", "SERVES", "LOST", "RESTART", "QUOTA", "TO"});
+  for (const Json& entry : advice.at("entries")) {
+    Once once;
+    for (const Json& move : entry.at("moves")) {
+      table.Add({once(Text(entry, "node")), once(FreedBy(entry)),
+                 once(fmt::format("{} waiting", Whole(entry, "waitingServed"))),
+                 fmt::format("{} GPU-s", Whole(move, "lostGpuSeconds")), Text(move, "pod"),
+                 Text(move, "leaf"), Text(move, "to")});
+      once.Next();
+    }
+  }
+  out << (table.empty() ? "none\n" : table.Text(TerminalOf(out)));
+  PrintNotes(advice.at("notes"), out);
+}
+
+}  // namespace
+
+void PrintAdvice(const Json& advice, std::ostream& out) {
+  PrintSplit(advice.at("split"), out);
+  PrintRepartition(advice.at("repartition"), out);
+  PrintDefragment(advice.at("defragment"), out);
+}
+
+}  // namespace tranche

@@ -1,0 +1,33 @@
+// The commands that ask a running server: nodes, top, quota, reclaims, explain, whatif.
+//
+// Each returns the exit code: 0 done, 1 a domain no, 2 usage or configuration; errors are one line
+// on `err`.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "scheduler/cli/cli_server.h"
+
+namespace tranche {
+
+struct ClientOptions {
+  ServerFlags server;
+  bool json = false;  // print the server's answer as it is
+};
+
+int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err);
+// With advice, or with options.json the advice alone, where `advise`.
+int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::ostream& err);
+// Quotas, and the budgets where there are any.
+int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err);
+// Reclaims that run, and those that ended within a day.
+int ShowReclaims(const ClientOptions& options, std::ostream& out, std::ostream& err);
+// `pod`: NAMESPACE/NAME, or a name alone in `ns`. A pod that is not known is a domain no.
+int ExplainPod(const ClientOptions& options, const std::string& pod, const std::string& ns,
+               std::ostream& out, std::ostream& err);
+// `path`: YAML or JSON with Pod objects. A pod that does not fit is a domain no.
+int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostream& out,
+              std::ostream& err);
+
+}  // namespace tranche

@@ -1,0 +1,298 @@
+#include "scheduler/cli/cli_ledger.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "quota/budget/budget.h"
+#include "quota/tree/charge.h"
+#include "scheduler/api/ledger_json.h"
+#include "scheduler/cli/cli_json.h"
+#include "scheduler/cli/cli_table.h"
+#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/json/json_value.h"
+
+namespace tranche {
+namespace {
+
+constexpr int kBad = 1;
+constexpr int kUsage = 2;
+
+int Fail(std::ostream& err, const absl::Status& status) {
+  err << "tranche: " << std::string(status.message()) << '\n';
+  return absl::IsDataLoss(status) ? kBad : kUsage;
+}
+
+absl::StatusOr<std::optional<Instant>> ReadTime(const char* flag,
+                                                const std::optional<std::string>& text) {
+  if (!text) return std::optional<Instant>();
+  constexpr std::size_t kDate = 10;  // YYYY-MM-DD
+  const std::string full = text->size() == kDate ? *text + "T00:00:00Z" : *text;
+  const std::optional<Instant> time = wire::ParseTime(full);
+  if (time) return time;
+  return absl::InvalidArgumentError(
+      fmt::format("expected {} as YYYY-MM-DD or RFC 3339, found {}", flag, wire::Quoted(*text)));
+}
+
+// The opened file and what to ask it.
+struct LedgerQuestion {
+  ledger::Reader reader;
+  ledger::ReportQuery query;
+};
+
+absl::StatusOr<LedgerQuestion> Prepare(const LedgerSpan& span) {
+  ledger::ReportQuery query;
+  const absl::StatusOr<std::optional<Instant>> from = ReadTime("--from", span.from);
+  if (!from.ok()) return from.status();
+  const absl::StatusOr<std::optional<Instant>> to = ReadTime("--to", span.to);
+  if (!to.ok()) return to.status();
+  if (*from && *to && **to < **from) {
+    return absl::InvalidArgumentError(
+        fmt::format("expected --to not before --from, found {} before {}", *span.to, *span.from));
+  }
+  absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(span.path);
+  if (!reader.ok()) return reader.status();
+  const absl::StatusOr<Instant> now = reader->LastTime();
+  if (!now.ok()) return now.status();
+  query.from = *from;
+  query.to = *to;
+  query.leaf = span.leaf;
+  query.now = *now;
+  return LedgerQuestion{std::move(*reader), std::move(query)};
+}
+
+// A line that is written over, where somebody watches and it takes long.
+class Progress {
+ public:
+  explicit Progress(std::ostream& err)
+      : err_(err), watched_(&err == &std::cerr && isatty(STDERR_FILENO) == 1) {}
+  ~Progress() {
+    if (shown_) err_ << "\r\033[K";
+  }
+  void Show(int64_t done, int64_t total) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!watched_ || now - last_ < std::chrono::seconds(1)) return;
+    last_ = now;
+    shown_ = true;
+    err_ << fmt::format("\r{} of {} entries", done, total) << std::flush;
+  }
+
+ private:
+  std::ostream& err_;
+  const bool watched_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// RFC 4180, guarded against spreadsheets that run what looks like a formula.
+std::string CsvText(std::string_view text) {
+  std::string cell;
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) {
+    cell = "'";
+  }
+  cell += text;
+  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
+  std::string quoted = "\"";
+  for (const char c : cell) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+// One value of a row, under the same name in both formats.
+struct RowField {
+  const char* name;
+  enum class Kind { kText, kTime, kDecimal, kWord, kJson } kind;  // words and numbers go bare
+  std::string value;                                              // empty: none
+};
+
+std::vector<RowField> FieldsOf(const ledger::ExportRow& row) {
+  using Kind = RowField::Kind;
+  const OpenInterval& interval = row.interval;
+  const MeterPart& part = interval.parts.front();
+  const int64_t milli = MilliGpuRoundedUp(GpuEquivalents(part.charge)).count();
+  const GpuTime net{row.time.compute - row.refunded.compute, row.time.memory - row.refunded.memory};
+  const auto time = [](const std::optional<Instant>& at) {
+    return at ? wire::FormatTime(*at) : std::string();
+  };
+  return {
+      {"podUid", Kind::kText, interval.uid.str()},
+      {"interval", Kind::kWord, std::to_string(interval.interval)},
+      {"namespace", Kind::kText, interval.pod.ns},
+      {"pod", Kind::kText, interval.pod.name},
+      {"leaf", Kind::kText, interval.leaf},
+      {"class", Kind::kText, interval.workload_class},
+      {"node", Kind::kText, interval.node.str()},
+      {"model", Kind::kText, part.model},
+      {"gpus", Kind::kDecimal, fmt::format("{}.{:03}", milli / 1000, milli % 1000)},
+      {"start", Kind::kTime, time(interval.since)},
+      {"running", Kind::kTime, time(interval.running)},
+      {"end", Kind::kTime, time(row.end)},
+      {"gpuHours", Kind::kDecimal, FormatGpuHours(Larger(net))},
+      {"refundedGpuHours", Kind::kDecimal, FormatGpuHours(Larger(row.refunded))},
+      {"estimated", Kind::kWord, row.estimated ? "true" : "false"},
+      {"late", Kind::kWord, row.late ? "true" : "false"},
+      {"devices", Kind::kJson, row.devices},
+  };
+}
+
+std::string CsvLine(const std::vector<RowField>& fields) {
+  std::string line;
+  for (const RowField& field : fields) {
+    if (!line.empty()) line += ',';
+    const bool ours = field.kind == RowField::Kind::kDecimal || field.kind == RowField::Kind::kWord;
+    line += ours ? field.value : CsvText(field.value);
+  }
+  return line + "\r\n";
+}
+
+Json ValueOf(const RowField& field) {
+  switch (field.kind) {
+    case RowField::Kind::kWord:
+      return Json::parse(field.value);
+    case RowField::Kind::kJson:
+      // As it was stored; text that is no JSON must not break the document.
+      if (field.value.empty()) return {};
+      return Json::accept(field.value) ? Json::parse(field.value) : Json(field.value);
+    case RowField::Kind::kTime:
+      return wire::TextOrNull(field.value);
+    case RowField::Kind::kText:
+    case RowField::Kind::kDecimal:
+      return field.value;
+  }
+  return {};
+}
+
+std::string JsonLine(const std::vector<RowField>& fields) {
+  Json line;
+  for (const RowField& field : fields) line[field.name] = ValueOf(field);
+  return wire::Dump(line);
+}
+
+std::string VerifyJson(const ledger::VerifyReport& report) {
+  return wire::Dump({{"sound", report.faults.empty()},
+                     {"entries", report.entries},
+                     {"postings", report.postings},
+                     {"openIntervals", report.open_intervals},
+                     {"restored", report.restored},
+                     {"head", report.head},
+                     {"faults", report.faults}});
+}
+
+std::string CsvTitles() {
+  ledger::ExportRow empty;
+  empty.interval.parts.emplace_back();
+  std::string titles;
+  for (const RowField& field : FieldsOf(empty)) {
+    titles += (titles.empty() ? "" : ",") + std::string(field.name);
+  }
+  return titles + "\r\n";
+}
+
+}  // namespace
+
+int LedgerVerify(const std::string& path, bool json, std::ostream& out, std::ostream& err) {
+  absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);
+  if (!reader.ok()) return Fail(err, reader.status());
+  absl::StatusOr<ledger::VerifyReport> report;
+  {
+    Progress progress(err);
+    report =
+        reader->Verify([&progress](int64_t done, int64_t total) { progress.Show(done, total); });
+  }
+  if (!report.ok()) return Fail(err, report.status());
+  if (json) {
+    out << VerifyJson(*report) << '\n';
+  } else {
+    for (const std::string& fault : report->faults) out << fault << '\n';
+  }
+  if (!report->faults.empty()) {
+    return Fail(err,
+                absl::DataLossError(fmt::format("expected a sound ledger, found {} faults in {}",
+                                                report->faults.size(), path)));
+  }
+  if (json) return 0;
+  out << fmt::format("sound: {} entries, {} postings, {} open intervals, head {}\n",
+                     report->entries, report->postings, report->open_intervals, report->head);
+  if (report->restored > 0) {
+    out << fmt::format("{} entries were taken over from checkpoints of another ledger\n",
+                       report->restored);
+  }
+  return 0;
+}
+
+namespace {
+
+std::string RestoredNote(const std::vector<ledger::RestoredRow>& restored) {
+  if (restored.empty()) return "";
+  Instant newest = restored.front().mark.at;
+  for (const ledger::RestoredRow& row : restored) newest = std::max(newest, row.mark.at);
+  return fmt::format(
+      "RESTORED was taken over from checkpoints, the newest of {}, after an earlier ledger was "
+      "lost: known as a sum, shown evenly over its time\n",
+      wire::FormatTime(newest));
+}
+
+}  // namespace
+
+int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ostream& err) {
+  absl::StatusOr<LedgerQuestion> question = Prepare(options.span);
+  if (!question.ok()) return Fail(err, question.status());
+  const absl::StatusOr<std::vector<ledger::ReportRow>> rows =
+      question->reader.Report(question->query);
+  if (!rows.ok()) return Fail(err, rows.status());
+  const absl::StatusOr<std::vector<ledger::RestoredRow>> restored =
+      question->reader.Restored(question->query);
+  if (!restored.ok()) return Fail(err, restored.status());
+  if (options.json) {
+    out << LedgerReportJson(*rows, *restored) << '\n';
+    return 0;
+  }
+  // The column is there where there is something to say.
+  std::vector<std::string> titles = {"TEAM", "MODEL", "GPU-HOURS"};
+  if (!restored->empty()) titles.emplace_back("RESTORED");
+  Table table(std::move(titles));
+  const auto add = [&table, &restored](std::vector<std::string> cells, Int128 taken_over) {
+    if (!restored->empty()) cells.push_back(FormatGpuHours(taken_over));
+    table.Add(std::move(cells));
+  };
+  Int128 total = 0;
+  for (const ledger::ReportRow& row : *rows) {
+    total += Larger(row.restored);
+    add({row.leaf.empty() ? "-" : row.leaf, row.model, FormatGpuHours(Larger(row.time))},
+        Larger(row.restored));
+  }
+  add({"total", "", FormatGpuHours(TotalOf(*rows))}, total);
+  out << table.Text(TerminalOf(out)) << RestoredNote(*restored);
+  return 0;
+}
+
+int LedgerExport(const LedgerExportOptions& options, std::ostream& out, std::ostream& err) {
+  absl::StatusOr<LedgerQuestion> question = Prepare(options.span);
+  if (!question.ok()) return Fail(err, question.status());
+  const bool json = options.format == ExportFormat::kJson;
+  bool first = true;
+  out << (json ? "{\"rows\":[" : CsvTitles());
+  const absl::Status done =
+      question->reader.Export(question->query, [&](const ledger::ExportRow& row) {
+        const std::vector<RowField> fields = FieldsOf(row);
+        if (json) {
+          out << (first ? "\n" : ",\n") << JsonLine(fields);
+        } else {
+          out << CsvLine(fields);
+        }
+        first = false;
+      });
+  if (!done.ok()) return Fail(err, done);
+  if (json) out << (first ? "]}\n" : "\n]}\n");
+  return 0;
+}
+
+}  // namespace tranche

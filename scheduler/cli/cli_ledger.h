@@ -1,0 +1,40 @@
+// `tranche ledger verify|report|export`: a ledger file read beside its server or without one.
+//
+// Each returns the exit code: 0 done, 1 the ledger is bad, 2 usage (no such file, no ledger, a time
+// that cannot be read); what is wrong is one line on `err`. Open intervals count up to the newest
+// time the ledger knows of, its last heartbeat as a rule.
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+
+namespace tranche {
+
+// What is asked. Times: RFC 3339, or a date for its first moment in UTC.
+struct LedgerSpan {
+  std::string path;
+  std::optional<std::string> from;  // nullopt: from the first entry
+  std::optional<std::string> to;    // exclusive; nullopt: to the last
+  std::optional<std::string> leaf;
+};
+
+// As JSON: {"sound":true,"entries":3,"postings":4,"openIntervals":1,"head":"..","faults":["..."]}.
+int LedgerVerify(const std::string& path, bool json, std::ostream& out, std::ostream& err);
+
+struct LedgerReportOptions {
+  LedgerSpan span;
+  bool json = false;
+};
+int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ostream& err);
+
+enum class ExportFormat { kCsv, kJson };
+struct LedgerExportOptions {
+  LedgerSpan span;
+  ExportFormat format = ExportFormat::kCsv;
+};
+// One row per interval and model. CSV after RFC 4180; a text that a spreadsheet would take for a
+// formula gets an apostrophe before it. JSON: {"rows":[{...}]}.
+int LedgerExport(const LedgerExportOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace tranche

@@ -1,0 +1,51 @@
+// How the commands that ask a running server reach it: by URL, or through the API server that a
+// kubeconfig names (its proxy to the pages of Tranche's Service), as plugins of kubectl do.
+//
+// Secrets come from files alone and are never printed. A token goes over TLS, or in clear to this
+// machine's loopback (kubectl port-forward), nowhere else.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "scheduler/kube/cluster.h"
+#include "scheduler/kube/single_call.h"
+
+namespace tranche {
+
+inline constexpr const char* kDefaultServer = "http://127.0.0.1:8080";
+inline constexpr const char* kDefaultService = "tranche-system/tranche:pages";
+
+struct ServerFlags {
+  std::string server;  // URL; empty: see ReadServerFlags
+  std::string token_file;
+  std::string ca_file;
+  std::string cert_file;
+  std::string key_file;
+  std::string kubeconfig;
+  std::string context;
+  std::string service;      // NAMESPACE/NAME[:PORT]; empty: kDefaultService
+  bool by_kubectl = false;  // called as a plugin of kubectl
+};
+
+// Where a request goes, and what is said when it gets no answer.
+struct Server {
+  kube::Credentials credentials;  // with the proxy's path where it goes through the API server
+  std::string shown;  // "http://127.0.0.1:8080" or "Service tranche-system/tranche:pages"
+  bool through_api_server = false;
+};
+
+// With a server that URL; else, where a kubeconfig, context or service is named or kubectl has
+// called, through the API server; else kDefaultServer. Kubeconfig: the flag, $KUBECONFIG,
+// ~/.kube/config. Errors: InvalidArgument naming the flag, what was expected and what was found;
+// those of kube::LoadKubeconfig.
+absl::StatusOr<Server> ReadServerFlags(const ServerFlags& flags);
+
+// Asks. Errors are one text that says what was expected, what was found and what helps:
+// NotFound for a 404 of Tranche itself, else Unavailable.
+absl::StatusOr<std::string> AskServer(const Server& server, std::string_view method,
+                                      std::string_view target, std::string_view body);
+
+}  // namespace tranche

@@ -1,0 +1,135 @@
+// The inside of the binder, shared by its source files; nobody else includes this.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "scheduler/controllers/binder.h"
+
+namespace tranche {
+
+using BindTime = Timers::Clock::time_point;
+
+// One caller. The first answer counts, be it the outcome or the deadline.
+class BindWaiter {
+ public:
+  explicit BindWaiter(Binder::Reply reply) : reply_(std::move(reply)) {}
+  void Answer(BindAnswer answer) {
+    if (!answered_.exchange(true)) reply_(std::move(answer));
+  }
+  bool answered() const { return answered_; }
+
+ private:
+  Binder::Reply reply_;
+  std::atomic<bool> answered_ = false;
+};
+
+// One bind on its way to proof.
+struct BindAttempt {
+  PodName pod;
+  PodUid uid;
+  NodeName node;
+  std::map<std::string, std::string> annotations;
+  std::optional<Allocation> allocation;  // nullopt: the pod asks no GPU
+  std::string lock;                      // the agent's lock on the node, as ours; empty: none
+  bool follows_keeper = false;           // its container sees the devices that the Binding names
+  // The devices, and the annotations that say them. Before the POST.
+  void SetAllocation(Allocation devices);
+
+  BindTime started;
+  BindTime deadline;                  // of the caller who came last
+  std::optional<BindTime> last_lost;  // when a POST was last sent without an answer
+  std::chrono::milliseconds delay{0};
+  bool in_background = false;  // the engine was told that the outcome is unknown
+  uint64_t alarm = 0;          // the timer that counts; others have been overtaken
+  bool asleep = false;
+  bool settled = false;
+  bool turn = true;     // false: the node's agent has another pod to serve first
+  bool locked = false;  // the lock was asked for, and may be there
+  std::chrono::milliseconds lock_delay{0};
+  std::vector<std::shared_ptr<BindWaiter>> waiters;
+};
+using AttemptPtr = std::shared_ptr<BindAttempt>;
+
+// What the pod's lookup is to clear up.
+enum class BindDoubt : uint8_t {
+  kRejected,  // the server said no: perhaps because it is done already
+  kLost,      // no answer
+  kResumed,   // after a pause: has the bind arrived meanwhile?
+};
+
+class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
+ public:
+  Core(Host& host, PodWrites& pods, NodeWrites& nodes, Timers& timers, metrics::Metrics& metrics,
+       BinderOptions options)
+      : host_(host),
+        pods_(pods),
+        nodes_(nodes),
+        timers_(timers),
+        metrics_(metrics),
+        options_(options) {}
+
+  void Bind(const PodName& pod, const PodUid& uid, const NodeName& node,
+            const std::shared_ptr<BindWaiter>& waiter);
+  void ArmDeadline(const std::shared_ptr<BindWaiter>& waiter);
+  int64_t in_progress() const;
+  std::function<void(const AgentWork& work)> AgentSink();
+
+ private:
+  void TurnCame(const AgentTurn& turn);
+  void Disown(const AgentOrphan& orphan);
+  void MakePlaceholder(const KeeperOrder& order);
+  void EndPlaceholder(const KeeperEnd& end);
+  // Everything before the POST: the ledger, then the agent's lock.
+  void Start(const AttemptPtr& attempt);
+  void Lock(const AttemptPtr& attempt, Millis stale_after);
+  void Locked(const AttemptPtr& attempt, const NodeLockResult& result);
+  // Somebody else has the lock. Its pod may be past needing it.
+  void AskForHolder(const AttemptPtr& attempt, const std::string& lock);
+  void Unlock(const AttemptPtr& attempt);
+  // `plain`: read from the API server just now, asks no GPU; the engine keeps no such pods.
+  void Begin(const PodName& pod, const PodUid& uid, const NodeName& node, bool plain,
+             const std::shared_ptr<BindWaiter>& waiter);
+  // Joins the attempt for this pod and node. False: there is none.
+  bool Join(const PodUid& uid, const NodeName& node, const std::shared_ptr<BindWaiter>& waiter);
+  // Makes a new attempt, or says in `answer` why there is none.
+  AttemptPtr Reserve(const PodName& pod, const PodUid& uid, const NodeName& node, bool plain,
+                     const std::shared_ptr<BindWaiter>& waiter, BindAnswer& answer);
+  void Post(const AttemptPtr& attempt);
+  void Posted(const AttemptPtr& attempt, const WriteResult& result);
+  void Look(const AttemptPtr& attempt, BindDoubt doubt);
+  void Looked(const AttemptPtr& attempt, BindDoubt doubt, const PodLookup& lookup);
+  void Unbound(const AttemptPtr& attempt, BindDoubt doubt);
+  void Pause(const AttemptPtr& attempt);
+  void Resume(const AttemptPtr& attempt, uint64_t alarm);
+  bool MayArriveLate(const BindAttempt& attempt) const;
+  // Tells the engine, forgets the attempt, answers everybody. `seen`: the pod as found, where that
+  // differs from what this attempt wrote.
+  void Settle(const AttemptPtr& attempt, BindOutcome outcome, BindAnswer answer,
+              const std::optional<PodFacts>& seen = std::nullopt);
+
+  Host& host_;
+  PodWrites& pods_;
+  NodeWrites& nodes_;
+  Timers& timers_;
+  metrics::Metrics& metrics_;
+  const BinderOptions options_;
+  // Taken before the host's lock. Guards attempts_ and what changes of every attempt in it; never
+  // held across a call of the cluster or of a reply.
+  mutable absl::Mutex mutex_;
+  std::map<PodUid, AttemptPtr> attempts_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The server's words as part of one log line.
+std::string OneLine(std::string text);
+BindAnswer FailedBind(const char* text);
+
+}  // namespace tranche

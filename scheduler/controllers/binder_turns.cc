@@ -1,0 +1,141 @@
+// Before the POST: the turn at the node's agent, the ledger, the agent's lock.
+#include <spdlog/spdlog.h>
+
+#include "scheduler/controllers/binder_core.h"
+#include "scheduler/wire/agents/agents.h"
+#include "scheduler/wire/agents/node_lock.h"
+
+namespace tranche {
+namespace {
+
+// Shown by kube-scheduler: fixed, without numbers.
+constexpr const char* kNoTurn = "the node's agent is gone";
+constexpr const char* kNoPlaceholder = "no GPU of the node could be held for the pod";
+constexpr const char* kLockFailed = "the node could not be locked for its agent";
+
+}  // namespace
+
+std::function<void(const AgentWork& work)> Binder::Core::AgentSink() {
+  // The engine calls while its caller holds locks, ours perhaps among them.
+  return [weak = weak_from_this()](const AgentWork& work) {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    self->timers_.After(std::chrono::milliseconds(0), [weak, work] {
+      const auto core = weak.lock();
+      if (core == nullptr) return;
+      for (const AgentTurn& turn : work.turns) core->TurnCame(turn);
+      for (const AgentOrphan& orphan : work.orphans) core->Disown(orphan);
+      for (const KeeperOrder& order : work.keepers) core->MakePlaceholder(order);
+      for (const KeeperEnd& end : work.keeper_ends) core->EndPlaceholder(end);
+    });
+  };
+}
+
+// Best effort: where it fails the others wait until the engine's patience ends.
+void Binder::Core::Disown(const AgentOrphan& orphan) {
+  pods_.AnnotatePod({orphan.pod, orphan.uid, wire::ServedAnnotations(orphan.agent)},
+                    [orphan](const WriteResult& result) {
+                      if (result.kind == WriteResult::Kind::kDone) return;
+                      spdlog::warn("marking {} as served for its agent: code {}: {}",
+                                   orphan.pod.str(), result.http_code, OneLine(result.message));
+                    });
+}
+
+void Binder::Core::TurnCame(const AgentTurn& turn) {
+  AttemptPtr attempt;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = attempts_.find(turn.uid);
+    if (found == attempts_.end() || found->second->turn) return;
+    attempt = found->second;
+    attempt->turn = true;
+    if (turn.allocation) attempt->SetAllocation(*turn.allocation);
+  }
+  if (turn.granted) {
+    Start(attempt);
+  } else {
+    Settle(attempt, BindOutcome::kNotBound,
+           FailedBind(attempt->follows_keeper ? kNoPlaceholder : kNoTurn));
+  }
+}
+
+void Binder::Core::Start(const AttemptPtr& attempt) {
+  // The ledger first: a crash from here on finds an entry that the pod's absence corrects, never
+  // a pod that nobody charged.
+  host_.engine.WhenMetered([self = shared_from_this(), attempt] {
+    if (attempt->lock.empty()) {
+      self->Post(attempt);
+    } else {
+      self->Lock(attempt, self->options_.lock_stale);
+    }
+  });
+}
+
+void Binder::Core::Lock(const AttemptPtr& attempt, Millis stale_after) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (attempt->settled) return;
+    attempt->locked = true;
+  }
+  const Instant now = host_.engine.With([](Engine&, Instant when) { return when; });
+  NodeLockWrite write{attempt->node, std::string(wire::kNodeLockKey), attempt->lock, stale_after,
+                      now};
+  nodes_.LockNode(std::move(write), [self = shared_from_this(), attempt](
+                                        const NodeLockResult& got) { self->Locked(attempt, got); });
+}
+
+void Binder::Core::Locked(const AttemptPtr& attempt, const NodeLockResult& result) {
+  switch (result.kind) {
+    case NodeLockResult::Kind::kDone:
+      Post(attempt);
+      return;
+    case NodeLockResult::Kind::kHeld:
+      AskForHolder(attempt, result.value);
+      return;
+    case NodeLockResult::Kind::kFailed:
+      spdlog::warn("locking {} for {}: {}", attempt->node.str(), attempt->pod.str(),
+                   OneLine(result.message));
+      Settle(attempt, BindOutcome::kNotBound, FailedBind(kLockFailed));
+      return;
+  }
+}
+
+void Binder::Core::AskForHolder(const AttemptPtr& attempt, const std::string& lock) {
+  std::chrono::milliseconds delay{0};
+  {
+    const absl::MutexLock guard(&mutex_);
+    attempt->lock_delay =
+        std::clamp(attempt->lock_delay * 2, options_.lock_retry, options_.lock_retry_last);
+    delay = attempt->lock_delay;
+  }
+  const auto again = [self = shared_from_this(), attempt, delay](Millis stale_after) {
+    self->timers_.After(delay, [self, attempt, stale_after] { self->Lock(attempt, stale_after); });
+  };
+  const std::optional<wire::NodeLock> held = wire::ParseNodeLock(lock);
+  if (!held || !held->names_a_pod()) return again(options_.lock_stale);
+  const PodName holder{std::string(held->ns), std::string(held->pod)};
+  pods_.GetPod(holder, PodUid(), [self = shared_from_this(), attempt, again](PodLookup lookup) {
+    // Only a pod that its node has yet to take up is waiting for the agent.
+    const bool gone = lookup.kind == PodLookup::Kind::kMissing;
+    const bool past = lookup.pod && (lookup.pod->phase != PodPhase::kPending ||
+                                     lookup.pod->progress == AgentProgress::kServed ||
+                                     lookup.pod->progress == AgentProgress::kFailed);
+    if (gone || past) {
+      self->Lock(attempt, Millis(0));
+    } else {
+      // The holder of a lock binds its pod at once. If the pod still has no node, the lock was left
+      // behind, perhaps by an earlier life of ours, and the pod may even wait for this one.
+      const bool unbound = lookup.pod && lookup.pod->node.empty();
+      again(unbound ? self->options_.lock_unbound : self->options_.lock_stale);
+    }
+  });
+}
+
+void Binder::Core::Unlock(const AttemptPtr& attempt) {
+  const Instant now = host_.engine.With([](Engine&, Instant when) { return when; });
+  nodes_.UnlockNode(
+      {attempt->node, std::string(wire::kNodeLockKey), attempt->lock, std::nullopt, now},
+      [](const NodeLockResult&) {});
+}
+
+}  // namespace tranche

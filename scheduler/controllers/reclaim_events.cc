@@ -1,0 +1,139 @@
+#include "scheduler/controllers/reclaim_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tranche {
+namespace {
+
+constexpr std::size_t kNamed = 5;  // pods named in one note
+
+bool Started(ReclaimPhase phase) {
+  return phase != ReclaimPhase::kPlanned && phase != ReclaimPhase::kAborted;
+}
+
+// "ns/a, ns/b and 3 more".
+template <typename Pods>
+std::string NamesOf(const Pods& pods) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(pods.size(), kNamed); ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", pods[i].pod.str());
+  }
+  if (pods.size() > kNamed) text += fmt::format(" and {} more", pods.size() - kNamed);
+  return text;
+}
+
+std::string Counted(std::size_t pods) {
+  return fmt::format("{} pod{}", pods, pods == 1 ? "" : "s");
+}
+
+std::string RuleWords(ReclaimRule rule) {
+  switch (rule) {
+    case ReclaimRule::kR1:
+      return "R1: the team takes back what is its own from those who borrowed it";
+    case ReclaimRule::kR2a:
+      return "R2a: the team's own work of a lower class goes first";
+    case ReclaimRule::kR2b:
+      return "R2b: the team's own borrowed work of a lower class goes first";
+    case ReclaimRule::kR3:
+      return "R3: borrowed work of a lower class goes first";
+    case ReclaimRule::kR5:
+      return "R5: the team that borrows most gives to the one that borrows less";
+    case ReclaimRule::kNone:
+    case ReclaimRule::kDrain:
+    case ReclaimRule::kShrink:
+    case ReclaimRule::kGang:
+      break;
+  }
+  return std::string(ReclaimRuleName(rule));
+}
+
+// Why a victim has to go.
+std::string Cause(const Reclaim& reclaim) {
+  if (reclaim.rule == ReclaimRule::kDrain) {
+    return fmt::format("GPUBudget {} is used up and drains", reclaim.source);
+  }
+  if (reclaim.rule == ReclaimRule::kShrink) {
+    return fmt::format("GPUQuota {} was lowered and takes back what is over it", reclaim.source);
+  }
+  if (reclaim.rule == ReclaimRule::kGang) {
+    return fmt::format("gang {} could not be completed in time and gives back what it has",
+                       reclaim.source);
+  }
+  return fmt::format("room is made for {} by rule {}", NamesOf(reclaim.members),
+                     RuleWords(reclaim.rule));
+}
+
+// The same event on everybody the reclaim is for.
+void Tell(const Reclaim& reclaim, EventWrite event, std::vector<EventWrite>& events) {
+  for (const ReclaimMember& member : reclaim.members) {
+    event.kind = "Pod";
+    event.ns = member.pod.ns;
+    event.name = member.pod.name;
+    event.uid = member.uid.str();
+    events.push_back(event);
+  }
+  if (!reclaim.members.empty() || reclaim.rule == ReclaimRule::kGang) return;
+  event.kind = reclaim.rule == ReclaimRule::kDrain ? "GPUBudget" : "GPUQuota";
+  event.name = reclaim.source;
+  events.push_back(std::move(event));
+}
+
+}  // namespace
+
+std::vector<const ReclaimVictim*> NewlyEvicted(const std::optional<Reclaim>& before,
+                                               const Reclaim& after) {
+  std::vector<const ReclaimVictim*> found;
+  for (const ReclaimVictim& victim : after.victims) {
+    if (!victim.evicted_at) continue;
+    const bool known =
+        before && std::ranges::any_of(before->victims, [&victim](const ReclaimVictim& former) {
+          return former.uid == victim.uid && former.evicted_at;
+        });
+    if (!known) found.push_back(&victim);
+  }
+  return found;
+}
+
+std::vector<EventWrite> EventsOf(const std::optional<Reclaim>& before, const Reclaim& after,
+                                 Instant now) {
+  std::vector<EventWrite> events;
+  EventWrite event;
+  event.when = now;
+  if (Started(after.phase) && !(before && Started(before->phase)) && !after.victims.empty()) {
+    event.reason = "Preempting";
+    event.action = "Preempting";
+    event.note =
+        after.members.empty()
+            ? fmt::format("evicting {}: {}; {}", Counted(after.victims.size()),
+                          NamesOf(after.victims), Cause(after))
+            : fmt::format("evicting {} to make room: {}; rule {}", Counted(after.victims.size()),
+                          NamesOf(after.victims), RuleWords(after.rule));
+    Tell(after, event, events);
+  }
+  for (const ReclaimVictim* victim : NewlyEvicted(before, after)) {
+    EventWrite told = event;
+    told.kind = "Pod";
+    told.ns = victim->pod.ns;
+    told.name = victim->pod.name;
+    told.uid = victim->uid.str();
+    told.reason = "PreemptedByTranche";
+    told.action = "Evicted";
+    told.note = fmt::format("{}; about {} GPU-seconds of work are lost", Cause(after),
+                            victim->lost_gpu_ms / 1000);
+    events.push_back(std::move(told));
+  }
+  if (after.phase == ReclaimPhase::kAborted &&
+      !(before && before->phase == ReclaimPhase::kAborted)) {
+    event.warning = true;
+    event.reason = "PreemptionAborted";
+    event.action = "Preempting";
+    event.note = fmt::format("{}: given up with {} of {} gone; reclaim {}", after.reason,
+                             after.gone(), Counted(after.victims.size()), after.name);
+    Tell(after, std::move(event), events);
+  }
+  return events;
+}
+
+}  // namespace tranche

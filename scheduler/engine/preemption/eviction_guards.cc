@@ -1,0 +1,102 @@
+#include "scheduler/engine/preemption/eviction_guards.h"
+
+#include <algorithm>
+
+#include "quota/tree/limits.h"
+
+namespace tranche {
+
+bool EvictionGuards::EvictedItself(const std::string& owner) const {
+  return own_ != nullptr &&
+         std::ranges::any_of(own_->victims, [&owner](const ReclaimVictim& victim) {
+           return victim.owner == owner && victim.evicted_at;
+         });
+}
+
+bool EvictionGuards::IsProtected(const PodRecord& record) const {
+  const PodName& name = record.request->name;
+  static const Labels kNone;
+  const Labels& labels = record.traits.labels == nullptr ? kNone : *record.traits.labels;
+  for (auto at = state_.disruption_budgets.lower_bound({name.ns, ""});
+       at != state_.disruption_budgets.end() && at->first.first == name.ns; ++at) {
+    if (at->second.allowed <= 0 && at->second.Covers(name.ns, name.name, labels)) return true;
+  }
+  return false;
+}
+
+GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, const HeldWork& work,
+                                Instant now) const {
+  const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
+  const GpuQuota* leaf = set_->QuotaNamed(work.leaf);
+  const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
+  // Quotas that only observe, or are off, have nobody evicted.
+  const bool enforced = leaf != nullptr && leaf->mode == QuotaMode::kEnforce;
+  // One that was told to leave and has not is not told again: nobody knows when it will.
+  const bool stuck = record.traits.leaves_at.has_value();
+  if (never || !enforced || stuck || !record.traits.evictable || record.node.empty()) {
+    return {false, {}, {}};
+  }
+
+  static const GpuClass kWithoutClass;
+  const GpuClass& rules = gpu_class == nullptr ? kWithoutClass : *gpu_class;
+  GuardVerdict verdict;
+  const auto guard = [&](Guard which, std::optional<Instant> until) {
+    if (!until || *until <= now || (verdict.until && *verdict.until >= *until)) return;
+    verdict.guard = which;
+    verdict.until = until;
+  };
+  const Millis least =
+      std::min(std::max(rules.min_runtime, leaf->min_runtime.value_or(Millis{0})), kGuardCap);
+  guard(Guard::kMinRuntime, work.running.value_or(work.since) + least);
+  if (!EvictedItself(record.traits.owner)) {
+    guard(Guard::kImmunity, state_.history.ImmuneUntil(record.traits.owner, rules.cooldown, now));
+  }
+  guard(Guard::kDailyLimit,
+        state_.history.DayFullUntil(record.traits.owner, rules.max_evictions_per_day, now));
+  guard(Guard::kSettled, record.traits.settled_until);
+  if (const auto refused = state_.refused_until.find(uid); refused != state_.refused_until.end()) {
+    guard(Guard::kDisruptionBudget, refused->second);
+  }
+  // A budget has no time of its own: whoever asks again is told again.
+  if (IsProtected(record)) {
+    verdict.guard = Guard::kDisruptionBudget;
+    verdict.until.reset();
+  }
+  return verdict;
+}
+
+int64_t EvictionGuards::LossOf(const PodRecord& record, const HeldWork& work,
+                               const CheckpointAges& ages, Instant now) const {
+  static const GpuClass kWithoutClass;
+  const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
+  const GpuClass& rules = gpu_class == nullptr ? kWithoutClass : *gpu_class;
+  WorkAtRisk risk;
+  for (const ModelCharge& part : work.parts) risk.charge = AddSaturating(risk.charge, part.charge);
+  risk.running = work.running;
+  risk.checkpoint = record.traits.checkpoint;
+  risk.cap = rules.lost_work_cap;
+  risk.restart_overhead = rules.restart_overhead;
+  risk.earlier_evictions = state_.history.Evictions(record.traits.owner, now);
+  return LostGpuMillis(risk, ages.Percentile(work.workload_class, rules.assumed_loss_percentile),
+                       now);
+}
+
+std::string_view GuardName(Guard guard) {
+  switch (guard) {
+    case Guard::kDisruptionBudget:
+      return "by a PodDisruptionBudget";
+    case Guard::kMinRuntime:
+      return "by its minimum runtime";
+    case Guard::kImmunity:
+      return "as it was evicted lately";
+    case Guard::kDailyLimit:
+      return "as it was evicted often today";
+    case Guard::kSettled:
+      return "as it has just started";
+    case Guard::kNone:
+      break;
+  }
+  return "by the hourly limit of its team";
+}
+
+}  // namespace tranche

@@ -1,0 +1,66 @@
+// Whether a pod may be evicted at this moment, and what it would lose (quota-model section 4,
+// "Against thrash").
+//
+// Reads the policies in force and what is kept of evictions; changes nothing. Externally
+// synchronised, as the engine is. Cost: one look-up a pod, and one a PodDisruptionBudget of its
+// namespace.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "policy/policy_set.h"
+#include "quota/preemption/lost_work.h"
+#include "quota/quota_book.h"
+#include "scheduler/engine/preemption/preemption_state.h"
+#include "scheduler/engine/state/records.h"
+#include "scheduler/facts/reclaim.h"
+
+namespace tranche {
+
+enum class Guard : uint8_t {
+  kNone,
+  kDisruptionBudget,
+  kMinRuntime,
+  kImmunity,    // its owner was evicted lately
+  kDailyLimit,  // of its class
+  kSettled,     // came by a reclaim itself
+};
+struct GuardVerdict {
+  bool touchable = true;  // false: no rule ever takes it (R4), whatever the time
+  Guard guard = Guard::kNone;
+  std::optional<Instant> until;
+};
+
+// "by its minimum runtime": completes "is protected".
+std::string_view GuardName(Guard guard);
+
+class EvictionGuards {
+ public:
+  // Both must outlive it; the set may be replaced by another.
+  EvictionGuards(const std::shared_ptr<const PolicySet>& set, const PreemptionState& state)
+      : set_(set), state_(state) {}
+
+  GuardVerdict Of(const PodUid& uid, const PodRecord& record, const HeldWork& work,
+                  Instant now) const;
+  // Does a PodDisruptionBudget that allows nothing cover the pod?
+  bool IsProtected(const PodRecord& record) const;
+  // GPU-milliseconds the pod would lose if it went now; `ages` speaks for the silent.
+  int64_t LossOf(const PodRecord& record, const HeldWork& work, const CheckpointAges& ages,
+                 Instant now) const;
+  // From here on `plan` is being looked at again, and what it has evicted itself guards nobody from
+  // it; nullptr: no plan is.
+  void LookAgainAt(const Reclaim* plan) { own_ = plan; }
+
+ private:
+  bool EvictedItself(const std::string& owner) const;
+
+  const std::shared_ptr<const PolicySet>& set_;
+  const PreemptionState& state_;
+  const Reclaim* own_ = nullptr;
+};
+
+}  // namespace tranche

@@ -1,0 +1,228 @@
+#include "scheduler/engine/state/cluster_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "topology/base/mark.h"
+
+namespace tranche {
+namespace {
+
+// Hazard 13: a kubelet that refuses three GPU pods in five minutes gets none for five minutes,
+// doubling up to an hour.
+constexpr std::size_t kRefusals = 3;
+constexpr Millis kRefusalWindow{300'000};
+constexpr Millis kRefusalPause{300'000};
+constexpr int kMaxDoublings = 4;
+constexpr Millis kRefusalPauseMost{3'600'000};
+
+}  // namespace
+
+NodeId ClusterState::InternNode(const NodeName& name) {
+  const NodeId id = names.Intern(name);
+  if (id >= nodes.size()) {
+    nodes.resize(id + 1);
+    hot.resize(id + 1);
+  }
+  if (nodes[id] == nullptr) {
+    nodes[id] = std::make_unique<NodeEntry>();
+    nodes[id]->state.SetEpoch(options.epoch);
+    nodes[id]->state.AllowKeepers(options.keepers);
+    hot[id] = NodeHot{};
+  }
+  return id;
+}
+
+Reason ClusterState::ClosedReason(const NodeEntry& entry, Instant now) const {
+  if (!entry.state.present()) return Reason::kUnknownNode;
+  const NodeFacts& facts = entry.state.facts();
+  if (!facts.ready) return Reason::kNodeNotReady;
+  if (facts.cordoned) return Reason::kNodeCordoned;
+  if (!facts.operator_busy.empty() || !entry.held.empty()) return Reason::kOperatorBusy;
+  if (!entry.unkept.empty()) return Reason::kDevicesUnknown;
+  if (entry.stable_at && now < *entry.stable_at) return Reason::kNodeUnstable;
+  if (entry.refusing_until && now < *entry.refusing_until) return Reason::kNodeRefusing;
+  // Where DRA alone serves, claims name the devices.
+  const bool by_dra =
+      !entry.state.inventory().has_devices() && catalog.MayHaveDevices(facts.name.str());
+  if (entry.state.hard().devices_unknown && !by_dra) return Reason::kDevicesUnknown;
+  return Reason::kNone;
+}
+
+void ClusterState::Refresh(NodeId id, Instant now) {
+  if (id >= refreshed_.size()) refreshed_.resize(id + 1);
+  if (!refreshed_[id]) refreshed_ids_.push_back(id);
+  refreshed_[id] = true;
+  NodeEntry& entry = *nodes[id];
+  if (!entry.state.present() && entry.state.holdings().empty()) {
+    scorer.SetNode(id, {});
+    states.Release(entry.hard);
+    states.Release(entry.soft);
+    nodes[id] = nullptr;
+    hot[id] = NodeHot{};
+    names.Forget(id);
+    return;
+  }
+  if (placeholders.Concerns(names.name(id), entry.state)) TendPlaceholders(id, now);
+  if (!entry.state.inventory().zones.empty()) FollowZones(id, now);
+  entry.state.Signature(entry.state.hard(), text_);
+  const StateId hard = states.Acquire(text_);
+  if (entry.state.has_claims()) entry.state.Signature(entry.state.soft(), text_);
+  const StateId soft = states.Acquire(text_);
+  states.Release(entry.hard);
+  states.Release(entry.soft);
+  entry.hard = hard;
+  entry.soft = soft;
+  entry.closed = ClosedReason(entry, now);
+  const bool changed = hot[id].hard != hard || hot[id].closed != entry.closed;
+  version_ += changed;
+  if (changed) {
+    const bool counts = entry.closed == Reason::kNone && entry.state.inventory().has_devices();
+    scorer.SetNode(id, counts ? RoomOf(entry.state, entry.state.hard()) : NodeRoom{});
+  }
+  hot[id] = {hard, soft, entry.closed, entry.kind};
+}
+
+void ClusterState::NotePlainCpu(const NodeName& node, Instant now) {
+  const NodeId id = names.Find(node.str());
+  if (id == kNoNode || nodes[id] == nullptr) return;
+  NodeState& state = nodes[id]->state;
+  state.SetPlainCpu(plain_seen.On(node));
+  if (state.present() && state.inventory().has_devices()) Refresh(id, now);
+}
+
+PodRecord* ClusterState::Find(const PodUid& uid) {
+  const auto found = pods.find(uid);
+  return found == pods.end() ? nullptr : &found->second;
+}
+
+PodRecord& ClusterState::Touch(const PodRequest& request) {
+  auto [at, fresh] = pods.try_emplace(request.uid);
+  PodRecord& record = at->second;
+  if (fresh) {
+    record.request = std::make_shared<const PodRequest>(request);
+    pods_by_name.emplace(request.name, request.uid);
+  }
+  return record;
+}
+
+void ClusterState::DropClaim(const PodUid& uid, PodRecord& record, Instant now) {
+  if (record.claimed == kNoNode) return;
+  const NodeId id = std::exchange(record.claimed, kNoNode);
+  record.ranked.clear();
+  --claims;
+  if (nodes[id] == nullptr) return;
+  const Holding* holding = nodes[id]->state.Find(uid);
+  if (holding == nullptr || holding->kind != HoldingKind::kClaim) return;
+  nodes[id]->state.Release(uid);
+  Refresh(id, now);
+}
+
+void ClusterState::NoteRefusal(const NodeName& node, Instant now) {
+  const NodeId id = names.Find(node.str());
+  if (id == kNoNode) return;
+  NodeEntry& entry = *nodes[id];
+  // A quiet hour after the last pause wipes the slate.
+  if (entry.refusing_until && now - *entry.refusing_until > kRefusalPauseMost) {
+    entry.refusal_rounds = 0;
+  }
+  entry.refusals.push_back(now);
+  while (now - entry.refusals.front() > kRefusalWindow) entry.refusals.pop_front();
+  if (entry.refusals.size() < kRefusals) return;
+  TRANCHE_MARK(kubelet_refusals_rest_the_node);
+  entry.refusals.clear();
+  const int doublings = std::min(entry.refusal_rounds++, kMaxDoublings);
+  const Millis pause = std::min(kRefusalPause * (1 << doublings), kRefusalPauseMost);
+  entry.refusing_until = now + pause;
+  reopenings.emplace(now + pause, id);
+  Refresh(id, now);
+}
+
+uint32_t ClusterState::KindOf(const Inventory& inventory) {
+  std::string kind = fmt::format("{}|{}|{}|{}", inventory.product, inventory.model,
+                                 static_cast<int>(inventory.sharing), inventory.replicas);
+  const Card* last = nullptr;
+  for (const Card& card : inventory.cards) {
+    const bool same = last != nullptr && last->mode == card.mode && last->memory == card.memory &&
+                      last->product == card.product;
+    last = &card;
+    if (same) continue;
+    kind +=
+        fmt::format("|{},{},{}", static_cast<int>(card.mode), card.memory.count(), card.product);
+  }
+  for (const MigPool& pool : inventory.pools) {
+    kind += fmt::format("|{},{},{}", pool.key, pool.profile, pool.replicas);
+  }
+  return kinds.try_emplace(std::move(kind), static_cast<uint32_t>(kinds.size())).first->second;
+}
+
+void ClusterState::CountCards(const NodeEntry& entry, int sign) {
+  if (!entry.state.present()) return;
+  for (const Card& card : entry.state.inventory().cards) {
+    capacity[ModelOf(entry.state.inventory(), card)] += sign;
+  }
+}
+
+void ClusterState::FollowZones(NodeId id, Instant now) {
+  NodeEntry& entry = *nodes[id];
+  const Inventory& inventory = entry.state.inventory();
+  std::map<PodUid, int64_t> held;
+  for (const Holding& holding : entry.state.holdings()) {
+    if (holding.kind != HoldingKind::kAllocation && holding.kind != HoldingKind::kReservation) {
+      continue;
+    }
+    for (const PoolNeed& need : holding.request->pool_needs) {
+      if (need.key == kGpuKey) held[holding.uid] = need.count;
+    }
+  }
+  int64_t shown = 0;
+  for (const ZoneCounts& zone : inventory.zones) shown += zone.gpus_capacity - zone.gpus_available;
+  const std::optional<Instant> before = entry.zone_lag.due();
+  entry.state.SetUnshown(entry.zone_lag.Update(held, shown, now));
+  const std::optional<Instant> due = entry.zone_lag.due();
+  if (due && due != before) reopenings.emplace(*due, id);
+}
+
+HeldWork ClusterState::WorkOf(const PodRequest& request, const Standing& standing,
+                              Instant since) const {
+  HeldWork work;
+  work.pod = request.name;
+  work.gang = request.gang;
+  work.runtime = request.expected_runtime;
+  if (standing.leaf != kNoQuota) work.leaf = book.tree().name(standing.leaf);
+  if (standing.gpu_class != nullptr) work.workload_class = standing.gpu_class->name;
+  work.since = since;
+  return work;
+}
+
+void ClusterState::TendPlaceholders(NodeId id, Instant now) {
+  NodeEntry& entry = *nodes[id];
+  PlaceholderTending tending = placeholders.Tend(names.name(id), entry.state, now);
+  entry.unkept = std::move(tending.unkept);
+  for (KeeperOrder& order : tending.orders) {
+    outbox.agents().keepers.push_back(std::move(order));
+    reopenings.emplace(now + options.keeper_times.patience, id);
+  }
+  for (auto& [uid, allocation] : tending.ended) {
+    const bool granted = allocation.has_value();
+    outbox.agents().keeper_turns.push_back({uid, granted, std::move(allocation)});
+  }
+  if (tending.due && tending.due != entry.keepers_due) reopenings.emplace(*tending.due, id);
+  entry.keepers_due = tending.due;
+}
+
+void ClusterState::ErasePod(const PodUid& uid) {
+  const auto found = pods.find(uid);
+  pods_by_name.erase({found->second.request->name, uid});
+  pending.erase(uid);
+  pods.erase(found);
+}
+
+std::vector<NodeId> ClusterState::TakeRefreshed() {
+  for (const NodeId id : refreshed_ids_) refreshed_[id] = false;
+  return std::exchange(refreshed_ids_, {});
+}
+
+}  // namespace tranche

@@ -1,0 +1,24 @@
+// How the engine is to work: set once, by the configuration of the process.
+#pragma once
+
+#include <cstdint>
+
+#include "scheduler/engine/placeholders/placeholder_books.h"
+#include "topology/base/units.h"
+
+namespace tranche {
+
+struct EngineOptions {
+  int64_t epoch = 1;                // written into allocations; larger ones are not believed
+  Millis claim_lifetime{10'000};    // zero: claims never expire by time
+  Millis unstable_for{30'000};      // after a node's devices vanished and came back
+  Millis gang_hold_after{300'000};  // nodes are kept for a gang that has waited so long
+  // Devices kept for a preemptor whose victims are gone, or for a gang none of whose pods comes.
+  Millis reservation_ttl{120'000};
+  Millis agent_patience{300'000};  // then a pod its node's agent did not serve is passed over
+  bool namespace_caps = false;     // keep ResourceQuotas as HAMi does
+  bool keepers = false;            // pods of ours hold cards of stock nodes that others share
+  PlaceholderTimes keeper_times;
+};
+
+}  // namespace tranche

@@ -1,0 +1,112 @@
+// What the engine keeps of one pod and of one node; for the engine's own files.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/disruption_budget.h"
+#include "quota/quota_book.h"
+#include "scheduler/advice/demand.h"
+#include "scheduler/facts/allocation.h"
+#include "scheduler/facts/gates.h"
+#include "scheduler/facts/pod_request.h"
+#include "scheduler/facts/reason.h"
+#include "scheduler/index/charge_of.h"
+#include "scheduler/index/node_names.h"
+#include "scheduler/index/node_state.h"
+#include "scheduler/index/state_table.h"
+#include "scheduler/index/zone_lag.h"
+
+namespace tranche {
+
+// How a pod may be taken away, as the cluster shows it.
+struct PodTraits {
+  std::string owner;  // see EvictionHistory
+  std::shared_ptr<const Labels> labels;
+  std::optional<Instant> checkpoint;
+  std::optional<Instant> leaves_at;  // terminating: it should be gone by then
+  bool evictable = false;
+  bool gated = false;
+  GateSet gates;               // of ours
+  bool foreign_gates = false;  // somebody else's
+  // By more than our own word on quota: nobody is to be evicted for it.
+  bool held_back() const { return foreign_gates || gates.gang; }
+  bool unschedulable = false;
+  NodeName nominated;                 // status.nominatedNodeName, while it waits
+  std::optional<Instant> evicted_at;  // by us
+  QuotaState evicted_state = QuotaState::kInQuota;
+  // Came to its devices by a reclaim that no entitlement backed: not taken away again before.
+  std::optional<Instant> settled_until;
+};
+
+// Devices and quota kept for a pod whose victims leave, or have left.
+struct Earmark {
+  NodeName node;
+  Allocation allocation;
+  HeldWork work;
+};
+
+struct PodRecord {
+  std::shared_ptr<const PodRequest> request;
+  bool seen = false;      // by the cluster, not only by a filter call
+  bool terminal = false;  // Succeeded or Failed; never comes back
+  bool counted = false;   // as an arrival
+  NodeName node;          // bound there
+  // Bind under way or without an answer; the holding on `reserved` is the reservation.
+  NodeName reserved;
+  const NodeName& Place() const { return node.empty() ? reserved : node; }
+  bool writing = false;
+  Instant reserved_since;
+  // The claim of the last filter.
+  NodeId claimed = kNoNode;
+  uint64_t claim_serial = 0;
+  std::vector<NodeId> ranked;  // answer of the last filter, best first
+  std::optional<Instant> poked;
+  // Metering: how often it was opened before, and the charge a waiting pod was last judged by.
+  int interval = 0;
+  std::vector<ModelCharge> asked;
+  std::optional<Instant> eligible_at;
+  Reason observed = Reason::kNone;
+  Instant waits_since;                  // created, else first filtered
+  std::optional<Instant> held_since;    // as the cluster tells: bound, else taken up by the kubelet
+  std::optional<Instant> ended_at;      // of a terminal pod
+  std::optional<Instant> yields_since;  // others have given way to it since
+  PodUid yields_to;                     // of the last kYieldingTo
+  bool within_nominal = false;          // at its bind: nothing was borrowed
+  PodTraits traits;
+  std::unique_ptr<Earmark> earmark;  // null: none
+  std::string gang;                  // key of its gang's books; empty: none
+  // The last filter without any fitting node.
+  Reason last_reason = Reason::kNone;
+  bool filtered = false;
+  // What it counts as in the demand log; null: nothing, or no more.
+  struct Demand {
+    std::vector<DemandKind> kinds;
+    bool placed = false;
+  };
+  std::unique_ptr<Demand> demand;
+};
+
+struct NodeEntry {
+  NodeState state;
+  StateId hard = kNoState;
+  StateId soft = kNoState;
+  Reason closed = Reason::kUnknownNode;
+  bool vanished = false;             // its devices went to zero while it stayed
+  std::optional<Instant> stable_at;  // hazard 34
+  std::deque<Instant> refusals;      // by the kubelet, within the window; hazard 13
+  int refusal_rounds = 0;
+  std::string unkept;  // pods follow a keeper on a card that none holds; empty: nobody does
+  std::optional<Instant> keepers_due;  // when its keepers are looked after again
+  std::string held;                    // why something of ours keeps pods away; empty: nothing does
+  std::optional<Instant> refusing_until;
+  // Nodes of equal kind charge a request the same.
+  uint32_t kind = 0;
+  std::optional<Instant> lost_since;
+  ZoneLag zone_lag;  // where zones are told
+};
+
+}  // namespace tranche

@@ -1,0 +1,165 @@
+// What people, metrics and status objects are shown of the cluster: copies, so that encoding needs
+// no lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quota/quota_book.h"
+#include "quota/tree/model_charge.h"
+#include "scheduler/facts/allocation.h"
+#include "scheduler/facts/pod_request.h"
+#include "scheduler/facts/reason.h"
+#include "scheduler/facts/reclaim.h"
+#include "topology/base/ids.h"
+#include "topology/base/units.h"
+#include "topology/machine/machine_table.h"
+
+namespace tranche {
+
+struct MigView {
+  std::string profile;
+  int start = 0;
+  int size = 0;
+  std::vector<std::string> pods;  // "ns/name"; several on a shared instance
+};
+struct GpuPodView {
+  PodName pod;
+  PodUid uid;
+  MilliGpu milli;
+  Mebibytes memory;
+};
+struct GpuView {
+  std::optional<int> index;
+  GpuUuid uuid;
+  Mebibytes memory;
+  MilliGpu free_milli;
+  Mebibytes free_memory;
+  bool healthy = true;
+  std::optional<int> numa;
+  bool is_mig = false;
+  int replicas = 1;  // > 1: a card shared by the device plugin
+  std::vector<MigView> mig;
+  std::vector<GpuPodView> pods;
+};
+struct NodeView {
+  NodeName name;
+  std::string model;
+  bool ready = false;
+  Reason closed = Reason::kNone;  // why new GPU pods are kept away
+  std::string closed_detail;
+  Knowledge knowledge = Knowledge::kCounts;
+  std::vector<GpuView> gpus;
+  // How the GPUs are connected; null: nobody says, or nobody says which NVLinks there are.
+  std::shared_ptr<const MachineTable> machine;
+  bool links_verified = false;  // what requires NVLink may rely on it
+  std::vector<std::string> problems;
+};
+enum class PodState : uint8_t { kPending, kClaimed, kReserved, kBound };
+struct PodView {
+  PodName name;
+  PodUid uid;
+  PodState state = PodState::kPending;
+  NodeName node;
+  std::string leaf;                       // empty: none owns it
+  std::string workload_class;             // empty: none
+  std::optional<QuotaState> quota_state;  // of one that holds devices
+  std::string priority_class;
+  std::optional<Allocation> allocation;  // bound, reserved or claimed devices
+  std::vector<std::string> containers;   // names, init containers first; of one with devices
+  // Pending: of the last filter's refusals the one closest to fitting.
+  Reason reason = Reason::kNone;
+  std::string detail;                  // with numbers and quoted values
+  std::optional<Instant> eligible_at;  // when time alone changes the answer
+  Reason observed = Reason::kNone;     // what a quota in mode Observe would have said
+  bool devices_unknown = false;        // holds devices we cannot name (or an unreadable record)
+  // Pending or claimed: what it asks for, and since when it waits (created, else first asked
+  // about).
+  std::shared_ptr<const PodRequest> request;
+  std::optional<Instant> waits_since;
+};
+struct NodeVerdict {
+  NodeName node;
+  bool fits = false;
+  Reason reason = Reason::kNone;
+  std::string detail;  // expected, found
+  int rank = -1;       // 0 is the best of the fitting ones
+};
+// A claim of a pod (resource.k8s.io).
+struct ResourceClaimView {
+  std::string name;
+  bool allocated = false;
+  NodeName node;                     // of one with devices
+  std::vector<std::string> devices;  // "gpu-0 (NVIDIA H100 80GB HBM3, GPU-...)"
+  std::vector<ModelCharge> charge;   // once for all who use it; expected at most before allocation
+  std::vector<PodName> pods;         // who use it, as far as they are known
+  std::vector<std::string> sharing;  // how its containers share, a sentence each
+};
+struct Explanation {
+  PodView pod;
+  std::vector<NodeVerdict> nodes;  // by name
+  std::vector<ResourceClaimView> claims;
+  std::string advice;              // what would change the answer
+  std::optional<Reclaim> reclaim;  // that runs for it, or takes it away
+  std::optional<PlanBlock> blocked;
+};
+struct WhatIfResult {
+  PodName name;
+  bool fits = false;
+  NodeName node;
+  std::optional<Allocation> allocation;
+  // The pods it needs evicted to fit; empty: none.
+  std::vector<ReclaimVictim> victims;
+  ReclaimRule rule = ReclaimRule::kNone;
+  PlanCost cost;
+  bool optimal = false;
+  Reason reason = Reason::kNone;
+  std::string detail;
+};
+
+struct QuotaView {
+  QuotaReport report;
+  int64_t pending_workloads = 0;
+  int64_t pending_quanta = 0;              // GPU-equivalents
+  bool over_limit = false;                 // uses more than it could be given now
+  std::string oversubscribed;              // which promise exceeds the hardware; empty: none
+  std::vector<std::string> absent_models;  // that its lines name and no node has
+};
+// Pods that wait, by team.
+struct PendingRow {
+  std::string leaf;
+  std::string workload_class;
+  Reason reason = Reason::kNone;  // kNone: not asked for yet
+  int64_t workloads = 0;
+  int64_t quanta = 0;
+};
+
+// Sums for metrics, one row per GPU model.
+struct ModelTotals {
+  std::string model;
+  int64_t gpus = 0;
+  MilliGpu capacity;
+  MilliGpu allocated;  // by memory or compute, whichever is larger, card by card
+  MilliGpu stranded;   // free on cards no common request of the learned mix can use
+  Mebibytes memory_capacity;
+  Mebibytes memory_allocated;
+};
+struct EngineTotals {
+  int64_t nodes = 0;
+  int64_t nodes_closed = 0;
+  int64_t pods_bound = 0;
+  int64_t pods_pending = 0;
+  int64_t claims = 0;
+  int64_t reservations = 0;
+  int64_t pods_devices_unknown = 0;
+  int64_t agent_waiting = 0;      // binds that wait for their turn at an agent
+  int64_t agent_serving = 0;      // written for an agent and not served yet
+  int64_t agent_passed_over = 0;  // ever, without having been served
+  std::optional<Instant> oldest_reservation;
+  std::vector<ModelTotals> models;  // by name
+};
+
+}  // namespace tranche

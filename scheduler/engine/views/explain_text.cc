@@ -1,0 +1,223 @@
+#include "scheduler/engine/views/explain_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scheduler/index/card_sets.h"
+#include "scheduler/index/eligibility.h"
+#include "scheduler/index/placement.h"
+
+namespace tranche {
+namespace {
+
+std::string DescribeMemory(const MemoryNeed& need) {
+  switch (need.kind) {
+    case MemoryNeed::Kind::kNone:
+      return "no memory";
+    case MemoryNeed::Kind::kWholeCard:
+      return "all memory";
+    case MemoryNeed::Kind::kMib:
+      return fmt::format("{} MiB", need.value);
+    case MemoryNeed::Kind::kMilliOfCard:
+      return fmt::format("{}/1000 of the memory", need.value);
+    case MemoryNeed::Kind::kPercentOfCard:
+      return fmt::format("{} % of the memory", need.value);
+    case MemoryNeed::Kind::kAgentUnits:
+      return fmt::format("{} units of memory", need.value);
+  }
+  return "";
+}
+
+std::string DescribeAsk(const Ask& ask) {
+  switch (ask.resource) {
+    case Resource::kGpu:
+      return fmt::format("{} GPU", ask.count);
+    case Resource::kGpuShared:
+      return fmt::format("{} shared GPU", ask.count);
+    case Resource::kMig:
+      return fmt::format("{} x {}{}", ask.count, ask.mig.profile, ask.mig.shared ? " shared" : "");
+    case Resource::kShare:
+      return fmt::format("{} GPU with {} milli and {}{}", ask.count, ask.compute.count(),
+                         DescribeMemory(ask.memory), ask.exclusive ? ", alone" : "");
+  }
+  return "";
+}
+
+std::string Join(const std::vector<std::string>& texts) {
+  std::string joined;
+  for (const std::string& text : texts) joined += (joined.empty() ? "" : ",") + text;
+  return joined;
+}
+
+// What is free on the node of the kind the pod asks for.
+std::string DescribeFree(const NodeEntry& entry, const PodRequest& request) {
+  const Inventory& inventory = entry.state.inventory();
+  const Load& load = entry.state.hard();
+  std::string found;
+  for (const PoolNeed& need : request.pool_needs) {
+    const CountedKey* key = inventory.FindKey(need.key);
+    if (key == nullptr) continue;
+    const int64_t used = load.keys[static_cast<std::size_t>(key - inventory.keys.data())];
+    found += fmt::format("{}{}: {} of {} in use", found.empty() ? "" : "; ", need.key, used,
+                         key->allocatable);
+  }
+  int64_t idle = 0;
+  MilliGpu most_milli = MilliGpu::Zero();
+  Mebibytes most_memory = Mebibytes::Zero();
+  int64_t cards = 0;
+  for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
+    const Card& card = inventory.cards[i];
+    if (card.mode == CardMode::kMig || !card.healthy || card.cordoned) continue;
+    ++cards;
+    idle += load.cards[i].slots == 0;
+    most_milli = std::max(most_milli, card.capacity - load.cards[i].milli);
+    most_memory = std::max(most_memory, card.memory - load.cards[i].memory);
+  }
+  if (cards > 0) {
+    found += fmt::format("{}{} of {} cards idle, most free on one card {} milli and {} MiB",
+                         found.empty() ? "" : "; ", idle, cards, most_milli.count(),
+                         most_memory.count());
+  }
+  return found;
+}
+
+constexpr std::string_view kCorrectAmount = "correct the amount and create the pod again";
+constexpr std::string_view kMoreRoom = "a pod of this kind must end, or a node be added";
+constexpr std::string_view kNodesBack = "the nodes must become usable again; see their state";
+// What would change the answer; reasons that are not listed are nobody's to change.
+constexpr std::pair<Reason, std::string_view> kAdvice[] = {
+    {Reason::kMixedDialects, "ask in one style only"},
+    {Reason::kBadAmount, kCorrectAmount},
+    {Reason::kUnknownProfile, kCorrectAmount},
+    {Reason::kDialectOff, "ask an administrator to allow this style, or use another"},
+    {Reason::kNoAgent,
+     "share on nodes with an agent (HAMi, MPS), or allow unenforced sharing by policy"},
+    {Reason::kWrongModel, "allow more GPU models"},
+    {Reason::kTooManyPerNode, "ask for fewer GPUs per pod, or add larger nodes"},
+    {Reason::kTooLarge, "ask for less memory per GPU, or add GPUs with more"},
+    {Reason::kNoRoom, kMoreRoom},
+    {Reason::kNumaMismatch, kMoreRoom},
+    {Reason::kBrokenSet,
+     "pods that hold GPUs of a connected set must end, a node be added, or tranche.dev/topology be "
+     "preferred instead of required"},
+    {Reason::kNoSuchSet,
+     "ask for fewer GPUs, for nodes whose GPUs are connected, or say tranche.dev/topology: "
+     "preferred"},
+    {Reason::kTopologyUnknown,
+     "an administrator must have the nodes tell how their GPUs are connected (tranche probe, or "
+     "the annotation tranche.dev/topology)"},
+    {Reason::kGangIncomplete,
+     "the other pods of the gang must be created, and carry no scheduling gate"},
+    {Reason::kGangNoRoom, "pods must end until the whole gang fits, or nodes be added"},
+    {Reason::kHeldForGang,
+     "declare a tranche.dev/expected-runtime that ends before the gang starts, or wait"},
+    {Reason::kNoLeaf, "ask an administrator for a GPUQuota that owns the namespace"},
+    {Reason::kLeafConflict,
+     "an administrator must make the GPUQuotas' namespaceSelectors not overlap"},
+    {Reason::kLedgerClosed, "an administrator must restore the ledger; see the server's log"},
+    {Reason::kBudgetExhausted,
+     "wait for the moment shown, declare a shorter tranche.dev/expected-runtime, or ask for a "
+     "larger GPUBudget"},
+    {Reason::kExceedsMaxQuota, "ask for fewer GPUs, or for a larger GPUQuota"},
+    {Reason::kBorrowLimit, "work of the team must end, or its borrowLimit be raised"},
+    {Reason::kLenderLimit, "work of the team must end, or a lendLimit be raised"},
+    {Reason::kWaitingForQuota, "work of the team, or of those who borrow, must end"},
+    {Reason::kNamespaceQuota, "work of the namespace must end, or its ResourceQuota be raised"},
+    {Reason::kPreemptionInProgress, "the pods that make room leave within their grace period"},
+    {Reason::kYieldingTo, "the workload named comes first and is placed in a moment"},
+    {Reason::kSharingMode,
+     "use a priority class whose GPUClass allows this sharing, or ask for devices of another kind"},
+    {Reason::kNodeNotReady, kNodesBack},
+    {Reason::kNodeCordoned, kNodesBack},
+    {Reason::kOperatorBusy, kNodesBack},
+    {Reason::kNodeUnstable, kNodesBack},
+    {Reason::kNodeRefusing, kNodesBack},
+    {Reason::kDevicesUnknown, kNodesBack},
+};
+
+}  // namespace
+
+std::string AdviceFor(Reason reason) {
+  const auto* advice =
+      std::ranges::find(kAdvice, reason, &std::pair<Reason, std::string_view>::first);
+  return std::string(advice == std::end(kAdvice) ? "" : advice->second);
+}
+
+std::string DescribeRequest(const PodRequest& request) {
+  std::string text;
+  for (const Ask& ask : request.asks) text += (text.empty() ? "" : " + ") + DescribeAsk(ask);
+  return text;
+}
+
+namespace {
+
+// Which link stands in the way.
+std::string DescribeLinks(const NodeEntry& entry, const PodRequest& request,
+                          const GpuPolicy& policy) {
+  const Inventory& inventory = entry.state.inventory();
+  const PlaceRules rules{&policy, request.card_choice};
+  CardQuestion context = Placer::CardQuestionOf(inventory, entry.state.hard(), request, rules);
+  std::string links = DescribeBrokenSet(inventory, request, policy, context);
+  return links.empty() ? links : "; " + links;
+}
+
+}  // namespace
+
+std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
+                           const GpuPolicy& policy, Reason reason, Instant now) {
+  const std::string asks = "asks " + DescribeRequest(request);
+  const Inventory& inventory = entry.state.inventory();
+  switch (reason) {
+    case Reason::kWrongModel:
+      return fmt::format("asks model {}{}{}; the node has {}", Join(request.models_any),
+                         request.models_none.empty() ? "" : " not ", Join(request.models_none),
+                         inventory.product);
+    case Reason::kWrongDevice:
+      return fmt::format("asks uuid {}{}{}, mode '{}'; the node has other GPUs",
+                         Join(request.uuids_any), request.uuids_none.empty() ? "" : " not ",
+                         Join(request.uuids_none), request.vgpu_mode);
+    case Reason::kTooManyPerNode:
+      return fmt::format("{}; the node has {} cards{}", asks, inventory.cards.size(),
+                         inventory.sharing == SharingMethod::kMps
+                             ? ", and MPS gives a container one replica"
+                             : "");
+    case Reason::kTooLarge: {
+      Mebibytes largest = Mebibytes::Zero();
+      for (const Card& card : inventory.cards) largest = std::max(largest, card.memory);
+      return fmt::format("{}, at least {} MiB a card; the largest card has {} MiB", asks,
+                         request.min_gpu_memory.count(), largest.count());
+    }
+    case Reason::kNodeUnstable:
+      return fmt::format("usable in {} s",
+                         std::chrono::ceil<std::chrono::seconds>(*entry.stable_at - now).count());
+    case Reason::kNodeRefusing:
+      return fmt::format(
+          "tried again in {} s",
+          std::chrono::ceil<std::chrono::seconds>(*entry.refusing_until - now).count());
+    case Reason::kOperatorBusy:
+      return entry.state.facts().operator_busy;
+    case Reason::kNoGpu:
+    case Reason::kNoAgent:
+    case Reason::kUnhealthy:
+    case Reason::kNumaMismatch:
+    case Reason::kNoRoom:
+      return fmt::format("{}; {}", asks, DescribeFree(entry, request));
+    case Reason::kBrokenSet:
+    case Reason::kNoSuchSet:
+      return fmt::format("{}; {}{}", asks, DescribeFree(entry, request),
+                         DescribeLinks(entry, request, policy));
+    case Reason::kTopologyUnknown:
+      return fmt::format("{}; what is known of the links comes from: {}", asks,
+                         MachineSourceName(inventory.links));
+    default:
+      return "";
+  }
+}
+
+}  // namespace tranche

@@ -1,0 +1,25 @@
+// Reasons in words for people: what a request asks, what of a node stands in its way, and what
+// would change the answer.
+//
+// Pure: the same values give the same text. Any thread. Cost: a node's devices once.
+#pragma once
+
+#include <string>
+
+#include "policy/spec.h"
+#include "scheduler/engine/state/records.h"
+#include "scheduler/facts/pod_request.h"
+#include "scheduler/facts/reason.h"
+#include "topology/base/units.h"
+
+namespace tranche {
+
+// What would change the answer; empty: nothing anybody could do.
+std::string AdviceFor(Reason reason);
+// What about this node stands in the way, with numbers. Requires: `reason` is not kNone.
+std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
+                           const GpuPolicy& policy, Reason reason, Instant now);
+// The request in a few words: "1 GPU", "0.5 GPU", "2 x 1g.10gb".
+std::string DescribeRequest(const PodRequest& request);
+
+}  // namespace tranche

@@ -1,0 +1,76 @@
+// Takes in what a cluster reports: facts go to the engine, policy objects to their intake, and what
+// was heard when decides whether Tranche may decide.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/host/policy_intake.h"
+#include "scheduler/ports/cluster_events.h"
+
+namespace tranche {
+
+enum class Readiness : uint8_t {
+  kReady,
+  kLoading,   // the first complete set of nodes and pods is not in yet
+  kStale,     // nothing was heard of nodes or pods for longer than the cache limit
+  kStandby,   // another process leads
+  kStopping,  // on the way out
+};
+// A fixed sentence without numbers: it reaches kube-scheduler, which re-queues pods whose message
+// changes.
+std::string_view Describe(Readiness readiness);
+
+class ClusterIntake : public ClusterEvents {
+ public:
+  // `cache_limit`: the oldest cache a decision may rest on; zero: any age. `may_write`: whether
+  // this process may still write what it decides; null: always.
+  ClusterIntake(EngineHost& engine, PolicyIntake& policies, std::chrono::milliseconds cache_limit,
+                std::function<bool()> may_write);
+
+  Readiness readiness() const;
+  void BeginStopping() { stopping_ = true; }
+  // Time since "pods" or "nodes" was heard of; nullopt: never, or another resource.
+  std::optional<std::chrono::milliseconds> HeardAge(std::string_view resource) const;
+
+  void NodeChanged(NodeFacts node) override;
+  void NodeGone(const NodeName& name) override;
+  void PodChanged(PodFacts pod) override;
+  void PodGone(const PodUid& uid) override;
+  void NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) override;
+  void NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) override;
+  void DraChanged(dra::Object object) override;
+  void DraGone(const dra::ObjectRef& object) override;
+  void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override;
+  void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override;
+  void PolicyObjectChanged(PolicyObject object) override;
+  void PolicyObjectGone(const std::string& kind, const std::string& ns,
+                        const std::string& name) override;
+  void PolicyObjectsSettled() override;
+  void Synced() override;
+  void Heard(const char* resource) override;
+
+ private:
+  using Steady = std::chrono::steady_clock;
+  static constexpr std::array<std::string_view, 2> kWatched = {"pods", "nodes"};
+  static constexpr Steady::rep kNever = -1;
+
+  EngineHost& engine_;
+  PolicyIntake& policies_;
+  const std::chrono::milliseconds cache_limit_;
+  const std::function<bool()> may_write_;
+  std::atomic<bool> synced_ = false;  // the engine has ended its restart
+  std::atomic<bool> stopping_ = false;
+  // Steady time of the last sign of life, parallel to kWatched.
+  std::array<std::atomic<Steady::rep>, kWatched.size()> heard_ = {kNever, kNever};
+};
+
+}  // namespace tranche

@@ -1,0 +1,134 @@
+#include "scheduler/host/engine_host.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <iterator>
+#include <thread>
+
+#include "scheduler/wire/records/allocation_json.h"
+
+namespace tranche {
+
+EngineHost::EngineHost(const EngineOptions& options, Clock& clock, Ledger* ledger,
+                       std::function<bool()> may_plan)
+    : clock_(clock), ledger_(ledger), may_plan_(std::move(may_plan)), engine_(options) {}
+
+void EngineHost::WhenMetered(std::function<void()> done) {
+  if (ledger_ == nullptr) return done();
+  ledger_->WhenCommitted([done = std::move(done)](bool) { done(); });
+}
+
+void EngineHost::Heartbeat() {
+  if (ledger_ == nullptr) return;
+  With([this](Engine& engine, Instant now) { ledger_->Heartbeat(now, engine.Decay()); });
+}
+
+void EngineHost::FinishRestore(std::vector<Reclaim> reclaims, std::vector<RestoredUse> uses) {
+  if (sinks_.reclaims != nullptr) sinks_.reclaims->Restored(reclaims);
+  With([&reclaims, &uses](Engine& engine, Instant now) {
+    if (!uses.empty()) engine.RestoreUse(uses, now);
+    engine.RestoreReclaims(std::move(reclaims));
+    engine.FinishRestore(now);
+  });
+  if (ledger_ != nullptr && !uses.empty()) ledger_->Restore(std::move(uses));
+}
+
+Instant EngineHost::Now() {
+  for (const ClockStep& step : clock_.TakeSteps()) {
+    spdlog::warn("the machine's clock was set forward by {} s: metering goes on from there",
+                 std::chrono::duration_cast<std::chrono::seconds>(step.to - step.from).count());
+    engine_.StepClock(step.from, step.to);
+  }
+  return clock_.Now();
+}
+
+void EngineHost::EndCall() {
+  Effects effects = std::exchange(engine_.effects(), {});
+  if (ledger_ != nullptr && (!effects.metering.empty() || !effects.closings.empty())) {
+    for (MeterEvent& event : effects.metering) {
+      if (event.allocation) event.devices = wire::EncodeAllocation(*event.allocation);
+    }
+    // Under the lock, so that the journal has the engine's order; it only queues.
+    ledger_->Append(std::move(effects.metering), std::move(effects.closings));
+  }
+  const bool reclaims = sinks_.reclaims != nullptr && !effects.reclaims.empty();
+  if (!reclaims && effects.requeue.empty() && effects.ungate.empty() && effects.agents.empty()) {
+    mutex_.Unlock();
+    return;
+  }
+  const Instant when = clock_.Now();
+  if (reclaims) sinks_.reclaims->Queue(std::move(effects.reclaims), when);
+  mutex_.Unlock();
+  if (sinks_.requeue) {
+    for (const auto& [pod, uid] : effects.requeue) sinks_.requeue(pod, uid, when);
+  }
+  if (sinks_.remove_gate) {
+    for (const GateRemoval& gate : effects.ungate) sinks_.remove_gate(gate);
+  }
+  if (sinks_.agents && !effects.agents.empty()) sinks_.agents(effects.agents);
+  if (reclaims) sinks_.reclaims->Carry();
+}
+
+std::vector<NodeView> EngineHost::Nodes() {
+  std::vector<NodeView> all;
+  for (;;) {
+    std::vector<NodeView> page = With([&all](Engine& engine, Instant now) {
+      return engine.Nodes(all.empty() ? NodeName() : all.back().name, kPage, now);
+    });
+    const bool last = page.size() < kPage;
+    std::move(page.begin(), page.end(), std::back_inserter(all));
+    if (last) return all;
+  }
+}
+
+std::vector<PodView> EngineHost::Pods() {
+  std::vector<PodView> all;
+  for (;;) {
+    std::vector<PodView> page = With([&all](Engine& engine, Instant) {
+      return all.empty() ? engine.Pods({}, {}, kPage)
+                         : engine.Pods(all.back().name, all.back().uid, kPage);
+    });
+    const bool last = page.size() < kPage;
+    std::move(page.begin(), page.end(), std::back_inserter(all));
+    if (last) return all;
+  }
+}
+
+std::optional<PlanOutcome> EngineHost::Plan() {
+  std::chrono::nanoseconds took{0};
+  const std::optional<PlanOutcome> outcome = With([&took](Engine& engine, Instant now) {
+    const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+    std::optional<PlanOutcome> planned = engine.PlanNext(now);
+    took = std::chrono::steady_clock::now() - started;
+    return planned;
+  });
+  if (outcome && sinks_.planned) sinks_.planned(*outcome, took);
+  return outcome;
+}
+
+// A mutex goes to the first who asks, and the thread that has just given it back is first.
+void EngineHost::LetOthersIn() const {
+  constexpr int kPatience = 1'000;
+  for (int i = 0; i < kPatience && waiting_ > 0; ++i) std::this_thread::yield();
+}
+
+void EngineHost::Learn() {
+  const auto learn = [](Engine& engine, Instant) { return engine.Learn(); };
+  for (int lessons = 0; lessons < kMostLessons && waiting_ == 0 && With(learn); ++lessons) {
+    LetOthersIn();
+  }
+}
+
+std::optional<Instant> EngineHost::Tick() {
+  const auto tick = [](Engine& engine, Instant now) { return engine.Tick(now); };
+  const std::optional<Instant> next = With(tick);
+  // Evictions are planned on fresh knowledge only.
+  if (!may_plan_()) return next;
+  for (int plans = 0; plans < kMostPlans && Plan(); ++plans) LetOthersIn();
+  Learn();
+  // Planning changes what is due.
+  return With(tick);
+}
+
+}  // namespace tranche

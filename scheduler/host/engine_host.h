@@ -1,0 +1,125 @@
+// The one place where the engine lives: it puts every call under one lock, gives it the time, and
+// hands what the call made due to those who do it.
+//
+// Thread rule: any thread. The lock is never held across I/O, and for views of many nodes or pods
+// only for kPage of them at a time.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "scheduler/engine/engine.h"
+#include "scheduler/ports/clock.h"
+#include "scheduler/ports/ledger.h"
+
+namespace tranche {
+
+// Carries out what reclaims want done.
+class ReclaimSink {
+ public:
+  virtual ~ReclaimSink() = default;
+  // What GPUReclaim objects said at start. Once, before everything else.
+  virtual void Restored(const std::vector<Reclaim>& reclaims) = 0;
+  // Under the engine's lock, so that work comes in the engine's order: only queues.
+  virtual void Queue(ReclaimWork work, Instant now) = 0;
+  // Outside of it: does what is queued. Ends up here again when doing makes further work.
+  virtual void Carry() = 0;
+};
+
+// Where the engine's effects go; an empty member drops its kind. All but ReclaimSink::Queue are
+// called outside the engine's lock, but perhaps under locks of whoever called the engine.
+struct EffectSinks {
+  // kube-scheduler should try the pod again.
+  std::function<void(const PodName& pod, const PodUid& uid, Instant when)> requeue = nullptr;
+  // A scheduling gate of ours is to go.
+  std::function<void(const GateRemoval& removal)> remove_gate = nullptr;
+  // Turns, orphans and placeholders of node agents.
+  std::function<void(const AgentWork& work)> agents = nullptr;
+  // Null: reclaims are planned and not carried out.
+  ReclaimSink* reclaims = nullptr;
+  // One round of planning, and how long it held the engine.
+  std::function<void(const PlanOutcome& outcome, std::chrono::nanoseconds took)> planned = nullptr;
+};
+
+class EngineHost {
+ public:
+  static constexpr std::size_t kPage = 256;
+  // Rounds of planning in one Tick, and of learning.
+  static constexpr int kMostPlans = 64;
+  static constexpr int kMostLessons = 8;
+
+  // `ledger`: where metering goes; null: nowhere. `may_plan`: asked before whom to evict is
+  // decided. Both outlive this.
+  EngineHost(const EngineOptions& options, Clock& clock, Ledger* ledger,
+             std::function<bool()> may_plan);
+  // Once, before events come from more than one thread: the sinks are made of parts that need the
+  // host themselves. What the sinks refer to outlives the last call.
+  void Connect(EffectSinks sinks) { sinks_ = std::move(sinks); }
+
+  // work(Engine&, Instant now) under the lock. Nothing the engine hands out by pointer may leave.
+  // What the work makes due is done before the call returns: the ledger has its journal queued in
+  // the engine's order, and the sinks are called outside the lock.
+  template <typename Work>
+  auto With(Work&& work) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const EngineLock lock(*this);
+    return std::forward<Work>(work)(engine_, Now());
+  }
+
+  // Calls `done` once what the ledger was given before is on disk, or at once when it cannot be
+  // written (placement goes on) or there is none.
+  void WhenMetered(std::function<void()> done);
+  // Lets the ledger know that we live, and how usage has faded.
+  void Heartbeat();
+  // The reclaims that were found at start, and usage taken over from checkpoints; then the engine
+  // ends its restart.
+  void FinishRestore(std::vector<Reclaim> reclaims, std::vector<RestoredUse> uses);
+
+  // All nodes by name, all pods by namespace/name; pages are copied one after another, so that the
+  // whole is no snapshot of one moment.
+  std::vector<NodeView> Nodes();
+  std::vector<PodView> Pods();
+  // Ends what is due by the clock, plans what waits to be planned and, where nobody waits, learns
+  // what decisions will ask for, one round at a time: calls of others come between. Returns when to
+  // call again (the present where planning goes on); nullopt: nothing waits.
+  std::optional<Instant> Tick();
+
+ private:
+  // One use of the engine. When it ends the effects of the call go out.
+  class ABSL_SCOPED_LOCKABLE EngineLock {
+   public:
+    explicit EngineLock(EngineHost& host) ABSL_EXCLUSIVE_LOCK_FUNCTION(host.mutex_) : host_(host) {
+      ++host_.waiting_;
+      host_.mutex_.Lock();
+      --host_.waiting_;
+    }
+    ~EngineLock() ABSL_UNLOCK_FUNCTION() { host_.EndCall(); }
+    EngineLock(const EngineLock&) = delete;
+    EngineLock& operator=(const EngineLock&) = delete;
+
+   private:
+    EngineHost& host_;
+  };
+  // Gives the lock back and lets the effects out.
+  void EndCall() ABSL_UNLOCK_FUNCTION(mutex_);
+  std::optional<PlanOutcome> Plan();
+  void LetOthersIn() const;
+  void Learn();
+  // The time, after the engine has heard of steps of the clock.
+  Instant Now() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Clock& clock_;
+  Ledger* const ledger_;
+  const std::function<bool()> may_plan_;
+  EffectSinks sinks_;
+  absl::Mutex mutex_;
+  Engine engine_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<int> waiting_ = 0;  // calls that wait for mutex_
+};
+
+}  // namespace tranche

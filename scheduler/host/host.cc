@@ -1,0 +1,14 @@
+#include "scheduler/host/host.h"
+
+namespace tranche {
+
+Host::Host(HostOptions options, Clock& clock)
+    : engine(options.engine, clock, options.ledger,
+             [this] { return cluster.readiness() == Readiness::kReady; }),
+      policies(engine, std::move(options.defaults),
+               {options.history.ledger, options.history.last_entry, options.history.restored}),
+      cluster(engine, policies, options.cache_limit, std::move(options.may_write)) {
+  engine.With([&options](Engine& one, Instant) { one.Restore(std::move(options.history)); });
+}
+
+}  // namespace tranche

@@ -1,0 +1,129 @@
+#include "scheduler/server/access.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "scheduler/api/router.h"
+#include "scheduler/wire/json/json.h"
+
+namespace tranche {
+namespace {
+
+constexpr std::chrono::milliseconds kReadTokenEvery{5'000};
+constexpr std::string_view kBearer = "Bearer ";
+
+enum class Subject : uint8_t { kHealth, kVerbs, kAdmission, kPageFiles, kPages };
+
+Subject SubjectOf(std::string_view path) {
+  if (path == "/healthz" || path == "/livez" || path == "/readyz") return Subject::kHealth;
+  if (path.starts_with("/scheduler/") || path.starts_with("/embedded/")) return Subject::kVerbs;
+  if (path.starts_with("/admission/")) return Subject::kAdmission;
+  if (path == "/" || path == "/ui" || path.starts_with("/ui/")) return Subject::kPageFiles;
+  return Subject::kPages;
+}
+
+http::Response NotHere(const http::Request& request) {
+  return ErrorResponse(404,
+                       fmt::format("{} is not served at this address", wire::Quoted(request.path)));
+}
+
+std::unique_ptr<kube::TokenSource> SourceOf(const std::string& file) {
+  if (file.empty()) return nullptr;
+  kube::Credentials credentials;
+  credentials.token_file = file;
+  return std::make_unique<kube::TokenSource>(credentials, kReadTokenEvery);
+}
+
+}  // namespace
+
+Access::Access(const ServeConfig& config)
+    : tls_(config.tls.has_value()),
+      verbs_need_tls_(config.verbs_need_tls),
+      own_pages_(config.pages_address.has_value()),
+      allowed_(config.allowed_clients.begin(), config.allowed_clients.end()),
+      token_(SourceOf(config.pages_token_file)) {}
+
+absl::Status Access::Check() {
+  const absl::MutexLock lock(&mutex_);
+  if (token_ == nullptr) return absl::OkStatus();
+  const absl::Status read = token_->Get(std::chrono::steady_clock::now()).status();
+  if (read.ok()) return read;
+  return absl::FailedPreconditionError(
+      fmt::format("pages.tokenFile: {}", std::string(read.message())));
+}
+
+bool Access::IsOpen(Door door) const {
+  switch (door) {
+    case Door::kPlain:
+      return !(verbs_need_tls_ && own_pages_);
+    case Door::kTls:
+      return tls_;
+    case Door::kPages:
+      break;
+  }
+  return own_pages_;
+}
+
+std::optional<http::Response> Access::RefuseVerb(Door door, const http::Request& request) const {
+  if (door == Door::kPages) return NotHere(request);
+  if (door == Door::kPlain) {
+    if (!verbs_need_tls_) return std::nullopt;
+    return ErrorResponse(403, "expected TLS with a client certificate, found a plain connection");
+  }
+  if (request.client_names == nullptr) {
+    if (!verbs_need_tls_) return std::nullopt;
+    return ErrorResponse(403, "expected a client certificate, found none");
+  }
+  if (allowed_.empty()) return std::nullopt;
+  const bool named =
+      std::any_of(request.client_names->begin(), request.client_names->end(),
+                  [this](const std::string& name) { return allowed_.contains(name); });
+  if (named) return std::nullopt;
+  return ErrorResponse(403, "expected a client certificate of tls.allowedClients, found another");
+}
+
+std::optional<http::Response> Access::RefusePage(const http::Request& request) {
+  std::string expected(kBearer);
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (token_ == nullptr) return std::nullopt;
+    const absl::StatusOr<std::string> token = token_->Get(std::chrono::steady_clock::now());
+    if (!token.ok()) return ErrorResponse(503, "the token cannot be read");
+    expected += *token;
+  }
+  const std::string& found = request.authorization;
+  // In a time that does not tell how much of it is right.
+  if (found.size() == expected.size() &&
+      CRYPTO_memcmp(found.data(), expected.data(), expected.size()) == 0) {
+    return std::nullopt;
+  }
+  http::Response response = ErrorResponse(401, "expected the bearer token of this server");
+  response.headers["WWW-Authenticate"] = "Bearer";
+  return response;
+}
+
+std::optional<http::Response> Access::Refuse(Door door, const http::Request& request) {
+  switch (SubjectOf(request.path)) {
+    case Subject::kHealth:
+      return std::nullopt;
+    case Subject::kVerbs:
+      return RefuseVerb(door, request);
+    case Subject::kAdmission:
+      if (door == Door::kPages) return NotHere(request);
+      return std::nullopt;
+    case Subject::kPageFiles:
+    case Subject::kPages:
+      break;
+  }
+  if (door == Door::kTls && own_pages_) return NotHere(request);
+  // The page asks its reader for the token; its files say nothing of the cluster.
+  if (SubjectOf(request.path) == Subject::kPageFiles) return std::nullopt;
+  return RefusePage(request);
+}
+
+}  // namespace tranche

@@ -1,0 +1,116 @@
+// How a server is to run: defaults, then the configuration file, then flags.
+//
+// The file is strict: an unknown key, a value of another type or out of its range, and a key given
+// twice are errors that name file, line and key. Source of keys and ranges: config.cc.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "policy/spec.h"
+#include "scheduler/api/admission_api.h"
+#include "scheduler/http/server.h"
+
+namespace tranche {
+
+enum class ClusterKind : uint8_t { kEmbedded, kKubernetes };
+
+// What becomes of quota when the ledger cannot be trusted.
+enum class LedgerFailure : uint8_t {
+  kClosed,  // what quota or a budget would count waits
+  kOpen,    // it goes on, unmetered
+};
+
+// One leader among several processes, by a Lease.
+struct ElectionOptions {
+  std::string ns;
+  std::string name;
+  std::chrono::milliseconds lease{15'000};  // a leader that is gone is replaced after this
+  std::chrono::milliseconds renew{10'000};  // a leader that cannot renew stops writing after this
+  std::chrono::milliseconds retry{2'000};   // between two looks at the lease
+};
+
+struct ServeConfig {
+  std::string address = "127.0.0.1";
+  uint16_t port = 8080;
+  int threads = 2;
+  http::Limits limits;
+  // The same answers over TLS, on an address of its own. nullopt: none.
+  std::optional<http::TlsOptions> tls;
+  std::string tls_address = "0.0.0.0";
+  uint16_t tls_port = 8443;
+  // The extender verbs are answered over TLS alone, and to a client certificate alone.
+  bool verbs_need_tls = false;
+  // Names of client certificates that may use the verbs over TLS; empty: all the CA has signed.
+  std::vector<std::string> allowed_clients;
+  // Metrics, API and page on an address of their own. nullopt: with the rest.
+  std::optional<std::string> pages_address;
+  uint16_t pages_port = 0;
+  std::string pages_token_file;  // not empty: they ask for this bearer token
+  AdmissionOptions admission;
+  ElectionOptions election;
+  bool elects = false;  // leaderElection.lease is set
+
+  ClusterKind cluster = ClusterKind::kEmbedded;
+  std::vector<std::string> objects;               // embedded only
+  std::string kubeconfig;                         // kubernetes only; empty: in-cluster
+  bool manual_clock = false;                      // embedded only
+  std::chrono::milliseconds cache_limit{60'000};  // kubernetes only
+
+  std::string ledger;  // file; empty: nothing is kept over a restart
+  LedgerFailure ledger_failure = LedgerFailure::kClosed;
+  bool ledger_accept_rollback = false;
+
+  // ConfigMap that mig-manager's file of layouts is mounted from, for GPUPolicy.mig Apply.
+  std::string mig_config_ns = "tranche-system";
+  std::string mig_config_name = "tranche-mig-parted-config";
+
+  std::chrono::milliseconds claim_lifetime{10'000};
+  GpuPolicy policy;  // what GPUPolicy objects overlay
+  // Unset: Allow with the embedded cluster, where nothing can be harmed, Refuse with a real one.
+  std::optional<Permission> unenforced_sharing;
+  // Pods of ours hold cards of nodes that have the stock device plugin alone, for pods that share
+  // them; made of this image, which has /tranche.
+  bool reservation = false;
+  std::string reservation_image;
+  std::string log_level = "info";
+  // For people who come from HAMi: its reason words and metric names beside ours, and
+  // ResourceQuotas of GPU memory and cores kept as it keeps them.
+  bool hami = false;
+};
+
+// Overlays `config` with the YAML text; `name` stands for the file in errors.
+// Errors: InvalidArgument naming file, line, key, what was expected and what was found.
+absl::Status ApplyConfigText(std::string_view yaml, std::string_view name, ServeConfig& config);
+// The same for a file. Errors also NotFound.
+absl::Status ApplyConfigFile(const std::string& path, ServeConfig& config);
+
+// "127.0.0.1:8080", ":8080" (every address), "[::1]:8080" into address and port.
+// Errors: InvalidArgument with the text.
+absl::Status ReadListen(std::string_view text, ServeConfig& config);
+
+// The same into the address that is served over TLS.
+absl::Status ReadTlsListen(std::string_view text, ServeConfig& config);
+
+// The same into the address of metrics, API and page.
+absl::Status ReadPagesListen(std::string_view text, ServeConfig& config);
+
+// The name the admission webhook gives. Errors: InvalidArgument with the text.
+absl::Status ReadSchedulerName(std::string_view text, ServeConfig& config);
+
+// Settings that do not go together. Errors: InvalidArgument naming both.
+absl::Status CheckConfig(const ServeConfig& config);
+
+// The policy with every unset choice made.
+GpuPolicy PolicyDefaults(const ServeConfig& config);
+
+// "trace", "debug", "info", "warn", "error", "off".
+bool IsLogLevel(std::string_view text);
+
+}  // namespace tranche

@@ -1,0 +1,427 @@
+#include "scheduler/server/leader.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "scheduler/api/admission_api.h"
+#include "scheduler/api/advice_api.h"
+#include "scheduler/api/api.h"
+#include "scheduler/api/embedded_api.h"
+#include "scheduler/api/ledger_api.h"
+#include "scheduler/api/pages.h"
+#include "scheduler/api/usage_api.h"
+#include "scheduler/api/verbs.h"
+#include "scheduler/controllers/binder.h"
+#include "scheduler/controllers/checkpointer.h"
+#include "scheduler/controllers/mig_controller.h"
+#include "scheduler/controllers/reclaimer.h"
+#include "scheduler/controllers/status_writer.h"
+#include "scheduler/embedded/cluster.h"
+#include "scheduler/host/clocks.h"
+#include "scheduler/host/timers.h"
+
+namespace tranche {
+namespace {
+
+// How often due work is looked for at most and at least: claims and grace periods are seconds, and
+// a pod that starts to wait, which moves no timer, is to be planned for well within one.
+constexpr std::chrono::milliseconds kTickMin{50};
+constexpr std::chrono::milliseconds kTickMax{250};
+
+// How often the objects of the cluster are compared with what we know, and the ledger told that we
+// live.
+constexpr std::chrono::milliseconds kWriteStatusEvery{250};
+constexpr std::chrono::milliseconds kLookAtMigEvery{1'000};
+constexpr std::chrono::milliseconds kLookForCheckpointEvery{1'000};
+constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
+constexpr std::chrono::hours kBackupEvery{24};
+
+Instant WallNow() { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
+
+HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::SqliteLedger* book,
+                            std::function<bool()> may_write) {
+  HostOptions options;
+  options.ledger = book;
+  if (book != nullptr) {
+    options.history = book->history();
+    book->ForgetHistory();
+  }
+  options.engine.claim_lifetime = config.claim_lifetime;
+  options.engine.namespace_caps = config.hami;
+  options.engine.keepers = config.reservation;
+  options.engine.epoch = epoch;
+  options.defaults = PolicyDefaults(config);
+  options.may_write = std::move(may_write);
+  if (config.cluster == ClusterKind::kKubernetes) options.cache_limit = config.cache_limit;
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch, bool exact_epoch,
+                                        std::function<bool()> may_write) {
+  OpenedLedger opened;
+  if (config.ledger.empty()) return opened;
+  ledger::Options options;
+  options.path = config.ledger;
+  options.epoch = epoch;
+  options.continue_epoch = !exact_epoch;
+  options.may_write = std::move(may_write);
+  options.now = WallNow();
+  options.accept_rollback = config.ledger_accept_rollback;
+  auto ledger = ledger::SqliteLedger::Open(options);
+  if (ledger.ok()) {
+    opened.ledger = *std::move(ledger);
+    return opened;
+  }
+  if (!absl::IsDataLoss(ledger.status())) return ledger.status();
+  spdlog::error("the ledger cannot be trusted and is left as it is: {}",
+                std::string(ledger.status().message()));
+  opened.untrusted = true;
+  return opened;
+}
+
+// Members are destroyed from the last to the first: what is called into goes last.
+struct LeaderServices::Impl {
+  Impl(const ServeConfig& given, metrics::Metrics& counts, OpenedLedger opened, int64_t number,
+       LeaderHooks wanted)
+      : config(given),
+        metrics(counts),
+        process(std::move(wanted)),
+        book(std::move(opened.ledger)),
+        untrusted(opened.untrusted),
+        epoch(book ? std::max(number, book->epoch()) : number),
+        system(book ? book->last_time() : Instant()),
+        manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
+        clock(manual ? static_cast<Clock&>(*manual) : system),
+        host(MakeHostOptions(config, epoch, book.get(), process.may_write), clock),
+        adviser([this] { return Look(); }) {}
+
+  void MakeReclaimer();
+  // Makes what carries out the effects of the engine, and connects it.
+  void ConnectEffects();
+  void MakeMigController();
+  AdviceCase Look();
+  absl::Status LoadObjects();
+  void MakeAnswers();
+  void MakeAdmission();
+  metrics::Scrape Gather();
+  std::optional<Instant> DoDue();
+  void ArmTick(std::chrono::milliseconds delay);
+  void ArmStatusWriter();
+  void ArmMigController();
+  void ArmCheckpointer();
+  void ArmHeartbeat();
+  void ArmBackup();
+  std::optional<metrics::LedgerRow> LedgerState();
+
+  const ServeConfig& config;
+  metrics::Metrics& metrics;
+  const LeaderHooks process;
+  std::unique_ptr<ledger::SqliteLedger> book;  // null: nothing is kept
+  const bool untrusted;
+  const int64_t epoch;
+  SystemClock system;
+  std::unique_ptr<ManualClock> manual;  // null: the system clock is the time
+  Clock& clock;
+  Host host;
+  std::unique_ptr<Reclaimer> reclaimer;  // known to the host, so outlives the cluster's events
+  std::unique_ptr<embedded::Cluster> embedded_cluster;  // null: it is elsewhere
+  ClusterApi* api = nullptr;
+  absl::Mutex due_mutex;  // around a whole round of what is due
+  ThreadTimers timers;
+  std::unique_ptr<Binder> binder;
+  std::unique_ptr<Verbs> verbs;
+  std::unique_ptr<Checkpointer> checkpointer;
+  std::unique_ptr<StatusWriter> status_writer;
+  std::unique_ptr<MigController> mig_controller;
+  Adviser adviser;
+  UsageApi usage{config.ledger, host.engine, clock};
+  Router router;
+};
+
+void LeaderServices::Impl::MakeReclaimer() {
+  Reclaimer::Hooks hooks;
+  hooks.settle = [this](const std::string& reclaim, const PodUid& uid, EvictionOutcome outcome,
+                        std::optional<Millis> retry_after) {
+    host.engine.With([&](Engine& engine, Instant now) {
+      engine.SettleEviction(reclaim, uid, outcome, retry_after, now);
+    });
+  };
+  hooks.uid_of = [this](const std::string& kind, const std::string& name) {
+    return host.policies.UidOf(kind, name);
+  };
+  reclaimer = std::make_unique<Reclaimer>(*api, *api, metrics, std::move(hooks));
+}
+
+void LeaderServices::Impl::ConnectEffects() {
+  BinderOptions options;
+  options.placeholder_image = config.reservation_image;
+  binder = std::make_unique<Binder>(host, *api, *api, timers, metrics, std::move(options));
+  MakeReclaimer();
+  EffectSinks sinks;
+  sinks.requeue = [this](const PodName& pod, const PodUid& uid, Instant when) {
+    metrics.CountPoke();
+    api->Requeue(pod, uid, when, [pod](const WriteResult& result) {
+      if (result.kind == WriteResult::Kind::kDone) return;
+      spdlog::warn("{} could not be brought back to the scheduler's queue: code {}: {}", pod.str(),
+                   result.http_code, result.message);
+    });
+  };
+  sinks.remove_gate = [this](const GateRemoval& removal) {
+    const std::string gate(GateName(removal.gate));
+    api->RemoveGate(
+        {removal.pod, removal.uid, gate}, [pod = removal.pod, gate](const WriteResult& result) {
+          if (result.kind == WriteResult::Kind::kDone) return;
+          spdlog::warn("{}: the scheduling gate {} could not be taken away: code {}: {}", pod.str(),
+                       gate, result.http_code, result.message);
+        });
+  };
+  sinks.agents = binder->AgentSink();
+  sinks.reclaims = reclaimer.get();
+  sinks.planned = [this](const PlanOutcome& outcome, std::chrono::nanoseconds took) {
+    metrics.CountPlan(outcome, took);
+  };
+  host.engine.Connect(std::move(sinks));
+}
+
+AdviceCase LeaderServices::Impl::Look() {
+  return host.engine.With([](Engine& engine, Instant now) { return engine.Case(now); });
+}
+
+void LeaderServices::Impl::MakeMigController() {
+  MigController::Hooks hooks;
+  hooks.fresh = [this] { return host.cluster.readiness() == Readiness::kReady; };
+  hooks.mode = [this] { return host.policies.mig_mode(); };
+  hooks.look = [this] { return Look(); };
+  hooks.plan = [](const AdviceCase& fleet) { return PlanRepartition(fleet, kPlanLimits); };
+  hooks.hold = [this](const NodeName& node, const std::string& why) {
+    host.engine.With([&](Engine& engine, Instant now) { engine.SetHeld(node, why, now); });
+  };
+  mig_controller = std::make_unique<MigController>(
+      *api, *api, *api, metrics, MigConfigMap{config.mig_config_ns, config.mig_config_name},
+      std::move(hooks));
+}
+
+absl::Status LeaderServices::Impl::LoadObjects() {
+  for (const std::string& path : config.objects) {
+    const absl::StatusOr<embedded::ApplyReport> report = embedded_cluster->LoadFile(path);
+    if (!report.ok()) return report.status();
+    spdlog::info("{}: {} objects loaded", path, report->applied);
+    for (const auto& [kind, count] : report->ignored) {
+      spdlog::info("{}: {} objects of kind {} ignored", path, count, kind);
+    }
+  }
+  embedded_cluster->FinishLoading();
+  return absl::OkStatus();
+}
+
+void LeaderServices::Impl::MakeAnswers() {
+  verbs = std::make_unique<Verbs>(host, *binder, metrics,
+                                  config.hami ? wire::ReasonStyle::kHami : wire::ReasonStyle::kOwn);
+  checkpointer = std::make_unique<Checkpointer>(host, book.get(), config.ledger);
+  status_writer = std::make_unique<StatusWriter>(host, *api, *checkpointer);
+  MakeMigController();
+  MakeAdmission();
+  verbs->AddTo(router);
+  AddApi(host.engine, router);
+  AddAdviceApi(adviser, router);
+  AddLedgerApi(config.ledger, host.engine, clock, router);
+  usage.AddTo(router);
+  AddPages([this] { return host.cluster.readiness(); }, metrics, [this] { return Gather(); },
+           router);
+  if (embedded_cluster) {
+    AddEmbeddedApi(
+        *embedded_cluster, host.engine, manual.get(), [this] { return DoDue(); }, router);
+  }
+}
+
+void LeaderServices::Impl::MakeAdmission() {
+  AdmissionOptions options = config.admission;
+  options.count_hami_shares = config.hami;
+  options.show_devices = config.reservation;
+  AddAdmissionApi(std::move(options), AskEngine(host), metrics, router);
+}
+
+metrics::Scrape LeaderServices::Impl::Gather() {
+  metrics::Scrape scrape;
+  scrape.version = Version();
+  scrape.ready = host.cluster.readiness() == Readiness::kReady;
+  host.engine.With([&scrape](Engine& engine, Instant now) {
+    scrape.now = now;
+    scrape.totals = engine.Totals();
+    scrape.quotas = engine.Quotas(now);
+    scrape.budgets = engine.Budgets(now);
+    scrape.pending = engine.Pending(now);
+  });
+  scrape.binds_in_progress = binder->in_progress();
+  scrape.invalid_objects = host.policies.invalid_objects();
+  scrape.status_failures = status_writer->failures() + reclaimer->failures();
+  scrape.reclaims_running = reclaimer->running();
+  scrape.mig_changes_pending = mig_controller->pending();
+  if (config.hami) {
+    metrics::HamiRows rows{host.engine.Nodes(), host.engine.Pods(), {}};
+    rows.caps = host.engine.With([](Engine& engine, Instant) { return engine.NamespaceCapRows(); });
+    scrape.hami = std::move(rows);
+  }
+  if (scrape.ready) {
+    const std::shared_ptr<const Advice> advice = adviser.Get(Adviser::kMetricAge);
+    scrape.defragmentable_gpus =
+        advice->defragment.whole_gpus_possible - advice->defragment.whole_gpus_free;
+  }
+  scrape.clock_ahead = manual ? std::chrono::milliseconds(0) : system.AheadOfWall();
+  scrape.ledger = LedgerState();
+  process.edges(scrape);
+  return scrape;
+}
+
+std::optional<Instant> LeaderServices::Impl::DoDue() {
+  // When the clock is set, the timer must not be half way through a tick.
+  const absl::MutexLock lock(&due_mutex);
+  const std::optional<Instant> next =
+      embedded_cluster ? RunDue(*embedded_cluster, host.engine, clock) : host.engine.Tick();
+  reclaimer->Tick(clock.Now());
+  if (manual) {
+    mig_controller->Tick(clock.Now());
+    checkpointer->Take(clock.Now());
+  }
+  return next;
+}
+
+void LeaderServices::Impl::ArmTick(std::chrono::milliseconds delay) {
+  timers.After(delay, [this] {
+    const std::optional<Instant> next = DoDue();
+    ArmTick(next ? std::clamp(next.value() - clock.Now(), kTickMin, kTickMax) : kTickMax);
+  });
+}
+
+std::optional<metrics::LedgerRow> LeaderServices::Impl::LedgerState() {
+  if (!book) return std::nullopt;
+  // The engine first: what it has counted since is in the queue.
+  const Charge held = host.engine.With([](Engine& engine, Instant) { return engine.HeldQuanta(); });
+  const LedgerHealth health = book->health();
+  metrics::LedgerRow row;
+  row.writable = health.writable;
+  row.entries = health.entries;
+  row.queued = health.queued;
+  row.dropped = health.dropped;
+  row.failures = health.failures;
+  row.late = health.late;
+  row.wal_bytes = health.wal_bytes;
+  row.last_entry = health.last_entry;
+  row.restored = health.restored;
+  if (const std::optional<Instant> taken = checkpointer->taken()) {
+    row.checkpoint_age_seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(clock.Now() - *taken).count();
+  }
+  if (health.queued == 0 && health.held) {
+    row.drift_quanta =
+        std::abs(held.compute - health.held->compute) + std::abs(held.memory - health.held->memory);
+  }
+  return row;
+}
+
+void LeaderServices::Impl::ArmStatusWriter() {
+  timers.After(kWriteStatusEvery, [this] {
+    status_writer->Tick(clock.Now());
+    ArmStatusWriter();
+  });
+}
+
+// Looking at the whole fleet takes its time: not on the timers' thread. Time moved by hand has it
+// done with what else is due.
+void LeaderServices::Impl::ArmMigController() {
+  timers.After(kLookAtMigEvery, [this] {
+    process.later([this] {
+      mig_controller->Tick(clock.Now());
+      ArmMigController();
+    });
+  });
+}
+
+// Reads the ledger, so likewise not on the timers' thread.
+void LeaderServices::Impl::ArmCheckpointer() {
+  timers.After(kLookForCheckpointEvery, [this] {
+    process.later([this] {
+      checkpointer->Take(clock.Now());
+      ArmCheckpointer();
+    });
+  });
+}
+
+void LeaderServices::Impl::ArmHeartbeat() {
+  timers.After(kHeartbeatEvery, [this] {
+    host.engine.Heartbeat();
+    ArmHeartbeat();
+  });
+}
+
+void LeaderServices::Impl::ArmBackup() {
+  timers.After(kBackupEvery, [this] {
+    process.later([this] {
+      const absl::StatusOr<std::string> backup = book->Backup(clock.Now());
+      if (backup.ok()) {
+        spdlog::info("ledger copied to {}", *backup);
+      } else {
+        spdlog::error("the ledger could not be copied: {}", std::string(backup.status().message()));
+      }
+    });
+    ArmBackup();
+  });
+}
+
+LeaderServices::LeaderServices(const ServeConfig& config, metrics::Metrics& metrics,
+                               OpenedLedger opened, int64_t epoch, LeaderHooks hooks)
+    : impl_(std::make_unique<Impl>(config, metrics, std::move(opened), epoch, std::move(hooks))) {
+  const bool closed = impl_->untrusted && config.ledger_failure == LedgerFailure::kClosed;
+  impl_->host.engine.With([closed](Engine& engine, Instant) { engine.CloseLedger(closed); });
+}
+
+LeaderServices::~LeaderServices() { End(); }
+
+absl::Status LeaderServices::MakeEmbedded() {
+  impl_->embedded_cluster = std::make_unique<embedded::Cluster>(impl_->clock, impl_->host.cluster,
+                                                                PolicyDefaults(impl_->config));
+  impl_->api = impl_->embedded_cluster.get();
+  impl_->ConnectEffects();
+  if (const absl::Status loaded = impl_->LoadObjects(); !loaded.ok()) return loaded;
+  impl_->MakeAnswers();
+  return absl::OkStatus();
+}
+
+void LeaderServices::Attach(ClusterApi& api) {
+  impl_->api = &api;
+  impl_->ConnectEffects();
+  impl_->MakeAnswers();
+}
+
+void LeaderServices::Begin() {
+  impl_->ArmTick(kTickMin);
+  impl_->ArmStatusWriter();
+  if (!impl_->manual) {
+    impl_->ArmMigController();
+    impl_->ArmCheckpointer();
+  }
+  if (impl_->book) {
+    impl_->ArmHeartbeat();
+    impl_->ArmBackup();
+  }
+}
+
+void LeaderServices::Drain() { impl_->host.cluster.BeginStopping(); }
+
+void LeaderServices::End() {
+  impl_->timers.Stop();
+  impl_->host.engine.Heartbeat();
+  if (impl_->book) impl_->book->Close();
+}
+
+Host& LeaderServices::host() { return impl_->host; }
+const Router& LeaderServices::router() const { return impl_->router; }
+int64_t LeaderServices::epoch() const { return impl_->epoch; }
+
+}  // namespace tranche

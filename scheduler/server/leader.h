@@ -1,0 +1,79 @@
+// All that decides and writes: the ledger, the engine's host, what carries its decisions out, and
+// the answers that need them. A process has it from the start where it leads alone; where an
+// election decides, from the moment it leads.
+//
+//   clock -> host (engine) <- cluster (embedded or kubernetes)
+//   router -> verbs -> binder -> cluster;  api, pages, embedded api
+//
+// Thread rule: MakeEmbedded or Attach, Begin and End from one thread at a time, in that order;
+// router(), readiness() and Describe from any after.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "scheduler/api/router.h"
+#include "scheduler/host/host.h"
+#include "scheduler/ledger/sqlite_ledger.h"
+#include "scheduler/metrics/metrics.h"
+#include "scheduler/ports/cluster_api.h"
+#include "scheduler/server/config.h"
+
+namespace tranche {
+
+// A ledger that was opened, or why there is none although one was asked for.
+struct OpenedLedger {
+  std::unique_ptr<ledger::SqliteLedger> ledger;
+  bool untrusted = false;  // damaged or out of reach: the file stays as it is
+};
+
+// Resources owned by the process that outlive one leadership.
+struct LeaderHooks {
+  // Runs long work on another thread than the one that answers verbs.
+  std::function<void(std::function<void()>)> later;
+  // Adds what the process knows of itself to a scrape: connections, watches, the election.
+  std::function<void(metrics::Scrape&)> edges;
+  // Whether this process may still write; null: always.
+  std::function<bool()> may_write;
+};
+
+// Opens the configured ledger for a writer of that epoch, or of the file's own if that is higher
+// and `exact_epoch` is not set. A damaged file is no error (OpenedLedger::untrusted).
+// Errors: as SqliteLedger::Open.
+absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch, bool exact_epoch,
+                                        std::function<bool()> may_write);
+
+class LeaderServices {
+ public:
+  // All references outlive this; `metrics` and hooks also the cluster's last answer.
+  LeaderServices(const ServeConfig& config, metrics::Metrics& metrics, OpenedLedger opened,
+                 int64_t epoch, LeaderHooks hooks);
+  ~LeaderServices();
+  LeaderServices(const LeaderServices&) = delete;
+  LeaderServices& operator=(const LeaderServices&) = delete;
+
+  // The embedded cluster with the configured objects. Errors: what is wrong with a file.
+  absl::Status MakeEmbedded();
+  // A cluster elsewhere, whose events go to host().
+  void Attach(ClusterApi& api);
+  // Starts what is done by time.
+  void Begin();
+  // No new work; requests in flight are finished elsewhere.
+  void Drain();
+  // Ends what is done by time and closes the ledger. The cluster has stopped. Idempotent.
+  void End();
+
+  Host& host();
+  const Router& router() const;
+  int64_t epoch() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tranche

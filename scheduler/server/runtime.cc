@@ -1,0 +1,386 @@
+#include "scheduler/server/runtime.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "scheduler/api/pages.h"
+#include "scheduler/kube/cluster.h"
+#include "scheduler/kube/elector.h"
+#include "scheduler/server/access.h"
+#include "scheduler/server/leader.h"
+#include "scheduler/server/standby_buffer.h"
+
+namespace tranche {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How long a new leader waits for a ledger that another process still has: one that was paused or
+// cut off ends as soon as it notices. After that it leads without.
+constexpr milliseconds kLedgerPatience{5'000};
+constexpr milliseconds kLedgerRetry{100};
+constexpr milliseconds kLedgerWatch{1'000};
+
+http::Options MakeHttpOptions(const ServeConfig& config, Door door) {
+  http::Options options;
+  options.address = config.address;
+  options.port = config.port;
+  options.threads = config.threads;
+  options.limits = config.limits;
+  if (door == Door::kPages) {
+    options.address = *config.pages_address;
+    options.port = config.pages_port;
+    options.threads = 1;
+  }
+  if (door == Door::kTls) {
+    options.address = config.tls_address;
+    options.port = config.tls_port;
+    options.tls = config.tls;
+    // API servers that ask the webhook show none; who may use the verbs is asked for each request.
+    options.tls->client_optional = config.verbs_need_tls;
+    options.warn = [](const std::string& what) {
+      spdlog::warn("the certificate in use stays: {}", what);
+    };
+  }
+  return options;
+}
+
+// What kube-scheduler, API servers and probes wait for, and what takes microseconds.
+bool IsQuick(const std::string& path) {
+  return path.starts_with("/scheduler/") || path.starts_with("/admission/") || path == "/healthz" ||
+         path == "/livez" || path == "/readyz";
+}
+
+// What a standby answers as well.
+bool IsForAnybody(const std::string& path) {
+  return path == "/healthz" || path == "/livez" || path == "/readyz" || path == "/version" ||
+         path == "/metrics" || path == "/" || path.starts_with("/ui");
+}
+
+// A write of an old leader is over before another leader looks: what it may send last, it sends
+// `renew` after its last renewal, and another begins after `lease`.
+milliseconds WriteTime(const ElectionOptions& election, milliseconds otherwise) {
+  return std::min(otherwise, (election.lease - election.renew) * 4 / 5);
+}
+
+}  // namespace
+
+// Members are destroyed from the last to the first: what is called into goes last.
+struct Runtime::Impl {
+  Impl(const ServeConfig& given, const RuntimeHooks& wanted)
+      : config(given), process(wanted), access(given) {}
+
+  absl::Status MakeCluster();
+  absl::StatusOr<kube::Options> ClientOptions() const;
+  void MakeElector(kube::Options client);
+  absl::Status MakeServers();
+  LeaderHooks MakeLeaderHooks();
+  void Answer(Door door, http::Request request, http::Responder respond);
+  void AddEdges(metrics::Scrape& scrape) const;
+
+  // The way to lead, on a thread of its own.
+  void TakeOver(int64_t epoch);
+  absl::StatusOr<OpenedLedger> TakeLedger(int64_t epoch);
+  void WaitForLedger();
+  // False where the process is being stopped.
+  bool Rest(milliseconds time);
+  void Restart(const std::string& why);
+
+  const ServeConfig& config;
+  const RuntimeHooks& process;
+  Access access;
+  metrics::Metrics metrics;
+  kube::Grant grant;     // of the election
+  StandbyBuffer buffer;  // likewise
+  std::unique_ptr<LeaderServices> services;
+  std::atomic<const LeaderServices*> leading = nullptr;  // `services`, once it answers
+  Router standby;
+  std::unique_ptr<kube::Cluster> kube_cluster;  // null: the embedded one
+  std::unique_ptr<kube::Elector> elector;       // null: this process leads
+  // Views of thousands of nodes take long to encode: they must not stand in a verb's way.
+  boost::asio::thread_pool questions{1};
+  std::map<Door, std::unique_ptr<http::Server>> servers;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stopping = false;   // guarded by mutex
+  bool refreshed = false;  // likewise: lists that began after the lease was gained are in
+  std::thread takeover;
+};
+
+absl::StatusOr<kube::Options> Runtime::Impl::ClientOptions() const {
+  absl::StatusOr<kube::Credentials> credentials = config.kubeconfig.empty()
+                                                      ? kube::InClusterCredentials()
+                                                      : kube::LoadKubeconfig(config.kubeconfig);
+  if (!credentials.ok()) return credentials.status();
+  kube::Options options;
+  options.credentials = *std::move(credentials);
+  options.user_agent = fmt::format("tranche/{}", Version());
+  options.resource_quotas = config.hami;
+  return options;
+}
+
+absl::Status Runtime::Impl::MakeCluster() {
+  absl::StatusOr<kube::Options> options = absl::UnknownError("");
+  if (config.cluster == ClusterKind::kKubernetes) {
+    options = ClientOptions();
+    if (!options.ok()) return options.status();
+  }
+  if (config.elects) {
+    MakeElector(*options);
+    options->may_write = [this] { return grant.holds(); };
+    options->follow = true;
+    options->bind_timeout = WriteTime(config.election, options->bind_timeout);
+    kube_cluster = std::make_unique<kube::Cluster>(*std::move(options), buffer);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<OpenedLedger> opened = OpenLedger(config, 1, /*exact_epoch=*/false, nullptr);
+  if (!opened.ok()) return opened.status();
+  services =
+      std::make_unique<LeaderServices>(config, metrics, *std::move(opened), 1, MakeLeaderHooks());
+  if (config.cluster == ClusterKind::kEmbedded) {
+    if (const absl::Status made = services->MakeEmbedded(); !made.ok()) return made;
+  } else {
+    kube_cluster = std::make_unique<kube::Cluster>(*std::move(options), services->host().cluster);
+    services->Attach(*kube_cluster);
+  }
+  leading = services.get();
+  return absl::OkStatus();
+}
+
+LeaderHooks Runtime::Impl::MakeLeaderHooks() {
+  LeaderHooks hooks;
+  hooks.later = [this](std::function<void()> work) {
+    boost::asio::post(questions, std::move(work));
+  };
+  hooks.edges = [this](metrics::Scrape& scrape) { AddEdges(scrape); };
+  if (config.elects) hooks.may_write = [this] { return grant.holds(); };
+  return hooks;
+}
+
+void Runtime::Impl::MakeElector(kube::Options client) {
+  const ElectionOptions& election = config.election;
+  kube::ElectorOptions options{std::move(client),
+                               election.ns,
+                               election.name,
+                               kube::NewIdentity(),
+                               {election.lease, election.renew, election.retry}};
+  kube::Elector::Hooks hooks;
+  hooks.least_epoch = [this] {
+    const int64_t kept = config.ledger.empty() ? 0 : ledger::SqliteLedger::LastEpoch(config.ledger);
+    return std::max(kept, buffer.HighestEpoch());
+  };
+  hooks.gained = [this](int64_t epoch) {
+    takeover = std::thread([this, epoch] { TakeOver(epoch); });
+  };
+  hooks.lost = [this](const std::string& why) {
+    if (process.lost) process.lost(why);
+  };
+  elector = std::make_unique<kube::Elector>(std::move(options), grant, std::move(hooks));
+}
+
+void Runtime::Impl::Restart(const std::string& why) {
+  if (process.restart) process.restart(why);
+}
+
+bool Runtime::Impl::Rest(milliseconds time) {
+  std::unique_lock lock(mutex);
+  return !changed.wait_for(lock, time, [this] { return stopping; });
+}
+
+absl::StatusOr<OpenedLedger> Runtime::Impl::TakeLedger(int64_t epoch) {
+  const auto end = std::chrono::steady_clock::now() + kLedgerPatience;
+  while (!config.ledger.empty() && ledger::SqliteLedger::InUse(config.ledger)) {
+    if (std::chrono::steady_clock::now() >= end) {
+      spdlog::error("{} is still held by another process: leading without a ledger", config.ledger);
+      return OpenedLedger{nullptr, true};
+    }
+    if (!Rest(kLedgerRetry)) return absl::CancelledError("stopping");
+  }
+  return OpenLedger(config, epoch, /*exact_epoch=*/true, [this] { return grant.holds(); });
+}
+
+void Runtime::Impl::TakeOver(int64_t epoch) {
+  const auto began = std::chrono::steady_clock::now();
+  kube_cluster->Refresh([this] {
+    const std::lock_guard lock(mutex);
+    refreshed = true;
+    changed.notify_all();
+  });
+  absl::StatusOr<OpenedLedger> opened = TakeLedger(epoch);
+  if (absl::IsCancelled(opened.status())) return;
+  if (!opened.ok()) {
+    return Restart(
+        fmt::format("the ledger cannot be opened: {}", std::string(opened.status().message())));
+  }
+  const bool without = opened->untrusted && ledger::SqliteLedger::InUse(config.ledger);
+  services = std::make_unique<LeaderServices>(config, metrics, *std::move(opened), epoch,
+                                              MakeLeaderHooks());
+  services->Attach(*kube_cluster);
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return refreshed || stopping; });
+    if (stopping) return;
+  }
+  buffer.Open(services->host().cluster);
+  services->Begin();
+  leading = services.get();
+  const auto took = std::chrono::steady_clock::now() - began;
+  spdlog::info("leading, epoch {}: taken over in {} ms", epoch,
+               std::chrono::duration_cast<milliseconds>(took).count());
+  if (without) WaitForLedger();
+}
+
+// Metering cannot begin in the middle: a restart takes the file and what the cluster shows.
+void Runtime::Impl::WaitForLedger() {
+  while (ledger::SqliteLedger::InUse(config.ledger)) {
+    if (!Rest(kLedgerWatch)) return;
+  }
+  Restart("the ledger is free: starting again with it");
+}
+
+void Runtime::Impl::Answer(Door door, http::Request request, http::Responder respond) {
+  if (std::optional<http::Response> refusal = access.Refuse(door, request)) {
+    return respond(*std::move(refusal));
+  }
+  const LeaderServices* const leader = leading;
+  if (leader == nullptr && !IsForAnybody(request.path)) {
+    return respond(ErrorResponse(503, Describe(Readiness::kStandby)));
+  }
+  const Router& router = leader == nullptr ? standby : leader->router();
+  if (IsQuick(request.path)) return router.Route(std::move(request), std::move(respond));
+  boost::asio::post(questions,
+                    [&router, asked = std::move(request), answer = std::move(respond)]() mutable {
+                      router.Route(std::move(asked), std::move(answer));
+                    });
+}
+
+absl::Status Runtime::Impl::MakeServers() {
+  if (const absl::Status checked = access.Check(); !checked.ok()) return checked;
+  AddPages([] { return Readiness::kStandby; }, metrics,
+           [this] {
+             metrics::Scrape scrape;
+             scrape.version = Version();
+             AddEdges(scrape);
+             return scrape;
+           },
+           standby);
+  for (const Door door : {Door::kPlain, Door::kTls, Door::kPages}) {
+    if (!access.IsOpen(door)) continue;
+    const http::Handler handler = [this, door](http::Request request, http::Responder respond) {
+      Answer(door, std::move(request), std::move(respond));
+    };
+    servers[door] = std::make_unique<http::Server>(MakeHttpOptions(config, door), handler);
+  }
+  for (const auto& [door, server] : servers) {
+    if (const absl::Status started = server->Start(); !started.ok()) return started;
+  }
+  return absl::OkStatus();
+}
+
+void Runtime::Impl::AddEdges(metrics::Scrape& scrape) const {
+  if (elector) {
+    const kube::Elector::Status status = elector->status();
+    scrape.election = metrics::ElectionRow{status.leading, status.transitions};
+  }
+  if (kube_cluster) {
+    const auto now = std::chrono::steady_clock::now();
+    for (const auto& [resource, status] : kube_cluster->status()) {
+      metrics::WatchRow row;
+      row.resource = resource;
+      // Of a kind that is gone, or may no longer be read, nothing is expected.
+      if (!status.absent && status.heard != std::chrono::steady_clock::time_point()) {
+        row.age_seconds = std::chrono::duration<double>(now - status.heard).count();
+      }
+      row.relists = status.relists;
+      row.reconnects = status.reconnects;
+      row.failures = status.failures;
+      scrape.watches.push_back(std::move(row));
+    }
+  }
+  for (const auto& [door, server] : servers) {
+    const http::Statistics statistics = server->statistics();
+    scrape.http_open += statistics.connections_open;
+    scrape.http_accepted += statistics.connections_total;
+    scrape.http_evicted += statistics.connections_evicted;
+    scrape.tls_failures += statistics.handshakes_failed;
+    for (const auto& [status, count] : statistics.refusals_by_status) {
+      scrape.http_refusals[status] += count;
+    }
+  }
+}
+
+Runtime::Runtime(ServeConfig config, RuntimeHooks hooks)
+    : config_(std::move(config)), hooks_(std::move(hooks)) {}
+
+Runtime::~Runtime() { Stop(); }
+
+absl::Status Runtime::Start() {
+  impl_ = std::make_unique<Impl>(config_, hooks_);
+  if (const absl::Status made = impl_->MakeCluster(); !made.ok()) return made;
+  if (const absl::Status made = impl_->MakeServers(); !made.ok()) return made;
+  if (impl_->kube_cluster) impl_->kube_cluster->Start();
+  if (impl_->services) impl_->services->Begin();
+  if (impl_->elector) impl_->elector->Start();
+  if (tls_port() != 0) spdlog::info("listening on {}:{}, TLS", config_.tls_address, tls_port());
+  if (pages_port() != 0) {
+    spdlog::info("listening on {}:{}, pages", *config_.pages_address, pages_port());
+  }
+  const char* const kind = impl_->kube_cluster ? "kubernetes" : "embedded";
+  if (port() != 0) {
+    spdlog::info("listening on {}:{}, cluster {}", config_.address, port(), kind);
+  }
+  return absl::OkStatus();
+}
+
+uint16_t Runtime::port() const {
+  const auto found = impl_->servers.find(Door::kPlain);
+  return found == impl_->servers.end() ? uint16_t{0} : found->second->port();
+}
+uint16_t Runtime::tls_port() const {
+  const auto found = impl_->servers.find(Door::kTls);
+  return found == impl_->servers.end() ? uint16_t{0} : found->second->port();
+}
+uint16_t Runtime::pages_port() const {
+  const auto found = impl_->servers.find(Door::kPages);
+  return found == impl_->servers.end() ? uint16_t{0} : found->second->port();
+}
+bool Runtime::leads() const { return impl_ && impl_->leading != nullptr; }
+
+void Runtime::Stop() {
+  if (!impl_) return;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->stopping = true;
+    impl_->changed.notify_all();
+  }
+  // If a takeover is running, wait for it; then there is only one set of services to stop.
+  if (impl_->leading != nullptr) impl_->services->Drain();
+  const auto began = std::chrono::steady_clock::now();
+  for (const auto& [door, server] : impl_->servers) {
+    const auto spent = std::chrono::steady_clock::now() - began;
+    const auto left = std::chrono::duration_cast<milliseconds>(kDrainTime - spent);
+    server->Stop(std::max(left, milliseconds(0)));
+  }
+  impl_->questions.join();
+  if (impl_->elector && impl_->leading == nullptr) impl_->elector->Stop(/*release=*/true);
+  if (impl_->takeover.joinable()) impl_->takeover.join();
+  if (impl_->kube_cluster) impl_->kube_cluster->Stop();
+  if (impl_->services) impl_->services->End();
+  // The guarded work is over: the next leader need not wait for the lease to end.
+  if (impl_->elector) impl_->elector->Stop(/*release=*/true);
+}
+
+}  // namespace tranche

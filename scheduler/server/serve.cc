@@ -1,0 +1,90 @@
+#include "scheduler/server/serve.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "scheduler/server/log.h"
+#include "scheduler/server/runtime.h"
+
+namespace tranche {
+namespace {
+
+constexpr int kLostTheLead = 1;
+
+// Blocks the signals that end the process, so that every thread made later leaves them to Wait.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    // A peer that went away is an error of one write.
+    pipe_before_ = std::signal(SIGPIPE, SIG_IGN);
+  }
+  ~EndSignals() {
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    if (pipe_before_ != SIG_ERR) std::signal(SIGPIPE, pipe_before_);
+  }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+
+  int Wait() const {
+    int signal = 0;
+    while (sigwait(&set_, &signal) != 0) {
+    }
+    return signal;
+  }
+
+ private:
+  sigset_t set_;
+  sigset_t before_;
+  void (*pipe_before_)(int) = SIG_DFL;
+};
+
+// glibc raises its own threshold when large blocks are freed and then keeps them: after a burst of
+// large requests the process would stay large. Fixed, such blocks go back to the system at once.
+void ReturnLargeBlocks() {
+  mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
+  mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
+}
+
+}  // namespace
+
+int Serve(const ServeConfig& config, std::ostream& err) {
+  ReturnLargeBlocks();
+  const EndSignals signals;
+  LogToStderr(config.log_level);
+  RuntimeHooks hooks;
+  // At once and without a further write, as a crash would: what is in memory belongs to a leader
+  // that is none any more, and every file is made to survive this.
+  hooks.lost = [](const std::string& why) {
+    spdlog::critical("not the leader any more, ending: {}", why);
+    spdlog::default_logger()->flush();
+    std::_Exit(kLostTheLead);
+  };
+  hooks.restart = [](const std::string& why) {
+    spdlog::warn("ending to be started again: {}", why);
+    kill(getpid(), SIGTERM);
+  };
+  Runtime runtime(config, std::move(hooks));
+  if (const absl::Status started = runtime.Start(); !started.ok()) {
+    err << "tranche: " << std::string(started.message()) << '\n';
+    return 2;
+  }
+  const int signal = signals.Wait();
+  spdlog::info("signal {}: finishing requests in flight", signal);
+  runtime.Stop();
+  spdlog::info("stopped");
+  return 0;
+}
+
+}  // namespace tranche

@@ -1,0 +1,105 @@
+#include "scheduler/wire/json/node_selector.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tranche::wire {
+namespace {
+
+constexpr std::string_view kTermsPath = "nodeAffinity.nodeSelectorTerms";
+
+// False: the term can match nothing.
+bool ReadRequirements(Object term, std::string_view list, FieldReader& reader,
+                      std::vector<NodeTerm>& terms) {
+  const std::optional<Array> requirements = reader.ReadArray(term, list, kTermsPath);
+  if (!requirements) return true;
+  for (const Element element : *requirements) {
+    const std::optional<Object> requirement = reader.AsObject(element, list);
+    if (!requirement) return false;
+    const auto op = ParseNodeOperator(reader.ReadText(*requirement, "operator", list));
+    if (!op) return false;
+    NodeTerm& read = terms.emplace_back();
+    read.key = reader.ReadText(*requirement, "key", list);
+    read.is_field = list == "matchFields";
+    read.op = *op;
+    const std::optional<Array> values = reader.ReadArray(*requirement, "values", list);
+    if (!values) continue;
+    for (const Element value : *values) {
+      read.values.emplace_back(reader.AsText(value, list).value_or(std::string_view()));
+    }
+  }
+  return true;
+}
+
+void ReadAffinity(Object spec, FieldReader& reader, NodeConstraints& constraints) {
+  const auto affinity = reader.ReadObject(spec, "affinity", "spec");
+  const auto of_nodes =
+      affinity ? reader.ReadObject(*affinity, "nodeAffinity", "spec.affinity") : std::nullopt;
+  const auto required =
+      of_nodes ? reader.ReadObject(*of_nodes, "requiredDuringSchedulingIgnoredDuringExecution",
+                                   "nodeAffinity")
+               : std::nullopt;
+  if (!required) return;
+  constraints.has_affinity = true;
+  const std::optional<Array> alternatives =
+      reader.ReadArray(*required, "nodeSelectorTerms", "nodeAffinity");
+  if (!alternatives) return;
+  for (const Element element : *alternatives) {
+    const std::optional<Object> term = reader.AsObject(element, kTermsPath);
+    if (!term) return;
+    std::vector<NodeTerm> terms;
+    if (ReadRequirements(*term, "matchExpressions", reader, terms) &&
+        ReadRequirements(*term, "matchFields", reader, terms) && !terms.empty()) {
+      constraints.affinity.push_back(std::move(terms));
+    }
+  }
+}
+
+void ReadTolerations(Object spec, FieldReader& reader, NodeConstraints& constraints) {
+  constexpr std::string_view kWhere = "spec.tolerations";
+  const std::optional<Array> tolerations = reader.ReadArray(spec, "tolerations", "spec");
+  if (!tolerations) return;
+  for (const Element element : *tolerations) {
+    const std::optional<Object> toleration = reader.AsObject(element, kWhere);
+    if (!toleration) return;
+    Toleration read;
+    read.key = reader.ReadText(*toleration, "key", kWhere);
+    read.value = reader.ReadText(*toleration, "value", kWhere);
+    read.effect = reader.ReadText(*toleration, "effect", kWhere);
+    const std::string_view op = reader.ReadText(*toleration, "operator", kWhere);
+    read.exists = op == "Exists";
+    if (read.exists || op.empty() || op == "Equal") {
+      constraints.tolerations.push_back(std::move(read));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<NodeTerm::Operator> ParseNodeOperator(std::string_view name) {
+  using Operator = NodeTerm::Operator;
+  constexpr std::array<std::pair<std::string_view, Operator>, 6> kOperators = {
+      {{"In", Operator::kIn},
+       {"NotIn", Operator::kNotIn},
+       {"Exists", Operator::kExists},
+       {"DoesNotExist", Operator::kDoesNotExist},
+       {"Gt", Operator::kGt},
+       {"Lt", Operator::kLt}}};
+  for (const auto& [text, op] : kOperators) {
+    if (text == name) return op;
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<const NodeConstraints> ReadConstraints(Object spec, FieldReader& reader) {
+  NodeConstraints constraints;
+  constraints.selector = reader.ReadTexts(spec, "nodeSelector", "spec");
+  ReadAffinity(spec, reader, constraints);
+  ReadTolerations(spec, reader, constraints);
+  if (constraints == NodeConstraints{}) return nullptr;
+  return std::make_shared<const NodeConstraints>(std::move(constraints));
+}
+
+}  // namespace tranche::wire

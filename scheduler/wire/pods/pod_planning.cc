@@ -1,0 +1,38 @@
+#include "scheduler/wire/pods/pod_planning.h"
+
+#include <optional>
+#include <utility>
+
+namespace tranche::wire {
+namespace {
+
+void ReadOwners(Object metadata, FieldReader& reader, PodFacts& pod) {
+  constexpr std::string_view kWhere = "metadata.ownerReferences";
+  const std::optional<Array> owners = reader.ReadArray(metadata, "ownerReferences", "metadata");
+  if (!owners) return;
+  for (const Element element : *owners) {
+    const std::optional<Object> owner = reader.AsObject(element, kWhere);
+    if (!owner) return;
+    const std::string_view kind = reader.ReadText(*owner, "kind", kWhere);
+    if (kind == "Node" || kind == "DaemonSet") pod.evictable = false;
+    if (reader.ReadBool(*owner, "controller", kWhere).value_or(false)) {
+      pod.owner = reader.ReadText(*owner, "uid", kWhere);
+    }
+  }
+}
+
+}  // namespace
+
+void ReadEvictionFacts(Object metadata, const PodAnnotations& annotations, FieldReader& reader,
+                       PodFacts& pod) {
+  ReadOwners(metadata, reader, pod);
+  if (annotations.Get(PodKey::kMirror)) pod.evictable = false;
+  if (Labels labels = reader.ReadTexts(metadata, "labels", "metadata"); !labels.empty()) {
+    pod.labels = std::make_shared<const Labels>(std::move(labels));
+  }
+  if (const std::optional<std::string_view> time = annotations.Get(PodKey::kCheckpointedAt)) {
+    pod.checkpointed_at = ParseTime(*time);
+  }
+}
+
+}  // namespace tranche::wire

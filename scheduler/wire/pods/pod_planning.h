@@ -1,0 +1,16 @@
+// How a pod may be taken away: its owner, its labels and its last checkpoint. Only the preemption
+// planner asks; it is read of pods that ask for GPUs alone.
+#pragma once
+
+#include "scheduler/facts/pod_facts.h"
+#include "scheduler/wire/json/field_reader.h"
+#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/pods/request_styles.h"
+
+namespace tranche::wire {
+
+// Fills owner, evictable, labels and checkpointed_at. A time that cannot be read is none.
+void ReadEvictionFacts(Object metadata, const PodAnnotations& annotations, FieldReader& reader,
+                       PodFacts& pod);
+
+}  // namespace tranche::wire

@@ -1,0 +1,217 @@
+#include "scheduler/wire/records/object_status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "quota/tree/gpu_text.h"
+#include "quota/tree/limits.h"
+#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/json/json_value.h"
+
+namespace tranche::wire {
+namespace {
+
+// The API refuses a longer message of a condition than 32 KiB; people read less.
+constexpr std::size_t kMostMessage = 1024;
+
+// "8 h200, 12 any" of one amount per line; lines without it are left out.
+template <typename Amount>
+std::string Summary(const QuotaView& view, Amount amount) {
+  std::string text;
+  for (const QuotaLineReport& line : view.report.lines) {
+    const std::string gpus = amount(line);
+    if (gpus.empty()) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", gpus, line.line.model);
+  }
+  return text.empty() ? "0" : text;
+}
+
+// What the columns of kubectl get print; quotas without a limit are left out.
+std::string NominalText(const QuotaView& view) {
+  return Summary(view, [](const QuotaLineReport& line) {
+    const int64_t nominal = Smaller(line.line.nominal);
+    return nominal >= kUnlimited ? std::string() : GpusRoundedDown(nominal);
+  });
+}
+
+std::string NonZero(int64_t quanta) { return quanta == 0 ? "" : GpusRoundedUp(quanta); }
+
+std::string UsedText(const QuotaView& view) {
+  return Summary(
+      view, [](const QuotaLineReport& line) { return NonZero(GpuEquivalents(line.line.used)); });
+}
+
+Json LineJson(const QuotaView& view, const QuotaLineReport& report) {
+  const QuotaLineView& line = report.line;
+  return {{"model", line.model},
+          {"nominal", GpusRoundedDown(Smaller(line.nominal))},
+          {"used",
+           {{"gpus", GpusRoundedUp(GpuEquivalents(line.used))},
+            {"qc", line.used.compute},
+            {"qm", line.used.memory}}},
+          {"borrowed", GpusRoundedUp(BorrowedOf(view, report))},
+          {"lent", GpusRoundedUp(GpuEquivalents(line.lent))},
+          {"available", GpusRoundedDown(Smaller(line.available))}};
+}
+
+Json ConditionsJson(std::span<const Condition> conditions) {
+  return ListOf(conditions, [](const Condition& condition) -> Json {
+    return {{"type", condition.type},
+            {"status", condition.status ? "True" : "False"},
+            {"observedGeneration", condition.generation},
+            {"lastTransitionTime", FormatTime(condition.since)},
+            {"reason", condition.reason},
+            {"message", condition.message.substr(0, kMostMessage)}};
+  });
+}
+
+std::string StatusMember(const Json& status) { return "\"status\":" + Dump(status); }
+
+std::string_view Ready(std::span<const Condition> conditions) {
+  for (const Condition& condition : conditions) {
+    if (condition.type == "Ready") return condition.status ? "True" : "False";
+  }
+  return "Unknown";
+}
+
+std::string Days(Millis left) {
+  const int64_t hours = std::chrono::duration_cast<std::chrono::hours>(left).count();
+  if (hours >= 48) return fmt::format("{}d", hours / 24);
+  if (hours >= 1) return fmt::format("{}h", hours);
+  return fmt::format("{}m", std::chrono::duration_cast<std::chrono::minutes>(left).count());
+}
+
+}  // namespace
+
+std::string_view BudgetStateName(BudgetState state) {
+  switch (state) {
+    case BudgetState::kOk:
+      return "OK";
+    case BudgetState::kWarning:
+      return "Warning";
+    case BudgetState::kExhausted:
+      return "Exhausted";
+  }
+  return "";
+}
+
+int64_t Smaller(const Charge& charge) { return std::min(charge.compute, charge.memory); }
+
+int64_t BorrowedOf(const QuotaView& view, const QuotaLineReport& line) {
+  return GpuEquivalents(view.report.leaf ? line.marked_borrowed : line.line.borrowed);
+}
+
+bool IsRolling(const BudgetReport& report) {
+  return report.spec.window.type == BudgetWindow::Type::kRolling;
+}
+
+std::string QuotaStatus(const QuotaView& view, std::string_view budget_column,
+                        std::span<const Condition> conditions, int64_t generation,
+                        std::string_view checkpoint, StatusMembers members) {
+  const QuotaReport& report = view.report;
+  const std::string pending = GpusRoundedUp(view.pending_quanta);
+  const auto line_json = [&view](const QuotaLineReport& line) { return LineJson(view, line); };
+  Json status = {{"observedGeneration", generation},
+                 {"lines", ListOf(report.lines, line_json)},
+                 {"nonPreemptible", GpusRoundedUp(GpuEquivalents(report.non_preemptible))},
+                 {"pending", {{"workloads", view.pending_workloads}, {"gpus", pending}}}};
+  if (members == StatusMembers::kAll) {
+    const int64_t decayed = report.decayed_milli_gpu_hours;
+    status["fairShare"] = GpusRoundedDown(report.fair_share);
+    status["decayedUsage"] = fmt::format("{}.{}", decayed / 1000, decayed % 1000 / 100);
+    if (!checkpoint.empty()) status["checkpoint"] = Json::parse(checkpoint);
+  }
+  const auto borrowed = [&view](const QuotaLineReport& line) {
+    return NonZero(BorrowedOf(view, line));
+  };
+  const auto lent = [](const QuotaLineReport& line) {
+    return NonZero(GpuEquivalents(line.line.lent));
+  };
+  Json& summary = status["summary"] = {{"nominal", NominalText(view)},
+                                       {"used", UsedText(view)},
+                                       {"borrowed", Summary(view, borrowed)},
+                                       {"lent", Summary(view, lent)},
+                                       {"pending", pending},
+                                       {"ready", Ready(conditions)}};
+  if (members == StatusMembers::kAll) summary["budget"] = budget_column;
+  status["conditions"] = ConditionsJson(conditions);
+  return StatusMember(status);
+}
+
+std::string BudgetStatus(const BudgetReport& report, Instant now,
+                         std::span<const Condition> conditions, int64_t generation,
+                         std::string_view checkpoint, StatusMembers members) {
+  const BudgetView& view = report.view;
+  Json status = {
+      {"observedGeneration", generation},       {"carriedIn", FormatGpuHours(view.carried_in)},
+      {"debtIn", FormatGpuHours(view.debt_in)}, {"effective", FormatGpuHours(view.effective)},
+      {"state", BudgetStateName(view.state)},   {"notifiedPercent", view.notified_percent}};
+  if (!IsRolling(report)) {
+    status["windowStart"] = FormatTime(view.window.start);
+    status["windowEnd"] = FormatTime(view.window.end);
+  }
+  if (members == StatusMembers::kAll) {
+    status["used"] = FormatGpuHours(view.used);
+    status["committed"] = FormatGpuHours(view.committed);
+    status["percent"] = view.percent;
+    status["resets"] = IsRolling(report) ? "rolling" : Days(view.window.end - now);
+    if (view.exhausts_at) status["exhaustsAt"] = FormatTime(*view.exhausts_at);
+    if (!checkpoint.empty()) status["checkpoint"] = Json::parse(checkpoint);
+  }
+  status["conditions"] = ConditionsJson(conditions);
+  return StatusMember(status);
+}
+
+std::string ClassStatus(int64_t pods, std::span<const Condition> conditions, int64_t generation) {
+  return StatusMember({{"observedGeneration", generation},
+                       {"pods", pods},
+                       {"conditions", ConditionsJson(conditions)}});
+}
+
+std::string PolicyStatus(std::span<const Condition> conditions, int64_t generation) {
+  return StatusMember(
+      {{"observedGeneration", generation}, {"conditions", ConditionsJson(conditions)}});
+}
+
+std::string HoursLeft(std::span<const BudgetReport* const> budgets, Instant now) {
+  const BudgetReport* tightest = nullptr;
+  const auto left = [](const BudgetReport* report) {
+    return report->view.effective - report->view.used;
+  };
+  for (const BudgetReport* report : budgets) {
+    if (tightest == nullptr || left(report) < left(tightest)) tightest = report;
+  }
+  if (tightest == nullptr) return "";
+  const auto whole = [](Int128 amount) {
+    return static_cast<int64_t>(std::max<Int128>(amount, 0) / kGpuHour);
+  };
+  std::string text = fmt::format("{} / {}", whole(left(tightest)), whole(tightest->view.effective));
+  if (!IsRolling(*tightest)) {
+    text += fmt::format(", resets in {}", Days(tightest->view.window.end - now));
+  }
+  return text;
+}
+
+std::string TeamViewStatus(const QuotaView& view, std::span<const BudgetReport* const> budgets,
+                           Instant now, StatusMembers members) {
+  const std::string can_borrow = Summary(view, [](const QuotaLineReport& line) {
+    const int64_t free =
+        std::max<int64_t>(Smaller(line.line.nominal) - GpuEquivalents(line.line.used), 0);
+    const int64_t more = std::min(Smaller(line.line.available), kUnlimited) - free;
+    if (Smaller(line.line.available) >= kUnlimited || more <= 0) return std::string();
+    return GpusRoundedDown(more);
+  });
+  const int64_t borrowing = view.report.workloads_borrowed;
+  Json status = {{"leaf", view.report.name},
+                 {"used", UsedText(view)},
+                 {"nominal", NominalText(view)},
+                 {"canBorrow", can_borrow},
+                 {"atRisk", fmt::format("{} pod{}", borrowing, borrowing == 1 ? "" : "s")},
+                 {"pending", GpusRoundedUp(view.pending_quanta)}};
+  if (members == StatusMembers::kAll) status["hoursLeft"] = HoursLeft(budgets, now);
+  return StatusMember(status);
+}
+
+}  // namespace tranche::wire

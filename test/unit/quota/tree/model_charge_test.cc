@@ -1,0 +1,27 @@
+#include "quota/tree/model_charge.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tranche {
+namespace {
+
+TEST(ModelChargeTest, TheSumIsAscendingHoweverThePartsCome) {
+  std::vector<ModelCharge> sum;
+  Add(sum, {"H100", {2, 3}});
+  Add(sum, {"A100", {1, 1}});
+  Add(sum, {"L4", {5, 0}});
+  Add(sum, {"H100", {1, 4}});
+  const std::vector<ModelCharge> expected = {{"A100", {1, 1}}, {"H100", {3, 7}}, {"L4", {5, 0}}};
+  EXPECT_EQ(sum, expected);
+}
+
+TEST(ModelChargeTest, Saturates) {
+  std::vector<ModelCharge> sum = {{"H100", {kUnlimited - 1, 0}}};
+  Add(sum, {"H100", {kUnlimited, 1}});
+  EXPECT_EQ(sum.front().charge, (Charge{kUnlimited, 1}));
+}
+
+}  // namespace
+}  // namespace tranche

@@ -1,0 +1,129 @@
+// The page's questions to the ledger and its conditional requests, on a whole server.
+#include "scheduler/api/usage_api.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "scheduler/wire/json/json.h"
+#include "test/unit/scheduler/server/live_server.h"
+
+namespace tranche {
+namespace {
+
+class UsageServer : public LiveServer {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    ServeConfig config;
+    config.ledger = folder_ / "ledger.db";
+    Launch(config);
+    for (const char* object :
+         {R"({"apiVersion": "v1", "kind": "Namespace",
+              "metadata": {"name": "team-a", "labels": {"team": "a"}}})",
+          R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUQuota", "metadata": {"name": "a"},
+              "spec": {"namespaceSelector": {"matchLabels": {"team": "a"}},
+                       "lines": [{"model": "h100", "nominal": {"gpus": 8}}]}})",
+          R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUBudget",
+              "metadata": {"name": "rolling"},
+              "spec": {"quotaRef": "a", "gpuHours": 100, "rates": {"h100": "0.5"},
+                       "window": {"type": "Rolling", "duration": "24h"}}})",
+          R"({"apiVersion": "v1", "kind": "Node",
+              "metadata": {"name": "n", "labels": {
+                "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+                "nvidia.com/gpu.memory": "81559", "nvidia.com/gpu.count": "8"}},
+              "status": {"capacity": {"nvidia.com/gpu": "8"},
+                         "allocatable": {"nvidia.com/gpu": "8"},
+                         "conditions": [{"type": "Ready", "status": "True"}]}})"}) {
+      Apply(Json::parse(object));
+    }
+  }
+  void TearDown() override {
+    LiveServer::TearDown();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void Advance(int seconds) { Post("/embedded/v1/clock", {{"advanceSeconds", seconds}}); }
+  // Four GPUs for two hours.
+  void Use() {
+    const Json pod = Json::parse(R"({
+      "apiVersion": "v1", "kind": "Pod", "status": {"phase": "Pending"},
+      "metadata": {"namespace": "team-a", "name": "p", "uid": "u"},
+      "spec": {"containers": [{"name": "m", "resources": {"limits": {"nvidia.com/gpu": "4"}}}]}})");
+    Apply(pod);
+    ASSERT_EQ(Schedule(pod, {"n"}), "n");
+    Advance(7200);
+  }
+  std::string Now() { return Post("/embedded/v1/clock", {{"advanceSeconds", 0}})["now"]; }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(UsageServer, SeriesAddUpToTheReport) {
+  const Instant start = *wire::ParseTime(Now());
+  Use();
+  const std::string span =
+      "from=" + wire::FormatTime(start) + "&to=" + wire::FormatTime(start + std::chrono::hours(3));
+  const Json report = Get("/api/v1/ledger?" + span);
+  ASSERT_EQ(report["rows"].size(), 1U);
+  EXPECT_EQ(report["total"], "8.000");
+  const Json series = Get("/api/v1/ledger/series?step=3600&" + span);
+  EXPECT_EQ(series["stepSeconds"], 3600);
+  ASSERT_EQ(series["rows"].size(), 1U);
+  EXPECT_EQ(series["rows"][0]["leaf"], "a");
+  EXPECT_EQ(series["rows"][0]["model"], "h100");
+  EXPECT_EQ(series["rows"][0]["gpuHours"], Json({"4.000", "4.000", "0.000"}));
+  EXPECT_EQ(Get("/api/v1/ledger/series?leaf=b&step=3600&" + span)["rows"].size(), 0U);
+}
+
+TEST_F(UsageServer, ABudgetsCurveEndsWhereItsMeterStands) {
+  Use();
+  const Json budget = Get("/api/v1/budgets")["budgets"][0];
+  const Json burn = Get("/api/v1/burndown/rolling");
+  EXPECT_EQ(burn["used"], budget["used"]);
+  EXPECT_EQ(burn["used"], "4.000");
+  EXPECT_EQ(burn["windowEnd"], nullptr);
+  EXPECT_EQ(burn["burningPerHour"], "2.000");
+  // Steps of 24 minutes: the last full one ends a step or less before now.
+  const Json& points = burn["points"];
+  ASSERT_GT(points.size(), 50U);
+  EXPECT_EQ(points.back()["used"], "4.000");
+  const double before = std::stod(points[points.size() - 2]["used"].get<std::string>());
+  EXPECT_GE(before, 3.2 - 0.001);
+  EXPECT_LE(before, 4.0);
+}
+
+TEST_F(UsageServer, RefusalsSayWhatWasExpected) {
+  struct Row {
+    const char* target;
+    int status;
+    const char* says;
+  };
+  for (const Row& row :
+       {Row{"/api/v1/burndown/none", 404, "no budget"},
+        Row{"/api/v1/ledger/series?from=yesterday", 400, "from: expected an RFC 3339 time"},
+        Row{"/api/v1/ledger/series?step=5", 400, "step: expected 60 to"},
+        Row{"/api/v1/ledger/series?step=1h", 400, "step: expected 60 to"},
+        Row{"/api/v1/ledger/series?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", 400,
+            "to: expected a time after from"},
+        Row{"/api/v1/ledger/series?from=2020-01-01T00:00:00Z&to=2026-01-01T00:00:00Z", 400,
+            "at most 400"}}) {
+    const kube::SingleAnswer reply = Call("GET", row.target);
+    EXPECT_EQ(reply.status, row.status) << row.target;
+    EXPECT_NE(reply.body.find(row.says), std::string::npos) << reply.body;
+  }
+}
+
+TEST_F(LiveServer, WithoutALedgerThereIsNoHistory) {
+  EXPECT_EQ(Call("GET", "/api/v1/ledger/series").status, 404);
+  EXPECT_EQ(Call("GET", "/api/v1/burndown/any").status, 404);
+}
+
+}  // namespace
+}  // namespace tranche

@@ -1,0 +1,136 @@
+// tranche ledger verify, report and export: what they print, and how they end.
+#include "scheduler/cli/cli_ledger.h"
+
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "scheduler/wire/json/json.h"
+#include "test/unit/scheduler/ledger/ledger_fixture.h"
+
+namespace tranche {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class CliLedgerTest : public ledger::LedgerTest {
+ protected:
+  // Team a: one h200 for two hours from 10:00, half an hour given back. Team b: half an l4, open.
+  void WriteTwoTeams() {
+    MeterEvent half = ledger::Open("uid-b", ledger::Minute(30) + Millis(250));
+    half.leaf = "team-b";
+    half.pod = {"ns-b", "=cmd()"};
+    half.parts = {{"l4", {ledger::kGpu / 2, ledger::kGpu / 4}}};
+    half.devices = "";
+    const auto file = MustOpen();
+    Write(*file,
+          {ledger::Open("uid-a", ledger::Minute(0)), ledger::Running("uid-a", ledger::Minute(1))});
+    Write(*file, {half});
+    Write(*file, {ledger::Close("uid-a", ledger::Minute(120)),
+                  ledger::Refund("uid-a", ledger::Minute(90), ledger::Minute(120))});
+    file->Heartbeat(ledger::Minute(150) + Millis(250), {});
+  }
+  LedgerSpan Span() const { return {options_.path, {}, {}, {}}; }
+
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+TEST_F(CliLedgerTest, ReportPrintsATableWithATotal) {
+  WriteTwoTeams();
+  EXPECT_EQ(LedgerReport({Span(), false}, out_, err_), 0) << err_.str();
+  EXPECT_EQ(out_.str(),
+            "TEAM    MODEL  GPU-HOURS\n"
+            "team-a  h200       1.500\n"
+            "team-b  l4         1.000\n"
+            "total              2.500\n");
+}
+
+TEST_F(CliLedgerTest, ReportAsJsonOfASpanAndALeaf) {
+  WriteTwoTeams();
+  LedgerSpan span = Span();
+  span.from = "2026-03-01T11:00:00+00:00";
+  span.to = "2026-03-02";
+  span.leaf = "team-a";
+  EXPECT_EQ(LedgerReport({span, true}, out_, err_), 0) << err_.str();
+  EXPECT_EQ(out_.str(),
+            R"({"rows":[{"leaf":"team-a","model":"h200","gpuHours":"0.500"}],"total":"0.500"})"
+            "\n");
+}
+
+TEST_F(CliLedgerTest, AnEmptySpanIsAnEmptyReport) {
+  WriteTwoTeams();
+  LedgerSpan span = Span();
+  span.to = "2026-03-01";
+  EXPECT_EQ(LedgerReport({span, true}, out_, err_), 0);
+  EXPECT_EQ(out_.str(), "{\"rows\":[],\"total\":\"0.000\"}\n");
+}
+
+TEST_F(CliLedgerTest, ExportAsCsvSaysWhoUsedWhatWhenAndHowMuch) {
+  WriteTwoTeams();
+  EXPECT_EQ(LedgerExport({Span(), ExportFormat::kCsv}, out_, err_), 0) << err_.str();
+  EXPECT_EQ(out_.str(),
+            "podUid,interval,namespace,pod,leaf,class,node,model,gpus,start,running,end,gpuHours,"
+            "refundedGpuHours,estimated,late,devices\r\n"
+            "uid-a,0,ns-a,pod-uid-a,team-a,training,node-1,h200,1.000,2026-03-01T10:00:00Z,"
+            "2026-03-01T10:01:00Z,2026-03-01T12:00:00Z,1.500,0.500,false,false,"
+            "\"[{\"\"name\"\":\"\"main\"\"}]\"\r\n"
+            "uid-b,0,ns-b,'=cmd(),team-b,training,node-1,l4,0.500,2026-03-01T10:30:00.250Z,,,"
+            "1.000,0.000,false,false,\r\n");
+}
+
+TEST_F(CliLedgerTest, ExportAsJsonIsOneDocumentWithTheDevicesInIt) {
+  WriteTwoTeams();
+  EXPECT_EQ(LedgerExport({Span(), ExportFormat::kJson}, out_, err_), 0) << err_.str();
+  wire::Parser parser;
+  const auto document = parser.Parse(out_.str(), false);
+  ASSERT_TRUE(document.ok()) << document.status();
+  EXPECT_THAT(out_.str(), HasSubstr(R"({"podUid":"uid-a","interval":0,)"));
+  EXPECT_THAT(out_.str(), HasSubstr(R"("devices":[{"name":"main"}]})"));
+  EXPECT_THAT(out_.str(), HasSubstr(R"("running":null,"end":null,"gpuHours":"1.000")"));
+}
+
+TEST_F(CliLedgerTest, VerifyPassesASoundLedgerAndFailsABadOne) {
+  WriteTwoTeams();
+  EXPECT_EQ(LedgerVerify(options_.path, false, out_, err_), 0);
+  EXPECT_THAT(out_.str(), StartsWith("sound: 6 entries, 10 postings, 1 open intervals, head "));
+  out_.str("");
+  EXPECT_EQ(LedgerVerify(options_.path, true, out_, err_), 0);
+  EXPECT_THAT(out_.str(),
+              StartsWith(R"({"sound":true,"entries":6,"postings":10,"openIntervals":1)"));
+  Sql("UPDATE balance SET compute = 1 WHERE account = 1");
+  EXPECT_EQ(LedgerVerify(options_.path, false, out_, err_), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("rule 2: account 1"));
+  EXPECT_THAT(err_.str(), HasSubstr("found 1 faults"));
+  out_.str("");
+  EXPECT_EQ(LedgerVerify(options_.path, true, out_, err_), 1);
+  EXPECT_THAT(out_.str(), StartsWith(R"({"sound":false,)"));
+  EXPECT_THAT(out_.str(), HasSubstr(R"("faults":["rule 2: account 1)"));
+}
+
+TEST_F(CliLedgerTest, WrongUseEndsWithTwoAndOneLine) {
+  WriteTwoTeams();
+  const auto report = [this](LedgerSpan span) {
+    err_.str("");
+    const int code = LedgerReport({std::move(span), false}, out_, err_);
+    return fmt::format("{} {}", code, err_.str());
+  };
+  LedgerSpan span = Span();
+  span.from = "yesterday";
+  EXPECT_EQ(report(span),
+            "2 tranche: expected --from as YYYY-MM-DD or RFC 3339, found \"yesterday\"\n");
+  span.from = "2026-13-01";
+  EXPECT_THAT(report(span), StartsWith("2 tranche: expected --from"));
+  span.from = "2026-03-02";
+  span.to = "2026-03-01";
+  EXPECT_THAT(report(span), StartsWith("2 tranche: expected --to not before --from"));
+  span = Span();
+  span.path = folder_ + "/none.db";
+  EXPECT_THAT(report(span), StartsWith("2 tranche: expected a ledger, found no file"));
+  EXPECT_FALSE(std::filesystem::exists(span.path));
+  EXPECT_EQ(LedgerVerify(span.path, false, out_, err_), 2);
+}
+
+}  // namespace
+}  // namespace tranche

@@ -1,0 +1,259 @@
+#include "scheduler/cli/cli.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "test/unit/scheduler/server/live_server.h"
+
+namespace tranche {
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Outcome Tranche(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const int code = RunCommandLine(arguments, out, err);
+  return {code, out.str(), err.str()};
+}
+
+class TempFile {
+ public:
+  TempFile(const std::string& name, const std::string& text)
+      : path_(testing::TempDir() + "tranche-" +
+              testing::UnitTest::GetInstance()->current_test_info()->name() + "-" + name) {
+    std::ofstream(path_) << text;
+  }
+  ~TempFile() { std::filesystem::remove(path_); }
+  TempFile(const TempFile&) = delete;
+  TempFile& operator=(const TempFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(CliTest, MistakesAreOneLineAndExitTwo) {
+  const TempFile bad("bad.yaml", "threds: 1\n");
+  const TempFile deployment("deployment.yaml", "kind: Deployment\n");
+  const TempFile empty("empty.yaml", "---\n");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
+      {{}, "subcommand"},
+      {{"fly"}, "fly"},
+      {{"nodes", "--colour"}, "--colour"},
+      {{"nodes", "-o", "xml"}, "xml"},
+      {{"nodes", "--server", "gopher://a"}, "gopher://a"},
+      {{"nodes", "--server", "http://127.0.0.1:1"}, "127.0.0.1:1"},
+      {{"explain"}, "pod"},
+      {{"explain", "no-slash"}, "NAMESPACE/POD"},
+      {{"explain", "a/../b"}, "NAMESPACE/POD"},
+      {{"whatif"}, "file"},
+      {{"whatif", "-f", "/nonexistent.yaml"}, "/nonexistent.yaml"},
+      {{"whatif", "-f", deployment.path()}, "Deployment"},
+      {{"whatif", "-f", empty.path()}, "expected a Pod"},
+      {{"serve", "--config", bad.path()}, "threds"},
+      {{"serve", "--config", "/nonexistent.yaml"}, "/nonexistent.yaml"},
+      {{"serve", "--listen", "nowhere"}, "nowhere"},
+      {{"serve", "--cluster", "mesos"}, "mesos"},
+      {{"serve", "--cluster", "kubernetes", "--objects", "a.yaml"}, "objects"},
+      {{"serve", "--cluster", "kubernetes", "--clock", "manual"}, "clock"},
+      {{"serve", "--kubeconfig", "a.conf"}, "kubeconfig"},
+      {{"serve", "--listen", "127.0.0.1:0", "--objects", "/nonexistent.yaml"}, "/nonexistent.yaml"},
+      {{"scheduler-config", "--server", "https://a:1"}, "ca-file"},
+      {{"scheduler-config", "--server", "a b"}, "a b"},
+  };
+  for (const auto& [arguments, named] : table) {
+    std::string shown;
+    for (const std::string& argument : arguments) shown += argument + " ";
+    SCOPED_TRACE(shown);
+    const Outcome outcome = Tranche(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(named), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST(CliTest, HelpAndVersionAreNoErrors) {
+  EXPECT_EQ(Tranche({"--version"}).out, "tranche " TRANCHE_VERSION "\n");
+  const Outcome help = Tranche({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const char* command :
+       {"serve", "explain", "nodes", "top", "reclaims", "whatif", "scheduler-config"}) {
+    EXPECT_NE(help.out.find(command), std::string::npos) << command;
+  }
+}
+
+// ---- scheduler-config ---------------------------------------------------------------------------
+
+TEST(CliTest, SchedulerConfigAsksAboutEveryPodByDefault) {
+  const Outcome outcome = Tranche({"scheduler-config", "--server", "http://10.0.0.7:8080/"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const YAML::Node config = YAML::Load(outcome.out);
+  const YAML::Node extender = config["extenders"][0];
+  EXPECT_EQ(extender["urlPrefix"].as<std::string>(), "http://10.0.0.7:8080/scheduler");
+  EXPECT_EQ(extender["weight"].as<int>(), 20);
+  EXPECT_TRUE(extender["nodeCacheCapable"].as<bool>());
+  EXPECT_FALSE(extender["ignorable"].as<bool>());
+  for (const char* verb : {"filter", "prioritize", "preempt", "bind"}) {
+    EXPECT_EQ(extender[std::string(verb) + "Verb"].as<std::string>(), verb);
+  }
+  EXPECT_FALSE(extender["managedResources"]);
+  const YAML::Node fit = config["profiles"][0]["pluginConfig"][0];
+  EXPECT_EQ(fit["name"].as<std::string>(), "NodeResourcesFit");
+  EXPECT_EQ(fit["args"]["ignoredResources"].as<std::vector<std::string>>(),
+            (std::vector<std::string>{"nvidia.com/gpumem", "nvidia.com/gpumem-percentage",
+                                      "nvidia.com/gpucores", "nvidia.com/vgpu-memory",
+                                      "nvidia.com/vgpu-cores", "volcano.sh/vgpu-memory-percentage",
+                                      "hivedscheduler.microsoft.com/pod-scheduling-enable"}));
+}
+
+TEST(CliTest, SchedulerConfigForNamedResourcesListsThemOnce) {
+  const Outcome outcome = Tranche({"scheduler-config", "--no-all-pods"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const YAML::Node config = YAML::Load(outcome.out);
+  EXPECT_FALSE(config["profiles"][0]["pluginConfig"]);
+  std::map<std::string, bool> ignored;
+  for (const YAML::Node& resource : config["extenders"][0]["managedResources"]) {
+    const auto name = resource["name"].as<std::string>();
+    EXPECT_TRUE(ignored.emplace(name, resource["ignoredByScheduler"].as<bool>()).second) << name;
+    EXPECT_EQ(name.find('+'), std::string::npos) << name;
+  }
+  EXPECT_EQ(ignored.at("nvidia.com/gpu"), false);
+  EXPECT_EQ(ignored.at("nvidia.com/gpu.shared"), false);
+  EXPECT_EQ(ignored.at("nvidia.com/mig-1g.10gb"), false);
+  EXPECT_EQ(ignored.at("nvidia.com/mig-1g.5gb.shared"), false);
+  EXPECT_EQ(ignored.at("nvidia.com/mig-1g.10gb.me"), false);
+  EXPECT_EQ(ignored.at("nvidia.com/gpumem"), true);
+  EXPECT_EQ(ignored.at("nvidia.com/gpucores"), true);
+  // What an agent advertises kube-scheduler goes on counting.
+  EXPECT_EQ(ignored.at("aliyun.com/gpu-mem"), false);
+  EXPECT_EQ(ignored.at("volcano.sh/vgpu-number"), false);
+  EXPECT_EQ(ignored.at("nvidia.com/vgpu-number"), false);
+  EXPECT_EQ(ignored.at("nvidia.com/vgpu-memory"), true);
+}
+
+TEST(CliTest, SchedulerConfigVerifiesHttpsServers) {
+  const Outcome outcome =
+      Tranche({"scheduler-config", "--server", "https://tranche:8443", "--ca-file", "/etc/ca.crt",
+               "--cert-file", "/etc/c.crt", "--key-file", "/etc/c.key"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const YAML::Node extender = YAML::Load(outcome.out)["extenders"][0];
+  EXPECT_TRUE(extender["enableHTTPS"].as<bool>());
+  EXPECT_EQ(extender["tlsConfig"]["caFile"].as<std::string>(), "/etc/ca.crt");
+  EXPECT_EQ(extender["tlsConfig"]["keyFile"].as<std::string>(), "/etc/c.key");
+}
+
+// ---- commands against a server ------------------------------------------------------------------
+
+class CliOnServer : public LiveServer {
+ protected:
+  Outcome Ask(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--server", url()});
+    return Tranche(arguments);
+  }
+};
+
+TEST_F(CliOnServer, NodesAreAlignedAndSummed) {
+  Apply(MakeNode("gpu-1", 2));
+  Apply(MakeNode("gpu-long-name", 8));
+  EXPECT_EQ(Ask({"nodes"}).out,
+            "NODE           MODEL  GPUS  FREE  FREE GIB  PODS  KNOWLEDGE  STATE\n"
+            "gpu-1          h100      2     2     159.2     0  counts     ready\n"
+            "gpu-long-name  h100      8     8     637.1     0  counts     ready\n");
+}
+
+TEST_F(CliOnServer, JsonIsTheServersAnswer) {
+  Apply(MakeNode("gpu-1", 2));
+  EXPECT_EQ(Json::parse(Ask({"nodes", "-o", "json"}).out), Get("/api/v1/nodes"));
+}
+
+TEST_F(CliOnServer, ExplainTellsEveryNodesAnswer) {
+  Apply(MakeNode("gpu-1", 2));
+  const Json pod = MakePod("train", {{"nvidia.com/gpu", "4"}});
+  Apply(pod);
+  Schedule(pod, {"gpu-1"});
+  const Outcome outcome = Ask({"explain", "team-a/train"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("state    pending\n"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("the node has fewer GPUs than the pod asks for"), std::string::npos)
+      << outcome.out;
+}
+
+TEST_F(CliOnServer, ExplainOfAnUnknownPodIsADomainNo) {
+  const Outcome outcome = Ask({"explain", "team-a/nobody"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("team-a/nobody"), std::string::npos) << outcome.err;
+}
+
+TEST_F(CliOnServer, WhatIfReadsYamlAndSaysNoWithExitOne) {
+  Apply(MakeNode("gpu-1", 1));
+  const std::string pod = R"(
+kind: Pod
+metadata: {name: train, namespace: team-a}
+spec:
+  containers:
+  - name: main
+    resources: {limits: {nvidia.com/gpu: 1}}
+)";
+  const TempFile one("one.yaml", pod);
+  const TempFile two("two.yaml", pod + "---" + pod);
+  const Outcome fits = Ask({"whatif", "-f", one.path()});
+  EXPECT_EQ(fits.code, 0) << fits.err;
+  EXPECT_NE(fits.out.find("gpu-1"), std::string::npos);
+  const Outcome no = Ask({"whatif", "-f", two.path()});
+  EXPECT_EQ(no.code, 1) << no.err;
+  EXPECT_NE(no.out.find("the node has too little free GPU capacity"), std::string::npos) << no.out;
+}
+
+TEST_F(CliOnServer, ReclaimsOfAQuietClusterAreNone) {
+  EXPECT_EQ(Ask({"reclaims"}).out, "no reclaim runs or ended within the last day\n");
+  EXPECT_EQ(Json::parse(Ask({"reclaims", "-o", "json"}).out).at("reclaims"), Json::array());
+}
+
+TEST_F(CliOnServer, TopSumsModelsAndReasons) {
+  Apply(MakeNode("gpu-1", 2));
+  const Json placed = MakePod("placed", {{"nvidia.com/gpu", "1"}});
+  Apply(placed);
+  ASSERT_EQ(Schedule(placed, {"gpu-1"}), "gpu-1");
+  const Json waiting = MakePod("waiting", {{"nvidia.com/gpu", "2"}});
+  Apply(waiting);
+  Schedule(waiting, {"gpu-1"});
+  EXPECT_EQ(Ask({"top"}).out,
+            "MODEL  NODES  GPUS  IDLE  COMPUTE USED  MEMORY USED  FREE GIB\n"
+            "h100       1     2     1           50%          50%      79.6\n"
+            "\n"
+            "pods: 1 bound, 0 reserved, 0 claimed, 1 pending\n"
+            "\n"
+            "PODS  WAIT BECAUSE\n"
+            "   1  the node has too little free GPU capacity\n");
+}
+
+TEST_F(CliOnServer, AdviceFollowsWhatTopTells) {
+  Apply(MakeNode("gpu-1", 2));
+  const std::string top = Ask({"top"}).out;
+  const Outcome outcome = Ask({"top", "--advise"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.substr(0, top.size()), top);
+  for (const char* heading : {"\nSplit of the fleet", "\nMIG layouts to change\nnot looked for",
+                              "\nPods whose restart would free room: 2 whole GPUs are free"}) {
+    EXPECT_NE(outcome.out.find(heading), std::string::npos) << outcome.out;
+  }
+  const Json advice = Json::parse(Ask({"top", "--advise", "-o", "json"}).out);
+  EXPECT_EQ(advice, Get("/api/v1/advice"));
+  EXPECT_TRUE(advice.at("repartition").is_null()) << "no GPUPolicy says otherwise";
+}
+
+}  // namespace
+}  // namespace tranche

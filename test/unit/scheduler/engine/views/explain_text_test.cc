@@ -1,0 +1,50 @@
+#include "scheduler/engine/views/explain_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scheduler/engine/views/node_view.h"
+#include "test/builders/cluster.h"
+
+namespace tranche::test {
+namespace {
+
+TEST(ExplainText, RequestsInAFewWords) {
+  EXPECT_EQ(DescribeRequest(WholePod("pod", 2)), "2 GPU");
+  EXPECT_EQ(DescribeRequest(SharedPod("pod", 1)), "1 shared GPU");
+  EXPECT_EQ(DescribeRequest(MigPod("pod", "1g.10gb", 3)), "3 x 1g.10gb");
+}
+
+TEST(ExplainText, AdviceIsForThoseWhoCanAct) {
+  EXPECT_EQ(AdviceFor(Reason::kMixedDialects), "ask in one style only");
+  EXPECT_EQ(AdviceFor(Reason::kNoRoom), AdviceFor(Reason::kNumaMismatch));
+  EXPECT_EQ(AdviceFor(Reason::kNone), "");
+  EXPECT_EQ(AdviceFor(Reason::kPodGone), "");
+}
+
+TEST(ExplainText, AMisfitSaysWhatIsFree) {
+  NodeEntry entry;
+  entry.state.SetFacts(StockNode("node", 4), 0);
+  const std::string text =
+      DescribeMisfit(entry, WholePod("pod", 8), GpuPolicy(), Reason::kTooManyPerNode, At(0));
+  EXPECT_EQ(text, "asks 8 GPU; the node has 4 cards");
+  EXPECT_THAT(DescribeMisfit(entry, WholePod("pod", 8), GpuPolicy(), Reason::kNoRoom, At(0)),
+              testing::HasSubstr("4 of 4 cards idle"));
+}
+
+TEST(NodeView, ANodeShowsItsGpusAndWhatIsFree) {
+  NodeEntry entry;
+  entry.state.SetFacts(StockNode("node", 4), 0);
+  entry.closed = Reason::kNone;
+  const NodeView view = ViewNode(NodeName("node"), entry);
+  EXPECT_EQ(view.name, NodeName("node"));
+  ASSERT_EQ(view.gpus.size(), 4u);
+  for (const GpuView& gpu : view.gpus) {
+    EXPECT_EQ(gpu.free_milli, kWholeGpu);
+    EXPECT_EQ(gpu.free_memory, gpu.memory);
+    EXPECT_TRUE(gpu.pods.empty());
+  }
+}
+
+}  // namespace
+}  // namespace tranche::test

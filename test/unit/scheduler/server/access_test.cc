@@ -1,0 +1,159 @@
+// What each caller may ask at each address, as one table.
+#include "scheduler/server/access.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tranche {
+namespace {
+
+using Names = std::vector<std::string>;
+
+http::Request RequestFor(const std::string& path, const Names* names,
+                         const std::string& authorization) {
+  http::Request request;
+  request.path = path;
+  request.authorization = authorization;
+  if (names != nullptr) request.client_names = std::make_shared<const Names>(*names);
+  return request;
+}
+
+class AccessTest : public testing::Test {
+ protected:
+  AccessTest()
+      : token_file_(std::filesystem::path(testing::TempDir()) /
+                    ("access-token-" + std::to_string(::getpid()))) {
+    std::ofstream(token_file_) << "secret\n";
+  }
+  ~AccessTest() override { std::filesystem::remove(token_file_); }
+
+  int StatusOf(Door door, const std::string& path, const Names* names = nullptr,
+               const std::string& authorization = "") const {
+    Access access(config);
+    const auto refusal = access.Refuse(door, RequestFor(path, names, authorization));
+    return refusal ? refusal->status : 200;
+  }
+
+  const std::filesystem::path token_file_;
+  ServeConfig config;
+};
+
+TEST_F(AccessTest, VerbsBehindClientCertificates) {
+  const Names right = {"other", "kube-scheduler"};
+  const Names wrong = {"kube-scheduler.evil", "KUBE-SCHEDULER"};
+  const Names nameless = {};
+  struct Row {
+    const char* path;
+    const Names* names;
+    int required, optional;  // over TLS
+    int plain;               // without TLS, where it is required
+  };
+  const Row rows[] = {
+      {"/scheduler/filter", nullptr, 403, 200, 403},
+      {"/scheduler/filter", &wrong, 403, 403, 403},
+      {"/scheduler/filter", &nameless, 403, 403, 403},
+      {"/scheduler/filter", &right, 200, 200, 403},
+      {"/scheduler/bind", nullptr, 403, 200, 403},
+      {"/scheduler/bind", &right, 200, 200, 403},
+      {"/embedded/v1/apply", nullptr, 403, 200, 403},
+      {"/admission/mutate", nullptr, 200, 200, 200},
+      {"/admission/validate", &wrong, 200, 200, 200},
+      {"/metrics", nullptr, 200, 200, 200},
+      {"/api/v1/nodes", &wrong, 200, 200, 200},
+      {"/healthz", nullptr, 200, 200, 200},
+      {"/readyz", &wrong, 200, 200, 200},
+  };
+  config.tls.emplace();
+  config.allowed_clients = {"kube-scheduler"};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.path);
+    config.verbs_need_tls = true;
+    EXPECT_EQ(StatusOf(Door::kTls, row.path, row.names), row.required);
+    EXPECT_EQ(StatusOf(Door::kPlain, row.path), row.plain);
+    config.verbs_need_tls = false;
+    EXPECT_EQ(StatusOf(Door::kTls, row.path, row.names), row.optional);
+    EXPECT_EQ(StatusOf(Door::kPlain, row.path), 200);
+  }
+  // Without a list everybody whose certificate the CA has signed.
+  config.allowed_clients.clear();
+  config.verbs_need_tls = true;
+  EXPECT_EQ(StatusOf(Door::kTls, "/scheduler/filter", &wrong), 200);
+  EXPECT_EQ(StatusOf(Door::kTls, "/scheduler/filter", nullptr), 403);
+}
+
+TEST_F(AccessTest, PagesOnTheirOwnAddressWithAToken) {
+  config.tls.emplace();
+  config.pages_address = "127.0.0.1";
+  config.pages_token_file = token_file_;
+  ASSERT_TRUE(Access(config).Check().ok());
+  struct Row {
+    const char* path;
+    const char* authorization;
+    int pages, plain, tls;
+  };
+  const Row rows[] = {
+      {"/metrics", "", 401, 401, 404},
+      {"/metrics", "Bearer secret", 200, 200, 404},
+      {"/metrics", "Bearer secreT", 401, 401, 404},
+      {"/metrics", "Bearer secret2", 401, 401, 404},
+      {"/metrics", "bearer secret", 401, 401, 404},
+      {"/metrics", "Bearer ", 401, 401, 404},
+      {"/api/v1/pods", "", 401, 401, 404},
+      {"/ui/", "Bearer secret", 200, 200, 404},
+      {"/ui/", "", 200, 200, 404},  // where its reader types the token
+      {"/version", "", 401, 401, 404},
+      {"/healthz", "", 200, 200, 200},
+      {"/livez", "", 200, 200, 200},
+      {"/readyz", "", 200, 200, 200},
+      {"/scheduler/filter", "Bearer secret", 404, 200, 200},
+      {"/admission/mutate", "Bearer secret", 404, 200, 200},
+      {"/embedded/v1/apply", "Bearer secret", 404, 200, 200},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(std::string(row.path) + " " + row.authorization);
+    EXPECT_EQ(StatusOf(Door::kPages, row.path, nullptr, row.authorization), row.pages);
+    EXPECT_EQ(StatusOf(Door::kPlain, row.path, nullptr, row.authorization), row.plain);
+    EXPECT_EQ(StatusOf(Door::kTls, row.path, nullptr, row.authorization), row.tls);
+  }
+}
+
+TEST_F(AccessTest, OpensTheDoorsThatHaveSomethingBehindThem) {
+  struct Row {
+    bool tls, required, pages;
+    bool plain_open, tls_open, pages_open;
+  };
+  const Row rows[] = {
+      {false, false, false, true, false, false}, {true, false, false, true, true, false},
+      {true, true, false, true, true, false},    {true, false, true, true, true, true},
+      {true, true, true, false, true, true},
+  };
+  for (const Row& row : rows) {
+    ServeConfig one;
+    if (row.tls) one.tls.emplace();
+    one.verbs_need_tls = row.required;
+    if (row.pages) one.pages_address = "127.0.0.1";
+    const Access access(one);
+    EXPECT_EQ(access.IsOpen(Door::kPlain), row.plain_open);
+    EXPECT_EQ(access.IsOpen(Door::kTls), row.tls_open);
+    EXPECT_EQ(access.IsOpen(Door::kPages), row.pages_open);
+  }
+}
+
+TEST_F(AccessTest, ATokenThatCannotBeReadIsNamed) {
+  config.pages_token_file = token_file_.string() + "-absent";
+  const absl::Status checked = Access(config).Check();
+  EXPECT_FALSE(checked.ok());
+  EXPECT_NE(checked.message().find("pages.tokenFile"), std::string::npos) << checked;
+  std::ofstream(token_file_, std::ios::trunc) << "\n";
+  config.pages_token_file = token_file_;
+  EXPECT_FALSE(Access(config).Check().ok()) << "an empty token would let everybody in";
+}
+
+}  // namespace
+}  // namespace tranche

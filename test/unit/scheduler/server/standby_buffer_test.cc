@@ -1,0 +1,118 @@
+// What a standby keeps, and what it tells when it begins to lead.
+#include "scheduler/server/standby_buffer.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "test/unit/scheduler/kube/recording_events.h"
+
+namespace tranche {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+PodFacts Pod(const std::string& name, const std::string& node = "", int64_t epoch = 0) {
+  PodFacts pod;
+  pod.request.uid = PodUid("uid-" + name);
+  pod.request.name = {"team", name};
+  pod.node = NodeName(node);
+  if (epoch > 0) pod.allocation.emplace().epoch = epoch;
+  return pod;
+}
+
+NodeFacts Node(const std::string& name) {
+  NodeFacts node;
+  node.name = NodeName(name);
+  return node;
+}
+
+PolicyObject Quota(const std::string& name, int64_t generation = 1) {
+  PolicyObject object;
+  object.kind = "GPUQuota";
+  object.name = name;
+  object.generation = generation;
+  return object;
+}
+
+// Pods come first here and last there: devices need a node to be on.
+TEST(StandbyBufferTest, TellsTheLatestOfEverythingInTheOrderOfAStart) {
+  StandbyBuffer buffer;
+  buffer.PodChanged(Pod("a"));
+  buffer.PodChanged(Pod("a", "n1"));
+  buffer.PodChanged(Pod("b"));
+  buffer.PodChanged(Pod("gone"));
+  buffer.PodGone(PodUid("uid-gone"));
+  buffer.NodeChanged(Node("n1"));
+  buffer.NodeChanged(Node("n1"));
+  buffer.NodeChanged(Node("n2"));
+  buffer.NodeGone(NodeName("n2"));
+  buffer.NodeSlicesChanged(NodeName("n1"), {SliceDevice{}});
+  buffer.NodeSlicesChanged(NodeName("n3"), {SliceDevice{}});
+  buffer.NodeSlicesChanged(NodeName("n3"), {});
+  buffer.NodeZonesChanged(NodeName("n1"), NodeZones{});
+  buffer.NodeZonesChanged(NodeName("n3"), NodeZones{});
+  buffer.NodeZonesChanged(NodeName("n3"), std::nullopt);
+  buffer.NodeAgentChanged(NodeName("n1"), AgentRegister{});
+  buffer.NodeAgentChanged(NodeName("n3"), AgentRegister{});
+  buffer.NodeAgentChanged(NodeName("n3"), std::nullopt);
+  buffer.GangSizeChanged("team", "run", 4);
+  buffer.GangSizeChanged("team", "over", 4);
+  buffer.GangSizeChanged("team", "over", 0);
+  buffer.PolicyObjectChanged(Quota("q", 1));
+  buffer.PolicyObjectChanged(Quota("q", 2));
+  buffer.PolicyObjectChanged(Quota("old"));
+  buffer.PolicyObjectGone("GPUQuota", "", "old");
+  buffer.PolicyObjectsSettled();
+  buffer.Synced();
+
+  kube::RecordingEvents told;
+  buffer.Open(told);
+  const Lines lines = told.Lines();
+  ASSERT_EQ(lines.size(), 10U) << testing::PrintToString(lines);
+  EXPECT_EQ(lines[0], "GPUQuota q");
+  EXPECT_EQ(lines[1], "settled");
+  EXPECT_EQ(lines[2].substr(0, 8), "zones n1");
+  EXPECT_EQ(lines[3].substr(0, 9), "slices n1");
+  EXPECT_EQ(lines[4].substr(0, 8), "agent n1");
+  EXPECT_EQ(lines[5], "gang team run 4");
+  EXPECT_EQ(lines[6], "node n1");
+  EXPECT_EQ(lines[7], "pod team/a uid-a on n1");
+  EXPECT_EQ(lines[8], "pod team/b uid-b");
+  EXPECT_EQ(told.Position("synced"), 9) << "last";
+  EXPECT_EQ(told.PolicyObjects().at(0).generation, 2);
+}
+
+TEST(StandbyBufferTest, PassesOnWhatComesLaterAndKeepsNothing) {
+  StandbyBuffer buffer;
+  buffer.PodChanged(Pod("a"));
+  kube::RecordingEvents told;
+  buffer.Open(told);
+  const std::size_t before = told.Lines().size();
+  buffer.NodeChanged(Node("n1"));
+  buffer.PodChanged(Pod("a", "n1"));
+  buffer.PodGone(PodUid("uid-a"));
+  buffer.NodeGone(NodeName("n1"));
+  buffer.PolicyObjectChanged(Quota("q"));
+  buffer.PolicyObjectsSettled();
+  buffer.PolicyObjectGone("GPUQuota", "", "q");
+  const Lines lines = told.Lines();
+  EXPECT_EQ(Lines(lines.begin() + static_cast<std::ptrdiff_t>(before), lines.end()),
+            (Lines{"node n1", "pod team/a uid-a on n1", "pod gone uid-a", "node gone n1",
+                   "GPUQuota q", "settled", "GPUQuota gone q"}));
+}
+
+TEST(StandbyBufferTest, KnowsTheHighestEpochOfBoundPods) {
+  StandbyBuffer buffer;
+  EXPECT_EQ(buffer.HighestEpoch(), 0);
+  buffer.PodChanged(Pod("a", "n1", 3));
+  buffer.PodChanged(Pod("b", "n1", 7));
+  buffer.PodChanged(Pod("forged", "", 90));
+  EXPECT_EQ(buffer.HighestEpoch(), 7);
+  buffer.PodGone(PodUid("uid-b"));
+  EXPECT_EQ(buffer.HighestEpoch(), 3);
+}
+
+}  // namespace
+}  // namespace tranche

@@ -1,0 +1,254 @@
+// What the planner asks of a GPU pod: demands of nodes, owners, labels, times.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "test/unit/scheduler/wire/pods/request_text.h"
+
+namespace tranche::wire {
+namespace {
+
+using Operator = NodeTerm::Operator;
+
+constexpr std::string_view kGpu =
+    R"("containers":[{"name":"m","resources":{"limits":{"nvidia.com/gpu":"1"}}}])";
+
+// A pod of one GPU with these members of its metadata and spec.
+absl::StatusOr<PodFacts> GpuPod(std::string_view metadata, std::string_view spec = "") {
+  return TryPod(fmt::format(R"({{"metadata":{{"name":"p","uid":"u1"{}{}}},"spec":{{{}{}{}}}}})",
+                            metadata.empty() ? "" : ",", metadata, kGpu, spec.empty() ? "" : ",",
+                            spec));
+}
+
+std::string Required(std::string_view terms) {
+  return fmt::format(
+      R"("affinity":{{"nodeAffinity":{{"requiredDuringSchedulingIgnoredDuringExecution":)"
+      R"({{"nodeSelectorTerms":{}}}}}}})",
+      terms);
+}
+
+TEST(PodPlanning, ReadsWhatASpecDemandsOfNodes) {
+  const PodFacts pod =
+      GpuPod("", R"("nodeSelector":{"zone":"a","gone":null,"zone":"b"},)" +
+                     Required(R"([{"matchExpressions":[{"key":"gen","operator":"Gt",)"
+                              R"("values":["6"]},{"key":"old","operator":"DoesNotExist"}]},)"
+                              R"({"matchFields":[{"key":"metadata.name","operator":"In",)"
+                              R"("values":["n1"]}]}])") +
+                     R"(,"tolerations":[{"key":"gpu","operator":"Exists","effect":"NoSchedule"},)"
+                     R"({"key":"team","value":"a"},{"key":"x","operator":"Equal","value":"y",)"
+                     R"("tolerationSeconds":300}])")
+          .value();
+  NodeConstraints expected;
+  expected.selector = {{"zone", "b"}};
+  expected.has_affinity = true;
+  expected.affinity = {
+      {{"gen", false, Operator::kGt, {"6"}}, {"old", false, Operator::kDoesNotExist, {}}},
+      {{"metadata.name", true, Operator::kIn, {"n1"}}}};
+  expected.tolerations = {
+      {"gpu", true, "", "NoSchedule"}, {"team", false, "a", ""}, {"x", false, "y", ""}};
+  ASSERT_NE(pod.request.constraints, nullptr);
+  EXPECT_EQ(*pod.request.constraints, expected);
+}
+
+TEST(PodPlanning, APodThatDemandsNothingHasNoConstraints) {
+  for (const std::string_view spec :
+       {"", R"("nodeSelector":{},"tolerations":[],"affinity":null)",
+        R"("affinity":{"nodeAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[]}})",
+        R"("affinity":{"podAffinity":{}})"}) {
+    const absl::StatusOr<PodFacts> pod = GpuPod("", spec);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    EXPECT_EQ(pod->request.constraints, nullptr) << spec;
+  }
+}
+
+TEST(PodPlanning, WhatCannotBeUnderstoodMatchesNothing) {
+  for (const std::string_view terms :
+       {"[]", "null", "[{}]", R"([{"matchExpressions":[]}])",
+        R"([{"matchExpressions":[{"key":"a","operator":"Near","values":["b"]}]}])",
+        R"([{"matchExpressions":[{"key":"a"}]}])"}) {
+    const PodFacts pod = GpuPod("", Required(terms)).value();
+    ASSERT_NE(pod.request.constraints, nullptr) << terms;
+    EXPECT_TRUE(pod.request.constraints->has_affinity);
+    EXPECT_TRUE(pod.request.constraints->affinity.empty()) << terms;
+  }
+  const PodFacts pod =
+      GpuPod("", R"("tolerations":[{"key":"a","operator":"Lt","value":"3"}])").value();
+  EXPECT_EQ(pod.request.constraints, nullptr);
+}
+
+TEST(PodPlanning, ReadsWhoMakesAPodAnewAndWhetherItMayBeEvicted) {
+  const struct {
+    std::string_view metadata;
+    std::string_view owner;
+    bool evictable;
+  } rows[] = {
+      {"", "", true},
+      {R"("ownerReferences":[{"kind":"Job","uid":"j","controller":true}])", "j", true},
+      {R"("ownerReferences":[{"kind":"Job","uid":"j"}])", "", true},
+      {R"("ownerReferences":[{"kind":"Job","uid":"j","controller":false},)"
+       R"({"kind":"PyTorchJob","uid":"t","controller":true}])",
+       "t", true},
+      {R"("ownerReferences":[{"kind":"DaemonSet","uid":"d","controller":true}])", "d", false},
+      {R"("ownerReferences":[{"kind":"Node","uid":"n","controller":true}])", "n", false},
+      {R"("annotations":{"kubernetes.io/config.mirror":"8e"})", "", false},
+  };
+  for (const auto& [metadata, owner, evictable] : rows) {
+    const absl::StatusOr<PodFacts> pod = GpuPod(metadata);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    EXPECT_EQ(pod->owner, owner) << metadata;
+    EXPECT_EQ(pod->evictable, evictable) << metadata;
+  }
+}
+
+TEST(PodPlanning, ReadsLabels) {
+  EXPECT_EQ(GpuPod("")->labels, nullptr);
+  EXPECT_EQ(GpuPod(R"("labels":{})")->labels, nullptr);
+  const PodFacts pod = GpuPod(R"("labels":{"app":"x","tier":null,"team":""})").value();
+  ASSERT_NE(pod.labels, nullptr);
+  EXPECT_EQ(*pod.labels, (Labels{{"app", "x"}, {"team", ""}}));
+}
+
+TEST(PodPlanning, ReadsTheLastCheckpointAndForgivesWhatIsNoTime) {
+  const struct {
+    std::string_view text;
+    std::string_view expected;  // empty: none
+  } rows[] = {
+      {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"},
+      {"2026-01-02T03:04:05.678+02:00", "2026-01-02T01:04:05.678Z"},
+      {"9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"},
+      {"0000-01-01T00:00:00Z", "0000-01-01T00:00:00Z"},
+      {"yesterday", ""},
+      {"", ""},
+      {"2026-01-02", ""},
+      {"1767323045", ""},
+      {"2026-13-02T03:04:05Z", ""},
+  };
+  for (const auto& [text, expected] : rows) {
+    const absl::StatusOr<PodFacts> pod =
+        GpuPod(fmt::format(R"("annotations":{{"tranche.dev/checkpointed-at":"{}"}})", text));
+    ASSERT_TRUE(pod.ok()) << text;
+    EXPECT_EQ(RequestText(pod->request), "m: 1 gpu");
+    EXPECT_EQ(pod->checkpointed_at ? FormatTime(*pod->checkpointed_at) : "", expected) << text;
+  }
+}
+
+TEST(PodPlanning, KnowsWhichPodsKubeSchedulerGaveUpOn) {
+  const auto unschedulable = [](std::string_view conditions) {
+    return TryPod(fmt::format(R"({{"metadata":{{"name":"p"}},"spec":{{{}}},)"
+                              R"("status":{{"conditions":{}}}}})",
+                              kGpu, conditions))
+        ->unschedulable;
+  };
+  EXPECT_TRUE(
+      unschedulable(R"([{"type":"tranche.dev/Waiting","status":"True"},)"
+                    R"({"type":"PodScheduled","status":"False","reason":"Unschedulable"}])"));
+  EXPECT_FALSE(unschedulable(R"([{"type":"PodScheduled","status":"False",)"
+                             R"("reason":"SchedulingGated"}])"));
+  EXPECT_FALSE(unschedulable(R"([{"type":"PodScheduled","status":"True"}])"));
+  EXPECT_FALSE(unschedulable(R"([{"type":"Ready","status":"False","reason":"Unschedulable"}])"));
+  EXPECT_FALSE(unschedulable("null"));
+}
+
+TEST(PodPlanning, ReadsPriorityAndGangSize) {
+  EXPECT_EQ(GpuPod("")->request.priority, 0);
+  EXPECT_EQ(GpuPod("", R"("priority":-5)")->request.priority, -5);
+  EXPECT_EQ(GpuPod("", R"("priority":2147483647)")->request.priority,
+            std::numeric_limits<int32_t>::max());
+  EXPECT_FALSE(GpuPod("", R"("priority":2147483648)").ok());
+  const auto sized = [](std::string_view size) {
+    return GpuPod(fmt::format(
+                      R"("annotations":{{"tranche.dev/gang":"g","tranche.dev/gang-size":"{}"}})",
+                      size))
+        ->request;
+  };
+  EXPECT_EQ(GpuPod("")->request.gang_size, 0);
+  EXPECT_EQ(sized("1").gang_size, 1);
+  EXPECT_EQ(sized("10000").gang_size, 10'000);
+  for (const std::string_view size :
+       {"", "0", "-1", "10001", "4.0", "four", " 4", "+4", "99999999999999999999"}) {
+    const PodRequest request = sized(size);
+    ASSERT_EQ(RequestText(request), "refused BadAmount") << size;
+    EXPECT_EQ(request.refusal->detail,
+              fmt::format("expected whole number of pods from 1 to 10000, found \"{}\", in "
+                          "annotation tranche.dev/gang-size",
+                          size));
+    EXPECT_EQ(request.gang_size, 0);
+  }
+}
+
+TEST(PodPlanning, RefusesGangNamesNoObjectCouldHold) {
+  const auto named = [](std::size_t bytes) {
+    return GpuPod(
+               fmt::format(R"("annotations":{{"tranche.dev/gang":"{}"}})", std::string(bytes, 'g')))
+        ->request;
+  };
+  EXPECT_EQ(named(253).gang, std::string(253, 'g'));
+  EXPECT_EQ(RequestText(named(254)), "refused BadAmount");
+}
+
+TEST(PodPlanning, AVerbsQuestionIsReadWithoutHowThePodMayBeTakenAway) {
+  Parser parser;
+  const Element document =
+      parser
+          .Parse(fmt::format(R"({{"metadata":{{"name":"p","labels":{{"a":"b"}},)"
+                             R"("ownerReferences":[{{"uid":"j","controller":true}}]}},)"
+                             R"("spec":{{{},"nodeSelector":{{"zone":"a"}}}}}})",
+                             kGpu),
+                 false)
+          .value();
+  const PodFacts all = DecodePod(document).value();
+  EXPECT_EQ(all.owner, "j");
+  EXPECT_NE(all.labels, nullptr);
+  const PodFacts request = DecodePod(document, PodDetail::kRequest).value();
+  EXPECT_EQ(request.owner, "");
+  EXPECT_EQ(request.labels, nullptr);
+  ASSERT_NE(request.request.constraints, nullptr);
+  EXPECT_EQ(*request.request.constraints, *all.request.constraints);
+}
+
+TEST(PodPlanning, APodWithoutGpusIsNotLookedAt) {
+  const absl::StatusOr<PodFacts> pod =
+      TryPod(R"({"metadata":{"name":"p","labels":{"a":"b"},"annotations":{)"
+             R"("tranche.dev/gang-size":"x","kubernetes.io/config.mirror":"m"},)"
+             R"("ownerReferences":[{"kind":"Node","uid":"n","controller":true}]},)"
+             R"("spec":{"nodeSelector":{"zone":"a"},"tolerations":[{"operator":"Exists"}]},)"
+             R"("status":{"conditions":[{"type":"PodScheduled","status":"False",)"
+             R"("reason":"Unschedulable"}]}})");
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->request.constraints, nullptr);
+  EXPECT_EQ(pod->labels, nullptr);
+  EXPECT_EQ(pod->owner, "");
+  EXPECT_TRUE(pod->evictable);
+  EXPECT_FALSE(pod->unschedulable);
+}
+
+TEST(PodPlanning, RefusesFieldsOfAnotherJsonType) {
+  const struct {
+    std::string_view metadata, spec, message;
+  } rows[] = {
+      {"", R"("nodeSelector":[])", "expected object, found array, in spec.nodeSelector"},
+      {"", R"("nodeSelector":{"a":1})", "expected text, found number 1, in spec.nodeSelector"},
+      {"", R"("priority":"high")",
+       "expected whole number from -2147483648 to 2147483647, found text \"high\", in "
+       "spec.priority"},
+      {"", R"("tolerations":{})", "expected array, found object, in spec.tolerations"},
+      {"", R"("tolerations":[7])", "expected object, found number 7, in spec.tolerations"},
+      {"", R"("affinity":{"nodeAffinity":7})",
+       "expected object, found number 7, in spec.affinity.nodeAffinity"},
+      {R"("labels":{"a":[]})", "", "expected text, found array, in metadata.labels"},
+      {R"("ownerReferences":{})", "", "expected array, found object, in metadata.ownerReferences"},
+      {R"("ownerReferences":[{"controller":"yes"}])", "",
+       "expected true or false, found text \"yes\", in metadata.ownerReferences.controller"},
+  };
+  for (const auto& [metadata, spec, message] : rows) {
+    const absl::StatusOr<PodFacts> pod = GpuPod(metadata, spec);
+    ASSERT_FALSE(pod.ok()) << metadata << spec;
+    EXPECT_EQ(pod.status().message(), std::string(message));
+  }
+  EXPECT_FALSE(GpuPod("", Required(R"([{"matchExpressions":[{"key":"a","operator":"In",)"
+                                   R"("values":[1]}]}])"))
+                   .ok());
+}
+
+}  // namespace
+}  // namespace tranche::wire
