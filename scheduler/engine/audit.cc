@@ -5,8 +5,9 @@
 #include <map>
 #include <set>
 
-#include "scheduler/engine/impl.h"
-#include "scheduler/engine/shape.h"
+#include "scheduler/engine/engine.h"
+#include "scheduler/engine/parts.h"
+#include "scheduler/engine/selection/shape.h"
 
 namespace tranche {
 namespace {
@@ -88,11 +89,26 @@ void AuditQuota(const QuotaBook& book, std::vector<std::string>& faults) {
   }
 }
 
+class Auditor {
+ public:
+  explicit Auditor(EngineParts& parts) : parts_(parts), cluster_(parts.cluster) {}
+
+  void AuditNodes(std::vector<std::string>& faults);
+  void AuditPods(std::vector<std::string>& faults);
+  void AuditCharges(std::vector<std::string>& faults);
+
+ private:
+  bool IsKnownTo(const PodRecord* record, const Holding& holding, NodeId id) const;
+
+  EngineParts& parts_;
+  ClusterState& cluster_;
+};
+
 }  // namespace
 
-bool Engine::Impl::IsKnownTo(const PodRecord* record, const Holding& holding, NodeId id) const {
+bool Auditor::IsKnownTo(const PodRecord* record, const Holding& holding, NodeId id) const {
   if (record == nullptr || record->terminal) return false;
-  const NodeName& name = names.name(id);
+  const NodeName& name = cluster_.names.name(id);
   switch (holding.kind) {
     case HoldingKind::kClaim:
       return record->claimed == id;
@@ -106,57 +122,57 @@ bool Engine::Impl::IsKnownTo(const PodRecord* record, const Holding& holding, No
   return false;
 }
 
-void Engine::Impl::AuditNodes(std::vector<std::string>& faults) {
+void Auditor::AuditNodes(std::vector<std::string>& faults) {
   int64_t claimed = 0;
   int64_t reserved = 0;
-  for (NodeId id = 0; id < nodes.size(); ++id) {
-    if (nodes[id] == nullptr) continue;
-    const NodeEntry& entry = *nodes[id];
-    const NodeName& name = names.name(id);
+  for (NodeId id = 0; id < cluster_.nodes.size(); ++id) {
+    if (cluster_.nodes[id] == nullptr) continue;
+    const NodeEntry& entry = *cluster_.nodes[id];
+    const NodeName& name = cluster_.names.name(id);
     AuditLoad(name, entry.state, faults);
     for (const Holding& holding : entry.state.holdings()) {
       if (holding.keeper != KeeperRole::kNone) {
-        if (placeholders.books().Knows(holding.uid)) continue;
+        if (cluster_.placeholders.books().Knows(holding.uid)) continue;
         faults.push_back(fmt::format("{}: nobody knows of the keeper {}", name.str(),
                                      holding.request->name.str()));
         continue;
       }
       claimed += holding.kind == HoldingKind::kClaim;
       reserved += holding.kind == HoldingKind::kReservation;
-      if (IsKnownTo(Find(holding.uid), holding, id)) continue;
+      if (IsKnownTo(cluster_.Find(holding.uid), holding, id)) continue;
       faults.push_back(fmt::format("{}: a holding of {} has no pod that knows of it", name.str(),
                                    holding.uid.str()));
     }
-    if (entry.closed != hot[id].closed || entry.hard != hot[id].hard ||
-        entry.soft != hot[id].soft) {
+    if (entry.closed != cluster_.hot[id].closed || entry.hard != cluster_.hot[id].hard ||
+        entry.soft != cluster_.hot[id].soft) {
       faults.push_back(fmt::format("{}: the packed row differs from the entry", name.str()));
     }
   }
-  if (claimed != claims) {
-    faults.push_back(fmt::format("expected {} claims, found {} counted", claimed, claims));
+  if (claimed != cluster_.claims) {
+    faults.push_back(fmt::format("expected {} claims, found {} counted", claimed, cluster_.claims));
   }
-  if (reserved != static_cast<int64_t>(reservations.size())) {
-    faults.push_back(
-        fmt::format("expected {} reservations, found {} listed", reserved, reservations.size()));
+  if (reserved != static_cast<int64_t>(cluster_.reservations.size())) {
+    faults.push_back(fmt::format("expected {} reservations, found {} listed", reserved,
+                                 cluster_.reservations.size()));
   }
 }
 
-void Engine::Impl::AuditPods(std::vector<std::string>& faults) {
-  for (const auto& [uid, record] : pods) {
+void Auditor::AuditPods(std::vector<std::string>& faults) {
+  for (const auto& [uid, record] : cluster_.pods) {
     const std::string& place = record.Place().str();
     if (!place.empty()) {
-      const NodeId id = names.Find(place);
-      if (id == kNoNode || nodes[id]->state.Find(uid) == nullptr) {
+      const NodeId id = cluster_.names.Find(place);
+      if (id == kNoNode || cluster_.nodes[id]->state.Find(uid) == nullptr) {
         faults.push_back(
             fmt::format("pod {} says it is on {}, which does not hold it", uid.str(), place));
       }
     }
-    if (!record.reserved.empty() && !reservations.contains({record.reserved_since, uid})) {
+    if (!record.reserved.empty() && !cluster_.reservations.contains({record.reserved_since, uid})) {
       faults.push_back(fmt::format("the reservation of {} is not listed", uid.str()));
     }
   }
-  for (const PodUid& uid : agents.Known()) {
-    const PodRecord* record = Find(uid);
+  for (const PodUid& uid : cluster_.agents.Known()) {
+    const PodRecord* record = cluster_.Find(uid);
     // Of those that have ended, only what an agent could still take for another.
     if (record == nullptr || (!record->terminal && record->Place().empty())) {
       faults.push_back(fmt::format("{} is in line at an agent and on no node", uid.str()));
@@ -165,20 +181,20 @@ void Engine::Impl::AuditPods(std::vector<std::string>& faults) {
 }
 
 // What quota counts and keeps has a pod or a claim behind it.
-void Engine::Impl::AuditCharges(std::vector<std::string>& faults) {
-  for (const auto& [uid, work] : book.earmarks()) {
-    if (dra_books.kept.contains(uid)) continue;
-    const PodRecord* record = Find(uid);
+void Auditor::AuditCharges(std::vector<std::string>& faults) {
+  for (const auto& [uid, work] : cluster_.book.earmarks()) {
+    if (parts_.claim_books.kept.contains(uid)) continue;
+    const PodRecord* record = cluster_.Find(uid);
     if (record == nullptr || record->earmark == nullptr ||
-        (!reclaims.of_member.contains(uid) && !reclaims.nominated_until.contains(uid) &&
-         !IsSeated(uid, *record))) {
+        (!parts_.reclaims.of_member.contains(uid) &&
+         !parts_.reclaims.nominated_until.contains(uid) && !parts_.gangs.IsSeated(uid, *record))) {
       faults.push_back(fmt::format("quota is kept for {}, for which nothing runs", uid.str()));
     }
   }
-  AuditQuota(book, faults);
-  for (const auto& [uid, work] : book.holdings()) {
-    if (unclaimed.contains(uid) || dra_books.held.contains(uid)) continue;
-    const PodRecord* record = Find(uid);
+  AuditQuota(cluster_.book, faults);
+  for (const auto& [uid, work] : cluster_.book.holdings()) {
+    if (parts_.metering.unclaimed.contains(uid) || parts_.metering.claims.contains(uid)) continue;
+    const PodRecord* record = cluster_.Find(uid);
     if (record == nullptr || record->terminal || record->Place().empty()) {
       faults.push_back(
           fmt::format("quota counts {} of {}, which holds nothing", uid.str(), work.pod.str()));
@@ -188,32 +204,34 @@ void Engine::Impl::AuditCharges(std::vector<std::string>& faults) {
 
 std::vector<std::string> Engine::Audit() const {
   std::vector<std::string> faults;
-  impl_->AuditCaps(faults);
-  impl_->AuditNodes(faults);
-  impl_->AuditPods(faults);
-  DraDesk(*impl_).Audit(faults);
-  impl_->AuditCharges(faults);
+  Auditor auditor(*parts_);
+  parts_->namespaces.AuditCaps(faults);
+  auditor.AuditNodes(faults);
+  auditor.AuditPods(faults);
+  parts_->claim_views.Audit(faults);
+  auditor.AuditCharges(faults);
   return faults;
 }
 
 std::vector<std::string> Engine::AuditVerdicts(const PodRequest& request) const {
-  Impl& impl = *impl_;
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
   std::vector<std::string> faults;
   if (SelectsDevices(request)) return faults;
-  const RequestContext context = impl.ContextOf(request);
-  Shape* shape = impl.ShapeOf(context);
-  impl.BeginSelection(request);
-  for (NodeId id = 0; id < impl.nodes.size(); ++id) {
-    if (impl.nodes[id] == nullptr || !impl.nodes[id]->state.present()) continue;
-    const Verdict cached = impl.Lookup(shape, context, id, true);
-    const NodeState& state = impl.nodes[id]->state;
+  const RequestContext context = parts.rules.ContextOf(request);
+  Shape* shape = parts.selection.ShapeOf(context);
+  parts.selection.Begin(request);
+  for (NodeId id = 0; id < cluster.nodes.size(); ++id) {
+    if (cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present()) continue;
+    const Verdict cached = parts.selection.Lookup(shape, context, id, Taken::kTentatively);
+    const NodeState& state = cluster.nodes[id]->state;
     Picks picks;
     Worth worth;
-    const Reason reason = impl.scorer.Evaluate(RoomOf(state, state.soft()), request,
-                                               *context.policy, picks, worth, context.sharing);
+    const Reason reason = cluster.scorer.Evaluate(RoomOf(state, state.soft()), request,
+                                                  *context.policy, picks, worth, context.sharing);
     if (reason != cached.reason || (reason == Reason::kNone && worth != cached.worth)) {
       faults.push_back(fmt::format("{}: expected {} at cost {}, found {} at {} in the cache",
-                                   impl.names.name(id).str(), Describe(reason).code, worth.base,
+                                   cluster.names.name(id).str(), Describe(reason).code, worth.base,
                                    Describe(cached.reason).code, cached.worth.base));
     }
   }
@@ -221,11 +239,12 @@ std::vector<std::string> Engine::AuditVerdicts(const PodRequest& request) const 
 }
 
 std::string Engine::Digest() const {
+  ClusterState& cluster = parts_->cluster;
   std::string digest;
-  for (const NodeId id : impl_->names.ascending()) {
-    if (impl_->nodes[id] == nullptr) continue;
-    const NodeState& state = impl_->nodes[id]->state;
-    digest += impl_->names.name(id).str() + "\n";
+  for (const NodeId id : cluster.names.ascending()) {
+    if (cluster.nodes[id] == nullptr) continue;
+    const NodeState& state = cluster.nodes[id]->state;
+    digest += cluster.names.name(id).str() + "\n";
     for (const Holding& holding : state.holdings()) {
       if (holding.kind == HoldingKind::kClaim) continue;
       digest += "  " + holding.uid.str();

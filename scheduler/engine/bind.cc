@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/engine/impl.h"
+#include "scheduler/engine/engine.h"
+#include "scheduler/engine/parts.h"
+#include "scheduler/engine/views/explain_text.h"
 #include "scheduler/index/charge_of.h"
 #include "topology/base/mark.h"
 
@@ -26,37 +28,31 @@ bool IsTold(const Allocation& allocation) {
   });
 }
 
+// The steps of Bind; false: the plan says how it ended.
+class Binding {
+ public:
+  explicit Binding(EngineParts& parts) : parts_(parts), cluster_(parts.cluster) {}
+
+  bool NeedsDevices(const PodRecord* record, NodeId id, BindPlan& plan);
+  bool MayBind(const RequestContext& context, const PodRecord& record, NodeId id, BindPlan& plan,
+               Instant now);
+  bool Reserve(const RequestContext& context, PodRecord& record, NodeId id, BindPlan& plan,
+               Instant now);
+  void PlanWrite(PodRecord& record, NodeId id, BindPlan& plan, Instant now);
+
+ private:
+  bool AdmitPicks(const RequestContext& context, PodRecord& record, NodeId id, Admission& admission,
+                  BindPlan& plan, Instant now);
+
+  EngineParts& parts_;
+  ClusterState& cluster_;
+  Picks picks_;
+};
+
 }  // namespace
 
-bool Engine::Knows(const PodUid& uid) const {
-  return impl_->pods.contains(uid) || impl_->IsPlain(uid);
-}
-
-BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Instant now) {
-  Impl& impl = *impl_;
-  impl.Advance(now);
-  BindPlan plan;
-  plan.pod = pod;
-  plan.uid = uid;
-  plan.node = node;
-  PodRecord* record = impl.Find(uid);
-  const NodeId id = impl.names.Find(node.str());
-  if (!impl.NeedsDevices(record, id, plan)) return plan;
-  if (record->reserved.empty()) {
-    const RequestContext context = impl.ContextOf(*record->request);
-    if (!impl.MayBind(context, *record, id, plan, now)) return plan;
-    if (!impl.Reserve(context, *record, id, plan, now)) return plan;
-  } else {
-    // The last answer was lost: the same devices again, until it is known how that ended.
-    TRANCHE_MARK(bind_again_after_lost_answer);
-    plan.allocation = *impl.nodes[id]->state.Find(uid)->allocation;
-  }
-  impl.PlanWrite(*record, id, plan, now);
-  return plan;
-}
-
-bool Engine::Impl::NeedsDevices(const PodRecord* record, NodeId id, BindPlan& plan) {
-  if (record == nullptr && IsPlain(plan.uid)) {
+bool Binding::NeedsDevices(const PodRecord* record, NodeId id, BindPlan& plan) {
+  if (record == nullptr && cluster_.IsPlain(plan.uid)) {
     plan.kind = BindPlan::Kind::kWrite;
     return false;
   }
@@ -85,8 +81,8 @@ bool Engine::Impl::NeedsDevices(const PodRecord* record, NodeId id, BindPlan& pl
     return false;
   }
   if (id == kNoNode) return Refuse(plan, Reason::kUnknownNode, plan.node.str());
-  if (record->reserved.empty() && DraDesk(*this).IsServed(plan.uid, id) &&
-      DraDesk(*this).HasOnlyDraGpus(id)) {
+  if (record->reserved.empty() && parts_.claim_filter.IsServed(plan.uid, id) &&
+      parts_.claim_wishes.HasOnlyDraGpus(id)) {
     // Its devices are in the claim that kube-scheduler has made for it.
     TRANCHE_MARK(bind_devices_in_claim);
     plan.kind = BindPlan::Kind::kWrite;
@@ -96,41 +92,42 @@ bool Engine::Impl::NeedsDevices(const PodRecord* record, NodeId id, BindPlan& pl
   return true;
 }
 
-bool Engine::Impl::MayBind(const RequestContext& context, const PodRecord& record, NodeId id,
-                           BindPlan& plan, Instant now) {
-  const Reason reason = context.whole != Reason::kNone ? context.whole : hot[id].closed;
+bool Binding::MayBind(const RequestContext& context, const PodRecord& record, NodeId id,
+                      BindPlan& plan, Instant now) {
+  const Reason reason = context.whole != Reason::kNone ? context.whole : cluster_.hot[id].closed;
   if (reason != Reason::kNone) return Refuse(plan, reason, "");
-  const GangTurn turn = TakeTurn(plan.uid, record, now);
-  if (turn.reason != Reason::kNone) return Refuse(plan, turn.reason, DescribeGang(record));
+  const GangTurn turn = parts_.gangs.TakeTurn(plan.uid, record, now);
+  parts_.PassOnJudged();
+  if (turn.reason != Reason::kNone) return Refuse(plan, turn.reason, parts_.gangs.Describe(record));
   if (!turn.only.empty() && turn.only != plan.node) {
-    return Refuse(plan, Reason::kGangElsewhere, DescribeGang(record));
+    return Refuse(plan, Reason::kGangElsewhere, parts_.gangs.Describe(record));
   }
-  if (record.earmark == nullptr && IsHeldFrom(*record.request, id, now)) {
+  if (record.earmark == nullptr && parts_.held_nodes.IsHeldFrom(*record.request, id, now)) {
     TRANCHE_MARK(bind_held_for_gang);
-    return Refuse(plan, Reason::kHeldForGang, gangs.hold.gang);
+    return Refuse(plan, Reason::kHeldForGang, parts_.held_nodes.hold.gang);
   }
   return true;
 }
 
-bool Engine::Impl::Reserve(const RequestContext& context, PodRecord& record, NodeId id,
-                           BindPlan& plan, Instant now) {
+bool Binding::Reserve(const RequestContext& context, PodRecord& record, NodeId id, BindPlan& plan,
+                      Instant now) {
   const PodRequest& request = *record.request;
-  const bool seated = IsSeated(plan.uid, record);
-  DropClaim(plan.uid, record, now);
-  ScopedRemoval lift(*this, plan.uid, now, SharesWith(plan.uid));
-  if (nodes[id] == nullptr) return Refuse(plan, Reason::kUnknownNode, plan.node.str());
-  NodeEntry& entry = *nodes[id];
-  const Reason reason = PickDevices(context, entry, picks);
+  const bool seated = parts_.gangs.IsSeated(plan.uid, record);
+  cluster_.DropClaim(plan.uid, record, now);
+  ScopedRemoval lift(cluster_, plan.uid, now, parts_.kept.SharesWith(plan.uid));
+  if (cluster_.nodes[id] == nullptr) return Refuse(plan, Reason::kUnknownNode, plan.node.str());
+  NodeEntry& entry = *cluster_.nodes[id];
+  const Reason reason = parts_.selection.PickDevices(context, entry, picks_);
   if (reason != Reason::kNone) {
     return Refuse(plan, reason, DescribeMisfit(entry, request, *context.policy, reason, now));
   }
   // Of the devices that fit it takes those that were kept for it: others nearby may be counted on
   // by plans under way.
   if (const Earmark* kept = lift.earmark();
-      kept != nullptr && (seated || IsReserved(plan.uid, plan.node))) {
+      kept != nullptr && (seated || parts_.kept.IsReserved(plan.uid, plan.node))) {
     std::string problem;
     auto devices = FromAllocation(entry.state.inventory(), request, kept->allocation, problem);
-    if (devices) picks = *std::move(devices);
+    if (devices) picks_ = *std::move(devices);
   }
   Admission admission;
   if (!AdmitPicks(context, record, id, admission, plan, now)) return false;
@@ -138,52 +135,53 @@ bool Engine::Impl::Reserve(const RequestContext& context, PodRecord& record, Nod
   holding.uid = plan.uid;
   holding.kind = HoldingKind::kReservation;
   holding.request = record.request;
-  holding.allocation = ToAllocation(entry.state.inventory(), request, picks);
-  holding.allocation->epoch = options.epoch;
+  holding.allocation = ToAllocation(entry.state.inventory(), request, picks_);
+  holding.allocation->epoch = cluster_.options.epoch;
   if (context.standing.leaf != kNoQuota) {
-    holding.allocation->leaf = book.tree().name(context.standing.leaf);
+    holding.allocation->leaf = cluster_.book.tree().name(context.standing.leaf);
   }
   lift.Discard();
-  if (request.follows_keeper && entry.state.inventory().keepers) placeholders.Wait(plan.uid);
+  if (request.follows_keeper && entry.state.inventory().keepers)
+    cluster_.placeholders.Wait(plan.uid);
   entry.state.Hold(std::move(holding));
   record.reserved = plan.node;
   record.reserved_since = now;
-  reservations.emplace(now, plan.uid);
-  contenders.erase(plan.uid);
-  pending.erase(plan.uid);
-  Refresh(id, now);
-  NoteCapUse(id);
-  Open(plan.uid, record, id, now, admission.demoted, false);
+  cluster_.reservations.emplace(now, plan.uid);
+  parts_.team_queue.contenders.erase(plan.uid);
+  cluster_.pending.erase(plan.uid);
+  cluster_.Refresh(id, now);
+  parts_.namespaces.NoteCapUse(id);
+  parts_.metering.Open(plan.uid, record, id, {.at = now, .demoted = admission.demoted});
   record.within_nominal = context.metered && !admission.borrows && !admission.demoted;
-  NoteGangProgress(record, now);
+  parts_.gangs.NoteProgress(record, now);
   // With what a keeper has told already.
   plan.allocation = *entry.state.Find(plan.uid)->allocation;
   return true;
 }
 
-bool Engine::Impl::AdmitPicks(const RequestContext& context, PodRecord& record, NodeId id,
-                              Admission& admission, BindPlan& plan, Instant now) {
-  if (context.capped && !caps.Allows(plan.uid, plan.pod.ns, AmountOf(picks))) {
+bool Binding::AdmitPicks(const RequestContext& context, PodRecord& record, NodeId id,
+                         Admission& admission, BindPlan& plan, Instant now) {
+  if (context.capped && !parts_.namespaces.caps.Allows(plan.uid, plan.pod.ns, AmountOf(picks_))) {
     record.last_reason = Reason::kNamespaceQuota;
     return Refuse(plan, Reason::kNamespaceQuota,
-                  caps.Describe(plan.uid, plan.pod.ns, AmountOf(picks)));
+                  parts_.namespaces.caps.Describe(plan.uid, plan.pod.ns, AmountOf(picks_)));
   }
   if (!context.metered) return true;
   // Filter's word is old by now: others may have taken what the team had left.
   const std::vector<ModelCharge> parts =
-      ChargeOfPicks(nodes[id]->state.inventory(), *record.request, picks);
-  const Reason reason = Admit(context, parts, now, admission);
+      ChargeOfPicks(cluster_.nodes[id]->state.inventory(), *record.request, picks_);
+  const Reason reason = parts_.rules.Admit(context, parts, now, admission);
   if (reason == Reason::kNone || context.standing.mode == QuotaMode::kObserve) return true;
   record.asked = parts;
   record.last_reason = reason;
   record.eligible_at = admission.eligible_at;
-  contenders.insert(plan.uid);
-  return Refuse(plan, reason, book.Explain(context.standing, admission, parts, now));
+  parts_.team_queue.contenders.insert(plan.uid);
+  return Refuse(plan, reason, cluster_.book.Explain(context.standing, admission, parts, now));
 }
 
-void Engine::Impl::PlanWrite(PodRecord& record, NodeId id, BindPlan& plan, Instant now) {
+void Binding::PlanWrite(PodRecord& record, NodeId id, BindPlan& plan, Instant now) {
   record.writing = true;
-  const Inventory& inventory = nodes[id]->state.inventory();
+  const Inventory& inventory = cluster_.nodes[id]->state.inventory();
   plan.kind = BindPlan::Kind::kWrite;
   if (CallsAgent(inventory.agent, *record.request)) {
     plan.agent = inventory.agent;
@@ -192,18 +190,48 @@ void Engine::Impl::PlanWrite(PodRecord& record, NodeId id, BindPlan& plan, Insta
   }
   plan.memory_unit = inventory.memory_unit;
   for (const Card& card : inventory.cards) plan.card_memory.push_back(card.memory);
-  plan.stamp = placeholders.NextStamp(now);
+  plan.stamp = cluster_.placeholders.NextStamp(now);
   if (const auto slot = SlotOf(plan.agent, *record.request)) {
-    plan.turn = agents.Enter(plan.node, *slot, plan.uid, now);
+    plan.turn = cluster_.agents.Enter(plan.node, *slot, plan.uid, now);
   }
   if (inventory.keepers && record.request->follows_keeper) plan.turn = IsTold(plan.allocation);
 }
 
+bool Engine::Knows(const PodUid& uid) const {
+  return parts_->cluster.pods.contains(uid) || parts_->cluster.IsPlain(uid);
+}
+
+BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Instant now) {
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
+  Binding binding(parts);
+  parts.Advance(now);
+  BindPlan plan;
+  plan.pod = pod;
+  plan.uid = uid;
+  plan.node = node;
+  PodRecord* record = cluster.Find(uid);
+  const NodeId id = cluster.names.Find(node.str());
+  if (!binding.NeedsDevices(record, id, plan)) return plan;
+  if (record->reserved.empty()) {
+    const RequestContext context = parts.rules.ContextOf(*record->request);
+    if (!binding.MayBind(context, *record, id, plan, now)) return plan;
+    if (!binding.Reserve(context, *record, id, plan, now)) return plan;
+  } else {
+    // The last answer was lost: the same devices again, until it is known how that ended.
+    TRANCHE_MARK(bind_again_after_lost_answer);
+    plan.allocation = *cluster.nodes[id]->state.Find(uid)->allocation;
+  }
+  binding.PlanWrite(*record, id, plan, now);
+  return plan;
+}
+
 void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome outcome, Instant now) {
-  Impl& impl = *impl_;
-  impl.Advance(now);
-  if (impl.IsPlain(uid)) return;
-  PodRecord* record = impl.Find(uid);
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
+  parts.Advance(now);
+  if (cluster.IsPlain(uid)) return;
+  PodRecord* record = cluster.Find(uid);
   // Gone, or already seen bound by the watch: the proof was faster than the answer.
   if (record == nullptr || record->reserved != node) {
     TRANCHE_MARK(bind_answer_after_proof);
@@ -215,59 +243,35 @@ void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome out
       return;
     case BindOutcome::kNotBound:
       TRANCHE_MARK(bind_proven_not_bound);
-      impl.DropReservation(uid, *record, now);
-      impl.agents.Leave(uid, now);
+      parts.DropReservation(uid, *record, now);
+      cluster.agents.Leave(uid, now);
       // What was kept for it stays the gang's.
-      if (!record->gang.empty()) impl.TakeTurn(uid, *record, now);
+      if (!record->gang.empty()) parts.gangs.TakeTurn(uid, *record, now);
+      parts.PassOnJudged();
       return;
     case BindOutcome::kBound:
       break;
   }
-  const NodeId id = impl.names.Find(node.str());
-  Holding holding = *impl.nodes[id]->state.Find(uid);
+  const NodeId id = cluster.names.Find(node.str());
+  Holding holding = *cluster.nodes[id]->state.Find(uid);
   holding.kind = HoldingKind::kAllocation;
-  impl.reservations.erase({record->reserved_since, uid});
+  cluster.reservations.erase({record->reserved_since, uid});
   record->reserved = NodeName();
   record->node = node;
   record->seen = true;  // by the server that took the binding
   record->filtered = false;
-  impl.NoteDemand(*record, now);
-  impl.nodes[id]->state.Hold(std::move(holding));
-  impl.Refresh(id, now);
-  impl.NoteMemberPlaced(uid, node, now);
-  impl.NoteGangProgress(*record, now);
-}
-
-void Engine::Impl::FollowAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod,
-                               Instant now) {
-  const NodeState& state = nodes[names.Find(record.node.str())]->state;
-  const auto slot = SlotOf(state.inventory().agent, *record.request);
-  if (slot && pod.phase == PodPhase::kPending && pod.progress == AgentProgress::kWaiting) {
-    agents.NoteServing(record.node, *slot, uid, record.held_since.value_or(now), now);
-  } else {
-    agents.Leave(uid, now);
-  }
-}
-
-void Engine::Impl::EndAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod,
-                            Instant now) {
-  const NodeId id = names.Find(pod.node.str());
-  const bool outlives =
-      id != kNoNode && nodes[id] != nullptr && OutlivesItsPod(nodes[id]->state.inventory().agent);
-  if (!outlives || pod.progress != AgentProgress::kWaiting || !agents.Knows(uid)) {
-    agents.Leave(uid, now);
-    return;
-  }
-  // It stays in line until the agent is sure not to take it for the next one.
-  outbox.agents().orphans.push_back(
-      {record.request->name, uid, nodes[id]->state.inventory().agent});
+  parts.demand_notes.Note(*record, now);
+  cluster.nodes[id]->state.Hold(std::move(holding));
+  cluster.Refresh(id, now);
+  parts.runs.NoteMemberPlaced(uid, node, now);
+  parts.gangs.NoteProgress(*record, now);
 }
 
 std::vector<std::pair<PodUid, NodeName>> Engine::StuckReservations(Instant now, Millis age) const {
   std::vector<std::pair<PodUid, NodeName>> stuck;
-  for (const auto& [since, uid] : impl_->reservations) {
+  for (const auto& [since, uid] : parts_->cluster.reservations) {
     if (now - since < age) break;
-    stuck.emplace_back(uid, impl_->pods.at(uid).reserved);
+    stuck.emplace_back(uid, parts_->cluster.pods.at(uid).reserved);
   }
   return stuck;
 }

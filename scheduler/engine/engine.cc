@@ -1,360 +1,267 @@
-// Books and events. Choosing is in filter.cc, binding in bind.cc.
+// What is told to the engine and asked of it, as steps over its parts. Pods are in pod_events.cc,
+// choosing in filter.cc, binding in bind.cc, restarts in restart.cc.
 #include "scheduler/engine/engine.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "scheduler/engine/impl.h"
-#include "scheduler/engine/shape.h"
-#include "scheduler/index/charge_of.h"
+#include "scheduler/engine/parts.h"
+#include "topology/base/check.h"
 #include "topology/base/mark.h"
 
 namespace tranche {
-namespace {
 
-// Records that only filter calls made are kept for explain while the scheduler may be retrying
-// (it flushes at five minutes), and bounded: a stopped clock ends nothing, and anyone may call.
-constexpr std::size_t kMaxUnseen = 10'000;
-constexpr Millis kUnseenLifetime{600'000};
-// Pods without GPUs that passed by, remembered until their bind.
-constexpr std::size_t kMaxPlain = 10'000;
-
-// Namespaces whose policy is remembered; questions may name any.
-constexpr std::size_t kMostNamespaces = 20'000;
-
-bool SameRequest(const PodRequest& left, const PodRequest& right) {
-  std::string left_shape, right_shape;
-  AppendShape(left, left_shape);
-  AppendShape(right, right_shape);
-  return left_shape == right_shape && left.gang == right.gang &&
-         left.gang_size == right.gang_size && left.gang_rank == right.gang_rank &&
-         left.gang_within == right.gang_within;
-}
-
-}  // namespace
-
-Engine::Engine(EngineOptions options) : impl_(std::make_unique<Impl>(options)) {}
+Engine::Engine(EngineOptions options) : parts_(std::make_unique<EngineParts>(options)) {}
 Engine::~Engine() = default;
 
-void Engine::Impl::Erase(const PodUid& uid) {
-  contenders.erase(uid);
-  ForgetHungry(uid);
-  GateKeeper(*this).Forget(uid);
-  ErasePod(uid);
-}
-
-void Engine::Impl::ReleaseOn(const NodeName& node, const PodUid& uid, Instant now) {
-  const NodeId id = names.Find(node.str());
-  if (id == kNoNode) return NoteCapRelease(uid, now);
-  nodes[id]->state.Release(uid);
-  Refresh(id, now);
-  NoteRoom(id, now);
-  NoteCapRelease(uid, now);
-}
-
-void Engine::Impl::DropReservation(const PodUid& uid, PodRecord& record, Instant now) {
-  if (record.reserved.empty()) return;
-  // Never bound there: nothing was used, however long it took to find out.
-  Close(uid, record, MeterKind::kVoid, now);
-  const NodeName node = std::exchange(record.reserved, NodeName());
-  record.writing = false;
-  reservations.erase({record.reserved_since, uid});
-  if (placeholders.EndWait(uid)) outbox.agents().keeper_turns.push_back({uid, false});
-  if (!record.seen) unseen.emplace_back(latest, uid);
-  NotePending(uid, record);
-  ReleaseOn(node, uid, now);
-  // The room that was made for it stays its own.
-  if (const auto reclaim = reclaims.of_member.find(uid); reclaim != reclaims.of_member.end()) {
-    Reearmark(reclaims.all.at(reclaim->second), now);
-  }
-}
-
-void Engine::Impl::ForgetOldest() {
-  while (!unseen.empty()) {
-    const auto [since, uid] = unseen.front();
-    PodRecord* record = Find(uid);
-    const bool only_filtered = record != nullptr && !record->seen && record->reserved.empty();
-    const bool recent = latest - since < kUnseenLifetime || (record && record->claimed != kNoNode);
-    if (only_filtered && recent && unseen.size() <= kMaxUnseen) break;
-    unseen.pop_front();
-    if (!only_filtered) continue;
-    DropClaim(uid, *record, latest);
-    LeaveGang(uid, *record, latest);
-    Erase(uid);
-  }
-  while (plain_order.size() > kMaxPlain) {
-    plain.erase(plain_order.front());
-    plain_order.pop_front();
-  }
-}
-
-void Engine::Impl::Advance(Instant now) {
-  if (policy_of_namespace.size() > kMostNamespaces) policy_of_namespace.clear();
-  book.TrimRoutes();
-  const bool moved = now > latest;
-  latest = std::max(latest, now);
-  agents.Advance(now);
-  if (moved && book.Advance(now, outbox.closings())) {
-    ForgetTeams();
-    NoteChange();
-    PokeAdmitted(now);
-  }
-  while (!wakeups.empty() && wakeups.begin()->first <= now) {
-    const PodUid uid = wakeups.begin()->second;
-    wakeups.erase(wakeups.begin());
-    PokeIfFits(uid, now);
-  }
-  while (!claim_queue.empty() && std::get<0>(claim_queue.front()) <= now) {
-    const auto [end, uid, serial] = claim_queue.front();
-    claim_queue.pop_front();
-    PodRecord* record = Find(uid);
-    if (record == nullptr || record->claim_serial != serial) continue;
-    DropClaim(uid, *record, now);
-  }
-  while (!reopenings.empty() && reopenings.begin()->first <= now) {
-    const NodeId id = reopenings.begin()->second;
-    reopenings.erase(reopenings.begin());
-    if (id >= nodes.size() || nodes[id] == nullptr) continue;
-    Refresh(id, now);
-    NoteReopened(id, now);
-  }
-}
-
-// ---- events -----------------------------------------------------------------------------------
-
 void Engine::UpsertNode(NodeFacts node, Instant now) {
-  impl_->Advance(now);
-  impl_->overlay.AddTo(node);
-  const NodeId id = impl_->InternNode(node.name);
-  NodeEntry& entry = *impl_->nodes[id];
+  ClusterState& cluster = parts_->cluster;
+  parts_->Advance(now);
+  cluster.overlay.AddTo(node);
+  const NodeId id = cluster.InternNode(node.name);
+  NodeEntry& entry = *cluster.nodes[id];
   const bool had_devices = entry.state.present() && entry.state.inventory().has_devices();
   // Heartbeats change nothing we look at, and laying out MIG again would cost.
   if (entry.state.present() && entry.state.facts() == node) return;
   const bool same_node = entry.state.present() && entry.state.facts().uid == node.uid;
   const std::optional<Instant> lost_since = node.lost_since;
-  impl_->CountCards(entry, -1);
-  entry.state.SetPlainCpu(impl_->plain_seen.On(node.name));
-  entry.state.SetFacts(std::move(node), impl_->default_policy().hami_minor, &impl_->machines);
-  impl_->CountCards(entry, 1);
-  entry.kind = impl_->KindOf(entry.state.inventory());
-  if (!lost_since && entry.lost_since) impl_->EndOutage(id, now);
+  cluster.CountCards(entry, -1);
+  entry.state.SetPlainCpu(cluster.plain_seen.On(node.name));
+  entry.state.SetFacts(std::move(node), cluster.default_policy().hami_minor, &cluster.machines);
+  cluster.CountCards(entry, 1);
+  entry.kind = cluster.KindOf(entry.state.inventory());
+  if (!lost_since && entry.lost_since) parts_->metering.EndOutage(id, now);
   if (lost_since && !entry.lost_since) entry.lost_since = std::min(*lost_since, now);
   const bool has_devices = entry.state.inventory().has_devices();
   if (had_devices && !has_devices && same_node) entry.vanished = true;
   if (entry.vanished && has_devices) {
     TRANCHE_MARK(node_devices_came_back);
     entry.vanished = false;
-    entry.stable_at = now + impl_->options.unstable_for;
-    impl_->reopenings.emplace(*entry.stable_at, id);
+    entry.stable_at = now + cluster.options.unstable_for;
+    cluster.reopenings.emplace(*entry.stable_at, id);
   }
-  impl_->Refresh(id, now);
-  impl_->NoteCapUse(id);
-  impl_->OpenUncharged(id, now);
-  impl_->NoteRoom(id, now);
+  cluster.Refresh(id, now);
+  parts_->namespaces.NoteCapUse(id);
+  parts_->metering.OpenUncharged(id, now);
+  parts_->requeue.NoteRoom(id, now);
 }
 
 void Engine::DeleteNode(const NodeName& name, Instant now) {
-  impl_->Advance(now);
-  const NodeId id = impl_->names.Find(name.str());
+  ClusterState& cluster = parts_->cluster;
+  parts_->Advance(now);
+  const NodeId id = cluster.names.Find(name.str());
   if (id == kNoNode) return;
-  NodeEntry& entry = *impl_->nodes[id];
+  NodeEntry& entry = *cluster.nodes[id];
   // Claims do not outlive their node; allocations and reservations do, as ghosts.
   std::vector<PodUid> claimed;
   for (const Holding& holding : entry.state.holdings()) {
     if (holding.kind == HoldingKind::kClaim) claimed.push_back(holding.uid);
   }
-  impl_->CountCards(entry, -1);
+  cluster.CountCards(entry, -1);
   entry.state.SetFacts(std::nullopt, 0);
-  impl_->agents.Close(name);
+  cluster.agents.Close(name);
   entry.vanished = false;
   entry.stable_at.reset();
   for (const PodUid& uid : claimed) {
-    if (PodRecord* record = impl_->Find(uid)) impl_->DropClaim(uid, *record, now);
+    if (PodRecord* record = cluster.Find(uid)) cluster.DropClaim(uid, *record, now);
   }
-  if (impl_->nodes[id] != nullptr) impl_->Refresh(id, now);
+  if (cluster.nodes[id] != nullptr) cluster.Refresh(id, now);
 }
 
-void Engine::UpsertPod(PodFacts pod, Instant now) {
-  impl_->Advance(now);
-  const PodUid uid = pod.request.uid;
-  if (uid.empty()) return;
-  if (pod.keeper) return impl_->UpsertKeeper(std::move(pod), now);
-  PodRecord* known = impl_->Find(uid);
-  const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
-  DraDesk(*impl_).NotePod(pod, ended, now);
-  if (known == nullptr && !pod.request.asks_gpu()) return impl_->UpsertPlain(pod, ended, now);
-  // Of one that ended before we looked only the ledger may want to know.
-  if (known == nullptr && ended && !impl_->unclaimed.contains(uid)) return;
-  PodRecord& record = known != nullptr ? *known : impl_->Touch(pod.request);
-  record.seen = true;
-  if (record.terminal) {
-    if (pod.progress != AgentProgress::kWaiting) impl_->agents.Leave(uid, now);
-    return;
-  }
-  if (pod.created) record.waits_since = *pod.created;
-  impl_->JoinGang(uid, record, now);
-  impl_->NoteTraits(uid, record, pod, now);
-  GateKeeper(*impl_).Note(uid, record);
-  if (ended) return impl_->EndPod(record, pod, now);
-  const bool bound = !record.node.empty() || !record.reserved.empty();
-  if (!bound && known != nullptr && !SameRequest(*record.request, pod.request)) {
-    impl_->DropClaim(uid, record, now);
-    record.request = std::make_shared<const PodRequest>(std::move(pod.request));
-  }
-  // An object without node may be older than the bind we know of: a pod is never unbound again.
-  if (pod.node.empty()) {
-    impl_->NoteDemand(record, now);
-    impl_->NotePending(uid, record);
-  } else if (pod.node == record.node) {
-    impl_->NoteRunning(uid, pod);
-    impl_->FollowAgent(uid, record, pod, now);
+// The node again, with what is said of it by others now.
+void Engine::TellNode(const NodeName& name, Instant now) {
+  ClusterState& cluster = parts_->cluster;
+  const NodeId id = cluster.names.Find(name.str());
+  if (id == kNoNode || cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present()) return;
+  NodeFacts facts = cluster.nodes[id]->state.facts();
+  NodeOverlay::TakeFrom(facts);
+  UpsertNode(std::move(facts), now);
+  parts_->requeue.NoteRetold(id, now);
+}
+
+void Engine::SetNodeZones(const NodeName& name, std::optional<NodeZones> zones, Instant now) {
+  if (zones) {
+    parts_->cluster.overlay.zones[name] = *std::move(zones);
   } else {
-    impl_->PlacePod(record, pod, now);
+    parts_->cluster.overlay.zones.erase(name);
   }
-  impl_->JoinGang(uid, record, now);
+  TellNode(name, now);
 }
 
-void Engine::Impl::UpsertPlain(const PodFacts& pod, bool ended, Instant now) {
-  const PodUid& uid = pod.request.uid;
-  NotePlainMember(pod.request, !ended && !pod.terminating);
-  if (!ended) {
-    if (plain_seen.Put(uid, pod.node, pod.request.cpu)) NotePlainCpu(pod.node, now);
-  } else if (const NodeName node = plain_seen.Remove(uid); !node.empty()) {
-    NotePlainCpu(node, now);
-  }
-}
-
-void Engine::Impl::EndPod(PodRecord& record, const PodFacts& pod, Instant now) {
-  const PodUid uid = record.request->uid;
-  EndDemand(record, now);
-  record.ended_at = std::min(pod.finished_at.value_or(now), now);
-  DropClaim(uid, record, now);
-  // A pod that ended on the node it was reserved on has used it.
-  if (record.reserved == pod.node) Close(uid, record, MeterKind::kClose, *record.ended_at);
-  DropReservation(uid, record, now);
-  if (!record.node.empty()) {
-    Close(uid, record, MeterKind::kClose, *record.ended_at);
-    ReleaseOn(record.node, uid, now);
-  }
-  EndAgent(uid, record, pod, now);
-  LeaveGang(uid, record, now);
-  contenders.erase(uid);
-  pending.erase(uid);
-  GateKeeper(*this).Forget(uid);
-  if (pod.refused_by_kubelet && !pod.node.empty()) NoteRefusal(pod.node, now);
-  record.terminal = true;
-  record.node = NodeName();
-  // Only the name is needed from here on.
-  auto name_only = std::make_shared<PodRequest>();
-  name_only->uid = uid;
-  name_only->name = record.request->name;
-  record.request = std::move(name_only);
-  NoteVictimGone(uid, now);
-  NoteMemberGone(uid, now);
-}
-
-void Engine::Impl::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
-  const PodUid uid = record.request->uid;
-  DropClaim(uid, record, now);
-  if (record.reserved == pod.node) {
-    // The proof of our own bind: what was opened then goes on.
-    placeholders.EndWait(uid);
-    reservations.erase({record.reserved_since, uid});
-    record.reserved = NodeName();
-    record.writing = false;
+void Engine::SetNodeSlices(const NodeName& name, std::vector<SliceDevice> devices, Instant now) {
+  if (devices.empty()) {
+    parts_->cluster.overlay.slices.erase(name);
   } else {
-    if (!record.reserved.empty()) TRANCHE_MARK(pod_seen_elsewhere_than_reserved);
-    agents.Leave(uid, now);
+    parts_->cluster.overlay.slices[name] = std::move(devices);
   }
-  DropReservation(uid, record, now);
-  if (!record.node.empty()) {
-    Close(uid, record, MeterKind::kClose, now);
-    ReleaseOn(record.node, uid, now);
-  }
-  record.node = pod.node;
-  record.held_since = pod.bound_at ? pod.bound_at : pod.started_at ? pod.started_at : pod.created;
-  record.filtered = false;
-  contenders.erase(uid);
-  pending.erase(uid);
-  NoteDemand(record, now);
-  const NodeId id = InternNode(pod.node);
-  Holding holding;
-  holding.uid = uid;
-  holding.kind = HoldingKind::kAllocation;
-  holding.request = record.request;
-  holding.allocation = std::move(pod.allocation);
-  nodes[id]->state.Hold(std::move(holding));
-  Refresh(id, now);
-  NoteCapUse(id);
-  Open(uid, record, id, std::min(record.held_since.value_or(now), now), false, !record.held_since);
-  NoteRunning(uid, pod);
-  FollowAgent(uid, record, pod, now);
-  NoteMemberPlaced(uid, pod.node, now);
+  TellNode(name, now);
 }
 
-void Engine::DeletePod(const PodUid& uid, Instant now) {
-  impl_->Advance(now);
-  DraDesk(*impl_).ForgetPod(uid);
-  if (impl_->DropKeeper(uid, now)) return;
-  if (const NodeName node = impl_->plain_seen.Remove(uid); !node.empty()) {
-    impl_->NotePlainCpu(node, now);
+void Engine::SetNodeAgent(const NodeName& name, std::optional<AgentRegister> agent, Instant now) {
+  if (agent) {
+    TRANCHE_CHECK(agent->kind == NodeOverlay::kAgentBesideNodes);
+    parts_->cluster.overlay.agents[name] = *std::move(agent);
+  } else {
+    parts_->cluster.overlay.agents.erase(name);
   }
-  if (impl_->gangs.of_plain.contains(uid)) {
-    PodRequest gone;
-    gone.uid = uid;
-    impl_->NotePlainMember(gone, false);
-  }
-  PodRecord* record = impl_->Find(uid);
-  if (record == nullptr) return;
-  impl_->EndDemand(*record, now);
-  impl_->DropClaim(uid, *record, now);
-  impl_->DropReservation(uid, *record, now);
-  if (!record->node.empty()) {
-    impl_->Close(uid, *record, MeterKind::kClose, now);
-    impl_->ReleaseOn(record->node, uid, now);
-  }
-  impl_->NoteVictimGone(uid, now);
-  impl_->NoteMemberGone(uid, now);
-  impl_->LeaveGang(uid, *record, now);
-  impl_->agents.Leave(uid, now);
-  impl_->Erase(uid);
+  TellNode(name, now);
 }
+
+void Engine::SetDraObject(dra::Object object, Instant now) {
+  parts_->Advance(now);
+  parts_->claim_charges.Put(std::move(object), now);
+}
+
+void Engine::RemoveDraObject(const dra::ObjectRef& object, Instant now) {
+  parts_->Advance(now);
+  parts_->claim_charges.Remove(object, now);
+}
+
+void Engine::SetGangSize(const std::string& ns, const std::string& gang, int size, Instant now) {
+  parts_->Advance(now);
+  parts_->gangs.SetSize(ns + "/" + gang, size);
+}
+
+void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults,
+                         Instant now) {
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
+  parts.Advance(now);
+  const int hami_before = cluster.default_policy().hami_minor;
+  const std::shared_ptr<const PolicySet> before = std::exchange(cluster.set, set);
+  cluster.policies = set->policies;
+  const bool covers_all = !cluster.policies.empty() && !cluster.policies.back().namespaces;
+  if (!covers_all) cluster.policies.push_back(defaults);
+  parts.ForgetTeams();
+  cluster.book.SetPolicies(std::move(set), now);
+  if (cluster.default_policy().hami_minor != hami_before) {
+    for (NodeId id = 0; id < cluster.nodes.size(); ++id) {
+      NodeEntry* entry = cluster.nodes[id].get();
+      if (entry == nullptr || !entry->state.present()) continue;
+      NodeFacts facts = entry->state.facts();
+      entry->state.SetFacts(std::move(facts), cluster.default_policy().hami_minor,
+                            &cluster.machines);
+      entry->kind = cluster.KindOf(entry->state.inventory());
+      cluster.Refresh(id, cluster.latest);
+    }
+  }
+  parts.metering.Adopt(now);
+  parts.claim_charges.Adopt(now);
+  parts.releases.NoteShrunk(*before);
+  cluster.NoteChange();
+  parts.preemptors.Regroup();
+  // An edit is no event to kube-scheduler.
+  parts.requeue.Admitted(now);
+}
+
+void Engine::SetNamespaceCap(NamespaceCap cap, Instant now) {
+  parts_->Advance(now);
+  if (!parts_->cluster.options.namespace_caps) return;
+  const std::string ns = cap.ns;
+  if (parts_->namespaces.caps.Set(std::move(cap))) parts_->requeue.Capped(ns, now);
+}
+
+void Engine::RemoveNamespaceCap(const std::string& ns, const std::string& name, Instant now) {
+  parts_->Advance(now);
+  if (parts_->namespaces.caps.Remove(ns, name)) parts_->requeue.Capped(ns, now);
+}
+
+void Engine::SetDisruptionBudget(DisruptionBudget budget, Instant now) {
+  parts_->Advance(now);
+  const std::pair key(budget.ns, budget.name);
+  const auto found = parts_->reclaims.disruption_budgets.find(key);
+  if (found != parts_->reclaims.disruption_budgets.end() && found->second == budget) return;
+  parts_->reclaims.disruption_budgets.insert_or_assign(key, std::move(budget));
+  parts_->cluster.NoteChange();
+}
+
+void Engine::RemoveDisruptionBudget(const std::string& ns, const std::string& name) {
+  parts_->reclaims.disruption_budgets.erase({ns, name});
+  parts_->cluster.NoteChange();
+}
+
+void Engine::SetHeld(const NodeName& node, std::string why, Instant now) {
+  ClusterState& cluster = parts_->cluster;
+  parts_->Advance(now);
+  const NodeId id = cluster.names.Find(node.str());
+  if (id == kNoNode || cluster.nodes[id] == nullptr) return;
+  NodeEntry& entry = *cluster.nodes[id];
+  const bool opens = why.empty() && !entry.held.empty();
+  entry.held = std::move(why);
+  cluster.Refresh(id, now);
+  if (opens) parts_->requeue.NoteReopened(id, now);
+}
+
+bool Engine::Learn() { return parts_->cluster.scorer.Work(); }
 
 Effects& Engine::effects() {
-  AgentWork& work = impl_->outbox.agents();
+  ClusterState& cluster = parts_->cluster;
+  AgentWork& work = cluster.outbox.agents();
   const auto move_to_end = [](auto&& from, auto& to) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
-  move_to_end(impl_->agents.TakeTurns(), work.turns);
+  move_to_end(cluster.agents.TakeTurns(), work.turns);
   move_to_end(std::exchange(work.keeper_turns, {}), work.turns);
-  move_to_end(impl_->placeholders.books().TakeEnds(), work.keeper_ends);
-  return impl_->outbox.effects();
+  move_to_end(cluster.placeholders.books().TakeEnds(), work.keeper_ends);
+  return cluster.outbox.effects();
 }
 
 std::optional<Instant> Engine::Tick(Instant now) {
-  impl_->Advance(now);
-  impl_->ForgetOldest();
+  EngineParts& parts = *parts_;
+  parts.Advance(now);
+  parts.ForgetOldest();
   std::optional<Instant> next;
-  if (!impl_->claim_queue.empty()) next = std::get<0>(impl_->claim_queue.front());
-  if (!impl_->reopenings.empty()) {
-    const Instant reopening = impl_->reopenings.begin()->first;
-    next = next ? std::min(*next, reopening) : reopening;
-  }
-  if (!impl_->wakeups.empty()) {
-    const Instant wakeup = impl_->wakeups.begin()->first;
-    next = next ? std::min(*next, wakeup) : wakeup;
-  }
-  impl_->TendReclaims(now);
-  impl_->TendGangs(now);
-  GateKeeper(*impl_).Tend(now);
-  DraDesk(*impl_).Tend(now);
-  for (const auto& due :
-       {impl_->book.NextChange(now), impl_->ReclaimsDue(now), impl_->HungryAt(now),
-        impl_->ReleaseAt(now), impl_->GangsDue(now), impl_->agents.Due(), DraDesk(*impl_).Due()}) {
+  const auto sooner = [&next](std::optional<Instant> due) {
     if (due) next = next ? std::min(*next, *due) : due;
+  };
+  const ClusterState& cluster = parts.cluster;
+  if (!cluster.claim_queue.empty()) sooner(std::get<0>(cluster.claim_queue.front()));
+  if (!cluster.reopenings.empty()) sooner(cluster.reopenings.begin()->first);
+  if (!parts.team_queue.wakeups.empty()) sooner(parts.team_queue.wakeups.begin()->first);
+  parts.runs.Tend(now);
+  parts.TendGangs(now);
+  parts.gates.Tend(now);
+  parts.claim_pods.Tend(now);
+  for (const auto& due : {cluster.book.NextChange(now), parts.runs.Due(now),
+                          parts.preemptors.DueAt(now), parts.releases.DueAt(now),
+                          parts.gangs.Due(now), cluster.agents.Due(), parts.claim_pods.Due()}) {
+    sooner(due);
   }
   return next;
+}
+
+std::optional<PlanOutcome> Engine::PlanNext(Instant now) {
+  EngineParts& parts = *parts_;
+  parts.Advance(now);
+  parts.runs.Tend(now);
+  if (std::optional<PlanOutcome> outcome = parts.releases.Plan(now)) return outcome;
+  const std::optional<PodUid> uid = parts.preemptors.Next(now);
+  if (!uid) return std::nullopt;
+  return parts.planner.PlanFor(*uid, now);
+}
+
+void Engine::SettleEviction(const std::string& name, const PodUid& uid, EvictionOutcome outcome,
+                            std::optional<Millis> retry_after, Instant now) {
+  parts_->Advance(now);
+  parts_->runs.Settle(name, uid, outcome, retry_after, now);
+}
+
+std::vector<PreemptNode> Engine::Preempt(const PodRequest& request,
+                                         std::span<const PreemptNode> candidates, Instant now) {
+  parts_->Advance(now);
+  return parts_->preempt_answer.Of(request, candidates, now);
+}
+
+GateSet Engine::GatesFor(const PodRequest& request, Instant now) {
+  parts_->Advance(now);
+  return parts_->gates.For(request, now);
+}
+
+ClaimForecast Engine::ClaimForecastFor(const PodRequest& request, const dra::PodClaims& claims,
+                                       Instant now) {
+  parts_->Advance(now);
+  return parts_->claim_pods.Forecast(request, claims, now);
 }
 
 }  // namespace tranche

@@ -45,6 +45,8 @@
 
 namespace tranche {
 
+struct EngineParts;
+
 class Engine {
  public:
   explicit Engine(EngineOptions options);
@@ -153,7 +155,8 @@ class Engine {
   // Cost: as of a filter call.
   GateSet GatesFor(const PodRequest& request, Instant now);
   // The same of a pod that uses claims alone.
-  DraWord DraWordFor(const PodRequest& request, const dra::PodClaims& claims, Instant now);
+  ClaimForecast ClaimForecastFor(const PodRequest& request, const dra::PodClaims& claims,
+                                 Instant now);
   // Pods the cluster shows that wait, with the reason of their last filter; ascending uid.
   std::vector<std::pair<PodUid, Reason>> Waiting() const;
   std::optional<PodView> Pod(const PodUid& uid);
@@ -181,13 +184,9 @@ class Engine {
   std::string Digest() const;
 
  private:
-  // Parts of the engine in files of their own.
-  friend class DraDesk;
-  friend class GateKeeper;
-  friend class ReclaimCase;
-  friend class GangSites;
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  void TellNode(const NodeName& name, Instant now);
+
+  std::unique_ptr<EngineParts> parts_;
 };
 
 }  // namespace tranche

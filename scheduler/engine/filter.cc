@@ -1,422 +1,238 @@
-// Choosing nodes: filter, prioritize, and the selection they and what-if share.
-//
-// A decision costs one name look-up and one table look-up per candidate, plus one evaluation for
-// every node state the request's shape has not met yet (ADR 0001).
+// The verbs that choose: filter and prioritize.
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/engine/impl.h"
-#include "scheduler/engine/shape.h"
+#include "scheduler/engine/engine.h"
+#include "scheduler/engine/parts.h"
 
 namespace tranche {
 namespace {
 
-constexpr std::size_t kMaxShapes = 256;
-// Refusals remembered for a poke; the oldest go first.
-constexpr std::size_t kMaxRefused = 4096;
-// An order, high to low: over another pod's claim, by borrowing, far from its gang, way of sharing,
-// cost, name.
-constexpr Order kIgnoresClaims = Order{1} << 84;
-constexpr Order kBorrows = Order{1} << 83;
-constexpr int kDistanceShift = 80;
-constexpr int kRankShift = 72;
-constexpr int kCostShift = 32;
-constexpr int64_t kCostZero = int64_t{1} << 39;  // costs may be negative
+// The steps of Filter and Prioritize.
+class Filtering {
+ public:
+  explicit Filtering(EngineParts& parts) : parts_(parts), cluster_(parts.cluster) {}
 
-Order OrderOf(const Worth& worth, int64_t cost, uint32_t name) {
-  const int64_t shifted = std::clamp(cost + kCostZero, int64_t{0}, 2 * kCostZero - 1);
-  return Order{worth.rank} << kRankShift | Order(shifted) << kCostShift | name;
-}
-}  // namespace
+  // A pod without GPUs: nothing is decided, and it is known at its bind.
+  void PassPlain(const PodRequest& request, FilterAnswer& answer);
+  PodRecord& NoteFiltered(const PodRequest& request, Instant now);
+  // Narrows the question to where the pod's gang allows it; the gang's refusal.
+  Reason AskGang(const PodRecord& record, RequestContext& context, Neighbours& near, Instant now);
+  void ShowAwaited(const PodUid& uid, FilterAnswer& answer);
+  bool GivesWay(const RequestContext& context, PodRecord& record, Instant now,
+                FilterAnswer& answer);
+  void KeepAnswer(const RequestContext& context, PodRecord& record, const FilterAnswer& answer,
+                  Instant now);
+  void RankPlain(const PodRequest& request, Instant now, std::vector<int>& ranks);
+  // The order filter gave, where it knew all of them; false: it did not.
+  bool RankAsFiltered(const PodRecord& record, std::vector<int>& ranks) const;
+  void RankAsSelected(std::vector<int>& ranks) const;
 
-// What one selection asks of every candidate.
-struct Engine::Impl::Round {
-  const RequestContext& context;
-  Shape* shape = nullptr;
-  Instant now;
-  bool holds = false;                 // nodes are kept for a gang, and not for this pod's
-  bool enforced = false;              // a refusal by quota counts
-  const KindAnswer* quota = nullptr;  // of the kind met last
-  uint32_t quota_kind = 0;
+ private:
+  EngineParts& parts_;
+  ClusterState& cluster_;
 };
 
-Shape* Engine::Impl::ShapeOf(const RequestContext& context) {
-  if (SelectsDevices(*context.request)) return nullptr;
-  text.clear();
-  AppendShape(*context.request, text);
-  text.push_back(static_cast<char>('0' + context.policy_index));
-  if (context.sharing != nullptr) {
-    for (const SharingMode mode : *context.sharing) {
-      text.push_back(static_cast<char>('a' + static_cast<int>(mode)));
-    }
-  }
-  const auto found = shapes.find(text);
-  if (found != shapes.end()) {
-    found->second.last_used = ++shape_clock;
-    return &found->second;
-  }
-  if (shapes.size() >= kMaxShapes) {
-    const auto oldest = std::ranges::min_element(
-        shapes, {}, [](const auto& entry) { return entry.second.last_used; });
-    shapes.erase(oldest);
-  }
-  Shape& shape = shapes[text];
-  shape.last_used = ++shape_clock;
-  return &shape;
-}
+}  // namespace
 
-void Engine::Impl::BeginSelection(const PodRequest& request) {
-  scorer.Price(request);
-  selection_version = scorer.version(request);
-  ++selection;
-}
-
-Verdict& Engine::Impl::Lookup(Shape* shape, const RequestContext& context, NodeId id, bool soft) {
-  const StateId state = soft ? hot[id].soft : hot[id].hard;
-  const uint32_t generation = states.generation(state);
-  Verdict* verdict = &direct;
-  if (shape != nullptr) {
-    if (state >= shape->by_state.size()) shape->by_state.resize(states.size());
-    verdict = &shape->by_state[state];
-    if (verdict->generation == generation && verdict->version == selection_version) return *verdict;
-  }
-  const NodeState& node = nodes[id]->state;
-  verdict->reason =
-      scorer.Evaluate(RoomOf(node, soft ? node.soft() : node.hard()), *context.request,
-                      *context.policy, picks, verdict->worth, context.sharing);
-  verdict->generation = generation;
-  verdict->version = selection_version;
-  verdict->priced = 0;
-  return *verdict;
-}
-
-Reason Engine::Impl::Fits(const RequestContext& context, NodeId id) {
-  selection_version = scorer.version(*context.request);
-  return Lookup(ShapeOf(context), context, id, false).reason;
-}
-
-Reason Engine::Impl::ClosedTo(const Round& round, NodeId id, int& distance) const {
-  const RequestContext& context = round.context;
-  if (id == kNoNode) return Reason::kUnknownNode;
-  if (hot[id].closed != Reason::kNone) return hot[id].closed;
-  if (context.only != kNoNode && id != context.only) return Reason::kGangElsewhere;
-  if (round.holds && IsHeldFrom(*context.request, id, round.now)) return Reason::kHeldForGang;
-  if (context.near == nullptr) return Reason::kNone;
-  distance = DistanceTo(*context.near, id);
-  return distance > context.near->within ? Reason::kGangElsewhere : Reason::kNone;
-}
-
-Reason Engine::Impl::Consider(Round& round, NodeId id, Order& order) {
-  const RequestContext& context = round.context;
-  int distance = 0;
-  const Reason closed = ClosedTo(round, id, distance);
-  if (closed != Reason::kNone) return closed;
-  Verdict* verdict = &Lookup(round.shape, context, id, true);
-  if (verdict->reason != Reason::kNone && hot[id].hard != hot[id].soft) {
-    verdict = &Lookup(round.shape, context, id, false);
-    order = kIgnoresClaims;
-  }
-  // Quota comes before room: a node that only lacks room is one the team could have had.
-  const bool suits = verdict->reason == Reason::kNone || MoreRoomWouldHelp(verdict->reason);
-  bool allowed = true;
-  if (suits && context.capped && CapsRefuse(context, id)) return Reason::kNamespaceQuota;
-  if (suits && context.metered) {
-    if (round.quota == nullptr || round.quota_kind != hot[id].kind) {
-      round.quota = &AskQuota(context, id, round.now);
-      round.quota_kind = hot[id].kind;
-    }
-    allowed = round.quota->reason == Reason::kNone;
-    if (!allowed && round.enforced) return round.quota->reason;
-    if (round.quota->borrows) order |= kBorrows;
-  }
-  if (verdict->reason != Reason::kNone) return verdict->reason;
-  quota_allows_one |= allowed;
-  if (verdict->priced != selection) {
-    verdict->priced = selection;
-    verdict->cost = scorer.CostOf(verdict->worth);
-  }
-  order |= OrderOf(verdict->worth, verdict->cost, names.rank(id));
-  order |= Order(distance) << kDistanceShift;
-  return Reason::kNone;
-}
-
-void Engine::Impl::Keep(const Candidate& candidate, std::size_t width) {
-  if (best.size() == width) {
-    if (candidate.order >= best.back().order) return;
-    best.pop_back();
-  }
-  best.insert(std::ranges::upper_bound(best, candidate.order, {}, &Candidate::order), candidate);
-}
-
-void Engine::Impl::Select(const RequestContext& context, const std::vector<NodeId>& candidates,
-                          std::size_t width, Instant now,
-                          std::vector<std::pair<uint32_t, Reason>>* refused) {
-  best.clear();
-  reason_counts.fill(0);
-  quota_allows_one = false;
-  ForgetKindAnswers();
-  Round round{.context = context,
-              .shape = ShapeOf(context),
-              .now = now,
-              .holds = !gangs.hold.nodes.empty() && !context.kept,
-              .enforced = context.standing.mode != QuotaMode::kObserve};
-  BeginSelection(*context.request);
-  names.ascending();
-  for (uint32_t position = 0; position < candidates.size(); ++position) {
-    Order order = 0;
-    const Reason reason = Consider(round, candidates[position], order);
-    if (reason == Reason::kNone) {
-      Keep({order, position, candidates[position]}, width);
-      continue;
-    }
-    ++reason_counts[static_cast<std::size_t>(reason)];
-    if (refused != nullptr) refused->emplace_back(position, reason);
-  }
-  // Nodes that only fit over another pod's claim are a last resort.
-  if (!best.empty() && best.front().order < kIgnoresClaims) {
-    while (best.back().order >= kIgnoresClaims) best.pop_back();
-  }
-}
-
-Reason Engine::Impl::NearestReason() const {
-  if (reason_counts[static_cast<std::size_t>(Reason::kPreemptionInProgress)] > 0) {
-    return Reason::kPreemptionInProgress;
-  }
-  // Budget and quota come first, by precedence (quota-model section 6).
-  for (auto rank = static_cast<std::size_t>(Reason::kBudgetExhausted);
-       rank <= static_cast<std::size_t>(Reason::kNamespaceQuota); ++rank) {
-    if (reason_counts[rank] > 0) return static_cast<Reason>(rank);
-  }
-  for (std::size_t rank = reason_counts.size(); rank-- > 1;) {
-    if (reason_counts[rank] > 0) return static_cast<Reason>(rank);
-  }
-  return Reason::kNone;
-}
-
-Reason Engine::Impl::PickDevices(const RequestContext& context, const NodeEntry& entry,
-                                 Picks& chosen) {
-  Worth worth;
-  const NodeState& node = entry.state;
-  const auto evaluate = [&](const Load& load) {
-    return scorer.Evaluate(RoomOf(node, load), *context.request, *context.policy, chosen, worth,
-                           context.sharing);
-  };
-  const Reason soft = evaluate(node.soft());
-  if (soft == Reason::kNone || !node.has_claims()) return soft;
-  return evaluate(node.hard());
-}
-
-void Engine::Impl::Claim(const RequestContext& context, PodRecord& record, NodeId id, Instant now) {
-  const PodRequest& request = *context.request;
-  NodeEntry& entry = *nodes[id];
-  if (PickDevices(context, entry, picks) != Reason::kNone) return;
-  Holding holding;
-  holding.uid = request.uid;
-  holding.kind = HoldingKind::kClaim;
-  holding.request = record.request;
-  holding.allocation = ToAllocation(entry.state.inventory(), request, picks);
-  entry.state.Hold(std::move(holding));
-  record.claimed = id;
-  record.claim_serial = ++claim_serial;
-  ++claims;
-  record.ranked.clear();
-  for (const Candidate& candidate : best) record.ranked.push_back(candidate.node);
-  if (options.claim_lifetime > Millis::zero()) {
-    claim_queue.emplace_back(now + options.claim_lifetime, request.uid, record.claim_serial);
-  }
-  Refresh(id, now);
-}
-
-void Engine::Filter(const PodRequest& request, std::span<const std::string_view> candidates,
-                    Instant now, FilterAnswer& answer) {
-  Impl& impl = *impl_;
-  answer.untouched = false;
-  answer.chosen.clear();
-  answer.refused.clear();
-  answer.reason = Reason::kNone;
-  answer.observed = Reason::kNone;
-  impl.Advance(now);
-  if (!request.asks_gpu()) {
-    if (!DraDesk(impl).Filter(request, candidates, now, answer)) impl.PassPlain(request, answer);
-    return;
-  }
-  PodRecord* record = request.uid.empty() ? nullptr : &impl.NoteFiltered(request, now);
-  RequestContext context = impl.ContextOf(request);
-  const auto refuse_all = [&](Reason reason) {
-    answer.RefuseAll(candidates.size(), reason);
-    if (record != nullptr) record->last_reason = reason;
-  };
-  if (context.whole != Reason::kNone) return refuse_all(context.whole);
-  impl.scorer.Refresh();
-  context.kept = record != nullptr && record->earmark != nullptr;
-  Neighbours neighbours;
-  if (record != nullptr && !record->gang.empty()) {
-    if (const Reason reason = impl.AskGang(*record, context, neighbours, now);
-        reason != Reason::kNone) {
-      refuse_all(reason);
-      impl.NoteHungry(request.uid, *record);
-      return impl.ForgetOldest();
-    }
-  }
-  const ScopedRemoval lift(impl, request.uid, now, impl.SharesWith(request.uid));
-  const auto width = static_cast<std::size_t>(context.policy->filter_width);
-  impl.names.FindAll(candidates, impl.ids);
-  impl.Select(context, impl.ids, width, now, &answer.refused);
-  impl.ShowAwaited(request.uid, answer);
-  if (record != nullptr && impl.GivesWay(context, *record, now, answer)) {
-    return refuse_all(Reason::kYieldingTo);
-  }
-  for (const Candidate& candidate : impl.best) answer.chosen.push_back(candidate.position);
-  if (impl.best.empty()) answer.reason = impl.NearestReason();
-  DraDesk(impl).AddServed(context, width, now, answer);
-  if (record != nullptr) impl.KeepAnswer(context, *record, answer, now);
-}
-
-void Engine::Impl::PassPlain(const PodRequest& request, FilterAnswer& answer) {
+void Filtering::PassPlain(const PodRequest& request, FilterAnswer& answer) {
   answer.untouched = true;
-  if (request.uid.empty() || !plain.insert(request.uid).second) return;
-  plain_order.push_back(request.uid);
-  ForgetOldest();
+  if (request.uid.empty() || !cluster_.plain.insert(request.uid).second) return;
+  cluster_.plain_order.push_back(request.uid);
+  parts_.ForgetOldest();
 }
 
-PodRecord& Engine::Impl::NoteFiltered(const PodRequest& request, Instant now) {
-  PodRecord& record = Touch(request);
-  JoinGang(request.uid, record, now);
+PodRecord& Filtering::NoteFiltered(const PodRequest& request, Instant now) {
+  PodRecord& record = cluster_.Touch(request);
+  parts_.gangs.Join(request.uid, record, now);
   if (!record.seen && record.claimed == kNoNode && !record.filtered) {
-    unseen.emplace_back(now, request.uid);
+    parts_.unseen.emplace_back(now, request.uid);
   }
-  DropClaim(request.uid, record, now);
+  cluster_.DropClaim(request.uid, record, now);
   if (record.waits_since == Instant()) record.waits_since = now;
   record.eligible_at.reset();
   record.observed = Reason::kNone;
-  if (!record.counted) scorer.Arrived(request);
+  if (!record.counted) cluster_.scorer.Arrived(request);
   record.counted = true;
   record.filtered = true;
   record.last_reason = Reason::kNone;
   return record;
 }
 
-Reason Engine::Impl::AskGang(const PodRecord& record, RequestContext& context, Neighbours& near,
-                             Instant now) {
-  const GangTurn turn = TakeTurn(context.request->uid, record, now);
+Reason Filtering::AskGang(const PodRecord& record, RequestContext& context, Neighbours& near,
+                          Instant now) {
+  const GangTurn turn = parts_.gangs.TakeTurn(context.request->uid, record, now);
+  parts_.PassOnJudged();
   if (turn.reason != Reason::kNone) return turn.reason;
   if (!turn.only.empty()) {
-    context.only = names.Find(turn.only.str());
+    context.only = cluster_.names.Find(turn.only.str());
     context.kept = true;
-  } else if (NeighboursOf(record, *context.policy, near)) {
+  } else if (parts_.gangs.NeighboursOf(record, *context.policy, near)) {
     context.near = &near;
   }
   return Reason::kNone;
 }
 
 // The node where its victims leave must not look hopeless, or other victims are chosen.
-void Engine::Impl::ShowAwaited(const PodUid& uid, FilterAnswer& answer) {
-  const NodeId awaited = AwaitedNode(uid);
+void Filtering::ShowAwaited(const PodUid& uid, FilterAnswer& answer) {
+  const NodeId awaited = parts_.kept.AwaitedNode(uid);
   if (awaited == kNoNode) return;
   for (auto& [position, reason] : answer.refused) {
-    if (ids[position] != awaited) continue;
+    if (parts_.ids[position] != awaited) continue;
     reason = Reason::kPreemptionInProgress;
-    ++reason_counts[static_cast<std::size_t>(reason)];
+    parts_.selection.NoteReason(reason);
   }
 }
 
-bool Engine::Impl::GivesWay(const RequestContext& context, PodRecord& record, Instant now,
-                            FilterAnswer& answer) {
+bool Filtering::GivesWay(const RequestContext& context, PodRecord& record, Instant now,
+                         FilterAnswer& answer) {
   const PodUid& uid = context.request->uid;
   if (context.metered) {
-    NoteQuotaRefusal(context, record, now);
+    parts_.team_queue.NoteQuotaRefusal(context, record, parts_.selection.quota_allows_one(), now);
     answer.observed = record.observed;
-    if (const auto first = YieldsTo(context, record, now)) {
+    if (const auto first = parts_.precedence.YieldsTo(context, record, now)) {
       record.yields_to = *first;
-      contenders.insert(uid);
-      PokeIfFits(*first, now);
+      parts_.team_queue.contenders.insert(uid);
+      parts_.requeue.IfFits(*first, now);
       return true;
     }
   }
-  PodUid returned;
-  if (!GivesWayToReturned(context, record, now, returned)) return false;
-  record.yields_to = returned;
-  PokeIfFits(returned, now);
+  const auto returned = parts_.precedence.GivesWayToReturned(context, record, now);
+  if (!returned) return false;
+  record.yields_to = *returned;
+  parts_.requeue.IfFits(*returned, now);
   return true;
 }
 
-void Engine::Impl::KeepAnswer(const RequestContext& context, PodRecord& record,
-                              const FilterAnswer& answer, Instant now) {
+void Filtering::KeepAnswer(const RequestContext& context, PodRecord& record,
+                           const FilterAnswer& answer, Instant now) {
   const PodUid& uid = context.request->uid;
   record.last_reason = answer.reason;
   if (answer.chosen.empty()) {
-    NoteHungry(uid, record);
-    refused_lately.emplace_back(now, uid);
-    if (refused_lately.size() > kMaxRefused) refused_lately.pop_front();
+    parts_.preemptors.Note(uid, record);
+    parts_.requeue.NoteRefused(uid, now);
   }
   const bool unbound = record.node.empty() && record.reserved.empty() && !record.terminal;
-  if (!best.empty() && unbound) Claim(context, record, best.front().node, now);
-  ForgetOldest();
+  const std::vector<Candidate>& best = parts_.selection.best();
+  if (!best.empty() && unbound) {
+    parts_.selection.PlaceTentatively(context, record, best.front().node, now);
+  }
+  parts_.ForgetOldest();
 }
 
 // Where the CPU they take strands no GPU. Never refused, and none of the nodes is held back.
-void Engine::Impl::RankPlain(const PodRequest& request, Instant now, std::vector<int>& ranks) {
-  const RequestContext context = ContextOf(request);
+void Filtering::RankPlain(const PodRequest& request, Instant now, std::vector<int>& ranks) {
+  const RequestContext context = parts_.rules.ContextOf(request);
   if (context.policy->plain_pods == PlainPods::kIgnore) return;
   RequestContext unmetered;
   unmetered.request = &request;
   unmetered.policy = context.policy;
   unmetered.policy_index = context.policy_index;
-  scorer.Refresh();
-  Select(unmetered, ids, kTopRank, now, nullptr);
+  cluster_.scorer.Refresh();
+  parts_.selection.Select(unmetered, parts_.ids, kTopRank, now, nullptr);
+  RankAsSelected(ranks);
+}
+
+bool Filtering::RankAsFiltered(const PodRecord& record, std::vector<int>& ranks) const {
+  std::vector<std::size_t> places;
+  for (const NodeId id : parts_.ids) {
+    const auto at = std::ranges::find(record.ranked, id);
+    if (at == record.ranked.end()) return false;
+    places.push_back(static_cast<std::size_t>(at - record.ranked.begin()));
+  }
+  // Dense ranks, so that nodes another extender removed leave no gap.
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto better =
+        std::ranges::count_if(places, [&](std::size_t place) { return place < places[i]; });
+    ranks[i] = RankAt(static_cast<std::size_t>(better));
+  }
+  return true;
+}
+
+void Filtering::RankAsSelected(std::vector<int>& ranks) const {
+  const std::vector<Candidate>& best = parts_.selection.best();
   for (std::size_t i = 0; i < best.size(); ++i) ranks[best[i].position] = RankAt(i);
+}
+
+void Engine::Filter(const PodRequest& request, std::span<const std::string_view> candidates,
+                    Instant now, FilterAnswer& answer) {
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
+  Filtering filtering(parts);
+  answer.untouched = false;
+  answer.chosen.clear();
+  answer.refused.clear();
+  answer.reason = Reason::kNone;
+  answer.observed = Reason::kNone;
+  parts.Advance(now);
+  if (!request.asks_gpu()) {
+    if (!parts.claim_filter.Filter(request, candidates, now, answer))
+      filtering.PassPlain(request, answer);
+    return;
+  }
+  PodRecord* record = request.uid.empty() ? nullptr : &filtering.NoteFiltered(request, now);
+  RequestContext context = parts.rules.ContextOf(request);
+  const auto refuse_all = [&](Reason reason) {
+    answer.RefuseAll(candidates.size(), reason);
+    if (record != nullptr) record->last_reason = reason;
+  };
+  if (context.whole != Reason::kNone) return refuse_all(context.whole);
+  cluster.scorer.Refresh();
+  context.kept = record != nullptr && record->earmark != nullptr;
+  Neighbours neighbours;
+  if (record != nullptr && !record->gang.empty()) {
+    if (const Reason reason = filtering.AskGang(*record, context, neighbours, now);
+        reason != Reason::kNone) {
+      refuse_all(reason);
+      parts.preemptors.Note(request.uid, *record);
+      return parts.ForgetOldest();
+    }
+  }
+  const ScopedRemoval lift(parts.cluster, request.uid, now, parts.kept.SharesWith(request.uid));
+  const auto width = static_cast<std::size_t>(context.policy->filter_width);
+  cluster.names.FindAll(candidates, parts.ids);
+  parts.selection.Select(context, parts.ids, width, now, &answer.refused);
+  filtering.ShowAwaited(request.uid, answer);
+  if (record != nullptr && filtering.GivesWay(context, *record, now, answer)) {
+    return refuse_all(Reason::kYieldingTo);
+  }
+  for (const Candidate& candidate : parts.selection.best())
+    answer.chosen.push_back(candidate.position);
+  if (parts.selection.best().empty()) answer.reason = parts.selection.NearestReason();
+  parts.claim_filter.AddServed(context, parts.ids, width, now, answer);
+  if (record != nullptr) filtering.KeepAnswer(context, *record, answer, now);
 }
 
 void Engine::Prioritize(const PodRequest& request, std::span<const std::string_view> candidates,
                         Instant now, std::vector<int>& ranks) {
-  Impl& impl = *impl_;
-  impl.Advance(now);
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
+  Filtering filtering(parts);
+  parts.Advance(now);
   ranks.assign(candidates.size(), 0);
-  if (DraDesk(impl).Rank(request.uid, candidates, ranks)) return;
-  if (!request.asks_gpu()) {
-    impl.names.FindAll(candidates, impl.ids);
-    return impl.RankPlain(request, now, ranks);
-  }
-  PodRecord* record = impl.Find(request.uid);
-  RequestContext context = impl.ContextOf(request);
+  if (parts.claim_filter.Rank(request.uid, candidates, ranks)) return;
+  cluster.names.FindAll(candidates, parts.ids);
+  if (!request.asks_gpu()) return filtering.RankPlain(request, now, ranks);
+  PodRecord* record = cluster.Find(request.uid);
+  RequestContext context = parts.rules.ContextOf(request);
   context.kept = record != nullptr && record->earmark != nullptr;
-  if (record != nullptr && impl.IsSeated(request.uid, *record)) {
-    context.only = impl.names.Find(record->earmark->node.str());
+  if (record != nullptr && parts.gangs.IsSeated(request.uid, *record)) {
+    context.only = cluster.names.Find(record->earmark->node.str());
   }
-  const ScopedRemoval lift(impl, request.uid, now, impl.SharesWith(request.uid));
+  const ScopedRemoval lift(cluster, request.uid, now, parts.kept.SharesWith(request.uid));
   if (context.whole != Reason::kNone) return;
-  impl.names.FindAll(candidates, impl.ids);
-  if (record != nullptr && record->claimed != kNoNode) {
+  const NodeId claimed = record == nullptr ? kNoNode : record->claimed;
+  if (claimed != kNoNode) {
     // The order filter gave; affirmed, not computed again.
-    bool all = true;
-    std::vector<std::size_t> places(candidates.size());
-    for (std::size_t i = 0; i < candidates.size() && all; ++i) {
-      const auto at = std::ranges::find(record->ranked, impl.ids[i]);
-      all = at != record->ranked.end();
-      places[i] = static_cast<std::size_t>(at - record->ranked.begin());
-    }
-    if (all) {
-      // Dense ranks, so that nodes another extender removed leave no gap.
-      for (std::size_t i = 0; i < places.size(); ++i) {
-        const auto better =
-            std::ranges::count_if(places, [&](std::size_t place) { return place < places[i]; });
-        ranks[i] = RankAt(static_cast<std::size_t>(better));
-      }
-      return;
-    }
-    const NodeId claimed = record->claimed;
-    impl.DropClaim(request.uid, *record, now);
-    impl.Select(context, impl.ids, candidates.size(), now, nullptr);
-    for (std::size_t i = 0; i < impl.best.size(); ++i) {
-      ranks[impl.best[i].position] = RankAt(i);
-    }
-    if (impl.nodes[claimed] != nullptr) {
-      impl.Claim(context, *record, impl.best.empty() ? claimed : impl.best.front().node, now);
-    }
-    return;
+    if (filtering.RankAsFiltered(*record, ranks)) return;
+    cluster.DropClaim(request.uid, *record, now);
   }
-  impl.Select(context, impl.ids, candidates.size(), now, nullptr);
-  for (std::size_t i = 0; i < impl.best.size(); ++i) ranks[impl.best[i].position] = RankAt(i);
+  parts.selection.Select(context, parts.ids, candidates.size(), now, nullptr);
+  filtering.RankAsSelected(ranks);
+  if (claimed == kNoNode || cluster.nodes[claimed] == nullptr) return;
+  const std::vector<Candidate>& best = parts.selection.best();
+  parts.selection.PlaceTentatively(context, *record, best.empty() ? claimed : best.front().node,
+                                   now);
 }
 
 }  // namespace tranche

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "quota/tree/limits.h"
-#include "scheduler/engine/impl.h"
+#include "scheduler/engine/engine_views.h"
 
 namespace tranche {
 namespace {
@@ -26,10 +26,10 @@ std::string Promise(const std::string& model, int64_t promised, int64_t cards) {
 }  // namespace
 
 // A waiting pod's GPUs by the nodes that have the kind, before any filter call has judged it.
-int64_t Engine::Impl::PendingQuanta(const PodRecord& record) {
+int64_t EngineViews::PendingQuanta(const PodRecord& record) {
   if (!record.asked.empty()) return Quanta(record.asked);
   std::vector<ModelCharge> parts;
-  for (const auto& entry : nodes) {
+  for (const auto& entry : cluster_.nodes) {
     if (entry == nullptr || !entry->state.present()) continue;
     ChargeAtMost(entry->state.inventory(), *record.request, parts);
     if (!parts.empty()) return Quanta(parts);
@@ -37,11 +37,11 @@ int64_t Engine::Impl::PendingQuanta(const PodRecord& record) {
   return 0;
 }
 
-std::string Engine::Impl::Oversubscription() const {
+std::string EngineViews::Oversubscription() const {
   std::map<std::string, int64_t> promised;  // nominal by model, kUnlimited-saturated
-  for (QuotaId id{0}; id < book.tree().size(); ++id) {
-    for (const GpuQuota& quota : set->quotas) {
-      if (quota.name != book.tree().name(id)) continue;
+  for (QuotaId id{0}; id < cluster_.book.tree().size(); ++id) {
+    for (const GpuQuota& quota : cluster_.set->quotas) {
+      if (quota.name != cluster_.book.tree().name(id)) continue;
       for (const QuotaLine& line : quota.lines) {
         const absl::StatusOr<LineLimits> limits = ToLimits(line);
         if (!limits.ok()) continue;
@@ -54,17 +54,17 @@ std::string Engine::Impl::Oversubscription() const {
     }
   }
   int64_t cards = 0, by_model = 0;
-  for (const auto& [model, count] : capacity) cards += count;
+  for (const auto& [model, count] : cluster_.capacity) cards += count;
   for (const auto& [model, quanta] : promised) {
     if (model == kAnyModel) continue;
-    const auto found = capacity.find(model);
-    const int64_t have = found == capacity.end() ? 0 : found->second;
+    const auto found = cluster_.capacity.find(model);
+    const int64_t have = found == cluster_.capacity.end() ? 0 : found->second;
     if (quanta > have * kQuantaPerGpu) return Promise(model, quanta, have);
     by_model += quanta;
   }
   // What `any` lines promise beyond the model lines of the same quotas must fit the rest.
   int64_t any_only = 0;
-  for (const GpuQuota& quota : set->quotas) {
+  for (const GpuQuota& quota : cluster_.set->quotas) {
     int64_t any = 0, models = 0;
     for (const QuotaLine& line : quota.lines) {
       const absl::StatusOr<LineLimits> limits = ToLimits(line);
@@ -79,85 +79,11 @@ std::string Engine::Impl::Oversubscription() const {
   return "";
 }
 
-std::vector<PendingRow> Engine::Pending(Instant) {
-  Impl& impl = *impl_;
-  std::map<std::tuple<std::string, std::string, Reason>, PendingRow> rows;
-  for (const PodUid& uid : impl.pending) {
-    const PodRecord& record = *impl.Find(uid);
-    const Standing standing =
-        impl.book.StandingOf(record.request->name.ns, record.request->priority_class);
-    std::string leaf, workload_class;
-    if (standing.leaf != kNoQuota) leaf = impl.book.tree().name(standing.leaf);
-    if (standing.gpu_class != nullptr) workload_class = standing.gpu_class->name;
-    PendingRow& row = rows[{leaf, workload_class, record.last_reason}];
-    row.leaf = leaf;
-    row.workload_class = workload_class;
-    row.reason = record.last_reason;
-    ++row.workloads;
-    row.quanta += impl.PendingQuanta(record);
-  }
-  for (const auto& [uid, pod] : DraDesk(impl).WaitingPods()) {
-    const Standing standing =
-        impl.book.StandingOf(pod->request->name.ns, pod->request->priority_class);
-    std::string leaf, workload_class;
-    if (standing.leaf != kNoQuota) leaf = impl.book.tree().name(standing.leaf);
-    if (standing.gpu_class != nullptr) workload_class = standing.gpu_class->name;
-    PendingRow& row = rows[{leaf, workload_class, pod->last_reason}];
-    row.leaf = leaf;
-    row.workload_class = workload_class;
-    row.reason = pod->last_reason;
-    ++row.workloads;
-    row.quanta += Quanta(pod->asked);
-  }
-  std::vector<PendingRow> out;
-  for (auto& [key, row] : rows) out.push_back(std::move(row));
-  return out;
-}
-
-std::vector<QuotaView> Engine::Quotas(Instant now) {
-  Impl& impl = *impl_;
-  impl.Advance(now);
-  std::map<std::string, std::pair<int64_t, int64_t>> waiting;  // leaf and its ancestors
-  for (const PendingRow& row : Pending(now)) {
-    for (QuotaId id = impl.book.tree().Find(row.leaf); id != kNoQuota;
-         id = impl.book.tree().parent(id)) {
-      auto& [workloads, quanta] = waiting[impl.book.tree().name(id)];
-      workloads += row.workloads;
-      quanta += row.quanta;
-    }
-  }
-  const std::string oversubscribed = impl.Oversubscription();
-  std::vector<QuotaView> views;
-  for (QuotaReport& report : impl.book.Quotas(now)) {
-    QuotaView view;
-    const auto found = waiting.find(report.name);
-    if (found != waiting.end()) {
-      view.pending_workloads = found->second.first;
-      view.pending_quanta = found->second.second;
-    }
-    for (const QuotaLineReport& line : report.lines) {
-      view.over_limit |= line.line.available.compute < 0 || line.line.available.memory < 0;
-    }
-    view.oversubscribed = oversubscribed;
-    for (const QuotaLineReport& line : report.lines) {
-      const std::string& model = line.line.model;
-      const auto cards = impl.capacity.find(model);
-      if (model != kAnyModel && (cards == impl.capacity.end() || cards->second == 0)) {
-        view.absent_models.push_back(model);
-      }
-    }
-    view.report = std::move(report);
-    views.push_back(std::move(view));
-  }
-  impl.DivideSurplus(views);
-  return views;
-}
-
 // What each leaf would get if the cluster's GPUs were divided now (quota-model section 5, k = 1).
-void Engine::Impl::DivideSurplus(std::vector<QuotaView>& views) const {
+void EngineViews::DivideSurplus(std::vector<QuotaView>& views) const {
   constexpr int64_t kAversion = 1000;
   int64_t cards = 0, usage = 0;
-  for (const auto& [model, count] : capacity) cards += count;
+  for (const auto& [model, count] : cluster_.capacity) cards += count;
   for (const QuotaView& view : views) usage += view.report.decayed_milli_gpu_hours;
   std::vector<FairShareMember> members;
   std::vector<QuotaView*> leaves;
@@ -165,7 +91,7 @@ void Engine::Impl::DivideSurplus(std::vector<QuotaView>& views) const {
     if (!view.report.leaf) continue;
     FairShareMember member;
     member.key = view.report.name;
-    member.weight = book.WeightOf(view.report.name);
+    member.weight = cluster_.book.WeightOf(view.report.name);
     Charge held, nominal;
     for (const QuotaLineReport& line : view.report.lines) {
       // `any`, the last line, covers every model.
@@ -183,38 +109,144 @@ void Engine::Impl::DivideSurplus(std::vector<QuotaView>& views) const {
   for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i]->report.fair_share = shares[i];
 }
 
+std::vector<PendingRow> Engine::Pending(Instant) {
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
+  std::map<std::tuple<std::string, std::string, Reason>, PendingRow> rows;
+  for (const PodUid& uid : cluster.pending) {
+    const PodRecord& record = *cluster.Find(uid);
+    const Standing standing =
+        cluster.book.StandingOf(record.request->name.ns, record.request->priority_class);
+    std::string leaf, workload_class;
+    if (standing.leaf != kNoQuota) leaf = cluster.book.tree().name(standing.leaf);
+    if (standing.gpu_class != nullptr) workload_class = standing.gpu_class->name;
+    PendingRow& row = rows[{leaf, workload_class, record.last_reason}];
+    row.leaf = leaf;
+    row.workload_class = workload_class;
+    row.reason = record.last_reason;
+    ++row.workloads;
+    row.quanta += EngineViews(parts).PendingQuanta(record);
+  }
+  for (const auto& [uid, pod] : parts.claim_views.WaitingPods()) {
+    const Standing standing =
+        cluster.book.StandingOf(pod->request->name.ns, pod->request->priority_class);
+    std::string leaf, workload_class;
+    if (standing.leaf != kNoQuota) leaf = cluster.book.tree().name(standing.leaf);
+    if (standing.gpu_class != nullptr) workload_class = standing.gpu_class->name;
+    PendingRow& row = rows[{leaf, workload_class, pod->last_reason}];
+    row.leaf = leaf;
+    row.workload_class = workload_class;
+    row.reason = pod->last_reason;
+    ++row.workloads;
+    row.quanta += Quanta(pod->asked);
+  }
+  std::vector<PendingRow> out;
+  for (auto& [key, row] : rows) out.push_back(std::move(row));
+  return out;
+}
+
+std::vector<QuotaView> Engine::Quotas(Instant now) {
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
+  parts.Advance(now);
+  std::map<std::string, std::pair<int64_t, int64_t>> waiting;  // leaf and its ancestors
+  for (const PendingRow& row : Pending(now)) {
+    for (QuotaId id = cluster.book.tree().Find(row.leaf); id != kNoQuota;
+         id = cluster.book.tree().parent(id)) {
+      auto& [workloads, quanta] = waiting[cluster.book.tree().name(id)];
+      workloads += row.workloads;
+      quanta += row.quanta;
+    }
+  }
+  const std::string oversubscribed = EngineViews(parts).Oversubscription();
+  std::vector<QuotaView> views;
+  for (QuotaReport& report : cluster.book.Quotas(now)) {
+    QuotaView view;
+    const auto found = waiting.find(report.name);
+    if (found != waiting.end()) {
+      view.pending_workloads = found->second.first;
+      view.pending_quanta = found->second.second;
+    }
+    for (const QuotaLineReport& line : report.lines) {
+      view.over_limit |= line.line.available.compute < 0 || line.line.available.memory < 0;
+    }
+    view.oversubscribed = oversubscribed;
+    for (const QuotaLineReport& line : report.lines) {
+      const std::string& model = line.line.model;
+      const auto cards = cluster.capacity.find(model);
+      if (model != kAnyModel && (cards == cluster.capacity.end() || cards->second == 0)) {
+        view.absent_models.push_back(model);
+      }
+    }
+    view.report = std::move(report);
+    views.push_back(std::move(view));
+  }
+  EngineViews(parts).DivideSurplus(views);
+  return views;
+}
+
 std::vector<std::pair<PodUid, Reason>> Engine::Waiting() const {
   std::vector<std::pair<PodUid, Reason>> waiting;
-  for (const PodUid& uid : impl_->pending) {
-    const Reason reason = impl_->pods.at(uid).last_reason;
+  for (const PodUid& uid : parts_->cluster.pending) {
+    const Reason reason = parts_->cluster.pods.at(uid).last_reason;
     if (reason != Reason::kNone) waiting.emplace_back(uid, reason);
   }
-  for (const auto& [uid, pod] : DraDesk(*impl_).WaitingPods()) {
+  for (const auto& [uid, pod] : parts_->claim_views.WaitingPods()) {
     if (pod->last_reason != Reason::kNone) waiting.emplace_back(uid, pod->last_reason);
   }
   std::ranges::sort(waiting);
   return waiting;
 }
 
-std::map<std::string, int64_t> Engine::PodsByClass() const { return impl_->book.work_by_class(); }
+std::map<std::string, int64_t> Engine::PodsByClass() const {
+  return parts_->cluster.book.work_by_class();
+}
 
 std::optional<PodView> Engine::Pod(const PodUid& uid) {
-  const PodRecord* record = impl_->Find(uid);
-  if (record != nullptr) return impl_->ViewPod(uid, *record);
-  const auto claiming = impl_->dra_books.pods.find(uid);
-  if (claiming == impl_->dra_books.pods.end()) return std::nullopt;
-  return DraDesk(*impl_).ViewPod(uid, claiming->second);
+  const PodRecord* record = parts_->cluster.Find(uid);
+  if (record != nullptr) return EngineViews(*parts_).ViewPod(uid, *record);
+  const auto claiming = parts_->claim_books.pods.find(uid);
+  if (claiming == parts_->claim_books.pods.end()) return std::nullopt;
+  return parts_->claim_views.ViewPod(uid, claiming->second);
 }
 
 std::vector<BudgetReport> Engine::Budgets(Instant now) {
-  impl_->Advance(now);
-  return impl_->book.Budgets(now);
+  parts_->Advance(now);
+  return parts_->cluster.book.Budgets(now);
 }
 
 std::map<std::string, int64_t> Engine::ChargeFactors() const {
   std::map<std::string, int64_t> factors;
-  for (const GpuClass& one : impl_->set->classes) factors[one.name] = one.charge_factor;
+  for (const GpuClass& one : parts_->cluster.set->classes) factors[one.name] = one.charge_factor;
   return factors;
+}
+
+std::map<std::string, BudgetStand> Engine::BudgetStands(Instant now) {
+  parts_->Advance(now);
+  return parts_->cluster.book.BudgetStands(now);
+}
+
+Charge Engine::HeldQuanta() const {
+  Charge held;
+  for (const auto& [uid, work] : parts_->cluster.book.holdings()) {
+    for (const ModelCharge& part : work.parts) held = AddSaturating(held, part.charge);
+  }
+  return held;
+}
+
+std::vector<DecayRow> Engine::Decay() const {
+  std::vector<DecayRow> rows;
+  for (auto& [leaf, state] : parts_->cluster.book.Decay()) rows.push_back({leaf, state});
+  return rows;
+}
+
+std::vector<CapRow> Engine::NamespaceCapRows() const { return parts_->namespaces.caps.Rows(); }
+
+std::vector<Reclaim> Engine::Reclaims() const {
+  std::vector<Reclaim> list;
+  for (const auto& [name, reclaim] : parts_->reclaims.all) list.push_back(reclaim);
+  std::ranges::stable_sort(list, {}, &Reclaim::planned_at);
+  return list;
 }
 
 }  // namespace tranche

@@ -1,27 +1,30 @@
-// Copies of the books for people and metrics.
+// Pods and nodes in words.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
-#include "quota/tree/charge.h"
-#include "scheduler/engine/impl.h"
+#include "scheduler/engine/engine_views.h"
+#include "scheduler/engine/views/explain_text.h"
+#include "scheduler/engine/views/node_view.h"
+#include "scheduler/index/eligibility.h"
 
 namespace tranche {
-PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
+
+PodView EngineViews::ViewPod(const PodUid& uid, const PodRecord& record) {
   PodView view;
   view.name = record.request->name;
   view.uid = uid;
   view.priority_class = record.request->priority_class;
   view.observed = record.observed;
-  const RequestContext context = ContextOf(*record.request);
-  if (const HeldWork* work = book.Find(uid)) {
+  const RequestContext context = parts_.rules.ContextOf(*record.request);
+  if (const HeldWork* work = cluster_.book.Find(uid)) {
     view.leaf = work->leaf;
     view.workload_class = work->workload_class;
-    view.quota_state = book.StateOf(uid);
+    view.quota_state = cluster_.book.StateOf(uid);
   } else {
-    if (context.standing.leaf != kNoQuota) view.leaf = book.tree().name(context.standing.leaf);
+    if (context.standing.leaf != kNoQuota)
+      view.leaf = cluster_.book.tree().name(context.standing.leaf);
     if (context.standing.gpu_class) view.workload_class = context.standing.gpu_class->name;
   }
   NodeId id = kNoNode;
@@ -31,15 +34,15 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
   }
   if (!record.node.empty()) {
     view.state = PodState::kBound;
-    id = names.Find(record.node.str());
+    id = cluster_.names.Find(record.node.str());
   } else if (!record.reserved.empty()) {
     view.state = PodState::kReserved;
-    id = names.Find(record.reserved.str());
+    id = cluster_.names.Find(record.reserved.str());
   } else if (record.claimed != kNoNode) {
     view.state = PodState::kClaimed;
     id = record.claimed;
   }
-  if (id == kNoNode || nodes[id] == nullptr) {
+  if (id == kNoNode || cluster_.nodes[id] == nullptr) {
     DescribeWait(context, uid, record, view);
   } else {
     ViewHeld(id, uid, record, view);
@@ -47,8 +50,8 @@ PodView Engine::Impl::ViewPod(const PodUid& uid, const PodRecord& record) {
   return view;
 }
 
-void Engine::Impl::DescribeWait(const RequestContext& context, const PodUid& uid,
-                                const PodRecord& record, PodView& view) {
+void EngineViews::DescribeWait(const RequestContext& context, const PodUid& uid,
+                               const PodRecord& record, PodView& view) {
   view.node = record.node;
   view.reason = record.last_reason;
   view.eligible_at = record.eligible_at;
@@ -56,20 +59,22 @@ void Engine::Impl::DescribeWait(const RequestContext& context, const PodUid& uid
     view.reason = record.request->refusal->reason;
     view.detail = record.request->refusal->detail;
   } else if (record.last_reason == Reason::kYieldingTo) {
-    const PodRecord* first = Find(record.yields_to);
+    const PodRecord* first = cluster_.Find(record.yields_to);
     if (first != nullptr) view.detail = "gives way to " + first->request->name.str();
-  } else if (const auto plan = reclaims.of_member.find(uid); plan != reclaims.of_member.end()) {
-    const Reclaim& reclaim = reclaims.all.at(plan->second);
+  } else if (const auto plan = parts_.reclaims.of_member.find(uid);
+             plan != parts_.reclaims.of_member.end()) {
+    const Reclaim& reclaim = parts_.reclaims.all.at(plan->second);
     view.reason = Reason::kPreemptionInProgress;
     const auto member = std::ranges::find(reclaim.members, uid, &ReclaimMember::uid);
     view.detail = fmt::format("{} of {} gone, for GPUs on {}", reclaim.gone(),
                               reclaim.victims.size(), member->node.str());
     view.eligible_at.reset();
-  } else if (record.last_reason != Reason::kNone || reclaims.hungry_key.contains(uid)) {
-    view.detail = DescribeGang(record);
-    if (view.detail.empty()) view.detail = DescribeQuota(context, record, latest);
+  } else if (record.last_reason != Reason::kNone || parts_.preemptors.Has(uid)) {
+    view.detail = parts_.gangs.Describe(record);
+    if (view.detail.empty())
+      view.detail = parts_.team_queue.DescribeQuota(context, record, cluster_.latest);
     if (view.detail.empty()) view.detail = "asks " + DescribeRequest(*record.request);
-    if (const std::optional<PlanBlock> block = BlockOf(uid)) {
+    if (const std::optional<PlanBlock> block = parts_.preemptors.BlockOf(uid)) {
       view.detail += "; " + block->detail;
       if (!view.eligible_at) view.eligible_at = block->until;
       // kube-scheduler never asked us: its own count of GPUs was enough to refuse the pod.
@@ -78,10 +83,10 @@ void Engine::Impl::DescribeWait(const RequestContext& context, const PodUid& uid
   }
 }
 
-void Engine::Impl::ViewHeld(NodeId id, const PodUid& uid, const PodRecord& record,
-                            PodView& view) const {
-  view.node = names.name(id);
-  const NodeState& state = nodes[id]->state;
+void EngineViews::ViewHeld(NodeId id, const PodUid& uid, const PodRecord& record,
+                           PodView& view) const {
+  view.node = cluster_.names.name(id);
+  const NodeState& state = cluster_.nodes[id]->state;
   const Holding* holding = state.Find(uid);
   if (holding == nullptr) return;
   for (const ContainerInfo& container : record.request->containers) {
@@ -107,59 +112,158 @@ void Engine::Impl::ViewHeld(NodeId id, const PodUid& uid, const PodRecord& recor
   }
 }
 
+std::string EngineViews::DescribeSharing(const RequestContext& context,
+                                         const NodeEntry& entry) const {
+  const Inventory& inventory = entry.state.inventory();
+  for (const Ask& ask : context.request->asks) {
+    for (const Card& card : inventory.cards) {
+      const bool instance = PoolFor(inventory, ask) >= 0;
+      if (!instance && !IsRightKind(inventory, ask, card)) continue;
+      const SharingMode mode = ModeOf(inventory, ask, card);
+      const auto at = std::ranges::find(*context.sharing, mode);
+      if (at == context.sharing->end()) continue;
+      return fmt::format("shared as {}, choice {} of {} of class {}", SharingModeName(mode),
+                         at - context.sharing->begin() + 1, context.sharing->size(),
+                         context.standing.gpu_class->name);
+    }
+  }
+  return "";
+}
+
+const PodRecord* EngineViews::FindNewest(const PodName& pod) const {
+  const PodRecord* newest = nullptr;
+  for (auto at = cluster_.pods_by_name.lower_bound({pod, PodUid()});
+       at != cluster_.pods_by_name.end() && at->first == pod; ++at) {
+    const PodRecord& found = cluster_.pods.at(at->second);
+    if (newest == nullptr || !found.terminal) newest = &found;
+  }
+  return newest;
+}
+
+NodeVerdict EngineViews::JudgeNode(const RequestContext& context, NodeId id, bool waits,
+                                   Instant now) {
+  const PodRequest& request = *context.request;
+  const Reason whole = context.whole;
+  NodeVerdict verdict;
+  verdict.node = cluster_.names.name(id);
+  verdict.reason = whole != Reason::kNone ? whole : cluster_.hot[id].closed;
+  if (whole != Reason::kNone && request.refusal) verdict.detail = request.refusal->detail;
+  const NodeEntry& entry = *cluster_.nodes[id];
+  if (verdict.reason == Reason::kNone) {
+    // Judged as if the pod itself held nothing, so that a placed pod's own node fits too.
+    const Load load =
+        entry.state.LoadWithout([&request](const PodUid& other) { return other == request.uid; });
+    Worth worth;
+    Picks picks;
+    verdict.reason = cluster_.scorer.Evaluate(RoomOf(entry.state, load), request, *context.policy,
+                                              picks, worth, context.sharing);
+    const bool suits = verdict.reason == Reason::kNone || MoreRoomWouldHelp(verdict.reason);
+    if (suits && waits && context.metered && context.standing.mode != QuotaMode::kObserve) {
+      const Reason quota = parts_.rules.AskQuota(context, id, now).reason;
+      if (quota != Reason::kNone) verdict.reason = quota;
+    }
+    if (suits && waits && parts_.namespaces.CapsRefuse(context, id))
+      verdict.reason = Reason::kNamespaceQuota;
+    if (verdict.reason == Reason::kNone && context.sharing != nullptr) {
+      verdict.detail = DescribeSharing(context, entry);
+    }
+  }
+  verdict.fits = verdict.reason == Reason::kNone;
+  if (!verdict.fits && waits && parts_.kept.AwaitedNode(request.uid) == id) {
+    verdict.reason = Reason::kPreemptionInProgress;
+  }
+  const bool by_quota = IsQuotaReason(verdict.reason) || verdict.reason == Reason::kNamespaceQuota;
+  if (!verdict.fits && whole == Reason::kNone && !by_quota) {
+    verdict.detail = DescribeMisfit(entry, request, *context.policy, verdict.reason, now);
+  }
+  if (verdict.reason == Reason::kNamespaceQuota)
+    verdict.detail = parts_.namespaces.DescribeCaps(request, id);
+  return verdict;
+}
+
+// After Select.
+std::string EngineViews::AdvicePending(const RequestContext& context, const PodRecord& record) {
+  Reason reason = context.whole;
+  if (reason == Reason::kNone && parts_.selection.best().empty())
+    reason = parts_.selection.NearestReason();
+  // It may fit by itself, and waits for others.
+  if (context.whole == Reason::kNone && record.last_reason >= Reason::kGangIncomplete &&
+      record.last_reason <= Reason::kGangNoRoom) {
+    reason = record.last_reason;
+  }
+  if (parts_.kept.AwaitedNode(context.request->uid) != kNoNode)
+    reason = Reason::kPreemptionInProgress;
+  return AdviceFor(reason);
+}
+
+// What is under way for the pod or against it, or what stands in the way of a plan.
+void EngineViews::ExplainReclaim(const PodUid& uid, Explanation& explanation) {
+  for (const auto* index : {&parts_.reclaims.of_member, &parts_.reclaims.of_victim}) {
+    const auto found = index->find(uid);
+    if (found != index->end()) explanation.reclaim = parts_.reclaims.all.at(found->second);
+  }
+  if (explanation.reclaim) return;
+  explanation.blocked = parts_.preemptors.BlockOf(uid);
+}
+
 std::vector<NodeView> Engine::Nodes(const NodeName& after, std::size_t limit, Instant) const {
+  ClusterState& cluster = parts_->cluster;
   std::vector<NodeView> page;
-  const std::vector<NodeId>& order = impl_->names.ascending();
+  const std::vector<NodeId>& order = cluster.names.ascending();
   auto at =
-      std::ranges::upper_bound(order, after, {}, [&](NodeId id) { return impl_->names.name(id); });
+      std::ranges::upper_bound(order, after, {}, [&](NodeId id) { return cluster.names.name(id); });
   for (; at != order.end() && page.size() < limit; ++at) {
-    if (impl_->nodes[*at] == nullptr || impl_->names.name(*at).empty()) continue;
-    if (!impl_->nodes[*at]->state.present()) continue;
-    page.push_back(ViewNode(impl_->names.name(*at), *impl_->nodes[*at]));
-    DraDesk(*impl_).ViewGpus(*at, page.back());
+    if (cluster.nodes[*at] == nullptr || cluster.names.name(*at).empty()) continue;
+    if (!cluster.nodes[*at]->state.present()) continue;
+    page.push_back(ViewNode(cluster.names.name(*at), *cluster.nodes[*at]));
+    parts_->claim_views.ViewGpus(*at, page.back());
   }
   return page;
 }
 
 std::vector<PodView> Engine::Pods(const PodName& after, const PodUid& after_uid,
                                   std::size_t limit) {
+  ClusterState& cluster = parts_->cluster;
   std::vector<PodView> page;
-  DraDesk desk(*impl_);
-  const DraBooks& dra_books = impl_->dra_books;
-  auto claiming = dra_books.by_name.upper_bound({after, after_uid});
-  auto at = impl_->pods_by_name.upper_bound({after, after_uid});
+  EngineViews views(*parts_);
+  const ClaimBooks& claim_books = parts_->claim_books;
+  auto claiming = claim_books.by_name.upper_bound({after, after_uid});
+  auto at = cluster.pods_by_name.upper_bound({after, after_uid});
   while (page.size() < limit) {
-    const bool no_more = at == impl_->pods_by_name.end();
-    if (claiming != dra_books.by_name.end() && (no_more || *claiming < *at)) {
-      const DraPod& pod = dra_books.pods.at(claiming->second);
-      if (pod.wants_gpus) page.push_back(desk.ViewPod(claiming->second, pod));
+    const bool no_more = at == cluster.pods_by_name.end();
+    if (claiming != claim_books.by_name.end() && (no_more || *claiming < *at)) {
+      const ClaimingPod& pod = claim_books.pods.at(claiming->second);
+      if (pod.wants_gpus) page.push_back(parts_->claim_views.ViewPod(claiming->second, pod));
       ++claiming;
       continue;
     }
     if (no_more) break;
-    const PodRecord& record = impl_->pods.at(at->second);
-    if (!record.terminal) page.push_back(impl_->ViewPod(at->second, record));
+    const PodRecord& record = cluster.pods.at(at->second);
+    if (!record.terminal) page.push_back(views.ViewPod(at->second, record));
     ++at;
   }
   return page;
 }
 
 EngineTotals Engine::Totals() const {
-  Impl& impl = *impl_;
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
   EngineTotals totals;
-  totals.claims = impl.claims;
-  totals.reservations = static_cast<int64_t>(impl.reservations.size());
-  if (!impl.reservations.empty()) totals.oldest_reservation = impl.reservations.begin()->first;
-  totals.agent_waiting = impl.agents.waiting() + static_cast<int64_t>(impl.placeholders.waiting());
-  totals.agent_serving = impl.agents.serving();
-  totals.agent_passed_over = impl.agents.passed_over();
-  for (const auto& [uid, record] : impl.pods) {  // counts only: order cannot matter
+  totals.claims = cluster.claims;
+  totals.reservations = static_cast<int64_t>(cluster.reservations.size());
+  if (!cluster.reservations.empty())
+    totals.oldest_reservation = cluster.reservations.begin()->first;
+  totals.agent_waiting =
+      cluster.agents.waiting() + static_cast<int64_t>(cluster.placeholders.waiting());
+  totals.agent_serving = cluster.agents.serving();
+  totals.agent_passed_over = cluster.agents.passed_over();
+  for (const auto& [uid, record] : cluster.pods) {  // counts only: order cannot matter
     if (record.terminal) continue;
     (record.node.empty() ? totals.pods_pending : totals.pods_bound) += 1;
   }
   std::map<std::string, ModelTotals> models;
   std::map<StateId, int64_t> stranded_by_state;
-  for (const auto& entry : impl.nodes) {
+  for (const auto& entry : cluster.nodes) {
     if (entry == nullptr || !entry->state.present()) continue;
     const Inventory& inventory = entry->state.inventory();
     const Load& load = entry->state.hard();
@@ -168,7 +272,7 @@ EngineTotals Engine::Totals() const {
     for (const Holding& holding : entry->state.holdings()) {
       totals.pods_devices_unknown +=
           holding.kind == HoldingKind::kAllocation && !holding.known &&
-          !DraDesk(impl).HasOnlyDraGpus(impl.names.Find(entry->state.facts().name.str()));
+          !parts.claim_wishes.HasOnlyDraGpus(cluster.names.Find(entry->state.facts().name.str()));
     }
     if (inventory.cards.empty()) continue;
     ModelTotals& row = models[inventory.model];
@@ -194,7 +298,7 @@ EngineTotals Engine::Totals() const {
     }
     auto [at, fresh] = stranded_by_state.try_emplace(entry->hard, 0);
     if (fresh) {
-      at->second = impl.scorer.Waste(RoomOf(entry->state, load));
+      at->second = cluster.scorer.Waste(RoomOf(entry->state, load));
     }
     row.stranded += MilliGpu::Of(at->second);
   }
@@ -203,6 +307,46 @@ EngineTotals Engine::Totals() const {
     totals.models.push_back(std::move(row));
   }
   return totals;
+}
+
+std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
+  EngineViews views(parts);
+  parts.Advance(now);
+  const PodRecord* record = views.FindNewest(pod);
+  if (record == nullptr) return parts.claim_views.Explain(pod, now);
+  const PodRequest request = *record->request;
+  const PodUid& uid = request.uid;
+  Explanation explanation;
+  explanation.pod = views.ViewPod(uid, *record);
+  const ScopedRemoval lift(parts.cluster, uid, now, parts.kept.SharesWith(uid));
+  const RequestContext context = parts.rules.ContextOf(request);
+  parts.rules.ForgetKindAnswers();
+  const bool pending = cluster.IsPending(*record);
+  std::vector<NodeId> ids;
+  for (const NodeId id : cluster.names.ascending()) {
+    if (cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present()) continue;
+    ids.push_back(id);
+  }
+  for (const NodeId id : ids) {
+    explanation.nodes.push_back(views.JudgeNode(context, id, pending, now));
+  }
+  if (context.whole == Reason::kNone) {
+    parts.selection.Select(context, ids, ids.size(), now, nullptr);
+    for (std::size_t i = 0; i < parts.selection.best().size(); ++i) {
+      explanation.nodes[parts.selection.best()[i].position].rank = static_cast<int>(i);
+    }
+  }
+  if (explanation.pod.state == PodState::kPending) {
+    explanation.advice = views.AdvicePending(context, *record);
+  }
+  if (const std::optional<int64_t> ahead = cluster.agents.Ahead(uid)) {
+    explanation.advice = fmt::format("the agent of {} serves one pod at a time, {} before this one",
+                                     record->reserved.str(), *ahead);
+  }
+  views.ExplainReclaim(uid, explanation);
+  return explanation;
 }
 
 }  // namespace tranche

@@ -2,21 +2,64 @@
 // where the rules allow it, and everything taken back.
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
-#include "scheduler/engine/reclaim_case.h"
+#include "scheduler/engine/engine.h"
+#include "scheduler/engine/parts.h"
+#include "scheduler/engine/views/explain_text.h"
 #include "scheduler/index/charge_of.h"
 
 namespace tranche {
+namespace {
 
-// Places one more pod of a what-if and takes its devices for those that come after it.
-void Engine::Impl::Try(Trial& trial, const PodRequest& request, WhatIfResult& result, Instant now) {
+// The pods of one question, as far as they are placed.
+class Trial {
+ public:
+  Trial(EngineParts& parts, Instant now);
+  ~Trial();  // takes everything back
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  // Places one more pod and takes its devices for those that come after it.
+  void Try(const PodRequest& request, WhatIfResult& result);
+
+ private:
+  std::optional<std::pair<NodeId, Picks>> SeatByEvicting(const PodRequest& request,
+                                                         WhatIfResult& result);
+
+  EngineParts& parts_;
+  ClusterState& cluster_;
+  const Instant now_;
+  const uint64_t version_;
+  std::vector<NodeId> nodes_;
+  std::vector<std::pair<NodeId, PodUid>> placed_;
+  std::set<PodUid> gone_;  // victims of plans made on the way
+};
+
+Trial::Trial(EngineParts& parts, Instant now)
+    : parts_(parts), cluster_(parts.cluster), now_(now), version_(parts.cluster.version()) {
+  for (const NodeId id : cluster_.names.ascending()) {
+    if (cluster_.nodes[id] != nullptr && cluster_.nodes[id]->state.present()) nodes_.push_back(id);
+  }
+}
+
+Trial::~Trial() {
+  for (const auto& [id, uid] : placed_) {
+    cluster_.book.Release(uid, now_);
+    cluster_.nodes[id]->state.Release(uid);
+    cluster_.Refresh(id, now_);
+  }
+  cluster_.RestoreVersion(version_);
+}
+
+void Trial::Try(const PodRequest& request, WhatIfResult& result) {
   result.name = request.name;
   if (!request.asks_gpu()) {
     result.fits = true;
     return;
   }
-  const RequestContext context = ContextOf(request);
+  const RequestContext context = parts_.rules.ContextOf(request);
   result.reason = context.whole;
   if (result.reason != Reason::kNone) {
     result.detail = request.refusal ? request.refusal->detail : "";
@@ -24,16 +67,16 @@ void Engine::Impl::Try(Trial& trial, const PodRequest& request, WhatIfResult& re
   }
   NodeId id = kNoNode;
   Picks chosen;
-  Select(context, trial.nodes, 1, now, nullptr);
-  if (!best.empty()) {
-    id = best.front().node;
-    result.reason = PickDevices(context, *nodes[id], chosen);
+  parts_.selection.Select(context, nodes_, 1, now_, nullptr);
+  if (!parts_.selection.best().empty()) {
+    id = parts_.selection.best().front().node;
+    result.reason = parts_.selection.PickDevices(context, *cluster_.nodes[id], chosen);
     result.fits = result.reason == Reason::kNone;
   } else {
-    result.reason = NearestReason();
-    result.detail = DescribeQuotaAnswers(context, now);
+    result.reason = parts_.selection.NearestReason();
+    result.detail = parts_.rules.DescribeQuotaAnswers(context, now_);
     if (result.detail.empty()) result.detail = "asks " + DescribeRequest(request);
-    const auto seat = SeatByEvicting(trial, request, result, now);
+    const auto seat = SeatByEvicting(request, result);
     if (!seat) return;
     id = seat->first;
     chosen = seat->second;
@@ -41,84 +84,56 @@ void Engine::Impl::Try(Trial& trial, const PodRequest& request, WhatIfResult& re
     result.reason = Reason::kNone;
     result.detail.clear();
   }
-  const Inventory& inventory = nodes[id]->state.inventory();
-  result.node = names.name(id);
+  const Inventory& inventory = cluster_.nodes[id]->state.inventory();
+  result.node = cluster_.names.name(id);
   result.allocation = ToAllocation(inventory, request, chosen);
-  HeldWork work = WorkOf(request, context.standing, now);
+  HeldWork work = cluster_.WorkOf(request, context.standing, now_);
   work.parts = ChargeOfPicks(inventory, request, chosen);
   result.allocation->leaf = work.leaf;
   Holding holding;
   // No UID of the cluster looks like this, so nothing real is touched.
-  holding.uid = PodUid(fmt::format("what-if/{}", trial.placed.size()));
+  holding.uid = PodUid(fmt::format("what-if/{}", placed_.size()));
   holding.kind = HoldingKind::kReservation;
   holding.request = std::make_shared<const PodRequest>(request);
   holding.allocation = result.allocation;
-  trial.placed.emplace_back(id, holding.uid);
-  book.Hold(holding.uid, std::move(work));
-  nodes[id]->state.Hold(std::move(holding));
-  Refresh(id, now);
+  placed_.emplace_back(id, holding.uid);
+  cluster_.book.Hold(holding.uid, std::move(work));
+  cluster_.nodes[id]->state.Hold(std::move(holding));
+  cluster_.Refresh(id, now_);
 }
 
-std::optional<std::pair<NodeId, Picks>> Engine::Impl::SeatByEvicting(Trial& trial,
-                                                                     const PodRequest& request,
-                                                                     WhatIfResult& result,
-                                                                     Instant now) {
-  Aggressor aggressor;
-  aggressor.members.push_back(std::make_shared<const PodRequest>(request));
-  aggressor.context = ContextOf(*aggressor.members.front());
-  if (!MayPlan(aggressor.context)) return std::nullopt;
-  if (!request.gang.empty()) aggressor.gang = request.name.ns + "/" + request.gang;
-  ReclaimCase reclaim_case(*this, aggressor, now, {.gone = &trial.gone});
+std::optional<std::pair<NodeId, Picks>> Trial::SeatByEvicting(const PodRequest& request,
+                                                              WhatIfResult& result) {
+  Preemptor preemptor;
+  preemptor.members.push_back(std::make_shared<const PodRequest>(request));
+  preemptor.context = parts_.rules.ContextOf(*preemptor.members.front());
+  if (!MayPlan(preemptor.context)) return std::nullopt;
+  if (!request.gang.empty()) preemptor.gang = request.name.ns + "/" + request.gang;
+  ReclaimCase reclaim_case(parts_.plan_parts, preemptor, now_, {.gone = &gone_});
   const ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
   if (!answer.plan || answer.plan->cost.pdb_violations > 0) {
-    if (const auto block = FindBlock(aggressor, now)) {
+    if (const auto block = parts_.planner.FindBlock(preemptor, now_)) {
       result.detail += "; " + block->detail;
     }
     return std::nullopt;
   }
-  result.victims = VictimsOf(reclaim_case, *answer.plan, now);
+  result.victims = parts_.planner.VictimsOf(reclaim_case, *answer.plan, now_);
   result.rule = answer.plan->rule;
   result.cost = answer.plan->cost;
   result.optimal = answer.plan->optimal;
-  for (const ReclaimVictim& victim : result.victims) trial.gone.insert(victim.uid);
+  for (const ReclaimVictim& victim : result.victims) gone_.insert(victim.uid);
   const auto seats = reclaim_case.Seats(answer.plan->region, answer.plan->victims);
   return std::pair(seats.front().node, seats.front().picks);
 }
 
+}  // namespace
+
 std::vector<WhatIfResult> Engine::WhatIf(std::span<const PodRequest> pods, Instant now) {
-  Impl& impl = *impl_;
-  impl.Advance(now);
-  Impl::Trial trial;
-  for (const NodeId id : impl.names.ascending()) {
-    if (impl.nodes[id] != nullptr && impl.nodes[id]->state.present()) trial.nodes.push_back(id);
-  }
-  const uint64_t version = impl.version();
+  parts_->Advance(now);
+  Trial trial(*parts_, now);
   std::vector<WhatIfResult> results;
-  for (const PodRequest& request : pods) impl.Try(trial, request, results.emplace_back(), now);
-  for (const auto& [id, uid] : trial.placed) {
-    impl.book.Release(uid, now);
-    impl.nodes[id]->state.Release(uid);
-    impl.Refresh(id, now);
-  }
-  impl.RestoreVersion(version);
+  for (const PodRequest& request : pods) trial.Try(request, results.emplace_back());
   return results;
-}
-
-// What is under way for the pod or against it, or what stands in the way of a plan.
-void Engine::Impl::ExplainReclaim(const PodUid& uid, Explanation& explanation) {
-  for (const auto* index : {&reclaims.of_member, &reclaims.of_victim}) {
-    const auto found = index->find(uid);
-    if (found != index->end()) explanation.reclaim = reclaims.all.at(found->second);
-  }
-  if (explanation.reclaim) return;
-  explanation.blocked = BlockOf(uid);
-}
-
-std::optional<PlanBlock> Engine::Impl::BlockOf(const PodUid& uid) const {
-  const auto key = reclaims.hungry_key.find(uid);
-  if (key == reclaims.hungry_key.end()) return std::nullopt;
-  const auto memory = reclaims.memory.find(key->second);
-  return memory == reclaims.memory.end() ? std::nullopt : memory->second.block;
 }
 
 }  // namespace tranche

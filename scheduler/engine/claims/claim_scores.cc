@@ -12,8 +12,8 @@ bool AsksTheSame(const dra::Claim& known, const dra::Claim* claim) {
 
 }  // namespace
 
-const DraScores::Score& DraScores::Wish::Put(NodeId id, int64_t cost,
-                                             const std::vector<ModelCharge>& parts) {
+const ClaimScores::Score& ClaimScores::Wish::Put(NodeId id, int64_t cost,
+                                                 const std::vector<ModelCharge>& parts) {
   if (id >= scores_.size()) scores_.resize(std::size_t{id} + 1);
   const auto known = std::ranges::find(parts_, parts);
   Entry& entry = scores_[id];
@@ -22,7 +22,7 @@ const DraScores::Score& DraScores::Wish::Put(NodeId id, int64_t cost,
   return entry.score;
 }
 
-DraScores::Wish& DraScores::Of(std::span<const dra::Claim* const> claims) {
+ClaimScores::Wish& ClaimScores::Of(std::span<const dra::Claim* const> claims) {
   ++asked_;
   for (Wish& wish : wishes_) {
     if (!std::ranges::equal(wish.claims_, claims, AsksTheSame)) continue;
@@ -43,7 +43,7 @@ DraScores::Wish& DraScores::Of(std::span<const dra::Claim* const> claims) {
   return wish;
 }
 
-void DraScores::Outdate(NodeId id) {
+void ClaimScores::Outdate(NodeId id) {
   for (Wish& wish : wishes_) {
     if (id < wish.scores_.size()) wish.scores_[id].known = false;
   }

@@ -16,7 +16,7 @@
 
 namespace tranche {
 
-class DraScores {
+class ClaimScores {
  public:
   static constexpr std::size_t kMostWishes = 32;  // the one not asked for the longest makes room
 
@@ -38,7 +38,7 @@ class DraScores {
     const std::vector<std::vector<ModelCharge>>& parts() const { return parts_; }
 
    private:
-    friend class DraScores;
+    friend class ClaimScores;
     struct Entry {
       Score score;
       bool known = false;

@@ -1,5 +1,4 @@
-// What the engine keeps about gangs: pods placed all or none. Part of its books (impl.h), nobody
-// else includes this.
+// What is kept about gangs, pods placed all or none; gangs.h changes it.
 //
 //   gathering  fewer pods than its size are there; its members are refused
 //   waiting    all are there, no room for all of them; refused
@@ -8,7 +7,6 @@
 //   started    all had their places at one time; from then on members come one by one
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -16,7 +14,6 @@
 #include <string>
 #include <unordered_map>
 
-#include "policy/spec.h"
 #include "scheduler/facts/reason.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
@@ -41,30 +38,10 @@ struct Gang {
   std::string detail;
 };
 
-// Nodes kept for a gang that waits until work there has ended, as it declared. Others may use them
-// if they have ended before.
-struct GangHold {
-  std::string gang;  // key; empty: nobody holds
-  Instant start;     // when it is expected to start
-  std::set<NodeName> nodes;
-  Instant looked_at;  // when this was worked out
-};
-
 struct GangBooks {
-  std::map<std::string, Gang> all;  // by namespace/gang
-  // Those whose size is told and that have not started: the ones anything is to be done for.
-  std::set<std::string> open;
-  GangHold hold;
+  std::map<std::string, Gang> all;                   // by namespace/gang
   std::map<std::string, int> declared;               // sizes other controllers' objects tell
   std::unordered_map<PodUid, std::string> of_plain;  // looked up, never iterated
-};
-
-// Where the members of a gang are: its domains by level.
-struct Neighbours {
-  const DomainLabels* labels = nullptr;
-  std::array<std::string, kGangLevels> domain;  // empty: none is known
-  // A member may be nowhere else than in that domain; kGangLevels: anywhere.
-  int within = kGangLevels;
 };
 
 // What a member is told when kube-scheduler asks for it.

@@ -15,7 +15,7 @@
 #include "policy/policy_set.h"
 #include "quota/preemption/lost_work.h"
 #include "quota/quota_book.h"
-#include "scheduler/engine/preemption/preemption_state.h"
+#include "scheduler/engine/state/preemption_state.h"
 #include "scheduler/engine/state/records.h"
 #include "scheduler/facts/reclaim.h"
 

@@ -92,7 +92,7 @@ struct PlanOutcome {
 };
 
 // What there is to say of claims before their pod exists.
-struct DraWord {
+struct ClaimForecast {
   bool wants_gpus = false;
   bool quota_waits = false;
 };

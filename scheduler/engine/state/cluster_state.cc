@@ -225,4 +225,12 @@ std::vector<NodeId> ClusterState::TakeRefreshed() {
   return std::exchange(refreshed_ids_, {});
 }
 
+std::optional<Allocation> AllocationOn(const ClusterState& cluster, const NodeName& node,
+                                       const PodUid& uid) {
+  const NodeId id = cluster.names.Find(node.str());
+  const Holding* holding =
+      id == kNoNode || cluster.nodes[id] == nullptr ? nullptr : cluster.nodes[id]->state.Find(uid);
+  return holding == nullptr ? std::nullopt : holding->allocation;
+}
+
 }  // namespace tranche

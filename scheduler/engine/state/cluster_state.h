@@ -127,6 +127,9 @@ class ClusterState {
   std::set<std::pair<PodName, PodUid>> pods_by_name;
   std::set<PodUid> pending;  // GPU pods the cluster shows that wait for a node
   std::set<std::pair<Instant, PodUid>> reservations;
+  // Gangs whose size is told and that have not started, by key: the ones anything is to be done
+  // for. Kept by gangs/gangs.h.
+  std::set<std::string> open_gangs;
   // Tentative placements by their end, ascending; they order answers and refuse nothing.
   std::deque<std::tuple<Instant, PodUid, uint64_t>> claim_queue;
   uint64_t claim_serial = 0;
@@ -146,5 +149,9 @@ class ClusterState {
   std::vector<NodeId> refreshed_ids_;
   std::string text_;  // scratch, kept between calls so that nothing is allocated
 };
+
+// What the pod holds on the node, as its record says; nullopt: nothing that is known.
+std::optional<Allocation> AllocationOn(const ClusterState& cluster, const NodeName& node,
+                                       const PodUid& uid);
 
 }  // namespace tranche

@@ -49,6 +49,11 @@ struct Earmark {
   HeldWork work;
 };
 
+// The key of the request's gang; empty: it is in none.
+inline std::string GangKeyOf(const PodRequest& request) {
+  return request.gang.empty() ? "" : request.name.ns + "/" + request.gang;
+}
+
 struct PodRecord {
   std::shared_ptr<const PodRequest> request;
   bool seen = false;      // by the cluster, not only by a filter call

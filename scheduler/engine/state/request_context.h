@@ -1,8 +1,10 @@
 // What the rules of policy, team and namespace make of one request, for the length of one call.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "policy/spec.h"
@@ -14,7 +16,13 @@
 
 namespace tranche {
 
-struct Neighbours;
+// Where the members of a gang are: its domains by level.
+struct Neighbours {
+  const DomainLabels* labels = nullptr;
+  std::array<std::string, kGangLevels> domain;  // empty: none is known
+  // A member may be nowhere else than in that domain; kGangLevels: anywhere.
+  int within = kGangLevels;
+};
 
 // What a team's rules make of one request, for one call.
 struct RequestContext {

@@ -255,12 +255,12 @@ TEST_F(EngineDra, AtItsCreationAPodHearsOfQuota) {
   uses.claims.push_back({"gpu", "", "gpu-template"});
   PodRequest request;
   request.name = {"team", "new"};
-  DraWord word = engine_.DraWordFor(request, uses, now_);
+  ClaimForecast word = engine_.ClaimForecastFor(request, uses, now_);
   EXPECT_TRUE(word.wants_gpus);
   EXPECT_FALSE(word.quota_waits);
   Put(Allocated(Asks("a"), "n1", "gpu-0"));
   Put(Allocated(Asks("b"), "n1", "gpu-1"));
-  word = engine_.DraWordFor(request, uses, now_);
+  word = engine_.ClaimForecastFor(request, uses, now_);
   EXPECT_TRUE(word.wants_gpus);
   EXPECT_TRUE(word.quota_waits);
 }

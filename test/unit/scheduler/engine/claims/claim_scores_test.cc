@@ -27,12 +27,12 @@ dra::Claim Asks(const std::string& name, int64_t gpus, const std::string& select
   return dra::ClaimOf(name, {{"gpu", {dra::Choice("gpu.nvidia.com", selectors, gpus)}}});
 }
 
-TEST(DraScores, ClaimsThatAskForTheSameShareAWish) {
-  DraScores scores;
+TEST(ClaimScores, ClaimsThatAskForTheSameShareAWish) {
+  ClaimScores scores;
   const dra::Claim one = Asks("one", 1);
   const dra::Claim other = Asks("other", 1);
   const dra::Claim two = Asks("two", 2);
-  const auto of = [&scores](std::vector<const dra::Claim*> claims) -> DraScores::Wish& {
+  const auto of = [&scores](std::vector<const dra::Claim*> claims) -> ClaimScores::Wish& {
     return scores.Of(claims);
   };
   of({&one}).Put(3, 17, {});
@@ -45,19 +45,19 @@ TEST(DraScores, ClaimsThatAskForTheSameShareAWish) {
   EXPECT_EQ(of({&one}).Find(3), nullptr);
 }
 
-TEST(DraScores, TheWishNotAskedForTheLongestMakesRoom) {
-  DraScores scores;
+TEST(ClaimScores, TheWishNotAskedForTheLongestMakesRoom) {
+  ClaimScores scores;
   std::vector<dra::Claim> claims;
-  for (int i = 0; i <= static_cast<int>(DraScores::kMostWishes); ++i) {
+  for (int i = 0; i <= static_cast<int>(ClaimScores::kMostWishes); ++i) {
     claims.push_back(Asks("c", i + 1));
   }
-  const auto of = [&](std::size_t i) -> DraScores::Wish& {
+  const auto of = [&](std::size_t i) -> ClaimScores::Wish& {
     const dra::Claim* claim = &claims[i];
     return scores.Of({&claim, 1});
   };
-  for (std::size_t i = 0; i < DraScores::kMostWishes; ++i) of(i).Put(0, 1, {});
+  for (std::size_t i = 0; i < ClaimScores::kMostWishes; ++i) of(i).Put(0, 1, {});
   EXPECT_NE(of(0).Find(0), nullptr);
-  of(DraScores::kMostWishes);
+  of(ClaimScores::kMostWishes);
   EXPECT_NE(of(0).Find(0), nullptr);
   EXPECT_EQ(of(1).Find(0), nullptr);
 }
@@ -191,7 +191,7 @@ class World {
   std::unique_ptr<Engine> known_;
 };
 
-TEST(DraScores, WhatIsRememberedIsWhatAFreshLookWouldSay) {
+TEST(ClaimScores, WhatIsRememberedIsWhatAFreshLookWouldSay) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     World world(seed);

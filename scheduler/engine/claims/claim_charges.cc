@@ -1,0 +1,220 @@
+#include "scheduler/engine/claims/claim_charges.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tranche {
+namespace {
+
+// A device no slice tells of any more: what it was charged goes on.
+bool IsGuess(const std::vector<ModelCharge>& parts) {
+  return std::ranges::any_of(parts,
+                             [](const ModelCharge& part) { return part.model == "unknown"; });
+}
+
+}  // namespace
+
+NodeName ClaimCharges::NodeOf(const dra::Claim& claim) const {
+  for (const PodUid& uid : claim.reserved_for) {
+    if (const auto pod = books_.pods.find(uid); pod != books_.pods.end()) return pod->second.node;
+    if (const PodRecord* record = cluster_.Find(uid)) return record->node;
+  }
+  // NVIDIA's driver names a node's pool after the node.
+  return NodeName(claim.allocation->devices.front().id.pool);
+}
+
+std::string ClaimCharges::ClassOf(const dra::Claim& claim) const {
+  std::vector<PodUid> users = claim.reserved_for;
+  users.push_back(claim.owner);
+  for (const PodUid& uid : users) {
+    if (const auto pod = books_.pods.find(uid); pod != books_.pods.end()) {
+      return pod->second.request->priority_class;
+    }
+    if (const PodRecord* record = cluster_.Find(uid)) return record->request->priority_class;
+  }
+  return "";
+}
+
+void ClaimCharges::Open(const PodUid& key, const dra::Claim& claim, std::vector<ModelCharge> parts,
+                        Start start, Instant now) {
+  PodRequest request;
+  request.uid = key;
+  request.name = {claim.ns, claim.name};
+  request.priority_class = ClassOf(claim);
+  MeteredClaim& held = metering_.claims[key];
+  held.node = NodeOf(claim);
+  if (const auto known = metering_.unclaimed.find(key); known != metering_.unclaimed.end()) {
+    held.interval = known->second.interval;
+    metering_.unclaimed.erase(known);
+    return;
+  }
+  if (const auto before = metering_.intervals.find(key); before != metering_.intervals.end()) {
+    held.interval = std::max(held.interval, before->second + 1);
+    metering_.intervals.erase(before);
+  }
+  const Standing standing = cluster_.book.StandingOf(claim.ns, request.priority_class);
+  HeldWork work = cluster_.WorkOf(request, standing, now);
+  work.parts = std::move(parts);
+  MeterEvent event = metering_.Event(MeterKind::kOpen, key, held.interval, held.node, work, now);
+  event.estimated = start == Start::kEstimated;
+  cluster_.outbox.Journal(std::move(event));
+  // The devices are taken from its allocation on, whatever its pods do.
+  cluster_.outbox.Journal(
+      metering_.Event(MeterKind::kRunning, key, held.interval, held.node, work, now));
+  cluster_.book.Hold(key, std::move(work));
+  cluster_.book.Running(key, now);
+  cluster_.NoteChange();
+}
+
+void ClaimCharges::Close(const PodUid& key, Instant now) {
+  const auto held = metering_.claims.find(key);
+  const HeldWork* work = cluster_.book.Find(key);
+  if (held == metering_.claims.end() || work == nullptr) return;
+  cluster_.outbox.Journal(metering_.Event(MeterKind::kClose, key, held->second.interval,
+                                          held->second.node, *work,
+                                          std::max(now, work->running.value_or(work->since))));
+  cluster_.book.Release(key, now);
+  metering_.intervals[key] = held->second.interval;
+  metering_.claims.erase(held);
+  cluster_.NoteChange();
+  requeue_.Admitted(now);
+}
+
+void ClaimCharges::Recharge(const dra::Claim& claim, Instant now) {
+  const PodUid key = KeyOfClaim(claim.uid);
+  std::vector<ModelCharge> parts;
+  if (claim.allocation) {
+    parts = dra::ChargeOfAllocation(claim, cluster_.catalog.TableOf(*claim.allocation));
+    Unkeep(key);
+    if (!claim.owner.empty()) Unkeep(KeyOfClaimsToBe(claim.owner));
+  }
+  const bool held = metering_.claims.contains(key);
+  // What the ledger had open before a restart waits until everything has been shown.
+  if (!books_.complete) return;
+  const HeldWork* work = cluster_.book.Find(key);
+  if (held && work != nullptr) {
+    if (work->parts == parts || (!parts.empty() && IsGuess(parts))) return;
+    Close(key, now);
+  }
+  if (!parts.empty()) Open(key, claim, std::move(parts), Start::kSeen, now);
+}
+
+void ClaimCharges::RechargePool(const dra::PoolName& pool, Instant now) {
+  for (const std::string& uid : cluster_.catalog.HoldersOf(pool)) {
+    Recharge(*cluster_.catalog.FindByUid(uid), now);
+  }
+}
+
+void ClaimCharges::FinishRestore(Instant now) {
+  books_.complete = true;
+  for (const auto& [uid, claim] : cluster_.catalog.claims()) {
+    if (!HoldsGpus(claim)) continue;
+    const PodUid key = KeyOfClaim(uid);
+    Open(key, claim, dra::ChargeOfAllocation(claim, cluster_.catalog.TableOf(*claim.allocation)),
+         Start::kEstimated, now);
+  }
+}
+
+void ClaimCharges::Adopt(Instant now) {
+  std::vector<PodUid> orphans;
+  for (const auto& [key, held] : metering_.claims) {
+    const HeldWork* work = cluster_.book.Find(key);
+    if (work == nullptr || !work->leaf.empty()) continue;
+    const Standing standing = cluster_.book.StandingOf(work->pod.ns, "");
+    if (standing.leaf != kNoQuota) orphans.push_back(key);
+  }
+  for (const PodUid& key : orphans) {
+    Close(key, now);
+    const std::string uid = UidOfClaim(key);
+    if (const dra::Claim* claim = cluster_.catalog.FindByUid(uid)) Recharge(*claim, now);
+  }
+}
+
+void ClaimCharges::PutClaim(dra::Claim claim, Instant now) {
+  const std::string uid = claim.uid;
+  const std::string replaced = cluster_.catalog.PutClaim(std::move(claim));
+  if (!replaced.empty()) Close(KeyOfClaim(replaced), now);
+  Recharge(*cluster_.catalog.FindByUid(uid), now);
+  // Pods that were refused because nobody had shown it.
+  for (const PodUid& pod_uid : std::exchange(books_.unknown, {})) {
+    const auto pod = books_.pods.find(pod_uid);
+    if (pod == books_.pods.end() || !pod->second.node.empty()) continue;
+    if (wishes_.Of(pod->second.request->name.ns, *pod->second.claims).unknown) {
+      books_.unknown.insert(pod_uid);
+    } else {
+      cluster_.outbox.Requeue(pod->second.request->name, pod_uid);
+    }
+  }
+}
+
+void ClaimCharges::Put(dra::Object object, Instant now) {
+  if (auto* claim = std::get_if<dra::Claim>(&object)) {
+    PutClaim(std::move(*claim), now);
+  } else if (auto* slice = std::get_if<dra::Slice>(&object)) {
+    const dra::PoolName pool(slice->driver, slice->pool);
+    cluster_.catalog.PutSlice(std::move(*slice));
+    RechargePool(pool, now);
+  } else if (auto* each = std::get_if<dra::DeviceClass>(&object)) {
+    cluster_.catalog.classes().PutClass(std::move(*each));
+    books_.scores.Clear();
+  } else if (auto* made = std::get_if<dra::ClaimTemplate>(&object)) {
+    cluster_.catalog.PutTemplate(std::move(made->claim));
+  }
+}
+
+void ClaimCharges::Remove(const dra::ObjectRef& object, Instant now) {
+  switch (object.kind) {
+    case dra::ObjectRef::Kind::kClaim: {
+      const std::string uid = cluster_.catalog.RemoveClaim(object.ns, object.name);
+      Unkeep(KeyOfClaim(uid));
+      return Close(KeyOfClaim(uid), now);
+    }
+    case dra::ObjectRef::Kind::kSlice:
+      return cluster_.catalog.RemoveSlice(object.name);
+    case dra::ObjectRef::Kind::kClass:
+      books_.scores.Clear();
+      return cluster_.catalog.classes().RemoveClass(object.name);
+    case dra::ObjectRef::Kind::kTemplate:
+      return cluster_.catalog.RemoveTemplate(object.ns, object.name);
+  }
+}
+
+void ClaimCharges::Unkeep(const PodUid& key) {
+  if (books_.kept.erase(key) > 0) cluster_.book.Unearmark(key);
+}
+
+void ClaimCharges::Release(const PodUid& pod, const ClaimWish& wish) {
+  Unkeep(KeyOfClaimsToBe(pod));
+  for (const dra::Claim* claim : wish.claims) {
+    if (!claim->uid.empty()) Unkeep(KeyOfClaim(claim->uid));
+  }
+}
+
+void ClaimCharges::Keep(const PodRequest& request, const ClaimWish& wish, NodeId id, Instant now) {
+  const dra::NodeBooks* books = wishes_.BooksOn(id);
+  const Standing standing = rules_.ContextOf(request).standing;
+  if (books == nullptr || standing.leaf == kNoQuota) return;
+  const Millis lifetime = cluster_.options.claim_lifetime;
+  const auto keep = [&](const PodUid& key, PodName name, std::vector<ModelCharge> parts) {
+    if (parts.empty() || metering_.claims.contains(key) || books_.kept.contains(key)) return;
+    HeldWork work = cluster_.WorkOf(request, standing, now);
+    work.pod = std::move(name);
+    work.parts = std::move(parts);
+    cluster_.book.Earmark(key, std::move(work));
+    books_.kept[key] =
+        lifetime > Millis::zero() ? std::optional<Instant>(now + lifetime) : std::nullopt;
+  };
+  std::vector<ModelCharge> to_be_made;
+  for (const dra::Claim* claim : wish.claims) {
+    if (claim->allocation) continue;
+    auto parts = dra::ChargeAtMost(*claim, *books, cluster_.catalog.classes());
+    if (claim->uid.empty()) {
+      for (const ModelCharge& part : parts) Add(to_be_made, part);
+    } else {
+      keep(KeyOfClaim(claim->uid), {claim->ns, claim->name}, std::move(parts));
+    }
+  }
+  keep(KeyOfClaimsToBe(request.uid), request.name, std::move(to_be_made));
+}
+
+}  // namespace tranche

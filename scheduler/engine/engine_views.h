@@ -1,0 +1,40 @@
+// The engine's parts as people and metrics see them. Only the engine's own files include this.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scheduler/engine/parts.h"
+
+namespace tranche {
+
+class EngineViews {
+ public:
+  explicit EngineViews(EngineParts& parts) : parts_(parts), cluster_(parts.cluster) {}
+
+  PodView ViewPod(const PodUid& uid, const PodRecord& record);
+  // Of several pods of one name the one that has not ended, or the last; nullptr: none.
+  const PodRecord* FindNewest(const PodName& pod) const;
+  NodeVerdict JudgeNode(const RequestContext& context, NodeId id, bool waits, Instant now);
+  // After Select.
+  std::string AdvicePending(const RequestContext& context, const PodRecord& record);
+  // What is under way for the pod or against it, or what stands in the way of a plan.
+  void ExplainReclaim(const PodUid& uid, Explanation& explanation);
+  // A waiting pod's GPUs by the nodes that have the kind, before any filter call has judged it.
+  int64_t PendingQuanta(const PodRecord& record);
+  // The first promise the hardware cannot keep; empty: none.
+  std::string Oversubscription() const;
+  // What each leaf would get if the cluster's GPUs were divided now (quota-model section 5, k = 1).
+  void DivideSurplus(std::vector<QuotaView>& views) const;
+
+ private:
+  void DescribeWait(const RequestContext& context, const PodUid& uid, const PodRecord& record,
+                    PodView& view);
+  void ViewHeld(NodeId id, const PodUid& uid, const PodRecord& record, PodView& view) const;
+  std::string DescribeSharing(const RequestContext& context, const NodeEntry& entry) const;
+
+  EngineParts& parts_;
+  ClusterState& cluster_;
+};
+
+}  // namespace tranche

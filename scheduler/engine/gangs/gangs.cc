@@ -1,0 +1,438 @@
+#include "scheduler/engine/gangs/gangs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "scheduler/index/card_sets.h"
+#include "topology/base/mark.h"
+
+namespace tranche {
+namespace {
+
+// Between two plans for one gang that does not fit, doubling.
+constexpr Millis kTryGap{250};
+constexpr int kMostDoublings = 5;
+// How often it is looked whether nodes are to be kept for one that waits.
+constexpr Millis kHoldGap{10'000};
+// A node for which a member did not come is left out for this long, doubling.
+constexpr Millis kAvoid{60'000};
+
+bool IsRested(const Gang& gang, Instant now) {
+  // A stopped clock does not hold back what has changed since.
+  return now >= gang.not_before || now == gang.tried_at;
+}
+
+}  // namespace
+
+void Gangs::SetSize(const std::string& key, int size) {
+  if (size > 0) {
+    books_.declared[key] = size;
+  } else {
+    books_.declared.erase(key);
+  }
+  const auto found = books_.all.find(key);
+  if (found == books_.all.end()) return;
+  found->second.tried = 0;
+  Note(key);
+}
+
+int Gangs::SizeOf(const std::string& key, const Gang& gang) const {
+  const auto declared = books_.declared.find(key);
+  int size = declared == books_.declared.end() ? 0 : declared->second;
+  for (const PodUid& uid : gang.members)
+    size = std::max(size, cluster_.pods.at(uid).request->gang_size);
+  return size;
+}
+
+GangCount Gangs::CountOf(const std::string& key, const Gang& gang) const {
+  GangCount count;
+  count.size = SizeOf(key, gang);
+  count.plain = static_cast<int>(gang.plain.size());
+  for (const PodUid& uid : gang.members) {
+    const PodRecord& record = cluster_.pods.at(uid);
+    if (record.traits.leaves_at) continue;
+    if (!record.Place().empty()) {
+      ++count.placed;
+      count.bound += !record.node.empty();
+    } else if (!record.traits.gated) {
+      ++count.waiting;
+    } else if (!record.traits.foreign_gates) {
+      ++count.gated;
+    }
+  }
+  return count;
+}
+
+void Gangs::Join(const PodUid& uid, PodRecord& record, Instant now) {
+  std::string key = record.terminal ? "" : GangKeyOf(*record.request);
+  if (key == record.gang) {
+    if (key.empty()) return;
+    Gang& gang = books_.all.at(key);
+    // One that is leaving counts no more.
+    if (gang.seated && !CountOf(key, gang).complete()) Unseat(gang, now);
+    return Note(key);
+  }
+  Leave(uid, record, now);
+  if (key.empty()) return;
+  Gang& gang = books_.all[key];
+  if (gang.members.empty() && gang.plain.empty()) gang.progress_at = now;
+  gang.members.insert(uid);
+  gang.tried = 0;
+  record.gang = std::move(key);
+  Note(record.gang);
+}
+
+void Gangs::Leave(const PodUid& uid, PodRecord& record, Instant now) {
+  if (record.gang.empty()) return;
+  const std::string key = std::exchange(record.gang, "");
+  const auto found = books_.all.find(key);
+  Gang& gang = found->second;
+  gang.members.erase(uid);
+  gang.tried = 0;
+  if (gang.seated) {
+    // Fewer than all need no seats; the rest gathers again.
+    const bool own = record.earmark != nullptr && !reclaims_.of_member.contains(uid);
+    if (own) earmarks_.DropEarmark(uid, record, now);
+    const GangCount count = CountOf(key, gang);
+    if (!count.complete()) Unseat(gang, now);
+  }
+  if (gang.members.empty() && gang.plain.empty()) {
+    books_.all.erase(found);
+    cluster_.open_gangs.erase(key);
+    return;
+  }
+  Note(key);
+}
+
+void Gangs::NotePlainMember(const PodRequest& request) {
+  std::string key = GangKeyOf(request);
+  if (key.empty() || !books_.of_plain.emplace(request.uid, key).second) return;
+  Gang& gang = books_.all[key];
+  gang.plain.insert(request.uid);
+  gang.tried = 0;
+  Note(key);
+}
+
+void Gangs::ForgetPlainMember(const PodUid& uid) {
+  const auto known = books_.of_plain.find(uid);
+  if (known == books_.of_plain.end()) return;
+  const std::string key = known->second;
+  books_.of_plain.erase(known);
+  Gang& gang = books_.all.at(key);
+  gang.plain.erase(uid);
+  if (gang.members.empty() && gang.plain.empty()) {
+    books_.all.erase(key);
+    cluster_.open_gangs.erase(key);
+  }
+}
+
+// Something about its members has changed: where does it stand?
+void Gangs::Note(const std::string& key) {
+  if (key.empty()) return;
+  Gang& gang = books_.all.at(key);
+  const GangCount count = CountOf(key, gang);
+  if (count.bound == 0) gang.started = false;
+  if (count.placed == 0) gang.ours = false;
+  gang.started |= count.size > 0 && count.bound + count.plain >= count.size && count.bound > 0;
+  if (gang.started || count.size <= 1) {
+    cluster_.open_gangs.erase(key);
+    if (gang.started) gang.lapses = 0;
+    if (count.waiting == 0) gang.seated = false;
+  } else {
+    cluster_.open_gangs.insert(key);
+  }
+}
+
+void Gangs::NoteProgress(const PodRecord& record, Instant now) {
+  if (record.gang.empty()) return;
+  Gang& gang = books_.all.at(record.gang);
+  gang.progress_at = now;
+  gang.ours = true;
+  Note(record.gang);
+}
+
+bool Gangs::IsSeated(const PodUid& uid, const PodRecord& record) const {
+  if (record.gang.empty() || record.earmark == nullptr) return false;
+  return books_.all.at(record.gang).seated && !reclaims_.of_member.contains(uid) &&
+         !reclaims_.nominated_until.contains(uid);
+}
+
+GangTurn Gangs::TakeTurn(const PodUid& uid, const PodRecord& record, Instant now) {
+  if (record.gang.empty()) return {};
+  if (const auto own = reclaims_.of_member.find(uid); own != reclaims_.of_member.end()) {
+    const Reclaim& reclaim = reclaims_.all.at(own->second);
+    if (reclaim.members.size() < 2 || record.earmark == nullptr) return {};
+    // Nobody comes before there is room for all.
+    if (reclaim.phase != ReclaimPhase::kReserved) return {Reason::kPreemptionInProgress, {}};
+    return {Reason::kNone, record.earmark->node};
+  }
+  if (IsSeated(uid, record)) return {Reason::kNone, record.earmark->node};
+  Gang& gang = books_.all.at(record.gang);
+  const GangCount count = CountOf(record.gang, gang);
+  if (gang.started || count.size <= 1) return {};
+  if (!count.complete()) return {Reason::kGangIncomplete, {}};
+  // Its own place may be one of those that can be done without.
+  if (Seat(record.gang, gang, now) && IsSeated(uid, record)) {
+    return {Reason::kNone, record.earmark->node};
+  }
+  return {gang.reason == Reason::kNone ? Reason::kGangNoRoom : gang.reason, {}};
+}
+
+// Those that wait, by rank; the ones without last.
+std::vector<PodUid> Gangs::WaitingMembers(const Gang& gang) const {
+  std::vector<PodUid> waiting;
+  for (const PodUid& uid : gang.members) {
+    const PodRecord& record = cluster_.pods.at(uid);
+    if (cluster_.IsPending(record) && !record.traits.gated && !record.traits.leaves_at &&
+        record.earmark == nullptr) {
+      waiting.push_back(uid);
+    }
+  }
+  std::ranges::stable_sort(waiting, {}, [this](const PodUid& uid) {
+    const int rank = cluster_.pods.at(uid).request->gang_rank;
+    return rank < 0 ? INT32_MAX : rank;
+  });
+  return waiting;
+}
+
+bool Gangs::Seat(const std::string& key, Gang& gang, Instant now) {
+  if (gang.tried == cluster_.version() || (gang.tried != 0 && !IsRested(gang, now))) return false;
+  const GangCount count = CountOf(key, gang);
+  std::vector<PodUid> waiting = WaitingMembers(gang);
+  // Others of it may have their places already.
+  const auto seated_before = std::ranges::count_if(
+      gang.members, [this](const PodUid& uid) { return IsSeated(uid, cluster_.pods.at(uid)); });
+  const auto needed = static_cast<std::size_t>(
+      std::max<int64_t>(0, count.size - count.placed - count.plain - seated_before));
+  if (waiting.empty() || waiting.size() < needed) return false;
+  bool seated = TrySeats(gang, waiting, now);
+  if (!seated && needed > 0 && needed < waiting.size()) {
+    // A gang may have more pods than it needs to start.
+    TRANCHE_MARK(gang_without_its_spare_pods);
+    waiting.resize(needed);
+    seated = TrySeats(gang, waiting, now);
+  }
+  if (seated) {
+    gang.seated = true;
+    gang.progress_at = now;
+    if (held_nodes_.hold.gang == key) held_nodes_.hold = GangHold();
+    gang.misses = 0;
+    gang.tried = 0;
+    gang.reason = Reason::kNone;
+    gang.detail.clear();
+    return true;
+  }
+  gang.tried = cluster_.version();
+  gang.tried_at = now;
+  gang.not_before = now + kTryGap * (1 << std::min(gang.misses++, kMostDoublings));
+  return false;
+}
+
+bool Gangs::TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Instant now) {
+  std::vector<std::shared_ptr<const PodRequest>> members;
+  for (const PodUid& uid : waiting) {
+    cluster_.DropClaim(uid, cluster_.pods.at(uid), now);
+    members.push_back(cluster_.pods.at(uid).request);
+  }
+  std::vector<NodeName> placed;
+  for (const PodUid& uid : gang.members) {
+    if (!cluster_.pods.at(uid).Place().empty()) placed.push_back(cluster_.pods.at(uid).Place());
+  }
+  GangSites sites(parts_, members, gang.avoided, now);
+  gang.reason = sites.whole();
+  if (gang.reason != Reason::kNone) return false;
+  const std::optional<GangPlan> plan = PlanGang(sites.Ask(placed), sites);
+  if (!plan) {
+    gang.reason = sites.quota() != Reason::kNone ? sites.quota() : Reason::kGangNoRoom;
+    gang.detail = sites.Describe();
+    return false;
+  }
+  const std::vector<GangSites::Seat> seats = sites.SeatsOf(*plan);
+  const RequestContext& context = sites.context();
+  if (context.metered) {
+    std::vector<ModelCharge> parts;
+    for (std::size_t i = 0; i < seats.size(); ++i) {
+      const Inventory& inventory = cluster_.nodes[seats[i].node]->state.inventory();
+      for (const ModelCharge& part : ChargeOfPicks(inventory, *members[i], seats[i].picks)) {
+        Add(parts, part);
+      }
+    }
+    Admission admission;
+    const Reason refused = rules_.Admit(context, parts, now, admission);
+    if (refused != Reason::kNone && context.standing.mode != QuotaMode::kObserve) {
+      gang.reason = refused;
+      gang.detail = cluster_.book.Explain(context.standing, admission, parts, now);
+      return false;
+    }
+  }
+  for (std::size_t i = 0; i < seats.size(); ++i) {
+    PodRecord& record = cluster_.pods.at(waiting[i]);
+    const Standing standing = rules_.ContextOf(*members[i]).standing;
+    nominations_.End(waiting[i], record, now);
+    earmarks_.PutEarmark(
+        waiting[i], record,
+        earmarks_.EarmarkOf(seats[i].node, *members[i], standing, seats[i].picks, now), now);
+    judged_.push_back(waiting[i]);
+    if (record.seen) {
+      cluster_.outbox.reclaims().nominations.push_back(
+          {members[i]->name, waiting[i], cluster_.names.name(seats[i].node)});
+    }
+    if (record.last_reason == Reason::kNone) continue;
+    record.poked = now;
+    cluster_.outbox.Requeue(members[i]->name, waiting[i]);
+  }
+  return true;
+}
+
+// Gives back what was kept for members that have not come.
+void Gangs::Unseat(Gang& gang, Instant now) {
+  gang.seated = false;
+  gang.tried = 0;
+  std::set<NodeId> freed;
+  for (const PodUid& uid : gang.members) {
+    PodRecord& record = cluster_.pods.at(uid);
+    if (record.earmark == nullptr || reclaims_.of_member.contains(uid) ||
+        reclaims_.nominated_until.contains(uid)) {
+      continue;
+    }
+    const NodeId id = cluster_.names.Find(record.earmark->node.str());
+    if (id != kNoNode) freed.insert(id);
+    earmarks_.DropEarmark(uid, record, now);
+  }
+  for (const NodeId id : freed) {
+    if (cluster_.nodes[id] != nullptr) requeue_.NoteRoom(id, now);
+  }
+  requeue_.Admitted(now);
+}
+
+// Its time is over: whoever has not come will not, and those who have wait in vain.
+bool Gangs::LapseIfOver(const std::string& key, Instant now) {
+  Gang& gang = books_.all.at(key);
+  const bool under_way = gang.seated || (gang.ours && CountOf(key, gang).bound > 0);
+  if (!under_way || now < gang.progress_at + cluster_.options.reservation_ttl) return false;
+  const Millis avoid = kAvoid * (1 << std::min(gang.lapses++, kMostDoublings));
+  for (const PodUid& uid : gang.members) {
+    const PodRecord& record = cluster_.pods.at(uid);
+    if (IsSeated(uid, record)) gang.avoided[record.earmark->node] = now + avoid;
+  }
+  if (gang.seated) Unseat(gang, now);
+  gang.not_before = now + avoid;
+  gang.tried_at = now - Millis(1);
+  gang.tried = cluster_.version();
+  gang.progress_at = now;
+  gang.reason = Reason::kGangNoRoom;
+  gang.detail = "expected every pod to be bound to the node kept for it, found some that were not";
+  TRANCHE_MARK(gang_lapsed);
+  return true;
+}
+
+void Gangs::NoteTurn(const std::string& key, Instant now, std::vector<SeatingTurn>& turns) {
+  const Gang& gang = books_.all.at(key);
+  if (gang.seated || !CountOf(key, gang).complete()) return;
+  if (gang.tried == cluster_.version() || !IsRested(gang, now)) return;
+  const std::vector<PodUid> waiting = WaitingMembers(gang);
+  if (waiting.empty()) return;
+  const PodRecord& first = cluster_.pods.at(waiting.front());
+  SeatingTurn turn{0, first.waits_since, key};
+  const Standing standing = rules_.ContextOf(*first.request).standing;
+  // A gang without a class comes after every class, unlike a pod without one.
+  if (standing.gpu_class != nullptr) turn.rank = standing.gpu_class->rank;
+  turns.push_back(std::move(turn));
+}
+
+void Gangs::SeatInTurn(std::vector<SeatingTurn> turns, Instant now) {
+  std::ranges::sort(turns, [](const SeatingTurn& left, const SeatingTurn& right) {
+    return std::tie(right.rank, left.since, left.key) < std::tie(left.rank, right.since, right.key);
+  });
+  for (const SeatingTurn& turn : turns) {
+    const auto found = books_.all.find(turn.key);
+    if (found == books_.all.end()) continue;
+    if (Seat(turn.key, found->second, now)) continue;
+    judged_.insert(judged_.end(), found->second.members.begin(), found->second.members.end());
+  }
+}
+
+std::optional<Instant> Gangs::Due(Instant now) const {
+  std::optional<Instant> next;
+  const auto sooner = [&next](Instant at) { next = next ? std::min(*next, at) : at; };
+  if (!cluster_.cluster_complete) return next;
+  for (const std::string& key : cluster_.open_gangs) {
+    const Gang& gang = books_.all.at(key);
+    const GangCount count = CountOf(key, gang);
+    if (gang.seated || (gang.ours && count.bound > 0))
+      sooner(gang.progress_at + cluster_.options.reservation_ttl);
+    if (gang.seated || !count.complete() || count.waiting == 0) continue;
+    sooner(now + kHoldGap);
+    if (gang.tried != cluster_.version()) sooner(std::max(now, gang.not_before));
+  }
+  return next;
+}
+
+// A gang that runs in part was interrupted between two binds, or has lost a pod since it began.
+// Which of the two, its age tells.
+void Gangs::Restore(Instant now) {
+  cluster_.cluster_complete = true;
+  for (const std::string& key : std::set<std::string>(cluster_.open_gangs)) {
+    Gang& gang = books_.all.at(key);
+    gang.progress_at = now;
+    for (const PodUid& uid : gang.members) {
+      const PodRecord& record = cluster_.pods.at(uid);
+      if (record.node.empty() || !record.held_since) continue;
+      gang.started |= now - *record.held_since > cluster_.options.reservation_ttl;
+    }
+    const GangCount count = CountOf(key, gang);
+    if (gang.started) {
+      cluster_.open_gangs.erase(key);
+      continue;
+    }
+    gang.ours = count.bound > 0;
+    if (count.bound > 0 && count.complete()) Seat(key, gang, now);
+  }
+}
+
+std::string Gangs::Describe(const PodRecord& record) const {
+  if (record.gang.empty()) return "";
+  const Gang& gang = books_.all.at(record.gang);
+  const GangCount count = CountOf(record.gang, gang);
+  if (gang.started || count.size <= 1) return "";
+  if (record.earmark != nullptr && gang.seated) {
+    return fmt::format("devices are kept on {} for this pod of gang {}", record.earmark->node.str(),
+                       record.request->gang);
+  }
+  if (!count.complete() && count.gathered()) {
+    return fmt::format(
+        "expected the scheduling gates of gang {} to be gone, found {} pods with one",
+        record.request->gang, count.gated);
+  }
+  if (!count.complete()) {
+    return fmt::format("expected {} pods of gang {}, found {}", count.size, record.request->gang,
+                       count.placed + count.waiting + count.gated + count.plain);
+  }
+  return gang.detail;
+}
+
+bool Gangs::NeighboursOf(const PodRecord& record, const GpuPolicy& policy,
+                         Neighbours& found) const {
+  found.labels = &policy.domains;
+  const PodRequest& request = *record.request;
+  if (request.gang_within) found.within = static_cast<int>(*request.gang_within);
+  if (WishOf(request, policy) == TopologyWish::kRequired && books_.all.at(record.gang).started) {
+    found.within = static_cast<int>(GangLevel::kClique);
+  }
+  for (const PodUid& uid : books_.all.at(record.gang).members) {
+    const NodeName& node = cluster_.pods.at(uid).Place();
+    const NodeId id = node.empty() ? kNoNode : cluster_.names.Find(node.str());
+    if (id == kNoNode || cluster_.nodes[id] == nullptr || !cluster_.nodes[id]->state.present())
+      continue;
+    for (std::size_t level = 0; level < kGangLevels; ++level) {
+      found.domain[level] = DomainOf(cluster_, id, static_cast<GangLevel>(level), policy.domains);
+    }
+    return true;
+  }
+  return false;
+}
+
+}  // namespace tranche

@@ -1,0 +1,217 @@
+#include "scheduler/engine/gates/gates.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/index/charge_of.h"
+
+namespace tranche {
+namespace {
+
+// A removal that is not seen to have worked is tried again after this.
+constexpr Millis kRemovalTime{10'000};
+// How long an answer of quota stands while the books do not change: budgets come back by time.
+constexpr Millis kLookAgain{1'000};
+// Of each namespace and class, how many pods are looked_ at in one round, and how many are let in.
+constexpr std::size_t kMostLooks = 16;
+constexpr int kMostLetIn = 64;
+
+// It would fit an emptier node of this kind: what quota says there is what it waits for. A node
+// whose GPUs are ill stands for its kind too, although no room that others free would help it.
+bool CouldServe(Reason reason) {
+  return reason == Reason::kNone || MoreRoomWouldHelp(reason) || reason == Reason::kUnhealthy;
+}
+
+}  // namespace
+
+Gates::QuotaAnswer Gates::Ask(const PodRequest& request, int64_t times, Instant now) {
+  QuotaAnswer answer;
+  const RequestContext context = rules_.ContextOf(request);
+  if (context.whole != Reason::kNone || !context.metered ||
+      context.standing.mode != QuotaMode::kEnforce) {
+    return answer;
+  }
+  std::set<uint32_t> refused;
+  for (const NodeId id : cluster_.names.ascending()) {
+    const NodeEntry* entry = id < cluster_.nodes.size() ? cluster_.nodes[id].get() : nullptr;
+    if (entry == nullptr || !entry->state.present()) continue;
+    if (refused.contains(cluster_.hot[id].kind) || !CouldServe(selection_.Fits(context, id)))
+      continue;
+    std::vector<ModelCharge> parts;
+    ChargeAtMost(entry->state.inventory(), request, parts);
+    std::vector<ModelCharge> all = parts;
+    for (ModelCharge& part : all) {
+      part.charge.compute *= times;
+      part.charge.memory *= times;
+    }
+    Admission admission;
+    const Reason reason = rules_.Admit(context, all, now, admission);
+    if (reason == Reason::kNone) {
+      answer.reason = Reason::kNone;
+      answer.parts = std::move(parts);
+      return answer;
+    }
+    refused.insert(cluster_.hot[id].kind);
+    if (admission.eligible_at &&
+        (!answer.eligible_at || *admission.eligible_at < *answer.eligible_at)) {
+      answer.eligible_at = admission.eligible_at;
+    }
+    if (answer.reason != Reason::kNone && answer.reason <= reason) continue;
+    answer.reason = reason;
+    answer.parts = std::move(parts);
+  }
+  return answer;
+}
+
+int64_t Gates::UnplacedOf(const PodRequest& request) const {
+  const std::string key = GangKeyOf(request);
+  const auto found = gangs_.books().all.find(key);
+  if (key.empty() || (found != gangs_.books().all.end() && found->second.started)) return 1;
+  const GangCount count =
+      found == gangs_.books().all.end() ? GangCount() : gangs_.CountOf(key, found->second);
+  const auto declared = gangs_.books().declared.find(key);
+  const int told = declared == gangs_.books().declared.end() ? 0 : declared->second;
+  const int size = std::max({count.size, told, request.gang_size});
+  return std::max(1, size - count.placed - count.plain);
+}
+
+GateSet Gates::For(const PodRequest& request, Instant now) {
+  GateSet wanted;
+  if (!request.asks_gpu() || request.refusal || !cluster_.cluster_complete) return wanted;
+  const int64_t unplaced = UnplacedOf(request);
+  int64_t there = 1;  // itself
+  const auto gang = gangs_.books().all.find(GangKeyOf(request));
+  if (gang != gangs_.books().all.end()) {
+    const auto count = gangs_.CountOf(gang->first, gang->second);
+    there += count.waiting + count.gated;
+  }
+  wanted.gang = there < unplaced;
+  wanted.quota = Ask(request, unplaced, now).reason != Reason::kNone;
+  return wanted;
+}
+
+void Gates::Note(const PodUid& uid, const PodRecord& record) {
+  const GateSet& own = record.traits.gates;
+  const bool waits = record.seen && cluster_.IsPending(record) && !record.traits.leaves_at;
+  const auto known = places_.find(uid);
+  if (waits && own.quota) {
+    if (known == places_.end()) {
+      const Team team{record.request->name.ns, record.request->priority_class};
+      const Turn turn{record.waits_since, uid};
+      for_quota_[team].insert(turn);
+      places_.emplace(uid, std::pair(team, turn));
+      looked_ = 0;
+    }
+  } else if (known != places_.end()) {
+    const auto& [team, turn] = known->second;
+    const auto group = for_quota_.find(team);
+    group->second.erase(turn);
+    if (group->second.empty()) for_quota_.erase(group);
+    places_.erase(known);
+  }
+  if (waits && own.gang) {
+    for_gang_.insert(uid);
+  } else {
+    // Its gang held it back from quota's line.
+    if (for_gang_.erase(uid) > 0) looked_ = 0;
+    completed_.erase(uid);
+  }
+  if (!waits) admitted_.erase(uid);
+}
+
+void Gates::Forget(const PodUid& uid) {
+  PodRecord none;
+  Note(uid, none);
+}
+
+void Gates::Tend(Instant now) {
+  if (!cluster_.cluster_complete) return;
+  for (const PodUid& uid : for_gang_) {
+    const PodRecord& record = cluster_.pods.at(uid);
+    const auto gang = gangs_.books().all.find(record.gang);
+    if (gang != gangs_.books().all.end() && !gang->second.started) {
+      const GangCount count = gangs_.CountOf(record.gang, gang->second);
+      if (count.size > 1 && !count.gathered()) continue;
+    }
+    const auto [retry, first] = completed_.try_emplace(uid, now);
+    if (!first && now < retry->second) continue;
+    retry->second = now + kRemovalTime;
+    cluster_.outbox.Ungate(record.request->name, uid, Gate::kGang);
+  }
+  if (for_quota_.empty() && admitted_.empty()) return;
+  if (looked_ == cluster_.version() && now < looked_at_ + kLookAgain) return;
+  looked_ = cluster_.version();
+  looked_at_ = now;
+  LetIn(now);
+}
+
+std::vector<PodUid> Gates::Next(Instant now) {
+  std::vector<PodUid> turns;
+  for (const auto& [team, group] : for_quota_) {
+    std::size_t looks = 0;
+    for (const auto& [since, uid] : group) {
+      // Its gang has to be complete first.
+      if (admitted_.contains(uid) || cluster_.pods.at(uid).traits.gates.gang) continue;
+      turns.push_back(uid);
+      if (++looks == kMostLooks) break;
+    }
+  }
+  std::ranges::sort(turns, [&](const PodUid& left, const PodUid& right) {
+    return team_queue_.ComesFirst(cluster_.pods.at(left), cluster_.pods.at(right), now);
+  });
+  return turns;
+}
+
+void Gates::LetIn(Instant now) {
+  std::erase_if(admitted_, [&](const auto& entry) {
+    const PodRecord* record = cluster_.Find(entry.first);
+    return record == nullptr || !cluster_.IsPending(*record) || record->earmark != nullptr ||
+           now >= entry.second.until;
+  });
+  // No UID of the cluster looks like this.
+  const auto mark = [](const PodUid& uid) { return PodUid("gate/" + uid.str()); };
+  for (const auto& [uid, entry] : admitted_) cluster_.book.Earmark(mark(uid), entry.work);
+  int left = kMostLetIn;
+  std::set<std::string> gangs_seen;
+  for (const PodUid& uid : Next(now)) {
+    PodRecord& record = cluster_.pods.at(uid);
+    if (!record.gang.empty() && !gangs_seen.insert(record.gang).second) continue;
+    if (left <= 0) break;
+    const ScopedRemoval lift(cluster_, uid, now, kept_.SharesWith(uid));
+    const QuotaAnswer answer = Ask(*record.request, UnplacedOf(*record.request), now);
+    if (answer.reason != Reason::kNone) {
+      NoteWaits(uid, record, answer, now);
+      continue;
+    }
+    std::set<PodUid> together = {uid};
+    if (!record.gang.empty()) together = gangs_.books().all.at(record.gang).members;
+    for (const PodUid& member : together) {
+      const PodRecord& other = cluster_.pods.at(member);
+      if (!places_.contains(member) || admitted_.contains(member)) continue;
+      --left;
+      cluster_.outbox.Ungate(other.request->name, member, Gate::kQuota);
+      Admitted entry;
+      entry.work = cluster_.WorkOf(*other.request, rules_.ContextOf(*other.request).standing, now);
+      entry.work.parts = answer.parts;
+      entry.until = now + kRemovalTime;
+      if (other.earmark == nullptr && member != uid)
+        cluster_.book.Earmark(mark(member), entry.work);
+      if (member == uid && lift.earmark() == nullptr) cluster_.book.Earmark(mark(uid), entry.work);
+      admitted_.insert_or_assign(member, std::move(entry));
+    }
+  }
+  for (const auto& [uid, entry] : admitted_) cluster_.book.Unearmark(mark(uid));
+}
+
+void Gates::NoteWaits(const PodUid& uid, PodRecord& record, const QuotaAnswer& answer,
+                      Instant now) {
+  record.last_reason = answer.reason;
+  record.asked = answer.parts;
+  record.eligible_at = answer.eligible_at;
+  team_queue_.contenders.insert(uid);
+  if (answer.eligible_at && *answer.eligible_at > now)
+    team_queue_.wakeups.emplace(*answer.eligible_at, uid);
+  preemptors_.Note(uid, record);
+}
+
+}  // namespace tranche

@@ -1,0 +1,130 @@
+#include "scheduler/engine/parts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "topology/base/mark.h"
+
+namespace tranche {
+namespace {
+
+// Records that only filter calls made are kept for explain while the scheduler may be retrying
+// (it flushes at five minutes), and bounded: a stopped clock ends nothing, and anyone may call.
+constexpr std::size_t kMaxUnseen = 10'000;
+constexpr Millis kUnseenLifetime{600'000};
+// Pods without GPUs that passed by, remembered until their bind.
+constexpr std::size_t kMaxPlain = 10'000;
+
+}  // namespace
+
+void EngineParts::Advance(Instant now) {
+  rules.TrimPolicies();
+  cluster.book.TrimRoutes();
+  const bool moved = now > cluster.latest;
+  cluster.latest = std::max(cluster.latest, now);
+  cluster.agents.Advance(now);
+  if (moved && cluster.book.Advance(now, cluster.outbox.closings())) {
+    ForgetTeams();
+    cluster.NoteChange();
+    requeue.Admitted(now);
+  }
+  while (!team_queue.wakeups.empty() && team_queue.wakeups.begin()->first <= now) {
+    const PodUid uid = team_queue.wakeups.begin()->second;
+    team_queue.wakeups.erase(team_queue.wakeups.begin());
+    requeue.IfFits(uid, now);
+  }
+  while (!cluster.claim_queue.empty() && std::get<0>(cluster.claim_queue.front()) <= now) {
+    const auto [end, uid, serial] = cluster.claim_queue.front();
+    cluster.claim_queue.pop_front();
+    PodRecord* record = cluster.Find(uid);
+    if (record == nullptr || record->claim_serial != serial) continue;
+    cluster.DropClaim(uid, *record, now);
+  }
+  while (!cluster.reopenings.empty() && cluster.reopenings.begin()->first <= now) {
+    const NodeId id = cluster.reopenings.begin()->second;
+    cluster.reopenings.erase(cluster.reopenings.begin());
+    if (id >= cluster.nodes.size() || cluster.nodes[id] == nullptr) continue;
+    cluster.Refresh(id, now);
+    requeue.NoteReopened(id, now);
+  }
+}
+
+void EngineParts::ForgetOldest() {
+  while (!unseen.empty()) {
+    const auto [since, uid] = unseen.front();
+    PodRecord* record = cluster.Find(uid);
+    const bool only_filtered = record != nullptr && !record->seen && record->reserved.empty();
+    const bool recent =
+        cluster.latest - since < kUnseenLifetime || (record && record->claimed != kNoNode);
+    if (only_filtered && recent && unseen.size() <= kMaxUnseen) break;
+    unseen.pop_front();
+    if (!only_filtered) continue;
+    cluster.DropClaim(uid, *record, cluster.latest);
+    gangs.Leave(uid, *record, cluster.latest);
+    Erase(uid);
+  }
+  while (cluster.plain_order.size() > kMaxPlain) {
+    cluster.plain.erase(cluster.plain_order.front());
+    cluster.plain_order.pop_front();
+  }
+}
+
+void EngineParts::ForgetTeams() {
+  selection.ForgetShapes();
+  rules.ForgetPolicies();
+}
+
+void EngineParts::PassOnJudged() {
+  for (const PodUid& uid : gangs.TakeJudged()) {
+    if (const PodRecord* record = cluster.Find(uid)) preemptors.Note(uid, *record);
+  }
+}
+
+void EngineParts::TendGangs(Instant now) {
+  if (!cluster.cluster_complete) return;
+  std::vector<SeatingTurn> turns;
+  for (const std::string& key : std::set<std::string>(cluster.open_gangs)) {
+    if (gangs.LapseIfOver(key, now)) {
+      releases.EvictPart(key, now);
+    } else {
+      gangs.NoteTurn(key, now, turns);
+    }
+  }
+  gangs.SeatInTurn(std::move(turns), now);
+  PassOnJudged();
+  backfill.Tend(now);
+}
+
+void EngineParts::Erase(const PodUid& uid) {
+  team_queue.contenders.erase(uid);
+  preemptors.Forget(uid);
+  gates.Forget(uid);
+  cluster.ErasePod(uid);
+}
+
+void EngineParts::ReleaseOn(const NodeName& node, const PodUid& uid, Instant now) {
+  const NodeId id = cluster.names.Find(node.str());
+  if (id == kNoNode) return requeue.NoteCapRelease(uid, now);
+  cluster.nodes[id]->state.Release(uid);
+  cluster.Refresh(id, now);
+  requeue.NoteRoom(id, now);
+  requeue.NoteCapRelease(uid, now);
+}
+
+void EngineParts::DropReservation(const PodUid& uid, PodRecord& record, Instant now) {
+  if (record.reserved.empty()) return;
+  // Never bound there: nothing was used, however long it took to find out.
+  metering.Close(uid, record, MeterKind::kVoid, now);
+  const NodeName node = std::exchange(record.reserved, NodeName());
+  record.writing = false;
+  cluster.reservations.erase({record.reserved_since, uid});
+  if (cluster.placeholders.EndWait(uid))
+    cluster.outbox.agents().keeper_turns.push_back({uid, false});
+  if (!record.seen) unseen.emplace_back(cluster.latest, uid);
+  cluster.NotePending(uid, record);
+  ReleaseOn(node, uid, now);
+  // The room that was made for it stays its own.
+  runs.NoteMemberReturned(uid, now);
+}
+
+}  // namespace tranche

@@ -1,0 +1,103 @@
+// The parts of the engine in the order of who knows whom, and the steps that several verbs share.
+// Only the engine's own files include this.
+//
+// Each part is constructed with what it needs of those above it in this list, and knows nothing of
+// those below. What a part finds out that concerns a later one it keeps as a fact, which the steps
+// here carry on, in one written order. Externally synchronised, as the engine is.
+#pragma once
+
+#include <deque>
+#include <utility>
+
+#include "scheduler/engine/claims/claim_charges.h"
+#include "scheduler/engine/claims/claim_filter.h"
+#include "scheduler/engine/claims/claim_pods.h"
+#include "scheduler/engine/claims/claim_views.h"
+#include "scheduler/engine/engine.h"
+#include "scheduler/engine/gangs/gang_backfill.h"
+#include "scheduler/engine/gangs/gangs.h"
+#include "scheduler/engine/gates/gates.h"
+#include "scheduler/engine/preemption/eviction_guards.h"
+#include "scheduler/engine/preemption/preempt_answer.h"
+#include "scheduler/engine/preemption/preemptor_queue.h"
+#include "scheduler/engine/preemption/reclaim_planner.h"
+#include "scheduler/engine/preemption/reclaim_runs.h"
+#include "scheduler/engine/preemption/releases.h"
+#include "scheduler/engine/requeue/nominations.h"
+#include "scheduler/engine/requeue/precedence.h"
+#include "scheduler/engine/requeue/requeuer.h"
+#include "scheduler/engine/selection/held_nodes.h"
+#include "scheduler/engine/selection/selection.h"
+#include "scheduler/engine/state/cluster_state.h"
+#include "scheduler/engine/state/earmarks.h"
+#include "scheduler/engine/state/kept_room.h"
+#include "scheduler/engine/state/preemption_state.h"
+#include "scheduler/engine/teams/demand_notes.h"
+#include "scheduler/engine/teams/metering.h"
+#include "scheduler/engine/teams/namespace_use.h"
+#include "scheduler/engine/teams/team_queue.h"
+#include "scheduler/engine/teams/team_rules.h"
+
+namespace tranche {
+
+struct EngineParts {
+  explicit EngineParts(const EngineOptions& options) : cluster(options) {}
+
+  // state
+  ClusterState cluster;
+  Earmarks earmarks{cluster};
+  PreemptionState reclaims;
+  KeptRoom kept{cluster, reclaims};
+  // teams
+  NamespaceUse namespaces{cluster};
+  TeamRules rules{cluster, namespaces};
+  TeamQueue team_queue{cluster, rules, namespaces, reclaims};
+  Metering metering{cluster};
+  DemandNotes demand_notes{cluster};
+  // selection
+  HeldNodes held_nodes{cluster};
+  Selection selection{cluster, rules, namespaces, held_nodes};
+  // requeue
+  Requeuer requeue{cluster, namespaces, rules, team_queue, selection, kept};
+  Precedence precedence{cluster, reclaims, rules, team_queue, selection};
+  Nominations nominations{cluster, earmarks, reclaims, rules, requeue};
+  // gangs
+  GangParts gang_parts{cluster, rules, selection, held_nodes};
+  Gangs gangs{gang_parts, held_nodes, earmarks, reclaims, requeue, nominations};
+  GangBackfill backfill{gang_parts, held_nodes, gangs};
+  // claims
+  ClaimBooks claim_books;
+  ClaimWishes claim_wishes{cluster};
+  ClaimCharges claim_charges{cluster, claim_books, rules, metering, requeue, claim_wishes};
+  ClaimPods claim_pods{cluster, claim_books, rules, claim_wishes, claim_charges};
+  ClaimFilter claim_filter{cluster, claim_books, rules, claim_wishes, claim_charges};
+  ClaimViews claim_views{cluster, claim_books, metering, rules, claim_wishes, claim_charges};
+  // preemption
+  EvictionGuards guards{cluster.set, reclaims};
+  PreemptorQueue preemptors{cluster, reclaims, rules, gangs};
+  PlanParts plan_parts{cluster, reclaims, guards, selection};
+  ReclaimRuns runs{plan_parts, reclaims,    earmarks, kept,      rules,
+                   requeue,    nominations, gangs,    preemptors};
+  ReclaimPlanner planner{plan_parts, earmarks, nominations, preemptors, runs};
+  Releases releases{plan_parts, reclaims, rules, gangs, preemptors, planner, runs};
+  PreemptAnswer preempt_answer{plan_parts, rules};
+  // gates
+  Gates gates{cluster, rules, team_queue, selection, kept, gangs, preemptors};
+
+  // Records only filter calls made, with the time of the first, oldest first.
+  std::deque<std::pair<Instant, PodUid>> unseen;
+  std::vector<NodeId> ids;  // scratch: the candidates of the question at hand
+
+  // ---- steps that several verbs share (parts.cc)
+  void Advance(Instant now);  // everything that is due
+  void ForgetOldest();        // pods only filter knows, beyond their time
+  void ForgetTeams();         // what was cached of the policies in force
+  // What gangs found out goes to preemption.
+  void PassOnJudged();
+  void TendGangs(Instant now);
+  void Erase(const PodUid& uid);
+  void ReleaseOn(const NodeName& node, const PodUid& uid, Instant now);
+  void DropReservation(const PodUid& uid, PodRecord& record, Instant now);
+};
+
+}  // namespace tranche

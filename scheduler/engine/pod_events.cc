@@ -1,0 +1,309 @@
+// Pods as the cluster shows them.
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/engine/parts.h"
+#include "scheduler/engine/selection/shape.h"
+#include "topology/base/mark.h"
+
+namespace tranche {
+namespace {
+
+bool SameRequest(const PodRequest& left, const PodRequest& right) {
+  std::string left_shape, right_shape;
+  AppendShape(left, left_shape);
+  AppendShape(right, right_shape);
+  return left_shape == right_shape && left.gang == right.gang &&
+         left.gang_size == right.gang_size && left.gang_rank == right.gang_rank &&
+         left.gang_within == right.gang_within;
+}
+
+std::string OwnerOf(const PodFacts& pod) {
+  const PodRequest& request = pod.request;
+  if (!request.gang.empty()) return request.name.ns + "/gang/" + request.gang;
+  if (!pod.owner.empty()) return pod.owner;
+  return request.name.str();
+}
+
+// The steps of UpsertPod and DeletePod.
+class PodEvents {
+ public:
+  explicit PodEvents(EngineParts& parts) : parts_(parts), cluster_(parts.cluster) {}
+
+  void UpsertPlain(const PodFacts& pod, bool ended, Instant now);
+  void EndPod(PodRecord& record, const PodFacts& pod, Instant now);
+  void PlacePod(PodRecord& record, PodFacts& pod, Instant now);
+  void NoteRunning(const PodUid& uid, const PodFacts& pod);
+  // How the pod may be taken away, as the cluster shows it.
+  void NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts& pod, Instant now);
+  // How far the node's agent is with the pod, as its object says.
+  void FollowAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod, Instant now);
+  void UpsertKeeper(PodFacts pod, Instant now);
+  bool DropKeeper(const PodUid& uid, Instant now);  // false: no keeper has that uid
+
+ private:
+  // The pod has ended on its node.
+  void EndAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod, Instant now);
+
+  EngineParts& parts_;
+  ClusterState& cluster_;
+};
+
+}  // namespace
+
+void PodEvents::UpsertPlain(const PodFacts& pod, bool ended, Instant now) {
+  const PodUid& uid = pod.request.uid;
+  if (ended || pod.terminating) {
+    parts_.gangs.ForgetPlainMember(uid);
+  } else {
+    parts_.gangs.NotePlainMember(pod.request);
+  }
+  if (!ended) {
+    if (cluster_.plain_seen.Put(uid, pod.node, pod.request.cpu))
+      cluster_.NotePlainCpu(pod.node, now);
+  } else if (const NodeName node = cluster_.plain_seen.Remove(uid); !node.empty()) {
+    cluster_.NotePlainCpu(node, now);
+  }
+}
+
+void PodEvents::EndPod(PodRecord& record, const PodFacts& pod, Instant now) {
+  const PodUid uid = record.request->uid;
+  parts_.demand_notes.End(record, now);
+  record.ended_at = std::min(pod.finished_at.value_or(now), now);
+  cluster_.DropClaim(uid, record, now);
+  // A pod that ended on the node it was reserved on has used it.
+  if (record.reserved == pod.node)
+    parts_.metering.Close(uid, record, MeterKind::kClose, *record.ended_at);
+  parts_.DropReservation(uid, record, now);
+  if (!record.node.empty()) {
+    parts_.metering.Close(uid, record, MeterKind::kClose, *record.ended_at);
+    parts_.ReleaseOn(record.node, uid, now);
+  }
+  EndAgent(uid, record, pod, now);
+  parts_.gangs.Leave(uid, record, now);
+  parts_.team_queue.contenders.erase(uid);
+  cluster_.pending.erase(uid);
+  parts_.gates.Forget(uid);
+  if (pod.refused_by_kubelet && !pod.node.empty()) cluster_.NoteRefusal(pod.node, now);
+  record.terminal = true;
+  record.node = NodeName();
+  // Only the name is needed from here on.
+  auto name_only = std::make_shared<PodRequest>();
+  name_only->uid = uid;
+  name_only->name = record.request->name;
+  record.request = std::move(name_only);
+  parts_.runs.NoteVictimGone(uid, now);
+  parts_.runs.NoteMemberGone(uid, now);
+}
+
+void PodEvents::NoteRunning(const PodUid& uid, const PodFacts& pod) {
+  // A deletion that has only begun is no event to pods that wait.
+  if (parts_.metering.ReleaseEarly(uid, pod)) parts_.requeue.Admitted(cluster_.latest);
+  parts_.metering.NoteRunning(uid, pod);
+}
+
+void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
+  const PodUid uid = record.request->uid;
+  cluster_.DropClaim(uid, record, now);
+  if (record.reserved == pod.node) {
+    // The proof of our own bind: what was opened then goes on.
+    cluster_.placeholders.EndWait(uid);
+    cluster_.reservations.erase({record.reserved_since, uid});
+    record.reserved = NodeName();
+    record.writing = false;
+  } else {
+    if (!record.reserved.empty()) TRANCHE_MARK(pod_seen_elsewhere_than_reserved);
+    cluster_.agents.Leave(uid, now);
+  }
+  parts_.DropReservation(uid, record, now);
+  if (!record.node.empty()) {
+    parts_.metering.Close(uid, record, MeterKind::kClose, now);
+    parts_.ReleaseOn(record.node, uid, now);
+  }
+  record.node = pod.node;
+  record.held_since = pod.bound_at ? pod.bound_at : pod.started_at ? pod.started_at : pod.created;
+  record.filtered = false;
+  parts_.team_queue.contenders.erase(uid);
+  cluster_.pending.erase(uid);
+  parts_.demand_notes.Note(record, now);
+  const NodeId id = cluster_.InternNode(pod.node);
+  Holding holding;
+  holding.uid = uid;
+  holding.kind = HoldingKind::kAllocation;
+  holding.request = record.request;
+  holding.allocation = std::move(pod.allocation);
+  cluster_.nodes[id]->state.Hold(std::move(holding));
+  cluster_.Refresh(id, now);
+  parts_.namespaces.NoteCapUse(id);
+  parts_.metering.Open(
+      uid, record, id,
+      {.at = std::min(record.held_since.value_or(now), now), .estimated = !record.held_since});
+  NoteRunning(uid, pod);
+  FollowAgent(uid, record, pod, now);
+  parts_.runs.NoteMemberPlaced(uid, pod.node, now);
+}
+
+void PodEvents::NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts& pod, Instant now) {
+  PodTraits& traits = record.traits;
+  traits.owner = OwnerOf(pod);
+  traits.labels = pod.labels;
+  traits.checkpoint = pod.checkpointed_at;
+  traits.evictable = pod.evictable;
+  traits.gated = pod.gated;
+  traits.gates = pod.our_gates;
+  traits.foreign_gates = pod.foreign_gates;
+  traits.unschedulable = pod.unschedulable;
+  if (pod.terminating && !traits.leaves_at) {
+    traits.leaves_at = pod.deletion_at.value_or(now);
+    cluster_.NoteChange();
+    parts_.runs.NoteVictimLeaving(uid, now);
+    if (!record.node.empty()) parts_.nominations.Keep(record.node, now);
+  }
+  if (record.node.empty() && pod.node.empty() && !pod.terminating) {
+    if (parts_.reclaims.returning.contains(traits.owner)) parts_.reclaims.returned.insert(uid);
+    parts_.preemptors.Note(uid, record);
+    parts_.nominations.Note(uid, record, pod.nominated, now);
+  }
+}
+
+void PodEvents::FollowAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod,
+                            Instant now) {
+  const NodeState& state = cluster_.nodes[cluster_.names.Find(record.node.str())]->state;
+  const auto slot = SlotOf(state.inventory().agent, *record.request);
+  if (slot && pod.phase == PodPhase::kPending && pod.progress == AgentProgress::kWaiting) {
+    cluster_.agents.NoteServing(record.node, *slot, uid, record.held_since.value_or(now), now);
+  } else {
+    cluster_.agents.Leave(uid, now);
+  }
+}
+
+void PodEvents::EndAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod,
+                         Instant now) {
+  const NodeId id = cluster_.names.Find(pod.node.str());
+  const bool outlives = id != kNoNode && cluster_.nodes[id] != nullptr &&
+                        OutlivesItsPod(cluster_.nodes[id]->state.inventory().agent);
+  if (!outlives || pod.progress != AgentProgress::kWaiting || !cluster_.agents.Knows(uid)) {
+    cluster_.agents.Leave(uid, now);
+    return;
+  }
+  // It stays in line until the agent is sure not to take it for the next one.
+  cluster_.outbox.agents().orphans.push_back(
+      {record.request->name, uid, cluster_.nodes[id]->state.inventory().agent});
+}
+
+void PodEvents::UpsertKeeper(PodFacts pod, Instant now) {
+  if (pod.node.empty()) return;  // it holds nothing, and we make them with a node
+  const PodUid uid = pod.request.uid;
+  PlaceholderSighting sighting{
+      pod.request.name, uid, pod.node, -1, pod.keeper->told, pod.terminating, !pod.holds_devices()};
+  const bool known = cluster_.placeholders.books().Knows(uid);
+  if (sighting.ended) {
+    cluster_.placeholders.books().See(sighting, now);
+    if (known) {
+      parts_.ReleaseOn(pod.node, uid, now);
+    } else if (const NodeId id = cluster_.names.Find(pod.node.str());
+               id != kNoNode && cluster_.nodes[id]) {
+      cluster_.Refresh(id, now);
+    }
+    return;
+  }
+  const NodeId id = cluster_.InternNode(pod.node);
+  NodeState& state = cluster_.nodes[id]->state;
+  Holding holding;
+  holding.uid = uid;
+  holding.request = std::make_shared<const PodRequest>(std::move(pod.request));
+  holding.allocation = std::move(pod.allocation);
+  holding.told = pod.keeper->told;
+  const Holding* before = state.Find(uid);
+  holding.keeper = before != nullptr ? before->keeper : KeeperRole::kLingering;
+  state.Hold(std::move(holding));
+  const Holding& after = *state.Find(uid);
+  if (after.known) sighting.card = after.picks.front().card;
+  cluster_.placeholders.books().See(sighting, now);
+  cluster_.Refresh(id, now);
+}
+
+bool PodEvents::DropKeeper(const PodUid& uid, Instant now) {
+  const std::optional<NodeName> node = cluster_.placeholders.books().Gone(uid);
+  if (!node) return false;
+  parts_.ReleaseOn(*node, uid, now);
+  return true;
+}
+
+void Engine::UpsertPod(PodFacts pod, Instant now) {
+  ClusterState& cluster = parts_->cluster;
+  parts_->Advance(now);
+  PodEvents events(*parts_);
+  const PodUid uid = pod.request.uid;
+  if (uid.empty()) return;
+  if (pod.keeper) return events.UpsertKeeper(std::move(pod), now);
+  PodRecord* known = cluster.Find(uid);
+  const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
+  parts_->claim_pods.Note(pod, ended, now);
+  if (known == nullptr && !pod.request.asks_gpu()) return events.UpsertPlain(pod, ended, now);
+  // Of one that ended before we looked only the ledger may want to know.
+  if (known == nullptr && ended && !parts_->metering.unclaimed.contains(uid)) return;
+  PodRecord& record = known != nullptr ? *known : cluster.Touch(pod.request);
+  record.seen = true;
+  if (record.terminal) {
+    if (pod.progress != AgentProgress::kWaiting) cluster.agents.Leave(uid, now);
+    return;
+  }
+  if (pod.created) record.waits_since = *pod.created;
+  parts_->gangs.Join(uid, record, now);
+  events.NoteTraits(uid, record, pod, now);
+  parts_->gates.Note(uid, record);
+  if (ended) return events.EndPod(record, pod, now);
+  const bool bound = !record.node.empty() || !record.reserved.empty();
+  if (!bound && known != nullptr && !SameRequest(*record.request, pod.request)) {
+    cluster.DropClaim(uid, record, now);
+    record.request = std::make_shared<const PodRequest>(std::move(pod.request));
+  }
+  // An object without node may be older than the bind we know of: a pod is never unbound again.
+  if (pod.node.empty()) {
+    parts_->demand_notes.Note(record, now);
+    cluster.NotePending(uid, record);
+  } else if (pod.node == record.node) {
+    events.NoteRunning(uid, pod);
+    events.FollowAgent(uid, record, pod, now);
+  } else {
+    events.PlacePod(record, pod, now);
+  }
+  parts_->gangs.Join(uid, record, now);
+}
+
+void Engine::DeletePod(const PodUid& uid, Instant now) {
+  ClusterState& cluster = parts_->cluster;
+  PodEvents events(*parts_);
+  parts_->Advance(now);
+  parts_->claim_pods.Forget(uid);
+  if (events.DropKeeper(uid, now)) return;
+  if (const NodeName node = cluster.plain_seen.Remove(uid); !node.empty()) {
+    cluster.NotePlainCpu(node, now);
+  }
+  parts_->gangs.ForgetPlainMember(uid);
+  PodRecord* record = cluster.Find(uid);
+  if (record == nullptr) return;
+  parts_->demand_notes.End(*record, now);
+  cluster.DropClaim(uid, *record, now);
+  parts_->DropReservation(uid, *record, now);
+  if (!record->node.empty()) {
+    parts_->metering.Close(uid, *record, MeterKind::kClose, now);
+    parts_->ReleaseOn(record->node, uid, now);
+  }
+  parts_->runs.NoteVictimGone(uid, now);
+  parts_->runs.NoteMemberGone(uid, now);
+  parts_->gangs.Leave(uid, *record, now);
+  cluster.agents.Leave(uid, now);
+  parts_->Erase(uid);
+}
+
+void Engine::SettleKeeper(const PodName& keeper, const NodeName& node, Instant now) {
+  ClusterState& cluster = parts_->cluster;
+  parts_->Advance(now);
+  cluster.placeholders.books().NotMade(keeper, now);
+  const NodeId id = cluster.names.Find(node.str());
+  if (id != kNoNode && cluster.nodes[id] != nullptr) cluster.Refresh(id, now);
+}
+
+}  // namespace tranche

@@ -1,0 +1,175 @@
+#include "scheduler/engine/preemption/preemptor_queue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/engine/selection/shape.h"
+
+namespace tranche {
+namespace {
+
+// Requests whose plans are remembered; then all are forgotten.
+constexpr std::size_t kMostMemories = 10'000;
+
+// Only room or quota that others have can be taken back: not what a limit forbids for ever, nor
+// hours of a budget.
+bool MayHelp(Reason reason) {
+  return reason == Reason::kNone || MoreRoomWouldHelp(reason) || reason == Reason::kGangNoRoom ||
+         reason == Reason::kBorrowLimit || reason == Reason::kLenderLimit ||
+         reason == Reason::kWaitingForQuota;
+}
+
+bool IsDue(const PlanMemory& memory, uint64_t version, Instant now) {
+  // A stopped clock does not hold back what has changed since.
+  const bool rested = now >= memory.not_before || now == memory.planned;
+  const bool freed = memory.block && memory.block->until && *memory.block->until <= now;
+  return freed || (memory.version != version && rested);
+}
+
+}  // namespace
+
+bool MayPlan(const RequestContext& context) {
+  const Standing& standing = context.standing;
+  return context.whole == Reason::kNone && standing.leaf != kNoQuota &&
+         standing.mode == QuotaMode::kEnforce && context.policy->actor == PreemptionActor::kPlanner;
+}
+
+// Refused by us, or by kube-scheduler without asking us.
+void PreemptorQueue::Note(const PodUid& uid, const PodRecord& record) {
+  const bool refused = record.last_reason != Reason::kNone || record.traits.unschedulable;
+  const bool waits = record.seen && refused && cluster_.IsPending(record) &&
+                     !record.traits.held_back() && !record.traits.leaves_at &&
+                     MayHelp(record.last_reason) && !reclaims_.of_member.contains(uid);
+  const std::optional<Preemptor> preemptor = waits ? Of(uid) : std::nullopt;
+  if (!preemptor) return Forget(uid);
+  std::string key = KeyOf(*preemptor);
+  const auto known = key_of_.find(uid);
+  if (known != key_of_.end() && known->second == key) return;
+  Forget(uid);
+  WaitingGroup& group = groups_[key];
+  group.rank = RankOf(preemptor->context.standing.gpu_class);
+  group.pods.insert(uid);
+  key_of_.emplace(uid, std::move(key));
+}
+
+void PreemptorQueue::Forget(const PodUid& uid) {
+  const auto known = key_of_.find(uid);
+  if (known == key_of_.end()) return;
+  const auto group = groups_.find(known->second);
+  group->second.pods.erase(uid);
+  if (group->second.pods.empty()) groups_.erase(group);
+  key_of_.erase(known);
+}
+
+// What is alike depends on the policies in force.
+void PreemptorQueue::Regroup() {
+  groups_.clear();
+  key_of_.clear();
+  memory_.clear();
+  for (const PodUid& uid : cluster_.pending) Note(uid, *cluster_.Find(uid));
+}
+
+std::optional<Preemptor> PreemptorQueue::Of(const PodUid& uid) {
+  PodRecord* record = cluster_.Find(uid);
+  if (record == nullptr || !cluster_.IsPending(*record) || record->traits.leaves_at ||
+      reclaims_.of_member.contains(uid)) {
+    return std::nullopt;
+  }
+  Preemptor preemptor;
+  const PodRequest& request = *record->request;
+  if (request.gang.empty()) {
+    preemptor.members.push_back(record->request);
+  } else {
+    preemptor.gang = GangKeyOf(request);
+    const auto found = gangs_.books().all.find(preemptor.gang);
+    if (found == gangs_.books().all.end()) return std::nullopt;
+    const Gang& gang = found->second;
+    // Nobody goes for a gang that is not complete, or has its places.
+    const GangCount count = gangs_.CountOf(preemptor.gang, gang);
+    if (gang.seated || count.placed + count.waiting + count.plain < count.size) return std::nullopt;
+    for (const PodUid& member : gang.members) {
+      const PodRecord& other = cluster_.pods.at(member);
+      // Placed, or room is being made for it already.
+      const bool served = !cluster_.IsPending(other) || reclaims_.of_member.contains(member);
+      if (served || other.traits.leaves_at || other.traits.gated || !other.seen) continue;
+      preemptor.members.push_back(other.request);
+    }
+    if (preemptor.members.empty()) return std::nullopt;
+  }
+  preemptor.context = rules_.ContextOf(*preemptor.members.front());
+  if (!MayPlan(preemptor.context)) return std::nullopt;
+  return preemptor;
+}
+
+// Requests with equal keys get the same plan.
+std::string PreemptorQueue::KeyOf(const Preemptor& preemptor) const {
+  const PodRequest& request = *preemptor.members.front();
+  std::string key = fmt::format("{}/{}/{}/", preemptor.context.standing.leaf,
+                                request.priority_class, preemptor.context.policy_index);
+  const bool alone =
+      !preemptor.gang.empty() || reclaims_.avoided.contains(request.uid) || SelectsDevices(request);
+  if (alone) return key + request.uid.str();
+  AppendShape(request, key);
+  if (request.expected_runtime) key += fmt::format("{} ms", request.expected_runtime->count());
+  if (request.constraints != nullptr) AppendConstraints(*request.constraints, key);
+  return key;
+}
+
+// Higher classes first; within a class who was evicted, then who waits longest.
+std::optional<PodUid> PreemptorQueue::Next(Instant now) {
+  struct Turn {
+    int rank = 0;
+    bool returned = false;
+    Instant since;
+    PodUid uid;
+  };
+  const auto before = [](const Turn& left, const Turn& right) {
+    return std::tie(right.rank, right.returned, left.since, left.uid) <
+           std::tie(left.rank, left.returned, right.since, right.uid);
+  };
+  std::optional<Turn> first;
+  for (const auto& [key, group] : groups_) {
+    if (first && group.rank < first->rank) continue;
+    const auto memory = memory_.find(key);
+    if (memory != memory_.end() && !IsDue(memory->second, cluster_.version(), now)) continue;
+    for (const PodUid& uid : group.pods) {
+      Turn turn{group.rank, reclaims_.returned.contains(uid), cluster_.Find(uid)->waits_since, uid};
+      if (!first || before(turn, *first)) first = std::move(turn);
+    }
+  }
+  return first ? std::optional(first->uid) : std::nullopt;
+}
+
+std::optional<Instant> PreemptorQueue::DueAt(Instant now) const {
+  std::optional<Instant> next;
+  const auto sooner = [&next](Instant at) { next = next ? std::min(*next, at) : at; };
+  for (const auto& [key, group] : groups_) {
+    const auto memory = memory_.find(key);
+    if (memory == memory_.end() || IsDue(memory->second, cluster_.version(), now)) return now;
+    const PlanMemory& known = memory->second;
+    if (known.version != cluster_.version()) sooner(known.not_before);
+    if (known.block && known.block->until && *known.block->until > now) sooner(*known.block->until);
+  }
+  return next;
+}
+
+PlanMemory& PreemptorQueue::MemoryOf(const Preemptor& preemptor) {
+  if (memory_.size() > kMostMemories) memory_.clear();
+  return memory_[KeyOf(preemptor)];
+}
+
+const PlanMemory* PreemptorQueue::FindMemory(const std::string& release) const {
+  const auto found = memory_.find(release);
+  return found == memory_.end() ? nullptr : &found->second;
+}
+
+std::optional<PlanBlock> PreemptorQueue::BlockOf(const PodUid& uid) const {
+  const auto key = key_of_.find(uid);
+  if (key == key_of_.end()) return std::nullopt;
+  const auto memory = memory_.find(key->second);
+  return memory == memory_.end() ? std::nullopt : memory->second.block;
+}
+
+}  // namespace tranche

@@ -1,0 +1,442 @@
+#include "scheduler/engine/preemption/reclaim_case.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "scheduler/engine/selection/shape.h"
+#include "scheduler/engine/state/kept_room.h"
+#include "scheduler/index/card_sets.h"
+#include "scheduler/index/charge_of.h"
+
+namespace tranche {
+namespace {
+
+void AddCharge(std::vector<LineCharge>& sum, LineId line, const Charge& charge) {
+  const auto at = std::ranges::lower_bound(sum, line, {}, &LineCharge::line);
+  if (at != sum.end() && at->line == line) {
+    at->charge = AddSaturating(at->charge, charge);
+  } else {
+    sum.insert(at, {line, charge});
+  }
+}
+
+}  // namespace
+
+ReclaimCase::ReclaimCase(const PlanParts& parts, const Preemptor& preemptor, Instant now,
+                         Options options)
+    : cluster_(parts.cluster),
+      reclaims_(parts.reclaims),
+      guards_(parts.guards),
+      selection_(parts.selection),
+      preemptor_(preemptor),
+      now_(now),
+      options_(options) {
+  tree_ = cluster_.book.tree();
+  problem_.tree = &tree_;
+  problem_.leaf = preemptor.context.standing.leaf;
+  // Nobody waits: all of the leaf's work may go.
+  problem_.rank = preemptor.members.empty() ? std::numeric_limits<int>::max()
+                                            : RankOf(preemptor.context.standing.gpu_class);
+  for (const auto& member : preemptor.members) AppendShape(*member, shapes_.emplace_back());
+  GatherRegions();
+  GatherUnits();
+  GatherRules();
+  gone_.assign(numbers_.size(), 0);
+  GatherShortages();
+}
+
+// Everything that is on its way out counts as gone: in the tree, and on its node.
+bool ReclaimCase::Leaves(const PodUid& uid, const PodRecord& record) const {
+  return IsLeaving(record, now_) || reclaims_.of_victim.contains(uid) ||
+         (options_.gone != nullptr && options_.gone->contains(uid));
+}
+
+void ReclaimCase::GatherUnits() {
+  // All ages first: what the silent are assumed to lose rests on those who publish.
+  std::vector<Holder> found;
+  const QuotaId root = tree_.root(problem_.leaf);
+  cluster_.book.RefreshMarks();
+  for (const auto& [uid, work] : cluster_.book.holdings()) {
+    const PodRecord* record = cluster_.Find(uid);
+    if (record == nullptr) continue;
+    if (record->traits.checkpoint && *record->traits.checkpoint <= now_ && work.running) {
+      ages_.Add(work.workload_class, now_ - *record->traits.checkpoint);
+    }
+    if (Leaves(uid, *record)) {
+      leaving_.insert(uid);
+      if (work.quota == kNoQuota || work.released) continue;
+      for (const ModelCharge& part : work.parts) {
+        tree_.Remove(work.quota, tree_.FindLine(part.model), part.charge);
+      }
+      continue;
+    }
+    found.push_back({&uid, &work, record});
+  }
+  std::map<std::string, std::vector<Holder>> gangs;
+  std::vector<Holder> singles;  // ascending uid
+  for (const Holder& one : found) {
+    const QuotaId leaf = one.work->quota;
+    if (leaf == kNoQuota || one.work->released || tree_.root(leaf) != root) continue;
+    // Nobody's victim by any rule, whatever the region.
+    const bool hopeless =
+        leaf == problem_.leaf
+            ? RankOf(cluster_.set->ClassNamed(one.work->workload_class)) >= problem_.rank
+            : one.work->marks.state == QuotaState::kInQuota;
+    if (hopeless) continue;
+    if (one.work->gang.empty()) {
+      singles.push_back(one);
+      continue;
+    }
+    const std::string key = one.work->pod.ns + "/" + one.work->gang;
+    if (key != preemptor_.gang) gangs[key].push_back(one);
+  }
+  problem_.units.reserve(singles.size() + gangs.size());
+  numbers_.reserve(singles.size());
+  // Ascending keys, which the search likes.
+  auto gang = gangs.begin();
+  for (const Holder& single : singles) {
+    for (; gang != gangs.end() && gang->first < single.uid->str(); ++gang) {
+      AddUnit(gang->first, gang->second);
+    }
+    AddUnit(single.uid->str(), std::span(&single, 1));
+  }
+  for (; gang != gangs.end(); ++gang) AddUnit(gang->first, gang->second);
+}
+
+// A gang is taken whole; pods above the size it needs may also be taken one by one.
+void ReclaimCase::AddUnit(const std::string& key, std::span<const Holder> pods) {
+  const int size = pods.front().record->request->gang_size;
+  const int spare = size > 0 ? static_cast<int>(pods.size()) - size : 0;
+  VictimUnit gang;
+  gang.key = key;
+  if (spare <= 0) return MakeUnit(std::move(gang), pods);
+  gang.whole_of = problem_.spare_left.size();
+  problem_.spare_left.push_back(spare);
+  MakeUnit(gang, pods);
+  for (const Holder& pod : pods) {
+    VictimUnit spared;
+    spared.key = key + "/" + pod.uid->str();
+    spared.breaks = false;
+    spared.spare_of = gang.whole_of;
+    MakeUnit(std::move(spared), std::span(&pod, 1));
+  }
+}
+
+void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
+  GuardVerdict guard;
+  unit.start = Instant::max();
+  std::optional<NodeId> only_node;
+  std::vector<int64_t> losses;
+  for (const Holder& holder : pods) {
+    const PodUid& uid = *holder.uid;
+    const PodRecord& record = *holder.record;
+    const HeldWork& work = *holder.work;
+    const GuardVerdict verdict = guards_.Of(uid, record, work, now_);
+    if (!verdict.touchable) return;
+    if (verdict.guard != Guard::kNone) {
+      if (!options_.ignore_guards) {
+        any_guarded_ = true;
+        return;
+      }
+      // The one that lasts longest; without a time it outlasts all.
+      const bool longer = guard.guard == Guard::kNone || !verdict.until ||
+                          (guard.until && *verdict.until > *guard.until);
+      if (longer) guard = verdict;
+    }
+    const NodeId node = cluster_.names.Find(record.node.str());
+    if (options_.one_node_units && only_node && *only_node != node) return;
+    only_node = node;
+    VictimPod& pod = unit.pods.emplace_back();
+    const auto region = region_of_.find(node);
+    if (region != region_of_.end()) pod.region = region->second;
+    NoteBudgets(record, pod);
+    const GpuClass* gpu_class = cluster_.set->ClassNamed(work.workload_class);
+    unit.leaf = work.quota;
+    unit.rank = std::max(unit.rank, RankOf(gpu_class));
+    unit.own_rank_protected |=
+        gpu_class != nullptr && gpu_class->preemptible == Preemptible::kOverQuota;
+    for (const ModelCharge& part : work.parts) {
+      AddCharge(unit.parts, tree_.FindLine(part.model), part.charge);
+    }
+    unit.marks = work.marks;
+    const int64_t lost = guards_.LossOf(record, work, ages_, now_);
+    losses.push_back(lost);
+    unit.lost_gpu_ms = AddSaturating(unit.lost_gpu_ms, lost);
+    unit.start = std::min(unit.start, work.since);
+  }
+  std::vector<int>& numbers = unit_numbers_.emplace_back();
+  std::vector<PodUid>& uids = unit_pods_.emplace_back();
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    const auto number = static_cast<int>(numbers_.size());
+    const auto [at, fresh] = numbers_.try_emplace(*pods[i].uid, number);
+    if (fresh) lost_.push_back(losses[i]);
+    numbers.push_back(at->second);
+    uids.push_back(*pods[i].uid);
+  }
+  problem_.units.push_back(std::move(unit));
+  verdicts_.push_back(guard);
+}
+
+void ReclaimCase::NoteBudgets(const PodRecord& record, VictimPod& pod) {
+  if (reclaims_.disruption_budgets.empty() || options_.ignore_guards) return;
+  const PodName& name = record.request->name;
+  static const Labels kNone;
+  const Labels& labels = record.traits.labels == nullptr ? kNone : *record.traits.labels;
+  for (auto at = reclaims_.disruption_budgets.lower_bound({name.ns, ""});
+       at != reclaims_.disruption_budgets.end() && at->first.first == name.ns; ++at) {
+    if (!at->second.Covers(name.ns, name.name, labels)) continue;
+    const auto [position, fresh] =
+        budget_positions_.try_emplace(at->first, static_cast<int>(problem_.pdb_allowed.size()));
+    if (fresh) problem_.pdb_allowed.push_back(at->second.allowed);
+    pod.budgets.push_back(position->second);
+  }
+  std::ranges::sort(pod.budgets);
+}
+
+// Single pods go to one node; gangs to all nodes of one kind, which charge them the same, and where
+// they must stay together of one domain.
+void ReclaimCase::GatherRegions() {
+  if (preemptor_.members.empty()) return;
+  const PodRequest& request = *preemptor_.members.front();
+  const auto suits = [&](NodeId id) {
+    if (id == kNoNode || cluster_.nodes[id] == nullptr) return false;
+    if (cluster_.hot[id].closed != Reason::kNone) return false;
+    const Reason reason = selection_.Fits(preemptor_.context, id);
+    if (reason != Reason::kNone && !MoreRoomWouldHelp(reason)) return false;
+    const NodeFacts& facts = cluster_.nodes[id]->state.facts();
+    const bool allowed =
+        request.constraints == nullptr
+            ? Tolerates({}, facts.taints)
+            : Suits(*request.constraints, facts.name.str(), facts.labels, facts.taints);
+    if (!allowed) return false;
+    const auto avoided = reclaims_.avoided.find(request.uid);
+    if (avoided == reclaims_.avoided.end()) return true;
+    const auto node = avoided->second.find(facts.name);
+    return node == avoided->second.end() || node->second.until <= now_;
+  };
+  const std::vector<NodeId>& looked_at =
+      options_.only != nullptr ? *options_.only : cluster_.names.ascending();
+  std::map<std::pair<uint32_t, std::string>, std::vector<NodeId>> kinds;
+  std::optional<GangLevel> within = request.gang_within;
+  if (WishOf(request, *preemptor_.context.policy) == TopologyWish::kRequired) {
+    within = GangLevel::kClique;
+  }
+  const auto domain_of = [&](NodeId id) {
+    if (!within) return std::string();
+    return DomainOf(cluster_, id, *within, preemptor_.context.policy->domains);
+  };
+  for (const NodeId id : looked_at) {
+    if (!suits(id)) continue;
+    if (preemptor_.members.size() == 1) {
+      AddRegion({id});
+    } else {
+      std::string domain = domain_of(id);
+      if (within && domain.empty()) continue;
+      kinds[{cluster_.hot[id].kind, std::move(domain)}].push_back(id);
+    }
+  }
+  for (auto& [kind, nodes] : kinds) AddRegion(std::move(nodes));
+}
+
+void ReclaimCase::AddRegion(std::vector<NodeId> nodes) {
+  const RequestContext& context = preemptor_.context;
+  const uint32_t kind = cluster_.hot[nodes.front()].kind;
+  auto [known, fresh] = kinds_.try_emplace(kind);
+  KindOfRegion& cached = known->second;
+  if (fresh) {
+    std::vector<ModelCharge> parts, sum;
+    for (const auto& member : preemptor_.members) {
+      ChargeAtMost(cluster_.nodes[nodes.front()]->state.inventory(), *member, parts);
+      for (const ModelCharge& part : parts) {
+        AddCharge(cached.region.parts, tree_.FindLine(part.model), part.charge);
+        Add(sum, part);
+      }
+    }
+    const Admission admission = cluster_.book.Admit(
+        context.standing, sum, preemptor_.members.front()->expected_runtime, now_);
+    // What no eviction could cure: hours, and more than the team could ever have.
+    cached.usable = admission.code != AdmissionCode::kBudgetExhausted &&
+                    admission.code != AdmissionCode::kExceedsMaxQuota &&
+                    cluster_.book.FitsNever(context.standing, sum);
+    cached.region.marks = cluster_.book.MarksIfAdded(context.standing, sum, now_);
+    if (admission.demoted) cached.region.marks = {QuotaState::kBorrowed, false, false};
+  }
+  if (!cached.usable) return;
+  const auto number = static_cast<int>(problem_.regions.size());
+  problem_.regions.push_back(cached.region);
+  for (const NodeId id : nodes) region_of_[id] = number;
+  regions_.push_back(std::move(nodes));
+}
+
+void ReclaimCase::GatherRules() {
+  const std::size_t quotas = tree_.size();
+  problem_.cross_leaf_min_rank.resize(quotas);
+  problem_.fair_share.assign(quotas, 0);
+  problem_.weights.assign(quotas, 1);
+  for (QuotaId id{0}; id < quotas; ++id) {
+    const auto at = static_cast<std::size_t>(id);
+    std::optional<bool> cross, fair;
+    for (QuotaId above = id; above != kNoQuota; above = tree_.parent(above)) {
+      const GpuQuota* spec = cluster_.set->QuotaNamed(tree_.name(above));
+      if (spec == nullptr) continue;
+      if (!cross && spec->cross_leaf_preemption) {
+        cross = spec->cross_leaf_preemption;
+        if (*cross) problem_.cross_leaf_min_rank[at] = spec->cross_leaf_min_rank;
+      }
+      if (!fair) fair = spec->fair_share_preemption;
+    }
+    problem_.fair_share[at] = fair.value_or(false);
+    if (const GpuQuota* spec = cluster_.set->QuotaNamed(tree_.name(id))) {
+      problem_.weights[at] = spec->weight;
+      if (!options_.ignore_guards) {
+        const int64_t spent = reclaims_.history.PodsInHour(spec->name, now_);
+        problem_.evictions_left.push_back(
+            std::max<int64_t>(0, spec->max_evictions_per_hour - spent));
+        any_guarded_ |= spent > 0 || spec->max_evictions_per_hour == 0;
+      }
+    } else if (!options_.ignore_guards) {
+      problem_.evictions_left.push_back(0);
+    }
+  }
+}
+
+// What must at least be freed on each node, so that most of them need no closer look. A charge is
+// never less than what its pod takes of the device.
+void ReclaimCase::GatherShortages() {
+  if (preemptor_.members.size() != 1) return;
+  int64_t need = 0;
+  for (const Ask& ask : preemptor_.members.front()->asks) {
+    if (ask.resource == Resource::kGpu) need += ask.count * kQuantaPerGpu;
+    if (ask.resource == Resource::kShare) {
+      need += ask.count * ask.compute.count() * (kQuantaPerGpu / kWholeGpu.count());
+    }
+  }
+  Load load;
+  for (std::size_t i = 0; i < regions_.size(); ++i) {
+    const NodeId id = regions_[i].front();
+    const Inventory& inventory = cluster_.nodes[id]->state.inventory();
+    const bool plain = inventory.pools.empty() && inventory.gpu_unit != GpuUnit::kReplica;
+    if (!plain) continue;
+    LoadOf(SiteOf(id), load);
+    int64_t free = 0;
+    for (std::size_t card = 0; card < inventory.cards.size(); ++card) {
+      const MilliGpu left = inventory.cards[card].capacity - load.cards[card].milli;
+      free += std::max<int64_t>(0, left.count()) * (kQuantaPerGpu / kWholeGpu.count());
+    }
+    problem_.regions[i].short_by.compute = std::max<int64_t>(0, need - free);
+  }
+}
+
+std::optional<std::vector<int>> ReclaimCase::UnitsOf(std::span<const PodUid> pods) const {
+  std::set<PodUid> left(pods.begin(), pods.end());
+  std::vector<int> units;
+  // Whole gangs before their spare pods, which come after them.
+  for (std::size_t i = 0; i < unit_pods_.size() && !left.empty(); ++i) {
+    const std::vector<PodUid>& members = unit_pods_[i];
+    const bool all =
+        std::ranges::all_of(members, [&](const auto& uid) { return left.contains(uid); });
+    if (!all) continue;
+    for (const PodUid& uid : members) left.erase(uid);
+    units.push_back(static_cast<int>(i));
+  }
+  return left.empty() ? std::optional(std::move(units)) : std::nullopt;
+}
+
+void ReclaimCase::Mark(std::span<const int> units, char gone) {
+  for (const int unit : units) {
+    for (const int number : unit_numbers_[static_cast<std::size_t>(unit)]) {
+      gone_[static_cast<std::size_t>(number)] = gone;
+    }
+  }
+}
+
+std::optional<std::size_t> ReclaimCase::RegionOf(const NodeName& node) const {
+  const NodeId id = cluster_.names.Find(node.str());
+  const auto found = region_of_.find(id);
+  if (id == kNoNode || found == region_of_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found->second);
+}
+
+int64_t ReclaimCase::LostOf(const PodUid& uid) const {
+  const auto found = numbers_.find(uid);
+  return found == numbers_.end() ? 0 : lost_[static_cast<std::size_t>(found->second)];
+}
+
+const ReclaimCase::Site& ReclaimCase::SiteOf(NodeId id) {
+  const auto [at, fresh] = sites_.try_emplace(id);
+  Site& site = at->second;
+  if (!fresh) return site;
+  site.id = id;
+  for (const Holding& holding : cluster_.nodes[id]->state.holdings()) {
+    int holder = kStays;
+    const bool own = std::ranges::any_of(preemptor_.members, [&](const auto& member) {
+      return !member->uid.empty() && member->uid == holding.uid;
+    });
+    if (own || leaving_.contains(holding.uid)) {
+      holder = kGone;
+    } else if (const auto number = numbers_.find(holding.uid); number != numbers_.end()) {
+      holder = number->second;
+    } else if (const PodRecord* record = cluster_.Find(holding.uid);
+               record != nullptr && holding.kind == HoldingKind::kAllocation &&
+               Leaves(holding.uid, *record)) {
+      // Terminating work that no quota counts.
+      holder = kGone;
+    }
+    site.holders.push_back(holder);
+  }
+  return site;
+}
+
+void ReclaimCase::LoadOf(const Site& site, Load& load) const {
+  cluster_.nodes[site.id]->state.LoadWhere(
+      [&](std::size_t i) {
+        const int holder = site.holders[i];
+        return holder == kStays || (holder >= 0 && gone_[static_cast<std::size_t>(holder)] == 0);
+      },
+      load);
+}
+
+bool ReclaimCase::Place(std::size_t region, std::vector<Seat>* seats) {
+  const std::vector<NodeId>& nodes = regions_[region];
+  const RequestContext& context = preemptor_.context;
+  PlaceRules rules{context.policy, preemptor_.members.front()->card_choice, -1, context.sharing};
+  if (rules.choice == CardChoice::kStrategy) rules.choice = CardChoice::kTightest;
+  loads_.resize(std::max(loads_.size(), nodes.size()));
+  std::size_t loaded = 0;
+  // Where the last member of this shape went: those before were full for it.
+  std::size_t from = 0;
+  for (std::size_t m = 0; m < preemptor_.members.size(); ++m) {
+    const auto& member = preemptor_.members[m];
+    if (m > 0 && shapes_[m] != shapes_[m - 1]) from = 0;
+    bool seated = false;
+    for (std::size_t i = from; i < nodes.size() && !seated; ++i) {
+      if (i >= loaded) {
+        LoadOf(SiteOf(nodes[i]), loads_[i]);
+        loaded = i + 1;
+      }
+      const NodeState& state = cluster_.nodes[nodes[i]]->state;
+      seated = placer_.Place(state.inventory(), loads_[i], *member, rules, picks_) == Reason::kNone;
+      if (!seated) continue;
+      from = i;
+      if (preemptor_.members.size() > 1) state.AddRequest(*member, picks_, loads_[i]);
+      if (seats != nullptr) seats->push_back({nodes[i], picks_});
+    }
+    if (!seated) return false;
+  }
+  return true;
+}
+
+bool ReclaimCase::Fits(std::size_t region, std::span<const int> gone) {
+  return WithGone(gone, [&] { return Place(region, nullptr); });
+}
+
+std::vector<ReclaimCase::Seat> ReclaimCase::Seats(std::size_t region, std::span<const int> gone) {
+  std::vector<Seat> seats;
+  WithGone(gone, [&] { return Place(region, &seats); });
+  return seats;
+}
+
+}  // namespace tranche

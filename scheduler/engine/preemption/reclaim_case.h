@@ -1,0 +1,141 @@
+// One question to the planner, made from the books: the problem, the geometry behind it, and the
+// way back from units to pods. Made for one question; changes nothing but scratch of the selection.
+//
+// The world it shows is the one after everything under way: terminating pods and victims of running
+// reclaims are gone, their preemptors have come.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "quota/preemption/lost_work.h"
+#include "quota/preemption/reclaim_search.h"
+#include "scheduler/engine/preemption/eviction_guards.h"
+#include "scheduler/engine/preemption/preemptor_queue.h"
+#include "scheduler/engine/selection/selection.h"
+#include "scheduler/engine/state/cluster_state.h"
+#include "scheduler/engine/state/preemption_state.h"
+
+namespace tranche {
+
+// The parts a plan is made from.
+struct PlanParts {
+  ClusterState& cluster;
+  const PreemptionState& reclaims;
+  EvictionGuards& guards;
+  Selection& selection;
+};
+
+class ReclaimCase : public ReclaimGeometry {
+ public:
+  struct Options {
+    bool ignore_guards = false;  // guarded work counts as victims, limits of evictions do not
+    const std::vector<NodeId>* only = nullptr;  // nodes to look at; null: all that suit
+    bool one_node_units = false;  // leave out gangs with pods elsewhere (the preempt verb)
+    // Pods that are on their way out by an earlier what-if, beside those under way.
+    const std::set<PodUid>* gone = nullptr;
+  };
+
+  ReclaimCase(const PlanParts& parts, const Preemptor& preemptor, Instant now, Options options);
+
+  bool Fits(std::size_t region, std::span<const int> gone) override;
+
+  const ReclaimProblem& problem() const { return problem_; }
+  const std::vector<PodUid>& pods_of(int unit) const {
+    return unit_pods_[static_cast<std::size_t>(unit)];
+  }
+  const GuardVerdict& guard_of(int unit) const { return verdicts_[static_cast<std::size_t>(unit)]; }
+  const std::vector<NodeId>& nodes_of(std::size_t region) const { return regions_[region]; }
+  // Work was left out, or limits apply, that will not for ever.
+  bool any_guarded() const { return any_guarded_; }
+  // Somebody is on the way out, and counts as gone.
+  bool any_leaving() const { return !leaving_.empty(); }
+  // The units that these pods are, ascending; nullopt: not all of them may be taken now.
+  std::optional<std::vector<int>> UnitsOf(std::span<const PodUid> pods) const;
+  // The region that has all these nodes; nullopt: none.
+  std::optional<std::size_t> RegionOf(const NodeName& node) const;
+  // Where every member goes once `gone` are gone. Requires: Fits(region, gone).
+  struct Seat {
+    NodeId node = kNoNode;
+    Picks picks;
+  };
+  std::vector<Seat> Seats(std::size_t region, std::span<const int> gone);
+  // Of one pod of a unit.
+  int64_t LostOf(const PodUid& uid) const;
+
+ private:
+  struct KindOfRegion {
+    ReclaimRegion region;
+    bool usable = false;
+  };
+  struct Site {
+    NodeId id = kNoNode;
+    // Parallel to the node's holdings: the victim's number, kStays or kGone.
+    std::vector<int> holders;
+  };
+  static constexpr int kStays = -1;
+  static constexpr int kGone = -2;
+
+  void GatherUnits();
+  struct Holder {
+    const PodUid* uid = nullptr;
+    const HeldWork* work = nullptr;
+    const PodRecord* record = nullptr;
+  };
+  void AddUnit(const std::string& key, std::span<const Holder> pods);
+  // Fills the unit from what its pods hold, and adds it unless a guard keeps it.
+  void MakeUnit(VictimUnit unit, std::span<const Holder> pods);
+  void GatherRegions();
+  void AddRegion(std::vector<NodeId> nodes);
+  void GatherRules();
+  void GatherShortages();
+  void NoteBudgets(const PodRecord& record, VictimPod& pod);
+  bool Leaves(const PodUid& uid, const PodRecord& record) const;
+  const Site& SiteOf(NodeId id);
+  void LoadOf(const Site& site, Load& load) const;
+  // Puts every member somewhere, with the units marked in gone_ gone.
+  bool Place(std::size_t region, std::vector<Seat>* seats);
+  template <typename Work>
+  bool WithGone(std::span<const int> gone, Work work) {
+    Mark(gone, 1);
+    const bool result = work();
+    Mark(gone, 0);
+    return result;
+  }
+  void Mark(std::span<const int> units, char gone);
+
+  ClusterState& cluster_;
+  const PreemptionState& reclaims_;
+  EvictionGuards& guards_;
+  Selection& selection_;
+  const Preemptor& preemptor_;
+  const Instant now_;
+  const Options options_;
+  ReclaimProblem problem_;
+  QuotaTree tree_;
+  std::vector<std::vector<NodeId>> regions_;
+  std::map<uint32_t, KindOfRegion> kinds_;
+  std::unordered_map<NodeId, int> region_of_;
+  std::vector<std::vector<PodUid>> unit_pods_;
+  std::vector<GuardVerdict> verdicts_;          // of units
+  std::vector<std::vector<int>> unit_numbers_;  // parallel to unit_pods_
+  std::unordered_map<PodUid, int> numbers_;     // of pods that are in a unit
+  std::unordered_map<NodeId, Site> sites_;
+  std::unordered_set<PodUid> leaving_;
+  std::map<std::pair<std::string, std::string>, int> budget_positions_;
+  std::vector<int64_t> lost_;        // by number
+  std::vector<char> gone_;           // by number
+  std::vector<std::string> shapes_;  // of the members, where there are several
+  CheckpointAges ages_;
+  bool any_guarded_ = false;
+  Placer placer_;
+  Picks picks_;
+  std::vector<Load> loads_;
+};
+
+}  // namespace tranche

@@ -1,0 +1,154 @@
+#include "scheduler/engine/preemption/reclaim_planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tranche {
+namespace {
+
+// Between two looks at requests that are alike, doubling while nothing comes of it: what changes in
+// a busy cluster seldom helps them. At most this long, or a millisecond for every node: a look
+// costs a hundredth of that.
+constexpr Millis kPlanGap{250};
+constexpr Millis kPlanGapMost{1'000};
+constexpr int kMostDoublings = 8;
+
+}  // namespace
+
+PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
+  const std::optional<Preemptor> found = preemptors_.Of(uid);
+  if (!found) {
+    preemptors_.Forget(uid);
+    return {};
+  }
+  const Preemptor& preemptor = *found;
+  const uint64_t planned_at = cluster_.version();
+  ReclaimCase reclaim_case(parts_, preemptor, now, {});
+  ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
+  PlanOutcome outcome;
+  outcome.evaluations = answer.evaluations;
+  using Result = ReclaimAnswer::Result;
+  // The Eviction API would refuse: the budgets allow each of them, and not all together.
+  const bool breaks_budgets = answer.plan && answer.plan->cost.pdb_violations > 0;
+  PlanMemory& memory = preemptors_.MemoryOf(preemptor);
+  memory.version = planned_at;
+  memory.planned = now;
+  memory.block.reset();
+  if (answer.result == Result::kPlan && !breaks_budgets) {
+    memory.misses = 0;
+    memory.not_before = now;
+    outcome.result = PlanOutcome::Result::kPlan;
+    outcome.rule = answer.plan->rule;
+    outcome.optimal = answer.plan->optimal;
+    BeginPlan(preemptor, reclaim_case, answer, now);
+    return outcome;
+  }
+  const Millis most = std::max(kPlanGapMost, Millis(static_cast<int64_t>(cluster_.nodes.size())));
+  const Millis gap = kPlanGap * (1 << std::min(memory.misses++, kMostDoublings));
+  memory.not_before = now + std::min(gap, most);
+  switch (answer.result) {
+    case Result::kFits:
+      outcome.result = PlanOutcome::Result::kFits;
+      if (reclaim_case.any_leaving()) {
+        memory.block = PlanBlock{Reason::kPreemptionDelayed,
+                                 "it fits once pods that are leaving have gone", std::nullopt};
+      }
+      break;
+    case Result::kUnresolved:
+      outcome.result = PlanOutcome::Result::kUnresolved;
+      break;
+    default:
+      if (reclaim_case.any_guarded() || breaks_budgets) memory.block = FindBlock(preemptor, now);
+      if (breaks_budgets && !memory.block) memory.block = PlanBlock{Reason::kPdbBlocked, "", {}};
+      outcome.result =
+          memory.block ? PlanOutcome::Result::kBlocked : PlanOutcome::Result::kImpossible;
+      break;
+  }
+  return outcome;
+}
+
+// The pods that would have to go if nothing but time and budgets protected them.
+std::optional<PlanBlock> ReclaimPlanner::FindBlock(const Preemptor& preemptor, Instant now) const {
+  ReclaimCase relaxed(parts_, preemptor, now, {.ignore_guards = true});
+  const ReclaimAnswer answer = PlanReclaim(relaxed.problem(), relaxed);
+  if (answer.result != ReclaimAnswer::Result::kPlan) return std::nullopt;
+  PlanBlock block;
+  block.reason = Reason::kEvictionBudget;
+  for (const int unit : answer.plan->victims) {
+    const GuardVerdict& verdict = relaxed.guard_of(unit);
+    const PodRecord& victim = *cluster_.Find(relaxed.pods_of(unit).front());
+    if (verdict.guard == Guard::kNone) {
+      if (block.detail.empty()) block.detail = victim.request->name.str();
+      continue;
+    }
+    const bool by_budget = verdict.guard == Guard::kDisruptionBudget;
+    block.reason = by_budget || block.reason == Reason::kPdbBlocked ? Reason::kPdbBlocked
+                                                                    : Reason::kVictimsProtected;
+    const bool later = verdict.until && (!block.until || *verdict.until > *block.until);
+    if (later) block.until = verdict.until;
+    block.detail = fmt::format("{} would have to go and is protected {}",
+                               victim.request->name.str(), GuardName(verdict.guard));
+  }
+  if (block.reason == Reason::kEvictionBudget) {
+    const HeldWork* work = nullptr;
+    for (const int unit : answer.plan->victims)
+      work = cluster_.book.Find(relaxed.pods_of(unit).front());
+    const GpuQuota* leaf = work == nullptr ? nullptr : cluster_.set->QuotaNamed(work->leaf);
+    if (leaf != nullptr && leaf->max_evictions_per_hour > 0) {
+      block.until = reclaims_.history.HourFullUntil(leaf->name, leaf->max_evictions_per_hour, now);
+    }
+    block.detail += " would have to go and is protected by the hourly limit of its team";
+  }
+  return block;
+}
+
+std::vector<ReclaimVictim> ReclaimPlanner::VictimsOf(const ReclaimCase& reclaim_case,
+                                                     const ReclaimPlan& plan, Instant now) const {
+  std::vector<ReclaimVictim> victims;
+  for (const int unit : plan.victims) {
+    const VictimUnit& from = reclaim_case.problem().units[static_cast<std::size_t>(unit)];
+    for (const PodUid& uid : reclaim_case.pods_of(unit)) {
+      ReclaimVictim victim = runs_.VictimOf(uid, reclaim_case.LostOf(uid), now);
+      victim.state = from.marks.state;
+      victims.push_back(std::move(victim));
+    }
+  }
+  return victims;
+}
+
+// The room is kept from here on, and the first victim asked to leave.
+void ReclaimPlanner::BeginPlan(const Preemptor& preemptor, ReclaimCase& reclaim_case,
+                               const ReclaimAnswer& answer, Instant now) {
+  const ReclaimPlan& plan = *answer.plan;
+  Reclaim reclaim;
+  reclaim.rule = plan.rule;
+  reclaim.leaf = cluster_.book.tree().name(preemptor.context.standing.leaf);
+  reclaim.victims = VictimsOf(reclaim_case, plan, now);
+  reclaim.cost = plan.cost;
+  reclaim.cost.order.clear();
+  reclaim.optimal = plan.optimal;
+  reclaim.evaluations = answer.evaluations;
+  reclaim.snapshot = cluster_.version();
+  const std::vector<ReclaimCase::Seat> seats = reclaim_case.Seats(plan.region, plan.victims);
+  std::vector<Earmark> earmarks;
+  for (std::size_t i = 0; i < seats.size(); ++i) {
+    const PodRequest& request = *preemptor.members[i];
+    reclaim.members.push_back(
+        {request.name, request.uid, cluster_.names.name(seats[i].node), false});
+    earmarks.push_back(earmarks_.EarmarkOf(seats[i].node, request, preemptor.context.standing,
+                                           seats[i].picks, now));
+  }
+  const PodName& first = preemptor.members.front()->name;
+  reclaim.name = runs_.NameOf(first.ns + "-" + first.name, now);
+  for (std::size_t i = 0; i < earmarks.size(); ++i) {
+    const PodUid& member = reclaim.members[i].uid;
+    nominations_.End(member, *cluster_.Find(member), now);
+    earmarks_.PutEarmark(member, *cluster_.Find(member), std::move(earmarks[i]), now);
+    preemptors_.Forget(member);
+  }
+  runs_.Begin(std::move(reclaim), now);
+}
+
+}  // namespace tranche

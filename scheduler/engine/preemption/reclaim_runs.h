@@ -1,0 +1,96 @@
+// Reclaims under way: evictions one by one, each after another look at the plan; what is freed
+// stays with the preemptor until it comes, is gone, or has had its time.
+//
+// Externally synchronised, as the state is. Cost: a look at a plan costs what planning costs on its
+// own nodes; the rest O(victims).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scheduler/engine/preemption/reclaim_case.h"
+#include "scheduler/engine/requeue/nominations.h"
+#include "scheduler/engine/requeue/requeuer.h"
+#include "scheduler/engine/state/earmarks.h"
+#include "scheduler/engine/state/kept_room.h"
+
+namespace tranche {
+
+class ReclaimRuns {
+ public:
+  ReclaimRuns(const PlanParts& parts, PreemptionState& reclaims, Earmarks& earmarks,
+              const KeptRoom& kept, TeamRules& rules, Requeuer& requeue, Nominations& nominations,
+              const Gangs& gangs, PreemptorQueue& preemptors)
+      : parts_(parts),
+        cluster_(parts.cluster),
+        guards_(parts.guards),
+        selection_(parts.selection),
+        reclaims_(reclaims),
+        earmarks_(earmarks),
+        kept_(kept),
+        rules_(rules),
+        requeue_(requeue),
+        nominations_(nominations),
+        gangs_(gangs),
+        preemptors_(preemptors) {}
+
+  // Unique and a DNS label: time tells apart what a restart has forgotten.
+  std::string NameOf(const std::string& stem, Instant now);
+  // Takes the plan up and asks the first victim to leave.
+  void Begin(Reclaim reclaim, Instant now);
+  ReclaimVictim VictimOf(const PodUid& uid, int64_t lost, Instant now) const;
+  // How an eviction ended.
+  void Settle(const std::string& name, const PodUid& uid, EvictionOutcome outcome,
+              std::optional<Millis> retry_after, Instant now);
+  void Tend(Instant now);
+  std::optional<Instant> Due(Instant now) const;
+
+  // ---- news about pods
+  void NoteVictimLeaving(const PodUid& uid, Instant now);
+  // A pod holds nothing any more, or is no more.
+  void NoteVictimGone(const PodUid& uid, Instant now);
+  void NoteMemberGone(const PodUid& uid, Instant now);
+  void NoteMemberPlaced(const PodUid& uid, const NodeName& node, Instant now);
+  // The pod's reservation has ended without a bind: what was made for it stays its own.
+  void NoteMemberReturned(const PodUid& uid, Instant now);
+
+  // ---- restarts
+  // What GPUReclaim objects told at start.
+  void Restore(std::vector<Reclaim> list);
+  // Unfinished ones go on.
+  void Continue(Instant now);
+
+ private:
+  void NextEviction(const std::string& name, Instant now);
+  // Does the plan of a reclaim still hold? Drops victims that are no longer needed.
+  bool Revalidate(Reclaim& reclaim, Instant now);
+  bool LookAgain(Reclaim& reclaim, Instant now);
+  bool StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now);
+  void Changed(Reclaim& reclaim);
+  void Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reason, Instant now);
+  // Keeps devices for the members that wait, as the record says; false: that cannot be done.
+  bool Reearmark(Reclaim& reclaim, Instant now);
+  void SeeIfReserved(Reclaim& reclaim, Instant now);
+  // Would the pod be taken where its room is kept?
+  bool FitsItsEarmark(const ReclaimMember& member, Instant now);
+  // The API server took it: history, and what the owner is due.
+  void NoteEvicted(const std::string& name, const PodUid& uid, Instant now);
+
+  PlanParts parts_;
+  ClusterState& cluster_;
+  EvictionGuards& guards_;
+  Selection& selection_;
+  PreemptionState& reclaims_;
+  Earmarks& earmarks_;
+  const KeptRoom& kept_;
+  TeamRules& rules_;
+  Requeuer& requeue_;
+  Nominations& nominations_;
+  const Gangs& gangs_;
+  PreemptorQueue& preemptors_;
+  Picks picks_;
+};
+
+}  // namespace tranche

@@ -1,0 +1,194 @@
+#include "scheduler/engine/preemption/releases.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tranche {
+namespace {
+
+// Guards end and pods come and go: what could not be done is looked at again after this.
+constexpr Millis kReleaseGap{10'000};
+
+bool Rests(const PlanMemory& memory, uint64_t version, Instant now) {
+  const bool changed = memory.version != version && now == memory.planned;
+  return !changed && now < memory.not_before;
+}
+
+bool SameLines(const GpuQuota* left, const GpuQuota* right) {
+  return left != nullptr && right != nullptr && left->lines == right->lines &&
+         left->parent == right->parent;
+}
+
+}  // namespace
+
+// Only an edit shrinks: a team that merely borrows is asked back by those who need it.
+void Releases::NoteShrunk(const PolicySet& before) {
+  for (const GpuQuota& leaf : cluster_.set->quotas) {
+    if (!leaf.namespaces || leaf.on_shrink == OnShrink::kKeep) {
+      reclaims_.shrinking.erase(leaf.name);
+      continue;
+    }
+    for (QuotaId id = cluster_.book.tree().Find(leaf.name); id != kNoQuota;
+         id = cluster_.book.tree().parent(id)) {
+      const std::string& name = cluster_.book.tree().name(id);
+      const GpuQuota* then = before.QuotaNamed(name);
+      if (then != nullptr && !SameLines(then, cluster_.set->QuotaNamed(name)))
+        reclaims_.shrinking.insert(leaf.name);
+    }
+  }
+  std::erase_if(reclaims_.shrinking, [this](const std::string& name) {
+    return cluster_.set->QuotaNamed(name) == nullptr;
+  });
+}
+
+bool Releases::Runs(ReclaimRule rule, const std::string& source) const {
+  return std::ranges::any_of(reclaims_.runs, [&](const auto& run) {
+    const Reclaim& reclaim = reclaims_.all.at(run.first);
+    return reclaim.rule == rule && reclaim.source == source;
+  });
+}
+
+std::optional<PlanOutcome> Releases::Plan(Instant now) {
+  const auto turn = [&](const std::string& key) -> PlanMemory* {
+    PlanMemory& memory = preemptors_.MemoryOf(key);
+    if (memory.version != 0 && Rests(memory, cluster_.version(), now)) return nullptr;
+    memory.version = cluster_.version();
+    memory.planned = now;
+    memory.not_before = now + kReleaseGap;
+    return &memory;
+  };
+  for (const std::size_t budget : cluster_.book.BudgetsToDrain()) {
+    const std::string& name = cluster_.set->budgets[budget].name;
+    if (Runs(ReclaimRule::kDrain, name) || turn("drain/" + name) == nullptr) continue;
+    return PlanDrain(budget, now);
+  }
+  for (const std::string& leaf : reclaims_.shrinking) {
+    if (Runs(ReclaimRule::kShrink, leaf) || turn("shrink/" + leaf) == nullptr) continue;
+    return PlanShrinkOf(std::string(leaf), now);
+  }
+  return std::nullopt;
+}
+
+std::optional<Instant> Releases::DueAt(Instant now) const {
+  std::optional<Instant> next;
+  const auto look = [&](const std::string& key) {
+    const PlanMemory* memory = preemptors_.FindMemory(key);
+    const Instant at = memory == nullptr ? now : std::max(now, memory->not_before);
+    next = next ? std::min(*next, at) : at;
+  };
+  for (const std::size_t budget : cluster_.book.BudgetsToDrain())
+    look("drain/" + cluster_.set->budgets[budget].name);
+  for (const std::string& leaf : reclaims_.shrinking) look("shrink/" + leaf);
+  return next;
+}
+
+PlanOutcome Releases::PlanDrain(std::size_t budget, Instant now) {
+  Reclaim reclaim;
+  reclaim.rule = ReclaimRule::kDrain;
+  reclaim.source = cluster_.set->budgets[budget].name;
+  reclaim.leaf = cluster_.set->budgets[budget].quota_ref;
+  reclaim.snapshot = cluster_.version();
+  std::set<std::string> broken;
+  PlanOutcome outcome;
+  for (const auto& [uid, work] : cluster_.book.holdings()) {
+    const PodRecord* record = cluster_.Find(uid);
+    if (record == nullptr || !cluster_.book.Meters(budget, work) ||
+        reclaims_.of_victim.contains(uid) || record->traits.leaves_at) {
+      continue;
+    }
+    const GuardVerdict verdict = guards_.Of(uid, *record, work, now);
+    if (!verdict.touchable) continue;
+    if (verdict.guard != Guard::kNone) {
+      outcome.result = PlanOutcome::Result::kBlocked;
+      continue;
+    }
+    ReclaimVictim victim =
+        runs_.VictimOf(uid, guards_.LossOf(*record, work, CheckpointAges(), now), now);
+    victim.state = cluster_.book.StateOf(uid).value_or(QuotaState::kBorrowed);
+    broken.insert(work.gang.empty() ? uid.str() : work.pod.ns + "/" + work.gang);
+    reclaim.cost.lost_gpu_ms = AddSaturating(reclaim.cost.lost_gpu_ms, victim.lost_gpu_ms);
+    reclaim.victims.push_back(std::move(victim));
+  }
+  if (reclaim.victims.empty()) return outcome;
+  reclaim.cost.pods = static_cast<int64_t>(reclaim.victims.size());
+  reclaim.cost.gangs = static_cast<int64_t>(broken.size());
+  reclaim.optimal = true;  // there is nothing to choose
+  outcome.result = PlanOutcome::Result::kPlan;
+  outcome.rule = ReclaimRule::kDrain;
+  outcome.optimal = true;
+  reclaim.name = runs_.NameOf("drain-" + reclaim.source, now);
+  runs_.Begin(std::move(reclaim), now);
+  return outcome;
+}
+
+PlanOutcome Releases::PlanShrinkOf(const std::string& leaf, Instant now) {
+  const GpuQuota& spec = *cluster_.set->QuotaNamed(leaf);
+  Preemptor nobody;
+  nobody.context.standing.leaf = cluster_.book.tree().Find(leaf);
+  ReclaimCase reclaim_case(parts_, nobody, now, {});
+  const ShrinkTarget target =
+      spec.on_shrink == OnShrink::kDrain ? ShrinkTarget::kNominal : ShrinkTarget::kReach;
+  ShrinkPlan plan = PlanShrink(reclaim_case.problem(), nobody.context.standing.leaf, target);
+  PlanOutcome outcome;
+  if (plan.victims.empty()) {
+    if (plan.meets_target) {
+      reclaims_.shrinking.erase(leaf);
+    } else if (reclaim_case.any_guarded()) {
+      outcome.result = PlanOutcome::Result::kBlocked;
+    }
+    return outcome;
+  }
+  Reclaim reclaim;
+  reclaim.rule = ReclaimRule::kShrink;
+  reclaim.source = leaf;
+  reclaim.leaf = leaf;
+  reclaim.snapshot = cluster_.version();
+  ReclaimPlan chosen;
+  chosen.victims = std::move(plan.victims);
+  reclaim.victims = planner_.VictimsOf(reclaim_case, chosen, now);
+  reclaim.cost = std::move(plan.cost);
+  reclaim.cost.order.clear();
+  reclaim.optimal = plan.optimal;
+  outcome.result = PlanOutcome::Result::kPlan;
+  outcome.rule = ReclaimRule::kShrink;
+  outcome.optimal = plan.optimal;
+  reclaim.name = runs_.NameOf("shrink-" + leaf, now);
+  runs_.Begin(std::move(reclaim), now);
+  return outcome;
+}
+
+// All or none: a part of a gang that cannot be completed gives back what it has.
+void Releases::EvictPart(const std::string& key, Instant now) {
+  const Gang& gang = gangs_.books().all.at(key);
+  Reclaim reclaim;
+  reclaim.rule = ReclaimRule::kGang;
+  reclaim.source = key;
+  reclaim.snapshot = cluster_.version();
+  for (const PodUid& uid : gang.members) {
+    const PodRecord& record = cluster_.pods.at(uid);
+    if (record.node.empty() || record.traits.leaves_at || reclaims_.of_victim.contains(uid))
+      continue;
+    // Classes that are never preempted stay, and so does what nobody would make anew.
+    const HeldWork* work = cluster_.book.Find(uid);
+    if (work == nullptr || !record.traits.evictable) continue;
+    const GpuClass* gpu_class = cluster_.set->ClassNamed(work->workload_class);
+    if (gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever) continue;
+    const RequestContext context = rules_.ContextOf(*record.request);
+    if (context.policy->actor == PreemptionActor::kOff) continue;
+    const std::optional<Allocation> allocation = AllocationOn(cluster_, record.node, uid);
+    // What others bound is not ours to take away.
+    if (!allocation || allocation->epoch < 1) continue;
+    ReclaimVictim victim = runs_.VictimOf(uid, 0, now);
+    reclaim.leaf = victim.leaf;
+    reclaim.victims.push_back(std::move(victim));
+  }
+  if (reclaim.victims.empty()) return;
+  reclaim.cost.pods = static_cast<int64_t>(reclaim.victims.size());
+  reclaim.cost.gangs = 1;
+  reclaim.optimal = true;
+  const PodName& first = reclaim.victims.front().pod;
+  reclaim.name = runs_.NameOf("gang-" + first.ns + "-" + first.name, now);
+  runs_.Begin(std::move(reclaim), now);
+}
+
+}  // namespace tranche

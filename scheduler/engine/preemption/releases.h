@@ -1,0 +1,53 @@
+// Giving back without anybody who waits: budgets that drain, quotas that were lowered, and gangs
+// that cannot be completed.
+//
+// Externally synchronised, as the state is. Cost: a plan costs O(what the team holds).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "scheduler/engine/preemption/reclaim_planner.h"
+
+namespace tranche {
+
+class Releases {
+ public:
+  Releases(const PlanParts& parts, PreemptionState& reclaims, TeamRules& rules, const Gangs& gangs,
+           PreemptorQueue& preemptors, ReclaimPlanner& planner, ReclaimRuns& runs)
+      : parts_(parts),
+        cluster_(parts.cluster),
+        guards_(parts.guards),
+        reclaims_(reclaims),
+        rules_(rules),
+        gangs_(gangs),
+        preemptors_(preemptors),
+        planner_(planner),
+        runs_(runs) {}
+
+  // The policies were others before. Only an edit shrinks: a team that merely borrows is asked back
+  // by those who need it.
+  void NoteShrunk(const PolicySet& before);
+  // The next drain or shrink whose turn it is; nullopt: none.
+  std::optional<PlanOutcome> Plan(Instant now);
+  std::optional<Instant> DueAt(Instant now) const;
+  // All or none: the part of a gang that cannot be completed gives back what it has.
+  void EvictPart(const std::string& gang, Instant now);
+
+ private:
+  PlanOutcome PlanDrain(std::size_t budget, Instant now);
+  PlanOutcome PlanShrinkOf(const std::string& leaf, Instant now);
+  bool Runs(ReclaimRule rule, const std::string& source) const;
+
+  PlanParts parts_;
+  ClusterState& cluster_;
+  EvictionGuards& guards_;
+  PreemptionState& reclaims_;
+  TeamRules& rules_;
+  const Gangs& gangs_;
+  PreemptorQueue& preemptors_;
+  ReclaimPlanner& planner_;
+  ReclaimRuns& runs_;
+};
+
+}  // namespace tranche

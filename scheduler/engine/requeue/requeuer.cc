@@ -1,0 +1,136 @@
+#include "scheduler/engine/requeue/requeuer.h"
+
+#include <algorithm>
+
+namespace tranche {
+namespace {
+
+// How far the two watches may be apart. Refusals older than this were tried again by themselves.
+constexpr Millis kWatchLag{2'000};
+// A pod is requeued at most this often, and one piece of news brings back at most so many: the
+// first of them to be bound is an event for the others.
+constexpr Millis kRequeueGap{10'000};
+constexpr int kMostRequeued = 8;
+// Of pods that quota refused.
+constexpr int kMostAdmitted = 16;
+// And of those that wait for room in a namespace's ResourceQuotas, how many are looked at.
+constexpr int kMostLooks = 64;
+// Refusals remembered; the oldest go first.
+constexpr std::size_t kMostRefused = 4096;
+
+}  // namespace
+
+bool Requeuer::OnNode(const PodUid& uid, NodeId id, Instant now) {
+  PodRecord* record = cluster_.Find(uid);
+  const bool waits = record != nullptr && !record->terminal && record->node.empty() &&
+                     record->reserved.empty() && record->last_reason != Reason::kNone &&
+                     !record->traits.gated;
+  if (!waits || (record->poked && now - *record->poked < kRequeueGap)) return false;
+  // A pod that waits for the rest of its gang is requeued with all of it (gangs.cc).
+  if (cluster_.open_gangs.contains(record->gang)) return false;
+  const RequestContext context = rules_.ContextOf(*record->request);
+  if (context.whole != Reason::kNone) return false;
+  const ScopedRemoval lift(cluster_, uid, now, kept_.SharesWith(uid));
+  if (cluster_.nodes[id] == nullptr) return false;
+  if (selection_.Fits(context, id) != Reason::kNone) return false;
+  if (context.metered && context.standing.mode != QuotaMode::kObserve) {
+    rules_.ForgetKindAnswers();
+    if (rules_.AskQuota(context, id, now).reason != Reason::kNone) return false;
+  }
+  record->poked = now;
+  cluster_.outbox.Requeue(record->request->name, uid);
+  return true;
+}
+
+void Requeuer::NoteRefused(const PodUid& uid, Instant now) {
+  refused_lately_.emplace_back(now, uid);
+  if (refused_lately_.size() > kMostRefused) refused_lately_.pop_front();
+}
+
+void Requeuer::NoteRoom(NodeId id, Instant now) {
+  while (!refused_lately_.empty() && now - refused_lately_.front().first > kWatchLag)
+    refused_lately_.pop_front();
+  if (refused_lately_.empty() || cluster_.nodes[id] == nullptr ||
+      cluster_.hot[id].closed != Reason::kNone)
+    return;
+  int requeued = 0;
+  for (const auto& [since, uid] : refused_lately_) {
+    requeued += OnNode(uid, id, now);
+    if (requeued == kMostRequeued) return;
+  }
+}
+
+void Requeuer::NoteReopened(NodeId id, Instant now) {
+  if (cluster_.hot[id].closed != Reason::kNone) return;
+  int requeued = 0;
+  for (const auto& [name, uid] : cluster_.pods_by_name) {
+    requeued += OnNode(uid, id, now);
+    if (requeued == kMostRequeued) return;
+  }
+}
+
+// Such news is no event to kube-scheduler, and comes seconds after the one it was caused by.
+void Requeuer::NoteRetold(NodeId id, Instant now) {
+  if (cluster_.nodes[id] == nullptr || cluster_.hot[id].closed != Reason::kNone) return;
+  int requeued = 0;
+  for (const PodUid& uid : std::vector<PodUid>(cluster_.pending.begin(), cluster_.pending.end())) {
+    requeued += OnNode(uid, id, now);
+    if (requeued == kMostRequeued) return;
+  }
+}
+
+bool Requeuer::IfFits(const PodUid& uid, Instant now) {
+  PodRecord* record = cluster_.Find(uid);
+  if (record == nullptr || !cluster_.IsPending(*record) || record->traits.gated) return false;
+  const RequestContext context = rules_.ContextOf(*record->request);
+  if (context.whole != Reason::kNone) return false;
+  const ScopedRemoval lift(cluster_, uid, now, kept_.SharesWith(uid));
+  ids_.clear();
+  for (NodeId id = 0; id < cluster_.hot.size(); ++id) {
+    if (cluster_.hot[id].closed == Reason::kNone) ids_.push_back(id);
+  }
+  selection_.Select(context, ids_, 1, now, nullptr);
+  if (selection_.best().empty() || record->poked == now) return !selection_.best().empty();
+  record->poked = now;
+  cluster_.outbox.Requeue(record->request->name, uid);
+  return true;
+}
+
+void Requeuer::Admitted(Instant now) {
+  std::vector<PodUid> waiting(team_queue_.contenders.begin(), team_queue_.contenders.end());
+  std::erase_if(waiting, [this](const PodUid& uid) {
+    const PodRecord* record = cluster_.Find(uid);
+    return record == nullptr || !IsQuotaReason(record->last_reason);
+  });
+  std::ranges::sort(waiting, [&](const PodUid& left, const PodUid& right) {
+    return team_queue_.ComesFirst(*cluster_.Find(left), *cluster_.Find(right), now);
+  });
+  int requeued = 0;
+  for (const PodUid& uid : waiting) {
+    requeued += IfFits(uid, now);
+    if (requeued == kMostAdmitted) return;
+  }
+}
+
+void Requeuer::Capped(const std::string& ns, Instant now) {
+  std::vector<PodUid> waiting;
+  for (auto at = cluster_.pods_by_name.lower_bound({PodName{ns, ""}, PodUid()});
+       at != cluster_.pods_by_name.end() && at->first.ns == ns; ++at) {
+    const PodRecord& record = cluster_.pods.at(at->second);
+    if (!cluster_.IsPending(record) || record.last_reason != Reason::kNamespaceQuota) continue;
+    waiting.push_back(at->second);
+    if (waiting.size() == kMostLooks) break;
+  }
+  int requeued = 0;
+  for (const PodUid& uid : waiting) {
+    requeued += IfFits(uid, now);
+    if (requeued == kMostRequeued) return;
+  }
+}
+
+void Requeuer::NoteCapRelease(const PodUid& uid, Instant now) {
+  const std::string ns = namespaces_.caps.Release(uid);
+  if (!ns.empty() && namespaces_.caps.Limits(ns)) Capped(ns, now);
+}
+
+}  // namespace tranche

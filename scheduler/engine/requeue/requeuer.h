@@ -1,0 +1,65 @@
+// Which waiting pods to requeue after capacity or quota became free.
+//
+// kube-scheduler tries a refused pod again when an event might help. It may hear of an event before
+// we do, ask at once, and be refused on books that do not know yet; then no further event comes on
+// a quiet cluster, and the pod waits for the next flush, minutes away. And a node that opens again
+// because time has passed is no event at all. Externally synchronised, as the state is. Cost:
+// O(pods refused lately) selections at most, eight or sixteen that succeed.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/engine/selection/selection.h"
+#include "scheduler/engine/state/cluster_state.h"
+#include "scheduler/engine/state/kept_room.h"
+#include "scheduler/engine/teams/namespace_use.h"
+#include "scheduler/engine/teams/team_queue.h"
+#include "scheduler/engine/teams/team_rules.h"
+
+namespace tranche {
+
+class Requeuer {
+ public:
+  Requeuer(ClusterState& cluster, NamespaceUse& namespaces, TeamRules& rules,
+           const TeamQueue& team_queue, Selection& selection, const KeptRoom& kept)
+      : cluster_(cluster),
+        namespaces_(namespaces),
+        rules_(rules),
+        team_queue_(team_queue),
+        selection_(selection),
+        kept_(kept) {}
+
+  // No node fitted the pod.
+  void NoteRefused(const PodUid& uid, Instant now);
+  // Room may have appeared on the node.
+  void NoteRoom(NodeId id, Instant now);
+  // The node takes pods again, because of time or of us.
+  void NoteReopened(NodeId id, Instant now);
+  // Other objects than the node's own say something else of it now.
+  void NoteRetold(NodeId id, Instant now);
+  // Pods that quota refused and that would be let in now.
+  void Admitted(Instant now);
+  // The pod, if some node takes it now; true: one does.
+  bool IfFits(const PodUid& uid, Instant now);
+  // Pods that wait for room in the namespace's ResourceQuotas.
+  void Capped(const std::string& ns, Instant now);
+  // The pod holds nothing of these any more.
+  void NoteCapRelease(const PodUid& uid, Instant now);
+
+ private:
+  bool OnNode(const PodUid& uid, NodeId id, Instant now);
+
+  ClusterState& cluster_;
+  NamespaceUse& namespaces_;
+  TeamRules& rules_;
+  const TeamQueue& team_queue_;
+  Selection& selection_;
+  const KeptRoom& kept_;
+  std::deque<std::pair<Instant, PodUid>> refused_lately_;  // by filter, oldest first
+  std::vector<NodeId> ids_;                                // scratch
+};
+
+}  // namespace tranche

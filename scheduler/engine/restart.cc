@@ -1,0 +1,50 @@
+// What is told of the past, at a start or over a step of the clock.
+#include <utility>
+
+#include "scheduler/engine/engine.h"
+#include "scheduler/engine/parts.h"
+
+namespace tranche {
+
+void Engine::Restore(MeterHistory history) { parts_->metering.Restore(std::move(history)); }
+
+void Engine::RestoreUse(const std::vector<RestoredUse>& uses, Instant now) {
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
+  parts.Advance(now);
+  for (const RestoredUse& use : uses) {
+    if (use.of == RestoredUse::Of::kBudget) cluster.book.Resume(use.name, use.stand, now);
+  }
+  // What budgets say of teams has changed.
+  parts.ForgetTeams();
+  cluster.NoteChange();
+}
+
+void Engine::FinishRestore(Instant now) {
+  EngineParts& parts = *parts_;
+  parts.Advance(now);
+  parts.claim_charges.FinishRestore(now);
+  parts.metering.CloseUnclaimed(now);
+  parts.metering.Adopt(now);
+  parts.claim_charges.Adopt(now);
+  ClusterState& cluster = parts.cluster;
+  cluster.placeholders.books().Complete(now);
+  for (NodeId id = 0; id < cluster.nodes.size(); ++id) {
+    if (cluster.nodes[id] != nullptr) cluster.Refresh(id, now);
+  }
+  parts.runs.Continue(now);
+  parts.gangs.Restore(now);
+  parts.PassOnJudged();
+}
+
+void Engine::StepClock(Instant from, Instant to) {
+  parts_->Advance(from);
+  parts_->metering.StepClock(from, to);
+  parts_->Advance(to);
+}
+
+void Engine::CloseLedger(bool closed) { parts_->rules.CloseLedger(closed); }
+
+void Engine::RestoreReclaims(std::vector<Reclaim> list) { parts_->runs.Restore(std::move(list)); }
+
+}  // namespace tranche

@@ -1,0 +1,231 @@
+#include "scheduler/engine/selection/selection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/engine/selection/shape.h"
+
+namespace tranche {
+namespace {
+
+constexpr std::size_t kMaxShapes = 256;
+// An order, high to low: over another pod's claim, by borrowing, far from its gang, way of sharing,
+// cost, name.
+constexpr Order kIgnoresClaims = Order{1} << 84;
+constexpr Order kBorrows = Order{1} << 83;
+constexpr int kDistanceShift = 80;
+constexpr int kRankShift = 72;
+constexpr int kCostShift = 32;
+constexpr int64_t kCostZero = int64_t{1} << 39;  // costs may be negative
+
+Order OrderOf(const Worth& worth, int64_t cost, uint32_t name) {
+  const int64_t shifted = std::clamp(cost + kCostZero, int64_t{0}, 2 * kCostZero - 1);
+  return Order{worth.rank} << kRankShift | Order(shifted) << kCostShift | name;
+}
+
+}  // namespace
+
+// What one selection asks of every candidate.
+struct Selection::Round {
+  const RequestContext& context;
+  Shape* shape = nullptr;
+  Instant now;
+  bool holds = false;                 // nodes are kept for a gang, and not for this pod's
+  bool enforced = false;              // a refusal by quota counts
+  const KindAnswer* quota = nullptr;  // of the kind met last
+  uint32_t quota_kind = 0;
+};
+
+Shape* Selection::ShapeOf(const RequestContext& context) {
+  if (SelectsDevices(*context.request)) return nullptr;
+  text_.clear();
+  AppendShape(*context.request, text_);
+  text_.push_back(static_cast<char>('0' + context.policy_index));
+  if (context.sharing != nullptr) {
+    for (const SharingMode mode : *context.sharing) {
+      text_.push_back(static_cast<char>('a' + static_cast<int>(mode)));
+    }
+  }
+  const auto found = shapes_.find(text_);
+  if (found != shapes_.end()) {
+    found->second.last_used = ++shape_clock_;
+    return &found->second;
+  }
+  if (shapes_.size() >= kMaxShapes) {
+    const auto oldest = std::ranges::min_element(
+        shapes_, {}, [](const auto& entry) { return entry.second.last_used; });
+    shapes_.erase(oldest);
+  }
+  Shape& shape = shapes_[text_];
+  shape.last_used = ++shape_clock_;
+  return &shape;
+}
+
+void Selection::Begin(const PodRequest& request) {
+  cluster_.scorer.Price(request);
+  version_ = cluster_.scorer.version(request);
+  ++selection_;
+}
+
+Verdict& Selection::Lookup(Shape* shape, const RequestContext& context, NodeId id, Taken taken) {
+  const bool soft = taken == Taken::kTentatively;
+  const StateId state = soft ? cluster_.hot[id].soft : cluster_.hot[id].hard;
+  const uint32_t generation = cluster_.states.generation(state);
+  Verdict* verdict = &direct_;
+  if (shape != nullptr) {
+    if (state >= shape->by_state.size()) shape->by_state.resize(cluster_.states.size());
+    verdict = &shape->by_state[state];
+    if (verdict->generation == generation && verdict->version == version_) return *verdict;
+  }
+  const NodeState& node = cluster_.nodes[id]->state;
+  verdict->reason =
+      cluster_.scorer.Evaluate(RoomOf(node, soft ? node.soft() : node.hard()), *context.request,
+                               *context.policy, picks_, verdict->worth, context.sharing);
+  verdict->generation = generation;
+  verdict->version = version_;
+  verdict->priced = 0;
+  return *verdict;
+}
+
+Reason Selection::Fits(const RequestContext& context, NodeId id) {
+  version_ = cluster_.scorer.version(*context.request);
+  return Lookup(ShapeOf(context), context, id, Taken::kFirmly).reason;
+}
+
+Reason Selection::ClosedTo(const Round& round, NodeId id, int& distance) const {
+  const RequestContext& context = round.context;
+  if (id == kNoNode) return Reason::kUnknownNode;
+  if (cluster_.hot[id].closed != Reason::kNone) return cluster_.hot[id].closed;
+  if (context.only != kNoNode && id != context.only) return Reason::kGangElsewhere;
+  if (round.holds && held_nodes_.IsHeldFrom(*context.request, id, round.now))
+    return Reason::kHeldForGang;
+  if (context.near == nullptr) return Reason::kNone;
+  distance = DistanceTo(cluster_, *context.near, id);
+  return distance > context.near->within ? Reason::kGangElsewhere : Reason::kNone;
+}
+
+Reason Selection::Consider(Round& round, NodeId id, Order& order) {
+  const RequestContext& context = round.context;
+  int distance = 0;
+  const Reason closed = ClosedTo(round, id, distance);
+  if (closed != Reason::kNone) return closed;
+  Verdict* verdict = &Lookup(round.shape, context, id, Taken::kTentatively);
+  if (verdict->reason != Reason::kNone && cluster_.hot[id].hard != cluster_.hot[id].soft) {
+    verdict = &Lookup(round.shape, context, id, Taken::kFirmly);
+    order = kIgnoresClaims;
+  }
+  // Quota comes before room: a node that only lacks room is one the team could have had.
+  const bool suits = verdict->reason == Reason::kNone || MoreRoomWouldHelp(verdict->reason);
+  bool allowed = true;
+  if (suits && context.capped && namespaces_.CapsRefuse(context, id))
+    return Reason::kNamespaceQuota;
+  if (suits && context.metered) {
+    if (round.quota == nullptr || round.quota_kind != cluster_.hot[id].kind) {
+      round.quota = &rules_.AskQuota(context, id, round.now);
+      round.quota_kind = cluster_.hot[id].kind;
+    }
+    allowed = round.quota->reason == Reason::kNone;
+    if (!allowed && round.enforced) return round.quota->reason;
+    if (round.quota->borrows) order |= kBorrows;
+  }
+  if (verdict->reason != Reason::kNone) return verdict->reason;
+  quota_allows_one_ |= allowed;
+  if (verdict->priced != selection_) {
+    verdict->priced = selection_;
+    verdict->cost = cluster_.scorer.CostOf(verdict->worth);
+  }
+  order |= OrderOf(verdict->worth, verdict->cost, cluster_.names.rank(id));
+  order |= Order(distance) << kDistanceShift;
+  return Reason::kNone;
+}
+
+void Selection::Keep(const Candidate& candidate, std::size_t width) {
+  if (best_.size() == width) {
+    if (candidate.order >= best_.back().order) return;
+    best_.pop_back();
+  }
+  best_.insert(std::ranges::upper_bound(best_, candidate.order, {}, &Candidate::order), candidate);
+}
+
+void Selection::Select(const RequestContext& context, const std::vector<NodeId>& candidates,
+                       std::size_t width, Instant now,
+                       std::vector<std::pair<uint32_t, Reason>>* refused) {
+  best_.clear();
+  reason_counts_.fill(0);
+  quota_allows_one_ = false;
+  rules_.ForgetKindAnswers();
+  Round round{.context = context,
+              .shape = ShapeOf(context),
+              .now = now,
+              .holds = !held_nodes_.hold.nodes.empty() && !context.kept,
+              .enforced = context.standing.mode != QuotaMode::kObserve};
+  Begin(*context.request);
+  cluster_.names.ascending();
+  for (uint32_t position = 0; position < candidates.size(); ++position) {
+    Order order = 0;
+    const Reason reason = Consider(round, candidates[position], order);
+    if (reason == Reason::kNone) {
+      Keep({order, position, candidates[position]}, width);
+      continue;
+    }
+    ++reason_counts_[static_cast<std::size_t>(reason)];
+    if (refused != nullptr) refused->emplace_back(position, reason);
+  }
+  // Nodes that only fit over another pod's claim are a last resort.
+  if (!best_.empty() && best_.front().order < kIgnoresClaims) {
+    while (best_.back().order >= kIgnoresClaims) best_.pop_back();
+  }
+}
+
+Reason Selection::NearestReason() const {
+  if (reason_counts_[static_cast<std::size_t>(Reason::kPreemptionInProgress)] > 0) {
+    return Reason::kPreemptionInProgress;
+  }
+  // Budget and quota come first, by precedence (quota-model section 6).
+  for (auto rank = static_cast<std::size_t>(Reason::kBudgetExhausted);
+       rank <= static_cast<std::size_t>(Reason::kNamespaceQuota); ++rank) {
+    if (reason_counts_[rank] > 0) return static_cast<Reason>(rank);
+  }
+  for (std::size_t rank = reason_counts_.size(); rank-- > 1;) {
+    if (reason_counts_[rank] > 0) return static_cast<Reason>(rank);
+  }
+  return Reason::kNone;
+}
+
+Reason Selection::PickDevices(const RequestContext& context, const NodeEntry& entry,
+                              Picks& chosen) {
+  Worth worth;
+  const NodeState& node = entry.state;
+  const auto evaluate = [&](const Load& load) {
+    return cluster_.scorer.Evaluate(RoomOf(node, load), *context.request, *context.policy, chosen,
+                                    worth, context.sharing);
+  };
+  const Reason soft = evaluate(node.soft());
+  if (soft == Reason::kNone || !node.has_claims()) return soft;
+  return evaluate(node.hard());
+}
+
+void Selection::PlaceTentatively(const RequestContext& context, PodRecord& record, NodeId id,
+                                 Instant now) {
+  const PodRequest& request = *context.request;
+  NodeEntry& entry = *cluster_.nodes[id];
+  if (PickDevices(context, entry, picks_) != Reason::kNone) return;
+  Holding holding;
+  holding.uid = request.uid;
+  holding.kind = HoldingKind::kClaim;
+  holding.request = record.request;
+  holding.allocation = ToAllocation(entry.state.inventory(), request, picks_);
+  entry.state.Hold(std::move(holding));
+  record.claimed = id;
+  record.claim_serial = ++cluster_.claim_serial;
+  ++cluster_.claims;
+  record.ranked.clear();
+  for (const Candidate& candidate : best_) record.ranked.push_back(candidate.node);
+  if (cluster_.options.claim_lifetime > Millis::zero()) {
+    cluster_.claim_queue.emplace_back(now + cluster_.options.claim_lifetime, request.uid,
+                                      record.claim_serial);
+  }
+  cluster_.Refresh(id, now);
+}
+
+}  // namespace tranche

@@ -1,0 +1,24 @@
+// What pods ask for over time, for advice. Externally synchronised, as the state is. Cost: the
+// kinds a request counts as, a handful.
+#pragma once
+
+#include "scheduler/advice/demand.h"
+#include "scheduler/engine/state/cluster_state.h"
+
+namespace tranche {
+
+class DemandNotes {
+ public:
+  explicit DemandNotes(ClusterState& cluster) : cluster_(cluster) {}
+
+  // The pod wants devices, or has them.
+  void Note(PodRecord& record, Instant now);
+  void End(PodRecord& record, Instant now);
+
+  DemandLog log;
+
+ private:
+  ClusterState& cluster_;
+};
+
+}  // namespace tranche

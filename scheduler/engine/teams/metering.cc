@@ -1,0 +1,183 @@
+#include "scheduler/engine/teams/metering.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "quota/preemption/lost_work.h"
+#include "scheduler/index/charge_of.h"
+#include "topology/base/mark.h"
+
+namespace tranche {
+namespace {
+
+// The clock of another machine may be ahead of ours; nothing is charged before it happens here.
+Instant Past(std::optional<Instant> told, Instant now) { return std::min(told.value_or(now), now); }
+
+}  // namespace
+
+MeterEvent Metering::Event(MeterKind kind, const PodUid& uid, int interval, const NodeName& node,
+                           const HeldWork& work, Instant at) const {
+  MeterEvent event;
+  event.kind = kind;
+  event.at = at;
+  event.uid = uid;
+  event.interval = interval;
+  event.pod = work.pod;
+  event.node = node;
+  event.leaf = work.leaf;
+  event.workload_class = work.workload_class;
+  event.parts = work.parts;
+  return event;
+}
+
+// What was metered of the pod until `until` while nobody heard of its node goes back.
+void Metering::RefundLost(const PodUid& uid, int interval, const NodeName& node, Instant until) {
+  const NodeId id = cluster_.names.Find(node.str());
+  if (id == kNoNode || cluster_.nodes[id] == nullptr || !cluster_.nodes[id]->lost_since) return;
+  const HeldWork& work = *cluster_.book.Find(uid);
+  const Instant from = std::max(*cluster_.nodes[id]->lost_since, work.since);
+  if (from >= until) return;
+  MeterEvent refund = Event(MeterKind::kRefund, uid, interval, node, work, from);
+  refund.until = until;
+  refund.note = "NodeLost";
+  TRANCHE_MARK(lost_node_refunded);
+  cluster_.outbox.Journal(std::move(refund));
+  cluster_.book.Refund(uid, {from, until});
+}
+
+// In-quota victims, and those that publish checkpoints, get back the hours of the work they lost.
+void Metering::RefundLostWork(const PodUid& uid, const PodRecord& record, Instant at) {
+  const PodTraits& traits = record.traits;
+  const HeldWork* work = cluster_.book.Find(uid);
+  if (!traits.evicted_at || work == nullptr || !work->running) return;
+  if (traits.evicted_state != QuotaState::kInQuota && !traits.checkpoint) return;
+  const GpuClass* gpu_class = cluster_.set->ClassNamed(work->workload_class);
+  WorkAtRisk risk;
+  risk.running = work->running;
+  risk.checkpoint = traits.checkpoint;
+  risk.cap = gpu_class == nullptr ? GpuClass().lost_work_cap : gpu_class->lost_work_cap;
+  // What a lost node has been refunded for already ends where its silence begins.
+  const NodeId id = cluster_.names.Find(record.Place().str());
+  Instant until = at;
+  if (id != kNoNode && cluster_.nodes[id] != nullptr && cluster_.nodes[id]->lost_since) {
+    until = std::min(until, *cluster_.nodes[id]->lost_since);
+  }
+  const Instant from = std::max(at - LostRuntime(risk, std::nullopt, at), work->since);
+  if (from >= until) return;
+  MeterEvent refund = Event(MeterKind::kRefund, uid, record.interval, record.Place(), *work, from);
+  refund.until = until;
+  refund.note = "LostWork";
+  TRANCHE_MARK(lost_work_refunded);
+  cluster_.outbox.Journal(std::move(refund));
+  cluster_.book.Refund(uid, {from, until});
+}
+
+void Metering::Open(const PodUid& uid, PodRecord& record, NodeId id, Start start) {
+  if (cluster_.nodes[id] == nullptr) return;
+  const NodeState& state = cluster_.nodes[id]->state;
+  const Holding* holding = state.Find(uid);
+  if (holding == nullptr || holding->kind == HoldingKind::kClaim) return;
+  if (const auto known = unclaimed.find(uid); known != unclaimed.end()) {
+    record.interval = known->second.interval;
+    unclaimed.erase(known);
+    cluster_.book.DeclareGang(uid, record.request->gang);
+    if (record.request->expected_runtime) {
+      cluster_.book.DeclareRuntime(uid, *record.request->expected_runtime, cluster_.latest);
+    }
+    return;
+  }
+  // Nobody has told yet what the node's GPUs are; the pod is charged when somebody does.
+  if (!state.present() || cluster_.book.Find(uid) != nullptr) return;
+  const Standing standing =
+      cluster_.book.StandingOf(record.request->name.ns, record.request->priority_class);
+  HeldWork work = cluster_.WorkOf(*record.request, standing, start.at);
+  work.parts = ChargeOfPicks(state.inventory(), *record.request, holding->picks);
+  // A record that does not describe the node's devices is not believed in this either.
+  const bool told = holding->known && holding->allocation && !holding->allocation->leaf.empty();
+  if (told) work.leaf = holding->allocation->leaf;
+  work.demoted = start.demoted;
+  if (work.parts.empty()) return;
+  if (const auto before = intervals.find(uid); before != intervals.end()) {
+    record.interval = std::max(record.interval, before->second + 1);
+    intervals.erase(before);
+  }
+  MeterEvent event = Event(MeterKind::kOpen, uid, record.interval, record.Place(), work, start.at);
+  event.estimated = start.estimated;
+  event.allocation = holding->allocation;
+  cluster_.outbox.Journal(std::move(event));
+  cluster_.book.Hold(uid, std::move(work));
+}
+
+void Metering::Close(const PodUid& uid, PodRecord& record, MeterKind kind, Instant at) {
+  const HeldWork* work = cluster_.book.Find(uid);
+  if (work == nullptr || unclaimed.contains(uid)) return;
+  at = kind == MeterKind::kVoid ? work->since : std::max(at, work->running.value_or(work->since));
+  RefundLost(uid, record.interval, record.Place(), at);
+  if (kind == MeterKind::kClose) RefundLostWork(uid, record, at);
+  cluster_.outbox.Journal(Event(kind, uid, record.interval, record.Place(), *work, at));
+  cluster_.book.Release(uid, at);
+  ++record.interval;
+}
+
+bool Metering::ReleaseEarly(const PodUid& uid, const PodFacts& pod) {
+  const HeldWork* work = cluster_.book.Find(uid);
+  if (work == nullptr || !pod.terminating || work->leaf.empty() || work->released) return false;
+  const GpuQuota* leaf = cluster_.set->QuotaNamed(work->leaf);
+  if (leaf == nullptr || leaf->release != ReleasePolicy::kOnDeletionTimestamp) return false;
+  cluster_.book.ReleaseQuota(uid);
+  return true;
+}
+
+void Metering::NoteRunning(const PodUid& uid, const PodFacts& pod) {
+  const HeldWork* work = cluster_.book.Find(uid);
+  if (work == nullptr || work->running || !pod.running_at) return;
+  const Instant at = std::max(Past(pod.running_at, cluster_.latest), work->since);
+  const PodRecord& record = *cluster_.Find(uid);
+  cluster_.outbox.Journal(
+      Event(MeterKind::kRunning, uid, record.interval, record.Place(), *work, at));
+  cluster_.book.Running(uid, at);
+}
+
+// The kubelet is heard of again: what was metered while nobody heard of it goes back.
+void Metering::EndOutage(NodeId id, Instant now) {
+  NodeEntry& entry = *cluster_.nodes[id];
+  for (const Holding& holding : entry.state.holdings()) {
+    if (holding.kind != HoldingKind::kAllocation || cluster_.book.Find(holding.uid) == nullptr)
+      continue;
+    RefundLost(holding.uid, cluster_.Find(holding.uid)->interval, cluster_.names.name(id), now);
+  }
+  entry.lost_since.reset();
+}
+
+void Metering::OpenUncharged(NodeId id, Instant now) {
+  for (const Holding& holding : cluster_.nodes[id]->state.holdings()) {
+    PodRecord* record = cluster_.Find(holding.uid);
+    if (record == nullptr || cluster_.book.Find(holding.uid) != nullptr) continue;
+    Open(holding.uid, *record, id,
+         {.at = Past(record->held_since, now), .estimated = !record->held_since});
+  }
+}
+
+void Metering::Adopt(Instant now) {
+  std::vector<PodUid> orphans;
+  for (const auto& [uid, work] : cluster_.book.holdings()) {
+    if (!work.leaf.empty() || unclaimed.contains(uid) || claims.contains(uid)) continue;
+    const PodRecord& record = *cluster_.Find(uid);
+    const Standing standing =
+        cluster_.book.StandingOf(record.request->name.ns, record.request->priority_class);
+    if (standing.leaf != kNoQuota) orphans.push_back(uid);
+  }
+  for (const PodUid& uid : orphans) {
+    PodRecord& record = *cluster_.Find(uid);
+    const bool ran = cluster_.book.Find(uid)->running.has_value();
+    Close(uid, record, MeterKind::kClose, now);
+    Open(uid, record, cluster_.names.Find(record.Place().str()), {.at = now});
+    const HeldWork* work = cluster_.book.Find(uid);
+    if (!ran || work == nullptr) continue;
+    cluster_.outbox.Journal(
+        Event(MeterKind::kRunning, uid, record.interval, record.Place(), *work, now));
+    cluster_.book.Running(uid, now);
+  }
+}
+
+}  // namespace tranche

@@ -1,0 +1,73 @@
+// From holdings to quota and the ledger's journal.
+//
+// A pod is charged from its reservation (or from when the cluster says it was bound) until it has
+// ended. What the ledger had open before a restart is taken up again, never charged twice.
+// Externally synchronised, as the state is. Cost: a look-up a call; Adopt, Restore and StepClock
+// O(what is held).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "scheduler/engine/state/cluster_state.h"
+#include "scheduler/facts/metering.h"
+#include "scheduler/facts/pod_facts.h"
+
+namespace tranche {
+
+// A use that is being charged, by its number among those of its pod or claim.
+struct MeteredClaim {
+  int interval = 0;
+  NodeName node;
+};
+
+class Metering {
+ public:
+  explicit Metering(ClusterState& cluster) : cluster_(cluster) {}
+
+  struct Start {
+    Instant at;
+    bool demoted = false;    // its quota let it in below its nominal share
+    bool estimated = false;  // nobody says when it began
+  };
+  // The pod's holding on the node is charged from then on, once.
+  void Open(const PodUid& uid, PodRecord& record, NodeId id, Start start);
+  void Close(const PodUid& uid, PodRecord& record, MeterKind kind, Instant at);
+  // Gives quota back where a team's rule is not to wait for the end; true: it did.
+  bool ReleaseEarly(const PodUid& uid, const PodFacts& pod);
+  // Its containers run.
+  void NoteRunning(const PodUid& uid, const PodFacts& pod);
+  // The kubelet is heard of again: what was metered while nobody heard of it goes back.
+  void EndOutage(NodeId id, Instant now);
+  // Pods on the node whose devices nobody had told of before.
+  void OpenUncharged(NodeId id, Instant now);
+  // Work that no quota owned when it began comes under the one that owns its namespace now, from
+  // now on: teams that get a quota while they run GPUs have used it.
+  void Adopt(Instant now);
+  MeterEvent Event(MeterKind kind, const PodUid& uid, int interval, const NodeName& node,
+                   const HeldWork& work, Instant at) const;
+
+  // What the ledger remembers. Once, before the first pod.
+  void Restore(MeterHistory history);
+  // The first complete set of pods is in: what the ledger had open and nobody holds has ended.
+  void CloseUnclaimed(Instant now);
+  // Nothing was used between.
+  void StepClock(Instant from, Instant to);
+
+  std::map<PodUid, OpenInterval> unclaimed;   // held as the ledger says, no pod was seen yet
+  std::unordered_map<PodUid, int> intervals;  // of pods metered before this process, by history
+  std::map<PodUid, MeteredClaim> claims;      // by the key they have in the quota's books
+
+ private:
+  // What was metered of the pod until `until` while nobody heard of its node goes back.
+  void RefundLost(const PodUid& uid, int interval, const NodeName& node, Instant until);
+  // In-quota victims, and those that publish checkpoints, get back the hours of the work they lost.
+  void RefundLostWork(const PodUid& uid, const PodRecord& record, Instant at);
+  void AddHistory(std::vector<MeterEvent>& events);
+
+  ClusterState& cluster_;
+  Instant heartbeat_;  // of the ledger, at start
+};
+
+}  // namespace tranche

@@ -1,0 +1,128 @@
+// Charges taken up again after a restart, and over a step of the clock.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "scheduler/engine/teams/metering.h"
+
+namespace tranche {
+
+void Metering::Restore(MeterHistory history) {
+  heartbeat_ = history.heartbeat;
+  std::vector<std::pair<std::string, DecayedUsage::State>> decay;
+  for (DecayRow& row : history.decay) decay.emplace_back(std::move(row.leaf), row.state);
+  cluster_.book.Restore(history.closings, decay);
+  for (const RestoredUse& use : history.restored) {
+    if (use.of == RestoredUse::Of::kBudget) cluster_.book.Resume(use.name, use.stand, use.mark.at);
+  }
+  // Held at once, before any budget closes a window that counts them already.
+  for (OpenInterval& interval : history.open) {
+    HeldWork work;
+    work.pod = interval.pod;
+    work.leaf = interval.leaf;
+    work.workload_class = interval.workload_class;
+    work.parts = interval.parts;
+    work.since = interval.since;
+    work.running = interval.running;
+    cluster_.book.Hold(interval.uid, std::move(work));
+    unclaimed.emplace(interval.uid, std::move(interval));
+  }
+  AddHistory(history.events);
+}
+
+// Ended uses, put together from their beginnings and ends.
+void Metering::AddHistory(std::vector<MeterEvent>& events) {
+  // A refund may reach back before the containers ran, and so come before the word that they did.
+  std::map<std::pair<PodUid, int>, Instant> running;
+  for (const MeterEvent& event : events) {
+    if (event.kind == MeterKind::kRunning) running[{event.uid, event.interval}] = event.at;
+  }
+  std::map<std::pair<PodUid, int>, QuotaBook::PastUse> uses;
+  for (MeterEvent& event : events) {
+    const std::pair key(event.uid, event.interval);
+    std::optional<Instant> ran;
+    if (const auto at = running.find(key); at != running.end()) ran = at->second;
+    switch (event.kind) {
+      case MeterKind::kOpen:
+        uses[key] = {event.leaf,
+                     event.pod.ns,
+                     event.workload_class,
+                     std::move(event.parts),
+                     event.at,
+                     ran,
+                     event.at,
+                     1};
+        break;
+      case MeterKind::kRunning:
+        break;
+      case MeterKind::kClose:
+      case MeterKind::kVoid:
+        if (const auto use = uses.find(key); use != uses.end()) {
+          use->second.until = event.at;
+          if (use->second.since < event.at) cluster_.book.AddPast(std::move(use->second));
+          uses.erase(use);
+        }
+        intervals[event.uid] = std::max(intervals[event.uid], event.interval);
+        break;
+      case MeterKind::kRefund:
+        cluster_.book.AddPast({event.leaf, event.pod.ns, event.workload_class,
+                               std::move(event.parts), event.at, ran, event.until, -1});
+        break;
+    }
+  }
+}
+
+void Metering::CloseUnclaimed(Instant now) {
+  for (const auto& [uid, interval] : std::exchange(unclaimed, {})) {
+    const PodRecord* record = cluster_.Find(uid);
+    // Ended while nobody looked: what the pod itself says, else the last moment somebody metered.
+    // One that is still waiting was never bound, whatever was written before its binding.
+    const bool never_bound = record != nullptr && !record->terminal;
+    const bool told = record != nullptr && record->terminal && record->ended_at;
+    Instant at = never_bound ? interval.since
+                 : told      ? *record->ended_at
+                             : std::min(heartbeat_, now);
+    at = std::max(at, never_bound ? interval.since : interval.running.value_or(interval.since));
+    RefundLost(uid, interval.interval, interval.node, at);
+    MeterEvent event = Event(never_bound ? MeterKind::kVoid : MeterKind::kClose, uid,
+                             interval.interval, interval.node, *cluster_.book.Find(uid), at);
+    event.estimated = !never_bound && !told;
+    cluster_.outbox.Journal(std::move(event));
+    cluster_.book.Release(uid, at);
+    intervals[uid] = interval.interval;
+  }
+}
+
+void Metering::StepClock(Instant from, Instant to) {
+  for (const auto& held : cluster_.book.holdings()) {
+    const PodUid& uid = held.first;
+    const HeldWork& work = held.second;
+    PodRecord* record = cluster_.Find(uid);
+    const auto known = unclaimed.find(uid);
+    const auto of_claim = claims.find(uid);
+    const bool is_claim = of_claim != claims.end();
+    const bool claimed = known == unclaimed.end();
+    int& interval = !claimed   ? known->second.interval
+                    : is_claim ? of_claim->second.interval
+                               : record->interval;
+    const NodeName node = !claimed   ? known->second.node
+                          : is_claim ? of_claim->second.node
+                                     : record->Place();
+    const auto tell = [&](MeterKind kind, Instant at) {
+      MeterEvent event = Event(kind, uid, interval, node, work, at);
+      event.note = "ClockStep";
+      if (kind == MeterKind::kOpen && claimed) event.allocation = AllocationOn(cluster_, node, uid);
+      cluster_.outbox.Journal(std::move(event));
+    };
+    tell(MeterKind::kClose, std::max(from, work.running.value_or(work.since)));
+    ++interval;
+    tell(MeterKind::kOpen, to);
+    if (work.running) tell(MeterKind::kRunning, to);
+    if (claimed) continue;
+    known->second.since = to;
+    if (work.running) known->second.running = to;
+  }
+  cluster_.book.Step(from, to);
+}
+
+}  // namespace tranche
