@@ -226,7 +226,7 @@ AdmissionQuestion AskEngine(Host& host) {
       if (word.wants_gpus) {
         word.gates = engine.GatesFor(request, now);
       } else {
-        const ClaimForecast claimed = engine.ClaimForecastFor(request, claims, now);
+        const ClaimForecast claimed = engine.ForecastClaims(request, claims, now);
         word.wants_gpus = claimed.wants_gpus;
         word.gates.quota = claimed.quota_waits;
       }

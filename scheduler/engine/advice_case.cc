@@ -12,8 +12,6 @@ constexpr std::string_view kMigConfig = "nvidia.com/mig.config";
 constexpr std::string_view kMigConfigState = "nvidia.com/mig.config.state";
 constexpr std::string_view kMigCapable = "nvidia.com/mig.capable";
 
-}  // namespace
-
 AdviceNode AdviceNodeOf(const NodeEntry& entry, const NodeName& name) {
   const NodeState& state = entry.state;
   AdviceNode node;
@@ -32,6 +30,33 @@ AdviceNode AdviceNodeOf(const NodeEntry& entry, const NodeName& name) {
   node.has_mig_manager = !node.mig_config.empty() || labels.Find(kMigCapable) == "true";
   return node;
 }
+
+std::vector<AdviceWaiter> Waiters(EngineParts& parts) {
+  ClusterState& cluster = parts.cluster;
+  std::vector<AdviceWaiter> waiting;
+  for (const PodUid& uid : cluster.pending) {
+    const PodRecord& record = *cluster.Find(uid);
+    AdviceWaiter waiter;
+    waiter.name = record.request->name;
+    waiter.uid = uid;
+    waiter.request = record.request;
+    const RequestContext context = parts.rules.ContextOf(*record.request);
+    if (context.standing.leaf != kNoQuota) {
+      waiter.leaf = cluster.book.tree().name(context.standing.leaf);
+    }
+    if (context.standing.gpu_class) waiter.workload_class = context.standing.gpu_class->name;
+    waiter.since = record.waits_since;
+    waiter.quota_allows =
+        context.whole == Reason::kNone &&
+        (record.last_reason < Reason::kNoLeaf || record.last_reason > Reason::kNamespaceQuota);
+    waiting.push_back(std::move(waiter));
+  }
+  std::ranges::sort(waiting, {},
+                    [](const AdviceWaiter& waiter) { return std::pair(waiter.since, waiter.uid); });
+  return waiting;
+}
+
+}  // namespace
 
 AdviceCase Engine::Case(Instant now) {
   EngineParts& parts = *parts_;
@@ -59,7 +84,8 @@ AdviceCase Engine::Case(Instant now) {
     if (!entry.state.inventory().has_devices() && !managed) continue;
     fleet.nodes.push_back(AdviceNodeOf(entry, cluster.names.name(id)));
     for (const Holding& holding : entry.state.holdings()) {
-      if (holding.kind == HoldingKind::kClaim || holding.kind == HoldingKind::kEarmark) continue;
+      if (holding.kind == HoldingKind::kTentative || holding.kind == HoldingKind::kEarmark)
+        continue;
       const PodRecord* record = cluster.Find(holding.uid);
       if (record == nullptr) continue;
       AdvicePod pod;
@@ -82,25 +108,7 @@ AdviceCase Engine::Case(Instant now) {
       fleet.pods.push_back(std::move(pod));
     }
   }
-  for (const PodUid& uid : cluster.pending) {
-    const PodRecord& record = *cluster.Find(uid);
-    AdviceWaiter waiter;
-    waiter.name = record.request->name;
-    waiter.uid = uid;
-    waiter.request = record.request;
-    const RequestContext context = parts.rules.ContextOf(*record.request);
-    if (context.standing.leaf != kNoQuota) {
-      waiter.leaf = cluster.book.tree().name(context.standing.leaf);
-    }
-    if (context.standing.gpu_class) waiter.workload_class = context.standing.gpu_class->name;
-    waiter.since = record.waits_since;
-    waiter.quota_allows =
-        context.whole == Reason::kNone &&
-        (record.last_reason < Reason::kNoLeaf || record.last_reason > Reason::kNamespaceQuota);
-    fleet.waiting.push_back(std::move(waiter));
-  }
-  std::ranges::sort(fleet.waiting, {},
-                    [](const AdviceWaiter& waiter) { return std::pair(waiter.since, waiter.uid); });
+  fleet.waiting = Waiters(parts);
   return fleet;
 }
 

@@ -18,7 +18,7 @@ int64_t KeepersToBe(const NodeState& state) {
   std::set<int> followed;
   std::set<int> held;
   for (const Holding& holding : state.holdings()) {
-    if (holding.kind == HoldingKind::kClaim) continue;
+    if (holding.kind == HoldingKind::kTentative) continue;
     for (const CardUse& use : holding.use.cards) {
       if (use.kept > 0) (holding.keeper == KeeperRole::kNone ? followed : held).insert(use.card);
     }
@@ -32,7 +32,7 @@ void AuditLoad(const NodeName& name, const NodeState& state, std::vector<std::st
   for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
     int64_t milli = 0, memory = 0;
     for (const Holding& holding : state.holdings()) {
-      if (holding.kind == HoldingKind::kClaim) continue;
+      if (holding.kind == HoldingKind::kTentative) continue;
       for (const CardUse& use : holding.use.cards) {
         if (use.card != static_cast<int>(i)) continue;
         milli += use.milli.count();
@@ -49,7 +49,7 @@ void AuditLoad(const NodeName& name, const NodeState& state, std::vector<std::st
   for (std::size_t k = 0; k < inventory.keys.size(); ++k) {
     int64_t used = 0;
     for (const Holding& holding : state.holdings()) {
-      if (holding.kind == HoldingKind::kClaim) continue;
+      if (holding.kind == HoldingKind::kTentative) continue;
       for (const PoolNeed& need : holding.request->pool_needs) {
         if (need.key == inventory.keys[k].key) used += need.count;
       }
@@ -110,8 +110,8 @@ bool Auditor::IsKnownTo(const PodRecord* record, const Holding& holding, NodeId 
   if (record == nullptr || record->terminal) return false;
   const NodeName& name = cluster_.names.name(id);
   switch (holding.kind) {
-    case HoldingKind::kClaim:
-      return record->claimed == id;
+    case HoldingKind::kTentative:
+      return record->tentative == id;
     case HoldingKind::kEarmark:
       return record->earmark != nullptr && record->earmark->node == name;
     case HoldingKind::kReservation:
@@ -137,7 +137,7 @@ void Auditor::AuditNodes(std::vector<std::string>& faults) {
                                      holding.request->name.str()));
         continue;
       }
-      claimed += holding.kind == HoldingKind::kClaim;
+      claimed += holding.kind == HoldingKind::kTentative;
       reserved += holding.kind == HoldingKind::kReservation;
       if (IsKnownTo(cluster_.Find(holding.uid), holding, id)) continue;
       faults.push_back(fmt::format("{}: a holding of {} has no pod that knows of it", name.str(),
@@ -148,8 +148,9 @@ void Auditor::AuditNodes(std::vector<std::string>& faults) {
       faults.push_back(fmt::format("{}: the packed row differs from the entry", name.str()));
     }
   }
-  if (claimed != cluster_.claims) {
-    faults.push_back(fmt::format("expected {} claims, found {} counted", claimed, cluster_.claims));
+  if (claimed != cluster_.tentative_placements) {
+    faults.push_back(fmt::format("expected {} tentative placements, found {} counted", claimed,
+                                 cluster_.tentative_placements));
   }
   if (reserved != static_cast<int64_t>(cluster_.reservations.size())) {
     faults.push_back(fmt::format("expected {} reservations, found {} listed", reserved,
@@ -246,7 +247,7 @@ std::string Engine::Digest() const {
     const NodeState& state = cluster.nodes[id]->state;
     digest += cluster.names.name(id).str() + "\n";
     for (const Holding& holding : state.holdings()) {
-      if (holding.kind == HoldingKind::kClaim) continue;
+      if (holding.kind == HoldingKind::kTentative) continue;
       digest += "  " + holding.uid.str();
       for (const CardUse& use : holding.use.cards) {
         digest += fmt::format(" card{}:{}m/{}MiB", use.card, use.milli.count(), use.memory.count());

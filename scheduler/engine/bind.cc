@@ -113,7 +113,7 @@ bool Binding::Reserve(const RequestContext& context, PodRecord& record, NodeId i
                       Instant now) {
   const PodRequest& request = *record.request;
   const bool seated = parts_.gangs.IsSeated(plan.uid, record);
-  cluster_.DropClaim(plan.uid, record, now);
+  cluster_.DropTentative(plan.uid, record, now);
   ScopedRemoval lift(cluster_, plan.uid, now, parts_.kept.SharesWith(plan.uid));
   if (cluster_.nodes[id] == nullptr) return Refuse(plan, Reason::kUnknownNode, plan.node.str());
   NodeEntry& entry = *cluster_.nodes[id];

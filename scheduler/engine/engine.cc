@@ -56,7 +56,7 @@ void Engine::DeleteNode(const NodeName& name, Instant now) {
   // Claims do not outlive their node; allocations and reservations do, as ghosts.
   std::vector<PodUid> claimed;
   for (const Holding& holding : entry.state.holdings()) {
-    if (holding.kind == HoldingKind::kClaim) claimed.push_back(holding.uid);
+    if (holding.kind == HoldingKind::kTentative) claimed.push_back(holding.uid);
   }
   cluster.CountCards(entry, -1);
   entry.state.SetFacts(std::nullopt, 0);
@@ -64,7 +64,7 @@ void Engine::DeleteNode(const NodeName& name, Instant now) {
   entry.vanished = false;
   entry.stable_at.reset();
   for (const PodUid& uid : claimed) {
-    if (PodRecord* record = cluster.Find(uid)) cluster.DropClaim(uid, *record, now);
+    if (PodRecord* record = cluster.Find(uid)) cluster.DropTentative(uid, *record, now);
   }
   if (cluster.nodes[id] != nullptr) cluster.Refresh(id, now);
 }
@@ -216,7 +216,7 @@ std::optional<Instant> Engine::Tick(Instant now) {
     if (due) next = next ? std::min(*next, *due) : due;
   };
   const ClusterState& cluster = parts.cluster;
-  if (!cluster.claim_queue.empty()) sooner(std::get<0>(cluster.claim_queue.front()));
+  if (!cluster.tentative_ends.empty()) sooner(std::get<0>(cluster.tentative_ends.front()));
   if (!cluster.reopenings.empty()) sooner(cluster.reopenings.begin()->first);
   if (!parts.team_queue.wakeups.empty()) sooner(parts.team_queue.wakeups.begin()->first);
   parts.runs.Tend(now);
@@ -258,8 +258,8 @@ GateSet Engine::GatesFor(const PodRequest& request, Instant now) {
   return parts_->gates.For(request, now);
 }
 
-ClaimForecast Engine::ClaimForecastFor(const PodRequest& request, const dra::PodClaims& claims,
-                                       Instant now) {
+ClaimForecast Engine::ForecastClaims(const PodRequest& request, const dra::PodClaims& claims,
+                                     Instant now) {
   parts_->Advance(now);
   return parts_->claim_pods.Forecast(request, claims, now);
 }

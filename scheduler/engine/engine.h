@@ -1,11 +1,11 @@
 // The single writer that decides: it holds the cluster as values, answers the verbs, and keeps
-// claims, reservations and allocations.
+// tentative placements, reservations and allocations.
 //
 // Deterministic: the same calls with the same times give the same answers. It reads no clock,
 // opens nothing, starts nothing. Thread rule: externally synchronised; every call, const ones
 // included, under one lock (host/engine_host.h holds it). No call does I/O or sleeps.
 //
-//   claim        soft, made by Filter for the best node, replaced by the pod's next Filter,
+//   tentative    made by Filter for the best node, replaced by the pod's next Filter,
 //                expires; orders answers, never refuses a bind
 //   reservation  hard, made by Bind, ends only on proof (seen bound, seen gone, seen elsewhere)
 //   allocation   what a pod with a node holds, from nodeName set until a terminal phase or gone
@@ -89,7 +89,8 @@ class Engine {
   void StepClock(Instant from, Instant to);
   // Quota cannot be kept because the ledger cannot: refuse what it would have to count.
   void CloseLedger(bool closed);
-  // Ends claims that are due. Returns when to call again; nullopt: nothing waits for time.
+  // Ends tentative placements that are due. Returns when to call again; nullopt: nothing waits for
+  // time.
   std::optional<Instant> Tick(Instant now);
 
   // What the calls so far want done. The caller takes it out after each call and carries it out:
@@ -155,8 +156,8 @@ class Engine {
   // Cost: as of a filter call.
   GateSet GatesFor(const PodRequest& request, Instant now);
   // The same of a pod that uses claims alone.
-  ClaimForecast ClaimForecastFor(const PodRequest& request, const dra::PodClaims& claims,
-                                 Instant now);
+  ClaimForecast ForecastClaims(const PodRequest& request, const dra::PodClaims& claims,
+                               Instant now);
   // Pods the cluster shows that wait, with the reason of their last filter; ascending uid.
   std::vector<std::pair<PodUid, Reason>> Waiting() const;
   std::optional<PodView> Pod(const PodUid& uid);
@@ -180,7 +181,8 @@ class Engine {
   std::vector<std::string> Audit() const;
   // Cached verdicts of this request's shape against fresh evaluation, node by node; for tests.
   std::vector<std::string> AuditVerdicts(const PodRequest& request) const;
-  // A text that is equal for equal books (nodes, holdings, devices); claims are left out.
+  // A text that is equal for equal books (nodes, holdings, devices); tentative placements are left
+  // out.
   std::string Digest() const;
 
  private:

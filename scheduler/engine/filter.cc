@@ -45,10 +45,10 @@ void Filtering::PassPlain(const PodRequest& request, FilterAnswer& answer) {
 PodRecord& Filtering::NoteFiltered(const PodRequest& request, Instant now) {
   PodRecord& record = cluster_.Touch(request);
   parts_.gangs.Join(request.uid, record, now);
-  if (!record.seen && record.claimed == kNoNode && !record.filtered) {
+  if (!record.seen && record.tentative == kNoNode && !record.filtered) {
     parts_.unseen.emplace_back(now, request.uid);
   }
-  cluster_.DropClaim(request.uid, record, now);
+  cluster_.DropTentative(request.uid, record, now);
   if (record.waits_since == Instant()) record.waits_since = now;
   record.eligible_at.reset();
   record.observed = Reason::kNone;
@@ -221,11 +221,11 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
   }
   const ScopedRemoval lift(cluster, request.uid, now, parts.kept.SharesWith(request.uid));
   if (context.whole != Reason::kNone) return;
-  const NodeId claimed = record == nullptr ? kNoNode : record->claimed;
+  const NodeId claimed = record == nullptr ? kNoNode : record->tentative;
   if (claimed != kNoNode) {
     // The order filter gave; affirmed, not computed again.
     if (filtering.RankAsFiltered(*record, ranks)) return;
-    cluster.DropClaim(request.uid, *record, now);
+    cluster.DropTentative(request.uid, *record, now);
   }
   parts.selection.Select(context, parts.ids, candidates.size(), now, nullptr);
   filtering.RankAsSelected(ranks);

@@ -33,12 +33,12 @@ void EngineParts::Advance(Instant now) {
     team_queue.wakeups.erase(team_queue.wakeups.begin());
     requeue.IfFits(uid, now);
   }
-  while (!cluster.claim_queue.empty() && std::get<0>(cluster.claim_queue.front()) <= now) {
-    const auto [end, uid, serial] = cluster.claim_queue.front();
-    cluster.claim_queue.pop_front();
+  while (!cluster.tentative_ends.empty() && std::get<0>(cluster.tentative_ends.front()) <= now) {
+    const auto [end, uid, serial] = cluster.tentative_ends.front();
+    cluster.tentative_ends.pop_front();
     PodRecord* record = cluster.Find(uid);
-    if (record == nullptr || record->claim_serial != serial) continue;
-    cluster.DropClaim(uid, *record, now);
+    if (record == nullptr || record->tentative_serial != serial) continue;
+    cluster.DropTentative(uid, *record, now);
   }
   while (!cluster.reopenings.empty() && cluster.reopenings.begin()->first <= now) {
     const NodeId id = cluster.reopenings.begin()->second;
@@ -55,11 +55,11 @@ void EngineParts::ForgetOldest() {
     PodRecord* record = cluster.Find(uid);
     const bool only_filtered = record != nullptr && !record->seen && record->reserved.empty();
     const bool recent =
-        cluster.latest - since < kUnseenLifetime || (record && record->claimed != kNoNode);
+        cluster.latest - since < kUnseenLifetime || (record && record->tentative != kNoNode);
     if (only_filtered && recent && unseen.size() <= kMaxUnseen) break;
     unseen.pop_front();
     if (!only_filtered) continue;
-    cluster.DropClaim(uid, *record, cluster.latest);
+    cluster.DropTentative(uid, *record, cluster.latest);
     gangs.Leave(uid, *record, cluster.latest);
     Erase(uid);
   }

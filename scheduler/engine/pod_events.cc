@@ -70,7 +70,7 @@ void PodEvents::EndPod(PodRecord& record, const PodFacts& pod, Instant now) {
   const PodUid uid = record.request->uid;
   parts_.demand_notes.End(record, now);
   record.ended_at = std::min(pod.finished_at.value_or(now), now);
-  cluster_.DropClaim(uid, record, now);
+  cluster_.DropTentative(uid, record, now);
   // A pod that ended on the node it was reserved on has used it.
   if (record.reserved == pod.node)
     parts_.metering.Close(uid, record, MeterKind::kClose, *record.ended_at);
@@ -104,7 +104,7 @@ void PodEvents::NoteRunning(const PodUid& uid, const PodFacts& pod) {
 
 void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
   const PodUid uid = record.request->uid;
-  cluster_.DropClaim(uid, record, now);
+  cluster_.DropTentative(uid, record, now);
   if (record.reserved == pod.node) {
     // The proof of our own bind: what was opened then goes on.
     cluster_.placeholders.EndWait(uid);
@@ -256,7 +256,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   if (ended) return events.EndPod(record, pod, now);
   const bool bound = !record.node.empty() || !record.reserved.empty();
   if (!bound && known != nullptr && !SameRequest(*record.request, pod.request)) {
-    cluster.DropClaim(uid, record, now);
+    cluster.DropTentative(uid, record, now);
     record.request = std::make_shared<const PodRequest>(std::move(pod.request));
   }
   // An object without node may be older than the bind we know of: a pod is never unbound again.
@@ -285,7 +285,7 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
   PodRecord* record = cluster.Find(uid);
   if (record == nullptr) return;
   parts_->demand_notes.End(*record, now);
-  cluster.DropClaim(uid, *record, now);
+  cluster.DropTentative(uid, *record, now);
   parts_->DropReservation(uid, *record, now);
   if (!record->node.empty()) {
     parts_->metering.Close(uid, *record, MeterKind::kClose, now);

@@ -38,9 +38,9 @@ PodView EngineViews::ViewPod(const PodUid& uid, const PodRecord& record) {
   } else if (!record.reserved.empty()) {
     view.state = PodState::kReserved;
     id = cluster_.names.Find(record.reserved.str());
-  } else if (record.claimed != kNoNode) {
+  } else if (record.tentative != kNoNode) {
     view.state = PodState::kClaimed;
-    id = record.claimed;
+    id = record.tentative;
   }
   if (id == kNoNode || cluster_.nodes[id] == nullptr) {
     DescribeWait(context, uid, record, view);
@@ -249,7 +249,7 @@ EngineTotals Engine::Totals() const {
   EngineParts& parts = *parts_;
   ClusterState& cluster = parts.cluster;
   EngineTotals totals;
-  totals.claims = cluster.claims;
+  totals.tentative_placements = cluster.tentative_placements;
   totals.reservations = static_cast<int64_t>(cluster.reservations.size());
   if (!cluster.reservations.empty())
     totals.oldest_reservation = cluster.reservations.begin()->first;

@@ -217,7 +217,7 @@ void NodeState::SetNoNewKeeper(bool none) {
 
 void NodeState::Recompute() {
   ResetLoad(hard_);
-  claims_ = 0;
+  tentative_ = 0;
   // Those who follow a keeper are where it is.
   for (const bool keepers : {true, false}) {
     for (Holding& holding : holdings_) {
@@ -232,14 +232,14 @@ void NodeState::Recompute() {
   for (Holding& holding : holdings_) {
     if (!holding.known && holding.allocation) Resolve(holding);
     if (holding.keeper == KeeperRole::kNone) FollowProbe(holding);
-    if (holding.kind == HoldingKind::kClaim) {
-      ++claims_;
+    if (holding.kind == HoldingKind::kTentative) {
+      ++tentative_;
     } else if (holding.known) {
       AddHolding(holding, hard_);
     }
   }
   for (Holding& holding : holdings_) {
-    if (holding.known || holding.kind == HoldingKind::kClaim) continue;
+    if (holding.known || holding.kind == HoldingKind::kTentative) continue;
     if (!holding.allocation) holding.problem = "expected an allocation record, found none";
     placer_.Force(inventory_, hard_, *holding.request, holding.picks);
     holding.use = UseOf(*holding.request, holding.picks);
@@ -248,7 +248,7 @@ void NodeState::Recompute() {
   soft_ = hard_;
   AddKeepers(hard_);
   for (const Holding& holding : holdings_) {
-    if (holding.kind == HoldingKind::kClaim && holding.known) AddHolding(holding, soft_);
+    if (holding.kind == HoldingKind::kTentative && holding.known) AddHolding(holding, soft_);
   }
   AddKeepers(soft_);
 }

@@ -22,7 +22,7 @@ namespace tranche {
 
 // kEarmark: devices kept for a pod whose victims leave; until they have, it lies over their
 // holdings, so that the load may exceed what the card has.
-enum class HoldingKind : uint8_t { kClaim, kEarmark, kReservation, kAllocation };
+enum class HoldingKind : uint8_t { kTentative, kEarmark, kReservation, kAllocation };
 
 // kOpen: a card for those who follow it; without any it holds nothing and is about to go.
 // kLingering: likewise, and there to stay for a while. kLeaving: the card is nobody's any more.
@@ -77,7 +77,7 @@ class NodeState {
   const Load& hard() const { return hard_; }
   // Claims too.
   const Load& soft() const { return soft_; }
-  bool has_claims() const { return claims_ > 0; }
+  bool has_tentative() const { return tentative_ > 0; }
   // Ascending pod UID.
   const std::vector<Holding>& holdings() const { return holdings_; }
   const Holding* Find(const PodUid& uid) const;
@@ -87,19 +87,19 @@ class NodeState {
     Load load;
     ResetLoad(load);
     for (const Holding& holding : holdings_) {
-      if (holding.kind == HoldingKind::kClaim || without(holding.uid)) continue;
+      if (holding.kind == HoldingKind::kTentative || without(holding.uid)) continue;
       AddHolding(holding, load);
     }
     AddKeepers(load);
     return load;
   }
 
-  // The load of those holdings (claims aside) whose position satisfies `keep`, into `load`.
+  // The load of those holdings (tentative ones aside) whose position satisfies `keep`, into `load`.
   template <typename Predicate>
   void LoadWhere(Predicate keep, Load& load) const {
     ResetLoad(load);
     for (std::size_t i = 0; i < holdings_.size(); ++i) {
-      if (holdings_[i].kind == HoldingKind::kClaim || !keep(i)) continue;
+      if (holdings_[i].kind == HoldingKind::kTentative || !keep(i)) continue;
       AddHolding(holdings_[i], load);
     }
     AddKeepers(load);
@@ -143,7 +143,7 @@ class NodeState {
   std::vector<Holding> holdings_;
   Load hard_;
   Load soft_;
-  int claims_ = 0;
+  int tentative_ = 0;
   int64_t epoch_ = 1;
   bool keepers_allowed_ = false;
   bool no_new_keeper_ = false;

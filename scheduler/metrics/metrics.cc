@@ -69,7 +69,7 @@ void AddState(const Scrape& scrape, Page& page) {
   page.Gauge(kPods, static_cast<double>(totals.pods_bound), {{"state", "bound"}});
   page.Gauge(kPods, static_cast<double>(totals.pods_pending), {{"state", "pending"}});
   page.Gauge(kDevicesUnknown, static_cast<double>(totals.pods_devices_unknown));
-  page.Gauge(kClaims, static_cast<double>(totals.claims));
+  page.Gauge(kClaims, static_cast<double>(totals.tentative_placements));
   page.Gauge(kReservations, static_cast<double>(totals.reservations));
   page.Gauge(kAgentWaiting, static_cast<double>(totals.agent_waiting));
   page.Gauge(kAgentServing, static_cast<double>(totals.agent_serving));

@@ -193,7 +193,7 @@ void AddClusterKeys(std::map<std::string, Setter>& keys) {
   });
   keys["clock"] = OneOf(kClocks, [](ServeConfig& c, bool manual) { c.manual_clock = manual; });
   keys["cacheAgeSeconds"] = Seconds(5, [](ServeConfig& c) -> Millis& { return c.cache_limit; });
-  keys["claimSeconds"] = Seconds(1, [](ServeConfig& c) -> Millis& { return c.claim_lifetime; });
+  keys["claimSeconds"] = Seconds(1, [](ServeConfig& c) -> Millis& { return c.tentative_lifetime; });
 }
 
 void AddLedgerKeys(std::map<std::string, Setter>& keys) {

@@ -71,7 +71,7 @@ struct ServeConfig {
   std::string mig_config_ns = "tranche-system";
   std::string mig_config_name = "tranche-mig-parted-config";
 
-  std::chrono::milliseconds claim_lifetime{10'000};
+  std::chrono::milliseconds tentative_lifetime{10'000};
   GpuPolicy policy;  // what GPUPolicy objects overlay
   // Unset: Allow with the embedded cluster, where nothing can be harmed, Refuse with a real one.
   std::optional<Permission> unenforced_sharing;

@@ -50,7 +50,7 @@ HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::Sq
     options.history = book->history();
     book->ForgetHistory();
   }
-  options.engine.claim_lifetime = config.claim_lifetime;
+  options.engine.tentative_lifetime = config.tentative_lifetime;
   options.engine.namespace_caps = config.hami;
   options.engine.keepers = config.reservation;
   options.engine.epoch = epoch;

@@ -39,7 +39,7 @@ struct ClaimingPod {
   Reason last_reason = Reason::kNone;
   std::vector<ModelCharge> asked;
   std::optional<Instant> eligible_at;
-  std::optional<Instant> told;  // poked, or its gate's removal asked for
+  std::optional<Instant> told;  // requeued, or its gate's removal asked for
 };
 
 struct ClaimBooks {

@@ -194,7 +194,7 @@ void ClaimCharges::Keep(const PodRequest& request, const ClaimWish& wish, NodeId
   const dra::NodeBooks* books = wishes_.BooksOn(id);
   const Standing standing = rules_.ContextOf(request).standing;
   if (books == nullptr || standing.leaf == kNoQuota) return;
-  const Millis lifetime = cluster_.options.claim_lifetime;
+  const Millis lifetime = cluster_.options.tentative_lifetime;
   const auto keep = [&](const PodUid& key, PodName name, std::vector<ModelCharge> parts) {
     if (parts.empty() || metering_.claims.contains(key) || books_.kept.contains(key)) return;
     HeldWork work = cluster_.WorkOf(request, standing, now);

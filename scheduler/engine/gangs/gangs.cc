@@ -234,7 +234,7 @@ bool Gangs::Seat(const std::string& key, Gang& gang, Instant now) {
 bool Gangs::TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Instant now) {
   std::vector<std::shared_ptr<const PodRequest>> members;
   for (const PodUid& uid : waiting) {
-    cluster_.DropClaim(uid, cluster_.pods.at(uid), now);
+    cluster_.DropTentative(uid, cluster_.pods.at(uid), now);
     members.push_back(cluster_.pods.at(uid).request);
   }
   std::vector<NodeName> placed;
@@ -281,7 +281,7 @@ bool Gangs::TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Instant now
           {members[i]->name, waiting[i], cluster_.names.name(seats[i].node)});
     }
     if (record.last_reason == Reason::kNone) continue;
-    record.poked = now;
+    record.requeued_at = now;
     cluster_.outbox.Requeue(members[i]->name, waiting[i]);
   }
   return true;

@@ -94,8 +94,6 @@ class Gangs {
   // Keeps places for all who wait; false: there are none.
   bool Seat(const std::string& key, Gang& gang, Instant now);
   bool TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Instant now);
-  void KeepSeats(const std::vector<GangSites::Seat>& seats, const std::vector<PodUid>& waiting,
-                 Instant now);
   void Unseat(Gang& gang, Instant now);
 
   GangParts parts_;

@@ -25,7 +25,7 @@ bool Requeuer::OnNode(const PodUid& uid, NodeId id, Instant now) {
   const bool waits = record != nullptr && !record->terminal && record->node.empty() &&
                      record->reserved.empty() && record->last_reason != Reason::kNone &&
                      !record->traits.gated;
-  if (!waits || (record->poked && now - *record->poked < kRequeueGap)) return false;
+  if (!waits || (record->requeued_at && now - *record->requeued_at < kRequeueGap)) return false;
   // A pod that waits for the rest of its gang is requeued with all of it (gangs.cc).
   if (cluster_.open_gangs.contains(record->gang)) return false;
   const RequestContext context = rules_.ContextOf(*record->request);
@@ -37,7 +37,7 @@ bool Requeuer::OnNode(const PodUid& uid, NodeId id, Instant now) {
     rules_.ForgetKindAnswers();
     if (rules_.AskQuota(context, id, now).reason != Reason::kNone) return false;
   }
-  record->poked = now;
+  record->requeued_at = now;
   cluster_.outbox.Requeue(record->request->name, uid);
   return true;
 }
@@ -90,8 +90,8 @@ bool Requeuer::IfFits(const PodUid& uid, Instant now) {
     if (cluster_.hot[id].closed == Reason::kNone) ids_.push_back(id);
   }
   selection_.Select(context, ids_, 1, now, nullptr);
-  if (selection_.best().empty() || record->poked == now) return !selection_.best().empty();
-  record->poked = now;
+  if (selection_.best().empty() || record->requeued_at == now) return !selection_.best().empty();
+  record->requeued_at = now;
   cluster_.outbox.Requeue(record->request->name, uid);
   return true;
 }

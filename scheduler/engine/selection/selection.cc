@@ -9,9 +9,9 @@ namespace tranche {
 namespace {
 
 constexpr std::size_t kMaxShapes = 256;
-// An order, high to low: over another pod's claim, by borrowing, far from its gang, way of sharing,
-// cost, name.
-constexpr Order kIgnoresClaims = Order{1} << 84;
+// An order, high to low: over another pod's tentative placement, by borrowing, far from its gang,
+// way of sharing, cost, name.
+constexpr Order kIgnoresTentative = Order{1} << 84;
 constexpr Order kBorrows = Order{1} << 83;
 constexpr int kDistanceShift = 80;
 constexpr int kRankShift = 72;
@@ -112,7 +112,7 @@ Reason Selection::Consider(Round& round, NodeId id, Order& order) {
   Verdict* verdict = &Lookup(round.shape, context, id, Taken::kTentatively);
   if (verdict->reason != Reason::kNone && cluster_.hot[id].hard != cluster_.hot[id].soft) {
     verdict = &Lookup(round.shape, context, id, Taken::kFirmly);
-    order = kIgnoresClaims;
+    order = kIgnoresTentative;
   }
   // Quota comes before room: a node that only lacks room is one the team could have had.
   const bool suits = verdict->reason == Reason::kNone || MoreRoomWouldHelp(verdict->reason);
@@ -171,9 +171,9 @@ void Selection::Select(const RequestContext& context, const std::vector<NodeId>&
     ++reason_counts_[static_cast<std::size_t>(reason)];
     if (refused != nullptr) refused->emplace_back(position, reason);
   }
-  // Nodes that only fit over another pod's claim are a last resort.
-  if (!best_.empty() && best_.front().order < kIgnoresClaims) {
-    while (best_.back().order >= kIgnoresClaims) best_.pop_back();
+  // Nodes that only fit over another pod's tentative placement are a last resort.
+  if (!best_.empty() && best_.front().order < kIgnoresTentative) {
+    while (best_.back().order >= kIgnoresTentative) best_.pop_back();
   }
 }
 
@@ -201,7 +201,7 @@ Reason Selection::PickDevices(const RequestContext& context, const NodeEntry& en
                                     worth, context.sharing);
   };
   const Reason soft = evaluate(node.soft());
-  if (soft == Reason::kNone || !node.has_claims()) return soft;
+  if (soft == Reason::kNone || !node.has_tentative()) return soft;
   return evaluate(node.hard());
 }
 
@@ -212,18 +212,18 @@ void Selection::PlaceTentatively(const RequestContext& context, PodRecord& recor
   if (PickDevices(context, entry, picks_) != Reason::kNone) return;
   Holding holding;
   holding.uid = request.uid;
-  holding.kind = HoldingKind::kClaim;
+  holding.kind = HoldingKind::kTentative;
   holding.request = record.request;
   holding.allocation = ToAllocation(entry.state.inventory(), request, picks_);
   entry.state.Hold(std::move(holding));
-  record.claimed = id;
-  record.claim_serial = ++cluster_.claim_serial;
-  ++cluster_.claims;
+  record.tentative = id;
+  record.tentative_serial = ++cluster_.tentative_serial;
+  ++cluster_.tentative_placements;
   record.ranked.clear();
   for (const Candidate& candidate : best_) record.ranked.push_back(candidate.node);
-  if (cluster_.options.claim_lifetime > Millis::zero()) {
-    cluster_.claim_queue.emplace_back(now + cluster_.options.claim_lifetime, request.uid,
-                                      record.claim_serial);
+  if (cluster_.options.tentative_lifetime > Millis::zero()) {
+    cluster_.tentative_ends.emplace_back(now + cluster_.options.tentative_lifetime, request.uid,
+                                         record.tentative_serial);
   }
   cluster_.Refresh(id, now);
 }

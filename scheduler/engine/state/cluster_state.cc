@@ -69,7 +69,7 @@ void ClusterState::Refresh(NodeId id, Instant now) {
   if (!entry.state.inventory().zones.empty()) FollowZones(id, now);
   entry.state.Signature(entry.state.hard(), text_);
   const StateId hard = states.Acquire(text_);
-  if (entry.state.has_claims()) entry.state.Signature(entry.state.soft(), text_);
+  if (entry.state.has_tentative()) entry.state.Signature(entry.state.soft(), text_);
   const StateId soft = states.Acquire(text_);
   states.Release(entry.hard);
   states.Release(entry.soft);
@@ -108,14 +108,14 @@ PodRecord& ClusterState::Touch(const PodRequest& request) {
   return record;
 }
 
-void ClusterState::DropClaim(const PodUid& uid, PodRecord& record, Instant now) {
-  if (record.claimed == kNoNode) return;
-  const NodeId id = std::exchange(record.claimed, kNoNode);
+void ClusterState::DropTentative(const PodUid& uid, PodRecord& record, Instant now) {
+  if (record.tentative == kNoNode) return;
+  const NodeId id = std::exchange(record.tentative, kNoNode);
   record.ranked.clear();
-  --claims;
+  --tentative_placements;
   if (nodes[id] == nullptr) return;
   const Holding* holding = nodes[id]->state.Find(uid);
-  if (holding == nullptr || holding->kind != HoldingKind::kClaim) return;
+  if (holding == nullptr || holding->kind != HoldingKind::kTentative) return;
   nodes[id]->state.Release(uid);
   Refresh(id, now);
 }

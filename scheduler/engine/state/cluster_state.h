@@ -83,7 +83,7 @@ class ClusterState {
   // Requires: the pod is known.
   void ErasePod(const PodUid& uid);
   // The tentative placement of the pod's last filter ends.
-  void DropClaim(const PodUid& uid, PodRecord& record, Instant now);
+  void DropTentative(const PodUid& uid, PodRecord& record, Instant now);
   void NotePending(const PodUid& uid, const PodRecord& record) {
     if (record.seen && IsPending(record)) {
       pending.insert(uid);
@@ -131,9 +131,9 @@ class ClusterState {
   // for. Kept by gangs/gangs.h.
   std::set<std::string> open_gangs;
   // Tentative placements by their end, ascending; they order answers and refuse nothing.
-  std::deque<std::tuple<Instant, PodUid, uint64_t>> claim_queue;
-  uint64_t claim_serial = 0;
-  int64_t claims = 0;
+  std::deque<std::tuple<Instant, PodUid, uint64_t>> tentative_ends;
+  uint64_t tentative_serial = 0;
+  int64_t tentative_placements = 0;
   PlainPodBooks plain_seen;          // pods without GPUs the cluster shows us
   std::unordered_set<PodUid> plain;  // those only filter saw, bounded
   std::deque<PodUid> plain_order;    // oldest first

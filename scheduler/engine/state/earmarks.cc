@@ -8,7 +8,7 @@
 namespace tranche {
 
 void Earmarks::PutEarmark(const PodUid& uid, PodRecord& record, Earmark earmark, Instant now) {
-  state_.DropClaim(uid, record, now);
+  state_.DropTentative(uid, record, now);
   const NodeId id = state_.InternNode(earmark.node);
   Holding holding;
   holding.uid = uid;
@@ -91,9 +91,9 @@ ScopedRemoval::~ScopedRemoval() {
   for (const auto& [uid, earmark] : others_) PutBack(uid, earmark);
   PodRecord* record = state_.Find(uid_);
   if (earmark_ != nullptr && record != nullptr) {
-    // A claim on the very node would be replaced by the earmark, which is stronger.
-    if (record->claimed != kNoNode && state_.names.name(record->claimed) == earmark_->node) {
-      state_.DropClaim(uid_, *record, now_);
+    // A tentative placement on the very node would be replaced by the earmark, which is stronger.
+    if (record->tentative != kNoNode && state_.names.name(record->tentative) == earmark_->node) {
+      state_.DropTentative(uid_, *record, now_);
     }
     PutBack(uid_, *earmark_);
     record->earmark = std::move(earmark_);

@@ -9,10 +9,10 @@
 namespace tranche {
 
 struct EngineOptions {
-  int64_t epoch = 1;                // written into allocations; larger ones are not believed
-  Millis claim_lifetime{10'000};    // zero: claims never expire by time
-  Millis unstable_for{30'000};      // after a node's devices vanished and came back
-  Millis gang_hold_after{300'000};  // nodes are kept for a gang that has waited so long
+  int64_t epoch = 1;                  // written into allocations; larger ones are not believed
+  Millis tentative_lifetime{10'000};  // zero: tentative placements never end by time
+  Millis unstable_for{30'000};        // after a node's devices vanished and came back
+  Millis gang_hold_after{300'000};    // nodes are kept for a gang that has waited so long
   // Devices kept for a preemptor whose victims are gone, or for a gang none of whose pods comes.
   Millis reservation_ttl{120'000};
   Millis agent_patience{300'000};  // then a pod its node's agent did not serve is passed over

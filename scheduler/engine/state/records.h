@@ -65,11 +65,11 @@ struct PodRecord {
   const NodeName& Place() const { return node.empty() ? reserved : node; }
   bool writing = false;
   Instant reserved_since;
-  // The claim of the last filter.
-  NodeId claimed = kNoNode;
-  uint64_t claim_serial = 0;
+  // The tentative placement of the last filter.
+  NodeId tentative = kNoNode;
+  uint64_t tentative_serial = 0;
   std::vector<NodeId> ranked;  // answer of the last filter, best first
-  std::optional<Instant> poked;
+  std::optional<Instant> requeued_at;
   // Metering: how often it was opened before, and the charge a waiting pod was last judged by.
   int interval = 0;
   std::vector<ModelCharge> asked;

@@ -152,7 +152,7 @@ struct EngineTotals {
   int64_t nodes_closed = 0;
   int64_t pods_bound = 0;
   int64_t pods_pending = 0;
-  int64_t claims = 0;
+  int64_t tentative_placements = 0;
   int64_t reservations = 0;
   int64_t pods_devices_unknown = 0;
   int64_t agent_waiting = 0;      // binds that wait for their turn at an agent

@@ -76,7 +76,7 @@ void Metering::Open(const PodUid& uid, PodRecord& record, NodeId id, Start start
   if (cluster_.nodes[id] == nullptr) return;
   const NodeState& state = cluster_.nodes[id]->state;
   const Holding* holding = state.Find(uid);
-  if (holding == nullptr || holding->kind == HoldingKind::kClaim) return;
+  if (holding == nullptr || holding->kind == HoldingKind::kTentative) return;
   if (const auto known = unclaimed.find(uid); known != unclaimed.end()) {
     record.interval = known->second.interval;
     unclaimed.erase(known);

@@ -16,7 +16,7 @@ std::string ClosedDetail(const NodeEntry& entry) {
     case Reason::kDevicesUnknown:
       if (!entry.unkept.empty()) return entry.unkept;
       for (const Holding& holding : entry.state.holdings()) {
-        if (holding.kind == HoldingKind::kClaim || holding.known) continue;
+        if (holding.kind == HoldingKind::kTentative || holding.known) continue;
         return holding.request->name.str() + ": " + holding.problem;
       }
       return "";
@@ -119,7 +119,7 @@ NodeView ViewNode(const NodeName& name, const NodeEntry& entry) {
   for (const bool earmarks : {false, true}) {
     for (const Holding& holding : state.holdings()) {
       const bool earmark = holding.kind == HoldingKind::kEarmark;
-      if (holding.kind == HoldingKind::kClaim || earmark != earmarks) continue;
+      if (holding.kind == HoldingKind::kTentative || earmark != earmarks) continue;
       if (!holding.told.empty() && holding.known) {
         view.gpus[static_cast<std::size_t>(holding.picks.front().card)].uuid = holding.told;
       }

@@ -146,15 +146,15 @@ TEST_F(EngineDra, WhatWasLetInAndNeverAllocatedLapses) {
   EXPECT_EQ(Ask(PodWith("p1", {"big"})), "n1 n2");
   EXPECT_EQ(Ask(PodWith("p2", {"other"})), "WaitingForQuota");
   Pass(Millis(11'000));
-  EXPECT_THAT(Pokes(), Contains("p2")) << "time alone is no event to kube-scheduler";
+  EXPECT_THAT(Requeued(), Contains("p2")) << "time alone is no event to kube-scheduler";
   EXPECT_EQ(Ask(PodWith("p2", {"other"})), "n1 n2");
 }
 
 TEST_F(EngineDra, PodsOfAnUnknownClaimWaitForIt) {
   EXPECT_EQ(Ask(PodWith("p1", {"late"})), "ClaimUnknown");
-  EXPECT_THAT(Pokes(), IsEmpty());
+  EXPECT_THAT(Requeued(), IsEmpty());
   Put(Asks("late"));
-  EXPECT_THAT(Pokes(), ElementsAre("p1"));
+  EXPECT_THAT(Requeued(), ElementsAre("p1"));
   EXPECT_EQ(Ask(PodWith("p1", {"late"})), "n1 n2");
 }
 
@@ -255,12 +255,12 @@ TEST_F(EngineDra, AtItsCreationAPodHearsOfQuota) {
   uses.claims.push_back({"gpu", "", "gpu-template"});
   PodRequest request;
   request.name = {"team", "new"};
-  ClaimForecast word = engine_.ClaimForecastFor(request, uses, now_);
+  ClaimForecast word = engine_.ForecastClaims(request, uses, now_);
   EXPECT_TRUE(word.wants_gpus);
   EXPECT_FALSE(word.quota_waits);
   Put(Allocated(Asks("a"), "n1", "gpu-0"));
   Put(Allocated(Asks("b"), "n1", "gpu-1"));
-  word = engine_.ClaimForecastFor(request, uses, now_);
+  word = engine_.ForecastClaims(request, uses, now_);
   EXPECT_TRUE(word.wants_gpus);
   EXPECT_TRUE(word.quota_waits);
 }

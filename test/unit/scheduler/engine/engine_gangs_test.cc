@@ -69,7 +69,7 @@ class EngineGangsTest : public EngineTest {
     engine_.UpsertPod(test::Bound(request, node, engine_.Pod(request.uid)->allocation), now_);
   }
 
-  std::vector<std::string> Pokes() {
+  std::vector<std::string> Requeued() {
     std::vector<std::string> names;
     for (const auto& [pod, uid] : std::exchange(engine_.effects().requeue, {}))
       names.push_back(pod.name);
@@ -92,7 +92,7 @@ TEST_F(EngineGangsTest, MembersWaitUntilAllAreThereThenEachHasItsOwnNode) {
   gang.push_back(Member("train", 3, 4));
   See(gang.back());
   std::set<std::string> nodes = {Ask(gang[3])};
-  EXPECT_THAT(Pokes(), ElementsAre("train-0", "train-1", "train-2"))
+  EXPECT_THAT(Requeued(), ElementsAre("train-0", "train-1", "train-2"))
       << "those who were refused come back";
   for (int i = 0; i < 3; ++i) nodes.insert(Ask(gang[static_cast<std::size_t>(i)]));
   EXPECT_EQ(nodes.size(), 4U);

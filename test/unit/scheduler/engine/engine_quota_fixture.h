@@ -54,7 +54,7 @@ class EngineQuotaTest : public EngineTest {
     return pod;
   }
 
-  std::vector<std::string> Pokes() {
+  std::vector<std::string> Requeued() {
     std::vector<std::string> names;
     for (const auto& [name, uid] : std::exchange(engine_.effects().requeue, {}))
       names.push_back(name.name);

@@ -134,7 +134,7 @@ TEST_F(EngineQuotaTest, ObserveRefusesNothingAndSaysWhatItWouldHaveSaid) {
   const PodRequest later = Pod("a", "later", 1);
   EXPECT_EQ(Try(later), "n1 n2 n3");
   EXPECT_EQ(View(later).observed, Reason::kBudgetExhausted);
-  EXPECT_THAT(Pokes(), IsEmpty());
+  EXPECT_THAT(Requeued(), IsEmpty());
 
   quotas[0].mode = QuotaMode::kOff;
   Declare({.quotas = quotas, .budgets = {DayBudget("team-a", 1)}});
@@ -233,17 +233,17 @@ TEST_F(EngineQuotaTest, BudgetBringsThePodBackWhenItCanPay) {
   const Instant can_pay = test::At(6200);
   ASSERT_EQ(View(waits).eligible_at, can_pay);
   EXPECT_EQ(Try(waits), "BudgetExhausted");
-  EXPECT_THAT(Pokes(), IsEmpty());
+  EXPECT_THAT(Requeued(), IsEmpty());
   std::optional<Instant> next = engine_.Tick(now_);
   while (next && *next < can_pay) {
     now_ = *next;
     next = engine_.Tick(now_);
-    EXPECT_THAT(Pokes(), IsEmpty());
+    EXPECT_THAT(Requeued(), IsEmpty());
   }
   ASSERT_EQ(next, can_pay);
   now_ = can_pay;
   engine_.Tick(now_);
-  EXPECT_THAT(Pokes(), ElementsAre("waits"));
+  EXPECT_THAT(Requeued(), ElementsAre("waits"));
   EXPECT_EQ(Try(waits), "n2 n3");
   EXPECT_EQ(View(waits).eligible_at, std::nullopt);
 }
@@ -261,10 +261,10 @@ TEST_F(EngineQuotaTest, BudgetOfANamespaceThatNobodyOwnsHoldsToo) {
   EXPECT_EQ(Try(Pod("a", "a2", 1)), "WaitingForQuota");
   engine_.DeletePod(Pod("b", "b1", 8).uid, now_);
   EXPECT_NE(Try(Pod("b", "b2", 1)), "WaitingForQuota");
-  EXPECT_THAT(Pokes(), ElementsAre("a2"));
+  EXPECT_THAT(Requeued(), ElementsAre("a2"));
   now_ = test::At(6400);
   engine_.Tick(now_);
-  EXPECT_THAT(Pokes(), testing::UnorderedElementsAre("waits", "a2"));
+  EXPECT_THAT(Requeued(), testing::UnorderedElementsAre("waits", "a2"));
 }
 
 TEST_F(EngineQuotaTest, EditsBringBackWhoFitsNow) {
@@ -274,11 +274,11 @@ TEST_F(EngineQuotaTest, EditsBringBackWhoFitsNow) {
   EXPECT_EQ(Try(Pod("a", "fits", 2)), "WaitingForQuota");
   EXPECT_EQ(Try(Pod("a", "large", 8)), "ExceedsMaxQuota");
   Declare({.quotas = {Quota("team-a").Owns("a").Line("h100", "4")}});
-  EXPECT_THAT(Pokes(), ElementsAre("fits"));
+  EXPECT_THAT(Requeued(), ElementsAre("fits"));
   Pass(Millis(1));
   // The quota goes; whoever waited for it is nobody's now.
   Declare({});
-  EXPECT_THAT(Pokes(), testing::UnorderedElementsAre("fits", "large"));
+  EXPECT_THAT(Requeued(), testing::UnorderedElementsAre("fits", "large"));
 }
 
 TEST_F(EngineQuotaTest, DeletionThatBeginsMayFreeTheQuotaAtOnce) {
@@ -292,11 +292,11 @@ TEST_F(EngineQuotaTest, DeletionThatBeginsMayFreeTheQuotaAtOnce) {
     const PodRequest waits = Pod("a", fmt::format("waits{}", at_deletion), 4);
     EXPECT_TRUE(Place(leaving, "n1"));
     EXPECT_EQ(Try(waits), "WaitingForQuota");
-    Pokes();
+    Requeued();
     PodFacts facts = BoundFacts(leaving, "n1");
     facts.terminating = true;
     engine_.UpsertPod(facts, now_);
-    EXPECT_EQ(Pokes().size(), at_deletion ? 1U : 0U);
+    EXPECT_EQ(Requeued().size(), at_deletion ? 1U : 0U);
     EXPECT_EQ(Try(waits) == "WaitingForQuota", !at_deletion);
     EXPECT_EQ(FreeMilli("n1"), 4000) << "its devices are busy until it is gone";
     EXPECT_THAT(engine_.Audit(), IsEmpty());
@@ -318,7 +318,7 @@ TEST_F(EngineQuotaTest, WhoBorrowsMoreGivesWayForAWhile) {
   engine_.DeletePod(Pod("b", "b1", 1).uid, now_);
   EXPECT_EQ(Try(rich), "YieldingTo");
   EXPECT_EQ(View(rich).detail, "gives way to b/poor");
-  EXPECT_THAT(Pokes(), ElementsAre("poor"));
+  EXPECT_THAT(Requeued(), ElementsAre("poor"));
   Pass(Millis(30'000));
   EXPECT_EQ(Try(rich), "YieldingTo");
   Pass(Millis(1));

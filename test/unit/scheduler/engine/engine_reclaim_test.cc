@@ -49,7 +49,7 @@ TEST_F(Teams, EntitledPodGetsItsNominalBackFromTheBorrower) {
   EXPECT_EQ(Plan(), "");
   Leave(lent);
   EXPECT_THAT(Reclaims(), ElementsAre("R1 Reserved 1/1 for wants from lent"));
-  EXPECT_THAT(Pokes(), testing::Contains("wants"));
+  EXPECT_THAT(Requeued(), testing::Contains("wants"));
   EXPECT_EQ(Try(wants), "n1");
   EXPECT_TRUE(Place(wants, "n1"));
   EXPECT_THAT(Reclaims(), ElementsAre("R1 Done 1/1 for wants from lent"));
@@ -327,7 +327,7 @@ TEST_F(Teams, OwnerThatWasEvictedComesBackFirst) {
   engine_.UpsertPod(pod, now_);
   EXPECT_EQ(Filter(back).size(), 0U);
   engine_.DeletePod(wants.uid, now_);
-  EXPECT_THAT(Pokes(), testing::Contains("back"));
+  EXPECT_THAT(Requeued(), testing::Contains("back"));
   EXPECT_EQ(Try(rival), "YieldingTo");
   engine_.UpsertPod(pod, now_);
   EXPECT_EQ(Filter(back).size(), 1U);

@@ -187,7 +187,7 @@ TEST_F(EngineTest, ClaimsEndAfterTheirTime) {
   EXPECT_THAT(Filter(WholePod("second", 1)), ElementsAre("b"));
   now_ = At(11);
   EXPECT_EQ(engine_.Tick(now_), std::nullopt);
-  EXPECT_EQ(engine_.Totals().claims, 0);
+  EXPECT_EQ(engine_.Totals().tentative_placements, 0);
   EXPECT_THAT(Filter(WholePod("third", 1)), ElementsAre("a", "b"));
 }
 

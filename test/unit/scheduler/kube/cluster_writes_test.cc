@@ -144,7 +144,7 @@ TEST_F(ClusterWritesTest, DoesNotTouchANamesakeOfAPod) {
   EXPECT_FALSE(server_.Object(kPods, "team/a")["status"].contains("conditions"));
 }
 
-TEST_F(ClusterWritesTest, PokesAPod) {
+TEST_F(ClusterWritesTest, RequeuesAPod) {
   server_.Put(kPods, Pod("a", "u1"));
   EXPECT_EQ(Written([&](auto done) {
               cluster_->Requeue({"team", "a"}, PodUid("u1"), kWhen, std::move(done));

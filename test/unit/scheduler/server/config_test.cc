@@ -65,7 +65,7 @@ http:
   EXPECT_EQ(config.objects, (std::vector<std::string>{"a.yaml", "b.json"}));
   EXPECT_TRUE(config.manual_clock);
   EXPECT_EQ(config.cache_limit, 30s);
-  EXPECT_EQ(config.claim_lifetime, 20s);
+  EXPECT_EQ(config.tentative_lifetime, 20s);
   EXPECT_EQ(config.log_level, "debug");
   EXPECT_TRUE(config.hami);
   EXPECT_EQ(config.policy.filter_width, 3);
