@@ -22,16 +22,6 @@ constexpr int64_t kMebibyte = 1 << 20;
 // 256Pi: times the quanta of a GPU this is still within 64 bits.
 constexpr int64_t kMostMebibytes = int64_t{256} << 30;
 
-// Takes the digits off the front; nullopt when there are none or too many.
-std::optional<int64_t> TakeDigits(std::string_view& text, size_t most) {
-  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  if (digits == 0 || digits > most) return std::nullopt;
-  int64_t number = 0;
-  for (const char digit : text.substr(0, digits)) number = number * 10 + (digit - '0');
-  text.remove_prefix(digits);
-  return number;
-}
-
 std::optional<int64_t> ParseThousandths(std::string_view text) {
   const std::optional<int64_t> whole = TakeDigits(text, kWholeDigits);
   if (!whole) return std::nullopt;

@@ -10,6 +10,7 @@
 #include "policy/declared_object.h"
 #include "policy/decode.h"
 #include "policy/decode_selector.h"
+#include "topology/base/quantity.h"
 #include "topology/base/status.h"
 
 namespace tranche {
@@ -98,27 +99,25 @@ void ReadDialects(const Field& field, std::vector<std::string>& dialects) {
   }
 }
 
-// Takes a decimal number without leading zeros off the front; -1 when there is none up to 999.
-int TakeNumber(std::string_view& text) {
-  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  if (digits == 0 || digits > 3 || (digits > 1 && text.front() == '0')) return -1;
-  int number = 0;
-  for (const char digit : text.substr(0, digits)) number = number * 10 + (digit - '0');
-  text.remove_prefix(digits);
-  return number;
+// Takes a decimal number of at most 999 and without leading zeros off the front.
+std::optional<int64_t> TakeNumber(std::string_view& text) {
+  const std::string_view before = text;
+  const std::optional<int64_t> number = TakeDigits(text, 3);
+  const bool padded = before.starts_with('0') && before.size() - text.size() > 1;
+  return padded ? std::nullopt : number;
 }
 
 // The x of "2.x" or "2.x.y"; nullopt for other text.
 std::optional<int> ParseHamiMinor(std::string_view text) {
   if (text.substr(0, 2) != "2.") return std::nullopt;
   text.remove_prefix(2);
-  const int minor = TakeNumber(text);
-  if (minor < 1 || minor > kMaxHamiMinor) return std::nullopt;
-  if (text.empty()) return minor;
+  const std::optional<int64_t> minor = TakeNumber(text);
+  if (!minor || *minor < 1 || *minor > kMaxHamiMinor) return std::nullopt;
+  if (text.empty()) return static_cast<int>(*minor);
   if (text.front() != '.') return std::nullopt;
   text.remove_prefix(1);
-  if (TakeNumber(text) < 0 || !text.empty()) return std::nullopt;
-  return minor;
+  if (!TakeNumber(text) || !text.empty()) return std::nullopt;
+  return static_cast<int>(*minor);
 }
 
 void ReadHamiVersion(const Field& field, int& minor) {

@@ -19,18 +19,6 @@ constexpr int64_t kMostGpus = 9'999'999;
 constexpr size_t kMostProfiles = 32;
 constexpr int64_t kMostSlices = 100'000;
 
-// Two boards may share a model name: the H20 came with two memory sizes.
-std::vector<const MigBoard*> BoardsOf(const std::string& model) {
-  std::vector<const MigBoard*> boards;
-  for (const MigBoard& board : MigBoards()) {
-    const bool has_model =
-        std::any_of(board.products.begin(), board.products.end(),
-                    [&](std::string_view product) { return GpuModelName(product) == model; });
-    if (has_model) boards.push_back(&board);
-  }
-  return boards;
-}
-
 // By the profile's name, an alias, or as it stands in a resource name ("1g.10gb.me").
 std::optional<std::string> CanonicalProfile(const std::vector<const MigBoard*>& boards,
                                             std::string_view name) {
@@ -64,7 +52,7 @@ void ReadSlices(const Field& field, const std::string& model, QuotaAmount& amoun
   if (counts.empty() || counts.size() > kMostProfiles) {
     field.Fail(fmt::format("1..{} MIG profiles and their counts", kMostProfiles));
   }
-  const std::vector<const MigBoard*> boards = BoardsOf(model);
+  const std::vector<const MigBoard*> boards = BoardsOfModel(model);
   std::map<std::string, int64_t> slices;
   for (const auto& [name, count] : counts) {
     const std::optional<std::string> profile = CanonicalProfile(boards, name);

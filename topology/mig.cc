@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdlib>
 
+#include "topology/base/quantity.h"
 #include "topology/gpu_model.h"
 #include "topology/mig_catalog.h"
 
@@ -99,6 +100,16 @@ const MigBoard* FindMigBoard(std::string_view product, Mebibytes memory) {
   return board;
 }
 
+std::vector<const MigBoard*> BoardsOfModel(std::string_view model) {
+  std::vector<const MigBoard*> boards;
+  for (const MigBoard& board : MigBoards()) {
+    if (std::ranges::find(board.products, model, GpuModelName) != board.products.end()) {
+      boards.push_back(&board);
+    }
+  }
+  return boards;
+}
+
 const MigProfile* FindMigProfile(const MigBoard& board, std::string_view name) {
   for (const MigProfile& profile : board.profiles) {
     if (profile.name == name) return &profile;
@@ -113,9 +124,7 @@ bool IsMigProfileName(std::string_view name) {
   constexpr size_t kMaxMemoryDigits = 4;
   if (name.size() < 2 || name[0] < '1' || name[0] > '7' || name.substr(1, 2) != "g.") return false;
   name.remove_prefix(3);
-  const size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
-  if (digits == 0 || digits > kMaxMemoryDigits || name.front() == '0') return false;
-  name.remove_prefix(digits);
+  if (name.starts_with('0') || !TakeDigits(name, kMaxMemoryDigits)) return false;
   if (name.substr(0, 2) != "gb") return false;
   return std::find(kAttributes.begin(), kAttributes.end(), name.substr(2)) != kAttributes.end();
 }

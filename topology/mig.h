@@ -48,6 +48,9 @@ std::span<const MigBoard> MigBoards();
 // that of the slice). nullptr when the catalogue has none or cannot tell.
 const MigBoard* FindMigBoard(std::string_view product, Mebibytes memory);
 
+// Those with a product of that GpuModelName: some models come as several boards.
+std::vector<const MigBoard*> BoardsOfModel(std::string_view model);
+
 // The profile of a board by name or alias; nullptr when the board has none of that name.
 const MigProfile* FindMigProfile(const MigBoard& board, std::string_view name);
 

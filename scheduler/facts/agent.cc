@@ -1,6 +1,7 @@
 #include "scheduler/facts/agent.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace tranche {
 namespace {
@@ -34,29 +35,12 @@ bool IsAgentless(Dialect dialect) {
 }  // namespace
 
 std::string_view AgentName(AgentKind kind) {
-  switch (kind) {
-    case AgentKind::kNone:
-      return "none";
-    case AgentKind::kHami:
-      return "hami";
-    case AgentKind::kFourPd:
-      return "4pd";
-    case AgentKind::kVolcano:
-      return "volcano";
-    case AgentKind::kVolcanoOld:
-      return "volcano-gpushare";
-    case AgentKind::kGpushare:
-      return "gpushare";
-    case AgentKind::kTkestack:
-      return "tkestack";
-    case AgentKind::kElastic:
-      return "elastic-gpu";
-    case AgentKind::kVgpuManager:
-      return "vgpu-manager";
-    case AgentKind::kKoordinator:
-      return "koordinator";
-  }
-  return "none";
+  // In the order of AgentKind.
+  static constexpr std::string_view kNames[] = {
+      "none",     "hami",     "4pd",         "volcano",      "volcano-gpushare",
+      "gpushare", "tkestack", "elastic-gpu", "vgpu-manager", "koordinator"};
+  static_assert(std::size(kNames) == kAgentKinds);
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 bool Serves(AgentKind agent, Dialect dialect) {
@@ -122,37 +106,13 @@ bool NeedsNodeLock(AgentKind agent, int minor) {
 bool OutlivesItsPod(AgentKind agent) { return agent == AgentKind::kVolcano; }
 
 std::string_view DialectName(Dialect dialect) {
-  switch (dialect) {
-    case Dialect::kNone:
-      return "none";
-    case Dialect::kNative:
-      return "native";
-    case Dialect::kTranche:
-      return "tranche";
-    case Dialect::kHami:
-      return "hami";
-    case Dialect::kVolcano:
-      return "volcano";
-    case Dialect::kVolcanoOld:
-      return "volcano-gpushare";
-    case Dialect::kGpushare:
-      return "gpushare";
-    case Dialect::kTkestack:
-      return "tkestack";
-    case Dialect::kElastic:
-      return "elastic-gpu";
-    case Dialect::kVgpuManager:
-      return "vgpu-manager";
-    case Dialect::kKai:
-      return "kai";
-    case Dialect::kKoordinator:
-      return "koordinator";
-    case Dialect::kOpenGpuShare:
-      return "open-gpu-share";
-    case Dialect::kHived:
-      return "hived";
-  }
-  return "none";
+  // In the order of Dialect.
+  static constexpr std::string_view kNames[] = {
+      "none",           "native",   "tranche",     "hami",         "volcano", "volcano-gpushare",
+      "gpushare",       "tkestack", "elastic-gpu", "vgpu-manager", "kai",     "koordinator",
+      "open-gpu-share", "hived"};
+  static_assert(std::size(kNames) == kDialects);
+  return kNames[static_cast<std::size_t>(dialect)];
 }
 
 }  // namespace tranche

@@ -3,15 +3,9 @@
 namespace tranche {
 
 std::string_view KnowledgeName(Knowledge knowledge) {
-  switch (knowledge) {
-    case Knowledge::kCounts:
-      return "counts";
-    case Knowledge::kPredicted:
-      return "predicted";
-    case Knowledge::kExact:
-      return "exact";
-  }
-  return "counts";
+  // In the order of Knowledge.
+  static constexpr std::string_view kNames[] = {"counts", "predicted", "exact"};
+  return kNames[static_cast<std::size_t>(knowledge)];
 }
 
 std::optional<Knowledge> ParseKnowledge(std::string_view name) {

@@ -5,19 +5,10 @@
 namespace tranche {
 
 std::string_view ReclaimPhaseName(ReclaimPhase phase) {
-  switch (phase) {
-    case ReclaimPhase::kPlanned:
-      return "Planned";
-    case ReclaimPhase::kEvicting:
-      return "Evicting";
-    case ReclaimPhase::kReserved:
-      return "Reserved";
-    case ReclaimPhase::kDone:
-      return "Done";
-    case ReclaimPhase::kAborted:
-      break;
-  }
-  return "Aborted";
+  // In the order of ReclaimPhase.
+  static constexpr std::string_view kNames[] = {"Planned", "Evicting", "Reserved", "Done",
+                                                "Aborted"};
+  return kNames[static_cast<std::size_t>(phase)];
 }
 
 std::size_t Reclaim::gone() const {

@@ -181,4 +181,13 @@ absl::StatusOr<int64_t> ParseMilliQuantity(std::string_view text) {
   return *value + 1;
 }
 
+std::optional<int64_t> TakeDigits(std::string_view& text, std::size_t most) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits == 0 || digits > most) return std::nullopt;
+  int64_t number = 0;
+  for (const char digit : text.substr(0, digits)) number = number * 10 + (digit - '0');
+  text.remove_prefix(digits);
+  return number;
+}
+
 }  // namespace tranche

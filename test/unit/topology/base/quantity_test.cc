@@ -137,5 +137,15 @@ TEST(QuantityTest, ReadsThousandthsRoundedUp) {
   }
 }
 
+TEST(TakeDigitsTest, TakesWhatFitsAndLeavesTheRest) {
+  std::string_view text = "0420ms";
+  EXPECT_EQ(TakeDigits(text, 4), 420);
+  EXPECT_EQ(text, "ms");
+  EXPECT_EQ(TakeDigits(text, 4), std::nullopt);
+  text = "12345";
+  EXPECT_EQ(TakeDigits(text, 4), std::nullopt);
+  EXPECT_EQ(text, "12345");
+}
+
 }  // namespace
 }  // namespace tranche
