@@ -53,7 +53,9 @@ void ReadSpec(const Field& spec, GpuClass& result) {
        {"cooldown", [&](const Field& time) { Assign(result.cooldown, DurationOf(time)); }},
        {"maxEvictionsPerDay",
         [&](const Field& most) {
-          ReadInteger(most, 0, kMostEvictionsPerDay, result.max_evictions_per_day);
+          int evictions = 0;
+          ReadInteger(most, 0, kMostEvictionsPerDay, evictions);
+          result.max_evictions_per_day = evictions == 0 ? std::nullopt : std::optional(evictions);
         }},
        {"lostWorkCap", [&](const Field& time) { Assign(result.lost_work_cap, DurationOf(time)); }},
        {"restartOverhead",

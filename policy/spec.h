@@ -169,7 +169,6 @@ struct GpuBudget {
 // ---- GPUClass -----------------------------------------------------------------------------------
 
 enum class SharingMode : uint8_t { kExclusive, kMig, kMps, kTimeSliced };
-inline constexpr int kSharingModes = 4;
 
 enum class Preemptible : uint8_t { kNever, kAlways, kOverQuota };
 
@@ -187,7 +186,7 @@ struct GpuClass {
   Millis min_runtime{0};
   std::optional<Millis> grace_period;
   Millis cooldown{600'000};
-  int max_evictions_per_day = 0;  // 0: no limit
+  std::optional<int> max_evictions_per_day;  // absent: no limit
   Millis lost_work_cap{3'600'000};
   Millis restart_overhead{0};
   int assumed_loss_percentile = 50;

@@ -25,12 +25,6 @@ std::string MeterKey(const PodUid& uid, const std::string& model) {
   return uid.str() + "/" + model;
 }
 
-Charge Total(const std::vector<ModelCharge>& parts) {
-  Charge total;
-  for (const ModelCharge& part : parts) total = AddSaturating(total, part.charge);
-  return total;
-}
-
 AdmissionCode CodeOf(QuotaRefusal refusal) {
   switch (refusal) {
     case QuotaRefusal::kNone:
@@ -51,15 +45,12 @@ Charge Minus(const Charge& left, const Charge& right) {
   return {left.compute - right.compute, left.memory - right.memory};
 }
 
-bool Exceeds(const Charge& wanted, const Charge& limit, Dimension& dimension, int64_t& by) {
-  if (limit.compute < kUnlimited && wanted.compute > limit.compute) {
-    dimension = Dimension::kCompute;
-    by = wanted.compute - limit.compute;
-    return true;
-  }
-  if (limit.memory < kUnlimited && wanted.memory > limit.memory) {
-    dimension = Dimension::kMemory;
-    by = wanted.memory - limit.memory;
+bool Exceeds(const Charge& wanted, const ChargeLimit& limit, QuotaVerdict& verdict) {
+  for (const Dimension dimension : kDimensions) {
+    const int64_t amount = PartOf(wanted, dimension);
+    if (PartOf(limit, dimension).Allows(amount)) continue;
+    verdict.dimension = dimension;
+    verdict.short_by = amount - PartOf(limit, dimension).saturated();
     return true;
   }
   return false;
@@ -195,11 +186,11 @@ QuotaVerdict QuotaBook::AskNominal(QuotaId leaf, LineId line, const Charge& char
   QuotaVerdict verdict;
   for (const LineId charged : {line, kAnyLine}) {
     if (charged == kNoLine) continue;
-    const Charge nominal = tree_.Nominal(leaf, charged);
+    const ChargeLimit nominal = tree_.Nominal(leaf, charged);
     const Charge with = AddSaturating(NeverHeld(tree_.name(leaf), charged), charge);
-    if (Exceeds(charge, nominal, verdict.dimension, verdict.short_by)) {
+    if (Exceeds(charge, nominal, verdict)) {
       verdict.refusal = QuotaRefusal::kExceedsMax;
-    } else if (Exceeds(with, nominal, verdict.dimension, verdict.short_by)) {
+    } else if (Exceeds(with, nominal, verdict)) {
       verdict.refusal = QuotaRefusal::kWaiting;
     } else {
       continue;
@@ -289,7 +280,7 @@ void QuotaBook::Hold(const PodUid& uid, HeldWork work) {
   if (held.leaf.empty()) return;
   LeafUse& use = leaves_.try_emplace(held.leaf, LeafUse{{}, DecayedUsage(kDecayHalfLife), true, {}})
                      .first->second;
-  use.held = AddSaturating(use.held, Total(held.parts));
+  use.held = AddSaturating(use.held, TotalOf(held.parts));
   use.decayed.Hold(GpuEquivalents(use.held), held.since);
   use.marks_stale = true;
   use.work.emplace(uid, &at->second);
@@ -363,7 +354,7 @@ void QuotaBook::Release(const PodUid& uid, Instant at) {
   for (Meter& meter : meters_) StopMeter(meter, uid, work, at);
   if (const auto leaf = leaves_.find(work.leaf); leaf != leaves_.end()) {
     LeafUse& use = leaf->second;
-    use.held = Minus(use.held, Total(work.parts));
+    use.held = Minus(use.held, TotalOf(work.parts));
     use.decayed.Hold(GpuEquivalents(use.held), at);
     use.marks_stale = true;
     use.work.erase(uid);

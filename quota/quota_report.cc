@@ -7,14 +7,6 @@
 #include "quota/tree/gpu_text.h"
 
 namespace tranche {
-namespace {
-
-int64_t Part(const Charge& charge, Dimension dimension) {
-  return dimension == Dimension::kCompute ? charge.compute : charge.memory;
-}
-
-}  // namespace
-
 int64_t QuotaBook::WeightOf(const std::string& leaf) const {
   const auto at = std::ranges::lower_bound(set_->quotas, leaf, {}, &GpuQuota::name);
   return at != set_->quotas.end() && at->name == leaf ? at->weight : 0;
@@ -158,15 +150,15 @@ std::string QuotaBook::Explain(const Standing& standing, const Admission& admiss
   const Dimension dimension = verdict.dimension;
   int64_t wanted = 0;
   for (const ModelCharge& part : parts) {
-    if (verdict.line == kAnyLine || part.model == model) wanted += Part(part.charge, dimension);
+    if (verdict.line == kAnyLine || part.model == model) wanted += PartOf(part.charge, dimension);
   }
-  const int64_t available = Part(view.available, dimension);
   std::string text = fmt::format(
       "{} uses {} {}{} (nominal {}, may reach {}), needs {}; {} can be had now, short by {}", leaf,
-      GpusRoundedUp(Part(view.used, dimension)), model,
+      GpusRoundedUp(PartOf(view.used, dimension)), model,
       dimension == Dimension::kMemory ? " by memory" : "",
-      GpusRoundedDown(Part(view.nominal, dimension)), GpusRoundedDown(Part(view.reach, dimension)),
-      GpusRoundedUp(wanted), GpusRoundedDown(std::max<int64_t>(available, 0)),
+      GpusRoundedDown(PartOf(view.nominal, dimension)),
+      GpusRoundedDown(PartOf(view.reach, dimension)), GpusRoundedUp(wanted),
+      GpusRoundedDown(std::max<Limit>(PartOf(view.available, dimension), 0)),
       GpusRoundedUp(verdict.short_by));
   if (verdict.refusal == QuotaRefusal::kBorrowLimit && verdict.binding != kNoQuota) {
     text += fmt::format("; the borrowLimit of {} binds", tree_.name(verdict.binding));
@@ -185,7 +177,7 @@ std::string QuotaBook::Explain(const Standing& standing, const Admission& admiss
     for (const auto& [holder, charge] : tree_.Borrowers(tree_.root(standing.leaf), verdict.line)) {
       if (holder == standing.leaf) continue;
       text += fmt::format("; {} holds {} borrowed", tree_.name(holder),
-                          GpusRoundedUp(Part(charge, dimension)));
+                          GpusRoundedUp(PartOf(charge, dimension)));
       if (++named == 3) break;
     }
   }

@@ -83,8 +83,7 @@ std::vector<std::pair<int, LineMarks>> Others(const World& world, int tenant) {
                        .parts = {{world.line(), ChargeOfGpus(world.job(id).gpus)}}});
     }
     const std::vector<LineMarks> marks = MarkLines(units, [&](LineId line) {
-      return line == world.line() ? world.tree().Nominal(world.leaf(other), line)
-                                  : Charge{kUnlimited, kUnlimited};
+      return line == world.line() ? world.tree().Nominal(world.leaf(other), line) : ChargeLimit();
     });
     for (std::size_t i = 0; i < jobs.size(); ++i) marked.emplace_back(jobs[i], marks[i]);
   }

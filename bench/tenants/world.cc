@@ -37,7 +37,7 @@ World::World(const Trace& trace)
 bool World::Entitled(int id) const {
   const QuotaId own = leaf(job(id).tenant);
   const int64_t used = GpuEquivalents(tree_.Used(own, line_));
-  return used + job(id).gpus * kQuantaPerGpu <= GpuEquivalents(tree_.Nominal(own, line_));
+  return tree_.Nominal(own, line_).Larger().Allows(used + job(id).gpus * kQuantaPerGpu);
 }
 
 bool World::Admitted(int id) const {

@@ -59,11 +59,10 @@ std::optional<Instant> EvictionHistory::ImmuneUntil(const std::string& owner, Mi
   return until > now ? std::optional(until) : std::nullopt;
 }
 
-std::optional<Instant> EvictionHistory::DayFullUntil(const std::string& owner, int most,
-                                                     Instant now) const {
-  const int evictions = Evictions(owner, now);
-  if (most <= 0 || evictions < most) return std::nullopt;
-  return *std::prev(by_owner_.at(owner).end(), most) + kEvictionDay;
+std::optional<Instant> EvictionHistory::DayFullUntil(const std::string& owner,
+                                                     std::optional<int> most, Instant now) const {
+  if (!most || Evictions(owner, now) < *most) return std::nullopt;
+  return *std::prev(by_owner_.at(owner).end(), *most) + kEvictionDay;
 }
 
 int64_t EvictionHistory::PodsInHour(const std::string& leaf, Instant now) const {

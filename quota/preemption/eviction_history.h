@@ -35,8 +35,9 @@ class EvictionHistory {
   // within the day, at most kGuardCap after the last. nullopt: not immune at `now`.
   std::optional<Instant> ImmuneUntil(const std::string& owner, Millis base, Instant now) const;
   // `most` evictions a day are used up; the moment the oldest of them leaves the day. nullopt: more
-  // may come; most 0 means no limit.
-  std::optional<Instant> DayFullUntil(const std::string& owner, int most, Instant now) const;
+  // may come.
+  std::optional<Instant> DayFullUntil(const std::string& owner, std::optional<int> most,
+                                      Instant now) const;
 
   // Pods of the leaf evicted within the last hour.
   int64_t PodsInHour(const std::string& leaf, Instant now) const;

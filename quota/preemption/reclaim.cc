@@ -3,27 +3,10 @@
 namespace tranche {
 
 std::string_view ReclaimRuleName(ReclaimRule rule) {
-  switch (rule) {
-    case ReclaimRule::kNone:
-      break;
-    case ReclaimRule::kR1:
-      return "R1";
-    case ReclaimRule::kR2a:
-      return "R2a";
-    case ReclaimRule::kR2b:
-      return "R2b";
-    case ReclaimRule::kR3:
-      return "R3";
-    case ReclaimRule::kR5:
-      return "R5";
-    case ReclaimRule::kDrain:
-      return "Drain";
-    case ReclaimRule::kShrink:
-      return "Shrink";
-    case ReclaimRule::kGang:
-      return "Gang";
-  }
-  return "";
+  // In the order of ReclaimRule.
+  static constexpr std::string_view kNames[] = {"",   "R1",    "R2a",    "R2b", "R3",
+                                                "R5", "Drain", "Shrink", "Gang"};
+  return kNames[static_cast<std::size_t>(rule)];
 }
 
 }  // namespace tranche

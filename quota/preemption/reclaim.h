@@ -48,8 +48,8 @@ struct LineCharge {
 
 // A running pod of a unit.
 struct VictimPod {
-  int region = -1;           // where it holds devices; -1: in none of the problem's regions
-  std::vector<int> budgets;  // positions in ReclaimProblem::pdb_allowed, ascending
+  std::optional<std::size_t> region;  // where it holds devices, if it is one of the problem's
+  std::vector<int> budgets;           // positions in ReclaimProblem::pdb_allowed, ascending
 };
 
 // What is evicted together: a gang, or one pod (a gang of one).
@@ -96,7 +96,7 @@ struct ReclaimProblem {
   std::vector<char> fair_share;
   std::vector<int64_t> weights;
   // Pods that R2a, R2b, R3 and R5 may still evict of each leaf; shorter vectors mean: no limit.
-  std::vector<int64_t> evictions_left;
+  std::vector<Limit> evictions_left;
 };
 
 // Would the aggressor's devices fit in the region if the units in `gone` (ascending positions) were
@@ -109,11 +109,11 @@ class ReclaimGeometry {
 
 // Compared member by member, smaller is better; a total order for plans of one problem.
 struct PlanCost {
-  int64_t pdb_violations = 0;  // pods evicted beyond what their budgets allow
-  int64_t rank = -1;           // highest of a victim; -1: no victims
-  int64_t in_quota = 0;        // quanta (GPU-equivalents, unit by unit)
-  int64_t gangs = 0;           // broken
-  int64_t collateral = 0;      // pods of victims outside the region, of victims with pods in it
+  int64_t pdb_violations = 0;   // pods evicted beyond what their budgets allow
+  std::optional<int64_t> rank;  // highest of a victim
+  int64_t in_quota = 0;         // quanta (GPU-equivalents, unit by unit)
+  int64_t gangs = 0;            // broken
+  int64_t collateral = 0;       // pods of victims outside the region, of victims with pods in it
   int64_t lost_gpu_ms = 0;
   int64_t pods = 0;
   // Quanta freed beyond the preemptor's charge (GPU-equivalents of sums, >= 0).

@@ -77,8 +77,8 @@ ReclaimCandidates::ReclaimCandidates(const ReclaimProblem& problem, ReclaimRules
   FindKinds();
   for (std::size_t i = 0; i < problem.units.size(); ++i) {
     for (const VictimPod& pod : problem.units[i].pods) {
-      if (pod.region < 0 || static_cast<std::size_t>(pod.region) >= holders_.size()) continue;
-      std::vector<int>& units = holders_[static_cast<std::size_t>(pod.region)];
+      if (!pod.region || *pod.region >= holders_.size()) continue;
+      std::vector<int>& units = holders_[*pod.region];
       if (units.empty() || units.back() != static_cast<int>(i)) {
         units.push_back(static_cast<int>(i));
       }

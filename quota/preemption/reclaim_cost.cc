@@ -9,12 +9,6 @@ const VictimUnit& UnitAt(const ReclaimProblem& problem, int unit) {
   return problem.units[static_cast<std::size_t>(unit)];
 }
 
-Charge SumOf(std::span<const LineCharge> parts) {
-  Charge sum;
-  for (const LineCharge& part : parts) sum = AddSaturating(sum, part.charge);
-  return sum;
-}
-
 // Pods that find a budget used up, the pods before them having taken one from each of theirs.
 int64_t PdbViolations(const ReclaimProblem& problem, std::vector<int> victims) {
   std::ranges::sort(victims, [&](int left, int right) {
@@ -36,18 +30,16 @@ int64_t PdbViolations(const ReclaimProblem& problem, std::vector<int> victims) {
 
 }  // namespace
 
-Charge TotalCharge(const VictimUnit& unit) { return SumOf(unit.parts); }
+Charge TotalCharge(const VictimUnit& unit) { return TotalOf(unit.parts); }
 
 bool HoldsDevicesIn(const VictimUnit& unit, std::size_t region) {
-  return std::ranges::any_of(unit.pods, [region](const VictimPod& pod) {
-    return pod.region >= 0 && static_cast<std::size_t>(pod.region) == region;
-  });
+  return std::ranges::any_of(unit.pods,
+                             [region](const VictimPod& pod) { return pod.region == region; });
 }
 
 int64_t CollateralOf(const VictimUnit& unit, std::size_t region) {
-  const auto inside = std::ranges::count_if(unit.pods, [region](const VictimPod& pod) {
-    return pod.region >= 0 && static_cast<std::size_t>(pod.region) == region;
-  });
+  const auto inside = std::ranges::count_if(
+      unit.pods, [region](const VictimPod& pod) { return pod.region == region; });
   return inside == 0 ? 0 : static_cast<int64_t>(unit.pods.size()) - inside;
 }
 
@@ -66,7 +58,7 @@ std::vector<std::pair<Millis, std::string>> LastTies(const ReclaimProblem& probl
 ReclaimTally::ReclaimTally(const ReclaimProblem& problem, std::size_t region, bool with_collateral)
     : problem_(problem), region_(region), with_collateral_(with_collateral), sums_(1) {
   if (region < problem.regions.size()) {
-    asked_ = GpuEquivalents(SumOf(problem.regions[region].parts));
+    asked_ = GpuEquivalents(TotalOf(problem.regions[region].parts));
   }
 }
 
@@ -80,7 +72,7 @@ void ReclaimTally::Push(int unit) {
       std::ranges::any_of(victim.pods, [](const VictimPod& pod) { return !pod.budgets.empty(); });
   PlanCost& cost = sum.cost;
   if (sum.budgets) cost.pdb_violations = PdbViolations(problem_, victims_);
-  cost.rank = std::max<int64_t>(cost.rank, victim.rank);
+  cost.rank = std::max<std::optional<int64_t>>(cost.rank, victim.rank);
   if (victim.marks.state == QuotaState::kInQuota) cost.in_quota += GpuEquivalents(charge);
   cost.gangs += victim.breaks ? 1 : 0;
   if (with_collateral_) cost.collateral += CollateralOf(victim, region_);

@@ -10,7 +10,7 @@ namespace tranche {
 namespace {
 
 // More than anybody uses, and far from the ends of the integers.
-constexpr Charge kEverything{kUnlimited / 2, kUnlimited / 2};
+constexpr Charge kEverything{kSaturated / 2, kSaturated / 2};
 
 bool IsCrossLeaf(ReclaimRule rule) {
   return rule == ReclaimRule::kR1 || rule == ReclaimRule::kR3 || rule == ReclaimRule::kR5;
@@ -103,15 +103,19 @@ bool ReclaimRules::OwnLowerRank(const VictimUnit& unit) const {
   return unit.leaf == problem_.leaf && unit.rank < problem_.rank;
 }
 
+QuotaId ReclaimRules::AncestorWith(const VictimUnit& unit) const {
+  return path_[static_cast<std::size_t>(KinOf(unit.leaf).level.value())];
+}
+
 bool ReclaimRules::CrossLeafAllowed(const VictimUnit& unit) const {
-  const QuotaId ancestor = path_[static_cast<std::size_t>(KinOf(unit.leaf).level)];
+  const QuotaId ancestor = AncestorWith(unit);
   const auto min_rank =
       ValueAt(problem_.cross_leaf_min_rank, ancestor, std::optional<int>(std::nullopt));
   return unit.rank < problem_.rank && min_rank.has_value() && problem_.rank >= *min_rank;
 }
 
 bool ReclaimRules::FairShareAllowed(const VictimUnit& unit) const {
-  const QuotaId ancestor = path_[static_cast<std::size_t>(KinOf(unit.leaf).level)];
+  const QuotaId ancestor = AncestorWith(unit);
   return unit.rank == problem_.rank && ValueAt(problem_.fair_share, ancestor, char{0}) != 0;
 }
 
@@ -126,7 +130,7 @@ bool ReclaimRules::CouldReclaim(const VictimUnit& unit) const {
 }
 
 bool ReclaimRules::Eligible(const Step& step, Standing standing, const VictimUnit& unit) const {
-  const int level = KinOf(unit.leaf).level;
+  const int level = KinOf(unit.leaf).level.value_or(0);
   const bool in_quota = standing != Standing::kBorrows;
   const bool near = unit.leaf != problem_.leaf && level >= 1 && level <= step.level;
   const bool own = in_quota && OwnLowerRank(unit) && !unit.own_rank_protected &&
@@ -185,7 +189,7 @@ ReclaimRules::Step ReclaimRules::StepFor(ReclaimRule rule, std::span<const int> 
   Step step{.rule = rule};
   for (const int unit : victims) {
     const QuotaId leaf = UnitAt(unit).leaf;
-    if (IsCrossLeaf(rule)) step.level = std::max(step.level, KinOf(leaf).level);
+    if (IsCrossLeaf(rule)) step.level = std::max(step.level, KinOf(leaf).level.value_or(0));
     if (rule == ReclaimRule::kR1 && leaf == problem_.leaf) step.with_own = true;
   }
   return step;
@@ -292,7 +296,7 @@ void ReclaimRules::Take(const VictimUnit& unit, int sign) {
 // QuotaTree::Check says before it is placed.
 bool ReclaimRules::Admitted() const {
   return path_.empty() || std::ranges::all_of(asked_, [&](const LineCharge& asked) {
-           const Charge left = trial_.Available(problem_.leaf, asked.line);
+           const ChargeLimit left = trial_.Available(problem_.leaf, asked.line);
            return (asked.charge.compute == 0 || left.compute >= 0) &&
                   (asked.charge.memory == 0 || left.memory >= 0);
          });
@@ -307,9 +311,8 @@ bool ReclaimRules::WithinSpare(const VictimUnit& unit) const {
 
 bool ReclaimRules::WithinEvictions(const VictimUnit& unit) const {
   if (step_.rule == ReclaimRule::kR1 && unit.leaf != problem_.leaf) return true;
-  const int64_t left = ValueAt(problem_.evictions_left, unit.leaf, kUnlimited);
-  return evicted_[static_cast<std::size_t>(unit.leaf)] + static_cast<int64_t>(unit.pods.size()) <=
-         left;
+  const auto pods = static_cast<int64_t>(unit.pods.size());
+  return ValueAt(problem_.evictions_left, unit.leaf, Limit()).Allows(evicted_[unit.leaf] + pods);
 }
 
 bool ReclaimRules::Push(int unit) {
@@ -377,9 +380,9 @@ void ReclaimRules::FindLacking() {
   lacking_.clear();
   const auto note = [&](const LineCharge& asked) {
     if (!trial_.Limits(problem_.leaf, asked.line)) return;
-    const Charge left = trial_.Available(problem_.leaf, asked.line);
-    const auto lacking = [](int64_t wanted, int64_t rest) {
-      return wanted > 0 ? std::max<int64_t>(0, -rest) : 0;
+    const ChargeLimit left = trial_.Available(problem_.leaf, asked.line);
+    const auto lacking = [](int64_t wanted, Limit rest) {
+      return wanted > 0 ? std::max<int64_t>(0, -rest.saturated()) : 0;
     };
     const Charge short_by{lacking(asked.charge.compute, left.compute),
                           lacking(asked.charge.memory, left.memory)};
@@ -406,7 +409,8 @@ bool ReclaimRules::PathIsClear(int level) const {
 
 bool ReclaimRules::MayReclaim(const VictimUnit& unit) {
   if (pushed_.size() == own_) Judge();
-  if (entitlement_ == Entitlement::kNone || !PathIsClear(KinOf(unit.leaf).level)) return false;
+  if (entitlement_ == Entitlement::kNone || !PathIsClear(KinOf(unit.leaf).level.value()))
+    return false;
   const bool has_model = std::ranges::any_of(
       unit.parts, [&](const LineCharge& part) { return trial_.Limits(unit.leaf, part.line); });
   const bool through_any = entitlement_ == Entitlement::kAnyOnly || !has_model;

@@ -43,6 +43,7 @@
 // Steps and Candidates O(units).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -96,7 +97,7 @@ class ReclaimRules {
  private:
   // How a quota is related to the aggressor's leaf.
   struct Kin {
-    int level = -1;             // of the lowest common ancestor in path_; -1: none
+    std::optional<int> level;   // of the lowest common ancestor in path_, if there is one
     QuotaId branch = kNoQuota;  // child of that ancestor on this quota's side
   };
   // What the aggressor would be marked; in quota on `any` alone where no quota limits its model.
@@ -112,6 +113,8 @@ class ReclaimRules {
   bool InQuotaOnModel(const VictimUnit& unit) const;
   bool IsBorrowed(const VictimUnit& unit) const;
   bool OwnLowerRank(const VictimUnit& unit) const;
+  // The lowest common ancestor; there is one.
+  QuotaId AncestorWith(const VictimUnit& unit) const;
   bool CrossLeafAllowed(const VictimUnit& unit) const;
   bool FairShareAllowed(const VictimUnit& unit) const;
   bool CouldReclaim(const VictimUnit& unit) const;

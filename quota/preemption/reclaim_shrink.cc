@@ -66,8 +66,9 @@ std::vector<int64_t> Shrinker::Excess() const {
   for (const LineId line : lines_) {
     Charge over = trial_.Borrowed(leaf_, line);
     if (target_ == ShrinkTarget::kReach) {
-      const Charge left = trial_.Available(leaf_, line);
-      over = {std::max<int64_t>(0, -left.compute), std::max<int64_t>(0, -left.memory)};
+      const ChargeLimit left = trial_.Available(leaf_, line);
+      over = {std::max<int64_t>(0, -left.compute.saturated()),
+              std::max<int64_t>(0, -left.memory.saturated())};
     }
     // What it does not use, it does not use beyond anything.
     const Charge used = trial_.Used(leaf_, line);

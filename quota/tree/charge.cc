@@ -25,12 +25,6 @@ int64_t MemoryQuanta(int64_t milli, int64_t taken, int64_t card) {
   return MulDivCeil(kQuantaPerGpu, taken, card);
 }
 
-int64_t Plus(int64_t left, int64_t right) {
-  int64_t sum = 0;
-  TRANCHE_CHECK(!__builtin_add_overflow(left, right, &sum));
-  return sum;
-}
-
 }  // namespace
 
 Charge ChargeOfShare(MilliGpu share, Mebibytes taken, Mebibytes card) {
@@ -58,15 +52,6 @@ Charge ChargeOfMpsReplica(int64_t n) {
 Charge ChargeOfMemory(Mebibytes taken, Mebibytes card) {
   const int64_t memory = ChargeOfShare(MilliGpu::Zero(), taken, card).memory;
   return {memory, memory};
-}
-
-Charge Sum(std::span<const Charge> charges) {
-  Charge sum;
-  for (const Charge& charge : charges) {
-    sum.compute = Plus(sum.compute, charge.compute);
-    sum.memory = Plus(sum.memory, charge.memory);
-  }
-  return sum;
 }
 
 int64_t GpuEquivalents(const Charge& sum) { return std::max(sum.compute, sum.memory); }

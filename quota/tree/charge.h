@@ -7,8 +7,8 @@
 
 #include <compare>
 #include <cstdint>
-#include <span>
 
+#include "topology/base/limit.h"
 #include "topology/base/units.h"
 #include "topology/mig.h"
 
@@ -23,6 +23,31 @@ struct Charge {
 
   friend auto operator<=>(const Charge& left, const Charge& right) = default;
 };
+
+enum class Dimension : uint8_t { kCompute, kMemory };
+inline constexpr Dimension kDimensions[] = {Dimension::kCompute, Dimension::kMemory};
+
+// That dimension of anything that has both.
+template <typename Both>
+constexpr auto PartOf(const Both& both, Dimension dimension) {
+  return dimension == Dimension::kCompute ? both.compute : both.memory;
+}
+template <typename Both>
+constexpr auto& PartOf(Both& both, Dimension dimension) {
+  return dimension == Dimension::kCompute ? both.compute : both.memory;
+}
+
+inline Charge AddSaturating(const Charge& left, const Charge& right) {
+  return {AddSaturating(left.compute, right.compute), AddSaturating(left.memory, right.memory)};
+}
+
+// Of parts that each have a `charge`. Saturates.
+template <typename Parts>
+Charge TotalOf(const Parts& parts) {
+  Charge total;
+  for (const auto& part : parts) total = AddSaturating(total, part.charge);
+  return total;
+}
 
 // A share of one device (0 to 1000 milli): compute as given, memory rounded up to a quantum. Memory
 // that is just the share's own part of the card (a whole GPU, a fraction) is charged as that part
@@ -44,8 +69,6 @@ Charge ChargeOfMpsReplica(int64_t n);
 
 // Memory of a device and no word about compute, which then mirrors the memory.
 Charge ChargeOfMemory(Mebibytes taken, Mebibytes card);
-
-Charge Sum(std::span<const Charge> charges);
 
 // The GPUs a set is worth, in quanta. Taken of a sum, never summed: 4g + 3g is one GPU only if the
 // dimensions are added up first.

@@ -2,7 +2,6 @@
 
 #include "fmt/format.h"
 #include "quota/tree/charge.h"
-#include "quota/tree/limits.h"
 
 namespace tranche {
 namespace {
@@ -18,14 +17,16 @@ std::string Text(int64_t milli) {
 
 }  // namespace
 
-std::string GpusRoundedUp(int64_t quanta) {
-  if (quanta >= kUnlimited) return "unlimited";
-  return Text(quanta / kQuantaPerMilli + (quanta % kQuantaPerMilli > 0 ? 1 : 0));
+std::string GpusRoundedUp(Limit limit) {
+  const std::optional<int64_t> quanta = limit.amount();
+  if (!quanta) return "unlimited";
+  return Text(*quanta / kQuantaPerMilli + (*quanta % kQuantaPerMilli > 0 ? 1 : 0));
 }
 
-std::string GpusRoundedDown(int64_t quanta) {
-  if (quanta >= kUnlimited) return "unlimited";
-  return Text(quanta / kQuantaPerMilli - (quanta % kQuantaPerMilli < 0 ? 1 : 0));
+std::string GpusRoundedDown(Limit limit) {
+  const std::optional<int64_t> quanta = limit.amount();
+  if (!quanta) return "unlimited";
+  return Text(*quanta / kQuantaPerMilli - (*quanta % kQuantaPerMilli < 0 ? 1 : 0));
 }
 
 }  // namespace tranche

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "topology/base/int128.h"
@@ -14,39 +16,29 @@ namespace tranche {
 namespace {
 
 int64_t Saturated(Int128 amount) {
-  return static_cast<int64_t>(std::clamp<Int128>(amount, -Int128{kUnlimited}, kUnlimited));
-}
-
-bool IsProductOf(std::string_view product, std::string_view model) {
-  return GpuModelName(product) == model;
+  return static_cast<int64_t>(std::clamp<Int128>(amount, -Int128{kSaturated}, kSaturated));
 }
 
 // Boards may share a model name (two sizes of H20); their profiles tell them apart.
 std::optional<Charge> SliceCharge(std::string_view model, std::string_view profile_name) {
-  for (const MigBoard& board : MigBoards()) {
-    const MigProfile* profile = FindMigProfile(board, profile_name);
-    if (profile == nullptr) continue;
-    for (const std::string_view product : board.products) {
-      if (IsProductOf(product, model)) return ChargeOfMig(board, *profile);
-    }
+  for (const MigBoard* board : BoardsOfModel(model)) {
+    const MigProfile* profile = FindMigProfile(*board, profile_name);
+    if (profile != nullptr) return ChargeOfMig(*board, *profile);
   }
   return std::nullopt;
 }
 
 Mebibytes MemoryOfModel(std::string_view model) {
   // Most model names read as a product label; the others are names of MIG boards' products.
-  if (IsProductOf(model, model) && CatalogueMemory(model) > Mebibytes::Zero()) {
+  if (GpuModelName(model) == model && CatalogueMemory(model) > Mebibytes::Zero()) {
     return CatalogueMemory(model);
   }
-  for (const MigBoard& board : MigBoards()) {
-    for (const std::string_view product : board.products) {
-      if (IsProductOf(product, model)) return CatalogueMemory(product);
-    }
-  }
-  return Mebibytes::Zero();
+  const std::vector<const MigBoard*> boards = BoardsOfModel(model);
+  if (boards.empty()) return Mebibytes::Zero();
+  return CatalogueMemory(*std::ranges::find(boards.front()->products, model, GpuModelName));
 }
 
-absl::StatusOr<Charge> OfSlices(const QuotaAmount& amount, std::string_view model) {
+absl::StatusOr<ChargeLimit> OfSlices(const QuotaAmount& amount, std::string_view model) {
   Charge sum;
   for (const auto& [profile, count] : amount.slices) {
     const std::optional<Charge> one = SliceCharge(model, profile);
@@ -63,36 +55,26 @@ absl::StatusOr<Charge> OfSlices(const QuotaAmount& amount, std::string_view mode
   return sum;
 }
 
-absl::StatusOr<Charge> OfMemory(Mebibytes memory, std::string_view model) {
+absl::StatusOr<ChargeLimit> OfMemory(Mebibytes memory, std::string_view model) {
   const int64_t card = MemoryOfModel(model).count();
   if (card == 0) {
     return absl::InvalidArgumentError(
         fmt::format("gpuMemory: expected a line of a GPU model of known memory, found {}", model));
   }
-  return Charge{kUnlimited, Saturated((Int128{kQuantaPerGpu} * memory.count() + card - 1) / card)};
+  return ChargeLimit({}, Saturated((Int128{kQuantaPerGpu} * memory.count() + card - 1) / card));
 }
 
-absl::StatusOr<Charge> ToCharge(const QuotaAmount& amount, std::string_view model,
-                                std::string_view path) {
-  absl::StatusOr<Charge> charge = ToCharge(amount, model);
-  if (charge.ok()) return charge;
+absl::StatusOr<ChargeLimit> ToLimit(const QuotaAmount& amount, std::string_view model,
+                                    std::string_view path) {
+  absl::StatusOr<ChargeLimit> limit = ToLimit(amount, model);
+  if (limit.ok()) return limit;
   return absl::InvalidArgumentError(
-      fmt::format("{}.{}", path, std::string(charge.status().message())));
+      fmt::format("{}.{}", path, std::string(limit.status().message())));
 }
 
 }  // namespace
 
-int64_t AddSaturating(int64_t left, int64_t right) {
-  if (left >= kUnlimited || right >= kUnlimited) return kUnlimited;
-  if (left <= -kUnlimited || right <= -kUnlimited) return -kUnlimited;
-  return std::clamp(left + right, -kUnlimited, kUnlimited);
-}
-
-Charge AddSaturating(const Charge& left, const Charge& right) {
-  return {AddSaturating(left.compute, right.compute), AddSaturating(left.memory, right.memory)};
-}
-
-absl::StatusOr<Charge> ToCharge(const QuotaAmount& amount, std::string_view model) {
+absl::StatusOr<ChargeLimit> ToLimit(const QuotaAmount& amount, std::string_view model) {
   switch (amount.form) {
     case QuotaAmount::Form::kSlices:
       return OfSlices(amount, model);
@@ -102,19 +84,18 @@ absl::StatusOr<Charge> ToCharge(const QuotaAmount& amount, std::string_view mode
       break;
   }
   const int64_t quanta = Saturated(Int128{amount.gpus.count()} * kQuantaPerGpu / kWholeGpu.count());
-  return Charge{quanta, quanta};
+  return ChargeLimit(quanta, quanta);
 }
 
 absl::StatusOr<LineLimits> ToLimits(const QuotaLine& line) {
   LineLimits limits;
-  TRANCHE_ASSIGN_OR_RETURN(limits.nominal, ToCharge(line.nominal, line.model, "nominal"));
+  TRANCHE_ASSIGN_OR_RETURN(limits.nominal, ToLimit(line.nominal, line.model, "nominal"));
   if (line.borrow_limit.has_value()) {
     TRANCHE_ASSIGN_OR_RETURN(limits.borrow_limit,
-                             ToCharge(*line.borrow_limit, line.model, "borrowLimit"));
+                             ToLimit(*line.borrow_limit, line.model, "borrowLimit"));
   }
   if (line.lend_limit.has_value()) {
-    TRANCHE_ASSIGN_OR_RETURN(limits.lend_limit,
-                             ToCharge(*line.lend_limit, line.model, "lendLimit"));
+    TRANCHE_ASSIGN_OR_RETURN(limits.lend_limit, ToLimit(*line.lend_limit, line.model, "lendLimit"));
   }
   return limits;
 }

@@ -5,29 +5,26 @@
 #include <numeric>
 #include <tuple>
 
-#include "quota/tree/limits.h"
-
 namespace tranche {
 namespace {
 
 // What is left of one leaf's nominal, line by line.
 class Remainder {
  public:
-  explicit Remainder(const std::function<Charge(LineId line)>& nominal) : nominal_(nominal) {}
+  explicit Remainder(const std::function<ChargeLimit(LineId line)>& nominal) : nominal_(nominal) {}
 
   // Takes the charge from the line if all of it fits.
   bool Take(LineId line, const Charge& charge) {
     auto at = left_.find(line);
     if (at == left_.end()) at = left_.emplace(line, nominal_(line)).first;
-    Charge& left = at->second;
-    if (charge.compute > left.compute || charge.memory > left.memory) return false;
-    left = AddSaturating(left, {-charge.compute, -charge.memory});
+    if (!at->second.Allows(charge)) return false;
+    at->second = at->second.Minus(charge);
     return true;
   }
 
  private:
-  const std::function<Charge(LineId line)>& nominal_;
-  std::map<LineId, Charge> left_;
+  const std::function<ChargeLimit(LineId line)>& nominal_;
+  std::map<LineId, ChargeLimit> left_;
 };
 
 LineMarks MarkOne(const MarkUnit& unit, Remainder& remainder) {
@@ -48,19 +45,13 @@ LineMarks MarkOne(const MarkUnit& unit, Remainder& remainder) {
 }  // namespace
 
 std::string_view QuotaStateName(QuotaState state) {
-  switch (state) {
-    case QuotaState::kInQuota:
-      return "in-quota";
-    case QuotaState::kBorrowed:
-      return "borrowed";
-    case QuotaState::kScavenging:
-      break;
-  }
-  return "scavenging";
+  // In the order of QuotaState.
+  static constexpr std::string_view kNames[] = {"in-quota", "borrowed", "scavenging"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 std::vector<LineMarks> MarkLines(std::span<const MarkUnit> units,
-                                 const std::function<Charge(LineId line)>& nominal) {
+                                 const std::function<ChargeLimit(LineId line)>& nominal) {
   std::vector<std::size_t> order(units.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
@@ -76,7 +67,7 @@ std::vector<LineMarks> MarkLines(std::span<const MarkUnit> units,
 }
 
 std::vector<QuotaState> Mark(std::span<const MarkUnit> units,
-                             const std::function<Charge(LineId line)>& nominal) {
+                             const std::function<ChargeLimit(LineId line)>& nominal) {
   std::vector<QuotaState> states;
   states.reserve(units.size());
   for (const LineMarks& marks : MarkLines(units, nominal)) states.push_back(marks.state);

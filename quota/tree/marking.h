@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "quota/tree/charge.h"
+#include "quota/tree/limits.h"
 #include "quota/tree/quota_ids.h"
 #include "topology/base/units.h"
 
@@ -47,11 +48,11 @@ struct LineMarks {
 
 // Same order and rules as Mark, told by line. Result is parallel to `units`.
 std::vector<LineMarks> MarkLines(std::span<const MarkUnit> units,
-                                 const std::function<Charge(LineId line)>& nominal);
+                                 const std::function<ChargeLimit(LineId line)>& nominal);
 
-// `nominal(line)`: the leaf's nominal of a line, kUnlimited where the tree does
-// not limit it. Result is parallel to `units`.
+// `nominal(line)`: what the leaf may use of a line before it borrows. Result is parallel to
+// `units`.
 std::vector<QuotaState> Mark(std::span<const MarkUnit> units,
-                             const std::function<Charge(LineId line)>& nominal);
+                             const std::function<ChargeLimit(LineId line)>& nominal);
 
 }  // namespace tranche

@@ -7,19 +7,6 @@
 #include "topology/base/mark.h"
 
 namespace tranche {
-namespace {
-
-constexpr Dimension kDimensions[] = {Dimension::kCompute, Dimension::kMemory};
-
-int64_t AmountOf(const Charge& charge, Dimension dimension) {
-  return dimension == Dimension::kCompute ? charge.compute : charge.memory;
-}
-
-int64_t& AmountOf(Charge& charge, Dimension dimension) {
-  return dimension == Dimension::kCompute ? charge.compute : charge.memory;
-}
-
-}  // namespace
 
 int64_t QuotaTree::Cell::Spill() const { return std::max<int64_t>(0, AddSaturating(used, -local)); }
 
@@ -43,7 +30,7 @@ QuotaTree::Cell QuotaTree::Under(Premise premise, Cell cell) {
       cell.used = 0;
       break;
     case Premise::kNoBorrowLimits:
-      cell.borrow_limit = kUnlimited;
+      cell.borrow_limit = kSaturated;
       break;
     case Premise::kNoLendLimits:
       // Everything is exposed, so everything used spills.
@@ -88,7 +75,7 @@ const std::string& QuotaTree::line_name(LineId line) const { return lines_[line]
 // The recurrence unrolled from the quota up: at every level, the idle locals below and what may
 // still spill through.
 int64_t QuotaTree::AvailableIn(QuotaId id, std::size_t column, Premise premise) const {
-  int64_t least = kUnlimited;
+  int64_t least = kSaturated;
   int64_t locals = 0;
   for (; parent(id) != kNoQuota; id = parent(id)) {
     const Cell cell = Under(premise, At(id, column));
@@ -106,7 +93,7 @@ QuotaVerdict QuotaTree::Check(QuotaId leaf, LineId model, const Charge& charge) 
   for (const LineId line : {model, kAnyLine}) {
     if (line == kNoLine || !Limited(leaf, line)) continue;
     for (const Dimension dimension : kDimensions) {
-      const int64_t amount = AmountOf(charge, dimension);
+      const int64_t amount = PartOf(charge, dimension);
       if (amount == 0) continue;
       const std::size_t column = Column(line, dimension);
       const int64_t available = AvailableIn(leaf, column, Premise::kNow);
@@ -169,7 +156,7 @@ QuotaId QuotaTree::WhoHoldsBack(QuotaId leaf, std::size_t column) const {
 
 void QuotaTree::Add(QuotaId leaf, LineId model, const Charge& charge) {
   for (const Dimension dimension : kDimensions) {
-    const int64_t amount = AmountOf(charge, dimension);
+    const int64_t amount = PartOf(charge, dimension);
     if (model > kAnyLine) Use(leaf, Column(model, dimension), amount);
     Use(leaf, Column(kAnyLine, dimension), amount);
   }
@@ -233,24 +220,24 @@ std::vector<QuotaLineView> QuotaTree::View(QuotaId id) const {
     for (const Dimension dimension : kDimensions) {
       const std::size_t column = Column(line, dimension);
       const Cell& cell = At(id, column);
-      AmountOf(view.nominal, dimension) = cell.nominal;
-      AmountOf(view.used, dimension) = cell.total;
-      AmountOf(view.lent, dimension) = Lent(id, column);
-      AmountOf(view.borrowed, dimension) = cell.Borrowed();
-      AmountOf(view.available, dimension) = AvailableIn(id, column, Premise::kNow);
-      AmountOf(view.reach, dimension) = AvailableIn(id, column, Premise::kAllIdle);
+      PartOf(view.nominal, dimension) = cell.nominal;
+      PartOf(view.used, dimension) = cell.total;
+      PartOf(view.lent, dimension) = Lent(id, column);
+      PartOf(view.borrowed, dimension) = cell.Borrowed();
+      PartOf(view.available, dimension) = AvailableIn(id, column, Premise::kNow);
+      PartOf(view.reach, dimension) = AvailableIn(id, column, Premise::kAllIdle);
     }
   }
   return views;
 }
 
-Charge QuotaTree::Available(QuotaId id, LineId line) const {
-  Charge available{kUnlimited, kUnlimited};
+ChargeLimit QuotaTree::Available(QuotaId id, LineId line) const {
+  ChargeLimit available;
   for (const LineId one : {line, kAnyLine}) {
     if (one == kNoLine || !Limited(id, one)) continue;
     for (const Dimension dimension : kDimensions) {
-      int64_t& least = AmountOf(available, dimension);
-      least = std::min(least, AvailableIn(id, Column(one, dimension), Premise::kNow));
+      Limit& least = PartOf(available, dimension);
+      least = std::min<Limit>(least, AvailableIn(id, Column(one, dimension), Premise::kNow));
     }
   }
   return available;
@@ -262,8 +249,8 @@ Charge QuotaTree::Used(QuotaId id, LineId line) const {
           At(id, Column(line, Dimension::kMemory)).total};
 }
 
-Charge QuotaTree::Nominal(QuotaId id, LineId line) const {
-  if (line == kNoLine || !Limited(id, line)) return {kUnlimited, kUnlimited};
+ChargeLimit QuotaTree::Nominal(QuotaId id, LineId line) const {
+  if (line == kNoLine || !Limited(id, line)) return {};
   return {At(id, Column(line, Dimension::kCompute)).nominal,
           At(id, Column(line, Dimension::kMemory)).nominal};
 }

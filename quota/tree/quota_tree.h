@@ -25,7 +25,7 @@
 // The pool of n serves first, then what comes from outside; the rest is lent by children in
 // proportion to what they expose and do not use; largest remainder, ties by name.
 //
-// A plain value: externally synchronised, deterministic. Amounts saturate at kUnlimited.
+// A plain value: externally synchronised, deterministic. Amounts saturate.
 // Cost: Check, Add, Remove O(depth) and no allocation (a refusal by lenders: O(quotas x depth));
 // Build O(quotas x lines); View O(lines x quotas next to the path).
 #pragma once
@@ -60,8 +60,6 @@ enum class QuotaRefusal : uint8_t {
   kWaiting,      // what could be borrowed is in use
 };
 
-enum class Dimension : uint8_t { kCompute, kMemory };
-
 struct QuotaVerdict {
   QuotaRefusal refusal = QuotaRefusal::kNone;
   bool borrows = false;  // fits, and more than the quota's own free nominal is taken
@@ -74,15 +72,16 @@ struct QuotaVerdict {
   QuotaId binding = kNoQuota;
 };
 
-// One line of one quota, for people. kUnlimited stands for no limit.
+// One line of one quota, for people.
 struct QuotaLineView {
   std::string model;
-  Charge nominal;
-  Charge used;       // of a leaf: charged; of an inner quota: of its whole subtree, before spill
-  Charge lent;       // of its exposed capacity, what others use now: out(n)
-  Charge borrowed;   // spill beyond what it exposes, what it takes from outside: in(n)
-  Charge available;  // in this line alone; may be negative
-  Charge reach;      // the most it could use with everybody else idle; in this line alone
+  ChargeLimit nominal = Charge{};
+  Charge used;      // of a leaf: charged; of an inner quota: of its whole subtree, before spill
+  Charge lent;      // of its exposed capacity, what others use now: out(n)
+  Charge borrowed;  // spill beyond what it exposes, what it takes from outside: in(n)
+  ChargeLimit available = Charge{};  // in this line alone; may be negative
+  ChargeLimit reach =
+      Charge{};  // the most it could use with everybody else idle; in this line alone
 };
 
 class QuotaTree {
@@ -112,12 +111,12 @@ class QuotaTree {
   // Lines the quota defines (implied `any` included), and those its work is charged to although
   // others define them; `any` last.
   std::vector<QuotaLineView> View(QuotaId id) const;
-  // Smaller over line and any; kUnlimited when neither limits. For tests and callers that compare.
-  Charge Available(QuotaId id, LineId line) const;
+  // Smaller over line and any; no limit when neither has one. For tests and callers that compare.
+  ChargeLimit Available(QuotaId id, LineId line) const;
   // Of the whole subtree; nothing for kNoLine.
   Charge Used(QuotaId id, LineId line) const;
-  // Its own; kUnlimited where the tree does not limit the line.
-  Charge Nominal(QuotaId id, LineId line) const;
+  // Its own; no limit where the tree does not limit the line.
+  ChargeLimit Nominal(QuotaId id, LineId line) const;
   // What the quota takes from outside of its own subtree, in(n): over nominal where it is positive.
   Charge Borrowed(QuotaId id, LineId line) const;
   // Somebody in the quota's tree has the line; otherwise it is unlimited there.
@@ -127,11 +126,11 @@ class QuotaTree {
   std::vector<std::pair<QuotaId, Charge>> Borrowers(QuotaId root, LineId line) const;
 
  private:
-  // One quota in one column: a line in one dimension.
+  // One quota in one column: a line in one dimension. What has no limit is kSaturated.
   struct Cell {
     int64_t nominal = 0;
-    int64_t borrow_limit = kUnlimited;
-    int64_t lend_limit = kUnlimited;
+    int64_t borrow_limit = kSaturated;
+    int64_t lend_limit = kSaturated;
     int64_t whole = 0;  // nominal of all its subtree
     int64_t subtree = 0;
     int64_t exposed = 0;
@@ -158,7 +157,7 @@ class QuotaTree {
 
   absl::Status Link(const std::vector<QuotaNode>& nodes);
   void Declare(const std::vector<QuotaNode>& nodes);
-  static void Limit(Cell& cell, const LineLimits& limits, int64_t Charge::*dimension);
+  static void SetLimits(Cell& cell, const LineLimits& limits, Dimension dimension);
   void ImplyAny();
   void Suspend(const std::vector<QuotaNode>& nodes);
   void Derive();

@@ -72,8 +72,9 @@ void QuotaTree::Declare(const std::vector<QuotaNode>& nodes) {
       const LineId line = FindLine(model);
       defined_[LineIndex(id, line)] = 1;
       limited_[LineIndex(root(id), line)] = 1;
-      Limit(At(id, Column(line, Dimension::kCompute)), limits, &Charge::compute);
-      Limit(At(id, Column(line, Dimension::kMemory)), limits, &Charge::memory);
+      for (const Dimension dimension : kDimensions) {
+        SetLimits(At(id, Column(line, dimension)), limits, dimension);
+      }
     }
   }
   for (const QuotaId id : order_) {
@@ -83,17 +84,17 @@ void QuotaTree::Declare(const std::vector<QuotaNode>& nodes) {
   }
 }
 
-void QuotaTree::Limit(Cell& cell, const LineLimits& limits, int64_t Charge::*dimension) {
-  cell.nominal = limits.nominal.*dimension;
-  if (limits.borrow_limit.has_value()) cell.borrow_limit = *limits.borrow_limit.*dimension;
-  if (limits.lend_limit.has_value()) cell.lend_limit = *limits.lend_limit.*dimension;
+void QuotaTree::SetLimits(Cell& cell, const LineLimits& limits, Dimension dimension) {
+  cell.nominal = PartOf(limits.nominal, dimension).saturated();
+  cell.borrow_limit = PartOf(limits.borrow_limit, dimension).saturated();
+  cell.lend_limit = PartOf(limits.lend_limit, dimension).saturated();
 }
 
 void QuotaTree::ImplyAny() {
   for (const QuotaId id : order_) {
     if (!Limited(id, kAnyLine) || Defined(id, kAnyLine)) continue;
     defined_[LineIndex(id, kAnyLine)] = 1;
-    for (const Dimension dimension : {Dimension::kCompute, Dimension::kMemory}) {
+    for (const Dimension dimension : kDimensions) {
       int64_t& implied = At(id, Column(kAnyLine, dimension)).nominal;
       for (LineId line{1}; line < lines_.size(); ++line) {
         implied = AddSaturating(implied, At(id, Column(line, dimension)).nominal);

@@ -31,22 +31,22 @@ std::string_view ModeName(QuotaMode mode) {
 }
 
 // GPUs as a JSON number of at most three decimals; null: unlimited.
-Json NumberUp(int64_t quanta) {
-  return quanta >= kUnlimited ? Json() : Json::parse(GpusRoundedUp(quanta));
+Json NumberUp(Limit quanta) {
+  return quanta.amount() ? Json::parse(GpusRoundedUp(quanta)) : Json();
 }
-Json NumberDown(int64_t quanta) {
-  return quanta >= kUnlimited ? Json() : Json::parse(GpusRoundedDown(quanta));
+Json NumberDown(Limit quanta) {
+  return quanta.amount() ? Json::parse(GpusRoundedDown(quanta)) : Json();
 }
 
 Json QuotaJson(const QuotaView& view) {
   const QuotaReport& report = view.report;
   const auto line_json = [&view](const QuotaLineReport& line) -> Json {
     return {{"model", line.line.model},
-            {"nominalGpus", NumberDown(wire::Smaller(line.line.nominal))},
+            {"nominalGpus", NumberDown(line.line.nominal.Smaller())},
             {"usedGpus", NumberUp(GpuEquivalents(line.line.used))},
             {"borrowedGpus", NumberUp(wire::BorrowedOf(view, line))},
             {"lentGpus", NumberUp(GpuEquivalents(line.line.lent))},
-            {"availableGpus", NumberDown(wire::Smaller(line.line.available))}};
+            {"availableGpus", NumberDown(line.line.available.Smaller())}};
   };
   const int64_t decayed = report.decayed_milli_gpu_hours;
   return {

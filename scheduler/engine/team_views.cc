@@ -12,11 +12,7 @@
 namespace tranche {
 namespace {
 
-int64_t Quanta(const std::vector<ModelCharge>& parts) {
-  Charge sum;
-  for (const ModelCharge& part : parts) sum = AddSaturating(sum, part.charge);
-  return GpuEquivalents(sum);
-}
+int64_t Quanta(const std::vector<ModelCharge>& parts) { return GpuEquivalents(TotalOf(parts)); }
 
 std::string Promise(const std::string& model, int64_t promised, int64_t cards) {
   return fmt::format("quotas promise {} GPUs of {}, the cluster has {}",
@@ -38,7 +34,7 @@ int64_t EngineViews::PendingQuanta(const PodRecord& record) {
 }
 
 std::string EngineViews::Oversubscription() const {
-  std::map<std::string, int64_t> promised;  // nominal by model, kUnlimited-saturated
+  std::map<std::string, int64_t> promised;  // nominal by model, saturated
   for (QuotaId id{0}; id < cluster_.book.tree().size(); ++id) {
     for (const GpuQuota& quota : cluster_.set->quotas) {
       if (quota.name != cluster_.book.tree().name(id)) continue;
@@ -46,9 +42,9 @@ std::string EngineViews::Oversubscription() const {
         const absl::StatusOr<LineLimits> limits = ToLimits(line);
         if (!limits.ok()) continue;
         // A dimension without limit promises nothing that could be counted.
-        const Charge& nominal = limits->nominal;
-        const int64_t counted = std::max(nominal.compute < kUnlimited ? nominal.compute : 0,
-                                         nominal.memory < kUnlimited ? nominal.memory : 0);
+        const ChargeLimit& nominal = limits->nominal;
+        const int64_t counted =
+            std::max(nominal.compute.amount().value_or(0), nominal.memory.amount().value_or(0));
         promised[line.model] = AddSaturating(promised[line.model], counted);
       }
     }
@@ -68,8 +64,8 @@ std::string EngineViews::Oversubscription() const {
     int64_t any = 0, models = 0;
     for (const QuotaLine& line : quota.lines) {
       const absl::StatusOr<LineLimits> limits = ToLimits(line);
-      if (!limits.ok() || GpuEquivalents(limits->nominal) >= kUnlimited) continue;
-      (line.model == kAnyModel ? any : models) += GpuEquivalents(limits->nominal);
+      if (!limits.ok()) continue;
+      (line.model == kAnyModel ? any : models) += limits->nominal.Larger().amount().value_or(0);
     }
     any_only += std::max<int64_t>(any - models, 0);
   }
@@ -92,14 +88,15 @@ void EngineViews::DivideSurplus(std::vector<QuotaView>& views) const {
     FairShareMember member;
     member.key = view.report.name;
     member.weight = cluster_.book.WeightOf(view.report.name);
-    Charge held, nominal;
+    Charge held;
+    ChargeLimit nominal = Charge{};
     for (const QuotaLineReport& line : view.report.lines) {
       // `any`, the last line, covers every model.
       const bool any = line.line.model == kAnyModel;
       held = any ? line.line.used : AddSaturating(held, line.line.used);
-      nominal = any ? line.line.nominal : AddSaturating(nominal, line.line.nominal);
+      nominal = any ? line.line.nominal : nominal.Plus(line.line.nominal);
     }
-    member.nominal = std::min(GpuEquivalents(nominal), cards * kQuantaPerGpu);
+    member.nominal = std::min<Limit>(nominal.Larger(), cards * kQuantaPerGpu).saturated();
     member.demand = GpuEquivalents(held) + view.pending_quanta;
     member.usage_ppm = usage == 0 ? 0 : view.report.decayed_milli_gpu_hours * 1'000'000 / usage;
     members.push_back(std::move(member));
@@ -229,7 +226,7 @@ std::map<std::string, BudgetStand> Engine::BudgetStands(Instant now) {
 Charge Engine::HeldQuanta() const {
   Charge held;
   for (const auto& [uid, work] : parts_->cluster.book.holdings()) {
-    for (const ModelCharge& part : work.parts) held = AddSaturating(held, part.charge);
+    held = AddSaturating(held, TotalOf(work.parts));
   }
   return held;
 }

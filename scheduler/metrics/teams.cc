@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,10 @@ namespace tranche::metrics {
 namespace {
 
 // Unlimited is +Inf, as Prometheus spells it.
-double Gpus(int64_t quanta) {
-  if (quanta >= kUnlimited) return std::numeric_limits<double>::infinity();
-  return static_cast<double>(quanta) / static_cast<double>(kQuantaPerGpu);
+double Gpus(Limit limit) {
+  const std::optional<int64_t> quanta = limit.amount();
+  if (!quanta) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(*quanta) / static_cast<double>(kQuantaPerGpu);
 }
 
 double GpuSeconds(Int128 amount) {
@@ -28,12 +30,11 @@ double Seconds(Instant since_epoch) {
 void AddLine(const std::string& leaf, bool is_leaf, const QuotaLineReport& report, Page& page) {
   const QuotaLineView& line = report.line;
   const Charge& borrowed = is_leaf ? report.marked_borrowed : line.borrowed;
-  for (const bool compute : {true, false}) {
-    const Labels labels = {
-        {"leaf", leaf}, {"model", line.model}, {"dim", compute ? "compute" : "memory"}};
-    const auto of = [compute](const Charge& charge) {
-      return Gpus(compute ? charge.compute : charge.memory);
-    };
+  for (const Dimension dimension : kDimensions) {
+    const Labels labels = {{"leaf", leaf},
+                           {"model", line.model},
+                           {"dim", dimension == Dimension::kCompute ? "compute" : "memory"}};
+    const auto of = [dimension](const auto& both) { return Gpus(PartOf(both, dimension)); };
     page.Gauge(kQuotaNominal, of(line.nominal), labels);
     page.Gauge(kQuotaUsed, of(line.used), labels);
     page.Gauge(kQuotaBorrowed, of(borrowed), labels);

@@ -370,7 +370,8 @@ class QuotaStream {
         if (line.model != kAnyModel && line.model != opened.parts[0].model) continue;
         if (line.available.compute < 0 || line.available.memory < 0) {
           Fault(fmt::format("(6) {} let in, {} of {} has {}/{} left", uid.str(), line.model,
-                            opened.leaf, line.available.compute, line.available.memory));
+                            opened.leaf, line.available.compute.saturated(),
+                            line.available.memory.saturated()));
         }
       }
     }

@@ -177,7 +177,7 @@ inline std::string Numbers(Engine& engine, Instant now) {
     for (const QuotaLineReport& report : view.report.lines) {
       const QuotaLineView& line = report.line;
       text += fmt::format("  {} {}/{} {}/{}\n", line.model, line.used.compute, line.used.memory,
-                          line.available.compute, line.available.memory);
+                          line.available.compute.saturated(), line.available.memory.saturated());
     }
   }
   for (const BudgetReport& budget : engine.Budgets(now)) {

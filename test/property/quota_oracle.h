@@ -13,7 +13,7 @@
 
 namespace tranche {
 
-inline constexpr Int128 kNoLimit = kUnlimited;
+inline constexpr Int128 kNoLimit = kSaturated;
 
 // Amounts near kNoLimit are some of it less what is used: still no limit.
 inline int64_t Seen(Int128 amount) {

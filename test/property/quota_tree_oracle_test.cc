@@ -61,9 +61,9 @@ class World {
   int Roll(int from, int to) {
     return from + static_cast<int>(random_() % static_cast<uint64_t>(to - from + 1));
   }
-  int64_t Amount(int most) { return Roll(0, 19) == 0 ? kUnlimited : Roll(0, most); }
-  std::optional<Charge> MaybeLimit() {
-    if (Roll(0, 1) == 0) return std::nullopt;
+  int64_t Amount(int most) { return Roll(0, 19) == 0 ? kSaturated : Roll(0, most); }
+  ChargeLimit MaybeLimit() {
+    if (Roll(0, 1) == 0) return {};
     return Charge{Amount(5), Amount(5)};
   }
 
@@ -85,7 +85,7 @@ class World {
       const int first = Roll(0, 1);  // with or without `any`
       for (int line = first; line < std::min(3, first + models); ++line) {
         if (Roll(0, 2) == 0) continue;
-        const LineLimits limits{{Amount(8), Amount(8)}, MaybeLimit(), MaybeLimit()};
+        const LineLimits limits{Charge{Amount(8), Amount(8)}, MaybeLimit(), MaybeLimit()};
         node.lines.emplace_back(kModels[static_cast<std::size_t>(line)], limits);
       }
       node.suspended = Roll(0, 9) == 0;
@@ -103,24 +103,24 @@ class World {
 
   void MakeOracles() {
     for (const std::string& model : kModels) {
-      for (const auto dimension : {&Charge::compute, &Charge::memory}) {
+      for (const Dimension dimension : kDimensions) {
         oracles_.push_back(MakeOracle(model, dimension));
       }
     }
   }
 
-  Oracle MakeOracle(const std::string& model, int64_t Charge::*dimension) const {
+  Oracle MakeOracle(const std::string& model, Dimension dimension) const {
     Oracle oracle;
     for (const QuotaNode& node : nodes_) {
       Oracle::Quota& quota = oracle.quotas.emplace_back();
       quota.parent = tree_.Find(node.parent).number();
       if (const LineLimits* limits = LineOf(node, model)) {
-        quota.nominal = limits->nominal.*dimension;
-        if (limits->borrow_limit) quota.borrow = *limits->borrow_limit.*dimension;
-        if (limits->lend_limit) quota.lend = *limits->lend_limit.*dimension;
+        quota.nominal = PartOf(limits->nominal, dimension).saturated();
+        quota.borrow = PartOf(limits->borrow_limit, dimension).amount();
+        quota.lend = PartOf(limits->lend_limit, dimension).amount();
       } else if (model == "any") {
         for (const auto& [name, of_model] : node.lines)
-          quota.nominal += of_model.nominal.*dimension;
+          quota.nominal += PartOf(of_model.nominal, dimension).saturated();
         quota.nominal = std::min(quota.nominal, kNoLimit);
       }
     }
@@ -290,12 +290,13 @@ class World {
   }
 
   // Smaller over line and any.
-  Charge AvailableOf(int n, LineId line) const {
-    Charge least{kUnlimited, kUnlimited};
+  ChargeLimit AvailableOf(int n, LineId line) const {
+    ChargeLimit least;
     for (const LineId one : Charged(line)) {
       if (!Limited(n, one)) continue;
       const Charge free = Both(one, [&](const Oracle& oracle) { return oracle.Available(n); });
-      least = {std::min(least.compute, free.compute), std::min(least.memory, free.memory)};
+      least = {std::min<Limit>(least.compute, free.compute),
+               std::min<Limit>(least.memory, free.memory)};
     }
     return least;
   }

@@ -256,7 +256,7 @@ class ReclaimWorld {
       for (std::size_t region = 0; region < question.geometry.regions.size(); ++region) {
         const std::vector<int>& nodes = question.geometry.regions[region];
         if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) continue;
-        pod.region = static_cast<int>(region);
+        pod.region = region;
       }
     }
     question.problem.units.push_back(std::move(unit));

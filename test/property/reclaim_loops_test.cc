@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "quota/preemption/reclaim_search.h"
+#include "quota/tree/gpu_text.h"
 #include "test/property/reclaim_oracle.h"
 
 namespace tranche {
@@ -94,7 +95,7 @@ class ScenarioMaker {
   }
 
   LineLimits Limits(const Scenario& scenario, int nominal) {
-    LineLimits limits{Gpus(nominal), std::nullopt, std::nullopt};
+    LineLimits limits{.nominal = Gpus(nominal)};
     if (scenario.plain) return limits;
     if (Roll(0, 3) == 0) limits.borrow_limit = Gpus(Roll(0, 6));
     if (Roll(0, 3) == 0) limits.lend_limit = Gpus(Roll(0, 6));
@@ -120,8 +121,8 @@ class ScenarioMaker {
       line("h");
       line("l");
       int64_t sum = 0;
-      for (const auto& [model, limits] : node.lines) sum += limits.nominal.compute;
-      node.lines.insert(node.lines.begin(), {"any", {{sum, sum}, std::nullopt, std::nullopt}});
+      for (const auto& [model, limits] : node.lines) sum += limits.nominal.compute.saturated();
+      node.lines.insert(node.lines.begin(), {"any", {.nominal = {sum, sum}}});
     } else if (lines_ != Lines::kAny) {
       line("h");
       if (lines_ == Lines::kTwo || lines_ == Lines::kImplied) line("l");
@@ -191,12 +192,9 @@ std::string Show(const Scenario& scenario) {
   for (const QuotaNode& quota : scenario.quotas) {
     text += quota.name + " in " + (quota.parent.empty() ? "-" : quota.parent);
     for (const auto& [model, limits] : quota.lines) {
-      const auto gpus = [](const Charge& charge) {
-        return std::to_string(charge.compute / kQuantaPerGpu);
-      };
-      text += ", " + model + " " + gpus(limits.nominal);
-      if (limits.borrow_limit) text += " borrow " + gpus(*limits.borrow_limit);
-      if (limits.lend_limit) text += " lend " + gpus(*limits.lend_limit);
+      text += ", " + model + " " + GpusRoundedDown(limits.nominal.compute) + " borrow " +
+              GpusRoundedDown(limits.borrow_limit.compute) + " lend " +
+              GpusRoundedDown(limits.lend_limit.compute);
     }
     text += "\n";
   }
@@ -282,7 +280,7 @@ QuotaNode Quota(const std::string& name, const std::string& parent,
                 const std::vector<std::pair<std::string, int>>& nominals) {
   QuotaNode node{.name = name, .parent = parent, .lines = {}};
   for (const auto& [model, gpus] : nominals) {
-    node.lines.emplace_back(model, LineLimits{Gpus(gpus), std::nullopt, std::nullopt});
+    node.lines.emplace_back(model, LineLimits{.nominal = Gpus(gpus)});
   }
   return node;
 }

@@ -149,10 +149,10 @@ class ReclaimOracle {
       int64_t here = 0;
       for (const VictimPod& pod : unit.pods) {
         for (const int budget : pod.budgets) ++evicted[budget];
-        if (pod.region == static_cast<int>(region)) ++here;
+        if (pod.region == region) ++here;
       }
       const auto pods = static_cast<int64_t>(unit.pods.size());
-      cost.rank = std::max<int64_t>(cost.rank, unit.rank);
+      cost.rank = std::max<std::optional<int64_t>>(cost.rank, unit.rank);
       if (unit.marks.state == QuotaState::kInQuota) cost.in_quota += GpuEquivalents(Total(unit));
       if (unit.breaks) ++cost.gangs;
       if (here > 0) cost.collateral += pods - here;
@@ -196,9 +196,6 @@ class ReclaimOracle {
   }
 
  private:
-  static constexpr std::array<int64_t Charge::*, 2> kDimensions = {&Charge::compute,
-                                                                   &Charge::memory};
-
   static Charge Plus(const Charge& a, const Charge& b) {
     return {a.compute + b.compute, a.memory + b.memory};
   }
@@ -258,8 +255,9 @@ class ReclaimOracle {
   bool BorrowsIn(const QuotaTree& placed, std::size_t region, LineId line) const {
     const Charge wanted = Wanted(region, line);
     const Charge borrowed = placed.Borrowed(problem_.leaf, line);
-    return std::any_of(kDimensions.begin(), kDimensions.end(),
-                       [&](auto d) { return wanted.*d > 0 && borrowed.*d > 0; });
+    return std::any_of(std::begin(kDimensions), std::end(kDimensions), [&](Dimension d) {
+      return PartOf(wanted, d) > 0 && PartOf(borrowed, d) > 0;
+    });
   }
   bool BorrowsNothing(const QuotaTree& placed, std::size_t region,
                       const std::vector<LineId>& lines) const {
@@ -326,7 +324,8 @@ class ReclaimOracle {
     }
     for (const auto& [leaf, count] : pods) {
       const auto at = static_cast<std::size_t>(leaf);
-      if (at < problem_.evictions_left.size() && count > problem_.evictions_left[at]) return false;
+      if (at < problem_.evictions_left.size() && !problem_.evictions_left[at].Allows(count))
+        return false;
     }
     return true;
   }
@@ -368,7 +367,7 @@ class ReclaimOracle {
         for (const LineId line : counted) {
           for (const auto dimension : kDimensions) {
             if (!QuotaLacks(before, region, line, dimension)) continue;
-            if (placed.Borrowed(quota, line).*dimension > 0) return false;
+            if (PartOf(placed.Borrowed(quota, line), dimension) > 0) return false;
           }
         }
       }
@@ -382,11 +381,11 @@ class ReclaimOracle {
 
   // Quota for the aggressor is short in this line alone.
   bool QuotaLacks(const QuotaTree& before, std::size_t region, LineId line,
-                  int64_t Charge::*dimension) const {
-    if (Wanted(region, line).*dimension == 0) return false;
+                  Dimension dimension) const {
+    if (PartOf(Wanted(region, line), dimension) == 0) return false;
     const QuotaTree placed = Placed(before, region);
     for (const QuotaLineView& view : placed.View(problem_.leaf)) {
-      if (placed.FindLine(view.model) == line) return view.available.*dimension < 0;
+      if (placed.FindLine(view.model) == line) return PartOf(view.available, dimension) < 0;
     }
     return false;
   }
@@ -397,17 +396,16 @@ class ReclaimOracle {
     const QuotaId ancestor = path_[static_cast<std::size_t>(Level(unit.leaf))];
     QuotaId branch = unit.leaf;
     while (problem_.tree->parent(branch) != ancestor) branch = problem_.tree->parent(branch);
-    const bool holds_here =
-        std::any_of(unit.pods.begin(), unit.pods.end(),
-                    [&](const VictimPod& pod) { return pod.region == static_cast<int>(region); });
+    const bool holds_here = std::any_of(unit.pods.begin(), unit.pods.end(),
+                                        [&](const VictimPod& pod) { return pod.region == region; });
     std::vector<LineId> lines = {kAnyLine};
     if (!only_any) lines = LinesOf(unit.parts);
     for (const LineId line : lines) {
       for (const auto dimension : kDimensions) {
-        if (On(unit.parts, line).*dimension == 0) continue;
+        if (PartOf(On(unit.parts, line), dimension) == 0) continue;
         const bool quota_lacks = QuotaLacks(before, region, line, dimension);
         if (!quota_lacks && !(devices_lack && holds_here)) continue;
-        if (unit.rank == 0 || now.Borrowed(branch, line).*dimension > 0) return true;
+        if (unit.rank == 0 || PartOf(now.Borrowed(branch, line), dimension) > 0) return true;
       }
     }
     return false;

@@ -53,8 +53,8 @@ Kind Expected(OracleResult result) {
 
 std::string Show(const PlanCost& cost) {
   std::ostringstream out;
-  out << "pdb " << cost.pdb_violations << " rank " << cost.rank << " in quota " << cost.in_quota
-      << " gangs " << cost.gangs << " collateral " << cost.collateral << " lost "
+  out << "pdb " << cost.pdb_violations << " rank " << cost.rank.value_or(-1) << " in quota "
+      << cost.in_quota << " gangs " << cost.gangs << " collateral " << cost.collateral << " lost "
       << cost.lost_gpu_ms << " pods " << cost.pods << " surplus " << cost.surplus << " order";
   for (const auto& [start, key] : cost.order) out << " " << start.count() << ":" << key;
   return out.str();
@@ -84,10 +84,11 @@ std::string Show(const ReclaimScene& scene) {
     out << id << " " << scene.tree.name(id) << " in "
         << (parent == kNoQuota ? "-" : scene.tree.name(parent)) << ":";
     for (const QuotaLineView& line : scene.tree.View(id)) {
-      out << " " << line.model << " (nominal " << line.nominal.compute / 4'504'500 << "/"
-          << line.nominal.memory / 4'504'500 << " borrowed " << line.borrowed.compute / 4'504'500
-          << "/" << line.borrowed.memory / 4'504'500 << " available "
-          << line.available.compute / 4'504'500 << "/" << line.available.memory / 4'504'500 << ")";
+      out << " " << line.model << " (nominal " << line.nominal.compute.saturated() / 4'504'500
+          << "/" << line.nominal.memory.saturated() / 4'504'500 << " borrowed "
+          << line.borrowed.compute / 4'504'500 << "/" << line.borrowed.memory / 4'504'500
+          << " available " << line.available.compute.saturated() / 4'504'500 << "/"
+          << line.available.memory.saturated() / 4'504'500 << ")";
     }
     out << "\n";
   }
@@ -100,7 +101,8 @@ std::string Show(const ReclaimScene& scene) {
     marks(unit.marks);
     parts(unit.parts);
     out << " pods in";
-    for (const VictimPod& pod : unit.pods) out << " " << pod.region;
+    for (const VictimPod& pod : unit.pods)
+      out << " " << (pod.region ? std::to_string(*pod.region) : "elsewhere");
     out << " spare_of " << number(unit.spare_of) << " whole_of " << number(unit.whole_of) << "\n";
   }
   out << "aggressor leaf " << problem.leaf << " rank " << problem.rank << "\n";
@@ -288,7 +290,7 @@ class Grid {
       const int64_t quanta = kQuantaPerGpu * nominals[static_cast<std::size_t>(leaf)];
       QuotaNode node{
           .name = std::string(1, static_cast<char>('a' + leaf)), .parent = "org", .lines = {}};
-      node.lines.emplace_back("h", LineLimits{{quanta, quanta}, std::nullopt, std::nullopt});
+      node.lines.emplace_back("h", LineLimits{.nominal = Charge{quanta, quanta}});
       nodes.push_back(std::move(node));
     }
     scene.tree = QuotaTree::Build(std::move(nodes)).value();
@@ -338,7 +340,7 @@ class Grid {
     for (std::size_t region = 0; region < scene.geometry.regions.size(); ++region) {
       std::vector<int>& free = scene.geometry.regions[region].free_milli;
       if (std::count(free.begin(), free.end(), 1000) < work.gpus) continue;
-      unit.pods = {{static_cast<int>(region), {}}};
+      unit.pods = {{region, {}}};
       std::vector<TableGeometry::Held>& held = scene.geometry.held.emplace_back();
       for (int gpu = 0; gpu < work.gpus; ++gpu) {
         const auto card = std::find(free.begin(), free.end(), 1000);
@@ -423,10 +425,10 @@ struct Shrunk {
 
 bool Meets(const QuotaTree& tree, QuotaId leaf, ShrinkTarget target) {
   for (const QuotaLineView& view : tree.View(leaf)) {
-    for (const auto dimension : {&Charge::compute, &Charge::memory}) {
-      if (view.used.*dimension == 0) continue;
-      if (target == ShrinkTarget::kReach && view.available.*dimension < 0) return false;
-      if (target == ShrinkTarget::kNominal && view.borrowed.*dimension > 0) return false;
+    for (const Dimension dimension : kDimensions) {
+      if (PartOf(view.used, dimension) == 0) continue;
+      if (target == ShrinkTarget::kReach && PartOf(view.available, dimension) < 0) return false;
+      if (target == ShrinkTarget::kNominal && PartOf(view.borrowed, dimension) > 0) return false;
     }
   }
   return true;
@@ -434,8 +436,8 @@ bool Meets(const QuotaTree& tree, QuotaId leaf, ShrinkTarget target) {
 
 // Up to what is lost: the surplus of a shrink is measured against nobody's charge.
 auto Weight(const PlanCost& cost) {
-  return std::array<int64_t, 6>{cost.pdb_violations, cost.rank,        cost.in_quota,
-                                cost.gangs,          cost.lost_gpu_ms, cost.pods};
+  return std::array<int64_t, 6>{cost.pdb_violations, cost.rank.value_or(-1), cost.in_quota,
+                                cost.gangs,          cost.lost_gpu_ms,       cost.pods};
 }
 
 TEST(ReclaimOracle, ALoweredQuotaIsMetAtTheLeastCost) {

@@ -80,7 +80,7 @@ class ReclaimSceneMaker {
   static std::size_t At(int position) { return static_cast<std::size_t>(position); }
 
   LineLimits Limits(int nominal) {
-    LineLimits limits{Quarters(nominal), std::nullopt, std::nullopt};
+    LineLimits limits{.nominal = Quarters(nominal)};
     if (OneIn(8)) limits.borrow_limit = Quarters(12);
     if (OneIn(6)) limits.lend_limit = Quarters(12);
     return limits;
@@ -192,7 +192,7 @@ class ReclaimSceneMaker {
           if (one.region == region && one.card == card) free -= one.milli;
         }
         if (free < milli) continue;
-        pod.region = static_cast<int>(region);
+        pod.region = region;
         held.push_back({region, card, milli, {}});
         return pod;
       }

@@ -71,7 +71,7 @@ int64_t EvictionGuards::LossOf(const PodRecord& record, const HeldWork& work,
   const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
   const GpuClass& rules = gpu_class == nullptr ? kWithoutClass : *gpu_class;
   WorkAtRisk risk;
-  for (const ModelCharge& part : work.parts) risk.charge = AddSaturating(risk.charge, part.charge);
+  risk.charge = TotalOf(work.parts);
   risk.running = work.running;
   risk.checkpoint = record.traits.checkpoint;
   risk.cap = rules.lost_work_cap;

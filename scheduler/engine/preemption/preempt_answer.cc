@@ -17,9 +17,8 @@ class NodeCase : public ReclaimGeometry {
     std::vector<VictimUnit> units;
     for (std::size_t i = 0; i < problem_.units.size(); ++i) {
       VictimUnit& unit = problem_.units[i];
-      const bool here = std::ranges::all_of(unit.pods, [region](const VictimPod& pod) {
-        return pod.region == static_cast<int>(region);
-      });
+      const bool here = std::ranges::all_of(
+          unit.pods, [region](const VictimPod& pod) { return pod.region == region; });
       if (!here) continue;
       for (VictimPod& pod : unit.pods) pod.region = 0;
       units.push_back(std::move(unit));

@@ -31,8 +31,8 @@ std::string Summary(const QuotaView& view, Amount amount) {
 // What the columns of kubectl get print; quotas without a limit are left out.
 std::string NominalText(const QuotaView& view) {
   return Summary(view, [](const QuotaLineReport& line) {
-    const int64_t nominal = Smaller(line.line.nominal);
-    return nominal >= kUnlimited ? std::string() : GpusRoundedDown(nominal);
+    const Limit nominal = line.line.nominal.Smaller();
+    return nominal.amount() ? GpusRoundedDown(nominal) : std::string();
   });
 }
 
@@ -46,14 +46,14 @@ std::string UsedText(const QuotaView& view) {
 Json LineJson(const QuotaView& view, const QuotaLineReport& report) {
   const QuotaLineView& line = report.line;
   return {{"model", line.model},
-          {"nominal", GpusRoundedDown(Smaller(line.nominal))},
+          {"nominal", GpusRoundedDown(line.nominal.Smaller())},
           {"used",
            {{"gpus", GpusRoundedUp(GpuEquivalents(line.used))},
             {"qc", line.used.compute},
             {"qm", line.used.memory}}},
           {"borrowed", GpusRoundedUp(BorrowedOf(view, report))},
           {"lent", GpusRoundedUp(GpuEquivalents(line.lent))},
-          {"available", GpusRoundedDown(Smaller(line.available))}};
+          {"available", GpusRoundedDown(line.available.Smaller())}};
 }
 
 Json ConditionsJson(std::span<const Condition> conditions) {
@@ -96,8 +96,6 @@ std::string_view BudgetStateName(BudgetState state) {
   }
   return "";
 }
-
-int64_t Smaller(const Charge& charge) { return std::min(charge.compute, charge.memory); }
 
 int64_t BorrowedOf(const QuotaView& view, const QuotaLineReport& line) {
   return GpuEquivalents(view.report.leaf ? line.marked_borrowed : line.line.borrowed);
@@ -197,11 +195,10 @@ std::string HoursLeft(std::span<const BudgetReport* const> budgets, Instant now)
 std::string TeamViewStatus(const QuotaView& view, std::span<const BudgetReport* const> budgets,
                            Instant now, StatusMembers members) {
   const std::string can_borrow = Summary(view, [](const QuotaLineReport& line) {
-    const int64_t free =
-        std::max<int64_t>(Smaller(line.line.nominal) - GpuEquivalents(line.line.used), 0);
-    const int64_t more = std::min(Smaller(line.line.available), kUnlimited) - free;
-    if (Smaller(line.line.available) >= kUnlimited || more <= 0) return std::string();
-    return GpusRoundedDown(more);
+    const std::optional<int64_t> available = line.line.available.Smaller().amount();
+    const int64_t free = std::max<int64_t>(
+        line.line.nominal.Smaller().saturated() - GpuEquivalents(line.line.used), 0);
+    return available && *available > free ? GpusRoundedDown(*available - free) : std::string();
   });
   const int64_t borrowing = view.report.workloads_borrowed;
   Json status = {{"leaf", view.report.name},

@@ -44,8 +44,6 @@ std::string HoursLeft(std::span<const BudgetReport* const> budgets, Instant now)
 
 // What the API shows in the same way.
 std::string_view BudgetStateName(BudgetState state);
-// Lines of gpuMemory limit one dimension; the other says nothing.
-int64_t Smaller(const Charge& charge);
 // The borrowed part of a line: of a leaf its borrowed work, of an inner quota what it takes from
 // outside.
 int64_t BorrowedOf(const QuotaView& view, const QuotaLineReport& line);

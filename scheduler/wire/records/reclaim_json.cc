@@ -67,9 +67,12 @@ Json VictimJson(const ReclaimVictim& victim) {
   return json;
 }
 
+// The column of the highest rank where there are no victims.
+constexpr int64_t kNoRank = -1;
+
 std::array<int64_t, 8> CostColumns(const PlanCost& cost) {
-  return {cost.pdb_violations,           cost.rank, cost.in_quota, cost.gangs, cost.collateral,
-          CeilSeconds(cost.lost_gpu_ms), cost.pods, cost.surplus};
+  return {cost.pdb_violations, cost.rank.value_or(kNoRank),   cost.in_quota, cost.gangs,
+          cost.collateral,     CeilSeconds(cost.lost_gpu_ms), cost.pods,     cost.surplus};
 }
 
 // What the columns of kubectl get print.
@@ -268,7 +271,7 @@ class ReclaimReader {
                                       CostColumns(cost).size(), columns.size()));
     }
     cost.pdb_violations = columns[0];
-    cost.rank = columns[1];
+    if (columns[1] != kNoRank) cost.rank = columns[1];
     cost.in_quota = columns[2];
     cost.gangs = columns[3];
     cost.collateral = columns[4];

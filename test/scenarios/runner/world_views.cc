@@ -7,8 +7,8 @@
 namespace tranche::scenario {
 namespace {
 
-int64_t MilliOf(const Charge& charge) {
-  return MilliGpuRoundedUp(std::max<int64_t>(0, GpuEquivalents(charge))).count();
+int64_t MilliOf(const ChargeLimit& amount) {
+  return MilliGpuRoundedUp(std::max<int64_t>(0, amount.Larger().saturated())).count();
 }
 
 int64_t MilliHours(Int128 amount) { return static_cast<int64_t>(amount * 1000 / kGpuHour); }

@@ -92,9 +92,10 @@ class QuotaBookTest : public testing::Test {
       text += fmt::format("{} {} {}\n", report.name, report.workloads, report.workloads_borrowed);
       for (const auto& [line, borrowed] : report.lines) {
         text += fmt::format("  {}", line.model);
-        for (const Charge& charge : {line.nominal, line.used, line.lent, line.borrowed,
-                                     line.available, line.reach, borrowed}) {
-          text += fmt::format(" {}/{}", charge.compute, charge.memory);
+        for (const ChargeLimit& limit :
+             std::vector<ChargeLimit>{line.nominal, line.used, line.lent, line.borrowed,
+                                      line.available, line.reach, borrowed}) {
+          text += fmt::format(" {}/{}", limit.compute.saturated(), limit.memory.saturated());
         }
         text += "\n";
       }

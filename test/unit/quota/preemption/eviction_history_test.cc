@@ -44,19 +44,21 @@ TEST(EvictionHistoryTest, ADayHoldsSoManyEvictionsOfAnOwner) {
   EvictionHistory history;
   for (const int64_t at : {0, 60, 120}) history.Note("job", "team-a", 1, Minute(at));
   const struct {
-    int most;
+    std::optional<int> most;
     int64_t now;
     std::optional<Instant> until;
   } rows[] = {
-      {0, 120, std::nullopt},       // no limit
+      {std::nullopt, 120, std::nullopt},
       {4, 120, std::nullopt},       // one is left
       {3, 120, Minute(kDay)},       // when the first leaves
       {2, 120, Minute(kDay + 60)},  // the limit was lowered: two have to leave
-      {1, 120, Minute(kDay + 120)}, {3, kDay, std::nullopt}, {2, kDay, Minute(kDay + 60)},
+      {1, 120, Minute(kDay + 120)},
+      {3, kDay, std::nullopt},
+      {2, kDay, Minute(kDay + 60)},
   };
   for (const auto& row : rows) {
     EXPECT_EQ(history.DayFullUntil("job", row.most, Minute(row.now)), row.until)
-        << row.most << " at " << row.now;
+        << row.most.value_or(0) << " at " << row.now;
   }
   EXPECT_EQ(history.DayFullUntil("other", 1, Minute(120)), std::nullopt);
 }

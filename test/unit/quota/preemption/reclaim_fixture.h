@@ -22,7 +22,7 @@ inline Charge Gpus(int64_t count) { return {count * kQuantaPerGpu, count * kQuan
 inline QuotaNode Quota(std::string name, std::string parent, int64_t nominal,
                        std::optional<int64_t> borrow = std::nullopt,
                        std::optional<int64_t> lend = std::nullopt) {
-  LineLimits limits{Gpus(nominal), std::nullopt, std::nullopt};
+  LineLimits limits{.nominal = Gpus(nominal)};
   if (borrow.has_value()) limits.borrow_limit = Gpus(*borrow);
   if (lend.has_value()) limits.lend_limit = Gpus(*lend);
   return {std::move(name), std::move(parent), {{"h200", limits}}};
@@ -50,7 +50,7 @@ class CountedNodes : public ReclaimGeometry {
       const VictimUnit& victim = problem_.units[static_cast<std::size_t>(unit)];
       const int64_t each = TotalOf(victim) / static_cast<int64_t>(victim.pods.size());
       for (const VictimPod& pod : victim.pods) {
-        if (pod.region == static_cast<int>(region)) gpus += each;
+        if (pod.region == region) gpus += each;
       }
     }
     return gpus >= needed;
@@ -158,7 +158,7 @@ class ReclaimTest : public testing::Test {
     }
     return units;
   }
-  std::function<Charge(LineId)> NominalOf(QuotaId leaf) const {
+  std::function<ChargeLimit(LineId)> NominalOf(QuotaId leaf) const {
     return [this, leaf](LineId line) { return tree_.Nominal(leaf, line); };
   }
   void MarkAll() {

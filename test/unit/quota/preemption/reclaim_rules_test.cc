@@ -191,7 +191,7 @@ TEST_F(ReclaimRulesTest, FairShareStopsShortOfAnotherSwap) {
 }
 
 TEST_F(ReclaimRulesTest, EntitledThroughAnyAloneItLeavesModelQuotaInPeace) {
-  const LineLimits four{Gpus(4), std::nullopt, std::nullopt};
+  const LineLimits four{.nominal = Gpus(4)};
   Cluster(
       {{"org", "", {}}, {"a", "org", {{"any", four}}}, {"b", "org", {{"any", {}}, {"h200", four}}}},
       {{"b-1", "b", 4, 2, 0}, {"b-2", "b", 2, 2, 9}});

@@ -61,7 +61,7 @@ TEST_F(ReclaimSearchTest, CostIsComparedMemberByMember) {
       {"loss", [](VictimUnit& one, VictimUnit&) { one.lost_gpu_ms = 99; }, "R1 n0: two"},
       {"pods",
        [](VictimUnit& one, VictimUnit&) {
-         one.pods.push_back({-1, {}});
+         one.pods.push_back({std::nullopt, {}});
        },
        "R1 n0: two"},
       {"newest", [](VictimUnit&, VictimUnit& two) { two.start = Instant(Millis(99)); },

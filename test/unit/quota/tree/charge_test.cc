@@ -31,6 +31,12 @@ std::vector<Charge> Charges(const MigBoard& board, std::initializer_list<const c
   return charges;
 }
 
+Charge Sum(const std::vector<Charge>& charges) {
+  Charge sum;
+  for (const Charge& charge : charges) sum = AddSaturating(sum, charge);
+  return sum;
+}
+
 TEST(ChargeTest, SharesOfADeviceAreExact) {
   const struct {
     int64_t milli, mib, card;

@@ -28,15 +28,15 @@ QuotaAmount Memory(int64_t mib) {
 }
 
 std::string ErrorOf(const QuotaAmount& amount, std::string_view model) {
-  const absl::StatusOr<Charge> charge = ToCharge(amount, model);
-  return charge.ok() ? "none" : std::string(charge.status().message());
+  const absl::StatusOr<ChargeLimit> limit = ToLimit(amount, model);
+  return limit.ok() ? "none" : std::string(limit.status().message());
 }
 
-TEST(LimitsTest, AmountsOfEveryFormBecomeCharges) {
+TEST(LimitsTest, AmountsOfEveryFormBecomeLimits) {
   const struct {
     const char* model;
     QuotaAmount amount;
-    Charge charge;
+    ChargeLimit limit;
   } kCases[] = {
       {"h200", Gpus(0), {0, 0}},
       {"h200", Gpus(7500), {135'135'000, 135'135'000}},
@@ -51,19 +51,19 @@ TEST(LimitsTest, AmountsOfEveryFormBecomeCharges) {
       {"gb300", Slices({{"1g.35gb", 1}}), {2'574'000, 2'252'250}},
       // A model of two boards.
       {"h20", Slices({{"1g.12gb", 1}, {"1g.18gb", 1}}), {5'148'000, 4'504'500}},
-      {"h200", Memory(20'480), {kUnlimited, 2'566'642}},
-      {"h200", Memory(143'771), {kUnlimited, 18'018'000}},
-      {"h20-141gb", Memory(143'771), {kUnlimited, 18'018'000}},
-      {"gh200-96gb", Memory(97'871), {kUnlimited, 18'018'000}},
-      {"l4", Memory(2 * 23'034), {kUnlimited, 36'036'000}},
-      {"v100-32gb", Memory(32'510), {kUnlimited, 18'018'000}},
-      {"t4", Memory(0), {kUnlimited, 0}},
+      {"h200", Memory(20'480), {{}, 2'566'642}},
+      {"h200", Memory(143'771), {{}, 18'018'000}},
+      {"h20-141gb", Memory(143'771), {{}, 18'018'000}},
+      {"gh200-96gb", Memory(97'871), {{}, 18'018'000}},
+      {"l4", Memory(2 * 23'034), {{}, 36'036'000}},
+      {"v100-32gb", Memory(32'510), {{}, 18'018'000}},
+      {"t4", Memory(0), {{}, 0}},
   };
   for (const auto& c : kCases) {
-    const absl::StatusOr<Charge> charge = ToCharge(c.amount, c.model);
-    ASSERT_TRUE(charge.ok()) << c.model << ": " << charge.status();
-    EXPECT_EQ(charge->compute, c.charge.compute) << c.model;
-    EXPECT_EQ(charge->memory, c.charge.memory) << c.model;
+    const absl::StatusOr<ChargeLimit> limit = ToLimit(c.amount, c.model);
+    ASSERT_TRUE(limit.ok()) << c.model << ": " << limit.status();
+    EXPECT_EQ(limit->compute, c.limit.compute) << c.model;
+    EXPECT_EQ(limit->memory, c.limit.memory) << c.model;
   }
 }
 
@@ -84,16 +84,16 @@ TEST(LimitsTest, ALineKeepsAbsentAndZeroLimitsApart) {
   QuotaLine line{"h200", Gpus(8000), Gpus(0), std::nullopt};
   absl::StatusOr<LineLimits> limits = ToLimits(line);
   ASSERT_TRUE(limits.ok()) << limits.status();
-  EXPECT_EQ(limits->nominal, (Charge{8 * kQuantaPerGpu, 8 * kQuantaPerGpu}));
-  EXPECT_EQ(limits->borrow_limit, Charge{});
-  EXPECT_EQ(limits->lend_limit, std::nullopt);
+  EXPECT_EQ(limits->nominal, ChargeLimit(8 * kQuantaPerGpu, 8 * kQuantaPerGpu));
+  EXPECT_EQ(limits->borrow_limit, ChargeLimit(0, 0));
+  EXPECT_EQ(limits->lend_limit, ChargeLimit());
 
   line.borrow_limit = std::nullopt;
   line.lend_limit = Memory(143'771);
   limits = ToLimits(line);
   ASSERT_TRUE(limits.ok()) << limits.status();
-  EXPECT_EQ(limits->borrow_limit, std::nullopt);
-  EXPECT_EQ(limits->lend_limit, (Charge{kUnlimited, kQuantaPerGpu}));
+  EXPECT_EQ(limits->borrow_limit, ChargeLimit());
+  EXPECT_EQ(limits->lend_limit, ChargeLimit({}, kQuantaPerGpu));
 }
 
 TEST(LimitsTest, ErrorsOfALineSayWhichAmount) {
@@ -115,7 +115,7 @@ TEST(LimitsTest, ErrorsOfALineSayWhichAmount) {
   }
 }
 
-// ToCharge takes the first board of a model that knows the profile.
+// ToLimit takes the first board of a model that knows the profile.
 TEST(LimitsTest, BoardsOfOneModelAgreeOnWhatAProfileCosts) {
   std::map<std::pair<std::string, std::string_view>, Charge> seen;
   for (const MigBoard& board : MigBoards()) {
@@ -130,30 +130,21 @@ TEST(LimitsTest, BoardsOfOneModelAgreeOnWhatAProfileCosts) {
   EXPECT_GT(seen.size(), 100U);
 }
 
-TEST(LimitsTest, SumsSaturateAndNeverWrap) {
-  const struct {
-    int64_t left, right, sum;
-  } kCases[] = {
-      {1, 2, 3},
-      {-5, 3, -2},
-      {kUnlimited, -7, kUnlimited},
-      {-7, kUnlimited, kUnlimited},
-      {kUnlimited, -kUnlimited, kUnlimited},
-      {kUnlimited - 1, 1, kUnlimited},
-      {kUnlimited - 1, kUnlimited - 1, kUnlimited},
-      {1 - kUnlimited, -1, -kUnlimited},
-      {-kUnlimited, 7, -kUnlimited},
-      {INT64_MAX, INT64_MAX, kUnlimited},
-  };
-  for (const auto& c : kCases) {
-    EXPECT_EQ(AddSaturating(c.left, c.right), c.sum) << c.left << " + " << c.right;
-  }
-  EXPECT_EQ(AddSaturating(Charge{1, kUnlimited}, Charge{2, 3}), (Charge{3, kUnlimited}));
-  const absl::StatusOr<Charge> huge = ToCharge(Gpus(INT64_MAX), "any");
-  ASSERT_TRUE(huge.ok());
-  EXPECT_EQ(*huge, (Charge{kUnlimited, kUnlimited}));
-  EXPECT_EQ(ToCharge(Slices({{"7g.141gb", INT64_MAX}}), "h200").value(), *huge);
-  EXPECT_EQ(ToCharge(Memory(INT64_MAX), "h200").value(), *huge);
+TEST(LimitsTest, AmountsBeyondCountingAreNoLimit) {
+  EXPECT_EQ(ToLimit(Gpus(INT64_MAX), "any").value(), ChargeLimit());
+  EXPECT_EQ(ToLimit(Slices({{"7g.141gb", INT64_MAX}}), "h200").value(), ChargeLimit());
+  EXPECT_EQ(ToLimit(Memory(INT64_MAX), "h200").value(), ChargeLimit());
+}
+
+TEST(LimitsTest, BothDimensionsAreComparedAndSummedApart) {
+  const ChargeLimit memory({}, 9);
+  EXPECT_TRUE(memory.Allows({kQuantaPerGpu, 9}));
+  EXPECT_FALSE(memory.Allows({0, 10}));
+  EXPECT_EQ(memory.Minus({5, 4}), ChargeLimit({}, 5));
+  EXPECT_EQ(memory.Plus(Charge{1, 2}), ChargeLimit({}, 11));
+  EXPECT_EQ(memory.Smaller(), Limit(9));
+  EXPECT_EQ(memory.Larger(), Limit());
+  EXPECT_EQ(AddSaturating(Charge{1, kSaturated}, Charge{2, 3}), (Charge{3, kSaturated}));
 }
 
 }  // namespace

@@ -24,9 +24,8 @@ MarkUnit Gang(std::string key, int64_t gpus, int64_t start = 0) {
 }
 
 // The marks of a leaf with so many H200, L4 and GPUs of any kind, a letter per unit.
-std::string Marks(const std::vector<MarkUnit>& units, const Charge& h200,
-                  const Charge& l4 = {kUnlimited, kUnlimited},
-                  const Charge& any = {kUnlimited, kUnlimited}) {
+std::string Marks(const std::vector<MarkUnit>& units, const ChargeLimit& h200,
+                  const ChargeLimit& l4 = {}, const ChargeLimit& any = {}) {
   const std::vector<QuotaState> states = Mark(units, [&](LineId line) {
     EXPECT_NE(line, kNoLine);
     return line == kH200 ? h200 : line == kL4 ? l4 : any;
@@ -113,8 +112,8 @@ TEST(MarkingTest, BothDimensionsMustFitAndUnlimitedIsNeverUsedUp) {
   memory.parts.front().charge = {0, 5};
   MarkUnit both = Gang("b", 0, 1);
   both.parts.front().charge = {kQuantaPerGpu, 4};
-  EXPECT_EQ(Marks({memory, both}, {kUnlimited, 9}), "ii");
-  EXPECT_EQ(Marks({memory, both}, {kUnlimited, 8}), "ib");
+  EXPECT_EQ(Marks({memory, both}, {{}, 9}), "ii");
+  EXPECT_EQ(Marks({memory, both}, {{}, 8}), "ib");
   EXPECT_EQ(Marks({memory, both}, {kQuantaPerGpu - 1, 9}), "ib");
 }
 

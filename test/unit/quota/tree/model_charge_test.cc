@@ -18,9 +18,9 @@ TEST(ModelChargeTest, TheSumIsAscendingHoweverThePartsCome) {
 }
 
 TEST(ModelChargeTest, Saturates) {
-  std::vector<ModelCharge> sum = {{"H100", {kUnlimited - 1, 0}}};
-  Add(sum, {"H100", {kUnlimited, 1}});
-  EXPECT_EQ(sum.front().charge, (Charge{kUnlimited, 1}));
+  std::vector<ModelCharge> sum = {{"H100", {kSaturated - 1, 0}}};
+  Add(sum, {"H100", {kSaturated, 1}});
+  EXPECT_EQ(sum.front().charge, (Charge{kSaturated, 1}));
 }
 
 }  // namespace

@@ -19,15 +19,16 @@ using testing::Pair;
 Charge Gpus(int64_t count) { return {count * kQuantaPerGpu, count * kQuantaPerGpu}; }
 
 // In GPUs, for reading; both dimensions must agree.
-int64_t InGpus(const Charge& charge) {
-  EXPECT_EQ(charge.compute, charge.memory);
-  EXPECT_EQ(charge.compute % kQuantaPerGpu, 0);
-  return charge.compute / kQuantaPerGpu;
+int64_t InGpus(const ChargeLimit& limit) {
+  EXPECT_EQ(limit.compute, limit.memory);
+  const int64_t quanta = limit.compute.amount().value();
+  EXPECT_EQ(quanta % kQuantaPerGpu, 0);
+  return quanta / kQuantaPerGpu;
 }
 
 LineLimits Limits(int64_t nominal, std::optional<int64_t> borrow = std::nullopt,
                   std::optional<int64_t> lend = std::nullopt) {
-  LineLimits limits{Gpus(nominal), std::nullopt, std::nullopt};
+  LineLimits limits{.nominal = Gpus(nominal)};
   if (borrow.has_value()) limits.borrow_limit = Gpus(*borrow);
   if (lend.has_value()) limits.lend_limit = Gpus(*lend);
   return limits;
@@ -187,7 +188,7 @@ TEST_F(OrgTest, BorrowersComeMostFirst) {
 TEST_F(OrgTest, RemovingWhatWasAddedRestoresEverything) {
   Use(7, 3, 9);
   const auto numbers = [&] {
-    std::vector<Charge> all;
+    std::vector<ChargeLimit> all;
     for (QuotaId id{0}; id < tree_.size(); ++id) {
       for (const LineId line : {kAnyLine, h200_}) {
         all.push_back(tree_.Used(id, line));
@@ -196,7 +197,7 @@ TEST_F(OrgTest, RemovingWhatWasAddedRestoresEverything) {
     }
     return all;
   };
-  const std::vector<Charge> before = numbers();
+  const std::vector<ChargeLimit> before = numbers();
   const Charge odd{12'345'678'901, 7};
   tree_.Add(tree_.Find("a"), h200_, odd);
   tree_.Add(tree_.Find("b"), kNoLine, odd);
@@ -275,9 +276,9 @@ TEST(QuotaTreeTest, ALineThatNobodyOfTheTreeDefinesIsUnlimited) {
   const LineId l4 = tree.FindLine("l4");
   EXPECT_EQ(tree.Check(here, l4, Gpus(1000)).refusal, QuotaRefusal::kNone);
   EXPECT_FALSE(tree.Check(here, l4, Gpus(1000)).borrows);
-  EXPECT_EQ(tree.Available(here, l4), (Charge{kUnlimited, kUnlimited}));
-  EXPECT_EQ(tree.Nominal(here, l4), (Charge{kUnlimited, kUnlimited}));
-  EXPECT_EQ(tree.Nominal(here, kNoLine), (Charge{kUnlimited, kUnlimited}));
+  EXPECT_EQ(tree.Available(here, l4), ChargeLimit());
+  EXPECT_EQ(tree.Nominal(here, l4), ChargeLimit());
+  EXPECT_EQ(tree.Nominal(here, kNoLine), ChargeLimit());
   // In the other tree it is limited, also for who has no line of his own.
   EXPECT_EQ(tree.Check(tree.Find("child"), l4, Gpus(2)).refusal, QuotaRefusal::kExceedsMax);
   EXPECT_TRUE(tree.Check(tree.Find("child"), l4, Gpus(1)).borrows);
@@ -285,7 +286,7 @@ TEST(QuotaTreeTest, ALineThatNobodyOfTheTreeDefinesIsUnlimited) {
 }
 
 TEST(QuotaTreeTest, GpuMemoryLimitsMemoryOnly) {
-  LineLimits limits{{kUnlimited, 1000}, Charge{kUnlimited, 0}, Charge{kUnlimited, 400}};
+  LineLimits limits{{{}, 1000}, {{}, 0}, {{}, 400}};
   QuotaTree tree =
       Tree({{"org", "", {}}, {"a", "org", {{"h200", limits}}}, {"b", "org", {{"h200", limits}}}});
   const LineId h200 = tree.FindLine("h200");
@@ -294,8 +295,8 @@ TEST(QuotaTreeTest, GpuMemoryLimitsMemoryOnly) {
   EXPECT_FALSE(tree.Check(a, h200, {kQuantaPerGpu * 1000, 1000}).borrows);
   EXPECT_EQ(tree.Check(a, h200, {0, 1001}).refusal, QuotaRefusal::kExceedsMax);
   tree.Add(a, h200, {kQuantaPerGpu * 1000, 600});
-  EXPECT_EQ(tree.Available(a, h200), (Charge{kUnlimited, 400}));
-  EXPECT_EQ(tree.Available(tree.Find("org"), h200), (Charge{kUnlimited, 800}));
+  EXPECT_EQ(tree.Available(a, h200), ChargeLimit({}, 400));
+  EXPECT_EQ(tree.Available(tree.Find("org"), h200), ChargeLimit({}, 800));
   const QuotaLineView line = tree.View(a).front();
   EXPECT_EQ(line.borrowed, Charge{});
   EXPECT_EQ(line.used, (Charge{kQuantaPerGpu * 1000, 600}));
@@ -345,9 +346,7 @@ TEST(QuotaTreeTest, AnInnerQuotaKeepsChargesFromWhenItWasALeaf) {
 }
 
 TEST(QuotaTreeTest, LendersShareInProportionToWhatTheyDoNotUse) {
-  const auto limits = [](int64_t quanta) {
-    return Lines{{"h200", {{quanta, quanta}, std::nullopt, std::nullopt}}};
-  };
+  const auto limits = [](int64_t quanta) { return Lines{{"h200", {.nominal = {quanta, quanta}}}}; };
   QuotaTree tree = Tree({{"org", "", {}},
                          {"team", "org", limits(0)},
                          {"a", "org", limits(3)},

@@ -134,8 +134,8 @@ QuotaView TeamA() {
   view.report.namespaces = {"ns-1", "ns-2"};
   QuotaLineReport any;
   any.line.model = "any";
-  any.line.nominal = {kUnlimited, kUnlimited};
-  any.line.available = {kUnlimited, kUnlimited};
+  any.line.nominal = ChargeLimit();
+  any.line.available = ChargeLimit();
   any.line.used = {kQuantaPerGpu / 2, kQuantaPerGpu / 4};
   QuotaLineReport h100;
   h100.line.model = "h100";

@@ -336,7 +336,8 @@ TEST_F(EngineQuotaTest, WhatIfSeesQuotaAndLeavesNoTrace) {
     for (const QuotaView& view : engine_.Quotas(now_)) {
       text += fmt::format("{} {}\n", view.report.name, view.report.workloads);
       for (const QuotaLineReport& line : view.report.lines) {
-        text += fmt::format("{} {}\n", line.line.used.compute, line.line.available.compute);
+        text +=
+            fmt::format("{} {}\n", line.line.used.compute, line.line.available.compute.saturated());
       }
     }
     for (const BudgetReport& budget : engine_.Budgets(now_)) {
