@@ -177,7 +177,7 @@ void MigController::ReadFile(const NodeRepartition& node) {
   writing_ = node;
   read_ = std::make_shared<Inbox<ConfigMapLookup>>();
   config_maps_.ReadConfigMap(
-      where_.ns, where_.name, MigConfigMap::kKey,
+      {where_.ns, where_.name}, MigConfigMap::kKey,
       [inbox = read_](ConfigMapLookup lookup) { inbox->Put(std::move(lookup)); });
 }
 

@@ -278,7 +278,7 @@ void StatusWriter::WriteViews(const Snapshot& snapshot, Instant now) {
       if (now - deletion.at < kRetryGap) continue;
       deletion.at = now;
     }
-    objects_.DeleteView(ns, kViewName, [](const WriteResult&) {});
+    objects_.DeleteView({ns, kViewName}, [](const WriteResult&) {});
   }
 }
 

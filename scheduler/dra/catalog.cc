@@ -91,10 +91,10 @@ void Catalog::RemoveHolder(const Claim& claim) {
 }
 
 std::string Catalog::PutClaim(Claim claim) {
-  const std::pair key(claim.ns, claim.name);
+  const NamespacedName key{claim.ns, claim.name};
   std::string replaced;
   if (const auto known = claim_names_.find(key); known != claim_names_.end()) {
-    if (known->second != claim.uid) replaced = RemoveClaim(claim.ns, claim.name);
+    if (known->second != claim.uid) replaced = RemoveClaim(key);
   }
   if (const auto before = claims_.find(claim.uid); before != claims_.end()) {
     RemoveHolder(before->second);
@@ -106,8 +106,8 @@ std::string Catalog::PutClaim(Claim claim) {
   return replaced;
 }
 
-std::string Catalog::RemoveClaim(const std::string& ns, const std::string& name) {
-  const auto known = claim_names_.find({ns, name});
+std::string Catalog::RemoveClaim(const NamespacedName& name) {
+  const auto known = claim_names_.find(name);
   if (known == claim_names_.end()) return "";
   std::string uid = known->second;
   RemoveHolder(claims_.at(uid));
@@ -117,16 +117,12 @@ std::string Catalog::RemoveClaim(const std::string& ns, const std::string& name)
 }
 
 void Catalog::PutTemplate(Claim claim) {
-  std::pair key(claim.ns, claim.name);
+  NamespacedName key{claim.ns, claim.name};
   templates_.insert_or_assign(std::move(key), std::move(claim));
 }
 
-void Catalog::RemoveTemplate(const std::string& ns, const std::string& name) {
-  templates_.erase({ns, name});
-}
-
-const Claim* Catalog::FindClaim(const std::string& ns, const std::string& name) const {
-  const auto found = claim_names_.find({ns, name});
+const Claim* Catalog::FindClaim(const NamespacedName& name) const {
+  const auto found = claim_names_.find(name);
   return found == claim_names_.end() ? nullptr : &claims_.at(found->second);
 }
 
@@ -135,8 +131,8 @@ const Claim* Catalog::FindByUid(const std::string& uid) const {
   return found == claims_.end() ? nullptr : &found->second;
 }
 
-const Claim* Catalog::FindTemplate(const std::string& ns, const std::string& name) const {
-  const auto found = templates_.find({ns, name});
+const Claim* Catalog::FindTemplate(const NamespacedName& name) const {
+  const auto found = templates_.find(name);
   return found == templates_.end() ? nullptr : &found->second;
 }
 

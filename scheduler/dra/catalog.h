@@ -19,6 +19,7 @@
 #include "scheduler/dra/free.h"
 #include "scheduler/dra/model.h"
 #include "scheduler/dra/selectors.h"
+#include "topology/base/ids.h"
 
 namespace tranche::dra {
 
@@ -32,16 +33,16 @@ class Catalog {
   // was; empty: none was.
   std::string PutClaim(Claim claim);
   // The uid of what was removed; empty: nothing was.
-  std::string RemoveClaim(const std::string& ns, const std::string& name);
+  std::string RemoveClaim(const NamespacedName& name);
   void PutTemplate(Claim claim);
-  void RemoveTemplate(const std::string& ns, const std::string& name);
+  void RemoveTemplate(const NamespacedName& name) { templates_.erase(name); }
 
   Selectors& classes() { return classes_; }
   const std::map<std::string, Claim>& claims() const { return claims_; }  // by uid
   // nullptr: none is known.
-  const Claim* FindClaim(const std::string& ns, const std::string& name) const;
+  const Claim* FindClaim(const NamespacedName& name) const;
   const Claim* FindByUid(const std::string& uid) const;
-  const Claim* FindTemplate(const std::string& ns, const std::string& name) const;
+  const Claim* FindTemplate(const NamespacedName& name) const;
   // Uids of claims that hold devices of the pool, ascending.
   std::set<std::string> HoldersOf(const PoolName& pool) const;
   bool has_slices() const { return !slices_.empty(); }
@@ -78,9 +79,9 @@ class Catalog {
   std::unordered_map<std::string, std::set<std::string>> by_node_;  // of those that name one node
   std::set<std::string> unbound_;                                   // of the others
   std::map<std::string, Claim> claims_;
-  std::map<std::pair<std::string, std::string>, std::string> claim_names_;
+  std::map<NamespacedName, std::string> claim_names_;
   std::map<PoolName, std::set<std::string>> holders_;
-  std::map<std::pair<std::string, std::string>, Claim> templates_;
+  std::map<NamespacedName, Claim> templates_;
   Selectors classes_;
   std::map<std::string, NodeEntry> nodes_;
   std::map<PoolName, std::set<std::string>> users_;  // nodes whose books have the pool

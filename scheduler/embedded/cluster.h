@@ -73,7 +73,7 @@ class Cluster : public ClusterApi {
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
   // Creates only a GPUQuotaView or GPUReclaim; members given replace those the object has.
   void Write(ObjectWrite write, std::function<void(WriteResult)> done) override;
-  void DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) override;
+  void DeleteView(NamespacedName view, std::function<void(WriteResult)> done) override;
   void DeleteReclaim(std::string name, std::function<void(WriteResult)> done) override;
   // As the Eviction API: 429 when the budget over the pod allows none, 500 when several cover it;
   // a pod that is pending, finished or terminating is not asked about. The pod then goes as one
@@ -93,7 +93,7 @@ class Cluster : public ClusterApi {
   void CreatePod(PodCreation creation, std::function<void(WriteResult)> done) override;
   void DeletePod(PodName pod, PodUid uid, std::function<void(WriteResult)> done) override;
   void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) override;
-  void ReadConfigMap(std::string ns, std::string name, std::string key,
+  void ReadConfigMap(NamespacedName map, std::string key,
                      std::function<void(ConfigMapLookup)> done) override;
   void PutConfigMap(ConfigMapWrite write, std::function<void(WriteResult)> done) override;
   // Kept as objects of kind Event, the newest 1,000.

@@ -116,13 +116,13 @@ void Cluster::LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> d
   }
 }
 
-void Cluster::ReadConfigMap(std::string ns, std::string name, std::string key,
+void Cluster::ReadConfigMap(NamespacedName map, std::string key,
                             std::function<void(ConfigMapLookup)> done) {
   ConfigMapLookup lookup;
   {
     const std::lock_guard lock(impl_->mutex);
-    lookup =
-        impl_->FindConfigMap({std::string(kConfigMapKind), std::move(ns), std::move(name)}, key);
+    lookup = impl_->FindConfigMap(
+        {std::string(kConfigMapKind), std::move(map.ns), std::move(map.name)}, key);
   }
   done(std::move(lookup));
 }

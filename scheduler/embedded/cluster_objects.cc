@@ -150,8 +150,9 @@ void Cluster::Impl::Forget(const ObjectKey& key) {
     queue.Push([name = NodeName(key.name)](ClusterEvents& receiver) { receiver.NodeGone(name); });
   } else if (IsPolicyObject(key.kind)) {
     policy_objects_changed = true;
-    queue.Push(
-        [key](ClusterEvents& receiver) { receiver.PolicyObjectGone(key.kind, key.ns, key.name); });
+    queue.Push([key](ClusterEvents& receiver) {
+      receiver.PolicyObjectGone(key.kind, {key.ns, key.name});
+    });
   }
   Unobserve(key);
   derived.erase(key);

@@ -186,10 +186,10 @@ void Cluster::Write(ObjectWrite write, std::function<void(WriteResult)> done) {
   done(std::move(result));
 }
 
-void Cluster::DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) {
+void Cluster::DeleteView(NamespacedName view, std::function<void(WriteResult)> done) {
   {
     const std::lock_guard lock(impl_->mutex);
-    impl_->store.Erase({std::string(kViewKind), std::move(ns), std::move(name)});
+    impl_->store.Erase({std::string(kViewKind), std::move(view.ns), std::move(view.name)});
   }
   done(Done(200));
 }

@@ -162,9 +162,9 @@ void Engine::SetNamespaceCap(NamespaceCap cap, Instant now) {
   if (parts_->namespaces.caps.Set(std::move(cap))) parts_->requeue.Capped(ns, now);
 }
 
-void Engine::RemoveNamespaceCap(const std::string& ns, const std::string& name, Instant now) {
+void Engine::RemoveNamespaceCap(const NamespacedName& cap, Instant now) {
   parts_->Advance(now);
-  if (parts_->namespaces.caps.Remove(ns, name)) parts_->requeue.Capped(ns, now);
+  if (parts_->namespaces.caps.Remove(cap)) parts_->requeue.Capped(cap.ns, now);
 }
 
 void Engine::SetDisruptionBudget(DisruptionBudget budget, Instant now) {
@@ -176,8 +176,8 @@ void Engine::SetDisruptionBudget(DisruptionBudget budget, Instant now) {
   parts_->cluster.NoteChange();
 }
 
-void Engine::RemoveDisruptionBudget(const std::string& ns, const std::string& name) {
-  parts_->reclaims.disruption_budgets.erase({ns, name});
+void Engine::RemoveDisruptionBudget(const NamespacedName& budget) {
+  parts_->reclaims.disruption_budgets.erase({budget.ns, budget.name});
   parts_->cluster.NoteChange();
 }
 

@@ -76,7 +76,7 @@ class Engine {
   void SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults, Instant now);
   // A ResourceQuota as it is now. Ignored unless options.namespace_caps.
   void SetNamespaceCap(NamespaceCap cap, Instant now);
-  void RemoveNamespaceCap(const std::string& ns, const std::string& name, Instant now);
+  void RemoveNamespaceCap(const NamespacedName& cap, Instant now);
   // What the ledger remembers. Once, before the first pod.
   void Restore(MeterHistory history);
   // What checkpoints tell of budgets stands for what came before, of which nothing else tells.
@@ -101,7 +101,7 @@ class Engine {
   // A PodDisruptionBudget as it is now; nullopt status of one that is gone is
   // RemoveDisruptionBudget.
   void SetDisruptionBudget(DisruptionBudget budget, Instant now);
-  void RemoveDisruptionBudget(const std::string& ns, const std::string& name);
+  void RemoveDisruptionBudget(const NamespacedName& budget);
   // What GPUReclaim objects told at start. Once, after the first pods and before FinishRestore:
   // unfinished ones go on there.
   void RestoreReclaims(std::vector<Reclaim> reclaims);

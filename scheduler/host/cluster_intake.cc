@@ -99,9 +99,8 @@ void ClusterIntake::PolicyObjectChanged(PolicyObject object) {
   policies_.Changed(std::move(object));
 }
 
-void ClusterIntake::PolicyObjectGone(const std::string& kind, const std::string& ns,
-                                     const std::string& name) {
-  policies_.Gone(kind, ns, name);
+void ClusterIntake::PolicyObjectGone(const std::string& kind, const NamespacedName& object) {
+  policies_.Gone(kind, object);
 }
 
 void ClusterIntake::PolicyObjectsSettled() { policies_.Settled(); }

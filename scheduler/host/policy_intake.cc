@@ -22,7 +22,7 @@ void PolicyIntake::TakeDisruptionBudget(const PolicyObject& object) {
   absl::StatusOr<DisruptionBudget> budget = DecodeDisruptionBudget(object.json);
   {
     const absl::MutexLock lock(&mutex_);
-    const bool known = !disruption_budgets_.emplace(object.ns, object.name).second;
+    const bool known = !disruption_budgets_.insert({object.ns, object.name}).second;
     if (!budget.ok()) {
       spdlog::warn("PodDisruptionBudget {}/{} cannot be read, {}: {}", object.ns, object.name,
                    known ? "its last version stays" : "it is not known whom it protects",
@@ -66,7 +66,7 @@ void PolicyIntake::Changed(PolicyObject object) {
   const absl::MutexLock lock(&mutex_);
   if (object.kind == "GPUReclaim") return TakeReclaim(object);
   if (object.kind == "GPUQuotaView") {
-    objects_.views.emplace(object.ns, object.name);
+    objects_.views.insert({object.ns, object.name});
     return;
   }
   if (object.kind == "Namespace") objects_.namespaces.insert(object.name);
@@ -76,32 +76,32 @@ void PolicyIntake::Changed(PolicyObject object) {
   store_.Upsert(object.kind, object.name, object.json);
 }
 
-void PolicyIntake::Gone(const std::string& kind, const std::string& ns, const std::string& name) {
+void PolicyIntake::Gone(const std::string& kind, const NamespacedName& object) {
   if (kind == "PodDisruptionBudget") {
     {
       const absl::MutexLock lock(&mutex_);
-      disruption_budgets_.erase({ns, name});
+      disruption_budgets_.erase(object);
     }
-    engine_.With([&](Engine& engine, Instant) { engine.RemoveDisruptionBudget(ns, name); });
+    engine_.With([&](Engine& engine, Instant) { engine.RemoveDisruptionBudget(object); });
     return;
   }
   if (kind == "ResourceQuota") {
-    engine_.With([&](Engine& engine, Instant now) { engine.RemoveNamespaceCap(ns, name, now); });
+    engine_.With([&](Engine& engine, Instant now) { engine.RemoveNamespaceCap(object, now); });
     return;
   }
   const absl::MutexLock lock(&mutex_);
   if (kind == "GPUReclaim") {
-    found_reclaims_.erase(name);
+    found_reclaims_.erase(object.name);
     return;
   }
   if (kind == "GPUQuotaView") {
-    objects_.views.erase({ns, name});
+    objects_.views.erase(object);
     return;
   }
-  if (kind == "Namespace") objects_.namespaces.erase(name);
-  objects_.objects.erase({kind, name});
-  recovery_.Remove(kind, name);
-  store_.Remove(kind, name);
+  if (kind == "Namespace") objects_.namespaces.erase(object.name);
+  objects_.objects.erase({kind, object.name});
+  recovery_.Remove(kind, object.name);
+  store_.Remove(kind, object.name);
 }
 
 void PolicyIntake::Settled() {

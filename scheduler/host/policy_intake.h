@@ -30,7 +30,7 @@ class PolicyIntake {
 
   // As ClusterEvents::PolicyObjectChanged, PolicyObjectGone and PolicyObjectsSettled.
   void Changed(PolicyObject object);
-  void Gone(const std::string& kind, const std::string& ns, const std::string& name);
+  void Gone(const std::string& kind, const NamespacedName& object);
   void Settled();
   // The first complete set of objects is in: what was found at start goes to the engine. False: it
   // had been in before.
@@ -47,9 +47,9 @@ class PolicyIntake {
     std::vector<Finding> findings;
     // kind, name -> uid and generation.
     std::map<std::pair<std::string, std::string>, std::pair<std::string, int64_t>> objects;
-    std::set<std::pair<std::string, std::string>> views;  // namespace, name of GPUQuotaViews
-    std::set<std::string> namespaces;                     // known ones
-    uint64_t version = 0;                                 // grows with every change
+    std::set<NamespacedName> views;    // GPUQuotaViews
+    std::set<std::string> namespaces;  // known ones
+    uint64_t version = 0;              // grows with every change
   };
   Objects objects() const;
   // Empty: no such object.
@@ -79,7 +79,7 @@ class PolicyIntake {
   // By name, until the first complete set is in.
   std::map<std::string, Reclaim> found_reclaims_ ABSL_GUARDED_BY(mutex_);
   // Namespace, name; known ones.
-  std::set<std::pair<std::string, std::string>> disruption_budgets_ ABSL_GUARDED_BY(mutex_);
+  std::set<NamespacedName> disruption_budgets_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tranche

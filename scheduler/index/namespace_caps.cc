@@ -47,7 +47,7 @@ CapAmount UnitOn(const Inventory& inventory, const PodRequest& request, const As
 }  // namespace
 
 bool NamespaceCaps::Set(NamespaceCap cap) {
-  if (!cap.memory && !cap.cores) return Remove(cap.ns, cap.name);
+  if (!cap.memory && !cap.cores) return Remove({cap.ns, cap.name});
   auto& of_namespace = caps_[cap.ns];
   const auto [at, fresh] = of_namespace.try_emplace(cap.name, cap);
   if (!fresh && at->second == cap) return false;
@@ -55,9 +55,9 @@ bool NamespaceCaps::Set(NamespaceCap cap) {
   return true;
 }
 
-bool NamespaceCaps::Remove(const std::string& ns, const std::string& name) {
-  const auto found = caps_.find(ns);
-  if (found == caps_.end() || found->second.erase(name) == 0) return false;
+bool NamespaceCaps::Remove(const NamespacedName& cap) {
+  const auto found = caps_.find(cap.ns);
+  if (found == caps_.end() || found->second.erase(cap.name) == 0) return false;
   if (found->second.empty()) caps_.erase(found);
   return true;
 }

@@ -48,7 +48,7 @@ class NamespaceCaps {
  public:
   // False: it was just so before.
   bool Set(NamespaceCap cap);
-  bool Remove(const std::string& ns, const std::string& name);
+  bool Remove(const NamespacedName& cap);
   bool Limits(const std::string& ns) const { return caps_.contains(ns); }
 
   // What the pod holds; replaces what was said of it before.

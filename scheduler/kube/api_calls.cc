@@ -131,9 +131,9 @@ asio::awaitable<ApiAnswer> ApiCalls::Get(std::string target, TimePoint deadline)
   co_return answer;
 }
 
-asio::awaitable<ConfigMapLookup> ApiCalls::ReadConfigMap(std::string ns, std::string name,
-                                                         std::string key, TimePoint deadline) {
-  const ApiAnswer answer = co_await Get(ConfigMapPath(ns, name), deadline);
+asio::awaitable<ConfigMapLookup> ApiCalls::ReadConfigMap(NamespacedName map, std::string key,
+                                                         TimePoint deadline) {
+  const ApiAnswer answer = co_await Get(ConfigMapPath(map), deadline);
   ConfigMapLookup lookup;
   if (answer.transport != ApiAnswer::Transport::kAnswered) {
     lookup.message = answer.error;

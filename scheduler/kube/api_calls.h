@@ -30,8 +30,8 @@ class ApiCalls {
   // The object at a path. Asks once.
   boost::asio::awaitable<ApiAnswer> Get(std::string target, TimePoint deadline);
   // Asks once.
-  boost::asio::awaitable<ConfigMapLookup> ReadConfigMap(std::string ns, std::string name,
-                                                        std::string key, TimePoint deadline);
+  boost::asio::awaitable<ConfigMapLookup> ReadConfigMap(NamespacedName map, std::string key,
+                                                        TimePoint deadline);
 
  private:
   struct Verdict {

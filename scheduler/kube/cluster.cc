@@ -320,12 +320,12 @@ void Cluster::Write(ObjectWrite write, std::function<void(WriteResult)> done) {
   impl_->Send(impl_->courtesy_calls, ApplyRequest(write), 1, std::move(done));
 }
 
-void Cluster::DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) {
-  impl_->Delete(DeleteRequest("GPUQuotaView", ns, name), std::move(done));
+void Cluster::DeleteView(NamespacedName view, std::function<void(WriteResult)> done) {
+  impl_->Delete(DeleteRequest("GPUQuotaView", view), std::move(done));
 }
 
 void Cluster::DeleteReclaim(std::string name, std::function<void(WriteResult)> done) {
-  impl_->Delete(DeleteRequest("GPUReclaim", "", name), std::move(done));
+  impl_->Delete(DeleteRequest("GPUReclaim", {"", name}), std::move(done));
 }
 
 void Cluster::Evict(EvictionWrite write, std::function<void(EvictionResult)> done) {
@@ -396,11 +396,11 @@ void Cluster::LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> d
   impl_->Send(impl_->courtesy_calls, NodeLabelRequest(write), 1, std::move(done));
 }
 
-void Cluster::ReadConfigMap(std::string ns, std::string name, std::string key,
+void Cluster::ReadConfigMap(NamespacedName map, std::string key,
                             std::function<void(ConfigMapLookup)> done) {
-  auto call = [impl = impl_.get(), ns = std::move(ns), name = std::move(name),
+  auto call = [impl = impl_.get(), map = std::move(map),
                key = std::move(key)](steady_clock::time_point deadline) {
-    return impl->courtesy_calls.ReadConfigMap(ns, name, key, deadline);
+    return impl->courtesy_calls.ReadConfigMap(map, key, deadline);
   };
   ConfigMapLookup not_running;
   not_running.message = kNotRunning;

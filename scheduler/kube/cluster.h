@@ -99,7 +99,7 @@ class Cluster : public ClusterApi {
                std::function<void(WriteResult)> done) override;
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;
   void Write(ObjectWrite write, std::function<void(WriteResult)> done) override;
-  void DeleteView(std::string ns, std::string name, std::function<void(WriteResult)> done) override;
+  void DeleteView(NamespacedName view, std::function<void(WriteResult)> done) override;
   void DeleteReclaim(std::string name, std::function<void(WriteResult)> done) override;
   // Sent again only when throttled, see ApiCalls::Evict. A budget's no, or several budgets over one
   // pod (kRejected with 500), will be the same a moment later: whoever asked waits before it asks
@@ -116,7 +116,7 @@ class Cluster : public ClusterApi {
   void CreatePod(PodCreation creation, std::function<void(WriteResult)> done) override;
   void DeletePod(PodName pod, PodUid uid, std::function<void(WriteResult)> done) override;
   void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) override;
-  void ReadConfigMap(std::string ns, std::string name, std::string key,
+  void ReadConfigMap(NamespacedName map, std::string key,
                      std::function<void(ConfigMapLookup)> done) override;
   void PutConfigMap(ConfigMapWrite write, std::function<void(WriteResult)> done) override;
   void Emit(EventWrite event, std::function<void(WriteResult)> done) override;

@@ -134,7 +134,7 @@ asio::awaitable<void> Elector::Impl::Put(Do what) {
   const bool fresh = what == Do::kCreate;
   const char* const method = fresh ? "POST" : "PUT";
   std::string target = fresh ? path : own_path;
-  std::string body = EncodeLease(claim, options.ns, options.name);
+  std::string body = EncodeLease(claim, {options.ns, options.name});
   // Before it is sent: a renewal counts from here on, however long the answer takes.
   const BootTime sent = BootNow();
   const ApiAnswer answer = co_await Call(method, std::move(target), std::move(body));
@@ -210,7 +210,7 @@ asio::awaitable<void> Elector::Impl::Release(LeaseRecord record) {
   record.holder.clear();
   record.duration = std::chrono::seconds(1);
   record.renewed = MicroTime(std::chrono::system_clock::now());
-  std::string body = EncodeLease(record, options.ns, options.name);
+  std::string body = EncodeLease(record, {options.ns, options.name});
   const ApiAnswer answer = co_await Call("PUT", own_path, std::move(body));
   if (answer.succeeded()) {
     spdlog::info("lease {}/{} given back", options.ns, options.name);

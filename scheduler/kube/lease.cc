@@ -53,12 +53,12 @@ absl::StatusOr<LeaseRecord> DecodeLease(std::string_view json) {
   return record;
 }
 
-std::string EncodeLease(const LeaseRecord& record, std::string_view ns, std::string_view name) {
+std::string EncodeLease(const LeaseRecord& record, const NamespacedName& lease) {
   Json object = Json::parse(record.object, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) {
     object = {{"apiVersion", "coordination.k8s.io/v1"},
               {"kind", "Lease"},
-              {"metadata", {{"name", name}, {"namespace", ns}}}};
+              {"metadata", {{"name", lease.name}, {"namespace", lease.ns}}}};
   }
   if (!record.version.empty()) object["metadata"]["resourceVersion"] = record.version;
   object["metadata"].erase("managedFields");  // the server keeps them itself

@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "scheduler/kube/grant.h"
+#include "topology/base/ids.h"
 
 namespace tranche::kube {
 
@@ -41,7 +42,7 @@ struct LeaseRecord {
 // Errors: InvalidArgument where it is no Lease with a resourceVersion. Missing fields are empty.
 absl::StatusOr<LeaseRecord> DecodeLease(std::string_view json);
 // The object with the record's fields in it; `ns` and `name` are of one that is made anew.
-std::string EncodeLease(const LeaseRecord& record, std::string_view ns, std::string_view name);
+std::string EncodeLease(const LeaseRecord& record, const NamespacedName& lease);
 // Exactly six decimals, as the API wants them.
 std::string MicroTime(std::chrono::system_clock::time_point when);
 

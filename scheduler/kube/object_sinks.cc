@@ -132,7 +132,7 @@ void PolicyObjectSink::Gone(const Identity& identity) {
   if (generations_.erase(identity.key) == 0) return;
   const auto [ns, name] = SplitKey(identity.key);
   changed_ = true;
-  events_.PolicyObjectGone(std::string(resource_.kind), std::string(ns), std::string(name));
+  events_.PolicyObjectGone(std::string(resource_.kind), {std::string(ns), std::string(name)});
 }
 
 void PolicyObjectSink::Commit() {

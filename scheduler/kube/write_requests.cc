@@ -36,15 +36,15 @@ ApiRequest PatchRequest(const char* content_type, std::string target, std::strin
   return request;
 }
 
-// Path of an object of ours; `ns` empty: cluster scope.
-std::string OwnPath(std::string_view kind, std::string_view ns, std::string_view name) {
+// Path of an object of ours; without a namespace: cluster scope.
+std::string OwnPath(std::string_view kind, const NamespacedName& object) {
   const auto* const found =
       std::find_if(kPolicyResources.begin(), kPolicyResources.end(),
                    [kind](const PolicyResource& one) { return one.kind == kind; });
   TRANCHE_CHECK(found != kPolicyResources.end() && found->custom);
   std::string path(found->group);
-  if (!ns.empty()) path += "/namespaces/" + PercentEncoded(ns);
-  return fmt::format("{}/{}/{}", path, found->plural, PercentEncoded(name));
+  if (!object.ns.empty()) path += "/namespaces/" + PercentEncoded(object.ns);
+  return fmt::format("{}/{}/{}", path, found->plural, PercentEncoded(object.name));
 }
 
 // Merges members into the pod's status. The uid refuses a namesake.
@@ -77,9 +77,9 @@ std::string PodPath(const PodName& pod) {
 
 std::string NodePath(const NodeName& node) { return "/api/v1/nodes/" + PercentEncoded(node.str()); }
 
-std::string ConfigMapPath(std::string_view ns, std::string_view name) {
-  return fmt::format("/api/v1/namespaces/{}/configmaps{}{}", PercentEncoded(ns),
-                     name.empty() ? "" : "/", PercentEncoded(name));
+std::string ConfigMapPath(const NamespacedName& map) {
+  return fmt::format("/api/v1/namespaces/{}/configmaps{}{}", PercentEncoded(map.ns),
+                     map.name.empty() ? "" : "/", PercentEncoded(map.name));
 }
 
 ApiRequest BindingRequest(const BindingWrite& write) {
@@ -112,14 +112,14 @@ ApiRequest ApplyRequest(const ObjectWrite& write) {
       Dump({{"apiVersion", "tranche.dev/v1alpha1"}, {"kind", write.kind}, {"metadata", metadata}});
   // The fields are members as text, made where the object is known.
   if (!write.fields.empty()) body = body.substr(0, body.size() - 1) + "," + write.fields + "}";
-  const std::string path = OwnPath(write.kind, write.ns, write.name);
+  const std::string path = OwnPath(write.kind, {write.ns, write.name});
   return PatchRequest("application/apply-patch+yaml",
                       path + (write.status ? "/status" : "") + "?fieldManager=tranche&force=true",
                       std::move(body));
 }
 
-ApiRequest DeleteRequest(std::string_view kind, std::string_view ns, std::string_view name) {
-  return Request("DELETE", OwnPath(kind, ns, name), "");
+ApiRequest DeleteRequest(std::string_view kind, const NamespacedName& object) {
+  return Request("DELETE", OwnPath(kind, object), "");
 }
 
 ApiRequest PodCreationRequest(const PodCreation& creation) {
@@ -188,8 +188,8 @@ ApiRequest ConfigMapRequest(const ConfigMapWrite& write) {
                            {"kind", "ConfigMap"},
                            {"metadata", metadata},
                            {"data", {{write.key, write.text}}}});
-  if (write.version.empty()) return Request("POST", ConfigMapPath(write.ns, ""), std::move(body));
-  return PatchRequest(kMergePatch, ConfigMapPath(write.ns, write.name), std::move(body));
+  if (write.version.empty()) return Request("POST", ConfigMapPath({write.ns, ""}), std::move(body));
+  return PatchRequest(kMergePatch, ConfigMapPath({write.ns, write.name}), std::move(body));
 }
 
 ApiRequest EventRequest(const EventWrite& event, std::string_view instance, uint64_t serial) {

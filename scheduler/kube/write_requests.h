@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxAnswerBytes = 16 * 1024 * 1024;  // one object
 std::string PodPath(const PodName& pod);
 std::string NodePath(const NodeName& node);
 // `name` empty: of all in the namespace.
-std::string ConfigMapPath(std::string_view ns, std::string_view name);
+std::string ConfigMapPath(const NamespacedName& map);
 
 // The uid in it is a precondition of the write.
 ApiRequest BindingRequest(const BindingWrite& write);
@@ -31,7 +31,7 @@ ApiRequest WaitingRequest(const WaitingWrite& write);
 // that is ours.
 ApiRequest ApplyRequest(const ObjectWrite& write);
 // An object of ours, as for ApplyRequest; `ns` empty: cluster scope.
-ApiRequest DeleteRequest(std::string_view kind, std::string_view ns, std::string_view name);
+ApiRequest DeleteRequest(std::string_view kind, const NamespacedName& object);
 ApiRequest PodCreationRequest(const PodCreation& creation);
 // The uid in it is a precondition, if there is one.
 ApiRequest PodDeletionRequest(const PodName& pod, const PodUid& uid);

@@ -49,8 +49,7 @@ class ClusterEvents {
   // PodDisruptionBudget, ResourceQuota, and GPUQuotaView and GPUReclaim, which we write ourselves.
   // A batch (a whole list, or one event) ends with PolicyObjectsSettled and takes effect then.
   virtual void PolicyObjectChanged(PolicyObject object) = 0;
-  virtual void PolicyObjectGone(const std::string& kind, const std::string& ns,
-                                const std::string& name) = 0;
+  virtual void PolicyObjectGone(const std::string& kind, const NamespacedName& object) = 0;
   virtual void PolicyObjectsSettled() = 0;
   // The first complete set of policy objects, nodes and pods has been handed over, in that order.
   virtual void Synced() = 0;

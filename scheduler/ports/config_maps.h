@@ -8,6 +8,7 @@
 #include <string>
 
 #include "scheduler/ports/write_result.h"
+#include "topology/base/ids.h"
 
 namespace tranche {
 
@@ -34,7 +35,7 @@ struct ConfigMapLookup {
 class ConfigMaps {
  public:
   virtual ~ConfigMaps() = default;
-  virtual void ReadConfigMap(std::string ns, std::string name, std::string key,
+  virtual void ReadConfigMap(NamespacedName map, std::string key,
                              std::function<void(ConfigMapLookup)> done) = 0;
   virtual void PutConfigMap(ConfigMapWrite write, std::function<void(WriteResult)> done) = 0;
 };

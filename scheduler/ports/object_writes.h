@@ -53,8 +53,7 @@ class ObjectWrites {
   // An object that is not there is kRejected with 404 where `status` is set.
   virtual void Write(ObjectWrite write, std::function<void(WriteResult)> done) = 0;
   // A GPUQuotaView of ours that is no longer wanted. Gone already counts as done.
-  virtual void DeleteView(std::string ns, std::string name,
-                          std::function<void(WriteResult)> done) = 0;
+  virtual void DeleteView(NamespacedName view, std::function<void(WriteResult)> done) = 0;
   // A GPUReclaim of ours whose time is over. Gone already counts as done.
   virtual void DeleteReclaim(std::string name, std::function<void(WriteResult)> done) = 0;
   virtual void SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) = 0;

@@ -120,11 +120,10 @@ void StandbyBuffer::PolicyObjectChanged(PolicyObject object) {
   known_.policy_objects[{object.kind, object.ns, object.name}] = object;
 }
 
-void StandbyBuffer::PolicyObjectGone(const std::string& kind, const std::string& ns,
-                                     const std::string& name) {
+void StandbyBuffer::PolicyObjectGone(const std::string& kind, const NamespacedName& object) {
   const absl::MutexLock lock(&mutex_);
-  if (receiver_ != nullptr) return receiver_->PolicyObjectGone(kind, ns, name);
-  known_.policy_objects.erase({kind, ns, name});
+  if (receiver_ != nullptr) return receiver_->PolicyObjectGone(kind, object);
+  known_.policy_objects.erase({kind, object.ns, object.name});
 }
 
 void StandbyBuffer::PolicyObjectsSettled() {

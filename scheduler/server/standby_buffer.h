@@ -44,8 +44,7 @@ class StandbyBuffer : public ClusterEvents {
   void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override;
   void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override;
   void PolicyObjectChanged(PolicyObject object) override;
-  void PolicyObjectGone(const std::string& kind, const std::string& ns,
-                        const std::string& name) override;
+  void PolicyObjectGone(const std::string& kind, const NamespacedName& object) override;
   void PolicyObjectsSettled() override;
   void Synced() override;
   void Heard(const char* resource) override;

@@ -165,7 +165,7 @@ void ClaimCharges::Put(dra::Object object, Instant now) {
 void ClaimCharges::Remove(const dra::ObjectRef& object, Instant now) {
   switch (object.kind) {
     case dra::ObjectRef::Kind::kClaim: {
-      const std::string uid = cluster_.catalog.RemoveClaim(object.ns, object.name);
+      const std::string uid = cluster_.catalog.RemoveClaim({object.ns, object.name});
       Unkeep(KeyOfClaim(uid));
       return Close(KeyOfClaim(uid), now);
     }
@@ -175,7 +175,7 @@ void ClaimCharges::Remove(const dra::ObjectRef& object, Instant now) {
       books_.scores.Clear();
       return cluster_.catalog.classes().RemoveClass(object.name);
     case dra::ObjectRef::Kind::kTemplate:
-      return cluster_.catalog.RemoveTemplate(object.ns, object.name);
+      return cluster_.catalog.RemoveTemplate({object.ns, object.name});
   }
 }
 

@@ -108,7 +108,7 @@ std::optional<Allocation> ClaimViews::AllocationOf(const ClaimingPod& pod) {
   for (const dra::ContainerClaim& use : pod.claims->containers) {
     const auto named = std::ranges::find(pod.claims->claims, use.name, &dra::PodClaim::name);
     if (named == pod.claims->claims.end()) continue;
-    const dra::Claim* claim = cluster_.catalog.FindClaim(pod.request->name.ns, named->claim);
+    const dra::Claim* claim = cluster_.catalog.FindClaim({pod.request->name.ns, named->claim});
     if (claim == nullptr || !claim->allocation) continue;
     const dra::DeviceTable table = cluster_.catalog.TableOf(*claim->allocation);
     auto container =
@@ -156,7 +156,7 @@ PodView ClaimViews::ViewPod(const PodUid& uid, const ClaimingPod& pod) {
     view.allocation = AllocationOf(pod);
     if (view.allocation) view.allocation->leaf = view.leaf;
     for (const dra::PodClaim& use : pod.claims->claims) {
-      const dra::Claim* claim = cluster_.catalog.FindClaim(pod.request->name.ns, use.claim);
+      const dra::Claim* claim = cluster_.catalog.FindClaim({pod.request->name.ns, use.claim});
       if (claim != nullptr && !view.quota_state) {
         view.quota_state = cluster_.book.StateOf(KeyOfClaim(claim->uid));
       }

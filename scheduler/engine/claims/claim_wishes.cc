@@ -47,15 +47,15 @@ ClaimWish ClaimWishes::Of(const std::string& ns, const dra::PodClaims& claims) {
   };
   for (const dra::PodClaim& use : claims.claims) {
     if (!use.claim.empty()) {
-      const dra::Claim* claim = cluster_.catalog.FindClaim(ns, use.claim);
+      const dra::Claim* claim = cluster_.catalog.FindClaim({ns, use.claim});
       wish.unknown |= claim == nullptr;
       if (claim != nullptr) wish.claims.push_back(claim);
-    } else if (const dra::Claim* made = cluster_.catalog.FindTemplate(ns, use.template_name)) {
+    } else if (const dra::Claim* made = cluster_.catalog.FindTemplate({ns, use.template_name})) {
       make_up(*made);
     }
   }
   if (claims.extended) {
-    const dra::Claim* claim = cluster_.catalog.FindClaim(ns, claims.extended->claim);
+    const dra::Claim* claim = cluster_.catalog.FindClaim({ns, claims.extended->claim});
     if (claim != nullptr) wish.claims.push_back(claim);
   }
   dra::Claim extended;

@@ -82,7 +82,7 @@ Result World::Remove(const std::string& kind, const std::string& name) {
   } else if (kind == "budget" && budgets_.erase(name) > 0) {
     SetPolicies();
   } else if (kind == "pdb" && disruption_budgets_.contains(name)) {
-    engine_->RemoveDisruptionBudget(disruption_budgets_.at(name).ns, name);
+    engine_->RemoveDisruptionBudget({disruption_budgets_.at(name).ns, name});
     disruption_budgets_.erase(name);
   } else {
     return Problem{"a node, quota, budget or pdb that is there", kind + " " + name};

@@ -42,9 +42,9 @@ class LabelApi : public NodeWrites, public ConfigMaps, public QuietObjects {
     if (!label_answers.empty()) label_answers.pop_front();
     done(answer);
   }
-  void ReadConfigMap(std::string ns, std::string name, std::string key,
+  void ReadConfigMap(NamespacedName which, std::string key,
                      std::function<void(ConfigMapLookup)> done) override {
-    EXPECT_EQ(ns + "/" + name + "/" + key, "ops/mig/config.yaml");
+    EXPECT_EQ(which.str() + "/" + key, "ops/mig/config.yaml");
     ++reads;
     done(map.value_or(ConfigMapLookup{ConfigMapLookup::Kind::kMissing, "", "", ""}));
   }

@@ -11,9 +11,7 @@ namespace tranche {
 class QuietObjects : public ObjectWrites {
  public:
   void Write(ObjectWrite, std::function<void(WriteResult)> done) override { done(kDone); }
-  void DeleteView(std::string, std::string, std::function<void(WriteResult)> done) override {
-    done(kDone);
-  }
+  void DeleteView(NamespacedName, std::function<void(WriteResult)> done) override { done(kDone); }
   void DeleteReclaim(std::string, std::function<void(WriteResult)> done) override { done(kDone); }
   void SetWaiting(WaitingWrite, std::function<void(WriteResult)> done) override { done(kDone); }
   void Emit(EventWrite, std::function<void(WriteResult)> done) override { done(kDone); }

@@ -48,9 +48,10 @@ TEST_F(EmbeddedWrites, CreateAndDeleteAView) {
   EXPECT_EQ(Json::parse(*view)["metadata"]["namespace"], "team");
   EXPECT_FALSE(Json::parse(*view)["metadata"]["uid"].get<std::string>().empty());
   for (int i = 0; i < 2; ++i) {  // the second time it is gone already
-    EXPECT_EQ(
-        Written([&](auto done) { cluster_.DeleteView("team", "view", std::move(done)); }).kind,
-        Kind::kDone);
+    EXPECT_EQ(Written([&](auto done) {
+                cluster_.DeleteView({"team", "view"}, std::move(done));
+              }).kind,
+              Kind::kDone);
   }
   EXPECT_FALSE(cluster_.Get("GPUQuotaView", "team", "view").has_value());
   EXPECT_EQ(recorder_.Take(), Lines{});
@@ -120,7 +121,7 @@ TEST_F(EmbeddedWrites, LabelANodeAndTellTheEngine) {
 TEST_F(EmbeddedWrites, KeepAConfigMapAndRefuseToWriteOverAnotherVersion) {
   const auto read = [&] {
     ConfigMapLookup found;
-    cluster_.ReadConfigMap("ops", "mig", "config.yaml",
+    cluster_.ReadConfigMap({"ops", "mig"}, "config.yaml",
                            [&](ConfigMapLookup lookup) { found = std::move(lookup); });
     return found;
   };

@@ -65,9 +65,8 @@ class Recorder : public ClusterEvents {
     Note(fmt::format("{} {}", object.kind, object.name));
     policy_objects_ = std::move(object);
   }
-  void PolicyObjectGone(const std::string& kind, const std::string& ns,
-                        const std::string& name) override {
-    Note(fmt::format("{} gone {}{}{}", kind, ns, ns.empty() ? "" : "/", name));
+  void PolicyObjectGone(const std::string& kind, const NamespacedName& object) override {
+    Note(fmt::format("{} gone {}{}{}", kind, object.ns, object.ns.empty() ? "" : "/", object.name));
   }
   void PolicyObjectsSettled() override { Note("settled"); }
   void Synced() override { Note("synced"); }

@@ -53,7 +53,7 @@ TEST_F(BudgetedPod, DisruptionBudgetsCountFromSeenToGone) {
   host.cluster.PolicyObjectChanged(Budget(BudgetJson(1)));
   EXPECT_EQ(Violations(), 0);
   host.cluster.PolicyObjectChanged(Budget(BudgetJson(0)));
-  host.cluster.PolicyObjectGone("PodDisruptionBudget", "team-a", "keep");
+  host.cluster.PolicyObjectGone("PodDisruptionBudget", {"team-a", "keep"});
   EXPECT_EQ(Violations(), 0);
 }
 
@@ -104,7 +104,7 @@ TEST(HostTest, ReclaimsFoundAtStartAreRestoredOnceAndNewerOnesAreOurOwn) {
   host.cluster.PolicyObjectChanged(ReclaimObject("r-2", clock.Now() - 2h));
   host.cluster.PolicyObjectChanged(ReclaimObject("r-3", clock.Now() - 3h));
   host.cluster.PolicyObjectChanged({"GPUReclaim", "", "broken", "u", 1, R"({"spec":7})"});
-  host.cluster.PolicyObjectGone("GPUReclaim", "", "r-3");
+  host.cluster.PolicyObjectGone("GPUReclaim", {"", "r-3"});
   EXPECT_TRUE(sink.restored.empty());
   host.cluster.Synced();
   host.cluster.Synced();

@@ -59,8 +59,8 @@ TEST(NamespaceCaps, EveryQuotaOfANamespaceHoldsByItself) {
   EXPECT_EQ(caps.Describe(kPod, "team", Amount(3'000, 0)),
             "ResourceQuota team/narrow allows 2000 MiB of GPU memory; 0 MiB are in use, the pod "
             "asks for 3000 MiB");
-  EXPECT_TRUE(caps.Remove("team", "narrow"));
-  EXPECT_FALSE(caps.Remove("team", "narrow"));
+  EXPECT_TRUE(caps.Remove({"team", "narrow"}));
+  EXPECT_FALSE(caps.Remove({"team", "narrow"}));
   EXPECT_TRUE(caps.Allows(kPod, "team", Amount(3'000, 0)));
   EXPECT_TRUE(caps.Set(Cap("wide", {}, {}))) << "no longer about GPUs";
   EXPECT_FALSE(caps.Limits("team"));

@@ -28,8 +28,8 @@ class ClusterWritesTest : public ::testing::Test {
   WriteResult Write(const ObjectWrite& write) {
     return Written([&](auto done) { cluster_->Write(write, std::move(done)); });
   }
-  WriteResult DeleteView(const std::string& ns, const std::string& name) {
-    return Written([&](auto done) { cluster_->DeleteView(ns, name, std::move(done)); });
+  WriteResult DeleteView(const NamespacedName& view) {
+    return Written([&](auto done) { cluster_->DeleteView(view, std::move(done)); });
   }
   WriteResult SetWaiting(const WaitingWrite& write) {
     return Written([&](auto done) { cluster_->SetWaiting(write, std::move(done)); });
@@ -39,7 +39,7 @@ class ClusterWritesTest : public ::testing::Test {
   }
   ConfigMapLookup ReadMap(const char* ns, const char* name, const char* key) {
     auto answered = std::make_shared<std::promise<ConfigMapLookup>>();
-    cluster_->ReadConfigMap(ns, name, key, [answered](ConfigMapLookup lookup) {
+    cluster_->ReadConfigMap({ns, name}, key, [answered](ConfigMapLookup lookup) {
       answered->set_value(std::move(lookup));
     });
     return answered->get_future().get();
@@ -83,9 +83,9 @@ TEST_F(ClusterWritesTest, CreatesAViewInItsNamespaceAndDeletesItAgain) {
   EXPECT_EQ(Write({"GPUQuotaView", "team", "view", true, R"("status":{"leaf":"a"})"}).kind,
             Kind::kDone);
   EXPECT_EQ(server_.Object(kViews, "team/view")["status"]["leaf"], "a");
-  EXPECT_EQ(DeleteView("team", "view").kind, Kind::kDone);
+  EXPECT_EQ(DeleteView({"team", "view"}).kind, Kind::kDone);
   EXPECT_TRUE(server_.Object(kViews, "team/view").is_null());
-  const WriteResult again = DeleteView("team", "view");
+  const WriteResult again = DeleteView({"team", "view"});
   EXPECT_EQ(again.kind, Kind::kDone) << "gone already";
   EXPECT_EQ(again.http_code, 404);
 }

@@ -245,7 +245,7 @@ TEST(LeaseTextTest, CarriesWhatItDoesNotKnow) {
   LeaseRecord changed = *read;
   changed.holder = "me";
   changed.transitions = 4;
-  const auto written = nlohmann::json::parse(EncodeLease(changed, "ns", "tranche"));
+  const auto written = nlohmann::json::parse(EncodeLease(changed, {"ns", "tranche"}));
   EXPECT_EQ(written["spec"]["holderIdentity"], "me");
   EXPECT_EQ(written["spec"]["leaseTransitions"], 4);
   EXPECT_EQ(written["spec"]["strategy"], "OldestEmulationVersion");
@@ -266,7 +266,7 @@ TEST(LeaseTextTest, ReadsABareLeaseAndRefusesOtherThings) {
         R"({"kind":"Lease","metadata":{}})", R"({"kind":"Lease","metadata":7})"}) {
     EXPECT_FALSE(DecodeLease(text).ok()) << text;
   }
-  const auto fresh = nlohmann::json::parse(EncodeLease(Held("me", "x"), "ns", "tranche"));
+  const auto fresh = nlohmann::json::parse(EncodeLease(Held("me", "x"), {"ns", "tranche"}));
   EXPECT_EQ(fresh["spec"]["holderIdentity"], "me");
 }
 

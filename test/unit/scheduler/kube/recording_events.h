@@ -66,9 +66,8 @@ class RecordingEvents : public ClusterEvents {
     }
     Add(std::move(line));
   }
-  void PolicyObjectGone(const std::string& kind, const std::string& ns,
-                        const std::string& name) override {
-    Add(fmt::format("{} gone {}{}{}", kind, ns, ns.empty() ? "" : "/", name));
+  void PolicyObjectGone(const std::string& kind, const NamespacedName& object) override {
+    Add(fmt::format("{} gone {}{}{}", kind, object.ns, object.ns.empty() ? "" : "/", object.name));
   }
   void PolicyObjectsSettled() override { Add("settled"); }
   void Synced() override { Add("synced"); }

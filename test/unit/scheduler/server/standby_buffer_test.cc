@@ -63,7 +63,7 @@ TEST(StandbyBufferTest, TellsTheLatestOfEverythingInTheOrderOfAStart) {
   buffer.PolicyObjectChanged(Quota("q", 1));
   buffer.PolicyObjectChanged(Quota("q", 2));
   buffer.PolicyObjectChanged(Quota("old"));
-  buffer.PolicyObjectGone("GPUQuota", "", "old");
+  buffer.PolicyObjectGone("GPUQuota", {"", "old"});
   buffer.PolicyObjectsSettled();
   buffer.Synced();
 
@@ -96,7 +96,7 @@ TEST(StandbyBufferTest, PassesOnWhatComesLaterAndKeepsNothing) {
   buffer.NodeGone(NodeName("n1"));
   buffer.PolicyObjectChanged(Quota("q"));
   buffer.PolicyObjectsSettled();
-  buffer.PolicyObjectGone("GPUQuota", "", "q");
+  buffer.PolicyObjectGone("GPUQuota", {"", "q"});
   const Lines lines = told.Lines();
   EXPECT_EQ(Lines(lines.begin() + static_cast<std::ptrdiff_t>(before), lines.end()),
             (Lines{"node n1", "pod team/a uid-a on n1", "pod gone uid-a", "node gone n1",
