@@ -30,10 +30,18 @@ std::string Server() {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tranche").string();
 }
 
+// The profile a command reads, and what its options say instead.
+void AddProfile(CLI::App* command, const std::string& name, bench::ProfileOptions& options) {
+  options.file = TRANCHE_BENCH_PROFILES "/" + name + ".yaml";
+  command->add_option("--profile", options.file, "YAML, as in bench/profiles");
+  command->add_option("--nodes", options.nodes)->check(CLI::Range(1, 200'000));
+  command->add_option("--gpus-per-node", options.gpus_per_node)->check(CLI::Range(1, 16));
+}
+
 CLI::App* AddClaims(CLI::App& app, bench::ClaimsOptions& options) {
   CLI::App* command = app.add_subcommand("claims", "latency of filter for pods with claims (DRA)");
-  command->add_option("--nodes", options.nodes)->check(CLI::Range(1, 100'000));
-  command->add_option("--fill", options.fill, "share of all GPUs in use")
+  AddProfile(command, "claims", options.profile);
+  command->add_option("--fill", options.profile.fill, "share of all GPUs in use")
       ->check(CLI::Range(0.0, 0.95));
   command->add_option("--pods", options.pods, "measured")->check(CLI::Range(4, 1'000'000));
   command->add_option("--seeds", options.seed);
@@ -52,18 +60,18 @@ CLI::App* AddDecide(CLI::App& app, bench::DecideOptions& options) {
   options.server = Server();
   CLI::App* command =
       app.add_subcommand("decide", "latency of filter + prioritize over HTTP, with its floor");
-  command->add_option("--nodes", options.fleet.nodes)->check(CLI::Range(1, 200'000));
-  command->add_option("--gpus-per-node", options.fleet.gpus_per_node)->check(CLI::Range(1, 16));
-  command->add_option("--fill", options.fleet.fill, "share of all GPUs in use")
+  AddProfile(command, "decide", options.profile);
+  command->add_option("--fill", options.profile.fill, "share of all GPUs in use")
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--pods-per-node", options.fleet.pods_per_node)->check(CLI::Range(1, 64));
+  command->add_option("--pods-per-node", options.profile.pods_per_node)->check(CLI::Range(1, 64));
   command->add_option("--rate", options.rate, "decisions per second")
       ->check(CLI::Range(1, 100'000));
   command->add_option("--seconds", options.seconds)->check(CLI::Range(1, 600));
-  command->add_option("--seeds", options.fleet.seed);
+  command->add_option("--seeds", options.seed);
   command->add_option("--server", options.server, "the tranche program");
-  command->add_flag("--quota", options.quota,
-                    "compare: without quota, and with 40 teams, their quotas and budgets");
+  command->add_flag(
+      "--quota", options.quota,
+      "compare: without quota, and with the profile's teams, their quotas and budgets");
   command->add_option("--out", options.out, "JSON file to write");
   return command;
 }
@@ -130,12 +138,13 @@ CLI::App* AddTenants(CLI::App& app, bench::TenantsOptions& options) {
 CLI::App* AddPreempt(CLI::App& app, bench::PreemptOptions& options) {
   CLI::App* command =
       app.add_subcommand("preempt", "latency of the preemption planner, with its floor");
-  command->add_option("--nodes", options.crowd.nodes)->check(CLI::Range(1, 100'000));
-  command->add_option("--gpus-per-node", options.crowd.gpus_per_node)->check(CLI::Range(1, 16));
-  command->add_option("--pods", options.crowd.pods, "running; they fill every GPU")
+  AddProfile(command, "preempt", options.profile);
+  command->add_option("--pods", options.profile.pods, "running; they fill every GPU")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--seconds", options.seconds)->check(CLI::Range(1, 3'600));
-  command->add_option("--seeds", options.crowd.seed);
+  command->add_option("--turns", options.turns, "waiting pods, instead of seconds")
+      ->check(CLI::Range(0, 1'000'000));
+  command->add_option("--seeds", options.seed);
   command->add_option("--out", options.out, "JSON file to write");
   return command;
 }

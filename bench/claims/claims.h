@@ -11,13 +11,13 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "bench/profile/profile.h"
 
 namespace tranche::bench {
 
 struct ClaimsOptions {
-  int nodes = 5000;
-  double fill = 0.7;  // share of GPUs in use
-  int pods = 500;     // measured
+  ProfileOptions profile;
+  int pods = 500;  // measured
   uint64_t seed = 1;
   std::string out;  // JSON file; empty: none
 };

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -16,9 +15,11 @@
 #include <thread>
 #include <vector>
 
+#include "bench/decide/fleet.h"
 #include "bench/decide/teams.h"
 #include "bench/http/client.h"
 #include "bench/http/process.h"
+#include "bench/report/report.h"
 #include "scheduler/http/server.h"
 #include "scheduler/wire/json/json.h"
 
@@ -32,8 +33,9 @@ constexpr int kOrders = 16;  // slightly different candidate orders, as parallel
 constexpr std::chrono::microseconds kSpin{60};
 // Two servers are asked in turns, so many times.
 constexpr int kTurns = 10;
-constexpr int kTeams = 40;
-constexpr std::chrono::seconds kClosedLoop{3};
+// Warming up, which is not reported, and asking as fast as it goes take no longer than this, nor
+// longer than the open loop.
+constexpr int kMostSeconds = 3;
 constexpr int kServerCore = 0;
 constexpr int kClientCore = 1;
 
@@ -42,12 +44,11 @@ struct Requests {
   std::vector<std::string> names;  // JSON arrays of all node names
 };
 
-Requests MakeRequests(const DecideOptions& options) {
-  std::mt19937_64 random(options.fleet.seed);
+Requests MakeRequests(const DecideOptions& options, const Profile& profile) {
+  std::mt19937_64 random(options.seed);
   Requests requests;
-  for (int i = 0; i < options.pods; ++i)
-    requests.pods.push_back(PendingPod(i, options.fleet.teams, random()));
-  std::vector<int> order(static_cast<std::size_t>(options.fleet.nodes));
+  for (int i = 0; i < options.pods; ++i) requests.pods.push_back(PendingPod(profile, i, random()));
+  std::vector<int> order(static_cast<std::size_t>(profile.nodes));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
   for (int variant = 0; variant < kOrders; ++variant) {
     // kube-scheduler's workers finish out of step: neighbours swap here and there.
@@ -165,13 +166,12 @@ absl::Status Start(Contestant& contestant) {
 // All contestants run, and are asked in turns; one alone is asked in one go.
 absl::Status Measure(const DecideOptions& options, const Requests& requests,
                      std::span<Contestant> contestants) {
+  const int short_seconds = std::min(kMostSeconds, options.seconds);
   for (Contestant& contestant : contestants) {
     if (absl::Status status = Start(contestant); !status.ok()) return status;
     std::fprintf(stderr, "%s: ready after %.2f s, warming up %d s\n",
-                 contestant.result.policy.c_str(), contestant.result.ready_seconds,
-                 options.warmup_seconds);
-    const auto count =
-        static_cast<uint64_t>(options.rate) * static_cast<uint64_t>(options.warmup_seconds);
+                 contestant.result.policy.c_str(), contestant.result.ready_seconds, short_seconds);
+    const auto count = static_cast<uint64_t>(options.rate) * static_cast<uint64_t>(short_seconds);
     const absl::Status status =
         OpenLoop(*contestant.client, requests, options.rate, 0, count, contestant.result);
     if (!status.ok()) return status;
@@ -191,11 +191,12 @@ absl::Status Measure(const DecideOptions& options, const Requests& requests,
       if (!status.ok()) return status;
     }
   }
-  std::fprintf(stderr, "as fast as it goes for %d s\n", static_cast<int>(kClosedLoop.count()));
+  std::fprintf(stderr, "as fast as it goes for %d s\n", short_seconds);
   for (uint64_t turn = 0; turn < turns; ++turn) {
     for (Contestant& contestant : contestants) {
       const absl::Status status = ClosedLoop(
-          *contestant.client, requests, Clock::duration(kClosedLoop) / turns, contestant.result);
+          *contestant.client, requests,
+          Clock::duration(std::chrono::seconds(short_seconds)) / turns, contestant.result);
       if (!status.ok()) return status;
     }
   }
@@ -205,13 +206,6 @@ absl::Status Measure(const DecideOptions& options, const Requests& requests,
     contestant.process.reset();
   }
   return absl::OkStatus();
-}
-
-double Quantile(std::vector<double>& values, double q) {
-  if (values.empty()) return 0;
-  const auto at = static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[static_cast<std::size_t>(at)];
 }
 
 struct Row {
@@ -240,12 +234,13 @@ Row Summarise(const Result& result) {
               static_cast<double>(std::max<std::size_t>(result.samples.size(), 1))};
 }
 
-void Print(const DecideOptions& options, int64_t pods, const std::vector<Result>& results) {
+void Print(const DecideOptions& options, const Profile& profile, int64_t pods,
+           const std::vector<Result>& results) {
   std::printf(
       "decide: %d nodes x %d GPUs, %.0f %% full by %lld pods, names only, "
       "%d decisions/s for %d s\n\n",
-      options.fleet.nodes, options.fleet.gpus_per_node, options.fleet.fill * 100,
-      static_cast<long long>(pods), options.rate, options.seconds);
+      profile.nodes, profile.gpus_per_node, profile.fill * 100, static_cast<long long>(pods),
+      options.rate, options.seconds);
   std::printf("%-8s %29s %19s\n", "", "from due time, us", "from sending, us");
   std::printf("%-8s %9s %9s %9s %9s %9s %12s %8s %8s %8s\n", "", "p50", "p99", "p99.9", "p50",
               "p99", "decisions/s", "RSS MiB", "ready s", "fitting");
@@ -269,27 +264,24 @@ void Print(const DecideOptions& options, int64_t pods, const std::vector<Result>
       quota.service99 / tranche.service99, quota.per_second / tranche.per_second, quota.refused50);
 }
 
-absl::Status WriteJson(const DecideOptions& options, const std::vector<Result>& results) {
-  if (options.out.empty()) return absl::OkStatus();
-  std::ofstream file(options.out);
-  file << R"({"benchmark":"decide","nodes":)" << options.fleet.nodes << R"(,"gpusPerNode":)"
-       << options.fleet.gpus_per_node << R"(,"fill":)" << options.fleet.fill << R"(,"rate":)"
-       << options.rate << R"(,"seconds":)" << options.seconds << R"(,"runs":[)";
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const Row row = Summarise(results[i]);
-    file << fmt::format(
+std::string ToJson(const DecideOptions& options, const Profile& profile,
+                   const std::vector<Result>& results) {
+  std::string runs;
+  for (const Result& result : results) {
+    const Row row = Summarise(result);
+    runs += fmt::format(
         R"({}{{"policy":"{}","seeds":[{}],"p50Us":{:.1f},"p99Us":{:.1f},"p999Us":{:.1f},)"
         R"("serviceP50Us":{:.1f},"serviceP99Us":{:.1f},)"
         R"("decisionsPerSecond":{:.0f},"rssMiB":{},"readySeconds":{:.2f},)"
         R"("fittingPercent":{:.1f}}})",
-        i > 0 ? "," : "", results[i].policy, options.fleet.seed, row.p50, row.p99, row.p999,
-        row.service50, row.service99, row.per_second, results[i].resident_mib,
-        results[i].ready_seconds, row.fitting);
+        runs.empty() ? "" : ",", result.policy, options.seed, row.p50, row.p99, row.p999,
+        row.service50, row.service99, row.per_second, result.resident_mib, result.ready_seconds,
+        row.fitting);
   }
-  file << "]}\n";
-  file.close();
-  return file ? absl::OkStatus()
-              : absl::UnavailableError(fmt::format("expected to write {}, could not", options.out));
+  return fmt::format(
+      R"({{"benchmark":"decide","nodes":{},"gpusPerNode":{},"fill":{:g},"rate":{},"seconds":{},)"
+      R"("runs":[{}]}})",
+      profile.nodes, profile.gpus_per_node, profile.fill, options.rate, options.seconds, runs);
 }
 
 Contestant Serve(const DecideOptions& options, const std::string& name, const std::string& folder,
@@ -317,29 +309,34 @@ Contestant Floor(const std::string& folder) {
 
 }  // namespace
 
-absl::Status RunDecide(const DecideOptions& given) {
+absl::Status RunDecide(const DecideOptions& options) {
   namespace fs = std::filesystem;
-  DecideOptions options = given;
-  if (options.quota) options.fleet.teams = kTeams;
+  absl::StatusOr<Profile> profile = ReadProfile(options.profile);
+  if (!profile.ok()) return profile.status();
+  if (options.quota) profile->namespaces = profile->teams;
+  if (profile->classes.empty() || profile->namespaces == 0) {
+    return absl::InvalidArgumentError(options.profile.file +
+                                      ": expected classes, and teams with --quota, found none");
+  }
   std::string folder = (fs::temp_directory_path() / "tranche-bench-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) {
     return absl::UnavailableError("expected to make a temporary folder, could not");
   }
   const std::string objects = folder + "/fleet.json";
-  std::fprintf(stderr, "writing a fleet of %d nodes\n", options.fleet.nodes);
-  const absl::StatusOr<int64_t> pods = WriteFleet(options.fleet, objects);
+  std::fprintf(stderr, "writing a fleet of %d nodes\n", profile->nodes);
+  const absl::StatusOr<int64_t> pods = WriteFleet(*profile, options.seed, objects);
   if (!pods.ok()) return pods.status();
   std::vector<Contestant> servers;
   servers.push_back(Serve(options, options.quota ? "default" : "tranche", folder, {objects}));
   if (options.quota) {
     const std::string teams = folder + "/teams.json";
-    if (absl::Status written = WriteTeams(options.fleet, teams); !written.ok()) return written;
+    if (absl::Status written = WriteTeams(*profile, teams); !written.ok()) return written;
     // Teams first: work keeps the leaf it was taken up under.
     servers.push_back(Serve(options, "quota", folder, {teams, objects}));
   }
   std::vector<Contestant> floor;
   floor.push_back(Floor(folder));
-  const Requests requests = MakeRequests(options);
+  const Requests requests = MakeRequests(options, *profile);
   cpu_set_t cores;
   CPU_ZERO(&cores);
   CPU_SET(kClientCore, &cores);
@@ -351,8 +348,8 @@ absl::Status RunDecide(const DecideOptions& given) {
   std::vector<Result> results;
   for (Contestant& server : servers) results.push_back(std::move(server.result));
   results.push_back(std::move(floor.front().result));
-  Print(options, *pods, results);
-  return WriteJson(options, results);
+  Print(options, *profile, *pods, results);
+  return WriteReport(ToJson(options, *profile, results), options.out);
 }
 
 absl::Status ServeFloor(uint16_t port) {

@@ -13,19 +13,19 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "bench/decide/fleet.h"
+#include "bench/profile/profile.h"
 
 namespace tranche::bench {
 
 struct DecideOptions {
-  FleetOptions fleet;
+  ProfileOptions profile;
+  uint64_t seed = 42;
   int rate = 2000;  // decisions per second
   int seconds = 10;
-  int warmup_seconds = 3;  // measured apart, not reported
-  int pods = 500;          // different waiting pods, asked for again and again
-  std::string server;      // the tranche program
-  std::string out;         // JSON file; empty: none
-  bool quota = false;      // measure with teams, quotas and budgets beside without, in turns
+  int pods = 500;      // different waiting pods, asked for again and again
+  std::string server;  // the tranche program
+  std::string out;     // JSON file; empty: none
+  bool quota = false;  // measure with teams, quotas and budgets beside without, in turns
 };
 
 absl::Status RunDecide(const DecideOptions& options);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -13,14 +12,12 @@
 namespace tranche::bench {
 namespace {
 
-constexpr int64_t kCardMib = 81559;
-
-std::string NodeObject(int index, int gpus) {
+std::string NodeObject(const Profile& profile, int index) {
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"{0}","uid":"node-{0}","labels":{{)"
       R"("kubernetes.io/hostname":"{0}","node.kubernetes.io/instance-type":"hgx-h100",)"
       R"("topology.kubernetes.io/zone":"zone-{1}","nvidia.com/gpu.present":"true",)"
-      R"("nvidia.com/gpu.product":"NVIDIA-H100-80GB-HBM3","nvidia.com/gpu.memory":"{2}",)"
+      R"("nvidia.com/gpu.product":"{4}","nvidia.com/gpu.memory":"{2}",)"
       R"("nvidia.com/gpu.count":"{3}","nvidia.com/gpu.replicas":"1",)"
       R"("nvidia.com/gpu.family":"hopper",)"
       R"("nvidia.com/mig.capable":"true","nvidia.com/mig.strategy":"mixed"}}}},"spec":{{}},)"
@@ -28,15 +25,11 @@ std::string NodeObject(int index, int gpus) {
       R"("nvidia.com/gpu":"{3}"}},)"
       R"("capacity":{{"cpu":"192","memory":"2113Gi","pods":"110","nvidia.com/gpu":"{3}"}},)"
       R"("conditions":[{{"type":"Ready","status":"True","reason":"KubeletReady"}}]}}}})",
-      NodeNameOf(index), index % 3, kCardMib, gpus);
+      NodeNameOf(index), index % 3, profile.memory_mib, profile.gpus_per_node, profile.product);
 }
 
-// Of ten pods one may not be preempted, six train, two are notebooks and one takes what is left.
-const char* PriorityClassOf(int64_t index) {
-  constexpr std::array kOfTen = {"gpu-inference", "gpu-training", "gpu-training", "gpu-training",
-                                 "gpu-training",  "gpu-training", "gpu-training", "gpu-notebook",
-                                 "gpu-notebook",  "gpu-scavenger"};
-  return kOfTen[static_cast<std::size_t>(index / 7 % 10)];
+std::string PriorityClassOf(const Profile& profile, int64_t index) {
+  return "gpu-" + ByShare(profile.classes, static_cast<uint64_t>(index / 7)).name;
 }
 
 // Every third pod says how long it will run.
@@ -50,10 +43,10 @@ struct Piece {
 };
 
 // A bound pod, the `serial`th of all, on cards [first, first + piece.cards) of the node.
-std::string BoundPod(int node, int index, int64_t serial, int teams, const Piece& piece,
-                     int first) {
+std::string BoundPod(const Profile& profile, int node, int index, int64_t serial,
+                     const Piece& piece, int first) {
   std::string devices;
-  const int64_t mib = kCardMib * piece.milli / 1000;
+  const int64_t mib = profile.memory_mib * piece.milli / 1000;
   for (int card = first; card < first + piece.cards; ++card) {
     devices += fmt::format(
         R"({}{{\"index\":null,\"slot\":{},\"uuid\":null,\"milli\":{},\"mib\":{},\"mig\":null}})",
@@ -75,23 +68,23 @@ std::string BoundPod(int node, int index, int64_t serial, int teams, const Piece
       R"("containers":[{{"name":"main","image":"train:1","resources":{{"limits":{{)"
       R"({6}"cpu":"8","memory":"64Gi"}},"requests":{{{6}"cpu":"8","memory":"64Gi"}}}}}}]}},)"
       R"("status":{{"phase":"Running"}}}})",
-      node, index, TeamName(static_cast<int>(serial % teams)), fraction, devices, NodeNameOf(node),
-      limits, RuntimeOf(serial), PriorityClassOf(serial));
+      node, index, TeamName(static_cast<int>(serial % profile.namespaces)), fraction, devices,
+      NodeNameOf(node), limits, RuntimeOf(serial), PriorityClassOf(profile, serial));
 }
 
 // Pods that together take the fill of one node: whole GPUs and pairs sharing a card. Adds how many.
-std::string PodsOf(int node, const FleetOptions& options, std::mt19937_64& random, int64_t& count) {
+std::string PodsOf(int node, const Profile& profile, std::mt19937_64& random, int64_t& count) {
   std::string pods;
-  int left = static_cast<int>(1000.0 * options.fill * options.gpus_per_node);
+  int left = static_cast<int>(1000.0 * profile.fill * profile.gpus_per_node);
   int card = 0;
   int index = 0;
   const auto add = [&](const Piece& piece) {
-    pods += ",\n" + BoundPod(node, index, count + index, options.teams, piece, card);
+    pods += ",\n" + BoundPod(profile, node, index, count + index, piece, card);
     ++index;
   };
-  while (left > 0 && card < options.gpus_per_node) {
-    const int pods_left = std::max(1, options.pods_per_node - index);
-    const int cards_left = options.gpus_per_node - card;
+  while (left > 0 && card < profile.gpus_per_node) {
+    const int pods_left = std::max(1, profile.pods_per_node - index);
+    const int cards_left = profile.gpus_per_node - card;
     const uint64_t draw = random() % 4;
     if (left >= 1000 && draw == 0) {
       // Two shares of one card.
@@ -123,17 +116,17 @@ std::string NodeNameOf(int index) { return fmt::format("gpu-node-{:05}", index);
 
 std::string TeamName(int index) { return fmt::format("team-{}", index); }
 
-absl::StatusOr<int64_t> WriteFleet(const FleetOptions& options, const std::string& path) {
+absl::StatusOr<int64_t> WriteFleet(const Profile& profile, uint64_t seed, const std::string& path) {
   std::ofstream file(path);
   file << R"({"apiVersion":"v1","kind":"List","items":[)"
        << "\n";
-  for (int node = 0; node < options.nodes; ++node) {
+  for (int node = 0; node < profile.nodes; ++node) {
     if (node > 0) file << ",\n";
-    file << NodeObject(node, options.gpus_per_node);
+    file << NodeObject(profile, node);
   }
-  std::mt19937_64 random(options.seed);
+  std::mt19937_64 random(seed);
   int64_t pods = 0;
-  for (int node = 0; node < options.nodes; ++node) file << PodsOf(node, options, random, pods);
+  for (int node = 0; node < profile.nodes; ++node) file << PodsOf(node, profile, random, pods);
   file << "]}";
   file.close();
   if (!file) {
@@ -143,23 +136,13 @@ absl::StatusOr<int64_t> WriteFleet(const FleetOptions& options, const std::strin
   return pods;
 }
 
-std::string PendingPod(int index, int teams, uint64_t draw) {
-  // Shares of a hundred: half cards 25, quarters 25, one GPU 30, two 8, four 6, eight 6.
-  struct Kind {
-    uint64_t below;
-    const char* annotations;
-    const char* limits;
-  };
-  static constexpr std::array<Kind, 6> kKinds = {{
-      {25, R"("tranche.dev/gpu-fraction":"0.5",)", ""},
-      {50, R"("tranche.dev/gpu-fraction":"0.25",)", ""},
-      {80, "", R"("nvidia.com/gpu":"1",)"},
-      {88, "", R"("nvidia.com/gpu":"2",)"},
-      {94, "", R"("nvidia.com/gpu":"4",)"},
-      {100, "", R"("nvidia.com/gpu":"8",)"},
-  }};
-  const auto kind = std::ranges::find_if(
-      kKinds, [draw](const Kind& candidate) { return draw % 100 < candidate.below; });
+std::string PendingPod(const Profile& profile, int index, uint64_t draw) {
+  const int64_t milli = ByShare(profile.waiting, draw).milli;
+  const bool whole = milli >= 1000;
+  const std::string annotations =
+      whole ? ""
+            : fmt::format(R"("tranche.dev/gpu-fraction":"{}",)", static_cast<double>(milli) / 1000);
+  const std::string limits = whole ? fmt::format(R"("nvidia.com/gpu":"{}",)", milli / 1000) : "";
   return fmt::format(
       R"({{"metadata":{{"name":"waiting-{0}","namespace":"{1}","uid":"waiting-{0}",)"
       R"("creationTimestamp":"2026-01-01T00:00:00Z","labels":{{"app":"train","team":"{1}"}},)"
@@ -178,8 +161,8 @@ std::string PendingPod(int index, int teams, uint64_t draw) {
       R"("priorityClassName":"{5}","priority":0,"enableServiceLinks":true,)"
       R"("preemptionPolicy":"PreemptLowerPriority"}},)"
       R"("status":{{"phase":"Pending","qosClass":"Guaranteed"}}}})",
-      index, TeamName(index % teams), kind->annotations, kind->limits, RuntimeOf(index),
-      PriorityClassOf(index));
+      index, TeamName(index % profile.namespaces), annotations, limits, RuntimeOf(index),
+      PriorityClassOf(profile, index));
 }
 
 }  // namespace tranche::bench

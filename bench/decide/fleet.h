@@ -7,26 +7,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/profile/profile.h"
 
 namespace tranche::bench {
-
-struct FleetOptions {
-  int nodes = 5000;
-  int gpus_per_node = 8;
-  double fill = 0.5;      // of all GPUs, by pods already bound
-  int pods_per_node = 4;  // how many pods make up the fill
-  int teams = 5;          // namespaces the pods are spread over
-  uint64_t seed = 42;
-};
 
 std::string NodeNameOf(int index);  // "gpu-node-00042"
 std::string TeamName(int index);    // its namespace too: "team-7"
 
 // One List of nodes and bound pods; how many pods. Errors: what the file system says.
-absl::StatusOr<int64_t> WriteFleet(const FleetOptions& options, const std::string& path);
+absl::StatusOr<int64_t> WriteFleet(const Profile& profile, uint64_t seed, const std::string& path);
 
-// A pending pod as kube-scheduler sends it, without the candidates: kinds are drawn by `draw` from
-// half cards, quarter cards, and 1, 2, 4 and 8 whole GPUs; classes and runtimes go by index.
-std::string PendingPod(int index, int teams, uint64_t draw);
+// A pending pod as kube-scheduler sends it, without the candidates: what it asks is drawn by `draw`
+// from the pods that wait; classes and runtimes go by index.
+std::string PendingPod(const Profile& profile, int index, uint64_t draw);
 
 }  // namespace tranche::bench

@@ -8,10 +8,12 @@
 #include <fstream>
 #include <string_view>
 
+#include "bench/decide/fleet.h"
+
 namespace tranche::bench {
 namespace {
 
-constexpr int kDepartments = 4;
+constexpr int64_t kHoursOfMonth = 744;
 constexpr std::string_view kHead = R"({"apiVersion":"tranche.dev/v1alpha1","kind":)";
 
 // What a quota has of H100s and of any model, in GPUs; it lends two thirds.
@@ -34,13 +36,12 @@ std::string Quota(std::string_view name, std::string_view parent, std::string_vi
                      selector, lines);
 }
 
-std::string Class(std::string_view name, int rank, std::string_view preemptible,
-                  std::string_view factor) {
+std::string Class(const ProfileClass& of) {
   return fmt::format(
       R"({}"GPUClass","metadata":{{"name":"{}"}},"spec":{{"priorityClassNames":["gpu-{}"],)"
       R"("rank":{},"preemptible":"{}","sharing":["Exclusive","TimeSliced"],)"
       R"("chargeFactor":"{}"}}}})",
-      kHead, name, name, rank, preemptible, factor);
+      kHead, of.name, of.name, of.rank, of.preemptible, of.charge_factor);
 }
 
 std::string Budget(int team, int64_t hours) {
@@ -53,28 +54,22 @@ std::string Budget(int team, int64_t hours) {
 
 }  // namespace
 
-absl::Status WriteTeams(const FleetOptions& options, const std::string& path) {
-  const int64_t gpus = int64_t{options.nodes} * options.gpus_per_node;
-  const auto used = static_cast<int64_t>(static_cast<double>(gpus) * options.fill);
-  const int64_t use = std::max<int64_t>(1, used / options.teams);
+absl::Status WriteTeams(const Profile& profile, const std::string& path) {
+  const int64_t gpus = int64_t{profile.nodes} * profile.gpus_per_node;
+  const auto used = static_cast<int64_t>(static_cast<double>(gpus) * profile.fill);
+  const int64_t use = std::max<int64_t>(1, used / profile.teams);
   std::ofstream file(path);
   file << R"({"apiVersion":"v1","kind":"List","items":[)"
-       << "\n"
-       << Class("inference", 3, "Never", "1.0") << ",\n"
-       << Class("training", 2, "Always", "1.0") << ",\n"
-       << Class("notebook", 1, "Always", "1.0") << ",\n"
-       << Class("scavenger", 0, "Always", "0.25") << ",\n"
-       << Quota("org", "", "", {gpus / 10 + 1, 0});
-  for (int i = 0; i < kDepartments; ++i) {
+       << "\n";
+  for (const ProfileClass& of : profile.classes) file << Class(of) << ",\n";
+  file << Quota("org", "", "", {gpus / 10 + 1, 0});
+  for (int i = 0; i < profile.departments; ++i) {
     file << ",\n" << Quota(fmt::format("department-{}", i), "org", "", {use, gpus});
   }
-  for (int team = 0; team < options.teams; ++team) {
+  for (int team = 0; team < profile.teams; ++team) {
     const std::string name = TeamName(team);
-    const bool last = team + 1 == options.teams;
-    // Half more than it uses, or a quarter less; the last one has far less and may not borrow.
-    const Limits limits = last            ? Limits{use / 4, 0}
-                          : team % 4 == 3 ? Limits{use * 3 / 4, use * 2 + 64}
-                                          : Limits{use * 3 / 2 + 64, use * 2 + 64};
+    const bool last = team + 1 == profile.teams;
+    const ProfileTeam& kind = last ? profile.last : profile.KindOf(team);
     const std::string selector = fmt::format(
         R"("namespaceSelector":{{"matchLabels":{{"kubernetes.io/metadata.name":"{}"}}}},)", name);
     file << ",\n"
@@ -82,9 +77,10 @@ absl::Status WriteTeams(const FleetOptions& options, const std::string& path) {
                         R"("labels":{{"kubernetes.io/metadata.name":"{0}"}}}}}})",
                         name)
          << ",\n"
-         << Quota(name, fmt::format("department-{}", team % kDepartments), selector, limits)
+         << Quota(name, fmt::format("department-{}", team % profile.departments), selector,
+                  {kind.nominal.Of(use), kind.borrow.Of(use)})
          << ",\n"
-         << Budget(team, team + 2 == options.teams ? 0 : (use * 4 + 64) * 744);
+         << Budget(team, team + 2 == profile.teams ? 0 : profile.budget.Of(use) * kHoursOfMonth);
   }
   file << "]}";
   file.close();

@@ -4,14 +4,12 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "bench/decide/fleet.h"
+#include "bench/profile/profile.h"
 
 namespace tranche::bench {
 
-// One List of namespaces, classes, a tree of quotas (a root, 4 departments, a leaf a team) and a
-// budget a team. Sized by the fleet and its fill so that nearly all teams have room: every fourth
-// one borrows, one is demoted by its budget, and one is at its limit and waits. Errors: what the
-// file system says.
-absl::Status WriteTeams(const FleetOptions& options, const std::string& path);
+// One List of namespaces, classes, a tree of quotas (a root, departments, a leaf a team) and a
+// budget a team, by the fleet and its fill. Errors: what the file system says.
+absl::Status WriteTeams(const Profile& profile, const std::string& path);
 
 }  // namespace tranche::bench

@@ -8,12 +8,11 @@
 #include <memory>
 #include <utility>
 
+#include "topology/gpu_model.h"
+
 namespace tranche::bench {
 namespace {
 
-constexpr const char* kProduct = "NVIDIA-H100-80GB-HBM3";
-constexpr const char* kModel = "h100";
-constexpr int64_t kMib = 81'559;
 constexpr const char* kRoot = "org";
 constexpr const char* kNamespaceLabel = "kubernetes.io/metadata.name";
 constexpr int64_t kWhole = 1'000;
@@ -22,24 +21,25 @@ constexpr int64_t kSmallest = 500;
 std::string TeamName(int team) { return fmt::format("team-{:02}", team); }
 std::string DepartmentName(int department) { return fmt::format("department-{}", department); }
 
-NodeFacts NodeOf(const std::string& name, int gpus) {
+NodeFacts NodeOf(const std::string& name, const Profile& profile) {
   NodeFacts node;
   node.name = NodeName(name);
   node.uid = NodeUid("uid-" + name);
-  node.product = kProduct;
-  node.memory = Mebibytes::Of(kMib);
-  node.count = gpus;
+  node.product = profile.product;
+  node.memory = Mebibytes::Of(profile.memory_mib);
+  node.count = profile.gpus_per_node;
   node.replicas = 1;
-  node.gpu = ResourceCount{gpus, gpus};
+  node.gpu = ResourceCount{profile.gpus_per_node, profile.gpus_per_node};
   return node;
 }
 
-GpuQuota QuotaOf(const std::string& name, const std::string& parent, int64_t milli) {
+GpuQuota QuotaOf(const Profile& profile, const std::string& name, const std::string& parent,
+                 int64_t milli) {
   GpuQuota quota;
   quota.name = name;
   quota.parent = parent;
   QuotaLine line;
-  line.model = kModel;
+  line.model = GpuModelName(profile.product);
   line.nominal.gpus = MilliGpu::Of(milli);
   quota.lines.push_back(std::move(line));
   quota.max_evictions_per_hour = 0;
@@ -74,34 +74,13 @@ int PodsOn(int node, int pods, int nodes) {
   return node % 4 == 1 ? average + std::max(0, average - 1) : average;
 }
 
-// Parts of all GPUs, in quarters of what a team owns.
-int WeightOf(int team) {
-  switch (KindOf(team)) {
-    case TeamKind::kBorrower:
-      return 7;
-    case TeamKind::kOwner:
-      return 4;
-    default:
-      return 1;
-  }
-}
-
-int TeamAtRandom(std::mt19937_64& random) {
-  int sum = 0;
-  for (int team = 0; team < kTeams; ++team) sum += WeightOf(team);
-  int at = static_cast<int>(random() % static_cast<uint64_t>(sum));
-  int team = 0;
-  while (at >= WeightOf(team)) at -= WeightOf(team++);
-  return team;
+int TeamAtRandom(const Profile& profile, std::mt19937_64& random) {
+  std::vector<ProfileTeam> teams;
+  for (int team = 0; team < profile.teams; ++team) teams.push_back(profile.KindOf(team));
+  return static_cast<int>(&ByShare(teams, random()) - teams.data());
 }
 
 }  // namespace
-
-TeamKind KindOf(int team) {
-  constexpr TeamKind kKinds[] = {TeamKind::kBorrower, TeamKind::kOwner, TeamKind::kOwner,
-                                 TeamKind::kAway};
-  return kKinds[team % 4];
-}
 
 std::string NamespaceOf(int team) { return TeamName(team); }
 
@@ -130,24 +109,26 @@ PodRequest RequestFor(const std::string& name, int team, int64_t milli) {
 
 Crowd::Crowd() : engine_(EngineOptions{}), start_(std::chrono::seconds(1'800'000'000)) {}
 
-absl::StatusOr<std::unique_ptr<Crowd>> Crowd::Make(const CrowdOptions& options) {
+absl::StatusOr<std::unique_ptr<Crowd>> Crowd::Make(const Profile& profile, uint64_t seed) {
   std::unique_ptr<Crowd> crowd(new Crowd());
-  crowd->Declare(options);
-  if (absl::Status status = crowd->Fill(options); !status.ok()) return status;
+  crowd->Declare(profile);
+  std::mt19937_64 random(seed);
+  if (absl::Status status = crowd->Fill(profile, random); !status.ok()) return status;
   return crowd;
 }
 
-void Crowd::Declare(const CrowdOptions& options) {
-  const int64_t milli = int64_t{options.nodes} * options.gpus_per_node * kWhole;
+void Crowd::Declare(const Profile& profile) {
+  const int64_t milli = int64_t{profile.nodes} * profile.gpus_per_node * kWhole;
   auto set = std::make_shared<PolicySet>();
-  set->quotas.push_back(QuotaOf(kRoot, "", 0));
-  for (int department = 0; department < kDepartments; ++department) {
-    set->quotas.push_back(QuotaOf(DepartmentName(department), kRoot, 0));
+  set->quotas.push_back(QuotaOf(profile, kRoot, "", 0));
+  for (int department = 0; department < profile.departments; ++department) {
+    set->quotas.push_back(QuotaOf(profile, DepartmentName(department), kRoot, 0));
   }
-  for (int team = 0; team < kTeams; ++team) {
+  for (int team = 0; team < profile.teams; ++team) {
     const std::string ns = NamespaceOf(team);
-    const int per_department = kTeams / kDepartments;
-    GpuQuota quota = QuotaOf(TeamName(team), DepartmentName(team / per_department), milli / kTeams);
+    const int per_department = profile.teams / profile.departments;
+    GpuQuota quota = QuotaOf(profile, TeamName(team), DepartmentName(team / per_department),
+                             milli / profile.teams);
     quota.namespaces = LabelSelector{{{kNamespaceLabel, ns}}, {}};
     set->quotas.push_back(std::move(quota));
     set->namespaces[ns] = {{kNamespaceLabel, ns}};
@@ -162,19 +143,18 @@ void Crowd::Declare(const CrowdOptions& options) {
   engine_.SetPolicies(std::move(set), defaults, start_);
 }
 
-absl::Status Crowd::Fill(const CrowdOptions& options) {
-  std::mt19937_64 random(options.seed);
-  for (int i = 0; i < options.nodes; ++i) {
+absl::Status Crowd::Fill(const Profile& profile, std::mt19937_64& random) {
+  for (int i = 0; i < profile.nodes; ++i) {
     nodes_.push_back(fmt::format("node-{:05}", i));
-    engine_.UpsertNode(NodeOf(nodes_.back(), options.gpus_per_node), start_);
+    engine_.UpsertNode(NodeOf(nodes_.back(), profile), start_);
   }
   node_views_.assign(nodes_.begin(), nodes_.end());
   int made = 0;
-  for (int i = 0; i < options.nodes; ++i) {
+  for (int i = 0; i < profile.nodes; ++i) {
     for (const int64_t milli :
-         Split(options.gpus_per_node, PodsOn(i, options.pods, options.nodes), random)) {
+         Split(profile.gpus_per_node, PodsOn(i, profile.pods, profile.nodes), random)) {
       const PodRequest request =
-          RequestFor(fmt::format("run-{}", made++), TeamAtRandom(random), milli);
+          RequestFor(fmt::format("run-{}", made++), TeamAtRandom(profile, random), milli);
       const std::string& node = nodes_[static_cast<std::size_t>(i)];
       if (absl::Status status = Run(request, node, random); !status.ok()) return status;
     }

@@ -12,6 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "bench/preempt/crowd.h"
+#include "bench/report/report.h"
+
 namespace tranche::bench {
 namespace {
 
@@ -25,19 +28,6 @@ constexpr std::chrono::seconds kStep{30};
 // The engine saw its crowd start so long ago: nobody is guarded as new any more.
 constexpr std::chrono::hours kSettled{1};
 
-// The waiting pods, in turn, so that every kind is asked equally often.
-struct Kind {
-  const char* name;
-  TeamKind team;
-  int64_t milli;
-};
-constexpr Kind kKinds[] = {
-    {"entitled 1 GPU", TeamKind::kAway, 1'000},
-    {"entitled 8 GPUs", TeamKind::kAway, 8'000},
-    {"entitled half GPU", TeamKind::kAway, 500},
-    {"borrowing 1 GPU", TeamKind::kBorrower, 1'000},
-    {"borrowing 8 GPUs", TeamKind::kBorrower, 8'000},
-};
 constexpr const char* kResults[] = {"plan", "fits", "impossible", "blocked", "unresolved"};
 
 struct Sample {
@@ -61,37 +51,22 @@ int64_t ResidentMib() {
   return resident * sysconf(_SC_PAGESIZE) / (1 << 20);
 }
 
-double Quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  const auto at = static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[static_cast<std::size_t>(at)];
-}
-
-// The teams of a kind take turns.
-int TeamOf(TeamKind kind, std::size_t turn) {
-  std::vector<int> teams;
-  for (int team = 0; team < kTeams; ++team) {
-    if (KindOf(team) == kind) teams.push_back(team);
-  }
-  return teams[turn % teams.size()];
-}
-
 class Questions {
  public:
-  Questions(Crowd& crowd, Measured& measured)
-      : crowd_(crowd), measured_(measured), now_(crowd.start() + kSettled) {}
+  Questions(const Profile& profile, Crowd& crowd, Measured& measured)
+      : profile_(profile), crowd_(crowd), measured_(measured), now_(crowd.start() + kSettled) {}
 
   void Ask(std::size_t turn) {
     now_ += kStep;
     Engine& engine = crowd_.engine();
     engine.Tick(now_);
     Replace(turn);
-    const std::size_t kind = turn % std::size(kKinds);
+    const std::size_t kinds = profile_.waiting.size();
+    const std::size_t kind = turn % kinds;
+    const ProfilePod& waiting = profile_.waiting[kind];
     PodFacts pod;
     pod.request =
-        RequestFor(fmt::format("wait-{}", turn),
-                   TeamOf(kKinds[kind].team, turn / std::size(kKinds)), kKinds[kind].milli);
+        RequestFor(fmt::format("wait-{}", turn), TeamOf(waiting.team, turn / kinds), waiting.milli);
     pod.unschedulable = true;
     pod.created = now_;
     engine.UpsertPod(pod, now_);
@@ -110,6 +85,15 @@ class Questions {
   }
 
  private:
+  // The teams of a kind take turns.
+  int TeamOf(const std::string& kind, std::size_t turn) const {
+    std::vector<int> teams;
+    for (int team = 0; team < profile_.teams; ++team) {
+      if (profile_.KindOf(team).name == kind) teams.push_back(team);
+    }
+    return teams[turn % teams.size()];
+  }
+
   void Replace(std::size_t turn) {
     const PodFacts& pod = crowd_.running()[turn * 7 % crowd_.running().size()];
     crowd_.engine().DeletePod(pod.request.uid, now_);
@@ -126,24 +110,30 @@ class Questions {
     static_cast<void>(sum);
   }
 
+  const Profile& profile_;
   Crowd& crowd_;
   Measured& measured_;
   Instant now_;
   FilterAnswer answer_;
 };
 
-absl::Status Measure(const PreemptOptions& options, Measured& measured) {
-  std::fprintf(stderr, "filling %d nodes with %d pods\n", options.crowd.nodes, options.crowd.pods);
+absl::Status Measure(const PreemptOptions& options, const Profile& profile, Measured& measured) {
+  std::fprintf(stderr, "filling %d nodes with %d pods\n", profile.nodes, profile.pods);
   const auto begin = SteadyClock::now();
-  absl::StatusOr<std::unique_ptr<Crowd>> crowd = Crowd::Make(options.crowd);
+  absl::StatusOr<std::unique_ptr<Crowd>> crowd = Crowd::Make(profile, options.seed);
   if (!crowd.ok()) return crowd.status();
   measured.ready_seconds = std::chrono::duration<double>(SteadyClock::now() - begin).count();
   std::fprintf(stderr, "planning for %d s\n", options.seconds);
-  Questions questions(**crowd, measured);
+  Questions questions(profile, **crowd, measured);
   const bool shows = isatty(STDERR_FILENO) != 0;
   const auto until = SteadyClock::now() + std::chrono::seconds(options.seconds);
   auto shown = SteadyClock::now();
-  for (std::size_t turn = 0; turn < std::size(kKinds) || SteadyClock::now() < until; ++turn) {
+  const auto turns = static_cast<std::size_t>(options.turns);
+  const auto more = [&](std::size_t turn) {
+    if (turns > 0) return turn < turns;
+    return turn < profile.waiting.size() || SteadyClock::now() < until;
+  };
+  for (std::size_t turn = 0; more(turn); ++turn) {
     questions.Ask(turn);
     if (!shows || SteadyClock::now() - shown < std::chrono::milliseconds(200)) continue;
     shown = SteadyClock::now();
@@ -172,7 +162,7 @@ void Add(Row& row, const Sample& sample) {
   row.evaluations += sample.evaluations;
 }
 
-Summary Summarise(const Measured& measured) {
+Summary Summarise(const Profile& profile, const Measured& measured) {
   Summary summary;
   std::map<std::pair<std::size_t, Result>, Row> rows;
   for (const Sample& sample : measured.samples) {
@@ -184,7 +174,7 @@ Summary Summarise(const Measured& measured) {
     Add(rows[{sample.kind, sample.result}], sample);
   }
   for (auto& [key, row] : rows) {
-    row.name = fmt::format("{}: {}", kKinds[key.first].name,
+    row.name = fmt::format("{}: {}", profile.waiting[key.first].name,
                            kResults[static_cast<std::size_t>(key.second)]);
     summary.by_kind.push_back(std::move(row));
   }
@@ -200,10 +190,10 @@ void PrintRow(const Row& row) {
               static_cast<double>(row.evaluations) / count);
 }
 
-void Print(const PreemptOptions& options, const Measured& measured, const Summary& summary,
+void Print(const Profile& profile, const Measured& measured, const Summary& summary,
            int64_t resident_mib) {
   std::printf("preempt: %d nodes x %d GPUs, full, %d pods of %d teams; ready after %.1f s\n\n",
-              options.crowd.nodes, options.crowd.gpus_per_node, options.crowd.pods, kTeams,
+              profile.nodes, profile.gpus_per_node, profile.pods, profile.teams,
               measured.ready_seconds);
   std::printf("%-28s %8s %9s %9s %9s %9s %8s %8s\n", "PlanNext, us", "asked", "p50", "p99", "p99.9",
               "max", "optimal", "fits");
@@ -216,28 +206,27 @@ void Print(const PreemptOptions& options, const Measured& measured, const Summar
               static_cast<long long>(resident_mib));
 }
 
-std::string ToJson(const PreemptOptions& options, const Measured& measured, const Summary& summary,
-                   int64_t resident_mib) {
+std::string ToJson(const PreemptOptions& options, const Profile& profile, const Measured& measured,
+                   const Summary& summary, int64_t resident_mib) {
   const auto run = [&](std::string_view policy, const std::vector<double>& micros, double rate,
                        const std::string& more) {
     return fmt::format(
         R"({{"policy":"{}","seeds":[{}],"nodes":{},"gpusPerNode":{},"pods":{},"p50Us":{:.1f},)"
         R"("p99Us":{:.1f},"p999Us":{:.1f},"decisionsPerSecond":{:.0f},"rssMiB":{}{}}})",
-        policy, options.crowd.seed, options.crowd.nodes, options.crowd.gpus_per_node,
-        options.crowd.pods, Quantile(micros, 0.5), Quantile(micros, 0.99), Quantile(micros, 0.999),
-        rate, resident_mib, more);
+        policy, options.seed, profile.nodes, profile.gpus_per_node, profile.pods,
+        Quantile(micros, 0.5), Quantile(micros, 0.99), Quantile(micros, 0.999), rate, resident_mib,
+        more);
   };
   double floor_micros = 0;
   for (const double micros : measured.floor) floor_micros += micros;
   const std::string negatives = fmt::format(
-      R"(,"plans":{},"optimal":{},"negatives":{},"negativeP50Us":{:.1f},"negativeP99Us":{:.1f},)"
-      R"("negativeP999Us":{:.1f})",
-      summary.plans.micros.size(), summary.plans.optimal, summary.negatives.micros.size(),
-      Quantile(summary.negatives.micros, 0.5), Quantile(summary.negatives.micros, 0.99),
-      Quantile(summary.negatives.micros, 0.999));
+      R"(,"plans":{},"optimal":{},"fits":{},"negatives":{},"negativeP50Us":{:.1f},)"
+      R"("negativeP99Us":{:.1f},"negativeP999Us":{:.1f})",
+      summary.plans.micros.size(), summary.plans.optimal, summary.plans.evaluations,
+      summary.negatives.micros.size(), Quantile(summary.negatives.micros, 0.5),
+      Quantile(summary.negatives.micros, 0.99), Quantile(summary.negatives.micros, 0.999));
   return fmt::format(
-      R"({{"benchmark":"preempt","runs":[{},{}]}})"
-      "\n",
+      R"({{"benchmark":"preempt","runs":[{},{}]}})",
       run("planner", summary.plans.micros,
           static_cast<double>(measured.samples.size()) * 1e6 / summary.total_micros, negatives),
       run("floor", measured.floor, static_cast<double>(measured.floor.size()) * 1e6 / floor_micros,
@@ -247,20 +236,25 @@ std::string ToJson(const PreemptOptions& options, const Measured& measured, cons
 }  // namespace
 
 absl::Status RunPreempt(const PreemptOptions& options) {
+  const absl::StatusOr<Profile> profile = ReadProfile(options.profile);
+  if (!profile.ok()) return profile.status();
+  for (const ProfilePod& pod : profile->waiting) {
+    if (std::ranges::find(profile->kinds, pod.team, &ProfileTeam::name) != profile->kinds.end()) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        fmt::format("{}: expected each waiting pod of a kind of team, found {}",
+                    options.profile.file, pod.name));
+  }
   Measured measured;
-  if (absl::Status status = Measure(options, measured); !status.ok()) return status;
+  if (absl::Status status = Measure(options, *profile, measured); !status.ok()) return status;
   if (measured.samples.empty()) {
     return absl::InternalError("expected the planner to be asked, it never was");
   }
   const int64_t resident_mib = ResidentMib();
-  const Summary summary = Summarise(measured);
-  Print(options, measured, summary, resident_mib);
-  if (options.out.empty()) return absl::OkStatus();
-  std::ofstream file(options.out);
-  file << ToJson(options, measured, summary, resident_mib);
-  file.close();
-  if (!file) return absl::UnavailableError("expected to write " + options.out + ", could not");
-  return absl::OkStatus();
+  const Summary summary = Summarise(*profile, measured);
+  Print(*profile, measured, summary, resident_mib);
+  return WriteReport(ToJson(options, *profile, measured, summary, resident_mib), options.out);
 }
 
 }  // namespace tranche::bench

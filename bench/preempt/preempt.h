@@ -6,16 +6,19 @@
 // withdrawn before anything is evicted, so every question meets the same crowd.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
-#include "bench/preempt/crowd.h"
+#include "bench/profile/profile.h"
 
 namespace tranche::bench {
 
 struct PreemptOptions {
-  CrowdOptions crowd;
+  ProfileOptions profile;
+  uint64_t seed = 42;
   int seconds = 10;
+  int turns = 0;    // waiting pods, however long they take; 0: as `seconds` says
   std::string out;  // JSON file; empty: none
 };
 
