@@ -35,6 +35,7 @@ COMMANDS = {
     "ring": ["ring", "--matrix", "quads.csv", "--seeds", "1..2", "--jobs", "40"],
     "gang": ["gang", "--zones", "2", "--blocks", "2", "--racks", "2", "--nodes", "2", "--gangs",
              "40", "--seeds", "1..2", "--scene", "packed-4,random-1"],
+    "decide": ["decide", "--nodes", "20", "--rate", "200", "--seconds", "1", "--quota"],
     "claims": ["claims", "--nodes", "20", "--pods", "40"],
     "ledger": ["ledger", "--entries", "20000", "--batch", "1000", "--verify"],
 }
