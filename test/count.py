@@ -3,6 +3,7 @@
 
 count.py FILE ...         prints "PASSED FAILED SKIPPED", the test cases of all files together
 count.py --text FILE.json prints what the tests of a go run wrote
+count.py --longest FILE.xml prints the five test cases that took longest, a line each
 
 FILE.xml: JUnit as ctest writes it; FILE.json: the events of go test -json; FILE.tap: TAP as
 node --test writes it, several reports one after another.
@@ -69,6 +70,13 @@ def count_tap(path):
     return sums.get("pass", 0), failed, sums.get("skipped", 0)
 
 
+def print_longest(path):
+    cases = xml.etree.ElementTree.parse(path).getroot().iter("testcase")
+    timed = [(float(case.get("time") or 0), case.get("name")) for case in cases]
+    for seconds, name in sorted(timed, reverse=True)[:5]:
+        print(f"  {seconds:7.1f} s  {name}")
+
+
 COUNTERS = {"json": count_go, "tap": count_tap}
 
 
@@ -76,6 +84,9 @@ def main():
     if sys.argv[1] == "--text":
         for event in go_events(sys.argv[2]):
             sys.stdout.write(event.get("Output", ""))
+        return
+    if sys.argv[1] == "--longest":
+        print_longest(sys.argv[2])
         return
     totals = [0, 0, 0]
     for path in sys.argv[1:]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
 #
-#   test/run.sh [STEP ...]    default: release asan-ubsan monitoring tls charts page e2e; besides
+#   test/run.sh [STEP ...]    default: release monitoring tls charts page e2e asan-ubsan; besides
 #                             there are tsan, asan-properties (property tests under sanitizers) and
 #                             fuzz (libFuzzer, by coverage), a quarter of an hour each on two cores
 #   test/run.sh quick         before each commit: unit and property tests, scenarios and the rules
@@ -16,8 +16,8 @@ exec </dev/null
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 steps=("$@")
-if (( ${#steps[@]} == 0 )); then steps=(release asan-ubsan monitoring tls charts page e2e); fi
-all_steps=(quick release asan-ubsan asan-properties tsan fuzz monitoring tls charts page e2e)
+if (( ${#steps[@]} == 0 )); then steps=(release monitoring tls charts page e2e asan-ubsan); fi
+all_steps=(quick release monitoring tls charts page e2e asan-ubsan asan-properties tsan fuzz)
 read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
@@ -25,18 +25,42 @@ passed=0 failed=0 skipped=0
 failures=()
 scratch=$(mktemp -d)
 control_plane_builder=
+asan_builder=
+
+# Runs a command in the background, niced, in a process group of its own, so that its compilers end
+# with it; the group is in $group. It is no session of its own: the kernel may share the processor
+# out by session first, and by niceness only within one.
+start_beside() {  # NICENESS COMMAND ...
+  set -m
+  nice -n "$@" &
+  group=$!
+  set +m
+}
+
+# Ends what start_beside started, if it still runs, and waits until all of it is gone.
+end_group() {  # GROUP
+  if [[ -z $1 ]]; then return 0; fi
+  kill -TERM -- "-$1" 2>/dev/null || true
+  wait "$1" 2>/dev/null || true
+  while kill -0 -- "-$1" 2>/dev/null; do sleep 0.1; done
+}
 
 cleanup() {
-  if [[ -n $control_plane_builder ]]; then
-    # It leads a session of its own, so that its compilers end with it.
-    kill -- "-$control_plane_builder" 2>/dev/null || true
-  fi
+  end_group "$control_plane_builder"
+  end_group "$asan_builder"
   rm -rf "$scratch"
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-heading() { printf '\n== [%4d s] %s\n' "$SECONDS" "$*"; }
+heading() {
+  local built=''
+  if [[ -n $asan_builder ]]; then
+    built=$(sed -n 's|^\[\([0-9]*/[0-9]*\)\].*|   (asan-ubsan: \1 built)|p' \
+      "$scratch/asan-build.log" 2>/dev/null | tail -n 1)
+  fi
+  printf '\n== [%4d s] %s%s\n' "$SECONDS" "$*" "$built"
+}
 
 # How long each step took the last time it was run in this checkout: "STEP SECONDS" a line.
 times=build/step-times
@@ -67,7 +91,7 @@ declare -A what=(
 
 show_plan() {
   local step seconds
-  echo "What is done, and what it took last time:"
+  echo "What is done, and what it took last time (asan-ubsan: without what is built beside others):"
   for step in "${steps[@]}"; do
     seconds=$(last_time "$step")
     printf '  %-16s %8s  %s\n' "$step" "${seconds:+$seconds s}" "${what[$step]}"
@@ -136,6 +160,7 @@ ctest_cases() {  # PRESET LABELS [PREFIX ...]
   "$@" ctest --preset "$preset" --parallel "$jobs" "${labels[@]}" --progress \
     --output-junit "$scratch/$preset.xml" || status=$?
   count "$status" "$preset" "$scratch/$preset.xml"
+  if [[ -s $scratch/$preset.xml ]]; then python3 test/count.py --longest "$scratch/$preset.xml"; fi
 }
 
 quick() {
@@ -148,8 +173,25 @@ release() {
   ctest_cases release ''
 }
 
+asan_targets=(unit_tests torture_tests fuzzers)
+
+# Steps that mostly wait, for clusters and browsers. The sanitized build goes on beside them with
+# what they leave of the machine: they keep the processor whenever they want it.
+waiting_steps=(monitoring tls charts page e2e)
+
+start_asan_build() {
+  heading "asan-ubsan: building beside the next steps"
+  start_beside 19 bash -c '
+    cmake --preset asan-ubsan && cmake --build --preset asan-ubsan --parallel "$@"' asan-ubsan \
+    "$jobs" --target "${asan_targets[@]}" >"$scratch/asan-build.log" 2>&1
+  asan_builder=$group
+}
+
 asan-ubsan() {
-  build asan-ubsan unit_tests torture_tests fuzzers || return 0
+  # What is left of it, a failure too, comes at full speed and into sight.
+  end_group "$asan_builder"
+  asan_builder=
+  build asan-ubsan "${asan_targets[@]}" || return 0
   UBSAN_OPTIONS=print_stacktrace=1 ctest_cases asan-ubsan '^(unit|torture|fuzz)(_tests)?$'
   heading "asan-ubsan: random changes of each fuzz target's corpus, 8 s"
   run_fuzzers build/asan-ubsan/bin '"$target" "test/fuzz/corpus/$name" 8'
@@ -252,14 +294,14 @@ page() {
 
 start_control_planes() {
   heading "e2e: building the control planes in the background"
-  # Niced: it has until the other steps are through.
-  setsid nice -n 10 bash -c '
+  # It has until the other steps are through.
+  start_beside 10 bash -c '
     for version in "${@:2}"; do
       status=0
       test/e2e/controlplane/build.sh "$version" >"$1/$version.bin" 2>"$1/$version.log" || status=$?
       echo "$status" >"$1/$version.status"
-    done' control-planes "$scratch" "${control_planes[@]}" &
-  control_plane_builder=$!
+    done' control-planes "$scratch" "${control_planes[@]}"
+  control_plane_builder=$group
 }
 
 # Waits for the control plane of a version; its folder is then in $scratch/VERSION.bin.
@@ -347,7 +389,12 @@ else
 fi
 took[dependencies]=$SECONDS
 if [[ " ${steps[*]} " =~ \ (charts|e2e)\  ]]; then start_control_planes; fi
-for step in "${steps[@]}"; do
+for i in "${!steps[@]}"; do
+  step=${steps[i]} later=" ${steps[*]:i + 1} "
+  if [[ -z $asan_builder && $later == *" asan-ubsan "* && " ${waiting_steps[*]} " == *" $step "* ]]
+  then
+    start_asan_build
+  fi
   before=$SECONDS failed_before=$failed
   "$step"
   took[$step]=$((SECONDS - before))
