@@ -1,0 +1,157 @@
+// From holdings to quota and journal, from a state alone.
+#include "scheduler/engine/teams/metering.h"
+
+#include "test/unit/scheduler/engine/parts_fixture.h"
+
+namespace tranche {
+namespace {
+
+using test::At;
+using test::Quota;
+using test::TeamPod;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class MeteringTest : public testing::Test, protected test::StateRoom {
+ protected:
+  MeteringTest() { Node(test::StockNode("n1", 8)); }
+  void DeclareTeam() { Declare({.quotas = {Quota("team-a").Owns("a").Line("h100", "8")}}); }
+  // Bound at 0 and charged from then on.
+  PodRecord& Charged(const PodRequest& request) {
+    PodRecord& record = Place(request, "n1");
+    meter_.Open(request.uid, record, IdOf("n1"), {.at = now});
+    return record;
+  }
+  void RunsAt(const PodRequest& request, Instant at) {
+    cluster.latest = now;
+    PodFacts pod = test::Bound(request, "n1");
+    pod.running_at = at;
+    meter_.NoteRunning(request.uid, pod);
+  }
+
+  Metering meter_{cluster};
+  const PodRequest pod_ = TeamPod("a", "p", 2);
+};
+
+TEST_F(MeteringTest, APodIsChargedOnceToItsTeamUntilItEnds) {
+  DeclareTeam();
+  PodRecord& record = Charged(pod_);
+  meter_.Open(pod_.uid, record, IdOf("n1"), {.at = now});
+  ASSERT_NE(cluster.book.Find(pod_.uid), nullptr);
+  EXPECT_EQ(cluster.book.Find(pod_.uid)->leaf, "team-a");
+  EXPECT_EQ(cluster.book.Find(pod_.uid)->parts[0].charge.compute, 2 * kQuantaPerGpu);
+  now = At(60);
+  RunsAt(pod_, At(90));
+  RunsAt(pod_, At(90));
+  meter_.Close(pod_.uid, record, MeterKind::kClose, At(100));
+  meter_.Close(pod_.uid, record, MeterKind::kClose, At(200));
+  EXPECT_EQ(cluster.book.Find(pod_.uid), nullptr);
+  EXPECT_THAT(Metered(), ElementsAre("open p.0 at 0", "running p.0 at 60", "close p.0 at 100"))
+      << "the clock of the kubelet is ahead of ours";
+  meter_.Open(pod_.uid, record, IdOf("n1"), {.at = At(300), .estimated = true});
+  EXPECT_THAT(Metered(), ElementsAre("open p.1 at 300 estimated"));
+}
+
+TEST_F(MeteringTest, ABindThatNeverCameTrueChargesNothing) {
+  PodRecord& record = Charged(pod_);
+  meter_.Close(pod_.uid, record, MeterKind::kVoid, At(50));
+  EXPECT_THAT(Metered(), ElementsAre("open p.0 at 0", "void p.0 at 0"));
+}
+
+TEST_F(MeteringTest, TentativePlacementsAndNodesNobodyDescribedAreNotCharged) {
+  Holding claim;
+  claim.uid = pod_.uid;
+  claim.kind = HoldingKind::kTentative;
+  PodRecord& record = Wait(pod_);
+  claim.request = record.request;
+  claim.allocation = DevicesOn(pod_, "n1").allocation;
+  cluster.nodes[IdOf("n1")]->state.Hold(claim);
+  meter_.Open(pod_.uid, record, IdOf("n1"), {.at = now});
+  const NodeId later = cluster.InternNode(NodeName("later"));
+  claim.kind = HoldingKind::kAllocation;
+  cluster.nodes[later]->state.Hold(claim);
+  record.node = NodeName("later");
+  record.held_since = At(5);
+  meter_.OpenUncharged(later, At(10));
+  EXPECT_THAT(Metered(), IsEmpty());
+  Node(test::StockNode("later", 8));
+  meter_.OpenUncharged(later, At(20));
+  EXPECT_THAT(Metered(), ElementsAre("open p.0 at 5"));
+}
+
+TEST_F(MeteringTest, WhatWasMeteredWhileNobodyHeardOfTheNodeGoesBack) {
+  const PodRequest ends = TeamPod("a", "ends", 2);
+  Charged(pod_);
+  PodRecord& ended = Charged(ends);
+  Metered();
+  cluster.nodes[IdOf("n1")]->lost_since = At(100);
+  meter_.Close(ends.uid, ended, MeterKind::kClose, At(160));
+  End(ends);
+  meter_.EndOutage(IdOf("n1"), At(200));
+  meter_.EndOutage(IdOf("n1"), At(300));
+  EXPECT_THAT(Metered(), ElementsAre("refund ends.0 from 100 to 160 NodeLost",
+                                     "close ends.0 at 160", "refund p.0 from 100 to 200 NodeLost"));
+}
+
+TEST_F(MeteringTest, AnEvictedPodGetsTheWorkItLostBack) {
+  const struct {
+    const char* what;
+    QuotaState state;
+    std::optional<Instant> checkpoint;
+    std::vector<std::string> refunds;
+  } cases[] = {
+      {"in quota, since it began", QuotaState::kInQuota, {}, {"refund p.0 from 0 to 600 LostWork"}},
+      {"in quota, since it saved",
+       QuotaState::kInQuota,
+       At(500),
+       {"refund p.0 from 500 to 600 LostWork"}},
+      {"borrowed, and it saves",
+       QuotaState::kBorrowed,
+       At(500),
+       {"refund p.0 from 500 to 600 LostWork"}},
+      {"borrowed, and it does not say", QuotaState::kBorrowed, {}, {}},
+  };
+  for (const auto& row : cases) {
+    now = At(0);
+    PodRecord& record = Charged(pod_);
+    RunsAt(pod_, now);
+    Metered();
+    record.traits.evicted_at = At(590);
+    record.traits.evicted_state = row.state;
+    record.traits.checkpoint = row.checkpoint;
+    meter_.Close(pod_.uid, record, MeterKind::kClose, At(600));
+    std::vector<std::string> expected = row.refunds;
+    expected.emplace_back("close p.0 at 600");
+    EXPECT_EQ(Metered(), expected) << row.what;
+    End(pod_);
+  }
+}
+
+TEST_F(MeteringTest, ATeamMayGetItsQuotaBackWhenTheDeletionBegins) {
+  Declare({.quotas = {Quota("team-a").Owns("a").Line("h100", "2").FreedAtDeletion(),
+                      Quota("team-b").Owns("b").Line("h100", "2")}});
+  const PodRequest waits = TeamPod("b", "waits", 2);
+  Charged(pod_);
+  Charged(waits);
+  PodFacts pod = test::Bound(pod_, "n1"), other = test::Bound(waits, "n1");
+  EXPECT_FALSE(meter_.ReleaseEarly(pod_.uid, pod));
+  pod.terminating = other.terminating = true;
+  EXPECT_TRUE(meter_.ReleaseEarly(pod_.uid, pod));
+  EXPECT_FALSE(meter_.ReleaseEarly(pod_.uid, pod)) << "once";
+  EXPECT_FALSE(meter_.ReleaseEarly(waits.uid, other)) << "its team waits for the end";
+  EXPECT_TRUE(cluster.book.Find(pod_.uid)->released);
+}
+
+TEST_F(MeteringTest, ATeamThatGetsAQuotaHasUsedWhatItRunsFromThen) {
+  Charged(pod_);
+  RunsAt(pod_, now);
+  Metered();
+  DeclareTeam();
+  meter_.Adopt(At(100));
+  meter_.Adopt(At(200));
+  EXPECT_THAT(Metered(), ElementsAre("close p.0 at 100", "open p.1 at 100", "running p.1 at 100"));
+  EXPECT_EQ(cluster.book.Find(pod_.uid)->leaf, "team-a");
+}
+
+}  // namespace
+}  // namespace tranche
