@@ -1,0 +1,125 @@
+// What claims are charged and what is kept for them, from the parts left of it alone.
+#include "scheduler/engine/claims/claim_charges.h"
+
+#include "test/unit/scheduler/engine/claims/claims_fixture.h"
+
+namespace tranche {
+namespace {
+
+using test::Allocated;
+using test::Asks;
+using test::At;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ClaimChargesTest : public testing::Test, protected test::ClaimsRoom {
+ protected:
+  void Keep(const std::string& claim) {
+    charges.Keep(test::PodUsing("p", {claim}).request, WishFor({claim}), IdOf("n1"), now);
+  }
+};
+
+TEST_F(ClaimChargesTest, AClaimIsChargedFromItsAllocationUntilThatEnds) {
+  TeamOwns("2");
+  Put(Asks("c"));
+  EXPECT_THAT(Metered(), IsEmpty());
+  Put(Allocated(Asks("c"), "n1", "gpu-0"));
+  Put(Allocated(Asks("c"), "n1", "gpu-0", {"one", "two"}));
+  EXPECT_THAT(Metered(), ElementsAre("open c.0 at 0", "running c.0 at 0")) << "once for all users";
+  EXPECT_FALSE(Admits(2));
+  now = At(60);
+  Put(Asks("c"));
+  EXPECT_TRUE(Admits(2));
+  Put(Allocated(Asks("c"), "n2", "gpu-1"));
+  RemoveClaim("c");
+  EXPECT_THAT(Metered(), ElementsAre("close c.0 at 60", "open c.1 at 60", "running c.1 at 60",
+                                     "close c.1 at 60"));
+}
+
+TEST_F(ClaimChargesTest, SlicesThatAreAwayForAMomentChangeNoCharge) {
+  TeamOwns("2");
+  Put(Allocated(Asks("c"), "n1", "gpu-0"));
+  Metered();
+  charges.Remove({dra::ObjectRef::Kind::kSlice, "", "n1-slice"}, now);
+  Put(Allocated(Asks("c"), "n1", "gpu-0", {"one"}));
+  EXPECT_THAT(Metered(), IsEmpty());
+  EXPECT_FALSE(Admits(2));
+}
+
+TEST_F(ClaimChargesTest, NothingIsChargedBeforeEverythingHasBeenShown) {
+  OpenInterval open;
+  open.uid = KeyOfClaim("known-uid");
+  open.interval = 3;
+  open.pod = {"team", "known"};
+  open.leaf = "team";
+  open.parts = {{"h100", {kQuantaPerGpu, kQuantaPerGpu}}};
+  MeterHistory history;
+  history.open = {open};
+  metering.Restore(std::move(history));
+  Put(Allocated(Asks("known"), "n1", "gpu-0"));
+  Put(Allocated(Asks("new"), "n1", "gpu-1"));
+  EXPECT_THAT(Metered(), IsEmpty());
+  TeamOwns("2");
+  EXPECT_THAT(Metered(), ElementsAre("open new.0 at 0 estimated", "running new.0 at 0"));
+  RemoveClaim("known");
+  EXPECT_THAT(Metered(), ElementsAre("close known.3 at 0"));
+}
+
+TEST_F(ClaimChargesTest, WhatIsKeptForAPodIsNotCountedTwiceOnceItIsAllocated) {
+  TeamOwns("2");
+  Put(Asks("c"));
+  Keep("c");
+  Keep("c");
+  EXPECT_TRUE(Admits(1));
+  EXPECT_FALSE(Admits(2)) << "one is kept";
+  Put(Allocated(Asks("c"), "n1", "gpu-0", {"p"}));
+  EXPECT_THAT(books.kept, IsEmpty());
+  EXPECT_TRUE(Admits(1));
+  Put(Asks("other"));
+  Keep("other");
+  charges.Release(PodUid("p"), WishFor({"other"}));
+  EXPECT_TRUE(Admits(1));
+}
+
+TEST_F(ClaimChargesTest, QuotaThatIsFreedAndClaimsThatAppearBringPodsBack) {
+  TeamOwns("1");
+  Node(test::StockNode("plugin", 1));
+  Put(Allocated(Asks("c"), "n1", "gpu-0"));
+  const PodRequest waits = test::TeamPod("team", "waits", 1);
+  Wait(waits, Reason::kWaitingForQuota);
+  team_queue.contenders.insert(waits.uid);
+  const PodFacts pod = test::PodUsing("late", {"later"});
+  ClaimingPod& known = books.pods[pod.request.uid];
+  known.request = std::make_shared<const PodRequest>(pod.request);
+  known.claims = pod.claims;
+  books.unknown.insert(pod.request.uid);
+  Put(Asks("another"));
+  EXPECT_THAT(Requeued(), IsEmpty());
+  Put(Asks("later"));
+  EXPECT_THAT(Requeued(), ElementsAre("late"));
+  RemoveClaim("c");
+  EXPECT_THAT(Requeued(), ElementsAre("waits"));
+}
+
+TEST_F(ClaimChargesTest, AClaimWithoutATeamIsAdoptedByTheOneThatOwnsItNow) {
+  charges.FinishRestore(now);
+  Put(Allocated(Asks("c"), "n1", "gpu-0"));
+  Metered();
+  now = At(60);
+  Declare({.quotas = {test::Quota("team").Owns("team").Line("h100", "1")}});
+  rules.ForgetPolicies();
+  charges.Adopt(now);
+  EXPECT_THAT(Metered(), ElementsAre("close c.0 at 60", "open c.1 at 60", "running c.1 at 60"));
+  EXPECT_FALSE(Admits(1));
+}
+
+TEST_F(ClaimChargesTest, WhereTheDevicesAreItsUsersTellBeforeItsPool) {
+  Put(Allocated(Asks("c"), "n1", "gpu-0"));
+  EXPECT_EQ(charges.NodeOf(*cluster.catalog.FindByUid("c-uid")), NodeName("n1"));
+  books.pods[PodUid("user")].node = NodeName("elsewhere");
+  Put(Allocated(Asks("c"), "n1", "gpu-0", {"user"}));
+  EXPECT_EQ(charges.NodeOf(*cluster.catalog.FindByUid("c-uid")), NodeName("elsewhere"));
+}
+
+}  // namespace
+}  // namespace tranche
