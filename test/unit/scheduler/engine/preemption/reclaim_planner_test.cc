@@ -1,0 +1,126 @@
+// Planning rounds, from the parts left of them alone.
+#include "scheduler/engine/preemption/reclaim_planner.h"
+
+#include <functional>
+
+#include "test/unit/scheduler/engine/parts_fixture.h"
+
+namespace tranche {
+namespace {
+
+using test::At;
+using test::Class;
+using test::TeamPod;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// A machine of 8; each team owns 4. Team a runs 4 of its own and, a minute later, 4 that it lends.
+class ReclaimPlannerTest : public testing::Test, protected test::PreemptionRoom {
+ protected:
+  using Result = PlanOutcome::Result;
+
+  ReclaimPlannerTest() {
+    Node(test::StockNode("n1", 8));
+    Declare({.quotas = test::TwoTeams(), .classes = {Class("top", 3), Class("train", 2)}});
+    Runs(TeamPod("a", "own", 4, "train"), "n1");
+    now = At(60);
+    Runs(lent_, "n1").traits.labels = std::make_shared<const Labels>(Labels{{"app", "lent"}});
+  }
+  PodRecord& Lent() { return *cluster.Find(lent_.uid); }
+  Result Plan() { return planner_.PlanFor(Hungry(wants_), now).result; }
+  std::optional<PlanBlock> Block() const { return preemptors.BlockOf(wants_.uid); }
+
+  ReclaimRuns runs_{plan_parts, reclaims,    earmarks, kept,      rules,
+                    requeue,    nominations, gangs,    preemptors};
+  ReclaimPlanner planner_{plan_parts, earmarks, nominations, preemptors, runs_};
+  const PodRequest lent_ = TeamPod("a", "lent", 4, "train");
+  const PodRequest wants_ = TeamPod("b", "wants", 4, "train");
+};
+
+TEST_F(ReclaimPlannerTest, APlanKeepsTheRoomAndAsksTheVictimToLeave) {
+  const PlanOutcome outcome = planner_.PlanFor(Hungry(wants_), now);
+  EXPECT_EQ(outcome.result, Result::kPlan);
+  EXPECT_EQ(outcome.rule, ReclaimRule::kR1);
+  ASSERT_THAT(reclaims.all, SizeIs(1));
+  const Reclaim& reclaim = reclaims.all.begin()->second;
+  EXPECT_EQ(reclaim.leaf, "team-b");
+  EXPECT_EQ(reclaim.victims[0].state, QuotaState::kBorrowed);
+  EXPECT_EQ(cluster.Find(wants_.uid)->earmark->node, NodeName("n1"));
+  EXPECT_FALSE(preemptors.Has(wants_.uid)) << "it needs no other plan";
+  ASSERT_THAT(cluster.outbox.reclaims().evictions, SizeIs(1));
+  EXPECT_EQ(cluster.outbox.reclaims().evictions[0].uid, lent_.uid);
+}
+
+TEST_F(ReclaimPlannerTest, NothingIsPlannedForAPodThatFitsOrWillWhenOthersHaveLeft) {
+  Lent().traits.leaves_at = now + Millis(30'000);
+  EXPECT_EQ(Plan(), Result::kFits);
+  EXPECT_EQ(Block()->reason, Reason::kPreemptionDelayed);
+  End(lent_);
+  EXPECT_EQ(Plan(), Result::kFits);
+  EXPECT_EQ(Block(), std::nullopt);
+  EXPECT_THAT(reclaims.all, IsEmpty());
+}
+
+TEST_F(ReclaimPlannerTest, WhatNoRuleTakesMakesAPlanImpossible) {
+  Lent().traits.evictable = false;
+  EXPECT_EQ(Plan(), Result::kImpossible);
+  EXPECT_EQ(Block(), std::nullopt);
+  EXPECT_EQ(cluster.Find(wants_.uid)->earmark, nullptr);
+}
+
+TEST_F(ReclaimPlannerTest, AGuardThatStandsInTheWayIsTold) {
+  const struct {
+    const char* what;
+    std::function<void()> guard;
+    Reason reason;
+    std::optional<Instant> until;
+    const char* detail;
+  } cases[] = {
+      {"it came by a plan itself", [this] { Lent().traits.settled_until = At(900); },
+       Reason::kVictimsProtected, At(900), "a/lent would have to go and is protected"},
+      {"a PodDisruptionBudget",
+       [this] {
+         DisruptionBudget budget;
+         budget.ns = "a";
+         budget.name = "pdb";
+         budget.selector.emplace();
+         reclaims.disruption_budgets[{"a", "pdb"}] = budget;
+       },
+       Reason::kPdbBlocked, std::nullopt, "a/lent would have to go and is protected"},
+  };
+  for (const auto& row : cases) {
+    row.guard();
+    EXPECT_EQ(Plan(), Result::kBlocked) << row.what;
+    ASSERT_TRUE(Block()) << row.what;
+    EXPECT_EQ(Block()->reason, row.reason) << row.what;
+    EXPECT_EQ(Block()->until, row.until) << row.what;
+    EXPECT_THAT(Block()->detail, testing::HasSubstr(row.detail)) << row.what;
+    Lent().traits.settled_until.reset();
+    reclaims.disruption_budgets.clear();
+  }
+}
+
+TEST_F(ReclaimPlannerTest, TheHourlyLimitOfATeamKeepsItsWorkFromItsOwnHigherClass) {
+  for (int i = 0; i < 20; ++i)
+    reclaims.history.Note(fmt::format("a/other-{}", i), "team-a", 1, At(0));
+  const PodRequest high = TeamPod("a", "high", 4, "top");
+  EXPECT_EQ(planner_.PlanFor(Hungry(high), now).result, Result::kBlocked);
+  const std::optional<PlanBlock> block = preemptors.BlockOf(high.uid);
+  ASSERT_TRUE(block);
+  EXPECT_EQ(block->reason, Reason::kEvictionBudget);
+  EXPECT_EQ(block->until, At(3'600));
+  EXPECT_THAT(block->detail, testing::HasSubstr("the hourly limit of its team"));
+  EXPECT_EQ(Plan(), Result::kPlan) << "what another team is entitled to has no such limit";
+}
+
+TEST_F(ReclaimPlannerTest, FruitlessLooksAreTakenAtGrowingIntervals) {
+  Lent().traits.evictable = false;
+  for (const int64_t gap : {250, 500, 1'000, 1'000}) {
+    EXPECT_EQ(Plan(), Result::kImpossible);
+    const PlanMemory& memory = preemptors.MemoryOf(*preemptors.Of(wants_.uid));
+    EXPECT_EQ((memory.not_before - now).count(), gap);
+  }
+}
+
+}  // namespace
+}  // namespace tranche
