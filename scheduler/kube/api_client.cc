@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <utility>
 
 #include "scheduler/kube/server_url.h"
 #include "topology/base/status.h"
@@ -100,7 +101,10 @@ asio::awaitable<absl::StatusOr<std::unique_ptr<HttpConnection>>> ApiClient::Conn
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now);
   const absl::Status status = co_await connection->Connect(std::min(deadline, now + timing_.dial),
                                                            std::min(timing_.handshake, left));
-  if (!status.ok()) co_return status;
+  if (!status.ok()) {
+    away_ = true;
+    co_return status;
+  }
   co_return std::move(connection);
 }
 
@@ -147,9 +151,16 @@ void ApiClient::NoteWarnings(const ResponseHead& head) {
   }
 }
 
+// A server that has just started refuses much of what it grants a moment later.
+void ApiClient::NoteStatus(int http_status) {
+  const bool granted = http_status >= 200 && http_status < 300;
+  if (granted && std::exchange(away_, false)) ++returns_;
+}
+
 asio::awaitable<ApiAnswer> ApiClient::ReadAnswer(HttpConnection& connection, ResponseHead head,
                                                  std::size_t limit, TimePoint deadline) {
   NoteWarnings(head);
+  NoteStatus(head.status);
   ApiAnswer answer;
   answer.transport = ApiAnswer::Transport::kAnswered;
   answer.status = head.status;
@@ -249,6 +260,7 @@ asio::awaitable<WatchOpening> ApiClient::OpenWatchOnce(const ApiRequest& request
     co_return opening;
   }
   NoteWarnings(*head);
+  NoteStatus(head->status);
   opening.answer.transport = ApiAnswer::Transport::kAnswered;
   opening.answer.status = 200;
   opening.stream = std::make_unique<WatchStream>(std::move(*connection));

@@ -9,6 +9,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -64,6 +65,8 @@ class ApiClient {
 
   boost::asio::awaitable<ApiAnswer> Call(const ApiRequest& request);
   boost::asio::awaitable<WatchOpening> OpenWatch(const std::string& target);
+  // How often the server granted a request after it could not be connected to.
+  uint64_t returns() const { return returns_; }
 
  private:
   class Place;  // one of kMaxConnections, held while a call runs
@@ -86,6 +89,7 @@ class ApiClient {
                                                std::size_t limit, TimePoint deadline);
   boost::asio::awaitable<WatchOpening> OpenWatchOnce(const ApiRequest& request);
   void NoteWarnings(const ResponseHead& head);
+  void NoteStatus(int http_status);
 
   boost::asio::io_context& context_;
   StopSignal& stop_;
@@ -102,6 +106,8 @@ class ApiClient {
   std::size_t places_taken_ = 0;
   std::deque<boost::asio::steady_timer*> waiting_;  // for a place, first come first served
   std::set<std::string> warnings_seen_;
+  bool away_ = false;  // the last connection could not be made, and nothing was granted since
+  uint64_t returns_ = 0;
 };
 
 }  // namespace tranche::kube

@@ -21,6 +21,9 @@ class Backoff {
 
   Backoff(Limits limits, uint64_t seed) : limits_(limits), next_(limits.first), random_(seed) {}
 
+  // What failed before says nothing of the next failure.
+  void Reset() { failed_before_ = false, next_ = limits_.first; }
+
   // The wait after a failure at `now`: between d and 2d.
   std::chrono::milliseconds Next(std::chrono::steady_clock::time_point now) {
     if (failed_before_ && now - last_failure_ > limits_.reset_after) next_ = limits_.first;

@@ -68,22 +68,30 @@ asio::awaitable<bool> Reflector::WaitBefore(const Next& next) {
   if (!next.failed) co_return true;
   UpdateStatus([](ResourceStatus& status) { ++status.failures; });
   Backoff& backoff = next.expired ? expiry_backoff_ : backoff_;
-  std::chrono::milliseconds wait = backoff.Next(steady_clock::now());
-  if (next.retry_after_seconds) {
-    wait =
-        std::max<std::chrono::milliseconds>(wait, std::chrono::seconds(*next.retry_after_seconds));
-  }
+  const std::chrono::milliseconds least =
+      std::chrono::seconds(next.retry_after_seconds.value_or(0));
+  const std::chrono::milliseconds wait = std::max(backoff.Next(steady_clock::now()), least);
   spdlog::warn("{}: {}; trying again in {} ms", options_.resource, next.why, wait.count());
-  const bool passed = co_await Rest(wait);
+  const bool passed = co_await Rest(wait, least);
   co_return passed;
 }
 
-asio::awaitable<bool> Reflector::Rest(std::chrono::milliseconds time) {
+asio::awaitable<bool> Reflector::Rest(std::chrono::milliseconds time,
+                                      std::chrono::milliseconds least) {
   constexpr std::chrono::milliseconds kPiece{200};
-  const TimePoint end = steady_clock::now() + time;
+  const TimePoint begin = steady_clock::now();
+  const uint64_t returns = client_.returns();
   while (waiting_.empty()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady_clock::now());
+    const auto passed_by = steady_clock::now() - begin;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - passed_by);
     if (left.count() <= 0) co_return true;
+    if (client_.returns() != returns && passed_by >= least) {
+      backoff_.Reset();
+      std::uniform_int_distribution<int64_t> spread(0, options_.timing.return_spread.count());
+      const std::chrono::milliseconds share(spread(random_));
+      const bool passed = co_await stop_.Sleep(std::min(left, share));
+      co_return passed;
+    }
     const bool passed = co_await stop_.Sleep(std::min(left, kPiece));
     if (!passed) co_return false;
   }
@@ -99,7 +107,7 @@ void Reflector::ListAgain(std::function<void()> done) {
 }
 
 absl::StatusOr<Reflector::Page> Reflector::ReadPage(const std::string& body, const Visitor& visit) {
-  TRANCHE_ASSIGN_OR_RETURN(const auto document, parser_.Parse(body, /*padded=*/false));
+  TRANCHE_ASSIGN_OR_RETURN(const auto document, parser_.Parse(body));
   wire::Object root;
   const bool is_object = document.get(root) == simdjson::SUCCESS;
   const auto kind = is_object ? wire::FindText(root, "kind") : std::nullopt;
@@ -319,7 +327,7 @@ asio::awaitable<Reflector::Next> Reflector::ReadWatch(WatchStream& stream, TimeP
 }
 
 absl::Status Reflector::OnFrame(std::string_view frame) {
-  TRANCHE_ASSIGN_OR_RETURN(const auto document, parser_.Parse(frame, /*padded=*/false));
+  TRANCHE_ASSIGN_OR_RETURN(const auto document, parser_.Parse(frame));
   wire::Object root;
   if (document.get(root) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("expected a watch event, found no object");

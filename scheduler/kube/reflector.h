@@ -15,7 +15,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -94,8 +93,10 @@ class Reflector {
   absl::Status OnFrame(std::string_view frame);
   absl::Status OnErrorEvent(wire::Element object);
   boost::asio::awaitable<bool> WaitBefore(const Next& next);
-  // Ends early when somebody waits for a list.
-  boost::asio::awaitable<bool> Rest(std::chrono::milliseconds time);
+  // Ends early when somebody waits for a list, and after `least` when the server is back from an
+  // outage, whichever resource found that out.
+  boost::asio::awaitable<bool> Rest(std::chrono::milliseconds time,
+                                    std::chrono::milliseconds least = {});
   boost::asio::awaitable<void> CheckOnce();
   // A 410 so soon after a list is no ordinary expiry: listing again at once would run in circles.
   bool JustListed() const;

@@ -26,6 +26,8 @@ struct Timing {
   std::chrono::milliseconds backoff_cap{30'000};
   std::chrono::milliseconds backoff_reset{120'000};  // without failure
   std::chrono::milliseconds absent_retry{60'000};    // a custom resource that does not exist
+  // Within which all resources are asked for again once the server answers after an outage.
+  std::chrono::milliseconds return_spread{500};
 
   std::chrono::milliseconds drift_period{300'000};  // memory against a fresh list (hazard 8)
   std::chrono::milliseconds drift_grace{10'000};    // for events that are under way

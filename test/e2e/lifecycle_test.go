@@ -126,4 +126,10 @@ func TestAnApiServerOutageChangesNothing(t *testing.T) {
 	s.create("too-much", "stock", WholeCards(1))
 	s.waits("too-much", "", time.Second)
 	s.audit()
+	// What quotas rest on is not read much later than nodes are.
+	s.labelNamespace("team", "outage")
+	s.apply("GPUQuota", "outage", "spec: {namespaceSelector: {matchLabels: {team: outage}}, "+
+		"lines: [{model: h100, nominal: {gpus: 8}}]}")
+	s.apply("GPUBudget", "outage", "spec: {quotaRef: outage, gpuHours: 1000, window: {type: Rolling, duration: 24h}}")
+	s.eventually(statusLag, func() string { return s.missingReady(budgetPath, "outage", "True") })
 }

@@ -30,6 +30,14 @@ TEST(Backoff, StartsAgainAfterTwoMinutesWithoutFailure) {
   EXPECT_LE(backoff.Next(now).count(), 1'600);
 }
 
+TEST(Backoff, StartsAgainWhenReset) {
+  Backoff backoff({milliseconds(800), milliseconds(30'000), seconds(120)}, 1);
+  const std::chrono::steady_clock::time_point now;
+  for (int i = 0; i < 5; ++i) backoff.Next(now);
+  backoff.Reset();
+  EXPECT_LE(backoff.Next(now).count(), 1'600);
+}
+
 TEST(Backoff, SpreadsClientsThatFailTogether) {
   std::chrono::steady_clock::time_point now;
   Backoff one({milliseconds(800), milliseconds(30'000), seconds(120)}, 1);

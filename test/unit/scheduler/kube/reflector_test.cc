@@ -421,6 +421,30 @@ TEST_F(ReflectorTest, ComesBackAfterTheServerWasAway) {
   EXPECT_TRUE(events_.Saw("pod gone u1"));
 }
 
+// Each resource waits longer with every failure. One that finds the server again ends the wait of
+// all: quotas must not be older than pods by a minute.
+TEST_F(ReflectorTest, AllResourcesComeBackWithTheFirst) {
+  Timing timing = QuickTiming();
+  timing.backoff_first = std::chrono::milliseconds(60'000);
+  StartSynced(timing);
+  const uint16_t port = server_->port();
+  server_.reset();
+  const auto failed = [this](const char* resource) {
+    return cluster_->status().at(resource).failures >= 1;
+  };
+  ASSERT_TRUE(Eventually([&] { return failed("pods") && failed("nodes") && failed("gpuquotas"); }));
+  server_ = std::make_unique<ApiServer>(std::nullopt, port);
+  server_->Install(kQuotas, "GPUQuotaList");
+  server_->Put(kQuotas, {{"kind", "GPUQuota"}, {"metadata", {{"name", "team"}, {"uid", "u1"}}}});
+  server_->Put(kNodes, Node("late"));
+  cluster_->Refresh([] {});  // lists pods at once
+  EXPECT_TRUE(events_.Saw("node late"));
+  EXPECT_TRUE(Eventually([this] {
+    const ResourceStatus quotas = cluster_->status().at("gpuquotas");
+    return quotas.synced && !quotas.absent;
+  }));
+}
+
 TEST_F(ReflectorTest, StopsAtOnceWhateverItWaitsFor) {
   server_->OnNext("GET", kNodes,
                   [](const ApiRequest&, Exchange& exchange) { exchange.WaitUntilStopped(); });
