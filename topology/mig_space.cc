@@ -23,7 +23,7 @@ MigSpace::MigSpace(const MigBoard& board, std::span<const int> profiles) : board
   }
   TRANCHE_CHECK_LE(placements_.size(), std::numeric_limits<Placements>::digits);
   EnumerateFrom(0, 0);
-  TRANCHE_CHECK_LE(layouts_.size(), std::numeric_limits<LayoutId>::max());
+  TRANCHE_CHECK_LE(layouts_.size(), std::numeric_limits<uint16_t>::max());
   std::sort(layouts_.begin(), layouts_.end());
   LinkSteps();
 }

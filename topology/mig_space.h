@@ -10,12 +10,13 @@
 #include <span>
 #include <vector>
 
+#include "topology/base/ids.h"
 #include "topology/mig.h"
 
 namespace tranche {
 
-using LayoutId = uint16_t;
-inline constexpr LayoutId kEmptyLayout = 0;
+using LayoutId = Index<struct LayoutIdTag, uint16_t>;
+inline constexpr LayoutId kEmptyLayout{0};
 
 class MigSpace {
  public:
@@ -23,7 +24,7 @@ class MigSpace {
   struct Step {
     uint8_t profile = 0;
     uint8_t start = 0;
-    LayoutId after = 0;
+    LayoutId after;
     friend bool operator==(const Step&, const Step&) = default;
   };
 

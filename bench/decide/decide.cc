@@ -370,7 +370,7 @@ absl::Status ServeFloor(uint16_t port) {
     thread_local wire::Parser parser;
     http::Response response;
     if (request.method == "POST") {
-      if (!parser.Parse(request.body, true).ok()) response.status = 400;
+      if (!parser.Parse(request.body, wire::Padding::kThere).ok()) response.status = 400;
       response.body = request.path == "/scheduler/filter" ? filter_answer : prioritize_answer;
     }
     respond(std::move(response));

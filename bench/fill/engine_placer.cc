@@ -28,7 +28,7 @@ class EnginePlacer final : public Placer {
     defaults.plain_pods = PlainPods::kRank;
     engine_.SetPolicies(std::make_shared<PolicySet>(), defaults, Instant());
     for (int id = 0; id < books.size(); ++id) {
-      const auto json = parser_.Parse(NodeObject(id, books.node(id), variant_.models), false);
+      const auto json = parser_.Parse(NodeObject(id, books.node(id), variant_.models));
       if (!json.ok()) return json.status();
       absl::StatusOr<NodeFacts> facts = wire::DecodeNode(*json);
       if (!facts.ok()) return facts.status();
@@ -64,7 +64,7 @@ class EnginePlacer final : public Placer {
 
  private:
   absl::StatusOr<PodFacts> Decode(int64_t serial, const TaskType& task) {
-    const auto json = parser_.Parse(PodObject(serial, task, variant_.models), false);
+    const auto json = parser_.Parse(PodObject(serial, task, variant_.models));
     if (!json.ok()) return json.status();
     absl::StatusOr<PodFacts> pod = wire::DecodePod(*json);
     if (pod.ok() && pod->request.refusal) {

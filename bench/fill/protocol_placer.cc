@@ -108,7 +108,7 @@ class ProtocolPlacer final : public Placer {
                                     std::span<const std::string_view> pieces) {
     const absl::StatusOr<std::string_view> body = client_.Post(path, pieces);
     if (!body.ok()) return body.status();
-    return parser_.Parse(*body, false);
+    return parser_.Parse(*body);
   }
 
   // {"Pod":..,"NodeNames":[..]} to a verb.
@@ -202,7 +202,7 @@ class ProtocolPlacer final : public Placer {
     const auto body = client_.Get(fmt::format("/embedded/v1/objects?kind=Pod&namespace={}&name={}",
                                               kNamespace, PodNameOf(serial)));
     if (!body.ok()) return body.status();
-    const absl::StatusOr<wire::Element> pod = parser_.Parse(*body, false);
+    const absl::StatusOr<wire::Element> pod = parser_.Parse(*body);
     if (!pod.ok()) return pod.status();
     std::string_view text;
     if (pod->at_pointer("/metadata/annotations/tranche.dev~1allocation").get(text) !=

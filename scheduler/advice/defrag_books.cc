@@ -328,7 +328,7 @@ bool DefragBooks::TryLayouts(std::size_t pod, const DefragTarget& target) {
   const int product = card_products_[mover.node][card];
   const MigSpace& space = *home.inventory.cards[card].space;
   int steps = kMostSteps;
-  for (auto group = layouts_.lower_bound({product, 0, 0});
+  for (auto group = layouts_.lower_bound({product, 0, kEmptyLayout});
        group != layouts_.end() && group->first.product == product; ++group) {
     if (space.steps(group->first.layout, pool.planned_profile).empty()) continue;
     for (const auto& [node, at] : group->second) {

@@ -17,6 +17,7 @@
 #include "scheduler/wire/pods/pod_decode.h"
 #include "scheduler/wire/protocol/admission_pod.h"
 #include "scheduler/wire/protocol/admission_review.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -26,7 +27,7 @@ using Steady = std::chrono::steady_clock;
 
 constexpr int kForbidden = 403;
 constexpr int kInvalid = 422;
-constexpr std::size_t kLargeBody = 1024 * 1024;
+constexpr std::size_t kLargeReview = 1024 * 1024;
 
 wire::AdmissionAnswer Refused(int code, std::string_view reason, std::string message) {
   wire::AdmissionAnswer answer;
@@ -82,12 +83,10 @@ absl::StatusOr<PodFacts> Decode(const wire::AdmissionAsk& ask, wire::Element ele
 
 // What the pod asks for with the patch, which may be something else than the document says.
 absl::StatusOr<PodFacts> Changed(const wire::AdmissionAsk& ask, const std::string& patch) {
-  const absl::StatusOr<std::string> text = wire::ApplyPatch(*ask.object, patch);
-  if (!text.ok()) return text.status();
+  TRANCHE_ASSIGN_OR_RETURN(const std::string text, wire::ApplyPatch(*ask.object, patch));
   wire::Parser parser;
-  const absl::StatusOr<wire::Element> document = parser.Parse(*text, false);
-  if (!document.ok()) return document.status();
-  return Decode(ask, *document);
+  TRANCHE_ASSIGN_OR_RETURN(const wire::Element document, parser.Parse(text));
+  return Decode(ask, document);
 }
 
 GateSet AdmissionApi::GatesOf(const PodFacts& pod) const {
@@ -104,10 +103,9 @@ GateSet AdmissionApi::Lacks(const PodFacts& pod, GateSet gates) {
 // A pod whose only wish for GPUs is its resource claims.
 absl::Status AdmissionApi::MutateClaiming(const wire::AdmissionAsk& ask, const PodFacts& pod,
                                           wire::PodMutation& mutation) const {
-  const absl::StatusOr<dra::PodClaims> claims = wire::DecodePodClaims(*ask.object);
-  if (!claims.ok()) return claims.status();
-  if (claims->empty()) return absl::OkStatus();
-  const AdmissionWord word = ask_engine_(pod.request, *claims);
+  TRANCHE_ASSIGN_OR_RETURN(const dra::PodClaims claims, wire::DecodePodClaims(*ask.object));
+  if (claims.empty()) return absl::OkStatus();
+  const AdmissionWord word = ask_engine_(pod.request, claims);
   if (!word.wants_gpus) return absl::OkStatus();
   if (options_.gates) mutation.AddGates(Lacks(pod, word.gates));
   mutation.SetScheduler();
@@ -138,8 +136,7 @@ AdmissionApi::Answer AdmissionApi::Mutate(const wire::AdmissionAsk& ask,
     if (options_.gates) mutation.AddGates(GatesOf(*pod));
     mutation.SetScheduler();
   } else if (pod->node.empty() && mutation.is_ours()) {
-    const absl::Status mutated = MutateClaiming(ask, *pod, mutation);
-    if (!mutated.ok()) return mutated;
+    TRANCHE_RETURN_IF_ERROR(MutateClaiming(ask, *pod, mutation));
   }
   answer.warnings = mutation.warnings();
   answer.patch = mutation.patch();
@@ -153,8 +150,7 @@ AdmissionApi::Answer AdmissionApi::Validate(const wire::AdmissionAsk& ask) const
     if (key.empty() || IsTrusted(ask)) return wire::AdmissionAnswer();
     return RefusedResult(key, "changed");
   }
-  const absl::StatusOr<PodFacts> pod = Decode(ask, *ask.object);
-  if (!pod.ok()) return pod.status();
+  TRANCHE_ASSIGN_OR_RETURN(const PodFacts pod, Decode(ask, *ask.object));
   const std::string_view key = wire::FindResultKey(after);
   if (!key.empty() && !IsTrusted(ask)) return RefusedResult(key, "set");
   const std::optional<wire::Object> spec = wire::FindObject(after, "spec");
@@ -162,15 +158,15 @@ AdmissionApi::Answer AdmissionApi::Validate(const wire::AdmissionAsk& ask) const
       spec ? wire::FindText(*spec, "schedulerName").value_or("") : std::string_view();
   // What others make of a request is theirs to judge.
   if (!wire::IsOurs(scheduler, options_.scheduler_name)) return wire::AdmissionAnswer();
-  std::optional<wire::Impossible> impossible = wire::FindImpossible(*pod);
+  std::optional<wire::Impossible> impossible = wire::FindImpossible(pod);
   if (!impossible) return wire::AdmissionAnswer();
   return Refused(kInvalid, Describe(impossible->reason).code, std::move(impossible->message));
 }
 
 // Adds the review to the metrics, before its answer leaves.
-class Count {
+class ReviewCount {
  public:
-  Count(metrics::Metrics& metrics, metrics::Webhook webhook)
+  ReviewCount(metrics::Metrics& metrics, metrics::Webhook webhook)
       : metrics_(metrics), webhook_(webhook), started_(Steady::now()) {}
   void Answered(const wire::AdmissionAnswer& answer) const {
     if (!answer.allowed()) return Add(ReviewOutcome::kRefused, answer.reason);
@@ -197,12 +193,13 @@ template <typename Judge>
 http::Handler Reviewer(metrics::Metrics& metrics, metrics::Webhook webhook, Judge judge) {
   return [&metrics, webhook, judge = std::move(judge)](const http::Request& request,
                                                        const http::Responder& respond) {
-    const Count count(metrics, webhook);
+    const ReviewCount count(metrics, webhook);
     // After a large body the parser's memory is given back.
     thread_local wire::Parser kept;
     std::optional<wire::Parser> own;
-    wire::Parser& parser = request.body.size() > kLargeBody ? own.emplace() : kept;
-    const absl::StatusOr<wire::Element> document = parser.Parse(request.body, true);
+    wire::Parser& parser = request.body.size() > kLargeReview ? own.emplace() : kept;
+    const absl::StatusOr<wire::Element> document =
+        parser.Parse(request.body, wire::Padding::kThere);
     if (!document.ok()) return respond(count.Malformed(document.status()));
     const absl::StatusOr<wire::AdmissionAsk> ask = wire::ReadAdmissionReview(*document);
     if (!ask.ok()) return respond(count.Malformed(ask.status()));

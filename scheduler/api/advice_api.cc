@@ -129,10 +129,9 @@ std::shared_ptr<const Advice> Adviser::Get(Age age) {
 }
 
 void AddAdviceApi(Adviser& adviser, Router& router) {
-  router.Add("GET", "/api/v1/advice",
-             [&adviser](const http::Request&, const http::Responder& respond) {
-               respond(JsonResponse(EncodeAdvice(*adviser.Get(Adviser::kAnswerAge))));
-             });
+  router.AddAnswer("GET", "/api/v1/advice", [&adviser](const http::Request&) {
+    return JsonResponse(EncodeAdvice(*adviser.Get(Adviser::kAnswerAge)));
+  });
 }
 
 }  // namespace tranche

@@ -12,15 +12,10 @@
 #include "scheduler/api/reclaim_api.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/pods/pod_decode.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
-
-http::Response Json(std::string body) {
-  http::Response response;
-  response.body = std::move(body);
-  return response;
-}
 
 http::Response Explain(EngineHost& host, std::string_view path) {
   constexpr std::string_view kPrefix = "/api/v1/explain/";
@@ -37,16 +32,15 @@ http::Response Explain(EngineHost& host, std::string_view path) {
   if (!explanation) {
     return ErrorResponse(404, fmt::format("no pod {} is known", wire::Quoted(pod.str())));
   }
-  return Json(EncodeExplanation(*explanation));
+  return JsonResponse(EncodeExplanation(*explanation));
 }
 
 // The requests of {"pods":[Pod...]}.
 absl::StatusOr<std::vector<PodRequest>> ReadPods(std::string_view body) {
   thread_local wire::Parser parser;
-  const absl::StatusOr<wire::Element> document = parser.Parse(body, true);
-  if (!document.ok()) return document.status();
+  TRANCHE_ASSIGN_OR_RETURN(const wire::Element document, parser.Parse(body, wire::Padding::kThere));
   wire::Object object;
-  if (document->get(object) != simdjson::SUCCESS) {
+  if (document.get(object) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("expected {\"pods\":[...]}, found no object");
   }
   const std::optional<wire::Array> pods = wire::FindArray(object, "pods");
@@ -74,53 +68,41 @@ absl::StatusOr<std::vector<PodRequest>> ReadPods(std::string_view body) {
 
 http::Response WhatIf(EngineHost& host, std::string_view body) {
   const absl::StatusOr<std::vector<PodRequest>> requests = ReadPods(body);
-  if (!requests.ok()) {
-    const auto message = requests.status().message();
-    return ErrorResponse(400, std::string_view(message.data(), message.size()));
-  }
+  if (!requests.ok()) return ErrorResponse(requests.status());
   const std::vector<WhatIfResult> results =
       host.With([&requests](Engine& engine, Instant now) { return engine.WhatIf(*requests, now); });
-  return Json(EncodeWhatIf(results));
+  return JsonResponse(EncodeWhatIf(results));
 }
 
 }  // namespace
 
 void AddApi(EngineHost& host, Router& router) {
-  router.Add("GET", "/api/v1/nodes",
-             [&host](const http::Request& request, const http::Responder& respond) {
-               respond(Conditional(request, Json(EncodeNodes(host.Nodes()))));
-             });
-  router.Add("GET", "/api/v1/pods",
-             [&host](const http::Request& request, const http::Responder& respond) {
-               respond(Conditional(request, Json(EncodePods(host.Pods()))));
-             });
-  router.Add("GET", "/api/v1/explain/",
-             [&host](const http::Request& request, const http::Responder& respond) {
-               respond(Explain(host, request.path));
-             });
-  router.Add("GET", "/api/v1/quotas",
-             [&host](const http::Request&, const http::Responder& respond) {
-               respond(Json(EncodeQuotas(
-                   host.With([](Engine& engine, Instant now) { return engine.Quotas(now); }))));
-             });
-  router.Add("GET", "/api/v1/budgets",
-             [&host](const http::Request&, const http::Responder& respond) {
-               respond(Json(EncodeBudgets(
-                   host.With([](Engine& engine, Instant now) { return engine.Budgets(now); }))));
-             });
-  router.Add(
-      "GET", "/api/v1/reclaims", [&host](const http::Request&, const http::Responder& respond) {
-        Instant asked;
-        const std::vector<Reclaim> reclaims = host.With([&asked](Engine& engine, Instant now) {
-          asked = now;
-          return engine.Reclaims();
-        });
-        respond(Json(EncodeReclaims(reclaims, asked)));
-      });
-  router.Add("POST", "/api/v1/whatif",
-             [&host](const http::Request& request, const http::Responder& respond) {
-               respond(WhatIf(host, request.body));
-             });
+  router.AddAnswer("GET", "/api/v1/nodes", [&host](const http::Request& request) {
+    return Conditional(request, JsonResponse(EncodeNodes(host.Nodes())));
+  });
+  router.AddAnswer("GET", "/api/v1/pods", [&host](const http::Request& request) {
+    return Conditional(request, JsonResponse(EncodePods(host.Pods())));
+  });
+  router.AddAnswer("GET", "/api/v1/explain/",
+                   [&host](const http::Request& request) { return Explain(host, request.path); });
+  router.AddAnswer("GET", "/api/v1/quotas", [&host](const http::Request&) {
+    return JsonResponse(
+        EncodeQuotas(host.With([](Engine& engine, Instant now) { return engine.Quotas(now); })));
+  });
+  router.AddAnswer("GET", "/api/v1/budgets", [&host](const http::Request&) {
+    return JsonResponse(
+        EncodeBudgets(host.With([](Engine& engine, Instant now) { return engine.Budgets(now); })));
+  });
+  router.AddAnswer("GET", "/api/v1/reclaims", [&host](const http::Request&) {
+    Instant asked;
+    const std::vector<Reclaim> reclaims = host.With([&asked](Engine& engine, Instant now) {
+      asked = now;
+      return engine.Reclaims();
+    });
+    return JsonResponse(EncodeReclaims(reclaims, asked));
+  });
+  router.AddAnswer("POST", "/api/v1/whatif",
+                   [&host](const http::Request& request) { return WhatIf(host, request.body); });
 }
 
 }  // namespace tranche

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/json_value.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <functional>
-#include <utility>
 
 namespace tranche {
 namespace {

@@ -5,7 +5,6 @@
 // Cost: one pass over the body.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "scheduler/http/server.h"

@@ -9,6 +9,7 @@
 
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/json_value.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -38,10 +39,9 @@ http::Response Delete(embedded::Cluster& cluster, std::string_view body) {
 // The number of {"advanceSeconds":N}.
 absl::StatusOr<int64_t> ReadAdvance(std::string_view body) {
   thread_local wire::Parser parser;
-  const absl::StatusOr<wire::Element> document = parser.Parse(body, true);
-  if (!document.ok()) return document.status();
+  TRANCHE_ASSIGN_OR_RETURN(const wire::Element document, parser.Parse(body, wire::Padding::kThere));
   wire::Object object;
-  if (document->get(object) != simdjson::SUCCESS) {
+  if (document.get(object) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("expected {\"advanceSeconds\":N}, found no object");
   }
   const std::optional<int64_t> seconds = wire::FindInteger(object, "advanceSeconds");
@@ -74,11 +74,6 @@ http::Response MoveClock(EngineHost& host, ManualClock* clock, const DueWork& ru
   // A later life starts where this one was moved to.
   host.Heartbeat();
   return JsonResponse(wire::Dump({{"now", wire::FormatTime(now)}}));
-}
-
-std::string Parameter(const http::Request& request, const std::string& name) {
-  const auto found = request.query.find(name);
-  return found == request.query.end() ? std::string() : found->second;
 }
 
 http::Response Objects(const embedded::Cluster& cluster, const http::Request& request) {
@@ -117,23 +112,18 @@ std::optional<Instant> RunDue(embedded::Cluster& cluster, EngineHost& host, cons
 
 void AddEmbeddedApi(embedded::Cluster& cluster, EngineHost& host, ManualClock* clock,
                     DueWork run_due, Router& router) {
-  router.Add("POST", "/embedded/v1/apply",
-             [&cluster](const http::Request& request, const http::Responder& respond) {
-               respond(Apply(cluster, request.body));
-             });
-  router.Add("POST", "/embedded/v1/delete",
-             [&cluster](const http::Request& request, const http::Responder& respond) {
-               respond(Delete(cluster, request.body));
-             });
-  router.Add("POST", "/embedded/v1/clock",
-             [&host, clock, run_due = std::move(run_due)](const http::Request& request,
-                                                          const http::Responder& respond) {
-               respond(MoveClock(host, clock, run_due, request.body));
-             });
-  router.Add("GET", "/embedded/v1/objects",
-             [&cluster](const http::Request& request, const http::Responder& respond) {
-               respond(Objects(cluster, request));
-             });
+  router.AddAnswer("POST", "/embedded/v1/apply", [&cluster](const http::Request& request) {
+    return Apply(cluster, request.body);
+  });
+  router.AddAnswer("POST", "/embedded/v1/delete", [&cluster](const http::Request& request) {
+    return Delete(cluster, request.body);
+  });
+  router.AddAnswer("POST", "/embedded/v1/clock",
+                   [&host, clock, run_due = std::move(run_due)](const http::Request& request) {
+                     return MoveClock(host, clock, run_due, request.body);
+                   });
+  router.AddAnswer("GET", "/embedded/v1/objects",
+                   [&cluster](const http::Request& request) { return Objects(cluster, request); });
 }
 
 }  // namespace tranche

@@ -1,35 +1,17 @@
 #include "scheduler/api/ledger_api.h"
 
-#include <fmt/format.h>
-
-#include <utility>
-
 #include "scheduler/api/ledger_json.h"
 #include "scheduler/ledger/reader.h"
-#include "scheduler/wire/json/json.h"
 
 namespace tranche {
 namespace {
-
-// The moment of a parameter; an error names it. Absent: nullopt.
-absl::StatusOr<std::optional<Instant>> TimeOf(const http::Request& request,
-                                              const std::string& name) {
-  const auto found = request.query.find(name);
-  if (found == request.query.end()) return std::optional<Instant>();
-  const std::optional<Instant> time = wire::ParseTime(found->second);
-  if (!time) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: expected an RFC 3339 time, found {}", name, wire::Quoted(found->second)));
-  }
-  return time;
-}
 
 http::Response Report(const std::string& path, const http::Request& request, Instant now) {
   ledger::ReportQuery query;
   query.now = now;
   for (auto* const part : {&query.from, &query.to}) {
     const absl::StatusOr<std::optional<Instant>> time =
-        TimeOf(request, part == &query.from ? "from" : "to");
+        TimeParameter(request, part == &query.from ? "from" : "to");
     if (!time.ok()) return ErrorResponse(time.status());
     *part = *time;
   }
@@ -47,11 +29,15 @@ http::Response Report(const std::string& path, const http::Request& request, Ins
 
 }  // namespace
 
+http::Response NoLedger() {
+  return ErrorResponse(404, "expected a server with --ledger, found one without");
+}
+
 void AddLedgerApi(const std::string& path, EngineHost& host, const Clock& clock, Router& router) {
   router.Add("GET", "/api/v1/ledger",
              [path, &host, &clock](const http::Request& request, const http::Responder& respond) {
                if (path.empty()) {
-                 respond(ErrorResponse(404, "expected a server with --ledger, found one without"));
+                 respond(NoLedger());
                  return;
                }
                // What happened before the question is in the answer.

@@ -12,6 +12,9 @@
 
 namespace tranche {
 
+// The refusal of whatever is asked of a ledger where there is none.
+http::Response NoLedger();
+
 // `path` empty: there is no ledger.
 void AddLedgerApi(const std::string& path, EngineHost& host, const Clock& clock, Router& router);
 

@@ -1,7 +1,6 @@
 #include "scheduler/api/pages.h"
 
 #include <nlohmann/json.hpp>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -20,9 +19,7 @@ http::Response Text(int status, std::string_view body) {
   return response;
 }
 
-http::Response VersionPage() { return JsonResponse(wire::Dump({{"version", Version()}})); }
-
-http::Response ToPage() {
+http::Response ToPage(const http::Request& /*request*/) {
   http::Response response = Text(302, "see /ui/");
   response.headers["Location"] = "/ui/";
   return response;
@@ -49,35 +46,25 @@ const char* Version() { return TRANCHE_VERSION; }
 
 void AddPages(std::function<Readiness()> ready, const metrics::Metrics& metrics,
               std::function<metrics::Scrape()> scrape, Router& router) {
-  const auto alive = [](const http::Request&, const http::Responder& respond) {
-    respond(Text(200, "ok"));
-  };
-  router.Add("GET", "/healthz", alive);
-  router.Add("GET", "/livez", alive);
-  router.Add("GET", "/readyz",
-             [ready = std::move(ready)](const http::Request&, const http::Responder& respond) {
-               const Readiness readiness = ready();
-               const bool yes = readiness == Readiness::kReady;
-               respond(yes ? Text(200, "ok") : Text(503, Describe(readiness)));
-             });
-  router.Add("GET", "/version",
-             [](const http::Request&, const http::Responder& respond) { respond(VersionPage()); });
-  router.Add(
-      "GET", "/metrics",
-      [&metrics, scrape = std::move(scrape)](const http::Request&, const http::Responder& respond) {
-        http::Response response;
-        response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-        response.body = metrics.Render(scrape());
-        respond(std::move(response));
-      });
-  const auto to_page = [](const http::Request&, const http::Responder& respond) {
-    respond(ToPage());
-  };
-  router.Add("GET", "/", to_page);
-  router.Add("GET", "/ui", to_page);
-  router.Add("GET", "/ui/", [](const http::Request& request, const http::Responder& respond) {
-    respond(UiFile(request));
+  const auto alive = [](const http::Request&) { return Text(200, "ok"); };
+  router.AddAnswer("GET", "/healthz", alive);
+  router.AddAnswer("GET", "/livez", alive);
+  router.AddAnswer("GET", "/readyz", [ready = std::move(ready)](const http::Request&) {
+    const Readiness readiness = ready();
+    return readiness == Readiness::kReady ? Text(200, "ok") : Text(503, Describe(readiness));
   });
+  router.AddAnswer("GET", "/version", [](const http::Request&) {
+    return JsonResponse(wire::Dump({{"version", Version()}}));
+  });
+  router.AddAnswer("GET", "/metrics", [&metrics, scrape = std::move(scrape)](const http::Request&) {
+    http::Response response;
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    response.body = metrics.Render(scrape());
+    return response;
+  });
+  router.AddAnswer("GET", "/", ToPage);
+  router.AddAnswer("GET", "/ui", ToPage);
+  router.AddAnswer("GET", "/ui/", UiFile);
 }
 
 }  // namespace tranche

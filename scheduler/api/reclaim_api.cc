@@ -1,10 +1,7 @@
 #include "scheduler/api/reclaim_api.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/json_value.h"

@@ -39,6 +39,28 @@ http::Response JsonResponse(std::string body) {
   return response;
 }
 
+std::string Parameter(const http::Request& request, const std::string& name) {
+  const auto found = request.query.find(name);
+  return found == request.query.end() ? std::string() : found->second;
+}
+
+absl::StatusOr<std::optional<Instant>> TimeParameter(const http::Request& request,
+                                                     const std::string& name) {
+  const auto found = request.query.find(name);
+  if (found == request.query.end()) return std::optional<Instant>();
+  const std::optional<Instant> time = wire::ParseTime(found->second);
+  if (time) return time;
+  return absl::InvalidArgumentError(
+      fmt::format("{}: expected an RFC 3339 time, found {}", name, wire::Quoted(found->second)));
+}
+
+void Router::AddAnswer(std::string method, std::string path, Answer answer) {
+  Add(std::move(method), std::move(path),
+      [answer = std::move(answer)](const http::Request& request, const http::Responder& respond) {
+        respond(answer(request));
+      });
+}
+
 void Router::Add(std::string method, std::string path, http::Handler handler) {
   auto& table = path.size() > 1 && path.back() == '/' ? below_ : exact_;
   table[std::move(path)][std::move(method)] = std::move(handler);

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "scheduler/api/conditional.h"
+#include "scheduler/api/ledger_api.h"
 #include "scheduler/ledger/reader.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/json_value.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -20,20 +22,6 @@ using wire::Json;
 
 constexpr std::string_view kBurnDown = "/api/v1/burndown/";
 constexpr Millis kDay = std::chrono::hours(24);
-
-http::Response NoLedger() {
-  return ErrorResponse(404, "expected a server with --ledger, found one without");
-}
-
-absl::StatusOr<Instant> TimeOf(const http::Request& request, const std::string& name,
-                               Instant absent) {
-  const auto found = request.query.find(name);
-  if (found == request.query.end()) return absent;
-  const std::optional<Instant> time = wire::ParseTime(found->second);
-  if (time) return *time;
-  return absl::InvalidArgumentError(
-      fmt::format("{}: expected an RFC 3339 time, found {}", name, wire::Quoted(found->second)));
-}
 
 struct SeriesQuery {
   Instant from;
@@ -44,12 +32,10 @@ struct SeriesQuery {
 
 absl::StatusOr<SeriesQuery> ReadQuery(const http::Request& request, Instant now) {
   SeriesQuery query;
-  const absl::StatusOr<Instant> to = TimeOf(request, "to", now);
-  if (!to.ok()) return to.status();
-  query.to = *to;
-  const absl::StatusOr<Instant> from = TimeOf(request, "from", *to - kDay);
-  if (!from.ok()) return from.status();
-  query.from = *from;
+  TRANCHE_ASSIGN_OR_RETURN(const std::optional<Instant> to, TimeParameter(request, "to"));
+  query.to = to.value_or(now);
+  TRANCHE_ASSIGN_OR_RETURN(const std::optional<Instant> from, TimeParameter(request, "from"));
+  query.from = from.value_or(query.to - kDay);
   int64_t seconds = 3600;
   if (const auto step = request.query.find("step"); step != request.query.end()) {
     const std::string& text = step->second;
@@ -123,15 +109,13 @@ http::Response UsageApi::Series(const http::Request& request) const {
 }
 
 absl::StatusOr<std::string> UsageApi::Compute(const BudgetCase& budget) const {
-  absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path_);
-  if (!reader.ok()) return reader.status();
+  TRANCHE_ASSIGN_OR_RETURN(ledger::Reader reader, ledger::Reader::Open(path_));
   ledger::ReportQuery query;
   query.from = budget.report.view.window.start;
   query.now = budget.now;
   BurnDown sums(budget);
-  const absl::Status read =
-      reader->Export(query, [&sums](const ledger::ExportRow& row) { sums.Add(row); });
-  if (!read.ok()) return read;
+  TRANCHE_RETURN_IF_ERROR(
+      reader.Export(query, [&sums](const ledger::ExportRow& row) { sums.Add(row); }));
   return EncodeBurnDown(budget, sums);
 }
 

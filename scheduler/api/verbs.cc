@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -76,8 +77,9 @@ class Count {
  public:
   Count(metrics::Metrics& metrics, Verb verb)
       : metrics_(metrics), verb_(verb), started_(Steady::now()) {}
-  void Answered(Result result) const {
+  void Answer(Result result, http::Response response, const http::Responder& respond) const {
     metrics_.CountRequest(verb_, result, Steady::now() - started_);
+    respond(std::move(response));
   }
 
  private:
@@ -111,40 +113,22 @@ Verbs::Verbs(Host& host, Binder& binder, metrics::Metrics& metrics, wire::Reason
     : host_(host), binder_(binder), metrics_(metrics), style_(style) {}
 
 void Verbs::AddTo(Router& router) {
-  router.Add("POST", "/scheduler/filter",
-             [this](const http::Request& request, const http::Responder& respond) {
-               Filter(request, respond);
-             });
-  router.Add("POST", "/scheduler/prioritize",
-             [this](const http::Request& request, const http::Responder& respond) {
-               Prioritize(request, respond);
-             });
-  router.Add("POST", "/scheduler/preempt",
-             [this](const http::Request& request, const http::Responder& respond) {
-               Preempt(request, respond);
-             });
-  router.Add("POST", "/scheduler/bind",
-             [this](const http::Request& request, http::Responder respond) {
-               Bind(request, std::move(respond));
-             });
+  router.Add("POST", "/scheduler/filter", std::bind_front(&Verbs::Filter, this));
+  router.Add("POST", "/scheduler/prioritize", std::bind_front(&Verbs::Prioritize, this));
+  router.Add("POST", "/scheduler/preempt", std::bind_front(&Verbs::Preempt, this));
+  router.Add("POST", "/scheduler/bind", std::bind_front(&Verbs::Bind, this));
 }
 
 void Verbs::Filter(const http::Request& request, const http::Responder& respond) {
   const Count count(metrics_, Verb::kFilter);
   const ThreadScratch lease(request);
   Scratch& scratch = *lease;
-  if (const absl::Status read = scratch.codec.ReadExtenderArgs(request.body, scratch.args);
-      !read.ok()) {
-    count.Answered(Result::kMalformed);
-    respond(Malformed(read));
-    return;
-  }
+  const absl::Status read = scratch.codec.ReadExtenderArgs(request.body, scratch.args);
+  if (!read.ok()) return count.Answer(Result::kMalformed, Malformed(read), respond);
   std::string body;
   if (const Readiness readiness = host_.cluster.readiness(); readiness != Readiness::kReady) {
     wire::WriteFilterError(Describe(readiness), body);
-    count.Answered(Result::kNotReady);
-    respond(Reply(200, std::move(body)));
-    return;
+    return count.Answer(Result::kNotReady, Reply(200, std::move(body)), respond);
   }
   host_.engine.With([&scratch](Engine& engine, Instant now) {
     engine.Filter(scratch.args.pod.request, scratch.args.names, now, scratch.answer);
@@ -153,47 +137,33 @@ void Verbs::Filter(const http::Request& request, const http::Responder& respond)
                           FilterError(scratch.answer), style_);
   const bool yes = scratch.answer.untouched || !scratch.answer.chosen.empty();
   CountFilter(scratch.answer, metrics_);
-  count.Answered(yes ? Result::kYes : Result::kNo);
-  respond(Reply(200, std::move(body)));
+  count.Answer(yes ? Result::kYes : Result::kNo, Reply(200, std::move(body)), respond);
 }
 
 void Verbs::Prioritize(const http::Request& request, const http::Responder& respond) {
   const Count count(metrics_, Verb::kPrioritize);
   const ThreadScratch lease(request);
   Scratch& scratch = *lease;
-  if (const absl::Status read = scratch.codec.ReadExtenderArgs(request.body, scratch.args);
-      !read.ok()) {
-    count.Answered(Result::kMalformed);
-    respond(Malformed(read));
-    return;
-  }
+  const absl::Status read = scratch.codec.ReadExtenderArgs(request.body, scratch.args);
+  if (!read.ok()) return count.Answer(Result::kMalformed, Malformed(read), respond);
   if (const Readiness readiness = host_.cluster.readiness(); readiness != Readiness::kReady) {
-    count.Answered(Result::kNotReady);
-    respond(RefusalAnswer(503, Describe(readiness)));
-    return;
+    return count.Answer(Result::kNotReady, RefusalAnswer(503, Describe(readiness)), respond);
   }
   host_.engine.With([&scratch](Engine& engine, Instant now) {
     engine.Prioritize(scratch.args.pod.request, scratch.args.names, now, scratch.ranks);
   });
   std::string body;
   wire::WritePriorities(scratch.args, scratch.ranks, body);
-  count.Answered(Result::kYes);
-  respond(Reply(200, std::move(body)));
+  count.Answer(Result::kYes, Reply(200, std::move(body)), respond);
 }
 
 void Verbs::Preempt(const http::Request& request, const http::Responder& respond) {
   const Count count(metrics_, Verb::kPreempt);
   absl::StatusOr<wire::PreemptionArgs> args =
       ThreadScratch(request)->codec.ReadPreemptionArgs(request.body);
-  if (!args.ok()) {
-    count.Answered(Result::kMalformed);
-    respond(Malformed(args.status()));
-    return;
-  }
+  if (!args.ok()) return count.Answer(Result::kMalformed, Malformed(args.status()), respond);
   if (const Readiness readiness = host_.cluster.readiness(); readiness != Readiness::kReady) {
-    count.Answered(Result::kNotReady);
-    respond(RefusalAnswer(503, Describe(readiness)));
-    return;
+    return count.Answer(Result::kNotReady, RefusalAnswer(503, Describe(readiness)), respond);
   }
   std::vector<PreemptNode> kept;
   const PodRequest& pod = args->pod.request;
@@ -213,25 +183,19 @@ void Verbs::Preempt(const http::Request& request, const http::Responder& respond
   }
   std::string body;
   wire::WritePreemptionResult(kept, body);
-  count.Answered(kept.empty() ? Result::kNo : Result::kYes);
-  respond(Reply(200, std::move(body)));
+  count.Answer(kept.empty() ? Result::kNo : Result::kYes, Reply(200, std::move(body)), respond);
 }
 
 void Verbs::Bind(const http::Request& request, http::Responder respond) {
   const Count count(metrics_, Verb::kBind);
   const absl::StatusOr<wire::BindingArgs> args =
       ThreadScratch(request)->codec.ReadBindingArgs(request.body);
-  if (!args.ok()) {
-    count.Answered(Result::kMalformed);
-    respond(Malformed(args.status()));
-    return;
-  }
+  if (!args.ok()) return count.Answer(Result::kMalformed, Malformed(args.status()), respond);
   binder_.Bind(args->pod, args->uid, args->node,
                [respond = std::move(respond), count](const BindAnswer& answer) {
                  std::string body;
                  wire::WriteBindingResult(answer.error, body);
-                 count.Answered(answer.result);
-                 respond(Reply(200, std::move(body)));
+                 count.Answer(answer.result, Reply(200, std::move(body)), respond);
                });
 }
 

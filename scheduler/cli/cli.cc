@@ -12,18 +12,17 @@
 #include "scheduler/cli/cli_man.h"
 #include "scheduler/cli/cli_terminal.h"
 #include "scheduler/cli/cli_validate.h"
+#include "scheduler/cli/exit_code.h"
 #include "scheduler/server/config.h"
-#include "scheduler/server/log.h"
 #include "scheduler/server/serve.h"
 #include "scheduler/wire/json/json.h"
 
 namespace tranche {
 namespace {
 
-constexpr int kUsage = 2;
 constexpr std::size_t kHelpIndent = 30;  // where CLI11 begins descriptions
 
-int Fail(std::ostream& err, const absl::Status& status) {
+int RefuseUse(std::ostream& err, const absl::Status& status) {
   err << "tranche: " << std::string(status.message()) << '\n';
   return kUsage;
 }
@@ -67,14 +66,14 @@ absl::StatusOr<ServeConfig> Configure(const ServeFlags& flags) {
 int PrintSchedulerConfig(const SchedulerConfigOptions& options, std::ostream& out,
                          std::ostream& err) {
   const absl::StatusOr<std::string> text = MakeSchedulerConfig(options);
-  if (!text.ok()) return Fail(err, text.status());
+  if (!text.ok()) return RefuseUse(err, text.status());
   out << *text;
   return 0;
 }
 
 int RunServe(const ServeFlags& flags, std::ostream& err) {
   const absl::StatusOr<ServeConfig> config = Configure(flags);
-  return config.ok() ? Serve(*config, err) : Fail(err, config.status());
+  return config.ok() ? Serve(*config, err) : RefuseUse(err, config.status());
 }
 
 int RunLedger(const Commands& commands, std::ostream& out, std::ostream& err) {
@@ -149,7 +148,7 @@ int RunCommandLine(const std::vector<std::string>& arguments, std::ostream& out,
   };
   if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
       app->get_subcommands(is_first).empty()) {
-    return Fail(
+    return RefuseUse(
         err, absl::InvalidArgumentError(fmt::format("expected a command (see {} --help), found {}",
                                                     name, wire::Quoted(arguments[0]))));
   }

@@ -23,7 +23,7 @@ class Once {
   bool first_ = true;
 };
 
-std::string Joined(const Json& texts, const char* separator) {
+std::string JoinedBy(const Json& texts, const char* separator) {
   std::vector<std::string> parts;
   for (const Json& text : texts)
     parts.push_back(text.is_string() ? text.get<std::string>() : text.dump());
@@ -75,7 +75,7 @@ void PrintSplit(const Json& split, std::ostream& out) {
   for (const Json& model : split.at("models")) {
     if (model.at("shortOf").empty()) continue;
     out << fmt::format("{} is short of {}\n", Text(model, "model"),
-                       Joined(model.at("shortOf"), ", "));
+                       JoinedBy(model.at("shortOf"), ", "));
   }
   PrintNotes(split.at("notes"), out);
 }
@@ -90,7 +90,7 @@ void PrintRepartition(const Json& plan, std::ostream& out) {
   for (const Json& node : plan.at("nodes")) {
     Once once;
     for (const Json& step : node.at("steps")) {
-      const std::string guards = Joined(node.at("guards"), "; ");
+      const std::string guards = JoinedBy(node.at("guards"), "; ");
       table.Add({once(Text(node, "node")), Text(step, "gpu"), Text(step, "from"), Text(step, "to"),
                  once(Text(node, "config")), once(guards.empty() ? "none" : guards)});
       once.Next();
@@ -110,7 +110,7 @@ std::string FreedBy(const Json& entry) {
   if (Text(entry, "profile") != "-") {
     return fmt::format("{} on GPU {}", Text(entry, "profile"), Text(entry, "profileGpu"));
   }
-  return fmt::format("GPU {}", Joined(entry.at("gpus"), ","));
+  return fmt::format("GPU {}", JoinedBy(entry.at("gpus"), ","));
 }
 
 void PrintDefragment(const Json& advice, std::ostream& out) {

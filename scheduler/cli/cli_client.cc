@@ -18,6 +18,7 @@
 #include "scheduler/cli/cli_json.h"
 #include "scheduler/cli/cli_reclaim.h"
 #include "scheduler/cli/cli_table.h"
+#include "scheduler/cli/exit_code.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/yaml_to_json.h"
 
@@ -26,7 +27,6 @@ namespace {
 
 constexpr int kDone = 0;
 constexpr int kNo = 1;
-constexpr int kUsage = 2;
 
 // One line, whatever a server or file put into the text.
 int Fail(std::ostream& err, int code, std::string text) {
@@ -99,7 +99,7 @@ std::optional<Answer> AskServer(const ClientOptions& options, std::string_view m
                 std::string(reply.status().message()));
     return std::nullopt;
   }
-  Json json = Json::parse(*reply, nullptr, false);
+  Json json = Json::parse(*reply, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
     code = Fail(err, kUsage, "expected a JSON object from the server, found something else");
     return std::nullopt;
@@ -352,7 +352,7 @@ absl::StatusOr<std::string> ReadWhatIf(const std::string& path) {
         fmt::format("{}: {}", path, std::string(json.status().message())));
   }
   Json body = {{"pods", Json::array()}};
-  for (Json& document : Json::parse(*json, nullptr, false)) {
+  for (Json& document : Json::parse(*json, nullptr, /*allow_exceptions=*/false)) {
     if (const absl::Status taken = Collect(std::move(document), body["pods"]); !taken.ok()) {
       return absl::InvalidArgumentError(fmt::format("{}: {}", path, std::string(taken.message())));
     }

@@ -6,7 +6,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
-#include <utility>
 
 #include "scheduler/api/pages.h"
 #include "scheduler/cli/cli_complete.h"
@@ -177,12 +176,12 @@ void AddTopology(CLI::App& app, Commands& commands) {
   CLI::App* const best = add("best", "the best sets of GPUs to give to one pod");
   best->add_option("--gpus", commands.topology.gpus, "size of the set; may be given several times")
       ->type_name("N")
-      ->allow_extra_args(false)
+      ->allow_extra_args(/*value=*/false)
       ->check(CLI::Range(1, kMaxMachineGpus).description(""));
   best->add_option("--free", commands.topology.free, "numbers of the free GPUs; default all")
       ->type_name("N,N")
       ->delimiter(',')
-      ->allow_extra_args(false)
+      ->allow_extra_args(/*value=*/false)
       ->check(CLI::Range(0, kMaxMachineGpus - 1).description(""));
   best->add_option("-n", commands.topology.most, "sets of each size")
       ->type_name("N")

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <set>
-#include <string_view>
-#include <utility>
 
 #include "scheduler/cli/cli_commands.h"
 #include "topology/base/check.h"
@@ -113,8 +111,6 @@ struct Script {
 constexpr Script kScripts[] = {
     {"bash", kBash}, {"zsh", kZsh}, {"fish", kFish}, {"kubectl", kKubectl}};
 
-bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
-bool MayRepeat(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
 // Several values after one flag.
 bool TakesMany(const CLI::Option& option) {
   return MayRepeat(option) && option.get_allow_extra_args();

@@ -15,16 +15,17 @@
 #include "scheduler/api/ledger_json.h"
 #include "scheduler/cli/cli_json.h"
 #include "scheduler/cli/cli_table.h"
+#include "scheduler/cli/exit_code.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/json_value.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
 
 constexpr int kBad = 1;
-constexpr int kUsage = 2;
 
-int Fail(std::ostream& err, const absl::Status& status) {
+int EndWith(std::ostream& err, const absl::Status& status) {
   err << "tranche: " << std::string(status.message()) << '\n';
   return absl::IsDataLoss(status) ? kBad : kUsage;
 }
@@ -56,15 +57,13 @@ absl::StatusOr<LedgerQuestion> Prepare(const LedgerSpan& span) {
     return absl::InvalidArgumentError(
         fmt::format("expected --to not before --from, found {} before {}", *span.to, *span.from));
   }
-  absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(span.path);
-  if (!reader.ok()) return reader.status();
-  const absl::StatusOr<Instant> now = reader->LastTime();
-  if (!now.ok()) return now.status();
+  TRANCHE_ASSIGN_OR_RETURN(ledger::Reader reader, ledger::Reader::Open(span.path));
+  TRANCHE_ASSIGN_OR_RETURN(const Instant now, reader.LastTime());
   query.from = *from;
   query.to = *to;
   query.leaf = span.leaf;
-  query.now = *now;
-  return LedgerQuestion{std::move(*reader), std::move(query)};
+  query.now = now;
+  return LedgerQuestion{std::move(reader), std::move(query)};
 }
 
 // A line that is written over, where somebody watches and it takes long.
@@ -200,23 +199,23 @@ std::string CsvTitles() {
 
 int LedgerVerify(const std::string& path, bool json, std::ostream& out, std::ostream& err) {
   absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);
-  if (!reader.ok()) return Fail(err, reader.status());
+  if (!reader.ok()) return EndWith(err, reader.status());
   absl::StatusOr<ledger::VerifyReport> report;
   {
     Progress progress(err);
     report =
         reader->Verify([&progress](int64_t done, int64_t total) { progress.Show(done, total); });
   }
-  if (!report.ok()) return Fail(err, report.status());
+  if (!report.ok()) return EndWith(err, report.status());
   if (json) {
     out << VerifyJson(*report) << '\n';
   } else {
     for (const std::string& fault : report->faults) out << fault << '\n';
   }
   if (!report->faults.empty()) {
-    return Fail(err,
-                absl::DataLossError(fmt::format("expected a sound ledger, found {} faults in {}",
-                                                report->faults.size(), path)));
+    return EndWith(err,
+                   absl::DataLossError(fmt::format("expected a sound ledger, found {} faults in {}",
+                                                   report->faults.size(), path)));
   }
   if (json) return 0;
   out << fmt::format("sound: {} entries, {} postings, {} open intervals, head {}\n",
@@ -244,13 +243,13 @@ std::string RestoredNote(const std::vector<ledger::RestoredRow>& restored) {
 
 int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ostream& err) {
   absl::StatusOr<LedgerQuestion> question = Prepare(options.span);
-  if (!question.ok()) return Fail(err, question.status());
+  if (!question.ok()) return EndWith(err, question.status());
   const absl::StatusOr<std::vector<ledger::ReportRow>> rows =
       question->reader.Report(question->query);
-  if (!rows.ok()) return Fail(err, rows.status());
+  if (!rows.ok()) return EndWith(err, rows.status());
   const absl::StatusOr<std::vector<ledger::RestoredRow>> restored =
       question->reader.Restored(question->query);
-  if (!restored.ok()) return Fail(err, restored.status());
+  if (!restored.ok()) return EndWith(err, restored.status());
   if (options.json) {
     out << LedgerReportJson(*rows, *restored) << '\n';
     return 0;
@@ -276,7 +275,7 @@ int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ost
 
 int LedgerExport(const LedgerExportOptions& options, std::ostream& out, std::ostream& err) {
   absl::StatusOr<LedgerQuestion> question = Prepare(options.span);
-  if (!question.ok()) return Fail(err, question.status());
+  if (!question.ok()) return EndWith(err, question.status());
   const bool json = options.format == ExportFormat::kJson;
   bool first = true;
   out << (json ? "{\"rows\":[" : CsvTitles());
@@ -290,7 +289,7 @@ int LedgerExport(const LedgerExportOptions& options, std::ostream& out, std::ost
         }
         first = false;
       });
-  if (!done.ok()) return Fail(err, done);
+  if (!done.ok()) return EndWith(err, done);
   if (json) out << (first ? "]}\n" : "\n]}\n");
   return 0;
 }

@@ -53,16 +53,9 @@ std::string Italic(std::string_view text) { return fmt::format("\\fI{}\\fR", Pla
 std::string Value(const std::string& type) {
   std::string out;
   if (type.find('|') == std::string::npos) return Italic(type);
-  for (std::size_t start = 0; start <= type.size();) {
-    const std::size_t end = std::min(type.find('|', start), type.size());
-    out += (out.empty() ? "" : "|") + Bold(type.substr(start, end - start));
-    start = end + 1;
-  }
+  for (const std::string& word : WordsOf(type)) out += (out.empty() ? "" : "|") + Bold(word);
   return out;
 }
-
-bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
-bool MayRepeat(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
 
 // "-o, --output table|json"
 std::string Tag(const CLI::Option& option) {

@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "scheduler/cli/exit_code.h"
 #include "scheduler/kube/annotator.h"
 #include "scheduler/kube/backoff.h"
 #include "scheduler/probe/annotations.h"
@@ -25,6 +26,7 @@
 #include "scheduler/server/log.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/text_fields.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -33,7 +35,6 @@ using SteadyClock = std::chrono::steady_clock;
 using Annotations = std::map<std::string, std::string>;
 
 constexpr int kFailed = 1;
-constexpr int kUsage = 2;
 constexpr Millis kMinInterval = std::chrono::seconds(1);
 constexpr Millis kMaxInterval = std::chrono::hours(1);
 constexpr kube::Backoff::Limits kBackoff = {std::chrono::seconds(5), std::chrono::minutes(5),
@@ -108,11 +109,11 @@ absl::StatusOr<std::unique_ptr<Sink>> MakeSink(const ProbeOptions& options, std:
   if (options.node.empty()) {
     return absl::InvalidArgumentError("expected --node or NODE_NAME, found neither");
   }
-  auto credentials = options.kubeconfig.empty() ? kube::InClusterCredentials()
-                                                : kube::LoadKubeconfig(options.kubeconfig);
-  if (!credentials.ok()) return credentials.status();
+  TRANCHE_ASSIGN_OR_RETURN(auto credentials, options.kubeconfig.empty()
+                                                 ? kube::InClusterCredentials()
+                                                 : kube::LoadKubeconfig(options.kubeconfig));
   kube::Options cluster;
-  cluster.credentials = std::move(*credentials);
+  cluster.credentials = std::move(credentials);
   cluster.user_agent = "tranche-probe";
   cluster.bind_timeout = kWriteTimeout;
   return std::make_unique<ClusterSink>(std::move(cluster), NodeName(options.node));
@@ -125,19 +126,16 @@ class Reporter {
 
   // Errors: NotFound when there is no NVML library.
   absl::Status LookAndWrite() {
-    absl::StatusOr<probe::Survey> survey = surveyor_.Look(SteadyClock::now());
-    if (!survey.ok()) return survey.status();
-    if (survey->notes != notes_) {
-      for (const std::string& note : survey->notes) spdlog::warn("{}", note);
-      notes_ = std::move(survey->notes);
+    TRANCHE_ASSIGN_OR_RETURN(probe::Survey survey, surveyor_.Look(SteadyClock::now()));
+    if (survey.notes != notes_) {
+      for (const std::string& note : survey.notes) spdlog::warn("{}", note);
+      notes_ = std::move(survey.notes);
     }
-    probe::NodeReading& reading = survey->reading;
+    probe::NodeReading& reading = survey.reading;
     if (!rule_.Due(reading, SteadyClock::now())) return absl::OkStatus();
     const auto at = std::chrono::floor<Millis>(std::chrono::system_clock::now());
-    const absl::StatusOr<Annotations> annotations = probe::RenderAnnotations(reading, at);
-    if (!annotations.ok()) return annotations.status();
-    const absl::Status put = sink_.Put(*annotations);
-    if (!put.ok()) return put;
+    TRANCHE_ASSIGN_OR_RETURN(const Annotations annotations, probe::RenderAnnotations(reading, at));
+    TRANCHE_RETURN_IF_ERROR(sink_.Put(annotations));
     spdlog::info("written: {} GPUs, devices of {} containers, {} bytes of topology",
                  reading.gpus.size(), reading.pods ? reading.pods->size() : 0,
                  reading.topology.size());

@@ -16,8 +16,6 @@
 namespace tranche {
 namespace {
 
-using Json = nlohmann::json;
-
 absl::Status Invalid(const char* flag, std::string_view expected, std::string_view found) {
   return absl::InvalidArgumentError(
       fmt::format("{}: expected {}, found {}", flag, expected, found));
@@ -102,7 +100,7 @@ absl::StatusOr<std::string> KubeconfigOf(const ServerFlags& flags) {
 }
 
 // What an API server takes as a name: safe in a path as it is.
-bool IsName(std::string_view text) {
+bool IsServiceName(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   });
@@ -127,7 +125,7 @@ absl::StatusOr<Server> ByApiServer(const ServerFlags& flags) {
   const std::string name =
       slash < service.size() ? service.substr(slash + 1, colon - slash - 1) : "";
   const std::string port = colon < service.size() ? service.substr(colon + 1) : "pages";
-  if (!IsName(ns) || !IsName(name) || !IsName(port)) {
+  if (!IsServiceName(ns) || !IsServiceName(name) || !IsServiceName(port)) {
     return Invalid("--service", "NAMESPACE/NAME[:PORT]", wire::Quoted(service));
   }
   const absl::StatusOr<std::string> file = KubeconfigOf(flags);
@@ -184,14 +182,14 @@ std::string HintFor(const Server& server, std::string_view found) {
   return "";
 }
 
-std::string Member(const Json& object, const char* key) {
+std::string Member(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 // What an answer other than 200 says, and what helps. `of_tranche`: Tranche itself has given it.
-std::string RefusalText(const Server& server, const kube::SingleAnswer& answer, const Json& json,
-                        bool of_tranche) {
+std::string RefusalText(const Server& server, const kube::SingleAnswer& answer,
+                        const nlohmann::json& json, bool of_tranche) {
   const std::string said = of_tranche ? Member(json, "error") : Member(json, "message");
   const bool proxied = server.through_api_server && !of_tranche;
   std::string text = fmt::format("the {}server answered {}: {}", proxied ? "API " : "",
@@ -246,10 +244,11 @@ absl::StatusOr<std::string> AskServer(const Server& server, std::string_view met
                                               server.shown, found, HintFor(server, found)));
   }
   if (answer->status == 200) return std::move(answer->body);
-  const Json json = Json::parse(answer->body, nullptr, false);
+  const nlohmann::json json =
+      nlohmann::json::parse(answer->body, nullptr, /*allow_exceptions=*/false);
   const bool of_tranche = json.is_object() && json.contains("error");
   std::string text =
-      RefusalText(server, *answer, json.is_object() ? json : Json::object(), of_tranche);
+      RefusalText(server, *answer, json.is_object() ? json : nlohmann::json::object(), of_tranche);
   if (answer->status == 404 && of_tranche) return absl::NotFoundError(std::move(text));
   return absl::UnavailableError(std::move(text));
 }

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "scheduler/cli/cli_table.h"
+#include "scheduler/cli/exit_code.h"
 #include "scheduler/embedded/text_file.h"
 #include "scheduler/wire/json/json_value.h"
 #include "topology/machine/machine_draw.h"
@@ -26,7 +25,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kNoSuchSet = 1;
-constexpr int kUsage = 2;
 constexpr std::size_t kMostBytes = 1024 * 1024;  // ParseMachine draws its own line
 constexpr int kMostByDefault = 8;
 

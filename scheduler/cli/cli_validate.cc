@@ -93,7 +93,8 @@ absl::Status Validation::ReadFile(const std::string& file) {
   const absl::StatusOr<std::string> text =
       embedded::ReadTextFile(file, wire::kMaxDocumentBytes, simdjson::SIMDJSON_PADDING);
   if (!text.ok()) return text.status();
-  const absl::StatusOr<embedded::Document> document = embedded::Document::Parse(*text, true);
+  const absl::StatusOr<embedded::Document> document =
+      embedded::Document::Parse(*text, wire::Padding::kThere);
   if (!document.ok()) {
     return absl::InvalidArgumentError(
         fmt::format("{}: {}", file, std::string(document.status().message())));
@@ -210,8 +211,7 @@ void Validation::CheckTogether() {
 }
 
 void WriteJson(const Validation& validation, std::ostream& out) {
-  using Json = nlohmann::ordered_json;
-  Json objects = Json::array();
+  nlohmann::ordered_json objects = nlohmann::ordered_json::array();
   for (const Checked& object : validation.objects()) {
     objects.push_back({{"file", object.file},
                        {"kind", object.kind},
@@ -220,7 +220,8 @@ void WriteJson(const Validation& validation, std::ostream& out) {
                        {"errors", object.errors},
                        {"notes", object.notes}});
   }
-  const Json root = {{"objects", std::move(objects)}, {"others", validation.others()}};
+  const nlohmann::ordered_json root = {{"objects", std::move(objects)},
+                                       {"others", validation.others()}};
   out << wire::Dump(root, wire::kIndented) << '\n';
 }
 

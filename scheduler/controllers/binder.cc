@@ -81,7 +81,7 @@ void Binder::Core::Bind(const PodName& pod, const PodUid& uid, const NodeName& n
     return;
   }
   if (host_.engine.With([&uid](Engine& engine, Instant) { return engine.Knows(uid); })) {
-    Begin(pod, uid, node, false, waiter);
+    Begin(pod, uid, node, PodSort::kGpu, waiter);
     return;
   }
   pods_.GetPod(pod, uid, [self = shared_from_this(), pod, uid, node, waiter](PodLookup lookup) {
@@ -93,8 +93,8 @@ void Binder::Core::Bind(const PodName& pod, const PodUid& uid, const NodeName& n
       waiter->Answer(No(Reason::kPodGone));
     } else {
       const bool plain = !lookup.pod->request.asks_gpu();
-      if (!plain) self->host_.cluster.PodChanged(std::move(*lookup.pod));
-      self->Begin(pod, uid, node, plain, waiter);
+      if (!plain) self->host_.cluster.Receive(PodChanged{std::move(*lookup.pod)});
+      self->Begin(pod, uid, node, plain ? PodSort::kPlain : PodSort::kGpu, waiter);
     }
   });
 }
@@ -109,11 +109,11 @@ int64_t Binder::Core::in_progress() const {
   return static_cast<int64_t>(attempts_.size());
 }
 
-void Binder::Core::Begin(const PodName& pod, const PodUid& uid, const NodeName& node, bool plain,
+void Binder::Core::Begin(const PodName& pod, const PodUid& uid, const NodeName& node, PodSort sort,
                          const std::shared_ptr<BindWaiter>& waiter) {
   if (Join(uid, node, waiter)) return;
   BindAnswer answer;
-  if (const AttemptPtr attempt = Reserve(pod, uid, node, plain, waiter, answer)) {
+  if (const AttemptPtr attempt = Reserve(pod, uid, node, sort, waiter, answer)) {
     if (attempt->turn) Start(attempt);
   } else if (!Join(uid, node, waiter)) {
     waiter->Answer(std::move(answer));
@@ -145,7 +145,7 @@ bool Binder::Core::Join(const PodUid& uid, const NodeName& node,
 }
 
 AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const NodeName& node,
-                                 bool plain, const std::shared_ptr<BindWaiter>& waiter,
+                                 PodSort sort, const std::shared_ptr<BindWaiter>& waiter,
                                  BindAnswer& answer) {
   const absl::MutexLock lock(&mutex_);
   if (const auto found = attempts_.find(uid); found != attempts_.end()) {
@@ -155,7 +155,7 @@ AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const No
   std::optional<PodRequest> request;
   Instant when;
   BindPlan plan;
-  if (plain) {
+  if (sort == PodSort::kPlain) {
     plan.kind = BindPlan::Kind::kWrite;
   } else {
     plan = host_.engine.With([&](Engine& engine, Instant now) {
@@ -264,7 +264,7 @@ void Binder::Core::Looked(const AttemptPtr& attempt, BindDoubt doubt, const PodL
     case LookupFinding::kGone:
       Settle(attempt, BindOutcome::kNotBound, No(Reason::kPodGone));
       // A UID never comes back, and the watch may have shown this end before we knew the pod.
-      host_.cluster.PodGone(attempt->uid);
+      host_.cluster.Receive(PodGone{attempt->uid});
       return;
     case LookupFinding::kUnbound:
       Unbound(attempt, doubt);

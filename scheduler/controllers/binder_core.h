@@ -95,13 +95,14 @@ class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
   // Somebody else has the lock. Its pod may be past needing it.
   void AskForHolder(const AttemptPtr& attempt, const std::string& lock);
   void Unlock(const AttemptPtr& attempt);
-  // `plain`: read from the API server just now, asks no GPU; the engine keeps no such pods.
-  void Begin(const PodName& pod, const PodUid& uid, const NodeName& node, bool plain,
+  // Plain: read from the API server just now, asks no GPU; the engine keeps no such pods.
+  enum class PodSort : uint8_t { kGpu, kPlain };
+  void Begin(const PodName& pod, const PodUid& uid, const NodeName& node, PodSort sort,
              const std::shared_ptr<BindWaiter>& waiter);
   // Joins the attempt for this pod and node. False: there is none.
   bool Join(const PodUid& uid, const NodeName& node, const std::shared_ptr<BindWaiter>& waiter);
   // Makes a new attempt, or says in `answer` why there is none.
-  AttemptPtr Reserve(const PodName& pod, const PodUid& uid, const NodeName& node, bool plain,
+  AttemptPtr Reserve(const PodName& pod, const PodUid& uid, const NodeName& node, PodSort sort,
                      const std::shared_ptr<BindWaiter>& waiter, BindAnswer& answer);
   void Post(const AttemptPtr& attempt);
   void Posted(const AttemptPtr& attempt, const WriteResult& result);

@@ -1,6 +1,5 @@
 // Placeholder pods hold the cards that others share (facts/keeper.h). The engine says which
 // are to be made and deleted; the binder reports what fails, or the engine asks again.
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "scheduler/controllers/binder_core.h"

@@ -7,6 +7,7 @@
 
 #include "scheduler/ledger/reader.h"
 #include "scheduler/wire/records/checkpoint_json.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -81,8 +82,7 @@ void Checkpointer::TellFound() {
 
 absl::StatusOr<std::map<std::string, LeafCheckpoint>> Checkpointer::ReadLeaves(
     const CheckpointMark& mark) {
-  absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path_);
-  if (!reader.ok()) return reader.status();
+  TRANCHE_ASSIGN_OR_RETURN(ledger::Reader reader, ledger::Reader::Open(path_));
   std::map<std::string, LeafCheckpoint> leaves;
   const std::vector<TimeSpan> months = MonthsUntil(mark.at);
   for (const TimeSpan& month : months) {
@@ -90,9 +90,8 @@ absl::StatusOr<std::map<std::string, LeafCheckpoint>> Checkpointer::ReadLeaves(
     query.from = month.start;
     query.to = month.end;
     query.now = mark.at;
-    const absl::StatusOr<std::vector<ledger::ReportRow>> rows = reader->Report(query);
-    if (!rows.ok()) return rows.status();
-    for (const ledger::ReportRow& row : *rows) {
+    TRANCHE_ASSIGN_OR_RETURN(const std::vector<ledger::ReportRow> rows, reader.Report(query));
+    for (const ledger::ReportRow& row : rows) {
       // Refunds may reach back over the end of a month.
       const GpuTime time{std::max<Int128>(0, row.time.compute),
                          std::max<Int128>(0, row.time.memory)};
@@ -109,10 +108,9 @@ absl::StatusOr<std::map<std::string, LeafCheckpoint>> Checkpointer::ReadLeaves(
   ledger::ReportQuery shown;
   shown.from = months.front().start;
   shown.now = mark.at;
-  absl::StatusOr<std::vector<ledger::RestoredRow>> restored = reader->Restored(shown);
-  if (!restored.ok()) return restored.status();
+  TRANCHE_ASSIGN_OR_RETURN(std::vector<ledger::RestoredRow> restored, reader.Restored(shown));
   std::map<std::string, Instant> newest;
-  for (const ledger::RestoredRow& row : *restored) {
+  for (const ledger::RestoredRow& row : restored) {
     Instant& at = newest.try_emplace(row.leaf, row.mark.at).first->second;
     at = std::max(at, row.mark.at);
   }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "scheduler/wire/json/json.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -71,22 +72,20 @@ absl::StatusOr<std::string> AddMigConfig(const std::string& file, std::string_vi
   const std::string base = file.find_first_not_of(" \t\r\n") == std::string::npos
                                ? fmt::format("version: v1\n{}:\n", kConfigs)
                                : file;
-  const absl::StatusOr<YAML::Node> before = LoadYaml(base);
-  if (!before.ok()) return before.status();
+  TRANCHE_ASSIGN_OR_RETURN(const YAML::Node before, LoadYaml(base));
   const std::string key(name);
-  if (before->IsMap() && (*before)[key]) return file;
+  if (before.IsMap() && before[key]) return file;
   const std::optional<std::size_t> start = StartOfEntries(base);
   if (!start) return Bad("mig-configs: on a line of its own", "it in another form");
-  const std::size_t indent = before->IsMap() && before->size() > 0
-                                 ? static_cast<std::size_t>(before->begin()->first.Mark().column)
+  const std::size_t indent = before.IsMap() && before.size() > 0
+                                 ? static_cast<std::size_t>(before.begin()->first.Mark().column)
                                  : kIndent;
   std::string out = base.substr(0, *start);
   if (out.back() != '\n') out += '\n';
   out += Indented(entry, indent) + base.substr(*start);
-  const absl::StatusOr<YAML::Node> after = LoadYaml(out);
-  if (!after.ok()) return after.status();
-  const bool added = after->IsMap() && after->size() == before->size() + 1 && (*after)[key];
-  if (!added || !(*after)[key].IsSequence()) {
+  TRANCHE_ASSIGN_OR_RETURN(const YAML::Node after, LoadYaml(out));
+  const bool added = after.IsMap() && after.size() == before.size() + 1 && after[key];
+  if (!added || !after[key].IsSequence()) {
     return Bad(fmt::format("one entry {} of a list", wire::Quoted(name)), "another text");
   }
   return out;

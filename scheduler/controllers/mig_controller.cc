@@ -253,7 +253,7 @@ void MigController::Begin(const NodeRepartition& plan, const AdviceNode& before,
       fmt::format("label {} from {} to {} ({})", kLabel, OrNone(before.mig_config),
                   plan.config_name, StepsText(plan));
   spdlog::info("node {}: {}", plan.node.str(), what);
-  Tell(plan.node, false, what, now);
+  Tell(plan.node, Gravity::kNormal, what, now);
   SetLabel(now);
 }
 
@@ -334,7 +334,7 @@ void MigController::WatchOurLabel(const AdviceNode& node, Instant now) {
       node.mig_config, std::chrono::duration_cast<std::chrono::minutes>(kPatience).count(), kLabel,
       OrNone(state));
   spdlog::warn("node {}: {}", node.name.str(), what);
-  Tell(node.name, true, what, now);
+  Tell(node.name, Gravity::kWarning, what, now);
 }
 
 void MigController::Settle(MigOutcome outcome, const std::string& detail, Instant now) {
@@ -345,7 +345,7 @@ void MigController::Settle(MigOutcome outcome, const std::string& detail, Instan
   if (outcome == MigOutcome::kDone) {
     const std::string what = fmt::format("MIG layout {} is in place", config);
     spdlog::info("node {}: {}", node.str(), what);
-    return Tell(node, false, what, now);
+    return Tell(node, Gravity::kNormal, what, now);
   }
   // The file the node reads may be another one by now.
   if (outcome == MigOutcome::kFailed) in_file_.erase(config);
@@ -365,15 +365,16 @@ void MigController::Abandon(const NodeName& node, const std::string& config, con
       fmt::format("MIG layout {} given up for {} minutes: {}", config,
                   std::chrono::duration_cast<std::chrono::minutes>(kNotAgain).count(), why);
   spdlog::warn("node {}: {}", node.str(), what);
-  Tell(node, true, what, now);
+  Tell(node, Gravity::kWarning, what, now);
 }
 
-void MigController::Tell(const NodeName& node, bool warning, const std::string& note, Instant now) {
+void MigController::Tell(const NodeName& node, Gravity gravity, const std::string& note,
+                         Instant now) {
   EventWrite event;
   event.kind = "Node";
   event.name = node.str();
   event.uid = node.str();  // by which kubectl describe finds events of a node
-  event.warning = warning;
+  event.warning = gravity == Gravity::kWarning;
   event.reason = "MigLayout";
   event.action = "Repartitioning";
   event.note = note;

@@ -102,7 +102,8 @@ class MigController {
   // Not there again for an hour.
   void Abandon(const NodeName& node, const std::string& config, const std::string& why,
                Instant now);
-  void Tell(const NodeName& node, bool warning, const std::string& note, Instant now);
+  enum class Gravity : uint8_t { kNormal, kWarning };
+  void Tell(const NodeName& node, Gravity gravity, const std::string& note, Instant now);
 
   NodeWrites& nodes_;
   ConfigMaps& config_maps_;

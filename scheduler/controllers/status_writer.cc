@@ -10,7 +10,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "quota/tree/gpu_text.h"
 
 namespace tranche {
 namespace {
@@ -273,7 +272,7 @@ void StatusWriter::WriteViews(const Snapshot& snapshot, Instant now) {
     {
       const absl::MutexLock lock(&shared_->mutex);
       shared_->views.erase(ns);
-      shared_->objects.erase(fmt::format("GPUQuotaView/{}/{}/{}", ns, kViewName, false));
+      shared_->objects.erase(fmt::format("GPUQuotaView/{}/{}/false", ns, kViewName));
       Written& deletion = shared_->objects[fmt::format("GPUQuotaView/{}/gone", ns)];
       if (now - deletion.at < kRetryGap) continue;
       deletion.at = now;

@@ -28,73 +28,71 @@ Cluster::Cluster(const Clock& clock, ClusterEvents& events, GpuPolicy defaults)
 Cluster::~Cluster() = default;
 
 absl::StatusOr<ApplyReport> Cluster::Apply(std::string_view text) {
-  return impl_->Apply(text, false);
+  return impl_->Apply(text, wire::Padding::kNone);
 }
 
 absl::StatusOr<ApplyReport> Cluster::LoadFile(const std::string& path) {
   TRANCHE_ASSIGN_OR_RETURN(const std::string text,
                            ReadTextFile(path, wire::kMaxDocumentBytes, simdjson::SIMDJSON_PADDING));
-  absl::StatusOr<ApplyReport> report = impl_->Apply(text, true);
+  absl::StatusOr<ApplyReport> report = impl_->Apply(text, wire::Padding::kThere);
   if (report.ok()) return report;
   return absl::Status(report.status().code(),
                       fmt::format("{}: {}", path, std::string(report.status().message())));
 }
 
-absl::Status Cluster::Delete(std::string_view text) {
-  TRANCHE_ASSIGN_OR_RETURN(const Document document, Document::Parse(text, false));
-  TRANCHE_ASSIGN_OR_RETURN(const std::vector<DeleteRequest> requests, ReadDeleteRequests(document));
-  {
-    const std::lock_guard lock(impl_->mutex);
-    const Instant now = impl_->clock.Now();
-    for (const DeleteRequest& request : requests) {
-      const StoredObject* stored = impl_->store.Find(request.key);
-      if (stored == nullptr || (!request.uid.empty() && request.uid != stored->uid)) {
-        return absl::NotFoundError(fmt::format(
-            "expected {}{}{}, found {}", request.key.str(), request.uid.empty() ? "" : " of uid ",
-            request.uid, stored == nullptr ? "no such object" : "uid " + stored->uid));
-      }
+absl::Status Cluster::State::DeleteAll(const std::vector<DeleteRequest>& requests) {
+  const Instant now = clock.Now();
+  for (const DeleteRequest& request : requests) {
+    const StoredObject* stored = store.Find(request.key);
+    if (stored == nullptr || (!request.uid.empty() && request.uid != stored->uid)) {
+      return absl::NotFoundError(fmt::format(
+          "expected {}{}{}, found {}", request.key.str(), request.uid.empty() ? "" : " of uid ",
+          request.uid, stored == nullptr ? "no such object" : "uid " + stored->uid));
     }
-    for (const DeleteRequest& request : requests) impl_->DeleteOne(request, now);
-    impl_->SettleBudgets();
   }
+  for (const DeleteRequest& request : requests) DeleteOne(request, now);
+  SettleBudgets();
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::Delete(std::string_view text) {
+  TRANCHE_ASSIGN_OR_RETURN(const Document document, Document::Parse(text));
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<DeleteRequest> requests, ReadDeleteRequests(document));
+  TRANCHE_RETURN_IF_ERROR(impl_->Locked([&](State& state) { return state.DeleteAll(requests); }));
   impl_->queue.Flush();
   return absl::OkStatus();
 }
 
 std::optional<std::string> Cluster::Get(std::string_view kind, std::string_view ns,
                                         std::string_view name) const {
-  const ObjectKey key = QueriedKey(kind, ns, name);
-  const std::lock_guard lock(impl_->mutex);
-  const StoredObject* stored = impl_->store.Find(key);
-  if (stored == nullptr) return std::nullopt;
-  return stored->text;
+  return impl_->Locked([key = QueriedKey(kind, ns, name)](const State& state) {
+    const StoredObject* stored = state.store.Find(key);
+    return stored == nullptr ? std::nullopt : std::optional(stored->text);
+  });
 }
 
 std::string Cluster::List(std::string_view kind, std::string_view ns) const {
   const std::string exact = KindFromQuery(kind);
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->store.List(exact, ScopeOf(exact) == Scope::kCluster ? std::string_view() : ns);
+  if (ScopeOf(exact) == Scope::kCluster) ns = {};
+  return impl_->Locked([&](const State& state) { return state.store.List(exact, ns); });
 }
 
 std::optional<Instant> Cluster::Tick(Instant now) {
-  std::optional<Instant> next;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    for (const ObjectKey& key : impl_->store.Due(now)) impl_->Forget(key);
-    impl_->SettleBudgets();
-    next = impl_->store.NextDue();
-    impl_->PushHeard();
-  }
+  const std::optional<Instant> next = impl_->Locked([now](State& state) {
+    for (const ObjectKey& key : state.store.Due(now)) state.Forget(key);
+    state.SettleBudgets();
+    state.PushHeard();
+    return state.store.NextDue();
+  });
   impl_->queue.Flush();
   return next;
 }
 
 void Cluster::FinishLoading() {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->PushHeard();
-    impl_->queue.Push([](ClusterEvents& events) { events.Synced(); });
-  }
+  impl_->Locked([](State& state) {
+    state.PushHeard();
+    state.queue.Push(Synced());
+  });
   impl_->queue.Flush();
 }
 

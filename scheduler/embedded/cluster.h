@@ -26,7 +26,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -100,6 +99,7 @@ class Cluster : public ClusterApi {
   void Emit(EventWrite event, std::function<void(WriteResult)> done) override;
 
  private:
+  struct State;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -25,7 +25,7 @@ bool SkipsBudgets(const PodFacts& pod) {
 
 }  // namespace
 
-WriteResult Cluster::Impl::CheckPod(const PodName& pod, const PodUid& uid) const {
+WriteResult Cluster::State::CheckPod(const PodName& pod, const PodUid& uid) const {
   const ObjectKey key = KeyOf(pod);
   const StoredObject* stored = store.Find(key);
   if (stored == nullptr) return NotFound(key);
@@ -34,7 +34,7 @@ WriteResult Cluster::Impl::CheckPod(const PodName& pod, const PodUid& uid) const
       409, fmt::format("expected {} with uid {}, found uid {}", key.str(), uid.str(), stored->uid));
 }
 
-void Cluster::Impl::DeriveBudget(const ManifestObject& object, JsonPatch& patch) {
+void Cluster::State::DeriveBudget(const ManifestObject& object, JsonPatch& patch) {
   derived.erase(object.key);
   if (DerivedBudget::IsStated(object.element)) return;
   absl::StatusOr<DerivedBudget> budget = DerivedBudget::Read(object.element);
@@ -48,7 +48,7 @@ void Cluster::Impl::DeriveBudget(const ManifestObject& object, JsonPatch& patch)
   derived.emplace(object.key, *std::move(budget));
 }
 
-void Cluster::Impl::FollowPod(const PodFacts& pod, wire::Element element) {
+void Cluster::State::FollowPod(const PodFacts& pod, wire::Element element) {
   if (derived.empty()) return;
   const Labels labels = StatedLabels(element);
   for (auto& [key, budget] : derived) {
@@ -56,7 +56,7 @@ void Cluster::Impl::FollowPod(const PodFacts& pod, wire::Element element) {
   }
 }
 
-void Cluster::Impl::SettleBudgets() {
+void Cluster::State::SettleBudgets() {
   for (auto& [key, budget] : derived) {
     std::optional<std::string> status = budget.TakeStatus();
     if (!status) continue;
@@ -67,15 +67,13 @@ void Cluster::Impl::SettleBudgets() {
   SettlePolicyObjects();
 }
 
-void Cluster::Impl::SaveBudget(const ObjectKey& key, JsonPatch& patch) {
-  const StoredObject* stored = store.Find(key);
-  const absl::StatusOr<wire::Element> element = parser.Parse(stored->text, false);
-  TRANCHE_CHECK(element.ok());
-  Save(key, *stored, *element, patch);
+void Cluster::State::SaveBudget(const ObjectKey& key, JsonPatch& patch) {
+  const StoredObject& stored = *store.Find(key);
+  Save(key, stored, ElementOf(stored), patch);
   PushPolicyObject(key, *store.Find(key));
 }
 
-WriteResult Cluster::Impl::ChargeBudget(const PodName& pod, const Labels& labels, Instant now) {
+WriteResult Cluster::State::ChargeBudget(const PodName& pod, const Labels& labels, Instant now) {
   std::vector<std::pair<ObjectKey, DisruptionBudget>> covering;
   for (ObjectKey& key : store.Keys(kDisruptionBudgetKind, pod.ns)) {
     absl::StatusOr<DisruptionBudget> budget = DecodeDisruptionBudget(store.Find(key)->text);
@@ -102,7 +100,7 @@ WriteResult Cluster::Impl::ChargeBudget(const PodName& pod, const Labels& labels
   return Done(201);
 }
 
-WriteResult Cluster::Impl::TryEvict(const EvictionWrite& write) {
+WriteResult Cluster::State::TryEvict(const EvictionWrite& write) {
   WriteResult result = CheckPod(write.pod, write.uid);
   if (result.kind != WriteResult::Kind::kDone) return result;
   const ObjectKey key = KeyOf(write.pod);
@@ -125,42 +123,21 @@ WriteResult Cluster::Impl::TryEvict(const EvictionWrite& write) {
   return Done(201);
 }
 
-WriteResult Cluster::Impl::TryNominate(const PodName& pod, const PodUid& uid,
-                                       const NodeName& node) {
-  WriteResult result = CheckPod(pod, uid);
-  if (result.kind != WriteResult::Kind::kDone) return result;
-  const ObjectKey key = KeyOf(pod);
-  const StoredObject* stored = store.Find(key);
-  const absl::StatusOr<wire::Element> element = parser.Parse(stored->text, false);
-  if (!element.ok()) return Rejected(422, std::string(element.status().message()));
-  JsonPatch patch;
-  patch.SetText({"status", "nominatedNodeName"}, node.str());
-  const absl::Status status = SavePod(key, *stored, *element, patch);
-  if (!status.ok()) return Rejected(422, std::string(status.message()));
-  return result;
-}
-
 void Cluster::Evict(EvictionWrite write, std::function<void(EvictionResult)> done) {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    EvictionResult result{impl_->TryEvict(write), std::nullopt};
-    impl_->SettleBudgets();
-    // Queued behind the events, so that the engine has seen pod and budget first.
-    impl_->queue.Push(
-        [done = std::move(done), result = std::move(result)](ClusterEvents&) { done(result); });
-  }
-  impl_->queue.Start();
+  impl_->Do(
+      [&](State& state) {
+        return EvictionResult{state.TryEvict(write), std::nullopt};
+      },
+      std::move(done));
 }
 
 void Cluster::Nominate(PodName pod, PodUid uid, NodeName node,
                        std::function<void(WriteResult)> done) {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    WriteResult result = impl_->TryNominate(pod, uid, node);
-    impl_->queue.Push(
-        [done = std::move(done), result = std::move(result)](ClusterEvents&) { done(result); });
-  }
-  impl_->queue.Start();
+  const auto nominate = [&node](wire::Element /*pod*/, JsonPatch& patch) {
+    patch.SetText({"status", "nominatedNodeName"}, node.str());
+    return true;
+  };
+  impl_->Do([&](State& state) { return state.TryChangePod(pod, uid, nominate); }, std::move(done));
 }
 
 }  // namespace tranche::embedded

@@ -11,7 +11,6 @@
 #include "scheduler/embedded/object_edits.h"
 #include "scheduler/wire/json/json_value.h"
 #include "scheduler/wire/nodes/node_decode.h"
-#include "topology/base/check.h"
 
 namespace tranche::embedded {
 namespace {
@@ -32,47 +31,42 @@ std::string TextIn(wire::Element element, std::string_view section, std::string_
 
 }  // namespace
 
-WriteResult Cluster::Impl::SaveNode(const ObjectKey& key, StoredObject stored,
-                                    wire::Element element, JsonPatch& patch) {
+WriteResult Cluster::State::SaveNode(const ObjectKey& key, StoredObject stored,
+                                     wire::Element element, JsonPatch& patch) {
   Render(stored, element, patch);
-  const absl::StatusOr<wire::Element> after = parser.Parse(stored.text, false);
-  TRANCHE_CHECK(after.ok());
-  absl::StatusOr<NodeFacts> node = wire::DecodeNode(*after);
+  absl::StatusOr<NodeFacts> node = wire::DecodeNode(ElementOf(stored));
   if (!node.ok()) return Rejected(422, std::string(node.status().message()));
   store.Put(key, std::move(stored));
-  queue.Push([facts = *std::move(node)](ClusterEvents& receiver) { receiver.NodeChanged(facts); });
+  queue.Push(NodeChanged{*std::move(node)});
   return Done(200);
 }
 
-WriteResult Cluster::Impl::TryLabelNode(const NodeLabelWrite& write) {
+WriteResult Cluster::State::TryLabelNode(const NodeLabelWrite& write) {
   const ObjectKey key{std::string(kNodeKind), "", write.node.str()};
   const StoredObject* found = store.Find(key);
   if (found == nullptr) return NotFound(key);
-  const absl::StatusOr<wire::Element> before = parser.Parse(found->text, false);
-  if (!before.ok()) return Rejected(422, std::string(before.status().message()));
   JsonPatch patch;
   if (write.value.empty()) {
     patch.Remove({"metadata", "labels", write.key});
   } else {
     patch.SetText({"metadata", "labels", write.key}, write.value);
   }
-  return SaveNode(key, *found, *before, patch);
+  return SaveNode(key, *found, ElementOf(*found), patch);
 }
 
-ConfigMapLookup Cluster::Impl::FindConfigMap(const ObjectKey& key, const std::string& data_key) {
+ConfigMapLookup Cluster::State::FindConfigMap(const ObjectKey& key, const std::string& data_key) {
   ConfigMapLookup lookup;
   lookup.kind = ConfigMapLookup::Kind::kMissing;
   const StoredObject* found = store.Find(key);
   if (found == nullptr) return lookup;
-  const absl::StatusOr<wire::Element> element = parser.Parse(found->text, false);
-  TRANCHE_CHECK(element.ok());
+  const wire::Element element = ElementOf(*found);
   lookup.kind = ConfigMapLookup::Kind::kFound;
-  lookup.text = TextIn(*element, "data", data_key);
-  lookup.version = TextIn(*element, "metadata", "resourceVersion");
+  lookup.text = TextIn(element, "data", data_key);
+  lookup.version = TextIn(element, "metadata", "resourceVersion");
   return lookup;
 }
 
-WriteResult Cluster::Impl::TryPutConfigMap(const ConfigMapWrite& write) {
+WriteResult Cluster::State::TryPutConfigMap(const ConfigMapWrite& write) {
   const ObjectKey key{std::string(kConfigMapKind), write.ns, write.name};
   const ConfigMapLookup present = FindConfigMap(key, write.key);
   // Both are empty where it is to be made and is not there.
@@ -93,47 +87,23 @@ WriteResult Cluster::Impl::TryPutConfigMap(const ConfigMapWrite& write) {
     stored = *store.Find(key);
   }
   patch.SetText({"data", write.key}, write.text);
-  const absl::StatusOr<wire::Element> element = parser.Parse(stored.text, false);
-  TRANCHE_CHECK(element.ok());
-  Save(key, std::move(stored), *element, patch);
+  const wire::Element element = ElementOf(stored);
+  Save(key, std::move(stored), element, patch);
   return Done(created ? 201 : 200);
 }
 
 void Cluster::LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) {
-  WriteResult result;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    result = impl_->TryLabelNode(write);
-    if (result.kind == WriteResult::Kind::kDone) {
-      // Queued behind the event, so that the engine has seen the node first.
-      impl_->queue.Push([done, result](ClusterEvents& /*events*/) { done(result); });
-    }
-  }
-  if (result.kind == WriteResult::Kind::kDone) {
-    impl_->queue.Start();
-  } else {
-    done(std::move(result));
-  }
+  impl_->Do([&](State& state) { return state.TryLabelNode(write); }, std::move(done));
 }
 
 void Cluster::ReadConfigMap(NamespacedName map, std::string key,
                             std::function<void(ConfigMapLookup)> done) {
-  ConfigMapLookup lookup;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    lookup = impl_->FindConfigMap(
-        {std::string(kConfigMapKind), std::move(map.ns), std::move(map.name)}, key);
-  }
-  done(std::move(lookup));
+  const ObjectKey at{std::string(kConfigMapKind), std::move(map.ns), std::move(map.name)};
+  done(impl_->Locked([&](State& state) { return state.FindConfigMap(at, key); }));
 }
 
 void Cluster::PutConfigMap(ConfigMapWrite write, std::function<void(WriteResult)> done) {
-  WriteResult result;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    result = impl_->TryPutConfigMap(write);
-  }
-  done(std::move(result));
+  done(impl_->Locked([&](State& state) { return state.TryPutConfigMap(write); }));
 }
 
 }  // namespace tranche::embedded

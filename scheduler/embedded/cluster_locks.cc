@@ -1,5 +1,4 @@
 // Locks that node agents go by, and scheduling gates.
-#include <fmt/core.h>
 
 #include <utility>
 
@@ -47,13 +46,13 @@ std::optional<std::string> GatesWithout(wire::Element pod, std::string_view gate
 
 }  // namespace
 
-NodeLockResult Cluster::Impl::TryLockNode(const NodeLockWrite& write, bool take) {
+NodeLockResult Cluster::State::TryChangeLock(const NodeLockWrite& write, LockChange change) {
   const ObjectKey key{std::string(kNodeKind), "", write.node.str()};
   const StoredObject* found = store.Find(key);
   if (found == nullptr) return {LockKind::kFailed, "", NotFound(key).message};
-  const absl::StatusOr<wire::Element> element = parser.Parse(found->text, false);
-  TRANCHE_CHECK(element.ok());
-  const std::optional<std::string> current = AnnotationOf(*element, write.key);
+  const wire::Element element = ElementOf(*found);
+  const std::optional<std::string> current = AnnotationOf(element, write.key);
+  const bool take = change == LockChange::kTake;
   if (!take && current != write.value) return {LockKind::kDone, current.value_or(""), ""};
   JsonPatch patch;
   if (take) {
@@ -65,82 +64,40 @@ NodeLockResult Cluster::Impl::TryLockNode(const NodeLockWrite& write, bool take)
   } else {
     patch.Remove({"metadata", "annotations", write.key});
   }
-  const WriteResult saved = SaveNode(key, *found, *element, patch);
+  const WriteResult saved = SaveNode(key, *found, element, patch);
   if (saved.kind != WriteResult::Kind::kDone) return {LockKind::kFailed, "", saved.message};
   return {LockKind::kDone, take ? write.value : "", ""};
 }
 
-WriteResult Cluster::Impl::TryRemoveGate(const GateWrite& write) {
-  WriteResult result = CheckPod(write.pod, write.uid);
-  if (result.kind != WriteResult::Kind::kDone) return result;
-  const ObjectKey key = KeyOf(write.pod);
-  const StoredObject* stored = store.Find(key);
-  const absl::StatusOr<wire::Element> element = parser.Parse(stored->text, false);
-  TRANCHE_CHECK(element.ok());
-  const std::optional<std::string> gates = GatesWithout(*element, write.gate);
-  if (!gates) return result;
-  JsonPatch patch;
-  patch.Set({"spec", "schedulingGates"}, *gates);
-  const absl::Status status = SavePod(key, *stored, *element, patch);
-  if (!status.ok()) return Rejected(422, std::string(status.message()));
-  return result;
-}
-
-WriteResult Cluster::Impl::TryAnnotatePod(const PodAnnotationWrite& write) {
-  WriteResult result = CheckPod(write.pod, write.uid);
-  if (result.kind != WriteResult::Kind::kDone) return result;
-  const ObjectKey key = KeyOf(write.pod);
-  const StoredObject* stored = store.Find(key);
-  const absl::StatusOr<wire::Element> element = parser.Parse(stored->text, false);
-  TRANCHE_CHECK(element.ok());
-  JsonPatch patch;
-  for (const auto& [name, text] : write.annotations) {
-    patch.SetText({"metadata", "annotations", name}, text);
-  }
-  const absl::Status status = SavePod(key, *stored, *element, patch);
-  if (!status.ok()) return Rejected(422, std::string(status.message()));
-  return result;
-}
-
-void Cluster::Impl::ChangeLock(const NodeLockWrite& write, bool take,
-                               std::function<void(NodeLockResult)> done) {
-  {
-    const std::lock_guard guard(mutex);
-    NodeLockResult result = TryLockNode(write, take);
-    // Queued behind the event, so that the engine has seen the node first.
-    queue.Push([done = std::move(done), result = std::move(result)](ClusterEvents& /*events*/) {
-      done(result);
-    });
-  }
-  queue.Start();
-}
-
 void Cluster::LockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) {
-  impl_->ChangeLock(write, /*take=*/true, std::move(done));
+  impl_->Do([&](State& state) { return state.TryChangeLock(write, State::LockChange::kTake); },
+            std::move(done));
 }
 
 void Cluster::UnlockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) {
-  impl_->ChangeLock(write, /*take=*/false, std::move(done));
+  impl_->Do([&](State& state) { return state.TryChangeLock(write, State::LockChange::kDrop); },
+            std::move(done));
 }
 
 void Cluster::AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) {
-  {
-    const std::lock_guard guard(impl_->mutex);
-    WriteResult result = impl_->TryAnnotatePod(write);
-    impl_->queue.Push([done = std::move(done),
-                       result = std::move(result)](ClusterEvents& /*events*/) { done(result); });
-  }
-  impl_->queue.Start();
+  const auto annotate = [&write](wire::Element /*pod*/, JsonPatch& patch) {
+    for (const auto& [name, text] : write.annotations) {
+      patch.SetText({"metadata", "annotations", name}, text);
+    }
+    return true;
+  };
+  impl_->Do([&](State& state) { return state.TryChangePod(write.pod, write.uid, annotate); },
+            std::move(done));
 }
 
 void Cluster::RemoveGate(GateWrite write, std::function<void(WriteResult)> done) {
-  {
-    const std::lock_guard guard(impl_->mutex);
-    WriteResult result = impl_->TryRemoveGate(write);
-    impl_->queue.Push([done = std::move(done),
-                       result = std::move(result)](ClusterEvents& /*events*/) { done(result); });
-  }
-  impl_->queue.Start();
+  const auto open = [&write](wire::Element pod, JsonPatch& patch) {
+    std::optional<std::string> gates = GatesWithout(pod, write.gate);
+    if (gates) patch.Set({"spec", "schedulingGates"}, *std::move(gates));
+    return gates.has_value();
+  };
+  impl_->Do([&](State& state) { return state.TryChangePod(write.pod, write.uid, open); },
+            std::move(done));
 }
 
 }  // namespace tranche::embedded

@@ -29,29 +29,31 @@ std::string MemberText(wire::Element element, std::string_view key) {
 
 }  // namespace
 
-absl::StatusOr<ApplyReport> Cluster::Impl::Apply(std::string_view text, bool padded) {
-  TRANCHE_ASSIGN_OR_RETURN(const Document document, Document::Parse(text, padded));
+absl::StatusOr<ApplyReport> Cluster::Impl::Apply(std::string_view text, wire::Padding padding) {
+  TRANCHE_ASSIGN_OR_RETURN(const Document document, Document::Parse(text, padding));
   TRANCHE_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(document, defaults));
-  {
-    const std::lock_guard lock(mutex);
-    const Instant now = clock.Now();
-    TRANCHE_RETURN_IF_ERROR(CheckUids(manifest.objects));
-    // What decides how to take the rest comes first.
-    for (ManifestObject& object : manifest.objects) {
-      if (IsPolicyObject(object.key.kind)) Store(object, now);
-    }
-    SettlePolicyObjects();
-    for (ManifestObject& object : manifest.objects) {
-      if (!IsPolicyObject(object.key.kind)) Store(object, now);
-    }
-    SettleBudgets();
-  }
+  TRANCHE_RETURN_IF_ERROR(Locked([&](State& kept) { return kept.StoreAll(manifest.objects); }));
   queue.Flush();
   return ApplyReport{static_cast<int>(manifest.objects.size()), std::move(manifest.ignored)};
 }
 
+absl::Status Cluster::State::StoreAll(std::vector<ManifestObject>& objects) {
+  const Instant now = clock.Now();
+  TRANCHE_RETURN_IF_ERROR(CheckUids(objects));
+  // What decides how to take the rest comes first.
+  for (ManifestObject& object : objects) {
+    if (IsPolicyObject(object.key.kind)) Store(object, now);
+  }
+  SettlePolicyObjects();
+  for (ManifestObject& object : objects) {
+    if (!IsPolicyObject(object.key.kind)) Store(object, now);
+  }
+  SettleBudgets();
+  return absl::OkStatus();
+}
+
 // A uid names one object: books kept by uid would mix two.
-absl::Status Cluster::Impl::CheckUids(const std::vector<ManifestObject>& objects) const {
+absl::Status Cluster::State::CheckUids(const std::vector<ManifestObject>& objects) const {
   std::unordered_map<std::string_view, const ObjectKey*> stated;
   for (const ManifestObject& object : objects) {
     if (object.uid.empty()) continue;
@@ -66,7 +68,7 @@ absl::Status Cluster::Impl::CheckUids(const std::vector<ManifestObject>& objects
   return absl::OkStatus();
 }
 
-std::string Cluster::Impl::NewUid(const ObjectKey& key, Instant now) {
+std::string Cluster::State::NewUid(const ObjectKey& key, Instant now) {
   std::string uid;
   do {
     uid = MakeUid(key, now, ++made_uids);
@@ -74,7 +76,7 @@ std::string Cluster::Impl::NewUid(const ObjectKey& key, Instant now) {
   return uid;
 }
 
-void Cluster::Impl::Store(ManifestObject& object, Instant now) {
+void Cluster::State::Store(ManifestObject& object, Instant now) {
   const StoredObject* prior = store.Find(object.key);
   if (prior != nullptr && !object.uid.empty() && object.uid != prior->uid) {
     Forget(object.key);
@@ -100,8 +102,7 @@ void Cluster::Impl::Store(ManifestObject& object, Instant now) {
   Observe(object, stored.uid);
   if (auto* node = std::get_if<NodeFacts>(&object.facts)) {
     node->uid = NodeUid(stored.uid);
-    queue.Push(
-        [facts = std::move(*node)](ClusterEvents& receiver) { receiver.NodeChanged(facts); });
+    queue.Push(NodeChanged{std::move(*node)});
   } else if (auto* pod = std::get_if<PodFacts>(&object.facts)) {
     StorePod(std::move(*pod), object, stored, patch, now);
   }
@@ -110,21 +111,20 @@ void Cluster::Impl::Store(ManifestObject& object, Instant now) {
 }
 
 // As an API server does: a new spec gets a new generation, a write of the rest keeps the status.
-void Cluster::Impl::ContinueOurs(const ManifestObject& object, const StoredObject* prior,
-                                 StoredObject& stored, JsonPatch& patch) {
+void Cluster::State::ContinueOurs(const ManifestObject& object, const StoredObject* prior,
+                                  StoredObject& stored, JsonPatch& patch) {
   stored.generation = 1;
   if (prior == nullptr) return;
   stored.generation = prior->generation;
-  const absl::StatusOr<wire::Element> before = parser.Parse(prior->text, false);
-  if (!before.ok()) return;
-  if (MemberText(object.element, "spec") != MemberText(*before, "spec")) ++stored.generation;
-  std::string status = MemberText(*before, "status");
+  const wire::Element before = ElementOf(*prior);
+  if (MemberText(object.element, "spec") != MemberText(before, "spec")) ++stored.generation;
+  std::string status = MemberText(before, "status");
   const bool stated = !MemberText(object.element, "status").empty();
   if (!stated && !status.empty()) patch.Set({"status"}, std::move(status));
 }
 
-void Cluster::Impl::StorePod(PodFacts pod, const ManifestObject& object, const StoredObject& stored,
-                             JsonPatch& patch, Instant now) {
+void Cluster::State::StorePod(PodFacts pod, const ManifestObject& object,
+                              const StoredObject& stored, JsonPatch& patch, Instant now) {
   pod.request.uid = PodUid(stored.uid);
   pod.request.name = {object.key.ns, object.key.name};
   pod.created = stored.created;
@@ -136,62 +136,54 @@ void Cluster::Impl::StorePod(PodFacts pod, const ManifestObject& object, const S
     SetPendingIfUnstated(patch, object.element);
   }
   FollowPod(pod, object.element);
-  PushPod(std::move(pod));
+  queue.Push(PodChanged{std::move(pod)});
 }
 
-void Cluster::Impl::Forget(const ObjectKey& key) {
-  const StoredObject* stored = store.Find(key);
+void Cluster::State::Forget(const ObjectKey& key) {
   if (key.kind == kPodKind) {
     for (auto& [budget_key, budget] : derived) {
       if (budget_key.ns == key.ns) budget.Forget(key.name);
     }
-    queue.Push([uid = PodUid(stored->uid)](ClusterEvents& receiver) { receiver.PodGone(uid); });
+    queue.Push(PodGone{PodUid(store.Find(key)->uid)});
   } else if (key.kind == kNodeKind) {
-    queue.Push([name = NodeName(key.name)](ClusterEvents& receiver) { receiver.NodeGone(name); });
+    queue.Push(NodeGone{NodeName(key.name)});
   } else if (IsPolicyObject(key.kind)) {
     policy_objects_changed = true;
-    queue.Push([key](ClusterEvents& receiver) {
-      receiver.PolicyObjectGone(key.kind, {key.ns, key.name});
-    });
+    queue.Push(PolicyObjectGone{key.kind, {key.ns, key.name}});
   }
   Unobserve(key);
   derived.erase(key);
   store.Erase(key);
 }
 
-void Cluster::Impl::PushPod(PodFacts pod) {
-  queue.Push([facts = std::move(pod)](ClusterEvents& receiver) mutable {
-    receiver.PodChanged(std::move(facts));
-  });
-}
-
-void Cluster::Impl::PushPolicyObject(const ObjectKey& key, const StoredObject& stored) {
+void Cluster::State::PushPolicyObject(const ObjectKey& key, const StoredObject& stored) {
   policy_objects_changed = true;
-  PolicyObject object{key.kind, key.ns, key.name, stored.uid, stored.generation, stored.text};
-  queue.Push([object = std::move(object)](ClusterEvents& receiver) {
-    receiver.PolicyObjectChanged(object);
-  });
+  queue.Push(PolicyObject{key.kind, key.ns, key.name, stored.uid, stored.generation, stored.text});
 }
 
-void Cluster::Impl::SettlePolicyObjects() {
+void Cluster::State::SettlePolicyObjects() {
   if (!std::exchange(policy_objects_changed, false)) return;
-  queue.Push([](ClusterEvents& receiver) { receiver.PolicyObjectsSettled(); });
+  queue.Push(PolicyObjectsSettled());
 }
 
-void Cluster::Impl::PushHeard() {
-  queue.Push([](ClusterEvents& receiver) {
-    receiver.Heard("nodes");
-    receiver.Heard("pods");
-  });
+void Cluster::State::PushHeard() {
+  queue.Push(Heard{"nodes"});
+  queue.Push(Heard{"pods"});
 }
 
-absl::StatusOr<PodFacts> Cluster::Impl::ReadPod(const StoredObject& stored,
-                                                wire::Element& element) {
-  TRANCHE_ASSIGN_OR_RETURN(element, parser.Parse(stored.text, false));
+wire::Element Cluster::State::ElementOf(const StoredObject& stored) {
+  const absl::StatusOr<wire::Element> element = parser.Parse(stored.text);
+  TRANCHE_CHECK(element.ok());
+  return *element;
+}
+
+absl::StatusOr<PodFacts> Cluster::State::ReadPod(const StoredObject& stored,
+                                                 wire::Element& element) {
+  element = ElementOf(stored);
   return wire::DecodePod(element);
 }
 
-void Cluster::Impl::Render(StoredObject& stored, wire::Element element, JsonPatch& patch) {
+void Cluster::State::Render(StoredObject& stored, wire::Element element, JsonPatch& patch) {
   SetVersion(patch, store.NextVersion());
   std::string text;
   patch.Write(element, text);
@@ -199,30 +191,30 @@ void Cluster::Impl::Render(StoredObject& stored, wire::Element element, JsonPatc
   stored.text = std::move(text);
 }
 
-void Cluster::Impl::Save(const ObjectKey& key, StoredObject stored, wire::Element element,
-                         JsonPatch& patch) {
+void Cluster::State::Save(const ObjectKey& key, StoredObject stored, wire::Element element,
+                          JsonPatch& patch) {
   Render(stored, element, patch);
   store.Put(key, std::move(stored));
 }
 
-absl::Status Cluster::Impl::SavePod(const ObjectKey& key, StoredObject stored,
-                                    wire::Element element, JsonPatch& patch) {
+absl::Status Cluster::State::SavePod(const ObjectKey& key, StoredObject stored,
+                                     wire::Element element, JsonPatch& patch) {
   Render(stored, element, patch);
   TRANCHE_ASSIGN_OR_RETURN(PodFacts pod, ReadPod(stored, element));
   store.Put(key, std::move(stored));
   FollowPod(pod, element);
-  PushPod(std::move(pod));
+  queue.Push(PodChanged{std::move(pod)});
   return absl::OkStatus();
 }
 
-void Cluster::Impl::DeleteOne(const DeleteRequest& request, Instant now) {
+void Cluster::State::DeleteOne(const DeleteRequest& request, Instant now) {
   if (store.Find(request.key) == nullptr) return;  // named twice
   if (request.key.kind != kPodKind) return Forget(request.key);
   DeletePod(request.key, request.grace_seconds, std::nullopt, now);
 }
 
-void Cluster::Impl::DeletePod(const ObjectKey& key, std::optional<int64_t> grace_seconds,
-                              const std::optional<wire::ConditionText>& condition, Instant now) {
+void Cluster::State::DeletePod(const ObjectKey& key, std::optional<int64_t> grace_seconds,
+                               const std::optional<wire::ConditionText>& condition, Instant now) {
   const StoredObject* stored = store.Find(key);
   wire::Element element;
   const absl::StatusOr<PodFacts> pod = ReadPod(*stored, element);

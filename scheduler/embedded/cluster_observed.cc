@@ -6,14 +6,13 @@
 
 namespace tranche::embedded {
 
-void Cluster::Impl::Observe(ManifestObject& object, const std::string& uid) {
+void Cluster::State::Observe(ManifestObject& object, const std::string& uid) {
   if (auto* zones = std::get_if<NodeZones>(&object.facts)) {
-    queue.Push([node = NodeName(object.key.name), facts = std::move(*zones)](
-                   ClusterEvents& receiver) { receiver.NodeZonesChanged(node, facts); });
+    queue.Push(NodeZonesChanged{NodeName(object.key.name), std::move(*zones)});
   } else if (auto* slice = std::get_if<SliceFacts>(&object.facts)) {
     slices.Put(object.key.name, std::move(slice->node));
     PushSlices();
-    PushDra(std::move(slice->slice));
+    queue.Push(DraChanged{std::move(slice->slice)});
   } else if (auto* decoded = std::get_if<dra::Object>(&object.facts)) {
     if (auto* claim = std::get_if<dra::Claim>(decoded)) {
       claim->ns = object.key.ns;
@@ -21,61 +20,37 @@ void Cluster::Impl::Observe(ManifestObject& object, const std::string& uid) {
     } else if (auto* made = std::get_if<dra::ClaimTemplate>(decoded)) {
       made->claim.ns = object.key.ns;
     }
-    PushDra(std::move(*decoded));
+    queue.Push(DraChanged{std::move(*decoded)});
   } else if (auto* devices = std::get_if<wire::KoordinatorDevices>(&object.facts)) {
-    queue.Push([facts = std::move(*devices)](ClusterEvents& receiver) {
-      receiver.NodeAgentChanged(facts.node, facts.agent);
-    });
+    queue.Push(NodeAgentChanged{devices->node, std::move(devices->agent)});
   } else if (const auto* gang = std::get_if<wire::GangSize>(&object.facts)) {
     // The PodGroup of that name may have been one of the other API group: another gang.
     const auto before = gangs.find(object.key);
     if (before != gangs.end() && before->second.gang != gang->gang) Unobserve(object.key);
     gangs[object.key] = *gang;
-    PushGang(*gang);
+    queue.Push(GangSizeChanged{gang->ns, gang->gang, gang->size});
   }
 }
 
-void Cluster::Impl::PushDra(dra::Object object) {
-  queue.Push(
-      [object = std::move(object)](ClusterEvents& receiver) { receiver.DraChanged(object); });
-}
-
-void Cluster::Impl::Unobserve(const ObjectKey& key) {
-  if (const auto kind = DraKindOf(key.kind)) {
-    queue.Push([gone = dra::ObjectRef{*kind, key.ns, key.name}](ClusterEvents& receiver) {
-      receiver.DraGone(gone);
-    });
-  }
+void Cluster::State::Unobserve(const ObjectKey& key) {
+  if (const auto kind = DraKindOf(key.kind)) queue.Push(DraGone{{*kind, key.ns, key.name}});
   if (key.kind == kZonesKind) {
-    queue.Push([node = NodeName(key.name)](ClusterEvents& receiver) {
-      receiver.NodeZonesChanged(node, std::nullopt);
-    });
+    queue.Push(NodeZonesChanged{NodeName(key.name), std::nullopt});
   } else if (key.kind == kDeviceKind) {
-    queue.Push([node = NodeName(key.name)](ClusterEvents& receiver) {
-      receiver.NodeAgentChanged(node, std::nullopt);
-    });
+    queue.Push(NodeAgentChanged{NodeName(key.name), std::nullopt});
   } else if (key.kind == kSliceKind) {
     slices.Remove(key.name);
     PushSlices();
   } else if (const auto found = gangs.find(key); found != gangs.end()) {
-    wire::GangSize gang = std::move(found->second);
+    queue.Push(GangSizeChanged{found->second.ns, found->second.gang, 0});
     gangs.erase(found);
-    gang.size = 0;
-    PushGang(gang);
   }
 }
 
-void Cluster::Impl::PushSlices() {
+void Cluster::State::PushSlices() {
   for (wire::NodeSlices::Change& change : slices.TakeChanges()) {
-    queue.Push([change = std::move(change)](ClusterEvents& receiver) {
-      receiver.NodeSlicesChanged(change.node, change.devices);
-    });
+    queue.Push(NodeSlicesChanged{change.node, std::move(change.devices)});
   }
-}
-
-void Cluster::Impl::PushGang(const wire::GangSize& gang) {
-  queue.Push(
-      [gang](ClusterEvents& receiver) { receiver.GangSizeChanged(gang.ns, gang.gang, gang.size); });
 }
 
 }  // namespace tranche::embedded

@@ -22,7 +22,7 @@ std::string CardName(const NodeName& node, int number) {
 
 }  // namespace
 
-WriteResult Cluster::Impl::TryCreatePlaceholder(const PodCreation& creation) {
+WriteResult Cluster::State::TryCreatePlaceholder(const PodCreation& creation) {
   const ObjectKey key = KeyOf(creation.pod);
   if (store.Find(key) != nullptr) {
     return Rejected(409, fmt::format("{} exists already", creation.pod.str()));
@@ -38,7 +38,7 @@ WriteResult Cluster::Impl::TryCreatePlaceholder(const PodCreation& creation) {
   text += fmt::format(R"(,"status":{{"phase":"Running","initContainerStatuses":[{{"name":"{}",)"
                       R"("state":{{"terminated":{{"exitCode":0,"message":"{}"}}}}}}]}}}})",
                       kKeeperTeller, card);
-  const absl::StatusOr<Document> document = Document::Parse(text, false);
+  const absl::StatusOr<Document> document = Document::Parse(text);
   if (!document.ok()) return Rejected(422, std::string(document.status().message()));
   absl::StatusOr<Manifest> manifest = ReadManifest(*document, defaults);
   if (!manifest.ok()) return Rejected(422, std::string(manifest.status().message()));
@@ -48,25 +48,19 @@ WriteResult Cluster::Impl::TryCreatePlaceholder(const PodCreation& creation) {
 }
 
 void Cluster::CreatePod(PodCreation creation, std::function<void(WriteResult)> done) {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    WriteResult result = impl_->TryCreatePlaceholder(creation);
-    impl_->queue.Push(
-        [done = std::move(done), result = std::move(result)](ClusterEvents&) { done(result); });
-  }
-  impl_->queue.Start();
+  impl_->Do([&](State& state) { return state.TryCreatePlaceholder(creation); }, std::move(done));
 }
 
 void Cluster::DeletePod(PodName pod, PodUid uid, std::function<void(WriteResult)> done) {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    const ObjectKey key = KeyOf(pod);
-    const StoredObject* stored = impl_->store.Find(key);
-    const bool same = stored != nullptr && (uid.empty() || stored->uid == uid.str());
-    if (same) impl_->DeletePod(key, 0, std::nullopt, impl_->clock.Now());
-    impl_->queue.Push([done = std::move(done)](ClusterEvents&) { done(Done(200)); });
-  }
-  impl_->queue.Start();
+  const ObjectKey key = KeyOf(pod);
+  impl_->Do(
+      [&](State& state) {
+        const StoredObject* stored = state.store.Find(key);
+        const bool same = stored != nullptr && (uid.empty() || stored->uid == uid.str());
+        if (same) state.DeletePod(key, 0, std::nullopt, state.clock.Now());
+        return Done(200);
+      },
+      std::move(done));
 }
 
 }  // namespace tranche::embedded

@@ -46,7 +46,7 @@ std::string BareObject(const ObjectKey& key) {
 
 }  // namespace
 
-WriteResult Cluster::Impl::TryBind(const BindingWrite& write) {
+WriteResult Cluster::State::TryBind(const BindingWrite& write) {
   if (write.node.empty()) return Rejected(422, "expected a node name, found none, in target.name");
   const ObjectKey key = KeyOf(write.pod);
   const StoredObject* stored = store.Find(key);
@@ -67,10 +67,24 @@ WriteResult Cluster::Impl::TryBind(const BindingWrite& write) {
   return result;
 }
 
-WriteResult Cluster::Impl::TryWrite(const ObjectWrite& write) {
+WriteResult Cluster::State::TryChangePod(const PodName& pod, const PodUid& uid,
+                                         const PodChange& change) {
+  WriteResult result = CheckPod(pod, uid);
+  if (result.kind != WriteResult::Kind::kDone) return result;
+  const ObjectKey key = KeyOf(pod);
+  const StoredObject& stored = *store.Find(key);
+  const wire::Element element = ElementOf(stored);
+  JsonPatch patch;
+  if (!change(element, patch)) return result;
+  const absl::Status status = SavePod(key, stored, element, patch);
+  if (!status.ok()) return Rejected(422, std::string(status.message()));
+  return result;
+}
+
+WriteResult Cluster::State::TryWrite(const ObjectWrite& write) {
   const ObjectKey key{write.kind, write.ns, write.name};
   wire::Parser fields_parser;
-  const absl::StatusOr<wire::Element> root = fields_parser.Parse("{" + write.fields + "}", false);
+  const absl::StatusOr<wire::Element> root = fields_parser.Parse("{" + write.fields + "}");
   wire::Object fields;
   if (!root.ok() || root->get(fields) != simdjson::SUCCESS) {
     return Rejected(400, fmt::format("expected members of {}, found other text", key.str()));
@@ -91,34 +105,32 @@ WriteResult Cluster::Impl::TryWrite(const ObjectWrite& write) {
     SetIdentity(patch, stored);
   }
   for (const auto member : fields) patch.Set({member.key}, simdjson::minify(member.value));
-  const absl::StatusOr<wire::Element> element = parser.Parse(stored.text, false);
-  if (!element.ok()) return Rejected(422, std::string(element.status().message()));
-  Save(key, std::move(stored), *element, patch);
+  const wire::Element element = ElementOf(stored);
+  Save(key, std::move(stored), element, patch);
   return Done(found != nullptr ? 200 : 201);
 }
 
-WriteResult Cluster::Impl::TrySetWaiting(const WaitingWrite& write) {
+WriteResult Cluster::State::TrySetWaiting(const WaitingWrite& write) {
   WriteResult result = CheckPod(write.pod, write.uid);
   if (result.kind != WriteResult::Kind::kDone) return result;
   const ObjectKey key = KeyOf(write.pod);
-  const StoredObject* stored = store.Find(key);
-  const absl::StatusOr<wire::Element> element = parser.Parse(stored->text, false);
-  if (!element.ok()) return Rejected(422, std::string(element.status().message()));
+  const StoredObject& stored = *store.Find(key);
+  const wire::Element element = ElementOf(stored);
   JsonPatch patch;
-  SetCondition(patch, *element,
+  SetCondition(patch, element,
                {"tranche.dev/Waiting", write.waiting, write.reason, write.message, write.when});
   // No word to the engine, which knows: to a pod that waits, nothing else has happened.
-  Save(key, *stored, *element, patch);
+  Save(key, stored, element, patch);
   return result;
 }
 
-void Cluster::Impl::KeepEvent(const EventWrite& event) {
+void Cluster::State::KeepEvent(const EventWrite& event) {
   const wire::EventText text{event.kind,    event.ns,     event.name,    event.uid,
                              event.warning, event.reason, event.action,  event.note,
                              event.when,    "embedded",   ++event_serial};
   const wire::EventPlace place = wire::PlaceOf(text);
   const ObjectKey key{std::string(kEventKind), place.ns, place.name};
-  const absl::StatusOr<wire::Element> element = parser.Parse(wire::EncodeEvent(text), false);
+  const absl::StatusOr<wire::Element> element = parser.Parse(wire::EncodeEvent(text));
   TRANCHE_CHECK(element.ok());
   StoredObject stored;
   stored.uid = NewUid(key, event.when);
@@ -132,22 +144,26 @@ void Cluster::Impl::KeepEvent(const EventWrite& event) {
   events.pop_front();
 }
 
-void Cluster::Bind(BindingWrite write, std::function<void(WriteResult)> done) {
-  WriteResult result;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    result = impl_->TryBind(write);
-    if (result.kind == WriteResult::Kind::kDone) {
-      impl_->SettleBudgets();
-      // Queued behind the event, so that the engine has seen the bound pod first.
-      impl_->queue.Push([done, result](ClusterEvents& /*events*/) { done(result); });
-    }
+PodLookup Cluster::State::LookUp(const PodName& pod, const PodUid& uid) {
+  PodLookup lookup;
+  const StoredObject* stored = store.Find(KeyOf(pod));
+  if (stored == nullptr || (!uid.empty() && stored->uid != uid.str())) {
+    lookup.kind = PodLookup::Kind::kMissing;
+    return lookup;
   }
-  if (result.kind == WriteResult::Kind::kDone) {
-    impl_->queue.Start();
+  wire::Element element;
+  absl::StatusOr<PodFacts> facts = ReadPod(*stored, element);
+  if (facts.ok()) {
+    lookup.kind = PodLookup::Kind::kFound;
+    lookup.pod = *std::move(facts);
   } else {
-    done(std::move(result));
+    lookup.message = std::string(facts.status().message());
   }
+  return lookup;
+}
+
+void Cluster::Bind(BindingWrite write, std::function<void(WriteResult)> done) {
+  impl_->Do([&](State& state) { return state.TryBind(write); }, std::move(done));
 }
 
 void Cluster::Requeue(PodName, PodUid, Instant, std::function<void(WriteResult)> done) {
@@ -157,65 +173,31 @@ void Cluster::Requeue(PodName, PodUid, Instant, std::function<void(WriteResult)>
 }
 
 void Cluster::GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) {
-  PodLookup lookup;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    const StoredObject* stored = impl_->store.Find(KeyOf(pod));
-    if (stored == nullptr || (!uid.empty() && stored->uid != uid.str())) {
-      lookup.kind = PodLookup::Kind::kMissing;
-    } else {
-      wire::Element element;
-      absl::StatusOr<PodFacts> facts = impl_->ReadPod(*stored, element);
-      if (facts.ok()) {
-        lookup.kind = PodLookup::Kind::kFound;
-        lookup.pod = *std::move(facts);
-      } else {
-        lookup.message = std::string(facts.status().message());
-      }
-    }
-  }
-  done(std::move(lookup));
+  done(impl_->Locked([&](State& state) { return state.LookUp(pod, uid); }));
 }
 
 void Cluster::Write(ObjectWrite write, std::function<void(WriteResult)> done) {
-  WriteResult result;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    result = impl_->TryWrite(write);
-  }
-  done(std::move(result));
+  done(impl_->Locked([&](State& state) { return state.TryWrite(write); }));
 }
 
 void Cluster::DeleteView(NamespacedName view, std::function<void(WriteResult)> done) {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->store.Erase({std::string(kViewKind), std::move(view.ns), std::move(view.name)});
-  }
+  const ObjectKey key{std::string(kViewKind), std::move(view.ns), std::move(view.name)};
+  impl_->Locked([&](State& state) { state.store.Erase(key); });
   done(Done(200));
 }
 
 void Cluster::DeleteReclaim(std::string name, std::function<void(WriteResult)> done) {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->store.Erase({std::string(kReclaimKind), "", std::move(name)});
-  }
+  const ObjectKey key{std::string(kReclaimKind), "", std::move(name)};
+  impl_->Locked([&](State& state) { state.store.Erase(key); });
   done(Done(200));
 }
 
 void Cluster::SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) {
-  WriteResult result;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    result = impl_->TrySetWaiting(write);
-  }
-  done(std::move(result));
+  done(impl_->Locked([&](State& state) { return state.TrySetWaiting(write); }));
 }
 
 void Cluster::Emit(EventWrite event, std::function<void(WriteResult)> done) {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->KeepEvent(event);
-  }
+  impl_->Locked([&](State& state) { state.KeepEvent(event); });
   done(Done(201));
 }
 

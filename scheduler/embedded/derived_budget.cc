@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMaxCount = 2'147'483'647;  // the API's type
 
-std::optional<wire::Object> Section(wire::Element element, std::string_view key) {
+std::optional<wire::Object> Part(wire::Element element, std::string_view key) {
   wire::Object object;
   if (element.get(object) != simdjson::SUCCESS) return std::nullopt;
   return wire::FindObject(object, key);
@@ -36,7 +36,7 @@ std::optional<int64_t> ParsePercent(std::string_view text) {
 
 absl::StatusOr<DerivedBudget::Limit> DerivedBudget::ReadLimit(wire::Element object) {
   Limit limit;
-  const auto spec = Section(object, "spec");
+  const auto spec = Part(object, "spec");
   if (!spec) return limit;
   const auto least = wire::Find(*spec, "minAvailable");
   const auto most = wire::Find(*spec, "maxUnavailable");
@@ -71,7 +71,7 @@ absl::StatusOr<DerivedBudget> DerivedBudget::Read(wire::Element object) {
 }
 
 bool DerivedBudget::IsStated(wire::Element object) {
-  const auto status = Section(object, "status");
+  const auto status = Part(object, "status");
   return status && wire::Find(*status, "disruptionsAllowed").has_value();
 }
 

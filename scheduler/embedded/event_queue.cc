@@ -30,6 +30,14 @@ void EventQueue::Start() {
   if (!delivering_) Deliver();
 }
 
+void EventQueue::Run(Step step) {
+  if (auto* const event = std::get_if<ClusterEvent>(&step)) {
+    events_.Receive(std::move(*event));
+  } else {
+    std::get<std::function<void()>>(step)();
+  }
+}
+
 void EventQueue::Deliver() {
   delivering_ = true;
   deliverer_ = std::this_thread::get_id();
@@ -37,8 +45,7 @@ void EventQueue::Deliver() {
     Step step = std::move(steps_.front());
     steps_.pop_front();
     mutex_.Unlock();
-    step(events_);
-    step = nullptr;
+    Run(std::move(step));
     mutex_.Lock();
     ++delivered_;
     delivered_changed_.SignalAll();

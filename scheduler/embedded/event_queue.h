@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <thread>
+#include <variant>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -21,7 +22,8 @@ namespace tranche::embedded {
 
 class EventQueue {
  public:
-  using Step = std::function<void(ClusterEvents&)>;
+  // An event for the engine, or an answer to whoever waits until it has seen those before.
+  using Step = std::variant<ClusterEvent, std::function<void()>>;
 
   explicit EventQueue(ClusterEvents& events);
 
@@ -33,6 +35,7 @@ class EventQueue {
   void Start();
 
  private:
+  void Run(Step step);
   // Gives the lock back while a step runs.
   void Deliver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -110,8 +110,10 @@ absl::Status VisitObjects(const Document& document, const Visitor& visitor) {
 
 // RFC 1123: lower-case letters, digits and hyphens, no hyphen at an end; a subdomain is labels
 // joined by dots.
-bool IsDnsName(std::string_view text, bool dots, std::size_t max_size) {
-  if (text.empty() || text.size() > max_size) return false;
+enum class DnsName { kLabel, kSubdomain };
+bool IsDnsName(std::string_view text, DnsName form) {
+  const bool dots = form == DnsName::kSubdomain;
+  if (text.empty() || text.size() > (dots ? kMaxSubdomain : kMaxLabel)) return false;
   bool at_edge = true;
   char last = '.';
   for (const char c : text) {
@@ -129,14 +131,14 @@ bool IsDnsName(std::string_view text, bool dots, std::size_t max_size) {
 absl::StatusOr<ObjectKey> CheckKey(const Kind& kind, std::string_view ns, std::string_view name,
                                    const std::string& where) {
   const std::string place = fmt::format("{}{}{}", where, where.empty() ? "" : ", ", kind.name);
-  if (!IsDnsName(name, true, kMaxSubdomain)) {
+  if (!IsDnsName(name, DnsName::kSubdomain)) {
     return At(place, fmt::format("expected a DNS subdomain, found {}, in metadata.name",
                                  name.empty() ? "nothing" : wire::Quoted(name)));
   }
   ObjectKey key{kind.name, "", std::string(name)};
   if (kind.scope == Scope::kCluster) return key;
   if (ns.empty() && kind.scope == Scope::kNamespace) ns = kDefaultNamespace;
-  if (!ns.empty() && !IsDnsName(ns, false, kMaxLabel)) {
+  if (!ns.empty() && !IsDnsName(ns, DnsName::kLabel)) {
     return At(place, fmt::format("expected a DNS label, found {}, in metadata.namespace",
                                  wire::Quoted(ns)));
   }
@@ -247,7 +249,7 @@ absl::StatusOr<DeleteRequest> ReadDelete(const FoundObject& found) {
 
 }  // namespace
 
-absl::StatusOr<Document> Document::Parse(std::string_view text, bool padded) {
+absl::StatusOr<Document> Document::Parse(std::string_view text, wire::Padding padding) {
   if (text.size() > wire::kMaxDocumentBytes) {
     return absl::InvalidArgumentError(
         fmt::format("expected at most {} bytes, found {}", wire::kMaxDocumentBytes, text.size()));
@@ -263,10 +265,10 @@ absl::StatusOr<Document> Document::Parse(std::string_view text, bool padded) {
     TRANCHE_ASSIGN_OR_RETURN(document.json_, YamlToJson(text));
     document.json_.reserve(document.json_.size() + simdjson::SIMDJSON_PADDING);
     text = document.json_;
-    padded = true;
+    padding = wire::Padding::kThere;
   }
   document.parser_ = std::make_unique<wire::Parser>();
-  TRANCHE_ASSIGN_OR_RETURN(document.root_, document.parser_->Parse(text, padded));
+  TRANCHE_ASSIGN_OR_RETURN(document.root_, document.parser_->Parse(text, padding));
   return document;
 }
 

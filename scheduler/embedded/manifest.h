@@ -29,9 +29,9 @@ namespace tranche::embedded {
 // A parsed text. Elements die with it.
 class Document {
  public:
-  // `padded`: the text has simdjson::SIMDJSON_PADDING readable bytes behind its end, and outlives
-  // the document.
-  static absl::StatusOr<Document> Parse(std::string_view text, bool padded);
+  // A text with padding outlives the document.
+  static absl::StatusOr<Document> Parse(std::string_view text,
+                                        wire::Padding padding = wire::Padding::kNone);
 
   wire::Element root() const { return root_; }
   bool yaml() const { return yaml_; }  // the root is a list of documents

@@ -125,7 +125,7 @@ bool Auditor::IsKnownTo(const PodRecord* record, const Holding& holding, NodeId 
 void Auditor::AuditNodes(std::vector<std::string>& faults) {
   int64_t claimed = 0;
   int64_t reserved = 0;
-  for (NodeId id = 0; id < cluster_.nodes.size(); ++id) {
+  for (NodeId id{0}; id < cluster_.nodes.size(); ++id) {
     if (cluster_.nodes[id] == nullptr) continue;
     const NodeEntry& entry = *cluster_.nodes[id];
     const NodeName& name = cluster_.names.name(id);
@@ -222,7 +222,7 @@ std::vector<std::string> Engine::AuditVerdicts(const PodRequest& request) const 
   const RequestContext context = parts.rules.ContextOf(request);
   Shape* shape = parts.selection.ShapeOf(context);
   parts.selection.Begin(request);
-  for (NodeId id = 0; id < cluster.nodes.size(); ++id) {
+  for (NodeId id{0}; id < cluster.nodes.size(); ++id) {
     if (cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present()) continue;
     const Verdict cached = parts.selection.Lookup(shape, context, id, Taken::kTentatively);
     const NodeState& state = cluster.nodes[id]->state;

@@ -136,7 +136,7 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   parts.ForgetTeams();
   cluster.book.SetPolicies(std::move(set), now);
   if (cluster.default_policy().hami_minor != hami_before) {
-    for (NodeId id = 0; id < cluster.nodes.size(); ++id) {
+    for (NodeId id{0}; id < cluster.nodes.size(); ++id) {
       NodeEntry* entry = cluster.nodes[id].get();
       if (entry == nullptr || !entry->state.present()) continue;
       NodeFacts facts = entry->state.facts();

@@ -29,7 +29,7 @@ void Engine::FinishRestore(Instant now) {
   parts.claim_charges.Adopt(now);
   ClusterState& cluster = parts.cluster;
   cluster.placeholders.books().Complete(now);
-  for (NodeId id = 0; id < cluster.nodes.size(); ++id) {
+  for (NodeId id{0}; id < cluster.nodes.size(); ++id) {
     if (cluster.nodes[id] != nullptr) cluster.Refresh(id, now);
   }
   parts.runs.Continue(now);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "topology/base/check.h"
 
@@ -52,68 +53,66 @@ std::optional<std::chrono::milliseconds> ClusterIntake::HeardAge(std::string_vie
                                                                Steady::duration(heard));
 }
 
-void ClusterIntake::NodeChanged(NodeFacts node) {
-  engine_.With([&node](Engine& engine, Instant now) { engine.UpsertNode(std::move(node), now); });
-}
+struct ClusterIntake::Receiver {
+  void operator()(NodeChanged& told) const {
+    host.With([&](Engine& engine, Instant now) { engine.UpsertNode(std::move(told.node), now); });
+  }
+  void operator()(const NodeGone& told) const {
+    host.With([&](Engine& engine, Instant now) { engine.DeleteNode(told.name, now); });
+  }
+  void operator()(PodChanged& told) const {
+    host.With([&](Engine& engine, Instant now) { engine.UpsertPod(std::move(told.pod), now); });
+  }
+  void operator()(const PodGone& told) const {
+    host.With([&](Engine& engine, Instant now) { engine.DeletePod(told.uid, now); });
+  }
+  void operator()(NodeZonesChanged& told) const {
+    host.With([&](Engine& engine, Instant now) {
+      engine.SetNodeZones(told.node, std::move(told.zones), now);
+    });
+  }
+  void operator()(NodeSlicesChanged& told) const {
+    host.With([&](Engine& engine, Instant now) {
+      engine.SetNodeSlices(told.node, std::move(told.devices), now);
+    });
+  }
+  void operator()(NodeAgentChanged& told) const {
+    host.With([&](Engine& engine, Instant now) {
+      engine.SetNodeAgent(told.node, std::move(told.agent), now);
+    });
+  }
+  void operator()(DraChanged& told) const {
+    host.With(
+        [&](Engine& engine, Instant now) { engine.SetDraObject(std::move(told.object), now); });
+  }
+  void operator()(const DraGone& told) const {
+    host.With([&](Engine& engine, Instant now) { engine.RemoveDraObject(told.object, now); });
+  }
+  void operator()(const GangSizeChanged& told) const {
+    host.With([&](Engine& engine, Instant now) {
+      engine.SetGangSize(told.ns, told.gang, told.size, now);
+    });
+  }
+  void operator()(PolicyObject& told) const { intake.policies_.Changed(std::move(told)); }
+  void operator()(const PolicyObjectGone& told) const {
+    intake.policies_.Gone(told.kind, told.name);
+  }
+  void operator()(PolicyObjectsSettled) const { intake.policies_.Settled(); }
+  void operator()(Synced) const {
+    if (intake.policies_.FinishRestore()) intake.synced_ = true;
+  }
+  void operator()(const Heard& told) const {
+    const auto* const found =
+        std::find(kWatched.begin(), kWatched.end(), std::string_view(told.resource));
+    if (found == kWatched.end()) return;
+    intake.heard_[static_cast<std::size_t>(found - kWatched.begin())] =
+        Steady::now().time_since_epoch().count();
+  }
 
-void ClusterIntake::NodeGone(const NodeName& name) {
-  engine_.With([&name](Engine& engine, Instant now) { engine.DeleteNode(name, now); });
-}
+  ClusterIntake& intake;
+  EngineHost& host = intake.engine_;
+};
 
-void ClusterIntake::PodChanged(PodFacts pod) {
-  engine_.With([&pod](Engine& engine, Instant now) { engine.UpsertPod(std::move(pod), now); });
-}
-
-void ClusterIntake::PodGone(const PodUid& uid) {
-  engine_.With([&uid](Engine& engine, Instant now) { engine.DeletePod(uid, now); });
-}
-
-void ClusterIntake::NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) {
-  engine_.With(
-      [&](Engine& engine, Instant now) { engine.SetNodeZones(name, std::move(zones), now); });
-}
-
-void ClusterIntake::NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) {
-  engine_.With(
-      [&](Engine& engine, Instant now) { engine.SetNodeSlices(name, std::move(devices), now); });
-}
-
-void ClusterIntake::DraChanged(dra::Object object) {
-  engine_.With([&](Engine& engine, Instant now) { engine.SetDraObject(std::move(object), now); });
-}
-
-void ClusterIntake::DraGone(const dra::ObjectRef& object) {
-  engine_.With([&](Engine& engine, Instant now) { engine.RemoveDraObject(object, now); });
-}
-
-void ClusterIntake::NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) {
-  engine_.With(
-      [&](Engine& engine, Instant now) { engine.SetNodeAgent(name, std::move(agent), now); });
-}
-
-void ClusterIntake::GangSizeChanged(const std::string& ns, const std::string& gang, int size) {
-  engine_.With([&](Engine& engine, Instant now) { engine.SetGangSize(ns, gang, size, now); });
-}
-
-void ClusterIntake::PolicyObjectChanged(PolicyObject object) {
-  policies_.Changed(std::move(object));
-}
-
-void ClusterIntake::PolicyObjectGone(const std::string& kind, const NamespacedName& object) {
-  policies_.Gone(kind, object);
-}
-
-void ClusterIntake::PolicyObjectsSettled() { policies_.Settled(); }
-
-void ClusterIntake::Synced() {
-  if (policies_.FinishRestore()) synced_ = true;
-}
-
-void ClusterIntake::Heard(const char* resource) {
-  const auto* const found = std::find(kWatched.begin(), kWatched.end(), std::string_view(resource));
-  if (found == kWatched.end()) return;
-  heard_[static_cast<std::size_t>(found - kWatched.begin())] =
-      Steady::now().time_since_epoch().count();
-}
+void ClusterIntake::Receive(ClusterEvent event) { std::visit(Receiver{*this}, event); }
 
 }  // namespace tranche

@@ -9,9 +9,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "scheduler/host/policy_intake.h"
 #include "scheduler/ports/cluster_events.h"
@@ -41,23 +39,10 @@ class ClusterIntake : public ClusterEvents {
   // Time since "pods" or "nodes" was heard of; nullopt: never, or another resource.
   std::optional<std::chrono::milliseconds> HeardAge(std::string_view resource) const;
 
-  void NodeChanged(NodeFacts node) override;
-  void NodeGone(const NodeName& name) override;
-  void PodChanged(PodFacts pod) override;
-  void PodGone(const PodUid& uid) override;
-  void NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) override;
-  void NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) override;
-  void DraChanged(dra::Object object) override;
-  void DraGone(const dra::ObjectRef& object) override;
-  void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override;
-  void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override;
-  void PolicyObjectChanged(PolicyObject object) override;
-  void PolicyObjectGone(const std::string& kind, const NamespacedName& object) override;
-  void PolicyObjectsSettled() override;
-  void Synced() override;
-  void Heard(const char* resource) override;
+  void Receive(ClusterEvent event) override;
 
  private:
+  struct Receiver;
   using Steady = std::chrono::steady_clock;
   static constexpr std::array<std::string_view, 2> kWatched = {"pods", "nodes"};
   static constexpr Steady::rep kNever = -1;

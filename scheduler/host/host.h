@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <functional>
-#include <utility>
 
 #include "scheduler/host/cluster_intake.h"
 #include "scheduler/host/engine_host.h"

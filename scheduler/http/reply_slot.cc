@@ -1,6 +1,5 @@
 #include "scheduler/http/reply_slot.h"
 
-#include <mutex>
 #include <utility>
 
 #include "scheduler/http/session.h"
@@ -23,7 +22,7 @@ void ReplySlot::Answer(Response response) {
 
 void ReplySlot::Deliver(Response response, AnswerBy by) {
   // The session is let go before the gate is: its end touches the I/O context too.
-  const std::shared_lock lock(gate_->mutex);
+  const absl::ReaderMutexLock lock(&gate_->mutex);
   if (!gate_->open) return;
   if (const std::shared_ptr<Session> session = session_.lock()) {
     session->Answer(std::move(response), by);

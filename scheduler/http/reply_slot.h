@@ -7,8 +7,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <shared_mutex>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "scheduler/http/server.h"
 
 namespace tranche::http {
@@ -16,8 +17,8 @@ namespace tranche::http {
 class Session;
 
 struct Gate {
-  std::shared_mutex mutex;
-  bool open = true;  // guarded by mutex; closed once the server's threads have ended
+  absl::Mutex mutex;
+  bool open ABSL_GUARDED_BY(mutex) = true;  // closed once the server's threads have ended
 };
 
 // The handler dropped its Responder when the server had to make the answer up.

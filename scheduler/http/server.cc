@@ -10,7 +10,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -220,7 +219,7 @@ void Server::Stop(milliseconds grace) {
   impl_->work.clear();
   for (std::thread& thread : impl_->threads) thread.join();
   impl_->threads.clear();
-  const std::lock_guard lock(impl_->state.gate->mutex);
+  const absl::MutexLock lock(&impl_->state.gate->mutex);
   impl_->state.gate->open = false;
 }
 

@@ -14,6 +14,8 @@
 // at once, and must not block. A Responder may be called from any thread, once.
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -21,10 +23,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
-
-#include "absl/status/statusor.h"
 
 namespace tranche::http {
 

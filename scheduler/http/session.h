@@ -12,7 +12,6 @@
 // compares with the clock, so that a request costs no timer call.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>

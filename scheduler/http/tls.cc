@@ -28,8 +28,8 @@ void AppendVersion(const std::string& path, std::string& out) {
 
 constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
-absl::Status Bad(const char* setting, const char* expected, const std::string& path,
-                 const error_code& error) {
+absl::Status BadFile(const char* setting, const char* expected, const std::string& path,
+                     const error_code& error) {
   return absl::InvalidArgumentError(
       fmt::format("{}: expected {}, found {} at {}", setting, expected, error.message(), path));
 }
@@ -82,7 +82,7 @@ std::string TlsMaterial::Fingerprint() const {
 
 absl::Status TlsMaterial::Refresh() {
   std::string version = Fingerprint();
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (version == seen_) return absl::OkStatus();
   seen_ = std::move(version);
   auto made = std::make_shared<Context>(Context::tls_server);
@@ -106,16 +106,17 @@ absl::Status TlsMaterial::Refresh() {
       [](std::size_t, asio::ssl::context_base::password_purpose) { return std::string(); }, error);
   made->use_certificate_chain_file(options_.certificate_file, error);
   if (error) {
-    return Bad("tls.certFile", "a PEM certificate chain", options_.certificate_file, error);
+    return BadFile("tls.certFile", "a PEM certificate chain", options_.certificate_file, error);
   }
   made->use_private_key_file(options_.key_file, Context::pem, error);
   if (error) {
-    return Bad("tls.keyFile", "the PEM private key of the certificate", options_.key_file, error);
+    return BadFile("tls.keyFile", "the PEM private key of the certificate", options_.key_file,
+                   error);
   }
   if (!options_.client_ca_file.empty()) {
     made->load_verify_file(options_.client_ca_file, error);
     if (error) {
-      return Bad("tls.clientCaFile", "PEM certificates", options_.client_ca_file, error);
+      return BadFile("tls.clientCaFile", "PEM certificates", options_.client_ca_file, error);
     }
     made->set_verify_mode(options_.client_optional
                               ? asio::ssl::verify_peer
@@ -127,7 +128,7 @@ absl::Status TlsMaterial::Refresh() {
 }
 
 std::shared_ptr<Context> TlsMaterial::context() const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return context_;
 }
 

@@ -11,12 +11,13 @@
 
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "scheduler/http/server.h"
 
 struct ssl_st;
@@ -42,9 +43,9 @@ class TlsMaterial {
   std::string Fingerprint() const;
 
   const TlsOptions options_;
-  mutable std::mutex mutex_;
-  std::string seen_;  // the version tried last
-  std::shared_ptr<boost::asio::ssl::context> context_;
+  mutable absl::Mutex mutex_;
+  std::string seen_ ABSL_GUARDED_BY(mutex_);  // the version tried last
+  std::shared_ptr<boost::asio::ssl::context> context_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tranche::http

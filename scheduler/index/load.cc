@@ -44,7 +44,8 @@ void AddUse(Load& load, const PodUse& use) {
 std::vector<std::vector<int64_t>> PlannedRows(const Inventory& inventory, const Load& load) {
   std::vector<std::vector<int64_t>> rows;
   if (!inventory.planned()) return rows;
-  for (const CardLoad& card : load.cards) rows.push_back({card.layout_broken, card.layout});
+  for (const CardLoad& card : load.cards)
+    rows.push_back({card.layout_broken, card.layout.number()});
   for (std::size_t p = 0; p < inventory.pools.size(); ++p) {
     const MigPool& pool = inventory.pools[p];
     if (pool.replicas == 1) continue;

@@ -19,8 +19,8 @@
 
 namespace tranche {
 
-using NodeId = uint32_t;
-inline constexpr NodeId kNoNode = UINT32_MAX;
+using NodeId = Index<struct NodeIdTag>;
+inline constexpr NodeId kNoNode{UINT32_MAX};
 
 class NodeNames {
  public:

@@ -302,7 +302,7 @@ void NodeState::Signature(const Load& load, std::string& out) const {
                used.slots,
                used.exclusive,
                used.kept > 0,
-               card.cut == nullptr ? 0 : (used.layout_broken ? -1 : int64_t{used.layout})};
+               card.cut == nullptr ? 0 : (used.layout_broken ? -1 : int64_t{used.layout.number()})};
   }
   const bool alike = inventory_.table == nullptr || !inventory_.card_class.empty();
   if (uniform_cards_ && alike) {

@@ -156,7 +156,7 @@ void PlannedSearch::AddPlacesOn(int card, const Unit& unit, std::vector<Place>& 
     if (Exists(unit.pool, slot)) {
       const int64_t users = Users(AskOf(unit.ask), unit.pool, slot);
       if (users >= pool.replicas) continue;
-      places.push_back({{0, users, 0, layout, kind, card, -start}, slot, layout});
+      places.push_back({{0, users, 0, layout.number(), kind, card, -start}, slot, layout});
       continue;
     }
     const std::optional<LayoutId> after = space_.With(layout, pool.planned_profile, start);
@@ -167,7 +167,7 @@ void PlannedSearch::AddPlacesOn(int card, const Unit& unit, std::vector<Place>& 
       worth = int64_t{(*values_)[*after]} - (*values_)[layout];
       later = 0;
     }
-    places.push_back({{1, -worth, -later, layout, kind, card, -start}, slot, *after});
+    places.push_back({{1, -worth, -later, layout.number(), kind, card, -start}, slot, *after});
   }
 }
 

@@ -12,10 +12,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "topology/base/ids.h"
+
 namespace tranche {
 
-using StateId = uint32_t;
-inline constexpr StateId kNoState = UINT32_MAX;
+using StateId = Index<struct StateIdTag>;
+inline constexpr StateId kNoState{UINT32_MAX};
 
 class StateTable {
  public:
@@ -68,7 +70,7 @@ class StateTable {
       return id;
     }
     slots_.push_back({});
-    return static_cast<StateId>(slots_.size() - 1);
+    return StateId{slots_.size() - 1};
   }
 
   std::size_t spare_;

@@ -94,7 +94,7 @@ asio::awaitable<PodLookup> ApiCalls::GetPod(PodName pod, PodUid uid, TimePoint d
       lookup.message = answer.error;
       co_return lookup;
     }
-    const auto document = parser_.Parse(answer.body, /*padded=*/false);
+    const auto document = parser_.Parse(answer.body);
     const bool is_pod = answer.succeeded() && document.ok() && !DecodeStatus(*document);
     if (is_pod) {
       auto facts = wire::DecodePod(*document);
@@ -139,7 +139,7 @@ asio::awaitable<ConfigMapLookup> ApiCalls::ReadConfigMap(NamespacedName map, std
     lookup.message = answer.error;
     co_return lookup;
   }
-  const auto document = parser_.Parse(answer.body, /*padded=*/false);
+  const auto document = parser_.Parse(answer.body);
   wire::Object object;
   const bool read = answer.succeeded() && document.ok() && !DecodeStatus(*document) &&
                     document->get(object) == simdjson::SUCCESS;

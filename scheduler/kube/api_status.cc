@@ -52,7 +52,7 @@ std::optional<ApiStatus> DecodeStatus(wire::Element object) {
 
 ApiStatus ReadStatus(wire::Parser& parser, const ApiAnswer& answer) {
   ApiStatus out;
-  const auto document = parser.Parse(answer.body, /*padded=*/false);
+  const auto document = parser.Parse(answer.body);
   const auto decoded = document.ok() ? DecodeStatus(*document) : std::nullopt;
   if (decoded) {
     out = *decoded;

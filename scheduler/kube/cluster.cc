@@ -9,7 +9,6 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <exception>
 #include <list>
 #include <random>
 #include <thread>
@@ -35,11 +34,6 @@ namespace {
 
 namespace asio = boost::asio;
 using std::chrono::steady_clock;
-
-// Coroutines here return errors as values; what still throws is out of memory or a mistake.
-void Rethrow(const std::exception_ptr& thrown) {
-  if (thrown) std::rethrow_exception(thrown);
-}
 
 uint64_t RandomSeed() {
   std::random_device device;
@@ -97,9 +91,18 @@ struct Cluster::Impl {
   Impl(Options given, ClusterEvents& receiver);
 
   void Spawn(Reflector& reflector);
-  // `call` on the writing thread, given its deadline; its result, or `not_running`, to `done`.
+  // `call` on the writing thread, given its deadline; its result, or that we do not run, to `done`.
   template <typename Result, typename Call>
-  void Run(Call call, std::function<void(Result)> done, Result not_running);
+  void Run(Call call, std::function<void(Result)> done);
+  // As Run, for what reads and writes in turn.
+  template <typename Result, typename Write>
+  void Change(asio::awaitable<Result> (*change)(ApiCalls&, Write, TimePoint), Write write,
+              std::function<void(Result)> done) {
+    auto call = [this, change, write = std::move(write)](TimePoint deadline) mutable {
+      return change(calls, std::move(write), deadline);
+    };
+    Run(std::move(call), std::move(done));
+  }
   void Send(ApiCalls& through, ApiRequest request, int tries,
             std::function<void(WriteResult)> done);
   // Gone already counts as done.
@@ -112,7 +115,7 @@ struct Cluster::Impl {
   IoThread writing;
   ApiClient courtesy_client;  // of all writes that no pod's start depends on
   PodSink pod_sink;
-  NodeSink node_sink;
+  EventSink node_sink;
   std::size_t early_pending = 0;  // not listed yet; reading thread
   bool follows = false;           // as Options::follow says until Refresh is done; reading thread
   std::list<Early> early;
@@ -154,6 +157,17 @@ ReflectorOptions ObservedOptions(const ObservedResource& resource, const Timing&
   return options;
 }
 
+void SetNotRunning(WriteResult& result) {
+  result.kind = WriteResult::Kind::kNotSent;
+  result.message = kNotRunning;
+}
+void SetNotRunning(EvictionResult& result) { SetNotRunning(result.write); }
+// Of other results the failure is the default.
+template <typename Result>
+void SetNotRunning(Result& result) {
+  result.message = kNotRunning;
+}
+
 template <typename Result, typename Call>
 asio::awaitable<void> Answer(Call call, steady_clock::time_point deadline,
                              std::function<void(Result)> done) {
@@ -178,10 +192,10 @@ Cluster::Impl::Impl(Options given, ClusterEvents& receiver)
       writing(options),
       courtesy_client(writing.context(), writing.stop(), options),
       pod_sink(events),
-      node_sink(events),
+      node_sink(NodeSink(events)),
       follows(options.follow),
       pods(Resource("pods", "/api/v1/pods", options.timing), reading.client(), reading.stop(),
-           pod_sink, [this] { events.Synced(); }),
+           pod_sink, [this] { events.Receive(Synced()); }),
       // Pods come after nodes, so that their devices find a node to be on.
       nodes(Resource("nodes", "/api/v1/nodes", options.timing), reading.client(), reading.stop(),
             node_sink, [this] { Spawn(pods); }),
@@ -206,7 +220,7 @@ void Cluster::Impl::Spawn(Reflector& reflector) {
 }
 
 template <typename Result, typename Call>
-void Cluster::Impl::Run(Call call, std::function<void(Result)> done, Result not_running) {
+void Cluster::Impl::Run(Call call, std::function<void(Result)> done) {
   {
     const absl::MutexLock lock(&mutex);
     if (state == State::kRunning) {
@@ -219,6 +233,8 @@ void Cluster::Impl::Run(Call call, std::function<void(Result)> done, Result not_
       return;
     }
   }
+  Result not_running;
+  SetNotRunning(not_running);
   done(std::move(not_running));
 }
 
@@ -229,10 +245,7 @@ void Cluster::Impl::Send(ApiCalls& through, ApiRequest request, int tries,
     request.deadline = deadline;
     return through.Write(std::move(request), tries);
   };
-  WriteResult not_running;
-  not_running.kind = WriteResult::Kind::kNotSent;
-  not_running.message = kNotRunning;
-  Run(std::move(call), std::move(done), std::move(not_running));
+  Run(std::move(call), std::move(done));
 }
 
 void Cluster::Impl::Delete(ApiRequest request, std::function<void(WriteResult)> done) {
@@ -311,9 +324,7 @@ void Cluster::GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> don
                uid = std::move(uid)](steady_clock::time_point deadline) mutable {
     return impl->calls.GetPod(std::move(pod), std::move(uid), deadline);
   };
-  PodLookup not_running;
-  not_running.message = kNotRunning;
-  impl_->Run(std::move(call), std::move(done), std::move(not_running));
+  impl_->Run(std::move(call), std::move(done));
 }
 
 void Cluster::Write(ObjectWrite write, std::function<void(WriteResult)> done) {
@@ -334,10 +345,7 @@ void Cluster::Evict(EvictionWrite write, std::function<void(EvictionResult)> don
     request.deadline = deadline;
     return impl->calls.Evict(std::move(request), ApiCalls::kMaxTries);
   };
-  EvictionResult not_running;
-  not_running.write.kind = WriteResult::Kind::kNotSent;
-  not_running.write.message = kNotRunning;
-  impl_->Run(std::move(call), std::move(done), std::move(not_running));
+  impl_->Run(std::move(call), std::move(done));
 }
 
 void Cluster::Nominate(PodName pod, PodUid uid, NodeName node,
@@ -350,30 +358,15 @@ void Cluster::SetWaiting(WaitingWrite write, std::function<void(WriteResult)> do
 }
 
 void Cluster::LockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) {
-  auto call = [impl = impl_.get(),
-               write = std::move(write)](steady_clock::time_point deadline) mutable {
-    return TakeNodeLock(impl->calls, std::move(write), deadline);
-  };
-  impl_->Run(std::move(call), std::move(done),
-             NodeLockResult{NodeLockResult::Kind::kFailed, "", kNotRunning});
+  impl_->Change(TakeNodeLock, std::move(write), std::move(done));
 }
 
 void Cluster::UnlockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) {
-  auto call = [impl = impl_.get(),
-               write = std::move(write)](steady_clock::time_point deadline) mutable {
-    return DropNodeLock(impl->calls, std::move(write), deadline);
-  };
-  impl_->Run(std::move(call), std::move(done),
-             NodeLockResult{NodeLockResult::Kind::kFailed, "", kNotRunning});
+  impl_->Change(DropNodeLock, std::move(write), std::move(done));
 }
 
 void Cluster::RemoveGate(GateWrite write, std::function<void(WriteResult)> done) {
-  auto call = [impl = impl_.get(),
-               write = std::move(write)](steady_clock::time_point deadline) mutable {
-    return DropGate(impl->calls, std::move(write), deadline);
-  };
-  impl_->Run(std::move(call), std::move(done),
-             WriteResult{WriteResult::Kind::kNotSent, 0, kNotRunning});
+  impl_->Change(DropGate, std::move(write), std::move(done));
 }
 
 void Cluster::AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) {
@@ -402,9 +395,7 @@ void Cluster::ReadConfigMap(NamespacedName map, std::string key,
                key = std::move(key)](steady_clock::time_point deadline) {
     return impl->courtesy_calls.ReadConfigMap(map, key, deadline);
   };
-  ConfigMapLookup not_running;
-  not_running.message = kNotRunning;
-  impl_->Run(std::move(call), std::move(done), std::move(not_running));
+  impl_->Run(std::move(call), std::move(done));
 }
 
 void Cluster::PutConfigMap(ConfigMapWrite write, std::function<void(WriteResult)> done) {

@@ -100,8 +100,7 @@ absl::Status RefuseUnsupported(const YAML::Node& map, std::initializer_list<cons
 
 absl::Status ReadClusterEntry(const YAML::Node& map, const std::string& where,
                               const std::filesystem::path& folder, Credentials& out) {
-  absl::Status status = RefuseUnsupported(map, {"proxy-url"}, where);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(RefuseUnsupported(map, {"proxy-url"}, where));
   TRANCHE_ASSIGN_OR_RETURN(auto server, Text(map, "server", where));
   auto url = ParseServerUrl(server);
   if (!url.ok()) return Invalid(where + ".server", "http(s)://host[:port][/path]", server);
@@ -112,8 +111,8 @@ absl::Status ReadClusterEntry(const YAML::Node& map, const std::string& where,
   TRANCHE_ASSIGN_OR_RETURN(out.tls_server_name, Text(map, "tls-server-name", where));
   TRANCHE_ASSIGN_OR_RETURN(auto insecure, Flag(map, "insecure-skip-tls-verify", where));
   out.insecure_skip_verify = insecure;
-  status = InlineOrFile(map, "certificate-authority", where, folder, out.ca_pem, out.ca_file);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(
+      InlineOrFile(map, "certificate-authority", where, folder, out.ca_pem, out.ca_file));
   const bool has_ca = !out.ca_pem.empty() || !out.ca_file.empty();
   if (out.insecure_skip_verify && has_ca) {
     return Invalid(where, "certificate-authority or insecure-skip-tls-verify", "both");
@@ -172,13 +171,12 @@ absl::StatusOr<Credentials> ReadKubeconfig(const YAML::Node& root,
 
   Credentials credentials;
   TRANCHE_ASSIGN_OR_RETURN(auto cluster, Named(root, "clusters", cluster_name, "cluster"));
-  absl::Status status = ReadClusterEntry(cluster, fmt::format("clusters[{}].cluster", cluster_name),
-                                         folder, credentials);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(ReadClusterEntry(
+      cluster, fmt::format("clusters[{}].cluster", cluster_name), folder, credentials));
   if (user_name.empty()) return credentials;
   TRANCHE_ASSIGN_OR_RETURN(auto user, Named(root, "users", user_name, "user"));
-  status = ReadUserEntry(user, fmt::format("users[{}].user", user_name), folder, credentials);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(
+      ReadUserEntry(user, fmt::format("users[{}].user", user_name), folder, credentials));
   return credentials;
 }
 
@@ -202,8 +200,7 @@ absl::StatusOr<Credentials> InClusterCredentials(const std::string& root) {
   credentials.port = *number;
   credentials.ca_file = root + "/ca.crt";
   credentials.token_file = root + "/token";
-  auto ca = ReadSmallFile(credentials.ca_file);
-  if (!ca.ok()) return ca.status();
+  TRANCHE_ASSIGN_OR_RETURN(auto ca, ReadSmallFile(credentials.ca_file));
   TRANCHE_ASSIGN_OR_RETURN(auto token, ReadSmallFile(credentials.token_file));
   TRANCHE_RETURN_IF_ERROR(CheckToken(Trimmed(token), credentials.token_file));
   return credentials;

@@ -8,7 +8,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <exception>
 #include <random>
 #include <thread>
 #include <utility>
@@ -30,10 +29,6 @@ using Role = LeaseMachine::Role;
 constexpr std::size_t kMaxLeaseBytes = 256 * 1024;
 constexpr int kConflict = 409;
 constexpr int kNotFound = 404;
-
-void Rethrow(const std::exception_ptr& thrown) {
-  if (thrown) std::rethrow_exception(thrown);
-}
 
 }  // namespace
 
@@ -222,7 +217,7 @@ asio::awaitable<void> Elector::Impl::Release(LeaseRecord record) {
 Elector::Elector(ElectorOptions options, Grant& grant, Hooks hooks)
     : impl_(std::make_unique<Impl>(std::move(options), grant, std::move(hooks))) {}
 
-Elector::~Elector() { Stop(false); }
+Elector::~Elector() { Stop(Lease::kKeep); }
 
 void Elector::Start() {
   impl_->thread = std::thread([impl = impl_.get()] {
@@ -231,13 +226,13 @@ void Elector::Start() {
   });
 }
 
-void Elector::Stop(bool release) {
+void Elector::Stop(Lease lease) {
   if (!impl_->thread.joinable()) return;
   asio::post(impl_->context, [impl = impl_.get()] { impl->stop.Raise(); });
   impl_->thread.join();
   const bool led = impl_->machine.role() == Role::kLeader && impl_->grant.holds();
   impl_->grant.End();
-  if (!release || !led) return;
+  if (lease == Lease::kKeep || !led) return;
   // The loop has ended, and its connections with it.
   Impl last(impl_->options, impl_->grant, {});
   asio::co_spawn(last.context, last.Release(*impl_->machine.seen()), Rethrow);

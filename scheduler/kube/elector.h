@@ -50,9 +50,10 @@ class Elector {
   Elector(ElectorOptions options, Grant& grant, Hooks hooks);
   ~Elector();
   void Start();
-  // Ends without a further word: no hook comes after. With `release` a leader gives the lease back,
+  enum class Lease : uint8_t { kKeep, kRelease };
+  // Ends without a further word: no hook comes after. With kRelease a leader gives the lease back,
   // so that the next one need not wait for its end; the guarded work must be over. Idempotent.
-  void Stop(bool release);
+  void Stop(Lease lease);
   Status status() const;
 
  private:

@@ -11,14 +11,12 @@
 namespace tranche::kube {
 namespace {
 
-using Json = nlohmann::json;
-
-std::string TextAt(const Json& object, const char* key) {
+std::string TextAt(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-int64_t NumberAt(const Json& object, const char* key) {
+int64_t NumberAt(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
 }
@@ -30,7 +28,7 @@ constexpr int64_t kLongestSeconds = 24 * 3600;
 }  // namespace
 
 absl::StatusOr<LeaseRecord> DecodeLease(std::string_view json) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json object = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
   const bool is_lease = object.is_object() && TextAt(object, "kind") == "Lease" &&
                         object.contains("metadata") && object["metadata"].is_object();
   LeaseRecord record;
@@ -54,7 +52,7 @@ absl::StatusOr<LeaseRecord> DecodeLease(std::string_view json) {
 }
 
 std::string EncodeLease(const LeaseRecord& record, const NamespacedName& lease) {
-  Json object = Json::parse(record.object, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json object = nlohmann::json::parse(record.object, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) {
     object = {{"apiVersion", "coordination.k8s.io/v1"},
               {"kind", "Lease"},
@@ -62,8 +60,8 @@ std::string EncodeLease(const LeaseRecord& record, const NamespacedName& lease) 
   }
   if (!record.version.empty()) object["metadata"]["resourceVersion"] = record.version;
   object["metadata"].erase("managedFields");  // the server keeps them itself
-  Json& spec = object["spec"];
-  if (!spec.is_object()) spec = Json::object();
+  nlohmann::json& spec = object["spec"];
+  if (!spec.is_object()) spec = nlohmann::json::object();
   spec["holderIdentity"] = record.holder;
   spec["leaseDurationSeconds"] = record.duration.count();
   spec["leaseTransitions"] = record.transitions;

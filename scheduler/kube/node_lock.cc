@@ -32,7 +32,7 @@ LockReading ReadLock(const ApiAnswer& answer, const std::string& node, const std
     return reading;
   }
   wire::Parser parser;
-  const auto document = parser.Parse(answer.body, /*padded=*/false);
+  const auto document = parser.Parse(answer.body);
   wire::Object object;
   const bool is_object = answer.succeeded() && document.ok() && !DecodeStatus(*document) &&
                          document->get(object) == simdjson::SUCCESS;

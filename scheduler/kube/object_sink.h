@@ -28,9 +28,9 @@ class ObjectSink {
   virtual Decoded Decode(wire::Element object, const Identity& identity, bool known) = 0;
   virtual void Gone(const Identity& identity) = 0;
   // A single event or a whole list has been handed over.
-  virtual void Commit() = 0;
+  virtual void Commit() {}
   // Something was heard from the server.
-  virtual void Heard() = 0;
+  virtual void Heard() {}
 };
 
 }  // namespace tranche::kube

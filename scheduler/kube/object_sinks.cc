@@ -6,6 +6,7 @@
 
 #include "scheduler/wire/nodes/node_decode.h"
 #include "scheduler/wire/pods/pod_decode.h"
+#include "topology/base/status.h"
 
 namespace tranche::kube {
 namespace {
@@ -16,13 +17,6 @@ PodPhase PhaseOf(std::string_view text) {
   if (text == "Succeeded") return PodPhase::kSucceeded;
   if (text == "Failed") return PodPhase::kFailed;
   return PodPhase::kUnknown;
-}
-
-// Namespace (empty: cluster scope) and name.
-std::pair<std::string_view, std::string_view> SplitKey(std::string_view key) {
-  const std::size_t slash = key.find('/');
-  if (slash == std::string_view::npos) return {"", key};
-  return {key.substr(0, slash), key.substr(slash + 1)};
 }
 
 void AppendMinified(std::string& out, std::string_view key, wire::Element value) {
@@ -72,35 +66,48 @@ PodFacts Outline(wire::Element object, const Identity& identity, const std::stri
 
 }  // namespace
 
+std::pair<std::string_view, std::string_view> SplitKey(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  if (slash == std::string_view::npos) return {"", key};
+  return {key.substr(0, slash), key.substr(slash + 1)};
+}
+
 Decoded PodSink::Decode(wire::Element object, const Identity& identity, bool known) {
   Decoded out;
   absl::StatusOr<PodFacts> facts = wire::DecodePod(object);
   if (facts.ok()) {
-    out.deliver = [this, pod = std::move(*facts)] { events_.PodChanged(pod); };
+    out.deliver = [this, pod = *std::move(facts)] { events_.Receive(PodChanged{pod}); };
     return out;
   }
   out.problem = std::string(facts.status().message());
   PodFacts outline = Outline(object, identity, out.problem);
   if (!known && !outline.node.empty()) {
-    out.deliver = [this, pod = std::move(outline)] { events_.PodChanged(pod); };
+    out.deliver = [this, pod = std::move(outline)] { events_.Receive(PodChanged{pod}); };
   }
   return out;
 }
 
-void PodSink::Gone(const Identity& identity) { events_.PodGone(PodUid(identity.uid)); }
+void PodSink::Gone(const Identity& identity) { events_.Receive(PodGone{PodUid(identity.uid)}); }
 
-Decoded NodeSink::Decode(wire::Element object, const Identity&, bool) {
+Decoded EventSink::Decode(wire::Element object, const Identity& identity, bool) {
   Decoded out;
-  absl::StatusOr<NodeFacts> facts = wire::DecodeNode(object);
-  if (facts.ok()) {
-    out.deliver = [this, node = std::move(*facts)] { events_.NodeChanged(node); };
+  absl::StatusOr<ClusterEvent> event = read_(object, identity);
+  if (event.ok()) {
+    out.deliver = [this, event = *std::move(event)] { events_.Receive(event); };
   } else {
-    out.problem = std::string(facts.status().message());
+    out.problem = std::string(event.status().message());
   }
   return out;
 }
 
-void NodeSink::Gone(const Identity& identity) { events_.NodeGone(NodeName(identity.key)); }
+EventSink NodeSink(ClusterEvents& events) {
+  const auto read = [](wire::Element object, const Identity&) -> absl::StatusOr<ClusterEvent> {
+    TRANCHE_ASSIGN_OR_RETURN(NodeFacts node, wire::DecodeNode(object));
+    return NodeChanged{std::move(node)};
+  };
+  const auto gone = [](const Identity& identity) { return NodeGone{NodeName(identity.key)}; };
+  return EventSink(events, read, gone, "nodes");
+}
 
 Decoded PolicyObjectSink::Decode(wire::Element object, const Identity& identity, bool known) {
   Decoded out;
@@ -123,7 +130,7 @@ Decoded PolicyObjectSink::Decode(wire::Element object, const Identity& identity,
   out.deliver = [this, key = identity.key, policy = std::move(policy)] {
     generations_[key] = policy.generation;
     changed_ = true;
-    events_.PolicyObjectChanged(policy);
+    events_.Receive(policy);
   };
   return out;
 }
@@ -132,11 +139,12 @@ void PolicyObjectSink::Gone(const Identity& identity) {
   if (generations_.erase(identity.key) == 0) return;
   const auto [ns, name] = SplitKey(identity.key);
   changed_ = true;
-  events_.PolicyObjectGone(std::string(resource_.kind), {std::string(ns), std::string(name)});
+  events_.Receive(
+      PolicyObjectGone{std::string(resource_.kind), {std::string(ns), std::string(name)}});
 }
 
 void PolicyObjectSink::Commit() {
-  if (std::exchange(changed_, false)) events_.PolicyObjectsSettled();
+  if (std::exchange(changed_, false)) events_.Receive(PolicyObjectsSettled());
 }
 
 }  // namespace tranche::kube

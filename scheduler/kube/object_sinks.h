@@ -4,14 +4,21 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "absl/status/statusor.h"
 #include "scheduler/kube/object_sink.h"
 #include "scheduler/kube/policy_resources.h"
 #include "scheduler/ports/cluster_events.h"
 
 namespace tranche::kube {
+
+// Namespace (empty: cluster scope) and name of a key.
+std::pair<std::string_view, std::string_view> SplitKey(std::string_view key);
 
 // A pod that was never read but has a node is handed over with its identity and node alone and an
 // allocation_problem: what holds devices must not be left out.
@@ -20,24 +27,35 @@ class PodSink : public ObjectSink {
   explicit PodSink(ClusterEvents& events) : events_(events) {}
   Decoded Decode(wire::Element object, const Identity& identity, bool known) override;
   void Gone(const Identity& identity) override;
-  void Commit() override {}
-  void Heard() override { events_.Heard("pods"); }
+  void Heard() override { events_.Receive(tranche::Heard{"pods"}); }
 
  private:
   ClusterEvents& events_;
 };
 
-class NodeSink : public ObjectSink {
+// A sink that keeps nothing: every readable object is one event, and so is its end. An object that
+// cannot be read any more keeps what its last readable version said.
+class EventSink : public ObjectSink {
  public:
-  explicit NodeSink(ClusterEvents& events) : events_(events) {}
+  using ReadChange = std::function<absl::StatusOr<ClusterEvent>(wire::Element, const Identity&)>;
+  using MakeGone = std::function<ClusterEvent(const Identity&)>;
+  // `heard`: under which name signs of life are told; null: they are not.
+  EventSink(ClusterEvents& events, ReadChange read, MakeGone gone, const char* heard = nullptr)
+      : events_(events), read_(std::move(read)), gone_(std::move(gone)), heard_(heard) {}
   Decoded Decode(wire::Element object, const Identity& identity, bool known) override;
-  void Gone(const Identity& identity) override;
-  void Commit() override {}
-  void Heard() override { events_.Heard("nodes"); }
+  void Gone(const Identity& identity) override { events_.Receive(gone_(identity)); }
+  void Heard() override {
+    if (heard_ != nullptr) events_.Receive(tranche::Heard{heard_});
+  }
 
  private:
   ClusterEvents& events_;
+  const ReadChange read_;
+  const MakeGone gone_;
+  const char* const heard_;
 };
+
+EventSink NodeSink(ClusterEvents& events);
 
 // Hands objects over as JSON text. A version that differs in status or metadata alone is skipped
 // where metadata.generation tells. Of what we write ourselves the first version alone, or all of
@@ -50,7 +68,6 @@ class PolicyObjectSink : public ObjectSink {
   Decoded Decode(wire::Element object, const Identity& identity, bool known) override;
   void Gone(const Identity& identity) override;
   void Commit() override;
-  void Heard() override {}
 
  private:
   ClusterEvents& events_;

@@ -1,143 +1,116 @@
 #include "scheduler/kube/observed_sinks.h"
 
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "scheduler/kube/object_sinks.h"
 #include "scheduler/wire/claims/claim_objects.h"
 #include "scheduler/wire/nodes/agent_registers.h"
+#include "scheduler/wire/nodes/node_slices.h"
 #include "topology/base/check.h"
+#include "topology/base/status.h"
 
 namespace tranche::kube {
 namespace {
 
-template <typename Value>
-std::string ProblemOf(const absl::StatusOr<Value>& value) {
-  return std::string(value.status().message());
+// Hands over each slice, and all devices of every node that an event or a list changed.
+class SlicesSink : public ObjectSink {
+ public:
+  explicit SlicesSink(ClusterEvents& events) : events_(events) {}
+
+  Decoded Decode(wire::Element object, const Identity& identity, bool) override {
+    Decoded out;
+    absl::StatusOr<wire::NodeSlice> slice = wire::DecodeResourceSlice(object);
+    absl::StatusOr<dra::Slice> whole = wire::DecodeSlice(object);
+    if (!slice.ok() || !whole.ok()) {
+      out.problem = std::string((slice.ok() ? whole.status() : slice.status()).message());
+      return out;
+    }
+    out.deliver = [this, name = identity.key, slice = *std::move(slice),
+                   whole = *std::move(whole)] {
+      slices_.Put(name, slice);
+      events_.Receive(DraChanged{whole});
+    };
+    return out;
+  }
+
+  void Gone(const Identity& identity) override {
+    slices_.Remove(identity.key);
+    events_.Receive(DraGone{{dra::ObjectRef::Kind::kSlice, "", identity.key}});
+  }
+
+  void Commit() override {
+    for (wire::NodeSlices::Change& change : slices_.TakeChanges()) {
+      events_.Receive(NodeSlicesChanged{change.node, std::move(change.devices)});
+    }
+  }
+
+ private:
+  ClusterEvents& events_;
+  wire::NodeSlices slices_;
+};
+
+// A NodeResourceTopology is named as its node.
+absl::StatusOr<ClusterEvent> ReadZones(wire::Element object, const Identity& identity) {
+  TRANCHE_ASSIGN_OR_RETURN(NodeZones zones, wire::DecodeNodeZones(object));
+  return NodeZonesChanged{NodeName(identity.key), std::move(zones)};
+}
+
+// Koordinator's Device is named as its node.
+absl::StatusOr<ClusterEvent> ReadAgent(wire::Element object, const Identity& identity) {
+  TRANCHE_ASSIGN_OR_RETURN(wire::KoordinatorDevices devices, wire::DecodeKoordinatorDevice(object));
+  return NodeAgentChanged{NodeName(identity.key), std::move(devices.agent)};
+}
+
+// Objects of resource.k8s.io that are handed over as they are.
+std::unique_ptr<ObjectSink> DraSink(ClusterEvents& events, dra::ObjectRef::Kind kind) {
+  const auto read = [kind](wire::Element object, const Identity&) -> absl::StatusOr<ClusterEvent> {
+    TRANCHE_ASSIGN_OR_RETURN(dra::Object decoded, wire::DecodeDraObject(object, kind));
+    return DraChanged{std::move(decoded)};
+  };
+  const auto gone = [kind](const Identity& identity) {
+    const auto [ns, name] = SplitKey(identity.key);
+    return DraGone{{kind, std::string(ns), std::string(name)}};
+  };
+  return std::make_unique<EventSink>(events, read, gone);
+}
+
+// `group`: see wire::GangOfPodGroup.
+std::unique_ptr<ObjectSink> GangSink(ClusterEvents& events, std::string_view group) {
+  const auto read = [group](wire::Element object, const Identity&) -> absl::StatusOr<ClusterEvent> {
+    TRANCHE_ASSIGN_OR_RETURN(const wire::GangSize gang, wire::DecodePodGroup(object, group));
+    return GangSizeChanged{gang.ns, gang.gang, gang.size};
+  };
+  const auto gone = [group](const Identity& identity) {
+    const auto [ns, name] = SplitKey(identity.key);
+    return GangSizeChanged{std::string(ns), wire::GangOfPodGroup(group, name), 0};
+  };
+  return std::make_unique<EventSink>(events, read, gone);
 }
 
 }  // namespace
 
-Decoded ZonesSink::Decode(wire::Element object, const Identity& identity, bool) {
-  Decoded out;
-  absl::StatusOr<NodeZones> zones = wire::DecodeNodeZones(object);
-  if (!zones.ok()) {
-    out.problem = ProblemOf(zones);
-    return out;
-  }
-  out.deliver = [this, node = NodeName(identity.key), zones = *std::move(zones)] {
-    events_.NodeZonesChanged(node, zones);
-  };
-  return out;
-}
-
-void ZonesSink::Gone(const Identity& identity) {
-  events_.NodeZonesChanged(NodeName(identity.key), std::nullopt);
-}
-
-Decoded SlicesSink::Decode(wire::Element object, const Identity& identity, bool) {
-  Decoded out;
-  absl::StatusOr<wire::NodeSlice> slice = wire::DecodeResourceSlice(object);
-  if (!slice.ok()) {
-    out.problem = ProblemOf(slice);
-    return out;
-  }
-  absl::StatusOr<dra::Slice> whole = wire::DecodeSlice(object);
-  if (!whole.ok()) {
-    out.problem = ProblemOf(whole);
-    return out;
-  }
-  out.deliver = [this, name = identity.key, slice = *std::move(slice), whole = *std::move(whole)] {
-    slices_.Put(name, slice);
-    events_.DraChanged(whole);
-  };
-  return out;
-}
-
-void SlicesSink::Gone(const Identity& identity) {
-  slices_.Remove(identity.key);
-  events_.DraGone({dra::ObjectRef::Kind::kSlice, "", identity.key});
-}
-
-void SlicesSink::Commit() {
-  for (wire::NodeSlices::Change& change : slices_.TakeChanges()) {
-    events_.NodeSlicesChanged(change.node, std::move(change.devices));
-  }
-}
-
-Decoded DraSink::Decode(wire::Element object, const Identity&, bool) {
-  Decoded out;
-  absl::StatusOr<dra::Object> decoded = wire::DecodeDraObject(object, kind_);
-  if (!decoded.ok()) {
-    out.problem = ProblemOf(decoded);
-    return out;
-  }
-  out.deliver = [this, decoded = *std::move(decoded)] { events_.DraChanged(decoded); };
-  return out;
-}
-
-void DraSink::Gone(const Identity& identity) {
-  const std::size_t slash = identity.key.find('/');
-  dra::ObjectRef gone{kind_, "", identity.key};
-  if (slash != std::string::npos) {
-    gone.ns = identity.key.substr(0, slash);
-    gone.name = identity.key.substr(slash + 1);
-  }
-  events_.DraGone(gone);
-}
-
-Decoded AgentSink::Decode(wire::Element object, const Identity& identity, bool) {
-  Decoded out;
-  absl::StatusOr<wire::KoordinatorDevices> devices = wire::DecodeKoordinatorDevice(object);
-  if (!devices.ok()) {
-    out.problem = ProblemOf(devices);
-    return out;
-  }
-  out.deliver = [this, node = NodeName(identity.key), agent = std::move(devices->agent)] {
-    events_.NodeAgentChanged(node, agent);
-  };
-  return out;
-}
-
-void AgentSink::Gone(const Identity& identity) {
-  events_.NodeAgentChanged(NodeName(identity.key), std::nullopt);
-}
-
-Decoded GangSink::Decode(wire::Element object, const Identity&, bool) {
-  Decoded out;
-  absl::StatusOr<wire::GangSize> gang = wire::DecodePodGroup(object, group_);
-  if (!gang.ok()) {
-    out.problem = ProblemOf(gang);
-    return out;
-  }
-  out.deliver = [this, gang = *std::move(gang)] {
-    events_.GangSizeChanged(gang.ns, gang.gang, gang.size);
-  };
-  return out;
-}
-
-void GangSink::Gone(const Identity& identity) {
-  const std::size_t slash = identity.key.find('/');
-  if (slash == std::string::npos) return;  // without a namespace no pod is in it
-  events_.GangSizeChanged(identity.key.substr(0, slash),
-                          wire::GangOfPodGroup(group_, identity.key.substr(slash + 1)), 0);
-}
-
 std::unique_ptr<ObjectSink> SinkOf(const ObservedResource& resource, ClusterEvents& events) {
   switch (resource.kind) {
     case ObservedResource::Kind::kZones:
-      return std::make_unique<ZonesSink>(events);
+      return std::make_unique<EventSink>(events, ReadZones, [](const Identity& gone) {
+        return NodeZonesChanged{NodeName(gone.key), std::nullopt};
+      });
+    case ObservedResource::Kind::kAgents:
+      return std::make_unique<EventSink>(events, ReadAgent, [](const Identity& gone) {
+        return NodeAgentChanged{NodeName(gone.key), std::nullopt};
+      });
     case ObservedResource::Kind::kSlices:
       return std::make_unique<SlicesSink>(events);
     case ObservedResource::Kind::kClasses:
-      return std::make_unique<DraSink>(events, dra::ObjectRef::Kind::kClass);
+      return DraSink(events, dra::ObjectRef::Kind::kClass);
     case ObservedResource::Kind::kClaims:
-      return std::make_unique<DraSink>(events, dra::ObjectRef::Kind::kClaim);
+      return DraSink(events, dra::ObjectRef::Kind::kClaim);
     case ObservedResource::Kind::kTemplates:
-      return std::make_unique<DraSink>(events, dra::ObjectRef::Kind::kTemplate);
+      return DraSink(events, dra::ObjectRef::Kind::kTemplate);
     case ObservedResource::Kind::kGangs:
-      return std::make_unique<GangSink>(events, resource.group);
-    case ObservedResource::Kind::kAgents:
-      return std::make_unique<AgentSink>(events);
+      return GangSink(events, resource.group);
   }
   TRANCHE_CHECK(false);
 }

@@ -12,7 +12,7 @@ namespace {
 
 namespace http = boost::beast::http;
 
-constexpr int64_t kMaxRetryAfterSeconds = 3600;
+constexpr int64_t kLongestRetryAfterSeconds = 3600;
 
 absl::Status Malformed(const boost::system::error_code& error) {
   return absl::InvalidArgumentError(
@@ -24,7 +24,7 @@ std::optional<int64_t> ParseSeconds(std::string_view text) {
   int64_t seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error != std::errc() || end != text.data() + text.size() || seconds < 0) return std::nullopt;
-  return std::min(seconds, kMaxRetryAfterSeconds);
+  return std::min(seconds, kLongestRetryAfterSeconds);
 }
 
 std::string_view View(boost::beast::string_view text) { return {text.data(), text.size()}; }

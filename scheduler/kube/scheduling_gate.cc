@@ -49,7 +49,7 @@ WriteResult Unread(wire::Parser& parser, const ApiAnswer& answer) {
 GateReading ReadGate(const ApiAnswer& answer, const GateWrite& write) {
   GateReading reading;
   wire::Parser parser;
-  const auto document = parser.Parse(answer.body, /*padded=*/false);
+  const auto document = parser.Parse(answer.body);
   wire::Object pod;
   const bool is_object = answer.succeeded() && document.ok() && !DecodeStatus(*document) &&
                          document->get(pod) == simdjson::SUCCESS;

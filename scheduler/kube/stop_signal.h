@@ -7,11 +7,18 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <list>
 #include <utility>
 
 namespace tranche::kube {
+
+// For co_spawn. Coroutines here return errors as values; what still throws is out of memory or a
+// mistake.
+inline void Rethrow(const std::exception_ptr& thrown) {
+  if (thrown) std::rethrow_exception(thrown);
+}
 
 class StopSignal {
  public:

@@ -6,7 +6,6 @@
 #include <openssl/x509v3.h>
 #include <spdlog/spdlog.h>
 
-#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/address.hpp>
 

@@ -113,10 +113,9 @@ absl::Status Book::Open(const MeterEvent& event, int64_t written) {
   entry.opened = {last_interval_ + 1, key.first,  key.second,           event.pod,
                   event.node.str(),   event.leaf, event.workload_class, event.devices};
   const IntervalRow& row = entry.opened;
-  absl::Status status =
-      insert_interval_.RunWith(row.id, row.uid, row.number, row.pod.ns, row.pod.name, row.node,
-                               row.leaf, row.workload_class, row.devices);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(insert_interval_.RunWith(row.id, row.uid, row.number, row.pod.ns,
+                                                   row.pod.name, row.node, row.leaf,
+                                                   row.workload_class, row.devices));
   if (database_->changes() == 0) {  // closed long ago
     ++ignored_;
     return absl::OkStatus();
@@ -126,7 +125,7 @@ absl::Status Book::Open(const MeterEvent& event, int64_t written) {
                            Move(event.parts, kHeld, kPool, event.leaf, event.workload_class));
   entry.interval = row.id;
   entry.postings = postings;
-  if (status = Add(entry); !status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(Add(entry));
   open_[key] = {row.id, entry.at, false, std::move(postings)};
   return insert_open_.RunWith(row.id, entry.id);
 }
@@ -313,10 +312,9 @@ absl::Status Book::Add(EntryRow& entry) {
                      entry.written, entry.epoch, entry.flags, entry.note, Blob{entry.hash});
   TRANCHE_RETURN_IF_ERROR(insert_entry_.Run());
   for (const Posting& posting : entry.postings) {
-    absl::Status status =
-        insert_posting_.RunWith(entry.id, posting.account, posting.compute, posting.memory);
-    if (!status.ok()) return status;
-    if (status = AddToSums(posting, entry.at); !status.ok()) return status;
+    TRANCHE_RETURN_IF_ERROR(
+        insert_posting_.RunWith(entry.id, posting.account, posting.compute, posting.memory));
+    TRANCHE_RETURN_IF_ERROR(AddToSums(posting, entry.at));
   }
   last_entry_ = entry.id;
   head_ = entry.hash;

@@ -11,8 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 

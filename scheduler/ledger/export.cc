@@ -2,7 +2,6 @@
 //
 // Entries never change, so pieces read one after another, each in its own short transaction, fit
 // together: everything is as of the newest entry when the export began.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>

@@ -168,7 +168,7 @@ void Writer::Loop() {
   std::deque<Waiter> waiters = std::exchange(waiters_, {});
   health_.dropped += static_cast<int64_t>(waiting_);
   lock.unlock();
-  for (Waiter& waiter : waiters) waiter.done(false);
+  for (Waiter& waiter : waiters) waiter.done(/*committed=*/false);
   const absl::Status finished = complete ? Finish() : absl::OkStatus();
   connection_ = {};
   if (!finished.ok()) Report(std::string(finished.message()));
@@ -257,7 +257,7 @@ void Writer::Succeed(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   // Before anybody relies on it: a log that lost its end is noticed by the head.
   SaveHead();
-  for (const auto& answer : answers) answer(true);
+  for (const auto& answer : answers) answer(/*committed=*/true);
   lock.lock();
 }
 
@@ -267,7 +267,7 @@ void Writer::Fail(std::unique_lock<std::mutex>& lock, const absl::Status& why) {
   commit_problem_ = std::string(why.message());
   std::deque<Waiter> waiters = std::exchange(waiters_, {});
   lock.unlock();
-  for (Waiter& waiter : waiters) waiter.done(false);
+  for (Waiter& waiter : waiters) waiter.done(/*committed=*/false);
   // After a failed sync nobody knows which pages are on disk: what was read must be read again.
   // The book is ahead of the file in any case.
   if (connection_.book) {

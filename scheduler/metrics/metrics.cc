@@ -7,9 +7,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
-#include <utility>
 
 #include "scheduler/metrics/names.h"
 #include "scheduler/metrics/page.h"

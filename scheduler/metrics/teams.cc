@@ -1,6 +1,5 @@
 #include "scheduler/metrics/teams.h"
 
-#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>

@@ -168,20 +168,18 @@ absl::StatusOr<std::vector<MigInstance>> Nvml::MigInstances(Device gpu) {
 absl::StatusOr<MigInstance> Nvml::ReadMigInstance(Device gpu, Device mig) {
   TRANCHE_ASSIGN_OR_RETURN(std::string uuid, Uuid(mig));
   unsigned id = 0;
-  absl::Status status = library_->Call<Device, unsigned*>("nvmlDeviceGetGpuInstanceId", mig, &id);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(
+      library_->Call<Device, unsigned*>("nvmlDeviceGetGpuInstanceId", mig, &id));
   void* instance = nullptr;
-  status =
-      library_->Call<Device, unsigned, void**>("nvmlDeviceGetGpuInstanceById", gpu, id, &instance);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(
+      library_->Call<Device, unsigned, void**>("nvmlDeviceGetGpuInstanceById", gpu, id, &instance));
   abi::GpuInstanceInfo info{};
-  status = library_->Call<void*, abi::GpuInstanceInfo*>("nvmlGpuInstanceGetInfo", instance, &info);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(
+      library_->Call<void*, abi::GpuInstanceInfo*>("nvmlGpuInstanceGetInfo", instance, &info));
   TRANCHE_ASSIGN_OR_RETURN(std::string profile, ProfileName(gpu, info.profile_id));
   abi::MigAttributes attributes{};
-  status =
-      library_->Call<Device, abi::MigAttributes*>("nvmlDeviceGetAttributes_v2", mig, &attributes);
-  if (!status.ok()) return status;
+  TRANCHE_RETURN_IF_ERROR(
+      library_->Call<Device, abi::MigAttributes*>("nvmlDeviceGetAttributes_v2", mig, &attributes));
   if (attributes.compute_slices < attributes.gpu_slices) {
     profile = fmt::format("{}c.{}", attributes.compute_slices, profile);
   }

@@ -4,8 +4,6 @@
 // layout behind a versioned function name (nvmlInit_v2) for good.
 #pragma once
 
-#include <cstdint>
-
 namespace tranche::probe::abi {
 
 // What every function returns.

@@ -9,13 +9,14 @@
 
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/index/inventory.h"
+#include "topology/base/ids.h"
 #include "topology/base/units.h"
 
 namespace tranche {
 
-using KindId = uint16_t;
+using KindId = Index<struct KindIdTag, uint16_t>;
 // Of every node there was no number left for: nothing is known of it and nothing is charged on it.
-inline constexpr KindId kNoKind = 0;
+inline constexpr KindId kNoKind{0};
 inline constexpr std::size_t kMaxKinds = 512;
 
 struct NodeKind {

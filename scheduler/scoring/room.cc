@@ -18,7 +18,7 @@ int64_t FreeMilli(const Card& card, const CardLoad& load) {
 Room RoomOf(const NodeKinds& kinds, KindId id, const Inventory& inventory, const Load& load,
             MilliCpu cpu_free) {
   Room room;
-  room.words[0] = id;
+  room.words[0] = id.number();
   room.cpu = std::max<int64_t>(cpu_free.count(), 0);
   const int64_t step = CpuStep(kinds[id].cpu);
   if (step > 0) room.words[1] = static_cast<uint16_t>(std::min(room.cpu / step, kRoomCpuSteps));

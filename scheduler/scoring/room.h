@@ -27,7 +27,7 @@ struct Room {
   int64_t cpu = 0;    // milli, exact, not below 0
   int64_t milli = 0;  // free, of cards and pools
 
-  KindId kind() const { return words[0]; }
+  KindId kind() const { return KindId{words[0]}; }
   std::span<const uint16_t> key() const { return std::span(words).first(kHead + cards + pools); }
   std::span<const uint16_t> card_milli() const { return std::span(words).subspan(kHead, cards); }
   std::span<const uint16_t> pool_replicas() const {

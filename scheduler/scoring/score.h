@@ -28,6 +28,7 @@
 #include "scheduler/index/inventory.h"
 #include "scheduler/index/load.h"
 #include "scheduler/index/placement.h"
+#include "scheduler/scoring/kinds.h"
 
 namespace tranche {
 
@@ -38,7 +39,7 @@ struct Worth {
   // connected (of several whole ones, as far as the pod cares).
   uint32_t rank = 0;
   int32_t base = 0;     // the strategy's cost without prices, milli-GPU; may be negative
-  uint16_t kind = 0;    // of the node's hardware
+  KindId kind;          // of the node's hardware
   uint16_t loss = 0;    // which slots of multi-GPU types are lost; 0: none
   bool priced = false;  // prices count
   friend bool operator==(const Worth&, const Worth&) = default;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <string_view>
-#include <utility>
 
 #include "scheduler/api/router.h"
 #include "scheduler/wire/json/json.h"

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "scheduler/wire/json/json.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -24,7 +25,9 @@ constexpr std::array<std::string_view, 6> kLogLevels = {"trace", "debug", "info"
 
 // What a setter says about a value it cannot take: what it expected. nullopt: taken.
 using Complaint = std::optional<std::string>;
-using Setter = std::function<Complaint(const YAML::Node&, ServeConfig&)>;
+using Setter = std::function<Complaint(const YAML::Node&)>;
+// By dotted key; each writes to the configuration it was made for.
+using Setters = std::map<std::string, Setter>;
 
 std::optional<int64_t> Integer(const YAML::Node& node) {
   if (!node.IsScalar() || node.Tag() == "!") return std::nullopt;  // "!": quoted, a text
@@ -35,44 +38,57 @@ std::optional<int64_t> Integer(const YAML::Node& node) {
   return value;
 }
 
-template <typename Store>
-Setter Whole(int64_t low, int64_t high, Store store) {
-  return [low, high, store](const YAML::Node& node, ServeConfig& config) -> Complaint {
+template <typename Number>
+Setter Whole(int64_t low, int64_t high, Number& field) {
+  return [low, high, &field](const YAML::Node& node) -> Complaint {
     const std::optional<int64_t> value = Integer(node);
     if (!value || *value < low || *value > high) {
       return fmt::format("a whole number in {}..{}", low, high);
     }
-    store(config, *value);
+    field = static_cast<Number>(*value);
     return std::nullopt;
   };
 }
 
-// A time of at least `low` seconds.
-Setter Seconds(int64_t low, std::function<std::chrono::milliseconds&(ServeConfig&)> field) {
-  constexpr int64_t kDay = 24 * 3600;
-  return Whole(low, kDay, [field = std::move(field)](ServeConfig& config, int64_t value) {
-    field(config) = std::chrono::seconds(value);
+// A time of at least `low` seconds, a day at most.
+Setter Seconds(int64_t low, std::chrono::milliseconds& field) {
+  return [low, &field](const YAML::Node& node) {
+    constexpr int64_t kDay = 24 * 3600;
+    int64_t seconds = 0;
+    Complaint complaint = Whole(low, kDay, seconds)(node);
+    if (!complaint) field = std::chrono::seconds(seconds);
+    return complaint;
+  };
+}
+
+// A text that `take` takes; it returns false where it does not.
+Setter Text(std::string expected, std::function<bool(const std::string&)> take) {
+  return [expected = std::move(expected),
+          take = std::move(take)](const YAML::Node& node) -> Complaint {
+    if (!node.IsScalar() || !take(node.Scalar())) return expected;
+    return std::nullopt;
+  };
+}
+
+// Any text but the empty one.
+Setter SomeText(const char* expected, std::string& field) {
+  return Text(expected, [&field](const std::string& text) {
+    field = text;
+    return !text.empty();
   });
 }
 
-// A text that `store` takes; it returns false where it does not.
-template <typename Store>
-Setter Text(std::string expected, Store store) {
-  return [expected = std::move(expected), store](const YAML::Node& node,
-                                                 ServeConfig& config) -> Complaint {
-    if (!node.IsScalar() || !store(config, node.Scalar())) return expected;
-    return std::nullopt;
-  };
-}
+template <typename Value>
+using Choices = std::vector<std::pair<std::string_view, Value>>;
 
-template <typename Value, std::size_t kCount, typename Store>
-Setter OneOf(const std::array<std::pair<std::string_view, Value>, kCount>& choices, Store store) {
+template <typename Value, typename Field>
+Setter OneOf(Choices<Value> choices, Field& field) {
   std::string expected = "one of";
   for (const auto& [name, value] : choices) expected += fmt::format(" {}", name);
-  return Text(std::move(expected), [choices, store](ServeConfig& config, const std::string& text) {
+  return Text(std::move(expected), [choices = std::move(choices), &field](const std::string& text) {
     for (const auto& [name, value] : choices) {
       if (name != text) continue;
-      store(config, value);
+      field = value;
       return true;
     }
     return false;
@@ -85,213 +101,136 @@ bool IsObjectName(std::string_view text) {
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
 }
 
+bool SplitObjectName(const std::string& text, std::string& ns, std::string& name) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) return false;
+  ns = text.substr(0, slash);
+  name = text.substr(slash + 1);
+  return IsObjectName(ns) && IsObjectName(name);
+}
+
 // A list of texts, none of them empty.
-Setter List(const char* expected, std::function<std::vector<std::string>&(ServeConfig&)> field) {
-  return [expected, field = std::move(field)](const YAML::Node& node,
-                                              ServeConfig& config) -> Complaint {
+Setter List(const char* expected, std::vector<std::string>& field) {
+  return [expected, &field](const YAML::Node& node) -> Complaint {
     if (!node.IsSequence()) return expected;
-    std::vector<std::string>& list = field(config);
-    list.clear();
+    field.clear();
     for (const YAML::Node& item : node) {
       if (!item.IsScalar() || item.Scalar().empty()) return expected;
-      list.push_back(item.Scalar());
+      field.push_back(item.Scalar());
     }
     return std::nullopt;
   };
 }
 
-Setter TlsFile(std::string http::TlsOptions::*field) {
-  return Text("a file name", [field](ServeConfig& config, const std::string& text) {
+Setter TlsFile(ServeConfig& config, std::string http::TlsOptions::*field) {
+  return Text("a file name", [&config, field](const std::string& text) {
     if (!config.tls) config.tls.emplace();
     *config.tls.*field = text;
     return !text.empty();
   });
 }
 
-void AddAdmissionKeys(std::map<std::string, Setter>& keys) {
-  constexpr std::array<std::pair<std::string_view, bool>, 2> kChoices = {
-      {{"true", true}, {"false", false}}};
-  keys["tls.listen"] = Text("HOST:PORT", [](ServeConfig& config, const std::string& text) {
-    return ReadTlsListen(text, config).ok();
-  });
-  keys["tls.certFile"] = TlsFile(&http::TlsOptions::certificate_file);
-  keys["tls.keyFile"] = TlsFile(&http::TlsOptions::key_file);
-  keys["tls.clientCaFile"] = TlsFile(&http::TlsOptions::client_ca_file);
-  constexpr std::array<std::pair<std::string_view, bool>, 2> kVerbs = {
-      {{"Required", true}, {"Optional", false}}};
-  keys["tls.verbs"] =
-      OneOf(kVerbs, [](ServeConfig& config, bool required) { config.verbs_need_tls = required; });
-  keys["tls.allowedClients"] =
-      List("a list of names",
-           [](ServeConfig& config) -> std::vector<std::string>& { return config.allowed_clients; });
-  keys["pages.listen"] = Text("HOST:PORT", [](ServeConfig& config, const std::string& text) {
-    return ReadPagesListen(text, config).ok();
-  });
-  keys["pages.tokenFile"] = Text("a file name", [](ServeConfig& config, const std::string& text) {
-    config.pages_token_file = text;
-    return !text.empty();
-  });
-  keys["admission.schedulerName"] =
-      Text("the name of a scheduler", [](ServeConfig& config, const std::string& text) {
-        return ReadSchedulerName(text, config).ok();
-      });
-  keys["admission.gates"] =
-      OneOf(kChoices, [](ServeConfig& config, bool gates) { config.admission.gates = gates; });
-  keys["admission.trustedUsers"] =
-      List("a list of users and groups", [](ServeConfig& config) -> std::vector<std::string>& {
-        return config.admission.trusted_users;
-      });
+// An address, a name: what the command line takes too.
+Setter AsFlag(const char* expected, absl::Status (*read)(std::string_view, ServeConfig&),
+              ServeConfig& config) {
+  return Text(expected,
+              [read, &config](const std::string& text) { return read(text, config).ok(); });
 }
 
-void AddServerKeys(std::map<std::string, Setter>& keys) {
+void AddAdmissionKeys(ServeConfig& config, Setters& keys) {
+  keys["tls.listen"] = AsFlag("HOST:PORT", ReadTlsListen, config);
+  keys["tls.certFile"] = TlsFile(config, &http::TlsOptions::certificate_file);
+  keys["tls.keyFile"] = TlsFile(config, &http::TlsOptions::key_file);
+  keys["tls.clientCaFile"] = TlsFile(config, &http::TlsOptions::client_ca_file);
+  keys["tls.verbs"] =
+      OneOf(Choices<bool>{{"Required", true}, {"Optional", false}}, config.verbs_need_tls);
+  keys["tls.allowedClients"] = List("a list of names", config.allowed_clients);
+  keys["pages.listen"] = AsFlag("HOST:PORT", ReadPagesListen, config);
+  keys["pages.tokenFile"] = SomeText("a file name", config.pages_token_file);
+  keys["admission.schedulerName"] = AsFlag("the name of a scheduler", ReadSchedulerName, config);
+  keys["admission.gates"] =
+      OneOf(Choices<bool>{{"true", true}, {"false", false}}, config.admission.gates);
+  keys["admission.trustedUsers"] =
+      List("a list of users and groups", config.admission.trusted_users);
+}
+
+void AddServerKeys(ServeConfig& config, Setters& keys) {
   constexpr int64_t kKiB = 1024;
   constexpr int64_t kMiB = 1024 * kKiB;
-  using Millis = std::chrono::milliseconds;
-  keys["listen"] = Text("HOST:PORT", [](ServeConfig& config, const std::string& text) {
-    return ReadListen(text, config).ok();
-  });
-  keys["threads"] =
-      Whole(1, 64, [](ServeConfig& c, int64_t value) { c.threads = static_cast<int>(value); });
-  keys["http.headerBytes"] = Whole(kKiB, kMiB, [](ServeConfig& c, int64_t value) {
-    c.limits.header_bytes = static_cast<std::size_t>(value);
-  });
-  keys["http.bodyBytes"] = Whole(kKiB, 256 * kMiB, [](ServeConfig& c, int64_t value) {
-    c.limits.body_bytes = static_cast<std::size_t>(value);
-  });
-  keys["http.headerSeconds"] =
-      Seconds(1, [](ServeConfig& c) -> Millis& { return c.limits.header_time; });
-  keys["http.requestSeconds"] =
-      Seconds(1, [](ServeConfig& c) -> Millis& { return c.limits.request_time; });
+  http::Limits& limits = config.limits;
+  keys["listen"] = AsFlag("HOST:PORT", ReadListen, config);
+  keys["threads"] = Whole(1, 64, config.threads);
+  keys["http.headerBytes"] = Whole(kKiB, kMiB, limits.header_bytes);
+  keys["http.bodyBytes"] = Whole(kKiB, 256 * kMiB, limits.body_bytes);
+  keys["http.headerSeconds"] = Seconds(1, limits.header_time);
+  keys["http.requestSeconds"] = Seconds(1, limits.request_time);
   // kube-scheduler re-uses connections that were idle for up to 90 s.
-  keys["http.idleSeconds"] =
-      Seconds(95, [](ServeConfig& c) -> Millis& { return c.limits.idle_time; });
-  keys["http.replySeconds"] =
-      Seconds(1, [](ServeConfig& c) -> Millis& { return c.limits.reply_time; });
-  keys["http.connections"] = Whole(
-      2, 65'536, [](ServeConfig& c, int64_t v) { c.limits.connections = static_cast<int>(v); });
+  keys["http.idleSeconds"] = Seconds(95, limits.idle_time);
+  keys["http.replySeconds"] = Seconds(1, limits.reply_time);
+  keys["http.connections"] = Whole(2, 65'536, limits.connections);
   keys["logLevel"] = Text(fmt::format("one of {}", fmt::join(kLogLevels, " ")),
-                          [](ServeConfig& config, const std::string& text) {
-                            if (!IsLogLevel(text)) return false;
-                            config.log_level = text;
-                            return true;
+                          [&config](const std::string& text) {
+                            if (IsLogLevel(text)) config.log_level = text;
+                            return IsLogLevel(text);
                           });
 }
 
-void AddClusterKeys(std::map<std::string, Setter>& keys) {
-  using Millis = std::chrono::milliseconds;
-  constexpr std::array<std::pair<std::string_view, ClusterKind>, 2> kClusters = {
-      {{"embedded", ClusterKind::kEmbedded}, {"kubernetes", ClusterKind::kKubernetes}}};
-  constexpr std::array<std::pair<std::string_view, bool>, 2> kClocks = {
-      {{"system", false}, {"manual", true}}};
-  keys["cluster"] = OneOf(kClusters, [](ServeConfig& c, ClusterKind kind) { c.cluster = kind; });
-  keys["objects"] =
-      List("a list of file names",
-           [](ServeConfig& config) -> std::vector<std::string>& { return config.objects; });
-  keys["kubeconfig"] = Text("a file name", [](ServeConfig& config, const std::string& text) {
-    config.kubeconfig = text;
-    return !text.empty();
+void AddClusterKeys(ServeConfig& config, Setters& keys) {
+  keys["cluster"] = OneOf(Choices<ClusterKind>{{"embedded", ClusterKind::kEmbedded},
+                                               {"kubernetes", ClusterKind::kKubernetes}},
+                          config.cluster);
+  keys["objects"] = List("a list of file names", config.objects);
+  keys["kubeconfig"] = SomeText("a file name", config.kubeconfig);
+  keys["clock"] = OneOf(Choices<bool>{{"system", false}, {"manual", true}}, config.manual_clock);
+  keys["cacheAgeSeconds"] = Seconds(5, config.cache_limit);
+  keys["claimSeconds"] = Seconds(1, config.tentative_lifetime);
+  keys["ledger.file"] = SomeText("a file name", config.ledger);
+  keys["ledger.onFailure"] = OneOf(
+      Choices<LedgerFailure>{{"Closed", LedgerFailure::kClosed}, {"Open", LedgerFailure::kOpen}},
+      config.ledger_failure);
+  keys["mig.configMap"] = Text("NAMESPACE/NAME", [&config](const std::string& text) {
+    return SplitObjectName(text, config.mig_config_ns, config.mig_config_name);
   });
-  keys["clock"] = OneOf(kClocks, [](ServeConfig& c, bool manual) { c.manual_clock = manual; });
-  keys["cacheAgeSeconds"] = Seconds(5, [](ServeConfig& c) -> Millis& { return c.cache_limit; });
-  keys["claimSeconds"] = Seconds(1, [](ServeConfig& c) -> Millis& { return c.tentative_lifetime; });
+  keys["compatibility"] = OneOf(Choices<bool>{{"none", false}, {"hami", true}}, config.hami);
 }
 
-void AddLedgerKeys(std::map<std::string, Setter>& keys) {
-  constexpr std::array<std::pair<std::string_view, LedgerFailure>, 2> kFailures = {
-      {{"Closed", LedgerFailure::kClosed}, {"Open", LedgerFailure::kOpen}}};
-  keys["ledger.file"] = Text("a file name", [](ServeConfig& config, const std::string& text) {
-    config.ledger = text;
-    return !text.empty();
+void AddElectionKeys(ServeConfig& config, Setters& keys) {
+  keys["leaderElection.lease"] = Text("NAMESPACE/NAME", [&config](const std::string& text) {
+    config.elects = true;
+    return SplitObjectName(text, config.election.ns, config.election.name);
   });
-  keys["ledger.onFailure"] =
-      OneOf(kFailures, [](ServeConfig& c, LedgerFailure value) { c.ledger_failure = value; });
+  keys["leaderElection.leaseSeconds"] = Seconds(3, config.election.lease);
+  keys["leaderElection.renewSeconds"] = Seconds(2, config.election.renew);
+  keys["leaderElection.retrySeconds"] = Seconds(1, config.election.retry);
 }
 
-void AddElectionKeys(std::map<std::string, Setter>& keys) {
-  using Millis = std::chrono::milliseconds;
-  keys["leaderElection.lease"] =
-      Text("NAMESPACE/NAME", [](ServeConfig& config, const std::string& text) {
-        const std::size_t slash = text.find('/');
-        if (slash == std::string::npos) return false;
-        config.election.ns = text.substr(0, slash);
-        config.election.name = text.substr(slash + 1);
-        config.elects = true;
-        return IsObjectName(config.election.ns) && IsObjectName(config.election.name);
-      });
-  keys["leaderElection.leaseSeconds"] =
-      Seconds(3, [](ServeConfig& c) -> Millis& { return c.election.lease; });
-  keys["leaderElection.renewSeconds"] =
-      Seconds(2, [](ServeConfig& c) -> Millis& { return c.election.renew; });
-  keys["leaderElection.retrySeconds"] =
-      Seconds(1, [](ServeConfig& c) -> Millis& { return c.election.retry; });
-}
-
-void AddCompatibilityKeys(std::map<std::string, Setter>& keys) {
-  constexpr std::array<std::pair<std::string_view, bool>, 2> kOf = {
-      {{"none", false}, {"hami", true}}};
-  keys["compatibility"] = OneOf(kOf, [](ServeConfig& c, bool hami) { c.hami = hami; });
-}
-
-void AddMigKeys(std::map<std::string, Setter>& keys) {
-  keys["mig.configMap"] = Text("NAMESPACE/NAME", [](ServeConfig& config, const std::string& text) {
-    const std::size_t slash = text.find('/');
-    if (slash == std::string::npos) return false;
-    config.mig_config_ns = text.substr(0, slash);
-    config.mig_config_name = text.substr(slash + 1);
-    return IsObjectName(config.mig_config_ns) && IsObjectName(config.mig_config_name);
-  });
-}
-
-void AddPolicyKeys(std::map<std::string, Setter>& keys) {
-  constexpr std::array<std::pair<std::string_view, Strategy>, 3> kStrategies = {
-      {{"Fragmentation", Strategy::kFragmentation},
-       {"BestFit", Strategy::kBestFit},
-       {"Spread", Strategy::kSpread}}};
-  constexpr std::array<std::pair<std::string_view, Permission>, 2> kPermissions = {
-      {{"Allow", Permission::kAllow}, {"Refuse", Permission::kRefuse}}};
-  constexpr std::array<std::pair<std::string_view, PreemptionActor>, 3> kActors = {
-      {{"Planner", PreemptionActor::kPlanner},
-       {"Scheduler", PreemptionActor::kScheduler},
-       {"Off", PreemptionActor::kOff}}};
-  keys["strategy"] =
-      OneOf(kStrategies, [](ServeConfig& c, Strategy strategy) { c.policy.strategy = strategy; });
-  keys["filterWidth"] = Whole(1, kMaxFilterWidth, [](ServeConfig& c, int64_t value) {
-    c.policy.filter_width = static_cast<int>(value);
-  });
+void AddPolicyKeys(ServeConfig& config, Setters& keys) {
+  keys["strategy"] = OneOf(Choices<Strategy>{{"Fragmentation", Strategy::kFragmentation},
+                                             {"BestFit", Strategy::kBestFit},
+                                             {"Spread", Strategy::kSpread}},
+                           config.policy.strategy);
+  keys["filterWidth"] = Whole(1, kMaxFilterWidth, config.policy.filter_width);
   keys["sharing.unenforced"] =
-      OneOf(kPermissions, [](ServeConfig& c, Permission value) { c.unenforced_sharing = value; });
-  constexpr std::array<std::pair<std::string_view, bool>, 2> kOnOff = {
-      {{"On", true}, {"Off", false}}};
-  keys["sharing.reservation"] = OneOf(kOnOff, [](ServeConfig& c, bool on) { c.reservation = on; });
-  keys["sharing.reservationImage"] =
-      Text("the name of an image", [](ServeConfig& config, const std::string& text) {
-        config.reservation_image = text;
-        return !text.empty();
-      });
+      OneOf(Choices<Permission>{{"Allow", Permission::kAllow}, {"Refuse", Permission::kRefuse}},
+            config.unenforced_sharing);
+  keys["sharing.reservation"] =
+      OneOf(Choices<bool>{{"On", true}, {"Off", false}}, config.reservation);
+  keys["sharing.reservationImage"] = SomeText("the name of an image", config.reservation_image);
   keys["preemption.actor"] =
-      OneOf(kActors, [](ServeConfig& c, PreemptionActor actor) { c.policy.actor = actor; });
+      OneOf(Choices<PreemptionActor>{{"Planner", PreemptionActor::kPlanner},
+                                     {"Scheduler", PreemptionActor::kScheduler},
+                                     {"Off", PreemptionActor::kOff}},
+            config.policy.actor);
 }
 
-const std::map<std::string, Setter>& Keys() {
-  static const std::map<std::string, Setter> keys = [] {
-    std::map<std::string, Setter> all;
-    AddServerKeys(all);
-    AddAdmissionKeys(all);
-    AddClusterKeys(all);
-    AddLedgerKeys(all);
-    AddMigKeys(all);
-    AddElectionKeys(all);
-    AddPolicyKeys(all);
-    AddCompatibilityKeys(all);
-    return all;
-  }();
-  return keys;
-}
-
-bool IsGroup(const std::string& key) {
-  const std::string prefix = key + ".";
-  const auto next = Keys().lower_bound(prefix);
-  return next != Keys().end() && next->first.compare(0, prefix.size(), prefix) == 0;
+Setters SettersOf(ServeConfig& config) {
+  Setters all;
+  AddServerKeys(config, all);
+  AddAdmissionKeys(config, all);
+  AddClusterKeys(config, all);
+  AddElectionKeys(config, all);
+  AddPolicyKeys(config, all);
+  return all;
 }
 
 // A value as it was written, for errors.
@@ -302,7 +241,7 @@ std::string Shown(const YAML::Node& node) {
 
 class Reader {
  public:
-  Reader(std::string_view name, ServeConfig& config) : name_(name), config_(config) {}
+  Reader(std::string_view name, ServeConfig& config) : name_(name), setters_(SettersOf(config)) {}
 
   absl::Status ReadMap(const YAML::Node& map, const std::string& prefix) {
     std::set<std::string> seen;
@@ -310,9 +249,7 @@ class Reader {
       if (!entry.first.IsScalar()) return Bad(entry.first, "a key that is text", "something else");
       const std::string key = prefix + entry.first.Scalar();
       if (!seen.insert(key).second) return Bad(entry.first, key + " once", "it again");
-      if (const absl::Status read = ReadEntry(entry.first, entry.second, key); !read.ok()) {
-        return read;
-      }
+      TRANCHE_RETURN_IF_ERROR(ReadEntry(entry.first, entry.second, key));
     }
     return absl::OkStatus();
   }
@@ -324,8 +261,8 @@ class Reader {
 
  private:
   absl::Status ReadEntry(const YAML::Node& where, const YAML::Node& value, const std::string& key) {
-    if (const auto setter = Keys().find(key); setter != Keys().end()) {
-      const Complaint complaint = setter->second(value, config_);
+    if (const auto setter = setters_.find(key); setter != setters_.end()) {
+      const Complaint complaint = setter->second(value);
       if (!complaint) return absl::OkStatus();
       return Bad(where, fmt::format("{}: {}", key, *complaint), Shown(value));
     }
@@ -334,8 +271,14 @@ class Reader {
     return ReadMap(value, key + ".");
   }
 
+  // Whether settings stand below it.
+  bool IsGroup(const std::string& key) const {
+    const auto next = setters_.lower_bound(key + ".");
+    return next != setters_.end() && next->first.starts_with(key + ".");
+  }
+
   std::string_view name_;
-  ServeConfig& config_;
+  const Setters setters_;
 };
 
 }  // namespace

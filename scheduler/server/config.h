@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "policy/spec.h"
 #include "scheduler/api/admission_api.h"
 #include "scheduler/http/server.h"

@@ -23,6 +23,7 @@
 #include "scheduler/embedded/cluster.h"
 #include "scheduler/host/clocks.h"
 #include "scheduler/host/timers.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -112,11 +113,11 @@ struct LeaderServices::Impl {
   metrics::Scrape Gather();
   std::optional<Instant> DoDue();
   void ArmTick(std::chrono::milliseconds delay);
-  void ArmStatusWriter();
-  void ArmMigController();
-  void ArmCheckpointer();
-  void ArmHeartbeat();
-  void ArmBackup();
+  // On the timers' thread, and again after each time.
+  void Every(std::chrono::milliseconds period, const std::function<void()>& work);
+  // Off it, for what takes its time.
+  void EveryLater(std::chrono::milliseconds period, const std::function<void()>& work);
+  void Backup();
   std::optional<metrics::LedgerRow> LedgerState();
 
   const ServeConfig& config;
@@ -325,53 +326,31 @@ std::optional<metrics::LedgerRow> LeaderServices::Impl::LedgerState() {
   return row;
 }
 
-void LeaderServices::Impl::ArmStatusWriter() {
-  timers.After(kWriteStatusEvery, [this] {
-    status_writer->Tick(clock.Now());
-    ArmStatusWriter();
+void LeaderServices::Impl::Every(std::chrono::milliseconds period,
+                                 const std::function<void()>& work) {
+  timers.After(period, [this, period, work] {
+    work();
+    Every(period, work);
   });
 }
 
-// Looking at the whole fleet takes its time: not on the timers' thread. Time moved by hand has it
-// done with what else is due.
-void LeaderServices::Impl::ArmMigController() {
-  timers.After(kLookAtMigEvery, [this] {
-    process.later([this] {
-      mig_controller->Tick(clock.Now());
-      ArmMigController();
+void LeaderServices::Impl::EveryLater(std::chrono::milliseconds period,
+                                      const std::function<void()>& work) {
+  timers.After(period, [this, period, work] {
+    process.later([this, period, work] {
+      work();
+      EveryLater(period, work);
     });
   });
 }
 
-// Reads the ledger, so likewise not on the timers' thread.
-void LeaderServices::Impl::ArmCheckpointer() {
-  timers.After(kLookForCheckpointEvery, [this] {
-    process.later([this] {
-      checkpointer->Take(clock.Now());
-      ArmCheckpointer();
-    });
-  });
-}
-
-void LeaderServices::Impl::ArmHeartbeat() {
-  timers.After(kHeartbeatEvery, [this] {
-    host.engine.Heartbeat();
-    ArmHeartbeat();
-  });
-}
-
-void LeaderServices::Impl::ArmBackup() {
-  timers.After(kBackupEvery, [this] {
-    process.later([this] {
-      const absl::StatusOr<std::string> backup = book->Backup(clock.Now());
-      if (backup.ok()) {
-        spdlog::info("ledger copied to {}", *backup);
-      } else {
-        spdlog::error("the ledger could not be copied: {}", std::string(backup.status().message()));
-      }
-    });
-    ArmBackup();
-  });
+void LeaderServices::Impl::Backup() {
+  const absl::StatusOr<std::string> backup = book->Backup(clock.Now());
+  if (backup.ok()) {
+    spdlog::info("ledger copied to {}", *backup);
+  } else {
+    spdlog::error("the ledger could not be copied: {}", std::string(backup.status().message()));
+  }
 }
 
 LeaderServices::LeaderServices(const ServeConfig& config, metrics::Metrics& metrics,
@@ -388,7 +367,7 @@ absl::Status LeaderServices::MakeEmbedded() {
                                                                 PolicyDefaults(impl_->config));
   impl_->api = impl_->embedded_cluster.get();
   impl_->ConnectEffects();
-  if (const absl::Status loaded = impl_->LoadObjects(); !loaded.ok()) return loaded;
+  TRANCHE_RETURN_IF_ERROR(impl_->LoadObjects());
   impl_->MakeAnswers();
   return absl::OkStatus();
 }
@@ -400,15 +379,19 @@ void LeaderServices::Attach(ClusterApi& api) {
 }
 
 void LeaderServices::Begin() {
-  impl_->ArmTick(kTickMin);
-  impl_->ArmStatusWriter();
-  if (!impl_->manual) {
-    impl_->ArmMigController();
-    impl_->ArmCheckpointer();
+  Impl* const impl = impl_.get();
+  impl->ArmTick(kTickMin);
+  impl->Every(kWriteStatusEvery, [impl] { impl->status_writer->Tick(impl->clock.Now()); });
+  // One looks at the whole fleet, the other reads the ledger. Time moved by hand has both done with
+  // what else is due.
+  if (!impl->manual) {
+    impl->EveryLater(kLookAtMigEvery, [impl] { impl->mig_controller->Tick(impl->clock.Now()); });
+    impl->EveryLater(kLookForCheckpointEvery,
+                     [impl] { impl->checkpointer->Take(impl->clock.Now()); });
   }
-  if (impl_->book) {
-    impl_->ArmHeartbeat();
-    impl_->ArmBackup();
+  if (impl->book) {
+    impl->Every(kHeartbeatEvery, [impl] { impl->host.engine.Heartbeat(); });
+    impl->Every(kBackupEvery, [impl] { impl->process.later([impl] { impl->Backup(); }); });
   }
 }
 

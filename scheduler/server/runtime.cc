@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -375,12 +374,13 @@ void Runtime::Stop() {
     server->Stop(std::max(left, milliseconds(0)));
   }
   impl_->questions.join();
-  if (impl_->elector && impl_->leading == nullptr) impl_->elector->Stop(/*release=*/true);
+  if (impl_->elector && impl_->leading == nullptr)
+    impl_->elector->Stop(kube::Elector::Lease::kRelease);
   if (impl_->takeover.joinable()) impl_->takeover.join();
   if (impl_->kube_cluster) impl_->kube_cluster->Stop();
   if (impl_->services) impl_->services->End();
   // The guarded work is over: the next leader need not wait for the lease to end.
-  if (impl_->elector) impl_->elector->Stop(/*release=*/true);
+  if (impl_->elector) impl_->elector->Stop(kube::Elector::Lease::kRelease);
 }
 
 }  // namespace tranche

@@ -9,11 +9,9 @@
 // Thread rule: any thread. Open once; events that come meanwhile wait until it is done.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -33,21 +31,7 @@ class StandbyBuffer : public ClusterEvents {
   // The highest epoch in the allocation record of any pod; 0: none.
   int64_t HighestEpoch() const;
 
-  void NodeChanged(NodeFacts node) override;
-  void NodeGone(const NodeName& name) override;
-  void PodChanged(PodFacts pod) override;
-  void PodGone(const PodUid& uid) override;
-  void NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) override;
-  void NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) override;
-  void DraChanged(dra::Object object) override;
-  void DraGone(const dra::ObjectRef& object) override;
-  void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override;
-  void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override;
-  void PolicyObjectChanged(PolicyObject object) override;
-  void PolicyObjectGone(const std::string& kind, const NamespacedName& object) override;
-  void PolicyObjectsSettled() override;
-  void Synced() override;
-  void Heard(const char* resource) override;
+  void Receive(ClusterEvent event) override;
 
  private:
   using Steady = std::chrono::steady_clock;
@@ -65,6 +49,8 @@ class StandbyBuffer : public ClusterEvents {
     std::map<PodUid, PodFacts> pods;
     std::map<std::string, Steady::time_point> heard;
   };
+
+  struct Keep;
 
   mutable absl::Mutex mutex_;
   ClusterEvents* receiver_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: nothing is passed on yet

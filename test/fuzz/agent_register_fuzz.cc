@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
       wire::RegisterOfAmounts(AgentKind::kVolcanoOld, {{"volcano.sh/gpu-number", {64, 64}}}, hints);
   if (derived.ok()) Check(derived->agent);
   wire::Parser parser;
-  const absl::StatusOr<wire::Element> document = parser.Parse(text, false);
+  const absl::StatusOr<wire::Element> document = parser.Parse(text);
   if (!document.ok()) return 0;
   const auto object = wire::DecodeKoordinatorDevice(*document);
   if (object.ok() && object->agent) Check(*object->agent);

@@ -49,7 +49,7 @@ void CheckSelector(const std::string& text) {
 // Whatever a slice and a claim say, the books add up and a prediction ends.
 void CheckObject(const std::string& text) {
   wire::Parser parser;
-  const auto element = parser.Parse(text, true);
+  const auto element = parser.Parse(text, wire::Padding::kThere);
   if (!element.ok()) return;
   std::vector<DeviceClass> classes;
   if (auto read = wire::DecodeDeviceClass(*element); read.ok()) classes.push_back(*read);

@@ -25,12 +25,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     engine->Filter(args.pod.request, args.names, test::At(0), answer);
     wire::WriteFilterResult(args, answer, false, out);
     wire::Parser parser;
-    TRANCHE_CHECK(parser.Parse(out, false).ok());
+    TRANCHE_CHECK(parser.Parse(out).ok());
     std::vector<int> ranks;
     engine->Prioritize(args.pod.request, args.names, test::At(0), ranks);
     out.clear();
     wire::WritePriorities(args, ranks, out);
-    TRANCHE_CHECK(parser.Parse(out, false).ok());
+    TRANCHE_CHECK(parser.Parse(out).ok());
     engine->DeletePod(args.pod.request.uid, test::At(0));
   }
   if (const auto preemption = codec.ReadPreemptionArgs(body); preemption.ok()) {

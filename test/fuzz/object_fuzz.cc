@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace tranche;
   static wire::Parser parser;
   const std::string text = fuzz::Padded(data, size);
-  const auto document = parser.Parse(text, true);
+  const auto document = parser.Parse(text, wire::Padding::kThere);
   if (!document.ok()) return 0;
   Engine engine{EngineOptions{}};
   auto node = wire::DecodeNode(*document);

@@ -62,7 +62,7 @@ void CheckAsk(const Ask& ask) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   static wire::Parser parser;
   const std::string json = PodOf({reinterpret_cast<const char*>(data), size});
-  const auto document = parser.Parse(json, false);
+  const auto document = parser.Parse(json);
   TRANCHE_CHECK(document.ok());
   const auto pod = wire::DecodePod(*document);
   if (!pod.ok()) return 0;

@@ -101,7 +101,7 @@ TEST(ScoringProperty, WhatIsKeptAsNodesChangeIsWhatThereIs) {
     for (int i = 0; i < 17; ++i) anew.Follow();
     anew.Prepare(request);
     ASSERT_EQ(kept.usable(), anew.usable()) << step;
-    for (KindId kind = 1; kind < kinds.size(); ++kind) {
+    for (KindId kind{1}; kind < kinds.size(); ++kind) {
       ASSERT_EQ(kept.OfKind(kind), anew.OfKind(kind)) << step;
     }
     for (int i = 0; i < 10; ++i) {

@@ -137,6 +137,12 @@ EXAMPLES = [
     ("engine", False, {f"{_RIGHT}/b.h": "class Books;\n// std::function<void()> hook_;\n",
                        f"{_LEFT}/a.h": "class Books {\n  void Each(std::function<void()>);\n};\n"}),
 
+    ("methods", True, {f"{_LEFT}/a.h": "class A {\n public:\n" + "".join(
+        f"  void F{i}(int a);\n" for i in range(21)) + "};\n"}),
+    ("methods", False, {f"{_LEFT}/a.h": "class A {\n public:\n  A(int a);\n" + "".join(
+        f"  int f{i}() const {{ return g(); }}\n" for i in range(20)) +
+        " private:\n  void G();\n};\n"}),
+
     ("tables", True, {"quota/README.md": "| room | a |\n|---|---|\n| `tree/` | a |\n"
                       "| `budget/` | a |\n"}),
     ("tables", True, {"quota/README.md": "| room | a |\n|---|---|\n| `budget/` | a |\n"

@@ -304,6 +304,7 @@ RULES = {
     "functions": rules_shape.check_functions,
     "booleans": rules_shape.check_booleans,
     "engine": rules_shape.engine_rule(RANKS),
+    "methods": rules_shape.check_methods,
     "tables": rules_tables.tables_rule(RANKS, room_of),
     "torn": rules_text.check_torn,
     "comments": rules_text.check_comments,

@@ -160,6 +160,31 @@ def check_booleans(files):
     yield from known.beyond(files, "booleans", found())
 
 
+MOST_METHODS = 20
+_CLASS = re.compile(r"^(class|struct)\s+(\w+)[^;{]*\{", re.MULTILINE)
+_METHOD = re.compile(r"^  (?!using|friend|return|explicit)[\w:<>,&*\s\[\]]*?\b(\w+)\([^;{]*[;{]",
+                     re.MULTILINE)
+
+
+def check_methods(files):
+    """What one may do with a part of the engine fits on a page: its public methods, constructors
+    aside. `Engine` itself is the whole surface."""
+    for file in files.values():
+        if not file.path.endswith(".h") or not file.folder.startswith("scheduler/engine/"):
+            continue
+        for match in _CLASS.finditer(file.code):
+            body = file.code[match.end():_close(file.code, match.end() - 1)]
+            body = re.split(r"^ (?:private|protected):", body, flags=re.MULTILINE)[0]
+            # Bodies of inline methods and of nested types are no declarations of their own.
+            for _ in range(4):
+                body = re.sub(r"\{[^{}]*\}", ";", body)
+            found = {name for name in _METHOD.findall(body) if name != match.group(2)}
+            if len(found) > MOST_METHODS:
+                yield file.path, file.line_of(match.start()), (
+                    f"expected <= {MOST_METHODS} public methods in {match.group(2)}, "
+                    f"found {len(found)}")
+
+
 _DEFINED = re.compile(r"^(?:class|struct|enum class|enum)\s+(\w+)[^;{]*\{", re.MULTILINE)
 _HOOK = re.compile(r"\bstd::function\s*<[^;]*>\s+\w+_?\s*(?:=[^;]*|\{[^;]*)?;")
 

@@ -17,8 +17,8 @@ namespace tranche {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
                               const std::string& left, const std::string& right);
 
-// A value as a failed check prints it: a number, the number of an enumerator, a count of a unit, or
-// text.
+// A value as a failed check prints it: a number, the number of an enumerator or index, a count of a
+// unit, or text.
 template <typename T>
 std::string CheckedValue(const T& value) {
   if constexpr (std::is_enum_v<T>) {
@@ -27,6 +27,8 @@ std::string CheckedValue(const T& value) {
     return std::to_string(value);
   } else if constexpr (requires { value.count(); }) {
     return CheckedValue(value.count());
+  } else if constexpr (requires { value.number(); }) {
+    return CheckedValue(value.number());
   } else if constexpr (requires { value.str(); }) {
     return value.str();
   } else {

@@ -31,7 +31,7 @@ Gates::QuotaAnswer Gates::Ask(const PodRequest& request, int64_t times, Instant 
       context.standing.mode != QuotaMode::kEnforce) {
     return answer;
   }
-  std::set<uint32_t> refused;
+  std::set<ChargeKind> refused;
   for (const NodeId id : cluster_.names.ascending()) {
     const NodeEntry* entry = id < cluster_.nodes.size() ? cluster_.nodes[id].get() : nullptr;
     if (entry == nullptr || !entry->state.present()) continue;

@@ -219,7 +219,7 @@ void ReclaimCase::GatherRegions() {
   };
   const std::vector<NodeId>& looked_at =
       options_.only != nullptr ? *options_.only : cluster_.names.ascending();
-  std::map<std::pair<uint32_t, std::string>, std::vector<NodeId>> kinds;
+  std::map<std::pair<ChargeKind, std::string>, std::vector<NodeId>> kinds;
   std::optional<GangLevel> within = request.gang_within;
   if (WishOf(request, *preemptor_.context.policy) == TopologyWish::kRequired) {
     within = GangLevel::kClique;
@@ -243,7 +243,7 @@ void ReclaimCase::GatherRegions() {
 
 void ReclaimCase::AddRegion(std::vector<NodeId> nodes) {
   const RequestContext& context = preemptor_.context;
-  const uint32_t kind = cluster_.hot[nodes.front()].kind;
+  const ChargeKind kind = cluster_.hot[nodes.front()].kind;
   auto [known, fresh] = kinds_.try_emplace(kind);
   KindOfRegion& cached = known->second;
   if (fresh) {

@@ -119,7 +119,7 @@ class ReclaimCase : public ReclaimGeometry {
   ReclaimProblem problem_;
   QuotaTree tree_;
   std::vector<std::vector<NodeId>> regions_;
-  std::map<uint32_t, KindOfRegion> kinds_;
+  std::map<ChargeKind, KindOfRegion> kinds_;
   std::unordered_map<NodeId, int> region_of_;
   std::vector<std::vector<PodUid>> unit_pods_;
   std::vector<GuardVerdict> verdicts_;          // of units

@@ -86,7 +86,7 @@ bool Requeuer::IfFits(const PodUid& uid, Instant now) {
   if (context.whole != Reason::kNone) return false;
   const ScopedRemoval lift(cluster_, uid, now, kept_.SharesWith(uid));
   ids_.clear();
-  for (NodeId id = 0; id < cluster_.hot.size(); ++id) {
+  for (NodeId id{0}; id < cluster_.hot.size(); ++id) {
     if (cluster_.hot[id].closed == Reason::kNone) ids_.push_back(id);
   }
   selection_.Select(context, ids_, 1, now, nullptr);

@@ -33,7 +33,7 @@ struct Selection::Round {
   bool holds = false;                 // nodes are kept for a gang, and not for this pod's
   bool enforced = false;              // a refusal by quota counts
   const KindAnswer* quota = nullptr;  // of the kind met last
-  uint32_t quota_kind = 0;
+  ChargeKind quota_kind{};
 };
 
 Shape* Selection::ShapeOf(const RequestContext& context) {

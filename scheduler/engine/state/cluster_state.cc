@@ -57,7 +57,7 @@ void ClusterState::Refresh(NodeId id, Instant now) {
   refreshed_[id] = true;
   NodeEntry& entry = *nodes[id];
   if (!entry.state.present() && entry.state.holdings().empty()) {
-    scorer.SetNode(id, {});
+    scorer.SetNode(id.number(), {});
     states.Release(entry.hard);
     states.Release(entry.soft);
     nodes[id] = nullptr;
@@ -80,7 +80,7 @@ void ClusterState::Refresh(NodeId id, Instant now) {
   version_ += changed;
   if (changed) {
     const bool counts = entry.closed == Reason::kNone && entry.state.inventory().has_devices();
-    scorer.SetNode(id, counts ? RoomOf(entry.state, entry.state.hard()) : NodeRoom{});
+    scorer.SetNode(id.number(), counts ? RoomOf(entry.state, entry.state.hard()) : NodeRoom{});
   }
   hot[id] = {hard, soft, entry.closed, entry.kind};
 }
@@ -140,7 +140,7 @@ void ClusterState::NoteRefusal(const NodeName& node, Instant now) {
   Refresh(id, now);
 }
 
-uint32_t ClusterState::KindOf(const Inventory& inventory) {
+ChargeKind ClusterState::KindOf(const Inventory& inventory) {
   std::string kind = fmt::format("{}|{}|{}|{}", inventory.product, inventory.model,
                                  static_cast<int>(inventory.sharing), inventory.replicas);
   const Card* last = nullptr;
@@ -155,7 +155,7 @@ uint32_t ClusterState::KindOf(const Inventory& inventory) {
   for (const MigPool& pool : inventory.pools) {
     kind += fmt::format("|{},{},{}", pool.key, pool.profile, pool.replicas);
   }
-  return kinds.try_emplace(std::move(kind), static_cast<uint32_t>(kinds.size())).first->second;
+  return kinds.try_emplace(std::move(kind), ChargeKind{kinds.size()}).first->second;
 }
 
 void ClusterState::CountCards(const NodeEntry& entry, int sign) {

@@ -42,7 +42,7 @@ struct NodeHot {
   StateId hard = kNoState;
   StateId soft = kNoState;
   Reason closed = Reason::kUnknownNode;
-  uint32_t kind = 0;
+  ChargeKind kind;
 };
 
 // The node with that load, as the scorer looks at it.
@@ -74,7 +74,7 @@ class ClusterState {
   // Pods without GPUs on the node request more or less than before.
   void NotePlainCpu(const NodeName& node, Instant now);
   // Nodes of equal kind charge a request the same.
-  uint32_t KindOf(const Inventory& inventory);
+  ChargeKind KindOf(const Inventory& inventory);
   void CountCards(const NodeEntry& entry, int sign);
 
   // ---- pods
@@ -116,7 +116,7 @@ class ClusterState {
   StateTable states{4096};
   Scorer scorer;
   std::multimap<Instant, NodeId> reopenings;
-  std::unordered_map<std::string, uint32_t> kinds;
+  std::unordered_map<std::string, ChargeKind> kinds;
   std::map<std::string, int64_t> capacity;  // cards by model
   MachineTables machines;
   NodeOverlay overlay;

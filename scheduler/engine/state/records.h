@@ -22,6 +22,9 @@
 
 namespace tranche {
 
+// Nodes of one kind charge a request the same.
+using ChargeKind = Index<struct ChargeKindTag>;
+
 // How a pod may be taken away, as the cluster shows it.
 struct PodTraits {
   std::string owner;  // see EvictionHistory
@@ -108,8 +111,7 @@ struct NodeEntry {
   std::optional<Instant> keepers_due;  // when its keepers are looked after again
   std::string held;                    // why something of ours keeps pods away; empty: nothing does
   std::optional<Instant> refusing_until;
-  // Nodes of equal kind charge a request the same.
-  uint32_t kind = 0;
+  ChargeKind kind;
   std::optional<Instant> lost_since;
   ZoneLag zone_lag;  // where zones are told
 };

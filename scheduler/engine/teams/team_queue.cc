@@ -14,7 +14,7 @@ void TeamQueue::NoteQuotaRefusal(const RequestContext& context, PodRecord& recor
   record.observed = Reason::kNone;
   const bool observes = context.standing.mode == QuotaMode::kObserve;
   const KindAnswer* first = nullptr;
-  for (const uint32_t kind : rules_.kinds_asked()) {
+  for (const ChargeKind kind : rules_.kinds_asked()) {
     const KindAnswer& answer = rules_.kind_answers()[kind];
     if (record.asked.empty()) record.asked = answer.parts;
     if (answer.reason == Reason::kNone) continue;

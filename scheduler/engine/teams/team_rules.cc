@@ -75,7 +75,7 @@ RequestContext TeamRules::ContextOf(const PodRequest& request) {
 }
 
 void TeamRules::ForgetKindAnswers() {
-  for (const uint32_t kind : kinds_asked_) kind_answers_[kind].known = false;
+  for (const ChargeKind kind : kinds_asked_) kind_answers_[kind].known = false;
   kinds_asked_.clear();
   kind_answers_.resize(cluster_.kinds.size());
 }
@@ -87,7 +87,7 @@ Reason TeamRules::Admit(const RequestContext& context, std::span<const ModelChar
 }
 
 const KindAnswer& TeamRules::AskQuota(const RequestContext& context, NodeId id, Instant now) {
-  const uint32_t kind = cluster_.hot[id].kind;
+  const ChargeKind kind = cluster_.hot[id].kind;
   KindAnswer& answer = kind_answers_[kind];
   if (answer.known) return answer;
   answer.known = true;
@@ -102,7 +102,7 @@ const KindAnswer& TeamRules::AskQuota(const RequestContext& context, NodeId id, 
 }
 
 std::string TeamRules::DescribeQuotaAnswers(const RequestContext& context, Instant now) {
-  for (const uint32_t kind : kinds_asked_) {
+  for (const ChargeKind kind : kinds_asked_) {
     const KindAnswer& answer = kind_answers_[kind];
     if (answer.reason == Reason::kNone) continue;
     Admission admission;

@@ -31,7 +31,7 @@ class TeamRules {
   // Good until the next call of either.
   const KindAnswer& AskQuota(const RequestContext& context, NodeId id, Instant now);
   // The kinds AskQuota was asked of since, and what it said, by kind.
-  const std::vector<uint32_t>& kinds_asked() const { return kinds_asked_; }
+  const std::vector<ChargeKind>& kinds_asked() const { return kinds_asked_; }
   const std::vector<KindAnswer>& kind_answers() const { return kind_answers_; }
   // The first refusal of what quota said in this call; empty: none.
   std::string DescribeQuotaAnswers(const RequestContext& context, Instant now);
@@ -48,7 +48,7 @@ class TeamRules {
   std::unordered_map<std::string, std::size_t> policy_of_namespace_;
   bool ledger_closed_ = false;
   std::vector<KindAnswer> kind_answers_;  // by kind, of the question at hand
-  std::vector<uint32_t> kinds_asked_;
+  std::vector<ChargeKind> kinds_asked_;
 };
 
 }  // namespace tranche

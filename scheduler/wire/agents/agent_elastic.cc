@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<ContainerDevices>> Read(const AgentValues& values,
     const std::string key = fmt::format("{}{}", kContainerPrefix, container.name);
     const std::optional<std::string_view> text = ValueOf(values, key);
     if (!text) continue;
-    TRANCHE_ASSIGN_OR_RETURN(std::vector<Device> cards, ReadCards(*text, ',', false, key));
+    TRANCHE_ASSIGN_OR_RETURN(std::vector<Device> cards, ReadCards(*text, CardList(), key));
     containers.push_back({container.name, std::move(cards)});
   }
   return containers;

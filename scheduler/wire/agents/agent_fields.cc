@@ -97,18 +97,18 @@ std::string WriteCards(std::span<const Device> devices, char separator) {
   return out;
 }
 
-absl::StatusOr<std::vector<Device>> ReadCards(std::string_view text, char separator, bool repeats,
+absl::StatusOr<std::vector<Device>> ReadCards(std::string_view text, CardList form,
                                               std::string_view where) {
   std::vector<Device> devices;
   while (true) {
-    const std::optional<std::string_view> before = TakeUntil(text, separator);
+    const std::optional<std::string_view> before = TakeUntil(text, form.separator);
     TRANCHE_ASSIGN_OR_RETURN(const int card, ReadCard(before.value_or(text), where));
     if (devices.size() == kMaxAgentDevices) {
       return ErrorAt(fmt::format("at most {} cards", kMaxAgentDevices), text, where);
     }
     const bool seen = std::any_of(devices.begin(), devices.end(),
                                   [&](const Device& other) { return other.card == card; });
-    if (seen && !repeats) {
+    if (seen && !form.repeats) {
       return ErrorAt("different cards", before.value_or(text), where);
     }
     devices.emplace_back().card = card;

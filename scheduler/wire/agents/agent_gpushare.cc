@@ -1,5 +1,4 @@
 // gpushare: the pod's total on one card. Source: request-dialects section 7.
-#include <algorithm>
 #include <array>
 
 #include "scheduler/wire/agents/agent_grammars.h"

@@ -68,9 +68,13 @@ std::vector<std::string_view> AppContainers(const PodRequest& request);
 int64_t CoresPercent(MilliGpu milli);
 std::string UnixSeconds(Instant now);
 
-// Card numbers, 0..63, at most 64: "0,1". `repeats`: a card may stand there several times.
+// Card numbers, 0..63, at most 64: "0,1".
+struct CardList {
+  char separator = ',';
+  bool repeats = false;  // a card may stand there several times
+};
 std::string WriteCards(std::span<const Device> devices, char separator);
-absl::StatusOr<std::vector<Device>> ReadCards(std::string_view text, char separator, bool repeats,
+absl::StatusOr<std::vector<Device>> ReadCards(std::string_view text, CardList form,
                                               std::string_view where);
 // The cards of the whole pod, ascending, each once.
 std::vector<Device> CardsOfPod(const Allocation& allocation);

@@ -58,17 +58,18 @@ void AppendMig(std::string& out, const Device& device, std::size_t slot, std::si
 }
 
 // The containers that have a slot in the list, in its order: HAMi counts init containers first.
-std::vector<std::string_view> Slots(const PodRequest& request, bool init_slots) {
-  if (!init_slots) return AppContainers(request);
+enum class Slotted { kApps, kAll };
+std::vector<std::string_view> Slots(const PodRequest& request, Slotted slotted) {
+  if (slotted == Slotted::kApps) return AppContainers(request);
   std::vector<std::string_view> names;
   for (const ContainerInfo& container : request.containers) names.push_back(container.name);
   return names;
 }
 
-Lists WriteLists(const PodRequest& request, const Allocation& allocation, bool init_slots) {
+Lists WriteLists(const PodRequest& request, const Allocation& allocation, Slotted slotted) {
   Lists lists;
   std::size_t slot = 0;
-  for (const std::string_view name : Slots(request, init_slots)) {
+  for (const std::string_view name : Slots(request, slotted)) {
     const std::span<const Device> devices = DevicesOf(allocation, name);
     AppendHamiDevices(lists.devices, devices, Mebibytes::Of(1));
     lists.devices += ';';
@@ -82,7 +83,8 @@ Lists WriteLists(const PodRequest& request, const Allocation& allocation, bool i
 
 void WriteHami(const AgentCall& call, const PodRequest& request, const Allocation& allocation,
                Annotations& out) {
-  const Lists lists = WriteLists(request, allocation, call.minor >= kFirstMinorWithInitSlots);
+  const Lists lists = WriteLists(
+      request, allocation, call.minor >= kFirstMinorWithInitSlots ? Slotted::kAll : Slotted::kApps);
   const std::string seconds = UnixSeconds(call.now);
   out.emplace(kNode, call.node);
   out.emplace(kTime, seconds);
@@ -97,7 +99,7 @@ void WriteHami(const AgentCall& call, const PodRequest& request, const Allocatio
 
 void WriteFourPd(const AgentCall& call, const PodRequest& request, const Allocation& allocation,
                  Annotations& out) {
-  const Lists lists = WriteLists(request, allocation, false);
+  const Lists lists = WriteLists(request, allocation, Slotted::kApps);
   const std::string seconds = UnixSeconds(call.now);
   out.emplace(kFourPdNode, call.node);
   out.emplace(kFourPdTime, seconds);
@@ -121,7 +123,8 @@ absl::StatusOr<std::vector<ContainerDevices>> ReadList(std::string_view text,
                    text, key);
   }
   std::vector<ContainerDevices> containers;
-  for (const std::string_view name : Slots(request, slots == all)) {
+  for (const std::string_view name :
+       Slots(request, slots == all ? Slotted::kAll : Slotted::kApps)) {
     const std::string_view part = TakeUntil(text, ';').value_or(std::string_view());
     TRANCHE_ASSIGN_OR_RETURN(std::vector<Device> devices, ReadHamiDevices(part, key, name));
     containers.push_back({std::string(name), std::move(devices)});
@@ -174,7 +177,7 @@ void ReadMigEntry(Element element, std::vector<ContainerDevices>& containers, Fi
 
 absl::Status ReadMig(std::string_view text, std::vector<ContainerDevices>& containers) {
   Parser parser;
-  const absl::StatusOr<Element> document = parser.Parse(text, false);
+  const absl::StatusOr<Element> document = parser.Parse(text);
   if (!document.ok()) {
     return absl::InvalidArgumentError(
         fmt::format("{}, in {}", std::string(document.status().message()), kMig));

@@ -36,7 +36,8 @@ absl::StatusOr<std::vector<ContainerDevices>> ReadShare(const AgentValues& value
                                                         const PodRequest& request) {
   const std::optional<std::string_view> index = ValueOf(values, kShareIndex);
   if (!index) return std::vector<ContainerDevices>();
-  TRANCHE_ASSIGN_OR_RETURN(std::vector<Device> cards, ReadCards(*index, '-', true, kShareIndex));
+  TRANCHE_ASSIGN_OR_RETURN(std::vector<Device> cards,
+                           ReadCards(*index, {.separator = '-', .repeats = true}, kShareIndex));
   return DealOut(std::move(cards), request, kShareIndex);
 }
 
@@ -78,7 +79,7 @@ absl::StatusOr<std::vector<ContainerDevices>> ReadHived(const AgentValues& value
     text = ValueOf(values, key);
   }
   if (!text) return std::vector<ContainerDevices>();
-  TRANCHE_ASSIGN_OR_RETURN(std::vector<Device> cards, ReadCards(*text, ',', false, key));
+  TRANCHE_ASSIGN_OR_RETURN(std::vector<Device> cards, ReadCards(*text, CardList(), key));
   return DealOut(std::move(cards), request, key);
 }
 

@@ -168,7 +168,7 @@ absl::StatusOr<std::vector<ContainerDevices>> Read(const AgentValues& values,
   const std::optional<std::string_view> record = ValueOf(values, kRecord);
   if (!record) return std::vector<ContainerDevices>();
   Parser parser;
-  const absl::StatusOr<Element> document = parser.Parse(*record, false);
+  const absl::StatusOr<Element> document = parser.Parse(*record);
   if (!document.ok()) {
     return absl::InvalidArgumentError(
         fmt::format("{}, in {}", std::string(document.status().message()), kRecord));

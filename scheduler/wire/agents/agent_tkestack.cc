@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<ContainerDevices>> Read(const AgentValues& values,
                      entry->first);
     }
     TRANCHE_ASSIGN_OR_RETURN(std::vector<Device> cards,
-                             ReadCards(entry->second, ',', false, entry->first));
+                             ReadCards(entry->second, CardList(), entry->first));
     const auto position = static_cast<std::size_t>(*index);
     containers[position] = {std::string(apps[position]), std::move(cards)};
   }

@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<ContainerDevices>> ReadOld(const AgentValues& values,
                                                       const PodRequest& request) {
   const std::optional<std::string_view> index = ValueOf(values, kOldIndex);
   if (!index) return std::vector<ContainerDevices>();
-  TRANCHE_ASSIGN_OR_RETURN(std::vector<Device> cards, ReadCards(*index, ',', false, kOldIndex));
+  TRANCHE_ASSIGN_OR_RETURN(std::vector<Device> cards, ReadCards(*index, CardList(), kOldIndex));
   return DealOut(std::move(cards), request, kOldIndex);
 }
 

@@ -18,18 +18,15 @@ constexpr std::size_t kMostTerms = 128;
 // False: the term can match nothing.
 bool ReadRequirements(Object term, std::string_view list, std::string_view where,
                       FieldReader& reader, std::vector<NodeTerm>& terms) {
-  const std::optional<Array> requirements = ReadList(term, list, where, kMostTerms, reader);
-  if (!requirements) return true;
-  for (const Element element : *requirements) {
-    const std::optional<Object> requirement = reader.AsObject(element, where);
-    if (!requirement) return false;
-    const auto op = ParseNodeOperator(reader.ReadText(*requirement, "operator", where));
+  for (const Object requirement :
+       reader.Objects(ReadList(term, list, where, kMostTerms, reader), where)) {
+    const auto op = ParseNodeOperator(reader.ReadText(requirement, "operator", where));
     if (!op) return false;
     NodeTerm& read = terms.emplace_back();
-    read.key = reader.ReadText(*requirement, "key", where);
+    read.key = reader.ReadText(requirement, "key", where);
     read.is_field = list == "matchFields";
     read.op = *op;
-    read.values = ReadTextList(*requirement, "values", where, kMostTerms, reader);
+    read.values = ReadTextList(requirement, "values", where, kMostTerms, reader);
   }
   return true;
 }
@@ -111,15 +108,11 @@ std::vector<dra::CapacityAmount> ReadAmounts(Object parent, std::string_view key
 NodeConstraints ReadNodeSelector(Object selector, std::string_view where, FieldReader& reader) {
   NodeConstraints constraints;
   constraints.has_affinity = true;
-  const std::optional<Array> list =
-      ReadList(selector, "nodeSelectorTerms", where, kMostTerms, reader);
-  if (!list) return constraints;
-  for (const Element element : *list) {
-    const std::optional<Object> term = reader.AsObject(element, where);
-    if (!term) break;
+  for (const Object term :
+       reader.Objects(ReadList(selector, "nodeSelectorTerms", where, kMostTerms, reader), where)) {
     std::vector<NodeTerm> terms;
-    if (ReadRequirements(*term, "matchExpressions", where, reader, terms) &&
-        ReadRequirements(*term, "matchFields", where, reader, terms) && !terms.empty()) {
+    if (ReadRequirements(term, "matchExpressions", where, reader, terms) &&
+        ReadRequirements(term, "matchFields", where, reader, terms) && !terms.empty()) {
       constraints.affinity.push_back(std::move(terms));
     }
   }
@@ -149,14 +142,11 @@ std::vector<std::string> ReadSelectors(Object parent, std::string_view where, Fi
 std::vector<dra::DriverConfig> ReadConfigs(Object parent, std::string_view where,
                                            FieldReader& reader) {
   std::vector<dra::DriverConfig> configs;
-  const std::optional<Array> list = ReadList(parent, "config", where, kMostConfigs, reader);
-  if (!list) return configs;
-  for (const Element element : *list) {
-    const std::optional<Object> config = reader.AsObject(element, where);
-    if (!config) break;
+  for (const Object config :
+       reader.Objects(ReadList(parent, "config", where, kMostConfigs, reader), where)) {
     dra::DriverConfig& read = configs.emplace_back();
-    read.requests = ReadTextList(*config, "requests", where, dra::kMostResults, reader);
-    const std::optional<Object> opaque = reader.ReadObject(*config, "opaque", where);
+    read.requests = ReadTextList(config, "requests", where, dra::kMostResults, reader);
+    const std::optional<Object> opaque = reader.ReadObject(config, "opaque", where);
     if (!opaque) continue;
     read.driver = reader.ReadText(*opaque, "driver", where);
     const std::optional<Object> parameters = FindObject(*opaque, "parameters");

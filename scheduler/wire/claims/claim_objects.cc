@@ -50,11 +50,9 @@ dra::Request ReadRequest(Object object, FieldReader& reader) {
   const std::string where = fmt::format("requests {}", request.name);
   if (const auto ways = ReadList(object, "firstAvailable", where, kMostChoices, reader);
       ways && ways->size() > 0) {
-    for (const Element element : *ways) {
-      const std::optional<Object> way = reader.AsObject(element, where);
-      if (!way) break;
-      dra::RequestChoice& choice = request.choices.emplace_back(ReadChoice(*way, where, reader));
-      choice.name = reader.ReadText(*way, "name", where);
+    for (const Object way : reader.Objects(ways, where)) {
+      dra::RequestChoice& choice = request.choices.emplace_back(ReadChoice(way, where, reader));
+      choice.name = reader.ReadText(way, "name", where);
     }
     return request;
   }
@@ -65,28 +63,21 @@ dra::Request ReadRequest(Object object, FieldReader& reader) {
 
 void ReadDemands(Object devices, FieldReader& reader, dra::Claim& claim) {
   constexpr std::string_view kWhere = "spec.devices";
-  if (const auto requests = ReadList(devices, "requests", kWhere, kMostRequests, reader)) {
-    for (const Element element : *requests) {
-      const std::optional<Object> request = reader.AsObject(element, kWhere);
-      if (!request) return;
-      claim.requests.push_back(ReadRequest(*request, reader));
-    }
+  for (const Object request :
+       reader.Objects(ReadList(devices, "requests", kWhere, kMostRequests, reader), kWhere)) {
+    claim.requests.push_back(ReadRequest(request, reader));
   }
-  if (const auto list = ReadList(devices, "constraints", kWhere, kMostConstraints, reader)) {
-    for (const Element element : *list) {
-      const std::optional<Object> object = reader.AsObject(element, kWhere);
-      if (!object) return;
-      dra::Constraint& constraint = claim.constraints.emplace_back();
-      constraint.requests = ReadTextList(*object, "requests", kWhere, kMostRequests, reader);
-      std::string_view name = reader.ReadText(*object, "matchAttribute", kWhere);
-      constraint.distinct = name.empty();
-      if (name.empty()) name = reader.ReadText(*object, "distinctAttribute", kWhere);
-      constraint.attribute = QualifiedNameOf(name, "");
-      if (constraint.attribute.domain.empty()) {
-        reader.Fail(
-            fmt::format("expected an attribute with its domain, found {}, in {}.constraints",
-                        Quoted(name), kWhere));
-      }
+  for (const Object object :
+       reader.Objects(ReadList(devices, "constraints", kWhere, kMostConstraints, reader), kWhere)) {
+    dra::Constraint& constraint = claim.constraints.emplace_back();
+    constraint.requests = ReadTextList(object, "requests", kWhere, kMostRequests, reader);
+    std::string_view name = reader.ReadText(object, "matchAttribute", kWhere);
+    constraint.distinct = name.empty();
+    if (name.empty()) name = reader.ReadText(object, "distinctAttribute", kWhere);
+    constraint.attribute = QualifiedNameOf(name, "");
+    if (constraint.attribute.domain.empty()) {
+      reader.Fail(fmt::format("expected an attribute with its domain, found {}, in {}.constraints",
+                              Quoted(name), kWhere));
     }
   }
   claim.configs = ReadConfigs(devices, kWhere, reader);
@@ -109,12 +100,9 @@ dra::Allocation ReadAllocation(Object object, FieldReader& reader) {
   constexpr std::string_view kWhere = "status.allocation";
   dra::Allocation allocation;
   if (const auto devices = reader.ReadObject(object, "devices", kWhere)) {
-    if (const auto list = ReadList(*devices, "results", kWhere, dra::kMostResults, reader)) {
-      for (const Element element : *list) {
-        const std::optional<Object> result = reader.AsObject(element, kWhere);
-        if (!result) break;
-        allocation.devices.push_back(ReadResult(*result, reader));
-      }
+    for (const Object result :
+         reader.Objects(ReadList(*devices, "results", kWhere, dra::kMostResults, reader), kWhere)) {
+      allocation.devices.push_back(ReadResult(result, reader));
     }
     allocation.configs = ReadConfigs(*devices, kWhere, reader);
   }
@@ -128,13 +116,11 @@ void ReadStatus(Object status, FieldReader& reader, dra::Claim& claim) {
   if (const auto allocation = reader.ReadObject(status, "allocation", "status")) {
     claim.allocation = ReadAllocation(*allocation, reader);
   }
-  const auto consumers = ReadList(status, "reservedFor", "status", kMostConsumers, reader);
-  if (!consumers) return;
-  for (const Element element : *consumers) {
-    const std::optional<Object> consumer = reader.AsObject(element, "status.reservedFor");
-    if (!consumer) return;
-    if (reader.ReadText(*consumer, "resource", "status.reservedFor") != "pods") continue;
-    claim.reserved_for.emplace_back(reader.ReadText(*consumer, "uid", "status.reservedFor"));
+  for (const Object consumer :
+       reader.Objects(ReadList(status, "reservedFor", "status", kMostConsumers, reader),
+                      "status.reservedFor")) {
+    if (reader.ReadText(consumer, "resource", "status.reservedFor") != "pods") continue;
+    claim.reserved_for.emplace_back(reader.ReadText(consumer, "uid", "status.reservedFor"));
   }
 }
 
@@ -142,17 +128,16 @@ void ReadOwner(Object metadata, FieldReader& reader, dra::Claim& claim) {
   const std::optional<Object> annotations = reader.ReadObject(metadata, "annotations", "metadata");
   claim.for_extended_resource =
       annotations && FindText(*annotations, dra::kExtendedClaimAnnotation) == "true";
-  const std::optional<Array> owners = reader.ReadArray(metadata, "ownerReferences", "metadata");
-  if (!owners) return;
-  for (const Element element : *owners) {
-    const std::optional<Object> owner = reader.AsObject(element, "metadata.ownerReferences");
-    if (!owner) return;
-    if (reader.ReadText(*owner, "kind", "metadata.ownerReferences") != "Pod") continue;
-    claim.owner = PodUid(reader.ReadText(*owner, "uid", "metadata.ownerReferences"));
+  for (const Object owner : reader.Objects(
+           reader.ReadArray(metadata, "ownerReferences", "metadata"), "metadata.ownerReferences")) {
+    if (reader.ReadText(owner, "kind", "metadata.ownerReferences") != "Pod") continue;
+    claim.owner = PodUid(reader.ReadText(owner, "uid", "metadata.ownerReferences"));
   }
 }
 
-absl::StatusOr<dra::Claim> Decode(Element element, bool is_template) {
+enum class ClaimSource { kClaim, kTemplate };
+
+absl::StatusOr<dra::Claim> Decode(Element element, ClaimSource source) {
   FieldReader reader;
   const std::optional<Object> object = reader.AsObject(element, "object");
   if (!object) return reader.status();
@@ -162,6 +147,7 @@ absl::StatusOr<dra::Claim> Decode(Element element, bool is_template) {
   claim.name = std::move(name.name);
   claim.uid = std::move(name.uid);
   std::optional<Object> spec = reader.ReadObject(*object, "spec", "object");
+  const bool is_template = source == ClaimSource::kTemplate;
   if (spec && is_template) spec = reader.ReadObject(*spec, "spec", "spec");
   const auto devices = spec ? reader.ReadObject(*spec, "devices", "spec") : std::nullopt;
   if (devices) ReadDemands(*devices, reader, claim);
@@ -198,8 +184,12 @@ absl::StatusOr<dra::DeviceClass> DecodeDeviceClass(Element element) {
   return result;
 }
 
-absl::StatusOr<dra::Claim> DecodeClaim(Element object) { return Decode(object, false); }
-absl::StatusOr<dra::Claim> DecodeClaimTemplate(Element object) { return Decode(object, true); }
+absl::StatusOr<dra::Claim> DecodeClaim(Element object) {
+  return Decode(object, ClaimSource::kClaim);
+}
+absl::StatusOr<dra::Claim> DecodeClaimTemplate(Element object) {
+  return Decode(object, ClaimSource::kTemplate);
+}
 
 absl::StatusOr<dra::Object> DecodeDraObject(Element object, dra::ObjectRef::Kind kind) {
   switch (kind) {

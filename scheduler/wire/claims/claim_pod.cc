@@ -34,12 +34,9 @@ class PodClaimsDecoder {
   template <typename Read>
   void ForEach(Object parent, std::string_view key, std::string_view where, std::size_t most,
                Read read) {
-    const std::optional<Array> list = ReadList(parent, key, where, most, reader_);
-    if (!list) return;
-    for (const Element element : *list) {
-      const std::optional<Object> object = reader_.AsObject(element, where);
-      if (!object) return;
-      read(*object);
+    for (const Object object :
+         reader_.Objects(ReadList(parent, key, where, most, reader_), where)) {
+      read(object);
     }
   }
 

@@ -76,14 +76,11 @@ class SliceDecoder {
                                                std::string_view name_key, std::string_view where,
                                                std::size_t most) {
     std::vector<dra::CounterSet> sets;
-    const std::optional<Array> list = ReadList(parent, key, where, most, reader_);
-    if (!list) return sets;
-    for (const Element element : *list) {
-      const std::optional<Object> object = reader_.AsObject(element, where);
-      if (!object) break;
+    for (const Object object :
+         reader_.Objects(ReadList(parent, key, where, most, reader_), where)) {
       dra::CounterSet& set = sets.emplace_back();
-      set.name = reader_.ReadText(*object, name_key, where);
-      const std::optional<Object> counters = reader_.ReadObject(*object, "counters", where);
+      set.name = reader_.ReadText(object, name_key, where);
+      const std::optional<Object> counters = reader_.ReadObject(object, "counters", where);
       if (!counters) continue;
       if (counters->size() > kMostCounters) TooMany("counters", kMostCounters, where);
       for (const auto field : *counters) {
@@ -103,12 +100,9 @@ class SliceDecoder {
   }
 
   void ReadDevices(Object spec) {
-    const std::optional<Array> devices = ReadList(spec, "devices", "spec", kMostDevices, reader_);
-    if (!devices) return;
-    for (const Element element : *devices) {
-      const std::optional<Object> device = reader_.AsObject(element, "spec.devices");
-      if (!device) return;
-      ReadDevice(*device);
+    for (const Object device : reader_.Objects(
+             ReadList(spec, "devices", "spec", kMostDevices, reader_), "spec.devices")) {
+      ReadDevice(device);
     }
   }
 
@@ -195,14 +189,11 @@ class SliceDecoder {
   }
 
   void ReadTaints(Object body, const std::string& where, dra::Device& device) {
-    const std::optional<Array> taints = ReadList(body, "taints", where, kMostTaints, reader_);
-    if (!taints) return;
-    for (const Element element : *taints) {
-      const std::optional<Object> taint = reader_.AsObject(element, where);
-      if (!taint) return;
-      device.taints.push_back({std::string(reader_.ReadText(*taint, "key", where)),
-                               std::string(reader_.ReadText(*taint, "value", where)),
-                               std::string(reader_.ReadText(*taint, "effect", where))});
+    for (const Object taint :
+         reader_.Objects(ReadList(body, "taints", where, kMostTaints, reader_), where)) {
+      device.taints.push_back({std::string(reader_.ReadText(taint, "key", where)),
+                               std::string(reader_.ReadText(taint, "value", where)),
+                               std::string(reader_.ReadText(taint, "effect", where))});
     }
   }
 

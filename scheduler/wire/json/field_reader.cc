@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace tranche::wire {
 
 std::string DescribeElement(Element element) {
@@ -93,6 +91,23 @@ Labels FieldReader::ReadTexts(Object parent, std::string_view key, std::string_v
     }
   }
   return labels;
+}
+
+ObjectList::Iterator::Iterator(const ObjectList& objects) : objects_(objects) {
+  if (!objects.list_) return;
+  at_ = objects.list_->begin();
+  Read();
+}
+
+ObjectList::Iterator& ObjectList::Iterator::operator++() {
+  ++*at_;
+  Read();
+  return *this;
+}
+
+void ObjectList::Iterator::Read() {
+  object_.reset();
+  if (*at_ != objects_.list_->end()) object_ = objects_.reader_.AsObject(**at_, objects_.where_);
 }
 
 std::optional<Object> FieldReader::AsObject(Element element, std::string_view where) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,38 @@ struct IntegerRange {
   int64_t high = 0;
 };
 
+class FieldReader;
+
+// The objects of a list, walked once, as `for (const Object item : reader.Objects(list, where))`.
+// The first element that is none is an error of the reader and ends the walk.
+class ObjectList {
+ public:
+  ObjectList(FieldReader& reader, std::optional<Array> list, std::string_view where)
+      : reader_(reader), list_(list), where_(where) {}
+
+  class Iterator {
+   public:
+    explicit Iterator(const ObjectList& objects);
+    Object operator*() const { return *object_; }
+    Iterator& operator++();
+    bool operator==(std::default_sentinel_t) const { return !object_; }
+
+   private:
+    void Read();
+
+    const ObjectList& objects_;
+    std::optional<Array::iterator> at_;  // nullopt: there is no list
+    std::optional<Object> object_;
+  };
+  Iterator begin() const { return Iterator(*this); }
+  std::default_sentinel_t end() const { return std::default_sentinel; }
+
+ private:
+  FieldReader& reader_;
+  const std::optional<Array> list_;
+  const std::string_view where_;
+};
+
 class FieldReader {
  public:
   std::optional<Object> ReadObject(Object parent, std::string_view key, std::string_view where);
@@ -35,6 +68,11 @@ class FieldReader {
 
   // A map of texts; null values are left out, of equal keys the last counts.
   Labels ReadTexts(Object parent, std::string_view key, std::string_view where);
+
+  // `where` is the path of the list's elements; nullopt is a list without any.
+  ObjectList Objects(std::optional<Array> list, std::string_view where) {
+    return {*this, list, where};
+  }
 
   // The element itself as object or text; `where` is its own path.
   std::optional<Object> AsObject(Element element, std::string_view where);

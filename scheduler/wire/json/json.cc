@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 namespace tranche::wire {
@@ -184,7 +183,7 @@ std::optional<std::chrono::minutes> TakeOffset(std::string_view text) {
 
 Parser::Parser() : parser_(kMaxDocumentBytes) {}
 
-absl::StatusOr<Element> Parser::Parse(std::string_view text, bool padded) {
+absl::StatusOr<Element> Parser::Parse(std::string_view text, Padding padding) {
   // simdjson counts the document itself as a level.
   if (parser_.capacity() == 0) {
     const simdjson::error_code error = parser_.allocate(1024, kMaxDepth + 1);
@@ -193,7 +192,8 @@ absl::StatusOr<Element> Parser::Parse(std::string_view text, bool padded) {
     }
   }
   Element document;
-  const simdjson::error_code error = parser_.parse(text.data(), text.size(), !padded).get(document);
+  const simdjson::error_code error =
+      parser_.parse(text.data(), text.size(), padding == Padding::kNone).get(document);
   if (error != simdjson::SUCCESS) {
     return absl::InvalidArgumentError(fmt::format("expected JSON, found {}", Explain(error)));
   }

@@ -23,13 +23,16 @@ using Array = simdjson::dom::array;
 inline constexpr std::size_t kMaxDepth = 64;
 inline constexpr std::size_t kMaxDocumentBytes = 256 * 1024 * 1024;
 
+// Whether a text has simdjson::SIMDJSON_PADDING readable bytes behind its end.
+enum class Padding : uint8_t { kNone, kThere };
+
 // A parser reused between documents; elements die with the next Parse. One thread at a time.
 class Parser {
  public:
   Parser();
-  // The document. `text` must have simdjson::SIMDJSON_PADDING readable bytes behind its end when
-  // `padded`; otherwise it is copied. Errors: InvalidArgument naming what is malformed.
-  absl::StatusOr<Element> Parse(std::string_view text, bool padded);
+  // The document. A text without padding is copied. Errors: InvalidArgument naming what is
+  // malformed.
+  absl::StatusOr<Element> Parse(std::string_view text, Padding padding = Padding::kNone);
 
  private:
   simdjson::dom::parser parser_;

@@ -13,18 +13,14 @@ constexpr std::string_view kTermsPath = "nodeAffinity.nodeSelectorTerms";
 // False: the term can match nothing.
 bool ReadRequirements(Object term, std::string_view list, FieldReader& reader,
                       std::vector<NodeTerm>& terms) {
-  const std::optional<Array> requirements = reader.ReadArray(term, list, kTermsPath);
-  if (!requirements) return true;
-  for (const Element element : *requirements) {
-    const std::optional<Object> requirement = reader.AsObject(element, list);
-    if (!requirement) return false;
-    const auto op = ParseNodeOperator(reader.ReadText(*requirement, "operator", list));
+  for (const Object requirement : reader.Objects(reader.ReadArray(term, list, kTermsPath), list)) {
+    const auto op = ParseNodeOperator(reader.ReadText(requirement, "operator", list));
     if (!op) return false;
     NodeTerm& read = terms.emplace_back();
-    read.key = reader.ReadText(*requirement, "key", list);
+    read.key = reader.ReadText(requirement, "key", list);
     read.is_field = list == "matchFields";
     read.op = *op;
-    const std::optional<Array> values = reader.ReadArray(*requirement, "values", list);
+    const std::optional<Array> values = reader.ReadArray(requirement, "values", list);
     if (!values) continue;
     for (const Element value : *values) {
       read.values.emplace_back(reader.AsText(value, list).value_or(std::string_view()));
@@ -43,15 +39,11 @@ void ReadAffinity(Object spec, FieldReader& reader, NodeConstraints& constraints
                : std::nullopt;
   if (!required) return;
   constraints.has_affinity = true;
-  const std::optional<Array> alternatives =
-      reader.ReadArray(*required, "nodeSelectorTerms", "nodeAffinity");
-  if (!alternatives) return;
-  for (const Element element : *alternatives) {
-    const std::optional<Object> term = reader.AsObject(element, kTermsPath);
-    if (!term) return;
+  for (const Object term : reader.Objects(
+           reader.ReadArray(*required, "nodeSelectorTerms", "nodeAffinity"), kTermsPath)) {
     std::vector<NodeTerm> terms;
-    if (ReadRequirements(*term, "matchExpressions", reader, terms) &&
-        ReadRequirements(*term, "matchFields", reader, terms) && !terms.empty()) {
+    if (ReadRequirements(term, "matchExpressions", reader, terms) &&
+        ReadRequirements(term, "matchFields", reader, terms) && !terms.empty()) {
       constraints.affinity.push_back(std::move(terms));
     }
   }
@@ -59,16 +51,13 @@ void ReadAffinity(Object spec, FieldReader& reader, NodeConstraints& constraints
 
 void ReadTolerations(Object spec, FieldReader& reader, NodeConstraints& constraints) {
   constexpr std::string_view kWhere = "spec.tolerations";
-  const std::optional<Array> tolerations = reader.ReadArray(spec, "tolerations", "spec");
-  if (!tolerations) return;
-  for (const Element element : *tolerations) {
-    const std::optional<Object> toleration = reader.AsObject(element, kWhere);
-    if (!toleration) return;
+  for (const Object toleration :
+       reader.Objects(reader.ReadArray(spec, "tolerations", "spec"), kWhere)) {
     Toleration read;
-    read.key = reader.ReadText(*toleration, "key", kWhere);
-    read.value = reader.ReadText(*toleration, "value", kWhere);
-    read.effect = reader.ReadText(*toleration, "effect", kWhere);
-    const std::string_view op = reader.ReadText(*toleration, "operator", kWhere);
+    read.key = reader.ReadText(toleration, "key", kWhere);
+    read.value = reader.ReadText(toleration, "value", kWhere);
+    read.effect = reader.ReadText(toleration, "effect", kWhere);
+    const std::string_view op = reader.ReadText(toleration, "operator", kWhere);
     read.exists = op == "Exists";
     if (read.exists || op.empty() || op == "Equal") {
       constraints.tolerations.push_back(std::move(read));

@@ -49,7 +49,7 @@ bool IsOneOf(std::string_view text, std::initializer_list<std::string_view> word
 // The pieces of [-+]digits[.digits][e[-+]digits], or nullopt for other text.
 struct NumberText {
   bool negative = false;
-  std::string_view whole, fraction, exponent;  // exponent with its sign
+  std::string_view whole = {}, fraction = {}, exponent = {};  // exponent with its sign
   bool is_float = false;
 };
 
@@ -81,8 +81,10 @@ std::optional<NumberText> SplitNumber(std::string_view text) {
   return number;
 }
 
-std::string IntegerJson(const YAML::Mark& mark, std::string_view found, bool negative,
-                        std::string_view digits, int base) {
+std::string IntegerJson(const YAML::Mark& mark, std::string_view found, const NumberText& number,
+                        int base = 10) {
+  const std::string_view digits = number.whole;
+  const bool negative = number.negative;
   uint64_t value = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
   const uint64_t lowest = uint64_t{1} << 63U;
@@ -116,14 +118,13 @@ std::string PlainJson(const YAML::Mark& mark, std::string_view text) {
   if (IsOneOf(text, {"true", "True", "TRUE"})) return "true";
   if (IsOneOf(text, {"false", "False", "FALSE"})) return "false";
   if (IsPrefixedInteger(text, "0x", "0123456789abcdefABCDEF")) {
-    return IntegerJson(mark, text, false, text.substr(2), 16);
+    return IntegerJson(mark, text, {.whole = text.substr(2)}, 16);
   }
   if (IsPrefixedInteger(text, "0o", "01234567")) {
-    return IntegerJson(mark, text, false, text.substr(2), 8);
+    return IntegerJson(mark, text, {.whole = text.substr(2)}, 8);
   }
   if (const auto number = SplitNumber(text)) {
-    return number->is_float ? FloatJson(mark, text, *number)
-                            : IntegerJson(mark, text, number->negative, number->whole, 10);
+    return number->is_float ? FloatJson(mark, text, *number) : IntegerJson(mark, text, *number);
   }
   const bool has_sign = !text.empty() && (text.front() == '-' || text.front() == '+');
   if (IsOneOf(text.substr(has_sign ? 1 : 0), {".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"})) {

@@ -65,7 +65,7 @@ AgentDevice ReadVgpuDevice(Object object, const std::string& where, FieldReader&
 template <typename Wanted>
 absl::StatusOr<Wanted> ParseAs(std::string_view text, Parser& parser, std::string_view expected,
                                std::string_view what) {
-  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(text, false));
+  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(text));
   Wanted found;
   if (document.get(found) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError(

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/text_fields.h"

@@ -62,14 +62,11 @@ AgentMigProfile ReadProfile(Object object, std::string_view where, FieldReader& 
       Mebibytes::Of(reader.ReadInteger(object, "memoryMB", where, {0, INT32_MAX}).value_or(0));
   profile.cores_percent = static_cast<int>(
       reader.ReadInteger(object, "core", where, {0, kMaxRegisterCores}).value_or(0));
-  const std::optional<Array> placements = reader.ReadArray(object, "placements", where);
-  if (!placements) return profile;
-  for (const Element element : *placements) {
-    const std::optional<Object> placement = reader.AsObject(element, where);
-    if (!placement) break;
+  for (const Object placement :
+       reader.Objects(reader.ReadArray(object, "placements", where), where)) {
     const auto read = [&](std::string_view key) {
       return static_cast<int>(
-          reader.ReadInteger(*placement, key, where, {0, kMaxMigUnits}).value_or(0));
+          reader.ReadInteger(placement, key, where, {0, kMaxMigUnits}).value_or(0));
     };
     profile.placements.emplace_back(read("start"), read("size"));
   }
@@ -93,20 +90,17 @@ AgentDevice ReadJsonDevice(Object object, const std::string& where, FieldReader&
   const std::string_view mode = reader.ReadText(object, "mode", where);
   device.mode = mode.empty() ? kDefaultMode : mode;
   device.healthy = reader.ReadBool(object, "health", where).value_or(false);
-  if (const std::optional<Array> profiles = reader.ReadArray(object, "migProfiles", where)) {
-    const std::string profile_where = where + ".migProfiles";
-    for (const Element element : *profiles) {
-      const std::optional<Object> profile = reader.AsObject(element, profile_where);
-      if (!profile) break;
-      device.mig_profiles.push_back(ReadProfile(*profile, profile_where, reader));
-    }
+  const std::string profile_where = where + ".migProfiles";
+  for (const Object profile :
+       reader.Objects(reader.ReadArray(object, "migProfiles", where), profile_where)) {
+    device.mig_profiles.push_back(ReadProfile(profile, profile_where, reader));
   }
   return device;
 }
 
 absl::StatusOr<AgentRegister> ReadJson(std::string_view text) {
   Parser parser;
-  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(text, false));
+  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(text));
   Array devices;
   if (document.get(devices) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError(

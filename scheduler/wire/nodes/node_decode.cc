@@ -68,27 +68,20 @@ class NodeReader {
   // Only those that keep pods away: PreferNoSchedule is a wish.
   void ReadTaints(Object spec) {
     constexpr std::string_view kWhere = "spec.taints";
-    const std::optional<Array> taints = reader_.ReadArray(spec, "taints", "spec");
-    if (!taints) return;
-    for (const Element element : *taints) {
-      const std::optional<Object> taint = reader_.AsObject(element, kWhere);
-      if (!taint) return;
-      const std::string_view effect = reader_.ReadText(*taint, "effect", kWhere);
+    for (const Object taint : reader_.Objects(reader_.ReadArray(spec, "taints", "spec"), kWhere)) {
+      const std::string_view effect = reader_.ReadText(taint, "effect", kWhere);
       if (effect != "NoSchedule" && effect != "NoExecute") continue;
-      facts_.taints.push_back({std::string(reader_.ReadText(*taint, "key", kWhere)),
-                               std::string(reader_.ReadText(*taint, "value", kWhere)),
+      facts_.taints.push_back({std::string(reader_.ReadText(taint, "key", kWhere)),
+                               std::string(reader_.ReadText(taint, "value", kWhere)),
                                std::string(effect)});
     }
   }
 
   void ReadStatus(Object status) {
-    if (const std::optional<Array> conditions = reader_.ReadArray(status, "conditions", "status")) {
-      for (const Element element : *conditions) {
-        const std::optional<Object> condition = reader_.AsObject(element, "status.conditions");
-        if (!condition) return;
-        if (reader_.ReadText(*condition, "type", "status.conditions") != "Ready") continue;
-        ReadReady(*condition);
-      }
+    for (const Object condition :
+         reader_.Objects(reader_.ReadArray(status, "conditions", "status"), "status.conditions")) {
+      if (reader_.ReadText(condition, "type", "status.conditions") != "Ready") continue;
+      ReadReady(condition);
     }
     std::map<std::string_view, ResourceCount> counts;
     ReadCounts(status, "capacity", &ResourceCount::capacity, counts);

@@ -46,19 +46,17 @@ ProbeGpu ReadGpu(Object object, FieldReader& reader) {
   const std::optional<Array> instances = reader.ReadArray(object, "mig", kWhere);
   gpu.mig = instances.has_value();
   if (!instances) return gpu;
-  for (const Element element : *instances) {
-    const std::optional<Object> instance = reader.AsObject(element, "gpus.mig");
-    if (!instance) return gpu;
+  for (const Object instance : reader.Objects(instances, "gpus.mig")) {
     if (gpu.layout.size() == kMostInstances) {
       reader.Fail(TooMany(kMostInstances, "instances of a GPU"));
       return gpu;
     }
     MigDevice device;
-    device.profile = reader.ReadText(*instance, "profile", "gpus.mig");
+    device.profile = reader.ReadText(instance, "profile", "gpus.mig");
     device.start =
-        static_cast<int>(reader.ReadInteger(*instance, "start", "gpus.mig", kUnits).value_or(0));
+        static_cast<int>(reader.ReadInteger(instance, "start", "gpus.mig", kUnits).value_or(0));
     device.size =
-        static_cast<int>(reader.ReadInteger(*instance, "size", "gpus.mig", kUnits).value_or(0));
+        static_cast<int>(reader.ReadInteger(instance, "size", "gpus.mig", kUnits).value_or(0));
     gpu.layout.push_back(std::move(device));
   }
   return gpu;
@@ -111,16 +109,14 @@ int ReadLinkPoints(Object links, std::string_view key, FieldReader& reader) {
 // Entries of one pod are merged; what is no whole GPU or replica of one (MIG) is left out.
 std::vector<ProbePod> ReadPods(Array entries, FieldReader& reader) {
   std::map<PodName, std::set<GpuUuid>> pods;
-  for (const Element element : entries) {
-    const std::optional<Object> entry = reader.AsObject(element, "pods");
-    if (!entry) return {};
+  for (const Object entry : reader.Objects(entries, "pods")) {
     if (pods.size() == kMostPods) {
       reader.Fail(TooMany(kMostPods, "pods"));
       return {};
     }
-    const PodName name{std::string(reader.ReadText(*entry, "namespace", "pods")),
-                       std::string(reader.ReadText(*entry, "name", "pods"))};
-    const std::optional<Array> devices = reader.ReadArray(*entry, "devices", "pods");
+    const PodName name{std::string(reader.ReadText(entry, "namespace", "pods")),
+                       std::string(reader.ReadText(entry, "name", "pods"))};
+    const std::optional<Array> devices = reader.ReadArray(entry, "devices", "pods");
     if (!devices) continue;
     std::set<GpuUuid>& held = pods[name];
     for (const Element device : *devices) {
@@ -138,7 +134,7 @@ std::vector<ProbePod> ReadPods(Array entries, FieldReader& reader) {
 
 // Lives as long as the parser.
 absl::StatusOr<Array> ParseRows(std::string_view text, Parser& parser) {
-  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(text, false));
+  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(text));
   Array rows;
   if (document.get_array().get(rows) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError(
@@ -155,12 +151,10 @@ absl::StatusOr<std::vector<PairScore>> ParseHamiScores(std::string_view text) {
   FieldReader reader;
   std::vector<PairScore> scores;
   std::size_t gpus = 0;
-  for (const Element element : rows) {
-    const std::optional<Object> row = reader.AsObject(element, "score");
-    if (!row) break;
+  for (const Object row : reader.Objects(rows, "score")) {
     if (++gpus > kMostGpus) return absl::InvalidArgumentError(TooMany(kMostGpus, "GPUs"));
-    const GpuUuid left(reader.ReadText(*row, "uuid", "score"));
-    const std::optional<Object> points = reader.ReadObject(*row, "score", "score");
+    const GpuUuid left(reader.ReadText(row, "uuid", "score"));
+    const std::optional<Object> points = reader.ReadObject(row, "score", "score");
     if (!points) continue;
     std::size_t pairs = 0;
     for (const auto field : *points) {
@@ -207,7 +201,7 @@ absl::StatusOr<std::vector<PairScore>> ParseVgpuManagerLinks(
 
 absl::StatusOr<NodeProbe> ParseNodeProbe(std::string_view text) {
   Parser parser;
-  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(text, false));
+  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(text));
   FieldReader reader;
   const std::optional<Object> object = reader.AsObject(document, "probe");
   if (!object) return reader.status();
@@ -221,16 +215,12 @@ absl::StatusOr<NodeProbe> ParseNodeProbe(std::string_view text) {
   const auto time = ParseTime(at);
   if (!time) reader.Fail(fmt::format("expected a time, found {}, in probe.at", Quoted(at)));
   probe.at = time.value_or(Instant());
-  if (const std::optional<Array> gpus = reader.ReadArray(*object, "gpus", "probe")) {
-    for (const Element element : *gpus) {
-      const std::optional<Object> gpu = reader.AsObject(element, "gpus");
-      if (!gpu) break;
-      if (probe.gpus.size() == kMostGpus) {
-        reader.Fail(TooMany(kMostGpus, "GPUs"));
-        break;
-      }
-      probe.gpus.push_back(ReadGpu(*gpu, reader));
+  for (const Object gpu : reader.Objects(reader.ReadArray(*object, "gpus", "probe"), "gpus")) {
+    if (probe.gpus.size() == kMostGpus) {
+      reader.Fail(TooMany(kMostGpus, "GPUs"));
+      break;
     }
+    probe.gpus.push_back(ReadGpu(gpu, reader));
   }
   std::ranges::sort(probe.gpus, {}, &ProbeGpu::index);
   if (const std::optional<Array> pods = reader.ReadArray(*object, "pods", "probe")) {

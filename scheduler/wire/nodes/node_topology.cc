@@ -76,13 +76,10 @@ class ZonesReader {
 
   void ReadAttributes(Object object) {
     constexpr std::string_view kWhere = "object.attributes";
-    const std::optional<Array> attributes = reader_.ReadArray(object, "attributes", "object");
-    if (!attributes) return;
-    for (const Element element : *attributes) {
-      const std::optional<Object> attribute = reader_.AsObject(element, kWhere);
-      if (!attribute) return;
-      const std::string_view name = reader_.ReadText(*attribute, "name", kWhere);
-      const std::string_view value = reader_.ReadText(*attribute, "value", kWhere);
+    for (const Object attribute :
+         reader_.Objects(reader_.ReadArray(object, "attributes", "object"), kWhere)) {
+      const std::string_view name = reader_.ReadText(attribute, "name", kWhere);
+      const std::string_view value = reader_.ReadText(attribute, "value", kWhere);
       if (name == "topologyManagerPolicy") {
         const std::optional<NumaPolicy> policy = ParseNumaPolicy(value);
         if (!policy) {
@@ -103,18 +100,15 @@ class ZonesReader {
 
   void ReadZones(Object object) {
     constexpr std::string_view kWhere = "object.zones";
-    const std::optional<Array> zones = reader_.ReadArray(object, "zones", "object");
-    if (!zones) return;
-    for (const Element element : *zones) {
-      const std::optional<Object> zone = reader_.AsObject(element, kWhere);
-      if (!zone) return;
-      if (reader_.ReadText(*zone, "type", kWhere) != "Node") continue;
+    for (const Object zone :
+         reader_.Objects(reader_.ReadArray(object, "zones", "object"), kWhere)) {
+      if (reader_.ReadText(zone, "type", kWhere) != "Node") continue;
       if (zones_.zones.size() == kMaxZones) {
         reader_.Fail(
             Unexpected(fmt::format("at most {} zones of type Node", kMaxZones), "more", kWhere));
         return;
       }
-      ReadZone(*zone);
+      ReadZone(zone);
     }
   }
 
@@ -203,10 +197,8 @@ class SliceReader {
                               std::to_string(devices->size()), "spec.devices"));
       return;
     }
-    for (const Element element : *devices) {
-      const std::optional<Object> device = reader_.AsObject(element, "spec.devices");
-      if (!device) return;
-      ReadDevice(*device);
+    for (const Object device : reader_.Objects(devices, "spec.devices")) {
+      ReadDevice(device);
     }
   }
 

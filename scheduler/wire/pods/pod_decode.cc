@@ -74,21 +74,17 @@ bool CallsPlugin(const Amount& amount) {
 void ReadContainers(Object spec, std::string_view list, FieldReader& reader, PodRequest& request,
                     std::vector<Amount>& amounts, CpuSum& cpu, bool& guaranteed) {
   const bool init = list == "initContainers";
-  const std::optional<Array> containers = reader.ReadArray(spec, list, "spec");
-  if (!containers) return;
-  for (const Element element : *containers) {
-    const std::optional<Object> container = reader.AsObject(element, list);
-    if (!container) return;
+  for (const Object container : reader.Objects(reader.ReadArray(spec, list, "spec"), list)) {
     ContainerInfo info;
-    const std::string_view name = reader.ReadText(*container, "name", list);
+    const std::string_view name = reader.ReadText(container, "name", list);
     info.name = name;
     if (init) {
-      const bool sidecar = reader.ReadText(*container, "restartPolicy", list) == "Always";
+      const bool sidecar = reader.ReadText(container, "restartPolicy", list) == "Always";
       info.role = sidecar ? ContainerRole::kSidecar : ContainerRole::kInit;
     }
     const auto index = static_cast<int>(request.containers.size());
     const std::size_t first = amounts.size();
-    const std::optional<Object> resources = reader.ReadObject(*container, "resources", list);
+    const std::optional<Object> resources = reader.ReadObject(container, "resources", list);
     if (resources) {
       ReadAmounts(*resources, index, name, reader, amounts);
       cpu.AddContainer(*resources, info.role, reader);

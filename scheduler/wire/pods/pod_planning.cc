@@ -8,15 +8,12 @@ namespace {
 
 void ReadOwners(Object metadata, FieldReader& reader, PodFacts& pod) {
   constexpr std::string_view kWhere = "metadata.ownerReferences";
-  const std::optional<Array> owners = reader.ReadArray(metadata, "ownerReferences", "metadata");
-  if (!owners) return;
-  for (const Element element : *owners) {
-    const std::optional<Object> owner = reader.AsObject(element, kWhere);
-    if (!owner) return;
-    const std::string_view kind = reader.ReadText(*owner, "kind", kWhere);
+  for (const Object owner :
+       reader.Objects(reader.ReadArray(metadata, "ownerReferences", "metadata"), kWhere)) {
+    const std::string_view kind = reader.ReadText(owner, "kind", kWhere);
     if (kind == "Node" || kind == "DaemonSet") pod.evictable = false;
-    if (reader.ReadBool(*owner, "controller", kWhere).value_or(false)) {
-      pod.owner = reader.ReadText(*owner, "uid", kWhere);
+    if (reader.ReadBool(owner, "controller", kWhere).value_or(false)) {
+      pod.owner = reader.ReadText(owner, "uid", kWhere);
     }
   }
 }

@@ -14,12 +14,15 @@ constexpr Millis kMaxRuntime = std::chrono::hours(366 * 24);
 constexpr std::size_t kMaxGangName = 253;
 constexpr int64_t kMaxGangSize = 10'000;
 
+enum class Case { kKept, kLower };
+
 // The entries of a HAMi list, which may have empty ones; those choose nothing.
-std::vector<std::string> Entries(std::optional<std::string_view> list, bool lower_case) {
+std::vector<std::string> Entries(std::optional<std::string_view> list, Case spelling) {
   std::vector<std::string> entries;
   if (!list) return entries;
   for (const std::string_view entry : SplitList(*list)) {
-    if (!entry.empty()) entries.push_back(lower_case ? LowerCase(entry) : std::string(entry));
+    if (!entry.empty())
+      entries.push_back(spelling == Case::kLower ? LowerCase(entry) : std::string(entry));
   }
   return entries;
 }
@@ -27,7 +30,7 @@ std::vector<std::string> Entries(std::optional<std::string_view> list, bool lowe
 // Each key alone is a list of alternatives; two would have to hold at once, which one list of
 // alternatives cannot say. `taken` is the key that has given some already.
 std::optional<Refusal> ReadAlternatives(const PodAnnotations& annotations,
-                                        std::initializer_list<PodKey> keys, bool lower_case,
+                                        std::initializer_list<PodKey> keys, Case spelling,
                                         std::optional<PodKey> taken,
                                         std::vector<std::string>& alternatives) {
   for (const PodKey key : keys) {
@@ -37,17 +40,17 @@ std::optional<Refusal> ReadAlternatives(const PodAnnotations& annotations,
       return MixedDialects(PodAnnotations::KeyName(*taken), PodAnnotations::KeyName(key));
     }
     taken = key;
-    alternatives = Entries(list, lower_case);
+    alternatives = Entries(list, spelling);
   }
   return std::nullopt;
 }
 
 // What none of the keys may name.
 std::vector<std::string> Exclusions(const PodAnnotations& annotations,
-                                    std::initializer_list<PodKey> keys, bool lower_case) {
+                                    std::initializer_list<PodKey> keys, Case spelling) {
   std::vector<std::string> all;
   for (const PodKey key : keys) {
-    for (std::string& entry : Entries(annotations.Get(key), lower_case)) {
+    for (std::string& entry : Entries(annotations.Get(key), spelling)) {
       all.push_back(std::move(entry));
     }
   }
@@ -55,14 +58,15 @@ std::vector<std::string> Exclusions(const PodAnnotations& annotations,
 }
 
 std::optional<Refusal> ReadModels(const PodAnnotations& annotations, PodRequest& request) {
-  request.models_none = Exclusions(annotations, {PodKey::kNoUseType, PodKey::kVgpuNoUseType}, true);
+  request.models_none =
+      Exclusions(annotations, {PodKey::kNoUseType, PodKey::kVgpuNoUseType}, Case::kLower);
   std::optional<PodKey> taken;
   if (!request.models_any.empty()) {
     taken = request.dialect == Dialect::kHived ? PodKey::kHivedSpec : PodKey::kOpenModel;
   }
   if (auto refusal =
           ReadAlternatives(annotations, {PodKey::kModel, PodKey::kUseType, PodKey::kVgpuUseType},
-                           true, taken, request.models_any)) {
+                           Case::kLower, taken, request.models_any)) {
     return refusal;
   }
   const std::optional<std::string_view> model = annotations.Get(PodKey::kModel);
@@ -77,10 +81,11 @@ std::optional<Refusal> ReadModels(const PodAnnotations& annotations, PodRequest&
 
 std::optional<Refusal> ReadUuids(const PodAnnotations& annotations, PodRequest& request) {
   request.uuids_none = Exclusions(
-      annotations, {PodKey::kNoUseUuid, PodKey::kVolcanoNoUseUuid, PodKey::kVgpuNoUseUuid}, false);
+      annotations, {PodKey::kNoUseUuid, PodKey::kVolcanoNoUseUuid, PodKey::kVgpuNoUseUuid},
+      Case::kKept);
   return ReadAlternatives(annotations,
-                          {PodKey::kUseUuid, PodKey::kVolcanoUseUuid, PodKey::kVgpuUseUuid}, false,
-                          std::nullopt, request.uuids_any);
+                          {PodKey::kUseUuid, PodKey::kVolcanoUseUuid, PodKey::kVgpuUseUuid},
+                          Case::kKept, std::nullopt, request.uuids_any);
 }
 
 // What Go's strconv.ParseBool takes, since HAMi reads the value with it.

@@ -1,7 +1,5 @@
 #include "scheduler/wire/pods/pod_times.h"
 
-#include <algorithm>
-
 namespace tranche::wire {
 namespace {
 
@@ -29,7 +27,9 @@ struct Lives {
 };
 
 // One state of a container, now or the time before: running, waiting or terminated.
-void ReadState(Object state, bool init, FieldReader& reader, Lives& lives, bool current) {
+enum class When { kNow, kBefore };
+void ReadState(Object state, bool init, When when, FieldReader& reader, Lives& lives) {
+  const bool current = when == When::kNow;
   if (const auto running = reader.ReadObject(state, "running", "state")) {
     if (!init) KeepEarlier(lives.began, ReadTime(*running, "startedAt", "state.running", reader));
     lives.running = lives.running || current;
@@ -43,20 +43,16 @@ void ReadState(Object state, bool init, FieldReader& reader, Lives& lives, bool 
 
 void ReadContainerStatuses(Object status, std::string_view list, FieldReader& reader,
                            Lives& lives) {
-  const std::optional<Array> containers = reader.ReadArray(status, list, "status");
-  if (!containers) return;
   const bool init = list == "initContainerStatuses";
-  for (const Element element : *containers) {
-    const std::optional<Object> container = reader.AsObject(element, list);
-    if (!container) return;
+  for (const Object container : reader.Objects(reader.ReadArray(status, list, "status"), list)) {
     lives.app = lives.app || !init;
-    if (const auto state = reader.ReadObject(*container, "state", list)) {
-      ReadState(*state, init, reader, lives, true);
+    if (const auto state = reader.ReadObject(container, "state", list)) {
+      ReadState(*state, init, When::kNow, reader, lives);
     } else {
       lives.waiting = true;
     }
-    if (const auto state = reader.ReadObject(*container, "lastState", list)) {
-      ReadState(*state, init, reader, lives, false);
+    if (const auto state = reader.ReadObject(container, "lastState", list)) {
+      ReadState(*state, init, When::kBefore, reader, lives);
     }
   }
 }
@@ -65,12 +61,9 @@ constexpr std::string_view kConditions = "status.conditions";
 
 std::optional<Object> FindPodScheduled(Object status, FieldReader& reader) {
   std::optional<Object> found;
-  const std::optional<Array> conditions = reader.ReadArray(status, "conditions", "status");
-  if (!conditions) return found;
-  for (const Element element : *conditions) {
-    const std::optional<Object> condition = reader.AsObject(element, kConditions);
-    if (!condition) return found;
-    if (reader.ReadText(*condition, "type", kConditions) == "PodScheduled") found = condition;
+  for (const Object condition :
+       reader.Objects(reader.ReadArray(status, "conditions", "status"), kConditions)) {
+    if (reader.ReadText(condition, "type", kConditions) == "PodScheduled") found = condition;
   }
   return found;
 }

@@ -13,7 +13,7 @@ namespace {
 
 // What both a float and a quantity may look like, in thousandths, rounded down: "0.5", "5e-1".
 // nullopt: not above 0 and below 1.
-std::optional<int64_t> ParseFraction(std::string_view text) {
+std::optional<int64_t> ParseKaiFraction(std::string_view text) {
   constexpr int64_t kMilli = 1000;
   if (text.starts_with('+')) text.remove_prefix(1);
   const auto is_number = [](char c) { return (c >= '0' && c <= '9') || c == '.'; };
@@ -28,7 +28,7 @@ std::optional<int64_t> ParseFraction(std::string_view text) {
   return -*negative;
 }
 
-std::optional<Refusal> ReadShare(const PodAnnotations& annotations, Ask& ask) {
+std::optional<Refusal> ReadKaiShare(const PodAnnotations& annotations, Ask& ask) {
   const std::optional<std::string_view> fraction = annotations.Get(PodKey::kKaiFraction);
   const std::optional<std::string_view> memory = annotations.Get(PodKey::kKaiMemory);
   if (fraction && memory) {
@@ -36,7 +36,7 @@ std::optional<Refusal> ReadShare(const PodAnnotations& annotations, Ask& ask) {
                          fmt::format("{} beside {}", *memory, *fraction));
   }
   if (fraction) {
-    const std::optional<int64_t> milli = ParseFraction(*fraction);
+    const std::optional<int64_t> milli = ParseKaiFraction(*fraction);
     if (!milli) {
       return BadAnnotation(PodKey::kKaiFraction, "decimal number from 0.001 to below 1", *fraction);
     }
@@ -73,7 +73,7 @@ std::optional<Refusal> ReadKai(const PodText& text, PodRequest& request) {
     if (!count) return BadAnnotation(PodKey::kKaiDevices, "whole number of GPUs above 0", *devices);
     ask.count = *count;
   }
-  if (std::optional<Refusal> refusal = ReadShare(annotations, ask)) return refusal;
+  if (std::optional<Refusal> refusal = ReadKaiShare(annotations, ask)) return refusal;
   request.asks.push_back(ask);
   return std::nullopt;
 }

@@ -58,7 +58,7 @@ std::optional<Refusal> CountCards(const ContainerAmounts& container, int64_t& ca
   return std::nullopt;
 }
 
-Ask AskFor(const ContainerAmounts& container, int64_t cards) {
+Ask AskForCards(const ContainerAmounts& container, int64_t cards) {
   const int64_t gpu = container.Value(AmountKind::kKoordGpu);
   const int64_t core = gpu + container.Value(AmountKind::kKoordCore);
   const int64_t ratio = gpu + container.Value(AmountKind::kKoordRatio);
@@ -90,7 +90,7 @@ std::optional<Refusal> ReadKoordinator(const PodText& text, PodRequest& request)
     if (std::optional<Refusal> refusal = CheckKeys(container)) return refusal;
     int64_t cards = 1;
     if (std::optional<Refusal> refusal = CountCards(container, cards)) return refusal;
-    request.asks.push_back(AskFor(container, cards));
+    request.asks.push_back(AskForCards(container, cards));
   }
   const std::size_t own = request.asks.size();
   for (const Amount& amount : text.amounts) {

@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kMilli = 1000;
 
 // "V100M16|V100M32": either.
-std::optional<Refusal> ReadModels(const PodAnnotations& annotations, PodRequest& request) {
+std::optional<Refusal> ReadModelList(const PodAnnotations& annotations, PodRequest& request) {
   const std::optional<std::string_view> models = annotations.Get(PodKey::kOpenModel);
   if (!models || models->empty()) return std::nullopt;
   std::string_view rest = *models;
@@ -45,7 +45,7 @@ std::optional<Refusal> ReadOpenGpuShare(const PodText& text, PodRequest& request
       *milli == kMilli
           ? CardsOf(*container, *count)
           : ShareOf(*container, *count, {MemoryNeed::Kind::kMilliOfCard, *milli}, *milli));
-  return ReadModels(annotations, request);
+  return ReadModelList(annotations, request);
 }
 
 }  // namespace tranche::wire

@@ -2,7 +2,6 @@
 // Source: DESIGN section 9.
 #include <fmt/format.h>
 
-#include "scheduler/wire/json/text_fields.h"
 #include "scheduler/wire/pods/request_styles.h"
 
 namespace tranche::wire {

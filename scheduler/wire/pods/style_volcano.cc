@@ -24,7 +24,7 @@ std::optional<Refusal> ReadMemory(const ContainerAmounts& container, MemoryNeed&
   return std::nullopt;
 }
 
-std::optional<Refusal> ReadVgpus(const ContainerAmounts& container, PodRequest& request) {
+std::optional<Refusal> ReadVolcanoVgpus(const ContainerAmounts& container, PodRequest& request) {
   const Amount* const number = container.Find(AmountKind::kVolcanoNumber);
   if (number != nullptr && number->value == 0) return std::nullopt;  // asks for nothing
   if (number == nullptr && container.Value(AmountKind::kVolcanoMemory) == 0) {
@@ -52,7 +52,7 @@ std::optional<Refusal> ReadVolcano(const PodText& text, PodRequest& request) {
   if (auto refusal = RefuseInitContainers(containers)) return refusal;
   if (auto refusal = RefuseSecondContainer(containers, kOneContainer)) return refusal;
   for (const ContainerAmounts& container : containers) {
-    if (std::optional<Refusal> refusal = ReadVgpus(container, request)) return refusal;
+    if (std::optional<Refusal> refusal = ReadVolcanoVgpus(container, request)) return refusal;
   }
   return std::nullopt;
 }

@@ -312,7 +312,7 @@ absl::StatusOr<std::string> ApplyPatch(Element document, std::string_view patch)
   try {
     const nlohmann::json changed =
         nlohmann::json::parse(text).patch(nlohmann::json::parse(patch.begin(), patch.end()));
-    return changed.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return changed.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
   } catch (const nlohmann::json::exception& error) {
     return absl::InvalidArgumentError(error.what());
   }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <iterator>
 #include <optional>
 #include <random>
 #include <utility>
@@ -157,12 +156,9 @@ PreemptNode ReadVictims(std::string_view name, Element element, VictimForm form,
   node.pdb_violations =
       ReadAnyCase<int64_t>(*object, "NumPDBViolations", "whole number within 64 bits", reader)
           .value_or(0);
-  const auto pods = ReadAnyCase<Array>(*object, "Pods", "array", reader);
-  if (!pods) return node;
-  for (const Element pod : *pods) {
-    const std::optional<Object> fields = reader.AsObject(pod, "Pods");
-    if (!fields) return node;
-    node.victims.push_back(ReadVictim(*fields, form, reader));
+  for (const Object fields :
+       reader.Objects(ReadAnyCase<Array>(*object, "Pods", "array", reader), "Pods")) {
+    node.victims.push_back(ReadVictim(fields, form, reader));
   }
   return node;
 }
@@ -278,7 +274,7 @@ Codec::Codec() {
 }
 
 absl::StatusOr<Object> Codec::Parse(std::string_view body) {
-  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser_.Parse(body, /*padded=*/true));
+  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser_.Parse(body, Padding::kThere));
   FieldReader reader;
   const std::optional<Object> root = reader.AsObject(document, "the body");
   if (!root) return reader.status();

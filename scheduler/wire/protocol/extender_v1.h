@@ -5,7 +5,6 @@
 // candidate node once warm; it grows to about 14 times the largest body it read.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -28,7 +28,7 @@ std::optional<int64_t> Limit(Object hard, std::string_view key, std::string& pro
 
 absl::StatusOr<QuotaReading> DecodeResourceQuota(std::string_view json) {
   Parser parser;
-  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(json, /*padded=*/false));
+  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(json));
   Object object;
   const bool is_object = document.get(object) == simdjson::SUCCESS;
   const auto metadata = is_object ? FindObject(object, "metadata") : std::nullopt;

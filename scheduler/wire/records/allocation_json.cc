@@ -154,7 +154,7 @@ std::string EncodeAllocation(const Allocation& allocation) {
 
 absl::StatusOr<Allocation> DecodeAllocation(std::string_view text) {
   Parser parser;
-  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(text, false));
+  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(text));
   return AllocationReader().Read(document);
 }
 

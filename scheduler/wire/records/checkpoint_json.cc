@@ -103,7 +103,7 @@ class Reader : public FieldReader {
 template <typename Checkpoint, typename Read>
 absl::StatusOr<std::optional<Checkpoint>> Decode(std::string_view json, Read read) {
   Parser parser;
-  TRANCHE_ASSIGN_OR_RETURN(const Element root, parser.Parse(json, false));
+  TRANCHE_ASSIGN_OR_RETURN(const Element root, parser.Parse(json));
   Reader reader;
   const std::optional<Object> object = reader.AsObject(root, "the object");
   if (!object) return reader.status();

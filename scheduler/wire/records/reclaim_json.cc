@@ -332,7 +332,7 @@ std::string EncodeReclaimStatus(const Reclaim& reclaim) {
 
 absl::StatusOr<Reclaim> DecodeReclaim(std::string_view json) {
   Parser parser;
-  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(json, false));
+  TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(json));
   return ReclaimReader().Read(document);
 }
 

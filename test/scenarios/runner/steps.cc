@@ -35,7 +35,7 @@ Result Class(Story& story, const Words& words, Options& options) {
 Result Policy(Story& story, const Words&, Options& options) {
   return story.world.DeclarePolicy(options);
 }
-Result DisruptionBudget(Story& story, const Words& words, Options& options) {
+Result PodDisruptionBudgetStep(Story& story, const Words& words, Options& options) {
   return story.world.DeclareDisruptionBudget(words[0], options);
 }
 Result Remove(Story& story, const Words& words, Options&) {
@@ -122,7 +122,7 @@ constexpr std::array<Form, 8> kFacts = {{
     {"budget NAME", Budget},
     {"class NAME", Class},
     {"policy", Policy},
-    {"pdb NAME", DisruptionBudget},
+    {"pdb NAME", PodDisruptionBudgetStep},
     {"remove KIND NAME", Remove},
 }};
 

@@ -40,7 +40,7 @@ std::vector<std::string> YamlBlocks(std::string_view text) {
 TEST(AdminGuide, EveryExampleIsAccepted) {
   std::set<std::string, std::less<>> shown;
   for (const std::string& block : YamlBlocks(ReadGuide())) {
-    const auto document = embedded::Document::Parse(block, false);
+    const auto document = embedded::Document::Parse(block);
     ASSERT_TRUE(document.ok()) << document.status() << '\n' << block;
     wire::Array objects;
     ASSERT_EQ(document->root().get(objects), simdjson::SUCCESS) << block;

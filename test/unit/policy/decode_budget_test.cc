@@ -9,13 +9,13 @@
 namespace tranche {
 namespace {
 
-absl::StatusOr<GpuBudget> Decode(std::string_view spec) {
+absl::StatusOr<GpuBudget> DecodeSpec(std::string_view spec) {
   return DecodeGpuBudget(R"({"metadata":{"name":"monthly"},"spec":)" + std::string(spec) + "}");
 }
 
 // The fields that must be there, and then some.
 absl::StatusOr<GpuBudget> DecodeWith(std::string_view fields) {
-  return Decode(R"({"quotaRef":"team-a","gpuHours":"100",)" + std::string(fields) + "}");
+  return DecodeSpec(R"({"quotaRef":"team-a","gpuHours":"100",)" + std::string(fields) + "}");
 }
 
 TEST(DecodeGpuBudgetTest, ReadsEveryField) {
@@ -46,7 +46,7 @@ TEST(DecodeGpuBudgetTest, ReadsEveryField) {
 }
 
 TEST(DecodeGpuBudgetTest, AbsentFieldsHaveTheirDefaults) {
-  const auto budget = Decode(R"({"namespace":"prod","gpuHours":12})");
+  const auto budget = DecodeSpec(R"({"namespace":"prod","gpuHours":12})");
   ASSERT_TRUE(budget.ok()) << budget.status();
   GpuBudget expected;
   expected.name = "monthly";
@@ -125,7 +125,7 @@ TEST(DecodeGpuBudgetTest, RefusalsNameTheFieldTheRuleAndTheValue) {
     ASSERT_FALSE(budget.ok()) << c.fields;
     EXPECT_EQ(std::string(budget.status().message()), c.message);
   }
-  EXPECT_EQ(std::string(Decode(R"({"namespace":"a.b"})").status().message()),
+  EXPECT_EQ(std::string(DecodeSpec(R"({"namespace":"a.b"})").status().message()),
             "spec.namespace: expected a namespace's name of a-z, 0-9 and -, found \"a.b\"; "
             "spec.gpuHours: expected a decimal, found nothing");
 }

@@ -18,13 +18,13 @@ constexpr SharingMode kMig = SharingMode::kMig;
 constexpr SharingMode kMps = SharingMode::kMps;
 constexpr SharingMode kTimeSliced = SharingMode::kTimeSliced;
 
-absl::StatusOr<GpuClass> Decode(const std::string& name, std::string_view spec) {
+absl::StatusOr<GpuClass> DecodeNamed(const std::string& name, std::string_view spec) {
   return DecodeGpuClass(R"({"metadata":{"name":")" + name + R"("},"spec":)" + std::string(spec) +
                         "}");
 }
 
 TEST(DecodeGpuClassTest, ReadsEveryField) {
-  const auto found = Decode("batch", R"({
+  const auto found = DecodeNamed("batch", R"({
     "priorityClassNames": ["gpu-batch", "gpu-batch-long"], "rank": 5, "preemptible": "OverQuota",
     "sharing": ["MPS", "TimeSliced"], "minRuntime": "30m", "gracePeriod": "120s",
     "cooldown": "20m", "maxEvictionsPerDay": 3, "lostWorkCap": "50m", "restartOverhead": "3m",
@@ -109,7 +109,7 @@ TEST(DecodeGpuClassTest, TheNameSaysWhatAbsentFieldsAre) {
        1000},
   };
   for (const auto& c : kCases) {
-    const auto found = Decode(c.name, "{}");
+    const auto found = DecodeNamed(c.name, "{}");
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(*found, DefaultClass(c.name));
     EXPECT_EQ(found->name, c.name);
@@ -123,7 +123,7 @@ TEST(DecodeGpuClassTest, TheNameSaysWhatAbsentFieldsAre) {
     EXPECT_EQ(found->max_runtime, c.max_runtime) << c.name;
     EXPECT_EQ(found->charge_factor, c.charge_factor) << c.name;
   }
-  EXPECT_EQ(Decode("scavenger", R"({"rank":1})")->charge_factor, 250) << "a field at a time";
+  EXPECT_EQ(DecodeNamed("scavenger", R"({"rank":1})")->charge_factor, 250) << "a field at a time";
 }
 
 TEST(DecodeGpuClassTest, RefusalsNameTheFieldTheRuleAndTheValue) {
@@ -152,7 +152,7 @@ TEST(DecodeGpuClassTest, RefusalsNameTheFieldTheRuleAndTheValue) {
        "\"8 hours\""},
   };
   for (const auto& c : kCases) {
-    const auto found = Decode("batch", c.spec);
+    const auto found = DecodeNamed("batch", c.spec);
     ASSERT_FALSE(found.ok()) << c.spec;
     EXPECT_EQ(std::string(found.status().message()), c.message);
   }

@@ -36,7 +36,7 @@ std::string Read(const fs::path& file) {
 }
 
 absl::Status CheckFile(const std::string& text) {
-  const auto document = embedded::Document::Parse(text, false);
+  const auto document = embedded::Document::Parse(text);
   if (!document.ok()) return document.status();
   wire::Array documents;
   EXPECT_EQ(document->root().get(documents), simdjson::SUCCESS);

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-QuotaAmount Gpus(int64_t milli) {
+QuotaAmount MilliGpus(int64_t milli) {
   return {QuotaAmount::Form::kGpus, MilliGpu::Of(milli), {}, Mebibytes::Zero()};
 }
 
@@ -38,10 +38,10 @@ TEST(LimitsTest, AmountsOfEveryFormBecomeLimits) {
     QuotaAmount amount;
     ChargeLimit limit;
   } kCases[] = {
-      {"h200", Gpus(0), {0, 0}},
-      {"h200", Gpus(7500), {135'135'000, 135'135'000}},
-      {"any", Gpus(1), {18'018, 18'018}},
-      {"a-model-of-next-year", Gpus(2000), {36'036'000, 36'036'000}},
+      {"h200", MilliGpus(0), {0, 0}},
+      {"h200", MilliGpus(7500), {135'135'000, 135'135'000}},
+      {"any", MilliGpus(1), {18'018, 18'018}},
+      {"a-model-of-next-year", MilliGpus(2000), {36'036'000, 36'036'000}},
       // Seven small slices are a whole GPU's compute and 7/8 of its memory.
       {"h200", Slices({{"1g.18gb", 7}}), {18'018'000, 15'765'750}},
       {"h200", Slices({{"3g.71gb", 1}, {"4g.71gb", 1}}), {18'018'000, 18'018'000}},
@@ -81,7 +81,7 @@ TEST(LimitsTest, AmountsThatMeanNothingAreRefusedInWords) {
 }
 
 TEST(LimitsTest, ALineKeepsAbsentAndZeroLimitsApart) {
-  QuotaLine line{"h200", Gpus(8000), Gpus(0), std::nullopt};
+  QuotaLine line{"h200", MilliGpus(8000), MilliGpus(0), std::nullopt};
   absl::StatusOr<LineLimits> limits = ToLimits(line);
   ASSERT_TRUE(limits.ok()) << limits.status();
   EXPECT_EQ(limits->nominal, ChargeLimit(8 * kQuantaPerGpu, 8 * kQuantaPerGpu));
@@ -97,7 +97,7 @@ TEST(LimitsTest, ALineKeepsAbsentAndZeroLimitsApart) {
 }
 
 TEST(LimitsTest, ErrorsOfALineSayWhichAmount) {
-  const QuotaAmount good = Gpus(1000);
+  const QuotaAmount good = MilliGpus(1000);
   const QuotaAmount bad = Slices({{"9g.1gb", 1}});
   const struct {
     QuotaLine line;
@@ -131,7 +131,7 @@ TEST(LimitsTest, BoardsOfOneModelAgreeOnWhatAProfileCosts) {
 }
 
 TEST(LimitsTest, AmountsBeyondCountingAreNoLimit) {
-  EXPECT_EQ(ToLimit(Gpus(INT64_MAX), "any").value(), ChargeLimit());
+  EXPECT_EQ(ToLimit(MilliGpus(INT64_MAX), "any").value(), ChargeLimit());
   EXPECT_EQ(ToLimit(Slices({{"7g.141gb", INT64_MAX}}), "h200").value(), ChargeLimit());
   EXPECT_EQ(ToLimit(Memory(INT64_MAX), "h200").value(), ChargeLimit());
 }

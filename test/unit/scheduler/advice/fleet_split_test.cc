@@ -21,7 +21,7 @@ using testing::IsEmpty;
 
 constexpr int64_t kT4Mib = 15360;
 
-AdviceNode Node(const NodeFacts& facts) {
+AdviceNode AdviceOf(const NodeFacts& facts) {
   AdviceNode node;
   node.name = facts.name;
   node.inventory = BuildInventory(facts, 0);
@@ -38,7 +38,7 @@ DemandKind Whole(const std::string& workload_class, int64_t gpus = 1) {
 DemandKind Mig(const std::string& workload_class, const std::string& profile) {
   return {workload_class, "", profile, 1, 0, 0};
 }
-DemandKind Share(const std::string& workload_class, int64_t milli, int64_t mib = 0) {
+DemandKind KindOfShare(const std::string& workload_class, int64_t milli, int64_t mib = 0) {
   return {workload_class, "", "", 1, milli, mib};
 }
 DemandKind On(DemandKind kind, const std::string& models) {
@@ -88,10 +88,11 @@ TEST(FleetSplit, AnswersTheClassicQuestion) {
       "h100: 4 whole [4 x 1 GPU (training)] | 3 of 7x 1g.10gb [20 x 1g.10gb (inference-prod)] |"
       " 3 by 10 [30 x 1/10 GPU (notebook)] | spare 0";
   // Ten GPUs, 4 trainings, 20 small models, 30 notebooks; the small models said in three ways.
-  for (const DemandKind& small : {Mig("inference-prod", "1g.10gb"), Share("inference-prod", 142),
-                                  Share("inference-prod", 0, 9984)}) {
+  for (const DemandKind& small :
+       {Mig("inference-prod", "1g.10gb"), KindOfShare("inference-prod", 142),
+        KindOfShare("inference-prod", 0, 9984)}) {
     const AdviceCase fleet =
-        Fleet({Node(StockNode("a", 8)), Node(StockNode("b", 2))},
+        Fleet({AdviceOf(StockNode("a", 8)), AdviceOf(StockNode("b", 2))},
               {Row(small, 20), Row(Whole("notebook"), 30), Row(Whole("training"), 4)});
     EXPECT_THAT(Split(fleet), ElementsAre(answer));
     EXPECT_THAT(AdviseSplit(fleet).notes, IsEmpty());
@@ -113,25 +114,25 @@ TEST(FleetSplit, DividesOneModelAsItsDemandSays) {
        {Row(Whole("training", 4), 3)},
        "h100: 8 whole [2 x 4 GPUs (training)] | spare 0 | short 1 x 4 GPUs (training)"},
       {"the name says 10 GB, the instance has 9984 MiB",
-       {Row(Share("inference-prod", 142, 10240), 4)},
+       {Row(KindOfShare("inference-prod", 142, 10240), 4)},
        "h100: 1 of 4x 1g.20gb [4 x 1g.20gb (inference-prod)] | spare 7"},
       {"a share of a little more than two slices needs three",
-       {Row(Share("inference-prod", 300), 2)},
+       {Row(KindOfShare("inference-prod", 300), 2)},
        "h100: 1 of 2x 3g.40gb [2 x 3g.40gb (inference-prod)] | spare 7"},
       {"large and small instances share GPUs",
        {Row(Mig("", "3g.40gb"), 2), Row(Mig("", "1g.10gb"), 8)},
        "h100: 2 of 3g.40gb + 4x 1g.10gb [8 x 1g.10gb, 2 x 3g.40gb] | spare 6"},
       {"replicas by the size that is asked",
-       {Row(Share("notebook", 250), 5)},
+       {Row(KindOfShare("notebook", 250), 5)},
        "h100: 2 by 4 [5 x 1/4 GPU (notebook)] | spare 6"},
       {"replicas by memory where that is scarcer",
-       {Row(Share("notebook", 100, 20000), 5)},
+       {Row(KindOfShare("notebook", 100, 20000), 5)},
        "h100: 2 by 4 [5 x 1/4 GPU (notebook)] | spare 6"},
       {"a small share goes where a large one left room",
-       {Row(Share("notebook", 250), 3), Row(Share("notebook", 100), 1)},
+       {Row(KindOfShare("notebook", 250), 3), Row(KindOfShare("notebook", 100), 1)},
        "h100: 1 by 4 [3 x 1/4 GPU (notebook), 1 x 1/10 GPU (notebook)] | spare 7"},
       {"more than half a GPU is a GPU",
-       {Row(Share("notebook", 600), 2)},
+       {Row(KindOfShare("notebook", 600), 2)},
        "h100: 2 whole [2 x 1 GPU (notebook)] | spare 6"},
       {"several GPUs at once are never replicas",
        {Row(Whole("notebook", 2), 1)},
@@ -143,13 +144,13 @@ TEST(FleetSplit, DividesOneModelAsItsDemandSays) {
   };
   for (const Row_& row : rows) {
     SCOPED_TRACE(row.sentence);
-    EXPECT_THAT(Split(Fleet({Node(StockNode("a", 8))}, row.demand)), ElementsAre(row.split));
+    EXPECT_THAT(Split(Fleet({AdviceOf(StockNode("a", 8))}, row.demand)), ElementsAre(row.split));
   }
 }
 
 TEST(FleetSplit, PutsWorkOnTheModelsThatServeItBest) {
-  const std::vector<AdviceNode> nodes = {Node(StockNode("a", 2)),
-                                         Node(StockNode("b", 2, "Tesla-T4", kT4Mib))};
+  const std::vector<AdviceNode> nodes = {AdviceOf(StockNode("a", 2)),
+                                         AdviceOf(StockNode("b", 2, "Tesla-T4", kT4Mib))};
   struct Row_ {
     const char* sentence;
     std::vector<DemandRow> demand;
@@ -170,11 +171,11 @@ TEST(FleetSplit, PutsWorkOnTheModelsThatServeItBest) {
        "h100: 1 whole [1 x 1 GPU (training)] | spare 1",
        "t4: 2 whole [1 x 1 GPU (training), 1 x 1 GPU (training)] | spare 0"},
       {"who prefers MIG gets it although a smaller card would do",
-       {Row(Share("inference-prod", 142), 1)},
+       {Row(KindOfShare("inference-prod", 142), 1)},
        "h100: 1 of 7x 1g.10gb [1 x 1g.10gb (inference-prod)] | spare 1",
        "t4: spare 2"},
       {"a model without MIG gives what the class likes next",
-       {Row(On(Share("inference-prod", 142), "t4"), 8)},
+       {Row(On(KindOfShare("inference-prod", 142), "t4"), 8)},
        "h100: spare 2",
        "t4: 2 by 7 [8 x 1/7 GPU (inference-prod)] | spare 0"},
       {"shortage is told of the first choice",
@@ -190,7 +191,7 @@ TEST(FleetSplit, PutsWorkOnTheModelsThatServeItBest) {
 
 TEST(FleetSplit, NamesWhatNoGpuOfTheFleetOffers) {
   const SplitAdvice advice =
-      AdviseSplit(Fleet({Node(StockNode("b", 2, "Tesla-T4", kT4Mib))},
+      AdviseSplit(Fleet({AdviceOf(StockNode("b", 2, "Tesla-T4", kT4Mib))},
                         {Row(Mig("inference-prod", "1g.10gb"), 3), Row(On(Whole(""), "h100"), 1)}));
   EXPECT_THAT(advice.notes,
               ElementsAre("no GPU of the fleet offers 1g.10gb (inference-prod): 3 pods",
@@ -199,7 +200,7 @@ TEST(FleetSplit, NamesWhatNoGpuOfTheFleetOffers) {
 }
 
 TEST(FleetSplit, RestsOnThePeakOnceThereIsADayOfRecords) {
-  AdviceCase fleet = Fleet({Node(StockNode("a", 8))}, {Row(Whole("training"), 2, 5)});
+  AdviceCase fleet = Fleet({AdviceOf(StockNode("a", 8))}, {Row(Whole("training"), 2, 5)});
   EXPECT_THAT(AdviseSplit(fleet).basis, HasSubstr("now"));
   EXPECT_EQ(AdviseSplit(fleet).models.front().spare, 6);
   fleet.demand_since = fleet.now - std::chrono::hours(24);
@@ -213,8 +214,8 @@ TEST(FleetSplit, RestsOnThePeakOnceThereIsADayOfRecords) {
 
 TEST(FleetSplit, CountsWhatThereIsNow) {
   const SplitAdvice advice =
-      AdviseSplit(Fleet({Node(test::MigNode("a", 4, 1, {{"1g.10gb", 7}, {"3g.40gb", 4}})),
-                         Node(test::SharedNode("b", 2, 4, false))},
+      AdviseSplit(Fleet({AdviceOf(test::MigNode("a", 4, 1, {{"1g.10gb", 7}, {"3g.40gb", 4}})),
+                         AdviceOf(test::SharedNode("b", 2, 4, false))},
                         {}));
   ASSERT_EQ(advice.models.size(), 2u);
   EXPECT_EQ(advice.models[0].whole_now, 1);
@@ -224,7 +225,7 @@ TEST(FleetSplit, CountsWhatThereIsNow) {
 }
 
 TEST(FleetSplit, OwnClassesRuleWhereTheyAreDeclared) {
-  AdviceCase fleet = Fleet({Node(StockNode("a", 4))}, {Row(Whole("training"), 4)});
+  AdviceCase fleet = Fleet({AdviceOf(StockNode("a", 4))}, {Row(Whole("training"), 4)});
   GpuClass training = DefaultClass("training");
   training.sharing = {SharingMode::kTimeSliced};
   fleet.classes = {training};

@@ -94,7 +94,7 @@ PodView Waiting() {
   return pod;
 }
 
-Reclaim HalfWay() {
+Reclaim HalfDone() {
   Reclaim reclaim;
   reclaim.name = "r-1";
   reclaim.rule = ReclaimRule::kR1;
@@ -198,7 +198,7 @@ TEST(ApiTextTest, Explanation) {
                          {{"team-b", "train"}},
                          {"a sentence"}}};
   explanation.advice = "ask for less";
-  explanation.reclaim = HalfWay();
+  explanation.reclaim = HalfDone();
   EXPECT_EQ(
       EncodeExplanation(explanation),
       R"json({"namespace":"team-b","name":"train","uid":"u2","state":"pending","node":nul)json"
@@ -242,7 +242,7 @@ TEST(ApiTextTest, WhatIf) {
   evicts.fits = true;
   evicts.node = NodeName("gpu-1");
   evicts.allocation = Bound().allocation;
-  evicts.victims = HalfWay().victims;
+  evicts.victims = HalfDone().victims;
   evicts.rule = ReclaimRule::kR1;
   evicts.optimal = true;
   WhatIfResult waits;
@@ -263,13 +263,13 @@ TEST(ApiTextTest, WhatIf) {
 }
 
 TEST(ApiTextTest, Reclaims) {
-  Reclaim drain = HalfWay();
+  Reclaim drain = HalfDone();
   drain.rule = ReclaimRule::kDrain;
   drain.members.clear();
   drain.source = "monthly";
   drain.victims.clear();
   EXPECT_EQ(
-      EncodeReclaims(std::vector<Reclaim>{HalfWay(), drain}, Utc(2026, 1, 3)),
+      EncodeReclaims(std::vector<Reclaim>{HalfDone(), drain}, Utc(2026, 1, 3)),
       R"json({"reclaims":[{"name":"r-1","for":{"namespace":"team-b","name":"train"},"leaf)json"
       R"json(":null,"rule":"R1","phase":"Evicting","reason":null,"node":"gpu-1","members")json"
       R"json(:[{"pod":"team-b/train","node":"gpu-1","placed":true}],"victims":[{"pod":"te)json"

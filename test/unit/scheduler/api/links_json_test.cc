@@ -36,7 +36,7 @@ TEST(LinksJsonTest, GroupsAreTheGpusThatReachEachOtherOverNvlink) {
   EXPECT_EQ(NvlinkGroups(test::CubeMesh()), (Groups{{0, 1, 2, 3, 4, 5, 6, 7}}));
 }
 
-Json Written(LinksJson& links, const NodeView& node) {
+Json WrittenLinks(LinksJson& links, const NodeView& node) {
   std::string out = "{";
   links.Append(out, node);
   return Json::parse(out + "}")["nvlink"];
@@ -45,14 +45,14 @@ Json Written(LinksJson& links, const NodeView& node) {
 TEST(LinksJsonTest, SaysWhatIsKnownAndWhoSharesAMachineGetsTheSame) {
   LinksJson links;
   NodeView node;
-  EXPECT_EQ(Written(links, node), nullptr);
+  EXPECT_EQ(WrittenLinks(links, node), nullptr);
   node.machine = std::make_shared<MachineTable>(std::make_shared<const Machine>(test::CubeMesh()));
-  const Json guessed = Written(links, node);
+  const Json guessed = WrittenLinks(links, node);
   EXPECT_EQ(guessed["verified"], false);
   EXPECT_EQ(guessed["groups"], (Groups{{0, 1, 2, 3, 4, 5, 6, 7}}));
   EXPECT_NE(guessed["text"].get<std::string>().find("hybrid cube mesh"), std::string::npos);
   node.links_verified = true;
-  const Json seen = Written(links, node);
+  const Json seen = WrittenLinks(links, node);
   EXPECT_EQ(seen["verified"], true);
   EXPECT_EQ(seen["text"], guessed["text"]);
 }

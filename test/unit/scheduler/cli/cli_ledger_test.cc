@@ -84,7 +84,7 @@ TEST_F(CliLedgerTest, ExportAsJsonIsOneDocumentWithTheDevicesInIt) {
   WriteTwoTeams();
   EXPECT_EQ(LedgerExport({Span(), ExportFormat::kJson}, out_, err_), 0) << err_.str();
   wire::Parser parser;
-  const auto document = parser.Parse(out_.str(), false);
+  const auto document = parser.Parse(out_.str());
   ASSERT_TRUE(document.ok()) << document.status();
   EXPECT_THAT(out_.str(), HasSubstr(R"({"podUid":"uid-a","interval":0,)"));
   EXPECT_THAT(out_.str(), HasSubstr(R"("devices":[{"name":"main"}]})"));

@@ -23,13 +23,13 @@ using ::testing::StartsWith;
 constexpr const char* kNodes = "/api/v1/nodes";
 constexpr const char* kNodePath = "/api/v1/nodes/gpu-1";
 
-struct Outcome {
+struct ProbeOutcome {
   int code = 0;
   std::string out;
   std::string err;
 };
 
-Outcome Probe(const ProbeOptions& options) {
+ProbeOutcome Probe(const ProbeOptions& options) {
   std::ostringstream out;
   std::ostringstream err;
   const int code = RunProbe(options, out, err);
@@ -61,7 +61,7 @@ TEST(CliProbeTest, PrintsBothAnnotations) {
   ProbeOptions options = OneLook(folder);
   options.node.clear();  // not needed to print
   options.print = true;
-  const Outcome outcome = Probe(options);
+  const ProbeOutcome outcome = Probe(options);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("tranche.dev/topology:\n\tGPU0\tGPU1\t"));
   const std::string mark = "tranche.dev/probe:\n";
@@ -80,7 +80,7 @@ TEST(CliProbeTest, WritesTheAnnotationsOfItsNodeAndNothingElse) {
   server.Put(kNodes, {{"metadata", {{"name", "gpu-1"}, {"annotations", {{"other", "stays"}}}}}});
   ProbeOptions options = OneLook(folder);
   options.kubeconfig = Kubeconfig(folder, server.port());
-  const Outcome outcome = Probe(options);
+  const ProbeOutcome outcome = Probe(options);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json annotations = server.Object(kNodes, "gpu-1")["metadata"]["annotations"];
   EXPECT_EQ(annotations.size(), 3);
@@ -118,7 +118,7 @@ TEST(CliProbeTest, SaysWhatTheApiServerSaid) {
   });
   ProbeOptions options = OneLook(folder);
   options.kubeconfig = Kubeconfig(folder, server.port());
-  const Outcome outcome = Probe(options);
+  const ProbeOutcome outcome = Probe(options);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.err,
             "tranche: expected the API server to take the annotations of node gpu-1, found 403 "
@@ -154,7 +154,7 @@ TEST(CliProbeTest, MistakesAreOneLine) {
   for (const auto& row : table) {
     ProbeOptions options = OneLook(folder);
     row.change(options);
-    const Outcome outcome = Probe(options);
+    const ProbeOutcome outcome = Probe(options);
     EXPECT_EQ(outcome.code, row.code) << outcome.err;
     EXPECT_THAT(outcome.err, StartsWith("tranche: "));
     EXPECT_THAT(outcome.err, HasSubstr(row.error));

@@ -26,13 +26,13 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kProxy = "/api/v1/namespaces/tranche-system/services/tranche:pages/proxy";
 
-struct Outcome {
+struct CallOutcome {
   int code = 0;
   std::string out;
   std::string err;
 };
 
-Outcome Call(const Words& arguments, const std::string& name = "tranche") {
+CallOutcome Call(const Words& arguments, const std::string& name = "tranche") {
   std::ostringstream out;
   std::ostringstream err;
   const int code = RunCommandLine(arguments, out, err, name);
@@ -144,7 +144,7 @@ TEST_F(CliServerTest, TlsTokenAndClientCertificate) {
     SCOPED_TRACE(row.what);
     Words arguments = {"nodes"};
     arguments.insert(arguments.end(), row.flags.begin(), row.flags.end());
-    const Outcome outcome = Call(arguments);
+    const CallOutcome outcome = Call(arguments);
     EXPECT_EQ(outcome.code, row.error == nullptr ? 0 : 2) << outcome.err;
     if (row.error == nullptr) {
       EXPECT_EQ(outcome.out, "no nodes are known\n");
@@ -163,8 +163,8 @@ TEST_F(CliServerTest, EnvironmentStandsForFlags) {
   setenv("TRANCHE_SERVER", url.c_str(), 1);
   setenv("TRANCHE_CA_FILE", ca.c_str(), 1);
   setenv("TRANCHE_TOKEN_FILE", token.c_str(), 1);
-  const Outcome outcome = Call({"quota"});
-  const Outcome flag_wins = Call({"quota", "--server", "https://127.0.0.1:1"});
+  const CallOutcome outcome = Call({"quota"});
+  const CallOutcome flag_wins = Call({"quota", "--server", "https://127.0.0.1:1"});
   for (const char* name : {"TRANCHE_SERVER", "TRANCHE_CA_FILE", "TRANCHE_TOKEN_FILE"}) {
     unsetenv(name);
   }
@@ -204,10 +204,10 @@ TEST_F(ThroughApiServer, AsksTheServicesProxyAsThisUser) {
   // By the name kubectl calls us by no flag is needed.
   setenv("KUBECONFIG", file.c_str(), 1);
   Answer("GET", "/api/v1/nodes", 200, R"({"nodes":[]})");
-  const Outcome plugin = Call({"nodes"}, kKubectlName);
+  const CallOutcome plugin = Call({"nodes"}, kKubectlName);
   Answer("GET", "/api/v1/explain/team-a/train", 404, R"({"error":"no pod team-a/train is known"})");
-  const Outcome unknown = Call({"explain", "train", "-n", "team-a"}, kKubectlName);
-  const Outcome elsewhere = Call({"nodes", "--context", "nowhere"}, kKubectlName);
+  const CallOutcome unknown = Call({"explain", "train", "-n", "team-a"}, kKubectlName);
+  const CallOutcome elsewhere = Call({"nodes", "--context", "nowhere"}, kKubectlName);
   unsetenv("KUBECONFIG");
   EXPECT_EQ(plugin.out, "no nodes are known\n") << plugin.err;
   EXPECT_EQ(unknown.code, 1);
@@ -237,7 +237,7 @@ TEST_F(ThroughApiServer, WhatItRefusesIsExplained) {
   };
   for (const Row& row : rows) {
     Answer("GET", "/api/v1/nodes", row.status, row.body);
-    const Outcome outcome = Call({"nodes", "--kubeconfig", file});
+    const CallOutcome outcome = Call({"nodes", "--kubeconfig", file});
     EXPECT_EQ(outcome.code, 2);
     EXPECT_NE(outcome.err.find(row.error), std::string::npos) << outcome.err;
   }
@@ -268,7 +268,7 @@ TEST_F(ThroughApiServer, WrongFlagsAndKubeconfigsAreNamed) {
   for (const Row& row : rows) {
     Words arguments = {"nodes"};
     arguments.insert(arguments.end(), row.flags.begin(), row.flags.end());
-    const Outcome outcome = Call(arguments);
+    const CallOutcome outcome = Call(arguments);
     EXPECT_EQ(outcome.code, 2);
     EXPECT_NE(outcome.err.find(row.error), std::string::npos) << outcome.err;
   }

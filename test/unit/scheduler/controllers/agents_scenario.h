@@ -193,9 +193,9 @@ class AgentsScenario {
           network_.SendEvent([life, pod, gone] {
             if (!life->alive) return;
             if (gone) {
-              life->host.cluster.PodGone(PodUid(pod.uid));
+              life->host.cluster.Receive(PodGone{PodUid(pod.uid)});
             } else {
-              life->host.cluster.PodChanged(FactsOf(pod));
+              life->host.cluster.Receive(PodChanged{FactsOf(pod)});
             }
           });
         },
@@ -207,21 +207,21 @@ class AgentsScenario {
         });
     // What there was at the start has been told; changes come after it.
     network_.SendEvent([life] {
-      if (life->alive) life->host.cluster.Synced();
+      if (life->alive) life->host.cluster.Receive(Synced());
     });
   }
 
   void HearNode(Host& host, const fakes::FakeNode& node) {
-    host.cluster.NodeChanged(FactsOf(node));
+    host.cluster.Receive(NodeChanged{FactsOf(node)});
     if (!driver_.device_object) return;
     wire::Parser parser;
     const std::string text = driver_.device_object(node);
-    const absl::StatusOr<wire::Element> document = parser.Parse(text, false);
+    const absl::StatusOr<wire::Element> document = parser.Parse(text);
     ASSERT_TRUE(document.ok()) << text;
     const absl::StatusOr<wire::KoordinatorDevices> devices =
         wire::DecodeKoordinatorDevice(*document);
     ASSERT_TRUE(devices.ok()) << devices.status();
-    host.cluster.NodeAgentChanged(NodeName(node.name), devices->agent);
+    host.cluster.Receive(NodeAgentChanged{NodeName(node.name), devices->agent});
   }
 
   // ---- pods come and go -------------------------------------------------------------------------

@@ -176,7 +176,7 @@ class ScriptedApi : public PodWrites, public NodeWrites {
 
 inline PodFacts PodFrom(const std::string& json) {
   wire::Parser parser;
-  absl::StatusOr<wire::Element> document = parser.Parse(json, false);
+  absl::StatusOr<wire::Element> document = parser.Parse(json);
   EXPECT_TRUE(document.ok()) << json;
   absl::StatusOr<PodFacts> pod = wire::DecodePod(*document);
   EXPECT_TRUE(pod.ok()) << pod.status();
@@ -200,7 +200,7 @@ inline NodeFacts GpuNode(const std::string& name) {
       R"("nvidia.com/gpu.memory":"81559",)"
       R"("nvidia.com/gpu.count":"2"}},"status":{"allocatable":{"nvidia.com/gpu":"2"},)"
       R"("capacity":{"nvidia.com/gpu":"2"},"conditions":[{"type":"Ready","status":"True"}]}})";
-  absl::StatusOr<wire::Element> document = parser.Parse(json, false);
+  absl::StatusOr<wire::Element> document = parser.Parse(json);
   EXPECT_TRUE(document.ok());
   absl::StatusOr<NodeFacts> node = wire::DecodeNode(*document);
   EXPECT_TRUE(node.ok()) << node.status();
@@ -214,16 +214,16 @@ class BindBench : public testing::Test {
 
   BindBench() {
     host.engine.Connect({.agents = binder.AgentSink()});
-    host.cluster.NodeChanged(GpuNode("gpu-1"));
-    host.cluster.NodeChanged(GpuNode("gpu-2"));
-    host.cluster.Synced();
+    host.cluster.Receive(NodeChanged{GpuNode("gpu-1")});
+    host.cluster.Receive(NodeChanged{GpuNode("gpu-2")});
+    host.cluster.Receive(Synced());
     Create(GpuPod("train", "u1", 1));
   }
 
   // The pod is in the API server and the watch has told of it.
   void Create(const PodFacts& pod) {
     api.pods[pod.request.name] = pod;
-    host.cluster.PodChanged(pod);
+    host.cluster.Receive(PodChanged{pod});
   }
   // Answers come into `answers` in the order they are given.
   void Bind(const std::string& node, const std::string& uid = "u1",

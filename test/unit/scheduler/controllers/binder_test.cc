@@ -120,9 +120,9 @@ TEST_F(BindBench, BoundHereInAnEarlierLifeIsSuccessWithTheDevicesOfThatLife) {
   answers.clear();
   // After a restart, before the watch tells: the engine would choose the first card again.
   Host reborn(HostOptions{}, clock);
-  reborn.cluster.NodeChanged(GpuNode("gpu-1"));
-  reborn.cluster.Synced();
-  reborn.cluster.PodChanged(GpuPod("train", "u1", 1));
+  reborn.cluster.Receive(NodeChanged{GpuNode("gpu-1")});
+  reborn.cluster.Receive(Synced());
+  reborn.cluster.Receive(PodChanged{GpuPod("train", "u1", 1)});
   Stored().allocation->containers[0].devices[0].card = 1;
   Binder second(reborn, api, api, timers, metrics);
   second.Bind({"team-a", "train"}, PodUid("u1"), NodeName("gpu-1"),

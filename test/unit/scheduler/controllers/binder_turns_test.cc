@@ -37,7 +37,7 @@ class BinderTurns : public BindBench {
  protected:
   static constexpr const char* kNode = "hami";
 
-  void SetUpNode(int minor) { host.cluster.NodeChanged(HamiNode(kNode, minor)); }
+  void SetUpNode(int minor) { host.cluster.Receive(NodeChanged{HamiNode(kNode, minor)}); }
   void Ask(const std::string& name) {
     Create(Share(name));
     Bind(kNode, name, name);
@@ -47,7 +47,7 @@ class BinderTurns : public BindBench {
   void Seen(const std::string& name, AgentProgress progress) {
     PodFacts& pod = Stored(name);
     pod.progress = progress;
-    host.cluster.PodChanged(pod);
+    host.cluster.Receive(PodChanged{pod});
     timers.Advance(0ms);
   }
   std::string Posts() const {
@@ -116,7 +116,7 @@ TEST_F(BinderTurns, APodThatEndsBeforeItsTurnIsNeverWritten) {
   Ask("b");
   answers.clear();
   api.pods.erase({"team-a", "b"});
-  host.cluster.PodGone(PodUid("b"));
+  host.cluster.Receive(PodGone{PodUid("b")});
   timers.Advance(0ms);
   Seen("a", AgentProgress::kServed);
   EXPECT_EQ(Posts(), "a");
@@ -142,7 +142,7 @@ TEST_F(BinderTurns, ANodeThatGoesSendsWaitingBindsBack) {
   Ask("a");
   Ask("b");
   answers.clear();
-  host.cluster.NodeGone(NodeName(kNode));
+  host.cluster.Receive(NodeGone{NodeName(kNode)});
   timers.Advance(0ms);
   EXPECT_EQ(Answer(), "the node's agent is gone");
   EXPECT_EQ(Posts(), "a");

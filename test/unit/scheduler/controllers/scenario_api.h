@@ -144,7 +144,7 @@ inline std::string NodeJson(const fakes::FakeNode& node) {
 inline PodFacts FactsOf(const fakes::FakePod& pod) {
   wire::Parser parser;
   const std::string text = PodJson(pod);
-  const absl::StatusOr<wire::Element> document = parser.Parse(text, false);
+  const absl::StatusOr<wire::Element> document = parser.Parse(text);
   EXPECT_TRUE(document.ok()) << text;
   absl::StatusOr<PodFacts> facts = wire::DecodePod(*document);
   EXPECT_TRUE(facts.ok()) << facts.status() << text;
@@ -156,7 +156,7 @@ inline PodFacts FactsOf(const fakes::FakePod& pod) {
 inline NodeFacts FactsOf(const fakes::FakeNode& node) {
   wire::Parser parser;
   const std::string text = NodeJson(node);
-  const absl::StatusOr<wire::Element> document = parser.Parse(text, false);
+  const absl::StatusOr<wire::Element> document = parser.Parse(text);
   EXPECT_TRUE(document.ok()) << text;
   absl::StatusOr<NodeFacts> facts = wire::DecodeNode(*document);
   EXPECT_TRUE(facts.ok()) << facts.status() << text;

@@ -12,7 +12,7 @@
 namespace tranche::dra {
 namespace {
 
-struct Row {
+struct CelRow {
   std::string_view text;
   Match match;
 };
@@ -43,9 +43,9 @@ Device Slice1g() {
   return device;
 }
 
-void Check(const std::vector<Row>& rows) {
+void Check(const std::vector<CelRow>& rows) {
   const Device device = Slice1g();
-  for (const Row& row : rows) {
+  for (const CelRow& row : rows) {
     const Verdict verdict = Expression::Compile(row.text).Matches(device, kGpuDriver);
     EXPECT_EQ(Name(verdict.match), Name(row.match)) << row.text << ": " << verdict.why;
   }

@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 constexpr int64_t kU = kQuantaPerGpu;
 
-Request Asks(std::string name, RequestChoice choice) {
+Request AskedOf(std::string name, RequestChoice choice) {
   return {std::move(name), {std::move(choice)}};
 }
 
@@ -122,17 +122,17 @@ std::vector<ModelCharge> AtMost(const Slice& slice, const Claim& claim) {
 }
 
 TEST(ChargeAtMost, CountsDevicesOfTheNode) {
-  EXPECT_THAT(AtMost(Node(), ClaimOf("c", {Asks("gpu", Choice("gpu.nvidia.com", {}, 2))})),
+  EXPECT_THAT(AtMost(Node(), ClaimOf("c", {AskedOf("gpu", Choice("gpu.nvidia.com", {}, 2))})),
               ElementsAre(ModelCharge{"a100-40gb", {2 * kU, 2 * kU}}));
-  EXPECT_THAT(AtMost(Node(), ClaimOf("c", {Asks("mig", Choice("mig.nvidia.com"))})),
+  EXPECT_THAT(AtMost(Node(), ClaimOf("c", {AskedOf("mig", Choice("mig.nvidia.com"))})),
               ElementsAre(ModelCharge{"a100-40gb", {kU * 3 / 7, kU / 2}}));
   RequestChoice all = Choice("mig.nvidia.com");
   all.all = true;
-  EXPECT_THAT(AtMost(Node(), ClaimOf("c", {Asks("mig", all)})),
+  EXPECT_THAT(AtMost(Node(), ClaimOf("c", {AskedOf("mig", all)})),
               ElementsAre(ModelCharge{"a100-40gb", {kU * 3 / 7 + kU / 7, kU / 2 + kU / 8}}));
   RequestChoice admin = Choice("gpu.nvidia.com");
   admin.admin = true;
-  EXPECT_THAT(AtMost(Node(), ClaimOf("c", {Asks("gpu", admin)})), IsEmpty());
+  EXPECT_THAT(AtMost(Node(), ClaimOf("c", {AskedOf("gpu", admin)})), IsEmpty());
 }
 
 TEST(ChargeAtMost, TheDearestOfSeveralChoices) {
@@ -145,7 +145,7 @@ TEST(ChargeAtMost, TheDearestOfSeveralChoices) {
 
 TEST(ChargeAtMost, AMatchInDoubtCounts) {
   const Claim claim =
-      ClaimOf("c", {Asks("gpu", Choice("gpu.nvidia.com", {"[1].exists(x, x == 1)"}))});
+      ClaimOf("c", {AskedOf("gpu", Choice("gpu.nvidia.com", {"[1].exists(x, x == 1)"}))});
   EXPECT_THAT(AtMost(Node(), claim), ElementsAre(ModelCharge{"a100-40gb", {kU, kU}}));
 }
 

@@ -73,7 +73,7 @@ TEST(JsonPatch, ChangesWhatItNamesAndCopiesTheRest) {
   };
   for (const Case& c : cases) {
     wire::Parser parser;
-    const auto document = parser.Parse(c.document, false);
+    const auto document = parser.Parse(c.document);
     ASSERT_TRUE(document.ok()) << c.what;
     JsonPatch patch;
     c.edit(patch);

@@ -17,12 +17,17 @@ namespace tranche::embedded {
 
 class Recorder : public ClusterEvents {
  public:
-  void NodeChanged(NodeFacts node) override {
-    Note("node " + node.name.str());
-    nodes_[node.name.str()] = std::move(node);
+  void Receive(ClusterEvent event) override {
+    std::visit([this](auto& told) { (*this)(told); }, event);
   }
-  void NodeGone(const NodeName& name) override { Note("node gone " + name.str()); }
-  void PodChanged(PodFacts pod) override {
+
+  void operator()(NodeChanged& told) {
+    Note("node " + told.node.name.str());
+    nodes_[told.node.name.str()] = std::move(told.node);
+  }
+  void operator()(const NodeGone& told) { Note("node gone " + told.name.str()); }
+  void operator()(PodChanged& told) {
+    PodFacts& pod = told.pod;
     Note(fmt::format("pod {}{}{}{}", pod.request.name.str(),
                      pod.node.empty() ? "" : " on " + pod.node.str(), PhaseText(pod.phase),
                      pod.terminating ? " terminating" : ""));
@@ -30,47 +35,49 @@ class Recorder : public ClusterEvents {
     pods_[name] = std::move(pod);
     if (on_pod) on_pod();
   }
-  void PodGone(const PodUid& uid) override { Note("pod gone " + uid.str()); }
-  void NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) override {
-    Note(fmt::format("zones {}{}", name.str(),
-                     zones ? fmt::format(" {}", zones->zones.size()) : " gone"));
+  void operator()(const PodGone& told) { Note("pod gone " + told.uid.str()); }
+  void operator()(const NodeZonesChanged& told) {
+    Note(fmt::format("zones {}{}", told.node.str(),
+                     told.zones ? fmt::format(" {}", told.zones->zones.size()) : " gone"));
   }
-  void NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) override {
-    std::string line = "slices " + name.str();
-    for (const SliceDevice& device : devices) line += " " + device.name;
+  void operator()(const NodeSlicesChanged& told) {
+    std::string line = "slices " + told.node.str();
+    for (const SliceDevice& device : told.devices) line += " " + device.name;
     Note(std::move(line));
   }
   // Slices are told by NodeSlicesChanged.
-  void DraChanged(dra::Object object) override {
-    if (const auto* claim = std::get_if<dra::Claim>(&object)) Note("claim " + claim->str());
-    if (const auto* each = std::get_if<dra::DeviceClass>(&object))
+  void operator()(const DraChanged& told) {
+    if (const auto* claim = std::get_if<dra::Claim>(&told.object)) Note("claim " + claim->str());
+    if (const auto* each = std::get_if<dra::DeviceClass>(&told.object))
       Note("device class " + each->name);
-    if (const auto* made = std::get_if<dra::ClaimTemplate>(&object)) {
+    if (const auto* made = std::get_if<dra::ClaimTemplate>(&told.object)) {
       Note("claim template " + made->claim.str());
     }
   }
-  void DraGone(const dra::ObjectRef& object) override {
-    if (object.kind == dra::ObjectRef::Kind::kSlice) return;
-    Note("gone " + object.ns + "/" + object.name);
+  void operator()(const DraGone& told) {
+    if (told.object.kind == dra::ObjectRef::Kind::kSlice) return;
+    Note("gone " + told.object.ns + "/" + told.object.name);
   }
-  void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override {
+  void operator()(const NodeAgentChanged& told) {
+    const std::optional<AgentRegister>& agent = told.agent;
     Note(fmt::format(
-        "agent {}{}", name.str(),
+        "agent {}{}", told.node.str(),
         agent ? fmt::format(" {} {}", AgentName(agent->kind), agent->devices.size()) : " gone"));
   }
-  void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override {
-    Note(fmt::format("gang {} {} {}", ns, gang, size));
+  void operator()(const GangSizeChanged& told) {
+    Note(fmt::format("gang {} {} {}", told.ns, told.gang, told.size));
   }
-  void PolicyObjectChanged(PolicyObject object) override {
+  void operator()(PolicyObject& object) {
     Note(fmt::format("{} {}", object.kind, object.name));
     policy_objects_ = std::move(object);
   }
-  void PolicyObjectGone(const std::string& kind, const NamespacedName& object) override {
-    Note(fmt::format("{} gone {}{}{}", kind, object.ns, object.ns.empty() ? "" : "/", object.name));
+  void operator()(const PolicyObjectGone& told) {
+    Note(fmt::format("{} gone {}{}{}", told.kind, told.name.ns, told.name.ns.empty() ? "" : "/",
+                     told.name.name));
   }
-  void PolicyObjectsSettled() override { Note("settled"); }
-  void Synced() override { Note("synced"); }
-  void Heard(const char* resource) override { Note(std::string("heard ") + resource); }
+  void operator()(PolicyObjectsSettled) { Note("settled"); }
+  void operator()(Synced) { Note("synced"); }
+  void operator()(const Heard& told) { Note(std::string("heard ") + told.resource); }
 
   void Note(std::string line) {
     const std::lock_guard lock(mutex_);

@@ -48,21 +48,21 @@ class BudgetedPod : public BindBench {
 
 TEST_F(BudgetedPod, DisruptionBudgetsCountFromSeenToGone) {
   EXPECT_EQ(Violations(), 0);
-  host.cluster.PolicyObjectChanged(Budget(BudgetJson(0)));
+  host.cluster.Receive(Budget(BudgetJson(0)));
   EXPECT_EQ(Violations(), 1);
-  host.cluster.PolicyObjectChanged(Budget(BudgetJson(1)));
+  host.cluster.Receive(Budget(BudgetJson(1)));
   EXPECT_EQ(Violations(), 0);
-  host.cluster.PolicyObjectChanged(Budget(BudgetJson(0)));
-  host.cluster.PolicyObjectGone("PodDisruptionBudget", {"team-a", "keep"});
+  host.cluster.Receive(Budget(BudgetJson(0)));
+  host.cluster.Receive(PolicyObjectGone{"PodDisruptionBudget", {"team-a", "keep"}});
   EXPECT_EQ(Violations(), 0);
 }
 
 TEST_F(BudgetedPod, DisruptionBudgetThatCannotBeReadLeavesItsFormerSelfInForce) {
   const std::string broken = R"({"metadata":{"name":"keep","namespace":"team-a"},"spec":7})";
-  host.cluster.PolicyObjectChanged(Budget(broken));
+  host.cluster.Receive(Budget(broken));
   EXPECT_EQ(Violations(), 0) << "nobody knows whom it protects";
-  host.cluster.PolicyObjectChanged(Budget(BudgetJson(0)));
-  host.cluster.PolicyObjectChanged(Budget(broken));
+  host.cluster.Receive(Budget(BudgetJson(0)));
+  host.cluster.Receive(Budget(broken));
   EXPECT_EQ(Violations(), 1);
 }
 
@@ -100,16 +100,16 @@ TEST(HostTest, ReclaimsFoundAtStartAreRestoredOnceAndNewerOnesAreOurOwn) {
   Host host(HostOptions{}, clock);
   NotingSink sink;
   host.engine.Connect({.reclaims = &sink});
-  host.cluster.PolicyObjectChanged(ReclaimObject("r-1", clock.Now() - 1h));
-  host.cluster.PolicyObjectChanged(ReclaimObject("r-2", clock.Now() - 2h));
-  host.cluster.PolicyObjectChanged(ReclaimObject("r-3", clock.Now() - 3h));
-  host.cluster.PolicyObjectChanged({"GPUReclaim", "", "broken", "u", 1, R"({"spec":7})"});
-  host.cluster.PolicyObjectGone("GPUReclaim", {"", "r-3"});
+  host.cluster.Receive(ReclaimObject("r-1", clock.Now() - 1h));
+  host.cluster.Receive(ReclaimObject("r-2", clock.Now() - 2h));
+  host.cluster.Receive(ReclaimObject("r-3", clock.Now() - 3h));
+  host.cluster.Receive(PolicyObject{"GPUReclaim", "", "broken", "u", 1, R"({"spec":7})"});
+  host.cluster.Receive(PolicyObjectGone{"GPUReclaim", {"", "r-3"}});
   EXPECT_TRUE(sink.restored.empty());
-  host.cluster.Synced();
-  host.cluster.Synced();
+  host.cluster.Receive(Synced());
+  host.cluster.Receive(Synced());
   EXPECT_EQ(sink.restored, (std::vector<std::string>{"r-1", "r-2"}));
-  host.cluster.PolicyObjectChanged(ReclaimObject("r-4", clock.Now()));
+  host.cluster.Receive(ReclaimObject("r-4", clock.Now()));
   std::vector<std::string> known;
   host.engine.With([&known](Engine& engine, Instant) {
     for (const Reclaim& reclaim : engine.Reclaims()) known.push_back(reclaim.name);

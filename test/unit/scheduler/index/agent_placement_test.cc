@@ -22,9 +22,9 @@ MemoryNeed Mib(int64_t mib) { return {MemoryNeed::Kind::kMib, mib}; }
 MemoryNeed Units(int64_t units) { return {MemoryNeed::Kind::kAgentUnits, units}; }
 
 // One node with pods put on it one after another, as bindings would.
-class Node {
+class PlacementNode {
  public:
-  explicit Node(NodeFacts facts, Permission unenforced = Permission::kRefuse) {
+  explicit PlacementNode(NodeFacts facts, Permission unenforced = Permission::kRefuse) {
     policy_.unenforced_sharing = unenforced;
     state_.SetFacts(std::move(facts), 0);
   }
@@ -116,7 +116,7 @@ TEST(AgentPlacement, AStyleRunsWhereItsAgentIs) {
   for (const AgentKind kind : kEveryAgent) {
     for (int d = static_cast<int>(Dialect::kNative); d < kDialects; ++d) {
       const auto dialect = static_cast<Dialect>(d);
-      Node node(NodeOf(kind), Permission::kAllow);
+      PlacementNode node(NodeOf(kind), Permission::kAllow);
       EXPECT_EQ(node.Why(PodOf(dialect)), Serves(kind, dialect) ? "" : "NoAgent")
           << AgentName(kind) << " " << DialectName(dialect);
     }
@@ -127,7 +127,7 @@ TEST(AgentPlacement, ANodeWithoutGpusLacksGpusAndNotAgents) {
   NodeFacts bare;
   bare.name = NodeName("cpu");
   for (const Dialect dialect : {Dialect::kNative, Dialect::kGpushare, Dialect::kKai}) {
-    EXPECT_EQ(Node(bare).Why(PodOf(dialect)), "NoGpu") << DialectName(dialect);
+    EXPECT_EQ(PlacementNode(bare).Why(PodOf(dialect)), "NoGpu") << DialectName(dialect);
   }
 }
 
@@ -155,7 +155,7 @@ TEST(AgentPlacement, SharesAreEnforcedWhereTheAgentIsCalled) {
   for (const Row& row : rows) {
     PodRequest pod = PodOf(row.dialect);
     pod.containers[0].plugin_count = row.plugin_count;
-    EXPECT_EQ(Node(NodeOf(row.agent)).Why(pod), row.why)
+    EXPECT_EQ(PlacementNode(NodeOf(row.agent)).Why(pod), row.why)
         << AgentName(row.agent) << " " << DialectName(row.dialect) << " " << row.plugin_count;
   }
 }
@@ -163,23 +163,24 @@ TEST(AgentPlacement, SharesAreEnforcedWhereTheAgentIsCalled) {
 // 24 pods of 2000 MiB on a card of 46,068 MiB: a share rounded to hundredths admits them all, and
 // the last one finds no memory. By the MiB 23 fit.
 TEST(AgentPlacement, MemoryIsCountedInMibNotInRoundedShares) {
-  Node hami(test::AgentNode(AgentKind::kHami, "n", 1, 46068));
+  PlacementNode hami(test::AgentNode(AgentKind::kHami, "n", 1, 46068));
   // HAMi's plugin would stop at ten containers a card.
   NodeFacts roomy = test::AgentNode(AgentKind::kHami, "n", 1, 46068);
   roomy.agent->devices[0].slots = 100;
   roomy.gpu = ResourceCount{100, 100};
-  EXPECT_EQ(Node(roomy).Fill(test::SharePod("p", Dialect::kHami, "nvidia.com/gpu", 1, Mib(2000))),
+  EXPECT_EQ(PlacementNode(roomy).Fill(
+                test::SharePod("p", Dialect::kHami, "nvidia.com/gpu", 1, Mib(2000))),
             23);
   EXPECT_EQ(hami.Fill(test::SharePod("p", Dialect::kHami, "nvidia.com/gpu", 1, Mib(2000))), 10);
-  Node stock(test::StockNode("n", 1, "NVIDIA-L40S", 46068), Permission::kAllow);
+  PlacementNode stock(test::StockNode("n", 1, "NVIDIA-L40S", 46068), Permission::kAllow);
   EXPECT_EQ(stock.Fill(test::SharePod("p", Dialect::kKai, "", 0, Mib(2000))), 23);
 }
 
 // Five pods of 10 GiB on four cards of 23 GiB: the fifth shares a card, none waits.
 TEST(AgentPlacement, FivePodsOfTenGibFitOnFourCards) {
-  Node hami(test::AgentNode(AgentKind::kHami, "n", 4, 23552));
+  PlacementNode hami(test::AgentNode(AgentKind::kHami, "n", 4, 23552));
   EXPECT_EQ(hami.Fill(test::SharePod("p", Dialect::kHami, "nvidia.com/gpu", 1, Mib(10240))), 8);
-  Node gpushare(test::AgentNode(AgentKind::kGpushare, "n", 4, 23, 1024));
+  PlacementNode gpushare(test::AgentNode(AgentKind::kGpushare, "n", 4, 23, 1024));
   const PodRequest pod =
       test::SharePod("p", Dialect::kGpushare, "aliyun.com/gpu-mem", 10, Units(10));
   EXPECT_EQ(gpushare.Put(pod), 0);
@@ -192,7 +193,7 @@ TEST(AgentPlacement, FivePodsOfTenGibFitOnFourCards) {
 
 // 3 GiB are free on each of two cards, and the node advertises 6: a pod of 4 has no card.
 TEST(AgentPlacement, TheSumOfAllCardsIsNoRoomOnOne) {
-  Node node(test::AgentNode(AgentKind::kGpushare, "n", 2, 23, 1024));
+  PlacementNode node(test::AgentNode(AgentKind::kGpushare, "n", 2, 23, 1024));
   const auto pod = [](int64_t gib) {
     return test::SharePod("p", Dialect::kGpushare, "aliyun.com/gpu-mem", gib, Units(gib));
   };
@@ -217,7 +218,7 @@ TEST(AgentPlacement, AHalfPacksOntoTheCardWithAHalfFree) {
       {AgentKind::kKoordinator, Dialect::kKoordinator, ""},
   };
   for (const Row& row : rows) {
-    Node node(test::AgentNode(row.agent, "n", 2, 16000));
+    PlacementNode node(test::AgentNode(row.agent, "n", 2, 16000));
     const auto pod = [&row](int64_t cores) {
       return test::SharePod("p", row.dialect, row.key, 1, Mib(160 * cores), cores);
     };
@@ -240,7 +241,7 @@ TEST(AgentPlacement, AHalfPacksOntoTheCardWithAHalfFree) {
 }
 
 TEST(AgentPlacement, RequestsInTheAgentsUnitsTakeItsMib) {
-  Node node(test::AgentNode(AgentKind::kVolcano, "n", 1, 1510, 10));
+  PlacementNode node(test::AgentNode(AgentKind::kVolcano, "n", 1, 1510, 10));
   EXPECT_EQ(node.inventory().cards[0].memory, Mebibytes::Of(15100));
   node.Put(test::SharePod("p", Dialect::kVolcano, "volcano.sh/vgpu-number", 1, Units(400)));
   EXPECT_THAT(node.FreeMib(), ElementsAre(11100));
@@ -262,7 +263,7 @@ TEST(AgentPlacement, PodsWithoutCoresOnCardsWithoutFreeCores) {
       {AgentKind::kKoordinator, Dialect::kKoordinator, "", ""},
   };
   for (const Row& row : rows) {
-    Node node(test::AgentNode(row.agent, "n", 1, 16000));
+    PlacementNode node(test::AgentNode(row.agent, "n", 1, 16000));
     const auto pod = [&row](int64_t cores) {
       return test::SharePod("p", row.dialect, row.key, 1, Mib(1000), cores);
     };
@@ -274,7 +275,7 @@ TEST(AgentPlacement, PodsWithoutCoresOnCardsWithoutFreeCores) {
 // gpu-manager picks for parts of a card by itself, by what is free when the kubelet calls it, and
 // fails the pod whose record names another card: it serves whole cards only.
 TEST(AgentPlacement, AnAgentThatChoosesItselfServesWholeCardsOnly) {
-  Node node(test::AgentNode(AgentKind::kTkestack, "n", 3, 60, 256));
+  PlacementNode node(test::AgentNode(AgentKind::kTkestack, "n", 3, 60, 256));
   const PodRequest part =
       test::SharePod("p", Dialect::kTkestack, "tencent.com/vcuda-core", 30, Units(10), 30);
   EXPECT_EQ(node.Why(part), "NoAgent");
@@ -304,7 +305,7 @@ TEST(AgentRecords, AreFoundByIndexOrUuidAsTheAgentHasThem) {
       {AgentKind::kVgpuManager, 0, "GPU-n-1", 1},
   };
   for (const Row& row : rows) {
-    Node node(test::AgentNode(row.agent, "n", 2, 16000));
+    PlacementNode node(test::AgentNode(row.agent, "n", 2, 16000));
     Device device;
     device.card = row.index;
     device.uuid = GpuUuid(row.uuid);
@@ -334,7 +335,7 @@ TEST(AgentInventory, WhatTheAgentAdvertisesIsCounted) {
   NodeFacts facts = test::AgentNode(AgentKind::kGpushare, "n", 2, 22, 1024);
   // A card is ill: the plugin advertises fewer units, and does not say which card it is.
   facts.agent_amounts[1].count.allocatable = 22;
-  Node node(facts);
+  PlacementNode node(facts);
   ASSERT_NE(node.inventory().FindKey("aliyun.com/gpu-mem"), nullptr);
   EXPECT_EQ(node.inventory().FindKey("aliyun.com/gpu-mem")->allocatable, 22);
   const PodRequest pod =
@@ -352,8 +353,9 @@ TEST(AgentInventory, KoordinatorsCardsCountWithoutAPlugin) {
   NodeFacts facts = test::AgentNode(AgentKind::kKoordinator, "n", 2, 16000);
   facts.gpu.reset();
   EXPECT_TRUE(BuildInventory(facts, 0).has_devices());
-  EXPECT_EQ(Node(facts).Why(PodOf(Dialect::kKoordinator)), "");
-  EXPECT_EQ(Node(facts).Why(PodOf(Dialect::kNative)), "NoGpu") << "nobody gives nvidia.com/gpu";
+  EXPECT_EQ(PlacementNode(facts).Why(PodOf(Dialect::kKoordinator)), "");
+  EXPECT_EQ(PlacementNode(facts).Why(PodOf(Dialect::kNative)), "NoGpu")
+      << "nobody gives nvidia.com/gpu";
   for (AgentDevice& device : facts.agent->devices) device.healthy = false;
   EXPECT_FALSE(BuildInventory(facts, 0).has_devices());
 }

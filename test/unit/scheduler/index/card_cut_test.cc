@@ -49,11 +49,11 @@ NodeFacts MigNode(int cut, int shared = 0) {
   return node;
 }
 
-PodRequest Mib(int64_t mib, int64_t cores = 0) { return test::HamiPod("p", 1, mib, cores); }
+PodRequest PodOfMib(int64_t mib, int64_t cores = 0) { return test::HamiPod("p", 1, mib, cores); }
 
-class Node {
+class CutNode {
  public:
-  explicit Node(NodeFacts facts, int hami_minor = 0) {
+  explicit CutNode(NodeFacts facts, int hami_minor = 0) {
     state_.SetFacts(std::move(facts), hami_minor);
   }
 
@@ -150,39 +150,39 @@ TEST(CardCut, AShareBecomesTheSmallestInstanceThatHoldsIt) {
     const CardNeed need = NeedOn(inventory, pod.asks[0], inventory.cards[0]);
     EXPECT_EQ(need.instance == nullptr ? "" : need.instance->name, row.got)
         << row.memory.value << " " << row.cores;
-    EXPECT_EQ(Node(MigNode(1)).Why(pod), *row.got == '\0' ? "TooLarge" : "") << row.memory.value;
+    EXPECT_EQ(CutNode(MigNode(1)).Why(pod), *row.got == '\0' ? "TooLarge" : "") << row.memory.value;
   }
 }
 
 TEST(CardCut, ACardTakesAsManyInstancesAsItsBoardHas) {
-  EXPECT_EQ(Node(MigNode(1)).Fill(Mib(4000)), 7);
-  EXPECT_EQ(Node(MigNode(1)).Fill(Mib(8000)), 3);
-  EXPECT_EQ(Node(MigNode(1)).Fill(Mib(16000)), 2);
-  EXPECT_EQ(Node(MigNode(1)).Fill(Mib(40000)), 1);
-  Node mixed(MigNode(1));
-  EXPECT_EQ(mixed.Put(Mib(16000)), "3g.20gb@4 on 0");
-  EXPECT_EQ(mixed.Fill(Mib(8000)), 2);
-  EXPECT_EQ(mixed.Why(Mib(4000)), "NoRoom");
+  EXPECT_EQ(CutNode(MigNode(1)).Fill(PodOfMib(4000)), 7);
+  EXPECT_EQ(CutNode(MigNode(1)).Fill(PodOfMib(8000)), 3);
+  EXPECT_EQ(CutNode(MigNode(1)).Fill(PodOfMib(16000)), 2);
+  EXPECT_EQ(CutNode(MigNode(1)).Fill(PodOfMib(40000)), 1);
+  CutNode mixed(MigNode(1));
+  EXPECT_EQ(mixed.Put(PodOfMib(16000)), "3g.20gb@4 on 0");
+  EXPECT_EQ(mixed.Fill(PodOfMib(8000)), 2);
+  EXPECT_EQ(mixed.Why(PodOfMib(4000)), "NoRoom");
 }
 
 // Later and larger instances keep their places: seven small ones one after another, with room for
 // the largest that still fits beside them at every step.
 TEST(CardCut, SmallInstancesKeepRoomForLargeOnes) {
-  Node node(MigNode(1));
+  CutNode node(MigNode(1));
   const int rooms[] = {1, 1, 1, 0, 0, 0};  // instances of 3g that fit after so many of 1g
   for (std::size_t i = 0; i < std::size(rooms); ++i) {
-    node.Put(Mib(4000));
-    Node copy = node;
-    EXPECT_EQ(copy.Fill(Mib(16000)), rooms[i]) << i + 1;
+    node.Put(PodOfMib(4000));
+    CutNode copy = node;
+    EXPECT_EQ(copy.Fill(PodOfMib(16000)), rooms[i]) << i + 1;
   }
 }
 
 TEST(CardCut, ACardInUseComesBeforeAnIdleOne) {
-  Node node(MigNode(3));
-  const std::string first = node.Put(Mib(16000));
+  CutNode node(MigNode(3));
+  const std::string first = node.Put(PodOfMib(16000));
   const std::string card = first.substr(first.find(" on "));
-  EXPECT_THAT(node.Put(Mib(16000)), EndsWith(card));
-  EXPECT_THAT(node.Put(Mib(16000)), Not(EndsWith(card)));
+  EXPECT_THAT(node.Put(PodOfMib(16000)), EndsWith(card));
+  EXPECT_THAT(node.Put(PodOfMib(16000)), Not(EndsWith(card)));
 }
 
 TEST(CardCut, WhoMayUseThem) {
@@ -194,9 +194,9 @@ TEST(CardCut, WhoMayUseThem) {
   };
   PodRequest whole = test::WholePod("p", 1);
   const Row rows[] = {
-      {"", Mib(4000), "", ""},
-      {"mig", Mib(4000), "", ""},
-      {"hami-core", Mib(4000), "WrongDevice", ""},
+      {"", PodOfMib(4000), "", ""},
+      {"mig", PodOfMib(4000), "", ""},
+      {"hami-core", PodOfMib(4000), "WrongDevice", ""},
       // Whole cards are wanted uncut.
       {"", whole, "WrongDevice", ""},
       {"mig", whole, "WrongDevice", "WrongDevice"},
@@ -208,14 +208,15 @@ TEST(CardCut, WhoMayUseThem) {
   };
   for (Row row : rows) {
     row.pod.vgpu_mode = row.mode;
-    EXPECT_EQ(Node(MigNode(2)).Why(row.pod), row.on_mig) << row.mode << row.pod.asks[0].count;
-    EXPECT_EQ(Node(MigNode(1, 1)).Why(row.pod), row.on_both) << row.mode << row.pod.asks[0].count;
+    EXPECT_EQ(CutNode(MigNode(2)).Why(row.pod), row.on_mig) << row.mode << row.pod.asks[0].count;
+    EXPECT_EQ(CutNode(MigNode(1, 1)).Why(row.pod), row.on_both)
+        << row.mode << row.pod.asks[0].count;
   }
 }
 
 // HAMi puts several instances of one container on one card.
 TEST(CardCut, SeveralInstancesOfOneContainerShareACard) {
-  Node node(MigNode(2));
+  CutNode node(MigNode(2));
   PodRequest pod = test::HamiPod("p", 3, 8000);
   pod.vgpu_mode = "mig";
   EXPECT_EQ(node.Put(pod), "2g.10gb@4 on 0, 2g.10gb@0 on 0, 2g.10gb@2 on 0");
@@ -240,33 +241,34 @@ TEST(CardCut, RecordsAreBelievedWhereTheCardCanHaveThem) {
       {"nonsense", 0, 1, "expected an instance that GPU-n-0 can have"},
   };
   for (const Row& row : rows) {
-    Node node(MigNode(1));
-    EXPECT_THAT(node.Hold(Mib(4000), RecordOf(row.profile, row.start, row.size)),
+    CutNode node(MigNode(1));
+    EXPECT_THAT(node.Hold(PodOfMib(4000), RecordOf(row.profile, row.start, row.size)),
                 HasSubstr(row.found))
         << row.profile << " " << row.start;
   }
-  Node node(MigNode(1, 1));
+  CutNode node(MigNode(1, 1));
   Allocation card = RecordOf("1g.5gb", 0, 1);
   card.containers[0].devices[0].mig.reset();
-  EXPECT_THAT(node.Hold(Mib(4000), card), HasSubstr("expected a MIG instance of GPU-n-0"));
+  EXPECT_THAT(node.Hold(PodOfMib(4000), card), HasSubstr("expected a MIG instance of GPU-n-0"));
   Allocation shared = RecordOf("1g.5gb", 0, 1);
   shared.containers[0].devices[0].uuid = GpuUuid("GPU-n-1");
-  EXPECT_THAT(node.Hold(Mib(4000), shared), HasSubstr("expected a card, found MIG device 1g.5gb"));
+  EXPECT_THAT(node.Hold(PodOfMib(4000), shared),
+              HasSubstr("expected a card, found MIG device 1g.5gb"));
 }
 
 // Two pods others placed on one place: nothing more goes on that card, until one of them is gone.
 TEST(CardCut, ABrokenLayoutTakesNobody) {
-  Node node(MigNode(1));
-  node.Hold(Mib(4000), RecordOf("3g.20gb", 0, 4));
-  node.Hold(Mib(4000), RecordOf("1g.5gb", 2, 1));
-  EXPECT_EQ(node.Why(Mib(4000)), "NoRoom");
+  CutNode node(MigNode(1));
+  node.Hold(PodOfMib(4000), RecordOf("3g.20gb", 0, 4));
+  node.Hold(PodOfMib(4000), RecordOf("1g.5gb", 2, 1));
+  EXPECT_EQ(node.Why(PodOfMib(4000)), "NoRoom");
   node.End(node.last());
-  EXPECT_EQ(node.Put(Mib(16000)), "3g.20gb@4 on 0");
+  EXPECT_EQ(node.Put(PodOfMib(16000)), "3g.20gb@4 on 0");
 }
 
 TEST(CardCut, InstancesAreChargedAsMigIs) {
-  Node node(MigNode(1));
-  const PodRequest pod = Mib(8000);
+  CutNode node(MigNode(1));
+  const PodRequest pod = PodOfMib(8000);
   ASSERT_EQ(node.Why(pod), "");
   const MigBoard& board = *FindMigBoard("NVIDIA-A100-SXM4-40GB", Mebibytes::Of(40960));
   const Charge expected = ChargeOfMig(board, *FindMigProfile(board, "2g.10gb"));
@@ -318,7 +320,7 @@ TEST(CardCut, AgreesWithTheBoardsRules) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    Node node(MigNode(2));
+    CutNode node(MigNode(2));
     std::vector<PodUid> living;
     for (int step = 0; step < 200; ++step) {
       if (!living.empty() && random() % 2 == 0) {
@@ -344,7 +346,7 @@ TEST(CardCut, AgreesWithTheBoardsRules) {
           card.pop_back();
         }
       }
-      const std::string got = node.Put(Mib(kSizes[kind]));
+      const std::string got = node.Put(PodOfMib(kSizes[kind]));
       ASSERT_EQ(got != "NoRoom", place) << kNames[kind];
       if (place) living.push_back(node.last());
     }

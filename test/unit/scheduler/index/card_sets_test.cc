@@ -47,9 +47,9 @@ NodeZones Zones(NumaPolicy policy, const std::vector<std::pair<int, int>>& capac
   return zones;
 }
 
-class Node {
+class SetsNode {
  public:
-  explicit Node(NodeFacts facts) { state_.SetFacts(std::move(facts), 0); }
+  explicit SetsNode(NodeFacts facts) { state_.SetFacts(std::move(facts), 0); }
 
   // "0123", or the reason.
   std::string Try(const PodRequest& request, TopologyWish by_policy = TopologyWish::kPreferred) {
@@ -114,7 +114,7 @@ PodRequest Wants(int gpus, TopologyWish wish) {
 
 TEST(CardSets, OnACubeMeshFourGpusAreAQuad) {
   for (const NodeFacts& facts : {Obeying(test::CubeMesh()), Stock(test::CubeMesh())}) {
-    Node node(facts);
+    SetsNode node(facts);
     EXPECT_EQ(node.Take(WholePod("first", 4)), "0123");
     EXPECT_EQ(node.Take(WholePod("second", 4)), "4567");
     EXPECT_EQ(node.Try(WholePod("third", 1)), "NoRoom");
@@ -136,7 +136,7 @@ TEST(CardSets, WhatIsRequiredWaitsRatherThanTakeABrokenSet) {
            {{1, 2, 3, 5, 6, 7}, 2, "04", "04"},
            {{0, 2, 3, 4, 5, 7}, 2, "BrokenSet", "16"},
        }) {
-    Node node(Obeying(test::CubeMesh()));
+    SetsNode node(Obeying(test::CubeMesh()));
     node.Occupy(row.busy);
     if (row.required.empty()) {
       EXPECT_EQ(node.Try(Wants(row.gpus, TopologyWish::kRequired)).size(), 1U);
@@ -150,34 +150,34 @@ TEST(CardSets, WhatIsRequiredWaitsRatherThanTakeABrokenSet) {
 }
 
 TEST(CardSets, TheMissingLinkIsNamed) {
-  Node node(Obeying(test::CubeMesh()));
+  SetsNode node(Obeying(test::CubeMesh()));
   node.Occupy({1, 6});
   EXPECT_THAT(node.WhichLink(Wants(4, TopologyWish::kRequired)),
               HasSubstr("expected NVLink between any two of 4 GPUs, found SYS between GPU"));
 }
 
 TEST(CardSets, OneGpuGoesWhereItSpoilsLeast) {
-  Node pairs(Obeying(test::BridgedPairs(8)));
+  SetsNode pairs(Obeying(test::BridgedPairs(8)));
   pairs.Occupy({2});
   EXPECT_EQ(pairs.Try(WholePod("p", 1)), "3") << "the widow of a broken pair";
   EXPECT_EQ(pairs.Try(WholePod("p", 2)), "01") << "a whole pair of the socket that is broken into";
-  Node quads(Obeying(test::CubeMesh()));
+  SetsNode quads(Obeying(test::CubeMesh()));
   quads.Occupy({5});
   EXPECT_THAT(quads.Try(WholePod("p", 1)), testing::AnyOf("4", "6", "7"));
 }
 
 TEST(CardSets, AShareOpensTheCardThatBelongsToNobody) {
-  Node pairs(Obeying(test::BridgedPairs(4)));
+  SetsNode pairs(Obeying(test::BridgedPairs(4)));
   pairs.Occupy({2});
   EXPECT_EQ(pairs.Try(test::HamiPod("half", 1, 7000)), "3");
 }
 
 TEST(CardSets, WhereThePluginChoosesItsRuleIsFollowed) {
-  Node node(Stock(test::CubeMesh()));
+  SetsNode node(Stock(test::CubeMesh()));
   EXPECT_EQ(node.state().inventory().knowledge, Knowledge::kPredicted);
   node.Occupy({1, 6});
   EXPECT_EQ(node.Try(Wants(4, TopologyWish::kRequired)), "BrokenSet");
-  Node untold(test::StockNode("n", 8, "Tesla-V100-SXM2-32GB", 32768));
+  SetsNode untold(test::StockNode("n", 8, "Tesla-V100-SXM2-32GB", 32768));
   EXPECT_EQ(untold.state().inventory().knowledge, Knowledge::kCounts);
   EXPECT_EQ(untold.Try(Wants(4, TopologyWish::kRequired)), "TopologyUnknown");
   EXPECT_EQ(untold.Try(Wants(4, TopologyWish::kPreferred)).size(), 4U);
@@ -190,7 +190,7 @@ TEST(CardSets, WhatTheProbeSawWinsOverThePrediction) {
   for (int i = 0; i < 8; ++i) {
     facts.probe->gpus.push_back({i, GpuUuid(fmt::format("GPU-{}", i)), "", i / 4, false, {}});
   }
-  Node node(facts);
+  SetsNode node(facts);
   EXPECT_EQ(node.Take(WholePod("first", 4)), "0123");
   facts.probe->pods.emplace().push_back({PodName{"team", "first"}, {}});
   for (const int seen : {4, 5, 6, 7}) {
@@ -201,7 +201,7 @@ TEST(CardSets, WhatTheProbeSawWinsOverThePrediction) {
 }
 
 TEST(CardSets, MinimumLinksAndNics) {
-  Node node(Obeying(test::CubeMesh()));
+  SetsNode node(Obeying(test::CubeMesh()));
   PodRequest request = WholePod("p", 2);
   request.link_floor = LinkFloor{PathClass::kSys, 2};
   EXPECT_EQ(node.Try(request).size(), 2U);
@@ -232,7 +232,7 @@ TEST(CardSets, SingleNumaNodesNeverGetWhatTheKubeletWouldRefuse) {
        }) {
     NodeFacts facts = test::StockNode("n", 8, "NVIDIA-A40", 46068);
     facts.zones = Zones(NumaPolicy::kSingleNode, row.capacity_available);
-    Node node(facts);
+    SetsNode node(facts);
     int shown = 0;
     for (const auto& [capacity, available] : row.capacity_available) shown += capacity - available;
     for (int i = 0; i < shown; ++i) node.Take(WholePod(fmt::format("busy-{}", i), 1));
@@ -244,7 +244,7 @@ TEST(CardSets, SingleNumaNodesNeverGetWhatTheKubeletWouldRefuse) {
 TEST(CardSets, WhatTheExporterHasNotShownYetMayBeAnywhere) {
   NodeFacts facts = test::StockNode("n", 8, "NVIDIA-A40", 46068);
   facts.zones = Zones(NumaPolicy::kSingleNode, {{4, 4}, {4, 4}});
-  Node node(facts);
+  SetsNode node(facts);
   node.Take(WholePod("unseen", 1));
   EXPECT_EQ(node.Try(WholePod("p", 4)), "NumaMismatch") << "the one may be on either side";
   EXPECT_EQ(node.Try(WholePod("p", 3)).size(), 3U);
@@ -261,7 +261,7 @@ TEST(CardSets, PinnedCpusMustBeOnTheSameNumaNode) {
   facts.zones = Zones(NumaPolicy::kSingleNode, {{4, 4}, {4, 4}});
   facts.zones->zones[0].cpus_available = MilliCpu::Of(4'000);
   facts.zones->zones[1].gpus_available = 2;
-  Node node(facts);
+  SetsNode node(facts);
   for (int i = 0; i < 2; ++i) node.Take(WholePod(fmt::format("busy-{}", i), 1));
   node.state().SetUnshown(0);
   PodRequest request = WholePod("p", 3);
@@ -274,14 +274,14 @@ TEST(CardSets, PinnedCpusMustBeOnTheSameNumaNode) {
 }
 
 TEST(CardSets, NodesThatDifferInWhichOfEqualCardsAreBusyAreOneState) {
-  Node left(Obeying(test::Switched(8, 4))), right(Obeying(test::Switched(8, 4)));
+  SetsNode left(Obeying(test::Switched(8, 4))), right(Obeying(test::Switched(8, 4)));
   left.Occupy({0, 5});
   right.Occupy({3, 6});
   std::string one, other;
   left.state().Signature(left.state().hard(), one);
   right.state().Signature(right.state().hard(), other);
   EXPECT_EQ(one, other);
-  Node mesh(Obeying(test::CubeMesh())), other_mesh(Obeying(test::CubeMesh()));
+  SetsNode mesh(Obeying(test::CubeMesh())), other_mesh(Obeying(test::CubeMesh()));
   mesh.Occupy({0, 1});
   other_mesh.Occupy({0, 4});
   mesh.state().Signature(mesh.state().hard(), one);

@@ -58,9 +58,9 @@ PodRequest Pod(const std::vector<Want>& wants) {
 }
 
 // A node with pods put on it one after another, as bindings would.
-class Node {
+class TriedNode {
  public:
-  explicit Node(int gpus) { state_.SetFacts(PlannedNode(gpus), 0); }
+  explicit TriedNode(int gpus) { state_.SetFacts(PlannedNode(gpus), 0); }
 
   Reason Try(const PodRequest& request, const LayoutValueMap* values = nullptr) {
     return placer_.Place(state_.inventory(), state_.hard(), request,
@@ -140,20 +140,20 @@ LayoutValueMap ValuesFor(const std::vector<std::string>& wanted) {
 
 TEST(PlannedPlacement, TheHighestGainTakesThePlace) {
   const LayoutValueMap four = ValuesFor({"4g.40gb"});
-  EXPECT_EQ(Node(1).Put("3g.40gb", &four), "0@4") << "leaves the 4g";
-  EXPECT_EQ(Node(1).Put("2g.20gb", &four), "0@4");
+  EXPECT_EQ(TriedNode(1).Put("3g.40gb", &four), "0@4") << "leaves the 4g";
+  EXPECT_EQ(TriedNode(1).Put("2g.20gb", &four), "0@4");
   const LayoutValueMap seven = ValuesFor({"7g.80gb"});
-  Node two(2);
+  TriedNode two(2);
   EXPECT_EQ(two.Put("1g.10gb", &seven), "0@6") << "all alike: the lowest card, the highest start";
   EXPECT_EQ(two.Put("1g.10gb", &seven), "0@5") << "one GPU stays whole";
   EXPECT_EQ(two.Put("4g.40gb", &seven), "0@0");
   EXPECT_EQ(two.Put("3g.40gb", &seven), "1@4");
   const LayoutValueMap unknown = {{&Space(), {}}};
-  EXPECT_EQ(Node(1).Put("3g.40gb", &unknown), "0@4") << "as without values";
+  EXPECT_EQ(TriedNode(1).Put("3g.40gb", &unknown), "0@4") << "as without values";
 }
 
 TEST(PlannedPlacement, WithoutValuesTheFullestCardThenTheMostLaterPlacements) {
-  Node node(2);
+  TriedNode node(2);
   node.Place("2g.20gb", 1, 0);
   EXPECT_EQ(node.Put("3g.40gb"), "1@4");
   EXPECT_EQ(node.Put("1g.10gb"), "1@3") << "the fullest card";
@@ -172,15 +172,15 @@ TEST(PlannedPlacement, SeveralInstancesFindPlacesWheneverThereAreSome) {
   const std::vector<MigInstance> first = {{FindMigProfile(Space().board(), "3g.40gb"), 0}};
   values[*Space().Find(first)] = 1000;
   const LayoutValueMap misled = {{&Space(), values}};
-  EXPECT_EQ(Node(1).Put("3g.40gb", &misled), "0@0");
-  EXPECT_EQ(Node(1).Put(Pod({{"3g.40gb"}, {"4g.40gb"}}), &misled), "0@4 0@0");
-  EXPECT_EQ(Node(1).Put(Pod({{"1g.10gb", 3}, {"4g.40gb"}})), "0@6 0@5 0@4 0@0");
-  EXPECT_EQ(Node(1).Put(Pod({{"1g.10gb", 7}})), "0@6 0@5 0@4 0@3 0@2 0@1 0@0");
-  EXPECT_EQ(Node(2).Put(Pod({{"3g.40gb", 2}, {"4g.40gb", 2}})), "0@4 1@4 0@0 1@0");
+  EXPECT_EQ(TriedNode(1).Put("3g.40gb", &misled), "0@0");
+  EXPECT_EQ(TriedNode(1).Put(Pod({{"3g.40gb"}, {"4g.40gb"}}), &misled), "0@4 0@0");
+  EXPECT_EQ(TriedNode(1).Put(Pod({{"1g.10gb", 3}, {"4g.40gb"}})), "0@6 0@5 0@4 0@0");
+  EXPECT_EQ(TriedNode(1).Put(Pod({{"1g.10gb", 7}})), "0@6 0@5 0@4 0@3 0@2 0@1 0@0");
+  EXPECT_EQ(TriedNode(2).Put(Pod({{"3g.40gb", 2}, {"4g.40gb", 2}})), "0@4 1@4 0@0 1@0");
 }
 
 TEST(PlannedPlacement, RefusalsSayWhatStandsInTheWay) {
-  Node node(2);
+  TriedNode node(2);
   node.Place("1g.10gb", 0, 0);
   node.Place("1g.10gb", 1, 0);
   struct Row {
@@ -220,7 +220,7 @@ TEST(PlannedPlacement, RefusalsSayWhatStandsInTheWay) {
 
 TEST(PlannedPlacement, SharedInstancesFillUpBeforeAnotherIsMade) {
   const PodRequest shared = Pod({{"2g.20gb", 1, ContainerRole::kApp, true}});
-  Node node(1);
+  TriedNode node(1);
   EXPECT_EQ(node.Put(shared), "0@4");
   EXPECT_EQ(node.Put("2g.20gb"), "0@2") << "an instance for sharing is not one for a pod alone";
   EXPECT_EQ(node.Put(shared), "0@4");
@@ -235,22 +235,23 @@ TEST(PlannedPlacement, SharedInstancesFillUpBeforeAnotherIsMade) {
 TEST(PlannedPlacement, InitContainersUseAgainWhatThePodHas) {
   const auto kInit = ContainerRole::kInit;
   const auto kSidecar = ContainerRole::kSidecar;
-  Node node(1);
+  TriedNode node(1);
   EXPECT_EQ(node.Put(Pod({{"7g.80gb", 1, kInit}, {"7g.80gb", 1, kInit}, {"7g.80gb"}})),
             "0@0 0@0 0@0");
   EXPECT_EQ(node.Layout(0), "7g.80gb@0");
-  EXPECT_EQ(Node(1).Put(Pod({{"7g.80gb", 1, kSidecar}, {"7g.80gb", 1, kInit}})), "TooManyPerNode")
+  EXPECT_EQ(TriedNode(1).Put(Pod({{"7g.80gb", 1, kSidecar}, {"7g.80gb", 1, kInit}})),
+            "TooManyPerNode")
       << "a sidecar keeps its own";
-  EXPECT_EQ(Node(1).Put(Pod({{"4g.40gb", 1, kInit}, {"2g.20gb"}, {"1g.10gb"}})), "0@0 0@4 0@6")
+  EXPECT_EQ(TriedNode(1).Put(Pod({{"4g.40gb", 1, kInit}, {"2g.20gb"}, {"1g.10gb"}})), "0@0 0@4 0@6")
       << "all instances exist as long as the pod does";
-  EXPECT_EQ(Node(1).Put(Pod({{"7g.80gb", 1, kInit}, {"1g.10gb"}})), "TooManyPerNode");
+  EXPECT_EQ(TriedNode(1).Put(Pod({{"7g.80gb", 1, kInit}, {"1g.10gb"}})), "TooManyPerNode");
 }
 
 TEST(PlannedPlacement, EqualNodesChooseAlikeWhicheverCardIsWhich) {
-  Node left(3);
+  TriedNode left(3);
   left.Place("2g.20gb", 0, 0);
   left.Place("3g.40gb", 2, 4);
-  Node right(3);
+  TriedNode right(3);
   right.Place("3g.40gb", 1, 4);
   right.Place("2g.20gb", 2, 0);
   const LayoutValueMap values = ValuesFor({"2g.20gb"});
@@ -258,7 +259,7 @@ TEST(PlannedPlacement, EqualNodesChooseAlikeWhicheverCardIsWhich) {
     const PodRequest request = Pod({{"1g.10gb"}});
     ASSERT_EQ(left.Try(request, table), Reason::kNone);
     ASSERT_EQ(right.Try(request, table), Reason::kNone);
-    const auto before = [](const Node& node) {
+    const auto before = [](const TriedNode& node) {
       return node.Layout(node.picks().at(0).card) +
              fmt::format(" + {}", node.SlotOf(node.picks()[0]).start);
     };
@@ -267,7 +268,7 @@ TEST(PlannedPlacement, EqualNodesChooseAlikeWhicheverCardIsWhich) {
 }
 
 TEST(PlannedLoad, AnIllegalSetIsBrokenInAnyOrder) {
-  Node node(1);
+  TriedNode node(1);
   const Inventory& inventory = node.state().inventory();
   const auto use = [&inventory](const std::string& profile, int slot, bool shared = false) {
     return InstanceUse{inventory.FindPool(FormatMigResource({profile, shared})), slot, 1};
@@ -300,7 +301,7 @@ TEST(PlannedLoad, AnIllegalSetIsBrokenInAnyOrder) {
 
 TEST(PlannedGain, IsOfTheWholeChangeOfEachCard) {
   const LayoutValueMap values = ValuesFor({"7g.80gb", "4g.40gb", "3g.40gb"});
-  Node node(2);
+  TriedNode node(2);
   const auto gain = [&](const PodRequest& request) {
     EXPECT_EQ(node.Try(request, &values), Reason::kNone);
     return LayoutGain(node.state().inventory(), node.state().hard(), node.picks(), values);
@@ -319,7 +320,7 @@ TEST(PlannedGain, IsOfTheWholeChangeOfEachCard) {
 }
 
 TEST(PlannedCharge, IsThatOfTheProfile) {
-  Node node(1);
+  TriedNode node(1);
   ASSERT_EQ(node.Try(Pod({{"3g.40gb"}})), Reason::kNone);
   const MigBoard& board = Space().board();
   const ModelCharge expected{"a100-80gb", ChargeOfMig(board, *FindMigProfile(board, "3g.40gb"))};
@@ -331,7 +332,7 @@ TEST(PlannedCharge, IsThatOfTheProfile) {
 }
 
 TEST(PlannedRecord, NamesCardProfileAndStartAndIsFoundAgain) {
-  Node node(2);
+  TriedNode node(2);
   const PodRequest request =
       Pod({{"1g.20gb", 1, ContainerRole::kInit}, {"3g.40gb"}, {"4g.40gb", 2}});
   ASSERT_EQ(node.Put(request), "1@6 0@4 0@0 1@0");
@@ -382,7 +383,7 @@ TEST(PlannedRecord, WhatTheExecutorCouldNotHaveMadeIsNotBelieved) {
     Allocation record;
     record.knowledge = Knowledge::kExact;
     record.containers = {{"c0", row.devices}};
-    Node node(2);
+    TriedNode node(2);
     node.Hold(request, record);
     EXPECT_EQ(node.state().holdings()[0].problem, row.problem);
     EXPECT_EQ(node.state().hard().devices_unknown, !row.problem.empty()) << row.problem;
@@ -391,13 +392,13 @@ TEST(PlannedRecord, WhatTheExecutorCouldNotHaveMadeIsNotBelieved) {
   overlapping.containers = {{"c0", {device(0, "2g.20gb", 0, 2)}},
                             {"c1", {device(0, "1g.10gb", 1, 1)}}};
   std::string problem;
-  EXPECT_FALSE(FromAllocation(Node(1).state().inventory(), Pod({{"2g.20gb"}, {"1g.10gb"}}),
+  EXPECT_FALSE(FromAllocation(TriedNode(1).state().inventory(), Pod({{"2g.20gb"}, {"1g.10gb"}}),
                               overlapping, problem));
   EXPECT_EQ(problem, "expected instances that may exist together, found others on card 0");
 }
 
 TEST(PlannedRecord, PodsWithoutOneHoldWhatTheyAskedForAndCloseTheNode) {
-  Node node(1);
+  TriedNode node(1);
   node.Hold(Pod({{"4g.40gb"}}), std::nullopt);
   EXPECT_EQ(node.Layout(0), "4g.40gb@0");
   EXPECT_TRUE(node.state().hard().devices_unknown) << "where it really is, nobody knows";

@@ -67,7 +67,7 @@ TEST(ElectorTest, TheFirstLeadsAndGivesBackAndTheNextTakesOver) {
   EXPECT_TRUE(first.leads());
   EXPECT_FALSE(second.leads());
 
-  first.elector->Stop(/*release=*/true);
+  first.elector->Stop(Elector::Lease::kRelease);
   EXPECT_FALSE(first.leads());
   EXPECT_FALSE(first.lost);
   ASSERT_TRUE(Eventually([&] { return second.leads(); }));
@@ -82,7 +82,7 @@ TEST(ElectorTest, ALeaderThatIsGoneIsReplacedAfterItsLease) {
   ASSERT_TRUE(Eventually([&] { return first->leads(); }));
   Candidate second(server.port(), "second");
   ASSERT_TRUE(Eventually([&] { return second.elector->status().holder == "first"; }));
-  first->elector->Stop(/*release=*/false);
+  first->elector->Stop(Elector::Lease::kKeep);
   const auto gone = std::chrono::steady_clock::now();
   ASSERT_TRUE(Eventually([&] { return second.leads(); }));
   EXPECT_GT(std::chrono::steady_clock::now() - gone, milliseconds(700)) << "not before its lease";
@@ -113,7 +113,7 @@ TEST(ElectorTest, ALeaseTakenByAnotherEndsTheLeaderAtOnce) {
   server.Put(kLeases, taken);
   ASSERT_TRUE(Eventually([&] { return leader.lost.load(); }));
   EXPECT_FALSE(leader.leads());
-  leader.elector->Stop(/*release=*/true);
+  leader.elector->Stop(Elector::Lease::kRelease);
   EXPECT_EQ(StoredLease(server)["spec"]["holderIdentity"], "thief");
 }
 

@@ -23,7 +23,7 @@ using Kind = WriteResult::Kind;
 
 constexpr const char* kEviction = "/api/v1/namespaces/team/pods/a/eviction";
 
-EvictionWrite WriteOf(const std::string& uid, std::optional<Millis> grace = std::nullopt) {
+EvictionWrite EvictionOf(const std::string& uid, std::optional<Millis> grace = std::nullopt) {
   return {{"team", "a"}, PodUid(uid), grace};
 }
 
@@ -46,7 +46,7 @@ TEST(EvictionRequest, NamesThePodByUidAndTheGraceOnlyWhereOneIsGiven) {
       {Millis(120'001), {{"preconditions", {{"uid", "u1"}}}, {"gracePeriodSeconds", 121}}},
   };
   for (const Case& c : cases) {
-    const tranche::kube::ApiRequest request = EvictionRequest(WriteOf("u1", c.grace));
+    const tranche::kube::ApiRequest request = EvictionRequest(EvictionOf("u1", c.grace));
     EXPECT_EQ(request.method, "POST");
     EXPECT_EQ(request.target, kEviction);
     EXPECT_EQ(Json::parse(request.body), (Json{{"apiVersion", "policy/v1"},
@@ -62,7 +62,7 @@ class EvictionTest : public ::testing::Test {
     cluster_ = std::make_unique<Cluster>(PlainOptions(server_.port()), events_);
     cluster_->Start();
   }
-  EvictionResult Evict(const EvictionWrite& write = WriteOf("u1")) {
+  EvictionResult Evict(const EvictionWrite& write = EvictionOf("u1")) {
     std::promise<EvictionResult> answered;
     cluster_->Evict(write, [&](EvictionResult result) { answered.set_value(std::move(result)); });
     return answered.get_future().get();
@@ -88,7 +88,7 @@ std::string BudgetRefusal(int retry_after) {
   return status.dump();
 }
 
-struct Verdict {
+struct EvictionVerdict {
   const char* name;
   int code;
   std::string body;
@@ -96,7 +96,8 @@ struct Verdict {
   int http_code;
   std::optional<Millis> retry_after = std::nullopt;
 };
-class EvictionVerdictTest : public EvictionTest, public ::testing::WithParamInterface<Verdict> {};
+class EvictionVerdictTest : public EvictionTest,
+                            public ::testing::WithParamInterface<EvictionVerdict> {};
 
 TEST_P(EvictionVerdictTest, IsWhatTheAnswerProvesAndNothingIsSentAgain) {
   Answer(GetParam().code, GetParam().body);
@@ -110,20 +111,23 @@ TEST_P(EvictionVerdictTest, IsWhatTheAnswerProvesAndNothingIsSentAgain) {
 INSTANTIATE_TEST_SUITE_P(
     Answers, EvictionVerdictTest,
     ::testing::Values(
-        Verdict{"Created", 201, StatusBody(201, "").dump(), Kind::kDone, 201},
-        Verdict{"Budget", 429, BudgetRefusal(0), Kind::kRejected, 429},
-        Verdict{"BudgetStillCounting", 429, BudgetRefusal(10), Kind::kRejected, 429, seconds(10)},
-        Verdict{"SeveralBudgets", 500, StatusBody(500, "", "more than one").dump(), Kind::kRejected,
-                500},
-        Verdict{"SeveralBudgetsUnder201", 201, StatusBody(500, "", "more than one").dump(),
-                Kind::kRejected, 500},
-        Verdict{"InternalError", 500, StatusBody(500, "InternalError").dump(), Kind::kUnknown, 500},
-        Verdict{"ProxyPage", 500, "<html>oops</html>", Kind::kUnknown, 500},
-        Verdict{"Timeout", 504, StatusBody(504, "Timeout").dump(), Kind::kUnknown, 504},
-        Verdict{"Forbidden", 403, StatusBody(403, "Forbidden").dump(), Kind::kRejected, 403},
-        Verdict{"NotFound", 404, StatusBody(404, "NotFound").dump(), Kind::kRejected, 404},
-        Verdict{"Conflict", 409, StatusBody(409, "Conflict").dump(), Kind::kRejected, 409}),
-    [](const ::testing::TestParamInfo<Verdict>& row) { return row.param.name; });
+        EvictionVerdict{"Created", 201, StatusBody(201, "").dump(), Kind::kDone, 201},
+        EvictionVerdict{"Budget", 429, BudgetRefusal(0), Kind::kRejected, 429},
+        EvictionVerdict{"BudgetStillCounting", 429, BudgetRefusal(10), Kind::kRejected, 429,
+                        seconds(10)},
+        EvictionVerdict{"SeveralBudgets", 500, StatusBody(500, "", "more than one").dump(),
+                        Kind::kRejected, 500},
+        EvictionVerdict{"SeveralBudgetsUnder201", 201, StatusBody(500, "", "more than one").dump(),
+                        Kind::kRejected, 500},
+        EvictionVerdict{"InternalError", 500, StatusBody(500, "InternalError").dump(),
+                        Kind::kUnknown, 500},
+        EvictionVerdict{"ProxyPage", 500, "<html>oops</html>", Kind::kUnknown, 500},
+        EvictionVerdict{"Timeout", 504, StatusBody(504, "Timeout").dump(), Kind::kUnknown, 504},
+        EvictionVerdict{"Forbidden", 403, StatusBody(403, "Forbidden").dump(), Kind::kRejected,
+                        403},
+        EvictionVerdict{"NotFound", 404, StatusBody(404, "NotFound").dump(), Kind::kRejected, 404},
+        EvictionVerdict{"Conflict", 409, StatusBody(409, "Conflict").dump(), Kind::kRejected, 409}),
+    [](const ::testing::TestParamInfo<EvictionVerdict>& row) { return row.param.name; });
 
 TEST_F(EvictionTest, WaitsWhenTheServerIsBusyAndEvictsOnce) {
   server_.Put(kPods, Pod("a", "u1", "n1"));
@@ -153,21 +157,21 @@ TEST_F(EvictionTest, DoesNotKnowWhenTheAnswerIsLost) {
 TEST_F(EvictionTest, EndsAPodAsFarAsItsBudgetGoes) {
   server_.Put(kDisruptionBudgets, DisruptionBudget("web", "web", 1));
   server_.Put(kPods, Labelled(Pod("a", "u1", "n1"), "web"));
-  ASSERT_EQ(Evict(WriteOf("u1", seconds(5))).write.kind, Kind::kDone);
+  ASSERT_EQ(Evict(EvictionOf("u1", seconds(5))).write.kind, Kind::kDone);
   const Json pod = server_.Object(kPods, "team/a");
   EXPECT_TRUE(pod["metadata"].contains("deletionTimestamp"));
   EXPECT_EQ(pod["metadata"]["deletionGracePeriodSeconds"], 5);
   EXPECT_EQ(pod["status"]["conditions"][0]["type"], "DisruptionTarget");
   server_.Delete(kPods, "team/a");
   server_.Put(kPods, Labelled(Pod("a", "u2", "n1"), "web"));
-  EXPECT_EQ(Evict(WriteOf("u1")).write.http_code, 409) << "a namesake";
-  const EvictionResult refused = Evict(WriteOf("u2"));
+  EXPECT_EQ(Evict(EvictionOf("u1")).write.http_code, 409) << "a namesake";
+  const EvictionResult refused = Evict(EvictionOf("u2"));
   EXPECT_EQ(refused.write.kind, Kind::kRejected);
   EXPECT_EQ(refused.write.http_code, 429);
   EXPECT_FALSE(server_.Object(kPods, "team/a")["metadata"].contains("deletionTimestamp"));
   server_.Put(kDisruptionBudgets, DisruptionBudget("web", "web", 1));
   server_.Put(kDisruptionBudgets, DisruptionBudget("web-2", "web", 1));
-  EXPECT_EQ(Evict(WriteOf("u2")).write.http_code, 500);
+  EXPECT_EQ(Evict(EvictionOf("u2")).write.http_code, 500);
 }
 
 TEST_F(EvictionTest, IsNotSentWhenStopped) {

@@ -43,10 +43,10 @@ struct Missing {};
 struct Wrote {
   int sent;
 };
-struct Refused {};
+struct Turned {};
 struct Failed {};
 struct Nothing {};
-using Event = std::variant<Nothing, Found, Missing, Wrote, Refused, Failed>;
+using Event = std::variant<Nothing, Found, Missing, Wrote, Turned, Failed>;
 
 struct Row {
   int at;  // ms
@@ -69,7 +69,7 @@ void Play(LeaseMachine& machine, const std::vector<Row>& rows) {
       stored.version = "ours-" + std::to_string(wrote->sent);
       machine.Wrote(stored, At(wrote->sent), now);
     }
-    if (std::holds_alternative<Refused>(row.event)) machine.Refused(now);
+    if (std::holds_alternative<Turned>(row.event)) machine.Refused(now);
     if (std::holds_alternative<Failed>(row.event)) machine.Failed(now);
     const LeaseMachine::Step step = machine.Next(now);
     EXPECT_EQ(machine.role(), row.role);
@@ -95,7 +95,7 @@ TEST(LeaseMachineTest, DoesWhatTheTablesSay) {
         {20, Wrote{10}, kL, Do::kWait, 10 + kRetry}}},
       {"somebody created it at the same moment: look who",
        {{0, Missing{}, kF, Do::kCreate},
-        {10, Refused{}, kF, Do::kRead},
+        {10, Turned{}, kF, Do::kRead},
         {20, Found{Held("other", "a")}, kF, Do::kWait, 20 + kRetry, 20 + kRetryMost}}},
       {"given back: taken at once", {{0, Found{Held("", "a")}, kF, Do::kWrite}}},
       {"a new process waits a whole lease after a crash, however old renewTime is",
@@ -124,7 +124,7 @@ TEST(LeaseMachineTest, DoesWhatTheTablesSay) {
         {60'000, Found{Held("other", "b")}, kF, Do::kWait, 62'000, 62'400}}},
       {"two wanted it: the second looks again",
        {{0, Found{Held("", "a")}, kF, Do::kWrite},
-        {10, Refused{}, kF, Do::kRead},
+        {10, Turned{}, kF, Do::kRead},
         {20, Found{Held("other", "b")}, kF, Do::kWait, 2'020, 2'420}}},
       {"took it and the answer was lost: it is ours, and the grant counts from a later write",
        {{0, Found{Held("", "a")}, kF, Do::kWrite},
@@ -154,18 +154,18 @@ TEST(LeaseMachineTest, DoesWhatTheTablesSay) {
       {"somebody wrote to the lease of the leader: ours still",
        {{0, Found{Held("", "a")}, kF, Do::kWrite},
         {10, Wrote{0}, kL, Do::kWait, 2'000},
-        {2'010, Refused{}, kL, Do::kRead},
+        {2'010, Turned{}, kL, Do::kRead},
         {2'020, Found{Held("me", "x")}, kL, Do::kWrite},
         {2'030, Wrote{2'020}, kL, Do::kWait, 4'020}}},
       {"somebody took the lease of the leader: over at once",
        {{0, Found{Held("", "a")}, kF, Do::kWrite},
         {10, Wrote{0}, kL, Do::kWait, 2'000},
-        {2'010, Refused{}, kL, Do::kRead},
+        {2'010, Turned{}, kL, Do::kRead},
         {2'020, Found{Held("other", "x")}, Role::kLost, Do::kStop}}},
       {"deleted under a leader: made anew, the leader stays",
        {{0, Found{Held("", "a")}, kF, Do::kWrite},
         {10, Wrote{0}, kL, Do::kWait, 2'000},
-        {2'010, Refused{}, kL, Do::kRead},
+        {2'010, Turned{}, kL, Do::kRead},
         {2'020, Missing{}, kL, Do::kCreate},
         {2'030, Wrote{2'020}, kL, Do::kWait, 4'020}}},
       {"deleted under a follower: its holder is given the time it was promised",

@@ -40,7 +40,7 @@ class MirrorTest : public ::testing::Test {
                        const std::string& more = "") {
     text_ = R"({"metadata":{"namespace":"ns","name":")" + name + R"(","uid":")" + uid +
             R"(","resourceVersion":")" + version + "\"}" + more + "}";
-    return parser_.Parse(text_, false).value();
+    return parser_.Parse(text_).value();
   }
   void Change(const std::string& name, const std::string& uid, const std::string& version,
               const std::string& more = "") {
@@ -125,7 +125,7 @@ TEST_F(MirrorTest, ChangesNothingForAnObjectWithoutIdentity) {
   sink_.Take();
   for (const char* text : {"{}", "[]", R"({"metadata":{"name":"a"}})",
                            R"({"metadata":{"name":"a","uid":"","resourceVersion":"1"}})"}) {
-    const wire::Element object = parser_.Parse(text, false).value();
+    const wire::Element object = parser_.Parse(text).value();
     EXPECT_EQ(mirror_.Changed(object).code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_EQ(mirror_.Deleted(object).code(), absl::StatusCode::kInvalidArgument) << text;
   }

@@ -20,7 +20,7 @@ constexpr const char* kOurs = "2026-03-01T12:00:00Z,team,train";
 constexpr const char* kTheirs = "2026-03-01T11:59:00Z,team,serve";
 constexpr const char* kStale = "2026-03-01T11:54:00Z,team,serve";
 constexpr const char* kNode = "/api/v1/nodes/n1";
-constexpr const char* kPod = "/api/v1/namespaces/team/pods/train";
+constexpr const char* kPodPath = "/api/v1/namespaces/team/pods/train";
 const Instant kNow =
     std::chrono::sys_days(std::chrono::year(2026) / 3 / 1) + std::chrono::hours(12);
 
@@ -208,7 +208,7 @@ TEST_F(SchedulingGateTest, IsTakenOffAndOthersStay) {
   EXPECT_EQ(result.kind, Kind::kDone) << result.message;
   EXPECT_EQ(Gates(),
             Json::parse(R"([{"name":"example.com/review"},{"name":"example.com/later"}])"));
-  const ApiRequest sent = server_.Requests(kPod).back();
+  const ApiRequest sent = server_.Requests(kPodPath).back();
   EXPECT_EQ(sent.headers.at("content-type"), "application/json-patch+json");
   EXPECT_EQ(Json::parse(sent.body), Json::parse(R"([
       {"op":"test","path":"/metadata/uid","value":"u1"},
@@ -221,15 +221,15 @@ TEST_F(SchedulingGateTest, ThatIsGoneIsDone) {
   EXPECT_EQ(RemoveGate().kind, Kind::kDone);
   server_.Put(kPods, Pod("train", "u1"));
   EXPECT_EQ(RemoveGate().kind, Kind::kDone);
-  EXPECT_EQ(Sent(kPod), 2u) << "nothing was written";
+  EXPECT_EQ(Sent(kPodPath), 2u) << "nothing was written";
 }
 
 TEST_F(SchedulingGateTest, IsFoundAgainWhenAnotherWasTakenOffBetween) {
   PutPod({"example.com/review", "tranche.dev/quota"});
-  Overtaken(kPod, [this] { PutPod({"tranche.dev/quota"}); });
+  Overtaken(kPodPath, [this] { PutPod({"tranche.dev/quota"}); });
   EXPECT_EQ(RemoveGate().kind, Kind::kDone);
   EXPECT_EQ(Gates(), Json::array());
-  EXPECT_EQ(Sent(kPod), 4u);
+  EXPECT_EQ(Sent(kPodPath), 4u);
 }
 
 TEST_F(SchedulingGateTest, OfANamesakeStays) {
@@ -242,7 +242,7 @@ TEST_F(SchedulingGateTest, OfANamesakeStays) {
 
 TEST_F(SchedulingGateTest, OfAPodMadeAnewBetweenStays) {
   PutPod({"tranche.dev/quota"});
-  Overtaken(kPod, [this] { PutPod({"tranche.dev/quota"}, "u2"); });
+  Overtaken(kPodPath, [this] { PutPod({"tranche.dev/quota"}, "u2"); });
   EXPECT_EQ(RemoveGate("u1").kind, Kind::kRejected);
   EXPECT_EQ(Gates().size(), 1u);
 }

@@ -18,46 +18,52 @@ namespace tranche::kube {
 
 class RecordingEvents : public ClusterEvents {
  public:
-  void NodeChanged(NodeFacts node) override { Add("node " + node.name.str()); }
-  void NodeGone(const NodeName& name) override { Add("node gone " + name.str()); }
-  void PodChanged(PodFacts pod) override {
+  void Receive(ClusterEvent event) override {
+    std::visit([this](auto& told) { (*this)(told); }, event);
+  }
+
+  void operator()(NodeChanged& told) { Add("node " + told.node.name.str()); }
+  void operator()(const NodeGone& told) { Add("node gone " + told.name.str()); }
+  void operator()(PodChanged& told) {
+    PodFacts& pod = told.pod;
     const std::string place = pod.node.empty() ? "" : " on " + pod.node.str();
     const std::string problem = pod.allocation_problem.empty() ? "" : " unreadable";
     Add(fmt::format("pod {} {}{}{}", pod.request.name.str(), pod.request.uid.str(), place,
                     problem));
   }
-  void PodGone(const PodUid& uid) override { Add("pod gone " + uid.str()); }
-  void NodeZonesChanged(const NodeName& name, std::optional<NodeZones> zones) override {
-    Add(fmt::format("zones {}{}", name.str(),
-                    zones ? fmt::format(" {}", zones->zones.size()) : " gone"));
+  void operator()(const PodGone& told) { Add("pod gone " + told.uid.str()); }
+  void operator()(const NodeZonesChanged& told) {
+    Add(fmt::format("zones {}{}", told.node.str(),
+                    told.zones ? fmt::format(" {}", told.zones->zones.size()) : " gone"));
   }
-  void NodeSlicesChanged(const NodeName& name, std::vector<SliceDevice> devices) override {
-    std::string line = "slices " + name.str();
-    for (const SliceDevice& device : devices) line += " " + device.name;
+  void operator()(const NodeSlicesChanged& told) {
+    std::string line = "slices " + told.node.str();
+    for (const SliceDevice& device : told.devices) line += " " + device.name;
     Add(std::move(line));
   }
   // Slices are told by NodeSlicesChanged.
-  void DraChanged(dra::Object object) override {
-    if (const auto* claim = std::get_if<dra::Claim>(&object)) Add("claim " + claim->str());
-    if (const auto* each = std::get_if<dra::DeviceClass>(&object))
+  void operator()(const DraChanged& told) {
+    if (const auto* claim = std::get_if<dra::Claim>(&told.object)) Add("claim " + claim->str());
+    if (const auto* each = std::get_if<dra::DeviceClass>(&told.object))
       Add("device class " + each->name);
-    if (const auto* made = std::get_if<dra::ClaimTemplate>(&object)) {
+    if (const auto* made = std::get_if<dra::ClaimTemplate>(&told.object)) {
       Add("claim template " + made->claim.str());
     }
   }
-  void DraGone(const dra::ObjectRef& object) override {
-    if (object.kind == dra::ObjectRef::Kind::kSlice) return;
-    Add("gone " + object.ns + "/" + object.name);
+  void operator()(const DraGone& told) {
+    if (told.object.kind == dra::ObjectRef::Kind::kSlice) return;
+    Add("gone " + told.object.ns + "/" + told.object.name);
   }
-  void NodeAgentChanged(const NodeName& name, std::optional<AgentRegister> agent) override {
+  void operator()(const NodeAgentChanged& told) {
+    const std::optional<AgentRegister>& agent = told.agent;
     Add(fmt::format(
-        "agent {}{}", name.str(),
+        "agent {}{}", told.node.str(),
         agent ? fmt::format(" {} {}", AgentName(agent->kind), agent->devices.size()) : " gone"));
   }
-  void GangSizeChanged(const std::string& ns, const std::string& gang, int size) override {
-    Add(fmt::format("gang {} {} {}", ns, gang, size));
+  void operator()(const GangSizeChanged& told) {
+    Add(fmt::format("gang {} {} {}", told.ns, told.gang, told.size));
   }
-  void PolicyObjectChanged(PolicyObject object) override {
+  void operator()(PolicyObject& object) {
     std::string line =
         fmt::format("{} {}{}{}", object.kind, object.ns, object.ns.empty() ? "" : "/", object.name);
     {
@@ -66,12 +72,13 @@ class RecordingEvents : public ClusterEvents {
     }
     Add(std::move(line));
   }
-  void PolicyObjectGone(const std::string& kind, const NamespacedName& object) override {
-    Add(fmt::format("{} gone {}{}{}", kind, object.ns, object.ns.empty() ? "" : "/", object.name));
+  void operator()(const PolicyObjectGone& told) {
+    Add(fmt::format("{} gone {}{}{}", told.kind, told.name.ns, told.name.ns.empty() ? "" : "/",
+                    told.name.name));
   }
-  void PolicyObjectsSettled() override { Add("settled"); }
-  void Synced() override { Add("synced"); }
-  void Heard(const char*) override {}
+  void operator()(PolicyObjectsSettled) { Add("settled"); }
+  void operator()(Synced) { Add("synced"); }
+  void operator()(Heard) {}
 
   // True once a line equal to `line` is there.
   bool Saw(const std::string& line, int times = 1) {

@@ -7,16 +7,16 @@
 namespace tranche::kube {
 namespace {
 
-struct Outcome {
+struct Reading {
   absl::Status status;
   std::string body;
   bool done = false;
   int code = 0;
 };
 
-Outcome Read(const std::string& text, std::size_t piece, bool closed) {
+Reading Read(const std::string& text, std::size_t piece, bool closed) {
   ResponseReader reader;
-  Outcome out;
+  Reading out;
   for (std::size_t at = 0; at < text.size() && out.status.ok(); at += piece) {
     out.status = reader.Feed(text.substr(at, piece));
     out.body += reader.TakeBody();
@@ -33,7 +33,7 @@ const std::string kChunked =
 
 TEST(ResponseReader, ReadsAChunkedBodyInPiecesOfEverySize) {
   for (std::size_t piece = 1; piece <= kChunked.size(); ++piece) {
-    const Outcome out = Read(kChunked, piece, false);
+    const Reading out = Read(kChunked, piece, false);
     ASSERT_TRUE(out.status.ok()) << piece << " " << out.status;
     ASSERT_EQ(out.body, "hello, world") << piece;
     ASSERT_TRUE(out.done) << piece;
@@ -44,7 +44,7 @@ TEST(ResponseReader, CallsABodyCutShortAnErrorAtEveryByte) {
   const std::string sized = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody";
   for (const std::string& whole : {kChunked, sized}) {
     for (std::size_t length = 0; length < whole.size(); ++length) {
-      const Outcome out = Read(whole.substr(0, length), 7, true);
+      const Reading out = Read(whole.substr(0, length), 7, true);
       ASSERT_FALSE(out.status.ok()) << length;
       ASSERT_FALSE(out.done) << length;
     }
@@ -52,7 +52,7 @@ TEST(ResponseReader, CallsABodyCutShortAnErrorAtEveryByte) {
 }
 
 TEST(ResponseReader, ReadsAnAnswerWithoutLengthUntilTheEnd) {
-  const Outcome out = Read("HTTP/1.1 502 Bad\r\n\r\n<html>no</html>", 4, true);
+  const Reading out = Read("HTTP/1.1 502 Bad\r\n\r\n<html>no</html>", 4, true);
   EXPECT_TRUE(out.done);
   EXPECT_EQ(out.code, 502);
   EXPECT_EQ(out.body, "<html>no</html>");

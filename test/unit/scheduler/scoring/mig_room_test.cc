@@ -13,7 +13,7 @@ namespace {
 const MigBoard& Board() { return *FindMigBoard("NVIDIA-H100-80GB-HBM3", Mebibytes::Zero()); }
 const MigSpace& Space() { return MigSpaceOf(Board()); }
 
-int Index(std::string_view name) {
+int IndexOf(std::string_view name) {
   return static_cast<int>(FindMigProfile(Board(), name) - Board().profiles.data());
 }
 
@@ -24,7 +24,7 @@ LayoutId Layout(std::string_view text) {
     const std::size_t end = std::min(text.find(' '), text.size());
     const std::string_view one = text.substr(0, end);
     const std::size_t at = one.find('@');
-    const auto after = Space().With(layout, Index(one.substr(0, at)), one[at + 1] - '0');
+    const auto after = Space().With(layout, IndexOf(one.substr(0, at)), one[at + 1] - '0');
     EXPECT_TRUE(after.has_value()) << text;
     if (after) layout = *after;
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -60,7 +60,7 @@ TEST(MigRoomTest, TheHighestGainWinsThenTheLowestGpuThenTheHighestStart) {
     for (const auto& c : kCases) {
       std::vector<LayoutId> layouts;
       for (const std::string_view layout : c.layouts) layouts.push_back(Layout(layout));
-      const auto place = BestPlace(Space(), values, layouts, Index(c.profile));
+      const auto place = BestPlace(Space(), values, layouts, IndexOf(c.profile));
       ASSERT_TRUE(place.has_value());
       EXPECT_EQ(place->gpu, c.gpu) << c.profile;
       EXPECT_EQ(place->start, c.start) << c.profile;
@@ -68,14 +68,14 @@ TEST(MigRoomTest, TheHighestGainWinsThenTheLowestGpuThenTheHighestStart) {
     }
   }
   const std::vector<LayoutId> full = {Layout("7g.80gb@0"), Layout("3g.40gb@0")};
-  EXPECT_FALSE(BestPlace(Space(), Squares(), full, Index("4g.40gb")).has_value());
-  EXPECT_FALSE(BestPlace(Space(), Squares(), {}, Index("4g.40gb")).has_value());
+  EXPECT_FALSE(BestPlace(Space(), Squares(), full, IndexOf("4g.40gb")).has_value());
+  EXPECT_FALSE(BestPlace(Space(), Squares(), {}, IndexOf("4g.40gb")).has_value());
 }
 
 TEST(MigRoomTest, MovesOneSmallInstanceForAThreeSliceRequest) {
   const std::vector<LayoutId> layouts = {Layout("4g.40gb@0 1g.10gb@4"),
                                          Layout("4g.40gb@0 2g.20gb@4")};
-  const auto room = MakeRoom(Space(), Squares(), layouts, Index("3g.40gb"), 2, Any);
+  const auto room = MakeRoom(Space(), Squares(), layouts, IndexOf("3g.40gb"), 2, Any);
   ASSERT_TRUE(room.has_value());
   EXPECT_EQ(room->gpu, 0U);
   EXPECT_EQ(room->start, 4);
@@ -90,7 +90,7 @@ TEST(MigRoomTest, MovesOneSmallInstanceForAThreeSliceRequest) {
 TEST(MigRoomTest, KeepsWithinTheMovesTheRuleAndTheCallerAllow) {
   const std::vector<LayoutId> layouts = {Layout("2g.20gb@0 2g.20gb@4"), Layout("3g.40gb@4"),
                                          Layout("1g.10gb@0 2g.20gb@2 2g.20gb@4")};
-  const int seven = Index("7g.80gb");
+  const int seven = IndexOf("7g.80gb");
   ASSERT_EQ(MakeRoom(Space(), Squares(), layouts, seven, 2, Any)->moves.size(), 2U);
   EXPECT_FALSE(MakeRoom(Space(), Squares(), layouts, seven, 1, Any).has_value());
   EXPECT_FALSE(MakeRoom(Space(), Squares(), layouts, seven, 0, Any).has_value());
@@ -108,7 +108,7 @@ TEST(MigRoomTest, KeepsWithinTheMovesTheRuleAndTheCallerAllow) {
 
 TEST(MigRoomTest, WhatFitsMovesNothing) {
   const std::vector<LayoutId> layouts = {Layout("4g.40gb@0 1g.10gb@4"), Layout("")};
-  const auto room = MakeRoom(Space(), Squares(), layouts, Index("3g.40gb"), 2, Any);
+  const auto room = MakeRoom(Space(), Squares(), layouts, IndexOf("3g.40gb"), 2, Any);
   ASSERT_TRUE(room.has_value());
   EXPECT_EQ(room->gpu, 1U);
   EXPECT_TRUE(room->moves.empty());

@@ -13,11 +13,11 @@
 namespace tranche {
 namespace {
 
-const MigBoard& Board(std::string_view product) {
+const MigBoard& BoardOf(std::string_view product) {
   return *FindMigBoard(product, Mebibytes::Zero());
 }
 
-int Index(const MigBoard& board, std::string_view name) {
+int ProfileIndex(const MigBoard& board, std::string_view name) {
   return static_cast<int>(FindMigProfile(board, name) - board.profiles.data());
 }
 
@@ -159,11 +159,11 @@ TEST(MigPricerTest, FixedPointFindsTheTableOfFloatingPoint) {
   };
   for (const auto& c : kCases) {
     SCOPED_TRACE(c.product);
-    const MigBoard& board = Board(c.product);
+    const MigBoard& board = BoardOf(c.product);
     std::vector<int> indices;
     std::vector<int64_t> counts(board.profiles.size());
     for (std::size_t i = 0; i < c.profiles.size(); ++i) {
-      indices.push_back(Index(board, c.profiles[i]));
+      indices.push_back(ProfileIndex(board, c.profiles[i]));
       counts[static_cast<std::size_t>(indices.back())] = c.counts[i];
     }
     const MigSpace space(board, indices);
@@ -178,7 +178,7 @@ TEST(MigPricerTest, FixedPointFindsTheTableOfFloatingPoint) {
 }
 
 TEST(MigPricerTest, NothingAskedForIsNothingToDo) {
-  MigPricer pricer(MigSpaceOf(Board("NVIDIA-A30")));
+  MigPricer pricer(MigSpaceOf(BoardOf("NVIDIA-A30")));
   EXPECT_FALSE(pricer.Work());
   EXPECT_TRUE(Solve(pricer, {0, 0, 0, 0, 0}).empty());
   const LayoutValues values = Solve(pricer, {1, 0, 0, 0, 0});
@@ -187,7 +187,7 @@ TEST(MigPricerTest, NothingAskedForIsNothingToDo) {
 }
 
 TEST(MigPricerTest, ValuesStayThoseOfTheLastFinishedTable) {
-  MigPricer pricer(MigSpaceOf(Board("NVIDIA-A30")));
+  MigPricer pricer(MigSpaceOf(BoardOf("NVIDIA-A30")));
   const LayoutValues first = Solve(pricer, {4, 0, 2, 0, 1});
   pricer.SetMix(std::vector<int64_t>{1, 0, 1, 0, 4});
   EXPECT_TRUE(pricer.Work());
@@ -204,19 +204,19 @@ TEST(MigPricerTest, ASmallChangeOfTheMixNeedsAThirdOfTheWork) {
     while (pricer.Work()) ++count;
     return count;
   };
-  MigPricer pricer(MigSpaceOf(Board("NVIDIA-A30")));
+  MigPricer pricer(MigSpaceOf(BoardOf("NVIDIA-A30")));
   const int first = calls(pricer, {40, 0, 20, 0, 10});
   EXPECT_LT(calls(pricer, {42, 0, 19, 0, 10}) * 3, first);
   EXPECT_EQ(calls(pricer, {10, 0, 20, 0, 40}), first);
 }
 
 TEST(MigPricerTest, ProfilesNobodyAskedForHaveAPlaceInTheTable) {
-  const MigBoard& board = Board("NVIDIA-A30");
+  const MigBoard& board = BoardOf("NVIDIA-A30");
   const MigSpace& space = MigSpaceOf(board);
   MigPricer pricer(space);
   const LayoutValues values = Solve(pricer, {4, 0, 2, 0, 1});
   const auto with = [&](std::string_view name, int start) {
-    return values[*space.With(kEmptyLayout, Index(board, name), start)];
+    return values[*space.With(kEmptyLayout, ProfileIndex(board, name), start)];
   };
   // The profile does not matter: the units are taken, and become free at the same rate.
   EXPECT_EQ(with("1g.6gb+me", 0), with("1g.6gb+me", 3));
@@ -225,12 +225,12 @@ TEST(MigPricerTest, ProfilesNobodyAskedForHaveAPlaceInTheTable) {
 }
 
 TEST(MigPricerTest, SmallRequestsFillUpBegunGpusSoThatWholeOnesStay) {
-  const MigBoard& board = Board("NVIDIA-A30");
+  const MigBoard& board = BoardOf("NVIDIA-A30");
   const MigSpace& space = MigSpaceOf(board);
   MigPricer pricer(space);
   const LayoutValues values = Solve(pricer, {4, 0, 2, 0, 1});
-  const int one = Index(board, "1g.6gb");
-  const int two = Index(board, "2g.12gb");
+  const int one = ProfileIndex(board, "1g.6gb");
+  const int two = ProfileIndex(board, "2g.12gb");
   const LayoutId begun = *space.With(kEmptyLayout, one, 1);
   const std::vector<LayoutId> layouts = {kEmptyLayout, begun};
   EXPECT_EQ(BestPlace(space, values, layouts, one)->gpu, 1U);

@@ -28,7 +28,7 @@ NodeFacts Node(const std::string& name) {
   return node;
 }
 
-PolicyObject Quota(const std::string& name, int64_t generation = 1) {
+PolicyObject QuotaObject(const std::string& name, int64_t generation = 1) {
   PolicyObject object;
   object.kind = "GPUQuota";
   object.name = name;
@@ -39,33 +39,33 @@ PolicyObject Quota(const std::string& name, int64_t generation = 1) {
 // Pods come first here and last there: devices need a node to be on.
 TEST(StandbyBufferTest, TellsTheLatestOfEverythingInTheOrderOfAStart) {
   StandbyBuffer buffer;
-  buffer.PodChanged(Pod("a"));
-  buffer.PodChanged(Pod("a", "n1"));
-  buffer.PodChanged(Pod("b"));
-  buffer.PodChanged(Pod("gone"));
-  buffer.PodGone(PodUid("uid-gone"));
-  buffer.NodeChanged(Node("n1"));
-  buffer.NodeChanged(Node("n1"));
-  buffer.NodeChanged(Node("n2"));
-  buffer.NodeGone(NodeName("n2"));
-  buffer.NodeSlicesChanged(NodeName("n1"), {SliceDevice{}});
-  buffer.NodeSlicesChanged(NodeName("n3"), {SliceDevice{}});
-  buffer.NodeSlicesChanged(NodeName("n3"), {});
-  buffer.NodeZonesChanged(NodeName("n1"), NodeZones{});
-  buffer.NodeZonesChanged(NodeName("n3"), NodeZones{});
-  buffer.NodeZonesChanged(NodeName("n3"), std::nullopt);
-  buffer.NodeAgentChanged(NodeName("n1"), AgentRegister{});
-  buffer.NodeAgentChanged(NodeName("n3"), AgentRegister{});
-  buffer.NodeAgentChanged(NodeName("n3"), std::nullopt);
-  buffer.GangSizeChanged("team", "run", 4);
-  buffer.GangSizeChanged("team", "over", 4);
-  buffer.GangSizeChanged("team", "over", 0);
-  buffer.PolicyObjectChanged(Quota("q", 1));
-  buffer.PolicyObjectChanged(Quota("q", 2));
-  buffer.PolicyObjectChanged(Quota("old"));
-  buffer.PolicyObjectGone("GPUQuota", {"", "old"});
-  buffer.PolicyObjectsSettled();
-  buffer.Synced();
+  buffer.Receive(PodChanged{Pod("a")});
+  buffer.Receive(PodChanged{Pod("a", "n1")});
+  buffer.Receive(PodChanged{Pod("b")});
+  buffer.Receive(PodChanged{Pod("gone")});
+  buffer.Receive(PodGone{PodUid("uid-gone")});
+  buffer.Receive(NodeChanged{Node("n1")});
+  buffer.Receive(NodeChanged{Node("n1")});
+  buffer.Receive(NodeChanged{Node("n2")});
+  buffer.Receive(NodeGone{NodeName("n2")});
+  buffer.Receive(NodeSlicesChanged{NodeName("n1"), {SliceDevice{}}});
+  buffer.Receive(NodeSlicesChanged{NodeName("n3"), {SliceDevice{}}});
+  buffer.Receive(NodeSlicesChanged{NodeName("n3"), {}});
+  buffer.Receive(NodeZonesChanged{NodeName("n1"), NodeZones{}});
+  buffer.Receive(NodeZonesChanged{NodeName("n3"), NodeZones{}});
+  buffer.Receive(NodeZonesChanged{NodeName("n3"), std::nullopt});
+  buffer.Receive(NodeAgentChanged{NodeName("n1"), AgentRegister{}});
+  buffer.Receive(NodeAgentChanged{NodeName("n3"), AgentRegister{}});
+  buffer.Receive(NodeAgentChanged{NodeName("n3"), std::nullopt});
+  buffer.Receive(GangSizeChanged{"team", "run", 4});
+  buffer.Receive(GangSizeChanged{"team", "over", 4});
+  buffer.Receive(GangSizeChanged{"team", "over", 0});
+  buffer.Receive(QuotaObject("q", 1));
+  buffer.Receive(QuotaObject("q", 2));
+  buffer.Receive(QuotaObject("old"));
+  buffer.Receive(PolicyObjectGone{"GPUQuota", {"", "old"}});
+  buffer.Receive(PolicyObjectsSettled());
+  buffer.Receive(Synced());
 
   kube::RecordingEvents told;
   buffer.Open(told);
@@ -86,17 +86,17 @@ TEST(StandbyBufferTest, TellsTheLatestOfEverythingInTheOrderOfAStart) {
 
 TEST(StandbyBufferTest, PassesOnWhatComesLaterAndKeepsNothing) {
   StandbyBuffer buffer;
-  buffer.PodChanged(Pod("a"));
+  buffer.Receive(PodChanged{Pod("a")});
   kube::RecordingEvents told;
   buffer.Open(told);
   const std::size_t before = told.Lines().size();
-  buffer.NodeChanged(Node("n1"));
-  buffer.PodChanged(Pod("a", "n1"));
-  buffer.PodGone(PodUid("uid-a"));
-  buffer.NodeGone(NodeName("n1"));
-  buffer.PolicyObjectChanged(Quota("q"));
-  buffer.PolicyObjectsSettled();
-  buffer.PolicyObjectGone("GPUQuota", {"", "q"});
+  buffer.Receive(NodeChanged{Node("n1")});
+  buffer.Receive(PodChanged{Pod("a", "n1")});
+  buffer.Receive(PodGone{PodUid("uid-a")});
+  buffer.Receive(NodeGone{NodeName("n1")});
+  buffer.Receive(QuotaObject("q"));
+  buffer.Receive(PolicyObjectsSettled());
+  buffer.Receive(PolicyObjectGone{"GPUQuota", {"", "q"}});
   const Lines lines = told.Lines();
   EXPECT_EQ(Lines(lines.begin() + static_cast<std::ptrdiff_t>(before), lines.end()),
             (Lines{"node n1", "pod team/a uid-a on n1", "pod gone uid-a", "node gone n1",
@@ -106,11 +106,11 @@ TEST(StandbyBufferTest, PassesOnWhatComesLaterAndKeepsNothing) {
 TEST(StandbyBufferTest, KnowsTheHighestEpochOfBoundPods) {
   StandbyBuffer buffer;
   EXPECT_EQ(buffer.HighestEpoch(), 0);
-  buffer.PodChanged(Pod("a", "n1", 3));
-  buffer.PodChanged(Pod("b", "n1", 7));
-  buffer.PodChanged(Pod("forged", "", 90));
+  buffer.Receive(PodChanged{Pod("a", "n1", 3)});
+  buffer.Receive(PodChanged{Pod("b", "n1", 7)});
+  buffer.Receive(PodChanged{Pod("forged", "", 90)});
   EXPECT_EQ(buffer.HighestEpoch(), 7);
-  buffer.PodGone(PodUid("uid-b"));
+  buffer.Receive(PodGone{PodUid("uid-b")});
   EXPECT_EQ(buffer.HighestEpoch(), 3);
 }
 

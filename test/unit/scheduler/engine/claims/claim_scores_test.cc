@@ -35,14 +35,14 @@ TEST(ClaimScores, ClaimsThatAskForTheSameShareAWish) {
   const auto of = [&scores](std::vector<const dra::Claim*> claims) -> ClaimScores::Wish& {
     return scores.Of(claims);
   };
-  of({&one}).Put(3, 17, {});
-  ASSERT_NE(of({&other}).Find(3), nullptr);
-  EXPECT_EQ(of({&other}).Find(3)->cost, 17);
-  EXPECT_EQ(of({&other}).Find(2), nullptr);
-  EXPECT_EQ(of({&two}).Find(3), nullptr);
-  EXPECT_EQ(of({&one, &other}).Find(3), nullptr);
-  scores.Outdate(3);
-  EXPECT_EQ(of({&one}).Find(3), nullptr);
+  of({&one}).Put(NodeId{3}, 17, {});
+  ASSERT_NE(of({&other}).Find(NodeId{3}), nullptr);
+  EXPECT_EQ(of({&other}).Find(NodeId{3})->cost, 17);
+  EXPECT_EQ(of({&other}).Find(NodeId{2}), nullptr);
+  EXPECT_EQ(of({&two}).Find(NodeId{3}), nullptr);
+  EXPECT_EQ(of({&one, &other}).Find(NodeId{3}), nullptr);
+  scores.Outdate(NodeId{3});
+  EXPECT_EQ(of({&one}).Find(NodeId{3}), nullptr);
 }
 
 TEST(ClaimScores, TheWishNotAskedForTheLongestMakesRoom) {
@@ -55,11 +55,11 @@ TEST(ClaimScores, TheWishNotAskedForTheLongestMakesRoom) {
     const dra::Claim* claim = &claims[i];
     return scores.Of({&claim, 1});
   };
-  for (std::size_t i = 0; i < ClaimScores::kMostWishes; ++i) of(i).Put(0, 1, {});
-  EXPECT_NE(of(0).Find(0), nullptr);
+  for (std::size_t i = 0; i < ClaimScores::kMostWishes; ++i) of(i).Put(NodeId{0}, 1, {});
+  EXPECT_NE(of(0).Find(NodeId{0}), nullptr);
   of(ClaimScores::kMostWishes);
-  EXPECT_NE(of(0).Find(0), nullptr);
-  EXPECT_EQ(of(1).Find(0), nullptr);
+  EXPECT_NE(of(0).Find(NodeId{0}), nullptr);
+  EXPECT_EQ(of(1).Find(NodeId{0}), nullptr);
 }
 
 // All objects there are, and the engines that hear of them.

@@ -6,9 +6,9 @@
 namespace tranche::wire {
 namespace {
 
-constexpr std::string_view kRecord = "scheduling.koordinator.sh/device-allocated";
+constexpr std::string_view kAllocated = "scheduling.koordinator.sh/device-allocated";
 
-PodRequest OneApp(int64_t count) {
+PodRequest OneAppOf(int64_t count) {
   PodRequest request = Asking(Dialect::kKoordinator, {App("main")}, {count});
   request.containers[0].plugin_count = 0;  // it has no device plugin
   return request;
@@ -38,11 +38,11 @@ TEST(Koordinator, AlwaysFillsInAllThreeResources) {
            Row{5, 0, 1, "0", 0},           // cores alone; never "no limit"
        }) {
     const Allocation allocation = Exact({{"main", {Share(1, "GPU-b", row.milli, row.mib)}}});
-    const Texts texts = Write(OneApp(1), allocation);
+    const Texts texts = Write(OneAppOf(1), allocation);
     EXPECT_EQ(texts,
-              (Texts{{std::string(kRecord),
+              (Texts{{std::string(kAllocated),
                       "{\"gpu\":[" + Entry(1, "GPU-b", row.core, row.memory, row.ratio) + "]}"}}));
-    EXPECT_EQ(Read(texts, OneApp(1)),
+    EXPECT_EQ(Read(texts, OneAppOf(1)),
               fmt::format("main: 1 GPU-b {}m {}Mi", row.core * 10, row.mib));
   }
 }
@@ -52,9 +52,9 @@ TEST(Koordinator, ListsEachCardOnceAndLeavesTheIdOutWhereItIsUnknown) {
   EXPECT_EQ(
       Write(request,
             Exact({{"a", {Share(0, "GPU-a", 300, 4096)}}, {"b", {Share(0, "GPU-a", 200, 4096)}}})),
-      (Texts{{std::string(kRecord), "{\"gpu\":[" + Entry(0, "GPU-a", 50, "8Gi", 50) + "]}"}}));
+      (Texts{{std::string(kAllocated), "{\"gpu\":[" + Entry(0, "GPU-a", 50, "8Gi", 50) + "]}"}}));
   const Texts two = Write(request, Exact({{"a", {Share(3, "", 300, 0)}}, {"b", {Bare(2)}}}));
-  EXPECT_TRUE(two.at(std::string(kRecord)).starts_with(R"({"gpu":[{"minor":2,"resources")"));
+  EXPECT_TRUE(two.at(std::string(kAllocated)).starts_with(R"({"gpu":[{"minor":2,"resources")"));
   EXPECT_EQ(Read(two, request), "a: 2 - 0m 0Mi; b: 3 - 300m 0Mi");
 }
 
@@ -67,7 +67,7 @@ TEST(Koordinator, CountsWhatThePodTakesAtOnce) {
                                          {"log", {Share(0, "G", log, 0)}},
                                          {"copy", {Share(0, "G", copy, 0)}},
                                          {"a", {Share(0, "G", app, 0)}}});
-    return Write(request, allocation).at(std::string(kRecord));
+    return Write(request, allocation).at(std::string(kAllocated));
   };
   EXPECT_EQ(core(100, 100, 100, 500), "{\"gpu\":[" + Entry(0, "G", 60, "0", 0) + "]}");
   EXPECT_EQ(core(800, 100, 100, 500), "{\"gpu\":[" + Entry(0, "G", 80, "0", 0) + "]}");
@@ -77,7 +77,7 @@ TEST(Koordinator, CountsWhatThePodTakesAtOnce) {
 TEST(Koordinator, SaysNothingOfMigInstances) {
   Device slice = Share(0, "GPU-a", 140, 4864);
   slice.mig = MigDevice{"1g.5gb", 0, 1};
-  EXPECT_TRUE(Write(OneApp(1), Exact({{"main", {slice}}})).empty());
+  EXPECT_TRUE(Write(OneAppOf(1), Exact({{"main", {slice}}})).empty());
 }
 
 TEST(Koordinator, ReadsWhatItsOwnSchedulerWrites) {
@@ -97,7 +97,7 @@ TEST(Koordinator, ReadsWhatItsOwnSchedulerWrites) {
            Row{R"({"rdma":[{"minor":7}]})", "nothing"},
            Row{R"({"gpu":[]})", "nothing"},
        }) {
-    EXPECT_EQ(Read({{std::string(kRecord), std::string(row.text)}}, OneApp(1)), row.devices);
+    EXPECT_EQ(Read({{std::string(kAllocated), std::string(row.text)}}, OneAppOf(1)), row.devices);
   }
 }
 
@@ -126,8 +126,8 @@ TEST(Koordinator, NamesWhatIsWrong) {
                "expected 1 devices as asked for, found 2, in KEY"},
        }) {
     std::string message(row.message);
-    message.replace(message.find("KEY"), 3, kRecord);
-    EXPECT_EQ(Read({{std::string(kRecord), std::string(row.text)}}, OneApp(1)), message);
+    message.replace(message.find("KEY"), 3, kAllocated);
+    EXPECT_EQ(Read({{std::string(kAllocated), std::string(row.text)}}, OneAppOf(1)), message);
   }
 }
 

@@ -6,9 +6,9 @@
 namespace tranche::wire {
 namespace {
 
-PodRequest TwoApps() { return Asking(Dialect::kVolcano, {App("a"), App("b")}, {1, 1}); }
+PodRequest TwoVolcanoApps() { return Asking(Dialect::kVolcano, {App("a"), App("b")}, {1, 1}); }
 
-std::string ReadRecord(std::string_view text, const PodRequest& request) {
+std::string ReadVolcanoRecord(std::string_view text, const PodRequest& request) {
   return Read({{"volcano.sh/vgpu-ids-new", std::string(text)}}, request);
 }
 
@@ -16,14 +16,14 @@ TEST(Volcano, WritesTheKeysTheAgentReads) {
   const Allocation allocation =
       Exact({{"a", {Share(0, "GPU-a", 300, 4000)}}, {"b", {Share(1, "GPU-b", 0, 8000)}}});
   const std::string list = "GPU-a,NVIDIA,4000,30:;GPU-b,NVIDIA,8000,0:";
-  const Texts texts = AgentAnnotations(CallOf(AgentKind::kVolcano), TwoApps(), allocation);
+  const Texts texts = AgentAnnotations(CallOf(AgentKind::kVolcano), TwoVolcanoApps(), allocation);
   EXPECT_EQ(texts, (Texts{{"volcano.sh/vgpu-node", "n1"},
                           {"volcano.sh/vgpu-time", "1767323045"},
                           {"volcano.sh/vgpu-ids-new", list},
                           {"volcano.sh/devices-to-allocate", list},
                           {"volcano.sh/bind-phase", "allocating"},
                           {"volcano.sh/bind-time", "1767323045"}}));
-  EXPECT_EQ(Read(texts, TwoApps()), "a: 0 GPU-a 300m 4000Mi; b: 0 GPU-b 0m 8000Mi");
+  EXPECT_EQ(Read(texts, TwoVolcanoApps()), "a: 0 GPU-a 300m 4000Mi; b: 0 GPU-b 0m 8000Mi");
 }
 
 // The plugin multiplies what it reads by its factor.
@@ -55,8 +55,8 @@ TEST(Volcano, HasSlotsForAppContainersOnlyAndNoMarkBehindTheLast) {
 // Volcano's own scheduler leaves containers without a claim out of the list.
 TEST(Volcano, ReadsListsOfTheContainersThatAsked) {
   const PodRequest request = Asking(Dialect::kVolcano, {App("a"), App("b")}, {0, 1});
-  EXPECT_EQ(ReadRecord("GPU-a,NVIDIA,1,1:", request), "b: 0 GPU-a 10m 1Mi");
-  EXPECT_EQ(ReadRecord(";GPU-a,NVIDIA,1,1:", request), "b: 0 GPU-a 10m 1Mi");
+  EXPECT_EQ(ReadVolcanoRecord("GPU-a,NVIDIA,1,1:", request), "b: 0 GPU-a 10m 1Mi");
+  EXPECT_EQ(ReadVolcanoRecord(";GPU-a,NVIDIA,1,1:", request), "b: 0 GPU-a 10m 1Mi");
 }
 
 TEST(Volcano, NamesWhatIsWrong) {
@@ -78,7 +78,7 @@ TEST(Volcano, NamesWhatIsWrong) {
                "expected a uuid without MIG template, found \"GPU-0fc3[group2-3]\", in device 0 "
                "of container \"b\" of volcano.sh/vgpu-ids-new"},
        }) {
-    EXPECT_EQ(ReadRecord(row.text, TwoApps()), row.message);
+    EXPECT_EQ(ReadVolcanoRecord(row.text, TwoVolcanoApps()), row.message);
   }
 }
 
@@ -98,7 +98,8 @@ TEST(Volcano, TellsTheAgentsProgress) {
        }) {
     const Texts texts = {{"volcano.sh/bind-phase", std::string(row.phase)},
                          {"volcano.sh/vgpu-time", std::string(row.time)}};
-    EXPECT_EQ(TextOf(texts).Progress(TwoApps()), row.progress) << row.phase << " " << row.time;
+    EXPECT_EQ(TextOf(texts).Progress(TwoVolcanoApps()), row.progress)
+        << row.phase << " " << row.time;
   }
 }
 

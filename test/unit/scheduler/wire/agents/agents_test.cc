@@ -11,7 +11,7 @@ namespace {
 
 const Allocation kHalfCard = Exact({{"main", {Share(1, "GPU-b", 500, 8192)}}});
 
-PodRequest OneApp(Dialect dialect) { return Asking(dialect, {App("main")}, {1}); }
+PodRequest OneAppIn(Dialect dialect) { return Asking(dialect, {App("main")}, {1}); }
 
 struct AgentStyle {
   AgentKind agent;
@@ -36,8 +36,9 @@ constexpr AgentStyle kStyles[] = {
 
 TEST(Agents, EveryAgentsKeysAreReadBack) {
   for (const AgentStyle& style : kStyles) {
-    const Texts texts = AgentAnnotations(CallOf(style.agent, 10), OneApp(style.dialect), kHalfCard);
-    EXPECT_EQ(Read(texts, OneApp(style.dialect)), style.read)
+    const Texts texts =
+        AgentAnnotations(CallOf(style.agent, 10), OneAppIn(style.dialect), kHalfCard);
+    EXPECT_EQ(Read(texts, OneAppIn(style.dialect)), style.read)
         << AgentName(style.agent) << " " << DialectName(style.dialect);
     for (const auto& [key, value] : texts) {
       EXPECT_TRUE(IsResultKey(key)) << key;
@@ -51,12 +52,12 @@ TEST(Agents, KeysOfOtherStylesSayNothing) {
   for (const AgentStyle& style : kStyles) {
     for (const AgentStyle& other : kStyles) {
       if (Serves(other.agent, style.dialect)) continue;
-      Texts texts = AgentAnnotations(CallOf(other.agent, 10), OneApp(other.dialect), kHalfCard);
-      EXPECT_EQ(Read(texts, OneApp(style.dialect)), "nothing")
+      Texts texts = AgentAnnotations(CallOf(other.agent, 10), OneAppIn(other.dialect), kHalfCard);
+      EXPECT_EQ(Read(texts, OneAppIn(style.dialect)), "nothing")
           << AgentName(other.agent) << " for " << DialectName(style.dialect);
-      EXPECT_EQ(TextOf(texts).Progress(OneApp(style.dialect)), AgentProgress::kUnknown);
-      texts.merge(AgentAnnotations(CallOf(style.agent, 10), OneApp(style.dialect), kHalfCard));
-      EXPECT_EQ(Read(texts, OneApp(style.dialect)), style.read)
+      EXPECT_EQ(TextOf(texts).Progress(OneAppIn(style.dialect)), AgentProgress::kUnknown);
+      texts.merge(AgentAnnotations(CallOf(style.agent, 10), OneAppIn(style.dialect), kHalfCard));
+      EXPECT_EQ(Read(texts, OneAppIn(style.dialect)), style.read)
           << AgentName(other.agent) << " beside " << AgentName(style.agent);
     }
   }
@@ -64,14 +65,14 @@ TEST(Agents, KeysOfOtherStylesSayNothing) {
 
 TEST(Agents, AgentsThatAreNotCalledGetNothing) {
   EXPECT_TRUE(
-      AgentAnnotations(CallOf(AgentKind::kNone), OneApp(Dialect::kNative), kHalfCard).empty());
-  PodRequest without_plugin = OneApp(Dialect::kTranche);
+      AgentAnnotations(CallOf(AgentKind::kNone), OneAppIn(Dialect::kNative), kHalfCard).empty());
+  PodRequest without_plugin = OneAppIn(Dialect::kTranche);
   without_plugin.containers[0].plugin_count = 0;
   EXPECT_TRUE(AgentAnnotations(CallOf(AgentKind::kHami, 10), without_plugin, kHalfCard).empty());
   EXPECT_FALSE(
       AgentAnnotations(CallOf(AgentKind::kKoordinator), without_plugin, kHalfCard).empty());
   EXPECT_TRUE(
-      AgentAnnotations(CallOf(AgentKind::kHami, 10), OneApp(Dialect::kHami), Exact({})).empty());
+      AgentAnnotations(CallOf(AgentKind::kHami, 10), OneAppIn(Dialect::kHami), Exact({})).empty());
 }
 
 // Keys copied with a pod's template name the node of the pod they come from.
@@ -88,27 +89,28 @@ TEST(Agents, KeysWrittenForAnotherNodeAreACopy) {
            Row{AgentKind::kTkestack, Dialect::kTkestack, "tencent.com/predicate-node"},
            Row{AgentKind::kVgpuManager, Dialect::kVgpuManager, "nvidia.com/predicate-node"},
        }) {
-    Texts texts = AgentAnnotations(CallOf(row.agent, 10), OneApp(row.dialect), kHalfCard);
+    Texts texts = AgentAnnotations(CallOf(row.agent, 10), OneAppIn(row.dialect), kHalfCard);
     texts.at(std::string(row.key)) = "n2";
-    EXPECT_EQ(Read(texts, OneApp(row.dialect)),
+    EXPECT_EQ(Read(texts, OneAppIn(row.dialect)),
               fmt::format("expected the pod's node n1, found \"n2\", in {}", row.key));
   }
 }
 
 TEST(Agents, APodWithoutNodeHoldsNothing) {
   const Texts texts =
-      AgentAnnotations(CallOf(AgentKind::kHami, 10), OneApp(Dialect::kHami), kHalfCard);
-  const auto read = TextOf(texts).Devices(OneApp(Dialect::kHami), NodeName());
+      AgentAnnotations(CallOf(AgentKind::kHami, 10), OneAppIn(Dialect::kHami), kHalfCard);
+  const auto read = TextOf(texts).Devices(OneAppIn(Dialect::kHami), NodeName());
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(*read, std::nullopt);
-  EXPECT_EQ(Read(texts, OneApp(Dialect::kNone)), "nothing");
+  EXPECT_EQ(Read(texts, OneAppIn(Dialect::kNone)), "nothing");
 }
 
 TEST(Agents, TwoAgentsMayNotBothNameDevices) {
-  Texts texts = AgentAnnotations(CallOf(AgentKind::kHami, 10), OneApp(Dialect::kNative), kHalfCard);
+  Texts texts =
+      AgentAnnotations(CallOf(AgentKind::kHami, 10), OneAppIn(Dialect::kNative), kHalfCard);
   texts.merge(
-      AgentAnnotations(CallOf(AgentKind::kKoordinator), OneApp(Dialect::kNative), kHalfCard));
-  EXPECT_EQ(Read(texts, OneApp(Dialect::kNative)),
+      AgentAnnotations(CallOf(AgentKind::kKoordinator), OneAppIn(Dialect::kNative), kHalfCard));
+  EXPECT_EQ(Read(texts, OneAppIn(Dialect::kNative)),
             "expected the devices of one agent, found those of hami and koordinator");
 }
 
@@ -117,7 +119,7 @@ TEST(Agents, ProgressIsThatOfTheOneFurthestBehind) {
   const auto progress = [](std::string_view hami, std::string_view four_pd) {
     return TextOf({{"hami.io/bind-phase", std::string(hami)},
                    {"4pd.io/bind-phase", std::string(four_pd)}})
-        .Progress(OneApp(Dialect::kHami));
+        .Progress(OneAppIn(Dialect::kHami));
   };
   EXPECT_EQ(progress("success", "allocating"), AgentProgress::kWaiting);
   EXPECT_EQ(progress("allocating", "success"), AgentProgress::kWaiting);
@@ -145,13 +147,13 @@ TEST(Agents, LimitsKeysAndTexts) {
   std::vector<std::string> keys;
   for (int i = 0; i < 257; ++i) keys.push_back(fmt::format("elasticgpu.io/container-{}", i));
   for (const std::string& key : keys) many.Set(key, "0");
-  EXPECT_EQ(many.Devices(OneApp(Dialect::kElastic), NodeName("n1")).status().message(),
+  EXPECT_EQ(many.Devices(OneAppIn(Dialect::kElastic), NodeName("n1")).status().message(),
             "expected at most 256 keys of node agents, found more");
   const std::string longest(64 * 1024, ';');
   const std::string problem =
-      Read({{"hami.io/vgpu-devices-to-allocate", longest + ";"}}, OneApp(Dialect::kHami));
+      Read({{"hami.io/vgpu-devices-to-allocate", longest + ";"}}, OneAppIn(Dialect::kHami));
   EXPECT_TRUE(problem.starts_with("expected at most 65536 bytes, found \";;;")) << problem;
-  EXPECT_EQ(Read({{"hami.io/vgpu-devices-to-allocate", longest}}, OneApp(Dialect::kHami)),
+  EXPECT_EQ(Read({{"hami.io/vgpu-devices-to-allocate", longest}}, OneAppIn(Dialect::kHami)),
             "nothing");
 }
 
@@ -165,7 +167,7 @@ TEST(Agents, KeepsItsOwnKeysOnlyAndTheLastOfEqualOnes) {
   text.Set("hami.io/bind-phase", "allocating");
   text.Set("hami.io/bind-phase", "success");
   EXPECT_EQ(text.first_key(), "hami.io/bind-phase");
-  EXPECT_EQ(text.Progress(OneApp(Dialect::kHami)), AgentProgress::kServed);
+  EXPECT_EQ(text.Progress(OneAppIn(Dialect::kHami)), AgentProgress::kServed);
   text.Set("hami.io/bind-phase", std::nullopt);
   EXPECT_EQ(text.first_key(), "volcano.sh/vgpu-node");
 }

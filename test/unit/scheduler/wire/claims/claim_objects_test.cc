@@ -28,7 +28,7 @@ using testing::SizeIs;
 template <typename Value>
 absl::StatusOr<Value> Read(absl::StatusOr<Value> (*decode)(Element), const std::string& json) {
   Parser parser;
-  const absl::StatusOr<Element> element = parser.Parse(json, false);
+  const absl::StatusOr<Element> element = parser.Parse(json);
   if (!element.ok()) return element.status();
   return decode(*element);
 }

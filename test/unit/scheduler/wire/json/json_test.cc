@@ -9,7 +9,7 @@ namespace {
 
 std::string ErrorOf(std::string_view text) {
   Parser parser;
-  const absl::StatusOr<Element> document = parser.Parse(text, false);
+  const absl::StatusOr<Element> document = parser.Parse(text);
   return document.ok() ? "" : std::string(document.status().message());
 }
 
@@ -25,9 +25,9 @@ TEST(JsonParser, TakesSixtyFourLevelsAndNoMore) {
 
 TEST(JsonParser, KeepsTheDepthLimitAfterALargeDocument) {
   Parser parser;
-  ASSERT_TRUE(parser.Parse("[\"" + std::string(100'000, 'x') + "\"]", false).ok());
-  EXPECT_FALSE(parser.Parse(Nested(65), false).ok());
-  EXPECT_TRUE(parser.Parse(Nested(64), false).ok());
+  ASSERT_TRUE(parser.Parse("[\"" + std::string(100'000, 'x') + "\"]").ok());
+  EXPECT_FALSE(parser.Parse(Nested(65)).ok());
+  EXPECT_TRUE(parser.Parse(Nested(64)).ok());
 }
 
 TEST(JsonParser, NamesWhatIsMalformed) {
@@ -58,9 +58,9 @@ TEST(JsonParser, NamesWhatIsMalformed) {
 TEST(JsonFind, TakesTheLastOfEqualKeysAndNoNull) {
   Parser parser;
   Object object;
-  ASSERT_EQ(parser.Parse(R"({"a":1,"a":2,"n":3,"n":null,"t":"x","b":true,"o":{},"l":[]})", false)
-                ->get(object),
-            simdjson::SUCCESS);
+  ASSERT_EQ(
+      parser.Parse(R"({"a":1,"a":2,"n":3,"n":null,"t":"x","b":true,"o":{},"l":[]})")->get(object),
+      simdjson::SUCCESS);
   EXPECT_EQ(FindInteger(object, "a"), 2);
   EXPECT_EQ(FindInteger(object, "n"), std::nullopt);
   EXPECT_FALSE(Find(object, "n").has_value());
@@ -76,7 +76,7 @@ TEST(JsonFind, TakesTheLastOfEqualKeysAndNoNull) {
 TEST(JsonFind, IgnoresCaseButPrefersTheExactKey) {
   Parser parser;
   Object object;
-  ASSERT_EQ(parser.Parse(R"({"Pod":1,"pOD":2,"NODENAMES":3,"nodenames":4})", false)->get(object),
+  ASSERT_EQ(parser.Parse(R"({"Pod":1,"pOD":2,"NODENAMES":3,"nodenames":4})")->get(object),
             simdjson::SUCCESS);
   int64_t value = 0;
   EXPECT_EQ(FindAnyCase(object, "Pod")->get(value), simdjson::SUCCESS);
@@ -91,8 +91,7 @@ TEST(JsonFind, TakesIntegersWithinSixtyFourBitsOnly) {
   Object object;
   ASSERT_EQ(parser
                 .Parse(R"({"max":9223372036854775807,"over":9223372036854775808,"real":1.0,)"
-                       R"("min":-9223372036854775808,"text":"1"})",
-                       false)
+                       R"("min":-9223372036854775808,"text":"1"})")
                 ->get(object),
             simdjson::SUCCESS);
   EXPECT_EQ(FindInteger(object, "max"), INT64_MAX);

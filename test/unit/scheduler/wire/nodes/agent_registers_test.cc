@@ -334,7 +334,7 @@ TEST(AmountRegisters, WhatIsNoLongerThereIsNoSign) {
 absl::StatusOr<KoordinatorDevices> Device(std::string_view spec) {
   Parser parser;
   const absl::StatusOr<Element> document =
-      parser.Parse(fmt::format(R"({{"metadata":{{"name":"n1"}},"spec":{}}})", spec), false);
+      parser.Parse(fmt::format(R"({{"metadata":{{"name":"n1"}},"spec":{}}})", spec));
   if (!document.ok()) return document.status();
   return DecodeKoordinatorDevice(*document);
 }

@@ -13,7 +13,7 @@ namespace {
 
 absl::StatusOr<NodeFacts> TryNode(std::string_view json) {
   Parser parser;
-  const absl::StatusOr<Element> document = parser.Parse(json, false);
+  const absl::StatusOr<Element> document = parser.Parse(json);
   if (!document.ok()) return document.status();
   return DecodeNode(*document);
 }

@@ -103,8 +103,7 @@ TEST(NodeLinks, ANodeOfVgpuManagerCarriesItsLinks) {
                     R"("annotations":{{"nvidia.com/node-config-info":"{{\"memoryFactor\":1}}",)"
                     R"("nvidia.com/node-device-register":{},)"
                     R"("nvidia.com/node-device-topology":{}}}}}}})",
-                    product, devices, links),
-        false));
+                    product, devices, links)));
   };
   const std::string linked =
       R"([{"index":0,"links":{"1":[1,18]}},{"index":1,"links":{"0":[1,18]}}])";
@@ -167,10 +166,8 @@ TEST(NodeLinks, ANodeCarriesItsMatrix) {
     Parser parser;
     std::string quoted;
     AppendQuoted(quoted, matrix);
-    return DecodeNode(*parser.Parse(
-        fmt::format(R"({{"metadata":{{"name":"n","annotations":{{"tranche.dev/topology":{}}}}}}})",
-                    quoted),
-        false));
+    return DecodeNode(*parser.Parse(fmt::format(
+        R"({{"metadata":{{"name":"n","annotations":{{"tranche.dev/topology":{}}}}}}})", quoted)));
   };
   const auto node = node_with(
       "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV12\t0-31\t0\n"

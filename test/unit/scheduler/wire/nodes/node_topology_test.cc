@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 template <typename Decode>
 auto Decoded(std::string_view json, Decode decode) -> decltype(decode(Element())) {
   Parser parser;
-  const absl::StatusOr<Element> document = parser.Parse(json, false);
+  const absl::StatusOr<Element> document = parser.Parse(json);
   if (!document.ok()) return document.status();
   return decode(*document);
 }

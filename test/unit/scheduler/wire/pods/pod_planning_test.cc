@@ -193,8 +193,7 @@ TEST(PodPlanning, AVerbsQuestionIsReadWithoutHowThePodMayBeTakenAway) {
           .Parse(fmt::format(R"({{"metadata":{{"name":"p","labels":{{"a":"b"}},)"
                              R"("ownerReferences":[{{"uid":"j","controller":true}}]}},)"
                              R"("spec":{{{},"nodeSelector":{{"zone":"a"}}}}}})",
-                             kGpu),
-                 false)
+                             kGpu))
           .value();
   const PodFacts all = DecodePod(document).value();
   EXPECT_EQ(all.owner, "j");

@@ -14,7 +14,7 @@ namespace tranche::wire {
 
 inline absl::StatusOr<PodFacts> TryPod(std::string_view json) {
   Parser parser;
-  const absl::StatusOr<Element> document = parser.Parse(json, false);
+  const absl::StatusOr<Element> document = parser.Parse(json);
   if (!document.ok()) return document.status();
   return DecodePod(*document);
 }

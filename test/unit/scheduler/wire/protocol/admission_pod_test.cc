@@ -23,7 +23,7 @@ Json Pod(const Json& resources) {
 // The pod as it would be created.
 Json Mutated(const Json& pod, bool count_hami_shares = false) {
   Parser parser;
-  const absl::StatusOr<Element> document = parser.Parse(pod.dump(), false);
+  const absl::StatusOr<Element> document = parser.Parse(pod.dump());
   if (!document.ok()) return document.status().ToString();
   MutationRules rules;
   rules.scheduler_name = "gpu-scheduler";
@@ -96,7 +96,7 @@ TEST(PodMutationTest, ACountMakesAPodOfOursOneThatItsAgentServes) {
               Json({{"limits", {{prefix + "cores", "50"}, {prefix + "number", "1"}}}}))
         << "requests are the API server's to fill in";
     Parser parser;
-    const auto facts = DecodePod(*parser.Parse(made.dump(), false), PodDetail::kRequest);
+    const auto facts = DecodePod(*parser.Parse(made.dump()), PodDetail::kRequest);
     ASSERT_TRUE(facts.ok());
     EXPECT_FALSE(FindImpossible(*facts));
     ASSERT_EQ(facts->request.asks.size(), 1U);

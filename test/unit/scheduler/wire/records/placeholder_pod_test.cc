@@ -15,7 +15,7 @@ using PlainJson = nlohmann::json;
 PodFacts Decoded(const PlainJson& pod) {
   Parser parser;
   const std::string text = pod.dump();
-  const absl::StatusOr<Element> document = parser.Parse(text, false);
+  const absl::StatusOr<Element> document = parser.Parse(text);
   EXPECT_TRUE(document.ok()) << text;
   absl::StatusOr<PodFacts> facts = DecodePod(*document);
   EXPECT_TRUE(facts.ok()) << facts.status();
