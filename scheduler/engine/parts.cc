@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "topology/base/mark.h"
-
 namespace tranche {
 namespace {
 

@@ -108,7 +108,7 @@ std::optional<std::pair<NodeId, Picks>> Trial::SeatByEvicting(const PodRequest& 
   preemptor.members.push_back(std::make_shared<const PodRequest>(request));
   preemptor.context = parts_.rules.ContextOf(*preemptor.members.front());
   if (!MayPlan(preemptor.context)) return std::nullopt;
-  if (!request.gang.empty()) preemptor.gang = request.name.ns + "/" + request.gang;
+  preemptor.gang = GangKeyOf(request);
   ReclaimCase reclaim_case(parts_.plan_parts, preemptor, now_, {.gone = &gone_});
   const ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
   if (!answer.plan || answer.plan->cost.pdb_violations > 0) {

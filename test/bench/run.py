@@ -5,8 +5,8 @@ took.
     run.py --write TRANCHE_BENCH TRANCHE writes those files anew
 
 Expected answers were first written by the build before the folders of the scheduler were moved, so
-that a change of any placement shows. Keys that hold times, rates and memory are left out on both
-sides.
+that a change of any placement shows; those of decide came later. Keys that hold times, rates and
+memory are left out on both sides.
 """
 
 import json
@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
 FIXTURES = HERE / "fixtures"
@@ -89,6 +90,13 @@ def refuses(bench):
     return [] if good else [f"expected a refusal, found {done.returncode}: {done.stderr}"]
 
 
+def as_text(answers):
+    """JSON in which a list of numbers takes as few lines as it needs."""
+    text = json.dumps(answers, indent=1, sort_keys=True) + "\n"
+    return re.sub(r"\[([-+\d.eE,\s]+)\]", lambda numbers: "[" + textwrap.fill(
+        " ".join(numbers[1].split()), 96) + "]", text)
+
+
 def main(arguments):
     write = "--write" in arguments
     bench, server = [a for a in arguments if a != "--write"]
@@ -98,7 +106,7 @@ def main(arguments):
             found = run(bench, server, command, folder)
         path = HERE / "expected" / f"{name}.json"
         if write:
-            path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+            path.write_text(as_text(found))
             continue
         lines = differences(json.loads(path.read_text()), found)
         print(f"{name}: {'ok' if not lines else 'answers differ'}")

@@ -73,7 +73,7 @@ std::vector<PreemptNode> PreemptAnswer::Of(const PodRequest& request,
   preemptor.members.push_back(std::make_shared<const PodRequest>(request));
   preemptor.context = context;
   preemptor.context.request = preemptor.members.front().get();
-  if (!request.gang.empty()) preemptor.gang = request.name.ns + "/" + request.gang;
+  preemptor.gang = GangKeyOf(request);
   std::optional<ReclaimCase> whole;
   if (ruled) {
     whole.emplace(parts_, preemptor, now,

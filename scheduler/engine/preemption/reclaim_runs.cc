@@ -87,9 +87,7 @@ bool ReclaimRuns::LookAgain(Reclaim& reclaim, Instant now) {
     preemptor.members.push_back(record->request);
     only.push_back(cluster_.names.Find(member.node.str()));
     if (only.back() == kNoNode) return false;
-    if (!record->request->gang.empty()) {
-      preemptor.gang = record->request->name.ns + "/" + record->request->gang;
-    }
+    preemptor.gang = GangKeyOf(*record->request);
   }
   if (only.empty()) return false;
   std::ranges::sort(only);
