@@ -17,8 +17,9 @@ constexpr int64_t kThousandth = 1000;
 // Namespaces and priority classes remembered; questions may name any.
 constexpr std::size_t kMostRoutes = 20'000;
 
-bool IsNever(const Standing& standing) {
-  return standing.gpu_class != nullptr && standing.gpu_class->preemptible == Preemptible::kNever;
+bool IsNever(const QuotaMembership& membership) {
+  return membership.gpu_class != nullptr &&
+         membership.gpu_class->preemptible == Preemptible::kNever;
 }
 
 std::string MeterKey(const PodUid& uid, const std::string& model) {
@@ -117,30 +118,31 @@ int64_t QuotaBook::WeightFor(const GpuBudget& budget, const std::string& model,
   return rate * (gpu_class == nullptr ? kThousandth : gpu_class->charge_factor);
 }
 
-Standing QuotaBook::StandingOf(const std::string& ns, const std::string& priority_class) const {
+QuotaMembership QuotaBook::MembershipOf(const std::string& ns,
+                                        const std::string& priority_class) const {
   auto [at, fresh] = routes_.try_emplace(ns);
   Route& route = at->second;
   if (fresh) {
     const std::vector<const GpuQuota*> leaves = set_->LeavesOf(ns);
     HeldWork work;
     work.pod.ns = ns;
-    if (leaves.size() > 1) route.standing.leaf_found = Standing::Leaf::kConflict;
+    if (leaves.size() > 1) route.membership.leaf_found = QuotaMembership::Leaf::kConflict;
     if (leaves.size() == 1) {
-      route.standing.leaf_found = Standing::Leaf::kFound;
-      route.standing.leaf = tree_.Find(leaves.front()->name);
-      route.standing.mode = leaves.front()->mode;
+      route.membership.leaf_found = QuotaMembership::Leaf::kFound;
+      route.membership.leaf = tree_.Find(leaves.front()->name);
+      route.membership.mode = leaves.front()->mode;
       work.leaf = leaves.front()->name;
     }
     for (std::size_t i = 0; i < set_->budgets.size(); ++i) {
       if (MetersOf(work, set_->budgets[i])) route.budgets.push_back(i);
     }
   }
-  Standing standing = route.standing;
-  standing.budgets = route.budgets;
+  QuotaMembership membership = route.membership;
+  membership.budgets = route.budgets;
   const auto [found, unknown] = classes_.try_emplace(priority_class);
   if (unknown) found->second = set_->ClassOf(priority_class);
-  standing.gpu_class = found->second;
-  return standing;
+  membership.gpu_class = found->second;
+  return membership;
 }
 
 Charge QuotaBook::NeverHeld(const std::string& leaf, LineId line) const {
@@ -149,12 +151,12 @@ Charge QuotaBook::NeverHeld(const std::string& leaf, LineId line) const {
 }
 
 // The strictest budget decides. One that demotes lets work in that can be preempted.
-void QuotaBook::AskBudgets(const Standing& standing, std::span<const ModelCharge> parts,
+void QuotaBook::AskBudgets(const QuotaMembership& membership, std::span<const ModelCharge> parts,
                            std::optional<Millis> runtime, Instant now, Admission& admission) const {
   const std::string no_class;
   const std::string& workload_class =
-      standing.gpu_class == nullptr ? no_class : standing.gpu_class->name;
-  for (const std::size_t position : standing.budgets) {
+      membership.gpu_class == nullptr ? no_class : membership.gpu_class->name;
+  for (const std::size_t position : membership.budgets) {
     const BudgetMeter& meter = meters_[position].meter;
     const OnExhaustion on_exhaustion = meter.spec().on_exhaustion;
     if (on_exhaustion == OnExhaustion::kWarn) continue;
@@ -164,7 +166,7 @@ void QuotaBook::AskBudgets(const Standing& standing, std::span<const ModelCharge
       if (weight == 0) continue;
       const BudgetVerdict verdict = meter.Admit(part.charge, weight, runtime, now);
       if (verdict.fits) continue;
-      if (on_exhaustion == OnExhaustion::kDemote && !IsNever(standing)) {
+      if (on_exhaustion == OnExhaustion::kDemote && !IsNever(membership)) {
         admission.demoted = true;
         if (!admission.budget) admission.budget = position;
         continue;
@@ -201,26 +203,27 @@ QuotaVerdict QuotaBook::AskNominal(QuotaId leaf, LineId line, const Charge& char
   return verdict;
 }
 
-bool QuotaBook::FitsNever(const Standing& standing, std::span<const ModelCharge> parts) const {
-  if (!IsNever(standing)) return true;
+bool QuotaBook::FitsNever(const QuotaMembership& membership,
+                          std::span<const ModelCharge> parts) const {
+  if (!IsNever(membership)) return true;
   return std::ranges::all_of(parts, [&](const ModelCharge& part) {
-    return AskNominal(standing.leaf, tree_.FindLine(part.model), part.charge).refusal ==
+    return AskNominal(membership.leaf, tree_.FindLine(part.model), part.charge).refusal ==
            QuotaRefusal::kNone;
   });
 }
 
-Admission QuotaBook::Admit(const Standing& standing, std::span<const ModelCharge> parts,
+Admission QuotaBook::Admit(const QuotaMembership& membership, std::span<const ModelCharge> parts,
                            std::optional<Millis> runtime, Instant now) {
   Admission admission;
-  AskBudgets(standing, parts, runtime, now, admission);
-  if (admission.code != AdmissionCode::kAdmitted || standing.leaf == kNoQuota) return admission;
+  AskBudgets(membership, parts, runtime, now, admission);
+  if (admission.code != AdmissionCode::kAdmitted || membership.leaf == kNoQuota) return admission;
   std::size_t added = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const LineId line = tree_.FindLine(parts[i].model);
     QuotaVerdict verdict;
-    if (IsNever(standing)) verdict = AskNominal(standing.leaf, line, parts[i].charge);
+    if (IsNever(membership)) verdict = AskNominal(membership.leaf, line, parts[i].charge);
     if (verdict.refusal == QuotaRefusal::kNone) {
-      verdict = tree_.Check(standing.leaf, line, parts[i].charge);
+      verdict = tree_.Check(membership.leaf, line, parts[i].charge);
     }
     admission.borrows |= verdict.borrows;
     if (verdict.refusal != QuotaRefusal::kNone) {
@@ -231,11 +234,11 @@ Admission QuotaBook::Admit(const Standing& standing, std::span<const ModelCharge
     }
     // The next model's part shares the `any` line with this one.
     if (i + 1 == parts.size()) break;
-    tree_.Add(standing.leaf, line, parts[i].charge);
+    tree_.Add(membership.leaf, line, parts[i].charge);
     ++added;
   }
   while (added-- > 0) {
-    tree_.Remove(standing.leaf, tree_.FindLine(parts[added].model), parts[added].charge);
+    tree_.Remove(membership.leaf, tree_.FindLine(parts[added].model), parts[added].charge);
   }
   return admission;
 }

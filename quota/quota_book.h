@@ -35,7 +35,7 @@
 namespace tranche {
 
 // Where a pod belongs.
-struct Standing {
+struct QuotaMembership {
   enum class Leaf : uint8_t { kFound, kNone, kConflict };
   Leaf leaf_found = Leaf::kNone;
   QuotaId leaf = kNoQuota;
@@ -138,15 +138,15 @@ class QuotaBook {
   void AddPast(PastUse use);
 
   // ---- questions of one pod
-  Standing StandingOf(const std::string& ns, const std::string& priority_class) const;
-  // May the parts be held in addition? Enforced or not is the caller's to ask of `standing.mode`.
-  Admission Admit(const Standing& standing, std::span<const ModelCharge> parts,
+  QuotaMembership MembershipOf(const std::string& ns, const std::string& priority_class) const;
+  // May the parts be held in addition? Enforced or not is the caller's to ask of `membership.mode`.
+  Admission Admit(const QuotaMembership& membership, std::span<const ModelCharge> parts,
                   std::optional<Millis> runtime, Instant now);
   // Work that is never preempted has to fit nominal beside all other such work of its leaf, which
   // no eviction changes. True for all other work.
-  bool FitsNever(const Standing& standing, std::span<const ModelCharge> parts) const;
+  bool FitsNever(const QuotaMembership& membership, std::span<const ModelCharge> parts) const;
   // An explanation with numbers, for people.
-  std::string Explain(const Standing& standing, const Admission& admission,
+  std::string Explain(const QuotaMembership& membership, const Admission& admission,
                       std::span<const ModelCharge> parts, Instant now) const;
   // Could the first leaf take its parts and the second one its own besides?
   bool FitsBeside(QuotaId first, std::span<const ModelCharge> taken, QuotaId second,
@@ -155,7 +155,8 @@ class QuotaBook {
   // capacity, weighted and corrected for past use; 0 when they are equal.
   int CompareShares(QuotaId left, QuotaId right, Instant now) const;
 
-  // Forgets what earlier questions looked up where it has grown large. No Standing survives it.
+  // Forgets what earlier questions looked up where it has grown large. No QuotaMembership survives
+  // it.
   void TrimRoutes();
 
   // ---- holdings
@@ -182,7 +183,8 @@ class QuotaBook {
   // Brings HeldWork::marks up to date, of all work.
   void RefreshMarks();
   // What work of the leaf would be marked if it started now.
-  LineMarks MarksIfAdded(const Standing& standing, std::span<const ModelCharge> parts, Instant now);
+  LineMarks MarksIfAdded(const QuotaMembership& membership, std::span<const ModelCharge> parts,
+                         Instant now);
 
   // ---- room kept for work that is to start (quota-model section 4)
   // Counts in the tree and in marks like work that runs, in no meter and in no ledger. `uid` must
@@ -243,7 +245,7 @@ class QuotaBook {
   void LoadPast(Meter& meter);
   void AdvanceMeters(Instant now);
   bool RefreshExhausted(Instant now);
-  void AskBudgets(const Standing& standing, std::span<const ModelCharge> parts,
+  void AskBudgets(const QuotaMembership& membership, std::span<const ModelCharge> parts,
                   std::optional<Millis> runtime, Instant now, Admission& admission) const;
   QuotaVerdict AskNominal(QuotaId leaf, LineId line, const Charge& charge) const;
   Charge NeverHeld(const std::string& leaf, LineId line) const;
@@ -267,7 +269,7 @@ class QuotaBook {
   std::vector<WindowClosing> untold_;          // those of them the next Advance returns
   // Looked up by namespace or priority class, filled as they are asked for.
   struct Route {
-    Standing standing;
+    QuotaMembership membership;
     std::vector<std::size_t> budgets;
   };
   mutable std::unordered_map<std::string, Route> routes_;

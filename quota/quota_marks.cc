@@ -91,26 +91,26 @@ std::optional<QuotaState> QuotaBook::StateOf(const PodUid& uid) {
   return held->second.marks.state;
 }
 
-LineMarks QuotaBook::MarksIfAdded(const Standing& standing, std::span<const ModelCharge> parts,
-                                  Instant now) {
-  const std::string& leaf = tree_.name(standing.leaf);
+LineMarks QuotaBook::MarksIfAdded(const QuotaMembership& membership,
+                                  std::span<const ModelCharge> parts, Instant now) {
+  const std::string& leaf = tree_.name(membership.leaf);
   const auto use = leaves_.find(leaf);
   std::vector<std::size_t> unit_of;
   std::vector<MarkUnit> units =
       UnitsOf(leaf, use == leaves_.end() ? nullptr : &use->second, unit_of);
   MarkUnit unit;
   unit.preemptible =
-      standing.gpu_class == nullptr || standing.gpu_class->preemptible != Preemptible::kNever;
-  unit.rank = standing.gpu_class == nullptr ? kRankWithoutClass : standing.gpu_class->rank;
+      membership.gpu_class == nullptr || membership.gpu_class->preemptible != Preemptible::kNever;
+  unit.rank = membership.gpu_class == nullptr ? kRankWithoutClass : membership.gpu_class->rank;
   unit.start = now;
-  unit.demoted = suspended_.contains(standing.leaf);
+  unit.demoted = suspended_.contains(membership.leaf);
   for (const ModelCharge& part : parts) {
     unit.parts.push_back({tree_.FindLine(part.model), part.charge});
   }
   // After everything of its rank that runs: it is the newest, and no key is above this one.
   unit.key = "\x7f";
   units.push_back(std::move(unit));
-  return MarkLines(units, [&](LineId line) { return tree_.Nominal(standing.leaf, line); }).back();
+  return MarkLines(units, [&](LineId line) { return tree_.Nominal(membership.leaf, line); }).back();
 }
 
 void QuotaBook::Earmark(const PodUid& uid, HeldWork work) {

@@ -130,7 +130,7 @@ std::vector<BudgetReport> QuotaBook::Budgets(Instant now) const {
   return reports;
 }
 
-std::string QuotaBook::Explain(const Standing& standing, const Admission& admission,
+std::string QuotaBook::Explain(const QuotaMembership& membership, const Admission& admission,
                                std::span<const ModelCharge> parts, Instant now) const {
   if (admission.budget && admission.code == AdmissionCode::kBudgetExhausted) {
     const Meter& meter = meters_[*admission.budget];
@@ -139,12 +139,12 @@ std::string QuotaBook::Explain(const Standing& standing, const Admission& admiss
                        meter.meter.spec().name, FormatGpuHours(view.used),
                        FormatGpuHours(view.effective), FormatGpuHours(view.committed));
   }
-  if (standing.leaf == kNoQuota || admission.quota.refusal == QuotaRefusal::kNone) return "";
+  if (membership.leaf == kNoQuota || admission.quota.refusal == QuotaRefusal::kNone) return "";
   const QuotaVerdict& verdict = admission.quota;
   const std::string& model = tree_.line_name(verdict.line);
-  const std::string& leaf = tree_.name(standing.leaf);
+  const std::string& leaf = tree_.name(membership.leaf);
   QuotaLineView view;
-  for (const QuotaLineView& line : tree_.View(standing.leaf)) {
+  for (const QuotaLineView& line : tree_.View(membership.leaf)) {
     if (line.model == model) view = line;
   }
   const Dimension dimension = verdict.dimension;
@@ -167,15 +167,16 @@ std::string QuotaBook::Explain(const Standing& standing, const Admission& admiss
     text += fmt::format("; the lendLimit of {} binds", tree_.name(verdict.binding));
   }
   const bool never =
-      standing.gpu_class != nullptr && standing.gpu_class->preemptible == Preemptible::kNever;
+      membership.gpu_class != nullptr && membership.gpu_class->preemptible == Preemptible::kNever;
   if (never &&
       (verdict.refusal == QuotaRefusal::kExceedsMax || verdict.refusal == QuotaRefusal::kWaiting)) {
     text += "; work that is never preempted must fit nominal";
   }
   if (verdict.refusal == QuotaRefusal::kWaiting) {
     int named = 0;
-    for (const auto& [holder, charge] : tree_.Borrowers(tree_.root(standing.leaf), verdict.line)) {
-      if (holder == standing.leaf) continue;
+    for (const auto& [holder, charge] :
+         tree_.Borrowers(tree_.root(membership.leaf), verdict.line)) {
+      if (holder == membership.leaf) continue;
       text += fmt::format("; {} holds {} borrowed", tree_.name(holder),
                           GpusRoundedUp(PartOf(charge, dimension)));
       if (++named == 3) break;

@@ -58,7 +58,7 @@ PodFacts PodOf(std::size_t serial, std::size_t kind) {
   PodFacts pod;
   pod.request.name = {std::string(kNamespace), fmt::format("pod-{}", serial)};
   pod.request.uid = PodUid(fmt::format("uid-{}", serial));
-  pod.request.dialect = Dialect::kNative;
+  pod.request.style = RequestStyle::kNative;
   pod.request.containers.push_back({"main", ContainerRole::kApp, 0});
   pod.request.pool_needs.push_back({FormatMigResource(ask.mig), 1});
   pod.request.asks.push_back(std::move(ask));

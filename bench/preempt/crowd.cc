@@ -92,13 +92,13 @@ PodRequest RequestFor(const std::string& name, int team, int64_t milli) {
   request.containers.push_back({"main", ContainerRole::kApp, milli / kWhole});
   Ask ask;
   if (milli < kWhole) {
-    request.dialect = Dialect::kTranche;
+    request.style = RequestStyle::kTranche;
     ask.resource = Resource::kShare;
     ask.count = 1;
     ask.compute = MilliGpu::Of(milli);
     ask.memory = {MemoryNeed::Kind::kMilliOfCard, milli};
   } else {
-    request.dialect = Dialect::kNative;
+    request.style = RequestStyle::kNative;
     ask.resource = Resource::kGpu;
     ask.count = milli / kWhole;
     request.pool_needs.push_back({"nvidia.com/gpu", ask.count});

@@ -1,9 +1,9 @@
 // What is asked of the preemption planner, and what it answers: plain values.
 //
 // A reclaim takes devices and quota back from running work, whole gangs at a time, so that a
-// waiting gang (the aggressor) can start. Rules, cost and search are quota-model section 4, settled
+// waiting gang (the preemptor) can start. Rules, cost and search are quota-model section 4, settled
 // details section 10. Who builds the problem leaves out work no rule may ever touch (R4: class
-// Never, the aggressor's own gang, guarded work, pods that cannot be evicted) and counts work that
+// Never, the preemptor's own gang, guarded work, pods that cannot be evicted) and counts work that
 // is already terminating as gone.
 #pragma once
 
@@ -25,7 +25,7 @@
 namespace tranche {
 
 // In the order in which they are tried; the first that yields a plan wins. kR1 with victims of the
-// aggressor's own leaf is R1 and R2a combined, which is tried after both.
+// preemptor's own leaf is R1 and R2a combined, which is tried after both.
 enum class ReclaimRule : uint8_t {
   kNone,
   kR1,      // own nominal back from borrowers in other leaves
@@ -72,19 +72,19 @@ struct VictimUnit {
   Instant start;
 };
 
-// A place for the whole aggressor: one node for a single pod.
+// A place for the whole preemptor: one node for a single pod.
 struct ReclaimRegion {
-  std::vector<LineCharge> parts;  // the aggressor's charge if it is placed here
+  std::vector<LineCharge> parts;  // the preemptor's charge if it is placed here
   LineMarks marks;                // what it would be marked then
   // A lower bound on what must be freed here for its devices; zero: not known.
   Charge short_by;
 };
 
 struct ReclaimProblem {
-  // As if terminating work were gone, with what is reserved for other aggressors, without the
-  // aggressor. Not changed by planning.
+  // As if terminating work were gone, with what is reserved for other preemptors, without the
+  // preemptor. Not changed by planning.
   const QuotaTree* tree = nullptr;
-  QuotaId leaf = kNoQuota;  // of the aggressor
+  QuotaId leaf = kNoQuota;  // of the preemptor
   int rank = 0;
   std::vector<VictimUnit> units;
   std::vector<ReclaimRegion> regions;
@@ -99,7 +99,7 @@ struct ReclaimProblem {
   std::vector<Limit> evictions_left;
 };
 
-// Would the aggressor's devices fit in the region if the units in `gone` (ascending positions) were
+// Would the preemptor's devices fit in the region if the units in `gone` (ascending positions) were
 // gone? Must be monotone: more gone never hurts. Called often; answers may be remembered.
 class ReclaimGeometry {
  public:

@@ -24,7 +24,7 @@ class ReclaimCandidates {
 
   void Start(const ReclaimRules::Step& step);
   std::size_t KindOf(std::size_t region) const { return kind_of_[region]; }
-  // Quota would admit the aggressor with every candidate gone.
+  // Quota would admit the preemptor with every candidate gone.
   bool Possible(std::size_t region);
   // Candidates that hold devices in the region, ascending. Where its devices fit as it is, only
   // those that have pods elsewhere too: they cost more here than from outside.

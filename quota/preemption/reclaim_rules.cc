@@ -119,7 +119,7 @@ bool ReclaimRules::FairShareAllowed(const VictimUnit& unit) const {
   return unit.rank == problem_.rank && ValueAt(problem_.fair_share, ancestor, char{0}) != 0;
 }
 
-// By R1, be the aggressor entitled in full or through `any` alone.
+// By R1, be the preemptor entitled in full or through `any` alone.
 bool ReclaimRules::CouldReclaim(const VictimUnit& unit) const {
   if (problem_.rank <= 0 || KinOf(unit.leaf).branch == kNoQuota || InQuotaOnModel(unit)) {
     return false;
@@ -207,7 +207,7 @@ void ReclaimRules::Candidates(const Step& step, std::size_t region, std::vector<
 }
 
 // Those of R1 that even with all nearer candidates gone are too far away, or all of them where the
-// aggressor is not entitled then.
+// preemptor is not entitled then.
 void ReclaimRules::DropOutOfReach(std::vector<int>& units) {
   const auto take_level = [&](int level, int sign) {
     for (const int unit : units) {
@@ -292,7 +292,7 @@ void ReclaimRules::Take(const VictimUnit& unit, int sign) {
   }
 }
 
-// With the aggressor placed, nothing is below zero where it asks for something: what
+// With the preemptor placed, nothing is below zero where it asks for something: what
 // QuotaTree::Check says before it is placed.
 bool ReclaimRules::Admitted() const {
   return path_.empty() || std::ranges::all_of(asked_, [&](const LineCharge& asked) {
@@ -395,7 +395,7 @@ void ReclaimRules::FindLacking() {
   trial_.Add(problem_.leaf, kAnyLine, kEverything);
 }
 
-// The quotas between the aggressor's leaf and the one at `level` borrow nothing that it lacks.
+// The quotas between the preemptor's leaf and the one at `level` borrow nothing that it lacks.
 bool ReclaimRules::PathIsClear(int level) const {
   for (int at = 1; at < level; ++at) {
     for (const LineCharge& lacked : lacking_) {

@@ -4,40 +4,40 @@
 // then nearest lowest common ancestor, then smaller charge in GPU-equivalents, then key), each with
 // the ones before it gone.
 //
-//   R1   The aggressor is entitled: with it placed, its leaf borrows nothing in any line and
+//   R1   The preemptor is entitled: with it placed, its leaf borrows nothing in any line and
 //        dimension it is charged in. If that holds only for `any`, or no quota of the tree limits
 //        its model but one limits `any`, it is entitled through `any` alone: then victims are those
 //        marked borrowed on `any` and not in quota on a limited model line, and only `any` counts
 //        below. Otherwise victims are those not in quota on their model line, or on `any` where no
 //        quota of the tree limits the model. Rank 0 is entitled to nothing. Before victims with a
-//        farther common ancestor are judged, the quotas between the aggressor's leaf and that
-//        ancestor borrow nothing either where the aggressor lacks quota, nearer victims gone and
-//        the aggressor placed. Each victim's branch (the child of the common ancestor on its side)
+//        farther common ancestor are judged, the quotas between the preemptor's leaf and that
+//        ancestor borrow nothing either where the preemptor lacks quota, nearer victims gone and
+//        the preemptor placed. Each victim's branch (the child of the common ancestor on its side)
 //        is then over nominal (QuotaTree::Borrowed) in a line and dimension in which the victim is
-//        charged and which the aggressor lacks: where Available, of that line alone, was short of
+//        charged and which the preemptor lacks: where Available, of that line alone, was short of
 //        its charge with no victim gone; or, when its devices did not fit the region with no victim
 //        gone, any line and dimension of a victim that holds devices in the region. Victims of rank
 //        0 are always over nominal.
-//   R2a  The aggressor would be marked in quota; victims are of its leaf, of strictly lower rank,
+//   R2a  The preemptor would be marked in quota; victims are of its leaf, of strictly lower rank,
 //        not own_rank_protected; none is in quota on a limited model line where no quota limits
-//        the aggressor's model.
+//        the preemptor's model.
 //   R1 and R2a together  The own victims of R2a are gone first, then R1 as above; what the
-//        aggressor lacks is looked at after they are gone.
-//   R2b  The aggressor would not be marked in quota; victims are of its leaf, of strictly lower
+//        preemptor lacks is looked at after they are gone.
+//   R2b  The preemptor would not be marked in quota; victims are of its leaf, of strictly lower
 //        rank and borrowed: in quota on no limited line.
 //   R3   As R2b with victims of other leaves of the same root, where the lowest common ancestor has
-//        a rank in cross_leaf_min_rank that the aggressor's rank reaches.
-//   R5   The aggressor would not be marked in quota; victims of other leaves of the same root,
-//        borrowed as in R2b, of the aggressor's rank, where fair_share is on at the lowest common
-//        ancestor; all of one leaf. Afterwards the aggressor's leaf has at most 10/11 of the share
+//        a rank in cross_leaf_min_rank that the preemptor's rank reaches.
+//   R5   The preemptor would not be marked in quota; victims of other leaves of the same root,
+//        borrowed as in R2b, of the preemptor's rank, where fair_share is on at the lowest common
+//        ancestor; all of one leaf. Afterwards the preemptor's leaf has at most 10/11 of the share
 //        of borrowed capacity (largest over lines of GpuEquivalents(Borrowed), by weight) that the
 //        victims' leaf still has, which is more than nothing.
 //
-// R2a, R2b, R3 and R5 keep within evictions_left. Quota must admit the aggressor afterwards
+// R2a, R2b, R3 and R5 keep within evictions_left. Quota must admit the preemptor afterwards
 // (QuotaTree::Check for every part), and every set respects spare_of and whole_of.
 //
 // Through `any` alone one is entitled only where the tree limits `any`. Work charged to a quota of
-// the aggressor's own path (of when it was a leaf) has no branch of its own and is no victim of R1.
+// the preemptor's own path (of when it was a leaf) has no branch of its own and is no victim of R1.
 //
 // A plain value over one problem; not thread-safe. Cost: O(victims x depth x lines) a question,
 // Steps and Candidates O(units).
@@ -57,7 +57,7 @@ class ReclaimRules {
   ReclaimRules(const ReclaimProblem& problem, ReclaimGeometry& geometry);
 
   // One question of plans: the rule, and how far its victims may be. R1, R3 and R5 go level by
-  // level: level 1 takes victims below the parent of the aggressor's leaf, and so on; others have
+  // level: level 1 takes victims below the parent of the preemptor's leaf, and so on; others have
   // the one level 0.
   struct Step {
     ReclaimRule rule = ReclaimRule::kNone;
@@ -68,13 +68,13 @@ class ReclaimRules {
   std::vector<Step> Steps() const;
   // The step of the rule that reaches these victims.
   Step StepFor(ReclaimRule rule, std::span<const int> victims) const;
-  // Units that could be victims of the step if the aggressor goes to the region; ascending. For R1
+  // Units that could be victims of the step if the preemptor goes to the region; ascending. For R1
   // none that are too far away even with all nearer ones gone.
   void Candidates(const Step& step, std::size_t region, std::vector<int>& units);
 
   // May all of `victims` (ascending) be taken by the step, for the region?
   bool Permits(const Step& step, std::size_t region, std::span<const int> victims);
-  // Would quota admit the aggressor in the region with `gone` gone? Monotone.
+  // Would quota admit the preemptor in the region with `gone` gone? Monotone.
   bool Admits(std::size_t region, std::span<const int> gone);
 
   // The same question one victim after the other, for a search that goes down and up again. The
@@ -83,24 +83,24 @@ class ReclaimRules {
   void Start(const Step& step, std::size_t region);
   bool Push(int unit);
   void Pop();
-  // Would quota admit the aggressor with the pushed gone?
+  // Would quota admit the preemptor with the pushed gone?
   bool Admitted() const;
   // The canonical order.
   bool Before(int left, int right) const;
 
-  // Line by line, the most that victims could have to free for quota's sake: what the aggressor is
+  // Line by line, the most that victims could have to free for quota's sake: what the preemptor is
   // short of and, for R1, what the quotas of its path borrow with it placed.
   std::vector<LineCharge> Needs(const Step& step, std::size_t region);
   // Could a candidate of the step be a victim in a region where it holds no devices?
   bool HelpsFromOutside(const Step& step, std::size_t region, int unit);
 
  private:
-  // How a quota is related to the aggressor's leaf.
+  // How a quota is related to the preemptor's leaf.
   struct Kin {
     std::optional<int> level;   // of the lowest common ancestor in path_, if there is one
     QuotaId branch = kNoQuota;  // child of that ancestor on this quota's side
   };
-  // What the aggressor would be marked; in quota on `any` alone where no quota limits its model.
+  // What the preemptor would be marked; in quota on `any` alone where no quota limits its model.
   enum class Standing : uint8_t { kBorrows, kInQuotaByAny, kInQuota };
   // What R1 finds with the own victims gone.
   enum class Entitlement : uint8_t { kNone, kAnyOnly, kFull };
@@ -141,17 +141,17 @@ class ReclaimRules {
 
   const ReclaimProblem& problem_;
   ReclaimGeometry& geometry_;
-  std::vector<QuotaId> path_;   // the aggressor's leaf, its parent, ... the root
+  std::vector<QuotaId> path_;   // the preemptor's leaf, its parent, ... the root
   std::vector<Kin> kin_;        // by quota
   std::vector<int64_t> sizes_;  // of units, GPU-equivalents
   bool keys_ascend_ = true;     // of units
   std::vector<LineId> lines_;   // that anybody of this root may borrow
 
-  // The tree with the aggressor placed in region_ and the pushed gone.
+  // The tree with the preemptor placed in region_ and the pushed gone.
   QuotaTree trial_;
   Step step_;
   std::size_t region_ = 0;
-  std::vector<LineCharge> asked_;  // the aggressor's charge by line, `any` with the sum
+  std::vector<LineCharge> asked_;  // the preemptor's charge by line, `any` with the sum
   bool placed_ = false;
   std::vector<int> pushed_;
   std::size_t own_ = 0;           // of the pushed: own victims of R1 and R2a together

@@ -27,7 +27,7 @@ struct SearchLimits {
 struct ReclaimAnswer {
   enum class Result : uint8_t {
     kPlan,
-    kFits,        // a region takes the aggressor as it is, by quota and devices; nobody needs to go
+    kFits,        // a region takes the preemptor as it is, by quota and devices; nobody needs to go
     kImpossible,  // proven: no set of victims the rules allow makes room
     kUnresolved,  // the search ended before it knew; never to be told as impossible
   };
@@ -44,7 +44,7 @@ ReclaimAnswer PlanReclaimIn(const ReclaimProblem& problem, std::size_t region,
                             ReclaimGeometry& geometry, SearchLimits limits = {});
 
 // Does the plan still hold for this problem: its rule allows the victims (ascending positions) and
-// the aggressor fits the region once they are gone? Looks at no cost.
+// the preemptor fits the region once they are gone? Looks at no cost.
 bool StillHolds(const ReclaimProblem& problem, ReclaimRule rule, std::size_t region,
                 std::span<const int> victims, ReclaimGeometry& geometry);
 

@@ -142,7 +142,7 @@ TrialPlacer::TrialPlacer(const AdviceCase& fleet) : fleet_(&fleet) {
 
 bool TrialPlacer::AreAlike(std::size_t left, std::size_t right) const {
   const auto rest = [](const PodRequest& request) {
-    return std::tie(request.dialect, request.models_any, request.models_none, request.uuids_any,
+    return std::tie(request.style, request.models_any, request.models_none, request.uuids_any,
                     request.uuids_none, request.min_gpu_memory, request.one_numa_node, request.cpu,
                     request.vgpu_mode, request.card_choice);
   };

@@ -65,7 +65,7 @@ void AppendAsks(std::string& out, const PodRequest* request) {
   }
   AppendKey(out, "asks");
   out += '{';
-  AppendMember(out, "style", DialectName(request->dialect));
+  AppendMember(out, "style", StyleName(request->style));
   AppendList(out, "devices", request->asks, [request](std::string& text, const Ask& ask) {
     const bool share = ask.resource == Resource::kShare;
     const bool in_mib = ask.memory.kind == MemoryNeed::Kind::kMib;

@@ -1,5 +1,5 @@
-// tranche reserve: what runs inside a keeper (facts/keeper.h). It says which GPU its container was
-// given, or does nothing until a signal ends it.
+// tranche reserve: what runs inside a placeholder (facts/placeholder.h). It says which GPU its
+// container was given, or does nothing until a signal ends it.
 #pragma once
 
 #include <iosfwd>

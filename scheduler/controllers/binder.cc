@@ -59,7 +59,7 @@ void WriteDown(BindPlan plan, const PodRequest& request, Instant now, BindAttemp
       plan.agent, plan.agent_minor, plan.node.str(), plan.memory_unit, std::move(plan.card_memory),
       now,        plan.stamp};
   attempt.annotations = wire::AgentAnnotations(call, request, plan.allocation);
-  attempt.follows_keeper = request.follows_keeper;
+  attempt.follows_placeholder = request.follows_placeholder;
   attempt.SetAllocation(std::move(plan.allocation));
 }
 

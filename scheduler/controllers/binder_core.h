@@ -40,7 +40,7 @@ struct BindAttempt {
   std::map<std::string, std::string> annotations;
   std::optional<Allocation> allocation;  // nullopt: the pod asks no GPU
   std::string lock;                      // the agent's lock on the node, as ours; empty: none
-  bool follows_keeper = false;           // its container sees the devices that the Binding names
+  bool follows_placeholder = false;      // its container sees the devices that the Binding names
   // The devices, and the annotations that say them. Before the POST.
   void SetAllocation(Allocation devices);
 
@@ -86,8 +86,8 @@ class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
  private:
   void TurnCame(const AgentTurn& turn);
   void Disown(const AgentOrphan& orphan);
-  void MakePlaceholder(const KeeperOrder& order);
-  void EndPlaceholder(const KeeperEnd& end);
+  void MakePlaceholder(const PlaceholderOrder& order);
+  void EndPlaceholder(const PlaceholderEnd& end);
   // Everything before the POST: the ledger, then the agent's lock.
   void Start(const AttemptPtr& attempt);
   void Lock(const AttemptPtr& attempt, Millis stale_after);

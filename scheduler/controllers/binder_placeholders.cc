@@ -1,4 +1,4 @@
-// Placeholder pods hold the cards that others share (facts/keeper.h). The engine says which
+// Placeholder pods hold the cards that others share (facts/placeholder.h). The engine says which
 // are to be made and deleted; the binder reports what fails, or the engine asks again.
 #include <spdlog/spdlog.h>
 
@@ -8,7 +8,7 @@
 
 namespace tranche {
 
-void Binder::Core::MakePlaceholder(const KeeperOrder& order) {
+void Binder::Core::MakePlaceholder(const PlaceholderOrder& order) {
   pods_.CreatePod(
       {order.pod, order.node, wire::EncodePlaceholder(order, options_.placeholder_image)},
       [weak = weak_from_this(), pod = order.pod, node = order.node](const WriteResult& result) {
@@ -20,12 +20,12 @@ void Binder::Core::MakePlaceholder(const KeeperOrder& order) {
         if (result.kind == Kind::kUnknown) return;
         if (const auto self = weak.lock()) {
           self->host_.engine.With(
-              [&](Engine& engine, Instant now) { engine.SettleKeeper(pod, node, now); });
+              [&](Engine& engine, Instant now) { engine.SettlePlaceholder(pod, node, now); });
         }
       });
 }
 
-void Binder::Core::EndPlaceholder(const KeeperEnd& end) {
+void Binder::Core::EndPlaceholder(const PlaceholderEnd& end) {
   pods_.DeletePod(end.pod, end.uid, [pod = end.pod](const WriteResult& result) {
     if (result.kind == WriteResult::Kind::kDone) return;
     spdlog::warn("deleting pod {}, which nobody needs any more: code {}: {}", pod.str(),
@@ -35,7 +35,7 @@ void Binder::Core::EndPlaceholder(const KeeperEnd& end) {
 
 void BindAttempt::SetAllocation(Allocation devices) {
   annotations[std::string(wire::kAllocationKey)] = wire::EncodeAllocation(devices);
-  if (follows_keeper) {
+  if (follows_placeholder) {
     std::string visible;
     for (const ContainerDevices& container : devices.containers) {
       for (const Device& device : container.devices) {

@@ -25,8 +25,8 @@ std::function<void(const AgentWork& work)> Binder::Core::AgentSink() {
       if (core == nullptr) return;
       for (const AgentTurn& turn : work.turns) core->TurnCame(turn);
       for (const AgentOrphan& orphan : work.orphans) core->Disown(orphan);
-      for (const KeeperOrder& order : work.keepers) core->MakePlaceholder(order);
-      for (const KeeperEnd& end : work.keeper_ends) core->EndPlaceholder(end);
+      for (const PlaceholderOrder& order : work.placeholders) core->MakePlaceholder(order);
+      for (const PlaceholderEnd& end : work.placeholder_ends) core->EndPlaceholder(end);
     });
   };
 }
@@ -55,7 +55,7 @@ void Binder::Core::TurnCame(const AgentTurn& turn) {
     Start(attempt);
   } else {
     Settle(attempt, BindOutcome::kNotBound,
-           FailedBind(attempt->follows_keeper ? kNoPlaceholder : kNoTurn));
+           FailedBind(attempt->follows_placeholder ? kNoPlaceholder : kNoTurn));
   }
 }
 

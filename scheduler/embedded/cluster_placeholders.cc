@@ -8,7 +8,7 @@
 #include "scheduler/embedded/answers.h"
 #include "scheduler/embedded/cluster_impl.h"
 #include "scheduler/embedded/kinds.h"
-#include "scheduler/facts/keeper.h"
+#include "scheduler/facts/placeholder.h"
 
 namespace tranche::embedded {
 namespace {
@@ -37,7 +37,7 @@ WriteResult Cluster::State::TryCreatePlaceholder(const PodCreation& creation) {
   text.pop_back();
   text += fmt::format(R"(,"status":{{"phase":"Running","initContainerStatuses":[{{"name":"{}",)"
                       R"("state":{{"terminated":{{"exitCode":0,"message":"{}"}}}}}}]}}}})",
-                      kKeeperTeller, card);
+                      kPlaceholderTeller, card);
   const absl::StatusOr<Document> document = Document::Parse(text);
   if (!document.ok()) return Rejected(422, std::string(document.status().message()));
   absl::StatusOr<Manifest> manifest = ReadManifest(*document, defaults);

@@ -41,10 +41,10 @@ std::vector<AdviceWaiter> Waiters(EngineParts& parts) {
     waiter.uid = uid;
     waiter.request = record.request;
     const RequestContext context = parts.rules.ContextOf(*record.request);
-    if (context.standing.leaf != kNoQuota) {
-      waiter.leaf = cluster.book.tree().name(context.standing.leaf);
+    if (context.membership.leaf != kNoQuota) {
+      waiter.leaf = cluster.book.tree().name(context.membership.leaf);
     }
-    if (context.standing.gpu_class) waiter.workload_class = context.standing.gpu_class->name;
+    if (context.membership.gpu_class) waiter.workload_class = context.membership.gpu_class->name;
     waiter.since = record.waits_since;
     waiter.quota_allows =
         context.whole == Reason::kNone &&

@@ -12,15 +12,16 @@
 namespace tranche {
 namespace {
 
-// Cards that somebody follows a keeper on and that none holds: one unit each will be taken.
-int64_t KeepersToBe(const NodeState& state) {
-  if (!state.inventory().keepers) return 0;
+// Cards that somebody follows a placeholder on and that none holds: one unit each will be taken.
+int64_t PlaceholdersToBe(const NodeState& state) {
+  if (!state.inventory().placeholders) return 0;
   std::set<int> followed;
   std::set<int> held;
   for (const Holding& holding : state.holdings()) {
     if (holding.kind == HoldingKind::kTentative) continue;
     for (const CardUse& use : holding.use.cards) {
-      if (use.kept > 0) (holding.keeper == KeeperRole::kNone ? followed : held).insert(use.card);
+      if (use.kept > 0)
+        (holding.placeholder == PlaceholderRole::kNone ? followed : held).insert(use.card);
     }
   }
   return std::ranges::count_if(followed, [&held](int card) { return !held.contains(card); });
@@ -54,7 +55,7 @@ void AuditLoad(const NodeName& name, const NodeState& state, std::vector<std::st
         if (need.key == inventory.keys[k].key) used += need.count;
       }
     }
-    if (inventory.keys[k].key == kGpuKey) used += KeepersToBe(state);
+    if (inventory.keys[k].key == kGpuKey) used += PlaceholdersToBe(state);
     if (used != state.hard().keys[k]) {
       faults.push_back(fmt::format("{} {}: expected {} in use, found {}", name.str(),
                                    inventory.keys[k].key, used, state.hard().keys[k]));
@@ -131,9 +132,9 @@ void Auditor::AuditNodes(std::vector<std::string>& faults) {
     const NodeName& name = cluster_.names.name(id);
     AuditLoad(name, entry.state, faults);
     for (const Holding& holding : entry.state.holdings()) {
-      if (holding.keeper != KeeperRole::kNone) {
+      if (holding.placeholder != PlaceholderRole::kNone) {
         if (cluster_.placeholders.books().Knows(holding.uid)) continue;
-        faults.push_back(fmt::format("{}: nobody knows of the keeper {}", name.str(),
+        faults.push_back(fmt::format("{}: nobody knows of the placeholder {}", name.str(),
                                      holding.request->name.str()));
         continue;
       }

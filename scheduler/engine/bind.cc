@@ -21,7 +21,7 @@ bool Refuse(BindPlan& plan, Reason reason, std::string detail) {
   return false;
 }
 
-// Are all of its devices cards that a keeper has told of?
+// Are all of its devices cards that a placeholder has told of?
 bool IsTold(const Allocation& allocation) {
   return std::ranges::all_of(allocation.containers, [](const ContainerDevices& container) {
     return std::ranges::all_of(container.devices, &Device::slot);
@@ -137,11 +137,11 @@ bool Binding::Reserve(const RequestContext& context, PodRecord& record, NodeId i
   holding.request = record.request;
   holding.allocation = ToAllocation(entry.state.inventory(), request, picks_);
   holding.allocation->epoch = cluster_.options.epoch;
-  if (context.standing.leaf != kNoQuota) {
-    holding.allocation->leaf = cluster_.book.tree().name(context.standing.leaf);
+  if (context.membership.leaf != kNoQuota) {
+    holding.allocation->leaf = cluster_.book.tree().name(context.membership.leaf);
   }
   lift.Discard();
-  if (request.follows_keeper && entry.state.inventory().keepers)
+  if (request.follows_placeholder && entry.state.inventory().placeholders)
     cluster_.placeholders.Wait(plan.uid);
   entry.state.Hold(std::move(holding));
   record.reserved = plan.node;
@@ -154,7 +154,7 @@ bool Binding::Reserve(const RequestContext& context, PodRecord& record, NodeId i
   parts_.metering.Open(plan.uid, record, id, {.at = now, .demoted = admission.demoted});
   record.within_nominal = context.metered && !admission.borrows && !admission.demoted;
   parts_.gangs.NoteProgress(record, now);
-  // With what a keeper has told already.
+  // With what a placeholder has told already.
   plan.allocation = *entry.state.Find(plan.uid)->allocation;
   return true;
 }
@@ -171,12 +171,12 @@ bool Binding::AdmitPicks(const RequestContext& context, PodRecord& record, NodeI
   const std::vector<ModelCharge> parts =
       ChargeOfPicks(cluster_.nodes[id]->state.inventory(), *record.request, picks_);
   const Reason reason = parts_.rules.Admit(context, parts, now, admission);
-  if (reason == Reason::kNone || context.standing.mode == QuotaMode::kObserve) return true;
+  if (reason == Reason::kNone || context.membership.mode == QuotaMode::kObserve) return true;
   record.asked = parts;
   record.last_reason = reason;
   record.eligible_at = admission.eligible_at;
   parts_.team_queue.contenders.insert(plan.uid);
-  return Refuse(plan, reason, cluster_.book.Explain(context.standing, admission, parts, now));
+  return Refuse(plan, reason, cluster_.book.Explain(context.membership, admission, parts, now));
 }
 
 void Binding::PlanWrite(PodRecord& record, NodeId id, BindPlan& plan, Instant now) {
@@ -194,7 +194,8 @@ void Binding::PlanWrite(PodRecord& record, NodeId id, BindPlan& plan, Instant no
   if (const auto slot = SlotOf(plan.agent, *record.request)) {
     plan.turn = cluster_.agents.Enter(plan.node, *slot, plan.uid, now);
   }
-  if (inventory.keepers && record.request->follows_keeper) plan.turn = IsTold(plan.allocation);
+  if (inventory.placeholders && record.request->follows_placeholder)
+    plan.turn = IsTold(plan.allocation);
 }
 
 bool Engine::Knows(const PodUid& uid) const {

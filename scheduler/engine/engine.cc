@@ -202,8 +202,8 @@ Effects& Engine::effects() {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
   move_to_end(cluster.agents.TakeTurns(), work.turns);
-  move_to_end(std::exchange(work.keeper_turns, {}), work.turns);
-  move_to_end(cluster.placeholders.books().TakeEnds(), work.keeper_ends);
+  move_to_end(std::exchange(work.placeholder_turns, {}), work.turns);
+  move_to_end(cluster.placeholders.books().TakeEnds(), work.placeholder_ends);
   return cluster.outbox.effects();
 }
 

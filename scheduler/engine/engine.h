@@ -133,8 +133,8 @@ class Engine {
   // Re-checks node and devices against allocations and reservations, and reserves.
   // Requires for a result other than kPodGone: Knows(uid).
   BindPlan Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Instant now);
-  // A keeper that the effects ordered was not made, and will not be.
-  void SettleKeeper(const PodName& keeper, const NodeName& node, Instant now);
+  // A placeholder that the effects ordered was not made, and will not be.
+  void SettlePlaceholder(const PodName& placeholder, const NodeName& node, Instant now);
   // Does the engine know this pod (by watch or by filter)?
   bool Knows(const PodUid& uid) const;
   void SettleBind(const PodUid& uid, const NodeName& node, BindOutcome outcome, Instant now);

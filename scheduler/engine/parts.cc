@@ -117,7 +117,7 @@ void EngineParts::DropReservation(const PodUid& uid, PodRecord& record, Instant 
   record.writing = false;
   cluster.reservations.erase({record.reserved_since, uid});
   if (cluster.placeholders.EndWait(uid))
-    cluster.outbox.agents().keeper_turns.push_back({uid, false});
+    cluster.outbox.agents().placeholder_turns.push_back({uid, false});
   if (!record.seen) unseen.emplace_back(cluster.latest, uid);
   cluster.NotePending(uid, record);
   ReleaseOn(node, uid, now);

@@ -38,8 +38,8 @@ class PodEvents {
   void NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts& pod, Instant now);
   // How far the node's agent is with the pod, as its object says.
   void FollowAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod, Instant now);
-  void UpsertKeeper(PodFacts pod, Instant now);
-  bool DropKeeper(const PodUid& uid, Instant now);  // false: no keeper has that uid
+  void UpsertPlaceholder(PodFacts pod, Instant now);
+  bool DropPlaceholder(const PodUid& uid, Instant now);  // false: no placeholder has that uid
 
  private:
   // The pod has ended on its node.
@@ -191,11 +191,12 @@ void PodEvents::EndAgent(const PodUid& uid, const PodRecord& record, const PodFa
       {record.request->name, uid, cluster_.nodes[id]->state.inventory().agent});
 }
 
-void PodEvents::UpsertKeeper(PodFacts pod, Instant now) {
+void PodEvents::UpsertPlaceholder(PodFacts pod, Instant now) {
   if (pod.node.empty()) return;  // it holds nothing, and we make them with a node
   const PodUid uid = pod.request.uid;
   PlaceholderSighting sighting{
-      pod.request.name, uid, pod.node, -1, pod.keeper->told, pod.terminating, !pod.holds_devices()};
+      pod.request.name,    uid, pod.node, -1, pod.placeholder->told, pod.terminating,
+      !pod.holds_devices()};
   const bool known = cluster_.placeholders.books().Knows(uid);
   if (sighting.ended) {
     cluster_.placeholders.books().See(sighting, now);
@@ -213,9 +214,9 @@ void PodEvents::UpsertKeeper(PodFacts pod, Instant now) {
   holding.uid = uid;
   holding.request = std::make_shared<const PodRequest>(std::move(pod.request));
   holding.allocation = std::move(pod.allocation);
-  holding.told = pod.keeper->told;
+  holding.told = pod.placeholder->told;
   const Holding* before = state.Find(uid);
-  holding.keeper = before != nullptr ? before->keeper : KeeperRole::kLingering;
+  holding.placeholder = before != nullptr ? before->placeholder : PlaceholderRole::kLingering;
   state.Hold(std::move(holding));
   const Holding& after = *state.Find(uid);
   if (after.known) sighting.card = after.picks.front().card;
@@ -223,7 +224,7 @@ void PodEvents::UpsertKeeper(PodFacts pod, Instant now) {
   cluster_.Refresh(id, now);
 }
 
-bool PodEvents::DropKeeper(const PodUid& uid, Instant now) {
+bool PodEvents::DropPlaceholder(const PodUid& uid, Instant now) {
   const std::optional<NodeName> node = cluster_.placeholders.books().Gone(uid);
   if (!node) return false;
   parts_.ReleaseOn(*node, uid, now);
@@ -236,7 +237,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   PodEvents events(*parts_);
   const PodUid uid = pod.request.uid;
   if (uid.empty()) return;
-  if (pod.keeper) return events.UpsertKeeper(std::move(pod), now);
+  if (pod.placeholder) return events.UpsertPlaceholder(std::move(pod), now);
   PodRecord* known = cluster.Find(uid);
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
   parts_->claim_pods.Note(pod, ended, now);
@@ -277,7 +278,7 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
   PodEvents events(*parts_);
   parts_->Advance(now);
   parts_->claim_pods.Forget(uid);
-  if (events.DropKeeper(uid, now)) return;
+  if (events.DropPlaceholder(uid, now)) return;
   if (const NodeName node = cluster.plain_seen.Remove(uid); !node.empty()) {
     cluster.NotePlainCpu(node, now);
   }
@@ -298,10 +299,10 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
   parts_->Erase(uid);
 }
 
-void Engine::SettleKeeper(const PodName& keeper, const NodeName& node, Instant now) {
+void Engine::SettlePlaceholder(const PodName& placeholder, const NodeName& node, Instant now) {
   ClusterState& cluster = parts_->cluster;
   parts_->Advance(now);
-  cluster.placeholders.books().NotMade(keeper, now);
+  cluster.placeholders.books().NotMade(placeholder, now);
   const NodeId id = cluster.names.Find(node.str());
   if (id != kNoNode && cluster.nodes[id] != nullptr) cluster.Refresh(id, now);
 }

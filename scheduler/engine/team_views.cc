@@ -112,11 +112,11 @@ std::vector<PendingRow> Engine::Pending(Instant) {
   std::map<std::tuple<std::string, std::string, Reason>, PendingRow> rows;
   for (const PodUid& uid : cluster.pending) {
     const PodRecord& record = *cluster.Find(uid);
-    const Standing standing =
-        cluster.book.StandingOf(record.request->name.ns, record.request->priority_class);
+    const QuotaMembership membership =
+        cluster.book.MembershipOf(record.request->name.ns, record.request->priority_class);
     std::string leaf, workload_class;
-    if (standing.leaf != kNoQuota) leaf = cluster.book.tree().name(standing.leaf);
-    if (standing.gpu_class != nullptr) workload_class = standing.gpu_class->name;
+    if (membership.leaf != kNoQuota) leaf = cluster.book.tree().name(membership.leaf);
+    if (membership.gpu_class != nullptr) workload_class = membership.gpu_class->name;
     PendingRow& row = rows[{leaf, workload_class, record.last_reason}];
     row.leaf = leaf;
     row.workload_class = workload_class;
@@ -125,11 +125,11 @@ std::vector<PendingRow> Engine::Pending(Instant) {
     row.quanta += EngineViews(parts).PendingQuanta(record);
   }
   for (const auto& [uid, pod] : parts.claim_views.WaitingPods()) {
-    const Standing standing =
-        cluster.book.StandingOf(pod->request->name.ns, pod->request->priority_class);
+    const QuotaMembership membership =
+        cluster.book.MembershipOf(pod->request->name.ns, pod->request->priority_class);
     std::string leaf, workload_class;
-    if (standing.leaf != kNoQuota) leaf = cluster.book.tree().name(standing.leaf);
-    if (standing.gpu_class != nullptr) workload_class = standing.gpu_class->name;
+    if (membership.leaf != kNoQuota) leaf = cluster.book.tree().name(membership.leaf);
+    if (membership.gpu_class != nullptr) workload_class = membership.gpu_class->name;
     PendingRow& row = rows[{leaf, workload_class, pod->last_reason}];
     row.leaf = leaf;
     row.workload_class = workload_class;

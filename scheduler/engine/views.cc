@@ -23,9 +23,9 @@ PodView EngineViews::ViewPod(const PodUid& uid, const PodRecord& record) {
     view.workload_class = work->workload_class;
     view.quota_state = cluster_.book.StateOf(uid);
   } else {
-    if (context.standing.leaf != kNoQuota)
-      view.leaf = cluster_.book.tree().name(context.standing.leaf);
-    if (context.standing.gpu_class) view.workload_class = context.standing.gpu_class->name;
+    if (context.membership.leaf != kNoQuota)
+      view.leaf = cluster_.book.tree().name(context.membership.leaf);
+    if (context.membership.gpu_class) view.workload_class = context.membership.gpu_class->name;
   }
   NodeId id = kNoNode;
   if (record.Place().empty()) {
@@ -124,7 +124,7 @@ std::string EngineViews::DescribeSharing(const RequestContext& context,
       if (at == context.sharing->end()) continue;
       return fmt::format("shared as {}, choice {} of {} of class {}", SharingModeName(mode),
                          at - context.sharing->begin() + 1, context.sharing->size(),
-                         context.standing.gpu_class->name);
+                         context.membership.gpu_class->name);
     }
   }
   return "";
@@ -158,7 +158,7 @@ NodeVerdict EngineViews::JudgeNode(const RequestContext& context, NodeId id, boo
     verdict.reason = cluster_.scorer.Evaluate(RoomOf(entry.state, load), request, *context.policy,
                                               picks, worth, context.sharing);
     const bool suits = verdict.reason == Reason::kNone || MoreRoomWouldHelp(verdict.reason);
-    if (suits && waits && context.metered && context.standing.mode != QuotaMode::kObserve) {
+    if (suits && waits && context.metered && context.membership.mode != QuotaMode::kObserve) {
       const Reason quota = parts_.rules.AskQuota(context, id, now).reason;
       if (quota != Reason::kNone) verdict.reason = quota;
     }

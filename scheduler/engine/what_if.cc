@@ -87,7 +87,7 @@ void Trial::Try(const PodRequest& request, WhatIfResult& result) {
   const Inventory& inventory = cluster_.nodes[id]->state.inventory();
   result.node = cluster_.names.name(id);
   result.allocation = ToAllocation(inventory, request, chosen);
-  HeldWork work = cluster_.WorkOf(request, context.standing, now_);
+  HeldWork work = cluster_.WorkOf(request, context.membership, now_);
   work.parts = ChargeOfPicks(inventory, request, chosen);
   result.allocation->leaf = work.leaf;
   Holding holding;

@@ -19,13 +19,13 @@ int64_t UnitsOf(const PodRequest& request) {
 }
 
 // Styles that tell no agent how to divide a card: any node will do that has cards to give.
-bool IsAgentless(Dialect dialect) {
-  switch (dialect) {
-    case Dialect::kNative:
-    case Dialect::kTranche:
-    case Dialect::kKai:
-    case Dialect::kOpenGpuShare:
-    case Dialect::kHived:
+bool IsAgentless(RequestStyle style) {
+  switch (style) {
+    case RequestStyle::kNative:
+    case RequestStyle::kTranche:
+    case RequestStyle::kKai:
+    case RequestStyle::kOpenGpuShare:
+    case RequestStyle::kHived:
       return true;
     default:
       return false;
@@ -43,27 +43,27 @@ std::string_view AgentName(AgentKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-bool Serves(AgentKind agent, Dialect dialect) {
+bool Serves(AgentKind agent, RequestStyle style) {
   switch (agent) {
     case AgentKind::kNone:
-      return IsAgentless(dialect);
+      return IsAgentless(style);
     case AgentKind::kHami:
     case AgentKind::kFourPd:
-      return dialect == Dialect::kHami || IsAgentless(dialect);
+      return style == RequestStyle::kHami || IsAgentless(style);
     case AgentKind::kKoordinator:
-      return dialect == Dialect::kKoordinator || IsAgentless(dialect);
+      return style == RequestStyle::kKoordinator || IsAgentless(style);
     case AgentKind::kVolcano:
-      return dialect == Dialect::kVolcano;
+      return style == RequestStyle::kVolcano;
     case AgentKind::kVolcanoOld:
-      return dialect == Dialect::kVolcanoOld;
+      return style == RequestStyle::kVolcanoOld;
     case AgentKind::kGpushare:
-      return dialect == Dialect::kGpushare;
+      return style == RequestStyle::kGpushare;
     case AgentKind::kTkestack:
-      return dialect == Dialect::kTkestack;
+      return style == RequestStyle::kTkestack;
     case AgentKind::kElastic:
-      return dialect == Dialect::kElastic;
+      return style == RequestStyle::kElastic;
     case AgentKind::kVgpuManager:
-      return dialect == Dialect::kVgpuManager;
+      return style == RequestStyle::kVgpuManager;
   }
   return false;
 }
@@ -105,14 +105,14 @@ bool NeedsNodeLock(AgentKind agent, int minor) {
 
 bool OutlivesItsPod(AgentKind agent) { return agent == AgentKind::kVolcano; }
 
-std::string_view DialectName(Dialect dialect) {
-  // In the order of Dialect.
+std::string_view StyleName(RequestStyle style) {
+  // In the order of RequestStyle.
   static constexpr std::string_view kNames[] = {
       "none",           "native",   "tranche",     "hami",         "volcano", "volcano-gpushare",
       "gpushare",       "tkestack", "elastic-gpu", "vgpu-manager", "kai",     "koordinator",
       "open-gpu-share", "hived"};
-  static_assert(std::size(kNames) == kDialects);
-  return kNames[static_cast<std::size_t>(dialect)];
+  static_assert(std::size(kNames) == kRequestStyles);
+  return kNames[static_cast<std::size_t>(style)];
 }
 
 }  // namespace tranche

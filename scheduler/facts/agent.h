@@ -69,7 +69,7 @@ struct AgentRegister {
 
 // May pods of this style run on a node with this agent? kNone: on one without. Whether a share is
 // enforced there is the policy's matter.
-bool Serves(AgentKind agent, Dialect dialect);
+bool Serves(AgentKind agent, RequestStyle style);
 
 // Does kubelet (or the runtime) bring this pod to the agent at all? Device plugins are called for
 // containers that ask for the agent's resource, koordlet for every pod.

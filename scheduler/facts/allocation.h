@@ -36,7 +36,8 @@ struct Device {
   MilliGpu milli;
   Mebibytes memory;
   std::optional<MigDevice> mig;
-  // `card` is bookkeeping although the UUID is known: the card of a keeper (facts/keeper.h).
+  // `card` is bookkeeping although the UUID is known: the card of a placeholder
+  // (facts/placeholder.h).
   bool slot = false;
   friend bool operator==(const Device&, const Device&) = default;
 };

@@ -10,7 +10,7 @@
 #include "scheduler/facts/agent.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/gates.h"
-#include "scheduler/facts/keeper.h"
+#include "scheduler/facts/placeholder.h"
 #include "scheduler/facts/pod_claims.h"
 #include "scheduler/facts/pod_request.h"
 #include "topology/base/ids.h"
@@ -48,8 +48,8 @@ struct PodFacts {
   // believed together with `node` (see index/node_state.h).
   std::optional<Allocation> allocation;
   AgentProgress progress = AgentProgress::kUnknown;  // of one with a node
-  std::string allocation_problem;     // why an annotation that is there could not be read
-  std::optional<KeeperFacts> keeper;  // it is one of ours that hold a card
+  std::string allocation_problem;               // why an annotation that is there could not be read
+  std::optional<PlaceholderFacts> placeholder;  // it is one of ours that hold a card
 
   // Holds devices: has a node and is in no terminal phase. Deletion under way changes nothing.
   bool holds_devices() const {

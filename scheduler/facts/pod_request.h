@@ -22,7 +22,7 @@
 
 namespace tranche {
 
-enum class Dialect : uint8_t {
+enum class RequestStyle : uint8_t {
   kNone,          // asks no GPU
   kNative,        // nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-P[.shared]
   kTranche,       // tranche.dev/gpu-fraction, tranche.dev/gpu-memory
@@ -38,8 +38,8 @@ enum class Dialect : uint8_t {
   kOpenGpuShare,  // annotations alibabacloud.com/gpu-milli, gpu-count
   kHived,         // annotation hivedscheduler.microsoft.com/pod-scheduling-spec
 };
-inline constexpr int kDialects = 14;
-std::string_view DialectName(Dialect dialect);  // "none", "native", "tranche", "hami", ...
+inline constexpr int kRequestStyles = 14;
+std::string_view StyleName(RequestStyle style);  // "none", "native", "tranche", "hami", ...
 
 // Init containers run one after another before the app containers; a sidecar is an init container
 // with restartPolicy Always and runs from its turn to the end of the pod.
@@ -100,7 +100,7 @@ struct PodRequest {
   PodName name;
   std::string priority_class;
 
-  Dialect dialect = Dialect::kNone;
+  RequestStyle style = RequestStyle::kNone;
   // Every init container, then every app container, in order.
   std::vector<ContainerInfo> containers;
   std::vector<Ask> asks;             // ascending container
@@ -130,11 +130,11 @@ struct PodRequest {
   int32_t priority = 0;                  // spec.priority
   // Its share is of the card we name: its container's NVIDIA_VISIBLE_DEVICES is what the Binding
   // writes into tranche.dev/visible-devices, and it asks the kubelet for no GPU.
-  bool follows_keeper = false;
+  bool follows_placeholder = false;
   // What its spec demands of nodes; null: nothing. Not part of its shape: only the planner asks.
   std::shared_ptr<const NodeConstraints> constraints;
 
-  bool asks_gpu() const { return dialect != Dialect::kNone; }
+  bool asks_gpu() const { return style != RequestStyle::kNone; }
 };
 
 }  // namespace tranche

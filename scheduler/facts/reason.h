@@ -12,10 +12,10 @@ namespace tranche {
 enum class Reason : uint8_t {
   kNone = 0,
   // About the request: no node can ever answer it.
-  kMixedDialects,   // keys of two request styles in one pod
+  kMixedStyles,     // keys of two request styles in one pod
   kBadAmount,       // not whole, negative, zero, too large, not a quantity
   kUnknownProfile,  // a MIG profile no board has
-  kDialectOff,      // the policy does not accept this request style
+  kStyleOff,        // the policy does not accept this request style
   // About the team: budget, then quota. The numbers are the quota's, see explain.
   kNoLeaf,        // no quota owns the namespace, and the policy refuses such pods
   kLeafConflict,  // several quotas own the namespace

@@ -53,8 +53,8 @@ namespace {
 bool ShareAllowed(const Inventory& inventory, const PodRequest& request, const Ask& ask,
                   const GpuPolicy& policy) {
   if (ChoosesForShares(inventory.agent) && ask.compute < kWholeGpu) return false;
-  if (request.follows_keeper) {
-    if (inventory.keepers) return true;
+  if (request.follows_placeholder) {
+    if (inventory.placeholders) return true;
     // It sees what we name, and would see nothing where we cannot.
     const bool named =
         inventory.knowledge == Knowledge::kExact &&
@@ -62,7 +62,7 @@ bool ShareAllowed(const Inventory& inventory, const PodRequest& request, const A
     if (!named) return false;
   }
   // Styles made for an agent run nowhere else (see IsServed); the agent acts when it is called.
-  const bool for_stock_nodes = Serves(AgentKind::kNone, request.dialect);
+  const bool for_stock_nodes = Serves(AgentKind::kNone, request.style);
   if (!for_stock_nodes || CallsAgent(inventory.agent, request)) return true;
   if (inventory.sharing == SharingMethod::kMps) return true;
   return policy.unenforced_sharing == Permission::kAllow;
@@ -72,7 +72,7 @@ bool ShareAllowed(const Inventory& inventory, const PodRequest& request, const A
 // GPU at all is another reason.
 bool IsServed(const Inventory& inventory, const PodRequest& request) {
   return request.asks.empty() || (inventory.cards.empty() && inventory.pools.empty()) ||
-         Serves(inventory.agent, request.dialect);
+         Serves(inventory.agent, request.style);
 }
 
 // The counted keys first: they are what kubelet will check.

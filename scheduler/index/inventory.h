@@ -101,8 +101,9 @@ struct Inventory {
   int agent_minor = 0;                       // HAMi's version
   Mebibytes memory_unit = Mebibytes::Of(1);  // of requests in the agent's units
   bool has_agent() const { return agent != AgentKind::kNone; }
-  // Its cards may be held by keepers: whole ones of the stock plugin, where that is switched on.
-  bool keepers = false;
+  // Its cards may be held by placeholders: whole ones of the stock plugin, where that is switched
+  // on.
+  bool placeholders = false;
   SharingMethod sharing = SharingMethod::kNone;
   int64_t replicas = 1;  // of each replicated card
   std::vector<Card> cards;

@@ -39,7 +39,7 @@ struct Load {
   int64_t unshown = 0;
   int64_t booked = 0;
   bool devices_unknown = false;     // exact node, and a pod's devices cannot be named
-  bool no_new_keeper = false;       // making one failed here a moment ago
+  bool no_new_placeholder = false;  // making one failed here a moment ago
   const MigSpace* space = nullptr;  // planned layouts: of every card
   std::vector<int> profiles;        // planned layouts: pool -> MigPool::planned_profile
 
@@ -55,7 +55,7 @@ struct Load {
     unshown = 0;
     booked = 0;
     devices_unknown = false;
-    no_new_keeper = false;
+    no_new_placeholder = false;
     space = inventory.planned() ? inventory.cards.front().space : nullptr;
     profiles.clear();
     if (space == nullptr) return;

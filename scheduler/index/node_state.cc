@@ -32,16 +32,16 @@ void AppendCut(const CardCut& cut, std::string& out) {
 void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor, MachineTables* tables) {
   facts_ = std::move(facts);
   inventory_ = facts_ ? BuildInventory(*facts_, hami_minor, tables) : Inventory{};
-  inventory_.keepers = keepers_allowed_ && !inventory_.has_agent() && !inventory_.planned() &&
-                       inventory_.gpu_unit == GpuUnit::kCard &&
-                       inventory_.sharing == SharingMethod::kNone;
+  inventory_.placeholders = placeholders_allowed_ && !inventory_.has_agent() &&
+                            !inventory_.planned() && inventory_.gpu_unit == GpuUnit::kCard &&
+                            inventory_.sharing == SharingMethod::kNone;
   static_signature_.clear();
   AppendToKey(static_signature_, inventory_.product);
   AppendToKey(static_signature_, static_cast<int64_t>(inventory_.gpu_unit));
   AppendToKey(static_signature_, static_cast<int64_t>(inventory_.agent));
   AppendToKey(static_signature_, inventory_.memory_unit.count());
   AppendToKey(static_signature_, static_cast<int64_t>(inventory_.sharing));
-  AppendToKey(static_signature_, inventory_.keepers);
+  AppendToKey(static_signature_, inventory_.placeholders);
   AppendToKey(static_signature_, inventory_.replicas);
   AppendToKey(static_signature_, cpu_capacity().count());
   AppendToKey(static_signature_, inventory_.planned());
@@ -134,26 +134,26 @@ void NodeState::AddRequest(const PodRequest& request, const Picks& picks, Load& 
 }
 
 void NodeState::AddHolding(const Holding& holding, Load& load) const {
-  if (holding.keeper != KeeperRole::kNone) return;  // after those who follow it
+  if (holding.placeholder != PlaceholderRole::kNone) return;  // after those who follow it
   AddUse(load, holding.use);
   AddKeys(*holding.request, load);
   const bool exact = inventory_.knowledge == Knowledge::kExact;
   if (!holding.known && exact && !holding.request->asks.empty()) load.devices_unknown = true;
 }
 
-void NodeState::AddKeepers(Load& load) const {
+void NodeState::AddPlaceholders(Load& load) const {
   if (load.cards.empty()) return;
   const CountedKey* key = inventory_.FindKey(kGpuKey);
   std::array<bool, kMaxCards> held{};
   for (const Holding& holding : holdings_) {
-    if (holding.keeper == KeeperRole::kNone || holding.picks.empty()) continue;
+    if (holding.placeholder == PlaceholderRole::kNone || holding.picks.empty()) continue;
     const auto card = static_cast<std::size_t>(holding.picks.front().card);
-    if (holding.keeper == KeeperRole::kOpen && load.cards[card].kept == 0) continue;
-    held[card] = holding.keeper != KeeperRole::kLeaving;
+    if (holding.placeholder == PlaceholderRole::kOpen && load.cards[card].kept == 0) continue;
+    held[card] = holding.placeholder != PlaceholderRole::kLeaving;
     AddUse(load, holding.use);
     AddKeys(*holding.request, load);
   }
-  if (!inventory_.keepers || key == nullptr) return;
+  if (!inventory_.placeholders || key == nullptr) return;
   int64_t& units = load.keys[static_cast<std::size_t>(key - inventory_.keys.data())];
   for (std::size_t i = 0; i < load.cards.size(); ++i) units += load.cards[i].kept > 0 && !held[i];
 }
@@ -167,15 +167,15 @@ Allocation NodeState::Located(const Holding& holding) const {
       card = static_cast<int>(i);
       return;
     }
-    for (const Holding& keeper : holdings_) {
-      if (keeper.told != uuid || !keeper.known || keeper.picks.empty()) continue;
-      card = keeper.picks.front().card;
+    for (const Holding& placeholder : holdings_) {
+      if (placeholder.told != uuid || !placeholder.known || placeholder.picks.empty()) continue;
+      card = placeholder.picks.front().card;
       return;
     }
   };
   for (ContainerDevices& container : record.containers) {
     for (Device& device : container.devices) {
-      const bool keeps = holding.keeper != KeeperRole::kNone;
+      const bool keeps = holding.placeholder != PlaceholderRole::kNone;
       if (keeps || device.slot) locate(keeps ? holding.told : device.uuid, device.card);
     }
   }
@@ -195,7 +195,8 @@ void NodeState::Resolve(Holding& holding) const {
   holding.picks = std::move(*picks);
   holding.use = UseOf(*holding.request, holding.picks);
   holding.known = true;
-  const bool open = holding.keeper == KeeperRole::kOpen || holding.keeper == KeeperRole::kLingering;
+  const bool open = holding.placeholder == PlaceholderRole::kOpen ||
+                    holding.placeholder == PlaceholderRole::kLingering;
   if (!open) return;
   for (CardUse& card : holding.use.cards) {
     card = CardUse{};
@@ -204,25 +205,25 @@ void NodeState::Resolve(Holding& holding) const {
   }
 }
 
-void NodeState::SetKeeperRole(const PodUid& uid, KeeperRole role) {
+void NodeState::SetPlaceholderRole(const PodUid& uid, PlaceholderRole role) {
   const auto at = std::ranges::lower_bound(holdings_, uid, {}, &Holding::uid);
-  if (at == holdings_.end() || at->uid != uid || at->keeper == role) return;
-  at->keeper = role;
+  if (at == holdings_.end() || at->uid != uid || at->placeholder == role) return;
+  at->placeholder = role;
   Recompute();
 }
 
-void NodeState::SetNoNewKeeper(bool none) {
-  if (std::exchange(no_new_keeper_, none) != none) Recompute();
+void NodeState::SetNoNewPlaceholder(bool none) {
+  if (std::exchange(no_new_placeholder_, none) != none) Recompute();
 }
 
 void NodeState::Recompute() {
   ResetLoad(hard_);
   tentative_ = 0;
-  // Those who follow a keeper are where it is.
-  for (const bool keepers : {true, false}) {
+  // Those who follow a placeholder are where it is.
+  for (const bool placeholders : {true, false}) {
     for (Holding& holding : holdings_) {
-      const bool keeps = holding.keeper != KeeperRole::kNone;
-      if (keeps != keepers || !(keeps || holding.request->follows_keeper)) continue;
+      const bool keeps = holding.placeholder != PlaceholderRole::kNone;
+      if (keeps != placeholders || !(keeps || holding.request->follows_placeholder)) continue;
       holding.known = false;
       if (holding.allocation) Resolve(holding);
     }
@@ -231,7 +232,7 @@ void NodeState::Recompute() {
   // of UID, so that the outcome does not depend on the order in which they were heard of.
   for (Holding& holding : holdings_) {
     if (!holding.known && holding.allocation) Resolve(holding);
-    if (holding.keeper == KeeperRole::kNone) FollowProbe(holding);
+    if (holding.placeholder == PlaceholderRole::kNone) FollowProbe(holding);
     if (holding.kind == HoldingKind::kTentative) {
       ++tentative_;
     } else if (holding.known) {
@@ -246,11 +247,11 @@ void NodeState::Recompute() {
     AddHolding(holding, hard_);
   }
   soft_ = hard_;
-  AddKeepers(hard_);
+  AddPlaceholders(hard_);
   for (const Holding& holding : holdings_) {
     if (holding.kind == HoldingKind::kTentative && holding.known) AddHolding(holding, soft_);
   }
-  AddKeepers(soft_);
+  AddPlaceholders(soft_);
 }
 
 void NodeState::FollowProbe(Holding& holding) const {
@@ -269,7 +270,7 @@ void NodeState::FollowProbe(Holding& holding) const {
 void NodeState::Signature(const Load& load, std::string& out) const {
   out = static_signature_;
   AppendToKey(out, load.devices_unknown);
-  AppendToKey(out, load.no_new_keeper);
+  AppendToKey(out, load.no_new_placeholder);
   AppendToKey(out, CpuFree(load).count());
   for (const int64_t used : load.keys) AppendToKey(out, used);
   if (!inventory_.zones.empty()) {

@@ -26,7 +26,7 @@ enum class HoldingKind : uint8_t { kTentative, kEarmark, kReservation, kAllocati
 
 // kOpen: a card for those who follow it; without any it holds nothing and is about to go.
 // kLingering: likewise, and there to stay for a while. kLeaving: the card is nobody's any more.
-enum class KeeperRole : uint8_t { kNone, kOpen, kLingering, kLeaving };
+enum class PlaceholderRole : uint8_t { kNone, kOpen, kLingering, kLeaving };
 
 struct Holding {
   PodUid uid;
@@ -34,8 +34,8 @@ struct Holding {
   std::shared_ptr<const PodRequest> request;
   // The record as written or read; nullopt: nobody wrote one.
   std::optional<Allocation> allocation;
-  KeeperRole keeper = KeeperRole::kNone;
-  GpuUuid told;  // of a keeper: the card it was given; empty: not known yet
+  PlaceholderRole placeholder = PlaceholderRole::kNone;
+  GpuUuid told;  // of a placeholder: the card it was given; empty: not known yet
 
   // Derived by NodeState: where the pod is in the books, and whether that is knowledge.
   bool known = false;
@@ -52,8 +52,8 @@ class NodeState {
   void SetFacts(std::optional<NodeFacts> facts, int hami_minor, MachineTables* tables = nullptr);
   // Adds or replaces the holding of that pod.
   void Hold(Holding holding);
-  // Of a keeper that is held here; else nothing happens.
-  void SetKeeperRole(const PodUid& uid, KeeperRole role);
+  // Of a placeholder that is held here; else nothing happens.
+  void SetPlaceholderRole(const PodUid& uid, PlaceholderRole role);
   // Removes it; nothing happens when there is none.
   void Release(const PodUid& uid);
   // What pods without GPUs request of the node's CPU together.
@@ -65,10 +65,10 @@ class NodeState {
   static int64_t BookedGpus(const Inventory& inventory, const Load& load);
   // Records of an epoch above this are not believed. Set before any holding.
   void SetEpoch(int64_t epoch) { epoch_ = epoch; }
-  // May cards be held by keepers? Set before any facts.
-  void AllowKeepers(bool allowed) { keepers_allowed_ = allowed; }
-  // Making a keeper failed here a moment ago, or no longer.
-  void SetNoNewKeeper(bool none);
+  // May cards be held by placeholders? Set before any facts.
+  void AllowPlaceholders(bool allowed) { placeholders_allowed_ = allowed; }
+  // Making a placeholder failed here a moment ago, or no longer.
+  void SetNoNewPlaceholder(bool none);
 
   bool present() const { return facts_.has_value(); }
   const NodeFacts& facts() const { return *facts_; }  // Requires: present()
@@ -90,7 +90,7 @@ class NodeState {
       if (holding.kind == HoldingKind::kTentative || without(holding.uid)) continue;
       AddHolding(holding, load);
     }
-    AddKeepers(load);
+    AddPlaceholders(load);
     return load;
   }
 
@@ -102,7 +102,7 @@ class NodeState {
       if (holdings_[i].kind == HoldingKind::kTentative || !keep(i)) continue;
       AddHolding(holdings_[i], load);
     }
-    AddKeepers(load);
+    AddPlaceholders(load);
   }
   // Adds a pod that would take these devices.
   void AddRequest(const PodRequest& request, const Picks& picks, Load& load) const;
@@ -124,14 +124,15 @@ class NodeState {
     load.cpu = plain_cpu_;
     load.unshown = unshown_;
     load.booked = booked_;
-    load.no_new_keeper = no_new_keeper_;
+    load.no_new_placeholder = no_new_placeholder_;
   }
   void Recompute();
   void AddHolding(const Holding& holding, Load& load) const;
   void AddKeys(const PodRequest& request, Load& load) const;
-  // What keepers hold, after those who follow them: a card that somebody of `load` follows on, with
-  // the unit of nvidia.com/gpu that its keeper takes or will take; and what those take that leave.
-  void AddKeepers(Load& load) const;
+  // What placeholders hold, after those who follow them: a card that somebody of `load` follows on,
+  // with the unit of nvidia.com/gpu that its placeholder takes or will take; and what those take
+  // that leave.
+  void AddPlaceholders(Load& load) const;
   // The holding's record with the cards that its UUIDs stand for now.
   Allocation Located(const Holding& holding) const;
   void Resolve(Holding& holding) const;
@@ -145,8 +146,8 @@ class NodeState {
   Load soft_;
   int tentative_ = 0;
   int64_t epoch_ = 1;
-  bool keepers_allowed_ = false;
-  bool no_new_keeper_ = false;
+  bool placeholders_allowed_ = false;
+  bool no_new_placeholder_ = false;
   MilliCpu plain_cpu_;
   int64_t unshown_ = 0;
   int64_t booked_ = 0;  // when that was said

@@ -67,13 +67,14 @@ struct Placer::Query {
     return own;
   }
 
-  // Keepers hold cards for those who follow them: nobody else gets in, and these go nowhere else.
-  bool KeeperAllows(const Ask& ask, int index) const {
+  // Placeholders hold cards for those who follow them: nobody else gets in, and these go nowhere
+  // else.
+  bool PlaceholderAllows(const Ask& ask, int index) const {
     if (inventory.has_agent()) return true;
     const CardLoad& base = load.cards[static_cast<std::size_t>(index)];
-    const bool follows = request.follows_keeper && ask.resource == Resource::kShare;
+    const bool follows = request.follows_placeholder && ask.resource == Resource::kShare;
     if (!follows || base.kept > 0) return follows || base.kept == 0;
-    if (!inventory.keepers || load.no_new_keeper || base.slots > 0) return false;
+    if (!inventory.placeholders || load.no_new_placeholder || base.slots > 0) return false;
     // The placeholder pod to be made needs one more card of the kubelet.
     const CountedKey* key = inventory.FindKey(kGpuKey);
     if (key == nullptr) return false;
@@ -110,7 +111,7 @@ struct Placer::Query {
   }
 
   bool HasRoom(const Ask& ask, int index) const {
-    if (!KeeperAllows(ask, index)) return false;
+    if (!PlaceholderAllows(ask, index)) return false;
     const auto at = static_cast<std::size_t>(index);
     const Card& card = inventory.cards[at];
     const CardLoad& base = load.cards[at];

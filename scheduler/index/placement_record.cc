@@ -225,7 +225,7 @@ PodUse UseOf(const PodRequest& request, const Picks& picks) {
         return other.pool < 0 && other.card == pick.card;
       });
       use.card = pick.card;
-      use.kept = request.follows_keeper ? 1 : 0;
+      use.kept = request.follows_placeholder ? 1 : 0;
       for (const Pick& other : picks) {
         if (other.card == pick.card && other.place.space) use.places.push_back(other.place);
       }

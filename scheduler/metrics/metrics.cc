@@ -34,7 +34,7 @@ constexpr std::array<const char*, kWebhooks> kWebhookNames = {"mutate", "validat
 constexpr std::array<const char*, kReviewOutcomes> kReviewOutcomeNames = {"allowed", "changed",
                                                                           "refused", "error"};
 // Why requests are refused at creation; another reason begins with its first refusal.
-constexpr std::array kRequestReasons = {Reason::kMixedDialects, Reason::kBadAmount,
+constexpr std::array kRequestReasons = {Reason::kMixedStyles, Reason::kBadAmount,
                                         Reason::kUnknownProfile, Reason::kAgentCannotServe,
                                         Reason::kTooManyPerNode};
 

@@ -37,7 +37,7 @@ struct PodAnnotationWrite {
   std::map<std::string, std::string> annotations;
 };
 
-// A pod of ours to be made on a node of its own: a placeholder (facts/keeper.h).
+// A pod of ours to be made on a node of its own: a placeholder (facts/placeholder.h).
 struct PodCreation {
   PodName pod;
   NodeName node;

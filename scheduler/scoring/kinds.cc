@@ -83,7 +83,7 @@ Need NeedOf(const NodeKind& kind, const PodRequest& request, const Ask& ask) {
   const Card* card = kind.card();
   if (card == nullptr || need.count > kind.cards || !IsRightKind(kind.sample, ask, *card) ||
       !MatchesModels(request, *card) || card->memory < request.min_gpu_memory ||
-      !Serves(kind.sample.agent, request.dialect)) {
+      !Serves(kind.sample.agent, request.style)) {
     return need;
   }
   const int64_t share = ShareOf(NeedOn(kind.sample, ask, *card), *card);

@@ -57,8 +57,8 @@ void AppendTypeKey(const PodRequest& request, const Ask& ask, MilliCpu cpu, std:
   AppendToKey(key, ask.exclusive);
   AppendToKey(key, cpu.count());
   AppendToKey(key, request.min_gpu_memory.count());
-  AppendToKey(
-      key, Serves(AgentKind::kNone, request.dialect) ? 0 : static_cast<int64_t>(request.dialect));
+  AppendToKey(key,
+              Serves(AgentKind::kNone, request.style) ? 0 : static_cast<int64_t>(request.style));
   for (const auto* models : {&request.models_any, &request.models_none}) {
     AppendToKey(key, static_cast<int64_t>(models->size()));
     for (const std::string& model : *models) AppendToKey(key, model);
@@ -68,7 +68,7 @@ void AppendTypeKey(const PodRequest& request, const Ask& ask, MilliCpu cpu, std:
 MixLearner::MixLearner() {
   MixLearner prior{Blank()};
   PodRequest request;
-  request.dialect = Dialect::kNative;
+  request.style = RequestStyle::kNative;
   Ask ask;
   for (const int64_t cards : {1, 2, 4, 8}) {
     ask.count = cards;
@@ -120,7 +120,7 @@ void MixLearner::Count(const PodRequest& request, const Ask& ask, int64_t units)
   if (at == counts_.end()) {
     MixType type;
     type.key = key_;
-    type.request.dialect = request.dialect;
+    type.request.style = request.style;
     type.request.asks.push_back(ask);
     type.request.asks.front().container = 0;
     type.request.models_any = request.models_any;

@@ -20,7 +20,7 @@ namespace tranche {
 // type for each of them, with its part of the pod's CPU.
 struct MixType {
   std::string key;  // tells types apart, nothing more
-  // One ask; cpu, models, min_gpu_memory and dialect of the pods; all else default.
+  // One ask; cpu, models, min_gpu_memory and style of the pods; all else default.
   PodRequest request;
   // Decayed counts, as shares in MixLearner::kAll parts.
   int64_t recent = 0;

@@ -53,7 +53,7 @@ HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::Sq
   }
   options.engine.tentative_lifetime = config.tentative_lifetime;
   options.engine.namespace_caps = config.hami;
-  options.engine.keepers = config.reservation;
+  options.engine.placeholders = config.reservation;
   options.engine.epoch = epoch;
   options.defaults = PolicyDefaults(config);
   options.may_write = std::move(may_write);

@@ -151,7 +151,7 @@ inline PodRequest EmptyRequest(const std::string& name) {
 
 inline PodRequest WholePod(const std::string& name, int64_t gpus) {
   PodRequest request = EmptyRequest(name);
-  request.dialect = Dialect::kNative;
+  request.style = RequestStyle::kNative;
   request.containers[0].plugin_count = gpus;
   Ask ask;
   ask.resource = Resource::kGpu;
@@ -163,7 +163,7 @@ inline PodRequest WholePod(const std::string& name, int64_t gpus) {
 
 inline PodRequest SharedPod(const std::string& name, int64_t replicas) {
   PodRequest request = EmptyRequest(name);
-  request.dialect = Dialect::kNative;
+  request.style = RequestStyle::kNative;
   Ask ask;
   ask.resource = Resource::kGpuShared;
   ask.count = replicas;
@@ -175,7 +175,7 @@ inline PodRequest SharedPod(const std::string& name, int64_t replicas) {
 inline PodRequest MigPod(const std::string& name, const std::string& profile, int64_t count,
                          bool shared = false) {
   PodRequest request = EmptyRequest(name);
-  request.dialect = Dialect::kNative;
+  request.style = RequestStyle::kNative;
   Ask ask;
   ask.resource = Resource::kMig;
   ask.count = count;
@@ -188,7 +188,7 @@ inline PodRequest MigPod(const std::string& name, const std::string& profile, in
 // tranche.dev/gpu-fraction on `cards` cards.
 inline PodRequest FractionPod(const std::string& name, int64_t milli, int64_t cards = 1) {
   PodRequest request = EmptyRequest(name);
-  request.dialect = Dialect::kTranche;
+  request.style = RequestStyle::kTranche;
   Ask ask;
   ask.resource = Resource::kShare;
   ask.count = cards;
@@ -201,7 +201,7 @@ inline PodRequest FractionPod(const std::string& name, int64_t milli, int64_t ca
 // nvidia.com/gpu: cards with gpumem and gpucores.
 inline PodRequest HamiPod(const std::string& name, int64_t cards, int64_t mib, int64_t cores = 0) {
   PodRequest request = EmptyRequest(name);
-  request.dialect = Dialect::kHami;
+  request.style = RequestStyle::kHami;
   request.containers[0].plugin_count = cards;
   Ask ask;
   ask.resource = Resource::kShare;
@@ -216,11 +216,11 @@ inline PodRequest HamiPod(const std::string& name, int64_t cards, int64_t mib, i
 
 // A part of each of `cards` cards, in any style. `key`, `amount`: what kubelet is asked for; empty:
 // nothing.
-inline PodRequest SharePod(const std::string& name, Dialect dialect, const std::string& key,
+inline PodRequest SharePod(const std::string& name, RequestStyle style, const std::string& key,
                            int64_t amount, const MemoryNeed& memory, int64_t cores = 0,
                            int64_t cards = 1) {
   PodRequest request = EmptyRequest(name);
-  request.dialect = dialect;
+  request.style = style;
   Ask ask;
   ask.resource = Resource::kShare;
   ask.count = cards;

@@ -16,7 +16,7 @@ using namespace tranche;
 PodRequest RequestOf(std::string_view line) {
   PodRequest request;
   const int style = line.empty() ? 0 : line[0] - 'a';
-  if (style >= 0 && style < kDialects) request.dialect = static_cast<Dialect>(style);
+  if (style >= 0 && style < kRequestStyles) request.style = static_cast<RequestStyle>(style);
   const int counts = line.size() < 2 ? 0 : std::clamp(line[1] - '0', 0, 9);
   request.containers = {{"warm", ContainerRole::kInit, 1, {}},
                         {"main", ContainerRole::kApp, 1, {}},
@@ -35,17 +35,17 @@ PodRequest RequestOf(std::string_view line) {
 
 // The agent whose keys keep every device and its order, of styles that only such agents serve;
 // kNone: there is none.
-AgentKind KeeperOf(Dialect dialect) {
-  switch (dialect) {
-    case Dialect::kHami:
+AgentKind PlaceholderOf(RequestStyle style) {
+  switch (style) {
+    case RequestStyle::kHami:
       return AgentKind::kHami;
-    case Dialect::kVolcano:
+    case RequestStyle::kVolcano:
       return AgentKind::kVolcano;
-    case Dialect::kTkestack:
+    case RequestStyle::kTkestack:
       return AgentKind::kTkestack;
-    case Dialect::kElastic:
+    case RequestStyle::kElastic:
       return AgentKind::kElastic;
-    case Dialect::kVgpuManager:
+    case RequestStyle::kVgpuManager:
       return AgentKind::kVgpuManager;
     default:
       return AgentKind::kNone;
@@ -83,7 +83,7 @@ std::map<std::string, std::string> Written(AgentKind agent, const PodRequest& re
 
 // What was read is written and read again as the same.
 void CheckRoundTrip(const PodRequest& request, const Allocation& allocation) {
-  const AgentKind agent = KeeperOf(request.dialect);
+  const AgentKind agent = PlaceholderOf(request.style);
   if (agent == AgentKind::kNone) return;
   const std::map<std::string, std::string> texts = Written(agent, request, allocation);
   wire::AgentText text;

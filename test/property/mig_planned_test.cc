@@ -129,7 +129,7 @@ Load LoadOf(const Inventory& inventory, const std::vector<Instance>& instances) 
 // Up to four instances for up to three containers, roles at random.
 PodRequest RandomPod(const MigBoard& board, bool shared, Random& random) {
   PodRequest request = test::EmptyRequest("p");
-  request.dialect = Dialect::kNative;
+  request.style = RequestStyle::kNative;
   request.containers.clear();
   const int containers = 1 + random.Below(3);
   int left = 4;

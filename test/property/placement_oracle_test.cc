@@ -160,7 +160,7 @@ Load RandomLoad(const Inventory& inventory, Random& random) {
 // HAMi shares of up to three containers, roles at random.
 PodRequest RandomShares(Random& random) {
   PodRequest request = test::EmptyRequest("p");
-  request.dialect = Dialect::kHami;
+  request.style = RequestStyle::kHami;
   request.containers.clear();
   const int64_t containers = 1 + random.Below(3);
   for (int64_t c = 0; c < containers; ++c) {
@@ -252,7 +252,7 @@ NodeFacts SharedNode(Random& random) {
 PodRequest RandomSharers(const Inventory& inventory, Random& random) {
   PodRequest request = RandomShares(random);
   const bool replicas = !inventory.has_agent() && random.Below(2) == 0;
-  request.dialect = inventory.has_agent() ? Dialect::kHami : Dialect::kTranche;
+  request.style = inventory.has_agent() ? RequestStyle::kHami : RequestStyle::kTranche;
   for (Ask& ask : request.asks) {
     if (replicas) {
       ask = {ask.container, Resource::kGpuShared, 1, {}, {}, {}, false};

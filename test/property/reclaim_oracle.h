@@ -20,7 +20,7 @@
 
 namespace tranche {
 
-// Cards of regions, each with what is free of it; an aggressor wants `count` cards with `milli`
+// Cards of regions, each with what is free of it; a preemptor wants `count` cards with `milli`
 // each. More gone leaves more free, so it is monotone.
 class TableGeometry : public ReclaimGeometry {
  public:
@@ -131,7 +131,7 @@ class ReclaimOracle {
     return true;
   }
 
-  // How many levels up the common ancestor is: 0 the aggressor's leaf; -1: there is none.
+  // How many levels up the common ancestor is: 0 the preemptor's leaf; -1: there is none.
   int Level(QuotaId leaf) const {
     for (QuotaId id = leaf; id != kNoQuota; id = problem_.tree->parent(id)) {
       const auto at = std::find(path_.begin(), path_.end(), id);
@@ -207,7 +207,7 @@ class ReclaimOracle {
   const VictimUnit& Unit(int unit) const { return problem_.units[static_cast<std::size_t>(unit)]; }
   bool AnyLimited() const { return problem_.tree->Limits(problem_.leaf, kAnyLine); }
 
-  // What the aggressor is charged on a line; a unit likewise. `any` carries everything.
+  // What the preemptor is charged on a line; a unit likewise. `any` carries everything.
   static Charge On(const std::vector<LineCharge>& parts, LineId line) {
     Charge sum;
     for (const LineCharge& part : parts) {
@@ -251,7 +251,7 @@ class ReclaimOracle {
     return !InQuotaOnModel(unit) && !(AnyLimited() && unit.marks.in_any);
   }
 
-  // With the aggressor placed, does its leaf borrow in a dimension it is charged in?
+  // With the preemptor placed, does its leaf borrow in a dimension it is charged in?
   bool BorrowsIn(const QuotaTree& placed, std::size_t region, LineId line) const {
     const Charge wanted = Wanted(region, line);
     const Charge borrowed = placed.Borrowed(problem_.leaf, line);
@@ -379,7 +379,7 @@ class ReclaimOracle {
     return true;
   }
 
-  // Quota for the aggressor is short in this line alone.
+  // Quota for the preemptor is short in this line alone.
   bool QuotaLacks(const QuotaTree& before, std::size_t region, LineId line,
                   Dimension dimension) const {
     if (PartOf(Wanted(region, line), dimension) == 0) return false;
@@ -390,7 +390,7 @@ class ReclaimOracle {
     return false;
   }
 
-  // The victim's branch is over nominal in something the victim has and the aggressor lacks.
+  // The victim's branch is over nominal in something the victim has and the preemptor lacks.
   bool GivesWhatLacks(const QuotaTree& before, const QuotaTree& now, std::size_t region,
                       const VictimUnit& unit, bool devices_lack, bool only_any) const {
     const QuotaId ancestor = path_[static_cast<std::size_t>(Level(unit.leaf))];
@@ -457,7 +457,7 @@ class ReclaimOracle {
 
   const ReclaimProblem& problem_;
   ReclaimGeometry& geometry_;
-  std::vector<QuotaId> path_;  // the aggressor's leaf, then its ancestors
+  std::vector<QuotaId> path_;  // the preemptor's leaf, then its ancestors
   std::vector<std::size_t> all_;
 };
 

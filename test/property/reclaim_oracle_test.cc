@@ -105,7 +105,7 @@ std::string Show(const ReclaimScene& scene) {
       out << " " << (pod.region ? std::to_string(*pod.region) : "elsewhere");
     out << " spare_of " << number(unit.spare_of) << " whole_of " << number(unit.whole_of) << "\n";
   }
-  out << "aggressor leaf " << problem.leaf << " rank " << problem.rank << "\n";
+  out << "preemptor leaf " << problem.leaf << " rank " << problem.rank << "\n";
   for (std::size_t i = 0; i < problem.regions.size(); ++i) {
     out << "region " << i << ": wants " << scene.geometry.regions[i].count << " x "
         << scene.geometry.regions[i].milli << ",";
@@ -207,7 +207,7 @@ void ExpectHonestWhenStopped(ReclaimScene& scene, ReclaimOracle& oracle,
   EXPECT_TRUE(!plan.optimal || plan.cost == expected.cost);
 }
 
-// A free card more. What an entitled aggressor lacks may then change from devices to quota, and
+// A free card more. What an entitled preemptor lacks may then change from devices to quota, and
 // with it whom it may take from: that is another question, left aside here.
 void ExpectMoreRoomCostsNoMore(ReclaimScene& scene, const ReclaimOracle::Answer& before,
                                std::mt19937_64& random) {

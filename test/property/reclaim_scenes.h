@@ -1,5 +1,5 @@
 // Random reclaim problems that could stand in a cluster: work placed under quotas and on cards,
-// marked as MarkLines marks it, and an aggressor that mostly does not fit. Only tests use it.
+// marked as MarkLines marks it, and a preemptor that mostly does not fit. Only tests use it.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class ReclaimSceneMaker {
     for (int tries = 2 * most_units; tries > 0 && scene.problem.units.size() < units; --tries) {
       MakeWork(/*protected_work=*/false, most_units);
     }
-    MakeAggressor();
+    MakePreemptor();
     MakeMarks();
     MakeLowerBounds();
     MakeSwitches();
@@ -241,7 +241,7 @@ class ReclaimSceneMaker {
     }
   }
 
-  void MakeAggressor() {
+  void MakePreemptor() {
     ReclaimProblem& problem = scene_.problem;
     problem.tree = &scene_.tree;
     problem.rank = one_rank_ ? 2 : std::max(Roll(0, 4), Roll(0, 4));
@@ -308,7 +308,7 @@ class ReclaimSceneMaker {
         if (odd) mark = OddMark(problem.units[At(which[i])].rank);
         problem.units[At(which[i])].marks = mark;
       }
-      if (leaf == problem.leaf) MarkAggressor(std::move(marked));
+      if (leaf == problem.leaf) MarkPreemptor(std::move(marked));
     }
     for (std::size_t i = 0; i < owners_.size(); ++i) {
       problem.units[i].marks = problem.units[At(owners_[i])].marks;
@@ -320,7 +320,7 @@ class ReclaimSceneMaker {
     if (mark.in_model && mark.in_any) mark.state = QuotaState::kInQuota;
     return mark;
   }
-  void MarkAggressor(std::vector<MarkUnit> others) {
+  void MarkPreemptor(std::vector<MarkUnit> others) {
     for (ReclaimRegion& region : scene_.problem.regions) {
       std::vector<MarkUnit> units = others;
       MarkUnit& own = units.emplace_back();

@@ -52,8 +52,8 @@ void ClaimCharges::Open(const PodUid& key, const dra::Claim& claim, std::vector<
     held.interval = std::max(held.interval, before->second + 1);
     metering_.intervals.erase(before);
   }
-  const Standing standing = cluster_.book.StandingOf(claim.ns, request.priority_class);
-  HeldWork work = cluster_.WorkOf(request, standing, now);
+  const QuotaMembership membership = cluster_.book.MembershipOf(claim.ns, request.priority_class);
+  HeldWork work = cluster_.WorkOf(request, membership, now);
   work.parts = std::move(parts);
   MeterEvent event = metering_.Event(MeterKind::kOpen, key, held.interval, held.node, work, now);
   event.estimated = start == Start::kEstimated;
@@ -120,8 +120,8 @@ void ClaimCharges::Adopt(Instant now) {
   for (const auto& [key, held] : metering_.claims) {
     const HeldWork* work = cluster_.book.Find(key);
     if (work == nullptr || !work->leaf.empty()) continue;
-    const Standing standing = cluster_.book.StandingOf(work->pod.ns, "");
-    if (standing.leaf != kNoQuota) orphans.push_back(key);
+    const QuotaMembership membership = cluster_.book.MembershipOf(work->pod.ns, "");
+    if (membership.leaf != kNoQuota) orphans.push_back(key);
   }
   for (const PodUid& key : orphans) {
     Close(key, now);
@@ -192,12 +192,12 @@ void ClaimCharges::Release(const PodUid& pod, const ClaimWish& wish) {
 
 void ClaimCharges::Keep(const PodRequest& request, const ClaimWish& wish, NodeId id, Instant now) {
   const dra::NodeBooks* books = wishes_.BooksOn(id);
-  const Standing standing = rules_.ContextOf(request).standing;
-  if (books == nullptr || standing.leaf == kNoQuota) return;
+  const QuotaMembership membership = rules_.ContextOf(request).membership;
+  if (books == nullptr || membership.leaf == kNoQuota) return;
   const Millis lifetime = cluster_.options.tentative_lifetime;
   const auto keep = [&](const PodUid& key, PodName name, std::vector<ModelCharge> parts) {
     if (parts.empty() || metering_.claims.contains(key) || books_.kept.contains(key)) return;
-    HeldWork work = cluster_.WorkOf(request, standing, now);
+    HeldWork work = cluster_.WorkOf(request, membership, now);
     work.pod = std::move(name);
     work.parts = std::move(parts);
     cluster_.book.Earmark(key, std::move(work));

@@ -73,7 +73,7 @@ std::vector<ClaimFilter::Place> ClaimFilter::PlacesFor(const RequestContext& con
     if (context.metered && score.parts > 0) {
       reason = AskOnce(context, scores, score.parts, now, pod, asked);
     }
-    if (reason != Reason::kNone && context.standing.mode != QuotaMode::kEnforce) {
+    if (reason != Reason::kNone && context.membership.mode != QuotaMode::kEnforce) {
       answer.observed = reason;
       reason = Reason::kNone;
     }
@@ -120,7 +120,7 @@ bool ClaimFilter::Filter(const PodRequest& request, std::span<const std::string_
     answer.reason = answer.observed = Reason::kNone;
     return false;
   }
-  if (context.whole != Reason::kNone && context.whole != Reason::kDialectOff) {
+  if (context.whole != Reason::kNone && context.whole != Reason::kStyleOff) {
     return refuse_all(context.whole);
   }
   const auto width = static_cast<std::size_t>(context.policy->filter_width);
@@ -181,7 +181,7 @@ void ClaimFilter::AddServed(const RequestContext& context, const std::vector<Nod
     const ClaimScores::Score score = ScoreOn(wish, id, scores);
     if (score.parts == 0) continue;
     reason = Reason::kNone;
-    if (context.metered && context.standing.mode == QuotaMode::kEnforce) {
+    if (context.metered && context.membership.mode == QuotaMode::kEnforce) {
       Admission admission;
       const std::vector<ModelCharge>& parts = scores.parts()[static_cast<std::size_t>(score.parts)];
       reason = rules_.Admit(context, parts, now, admission);

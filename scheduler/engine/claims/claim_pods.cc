@@ -48,7 +48,7 @@ void ClaimPods::Forget(const PodUid& uid) {
 Reason ClaimPods::AskAnywhere(const RequestContext& context, const ClaimWish& wish, Instant now,
                               std::vector<ModelCharge>& parts,
                               std::optional<Instant>& eligible_at) {
-  if (context.whole != Reason::kNone && context.whole != Reason::kDialectOff) {
+  if (context.whole != Reason::kNone && context.whole != Reason::kStyleOff) {
     return context.whole;
   }
   std::vector<std::pair<std::vector<ModelCharge>, Reason>> asked;
@@ -84,7 +84,7 @@ ClaimForecast ClaimPods::Forecast(const PodRequest& request, const dra::PodClaim
   const Reason reason = AskAnywhere(context, wish, now, parts, eligible_at);
   word.wants_gpus = wish.holds_gpus || !parts.empty();
   word.quota_waits =
-      word.wants_gpus && IsQuotaReason(reason) && context.standing.mode == QuotaMode::kEnforce;
+      word.wants_gpus && IsQuotaReason(reason) && context.membership.mode == QuotaMode::kEnforce;
   return word;
 }
 

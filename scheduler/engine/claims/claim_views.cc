@@ -146,11 +146,11 @@ PodView ClaimViews::ViewPod(const PodUid& uid, const ClaimingPod& pod) {
   view.node = pod.node;
   view.state = pod.node.empty() ? PodState::kPending : PodState::kBound;
   const RequestContext context = rules_.ContextOf(*pod.request);
-  if (context.standing.leaf != kNoQuota) {
-    view.leaf = cluster_.book.tree().name(context.standing.leaf);
+  if (context.membership.leaf != kNoQuota) {
+    view.leaf = cluster_.book.tree().name(context.membership.leaf);
   }
-  if (context.standing.gpu_class != nullptr) {
-    view.workload_class = context.standing.gpu_class->name;
+  if (context.membership.gpu_class != nullptr) {
+    view.workload_class = context.membership.gpu_class->name;
   }
   if (!pod.node.empty()) {
     view.allocation = AllocationOf(pod);
@@ -170,7 +170,8 @@ PodView ClaimViews::ViewPod(const PodUid& uid, const ClaimingPod& pod) {
   } else if (!pod.asked.empty()) {
     Admission admission;
     if (rules_.Admit(context, pod.asked, cluster_.latest, admission) != Reason::kNone) {
-      view.detail = cluster_.book.Explain(context.standing, admission, pod.asked, cluster_.latest);
+      view.detail =
+          cluster_.book.Explain(context.membership, admission, pod.asked, cluster_.latest);
     } else {
       view.detail = "there is quota for it now; it is tried again";
     }
@@ -190,7 +191,7 @@ NodeVerdict ClaimViews::VerdictOn(const RequestContext& context, const ClaimWish
                                   bool pending, NodeId id, ClaimOutlook& outlook, Instant now) {
   NodeVerdict verdict;
   verdict.node = cluster_.names.name(id);
-  if (context.whole != Reason::kNone && context.whole != Reason::kDialectOff) {
+  if (context.whole != Reason::kNone && context.whole != Reason::kStyleOff) {
     verdict.reason = context.whole;
     return verdict;
   }
@@ -211,7 +212,7 @@ NodeVerdict ClaimViews::VerdictOn(const RequestContext& context, const ClaimWish
     }
   }
   Admission admission;
-  if (pending && context.metered && context.standing.mode == QuotaMode::kEnforce &&
+  if (pending && context.metered && context.membership.mode == QuotaMode::kEnforce &&
       !outlook.parts.empty()) {
     verdict.reason = rules_.Admit(context, outlook.parts, now, admission);
     if (verdict.reason != Reason::kNone) return verdict;

@@ -28,7 +28,7 @@ std::optional<std::string> GangBackfill::GangToHoldFor(Instant now) const {
     if (now - since < cluster_.options.gang_hold_after) continue;
     const PodRequest& request = *cluster_.pods.at(waiting.front()).request;
     const GpuClass* gpu_class =
-        cluster_.book.StandingOf(request.name.ns, request.priority_class).gpu_class;
+        cluster_.book.MembershipOf(request.name.ns, request.priority_class).gpu_class;
     std::tuple turn(-(gpu_class == nullptr ? GpuClass().rank : gpu_class->rank), since, key);
     if (!first || turn < *first) first = std::move(turn);
   }

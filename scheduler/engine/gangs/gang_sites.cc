@@ -96,7 +96,7 @@ bool GangSites::Suits(std::size_t node, int kind_number) {
   bool suits = constraints == nullptr
                    ? Tolerates({}, facts.taints)
                    : tranche::Suits(*constraints, facts.name.str(), facts.labels, facts.taints);
-  if (suits && kind.context.metered && kind.context.standing.mode != QuotaMode::kObserve) {
+  if (suits && kind.context.metered && kind.context.membership.mode != QuotaMode::kObserve) {
     rules_.ForgetKindAnswers();
     const Reason quota = rules_.AskQuota(kind.context, id, now_).reason;
     if (quota_ == Reason::kNone) quota_ = quota;

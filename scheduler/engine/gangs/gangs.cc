@@ -262,19 +262,19 @@ bool Gangs::TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Instant now
     }
     Admission admission;
     const Reason refused = rules_.Admit(context, parts, now, admission);
-    if (refused != Reason::kNone && context.standing.mode != QuotaMode::kObserve) {
+    if (refused != Reason::kNone && context.membership.mode != QuotaMode::kObserve) {
       gang.reason = refused;
-      gang.detail = cluster_.book.Explain(context.standing, admission, parts, now);
+      gang.detail = cluster_.book.Explain(context.membership, admission, parts, now);
       return false;
     }
   }
   for (std::size_t i = 0; i < seats.size(); ++i) {
     PodRecord& record = cluster_.pods.at(waiting[i]);
-    const Standing standing = rules_.ContextOf(*members[i]).standing;
+    const QuotaMembership membership = rules_.ContextOf(*members[i]).membership;
     nominations_.End(waiting[i], record, now);
     earmarks_.PutEarmark(
         waiting[i], record,
-        earmarks_.EarmarkOf(seats[i].node, *members[i], standing, seats[i].picks, now), now);
+        earmarks_.EarmarkOf(seats[i].node, *members[i], membership, seats[i].picks, now), now);
     judged_.push_back(waiting[i]);
     if (record.seen) {
       cluster_.outbox.reclaims().nominations.push_back(
@@ -337,9 +337,9 @@ void Gangs::NoteTurn(const std::string& key, Instant now, std::vector<SeatingTur
   if (waiting.empty()) return;
   const PodRecord& first = cluster_.pods.at(waiting.front());
   SeatingTurn turn{0, first.waits_since, key};
-  const Standing standing = rules_.ContextOf(*first.request).standing;
+  const QuotaMembership membership = rules_.ContextOf(*first.request).membership;
   // A gang without a class comes after every class, unlike a pod without one.
-  if (standing.gpu_class != nullptr) turn.rank = standing.gpu_class->rank;
+  if (membership.gpu_class != nullptr) turn.rank = membership.gpu_class->rank;
   turns.push_back(std::move(turn));
 }
 

@@ -28,7 +28,7 @@ Gates::QuotaAnswer Gates::Ask(const PodRequest& request, int64_t times, Instant 
   QuotaAnswer answer;
   const RequestContext context = rules_.ContextOf(request);
   if (context.whole != Reason::kNone || !context.metered ||
-      context.standing.mode != QuotaMode::kEnforce) {
+      context.membership.mode != QuotaMode::kEnforce) {
     return answer;
   }
   std::set<ChargeKind> refused;
@@ -191,7 +191,8 @@ void Gates::LetIn(Instant now) {
       --left;
       cluster_.outbox.Ungate(other.request->name, member, Gate::kQuota);
       Admitted entry;
-      entry.work = cluster_.WorkOf(*other.request, rules_.ContextOf(*other.request).standing, now);
+      entry.work =
+          cluster_.WorkOf(*other.request, rules_.ContextOf(*other.request).membership, now);
       entry.work.parts = answer.parts;
       entry.until = now + kRemovalTime;
       if (other.earmark == nullptr && member != uid)

@@ -1,9 +1,9 @@
-// The keepers of all nodes: which are wanted, which are there, which have to go.
+// The placeholders of all nodes: which are wanted, which are there, which have to go.
 //
-// A card that pods follow a keeper on needs exactly one keeper that was given one card of the node
-// and has said which. Tend looks at one node and says what is missing. What the books know of
-// keepers is what the cluster shows; orders and ends may be lost and are found wanting again.
-// Pure: no clock, no I/O. Source: ADR 0024.
+// A card that pods follow a placeholder on needs exactly one placeholder that was given one card of
+// the node and has said which. Tend looks at one node and says what is missing. What the books know
+// of placeholders is what the cluster shows; orders and ends may be lost and are found wanting
+// again. Pure: no clock, no I/O. Source: ADR 0024.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/facts/keeper.h"
+#include "scheduler/facts/placeholder.h"
 #include "scheduler/index/node_state.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
@@ -22,17 +22,17 @@
 namespace tranche {
 
 struct PlaceholderTimes {
-  Millis patience{120'000};  // a keeper that has not told its card by then is given up
+  Millis patience{120'000};  // a placeholder that has not told its card by then is given up
   // One that was there before us and that nobody follows: a Binding of an earlier life of ours may
   // still arrive for as long as the API server works on one request.
   Millis linger{90'000};
-  // No new keeper on a node where one failed; doubling.
+  // No new placeholder on a node where one failed; doubling.
   Millis pause_first{10'000};
   Millis pause_most{300'000};
-  Millis again{30'000};  // before a keeper that has to go is deleted once more
+  Millis again{30'000};  // before a placeholder that has to go is deleted once more
 };
 
-// What the cluster shows of a keeper.
+// What the cluster shows of a placeholder.
 struct PlaceholderSighting {
   PodName name;
   PodUid uid;
@@ -43,7 +43,7 @@ struct PlaceholderSighting {
   bool ended = false;  // holds no card any more, but is there
 };
 
-// A card of a node's books that pods follow a keeper on.
+// A card of a node's books that pods follow a placeholder on.
 struct FollowedCard {
   int card = 0;
   GpuUuid uuid;  // what those see who have been told; empty: nobody was
@@ -51,13 +51,13 @@ struct FollowedCard {
 
 // What is to be done about one node.
 struct PlaceholderAnswer {
-  std::vector<int> orders;                           // cards that need a keeper made
-  std::vector<std::pair<int, GpuUuid>> told;         // followed cards that are known
-  std::vector<int> refused;                          // whoever waits there goes elsewhere
-  std::vector<std::pair<PodUid, KeeperRole>> roles;  // of all that hold a card
-  bool paused = false;                               // no new keeper here for now
-  std::optional<Instant> due;                        // when to look again
-  std::optional<FollowedCard> unkept;                // pods see it and nobody holds it
+  std::vector<int> orders;                                // cards that need a placeholder made
+  std::vector<std::pair<int, GpuUuid>> told;              // followed cards that are known
+  std::vector<int> refused;                               // whoever waits there goes elsewhere
+  std::vector<std::pair<PodUid, PlaceholderRole>> roles;  // of all that hold a card
+  bool paused = false;                                    // no new placeholder here for now
+  std::optional<Instant> due;                             // when to look again
+  std::optional<FollowedCard> unkept;                     // pods see it and nobody holds it
 };
 
 class PlaceholderBooks {
@@ -74,13 +74,13 @@ class PlaceholderBooks {
   // The first complete set of pods is in. Before, nothing is made or ended.
   void Complete(Instant now);
 
-  // `followed`: ascending card; not `certain`: there may be more of them, and no keeper is ended
-  // for lack of them. Cost: O(keepers of the node).
+  // `followed`: ascending card; not `certain`: there may be more of them, and no placeholder is
+  // ended for lack of them. Cost: O(placeholders of the node).
   using FollowedCards = std::vector<FollowedCard>;
   PlaceholderAnswer Tend(const NodeName& node, const FollowedCards& followed, bool certain,
                          Instant now);
-  // Keepers to be deleted, each once until it is due again.
-  std::vector<KeeperEnd> TakeEnds() { return std::exchange(ends_, {}); }
+  // Placeholders to be deleted, each once until it is due again.
+  std::vector<PlaceholderEnd> TakeEnds() { return std::exchange(ends_, {}); }
   bool HasEnds() const { return !ends_.empty(); }
 
   bool On(const NodeName& node) const { return nodes_.contains(node); }
@@ -88,7 +88,7 @@ class PlaceholderBooks {
   std::vector<NodeName> Nodes() const;  // ascending
 
  private:
-  struct Keeper {
+  struct Placeholder {
     PodUid uid;  // empty: ordered, not seen
     int card = -1;
     GpuUuid told;
@@ -99,12 +99,12 @@ class PlaceholderBooks {
     std::optional<Instant> asked;  // when its end was last asked for
   };
   struct Place {
-    std::map<std::string, Keeper> keepers;  // by name: ascending age, as we name them
+    std::map<std::string, Placeholder> placeholders;  // by name: ascending age, as we name them
     std::optional<Instant> paused_until;
     int failures = 0;  // in a row
   };
   void Pause(Place& place, Instant now);
-  void End(const std::string& name, Keeper& keeper, Instant now);
+  void End(const std::string& name, Placeholder& placeholder, Instant now);
   std::map<int, std::string> LiveOf(Place& place, std::set<int>& blocked, Instant now);
 
   PlaceholderTimes times_;
@@ -112,7 +112,7 @@ class PlaceholderBooks {
   std::map<NodeName, Place> nodes_;
   std::map<PodUid, std::pair<NodeName, std::string>> names_;
   std::map<std::string, NodeName> ordered_;  // not seen yet
-  std::vector<KeeperEnd> ends_;
+  std::vector<PlaceholderEnd> ends_;
 };
 
 }  // namespace tranche

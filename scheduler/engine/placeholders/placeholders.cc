@@ -8,7 +8,7 @@
 namespace tranche {
 namespace {
 
-// The devices of a pod that follows a keeper, pick by pick: it has one container with devices.
+// The devices of a pod that follows a placeholder, pick by pick: it has one container with devices.
 const std::vector<Device>* DevicesOf(const Holding& holding) {
   if (!holding.allocation || holding.allocation->containers.size() != 1) return nullptr;
   const std::vector<Device>& devices = holding.allocation->containers.front().devices;
@@ -22,7 +22,7 @@ bool IsHeld(const Holding& holding) {
 Allocation RecordOf(const Card& card, int index, int64_t epoch) {
   Allocation record;
   record.epoch = epoch;
-  for (const char* container : {kKeeperTeller, kKeeperHolder}) {
+  for (const char* container : {kPlaceholderTeller, kPlaceholderHolder}) {
     Device device;
     device.card = index;
     device.milli = kWholeGpu;
@@ -43,7 +43,7 @@ int64_t Placeholders::NextStamp(Instant now) {
 bool Placeholders::Concerns(const NodeName& node, const NodeState& state) const {
   return books_.On(node) || (!state.inventory().has_agent() &&
                              std::ranges::any_of(state.holdings(), [](const Holding& holding) {
-                               return IsHeld(holding) && holding.request->follows_keeper;
+                               return IsHeld(holding) && holding.request->follows_placeholder;
                              }));
 }
 
@@ -53,7 +53,7 @@ PlaceholderTending Placeholders::Tend(const NodeName& node, NodeState& state, In
   bool certain = state.present() && !state.inventory().cards.empty();
   std::map<int, FollowedCard> followed;
   for (const Holding& holding : state.holdings()) {
-    if (!IsHeld(holding) || !holding.request->follows_keeper) continue;
+    if (!IsHeld(holding) || !holding.request->follows_placeholder) continue;
     const std::vector<Device>* devices = holding.known ? DevicesOf(holding) : nullptr;
     certain &= devices != nullptr || !holding.allocation;
     if (devices == nullptr) continue;
@@ -70,11 +70,11 @@ PlaceholderTending Placeholders::Tend(const NodeName& node, NodeState& state, In
   std::vector<FollowedCard> cards;
   for (const auto& [index, card] : followed) cards.push_back(card);
   const PlaceholderAnswer answer = books_.Tend(node, cards, certain, now);
-  for (const auto& [uid, role] : answer.roles) state.SetKeeperRole(uid, role);
-  state.SetNoNewKeeper(answer.paused);
+  for (const auto& [uid, role] : answer.roles) state.SetPlaceholderRole(uid, role);
+  state.SetNoNewPlaceholder(answer.paused);
   if (answer.unkept) {
-    tending.unkept = fmt::format("expected a pod in {} that holds {}, found none", kKeeperNamespace,
-                                 answer.unkept->uuid.str());
+    tending.unkept = fmt::format("expected a pod in {} that holds {}, found none",
+                                 kPlaceholderNamespace, answer.unkept->uuid.str());
   }
   for (const int card : answer.orders) {
     tending.orders.push_back(Order(node, state.inventory(), card, now));
@@ -84,10 +84,10 @@ PlaceholderTending Placeholders::Tend(const NodeName& node, NodeState& state, In
   return tending;
 }
 
-KeeperOrder Placeholders::Order(const NodeName& node, const Inventory& inventory, int card,
-                                Instant now) {
+PlaceholderOrder Placeholders::Order(const NodeName& node, const Inventory& inventory, int card,
+                                     Instant now) {
   // Fixed width: names ascend with age.
-  PodName name{kKeeperNamespace, fmt::format("reserve-{:016x}", NextStamp(now))};
+  PodName name{kPlaceholderNamespace, fmt::format("reserve-{:016x}", NextStamp(now))};
   const Card& like = inventory.cards[static_cast<std::size_t>(card)];
   books_.Ordered(name, node, card, now);
   return {std::move(name), node, RecordOf(like, card, epoch_)};

@@ -14,7 +14,7 @@
 
 #include "scheduler/engine/placeholders/placeholder_books.h"
 #include "scheduler/facts/allocation.h"
-#include "scheduler/facts/keeper.h"
+#include "scheduler/facts/placeholder.h"
 #include "scheduler/index/node_state.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
@@ -23,7 +23,7 @@ namespace tranche {
 
 // What a look at one node came to.
 struct PlaceholderTending {
-  std::vector<KeeperOrder> orders;
+  std::vector<PlaceholderOrder> orders;
   // Waits that ended: with the devices, now known, or with nothing, and the pod goes elsewhere.
   std::vector<std::pair<PodUid, std::optional<Allocation>>> ended;
   std::string unkept;          // why pods are kept away from the node; empty: nothing does
@@ -53,7 +53,7 @@ class Placeholders {
   PlaceholderTending Tend(const NodeName& node, NodeState& state, Instant now);
 
  private:
-  KeeperOrder Order(const NodeName& node, const Inventory& inventory, int card, Instant now);
+  PlaceholderOrder Order(const NodeName& node, const Inventory& inventory, int card, Instant now);
   void TellFollowers(NodeState& state, const PlaceholderAnswer& answer,
                      PlaceholderTending& tending);
 

@@ -59,11 +59,11 @@ std::vector<PreemptNode> PreemptAnswer::Of(const PodRequest& request,
   // A plan of ours is under way, or nobody is to be evicted.
   if (context.whole != Reason::kNone || reclaims_.of_member.contains(request.uid) ||
       context.policy->actor == PreemptionActor::kOff ||
-      context.standing.mode == QuotaMode::kObserve) {
+      context.membership.mode == QuotaMode::kObserve) {
     return answer;
   }
   const bool ruled =
-      context.standing.leaf != kNoQuota && context.standing.mode == QuotaMode::kEnforce;
+      context.membership.leaf != kNoQuota && context.membership.mode == QuotaMode::kEnforce;
   std::vector<NodeId> ids;
   for (const PreemptNode& candidate : candidates) {
     const NodeId id = cluster_.names.Find(candidate.node);

@@ -31,9 +31,10 @@ bool IsDue(const PlanMemory& memory, uint64_t version, Instant now) {
 }  // namespace
 
 bool MayPlan(const RequestContext& context) {
-  const Standing& standing = context.standing;
-  return context.whole == Reason::kNone && standing.leaf != kNoQuota &&
-         standing.mode == QuotaMode::kEnforce && context.policy->actor == PreemptionActor::kPlanner;
+  const QuotaMembership& membership = context.membership;
+  return context.whole == Reason::kNone && membership.leaf != kNoQuota &&
+         membership.mode == QuotaMode::kEnforce &&
+         context.policy->actor == PreemptionActor::kPlanner;
 }
 
 // Refused by us, or by kube-scheduler without asking us.
@@ -49,7 +50,7 @@ void PreemptorQueue::Note(const PodUid& uid, const PodRecord& record) {
   if (known != key_of_.end() && known->second == key) return;
   Forget(uid);
   WaitingGroup& group = groups_[key];
-  group.rank = RankOf(preemptor->context.standing.gpu_class);
+  group.rank = RankOf(preemptor->context.membership.gpu_class);
   group.pods.insert(uid);
   key_of_.emplace(uid, std::move(key));
 }
@@ -106,7 +107,7 @@ std::optional<Preemptor> PreemptorQueue::Of(const PodUid& uid) {
 // Requests with equal keys get the same plan.
 std::string PreemptorQueue::KeyOf(const Preemptor& preemptor) const {
   const PodRequest& request = *preemptor.members.front();
-  std::string key = fmt::format("{}/{}/{}/", preemptor.context.standing.leaf,
+  std::string key = fmt::format("{}/{}/{}/", preemptor.context.membership.leaf,
                                 request.priority_class, preemptor.context.policy_index);
   const bool alone =
       !preemptor.gang.empty() || reclaims_.avoided.contains(request.uid) || SelectsDevices(request);

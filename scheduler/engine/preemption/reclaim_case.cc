@@ -36,10 +36,10 @@ ReclaimCase::ReclaimCase(const PlanParts& parts, const Preemptor& preemptor, Ins
       options_(options) {
   tree_ = cluster_.book.tree();
   problem_.tree = &tree_;
-  problem_.leaf = preemptor.context.standing.leaf;
+  problem_.leaf = preemptor.context.membership.leaf;
   // Nobody waits: all of the leaf's work may go.
   problem_.rank = preemptor.members.empty() ? std::numeric_limits<int>::max()
-                                            : RankOf(preemptor.context.standing.gpu_class);
+                                            : RankOf(preemptor.context.membership.gpu_class);
   for (const auto& member : preemptor.members) AppendShape(*member, shapes_.emplace_back());
   GatherRegions();
   GatherUnits();
@@ -256,12 +256,12 @@ void ReclaimCase::AddRegion(std::vector<NodeId> nodes) {
       }
     }
     const Admission admission = cluster_.book.Admit(
-        context.standing, sum, preemptor_.members.front()->expected_runtime, now_);
+        context.membership, sum, preemptor_.members.front()->expected_runtime, now_);
     // What no eviction could cure: hours, and more than the team could ever have.
     cached.usable = admission.code != AdmissionCode::kBudgetExhausted &&
                     admission.code != AdmissionCode::kExceedsMaxQuota &&
-                    cluster_.book.FitsNever(context.standing, sum);
-    cached.region.marks = cluster_.book.MarksIfAdded(context.standing, sum, now_);
+                    cluster_.book.FitsNever(context.membership, sum);
+    cached.region.marks = cluster_.book.MarksIfAdded(context.membership, sum, now_);
     if (admission.demoted) cached.region.marks = {QuotaState::kBorrowed, false, false};
   }
   if (!cached.usable) return;

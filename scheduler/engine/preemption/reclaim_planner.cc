@@ -124,7 +124,7 @@ void ReclaimPlanner::BeginPlan(const Preemptor& preemptor, ReclaimCase& reclaim_
   const ReclaimPlan& plan = *answer.plan;
   Reclaim reclaim;
   reclaim.rule = plan.rule;
-  reclaim.leaf = cluster_.book.tree().name(preemptor.context.standing.leaf);
+  reclaim.leaf = cluster_.book.tree().name(preemptor.context.membership.leaf);
   reclaim.victims = VictimsOf(reclaim_case, plan, now);
   reclaim.cost = plan.cost;
   reclaim.cost.order.clear();
@@ -137,7 +137,7 @@ void ReclaimPlanner::BeginPlan(const Preemptor& preemptor, ReclaimCase& reclaim_
     const PodRequest& request = *preemptor.members[i];
     reclaim.members.push_back(
         {request.name, request.uid, cluster_.names.name(seats[i].node), false});
-    earmarks.push_back(earmarks_.EarmarkOf(seats[i].node, request, preemptor.context.standing,
+    earmarks.push_back(earmarks_.EarmarkOf(seats[i].node, request, preemptor.context.membership,
                                            seats[i].picks, now));
   }
   const PodName& first = preemptor.members.front()->name;

@@ -95,7 +95,7 @@ bool ReclaimRuns::Reearmark(Reclaim& reclaim, Instant now) {
       return false;
     }
     earmarks_.PutEarmark(member.uid, *record,
-                         earmarks_.EarmarkOf(id, *record->request, context.standing, picks_, now),
+                         earmarks_.EarmarkOf(id, *record->request, context.membership, picks_, now),
                          now);
   }
   return true;

@@ -483,12 +483,13 @@ bool ReclaimRuns::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& lef
   const GpuQuota* spec = cluster_.set->QuotaNamed(reclaim.source);
   if (spec == nullptr || spec->on_shrink == OnShrink::kKeep) return false;
   Preemptor nobody;
-  nobody.context.standing.leaf = cluster_.book.tree().Find(reclaim.source);
+  nobody.context.membership.leaf = cluster_.book.tree().Find(reclaim.source);
   for (const PodUid& uid : left) reclaims_.of_victim.erase(uid);
   ReclaimCase reclaim_case(parts_, nobody, now, {});
   const ShrinkTarget target =
       spec->on_shrink == OnShrink::kDrain ? ShrinkTarget::kNominal : ShrinkTarget::kReach;
-  const ShrinkPlan plan = PlanShrink(reclaim_case.problem(), nobody.context.standing.leaf, target);
+  const ShrinkPlan plan =
+      PlanShrink(reclaim_case.problem(), nobody.context.membership.leaf, target);
   for (const PodUid& uid : left) reclaims_.of_victim[uid] = reclaim.name;
   return !plan.victims.empty();
 }

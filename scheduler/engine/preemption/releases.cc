@@ -124,11 +124,11 @@ PlanOutcome Releases::PlanDrain(std::size_t budget, Instant now) {
 PlanOutcome Releases::PlanShrinkOf(const std::string& leaf, Instant now) {
   const GpuQuota& spec = *cluster_.set->QuotaNamed(leaf);
   Preemptor nobody;
-  nobody.context.standing.leaf = cluster_.book.tree().Find(leaf);
+  nobody.context.membership.leaf = cluster_.book.tree().Find(leaf);
   ReclaimCase reclaim_case(parts_, nobody, now, {});
   const ShrinkTarget target =
       spec.on_shrink == OnShrink::kDrain ? ShrinkTarget::kNominal : ShrinkTarget::kReach;
-  ShrinkPlan plan = PlanShrink(reclaim_case.problem(), nobody.context.standing.leaf, target);
+  ShrinkPlan plan = PlanShrink(reclaim_case.problem(), nobody.context.membership.leaf, target);
   PlanOutcome outcome;
   if (plan.victims.empty()) {
     if (plan.meets_target) {

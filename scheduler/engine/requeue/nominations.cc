@@ -44,7 +44,7 @@ void Nominations::Keep(const NodeName& node, Instant now) {
                                  worth, context.sharing) != Reason::kNone) {
       continue;
     }
-    Earmark earmark = earmarks_.EarmarkOf(id, *record->request, context.standing, picks_, now);
+    Earmark earmark = earmarks_.EarmarkOf(id, *record->request, context.membership, picks_, now);
     // Devices alone: what quota says of a pod that kube-scheduler makes room for, bind will ask.
     earmark.work.parts.clear();
     reclaims_.nominated_until[uid] = *last + cluster_.options.reservation_ttl;

@@ -17,15 +17,15 @@ constexpr int kMostContenders = 16;
 
 std::optional<PodUid> Precedence::YieldsTo(const RequestContext& context, const PodRecord& record,
                                            Instant now) {
-  const Standing& standing = context.standing;
-  if (team_queue_.contenders.empty() || standing.mode != QuotaMode::kEnforce ||
+  const QuotaMembership& membership = context.membership;
+  if (team_queue_.contenders.empty() || membership.mode != QuotaMode::kEnforce ||
       selection_.best().empty()) {
     return std::nullopt;
   }
   const NodeId mine = selection_.best().front().node;
   const KindAnswer& taken = rules_.AskQuota(context, mine, now);
   if (!taken.borrows) return std::nullopt;
-  const QuotaId root = cluster_.book.tree().root(standing.leaf);
+  const QuotaId root = cluster_.book.tree().root(membership.leaf);
   int looked_at = 0;
   for (const PodUid& uid : team_queue_.contenders) {
     if (uid == context.request->uid) continue;
@@ -35,9 +35,9 @@ std::optional<PodUid> Precedence::YieldsTo(const RequestContext& context, const 
     const bool had_its_chance = other->yields_since && now - *other->yields_since > kYieldTime;
     if (had_its_chance) continue;
     const RequestContext theirs = rules_.ContextOf(*other->request);
-    if (theirs.whole != Reason::kNone || theirs.standing.leaf == kNoQuota ||
-        cluster_.book.tree().root(theirs.standing.leaf) != root ||
-        RankOf(theirs.standing.gpu_class) < RankOf(standing.gpu_class)) {
+    if (theirs.whole != Reason::kNone || theirs.membership.leaf == kNoQuota ||
+        cluster_.book.tree().root(theirs.membership.leaf) != root ||
+        RankOf(theirs.membership.gpu_class) < RankOf(membership.gpu_class)) {
       continue;
     }
     // It must really fit now, by quota and on a node of ours, and no longer if we are let in.
@@ -45,7 +45,8 @@ std::optional<PodUid> Precedence::YieldsTo(const RequestContext& context, const 
     Admission admission;
     if (rules_.Admit(theirs, other->asked, now, admission) != Reason::kNone) continue;
     if (!team_queue_.ComesFirst(*other, record, now)) continue;
-    if (!cluster_.book.FitsBeside(standing.leaf, taken.parts, theirs.standing.leaf, other->asked)) {
+    if (!cluster_.book.FitsBeside(membership.leaf, taken.parts, theirs.membership.leaf,
+                                  other->asked)) {
       const bool placed = std::ranges::any_of(selection_.best(), [&](const Candidate& candidate) {
         return cluster_.hot[candidate.node].closed == Reason::kNone &&
                selection_.Fits(theirs, candidate.node) == Reason::kNone;
@@ -62,8 +63,8 @@ std::optional<PodUid> Precedence::YieldsTo(const RequestContext& context, const 
 // An evicted pod gets devices back before others of its team and class (quota-model section 4).
 std::optional<PodUid> Precedence::GivesWayToReturned(const RequestContext& context,
                                                      const PodRecord& record, Instant now) {
-  const Standing& standing = context.standing;
-  const bool asked = standing.leaf != kNoQuota && standing.mode == QuotaMode::kEnforce;
+  const QuotaMembership& membership = context.membership;
+  const bool asked = membership.leaf != kNoQuota && membership.mode == QuotaMode::kEnforce;
   if (!asked || selection_.best().size() != 1 ||
       reclaims_.returned.contains(context.request->uid) || record.earmark != nullptr) {
     return std::nullopt;
@@ -75,8 +76,8 @@ std::optional<PodUid> Precedence::GivesWayToReturned(const RequestContext& conte
     if (other == nullptr || !cluster_.IsPending(*other) || ++looked_at > kMostContenders) continue;
     if (other->yields_since && now - *other->yields_since > kYieldTime) continue;
     const RequestContext theirs = rules_.ContextOf(*other->request);
-    if (theirs.whole != Reason::kNone || theirs.standing.leaf != standing.leaf ||
-        RankOf(theirs.standing.gpu_class) != RankOf(standing.gpu_class)) {
+    if (theirs.whole != Reason::kNone || theirs.membership.leaf != membership.leaf ||
+        RankOf(theirs.membership.gpu_class) != RankOf(membership.gpu_class)) {
       continue;
     }
     if (selection_.Fits(theirs, mine) != Reason::kNone) continue;

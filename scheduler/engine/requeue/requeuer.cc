@@ -33,7 +33,7 @@ bool Requeuer::OnNode(const PodUid& uid, NodeId id, Instant now) {
   const ScopedRemoval lift(cluster_, uid, now, kept_.SharesWith(uid));
   if (cluster_.nodes[id] == nullptr) return false;
   if (selection_.Fits(context, id) != Reason::kNone) return false;
-  if (context.metered && context.standing.mode != QuotaMode::kObserve) {
+  if (context.metered && context.membership.mode != QuotaMode::kObserve) {
     rules_.ForgetKindAnswers();
     if (rules_.AskQuota(context, id, now).reason != Reason::kNone) return false;
   }

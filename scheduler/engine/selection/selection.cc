@@ -158,7 +158,7 @@ void Selection::Select(const RequestContext& context, const std::vector<NodeId>&
               .shape = ShapeOf(context),
               .now = now,
               .holds = !held_nodes_.hold.nodes.empty() && !context.kept,
-              .enforced = context.standing.mode != QuotaMode::kObserve};
+              .enforced = context.membership.mode != QuotaMode::kObserve};
   Begin(*context.request);
   cluster_.names.ascending();
   for (uint32_t position = 0; position < candidates.size(); ++position) {

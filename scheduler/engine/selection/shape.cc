@@ -17,7 +17,7 @@ void AppendTexts(std::string& out, const std::vector<std::string>& texts) {
 }  // namespace
 
 void AppendShape(const PodRequest& request, std::string& out) {
-  AppendToKey(out, static_cast<int64_t>(request.dialect));
+  AppendToKey(out, static_cast<int64_t>(request.style));
   AppendToKey(out, static_cast<int64_t>(request.containers.size()));
   for (const ContainerInfo& container : request.containers) {
     AppendToKey(out, static_cast<int64_t>(container.role));
@@ -49,7 +49,7 @@ void AppendShape(const PodRequest& request, std::string& out) {
   AppendToKey(out, request.min_gpu_memory.count());
   AppendToKey(out, request.cpu.count());
   AppendToKey(out, request.one_numa_node);
-  AppendToKey(out, request.follows_keeper);
+  AppendToKey(out, request.follows_placeholder);
   AppendToKey(out, request.vgpu_mode);
   AppendToKey(out, request.strategy ? static_cast<int64_t>(*request.strategy) : -1);
   AppendToKey(out, static_cast<int64_t>(request.card_choice));

@@ -17,7 +17,7 @@
 
 #include "scheduler/facts/agent.h"
 #include "scheduler/facts/allocation.h"
-#include "scheduler/facts/keeper.h"
+#include "scheduler/facts/placeholder.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
 
@@ -39,16 +39,17 @@ struct AgentOrphan {
   AgentKind agent = AgentKind::kNone;
 };
 
-// What the engine wants done about agents and keepers.
+// What the engine wants done about agents and placeholders.
 struct AgentWork {
   std::vector<AgentTurn> turns;
   std::vector<AgentOrphan> orphans;
-  std::vector<AgentTurn> keeper_turns;  // of those who waited for a keeper; go last
-  std::vector<KeeperOrder> keepers;    // pods to be made; SettleKeeper tells of those that were not
-  std::vector<KeeperEnd> keeper_ends;  // pods to be deleted
+  std::vector<AgentTurn> placeholder_turns;  // of those who waited for a placeholder; go last
+  // Pods to be made; SettlePlaceholder tells of those that were not.
+  std::vector<PlaceholderOrder> placeholders;
+  std::vector<PlaceholderEnd> placeholder_ends;  // pods to be deleted
   bool empty() const {
-    return turns.empty() && orphans.empty() && keeper_turns.empty() && keepers.empty() &&
-           keeper_ends.empty();
+    return turns.empty() && orphans.empty() && placeholder_turns.empty() && placeholders.empty() &&
+           placeholder_ends.empty();
   }
 };
 

@@ -29,7 +29,7 @@ NodeId ClusterState::InternNode(const NodeName& name) {
   if (nodes[id] == nullptr) {
     nodes[id] = std::make_unique<NodeEntry>();
     nodes[id]->state.SetEpoch(options.epoch);
-    nodes[id]->state.AllowKeepers(options.keepers);
+    nodes[id]->state.AllowPlaceholders(options.placeholders);
     hot[id] = NodeHot{};
   }
   return id;
@@ -185,14 +185,14 @@ void ClusterState::FollowZones(NodeId id, Instant now) {
   if (due && due != before) reopenings.emplace(*due, id);
 }
 
-HeldWork ClusterState::WorkOf(const PodRequest& request, const Standing& standing,
+HeldWork ClusterState::WorkOf(const PodRequest& request, const QuotaMembership& membership,
                               Instant since) const {
   HeldWork work;
   work.pod = request.name;
   work.gang = request.gang;
   work.runtime = request.expected_runtime;
-  if (standing.leaf != kNoQuota) work.leaf = book.tree().name(standing.leaf);
-  if (standing.gpu_class != nullptr) work.workload_class = standing.gpu_class->name;
+  if (membership.leaf != kNoQuota) work.leaf = book.tree().name(membership.leaf);
+  if (membership.gpu_class != nullptr) work.workload_class = membership.gpu_class->name;
   work.since = since;
   return work;
 }
@@ -201,16 +201,16 @@ void ClusterState::TendPlaceholders(NodeId id, Instant now) {
   NodeEntry& entry = *nodes[id];
   PlaceholderTending tending = placeholders.Tend(names.name(id), entry.state, now);
   entry.unkept = std::move(tending.unkept);
-  for (KeeperOrder& order : tending.orders) {
-    outbox.agents().keepers.push_back(std::move(order));
-    reopenings.emplace(now + options.keeper_times.patience, id);
+  for (PlaceholderOrder& order : tending.orders) {
+    outbox.agents().placeholders.push_back(std::move(order));
+    reopenings.emplace(now + options.placeholder_times.patience, id);
   }
   for (auto& [uid, allocation] : tending.ended) {
     const bool granted = allocation.has_value();
-    outbox.agents().keeper_turns.push_back({uid, granted, std::move(allocation)});
+    outbox.agents().placeholder_turns.push_back({uid, granted, std::move(allocation)});
   }
-  if (tending.due && tending.due != entry.keepers_due) reopenings.emplace(*tending.due, id);
-  entry.keepers_due = tending.due;
+  if (tending.due && tending.due != entry.placeholders_due) reopenings.emplace(*tending.due, id);
+  entry.placeholders_due = tending.due;
 }
 
 void ClusterState::ErasePod(const PodUid& uid) {

@@ -54,7 +54,7 @@ class ClusterState {
  public:
   explicit ClusterState(const EngineOptions& engine_options)
       : options(engine_options),
-        placeholders(engine_options.keeper_times, engine_options.epoch),
+        placeholders(engine_options.placeholder_times, engine_options.epoch),
         agents(engine_options.agent_patience) {}
 
   // Grows with every change that a plan may depend on; raised here and nowhere else.
@@ -97,7 +97,8 @@ class ClusterState {
   }
   bool IsPlain(const PodUid& uid) const { return plain.contains(uid) || plain_seen.Has(uid); }
   // What the pod will hold, without its charge.
-  HeldWork WorkOf(const PodRequest& request, const Standing& standing, Instant since) const;
+  HeldWork WorkOf(const PodRequest& request, const QuotaMembership& membership,
+                  Instant since) const;
   const GpuPolicy& default_policy() const { return policies.back(); }
 
   const EngineOptions options;

@@ -21,12 +21,12 @@ void Earmarks::PutEarmark(const PodUid& uid, PodRecord& record, Earmark earmark,
   state_.Refresh(id, now);
 }
 
-Earmark Earmarks::EarmarkOf(NodeId id, const PodRequest& request, const Standing& standing,
+Earmark Earmarks::EarmarkOf(NodeId id, const PodRequest& request, const QuotaMembership& membership,
                             const Picks& devices, Instant now) const {
   const Inventory& inventory = state_.nodes[id]->state.inventory();
   Earmark earmark;
   earmark.node = state_.names.name(id);
-  earmark.work = state_.WorkOf(request, standing, now);
+  earmark.work = state_.WorkOf(request, membership, now);
   earmark.work.parts = ChargeOfPicks(inventory, request, devices);
   earmark.allocation = ToAllocation(inventory, request, devices);
   earmark.allocation.epoch = state_.options.epoch;

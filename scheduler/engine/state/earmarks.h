@@ -21,7 +21,7 @@ class Earmarks {
   void PutEarmark(const PodUid& uid, PodRecord& record, Earmark earmark, Instant now);
   void DropEarmark(const PodUid& uid, PodRecord& record, Instant now);
   // These devices of the node, for the pod, with what they are charged.
-  Earmark EarmarkOf(NodeId id, const PodRequest& request, const Standing& standing,
+  Earmark EarmarkOf(NodeId id, const PodRequest& request, const QuotaMembership& membership,
                     const Picks& devices, Instant now) const;
 
  private:

@@ -17,8 +17,8 @@ struct EngineOptions {
   Millis reservation_ttl{120'000};
   Millis agent_patience{300'000};  // then a pod its node's agent did not serve is passed over
   bool namespace_caps = false;     // keep ResourceQuotas as HAMi does
-  bool keepers = false;            // pods of ours hold cards of stock nodes that others share
-  PlaceholderTimes keeper_times;
+  bool placeholders = false;       // pods of ours hold cards of stock nodes that others share
+  PlaceholderTimes placeholder_times;
 };
 
 }  // namespace tranche

@@ -107,9 +107,9 @@ struct NodeEntry {
   std::optional<Instant> stable_at;  // hazard 34
   std::deque<Instant> refusals;      // by the kubelet, within the window; hazard 13
   int refusal_rounds = 0;
-  std::string unkept;  // pods follow a keeper on a card that none holds; empty: nobody does
-  std::optional<Instant> keepers_due;  // when its keepers are looked after again
-  std::string held;                    // why something of ours keeps pods away; empty: nothing does
+  std::string unkept;  // pods follow a placeholder on a card that none holds; empty: nobody does
+  std::optional<Instant> placeholders_due;  // when its placeholders are looked after again
+  std::string held;  // why something of ours keeps pods away; empty: nothing does
   std::optional<Instant> refusing_until;
   ChargeKind kind;
   std::optional<Instant> lost_since;

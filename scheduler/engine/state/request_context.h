@@ -29,7 +29,7 @@ struct RequestContext {
   const PodRequest* request = nullptr;
   const GpuPolicy* policy = nullptr;
   std::size_t policy_index = 0;
-  Standing standing;
+  QuotaMembership membership;
   const std::vector<SharingMode>* sharing = nullptr;  // nullptr: any
   Reason whole = Reason::kNone;                       // refuses every node
   NodeId only = kNoNode;                              // its place is there; kNoNode: anywhere

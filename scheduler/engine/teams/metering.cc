@@ -88,9 +88,9 @@ void Metering::Open(const PodUid& uid, PodRecord& record, NodeId id, Start start
   }
   // Nobody has told yet what the node's GPUs are; the pod is charged when somebody does.
   if (!state.present() || cluster_.book.Find(uid) != nullptr) return;
-  const Standing standing =
-      cluster_.book.StandingOf(record.request->name.ns, record.request->priority_class);
-  HeldWork work = cluster_.WorkOf(*record.request, standing, start.at);
+  const QuotaMembership membership =
+      cluster_.book.MembershipOf(record.request->name.ns, record.request->priority_class);
+  HeldWork work = cluster_.WorkOf(*record.request, membership, start.at);
   work.parts = ChargeOfPicks(state.inventory(), *record.request, holding->picks);
   // A record that does not describe the node's devices is not believed in this either.
   const bool told = holding->known && holding->allocation && !holding->allocation->leaf.empty();
@@ -163,9 +163,9 @@ void Metering::Adopt(Instant now) {
   for (const auto& [uid, work] : cluster_.book.holdings()) {
     if (!work.leaf.empty() || unclaimed.contains(uid) || claims.contains(uid)) continue;
     const PodRecord& record = *cluster_.Find(uid);
-    const Standing standing =
-        cluster_.book.StandingOf(record.request->name.ns, record.request->priority_class);
-    if (standing.leaf != kNoQuota) orphans.push_back(uid);
+    const QuotaMembership membership =
+        cluster_.book.MembershipOf(record.request->name.ns, record.request->priority_class);
+    if (membership.leaf != kNoQuota) orphans.push_back(uid);
   }
   for (const PodUid& uid : orphans) {
     PodRecord& record = *cluster_.Find(uid);

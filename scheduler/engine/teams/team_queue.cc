@@ -12,7 +12,7 @@ void TeamQueue::NoteQuotaRefusal(const RequestContext& context, PodRecord& recor
                                  Instant now) {
   record.eligible_at.reset();
   record.observed = Reason::kNone;
-  const bool observes = context.standing.mode == QuotaMode::kObserve;
+  const bool observes = context.membership.mode == QuotaMode::kObserve;
   const KindAnswer* first = nullptr;
   for (const ChargeKind kind : rules_.kinds_asked()) {
     const KindAnswer& answer = rules_.kind_answers()[kind];
@@ -43,10 +43,10 @@ void TeamQueue::NoteQuotaRefusal(const RequestContext& context, PodRecord& recor
 // Placement right among those who borrow: higher class, then the lower share of what is borrowed,
 // weighted and corrected for past use, then who waits longer.
 bool TeamQueue::ComesFirst(const PodRecord& left, const PodRecord& right, Instant now) const {
-  const Standing of_left =
-      cluster_.book.StandingOf(left.request->name.ns, left.request->priority_class);
-  const Standing of_right =
-      cluster_.book.StandingOf(right.request->name.ns, right.request->priority_class);
+  const QuotaMembership of_left =
+      cluster_.book.MembershipOf(left.request->name.ns, left.request->priority_class);
+  const QuotaMembership of_right =
+      cluster_.book.MembershipOf(right.request->name.ns, right.request->priority_class);
   if (RankOf(of_left.gpu_class) != RankOf(of_right.gpu_class))
     return RankOf(of_left.gpu_class) > RankOf(of_right.gpu_class);
   if (of_left.leaf != of_right.leaf) {
@@ -86,18 +86,18 @@ std::string TeamQueue::DescribeQuota(const RequestContext& context, const PodRec
   if (rules_.Admit(context, record.asked, now, admission) == Reason::kNone) {
     return IsQuotaReason(record.last_reason) ? "there is quota for it now; it is tried again" : "";
   }
-  std::string why = cluster_.book.Explain(context.standing, admission, record.asked, now);
+  std::string why = cluster_.book.Explain(context.membership, admission, record.asked, now);
   if (admission.code == AdmissionCode::kBudgetExhausted ||
       !contenders.contains(record.request->uid)) {
     return why;
   }
   int position = 1, waiting = 0;
-  const QuotaId root = cluster_.book.tree().root(context.standing.leaf);
+  const QuotaId root = cluster_.book.tree().root(context.membership.leaf);
   for (const PodUid& uid : contenders) {
     const PodRecord* other = cluster_.Find(uid);
     if (other == nullptr || !cluster_.IsPending(*other)) continue;
-    const Standing theirs =
-        cluster_.book.StandingOf(other->request->name.ns, other->request->priority_class);
+    const QuotaMembership theirs =
+        cluster_.book.MembershipOf(other->request->name.ns, other->request->priority_class);
     if (theirs.leaf == kNoQuota || cluster_.book.tree().root(theirs.leaf) != root) continue;
     ++waiting;
     position += other != &record && ComesFirst(*other, record, now);

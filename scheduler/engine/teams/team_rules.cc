@@ -47,28 +47,28 @@ RequestContext TeamRules::ContextOf(const PodRequest& request) {
   }
   context.policy_index = at->second;
   context.policy = &cluster_.policies[at->second];
-  context.standing = cluster_.book.StandingOf(request.name.ns, request.priority_class);
-  if (context.standing.gpu_class != nullptr) {
-    context.sharing = &context.standing.gpu_class->sharing;
+  context.membership = cluster_.book.MembershipOf(request.name.ns, request.priority_class);
+  if (context.membership.gpu_class != nullptr) {
+    context.sharing = &context.membership.gpu_class->sharing;
   }
-  const Standing& standing = context.standing;
-  context.metered = (standing.leaf != kNoQuota && standing.mode != QuotaMode::kOff) ||
-                    (standing.leaf == kNoQuota && !standing.budgets.empty());
+  const QuotaMembership& membership = context.membership;
+  context.metered = (membership.leaf != kNoQuota && membership.mode != QuotaMode::kOff) ||
+                    (membership.leaf == kNoQuota && !membership.budgets.empty());
   context.capped = namespaces_.caps.Limits(request.name.ns);
   if (request.refusal) {
     context.whole = request.refusal->reason;
   } else if (!context.policy->dialects.empty() &&
-             std::ranges::find(context.policy->dialects, DialectName(request.dialect)) ==
+             std::ranges::find(context.policy->dialects, StyleName(request.style)) ==
                  context.policy->dialects.end()) {
-    context.whole = Reason::kDialectOff;
-  } else if (standing.leaf_found == Standing::Leaf::kConflict) {
+    context.whole = Reason::kStyleOff;
+  } else if (membership.leaf_found == QuotaMembership::Leaf::kConflict) {
     context.whole = Reason::kLeafConflict;
-  } else if (standing.leaf_found == Standing::Leaf::kNone && !cluster_.set->quotas.empty() &&
-             context.policy->unassigned == Permission::kRefuse) {
+  } else if (membership.leaf_found == QuotaMembership::Leaf::kNone &&
+             !cluster_.set->quotas.empty() && context.policy->unassigned == Permission::kRefuse) {
     context.whole = Reason::kNoLeaf;
   } else if (!namespaces_.CapsAllowLeast(request)) {
     context.whole = Reason::kNamespaceQuota;
-  } else if (ledger_closed_ && context.metered && standing.mode != QuotaMode::kObserve) {
+  } else if (ledger_closed_ && context.metered && membership.mode != QuotaMode::kObserve) {
     context.whole = Reason::kLedgerClosed;
   }
   return context;
@@ -82,7 +82,8 @@ void TeamRules::ForgetKindAnswers() {
 
 Reason TeamRules::Admit(const RequestContext& context, std::span<const ModelCharge> parts,
                         Instant now, Admission& admission) {
-  admission = cluster_.book.Admit(context.standing, parts, context.request->expected_runtime, now);
+  admission =
+      cluster_.book.Admit(context.membership, parts, context.request->expected_runtime, now);
   return ReasonOf(admission.code);
 }
 
@@ -107,7 +108,7 @@ std::string TeamRules::DescribeQuotaAnswers(const RequestContext& context, Insta
     if (answer.reason == Reason::kNone) continue;
     Admission admission;
     Admit(context, answer.parts, now, admission);
-    return cluster_.book.Explain(context.standing, admission, answer.parts, now);
+    return cluster_.book.Explain(context.membership, admission, answer.parts, now);
   }
   return "";
 }

@@ -92,10 +92,10 @@ constexpr std::string_view kMoreRoom = "a pod of this kind must end, or a node b
 constexpr std::string_view kNodesBack = "the nodes must become usable again; see their state";
 // What would change the answer; reasons that are not listed are nobody's to change.
 constexpr std::pair<Reason, std::string_view> kAdvice[] = {
-    {Reason::kMixedDialects, "ask in one style only"},
+    {Reason::kMixedStyles, "ask in one style only"},
     {Reason::kBadAmount, kCorrectAmount},
     {Reason::kUnknownProfile, kCorrectAmount},
-    {Reason::kDialectOff, "ask an administrator to allow this style, or use another"},
+    {Reason::kStyleOff, "ask an administrator to allow this style, or use another"},
     {Reason::kNoAgent,
      "share on nodes with an agent (HAMi, MPS), or allow unenforced sharing by policy"},
     {Reason::kWrongModel, "allow more GPU models"},

@@ -54,6 +54,6 @@ AgentProgress Progress(const AgentValues& /*values*/) { return AgentProgress::kU
 }  // namespace
 
 constinit const AgentGrammar kElasticGrammar = {
-    AgentKind::kElastic, Dialect::kNone, {}, kKeys, kContainerPrefix, Write, Read, Progress};
+    AgentKind::kElastic, RequestStyle::kNone, {}, kKeys, kContainerPrefix, Write, Read, Progress};
 
 }  // namespace tranche::wire

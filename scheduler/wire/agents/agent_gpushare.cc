@@ -61,7 +61,13 @@ AgentProgress Progress(const AgentValues& values) {
 
 }  // namespace
 
-constinit const AgentGrammar kGpushareGrammar = {
-    AgentKind::kGpushare, Dialect::kNone, {}, kKeys, "ALIYUN_COM_GPU_MEM_", Write, Read, Progress};
+constinit const AgentGrammar kGpushareGrammar = {AgentKind::kGpushare,
+                                                 RequestStyle::kNone,
+                                                 {},
+                                                 kKeys,
+                                                 "ALIYUN_COM_GPU_MEM_",
+                                                 Write,
+                                                 Read,
+                                                 Progress};
 
 }  // namespace tranche::wire

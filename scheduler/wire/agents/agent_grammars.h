@@ -22,8 +22,8 @@ using AgentValues = std::map<std::string_view, std::string_view>;  // key -> tex
 using Annotations = std::map<std::string, std::string>;
 
 struct AgentGrammar {
-  AgentKind agent = AgentKind::kNone;  // kNone: results of the style `dialect`, on any node
-  Dialect dialect = Dialect::kNone;
+  AgentKind agent = AgentKind::kNone;  // kNone: results of the style `style`, on any node
+  RequestStyle style = RequestStyle::kNone;
   std::string_view node_key;               // names the node it was written for; empty: none does
   std::span<const std::string_view> keys;  // all it writes or its owners do
   std::string_view key_prefix;             // and those that start so; empty: none

@@ -234,10 +234,10 @@ AgentProgress FourPdProgress(const AgentValues& values) {
 }  // namespace
 
 constinit const AgentGrammar kHamiGrammar = {
-    AgentKind::kHami, Dialect::kNone, kNode, kHamiKeys, {}, WriteHami, ReadHami, HamiProgress};
+    AgentKind::kHami, RequestStyle::kNone, kNode, kHamiKeys, {}, WriteHami, ReadHami, HamiProgress};
 
 constinit const AgentGrammar kFourPdGrammar = {
-    AgentKind::kFourPd, Dialect::kNone, kFourPdNode,   kFourPdKeys, {},
-    WriteFourPd,        ReadFourPd,     FourPdProgress};
+    AgentKind::kFourPd, RequestStyle::kNone, kFourPdNode,   kFourPdKeys, {},
+    WriteFourPd,        ReadFourPd,          FourPdProgress};
 
 }  // namespace tranche::wire

@@ -88,9 +88,10 @@ AgentProgress Progress(const AgentValues& /*values*/) { return AgentProgress::kU
 }  // namespace
 
 constinit const AgentGrammar kOpenGpuShareGrammar = {
-    AgentKind::kNone, Dialect::kOpenGpuShare, {}, kShareKeys, {}, WriteShare, ReadShare, Progress};
+    AgentKind::kNone, RequestStyle::kOpenGpuShare, {}, kShareKeys, {}, WriteShare, ReadShare,
+    Progress};
 
 constinit const AgentGrammar kHivedGrammar = {
-    AgentKind::kNone, Dialect::kHived, {}, kHivedKeys, {}, WriteHived, ReadHived, Progress};
+    AgentKind::kNone, RequestStyle::kHived, {}, kHivedKeys, {}, WriteHived, ReadHived, Progress};
 
 }  // namespace tranche::wire

@@ -184,6 +184,6 @@ AgentProgress Progress(const AgentValues& /*values*/) { return AgentProgress::kU
 }  // namespace
 
 constinit const AgentGrammar kKoordinatorGrammar = {
-    AgentKind::kKoordinator, Dialect::kNone, {}, kKeys, {}, Write, Read, Progress};
+    AgentKind::kKoordinator, RequestStyle::kNone, {}, kKeys, {}, Write, Read, Progress};
 
 }  // namespace tranche::wire

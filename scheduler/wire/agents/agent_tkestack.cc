@@ -57,8 +57,13 @@ AgentProgress Progress(const AgentValues& values) {
 
 }  // namespace
 
-constinit const AgentGrammar kTkestackGrammar = {
-    AgentKind::kTkestack,     Dialect::kNone, kNode, kKeys,
-    "tencent.com/predicate-", Write,          Read,  Progress};
+constinit const AgentGrammar kTkestackGrammar = {AgentKind::kTkestack,
+                                                 RequestStyle::kNone,
+                                                 kNode,
+                                                 kKeys,
+                                                 "tencent.com/predicate-",
+                                                 Write,
+                                                 Read,
+                                                 Progress};
 
 }  // namespace tranche::wire

@@ -116,6 +116,6 @@ AgentProgress Progress(const AgentValues& values) {
 }  // namespace
 
 constinit const AgentGrammar kVgpuManagerGrammar = {
-    AgentKind::kVgpuManager, Dialect::kNone, kNode, kKeys, {}, Write, Read, Progress};
+    AgentKind::kVgpuManager, RequestStyle::kNone, kNode, kKeys, {}, Write, Read, Progress};
 
 }  // namespace tranche::wire

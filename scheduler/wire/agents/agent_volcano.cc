@@ -80,10 +80,10 @@ AgentProgress OldProgress(const AgentValues& values) {
 }  // namespace
 
 constinit const AgentGrammar kVolcanoGrammar = {
-    AgentKind::kVolcano, Dialect::kNone, kNode, kKeys, {}, Write, Read, Progress};
+    AgentKind::kVolcano, RequestStyle::kNone, kNode, kKeys, {}, Write, Read, Progress};
 
 constinit const AgentGrammar kVolcanoOldGrammar = {
-    AgentKind::kVolcanoOld, Dialect::kNone, {}, kOldKeys, {}, WriteOld, ReadOld, OldProgress};
+    AgentKind::kVolcanoOld, RequestStyle::kNone, {}, kOldKeys, {}, WriteOld, ReadOld, OldProgress};
 
 std::map<std::string, std::string> ServedAnnotations(AgentKind agent) {
   if (agent != AgentKind::kVolcano) return {};

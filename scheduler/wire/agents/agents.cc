@@ -43,10 +43,10 @@ bool IsAgentKey(std::string_view key) {
 }
 
 // May the keys of this grammar be on a pod of this style?
-bool Concerns(const AgentGrammar& grammar, Dialect dialect) {
-  if (dialect == Dialect::kNone) return false;
-  if (grammar.agent == AgentKind::kNone) return grammar.dialect == dialect;
-  return Serves(grammar.agent, dialect);
+bool Concerns(const AgentGrammar& grammar, RequestStyle style) {
+  if (style == RequestStyle::kNone) return false;
+  if (grammar.agent == AgentKind::kNone) return grammar.style == style;
+  return Serves(grammar.agent, style);
 }
 
 bool HasDevices(const ContainerDevices& container) { return !container.devices.empty(); }
@@ -86,7 +86,7 @@ std::map<std::string, std::string> AgentAnnotations(const AgentCall& call,
   if (held.containers.empty()) return out;
   for (const AgentGrammar* grammar : kGrammars) {
     const bool wanted = grammar->agent == AgentKind::kNone
-                            ? grammar->dialect == request.dialect
+                            ? grammar->style == request.style
                             : grammar->agent == call.agent && CallsAgent(call.agent, request);
     if (wanted) grammar->write(call, request, held, out);
   }
@@ -123,7 +123,7 @@ absl::StatusOr<std::optional<Allocation>> AgentText::Devices(const PodRequest& r
   const AgentGrammar* source = nullptr;
   std::optional<Allocation> found;
   for (const AgentGrammar* grammar : kGrammars) {
-    if (!Concerns(*grammar, request.dialect)) continue;
+    if (!Concerns(*grammar, request.style)) continue;
     TRANCHE_ASSIGN_OR_RETURN(std::vector<ContainerDevices> containers,
                              grammar->read(values_, request));
     std::erase_if(containers, std::not_fn(HasDevices));
@@ -148,7 +148,7 @@ absl::StatusOr<std::optional<Allocation>> AgentText::Devices(const PodRequest& r
 AgentProgress AgentText::Progress(const PodRequest& request) const {
   AgentProgress result = AgentProgress::kUnknown;
   for (const AgentGrammar* grammar : kGrammars) {
-    if (!Concerns(*grammar, request.dialect)) continue;
+    if (!Concerns(*grammar, request.style)) continue;
     const AgentProgress progress = grammar->progress(values_);
     if (Lag(progress) > Lag(result)) result = progress;
   }

@@ -56,7 +56,7 @@ class AgentText {
   // index where the text tells it, else 0 and to be resolved by UUID; uuid is empty where it goes
   // by index alone. Amounts are lower bounds of what was given: zero where the text does not tell,
   // MiB where it counts in a unit of the agent's. nullopt: no devices are named, or the pod has no
-  // node and so holds none. Reads request.dialect, containers and asks.
+  // node and so holds none. Reads request.style, containers and asks.
   // Errors: InvalidArgument naming key, container, device and value found; also where the keys name
   // another node than `node`, the pod's own: they are a copy then.
   absl::StatusOr<std::optional<Allocation>> Devices(const PodRequest& request,

@@ -151,38 +151,40 @@ void ReadStatus(Object status, FieldReader& reader, PodFacts& pod) {
 
 // What each request style has in the pod: its first key, empty where it has none.
 struct Triggers {
-  std::array<std::string_view, kDialects> styles;  // by Dialect; native: what is not nvidia.com/gpu
-  std::string_view gpu;                            // nvidia.com/gpu, which several styles build on
+  // By RequestStyle; native: what is not nvidia.com/gpu.
+  std::array<std::string_view, kRequestStyles> styles;
+  std::string_view gpu;  // nvidia.com/gpu, which several styles build on
   std::string_view foreign;
 
-  std::string_view& of(Dialect dialect) { return styles[static_cast<std::size_t>(dialect)]; }
-  std::string_view of(Dialect dialect) const { return styles[static_cast<std::size_t>(dialect)]; }
+  std::string_view& of(RequestStyle style) { return styles[static_cast<std::size_t>(style)]; }
+  std::string_view of(RequestStyle style) const { return styles[static_cast<std::size_t>(style)]; }
   std::string_view& of(AmountKind kind) {
     if (kind == AmountKind::kGpu) return gpu;
-    return kind == AmountKind::kForeign ? foreign : of(DialectOf(kind));
+    return kind == AmountKind::kForeign ? foreign : of(StyleOf(kind));
   }
-  Dialect dialect() const;
+  RequestStyle style() const;
 };
 
 // The order in which a mix is reported; a pod that mixes nothing has one of them.
-constexpr std::array kStyles = {Dialect::kTranche,  Dialect::kHami,        Dialect::kNative,
-                                Dialect::kVolcano,  Dialect::kVolcanoOld,  Dialect::kGpushare,
-                                Dialect::kTkestack, Dialect::kElastic,     Dialect::kVgpuManager,
-                                Dialect::kKai,      Dialect::kKoordinator, Dialect::kOpenGpuShare,
-                                Dialect::kHived};
-static_assert(kStyles.size() + 1 == kDialects);
+constexpr std::array kStyles = {
+    RequestStyle::kTranche,  RequestStyle::kHami,        RequestStyle::kNative,
+    RequestStyle::kVolcano,  RequestStyle::kVolcanoOld,  RequestStyle::kGpushare,
+    RequestStyle::kTkestack, RequestStyle::kElastic,     RequestStyle::kVgpuManager,
+    RequestStyle::kKai,      RequestStyle::kKoordinator, RequestStyle::kOpenGpuShare,
+    RequestStyle::kHived};
+static_assert(kStyles.size() + 1 == kRequestStyles);
 
-Dialect Triggers::dialect() const {
-  for (const Dialect style : kStyles) {
+RequestStyle Triggers::style() const {
+  for (const RequestStyle style : kStyles) {
     if (!of(style).empty()) return style;
   }
-  return gpu.empty() ? Dialect::kNone : Dialect::kNative;
+  return gpu.empty() ? RequestStyle::kNone : RequestStyle::kNative;
 }
 
 // Tranche's and HAMi's agents are called through it, and to Koordinator it is a whole GPU.
-bool BuildsOnGpuKey(Dialect style) {
-  return style == Dialect::kNative || style == Dialect::kTranche || style == Dialect::kHami ||
-         style == Dialect::kKoordinator;
+bool BuildsOnGpuKey(RequestStyle style) {
+  return style == RequestStyle::kNative || style == RequestStyle::kTranche ||
+         style == RequestStyle::kHami || style == RequestStyle::kKoordinator;
 }
 
 Triggers FindTriggers(const PodText& text) {
@@ -202,17 +204,17 @@ Triggers FindTriggers(const PodText& text) {
 // Styles exclude each other, but for those that build on nvidia.com/gpu.
 std::optional<Refusal> FindMix(const Triggers& triggers) {
   std::string_view first;
-  for (const Dialect style : kStyles) {
+  for (const RequestStyle style : kStyles) {
     const std::string_view trigger = triggers.of(style);
     if (trigger.empty()) continue;
     if (!triggers.gpu.empty() && !BuildsOnGpuKey(style)) {
-      return MixedDialects(triggers.gpu, trigger);
+      return MixedStyles(triggers.gpu, trigger);
     }
-    if (!first.empty()) return MixedDialects(first, trigger);
+    if (!first.empty()) return MixedStyles(first, trigger);
     first = trigger;
   }
   if (triggers.foreign.empty()) return std::nullopt;
-  return MixedDialects(first.empty() ? triggers.gpu : first, triggers.foreign);
+  return MixedStyles(first.empty() ? triggers.gpu : first, triggers.foreign);
 }
 
 std::optional<Refusal> FindBadAmount(const std::vector<Amount>& amounts) {
@@ -225,34 +227,34 @@ std::optional<Refusal> FindBadAmount(const std::vector<Amount>& amounts) {
 }
 
 std::optional<Refusal> ReadStyle(const PodText& text, PodRequest& request) {
-  switch (request.dialect) {
-    case Dialect::kNative:
+  switch (request.style) {
+    case RequestStyle::kNative:
       return ReadNative(text, request);
-    case Dialect::kTranche:
+    case RequestStyle::kTranche:
       return ReadTranche(text, request);
-    case Dialect::kHami:
+    case RequestStyle::kHami:
       return ReadHami(text, request);
-    case Dialect::kVolcano:
+    case RequestStyle::kVolcano:
       return ReadVolcano(text, request);
-    case Dialect::kVolcanoOld:
+    case RequestStyle::kVolcanoOld:
       return ReadVolcanoOld(text, request);
-    case Dialect::kGpushare:
+    case RequestStyle::kGpushare:
       return ReadGpushare(text, request);
-    case Dialect::kTkestack:
+    case RequestStyle::kTkestack:
       return ReadTkestack(text, request);
-    case Dialect::kElastic:
+    case RequestStyle::kElastic:
       return ReadElastic(text, request);
-    case Dialect::kVgpuManager:
+    case RequestStyle::kVgpuManager:
       return ReadVgpuManager(text, request);
-    case Dialect::kKai:
+    case RequestStyle::kKai:
       return ReadKai(text, request);
-    case Dialect::kKoordinator:
+    case RequestStyle::kKoordinator:
       return ReadKoordinator(text, request);
-    case Dialect::kOpenGpuShare:
+    case RequestStyle::kOpenGpuShare:
       return ReadOpenGpuShare(text, request);
-    case Dialect::kHived:
+    case RequestStyle::kHived:
       return ReadHived(text, request);
-    case Dialect::kNone:
+    case RequestStyle::kNone:
       break;
   }
   return std::nullopt;
@@ -271,20 +273,20 @@ void ReadRequest(const PodText& text, PodRequest& request) {
     request.pool_needs = EffectiveRequests(text.amounts, request.containers);
   }
   const Triggers triggers = FindTriggers(text);
-  request.dialect = triggers.dialect();
-  if (request.dialect == Dialect::kNone) return;
+  request.style = triggers.style();
+  if (request.style == RequestStyle::kNone) return;
   request.refusal = ReadAsks(text, triggers, request);
   if (request.refusal) {
     request.asks.clear();
   } else if (request.asks.empty()) {
-    request.dialect = Dialect::kNone;  // amounts beside a count of zero
+    request.style = RequestStyle::kNone;  // amounts beside a count of zero
   }
 }
 
 // Styles that divide a card without an agent. Where the kubelet is asked for a GPU, its plugin says
 // what is seen.
 void ReadFollowing(Object spec, PodRequest& request) {
-  const bool style = request.dialect == Dialect::kTranche || request.dialect == Dialect::kKai;
+  const bool style = request.style == RequestStyle::kTranche || request.style == RequestStyle::kKai;
   if (!style || request.asks.size() != 1 || request.asks[0].resource != Resource::kShare) return;
   const auto index = static_cast<std::size_t>(request.asks[0].container);
   const ContainerInfo& info = request.containers[index];
@@ -296,7 +298,7 @@ void ReadFollowing(Object spec, PodRequest& request) {
       Object container;
       if (element.get(container) != simdjson::SUCCESS) continue;
       if (FindText(container, "name").value_or("") != info.name) continue;
-      request.follows_keeper = SeesWrittenDevices(container);
+      request.follows_placeholder = SeesWrittenDevices(container);
     }
   }
 }
@@ -347,7 +349,7 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
   gang.Read(facts.request);
   ReadRequest(text, facts.request);
   if (spec) ReadFollowing(*spec, facts.request);
-  if (facts.request.name.ns == kKeeperNamespace) facts.keeper = ReadPlaceholder(*object);
+  if (facts.request.name.ns == kPlaceholderNamespace) facts.placeholder = ReadPlaceholder(*object);
   ReadAllocation(text.annotations, agent, facts);
   if (detail == PodDetail::kAll) {
     TRANCHE_ASSIGN_OR_RETURN(dra::PodClaims claims, DecodePodClaims(pod));

@@ -14,40 +14,41 @@ namespace {
 struct KindRow {
   std::string_view key;
   AmountKind kind;
-  Dialect dialect;
+  RequestStyle style;
   bool plugin;
 };
 using enum AmountKind;
 
 // In order of AmountKind. Source: request-dialects sections 4.1, 6-10, 12-14.
 constexpr std::array<KindRow, static_cast<std::size_t>(kForeign) + 1> kKinds = {{
-    {kGpuKey, kGpu, Dialect::kNative, true},
-    {kGpuSharedKey, kGpuShared, Dialect::kNative, true},
-    {kMigKeyPrefix, kMig, Dialect::kNative, true},
-    {"nvidia.com/gpumem", kHamiMemory, Dialect::kHami, false},
-    {"nvidia.com/gpumem-percentage", kHamiPercent, Dialect::kHami, false},
-    {"nvidia.com/gpucores", kHamiCores, Dialect::kHami, false},
-    {"volcano.sh/vgpu-number", kVolcanoNumber, Dialect::kVolcano, true},
-    {"volcano.sh/vgpu-memory", kVolcanoMemory, Dialect::kVolcano, false},
-    {"volcano.sh/vgpu-memory-percentage", kVolcanoPercent, Dialect::kVolcano, false},
-    {"volcano.sh/vgpu-cores", kVolcanoCores, Dialect::kVolcano, false},
-    {"volcano.sh/gpu-memory", kVolcanoOldMemory, Dialect::kVolcanoOld, true},
-    {"volcano.sh/gpu-number", kVolcanoOldNumber, Dialect::kVolcanoOld, true},
-    {"aliyun.com/gpu-mem", kGpushareMemory, Dialect::kGpushare, true},
-    {"tencent.com/vcuda-core", kVcudaCore, Dialect::kTkestack, true},
-    {"tencent.com/vcuda-memory", kVcudaMemory, Dialect::kTkestack, false},
-    {"elasticgpu.io/gpu-core", kElasticCore, Dialect::kElastic, true},
-    {"elasticgpu.io/gpu-memory", kElasticMemory, Dialect::kElastic, true},
-    {"nvidia.com/vgpu-number", kVgpuNumber, Dialect::kVgpuManager, true},
-    {"nvidia.com/vgpu-memory", kVgpuMemory, Dialect::kVgpuManager, false},
-    {"nvidia.com/vgpu-cores", kVgpuCores, Dialect::kVgpuManager, false},
-    {"koordinator.sh/gpu", kKoordGpu, Dialect::kKoordinator, false},
-    {"koordinator.sh/gpu.shared", kKoordShared, Dialect::kKoordinator, false},
-    {"koordinator.sh/gpu-core", kKoordCore, Dialect::kKoordinator, false},
-    {"koordinator.sh/gpu-memory", kKoordMemory, Dialect::kKoordinator, false},
-    {"koordinator.sh/gpu-memory-ratio", kKoordRatio, Dialect::kKoordinator, false},
-    {"hivedscheduler.microsoft.com/pod-scheduling-enable", kHivedEnable, Dialect::kHived, false},
-    {"", kForeign, Dialect::kNone, false},
+    {kGpuKey, kGpu, RequestStyle::kNative, true},
+    {kGpuSharedKey, kGpuShared, RequestStyle::kNative, true},
+    {kMigKeyPrefix, kMig, RequestStyle::kNative, true},
+    {"nvidia.com/gpumem", kHamiMemory, RequestStyle::kHami, false},
+    {"nvidia.com/gpumem-percentage", kHamiPercent, RequestStyle::kHami, false},
+    {"nvidia.com/gpucores", kHamiCores, RequestStyle::kHami, false},
+    {"volcano.sh/vgpu-number", kVolcanoNumber, RequestStyle::kVolcano, true},
+    {"volcano.sh/vgpu-memory", kVolcanoMemory, RequestStyle::kVolcano, false},
+    {"volcano.sh/vgpu-memory-percentage", kVolcanoPercent, RequestStyle::kVolcano, false},
+    {"volcano.sh/vgpu-cores", kVolcanoCores, RequestStyle::kVolcano, false},
+    {"volcano.sh/gpu-memory", kVolcanoOldMemory, RequestStyle::kVolcanoOld, true},
+    {"volcano.sh/gpu-number", kVolcanoOldNumber, RequestStyle::kVolcanoOld, true},
+    {"aliyun.com/gpu-mem", kGpushareMemory, RequestStyle::kGpushare, true},
+    {"tencent.com/vcuda-core", kVcudaCore, RequestStyle::kTkestack, true},
+    {"tencent.com/vcuda-memory", kVcudaMemory, RequestStyle::kTkestack, false},
+    {"elasticgpu.io/gpu-core", kElasticCore, RequestStyle::kElastic, true},
+    {"elasticgpu.io/gpu-memory", kElasticMemory, RequestStyle::kElastic, true},
+    {"nvidia.com/vgpu-number", kVgpuNumber, RequestStyle::kVgpuManager, true},
+    {"nvidia.com/vgpu-memory", kVgpuMemory, RequestStyle::kVgpuManager, false},
+    {"nvidia.com/vgpu-cores", kVgpuCores, RequestStyle::kVgpuManager, false},
+    {"koordinator.sh/gpu", kKoordGpu, RequestStyle::kKoordinator, false},
+    {"koordinator.sh/gpu.shared", kKoordShared, RequestStyle::kKoordinator, false},
+    {"koordinator.sh/gpu-core", kKoordCore, RequestStyle::kKoordinator, false},
+    {"koordinator.sh/gpu-memory", kKoordMemory, RequestStyle::kKoordinator, false},
+    {"koordinator.sh/gpu-memory-ratio", kKoordRatio, RequestStyle::kKoordinator, false},
+    {"hivedscheduler.microsoft.com/pod-scheduling-enable", kHivedEnable, RequestStyle::kHived,
+     false},
+    {"", kForeign, RequestStyle::kNone, false},
 }};
 static_assert([] {
   for (std::size_t i = 0; i < kKinds.size(); ++i) {
@@ -184,7 +185,7 @@ Amount MakeEqualAmount(const Reading& limit, const Reading& request, int contain
 
 }  // namespace
 
-Dialect DialectOf(AmountKind kind) { return RowOf(kind).dialect; }
+RequestStyle StyleOf(AmountKind kind) { return RowOf(kind).style; }
 
 bool IsPluginKey(AmountKind kind) { return RowOf(kind).plugin; }
 

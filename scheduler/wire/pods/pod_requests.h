@@ -49,7 +49,7 @@ enum class AmountKind : uint8_t {
 
 // The style whose key this is; kNone of foreign keys. nvidia.com/gpu is native here, though other
 // styles build on it.
-Dialect DialectOf(AmountKind kind);
+RequestStyle StyleOf(AmountKind kind);
 // Kubelet calls a device plugin for this key, and a node counts it.
 bool IsPluginKey(AmountKind kind);
 

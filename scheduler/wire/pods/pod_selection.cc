@@ -37,7 +37,7 @@ std::optional<Refusal> ReadAlternatives(const PodAnnotations& annotations,
     const std::optional<std::string_view> list = annotations.Get(key);
     if (!list) continue;
     if (taken) {
-      return MixedDialects(PodAnnotations::KeyName(*taken), PodAnnotations::KeyName(key));
+      return MixedStyles(PodAnnotations::KeyName(*taken), PodAnnotations::KeyName(key));
     }
     taken = key;
     alternatives = Entries(list, spelling);
@@ -62,7 +62,7 @@ std::optional<Refusal> ReadModels(const PodAnnotations& annotations, PodRequest&
       Exclusions(annotations, {PodKey::kNoUseType, PodKey::kVgpuNoUseType}, Case::kLower);
   std::optional<PodKey> taken;
   if (!request.models_any.empty()) {
-    taken = request.dialect == Dialect::kHived ? PodKey::kHivedSpec : PodKey::kOpenModel;
+    taken = request.style == RequestStyle::kHived ? PodKey::kHivedSpec : PodKey::kOpenModel;
   }
   if (auto refusal =
           ReadAlternatives(annotations, {PodKey::kModel, PodKey::kUseType, PodKey::kVgpuUseType},
@@ -112,8 +112,7 @@ std::optional<Refusal> ReadAgentWishes(const PodAnnotations& annotations, PodReq
       return BadAnnotation(key, "hami-core, mig or mps", *mode);
     }
     if (!request.vgpu_mode.empty() && request.vgpu_mode != *mode) {
-      return MixedDialects(PodAnnotations::KeyName(PodKey::kVgpuMode),
-                           PodAnnotations::KeyName(key));
+      return MixedStyles(PodAnnotations::KeyName(PodKey::kVgpuMode), PodAnnotations::KeyName(key));
     }
     request.vgpu_mode = *mode;
   }
@@ -129,8 +128,8 @@ std::optional<Refusal> ReadNodePolicy(const PodAnnotations& annotations, PodRequ
     }
     const Strategy strategy = *policy == "binpack" ? Strategy::kBestFit : Strategy::kSpread;
     if (request.strategy && *request.strategy != strategy) {
-      return MixedDialects(PodAnnotations::KeyName(PodKey::kNodePolicy),
-                           PodAnnotations::KeyName(key));
+      return MixedStyles(PodAnnotations::KeyName(PodKey::kNodePolicy),
+                         PodAnnotations::KeyName(key));
     }
     request.strategy = strategy;
   }

@@ -45,7 +45,7 @@ int64_t ContainerAmounts::Value(AmountKind kind) const {
 }
 
 std::vector<ContainerAmounts> ByContainer(const PodText& text, const PodRequest& request,
-                                          Dialect dialect) {
+                                          RequestStyle style) {
   std::vector<ContainerAmounts> containers;
   auto amount = text.amounts.begin();
   while (amount != text.amounts.end() && amount->container != kOverhead) {
@@ -53,7 +53,7 @@ std::vector<ContainerAmounts> ByContainer(const PodText& text, const PodRequest&
     ContainerAmounts container(request.containers[static_cast<std::size_t>(index)], index);
     bool asks = false;
     for (; amount != text.amounts.end() && amount->container == index; ++amount) {
-      if (DialectOf(amount->kind) != dialect) continue;
+      if (StyleOf(amount->kind) != style) continue;
       container.Add(*amount);
       asks |= amount->is_present();
     }
@@ -62,8 +62,8 @@ std::vector<ContainerAmounts> ByContainer(const PodText& text, const PodRequest&
   return containers;
 }
 
-Refusal MixedDialects(std::string_view one, std::string_view other) {
-  return {Reason::kMixedDialects,
+Refusal MixedStyles(std::string_view one, std::string_view other) {
+  return {Reason::kMixedStyles,
           fmt::format("expected keys of one request style, found {} and {}, in the pod",
                       Quoted(one), Quoted(other))};
 }

@@ -164,9 +164,9 @@ class ContainerAmounts {
 };
 // The containers that ask for something by keys of this style, ascending; their zeros included.
 std::vector<ContainerAmounts> ByContainer(const PodText& text, const PodRequest& request,
-                                          Dialect dialect);
+                                          RequestStyle style);
 
-Refusal MixedDialects(std::string_view one, std::string_view other);
+Refusal MixedStyles(std::string_view one, std::string_view other);
 Refusal BadAnnotation(PodKey key, std::string_view expected, std::string_view found);
 Refusal BadAmount(const ContainerAmounts& container, const Amount& amount,
                   std::string_view expected);
@@ -195,19 +195,19 @@ MemoryNeed PercentOfMemory(int64_t percent);
 
 // The annotations that make a pod one of a style; of one style the first tells.
 struct StyleKey {
-  Dialect dialect;
+  RequestStyle style;
   PodKey key;
 };
 inline constexpr std::array kStyleKeys = {
-    StyleKey{Dialect::kTranche, PodKey::kGpuFraction},
-    StyleKey{Dialect::kTranche, PodKey::kGpuMemory},
-    StyleKey{Dialect::kTranche, PodKey::kGpuCount},
-    StyleKey{Dialect::kKai, PodKey::kKaiFraction},
-    StyleKey{Dialect::kKai, PodKey::kKaiMemory},
-    StyleKey{Dialect::kKai, PodKey::kKaiDevices},
-    StyleKey{Dialect::kOpenGpuShare, PodKey::kOpenMilli},
-    StyleKey{Dialect::kOpenGpuShare, PodKey::kOpenCount},
-    StyleKey{Dialect::kHived, PodKey::kHivedSpec},
+    StyleKey{RequestStyle::kTranche, PodKey::kGpuFraction},
+    StyleKey{RequestStyle::kTranche, PodKey::kGpuMemory},
+    StyleKey{RequestStyle::kTranche, PodKey::kGpuCount},
+    StyleKey{RequestStyle::kKai, PodKey::kKaiFraction},
+    StyleKey{RequestStyle::kKai, PodKey::kKaiMemory},
+    StyleKey{RequestStyle::kKai, PodKey::kKaiDevices},
+    StyleKey{RequestStyle::kOpenGpuShare, PodKey::kOpenMilli},
+    StyleKey{RequestStyle::kOpenGpuShare, PodKey::kOpenCount},
+    StyleKey{RequestStyle::kHived, PodKey::kHivedSpec},
 };
 
 // Each adds its asks to `request`, or says why it cannot.

@@ -5,7 +5,7 @@
 namespace tranche::wire {
 
 std::optional<Refusal> ReadElastic(const PodText& text, PodRequest& request) {
-  for (const ContainerAmounts& container : ByContainer(text, request, Dialect::kElastic)) {
+  for (const ContainerAmounts& container : ByContainer(text, request, RequestStyle::kElastic)) {
     const int64_t core = container.Value(AmountKind::kElasticCore);
     const int64_t mib = container.Value(AmountKind::kElasticMemory);
     if (core > 0 && mib > 0) {

@@ -5,7 +5,8 @@
 namespace tranche::wire {
 
 std::optional<Refusal> ReadGpushare(const PodText& text, PodRequest& request) {
-  const std::vector<ContainerAmounts> containers = ByContainer(text, request, Dialect::kGpushare);
+  const std::vector<ContainerAmounts> containers =
+      ByContainer(text, request, RequestStyle::kGpushare);
   if (auto refusal = RefuseInitContainers(containers)) return refusal;
   if (auto refusal = RefuseSecondContainer(
           containers,

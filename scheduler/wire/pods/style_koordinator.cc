@@ -85,7 +85,8 @@ std::optional<Refusal> CheckGpuKey(const ContainerAmounts& container, const Ask&
 }  // namespace
 
 std::optional<Refusal> ReadKoordinator(const PodText& text, PodRequest& request) {
-  const std::vector<ContainerAmounts> shares = ByContainer(text, request, Dialect::kKoordinator);
+  const std::vector<ContainerAmounts> shares =
+      ByContainer(text, request, RequestStyle::kKoordinator);
   for (const ContainerAmounts& container : shares) {
     if (std::optional<Refusal> refusal = CheckKeys(container)) return refusal;
     int64_t cards = 1;

@@ -32,7 +32,8 @@ std::optional<Refusal> ReadVcuda(const ContainerAmounts& container, PodRequest& 
 }  // namespace
 
 std::optional<Refusal> ReadTkestack(const PodText& text, PodRequest& request) {
-  const std::vector<ContainerAmounts> containers = ByContainer(text, request, Dialect::kTkestack);
+  const std::vector<ContainerAmounts> containers =
+      ByContainer(text, request, RequestStyle::kTkestack);
   if (auto refusal = RefuseInitContainers(containers)) return refusal;
   for (const ContainerAmounts& container : containers) {
     if (std::optional<Refusal> refusal = ReadVcuda(container, request)) return refusal;

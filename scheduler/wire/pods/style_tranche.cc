@@ -52,7 +52,8 @@ std::optional<Refusal> ReadShare(const PodAnnotations& annotations, Ask& ask) {
 // The annotation that made the pod one of this style.
 std::string_view Trigger(const PodAnnotations& annotations) {
   for (const auto& [style, key] : kStyleKeys) {
-    if (style == Dialect::kTranche && annotations.Get(key)) return PodAnnotations::KeyName(key);
+    if (style == RequestStyle::kTranche && annotations.Get(key))
+      return PodAnnotations::KeyName(key);
   }
   return {};
 }
@@ -69,7 +70,7 @@ std::optional<Refusal> ReadTranche(const PodText& text, PodRequest& request) {
   const Amount* const elsewhere = FindAmount(text, [&](const Amount& amount) {
     return amount.kind == AmountKind::kGpu && amount.container != *container;
   });
-  if (elsewhere != nullptr) return MixedDialects(Trigger(annotations), elsewhere->key);
+  if (elsewhere != nullptr) return MixedStyles(Trigger(annotations), elsewhere->key);
   Ask ask;
   ask.container = *container;
   ask.resource = Resource::kShare;

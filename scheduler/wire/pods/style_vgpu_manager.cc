@@ -29,7 +29,7 @@ std::optional<Refusal> ReadVgpus(const ContainerAmounts& container, PodRequest& 
 }  // namespace
 
 std::optional<Refusal> ReadVgpuManager(const PodText& text, PodRequest& request) {
-  for (const ContainerAmounts& container : ByContainer(text, request, Dialect::kVgpuManager)) {
+  for (const ContainerAmounts& container : ByContainer(text, request, RequestStyle::kVgpuManager)) {
     if (std::optional<Refusal> refusal = ReadVgpus(container, request)) return refusal;
   }
   return std::nullopt;

@@ -48,7 +48,8 @@ std::optional<Refusal> ReadVolcanoVgpus(const ContainerAmounts& container, PodRe
 }  // namespace
 
 std::optional<Refusal> ReadVolcano(const PodText& text, PodRequest& request) {
-  const std::vector<ContainerAmounts> containers = ByContainer(text, request, Dialect::kVolcano);
+  const std::vector<ContainerAmounts> containers =
+      ByContainer(text, request, RequestStyle::kVolcano);
   if (auto refusal = RefuseInitContainers(containers)) return refusal;
   if (auto refusal = RefuseSecondContainer(containers, kOneContainer)) return refusal;
   for (const ContainerAmounts& container : containers) {
@@ -59,7 +60,8 @@ std::optional<Refusal> ReadVolcano(const PodText& text, PodRequest& request) {
 
 // gpu-memory is a part of one card, in units of the plugin; gpu-number is whole cards.
 std::optional<Refusal> ReadVolcanoOld(const PodText& text, PodRequest& request) {
-  const std::vector<ContainerAmounts> containers = ByContainer(text, request, Dialect::kVolcanoOld);
+  const std::vector<ContainerAmounts> containers =
+      ByContainer(text, request, RequestStyle::kVolcanoOld);
   if (auto refusal = RefuseInitContainers(containers)) return refusal;
   if (auto refusal = RefuseSecondContainer(containers, kOneContainer)) return refusal;
   for (const ContainerAmounts& container : containers) {

@@ -281,7 +281,7 @@ void PodMutation::AddGates(GateSet gates) {
 }
 
 void PodMutation::ShowDevices(const PodRequest& request) {
-  const bool style = request.dialect == Dialect::kTranche || request.dialect == Dialect::kKai;
+  const bool style = request.style == RequestStyle::kTranche || request.style == RequestStyle::kKai;
   if (!style || request.asks.size() != 1 || request.asks[0].resource != Resource::kShare) return;
   const ContainerInfo& info =
       request.containers[static_cast<std::size_t>(request.asks[0].container)];

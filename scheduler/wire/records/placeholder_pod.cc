@@ -36,7 +36,7 @@ std::string_view Told(Object pod) {
   for (const Element element : *containers) {
     Object container;
     if (element.get(container) != simdjson::SUCCESS) continue;
-    if (FindText(container, "name").value_or("") != kKeeperTeller) continue;
+    if (FindText(container, "name").value_or("") != kPlaceholderTeller) continue;
     const std::optional<Object> state = FindObject(container, "state");
     const std::optional<Object> ended = state ? FindObject(*state, "terminated") : std::nullopt;
     if (!ended || FindInteger(*ended, "exitCode").value_or(-1) != 0) return {};
@@ -47,7 +47,7 @@ std::string_view Told(Object pod) {
 
 }  // namespace
 
-std::string EncodePlaceholder(const KeeperOrder& order, std::string_view image) {
+std::string EncodePlaceholder(const PlaceholderOrder& order, std::string_view image) {
   const Json metadata = {
       {"name", order.pod.name},
       {"namespace", order.pod.ns},
@@ -67,8 +67,9 @@ std::string EncodePlaceholder(const KeeperOrder& order, std::string_view image) 
         {"runAsUser", 65532},
         {"runAsGroup", 65532},
         {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
-      {"initContainers", Json::array({ContainerJson(kKeeperTeller, image, {"reserve"})})},
-      {"containers", Json::array({ContainerJson(kKeeperHolder, image, {"reserve", "--hold"})})}};
+      {"initContainers", Json::array({ContainerJson(kPlaceholderTeller, image, {"reserve"})})},
+      {"containers",
+       Json::array({ContainerJson(kPlaceholderHolder, image, {"reserve", "--hold"})})}};
   return Dump({{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", spec}});
 }
 
@@ -86,9 +87,9 @@ std::string_view OneDevice(std::string_view text) {
   return uuid || index ? text : std::string_view();
 }
 
-std::optional<KeeperFacts> ReadPlaceholder(Object pod) {
+std::optional<PlaceholderFacts> ReadPlaceholder(Object pod) {
   const std::optional<Object> metadata = FindObject(pod, "metadata");
-  if (!metadata || FindText(*metadata, "namespace").value_or("") != kKeeperNamespace) {
+  if (!metadata || FindText(*metadata, "namespace").value_or("") != kPlaceholderNamespace) {
     return std::nullopt;
   }
   const std::optional<Object> labels = FindObject(*metadata, "labels");
@@ -96,7 +97,7 @@ std::optional<KeeperFacts> ReadPlaceholder(Object pod) {
   const bool ours = labels && FindText(*labels, kLabel).value_or("") == "true" && spec &&
                     FindText(*spec, "serviceAccountName").value_or("") == kServiceAccount;
   if (!ours) return std::nullopt;
-  return KeeperFacts{GpuUuid(Told(pod))};
+  return PlaceholderFacts{GpuUuid(Told(pod))};
 }
 
 Json VisibleDevicesEnv() {

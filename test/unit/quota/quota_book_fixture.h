@@ -41,21 +41,21 @@ class QuotaBookTest : public testing::Test {
   }
   Admission Ask(const std::string& ns, int64_t gpus, const std::string& priority_class = "",
                 std::optional<Millis> runtime = std::nullopt) {
-    return book_.Admit(book_.StandingOf(ns, priority_class), Parts(gpus), runtime, now_);
+    return book_.Admit(book_.MembershipOf(ns, priority_class), Parts(gpus), runtime, now_);
   }
   std::string Why(const std::string& ns, int64_t gpus, const std::string& priority_class = "") {
-    const Standing standing = book_.StandingOf(ns, priority_class);
+    const QuotaMembership membership = book_.MembershipOf(ns, priority_class);
     const std::vector<ModelCharge> parts = Parts(gpus);
-    const Admission admission = book_.Admit(standing, parts, std::nullopt, now_);
-    return book_.Explain(standing, admission, parts, now_);
+    const Admission admission = book_.Admit(membership, parts, std::nullopt, now_);
+    return book_.Explain(membership, admission, parts, now_);
   }
   // From now on.
   void Hold(const std::string& pod, const std::string& ns, int64_t gpus,
             const std::string& workload_class = "", const std::string& model = "h100") {
     HeldWork work;
     work.pod = {ns, pod};
-    const Standing standing = book_.StandingOf(ns, workload_class);
-    if (standing.leaf != kNoQuota) work.leaf = book_.tree().name(standing.leaf);
+    const QuotaMembership membership = book_.MembershipOf(ns, workload_class);
+    if (membership.leaf != kNoQuota) work.leaf = book_.tree().name(membership.leaf);
     work.workload_class = workload_class;
     work.parts = Parts(gpus, model);
     work.since = now_;

@@ -33,7 +33,7 @@ TEST_F(QuotaBookTest, AskingChangesNothing) {
   Set({.quotas = TwoTeams()});
   const std::string before = Numbers();
   const std::vector<ModelCharge> mixed = {{"h100", Gpus(2)}, {"l4", Gpus(1)}, {"t4", Gpus(1)}};
-  EXPECT_EQ(book_.Admit(book_.StandingOf("a", ""), mixed, std::nullopt, now_).code,
+  EXPECT_EQ(book_.Admit(book_.MembershipOf("a", ""), mixed, std::nullopt, now_).code,
             AdmissionCode::kAdmitted);
   EXPECT_EQ(Ask("a", 99).code, AdmissionCode::kExceedsMaxQuota);
   const QuotaId a = book_.tree().Find("team-a"), b = book_.tree().Find("team-b");
@@ -66,7 +66,7 @@ TEST_F(QuotaBookTest, RunningWorkKeepsTheLeafItWasAdmittedTo) {
                   Quota("team-b").Under("org").Owns("a").Owns("b").Line("h100", "6")}});
   EXPECT_EQ(Used("team-a"), 5);
   EXPECT_EQ(Used("team-b"), 0);
-  EXPECT_EQ(book_.tree().name(book_.StandingOf("a", "").leaf), "team-b");
+  EXPECT_EQ(book_.tree().name(book_.MembershipOf("a", "").leaf), "team-b");
 
   // Its leaf gets another parent.
   Set({.quotas = {Quota("org").Line("h100", "2"), Quota("lab").Line("h100", "1"),
@@ -90,9 +90,9 @@ TEST_F(QuotaBookTest, RunningWorkKeepsTheLeafItWasAdmittedTo) {
 TEST_F(QuotaBookTest, NamespacesOfNoneAndOfSeveralTeamsAreToldApart) {
   Set({.quotas = {Quota("team-a").Owns("a").Owns("both").Line("h100", "8"),
                   Quota("team-b").Owns("both").Line("h100", "6")}});
-  EXPECT_EQ(book_.StandingOf("a", "").leaf_found, Standing::Leaf::kFound);
-  EXPECT_EQ(book_.StandingOf("both", "").leaf_found, Standing::Leaf::kConflict);
-  EXPECT_EQ(book_.StandingOf("c", "").leaf_found, Standing::Leaf::kNone);
+  EXPECT_EQ(book_.MembershipOf("a", "").leaf_found, QuotaMembership::Leaf::kFound);
+  EXPECT_EQ(book_.MembershipOf("both", "").leaf_found, QuotaMembership::Leaf::kConflict);
+  EXPECT_EQ(book_.MembershipOf("c", "").leaf_found, QuotaMembership::Leaf::kNone);
   EXPECT_EQ(Ask("c", 1000).code, AdmissionCode::kAdmitted);
 }
 

@@ -80,14 +80,14 @@ class ReclaimTest : public testing::Test {
     MarkAll();
   }
 
-  // The aggressor: marked in quota where its leaf has nominal beyond work of its rank and above.
+  // The preemptor: marked in quota where its leaf has nominal beyond work of its rank and above.
   void Wants(const std::string& leaf, int64_t gpus, int rank, std::vector<int64_t> free) {
     problem_.leaf = tree_.Find(leaf);
     problem_.rank = rank;
     problem_.regions.clear();
     std::vector<MarkUnit> units = MarkUnitsOf(problem_.leaf);
     const LineId line = LineOfWork();
-    units.push_back({"~aggressor", true, rank, Instant(Millis(1 << 30)), {{line, Gpus(gpus)}}});
+    units.push_back({"~preemptor", true, rank, Instant(Millis(1 << 30)), {{line, Gpus(gpus)}}});
     const LineMarks marks = MarkLines(units, NominalOf(problem_.leaf)).back();
     for (std::size_t i = 0; i < free.size(); ++i) {
       problem_.regions.push_back({{{line, Gpus(gpus)}}, marks, {}});

@@ -19,7 +19,7 @@ Json Written(const PodRequest* request) {
 
 PodRequest Asking(Ask ask) {
   PodRequest request;
-  request.dialect = Dialect::kTranche;
+  request.style = RequestStyle::kTranche;
   request.containers = {{"main"}};
   request.asks = {std::move(ask)};
   return request;

@@ -43,7 +43,7 @@ struct Driver {
   bool locks = false;                             // the agent goes by a lock on the node
   std::function<fakes::Text(int n)> annotations;  // of the n-th pod; null: none
   bool any_ids = false;                           // the kubelet takes device ids in no order
-  bool keepers = false;                           // pods of ours hold the cards others share
+  bool placeholders = false;                      // pods of ours hold the cards others share
   // The object the agent keeps beside the Node; null: none.
   std::function<std::string(const fakes::FakeNode&)> device_object;
 };
@@ -51,10 +51,10 @@ struct Driver {
 inline void PrintTo(const Driver& driver, std::ostream* out) { *out << driver.name; }
 
 struct Troubles {
-  bool deletions = false;  // pods are deleted at any moment
-  bool restarts = false;   // Tranche is killed and starts anew; kubelets restart
-  bool losses = false;     // requests and answers get lost
-  bool keepers = false;    // pods that hold cards are refused, slow, or never start
+  bool deletions = false;     // pods are deleted at any moment
+  bool restarts = false;      // Tranche is killed and starts anew; kubelets restart
+  bool losses = false;        // requests and answers get lost
+  bool placeholders = false;  // pods that hold cards are refused, slow, or never start
 };
 
 struct ScenarioSize {
@@ -76,8 +76,8 @@ struct ScenarioOutcome {
   int double_posts = 0;  // Bindings sent for a pod beyond the first
   int lock_writes = 0;
   int locks_left = 0;
-  int keepers_made = 0;
-  int keepers_left = 0;
+  int placeholders_made = 0;
+  int placeholders_left = 0;
   int early_ends = 0;             // of pods that hold a card, while others still used it
   int64_t slots_left = 0;         // pods that wait for an agent, or that one still has to serve
   int64_t passed_over = 0;        // given up on without having been served
@@ -115,9 +115,9 @@ class AgentsScenario {
                                 .least_run_ms = size_.least_run_ms,
                                 .most_run_ms = size_.most_run_ms,
                                 .any_ids = driver_.any_ids,
-                                .lasting_refused_one_in = troubles_.keepers ? 8 : 0,
-                                .lasting_dead_one_in = troubles_.keepers ? 8 : 0,
-                                .lasting_start_ms = troubles_.keepers ? 8'000 : 500,
+                                .lasting_refused_one_in = troubles_.placeholders ? 8 : 0,
+                                .lasting_dead_one_in = troubles_.placeholders ? 8 : 0,
+                                .lasting_start_ms = troubles_.placeholders ? 8'000 : 500,
                                 .restart_one_in = troubles_.restarts ? 500 : 0});
     }
     pods_.Watch([this](const fakes::FakePod& pod, bool gone) {
@@ -177,8 +177,8 @@ class AgentsScenario {
   void StartLife() {
     HostOptions options;
     options.engine.epoch = static_cast<int64_t>(lives_.size()) + 1;
-    options.engine.keepers = driver_.keepers;
-    options.engine.keeper_times.patience = Millis(10'000);
+    options.engine.placeholders = driver_.placeholders;
+    options.engine.placeholder_times.patience = Millis(10'000);
     options.defaults.unenforced_sharing = Permission::kAllow;
     life_ = std::make_shared<Life>(pods_, network_, clock_, troubles_.losses, options);
     lives_.push_back(life_);
@@ -282,7 +282,7 @@ class AgentsScenario {
       return;
     }
     Task& task = tasks_[pod.uid];
-    if (task.pod.uid.empty() && pod.lasts) ++outcome_.keepers_made;
+    if (task.pod.uid.empty() && pod.lasts) ++outcome_.placeholders_made;
     task.pod = pod;
     if (!pod.node.empty()) task.step = Task::Step::kBound;
     if (task.step == Task::Step::kBound) task.assumed = pod.ended() ? "" : pod.node;
@@ -416,7 +416,7 @@ class AgentsScenario {
     outcome_.early_ends = agent_->early_ends();
     for (const fakes::FakePod& pod : pods_.Pods()) {
       if (pod.lasts) {
-        ++outcome_.keepers_left;
+        ++outcome_.placeholders_left;
         continue;
       }
       if (pod.phase == fakes::FakePhase::kSucceeded) {

@@ -244,7 +244,7 @@ Driver Reserved() {
   static constexpr const char* kFractions[] = {"", "0.5", "0.25", "0.3", "0.7", "0.25", "0.5"};
   Driver driver = Stock();
   driver.name = "reserved";
-  driver.keepers = true;
+  driver.placeholders = true;
   driver.containers = [](int n) -> std::vector<FakeContainer> {
     if (n % 7 == 0) return {App("main", {{"nvidia.com/gpu", n % 3 == 0 ? "2" : "1"}})};
     FakeContainer container = App("main", {});
@@ -289,7 +289,7 @@ void ExpectRight(const ScenarioOutcome& outcome) {
   EXPECT_EQ(outcome.succeeded + outcome.failed + outcome.deleted, kPods);
   EXPECT_EQ(outcome.stuck, 0);
   EXPECT_EQ(outcome.slots_left, 0);
-  EXPECT_EQ(outcome.keepers_left, 0);
+  EXPECT_EQ(outcome.placeholders_left, 0);
   EXPECT_EQ(outcome.early_ends, 0);
   EXPECT_EQ(outcome.faults, std::vector<std::string>{});
   EXPECT_LE(outcome.longest_answer_ms, 5'000);
@@ -306,7 +306,7 @@ TEST_P(AgentsTest, EveryPodGetsWhatWasMeantForIt) {
   EXPECT_EQ(outcome.lock_writes, GetParam().locks ? kPods : 0);
   EXPECT_EQ(outcome.locks_left, 0);
   EXPECT_EQ(outcome.passed_over, 0);
-  EXPECT_EQ(outcome.keepers_made > 0, GetParam().keepers);
+  EXPECT_EQ(outcome.placeholders_made > 0, GetParam().placeholders);
 }
 
 TEST_P(AgentsTest, DeletedPodsLeaveNoSlotBehind) {
@@ -337,10 +337,10 @@ TEST(SharedCardsTest, PodsThatHoldCardsMayFail) {
     SCOPED_TRACE(seed);
     const Driver driver = Reserved();
     AgentsScenario scenario(
-        driver, {.deletions = true, .restarts = true, .losses = true, .keepers = true}, seed);
+        driver, {.deletions = true, .restarts = true, .losses = true, .placeholders = true}, seed);
     const ScenarioOutcome outcome = scenario.Run();
     ExpectRight(outcome);
-    EXPECT_GT(outcome.keepers_made, 20);
+    EXPECT_GT(outcome.placeholders_made, 20);
   }
 }
 

@@ -12,7 +12,8 @@ class NodeAgentTest : public EngineTest {
     return *test::AgentNode(AgentKind::kKoordinator, "a", gpus, 16000).agent;
   }
   static PodRequest Half(const std::string& name) {
-    return test::SharePod(name, Dialect::kKoordinator, "", 0, {MemoryNeed::Kind::kMib, 8000}, 50);
+    return test::SharePod(name, RequestStyle::kKoordinator, "", 0, {MemoryNeed::Kind::kMib, 8000},
+                          50);
   }
   std::string KnowledgeOf(const std::string& node) {
     for (const NodeView& view : engine_.Nodes(NodeName(), 100, now_)) {

@@ -99,8 +99,9 @@ struct StateRoom {
                                       cluster.default_policy(), picks, worth),
               Reason::kNone)
         << request.name.str();
-    const Standing standing = cluster.book.StandingOf(request.name.ns, request.priority_class);
-    return earmarks.EarmarkOf(IdOf(node), request, standing, picks, now);
+    const QuotaMembership membership =
+        cluster.book.MembershipOf(request.name.ns, request.priority_class);
+    return earmarks.EarmarkOf(IdOf(node), request, membership, picks, now);
   }
   // It is bound there and holds its devices; no quota is charged.
   PodRecord& Place(const PodRequest& request, const std::string& node) {

@@ -42,10 +42,10 @@ PodRequest WithoutPlugin(PodRequest request) {
 
 std::string StylesOf(AgentKind agent) {
   std::string styles;
-  for (int dialect = 0; dialect < kDialects; ++dialect) {
-    if (!Serves(agent, static_cast<Dialect>(dialect))) continue;
+  for (int style = 0; style < kRequestStyles; ++style) {
+    if (!Serves(agent, static_cast<RequestStyle>(style))) continue;
     if (!styles.empty()) styles += ' ';
-    styles += DialectName(static_cast<Dialect>(dialect));
+    styles += StyleName(static_cast<RequestStyle>(style));
   }
   return styles;
 }
@@ -72,15 +72,15 @@ TEST(Agent, ServesTheStylesItWasMadeFor) {
 }
 
 TEST(Agent, EveryStyleHasSomewhereToRunAndPodsWithoutGpusAreNoAgentsMatter) {
-  for (int dialect = 1; dialect < kDialects; ++dialect) {
+  for (int style = 1; style < kRequestStyles; ++style) {
     bool served = false;
     for (int agent = 0; agent < kAgentKinds; ++agent) {
-      served |= Serves(static_cast<AgentKind>(agent), static_cast<Dialect>(dialect));
+      served |= Serves(static_cast<AgentKind>(agent), static_cast<RequestStyle>(style));
     }
-    EXPECT_TRUE(served) << DialectName(static_cast<Dialect>(dialect));
+    EXPECT_TRUE(served) << StyleName(static_cast<RequestStyle>(style));
   }
   for (int agent = 0; agent < kAgentKinds; ++agent) {
-    EXPECT_FALSE(Serves(static_cast<AgentKind>(agent), Dialect::kNone));
+    EXPECT_FALSE(Serves(static_cast<AgentKind>(agent), RequestStyle::kNone));
   }
 }
 
@@ -155,10 +155,10 @@ TEST(Agent, HasANameOfItsOwn) {
   }
   EXPECT_EQ(agents.size(), static_cast<std::size_t>(kAgentKinds));
   std::set<std::string_view> styles;
-  for (int dialect = 0; dialect < kDialects; ++dialect) {
-    styles.insert(DialectName(static_cast<Dialect>(dialect)));
+  for (int style = 0; style < kRequestStyles; ++style) {
+    styles.insert(StyleName(static_cast<RequestStyle>(style)));
   }
-  EXPECT_EQ(styles.size(), static_cast<std::size_t>(kDialects));
+  EXPECT_EQ(styles.size(), static_cast<std::size_t>(kRequestStyles));
   for (const std::string_view name : {"hami", "4pd", "volcano", "gpushare", "koordinator"}) {
     EXPECT_TRUE(agents.contains(name)) << name;
   }

@@ -81,27 +81,27 @@ class PlacementNode {
 };
 
 // The pod of every style that asks for 4 GiB of a card.
-PodRequest PodOf(Dialect dialect) {
-  switch (dialect) {
-    case Dialect::kNative:
+PodRequest PodOf(RequestStyle style) {
+  switch (style) {
+    case RequestStyle::kNative:
       return test::WholePod("p", 1);
-    case Dialect::kHami:
-      return test::SharePod("p", dialect, "nvidia.com/gpu", 1, Mib(4096));
-    case Dialect::kVolcano:
-      return test::SharePod("p", dialect, "volcano.sh/vgpu-number", 1, Units(4));
-    case Dialect::kVolcanoOld:
-      return test::SharePod("p", dialect, "volcano.sh/gpu-memory", 4, Units(4));
-    case Dialect::kGpushare:
-      return test::SharePod("p", dialect, "aliyun.com/gpu-mem", 4, Units(4));
-    case Dialect::kTkestack:
-      return test::SharePod("p", dialect, "tencent.com/vcuda-core", 100,
+    case RequestStyle::kHami:
+      return test::SharePod("p", style, "nvidia.com/gpu", 1, Mib(4096));
+    case RequestStyle::kVolcano:
+      return test::SharePod("p", style, "volcano.sh/vgpu-number", 1, Units(4));
+    case RequestStyle::kVolcanoOld:
+      return test::SharePod("p", style, "volcano.sh/gpu-memory", 4, Units(4));
+    case RequestStyle::kGpushare:
+      return test::SharePod("p", style, "aliyun.com/gpu-mem", 4, Units(4));
+    case RequestStyle::kTkestack:
+      return test::SharePod("p", style, "tencent.com/vcuda-core", 100,
                             {MemoryNeed::Kind::kWholeCard, 0}, 100);
-    case Dialect::kElastic:
-      return test::SharePod("p", dialect, "elasticgpu.io/gpu-core", 25, Mib(4096), 25);
-    case Dialect::kVgpuManager:
-      return test::SharePod("p", dialect, "nvidia.com/vgpu-number", 1, Units(4));
+    case RequestStyle::kElastic:
+      return test::SharePod("p", style, "elasticgpu.io/gpu-core", 25, Mib(4096), 25);
+    case RequestStyle::kVgpuManager:
+      return test::SharePod("p", style, "nvidia.com/vgpu-number", 1, Units(4));
     default:
-      return test::SharePod("p", dialect, "", 0, Mib(4096));
+      return test::SharePod("p", style, "", 0, Mib(4096));
   }
 }
 
@@ -114,11 +114,11 @@ NodeFacts NodeOf(AgentKind kind) {
 // nodes and on agents that let them (HAMi's family, Koordinator).
 TEST(AgentPlacement, AStyleRunsWhereItsAgentIs) {
   for (const AgentKind kind : kEveryAgent) {
-    for (int d = static_cast<int>(Dialect::kNative); d < kDialects; ++d) {
-      const auto dialect = static_cast<Dialect>(d);
+    for (int d = static_cast<int>(RequestStyle::kNative); d < kRequestStyles; ++d) {
+      const auto style = static_cast<RequestStyle>(d);
       PlacementNode node(NodeOf(kind), Permission::kAllow);
-      EXPECT_EQ(node.Why(PodOf(dialect)), Serves(kind, dialect) ? "" : "NoAgent")
-          << AgentName(kind) << " " << DialectName(dialect);
+      EXPECT_EQ(node.Why(PodOf(style)), Serves(kind, style) ? "" : "NoAgent")
+          << AgentName(kind) << " " << StyleName(style);
     }
   }
 }
@@ -126,8 +126,9 @@ TEST(AgentPlacement, AStyleRunsWhereItsAgentIs) {
 TEST(AgentPlacement, ANodeWithoutGpusLacksGpusAndNotAgents) {
   NodeFacts bare;
   bare.name = NodeName("cpu");
-  for (const Dialect dialect : {Dialect::kNative, Dialect::kGpushare, Dialect::kKai}) {
-    EXPECT_EQ(PlacementNode(bare).Why(PodOf(dialect)), "NoGpu") << DialectName(dialect);
+  for (const RequestStyle style :
+       {RequestStyle::kNative, RequestStyle::kGpushare, RequestStyle::kKai}) {
+    EXPECT_EQ(PlacementNode(bare).Why(PodOf(style)), "NoGpu") << StyleName(style);
   }
 }
 
@@ -135,28 +136,28 @@ TEST(AgentPlacement, ANodeWithoutGpusLacksGpusAndNotAgents) {
 TEST(AgentPlacement, SharesAreEnforcedWhereTheAgentIsCalled) {
   struct Row {
     AgentKind agent;
-    Dialect dialect;
+    RequestStyle style;
     int64_t plugin_count;
     const char* why;
   };
   const Row rows[] = {
-      {AgentKind::kNone, Dialect::kTranche, 0, "NoAgent"},
-      {AgentKind::kNone, Dialect::kKai, 0, "NoAgent"},
-      {AgentKind::kNone, Dialect::kOpenGpuShare, 0, "NoAgent"},
-      {AgentKind::kNone, Dialect::kHived, 0, "NoAgent"},
-      {AgentKind::kHami, Dialect::kTranche, 1, ""},
-      {AgentKind::kHami, Dialect::kTranche, 0, "NoAgent"},
-      {AgentKind::kHami, Dialect::kKai, 1, ""},
-      {AgentKind::kHami, Dialect::kKai, 0, "NoAgent"},
-      {AgentKind::kFourPd, Dialect::kOpenGpuShare, 1, ""},
-      {AgentKind::kKoordinator, Dialect::kKai, 0, ""},
-      {AgentKind::kKoordinator, Dialect::kTranche, 0, ""},
+      {AgentKind::kNone, RequestStyle::kTranche, 0, "NoAgent"},
+      {AgentKind::kNone, RequestStyle::kKai, 0, "NoAgent"},
+      {AgentKind::kNone, RequestStyle::kOpenGpuShare, 0, "NoAgent"},
+      {AgentKind::kNone, RequestStyle::kHived, 0, "NoAgent"},
+      {AgentKind::kHami, RequestStyle::kTranche, 1, ""},
+      {AgentKind::kHami, RequestStyle::kTranche, 0, "NoAgent"},
+      {AgentKind::kHami, RequestStyle::kKai, 1, ""},
+      {AgentKind::kHami, RequestStyle::kKai, 0, "NoAgent"},
+      {AgentKind::kFourPd, RequestStyle::kOpenGpuShare, 1, ""},
+      {AgentKind::kKoordinator, RequestStyle::kKai, 0, ""},
+      {AgentKind::kKoordinator, RequestStyle::kTranche, 0, ""},
   };
   for (const Row& row : rows) {
-    PodRequest pod = PodOf(row.dialect);
+    PodRequest pod = PodOf(row.style);
     pod.containers[0].plugin_count = row.plugin_count;
     EXPECT_EQ(PlacementNode(NodeOf(row.agent)).Why(pod), row.why)
-        << AgentName(row.agent) << " " << DialectName(row.dialect) << " " << row.plugin_count;
+        << AgentName(row.agent) << " " << StyleName(row.style) << " " << row.plugin_count;
   }
 }
 
@@ -169,20 +170,22 @@ TEST(AgentPlacement, MemoryIsCountedInMibNotInRoundedShares) {
   roomy.agent->devices[0].slots = 100;
   roomy.gpu = ResourceCount{100, 100};
   EXPECT_EQ(PlacementNode(roomy).Fill(
-                test::SharePod("p", Dialect::kHami, "nvidia.com/gpu", 1, Mib(2000))),
+                test::SharePod("p", RequestStyle::kHami, "nvidia.com/gpu", 1, Mib(2000))),
             23);
-  EXPECT_EQ(hami.Fill(test::SharePod("p", Dialect::kHami, "nvidia.com/gpu", 1, Mib(2000))), 10);
+  EXPECT_EQ(hami.Fill(test::SharePod("p", RequestStyle::kHami, "nvidia.com/gpu", 1, Mib(2000))),
+            10);
   PlacementNode stock(test::StockNode("n", 1, "NVIDIA-L40S", 46068), Permission::kAllow);
-  EXPECT_EQ(stock.Fill(test::SharePod("p", Dialect::kKai, "", 0, Mib(2000))), 23);
+  EXPECT_EQ(stock.Fill(test::SharePod("p", RequestStyle::kKai, "", 0, Mib(2000))), 23);
 }
 
 // Five pods of 10 GiB on four cards of 23 GiB: the fifth shares a card, none waits.
 TEST(AgentPlacement, FivePodsOfTenGibFitOnFourCards) {
   PlacementNode hami(test::AgentNode(AgentKind::kHami, "n", 4, 23552));
-  EXPECT_EQ(hami.Fill(test::SharePod("p", Dialect::kHami, "nvidia.com/gpu", 1, Mib(10240))), 8);
+  EXPECT_EQ(hami.Fill(test::SharePod("p", RequestStyle::kHami, "nvidia.com/gpu", 1, Mib(10240))),
+            8);
   PlacementNode gpushare(test::AgentNode(AgentKind::kGpushare, "n", 4, 23, 1024));
   const PodRequest pod =
-      test::SharePod("p", Dialect::kGpushare, "aliyun.com/gpu-mem", 10, Units(10));
+      test::SharePod("p", RequestStyle::kGpushare, "aliyun.com/gpu-mem", 10, Units(10));
   EXPECT_EQ(gpushare.Put(pod), 0);
   EXPECT_EQ(gpushare.Put(pod), 0) << "packs";
   EXPECT_EQ(gpushare.Put(pod), 1);
@@ -195,7 +198,7 @@ TEST(AgentPlacement, FivePodsOfTenGibFitOnFourCards) {
 TEST(AgentPlacement, TheSumOfAllCardsIsNoRoomOnOne) {
   PlacementNode node(test::AgentNode(AgentKind::kGpushare, "n", 2, 23, 1024));
   const auto pod = [](int64_t gib) {
-    return test::SharePod("p", Dialect::kGpushare, "aliyun.com/gpu-mem", gib, Units(gib));
+    return test::SharePod("p", RequestStyle::kGpushare, "aliyun.com/gpu-mem", gib, Units(gib));
   };
   EXPECT_EQ(node.Fill(pod(20)), 2);
   EXPECT_EQ(node.Why(pod(4)), "NoRoom");
@@ -207,20 +210,20 @@ TEST(AgentPlacement, TheSumOfAllCardsIsNoRoomOnOne) {
 TEST(AgentPlacement, AHalfPacksOntoTheCardWithAHalfFree) {
   struct Row {
     AgentKind agent;
-    Dialect dialect;
+    RequestStyle style;
     const char* key;
   };
   const Row rows[] = {
-      {AgentKind::kElastic, Dialect::kElastic, "elasticgpu.io/gpu-core"},
-      {AgentKind::kHami, Dialect::kHami, "nvidia.com/gpu"},
-      {AgentKind::kVolcano, Dialect::kVolcano, "volcano.sh/vgpu-number"},
-      {AgentKind::kVgpuManager, Dialect::kVgpuManager, "nvidia.com/vgpu-number"},
-      {AgentKind::kKoordinator, Dialect::kKoordinator, ""},
+      {AgentKind::kElastic, RequestStyle::kElastic, "elasticgpu.io/gpu-core"},
+      {AgentKind::kHami, RequestStyle::kHami, "nvidia.com/gpu"},
+      {AgentKind::kVolcano, RequestStyle::kVolcano, "volcano.sh/vgpu-number"},
+      {AgentKind::kVgpuManager, RequestStyle::kVgpuManager, "nvidia.com/vgpu-number"},
+      {AgentKind::kKoordinator, RequestStyle::kKoordinator, ""},
   };
   for (const Row& row : rows) {
     PlacementNode node(test::AgentNode(row.agent, "n", 2, 16000));
     const auto pod = [&row](int64_t cores) {
-      return test::SharePod("p", row.dialect, row.key, 1, Mib(160 * cores), cores);
+      return test::SharePod("p", row.style, row.key, 1, Mib(160 * cores), cores);
     };
     const auto on_card = [&](int card, int64_t cores) {
       const PodRequest request = pod(cores);
@@ -243,7 +246,7 @@ TEST(AgentPlacement, AHalfPacksOntoTheCardWithAHalfFree) {
 TEST(AgentPlacement, RequestsInTheAgentsUnitsTakeItsMib) {
   PlacementNode node(test::AgentNode(AgentKind::kVolcano, "n", 1, 1510, 10));
   EXPECT_EQ(node.inventory().cards[0].memory, Mebibytes::Of(15100));
-  node.Put(test::SharePod("p", Dialect::kVolcano, "volcano.sh/vgpu-number", 1, Units(400)));
+  node.Put(test::SharePod("p", RequestStyle::kVolcano, "volcano.sh/vgpu-number", 1, Units(400)));
   EXPECT_THAT(node.FreeMib(), ElementsAre(11100));
 }
 
@@ -251,21 +254,21 @@ TEST(AgentPlacement, RequestsInTheAgentsUnitsTakeItsMib) {
 TEST(AgentPlacement, PodsWithoutCoresOnCardsWithoutFreeCores) {
   struct Row {
     AgentKind agent;
-    Dialect dialect;
+    RequestStyle style;
     const char* key;
     const char* why;
   };
   const Row rows[] = {
-      {AgentKind::kHami, Dialect::kHami, "nvidia.com/gpu", "NoRoom"},
-      {AgentKind::kFourPd, Dialect::kHami, "nvidia.com/gpu", "NoRoom"},
-      {AgentKind::kVolcano, Dialect::kVolcano, "volcano.sh/vgpu-number", "NoRoom"},
-      {AgentKind::kElastic, Dialect::kElastic, "elasticgpu.io/gpu-memory", ""},
-      {AgentKind::kKoordinator, Dialect::kKoordinator, "", ""},
+      {AgentKind::kHami, RequestStyle::kHami, "nvidia.com/gpu", "NoRoom"},
+      {AgentKind::kFourPd, RequestStyle::kHami, "nvidia.com/gpu", "NoRoom"},
+      {AgentKind::kVolcano, RequestStyle::kVolcano, "volcano.sh/vgpu-number", "NoRoom"},
+      {AgentKind::kElastic, RequestStyle::kElastic, "elasticgpu.io/gpu-memory", ""},
+      {AgentKind::kKoordinator, RequestStyle::kKoordinator, "", ""},
   };
   for (const Row& row : rows) {
     PlacementNode node(test::AgentNode(row.agent, "n", 1, 16000));
     const auto pod = [&row](int64_t cores) {
-      return test::SharePod("p", row.dialect, row.key, 1, Mib(1000), cores);
+      return test::SharePod("p", row.style, row.key, 1, Mib(1000), cores);
     };
     ASSERT_EQ(node.Fill(pod(50)), 2) << AgentName(row.agent);
     EXPECT_EQ(node.Why(pod(0)), row.why) << AgentName(row.agent);
@@ -277,10 +280,10 @@ TEST(AgentPlacement, PodsWithoutCoresOnCardsWithoutFreeCores) {
 TEST(AgentPlacement, AnAgentThatChoosesItselfServesWholeCardsOnly) {
   PlacementNode node(test::AgentNode(AgentKind::kTkestack, "n", 3, 60, 256));
   const PodRequest part =
-      test::SharePod("p", Dialect::kTkestack, "tencent.com/vcuda-core", 30, Units(10), 30);
+      test::SharePod("p", RequestStyle::kTkestack, "tencent.com/vcuda-core", 30, Units(10), 30);
   EXPECT_EQ(node.Why(part), "NoAgent");
-  const PodRequest whole = test::SharePod("p", Dialect::kTkestack, "tencent.com/vcuda-core", 200,
-                                          {MemoryNeed::Kind::kWholeCard, 0}, 100, 2);
+  const PodRequest whole = test::SharePod("p", RequestStyle::kTkestack, "tencent.com/vcuda-core",
+                                          200, {MemoryNeed::Kind::kWholeCard, 0}, 100, 2);
   EXPECT_EQ(node.Put(whole), 0);
   EXPECT_THAT(node.FreeMib(), ElementsAre(0, 0, 60 * 256));
 }
@@ -312,7 +315,7 @@ TEST(AgentRecords, AreFoundByIndexOrUuidAsTheAgentHasThem) {
     Allocation allocation;
     allocation.knowledge = Knowledge::kExact;
     allocation.containers.push_back({"main", {device}});
-    EXPECT_EQ(node.Hold(test::SharePod("p", Dialect::kHami, "", 0, Mib(100)), allocation),
+    EXPECT_EQ(node.Hold(test::SharePod("p", RequestStyle::kHami, "", 0, Mib(100)), allocation),
               row.found)
         << AgentName(row.agent) << " " << row.index << " '" << row.uuid << "'";
   }
@@ -339,7 +342,7 @@ TEST(AgentInventory, WhatTheAgentAdvertisesIsCounted) {
   ASSERT_NE(node.inventory().FindKey("aliyun.com/gpu-mem"), nullptr);
   EXPECT_EQ(node.inventory().FindKey("aliyun.com/gpu-mem")->allocatable, 22);
   const PodRequest pod =
-      test::SharePod("p", Dialect::kGpushare, "aliyun.com/gpu-mem", 20, Units(20));
+      test::SharePod("p", RequestStyle::kGpushare, "aliyun.com/gpu-mem", 20, Units(20));
   EXPECT_EQ(node.Fill(pod), 1) << "kubelet has no more to give";
 }
 
@@ -353,8 +356,8 @@ TEST(AgentInventory, KoordinatorsCardsCountWithoutAPlugin) {
   NodeFacts facts = test::AgentNode(AgentKind::kKoordinator, "n", 2, 16000);
   facts.gpu.reset();
   EXPECT_TRUE(BuildInventory(facts, 0).has_devices());
-  EXPECT_EQ(PlacementNode(facts).Why(PodOf(Dialect::kKoordinator)), "");
-  EXPECT_EQ(PlacementNode(facts).Why(PodOf(Dialect::kNative)), "NoGpu")
+  EXPECT_EQ(PlacementNode(facts).Why(PodOf(RequestStyle::kKoordinator)), "");
+  EXPECT_EQ(PlacementNode(facts).Why(PodOf(RequestStyle::kNative)), "NoGpu")
       << "nobody gives nvidia.com/gpu";
   for (AgentDevice& device : facts.agent->devices) device.healthy = false;
   EXPECT_FALSE(BuildInventory(facts, 0).has_devices());

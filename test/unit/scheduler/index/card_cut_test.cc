@@ -146,7 +146,7 @@ TEST(CardCut, AShareBecomesTheSmallestInstanceThatHoldsIt) {
   const Inventory inventory = BuildInventory(MigNode(1), 0);
   for (const Row& row : rows) {
     const PodRequest pod =
-        test::SharePod("p", Dialect::kHami, "nvidia.com/gpu", 1, row.memory, row.cores);
+        test::SharePod("p", RequestStyle::kHami, "nvidia.com/gpu", 1, row.memory, row.cores);
     const CardNeed need = NeedOn(inventory, pod.asks[0], inventory.cards[0]);
     EXPECT_EQ(need.instance == nullptr ? "" : need.instance->name, row.got)
         << row.memory.value << " " << row.cores;

@@ -24,7 +24,7 @@ NodeFacts H200Mig(int gpus, const std::vector<test::MigCount>& instances) {
 
 PodRequest GpuMemory(int64_t mib) {
   PodRequest request = test::EmptyRequest("memory");
-  request.dialect = Dialect::kTranche;
+  request.style = RequestStyle::kTranche;
   Ask ask;
   ask.resource = Resource::kShare;
   ask.count = 1;

@@ -43,7 +43,7 @@ struct Want {
 // One container for each.
 PodRequest Pod(const std::vector<Want>& wants) {
   PodRequest request = test::EmptyRequest("p");
-  request.dialect = Dialect::kNative;
+  request.style = RequestStyle::kNative;
   request.containers.clear();
   for (const Want& want : wants) {
     Ask ask;

@@ -1,4 +1,4 @@
-// The keepers of one node as a story: what is seen and followed, and what is to be done then.
+// The placeholders of one node as a story: what is seen and followed, and what is to be done then.
 #include "scheduler/engine/placeholders/placeholder_books.h"
 
 #include <gtest/gtest.h>
@@ -14,13 +14,13 @@ constexpr PlaceholderTimes kTimes;
 
 Instant At(int64_t seconds) { return Instant(std::chrono::seconds(1'000'000 + seconds)); }
 
-class KeepersTest : public testing::Test {
+class PlaceholdersTest : public testing::Test {
  protected:
-  KeepersTest() { books.Complete(At(0)); }
+  PlaceholdersTest() { books.Complete(At(0)); }
 
   void See(const std::string& name, int card, const std::string& told, int64_t at,
            bool leaving = false, bool ended = false) {
-    books.See({{kKeeperNamespace, name},
+    books.See({{kPlaceholderNamespace, name},
                PodUid("uid-" + name),
                kNode,
                card,
@@ -42,7 +42,7 @@ class KeepersTest : public testing::Test {
       const char* const names[] = {"none", "open", "lingering", "leaving"};
       words.push_back(uid.str().substr(4) + " " + names[static_cast<int>(role)]);
     }
-    for (const KeeperEnd& end : books.TakeEnds()) {
+    for (const PlaceholderEnd& end : books.TakeEnds()) {
       words.push_back("end " + end.pod.name + (end.uid.empty() ? " unseen" : ""));
     }
     if (answer.unkept) words.push_back("unkept " + answer.unkept->uuid.str());
@@ -53,14 +53,14 @@ class KeepersTest : public testing::Test {
     return line;
   }
   void Order(const std::string& name, int card, int64_t at) {
-    books.Ordered({kKeeperNamespace, name}, kNode, card, At(at));
+    books.Ordered({kPlaceholderNamespace, name}, kNode, card, At(at));
   }
 
   PlaceholderBooks books{kTimes};
   std::optional<Instant> due;
 };
 
-TEST_F(KeepersTest, OneIsMadeForACardThatIsFollowedAndGoesWithTheLast) {
+TEST_F(PlaceholdersTest, OneIsMadeForACardThatIsFollowedAndGoesWithTheLast) {
   EXPECT_EQ(Tend({{2, {}}}, 0), "order 2");
   Order("k1", 2, 0);
   EXPECT_EQ(Tend({{2, {}}}, 1), "");
@@ -79,7 +79,7 @@ TEST_F(KeepersTest, OneIsMadeForACardThatIsFollowedAndGoesWithTheLast) {
   EXPECT_FALSE(books.On(kNode));
 }
 
-TEST_F(KeepersTest, OneThatNeverTellsIsGivenUpAndTheNodeRests) {
+TEST_F(PlaceholdersTest, OneThatNeverTellsIsGivenUpAndTheNodeRests) {
   Order("k1", 0, 0);
   See("k1", 0, "", 1);
   EXPECT_EQ(Tend({{0, {}}}, 119), "k1 open");
@@ -89,14 +89,14 @@ TEST_F(KeepersTest, OneThatNeverTellsIsGivenUpAndTheNodeRests) {
   EXPECT_EQ(Tend({{1, {}}}, 131), "order 1");
   // The next failure rests twice as long.
   Order("k2", 1, 131);
-  books.NotMade({kKeeperNamespace, "k2"}, At(132));
+  books.NotMade({kPlaceholderNamespace, "k2"}, At(132));
   EXPECT_EQ(Tend({{1, {}}}, 151), "refused 1 | paused");
   EXPECT_EQ(Tend({{1, {}}}, 152), "order 1");
 }
 
-TEST_F(KeepersTest, OneThatWasNotMadeOrNeverSeenIsForgotten) {
+TEST_F(PlaceholdersTest, OneThatWasNotMadeOrNeverSeenIsForgotten) {
   Order("k1", 0, 0);
-  books.NotMade({kKeeperNamespace, "k1"}, At(1));
+  books.NotMade({kPlaceholderNamespace, "k1"}, At(1));
   EXPECT_EQ(Tend({}, 1), "paused");
   Order("k2", 0, 20);
   EXPECT_EQ(Tend({{0, {}}}, 140), "refused 0 | end k2 unseen | paused");
@@ -105,14 +105,14 @@ TEST_F(KeepersTest, OneThatWasNotMadeOrNeverSeenIsForgotten) {
   EXPECT_EQ(Tend({}, 141), "k2 leaving | end k2 | paused");
 }
 
-TEST_F(KeepersTest, OneThatTheKubeletRefusedIsReplacedAfterARest) {
+TEST_F(PlaceholdersTest, OneThatTheKubeletRefusedIsReplacedAfterARest) {
   Order("k1", 0, 0);
   See("k1", 0, "", 1, false, true);
   EXPECT_EQ(Tend({{0, {}}}, 1), "refused 0 | end k1 | paused");
   EXPECT_EQ(Tend({{0, {}}}, 11), "order 0");
 }
 
-TEST_F(KeepersTest, AnotherCardThanPodsSeeIsNoReplacement) {
+TEST_F(PlaceholdersTest, AnotherCardThanPodsSeeIsNoReplacement) {
   See("k1", 0, "GPU-x", 0);
   EXPECT_EQ(Tend({{0, GpuUuid("GPU-x")}}, 1), "told 0=GPU-x | k1 open");
   // Somebody deletes it. Nothing is made in its place before it is gone: that would be given
@@ -132,7 +132,7 @@ TEST_F(KeepersTest, AnotherCardThanPodsSeeIsNoReplacement) {
   EXPECT_EQ(Tend({{0, GpuUuid("GPU-x")}}, 15), "told 0=GPU-x | k3 open");
 }
 
-TEST_F(KeepersTest, OfTwoOnOneCardTheOneThatToldStays) {
+TEST_F(PlaceholdersTest, OfTwoOnOneCardTheOneThatToldStays) {
   See("k1", 0, "", 0);
   See("k2", 0, "GPU-x", 0);
   See("k3", 0, "GPU-y", 0);
@@ -140,29 +140,29 @@ TEST_F(KeepersTest, OfTwoOnOneCardTheOneThatToldStays) {
             "told 0=GPU-x | k1 leaving | k2 open | k3 leaving | end k1 | end k3");
 }
 
-TEST_F(KeepersTest, OneWithoutAReadableCardGoes) {
+TEST_F(PlaceholdersTest, OneWithoutAReadableCardGoes) {
   See("k1", -1, "GPU-x", 0);
   EXPECT_EQ(Tend({}, 0), "k1 leaving | end k1");
 }
 
-TEST_F(KeepersTest, AnUncertainLookEndsNobody) {
+TEST_F(PlaceholdersTest, AnUncertainLookEndsNobody) {
   See("k1", 0, "GPU-x", 0);
   EXPECT_EQ(Tend({}, 1, false), "k1 lingering");
   EXPECT_EQ(Tend({}, 2), "k1 leaving | end k1");
 }
 
 // A Binding of the process before may still be on its way.
-TEST(KeepersStartTest, WhatWasThereBeforeUsStaysForAWhile) {
+TEST(PlaceholdersStartTest, WhatWasThereBeforeUsStaysForAWhile) {
   PlaceholderBooks books{kTimes};
-  books.See({{kKeeperNamespace, "k1"}, PodUid("uid-k1"), kNode, 0, GpuUuid("GPU-x")}, At(0));
+  books.See({{kPlaceholderNamespace, "k1"}, PodUid("uid-k1"), kNode, 0, GpuUuid("GPU-x")}, At(0));
   const auto role = [&](int64_t at) {
     return books.Tend(kNode, {}, true, At(at)).roles.front().second;
   };
-  EXPECT_EQ(role(1), KeeperRole::kLingering);
+  EXPECT_EQ(role(1), PlaceholderRole::kLingering);
   books.Complete(At(10));
-  EXPECT_EQ(role(99), KeeperRole::kLingering);
+  EXPECT_EQ(role(99), PlaceholderRole::kLingering);
   EXPECT_FALSE(books.HasEnds());
-  EXPECT_EQ(role(100), KeeperRole::kLeaving);
+  EXPECT_EQ(role(100), PlaceholderRole::kLeaving);
   EXPECT_TRUE(books.HasEnds());
 }
 

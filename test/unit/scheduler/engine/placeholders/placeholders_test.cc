@@ -19,7 +19,7 @@ using testing::SizeIs;
 class PlaceholdersTest : public testing::Test {
  protected:
   PlaceholdersTest() : placeholders_({}, 7) {
-    node_.AllowKeepers(true);
+    node_.AllowPlaceholders(true);
     node_.SetFacts(test::StockNode("n", 2), 0, &machines_);
     placeholders_.books().Complete(At(0));
   }
@@ -27,7 +27,7 @@ class PlaceholdersTest : public testing::Test {
   // The pod was given half of the node's first card and waits for its placeholder.
   PodUid Follow(const std::string& name) {
     PodRequest request = test::FractionPod(name, 500, 1);
-    request.follows_keeper = true;
+    request.follows_placeholder = true;
     Device device;
     device.card = 0;
     device.milli = MilliGpu::Of(500);

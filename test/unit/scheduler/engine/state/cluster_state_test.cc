@@ -30,7 +30,8 @@ class ClusterStateTest : public testing::Test {
     Picks picks(1);
     picks[0].milli = kWholeGpu;
     earmarks_.PutEarmark(request.uid, record,
-                         earmarks_.EarmarkOf(node_, request, Standing(), picks, At(0)), At(0));
+                         earmarks_.EarmarkOf(node_, request, QuotaMembership(), picks, At(0)),
+                         At(0));
     return record;
   }
   const Holding* Held(const PodRequest& request) const {

@@ -53,7 +53,7 @@ TEST_F(TeamRulesTest, WhatRefusesARequestOnEveryNode) {
       {"of a team", TeamPod("b", "p", 1), Reason::kNone, Reason::kLedgerClosed},
       {"of a team that is only watched", TeamPod("w", "p", 1), Reason::kNone, Reason::kNone},
       {"amounts that cannot be", refused, Reason::kBadAmount, Reason::kBadAmount},
-      {"a style the policy lacks", fraction, Reason::kDialectOff, Reason::kDialectOff},
+      {"a style the policy lacks", fraction, Reason::kStyleOff, Reason::kStyleOff},
       {"of two teams", TeamPod("both", "p", 1), Reason::kLeafConflict, Reason::kLeafConflict},
       {"of nobody", TeamPod("c", "p", 1), Reason::kNoLeaf, Reason::kNoLeaf},
       {"above a ResourceQuota", capped, Reason::kNamespaceQuota, Reason::kNamespaceQuota},

@@ -16,7 +16,7 @@ TEST(ExplainText, RequestsInAFewWords) {
 }
 
 TEST(ExplainText, AdviceIsForThoseWhoCanAct) {
-  EXPECT_EQ(AdviceFor(Reason::kMixedDialects), "ask in one style only");
+  EXPECT_EQ(AdviceFor(Reason::kMixedStyles), "ask in one style only");
   EXPECT_EQ(AdviceFor(Reason::kNoRoom), AdviceFor(Reason::kNumaMismatch));
   EXPECT_EQ(AdviceFor(Reason::kNone), "");
   EXPECT_EQ(AdviceFor(Reason::kPodGone), "");

@@ -25,10 +25,10 @@ inline ContainerInfo Init(std::string name) {
 }
 
 // `counts`: how many cards each container asks for, a share of each.
-inline PodRequest Asking(Dialect dialect, std::vector<ContainerInfo> containers,
+inline PodRequest Asking(RequestStyle style, std::vector<ContainerInfo> containers,
                          const std::vector<int64_t>& counts) {
   PodRequest request;
-  request.dialect = dialect;
+  request.style = style;
   request.containers = std::move(containers);
   for (std::size_t i = 0; i < counts.size(); ++i) {
     request.containers[i].plugin_count = counts[i];

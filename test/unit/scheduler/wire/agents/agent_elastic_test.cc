@@ -8,7 +8,7 @@ namespace {
 
 TEST(Elastic, WritesAKeyForEachContainer) {
   const PodRequest request =
-      Asking(Dialect::kElastic, {App("a"), App("plain"), App("b")}, {1, 0, 2});
+      Asking(RequestStyle::kElastic, {App("a"), App("plain"), App("b")}, {1, 0, 2});
   const Texts texts =
       AgentAnnotations(CallOf(AgentKind::kElastic), request,
                        Exact({{"a", {Share(3, "", 500, 0)}},
@@ -22,7 +22,7 @@ TEST(Elastic, WritesAKeyForEachContainer) {
 }
 
 TEST(Elastic, NamesWhatIsWrong) {
-  const PodRequest request = Asking(Dialect::kElastic, {App("a")}, {1});
+  const PodRequest request = Asking(RequestStyle::kElastic, {App("a")}, {1});
   EXPECT_EQ(Read({{"elasticgpu.io/container-x", "0"}}, request),
             "expected the name of a container, found \"x\", in elasticgpu.io/container-x");
   EXPECT_EQ(Read({{"elasticgpu.io/container-a", "0;1"}}, request),

@@ -6,7 +6,7 @@
 namespace tranche::wire {
 namespace {
 
-PodRequest OneApp() { return Asking(Dialect::kGpushare, {App("main")}, {1}); }
+PodRequest OneApp() { return Asking(RequestStyle::kGpushare, {App("main")}, {1}); }
 
 TEST(Gpushare, WritesCardAmountsAndTimeInThePluginsUnit) {
   struct Row {
@@ -35,7 +35,7 @@ TEST(Gpushare, WritesCardAmountsAndTimeInThePluginsUnit) {
 // Its own extender gives one card to all containers of a pod.
 TEST(Gpushare, ReadsOneCardForEveryContainerThatAsked) {
   const PodRequest request =
-      Asking(Dialect::kGpushare, {App("a"), App("plain"), App("b")}, {1, 0, 1});
+      Asking(RequestStyle::kGpushare, {App("a"), App("plain"), App("b")}, {1, 0, 1});
   EXPECT_EQ(Read({{"ALIYUN_COM_GPU_MEM_IDX", "2"}, {"ALIYUN_COM_GPU_MEM_POD", "8"}}, request),
             "a: 2 - 0m 0Mi; b: 2 - 0m 0Mi");
 }

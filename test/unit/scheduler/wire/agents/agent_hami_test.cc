@@ -8,9 +8,10 @@ namespace {
 
 constexpr std::string_view kRecord = "hami.io/vgpu-devices-allocated";
 
-PodRequest TwoApps() { return Asking(Dialect::kHami, {App("a"), App("b")}, {1, 1}); }
+PodRequest TwoApps() { return Asking(RequestStyle::kHami, {App("a"), App("b")}, {1, 1}); }
 PodRequest InitAndApps() {
-  return Asking(Dialect::kHami, {Init("warm"), Sidecar("log"), App("a"), App("b")}, {0, 1, 0, 2});
+  return Asking(RequestStyle::kHami, {Init("warm"), Sidecar("log"), App("a"), App("b")},
+                {0, 1, 0, 2});
 }
 
 std::string Record(const PodRequest& request, const Allocation& allocation, int minor) {
@@ -171,7 +172,7 @@ TEST(Hami, RefusesMigInstancesThatContradictTheList) {
     std::string_view mig;
     std::string_view message;
   };
-  const PodRequest request = Asking(Dialect::kHami, {App("a")}, {1});
+  const PodRequest request = Asking(RequestStyle::kHami, {App("a")}, {1});
   constexpr std::string_view kGood =
       R"("gpuUUID":"GPU-a","profile":"1g.10gb","placement":{"start":1,"size":1})";
   for (const Row& row : {

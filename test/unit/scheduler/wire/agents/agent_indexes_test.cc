@@ -6,16 +6,16 @@
 namespace tranche::wire {
 namespace {
 
-PodRequest WithoutPlugin(Dialect dialect, const std::vector<int64_t>& counts) {
+PodRequest WithoutPlugin(RequestStyle style, const std::vector<int64_t>& counts) {
   std::vector<ContainerInfo> containers;
   for (std::size_t i = 0; i < counts.size(); ++i) containers.push_back(App(fmt::format("c{}", i)));
-  PodRequest request = Asking(dialect, containers, counts);
+  PodRequest request = Asking(style, containers, counts);
   for (ContainerInfo& container : request.containers) container.plugin_count = 0;
   return request;
 }
 
 TEST(OpenGpuShare, WritesIndexAndTimeOnWhateverNode) {
-  const PodRequest request = WithoutPlugin(Dialect::kOpenGpuShare, {3});
+  const PodRequest request = WithoutPlugin(RequestStyle::kOpenGpuShare, {3});
   for (const AgentKind agent : {AgentKind::kNone, AgentKind::kHami}) {
     const Texts texts = AgentAnnotations(
         CallOf(agent, 10), request,
@@ -28,7 +28,7 @@ TEST(OpenGpuShare, WritesIndexAndTimeOnWhateverNode) {
 }
 
 TEST(OpenGpuShare, MayNameACardForEachUnitItGives) {
-  const PodRequest request = WithoutPlugin(Dialect::kOpenGpuShare, {2, 1});
+  const PodRequest request = WithoutPlugin(RequestStyle::kOpenGpuShare, {2, 1});
   const Texts texts = AgentAnnotations(
       CallOf(AgentKind::kNone), request,
       Exact({{"c0", {Share(1, "", 500, 1), Share(0, "", 500, 1)}}, {"c1", {Share(1, "", 9, 1)}}}));
@@ -42,7 +42,7 @@ TEST(OpenGpuShare, MayNameACardForEachUnitItGives) {
 
 // A node agent that is told of every pod gets its own keys beside those of the style.
 TEST(OpenGpuShare, StandsBesideKoordletsList) {
-  const PodRequest request = WithoutPlugin(Dialect::kOpenGpuShare, {1});
+  const PodRequest request = WithoutPlugin(RequestStyle::kOpenGpuShare, {1});
   const Texts texts = AgentAnnotations(CallOf(AgentKind::kKoordinator), request,
                                        Exact({{"c0", {Share(2, "GPU-c", 500, 8192)}}}));
   EXPECT_EQ(texts.size(), 3U);
@@ -50,7 +50,7 @@ TEST(OpenGpuShare, StandsBesideKoordletsList) {
 }
 
 TEST(Hived, WritesTheIsolationAndWhatRestoresThePod) {
-  const PodRequest request = WithoutPlugin(Dialect::kHived, {2});
+  const PodRequest request = WithoutPlugin(RequestStyle::kHived, {2});
   const Texts texts =
       AgentAnnotations(CallOf(AgentKind::kNone), request,
                        Exact({{"c0", {Share(1, "", 1000, 1), Share(0, "", 1000, 1)}}}));
@@ -67,7 +67,7 @@ TEST(Hived, WritesTheIsolationAndWhatRestoresThePod) {
 }
 
 TEST(Hived, ReadsTheKeyOfItsFirstVersionsToo) {
-  const PodRequest request = WithoutPlugin(Dialect::kHived, {1});
+  const PodRequest request = WithoutPlugin(RequestStyle::kHived, {1});
   EXPECT_EQ(Read({{"hivedscheduler.microsoft.com/pod-gpu-isolation", "5"}}, request),
             "c0: 5 - 0m 0Mi");
   EXPECT_EQ(Read({{"hivedscheduler.microsoft.com/pod-gpu-isolation", "5,x"}}, request),

@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kAllocated = "scheduling.koordinator.sh/device-allocated";
 
 PodRequest OneAppOf(int64_t count) {
-  PodRequest request = Asking(Dialect::kKoordinator, {App("main")}, {count});
+  PodRequest request = Asking(RequestStyle::kKoordinator, {App("main")}, {count});
   request.containers[0].plugin_count = 0;  // it has no device plugin
   return request;
 }
@@ -48,7 +48,7 @@ TEST(Koordinator, AlwaysFillsInAllThreeResources) {
 }
 
 TEST(Koordinator, ListsEachCardOnceAndLeavesTheIdOutWhereItIsUnknown) {
-  const PodRequest request = Asking(Dialect::kKoordinator, {App("a"), App("b")}, {1, 1});
+  const PodRequest request = Asking(RequestStyle::kKoordinator, {App("a"), App("b")}, {1, 1});
   EXPECT_EQ(
       Write(request,
             Exact({{"a", {Share(0, "GPU-a", 300, 4096)}}, {"b", {Share(0, "GPU-a", 200, 4096)}}})),
@@ -60,8 +60,9 @@ TEST(Koordinator, ListsEachCardOnceAndLeavesTheIdOutWhereItIsUnknown) {
 
 // Init containers run before the others and alone, but beside the sidecars started before them.
 TEST(Koordinator, CountsWhatThePodTakesAtOnce) {
-  const PodRequest request = Asking(
-      Dialect::kKoordinator, {Init("warm"), Sidecar("log"), Init("copy"), App("a")}, {1, 1, 1, 1});
+  const PodRequest request =
+      Asking(RequestStyle::kKoordinator, {Init("warm"), Sidecar("log"), Init("copy"), App("a")},
+             {1, 1, 1, 1});
   const auto core = [&](int64_t warm, int64_t log, int64_t copy, int64_t app) {
     const Allocation allocation = Exact({{"warm", {Share(0, "G", warm, 0)}},
                                          {"log", {Share(0, "G", log, 0)}},

@@ -7,8 +7,8 @@ namespace tranche::wire {
 namespace {
 
 TEST(Tkestack, CountsAppContainersFromZero) {
-  const PodRequest request =
-      Asking(Dialect::kTkestack, {Init("warm"), App("plain"), App("a"), App("b")}, {0, 0, 1, 2});
+  const PodRequest request = Asking(RequestStyle::kTkestack,
+                                    {Init("warm"), App("plain"), App("a"), App("b")}, {0, 0, 1, 2});
   const Texts texts =
       AgentAnnotations(CallOf(AgentKind::kTkestack), request,
                        Exact({{"a", {Share(2, "", 300, 256)}},
@@ -25,7 +25,7 @@ TEST(Tkestack, CountsAppContainersFromZero) {
 }
 
 TEST(Tkestack, NamesWhatIsWrong) {
-  const PodRequest request = Asking(Dialect::kTkestack, {App("a"), App("b")}, {1, 1});
+  const PodRequest request = Asking(RequestStyle::kTkestack, {App("a"), App("b")}, {1, 1});
   struct Row {
     std::string_view key, text;
     std::string_view message;

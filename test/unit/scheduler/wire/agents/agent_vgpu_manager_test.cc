@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kPlanned = "nvidia.com/pre-allocated";
 
 PodRequest MainAndSide() {
-  return Asking(Dialect::kVgpuManager, {App("main"), App("side")}, {2, 1});
+  return Asking(RequestStyle::kVgpuManager, {App("main"), App("side")}, {2, 1});
 }
 
 TEST(VgpuManager, WritesIndexUuidCoresAndMemory) {
@@ -29,8 +29,9 @@ TEST(VgpuManager, WritesIndexUuidCoresAndMemory) {
 }
 
 TEST(VgpuManager, PutsInitContainersFirstAndOnlyThoseWithAClaim) {
-  const PodRequest request = Asking(
-      Dialect::kVgpuManager, {Init("warm"), Init("copy"), App("plain"), App("main")}, {1, 0, 0, 1});
+  const PodRequest request =
+      Asking(RequestStyle::kVgpuManager, {Init("warm"), Init("copy"), App("plain"), App("main")},
+             {1, 0, 0, 1});
   const Texts texts = AgentAnnotations(
       CallOf(AgentKind::kVgpuManager), request,
       Exact({{"main", {Share(1, "GPU-b", 1000, 16'384)}}, {"warm", {Share(0, "GPU-a", 5, 1)}}}));

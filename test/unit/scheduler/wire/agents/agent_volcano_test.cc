@@ -6,7 +6,7 @@
 namespace tranche::wire {
 namespace {
 
-PodRequest TwoVolcanoApps() { return Asking(Dialect::kVolcano, {App("a"), App("b")}, {1, 1}); }
+PodRequest TwoVolcanoApps() { return Asking(RequestStyle::kVolcano, {App("a"), App("b")}, {1, 1}); }
 
 std::string ReadVolcanoRecord(std::string_view text, const PodRequest& request) {
   return Read({{"volcano.sh/vgpu-ids-new", std::string(text)}}, request);
@@ -28,7 +28,7 @@ TEST(Volcano, WritesTheKeysTheAgentReads) {
 
 // The plugin multiplies what it reads by its factor.
 TEST(Volcano, CountsMemoryInThePluginsFactor) {
-  const PodRequest request = Asking(Dialect::kVolcano, {App("a")}, {1});
+  const PodRequest request = Asking(RequestStyle::kVolcano, {App("a")}, {1});
   struct Row {
     int64_t mib;
     std::string_view units;
@@ -44,7 +44,7 @@ TEST(Volcano, CountsMemoryInThePluginsFactor) {
 
 TEST(Volcano, HasSlotsForAppContainersOnlyAndNoMarkBehindTheLast) {
   const PodRequest request =
-      Asking(Dialect::kVolcano, {Init("warm"), App("a"), App("b"), App("c")}, {0, 0, 2, 0});
+      Asking(RequestStyle::kVolcano, {Init("warm"), App("a"), App("b"), App("c")}, {0, 0, 2, 0});
   const Texts texts =
       AgentAnnotations(CallOf(AgentKind::kVolcano), request,
                        Exact({{"b", {Share(0, "GPU-a", 0, 1), Share(1, "GPU-b", 0, 2)}}}));
@@ -54,7 +54,7 @@ TEST(Volcano, HasSlotsForAppContainersOnlyAndNoMarkBehindTheLast) {
 
 // Volcano's own scheduler leaves containers without a claim out of the list.
 TEST(Volcano, ReadsListsOfTheContainersThatAsked) {
-  const PodRequest request = Asking(Dialect::kVolcano, {App("a"), App("b")}, {0, 1});
+  const PodRequest request = Asking(RequestStyle::kVolcano, {App("a"), App("b")}, {0, 1});
   EXPECT_EQ(ReadVolcanoRecord("GPU-a,NVIDIA,1,1:", request), "b: 0 GPU-a 10m 1Mi");
   EXPECT_EQ(ReadVolcanoRecord(";GPU-a,NVIDIA,1,1:", request), "b: 0 GPU-a 10m 1Mi");
 }
@@ -104,7 +104,7 @@ TEST(Volcano, TellsTheAgentsProgress) {
 }
 
 TEST(VolcanoOld, WritesTheCardsOfThePodAndTheTime) {
-  const PodRequest request = Asking(Dialect::kVolcanoOld, {App("a")}, {2});
+  const PodRequest request = Asking(RequestStyle::kVolcanoOld, {App("a")}, {2});
   const Texts texts =
       AgentAnnotations(CallOf(AgentKind::kVolcanoOld), request,
                        Exact({{"a", {Share(1, "", 1000, 9), Share(0, "", 1000, 9)}}}));
@@ -117,7 +117,7 @@ TEST(VolcanoOld, WritesTheCardsOfThePodAndTheTime) {
 }
 
 TEST(VolcanoOld, NamesWhatIsWrong) {
-  const PodRequest request = Asking(Dialect::kVolcanoOld, {App("a")}, {1});
+  const PodRequest request = Asking(RequestStyle::kVolcanoOld, {App("a")}, {1});
   struct Row {
     std::string_view text;
     std::string_view message;

@@ -11,35 +11,34 @@ namespace {
 
 const Allocation kHalfCard = Exact({{"main", {Share(1, "GPU-b", 500, 8192)}}});
 
-PodRequest OneAppIn(Dialect dialect) { return Asking(dialect, {App("main")}, {1}); }
+PodRequest OneAppIn(RequestStyle style) { return Asking(style, {App("main")}, {1}); }
 
 struct AgentStyle {
   AgentKind agent;
-  Dialect dialect;
+  RequestStyle style;
   std::string_view read;  // what every amount of the grammar tells of the half card
 };
 constexpr AgentStyle kStyles[] = {
-    {AgentKind::kHami, Dialect::kHami, "main: 0 GPU-b 500m 8192Mi"},
-    {AgentKind::kHami, Dialect::kNative, "main: 0 GPU-b 500m 8192Mi"},
-    {AgentKind::kFourPd, Dialect::kHami, "main: 0 GPU-b 500m 8192Mi"},
-    {AgentKind::kVolcano, Dialect::kVolcano, "main: 0 GPU-b 500m 8192Mi"},
-    {AgentKind::kVolcanoOld, Dialect::kVolcanoOld, "main: 1 - 0m 0Mi"},
-    {AgentKind::kGpushare, Dialect::kGpushare, "main: 1 - 0m 0Mi"},
-    {AgentKind::kTkestack, Dialect::kTkestack, "main: 1 - 0m 0Mi"},
-    {AgentKind::kElastic, Dialect::kElastic, "main: 1 - 0m 0Mi"},
-    {AgentKind::kVgpuManager, Dialect::kVgpuManager, "main: 1 GPU-b 500m 8192Mi"},
-    {AgentKind::kKoordinator, Dialect::kKoordinator, "main: 1 GPU-b 500m 8192Mi"},
-    {AgentKind::kKoordinator, Dialect::kKai, "main: 1 GPU-b 500m 8192Mi"},
-    {AgentKind::kNone, Dialect::kOpenGpuShare, "main: 1 - 0m 0Mi"},
-    {AgentKind::kNone, Dialect::kHived, "main: 1 - 0m 0Mi"},
+    {AgentKind::kHami, RequestStyle::kHami, "main: 0 GPU-b 500m 8192Mi"},
+    {AgentKind::kHami, RequestStyle::kNative, "main: 0 GPU-b 500m 8192Mi"},
+    {AgentKind::kFourPd, RequestStyle::kHami, "main: 0 GPU-b 500m 8192Mi"},
+    {AgentKind::kVolcano, RequestStyle::kVolcano, "main: 0 GPU-b 500m 8192Mi"},
+    {AgentKind::kVolcanoOld, RequestStyle::kVolcanoOld, "main: 1 - 0m 0Mi"},
+    {AgentKind::kGpushare, RequestStyle::kGpushare, "main: 1 - 0m 0Mi"},
+    {AgentKind::kTkestack, RequestStyle::kTkestack, "main: 1 - 0m 0Mi"},
+    {AgentKind::kElastic, RequestStyle::kElastic, "main: 1 - 0m 0Mi"},
+    {AgentKind::kVgpuManager, RequestStyle::kVgpuManager, "main: 1 GPU-b 500m 8192Mi"},
+    {AgentKind::kKoordinator, RequestStyle::kKoordinator, "main: 1 GPU-b 500m 8192Mi"},
+    {AgentKind::kKoordinator, RequestStyle::kKai, "main: 1 GPU-b 500m 8192Mi"},
+    {AgentKind::kNone, RequestStyle::kOpenGpuShare, "main: 1 - 0m 0Mi"},
+    {AgentKind::kNone, RequestStyle::kHived, "main: 1 - 0m 0Mi"},
 };
 
 TEST(Agents, EveryAgentsKeysAreReadBack) {
   for (const AgentStyle& style : kStyles) {
-    const Texts texts =
-        AgentAnnotations(CallOf(style.agent, 10), OneAppIn(style.dialect), kHalfCard);
-    EXPECT_EQ(Read(texts, OneAppIn(style.dialect)), style.read)
-        << AgentName(style.agent) << " " << DialectName(style.dialect);
+    const Texts texts = AgentAnnotations(CallOf(style.agent, 10), OneAppIn(style.style), kHalfCard);
+    EXPECT_EQ(Read(texts, OneAppIn(style.style)), style.read)
+        << AgentName(style.agent) << " " << StyleName(style.style);
     for (const auto& [key, value] : texts) {
       EXPECT_TRUE(IsResultKey(key)) << key;
       EXPECT_EQ(TextOf({{key, value}}).first_key(), key);
@@ -51,66 +50,67 @@ TEST(Agents, EveryAgentsKeysAreReadBack) {
 TEST(Agents, KeysOfOtherStylesSayNothing) {
   for (const AgentStyle& style : kStyles) {
     for (const AgentStyle& other : kStyles) {
-      if (Serves(other.agent, style.dialect)) continue;
-      Texts texts = AgentAnnotations(CallOf(other.agent, 10), OneAppIn(other.dialect), kHalfCard);
-      EXPECT_EQ(Read(texts, OneAppIn(style.dialect)), "nothing")
-          << AgentName(other.agent) << " for " << DialectName(style.dialect);
-      EXPECT_EQ(TextOf(texts).Progress(OneAppIn(style.dialect)), AgentProgress::kUnknown);
-      texts.merge(AgentAnnotations(CallOf(style.agent, 10), OneAppIn(style.dialect), kHalfCard));
-      EXPECT_EQ(Read(texts, OneAppIn(style.dialect)), style.read)
+      if (Serves(other.agent, style.style)) continue;
+      Texts texts = AgentAnnotations(CallOf(other.agent, 10), OneAppIn(other.style), kHalfCard);
+      EXPECT_EQ(Read(texts, OneAppIn(style.style)), "nothing")
+          << AgentName(other.agent) << " for " << StyleName(style.style);
+      EXPECT_EQ(TextOf(texts).Progress(OneAppIn(style.style)), AgentProgress::kUnknown);
+      texts.merge(AgentAnnotations(CallOf(style.agent, 10), OneAppIn(style.style), kHalfCard));
+      EXPECT_EQ(Read(texts, OneAppIn(style.style)), style.read)
           << AgentName(other.agent) << " beside " << AgentName(style.agent);
     }
   }
 }
 
 TEST(Agents, AgentsThatAreNotCalledGetNothing) {
-  EXPECT_TRUE(
-      AgentAnnotations(CallOf(AgentKind::kNone), OneAppIn(Dialect::kNative), kHalfCard).empty());
-  PodRequest without_plugin = OneAppIn(Dialect::kTranche);
+  EXPECT_TRUE(AgentAnnotations(CallOf(AgentKind::kNone), OneAppIn(RequestStyle::kNative), kHalfCard)
+                  .empty());
+  PodRequest without_plugin = OneAppIn(RequestStyle::kTranche);
   without_plugin.containers[0].plugin_count = 0;
   EXPECT_TRUE(AgentAnnotations(CallOf(AgentKind::kHami, 10), without_plugin, kHalfCard).empty());
   EXPECT_FALSE(
       AgentAnnotations(CallOf(AgentKind::kKoordinator), without_plugin, kHalfCard).empty());
   EXPECT_TRUE(
-      AgentAnnotations(CallOf(AgentKind::kHami, 10), OneAppIn(Dialect::kHami), Exact({})).empty());
+      AgentAnnotations(CallOf(AgentKind::kHami, 10), OneAppIn(RequestStyle::kHami), Exact({}))
+          .empty());
 }
 
 // Keys copied with a pod's template name the node of the pod they come from.
 TEST(Agents, KeysWrittenForAnotherNodeAreACopy) {
   struct Row {
     AgentKind agent;
-    Dialect dialect;
+    RequestStyle style;
     std::string_view key;
   };
   for (const Row& row : {
-           Row{AgentKind::kHami, Dialect::kHami, "hami.io/vgpu-node"},
-           Row{AgentKind::kFourPd, Dialect::kHami, "4pd.io/vgpu-node"},
-           Row{AgentKind::kVolcano, Dialect::kVolcano, "volcano.sh/vgpu-node"},
-           Row{AgentKind::kTkestack, Dialect::kTkestack, "tencent.com/predicate-node"},
-           Row{AgentKind::kVgpuManager, Dialect::kVgpuManager, "nvidia.com/predicate-node"},
+           Row{AgentKind::kHami, RequestStyle::kHami, "hami.io/vgpu-node"},
+           Row{AgentKind::kFourPd, RequestStyle::kHami, "4pd.io/vgpu-node"},
+           Row{AgentKind::kVolcano, RequestStyle::kVolcano, "volcano.sh/vgpu-node"},
+           Row{AgentKind::kTkestack, RequestStyle::kTkestack, "tencent.com/predicate-node"},
+           Row{AgentKind::kVgpuManager, RequestStyle::kVgpuManager, "nvidia.com/predicate-node"},
        }) {
-    Texts texts = AgentAnnotations(CallOf(row.agent, 10), OneAppIn(row.dialect), kHalfCard);
+    Texts texts = AgentAnnotations(CallOf(row.agent, 10), OneAppIn(row.style), kHalfCard);
     texts.at(std::string(row.key)) = "n2";
-    EXPECT_EQ(Read(texts, OneAppIn(row.dialect)),
+    EXPECT_EQ(Read(texts, OneAppIn(row.style)),
               fmt::format("expected the pod's node n1, found \"n2\", in {}", row.key));
   }
 }
 
 TEST(Agents, APodWithoutNodeHoldsNothing) {
   const Texts texts =
-      AgentAnnotations(CallOf(AgentKind::kHami, 10), OneAppIn(Dialect::kHami), kHalfCard);
-  const auto read = TextOf(texts).Devices(OneAppIn(Dialect::kHami), NodeName());
+      AgentAnnotations(CallOf(AgentKind::kHami, 10), OneAppIn(RequestStyle::kHami), kHalfCard);
+  const auto read = TextOf(texts).Devices(OneAppIn(RequestStyle::kHami), NodeName());
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(*read, std::nullopt);
-  EXPECT_EQ(Read(texts, OneAppIn(Dialect::kNone)), "nothing");
+  EXPECT_EQ(Read(texts, OneAppIn(RequestStyle::kNone)), "nothing");
 }
 
 TEST(Agents, TwoAgentsMayNotBothNameDevices) {
   Texts texts =
-      AgentAnnotations(CallOf(AgentKind::kHami, 10), OneAppIn(Dialect::kNative), kHalfCard);
-  texts.merge(
-      AgentAnnotations(CallOf(AgentKind::kKoordinator), OneAppIn(Dialect::kNative), kHalfCard));
-  EXPECT_EQ(Read(texts, OneAppIn(Dialect::kNative)),
+      AgentAnnotations(CallOf(AgentKind::kHami, 10), OneAppIn(RequestStyle::kNative), kHalfCard);
+  texts.merge(AgentAnnotations(CallOf(AgentKind::kKoordinator), OneAppIn(RequestStyle::kNative),
+                               kHalfCard));
+  EXPECT_EQ(Read(texts, OneAppIn(RequestStyle::kNative)),
             "expected the devices of one agent, found those of hami and koordinator");
 }
 
@@ -119,7 +119,7 @@ TEST(Agents, ProgressIsThatOfTheOneFurthestBehind) {
   const auto progress = [](std::string_view hami, std::string_view four_pd) {
     return TextOf({{"hami.io/bind-phase", std::string(hami)},
                    {"4pd.io/bind-phase", std::string(four_pd)}})
-        .Progress(OneAppIn(Dialect::kHami));
+        .Progress(OneAppIn(RequestStyle::kHami));
   };
   EXPECT_EQ(progress("success", "allocating"), AgentProgress::kWaiting);
   EXPECT_EQ(progress("allocating", "success"), AgentProgress::kWaiting);
@@ -133,7 +133,7 @@ TEST(Agents, APodThatEndedUnservedCanBeMarkedAsServed) {
     EXPECT_EQ(!ServedAnnotations(agent).empty(), OutlivesItsPod(agent)) << AgentName(agent);
   }
   PodRequest request;
-  request.dialect = Dialect::kVolcano;
+  request.style = RequestStyle::kVolcano;
   AgentText text;
   text.Set("volcano.sh/vgpu-time", "1700000000");
   EXPECT_EQ(text.Progress(request), AgentProgress::kWaiting);
@@ -147,13 +147,13 @@ TEST(Agents, LimitsKeysAndTexts) {
   std::vector<std::string> keys;
   for (int i = 0; i < 257; ++i) keys.push_back(fmt::format("elasticgpu.io/container-{}", i));
   for (const std::string& key : keys) many.Set(key, "0");
-  EXPECT_EQ(many.Devices(OneAppIn(Dialect::kElastic), NodeName("n1")).status().message(),
+  EXPECT_EQ(many.Devices(OneAppIn(RequestStyle::kElastic), NodeName("n1")).status().message(),
             "expected at most 256 keys of node agents, found more");
   const std::string longest(64 * 1024, ';');
   const std::string problem =
-      Read({{"hami.io/vgpu-devices-to-allocate", longest + ";"}}, OneAppIn(Dialect::kHami));
+      Read({{"hami.io/vgpu-devices-to-allocate", longest + ";"}}, OneAppIn(RequestStyle::kHami));
   EXPECT_TRUE(problem.starts_with("expected at most 65536 bytes, found \";;;")) << problem;
-  EXPECT_EQ(Read({{"hami.io/vgpu-devices-to-allocate", longest}}, OneAppIn(Dialect::kHami)),
+  EXPECT_EQ(Read({{"hami.io/vgpu-devices-to-allocate", longest}}, OneAppIn(RequestStyle::kHami)),
             "nothing");
 }
 
@@ -167,7 +167,7 @@ TEST(Agents, KeepsItsOwnKeysOnlyAndTheLastOfEqualOnes) {
   text.Set("hami.io/bind-phase", "allocating");
   text.Set("hami.io/bind-phase", "success");
   EXPECT_EQ(text.first_key(), "hami.io/bind-phase");
-  EXPECT_EQ(text.Progress(OneAppIn(Dialect::kHami)), AgentProgress::kServed);
+  EXPECT_EQ(text.Progress(OneAppIn(RequestStyle::kHami)), AgentProgress::kServed);
   text.Set("hami.io/bind-phase", std::nullopt);
   EXPECT_EQ(text.first_key(), "volcano.sh/vgpu-node");
 }

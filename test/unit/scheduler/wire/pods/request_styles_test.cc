@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kCardMib = 81'920;
 
 struct Example {
-  Dialect dialect;
+  RequestStyle style;
   std::string_view annotations;
   std::string_view limits;
   int64_t unit_mib = 1;  // of MemoryNeed::Kind::kAgentUnits
@@ -24,33 +24,33 @@ struct Example {
 };
 
 constexpr std::array kExamples = {
-    Example{Dialect::kTranche, R"("tranche.dev/gpu-fraction":"0.5")", ""},
-    Example{Dialect::kTranche, R"("tranche.dev/gpu-memory":"40960")", "", 1, 0},
-    Example{Dialect::kHami, "",
+    Example{RequestStyle::kTranche, R"("tranche.dev/gpu-fraction":"0.5")", ""},
+    Example{RequestStyle::kTranche, R"("tranche.dev/gpu-memory":"40960")", "", 1, 0},
+    Example{RequestStyle::kHami, "",
             R"("nvidia.com/gpu":1,"nvidia.com/gpumem":40960,"nvidia.com/gpucores":50)"},
-    Example{Dialect::kHami, "",
+    Example{RequestStyle::kHami, "",
             R"("nvidia.com/gpu":1,"nvidia.com/gpumem-percentage":50,"nvidia.com/gpucores":50)"},
-    Example{Dialect::kVolcano, "",
+    Example{RequestStyle::kVolcano, "",
             R"("volcano.sh/vgpu-number":1,"volcano.sh/vgpu-memory":40960,
                "volcano.sh/vgpu-cores":50)"},
-    Example{Dialect::kVolcano, "",
+    Example{RequestStyle::kVolcano, "",
             R"("volcano.sh/vgpu-number":1,"volcano.sh/vgpu-memory-percentage":50,
                "volcano.sh/vgpu-cores":50)"},
-    Example{Dialect::kVolcanoOld, "", R"("volcano.sh/gpu-memory":40960)", 1, 0},
-    Example{Dialect::kGpushare, "", R"("aliyun.com/gpu-mem":40)", 1024, 0},
-    Example{Dialect::kTkestack, "", R"("tencent.com/vcuda-core":50,"tencent.com/vcuda-memory":160)",
-            256},
-    Example{Dialect::kElastic, "", R"("elasticgpu.io/gpu-core":50)", 1, 500, 0},
-    Example{Dialect::kElastic, "", R"("elasticgpu.io/gpu-memory":40960)", 1, 0},
-    Example{Dialect::kVgpuManager, "",
+    Example{RequestStyle::kVolcanoOld, "", R"("volcano.sh/gpu-memory":40960)", 1, 0},
+    Example{RequestStyle::kGpushare, "", R"("aliyun.com/gpu-mem":40)", 1024, 0},
+    Example{RequestStyle::kTkestack, "",
+            R"("tencent.com/vcuda-core":50,"tencent.com/vcuda-memory":160)", 256},
+    Example{RequestStyle::kElastic, "", R"("elasticgpu.io/gpu-core":50)", 1, 500, 0},
+    Example{RequestStyle::kElastic, "", R"("elasticgpu.io/gpu-memory":40960)", 1, 0},
+    Example{RequestStyle::kVgpuManager, "",
             R"("nvidia.com/vgpu-number":1,"nvidia.com/vgpu-cores":50,
                "nvidia.com/vgpu-memory":40960)"},
-    Example{Dialect::kKai, R"("gpu-fraction":"0.5")", ""},
-    Example{Dialect::kKai, R"("gpu-memory":"40960")", "", 1, 0},
-    Example{Dialect::kKoordinator, "", R"("koordinator.sh/gpu":50)"},
-    Example{Dialect::kKoordinator, "",
+    Example{RequestStyle::kKai, R"("gpu-fraction":"0.5")", ""},
+    Example{RequestStyle::kKai, R"("gpu-memory":"40960")", "", 1, 0},
+    Example{RequestStyle::kKoordinator, "", R"("koordinator.sh/gpu":50)"},
+    Example{RequestStyle::kKoordinator, "",
             R"("koordinator.sh/gpu-core":50,"koordinator.sh/gpu-memory":"40Gi")"},
-    Example{Dialect::kOpenGpuShare, R"("alibabacloud.com/gpu-milli":"500")", ""},
+    Example{RequestStyle::kOpenGpuShare, R"("alibabacloud.com/gpu-milli":"500")", ""},
 };
 
 int64_t MibOf(const MemoryNeed& memory, int64_t unit_mib) {
@@ -74,10 +74,10 @@ int64_t MibOf(const MemoryNeed& memory, int64_t unit_mib) {
 TEST(RequestStyles, HalfAGpuIsTheSameInEveryStyle) {
   for (const Example& example : kExamples) {
     const std::string where =
-        fmt::format("{} {}{}", DialectName(example.dialect), example.annotations, example.limits);
+        fmt::format("{} {}{}", StyleName(example.style), example.annotations, example.limits);
     const PodRequest request = RequestOf(example.annotations, OneContainer(example.limits));
     EXPECT_FALSE(request.refusal.has_value()) << where << FullText(request);
-    EXPECT_EQ(request.dialect, example.dialect) << where;
+    EXPECT_EQ(request.style, example.style) << where;
     ASSERT_EQ(request.asks.size(), 1u) << where;
     const Ask& ask = request.asks[0];
     EXPECT_EQ(ask.resource, Resource::kShare) << where;
@@ -101,17 +101,17 @@ TEST(RequestStyles, OthersNameDevices) {
 }
 
 TEST(RequestStyles, EveryStyleHasAnExampleAndAName) {
-  std::set<Dialect> shown = {Dialect::kNone, Dialect::kNative, Dialect::kHived};
-  for (const Example& example : kExamples) shown.insert(example.dialect);
-  EXPECT_EQ(shown.size(), static_cast<std::size_t>(kDialects));
+  std::set<RequestStyle> shown = {RequestStyle::kNone, RequestStyle::kNative, RequestStyle::kHived};
+  for (const Example& example : kExamples) shown.insert(example.style);
+  EXPECT_EQ(shown.size(), static_cast<std::size_t>(kRequestStyles));
 }
 
 // A policy may name every style, by the name the engine compares.
 TEST(RequestStyles, PoliciesNameThemAll) {
   std::string names;
   std::vector<std::string> expected;
-  for (int i = 1; i < kDialects; ++i) {
-    expected.emplace_back(DialectName(static_cast<Dialect>(i)));
+  for (int i = 1; i < kRequestStyles; ++i) {
+    expected.emplace_back(StyleName(static_cast<RequestStyle>(i)));
     names += fmt::format("{}\"{}\"", i == 1 ? "" : ",", expected.back());
   }
   const auto policy = DecodeGpuPolicy(

@@ -34,7 +34,7 @@ TEST(PodElastic, CoresOrMemoryOfEachContainer) {
     const PodRequest request = RequestOf("", row.spec);
     EXPECT_EQ(FullText(request), row.text) << row.spec;
     EXPECT_EQ(PoolText(request), row.pools) << row.spec;
-    EXPECT_EQ(request.dialect, Dialect::kElastic) << row.spec;
+    EXPECT_EQ(request.style, RequestStyle::kElastic) << row.spec;
     EXPECT_GT(request.containers.at(0).plugin_count, 0) << row.spec;
   }
 }

@@ -52,7 +52,7 @@ TEST(PodGpushare, WhatItsAgentCannotServeIsTheAgentsReason) {
 
 TEST(PodGpushare, KubeletAsksForEveryUnit) {
   const PodRequest request = RequestOf("", OneContainer(R"("aliyun.com/gpu-mem":8)"));
-  EXPECT_EQ(request.dialect, Dialect::kGpushare);
+  EXPECT_EQ(request.style, RequestStyle::kGpushare);
   EXPECT_EQ(request.containers.at(0).plugin_count, 8);
   EXPECT_EQ(PoolText(request), "aliyun.com/gpu-mem 8");
   EXPECT_EQ(SlotOf(AgentKind::kGpushare, request), 8);

@@ -42,7 +42,7 @@ TEST(PodHami, TurnsAmountsIntoSharesAsTheWebhookWould) {
        }) {
     const PodRequest request = RequestOf("", OneContainer(row.limits));
     EXPECT_EQ(RequestText(request), row.asks) << row.limits;
-    EXPECT_EQ(request.dialect, Dialect::kHami) << row.limits;
+    EXPECT_EQ(request.style, RequestStyle::kHami) << row.limits;
   }
 }
 
@@ -50,7 +50,7 @@ TEST(PodHami, ZeroAmountsDoNotMakeAHamiPod) {
   const PodRequest whole = RequestOf(
       "", OneContainer(R"("nvidia.com/gpu":1,"nvidia.com/gpumem":0,"nvidia.com/gpucores":0)"));
   EXPECT_EQ(RequestText(whole), "main: 1 gpu");
-  EXPECT_EQ(whole.dialect, Dialect::kNative);
+  EXPECT_EQ(whole.style, RequestStyle::kNative);
   EXPECT_EQ(RequestText(RequestOf("", OneContainer(R"("nvidia.com/gpumem":0)"))), "nothing");
   EXPECT_EQ(RequestText(RequestOf("", OneContainer(R"("nvidia.com/priority":1)"))), "nothing");
 }

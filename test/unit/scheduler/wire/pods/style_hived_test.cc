@@ -34,7 +34,7 @@ affinityGroup:
     podNumber: 1
 )");
   EXPECT_EQ(FullText(request), "b: 2 gpu");
-  EXPECT_EQ(request.dialect, Dialect::kHived);
+  EXPECT_EQ(request.style, RequestStyle::kHived);
   EXPECT_EQ(request.models_any, (std::vector<std::string>{"k80"}));
   EXPECT_EQ(request.gang, "hived/team~job");
   EXPECT_EQ(request.gang_size, 4);

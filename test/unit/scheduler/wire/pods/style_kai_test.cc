@@ -30,7 +30,7 @@ TEST(PodKai, ReadsFractionsAndMemory) {
        }) {
     const PodRequest request = RequestOf(row.annotations, Containers({"", R"("cpu":1)"}));
     EXPECT_EQ(FullText(request), row.text) << row.annotations;
-    EXPECT_EQ(request.dialect, Dialect::kKai);
+    EXPECT_EQ(request.style, RequestStyle::kKai);
     EXPECT_EQ(PoolText(request), "");
   }
 }

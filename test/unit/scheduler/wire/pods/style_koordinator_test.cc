@@ -116,7 +116,7 @@ TEST(PodKoordinator, NvidiaGpuIsWholeCardsBesideIt) {
        }) {
     const PodRequest request = RequestOf("", row.spec);
     EXPECT_EQ(FullText(request), row.text) << row.spec;
-    EXPECT_EQ(request.dialect, Dialect::kKoordinator);
+    EXPECT_EQ(request.style, RequestStyle::kKoordinator);
   }
 }
 

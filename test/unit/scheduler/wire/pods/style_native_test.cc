@@ -72,7 +72,7 @@ TEST(PodNative, RefusesAmountsThatAreNoneAndQuotesThem) {
     EXPECT_NE(request.refusal->detail.find("nvidia.com/gpu"), std::string::npos);
     EXPECT_NE(request.refusal->detail.find("\"main\""), std::string::npos);
     EXPECT_TRUE(request.asks.empty());
-    EXPECT_EQ(request.dialect, Dialect::kNative);
+    EXPECT_EQ(request.style, RequestStyle::kNative);
   }
 }
 

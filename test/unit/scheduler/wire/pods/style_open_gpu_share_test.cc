@@ -40,7 +40,7 @@ TEST(PodOpenGpuShare, ReadsThousandthsOfSeveralCards) {
        }) {
     const PodRequest request = RequestOf(row.annotations, OneContainer(R"("cpu":1)"));
     EXPECT_EQ(FullText(request), row.text) << row.annotations;
-    EXPECT_EQ(request.dialect, Dialect::kOpenGpuShare) << row.annotations;
+    EXPECT_EQ(request.style, RequestStyle::kOpenGpuShare) << row.annotations;
   }
 }
 

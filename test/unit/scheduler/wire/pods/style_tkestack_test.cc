@@ -42,7 +42,7 @@ TEST(PodTkestack, PartsNeedMemoryAndWholeCardsBringTheirs) {
 TEST(PodTkestack, KubeletAsksForCoresOnly) {
   const PodRequest request =
       RequestOf("", OneContainer(R"("tencent.com/vcuda-core":50,"tencent.com/vcuda-memory":30)"));
-  EXPECT_EQ(request.dialect, Dialect::kTkestack);
+  EXPECT_EQ(request.style, RequestStyle::kTkestack);
   EXPECT_EQ(request.containers.at(0).plugin_count, 50);
   EXPECT_EQ(PoolText(request), "tencent.com/vcuda-core 50");
 }

@@ -30,7 +30,7 @@ TEST(PodTranche, ReadsFractionOrMemoryOfOneContainer) {
        }) {
     const PodRequest request = RequestOf(row.annotations, kPlain);
     EXPECT_EQ(RequestText(request), row.asks) << row.annotations;
-    EXPECT_EQ(request.dialect, Dialect::kTranche);
+    EXPECT_EQ(request.style, RequestStyle::kTranche);
     EXPECT_EQ(PoolText(request), "");
   }
 }
@@ -72,7 +72,7 @@ TEST(PodTranche, RefusesBadAmountsAndQuotesThem) {
     ASSERT_EQ(RequestText(request), "refused BadAmount") << row.annotations;
     EXPECT_NE(request.refusal->detail.find(row.quoted), std::string::npos)
         << request.refusal->detail;
-    EXPECT_EQ(request.dialect, Dialect::kTranche);
+    EXPECT_EQ(request.style, RequestStyle::kTranche);
     EXPECT_TRUE(request.asks.empty());
   }
 }

@@ -42,7 +42,7 @@ TEST(PodVolcano, ReadsVgpusAsVolcanoDoes) {
     EXPECT_EQ(request.containers.at(0).plugin_count, row.plugin_count) << row.limits;
     EXPECT_EQ(PoolText(request), row.pools) << row.limits;
     if (request.asks_gpu()) {
-      EXPECT_EQ(request.dialect, Dialect::kVolcano);
+      EXPECT_EQ(request.style, RequestStyle::kVolcano);
     }
   }
 }
@@ -115,7 +115,7 @@ TEST(PodVolcano, ReadsTheOlderResources) {
     const PodRequest request = RequestOf("", row.spec);
     EXPECT_EQ(FullText(request), row.text) << row.spec;
     EXPECT_EQ(PoolText(request), row.pools) << row.spec;
-    EXPECT_EQ(request.dialect, Dialect::kVolcanoOld) << row.spec;
+    EXPECT_EQ(request.style, RequestStyle::kVolcanoOld) << row.spec;
   }
 }
 

@@ -22,15 +22,15 @@ PodFacts Decoded(const PlainJson& pod) {
   return *std::move(facts);
 }
 
-KeeperOrder Order() {
+PlaceholderOrder Order() {
   Device device;
   device.card = 2;
   device.milli = kWholeGpu;
   device.memory = Mebibytes::Of(16384);
   Allocation record;
   record.epoch = 7;
-  record.containers = {{kKeeperTeller, {device}}, {kKeeperHolder, {device}}};
-  return {{kKeeperNamespace, "reserve-1"}, NodeName("gpu-1"), record};
+  record.containers = {{kPlaceholderTeller, {device}}, {kPlaceholderHolder, {device}}};
+  return {{kPlaceholderNamespace, "reserve-1"}, NodeName("gpu-1"), record};
 }
 
 PlainJson Made() {
@@ -46,10 +46,10 @@ PlainJson Said(const PlainJson& message, int code = 0) {
   return pod;
 }
 
-TEST(KeeperPodTest, WhatIsMadeIsReadAsMade) {
+TEST(PlaceholderPodTest, WhatIsMadeIsReadAsMade) {
   const PodFacts pod = Decoded(Made());
-  ASSERT_TRUE(pod.keeper);
-  EXPECT_EQ(pod.keeper->told, GpuUuid());
+  ASSERT_TRUE(pod.placeholder);
+  EXPECT_EQ(pod.placeholder->told, GpuUuid());
   EXPECT_EQ(pod.node, NodeName("gpu-1"));
   EXPECT_EQ(pod.allocation, Order().record);
   EXPECT_EQ(pod.request.asks.size(), 2U);
@@ -57,7 +57,7 @@ TEST(KeeperPodTest, WhatIsMadeIsReadAsMade) {
   EXPECT_EQ(pod.request.pool_needs[0].count, 1);
 }
 
-TEST(KeeperPodTest, ItNeedsNoRightAndNoRoot) {
+TEST(PlaceholderPodTest, ItNeedsNoRightAndNoRoot) {
   const PlainJson spec = Made()["spec"];
   EXPECT_EQ(spec["automountServiceAccountToken"], false);
   EXPECT_EQ(spec["securityContext"]["runAsNonRoot"], true);
@@ -70,7 +70,7 @@ TEST(KeeperPodTest, ItNeedsNoRightAndNoRoot) {
   }
 }
 
-TEST(KeeperPodTest, OnlyATerminationMessageWithOneDeviceTellsACard) {
+TEST(PlaceholderPodTest, OnlyATerminationMessageWithOneDeviceTellsACard) {
   const struct {
     PlainJson message;
     int code;
@@ -88,20 +88,20 @@ TEST(KeeperPodTest, OnlyATerminationMessageWithOneDeviceTellsACard) {
       {17, 0, ""},
   };
   for (const auto& [message, code, told] : cases) {
-    EXPECT_EQ(Decoded(Said(message, code)).keeper->told, GpuUuid(told)) << message;
+    EXPECT_EQ(Decoded(Said(message, code)).placeholder->told, GpuUuid(told)) << message;
   }
 }
 
-TEST(KeeperPodTest, OthersCannotPoseAsOne) {
-  const auto is_keeper = [](const char* pointer, const PlainJson& value) {
+TEST(PlaceholderPodTest, OthersCannotPoseAsOne) {
+  const auto is_placeholder = [](const char* pointer, const PlainJson& value) {
     PlainJson pod = Said("GPU-a");
     pod[PlainJson::json_pointer(pointer)] = value;
-    return Decoded(pod).keeper.has_value();
+    return Decoded(pod).placeholder.has_value();
   };
-  EXPECT_FALSE(is_keeper("/metadata/namespace", "team-a"));
-  EXPECT_FALSE(is_keeper("/metadata/labels/tranche.dev~1keeper", "false"));
-  EXPECT_FALSE(is_keeper("/spec/serviceAccountName", "default"));
-  EXPECT_TRUE(is_keeper("/spec/serviceAccountName", "tranche-reserve"));
+  EXPECT_FALSE(is_placeholder("/metadata/namespace", "team-a"));
+  EXPECT_FALSE(is_placeholder("/metadata/labels/tranche.dev~1keeper", "false"));
+  EXPECT_FALSE(is_placeholder("/spec/serviceAccountName", "default"));
+  EXPECT_TRUE(is_placeholder("/spec/serviceAccountName", "tranche-reserve"));
 }
 
 PlainJson Share(const PlainJson& env) {
@@ -112,7 +112,7 @@ PlainJson Share(const PlainJson& env) {
           {"spec", {{"containers", {{{"name", "main"}, {"env", env}}}}}}};
 }
 
-TEST(KeeperPodTest, APodFollowsWhereItsContainerSeesWhatIsWritten) {
+TEST(PlaceholderPodTest, APodFollowsWhereItsContainerSeesWhatIsWritten) {
   const PlainJson ours = VisibleDevicesEnv();
   const PlainJson fixed = {{"name", "NVIDIA_VISIBLE_DEVICES"}, {"value", "all"}};
   const PlainJson other = {{"name", "MODEL"}, {"value", "llama"}};
@@ -126,12 +126,12 @@ TEST(KeeperPodTest, APodFollowsWhereItsContainerSeesWhatIsWritten) {
       {{elsewhere}, false},  {{other}, false},      {nullptr, false},
   };
   for (const auto& [env, follows] : cases) {
-    EXPECT_EQ(Decoded(Share(env)).request.follows_keeper, follows) << env;
+    EXPECT_EQ(Decoded(Share(env)).request.follows_placeholder, follows) << env;
   }
   // Where the kubelet is asked for a GPU its plugin says what is seen.
   PlainJson counted = Share({ours});
   counted["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1";
-  EXPECT_FALSE(Decoded(counted).request.follows_keeper);
+  EXPECT_FALSE(Decoded(counted).request.follows_placeholder);
 }
 
 }  // namespace

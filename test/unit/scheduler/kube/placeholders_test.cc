@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "scheduler/facts/keeper.h"
+#include "scheduler/facts/placeholder.h"
 #include "scheduler/kube/write_requests.h"
 #include "test/unit/scheduler/kube/kube_fixture.h"
 
@@ -15,9 +15,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-const PodName kPod{kKeeperNamespace, "reserve-1"};
+const PodName kPod{kPlaceholderNamespace, "reserve-1"};
 
-TEST(KeeperRequests, TheUidIsAPreconditionWhereThereIsOne) {
+TEST(PlaceholderRequests, TheUidIsAPreconditionWhereThereIsOne) {
   const ApiRequest made = PodCreationRequest({kPod, NodeName("n1"), R"({"kind":"Pod"})"});
   EXPECT_EQ(made.method, "POST");
   EXPECT_EQ(made.target, "/api/v1/namespaces/tranche-reservation/pods");

@@ -1,22 +1,22 @@
 // Pods that hold cards others share, in the embedded cluster.
 #include <gtest/gtest.h>
 
-#include "scheduler/facts/keeper.h"
+#include "scheduler/facts/placeholder.h"
 #include "scheduler/wire/records/placeholder_pod.h"
 #include "test/unit/scheduler/embedded/cluster_fixture.h"
 
 namespace tranche::embedded {
 namespace {
 
-class EmbeddedKeepers : public EmbeddedCluster {
+class EmbeddedPlaceholders : public EmbeddedCluster {
  protected:
   WriteResult Create(const std::string& name, const std::string& node) {
     Device device;
     device.milli = kWholeGpu;
     Allocation record;
     record.epoch = 1;
-    record.containers = {{kKeeperTeller, {device}}, {kKeeperHolder, {device}}};
-    const KeeperOrder order{{kKeeperNamespace, name}, NodeName(node), record};
+    record.containers = {{kPlaceholderTeller, {device}}, {kPlaceholderHolder, {device}}};
+    const PlaceholderOrder order{{kPlaceholderNamespace, name}, NodeName(node), record};
     return Written([&](auto done) {
       cluster_.CreatePod({order.pod, order.node, wire::EncodePlaceholder(order, "image")},
                          std::move(done));
@@ -24,21 +24,22 @@ class EmbeddedKeepers : public EmbeddedCluster {
   }
   WriteResult Delete(const std::string& name, const std::string& uid = "") {
     return Written([&](auto done) {
-      cluster_.DeletePod({kKeeperNamespace, name}, PodUid(uid), std::move(done));
+      cluster_.DeletePod({kPlaceholderNamespace, name}, PodUid(uid), std::move(done));
     });
   }
-  Json Keeper(const std::string& name) {
-    return Json::parse(cluster_.Get("Pod", kKeeperNamespace, name).value_or("{}"));
+  Json Placeholder(const std::string& name) {
+    return Json::parse(cluster_.Get("Pod", kPlaceholderNamespace, name).value_or("{}"));
   }
   std::string Told(const std::string& name) {
-    return Keeper(name)["status"]["initContainerStatuses"][0]["state"]["terminated"]["message"];
+    return Placeholder(
+        name)["status"]["initContainerStatuses"][0]["state"]["terminated"]["message"];
   }
 };
 
-TEST_F(EmbeddedKeepers, TellACardOfTheirOwnAtOnce) {
+TEST_F(EmbeddedPlaceholders, TellACardOfTheirOwnAtOnce) {
   EXPECT_EQ(Create("k1", "n1.example").http_code, 201);
   EXPECT_EQ(recorder_.Take(),
-            Lines{"pod " + std::string(kKeeperNamespace) + "/k1 on n1.example Running"});
+            Lines{"pod " + std::string(kPlaceholderNamespace) + "/k1 on n1.example Running"});
   EXPECT_EQ(Told("k1"), "GPU-n1-example-0");
   Create("k2", "n1.example");
   Create("k3", "n2");
@@ -47,9 +48,9 @@ TEST_F(EmbeddedKeepers, TellACardOfTheirOwnAtOnce) {
   EXPECT_EQ(Create("k2", "n2").http_code, 409);
 }
 
-TEST_F(EmbeddedKeepers, GiveTheirCardBackWhenTheyAreDeleted) {
+TEST_F(EmbeddedPlaceholders, GiveTheirCardBackWhenTheyAreDeleted) {
   Create("k1", "n1");
-  const std::string uid = Keeper("k1")["metadata"]["uid"];
+  const std::string uid = Placeholder("k1")["metadata"]["uid"];
   recorder_.Take();
   // Of another life of that name.
   EXPECT_EQ(Delete("k1", "other").kind, WriteResult::Kind::kDone);

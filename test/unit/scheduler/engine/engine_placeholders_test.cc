@@ -20,18 +20,18 @@ using testing::IsEmpty;
 
 PodRequest Share(const std::string& name, int64_t milli, int64_t cards = 1) {
   PodRequest request = test::FractionPod(name, milli, cards);
-  request.follows_keeper = true;
+  request.follows_placeholder = true;
   return request;
 }
 
-class EngineKeepersTest : public testing::Test {
+class EnginePlaceholdersTest : public testing::Test {
  protected:
-  EngineKeepersTest() { Start(1); }
+  EnginePlaceholdersTest() { Start(1); }
 
   static EngineOptions Options(int64_t epoch) {
     EngineOptions options;
     options.epoch = epoch;
-    options.keepers = true;
+    options.placeholders = true;
     return options;
   }
   // A process begins, hears of the node and of these pods.
@@ -55,20 +55,20 @@ class EngineKeepersTest : public testing::Test {
   void Take() {
     AgentWork work = std::exchange(engine_->effects().agents, {});
     turns_.insert(turns_.end(), work.turns.begin(), work.turns.end());
-    for (KeeperOrder& order : work.keepers) orders_.push_back(std::move(order));
-    for (const KeeperEnd& end : work.keeper_ends) ended_.push_back(end.pod.name);
+    for (PlaceholderOrder& order : work.placeholders) orders_.push_back(std::move(order));
+    for (const PlaceholderEnd& end : work.placeholder_ends) ended_.push_back(end.pod.name);
   }
   // The n-th pod that was ordered, as the cluster shows it.
-  PodFacts Keeper(std::size_t n, const std::string& told) const {
-    const KeeperOrder& order = orders_.at(n);
+  PodFacts Placeholder(std::size_t n, const std::string& told) const {
+    const PlaceholderOrder& order = orders_.at(n);
     PodRequest request = test::WholePod(order.pod.name, 1);
     request.name = order.pod;
-    request.containers = {{kKeeperTeller, ContainerRole::kInit, 1},
-                          {kKeeperHolder, ContainerRole::kApp, 1}};
+    request.containers = {{kPlaceholderTeller, ContainerRole::kInit, 1},
+                          {kPlaceholderHolder, ContainerRole::kApp, 1}};
     request.asks.push_back(request.asks[0]);
     request.asks[1].container = 1;
     PodFacts pod = test::Bound(request, "a", order.record);
-    pod.keeper = KeeperFacts{GpuUuid(told)};
+    pod.placeholder = PlaceholderFacts{GpuUuid(told)};
     return pod;
   }
   void See(const PodFacts& pod) {
@@ -83,7 +83,7 @@ class EngineKeepersTest : public testing::Test {
     engine_->SettleBind(request.uid, NodeName("a"), BindOutcome::kBound, At(now_));
     Take();
   }
-  // Bound and running, with the card of the n-th keeper.
+  // Bound and running, with the card of the n-th placeholder.
   BindPlan Place(const PodRequest& request) {
     const BindPlan plan = Bind(request);
     EXPECT_EQ(plan.kind, BindPlan::Kind::kWrite) << plan.detail;
@@ -103,7 +103,7 @@ class EngineKeepersTest : public testing::Test {
   int64_t now_ = 0;
   std::optional<Engine> engine_;
   std::vector<AgentTurn> turns_;
-  std::vector<KeeperOrder> orders_;
+  std::vector<PlaceholderOrder> orders_;
   std::vector<std::string> ended_;
 };
 
@@ -111,15 +111,15 @@ const Device& OnlyDevice(const Allocation& allocation) {
   return allocation.containers.at(0).devices.at(0);
 }
 
-TEST_F(EngineKeepersTest, TheFirstShareOfACardWaitsUntilItsCardIsKnown) {
+TEST_F(EnginePlaceholdersTest, TheFirstShareOfACardWaitsUntilItsCardIsKnown) {
   const PodRequest first = Share("first", 500);
   EXPECT_FALSE(Bind(first).turn);
   ASSERT_EQ(orders_.size(), 1U);
   EXPECT_EQ(orders_[0].node, NodeName("a"));
   EXPECT_THAT(turns_, IsEmpty());
-  See(Keeper(0, ""));
+  See(Placeholder(0, ""));
   EXPECT_THAT(turns_, IsEmpty());
-  See(Keeper(0, "GPU-x"));
+  See(Placeholder(0, "GPU-x"));
   ASSERT_EQ(turns_.size(), 1U);
   EXPECT_TRUE(turns_[0].granted);
   ASSERT_TRUE(turns_[0].allocation);
@@ -132,31 +132,31 @@ TEST_F(EngineKeepersTest, TheFirstShareOfACardWaitsUntilItsCardIsKnown) {
   EXPECT_EQ(orders_.size(), 1U);
 }
 
-TEST_F(EngineKeepersTest, SharesThatComeTogetherWaitForOneCard) {
+TEST_F(EnginePlaceholdersTest, SharesThatComeTogetherWaitForOneCard) {
   for (const char* name : {"a", "b", "c", "d"}) EXPECT_FALSE(Bind(Share(name, 250)).turn);
   EXPECT_EQ(orders_.size(), 1U);
-  See(Keeper(0, "GPU-x"));
+  See(Placeholder(0, "GPU-x"));
   EXPECT_EQ(turns_.size(), 4U);
 }
 
-TEST_F(EngineKeepersTest, APodWithPartsOfTwoCardsWaitsForBoth) {
+TEST_F(EnginePlaceholdersTest, APodWithPartsOfTwoCardsWaitsForBoth) {
   EXPECT_FALSE(Bind(Share("two", 500, 2)).turn);
   ASSERT_EQ(orders_.size(), 2U);
-  See(Keeper(0, "GPU-x"));
+  See(Placeholder(0, "GPU-x"));
   EXPECT_THAT(turns_, IsEmpty());
-  See(Keeper(1, "GPU-y"));
+  See(Placeholder(1, "GPU-y"));
   ASSERT_EQ(turns_.size(), 1U);
   const std::vector<Device>& devices = turns_[0].allocation->containers.at(0).devices;
   EXPECT_EQ(devices.at(0).uuid, GpuUuid("GPU-x"));
   EXPECT_EQ(devices.at(1).uuid, GpuUuid("GPU-y"));
 }
 
-TEST_F(EngineKeepersTest, WholeCardsAndSharedOnesKeepApart) {
+TEST_F(EnginePlaceholdersTest, WholeCardsAndSharedOnesKeepApart) {
   Bind(Share("share", 100));
-  // Its keeper is not there yet, and takes a card all the same.
+  // Its placeholder is not there yet, and takes a card all the same.
   EXPECT_EQ(FilterReason(test::WholePod("four", 4)), "NoRoom");
   EXPECT_EQ(FilterReason(test::WholePod("three", 3)), "fits");
-  See(Keeper(0, "GPU-x"));
+  See(Placeholder(0, "GPU-x"));
   EXPECT_EQ(FilterReason(test::WholePod("four", 4)), "NoRoom");
   Place(test::WholePod("three", 3));
   EXPECT_EQ(FilterReason(test::WholePod("one", 1)), "NoRoom");
@@ -164,16 +164,16 @@ TEST_F(EngineKeepersTest, WholeCardsAndSharedOnesKeepApart) {
   EXPECT_EQ(FilterReason(Share("large", 950)), "NoRoom");
 }
 
-TEST_F(EngineKeepersTest, WithoutTheVariableAShareIsRefusedAsBefore) {
+TEST_F(EnginePlaceholdersTest, WithoutTheVariableAShareIsRefusedAsBefore) {
   EXPECT_EQ(FilterReason(test::FractionPod("promise", 500)), "NoAgent");
   EXPECT_EQ(FilterReason(Share("share", 500)), "fits");
 }
 
-TEST_F(EngineKeepersTest, TheKeeperGoesWithItsLastFollower) {
+TEST_F(EnginePlaceholdersTest, ThePlaceholderGoesWithItsLastFollower) {
   const PodRequest first = Share("first", 500);
   const PodRequest second = Share("second", 500);
   Bind(first);
-  See(Keeper(0, "GPU-x"));
+  See(Placeholder(0, "GPU-x"));
   Settle(first);
   const BindPlan plan = Place(second);
   Delete(first);
@@ -187,15 +187,15 @@ TEST_F(EngineKeepersTest, TheKeeperGoesWithItsLastFollower) {
   EXPECT_THAT(ended_, ElementsAre(orders_[0].pod.name));
   // Until it is gone the card is nobody's.
   EXPECT_EQ(FilterReason(test::WholePod("four", 4)), "NoRoom");
-  Delete(Keeper(0, "GPU-x").request);
+  Delete(Placeholder(0, "GPU-x").request);
   EXPECT_EQ(FilterReason(test::WholePod("four", 4)), "fits");
 }
 
-TEST_F(EngineKeepersTest, TheOneThatHoldsACardIsChargedToNobody) {
+TEST_F(EnginePlaceholdersTest, TheOneThatHoldsACardIsChargedToNobody) {
   const PodRequest share = Share("share", 500);
   Bind(share);
   const Charge before = engine_->HeldQuanta();
-  See(Keeper(0, "GPU-x"));
+  See(Placeholder(0, "GPU-x"));
   EXPECT_EQ(engine_->HeldQuanta(), before);
   EXPECT_THAT(engine_->Pods({}, {}, 10), testing::SizeIs(1));
   const NodeView node = engine_->Nodes({}, 10, At(now_)).at(0);
@@ -204,20 +204,20 @@ TEST_F(EngineKeepersTest, TheOneThatHoldsACardIsChargedToNobody) {
   EXPECT_EQ(free, 3500);
 }
 
-TEST_F(EngineKeepersTest, ACopyOfAKeeperElsewhereHoldsAWholeCard) {
+TEST_F(EnginePlaceholdersTest, ACopyOfAPlaceholderElsewhereHoldsAWholeCard) {
   Bind(Share("share", 500));
-  PodFacts copy = Keeper(0, "GPU-x");
-  copy.keeper.reset();  // as read from any other namespace
+  PodFacts copy = Placeholder(0, "GPU-x");
+  copy.placeholder.reset();  // as read from any other namespace
   copy.request.name.ns = "team";
   See(copy);
   EXPECT_THAT(turns_, IsEmpty());
   EXPECT_EQ(FilterReason(test::WholePod("three", 3)), "NoRoom");
 }
 
-TEST_F(EngineKeepersTest, WhatCannotBeHeldSendsItsPodsElsewhere) {
+TEST_F(EnginePlaceholdersTest, WhatCannotBeHeldSendsItsPodsElsewhere) {
   const PodRequest share = Share("share", 500);
   Bind(share);
-  engine_->SettleKeeper(orders_[0].pod, NodeName("a"), At(now_));
+  engine_->SettlePlaceholder(orders_[0].pod, NodeName("a"), At(now_));
   Take();
   ASSERT_EQ(turns_.size(), 1U);
   EXPECT_FALSE(turns_[0].granted);
@@ -228,10 +228,10 @@ TEST_F(EngineKeepersTest, WhatCannotBeHeldSendsItsPodsElsewhere) {
   EXPECT_EQ(FilterReason(share), "fits");
 }
 
-TEST_F(EngineKeepersTest, OneThatNeverTellsIsGivenUpByTimeAlone) {
+TEST_F(EnginePlaceholdersTest, OneThatNeverTellsIsGivenUpByTimeAlone) {
   const PodRequest share = Share("share", 500);
   Bind(share);
-  See(Keeper(0, ""));
+  See(Placeholder(0, ""));
   const std::optional<Instant> due = engine_->Tick(At(1));
   ASSERT_TRUE(due);
   EXPECT_LE(*due, At(120));
@@ -243,26 +243,27 @@ TEST_F(EngineKeepersTest, OneThatNeverTellsIsGivenUpByTimeAlone) {
   EXPECT_THAT(ended_, ElementsAre(orders_[0].pod.name));
 }
 
-TEST_F(EngineKeepersTest, APodThatGoesWhileItWaitsLeavesNothingBehind) {
+TEST_F(EnginePlaceholdersTest, APodThatGoesWhileItWaitsLeavesNothingBehind) {
   const PodRequest share = Share("share", 500);
   Bind(share);
-  See(Keeper(0, ""));
+  See(Placeholder(0, ""));
   Delete(share);
   ASSERT_EQ(turns_.size(), 1U);
   EXPECT_FALSE(turns_[0].granted);
   EXPECT_THAT(ended_, ElementsAre(orders_[0].pod.name));
 }
 
-TEST_F(EngineKeepersTest, ARestartFindsCardsAndFollowersAgain) {
+TEST_F(EnginePlaceholdersTest, ARestartFindsCardsAndFollowersAgain) {
   const PodRequest share = Share("share", 500);
   Bind(share);
-  See(Keeper(0, "GPU-x"));
+  See(Placeholder(0, "GPU-x"));
   Settle(share);
   const PodFacts bound = test::Bound(share, "a", turns_.at(0).allocation);
   const std::string before = engine_->Digest();
-  for (const bool keeper_first : {true, false}) {
-    const std::vector<PodFacts> pods = keeper_first ? std::vector{Keeper(0, "GPU-x"), bound}
-                                                    : std::vector{bound, Keeper(0, "GPU-x")};
+  for (const bool placeholder_first : {true, false}) {
+    const std::vector<PodFacts> pods = placeholder_first
+                                           ? std::vector{Placeholder(0, "GPU-x"), bound}
+                                           : std::vector{bound, Placeholder(0, "GPU-x")};
     Start(2, pods);
     EXPECT_EQ(engine_->Digest(), before);
     EXPECT_THAT(ended_, IsEmpty());
@@ -272,9 +273,9 @@ TEST_F(EngineKeepersTest, ARestartFindsCardsAndFollowersAgain) {
   }
 }
 
-TEST_F(EngineKeepersTest, AnOrphanGoesWhenNoBindingCanArriveAnyMore) {
+TEST_F(EnginePlaceholdersTest, AnOrphanGoesWhenNoBindingCanArriveAnyMore) {
   Bind(Share("share", 500));
-  Start(2, {Keeper(0, "GPU-x")});
+  Start(2, {Placeholder(0, "GPU-x")});
   EXPECT_EQ(FilterReason(test::WholePod("four", 4)), "NoRoom");
   now_ = 89;
   engine_->Tick(At(now_));
@@ -286,23 +287,23 @@ TEST_F(EngineKeepersTest, AnOrphanGoesWhenNoBindingCanArriveAnyMore) {
   EXPECT_THAT(ended_, ElementsAre(orders_[0].pod.name));
 }
 
-TEST_F(EngineKeepersTest, ANodeWhoseSharedCardNobodyHoldsTakesNoMoreWork) {
+TEST_F(EnginePlaceholdersTest, ANodeWhoseSharedCardNobodyHoldsTakesNoMoreWork) {
   const PodRequest share = Share("share", 500);
   Bind(share);
-  See(Keeper(0, "GPU-x"));
+  See(Placeholder(0, "GPU-x"));
   Settle(share);
-  Delete(Keeper(0, "GPU-x").request);  // by somebody else
+  Delete(Placeholder(0, "GPU-x").request);  // by somebody else
   EXPECT_EQ(FilterReason(test::WholePod("one", 1)), "DevicesUnknown");
   ASSERT_EQ(orders_.size(), 2U);
   // The plugin gives the same card again: all is well.
-  See(Keeper(1, "GPU-x"));
+  See(Placeholder(1, "GPU-x"));
   EXPECT_EQ(FilterReason(test::WholePod("one", 1)), "fits");
 }
 
-TEST_F(EngineKeepersTest, ANodeThatShowsNoCardsForAMomentEndsNobody) {
+TEST_F(EnginePlaceholdersTest, ANodeThatShowsNoCardsForAMomentEndsNobody) {
   const PodRequest share = Share("share", 500);
   Bind(share);
-  See(Keeper(0, "GPU-x"));
+  See(Placeholder(0, "GPU-x"));
   Settle(share);
   NodeFacts empty = test::StockNode("a", 0);
   engine_->UpsertNode(empty, At(1));
