@@ -48,7 +48,10 @@ struct PodFacts {
   // believed together with `node` (see index/node_state.h).
   std::optional<Allocation> allocation;
   AgentProgress progress = AgentProgress::kUnknown;  // of one with a node
-  std::string allocation_problem;               // why an annotation that is there could not be read
+  std::string allocation_problem;  // why an annotation that is there could not be read
+  // The object itself could not be read: of what it asks and holds nothing is known but what stands
+  // here. Unknown is busy: with a node, all GPUs of the node are taken.
+  bool unreadable = false;
   std::optional<PlaceholderFacts> placeholder;  // it is one of ours that hold a card
 
   // Holds devices: has a node and is in no terminal phase. Deletion under way changes nothing.

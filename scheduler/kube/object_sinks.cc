@@ -53,6 +53,7 @@ PodFacts Outline(wire::Element object, const Identity& identity, const std::stri
   const auto [ns, name] = SplitKey(identity.key);
   facts.request.name = {std::string(ns), std::string(name)};
   facts.allocation_problem = problem;
+  facts.unreadable = true;
   wire::Object root;
   if (object.get(root) != simdjson::SUCCESS) return facts;
   if (const auto spec = wire::FindObject(root, "spec")) {
