@@ -5,8 +5,8 @@ took.
     run.py --write TRANCHE_BENCH TRANCHE writes those files anew
 
 Expected answers were first written by the build before the folders of the scheduler were moved, so
-that a change of any placement shows; those of decide came later. Keys that hold times, rates and
-memory are left out on both sides.
+that a change of any placement shows; those of decide and preempt came later. Keys that hold times,
+rates and memory are left out on both sides.
 """
 
 import json
@@ -37,6 +37,7 @@ COMMANDS = {
     "gang": ["gang", "--zones", "2", "--blocks", "2", "--racks", "2", "--nodes", "2", "--gangs",
              "40", "--seeds", "1..2", "--scene", "packed-4,random-1"],
     "decide": ["decide", "--nodes", "20", "--rate", "200", "--seconds", "1", "--quota"],
+    "preempt": ["preempt", "--nodes", "40", "--gpus-per-node", "8", "--pods", "320", "--turns", "60"],
     "claims": ["claims", "--nodes", "20", "--pods", "40"],
     "ledger": ["ledger", "--entries", "20000", "--batch", "1000", "--verify"],
 }
