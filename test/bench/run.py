@@ -37,7 +37,8 @@ COMMANDS = {
     "gang": ["gang", "--zones", "2", "--blocks", "2", "--racks", "2", "--nodes", "2", "--gangs",
              "40", "--seeds", "1..2", "--scene", "packed-4,random-1"],
     "decide": ["decide", "--nodes", "20", "--rate", "200", "--seconds", "1", "--quota"],
-    "preempt": ["preempt", "--nodes", "40", "--gpus-per-node", "8", "--pods", "320", "--turns", "60"],
+    "preempt": ["preempt", "--nodes", "40", "--gpus-per-node", "8", "--pods", "320", "--turns",
+                "60"],
     "claims": ["claims", "--nodes", "20", "--pods", "40"],
     "ledger": ["ledger", "--entries", "20000", "--batch", "1000", "--verify"],
 }

@@ -68,7 +68,10 @@ class Selection {
   Reason Consider(Round& round, NodeId id, Order& order);
   // Why the node is out of the question, whatever room it has; else how far it is from the gang.
   Reason ClosedTo(const Round& round, NodeId id, int& distance) const;
+  // It is better than the worst of `width` that are kept, or there are fewer.
   void Keep(const Candidate& candidate, std::size_t width);
+  // What Lookup does for a state that the shape has not met.
+  void Evaluate(const RequestContext& context, NodeId id, Taken taken, Verdict& verdict);
 
   ClusterState& cluster_;
   TeamRules& rules_;

@@ -14,9 +14,9 @@ constexpr PlaceholderTimes kTimes;
 
 Instant At(int64_t seconds) { return Instant(std::chrono::seconds(1'000'000 + seconds)); }
 
-class PlaceholdersTest : public testing::Test {
+class PlaceholderBooksTest : public testing::Test {
  protected:
-  PlaceholdersTest() { books.Complete(At(0)); }
+  PlaceholderBooksTest() { books.Complete(At(0)); }
 
   void See(const std::string& name, int card, const std::string& told, int64_t at,
            bool leaving = false, bool ended = false) {
@@ -60,7 +60,7 @@ class PlaceholdersTest : public testing::Test {
   std::optional<Instant> due;
 };
 
-TEST_F(PlaceholdersTest, OneIsMadeForACardThatIsFollowedAndGoesWithTheLast) {
+TEST_F(PlaceholderBooksTest, OneIsMadeForACardThatIsFollowedAndGoesWithTheLast) {
   EXPECT_EQ(Tend({{2, {}}}, 0), "order 2");
   Order("k1", 2, 0);
   EXPECT_EQ(Tend({{2, {}}}, 1), "");
@@ -79,7 +79,7 @@ TEST_F(PlaceholdersTest, OneIsMadeForACardThatIsFollowedAndGoesWithTheLast) {
   EXPECT_FALSE(books.On(kNode));
 }
 
-TEST_F(PlaceholdersTest, OneThatNeverTellsIsGivenUpAndTheNodeRests) {
+TEST_F(PlaceholderBooksTest, OneThatNeverTellsIsGivenUpAndTheNodeRests) {
   Order("k1", 0, 0);
   See("k1", 0, "", 1);
   EXPECT_EQ(Tend({{0, {}}}, 119), "k1 open");
@@ -94,7 +94,7 @@ TEST_F(PlaceholdersTest, OneThatNeverTellsIsGivenUpAndTheNodeRests) {
   EXPECT_EQ(Tend({{1, {}}}, 152), "order 1");
 }
 
-TEST_F(PlaceholdersTest, OneThatWasNotMadeOrNeverSeenIsForgotten) {
+TEST_F(PlaceholderBooksTest, OneThatWasNotMadeOrNeverSeenIsForgotten) {
   Order("k1", 0, 0);
   books.NotMade({kPlaceholderNamespace, "k1"}, At(1));
   EXPECT_EQ(Tend({}, 1), "paused");
@@ -105,14 +105,14 @@ TEST_F(PlaceholdersTest, OneThatWasNotMadeOrNeverSeenIsForgotten) {
   EXPECT_EQ(Tend({}, 141), "k2 leaving | end k2 | paused");
 }
 
-TEST_F(PlaceholdersTest, OneThatTheKubeletRefusedIsReplacedAfterARest) {
+TEST_F(PlaceholderBooksTest, OneThatTheKubeletRefusedIsReplacedAfterARest) {
   Order("k1", 0, 0);
   See("k1", 0, "", 1, false, true);
   EXPECT_EQ(Tend({{0, {}}}, 1), "refused 0 | end k1 | paused");
   EXPECT_EQ(Tend({{0, {}}}, 11), "order 0");
 }
 
-TEST_F(PlaceholdersTest, AnotherCardThanPodsSeeIsNoReplacement) {
+TEST_F(PlaceholderBooksTest, AnotherCardThanPodsSeeIsNoReplacement) {
   See("k1", 0, "GPU-x", 0);
   EXPECT_EQ(Tend({{0, GpuUuid("GPU-x")}}, 1), "told 0=GPU-x | k1 open");
   // Somebody deletes it. Nothing is made in its place before it is gone: that would be given
@@ -132,7 +132,7 @@ TEST_F(PlaceholdersTest, AnotherCardThanPodsSeeIsNoReplacement) {
   EXPECT_EQ(Tend({{0, GpuUuid("GPU-x")}}, 15), "told 0=GPU-x | k3 open");
 }
 
-TEST_F(PlaceholdersTest, OfTwoOnOneCardTheOneThatToldStays) {
+TEST_F(PlaceholderBooksTest, OfTwoOnOneCardTheOneThatToldStays) {
   See("k1", 0, "", 0);
   See("k2", 0, "GPU-x", 0);
   See("k3", 0, "GPU-y", 0);
@@ -140,12 +140,12 @@ TEST_F(PlaceholdersTest, OfTwoOnOneCardTheOneThatToldStays) {
             "told 0=GPU-x | k1 leaving | k2 open | k3 leaving | end k1 | end k3");
 }
 
-TEST_F(PlaceholdersTest, OneWithoutAReadableCardGoes) {
+TEST_F(PlaceholderBooksTest, OneWithoutAReadableCardGoes) {
   See("k1", -1, "GPU-x", 0);
   EXPECT_EQ(Tend({}, 0), "k1 leaving | end k1");
 }
 
-TEST_F(PlaceholdersTest, AnUncertainLookEndsNobody) {
+TEST_F(PlaceholderBooksTest, AnUncertainLookEndsNobody) {
   See("k1", 0, "GPU-x", 0);
   EXPECT_EQ(Tend({}, 1, false), "k1 lingering");
   EXPECT_EQ(Tend({}, 2), "k1 leaving | end k1");
