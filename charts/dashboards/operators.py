@@ -253,6 +253,10 @@ def cluster():
               [(grown("tranche_status_write_failures_total"), "writes")], NUMBER, 8),
         graph("Objects not in force", "Custom resources that are wrong as written.",
               [(top("tranche_invalid_objects"), "objects")], NUMBER, 8),
+        graph("Books", "Faults that the check of the books every five minutes found, and "
+              "reservations that no bind stands behind.",
+              [(top("tranche_self_check_faults"), "faults"),
+               (top("tranche_stuck_reservations"), "reservations")], NUMBER, 8),
         graph("Pods whose GPUs nobody can name", "Their nodes count as full.",
               [(top("tranche_pods_devices_unknown"), "pods")], PODS, 8),
     ]

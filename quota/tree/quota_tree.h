@@ -99,6 +99,8 @@ class QuotaTree {
   // kNoLine when no quota names the model; then only `any` is charged.
   LineId FindLine(std::string_view model) const;
   const std::string& line_name(LineId line) const;
+  // How many there are, `any` included.
+  std::size_t lines() const { return lines_.size(); }
 
   // May `charge` on a GPU of `model` be added to the leaf now? Changes nothing. A dimension of
   // which nothing is asked refuses nothing.

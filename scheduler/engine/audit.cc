@@ -63,30 +63,35 @@ void AuditLoad(const NodeName& name, const NodeState& state, std::vector<std::st
   }
 }
 
-// Each leaf's use summed again from who holds what.
+// Each leaf's use summed again from who holds what. Cost: O(holdings + leaves x lines).
 void AuditQuota(const QuotaBook& book, std::vector<std::string>& faults) {
   const QuotaTree& tree = book.tree();
+  std::map<std::pair<QuotaId, LineId>, Charge> sums;
   for (QuotaId id{0}; id < tree.size(); ++id) {
-    const std::string& name = tree.name(id);
-    if (!book.IsLeaf(name)) continue;
-    for (const QuotaLineView& line : tree.View(id)) {
-      Charge used;
-      const auto count = [&](const HeldWork& work) {
-        if (work.leaf != name || work.released) return;
-        for (const ModelCharge& part : work.parts) {
-          if (line.model != kAnyModel && part.model != line.model) continue;
-          used.compute += part.charge.compute;
-          used.memory += part.charge.memory;
-        }
-      };
-      for (const auto& [uid, work] : book.holdings()) count(work);
-      for (const auto& [uid, work] : book.earmarks()) count(work);
-      if (used != line.used) {
-        faults.push_back(fmt::format("quota {} line {}: expected {}/{} quanta in use, found {}/{}",
-                                     name, line.model, used.compute, used.memory, line.used.compute,
-                                     line.used.memory));
+    if (!book.IsLeaf(tree.name(id))) continue;
+    for (LineId line{0}; line < tree.lines(); ++line) sums.try_emplace({id, line});
+  }
+  const auto count = [&](const HeldWork& work) {
+    const QuotaId leaf = tree.Find(work.leaf);
+    if (leaf == kNoQuota || work.released) return;
+    for (const ModelCharge& part : work.parts) {
+      for (const LineId line : {kAnyLine, tree.FindLine(part.model)}) {
+        const auto sum = sums.find({leaf, line});
+        if (sum == sums.end()) continue;  // no quota names the model
+        sum->second.compute += part.charge.compute;
+        sum->second.memory += part.charge.memory;
       }
     }
+  };
+  for (const auto& [uid, work] : book.holdings()) count(work);
+  for (const auto& [uid, work] : book.earmarks()) count(work);
+  for (const auto& [place, sum] : sums) {
+    const auto [leaf, line] = place;
+    const Charge used = tree.Used(leaf, line);
+    if (used == sum) continue;
+    faults.push_back(fmt::format("quota {} line {}: expected {}/{} quanta in use, found {}/{}",
+                                 tree.name(leaf), tree.line_name(line), sum.compute, sum.memory,
+                                 used.compute, used.memory));
   }
 }
 
@@ -94,8 +99,10 @@ class Auditor {
  public:
   explicit Auditor(EngineParts& parts) : parts_(parts), cluster_(parts.cluster) {}
 
-  void AuditNodes(std::vector<std::string>& faults);
-  void AuditPods(std::vector<std::string>& faults);
+  void AuditNode(NodeId id, std::vector<std::string>& faults);
+  void AuditPod(const PodUid& uid, const PodRecord& record, std::vector<std::string>& faults);
+  void AuditTallies(std::vector<std::string>& faults);
+  void AuditAgents(std::vector<std::string>& faults);
   void AuditCharges(std::vector<std::string>& faults);
 
  private:
@@ -123,34 +130,57 @@ bool Auditor::IsKnownTo(const PodRecord* record, const Holding& holding, NodeId 
   return false;
 }
 
-void Auditor::AuditNodes(std::vector<std::string>& faults) {
-  int64_t claimed = 0;
+void Auditor::AuditNode(NodeId id, std::vector<std::string>& faults) {
+  if (cluster_.nodes[id] == nullptr) return;
+  const NodeEntry& entry = *cluster_.nodes[id];
+  const NodeName& name = cluster_.names.name(id);
+  AuditLoad(name, entry.state, faults);
+  for (const Holding& holding : entry.state.holdings()) {
+    if (holding.placeholder != PlaceholderRole::kNone) {
+      if (cluster_.placeholders.books().Knows(holding.uid)) continue;
+      faults.push_back(fmt::format("{}: nobody knows of the placeholder {}", name.str(),
+                                   holding.request->name.str()));
+      continue;
+    }
+    if (IsKnownTo(cluster_.Find(holding.uid), holding, id)) continue;
+    faults.push_back(fmt::format("{}: a holding of {} has no pod that knows of it", name.str(),
+                                 holding.uid.str()));
+  }
+  if (entry.closed != cluster_.hot[id].closed || entry.hard != cluster_.hot[id].hard ||
+      entry.soft != cluster_.hot[id].soft) {
+    faults.push_back(fmt::format("{}: the packed row differs from the entry", name.str()));
+  }
+}
+
+void Auditor::AuditPod(const PodUid& uid, const PodRecord& record,
+                       std::vector<std::string>& faults) {
+  const std::string& place = record.Place().str();
+  if (!place.empty()) {
+    const NodeId id = cluster_.names.Find(place);
+    if (id == kNoNode || cluster_.nodes[id]->state.Find(uid) == nullptr) {
+      faults.push_back(
+          fmt::format("pod {} says it is on {}, which does not hold it", uid.str(), place));
+    }
+  }
+  if (!record.reserved.empty() && !cluster_.reservations.contains({record.reserved_since, uid})) {
+    faults.push_back(fmt::format("the reservation of {} is not listed", uid.str()));
+  }
+}
+
+// What is counted over all nodes.
+void Auditor::AuditTallies(std::vector<std::string>& faults) {
+  int64_t tentative = 0;
   int64_t reserved = 0;
   for (NodeId id{0}; id < cluster_.nodes.size(); ++id) {
     if (cluster_.nodes[id] == nullptr) continue;
-    const NodeEntry& entry = *cluster_.nodes[id];
-    const NodeName& name = cluster_.names.name(id);
-    AuditLoad(name, entry.state, faults);
-    for (const Holding& holding : entry.state.holdings()) {
-      if (holding.placeholder != PlaceholderRole::kNone) {
-        if (cluster_.placeholders.books().Knows(holding.uid)) continue;
-        faults.push_back(fmt::format("{}: nobody knows of the placeholder {}", name.str(),
-                                     holding.request->name.str()));
-        continue;
-      }
-      claimed += holding.kind == HoldingKind::kTentative;
+    for (const Holding& holding : cluster_.nodes[id]->state.holdings()) {
+      if (holding.placeholder != PlaceholderRole::kNone) continue;
+      tentative += holding.kind == HoldingKind::kTentative;
       reserved += holding.kind == HoldingKind::kReservation;
-      if (IsKnownTo(cluster_.Find(holding.uid), holding, id)) continue;
-      faults.push_back(fmt::format("{}: a holding of {} has no pod that knows of it", name.str(),
-                                   holding.uid.str()));
-    }
-    if (entry.closed != cluster_.hot[id].closed || entry.hard != cluster_.hot[id].hard ||
-        entry.soft != cluster_.hot[id].soft) {
-      faults.push_back(fmt::format("{}: the packed row differs from the entry", name.str()));
     }
   }
-  if (claimed != cluster_.tentative_placements) {
-    faults.push_back(fmt::format("expected {} tentative placements, found {} counted", claimed,
+  if (tentative != cluster_.tentative_placements) {
+    faults.push_back(fmt::format("expected {} tentative placements, found {} counted", tentative,
                                  cluster_.tentative_placements));
   }
   if (reserved != static_cast<int64_t>(cluster_.reservations.size())) {
@@ -159,20 +189,7 @@ void Auditor::AuditNodes(std::vector<std::string>& faults) {
   }
 }
 
-void Auditor::AuditPods(std::vector<std::string>& faults) {
-  for (const auto& [uid, record] : cluster_.pods) {
-    const std::string& place = record.Place().str();
-    if (!place.empty()) {
-      const NodeId id = cluster_.names.Find(place);
-      if (id == kNoNode || cluster_.nodes[id]->state.Find(uid) == nullptr) {
-        faults.push_back(
-            fmt::format("pod {} says it is on {}, which does not hold it", uid.str(), place));
-      }
-    }
-    if (!record.reserved.empty() && !cluster_.reservations.contains({record.reserved_since, uid})) {
-      faults.push_back(fmt::format("the reservation of {} is not listed", uid.str()));
-    }
-  }
+void Auditor::AuditAgents(std::vector<std::string>& faults) {
   for (const PodUid& uid : cluster_.agents.Known()) {
     const PodRecord* record = cluster_.Find(uid);
     // Of those that have ended, only what an agent could still take for another.
@@ -204,14 +221,47 @@ void Auditor::AuditCharges(std::vector<std::string>& faults) {
   }
 }
 
+void Engine::AuditSlice(AuditWalk& walk, std::vector<std::string>& faults) const {
+  using Stage = AuditWalk::Stage;
+  Auditor auditor(*parts_);
+  const ClusterState& cluster = parts_->cluster;
+  switch (walk.stage) {
+    case Stage::kNodes:
+      for (int i = 0; i < AuditWalk::kNodesAtOnce && walk.node < cluster.nodes.size();
+           ++i, ++walk.node) {
+        auditor.AuditNode(walk.node, faults);
+      }
+      if (walk.node < cluster.nodes.size()) return;
+      for (const auto& [uid, record] : cluster.pods) walk.pods.push_back(uid);
+      walk.stage = Stage::kPods;
+      return;
+    case Stage::kPods:
+      for (int i = 0; i < AuditWalk::kPodsAtOnce && !walk.pods.empty(); ++i) {
+        const auto found = cluster.pods.find(walk.pods.back());
+        if (found != cluster.pods.end()) auditor.AuditPod(found->first, found->second, faults);
+        walk.pods.pop_back();
+      }
+      if (walk.pods.empty()) walk.stage = Stage::kTallies;
+      return;
+    case Stage::kTallies:
+      auditor.AuditTallies(faults);
+      parts_->namespaces.AuditCaps(faults);
+      walk.stage = Stage::kCharges;
+      return;
+    case Stage::kCharges:
+      parts_->claim_views.Audit(faults);
+      auditor.AuditAgents(faults);
+      auditor.AuditCharges(faults);
+      walk.stage = Stage::kDone;
+      return;
+    case Stage::kDone:
+      return;
+  }
+}
+
 std::vector<std::string> Engine::Audit() const {
   std::vector<std::string> faults;
-  Auditor auditor(*parts_);
-  parts_->namespaces.AuditCaps(faults);
-  auditor.AuditNodes(faults);
-  auditor.AuditPods(faults);
-  parts_->claim_views.Audit(faults);
-  auditor.AuditCharges(faults);
+  for (AuditWalk walk; !walk.done();) AuditSlice(walk, faults);
   return faults;
 }
 

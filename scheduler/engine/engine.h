@@ -26,6 +26,7 @@
 #include "quota/quota_book.h"
 #include "scheduler/advice/case.h"
 #include "scheduler/dra/model.h"
+#include "scheduler/engine/audit_walk.h"
 #include "scheduler/engine/state/answers.h"
 #include "scheduler/engine/state/options.h"
 #include "scheduler/engine/state/outbox.h"
@@ -176,9 +177,12 @@ class Engine {
   void SetHeld(const NodeName& node, std::string why, Instant now);
   // Goes on learning tables for a few milliseconds at most; false: nothing is left to do.
   bool Learn();
-  // Every invariant of the books recomputed from scratch; empty: all hold. For tests and the
-  // periodic self-check. Cost: O(everything).
+  // Every invariant of the books recomputed from scratch; empty: all hold. For tests. Cost:
+  // O(everything).
   std::vector<std::string> Audit() const;
+  // The next slice of that; adds a line for each fault. Cost: O(nodes or pods of a slice), and for
+  // the two sums O(holdings) once a walk.
+  void AuditSlice(AuditWalk& walk, std::vector<std::string>& faults) const;
   // Cached verdicts of this request's shape against fresh evaluation, node by node; for tests.
   std::vector<std::string> AuditVerdicts(const PodRequest& request) const;
   // A text that is equal for equal books (nodes, holdings, devices); tentative placements are left

@@ -79,6 +79,9 @@ void AddState(const Scrape& scrape, Page& page) {
   page.Gauge(kOldestReservation, std::max(oldest, 0.0));
   page.Gauge(kInvalidObjects, static_cast<double>(scrape.invalid_objects));
   page.Counter(kStatusFailures, static_cast<double>(scrape.status_failures));
+  page.Counter(kSelfChecks, static_cast<double>(scrape.self_checks));
+  page.Gauge(kSelfCheckFaults, static_cast<double>(scrape.self_check_faults));
+  page.Gauge(kStuckReservations, static_cast<double>(scrape.stuck_reservations));
   page.Gauge(kReclaimsRunning, static_cast<double>(scrape.reclaims_running));
   page.Gauge(kMigChangesPending, static_cast<double>(scrape.mig_changes_pending));
   if (scrape.defragmentable_gpus) {

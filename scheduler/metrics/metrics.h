@@ -97,6 +97,10 @@ struct Scrape {
   int64_t binds_in_progress = 0;
   int64_t invalid_objects = 0;
   int64_t status_failures = 0;
+  // The last whole comparison of the books with themselves.
+  int64_t self_checks = 0;
+  int64_t self_check_faults = 0;
+  int64_t stuck_reservations = 0;
   int64_t reclaims_running = 0;
   int64_t mig_changes_pending = 0;
   std::optional<int64_t> defragmentable_gpus;  // nullopt: not looked for yet

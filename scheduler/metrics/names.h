@@ -82,6 +82,15 @@ inline constexpr Series kInvalidObjects = {
 inline constexpr Series kStatusFailures = {
     "tranche_status_write_failures_total",
     "Status and view writes the API server did not take (writes)"};
+inline constexpr Series kSelfChecks = {
+    "tranche_self_checks_total",
+    "Times all of the books were compared with themselves, every five minutes (checks)"};
+inline constexpr Series kSelfCheckFaults = {
+    "tranche_self_check_faults",
+    "Places where the books did not agree with themselves at the last check (faults)"};
+inline constexpr Series kStuckReservations = {
+    "tranche_stuck_reservations",
+    "Reservations for which no bind can be under way any more, at the last check (reservations)"};
 inline constexpr Series kClockAhead = {
     "tranche_clock_ahead_seconds",
     "How far our time runs ahead of the machine's clock, which was set back (seconds)"};

@@ -19,6 +19,7 @@
 #include "scheduler/controllers/checkpointer.h"
 #include "scheduler/controllers/mig_controller.h"
 #include "scheduler/controllers/reclaimer.h"
+#include "scheduler/controllers/self_check.h"
 #include "scheduler/controllers/status_writer.h"
 #include "scheduler/embedded/cluster.h"
 #include "scheduler/host/clocks.h"
@@ -39,6 +40,8 @@ constexpr std::chrono::milliseconds kWriteStatusEvery{250};
 constexpr std::chrono::milliseconds kLookAtMigEvery{1'000};
 constexpr std::chrono::milliseconds kLookForCheckpointEvery{1'000};
 constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
+// Some seconds for all of a large cluster.
+constexpr std::chrono::milliseconds kCheckSliceEvery{100};
 constexpr std::chrono::hours kBackupEvery{24};
 
 Instant WallNow() { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
@@ -138,6 +141,7 @@ struct LeaderServices::Impl {
   std::unique_ptr<Binder> binder;
   std::unique_ptr<Verbs> verbs;
   std::unique_ptr<Checkpointer> checkpointer;
+  SelfCheck self_check{host.engine};
   std::unique_ptr<StatusWriter> status_writer;
   std::unique_ptr<MigController> mig_controller;
   Adviser adviser;
@@ -262,6 +266,10 @@ metrics::Scrape LeaderServices::Impl::Gather() {
   scrape.binds_in_progress = binder->in_progress();
   scrape.invalid_objects = host.policies.invalid_objects();
   scrape.status_failures = status_writer->failures() + reclaimer->failures();
+  const SelfCheck::Findings findings = self_check.findings();
+  scrape.self_checks = findings.walks;
+  scrape.self_check_faults = findings.faults;
+  scrape.stuck_reservations = findings.stuck_reservations;
   scrape.reclaims_running = reclaimer->running();
   scrape.mig_changes_pending = mig_controller->pending();
   if (config.hami) {
@@ -382,6 +390,7 @@ void LeaderServices::Begin() {
   Impl* const impl = impl_.get();
   impl->ArmTick(kTickMin);
   impl->Every(kWriteStatusEvery, [impl] { impl->status_writer->Tick(impl->clock.Now()); });
+  impl->Every(kCheckSliceEvery, [impl] { impl->self_check.Tick(impl->clock.Now()); });
   // One looks at the whole fleet, the other reads the ledger. Time moved by hand has both done with
   // what else is due.
   if (!impl->manual) {
