@@ -219,7 +219,7 @@ AdmissionQuestion AskEngine(Host& host) {
   return [&host](const PodRequest& request, const dra::PodClaims& claims) {
     AdmissionWord word{request.asks_gpu(), {}};
     if (host.cluster.readiness() != Readiness::kReady) return word;
-    host.engine.With([&](Engine& engine, Instant now) {
+    host.engine.With(EngineCaller::kAdmission, [&](Engine& engine, Instant now) {
       if (word.wants_gpus) {
         word.gates = engine.GatesFor(request, now);
       } else {

@@ -28,7 +28,8 @@ http::Response Explain(EngineHost& host, std::string_view path) {
   }
   const PodName pod{std::string(path.substr(0, slash)), std::string(path.substr(slash + 1))};
   const std::optional<Explanation> explanation =
-      host.With([&pod](Engine& engine, Instant now) { return engine.Explain(pod, now); });
+      host.With(EngineCaller::kPages,
+                [&pod](Engine& engine, Instant now) { return engine.Explain(pod, now); });
   if (!explanation) {
     return ErrorResponse(404, fmt::format("no pod {} is known", wire::Quoted(pod.str())));
   }
@@ -70,7 +71,8 @@ http::Response WhatIf(EngineHost& host, std::string_view body) {
   const absl::StatusOr<std::vector<PodRequest>> requests = ReadPods(body);
   if (!requests.ok()) return ErrorResponse(requests.status());
   const std::vector<WhatIfResult> results =
-      host.With([&requests](Engine& engine, Instant now) { return engine.WhatIf(*requests, now); });
+      host.With(EngineCaller::kWhatIf,
+                [&requests](Engine& engine, Instant now) { return engine.WhatIf(*requests, now); });
   return JsonResponse(EncodeWhatIf(results));
 }
 
@@ -86,19 +88,20 @@ void AddApi(EngineHost& host, Router& router) {
   router.AddAnswer("GET", "/api/v1/explain/",
                    [&host](const http::Request& request) { return Explain(host, request.path); });
   router.AddAnswer("GET", "/api/v1/quotas", [&host](const http::Request&) {
-    return JsonResponse(
-        EncodeQuotas(host.With([](Engine& engine, Instant now) { return engine.Quotas(now); })));
+    return JsonResponse(EncodeQuotas(host.With(
+        EngineCaller::kPages, [](Engine& engine, Instant now) { return engine.Quotas(now); })));
   });
   router.AddAnswer("GET", "/api/v1/budgets", [&host](const http::Request&) {
-    return JsonResponse(
-        EncodeBudgets(host.With([](Engine& engine, Instant now) { return engine.Budgets(now); })));
+    return JsonResponse(EncodeBudgets(host.With(
+        EngineCaller::kPages, [](Engine& engine, Instant now) { return engine.Budgets(now); })));
   });
   router.AddAnswer("GET", "/api/v1/reclaims", [&host](const http::Request&) {
     Instant asked;
-    const std::vector<Reclaim> reclaims = host.With([&asked](Engine& engine, Instant now) {
-      asked = now;
-      return engine.Reclaims();
-    });
+    const std::vector<Reclaim> reclaims =
+        host.With(EngineCaller::kPages, [&asked](Engine& engine, Instant now) {
+          asked = now;
+          return engine.Reclaims();
+        });
     return JsonResponse(EncodeReclaims(reclaims, asked));
   });
   router.AddAnswer("POST", "/api/v1/whatif",

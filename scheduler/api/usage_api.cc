@@ -125,8 +125,8 @@ http::Response UsageApi::BurnDownOf(const std::string& name) {
   if (known != answers_.end() && Steady::now() - known->second.first < kAnswerAge) {
     return JsonResponse(known->second.second);
   }
-  const std::optional<BudgetCase> budget =
-      host_.With([&name](Engine& engine, Instant now) -> std::optional<BudgetCase> {
+  const std::optional<BudgetCase> budget = host_.With(
+      EngineCaller::kAdvice, [&name](Engine& engine, Instant now) -> std::optional<BudgetCase> {
         for (BudgetReport& report : engine.Budgets(now)) {
           if (report.spec.name != name) continue;
           BudgetCase found{std::move(report), {}, engine.ChargeFactors(), now};

@@ -130,7 +130,7 @@ void Verbs::Filter(const http::Request& request, const http::Responder& respond)
     wire::WriteFilterError(Describe(readiness), body);
     return count.Answer(Result::kNotReady, Reply(200, std::move(body)), respond);
   }
-  host_.engine.With([&scratch](Engine& engine, Instant now) {
+  host_.engine.With(EngineCaller::kFilter, [&scratch](Engine& engine, Instant now) {
     engine.Filter(scratch.args.pod.request, scratch.args.names, now, scratch.answer);
   });
   wire::WriteFilterResult(scratch.args, scratch.answer, host_.policies.preemption_in_tree(), body,
@@ -149,7 +149,7 @@ void Verbs::Prioritize(const http::Request& request, const http::Responder& resp
   if (const Readiness readiness = host_.cluster.readiness(); readiness != Readiness::kReady) {
     return count.Answer(Result::kNotReady, RefusalAnswer(503, Describe(readiness)), respond);
   }
-  host_.engine.With([&scratch](Engine& engine, Instant now) {
+  host_.engine.With(EngineCaller::kPrioritize, [&scratch](Engine& engine, Instant now) {
     engine.Prioritize(scratch.args.pod.request, scratch.args.names, now, scratch.ranks);
   });
   std::string body;
@@ -176,6 +176,7 @@ void Verbs::Preempt(const http::Request& request, const http::Responder& respond
     for (std::size_t from = 0; from < all.size(); from += kPreemptBatch) {
       const auto batch = all.subspan(from, std::min(kPreemptBatch, all.size() - from));
       std::vector<PreemptNode> found = host_.engine.With(
+          EngineCaller::kPreempt,
           [&](Engine& engine, Instant now) { return engine.Preempt(pod, batch, now); });
       std::move(found.begin(), found.end(), std::back_inserter(kept));
     }

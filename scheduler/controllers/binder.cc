@@ -80,7 +80,8 @@ void Binder::Core::Bind(const PodName& pod, const PodUid& uid, const NodeName& n
     waiter->Answer({Result::kNotReady, std::string(Describe(readiness))});
     return;
   }
-  if (host_.engine.With([&uid](Engine& engine, Instant) { return engine.Knows(uid); })) {
+  if (host_.engine.With(EngineCaller::kBind,
+                        [&uid](Engine& engine, Instant) { return engine.Knows(uid); })) {
     Begin(pod, uid, node, PodSort::kGpu, waiter);
     return;
   }
@@ -158,7 +159,7 @@ AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const No
   if (sort == PodSort::kPlain) {
     plan.kind = BindPlan::Kind::kWrite;
   } else {
-    plan = host_.engine.With([&](Engine& engine, Instant now) {
+    plan = host_.engine.With(EngineCaller::kBind, [&](Engine& engine, Instant now) {
       BindPlan made = engine.Bind(pod, uid, node, now);
       if (made.asks_gpu && made.request != nullptr) request = *made.request;
       made.request = nullptr;
@@ -303,7 +304,7 @@ void Binder::Core::Pause(const AttemptPtr& attempt) {
     } else {
       if (!attempt->in_background) {
         attempt->in_background = true;
-        host_.engine.With([&attempt](Engine& engine, Instant when) {
+        host_.engine.With(EngineCaller::kBind, [&attempt](Engine& engine, Instant when) {
           engine.SettleBind(attempt->uid, attempt->node, BindOutcome::kUnknown, when);
         });
       }
@@ -341,7 +342,7 @@ void Binder::Core::Settle(const AttemptPtr& attempt, BindOutcome outcome, BindAn
     const absl::MutexLock lock(&mutex_);
     if (attempt->settled) return;
     attempt->settled = true;
-    host_.engine.With([&](Engine& engine, Instant now) {
+    host_.engine.With(EngineCaller::kBind, [&](Engine& engine, Instant now) {
       engine.SettleBind(attempt->uid, attempt->node, outcome, now);
       if (seen) engine.UpsertPod(*seen, now);
     });

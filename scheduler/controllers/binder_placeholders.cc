@@ -20,6 +20,7 @@ void Binder::Core::MakePlaceholder(const PlaceholderOrder& order) {
         if (result.kind == Kind::kUnknown) return;
         if (const auto self = weak.lock()) {
           self->host_.engine.With(
+              EngineCaller::kBind, EngineCaller::kBind,
               [&](Engine& engine, Instant now) { engine.SettlePlaceholder(pod, node, now); });
         }
       });

@@ -77,7 +77,8 @@ void Binder::Core::Lock(const AttemptPtr& attempt, Millis stale_after) {
     if (attempt->settled) return;
     attempt->locked = true;
   }
-  const Instant now = host_.engine.With([](Engine&, Instant when) { return when; });
+  const Instant now =
+      host_.engine.With(EngineCaller::kBind, [](Engine&, Instant when) { return when; });
   NodeLockWrite write{attempt->node, std::string(wire::kNodeLockKey), attempt->lock, stale_after,
                       now};
   nodes_.LockNode(std::move(write), [self = shared_from_this(), attempt](
@@ -132,7 +133,8 @@ void Binder::Core::AskForHolder(const AttemptPtr& attempt, const std::string& lo
 }
 
 void Binder::Core::Unlock(const AttemptPtr& attempt) {
-  const Instant now = host_.engine.With([](Engine&, Instant when) { return when; });
+  const Instant now =
+      host_.engine.With(EngineCaller::kBind, [](Engine&, Instant when) { return when; });
   nodes_.UnlockNode(
       {attempt->node, std::string(wire::kNodeLockKey), attempt->lock, std::nullopt, now},
       [](const NodeLockResult&) {});

@@ -125,7 +125,7 @@ void Checkpointer::Take(Instant now) {
   if (ledger_ == nullptr || (tried_ > now - kCheckpointEvery && tried_ <= now)) return;
   std::map<std::string, BudgetCheckpoint> budgets;
   Instant at;
-  host_.engine.With([&](Engine& engine, Instant when) {
+  host_.engine.With(EngineCaller::kStatus, [&](Engine& engine, Instant when) {
     at = when;
     for (auto& [uid, stand] : engine.BudgetStands(when)) budgets[uid].stand = std::move(stand);
   });

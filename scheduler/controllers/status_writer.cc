@@ -71,7 +71,7 @@ int64_t StatusWriter::failures() const {
 
 StatusWriter::Snapshot StatusWriter::Gather() {
   Snapshot snapshot;
-  host_.engine.With([&snapshot](Engine& engine, Instant when) {
+  host_.engine.With(EngineCaller::kStatus, [&snapshot](Engine& engine, Instant when) {
     snapshot.quotas = engine.Quotas(when);
     snapshot.budgets = engine.Budgets(when);
     snapshot.waiting = engine.Waiting();
@@ -297,8 +297,8 @@ void StatusWriter::WriteWaiting(const Snapshot& snapshot, Instant now) {
     const bool known = told != told_.end();
     if (known && (told->second.reason == code || now - told->second.at < kPodGap)) continue;
     if (writes == kMostPodWrites) continue;
-    const std::optional<PodView> pod =
-        host_.engine.With([&uid = uid](Engine& engine, Instant) { return engine.Pod(uid); });
+    const std::optional<PodView> pod = host_.engine.With(
+        EngineCaller::kStatus, [&uid = uid](Engine& engine, Instant) { return engine.Pod(uid); });
     if (!pod || pod->state == PodState::kBound) continue;
     ++writes;
     told_[uid] = {pod->name, code, now};
@@ -315,7 +315,7 @@ void StatusWriter::WriteWaiting(const Snapshot& snapshot, Instant now) {
       ++told;
       continue;
     }
-    const bool lives = host_.engine.With([&told](Engine& engine, Instant) {
+    const bool lives = host_.engine.With(EngineCaller::kStatus, [&told](Engine& engine, Instant) {
       const std::optional<PodView> pod = engine.Pod(told->first);
       return pod && pod->state == PodState::kBound;
     });

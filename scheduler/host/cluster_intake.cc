@@ -55,41 +55,47 @@ std::optional<std::chrono::milliseconds> ClusterIntake::HeardAge(std::string_vie
 
 struct ClusterIntake::Receiver {
   void operator()(NodeChanged& told) const {
-    host.With([&](Engine& engine, Instant now) { engine.UpsertNode(std::move(told.node), now); });
+    host.With(EngineCaller::kEvents,
+              [&](Engine& engine, Instant now) { engine.UpsertNode(std::move(told.node), now); });
   }
   void operator()(const NodeGone& told) const {
-    host.With([&](Engine& engine, Instant now) { engine.DeleteNode(told.name, now); });
+    host.With(EngineCaller::kEvents,
+              [&](Engine& engine, Instant now) { engine.DeleteNode(told.name, now); });
   }
   void operator()(PodChanged& told) const {
-    host.With([&](Engine& engine, Instant now) { engine.UpsertPod(std::move(told.pod), now); });
+    host.With(EngineCaller::kEvents,
+              [&](Engine& engine, Instant now) { engine.UpsertPod(std::move(told.pod), now); });
   }
   void operator()(const PodGone& told) const {
-    host.With([&](Engine& engine, Instant now) { engine.DeletePod(told.uid, now); });
+    host.With(EngineCaller::kEvents,
+              [&](Engine& engine, Instant now) { engine.DeletePod(told.uid, now); });
   }
   void operator()(NodeZonesChanged& told) const {
-    host.With([&](Engine& engine, Instant now) {
+    host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
       engine.SetNodeZones(told.node, std::move(told.zones), now);
     });
   }
   void operator()(NodeSlicesChanged& told) const {
-    host.With([&](Engine& engine, Instant now) {
+    host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
       engine.SetNodeSlices(told.node, std::move(told.devices), now);
     });
   }
   void operator()(NodeAgentChanged& told) const {
-    host.With([&](Engine& engine, Instant now) {
+    host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
       engine.SetNodeAgent(told.node, std::move(told.agent), now);
     });
   }
   void operator()(DraChanged& told) const {
-    host.With(
-        [&](Engine& engine, Instant now) { engine.SetDraObject(std::move(told.object), now); });
+    host.With(EngineCaller::kEvents, EngineCaller::kEvents, [&](Engine& engine, Instant now) {
+      engine.SetDraObject(std::move(told.object), now);
+    });
   }
   void operator()(const DraGone& told) const {
-    host.With([&](Engine& engine, Instant now) { engine.RemoveDraObject(told.object, now); });
+    host.With(EngineCaller::kEvents,
+              [&](Engine& engine, Instant now) { engine.RemoveDraObject(told.object, now); });
   }
   void operator()(const GangSizeChanged& told) const {
-    host.With([&](Engine& engine, Instant now) {
+    host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
       engine.SetGangSize(told.ns, told.gang, told.size, now);
     });
   }

@@ -21,12 +21,13 @@ void EngineHost::WhenMetered(std::function<void()> done) {
 
 void EngineHost::Heartbeat() {
   if (ledger_ == nullptr) return;
-  With([this](Engine& engine, Instant now) { ledger_->Heartbeat(now, engine.Decay()); });
+  With(EngineCaller::kLedger,
+       [this](Engine& engine, Instant now) { ledger_->Heartbeat(now, engine.Decay()); });
 }
 
 void EngineHost::FinishRestore(std::vector<Reclaim> reclaims, std::vector<RestoredUse> uses) {
   if (sinks_.reclaims != nullptr) sinks_.reclaims->Restored(reclaims);
-  With([&reclaims, &uses](Engine& engine, Instant now) {
+  With(EngineCaller::kStart, [&reclaims, &uses](Engine& engine, Instant now) {
     if (!uses.empty()) engine.RestoreUse(uses, now);
     engine.RestoreReclaims(std::move(reclaims));
     engine.FinishRestore(now);
@@ -43,7 +44,22 @@ Instant EngineHost::Now() {
   return clock_.Now();
 }
 
-void EngineHost::EndCall() {
+void EngineHost::Unlock(EngineCaller caller, EngineHolds::Moment since) {
+  const EngineHolds::Moment now = std::chrono::steady_clock::now();
+  const bool tell = holds_.Note(caller, since, now);
+  mutex_.Unlock();
+  if (!tell) return;
+  spdlog::warn("the engine was held for {} ms by {}; everybody else waited",
+               std::chrono::duration_cast<std::chrono::milliseconds>(now - since).count(),
+               EngineCallerName(caller));
+}
+
+std::vector<metrics::HoldRow> EngineHost::Holds() {
+  const absl::MutexLock lock(&mutex_);
+  return holds_.Rows();
+}
+
+void EngineHost::EndCall(EngineCaller caller, EngineHolds::Moment since) {
   Effects effects = std::exchange(engine_.effects(), {});
   if (ledger_ != nullptr && (!effects.metering.empty() || !effects.closings.empty())) {
     for (MeterEvent& event : effects.metering) {
@@ -54,12 +70,11 @@ void EngineHost::EndCall() {
   }
   const bool reclaims = sinks_.reclaims != nullptr && !effects.reclaims.empty();
   if (!reclaims && effects.requeue.empty() && effects.ungate.empty() && effects.agents.empty()) {
-    mutex_.Unlock();
-    return;
+    return Unlock(caller, since);
   }
   const Instant when = clock_.Now();
   if (reclaims) sinks_.reclaims->Queue(std::move(effects.reclaims), when);
-  mutex_.Unlock();
+  Unlock(caller, since);
   if (sinks_.requeue) {
     for (const auto& [pod, uid] : effects.requeue) sinks_.requeue(pod, uid, when);
   }
@@ -73,7 +88,7 @@ void EngineHost::EndCall() {
 std::vector<NodeView> EngineHost::Nodes() {
   std::vector<NodeView> all;
   for (;;) {
-    std::vector<NodeView> page = With([&all](Engine& engine, Instant now) {
+    std::vector<NodeView> page = With(EngineCaller::kPages, [&all](Engine& engine, Instant now) {
       return engine.Nodes(all.empty() ? NodeName() : all.back().name, kPage, now);
     });
     const bool last = page.size() < kPage;
@@ -85,7 +100,7 @@ std::vector<NodeView> EngineHost::Nodes() {
 std::vector<PodView> EngineHost::Pods() {
   std::vector<PodView> all;
   for (;;) {
-    std::vector<PodView> page = With([&all](Engine& engine, Instant) {
+    std::vector<PodView> page = With(EngineCaller::kPages, [&all](Engine& engine, Instant) {
       return all.empty() ? engine.Pods({}, {}, kPage)
                          : engine.Pods(all.back().name, all.back().uid, kPage);
     });
@@ -97,12 +112,13 @@ std::vector<PodView> EngineHost::Pods() {
 
 std::optional<PlanOutcome> EngineHost::Plan() {
   std::chrono::nanoseconds took{0};
-  const std::optional<PlanOutcome> outcome = With([&took](Engine& engine, Instant now) {
-    const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
-    std::optional<PlanOutcome> planned = engine.PlanNext(now);
-    took = std::chrono::steady_clock::now() - started;
-    return planned;
-  });
+  const std::optional<PlanOutcome> outcome =
+      With(EngineCaller::kPlan, [&took](Engine& engine, Instant now) {
+        const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+        std::optional<PlanOutcome> planned = engine.PlanNext(now);
+        took = std::chrono::steady_clock::now() - started;
+        return planned;
+      });
   if (outcome && sinks_.planned) sinks_.planned(*outcome, took);
   return outcome;
 }
@@ -115,20 +131,21 @@ void EngineHost::LetOthersIn() const {
 
 void EngineHost::Learn() {
   const auto learn = [](Engine& engine, Instant) { return engine.Learn(); };
-  for (int lessons = 0; lessons < kMostLessons && waiting_ == 0 && With(learn); ++lessons) {
+  for (int lessons = 0;
+       lessons < kMostLessons && waiting_ == 0 && With(EngineCaller::kLearn, learn); ++lessons) {
     LetOthersIn();
   }
 }
 
 std::optional<Instant> EngineHost::Tick() {
   const auto tick = [](Engine& engine, Instant now) { return engine.Tick(now); };
-  const std::optional<Instant> next = With(tick);
+  const std::optional<Instant> next = With(EngineCaller::kTick, tick);
   // Evictions are planned on fresh knowledge only.
   if (!may_plan_()) return next;
   for (int plans = 0; plans < kMostPlans && Plan(); ++plans) LetOthersIn();
   Learn();
   // Planning changes what is due.
-  return With(tick);
+  return With(EngineCaller::kTick, tick);
 }
 
 }  // namespace tranche

@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/host/engine_holds.h"
 #include "scheduler/ports/clock.h"
 #include "scheduler/ports/ledger.h"
 
@@ -64,12 +65,19 @@ class EngineHost {
 
   // work(Engine&, Instant now) under the lock. Nothing the engine hands out by pointer may leave.
   // What the work makes due is done before the call returns: the ledger has its journal queued in
-  // the engine's order, and the sinks are called outside the lock.
+  // the engine's order, and the sinks are called outside the lock. `caller`: for whom, as the
+  // holds are counted by.
   template <typename Work>
-  auto With(Work&& work) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const EngineLock lock(*this);
+  auto With(EngineCaller caller, Work&& work) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const EngineLock lock(*this, caller);
     return std::forward<Work>(work)(engine_, Now());
   }
+  template <typename Work>
+  auto With(Work&& work) ABSL_LOCKS_EXCLUDED(mutex_) {
+    return With(EngineCaller::kOther, std::forward<Work>(work));
+  }
+  // How long the engine was held since the start, by caller.
+  std::vector<metrics::HoldRow> Holds() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Calls `done` once what the ledger was given before is on disk, or at once when it cannot be
   // written (placement goes on) or there is none.
@@ -93,20 +101,25 @@ class EngineHost {
   // One use of the engine. When it ends the effects of the call go out.
   class ABSL_SCOPED_LOCKABLE EngineLock {
    public:
-    explicit EngineLock(EngineHost& host) ABSL_EXCLUSIVE_LOCK_FUNCTION(host.mutex_) : host_(host) {
+    EngineLock(EngineHost& host, EngineCaller caller) ABSL_EXCLUSIVE_LOCK_FUNCTION(host.mutex_)
+        : host_(host), caller_(caller) {
       ++host_.waiting_;
       host_.mutex_.Lock();
       --host_.waiting_;
+      since_ = std::chrono::steady_clock::now();
     }
-    ~EngineLock() ABSL_UNLOCK_FUNCTION() { host_.EndCall(); }
+    ~EngineLock() ABSL_UNLOCK_FUNCTION() { host_.EndCall(caller_, since_); }
     EngineLock(const EngineLock&) = delete;
     EngineLock& operator=(const EngineLock&) = delete;
 
    private:
     EngineHost& host_;
+    const EngineCaller caller_;
+    EngineHolds::Moment since_;
   };
   // Gives the lock back and lets the effects out.
-  void EndCall() ABSL_UNLOCK_FUNCTION(mutex_);
+  void EndCall(EngineCaller caller, EngineHolds::Moment since) ABSL_UNLOCK_FUNCTION(mutex_);
+  void Unlock(EngineCaller caller, EngineHolds::Moment since) ABSL_UNLOCK_FUNCTION(mutex_);
   std::optional<PlanOutcome> Plan();
   void LetOthersIn() const;
   void Learn();
@@ -119,6 +132,7 @@ class EngineHost {
   EffectSinks sinks_;
   absl::Mutex mutex_;
   Engine engine_ ABSL_GUARDED_BY(mutex_);
+  EngineHolds holds_ ABSL_GUARDED_BY(mutex_);
   std::atomic<int> waiting_ = 0;  // calls that wait for mutex_
 };
 

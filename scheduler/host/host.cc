@@ -8,7 +8,8 @@ Host::Host(HostOptions options, Clock& clock)
       policies(engine, std::move(options.defaults),
                {options.history.ledger, options.history.last_entry, options.history.restored}),
       cluster(engine, policies, options.cache_limit, std::move(options.may_write)) {
-  engine.With([&options](Engine& one, Instant) { one.Restore(std::move(options.history)); });
+  engine.With(EngineCaller::kStart,
+              [&options](Engine& one, Instant) { one.Restore(std::move(options.history)); });
 }
 
 }  // namespace tranche

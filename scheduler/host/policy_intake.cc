@@ -31,7 +31,7 @@ void PolicyIntake::TakeDisruptionBudget(const PolicyObject& object) {
       budget = DisruptionBudget{object.ns, object.name, std::nullopt, 0, {}};
     }
   }
-  engine_.With([&budget](Engine& engine, Instant now) {
+  engine_.With(EngineCaller::kPolicies, [&budget](Engine& engine, Instant now) {
     engine.SetDisruptionBudget(*std::move(budget), now);
   });
 }
@@ -41,7 +41,7 @@ void PolicyIntake::TakeResourceQuota(const PolicyObject& object) {
   const std::string problem = reading.ok() ? reading->problem : reading.status().ToString();
   if (!problem.empty()) spdlog::warn("ResourceQuota {}/{}: {}", object.ns, object.name, problem);
   if (!reading.ok()) return;
-  engine_.With([&reading](Engine& engine, Instant now) {
+  engine_.With(EngineCaller::kPolicies, [&reading](Engine& engine, Instant now) {
     engine.SetNamespaceCap(std::move(reading->cap), now);
   });
 }
@@ -82,11 +82,13 @@ void PolicyIntake::Gone(const std::string& kind, const NamespacedName& object) {
       const absl::MutexLock lock(&mutex_);
       disruption_budgets_.erase(object);
     }
-    engine_.With([&](Engine& engine, Instant) { engine.RemoveDisruptionBudget(object); });
+    engine_.With(EngineCaller::kPolicies,
+                 [&](Engine& engine, Instant) { engine.RemoveDisruptionBudget(object); });
     return;
   }
   if (kind == "ResourceQuota") {
-    engine_.With([&](Engine& engine, Instant now) { engine.RemoveNamespaceCap(object, now); });
+    engine_.With(EngineCaller::kPolicies,
+                 [&](Engine& engine, Instant now) { engine.RemoveNamespaceCap(object, now); });
     return;
   }
   const absl::MutexLock lock(&mutex_);
@@ -126,8 +128,9 @@ void PolicyIntake::Settled() {
     mig_mode_ = governing.mig;
   }
   // Without the lock: carrying out the effects may ask for objects.
-  engine_.With(
-      [&](Engine& engine, Instant now) { engine.SetPolicies(std::move(set), defaults_, now); });
+  engine_.With(EngineCaller::kPolicies, EngineCaller::kPolicies, [&](Engine& engine, Instant now) {
+    engine.SetPolicies(std::move(set), defaults_, now);
+  });
 }
 
 PolicyIntake::Objects PolicyIntake::objects() const {
@@ -149,11 +152,12 @@ FoundHistory PolicyIntake::found_history() const {
 // Which checkpoints there are is known now, which of them count as well. Restored are those of
 // budgets at once; the ledger follows, after what the end of the restart has it write.
 FoundHistory PolicyIntake::JudgeHistory() {
-  const auto [budgets, now] = engine_.With([](Engine& engine, Instant when) {
-    std::vector<GpuBudget> specs;
-    for (BudgetReport& report : engine.Budgets(when)) specs.push_back(std::move(report.spec));
-    return std::pair(std::move(specs), when);
-  });
+  const auto [budgets, now] =
+      engine_.With(EngineCaller::kPolicies, [](Engine& engine, Instant when) {
+        std::vector<GpuBudget> specs;
+        for (BudgetReport& report : engine.Budgets(when)) specs.push_back(std::move(report.spec));
+        return std::pair(std::move(specs), when);
+      });
   const absl::MutexLock lock(&mutex_);
   found_history_ = recovery_.Judge(budgets, ledger_, now);
   for (const Finding& finding : found_history_.findings) {

@@ -100,6 +100,16 @@ void AddState(const Scrape& scrape, Page& page) {
   }
 }
 
+void AddHolds(const Scrape& scrape, Page& page) {
+  for (const HoldRow& row : scrape.holds) {
+    const Labels labels = {{"caller", row.caller}};
+    page.Counter(kEngineHolds, static_cast<double>(row.holds), labels);
+    page.Counter(kEngineLongHolds, static_cast<double>(row.long_holds), labels);
+    page.Counter(kEngineHeld, row.total_seconds, labels);
+    page.Gauge(kEngineLongestHold, row.longest_seconds, labels);
+  }
+}
+
 void AddEdges(const Scrape& scrape, Page& page) {
   for (const WatchRow& watch : scrape.watches) {
     const Labels labels = {{"resource", watch.resource}};
@@ -286,6 +296,7 @@ std::string Metrics::Render(const Scrape& scrape) const {
   std::vector<MetricFamily> families = impl_->registry.Collect();
   Page page(families);
   AddState(scrape, page);
+  AddHolds(scrape, page);
   AddEdges(scrape, page);
   AddTeams(scrape, page);
   if (scrape.hami) AddHamiAliases(*scrape.hami, page);

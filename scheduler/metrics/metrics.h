@@ -81,6 +81,15 @@ struct LedgerRow {
   std::optional<int64_t> drift_quanta;            // nullopt: events are on their way
 };
 
+// How long one kind of caller held the engine, since the start.
+struct HoldRow {
+  std::string caller;  // of a closed set
+  int64_t holds = 0;
+  int64_t long_holds = 0;  // over 20 ms
+  double total_seconds = 0;
+  double longest_seconds = 0;
+};
+
 // The election by a Lease.
 struct ElectionRow {
   bool leading = false;
@@ -110,6 +119,7 @@ struct Scrape {
   std::vector<PendingRow> pending;
   std::optional<LedgerRow> ledger;
   std::vector<WatchRow> watches;
+  std::vector<HoldRow> holds;
   int64_t http_open = 0;
   int64_t http_accepted = 0;
   int64_t http_evicted = 0;

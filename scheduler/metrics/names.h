@@ -2,7 +2,8 @@
 //
 // Names start with tranche_ (process_ for what the operating system tells about the process),
 // counters end in _total, durations are in seconds and memory in bytes. Labels come from closed
-// sets (verb, result, reason, rule, resource, state) or are names of quotas, the namespaces they
+// sets (verb, result, reason, rule, resource, state,
+// caller) or are names of quotas, the namespaces they
 // own, budgets, classes or GPU models. No label is named namespace, pod, container, service or
 // node: a Prometheus in a cluster writes those of the scraped process over ours.
 #pragma once
@@ -47,6 +48,19 @@ inline constexpr Series kBindAlarms = {"tranche_bind_alarms_total",
 inline constexpr Series kPokes = {
     "tranche_pokes_total",
     "Waiting pods brought back to the scheduler's queue when room appeared (pods)"};
+
+// ---- the engine's lock ------------------------------------------------------------------------
+inline constexpr Series kEngineHolds = {
+    "tranche_engine_holds_total",
+    "Times the engine was held, all others waiting, by caller (times)"};
+inline constexpr Series kEngineLongHolds = {
+    "tranche_engine_long_holds_total",
+    "Times it was held for over 20 ms, the start not counted, by caller (times)"};
+inline constexpr Series kEngineHeld = {"tranche_engine_held_seconds_total",
+                                       "Time the engine was held, by caller (seconds)"};
+inline constexpr Series kEngineLongestHold = {
+    "tranche_engine_longest_hold_seconds",
+    "The longest it was held since the start of the process, by caller (seconds)"};
 
 // ---- state ------------------------------------------------------------------------------------
 inline constexpr Series kReady = {"tranche_ready",

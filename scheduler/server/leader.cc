@@ -153,7 +153,7 @@ void LeaderServices::Impl::MakeReclaimer() {
   Reclaimer::Hooks hooks;
   hooks.settle = [this](const std::string& reclaim, const PodUid& uid, EvictionOutcome outcome,
                         std::optional<Millis> retry_after) {
-    host.engine.With([&](Engine& engine, Instant now) {
+    host.engine.With(EngineCaller::kPlan, [&](Engine& engine, Instant now) {
       engine.SettleEviction(reclaim, uid, outcome, retry_after, now);
     });
   };
@@ -195,7 +195,8 @@ void LeaderServices::Impl::ConnectEffects() {
 }
 
 AdviceCase LeaderServices::Impl::Look() {
-  return host.engine.With([](Engine& engine, Instant now) { return engine.Case(now); });
+  return host.engine.With(EngineCaller::kAdvice,
+                          [](Engine& engine, Instant now) { return engine.Case(now); });
 }
 
 void LeaderServices::Impl::MakeMigController() {
@@ -205,7 +206,8 @@ void LeaderServices::Impl::MakeMigController() {
   hooks.look = [this] { return Look(); };
   hooks.plan = [](const AdviceCase& fleet) { return PlanRepartition(fleet, kPlanLimits); };
   hooks.hold = [this](const NodeName& node, const std::string& why) {
-    host.engine.With([&](Engine& engine, Instant now) { engine.SetHeld(node, why, now); });
+    host.engine.With(EngineCaller::kEvents,
+                     [&](Engine& engine, Instant now) { engine.SetHeld(node, why, now); });
   };
   mig_controller = std::make_unique<MigController>(
       *api, *api, *api, metrics, MigConfigMap{config.mig_config_ns, config.mig_config_name},
@@ -256,13 +258,14 @@ metrics::Scrape LeaderServices::Impl::Gather() {
   metrics::Scrape scrape;
   scrape.version = Version();
   scrape.ready = host.cluster.readiness() == Readiness::kReady;
-  host.engine.With([&scrape](Engine& engine, Instant now) {
+  host.engine.With(EngineCaller::kMetrics, [&scrape](Engine& engine, Instant now) {
     scrape.now = now;
     scrape.totals = engine.Totals();
     scrape.quotas = engine.Quotas(now);
     scrape.budgets = engine.Budgets(now);
     scrape.pending = engine.Pending(now);
   });
+  scrape.holds = host.engine.Holds();
   scrape.binds_in_progress = binder->in_progress();
   scrape.invalid_objects = host.policies.invalid_objects();
   scrape.status_failures = status_writer->failures() + reclaimer->failures();
@@ -274,7 +277,8 @@ metrics::Scrape LeaderServices::Impl::Gather() {
   scrape.mig_changes_pending = mig_controller->pending();
   if (config.hami) {
     metrics::HamiRows rows{host.engine.Nodes(), host.engine.Pods(), {}};
-    rows.caps = host.engine.With([](Engine& engine, Instant) { return engine.NamespaceCapRows(); });
+    rows.caps = host.engine.With(EngineCaller::kMetrics,
+                                 [](Engine& engine, Instant) { return engine.NamespaceCapRows(); });
     scrape.hami = std::move(rows);
   }
   if (scrape.ready) {
@@ -311,7 +315,8 @@ void LeaderServices::Impl::ArmTick(std::chrono::milliseconds delay) {
 std::optional<metrics::LedgerRow> LeaderServices::Impl::LedgerState() {
   if (!book) return std::nullopt;
   // The engine first: what it has counted since is in the queue.
-  const Charge held = host.engine.With([](Engine& engine, Instant) { return engine.HeldQuanta(); });
+  const Charge held = host.engine.With(EngineCaller::kMetrics,
+                                       [](Engine& engine, Instant) { return engine.HeldQuanta(); });
   const LedgerHealth health = book->health();
   metrics::LedgerRow row;
   row.writable = health.writable;
@@ -365,7 +370,8 @@ LeaderServices::LeaderServices(const ServeConfig& config, metrics::Metrics& metr
                                OpenedLedger opened, int64_t epoch, LeaderHooks hooks)
     : impl_(std::make_unique<Impl>(config, metrics, std::move(opened), epoch, std::move(hooks))) {
   const bool closed = impl_->untrusted && config.ledger_failure == LedgerFailure::kClosed;
-  impl_->host.engine.With([closed](Engine& engine, Instant) { engine.CloseLedger(closed); });
+  impl_->host.engine.With(EngineCaller::kLedger,
+                          [closed](Engine& engine, Instant) { engine.CloseLedger(closed); });
 }
 
 LeaderServices::~LeaderServices() { End(); }

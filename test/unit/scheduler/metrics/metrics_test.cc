@@ -35,6 +35,7 @@ Scrape FullScrape() {
   model.memory_capacity = Mebibytes::Of(2);
   scrape.totals.models = {model};
   scrape.watches = {{"pods", 2.5, 1, 2, 3}, {"nodes", std::nullopt, 0, 0, 0}};
+  scrape.holds = {{"filter", 9, 2, 1.5, 0.25}};
   scrape.http_refusals = {{413, 7}};
   scrape.mig_changes_pending = 1;
   scrape.defragmentable_gpus = 4;
@@ -53,6 +54,10 @@ TEST(MetricsTest, StateOfTheScrapeIsOnThePage) {
            "tranche_gpu_memory_capacity_bytes{model=\"h100\"} 2097152",
            "tranche_watch_age_seconds{resource=\"pods\"} 2.5",
            "tranche_watch_relists_total{resource=\"nodes\"} 0",
+           "tranche_engine_holds_total{caller=\"filter\"} 9",
+           "tranche_engine_long_holds_total{caller=\"filter\"} 2",
+           "tranche_engine_held_seconds_total{caller=\"filter\"} 1.5",
+           "tranche_engine_longest_hold_seconds{caller=\"filter\"} 0.25",
            "tranche_http_refusals_total{status=\"413\"} 7",
            "tranche_mig_changes_pending 1",
            "tranche_defragmentable_gpus 4",
