@@ -19,9 +19,9 @@ void Binder::Core::MakePlaceholder(const PlaceholderOrder& order) {
         // Sent and not answered: it may be there. Else the engine's patience ends.
         if (result.kind == Kind::kUnknown) return;
         if (const auto self = weak.lock()) {
-          self->host_.engine.With(
-              EngineCaller::kBind, EngineCaller::kBind,
-              [&](Engine& engine, Instant now) { engine.SettlePlaceholder(pod, node, now); });
+          self->host_.engine.With(EngineCaller::kBind, [&](Engine& engine, Instant now) {
+            engine.SettlePlaceholder(pod, node, now);
+          });
         }
       });
 }

@@ -86,7 +86,7 @@ struct ClusterIntake::Receiver {
     });
   }
   void operator()(DraChanged& told) const {
-    host.With(EngineCaller::kEvents, EngineCaller::kEvents, [&](Engine& engine, Instant now) {
+    host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
       engine.SetDraObject(std::move(told.object), now);
     });
   }

@@ -128,7 +128,7 @@ void PolicyIntake::Settled() {
     mig_mode_ = governing.mig;
   }
   // Without the lock: carrying out the effects may ask for objects.
-  engine_.With(EngineCaller::kPolicies, EngineCaller::kPolicies, [&](Engine& engine, Instant now) {
+  engine_.With(EngineCaller::kPolicies, [&](Engine& engine, Instant now) {
     engine.SetPolicies(std::move(set), defaults_, now);
   });
 }

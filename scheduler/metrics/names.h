@@ -2,9 +2,8 @@
 //
 // Names start with tranche_ (process_ for what the operating system tells about the process),
 // counters end in _total, durations are in seconds and memory in bytes. Labels come from closed
-// sets (verb, result, reason, rule, resource, state,
-// caller) or are names of quotas, the namespaces they
-// own, budgets, classes or GPU models. No label is named namespace, pod, container, service or
+// sets (verb, result, reason, rule, resource, state, caller) or are names of quotas, the namespaces
+// they own, budgets, classes or GPU models. No label is named namespace, pod, container, service or
 // node: a Prometheus in a cluster writes those of the scraped process over ours.
 #pragma once
 
