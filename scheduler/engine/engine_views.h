@@ -20,8 +20,8 @@ class EngineViews {
   std::string AdvicePending(const RequestContext& context, const PodRecord& record);
   // What is under way for the pod or against it, or what stands in the way of a plan.
   void ExplainReclaim(const PodUid& uid, Explanation& explanation);
-  // A waiting pod's GPUs by the nodes that have the kind, before any filter call has judged it.
-  int64_t PendingQuanta(const PodRecord& record);
+  // Waiting pods by team, class and reason.
+  std::vector<PendingRow> Pending();
   // The first promise the hardware cannot keep; empty: none.
   std::string Oversubscription() const;
   // What each leaf would get if the cluster's GPUs were divided now (quota-model section 5, k = 1).

@@ -70,6 +70,7 @@ void EngineParts::ForgetOldest() {
 void EngineParts::ForgetTeams() {
   selection.ForgetShapes();
   rules.ForgetPolicies();
+  foreseen.Forget();
 }
 
 void EngineParts::PassOnJudged() {

@@ -26,6 +26,7 @@
 #include "scheduler/engine/requeue/nominations.h"
 #include "scheduler/engine/requeue/precedence.h"
 #include "scheduler/engine/requeue/requeuer.h"
+#include "scheduler/engine/selection/foreseen_charges.h"
 #include "scheduler/engine/selection/held_nodes.h"
 #include "scheduler/engine/selection/selection.h"
 #include "scheduler/engine/state/cluster_state.h"
@@ -57,6 +58,7 @@ struct EngineParts {
   // selection
   HeldNodes held_nodes{cluster};
   Selection selection{cluster, rules, namespaces, held_nodes};
+  ForeseenCharges foreseen{cluster};
   // requeue
   Requeuer requeue{cluster, namespaces, rules, team_queue, selection, kept};
   Precedence precedence{cluster, reclaims, rules, team_queue, selection};

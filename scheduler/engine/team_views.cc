@@ -21,18 +21,6 @@ std::string Promise(const std::string& model, int64_t promised, int64_t cards) {
 
 }  // namespace
 
-// A waiting pod's GPUs by the nodes that have the kind, before any filter call has judged it.
-int64_t EngineViews::PendingQuanta(const PodRecord& record) {
-  if (!record.asked.empty()) return Quanta(record.asked);
-  std::vector<ModelCharge> parts;
-  for (const auto& entry : cluster_.nodes) {
-    if (entry == nullptr || !entry->state.present()) continue;
-    ChargeAtMost(entry->state.inventory(), *record.request, parts);
-    if (!parts.empty()) return Quanta(parts);
-  }
-  return 0;
-}
-
 std::string EngineViews::Oversubscription() const {
   std::map<std::string, int64_t> promised;  // nominal by model, saturated
   for (QuotaId id{0}; id < cluster_.book.tree().size(); ++id) {
@@ -106,46 +94,44 @@ void EngineViews::DivideSurplus(std::vector<QuotaView>& views) const {
   for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i]->report.fair_share = shares[i];
 }
 
-std::vector<PendingRow> Engine::Pending(Instant) {
-  EngineParts& parts = *parts_;
-  ClusterState& cluster = parts.cluster;
-  std::map<std::tuple<std::string, std::string, Reason>, PendingRow> rows;
-  for (const PodUid& uid : cluster.pending) {
-    const PodRecord& record = *cluster.Find(uid);
+std::vector<PendingRow> EngineViews::Pending() {
+  // By number first: many thousands may wait, in a few rows.
+  std::map<std::tuple<QuotaId, const GpuClass*, Reason>, PendingRow> sums;
+  const auto add = [&](const PodRequest& request, Reason reason, int64_t quanta) {
     const QuotaMembership membership =
-        cluster.book.MembershipOf(record.request->name.ns, record.request->priority_class);
-    std::string leaf, workload_class;
-    if (membership.leaf != kNoQuota) leaf = cluster.book.tree().name(membership.leaf);
-    if (membership.gpu_class != nullptr) workload_class = membership.gpu_class->name;
-    PendingRow& row = rows[{leaf, workload_class, record.last_reason}];
-    row.leaf = leaf;
-    row.workload_class = workload_class;
-    row.reason = record.last_reason;
+        cluster_.book.MembershipOf(request.name.ns, request.priority_class);
+    PendingRow& row = sums[{membership.leaf, membership.gpu_class, reason}];
     ++row.workloads;
-    row.quanta += EngineViews(parts).PendingQuanta(record);
+    row.quanta += quanta;
+  };
+  for (const PodUid& uid : cluster_.pending) {
+    PodRecord& record = *cluster_.Find(uid);
+    add(*record.request, record.last_reason,
+        record.asked.empty() ? parts_.foreseen.Of(record) : Quanta(record.asked));
   }
-  for (const auto& [uid, pod] : parts.claim_views.WaitingPods()) {
-    const QuotaMembership membership =
-        cluster.book.MembershipOf(pod->request->name.ns, pod->request->priority_class);
-    std::string leaf, workload_class;
-    if (membership.leaf != kNoQuota) leaf = cluster.book.tree().name(membership.leaf);
-    if (membership.gpu_class != nullptr) workload_class = membership.gpu_class->name;
-    PendingRow& row = rows[{leaf, workload_class, pod->last_reason}];
-    row.leaf = leaf;
-    row.workload_class = workload_class;
-    row.reason = pod->last_reason;
-    ++row.workloads;
-    row.quanta += Quanta(pod->asked);
+  for (const auto& [uid, pod] : parts_.claim_views.WaitingPods())
+    add(*pod->request, pod->last_reason, Quanta(pod->asked));
+  std::map<std::tuple<std::string, std::string, Reason>, PendingRow> rows;
+  for (auto& [key, row] : sums) {
+    const auto& [leaf, gpu_class, reason] = key;
+    if (leaf != kNoQuota) row.leaf = cluster_.book.tree().name(leaf);
+    if (gpu_class != nullptr) row.workload_class = gpu_class->name;
+    row.reason = reason;
+    rows.emplace(std::tuple(row.leaf, row.workload_class, reason), std::move(row));
   }
   std::vector<PendingRow> out;
   for (auto& [key, row] : rows) out.push_back(std::move(row));
   return out;
 }
 
+std::vector<PendingRow> Engine::Pending(Instant) { return EngineViews(*parts_).Pending(); }
+
 std::vector<QuotaView> Engine::Quotas(Instant now) {
   EngineParts& parts = *parts_;
   ClusterState& cluster = parts.cluster;
   parts.Advance(now);
+  // Nobody is shown who waits for what.
+  if (cluster.set->quotas.empty()) return {};
   std::map<std::string, std::pair<int64_t, int64_t>> waiting;  // leaf and its ancestors
   for (const PendingRow& row : Pending(now)) {
     for (QuotaId id = cluster.book.tree().Find(row.leaf); id != kNoQuota;

@@ -159,6 +159,7 @@ ChargeKind ClusterState::KindOf(const Inventory& inventory) {
 }
 
 void ClusterState::CountCards(const NodeEntry& entry, int sign) {
+  ++inventories;
   if (!entry.state.present()) return;
   for (const Card& card : entry.state.inventory().cards) {
     capacity[ModelOf(entry.state.inventory(), card)] += sign;

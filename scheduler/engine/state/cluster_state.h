@@ -119,6 +119,7 @@ class ClusterState {
   std::multimap<Instant, NodeId> reopenings;
   std::unordered_map<std::string, ChargeKind> kinds;
   std::map<std::string, int64_t> capacity;  // cards by model
+  uint64_t inventories = 1;                 // grows whenever a node comes, goes or changes
   MachineTables machines;
   NodeOverlay overlay;
   dra::Catalog catalog;

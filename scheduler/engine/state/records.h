@@ -76,6 +76,9 @@ struct PodRecord {
   // Metering: how often it was opened before, and the charge a waiting pod was last judged by.
   int interval = 0;
   std::vector<ModelCharge> asked;
+  // Before any filter call has: what it would be charged at most, as the kinds of node stood then.
+  uint64_t foreseen_of = 0;
+  int64_t foreseen = 0;
   std::optional<Instant> eligible_at;
   Reason observed = Reason::kNone;
   Instant waits_since;                  // created, else first filtered
