@@ -109,7 +109,7 @@ func TestEveryObjectIsTakenByTheAPIServer(t *testing.T) {
 		must(t, err)
 		sets[name] = objects
 	}
-	for _, name := range []string{"rbac.yaml", "install.yaml", "webhook.yaml", "probe.yaml", "reservation.yaml"} {
+	for _, name := range []string{"rbac.yaml", "install.yaml", "webhook.yaml", "probe.yaml", "reservation.yaml", "result-keys.yaml"} {
 		text, err := os.ReadFile(filepath.Join(Folder, "..", name))
 		must(t, err)
 		// In place of the CA, any base64 will do here.

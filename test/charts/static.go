@@ -50,6 +50,8 @@ func Static(folder string) (map[string]string, error) {
 			file = "probe.yaml"
 		case "webhook.yaml":
 			file = "webhook.yaml"
+		case "result-keys.yaml":
+			file = "result-keys.yaml"
 		case "reservation.yaml":
 			file = "reservation.yaml"
 		}

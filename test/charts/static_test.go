@@ -13,8 +13,8 @@ import (
 func TestStaticManifestsAreCurrent(t *testing.T) {
 	files, err := Static(Folder)
 	must(t, err)
-	if len(files) != 5 {
-		t.Errorf("expected five manifests, found %d", len(files))
+	if len(files) != 6 {
+		t.Errorf("expected six manifests, found %d", len(files))
 	}
 	for name, expected := range files {
 		found, err := os.ReadFile(filepath.Join(Folder, "..", name))
