@@ -9,13 +9,15 @@ namespace tranche {
 
 void SelfCheck::Tick(Instant now) {
   if (now < due_) return;
-  engine_.With([this](Engine& engine, Instant) { engine.AuditSlice(walk_, faults_); });
+  engine_.With(EngineCaller::kSelfCheck,
+               [this](Engine& engine, Instant) { engine.AuditSlice(walk_, faults_); });
   if (walk_.done()) Finish(now);
 }
 
 void SelfCheck::Finish(Instant now) {
-  const auto stuck = engine_.With(
-      [](Engine& engine, Instant at) { return engine.StuckReservations(at, kReservationIsStuck); });
+  const auto stuck = engine_.With(EngineCaller::kSelfCheck, [](Engine& engine, Instant at) {
+    return engine.StuckReservations(at, kReservationIsStuck);
+  });
   const std::vector<std::string> faults = std::exchange(faults_, {});
   walk_ = AuditWalk();
   due_ = now + kSelfCheckEvery;

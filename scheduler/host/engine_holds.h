@@ -33,6 +33,7 @@ enum class EngineCaller : uint8_t {
   kWhatIf,
   kAdvice,
   kLedger,
+  kSelfCheck,
   kStart,  // taking up the past, before anybody is served
   kOther,
   kCount
