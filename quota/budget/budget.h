@@ -203,6 +203,17 @@ class BudgetMeter {
 
   Standing StandingAt(Instant now) const;
   Outlook OutlookAt(Instant now) const;
+  // The answers of NextChange and View::exhausts_at stand until an event, or until they are over.
+  struct Foreseen {
+    Instant from;   // asked at
+    Instant until;  // exclusive
+    std::optional<Instant> when;
+    bool StandsAt(Instant now) const { return now >= from && now < until; }
+  };
+  void ForgetForeseen() { next_change_.reset(), exhausts_.reset(); }
+  std::optional<Instant> FindNextChange(const Standing& standing, Instant now) const;
+  std::optional<Instant> FindExhausted(const Standing& standing, const Outlook& outlook,
+                                       Int128 effective, Instant now) const;
   BudgetLine UsageLine(const Standing& standing, const Outlook& outlook, Instant now) const;
   GpuTime CommittedAt(const TimeSpan& window, const Outlook& outlook, Instant now) const;
   GpuTime AskedAt(const TimeSpan& window, const Request& request, Instant now) const;
@@ -214,12 +225,14 @@ class BudgetMeter {
   GpuBudget budget_;
   Instant seen_;  // the latest moment of any event or Advance
   std::map<std::string, Work> running_;
-  GpuTime rate_;                               // of running_
-  std::vector<Bend> ends_;                     // those of it that declared theirs, ascending
-  std::deque<Tally> windows_;                  // calendar: the last closed ones, then the current
-  std::map<Instant, WindowClosing> restored_;  // by start, until the first Advance
-  RecentRate recent_;                          // rolling
-  std::optional<Instant> resumed_;             // what happened before is counted
+  GpuTime rate_;                                 // of running_
+  std::vector<Bend> ends_;                       // those of it that declared theirs, ascending
+  std::deque<Tally> windows_;                    // calendar: the last closed ones, then the current
+  std::map<Instant, WindowClosing> restored_;    // by start, until the first Advance
+  RecentRate recent_;                            // rolling
+  std::optional<Instant> resumed_;               // what happened before is counted
+  mutable std::optional<Foreseen> next_change_;  // of rolling windows
+  mutable std::optional<Foreseen> exhausts_;     // likewise
 };
 
 }  // namespace tranche

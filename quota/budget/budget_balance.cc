@@ -46,9 +46,10 @@ BudgetStand BudgetMeter::Stand(Instant now) const {
   }
   stand.window = {now - budget_.window.duration, now};
   Instant start = stand.window.start;
+  const std::vector<GpuTime> parts = recent_.InParts(start, budget_.window.duration, kStandParts);
   for (int i = 1; i <= kStandParts; ++i) {
     const Instant end = stand.window.start + budget_.window.duration * i / kStandParts;
-    const GpuTime used = recent_.Between(start, end);
+    const GpuTime& used = parts[static_cast<std::size_t>(i - 1)];
     const GpuTime shown{std::max<Int128>(0, used.compute), std::max<Int128>(0, used.memory)};
     if (shown != GpuTime{}) stand.parts.push_back({{start, end}, shown});
     start = end;

@@ -31,6 +31,11 @@ std::optional<Int128> RisesTo(Int128 value, Int128 rate, Int128 limit) {
 // of the two moments is the only candidate.
 std::optional<Millis> BothAtMost(const GpuTime& value, const GpuTime& rate, Int128 limit,
                                  Millis length) {
+  // Most pieces end above it, which shows without a division.
+  const GpuTime end = value + rate * length;
+  if (std::min(value.compute, end.compute) > limit || std::min(value.memory, end.memory) > limit) {
+    return std::nullopt;
+  }
   const auto compute = FallsTo(value.compute, rate.compute, limit);
   const auto memory = FallsTo(value.memory, rate.memory, limit);
   if (!compute || !memory) return std::nullopt;
@@ -42,6 +47,7 @@ std::optional<Millis> BothAtMost(const GpuTime& value, const GpuTime& rate, Int1
 
 std::optional<Millis> EitherAtLeast(const GpuTime& value, const GpuTime& rate, Int128 limit,
                                     Millis length) {
+  if (Larger(value) < limit && Larger(value + rate * length) < limit) return std::nullopt;
   const Int128 never = length.count();
   const Int128 sooner = std::min(RisesTo(value.compute, rate.compute, limit).value_or(never),
                                  RisesTo(value.memory, rate.memory, limit).value_or(never));
@@ -54,15 +60,25 @@ std::optional<Instant> Walk(const BudgetLine& line, Int128 limit, Instant until,
   std::vector<Bend> bends = line.bends;
   std::stable_sort(bends.begin(), bends.end(),
                    [](const Bend& left, const Bend& right) { return left.at < right.at; });
+  auto own = bends.begin();
+  auto fading = line.fading;
   Instant from = line.from;
   GpuTime value = line.value;
   GpuTime rate = line.rate;
-  for (std::size_t i = 0; from < until; ++i) {
-    const Instant to = i < bends.size() ? std::min(bends[i].at, until) : until;
+  while (from < until) {
+    const bool fades = fading != line.fading_end &&
+                       (own == bends.end() || fading->at + line.fades_after < own->at);
+    const bool last = !fades && own == bends.end();
+    const Instant bend = fades ? fading->at + line.fades_after : last ? until : own->at;
+    const Instant to = std::min(bend, until);
     if (const auto wait = first(value, rate, limit, to - from)) return from + *wait;
-    if (i == bends.size()) break;
+    if (last) break;
     value += rate * (to - from);
-    rate += bends[i].change;
+    if (fades) {
+      rate -= (fading++)->change;
+    } else {
+      rate += (own++)->change;
+    }
     from = to;
   }
   return std::nullopt;

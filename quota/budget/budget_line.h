@@ -1,9 +1,10 @@
 // An amount that changes at a constant rate between bends, and the moments it crosses a limit.
 //
-// All bends lie on whole milliseconds, so answers are exact. Pure values; any thread. Cost:
-// O(bends), once sorted.
+// All bends lie on whole milliseconds, so answers are exact. Pure values; any thread. Cost: O(bends
+// before the answer), of which only the few of `bends` are copied and sorted.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct BudgetLine {
   GpuTime value;            // at `from`
   GpuTime rate;             // from `from` on, bends excluded
   std::vector<Bend> bends;  // none before `from`; any order
+  // Further ones, which are taken back when they are so old: ascending, outlives the line.
+  std::deque<Bend>::const_iterator fading = {};
+  std::deque<Bend>::const_iterator fading_end = {};
+  Millis fades_after{0};
 };
 
 // The first millisecond in [line.from, until) at which the larger dimension is at most, or at

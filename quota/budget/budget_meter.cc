@@ -21,6 +21,7 @@ BudgetMeter::BudgetMeter(GpuBudget budget, Instant created)
 }
 
 void BudgetMeter::StartOver(Instant at) {
+  ForgetForeseen();
   windows_.clear();
   recent_ = {};
   rate_ = {};
@@ -41,6 +42,7 @@ void BudgetMeter::SetSpec(GpuBudget budget) {
   const bool was_rolling = Rolling();
   const bool other_window = budget.window != budget_.window;
   budget_ = std::move(budget);
+  ForgetForeseen();
   if (other_window && (was_rolling || Rolling())) {
     StartOver(seen_);
   } else if (!Rolling()) {
@@ -103,6 +105,7 @@ void BudgetMeter::Stop(const std::string& key, Instant at) {
 
 // Work that ends at the same moment is one bend.
 void BudgetMeter::NoteEnd(const Work& work, int sign) {
+  ForgetForeseen();
   if (!work.ends || work.rate == GpuTime{}) return;
   auto end = std::ranges::lower_bound(ends_, *work.ends, {}, &Bend::at);
   if (end == ends_.end() || end->at != *work.ends) end = ends_.insert(end, {*work.ends, {}});
@@ -132,6 +135,7 @@ void BudgetMeter::Reach(Instant at) {
 // Work consumes (or, of a negative rate, does not after all) over the span, whose start Reach has
 // passed.
 void BudgetMeter::Consume(const GpuTime& rate, TimeSpan span) {
+  ForgetForeseen();
   if (resumed_) span.start = std::max(span.start, *resumed_);
   if (rate == GpuTime{} || span.end <= span.start) return;
   if (Rolling()) {

@@ -1,10 +1,16 @@
 // The rate at which work consumed over the recent past, for rolling windows.
 //
-// A plain value: externally synchronised. One record per change of rate. Cost: Add O(log) for the
-// newest, O(records) for late news; questions O(records).
+// What was consumed since the moment before which nobody asks is kept as one sum, so that a window
+// of a month with hundreds of thousands of starts and stops in it costs no more to ask about than
+// an empty one. A plain value: externally synchronised. One record per change of rate. Cost: Add
+// O(log) for the newest, O(records) for late news; At and Between O(log + changes between the
+// moment asked about and the nearer end of what is kept): none in practice, as both ends of a
+// window lie at these ends.
 #pragma once
 
 #include <deque>
+#include <optional>
+#include <vector>
 
 #include "quota/budget/budget_line.h"
 
@@ -20,13 +26,25 @@ class RecentRate {
   // In force from `at` on; not before what was forgotten.
   GpuTime At(Instant at) const;
   // Consumed from `from` to `to`.
-  GpuTime Between(Instant from, Instant to) const;
+  GpuTime Between(Instant from, Instant to) const { return Until(to) - Until(from); }
+  // Consumed in each of so many equal parts of the span, in one walk.
+  std::vector<GpuTime> InParts(Instant from, Millis length, int parts) const;
   // The changes kept, ascending.
   const std::deque<Bend>& changes() const { return changes_; }
+  // How many of them questions have walked over, as a measure of the work.
+  int64_t walked() const { return walked_; }
 
  private:
-  GpuTime before_;  // in force until the first change kept
+  GpuTime Until(Instant at) const;  // from origin_ on
+
+  std::optional<Instant> origin_;  // where the sum begins; nullopt: nothing was ever told
+  bool forgot_ = false;
+  GpuTime before_;  // in force from origin_ until the first change kept
   std::deque<Bend> changes_;
+  Instant last_;   // of the last change, or the origin
+  GpuTime total_;  // consumed from origin_ to last_
+  GpuTime rate_;   // in force from last_ on
+  mutable int64_t walked_ = 0;
 };
 
 }  // namespace tranche

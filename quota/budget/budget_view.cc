@@ -47,11 +47,9 @@ BudgetLine BudgetMeter::UsageLine(const Standing& standing, const Outlook& outlo
   // Whatever changed the rate changes it back when it falls out of the window.
   const Millis duration = budget_.window.duration;
   line.rate -= recent_.At(standing.window.start);
-  for (const Bend& change : recent_.changes()) {
-    if (change.at > standing.window.start) {
-      line.bends.push_back({change.at + duration, -change.change});
-    }
-  }
+  line.fading = std::ranges::upper_bound(recent_.changes(), standing.window.start, {}, &Bend::at);
+  line.fading_end = recent_.changes().end();
+  line.fades_after = duration;
   for (const Bend& end : outlook.ending) line.bends.push_back({end.at + duration, end.change});
   return line;
 }
@@ -76,10 +74,26 @@ BudgetView BudgetMeter::View(Instant now) const {
   } else if (view.notified_percent > 0) {
     view.state = BudgetState::kWarning;
   }
-  // What runs now consumes a rolling window's most within one duration.
-  const Instant until = Rolling() ? now + budget_.window.duration : standing.window.end;
-  view.exhausts_at = FirstAtLeast(UsageLine(standing, outlook, now), view.effective, until);
+  view.exhausts_at = FindExhausted(standing, outlook, view.effective, now);
   return view;
+}
+
+// Without events, what was foreseen stays so until it has come, and until work outlives what it
+// declared. It is not looked for again, over all that a window holds.
+std::optional<Instant> BudgetMeter::FindExhausted(const Standing& standing, const Outlook& outlook,
+                                                  Int128 effective, Instant now) const {
+  // What runs now consumes a rolling window's most within one duration.
+  const Instant end = Rolling() ? now + budget_.window.duration : standing.window.end;
+  if (!Rolling() || Larger(standing.used) >= effective) {
+    return FirstAtLeast(UsageLine(standing, outlook, now), effective, end);
+  }
+  if (!exhausts_ || !exhausts_->StandsAt(now)) {
+    const auto when = FirstAtLeast(UsageLine(standing, outlook, now), effective, end);
+    Instant until = when.value_or(Instant::max());
+    if (!outlook.ending.empty()) until = std::min(until, outlook.ending.front().at);
+    exhausts_ = Foreseen{now, until, when};
+  }
+  return exhausts_->when;
 }
 
 bool BudgetMeter::Exhausted(Instant now) const {
@@ -89,7 +103,15 @@ bool BudgetMeter::Exhausted(Instant now) const {
 
 std::optional<Instant> BudgetMeter::NextChange(Instant now) const {
   now = Latest(now);
-  const Standing standing = StandingAt(now);
+  if (!Rolling()) return FindNextChange(StandingAt(now), now);
+  if (!next_change_ || !next_change_->StandsAt(now)) {
+    const std::optional<Instant> when = FindNextChange(StandingAt(now), now);
+    next_change_ = Foreseen{now, when.value_or(Instant::max()), when};
+  }
+  return next_change_->when;
+}
+
+std::optional<Instant> BudgetMeter::FindNextChange(const Standing& standing, Instant now) const {
   const Int128 used = Larger(standing.used);
   const Int128 effective = EffectiveOf(standing.account);
   std::vector<Int128> levels = {effective};
