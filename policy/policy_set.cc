@@ -48,4 +48,16 @@ std::vector<const GpuQuota*> PolicySet::LeavesOf(const std::string& ns) const {
   return leaves;
 }
 
+std::map<std::string, std::vector<std::string>> PolicySet::FindOwners() {
+  std::map<std::string, std::vector<std::string>> conflicts;
+  owned.clear();
+  for (const auto& [ns, labels] : namespaces) {
+    const std::vector<const GpuQuota*> leaves = LeavesOf(ns);
+    for (const GpuQuota* leaf : leaves) {
+      (leaves.size() == 1 ? owned : conflicts)[leaf->name].push_back(ns);
+    }
+  }
+  return conflicts;
+}
+
 }  // namespace tranche

@@ -20,6 +20,8 @@ struct PolicySet {
   std::vector<GpuBudget> budgets;   // ascending name
   std::vector<GpuClass> classes;    // ascending name
   std::map<std::string, Labels> namespaces;  // known ones; kubernetes.io/metadata.name always set
+  // What follows from both: by leaf, the known namespaces it alone owns, ascending.
+  std::map<std::string, std::vector<std::string>> owned;
   friend bool operator==(const PolicySet&, const PolicySet&) = default;
 
   // The first policy that is for the namespace; nullptr: none.
@@ -31,6 +33,9 @@ struct PolicySet {
   const GpuQuota* QuotaNamed(std::string_view name) const;
   // Quotas whose selector matches the namespace, ascending name: one is its leaf, several conflict.
   std::vector<const GpuQuota*> LeavesOf(const std::string& ns) const;
+  // Makes `owned`. Returns the namespaces that several quotas own, by quota. Cost: namespaces x
+  // quotas.
+  std::map<std::string, std::vector<std::string>> FindOwners();
 
  private:
   Labels LabelsOf(const std::string& ns) const;

@@ -123,13 +123,7 @@ std::vector<GpuQuota> JudgeQuotas(const ByName<GpuQuota>& wanted,
 }
 
 // Namespaces that several quotas own.
-void FindLeafConflicts(const PolicySet& set, Findings& findings) {
-  ByName<std::vector<std::string>> conflicts;  // quota -> namespaces
-  for (const auto& [ns, labels] : set.namespaces) {
-    const std::vector<const GpuQuota*> leaves = set.LeavesOf(ns);
-    if (leaves.size() < 2) continue;
-    for (const GpuQuota* leaf : leaves) conflicts[leaf->name].push_back(ns);
-  }
+void FindLeafConflicts(ByName<std::vector<std::string>> conflicts, Findings& findings) {
   for (auto& [quota, namespaces] : conflicts) {
     const size_t all = namespaces.size();
     namespaces.resize(std::min(all, kNamedNamespaces));
@@ -275,7 +269,7 @@ bool PolicyStore::Commit() {
   set.budgets = JudgeBudgets(budgets_, set.quotas, findings);
   set.classes = JudgeClasses(classes_, priority_classes_, findings);
   set.policies = JudgePolicies(policies_, findings);
-  FindLeafConflicts(set, findings);
+  FindLeafConflicts(set.FindOwners(), findings);
 
   std::vector<Finding> sorted = findings.Sorted();
   const bool changed = set != set_ || sorted != findings_;

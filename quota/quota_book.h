@@ -31,6 +31,7 @@
 #include "quota/tree/model_charge.h"
 #include "quota/tree/quota_tree.h"
 #include "topology/base/ids.h"
+#include "topology/base/int128.h"
 
 namespace tranche {
 
@@ -115,6 +116,9 @@ class QuotaBook {
 
   // ---- what administrators declare
   void SetPolicies(std::shared_ptr<const PolicySet> set, Instant now);
+  // A set that differs in namespaces alone; `moved`: those whose leaf is another one now, of which
+  // nothing is held. O(moved).
+  void SetNamespaces(std::shared_ptr<const PolicySet> set, std::span<const std::string> moved);
   const PolicySet& set() const { return *set_; }
   const QuotaTree& tree() const { return tree_; }
 
@@ -151,9 +155,33 @@ class QuotaBook {
   // Could the first leaf take its parts and the second one its own besides?
   bool FitsBeside(QuotaId first, std::span<const ModelCharge> taken, QuotaId second,
                   std::span<const ModelCharge> wanted);
-  // The order among leaves that borrow: negative when `left` has the lower share of borrowed
-  // capacity, weighted and corrected for past use; 0 when they are equal.
-  int CompareShares(QuotaId left, QuotaId right, Instant now) const;
+  // The order among leaves that borrow, at one moment. What all leaves come to is summed up once,
+  // and each leaf that is compared looked at once; good until the book changes.
+  class Shares {
+   public:
+    Shares(const QuotaBook& book, Instant now) : book_(book), now_(now) {}
+    // Negative when `left` has the lower share of borrowed capacity, weighted and corrected for
+    // past use; 0 when they are equal.
+    int Compare(QuotaId left, QuotaId right);
+
+   private:
+    struct Side {
+      Int128 borrowed = 0;
+      Int128 weight = 0;
+    };
+    const Side& Of(QuotaId leaf);
+    void SumUp();
+
+    const QuotaBook& book_;
+    const Instant now_;
+    Int128 weights_ = 0;
+    Int128 usage_ = 0;
+    std::map<QuotaId, Side> sides_;
+  };
+  // Of two leaves alone.
+  int CompareShares(QuotaId left, QuotaId right, Instant now) const {
+    return Shares(*this, now).Compare(left, right);
+  }
 
   // Forgets what earlier questions looked up where it has grown large. No QuotaMembership survives
   // it.

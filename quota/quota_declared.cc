@@ -33,8 +33,15 @@ void QuotaBook::SetPolicies(std::shared_ptr<const PolicySet> set, Instant now) {
     if (fresh[i]) LoadPast(meters_[i]);
   }
   AdvanceMeters(now);
-  RefreshExhausted(now);
-  RebuildTree();
+  if (RefreshExhausted(now)) RebuildTree();
+}
+
+void QuotaBook::SetNamespaces(std::shared_ptr<const PolicySet> set,
+                              std::span<const std::string> moved) {
+  set_ = std::move(set);
+  // They point into the set before.
+  classes_.clear();
+  for (const std::string& ns : moved) routes_.erase(ns);
 }
 
 QuotaBook::Meter QuotaBook::MakeMeter(const GpuBudget& budget, Instant now) const {

@@ -30,11 +30,7 @@ std::vector<std::pair<std::string, DecayedUsage::State>> QuotaBook::Decay() cons
 
 std::vector<QuotaReport> QuotaBook::Quotas(Instant now) {
   std::vector<QuotaReport> reports;
-  std::map<std::string, std::vector<std::string>> owned;
-  for (const auto& [ns, labels] : set_->namespaces) {
-    const std::vector<const GpuQuota*> leaves = set_->LeavesOf(ns);
-    if (leaves.size() == 1) owned[leaves.front()->name].push_back(ns);
-  }
+  std::vector<std::vector<QuotaLineView>> views = tree_.Views();
   for (const GpuQuota& quota : set_->quotas) {
     const QuotaId id = tree_.Find(quota.name);
     if (id == kNoQuota) continue;
@@ -44,8 +40,9 @@ std::vector<QuotaReport> QuotaBook::Quotas(Instant now) {
     report.mode = quota.mode;
     report.leaf = quota.namespaces.has_value();
     report.suspended = suspended_.contains(id);
-    report.namespaces = owned[quota.name];
-    for (QuotaLineView& line : tree_.View(id)) report.lines.push_back({std::move(line), {}});
+    const auto owned = set_->owned.find(quota.name);
+    if (owned != set_->owned.end()) report.namespaces = owned->second;
+    for (QuotaLineView& line : views[id]) report.lines.push_back({std::move(line), {}});
     report.decayed_milli_gpu_hours = DecayedMilliGpuHours(quota.name, now);
     const auto leaf = leaves_.find(quota.name);
     if (leaf == leaves_.end()) {
@@ -80,40 +77,43 @@ bool QuotaBook::FitsBeside(QuotaId first, std::span<const ModelCharge> taken, Qu
   return fits;
 }
 
-int QuotaBook::CompareShares(QuotaId left, QuotaId right, Instant now) const {
-  // w' = max(0, w^ + (w^ - u^)) of quota-model section 5, in millionths; shares are compared by
-  // cross-multiplication, so that nothing is rounded twice.
-  constexpr int64_t kMillion = 1'000'000;
-  Int128 weights = 0, usage = 0;
-  for (const auto& [leaf, use] : leaves_) {
-    const int64_t used = use.decayed.MilliGpuHours(now);
+void QuotaBook::Shares::SumUp() {
+  for (const auto& [leaf, use] : book_.leaves_) {
+    const int64_t used = use.decayed.MilliGpuHours(now_);
     if (use.work.empty() && used == 0) continue;
-    weights += WeightOf(leaf);
-    usage += used;
+    weights_ += book_.WeightOf(leaf);
+    usage_ += used;
   }
-  const auto side = [&](QuotaId id) {
-    const std::string& name = tree_.name(id);
-    const Int128 weight = WeightOf(name);
-    const Int128 fair = weights == 0 ? kMillion : weight * kMillion / weights;
-    const Int128 used =
-        usage == 0 ? Int128{0} : Int128{DecayedMilliGpuHours(name, now)} * kMillion / usage;
-    int64_t borrowed = 0;
-    for (const QuotaLineView& line : tree_.View(id)) {
-      borrowed = std::max({borrowed, GpuEquivalents(line.borrowed)});
-    }
-    return std::pair<Int128, Int128>(borrowed, std::max<Int128>(2 * fair - used, 0));
-  };
-  const auto [left_borrowed, left_weight] = side(left);
-  const auto [right_borrowed, right_weight] = side(right);
-  if (left_weight == 0 || right_weight == 0) {
-    if (left_weight != right_weight) return left_weight == 0 ? 1 : -1;
-    return left_borrowed < right_borrowed ? -1 : left_borrowed > right_borrowed;
+}
+
+// w' = max(0, w^ + (w^ - u^)) of quota-model section 5, in millionths.
+const QuotaBook::Shares::Side& QuotaBook::Shares::Of(QuotaId leaf) {
+  constexpr int64_t kMillion = 1'000'000;
+  if (sides_.empty()) SumUp();
+  const auto [at, fresh] = sides_.try_emplace(leaf);
+  if (!fresh) return at->second;
+  const std::string& name = book_.tree_.name(leaf);
+  const Int128 weight = book_.WeightOf(name);
+  const Int128 fair = weights_ == 0 ? kMillion : weight * kMillion / weights_;
+  const Int128 used =
+      usage_ == 0 ? Int128{0} : Int128{book_.DecayedMilliGpuHours(name, now_)} * kMillion / usage_;
+  at->second = {book_.tree_.MostBorrowed(leaf), std::max<Int128>(2 * fair - used, 0)};
+  return at->second;
+}
+
+// Shares are compared by cross-multiplication, so that nothing is rounded twice.
+int QuotaBook::Shares::Compare(QuotaId left_leaf, QuotaId right_leaf) {
+  const Side& left = Of(left_leaf);
+  const Side& right = Of(right_leaf);
+  if (left.weight == 0 || right.weight == 0) {
+    if (left.weight != right.weight) return left.weight == 0 ? 1 : -1;
+    return left.borrowed < right.borrowed ? -1 : left.borrowed > right.borrowed;
   }
-  const Int128 left_share = left_borrowed * right_weight;
-  const Int128 right_share = right_borrowed * left_weight;
+  const Int128 left_share = left.borrowed * right.weight;
+  const Int128 right_share = right.borrowed * left.weight;
   if (left_share != right_share) return left_share < right_share ? -1 : 1;
   // Nobody borrows more: who has used less for their weight.
-  return left_weight > right_weight ? -1 : left_weight < right_weight;
+  return left.weight > right.weight ? -1 : left.weight < right.weight;
 }
 
 std::vector<BudgetReport> QuotaBook::Budgets(Instant now) const {

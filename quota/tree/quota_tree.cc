@@ -177,14 +177,15 @@ void QuotaTree::Use(QuotaId id, std::size_t column, int64_t amount) {
   }
 }
 
-int64_t QuotaTree::Lent(QuotaId id, std::size_t column) const {
-  const QuotaId above = parent(id);
-  if (above == kNoQuota) return 0;
+// What each child of `above` lends, of which `above` itself lends `lent`.
+void QuotaTree::LendBelow(QuotaId above, std::size_t column, int64_t lent,
+                          std::vector<int64_t>& by_child) const {
+  const std::vector<QuotaId>& children = children_[above];
+  by_child.assign(children.size(), 0);
   // What `above` uses that did not spill from a child is its own.
-  int64_t demand = AddSaturating(Lent(above, column), At(above, column).used);
+  int64_t demand = AddSaturating(lent, At(above, column).used);
   Int128 idle = 0;
-  const std::vector<QuotaId>& siblings = children_[above];
-  for (const QuotaId child : siblings) {
+  for (const QuotaId child : children) {
     const Cell& cell = At(child, column);
     demand += cell.Borrowed() - cell.Spill();
     idle += cell.Idle();
@@ -192,29 +193,58 @@ int64_t QuotaTree::Lent(QuotaId id, std::size_t column) const {
   const Cell& cell = At(above, column);
   // Never more than what is idle, or `above` would borrow it.
   const Int128 wanted = AddSaturating(AddSaturating(demand, -cell.nominal), -cell.Borrowed());
-  if (wanted <= 0) return 0;
+  if (wanted <= 0) return;
 
-  const auto remainder = [&](QuotaId child) { return wanted * At(child, column).Idle() % idle; };
+  struct Remainder {
+    Int128 size = 0;
+    std::size_t child = 0;
+  };
+  std::vector<Remainder> remainders;
   Int128 left_over = 0;
-  Int128 served_before = 0;  // quanta of the remainder that siblings before this one take
-  for (const QuotaId child : siblings) {
-    left_over += remainder(child);
-    const bool before =
-        remainder(child) > remainder(id) || (remainder(child) == remainder(id) && child < id);
-    if (before) ++served_before;
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    const Int128 part = wanted * At(children[i], column).Idle();
+    by_child[i] = static_cast<int64_t>(part / idle);
+    remainders.push_back({part % idle, i});
+    left_over += remainders.back().size;
   }
   left_over /= idle;
-  const Int128 floor = wanted * At(id, column).Idle() / idle;
-  return static_cast<int64_t>(floor) + (served_before < left_over ? 1 : 0);
+  // Children ascend by name.
+  std::ranges::stable_sort(remainders, std::ranges::greater{}, &Remainder::size);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(left_over); ++i) {
+    ++by_child[remainders[i].child];
+  }
 }
 
-std::vector<QuotaLineView> QuotaTree::View(QuotaId id) const {
+int64_t QuotaTree::Lent(QuotaId id, std::size_t column) const {
+  const QuotaId above = parent(id);
+  if (above == kNoQuota) return 0;
+  std::vector<int64_t> by_child;
+  LendBelow(above, column, Lent(above, column), by_child);
+  const std::vector<QuotaId>& children = children_[above];
+  return by_child[static_cast<std::size_t>(std::ranges::find(children, id) - children.begin())];
+}
+
+// Defined, or charged although others define it.
+bool QuotaTree::Shown(QuotaId id, LineId line) const {
+  const bool uses = At(id, Column(line, Dimension::kCompute)).total != 0 ||
+                    At(id, Column(line, Dimension::kMemory)).total != 0;
+  return Defined(id, line) || (uses && Limited(id, line));
+}
+
+int64_t QuotaTree::MostBorrowed(QuotaId id) const {
+  int64_t most = 0;
+  for (LineId line{0}; line < lines_.size(); ++line) {
+    if (Shown(id, line)) most = std::max(most, GpuEquivalents(Borrowed(id, line)));
+  }
+  return most;
+}
+
+template <typename LentOf>
+std::vector<QuotaLineView> QuotaTree::ViewWith(QuotaId id, LentOf lent_of) const {
   std::vector<QuotaLineView> views;
   for (std::size_t next = 1; next <= lines_.size(); ++next) {
     const auto line = static_cast<LineId>(next % lines_.size());
-    const bool uses = At(id, Column(line, Dimension::kCompute)).total != 0 ||
-                      At(id, Column(line, Dimension::kMemory)).total != 0;
-    if (!Defined(id, line) && !(uses && Limited(id, line))) continue;
+    if (!Shown(id, line)) continue;
     QuotaLineView& view = views.emplace_back();
     view.model = line_name(line);
     for (const Dimension dimension : kDimensions) {
@@ -222,11 +252,34 @@ std::vector<QuotaLineView> QuotaTree::View(QuotaId id) const {
       const Cell& cell = At(id, column);
       PartOf(view.nominal, dimension) = cell.nominal;
       PartOf(view.used, dimension) = cell.total;
-      PartOf(view.lent, dimension) = Lent(id, column);
+      PartOf(view.lent, dimension) = lent_of(column);
       PartOf(view.borrowed, dimension) = cell.Borrowed();
       PartOf(view.available, dimension) = AvailableIn(id, column, Premise::kNow);
       PartOf(view.reach, dimension) = AvailableIn(id, column, Premise::kAllIdle);
     }
+  }
+  return views;
+}
+
+std::vector<QuotaLineView> QuotaTree::View(QuotaId id) const {
+  return ViewWith(id, [&](std::size_t column) { return Lent(id, column); });
+}
+
+std::vector<std::vector<QuotaLineView>> QuotaTree::Views() const {
+  std::vector<int64_t> lent(cells_.size());
+  std::vector<int64_t> by_child;
+  for (const QuotaId above : order_) {
+    if (children_[above].empty()) continue;
+    for (std::size_t column = 0; column < lines_.size() * 2; ++column) {
+      LendBelow(above, column, lent[CellIndex(above, column)], by_child);
+      for (std::size_t i = 0; i < by_child.size(); ++i) {
+        lent[CellIndex(children_[above][i], column)] = by_child[i];
+      }
+    }
+  }
+  std::vector<std::vector<QuotaLineView>> views;
+  for (QuotaId id{0}; id < size(); ++id) {
+    views.push_back(ViewWith(id, [&](std::size_t column) { return lent[CellIndex(id, column)]; }));
   }
   return views;
 }

@@ -113,6 +113,8 @@ class QuotaTree {
   // Lines the quota defines (implied `any` included), and those its work is charged to although
   // others define them; `any` last.
   std::vector<QuotaLineView> View(QuotaId id) const;
+  // Of every quota, by id. O(quotas x lines), but for sorting.
+  std::vector<std::vector<QuotaLineView>> Views() const;
   // Smaller over line and any; no limit when neither has one. For tests and callers that compare.
   ChargeLimit Available(QuotaId id, LineId line) const;
   // Of the whole subtree; nothing for kNoLine.
@@ -121,6 +123,8 @@ class QuotaTree {
   ChargeLimit Nominal(QuotaId id, LineId line) const;
   // What the quota takes from outside of its own subtree, in(n): over nominal where it is positive.
   Charge Borrowed(QuotaId id, LineId line) const;
+  // The most it borrows in one line of its View, in GPU-equivalents.
+  int64_t MostBorrowed(QuotaId id) const;
   // Somebody in the quota's tree has the line; otherwise it is unlimited there.
   bool Limits(QuotaId id, LineId line) const { return line != kNoLine && Limited(id, line); }
   // Leaves that use more than their nominal of the line, most first, then name: who holds what a
@@ -156,6 +160,7 @@ class QuotaTree {
   std::size_t LineIndex(QuotaId id, LineId line) const;
   bool Defined(QuotaId id, LineId line) const { return defined_[LineIndex(id, line)] != 0; }
   bool Limited(QuotaId id, LineId line) const { return limited_[LineIndex(id, line)] != 0; }
+  bool Shown(QuotaId id, LineId line) const;
 
   absl::Status Link(const std::vector<QuotaNode>& nodes);
   void Declare(const std::vector<QuotaNode>& nodes);
@@ -171,6 +176,10 @@ class QuotaTree {
   QuotaId WhoHoldsBack(QuotaId leaf, std::size_t column) const;
   void Use(QuotaId id, std::size_t column, int64_t amount);
   int64_t Lent(QuotaId id, std::size_t column) const;
+  void LendBelow(QuotaId above, std::size_t column, int64_t lent,
+                 std::vector<int64_t>& by_child) const;
+  template <typename LentOf>
+  std::vector<QuotaLineView> ViewWith(QuotaId id, LentOf lent_of) const;
 
   std::vector<std::string> names_;  // ascending
   std::vector<QuotaId> parents_;

@@ -130,6 +130,7 @@ inline std::shared_ptr<const PolicySet> Declare(Objects objects) {
   for (const std::string& ns : objects.namespaces) {
     set->namespaces[ns] = LabelsOfUnknownNamespace(ns);
   }
+  set->FindOwners();
   return set;
 }
 
