@@ -128,6 +128,8 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   EngineParts& parts = *parts_;
   ClusterState& cluster = parts.cluster;
   parts.Advance(now);
+  if (parts.TakeNamespaces(set, defaults)) return;
+  parts.has_policies = true;
   const int hami_before = cluster.default_policy().hami_minor;
   const std::shared_ptr<const PolicySet> before = std::exchange(cluster.set, set);
   cluster.policies = set->policies;
@@ -218,7 +220,7 @@ std::optional<Instant> Engine::Tick(Instant now) {
   const ClusterState& cluster = parts.cluster;
   if (!cluster.tentative_ends.empty()) sooner(std::get<0>(cluster.tentative_ends.front()));
   if (!cluster.reopenings.empty()) sooner(cluster.reopenings.begin()->first);
-  if (!parts.team_queue.wakeups.empty()) sooner(parts.team_queue.wakeups.begin()->first);
+  sooner(parts.team_queue.NextWake());
   parts.runs.Tend(now);
   parts.TendGangs(now);
   parts.gates.Tend(now);

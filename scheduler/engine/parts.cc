@@ -1,7 +1,11 @@
 #include "scheduler/engine/parts.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
+
+#include "scheduler/engine/teams/moved_namespaces.h"
 
 namespace tranche {
 namespace {
@@ -26,11 +30,7 @@ void EngineParts::Advance(Instant now) {
     cluster.NoteChange();
     requeue.Admitted(now);
   }
-  while (!team_queue.wakeups.empty() && team_queue.wakeups.begin()->first <= now) {
-    const PodUid uid = team_queue.wakeups.begin()->second;
-    team_queue.wakeups.erase(team_queue.wakeups.begin());
-    requeue.IfFits(uid, now);
-  }
+  while (const std::optional<PodUid> uid = team_queue.TakeAwake(now)) requeue.IfFits(*uid, now);
   while (!cluster.tentative_ends.empty() && std::get<0>(cluster.tentative_ends.front()) <= now) {
     const auto [end, uid, serial] = cluster.tentative_ends.front();
     cluster.tentative_ends.pop_front();
@@ -73,6 +73,32 @@ void EngineParts::ForgetTeams() {
   foreseen.Forget();
 }
 
+bool EngineParts::TakeNamespaces(const std::shared_ptr<const PolicySet>& set,
+                                 const GpuPolicy& defaults) {
+  const bool covers_all = !set->policies.empty() && !set->policies.back().namespaces;
+  if (!has_policies || (!covers_all && cluster.default_policy() != defaults)) return false;
+  const auto moved = MovedNamespaces(*cluster.set, *set);
+  if (!moved) return false;
+  const std::set<std::string> ours(moved->begin(), moved->end());
+  const auto in_ours = [&ours](const auto& entry) { return ours.contains(entry.second.pod.ns); };
+  const bool inhabited =
+      std::ranges::any_of(*moved,
+                          [this](const std::string& ns) {
+                            const auto at = cluster.pods_by_name.lower_bound({{ns, ""}, PodUid()});
+                            return at != cluster.pods_by_name.end() && at->first.ns == ns;
+                          }) ||
+      (!ours.empty() && (std::ranges::any_of(cluster.book.holdings(), in_ours) ||
+                         std::ranges::any_of(cluster.book.earmarks(), in_ours) ||
+                         std::ranges::any_of(claim_books.pods, [&ours](const auto& entry) {
+                           return ours.contains(entry.second.request->name.ns);
+                         })));
+  if (inhabited) return false;
+  cluster.set = set;
+  cluster.book.SetNamespaces(set, *moved);
+  for (const std::string& ns : *moved) rules.ForgetPolicyOf(ns);
+  return true;
+}
+
 void EngineParts::PassOnJudged() {
   for (const PodUid& uid : gangs.TakeJudged()) {
     if (const PodRecord* record = cluster.Find(uid)) preemptors.Note(uid, *record);
@@ -95,7 +121,7 @@ void EngineParts::TendGangs(Instant now) {
 }
 
 void EngineParts::Erase(const PodUid& uid) {
-  team_queue.contenders.erase(uid);
+  team_queue.Forget(uid);
   preemptors.Forget(uid);
   gates.Forget(uid);
   cluster.ErasePod(uid);
@@ -116,6 +142,7 @@ void EngineParts::DropReservation(const PodUid& uid, PodRecord& record, Instant 
   metering.Close(uid, record, MeterKind::kVoid, now);
   const NodeName node = std::exchange(record.reserved, NodeName());
   record.writing = false;
+  gangs.Recount(uid, record);
   cluster.reservations.erase({record.reserved_since, uid});
   if (cluster.placeholders.EndWait(uid))
     cluster.outbox.agents().placeholder_turns.push_back({uid, false});

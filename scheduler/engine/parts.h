@@ -60,7 +60,7 @@ struct EngineParts {
   Selection selection{cluster, rules, namespaces, held_nodes};
   ForeseenCharges foreseen{cluster};
   // requeue
-  Requeuer requeue{cluster, namespaces, rules, team_queue, selection, kept};
+  Requeuer requeue{cluster, namespaces, rules, team_queue, selection, foreseen, kept};
   Precedence precedence{cluster, reclaims, rules, team_queue, selection};
   Nominations nominations{cluster, earmarks, reclaims, rules, requeue};
   // gangs
@@ -86,6 +86,7 @@ struct EngineParts {
   // gates
   Gates gates{cluster, rules, team_queue, selection, kept, gangs, preemptors};
 
+  bool has_policies = false;  // administrators' word was taken up once
   // Records only filter calls made, with the time of the first, oldest first.
   std::deque<std::pair<Instant, PodUid>> unseen;
   std::vector<NodeId> ids;  // scratch: the candidates of the question at hand
@@ -94,6 +95,9 @@ struct EngineParts {
   void Advance(Instant now);  // everything that is due
   void ForgetOldest();        // pods only filter knows, beyond their time
   void ForgetTeams();         // what was cached of the policies in force
+  // Takes the set up where it differs in namespaces alone and nobody is in those that come under
+  // another quota or policy: nothing follows from it for anybody. False: more is to be done.
+  bool TakeNamespaces(const std::shared_ptr<const PolicySet>& set, const GpuPolicy& defaults);
   // What gangs found out goes to preemption.
   void PassOnJudged();
   void TendGangs(Instant now);

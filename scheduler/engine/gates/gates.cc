@@ -156,10 +156,10 @@ std::vector<PodUid> Gates::Next(Instant now) {
       if (++looks == kMostLooks) break;
     }
   }
-  std::ranges::sort(turns, [&](const PodUid& left, const PodUid& right) {
-    return team_queue_.ComesFirst(cluster_.pods.at(left), cluster_.pods.at(right), now);
-  });
-  return turns;
+  std::vector<PodUid> ordered;
+  TeamLine line(cluster_, team_queue_, turns, now);
+  while (const std::optional<PodUid> uid = line.Next()) ordered.push_back(*uid);
+  return ordered;
 }
 
 void Gates::LetIn(Instant now) {
@@ -210,8 +210,7 @@ void Gates::NoteWaits(const PodUid& uid, PodRecord& record, const QuotaAnswer& a
   record.asked = answer.parts;
   record.eligible_at = answer.eligible_at;
   team_queue_.contenders.insert(uid);
-  if (answer.eligible_at && *answer.eligible_at > now)
-    team_queue_.wakeups.emplace(*answer.eligible_at, uid);
+  team_queue_.WakeAt(uid, answer.eligible_at, now);
   preemptors_.Note(uid, record);
 }
 

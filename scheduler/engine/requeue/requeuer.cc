@@ -1,6 +1,11 @@
 #include "scheduler/engine/requeue/requeuer.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
+
+#include "scheduler/engine/selection/shape.h"
+#include "topology/base/table_key.h"
 
 namespace tranche {
 namespace {
@@ -102,14 +107,47 @@ void Requeuer::Admitted(Instant now) {
     const PodRecord* record = cluster_.Find(uid);
     return record == nullptr || !IsQuotaReason(record->last_reason);
   });
-  std::ranges::sort(waiting, [&](const PodUid& left, const PodUid& right) {
-    return team_queue_.ComesFirst(*cluster_.Find(left), *cluster_.Find(right), now);
-  });
+  TeamLine line(cluster_, team_queue_, waiting, now);
+  std::set<std::string> in_vain;
   int requeued = 0;
-  for (const PodUid& uid : waiting) {
-    requeued += IfFits(uid, now);
-    if (requeued == kMostAdmitted) return;
+  while (requeued < kMostAdmitted) {
+    const std::optional<PodUid> uid = line.Next();
+    if (!uid) return;
+    const std::string like = LikenessOf(*uid);
+    if (!like.empty() && in_vain.contains(like)) continue;
+    const bool fits = !RefusedEverywhere(*uid, now) && IfFits(*uid, now);
+    requeued += fits;
+    if (!fits && !like.empty()) in_vain.insert(like);
   }
+}
+
+// Pods of equal text fit the same nodes; empty: none is like it.
+std::string Requeuer::LikenessOf(const PodUid& uid) {
+  const PodRecord& record = *cluster_.Find(uid);
+  const PodRequest& request = *record.request;
+  if (record.earmark != nullptr || record.traits.gated || !record.gang.empty() ||
+      SelectsDevices(request) || !kept_.SharesWith(uid).empty()) {
+    return "";
+  }
+  std::string text = request.name.ns + "/" + request.priority_class + "/";
+  AppendShape(request, text);
+  AppendToKey(text, request.expected_runtime ? request.expected_runtime->count() : -1);
+  return text;
+}
+
+// By quota alone, on every kind of node: the nodes themselves need not be looked at.
+bool Requeuer::RefusedEverywhere(const PodUid& uid, Instant now) {
+  const PodRecord& record = *cluster_.Find(uid);
+  const RequestContext context = rules_.ContextOf(*record.request);
+  if (!context.metered || context.membership.mode == QuotaMode::kObserve ||
+      record.earmark != nullptr || !kept_.SharesWith(uid).empty()) {
+    return false;
+  }
+  rules_.ForgetKindAnswers();
+  return std::ranges::all_of(foreseen_.OneOfEachKind(), [&](NodeId id) {
+    return !cluster_.nodes[id]->state.inventory().has_devices() ||
+           rules_.AskQuota(context, id, now).reason != Reason::kNone;
+  });
 }
 
 void Requeuer::Capped(const std::string& ns, Instant now) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/engine/selection/foreseen_charges.h"
 #include "scheduler/engine/selection/selection.h"
 #include "scheduler/engine/state/cluster_state.h"
 #include "scheduler/engine/state/kept_room.h"
@@ -24,12 +25,14 @@ namespace tranche {
 class Requeuer {
  public:
   Requeuer(ClusterState& cluster, NamespaceUse& namespaces, TeamRules& rules,
-           const TeamQueue& team_queue, Selection& selection, const KeptRoom& kept)
+           const TeamQueue& team_queue, Selection& selection, ForeseenCharges& foreseen,
+           const KeptRoom& kept)
       : cluster_(cluster),
         namespaces_(namespaces),
         rules_(rules),
         team_queue_(team_queue),
         selection_(selection),
+        foreseen_(foreseen),
         kept_(kept) {}
 
   // No node fitted the pod.
@@ -51,12 +54,15 @@ class Requeuer {
 
  private:
   bool OnNode(const PodUid& uid, NodeId id, Instant now);
+  std::string LikenessOf(const PodUid& uid);
+  bool RefusedEverywhere(const PodUid& uid, Instant now);
 
   ClusterState& cluster_;
   NamespaceUse& namespaces_;
   TeamRules& rules_;
   const TeamQueue& team_queue_;
   Selection& selection_;
+  ForeseenCharges& foreseen_;
   const KeptRoom& kept_;
   std::deque<std::pair<Instant, PodUid>> refused_lately_;  // by filter, oldest first
   std::vector<NodeId> ids_;                                // scratch

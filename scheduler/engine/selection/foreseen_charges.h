@@ -21,6 +21,11 @@ class ForeseenCharges {
 
   // GPU-equivalents in quanta, by the first node that has the kind; 0: none has.
   int64_t Of(PodRecord& record);
+  // The first node of each kind, ascending.
+  const std::vector<NodeId>& OneOfEachKind() {
+    LookAtNodes();
+    return first_;
+  }
   // Nodes are seen in another way now.
   void Forget() { inventories_ = 0; }
   // Inventories looked at since the start, as a measure of the work.

@@ -24,6 +24,7 @@ void TeamQueue::NoteQuotaRefusal(const RequestContext& context, PodRecord& recor
     if (sooner) record.eligible_at = answer.eligible_at;
   }
   const PodUid& uid = context.request->uid;
+  WakeAt(uid, std::nullopt, now);
   // Refused on GPUs of one model and placed on another: nothing is waited for.
   if (first == nullptr || allows_one) {
     contenders.erase(uid);
@@ -37,30 +38,77 @@ void TeamQueue::NoteQuotaRefusal(const RequestContext& context, PodRecord& recor
     return;
   }
   contenders.insert(uid);
-  if (record.eligible_at && *record.eligible_at > now) wakeups.emplace(*record.eligible_at, uid);
+  WakeAt(uid, record.eligible_at, now);
+}
+
+void TeamQueue::WakeAt(const PodUid& uid, std::optional<Instant> when, Instant now) {
+  if (const auto known = wakes_at_.find(uid); known != wakes_at_.end()) {
+    wakeups_.erase({known->second, uid});
+    wakes_at_.erase(known);
+  }
+  if (!when || *when <= now) return;
+  wakes_at_.emplace(uid, *when);
+  wakeups_.emplace(*when, uid);
+}
+
+std::optional<PodUid> TeamQueue::TakeAwake(Instant now) {
+  if (wakeups_.empty() || wakeups_.begin()->first > now) return std::nullopt;
+  const PodUid uid = wakeups_.begin()->second;
+  WakeAt(uid, std::nullopt, now);
+  return uid;
+}
+
+std::optional<Instant> TeamQueue::NextWake() const {
+  return wakeups_.empty() ? std::nullopt : std::optional(wakeups_.begin()->first);
+}
+
+void TeamQueue::Forget(const PodUid& uid) {
+  contenders.erase(uid);
+  WakeAt(uid, std::nullopt, Instant());
 }
 
 // Placement right among those who borrow: higher class, then the lower share of what is borrowed,
 // weighted and corrected for past use, then who waits longer.
-bool TeamQueue::ComesFirst(const PodRecord& left, const PodRecord& right, Instant now) const {
-  const QuotaMembership of_left =
-      cluster_.book.MembershipOf(left.request->name.ns, left.request->priority_class);
-  const QuotaMembership of_right =
-      cluster_.book.MembershipOf(right.request->name.ns, right.request->priority_class);
-  if (RankOf(of_left.gpu_class) != RankOf(of_right.gpu_class))
-    return RankOf(of_left.gpu_class) > RankOf(of_right.gpu_class);
-  if (of_left.leaf != of_right.leaf) {
+bool TeamQueue::ComesFirst(const TeamTurn& left, const TeamTurn& right, QuotaBook::Shares& shares) {
+  if (left.rank != right.rank) return left.rank > right.rank;
+  if (left.leaf != right.leaf) {
     // A pod without a leaf borrows nothing.
-    if (of_left.leaf == kNoQuota || of_right.leaf == kNoQuota) return of_left.leaf == kNoQuota;
-    const int order = cluster_.book.CompareShares(of_left.leaf, of_right.leaf, now);
+    if (left.leaf == kNoQuota || right.leaf == kNoQuota) return left.leaf == kNoQuota;
+    const int order = shares.Compare(left.leaf, right.leaf);
     if (order != 0) return order < 0;
   }
   // Within a team's class, whoever was evicted comes first.
-  const bool left_returned = reclaims_.returned.contains(left.request->uid);
-  const bool right_returned = reclaims_.returned.contains(right.request->uid);
-  if (left_returned != right_returned) return left_returned;
-  return std::tie(left.waits_since, left.request->uid) <
-         std::tie(right.waits_since, right.request->uid);
+  if (left.returned != right.returned) return left.returned;
+  return std::tie(left.since, left.uid) < std::tie(right.since, right.uid);
+}
+
+TeamTurn TeamQueue::TurnOf(const PodRecord& record) const {
+  const PodRequest& request = *record.request;
+  const QuotaMembership membership =
+      cluster_.book.MembershipOf(request.name.ns, request.priority_class);
+  return {RankOf(membership.gpu_class), membership.leaf, reclaims_.returned.contains(request.uid),
+          record.waits_since, request.uid};
+}
+
+bool TeamQueue::ComesFirst(const PodRecord& left, const PodRecord& right, Instant now) const {
+  QuotaBook::Shares shares(cluster_.book, now);
+  return ComesFirst(TurnOf(left), TurnOf(right), shares);
+}
+
+TeamLine::TeamLine(const ClusterState& cluster, const TeamQueue& queue,
+                   const std::vector<PodUid>& pods, Instant now)
+    : shares_(cluster.book, now) {
+  heap_.reserve(pods.size());
+  for (const PodUid& uid : pods) heap_.push_back(queue.TurnOf(cluster.pods.at(uid)));
+  std::ranges::make_heap(heap_, After());
+}
+
+std::optional<PodUid> TeamLine::Next() {
+  if (heap_.empty()) return std::nullopt;
+  std::ranges::pop_heap(heap_, After());
+  const PodUid uid = std::move(heap_.back().uid);
+  heap_.pop_back();
+  return uid;
 }
 
 std::string TeamQueue::DescribeQuota(const RequestContext& context, const PodRecord& record,
@@ -92,6 +140,8 @@ std::string TeamQueue::DescribeQuota(const RequestContext& context, const PodRec
     return why;
   }
   int position = 1, waiting = 0;
+  QuotaBook::Shares shares(cluster_.book, now);
+  const TeamTurn own = TurnOf(record);
   const QuotaId root = cluster_.book.tree().root(context.membership.leaf);
   for (const PodUid& uid : contenders) {
     const PodRecord* other = cluster_.Find(uid);
@@ -100,7 +150,7 @@ std::string TeamQueue::DescribeQuota(const RequestContext& context, const PodRec
         cluster_.book.MembershipOf(other->request->name.ns, other->request->priority_class);
     if (theirs.leaf == kNoQuota || cluster_.book.tree().root(theirs.leaf) != root) continue;
     ++waiting;
-    position += other != &record && ComesFirst(*other, record, now);
+    position += other != &record && ComesFirst(TurnOf(*other), own, shares);
   }
   return fmt::format("{}. Position {} of {}", why, position, waiting);
 }

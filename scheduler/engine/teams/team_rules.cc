@@ -87,6 +87,19 @@ Reason TeamRules::Admit(const RequestContext& context, std::span<const ModelChar
   return ReasonOf(admission.code);
 }
 
+bool TeamRules::MayPassHold(const RequestContext& context, NodeId id, int rank,
+                            const std::string& leaf, Instant now) {
+  const QuotaMembership& membership = context.membership;
+  if (RankOf(membership.gpu_class) > rank) return true;
+  if (membership.leaf == kNoQuota || cluster_.book.tree().name(membership.leaf) == leaf)
+    return false;
+  std::vector<ModelCharge> parts;
+  ChargeAtMost(cluster_.nodes[id]->state.inventory(), *context.request, parts);
+  Admission admission;
+  return !parts.empty() && Admit(context, parts, now, admission) == Reason::kNone &&
+         !admission.borrows && !admission.demoted;
+}
+
 const KindAnswer& TeamRules::AskQuota(const RequestContext& context, NodeId id, Instant now) {
   const ChargeKind kind = cluster_.hot[id].kind;
   KindAnswer& answer = kind_answers_[kind];

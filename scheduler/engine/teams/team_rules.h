@@ -30,6 +30,10 @@ class TeamRules {
   void ForgetKindAnswers();
   // Good until the next call of either.
   const KindAnswer& AskQuota(const RequestContext& context, NodeId id, Instant now);
+  // Nodes may be kept for a gang of that class and team (empty: none); not from work of a higher
+  // class, nor from another team's work that is within its quota on that node.
+  bool MayPassHold(const RequestContext& context, NodeId id, int rank, const std::string& leaf,
+                   Instant now);
   // The kinds AskQuota was asked of since, and what it said, by kind.
   const std::vector<ChargeKind>& kinds_asked() const { return kinds_asked_; }
   const std::vector<KindAnswer>& kind_answers() const { return kind_answers_; }
@@ -38,6 +42,7 @@ class TeamRules {
 
   // What was cached of the policies in force. TrimPolicies does it when there is too much of it.
   void ForgetPolicies() { policy_of_namespace_.clear(); }
+  void ForgetPolicyOf(const std::string& ns) { policy_of_namespace_.erase(ns); }
   void TrimPolicies();
   // Quota cannot be kept because the ledger cannot: what it would have to count is refused.
   void CloseLedger(bool closed) { ledger_closed_ = closed; }

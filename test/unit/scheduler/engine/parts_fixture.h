@@ -19,6 +19,7 @@
 #include "scheduler/engine/preemption/reclaim_case.h"
 #include "scheduler/engine/requeue/nominations.h"
 #include "scheduler/engine/requeue/requeuer.h"
+#include "scheduler/engine/selection/foreseen_charges.h"
 #include "scheduler/engine/selection/held_nodes.h"
 #include "scheduler/engine/selection/selection.h"
 #include "scheduler/engine/state/cluster_state.h"
@@ -196,13 +197,14 @@ struct TeamsRoom : StateRoom {
 
 struct SelectionRoom : TeamsRoom {
   using TeamsRoom::TeamsRoom;
+  ForeseenCharges foreseen{cluster};
   HeldNodes held_nodes{cluster};
   Selection selection{cluster, rules, namespaces, held_nodes};
 };
 
 struct RequeueRoom : SelectionRoom {
   using SelectionRoom::SelectionRoom;
-  Requeuer requeue{cluster, namespaces, rules, team_queue, selection, kept};
+  Requeuer requeue{cluster, namespaces, rules, team_queue, selection, foreseen, kept};
   Nominations nominations{cluster, earmarks, reclaims, rules, requeue};
 };
 

@@ -25,7 +25,7 @@ class NominationsTest : public testing::Test, protected test::SelectionRoom {
     nominations_.Note(pod_.uid, Pod(), NodeName(node), now);
   }
 
-  Requeuer requeue_{cluster, namespaces, rules, team_queue, selection, kept};
+  Requeuer requeue_{cluster, namespaces, rules, team_queue, selection, foreseen, kept};
   Nominations nominations_{cluster, earmarks, reclaims, rules, requeue_};
   const PodRequest runs_ = TeamPod("a", "runs", 4), pod_ = TeamPod("b", "pod", 4);
 };

@@ -38,7 +38,7 @@ class RequeuerTest : public testing::Test, protected test::SelectionRoom {
     return Requeued();
   }
 
-  Requeuer requeue_{cluster, namespaces, rules, team_queue, selection, kept};
+  Requeuer requeue_{cluster, namespaces, rules, team_queue, selection, foreseen, kept};
 };
 
 TEST_F(RequeuerTest, RoomBringsBackThoseRefusedAMomentBeforeThatFitInIt) {

@@ -67,7 +67,26 @@ TEST_F(TeamQueueTest, APodThatWaitsForABudgetIsWokenWhenItComesBack) {
   const PodRequest pod = TeamPod("a", "p", 1);
   const PodRecord& record = Ask(pod);
   ASSERT_TRUE(record.eligible_at);
-  EXPECT_THAT(queue_.wakeups, ElementsAre(testing::Pair(*record.eligible_at, pod.uid)));
+  EXPECT_EQ(queue_.NextWake(), *record.eligible_at);
+  EXPECT_EQ(queue_.TakeAwake(*record.eligible_at - Millis(1)), std::nullopt);
+  EXPECT_EQ(queue_.TakeAwake(*record.eligible_at), pod.uid);
+  EXPECT_EQ(queue_.wakeups(), 0U);
+}
+
+TEST_F(TeamQueueTest, HoweverOftenAPodIsAskedAboutItIsWokenOnce) {
+  Declare({.quotas = {Quota("team-a").Owns("a").Line("h100", "8")},
+           .budgets = {DayBudget("team-a", 10)}});
+  const PodRequest pod = TeamPod("a", "p", 8);
+  std::set<Instant> moments;
+  for (int i = 0; i < 50; ++i) {
+    now += test::Minutes(1);
+    queue_.WakeAt(pod.uid, now + test::Hours(1), now);
+    moments.insert(*queue_.NextWake());
+    EXPECT_EQ(queue_.wakeups(), 1U);
+  }
+  EXPECT_EQ(moments.size(), 50U) << "its moment moved each time";
+  queue_.Forget(pod.uid);
+  EXPECT_EQ(queue_.wakeups(), 0U);
 }
 
 TEST_F(TeamQueueTest, WhoComesFirst) {
