@@ -246,6 +246,7 @@ void Engine::AuditSlice(AuditWalk& walk, std::vector<std::string>& faults) const
     case Stage::kTallies:
       auditor.AuditTallies(faults);
       parts_->namespaces.AuditCaps(faults);
+      AuditGangs(parts_->gangs.books(), cluster, faults);
       walk.stage = Stage::kCharges;
       return;
     case Stage::kCharges:

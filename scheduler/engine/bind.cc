@@ -102,9 +102,12 @@ bool Binding::MayBind(const RequestContext& context, const PodRecord& record, No
   if (!turn.only.empty() && turn.only != plan.node) {
     return Refuse(plan, Reason::kGangElsewhere, parts_.gangs.Describe(record));
   }
-  if (record.earmark == nullptr && parts_.held_nodes.IsHeldFrom(*record.request, id, now)) {
+  const GangHold& hold = parts_.held_nodes.hold;
+  if (record.earmark == nullptr && parts_.held_nodes.IsHeldFrom(*record.request, id, now) &&
+      !parts_.rules.MayPassHold(parts_.rules.ContextOf(*record.request), id, hold.rank, hold.leaf,
+                                now)) {
     TRANCHE_MARK(bind_held_for_gang);
-    return Refuse(plan, Reason::kHeldForGang, parts_.held_nodes.hold.gang);
+    return Refuse(plan, Reason::kHeldForGang, hold.gang);
   }
   return true;
 }

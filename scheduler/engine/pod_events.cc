@@ -159,6 +159,7 @@ void PodEvents::NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts&
     parts_.runs.NoteVictimLeaving(uid, now);
     if (!record.node.empty()) parts_.nominations.Keep(record.node, now);
   }
+  parts_.gangs.Recount(uid, record);
   if (record.node.empty() && pod.node.empty() && !pod.terminating) {
     if (parts_.reclaims.returning.contains(traits.owner)) parts_.reclaims.returned.insert(uid);
     parts_.preemptors.Note(uid, record);

@@ -7,6 +7,8 @@
 //   started    all had their places at one time; from then on members come one by one
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,9 +22,28 @@
 
 namespace tranche {
 
+// What a member counts as.
+enum class MemberStanding : uint8_t {
+  kNone,    // it is leaving, or held back by others' gates
+  kPlaced,  // it is being bound
+  kBound,
+  kWaiting,  // could be placed
+  kGated,    // could be, but for gates of ours
+  kCount
+};
+struct CountedMember {
+  MemberStanding standing = MemberStanding::kNone;
+  int size = 0;  // of the gang, as it says
+};
+
 struct Gang {
   std::set<PodUid> members;  // live ones that ask for GPUs
-  std::set<PodUid> plain;    // live ones that ask for none; counted, not placed by us
+  // Kept with every change of a member, so that nothing is counted anew: what each stands for, how
+  // many stand so, and how many name which size.
+  std::unordered_map<PodUid, CountedMember> counted;
+  std::array<int, static_cast<std::size_t>(MemberStanding::kCount)> standing{};
+  std::map<int, int> sizes;
+  std::set<PodUid> plain;  // live ones that ask for none; counted, not placed by us
   bool started = false;
   bool seated = false;
   bool ours = false;                    // we have bound a member since it last had none

@@ -20,6 +20,14 @@ constexpr Millis kHoldGap{10'000};
 // A node for which a member did not come is left out for this long, doubling.
 constexpr Millis kAvoid{60'000};
 
+MemberStanding StandingOf(const PodRecord& record) {
+  if (record.traits.leaves_at) return MemberStanding::kNone;
+  if (!record.node.empty()) return MemberStanding::kBound;
+  if (!record.reserved.empty()) return MemberStanding::kPlaced;
+  if (!record.traits.gated) return MemberStanding::kWaiting;
+  return record.traits.foreign_gates ? MemberStanding::kNone : MemberStanding::kGated;
+}
+
 bool IsRested(const Gang& gang, Instant now) {
   // A stopped clock does not hold back what has changed since.
   return now >= gang.not_before || now == gang.tried_at;
@@ -41,29 +49,63 @@ void Gangs::SetSize(const std::string& key, int size) {
 
 int Gangs::SizeOf(const std::string& key, const Gang& gang) const {
   const auto declared = books_.declared.find(key);
-  int size = declared == books_.declared.end() ? 0 : declared->second;
-  for (const PodUid& uid : gang.members)
-    size = std::max(size, cluster_.pods.at(uid).request->gang_size);
-  return size;
+  const int size = declared == books_.declared.end() ? 0 : declared->second;
+  return gang.sizes.empty() ? size : std::max(size, gang.sizes.rbegin()->first);
 }
 
 GangCount Gangs::CountOf(const std::string& key, const Gang& gang) const {
+  const auto number = [&gang](MemberStanding standing) {
+    return gang.standing[static_cast<std::size_t>(standing)];
+  };
   GangCount count;
   count.size = SizeOf(key, gang);
   count.plain = static_cast<int>(gang.plain.size());
-  for (const PodUid& uid : gang.members) {
-    const PodRecord& record = cluster_.pods.at(uid);
-    if (record.traits.leaves_at) continue;
-    if (!record.Place().empty()) {
-      ++count.placed;
-      count.bound += !record.node.empty();
-    } else if (!record.traits.gated) {
-      ++count.waiting;
-    } else if (!record.traits.foreign_gates) {
-      ++count.gated;
+  count.bound = number(MemberStanding::kBound);
+  count.placed = count.bound + number(MemberStanding::kPlaced);
+  count.waiting = number(MemberStanding::kWaiting);
+  count.gated = number(MemberStanding::kGated);
+  return count;
+}
+
+void Gangs::Discount(Gang& gang, const PodUid& uid) {
+  const auto known = gang.counted.find(uid);
+  if (known == gang.counted.end()) return;
+  --gang.standing[static_cast<std::size_t>(known->second.standing)];
+  const auto size = gang.sizes.find(known->second.size);
+  if (--size->second == 0) gang.sizes.erase(size);
+  gang.counted.erase(known);
+}
+
+void Gangs::Recount(const PodUid& uid, const PodRecord& record) {
+  if (record.gang.empty()) return;
+  Gang& gang = books_.all.at(record.gang);
+  const CountedMember now{StandingOf(record), record.request->gang_size};
+  const auto known = gang.counted.find(uid);
+  const bool same = known != gang.counted.end() && known->second.standing == now.standing &&
+                    known->second.size == now.size;
+  if (same) return;
+  Discount(gang, uid);
+  gang.counted.emplace(uid, now);
+  ++gang.standing[static_cast<std::size_t>(now.standing)];
+  ++gang.sizes[now.size];
+}
+
+void AuditGangs(const GangBooks& books, const ClusterState& cluster,
+                std::vector<std::string>& faults) {
+  for (const auto& [key, gang] : books.all) {
+    std::array<int, static_cast<std::size_t>(MemberStanding::kCount)> standing{};
+    int size = 0;
+    for (const PodUid& uid : gang.members) {
+      const PodRecord& record = cluster.pods.at(uid);
+      ++standing[static_cast<std::size_t>(StandingOf(record))];
+      size = std::max(size, record.request->gang_size);
+    }
+    const int counted = gang.sizes.empty() ? 0 : gang.sizes.rbegin()->first;
+    if (standing != gang.standing || size != counted) {
+      faults.push_back(fmt::format("gang {}: its counts are not what its {} members are", key,
+                                   gang.members.size()));
     }
   }
-  return count;
 }
 
 void Gangs::Join(const PodUid& uid, PodRecord& record, Instant now) {
@@ -71,6 +113,7 @@ void Gangs::Join(const PodUid& uid, PodRecord& record, Instant now) {
   if (key == record.gang) {
     if (key.empty()) return;
     Gang& gang = books_.all.at(key);
+    Recount(uid, record);
     // One that is leaving counts no more.
     if (gang.seated && !CountOf(key, gang).complete()) Unseat(gang, now);
     return Note(key);
@@ -82,6 +125,7 @@ void Gangs::Join(const PodUid& uid, PodRecord& record, Instant now) {
   gang.members.insert(uid);
   gang.tried = 0;
   record.gang = std::move(key);
+  Recount(uid, record);
   Note(record.gang);
 }
 
@@ -91,6 +135,7 @@ void Gangs::Leave(const PodUid& uid, PodRecord& record, Instant now) {
   const auto found = books_.all.find(key);
   Gang& gang = found->second;
   gang.members.erase(uid);
+  Discount(gang, uid);
   gang.tried = 0;
   if (gang.seated) {
     // Fewer than all need no seats; the rest gathers again.
@@ -151,6 +196,7 @@ void Gangs::NoteProgress(const PodRecord& record, Instant now) {
   Gang& gang = books_.all.at(record.gang);
   gang.progress_at = now;
   gang.ours = true;
+  Recount(record.request->uid, record);
   Note(record.gang);
 }
 
@@ -183,18 +229,21 @@ GangTurn Gangs::TakeTurn(const PodUid& uid, const PodRecord& record, Instant now
 
 // Those that wait, by rank; the ones without last.
 std::vector<PodUid> Gangs::WaitingMembers(const Gang& gang) const {
-  std::vector<PodUid> waiting;
+  std::vector<std::pair<int, PodUid>> ranked;
   for (const PodUid& uid : gang.members) {
     const PodRecord& record = cluster_.pods.at(uid);
-    if (cluster_.IsPending(record) && !record.traits.gated && !record.traits.leaves_at &&
-        record.earmark == nullptr) {
-      waiting.push_back(uid);
+    if (!cluster_.IsPending(record) || record.traits.gated || record.traits.leaves_at ||
+        record.earmark != nullptr) {
+      continue;
     }
+    const int rank = record.request->gang_rank;
+    ranked.emplace_back(rank < 0 ? INT32_MAX : rank, uid);
   }
-  std::ranges::stable_sort(waiting, {}, [this](const PodUid& uid) {
-    const int rank = cluster_.pods.at(uid).request->gang_rank;
-    return rank < 0 ? INT32_MAX : rank;
-  });
+  // Members ascend by uid.
+  std::ranges::sort(ranked);
+  std::vector<PodUid> waiting;
+  waiting.reserve(ranked.size());
+  for (auto& [rank, uid] : ranked) waiting.push_back(std::move(uid));
   return waiting;
 }
 
@@ -207,7 +256,12 @@ bool Gangs::Seat(const std::string& key, Gang& gang, Instant now) {
       gang.members, [this](const PodUid& uid) { return IsSeated(uid, cluster_.pods.at(uid)); });
   const auto needed = static_cast<std::size_t>(
       std::max<int64_t>(0, count.size - count.placed - count.plain - seated_before));
-  if (waiting.empty() || waiting.size() < needed) return false;
+  if (waiting.empty() || waiting.size() < needed) {
+    // Until something changes: room is made for some of them elsewhere.
+    gang.tried = cluster_.version();
+    gang.tried_at = now;
+    return false;
+  }
   bool seated = TrySeats(gang, waiting, now);
   if (!seated && needed > 0 && needed < waiting.size()) {
     // A gang may have more pods than it needs to start.
@@ -330,11 +384,15 @@ bool Gangs::LapseIfOver(const std::string& key, Instant now) {
 }
 
 void Gangs::NoteTurn(const std::string& key, Instant now, std::vector<SeatingTurn>& turns) {
-  const Gang& gang = books_.all.at(key);
+  Gang& gang = books_.all.at(key);
   if (gang.seated || !CountOf(key, gang).complete()) return;
   if (gang.tried == cluster_.version() || !IsRested(gang, now)) return;
   const std::vector<PodUid> waiting = WaitingMembers(gang);
-  if (waiting.empty()) return;
+  if (waiting.empty()) {
+    gang.tried = cluster_.version();
+    gang.tried_at = now;
+    return;
+  }
   const PodRecord& first = cluster_.pods.at(waiting.front());
   SeatingTurn turn{0, first.waits_since, key};
   const QuotaMembership membership = rules_.ContextOf(*first.request).membership;

@@ -4,7 +4,8 @@
 // fits; then devices are kept for every member at once, each is nominated to its node, and those
 // that were refused are brought back. Nothing of that is written down: after a restart the members
 // that are bound show what was planned, and the rest is seated again before anybody else is asked.
-// Externally synchronised, as the state is. Cost: O(members) a call; seating O(nodes).
+// Externally synchronised, as the state is. Cost: O(1) for news of a member and to count; questions
+// about all members O(members), seating O(nodes) besides.
 #pragma once
 
 #include <optional>
@@ -58,6 +59,8 @@ class Gangs {
   // One that asks for no GPU; it is counted, not placed by us.
   void NotePlainMember(const PodRequest& request);
   void ForgetPlainMember(const PodUid& uid);
+  // Something about the member that counts may have changed.
+  void Recount(const PodUid& uid, const PodRecord& record);
   // A member has come to its place, or is about to.
   void NoteProgress(const PodRecord& record, Instant now);
   // As an object of its controller says; 0: none does.
@@ -89,6 +92,7 @@ class Gangs {
 
  private:
   int SizeOf(const std::string& key, const Gang& gang) const;
+  static void Discount(Gang& gang, const PodUid& uid);
   // Something about its members has changed: where does it stand?
   void Note(const std::string& key);
   // Keeps places for all who wait; false: there are none.
@@ -107,5 +111,9 @@ class Gangs {
   GangBooks books_;
   std::vector<PodUid> judged_;
 };
+
+// Counts that differ from what members are, a sentence each.
+void AuditGangs(const GangBooks& books, const ClusterState& cluster,
+                std::vector<std::string>& faults);
 
 }  // namespace tranche

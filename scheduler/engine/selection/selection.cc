@@ -1,6 +1,7 @@
 #include "scheduler/engine/selection/selection.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "scheduler/engine/selection/shape.h"
@@ -34,6 +35,7 @@ struct Selection::Round {
   bool enforced = false;              // a refusal by quota counts
   const KindAnswer* quota = nullptr;  // of the kind met last
   ChargeKind quota_kind{};
+  std::map<ChargeKind, bool> passes{};  // it may use nodes of the kind that are kept for the gang
 };
 
 Shape* Selection::ShapeOf(const RequestContext& context) {
@@ -96,16 +98,29 @@ Reason Selection::Fits(const RequestContext& context, NodeId id) {
   return Lookup(ShapeOf(context), context, id, Taken::kFirmly).reason;
 }
 
+<<<<<<< HEAD
 // Asked of every candidate, as the two steps below are: the calls alone were a twentieth of a
 // decision.
 [[gnu::always_inline]] inline Reason Selection::ClosedTo(const Round& round, NodeId id,
                                                          int& distance) const {
+=======
+bool Selection::PassesHold(Round& round, NodeId id) const {
+  const auto [known, fresh] = round.passes.try_emplace(cluster_.hot[id].kind);
+  const GangHold& hold = held_nodes_.hold;
+  if (fresh) known->second = rules_.MayPassHold(round.context, id, hold.rank, hold.leaf, round.now);
+  return known->second;
+}
+
+Reason Selection::ClosedTo(Round& round, NodeId id, int& distance) const {
+>>>>>>> 4729d6f (Gangs keep their counts; nodes are held for what a gang may claim)
   const RequestContext& context = round.context;
   if (id == kNoNode) return Reason::kUnknownNode;
   if (cluster_.hot[id].closed != Reason::kNone) return cluster_.hot[id].closed;
   if (context.only != kNoNode && id != context.only) return Reason::kGangElsewhere;
-  if (round.holds && held_nodes_.IsHeldFrom(*context.request, id, round.now))
+  if (round.holds && held_nodes_.IsHeldFrom(*context.request, id, round.now) &&
+      !PassesHold(round, id)) {
     return Reason::kHeldForGang;
+  }
   if (context.near == nullptr) return Reason::kNone;
   distance = DistanceTo(cluster_, *context.near, id);
   return distance > context.near->within ? Reason::kGangElsewhere : Reason::kNone;
