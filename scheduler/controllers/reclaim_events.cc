@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace tranche {
 namespace {
@@ -85,13 +86,14 @@ void Tell(const Reclaim& reclaim, EventWrite event, std::vector<EventWrite>& eve
 std::vector<const ReclaimVictim*> NewlyEvicted(const std::optional<Reclaim>& before,
                                                const Reclaim& after) {
   std::vector<const ReclaimVictim*> found;
+  std::set<PodUid> known;
+  if (before) {
+    for (const ReclaimVictim& former : before->victims) {
+      if (former.evicted_at) known.insert(known.end(), former.uid);
+    }
+  }
   for (const ReclaimVictim& victim : after.victims) {
-    if (!victim.evicted_at) continue;
-    const bool known =
-        before && std::ranges::any_of(before->victims, [&victim](const ReclaimVictim& former) {
-          return former.uid == victim.uid && former.evicted_at;
-        });
-    if (!known) found.push_back(&victim);
+    if (victim.evicted_at && !known.contains(victim.uid)) found.push_back(&victim);
   }
   return found;
 }

@@ -10,7 +10,7 @@
 namespace tranche {
 namespace {
 
-// Requests whose plans are remembered; then all are forgotten.
+// Plans remembered of requests that nobody waits with any more.
 constexpr std::size_t kMostMemories = 10'000;
 
 // Only room or quota that others have can be taken back: not what a limit forbids for ever, nor
@@ -43,7 +43,7 @@ void PreemptorQueue::Note(const PodUid& uid, const PodRecord& record) {
   const bool waits = record.seen && refused && cluster_.IsPending(record) &&
                      !record.traits.held_back() && !record.traits.leaves_at &&
                      MayHelp(record.last_reason) && !reclaims_.of_member.contains(uid);
-  const std::optional<Preemptor> preemptor = waits ? Of(uid) : std::nullopt;
+  const std::optional<Preemptor> preemptor = waits ? Find(uid, Extent::kFirst) : std::nullopt;
   if (!preemptor) return Forget(uid);
   std::string key = KeyOf(*preemptor);
   const auto known = key_of_.find(uid);
@@ -72,7 +72,7 @@ void PreemptorQueue::Regroup() {
   for (const PodUid& uid : cluster_.pending) Note(uid, *cluster_.Find(uid));
 }
 
-std::optional<Preemptor> PreemptorQueue::Of(const PodUid& uid) {
+std::optional<Preemptor> PreemptorQueue::Find(const PodUid& uid, Extent extent) {
   PodRecord* record = cluster_.Find(uid);
   if (record == nullptr || !cluster_.IsPending(*record) || record->traits.leaves_at ||
       reclaims_.of_member.contains(uid)) {
@@ -96,6 +96,7 @@ std::optional<Preemptor> PreemptorQueue::Of(const PodUid& uid) {
       const bool served = !cluster_.IsPending(other) || reclaims_.of_member.contains(member);
       if (served || other.traits.leaves_at || other.traits.gated || !other.seen) continue;
       preemptor.members.push_back(other.request);
+      if (extent == Extent::kFirst) break;
     }
     if (preemptor.members.empty()) return std::nullopt;
   }
@@ -157,7 +158,9 @@ std::optional<Instant> PreemptorQueue::DueAt(Instant now) const {
 }
 
 PlanMemory& PreemptorQueue::MemoryOf(const Preemptor& preemptor) {
-  if (memory_.size() > kMostMemories) memory_.clear();
+  if (memory_.size() > kMostMemories + groups_.size()) {
+    std::erase_if(memory_, [this](const auto& known) { return !groups_.contains(known.first); });
+  }
   return memory_[KeyOf(preemptor)];
 }
 

@@ -62,7 +62,7 @@ class PreemptorQueue {
   // When Next will have one; nullopt: not before something changes.
   std::optional<Instant> DueAt(Instant now) const;
   // The pod with those it waits for; nullopt: no plan may be made for it.
-  std::optional<Preemptor> Of(const PodUid& uid);
+  std::optional<Preemptor> Of(const PodUid& uid) { return Find(uid, Extent::kWhole); }
   bool Has(const PodUid& uid) const { return key_of_.contains(uid); }
   // What planning for the like of it came to. Good until the next call.
   PlanMemory& MemoryOf(const Preemptor& preemptor);
@@ -73,6 +73,9 @@ class PreemptorQueue {
   std::optional<PlanBlock> BlockOf(const PodUid& uid) const;
 
  private:
+  // All that wait together, or the first of them, by which they are known.
+  enum class Extent : uint8_t { kWhole, kFirst };
+  std::optional<Preemptor> Find(const PodUid& uid, Extent extent);
   // Requests with equal keys get the same plan.
   std::string KeyOf(const Preemptor& preemptor) const;
 

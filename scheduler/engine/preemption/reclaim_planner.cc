@@ -18,6 +18,9 @@ constexpr int kMostDoublings = 8;
 }  // namespace
 
 PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
+  // Others of its gang may have come or gone since it stood in line: it waits with those it has
+  // now.
+  if (const PodRecord* record = cluster_.Find(uid)) preemptors_.Note(uid, *record);
   const std::optional<Preemptor> found = preemptors_.Of(uid);
   if (!found) {
     preemptors_.Forget(uid);
@@ -66,6 +69,10 @@ PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
           memory.block ? PlanOutcome::Result::kBlocked : PlanOutcome::Result::kImpossible;
       break;
   }
+  // What is over already is nothing to wait for, and what planning itself touched is no news.
+  if (memory.block && memory.block->until && *memory.block->until <= now)
+    memory.block->until.reset();
+  memory.version = cluster_.version();
   return outcome;
 }
 

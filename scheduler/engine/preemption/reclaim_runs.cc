@@ -149,7 +149,10 @@ void ReclaimRuns::NextEviction(const std::string& name, Instant now) {
       return victim.uid == *other.second.asked && victim.owner == next->owner;
     });
   });
-  if (contested) return;
+  if (contested) {
+    run.retry_at = now + kRetryFirst;
+    return;
+  }
   run.retry_at.reset();
   run.asked = next->uid;
   if (reclaim.phase == ReclaimPhase::kPlanned) {
@@ -395,7 +398,7 @@ std::optional<Instant> ReclaimRuns::Due(Instant now) const {
       sooner(*reclaim.reserved_at + cluster_.options.reservation_ttl);
       continue;
     }
-    if (run.retry_at) sooner(std::max(*run.retry_at, now));
+    if (run.retry_at && !run.asked) sooner(std::max(*run.retry_at, now));
     if (reclaim.gone() == reclaim.victims.size()) {
       sooner(LastGone(reclaim) + cluster_.options.reservation_ttl);
     }

@@ -8,6 +8,8 @@ namespace {
 
 // Guards end and pods come and go: what could not be done is looked at again after this.
 constexpr Millis kReleaseGap{10'000};
+// Pods of one record of a drain: each step looks at all of them again, and writes them all.
+constexpr std::size_t kMostDrained = 100;
 
 bool Rests(const PlanMemory& memory, uint64_t version, Instant now) {
   const bool changed = memory.version != version && now == memory.planned;
@@ -44,7 +46,12 @@ void Releases::NoteShrunk(const PolicySet& before) {
 bool Releases::Runs(ReclaimRule rule, const std::string& source) const {
   return std::ranges::any_of(reclaims_.runs, [&](const auto& run) {
     const Reclaim& reclaim = reclaims_.all.at(run.first);
-    return reclaim.rule == rule && reclaim.source == source;
+    if (reclaim.rule != rule || reclaim.source != source) return false;
+    // A drain goes on with its next pods while those asked before are still leaving.
+    return rule != ReclaimRule::kDrain ||
+           std::ranges::any_of(reclaim.victims, [](const ReclaimVictim& victim) {
+             return !victim.evicted_at && !victim.gone_at;
+           });
   });
 }
 
@@ -71,14 +78,18 @@ std::optional<PlanOutcome> Releases::Plan(Instant now) {
 
 std::optional<Instant> Releases::DueAt(Instant now) const {
   std::optional<Instant> next;
-  const auto look = [&](const std::string& key) {
+  const auto look = [&](ReclaimRule rule, const std::string& source, const std::string& key) {
+    // Nothing more is planned until it is through.
+    if (Runs(rule, source)) return;
     const PlanMemory* memory = preemptors_.FindMemory(key);
     const Instant at = memory == nullptr ? now : std::max(now, memory->not_before);
     next = next ? std::min(*next, at) : at;
   };
   for (const std::size_t budget : cluster_.book.BudgetsToDrain())
-    look("drain/" + cluster_.set->budgets[budget].name);
-  for (const std::string& leaf : reclaims_.shrinking) look("shrink/" + leaf);
+    look(ReclaimRule::kDrain, cluster_.set->budgets[budget].name,
+         "drain/" + cluster_.set->budgets[budget].name);
+  for (const std::string& leaf : reclaims_.shrinking)
+    look(ReclaimRule::kShrink, leaf, "shrink/" + leaf);
   return next;
 }
 
@@ -91,6 +102,11 @@ PlanOutcome Releases::PlanDrain(std::size_t budget, Instant now) {
   std::set<std::string> broken;
   PlanOutcome outcome;
   for (const auto& [uid, work] : cluster_.book.holdings()) {
+    if (reclaim.victims.size() == kMostDrained) {
+      // The rest follows as soon as these have been asked.
+      preemptors_.MemoryOf("drain/" + reclaim.source).not_before = now;
+      break;
+    }
     const PodRecord* record = cluster_.Find(uid);
     if (record == nullptr || !cluster_.book.Meters(budget, work) ||
         reclaims_.of_victim.contains(uid) || record->traits.leaves_at) {
