@@ -76,6 +76,8 @@ class Search {
     }
   }
 
+  // Below 0: it was given up.
+  int steps_left() const { return steps_left_; }
   Prediction Run() {
     ways_.resize(claims_.size());
     for (std::size_t c = 0; c < claims_.size(); ++c) {
@@ -425,6 +427,17 @@ class Search {
 Prediction Predict(const NodeBooks& books, std::span<const Claim* const> claims,
                    Selectors& selectors, int most_steps) {
   return Search(books, claims, selectors, most_steps).Run();
+}
+
+Prediction Predict(const NodeBooks& books, std::span<const Claim* const> claims,
+                   Selectors& selectors, StepBudget& budget) {
+  const int most = std::min(kMostSteps, StepBudget::kFreeSteps + budget.left);
+  Search search(books, claims, selectors, most);
+  Prediction prediction = search.Run();
+  const int taken = most - search.steps_left();
+  budget.left -= std::clamp(taken - StepBudget::kFreeSteps, 0, budget.left);
+  prediction.cut_short = search.steps_left() < 0 && most < kMostSteps;
+  return prediction;
 }
 
 }  // namespace tranche::dra

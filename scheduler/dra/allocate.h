@@ -22,6 +22,13 @@ namespace tranche::dra {
 
 inline constexpr int kMostSteps = 10'000;
 
+// For many searches on behalf of one call, which together may not go on for ever. A search that
+// takes no more than kFreeSteps takes nothing of it: that is all the ordinary ones.
+struct StepBudget {
+  static constexpr int kFreeSteps = 32;
+  int left = 20'000;
+};
+
 struct Prediction {
   enum class Kind : uint8_t {
     kFits,
@@ -31,13 +38,17 @@ struct Prediction {
   };
   Kind kind = Kind::kUnknown;
   std::vector<std::vector<AllocatedDevice>> devices;  // kFits: by claim, as its status will say
-  std::string request;  // otherwise: "namespace/claim request" it is about
-  std::string why;      // and what is the matter
+  std::string request;     // otherwise: "namespace/claim request" it is about
+  std::string why;         // and what is the matter
+  bool cut_short = false;  // kUnknown for want of steps in the call's budget alone
 };
 
 // Claims that are allocated already are passed over, whatever node they are on; their list of
 // devices is empty.
 Prediction Predict(const NodeBooks& books, std::span<const Claim* const> claims,
                    Selectors& selectors, int most_steps = kMostSteps);
+// The same within a budget, from which its steps are taken.
+Prediction Predict(const NodeBooks& books, std::span<const Claim* const> claims,
+                   Selectors& selectors, StepBudget& budget);
 
 }  // namespace tranche::dra

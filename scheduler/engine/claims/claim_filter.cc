@@ -33,12 +33,15 @@ ClaimScores::Wish& ClaimFilter::ScoresOf(const ClaimWish& wish, ClaimScores::Wis
   return books_.scores.Of(wish.claims);
 }
 
-ClaimScores::Score ClaimFilter::ScoreOn(const ClaimWish& wish, NodeId id,
-                                        ClaimScores::Wish& scores) {
+ClaimScores::Score ClaimFilter::ScoreOn(const ClaimWish& wish, NodeId id, ClaimScores::Wish& scores,
+                                        dra::StepBudget& budget) {
   if (id == kNoNode) return {kUnpredictedCost, 0};
   if (const ClaimScores::Score* known = scores.Find(id)) return *known;
-  const ClaimOutlook outlook = wishes_.On(wish, id);
-  return scores.Put(id, outlook.cost, outlook.parts);
+  const ClaimOutlook outlook = wishes_.On(wish, id, budget);
+  const ClaimScores::Score score = scores.Put(id, outlook.cost, outlook.parts);
+  // The next call has steps of its own.
+  if (outlook.prediction.cut_short) scores.Forget(id);
+  return score;
 }
 
 Reason ClaimFilter::AskOnce(const RequestContext& context, const ClaimScores::Wish& scores,
@@ -64,10 +67,11 @@ std::vector<ClaimFilter::Place> ClaimFilter::PlacesFor(const RequestContext& con
   std::vector<Place> places;
   ClaimScores::Wish own;
   ClaimScores::Wish& scores = ScoresOf(wish, own);
+  dra::StepBudget budget;
   std::vector<std::optional<Reason>> asked;  // of quota, by parts
   for (uint32_t position = 0; position < ids_.size(); ++position) {
     const NodeId id = ids_[position];
-    const ClaimScores::Score score = ScoreOn(wish, id, scores);
+    const ClaimScores::Score score = ScoreOn(wish, id, scores, budget);
     wants |= score.parts > 0;
     Reason reason = Reason::kNone;
     if (context.metered && score.parts > 0) {
@@ -173,12 +177,13 @@ void ClaimFilter::AddServed(const RequestContext& context, const std::vector<Nod
   std::vector<Place> places;
   ClaimScores::Wish own;
   ClaimScores::Wish& scores = ScoresOf(wish, own);
+  dra::StepBudget budget;
   cluster_.names.ascending();
   for (auto& [position, reason] : answer.refused) {
     const NodeId id = ids[position];
     const bool here = reason == Reason::kNoGpu || reason == Reason::kDevicesUnknown;
     if (!here || id == kNoNode || !wishes_.HasOnlyDraGpus(id)) continue;
-    const ClaimScores::Score score = ScoreOn(wish, id, scores);
+    const ClaimScores::Score score = ScoreOn(wish, id, scores, budget);
     if (score.parts == 0) continue;
     reason = Reason::kNone;
     if (context.metered && context.membership.mode == QuotaMode::kEnforce) {

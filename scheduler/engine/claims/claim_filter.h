@@ -58,7 +58,8 @@ class ClaimFilter {
                                ClaimingPod& pod, Instant now, FilterAnswer& answer, bool& wants);
   // Where the scores of such claims are remembered; `own` where they cannot be for long.
   ClaimScores::Wish& ScoresOf(const ClaimWish& wish, ClaimScores::Wish& own);
-  ClaimScores::Score ScoreOn(const ClaimWish& wish, NodeId id, ClaimScores::Wish& scores);
+  ClaimScores::Score ScoreOn(const ClaimWish& wish, NodeId id, ClaimScores::Wish& scores,
+                             dra::StepBudget& budget);
 
   ClusterState& cluster_;
   ClaimBooks& books_;

@@ -34,6 +34,8 @@ class ClaimScores {
     }
     // Requires: a node's id.
     const Score& Put(NodeId id, int64_t cost, const std::vector<ModelCharge>& parts);
+    // It is to be asked for again.
+    void Forget(NodeId id) { scores_[id].known = false; }
     // What a node would be charged; few nodes differ in it.
     const std::vector<std::vector<ModelCharge>>& parts() const { return parts_; }
 

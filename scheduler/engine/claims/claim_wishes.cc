@@ -120,7 +120,7 @@ bool ClaimWishes::HasOnlyDraGpus(NodeId id) const {
 
 // Fewest NUMA nodes, then fewest cards opened, then fewest idle cards left: what is left whole
 // stays whole.
-ClaimOutlook ClaimWishes::On(const ClaimWish& wish, NodeId id) {
+ClaimOutlook ClaimWishes::On(const ClaimWish& wish, NodeId id, dra::StepBudget& budget) {
   ClaimOutlook word;
   word.parts = PartsOn(wish, id);
   const dra::NodeBooks* books = BooksOn(id);
@@ -128,7 +128,7 @@ ClaimOutlook ClaimWishes::On(const ClaimWish& wish, NodeId id) {
     word.cost = kUnpredictedCost;
     return word;
   }
-  word.prediction = dra::Predict(*books, wish.claims, cluster_.catalog.classes());
+  word.prediction = dra::Predict(*books, wish.claims, cluster_.catalog.classes(), budget);
   std::map<std::string, bool> used_cards;  // by uuid
   std::map<dra::DeviceId, const dra::Device*> devices;
   for (const dra::DeviceBook& book : books->devices) {

@@ -46,7 +46,12 @@ class ClaimWishes {
   // What slices tell of the node's devices; null: nothing.
   const dra::NodeBooks* BooksOn(NodeId id);
   std::vector<ModelCharge> PartsOn(const ClaimWish& wish, NodeId id);
-  ClaimOutlook On(const ClaimWish& wish, NodeId id);
+  ClaimOutlook On(const ClaimWish& wish, NodeId id) {
+    dra::StepBudget alone;
+    return On(wish, id, alone);
+  }
+  // One of many nodes that a call asks about.
+  ClaimOutlook On(const ClaimWish& wish, NodeId id, dra::StepBudget& budget);
   // DRA may serve the node: no card of it is the device plugin's.
   bool HasOnlyDraGpus(NodeId id) const;
 
