@@ -47,7 +47,7 @@ class ApiCalls {
   ApiClient& client_;
   StopSignal& stop_;
   const Timing timing_;
-  wire::Parser parser_;
+  wire::LenientParser parser_;
 };
 
 }  // namespace tranche::kube

@@ -158,7 +158,7 @@ void ApiClient::NoteStatus(int http_status) {
 }
 
 asio::awaitable<ApiAnswer> ApiClient::ReadAnswer(HttpConnection& connection, ResponseHead head,
-                                                 std::size_t limit, TimePoint deadline) {
+                                                 const ApiRequest& request) {
   NoteWarnings(head);
   NoteStatus(head.status);
   ApiAnswer answer;
@@ -166,14 +166,20 @@ asio::awaitable<ApiAnswer> ApiClient::ReadAnswer(HttpConnection& connection, Res
   answer.status = head.status;
   answer.retry_after_seconds = head.retry_after_seconds;
   for (;;) {
-    auto piece = co_await connection.ReadBody(deadline);
+    auto piece = co_await connection.ReadBody(request.deadline);
     if (!piece.ok()) co_return NoAnswer(ApiAnswer::Transport::kLost, piece.status());
     if (piece->empty()) co_return answer;
+    if (request.read_body && answer.succeeded()) {
+      const absl::Status status = request.read_body(*piece);
+      if (!status.ok()) co_return NoAnswer(ApiAnswer::Transport::kLost, status);
+      continue;
+    }
     answer.body += *piece;
-    if (answer.body.size() > limit) {
-      co_return NoAnswer(ApiAnswer::Transport::kLost,
-                         absl::ResourceExhaustedError(fmt::format(
-                             "expected an answer of at most {} bytes, found a larger one", limit)));
+    if (answer.body.size() > request.answer_limit) {
+      co_return NoAnswer(
+          ApiAnswer::Transport::kLost,
+          absl::ResourceExhaustedError(fmt::format(
+              "expected an answer of at most {} bytes, found a larger one", request.answer_limit)));
     }
   }
 }
@@ -191,8 +197,7 @@ asio::awaitable<ApiAnswer> ApiClient::Exchange(HttpConnection& connection,
   }
   auto head = co_await connection.ReadHead(request.deadline);
   if (!head.ok()) co_return NoAnswer(ApiAnswer::Transport::kLost, head.status());
-  ApiAnswer answer =
-      co_await ReadAnswer(connection, std::move(*head), request.answer_limit, request.deadline);
+  ApiAnswer answer = co_await ReadAnswer(connection, std::move(*head), request);
   co_return answer;
 }
 
@@ -255,8 +260,7 @@ asio::awaitable<WatchOpening> ApiClient::OpenWatchOnce(const ApiRequest& request
     co_return opening;
   }
   if (head->status != 200) {
-    opening.answer =
-        co_await ReadAnswer(**connection, std::move(*head), kMaxErrorBytes, request.deadline);
+    opening.answer = co_await ReadAnswer(**connection, std::move(*head), request);
     co_return opening;
   }
   NoteWarnings(*head);
@@ -270,6 +274,7 @@ asio::awaitable<WatchOpening> ApiClient::OpenWatchOnce(const ApiRequest& request
 asio::awaitable<WatchOpening> ApiClient::OpenWatch(const std::string& target) {
   ApiRequest request;
   request.target = target;
+  request.answer_limit = kMaxErrorBytes;
   request.deadline = steady_clock::now() + timing_.request;
   WatchOpening opening = co_await OpenWatchOnce(request);
   if (opening.answer.status == 401 && token_.Expire()) {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scheduler/kube/api_status.h"
@@ -26,15 +27,18 @@
 
 namespace tranche::kube {
 
+inline constexpr std::size_t kMaxAnswerBytes = 16 * 1024 * 1024;  // one object
+
 struct ApiRequest {
   std::string method = "GET";
   std::string target;  // path and query below the server URL, percent-encoded
   std::string body;    // JSON; empty: none
   std::string content_type = "application/json";
-  std::size_t answer_limit = kMaxPageBytes;
+  std::size_t answer_limit = kMaxAnswerBytes;
+  // Takes the body of a 2xx piece by piece instead of ApiAnswer::body and its limit; what it
+  // returns ends the call (kLost).
+  std::function<absl::Status(std::string_view)> read_body;
   TimePoint deadline;
-
-  static constexpr std::size_t kMaxPageBytes = 64 * 1024 * 1024;
 };
 
 // A watch whose 200 has arrived. Destroying it closes the connection.
@@ -86,7 +90,7 @@ class ApiClient {
   boost::asio::awaitable<ApiAnswer> Exchange(HttpConnection& connection, const ApiRequest& request,
                                              const std::string& text);
   boost::asio::awaitable<ApiAnswer> ReadAnswer(HttpConnection& connection, ResponseHead head,
-                                               std::size_t limit, TimePoint deadline);
+                                               const ApiRequest& request);
   boost::asio::awaitable<WatchOpening> OpenWatchOnce(const ApiRequest& request);
   void NoteWarnings(const ResponseHead& head);
   void NoteStatus(int http_status);

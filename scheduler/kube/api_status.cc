@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace tranche::kube {
 namespace {
@@ -18,6 +19,15 @@ bool NamesDisruptionBudget(wire::Object details) {
     return element.get(cause) == simdjson::SUCCESS &&
            wire::FindText(cause, "reason") == "DisruptionBudget";
   });
+}
+
+// What is said of a body that is no Status.
+std::string WithoutStatus(const ApiAnswer& answer, const absl::Status& parsed) {
+  if (answer.succeeded()) return std::string(parsed.message());
+  const std::size_t first = answer.body.find_first_not_of(" \t\r\n");
+  const bool is_json =
+      parsed.ok() || (first != std::string::npos && std::strchr("{[\"", answer.body[first]));
+  return is_json ? std::string() : CutMessage(answer.body);
 }
 
 }  // namespace
@@ -50,7 +60,7 @@ std::optional<ApiStatus> DecodeStatus(wire::Element object) {
   return out;
 }
 
-ApiStatus ReadStatus(wire::Parser& parser, const ApiAnswer& answer) {
+ApiStatus ReadStatus(wire::LenientParser& parser, const ApiAnswer& answer) {
   ApiStatus out;
   const auto document = parser.Parse(answer.body);
   const auto decoded = document.ok() ? DecodeStatus(*document) : std::nullopt;
@@ -62,7 +72,7 @@ ApiStatus ReadStatus(wire::Parser& parser, const ApiAnswer& answer) {
   } else {
     out.success = answer.succeeded() && document.ok();
     out.code = answer.status;
-    out.message = CutMessage(answer.body);
+    out.message = WithoutStatus(answer, document.status());
   }
   if (answer.retry_after_seconds) out.retry_after_seconds = answer.retry_after_seconds;
   if (!out.success && out.message.empty()) {

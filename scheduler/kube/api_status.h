@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "scheduler/wire/json/json.h"
+#include "scheduler/wire/json/lenient_parser.h"
 
 namespace tranche::kube {
 
@@ -48,9 +48,10 @@ struct ApiStatus {
 // `object` as a Status; nullopt when its kind is another.
 std::optional<ApiStatus> DecodeStatus(wire::Element object);
 
-// The Status in a body; for text that holds none, one made of the HTTP code and the start of the
-// text. A body of another kind under 2xx is a success.
-ApiStatus ReadStatus(wire::Parser& parser, const ApiAnswer& answer);
+// The Status in a body; for one that holds none, one made of the HTTP code. Its message may be the
+// start of a proxy's text, but never of an object: what cannot be read under 2xx, and JSON of
+// another kind, is not repeated. A body of another kind under 2xx is a success.
+ApiStatus ReadStatus(wire::LenientParser& parser, const ApiAnswer& answer);
 
 // `text` cut at kMaxMessageBytes, control characters as spaces: fit for a log line.
 std::string CutMessage(std::string_view text);

@@ -73,6 +73,7 @@ struct ResourceStatus {
   int64_t reconnects = 0;
   int64_t failures = 0;
   int64_t undecodable = 0;  // versions of objects that could not be read
+  int64_t unreadable = 0;   // objects whose newest version could not be read
   int64_t drifted = 0;      // objects that differed from a fresh list; any is a missed event
 };
 

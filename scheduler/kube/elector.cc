@@ -69,7 +69,7 @@ struct Elector::Impl {
   ApiClient client;
   LeaseMachine machine;  // the thread's own, as what follows
   std::string complaint;
-  wire::Parser parser;
+  wire::LenientParser parser;
   bool announced = false;
 
   std::thread thread;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "topology/base/status.h"
 
 namespace tranche::kube {
@@ -31,30 +33,34 @@ absl::StatusOr<ObjectMeta> DecodeMeta(wire::Element object) {
 Mirror::Mirror(std::string resource, ObjectSink& sink)
     : resource_(std::move(resource)), sink_(sink) {}
 
-void Mirror::NoteProblem(const Identity& identity, const Decoded& decoded, ObjectVersion& version) {
-  if (decoded.problem.empty()) {
-    version.complained = false;
-    return;
-  }
-  ++undecodable_;
-  if (version.complained) return;
-  version.complained = true;
-  spdlog::error("cannot read {} {} ({}), taking it as still there: {}", resource_, identity.key,
-                identity.uid, decoded.problem);
+Decoded Mirror::Decode(const ReadObject& read, const Identity& identity, bool known) {
+  if (!read.problem.empty()) return sink_.DecodeOutline(read.object, identity, read.problem);
+  return sink_.Decode(read.object, identity, known);
 }
 
-absl::Status Mirror::Changed(wire::Element object) {
-  TRANCHE_ASSIGN_OR_RETURN(const auto meta, DecodeMeta(object));
+void Mirror::NoteProblem(const std::string& key, const std::string& problem,
+                         ObjectVersion& version) {
+  version.unreadable = !problem.empty();
+  if (!version.unreadable) return;
+  ++undecodable_;
+  spdlog::error("cannot read {} {} ({}) at version {}, taking it as still there: {}", resource_,
+                key, version.uid, version.resource_version, problem);
+}
+
+absl::Status Mirror::Changed(const ReadObject& read) {
+  TRANCHE_ASSIGN_OR_RETURN(const auto meta, DecodeMeta(read.object));
   const Identity& identity = meta.identity;
   if (touching_) touched_.insert(identity.key);
   ObjectVersion& version = known_[identity.key];
+  unreadable_ -= version.unreadable ? 1 : 0;
   if (version.uid != identity.uid) {
     if (!version.uid.empty()) sink_.Gone({identity.key, version.uid});
     version = ObjectVersion{identity.uid, {}, false, false};
   }
   version.resource_version = meta.resource_version;
-  const Decoded decoded = sink_.Decode(object, identity, version.delivered);
-  NoteProblem(identity, decoded, version);
+  const Decoded decoded = Decode(read, identity, version.delivered);
+  NoteProblem(identity.key, decoded.problem, version);
+  unreadable_ += version.unreadable ? 1 : 0;
   if (decoded.deliver) {
     version.delivered = true;
     decoded.deliver();
@@ -70,14 +76,15 @@ absl::Status Mirror::Deleted(wire::Element object) {
   const auto found = known_.find(identity.key);
   // A namesake of what is known is not the object that went.
   if (found == known_.end() || found->second.uid != identity.uid) return absl::OkStatus();
+  unreadable_ -= found->second.unreadable ? 1 : 0;
   known_.erase(found);
   sink_.Gone(identity);
   sink_.Commit();
   return absl::OkStatus();
 }
 
-absl::Status Mirror::Collect(List& list, wire::Element object) {
-  TRANCHE_ASSIGN_OR_RETURN(auto meta, DecodeMeta(object));
+absl::Status Mirror::Collect(List& list, const ReadObject& read) {
+  TRANCHE_ASSIGN_OR_RETURN(auto meta, DecodeMeta(read.object));
   const Identity& identity = meta.identity;
   List::Item item;
   item.version.uid = identity.uid;
@@ -85,13 +92,10 @@ absl::Status Mirror::Collect(List& list, wire::Element object) {
   const auto found = known_.find(identity.key);
   if (found != known_.end() && found->second.uid == identity.uid) {
     item.version.delivered = found->second.delivered;
-    item.version.complained = found->second.complained;
+    item.version.unreadable = found->second.unreadable;
     item.unchanged = found->second.resource_version == meta.resource_version;
   }
-  if (!item.unchanged) {
-    item.decoded = sink_.Decode(object, identity, item.version.delivered);
-    NoteProblem(identity, item.decoded, item.version);
-  }
+  if (!item.unchanged) item.decoded = Decode(read, identity, item.version.delivered);
   list.items[identity.key] = std::move(item);
   return absl::OkStatus();
 }
@@ -103,6 +107,7 @@ void Mirror::Replace(List list) {
     if (before != known_.end() && before->second.uid != item.version.uid) {
       sink_.Gone({key, before->second.uid});
     }
+    if (!item.unchanged) NoteProblem(key, item.decoded.problem, item.version);
     if (item.decoded.deliver) {
       item.decoded.deliver();
       item.version.delivered = true;
@@ -111,9 +116,16 @@ void Mirror::Replace(List list) {
     next.emplace_hint(next.end(), key, std::move(item.version));
   }
   for (const auto& [key, version] : known_) {
-    if (!next.contains(key)) sink_.Gone({key, version.uid});
+    if (next.contains(key)) continue;
+    if (list.incomplete) {
+      next.emplace(key, version);
+    } else {
+      sink_.Gone({key, version.uid});
+    }
   }
   known_ = std::move(next);
+  unreadable_ = std::count_if(known_.begin(), known_.end(),
+                              [](const auto& known) { return known.second.unreadable; });
   sink_.Commit();
 }
 

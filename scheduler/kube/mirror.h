@@ -2,7 +2,8 @@
 // and whole lists into changes and deletions for the sink.
 //
 // Invariants: an object stays known until its DELETED, a list without it, or another uid under its
-// key says that it is gone; an object that cannot be decoded still exists. A list is handed over
+// key says that it is gone; an object that cannot be read still exists, and where a list holds one
+// that cannot even be told by name, nothing is gone by that list. A list is handed over
 // only when it is complete, new objects before vanished ones: in between, devices look busy twice
 // rather than free. Under one key the old uid goes before the new one comes.
 //
@@ -18,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "scheduler/kube/json_cut.h"
 #include "scheduler/kube/object_sink.h"
 #include "scheduler/wire/json/json.h"
 
@@ -27,7 +29,7 @@ struct ObjectVersion {
   std::string uid;
   std::string resource_version;
   bool delivered = false;   // facts of this uid are with the sink
-  bool complained = false;  // its decoding problem is in the log
+  bool unreadable = false;  // this version could not be read in full
 };
 using ObjectVersions = std::map<std::string, ObjectVersion>;  // by key
 
@@ -48,6 +50,8 @@ class Mirror {
       bool unchanged = false;
     };
     std::map<std::string, Item> items;  // by key
+    // It held items that cannot be told by name: what is missing may be among them.
+    bool incomplete = false;
   };
 
   // `resource` names it in the log.
@@ -55,16 +59,18 @@ class Mirror {
 
   // One ADDED, MODIFIED or DELETED. Errors: InvalidArgument when it cannot be told which object
   // this is; then nothing has changed.
-  absl::Status Changed(wire::Element object);
+  absl::Status Changed(const ReadObject& read);
   absl::Status Deleted(wire::Element object);
 
   // Adds an object to `list`; the element may die afterwards. Errors as above.
-  absl::Status Collect(List& list, wire::Element object);
+  absl::Status Collect(List& list, const ReadObject& read);
   // Makes `list` the whole truth.
   void Replace(List list);
 
   const ObjectVersions& known() const { return known_; }
+  // Versions that could not be read so far, and known objects whose version is one.
   int64_t undecodable() const { return undecodable_; }
+  int64_t unreadable() const { return unreadable_; }
 
   // Comparing with a fresh consistent list while events go on: keys that any event touched since
   // StartTouching are left out, so a difference that remains is an event that never came.
@@ -73,7 +79,9 @@ class Mirror {
   std::vector<std::string> Differences(const ObjectVersions& fresh) const;
 
  private:
-  void NoteProblem(const Identity& identity, const Decoded& decoded, ObjectVersion& version);
+  Decoded Decode(const ReadObject& read, const Identity& identity, bool known);
+  // Says in the log why a version could not be read: once for each.
+  void NoteProblem(const std::string& key, const std::string& problem, ObjectVersion& version);
 
   std::string resource_;
   ObjectSink& sink_;
@@ -81,6 +89,7 @@ class Mirror {
   bool touching_ = false;
   std::set<std::string> touched_;
   int64_t undecodable_ = 0;
+  int64_t unreadable_ = 0;
 };
 
 }  // namespace tranche::kube

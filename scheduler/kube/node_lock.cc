@@ -31,7 +31,7 @@ LockReading ReadLock(const ApiAnswer& answer, const std::string& node, const std
     reading.message = fmt::format("node {} could not be read: {}", node, answer.error);
     return reading;
   }
-  wire::Parser parser;
+  wire::LenientParser parser;
   const auto document = parser.Parse(answer.body);
   wire::Object object;
   const bool is_object = answer.succeeded() && document.ok() && !DecodeStatus(*document) &&

@@ -26,6 +26,12 @@ class ObjectSink {
   virtual ~ObjectSink() = default;
   // `known`: facts of an earlier version of the same uid were handed over and still stand.
   virtual Decoded Decode(wire::Element object, const Identity& identity, bool known) = 0;
+  // The object could not be read and `outline` (see OutlineOf) is all there is of it. What was
+  // handed over before stands, unless the sink knows better.
+  virtual Decoded DecodeOutline(wire::Element /*outline*/, const Identity& /*identity*/,
+                                const std::string& problem) {
+    return {nullptr, problem};
+  }
   virtual void Gone(const Identity& identity) = 0;
   // A single event or a whole list has been handed over.
   virtual void Commit() {}

@@ -46,7 +46,7 @@ std::string WithoutManagedFields(wire::Object root) {
   return out;
 }
 
-// What can be said of a pod object whose details are unreadable.
+// What can be said of a pod that is unreadable.
 PodFacts Outline(wire::Element object, const Identity& identity, const std::string& problem) {
   PodFacts facts;
   facts.request.uid = PodUid(identity.uid);
@@ -56,6 +56,11 @@ PodFacts Outline(wire::Element object, const Identity& identity, const std::stri
   facts.unreadable = true;
   wire::Object root;
   if (object.get(root) != simdjson::SUCCESS) return facts;
+  if (const auto metadata = wire::FindObject(root, "metadata")) {
+    const auto deletion = wire::FindText(*metadata, "deletionTimestamp").value_or("");
+    facts.terminating = !deletion.empty();
+    facts.deletion_at = wire::ParseTime(deletion);
+  }
   if (const auto spec = wire::FindObject(root, "spec")) {
     facts.node = NodeName(wire::FindText(*spec, "nodeName").value_or(""));
   }
@@ -73,17 +78,24 @@ std::pair<std::string_view, std::string_view> SplitKey(std::string_view key) {
   return {key.substr(0, slash), key.substr(slash + 1)};
 }
 
-Decoded PodSink::Decode(wire::Element object, const Identity& identity, bool known) {
+Decoded PodSink::Decode(wire::Element object, const Identity& identity, bool) {
   Decoded out;
   absl::StatusOr<PodFacts> facts = wire::DecodePod(object);
   if (facts.ok()) {
     out.deliver = [this, pod = *std::move(facts)] { events_.Receive(PodChanged{pod}); };
     return out;
   }
-  out.problem = std::string(facts.status().message());
-  PodFacts outline = Outline(object, identity, out.problem);
-  if (!known && !outline.node.empty()) {
-    out.deliver = [this, pod = std::move(outline)] { events_.Receive(PodChanged{pod}); };
+  return DecodeOutline(object, identity, std::string(facts.status().message()));
+}
+
+Decoded PodSink::DecodeOutline(wire::Element outline, const Identity& identity,
+                               const std::string& problem) {
+  Decoded out;
+  out.problem = problem;
+  PodFacts facts = Outline(outline, identity, problem);
+  const bool ended = facts.phase == PodPhase::kSucceeded || facts.phase == PodPhase::kFailed;
+  if (!facts.node.empty() || ended) {
+    out.deliver = [this, pod = std::move(facts)] { events_.Receive(PodChanged{pod}); };
   }
   return out;
 }

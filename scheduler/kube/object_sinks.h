@@ -20,12 +20,15 @@ namespace tranche::kube {
 // Namespace (empty: cluster scope) and name of a key.
 std::pair<std::string_view, std::string_view> SplitKey(std::string_view key);
 
-// A pod that was never read but has a node is handed over with its identity and node alone and an
-// allocation_problem: what holds devices must not be left out.
+// A pod that cannot be read is handed over as PodFacts::unreadable when it has a node or has ended:
+// what holds devices must not be left out, and what ended must not hold them for ever. A waiting
+// one keeps what was last read of it.
 class PodSink : public ObjectSink {
  public:
   explicit PodSink(ClusterEvents& events) : events_(events) {}
   Decoded Decode(wire::Element object, const Identity& identity, bool known) override;
+  Decoded DecodeOutline(wire::Element outline, const Identity& identity,
+                        const std::string& problem) override;
   void Gone(const Identity& identity) override;
   void Heard() override { events_.Receive(tranche::Heard{"pods"}); }
 

@@ -18,8 +18,6 @@ using std::chrono::steady_clock;
 
 constexpr int kPageSize = 500;     // client-go's
 constexpr int kMaxPages = 20'000;  // 10 million objects: a server that never ends its list
-constexpr std::size_t kMaxListBytes = 256 * 1024 * 1024;  // of a list in one piece
-static_assert(kMaxListBytes <= wire::kMaxDocumentBytes);
 constexpr std::size_t kMaxDriftKeysLogged = 5;
 
 // A proxy says 404 in words of its own, which prove nothing.
@@ -106,8 +104,8 @@ void Reflector::ListAgain(std::function<void()> done) {
   if (watch_ != nullptr) watch_->Close();
 }
 
-absl::StatusOr<Reflector::Page> Reflector::ReadPage(const std::string& body, const Visitor& visit) {
-  TRANCHE_ASSIGN_OR_RETURN(const auto document, parser_.Parse(body));
+absl::StatusOr<Reflector::Page> Reflector::ReadPage(const std::string& rest) {
+  TRANCHE_ASSIGN_OR_RETURN(const auto document, parser_.Parse(rest));
   wire::Object root;
   const bool is_object = document.get(root) == simdjson::SUCCESS;
   const auto kind = is_object ? wire::FindText(root, "kind") : std::nullopt;
@@ -123,45 +121,69 @@ absl::StatusOr<Reflector::Page> Reflector::ReadPage(const std::string& body, con
     return absl::InvalidArgumentError("expected metadata.resourceVersion of a list, found none");
   }
   // An empty Go list may be written as null.
-  if (const auto items = wire::FindArray(root, "items")) {
-    for (const wire::Element item : *items) {
-      TRANCHE_RETURN_IF_ERROR(visit(item));
-    }
-  } else if (wire::Find(root, "items")) {
+  if (wire::Find(root, "items") && !wire::FindArray(root, "items")) {
     return absl::InvalidArgumentError("expected items of a list to be an array, found another");
   }
   return page;
 }
 
+void Reflector::VisitItem(const JsonPiece& item, const Visitor& visit, Listing& out) {
+  const absl::StatusOr<ReadObject> read = reader_.Read(item, OutlineOf);
+  const absl::Status status = read.ok() ? visit(*read) : read.status();
+  reader_.Rest();
+  if (status.ok()) return;
+  ++out.nameless;
+  spdlog::error("cannot tell which of {} an item of a list is, taking all as still there: {}",
+                options_.resource, std::string(status.message()));
+}
+
+Reflector::Listing Reflector::NoList(const ApiAnswer& answer, const absl::Status& problem,
+                                     bool first_page) {
+  // A body that is no list may be a Status, under any HTTP code.
+  const ApiStatus status = ReadStatus(parser_, answer);
+  Listing out;
+  out.retry_after_seconds = status.retry_after_seconds;
+  const std::string text = status.success ? std::string(problem.message())
+                                          : fmt::format("{} {}", status.code, status.message);
+  out.why = "list: " + text;
+  if (status.code == 410 && !first_page) out.kind = Listing::Kind::kExpired;
+  if (status.code == 404 && IsApiServersNotFound(status)) out.kind = Listing::Kind::kAbsent;
+  if (status.code == 403) out.kind = Listing::Kind::kForbidden;
+  return out;
+}
+
 asio::awaitable<Reflector::Listing> Reflector::ListAll(const Visitor& visit, bool paged) {
   Listing out;
   std::string continuation;
+  int limit = kPageSize;
   for (int number = 0; number < kMaxPages; ++number) {
+    ListItems items;
+    const PieceReader on_item = [&](const JsonPiece& item) {
+      VisitItem(item, visit, out);
+      return absl::OkStatus();
+    };
     ApiRequest request;
     request.target = options_.path;
-    if (paged) request.target += fmt::format("?limit={}", kPageSize);
+    if (paged) request.target += fmt::format("?limit={}", limit);
     if (!continuation.empty()) request.target += "&continue=" + PercentEncoded(continuation);
-    if (!paged) request.answer_limit = kMaxListBytes;
+    request.read_body = [&](std::string_view bytes) { return items.Feed(bytes, on_item); };
     request.deadline = steady_clock::now() + options_.timing.request;
-    const ApiAnswer answer = co_await client_.Call(request);
+    ApiAnswer answer = co_await client_.Call(request);
     if (answer.transport != ApiAnswer::Transport::kAnswered) {
       out.why = "list: " + answer.error;
-      co_return out;
+      // A page that began and did not come to its end in time may be too large for it.
+      const bool cut_short = items.under_way() && answer.transport == ApiAnswer::Transport::kLost;
+      if (!paged || !cut_short || limit == 1 || stop_.raised()) co_return out;
+      limit /= 2;
+      spdlog::warn("{}: {}; asking for {} objects at once", options_.resource, out.why, limit);
+      continue;
     }
     absl::StatusOr<Page> page = absl::UnknownError("");
-    if (answer.succeeded()) page = ReadPage(answer.body, visit);
-    if (!page.ok()) {
-      // A body that is no list may be a Status, under any HTTP code.
-      const ApiStatus status = ReadStatus(parser_, answer);
-      out.retry_after_seconds = status.retry_after_seconds;
-      const std::string text = status.success ? std::string(page.status().message())
-                                              : fmt::format("{} {}", status.code, status.message);
-      out.why = "list: " + text;
-      if (status.code == 410 && number > 0) out.kind = Listing::Kind::kExpired;
-      if (status.code == 404 && IsApiServersNotFound(status)) out.kind = Listing::Kind::kAbsent;
-      if (status.code == 403) out.kind = Listing::Kind::kForbidden;
-      co_return out;
+    if (answer.succeeded()) {
+      answer.body = items.rest();
+      page = ReadPage(answer.body);
     }
+    if (!page.ok()) co_return NoList(answer, page.status(), continuation.empty());
     if (out.resource_version.empty()) out.resource_version = page->resource_version;
     continuation = page->continuation;
     if (continuation.empty()) {
@@ -177,7 +199,9 @@ asio::awaitable<Reflector::Next> Reflector::ListAndReplace() {
   Next next;
   std::vector<std::function<void()>> waiting = std::exchange(waiting_, {});
   Mirror::List list;
-  const Visitor collect = [this, &list](wire::Element item) { return mirror_.Collect(list, item); };
+  const Visitor collect = [this, &list](const ReadObject& item) {
+    return mirror_.Collect(list, item);
+  };
   Listing listing = co_await ListAll(collect, /*paged=*/true);
   if (listing.kind == Listing::Kind::kExpired) {
     // The snapshot behind the pages is gone; one answer cannot expire half-way.
@@ -202,6 +226,8 @@ asio::awaitable<Reflector::Next> Reflector::ListAndReplace() {
   }
   ++watch_epoch_;
   listed_at_ = steady_clock::now();
+  list.incomplete = listing.nameless > 0;
+  nameless_ = listing.nameless;
   mirror_.Replace(std::move(list));
   resource_version_ = listing.resource_version;
   absent_before_ = false;
@@ -290,7 +316,7 @@ asio::awaitable<Reflector::Next> Reflector::ReadWatch(WatchStream& stream, TimeP
   WatchFrames frames;
   frame_seen_ = false;
   watch_ends_as_.reset();
-  const auto on_frame = [this](std::string_view frame) { return OnFrame(frame); };
+  const PieceReader on_frame = [this](const JsonPiece& frame) { return OnFrame(frame); };
   const TimePoint guard = started + length + options_.timing.watch_guard;
   Next next;
   next.kind = Next::Kind::kWatch;
@@ -326,10 +352,16 @@ asio::awaitable<Reflector::Next> Reflector::ReadWatch(WatchStream& stream, TimeP
   co_return next;
 }
 
-absl::Status Reflector::OnFrame(std::string_view frame) {
-  TRANCHE_ASSIGN_OR_RETURN(const auto document, parser_.Parse(frame));
+absl::Status Reflector::OnFrame(const JsonPiece& frame) {
+  TRANCHE_ASSIGN_OR_RETURN(const ReadObject event, reader_.Read(frame, OutlineOfEvent));
+  absl::Status status = OnEvent(event);
+  reader_.Rest();
+  return status;
+}
+
+absl::Status Reflector::OnEvent(const ReadObject& event) {
   wire::Object root;
-  if (document.get(root) != simdjson::SUCCESS) {
+  if (event.object.get(root) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("expected a watch event, found no object");
   }
   const std::string_view type = wire::FindText(root, "type").value_or("");
@@ -345,7 +377,7 @@ absl::Status Reflector::OnFrame(std::string_view frame) {
   if (version.empty()) {
     status = absl::InvalidArgumentError("expected a resourceVersion in a watch event, found none");
   } else if (type == "ADDED" || type == "MODIFIED") {
-    status = mirror_.Changed(*object);
+    status = mirror_.Changed({*object, event.problem});
   } else if (type == "DELETED") {
     status = mirror_.Deleted(*object);
   } else if (type != "BOOKMARK") {
@@ -406,14 +438,16 @@ asio::awaitable<void> Reflector::CheckOnce() {
   const uint64_t epoch = watch_epoch_;
   mirror_.StartTouching();
   ObjectVersions fresh;
-  const Visitor collect = [&fresh](wire::Element item) -> absl::Status {
-    TRANCHE_ASSIGN_OR_RETURN(auto meta, DecodeMeta(item));
+  const Visitor collect = [&fresh](const ReadObject& item) -> absl::Status {
+    TRANCHE_ASSIGN_OR_RETURN(auto meta, DecodeMeta(item.object));
     fresh[meta.identity.key] =
         ObjectVersion{meta.identity.uid, meta.resource_version, false, false};
     return absl::OkStatus();
   };
   const Listing listing = co_await ListAll(collect, /*paged=*/true);
-  if (listing.kind != Listing::Kind::kDone || mirror_.Differences(fresh).empty()) co_return;
+  // What is missing in a list with nameless items may be one of them.
+  if (listing.kind != Listing::Kind::kDone || listing.nameless > 0) co_return;
+  if (mirror_.Differences(fresh).empty()) co_return;
   const bool passed = co_await stop_.Sleep(options_.timing.drift_grace);
   // A new watch or list in between has its own truth.
   if (!passed || epoch != watch_epoch_ || watch_ == nullptr) co_return;
@@ -432,9 +466,11 @@ asio::awaitable<void> Reflector::CheckOnce() {
 void Reflector::NoteHeard() {
   sink_.Heard();
   const int64_t undecodable = mirror_.undecodable();
-  UpdateStatus([undecodable](ResourceStatus& status) {
+  const int64_t unreadable = mirror_.unreadable() + nameless_;
+  UpdateStatus([undecodable, unreadable](ResourceStatus& status) {
     status.heard = steady_clock::now();
     status.undecodable = undecodable;
+    status.unreadable = unreadable;
   });
 }
 

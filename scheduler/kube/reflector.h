@@ -24,8 +24,8 @@
 #include "absl/synchronization/mutex.h"
 #include "scheduler/kube/api_client.h"
 #include "scheduler/kube/backoff.h"
+#include "scheduler/kube/json_cut.h"
 #include "scheduler/kube/mirror.h"
-#include "scheduler/kube/watch_frames.h"
 
 namespace tranche::kube {
 
@@ -74,23 +74,31 @@ class Reflector {
     std::string resource_version;  // kDone
     std::string why;
     std::optional<int64_t> retry_after_seconds;
+    int64_t nameless = 0;  // items that could not be told by name
   };
   struct Page {
     std::string resource_version;
     std::string continuation;
   };
-  using Visitor = std::function<absl::Status(wire::Element)>;
+  // Errors: InvalidArgument for an object that cannot be told by name.
+  using Visitor = std::function<absl::Status(const ReadObject&)>;
 
   boost::asio::awaitable<Next> ListAndReplace();
   // There is nothing to list: goes on without, and tries again later.
   Next GoWithout(const Listing& listing);
   void NoteSynced();
   boost::asio::awaitable<Listing> ListAll(const Visitor& visit, bool paged);
-  absl::StatusOr<Page> ReadPage(const std::string& body, const Visitor& visit);
+  // Of a page the items; one that cannot be read is not the end of the list.
+  void VisitItem(const JsonPiece& item, const Visitor& visit, Listing& out);
+  // What a page says beside its items.
+  absl::StatusOr<Page> ReadPage(const std::string& rest);
+  // What an answer that is no list means.
+  Listing NoList(const ApiAnswer& answer, const absl::Status& problem, bool first_page);
   boost::asio::awaitable<Next> Watch();
   boost::asio::awaitable<Next> ReadWatch(WatchStream& stream, TimePoint started,
                                          std::chrono::seconds length);
-  absl::Status OnFrame(std::string_view frame);
+  absl::Status OnFrame(const JsonPiece& frame);
+  absl::Status OnEvent(const ReadObject& event);
   absl::Status OnErrorEvent(wire::Element object);
   boost::asio::awaitable<bool> WaitBefore(const Next& next);
   // Ends early when somebody waits for a list, and after `least` when the server is back from an
@@ -112,13 +120,15 @@ class Reflector {
   Backoff backoff_;
   Backoff expiry_backoff_;  // of 410s, which say nothing of an outage before them
   std::mt19937_64 random_;
-  wire::Parser parser_;
+  ObjectReader reader_;
+  wire::LenientParser parser_;
 
   std::string resource_version_;  // the watch goes on behind it
   TimePoint listed_at_;
   bool synced_ = false;                         // on_synced_ was called
   bool absent_before_ = false;                  // the last list was answered by 404
   bool forbidden_told_ = false;                 // since the last list that was answered otherwise
+  int64_t nameless_ = 0;                        // of the last complete list
   bool watched_ = false;                        // a watch was open before
   bool frame_seen_ = false;                     // in the current watch
   std::optional<Next> watch_ends_as_;           // set by the frame that ends it

@@ -37,7 +37,7 @@ std::optional<int> PlaceOf(wire::Object pod, std::string_view gate) {
   return std::nullopt;
 }
 
-WriteResult Unread(wire::Parser& parser, const ApiAnswer& answer) {
+WriteResult Unread(wire::LenientParser& parser, const ApiAnswer& answer) {
   if (answer.transport != ApiAnswer::Transport::kAnswered) {
     return {Kind::kNotSent, 0, answer.error};  // only the read was tried
   }
@@ -48,7 +48,7 @@ WriteResult Unread(wire::Parser& parser, const ApiAnswer& answer) {
 
 GateReading ReadGate(const ApiAnswer& answer, const GateWrite& write) {
   GateReading reading;
-  wire::Parser parser;
+  wire::LenientParser parser;
   const auto document = parser.Parse(answer.body);
   wire::Object pod;
   const bool is_object = answer.succeeded() && document.ok() && !DecodeStatus(*document) &&

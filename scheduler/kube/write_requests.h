@@ -14,8 +14,6 @@
 
 namespace tranche::kube {
 
-inline constexpr std::size_t kMaxAnswerBytes = 16 * 1024 * 1024;  // one object
-
 std::string PodPath(const PodName& pod);
 std::string NodePath(const NodeName& node);
 // `name` empty: of all in the namespace.

@@ -117,6 +117,7 @@ void AddEdges(const Scrape& scrape, Page& page) {
     page.Counter(kWatchRelists, static_cast<double>(watch.relists), labels);
     page.Counter(kWatchReconnects, static_cast<double>(watch.reconnects), labels);
     page.Counter(kWatchFailures, static_cast<double>(watch.failures), labels);
+    page.Gauge(kUnreadableObjects, static_cast<double>(watch.unreadable), labels);
   }
   page.Gauge(kHttpOpen, static_cast<double>(scrape.http_open));
   page.Counter(kHttpAccepted, static_cast<double>(scrape.http_accepted));

@@ -64,6 +64,7 @@ struct WatchRow {
   int64_t relists = 0;
   int64_t reconnects = 0;
   int64_t failures = 0;
+  int64_t unreadable = 0;  // objects
 };
 
 // The ledger at the moment of a scrape.

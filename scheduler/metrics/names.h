@@ -235,6 +235,9 @@ inline constexpr Series kWatchReconnects = {"tranche_watch_reconnects_total",
                                             "Watches reopened, by resource (watches)"};
 inline constexpr Series kWatchFailures = {"tranche_watch_failures_total",
                                           "Lists and watches that failed, by resource (failures)"};
+inline constexpr Series kUnreadableObjects = {
+    "tranche_unreadable_objects",
+    "Objects whose newest version could not be read, by resource; must be 0 (objects)"};
 
 // ---- HTTP and process -------------------------------------------------------------------------
 inline constexpr Series kHttpOpen = {"tranche_http_connections", "Connections open (connections)"};

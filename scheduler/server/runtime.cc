@@ -306,6 +306,7 @@ void Runtime::Impl::AddEdges(metrics::Scrape& scrape) const {
       row.relists = status.relists;
       row.reconnects = status.reconnects;
       row.failures = status.failures;
+      row.unreadable = status.unreadable;
       scrape.watches.push_back(std::move(row));
     }
   }

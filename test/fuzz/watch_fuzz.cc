@@ -1,7 +1,7 @@
 // The body of a watch, cut into pieces: the frames must not depend on where it was cut.
 #include <vector>
 
-#include "scheduler/kube/watch_frames.h"
+#include "scheduler/kube/json_cut.h"
 #include "test/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
@@ -13,11 +13,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     kube::WatchFrames frames;
     std::vector<std::string> found;
     for (std::size_t at = 0; at < text.size(); at += step) {
-      const auto status =
-          frames.Feed(std::string_view(text).substr(at, step), [&found](std::string_view frame) {
-            found.emplace_back(frame);
-            return absl::OkStatus();
-          });
+      const auto status = frames.Feed(std::string_view(text).substr(at, step),
+                                      [&found](const kube::JsonPiece& frame) {
+                                        found.emplace_back(frame.text);
+                                        return absl::OkStatus();
+                                      });
       if (!status.ok()) break;
     }
     return found;

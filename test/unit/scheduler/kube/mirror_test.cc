@@ -44,7 +44,7 @@ class MirrorTest : public ::testing::Test {
   }
   void Change(const std::string& name, const std::string& uid, const std::string& version,
               const std::string& more = "") {
-    ASSERT_TRUE(mirror_.Changed(Object(name, uid, version, more)).ok());
+    ASSERT_TRUE(mirror_.Changed({Object(name, uid, version, more), ""}).ok());
   }
   void Delete(const std::string& name, const std::string& uid) {
     ASSERT_TRUE(mirror_.Deleted(Object(name, uid, "9")).ok());
@@ -57,7 +57,7 @@ class MirrorTest : public ::testing::Test {
   void List(const std::vector<Row>& rows) {
     Mirror::List list;
     for (const Row& row : rows) {
-      ASSERT_TRUE(mirror_.Collect(list, Object(row.name, row.uid, row.version)).ok());
+      ASSERT_TRUE(mirror_.Collect(list, {Object(row.name, row.uid, row.version), ""}).ok());
     }
     mirror_.Replace(std::move(list));
   }
@@ -70,7 +70,7 @@ class MirrorTest : public ::testing::Test {
 
 TEST_F(MirrorTest, TellsNothingBeforeAListIsComplete) {
   Mirror::List list;
-  ASSERT_TRUE(mirror_.Collect(list, Object("a", "u1", "1")).ok());
+  ASSERT_TRUE(mirror_.Collect(list, {Object("a", "u1", "1"), ""}).ok());
   EXPECT_EQ(sink_.Take(), Lines{});
   mirror_.Replace(std::move(list));
   EXPECT_EQ(sink_.Take(), Lines{"ns/a u1"});
@@ -116,8 +116,24 @@ TEST_F(MirrorTest, KeepsAnObjectThatTurnsUnreadable) {
   List({{"a", "u1", "2"}, {"b", "u2", "3"}});
   EXPECT_EQ(sink_.Take(), Lines{});
   EXPECT_EQ(mirror_.undecodable(), 2);
+  EXPECT_EQ(mirror_.unreadable(), 2);
+  Change("b", "u2", "4");
+  EXPECT_EQ(mirror_.unreadable(), 1);
+  EXPECT_EQ(sink_.Take(), Lines{"ns/b u2"});
   List({});
   EXPECT_EQ(sink_.Take(), (Lines{"gone ns/a u1", "gone ns/b u2"}));
+  EXPECT_EQ(mirror_.unreadable(), 0);
+}
+
+TEST_F(MirrorTest, ForgetsNothingByAnIncompleteList) {
+  List({{"a", "u1", "1"}, {"b", "u2", "1"}});
+  sink_.Take();
+  Mirror::List list;
+  ASSERT_TRUE(mirror_.Collect(list, {Object("b", "u3", "5"), ""}).ok());
+  list.incomplete = true;
+  mirror_.Replace(std::move(list));
+  EXPECT_EQ(sink_.Take(), (Lines{"gone ns/b u2", "ns/b u3"}));
+  EXPECT_TRUE(mirror_.known().contains("ns/a"));
 }
 
 TEST_F(MirrorTest, ChangesNothingForAnObjectWithoutIdentity) {
@@ -126,7 +142,7 @@ TEST_F(MirrorTest, ChangesNothingForAnObjectWithoutIdentity) {
   for (const char* text : {"{}", "[]", R"({"metadata":{"name":"a"}})",
                            R"({"metadata":{"name":"a","uid":"","resourceVersion":"1"}})"}) {
     const wire::Element object = parser_.Parse(text).value();
-    EXPECT_EQ(mirror_.Changed(object).code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_EQ(mirror_.Changed({object, ""}).code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_EQ(mirror_.Deleted(object).code(), absl::StatusCode::kInvalidArgument) << text;
   }
   EXPECT_EQ(sink_.Take(), Lines{});

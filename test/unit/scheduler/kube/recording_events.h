@@ -27,7 +27,9 @@ class RecordingEvents : public ClusterEvents {
   void operator()(PodChanged& told) {
     PodFacts& pod = told.pod;
     const std::string place = pod.node.empty() ? "" : " on " + pod.node.str();
-    const std::string problem = pod.allocation_problem.empty() ? "" : " unreadable";
+    std::string problem = pod.allocation_problem.empty() ? "" : " unreadable";
+    if (pod.unreadable && pod.terminating) problem += " leaving";
+    if (pod.unreadable && pod.phase == PodPhase::kFailed) problem += " ended";
     Add(fmt::format("pod {} {}{}{}", pod.request.name.str(), pod.request.uid.str(), place,
                     problem));
   }

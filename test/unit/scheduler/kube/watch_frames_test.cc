@@ -1,9 +1,9 @@
-#include "scheduler/kube/watch_frames.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "scheduler/kube/json_cut.h"
 
 namespace tranche::kube {
 namespace {
@@ -17,8 +17,8 @@ Outcome FeedInPieces(const std::vector<std::string>& pieces) {
   Outcome out;
   WatchFrames frames;
   for (const std::string& piece : pieces) {
-    out.status = frames.Feed(piece, [&out](std::string_view frame) {
-      out.frames.emplace_back(frame);
+    out.status = frames.Feed(piece, [&out](const JsonPiece& frame) {
+      out.frames.emplace_back(frame.text);
       return absl::OkStatus();
     });
   }
@@ -56,18 +56,10 @@ TEST(WatchFrames, RefusesBytesThatAreNoObjectAndStaysBroken) {
   }
 }
 
-TEST(WatchFrames, HoldsAFrameUpToTheLimitAndRefusesOneByteMore) {
-  const std::string wrap = R"({"a":""})";
-  const std::string largest(WatchFrames::kMaxFrameBytes - wrap.size(), 'x');
-  EXPECT_EQ(FeedInPieces({R"({"a":")", largest, R"("})"}).frames.size(), 1u);
-  EXPECT_EQ(FeedInPieces({R"({"a":")", largest, "x", R"("})"}).status.code(),
-            absl::StatusCode::kResourceExhausted);
-}
-
 TEST(WatchFrames, PassesOnTheErrorOfItsReader) {
   WatchFrames frames;
   int seen = 0;
-  const absl::Status status = frames.Feed("{}{}", [&seen](std::string_view) {
+  const absl::Status status = frames.Feed("{}{}", [&seen](const JsonPiece&) {
     ++seen;
     return absl::AbortedError("enough");
   });

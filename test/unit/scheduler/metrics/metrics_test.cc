@@ -58,6 +58,7 @@ TEST(MetricsTest, StateOfTheScrapeIsOnThePage) {
            "tranche_engine_long_holds_total{caller=\"filter\"} 2",
            "tranche_engine_held_seconds_total{caller=\"filter\"} 1.5",
            "tranche_engine_longest_hold_seconds{caller=\"filter\"} 0.25",
+           "tranche_unreadable_objects{resource=\"nodes\"} 0",
            "tranche_http_refusals_total{status=\"413\"} 7",
            "tranche_mig_changes_pending 1",
            "tranche_defragmentable_gpus 4",
