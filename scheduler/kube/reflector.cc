@@ -291,6 +291,7 @@ asio::awaitable<Reflector::Next> Reflector::Watch() {
     });
     NoteHeard();
     if (!waiting_.empty()) co_return next;  // to Run, which lists
+    probed_ = false;
     watch_ = opening.stream.get();
     next = co_await ReadWatch(*opening.stream, started, length);
     watch_ = nullptr;
@@ -387,6 +388,7 @@ absl::Status Reflector::OnEvent(const ReadObject& event) {
   if (status.ok()) {
     resource_version_ = version;
     frame_seen_ = true;
+    probed_ = false;
     return status;
   }
   // What this event would have said is unknown: only a list can tell.
@@ -423,14 +425,24 @@ asio::awaitable<void> Reflector::ProbeInSilence() {
   for (;;) {
     const bool passed = co_await stop_.Sleep(options_.timing.probe_period);
     if (!passed) co_return;
-    const bool silent = steady_clock::now() - status().heard >= options_.timing.probe_period;
-    if (watch_ == nullptr || !silent) continue;
+    // Bookmarks come once a minute, and are given the time for it.
+    const auto silence = steady_clock::now() - status().heard;
+    if (watch_ == nullptr || silence < options_.timing.probe_period * (probed_ ? 3 : 2)) continue;
     const uint64_t epoch = watch_epoch_;
     ApiRequest request;
     request.target = options_.path + "?limit=1";
     request.deadline = steady_clock::now() + options_.timing.probe_period;
     const ApiAnswer answer = co_await client_.Call(request);
-    if (answer.succeeded() && watch_ != nullptr && epoch == watch_epoch_) NoteHeard();
+    if (!answer.succeeded() || watch_ == nullptr || epoch != watch_epoch_) continue;
+    // The server is there, which says little of the watch: behind a proxy that keeps its
+    // connection up it may have died. Taken for a sign of life once; then it is opened anew, which
+    // is one.
+    if (probed_) {
+      watch_->Close();
+    } else {
+      NoteHeard();
+      probed_ = true;
+    }
   }
 }
 

@@ -4,7 +4,8 @@
 // Every list asks for the newest state (resourceVersion unset): "0", client-go's default, may show
 // a world older than the one already acted on. Between events little is polled:
 // CheckForDrift compares with a fresh list now and then and repairs by a new list, and
-// ProbeInSilence asks for one object while a watch is open and silent. An idle cluster sends a
+// ProbeInSilence asks for one object while a watch is open and silent, and opens a watch anew that
+// stays silent after it. An idle cluster sends a
 // bookmark about once a minute, which is no fresher than the oldest cache decisions may rest on;
 // a connection that died is found by TCP (keep-alive, TCP_USER_TIMEOUT).
 //
@@ -131,6 +132,7 @@ class Reflector {
   int64_t nameless_ = 0;                        // of the last complete list
   bool watched_ = false;                        // a watch was open before
   bool frame_seen_ = false;                     // in the current watch
+  bool probed_ = false;                         // the last sign of life was the probe's
   std::optional<Next> watch_ends_as_;           // set by the frame that ends it
   WatchStream* watch_ = nullptr;                // the current one
   uint64_t watch_epoch_ = 0;                    // counts lists and watches

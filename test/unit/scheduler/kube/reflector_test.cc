@@ -237,6 +237,29 @@ TEST_F(ReflectorTest, AskingTheServerKeepsASilentWatchFresh) {
   EXPECT_EQ(events_.Count("synced"), 1);
 }
 
+TEST_F(ReflectorTest, AWatchThatStaysSilentIsOpenedAnewFromItsVersion) {
+  for (int i = 0; i < 2; ++i) {
+    server_->OnNextWatch(kPods, [](const ApiRequest&, Exchange& exchange) {
+      exchange.StartChunks();
+      exchange.WaitUntilStopped();
+    });
+  }
+  Timing timing = QuickTiming();
+  timing.probe_period = std::chrono::milliseconds(20);
+  StartClient(timing);
+  ASSERT_TRUE(Eventually([this] { return WatchesOf(kPods).size() >= 3; }));
+  EXPECT_EQ(WatchesOf(kPods).at(2).query.at("resourceVersion"),
+            WatchesOf(kPods).at(0).query.at("resourceVersion"));
+  // One probe a watch is taken for a sign of life, the second opens the next one.
+  std::vector<ApiRequest> probes = ListsOf(kPods);
+  std::erase_if(probes, [](const ApiRequest& one) {
+    return !one.query.contains("limit") || one.query.at("limit") != "1";
+  });
+  EXPECT_GE(probes.size(), 4u);
+  EXPECT_EQ(PodStatus().failures, 0);
+  EXPECT_EQ(PodStatus().relists, 0);
+}
+
 TEST_F(ReflectorTest, EndsAWatchTheServerForgotToEnd) {
   Timing timing = QuickTiming();
   timing.watch_min = timing.watch_max = std::chrono::seconds(0);
