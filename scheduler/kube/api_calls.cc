@@ -69,6 +69,22 @@ asio::awaitable<WriteResult> ApiCalls::Write(ApiRequest request, int tries) {
   co_return std::move(verdict.result);
 }
 
+asio::awaitable<WriteResult> ApiCalls::Persist(ApiRequest request, std::function<bool()> wanted) {
+  using Kind = WriteResult::Kind;
+  const TimePoint begin = steady_clock::now();
+  const TimePoint end = begin + timing_.write_patience;
+  const auto each = request.deadline - begin;
+  for (int tries = 0;; ++tries) {
+    Verdict verdict = co_await Send(request, 1);
+    const Kind kind = verdict.result.kind;
+    const bool open = kind == Kind::kNotSent || kind == Kind::kUnknown;
+    if (!open || !wanted()) co_return std::move(verdict.result);
+    const bool again = co_await WaitForTurn(verdict.status, tries, end);
+    if (!again || !wanted()) co_return std::move(verdict.result);
+    request.deadline = std::min(steady_clock::now() + each, end);
+  }
+}
+
 asio::awaitable<EvictionResult> ApiCalls::Evict(ApiRequest request, int tries) {
   Verdict verdict = co_await Send(std::move(request), tries);
   const ApiStatus& status = verdict.status;

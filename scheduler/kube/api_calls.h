@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <functional>
 #include <string>
 
 #include "scheduler/kube/api_client.h"
@@ -21,6 +22,10 @@ class ApiCalls {
   // Sends once; again, up to `tries` in all, only when throttled (a 429, which the server did not
   // run), while there is time before the request's deadline.
   boost::asio::awaitable<WriteResult> Write(ApiRequest request, int tries);
+  // Sends a write that may run twice, and again while no server has taken or refused it, for
+  // Timing::write_patience and as long as `wanted` holds. Each time as long as the request's
+  // deadline allows the first.
+  boost::asio::awaitable<WriteResult> Persist(ApiRequest request, std::function<bool()> wanted);
   // Same with an eviction, whose http_code is the one of the Status. Two answers are the server's
   // last word and never sent again: 429 naming a PodDisruptionBudget, and 500 in a Status without a
   // reason, which says that several budgets cover the pod. Both are kRejected. Any other 5xx is

@@ -105,6 +105,10 @@ struct Cluster::Impl {
   }
   void Send(ApiCalls& through, ApiRequest request, int tries,
             std::function<void(WriteResult)> done);
+  // What is lost in a hiccup of the server is sent again for some seconds, unless a newer write
+  // of the same `name` to the pod has come meanwhile.
+  void Persist(ApiRequest request, const char* name, const PodUid& uid,
+               std::function<void(WriteResult)> done);
   // Gone already counts as done.
   void Delete(ApiRequest request, std::function<void(WriteResult)> done);
 
@@ -123,6 +127,8 @@ struct Cluster::Impl {
   Reflector nodes;
   ApiCalls calls;
   ApiCalls courtesy_calls;
+  std::map<std::string, uint64_t> newest;  // of Persist, by name and uid; writing thread
+  uint64_t persisted = 0;                  // writing thread
   std::atomic<uint64_t> event_serial = 0;
 
   enum class State : uint8_t { kNew, kRunning, kStopped };
@@ -248,6 +254,27 @@ void Cluster::Impl::Send(ApiCalls& through, ApiRequest request, int tries,
   Run(std::move(call), std::move(done));
 }
 
+void Cluster::Impl::Persist(ApiRequest request, const char* name, const PodUid& uid,
+                            std::function<void(WriteResult)> done) {
+  const std::string key = fmt::format("{}/{}", name, uid.str());
+  const auto serial = std::make_shared<uint64_t>(0);
+  const auto newest_is_ours = [this, key, serial] {
+    const auto found = newest.find(key);
+    return found != newest.end() && found->second == *serial;
+  };
+  auto call = [this, key, serial, newest_is_ours,
+               request = std::move(request)](steady_clock::time_point deadline) mutable {
+    newest[key] = *serial = ++persisted;
+    request.deadline = deadline;
+    return courtesy_calls.Persist(std::move(request), newest_is_ours);
+  };
+  auto finish = [this, key, newest_is_ours, done = std::move(done)](WriteResult result) {
+    if (newest_is_ours()) newest.erase(key);
+    done(std::move(result));
+  };
+  Run<WriteResult>(std::move(call), std::move(finish));
+}
+
 void Cluster::Impl::Delete(ApiRequest request, std::function<void(WriteResult)> done) {
   auto judge = [done = std::move(done)](WriteResult result) {
     if (result.http_code == 404) result.kind = WriteResult::Kind::kDone;
@@ -316,7 +343,7 @@ void Cluster::Bind(BindingWrite write, std::function<void(WriteResult)> done) {
 
 void Cluster::Requeue(PodName pod, PodUid uid, Instant when,
                       std::function<void(WriteResult)> done) {
-  impl_->Send(impl_->courtesy_calls, PokeRequest(pod, uid, when), 1, std::move(done));
+  impl_->Persist(PokeRequest(pod, uid, when), "requeue", uid, std::move(done));
 }
 
 void Cluster::GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) {
@@ -350,7 +377,7 @@ void Cluster::Evict(EvictionWrite write, std::function<void(EvictionResult)> don
 
 void Cluster::Nominate(PodName pod, PodUid uid, NodeName node,
                        std::function<void(WriteResult)> done) {
-  impl_->Send(impl_->courtesy_calls, NominationRequest(pod, uid, node), 1, std::move(done));
+  impl_->Persist(NominationRequest(pod, uid, node), "nominate", uid, std::move(done));
 }
 
 void Cluster::SetWaiting(WaitingWrite write, std::function<void(WriteResult)> done) {

@@ -95,6 +95,7 @@ class Cluster : public ClusterApi {
   void Refresh(std::function<void()> done);
 
   void Bind(BindingWrite write, std::function<void(WriteResult)> done) override;
+  // Sent again for Timing::write_patience while no server takes it, as is a nomination.
   void Requeue(PodName pod, PodUid uid, Instant when,
                std::function<void(WriteResult)> done) override;
   void GetPod(PodName pod, PodUid uid, std::function<void(PodLookup)> done) override;

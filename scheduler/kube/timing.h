@@ -33,6 +33,8 @@ struct Timing {
   std::chrono::milliseconds drift_grace{10'000};    // for events that are under way
 
   std::chrono::milliseconds bind_backoff{100};  // 429 without Retry-After, doubling
+  // For which a write that may run twice is repeated while no server takes it.
+  std::chrono::milliseconds write_patience{10'000};
 };
 
 }  // namespace tranche::kube

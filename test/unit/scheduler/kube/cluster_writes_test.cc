@@ -144,6 +144,49 @@ TEST_F(ClusterWritesTest, DoesNotTouchANamesakeOfAPod) {
   EXPECT_FALSE(server_.Object(kPods, "team/a")["status"].contains("conditions"));
 }
 
+TEST_F(ClusterWritesTest, ARequeueOrNominationOutlivesAHiccupOfTheServer) {
+  server_.Put(kPods, Pod("a", "u1"));
+  const std::string path = "/api/v1/namespaces/team/pods/a/status";
+  const auto hiccup = [&] {
+    server_.OnNext("PATCH", path, [](const ApiRequest&, Exchange& exchange) { exchange.Drop(); });
+    server_.OnNext("PATCH", path, [](const ApiRequest&, Exchange& exchange) {
+      exchange.Answer(503, fakes::StatusBody(503, "ServiceUnavailable").dump());
+    });
+  };
+  hiccup();
+  EXPECT_EQ(Written([&](auto done) {
+              cluster_->Requeue({"team", "a"}, PodUid("u1"), kWhen, std::move(done));
+            }).kind,
+            Kind::kDone);
+  EXPECT_EQ(server_.Requests(path).size(), 3u);
+  hiccup();
+  EXPECT_EQ(Written([&](auto done) {
+              cluster_->Nominate({"team", "a"}, PodUid("u1"), NodeName("n1"), std::move(done));
+            }).kind,
+            Kind::kDone);
+  EXPECT_EQ(server_.Object(kPods, "team/a")["status"]["nominatedNodeName"], "n1");
+}
+
+TEST_F(ClusterWritesTest, ANewerNominationEndsTheTriesOfAnOlderOne) {
+  server_.Put(kPods, Pod("a", "u1"));
+  const std::string path = "/api/v1/namespaces/team/pods/a/status";
+  server_.OnNext("PATCH", path, [](const ApiRequest&, Exchange& exchange) {
+    exchange.Answer(503, fakes::StatusBody(503, "ServiceUnavailable").dump(),
+                    {{"Retry-After", "1"}});
+  });
+  std::promise<WriteResult> first;
+  cluster_->Nominate({"team", "a"}, PodUid("u1"), NodeName("n1"),
+                     [&first](WriteResult result) { first.set_value(std::move(result)); });
+  ASSERT_TRUE(Eventually([&] { return server_.Requests(path).size() == 1; }));
+  EXPECT_EQ(Written([&](auto done) {
+              cluster_->Nominate({"team", "a"}, PodUid("u1"), NodeName("n2"), std::move(done));
+            }).kind,
+            Kind::kDone);
+  EXPECT_EQ(first.get_future().get().kind, Kind::kUnknown);
+  EXPECT_EQ(server_.Object(kPods, "team/a")["status"]["nominatedNodeName"], "n2");
+  EXPECT_EQ(server_.Requests(path).size(), 2u);
+}
+
 TEST_F(ClusterWritesTest, RequeuesAPod) {
   server_.Put(kPods, Pod("a", "u1"));
   EXPECT_EQ(Written([&](auto done) {
