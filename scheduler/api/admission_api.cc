@@ -14,6 +14,7 @@
 #include "scheduler/facts/reason.h"
 #include "scheduler/wire/claims/claim_objects.h"
 #include "scheduler/wire/json/json.h"
+#include "scheduler/wire/json/lenient_parser.h"
 #include "scheduler/wire/pods/pod_decode.h"
 #include "scheduler/wire/protocol/admission_pod.h"
 #include "scheduler/wire/protocol/admission_review.h"
@@ -150,9 +151,10 @@ AdmissionApi::Answer AdmissionApi::Validate(const wire::AdmissionAsk& ask) const
     if (key.empty() || IsTrusted(ask)) return wire::AdmissionAnswer();
     return RefusedResult(key, "changed");
   }
-  TRANCHE_ASSIGN_OR_RETURN(const PodFacts pod, Decode(ask, *ask.object));
+  // First of all: whatever else the pod is, nobody forges a result.
   const std::string_view key = wire::FindResultKey(after);
   if (!key.empty() && !IsTrusted(ask)) return RefusedResult(key, "set");
+  TRANCHE_ASSIGN_OR_RETURN(const PodFacts pod, Decode(ask, *ask.object));
   const std::optional<wire::Object> spec = wire::FindObject(after, "spec");
   const std::string_view scheduler =
       spec ? wire::FindText(*spec, "schedulerName").value_or("") : std::string_view();
@@ -195,9 +197,9 @@ http::Handler Reviewer(metrics::Metrics& metrics, metrics::Webhook webhook, Judg
                                                        const http::Responder& respond) {
     const ReviewCount count(metrics, webhook);
     // After a large body the parser's memory is given back.
-    thread_local wire::Parser kept;
-    std::optional<wire::Parser> own;
-    wire::Parser& parser = request.body.size() > kLargeReview ? own.emplace() : kept;
+    thread_local wire::LenientParser kept;
+    std::optional<wire::LenientParser> own;
+    wire::LenientParser& parser = request.body.size() > kLargeReview ? own.emplace() : kept;
     const absl::StatusOr<wire::Element> document =
         parser.Parse(request.body, wire::Padding::kThere);
     if (!document.ok()) return respond(count.Malformed(document.status()));

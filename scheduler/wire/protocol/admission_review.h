@@ -1,7 +1,9 @@
 // AdmissionReview (admission.k8s.io/v1): what an API server asks before it writes an object, and
 // our answer.
 //
-// Pure functions over one document. Source: the Kubernetes API types of admission.k8s.io/v1.
+// Pure functions over one document. Reviews come from API servers and are to be read as those write
+// them (json/lenient_parser.h): one that is refused for its shape is a pod that nobody judges.
+// Source: the Kubernetes API types of admission.k8s.io/v1.
 #pragma once
 
 #include <cstdint>
