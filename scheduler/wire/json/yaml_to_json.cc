@@ -138,19 +138,27 @@ class JsonWriter : public YAML::EventHandler {
   std::string& out() { return out_; }
   int document() const { return document_; }
 
-  void OnDocumentStart(const YAML::Mark& /*mark*/) override {
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    // yaml-cpp takes no token off for what can begin no node, as a comma behind a list that is the
+    // whole document, and would make documents of it for ever.
+    if (document_ > 0 && mark.pos == document_pos_) {
+      Refuse(mark, "expected the end of the text or a new document, found neither");
+    }
+    document_pos_ = mark.pos;
     if (document_++ > 0) out_ += ',';
     anchors_.clear();
   }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    CheckSize(mark);
     if (AtKey()) Refuse(mark, "expected a key, found null");
     WriteScalar("null", anchor);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
+    CheckSize(mark);
     if (AtKey()) {
       if (value == "<<" && tag == "?") {
         Refuse(mark, "expected keys written out, found the merge key \"<<\"");
@@ -196,6 +204,11 @@ class JsonWriter : public YAML::EventHandler {
     std::size_t begin = 0;
   };
 
+  void CheckSize(const YAML::Mark& mark) const {
+    if (out_.size() <= wire::kMaxDocumentBytes) return;
+    Refuse(mark,
+           fmt::format("expected at most {} bytes as JSON, found more", wire::kMaxDocumentBytes));
+  }
   bool AtKey() const { return !frames_.empty() && frames_.back().map && frames_.back().at_key; }
 
   static std::string Typed(const YAML::Mark& mark, const std::string& tag,
@@ -263,11 +276,16 @@ class JsonWriter : public YAML::EventHandler {
   std::unordered_map<YAML::anchor_t, std::pair<std::size_t, std::size_t>> anchors_;
   std::size_t alias_bytes_ = 0;
   int document_ = 0;
+  int document_pos_ = 0;  // where the last one began
 };
 
 }  // namespace
 
 absl::StatusOr<std::string> YamlToJson(std::string_view yaml) {
+  if (yaml.size() > wire::kMaxDocumentBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("expected at most {} bytes, found {}", wire::kMaxDocumentBytes, yaml.size()));
+  }
   JsonWriter writer;
   try {
     std::istringstream stream{std::string(yaml)};
