@@ -1,5 +1,6 @@
 // What a Pod object says of its claims.
-#include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "scheduler/dra/extended.h"
@@ -9,8 +10,9 @@
 namespace tranche::wire {
 namespace {
 
+// A claim may be made of a template of a megabyte each. A pod with more of them is refused, and
+// counts as one that cannot be read.
 constexpr std::size_t kMostClaims = 256;
-constexpr std::size_t kMostMappings = 1024;
 
 class PodClaimsDecoder {
  public:
@@ -31,11 +33,10 @@ class PodClaimsDecoder {
   }
 
  private:
+  // Of any length: what a list costs is linear in the pod.
   template <typename Read>
-  void ForEach(Object parent, std::string_view key, std::string_view where, std::size_t most,
-               Read read) {
-    for (const Object object :
-         reader_.Objects(ReadList(parent, key, where, most, reader_), where)) {
+  void ForEach(Object parent, std::string_view key, std::string_view where, Read read) {
+    for (const Object object : reader_.Objects(reader_.ReadArray(parent, key, where), where)) {
       read(object);
     }
   }
@@ -46,19 +47,20 @@ class PodClaimsDecoder {
 
   void ReadClaims(Object spec) {
     constexpr std::string_view kWhere = "spec.resourceClaims";
-    ForEach(spec, "resourceClaims", "spec", kMostClaims, [&](Object claim) {
+    for (const Object claim :
+         reader_.Objects(ReadList(spec, "resourceClaims", "spec", kMostClaims, reader_), kWhere)) {
       pod_.claims.push_back({Text(claim, "name", kWhere), Text(claim, "resourceClaimName", kWhere),
                              Text(claim, "resourceClaimTemplateName", kWhere)});
-    });
+    }
   }
 
   void ReadContainers(Object spec, std::string_view list) {
-    ForEach(spec, list, "spec", kMostMappings, [&](Object container) {
+    ForEach(spec, list, "spec", [&](Object container) {
       const auto resources = reader_.ReadObject(container, "resources", list);
       if (!resources) return;
       const std::string name = Text(container, "name", list);
       ReadAsks(*resources, name, list);
-      ForEach(*resources, "claims", list, kMostClaims, [&](Object claim) {
+      ForEach(*resources, "claims", list, [&](Object claim) {
         pod_.containers.push_back({name, Text(claim, "name", list), Text(claim, "request", list)});
       });
     });
@@ -79,13 +81,14 @@ class PodClaimsDecoder {
 
   void ReadGenerated(Object status) {
     constexpr std::string_view kWhere = "status.resourceClaimStatuses";
-    ForEach(status, "resourceClaimStatuses", "status", kMostClaims, [&](Object entry) {
-      const std::string name = Text(entry, "name", kWhere);
+    std::map<std::string, dra::PodClaim*> named;
+    for (dra::PodClaim& claim : pod_.claims) named.emplace(claim.name, &claim);
+    ForEach(status, "resourceClaimStatuses", "status", [&](Object entry) {
+      const auto found = named.find(Text(entry, "name", kWhere));
       std::string claim = Text(entry, "resourceClaimName", kWhere);
-      const auto found = std::ranges::find(pod_.claims, name, &dra::PodClaim::name);
       // A claim the spec names is never another one.
-      if (found != pod_.claims.end() && !found->template_name.empty()) {
-        found->claim = std::move(claim);
+      if (found != named.end() && !found->second->template_name.empty()) {
+        found->second->claim = std::move(claim);
       }
     });
   }
@@ -96,7 +99,7 @@ class PodClaimsDecoder {
     if (!object) return;
     dra::ExtendedStatus& extended = pod_.extended.emplace();
     extended.claim = Text(*object, "resourceClaimName", kWhere);
-    ForEach(*object, "requestMappings", kWhere, kMostMappings, [&](Object mapping) {
+    ForEach(*object, "requestMappings", kWhere, [&](Object mapping) {
       extended.mappings.push_back({Text(mapping, "containerName", kWhere),
                                    Text(mapping, "resourceName", kWhere),
                                    Text(mapping, "requestName", kWhere)});

@@ -316,6 +316,19 @@ std::string Many(std::string_view entry, int count) {
   return text + "]";
 }
 
+TEST(DraObjects, APodIsReadHoweverManyContainersItHas) {
+  const std::string claiming = R"({"name":"c","resources":{"claims":[{"name":"gpu"}]}})";
+  const std::string entry = R"({"name":"gpu","resourceClaimName":"made"})";
+  const PodClaims pod =
+      Good(DecodePodClaims, R"({"metadata":{"name":"p"},"spec":{"resourceClaims":[{"name":"gpu",)"
+                            R"("resourceClaimTemplateName":"t"}],"initContainers":)" +
+                                Many(R"({"name":"i"})", 5'000) + R"(,"containers":)" +
+                                Many(claiming, 2'000) + R"(},"status":{"resourceClaimStatuses":)" +
+                                Many(entry, 300) + "}}");
+  EXPECT_EQ(pod.containers.size(), 2'000u);
+  EXPECT_EQ(pod.claims[0].claim, "made");
+}
+
 TEST(DraObjects, LimitsAndTypesAreNamed) {
   const std::string request = R"({"name":"r","exactly":{"deviceClassName":"c"}})";
   for (const auto& [json, why] : std::vector<std::pair<std::string, std::string>>{
