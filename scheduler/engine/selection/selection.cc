@@ -98,12 +98,6 @@ Reason Selection::Fits(const RequestContext& context, NodeId id) {
   return Lookup(ShapeOf(context), context, id, Taken::kFirmly).reason;
 }
 
-<<<<<<< HEAD
-// Asked of every candidate, as the two steps below are: the calls alone were a twentieth of a
-// decision.
-[[gnu::always_inline]] inline Reason Selection::ClosedTo(const Round& round, NodeId id,
-                                                         int& distance) const {
-=======
 bool Selection::PassesHold(Round& round, NodeId id) const {
   const auto [known, fresh] = round.passes.try_emplace(cluster_.hot[id].kind);
   const GangHold& hold = held_nodes_.hold;
@@ -111,8 +105,10 @@ bool Selection::PassesHold(Round& round, NodeId id) const {
   return known->second;
 }
 
-Reason Selection::ClosedTo(Round& round, NodeId id, int& distance) const {
->>>>>>> 4729d6f (Gangs keep their counts; nodes are held for what a gang may claim)
+// Asked of every candidate, as the two steps below are: the calls alone were a twentieth of a
+// decision.
+[[gnu::always_inline]] inline Reason Selection::ClosedTo(Round& round, NodeId id,
+                                                         int& distance) const {
   const RequestContext& context = round.context;
   if (id == kNoNode) return Reason::kUnknownNode;
   if (cluster_.hot[id].closed != Reason::kNone) return cluster_.hot[id].closed;

@@ -67,13 +67,9 @@ class Selection {
   // Why the node does not take the pod; kNone: it does, and `order` says how good it is.
   Reason Consider(Round& round, NodeId id, Order& order);
   // Why the node is out of the question, whatever room it has; else how far it is from the gang.
-<<<<<<< HEAD
-  Reason ClosedTo(const Round& round, NodeId id, int& distance) const;
-  // It is better than the worst of `width` that are kept, or there are fewer.
-=======
   bool PassesHold(Round& round, NodeId id) const;
   Reason ClosedTo(Round& round, NodeId id, int& distance) const;
->>>>>>> 4729d6f (Gangs keep their counts; nodes are held for what a gang may claim)
+  // It is better than the worst of `width` that are kept, or there are fewer.
   void Keep(const Candidate& candidate, std::size_t width);
   // What Lookup does for a state that the shape has not met.
   void Evaluate(const RequestContext& context, NodeId id, Taken taken, Verdict& verdict);
