@@ -115,6 +115,7 @@ void Binder::Core::Begin(const PodName& pod, const PodUid& uid, const NodeName& 
   if (Join(uid, node, waiter)) return;
   BindAnswer answer;
   if (const AttemptPtr attempt = Reserve(pod, uid, node, sort, waiter, answer)) {
+    WatchAge(attempt);
     if (attempt->turn) Start(attempt);
   } else if (!Join(uid, node, waiter)) {
     waiter->Answer(std::move(answer));
@@ -309,14 +310,6 @@ void Binder::Core::Pause(const AttemptPtr& attempt) {
         });
       }
       delay = std::max(attempt->delay, options_.pursue_first);
-      if (now - attempt->started >= options_.alarm_after) {
-        metrics_.CountBindAlarm();
-        spdlog::error(
-            "bind of {} to {} is unsettled for {} s: its GPUs stay reserved until the "
-            "API server tells what became of it",
-            attempt->pod.str(), attempt->node.str(),
-            std::chrono::duration_cast<std::chrono::seconds>(now - attempt->started).count());
-      }
     }
     attempt->delay = std::min(delay * 2, options_.pursue_last);
     attempt->asleep = true;

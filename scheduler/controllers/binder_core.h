@@ -52,8 +52,9 @@ struct BindAttempt {
   uint64_t alarm = 0;          // the timer that counts; others have been overtaken
   bool asleep = false;
   bool settled = false;
-  bool turn = true;     // false: the node's agent has another pod to serve first
-  bool locked = false;  // the lock was asked for, and may be there
+  bool turn = true;      // false: the node's agent has another pod to serve first
+  bool metered = false;  // the ledger has it, or cannot have it now
+  bool locked = false;   // the lock was asked for, and may be there
   std::chrono::milliseconds lock_delay{0};
   std::vector<std::shared_ptr<BindWaiter>> waiters;
 };
@@ -88,6 +89,8 @@ class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
   void Disown(const AgentOrphan& orphan);
   void MakePlaceholder(const PlaceholderOrder& order);
   void EndPlaceholder(const PlaceholderEnd& end);
+  // An alarm as often as the attempt grows older by alarm_after, whatever it waits for.
+  void WatchAge(const std::weak_ptr<BindAttempt>& watched);
   // Everything before the POST: the ledger, then the agent's lock.
   void Start(const AttemptPtr& attempt);
   void Lock(const AttemptPtr& attempt, Millis stale_after);

@@ -59,10 +59,38 @@ void Binder::Core::TurnCame(const AgentTurn& turn) {
   }
 }
 
+void Binder::Core::WatchAge(const std::weak_ptr<BindAttempt>& watched) {
+  timers_.After(options_.alarm_after, [weak = weak_from_this(), watched] {
+    const auto self = weak.lock();
+    const AttemptPtr attempt = watched.lock();
+    if (self == nullptr || attempt == nullptr) return;
+    const char* waits_for = "the API server tells what became of it";
+    {
+      const absl::MutexLock lock(&self->mutex_);
+      if (attempt->settled) return;
+      if (!attempt->turn) {
+        waits_for = "its turn at the node's agent comes";
+      } else if (!attempt->metered) {
+        waits_for = "the ledger answers";
+      }
+    }
+    self->metrics_.CountBindAlarm();
+    const auto age = self->timers_.Now() - attempt->started;
+    spdlog::error("bind of {} to {} is unsettled for {} s: its GPUs stay reserved until {}",
+                  attempt->pod.str(), attempt->node.str(),
+                  std::chrono::duration_cast<std::chrono::seconds>(age).count(), waits_for);
+    self->WatchAge(attempt);
+  });
+}
+
 void Binder::Core::Start(const AttemptPtr& attempt) {
   // The ledger first: a crash from here on finds an entry that the pod's absence corrects, never
   // a pod that nobody charged.
   host_.engine.WhenMetered([self = shared_from_this(), attempt] {
+    {
+      const absl::MutexLock lock(&self->mutex_);
+      attempt->metered = true;
+    }
     if (attempt->lock.empty()) {
       self->Post(attempt);
     } else {

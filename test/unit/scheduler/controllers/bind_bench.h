@@ -235,6 +235,11 @@ class BindBench : public testing::Test {
   int64_t Reservations() {
     return host.engine.With([](Engine& engine, Instant) { return engine.Totals().reservations; });
   }
+  int Alarms() const {
+    const std::string page = metrics.Render({});
+    const std::string name = "\ntranche_bind_alarms_total ";
+    return std::stoi(page.substr(page.find(name) + name.size()));
+  }
   int64_t BoundPods() {
     return host.engine.With([](Engine& engine, Instant) { return engine.Totals().pods_bound; });
   }

@@ -212,15 +212,22 @@ TEST_F(BindBench, PursuedBindRaisesAlarmsAfterAMinute) {
   api.failing_lookups = -1;
   api.writes = {Outcome::kLostBefore};
   Bind("gpu-1");
-  const auto alarms = [this] {
-    const std::string page = metrics.Render({});
-    const std::string name = "\ntranche_bind_alarms_total ";
-    return std::stoi(page.substr(page.find(name) + name.size()));
-  };
   timers.Advance(59s);
-  EXPECT_EQ(alarms(), 0);
+  EXPECT_EQ(Alarms(), 0);
   timers.Advance(60s);
-  EXPECT_GE(alarms(), 1);
+  EXPECT_GE(Alarms(), 1);
+}
+
+TEST_F(BindBench, ABindThatWaitsForAnyoneRaisesAlarmsAsItGrowsOld) {
+  api.writes = {Outcome::kHeld};
+  Bind("gpu-1");
+  timers.Advance(59s);
+  EXPECT_EQ(Alarms(), 0);
+  timers.Advance(61s);
+  EXPECT_EQ(Alarms(), 2);
+  api.held[0]({WriteResult::Kind::kDone, 201, ""});
+  timers.Advance(600s);
+  EXPECT_EQ(Alarms(), 2);
 }
 
 TEST_F(BindBench, PursuedBindThatTurnsOutGoneGivesTheRoomBack) {
