@@ -101,7 +101,8 @@ class Exporter {
       if (!row) return absl::OkStatus();
       if (rows->Integer(0) == 0) {
         newest_ = rows->Integer(3);
-      } else if (rows->Integer(2) < to_) {
+      } else if (rows->Integer(2) < to_ || (!query_.to && rows->Integer(2) == to_)) {
+        // One that has only just begun is open as much as any other.
         candidates_.push_back({rows->Integer(2), kForever, rows->Integer(0), rows->Integer(1), 0});
       }
     }

@@ -266,6 +266,23 @@ TEST_F(ReaderTest, IntervalsOfAPodMayNotOverlapUnlessTheClockStepped) {
   EXPECT_THAT(Faults(), ElementsAre(HasSubstr("rule 4: pod o: expected interval 1 to start")));
 }
 
+TEST_F(ReaderTest, ExportShowsWhatHasOnlyJustBegun) {
+  WriteFile({Open("a", Minute(0)), Open("b", Minute(5))});
+  const auto uids = [this](const ReportQuery& query) {
+    std::string text;
+    EXPECT_TRUE(
+        MustRead()
+            .Export(query, [&text](const ExportRow& row) { text += row.interval.uid.str(); })
+            .ok());
+    return text;
+  };
+  const Instant newest = *MustRead().LastTime();
+  EXPECT_EQ(newest, Minute(5));
+  EXPECT_EQ(uids({std::nullopt, std::nullopt, std::nullopt, newest}), "ab");
+  // What is asked for by its end does not hold that end.
+  EXPECT_EQ(uids({std::nullopt, newest, std::nullopt, newest}), "a");
+}
+
 TEST_F(ReaderTest, ABrokenRollupIsNeverReported) {
   WriteFile({Open("a", Minute(0))});
   Sql("UPDATE rollup SET compute = compute * 2");
