@@ -44,15 +44,21 @@ http::Response UiFile(const http::Request& request) {
 
 const char* Version() { return TRANCHE_VERSION; }
 
-void AddPages(std::function<Readiness()> ready, const metrics::Metrics& metrics,
-              std::function<metrics::Scrape()> scrape, Router& router) {
+void AddPages(std::function<Readiness()> ready, std::function<std::string()> note,
+              const metrics::Metrics& metrics, std::function<metrics::Scrape()> scrape,
+              Router& router) {
   const auto alive = [](const http::Request&) { return Text(200, "ok"); };
   router.AddAnswer("GET", "/healthz", alive);
   router.AddAnswer("GET", "/livez", alive);
-  router.AddAnswer("GET", "/readyz", [ready = std::move(ready)](const http::Request&) {
-    const Readiness readiness = ready();
-    return readiness == Readiness::kReady ? Text(200, "ok") : Text(503, Describe(readiness));
-  });
+  router.AddAnswer(
+      "GET", "/readyz", [ready = std::move(ready), note = std::move(note)](const http::Request&) {
+        const Readiness readiness = ready();
+        const bool yes = readiness == Readiness::kReady;
+        http::Response response = Text(yes ? 200 : 503, yes ? "ok" : Describe(readiness));
+        const std::string more = note ? note() : "";
+        if (!more.empty()) response.body.append("\n").append(more);
+        return response;
+      });
   router.AddAnswer("GET", "/version", [](const http::Request&) {
     return JsonResponse(wire::Dump({{"version", Version()}}));
   });

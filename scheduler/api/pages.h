@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "scheduler/api/router.h"
 #include "scheduler/host/host.h"
@@ -15,8 +16,10 @@ namespace tranche {
 const char* Version();
 
 // GET /healthz /livez /readyz /version /metrics / /ui/...; `scrape` gathers the state for one
-// answer of /metrics. All must outlive the router's use.
-void AddPages(std::function<Readiness()> readiness, const metrics::Metrics& metrics,
-              std::function<metrics::Scrape()> scrape, Router& router);
+// answer of /metrics; `note` is a second line of /readyz, "" or null: none. All must outlive the
+// router's use.
+void AddPages(std::function<Readiness()> readiness, std::function<std::string()> note,
+              const metrics::Metrics& metrics, std::function<metrics::Scrape()> scrape,
+              Router& router);
 
 }  // namespace tranche

@@ -58,7 +58,7 @@ absl::StatusOr<ServeConfig> Configure(const ServeFlags& flags) {
   if (flags.clock) config.manual_clock = *flags.clock == "manual";
   if (flags.log_level) config.log_level = *flags.log_level;
   if (flags.ledger) config.ledger = *flags.ledger;
-  config.ledger_accept_rollback = flags.accept_rollback;
+  if (flags.accept_rollback) config.ledger_accept_rollback = true;
   if (const absl::Status checked = CheckConfig(config); !checked.ok()) return checked;
   return config;
 }
@@ -82,6 +82,9 @@ int RunLedger(const Commands& commands, std::ostream& out, std::ostream& err) {
   }
   if (commands.ledger_command == "report") {
     return LedgerReport({commands.ledger, commands.format == "json"}, out, err);
+  }
+  if (commands.ledger_command == "repair-clock") {
+    return LedgerRepairClock(commands.ledger.path, out, err);
   }
   const bool json = commands.export_format == "json";
   return LedgerExport({commands.ledger, json ? ExportFormat::kJson : ExportFormat::kCsv}, out, err);

@@ -141,7 +141,7 @@ void AddLedgerSpan(CLI::App& command, LedgerSpan& span) {
 }
 
 void AddLedger(CLI::App& app, Commands& commands) {
-  CLI::App* const ledger = app.add_subcommand("ledger", "read a ledger file");
+  CLI::App* const ledger = app.add_subcommand("ledger", "read a ledger file, or mend its clock");
   ledger->require_subcommand(1);
   const auto add = [&](const char* name, const char* what) {
     CLI::App* const command = ledger->add_subcommand(name, what);
@@ -158,6 +158,7 @@ void AddLedger(CLI::App& app, Commands& commands) {
   OneOf(to_file->add_option("-o,--output", commands.export_format, "how the rows are written"),
         {"csv", "json"})
       ->capture_default_str();
+  add("repair-clock", "take back what a wrong clock has written; no server may have the file");
 }
 
 void AddTopology(CLI::App& app, Commands& commands) {

@@ -16,6 +16,7 @@
 #include "scheduler/cli/cli_json.h"
 #include "scheduler/cli/cli_table.h"
 #include "scheduler/cli/exit_code.h"
+#include "scheduler/ledger/sqlite_ledger.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/json_value.h"
 #include "topology/base/status.h"
@@ -196,6 +197,14 @@ std::string CsvTitles() {
 }
 
 }  // namespace
+
+int LedgerRepairClock(const std::string& path, std::ostream& out, std::ostream& err) {
+  const Instant now = std::chrono::floor<Millis>(std::chrono::system_clock::now());
+  const absl::StatusOr<Instant> newest = ledger::SqliteLedger::RepairClock(path, now);
+  if (!newest.ok()) return EndWith(err, newest.status());
+  out << fmt::format("the newest moment of {} is {}\n", path, wire::FormatTime(*newest));
+  return 0;
+}
 
 int LedgerVerify(const std::string& path, bool json, std::ostream& out, std::ostream& err) {
   absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);

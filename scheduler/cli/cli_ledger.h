@@ -1,4 +1,5 @@
-// `tranche ledger verify|report|export`: a ledger file read beside its server or without one.
+// `tranche ledger verify|report|export|repair-clock`: a ledger file read beside its server or
+// without one, and the one repair there is.
 //
 // Each returns the exit code: 0 done, 1 the ledger is bad, 2 usage (no such file, no ledger, a time
 // that cannot be read); what is wrong is one line on `err`. Open intervals count up to the newest
@@ -36,5 +37,9 @@ struct LedgerExportOptions {
 // One row per interval and model. CSV after RFC 4180; a text that a spreadsheet would take for a
 // formula gets an apostrophe before it. JSON: {"rows":[{...}]}.
 int LedgerExport(const LedgerExportOptions& options, std::ostream& out, std::ostream& err);
+
+// Takes back heartbeats that a wrong clock has written ahead of this machine's, while no server has
+// the file.
+int LedgerRepairClock(const std::string& path, std::ostream& out, std::ostream& err);
 
 }  // namespace tranche

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -20,6 +21,7 @@ namespace tranche::ledger {
 namespace {
 
 constexpr int kPagesPerStep = 1024;
+constexpr const char* kSuffix = ".backup-";
 constexpr const char* kUnfinished = ".part";
 
 // A snapshot held by the source's connection keeps a writer's commits from restarting the copy.
@@ -63,7 +65,8 @@ absl::Status MakeCopy(const std::string& path, const std::string& name) {
   return CheckCopy(name);
 }
 
-void RemoveOld(const std::string& prefix, int keep) {
+// All finished copies, oldest first.
+std::vector<std::filesystem::path> Copies(const std::string& prefix) {
   const std::filesystem::path pattern(prefix);
   const std::filesystem::path parent = pattern.parent_path();
   std::error_code ignored;
@@ -76,6 +79,12 @@ void RemoveOld(const std::string& prefix, int keep) {
     }
   }
   std::sort(backups.begin(), backups.end());  // their names are times
+  return backups;
+}
+
+void RemoveOld(const std::string& prefix, int keep) {
+  const std::vector<std::filesystem::path> backups = Copies(prefix);
+  std::error_code ignored;
   const auto kept = static_cast<std::size_t>(std::max(keep, 1));
   for (std::size_t i = 0; i + kept < backups.size(); ++i) {
     std::filesystem::remove(backups[i], ignored);
@@ -85,7 +94,7 @@ void RemoveOld(const std::string& prefix, int keep) {
 }  // namespace
 
 absl::StatusOr<std::string> BackupLedger(const std::string& path, Instant now, int keep) {
-  const std::string prefix = path + ".backup-";
+  const std::string prefix = path + kSuffix;
   const auto millis = now.time_since_epoch().count() % 1000;
   const std::string name = fmt::format("{}{:%Y%m%dT%H%M%S}.{:03}Z", prefix,
                                        fmt::gmtime(std::chrono::system_clock::to_time_t(now)),
@@ -103,6 +112,19 @@ absl::StatusOr<std::string> BackupLedger(const std::string& path, Instant now, i
   TRANCHE_RETURN_IF_ERROR(SyncFolder(path));
   RemoveOld(prefix, keep);
   return name;
+}
+
+std::optional<Instant> NewestBackup(const std::string& path) {
+  const std::string prefix = path + kSuffix;
+  const std::vector<std::filesystem::path> copies = Copies(prefix);
+  for (auto copy = copies.rbegin(); copy != copies.rend(); ++copy) {
+    // "20260301T100000.000Z"
+    const std::string name = copy->string();
+    std::tm time{};
+    const char* const rest = strptime(name.c_str() + prefix.size(), "%Y%m%dT%H%M%S", &time);
+    if (rest != nullptr && *rest == '.') return Instant(std::chrono::seconds(timegm(&time)));
+  }
+  return std::nullopt;
 }
 
 }  // namespace tranche::ledger

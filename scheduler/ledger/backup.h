@@ -1,6 +1,7 @@
 // Consistent copies of a ledger beside its running writer.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,5 +14,8 @@ namespace tranche::ledger {
 // its own, in steps of 4 MiB, from one snapshot.
 // Errors: DataLoss (the copy does not check), ResourceExhausted (disk full), Unavailable.
 absl::StatusOr<std::string> BackupLedger(const std::string& path, Instant now, int keep);
+
+// The time in the name of the newest finished copy; nullopt: there is none.
+std::optional<Instant> NewestBackup(const std::string& path);
 
 }  // namespace tranche::ledger

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "scheduler/ledger/numbers.h"
@@ -103,16 +104,30 @@ EntryRow Book::Blank(const MeterEvent& event, EntryKind kind, int64_t at, int64_
   return entry;
 }
 
+absl::StatusOr<int64_t> Book::EndOlder(const MeterEvent& event, int64_t written) {
+  int64_t free = MillisOf(event.at);
+  const std::string uid = event.uid.str();
+  while (true) {
+    const auto older = open_.lower_bound({uid, std::numeric_limits<int64_t>::min()});
+    if (older == open_.end() || older->first.first != uid) return free;
+    free = std::max(free, older->second.since);
+    MeterEvent end = event;
+    end.kind = MeterKind::kClose;
+    end.interval = static_cast<int>(older->first.second);
+    end.estimated = true;
+    end.note = kEndLost;
+    TRANCHE_RETURN_IF_ERROR(End(end, written));
+  }
+}
+
 absl::Status Book::Open(const MeterEvent& event, int64_t written) {
   const IntervalKey key(event.uid.str(), event.interval);
   if (open_.contains(key)) {
     ++ignored_;
     return absl::OkStatus();
   }
-  EntryRow entry = Blank(event, EntryKind::kOpen, MillisOf(event.at), written);
-  entry.opened = {last_interval_ + 1, key.first,  key.second,           event.pod,
-                  event.node.str(),   event.leaf, event.workload_class, event.devices};
-  const IntervalRow& row = entry.opened;
+  const IntervalRow row{last_interval_ + 1, key.first,  key.second,           event.pod,
+                        event.node.str(),   event.leaf, event.workload_class, event.devices};
   TRANCHE_RETURN_IF_ERROR(insert_interval_.RunWith(row.id, row.uid, row.number, row.pod.ns,
                                                    row.pod.name, row.node, row.leaf,
                                                    row.workload_class, row.devices));
@@ -121,6 +136,9 @@ absl::Status Book::Open(const MeterEvent& event, int64_t written) {
     return absl::OkStatus();
   }
   last_interval_ = row.id;
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t at, EndOlder(event, written));
+  EntryRow entry = Blank(event, EntryKind::kOpen, at, written);
+  entry.opened = row;
   TRANCHE_ASSIGN_OR_RETURN(std::vector<Posting> postings,
                            Move(event.parts, kHeld, kPool, event.leaf, event.workload_class));
   entry.interval = row.id;

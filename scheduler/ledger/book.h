@@ -83,6 +83,9 @@ class Book {
   absl::Status Open(const MeterEvent& event, int64_t written);
   absl::Status Run(const MeterEvent& event, int64_t written);
   absl::Status End(const MeterEvent& event, int64_t written);
+  // Ends what is still open of the pod, whose end got lost: at the moment `event` opens the next,
+  // marked as estimated. The moment from which the pod may be open again.
+  absl::StatusOr<int64_t> EndOlder(const MeterEvent& event, int64_t written);
   absl::Status Refund(const MeterEvent& event, int64_t written);
   // What the file does not have of a leaf's use; and whether a budget's was entered.
   absl::StatusOr<GpuTime> Lacking(const RestoredUse& use);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -36,11 +37,23 @@ struct Head {
   std::string hash;  // hex
   friend bool operator==(const Head&, const Head&) = default;
 };
-// nullopt: none can be read. Errors: Unavailable.
+// nullopt: there is none. Errors: Unavailable, DataLoss (it is not what WriteHead wrote).
 absl::StatusOr<std::optional<Head>> ReadHead(const std::string& path);
-// Written aside and renamed; not synced, so that every commit can afford it.
+// Written aside, synced and renamed: one more sync for each group of commits.
 absl::Status WriteHead(const std::string& path, const Head& head);
 void ForgetHead(const std::string& path);
+
+// Can a ledger ever be at `path`? Errors: InvalidArgument (a folder or a device, or a file system
+// over a network unless those are accepted, on which neither locks nor syncs can be relied on),
+// NotFound (no folder to hold it).
+enum class NetworkFiles : uint8_t { kRefuse, kAccept };
+absl::Status CheckPlace(const std::string& path, NetworkFiles network);
+// What statfs calls a file system of that kind; "" unless it is one over a network.
+std::string_view NetworkFileSystem(uint64_t magic);
+
+// Copies `path`-wal to `path`-wal.kept unless that is there and as long, or there is no log:
+// opening the database for writing would take away what is behind a damaged place of the log.
+absl::Status KeepWalAside(const std::string& path);
 
 // `path`.reserve: 16 MiB that a full disk gets back. Best effort: without it only the reserve is
 // missing.
@@ -49,6 +62,8 @@ void MakeReserve(const std::string& path);
 // True when there was one.
 bool FreeReserve(const std::string& path);
 
+// Of the file system `path` lies on, for us. 0: unknown.
+int64_t FreeBytes(const std::string& path);
 // 0: no such file.
 int64_t FileBytes(const std::string& path);
 bool FileExists(const std::string& path);

@@ -117,7 +117,37 @@ absl::Status HistoryBuilder::Add(const EntryRow& entry) {
   return absl::OkStatus();
 }
 
-absl::Status HistoryBuilder::Finish(const std::vector<int64_t>& open, MeterHistory& history) {
+std::vector<MeterEvent> HistoryBuilder::EndAllButNewest(std::vector<OpenInterval>& open) {
+  std::vector<MeterEvent> ends;
+  const auto older = [&open, &ends](OpenInterval& interval) {
+    const OpenInterval* const next = &interval + 1;
+    if (next == open.data() + open.size() || next->uid != interval.uid) return false;
+    MeterEvent end;
+    end.kind = MeterKind::kClose;
+    end.at = std::max(interval.since, next->since);
+    end.uid = interval.uid;
+    end.interval = interval.interval;
+    end.pod = interval.pod;
+    end.node = interval.node;
+    end.leaf = interval.leaf;
+    end.workload_class = interval.workload_class;
+    end.parts = interval.parts;
+    end.estimated = true;
+    end.note = kEndLost;
+    ends.push_back(std::move(end));
+    return true;
+  };
+  // Looks one further, so before anything moves.
+  std::vector<OpenInterval> newest;
+  for (OpenInterval& interval : open) {
+    if (!older(interval)) newest.push_back(std::move(interval));
+  }
+  open = std::move(newest);
+  return ends;
+}
+
+absl::StatusOr<std::vector<MeterEvent>> HistoryBuilder::Finish(const std::vector<int64_t>& open,
+                                                               MeterHistory& history) {
   for (const int64_t interval : open) {
     TRANCHE_ASSIGN_OR_RETURN(Known* const found, Find(interval));
     Known& known = *found;
@@ -134,11 +164,13 @@ absl::Status HistoryBuilder::Finish(const std::vector<int64_t>& open, MeterHisto
               return std::tie(left.uid, left.interval) < std::tie(right.uid, right.interval);
             });
   known_.clear();
+  std::vector<MeterEvent> ends = EndAllButNewest(history.open);
+  for (const MeterEvent& end : ends) events_.push_back(end);
   std::sort(events_.begin(), events_.end(), [](const MeterEvent& left, const MeterEvent& right) {
     return std::tie(left.at, left.sequence) < std::tie(right.at, right.sequence);
   });
   history.events = std::move(events_);
-  return absl::OkStatus();
+  return ends;
 }
 
 }  // namespace tranche::ledger

@@ -21,8 +21,13 @@ class HistoryBuilder {
   HistoryBuilder(Instant from, const AccountTable& accounts, Lookup lookup);
 
   absl::Status Add(const EntryRow& entry);
-  // `open`: the intervals open now. Fills events and open of the history.
-  absl::Status Finish(const std::vector<int64_t>& open, MeterHistory& history);
+  // `open`: the intervals open now. Fills events and open of the history. Of several of one pod the
+  // newest stays open; the others end where the next begins. Returns these ends, which the file
+  // lacks.
+  absl::StatusOr<std::vector<MeterEvent>> Finish(const std::vector<int64_t>& open,
+                                                 MeterHistory& history);
+  // So many entries will be added at most.
+  void Expect(int64_t entries) { events_.reserve(static_cast<std::size_t>(entries)); }
 
  private:
   struct Known {
@@ -34,6 +39,7 @@ class HistoryBuilder {
   MeterEvent FromOpen(const EntryRow& entry) const;
   static MeterEvent Like(const MeterEvent& open, const EntryRow& entry, MeterKind kind);
   void Give(Known& known);
+  std::vector<MeterEvent> EndAllButNewest(std::vector<OpenInterval>& open);
 
   int64_t from_;
   const AccountTable& accounts_;

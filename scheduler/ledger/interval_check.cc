@@ -164,6 +164,22 @@ absl::Status IntervalChecker::CheckRepeats(Database& database,
       {"SELECT i.uid, i.number FROM entry e JOIN interval i ON i.id = e.interval WHERE e.kind = 5 "
        "GROUP BY e.interval, e.at, e.note HAVING count(*) > 1",
        "rule 3: pod {}: expected a refund of interval {} once, found it twice"},
+      {"SELECT i.uid, i.number FROM entry r JOIN entry u ON u.id = r.id + 1 "
+       "JOIN interval i ON i.id = r.interval "
+       "JOIN entry o ON o.interval = r.interval AND o.kind = 1 AND o.kind <= 4 "
+       "LEFT JOIN entry e ON e.interval = r.interval AND e.kind IN (3, 4) AND e.kind <= 4 "
+       "WHERE r.kind = 5 AND (r.at < o.at OR u.at > e.at)",
+       "rule 4: pod {}: expected a refund of interval {} to lie in it, found another"},
+      {"SELECT i.uid, i.number FROM entry r JOIN interval i ON i.id = r.interval "
+       "JOIN entry o ON o.interval = r.interval AND o.kind = 1 AND o.kind <= 4 "
+       "JOIN posting p ON p.entry = r.id "
+       "JOIN account a ON a.id = p.account AND a.kind = 'refunded' "
+       "WHERE r.kind = 5 AND ("
+       "p.compute > coalesce((SELECT sum(q.compute) FROM posting q JOIN account h "
+       "ON h.id = q.account WHERE q.entry = o.id AND h.kind = 'held' AND h.model = a.model), 0) OR "
+       "p.memory > coalesce((SELECT sum(q.memory) FROM posting q JOIN account h "
+       "ON h.id = q.account WHERE q.entry = o.id AND h.kind = 'held' AND h.model = a.model), 0))",
+       "rule 4: pod {}: expected a refund of interval {} not above it, found more"},
   };
   for (const auto& [sql, fault] : queries) {
     TRANCHE_ASSIGN_OR_RETURN(Statement rows, database.Prepare(sql));

@@ -253,6 +253,10 @@ absl::StatusOr<Instant> ReadLastTime(Database& database) {
   return Instant(Millis(std::max(heartbeat.value_or(0), *newest)));
 }
 
+absl::StatusOr<int64_t> ReadLastEpoch(Database& database) {
+  return database.Integer("SELECT epoch FROM entry ORDER BY id DESC LIMIT 1");
+}
+
 absl::StatusOr<std::string> ReadId(Database& database) {
   std::string id;
   for (const std::string_view key : {kIdHighKey, kIdLowKey}) {
@@ -268,9 +272,10 @@ absl::StatusOr<bool> HasRestored(Database& database) {
   return version >= 2;
 }
 
-absl::Status MakeId(Database& database) {
+absl::Status MakeId(Database& database, IdOf of) {
   const absl::StatusOr<std::string> known = ReadId(database);
-  if (!known.ok() || !known->empty()) return known.status();
+  if (!known.ok()) return known.status();
+  if (!known->empty() && of == IdOf::kFile) return absl::OkStatus();
   int64_t halves[2];
   sqlite3_randomness(sizeof(halves), halves);
   TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));

@@ -33,6 +33,8 @@ enum class EntryKind : int64_t {
 };
 inline constexpr int64_t kEstimatedFlag = 1;
 inline constexpr int64_t kLateFlag = 2;
+// The note of an end that was never told, at the moment the pod was opened again.
+inline constexpr const char* kEndLost = "EndLost";
 // Later than this after it happened, an entry is marked late.
 inline constexpr Millis kLateAfter{60'000};
 
@@ -154,8 +156,9 @@ inline constexpr std::string_view kCheckedKey = "checked";  // checked_balance i
 
 // The ledger's id as 32 hex digits; "" in a file that was never written to by this version.
 absl::StatusOr<std::string> ReadId(Database& database);
-// Assigns a random identity if the file has none.
-absl::Status MakeId(Database& database);
+// Assigns a random identity if the file has none, or has gone another way than the one it had.
+enum class IdOf : uint8_t { kFile, kFork };
+absl::Status MakeId(Database& database, IdOf of);
 
 // Files of version 1, which only a writer takes further, have no table `restored`.
 absl::StatusOr<bool> HasRestored(Database& database);
@@ -163,6 +166,9 @@ absl::StatusOr<bool> HasRestored(Database& database);
 // The newest of all times: of entries, of when they were written, of the heartbeat. 1970 in an
 // empty file.
 absl::StatusOr<Instant> ReadLastTime(Database& database);
+
+// Of the last entry; 0: there is none.
+absl::StatusOr<int64_t> ReadLastEpoch(Database& database);
 
 // Walks entries by ascending id with all that belongs to them. Sequential: three to four table
 // scans side by side. A read transaction is open between Start and Finish.

@@ -18,7 +18,10 @@ absl::StatusOr<Database> OpenAs(const std::string& path, Access access) {
   absl::StatusOr<Database> database = Database::Open(path, access);
   if (!database.ok()) return database;
   TRANCHE_RETURN_IF_ERROR(ApplyReadSettings(*database));
-  TRANCHE_RETURN_IF_ERROR(CheckIdentity(*database, IfEmpty::kRefuse));
+  const absl::Status known = CheckIdentity(*database, IfEmpty::kRefuse);
+  // To who asks about a file, one that is no ledger is a wrong question.
+  if (absl::IsDataLoss(known)) return absl::FailedPreconditionError(known.message());
+  if (!known.ok()) return known;
   return database;
 }
 
@@ -37,6 +40,7 @@ absl::StatusOr<Database> OpenToRead(const std::string& path) {
 
 struct Reader::Impl {
   Database database;
+  std::string path;
 };
 
 absl::StatusOr<Reader> Reader::Open(const std::string& path) {
@@ -44,7 +48,7 @@ absl::StatusOr<Reader> Reader::Open(const std::string& path) {
     return absl::NotFoundError(fmt::format("expected a ledger, found no file {}", path));
   }
   TRANCHE_ASSIGN_OR_RETURN(Database database, OpenToRead(path));
-  return Reader(std::make_unique<Impl>(Impl{std::move(database)}));
+  return Reader(std::make_unique<Impl>(Impl{std::move(database), path}));
 }
 
 Reader::Reader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -56,7 +60,22 @@ absl::StatusOr<Instant> Reader::LastTime() { return ReadLastTime(impl_->database
 
 absl::StatusOr<VerifyReport> Reader::Verify(
     const std::function<void(int64_t done, int64_t total)>& progress) {
-  return VerifyRules(impl_->database, progress);
+  // It is never ahead of the file, so it is read first.
+  const absl::StatusOr<std::optional<Head>> head = ReadHead(impl_->path);
+  TRANCHE_ASSIGN_OR_RETURN(VerifyReport report, VerifyRules(impl_->database, progress));
+  if (absl::IsDataLoss(head.status())) {
+    report.faults.push_back(fmt::format("rule 6: {}", std::string(head.status().message())));
+  } else if (head.ok() && head->has_value()) {
+    const absl::StatusOr<std::string> hash =
+        impl_->database.Text(fmt::format("SELECT hash FROM entry WHERE id = {}", (*head)->entry));
+    if (hash.ok() && Hex(*hash) != (*head)->hash) {
+      report.faults.push_back(
+          fmt::format("rule 6: expected entry {} with hash {}, which the head file remembers, "
+                      "found {}",
+                      (*head)->entry, (*head)->hash, hash->empty() ? "no such entry" : Hex(*hash)));
+    }
+  }
+  return report;
 }
 
 absl::StatusOr<std::vector<ReportRow>> Reader::Report(const ReportQuery& query) {

@@ -74,7 +74,8 @@ class Reader {
   // The newest time the ledger knows of: of an entry or a heartbeat. What is open is known to have
   // been in use until then. Errors: DataLoss.
   absl::StatusOr<Instant> LastTime();
-  // integrity_check, foreign_key_check and rules 1 to 6. `progress(done, total)` in entries.
+  // integrity_check, foreign_key_check, rules 1 to 6, and the head file beside the ledger.
+  // `progress(done, total)` in entries.
   absl::StatusOr<VerifyReport> Verify(
       const std::function<void(int64_t done, int64_t total)>& progress);
   // GPU time by leaf and model, refunds taken off; ascending leaf, model. Exact; from rollups

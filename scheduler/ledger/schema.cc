@@ -164,6 +164,9 @@ CREATE TRIGGER restored_delete BEFORE DELETE ON restored
 constexpr MigrationStep kSteps[] = {{1, kVersion1}, {2, kVersion2}};
 static_assert(std::size(kSteps) == kSchemaVersion);
 
+// What calls itself a later version than this is damaged, not new.
+constexpr int64_t kLastVersion = 1'000;
+
 struct Setting {
   const char* name;
   const char* value;  // as it is set
@@ -200,8 +203,8 @@ absl::Status Apply(Database& database, std::span<const Setting> settings) {
     const bool holds = found == setting.read_back ||
                        (found.empty() && std::string_view(setting.name) == "mmap_size");
     if (!holds) {
-      return absl::FailedPreconditionError(fmt::format("expected SQLite setting {} = {}, found {}",
-                                                       setting.name, setting.read_back, found));
+      return absl::InternalError(fmt::format("expected SQLite setting {} = {}, found {}",
+                                             setting.name, setting.read_back, found));
     }
   }
   return absl::OkStatus();
@@ -235,10 +238,10 @@ absl::Status CheckIdentity(Database& database, IfEmpty if_empty) {
                            database.Integer("SELECT count(*) FROM sqlite_schema"));
   const bool empty = application == 0 && version == 0 && objects == 0;
   if (empty && if_empty == IfEmpty::kAccept) return absl::OkStatus();
-  if (application != kApplicationId || version < 1) {
-    return absl::FailedPreconditionError(
-        fmt::format("expected a Tranche ledger (application_id {:#x}), found {:#x} in {}",
-                    kApplicationId, application, sqlite3_db_filename(database.handle(), "main")));
+  if (application != kApplicationId || version < 1 || version > kLastVersion) {
+    return absl::DataLossError(fmt::format(
+        "expected a Tranche ledger (application_id {:#x}), found {:#x}, version {}, in {}",
+        kApplicationId, application, version, sqlite3_db_filename(database.handle(), "main")));
   }
   if (version > kSchemaVersion) {
     return absl::FailedPreconditionError(fmt::format(

@@ -14,14 +14,15 @@ namespace tranche::ledger {
 inline constexpr int64_t kApplicationId = 0x54524e43;  // "TRNC"
 inline constexpr int64_t kSchemaVersion = 2;
 
-// Sets every setting of a writing connection and reads it back. Errors: FailedPrecondition naming
+// Sets every setting of a writing connection and reads it back. Errors: Internal naming
 // the setting, what was wanted and what it is.
 absl::Status ApplySettings(Database& database);
 // The settings of a connection that only reads.
 absl::Status ApplyReadSettings(Database& database);
 
 // Is this a ledger this program can use? Changes nothing. An empty file may become one. Errors:
-// FailedPrecondition (another application's file, a newer version).
+// DataLoss (it is no ledger, or one byte too many has changed), FailedPrecondition (a newer
+// version).
 enum class IfEmpty { kAccept, kRefuse };
 absl::Status CheckIdentity(Database& database, IfEmpty if_empty);
 

@@ -19,7 +19,6 @@ absl::StatusCode CodeOf(int result) {
     case SQLITE_AUTH:
       return absl::StatusCode::kPermissionDenied;
     case SQLITE_NOTADB:
-      return absl::StatusCode::kFailedPrecondition;
     case SQLITE_CORRUPT:
       return absl::StatusCode::kDataLoss;
     case SQLITE_FULL:
@@ -39,7 +38,7 @@ absl::Status ErrorOf(sqlite3* handle, std::string_view doing) {
   const int result = handle == nullptr ? SQLITE_NOMEM : sqlite3_extended_errcode(handle);
   const char* const file = handle == nullptr ? nullptr : sqlite3_db_filename(handle, "main");
   if ((result & 0xff) == SQLITE_NOTADB && file != nullptr) {
-    return absl::FailedPreconditionError(
+    return absl::DataLossError(
         fmt::format("expected a ledger, found no SQLite database in {}", file));
   }
   const char* const said = (result & 0xff) == SQLITE_FULL ? kDiskFull

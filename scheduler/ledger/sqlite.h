@@ -1,9 +1,9 @@
 // SQLite with owners and absl::Status: a connection, a prepared statement, a transaction.
 //
 // Thread rule: one thread at a time per connection and everything made from it. Errors: NotFound,
-// PermissionDenied (cannot be opened or written), FailedPrecondition (not a database), DataLoss
-// (damaged), ResourceExhausted (disk full, no memory), Unavailable (I/O error, busy), Internal; one
-// line: what was done, what SQLite said, its extended code, the file.
+// PermissionDenied (cannot be opened or written), DataLoss (damaged, or no database at all),
+// ResourceExhausted (disk full, no memory), Unavailable (I/O error, busy), Internal; one line: what
+// was done, what SQLite said, its extended code, the file.
 #pragma once
 
 #include <sqlite3.h>

@@ -13,10 +13,14 @@
 #include "scheduler/ledger/start.h"
 #include "scheduler/ledger/watch.h"
 #include "scheduler/ledger/writer.h"
+#include "scheduler/wire/json/json.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
+
+// With less than this left the disk counts as full, whatever a call of it said.
+constexpr int64_t kLittleRoom = 1 << 20;
 
 // A file of our kind and version, created or migrated as needed.
 absl::Status PrepareFile(const Options& options) {
@@ -43,22 +47,65 @@ absl::Status QuickCheck(Database& database, std::chrono::milliseconds budget) {
 }
 
 // The file must hold the entry the head file remembers, with its hash.
-absl::Status CheckHead(Database& database, const std::string& path,
-                       const std::optional<Head>& head) {
-  if (!head) return absl::OkStatus();
+absl::Status CheckHead(Database& database, const std::string& path, const Head& head) {
   TRANCHE_ASSIGN_OR_RETURN(
       const std::string hash,
-      database.Text(fmt::format("SELECT hash FROM entry WHERE id = {}", head->entry)));
-  if (Hex(hash) == head->hash) return absl::OkStatus();
-  return absl::FailedPreconditionError(fmt::format(
+      database.Text(fmt::format("SELECT hash FROM entry WHERE id = {}", head.entry)));
+  if (Hex(hash) == head.hash) return absl::OkStatus();
+  return absl::DataLossError(fmt::format(
       "expected entry {} with hash {}, found {}, in {}: an older or another file was put in its "
       "place; accept it on purpose or bring the newer one back",
-      head->entry, head->hash, hash.empty() ? "no such entry" : Hex(hash), path));
+      head.entry, head.hash, hash.empty() ? "no such entry" : Hex(hash), path));
+}
+
+// What the file itself says, through a connection that changes nothing.
+absl::Status CheckUnwritten(const Options& options, const Head& head) {
+  // SQLite takes the log away from beside an empty file, even when it only reads.
+  if (FileBytes(options.path) == 0) {
+    return absl::DataLossError(fmt::format("expected a ledger with entry {}, found {} file {}",
+                                           head.entry, FileExists(options.path) ? "an empty" : "no",
+                                           options.path));
+  }
+  TRANCHE_ASSIGN_OR_RETURN(Database database, Database::Open(options.path, Access::kRead));
+  TRANCHE_RETURN_IF_ERROR(ApplyReadSettings(database));
+  TRANCHE_RETURN_IF_ERROR(CheckIdentity(database, IfEmpty::kRefuse));
+  TRANCHE_RETURN_IF_ERROR(CheckHead(database, options.path, head));
+  return QuickCheck(database, options.check_budget);
+}
+
+// What was found before anything is written.
+struct Look {
+  bool checked = false;    // by quick_check
+  bool forked = false;     // the file goes on from elsewhere than it was, as somebody wants it
+  std::string head_fault;  // of the head file; "": none
+};
+absl::StatusOr<Look> LookAtFile(const Options& options) {
+  Look look;
+  const absl::StatusOr<std::optional<Head>> head = ReadHead(options.path);
+  if (absl::IsDataLoss(head.status())) {
+    look.head_fault = std::string(head.status().message());
+    return look;
+  }
+  if (!head.ok()) return head.status();
+  if (!head->has_value()) return look;
+  const absl::Status found = CheckUnwritten(options, **head);
+  look.checked = found.ok();
+  if (found.ok()) return look;
+  if (!absl::IsDataLoss(found)) return found;
+  TRANCHE_RETURN_IF_ERROR(KeepWalAside(options.path));
+  if (!options.accept_rollback) return found;
+  look.forked = true;
+  return look;
 }
 
 }  // namespace
 
 struct SqliteLedger::Impl {
+  // Everything up to the first thing that is wrong.
+  absl::Status TakeUp();
+  // What the file says, against what we are and when.
+  absl::Status CheckStart() const;
+
   Options options;
   Descriptor lock;
   StartState start;
@@ -66,41 +113,39 @@ struct SqliteLedger::Impl {
   std::unique_ptr<IntegrityWatch> watch;
 };
 
-absl::StatusOr<std::unique_ptr<SqliteLedger>> SqliteLedger::Open(const Options& given) {
-  Options options = given;
+absl::Status SqliteLedger::Impl::CheckStart() const {
+  if (options.epoch < start.epoch) {
+    return absl::AbortedError(
+        fmt::format("expected epoch {} or later, found {}: a newer writer has written {}",
+                    start.epoch, options.epoch, options.path));
+  }
+  if (options.most_ahead && start.last_time > options.now + *options.most_ahead) {
+    return absl::DataLossError(fmt::format(
+        "expected no moment after {}, found {}, in {}: mend the machine's clock or, where it was "
+        "ahead once, take it back by tranche ledger repair-clock",
+        wire::FormatTime(options.now), wire::FormatTime(start.last_time), options.path));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SqliteLedger::Impl::TakeUp() {
+  TRANCHE_RETURN_IF_ERROR(CheckPlace(options.path, options.network));
   if (!options.create && !FileExists(options.path)) {
     return absl::NotFoundError(fmt::format("expected a ledger, found no file {}", options.path));
   }
-  auto impl = std::make_unique<Impl>();
-  TRANCHE_ASSIGN_OR_RETURN(impl->lock, LockLedger(options.path));
-  std::optional<Head> head;
-  if (!options.accept_rollback) {
-    TRANCHE_ASSIGN_OR_RETURN(head, ReadHead(options.path));
-    if (head && !FileExists(options.path)) {
-      return absl::FailedPreconditionError(fmt::format(
-          "expected a ledger with entry {}, found no file {}", head->entry, options.path));
-    }
-  }
+  TRANCHE_ASSIGN_OR_RETURN(lock, LockLedger(options.path));
+  TRANCHE_ASSIGN_OR_RETURN(const Look look, LookAtFile(options));
   TRANCHE_RETURN_IF_ERROR(PrepareFile(options));
   if (options.continue_epoch) options.epoch = std::max(options.epoch, LastEpoch(options.path));
-  impl->options = options;
   TRANCHE_ASSIGN_OR_RETURN(WriteConnection connection,
                            ConnectForWriting(options.path, options.epoch, WalTrust::kSynced));
   Database& database = *connection.database;
-  TRANCHE_RETURN_IF_ERROR(QuickCheck(database, options.check_budget));
-  TRANCHE_ASSIGN_OR_RETURN(StartState start,
-                           CheckAndReadHistory(database, options.now - kMeterHorizon));
-  impl->start = std::move(start);
-  TRANCHE_RETURN_IF_ERROR(CheckHead(database, options.path, head));
-  if (options.epoch < impl->start.epoch) {
-    return absl::FailedPreconditionError(
-        fmt::format("expected epoch {} or later, found {}: a newer writer has written {}",
-                    impl->start.epoch, options.epoch, options.path));
-  }
+  if (!look.checked) TRANCHE_RETURN_IF_ERROR(QuickCheck(database, options.check_budget));
+  TRANCHE_ASSIGN_OR_RETURN(start, CheckAndReadHistory(database, options.now - kMeterHorizon));
+  TRANCHE_RETURN_IF_ERROR(CheckStart());
   TRANCHE_RETURN_IF_ERROR(WriteMeta(database, kCleanKey, 0));
-  TRANCHE_RETURN_IF_ERROR(MakeId(database));
-  TRANCHE_ASSIGN_OR_RETURN(std::string id, ReadId(database));
-  impl->start.history.ledger = id;
+  TRANCHE_RETURN_IF_ERROR(MakeId(database, look.forked ? IdOf::kFork : IdOf::kFile));
+  TRANCHE_ASSIGN_OR_RETURN(start.history.ledger, ReadId(database));
   const Book& book = *connection.book;
   if (book.last_entry() > 0) {
     TRANCHE_RETURN_IF_ERROR(WriteHead(options.path, {book.last_entry(), Hex(book.head())}));
@@ -108,14 +153,32 @@ absl::StatusOr<std::unique_ptr<SqliteLedger>> SqliteLedger::Open(const Options& 
     ForgetHead(options.path);
   }
   MakeReserve(options.path);
-  impl->writer = std::make_unique<Writer>(
-      WriterOptions{options.path, id, options.epoch, std::max(options.now, impl->start.last_time),
-                    options.group_delay, options.group_size, options.queue_limit,
-                    options.may_write},
+  writer = std::make_unique<Writer>(
+      WriterOptions{options.path, start.history.ledger, options.epoch,
+                    std::max(options.now, start.last_time), options.group_delay, options.group_size,
+                    options.queue_limit, options.hang_after, options.may_write},
       std::move(connection));
-  impl->watch = std::make_unique<IntegrityWatch>(
-      options.path, !impl->start.clean,
-      [writer = impl->writer.get()](std::string fault) { writer->Report(std::move(fault)); });
+  if (!look.head_fault.empty()) writer->Report(LedgerFault::kHead, look.head_fault);
+  writer->Append(std::move(start.lost_ends), {});
+  watch = std::make_unique<IntegrityWatch>(options.path, !start.clean,
+                                           [writer = writer.get()](std::string fault) {
+                                             writer->Report(LedgerFault::kFile, std::move(fault));
+                                           });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<SqliteLedger>> SqliteLedger::Open(const Options& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  absl::Status taken = impl->TakeUp();
+  // The reserve is for a start as well: nothing else would make room then.
+  const bool full = IsDiskFull(taken) || (!taken.ok() && FreeBytes(options.path) < kLittleRoom);
+  if (full && impl->lock.valid() && FreeReserve(options.path)) {
+    impl = std::make_unique<Impl>();
+    impl->options = options;
+    taken = impl->TakeUp();
+  }
+  if (!taken.ok()) return taken;
   return std::unique_ptr<SqliteLedger>(new SqliteLedger(std::move(impl)));
 }
 
@@ -129,7 +192,7 @@ void SqliteLedger::Close() {
 }
 
 const MeterHistory& SqliteLedger::history() const { return impl_->start.history; }
-void SqliteLedger::ForgetHistory() { impl_->start.history = {}; }
+MeterHistory SqliteLedger::TakeHistory() { return std::exchange(impl_->start.history, {}); }
 Instant SqliteLedger::last_time() const { return impl_->start.last_time; }
 int64_t SqliteLedger::epoch() const { return impl_->options.epoch; }
 
@@ -137,12 +200,36 @@ bool SqliteLedger::InUse(const std::string& path) {
   return FileExists(path) && absl::IsFailedPrecondition(LockLedger(path).status());
 }
 
+absl::StatusOr<Instant> SqliteLedger::RepairClock(const std::string& path, Instant now) {
+  if (!FileExists(path)) {
+    return absl::NotFoundError(fmt::format("expected a ledger, found no file {}", path));
+  }
+  TRANCHE_ASSIGN_OR_RETURN(const Descriptor lock, LockLedger(path));
+  TRANCHE_ASSIGN_OR_RETURN(Database database, Database::Open(path, Access::kWrite));
+  TRANCHE_RETURN_IF_ERROR(CheckIdentity(database, IfEmpty::kRefuse));
+  TRANCHE_RETURN_IF_ERROR(ApplySettings(database));
+  TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
+  TRANCHE_ASSIGN_OR_RETURN(const Instant before, ReadLastTime(database));
+  if (before <= now) return before;
+  TRANCHE_RETURN_IF_ERROR(WriteMeta(database, kHeartbeatKey, now.time_since_epoch().count()));
+  TRANCHE_RETURN_IF_ERROR(database.Execute("DELETE FROM decay"));
+  TRANCHE_ASSIGN_OR_RETURN(const Instant after, ReadLastTime(database));
+  if (after > now) {
+    return absl::FailedPreconditionError(fmt::format(
+        "expected no entry after {}, found one of {}, in {}: entries never change; put a copy from "
+        "before in its place",
+        wire::FormatTime(now), wire::FormatTime(after), path));
+  }
+  TRANCHE_RETURN_IF_ERROR(transaction.Commit());
+  return after;
+}
+
 int64_t SqliteLedger::LastEpoch(const std::string& path) {
   if (!FileExists(path)) return 0;
   absl::StatusOr<Database> database = Database::Open(path, Access::kRead);
-  if (!database.ok() || !CheckIdentity(*database, IfEmpty::kRefuse).ok()) return 0;
-  return database->Integer("SELECT coalesce((SELECT epoch FROM entry ORDER BY id DESC LIMIT 1), 0)")
-      .value_or(0);
+  if (!database.ok() || !ApplyReadSettings(*database).ok()) return 0;
+  if (!CheckIdentity(*database, IfEmpty::kRefuse).ok()) return 0;
+  return ReadLastEpoch(*database).value_or(0);
 }
 
 void SqliteLedger::Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings) {
@@ -165,7 +252,14 @@ LedgerHealth SqliteLedger::health() const { return impl_->writer->health(); }
 int64_t SqliteLedger::ignored() const { return impl_->writer->ignored(); }
 
 absl::StatusOr<std::string> SqliteLedger::Backup(Instant now) {
-  return BackupLedger(impl_->options.path, now, impl_->options.backups);
+  const std::string& path = impl_->options.path;
+  const int64_t needed = 2 * (FileBytes(path) + FileBytes(path + "-wal"));
+  const int64_t found = FreeBytes(path);
+  if (found < needed) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "expected {} free bytes for a copy of {}, twice its size, found {}", needed, path, found));
+  }
+  return BackupLedger(path, now, impl_->options.backups);
 }
 
 }  // namespace tranche::ledger

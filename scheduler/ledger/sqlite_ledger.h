@@ -13,10 +13,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "scheduler/ledger/files.h"
 #include "scheduler/ports/ledger.h"
 
 namespace tranche::ledger {
@@ -30,25 +32,37 @@ struct Options {
   Instant now;                   // of the engine's clock, for times of our own entries
   bool create = true;            // false: a missing file is an error (NotFound)
   bool accept_rollback = false;  // take up a file that is older than its head file remembers
+  NetworkFiles network = NetworkFiles::kRefuse;
+  // The newest moment of the file may be so far after `now`; nullopt: any. A clock that was decades
+  // ahead for a second would else be believed for ever.
+  std::optional<Millis> most_ahead = std::nullopt;
   std::chrono::milliseconds check_budget{2'000};  // of quick_check at start
   int backups = 7;                                // kept by Backup
   std::chrono::milliseconds group_delay{5};
   std::size_t group_size = 256;
   std::size_t queue_limit = 100'000;
+  std::chrono::milliseconds hang_after{2'000};  // a commit that takes longer counts as failed
 };
 
 class SqliteLedger : public Ledger {
  public:
-  // Locks the file against a second process, sets and reads back every setting, migrates (after a
-  // backup), checks quick_check and rules 1 to 3 of what came since the last clean close, and reads
-  // the history of the last kMeterHorizon before options.now.
-  // Errors, one line each: FailedPrecondition (another process has it, wrong application_id, newer
-  // schema, a setting that does not hold, an older file restored), DataLoss (checks failed; says
-  // which), NotFound, PermissionDenied, Unavailable (disk).
+  // Locks the file against a second process, compares it with its head file and runs quick_check
+  // before anything is written, sets and reads back every setting, migrates (after a backup),
+  // checks rules 1 to 3 of what came since the last clean close, and reads the history of the last
+  // kMeterHorizon before options.now. On a full disk it gives the reserve away.
+  // Errors, one line each. For good: InvalidArgument and NotFound (a wrong path),
+  // FailedPrecondition (another process has it, a newer version). Perhaps for now, and the file
+  // stays as it is: DataLoss (a check failed, an older or another file, no ledger, a moment too far
+  // ahead), PermissionDenied, ResourceExhausted, Unavailable, Aborted (a newer writer has written),
+  // Internal.
   static absl::StatusOr<std::unique_ptr<SqliteLedger>> Open(const Options& options);
   ~SqliteLedger() override;
   // Another process writes the file at this moment.
   static bool InUse(const std::string& path);
+  // Takes back a heartbeat later than `now`, which a clock that was wrong has written, while nobody
+  // writes the file; usage that fades is counted anew by then. The newest moment of the file after
+  // it. Errors: as Open; FailedPrecondition where entries are of that time, which never change.
+  static absl::StatusOr<Instant> RepairClock(const std::string& path, Instant now);
   // Of the last entry, beside a writer; 0: there is none, or it is unknown.
   static int64_t LastEpoch(const std::string& path);
   // Commits what is queued, checkpoints, marks a clean close. Idempotent; within 5 s.
@@ -56,8 +70,8 @@ class SqliteLedger : public Ledger {
 
   // As of Open; the devices of its events are left out. Events carry entry numbers as `sequence`.
   const MeterHistory& history() const;
-  // Gives its memory back: some 600 bytes an event.
-  void ForgetHistory();
+  // Hands it over: some 600 bytes an event.
+  MeterHistory TakeHistory();
   // The newest time in the file: a clock that starts must not start before it.
   Instant last_time() const;
   // What entries are written with.
@@ -72,7 +86,8 @@ class SqliteLedger : public Ledger {
   int64_t ignored() const;
 
   // A consistent copy beside a running writer, in small steps, checked (integrity_check) before it
-  // gets its name `path`.backup-<UTC time>; the oldest beyond options.backups go.
+  // gets its name `path`.backup-<UTC time>; the oldest beyond options.backups go. Only where twice
+  // the room is free, so that a copy never fills the ledger's own disk (ResourceExhausted).
   absl::StatusOr<std::string> Backup(Instant now);
 
  private:

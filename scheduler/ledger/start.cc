@@ -195,7 +195,6 @@ absl::Status Walk(Database& database, CheckedEntries& entries, HistoryBuilder& b
     TRANCHE_ASSIGN_OR_RETURN(const bool row, entries.Next(entry));
     if (!row) break;
     state.last_entry = entry.id;
-    state.epoch = entry.epoch;
     if (entry.id > summed) {
       for (const Posting& posting : entry.postings) {
         Posting& sum = sums[posting.account];
@@ -228,17 +227,24 @@ absl::StatusOr<StartState> CheckAndReadHistory(Database& database, Instant from)
   HistoryBuilder builder(from, accounts, [&single](int64_t interval, EntryKind kind) {
     return single->Of(interval, kind);
   });
+  TRANCHE_ASSIGN_OR_RETURN(state.epoch, ReadLastEpoch(database));
   // The second half of a refund may be recent when the first is not: one entry earlier.
   const absl::StatusOr<int64_t> recent = database.Integer(
       fmt::format("SELECT coalesce(min(id) - 1, 1 << 62) FROM entry INDEXED BY entry_at "
                   "WHERE at >= {}",
                   from.time_since_epoch().count()));
   if (!recent.ok()) return recent.status();
+  TRANCHE_ASSIGN_OR_RETURN(
+      const int64_t expected,
+      database.Integer(fmt::format("SELECT (SELECT count(*) FROM entry WHERE id >= {}) + 4 * "
+                                   "(SELECT count(*) FROM open_interval)",
+                                   *recent)));
+  builder.Expect(expected);
   absl::Status status = Walk(database, entries, builder, *recent, state);
   if (!status.ok()) return status;
   TRANCHE_ASSIGN_OR_RETURN(const std::vector<int64_t> open, OpenNow(database));
-  status = builder.Finish(open, state.history);
-  if (status.ok()) status = ReadClosings(database, *single, state.history);
+  TRANCHE_ASSIGN_OR_RETURN(state.lost_ends, builder.Finish(open, state.history));
+  status = ReadClosings(database, *single, state.history);
   if (status.ok()) status = ReadRestored(database, *single, state.history);
   if (status.ok()) status = ReadDecay(database, state.history);
   if (!status.ok()) return status;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "scheduler/facts/metering.h"
@@ -15,6 +16,8 @@ struct StartState {
   int64_t last_entry = 0;
   int64_t epoch = 0;   // of the last entry
   bool clean = false;  // the last writer closed it in order
+  // Ends that the file lacks of pods that were opened again; in the history they are done.
+  std::vector<MeterEvent> lost_ends;
 };
 
 // Rules 1 to 3 and 5 of every entry since the sums were last noted, hashes of these and of every

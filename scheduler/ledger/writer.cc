@@ -20,6 +20,11 @@ constexpr milliseconds kLongestPause{30'000};
 constexpr milliseconds kCloseWithin{1'000};
 constexpr int64_t kWalAlarmBytes = 64 << 20;
 
+// A pod's life in the ledger: no UID has a newline.
+std::string LifeOf(const MeterEvent& event) {
+  return fmt::format("{}\n{}", event.uid.str(), event.interval);
+}
+
 // Takes out what the tables would refuse; how many, and why the last one.
 template <typename Item>
 std::size_t Sift(std::vector<Item>& items, std::string& refused) {
@@ -65,6 +70,7 @@ Writer::Writer(WriterOptions options, WriteConnection connection)
   health_.id = options_.id;
   health_.restored = connection_.book->restored();
   thread_ = std::thread([this] { Loop(); });
+  guard_ = std::thread([this] { Guard(); });
 }
 
 Writer::~Writer() { Close(); }
@@ -83,18 +89,44 @@ void Writer::Restore(std::vector<RestoredUse> uses) {
 
 void Writer::Enqueue(Group group, std::size_t bad, const std::string& refused) {
   const std::lock_guard lock(mutex_);
-  if (bad > 0) reported_ = fmt::format("refused {} malformed events: {}", bad, refused);
-  for (const MeterEvent& event : group.events) newest_ = std::max(newest_, event.at);
-  if (group.size() == 0) return;
-  if (stop_ || (waiting_ > 0 && waiting_ + group.size() > options_.queue_limit)) {
-    health_.dropped += static_cast<int64_t>(group.size());
-    lost_ = true;
-    return;
+  if (bad > 0) {
+    health_.problems[LedgerFault::kRefused] =
+        fmt::format("refused {} malformed events: {}", bad, refused);
   }
+  for (const MeterEvent& event : group.events) newest_ = std::max(newest_, event.at);
+  const std::size_t all = group.size();
+  if (stop_) {
+    group = {};
+  } else {
+    DropLives(group.events);
+  }
+  if (group.size() < all) {
+    health_.dropped += static_cast<int64_t>(all - group.size());
+    lost_ = true;
+  }
+  if (group.size() == 0) return;
   waiting_ += group.size();
   ++taken_;
   queue_.push_back(std::move(group));
   changed_.notify_all();
+}
+
+void Writer::DropLives(std::vector<MeterEvent>& events) {
+  const bool full = waiting_ > 0 && waiting_ + events.size() > options_.queue_limit;
+  if (!full && dropped_lives_.empty()) return;
+  std::erase_if(events, [this, full](const MeterEvent& event) {
+    std::string life = LifeOf(event);
+    if (event.kind == MeterKind::kOpen) {
+      // Had the life begun when there was room, this would be a repeat, which adds nothing.
+      if (full) dropped_lives_.insert(std::move(life));
+      return full;
+    }
+    const auto dropped = dropped_lives_.find(life);
+    if (dropped == dropped_lives_.end()) return false;
+    const bool ends = event.kind == MeterKind::kClose || event.kind == MeterKind::kVoid;
+    if (ends) dropped_lives_.erase(dropped);
+    return true;
+  });
 }
 
 void Writer::WhenCommitted(std::function<void(bool)> done) {
@@ -122,18 +154,18 @@ LedgerHealth Writer::health() const {
   const std::lock_guard lock(mutex_);
   LedgerHealth health = health_;
   health.queued = static_cast<int64_t>(waiting_);
-  health.problem = !commit_problem_.empty() ? commit_problem_ : reported_;
-  if (health.problem.empty() && health.wal_bytes > kWalAlarmBytes) {
-    health.problem =
+  if (health.wal_bytes > kWalAlarmBytes) {
+    health.problems[LedgerFault::kLog] =
         fmt::format("expected a write-ahead log under {} MiB, found {} MiB: a reader holds it open",
                     kWalAlarmBytes >> 20, health.wal_bytes >> 20);
   }
+  if (!health.problems.empty()) health.problem = health.problems.begin()->second;
   return health;
 }
 
-void Writer::Report(std::string problem) {
+void Writer::Report(LedgerFault fault, std::string problem) {
   const std::lock_guard lock(mutex_);
-  reported_ = std::move(problem);
+  health_.problems[fault] = std::move(problem);
 }
 
 int64_t Writer::ignored() const {
@@ -149,6 +181,7 @@ void Writer::Close() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  if (guard_.joinable()) guard_.join();
 }
 
 void Writer::Loop() {
@@ -164,6 +197,7 @@ void Writer::Loop() {
     }
   }
   ended_ = true;
+  guard_ends_.notify_all();
   const bool complete = !HasWork();
   std::deque<Waiter> waiters = std::exchange(waiters_, {});
   health_.dropped += static_cast<int64_t>(waiting_);
@@ -171,7 +205,25 @@ void Writer::Loop() {
   for (Waiter& waiter : waiters) waiter.done(/*committed=*/false);
   const absl::Status finished = complete ? Finish() : absl::OkStatus();
   connection_ = {};
-  if (!finished.ok()) Report(std::string(finished.message()));
+  if (!finished.ok()) Report(LedgerFault::kCommit, std::string(finished.message()));
+}
+
+void Writer::Guard() {
+  std::unique_lock lock(mutex_);
+  while (!ended_) {
+    guard_ends_.wait_for(lock, options_.hang_after / 4, [this] { return ended_; });
+    const bool hangs =
+        commit_began_ && std::chrono::steady_clock::now() - *commit_began_ >= options_.hang_after;
+    if (!hangs || health_.problems.contains(LedgerFault::kHung)) continue;
+    health_.writable = false;
+    health_.problems[LedgerFault::kHung] =
+        fmt::format("expected a commit to end within {} ms, found it still under way, in {}",
+                    options_.hang_after.count(), options_.path);
+    std::deque<Waiter> waiters = std::exchange(waiters_, {});
+    lock.unlock();
+    for (Waiter& waiter : waiters) waiter.done(/*committed=*/false);
+    lock.lock();
+  }
 }
 
 // A commit costs one sync, however much it carries: others may join.
@@ -193,9 +245,14 @@ void Writer::Take() {
 
 void Writer::Commit(std::unique_lock<std::mutex>& lock) {
   const int64_t written = newest_.time_since_epoch().count();
+  commit_began_ = std::chrono::steady_clock::now();
   lock.unlock();
   const absl::Status status = Write(written);
+  // Before anybody relies on it: a log that lost its end is noticed by the head.
+  if (status.ok()) SaveHead();
   lock.lock();
+  commit_began_.reset();
+  health_.problems.erase(LedgerFault::kHung);
   if (status.ok()) {
     Succeed(lock);
   } else {
@@ -235,7 +292,7 @@ absl::Status Writer::Write(int64_t written) {
 void Writer::Succeed(std::unique_lock<std::mutex>& lock) {
   const Book& book = *connection_.book;
   health_.writable = true;
-  commit_problem_.clear();
+  health_.problems.erase(LedgerFault::kCommit);
   health_.last_entry = book.last_entry();
   health_.entries = book.last_entry() - first_entry_;
   health_.head = Hex(book.head());
@@ -255,8 +312,6 @@ void Writer::Succeed(std::unique_lock<std::mutex>& lock) {
     waiters_.pop_front();
   }
   lock.unlock();
-  // Before anybody relies on it: a log that lost its end is noticed by the head.
-  SaveHead();
   for (const auto& answer : answers) answer(/*committed=*/true);
   lock.lock();
 }
@@ -264,7 +319,7 @@ void Writer::Succeed(std::unique_lock<std::mutex>& lock) {
 void Writer::Fail(std::unique_lock<std::mutex>& lock, const absl::Status& why) {
   health_.writable = false;
   ++health_.failures;
-  commit_problem_ = std::string(why.message());
+  health_.problems[LedgerFault::kCommit] = std::string(why.message());
   std::deque<Waiter> waiters = std::exchange(waiters_, {});
   lock.unlock();
   for (Waiter& waiter : waiters) waiter.done(/*committed=*/false);
@@ -286,7 +341,9 @@ void Writer::SaveHead() {
   const Book& book = *connection_.book;
   if (book.last_entry() == 0) return;
   const absl::Status saved = WriteHead(options_.path, {book.last_entry(), Hex(book.head())});
-  if (!saved.ok()) Report(std::string(saved.message()));
+  if (!saved.ok()) return Report(LedgerFault::kHead, std::string(saved.message()));
+  const std::lock_guard lock(mutex_);
+  health_.problems.erase(LedgerFault::kHead);
 }
 
 absl::Status Writer::Finish() {
@@ -295,7 +352,9 @@ absl::Status Writer::Finish() {
   Database& database = *connection_.database;
   TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
   absl::Status status = connection_.book->Flush(Book::Mark::kNow);
-  if (status.ok()) status = WriteMeta(database, kCleanKey, 1);
+  // One that was found damaged is checked whole at the next start.
+  const bool sound = !health().problems.contains(LedgerFault::kFile);
+  if (status.ok()) status = WriteMeta(database, kCleanKey, sound ? 1 : 0);
   if (status.ok()) status = transaction.Commit();
   if (!status.ok()) return status;
   SaveHead();

@@ -13,6 +13,8 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,7 +45,8 @@ struct WriterOptions {
   Instant newest;  // the newest time known
   std::chrono::milliseconds group_delay{5};
   std::size_t group_size = 256;
-  std::size_t queue_limit = 100'000;
+  std::size_t queue_limit = 100'000;  // events; what begins beyond it is dropped with all its life
+  std::chrono::milliseconds hang_after{2'000};
   std::function<bool()> may_write = nullptr;  // as in ledger::Options
 };
 
@@ -60,8 +63,8 @@ class Writer {
   void WhenCommitted(std::function<void(bool)> done);
   void Heartbeat(Instant now, std::vector<DecayRow> decay);
   LedgerHealth health() const;
-  // Something is wrong that commits do not show; kept in health().problem.
-  void Report(std::string problem);
+  // Something is wrong that commits do not show; kept in health().problems for this life.
+  void Report(LedgerFault fault, std::string problem);
   int64_t ignored() const;
   // As sqlite_ledger.h says.
   void Close();
@@ -92,7 +95,11 @@ class Writer {
   };
 
   void Enqueue(Group group, std::size_t bad, const std::string& refused);
+  // Takes out what there is no room for: whole lives, so that no end is missing of what is opened.
+  void DropLives(std::vector<MeterEvent>& events);
   void Loop();
+  // Answers for a commit that does not end. On a thread of its own, as the other one is held.
+  void Guard();
   void Collect(std::unique_lock<std::mutex>& lock);
   void Take();
   // Called with the lock held, which they give up meanwhile.
@@ -117,6 +124,7 @@ class Writer {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  std::condition_variable guard_ends_;
   std::deque<Group> queue_;
   std::optional<Beat> beat_;
   std::size_t waiting_ = 0;  // events in queue_ and batch_
@@ -124,16 +132,18 @@ class Writer {
   uint64_t committed_ = 0;   // of them
   std::deque<Waiter> waiters_;
   Instant newest_;
-  bool lost_ = false;  // something was dropped since the queue was empty
+  bool lost_ = false;                       // something was dropped since the queue was empty
+  std::optional<SteadyTime> commit_began_;  // of one under way
+  // Lives that began while there was no room: no more is kept of them.
+  std::unordered_set<std::string> dropped_lives_;
   bool stop_ = false;
   SteadyTime stop_by_;
   bool ended_ = false;
   LedgerHealth health_;
-  std::string commit_problem_;
-  std::string reported_;
   int64_t ignored_ = 0;
 
   std::thread thread_;
+  std::thread guard_;
 };
 
 }  // namespace tranche::ledger

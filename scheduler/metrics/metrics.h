@@ -78,6 +78,8 @@ struct LedgerRow {
   int64_t wal_bytes = 0;
   int64_t last_entry = 0;
   int64_t restored = 0;
+  std::map<std::string, bool> faults;             // by kind, true: that is wrong now
+  std::optional<int64_t> backup_age_seconds;      // nullopt: there is no copy
   std::optional<int64_t> checkpoint_age_seconds;  // nullopt: none was taken yet
   std::optional<int64_t> drift_quanta;            // nullopt: events are on their way
 };

@@ -208,6 +208,11 @@ inline constexpr Series kLedgerRestored = {
 inline constexpr Series kLedgerCheckpointAge = {
     "tranche_ledger_checkpoint_age_seconds",
     "Age of the newest checkpoint of the ledger taken for statuses (seconds)"};
+inline constexpr Series kLedgerFaults = {
+    "tranche_ledger_faults",
+    "1 while that is wrong with the ledger, by kind; must be 0, the log says more (bool)"};
+inline constexpr Series kLedgerBackupAge = {"tranche_ledger_backup_age_seconds",
+                                            "Age of the newest copy of the ledger (seconds)"};
 inline constexpr Series kLedgerHead = {
     "tranche_ledger_last_entry",
     "Number of the newest entry; falls when an old file was restored (entry)"};

@@ -73,6 +73,12 @@ void AddBudget(const BudgetReport& report, const LeafByNamespace& owners, Page& 
 
 void AddLedger(const LedgerRow& ledger, Page& page) {
   page.Gauge(kLedgerWritable, ledger.writable ? 1 : 0);
+  for (const auto& [kind, wrong] : ledger.faults) {
+    page.Gauge(kLedgerFaults, wrong ? 1 : 0, {{"kind", kind}});
+  }
+  if (ledger.backup_age_seconds) {
+    page.Gauge(kLedgerBackupAge, static_cast<double>(*ledger.backup_age_seconds));
+  }
   page.Counter(kLedgerEntries, static_cast<double>(ledger.entries));
   page.Gauge(kLedgerQueued, static_cast<double>(ledger.queued));
   page.Counter(kLedgerDropped, static_cast<double>(ledger.dropped));

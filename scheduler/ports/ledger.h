@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,10 +16,32 @@
 
 namespace tranche {
 
+// What can be wrong with a ledger while placement goes on. A closed set: metrics have it as a
+// label.
+enum class LedgerFault : uint8_t {
+  kUnopened,  // it could not be taken up, and nothing is written to it
+  kCommit,    // commits fail
+  kHung,      // a commit does not end
+  kFile,      // a check of the whole file found damage
+  kHead,      // the file that remembers the newest entry is damaged or cannot be written
+  kRefused,   // events that no ledger can hold were left out
+  kLog,       // the write-ahead log grows beyond its bound
+  kCopy,      // no copy of the file could be made
+  kCount
+};
+constexpr const char* NameOf(LedgerFault fault) {
+  constexpr const char* kNames[] = {"unopened", "commit",  "hung", "file",
+                                    "head",     "refused", "log",  "copy"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(LedgerFault::kCount));
+  return kNames[static_cast<std::size_t>(fault)];
+}
+using LedgerProblems = std::map<LedgerFault, std::string>;  // each one line
+
 struct LedgerHealth {
   std::string id;              // of the file, made with it: 32 hex digits
   bool writable = true;        // the last commit succeeded
-  std::string problem;         // why not, one line
+  LedgerProblems problems;     // what is wrong now, that commits fail among them
+  std::string problem;         // the first of them
   int64_t queued = 0;          // events waiting for a commit
   std::optional<Charge> held;  // open in the ledger as of the last commit
   int64_t dropped = 0;         // events lost because the queue was full; must be 0
@@ -39,8 +63,8 @@ class Ledger {
   // difference to what it has is entered, so that a repeat enters nothing.
   virtual void Restore(std::vector<RestoredUse> uses) = 0;
   // Calls `done(true)` once everything appended before is on disk; done(false) at once when commits
-  // fail (what was appended stays queued and is written later). Callbacks come on a thread of the
-  // ledger or the caller's, exactly once.
+  // fail, and when one does not end in time (what was appended stays queued and is written later).
+  // Callbacks come on a thread of the ledger or the caller's, exactly once.
   virtual void WhenCommitted(std::function<void(bool)> done) = 0;
   // We are alive and metering at `now`; and usage that fades, for fair share.
   virtual void Heartbeat(Instant now, std::vector<DecayRow> decay) = 0;

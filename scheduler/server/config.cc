@@ -188,6 +188,13 @@ void AddClusterKeys(ServeConfig& config, Setters& keys) {
   keys["ledger.onFailure"] = OneOf(
       Choices<LedgerFailure>{{"Closed", LedgerFailure::kClosed}, {"Open", LedgerFailure::kOpen}},
       config.ledger_failure);
+  keys["ledger.openSeconds"] = Seconds(1, config.ledger_patience);
+  keys["ledger.olderFile"] =
+      OneOf(Choices<bool>{{"Refuse", false}, {"Accept", true}}, config.ledger_accept_rollback);
+  keys["ledger.networkFiles"] =
+      OneOf(Choices<ledger::NetworkFiles>{{"Refuse", ledger::NetworkFiles::kRefuse},
+                                          {"Accept", ledger::NetworkFiles::kAccept}},
+            config.ledger_network);
   keys["mig.configMap"] = Text("NAMESPACE/NAME", [&config](const std::string& text) {
     return SplitObjectName(text, config.mig_config_ns, config.mig_config_name);
   });

@@ -15,6 +15,7 @@
 #include "policy/spec.h"
 #include "scheduler/api/admission_api.h"
 #include "scheduler/http/server.h"
+#include "scheduler/ledger/files.h"
 
 namespace tranche {
 
@@ -64,7 +65,9 @@ struct ServeConfig {
 
   std::string ledger;  // file; empty: nothing is kept over a restart
   LedgerFailure ledger_failure = LedgerFailure::kClosed;
+  std::chrono::milliseconds ledger_patience{30'000};  // with opening it, before going on without
   bool ledger_accept_rollback = false;
+  ledger::NetworkFiles ledger_network = ledger::NetworkFiles::kRefuse;
 
   // ConfigMap that mig-manager's file of layouts is mounted from, for GPUPolicy.mig Apply.
   std::string mig_config_ns = "tranche-system";

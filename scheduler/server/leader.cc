@@ -1,9 +1,12 @@
 #include "scheduler/server/leader.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
@@ -24,6 +27,7 @@
 #include "scheduler/embedded/cluster.h"
 #include "scheduler/host/clocks.h"
 #include "scheduler/host/timers.h"
+#include "scheduler/server/ledger_care.h"
 #include "topology/base/status.h"
 
 namespace tranche {
@@ -42,7 +46,10 @@ constexpr std::chrono::milliseconds kLookForCheckpointEvery{1'000};
 constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
 // Some seconds for all of a large cluster.
 constexpr std::chrono::milliseconds kCheckSliceEvery{100};
-constexpr std::chrono::hours kBackupEvery{24};
+constexpr std::chrono::milliseconds kLookAtLedgerEvery{1'000};
+// A ledger whose newest moment is later than this was written by a clock that was wrong, or is read
+// by one.
+constexpr Millis kMostAhead{std::chrono::hours(24)};
 
 Instant WallNow() { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
 
@@ -51,8 +58,7 @@ HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::Sq
   HostOptions options;
   options.ledger = book;
   if (book != nullptr) {
-    options.history = book->history();
-    book->ForgetHistory();
+    options.history = book->TakeHistory();
   }
   options.engine.tentative_lifetime = config.tentative_lifetime;
   options.engine.namespace_caps = config.hami;
@@ -64,10 +70,24 @@ HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::Sq
   return options;
 }
 
+// A disk that hangs keeps whoever waits for it for as long as it likes. The opening goes on by
+// itself then, and what comes of it is closed again.
+absl::StatusOr<std::unique_ptr<ledger::SqliteLedger>> OpenInTime(
+    ledger::Options options, std::chrono::milliseconds patience) {
+  const std::string path = options.path;
+  std::packaged_task<absl::StatusOr<std::unique_ptr<ledger::SqliteLedger>>()> opening(
+      [options = std::move(options)] { return ledger::SqliteLedger::Open(options); });
+  auto opened = opening.get_future();
+  std::thread(std::move(opening)).detach();
+  if (opened.wait_for(patience) == std::future_status::ready) return opened.get();
+  return absl::UnavailableError(
+      fmt::format("expected {} to be open within {} ms, found it is not", path, patience.count()));
+}
+
 }  // namespace
 
 absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch, bool exact_epoch,
-                                        std::function<bool()> may_write) {
+                                        std::function<bool()> may_write, IfUntrusted untrusted) {
   OpenedLedger opened;
   if (config.ledger.empty()) return opened;
   ledger::Options options;
@@ -77,15 +97,22 @@ absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch
   options.may_write = std::move(may_write);
   options.now = WallNow();
   options.accept_rollback = config.ledger_accept_rollback;
-  auto ledger = ledger::SqliteLedger::Open(options);
+  options.network = config.ledger_network;
+  // Time moved by hand may go anywhere.
+  if (!config.manual_clock) options.most_ahead = kMostAhead;
+  absl::StatusOr<std::unique_ptr<ledger::SqliteLedger>> ledger =
+      OpenInTime(std::move(options), config.ledger_patience);
   if (ledger.ok()) {
     opened.ledger = *std::move(ledger);
     return opened;
   }
-  if (!absl::IsDataLoss(ledger.status())) return ledger.status();
-  spdlog::error("the ledger cannot be trusted and is left as it is: {}",
-                std::string(ledger.status().message()));
-  opened.untrusted = true;
+  const absl::Status& why = ledger.status();
+  // What no later try can mend, and what somebody mends on purpose: said by not starting.
+  if (untrusted == IfUntrusted::kFail || absl::IsInvalidArgument(why) || absl::IsNotFound(why) ||
+      absl::IsFailedPrecondition(why)) {
+    return why;
+  }
+  opened.untrusted = std::string(why.message());
   return opened;
 }
 
@@ -97,14 +124,16 @@ struct LeaderServices::Impl {
         metrics(counts),
         process(std::move(wanted)),
         book(std::move(opened.ledger)),
-        untrusted(opened.untrusted),
         epoch(book ? std::max(number, book->epoch()) : number),
         system(book ? book->last_time() : Instant()),
         manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
         clock(manual ? static_cast<Clock&>(*manual) : system),
         host(MakeHostOptions(config, epoch, book.get(), process.may_write), clock),
-        adviser([this] { return Look(); }) {}
+        adviser([this] { return Look(); }) {
+    if (!config.ledger.empty()) MakeCare(opened.untrusted);
+  }
 
+  void MakeCare(const std::string& untrusted);
   void MakeReclaimer();
   // Makes what carries out the effects of the engine, and connects it.
   void ConnectEffects();
@@ -120,19 +149,18 @@ struct LeaderServices::Impl {
   void Every(std::chrono::milliseconds period, const std::function<void()>& work);
   // Off it, for what takes its time.
   void EveryLater(std::chrono::milliseconds period, const std::function<void()>& work);
-  void Backup();
   std::optional<metrics::LedgerRow> LedgerState();
 
   const ServeConfig& config;
   metrics::Metrics& metrics;
   const LeaderHooks process;
   std::unique_ptr<ledger::SqliteLedger> book;  // null: nothing is kept
-  const bool untrusted;
   const int64_t epoch;
   SystemClock system;
   std::unique_ptr<ManualClock> manual;  // null: the system clock is the time
   Clock& clock;
   Host host;
+  std::unique_ptr<LedgerCare> care;      // null: no ledger is asked for
   std::unique_ptr<Reclaimer> reclaimer;  // known to the host, so outlives the cluster's events
   std::unique_ptr<embedded::Cluster> embedded_cluster;  // null: it is elsewhere
   ClusterApi* api = nullptr;
@@ -148,6 +176,21 @@ struct LeaderServices::Impl {
   UsageApi usage{config.ledger, host.engine, clock};
   Router router;
 };
+
+void LeaderServices::Impl::MakeCare(const std::string& untrusted) {
+  LedgerCareHooks hooks;
+  hooks.close = [this](bool closed) {
+    host.engine.With([closed](Engine& engine, Instant) { engine.CloseLedger(closed); });
+  };
+  hooks.try_again = [this] {
+    return OpenLedger(config, epoch, /*exact_epoch=*/config.elects, process.may_write,
+                      IfUntrusted::kFail)
+        .status();
+  };
+  // Objects of the embedded cluster are in this process alone.
+  if (config.cluster == ClusterKind::kKubernetes) hooks.restart = process.restart;
+  care = std::make_unique<LedgerCare>(config, book.get(), untrusted, std::move(hooks));
+}
 
 void LeaderServices::Impl::MakeReclaimer() {
   Reclaimer::Hooks hooks;
@@ -239,8 +282,9 @@ void LeaderServices::Impl::MakeAnswers() {
   AddAdviceApi(adviser, router);
   AddLedgerApi(config.ledger, host.engine, clock, router);
   usage.AddTo(router);
-  AddPages([this] { return host.cluster.readiness(); }, metrics, [this] { return Gather(); },
-           router);
+  AddPages([this] { return host.cluster.readiness(); },
+           [this] { return care ? care->Note() : std::string(); }, metrics,
+           [this] { return Gather(); }, router);
   if (embedded_cluster) {
     AddEmbeddedApi(
         *embedded_cluster, host.engine, manual.get(), [this] { return DoDue(); }, router);
@@ -313,12 +357,22 @@ void LeaderServices::Impl::ArmTick(std::chrono::milliseconds delay) {
 }
 
 std::optional<metrics::LedgerRow> LeaderServices::Impl::LedgerState() {
-  if (!book) return std::nullopt;
+  if (!care) return std::nullopt;
+  metrics::LedgerRow row;
+  const LedgerProblems problems = care->problems();
+  for (int kind = 0; kind < static_cast<int>(LedgerFault::kCount); ++kind) {
+    const auto fault = static_cast<LedgerFault>(kind);
+    row.faults[NameOf(fault)] = problems.contains(fault);
+  }
+  row.backup_age_seconds = care->copy_age();
+  if (!book) {
+    row.writable = false;
+    return row;
+  }
   // The engine first: what it has counted since is in the queue.
   const Charge held = host.engine.With(EngineCaller::kMetrics,
                                        [](Engine& engine, Instant) { return engine.HeldQuanta(); });
   const LedgerHealth health = book->health();
-  metrics::LedgerRow row;
   row.writable = health.writable;
   row.entries = health.entries;
   row.queued = health.queued;
@@ -357,21 +411,11 @@ void LeaderServices::Impl::EveryLater(std::chrono::milliseconds period,
   });
 }
 
-void LeaderServices::Impl::Backup() {
-  const absl::StatusOr<std::string> backup = book->Backup(clock.Now());
-  if (backup.ok()) {
-    spdlog::info("ledger copied to {}", *backup);
-  } else {
-    spdlog::error("the ledger could not be copied: {}", std::string(backup.status().message()));
-  }
-}
-
 LeaderServices::LeaderServices(const ServeConfig& config, metrics::Metrics& metrics,
                                OpenedLedger opened, int64_t epoch, LeaderHooks hooks)
     : impl_(std::make_unique<Impl>(config, metrics, std::move(opened), epoch, std::move(hooks))) {
-  const bool closed = impl_->untrusted && config.ledger_failure == LedgerFailure::kClosed;
-  impl_->host.engine.With(EngineCaller::kLedger,
-                          [closed](Engine& engine, Instant) { engine.CloseLedger(closed); });
+  // Before anything is decided.
+  if (impl_->care) impl_->care->Tick();
 }
 
 LeaderServices::~LeaderServices() { End(); }
@@ -406,7 +450,10 @@ void LeaderServices::Begin() {
   }
   if (impl->book) {
     impl->Every(kHeartbeatEvery, [impl] { impl->host.engine.Heartbeat(); });
-    impl->Every(kBackupEvery, [impl] { impl->process.later([impl] { impl->Backup(); }); });
+  }
+  if (impl->care) {
+    impl->Every(kLookAtLedgerEvery, [impl] { impl->care->Tick(); });
+    impl->care->Begin();
   }
 }
 
@@ -415,6 +462,7 @@ void LeaderServices::Drain() { impl_->host.cluster.BeginStopping(); }
 void LeaderServices::End() {
   impl_->timers.Stop();
   impl_->host.engine.Heartbeat();
+  if (impl_->care) impl_->care->End();
   if (impl_->book) impl_->book->Close();
 }
 

@@ -30,7 +30,6 @@ using std::chrono::milliseconds;
 // cut off ends as soon as it notices. After that it leads without.
 constexpr milliseconds kLedgerPatience{5'000};
 constexpr milliseconds kLedgerRetry{100};
-constexpr milliseconds kLedgerWatch{1'000};
 
 http::Options MakeHttpOptions(const ServeConfig& config, Door door) {
   http::Options options;
@@ -92,7 +91,6 @@ struct Runtime::Impl {
   // The way to lead, on a thread of its own.
   void TakeOver(int64_t epoch);
   absl::StatusOr<OpenedLedger> TakeLedger(int64_t epoch);
-  void WaitForLedger();
   // False where the process is being stopped.
   bool Rest(milliseconds time);
   void Restart(const std::string& why);
@@ -165,6 +163,7 @@ LeaderHooks Runtime::Impl::MakeLeaderHooks() {
     boost::asio::post(questions, std::move(work));
   };
   hooks.edges = [this](metrics::Scrape& scrape) { AddEdges(scrape); };
+  hooks.restart = [this](const std::string& why) { Restart(why); };
   if (config.elects) hooks.may_write = [this] { return grant.holds(); };
   return hooks;
 }
@@ -203,8 +202,7 @@ absl::StatusOr<OpenedLedger> Runtime::Impl::TakeLedger(int64_t epoch) {
   const auto end = std::chrono::steady_clock::now() + kLedgerPatience;
   while (!config.ledger.empty() && ledger::SqliteLedger::InUse(config.ledger)) {
     if (std::chrono::steady_clock::now() >= end) {
-      spdlog::error("{} is still held by another process: leading without a ledger", config.ledger);
-      return OpenedLedger{nullptr, true};
+      return OpenedLedger{nullptr, config.ledger + " is still held by another process"};
     }
     if (!Rest(kLedgerRetry)) return absl::CancelledError("stopping");
   }
@@ -224,7 +222,6 @@ void Runtime::Impl::TakeOver(int64_t epoch) {
     return Restart(
         fmt::format("the ledger cannot be opened: {}", std::string(opened.status().message())));
   }
-  const bool without = opened->untrusted && ledger::SqliteLedger::InUse(config.ledger);
   services = std::make_unique<LeaderServices>(config, metrics, *std::move(opened), epoch,
                                               MakeLeaderHooks());
   services->Attach(*kube_cluster);
@@ -239,15 +236,6 @@ void Runtime::Impl::TakeOver(int64_t epoch) {
   const auto took = std::chrono::steady_clock::now() - began;
   spdlog::info("leading, epoch {}: taken over in {} ms", epoch,
                std::chrono::duration_cast<milliseconds>(took).count());
-  if (without) WaitForLedger();
-}
-
-// Metering cannot begin in the middle: a restart takes the file and what the cluster shows.
-void Runtime::Impl::WaitForLedger() {
-  while (ledger::SqliteLedger::InUse(config.ledger)) {
-    if (!Rest(kLedgerWatch)) return;
-  }
-  Restart("the ledger is free: starting again with it");
 }
 
 void Runtime::Impl::Answer(Door door, http::Request request, http::Responder respond) {
@@ -268,7 +256,7 @@ void Runtime::Impl::Answer(Door door, http::Request request, http::Responder res
 
 absl::Status Runtime::Impl::MakeServers() {
   if (const absl::Status checked = access.Check(); !checked.ok()) return checked;
-  AddPages([] { return Readiness::kStandby; }, metrics,
+  AddPages([] { return Readiness::kStandby; }, nullptr, metrics,
            [this] {
              metrics::Scrape scrape;
              scrape.version = Version();

@@ -50,7 +50,7 @@ def output(arguments, **options):
 # What a line is completed to, its last word being the one under the cursor.
 LINES = [
     ("tranche qu", ["quota"]),
-    ("tranche ledger ", ["export", "report", "verify"]),
+    ("tranche ledger ", ["export", "repair-clock", "report", "verify"]),
     ("tranche nodes -o ", ["json", "table"]),
     ("tranche nodes --output=j", ["--output=json"]),
     ("tranche nodes --server http://127.0.0.1:1 --outp", ["--output"]),

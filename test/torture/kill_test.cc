@@ -110,7 +110,7 @@ TEST(OlderFile, IsRefusedUntilTheRollbackIsAccepted) {
   older.lives = story.lives;
   ledger::Options options = NextLife(older, path);
   const Opened refused = SqliteLedger::Open(options);
-  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << refused.status();
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kDataLoss) << refused.status();
 
   options.accept_rollback = true;
   {

@@ -16,6 +16,8 @@ using ::testing::IsEmpty;
 // The real file system, whose writes or syncs answer with an error while it is set.
 std::atomic<int> write_error{SQLITE_OK};
 std::atomic<int> sync_error{SQLITE_OK};
+// Syncs do not return while it is true.
+std::atomic<bool> hanging{false};
 
 // The real file's own bytes follow.
 struct FaultyFile {
@@ -39,6 +41,7 @@ const sqlite3_io_methods kMethods = {
     },
     [](sqlite3_file* f, sqlite3_int64 size) { return Real(f)->pMethods->xTruncate(Real(f), size); },
     [](sqlite3_file* f, int flags) {
+      hanging.wait(/*old=*/true);
       const int error = sync_error;
       return error != SQLITE_OK ? error : Real(f)->pMethods->xSync(Real(f), flags);
     },
@@ -77,6 +80,7 @@ class DiskFaultTest : public LedgerTest {
   DiskFaultTest() {
     write_error = SQLITE_OK;
     sync_error = SQLITE_OK;
+    hanging = false;
     real_vfs = sqlite3_vfs_find(nullptr);
     faulty_ = *real_vfs;
     faulty_.zName = "faulty";
@@ -139,6 +143,68 @@ TEST_F(DiskFaultTest, AfterAFailedSyncTheBatchIsWrittenOnceAgain) {
   EXPECT_TRUE(Committed(*ledger));
   EXPECT_EQ(ledger->health().last_entry, 3);
   EXPECT_THAT(Faults(), IsEmpty());
+}
+
+TEST_F(DiskFaultTest, ADiskThatHangsIsAnsweredForAndLosesNothing) {
+  options_.hang_after = std::chrono::milliseconds(10);
+  const auto ledger = MustOpen();
+  Write(*ledger, {Open("a", Minute(0))});
+  hanging = true;
+  ledger->Append({Open("b", Minute(1))}, {});
+  EXPECT_FALSE(Committed(*ledger));  // though the commit never fails
+  ledger->Append({Close("b", Minute(2)), Close("a", Minute(2))}, {});
+  EXPECT_FALSE(Committed(*ledger));  // at once
+  const LedgerHealth sick = ledger->health();
+  EXPECT_FALSE(sick.writable);
+  EXPECT_THAT(sick.problems.at(LedgerFault::kHung), HasSubstr("still under way"));
+  EXPECT_EQ(sick.queued, 3);
+  hanging = false;
+  hanging.notify_all();
+  WaitUntilWritable(*ledger);
+  EXPECT_TRUE(Committed(*ledger));
+  EXPECT_EQ(ledger->health().last_entry, 4);
+  EXPECT_THAT(ledger->health().problems, IsEmpty());
+  EXPECT_EQ(Sql("SELECT group_concat(kind, '') FROM entry"), "1133");
+  EXPECT_THAT(Faults(), IsEmpty());
+}
+
+// A bind that was promised while there was no room, refused by the server, and made again.
+TEST_F(DiskFaultTest, AFullQueueDropsWholeLivesAndNoEnds) {
+  options_.queue_limit = 3;
+  const auto ledger = MustOpen();
+  Write(*ledger, {Open("old", Minute(0))});
+  write_error = SQLITE_FULL;
+  for (const char* uid : {"b", "c", "d", "late"}) ledger->Append({Open(uid, Minute(1))}, {});
+  EXPECT_FALSE(Committed(*ledger));
+  ledger->Append({Close("old", Minute(2)), Void("b", Minute(2)), Running("late", Minute(2))}, {});
+  ledger->Append({Void("late", Minute(2)), Refund("old", Minute(1), Minute(2))}, {});
+  EXPECT_EQ(ledger->health().queued, 6);
+  EXPECT_EQ(ledger->health().dropped, 3);  // the whole life of "late"
+  write_error = SQLITE_OK;
+  for (int i = 0; i < 1'000 && ledger->health().queued > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  Write(*ledger, {Open("b", Minute(5), 1), Open("late", Minute(5), 1)});
+  ledger->Close();
+  EXPECT_THAT(Faults(), IsEmpty());
+  std::string open;
+  const auto next = MustOpen();
+  for (const OpenInterval& interval : next->history().open) {
+    open += fmt::format("{}{} ", interval.uid.str(), interval.interval);
+  }
+  EXPECT_EQ(open, "b1 c0 d0 late1 ");
+}
+
+TEST_F(DiskFaultTest, AFullDiskAtStartGivesTheReserveAway) {
+  WriteFile({Open("a", Minute(0))});
+  const std::string reserve = options_.path + ".reserve";
+  EXPECT_EQ(std::filesystem::file_size(reserve), 16U << 20);
+  write_error = SQLITE_FULL;
+  const absl::Status refused = OpenError();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_FALSE(std::filesystem::exists(reserve));
+  write_error = SQLITE_OK;
+  EXPECT_EQ(MustOpen()->history().open.size(), 1U);
 }
 
 TEST_F(DiskFaultTest, TheQueueIsBoundedAndWhatItDropsIsCounted) {

@@ -39,7 +39,7 @@ TEST_F(LedgerTest, EpochsAreContinuedOrMustNotFall) {
   WriteFile({Open("a", Minute(0))});
   EXPECT_EQ(SqliteLedger::LastEpoch(options_.path), 7);
   options_.epoch = 3;
-  EXPECT_TRUE(absl::IsFailedPrecondition(OpenError()));
+  EXPECT_TRUE(absl::IsAborted(OpenError()));
   options_.continue_epoch = true;
   EXPECT_EQ(MustOpen()->epoch(), 7);
   options_.epoch = 9;

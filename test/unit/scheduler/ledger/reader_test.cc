@@ -266,6 +266,36 @@ TEST_F(ReaderTest, IntervalsOfAPodMayNotOverlapUnlessTheClockStepped) {
   EXPECT_THAT(Faults(), ElementsAre(HasSubstr("rule 4: pod o: expected interval 1 to start")));
 }
 
+TEST_F(ReaderTest, ARefundLiesInItsIntervalAndNotAboveIt) {
+  struct Case {
+    const char* name;
+    MeterEvent refund;
+    const char* says;  // null: nothing
+  };
+  MeterEvent twice = Refund("a", Minute(1), Minute(2));
+  twice.parts[0].charge.memory *= 2;
+  MeterEvent another = Refund("a", Minute(1), Minute(2));
+  another.parts[0].model = "b200";
+  const Case cases[] = {
+      {"all of it", Refund("a", Minute(0), Minute(9)), nullptr},
+      {"before it", Refund("a", Minute(-1), Minute(2)), "to lie in it"},
+      {"after it", Refund("a", Minute(8), Minute(10)), "to lie in it"},
+      {"twice as much", twice, "not above it"},
+      {"of another model", another, "not above it"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    WriteFile({Open("a", Minute(0)), Close("a", Minute(9)), c.refund});
+    if (c.says == nullptr) {
+      EXPECT_THAT(Faults(), IsEmpty());
+    } else {
+      EXPECT_THAT(Faults(), ElementsAre(HasSubstr(c.says)));
+    }
+  }
+}
+
 TEST_F(ReaderTest, ExportShowsWhatHasOnlyJustBegun) {
   WriteFile({Open("a", Minute(0)), Open("b", Minute(5))});
   const auto uids = [this](const ReportQuery& query) {

@@ -113,7 +113,7 @@ TEST_F(LedgerTest, HistoryHoldsWhatLastedIntoTheHorizonWithItsOwnTimes) {
   EXPECT_EQ(history.events[0].at, early);
   ASSERT_EQ(history.open.size(), 1U);
   EXPECT_EQ(history.open[0].running, early + std::chrono::minutes(1));
-  ledger->ForgetHistory();
+  ledger->TakeHistory();
   EXPECT_THAT(ledger->history().events, IsEmpty());
 }
 
@@ -184,7 +184,7 @@ TEST_F(LedgerTest, AnEpochNeverFalls) {
   options_.epoch = 5;
   WriteFile({Open("a", Minute(0))});
   options_.epoch = 4;
-  EXPECT_TRUE(absl::IsFailedPrecondition(OpenError()));
+  EXPECT_TRUE(absl::IsAborted(OpenError()));
 }
 
 TEST_F(LedgerTest, AnOlderFileInItsPlaceIsNoticed) {
@@ -193,7 +193,7 @@ TEST_F(LedgerTest, AnOlderFileInItsPlaceIsNoticed) {
   WriteFile({Open("b", Minute(1))});
   std::filesystem::rename(folder_ + "/old", options_.path);
   const absl::Status refused = OpenError();
-  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("expected entry 2"));
   options_.accept_rollback = true;
   WriteFile({Open("c", Minute(1))});
@@ -225,7 +225,7 @@ TEST_F(LedgerTest, WhatCannotBeALedgerIsRefusedWithItsReason) {
   options_.create = true;
 
   std::ofstream(options_.path) << std::string(5000, 'x');
-  EXPECT_TRUE(absl::IsFailedPrecondition(OpenError())) << OpenError();
+  EXPECT_TRUE(absl::IsDataLoss(OpenError())) << OpenError();
 
   std::filesystem::remove(options_.path);
   Sql("CREATE TABLE recipes(name)");

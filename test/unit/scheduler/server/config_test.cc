@@ -37,6 +37,7 @@ sharing:
   reservationImage: registry/tranche:1
 preemption: {actor: Scheduler}
 mig: {configMap: gpu-operator/mig-parted}
+ledger: {file: l.db, onFailure: Open, openSeconds: 7, olderFile: Accept, networkFiles: Accept}
 leaderElection: {lease: tranche-system/tranche, leaseSeconds: 9, renewSeconds: 6, retrySeconds: 1}
 tls:
   listen: ":9443"
@@ -74,6 +75,11 @@ http:
   EXPECT_TRUE(config.reservation);
   EXPECT_EQ(config.reservation_image, "registry/tranche:1");
   EXPECT_EQ(config.policy.actor, PreemptionActor::kScheduler);
+  EXPECT_EQ(config.ledger, "l.db");
+  EXPECT_EQ(config.ledger_failure, LedgerFailure::kOpen);
+  EXPECT_EQ(config.ledger_patience, 7s);
+  EXPECT_TRUE(config.ledger_accept_rollback);
+  EXPECT_EQ(config.ledger_network, ledger::NetworkFiles::kAccept);
   EXPECT_EQ(config.mig_config_ns, "gpu-operator");
   EXPECT_EQ(config.mig_config_name, "mig-parted");
   EXPECT_TRUE(config.elects);
