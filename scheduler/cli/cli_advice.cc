@@ -32,7 +32,8 @@ std::string JoinedBy(const Json& texts, const char* separator) {
 
 void PrintNotes(const Json& notes, std::ostream& out) {
   for (const Json& note : notes) {
-    out << "- " << Wrapped(note.get<std::string>(), 2, TerminalOf(out).columns) << '\n';
+    const std::string text = Harmless(note.get<std::string>());
+    out << "- " << Wrapped(text, 2, TerminalOf(out).columns) << '\n';
   }
 }
 

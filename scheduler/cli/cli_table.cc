@@ -70,10 +70,7 @@ Table::Table(std::vector<std::string> titles) { rows_.push_back(std::move(titles
 
 void Table::Add(std::vector<std::string> cells) {
   TRANCHE_CHECK_EQ(cells.size(), rows_.front().size());
-  for (std::string& cell : cells) {
-    std::replace_if(
-        cell.begin(), cell.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, '?');
-  }
+  for (std::string& cell : cells) cell = Harmless(cell);
   rows_.push_back(std::move(cells));
 }
 

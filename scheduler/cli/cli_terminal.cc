@@ -55,6 +55,20 @@ Terminal TerminalOf(std::ostream& out) {
   return {static_cast<std::size_t>(stored / 2), stored % 2 == 1};
 }
 
+std::string Harmless(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
+    // U+0080 to U+009F, which terminals take for escape sequences of one character.
+    const bool wide = byte == 0xC2U && next >= 0x80U && next < 0xA0U;
+    if (wide) ++i;
+    out += wide || byte < ' ' || byte == 0x7FU ? '?' : static_cast<char>(byte);
+  }
+  return out;
+}
+
 std::string Wrapped(std::string_view text, std::size_t indent, std::size_t columns) {
   if (columns == 0 || indent + WidthOf(text) <= columns) return std::string(text);
   std::string out;
@@ -95,7 +109,7 @@ void PrintLabelled(std::string_view label, std::string_view text, std::ostream& 
   constexpr std::size_t kTextAt = 9;
   std::string head(label);
   head.resize(std::max(kTextAt, head.size() + 1), ' ');
-  out << head << Wrapped(text, head.size(), TerminalOf(out).columns) << '\n';
+  out << head << Wrapped(Harmless(text), head.size(), TerminalOf(out).columns) << '\n';
 }
 
 std::size_t WidthOf(std::string_view text) {

@@ -23,6 +23,9 @@ void SetTerminal(std::ostream& out, Terminal terminal);
 // As set before, also by copyfmt; else no terminal.
 Terminal TerminalOf(std::ostream& out);
 
+// The text with '?' for every control character: text from the cluster must not steer a terminal.
+std::string Harmless(std::string_view text);
+
 // `text` in words over as many lines as it takes, the first one beginning at column `indent`, later
 // ones indented as far. Without columns as it is.
 std::string Wrapped(std::string_view text, std::size_t indent, std::size_t columns);
@@ -31,7 +34,8 @@ std::string Wrapped(std::string_view text, std::size_t indent, std::size_t colum
 // indented by `indent`.
 std::string WrappedLines(std::string_view text, std::size_t indent, std::size_t columns);
 
-// "label    text": a line of a list of facts, wrapped below where its text begins.
+// "label    text": a line of a list of facts, made harmless and wrapped below where its text
+// begins.
 void PrintLabelled(std::string_view label, std::string_view text, std::ostream& out);
 
 // Code points of a UTF-8 text: bytes that do not continue one.

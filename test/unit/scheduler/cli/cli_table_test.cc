@@ -61,6 +61,26 @@ TEST(TableTest, ControlCharactersDoNotReachTheTerminal) {
   EXPECT_EQ(table.Text(), "A\nx?[31m?y\n");
 }
 
+TEST(TerminalTest, LinesOfFactsAreHarmless) {
+  const struct {
+    const char* text;
+    const char* shown;
+  } rows[] = {
+      {"quota \x1b]0;owned\x07\x1b[2J", "leaf     quota ?]0;owned??[2J\n"},
+      {"two\nlines\tof\x7f", "leaf     two?lines?of?\n"},
+      {"\xc2\x9b"
+       "31m",
+       "leaf     ?31m\n"},
+      {"Zürich \xc2\xa0 \xe2\x80\x9c", "leaf     Zürich \xc2\xa0 \xe2\x80\x9c\n"},
+      {"ends in \xc2", "leaf     ends in \xc2\n"},
+  };
+  for (const auto& [text, shown] : rows) {
+    std::ostringstream out;
+    PrintLabelled("leaf", text, out);
+    EXPECT_EQ(out.str(), shown);
+  }
+}
+
 TEST(TerminalTest, TravelsWithTheStream) {
   std::ostringstream out;
   EXPECT_EQ(TerminalOf(out).columns, 0U);
