@@ -118,14 +118,40 @@ std::string EncodeAdvice(const Advice& advice) {
 
 Adviser::Adviser(Look look, Time time) : look_(std::move(look)), time_(std::move(time)) {}
 
+bool Adviser::IsFresh(Age age) const { return made_ && time_() - made_at_ < age; }
+
 std::shared_ptr<const Advice> Adviser::Get(Age age) {
-  const absl::MutexLock lock(&mutex_);
-  const auto now = time_();
-  if (!made_ || now - made_at_ >= age) {
-    made_ = std::make_shared<const Advice>(MakeAdvice(look_()));
-    made_at_ = now;
+  const absl::MutexLock making(&making_);
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (IsFresh(age)) return made_;
   }
+  const auto began = time_();
+  auto made = std::make_shared<const Advice>(MakeAdvice(look_()));
+  const absl::MutexLock lock(&mutex_);
+  made_ = std::move(made);
+  made_at_ = began;
   return made_;
+}
+
+std::shared_ptr<const Advice> Adviser::Peek(
+    Age age, const std::function<void(std::function<void()>)>& later) {
+  std::shared_ptr<const Advice> last;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (ordered_ || IsFresh(age)) return made_;
+    ordered_ = true;
+    last = made_;
+  }
+  later([this, age] {
+    {
+      // What is ordered from here on finds what is made now.
+      const absl::MutexLock lock(&mutex_);
+      ordered_ = false;
+    }
+    Get(age);
+  });
+  return last;
 }
 
 void AddAdviceApi(Adviser& adviser, Router& router) {

@@ -2,7 +2,8 @@
 //
 // The cluster is copied under the engine's lock and weighed outside of it. An answer is kept for a
 // while, so that a dashboard that asks often costs no more than one that asks rarely.
-// Thread rule: any thread; who asks while an answer is made waits for it. Never a verb's thread.
+// Thread rule: any thread; who asks while an answer is made waits for it, who peeks does not. Never
+// a verb's thread.
 #pragma once
 
 #include <chrono>
@@ -49,11 +50,19 @@ class Adviser {
 
   // Made at most `age` ago.
   std::shared_ptr<const Advice> Get(Age age);
+  // What was made last, whatever its age; null: nothing yet. Where that is older than `age`,
+  // `later` is given the making of another, unless it has one already. Waits for nothing.
+  std::shared_ptr<const Advice> Peek(Age age,
+                                     const std::function<void(std::function<void()>)>& later);
 
  private:
+  bool IsFresh(Age age) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const Look look_;
   const Time time_;
+  absl::Mutex making_;  // held while advice is made, taken before mutex_
   absl::Mutex mutex_;
+  bool ordered_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const Advice> made_ ABSL_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point made_at_ ABSL_GUARDED_BY(mutex_);
 };

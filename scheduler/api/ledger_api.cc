@@ -33,17 +33,24 @@ http::Response NoLedger() {
   return ErrorResponse(404, "expected a server with --ledger, found one without");
 }
 
-void AddLedgerApi(const std::string& path, EngineHost& host, const Clock& clock, Router& router) {
+void AddLedgerApi(const std::string& path, EngineHost& host, const Clock& clock, Later later,
+                  Router& router) {
   router.Add("GET", "/api/v1/ledger",
-             [path, &host, &clock](const http::Request& request, const http::Responder& respond) {
+             [path, &host, &clock, later = std::move(later)](const http::Request& request,
+                                                             const http::Responder& respond) {
                if (path.empty()) {
                  respond(NoLedger());
                  return;
                }
-               // What happened before the question is in the answer.
-               host.Tick();
-               host.WhenMetered([path, &clock, request, respond] {
-                 respond(Report(path, request, clock.Now()));
+               later([path, &host, &clock, later, request, respond] {
+                 // What happened before the question is in the answer.
+                 host.Tick();
+                 // Not on the thread that tells of it, which writes the ledger.
+                 host.WhenMetered([path, &clock, later, request, respond] {
+                   later([path, &clock, request, respond] {
+                     respond(Report(path, request, clock.Now()));
+                   });
+                 });
                });
              });
 }

@@ -4,6 +4,7 @@
 // where the server keeps no ledger. Thread rule: any thread; may take as long as a report takes.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "scheduler/api/router.h"
@@ -15,7 +16,11 @@ namespace tranche {
 // The refusal of whatever is asked of a ledger where there is none.
 http::Response NoLedger();
 
+// Has work done on a thread that may read the ledger for as long as it takes.
+using Later = std::function<void(std::function<void()>)>;
+
 // `path` empty: there is no ledger.
-void AddLedgerApi(const std::string& path, EngineHost& host, const Clock& clock, Router& router);
+void AddLedgerApi(const std::string& path, EngineHost& host, const Clock& clock, Later later,
+                  Router& router);
 
 }  // namespace tranche

@@ -1,9 +1,11 @@
 #include "scheduler/api/usage_api.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
 #include <charconv>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -145,14 +147,25 @@ http::Response UsageApi::BurnDownOf(const std::string& name) {
   return JsonResponse(*answer);
 }
 
+void UsageApi::Later(std::function<void()> work) {
+  boost::asio::post(pool_, [work = std::move(work)] {
+    try {
+      work();
+    } catch (const std::exception& failure) {
+      // The answer that is owed becomes a 500.
+      spdlog::error("the ledger could not be read: {}", failure.what());
+    }
+  });
+}
+
 void UsageApi::AddTo(Router& router) {
   router.Add("GET", "/api/v1/ledger/series",
              [this](const http::Request& request, const http::Responder& respond) {
-               boost::asio::post(pool_, [this, request, respond] { respond(Series(request)); });
+               Later([this, request, respond] { respond(Series(request)); });
              });
   router.Add("GET", std::string(kBurnDown),
              [this](const http::Request& request, const http::Responder& respond) {
-               boost::asio::post(pool_, [this, request, respond] {
+               Later([this, request, respond] {
                  respond(BurnDownOf(request.path.substr(kBurnDown.size())));
                });
              });

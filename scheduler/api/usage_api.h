@@ -13,6 +13,7 @@
 
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -38,6 +39,8 @@ class UsageApi {
   UsageApi(const UsageApi&) = delete;
   UsageApi& operator=(const UsageApi&) = delete;
   void AddTo(Router& router);
+  // On the thread that reads the ledger, behind what it was given before.
+  void Later(std::function<void()> work);
 
  private:
   http::Response Series(const http::Request& request) const;

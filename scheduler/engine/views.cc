@@ -134,8 +134,9 @@ const PodRecord* EngineViews::FindNewest(const PodName& pod) const {
   const PodRecord* newest = nullptr;
   for (auto at = cluster_.pods_by_name.lower_bound({pod, PodUid()});
        at != cluster_.pods_by_name.end() && at->first == pod; ++at) {
-    const PodRecord& found = cluster_.pods.at(at->second);
-    if (newest == nullptr || !found.terminal) newest = &found;
+    // A UID that came back under another name leaves its first name here.
+    const PodRecord* const found = cluster_.Find(at->second);
+    if (found != nullptr && (newest == nullptr || !found->terminal)) newest = found;
   }
   return newest;
 }
@@ -238,8 +239,8 @@ std::vector<PodView> Engine::Pods(const PodName& after, const PodUid& after_uid,
       continue;
     }
     if (no_more) break;
-    const PodRecord& record = cluster.pods.at(at->second);
-    if (!record.terminal) page.push_back(views.ViewPod(at->second, record));
+    const PodRecord* const record = cluster.Find(at->second);
+    if (record != nullptr && !record->terminal) page.push_back(views.ViewPod(at->second, *record));
     ++at;
   }
   return page;

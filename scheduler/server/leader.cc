@@ -28,6 +28,7 @@
 #include "scheduler/host/clocks.h"
 #include "scheduler/host/timers.h"
 #include "scheduler/server/ledger_care.h"
+#include "scheduler/server/log.h"
 #include "topology/base/status.h"
 
 namespace tranche {
@@ -280,7 +281,9 @@ void LeaderServices::Impl::MakeAnswers() {
   verbs->AddTo(router);
   AddApi(host.engine, router);
   AddAdviceApi(adviser, router);
-  AddLedgerApi(config.ledger, host.engine, clock, router);
+  AddLedgerApi(
+      config.ledger, host.engine, clock,
+      [this](std::function<void()> work) { usage.Later(std::move(work)); }, router);
   usage.AddTo(router);
   AddPages([this] { return host.cluster.readiness(); },
            [this] { return care ? care->Note() : std::string(); }, metrics,
@@ -325,8 +328,9 @@ metrics::Scrape LeaderServices::Impl::Gather() {
                                  [](Engine& engine, Instant) { return engine.NamespaceCapRows(); });
     scrape.hami = std::move(rows);
   }
-  if (scrape.ready) {
-    const std::shared_ptr<const Advice> advice = adviser.Get(Adviser::kMetricAge);
+  const std::shared_ptr<const Advice> advice =
+      scrape.ready ? adviser.Peek(Adviser::kMetricAge, process.later) : nullptr;
+  if (advice != nullptr) {
     scrape.defragmentable_gpus =
         advice->defragment.whole_gpus_possible - advice->defragment.whole_gpus_free;
   }
@@ -351,7 +355,8 @@ std::optional<Instant> LeaderServices::Impl::DoDue() {
 
 void LeaderServices::Impl::ArmTick(std::chrono::milliseconds delay) {
   timers.After(delay, [this] {
-    const std::optional<Instant> next = DoDue();
+    std::optional<Instant> next;
+    Guarded("what is due", [this, &next] { next = DoDue(); });
     ArmTick(next ? std::clamp(next.value() - clock.Now(), kTickMin, kTickMax) : kTickMax);
   });
 }
@@ -396,7 +401,7 @@ std::optional<metrics::LedgerRow> LeaderServices::Impl::LedgerState() {
 void LeaderServices::Impl::Every(std::chrono::milliseconds period,
                                  const std::function<void()>& work) {
   timers.After(period, [this, period, work] {
-    work();
+    Guarded("work by the clock", work);
     Every(period, work);
   });
 }
@@ -405,7 +410,7 @@ void LeaderServices::Impl::EveryLater(std::chrono::milliseconds period,
                                       const std::function<void()>& work) {
   timers.After(period, [this, period, work] {
     process.later([this, period, work] {
-      work();
+      Guarded("work by the clock", work);
       EveryLater(period, work);
     });
   });

@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <exception>
 #include <memory>
 
 namespace tranche {
@@ -14,6 +15,14 @@ void LogToStderr(const std::string& level) {
   logger->set_level(spdlog::level::from_str(level));
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
+}
+
+void Guarded(std::string_view name, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& failure) {
+    spdlog::error("{}: given up, {}", name, failure.what());
+  }
 }
 
 }  // namespace tranche

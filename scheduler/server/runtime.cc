@@ -19,6 +19,8 @@
 #include "scheduler/kube/elector.h"
 #include "scheduler/server/access.h"
 #include "scheduler/server/leader.h"
+#include "scheduler/server/log.h"
+#include "scheduler/server/question_desk.h"
 #include "scheduler/server/standby_buffer.h"
 
 namespace tranche {
@@ -60,6 +62,9 @@ bool IsQuick(const std::string& path) {
   return path.starts_with("/scheduler/") || path.starts_with("/admission/") || path == "/healthz" ||
          path == "/livez" || path == "/readyz";
 }
+
+// What takes seconds on a large fleet: it must not stand before metrics and pages.
+bool IsLong(const std::string& path) { return path == "/api/v1/advice"; }
 
 // What a standby answers as well.
 bool IsForAnybody(const std::string& path) {
@@ -106,8 +111,11 @@ struct Runtime::Impl {
   Router standby;
   std::unique_ptr<kube::Cluster> kube_cluster;  // null: the embedded one
   std::unique_ptr<kube::Elector> elector;       // null: this process leads
-  // Views of thousands of nodes take long to encode: they must not stand in a verb's way.
-  boost::asio::thread_pool questions{1};
+  // Views of thousands of nodes take long to encode: they must not stand in a verb's way. Nor may
+  // advice, copies of the ledger and the like in the way of metrics.
+  QuestionDesk questions;
+  QuestionDesk long_questions;
+  boost::asio::thread_pool chores{1};
   std::map<Door, std::unique_ptr<http::Server>> servers;
 
   std::mutex mutex;
@@ -160,7 +168,8 @@ absl::Status Runtime::Impl::MakeCluster() {
 LeaderHooks Runtime::Impl::MakeLeaderHooks() {
   LeaderHooks hooks;
   hooks.later = [this](std::function<void()> work) {
-    boost::asio::post(questions, std::move(work));
+    boost::asio::post(chores,
+                      [work = std::move(work)] { Guarded("work in the background", work); });
   };
   hooks.edges = [this](metrics::Scrape& scrape) { AddEdges(scrape); };
   hooks.restart = [this](const std::string& why) { Restart(why); };
@@ -248,10 +257,8 @@ void Runtime::Impl::Answer(Door door, http::Request request, http::Responder res
   }
   const Router& router = leader == nullptr ? standby : leader->router();
   if (IsQuick(request.path)) return router.Route(std::move(request), std::move(respond));
-  boost::asio::post(questions,
-                    [&router, asked = std::move(request), answer = std::move(respond)]() mutable {
-                      router.Route(std::move(asked), std::move(answer));
-                    });
+  QuestionDesk& desk = IsLong(request.path) ? long_questions : questions;
+  desk.Ask(router, std::move(request), std::move(respond));
 }
 
 absl::Status Runtime::Impl::MakeServers() {
@@ -362,7 +369,9 @@ void Runtime::Stop() {
     const auto left = std::chrono::duration_cast<milliseconds>(kDrainTime - spent);
     server->Stop(std::max(left, milliseconds(0)));
   }
-  impl_->questions.join();
+  impl_->questions.Join();
+  impl_->long_questions.Join();
+  impl_->chores.join();
   if (impl_->elector && impl_->leading == nullptr)
     impl_->elector->Stop(kube::Elector::Lease::kRelease);
   if (impl_->takeover.joinable()) impl_->takeover.join();

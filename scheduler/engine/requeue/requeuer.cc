@@ -154,8 +154,9 @@ void Requeuer::Capped(const std::string& ns, Instant now) {
   std::vector<PodUid> waiting;
   for (auto at = cluster_.pods_by_name.lower_bound({PodName{ns, ""}, PodUid()});
        at != cluster_.pods_by_name.end() && at->first.ns == ns; ++at) {
-    const PodRecord& record = cluster_.pods.at(at->second);
-    if (!cluster_.IsPending(record) || record.last_reason != Reason::kNamespaceQuota) continue;
+    const PodRecord* const record = cluster_.Find(at->second);
+    if (record == nullptr || !cluster_.IsPending(*record)) continue;
+    if (record->last_reason != Reason::kNamespaceQuota) continue;
     waiting.push_back(at->second);
     if (waiting.size() == kMostLooks) break;
   }

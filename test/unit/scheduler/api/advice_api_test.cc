@@ -205,5 +205,32 @@ TEST(AdviserTest, LooksAgainOnlyWhenTheAnswerIsOlderThanAsked) {
   EXPECT_EQ(looks, 2);
 }
 
+TEST(AdviserTest, WhoPeeksWaitsForNobodyAndOrdersOnce) {
+  int looks = 0;
+  std::chrono::steady_clock::time_point now(1h);
+  Adviser adviser(
+      [&looks] {
+        ++looks;
+        return AdviceCase();
+      },
+      [&now] { return now; });
+  std::vector<std::function<void()>> ordered;
+  const auto later = [&ordered](std::function<void()> work) { ordered.push_back(std::move(work)); };
+  EXPECT_EQ(adviser.Peek(5min, later), nullptr);
+  EXPECT_EQ(adviser.Peek(5min, later), nullptr);
+  ASSERT_EQ(ordered.size(), 1U);
+  EXPECT_EQ(looks, 0);
+  ordered[0]();
+  const std::shared_ptr<const Advice> first = adviser.Peek(5min, later);
+  EXPECT_NE(first, nullptr);
+  EXPECT_EQ(ordered.size(), 1U);
+  now += 5min;
+  EXPECT_EQ(adviser.Peek(5min, later), first) << "old, and at once";
+  ASSERT_EQ(ordered.size(), 2U);
+  ordered[1]();
+  EXPECT_NE(adviser.Peek(5min, later), first);
+  EXPECT_EQ(looks, 2);
+}
+
 }  // namespace
 }  // namespace tranche

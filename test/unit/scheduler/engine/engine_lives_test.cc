@@ -262,6 +262,20 @@ TEST_F(EngineTest, WhatIfPlacesInTurnAndChangesNothing) {
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
 
+TEST_F(EngineTest, AUidThatComesBackUnderAnotherNameHarmsNoView) {
+  Nodes({test::StockNode("a", 2)});
+  PodRequest pod = WholePod("first", 1);
+  Filter(pod);
+  const PodName old_name = pod.name;
+  pod.name.name = "second";
+  PodFacts facts;
+  facts.request = pod;
+  engine_.UpsertPod(facts, now_);
+  engine_.DeletePod(pod.uid, now_);
+  EXPECT_THAT(engine_.Pods({}, {}, 10), IsEmpty());
+  EXPECT_EQ(engine_.Explain(old_name, now_), std::nullopt);
+}
+
 TEST_F(EngineTest, ExplainSaysOfEveryNodeWhatWasAskedAndFound) {
   Nodes({test::StockNode("a", 2), test::StockNode("b", 2)});
   Place(WholePod("p", 1), "a");

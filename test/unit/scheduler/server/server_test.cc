@@ -328,6 +328,19 @@ TEST_F(LiveServer, MalformedVerbBodiesAre400WithAReason) {
   }
 }
 
+TEST_F(LiveServer, AUidThatComesBackUnderAnotherNameEndsNothing) {
+  Apply(MakeNode("gpu-1", 1));
+  Json pod = MakePod("first", {{"nvidia.com/gpu", "1"}});
+  Post("/scheduler/filter", {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", {"gpu-1"}}});
+  pod["metadata"]["name"] = "second";
+  Apply(pod);
+  Post("/embedded/v1/delete",
+       {{"kind", "Pod"}, {"metadata", {{"name", "second"}, {"namespace", "team-a"}}}});
+  Post("/embedded/v1/clock", {{"advanceSeconds", 60}});
+  Get("/api/v1/pods");
+  EXPECT_EQ(Call("GET", "/livez").status, 200);
+}
+
 TEST_F(LiveServer, HealthVersionAndPageAreThere) {
   EXPECT_EQ(Call("GET", "/healthz").status, 200);
   EXPECT_EQ(Call("GET", "/livez").status, 200);
