@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <utility>
 
 namespace tranche {
 namespace {
@@ -33,14 +34,25 @@ bool NamesTag(std::string_view if_none_match, std::string_view tag) {
   return false;
 }
 
+http::Response SharedText::Respond(std::string text) {
+  http::Response response;
+  const absl::MutexLock lock(&mutex_);
+  response.shared = last_.lock();
+  if (response.shared && *response.shared == text) return response;
+  response.shared = std::make_shared<const std::string>(std::move(text));
+  last_ = response.shared;
+  return response;
+}
+
 http::Response Conditional(const http::Request& request, http::Response response) {
   if (response.status != 200) return response;
   std::string& tag = response.headers["ETag"];
-  if (tag.empty()) tag = TagOf(response.body);
+  if (tag.empty()) tag = TagOf(response.text());
   response.headers["Cache-Control"] = "no-cache";
   if (NamesTag(request.if_none_match, tag)) {
     response.status = 304;
     response.body.clear();
+    response.shared.reset();
   }
   return response;
 }

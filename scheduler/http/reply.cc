@@ -60,7 +60,7 @@ std::string EncodeHead(const Response& response, bool keep_alive,
   answer.set(http::field::date, Date(now));
   if (CarriesBody(response.status)) {
     if (!response.content_type.empty()) Set(answer, "Content-Type", response.content_type);
-    answer.content_length(response.body.size());
+    answer.content_length(response.text().size());
   }
   answer.keep_alive(keep_alive);
   for (const auto& [name, value] : response.headers) Set(answer, name, value);

@@ -12,7 +12,7 @@ namespace tranche::http {
 bool CarriesBody(int status);
 
 // Status line and header fields with the empty line behind them. Content-Length is that of
-// `response.body`. Extra headers whose name or value could break the framing are left out.
+// `response.text()`. Extra headers whose name or value could break the framing are left out.
 std::string EncodeHead(const Response& response, bool keep_alive,
                        std::chrono::system_clock::time_point now);
 

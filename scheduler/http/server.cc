@@ -25,8 +25,12 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using std::chrono::milliseconds;
 
-// Connections above the cap that may wait for their 503 or /healthz at the same time.
+// Connections above the cap that may wait for their 503 or their probe at the same time.
 constexpr std::size_t kSpares = 16;
+// Handshakes may take this part of the places: they cost the most, and nothing is known of who
+// begins one.
+constexpr std::size_t kHandshakePart = 4;
+constexpr std::size_t kFewestHandshakes = 4;
 // The process is out of file descriptors or memory: accepting again at once would spin.
 constexpr milliseconds kAcceptPause{100};
 
@@ -57,6 +61,8 @@ struct Server::Impl {
         accept_pause(control) {
     state.limits = options.limits;
     state.handler = std::move(handler);
+    state.admit = options.admit;
+    state.warn = options.warn;
     if (options.tls) tls = std::make_unique<TlsMaterial>(*options.tls);
   }
 
@@ -132,16 +138,26 @@ void Server::Impl::Accept() {
 void Server::Impl::Admit(std::shared_ptr<Session> session) {
   if (stopping) return;
   ConnectionTable& table = state.table;
-  if (table.Count(Place::kOrdinary) < static_cast<std::size_t>(options.limits.connections)) {
+  const auto places = static_cast<std::size_t>(options.limits.connections);
+  if (tls != nullptr) {
+    const std::size_t most = std::max(places / kHandshakePart, kFewestHandshakes);
+    if (const std::shared_ptr<Session> slow = table.ExcessHandshake(most)) {
+      table.Remove(slow.get());
+      table.CountEviction();
+      slow->Abort();
+    }
+  }
+  if (table.Count(Place::kOrdinary) < places) {
     table.Add(session, Place::kOrdinary);
     return session->Start(Place::kOrdinary);
   }
-  if (const std::shared_ptr<Session> idle = table.LongestIdle()) {
+  if (const std::optional<GivesWay> other = table.FindPlaceFor(session->address())) {
     // A refusal means that a request came in meanwhile: the next round sees it as active.
-    return idle->GiveWay([this, session = std::move(session)](bool gone) {
-      if (gone) state.table.CountEviction();
-      asio::post(control, [this, session] { Admit(session); });
-    });
+    return other->session->GiveWay(other->pressure,
+                                   [this, session = std::move(session)](bool gone) {
+                                     if (gone) state.table.CountEviction();
+                                     asio::post(control, [this, session] { Admit(session); });
+                                   });
   }
   if (table.Count(Place::kSpare) >= kSpares) {
     if (const std::shared_ptr<Session> oldest = table.OldestSpare()) {
@@ -168,7 +184,9 @@ void Server::Impl::LookForCertificate(std::chrono::steady_clock::time_point now)
   if (tls == nullptr || now - looked_at < options.tls->look_every) return;
   looked_at = now;
   const absl::Status read = tls->Refresh();
-  if (!read.ok() && options.warn) options.warn(std::string(read.message()));
+  if (!read.ok() && options.warn) {
+    options.warn("the certificate in use stays: " + std::string(read.message()));
+  }
 }
 
 void Server::Impl::BeginStop() {

@@ -4,11 +4,19 @@
 // Answers carry Content-Length, end without a newline, and leave in one write. Limits and their
 // answers: header bytes over the limit 431; body over it 413; no Content-Length on POST 411;
 // Transfer-Encoding chunked 411, any other 400, both close; not exactly one Host 400; header not
-// complete in time 408 and close; body not complete in time 408 and close; a reply the peer does
-// not read in time drops the connection. At the connection cap the longest-idle connection gives
-// way; if all are active the new one is refused with 503, except that GET /healthz is always
-// answered. After "Connection: close" nothing more is read. A TLS handshake has the time of a
-// header, and its connection counts as active meanwhile.
+// complete in time 408 and close; body not complete in time 408 and close; a reply of which the
+// peer reads nothing for reply_time, or less than slowest_reader a second, drops the connection. A
+// body or a reply that has no room in its budget of bytes is answered 503 with Retry-After. A
+// handler that throws is answered 500. After "Connection: close" nothing more is read.
+//
+// Who is answered is decided by Options::admit from the head alone, before a body is read.
+//
+// At the connection cap, in this order: the longest-idle connection gives way; then one of the
+// address that has most of them, if it has more than the newcomer's; else the new one is refused
+// with 503, except that GET /healthz, /livez and /readyz are always answered. No connection gives
+// way to an address that has more of them. One that has shown a good client certificate gives way
+// to nobody who has not, and takes the place of one that has not. A TLS handshake has the time of a
+// header; at most a quarter of the places are in one.
 //
 // Thread rule: Start and Stop from one thread; handlers are called on the server's threads, several
 // at once, and must not block. A Responder may be called from any thread, once.
@@ -27,6 +35,8 @@
 
 namespace tranche::http {
 
+class ByteBudget;
+
 // Bytes that may be read behind the end of Request::body (simdjson reads whole vectors).
 inline constexpr std::size_t kBodyPadding = 64;
 
@@ -41,6 +51,7 @@ struct Request {
   // names and URIs, or its common name where it states no alternative names at all. Null: none was
   // shown.
   std::shared_ptr<const std::vector<std::string>> client_names;
+  bool verified = false;  // as Terms::verified
 };
 
 struct Response {
@@ -48,10 +59,25 @@ struct Response {
   std::string content_type = "application/json";
   std::string body;
   std::map<std::string, std::string> headers;  // extra ones
+  // Not null: the body instead of `body`, one text in memory for all who are sent it.
+  std::shared_ptr<const std::string> shared = nullptr;
+
+  const std::string& text() const { return shared ? *shared : body; }
 };
 
 using Responder = std::function<void(Response)>;
 using Handler = std::function<void(Request, Responder)>;
+
+// What the head of a request settles.
+struct Terms {
+  std::optional<Response> refusal = std::nullopt;  // set: this is the answer, and no body is read
+  std::optional<std::size_t> body_bytes = std::nullopt;  // nullopt: Limits::body_bytes
+  bool verified = false;          // the caller has proved who it is, by certificate or token
+  ByteBudget* bodies = nullptr;   // null: not counted; outlives the server
+  ByteBudget* answers = nullptr;  // likewise
+};
+// Of a request without its body.
+using Admit = std::function<Terms(const Request& head)>;
 
 struct Limits {
   std::size_t header_bytes = 16 * 1024;
@@ -59,7 +85,8 @@ struct Limits {
   std::chrono::milliseconds header_time{10'000};   // from the first byte of a request
   std::chrono::milliseconds request_time{30'000};  // header and body
   std::chrono::milliseconds idle_time{120'000};  // between requests; never under 95 s in production
-  std::chrono::milliseconds reply_time{60'000};  // the peer reads nothing of a reply
+  std::chrono::milliseconds reply_time{10'000};  // the peer reads nothing of a reply
+  std::size_t slowest_reader = 32 * 1024;        // bytes a second, over the whole of a reply
   int connections = 256;
 };
 
@@ -79,8 +106,10 @@ struct Options {
   uint16_t port = 8080;  // 0: any free one
   int threads = 2;
   Limits limits;
-  std::optional<TlsOptions> tls = std::nullopt;            // nullopt: plain text
-  std::function<void(const std::string&)> warn = nullptr;  // of files that cannot be taken up
+  std::optional<TlsOptions> tls = std::nullopt;  // nullopt: plain text
+  // Of files that cannot be taken up, and of handlers that throw.
+  std::function<void(const std::string&)> warn = nullptr;
+  Admit admit = nullptr;  // null: everybody is answered
 };
 
 struct Statistics {

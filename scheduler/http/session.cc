@@ -7,6 +7,7 @@
 #include <boost/asio/ssl/stream_base.hpp>
 #include <boost/asio/write.hpp>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "scheduler/http/reply.h"
@@ -26,21 +27,37 @@ constexpr std::size_t kBodyStep = 256 * 1024;
 constexpr std::chrono::milliseconds kLingerTime{2'000};
 // A spare connection must ask at once.
 constexpr std::chrono::milliseconds kSpareTime{1'000};
+constexpr std::string_view kRetryAfter = "2";  // seconds
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 int64_t Count(steady_clock::time_point time) { return time.time_since_epoch().count(); }
+
+asio::ip::address AddressOf(const Session::Socket& socket) {
+  error_code error;
+  const asio::ip::tcp::endpoint peer = socket.remote_endpoint(error);
+  return error ? asio::ip::address() : peer.address();
+}
+
+// What is answered also where all connections are in use.
+bool IsHealth(std::string_view path) {
+  return path == "/healthz" || path == "/livez" || path == "/readyz";
+}
 
 }  // namespace
 
 Session::Session(Socket socket, std::shared_ptr<asio::ssl::context> tls, ServerState& server)
     : socket_(std::move(socket)),
+      address_(AddressOf(socket_)),
       context_(std::move(tls)),
       server_(server),
       idle_since_(Count(steady_clock::now())),
       deadline_(kActive),
       capacity_(std::max(kReadBytes, server.limits.header_bytes + 1)),
       scanner_(server.limits.header_bytes) {
-  if (context_ != nullptr) tls_.emplace(socket_, *context_);
+  if (context_ == nullptr) return;
+  tls_.emplace(socket_, *context_);
+  state_ = State::kHandshake;
+  SetIdle(false);
 }
 
 void Session::Start(Place place) {
@@ -62,22 +79,35 @@ void Session::Handshake() {
   tls_->async_handshake(asio::ssl::stream_base::server,
                         [this, self = shared_from_this()](const error_code& error) {
                           if (state_ != State::kHandshake) return;
-                          if (!error) {
-                            client_names_ = ClientNames(tls_->native_handle());
-                            return AwaitRequest();
-                          }
+                          if (!error) return EndHandshake();
                           server_.table.CountFailedHandshake();
                           Close();
                         });
 }
 
-void Session::GiveWay(std::function<void(bool)> done) {
-  asio::post(socket_.get_executor(), [this, done = std::move(done), self = shared_from_this()] {
-    const bool gives_way =
-        state_ == State::kLingering || (state_ == State::kIdle && NothingArrived());
-    if (gives_way) Close();
-    done(gives_way);
-  });
+void Session::EndHandshake() {
+  client_names_ = ClientNames(tls_->native_handle());
+  if (client_names_ != nullptr) {
+    place_ = Place::kOrdinary;
+    const auto places = static_cast<std::size_t>(server_.limits.connections);
+    if (const std::shared_ptr<Session> pushed_out = server_.table.Verify(this, places)) {
+      server_.table.CountEviction();
+      pushed_out->Abort();
+    }
+  }
+  AwaitRequest();
+}
+
+void Session::GiveWay(Pressure pressure, std::function<void(bool)> done) {
+  asio::post(
+      socket_.get_executor(), [this, pressure, done = std::move(done), self = shared_from_this()] {
+        const State state = state_;
+        const bool idle = state == State::kLingering || (state == State::kIdle && NothingArrived());
+        const bool waits = state != State::kHandling && state != State::kClosed;
+        const bool gives_way = pressure == Pressure::kGreed ? waits : idle;
+        if (gives_way) Close();
+        done(gives_way);
+      });
 }
 
 void Session::CheckDeadline(TimePoint now) {
@@ -171,12 +201,20 @@ void Session::BeginRequest(std::string_view text) {
   keep_alive_ = head_.keep_alive;
   if (place_ == Place::kSpare) {
     const bool probe = head_.request.method == "GET" || is_head_;
-    if (!probe || head_.request.path != "/healthz" || length > 0) {
+    if (!probe || !IsHealth(head_.request.path) || length > 0) {
       return Refuse(503, "all connections are in use");
     }
     keep_alive_ = false;
   }
-  if (length > server_.limits.body_bytes) {
+  head_.request.client_names = client_names_;
+  terms_ = server_.admit ? server_.admit(head_.request) : Terms();
+  if (terms_.refusal) {
+    // Nothing of a body is read, so nothing behind it can be.
+    keep_alive_ = keep_alive_ && length == 0;
+    return Reply(*std::move(terms_.refusal));
+  }
+  head_.request.verified = terms_.verified;
+  if (length > terms_.body_bytes.value_or(server_.limits.body_bytes)) {
     return Refuse(413, "the request body is larger than the server takes");
   }
   BeginBody();
@@ -186,7 +224,10 @@ void Session::BeginBody() {
   std::string& body = head_.request.body;
   const auto length = static_cast<std::size_t>(head_.content_length.value_or(0));
   const std::string_view arrived = Unread().substr(0, length);
-  body.reserve(std::min(length, std::max(kBodyStep, arrived.size())) + kBodyPadding);
+  const std::size_t first = std::min(length, std::max(kBodyStep, arrived.size()));
+  body_held_.Begin(terms_.bodies);
+  if (!body_held_.GrowTo(first)) return RefuseForNow();
+  body.reserve(first + kBodyPadding);
   body.append(arrived);
   begin_ += arrived.size();
   body_received_ = arrived.size();
@@ -212,6 +253,7 @@ void Session::ReadBodyBytes() {
   const auto length = static_cast<std::size_t>(head_.content_length.value_or(0));
   if (body_received_ == body.size()) {
     const std::size_t size = std::min(length, std::max(kBodyStep, 2 * body_received_));
+    if (!body_held_.GrowTo(size)) return RefuseForNow();
     body.reserve(size + kBodyPadding);
     body.resize(size);
   }
@@ -229,10 +271,15 @@ void Session::Dispatch() {
   state_ = State::kHandling;
   deadline_.store(kActive, std::memory_order_relaxed);
   auto slot = std::make_shared<ReplySlot>(server_.gate, weak_from_this());
-  head_.request.client_names = client_names_;
-  server_.handler(std::move(head_.request), [slot = std::move(slot)](Response response) {
-    slot->Answer(std::move(response));
-  });
+  const std::string path = server_.warn ? head_.request.path : std::string();
+  try {
+    server_.handler(std::move(head_.request), [slot = std::move(slot)](Response response) {
+      slot->Answer(std::move(response));
+    });
+  } catch (const std::exception& failure) {
+    // The responder has gone down with it, which answers 500.
+    if (server_.warn) server_.warn(path + ": " + failure.what());
+  }
 }
 
 // ---- answering --------------------------------------------------------------------------------
@@ -244,30 +291,54 @@ void Session::Refuse(int status, std::string why) {
   Reply(Response{status, "text/plain; charset=utf-8", std::move(why), {}});
 }
 
+void Session::RefuseForNow() {
+  server_.table.CountRefusal(503);
+  keep_alive_ = false;
+  head_ = Head();
+  Reply(Response{503,
+                 "text/plain; charset=utf-8",
+                 "too many bytes are under way, ask again later",
+                 {{"Retry-After", std::string(kRetryAfter)}}});
+}
+
 void Session::Reply(Response response) {
   state_ = State::kWriting;
+  body_held_.End();
   if (server_.draining.load(std::memory_order_relaxed)) keep_alive_ = false;
+  const bool carries = !is_head_ && CarriesBody(response.status);
   reply_head_ = EncodeHead(response, keep_alive_, std::chrono::system_clock::now());
-  reply_body_ =
-      is_head_ || !CarriesBody(response.status) ? std::string() : std::move(response.body);
+  if (carries) {
+    if (!response.shared) {
+      response.shared = std::make_shared<const std::string>(std::move(response.body));
+    }
+    if (!reply_body_.Take(terms_.answers, std::move(response.shared))) return RefuseForNow();
+  }
   reply_sent_ = 0;
-  SetDeadline(steady_clock::now() + server_.limits.reply_time);
+  reply_began_ = steady_clock::now();
+  SetDeadline(ReplyDeadline());
   WriteReply();
+}
+
+// A peer that reads something now and then holds our memory no longer than a slow line would.
+Session::TimePoint Session::ReplyDeadline() const {
+  const std::chrono::seconds whole(reply_body_.text().size() / server_.limits.slowest_reader);
+  return std::min(steady_clock::now(), reply_began_ + whole) + server_.limits.reply_time;
 }
 
 void Session::WriteReply() {
   const std::size_t head_sent = std::min(reply_sent_, reply_head_.size());
   const std::array<asio::const_buffer, 2> pieces = {
-      asio::buffer(reply_head_) + head_sent, asio::buffer(reply_body_) + (reply_sent_ - head_sent)};
+      asio::buffer(reply_head_) + head_sent,
+      asio::buffer(reply_body_.text()) + (reply_sent_ - head_sent)};
   WriteSome(pieces, [this, self = shared_from_this()](const error_code& error, std::size_t bytes) {
     if (state_ != State::kWriting) return;
     if (error) return Close();
     reply_sent_ += bytes;
-    if (reply_sent_ < reply_head_.size() + reply_body_.size()) {
-      SetDeadline(steady_clock::now() + server_.limits.reply_time);
+    if (reply_sent_ < reply_head_.size() + reply_body_.text().size()) {
+      SetDeadline(ReplyDeadline());
       return WriteReply();
     }
-    std::string().swap(reply_body_);
+    reply_body_.End();
     is_head_ = false;
     if (!keep_alive_ || server_.draining.load(std::memory_order_relaxed)) return Linger();
     AwaitRequest();
@@ -303,6 +374,7 @@ void Session::Discard() {
 void Session::Close() {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
+  body_held_.End();
   deadline_.store(kActive, std::memory_order_relaxed);
   SetIdle(false);
   error_code ignored;

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/http/byte_budget.h"
 #include "scheduler/http/head.h"
 #include "scheduler/http/reply_slot.h"
 #include "scheduler/http/server.h"
@@ -41,6 +42,8 @@ namespace tranche::http {
 struct ServerState {
   Limits limits;
   Handler handler;
+  Admit admit;                                   // null: everybody
+  std::function<void(const std::string&)> warn;  // may be null
   ConnectionTable table;
   std::shared_ptr<Gate> gate = std::make_shared<Gate>();
   std::atomic<bool> draining{false};
@@ -62,8 +65,13 @@ class Session : public std::enable_shared_from_this<Session> {
   void Start(Place place);
   // Steady clock count since when no request is under way, or kActive.
   int64_t idle_since() const { return idle_since_.load(std::memory_order_relaxed); }
-  // Closes if no request is under way and none has arrived; `done` hears on the strand if so.
-  void GiveWay(std::function<void(bool gone)> done);
+  // Where the peer is; unspecified when it was gone before it was looked at.
+  const boost::asio::ip::address& address() const { return address_; }
+  bool in_handshake() const { return state_.load() == State::kHandshake; }
+  // A request is with the handler: its connection gives way to nobody.
+  bool is_served() const { return state_.load() == State::kHandling; }
+  // Closes where the pressure allows it; `done` hears on the strand if so.
+  void GiveWay(Pressure pressure, std::function<void(bool gone)> done);
   // Starts what is due when the deadline has passed.
   void CheckDeadline(TimePoint now);
   // Closes now if idle, else after the request under way.
@@ -110,7 +118,11 @@ class Session : public std::enable_shared_from_this<Session> {
   void Dispatch();
 
   void Refuse(int status, std::string why);
+  // There is no room in a budget.
+  void RefuseForNow();
+  void EndHandshake();
   void Reply(Response response);
+  TimePoint ReplyDeadline() const;
   void WriteReply();
   void Linger();
   void StopSending();
@@ -124,12 +136,13 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string_view Unread() const { return {buffer_.get() + begin_, end_ - begin_}; }
 
   Socket socket_;
+  const boost::asio::ip::address address_;
   std::shared_ptr<boost::asio::ssl::context> context_;            // outlives tls_
   std::optional<boost::asio::ssl::stream<Socket&>> tls_;          // over socket_
   std::shared_ptr<const std::vector<std::string>> client_names_;  // as in Request
   ServerState& server_;
   Place place_ = Place::kOrdinary;
-  State state_ = State::kIdle;
+  std::atomic<State> state_ = State::kIdle;  // written on the strand
 
   std::atomic<int64_t> idle_since_;
   std::atomic<int64_t> deadline_;
@@ -141,14 +154,17 @@ class Session : public std::enable_shared_from_this<Session> {
 
   HeadScanner scanner_;
   Head head_;
+  Terms terms_;  // of the request under way
+  HeldBody body_held_;
   std::size_t body_received_ = 0;
   TimePoint request_began_;
 
   bool keep_alive_ = true;
   bool is_head_ = false;  // answer without body
   std::string reply_head_;
-  std::string reply_body_;
+  HeldText reply_body_;
   std::size_t reply_sent_ = 0;  // of head and body together
+  TimePoint reply_began_;
 };
 
 }  // namespace tranche::http

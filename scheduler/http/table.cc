@@ -11,7 +11,7 @@ void ConnectionTable::Add(std::shared_ptr<Session> session, Place place) {
   const Session* const key = session.get();
   ++statistics_.connections_total;
   if (place == Place::kSpare) ++spare_;
-  entries_.emplace(key, Entry{std::move(session), place, statistics_.connections_total});
+  entries_.emplace(key, Entry{std::move(session), place, statistics_.connections_total, false});
 }
 
 void ConnectionTable::Remove(const Session* session) {
@@ -30,19 +30,98 @@ std::size_t ConnectionTable::Count(Place place) const {
   return place == Place::kSpare ? spare_ : entries_.size() - spare_;
 }
 
-std::shared_ptr<Session> ConnectionTable::LongestIdle() const {
-  const std::lock_guard lock(mutex_);
+ConnectionTable::Tally ConnectionTable::CountPlaces(bool verified) const {
+  Tally places;
+  for (const auto& [key, entry] : entries_) {
+    if (entry.place == Place::kOrdinary && entry.verified == verified) ++places[key->address()];
+  }
+  return places;
+}
+
+const ConnectionTable::Entry* ConnectionTable::LongestIdle(const Tally& places, std::size_t least,
+                                                           bool verified) const {
   const Entry* longest = nullptr;
   int64_t since = Session::kActive;
   for (const auto& [key, entry] : entries_) {
-    if (entry.place == Place::kSpare) continue;
+    if (entry.place == Place::kSpare || entry.verified != verified) continue;
     const int64_t idle_since = key->idle_since();
-    if (idle_since < since) {
-      since = idle_since;
-      longest = &entry;
-    }
+    if (idle_since >= since || places.at(key->address()) < least) continue;
+    since = idle_since;
+    longest = &entry;
   }
-  return longest == nullptr ? nullptr : longest->session;
+  return longest;
+}
+
+const ConnectionTable::Entry* ConnectionTable::OldestOfGreediest(const Tally& places,
+                                                                 std::size_t least) const {
+  const Entry* oldest = nullptr;
+  std::size_t most = least;
+  for (const auto& [key, entry] : entries_) {
+    if (entry.place == Place::kSpare || entry.verified || key->is_served()) continue;
+    const std::size_t held = places.at(key->address());
+    if (held < most || (oldest != nullptr && held == most && entry.number > oldest->number)) {
+      continue;
+    }
+    most = held;
+    oldest = &entry;
+  }
+  return oldest;
+}
+
+std::optional<GivesWay> ConnectionTable::FindPlaceFor(
+    const boost::asio::ip::address& newcomer) const {
+  const std::lock_guard lock(mutex_);
+  Tally places = CountPlaces(/*verified=*/false);
+  const Entry* found = nullptr;
+  if (places.empty()) {
+    found = LongestIdle(CountPlaces(/*verified=*/true), 0, /*verified=*/true);
+    if (found == nullptr) return std::nullopt;
+    return GivesWay{found->session, Pressure::kIdle};
+  }
+  const std::size_t own = places[newcomer];
+  found = LongestIdle(places, own, /*verified=*/false);
+  if (found != nullptr) return GivesWay{found->session, Pressure::kIdle};
+  found = OldestOfGreediest(places, own + 2);
+  if (found != nullptr) return GivesWay{found->session, Pressure::kGreed};
+  return std::nullopt;
+}
+
+std::shared_ptr<Session> ConnectionTable::Verify(const Session* session, std::size_t places) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(session);
+  if (found == entries_.end()) return nullptr;
+  found->second.verified = true;
+  if (found->second.place == Place::kOrdinary) return nullptr;
+  found->second.place = Place::kOrdinary;
+  --spare_;
+  if (entries_.size() - spare_ <= places) return nullptr;
+  const Tally others = CountPlaces(/*verified=*/false);
+  const Entry* leaves = LongestIdle(others, 0, /*verified=*/false);
+  if (leaves == nullptr) leaves = OldestOfGreediest(others, 0);
+  return leaves == nullptr ? nullptr : leaves->session;
+}
+
+std::shared_ptr<Session> ConnectionTable::ExcessHandshake(std::size_t most) const {
+  const std::lock_guard lock(mutex_);
+  Tally handshakes;
+  std::size_t all = 0;
+  for (const auto& [key, entry] : entries_) {
+    if (!key->in_handshake()) continue;
+    ++all;
+    ++handshakes[key->address()];
+  }
+  if (all < most) return nullptr;
+  const Entry* oldest = nullptr;
+  std::size_t highest = 0;
+  for (const auto& [key, entry] : entries_) {
+    if (!key->in_handshake()) continue;
+    const auto at = handshakes.find(key->address());
+    if (at == handshakes.end() || at->second < highest) continue;
+    if (oldest != nullptr && at->second == highest && entry.number > oldest->number) continue;
+    highest = at->second;
+    oldest = &entry;
+  }
+  return oldest == nullptr ? nullptr : oldest->session;
 }
 
 std::shared_ptr<Session> ConnectionTable::OldestSpare() const {

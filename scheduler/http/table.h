@@ -3,6 +3,7 @@
 // Thread rule: any thread.
 #pragma once
 
+#include <boost/asio/ip/address.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "scheduler/http/server.h"
@@ -19,8 +21,17 @@ namespace tranche::http {
 class Session;
 
 // An ordinary connection holds one of Limits::connections places. A spare one came when all were
-// taken by active connections: it is answered 503, or served /healthz, and closed.
+// taken by active connections: it is answered 503, or served its probe, and closed; one that shows
+// a good client certificate becomes an ordinary one.
 enum class Place : uint8_t { kOrdinary, kSpare };
+
+// Why a connection is to give way: it is idle, or its address has more places than others can get.
+enum class Pressure : uint8_t { kIdle, kGreed };
+
+struct GivesWay {
+  std::shared_ptr<Session> session;
+  Pressure pressure = Pressure::kIdle;
+};
 
 class ConnectionTable {
  public:
@@ -28,9 +39,18 @@ class ConnectionTable {
   void Remove(const Session* session);
 
   std::size_t Count(Place place) const;
-  // The ordinary connection that waits for a request since the longest time; null: all are active.
-  std::shared_ptr<Session> LongestIdle() const;
+  // Finds which ordinary connection gives way to a newcomer: of those whose address has as many
+  // places as the newcomer's the longest idle one; else, of the address with the most, if those are
+  // at least two more than the newcomer's, the oldest that is not served. Verified ones count only
+  // where all are. nullopt: nobody. Cost: one pass over the connections.
+  std::optional<GivesWay> FindPlaceFor(const boost::asio::ip::address& newcomer) const;
   std::shared_ptr<Session> OldestSpare() const;
+  // The oldest handshake of the address that has most of them under way; null: they are fewer than
+  // `most`.
+  std::shared_ptr<Session> ExcessHandshake(std::size_t most) const;
+  // The connection has shown a good client certificate. It takes an ordinary place if it had none:
+  // then the one that has to go for it, if the places are taken and there is such a one.
+  std::shared_ptr<Session> Verify(const Session* session, std::size_t places);
   std::vector<std::shared_ptr<Session>> All() const;
   // False when connections are still open after `patience`.
   bool WaitUntilEmpty(std::chrono::milliseconds patience);
@@ -45,7 +65,15 @@ class ConnectionTable {
     std::shared_ptr<Session> session;
     Place place = Place::kOrdinary;
     int64_t number = 0;  // in order of arrival
+    bool verified = false;
   };
+  using Tally = std::map<boost::asio::ip::address, std::size_t>;
+
+  // Ordinary connections by address, those that are not verified or those that are.
+  Tally CountPlaces(bool verified) const;
+  // One of those whose address has at least `least` places; nullptr: none of these.
+  const Entry* LongestIdle(const Tally& places, std::size_t least, bool verified) const;
+  const Entry* OldestOfGreediest(const Tally& places, std::size_t least) const;
   mutable std::mutex mutex_;
   std::condition_variable emptied_;
   std::map<const Session*, Entry> entries_;

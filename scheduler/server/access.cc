@@ -16,8 +16,6 @@ namespace {
 constexpr std::chrono::milliseconds kReadTokenEvery{5'000};
 constexpr std::string_view kBearer = "Bearer ";
 
-enum class Subject : uint8_t { kHealth, kVerbs, kAdmission, kPageFiles, kPages };
-
 Subject SubjectOf(std::string_view path) {
   if (path == "/healthz" || path == "/livez" || path == "/readyz") return Subject::kHealth;
   if (path.starts_with("/scheduler/") || path.starts_with("/embedded/")) return Subject::kVerbs;
@@ -44,6 +42,11 @@ Access::Access(const ServeConfig& config)
     : tls_(config.tls.has_value()),
       verbs_need_tls_(config.verbs_need_tls),
       own_pages_(config.pages_address.has_value()),
+      own_probes_(config.probes_address.has_value()),
+      verb_body_bytes_(config.limits.body_bytes),
+      verbs_{http::ByteBudget(config.reading_bytes), http::ByteBudget(config.sending_bytes)},
+      admission_{http::ByteBudget(config.reading_bytes), http::ByteBudget(config.sending_bytes)},
+      pages_{http::ByteBudget(config.reading_bytes), http::ByteBudget(config.sending_bytes)},
       allowed_(config.allowed_clients.begin(), config.allowed_clients.end()),
       token_(SourceOf(config.pages_token_file)) {}
 
@@ -62,6 +65,8 @@ bool Access::IsOpen(Door door) const {
       return !(verbs_need_tls_ && own_pages_);
     case Door::kTls:
       return tls_;
+    case Door::kProbes:
+      return own_probes_;
     case Door::kPages:
       break;
   }
@@ -107,7 +112,9 @@ std::optional<http::Response> Access::RefusePage(const http::Request& request) {
 }
 
 std::optional<http::Response> Access::Refuse(Door door, const http::Request& request) {
-  switch (SubjectOf(request.path)) {
+  const Subject subject = SubjectOf(request.path);
+  if (door == Door::kProbes && subject != Subject::kHealth) return NotHere(request);
+  switch (subject) {
     case Subject::kHealth:
       return std::nullopt;
     case Subject::kVerbs:
@@ -121,8 +128,29 @@ std::optional<http::Response> Access::Refuse(Door door, const http::Request& req
   }
   if (door == Door::kTls && own_pages_) return NotHere(request);
   // The page asks its reader for the token; its files say nothing of the cluster.
-  if (SubjectOf(request.path) == Subject::kPageFiles) return std::nullopt;
+  if (subject == Subject::kPageFiles) return std::nullopt;
   return RefusePage(request);
+}
+
+http::Terms Access::Judge(Door door, const http::Request& head) {
+  http::Terms terms;
+  terms.refusal = Refuse(door, head);
+  const Subject subject = SubjectOf(head.path);
+  const bool showed_token = subject == Subject::kPages && token_ != nullptr;
+  terms.verified = !terms.refusal && (showed_token || head.client_names != nullptr);
+  Budgets* budgets = &pages_;
+  terms.body_bytes = head.path == "/api/v1/whatif" ? kWhatIfBodyBytes : kPageBodyBytes;
+  if (subject == Subject::kVerbs) {
+    budgets = &verbs_;
+    terms.body_bytes = verb_body_bytes_;
+  }
+  if (subject == Subject::kAdmission) {
+    budgets = &admission_;
+    terms.body_bytes = kAdmissionBodyBytes;
+  }
+  terms.bodies = &budgets->bodies;
+  terms.answers = &budgets->answers;
+  return terms;
 }
 
 }  // namespace tranche

@@ -1,16 +1,19 @@
-// Access: what each caller may ask, and at which of the server's addresses.
+// Access: what each caller may ask, at which of the server's addresses, and how many bytes of
+// memory that may take. Decided from the head of a request, before its body is read.
 //
-//   health          everybody, everywhere
+//   health          everybody, everywhere; an address may be for health alone
 //   verbs           everywhere, or over TLS with a client certificate alone (tls.verbs: Required);
 //                   over TLS only clients of tls.allowedClients, where there is such a list
 //   admission       as the listener of TLS takes its callers
 //   pages           metrics, API, page: with the bearer token where one is configured; on their own
 //                   address, where they have one, and on the plain address unless verbs need TLS
 //
-// Changes to the embedded cluster are guarded as the verbs are.
+// Changes to the embedded cluster are guarded as the verbs are. Verbs, admission and pages have
+// budgets of bytes of their own, so that what one of them is asked never leaves another unanswered.
 // Thread rule: any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,13 +23,23 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "scheduler/http/byte_budget.h"
 #include "scheduler/http/server.h"
 #include "scheduler/kube/token.h"
 #include "scheduler/server/config.h"
 
 namespace tranche {
 
-enum class Door : uint8_t { kPlain, kTls, kPages };
+enum class Door : uint8_t { kPlain, kTls, kPages, kProbes };
+
+// What paths take a body for.
+enum class Subject : uint8_t { kHealth, kVerbs, kAdmission, kPageFiles, kPages };
+
+// The largest bodies. Pages are asked by GET; a what-if is a list of pods; an AdmissionReview has
+// the new and the old pod, each up to etcd's 1.5 MiB, which escapes make six times as long.
+inline constexpr std::size_t kPageBodyBytes = 64 * 1024;
+inline constexpr std::size_t kWhatIfBodyBytes = 1024 * 1024;
+inline constexpr std::size_t kAdmissionBodyBytes = 32 * 1024 * 1024;
 
 class Access {
  public:
@@ -37,14 +50,25 @@ class Access {
   bool IsOpen(Door door) const;
   // nullopt: the request may be answered.
   std::optional<http::Response> Refuse(Door door, const http::Request& request);
+  // The same with what the request may cost.
+  http::Terms Judge(Door door, const http::Request& head);
 
  private:
+  // Of one subject: bodies being read, answers being sent.
+  struct Budgets {
+    http::ByteBudget bodies;
+    http::ByteBudget answers;
+  };
+
   std::optional<http::Response> RefuseVerb(Door door, const http::Request& request) const;
   std::optional<http::Response> RefusePage(const http::Request& request);
 
   const bool tls_;
   const bool verbs_need_tls_;
   const bool own_pages_;
+  const bool own_probes_;
+  const std::size_t verb_body_bytes_;
+  Budgets verbs_, admission_, pages_;
   const std::set<std::string> allowed_;
   absl::Mutex mutex_;
   // Null: none is asked for.

@@ -146,6 +146,7 @@ void AddAdmissionKeys(ServeConfig& config, Setters& keys) {
       OneOf(Choices<bool>{{"Required", true}, {"Optional", false}}, config.verbs_need_tls);
   keys["tls.allowedClients"] = List("a list of names", config.allowed_clients);
   keys["pages.listen"] = AsFlag("HOST:PORT", ReadPagesListen, config);
+  keys["probes.listen"] = AsFlag("HOST:PORT", ReadProbesListen, config);
   keys["pages.tokenFile"] = SomeText("a file name", config.pages_token_file);
   keys["admission.schedulerName"] = AsFlag("the name of a scheduler", ReadSchedulerName, config);
   keys["admission.gates"] =
@@ -167,6 +168,8 @@ void AddServerKeys(ServeConfig& config, Setters& keys) {
   // kube-scheduler re-uses connections that were idle for up to 90 s.
   keys["http.idleSeconds"] = Seconds(95, limits.idle_time);
   keys["http.replySeconds"] = Seconds(1, limits.reply_time);
+  keys["http.readingBytes"] = Whole(kMiB, 4096 * kMiB, config.reading_bytes);
+  keys["http.sendingBytes"] = Whole(kMiB, 4096 * kMiB, config.sending_bytes);
   keys["http.connections"] = Whole(2, 65'536, limits.connections);
   keys["logLevel"] = Text(fmt::format("one of {}", fmt::join(kLogLevels, " ")),
                           [&config](const std::string& text) {
@@ -345,6 +348,13 @@ absl::Status ReadPagesListen(std::string_view text, ServeConfig& config) {
   std::string address;
   const absl::Status read = ReadAddress("pages.listen", text, address, config.pages_port);
   if (read.ok()) config.pages_address = std::move(address);
+  return read;
+}
+
+absl::Status ReadProbesListen(std::string_view text, ServeConfig& config) {
+  std::string address;
+  const absl::Status read = ReadAddress("probes.listen", text, address, config.probes_port);
+  if (read.ok()) config.probes_address = std::move(address);
   return read;
 }
 

@@ -52,6 +52,14 @@ struct ServeConfig {
   // Metrics, API and page on an address of their own. nullopt: with the rest.
   std::optional<std::string> pages_address;
   uint16_t pages_port = 0;
+  // Health on an address of its own. nullopt: with the rest alone.
+  std::optional<std::string> probes_address;
+  uint16_t probes_port = 0;
+  // Bytes of bodies being read and of answers being sent at one time, over all connections: so much
+  // for the verbs, for admission and for the pages each. Together they stay well under the 2 GiB of
+  // the chart; 64 MiB are two of the largest reviews, 128 MiB ten views of 20,000 pods.
+  std::size_t reading_bytes = std::size_t{64} << 20;
+  std::size_t sending_bytes = std::size_t{128} << 20;
   std::string pages_token_file;  // not empty: they ask for this bearer token
   AdmissionOptions admission;
   ElectionOptions election;
@@ -102,6 +110,9 @@ absl::Status ReadTlsListen(std::string_view text, ServeConfig& config);
 
 // The same into the address of metrics, API and page.
 absl::Status ReadPagesListen(std::string_view text, ServeConfig& config);
+
+// The same into the address of health.
+absl::Status ReadProbesListen(std::string_view text, ServeConfig& config);
 
 // The name the admission webhook gives. Errors: InvalidArgument with the text.
 absl::Status ReadSchedulerName(std::string_view text, ServeConfig& config);

@@ -33,6 +33,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLedgerPatience{5'000};
 constexpr milliseconds kLedgerRetry{100};
 
+// A probe is one short request on a connection of its own.
+constexpr int kProbeConnections = 64;
+constexpr milliseconds kProbePatience{2'000};
+
 http::Options MakeHttpOptions(const ServeConfig& config, Door door) {
   http::Options options;
   options.address = config.address;
@@ -44,16 +48,21 @@ http::Options MakeHttpOptions(const ServeConfig& config, Door door) {
     options.port = config.pages_port;
     options.threads = 1;
   }
+  if (door == Door::kProbes) {
+    options.address = *config.probes_address;
+    options.port = config.probes_port;
+    options.threads = 1;
+    options.limits.connections = kProbeConnections;
+    options.limits.header_time = options.limits.idle_time = kProbePatience;
+  }
   if (door == Door::kTls) {
     options.address = config.tls_address;
     options.port = config.tls_port;
     options.tls = config.tls;
     // API servers that ask the webhook show none; who may use the verbs is asked for each request.
     options.tls->client_optional = config.verbs_need_tls;
-    options.warn = [](const std::string& what) {
-      spdlog::warn("the certificate in use stays: {}", what);
-    };
   }
+  options.warn = [](const std::string& what) { spdlog::error("{}", what); };
   return options;
 }
 
@@ -90,7 +99,8 @@ struct Runtime::Impl {
   void MakeElector(kube::Options client);
   absl::Status MakeServers();
   LeaderHooks MakeLeaderHooks();
-  void Answer(Door door, http::Request request, http::Responder respond);
+  void Answer(http::Request request, http::Responder respond);
+  uint16_t PortOf(Door door) const;
   void AddEdges(metrics::Scrape& scrape) const;
 
   // The way to lead, on a thread of its own.
@@ -247,10 +257,7 @@ void Runtime::Impl::TakeOver(int64_t epoch) {
                std::chrono::duration_cast<milliseconds>(took).count());
 }
 
-void Runtime::Impl::Answer(Door door, http::Request request, http::Responder respond) {
-  if (std::optional<http::Response> refusal = access.Refuse(door, request)) {
-    return respond(*std::move(refusal));
-  }
+void Runtime::Impl::Answer(http::Request request, http::Responder respond) {
   const LeaderServices* const leader = leading;
   if (leader == nullptr && !IsForAnybody(request.path)) {
     return respond(ErrorResponse(503, Describe(Readiness::kStandby)));
@@ -271,12 +278,14 @@ absl::Status Runtime::Impl::MakeServers() {
              return scrape;
            },
            standby);
-  for (const Door door : {Door::kPlain, Door::kTls, Door::kPages}) {
+  const http::Handler handler = [this](http::Request request, http::Responder respond) {
+    Answer(std::move(request), std::move(respond));
+  };
+  for (const Door door : {Door::kPlain, Door::kTls, Door::kPages, Door::kProbes}) {
     if (!access.IsOpen(door)) continue;
-    const http::Handler handler = [this, door](http::Request request, http::Responder respond) {
-      Answer(door, std::move(request), std::move(respond));
-    };
-    servers[door] = std::make_unique<http::Server>(MakeHttpOptions(config, door), handler);
+    http::Options options = MakeHttpOptions(config, door);
+    options.admit = [this, door](const http::Request& head) { return access.Judge(door, head); };
+    servers[door] = std::make_unique<http::Server>(std::move(options), handler);
   }
   for (const auto& [door, server] : servers) {
     if (const absl::Status started = server->Start(); !started.ok()) return started;
@@ -330,6 +339,9 @@ absl::Status Runtime::Start() {
   if (impl_->services) impl_->services->Begin();
   if (impl_->elector) impl_->elector->Start();
   if (tls_port() != 0) spdlog::info("listening on {}:{}, TLS", config_.tls_address, tls_port());
+  if (probes_port() != 0) {
+    spdlog::info("listening on {}:{}, probes", *config_.probes_address, probes_port());
+  }
   if (pages_port() != 0) {
     spdlog::info("listening on {}:{}, pages", *config_.pages_address, pages_port());
   }
@@ -340,18 +352,15 @@ absl::Status Runtime::Start() {
   return absl::OkStatus();
 }
 
-uint16_t Runtime::port() const {
-  const auto found = impl_->servers.find(Door::kPlain);
-  return found == impl_->servers.end() ? uint16_t{0} : found->second->port();
+uint16_t Runtime::Impl::PortOf(Door door) const {
+  const auto found = servers.find(door);
+  return found == servers.end() ? uint16_t{0} : found->second->port();
 }
-uint16_t Runtime::tls_port() const {
-  const auto found = impl_->servers.find(Door::kTls);
-  return found == impl_->servers.end() ? uint16_t{0} : found->second->port();
-}
-uint16_t Runtime::pages_port() const {
-  const auto found = impl_->servers.find(Door::kPages);
-  return found == impl_->servers.end() ? uint16_t{0} : found->second->port();
-}
+
+uint16_t Runtime::port() const { return impl_->PortOf(Door::kPlain); }
+uint16_t Runtime::tls_port() const { return impl_->PortOf(Door::kTls); }
+uint16_t Runtime::pages_port() const { return impl_->PortOf(Door::kPages); }
+uint16_t Runtime::probes_port() const { return impl_->PortOf(Door::kProbes); }
 bool Runtime::leads() const { return impl_ && impl_->leading != nullptr; }
 
 void Runtime::Stop() {

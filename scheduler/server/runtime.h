@@ -40,10 +40,11 @@ class Runtime {
   // Loads objects, connects, listens. Errors: what is wrong with configuration, files,
   // credentials or the address.
   absl::Status Start();
-  uint16_t port() const;        // 0: nothing is served in plain text
-  uint16_t tls_port() const;    // 0: nothing is served over TLS
-  uint16_t pages_port() const;  // 0: pages have no address of their own
-  bool leads() const;           // decides, or will once it knows the cluster
+  uint16_t port() const;         // 0: nothing is served in plain text
+  uint16_t tls_port() const;     // 0: nothing is served over TLS
+  uint16_t pages_port() const;   // 0: pages have no address of their own
+  uint16_t probes_port() const;  // 0: health has no address of its own
+  bool leads() const;            // decides, or will once it knows the cluster
   // Not ready at once; then requests in flight are finished, the watch ends, threads are joined,
   // the lease is given back. Idempotent.
   void Stop();

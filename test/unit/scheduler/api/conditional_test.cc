@@ -58,5 +58,19 @@ TEST(ConditionalTest, AGivenTagIsKept) {
   EXPECT_EQ(Conditional({}, page).headers.at("ETag"), "\"page\"");
 }
 
+TEST(ConditionalTest, ReadersOfTheSameAnswerShareItsMemory) {
+  SharedText pods;
+  const http::Response first = pods.Respond("{\"pods\":[]}");
+  EXPECT_EQ(pods.Respond("{\"pods\":[]}").shared, first.shared);
+  const http::Response other = pods.Respond("{}");
+  EXPECT_NE(other.shared, first.shared);
+  EXPECT_EQ(other.text(), "{}");
+  http::Request request;
+  const http::Response tagged = Conditional(request, first);
+  EXPECT_EQ(tagged.shared, first.shared);
+  request.if_none_match = tagged.headers.at("ETag");
+  EXPECT_EQ(Conditional(request, first).text(), "");
+}
+
 }  // namespace
 }  // namespace tranche

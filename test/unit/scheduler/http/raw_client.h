@@ -27,8 +27,15 @@ struct RawReply {
 
 class RawClient {
  public:
-  explicit RawClient(uint16_t port, int receive_buffer = 0) {
+  // `from`: the last part of our own address 127.0.0.x; 0: whichever.
+  explicit RawClient(uint16_t port, int receive_buffer = 0, uint32_t from = 0) {
     socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (from != 0) {
+      sockaddr_in own{};
+      own.sin_family = AF_INET;
+      own.sin_addr.s_addr = htonl((INADDR_LOOPBACK & 0xffffff00U) | from);
+      ::bind(socket_, reinterpret_cast<sockaddr*>(&own), sizeof own);
+    }
     if (receive_buffer > 0) {
       ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
     }
@@ -78,6 +85,12 @@ class RawClient {
     received_.erase(0, length);
     reply.status = static_cast<int>(Number("HTTP/1.1 ", reply.head));
     return reply;
+  }
+
+  // Up to so many bytes, which are thrown away.
+  void ReadSome(std::size_t bytes) {
+    std::string sink(bytes, '\0');
+    (void)::recv(socket_, sink.data(), sink.size(), MSG_DONTWAIT);
   }
 
   RawReply Ask(std::string_view request) {

@@ -11,9 +11,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "scheduler/http/server.h"
@@ -35,12 +37,13 @@ inline std::string Post(std::string_view path, std::string_view body,
 
 inline Response Text(std::string body) { return Response{200, "text/plain", std::move(body), {}}; }
 
-// /echo answers the body, /size its length, /large a body larger than socket buffers, /drop forgets
-// its Responder; /hold keeps it until the test lets go.
+// /echo answers the body, /size its length, /large a body larger than socket buffers, /shared the
+// same in one piece of memory for all, /drop forgets its Responder, /throw throws; /hold keeps it
+// until the test lets go.
 class TestServer {
  public:
-  explicit TestServer(Limits limits = {}, int threads = 2)
-      : server_(Options{"127.0.0.1", 0, threads, limits},
+  explicit TestServer(Limits limits = {}, int threads = 2, Admit admit = nullptr)
+      : server_(MakeOptions(limits, threads, std::move(admit)),
                 [this](Request request, Responder respond) { Handle(request, respond); }) {
     EXPECT_TRUE(server_.Start().ok());
   }
@@ -59,6 +62,11 @@ class TestServer {
   }
 
  private:
+  static Options MakeOptions(const Limits& limits, int threads, Admit admit) {
+    Options options{"127.0.0.1", 0, threads, limits};
+    options.admit = std::move(admit);
+    return options;
+  }
   void Handle(Request& request, Responder& respond) {
     ++handled_;
     EXPECT_GE(request.body.capacity(), request.body.size() + kBodyPadding);
@@ -71,6 +79,12 @@ class TestServer {
     }
     if (request.path == "/size") return respond(Text(std::to_string(request.body.size())));
     if (request.path == "/large") return respond(Text(std::string(32 << 20, 'x')));
+    if (request.path == "/throw") throw std::out_of_range("the handler's own");
+    if (request.path == "/shared") {
+      Response response;
+      response.shared = shared_;
+      return respond(std::move(response));
+    }
     respond(Text(std::move(request.body)));
   }
 
@@ -78,6 +92,8 @@ class TestServer {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<Responder> held_;
+  const std::shared_ptr<const std::string> shared_ =
+      std::make_shared<const std::string>(32 << 20, 'x');
   Server server_;
 };
 

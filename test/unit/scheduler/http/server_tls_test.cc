@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "test/fakes/certificates.h"
 #include "test/unit/scheduler/http/server_fixture.h"
@@ -91,6 +92,9 @@ class TlsClient {
   int Ask(std::string_view request) {
     if (SSL_write(ssl_.get(), request.data(), static_cast<int>(request.size())) <= 0) return 0;
     return Read();
+  }
+  void Send(std::string_view bytes) {
+    if (connected_) SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size()));
   }
   int Read() {
     std::size_t end = 0;
@@ -231,6 +235,43 @@ TEST_F(TlsServer, TakesTls12AndNewer) {
     std::this_thread::sleep_for(milliseconds(10));
   }
   EXPECT_EQ(server->statistics().handshakes_failed, 2);
+}
+
+TEST_F(TlsServer, WhoShowsAGoodCertificateGivesWayLast) {
+  options.client_ca_file = directory_ / "clients.crt";
+  options.client_optional = true;
+  const KeyPair clients = fakes::MakeCa("clients'");
+  const KeyPair own = fakes::MakeCertificate(clients, "DNS:kube-scheduler");
+  WriteFile(options.client_ca_file, clients.certificate_pem);
+  Limits limits;
+  limits.connections = 4;
+  ASSERT_TRUE(Start(limits).ok());
+  TlsClient::How known = Trusting();
+  known.own = &own;
+  TlsClient scheduler(server->port(), known);
+  EXPECT_EQ(scheduler.Ask(Get("/names")), 200);
+  std::vector<std::unique_ptr<TlsClient>> crowd;
+  for (int i = 0; i < 12; ++i) {
+    crowd.push_back(std::make_unique<TlsClient>(server->port(), Trusting()));
+    crowd.back()->Send("G");
+  }
+  EXPECT_EQ(scheduler.Ask(Get("/names")), 200) << "idle for the longest time, and kept";
+  // All places are taken by requests that never end: there is one for this caller.
+  TlsClient webhook(server->port(), known);
+  EXPECT_EQ(webhook.Ask(Get("/names")), 200);
+  EXPECT_EQ(webhook.Ask(Get("/names")), 200) << "not as a spare one";
+}
+
+TEST_F(TlsServer, HandshakesHaveACapOfTheirOwn) {
+  Limits limits;
+  limits.connections = 20;
+  ASSERT_TRUE(Start(limits).ok());
+  std::vector<std::unique_ptr<RawClient>> silent;
+  for (int i = 0; i < 30; ++i) silent.push_back(std::make_unique<RawClient>(server->port()));
+  EXPECT_TRUE(Eventually([&] { return server->statistics().connections_evicted >= 25; }));
+  EXPECT_LE(server->statistics().connections_open, 6);
+  TlsClient client(server->port(), Trusting());
+  EXPECT_EQ(client.Ask(Get("/size")), 200);
 }
 
 TEST_F(TlsServer, LimitsHoldBehindTheHandshake) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,7 @@ TEST_F(AccessTest, PagesOnTheirOwnAddressWithAToken) {
   config.tls.emplace();
   config.pages_address = "127.0.0.1";
   config.pages_token_file = token_file_;
+  config.probes_address = "127.0.0.1";
   ASSERT_TRUE(Access(config).Check().ok());
   struct Row {
     const char* path;
@@ -120,6 +122,74 @@ TEST_F(AccessTest, PagesOnTheirOwnAddressWithAToken) {
     EXPECT_EQ(StatusOf(Door::kPages, row.path, nullptr, row.authorization), row.pages);
     EXPECT_EQ(StatusOf(Door::kPlain, row.path, nullptr, row.authorization), row.plain);
     EXPECT_EQ(StatusOf(Door::kTls, row.path, nullptr, row.authorization), row.tls);
+    const std::string path = row.path;
+    const bool health = path == "/healthz" || path == "/livez" || path == "/readyz";
+    EXPECT_EQ(StatusOf(Door::kProbes, row.path, nullptr, row.authorization), health ? 200 : 404);
+  }
+}
+
+TEST_F(AccessTest, BodiesAreAsLargeAsTheirPathNeeds) {
+  constexpr std::size_t kMiB = 1024 * 1024;
+  const struct {
+    const char* path;
+    std::size_t most;
+  } rows[] = {
+      {"/api/v1/pods", 64 * 1024},
+      {"/nothing", 64 * 1024},
+      {"/healthz", 64 * 1024},
+      {"/ui/", 64 * 1024},
+      {"/api/v1/whatif", kMiB},
+      {"/api/v1/whatif/", 64 * 1024},
+      {"/admission/validate", 32 * kMiB},
+      {"/scheduler/filter", 7 * kMiB},
+      {"/embedded/v1/apply", 7 * kMiB},
+  };
+  config.limits.body_bytes = 7 * kMiB;
+  Access access(config);
+  for (const auto& [path, most] : rows) {
+    EXPECT_EQ(access.Judge(Door::kPlain, RequestFor(path, nullptr, "")).body_bytes, most) << path;
+  }
+}
+
+TEST_F(AccessTest, VerbsAdmissionAndPagesHaveBudgetsOfTheirOwn) {
+  Access access(config);
+  const auto judge = [&](const char* path) {
+    return access.Judge(Door::kPlain, RequestFor(path, nullptr, ""));
+  };
+  std::set<http::ByteBudget*> budgets;
+  for (const char* path : {"/scheduler/bind", "/admission/mutate", "/metrics"}) {
+    budgets.insert(judge(path).bodies);
+    budgets.insert(judge(path).answers);
+  }
+  EXPECT_EQ(budgets.size(), 6U);
+  EXPECT_FALSE(budgets.contains(nullptr));
+  EXPECT_EQ(judge("/api/v1/pods").answers, judge("/api/v1/nodes").answers);
+}
+
+TEST_F(AccessTest, CallersAreVerifiedByTokenOrCertificate) {
+  const Names name = {"me"};
+  const struct {
+    const char* path;
+    const Names* names;
+    const char* authorization;
+    bool with_token, without_token;
+  } rows[] = {
+      {"/api/v1/whatif", nullptr, "Bearer secret", true, false},
+      {"/api/v1/whatif", nullptr, "Bearer wrong", false, false},
+      {"/api/v1/whatif", nullptr, "", false, false},
+      {"/api/v1/whatif", &name, "", false, true},
+      {"/api/v1/whatif", &name, "Bearer secret", true, true},
+      {"/scheduler/bind", &name, "", true, true},
+      {"/scheduler/bind", nullptr, "Bearer secret", false, false},
+      {"/ui/", nullptr, "Bearer secret", false, false},
+  };
+  for (const auto& [path, names, authorization, with_token, without_token] : rows) {
+    SCOPED_TRACE(std::string(path) + " " + authorization);
+    const http::Request head = RequestFor(path, names, authorization);
+    config.pages_token_file = token_file_;
+    EXPECT_EQ(Access(config).Judge(Door::kTls, head).verified, with_token);
+    config.pages_token_file.clear();
+    EXPECT_EQ(Access(config).Judge(Door::kTls, head).verified, without_token);
   }
 }
 

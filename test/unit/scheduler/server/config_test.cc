@@ -47,7 +47,10 @@ tls:
   verbs: Required
   allowedClients: [kube-scheduler, "spiffe://a/b"]
 pages: {listen: "127.0.0.1:9091", tokenFile: token}
+probes: {listen: ":9092"}
 http:
+  readingBytes: 2097152
+  sendingBytes: 4194304
   headerBytes: 32768
   bodyBytes: 1048576
   headerSeconds: 5
@@ -94,6 +97,10 @@ http:
   EXPECT_EQ(config.pages_address, "127.0.0.1");
   EXPECT_EQ(config.pages_port, 9091);
   EXPECT_EQ(config.pages_token_file, "token");
+  EXPECT_EQ(config.probes_address, "0.0.0.0");
+  EXPECT_EQ(config.probes_port, 9092);
+  EXPECT_EQ(config.reading_bytes, 2097152U);
+  EXPECT_EQ(config.sending_bytes, 4194304U);
   EXPECT_EQ(config.limits.header_bytes, 32768U);
   EXPECT_EQ(config.limits.body_bytes, 1048576U);
   EXPECT_EQ(config.limits.header_time, 5s);

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "test/unit/scheduler/http/raw_client.h"
 #include "test/unit/scheduler/server/live_server.h"
 
 namespace tranche {
@@ -325,6 +326,57 @@ TEST_F(LiveServer, MalformedVerbBodiesAre400WithAReason) {
       ASSERT_TRUE(json.is_object()) << reply.body;
       EXPECT_NE(json.value("Error", ""), "");
     }
+  }
+}
+
+TEST_F(LiveServer, ProbesHaveAPortThatCrowdsElsewhereDoNotReach) {
+  ServeConfig config;
+  config.pages_address = config.probes_address = "127.0.0.1";
+  config.limits.connections = 4;
+  Launch(config);
+  std::vector<std::unique_ptr<http::RawClient>> crowd;
+  for (int i = 0; i < 40; ++i) {
+    for (const uint16_t port : {runtime->pages_port(), runtime->port()}) {
+      crowd.push_back(std::make_unique<http::RawClient>(port));
+      crowd.back()->Send("G");
+    }
+  }
+  const auto ask = [this](const std::string& path) {
+    http::RawClient probe(runtime->probes_port());
+    return probe.Ask("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n").status;
+  };
+  for (int i = 0; i < 3; ++i) {
+    for (const char* path : {"/livez", "/readyz", "/healthz"}) EXPECT_EQ(ask(path), 200) << path;
+  }
+  for (const char* path : {"/metrics", "/api/v1/pods", "/scheduler/filter", "/ui/"}) {
+    EXPECT_EQ(ask(path), 404) << path;
+  }
+}
+
+TEST_F(LiveServer, WhoIsRefusedSendsNoBody) {
+  ServeConfig config;
+  config.pages_address = "127.0.0.1";
+  Launch(config);
+  const struct {
+    uint16_t port;
+    const char* path;
+    int bytes;
+    int status;
+  } rows[] = {
+      {runtime->pages_port(), "/scheduler/filter", 5'000'000, 404},
+      {runtime->pages_port(), "/api/v1/whatif", 2'000'000, 413},
+      {runtime->pages_port(), "/api/v1/pods", 70'000, 413},
+      {runtime->port(), "/admission/validate", 34'000'000, 413},
+      {runtime->port(), "/scheduler/filter", 9'000'000, 413},
+  };
+  for (const auto& [port, path, bytes, status] : rows) {
+    http::RawClient client(port);
+    EXPECT_EQ(client
+                  .Ask("POST " + std::string(path) + " HTTP/1.1\r\nHost: a\r\nContent-Length: " +
+                       std::to_string(bytes) + "\r\n\r\n")
+                  .status,
+              status)
+        << path;
   }
 }
 
