@@ -12,8 +12,6 @@
 #include "scheduler/api/quota_json.h"
 #include "scheduler/api/reclaim_api.h"
 #include "scheduler/wire/json/json.h"
-#include "scheduler/wire/pods/pod_decode.h"
-#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -35,46 +33,6 @@ http::Response Explain(EngineHost& host, std::string_view path) {
     return ErrorResponse(404, fmt::format("no pod {} is known", wire::Quoted(pod.str())));
   }
   return JsonResponse(EncodeExplanation(*explanation));
-}
-
-// The requests of {"pods":[Pod...]}.
-absl::StatusOr<std::vector<PodRequest>> ReadPods(std::string_view body) {
-  thread_local wire::Parser parser;
-  TRANCHE_ASSIGN_OR_RETURN(const wire::Element document, parser.Parse(body, wire::Padding::kThere));
-  wire::Object object;
-  if (document.get(object) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("expected {\"pods\":[...]}, found no object");
-  }
-  const std::optional<wire::Array> pods = wire::FindArray(object, "pods");
-  if (!pods) return absl::InvalidArgumentError("pods: expected a list of Pod objects, found none");
-  std::vector<PodRequest> requests;
-  for (const wire::Element pod : *pods) {
-    const std::size_t position = requests.size();
-    if (position == kMaxWhatIfPods) {
-      return absl::InvalidArgumentError(
-          fmt::format("pods: expected at most {}, found more", kMaxWhatIfPods));
-    }
-    absl::StatusOr<PodFacts> facts = wire::DecodePod(pod);
-    if (!facts.ok()) {
-      return absl::InvalidArgumentError(fmt::format(
-          "pods[{}]: {}", position,
-          std::string_view(facts.status().message().data(), facts.status().message().size())));
-    }
-    // The question is about one more pod of this kind, even where the object was copied from a
-    // pod that exists.
-    facts->request.uid = PodUid(fmt::format("what-if-{}", position));
-    requests.push_back(std::move(facts->request));
-  }
-  return requests;
-}
-
-http::Response WhatIf(EngineHost& host, std::string_view body) {
-  const absl::StatusOr<std::vector<PodRequest>> requests = ReadPods(body);
-  if (!requests.ok()) return ErrorResponse(requests.status());
-  const std::vector<WhatIfResult> results =
-      host.With(EngineCaller::kWhatIf,
-                [&requests](Engine& engine, Instant now) { return engine.WhatIf(*requests, now); });
-  return JsonResponse(EncodeWhatIf(results));
 }
 
 }  // namespace
@@ -108,8 +66,6 @@ void AddApi(EngineHost& host, Router& router) {
         });
     return JsonResponse(EncodeReclaims(reclaims, asked));
   });
-  router.AddAnswer("POST", "/api/v1/whatif",
-                   [&host](const http::Request& request) { return WhatIf(host, request.body); });
 }
 
 }  // namespace tranche

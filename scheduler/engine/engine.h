@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,6 +48,7 @@
 namespace tranche {
 
 struct EngineParts;
+struct WhatIfCase;
 
 class Engine {
  public:
@@ -147,6 +149,10 @@ class Engine {
   std::optional<Explanation> Explain(const PodName& pod, Instant now);
   // Places the pods one after another and takes everything back.
   std::vector<WhatIfResult> WhatIf(std::span<const PodRequest> pods, Instant now);
+  // The same in several calls: tries pods of the question that have no result yet, at least one,
+  // until `may_go_on`, asked after each, says no. Cost: as of a filter call for each pod and, where
+  // room is to be made, a plan; besides, the pods placed before are put back and taken again.
+  void WhatIf(WhatIfCase& question, const std::function<bool()>& may_go_on, Instant now);
   EngineTotals Totals() const;
   std::vector<CapRow> NamespaceCapRows() const;
   std::vector<QuotaView> Quotas(Instant now);

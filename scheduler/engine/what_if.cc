@@ -1,5 +1,7 @@
 // What would happen to pods that do not exist: placed one after another, with room made for them
 // where the rules allow it, and everything taken back.
+#include "scheduler/engine/what_if.h"
+
 #include <fmt/format.h>
 
 #include <set>
@@ -13,10 +15,11 @@
 namespace tranche {
 namespace {
 
-// The pods of one question, as far as they are placed.
+// The pods of one question while a call lasts, as far as they are placed.
 class Trial {
  public:
-  Trial(EngineParts& parts, Instant now);
+  // Puts those that have seats there again.
+  Trial(EngineParts& parts, WhatIfCase& question, Instant now);
   ~Trial();  // takes everything back
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
@@ -27,30 +30,49 @@ class Trial {
  private:
   std::optional<std::pair<NodeId, Picks>> SeatByEvicting(const PodRequest& request,
                                                          WhatIfResult& result);
+  void Take(NodeId id, const WhatIfCase::Seat& seat);
 
   EngineParts& parts_;
   ClusterState& cluster_;
+  WhatIfCase& question_;
   const Instant now_;
   const uint64_t version_;
   std::vector<NodeId> nodes_;
   std::vector<std::pair<NodeId, PodUid>> placed_;
-  std::set<PodUid> gone_;  // victims of plans made on the way
+  std::set<NodeId> touched_;
 };
 
-Trial::Trial(EngineParts& parts, Instant now)
-    : parts_(parts), cluster_(parts.cluster), now_(now), version_(parts.cluster.version()) {
+Trial::Trial(EngineParts& parts, WhatIfCase& question, Instant now)
+    : parts_(parts),
+      cluster_(parts.cluster),
+      question_(question),
+      now_(now),
+      version_(parts.cluster.version()) {
   for (const NodeId id : cluster_.names.ascending()) {
     if (cluster_.nodes[id] != nullptr && cluster_.nodes[id]->state.present()) nodes_.push_back(id);
   }
+  for (const WhatIfCase::Seat& seat : question_.seats) {
+    const NodeId id = cluster_.names.Find(seat.node.str());
+    if (id == kNoNode || cluster_.nodes[id] == nullptr) continue;
+    if (cluster_.nodes[id]->state.present()) Take(id, seat);
+  }
+  for (const NodeId id : touched_) cluster_.Refresh(id, now_);
 }
 
 Trial::~Trial() {
   for (const auto& [id, uid] : placed_) {
     cluster_.book.Release(uid, now_);
     cluster_.nodes[id]->state.Release(uid);
-    cluster_.Refresh(id, now_);
   }
+  for (const NodeId id : touched_) cluster_.Refresh(id, now_);
   cluster_.RestoreVersion(version_);
+}
+
+void Trial::Take(NodeId id, const WhatIfCase::Seat& seat) {
+  placed_.emplace_back(id, seat.holding.uid);
+  touched_.insert(id);
+  cluster_.book.Hold(seat.holding.uid, seat.work);
+  cluster_.nodes[id]->state.Hold(seat.holding);
 }
 
 void Trial::Try(const PodRequest& request, WhatIfResult& result) {
@@ -92,13 +114,12 @@ void Trial::Try(const PodRequest& request, WhatIfResult& result) {
   result.allocation->leaf = work.leaf;
   Holding holding;
   // No UID of the cluster looks like this, so nothing real is touched.
-  holding.uid = PodUid(fmt::format("what-if/{}", placed_.size()));
+  holding.uid = PodUid(fmt::format("what-if/{}", question_.seats.size()));
   holding.kind = HoldingKind::kReservation;
   holding.request = std::make_shared<const PodRequest>(request);
   holding.allocation = result.allocation;
-  placed_.emplace_back(id, holding.uid);
-  cluster_.book.Hold(holding.uid, std::move(work));
-  cluster_.nodes[id]->state.Hold(std::move(holding));
+  question_.seats.push_back({result.node, std::move(holding), std::move(work)});
+  Take(id, question_.seats.back());
   cluster_.Refresh(id, now_);
 }
 
@@ -109,7 +130,7 @@ std::optional<std::pair<NodeId, Picks>> Trial::SeatByEvicting(const PodRequest& 
   preemptor.context = parts_.rules.ContextOf(*preemptor.members.front());
   if (!MayPlan(preemptor.context)) return std::nullopt;
   preemptor.gang = GangKeyOf(request);
-  ReclaimCase reclaim_case(parts_.plan_parts, preemptor, now_, {.gone = &gone_});
+  ReclaimCase reclaim_case(parts_.plan_parts, preemptor, now_, {.gone = &question_.gone});
   const ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
   if (!answer.plan || answer.plan->cost.pdb_violations > 0) {
     if (const auto block = parts_.planner.FindBlock(preemptor, now_)) {
@@ -121,19 +142,28 @@ std::optional<std::pair<NodeId, Picks>> Trial::SeatByEvicting(const PodRequest& 
   result.rule = answer.plan->rule;
   result.cost = answer.plan->cost;
   result.optimal = answer.plan->optimal;
-  for (const ReclaimVictim& victim : result.victims) gone_.insert(victim.uid);
+  for (const ReclaimVictim& victim : result.victims) question_.gone.insert(victim.uid);
   const auto seats = reclaim_case.Seats(answer.plan->region, answer.plan->victims);
   return std::pair(seats.front().node, seats.front().picks);
 }
 
 }  // namespace
 
-std::vector<WhatIfResult> Engine::WhatIf(std::span<const PodRequest> pods, Instant now) {
+void Engine::WhatIf(WhatIfCase& question, const std::function<bool()>& may_go_on, Instant now) {
   parts_->Advance(now);
-  Trial trial(*parts_, now);
-  std::vector<WhatIfResult> results;
-  for (const PodRequest& request : pods) trial.Try(request, results.emplace_back());
-  return results;
+  Trial trial(*parts_, question, now);
+  while (!question.done()) {
+    const PodRequest& request = question.pods[question.results.size()];
+    trial.Try(request, question.results.emplace_back());
+    if (!may_go_on()) return;
+  }
+}
+
+std::vector<WhatIfResult> Engine::WhatIf(std::span<const PodRequest> pods, Instant now) {
+  WhatIfCase question{{pods.begin(), pods.end()}};
+  WhatIf(
+      question, [] { return true; }, now);
+  return std::move(question.results);
 }
 
 }  // namespace tranche

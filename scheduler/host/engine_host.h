@@ -79,6 +79,10 @@ class EngineHost {
   // How long the engine was held since the start, by caller.
   std::vector<metrics::HoldRow> Holds() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Between two calls of With that belong together: who waits for the engine comes first, for a
+  // while at least.
+  void LetOthersIn() const;
+
   // Calls `done` once what the ledger was given before is on disk, or at once when it cannot be
   // written (placement goes on) or there is none.
   void WhenMetered(std::function<void()> done);
@@ -121,7 +125,6 @@ class EngineHost {
   void EndCall(EngineCaller caller, EngineHolds::Moment since) ABSL_UNLOCK_FUNCTION(mutex_);
   void Unlock(EngineCaller caller, EngineHolds::Moment since) ABSL_UNLOCK_FUNCTION(mutex_);
   std::optional<PlanOutcome> Plan();
-  void LetOthersIn() const;
   void Learn();
   // The time, after the engine has heard of steps of the clock.
   Instant Now() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -18,6 +18,7 @@
 #include "scheduler/api/pages.h"
 #include "scheduler/api/usage_api.h"
 #include "scheduler/api/verbs.h"
+#include "scheduler/api/what_if_api.h"
 #include "scheduler/controllers/binder.h"
 #include "scheduler/controllers/checkpointer.h"
 #include "scheduler/controllers/mig_controller.h"
@@ -175,13 +176,15 @@ struct LeaderServices::Impl {
   std::unique_ptr<MigController> mig_controller;
   Adviser adviser;
   UsageApi usage{config.ledger, host.engine, clock};
+  WhatIfApi what_if{host.engine};
   Router router;
 };
 
 void LeaderServices::Impl::MakeCare(const std::string& untrusted) {
   LedgerCareHooks hooks;
   hooks.close = [this](bool closed) {
-    host.engine.With([closed](Engine& engine, Instant) { engine.CloseLedger(closed); });
+    host.engine.With(EngineCaller::kLedger,
+                     [closed](Engine& engine, Instant) { engine.CloseLedger(closed); });
   };
   hooks.try_again = [this] {
     return OpenLedger(config, epoch, /*exact_epoch=*/config.elects, process.may_write,
@@ -285,6 +288,7 @@ void LeaderServices::Impl::MakeAnswers() {
       config.ledger, host.engine, clock,
       [this](std::function<void()> work) { usage.Later(std::move(work)); }, router);
   usage.AddTo(router);
+  what_if.AddTo(router);
   AddPages([this] { return host.cluster.readiness(); },
            [this] { return care ? care->Note() : std::string(); }, metrics,
            [this] { return Gather(); }, router);

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "scheduler/engine/what_if.h"
 #include "test/unit/scheduler/engine/engine_fixture.h"
 
 namespace tranche {
@@ -259,6 +260,48 @@ TEST_F(EngineTest, WhatIfPlacesInTurnAndChangesNothing) {
   EXPECT_NE(results[0].allocation, results[1].allocation);
   EXPECT_EQ(results[2].reason, Reason::kNoRoom);
   EXPECT_EQ(engine_.Digest(), before);
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
+TEST_F(EngineTest, AWhatIfOfSeveralCallsIsThatOfOneAndLeavesNothingBetweenThem) {
+  Nodes({test::StockNode("a", 3), test::StockNode("b", 1)});
+  const std::vector<PodRequest> pods = {WholePod("p1", 1), WholePod("p2", 2), WholePod("p3", 1),
+                                        WholePod("p4", 1)};
+  const std::vector<WhatIfResult> whole = engine_.WhatIf(pods, now_);
+  const std::string before = engine_.Digest();
+  WhatIfCase question{pods};
+  int calls = 0;
+  while (!question.done()) {
+    engine_.WhatIf(
+        question, [] { return false; }, now_);
+    ++calls;
+    EXPECT_EQ(engine_.Digest(), before);
+    EXPECT_THAT(engine_.Audit(), IsEmpty());
+  }
+  EXPECT_EQ(calls, 4) << "one pod a call";
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    EXPECT_EQ(question.results[i].node, whole[i].node) << i;
+    EXPECT_EQ(question.results[i].allocation, whole[i].allocation) << i;
+    EXPECT_EQ(question.results[i].reason, whole[i].reason) << i;
+  }
+}
+
+TEST_F(EngineTest, BetweenTwoCallsOfAWhatIfNodesAndPodsComeAndGo) {
+  Nodes({test::StockNode("a", 1), test::StockNode("b", 2)});
+  WhatIfCase question{{WholePod("p1", 1), WholePod("p2", 1), WholePod("p3", 2)}};
+  const auto next = [&] {
+    engine_.WhatIf(
+        question, [] { return false; }, now_);
+  };
+  next();
+  ASSERT_TRUE(question.results[0].fits);
+  engine_.DeleteNode(question.results[0].node, now_);
+  const char* const left = question.results[0].node == NodeName("a") ? "b" : "a";
+  EXPECT_TRUE(Place(WholePod("real", 1), left)) << "nothing of the question is held";
+  next();
+  next();
+  EXPECT_TRUE(question.done());
+  EXPECT_EQ(question.results[2].reason, Reason::kNoRoom);
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
 
