@@ -139,6 +139,7 @@ class HeadParser final : public beast::http::basic_parser<true> {
   std::size_t on_chunk_body_impl(uint64_t, beast::string_view, error_code&) override { return 0; }
 
   std::optional<Refusal> Weigh() const;
+  bool IsCrossSite() const;
 
   Head& head_;
   std::optional<Refusal> refusal_;  // set where we end the parse ourselves
@@ -153,6 +154,8 @@ class HeadParser final : public beast::http::basic_parser<true> {
   bool close_ = false;
   bool keep_alive_ = false;
   bool expects_other_ = false;
+  std::string origin_;
+  std::string fetch_site_;
 };
 
 // Of versions Beast knows 1.0 and 1.1, and calls all else malformed. One that is spelled well is
@@ -209,12 +212,13 @@ void HeadParser::on_request_impl(beast::http::verb, beast::string_view method,
   if (refusal_) error = beast::http::error::bad_target;
 }
 
-void HeadParser::on_field_impl(beast::http::field field, beast::string_view,
+void HeadParser::on_field_impl(beast::http::field field, beast::string_view name,
                                beast::string_view value, error_code& error) {
   switch (field) {
     case beast::http::field::host:
       ++hosts_;
       host_valid_ = std::all_of(value.begin(), value.end(), IsHostChar);
+      head_.request.host = std::string(value);
       return;
     case beast::http::field::content_length:
       ++lengths_;
@@ -240,13 +244,26 @@ void HeadParser::on_field_impl(beast::http::field field, beast::string_view,
       ++authorizations_;
       head_.request.authorization = std::string(value);
       return;
+    case beast::http::field::origin:
+      origin_ = std::string(value);
+      return;
     case beast::http::field::if_none_match:
       if (!head_.request.if_none_match.empty()) head_.request.if_none_match += ',';
       head_.request.if_none_match += std::string_view(value);
       return;
     default:
+      if (beast::iequals(name, "Sec-Fetch-Site")) fetch_site_ = std::string(value);
       return;
   }
+}
+
+// Pages cannot set either header.
+bool HeadParser::IsCrossSite() const {
+  if (!fetch_site_.empty()) return fetch_site_ != "same-origin" && fetch_site_ != "none";
+  if (origin_.empty()) return false;
+  const std::size_t authority = origin_.find("://");
+  return authority == std::string::npos ||
+         !beast::iequals(std::string_view(origin_).substr(authority + 3), head_.request.host);
 }
 
 std::optional<Refusal> HeadParser::Weigh() const {
@@ -267,6 +284,7 @@ std::optional<Refusal> HeadParser::Weigh() const {
   }
   if (lengths_ == 1) head_.content_length = *content_length();
   head_.expects_continue = head_.expects_continue && http11_;
+  head_.request.cross_site = IsCrossSite();
   head_.keep_alive = !close_ && (http11_ || keep_alive_);
   return std::nullopt;
 }

@@ -47,6 +47,9 @@ struct Request {
   std::string body;           // capacity() >= size() + kBodyPadding
   std::string authorization;  // header, verbatim; never logged
   std::string if_none_match;  // header, verbatim; several are joined by commas
+  std::string host;           // header, verbatim
+  // A browser says that a page of another site asks (Sec-Fetch-Site, else Origin beside Host).
+  bool cross_site = false;
   // Over TLS, of the client certificate that was shown and is signed by the configured CA: its DNS
   // names and URIs, or its common name where it states no alternative names at all. Null: none was
   // shown.

@@ -24,6 +24,19 @@ Subject SubjectOf(std::string_view path) {
   return Subject::kPages;
 }
 
+bool IsLoopback(std::string_view address) {
+  return address.starts_with("127.") || address == "::1";
+}
+
+// Whether a browser can have found this machine under that name without somebody else's name
+// server: an address, a name without dots, localhost.
+bool IsLocalName(std::string_view host) {
+  if (host.starts_with('[')) return true;
+  host = host.substr(0, host.find(':'));
+  return host.find('.') == std::string_view::npos || host.ends_with(".localhost") ||
+         host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 http::Response NotHere(const http::Request& request) {
   return ErrorResponse(404,
                        fmt::format("{} is not served at this address", wire::Quoted(request.path)));
@@ -43,6 +56,8 @@ Access::Access(const ServeConfig& config)
       verbs_need_tls_(config.verbs_need_tls),
       own_pages_(config.pages_address.has_value()),
       own_probes_(config.probes_address.has_value()),
+      plain_is_local_(IsLoopback(config.address)),
+      pages_are_local_(IsLoopback(config.pages_address.value_or(""))),
       verb_body_bytes_(config.limits.body_bytes),
       verbs_{http::ByteBudget(config.reading_bytes), http::ByteBudget(config.sending_bytes)},
       admission_{http::ByteBudget(config.reading_bytes), http::ByteBudget(config.sending_bytes)},
@@ -111,8 +126,26 @@ std::optional<http::Response> Access::RefusePage(const http::Request& request) {
   return response;
 }
 
+// What a page of another site could have a reader's browser do to a server that only this machine
+// reaches, or that asks for no credential.
+std::optional<http::Response> Access::RefuseForeignPage(Door door,
+                                                        const http::Request& request) const {
+  const bool changes = request.method != "GET" && request.method != "HEAD";
+  if (changes && request.cross_site) {
+    return ErrorResponse(403, "expected no request of another site's page, found one");
+  }
+  const bool local =
+      (door == Door::kPlain && plain_is_local_) || (door == Door::kPages && pages_are_local_);
+  if (!local || IsLocalName(request.host)) return std::nullopt;
+  return ErrorResponse(
+      421, fmt::format("Host: expected localhost or an address, found {}, on an address that only "
+                       "this machine reaches",
+                       wire::Quoted(request.host)));
+}
+
 std::optional<http::Response> Access::Refuse(Door door, const http::Request& request) {
   const Subject subject = SubjectOf(request.path);
+  if (auto refusal = RefuseForeignPage(door, request)) return refusal;
   if (door == Door::kProbes && subject != Subject::kHealth) return NotHere(request);
   switch (subject) {
     case Subject::kHealth:

@@ -8,6 +8,9 @@
 //   pages           metrics, API, page: with the bearer token where one is configured; on their own
 //                   address, where they have one, and on the plain address unless verbs need TLS
 //
+// Nobody's browser is used against us: a page of another site may change nothing anywhere, and on
+// an address of the loopback Host must be a name that no foreign name server can have given.
+//
 // Changes to the embedded cluster are guarded as the verbs are. Verbs, admission and pages have
 // budgets of bytes of their own, so that what one of them is asked never leaves another unanswered.
 // Thread rule: any thread.
@@ -62,11 +65,14 @@ class Access {
 
   std::optional<http::Response> RefuseVerb(Door door, const http::Request& request) const;
   std::optional<http::Response> RefusePage(const http::Request& request);
+  std::optional<http::Response> RefuseForeignPage(Door door, const http::Request& request) const;
 
   const bool tls_;
   const bool verbs_need_tls_;
   const bool own_pages_;
   const bool own_probes_;
+  const bool plain_is_local_;  // listens on this machine's loopback alone
+  const bool pages_are_local_;
   const std::size_t verb_body_bytes_;
   Budgets verbs_, admission_, pages_;
   const std::set<std::string> allowed_;

@@ -204,5 +204,29 @@ TEST(ReadHead, KeepsTheConnectionAsVersionAndConnectionFieldSay) {
   }
 }
 
+TEST(ReadHead, TellsRequestsOfOtherSitesPages) {
+  const struct {
+    const char* fields;
+    bool cross_site;
+  } rows[] = {
+      {"Host: a:80\r\n", false},
+      {"Host: a:80\r\nOrigin: http://a:80\r\n", false},
+      {"Host: a:80\r\nOrigin: http://A:80\r\n", false},
+      {"Host: a:80\r\nOrigin: http://a\r\n", true},
+      {"Host: a:80\r\nOrigin: http://evil.example\r\n", true},
+      {"Origin: null\r\nHost: a:80\r\n", true},
+      {"Host: a:80\r\nSec-Fetch-Site: same-origin\r\nOrigin: https://outside\r\n", false},
+      {"Host: a:80\r\nsec-fetch-site: none\r\n", false},
+      {"Host: a:80\r\nSec-Fetch-Site: cross-site\r\n", true},
+      {"Host: a:80\r\nSec-Fetch-Site: same-site\r\nOrigin: http://a:80\r\n", true},
+  };
+  for (const auto& [fields, cross_site] : rows) {
+    Head head;
+    EXPECT_FALSE(ReadHead("GET / HTTP/1.1\r\n" + std::string(fields) + "\r\n", head)) << fields;
+    EXPECT_EQ(head.request.cross_site, cross_site) << fields;
+    EXPECT_EQ(head.request.host, "a:80") << fields;
+  }
+}
+
 }  // namespace
 }  // namespace tranche::http

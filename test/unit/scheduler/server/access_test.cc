@@ -128,6 +128,42 @@ TEST_F(AccessTest, PagesOnTheirOwnAddressWithAToken) {
   }
 }
 
+TEST_F(AccessTest, PagesOfOtherSitesUseNobodysBrowser) {
+  const struct {
+    const char* address;
+    const char* method;
+    const char* host;
+    bool cross_site;
+    int status;
+  } rows[] = {
+      {"127.0.0.1", "GET", "127.0.0.1:8080", false, 200},
+      {"127.0.0.1", "GET", "127.0.0.1:8080", true,
+       200},  // a link; the answer is its reader's alone
+      {"127.0.0.1", "POST", "127.0.0.1:8080", false, 200},
+      {"127.0.0.1", "POST", "127.0.0.1:8080", true, 403},
+      {"0.0.0.0", "POST", "gpus.example.com", true, 403},
+      {"0.0.0.0", "POST", "gpus.example.com", false, 200},
+      {"127.0.0.1", "GET", "rebound.example.com:8080", false, 421},
+      {"::1", "GET", "rebound.example.com", false, 421},
+      {"127.0.0.1", "GET", "127.0.0.1.example.com", false, 421},
+      {"127.0.0.1", "GET", "localhost:8080", false, 200},
+      {"127.0.0.1", "GET", "tranche.localhost", false, 200},
+      {"127.0.0.1", "GET", "workstation", false, 200},
+      {"127.0.0.1", "GET", "[::1]:8080", false, 200},
+      {"127.0.0.1", "GET", "", false, 200},  // HTTP/1.0
+  };
+  for (const auto& [address, method, host, cross_site, status] : rows) {
+    SCOPED_TRACE(std::string(method) + " " + host + " at " + address);
+    config.address = address;
+    http::Request request = RequestFor("/api/v1/whatif", nullptr, "");
+    request.method = method;
+    request.host = host;
+    request.cross_site = cross_site;
+    const auto refusal = Access(config).Refuse(Door::kPlain, request);
+    EXPECT_EQ(refusal ? refusal->status : 200, status);
+  }
+}
+
 TEST_F(AccessTest, BodiesAreAsLargeAsTheirPathNeeds) {
   constexpr std::size_t kMiB = 1024 * 1024;
   const struct {
