@@ -136,6 +136,14 @@ func TestRendered(t *testing.T) {
 		{"webhook: {enabled: false}", "NetworkPolicy/tranche", ".spec.ingress[0].from[0].podSelector.matchLabels" +
 			".app\\.kubernetes\\.io/component", "scheduler"},
 		{"networkPolicy: {enabled: false}", "-NetworkPolicy/tranche", "", ""},
+		// Pages for the release's own namespace, probes for nobody but kubelets.
+		{"", "NetworkPolicy/tranche", ".spec.ingress[2].from", `[{"podSelector":{}}]`},
+		{"", "NetworkPolicy/tranche", ".spec.ingress[*].ports[*].port", "https https pages"},
+		{"", server, container + ".livenessProbe.httpGet.port", "probes"},
+		{"", server, container + ".readinessProbe.httpGet.port", "probes"},
+		{"", server, container + ".startupProbe.httpGet.port", "probes"},
+		{"", server, container + ".ports[2].containerPort", "9091"},
+		{"resultKeys: {protect: false}", "-ValidatingAdmissionPolicy/tranche-result-keys", "", ""},
 		// Monitoring.
 		{"", "-ServiceMonitor/tranche", "", ""},
 		{"monitoring: {serviceMonitor: {enabled: true}}", "ServiceMonitor/tranche",
@@ -185,9 +193,11 @@ func TestServerConfiguration(t *testing.T) {
 		{"", ".ledger.file", "/var/lib/tranche/ledger.db"},
 		{"ledger: {enabled: false}", ".ledger", ""},
 		{"", ".pages.listen", "0.0.0.0:9090"},
+		{"", ".probes.listen", "0.0.0.0:9091"},
 		{"", ".pages.tokenFile", ""},
 		{"pages: {tokenSecret: t}", ".pages.tokenFile", "/etc/tranche/pages/token"},
 		{"server: {bindAddress: '[::]'}", ".pages.listen", "[::]:9090"},
+		{"server: {bindAddress: '[::]'}", ".probes.listen", "[::]:9091"},
 		{"", ".admission.trustedUsers[1]", "system:serviceaccount:tranche-system:tranche"},
 		{"", ".admission.gates", "false"},
 		{"webhook: {gates: true}", ".admission.gates", "true"},

@@ -82,10 +82,11 @@ func (s *Site) runServer(objects []Object, program string) *Server {
 	s.Helper()
 	pod := podTemplates(s.T, objects)["Deployment/tranche"]
 	mounts := s.mount(pod)
-	ports, err := e2e.FreePorts(3)
+	ports, err := e2e.FreePorts(4)
 	must(s.T, err)
 	address := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
-	addresses := map[string]string{"0.0.0.0:8443": address(0), "0.0.0.0:9090": address(1), "127.0.0.1:8080": address(2)}
+	addresses := map[string]string{"0.0.0.0:8443": address(0), "0.0.0.0:9090": address(1), "127.0.0.1:8080": address(2),
+		"0.0.0.0:9091": address(3)}
 	file := filepath.Join(mounts["/etc/tranche/config"], "tranche.yaml")
 	text, err := os.ReadFile(file)
 	must(s.T, err)
@@ -95,7 +96,7 @@ func (s *Site) runServer(objects []Object, program string) *Server {
 		args = append(args, placed(arg, mounts, nil))
 	}
 	process := e2e.NewProcess(s.dir, "tranche", program, append(args, "--kubeconfig", s.kubeconfig(pod.Spec.ServiceAccountName))...)
-	must(s.T, s.ControlPlane.Run(s.Context(), process, "http://"+address(1)+"/readyz", 40*time.Second))
+	must(s.T, s.ControlPlane.Run(s.Context(), process, "http://"+address(3)+"/readyz", 40*time.Second))
 	roots, err := os.ReadFile(filepath.Join(mounts["/etc/tranche/tls"], "ca.crt"))
 	must(s.T, err)
 	return &Server{process, mounts, address(0), roots}
