@@ -267,7 +267,10 @@ void QuotaBook::StopMeter(Meter& meter, const PodUid& uid, const HeldWork& work,
 
 void QuotaBook::Hold(const PodUid& uid, HeldWork work) {
   const auto [at, fresh] = holdings_.try_emplace(uid, std::move(work));
-  TRANCHE_CHECK(fresh);
+  if (!fresh) {
+    faults_.push_back({BookFaultKind::kHeldTwice, uid.str()});
+    return;
+  }
   HeldWork& held = at->second;
   held.quota = held.leaf.empty() ? kNoQuota : tree_.Find(held.leaf);
   ++work_by_class_[held.workload_class];

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "policy/policy_set.h"
+#include "quota/book_fault.h"
 #include "quota/budget/budget.h"
 #include "quota/tree/fair_share.h"
 #include "quota/tree/marking.h"
@@ -188,7 +189,7 @@ class QuotaBook {
   void TrimRoutes();
 
   // ---- holdings
-  // From work.since on. `uid` must not be held.
+  // From work.since on. Of work that is held already the first charge stays (kHeldTwice).
   void Hold(const PodUid& uid, HeldWork work);
   void Running(const PodUid& uid, Instant at);
   // Of work taken up from the ledger, which does not keep it.
@@ -215,11 +216,13 @@ class QuotaBook {
                          Instant now);
 
   // ---- room kept for work that is to start (quota-model section 4)
-  // Counts in the tree and in marks like work that runs, in no meter and in no ledger. `uid` must
-  // not be held or have one.
+  // Counts in the tree and in marks like work that runs, in no meter and in no ledger. Nothing more
+  // is counted for work that runs or has some (kKeptTwice).
   void Earmark(const PodUid& uid, HeldWork work);
   void Unearmark(const PodUid& uid);  // nothing happens when there is none
   const std::map<PodUid, HeldWork>& earmarks() const { return earmarks_; }
+  // What did not go together since the last call.
+  std::vector<BookFault> TakeFaults() { return std::exchange(faults_, {}); }
 
   // Budgets that are used up and are to be drained, ascending position.
   std::vector<std::size_t> BudgetsToDrain() const;
@@ -291,6 +294,7 @@ class QuotaBook {
   std::map<std::string, LeafUse> leaves_;
   std::map<PodUid, HeldWork> earmarks_;
   std::map<std::pair<std::string, LineId>, Charge> never_held_;
+  std::vector<BookFault> faults_;
   std::deque<PastUse> past_;  // within kMeterHorizon of the newest time
   std::vector<WindowClosing> closings_;
   std::map<std::string, BudgetStand> stands_;  // by uid of the budget

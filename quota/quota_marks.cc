@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "quota/quota_book.h"
-#include "topology/base/check.h"
 
 namespace tranche {
 std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse* use,
@@ -114,9 +113,11 @@ LineMarks QuotaBook::MarksIfAdded(const QuotaMembership& membership,
 }
 
 void QuotaBook::Earmark(const PodUid& uid, HeldWork work) {
-  TRANCHE_CHECK(!holdings_.contains(uid));
-  const auto [at, fresh] = earmarks_.try_emplace(uid, std::move(work));
-  TRANCHE_CHECK(fresh);
+  if (holdings_.contains(uid) || earmarks_.contains(uid)) {
+    faults_.push_back({BookFaultKind::kKeptTwice, uid.str()});
+    return;
+  }
+  const auto at = earmarks_.emplace(uid, std::move(work)).first;
   AddToTree(at->second, 1);
   if (const auto leaf = leaves_.find(at->second.leaf); leaf != leaves_.end()) {
     leaf->second.marks_stale = true;

@@ -206,6 +206,7 @@ Effects& Engine::effects() {
   move_to_end(cluster.agents.TakeTurns(), work.turns);
   move_to_end(std::exchange(work.placeholder_turns, {}), work.turns);
   move_to_end(cluster.placeholders.books().TakeEnds(), work.placeholder_ends);
+  for (BookFault& fault : cluster.book.TakeFaults()) cluster.outbox.Tell(std::move(fault));
   return cluster.outbox.effects();
 }
 

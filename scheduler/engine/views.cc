@@ -258,6 +258,7 @@ EngineTotals Engine::Totals() const {
       cluster.agents.waiting() + static_cast<int64_t>(cluster.placeholders.waiting());
   totals.agent_serving = cluster.agents.serving();
   totals.agent_passed_over = cluster.agents.passed_over();
+  totals.book_faults = cluster.outbox.faults();
   for (const auto& [uid, record] : cluster.pods) {  // counts only: order cannot matter
     if (record.terminal) continue;
     (record.node.empty() ? totals.pods_pending : totals.pods_bound) += 1;

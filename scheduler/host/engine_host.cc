@@ -68,13 +68,20 @@ void EngineHost::EndCall(EngineCaller caller, EngineHolds::Moment since) {
     // Under the lock, so that the journal has the engine's order; it only queues.
     ledger_->Append(std::move(effects.metering), std::move(effects.closings));
   }
+  const auto tell = [faults = std::move(effects.faults)] {
+    for (const BookFault& fault : faults) {
+      spdlog::error("books: {}: {}", BookFaultName(fault.kind), fault.detail);
+    }
+  };
   const bool reclaims = sinks_.reclaims != nullptr && !effects.reclaims.empty();
   if (!reclaims && effects.requeue.empty() && effects.ungate.empty() && effects.agents.empty()) {
-    return Unlock(caller, since);
+    Unlock(caller, since);
+    return tell();
   }
   const Instant when = clock_.Now();
   if (reclaims) sinks_.reclaims->Queue(std::move(effects.reclaims), when);
   Unlock(caller, since);
+  tell();
   if (sinks_.requeue) {
     for (const auto& [pod, uid] : effects.requeue) sinks_.requeue(pod, uid, when);
   }

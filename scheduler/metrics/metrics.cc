@@ -72,6 +72,10 @@ void AddState(const Scrape& scrape, Page& page) {
   page.Gauge(kAgentWaiting, static_cast<double>(totals.agent_waiting));
   page.Gauge(kAgentServing, static_cast<double>(totals.agent_serving));
   page.Counter(kAgentPassedOver, static_cast<double>(totals.agent_passed_over));
+  for (std::size_t kind = 0; kind < kBookFaultKinds; ++kind) {
+    page.Counter(kBookFaults, static_cast<double>(totals.book_faults[kind]),
+                 {{"kind", std::string(BookFaultName(static_cast<BookFaultKind>(kind)))}});
+  }
   const double oldest =
       totals.oldest_reservation
           ? std::chrono::duration<double>(scrape.now - *totals.oldest_reservation).count()

@@ -44,6 +44,10 @@ inline constexpr Series kBindsPursued = {
     "Binds not yet settled, those whose answer was lost included (binds)"};
 inline constexpr Series kBindAlarms = {"tranche_bind_alarms_total",
                                        "Attempts on binds unsettled for over 60 s (attempts)"};
+inline constexpr Series kBookFaults = {
+    "tranche_book_faults_total",
+    "States of pods, records and the ledger that do not go together, repaired or set aside, by "
+    "kind (faults)"};
 inline constexpr Series kPokes = {
     "tranche_pokes_total",
     "Waiting pods brought back to the scheduler's queue when room appeared (pods)"};

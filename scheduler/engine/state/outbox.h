@@ -4,10 +4,13 @@
 // Within one list the order is that of the decisions. Externally synchronised, as the engine is.
 #pragma once
 
+#include <array>
 #include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "quota/book_fault.h"
 #include "scheduler/engine/state/agent_queues.h"
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/metering.h"
@@ -38,10 +41,12 @@ struct Effects {
   AgentWork agents;
   // Evictions of one reclaim come one by one, see SettleEviction.
   ReclaimWork reclaims;
+  // To be told to an administrator.
+  std::vector<BookFault> faults;
 
   bool empty() const {
     return metering.empty() && closings.empty() && requeue.empty() && ungate.empty() &&
-           agents.empty() && reclaims.empty();
+           agents.empty() && reclaims.empty() && faults.empty();
   }
 };
 
@@ -58,6 +63,12 @@ class Outbox {
   void Ungate(const PodName& pod, const PodUid& uid, Gate gate) {
     effects_.ungate.push_back({pod, uid, gate});
   }
+  void Tell(BookFault fault) {
+    ++faults_[static_cast<std::size_t>(fault.kind)];
+    effects_.faults.push_back(std::move(fault));
+  }
+  // How many of each kind there were ever.
+  const std::array<int64_t, kBookFaultKinds>& faults() const { return faults_; }
   AgentWork& agents() { return effects_.agents; }
   ReclaimWork& reclaims() { return effects_.reclaims; }
   Effects& effects() { return effects_; }
@@ -65,6 +76,7 @@ class Outbox {
  private:
   Effects effects_;
   uint64_t journaled_ = 0;
+  std::array<int64_t, kBookFaultKinds> faults_{};
 };
 
 }  // namespace tranche

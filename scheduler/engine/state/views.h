@@ -2,12 +2,14 @@
 // no lock.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "quota/book_fault.h"
 #include "quota/quota_book.h"
 #include "quota/tree/model_charge.h"
 #include "scheduler/facts/allocation.h"
@@ -159,7 +161,8 @@ struct EngineTotals {
   int64_t agent_serving = 0;      // written for an agent and not served yet
   int64_t agent_passed_over = 0;  // ever, without having been served
   std::optional<Instant> oldest_reservation;
-  std::vector<ModelTotals> models;  // by name
+  std::array<int64_t, kBookFaultKinds> book_faults{};  // ever, by kind
+  std::vector<ModelTotals> models;                     // by name
 };
 
 }  // namespace tranche
