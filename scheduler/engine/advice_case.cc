@@ -92,7 +92,7 @@ AdviceCase Engine::Case(Instant now) {
       pod.name = record->request->name;
       pod.uid = holding.uid;
       pod.node = fleet.nodes.size() - 1;
-      pod.request = record->request;
+      pod.request = holding.by_record ? holding.by_record : record->request;
       pod.picks = holding.picks;
       pod.use = holding.use;
       pod.known = holding.known;

@@ -1,4 +1,6 @@
 // Pods as the cluster shows them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -33,6 +35,10 @@ class PodEvents {
   void UpsertPlain(const PodFacts& pod, bool ended, Instant now);
   void EndPod(PodRecord& record, const PodFacts& pod, Instant now);
   void PlacePod(PodRecord& record, PodFacts& pod, Instant now);
+  // A version that cannot be read takes nothing away from what is known.
+  bool AddsNothing(const PodRecord* record, const PodFacts& pod, bool ended) const;
+  // The object of a pod that could not be read can be now. Null: it is not known any more.
+  PodRecord* ReadAtLast(PodRecord& record, const PodFacts& pod, Instant now);
   void NoteRunning(const PodUid& uid, const PodFacts& pod);
   // How the pod may be taken away, as the cluster shows it.
   void NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts& pod, Instant now);
@@ -42,6 +48,10 @@ class PodEvents {
   bool DropPlaceholder(const PodUid& uid, Instant now);  // false: no placeholder has that uid
 
  private:
+  // The devices of our own bind, of which the pod is the proof.
+  static void KeepOwn(std::optional<Allocation> own, PodFacts& pod);
+  // What the pod holds: as its record says, the agent's keys and the ledger.
+  void NoteDevices(PodFacts& pod, Holding& holding);
   // The pod has ended on its node.
   void EndAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod, Instant now);
 
@@ -102,9 +112,75 @@ void PodEvents::NoteRunning(const PodUid& uid, const PodFacts& pod) {
   parts_.metering.NoteRunning(uid, pod);
 }
 
+bool PodEvents::AddsNothing(const PodRecord* record, const PodFacts& pod, bool ended) const {
+  if (!pod.unreadable || ended) return false;
+  if (pod.node.empty() || cluster_.plain_seen.Has(pod.request.uid)) return true;
+  return record != nullptr && record->node == pod.node;
+}
+
+PodRecord* PodEvents::ReadAtLast(PodRecord& record, const PodFacts& pod, Instant now) {
+  const PodUid uid = pod.request.uid;
+  TRANCHE_MARK(unreadable_pod_read_at_last);
+  record.unreadable = false;
+  record.request = std::make_shared<const PodRequest>(pod.request);
+  if (pod.request.asks_gpu()) {
+    // Placed anew, with what is now known of it.
+    record.node = NodeName();
+    return &record;
+  }
+  parts_.metering.Close(uid, record, MeterKind::kClose, now);
+  parts_.ReleaseOn(record.node, uid, now);
+  parts_.gangs.Leave(uid, record, now);
+  parts_.Erase(uid);
+  return nullptr;
+}
+
+void PodEvents::KeepOwn(std::optional<Allocation> own, PodFacts& pod) {
+  pod.unreadable = false;
+  if (!own) return;
+  const bool same = !pod.allocation ||
+                    (NamesNoOther(*pod.allocation, *own) && NamesNoOther(*own, *pod.allocation));
+  if (!same) {
+    // Written by an earlier life of this process, or edited since: both are busy.
+    pod.disputed = std::move(own);
+  } else if (!pod.request.follows_placeholder || !pod.allocation) {
+    pod.allocation = std::move(own);
+  }
+}
+
+void PodEvents::NoteDevices(PodFacts& pod, Holding& holding) {
+  const PodUid& uid = pod.request.uid;
+  holding.allocation = std::move(pod.allocation);
+  if (pod.disputed) holding.others.push_back(*std::move(pod.disputed));
+  const auto known = parts_.metering.unclaimed.find(uid);
+  const bool charged = known != parts_.metering.unclaimed.end() && known->second.allocation &&
+                       known->second.node == pod.node;
+  if (charged) {
+    // What was charged is what was given, and nobody else writes the ledger. It was charged before
+    // a placeholder told its card, though: of those who follow one the record says more.
+    const Allocation& told = *known->second.allocation;
+    if (!holding.allocation) {
+      holding.allocation = told;
+    } else if (pod.request.follows_placeholder) {
+      if (!NamesNoOther(*holding.allocation, told)) holding.others.push_back(told);
+    } else {
+      Allocation written = *std::exchange(holding.allocation, told);
+      if (!NamesNoOther(told, written)) holding.others.push_back(std::move(written));
+    }
+  }
+  if (holding.others.empty()) return;
+  TRANCHE_MARK(devices_disputed);
+  cluster_.outbox.Tell({BookFaultKind::kDisputedDevices,
+                        fmt::format("expected one set of devices of {} on {}, found others in its "
+                                    "record, its agent's keys or the ledger",
+                                    pod.request.name.str(), pod.node.str())});
+}
+
 void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
   const PodUid uid = record.request->uid;
   cluster_.DropTentative(uid, record, now);
+  // What we wrote on it ourselves is known, whatever its object says now.
+  if (record.reserved == pod.node) KeepOwn(AllocationOn(cluster_, pod.node, uid), pod);
   if (record.reserved == pod.node) {
     // The proof of our own bind: what was opened then goes on.
     cluster_.placeholders.EndWait(uid);
@@ -131,7 +207,14 @@ void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
   holding.uid = uid;
   holding.kind = HoldingKind::kAllocation;
   holding.request = record.request;
-  holding.allocation = std::move(pod.allocation);
+  holding.unreadable = record.unreadable = pod.unreadable;
+  if (pod.unreadable) {
+    cluster_.outbox.Tell(
+        {BookFaultKind::kUnreadablePod, fmt::format("{} on {}: {}", pod.request.name.str(),
+                                                    pod.node.str(), pod.allocation_problem)});
+  } else {
+    NoteDevices(pod, holding);
+  }
   cluster_.nodes[id]->state.Hold(std::move(holding));
   cluster_.Refresh(id, now);
   parts_.namespaces.NoteCapUse(id);
@@ -148,7 +231,7 @@ void PodEvents::NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts&
   traits.owner = OwnerOf(pod);
   traits.labels = pod.labels;
   traits.checkpoint = pod.checkpointed_at;
-  traits.evictable = pod.evictable;
+  traits.evictable = pod.evictable && !pod.unreadable;
   traits.gated = pod.gated;
   traits.gates = pod.our_gates;
   traits.foreign_gates = pod.foreign_gates;
@@ -241,8 +324,15 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   if (pod.placeholder) return events.UpsertPlaceholder(std::move(pod), now);
   PodRecord* known = cluster.Find(uid);
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
+  if (events.AddsNothing(known, pod, ended)) return;
   parts_->claim_pods.Note(pod, ended, now);
-  if (known == nullptr && !pod.request.asks_gpu()) return events.UpsertPlain(pod, ended, now);
+  if (known != nullptr && known->unreadable && !pod.unreadable && !ended) {
+    known = events.ReadAtLast(*known, pod, now);
+  }
+  // What was charged holds something, though everything that said so was taken off the pod.
+  const bool charged = !pod.node.empty() && parts_->metering.unclaimed.contains(uid);
+  const bool may_hold = pod.request.asks_gpu() || (!ended && (pod.unreadable || charged));
+  if (known == nullptr && !may_hold) return events.UpsertPlain(pod, ended, now);
   // Of one that ended before we looked only the ledger may want to know.
   if (known == nullptr && ended && !parts_->metering.unclaimed.contains(uid)) return;
   PodRecord& record = known != nullptr ? *known : cluster.Touch(pod.request);

@@ -95,7 +95,7 @@ void EngineViews::ViewHeld(NodeId id, const PodUid& uid, const PodRecord& record
   if (holding->known) {
     view.allocation = holding->allocation;
     if (holding->told_by_probe) {
-      Allocation told = ToAllocation(state.inventory(), *holding->request, holding->picks);
+      Allocation told = ToAllocation(state.inventory(), holding->held(), holding->picks);
       told.knowledge = Knowledge::kExact;
       if (holding->allocation) {
         told.epoch = holding->allocation->epoch;
@@ -107,7 +107,7 @@ void EngineViews::ViewHeld(NodeId id, const PodUid& uid, const PodRecord& record
     view.devices_unknown = true;
     view.detail = holding->problem;
     if (state.present()) {
-      view.allocation = ToAllocation(state.inventory(), *holding->request, holding->picks);
+      view.allocation = ToAllocation(state.inventory(), holding->held(), holding->picks);
     }
   }
 }

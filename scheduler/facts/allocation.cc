@@ -1,5 +1,7 @@
 #include "scheduler/facts/allocation.h"
 
+#include <algorithm>
+
 namespace tranche {
 
 std::string_view KnowledgeName(Knowledge knowledge) {
@@ -13,6 +15,21 @@ std::optional<Knowledge> ParseKnowledge(std::string_view name) {
     if (KnowledgeName(knowledge) == name) return knowledge;
   }
   return std::nullopt;
+}
+
+bool NamesNoOther(const Allocation& record, const Allocation& named) {
+  const auto is_recorded = [&record](const Device& device) {
+    const auto same = [&device](const Device& other) {
+      const bool by_index = device.uuid.empty() || other.uuid.empty();
+      return by_index ? device.card == other.card : device.uuid == other.uuid;
+    };
+    return std::ranges::any_of(record.containers, [&same](const ContainerDevices& container) {
+      return std::ranges::any_of(container.devices, same);
+    });
+  };
+  return std::ranges::all_of(named.containers, [&](const ContainerDevices& container) {
+    return std::ranges::all_of(container.devices, is_recorded);
+  });
 }
 
 }  // namespace tranche

@@ -56,4 +56,7 @@ struct Allocation {
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
+// Is every device that `named` tells one of `record`'s? By UUID, or by index where one has none.
+bool NamesNoOther(const Allocation& record, const Allocation& named);
+
 }  // namespace tranche

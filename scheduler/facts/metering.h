@@ -62,6 +62,8 @@ struct OpenInterval {
   std::vector<MeterPart> parts;
   Instant since;
   std::optional<Instant> running;
+  std::string devices = {};                   // as JSON text; empty: not known
+  std::optional<Allocation> allocation = {};  // the same; the shell's to fill in
 };
 
 struct DecayRow {

@@ -47,6 +47,9 @@ struct PodFacts {
   // Read from tranche.dev/allocation, else from HAMi's hami.io/vgpu-devices-allocated; only ever
   // believed together with `node` (see index/node_state.h).
   std::optional<Allocation> allocation;
+  // What the keys of the node's agent name where tranche.dev/allocation is there and names other
+  // devices: one of the two was edited.
+  std::optional<Allocation> disputed;
   AgentProgress progress = AgentProgress::kUnknown;  // of one with a node
   std::string allocation_problem;  // why an annotation that is there could not be read
   // The object itself could not be read: of what it asks and holds nothing is known but what stands

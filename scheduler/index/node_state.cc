@@ -138,7 +138,7 @@ void NodeState::AddHolding(const Holding& holding, Load& load) const {
   AddUse(load, holding.use);
   AddKeys(*holding.request, load);
   const bool exact = inventory_.knowledge == Knowledge::kExact;
-  if (!holding.known && exact && !holding.request->asks.empty()) load.devices_unknown = true;
+  if (!holding.known && (exact || holding.unreadable)) load.devices_unknown = true;
 }
 
 void NodeState::AddPlaceholders(Load& load) const {
@@ -182,18 +182,45 @@ Allocation NodeState::Located(const Holding& holding) const {
   return record;
 }
 
+bool NodeState::FollowRecord(Holding& holding) const {
+  const Allocation record = Located(holding);
+  const PodRequest& request = *holding.request;
+  std::optional<Picks> as_asked;
+  if (!request.asks.empty()) {
+    as_asked = FromAllocation(inventory_, request, record, holding.problem);
+  }
+  if (as_asked && holding.others.empty()) {
+    holding.picks = *std::move(as_asked);
+    return true;
+  }
+  std::optional<HeldDevices> held;
+  if (as_asked) {
+    held = {request, *std::move(as_asked)};
+  } else if (MayBeEdited(request)) {
+    TRANCHE_MARK(record_says_what_is_held);
+    held = FromRecordAlone(inventory_, request, record, holding.problem);
+  }
+  if (!held) return false;
+  for (const Allocation& other : holding.others) {
+    if (!AddNamed(inventory_, other, *held, holding.problem)) return false;
+  }
+  holding.picks = std::move(held->picks);
+  holding.by_record = std::make_shared<const PodRequest>(std::move(held->request));
+  holding.problem.clear();
+  return true;
+}
+
 void NodeState::Resolve(Holding& holding) const {
   holding.problem.clear();
+  holding.by_record = nullptr;
   if (holding.allocation->epoch > epoch_ || holding.allocation->epoch < 0) {
     TRANCHE_MARK(record_of_a_later_epoch);
     holding.problem =
         fmt::format("expected an epoch of at most {}, found {}", epoch_, holding.allocation->epoch);
     return;
   }
-  auto picks = FromAllocation(inventory_, *holding.request, Located(holding), holding.problem);
-  if (!picks) return;
-  holding.picks = std::move(*picks);
-  holding.use = UseOf(*holding.request, holding.picks);
+  if (!FollowRecord(holding)) return;
+  holding.use = UseOf(holding.held(), holding.picks);
   holding.known = true;
   const bool open = holding.placeholder == PlaceholderRole::kOpen ||
                     holding.placeholder == PlaceholderRole::kLingering;
@@ -242,8 +269,12 @@ void NodeState::Recompute() {
   for (Holding& holding : holdings_) {
     if (holding.known || holding.kind == HoldingKind::kTentative) continue;
     if (!holding.allocation) holding.problem = "expected an allocation record, found none";
-    placer_.Force(inventory_, hard_, *holding.request, holding.picks);
-    holding.use = UseOf(*holding.request, holding.picks);
+    holding.by_record = nullptr;
+    if (holding.request->asks.empty()) {
+      holding.by_record = std::make_shared<const PodRequest>(WholeUnits(*holding.request));
+    }
+    placer_.Force(inventory_, hard_, holding.held(), holding.picks);
+    holding.use = UseOf(holding.held(), holding.picks);
     AddHolding(holding, hard_);
   }
   soft_ = hard_;
@@ -262,6 +293,7 @@ void NodeState::FollowProbe(Holding& holding) const {
   std::optional<Picks> picks = PicksOn(inventory_, *holding.request, found->gpus);
   if (!picks) return;
   holding.picks = std::move(*picks);
+  holding.by_record = nullptr;
   holding.use = UseOf(*holding.request, holding.picks);
   holding.known = true;
   holding.told_by_probe = true;

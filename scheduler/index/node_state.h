@@ -34,6 +34,10 @@ struct Holding {
   std::shared_ptr<const PodRequest> request;
   // The record as written or read; nullopt: nobody wrote one.
   std::optional<Allocation> allocation;
+  // What else names devices of the pod, and says otherwise: they are busy as well.
+  std::vector<Allocation> others = {};
+  // Nothing is known of the pod but that it is here: all GPUs of the node are busy.
+  bool unreadable = false;
   PlaceholderRole placeholder = PlaceholderRole::kNone;
   GpuUuid told;  // of a placeholder: the card it was given; empty: not known yet
 
@@ -43,6 +47,11 @@ struct Holding {
   std::string problem;         // why not
   Picks picks;
   PodUse use;
+  // What `picks` answer where that is not what the pod asks now: a record decides what a bound pod
+  // holds. Null: `request`.
+  std::shared_ptr<const PodRequest> by_record = nullptr;
+
+  const PodRequest& held() const { return by_record ? *by_record : *request; }
 };
 
 class NodeState {
@@ -136,6 +145,8 @@ class NodeState {
   // The holding's record with the cards that its UUIDs stand for now.
   Allocation Located(const Holding& holding) const;
   void Resolve(Holding& holding) const;
+  // By the request where it fits the record, else by the record alone; false: neither.
+  bool FollowRecord(Holding& holding) const;
   // Where the node's probe says which cards the pod has, that is where it is.
   void FollowProbe(Holding& holding) const;
 

@@ -137,4 +137,23 @@ Allocation ToAllocation(const Inventory& inventory, const PodRequest& request, c
 std::optional<Picks> FromAllocation(const Inventory& inventory, const PodRequest& request,
                                     const Allocation& allocation, std::string& problem);
 
+// A pod's devices, and the asks that they answer one by one.
+struct HeldDevices {
+  PodRequest request;  // the pod's, with those asks
+  Picks picks;
+};
+// Could the wishes of a pod be edited while it runs? True of those that annotations tell, and of
+// those that cannot be read; what its containers ask of the kubelet stays as it is.
+bool MayBeEdited(const PodRequest& request);
+// What a record stands for whatever the pod asks now. nullopt where it names no devices, or some
+// that the node does not have, or fewer than the kubelet gave; `problem` as above.
+std::optional<HeldDevices> FromRecordAlone(const Inventory& inventory, const PodRequest& request,
+                                           const Allocation& allocation, std::string& problem);
+// Adds the devices another record names, of those that are the node's and not in `held` yet. False
+// where one of them cannot be told; `problem` as above.
+bool AddNamed(const Inventory& inventory, const Allocation& named, HeldDevices& held,
+              std::string& problem);
+// The request of a pod whose wishes cannot be read: whole units, as many as the kubelet gave.
+PodRequest WholeUnits(const PodRequest& request);
+
 }  // namespace tranche

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "scheduler/index/placement.h"
 
@@ -331,6 +332,142 @@ std::optional<Picks> FromAllocation(const Inventory& inventory, const PodRequest
                          });
   if (instances && !IsLegalOnIdleCards(inventory, request, picks, problem)) return std::nullopt;
   return picks;
+}
+
+namespace {
+
+// The pool whose instance the device is; null: none of the node's.
+const MigPool* PoolOf(const Inventory& inventory, const Device& device) {
+  for (const MigPool& pool : inventory.pools) {
+    if (!device.mig || pool.profile != device.mig->profile) continue;
+    for (const MigSlot& slot : pool.slots) {
+      if (slot.card == device.card && slot.start == device.mig->start) return &pool;
+    }
+  }
+  return nullptr;
+}
+
+// The ask for units of a key that the kubelet counts; nullopt: no GPUs.
+std::optional<Ask> AskForKey(std::string_view key) {
+  constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
+  Ask ask;
+  ask.count = 1;
+  if (key == kGpuKey) return ask;
+  ask.resource = Resource::kGpuShared;
+  if (key == kGpuSharedKey) return ask;
+  if (!key.starts_with(kMigPrefix)) return std::nullopt;
+  const auto name = ParseMigResourceTail(key.substr(kMigPrefix.size()));
+  if (!name) return std::nullopt;
+  ask.resource = Resource::kMig;
+  ask.mig = *name;
+  return ask;
+}
+
+int64_t UnitsOf(const PodRequest& request, std::string_view key) {
+  const auto need = std::ranges::find(request.pool_needs, key, &PoolNeed::key);
+  return need == request.pool_needs.end() ? 0 : need->count;
+}
+
+// The ask that one recorded device answers by itself.
+Ask AskOf(const Inventory& inventory, const PodRequest& request, const Device& device) {
+  if (const MigPool* pool = PoolOf(inventory, device)) {
+    if (const std::optional<Ask> ask = AskForKey(pool->key)) return *ask;
+  }
+  // Without an agent a unit of the kubelet's is all of what it stands for.
+  if (!inventory.has_agent() && UnitsOf(request, kGpuKey) > 0) return *AskForKey(kGpuKey);
+  Ask ask;
+  ask.resource = Resource::kShare;
+  ask.count = 1;
+  ask.compute = device.milli;
+  if (device.memory > Mebibytes::Zero()) {
+    ask.memory = {MemoryNeed::Kind::kMib, device.memory.count()};
+  }
+  ask.exclusive = device.milli >= kWholeGpu;
+  return ask;
+}
+
+bool AddDevice(const Inventory& inventory, int container, const Device& device, HeldDevices& held,
+               std::string& problem) {
+  Ask ask = AskOf(inventory, held.request, device);
+  ask.container = container;
+  std::optional<Pick> pick = ResolveDevice(inventory, ask, device, problem);
+  if (!pick) return false;
+  pick->ask = static_cast<int>(held.request.asks.size());
+  held.request.asks.push_back(std::move(ask));
+  held.picks.push_back(*pick);
+  return true;
+}
+
+}  // namespace
+
+bool MayBeEdited(const PodRequest& request) {
+  switch (request.style) {
+    case RequestStyle::kNone:
+    case RequestStyle::kTranche:
+    case RequestStyle::kKai:
+    case RequestStyle::kOpenGpuShare:
+    case RequestStyle::kHived:
+      return true;
+    default:
+      return request.refusal.has_value();
+  }
+}
+
+std::optional<HeldDevices> FromRecordAlone(const Inventory& inventory, const PodRequest& request,
+                                           const Allocation& allocation, std::string& problem) {
+  if (!IsOfThisNode(inventory, allocation, problem)) return std::nullopt;
+  HeldDevices held{request, {}};
+  held.request.asks.clear();
+  for (const ContainerDevices& container : allocation.containers) {
+    const auto at =
+        std::ranges::find(request.containers, container.container, &ContainerInfo::name);
+    if (at == request.containers.end()) {
+      problem = "expected devices for containers of the pod only, found another container";
+      return std::nullopt;
+    }
+    for (const Device& device : container.devices) {
+      const auto index = static_cast<int>(at - request.containers.begin());
+      if (!AddDevice(inventory, index, device, held, problem)) return std::nullopt;
+    }
+  }
+  const int64_t units = std::max<int64_t>(UnitsOf(request, kGpuKey), 1);
+  if (std::ssize(held.picks) < units) {
+    problem = fmt::format("expected {} devices, found {}", units, held.picks.size());
+    return std::nullopt;
+  }
+  if (!IsLegalOnIdleCards(inventory, held.request, held.picks, problem)) return std::nullopt;
+  return held;
+}
+
+bool AddNamed(const Inventory& inventory, const Allocation& named, HeldDevices& held,
+              std::string& problem) {
+  if (inventory.knowledge != Knowledge::kExact || held.request.containers.empty()) return true;
+  for (const ContainerDevices& container : named.containers) {
+    for (Device device : container.devices) {
+      const std::optional<int> card = FindCard(inventory, device);
+      if (!card || std::ranges::count(held.picks, *card, &Pick::card) > 0) continue;
+      if (device.milli == MilliGpu::Zero() && device.memory == Mebibytes::Zero()) {
+        // An agent that names a card alone may have given all of it.
+        device.milli = kWholeGpu;
+        device.memory = inventory.cards[static_cast<std::size_t>(*card)].memory;
+      }
+      if (!AddDevice(inventory, 0, device, held, problem)) return false;
+    }
+  }
+  return true;
+}
+
+PodRequest WholeUnits(const PodRequest& request) {
+  PodRequest whole = request;
+  whole.asks.clear();
+  if (request.containers.empty()) return whole;
+  for (const PoolNeed& need : request.pool_needs) {
+    std::optional<Ask> ask = AskForKey(need.key);
+    if (!ask) continue;
+    ask->count = need.count;
+    whole.asks.push_back(*std::move(ask));
+  }
+  return whole;
 }
 
 }  // namespace tranche

@@ -23,6 +23,7 @@ MeterEvent HistoryBuilder::FromOpen(const EntryRow& entry) const {
   event.node = NodeName(entry.opened.node);
   event.leaf = entry.opened.leaf;
   event.workload_class = entry.opened.workload_class;
+  event.devices = entry.opened.devices;
   for (const Posting& posting : entry.postings) {
     const auto account = accounts_.find(posting.account);
     if (account == accounts_.end() || account->second.kind != kHeld) continue;
@@ -35,6 +36,7 @@ MeterEvent HistoryBuilder::FromOpen(const EntryRow& entry) const {
 
 MeterEvent HistoryBuilder::Like(const MeterEvent& open, const EntryRow& entry, MeterKind kind) {
   MeterEvent event = open;
+  event.devices.clear();
   event.sequence = static_cast<uint64_t>(entry.id);
   event.kind = kind;
   event.at = At(entry.at);
@@ -62,6 +64,7 @@ absl::StatusOr<HistoryBuilder::Known*> HistoryBuilder::Find(int64_t interval) {
 void HistoryBuilder::Give(Known& known) {
   if (std::exchange(known.given, true)) return;
   events_.push_back(known.open);
+  events_.back().devices.clear();  // of what is open alone
   if (known.running) events_.push_back(*known.running);
 }
 
@@ -157,6 +160,7 @@ absl::StatusOr<std::vector<MeterEvent>> HistoryBuilder::Finish(const std::vector
                      event.node,  event.leaf,     event.workload_class,
                      event.parts, event.at,       std::nullopt};
     if (known.running) row.running = known.running->at;
+    row.devices = event.devices;
     history.open.push_back(std::move(row));
   }
   std::sort(history.open.begin(), history.open.end(),

@@ -59,10 +59,11 @@ inline std::string GangKeyOf(const PodRequest& request) {
 
 struct PodRecord {
   std::shared_ptr<const PodRequest> request;
-  bool seen = false;      // by the cluster, not only by a filter call
-  bool terminal = false;  // Succeeded or Failed; never comes back
-  bool counted = false;   // as an arrival
-  NodeName node;          // bound there
+  bool seen = false;        // by the cluster, not only by a filter call
+  bool terminal = false;    // Succeeded or Failed; never comes back
+  bool counted = false;     // as an arrival
+  bool unreadable = false;  // its object: nothing is known but where it is
+  NodeName node;            // bound there
   // Bind under way or without an answer; the holding on `reserved` is the reservation.
   NodeName reserved;
   const NodeName& Place() const { return node.empty() ? reserved : node; }

@@ -91,10 +91,9 @@ void Metering::Open(const PodUid& uid, PodRecord& record, NodeId id, Start start
   const QuotaMembership membership =
       cluster_.book.MembershipOf(record.request->name.ns, record.request->priority_class);
   HeldWork work = cluster_.WorkOf(*record.request, membership, start.at);
-  work.parts = ChargeOfPicks(state.inventory(), *record.request, holding->picks);
-  // A record that does not describe the node's devices is not believed in this either.
-  const bool told = holding->known && holding->allocation && !holding->allocation->leaf.empty();
-  if (told) work.leaf = holding->allocation->leaf;
+  work.parts = ChargeOfPicks(state.inventory(), holding->held(), holding->picks);
+  // Never the leaf a record tells: many may write the pod, and could have anybody pay for it. What
+  // the ledger has open goes on above.
   work.demoted = start.demoted;
   if (work.parts.empty()) return;
   if (const auto before = intervals.find(uid); before != intervals.end()) {

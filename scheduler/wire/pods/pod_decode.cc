@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
@@ -303,11 +304,19 @@ void ReadFollowing(Object spec, PodRequest& request) {
   }
 }
 
+// A pod that holds what we gave it, and no longer says that it wants any.
+void NoteTakenBack(PodRequest& request) {
+  if (request.style != RequestStyle::kNone) return;
+  request.style = RequestStyle::kTranche;
+  request.refusal = Refusal{Reason::kBadAmount,
+                            "expected the wishes the pod was bound with, found none, beside "
+                            "annotation tranche.dev/allocation"};
+}
+
 // What an agent or we wrote on the pod. A pod without a node has no devices yet, so what stands
 // there is a copy or a forgery (hazards row 57).
 void ReadAllocation(const PodAnnotations& annotations, const AgentText& agent, PodFacts& pod) {
   if (pod.node.empty()) return;
-  if (!agent.empty()) pod.progress = agent.Progress(pod.request);
   absl::Status problem;
   std::string_view where;
   if (const std::optional<std::string_view> ours = annotations.Get(PodKey::kAllocation)) {
@@ -315,10 +324,24 @@ void ReadAllocation(const PodAnnotations& annotations, const AgentText& agent, P
     problem = allocation.status();
     where = ", in annotation tranche.dev/allocation";
     if (allocation.ok()) pod.allocation = *std::move(allocation);
-  } else if (!agent.empty()) {
-    absl::StatusOr<std::optional<Allocation>> allocation = agent.Devices(pod.request, pod.node);
-    problem = allocation.status();
-    if (allocation.ok()) pod.allocation = *std::move(allocation);
+    NoteTakenBack(pod.request);
+  }
+  if (!agent.empty()) {
+    pod.progress = agent.Progress(pod.request);
+    absl::StatusOr<std::optional<Allocation>> devices = agent.Devices(pod.request, pod.node);
+    if (pod.allocation) {
+      const bool differs = devices.ok() && *devices && !NamesNoOther(*pod.allocation, **devices);
+      if (differs) pod.disputed = **std::move(devices);
+    } else if (where.empty()) {
+      problem = devices.status();
+      if (devices.ok()) pod.allocation = *std::move(devices);
+    }
+  }
+  if (pod.allocation) {
+    for (const ContainerDevices& container : pod.allocation->containers) {
+      // It has a card that a placeholder holds, whatever it asks now.
+      pod.request.follows_placeholder |= std::ranges::any_of(container.devices, &Device::slot);
+    }
   }
   if (problem.ok()) return;
   const absl::string_view why = problem.message();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "scheduler/wire/json/field_reader.h"
@@ -15,6 +16,15 @@ constexpr int64_t kVersion = 1;
 constexpr int64_t kMaxCard = 63;
 constexpr std::size_t kMaxDevices = 64;
 constexpr int64_t kMaxMib = int64_t{1} << 31;
+constexpr int64_t kMostEpoch = INT32_MAX;  // as a lease counts them
+constexpr std::size_t kLongestLeaf = 253;
+
+// The name of an object, as the API allows them: nothing else reaches people's terminals.
+bool IsObjectName(std::string_view text) {
+  return text.size() <= kLongestLeaf && std::ranges::all_of(text, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+         });
+}
 
 void AppendDevice(std::string& out, const Device& device, Knowledge knowledge) {
   if (knowledge == Knowledge::kCounts) {
@@ -49,8 +59,10 @@ class AllocationReader {
     const std::optional<Object> object = reader_.AsObject(document, "allocation");
     if (!object) return reader_.status();
     Required(*object, "v", "allocation", {kVersion, kVersion});
-    allocation_.epoch = Required(*object, "epoch", "allocation", {0, INT64_MAX});
-    allocation_.leaf = reader_.ReadText(*object, "leaf", "allocation");
+    allocation_.epoch = Required(*object, "epoch", "allocation", {0, kMostEpoch});
+    // It only says what was: one that cannot be a leaf is left out.
+    const std::string_view leaf = reader_.ReadText(*object, "leaf", "allocation");
+    if (IsObjectName(leaf)) allocation_.leaf = leaf;
     const std::string_view name = reader_.ReadText(*object, "knowledge", "allocation");
     const std::optional<Knowledge> knowledge = ParseKnowledge(name);
     if (knowledge) {

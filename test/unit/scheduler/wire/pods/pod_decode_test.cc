@@ -2,6 +2,7 @@
 #include "scheduler/wire/pods/pod_decode.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -233,6 +234,35 @@ TEST(PodDecode, WholeAndMigInOnePodAreBothCounted) {
       RequestOf("", R"("containers":[{"name":"a","resources":{"limits":{"nvidia.com/gpu":1}}},)"
                     R"({"name":"b","resources":{"limits":{"nvidia.com/mig-1g.5gb":2}}}])");
   EXPECT_EQ(RequestText(request), "a: 1 gpu; b: 2 1g.5gb");
+}
+
+constexpr std::string_view kRecordOfTwo =
+    R"("tranche.dev/allocation":"{\"v\":1,\"epoch\":7,\"leaf\":\"team-a\",)"
+    R"(\"knowledge\":\"exact\",)"
+    R"(\"containers\":[{\"name\":\"main\",\"devices\":[{\"index\":2,\"uuid\":\"GPU-b\",)"
+    R"(\"milli\":500,\"mib\":1000,\"mig\":null}]}]}")";
+
+TEST(PodDecode, ABoundPodWhoseWishesWereTakenBackStillHasItsRecord) {
+  const std::string bare = R"("nodeName":"n1","containers":[{"name":"main"}])";
+  const PodFacts pod = TryPod(PodJson(kRecordOfTwo, bare)).value();
+  EXPECT_TRUE(pod.request.asks_gpu());
+  ASSERT_TRUE(pod.request.refusal.has_value());
+  EXPECT_THAT(pod.request.refusal->detail, testing::HasSubstr("found none"));
+  EXPECT_TRUE(pod.allocation.has_value());
+  const std::string unbound = R"("containers":[{"name":"main"}])";
+  EXPECT_FALSE(TryPod(PodJson(kRecordOfTwo, unbound)).value().request.asks_gpu()) << "a copy";
+}
+
+TEST(PodDecode, AnAgentThatNamesOtherDevicesThanTheRecordIsHeard) {
+  const std::string bound = R"("nodeName":"n1",)" + OneContainer(R"("nvidia.com/gpumem":3000)");
+  const auto disputed = [&](std::string_view uuid) {
+    const std::string hami = fmt::format(
+        R"("hami.io/vgpu-devices-allocated":"{},NVIDIA,3000,30:;",{})", uuid, kRecordOfTwo);
+    return TryPod(PodJson(hami, bound)).value().disputed;
+  };
+  EXPECT_FALSE(disputed("GPU-b").has_value());
+  ASSERT_TRUE(disputed("GPU-a").has_value());
+  EXPECT_EQ(disputed("GPU-a")->containers.at(0).devices.at(0).uuid, GpuUuid("GPU-a"));
 }
 
 TEST(PodDecode, BelievesAnAllocationOnlyTogetherWithANode) {

@@ -56,7 +56,7 @@ TEST(AllocationJson, ReadsBackWhatItWrote) {
     EXPECT_EQ(*read, written);
   }
   Allocation odd;
-  odd.leaf = "quote \" and \n";
+  odd.leaf = "team.a-1";
   EXPECT_EQ(DecodeAllocation(EncodeAllocation(odd)).value(), odd);
 }
 
@@ -78,6 +78,7 @@ TEST(AllocationJson, RefusesWhatItNeverWrites) {
            Row{R"({"v":2,"epoch":1})", "found number 2, in allocation.v"},
            Row{R"({"epoch":1})", "found nothing, in allocation.v"},
            Row{R"({"v":1,"epoch":-1})", "found number -1, in allocation.epoch"},
+           Row{R"({"v":1,"epoch":2147483648})", "found number 2147483648, in allocation.epoch"},
            Row{R"({"v":1,"epoch":"1"})", "found text \"1\", in allocation.epoch"},
            Row{R"({"v":1,"epoch":1,"knowledge":"sure","containers":[]})", "found \"sure\""},
            Row{R"({"v":1,"epoch":1,"knowledge":"exact"})", "allocation.containers"},
@@ -104,6 +105,15 @@ TEST(AllocationJson, RefusesWhatItNeverWrites) {
     EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_NE(std::string(read.status().message()).find(row.part), std::string::npos)
         << read.status();
+  }
+}
+
+TEST(AllocationJson, ALeafThatCouldBeNoneIsLeftOut) {
+  for (const std::string leaf : {"\\u001b]0;owned\\u0007", "Team-A", "a b", "a/b"}) {
+    const absl::StatusOr<Allocation> read = DecodeAllocation(fmt::format(
+        R"({{"v":1,"epoch":1,"leaf":"{}","knowledge":"counts","containers":[]}})", leaf));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->leaf, "") << leaf;
   }
 }
 
