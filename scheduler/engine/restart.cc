@@ -34,6 +34,8 @@ void Engine::FinishRestore(Instant now) {
   }
   parts.runs.Continue(now);
   parts.gangs.Restore(now);
+  parts.nominations.KeepAll(now);
+  parts.metering.ForgetGone(parts.claim_charges.Keys());
   parts.PassOnJudged();
 }
 

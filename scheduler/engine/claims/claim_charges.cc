@@ -37,6 +37,8 @@ std::string ClaimCharges::ClassOf(const dra::Claim& claim) const {
 
 void ClaimCharges::Open(const PodUid& key, const dra::Claim& claim, std::vector<ModelCharge> parts,
                         Start start, Instant now) {
+  const bool remembered = metering_.unclaimed.contains(key);
+  if (!remembered && cluster_.book.Find(key) != nullptr) return;  // charged already
   PodRequest request;
   request.uid = key;
   request.name = {claim.ns, claim.name};
@@ -115,11 +117,17 @@ void ClaimCharges::FinishRestore(Instant now) {
   }
 }
 
+std::set<PodUid> ClaimCharges::Keys() const {
+  std::set<PodUid> keys;
+  for (const auto& [uid, claim] : cluster_.catalog.claims()) keys.insert(KeyOfClaim(uid));
+  return keys;
+}
+
 void ClaimCharges::Adopt(Instant now) {
   std::vector<PodUid> orphans;
   for (const auto& [key, held] : metering_.claims) {
     const HeldWork* work = cluster_.book.Find(key);
-    if (work == nullptr || !work->leaf.empty()) continue;
+    if (work == nullptr || !metering_.IsUnowned(*work)) continue;
     const QuotaMembership membership = cluster_.book.MembershipOf(work->pod.ns, "");
     if (membership.leaf != kNoQuota) orphans.push_back(key);
   }
@@ -167,7 +175,10 @@ void ClaimCharges::Remove(const dra::ObjectRef& object, Instant now) {
     case dra::ObjectRef::Kind::kClaim: {
       const std::string uid = cluster_.catalog.RemoveClaim({object.ns, object.name});
       Unkeep(KeyOfClaim(uid));
-      return Close(KeyOfClaim(uid), now);
+      Close(KeyOfClaim(uid), now);
+      // A uid never comes back.
+      metering_.intervals.erase(KeyOfClaim(uid));
+      return;
     }
     case dra::ObjectRef::Kind::kSlice:
       return cluster_.catalog.RemoveSlice(object.name);

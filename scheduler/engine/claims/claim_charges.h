@@ -4,6 +4,7 @@
 // synchronised, as the state is. Cost: O(devices of the claim).
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class ClaimCharges {
   void Remove(const dra::ObjectRef& object, Instant now);
   // The first complete set of objects is in.
   void FinishRestore(Instant now);
+  // Of every claim there is, its key in the books.
+  std::set<PodUid> Keys() const;
   // Claims that no quota owned when they were allocated come under the one that owns them now.
   void Adopt(Instant now);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "scheduler/engine/state/kept_room.h"
 
@@ -18,6 +19,8 @@ void Nominations::Note(const PodUid& uid, PodRecord& record, const NodeName& nod
 
 // Only where somebody leaves: a nomination alone may say where the pod is about to be bound.
 void Nominations::Keep(const NodeName& node, Instant now) {
+  // Before everybody has been seen, the ledger may hold the pod's charge of a bind that was lost.
+  if (!cluster_.cluster_complete) return;
   const auto waiting = reclaims_.nominated.find(node);
   const NodeId id = cluster_.names.Find(node.str());
   if (waiting == reclaims_.nominated.end() || id == kNoNode || cluster_.nodes[id] == nullptr)
@@ -50,6 +53,12 @@ void Nominations::Keep(const NodeName& node, Instant now) {
     reclaims_.nominated_until[uid] = *last + cluster_.options.reservation_ttl;
     earmarks_.PutEarmark(uid, *record, std::move(earmark), now);
   }
+}
+
+void Nominations::KeepAll(Instant now) {
+  std::vector<NodeName> nodes;
+  for (const auto& [node, pods] : reclaims_.nominated) nodes.push_back(node);
+  for (const NodeName& node : nodes) Keep(node, now);
 }
 
 void Nominations::End(const PodUid& uid, PodRecord& record, Instant now) {

@@ -24,6 +24,8 @@ class Nominations {
   void Note(const PodUid& uid, PodRecord& record, const NodeName& node, Instant now);
   // Somebody leaves the node.
   void Keep(const NodeName& node, Instant now);
+  // Everybody has been seen: for all that are nominated.
+  void KeepAll(Instant now);
   void End(const PodUid& uid, PodRecord& record, Instant now);
 
  private:

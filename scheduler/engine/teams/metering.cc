@@ -1,5 +1,7 @@
 #include "scheduler/engine/teams/metering.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -157,14 +159,30 @@ void Metering::OpenUncharged(NodeId id, Instant now) {
   }
 }
 
+bool Metering::IsUnowned(const HeldWork& work) const {
+  return work.leaf.empty() || cluster_.book.tree().Find(work.leaf) == kNoQuota;
+}
+
+bool Metering::HasOwner(const PodUid& uid, const HeldWork& work) {
+  if (cluster_.book.MembershipOf(work.pod.ns, "").leaf != kNoQuota) return true;
+  // Nobody's from now on. It is told once, when its quota goes.
+  if (!work.leaf.empty() && unowned_.insert(uid).second) {
+    TRANCHE_MARK(quota_of_running_work_is_gone);
+    cluster_.outbox.Tell({BookFaultKind::kUnownedWork,
+                          fmt::format("{} was admitted to quota {}, which is gone, and no quota "
+                                      "owns its namespace",
+                                      work.pod.str(), work.leaf)});
+  }
+  return false;
+}
+
 void Metering::Adopt(Instant now) {
+  std::erase_if(unowned_, [this](const PodUid& uid) { return cluster_.book.Find(uid) == nullptr; });
   std::vector<PodUid> orphans;
   for (const auto& [uid, work] : cluster_.book.holdings()) {
-    if (!work.leaf.empty() || unclaimed.contains(uid) || claims.contains(uid)) continue;
-    const PodRecord& record = *cluster_.Find(uid);
-    const QuotaMembership membership =
-        cluster_.book.MembershipOf(record.request->name.ns, record.request->priority_class);
-    if (membership.leaf != kNoQuota) orphans.push_back(uid);
+    if (!IsUnowned(work) || unclaimed.contains(uid) || claims.contains(uid)) continue;
+    if (cluster_.Find(uid) == nullptr) continue;
+    if (HasOwner(uid, work)) orphans.push_back(uid);
   }
   for (const PodUid& uid : orphans) {
     PodRecord& record = *cluster_.Find(uid);

@@ -8,7 +8,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
+#include <vector>
 
 #include "scheduler/engine/state/cluster_state.h"
 #include "scheduler/facts/metering.h"
@@ -42,9 +44,12 @@ class Metering {
   void EndOutage(NodeId id, Instant now);
   // Pods on the node whose devices nobody had told of before.
   void OpenUncharged(NodeId id, Instant now);
-  // Work that no quota owned when it began comes under the one that owns its namespace now, from
-  // now on: teams that get a quota while they run GPUs have used it.
+  // Work that no quota owned when it began, or whose quota is gone, comes under the one that owns
+  // its namespace now, from now on: teams that get a quota while they run GPUs have used it, and
+  // another name for a quota makes nobody's room twice as large.
   void Adopt(Instant now);
+  // Of no leaf, or of one that is not declared.
+  bool IsUnowned(const HeldWork& work) const;
   MeterEvent Event(MeterKind kind, const PodUid& uid, int interval, const NodeName& node,
                    const HeldWork& work, Instant at) const;
 
@@ -52,6 +57,9 @@ class Metering {
   void Restore(MeterHistory history);
   // The first complete set of pods is in: what the ledger had open and nobody holds has ended.
   void CloseUnclaimed(Instant now);
+  // Every pod and claim there is was seen: of others nothing more will be metered.
+  // `all_claims`: those there are, charged or not, by their keys.
+  void ForgetGone(const std::set<PodUid>& all_claims);
   // Nothing was used between.
   void StepClock(Instant from, Instant to);
 
@@ -65,9 +73,14 @@ class Metering {
   // In-quota victims, and those that publish checkpoints, get back the hours of the work they lost.
   void RefundLostWork(const PodUid& uid, const PodRecord& record, Instant at);
   void AddHistory(std::vector<MeterEvent>& events);
+  // Of the uses that the ledger has open the newest of each pod, which goes on; the others end.
+  std::vector<OpenInterval> EndOlder(std::vector<OpenInterval> open);
+  // Does a quota own the namespace of unowned work now?
+  bool HasOwner(const PodUid& uid, const HeldWork& work);
 
   ClusterState& cluster_;
-  Instant heartbeat_;  // of the ledger, at start
+  std::set<PodUid> unowned_;  // work whose quota is gone, as was told
+  Instant heartbeat_;         // of the ledger, at start
 };
 
 }  // namespace tranche

@@ -1,9 +1,13 @@
 // Charges taken up again after a restart, and over a step of the clock.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "scheduler/engine/teams/metering.h"
+#include "topology/base/mark.h"
 
 namespace tranche {
 
@@ -16,7 +20,7 @@ void Metering::Restore(MeterHistory history) {
     if (use.of == RestoredUse::Of::kBudget) cluster_.book.Resume(use.name, use.stand, use.mark.at);
   }
   // Held at once, before any budget closes a window that counts them already.
-  for (OpenInterval& interval : history.open) {
+  for (OpenInterval& interval : EndOlder(std::move(history.open))) {
     HeldWork work;
     work.pod = interval.pod;
     work.leaf = interval.leaf;
@@ -28,6 +32,41 @@ void Metering::Restore(MeterHistory history) {
     unclaimed.emplace(interval.uid, std::move(interval));
   }
   AddHistory(history.events);
+}
+
+std::vector<OpenInterval> Metering::EndOlder(std::vector<OpenInterval> open) {
+  std::ranges::stable_sort(open, [](const OpenInterval& left, const OpenInterval& right) {
+    return std::tie(left.uid, left.interval) < std::tie(right.uid, right.interval);
+  });
+  std::vector<OpenInterval> newest;
+  for (OpenInterval& interval : open) {
+    if (newest.empty() || newest.back().uid != interval.uid) {
+      newest.push_back(std::move(interval));
+      continue;
+    }
+    // Its end was lost on the way to the ledger. Nobody saw it, and it was before the next began.
+    const OpenInterval old = std::exchange(newest.back(), std::move(interval));
+    TRANCHE_MARK(ledger_has_two_open);
+    HeldWork work;
+    work.pod = old.pod;
+    work.leaf = old.leaf;
+    work.workload_class = old.workload_class;
+    work.parts = old.parts;
+    const Instant end = std::min(newest.back().since, heartbeat_);
+    const Instant at = std::max(end, old.running.value_or(old.since));
+    MeterEvent close = Event(MeterKind::kClose, old.uid, old.interval, old.node, work, at);
+    close.estimated = true;
+    cluster_.outbox.Journal(std::move(close));
+    cluster_.outbox.Tell({BookFaultKind::kOpenTwice,
+                          fmt::format("expected one use of {} to be open in the ledger, found {} "
+                                      "and {}: the older one ends",
+                                      old.pod.str(), old.interval, newest.back().interval)});
+    if (at > old.since) {
+      cluster_.book.AddPast(
+          {old.leaf, old.pod.ns, old.workload_class, old.parts, old.since, old.running, at, 1});
+    }
+  }
+  return newest;
 }
 
 // Ended uses, put together from their beginnings and ends.
@@ -91,6 +130,12 @@ void Metering::CloseUnclaimed(Instant now) {
     cluster_.book.Release(uid, at);
     intervals[uid] = interval.interval;
   }
+}
+
+void Metering::ForgetGone(const std::set<PodUid>& all_claims) {
+  std::erase_if(intervals, [&](const auto& entry) {
+    return cluster_.Find(entry.first) == nullptr && !all_claims.contains(entry.first);
+  });
 }
 
 void Metering::StepClock(Instant from, Instant to) {
