@@ -234,8 +234,8 @@ void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome out
   EngineParts& parts = *parts_;
   ClusterState& cluster = parts.cluster;
   parts.Advance(now);
-  if (cluster.IsPlain(uid)) return;
   PodRecord* record = cluster.Find(uid);
+  if (record == nullptr && cluster.IsPlain(uid)) return;
   // Gone, or already seen bound by the watch: the proof was faster than the answer.
   if (record == nullptr || record->reserved != node) {
     TRANCHE_MARK(bind_answer_after_proof);

@@ -253,6 +253,9 @@ void Engine::SettleEviction(const std::string& name, const PodUid& uid, Eviction
 std::vector<PreemptNode> Engine::Preempt(const PodRequest& request,
                                          std::span<const PreemptNode> candidates, Instant now) {
   parts_->Advance(now);
+  const PodRecord* record = parts_->cluster.Find(request.uid);
+  // It has its node, or a bind to it is under way: nobody has to go for it.
+  if (record != nullptr && !record->Place().empty()) return {};
   return parts_->preempt_answer.Of(request, candidates, now);
 }
 

@@ -4,6 +4,7 @@
 
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/parts.h"
+#include "topology/base/mark.h"
 
 namespace tranche {
 namespace {
@@ -27,6 +28,9 @@ class Filtering {
   // The order filter gave, where it knew all of them; false: it did not.
   bool RankAsFiltered(const PodRecord& record, std::vector<int>& ranks) const;
   void RankAsSelected(std::vector<int>& ranks) const;
+  // The pod has its node, or a bind to it is under way: that one alone. False: it waits.
+  bool AnswerPlaced(const PodUid& uid, std::span<const std::string_view> candidates,
+                    FilterAnswer& answer);
 
  private:
   EngineParts& parts_;
@@ -154,6 +158,22 @@ void Filtering::RankAsSelected(std::vector<int>& ranks) const {
   for (std::size_t i = 0; i < best.size(); ++i) ranks[best[i].position] = RankAt(i);
 }
 
+bool Filtering::AnswerPlaced(const PodUid& uid, std::span<const std::string_view> candidates,
+                             FilterAnswer& answer) {
+  const PodRecord* record = cluster_.Find(uid);
+  if (record == nullptr || record->terminal || record->Place().empty()) return false;
+  TRANCHE_MARK(filter_of_a_placed_pod);
+  for (uint32_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i] == record->Place().str()) {
+      answer.chosen.push_back(i);
+    } else {
+      answer.refused.emplace_back(i, Reason::kPodElsewhere);
+    }
+  }
+  if (answer.chosen.empty()) answer.reason = Reason::kPodElsewhere;
+  return true;
+}
+
 void Engine::Filter(const PodRequest& request, std::span<const std::string_view> candidates,
                     Instant now, FilterAnswer& answer) {
   EngineParts& parts = *parts_;
@@ -170,6 +190,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
       filtering.PassPlain(request, answer);
     return;
   }
+  if (filtering.AnswerPlaced(request.uid, candidates, answer)) return;
   PodRecord* record = request.uid.empty() ? nullptr : &filtering.NoteFiltered(request, now);
   RequestContext context = parts.rules.ContextOf(request);
   const auto refuse_all = [&](Reason reason) {
@@ -214,6 +235,11 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
   cluster.names.FindAll(candidates, parts.ids);
   if (!request.asks_gpu()) return filtering.RankPlain(request, now, ranks);
   PodRecord* record = cluster.Find(request.uid);
+  if (record != nullptr && !record->Place().empty()) {
+    const auto at = std::ranges::find(candidates, std::string_view(record->Place().str()));
+    if (at != candidates.end()) ranks[static_cast<std::size_t>(at - candidates.begin())] = kTopRank;
+    return;
+  }
   RequestContext context = parts.rules.ContextOf(request);
   context.kept = record != nullptr && record->earmark != nullptr;
   if (record != nullptr && parts.gangs.IsSeated(request.uid, *record)) {

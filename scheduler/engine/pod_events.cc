@@ -336,6 +336,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   // Of one that ended before we looked only the ledger may want to know.
   if (known == nullptr && ended && !parts_->metering.unclaimed.contains(uid)) return;
   PodRecord& record = known != nullptr ? *known : cluster.Touch(pod.request);
+  if (known == nullptr) parts_->gangs.ForgetPlainMember(uid);
   record.seen = true;
   if (record.terminal) {
     if (pod.progress != AgentProgress::kWaiting) cluster.agents.Leave(uid, now);

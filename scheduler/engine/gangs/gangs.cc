@@ -168,10 +168,14 @@ void Gangs::ForgetPlainMember(const PodUid& uid) {
   books_.of_plain.erase(known);
   Gang& gang = books_.all.at(key);
   gang.plain.erase(uid);
+  gang.tried = 0;
+  if (gang.seated && !CountOf(key, gang).complete()) Unseat(gang, cluster_.latest);
   if (gang.members.empty() && gang.plain.empty()) {
     books_.all.erase(key);
     cluster_.open_gangs.erase(key);
+    return;
   }
+  Note(key);
 }
 
 // Something about its members has changed: where does it stand?

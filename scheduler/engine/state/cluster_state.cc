@@ -104,6 +104,10 @@ PodRecord& ClusterState::Touch(const PodRequest& request) {
   if (fresh) {
     record.request = std::make_shared<const PodRequest>(request);
     pods_by_name.emplace(request.name, request.uid);
+    // It may have been seen before somebody wrote down what it wishes.
+    plain.erase(request.uid);
+    const NodeName node = plain_seen.Remove(request.uid);
+    if (!node.empty()) NotePlainCpu(node, latest);
   }
   return record;
 }
