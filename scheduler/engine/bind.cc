@@ -139,7 +139,7 @@ bool Binding::Reserve(const RequestContext& context, PodRecord& record, NodeId i
   holding.kind = HoldingKind::kReservation;
   holding.request = record.request;
   holding.allocation = ToAllocation(entry.state.inventory(), request, picks_);
-  holding.allocation->epoch = cluster_.options.epoch;
+  holding.allocation->epoch = cluster_.epoch;
   if (context.membership.leaf != kNoQuota) {
     holding.allocation->leaf = cluster_.book.tree().name(context.membership.leaf);
   }

@@ -23,6 +23,10 @@ void Engine::RestoreUse(const std::vector<RestoredUse>& uses, Instant now) {
 void Engine::FinishRestore(Instant now) {
   EngineParts& parts = *parts_;
   parts.Advance(now);
+  GoOnFromEpochs(parts.cluster, now);
+  for (NodeId id{0}; id < parts.cluster.nodes.size(); ++id) {
+    if (parts.cluster.nodes[id] != nullptr) parts.metering.OpenUncharged(id, now);
+  }
   parts.claim_charges.FinishRestore(now);
   parts.metering.CloseUnclaimed(now);
   parts.metering.Adopt(now);

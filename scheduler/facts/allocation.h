@@ -21,6 +21,9 @@ enum class Knowledge : uint8_t {
 std::string_view KnowledgeName(Knowledge knowledge);  // "counts", "predicted", "exact"
 std::optional<Knowledge> ParseKnowledge(std::string_view name);
 
+// An epoch so far above the one that is known was never anybody's: leaders follow one by one.
+inline constexpr int64_t kMostEpochsAhead = 1'000;
+
 struct MigDevice {
   std::string profile;  // canonical, "1g.10gb+me"
   int start = 0;        // memory unit; a prediction where knowledge is counts

@@ -239,6 +239,11 @@ void NodeState::SetPlaceholderRole(const PodUid& uid, PlaceholderRole role) {
   Recompute();
 }
 
+void NodeState::SetEpoch(int64_t epoch) {
+  epoch_ = epoch;
+  if (!holdings_.empty()) Recompute();
+}
+
 void NodeState::SetNoNewPlaceholder(bool none) {
   if (std::exchange(no_new_placeholder_, none) != none) Recompute();
 }

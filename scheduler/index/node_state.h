@@ -72,8 +72,8 @@ class NodeState {
   void SetUnshown(int64_t gpus);
   // Units of nvidia.com/gpu that kubelet has handed out, by the books.
   static int64_t BookedGpus(const Inventory& inventory, const Load& load);
-  // Records of an epoch above this are not believed. Set before any holding.
-  void SetEpoch(int64_t epoch) { epoch_ = epoch; }
+  // Records of an epoch above this are not believed.
+  void SetEpoch(int64_t epoch);
   // May cards be held by placeholders? Set before any facts.
   void AllowPlaceholders(bool allowed) { placeholders_allowed_ = allowed; }
   // Making a placeholder failed here a moment ago, or no longer.

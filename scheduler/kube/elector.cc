@@ -124,7 +124,8 @@ asio::awaitable<void> Elector::Impl::Look() {
 
 asio::awaitable<void> Elector::Impl::Put(Do what) {
   // A renewal counts nothing up.
-  const int64_t least = machine.role() == Role::kFollower ? hooks.least_epoch() : 0;
+  const bool follows = machine.role() == Role::kFollower;
+  const int64_t least = follows ? hooks.least_epoch(machine.NextEpoch()) : 0;
   const LeaseRecord claim = machine.Claim(MicroTime(std::chrono::system_clock::now()), least);
   const bool fresh = what == Do::kCreate;
   const char* const method = fresh ? "POST" : "PUT";

@@ -33,8 +33,8 @@ std::string NewIdentity();
 class Elector {
  public:
   struct Hooks {
-    // Epochs below this were already used, whatever the lease says.
-    std::function<int64_t()> least_epoch;
+    // Epochs below this were already used, whatever the lease says; `next`: what follows by it.
+    std::function<int64_t(int64_t next)> least_epoch;
     // Once: the grant holds, and goes on to hold until `lost`.
     std::function<void(int64_t epoch)> gained;
     // Once, after `gained`: the grant has ended for good.

@@ -106,8 +106,7 @@ LeaseRecord LeaseMachine::Claim(std::string wall, int64_t least_epoch) const {
   LeaseRecord claim;
   if (seen_) claim = *seen_;
   if (!seen_ || claim.holder != identity_) {
-    const int64_t next = seen_ ? seen_->transitions + 1 : 0;
-    claim.transitions = std::clamp<int64_t>(least_epoch - 1, next, kMostTransitions);
+    claim.transitions = std::min(std::max(least_epoch, NextEpoch()) - 1, kMostTransitions);
     claim.acquired = wall;
   }
   claim.holder = identity_;

@@ -84,6 +84,9 @@ class LeaseMachine {
   // One more than the changes of hands, so that the first leader's is 1.
   int64_t epoch() const { return seen_ ? seen_->transitions + 1 : 0; }
 
+  // Of the next who is not the holder, as the lease alone says.
+  int64_t NextEpoch() const { return seen_ ? seen_->transitions + 2 : 1; }
+
   Step Next(BootTime now);
   // What to write at kCreate and kWrite. `wall` is the time shown to people. The epoch will be at
   // least `least_epoch`: a lease that was deleted begins to count anew.

@@ -195,9 +195,11 @@ void Runtime::Impl::MakeElector(kube::Options client) {
                                kube::NewIdentity(),
                                {election.lease, election.renew, election.retry}};
   kube::Elector::Hooks hooks;
-  hooks.least_epoch = [this] {
+  hooks.least_epoch = [this](int64_t next) {
     const int64_t kept = config.ledger.empty() ? 0 : ledger::SqliteLedger::LastEpoch(config.ledger);
-    return std::max(kept, buffer.HighestEpoch());
+    const int64_t known = std::max(kept, next);
+    // A record could tell any number: many may write pods.
+    return std::max(known, buffer.HighestEpoch(known + kMostEpochsAhead));
   };
   hooks.gained = [this](int64_t epoch) {
     takeover = std::thread([this, epoch] { TakeOver(epoch); });

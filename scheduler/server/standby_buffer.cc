@@ -80,11 +80,12 @@ void StandbyBuffer::Open(ClusterEvents& receiver) {
   receiver_ = &receiver;
 }
 
-int64_t StandbyBuffer::HighestEpoch() const {
+int64_t StandbyBuffer::HighestEpoch(int64_t most) const {
   const absl::MutexLock lock(&mutex_);
   int64_t highest = 0;
   for (const auto& [uid, pod] : known_.pods) {
-    if (!pod.node.empty() && pod.allocation) highest = std::max(highest, pod.allocation->epoch);
+    if (pod.node.empty() || !pod.allocation || pod.allocation->epoch > most) continue;
+    highest = std::max(highest, pod.allocation->epoch);
   }
   return highest;
 }

@@ -28,8 +28,8 @@ class StandbyBuffer : public ClusterEvents {
   // Tells all that is known, in the order of a start: what steers us and tells of nodes, nodes,
   // pods, Synced. Then forgets it. Requires: complete lists have been handed over.
   void Open(ClusterEvents& receiver);
-  // The highest epoch in the allocation record of any pod; 0: none.
-  int64_t HighestEpoch() const;
+  // The highest epoch of at most `most` in the allocation record of any pod; 0: none.
+  int64_t HighestEpoch(int64_t most) const;
 
   void Receive(ClusterEvent event) override;
 

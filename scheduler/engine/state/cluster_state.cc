@@ -28,7 +28,7 @@ NodeId ClusterState::InternNode(const NodeName& name) {
   }
   if (nodes[id] == nullptr) {
     nodes[id] = std::make_unique<NodeEntry>();
-    nodes[id]->state.SetEpoch(options.epoch);
+    nodes[id]->state.SetEpoch(epoch);
     nodes[id]->state.AllowPlaceholders(options.placeholders);
     hot[id] = NodeHot{};
   }
@@ -228,6 +228,26 @@ void ClusterState::ErasePod(const PodUid& uid) {
 std::vector<NodeId> ClusterState::TakeRefreshed() {
   for (const NodeId id : refreshed_ids_) refreshed_[id] = false;
   return std::exchange(refreshed_ids_, {});
+}
+
+void GoOnFromEpochs(ClusterState& cluster, Instant now) {
+  const int64_t most = cluster.options.epoch + kMostEpochsAhead;
+  int64_t highest = cluster.epoch;
+  for (const auto& entry : cluster.nodes) {
+    if (entry == nullptr) continue;
+    for (const Holding& holding : entry->state.holdings()) {
+      if (!holding.allocation || holding.allocation->epoch > most) continue;
+      highest = std::max(highest, holding.allocation->epoch);
+    }
+  }
+  if (highest == cluster.epoch) return;
+  TRANCHE_MARK(goes_on_from_a_higher_epoch);
+  cluster.epoch = highest;
+  for (NodeId id{0}; id < cluster.nodes.size(); ++id) {
+    if (cluster.nodes[id] == nullptr) continue;
+    cluster.nodes[id]->state.SetEpoch(highest);
+    cluster.Refresh(id, now);
+  }
 }
 
 std::optional<Allocation> AllocationOn(const ClusterState& cluster, const NodeName& node,

@@ -54,6 +54,7 @@ class ClusterState {
  public:
   explicit ClusterState(const EngineOptions& engine_options)
       : options(engine_options),
+        epoch(engine_options.epoch),
         placeholders(engine_options.placeholder_times, engine_options.epoch),
         agents(engine_options.agent_patience) {}
 
@@ -102,6 +103,7 @@ class ClusterState {
   const GpuPolicy& default_policy() const { return policies.back(); }
 
   const EngineOptions options;
+  int64_t epoch;  // of what is written; see EngineOptions
   Outbox outbox;
   Placeholders placeholders;
   Instant latest;                 // the newest time any call came with
@@ -151,6 +153,9 @@ class ClusterState {
   std::vector<NodeId> refreshed_ids_;
   std::string text_;  // scratch, kept between calls so that nothing is allocated
 };
+
+// At a start: goes on from the highest believable epoch that the pods on nodes were given.
+void GoOnFromEpochs(ClusterState& cluster, Instant now);
 
 // What the pod holds on the node, as its record says; nullopt: nothing that is known.
 std::optional<Allocation> AllocationOn(const ClusterState& cluster, const NodeName& node,

@@ -29,7 +29,7 @@ Earmark Earmarks::EarmarkOf(NodeId id, const PodRequest& request, const QuotaMem
   earmark.work = state_.WorkOf(request, membership, now);
   earmark.work.parts = ChargeOfPicks(inventory, request, devices);
   earmark.allocation = ToAllocation(inventory, request, devices);
-  earmark.allocation.epoch = state_.options.epoch;
+  earmark.allocation.epoch = state_.epoch;
   earmark.allocation.leaf = earmark.work.leaf;
   return earmark;
 }

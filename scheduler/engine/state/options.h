@@ -9,7 +9,9 @@
 namespace tranche {
 
 struct EngineOptions {
-  int64_t epoch = 1;                  // written into allocations; larger ones are not believed
+  // Written into allocations. Larger ones are not believed, but for those that are found at start
+  // and are at most kMostEpochsAhead higher: from the highest of them the engine goes on.
+  int64_t epoch = 1;
   Millis tentative_lifetime{10'000};  // zero: tentative placements never end by time
   Millis unstable_for{30'000};        // after a node's devices vanished and came back
   Millis gang_hold_after{300'000};    // nodes are kept for a gang that has waited so long

@@ -31,7 +31,7 @@ struct Candidate {
   Candidate(uint16_t port, std::string identity, int64_t least_epoch = 0) {
     ElectorOptions options{PlainOptions(port), "ns", "tranche", std::move(identity), kQuick};
     Elector::Hooks hooks;
-    hooks.least_epoch = [least_epoch] { return least_epoch; };
+    hooks.least_epoch = [least_epoch](int64_t) { return least_epoch; };
     hooks.gained = [this](int64_t number) {
       held_when_gained = grant.holds();
       epoch = number;

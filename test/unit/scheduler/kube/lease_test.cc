@@ -211,6 +211,8 @@ TEST(LeaseMachineTest, ClaimsCountEpochsUp) {
       {"from another, pods remember more", Held("other", "a", 4), 20, 19, "now"},
       {"from another, pods remember less", Held("other", "a", 4), 3, 5, "now"},
       {"given back", Held("", "a", 4), 5, 5, "now"},
+      {"at the end of the API's numbers", Held("other", "a", INT32_MAX), 9, INT32_MAX, "now"},
+      {"far beyond it", Held("other", "a", 4), INT64_MAX, INT32_MAX, "now"},
       {"renewed", Held("me", "a", 4), 90, 4, "long ago"},
   };
   for (const auto& [name, seen, least, transitions, acquired] : cases) {
