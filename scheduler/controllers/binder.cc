@@ -80,6 +80,7 @@ void Binder::Core::Bind(const PodName& pod, const PodUid& uid, const NodeName& n
     waiter->Answer({Result::kNotReady, std::string(Describe(readiness))});
     return;
   }
+  if (Rests(uid)) return waiter->Answer(FailedBind(kRefusedByServer));
   if (host_.engine.With(EngineCaller::kBind,
                         [&uid](Engine& engine, Instant) { return engine.Knows(uid); })) {
     Begin(pod, uid, node, PodSort::kGpu, waiter);
@@ -94,7 +95,7 @@ void Binder::Core::Bind(const PodName& pod, const PodUid& uid, const NodeName& n
       waiter->Answer(No(Reason::kPodGone));
     } else {
       const bool plain = !lookup.pod->request.asks_gpu();
-      if (!plain) self->host_.cluster.Receive(PodChanged{std::move(*lookup.pod)});
+      if (!plain) self->host_.cluster.ReceiveRead(std::move(*lookup.pod));
       self->Begin(pod, uid, node, plain ? PodSort::kPlain : PodSort::kGpu, waiter);
     }
   });
@@ -200,6 +201,28 @@ AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const No
   return attempt;
 }
 
+bool Binder::Core::Rests(const PodUid& uid) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = refused_.find(uid);
+  return found != refused_.end() && timers_.Now() < found->second.until;
+}
+
+// A Binding that is refused over and over would cost a POST, two entries of the ledger and the
+// pod's GPUs each time kube-scheduler asks.
+void Binder::Core::NoteRefused(const BindAttempt& attempt) {
+  const BindTime now = timers_.Now();
+  const absl::MutexLock lock(&mutex_);
+  if (refused_.size() >= kMostRefused && !refused_.contains(attempt.uid)) {
+    std::erase_if(refused_, [now](const auto& entry) { return entry.second.until <= now; });
+    if (refused_.size() >= kMostRefused) return;
+  }
+  Refused& refused = refused_[attempt.uid];
+  if (refused.code != attempt.refusal_code) refused = {attempt.refusal_code, 0, now};
+  if (++refused.times < kEqualRefusals) return;
+  const int doublings = std::min(refused.times - kEqualRefusals, kMostDoublings);
+  refused.until = now + options_.refusal_rest * (1 << doublings);
+}
+
 void Binder::Core::Post(const AttemptPtr& attempt) {
   // Identity and content of an attempt change no more: no lock is needed to read them.
   BindingWrite write{attempt->pod, attempt->uid, attempt->node, attempt->annotations};
@@ -218,6 +241,7 @@ void Binder::Core::Posted(const AttemptPtr& attempt, const WriteResult& result) 
       Settle(attempt, BindOutcome::kBound, Bound());
       return;
     case WriteResult::Kind::kRejected:
+      attempt->refusal_code = result.http_code;
       Look(attempt, BindDoubt::kRejected);
       return;
     case WriteResult::Kind::kNotSent: {
@@ -281,6 +305,7 @@ void Binder::Core::Unbound(const AttemptPtr& attempt, BindDoubt doubt) {
   if (doubt == BindDoubt::kResumed) {
     Post(attempt);
   } else if (doubt == BindDoubt::kRejected && !MayArriveLate(*attempt)) {
+    NoteRefused(*attempt);
     Settle(attempt, BindOutcome::kNotBound, FailedBind(kRefusedByServer));
   } else {
     Pause(attempt);
@@ -337,9 +362,10 @@ void Binder::Core::Settle(const AttemptPtr& attempt, BindOutcome outcome, BindAn
     attempt->settled = true;
     host_.engine.With(EngineCaller::kBind, [&](Engine& engine, Instant now) {
       engine.SettleBind(attempt->uid, attempt->node, outcome, now);
-      if (seen) engine.UpsertPod(*seen, now);
+      if (seen && !host_.cluster.IsGone(attempt->uid)) engine.UpsertPod(*seen, now);
     });
     attempts_.erase(attempt->uid);
+    if (outcome == BindOutcome::kBound) refused_.erase(attempt->uid);
     waiters.swap(attempt->waiters);
   }
   if (outcome == BindOutcome::kNotBound && attempt->locked) Unlock(attempt);

@@ -42,6 +42,8 @@ struct BinderOptions {
   // A POST whose answer was lost may still arrive for as long as the API server works on one
   // request (its --request-timeout, 60 s by default). Until then no later refusal is proof.
   std::chrono::milliseconds late_arrival{60'000};
+  // After a third refusal of the same kind, doubling up to 32 times that.
+  std::chrono::milliseconds refusal_rest{10'000};
   std::chrono::milliseconds lock_retry{20};  // while another pod has the node's lock, doubling
   std::chrono::milliseconds lock_retry_last{500};
   Millis lock_stale{300'000};     // older locks of others are taken over, as agents do themselves

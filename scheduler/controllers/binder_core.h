@@ -54,6 +54,7 @@ struct BindAttempt {
   bool settled = false;
   bool turn = true;      // false: the node's agent has another pod to serve first
   bool metered = false;  // the ledger has it, or cannot have it now
+  int refusal_code = 0;  // with which the server refused it last
   bool locked = false;   // the lock was asked for, and may be there
   std::chrono::milliseconds lock_delay{0};
   std::vector<std::shared_ptr<BindWaiter>> waiters;
@@ -115,6 +116,9 @@ class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
   void Pause(const AttemptPtr& attempt);
   void Resume(const AttemptPtr& attempt, uint64_t alarm);
   bool MayArriveLate(const BindAttempt& attempt) const;
+  // Was the pod's Binding refused so often that it is not tried for a while?
+  bool Rests(const PodUid& uid) const;
+  void NoteRefused(const BindAttempt& attempt);
   // Tells the engine, forgets the attempt, answers everybody. `seen`: the pod as found, where that
   // differs from what this attempt wrote.
   void Settle(const AttemptPtr& attempt, BindOutcome outcome, BindAnswer answer,
@@ -130,6 +134,17 @@ class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
   // held across a call of the cluster or of a reply.
   mutable absl::Mutex mutex_;
   std::map<PodUid, AttemptPtr> attempts_ ABSL_GUARDED_BY(mutex_);
+
+  // Bindings that the server refused, the same way each time.
+  struct Refused {
+    int code = 0;
+    int times = 0;
+    BindTime until;
+  };
+  static constexpr int kEqualRefusals = 3;
+  static constexpr int kMostDoublings = 5;
+  static constexpr std::size_t kMostRefused = 1'000;
+  std::map<PodUid, Refused> refused_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The server's words as part of one log line.

@@ -315,11 +315,15 @@ void StatusWriter::WriteWaiting(const Snapshot& snapshot, Instant now) {
       ++told;
       continue;
     }
-    const bool lives = host_.engine.With(EngineCaller::kStatus, [&told](Engine& engine, Instant) {
-      const std::optional<PodView> pod = engine.Pod(told->first);
-      return pod && pod->state == PodState::kBound;
-    });
-    if (lives) {
+    const std::optional<PodView> pod =
+        host_.engine.With(EngineCaller::kStatus,
+                          [&told](Engine& engine, Instant) { return engine.Pod(told->first); });
+    // Between its reservation and its binding it is neither: how that ends is still to come.
+    if (pod && pod->state == PodState::kReserved) {
+      ++told;
+      continue;
+    }
+    if (pod && pod->state == PodState::kBound) {
       objects_.SetWaiting({told->second.pod, told->first, false, "Placed", "", now}, log);
     }
     told = told_.erase(told);

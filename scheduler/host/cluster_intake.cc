@@ -67,6 +67,8 @@ struct ClusterIntake::Receiver {
               [&](Engine& engine, Instant now) { engine.UpsertPod(std::move(told.pod), now); });
   }
   void operator()(const PodGone& told) const {
+    // Before the engine hears of it: whoever reads the pod asks under the engine's lock.
+    intake.NoteGone(told.uid);
     host.With(EngineCaller::kEvents,
               [&](Engine& engine, Instant now) { engine.DeletePod(told.uid, now); });
   }
@@ -118,6 +120,28 @@ struct ClusterIntake::Receiver {
   ClusterIntake& intake;
   EngineHost& host = intake.engine_;
 };
+
+void ClusterIntake::NoteGone(const PodUid& uid) {
+  const Steady::time_point now = Steady::now();
+  const absl::MutexLock lock(&mutex_);
+  if (gone_.insert(uid).second) ends_.emplace_back(now, uid);
+  while (!ends_.empty() &&
+         (now - ends_.front().first > kRemembered || ends_.size() > kMostRemembered)) {
+    gone_.erase(ends_.front().second);
+    ends_.pop_front();
+  }
+}
+
+bool ClusterIntake::IsGone(const PodUid& uid) const {
+  const absl::MutexLock lock(&mutex_);
+  return gone_.contains(uid);
+}
+
+void ClusterIntake::ReceiveRead(PodFacts pod) {
+  engine_.With([&](Engine& engine, Instant now) {
+    if (!IsGone(pod.request.uid)) engine.UpsertPod(std::move(pod), now);
+  });
+}
 
 void ClusterIntake::Receive(ClusterEvent event) { std::visit(Receiver{*this}, event); }
 

@@ -7,10 +7,15 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "scheduler/host/policy_intake.h"
 #include "scheduler/ports/cluster_events.h"
 
@@ -40,12 +45,19 @@ class ClusterIntake : public ClusterEvents {
   std::optional<std::chrono::milliseconds> HeardAge(std::string_view resource) const;
 
   void Receive(ClusterEvent event) override;
+  // A pod that somebody has read by itself, past the watch. One whose end was heard of lately stays
+  // gone: no other word of its end would come.
+  void ReceiveRead(PodFacts pod);
+  bool IsGone(const PodUid& uid) const;
 
  private:
   struct Receiver;
   using Steady = std::chrono::steady_clock;
   static constexpr std::array<std::string_view, 2> kWatched = {"pods", "nodes"};
   static constexpr Steady::rep kNever = -1;
+  // Longer than any answer is under way.
+  static constexpr std::chrono::minutes kRemembered{10};
+  static constexpr std::size_t kMostRemembered = 100'000;
 
   EngineHost& engine_;
   PolicyIntake& policies_;
@@ -53,6 +65,11 @@ class ClusterIntake : public ClusterEvents {
   const std::function<bool()> may_write_;
   std::atomic<bool> synced_ = false;  // the engine has ended its restart
   std::atomic<bool> stopping_ = false;
+  void NoteGone(const PodUid& uid);
+  mutable absl::Mutex mutex_;
+  // For kRemembered; the order is that of their ends.
+  std::unordered_set<PodUid> gone_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::pair<Steady::time_point, PodUid>> ends_ ABSL_GUARDED_BY(mutex_);
   // Steady time of the last sign of life, parallel to kWatched.
   std::array<std::atomic<Steady::rep>, kWatched.size()> heard_ = {kNever, kNever};
 };

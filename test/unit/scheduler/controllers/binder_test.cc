@@ -142,6 +142,46 @@ TEST_F(BindBench, RefusedAndStillUnboundGivesTheRoomBack) {
   EXPECT_EQ(api.posts.size(), 1U);
 }
 
+TEST_F(BindBench, ABindingThatIsAlwaysRefusedIsTriedLessAndLess) {
+  api.writes.assign(100, Outcome::kRefused);
+  for (int call = 0; call < 100; ++call) {
+    answers.clear();
+    Bind("gpu-1");
+    EXPECT_EQ(Answer(), "the API server refused the binding");
+    EXPECT_EQ(Reservations(), 0);
+  }
+  EXPECT_EQ(api.posts.size(), 3U);
+  for (const int more : {1, 1, 1}) {
+    timers.Advance(std::chrono::seconds(40));
+    const std::size_t before = api.posts.size();
+    for (int call = 0; call < 10; ++call) Bind("gpu-1");
+    EXPECT_EQ(api.posts.size(), before + static_cast<std::size_t>(more));
+  }
+  timers.Advance(std::chrono::minutes(6));
+  api.writes.clear();
+  answers.clear();
+  Bind("gpu-1");
+  EXPECT_EQ(Answer(), "ok");
+}
+
+TEST_F(BindBench, APodThatIsGoneDoesNotComeBackByALateAnswer) {
+  // Bound by somebody else; the watch tells that it is gone before the lookup is handled.
+  PodFacts ghost = Stored();
+  ghost.node = NodeName("gpu-1");
+  host.cluster.Receive(PodGone{PodUid("u1")});
+  host.cluster.ReceiveRead(ghost);
+  EXPECT_EQ(BoundPods(), 0);
+  // The same on the way out of a bind.
+  Create(GpuPod("late", "u2", 1));
+  api.writes = {Outcome::kHeld};
+  Bind("gpu-1", "u2", "late");
+  host.cluster.Receive(PodGone{PodUid("u2")});
+  Stored("late").node = NodeName("gpu-2");
+  api.held.at(0)({WriteResult::Kind::kRejected, 409, "already bound"});
+  EXPECT_EQ(BoundPods(), 0);
+  EXPECT_EQ(Reservations(), 0);
+}
+
 TEST_F(BindBench, DeletedBetweenFilterAndBindGivesTheRoomBack) {
   api.pods.clear();
   Bind("gpu-1");
