@@ -31,8 +31,11 @@ EvictionOutcome OutcomeOf(const WriteResult& result) {
   if (result.kind != WriteResult::Kind::kRejected) return EvictionOutcome::kFailed;
   switch (result.http_code) {
     case 404:
-    case 409:  // a namesake with another uid
       return EvictionOutcome::kGone;
+    case 409:
+      // A namesake with another uid, or a conflict of versions: whether the pod is there the watch
+      // tells, and until then it is asked again.
+      return EvictionOutcome::kFailed;
     case 429:
       return EvictionOutcome::kBlocked;
     case 403:

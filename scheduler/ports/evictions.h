@@ -21,7 +21,8 @@ struct EvictionWrite {
 };
 
 struct EvictionResult {
-  WriteResult write;  // 429: refused by a PodDisruptionBudget (kRejected); 404, 409: no such pod
+  WriteResult write;  // 429: refused by a PodDisruptionBudget (kRejected); 404: no such pod; 409:
+                      // another uid, or a conflict
   std::optional<Millis> retry_after;
 };
 

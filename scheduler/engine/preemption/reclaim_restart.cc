@@ -24,6 +24,7 @@ void ReclaimRuns::Restore(std::vector<Reclaim> list) {
       if (record == cluster_.pods.end()) continue;
       record->second.traits.evicted_at = victim.evicted_at;
       record->second.traits.evicted_state = victim.state;
+      record->second.traits.evicted_by = reclaim.rule;
     }
     for (const auto& [owner, when] : evicted) {
       const auto leaf = std::ranges::find(reclaim.victims, owner, &ReclaimVictim::owner)->leaf;

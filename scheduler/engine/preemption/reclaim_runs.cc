@@ -15,7 +15,6 @@ constexpr Millis kRetryLast{30'000};
 // A budget that refused is asked again after this at the earliest.
 constexpr Millis kRefusalPause{10'000};
 constexpr Millis kForbiddenPause{60'000};
-constexpr Millis kStuckSlack{60'000};
 // A node on which a pod did not come for its devices is left out for it, doubling.
 constexpr Millis kAvoidFirst{300'000};
 constexpr int kMostAvoidDoublings = 4;
@@ -228,6 +227,11 @@ void ReclaimRuns::Settle(const std::string& name, const PodUid& uid, EvictionOut
       reclaims_.refused_until[uid] = now + kForbiddenPause;
       return Finish(reclaim, ReclaimPhase::kAborted, "Forbidden", now);
     case EvictionOutcome::kFailed:
+      // Of one that nobody has seen nobody will tell when it goes.
+      if (cluster_.Find(uid) == nullptr) {
+        NoteVictimGone(uid, now);
+        break;
+      }
       TRANCHE_MARK(reclaim_eviction_answer_lost);
       run.retry_at = now + std::min(kRetryFirst * (1 << std::min(run.tries++, 5)), kRetryLast);
       return;
@@ -257,6 +261,7 @@ void ReclaimRuns::NoteEvicted(const std::string& name, const PodUid& uid, Instan
   if (PodRecord* record = cluster_.Find(uid)) {
     record->traits.evicted_at = now;
     record->traits.evicted_state = victim->state;
+    record->traits.evicted_by = reclaim.rule;
   }
   Changed(reclaim);
 }
@@ -362,9 +367,8 @@ void ReclaimRuns::Tend(Instant now) {
       continue;
     }
     const bool stuck = std::ranges::any_of(reclaim.victims, [&](const ReclaimVictim& victim) {
-      const PodRecord* record = cluster_.Find(victim.uid);
-      return !victim.gone_at && record != nullptr && record->traits.leaves_at &&
-             now > *record->traits.leaves_at + kStuckSlack;
+      const std::optional<Instant> end = MostPatience(victim);
+      return end && now > *end;
     });
     if (!stuck) continue;
     TRANCHE_MARK(reclaim_victim_stuck);
@@ -403,24 +407,10 @@ std::optional<Instant> ReclaimRuns::Due(Instant now) const {
       sooner(LastGone(reclaim) + cluster_.options.reservation_ttl);
     }
     for (const ReclaimVictim& victim : reclaim.victims) {
-      const auto record = cluster_.pods.find(victim.uid);
-      if (victim.gone_at || record == cluster_.pods.end() || !record->second.traits.leaves_at)
-        continue;
-      sooner(*record->second.traits.leaves_at + kStuckSlack + Millis{1});
+      if (const std::optional<Instant> end = MostPatience(victim)) sooner(*end + Millis{1});
     }
   }
   return next;
-}
-
-// Unique and a DNS label: time tells apart what a restart has forgotten.
-std::string ReclaimRuns::NameOf(const std::string& stem, Instant now) {
-  std::string name = stem.substr(0, 45);
-  std::ranges::replace(name, '.', '-');
-  for (;;) {
-    const auto part = static_cast<uint64_t>(now.time_since_epoch().count()) + ++reclaims_.serial;
-    std::string whole = fmt::format("{}-{:x}", name, part);
-    if (!reclaims_.all.contains(whole)) return whole;
-  }
 }
 
 void ReclaimRuns::Begin(Reclaim reclaim, Instant now) {
@@ -437,25 +427,6 @@ void ReclaimRuns::Begin(Reclaim reclaim, Instant now) {
   run.checked = cluster_.version();
   Changed(stored);
   NextEviction(name, now);
-}
-
-ReclaimVictim ReclaimRuns::VictimOf(const PodUid& uid, int64_t lost, Instant now) const {
-  const PodRecord& record = cluster_.pods.at(uid);
-  const HeldWork& work = *cluster_.book.Find(uid);
-  ReclaimVictim victim;
-  victim.pod = record.request->name;
-  victim.uid = uid;
-  victim.node = record.node;
-  victim.gang = record.request->gang;
-  victim.owner = record.traits.owner;
-  victim.leaf = work.leaf;
-  victim.lost_gpu_ms = lost;
-  victim.checkpoint = record.traits.checkpoint;
-  if (const GpuClass* gpu_class = cluster_.set->ClassNamed(work.workload_class)) {
-    victim.grace = gpu_class->grace_period;
-  }
-  victim.again = reclaims_.history.Evictions(record.traits.owner, now) > 0;
-  return victim;
 }
 
 bool ReclaimRuns::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now) {

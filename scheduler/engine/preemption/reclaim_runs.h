@@ -63,6 +63,7 @@ class ReclaimRuns {
   void Continue(Instant now);
 
  private:
+  std::optional<Instant> MostPatience(const ReclaimVictim& victim) const;
   void NextEviction(const std::string& name, Instant now);
   // Does the plan of a reclaim still hold? Drops victims that are no longer needed.
   bool Revalidate(Reclaim& reclaim, Instant now);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "policy/disruption_budget.h"
+#include "quota/preemption/reclaim.h"
 #include "quota/quota_book.h"
 #include "scheduler/advice/demand.h"
 #include "scheduler/facts/allocation.h"
@@ -41,6 +42,7 @@ struct PodTraits {
   NodeName nominated;                 // status.nominatedNodeName, while it waits
   std::optional<Instant> evicted_at;  // by us
   QuotaState evicted_state = QuotaState::kInQuota;
+  ReclaimRule evicted_by = ReclaimRule::kNone;
   // Came to its devices by a reclaim that no entitlement backed: not taken away again before.
   std::optional<Instant> settled_until;
 };

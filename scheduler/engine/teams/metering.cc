@@ -52,7 +52,11 @@ void Metering::RefundLostWork(const PodUid& uid, const PodRecord& record, Instan
   const PodTraits& traits = record.traits;
   const HeldWork* work = cluster_.book.Find(uid);
   if (!traits.evicted_at || work == nullptr || !work->running) return;
-  if (traits.evicted_state != QuotaState::kInQuota && !traits.checkpoint) return;
+  // Its own budget was used up: what it lost it would have had to pay for.
+  if (traits.evicted_by == ReclaimRule::kDrain) return;
+  // A checkpoint from before it ran is none.
+  const bool publishes = traits.checkpoint && *traits.checkpoint >= *work->running;
+  if (traits.evicted_state != QuotaState::kInQuota && !publishes) return;
   const GpuClass* gpu_class = cluster_.set->ClassNamed(work->workload_class);
   WorkAtRisk risk;
   risk.running = work->running;

@@ -255,7 +255,7 @@ TEST_F(ReclaimerTest, AnswersOfTheServerAreWhatTheEngineIsTold) {
   const std::vector<Row> table = {
       {{Kind::kDone, 201, ""}, EvictionOutcome::kAccepted, nullptr},
       {{Kind::kRejected, 404, ""}, EvictionOutcome::kGone, nullptr},
-      {{Kind::kRejected, 409, ""}, EvictionOutcome::kGone, nullptr},
+      {{Kind::kRejected, 409, ""}, EvictionOutcome::kFailed, "failed"},
       {{Kind::kRejected, 429, ""}, EvictionOutcome::kBlocked, "disruption_budget"},
       {{Kind::kRejected, 403, ""}, EvictionOutcome::kForbidden, "forbidden"},
       {{Kind::kRejected, 400, ""}, EvictionOutcome::kFailed, "failed"},

@@ -205,8 +205,10 @@ TEST_F(Reclaiming, ABudgetThatDrainsHasItsWorkEvicted) {
   ASSERT_EQ(evictions_.size(), 1U);
   EXPECT_EQ(evictions_[0].grace, std::chrono::seconds(120));
   EXPECT_EQ(EvictAll(), "work");
+  Metered();
   Leave(work);
   EXPECT_THAT(Reclaims(), ElementsAre("Drain Done 1/1 for team-a-day from work"));
+  EXPECT_THAT(Metered(), ElementsAre("close work.0 at 6000")) << "and gets no hours back";
 }
 
 struct ShrinkRow {
@@ -370,6 +372,7 @@ TEST_F(Verb, IsSilentWhileOurOwnPlanRuns) {
 
 TEST_F(Verb, RoomThatKubeSchedulerMakesIsKeptForItsPod) {
   // It evicts by itself: nominates, then deletes.
+  engine_.FinishRestore(now_);
   PodFacts wants = test::Pending(Pod("b", "wants", 4, "train"));
   wants.nominated = NodeName("n2");
   engine_.UpsertPod(wants, now_);

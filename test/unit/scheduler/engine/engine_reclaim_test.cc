@@ -127,6 +127,37 @@ TEST_F(Teams, BorrowedWorkThatDoesNotSayWhenItSavedGetsNothingBack) {
   EXPECT_THAT(Metered(), ElementsAre("close lent.0 at 660"));
 }
 
+TEST_F(Teams, ACheckpointFromBeforeThePodRanGivesNothingBack) {
+  Run(Pod("a", "own", 4, "train"), "n1");
+  Pass(Minutes(1));
+  const PodRequest lent = Pod("a", "lent", 4, "train");
+  Run(lent, "n1", "", test::At(-1'000'000));
+  Pass(Minutes(50));
+  Metered();
+  Try(Pod("b", "wants", 4, "train"));
+  Plan();
+  EXPECT_EQ(EvictAll(), "lent");
+  Leave(lent);
+  EXPECT_THAT(Metered(), ElementsAre("close lent.0 at 3060"));
+}
+
+TEST_F(Teams, AnEvictionThatWasTakenAndMovesNothingGivesItsRoomBack) {
+  Run(Pod("a", "own", 4, "train"), "n1");
+  Pass(Minutes(1));
+  Run(Pod("a", "lent", 4, "train"), "n1");
+  Try(Pod("b", "wants", 4, "train"));
+  EXPECT_EQ(Plan(), "plan");
+  Collect();
+  ASSERT_EQ(evictions_.size(), 1U);
+  const EvictionOrder order = evictions_[0];
+  // The server says yes, and the pod is never seen to leave.
+  engine_.SettleEviction(order.reclaim, order.uid, EvictionOutcome::kAccepted, std::nullopt, now_);
+  Pass(Minutes(5));
+  ASSERT_EQ(engine_.Reclaims().size(), 1U);
+  EXPECT_EQ(engine_.Reclaims()[0].reason, "VictimStuck");
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
 TEST_F(Teams, LeastLostWorkGoes) {
   Pass(Hours(6));
   const PodRequest old = Pod("a", "old", 4, "train");
