@@ -10,6 +10,7 @@
 #include <deque>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "topology/base/ids.h"
@@ -44,11 +45,14 @@ class StateTable {
     if (--slot.users > 0) return;
     ++idle_;
     idle_order_.emplace_back(id, slot.generation);
+    if (idle_order_.size() > kMostOrders * (slots_.size() + kMostOrders)) ForgetOvertaken();
   }
 
   // Changes whenever the id comes to mean another state; never 0.
   uint32_t generation(StateId id) const { return slots_[id].generation; }
   std::size_t size() const { return slots_.size(); }
+  // Places in the order of idleness, overtaken ones included.
+  std::size_t orders() const { return idle_order_.size(); }
 
  private:
   struct Slot {
@@ -72,6 +76,21 @@ class StateTable {
     slots_.push_back({});
     return StateId{slots_.size() - 1};
   }
+
+  // Keeps the newest place of each slot that is idle. Amortised: a step a Release.
+  void ForgetOvertaken() {
+    std::vector<bool> kept(slots_.size());
+    std::deque<std::pair<StateId, uint32_t>> order;
+    for (auto at = idle_order_.rbegin(); at != idle_order_.rend(); ++at) {
+      const auto [id, generation] = *at;
+      if (slots_[id].users > 0 || slots_[id].generation != generation || kept[id]) continue;
+      kept[id] = true;
+      order.push_front(*at);
+    }
+    idle_order_ = std::move(order);
+  }
+
+  static constexpr std::size_t kMostOrders = 4;  // for each slot, on average
 
   std::size_t spare_;
   std::size_t idle_ = 0;
