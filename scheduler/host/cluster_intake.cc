@@ -138,7 +138,7 @@ bool ClusterIntake::IsGone(const PodUid& uid) const {
 }
 
 void ClusterIntake::ReceiveRead(PodFacts pod) {
-  engine_.With([&](Engine& engine, Instant now) {
+  engine_.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
     if (!IsGone(pod.request.uid)) engine.UpsertPod(std::move(pod), now);
   });
 }
