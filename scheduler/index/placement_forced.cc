@@ -27,10 +27,12 @@ class Spread {
     std::vector<Taken>& taken = OfPool(pool);
     int best = -1;
     bool full = true;
+    bool over = false;
     std::tuple<int64_t, int64_t> best_rank;
     for (std::size_t i = 0; i < taken.size(); ++i) {
       if (pool < 0 && !IsRightKind(inventory_, ask, inventory_.cards[i])) continue;
       full &= IsFull(taken[i], pool, i);
+      over |= taken[i].over;
       const int64_t users =
           pool >= 0 ? load_.slots[static_cast<std::size_t>(pool)][i] : load_.cards[i].slots;
       const std::tuple rank(taken[i].units, users);
@@ -38,9 +40,10 @@ class Spread {
       best = static_cast<int>(i);
       best_rank = rank;
     }
-    if (best < 0) return false;
+    if (best < 0 || (full && over)) return false;
     const auto at = static_cast<std::size_t>(best);
     ++taken[at].units;
+    taken[at].over = full;
     if (pool >= 0) {
       const MigPool& from = inventory_.pools[static_cast<std::size_t>(pool)];
       picks_.push_back({ask_index, from.slots[at].card, pool, best, from.milli, from.memory, 0});
@@ -59,6 +62,7 @@ class Spread {
     int64_t units = 0;
     MilliGpu milli;
     Mebibytes memory;
+    bool over = false;  // has the unit that came when all that it could be on were full
   };
 
   std::vector<Taken>& OfPool(int pool) {

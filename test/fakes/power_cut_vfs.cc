@@ -301,6 +301,7 @@ int PowerCutVfs::Impl::Write(sqlite3_file* file, const void* bytes, int count,
   const std::optional<DiskFault> fault = impl.Draw(false);
   if (fault == DiskFault::kFull) return SQLITE_FULL;
   if (fault == DiskFault::kWriteError) return SQLITE_IOERR_WRITE;
+  if (fault == DiskFault::kReadOnly) return SQLITE_READONLY;
   const int done = fault == DiskFault::kShortWrite ? count / 2 : count;
   const int code = pass(done);
   if (code != SQLITE_OK) return code;

@@ -25,6 +25,7 @@ namespace tranche::fakes {
 enum class DiskFault : uint8_t {
   kFull,        // a write fails with SQLITE_FULL
   kWriteError,  // a write fails with SQLITE_IOERR_WRITE
+  kReadOnly,    // a write fails with SQLITE_READONLY
   kShortWrite,  // half of a write is done, then SQLITE_FULL
   // A sync fails with SQLITE_IOERR_FSYNC. What was not synced will never be; readers still see it,
   // as from a cache ...

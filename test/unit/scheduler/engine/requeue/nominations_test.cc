@@ -18,6 +18,7 @@ class NominationsTest : public testing::Test, protected test::SelectionRoom {
     Node(test::StockNode("n2", 4));
     Runs(runs_, "n1");
     Wait(pod_, Reason::kNoRoom);
+    cluster.cluster_complete = true;
   }
   PodRecord& Pod() { return *cluster.Find(pod_.uid); }
   void Leaves(Instant at) { cluster.Find(runs_.uid)->traits.leaves_at = at; }
@@ -39,6 +40,16 @@ TEST_F(NominationsTest, RoomIsKeptOnlyWhereSomebodyLeaves) {
   EXPECT_EQ(Pod().earmark->node, NodeName("n1"));
   EXPECT_TRUE(Pod().earmark->work.parts.empty()) << "devices alone: bind asks quota";
   EXPECT_EQ(reclaims.nominated_until.at(pod_.uid), At(30) + cluster.options.reservation_ttl);
+}
+
+TEST_F(NominationsTest, NothingIsKeptBeforeEverybodyWasSeen) {
+  cluster.cluster_complete = false;
+  Leaves(At(30));
+  Nominate("n1");
+  EXPECT_EQ(Pod().earmark, nullptr);
+  cluster.cluster_complete = true;
+  nominations_.KeepAll(now);
+  EXPECT_NE(Pod().earmark, nullptr);
 }
 
 TEST_F(NominationsTest, WhatIsTooLargeEvenThenKeepsNothing) {

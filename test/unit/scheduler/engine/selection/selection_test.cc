@@ -136,7 +136,7 @@ TEST_F(SelectionTest, AGangsPlaceAndItsNeighboursNarrowTheChoice) {
 
 TEST_F(SelectionTest, NodesHeldForAGangAreNotForOthersButForThoseWithDevicesKept) {
   Node(StockNode("n1", 8));
-  held_nodes_.hold = {"a/train", now + Millis(60'000), {NodeName("n1")}, now};
+  held_nodes_.hold = {"a/train", now + Millis(60'000), {NodeName("n1")}, now, kRankWithoutClass};
   const PodRequest pod = TeamPod("a", "p", 1);
   EXPECT_THAT(Select(pod, {"n1"}), IsEmpty());
   EXPECT_THAT(refused_, ElementsAre(Pair("n1", Reason::kHeldForGang)));

@@ -13,7 +13,7 @@ std::string Nested(std::size_t depth, const std::string& inside) {
   return text;
 }
 
-struct Row {
+struct LenientRow {
   std::string text;
   std::string minified;  // as it is read; "": refused
 };
@@ -21,7 +21,7 @@ struct Row {
 TEST(LenientParser, ReadsWhatAnApiServerMaySend) {
   const std::string deep = R"({"a":{"managedFields":)" + Nested(70, "1") + R"(},"b":2})";
   const std::string cut = R"({"a":{"managedFields":)" + Nested(62, "null") + R"(},"b":2})";
-  const std::vector<Row> rows = {
+  const std::vector<LenientRow> rows = {
       {R"({"a":1,"b":[true,null,-2.5e3]})", R"({"a":1,"b":[true,null,-2500.0]})"},
       {R"({"a":123456789012345678901234567890,"b":1})",
        R"({"a":"123456789012345678901234567890","b":1})"},
@@ -39,7 +39,7 @@ TEST(LenientParser, ReadsWhatAnApiServerMaySend) {
       {"", ""},
   };
   LenientParser parser;
-  for (const Row& row : rows) {
+  for (const LenientRow& row : rows) {
     const auto document = parser.Parse(row.text);
     ASSERT_EQ(document.ok(), !row.minified.empty()) << row.text;
     if (!document.ok()) continue;
