@@ -13,6 +13,7 @@
 #include "bench/mig/mig.h"
 #include "bench/preempt/preempt.h"
 #include "bench/ring/ring.h"
+#include "bench/storm/storm.h"
 #include "bench/tenants/tenants.h"
 
 namespace {
@@ -206,6 +207,21 @@ CLI::App* AddRing(CLI::App& app, bench::RingOptions& options) {
   return command;
 }
 
+CLI::App* AddStorm(CLI::App& app, bench::StormOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "storm", "how long one caller keeps all others waiting, in situations made to hurt");
+  AddProfile(command, "storm", options.profile);
+  command->add_option("--scale", options.scale, "of what scenes bring; the fleet is --nodes")
+      ->check(CLI::Range(0.0001, 10.0));
+  command->add_option("--scene", options.scenes, "these alone, and quiet")->delimiter(',');
+  command->add_option("--calls", options.calls, "of filter, a scene")
+      ->check(CLI::Range(10, 100'000));
+  command->add_flag("--bounds,!--no-bounds", options.bounds,
+                    "exit status 1 when filter is slowed down or a hold is long");
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -231,6 +247,8 @@ int main(int argc, char** argv) {
   const CLI::App* preempt_command = AddPreempt(app, preempt);
   bench::RingOptions ring;
   const CLI::App* ring_command = AddRing(app, ring);
+  bench::StormOptions storm;
+  const CLI::App* storm_command = AddStorm(app, storm);
   uint16_t floor_port = 0;
   CLI::App* floor = app.add_subcommand("floor", "the bare server decide measures beside Tranche");
   floor->add_option("--port", floor_port)->required();
@@ -249,5 +267,9 @@ int main(int argc, char** argv) {
   if (gang_command->parsed()) return Report(bench::RunGang(gang));
   if (preempt_command->parsed()) return Report(bench::RunPreempt(preempt));
   if (ring_command->parsed()) return Report(bench::RunRing(ring));
+  if (storm_command->parsed()) {
+    const absl::StatusOr<bool> kept = bench::RunStorm(storm);
+    return kept.ok() && !*kept ? 1 : Report(kept.status());
+  }
   return Report(bench::ServeFloor(floor_port));
 }

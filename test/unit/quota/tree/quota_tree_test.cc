@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -416,6 +417,42 @@ TEST(QuotaTreeTest, IdsAscendByNameAndLeadToTheRoot) {
   EXPECT_EQ(tree.root(tree.Find("org")), tree.Find("org"));
   EXPECT_EQ(tree.line_name(tree.FindLine("h200")), "h200");
   EXPECT_EQ(tree.Find("c"), kNoQuota);
+}
+
+TEST(QuotaTreeTest, AllViewsAtOnceAreTheViewsOfEach) {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<QuotaNode> nodes;
+    const int count = 2 + static_cast<int>(random() % 9);
+    for (int i = 0; i < count; ++i) {
+      QuotaNode& node = nodes.emplace_back();
+      node.name = "q" + std::to_string(i);
+      if (i > 0) node.parent = "q" + std::to_string(random() % static_cast<uint64_t>(i));
+      LineLimits limits;
+      const auto nominal = static_cast<int64_t>(random() % 9);
+      limits.nominal = Charge{nominal, nominal};
+      node.lines.emplace_back(random() % 3 == 0 ? "any" : "h100", limits);
+    }
+    absl::StatusOr<QuotaTree> tree = QuotaTree::Build(nodes);
+    ASSERT_TRUE(tree.ok());
+    for (int i = 0; i < 12; ++i) {
+      const auto amount = static_cast<int64_t>(random() % 5);
+      tree->Add(QuotaId{random() % static_cast<uint64_t>(count)}, tree->FindLine("h100"),
+                {amount, amount / 2});
+    }
+    const std::vector<std::vector<QuotaLineView>> views = tree->Views();
+    for (QuotaId id{0}; id < tree->size(); ++id) {
+      const std::vector<QuotaLineView> alone = tree->View(id);
+      ASSERT_EQ(views[id].size(), alone.size());
+      int64_t borrowed = 0;
+      for (std::size_t line = 0; line < alone.size(); ++line) {
+        EXPECT_EQ(views[id][line].model, alone[line].model);
+        EXPECT_EQ(views[id][line].lent, alone[line].lent);
+        borrowed = std::max(borrowed, GpuEquivalents(alone[line].borrowed));
+      }
+      EXPECT_EQ(tree->MostBorrowed(id), borrowed);
+    }
+  }
 }
 
 }  // namespace

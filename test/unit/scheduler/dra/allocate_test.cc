@@ -298,6 +298,41 @@ TEST(Allocate, BoundsAreKept) {
   EXPECT_EQ(Scene(MixedNode()).Text({OneGpu()}, 1), "unknown: team/c gpu: the search was given up");
 }
 
+// Ordinary searches of a call take nothing of its steps; hard ones share what there is.
+TEST(Allocate, TheSearchesOfOneCallShareTheirSteps) {
+  const Slice node = MixedNode();
+  const std::vector<const Slice*> slices = {&node};
+  const NodeBooks books =
+      BooksOf(PoolsOf(slices, {"n1"}), Occupancy(std::span<const Claim* const>()));
+  Selectors selectors(NvidiaClasses());
+  const Claim one = OneGpu();
+  const std::vector<const Claim*> asking = {&one};
+  StepBudget budget;
+  for (int i = 0; i < 5'000; ++i) {
+    ASSERT_EQ(Predict(books, asking, selectors, budget).kind, Prediction::Kind::kFits);
+  }
+  EXPECT_EQ(budget.left, StepBudget().left);
+  // All choices of eight of sixteen are tried before the second claim is known to fail.
+  std::vector<Device> gpus;
+  for (int i = 0; i < 16; ++i)
+    gpus.push_back(GpuDevice(fmt::format("g{}", i), fmt::format("GPU-{}", i), "H100", 81559));
+  const Slice large = NodeSlice("n1", gpus);
+  const std::vector<const Slice*> large_slices = {&large};
+  const NodeBooks large_books =
+      BooksOf(PoolsOf(large_slices, {"n1"}), Occupancy(std::span<const Claim* const>()));
+  const Claim eight = ClaimOf("eight", {{"r", {Choice("gpu.nvidia.com", {}, 8)}}});
+  const Claim nine = ClaimOf("nine", {{"r", {Choice("gpu.nvidia.com", {}, 9)}}});
+  const std::vector<const Claim*> hard = {&eight, &nine};
+  int cut = 0;
+  for (int i = 0; i < 300; ++i) {
+    const Prediction prediction = Predict(large_books, hard, selectors, budget);
+    EXPECT_NE(prediction.kind, Prediction::Kind::kNoFit) << "it rules nothing out";
+    cut += prediction.cut_short;
+  }
+  EXPECT_EQ(budget.left, 0);
+  EXPECT_GE(cut, 297) << "two searches had ten thousand steps each";
+}
+
 TEST(Allocate, WhatIsAllocatedIsPassedOver) {
   const Claim done = Holding(OneGpu(), {Held("gpu", "n9", "gpu-2")});
   EXPECT_EQ(Scene(MixedNode()).Text({done, OneGpu()}), "gpu=gpu-2");

@@ -86,5 +86,56 @@ TEST_F(GangBackfillTest, NodesAreFreeAgainWhenTheGangIsNoMore) {
   EXPECT_GT(cluster.version(), before) << "others are to be asked again";
 }
 
+TEST_F(GangBackfillTest, NodesAreKeptOnlyForWhatTheTeamMayClaim) {
+  const struct {
+    const char* what;
+    const char* nominal;
+    bool held;
+  } cases[] = {{"its own", "16", true}, {"one GPU of it borrowed", "15", false}};
+  GangWaits("train");
+  for (const auto& row : cases) {
+    Declare({.quotas = {test::Quota("org"),
+                        test::Quota("team-a").Under("org").Owns("a").Line("h100", row.nominal),
+                        test::Quota("team-b").Under("org").Owns("b").Line("h100", "24")}});
+    rules.ForgetPolicies();
+    held_nodes.hold = {};
+    backfill_.Tend(At(300));
+    EXPECT_EQ(!held_nodes.hold.nodes.empty(), row.held) << row.what;
+  }
+}
+
+TEST_F(GangBackfillTest, ADayAheadIsTheMost) {
+  for (int i = 1; i <= 3; ++i) {
+    const std::string node = fmt::format("n{}", i);
+    End(TeamPod("b", "work-" + node, 8));
+    PodRequest work = TeamPod("b", "weeks-" + node, 8);
+    work.expected_runtime = test::Hours(i == 1 ? 23 : 700);
+    Runs(work, node);
+  }
+  GangWaits("train");
+  backfill_.Tend(At(300));
+  EXPECT_THAT(held_nodes.hold.nodes, IsEmpty());
+}
+
+TEST_F(GangBackfillTest, AHoldEndsWhenTheGangShouldHaveStarted) {
+  GangWaits("train");
+  backfill_.Tend(At(300));
+  ASSERT_EQ(held_nodes.hold.start, At(2'400));
+  // Someone says again and again that it ends a little later.
+  PodRequest longer = TeamPod("b", "longer", 8);
+  longer.expected_runtime = test::Minutes(50);
+  End(TeamPod("b", "work-n2", 8));
+  Runs(longer, "n2");
+  backfill_.Tend(At(1'000));
+  EXPECT_EQ(held_nodes.hold.start, At(3'000));
+  EXPECT_THAT(held_nodes.hold.nodes, testing::SizeIs(2));
+  backfill_.Tend(At(2'400));
+  EXPECT_THAT(held_nodes.hold.nodes, IsEmpty()) << "the first promise counts";
+  backfill_.Tend(At(2'500));
+  EXPECT_THAT(held_nodes.hold.nodes, IsEmpty()) << "others have their turn first";
+  backfill_.Tend(At(2'700));
+  EXPECT_THAT(held_nodes.hold.nodes, testing::SizeIs(2)) << "then it may hope again";
+}
+
 }  // namespace
 }  // namespace tranche

@@ -164,5 +164,44 @@ TEST_F(GangsTest, AfterARestartAGangThatRunsInPartIsCompletedUnlessItIsOld) {
   }
 }
 
+TEST_F(GangsTest, CountsOfAThousandMembersAreKeptAsTheyComeAndGo) {
+  constexpr int kMembers = 1'000;
+  for (int i = 0; i < kMembers; ++i) {
+    PodRecord& record = Joins(Member("a", "huge", i, kMembers, 1));
+    const PodUid uid = record.request->uid;
+    if (i % 3 == 1) record.traits.gated = true;
+    if (i % 7 == 2) record.traits.leaves_at = now;
+    gangs_.Recount(uid, record);
+  }
+  std::vector<std::string> faults;
+  AuditGangs(gangs_.books(), cluster, faults);
+  EXPECT_THAT(faults, IsEmpty());
+  const GangCount count = gangs_.CountOf("a/huge", gangs_.books().all.at("a/huge"));
+  EXPECT_EQ(count.size, kMembers);
+  EXPECT_EQ(count.waiting + count.gated, kMembers - 143);
+  for (int i = 0; i < kMembers; i += 2) {
+    const PodUid uid(fmt::format("uid-huge-{}", i));
+    gangs_.Leave(uid, *cluster.Find(uid), now);
+  }
+  AuditGangs(gangs_.books(), cluster, faults);
+  EXPECT_THAT(faults, IsEmpty());
+}
+
+TEST_F(GangsTest, AGangForWhichRoomIsMadeElsewhereIsNotDueAgainAndAgain) {
+  Runs(TeamPod("b", "runs", 1), "n2");
+  Gather();
+  for (int i = 0; i < 2; ++i) {
+    const PodUid uid(fmt::format("uid-train-{}", i));
+    earmarks.PutEarmark(uid, *cluster.Find(uid), DevicesOn(TeamPod("a", "x", 1), "n1"), now);
+    reclaims.of_member[uid] = "r";
+  }
+  cluster.NoteChange();
+  std::vector<SeatingTurn> turns;
+  gangs_.NoteTurn("a/train", now, turns);
+  EXPECT_THAT(turns, IsEmpty());
+  const std::optional<Instant> due = gangs_.Due(now);
+  EXPECT_TRUE(!due || *due > now);
+}
+
 }  // namespace
 }  // namespace tranche

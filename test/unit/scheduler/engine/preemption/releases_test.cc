@@ -111,5 +111,37 @@ TEST_F(ReleasesTest, APartOfAGangGivesBackWhatWeGaveIt) {
   EXPECT_EQ(reclaims.all.begin()->second.rule, ReclaimRule::kGang);
 }
 
+TEST_F(ReleasesTest, ALargeDrainGoesInRecordsOfAHundredPods) {
+  constexpr int kPods = 230;
+  for (int i = 0; i < kPods; ++i) Node(test::StockNode(fmt::format("d{}", i), 1));
+  GpuBudget budget = DayBudget("team-a", 1, OnExhaustion::kDrain);
+  Declare({.quotas = {Quota("team-a").Owns("a").Line("h100", "999")}, .budgets = {budget}});
+  for (int i = 0; i < kPods; ++i)
+    Runs(TeamPod("a", fmt::format("p{:03}", i), 1), fmt::format("d{}", i));
+  now += test::Hours(1);
+  std::vector<WindowClosing> closings;
+  cluster.book.Advance(now, closings);
+  std::vector<std::size_t> sizes;
+  while (releases_.Plan(now)) {
+    const Reclaim& reclaim = reclaims.all.at(reclaims.runs.rbegin()->first);
+    sizes.push_back(reclaim.victims.size());
+    EXPECT_EQ(releases_.Plan(now), std::nullopt) << "not before these were asked";
+    for (const ReclaimVictim& victim : std::vector<ReclaimVictim>(reclaim.victims))
+      runs_.Settle(reclaim.name, victim.uid, EvictionOutcome::kAccepted, std::nullopt, now);
+  }
+  EXPECT_THAT(sizes, ElementsAre(100, 100, 30));
+}
+
+TEST_F(ReleasesTest, ADrainThatRunsIsNotDue) {
+  GpuBudget budget = DayBudget("team-a", 1, OnExhaustion::kDrain);
+  Declare({.quotas = {Quota("team-a").Owns("a").Line("h100", "8")}, .budgets = {budget}});
+  Runs(TeamPod("a", "one", 2), "n1");
+  now += test::Hours(1);
+  std::vector<WindowClosing> closings;
+  cluster.book.Advance(now, closings);
+  ASSERT_TRUE(releases_.Plan(now));
+  EXPECT_EQ(releases_.DueAt(now + Millis(60'000)), std::nullopt);
+}
+
 }  // namespace
 }  // namespace tranche

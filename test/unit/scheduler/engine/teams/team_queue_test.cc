@@ -152,5 +152,30 @@ TEST_F(TeamQueueTest, ANamespaceOfTwoTeamsIsNamedWithBoth) {
             "expected a GPUQuota whose namespaceSelector matches namespace z, found none");
 }
 
+TEST_F(TeamQueueTest, TheLineHandsOutWhatASortWould) {
+  Declare({.quotas = {Quota("org"), Quota("team-a").Under("org").Owns("a").Line("h100", "4"),
+                      Quota("team-b").Under("org").Owns("b").Line("h100", "4").Weight(3),
+                      Quota("team-c").Under("org").Owns("c").Line("h100", "4")},
+           .classes = {Class("top", 3), Class("train", 2)}});
+  Runs(TeamPod("a", "own", 6), "n1");
+  Runs(TeamPod("c", "lent", 5), "n2");
+  std::vector<PodUid> pods;
+  for (int i = 0; i < 60; ++i) {
+    const char* const spaces[] = {"a", "b", "c", "nobody"};
+    const PodRequest pod =
+        TeamPod(spaces[i * 7 % 4], fmt::format("p{}", i), 1, i % 5 == 0 ? "top" : "train");
+    Wait(pod, Reason::kWaitingForQuota).waits_since = test::At(i * 13 % 17);
+    if (i % 11 == 0) reclaims.returned.insert(pod.uid);
+    pods.push_back(pod.uid);
+  }
+  std::vector<PodUid> sorted = pods;
+  std::ranges::sort(sorted, [&](const PodUid& left, const PodUid& right) {
+    return queue_.ComesFirst(*cluster.Find(left), *cluster.Find(right), now);
+  });
+  TeamLine line(cluster, queue_, pods, now);
+  for (const PodUid& uid : sorted) EXPECT_EQ(line.Next(), uid);
+  EXPECT_EQ(line.Next(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace tranche

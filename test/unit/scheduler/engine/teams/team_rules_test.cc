@@ -125,5 +125,27 @@ TEST_F(TeamRulesTest, AnAnswerTellsWhetherItBorrowsAndWhenBudgetsComeBack) {
   EXPECT_GT(*answer.eligible_at, now);
 }
 
+TEST_F(TeamRulesTest, WhoIsNotKeptOffNodesThatAreHeldForAGang) {
+  const NodeId node = Node(StockNode("n1", 8));
+  Declare({.quotas = {Quota("org"), Quota("team-a").Under("org").Owns("a").Line("h100", "4"),
+                      Quota("team-b").Under("org").Owns("b").Line("h100", "4")},
+           .classes = {test::Class("top", 3)}});
+  const struct {
+    const char* what;
+    PodRequest request;
+    bool passes;
+  } cases[] = {
+      {"another team within its quota", TeamPod("b", "p", 4), true},
+      {"another team that would borrow", TeamPod("b", "p", 5), false},
+      {"the gang's own team", TeamPod("a", "p", 1), false},
+      {"its own team, a higher class", TeamPod("a", "p", 1, "top"), true},
+      {"nobody's", TeamPod("nobody", "p", 1), false},
+  };
+  for (const auto& row : cases) {
+    EXPECT_EQ(rules_.MayPassHold(rules_.ContextOf(row.request), node, 2, "team-a", now), row.passes)
+        << row.what;
+  }
+}
+
 }  // namespace
 }  // namespace tranche

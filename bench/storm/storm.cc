@@ -1,0 +1,148 @@
+#include "bench/storm/storm.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "bench/report/report.h"
+#include "bench/storm/scenes.h"
+
+namespace tranche::bench {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+using Micros = std::chrono::duration<double, std::micro>;
+
+constexpr std::chrono::milliseconds kStepGap{2};
+constexpr std::chrono::milliseconds kTurnGap{250};
+constexpr std::chrono::milliseconds kCallGap{2};
+constexpr int kProbes = 50;  // pods asked about in turn
+
+struct Row {
+  std::string name;
+  int size = 0;
+  double p50_us = 0;
+  double p99_us = 0;
+  double hold_ms = 0;
+  std::string caller;  // of the longest hold
+  double before_mib = 0;
+  double after_mib = 0;
+  bool good = true;
+};
+
+double ResidentMib() {
+  std::ifstream file("/proc/self/statm");
+  int64_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return static_cast<double>(resident * sysconf(_SC_PAGESIZE)) / 1048576.0;
+}
+
+// The longest hold since `before`, by what is told of all holds since the start: the longest of a
+// caller is new where it has grown.
+void NoteHolds(const std::vector<metrics::HoldRow>& before,
+               const std::vector<metrics::HoldRow>& after, Row& row) {
+  for (const metrics::HoldRow& hold : after) {
+    const auto known = std::ranges::find(before, hold.caller, &metrics::HoldRow::caller);
+    if (hold.caller == EngineCallerName(EngineCaller::kStart)) continue;
+    if (known != before.end() && hold.longest_seconds <= known->longest_seconds) continue;
+    if (hold.longest_seconds * 1e3 <= row.hold_ms) continue;
+    row.hold_ms = hold.longest_seconds * 1e3;
+    row.caller = hold.caller;
+  }
+}
+
+// Plays until told to stop, with what the server does by itself between.
+void Play(World& world, const StormScene& scene, const std::atomic<bool>& stop) {
+  SteadyClock::time_point turn = SteadyClock::now();
+  bool more = true;
+  for (int step = 0; !stop; ++step) {
+    if (more) more = scene.play(world, step);
+    if (SteadyClock::now() - turn >= kTurnGap) {
+      world.Turn();
+      turn = SteadyClock::now();
+    }
+    std::this_thread::sleep_for(kStepGap);
+  }
+}
+
+std::vector<double> AskFilter(World& world, int calls) {
+  std::vector<double> micros;
+  FilterAnswer answer;
+  for (int i = 0; i < calls; ++i) {
+    const PodRequest probe = StormPod(fmt::format("probe-{}", i % kProbes), i % 7, 1 + i % 2);
+    const SteadyClock::time_point begin = SteadyClock::now();
+    world.host().With(EngineCaller::kFilter, [&](Engine& engine, Instant now) {
+      engine.Filter(probe, world.gpu_nodes(), now, answer);
+    });
+    micros.push_back(Micros(SteadyClock::now() - begin).count());
+    std::this_thread::sleep_for(kCallGap);
+  }
+  return micros;
+}
+
+Row RunScene(const Profile& profile, const StormScene& scene, int calls) {
+  Row row;
+  row.name = scene.name;
+  row.size = scene.size;
+  const auto world = std::make_unique<World>(profile);
+  row.before_mib = ResidentMib();
+  scene.prepare(*world);
+  world->Turn();
+  AskFilter(*world, kProbes);
+  const std::vector<metrics::HoldRow> before = world->host().Holds();
+  std::atomic<bool> stop = false;
+  std::thread player([&] { Play(*world, scene, stop); });
+  const std::vector<double> micros = AskFilter(*world, calls);
+  stop = true;
+  player.join();
+  row.p50_us = Quantile(micros, 0.5);
+  row.p99_us = Quantile(micros, 0.99);
+  NoteHolds(before, world->host().Holds(), row);
+  row.after_mib = ResidentMib();
+  return row;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> RunStorm(const StormOptions& options) {
+  const absl::StatusOr<Profile> profile = ReadProfile(options.profile);
+  if (!profile.ok()) return profile.status();
+  std::printf("%d nodes of %d GPUs and %d without\n\n", profile->nodes, profile->gpus_per_node,
+              2 * profile->nodes);
+  std::printf("%-14s %8s %10s %10s %10s %-12s %8s %8s\n", "scene", "size", "p50 us", "p99 us",
+              "hold ms", "by", "MiB", "MiB after");
+  double quiet = 0;
+  bool all_good = true;
+  std::string rows;
+  for (const StormScene& scene : StormScenes(options.scale)) {
+    const bool asked = options.scenes.empty() || scene.name == "quiet" ||
+                       std::ranges::find(options.scenes, scene.name) != options.scenes.end();
+    if (!asked) continue;
+    Row row = RunScene(*profile, scene, options.calls);
+    if (quiet == 0) quiet = row.p50_us;
+    row.good = row.hold_ms <= kMostHoldMs && row.p99_us <= kMostSlowdown * quiet;
+    all_good &= row.good;
+    std::printf("%-14s %8d %10.0f %10.0f %10.1f %-12s %8.0f %8.0f%s\n", row.name.c_str(), row.size,
+                row.p50_us, row.p99_us, row.hold_ms, row.caller.c_str(), row.before_mib,
+                row.after_mib, row.good ? "" : "  over");
+    rows += fmt::format(
+        R"({}{{"scene":"{}","size":{},"p50Us":{:.0f},"p99Us":{:.0f},"longestHoldUs":{:.0f},)"
+        R"("beforeMiB":{:.0f},"afterMiB":{:.0f}}})",
+        rows.empty() ? "" : ",", row.name, row.size, row.p50_us, row.p99_us, row.hold_ms * 1e3,
+        row.before_mib, row.after_mib);
+  }
+  const absl::Status written =
+      WriteReport(fmt::format(R"({{"nodes":{},"rows":[{}]}})", profile->nodes, rows), options.out);
+  if (!written.ok()) return written;
+  return all_good || !options.bounds;
+}
+
+}  // namespace tranche::bench
