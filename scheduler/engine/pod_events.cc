@@ -49,7 +49,7 @@ class PodEvents {
 
  private:
   // The devices of our own bind, of which the pod is the proof.
-  static void KeepOwn(std::optional<Allocation> own, PodFacts& pod);
+  static void KeepOwn(std::optional<Allocation> own, PodFacts& pod, Holding& holding);
   // What the pod holds: as its record says, the agent's keys and the ledger.
   void NoteDevices(PodFacts& pod, Holding& holding);
   // The pod has ended on its node.
@@ -135,14 +135,15 @@ PodRecord* PodEvents::ReadAtLast(PodRecord& record, const PodFacts& pod, Instant
   return nullptr;
 }
 
-void PodEvents::KeepOwn(std::optional<Allocation> own, PodFacts& pod) {
+void PodEvents::KeepOwn(std::optional<Allocation> own, PodFacts& pod, Holding& holding) {
   pod.unreadable = false;
   if (!own) return;
   const bool same = !pod.allocation ||
                     (NamesNoOther(*pod.allocation, *own) && NamesNoOther(*own, *pod.allocation));
   if (!same) {
-    // Written by an earlier life of this process, or edited since: both are busy.
-    pod.disputed = std::move(own);
+    // Written by an earlier life of this process, or edited since: both are busy, and so is what
+    // the agent's keys name.
+    holding.others.push_back(*std::move(own));
   } else if (!pod.request.follows_placeholder || !pod.allocation) {
     pod.allocation = std::move(own);
   }
@@ -179,9 +180,10 @@ void PodEvents::NoteDevices(PodFacts& pod, Holding& holding) {
 void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
   const PodUid uid = record.request->uid;
   cluster_.DropTentative(uid, record, now);
+  Holding holding;
   // What we wrote on it ourselves is known, whatever its object says now.
-  if (record.reserved == pod.node) KeepOwn(AllocationOn(cluster_, pod.node, uid), pod);
   if (record.reserved == pod.node) {
+    KeepOwn(AllocationOn(cluster_, pod.node, uid), pod, holding);
     // The proof of our own bind: what was opened then goes on.
     cluster_.placeholders.EndWait(uid);
     cluster_.reservations.erase({record.reserved_since, uid});
@@ -203,7 +205,6 @@ void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
   cluster_.pending.erase(uid);
   parts_.demand_notes.Note(record, now);
   const NodeId id = cluster_.InternNode(pod.node);
-  Holding holding;
   holding.uid = uid;
   holding.kind = HoldingKind::kAllocation;
   holding.request = record.request;

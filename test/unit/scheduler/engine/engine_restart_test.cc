@@ -286,6 +286,25 @@ TEST_F(EngineRestartTest, ARecordThatIsEditedBeforeTheWatchTellsOfItFreesNothing
   EXPECT_THAT(Faults(engine_), ElementsAre("disputed_devices"));
 }
 
+// Neither takes the other's place: our own bind, the edited record and the agent's keys.
+TEST_F(EngineRestartTest, OfARecordThatIsEditedAndKeysThatDifferAllDevicesAreBusy) {
+  Nodes({HamiNode("a", 3)});
+  const PodRequest request = HamiPod("one", 1, 3000, 30);
+  const BindPlan plan = Bind(request, "a");
+  ASSERT_EQ(plan.kind, BindPlan::Kind::kWrite);
+  const int given = plan.allocation.containers[0].devices[0].card;
+  const auto other = [given](int step) {
+    const int card = (given + step) % 3;
+    return On(fmt::format("GPU-a-{}", card), card, 300, 3000);
+  };
+  PodFacts seen = Bound(request, "a", other(1));
+  seen.disputed = other(2);
+  engine_.UpsertPod(seen, now_);
+  EXPECT_EQ(Free(engine_), "700/12109 700/12109 700/12109 None");
+  EXPECT_THAT(Faults(engine_), ElementsAre("disputed_devices"));
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
 // ---- binds -----------------------------------------------------------------------------------
 
 TEST_F(EngineRestartTest, APodFirstSeenWithoutWishesGivesItsReservationBack) {
