@@ -25,14 +25,14 @@ std::optional<Int128> RisesTo(Int128 value, Int128 rate, Int128 limit) {
   return TimeTo(value, rate, limit);
 }
 
-// Both answer for one straight piece, `length` ms long; nullopt: not within it.
+// Both answer for one straight piece, `length` ms long, after which it stands at `end`; nullopt:
+// not within it.
 //
 // A dimension that rises past the limit before the other has fallen to it stays above, so the later
 // of the two moments is the only candidate.
-std::optional<Millis> BothAtMost(const GpuTime& value, const GpuTime& rate, Int128 limit,
-                                 Millis length) {
+std::optional<Millis> BothAtMost(const GpuTime& value, const GpuTime& rate, const GpuTime& end,
+                                 Int128 limit, Millis length) {
   // Most pieces end above it, which shows without a division.
-  const GpuTime end = value + rate * length;
   if (std::min(value.compute, end.compute) > limit || std::min(value.memory, end.memory) > limit) {
     return std::nullopt;
   }
@@ -45,9 +45,9 @@ std::optional<Millis> BothAtMost(const GpuTime& value, const GpuTime& rate, Int1
   return Larger(value + rate * wait) <= limit ? std::optional(wait) : std::nullopt;
 }
 
-std::optional<Millis> EitherAtLeast(const GpuTime& value, const GpuTime& rate, Int128 limit,
-                                    Millis length) {
-  if (Larger(value) < limit && Larger(value + rate * length) < limit) return std::nullopt;
+std::optional<Millis> EitherAtLeast(const GpuTime& value, const GpuTime& rate, const GpuTime& end,
+                                    Int128 limit, Millis length) {
+  if (Larger(value) < limit && Larger(end) < limit) return std::nullopt;
   const Int128 never = length.count();
   const Int128 sooner = std::min(RisesTo(value.compute, rate.compute, limit).value_or(never),
                                  RisesTo(value.memory, rate.memory, limit).value_or(never));
@@ -71,9 +71,10 @@ std::optional<Instant> Walk(const BudgetLine& line, Int128 limit, Instant until,
     const bool last = !fades && own == bends.end();
     const Instant bend = fades ? fading->at + line.fades_after : last ? until : own->at;
     const Instant to = std::min(bend, until);
-    if (const auto wait = first(value, rate, limit, to - from)) return from + *wait;
+    const GpuTime end = value + rate * (to - from);
+    if (const auto wait = first(value, rate, end, limit, to - from)) return from + *wait;
     if (last) break;
-    value += rate * (to - from);
+    value = end;
     if (fades) {
       rate -= (fading++)->change;
     } else {

@@ -16,6 +16,21 @@ int PercentOf(Int128 part, Int128 whole) {
   return static_cast<int>(std::min<Int128>(part * 100 / whole, std::numeric_limits<int>::max()));
 }
 
+// Did the past consume at no moment less than nothing? Then what falls out of a window only takes
+// away from it. Looked at without any product: most windows are far from their levels.
+bool NeverGaveBack(GpuTime rate, std::deque<Bend>::const_iterator bend,
+                   std::deque<Bend>::const_iterator end) {
+  if (rate.compute < 0 || rate.memory < 0) return false;
+  while (bend != end) {
+    const Instant at = bend->at;
+    rate += (bend++)->change;
+    // At one moment several may begin and end.
+    if (bend != end && bend->at == at) continue;
+    if (rate.compute < 0 || rate.memory < 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 BudgetMeter::Standing BudgetMeter::StandingAt(Instant now) const {
@@ -88,7 +103,11 @@ std::optional<Instant> BudgetMeter::FindExhausted(const Standing& standing, cons
     return FirstAtLeast(UsageLine(standing, outlook, now), effective, end);
   }
   if (!exhausts_ || !exhausts_->StandsAt(now)) {
-    const auto when = FirstAtLeast(UsageLine(standing, outlook, now), effective, end);
+    const BudgetLine line = UsageLine(standing, outlook, now);
+    const bool reachable =
+        Larger(standing.used + rate_ * (end - now)) >= effective ||
+        !NeverGaveBack(recent_.At(standing.window.start), line.fading, line.fading_end);
+    const auto when = reachable ? FirstAtLeast(line, effective, end) : std::nullopt;
     Instant until = when.value_or(Instant::max());
     if (!outlook.ending.empty()) until = std::min(until, outlook.ending.front().at);
     exhausts_ = Foreseen{now, until, when};
@@ -123,7 +142,13 @@ std::optional<Instant> BudgetMeter::FindNextChange(const Standing& standing, Ins
   if (!Rolling()) next = standing.window.end;
   const Instant until = Rolling() ? now + budget_.window.duration + Millis(1) : *next;
   const auto above = std::upper_bound(levels.begin(), levels.end(), used);
-  if (above != levels.end()) {
+  const auto reachable = [&](Int128 level) {
+    if (!Rolling()) return true;
+    const GpuTime most = standing.used + rate_ * (until - now);
+    return Larger(most) >= level ||
+           !NeverGaveBack(recent_.At(standing.window.start), line.fading, line.fading_end);
+  };
+  if (above != levels.end() && reachable(*above)) {
     if (const auto reached = FirstAtLeast(line, *above, until)) next = reached;
   }
   if (Rolling() && above != levels.begin()) {
