@@ -71,12 +71,14 @@ int64_t StatusWriter::failures() const {
 
 StatusWriter::Snapshot StatusWriter::Gather() {
   Snapshot snapshot;
-  host_.engine.With(EngineCaller::kStatus, [&snapshot](Engine& engine, Instant when) {
-    snapshot.quotas = engine.Quotas(when);
-    snapshot.budgets = engine.Budgets(when);
-    snapshot.waiting = engine.Waiting();
-    snapshot.pods_by_class = engine.PodsByClass();
-  });
+  // Each by itself, so that others come between: no two of them have to be of one moment.
+  const auto ask = [this](const auto& question) {
+    host_.engine.With(EngineCaller::kStatus, question);
+  };
+  ask([&](Engine& engine, Instant when) { snapshot.quotas = engine.Quotas(when); });
+  ask([&](Engine& engine, Instant when) { snapshot.budgets = engine.Budgets(when); });
+  ask([&](Engine& engine, Instant) { snapshot.waiting = engine.Waiting(); });
+  ask([&](Engine& engine, Instant) { snapshot.pods_by_class = engine.PodsByClass(); });
   snapshot.policy_objects = host_.policies.objects();
   return snapshot;
 }

@@ -23,18 +23,16 @@ std::string Promise(const std::string& model, int64_t promised, int64_t cards) {
 
 std::string EngineViews::Oversubscription() const {
   std::map<std::string, int64_t> promised;  // nominal by model, saturated
-  for (QuotaId id{0}; id < cluster_.book.tree().size(); ++id) {
-    for (const GpuQuota& quota : cluster_.set->quotas) {
-      if (quota.name != cluster_.book.tree().name(id)) continue;
-      for (const QuotaLine& line : quota.lines) {
-        const absl::StatusOr<LineLimits> limits = ToLimits(line);
-        if (!limits.ok()) continue;
-        // A dimension without limit promises nothing that could be counted.
-        const ChargeLimit& nominal = limits->nominal;
-        const int64_t counted =
-            std::max(nominal.compute.amount().value_or(0), nominal.memory.amount().value_or(0));
-        promised[line.model] = AddSaturating(promised[line.model], counted);
-      }
+  for (const GpuQuota& quota : cluster_.set->quotas) {
+    if (cluster_.book.tree().Find(quota.name) == kNoQuota) continue;
+    for (const QuotaLine& line : quota.lines) {
+      const absl::StatusOr<LineLimits> limits = ToLimits(line);
+      if (!limits.ok()) continue;
+      // A dimension without limit promises nothing that could be counted.
+      const ChargeLimit& nominal = limits->nominal;
+      const int64_t counted =
+          std::max(nominal.compute.amount().value_or(0), nominal.memory.amount().value_or(0));
+      promised[line.model] = AddSaturating(promised[line.model], counted);
     }
   }
   int64_t cards = 0, by_model = 0;

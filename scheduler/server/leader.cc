@@ -309,13 +309,17 @@ metrics::Scrape LeaderServices::Impl::Gather() {
   metrics::Scrape scrape;
   scrape.version = Version();
   scrape.ready = host.cluster.readiness() == Readiness::kReady;
-  host.engine.With(EngineCaller::kMetrics, [&scrape](Engine& engine, Instant now) {
+  // Each by itself, so that others come between.
+  const auto ask = [this](const auto& question) {
+    host.engine.With(EngineCaller::kMetrics, question);
+  };
+  ask([&](Engine& engine, Instant now) {
     scrape.now = now;
     scrape.totals = engine.Totals();
-    scrape.quotas = engine.Quotas(now);
-    scrape.budgets = engine.Budgets(now);
-    scrape.pending = engine.Pending(now);
   });
+  ask([&](Engine& engine, Instant now) { scrape.quotas = engine.Quotas(now); });
+  ask([&](Engine& engine, Instant now) { scrape.budgets = engine.Budgets(now); });
+  ask([&](Engine& engine, Instant now) { scrape.pending = engine.Pending(now); });
   scrape.holds = host.engine.Holds();
   scrape.binds_in_progress = binder->in_progress();
   scrape.invalid_objects = host.policies.invalid_objects();
