@@ -54,7 +54,7 @@ void GangBackfill::Tend(Instant now) {
   }
   const std::optional<std::string> key = GangToHoldFor(now);
   const bool same = key && *key == hold.gang;
-  if (same && now < hold.looked_at + kLookGap && hold.start > now) return;
+  if (same && now < hold.looked_at + kLookGap && (hold.nodes.empty() || hold.start > now)) return;
   const std::optional<Instant> due = same ? hold.due : std::nullopt;
   hold = GangHold();
   if (key) {
