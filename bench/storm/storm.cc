@@ -45,14 +45,9 @@ double ResidentMib() {
   return static_cast<double>(resident * sysconf(_SC_PAGESIZE)) / 1048576.0;
 }
 
-// The longest hold since `before`, by what is told of all holds since the start: the longest of a
-// caller is new where it has grown.
-void NoteHolds(const std::vector<metrics::HoldRow>& before,
-               const std::vector<metrics::HoldRow>& after, Row& row) {
-  for (const metrics::HoldRow& hold : after) {
-    const auto known = std::ranges::find(before, hold.caller, &metrics::HoldRow::caller);
+void NoteHolds(const std::vector<metrics::HoldRow>& holds, Row& row) {
+  for (const metrics::HoldRow& hold : holds) {
     if (hold.caller == EngineCallerName(EngineCaller::kStart)) continue;
-    if (known != before.end() && hold.longest_seconds <= known->longest_seconds) continue;
     if (hold.longest_seconds * 1e3 <= row.hold_ms) continue;
     row.hold_ms = hold.longest_seconds * 1e3;
     row.caller = hold.caller;
@@ -97,7 +92,6 @@ Row RunScene(const Profile& profile, const StormScene& scene, int calls) {
   scene.prepare(*world);
   world->Turn();
   AskFilter(*world, kProbes);
-  const std::vector<metrics::HoldRow> before = world->host().Holds();
   std::atomic<bool> stop = false;
   std::thread player([&] { Play(*world, scene, stop); });
   const std::vector<double> micros = AskFilter(*world, calls);
@@ -105,7 +99,7 @@ Row RunScene(const Profile& profile, const StormScene& scene, int calls) {
   player.join();
   row.p50_us = Quantile(micros, 0.5);
   row.p99_us = Quantile(micros, 0.99);
-  NoteHolds(before, world->host().Holds(), row);
+  NoteHolds(world->host().Holds(), row);
   row.after_mib = ResidentMib();
   return row;
 }

@@ -40,6 +40,7 @@ COMMANDS = {
     "preempt": ["preempt", "--nodes", "40", "--gpus-per-node", "8", "--pods", "320", "--turns",
                 "60"],
     "claims": ["claims", "--nodes", "20", "--pods", "40"],
+    "storm": ["storm", "--nodes", "20", "--scale", "0.002", "--calls", "20", "--no-bounds"],
     "ledger": ["ledger", "--entries", "20000", "--batch", "1000", "--verify"],
 }
 
