@@ -3,19 +3,26 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 namespace tranche {
 
 void SelfCheck::Tick(Instant now) {
   if (now < due_) return;
-  engine_.With(EngineCaller::kSelfCheck,
-               [this](Engine& engine, Instant) { engine.AuditSlice(walk_, faults_); });
+  const bool among_nodes = walk_.stage == AuditWalk::Stage::kNodes;
+  host_.engine.With(EngineCaller::kSelfCheck,
+                    [this](Engine& engine, Instant) { engine.AuditSlice(walk_, faults_); });
+  if (among_nodes && walk_.stage == AuditWalk::Stage::kPods) {
+    std::ranges::copy_if(walk_.pods, std::back_inserter(unshown_),
+                         [this](const PodUid& uid) { return !host_.cluster.Shows(uid); });
+  }
   if (walk_.done()) Finish(now);
 }
 
 void SelfCheck::Finish(Instant now) {
-  const auto stuck = engine_.With(EngineCaller::kSelfCheck, [](Engine& engine, Instant at) {
+  const auto stuck = host_.engine.With(EngineCaller::kSelfCheck, [](Engine& engine, Instant at) {
     return engine.StuckReservations(at, kReservationIsStuck);
   });
   const std::vector<std::string> faults = std::exchange(faults_, {});
@@ -33,15 +40,54 @@ void SelfCheck::Finish(Instant now) {
                   stuck[i].second.str(),
                   std::chrono::floor<std::chrono::minutes>(kReservationIsStuck).count());
   }
-  const absl::MutexLock lock(&mutex_);
-  ++findings_.walks;
-  findings_.faults = static_cast<int64_t>(faults.size());
-  findings_.stuck_reservations = static_cast<int64_t>(stuck.size());
+  {
+    const absl::MutexLock lock(&shared_->mutex);
+    ++shared_->findings.walks;
+    shared_->findings.faults = static_cast<int64_t>(faults.size());
+    shared_->findings.stuck_reservations = static_cast<int64_t>(stuck.size());
+  }
+  LookUp();
+}
+
+void SelfCheck::LookUp() {
+  std::vector<std::pair<PodUid, PodName>> asked;
+  const std::vector<PodUid> unshown = std::exchange(unshown_, {});
+  if (unshown.empty()) return;
+  host_.engine.With(EngineCaller::kSelfCheck, [&](Engine& engine, Instant) {
+    const std::vector<std::pair<PodUid, Reason>> waiting = engine.Waiting();
+    for (const PodUid& uid : unshown) {
+      if (asked.size() == kMostLookups) break;
+      const std::optional<PodView> pod = engine.Pod(uid);
+      // What only a filter call named is forgotten without us.
+      const bool stays = pod && (pod->state == PodState::kBound ||
+                                 std::ranges::binary_search(waiting, uid, {},
+                                                            &decltype(waiting)::value_type::first));
+      if (stays) asked.emplace_back(uid, pod->name);
+    }
+  });
+  for (const auto& [uid, name] : asked) {
+    pods_.GetPod(name, uid, [&host = host_, shared = shared_, uid, name](const PodLookup& lookup) {
+      if (lookup.kind == PodLookup::Kind::kFailed) return;
+      if (lookup.pod && lookup.pod->request.uid == uid) return;
+      const bool forgotten =
+          host.engine.With(EngineCaller::kSelfCheck, [&](Engine& engine, Instant at) {
+            const std::optional<PodView> pod = engine.Pod(uid);
+            if (!pod || pod->state == PodState::kReserved) return false;
+            engine.DeletePod(uid, at);
+            return true;
+          });
+      if (!forgotten) return;
+      spdlog::error("pod {} ({}) was held in the books, and the API server has none: forgotten",
+                    name.str(), uid.str());
+      const absl::MutexLock lock(&shared->mutex);
+      ++shared->findings.faults;
+    });
+  }
 }
 
 SelfCheck::Findings SelfCheck::findings() const {
-  const absl::MutexLock lock(&mutex_);
-  return findings_;
+  const absl::MutexLock lock(&shared_->mutex);
+  return shared_->findings;
 }
 
 }  // namespace tranche

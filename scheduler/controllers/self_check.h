@@ -2,19 +2,25 @@
 // waits, and from the start again five minutes after the last look at all of them.
 //
 // A fault is never mended here: whoever keeps that part of the books is wrong, and what they say is
-// in the log. Placement goes on.
+// in the log. Placement goes on. One kind is: a pod that was read past the watch, or bound before
+// the watch told of it, and deleted while the watch was down. No list shows it and no word of its
+// end will come. Of pods the watch does not show the API server is asked, and one it does not have
+// is forgotten, as a fault. A pod whose bind is under way is left to the binder, who asks as well.
 //
-// Thread rule: Tick from one thread; findings() from any.
+// Thread rule: Tick from one thread; findings() from any. Answers of the API server may come on any
+// thread, and after this is gone; `host` outlives them.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "scheduler/engine/audit_walk.h"
-#include "scheduler/host/engine_host.h"
+#include "scheduler/host/host.h"
+#include "scheduler/ports/pod_writes.h"
 
 namespace tranche {
 
@@ -26,29 +32,40 @@ class SelfCheck {
  public:
   // Lines of one walk that reach the log.
   static constexpr std::size_t kMostLines = 20;
+  // Pods of one walk that the API server is asked for.
+  static constexpr std::size_t kMostLookups = 50;
 
   // Of the last walk that came to its end.
   struct Findings {
     int64_t walks = 0;
-    int64_t faults = 0;
+    int64_t faults = 0;  // forgotten pods among them
     int64_t stuck_reservations = 0;
   };
 
-  explicit SelfCheck(EngineHost& engine) : engine_(engine) {}
+  SelfCheck(Host& host, PodWrites& pods)
+      : host_(host), pods_(pods), shared_(std::make_shared<Shared>()) {}
 
   // One slice, where a walk is under way or due.
   void Tick(Instant now);
   Findings findings() const;
 
  private:
-  void Finish(Instant now);
+  struct Shared {  // with answers that may come later than the last call
+    absl::Mutex mutex;
+    Findings findings ABSL_GUARDED_BY(mutex);
+  };
 
-  EngineHost& engine_;
+  void Finish(Instant now);
+  // Asks for pods of `unshown_` that hold or wait for something.
+  void LookUp();
+
+  Host& host_;
+  PodWrites& pods_;
   Instant due_ = Instant::min();
   AuditWalk walk_;
   std::vector<std::string> faults_;
-  mutable absl::Mutex mutex_;
-  Findings findings_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PodUid> unshown_;  // known to the engine, but not by the watch
+  std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace tranche

@@ -63,6 +63,8 @@ struct ClusterIntake::Receiver {
               [&](Engine& engine, Instant now) { engine.DeleteNode(told.name, now); });
   }
   void operator()(PodChanged& told) const {
+    // Before the engine hears of it: it never holds a pod of the watch that is not shown.
+    intake.NoteShown(told.pod.request.uid);
     host.With(EngineCaller::kEvents,
               [&](Engine& engine, Instant now) { engine.UpsertPod(std::move(told.pod), now); });
   }
@@ -121,9 +123,15 @@ struct ClusterIntake::Receiver {
   EngineHost& host = intake.engine_;
 };
 
+void ClusterIntake::NoteShown(const PodUid& uid) {
+  const absl::MutexLock lock(&mutex_);
+  shown_.insert(uid);
+}
+
 void ClusterIntake::NoteGone(const PodUid& uid) {
   const Steady::time_point now = Steady::now();
   const absl::MutexLock lock(&mutex_);
+  shown_.erase(uid);
   if (gone_.insert(uid).second) ends_.emplace_back(now, uid);
   while (!ends_.empty() &&
          (now - ends_.front().first > kRemembered || ends_.size() > kMostRemembered)) {
@@ -135,6 +143,11 @@ void ClusterIntake::NoteGone(const PodUid& uid) {
 bool ClusterIntake::IsGone(const PodUid& uid) const {
   const absl::MutexLock lock(&mutex_);
   return gone_.contains(uid);
+}
+
+bool ClusterIntake::Shows(const PodUid& uid) const {
+  const absl::MutexLock lock(&mutex_);
+  return shown_.contains(uid);
 }
 
 void ClusterIntake::ReceiveRead(PodFacts pod) {

@@ -49,6 +49,8 @@ class ClusterIntake : public ClusterEvents {
   // gone: no other word of its end would come.
   void ReceiveRead(PodFacts pod);
   bool IsGone(const PodUid& uid) const;
+  // Whether the watch shows the pod: it told of it, and not yet of its end.
+  bool Shows(const PodUid& uid) const;
 
  private:
   struct Receiver;
@@ -65,8 +67,10 @@ class ClusterIntake : public ClusterEvents {
   const std::function<bool()> may_write_;
   std::atomic<bool> synced_ = false;  // the engine has ended its restart
   std::atomic<bool> stopping_ = false;
+  void NoteShown(const PodUid& uid);
   void NoteGone(const PodUid& uid);
   mutable absl::Mutex mutex_;
+  std::unordered_set<PodUid> shown_ ABSL_GUARDED_BY(mutex_);
   // For kRemembered; the order is that of their ends.
   std::unordered_set<PodUid> gone_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::pair<Steady::time_point, PodUid>> ends_ ABSL_GUARDED_BY(mutex_);

@@ -171,7 +171,7 @@ struct LeaderServices::Impl {
   std::unique_ptr<Binder> binder;
   std::unique_ptr<Verbs> verbs;
   std::unique_ptr<Checkpointer> checkpointer;
-  SelfCheck self_check{host.engine};
+  std::unique_ptr<SelfCheck> self_check;
   std::unique_ptr<StatusWriter> status_writer;
   std::unique_ptr<MigController> mig_controller;
   Adviser adviser;
@@ -214,6 +214,7 @@ void LeaderServices::Impl::ConnectEffects() {
   BinderOptions options;
   options.placeholder_image = config.reservation_image;
   binder = std::make_unique<Binder>(host, *api, *api, timers, metrics, std::move(options));
+  self_check = std::make_unique<SelfCheck>(host, *api);
   MakeReclaimer();
   EffectSinks sinks;
   sinks.requeue = [this](const PodName& pod, const PodUid& uid, Instant when) {
@@ -324,7 +325,7 @@ metrics::Scrape LeaderServices::Impl::Gather() {
   scrape.binds_in_progress = binder->in_progress();
   scrape.invalid_objects = host.policies.invalid_objects();
   scrape.status_failures = status_writer->failures() + reclaimer->failures();
-  const SelfCheck::Findings findings = self_check.findings();
+  const SelfCheck::Findings findings = self_check->findings();
   scrape.self_checks = findings.walks;
   scrape.self_check_faults = findings.faults;
   scrape.stuck_reservations = findings.stuck_reservations;
@@ -453,7 +454,7 @@ void LeaderServices::Begin() {
   Impl* const impl = impl_.get();
   impl->ArmTick(kTickMin);
   impl->Every(kWriteStatusEvery, [impl] { impl->status_writer->Tick(impl->clock.Now()); });
-  impl->Every(kCheckSliceEvery, [impl] { impl->self_check.Tick(impl->clock.Now()); });
+  impl->Every(kCheckSliceEvery, [impl] { impl->self_check->Tick(impl->clock.Now()); });
   // One looks at the whole fleet, the other reads the ledger. Time moved by hand has both done with
   // what else is due.
   if (!impl->manual) {

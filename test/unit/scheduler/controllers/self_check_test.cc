@@ -23,7 +23,7 @@ class SelfCheckTest : public BindBench {
   }
   void Pass(Millis time) { clock.AdvanceBy(time); }
 
-  SelfCheck check_{host.engine};
+  SelfCheck check_{host, api};
 };
 
 TEST_F(SelfCheckTest, GoesThroughTheBooksInSlices) {
@@ -72,6 +72,74 @@ TEST_F(SelfCheckTest, CountsWhatIsReservedWithNobodyBehindIt) {
   Walk();
   EXPECT_EQ(check_.findings().stuck_reservations, 1);
   EXPECT_EQ(check_.findings().faults, 0);
+}
+
+// ---- pods that the watch does not show ---------------------------------------------------------
+
+// Created while the watch was down, so read by the binder, and bound.
+class UnshownPods : public SelfCheckTest {
+ protected:
+  UnshownPods() { api.pods[{"team-a", "late"}] = GpuPod("late", "u2", 2); }
+  void BindLate() { Bind("gpu-1", "u2", "late"); }
+  int64_t FaultsOfAWalk() {
+    Pass(kSelfCheckEvery);
+    Walk();
+    return check_.findings().faults;
+  }
+};
+
+TEST_F(UnshownPods, OneThatTheServerDoesNotHaveIsForgotten) {
+  BindLate();
+  ASSERT_EQ(BoundPods(), 1);
+  api.pods.erase({"team-a", "late"});  // no list will show it, and none its end
+  EXPECT_EQ(FaultsOfAWalk(), 1);
+  EXPECT_EQ(BoundPods(), 0);
+  Create(GpuPod("next", "u3", 2));
+  answers.clear();
+  Bind("gpu-1", "u3", "next");
+  EXPECT_EQ(Answer(), "ok") << "its devices are free";
+  host.cluster.Receive(PodChanged{Stored("next")});
+  EXPECT_EQ(FaultsOfAWalk(), 0);
+}
+
+TEST_F(UnshownPods, AnotherOfItsNameIsNotTheSame) {
+  BindLate();
+  api.pods[{"team-a", "late"}] = GpuPod("late", "u9", 1);
+  EXPECT_EQ(FaultsOfAWalk(), 1);
+  EXPECT_EQ(BoundPods(), 0);
+}
+
+TEST_F(UnshownPods, OneThatTheServerHasStays) {
+  BindLate();
+  EXPECT_EQ(FaultsOfAWalk(), 0);
+  EXPECT_EQ(BoundPods(), 1);
+}
+
+TEST_F(UnshownPods, WithoutAnAnswerNobodyIsForgotten) {
+  BindLate();
+  api.pods.erase({"team-a", "late"});
+  api.failing_lookups = -1;
+  EXPECT_EQ(FaultsOfAWalk(), 0);
+  EXPECT_EQ(BoundPods(), 1);
+  api.failing_lookups = 0;
+  EXPECT_EQ(FaultsOfAWalk(), 1) << "the next walk asks again";
+  EXPECT_EQ(BoundPods(), 0);
+}
+
+TEST_F(UnshownPods, ABindUnderWayIsLeftToTheBinder) {
+  api.writes = {Outcome::kHeld};
+  BindLate();
+  api.pods.erase({"team-a", "late"});
+  EXPECT_EQ(FaultsOfAWalk(), 0);
+  EXPECT_EQ(Reservations(), 1);
+}
+
+TEST_F(UnshownPods, NobodyIsAskedForWhomTheWatchShows) {
+  Bind("gpu-1");
+  const int lookups = api.lookups;
+  EXPECT_EQ(FaultsOfAWalk(), 0);
+  EXPECT_EQ(api.lookups, lookups);
+  EXPECT_EQ(BoundPods(), 1);
 }
 
 }  // namespace
