@@ -26,6 +26,7 @@ using ledger::SqliteLedger;
 namespace fs = std::filesystem;
 
 constexpr int64_t kForLong = 1'000'000;
+constexpr std::chrono::seconds kPatient{30};  // where nothing hangs, however busy the machine
 
 enum class AtStart {
   kNothing,
@@ -167,6 +168,7 @@ class LedgerTrouble : public LiveServer {
         vfs_.Inject(DiskFault::kWriteError, 1, kForLong);
         break;
       case AtStart::kHung:
+        config_.ledger_patience = std::chrono::milliseconds(300);
         hanging_ = true;
         break;
       case AtStart::kNothing:
@@ -228,6 +230,7 @@ class LedgerTrouble : public LiveServer {
   }
   // The file as it was before it was damaged is put back, as from a copy.
   void PutBack(const std::string& kept, const std::string& folder) {
+    config_.ledger_patience = kPatient;
     for (const char* end : {"", "-wal", "-shm", ".head"}) fs::remove(config_.ledger + end);
     CopyLedger(kept, folder);
     ASSERT_TRUE(Start().ok());
@@ -281,7 +284,6 @@ class LedgerTrouble : public LiveServer {
 
 TEST_F(LedgerTrouble, PodsArePlacedItIsToldAndNothingPromisedIsLost) {
   vfs_.SetWatcher([this](int64_t) { hanging_.wait(/*old=*/true); });
-  config_.ledger_patience = std::chrono::milliseconds(300);
   const uint64_t first = PrintedSeed();
   const int64_t seeds = Size(4, 40, 1'000);
   constexpr auto kRunning = static_cast<uint64_t>(Running::kCount);
@@ -293,6 +295,7 @@ TEST_F(LedgerTrouble, PodsArePlacedItIsToldAndNothingPromisedIsLost) {
     const Folder kept;
     config_.ledger = folder.ledger();
     config_.ledger_failure = random() % 2 == 0 ? LedgerFailure::kClosed : LedgerFailure::kOpen;
+    config_.ledger_patience = kPatient;
     promised_.clear();
     LiveWell(random, folder.path(), kept.path());
     ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
