@@ -86,7 +86,7 @@ void QuotaBook::AddToTree(const HeldWork& work, int sign) {
 
 void QuotaBook::Restore(const std::vector<WindowClosing>& closings,
                         const std::vector<std::pair<std::string, DecayedUsage::State>>& decay) {
-  closings_ = closings;
+  closings_.insert(closings_.end(), closings.begin(), closings.end());
   for (const auto& [leaf, state] : decay) {
     auto at = leaves_.try_emplace(leaf, LeafUse{{}, DecayedUsage(kDecayHalfLife), true, {}}).first;
     at->second.decayed.Restore(state);

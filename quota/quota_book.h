@@ -123,7 +123,7 @@ class QuotaBook {
   const PolicySet& set() const { return *set_; }
   const QuotaTree& tree() const { return tree_; }
 
-  // ---- the past, once, before any holding
+  // ---- the past, before any holding
   void Restore(const std::vector<WindowClosing>& closings,
                const std::vector<std::pair<std::string, DecayedUsage::State>>& decay);
   // What a budget has counted until stand.at, where no events tell it (BudgetMeter::Resume); also

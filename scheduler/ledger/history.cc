@@ -9,8 +9,57 @@
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
-HistoryBuilder::HistoryBuilder(Instant from, const AccountTable& accounts, Lookup lookup)
-    : from_(MillisOf(from)), accounts_(accounts), lookup_(std::move(lookup)) {}
+
+const EndedLives::Use* EndedLives::Shared(const MeterEvent& event) {
+  std::string key = fmt::format("{}\n{}\n{}", event.pod.ns, event.leaf, event.workload_class);
+  for (const MeterPart& part : event.parts) {
+    key += fmt::format("\n{} {} {}", part.model, part.charge.compute, part.charge.memory);
+  }
+  const auto [found, fresh] = uses_.try_emplace(std::move(key));
+  if (fresh) found->second = {event.pod.ns, event.leaf, event.workload_class, event.parts};
+  return &found->second;
+}
+
+std::size_t EndedLives::Add(const MeterEvent& end, Instant since, std::optional<Instant> running) {
+  const Instant until = end.kind == MeterKind::kRefund ? end.until : end.at;
+  lives_.push_back({end.uid, since, until, running, Shared(end), end.interval, end.kind});
+  return lives_.size() - 1;
+}
+
+std::vector<MeterEvent> EndedLives::Take(std::size_t lives) {
+  std::vector<MeterEvent> events;
+  for (; lives > 0 && !lives_.empty(); --lives) {
+    Life life = std::move(lives_.front());
+    lives_.pop_front();
+    MeterEvent event;
+    event.uid = std::move(life.uid);
+    event.interval = life.interval;
+    event.pod.ns = life.use->ns;
+    event.leaf = life.use->leaf;
+    event.workload_class = life.use->workload_class;
+    event.parts = life.use->parts;
+    event.at = life.since;
+    if (life.kind != MeterKind::kRefund) events.push_back(event);
+    if (life.running) {
+      events.push_back(event);
+      events.back().kind = MeterKind::kRunning;
+      events.back().at = *life.running;
+      events.back().parts.clear();
+    }
+    event.kind = life.kind;
+    if (life.kind == MeterKind::kRefund) {
+      event.until = life.until;
+    } else {
+      event.at = life.until;
+    }
+    events.push_back(std::move(event));
+  }
+  return events;
+}
+
+HistoryBuilder::HistoryBuilder(Instant from, const AccountTable& accounts, Lookup lookup,
+                               EndedLives* ended)
+    : from_(MillisOf(from)), accounts_(accounts), lookup_(std::move(lookup)), ended_(ended) {}
 
 MeterEvent HistoryBuilder::FromOpen(const EntryRow& entry) const {
   MeterEvent event;
@@ -68,6 +117,25 @@ void HistoryBuilder::Give(Known& known) {
   if (known.running) events_.push_back(*known.running);
 }
 
+void HistoryBuilder::GiveEnd(Known& known, const MeterEvent& end) {
+  if (ended_ == nullptr) {
+    Give(known);
+    events_.push_back(end);
+    return;
+  }
+  ended_->Add(end, known.open.at, known.running ? std::optional(known.running->at) : std::nullopt);
+}
+
+void HistoryBuilder::GiveRefund(Known& known, MeterEvent refund) {
+  if (ended_ == nullptr) {
+    events_.push_back(std::move(refund));
+    return;
+  }
+  const std::size_t place = ended_->Add(
+      refund, refund.at, known.running ? std::optional(known.running->at) : std::nullopt);
+  if (!known.running) known.refunds.push_back(place);
+}
+
 absl::Status HistoryBuilder::Add(const EntryRow& entry) {
   if (entry.kind == EntryKind::kWindow || entry.kind == EntryKind::kRestored) {
     return absl::OkStatus();
@@ -75,7 +143,7 @@ absl::Status HistoryBuilder::Add(const EntryRow& entry) {
   if (entry.kind == EntryKind::kOpen) {
     Known& known = known_[entry.interval];
     known.open = FromOpen(entry);
-    if (entry.at >= from_) Give(known);
+    if (entry.at >= from_ && ended_ == nullptr) Give(known);
     return absl::OkStatus();
   }
   if (entry.kind == EntryKind::kRefundStart) {
@@ -89,14 +157,14 @@ absl::Status HistoryBuilder::Add(const EntryRow& entry) {
       if (known.running) break;  // looked up just now
       known.running = Like(known.open, entry, MeterKind::kRunning);
       if (known.given) events_.push_back(*known.running);
+      for (const std::size_t place : known.refunds) ended_->SetRunning(place, known.running->at);
       break;
     case EntryKind::kClose:
     case EntryKind::kVoid:
       if (entry.at >= from_) {
-        Give(known);
-        events_.push_back(
-            Like(known.open, entry,
-                 entry.kind == EntryKind::kClose ? MeterKind::kClose : MeterKind::kVoid));
+        GiveEnd(known,
+                Like(known.open, entry,
+                     entry.kind == EntryKind::kClose ? MeterKind::kClose : MeterKind::kVoid));
       }
       known_.erase(entry.interval);
       break;
@@ -111,7 +179,7 @@ absl::Status HistoryBuilder::Add(const EntryRow& entry) {
             event.parts.push_back({account.model, {posting.compute, posting.memory}});
           }
         }
-        events_.push_back(std::move(event));
+        GiveRefund(known, std::move(event));
       }
       break;
     default:

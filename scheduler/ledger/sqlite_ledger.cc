@@ -141,7 +141,8 @@ absl::Status SqliteLedger::Impl::TakeUp() {
                            ConnectForWriting(options.path, options.epoch, WalTrust::kSynced));
   Database& database = *connection.database;
   if (!look.checked) TRANCHE_RETURN_IF_ERROR(QuickCheck(database, options.check_budget));
-  TRANCHE_ASSIGN_OR_RETURN(start, CheckAndReadHistory(database, options.now - kMeterHorizon));
+  TRANCHE_ASSIGN_OR_RETURN(
+      start, CheckAndReadHistory(database, options.now - kMeterHorizon, options.past));
   TRANCHE_RETURN_IF_ERROR(CheckStart());
   TRANCHE_RETURN_IF_ERROR(WriteMeta(database, kCleanKey, 0));
   TRANCHE_RETURN_IF_ERROR(MakeId(database, look.forked ? IdOf::kFork : IdOf::kFile));
@@ -193,6 +194,9 @@ void SqliteLedger::Close() {
 
 const MeterHistory& SqliteLedger::history() const { return impl_->start.history; }
 MeterHistory SqliteLedger::TakeHistory() { return std::exchange(impl_->start.history, {}); }
+std::vector<MeterEvent> SqliteLedger::TakePast(std::size_t lives) {
+  return impl_->start.ended.Take(lives);
+}
 Instant SqliteLedger::last_time() const { return impl_->start.last_time; }
 int64_t SqliteLedger::epoch() const { return impl_->options.epoch; }
 

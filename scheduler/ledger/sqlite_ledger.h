@@ -15,10 +15,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "scheduler/ledger/files.h"
+#include "scheduler/ledger/history.h"
 #include "scheduler/ports/ledger.h"
 
 namespace tranche::ledger {
@@ -29,7 +31,8 @@ struct Options {
   bool continue_epoch = false;  // true: that of the last entry, where it is higher
   // Asked before every commit; false: it fails, as one does on a bad disk. Null: always true.
   std::function<bool()> may_write = nullptr;
-  Instant now;                   // of the engine's clock, for times of our own entries
+  Instant now;  // of the engine's clock, for times of our own entries
+  PastForm past = PastForm::kEvents;
   bool create = true;            // false: a missing file is an error (NotFound)
   bool accept_rollback = false;  // take up a file that is older than its head file remembers
   NetworkFiles network = NetworkFiles::kRefuse;
@@ -72,6 +75,9 @@ class SqliteLedger : public Ledger {
   const MeterHistory& history() const;
   // Hands it over: some 600 bytes an event.
   MeterHistory TakeHistory();
+  // PastForm::kPieces: the next so many lives that ended, and refunds, as events; empty: all were
+  // taken.
+  std::vector<MeterEvent> TakePast(std::size_t lives);
   // The newest time in the file: a clock that starts must not start before it.
   Instant last_time() const;
   // What entries are written with.

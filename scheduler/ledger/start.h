@@ -6,12 +6,14 @@
 
 #include "absl/status/statusor.h"
 #include "scheduler/facts/metering.h"
+#include "scheduler/ledger/history.h"
 #include "scheduler/ledger/sqlite.h"
 
 namespace tranche::ledger {
 
 struct StartState {
   MeterHistory history;
+  EndedLives ended;   // where they are not among the history's events
   Instant last_time;  // the newest time anywhere in the file
   int64_t last_entry = 0;
   int64_t epoch = 0;   // of the last entry
@@ -24,6 +26,6 @@ struct StartState {
 // entry that is handed out, balances against the sums. History from `from` on. Sequential reads;
 // about 2 microseconds an entry.
 // Errors: DataLoss naming rule, entry, expected, found.
-absl::StatusOr<StartState> CheckAndReadHistory(Database& database, Instant from);
+absl::StatusOr<StartState> CheckAndReadHistory(Database& database, Instant from, PastForm form);
 
 }  // namespace tranche::ledger

@@ -52,6 +52,7 @@ constexpr std::chrono::milliseconds kLookAtLedgerEvery{1'000};
 // A ledger whose newest moment is later than this was written by a clock that was wrong, or is read
 // by one.
 constexpr Millis kMostAhead{std::chrono::hours(24)};
+constexpr std::size_t kLivesAtATime = 1'024;
 
 Instant WallNow() { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
 
@@ -98,6 +99,7 @@ absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch
   options.continue_epoch = !exact_epoch;
   options.may_write = std::move(may_write);
   options.now = WallNow();
+  options.past = ledger::PastForm::kPieces;
   options.accept_rollback = config.ledger_accept_rollback;
   options.network = config.ledger_network;
   // Time moved by hand may go anywhere.
@@ -132,9 +134,12 @@ struct LeaderServices::Impl {
         clock(manual ? static_cast<Clock&>(*manual) : system),
         host(MakeHostOptions(config, epoch, book.get(), process.may_write), clock),
         adviser([this] { return Look(); }) {
+    if (book) RestorePast();
     if (!config.ledger.empty()) MakeCare(opened.untrusted);
   }
 
+  // What ended within the horizon, a piece at a time.
+  void RestorePast();
   void MakeCare(const std::string& untrusted);
   void MakeReclaimer();
   // Makes what carries out the effects of the engine, and connects it.
@@ -179,6 +184,16 @@ struct LeaderServices::Impl {
   WhatIfApi what_if{host.engine};
   Router router;
 };
+
+void LeaderServices::Impl::RestorePast() {
+  while (true) {
+    MeterHistory piece;
+    piece.events = book->TakePast(kLivesAtATime);
+    if (piece.events.empty()) return;
+    host.engine.With(EngineCaller::kStart,
+                     [&piece](Engine& one, Instant) { one.Restore(std::move(piece)); });
+  }
+}
 
 void LeaderServices::Impl::MakeCare(const std::string& untrusted) {
   LedgerCareHooks hooks;

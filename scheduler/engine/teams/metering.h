@@ -53,7 +53,7 @@ class Metering {
   MeterEvent Event(MeterKind kind, const PodUid& uid, int interval, const NodeName& node,
                    const HeldWork& work, Instant at) const;
 
-  // What the ledger remembers. Once, before the first pod.
+  // What the ledger remembers, before the first pod; also in pieces, each with whole lives.
   void Restore(MeterHistory history);
   // The first complete set of pods is in: what the ledger had open and nobody holds has ended.
   void CloseUnclaimed(Instant now);

@@ -12,7 +12,7 @@
 namespace tranche {
 
 void Metering::Restore(MeterHistory history) {
-  heartbeat_ = history.heartbeat;
+  heartbeat_ = std::max(heartbeat_, history.heartbeat);
   std::vector<std::pair<std::string, DecayedUsage::State>> decay;
   for (DecayRow& row : history.decay) decay.emplace_back(std::move(row.leaf), row.state);
   cluster_.book.Restore(history.closings, decay);

@@ -117,6 +117,40 @@ TEST_F(LedgerTest, HistoryHoldsWhatLastedIntoTheHorizonWithItsOwnTimes) {
   EXPECT_THAT(ledger->history().events, IsEmpty());
 }
 
+// The same lives, apart and in pieces.
+TEST_F(LedgerTest, WhatHasEndedIsHandedOverPieceByPieceToo) {
+  const Instant early = kTen - kMeterHorizon - std::chrono::hours(48);
+  WriteFile({Open("old", early), Close("old", early + std::chrono::hours(1)), Open("a", Minute(0)),
+             Running("a", Minute(1)), Open("b", Minute(2)), Refund("b", Minute(2), Minute(3)),
+             Running("b", Minute(3)), Open("lasts", Minute(3)), Close("a", Minute(5)),
+             Close("b", Minute(6)), Refund("a", Minute(2), Minute(4)), Open("c", Minute(7)),
+             Void("c", Minute(7)), Refund("old", early, Minute(-4))});
+  options_.past = PastForm::kPieces;
+  const auto ledger = MustOpen();
+  EXPECT_THAT(Words(ledger->history().events), ElementsAre("lasts open 3"));
+  EXPECT_EQ(ledger->history().open.size(), 1U);
+  std::vector<std::vector<std::string>> pieces;
+  std::vector<MeterEvent> refunds;
+  while (true) {
+    const std::vector<MeterEvent> piece = ledger->TakePast(2);
+    if (piece.empty()) break;
+    pieces.push_back(Words(piece));
+    for (const MeterEvent& event : piece) {
+      if (event.kind == MeterKind::kRefund) refunds.push_back(event);
+    }
+  }
+  EXPECT_THAT(
+      pieces,
+      ElementsAre(ElementsAre("b running 3", "b refund 2", "a open 0", "a running 1", "a close 5"),
+                  ElementsAre("b open 2", "b running 3", "b close 6", "a running 1", "a refund 2"),
+                  ElementsAre("c open 7", "c void 7", "old refund -50400")));
+  ASSERT_EQ(refunds.size(), 3U);
+  EXPECT_EQ(refunds[1].at, Minute(2));
+  EXPECT_EQ(refunds[1].until, Minute(4));
+  EXPECT_EQ(refunds[1].leaf, "team-a");
+  EXPECT_EQ(refunds[1].parts, (std::vector<MeterPart>{{"h200", {kGpu, kGpu}}}));
+}
+
 TEST_F(LedgerTest, ClosingsAndDecayComeBackTheNewestVersionCounts) {
   WindowClosing closing;
   closing.budget_uid = "budget-b";
