@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
+#include <future>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -229,11 +230,16 @@ void Server::Stop(milliseconds grace) {
   impl_->state.draining.store(true);
   asio::post(impl_->control, [impl = impl_.get()] { impl->BeginStop(); });
   impl_->state.table.WaitUntilEmpty(grace);
-  asio::post(impl_->control, [impl = impl_.get()] {
+  std::promise<void> told;
+  asio::post(impl_->control, [impl = impl_.get(), &told] {
     impl->ending = true;
     impl->sweep.cancel();
     for (const std::shared_ptr<Session>& session : impl->state.table.All()) session->Abort();
+    told.set_value();
   });
+  // A context whose connections all wait for their handlers has nothing to do, and would be gone
+  // before it hears.
+  told.get_future().wait();
   impl_->work.clear();
   for (std::thread& thread : impl_->threads) thread.join();
   impl_->threads.clear();

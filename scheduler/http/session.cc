@@ -88,26 +88,36 @@ void Session::Handshake() {
 void Session::EndHandshake() {
   client_names_ = ClientNames(tls_->native_handle());
   if (client_names_ != nullptr) {
-    place_ = Place::kOrdinary;
     const auto places = static_cast<std::size_t>(server_.limits.connections);
-    if (const std::shared_ptr<Session> pushed_out = server_.table.Verify(this, places)) {
+    const ConnectionTable::Verified verified = server_.table.Verify(this, places);
+    place_ = verified.place;
+    if (verified.leaves != nullptr) {
       server_.table.CountEviction();
-      pushed_out->Abort();
+      verified.leaves->Abort();
     }
   }
   AwaitRequest();
 }
 
+void Session::WhenSettled(std::function<void()> look) {
+  asio::post(socket_.get_executor(), [this, look = std::move(look), self = shared_from_this()] {
+    if (state_ != State::kIdle) return look();
+    // A read that took its bytes has put its word into the context's queue before us, from where it
+    // goes to the strand.
+    asio::post(socket_.get_executor().get_inner_executor(),
+               [this, look, self] { asio::post(socket_.get_executor(), look); });
+  });
+}
+
 void Session::GiveWay(Pressure pressure, std::function<void(bool)> done) {
-  asio::post(
-      socket_.get_executor(), [this, pressure, done = std::move(done), self = shared_from_this()] {
-        const State state = state_;
-        const bool idle = state == State::kLingering || (state == State::kIdle && NothingArrived());
-        const bool waits = state != State::kHandling && state != State::kClosed;
-        const bool gives_way = pressure == Pressure::kGreed ? waits : idle;
-        if (gives_way) Close();
-        done(gives_way);
-      });
+  WhenSettled([this, pressure, done = std::move(done), self = shared_from_this()] {
+    const State state = state_;
+    const bool idle = state == State::kLingering || (state == State::kIdle && NothingArrived());
+    const bool waits = state != State::kHandling && state != State::kClosed;
+    const bool gives_way = pressure == Pressure::kGreed ? waits : idle;
+    if (gives_way) Close();
+    done(gives_way);
+  });
 }
 
 void Session::CheckDeadline(TimePoint now) {
@@ -116,7 +126,7 @@ void Session::CheckDeadline(TimePoint now) {
 }
 
 void Session::Drain() {
-  asio::post(socket_.get_executor(), [this, self = shared_from_this()] {
+  WhenSettled([this, self = shared_from_this()] {
     if (state_ == State::kIdle && NothingArrived()) Close();
   });
 }

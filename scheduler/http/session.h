@@ -121,6 +121,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // There is no room in a budget.
   void RefuseForNow();
   void EndHandshake();
+  // Calls it on the strand, after what reads have already taken from the socket was noticed: else a
+  // request that has just arrived could pass for none.
+  void WhenSettled(std::function<void()> look);
   void Reply(Response response);
   TimePoint ReplyDeadline() const;
   void WriteReply();

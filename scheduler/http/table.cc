@@ -86,19 +86,23 @@ std::optional<GivesWay> ConnectionTable::FindPlaceFor(
   return std::nullopt;
 }
 
-std::shared_ptr<Session> ConnectionTable::Verify(const Session* session, std::size_t places) {
+ConnectionTable::Verified ConnectionTable::Verify(const Session* session, std::size_t places) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(session);
-  if (found == entries_.end()) return nullptr;
-  found->second.verified = true;
-  if (found->second.place == Place::kOrdinary) return nullptr;
-  found->second.place = Place::kOrdinary;
+  if (found == entries_.end()) return {};
+  Entry& entry = found->second;
+  entry.verified = true;
+  if (entry.place == Place::kOrdinary) return {};
+  const Entry* leaves = nullptr;
+  if (entries_.size() - spare_ >= places) {
+    const Tally others = CountPlaces(/*verified=*/false);
+    leaves = LongestIdle(others, 0, /*verified=*/false);
+    if (leaves == nullptr) leaves = OldestOfGreediest(others, 0);
+    if (leaves == nullptr) return {Place::kSpare, nullptr};
+  }
+  entry.place = Place::kOrdinary;
   --spare_;
-  if (entries_.size() - spare_ <= places) return nullptr;
-  const Tally others = CountPlaces(/*verified=*/false);
-  const Entry* leaves = LongestIdle(others, 0, /*verified=*/false);
-  if (leaves == nullptr) leaves = OldestOfGreediest(others, 0);
-  return leaves == nullptr ? nullptr : leaves->session;
+  return {Place::kOrdinary, leaves == nullptr ? nullptr : leaves->session};
 }
 
 std::shared_ptr<Session> ConnectionTable::ExcessHandshake(std::size_t most) const {

@@ -48,9 +48,13 @@ class ConnectionTable {
   // The oldest handshake of the address that has most of them under way; null: they are fewer than
   // `most`.
   std::shared_ptr<Session> ExcessHandshake(std::size_t most) const;
-  // The connection has shown a good client certificate. It takes an ordinary place if it had none:
-  // then the one that has to go for it, if the places are taken and there is such a one.
-  std::shared_ptr<Session> Verify(const Session* session, std::size_t places);
+  struct Verified {
+    Place place = Place::kOrdinary;
+    std::shared_ptr<Session> leaves = nullptr;  // has to go for it; null: nobody
+  };
+  // The connection has shown a good client certificate. A spare one gets an ordinary place if one
+  // is free or somebody who has shown none can leave, and stays spare else.
+  Verified Verify(const Session* session, std::size_t places);
   std::vector<std::shared_ptr<Session>> All() const;
   // False when connections are still open after `patience`.
   bool WaitUntilEmpty(std::chrono::milliseconds patience);

@@ -260,6 +260,13 @@ TEST_F(TlsServer, WhoShowsAGoodCertificateGivesWayLast) {
   TlsClient webhook(server->port(), known);
   EXPECT_EQ(webhook.Ask(Get("/names")), 200);
   EXPECT_EQ(webhook.Ask(Get("/names")), 200) << "not as a spare one";
+  // Among their own kind the cap holds: the longest idle one gives way.
+  std::vector<std::unique_ptr<TlsClient>> all;
+  for (int i = 0; i < 6; ++i) {
+    all.push_back(std::make_unique<TlsClient>(server->port(), known));
+    EXPECT_EQ(all.back()->Ask(Get("/names")), 200) << i;
+  }
+  EXPECT_EQ(all.back()->Ask(Get("/names")), 200);
 }
 
 TEST_F(TlsServer, HandshakesHaveACapOfTheirOwn) {
