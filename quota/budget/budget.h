@@ -211,6 +211,7 @@ class BudgetMeter {
     bool StandsAt(Instant now) const { return now >= from && now < until; }
   };
   void ForgetForeseen() { next_change_.reset(), exhausts_.reset(); }
+  bool MayReach(const Standing& standing, Int128 level, Instant now, Instant until) const;
   std::optional<Instant> FindNextChange(const Standing& standing, Instant now) const;
   std::optional<Instant> FindExhausted(const Standing& standing, const Outlook& outlook,
                                        Int128 effective, Instant now) const;
@@ -231,6 +232,7 @@ class BudgetMeter {
   std::map<Instant, WindowClosing> restored_;    // by start, until the first Advance
   RecentRate recent_;                            // rolling
   std::optional<Instant> resumed_;               // what happened before is counted
+  std::optional<Instant> gave_back_;             // the last moment of what was given back
   mutable std::optional<Foreseen> next_change_;  // of rolling windows
   mutable std::optional<Foreseen> exhausts_;     // likewise
 };

@@ -117,6 +117,7 @@ void BudgetMeter::Adjust(const Charge& charge, int64_t weight, const TimeSpan& s
   TRANCHE_CHECK(sign == 1 || sign == -1);
   if (span.end <= span.start) return;
   Reach(span.end);
+  if (sign < 0) gave_back_ = std::max(gave_back_.value_or(span.end), span.end);
   Consume(RateOf(charge, weight * sign), span);
 }
 

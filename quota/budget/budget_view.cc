@@ -16,21 +16,6 @@ int PercentOf(Int128 part, Int128 whole) {
   return static_cast<int>(std::min<Int128>(part * 100 / whole, std::numeric_limits<int>::max()));
 }
 
-// Did the past consume at no moment less than nothing? Then what falls out of a window only takes
-// away from it. Looked at without any product: most windows are far from their levels.
-bool NeverGaveBack(GpuTime rate, std::deque<Bend>::const_iterator bend,
-                   std::deque<Bend>::const_iterator end) {
-  if (rate.compute < 0 || rate.memory < 0) return false;
-  while (bend != end) {
-    const Instant at = bend->at;
-    rate += (bend++)->change;
-    // At one moment several may begin and end.
-    if (bend != end && bend->at == at) continue;
-    if (rate.compute < 0 || rate.memory < 0) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 BudgetMeter::Standing BudgetMeter::StandingAt(Instant now) const {
@@ -93,6 +78,14 @@ BudgetView BudgetMeter::View(Instant now) const {
   return view;
 }
 
+// What falls out of a window only takes away from it, unless more was given back there than was
+// consumed: most windows are far from their levels, and are not looked through to find that out.
+bool BudgetMeter::MayReach(const Standing& standing, Int128 level, Instant now,
+                           Instant until) const {
+  const bool gave_back = gave_back_ && *gave_back_ > standing.window.start;
+  return gave_back || Larger(standing.used + rate_ * (until - now)) >= level;
+}
+
 // Without events, what was foreseen stays so until it has come, and until work outlives what it
 // declared. It is not looked for again, over all that a window holds.
 std::optional<Instant> BudgetMeter::FindExhausted(const Standing& standing, const Outlook& outlook,
@@ -104,10 +97,8 @@ std::optional<Instant> BudgetMeter::FindExhausted(const Standing& standing, cons
   }
   if (!exhausts_ || !exhausts_->StandsAt(now)) {
     const BudgetLine line = UsageLine(standing, outlook, now);
-    const bool reachable =
-        Larger(standing.used + rate_ * (end - now)) >= effective ||
-        !NeverGaveBack(recent_.At(standing.window.start), line.fading, line.fading_end);
-    const auto when = reachable ? FirstAtLeast(line, effective, end) : std::nullopt;
+    const auto when =
+        MayReach(standing, effective, now, end) ? FirstAtLeast(line, effective, end) : std::nullopt;
     Instant until = when.value_or(Instant::max());
     if (!outlook.ending.empty()) until = std::min(until, outlook.ending.front().at);
     exhausts_ = Foreseen{now, until, when};
@@ -142,13 +133,7 @@ std::optional<Instant> BudgetMeter::FindNextChange(const Standing& standing, Ins
   if (!Rolling()) next = standing.window.end;
   const Instant until = Rolling() ? now + budget_.window.duration + Millis(1) : *next;
   const auto above = std::upper_bound(levels.begin(), levels.end(), used);
-  const auto reachable = [&](Int128 level) {
-    if (!Rolling()) return true;
-    const GpuTime most = standing.used + rate_ * (until - now);
-    return Larger(most) >= level ||
-           !NeverGaveBack(recent_.At(standing.window.start), line.fading, line.fading_end);
-  };
-  if (above != levels.end() && reachable(*above)) {
+  if (above != levels.end() && MayReach(standing, *above, now, until)) {
     if (const auto reached = FirstAtLeast(line, *above, until)) next = reached;
   }
   if (Rolling() && above != levels.begin()) {
