@@ -15,11 +15,11 @@ namespace {
 constexpr int kMostAsked = 16;
 constexpr std::string_view kLevelNames[kGangLevels] = {"NVLink clique", "rack", "block", "zone"};
 
-std::string KindText(const PodRequest& request) {
-  std::string text;
+void KindText(const PodRequest& request, std::string& text) {
+  text.clear();
   AppendShape(request, text);
   if (request.constraints != nullptr) AppendConstraints(*request.constraints, text);
-  return text + request.priority_class;
+  text += request.priority_class;
 }
 
 }  // namespace
@@ -35,8 +35,10 @@ GangSites::GangSites(const GangParts& parts, std::vector<std::shared_ptr<const P
       by_(by),
       members_(std::move(members)) {
   std::map<std::string, int> kinds;
+  std::string text;
   for (const auto& member : members_) {
-    const auto [at, fresh] = kinds.try_emplace(KindText(*member), static_cast<int>(kinds_.size()));
+    KindText(*member, text);
+    const auto [at, fresh] = kinds.try_emplace(text, static_cast<int>(kinds_.size()));
     if (fresh) {
       Kind kind;
       kind.request = member;
