@@ -232,6 +232,11 @@ def ledger():
               limits=("transparent", (67108864, "red"))),
         graph("Newest entry", "Falls when an old file was restored.",
               [(top("tranche_ledger_last_entry"), "number")], NUMBER, 8),
+        graph("Ledger faults", "What is wrong with the ledger, by kind. Must be 0; the log says "
+              "more.", [(top("tranche_ledger_faults", "kind"), "{{kind}}")], NUMBER, 12),
+        graph("Age of the newest copy", "One is due every day; dashed: the alert.",
+              [(top("tranche_ledger_backup_age_seconds"), "age")], SECONDS, 12,
+              limits=("transparent", (172800, "red"))),
     ]
 
 
@@ -257,6 +262,11 @@ def cluster():
               "reservations that no bind stands behind.",
               [(top("tranche_self_check_faults"), "faults"),
                (top("tranche_stuck_reservations"), "reservations")], NUMBER, 8),
+        graph("Books set right", "Pods, records and ledger entries that did not go together, by "
+              "kind; what is doubtful is busy.",
+              [(grown("tranche_book_faults_total", "kind"), "{{kind}}")], NUMBER, 8),
+        graph("Objects nobody can read", "Their newest version is not in force, by resource.",
+              [(top("tranche_unreadable_objects", "resource"), "{{resource}}")], NUMBER, 8),
         graph("Pods whose GPUs nobody can name", "Their nodes count as full.",
               [(top("tranche_pods_devices_unknown"), "pods")], PODS, 8),
     ]
@@ -283,6 +293,11 @@ def process():
         graph("Clock", "How far our time runs ahead of the machine's clock, which was set back.",
               [(f"max by (instance) (tranche_clock_ahead_seconds{{{JOB}}})", "{{instance}}")],
               SECONDS, 8),
+        graph("Time the engine is held", "Share of the time, by caller.",
+              [(rate("tranche_engine_held_seconds_total", "caller"), "{{caller}}")], RATIO, 12),
+        graph("Longest hold of the engine", "Since the start, by caller; dashed: what counts as "
+              "long.", [(top("tranche_engine_longest_hold_seconds", "caller"), "{{caller}}")],
+              SECONDS, 12, limits=("transparent", (0.02, "red"))),
         table("Processes", "Version and start.", ("job", "instance", "version"), [
             ("Ready", f"max by (job, instance) (tranche_ready{{{JOB}}}) * on (job, instance) "
              f"group_left (version) tranche_build_info{{{JOB}}}", NUMBER,

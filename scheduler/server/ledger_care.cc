@@ -29,6 +29,7 @@ LedgerCare::LedgerCare(const ServeConfig& config, ledger::SqliteLedger* book,
     : config_(config),
       book_(book),
       hooks_(std::move(hooks)),
+      began_(MachineTime()),
       pause_(book == nullptr ? kFirstRetry : kFirstLook) {
   if (book_ == nullptr) own_[LedgerFault::kUnopened] = why;
 }
@@ -132,9 +133,10 @@ std::string LedgerCare::Note() const {
 
 std::optional<int64_t> LedgerCare::copy_age() const {
   if (book_ == nullptr) return std::nullopt;
-  const std::optional<Instant> newest = ledger::NewestBackup(config_.ledger);
-  if (!newest) return std::nullopt;
-  return std::chrono::duration_cast<std::chrono::seconds>(MachineTime() - *newest).count();
+  // Without any, what counts is for how long there was none: copies that never succeed age too.
+  const Instant newest = ledger::NewestBackup(config_.ledger).value_or(began_);
+  const Millis age = std::max(MachineTime() - newest, Millis::zero());
+  return std::chrono::duration_cast<std::chrono::seconds>(age).count();
 }
 
 }  // namespace tranche

@@ -46,7 +46,8 @@ class LedgerCare {
   LedgerProblems problems() const;
   // "" or one fixed line for whoever asks whether the server is ready.
   std::string Note() const;
-  // Seconds since the newest copy was made; nullopt: there is none.
+  // Seconds since the newest copy was made, or since the start where there is none; nullopt: there
+  // is no ledger to copy.
   std::optional<int64_t> copy_age() const;
 
  private:
@@ -59,6 +60,7 @@ class LedgerCare {
   const ServeConfig& config_;
   ledger::SqliteLedger* const book_;
   const LedgerCareHooks hooks_;
+  const Instant began_;              // by the machine's clock
   std::chrono::milliseconds pause_;  // the thread's own
 
   mutable std::mutex mutex_;
