@@ -1,12 +1,9 @@
 #include "scheduler/server/leader.h"
 
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <future>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
@@ -49,12 +46,7 @@ constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
 // Some seconds for all of a large cluster.
 constexpr std::chrono::milliseconds kCheckSliceEvery{100};
 constexpr std::chrono::milliseconds kLookAtLedgerEvery{1'000};
-// A ledger whose newest moment is later than this was written by a clock that was wrong, or is read
-// by one.
-constexpr Millis kMostAhead{std::chrono::hours(24)};
 constexpr std::size_t kLivesAtATime = 1'024;
-
-Instant WallNow() { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
 
 HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::SqliteLedger* book,
                             std::function<bool()> may_write) {
@@ -73,52 +65,7 @@ HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::Sq
   return options;
 }
 
-// A disk that hangs keeps whoever waits for it for as long as it likes. The opening goes on by
-// itself then, and what comes of it is closed again.
-absl::StatusOr<std::unique_ptr<ledger::SqliteLedger>> OpenInTime(
-    ledger::Options options, std::chrono::milliseconds patience) {
-  const std::string path = options.path;
-  std::packaged_task<absl::StatusOr<std::unique_ptr<ledger::SqliteLedger>>()> opening(
-      [options = std::move(options)] { return ledger::SqliteLedger::Open(options); });
-  auto opened = opening.get_future();
-  std::thread(std::move(opening)).detach();
-  if (opened.wait_for(patience) == std::future_status::ready) return opened.get();
-  return absl::UnavailableError(
-      fmt::format("expected {} to be open within {} ms, found it is not", path, patience.count()));
-}
-
 }  // namespace
-
-absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch, bool exact_epoch,
-                                        std::function<bool()> may_write, IfUntrusted untrusted) {
-  OpenedLedger opened;
-  if (config.ledger.empty()) return opened;
-  ledger::Options options;
-  options.path = config.ledger;
-  options.epoch = epoch;
-  options.continue_epoch = !exact_epoch;
-  options.may_write = std::move(may_write);
-  options.now = WallNow();
-  options.past = ledger::PastForm::kPieces;
-  options.accept_rollback = config.ledger_accept_rollback;
-  options.network = config.ledger_network;
-  // Time moved by hand may go anywhere.
-  if (!config.manual_clock) options.most_ahead = kMostAhead;
-  absl::StatusOr<std::unique_ptr<ledger::SqliteLedger>> ledger =
-      OpenInTime(std::move(options), config.ledger_patience);
-  if (ledger.ok()) {
-    opened.ledger = *std::move(ledger);
-    return opened;
-  }
-  const absl::Status& why = ledger.status();
-  // What no later try can mend, and what somebody mends on purpose: said by not starting.
-  if (untrusted == IfUntrusted::kFail || absl::IsInvalidArgument(why) || absl::IsNotFound(why) ||
-      absl::IsFailedPrecondition(why)) {
-    return why;
-  }
-  opened.untrusted = std::string(why.message());
-  return opened;
-}
 
 // Members are destroyed from the last to the first: what is called into goes last.
 struct LeaderServices::Impl {

@@ -22,14 +22,9 @@
 #include "scheduler/metrics/metrics.h"
 #include "scheduler/ports/cluster_api.h"
 #include "scheduler/server/config.h"
+#include "scheduler/server/opened_ledger.h"
 
 namespace tranche {
-
-// A ledger that was opened, or why there is none although one was asked for.
-struct OpenedLedger {
-  std::unique_ptr<ledger::SqliteLedger> ledger;
-  std::string untrusted;  // not empty: why the file is damaged or out of reach; it stays as it is
-};
 
 // Resources owned by the process that outlive one leadership.
 struct LeaderHooks {
@@ -42,16 +37,6 @@ struct LeaderHooks {
   // Ends the process in order, to be started again.
   std::function<void(const std::string& why)> restart;
 };
-
-// Opens the configured ledger for a writer of that epoch, or of the file's own if that is higher
-// and `exact_epoch` is not set. A file that is damaged, or a disk that cannot be written, is no
-// error unless asked for: placement goes on without (OpenedLedger::untrusted).
-// Errors: InvalidArgument and NotFound (a wrong path), FailedPrecondition (another process has the
-// file, a newer version); with kFail all of SqliteLedger::Open.
-enum class IfUntrusted : uint8_t { kGoOn, kFail };
-absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch, bool exact_epoch,
-                                        std::function<bool()> may_write,
-                                        IfUntrusted untrusted = IfUntrusted::kGoOn);
 
 class LeaderServices {
  public:
