@@ -65,7 +65,10 @@ void SelfCheck::LookUp() {
       if (stays) asked.emplace_back(uid, pod->name);
     }
   });
-  for (const auto& [uid, name] : asked) {
+  for (const auto& each : asked) {
+    // Clang captures no structured bindings yet.
+    const PodUid& uid = each.first;
+    const PodName& name = each.second;
     pods_.GetPod(name, uid, [&host = host_, shared = shared_, uid, name](const PodLookup& lookup) {
       if (lookup.kind == PodLookup::Kind::kFailed) return;
       if (lookup.pod && lookup.pod->request.uid == uid) return;
