@@ -88,6 +88,9 @@ class Count {
   Steady::time_point started_;
 };
 
+// An error of the cycle, which kube-scheduler tries again a moment later.
+constexpr std::string_view kClaimsUnseen = "the pod, which names claims, has not been seen yet";
+
 // kube-scheduler may hear of a node before we do. When nothing fits, no event would bring
 // the pod back once we know the node; an error does, by its backoff.
 std::string_view FilterError(const FilterAnswer& answer) {
@@ -130,9 +133,17 @@ void Verbs::Filter(const http::Request& request, const http::Responder& respond)
     wire::WriteFilterError(Describe(readiness), body);
     return count.Answer(Result::kNotReady, Reply(200, std::move(body)), respond);
   }
-  host_.engine.With(EngineCaller::kFilter, [&scratch](Engine& engine, Instant now) {
-    engine.Filter(scratch.args.pod.request, scratch.args.names, now, scratch.answer);
+  const PodFacts& pod = scratch.args.pod;
+  const bool seen = host_.engine.With(EngineCaller::kFilter, [&](Engine& engine, Instant now) {
+    // What claims cost is judged by the books, which know a pod once the watch has shown it.
+    if (pod.claims && !pod.request.asks_gpu() && !engine.Knows(pod.request.uid)) return false;
+    engine.Filter(pod.request, scratch.args.names, now, scratch.answer);
+    return true;
   });
+  if (!seen) {
+    wire::WriteFilterError(kClaimsUnseen, body);
+    return count.Answer(Result::kNotReady, Reply(200, std::move(body)), respond);
+  }
   wire::WriteFilterResult(scratch.args, scratch.answer, host_.policies.preemption_in_tree(), body,
                           FilterError(scratch.answer), style_);
   const bool yes = scratch.answer.untouched || !scratch.answer.chosen.empty();

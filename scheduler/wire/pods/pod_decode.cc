@@ -374,7 +374,7 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
   if (spec) ReadFollowing(*spec, facts.request);
   if (facts.request.name.ns == kPlaceholderNamespace) facts.placeholder = ReadPlaceholder(*object);
   ReadAllocation(text.annotations, agent, facts);
-  if (detail == PodDetail::kAll) {
+  if (detail == PodDetail::kAll || (spec && FindArray(*spec, "resourceClaims"))) {
     TRANCHE_ASSIGN_OR_RETURN(dra::PodClaims claims, DecodePodClaims(pod));
     if (!claims.empty()) {
       facts.claims = std::make_shared<const dra::PodClaims>(std::move(claims));

@@ -14,8 +14,7 @@
 namespace tranche::wire {
 
 // How much of a pod is wanted. kRequest leaves out how it may be taken away (owner, evictable,
-// unschedulable, checkpointed_at, labels) and its claims, which kube-scheduler's questions need
-// nothing of.
+// unschedulable, checkpointed_at, labels), of which kube-scheduler's questions need nothing.
 enum class PodDetail : uint8_t { kAll, kRequest };
 
 // Errors: InvalidArgument when this is no Pod object: metadata or its name missing, or a field of

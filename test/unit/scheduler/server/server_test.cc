@@ -380,6 +380,21 @@ TEST_F(LiveServer, WhoIsRefusedSendsNoBody) {
   }
 }
 
+// kube-scheduler may ask about a pod with claims before the watch has shown it: passed as a pod
+// that wants no GPUs it would never be charged.
+TEST_F(LiveServer, APodWithClaimsIsJudgedOnceItWasSeen) {
+  Apply(MakeNode("gpu-1", 1));
+  Json pod = MakePod("claims", Json::object());
+  pod["spec"]["resourceClaims"] = {{{"name", "gpu"}, {"resourceClaimName", "unknown"}}};
+  const Json question = {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", {"gpu-1"}}};
+  EXPECT_EQ(Post("/scheduler/filter", question)["Error"],
+            "the pod, which names claims, has not been seen yet");
+  Apply(pod);
+  const Json answer = Post("/scheduler/filter", question);
+  EXPECT_EQ(answer.value("Error", ""), "");
+  EXPECT_TRUE(answer["NodeNames"].empty()) << "nobody knows the claim";
+}
+
 TEST_F(LiveServer, AUidThatComesBackUnderAnotherNameEndsNothing) {
   Apply(MakeNode("gpu-1", 1));
   Json pod = MakePod("first", {{"nvidia.com/gpu", "1"}});
