@@ -1,11 +1,11 @@
 // The books compared with themselves while the server runs: a slice at a time, so that nobody
 // waits, and from the start again five minutes after the last look at all of them.
 //
-// A fault is never mended here: whoever keeps that part of the books is wrong, and what they say is
-// in the log. Placement goes on. One kind is: a pod that was read past the watch, or bound before
-// the watch told of it, and deleted while the watch was down. No list shows it and no word of its
-// end will come. Of pods the watch does not show the API server is asked, and one it does not have
-// is forgotten, as a fault. A pod whose bind is under way is left to the binder, who asks as well.
+// What does not add up is told in the log and not mended: whoever keeps that part of the books is
+// wrong. Placement goes on. A pod that the API server does not have is forgotten, and counted as a
+// fault: one that was read past the watch, or bound before the watch told of it, and deleted while
+// the watch was down, is in no list, and no word of its end will come. Only pods that the watch
+// does not show are asked for. One whose bind is under way is left to the binder, which asks too.
 //
 // Thread rule: Tick from one thread; findings() from any. Answers of the API server may come on any
 // thread, and after this is gone; `host` outlives them.

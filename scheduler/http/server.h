@@ -9,7 +9,7 @@
 // body or a reply that has no room in its budget of bytes is answered 503 with Retry-After. A
 // handler that throws is answered 500. After "Connection: close" nothing more is read.
 //
-// Who is answered is decided by Options::admit from the head alone, before a body is read.
+// Options::admit decides from the head alone who is answered, before a body is read.
 //
 // At the connection cap, in this order: the longest-idle connection gives way; then one of the
 // address that has most of them, if it has more than the newcomer's; else the new one is refused

@@ -24,20 +24,16 @@ std::size_t SkipSpace(std::string_view text, std::size_t at) {
 // One past the JSON value that begins at `at`; npos where the text ends before it does.
 std::size_t EndOfValue(std::string_view text, std::size_t at) {
   std::size_t depth = 0;
-  bool in_string = false;
+  StringState string;
   for (std::size_t i = at; i < text.size(); ++i) {
     const char byte = text[i];
-    if (in_string) {
-      if (byte == '\\') {
-        ++i;
-      } else if (byte == '"') {
-        in_string = false;
-        if (depth == 0) return i + 1;
-      }
+    if (string.inside()) {
+      string.Take(byte);
+      if (!string.inside() && depth == 0) return i + 1;
       continue;
     }
     if (byte == '"') {
-      in_string = true;
+      string.Begin();
     } else if (byte == '{' || byte == '[') {
       ++depth;
     } else if (byte == '}' || byte == ']') {
@@ -96,19 +92,13 @@ void AppendTexts(std::string& out, std::string_view object, std::string_view par
 std::size_t ObjectCut::FindEnd(std::string_view bytes, std::size_t start) {
   for (std::size_t i = start; i < bytes.size(); ++i) {
     const char byte = bytes[i];
-    if (in_string_) {
-      if (escaped_) {
-        escaped_ = false;
-      } else if (byte == '\\') {
-        escaped_ = true;
-      } else if (byte == '"') {
-        in_string_ = false;
-      }
+    if (string_.inside()) {
+      string_.Take(byte);
       continue;
     }
     switch (byte) {
       case '"':
-        in_string_ = true;
+        string_.Begin();
         break;
       case '{':
       case '[':
@@ -173,7 +163,7 @@ absl::Status WatchFrames::Feed(std::string_view bytes, const PieceReader& frame)
 void ListItems::NoteStructure(char byte) {
   switch (byte) {
     case '"':
-      in_string_ = true;
+      string_.Begin();
       if (depth_ == 1) string_start_ = rest_.size();
       break;
     case ':':
@@ -198,14 +188,8 @@ void ListItems::NoteStructure(char byte) {
 }
 
 absl::Status ListItems::FeedRest(char byte) {
-  if (in_string_) {
-    if (escaped_) {
-      escaped_ = false;
-    } else if (byte == '\\') {
-      escaped_ = true;
-    } else if (byte == '"') {
-      in_string_ = false;
-    }
+  if (string_.inside()) {
+    string_.Take(byte);
   } else {
     const bool between = in_items_ && depth_ == 2;
     if (IsSpace(byte) || (between && byte == ',')) return absl::OkStatus();
@@ -229,7 +213,7 @@ absl::Status ListItems::FeedRest(char byte) {
 absl::Status ListItems::Feed(std::string_view bytes, const PieceReader& read) {
   std::size_t at = 0;
   while (broken_.ok() && at < bytes.size()) {
-    const bool begins = in_items_ && depth_ == 2 && !in_string_ && bytes[at] == '{';
+    const bool begins = in_items_ && depth_ == 2 && !string_.inside() && bytes[at] == '{';
     if (item_.under_way() || begins) {
       broken_ = item_.Feed(bytes, at, read);
     } else {

@@ -24,6 +24,22 @@ struct JsonPiece {
 };
 using PieceReader = std::function<absl::Status(const JsonPiece&)>;
 
+// Whether the bytes of JSON that were read lead into a string, whose brackets mean nothing.
+class StringState {
+ public:
+  bool inside() const { return inside_; }
+  void Begin() { inside_ = true; }
+  // The next byte inside.
+  void Take(char byte) {
+    inside_ = escaped_ || byte != '"';
+    escaped_ = !escaped_ && byte == '\\';
+  }
+
+ private:
+  bool inside_ = false;
+  bool escaped_ = false;
+};
+
 // One object at a time, fed with bytes as they arrive.
 class ObjectCut {
  public:
@@ -44,8 +60,7 @@ class ObjectCut {
   std::string partial_;  // the object so far, from earlier calls
   bool over_ = false;    // it is over kMaxBytes
   std::size_t depth_ = 0;
-  bool in_string_ = false;
-  bool escaped_ = false;
+  StringState string_;
 };
 
 // The body of a watch, however its bytes arrive. Frames follow JSON values, not chunks or lines: a
@@ -88,8 +103,7 @@ class ListItems {
   std::string rest_;
   std::size_t depth_ = 0;
   std::size_t string_start_ = 0;  // in rest_, of the last string of the outermost object
-  bool in_string_ = false;
-  bool escaped_ = false;
+  StringState string_;
   bool at_items_ = false;  // the member that is read is "items"
   bool in_items_ = false;
 };

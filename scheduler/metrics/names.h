@@ -104,7 +104,8 @@ inline constexpr Series kSelfChecks = {
     "Times all of the books were compared with themselves, every five minutes (checks)"};
 inline constexpr Series kSelfCheckFaults = {
     "tranche_self_check_faults",
-    "Places where the books did not agree with themselves at the last check (faults)"};
+    "Places where the books did not agree with themselves at the last check, and pods it forgot "
+    "because the API server has none (faults)"};
 inline constexpr Series kStuckReservations = {
     "tranche_stuck_reservations",
     "Reservations for which no bind can be under way any more, at the last check (reservations)"};
