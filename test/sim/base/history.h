@@ -1,0 +1,66 @@
+// What happened in a simulated world, told by those who did it and kept for those who check.
+// Checkers see this and the cluster's own objects, never what Tranche thinks.
+//
+// Thread rule: one thread. Listeners are called in the step in which it happens.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "test/sim/base/loop.h"
+
+namespace tranche::sim {
+
+using Json = nlohmann::json;
+
+struct Happening {
+  enum class Kind : uint8_t {
+    kWritten,   // the API server stored, changed or removed an object: `resource`, `key`, `before`
+                // (null: made), `after` (null: removed), `who`
+    kRefused,   // the API server refused a write: `text`
+    kGranted,   // a kubelet or agent gave devices to a pod: `key` of the pod, `after` what it gave
+    kReleased,  // it took them back
+    kAsked,     // kube-scheduler asked an extender verb: `text` the verb, `key` the pod, `after`
+                // the answer (null: none came)
+    kStarted,   // a process began: `who`; `text` what kind of start
+    kEnded,     // it crashed or stopped
+    kLeads,     // a replica began to lead, `number` its epoch
+    kLost,      // it no longer may write
+    kPromised,  // the ledger said that an entry is on disk: `after` the entry
+    kFault,     // the world did something bad: `text`
+    kQuiet,     // faults and arrivals have stopped: from now on liveness counts
+  };
+  Kind kind;
+  SimTime at{0};
+  uint64_t number = 0;   // of its kind's own
+  std::string who;       // "tranche-0/3" (replica/life), "scheduler-0/1", "user", "kubelet/node-7"
+  std::string resource;  // "pods"
+  std::string key;       // "ns/name" or "name"
+  std::string text;
+  Json before, after;
+};
+const char* NameOf(Happening::Kind kind);
+
+class History {
+ public:
+  using Listener = std::function<void(const Happening&)>;
+  explicit History(const Loop& loop) : loop_(loop) {}
+  void Add(Happening happening);
+  void Listen(Listener listener) { listeners_.push_back(std::move(listener)); }
+  // Over all that happened, in order: equal for equal runs.
+  uint64_t digest() const { return digest_; }
+  int64_t size() const { return size_; }
+
+ private:
+  const Loop& loop_;
+  std::vector<Listener> listeners_;
+  uint64_t digest_ = 14695981039346656037ULL;
+  int64_t size_ = 0;
+};
+
+}  // namespace tranche::sim

@@ -1,0 +1,62 @@
+// Simulated time and who does what when: every thread and process of the world is cut into steps,
+// and the seed decides the order of those that are due together.
+//
+// A step runs to its end and takes no time. A process is an Actor; it can be ended, so that none of
+// its steps ever runs again, or held, so that they run later (a pause longer than a lease).
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <tuple>
+
+#include "test/sim/base/draws.h"
+
+namespace tranche::sim {
+
+using SimTime = std::chrono::microseconds;  // since the world began
+using Actor = uint32_t;                     // one life of one process; never used again
+
+class Loop {
+ public:
+  explicit Loop(uint64_t seed) : draws_(seed) {}
+
+  SimTime now() const { return now_; }
+  Actor NewActor() { return ++last_actor_; }
+  // Steps that are due at the same microsecond run in an order that the seed draws; what a step
+  // gives itself with no delay runs after it.
+  void After(SimTime delay, Actor actor, std::function<void()> step);
+  void End(Actor actor);
+  bool lives(Actor actor) const { return !states_.contains(actor) || !states_.at(actor).ended; }
+  void Hold(Actor actor, SimTime until);
+
+  // Does what is due up to `until`, and stands there. `steps`: at most so many; false: more were
+  // due (somebody turns in circles).
+  bool RunUntil(SimTime until, int64_t steps);
+  int64_t steps() const { return done_; }
+
+ private:
+  struct Step {
+    Actor actor;
+    std::function<void()> work;
+  };
+  struct State {
+    bool ended = false;
+    SimTime held_until{0};
+  };
+  // Due time, the drawn place among those of that time, and a number that makes it unique.
+  using Key = std::tuple<SimTime, uint64_t, uint64_t>;
+
+  Draws draws_;
+  SimTime now_{0};
+  Actor last_actor_ = 0;
+  uint64_t number_ = 0;
+  int64_t done_ = 0;
+  std::map<Key, Step> queue_;
+  std::map<Actor, State> states_;  // of those ended or held
+};
+
+}  // namespace tranche::sim
