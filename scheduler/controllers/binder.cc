@@ -8,6 +8,7 @@
 #include "scheduler/controllers/binder_core.h"
 #include "scheduler/wire/agents/agents.h"
 #include "scheduler/wire/json/json.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 namespace {
@@ -258,6 +259,10 @@ void Binder::Core::Posted(const AttemptPtr& attempt, const WriteResult& result) 
       return;
     }
     case WriteResult::Kind::kUnknown: {
+      if (TRANCHE_PLANTED(lost_bind_is_no_bind)) {
+        Settle(attempt, BindOutcome::kNotBound, FailedBind(kServerUnreachable));
+        return;
+      }
       const absl::MutexLock lock(&mutex_);
       attempt->last_lost = timers_.Now();
     }
@@ -314,6 +319,7 @@ void Binder::Core::Unbound(const AttemptPtr& attempt, BindDoubt doubt) {
 
 bool Binder::Core::MayArriveLate(const BindAttempt& attempt) const {
   const absl::MutexLock lock(&mutex_);
+  if (TRANCHE_PLANTED(nothing_arrives_late)) return false;
   return attempt.last_lost && timers_.Now() - *attempt.last_lost <= options_.late_arrival;
 }
 

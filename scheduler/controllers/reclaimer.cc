@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "scheduler/controllers/reclaim_events.h"
 #include "scheduler/wire/records/reclaim_json.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 namespace {
@@ -35,6 +36,7 @@ EvictionOutcome OutcomeOf(const WriteResult& result) {
     case 409:
       // A namesake with another uid, or a conflict of versions: whether the pod is there the watch
       // tells, and until then it is asked again.
+      if (TRANCHE_PLANTED(conflict_means_gone)) return EvictionOutcome::kGone;
       return EvictionOutcome::kFailed;
     case 429:
       return EvictionOutcome::kBlocked;

@@ -9,6 +9,7 @@
 #include "scheduler/engine/views/explain_text.h"
 #include "scheduler/index/charge_of.h"
 #include "topology/base/mark.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 namespace {
@@ -71,7 +72,8 @@ bool Binding::NeedsDevices(const PodRecord* record, NodeId id, BindPlan& plan) {
     plan.kind = BindPlan::Kind::kAlreadyBound;
     return false;
   }
-  if (!record->reserved.empty() && record->reserved != plan.node) {
+  if (!record->reserved.empty() && record->reserved != plan.node &&
+      !TRANCHE_PLANTED(bind_elsewhere_while_one_is_under_way)) {
     return Refuse(
         plan, Reason::kPodElsewhere,
         fmt::format("expected no bind under way, found one to {}", record->reserved.str()));
@@ -98,7 +100,8 @@ bool Binding::MayBind(const RequestContext& context, const PodRecord& record, No
   if (reason != Reason::kNone) return Refuse(plan, reason, "");
   const GangTurn turn = parts_.gangs.TakeTurn(plan.uid, record, now);
   parts_.PassOnJudged();
-  if (turn.reason != Reason::kNone) return Refuse(plan, turn.reason, parts_.gangs.Describe(record));
+  if (turn.reason != Reason::kNone && !TRANCHE_PLANTED(gang_member_binds_alone))
+    return Refuse(plan, turn.reason, parts_.gangs.Describe(record));
   if (!turn.only.empty() && turn.only != plan.node) {
     return Refuse(plan, Reason::kGangElsewhere, parts_.gangs.Describe(record));
   }
@@ -169,7 +172,7 @@ bool Binding::AdmitPicks(const RequestContext& context, PodRecord& record, NodeI
     return Refuse(plan, Reason::kNamespaceQuota,
                   parts_.namespaces.caps.Describe(plan.uid, plan.pod.ns, AmountOf(picks_)));
   }
-  if (!context.metered) return true;
+  if (!context.metered || TRANCHE_PLANTED(quota_not_asked_at_bind)) return true;
   // Filter's word is old by now: others may have taken what the team had left.
   const std::vector<ModelCharge> parts =
       ChargeOfPicks(cluster_.nodes[id]->state.inventory(), *record.request, picks_);
@@ -236,6 +239,8 @@ void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome out
   parts.Advance(now);
   PodRecord* record = cluster.Find(uid);
   if (record == nullptr && cluster.IsPlain(uid)) return;
+  if (TRANCHE_PLANTED(refusal_of_a_pod_annotated_later_is_lost) && cluster.plain_seen.Has(uid))
+    return;
   // Gone, or already seen bound by the watch: the proof was faster than the answer.
   if (record == nullptr || record->reserved != node) {
     TRANCHE_MARK(bind_answer_after_proof);
@@ -247,7 +252,7 @@ void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome out
       return;
     case BindOutcome::kNotBound:
       TRANCHE_MARK(bind_proven_not_bound);
-      parts.DropReservation(uid, *record, now);
+      if (!TRANCHE_PLANTED(refused_bind_keeps_its_place)) parts.DropReservation(uid, *record, now);
       cluster.agents.Leave(uid, now);
       // What was kept for it stays the gang's.
       if (!record->gang.empty()) parts.gangs.TakeTurn(uid, *record, now);

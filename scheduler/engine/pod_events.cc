@@ -7,6 +7,7 @@
 #include "scheduler/engine/parts.h"
 #include "scheduler/engine/selection/shape.h"
 #include "topology/base/mark.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 namespace {
@@ -144,7 +145,8 @@ void PodEvents::KeepOwn(std::optional<Allocation> own, PodFacts& pod, Holding& h
     // Written by an earlier life of this process, or edited since: both are busy, and so is what
     // the agent's keys name.
     holding.others.push_back(*std::move(own));
-  } else if (!pod.request.follows_placeholder || !pod.allocation) {
+  } else if (!TRANCHE_PLANTED(own_record_edited_since_counts) &&
+             (!pod.request.follows_placeholder || !pod.allocation)) {
     pod.allocation = std::move(own);
   }
 }
@@ -324,7 +326,8 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   if (uid.empty()) return;
   if (pod.placeholder) return events.UpsertPlaceholder(std::move(pod), now);
   PodRecord* known = cluster.Find(uid);
-  const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
+  const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed ||
+                     (TRANCHE_PLANTED(deletion_frees) && pod.terminating);
   if (events.AddsNothing(known, pod, ended)) return;
   parts_->claim_pods.Note(pod, ended, now);
   if (known != nullptr && known->unreadable && !pod.unreadable && !ended) {
@@ -332,7 +335,8 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   }
   // What was charged holds something, though everything that said so was taken off the pod.
   const bool charged = !pod.node.empty() && parts_->metering.unclaimed.contains(uid);
-  const bool may_hold = pod.request.asks_gpu() || (!ended && (pod.unreadable || charged));
+  const bool unknown = pod.unreadable && !TRANCHE_PLANTED(unreadable_pod_holds_nothing);
+  const bool may_hold = pod.request.asks_gpu() || (!ended && (unknown || charged));
   if (known == nullptr && !may_hold) return events.UpsertPlain(pod, ended, now);
   // Of one that ended before we looked only the ledger may want to know.
   if (known == nullptr && ended && !parts_->metering.unclaimed.contains(uid)) return;
@@ -354,6 +358,10 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
     record.request = std::make_shared<const PodRequest>(std::move(pod.request));
   }
   // An object without node may be older than the bind we know of: a pod is never unbound again.
+  if (pod.node.empty() && TRANCHE_PLANTED(late_event_unbinds) && !record.node.empty()) {
+    parts_->ReleaseOn(record.node, uid, now);
+    record.node = NodeName();
+  }
   if (pod.node.empty()) {
     parts_->demand_notes.Note(record, now);
     cluster.NotePending(uid, record);

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "topology/base/check.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 
@@ -152,7 +153,8 @@ bool ClusterIntake::Shows(const PodUid& uid) const {
 
 void ClusterIntake::ReceiveRead(PodFacts pod) {
   engine_.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
-    if (!IsGone(pod.request.uid)) engine.UpsertPod(std::move(pod), now);
+    if (!IsGone(pod.request.uid) || TRANCHE_PLANTED(read_pod_may_be_gone))
+      engine.UpsertPod(std::move(pod), now);
   });
 }
 

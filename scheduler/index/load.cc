@@ -1,5 +1,7 @@
 #include "scheduler/index/load.h"
 
+#include "topology/base/plant.h"
+
 namespace tranche {
 namespace {
 
@@ -23,7 +25,7 @@ void AddUse(Load& load, const PodUse& use) {
   for (const CardUse& card : use.cards) {
     CardLoad& target = load.cards[static_cast<std::size_t>(card.card)];
     target.milli += card.milli;
-    target.memory += card.memory;
+    if (!TRANCHE_PLANTED(memory_is_not_counted)) target.memory += card.memory;
     target.slots += card.slots;
     target.exclusive += card.exclusive;
     target.kept += card.kept;

@@ -9,6 +9,7 @@
 #include "scheduler/index/card_links.h"
 #include "scheduler/index/card_sets.h"
 #include "topology/base/mark.h"
+#include "topology/base/plant.h"
 #include "topology/base/table_key.h"
 
 namespace tranche {
@@ -196,7 +197,7 @@ bool NodeState::FollowRecord(Holding& holding) const {
   std::optional<HeldDevices> held;
   if (as_asked) {
     held = {request, *std::move(as_asked)};
-  } else if (MayBeEdited(request)) {
+  } else if (MayBeEdited(request) && !TRANCHE_PLANTED(edited_wishes_close_the_node)) {
     TRANCHE_MARK(record_says_what_is_held);
     held = FromRecordAlone(inventory_, request, record, holding.problem);
   }
@@ -273,6 +274,7 @@ void NodeState::Recompute() {
   }
   for (Holding& holding : holdings_) {
     if (holding.known || holding.kind == HoldingKind::kTentative) continue;
+    if (TRANCHE_PLANTED(unknown_is_free)) continue;
     if (!holding.allocation) holding.problem = "expected an allocation record, found none";
     holding.by_record = nullptr;
     if (holding.request->asks.empty()) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "scheduler/kube/api_status.h"
+#include "topology/base/plant.h"
 
 namespace tranche::kube {
 namespace {
@@ -131,7 +132,8 @@ void LeaseMachine::Found(LeaseRecord record, BootTime now) {
     return;
   }
   const bool free = seen_->holder.empty() || seen_->holder == identity_;
-  const BootTime over = changed_ + Duration();
+  const BootTime over =
+      changed_ + (TRANCHE_PLANTED(lease_taken_too_early) ? BootTime(times_.retry) : Duration());
   if (free || now >= over) {
     due_ = Do::kWrite;
     due_at_ = now;
@@ -163,7 +165,7 @@ void LeaseMachine::Wrote(LeaseRecord record, BootTime sent, BootTime now) {
   changed_ = now;
   silent_.reset();
   if (role_ == Role::kFollower) role_ = Role::kLeader;
-  granted_ = sent;
+  granted_ = TRANCHE_PLANTED(grant_counts_from_the_answer) ? now : sent;
   due_ = Do::kWrite;
   due_at_ = sent + times_.retry;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "topology/base/plant.h"
 #include "topology/base/status.h"
 
 namespace tranche::kube {
@@ -54,7 +55,9 @@ absl::Status Mirror::Changed(const ReadObject& read) {
   ObjectVersion& version = known_[identity.key];
   unreadable_ -= version.unreadable ? 1 : 0;
   if (version.uid != identity.uid) {
-    if (!version.uid.empty()) sink_.Gone({identity.key, version.uid});
+    if (!version.uid.empty() && !TRANCHE_PLANTED(replaced_pod_stays)) {
+      sink_.Gone({identity.key, version.uid});
+    }
     version = ObjectVersion{identity.uid, {}, false, false};
   }
   version.resource_version = meta.resource_version;
@@ -75,7 +78,10 @@ absl::Status Mirror::Deleted(wire::Element object) {
   if (touching_) touched_.insert(identity.key);
   const auto found = known_.find(identity.key);
   // A namesake of what is known is not the object that went.
-  if (found == known_.end() || found->second.uid != identity.uid) return absl::OkStatus();
+  if (found == known_.end() ||
+      (found->second.uid != identity.uid && !TRANCHE_PLANTED(end_of_a_namesake_counts))) {
+    return absl::OkStatus();
+  }
   unreadable_ -= found->second.unreadable ? 1 : 0;
   known_.erase(found);
   sink_.Gone(identity);
@@ -117,7 +123,7 @@ void Mirror::Replace(List list) {
   }
   for (const auto& [key, version] : known_) {
     if (next.contains(key)) continue;
-    if (list.incomplete) {
+    if (list.incomplete || TRANCHE_PLANTED(gone_by_a_list_stays)) {
       next.emplace(key, version);
     } else {
       sink_.Gone({key, version.uid});

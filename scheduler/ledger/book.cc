@@ -9,6 +9,7 @@
 #include "scheduler/ledger/numbers.h"
 #include "scheduler/ledger/questions.h"
 #include "topology/base/check.h"
+#include "topology/base/plant.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
@@ -165,7 +166,7 @@ absl::Status Book::Run(const MeterEvent& event, int64_t written) {
 
 absl::Status Book::End(const MeterEvent& event, int64_t written) {
   const auto found = open_.find({event.uid.str(), event.interval});
-  if (found == open_.end()) {
+  if (found == open_.end() || TRANCHE_PLANTED(ends_are_not_written)) {
     ++ignored_;
     return absl::OkStatus();
   }

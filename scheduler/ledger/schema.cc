@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "topology/base/plant.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
@@ -222,7 +223,9 @@ absl::Status RunStep(Database& database, const MigrationStep& step) {
 
 absl::Status ApplySettings(Database& database) {
   TRANCHE_RETURN_IF_ERROR(Apply(database, kReadSettings));
-  return Apply(database, kWriteSettings);
+  TRANCHE_RETURN_IF_ERROR(Apply(database, kWriteSettings));
+  if (TRANCHE_PLANTED(commits_are_not_synced)) return database.Execute("PRAGMA synchronous = OFF");
+  return absl::OkStatus();
 }
 
 absl::Status ApplyReadSettings(Database& database) {

@@ -7,6 +7,7 @@
 
 #include "scheduler/ledger/files.h"
 #include "scheduler/ledger/schema.h"
+#include "topology/base/plant.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
@@ -133,7 +134,7 @@ void Writer::WhenCommitted(std::function<void(bool)> done) {
   bool answer = false;
   {
     const std::lock_guard lock(mutex_);
-    answer = committed_ == taken_ && !lost_;
+    answer = (committed_ == taken_ && !lost_) || TRANCHE_PLANTED(promised_before_the_commit);
     if (!answer && !lost_ && health_.writable && !ended_) {
       waiters_.push_back({taken_, std::move(done)});
       return;

@@ -62,6 +62,7 @@ EXAMPLES = [
     ("core", True, {"quota/a.cc": "#include <thread>\n"}),
     ("core", True, {"quota/a.cc": "auto t = Clock::now();\n"}),
     ("core", True, {"quota/a.cc": "const char* v = getenv(name);\n"}),
+    ("core", False, {"topology/base/plant.h": "const char* v = getenv(name);\n"}),
     ("core", True, {"quota/a.cc": "int dice = rand();\n"}),
     ("core", True, {"topology/a.h": "double score = 0;\n"}),
     ("core", False, {"quota/a.cc": '// a double now() \nauto s = "float";\nint operand(int);\n'}),

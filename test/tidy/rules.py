@@ -111,6 +111,9 @@ CORE_TOKENS = [
     (r"\b(float|double)\b", "integers only in decisions"),
 ]
 
+# Reads the environment in builds that are made to be wrong, and in no other.
+PLANTS = "topology/base/plant.h"
+
 MOST_COLUMNS = 100
 MOST_LINES = 500
 MEASURED = re.compile(r"(\.(cc|h|cmake|py|sh)|CMakeLists\.txt)$")
@@ -179,7 +182,7 @@ def check_libraries(files):
 
 def check_core(files):
     for file, room, rank in _cpp(files):
-        if rank > LAST_CORE_RANK:
+        if rank > LAST_CORE_RANK or file.path == PLANTS:
             continue
         for line, quote, name in file.includes:
             if quote == "<" and name in CORE_HEADERS:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "quota/tree/limits.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 
@@ -47,7 +48,9 @@ GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, cons
   };
   const Millis least =
       std::min(std::max(rules.min_runtime, leaf->min_runtime.value_or(Millis{0})), kGuardCap);
-  guard(Guard::kMinRuntime, work.running.value_or(work.since) + least);
+  if (!TRANCHE_PLANTED(least_runtime_is_not_guarded)) {
+    guard(Guard::kMinRuntime, work.running.value_or(work.since) + least);
+  }
   if (!EvictedItself(record.traits.owner)) {
     guard(Guard::kImmunity, state_.history.ImmuneUntil(record.traits.owner, rules.cooldown, now));
   }

@@ -10,6 +10,7 @@
 #include "scheduler/engine/state/kept_room.h"
 #include "scheduler/index/card_sets.h"
 #include "scheduler/index/charge_of.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 namespace {
@@ -162,6 +163,8 @@ void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
       AddCharge(unit.parts, tree_.FindLine(part.model), part.charge);
     }
     unit.marks = work.marks;
+    if (TRANCHE_PLANTED(work_within_nominal_is_evicted))
+      unit.marks = {QuotaState::kBorrowed, false, false};
     const int64_t lost = guards_.LossOf(record, work, ages_, now_);
     losses.push_back(lost);
     unit.lost_gpu_ms = AddSaturating(unit.lost_gpu_ms, lost);

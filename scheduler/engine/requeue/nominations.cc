@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "scheduler/engine/state/kept_room.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 
@@ -20,7 +21,7 @@ void Nominations::Note(const PodUid& uid, PodRecord& record, const NodeName& nod
 // Only where somebody leaves: a nomination alone may say where the pod is about to be bound.
 void Nominations::Keep(const NodeName& node, Instant now) {
   // Before everybody has been seen, the ledger may hold the pod's charge of a bind that was lost.
-  if (!cluster_.cluster_complete) return;
+  if (!cluster_.cluster_complete && !TRANCHE_PLANTED(nominated_kept_before_all_is_seen)) return;
   const auto waiting = reclaims_.nominated.find(node);
   const NodeId id = cluster_.names.Find(node.str());
   if (waiting == reclaims_.nominated.end() || id == kNoNode || cluster_.nodes[id] == nullptr)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "topology/base/mark.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 
@@ -33,7 +34,7 @@ bool AgentQueues::Enter(const NodeName& node, int64_t slot, const PodUid& uid, I
     Leave(uid, now);
   }
   Line& line = lines_[key];
-  if (line.serving.empty()) {
+  if (line.serving.empty() || TRANCHE_PLANTED(agents_serve_two_at_once)) {
     Serve(key, line, uid, now);
     return true;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "topology/base/mark.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 namespace {
@@ -240,7 +241,7 @@ void GoOnFromEpochs(ClusterState& cluster, Instant now) {
       highest = std::max(highest, holding.allocation->epoch);
     }
   }
-  if (highest == cluster.epoch) return;
+  if (highest == cluster.epoch || TRANCHE_PLANTED(later_epochs_close_nodes)) return;
   TRANCHE_MARK(goes_on_from_a_higher_epoch);
   cluster.epoch = highest;
   for (NodeId id{0}; id < cluster.nodes.size(); ++id) {

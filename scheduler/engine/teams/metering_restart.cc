@@ -8,6 +8,7 @@
 
 #include "scheduler/engine/teams/metering.h"
 #include "topology/base/mark.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 
@@ -40,7 +41,8 @@ std::vector<OpenInterval> Metering::EndOlder(std::vector<OpenInterval> open) {
   });
   std::vector<OpenInterval> newest;
   for (OpenInterval& interval : open) {
-    if (newest.empty() || newest.back().uid != interval.uid) {
+    if (newest.empty() || newest.back().uid != interval.uid ||
+        TRANCHE_PLANTED(two_open_intervals_stay)) {
       newest.push_back(std::move(interval));
       continue;
     }
@@ -112,15 +114,17 @@ void Metering::AddHistory(std::vector<MeterEvent>& events) {
 }
 
 void Metering::CloseUnclaimed(Instant now) {
+  if (TRANCHE_PLANTED(unclaimed_is_never_closed)) return;
   for (const auto& [uid, interval] : std::exchange(unclaimed, {})) {
     const PodRecord* record = cluster_.Find(uid);
     // Ended while nobody looked: what the pod itself says, else the last moment somebody metered.
     // One that is still waiting was never bound, whatever was written before its binding.
     const bool never_bound = record != nullptr && !record->terminal;
     const bool told = record != nullptr && record->terminal && record->ended_at;
-    Instant at = never_bound ? interval.since
-                 : told      ? *record->ended_at
-                             : std::min(heartbeat_, now);
+    Instant at = never_bound                                          ? interval.since
+                 : told                                               ? *record->ended_at
+                 : TRANCHE_PLANTED(ended_unseen_is_charged_until_now) ? now
+                                                                      : std::min(heartbeat_, now);
     at = std::max(at, never_bound ? interval.since : interval.running.value_or(interval.since));
     RefundLost(uid, interval.interval, interval.node, at);
     MeterEvent event = Event(never_bound ? MeterKind::kVoid : MeterKind::kClose, uid,
