@@ -225,6 +225,9 @@ run_fuzzers() {  # FOLDER COMMAND
   done
 }
 
+# Suites of binder, ledger writer, reflector, reclaimer, election and the engine's lock.
+threaded='Bind*:Reclaimer*:*Writer*:*Reflector*:*Elector*:EngineHost*:Ledger*:*Timers*:SelfCheck*'
+
 tsan() {
   build tsan unit_tests || return 0
   # The runtime of GCC 12 cannot place its shadow memory under the address randomisation of newer
@@ -232,6 +235,18 @@ tsan() {
   local prefix=()
   if setarch "$(uname -m)" -R true 2>/dev/null; then prefix=(setarch "$(uname -m)" -R); fi
   TSAN_OPTIONS=halt_on_error=1 ctest_cases tsan '^unit_tests$' "${prefix[@]}"
+  local seed first=$((RANDOM * 32768 + RANDOM + 1))
+  heading "tsan: the same threads in other orders (test/yields), seeds $first to $((first + 19))"
+  for ((seed = first; seed < first + 20; ++seed)); do
+    if TRANCHE_YIELDS=$seed TSAN_OPTIONS=halt_on_error=1 "${prefix[@]}" \
+      build/tsan/bin/unit_tests --gtest_brief=1 --gtest_filter="$threaded" \
+      >"$scratch/yields.log" 2>&1; then
+      passed=$((passed + 1))
+    else
+      tail -n 60 "$scratch/yields.log"
+      fail "tsan: TRANCHE_YIELDS=$seed"
+    fi
+  done
 }
 
 fuzz() {
