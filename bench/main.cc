@@ -218,6 +218,7 @@ CLI::App* AddStorm(CLI::App& app, bench::StormOptions& options) {
       ->check(CLI::Range(10, 100'000));
   command->add_flag("--bounds,!--no-bounds", options.bounds,
                     "exit status 1 when filter is slowed down or a hold is long");
+  command->add_flag("--callers", options.callers, "print who held the engine how long");
   command->add_option("--out", options.out, "JSON file to write");
   return command;
 }

@@ -22,8 +22,9 @@ struct StormOptions {
   ProfileOptions profile;
   double scale = 1;                 // of what scenes bring, not of the fleet
   std::vector<std::string> scenes;  // empty: all
-  int calls = 300;                  // of filter, in each scene
+  int calls = 1'000;                // of filter, in each scene
   bool bounds = true;               // judge
+  bool callers = false;             // print who held the engine how long
   std::string out;                  // JSON file; empty: none
 };
 

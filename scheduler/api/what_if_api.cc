@@ -87,7 +87,6 @@ http::Response WhatIfApi::Answer(const http::Request& request) {
           question, [&] { return Steady::now() - began < limits_.hold; }, now);
       spent += Steady::now() - began;
     });
-    host_.LetOthersIn();
   }
   return JsonResponse(EncodeWhatIf(question.results));
 }

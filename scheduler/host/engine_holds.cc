@@ -23,6 +23,7 @@ bool EngineHolds::Note(EngineCaller caller, Moment from, Moment until) {
   ++sum.holds;
   sum.total += took;
   sum.longest = std::max(sum.longest, took);
+  sum.felt_holds += took > kFelt;
   if (took <= kLong || caller == EngineCaller::kStart) return false;
   ++sum.long_holds;
   if (told_ != Moment::min() && until - told_ < kLogGap) return false;
@@ -35,7 +36,7 @@ std::vector<metrics::HoldRow> EngineHolds::Rows() const {
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     const Sum& sum = sums_[i];
     if (sum.holds == 0) continue;
-    rows.push_back({std::string(kNames[i]), sum.holds, sum.long_holds,
+    rows.push_back({std::string(kNames[i]), sum.holds, sum.felt_holds, sum.long_holds,
                     std::chrono::duration<double>(sum.total).count(),
                     std::chrono::duration<double>(sum.longest).count()});
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <thread>
 
 #include "scheduler/wire/records/allocation_json.h"
 
@@ -47,7 +46,7 @@ Instant EngineHost::Now() {
 void EngineHost::Unlock(EngineCaller caller, EngineHolds::Moment since) {
   const EngineHolds::Moment now = std::chrono::steady_clock::now();
   const bool tell = holds_.Note(caller, since, now);
-  mutex_.Unlock();
+  lock_.Unlock();
   if (!tell) return;
   spdlog::warn("the engine was held for {} ms by {}; everybody else waited",
                std::chrono::duration_cast<std::chrono::milliseconds>(now - since).count(),
@@ -55,8 +54,10 @@ void EngineHost::Unlock(EngineCaller caller, EngineHolds::Moment since) {
 }
 
 std::vector<metrics::HoldRow> EngineHost::Holds() {
-  const absl::MutexLock lock(&mutex_);
-  return holds_.Rows();
+  lock_.LockFirst();
+  std::vector<metrics::HoldRow> rows = holds_.Rows();
+  lock_.Unlock();
+  return rows;
 }
 
 void EngineHost::EndCall(EngineCaller caller, EngineHolds::Moment since) {
@@ -130,17 +131,10 @@ std::optional<PlanOutcome> EngineHost::Plan() {
   return outcome;
 }
 
-// A mutex goes to the first who asks, and the thread that has just given it back is first.
-void EngineHost::LetOthersIn() const {
-  constexpr int kPatience = 1'000;
-  for (int i = 0; i < kPatience && waiting_ > 0; ++i) std::this_thread::yield();
-}
-
 void EngineHost::Learn() {
   const auto learn = [](Engine& engine, Instant) { return engine.Learn(); };
-  for (int lessons = 0;
-       lessons < kMostLessons && waiting_ == 0 && With(EngineCaller::kLearn, learn); ++lessons) {
-    LetOthersIn();
+  for (int lessons = 0; lessons < kMostLessons && lock_.waiting() == 0; ++lessons) {
+    if (!With(EngineCaller::kLearn, learn)) return;
   }
 }
 
@@ -149,7 +143,7 @@ std::optional<Instant> EngineHost::Tick() {
   const std::optional<Instant> next = With(EngineCaller::kTick, tick);
   // Evictions are planned on fresh knowledge only.
   if (!may_plan_()) return next;
-  for (int plans = 0; plans < kMostPlans && Plan(); ++plans) LetOthersIn();
+  for (int plans = 0; plans < kMostPlans && Plan();) ++plans;
   Learn();
   // Planning changes what is due.
   return With(EngineCaller::kTick, tick);

@@ -5,7 +5,6 @@
 // only for kPage of them at a time.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -13,9 +12,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/host/engine_holds.h"
+#include "scheduler/host/turn_lock.h"
 #include "scheduler/ports/clock.h"
 #include "scheduler/ports/ledger.h"
 
@@ -68,20 +67,16 @@ class EngineHost {
   // the engine's order, and the sinks are called outside the lock. `caller`: for whom, as the
   // holds are counted by.
   template <typename Work>
-  auto With(EngineCaller caller, Work&& work) ABSL_LOCKS_EXCLUDED(mutex_) {
+  auto With(EngineCaller caller, Work&& work) ABSL_LOCKS_EXCLUDED(lock_) {
     const EngineLock lock(*this, caller);
     return std::forward<Work>(work)(engine_, Now());
   }
   template <typename Work>
-  auto With(Work&& work) ABSL_LOCKS_EXCLUDED(mutex_) {
+  auto With(Work&& work) ABSL_LOCKS_EXCLUDED(lock_) {
     return With(EngineCaller::kOther, std::forward<Work>(work));
   }
   // How long the engine was held since the start, by caller.
-  std::vector<metrics::HoldRow> Holds() ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // Between two calls of With that belong together: who waits for the engine comes first, for a
-  // while at least.
-  void LetOthersIn() const;
+  std::vector<metrics::HoldRow> Holds() ABSL_LOCKS_EXCLUDED(lock_);
 
   // Calls `done` once what the ledger was given before is on disk, or at once when it cannot be
   // written (placement goes on) or there is none.
@@ -105,11 +100,9 @@ class EngineHost {
   // One use of the engine. When it ends the effects of the call go out.
   class ABSL_SCOPED_LOCKABLE EngineLock {
    public:
-    EngineLock(EngineHost& host, EngineCaller caller) ABSL_EXCLUSIVE_LOCK_FUNCTION(host.mutex_)
+    EngineLock(EngineHost& host, EngineCaller caller) ABSL_EXCLUSIVE_LOCK_FUNCTION(host.lock_)
         : host_(host), caller_(caller) {
-      ++host_.waiting_;
-      host_.mutex_.Lock();
-      --host_.waiting_;
+      IsVerb(caller) ? host_.lock_.LockFirst() : host_.lock_.LockInTurn();
       since_ = std::chrono::steady_clock::now();
     }
     ~EngineLock() ABSL_UNLOCK_FUNCTION() { host_.EndCall(caller_, since_); }
@@ -122,21 +115,20 @@ class EngineHost {
     EngineHolds::Moment since_;
   };
   // Gives the lock back and lets the effects out.
-  void EndCall(EngineCaller caller, EngineHolds::Moment since) ABSL_UNLOCK_FUNCTION(mutex_);
-  void Unlock(EngineCaller caller, EngineHolds::Moment since) ABSL_UNLOCK_FUNCTION(mutex_);
+  void EndCall(EngineCaller caller, EngineHolds::Moment since) ABSL_UNLOCK_FUNCTION(lock_);
+  void Unlock(EngineCaller caller, EngineHolds::Moment since) ABSL_UNLOCK_FUNCTION(lock_);
   std::optional<PlanOutcome> Plan();
   void Learn();
   // The time, after the engine has heard of steps of the clock.
-  Instant Now() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Instant Now() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   Clock& clock_;
   Ledger* const ledger_;
   const std::function<bool()> may_plan_;
   EffectSinks sinks_;
-  absl::Mutex mutex_;
-  Engine engine_ ABSL_GUARDED_BY(mutex_);
-  EngineHolds holds_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<int> waiting_ = 0;  // calls that wait for mutex_
+  TurnLock lock_;
+  Engine engine_ ABSL_GUARDED_BY(lock_);
+  EngineHolds holds_ ABSL_GUARDED_BY(lock_);
 };
 
 }  // namespace tranche

@@ -88,6 +88,7 @@ struct LedgerRow {
 struct HoldRow {
   std::string caller;  // of a closed set
   int64_t holds = 0;
+  int64_t felt_holds = 0;  // over 0.3 ms: who waits for one takes several times as long
   int64_t long_holds = 0;  // over 20 ms
   double total_seconds = 0;
   double longest_seconds = 0;

@@ -35,7 +35,7 @@ Scrape FullScrape() {
   model.memory_capacity = Mebibytes::Of(2);
   scrape.totals.models = {model};
   scrape.watches = {{"pods", 2.5, 1, 2, 3}, {"nodes", std::nullopt, 0, 0, 0}};
-  scrape.holds = {{"filter", 9, 2, 1.5, 0.25}};
+  scrape.holds = {{"filter", 9, 4, 2, 1.5, 0.25}};
   scrape.http_refusals = {{413, 7}};
   scrape.mig_changes_pending = 1;
   scrape.defragmentable_gpus = 4;
