@@ -18,6 +18,24 @@ Engine::~Engine() = default;
 void Engine::UpsertNode(NodeFacts node, Instant now) {
   ClusterState& cluster = parts_->cluster;
   parts_->Advance(now);
+  const NodeId id = cluster.InternNode(node.name);
+  const bool opens = !std::exchange(cluster.nodes[id]->unreadable, "").empty();
+  PutNode(std::move(node), now);
+  if (!opens) return;
+  cluster.Refresh(id, now);
+  parts_->requeue.NoteReopened(id, now);
+}
+
+void Engine::SetUnreadable(const NodeName& name, const std::string& why, Instant now) {
+  ClusterState& cluster = parts_->cluster;
+  parts_->Advance(now);
+  const NodeId id = cluster.InternNode(name);
+  cluster.nodes[id]->unreadable = "the Node object cannot be read: " + why;
+  cluster.Refresh(id, now);
+}
+
+void Engine::PutNode(NodeFacts node, Instant now) {
+  ClusterState& cluster = parts_->cluster;
   cluster.overlay.AddTo(node);
   const NodeId id = cluster.InternNode(node.name);
   NodeEntry& entry = *cluster.nodes[id];
@@ -62,6 +80,7 @@ void Engine::DeleteNode(const NodeName& name, Instant now) {
   entry.state.SetFacts(std::nullopt, 0);
   cluster.agents.Close(name);
   entry.vanished = false;
+  entry.unreadable.clear();
   entry.stable_at.reset();
   for (const PodUid& uid : claimed) {
     if (PodRecord* record = cluster.Find(uid)) cluster.DropTentative(uid, *record, now);
@@ -72,11 +91,12 @@ void Engine::DeleteNode(const NodeName& name, Instant now) {
 // The node again, with what is said of it by others now.
 void Engine::TellNode(const NodeName& name, Instant now) {
   ClusterState& cluster = parts_->cluster;
+  parts_->Advance(now);
   const NodeId id = cluster.names.Find(name.str());
   if (id == kNoNode || cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present()) return;
   NodeFacts facts = cluster.nodes[id]->state.facts();
   NodeOverlay::TakeFrom(facts);
-  UpsertNode(std::move(facts), now);
+  PutNode(std::move(facts), now);
   parts_->requeue.NoteRetold(id, now);
 }
 

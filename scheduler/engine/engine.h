@@ -60,6 +60,9 @@ class Engine {
   // ---- events -----------------------------------------------------------------------------
   // State, not transitions: the newest object wins, missed steps in between do no harm.
   void UpsertNode(NodeFacts node, Instant now);
+  // The node exists and its newest version cannot be read: it takes no new work until a version can
+  // be, or it is gone. What was known of it and what is held there stay.
+  void SetUnreadable(const NodeName& name, const std::string& why, Instant now);
   // Pods still on the node are kept and come back with it.
   void DeleteNode(const NodeName& name, Instant now);
   void UpsertPod(PodFacts pod, Instant now);
@@ -196,6 +199,7 @@ class Engine {
   std::string Digest() const;
 
  private:
+  void PutNode(NodeFacts node, Instant now);
   void TellNode(const NodeName& name, Instant now);
 
   std::unique_ptr<EngineParts> parts_;

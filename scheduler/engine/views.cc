@@ -215,7 +215,7 @@ std::vector<NodeView> Engine::Nodes(const NodeName& after, std::size_t limit, In
       std::ranges::upper_bound(order, after, {}, [&](NodeId id) { return cluster.names.name(id); });
   for (; at != order.end() && page.size() < limit; ++at) {
     if (cluster.nodes[*at] == nullptr || cluster.names.name(*at).empty()) continue;
-    if (!cluster.nodes[*at]->state.present()) continue;
+    if (!cluster.nodes[*at]->exists()) continue;
     page.push_back(ViewNode(cluster.names.name(*at), *cluster.nodes[*at]));
     parts_->claim_views.ViewGpus(*at, page.back());
   }
@@ -328,7 +328,7 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
   const bool pending = cluster.IsPending(*record);
   std::vector<NodeId> ids;
   for (const NodeId id : cluster.names.ascending()) {
-    if (cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present()) continue;
+    if (cluster.nodes[id] == nullptr || !cluster.nodes[id]->exists()) continue;
     ids.push_back(id);
   }
   for (const NodeId id : ids) {

@@ -63,6 +63,11 @@ struct ClusterIntake::Receiver {
     host.With(EngineCaller::kEvents,
               [&](Engine& engine, Instant now) { engine.DeleteNode(told.name, now); });
   }
+  void operator()(const NodeUnreadable& told) const {
+    host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
+      engine.SetUnreadable(told.name, told.problem, now);
+    });
+  }
   void operator()(PodChanged& told) const {
     // Before the engine hears of it: it never holds a pod of the watch that is not shown.
     intake.NoteShown(told.pod.request.uid);

@@ -105,10 +105,17 @@ void PodSink::Gone(const Identity& identity) { events_.Receive(PodGone{PodUid(id
 Decoded EventSink::Decode(wire::Element object, const Identity& identity, bool) {
   Decoded out;
   absl::StatusOr<ClusterEvent> event = read_(object, identity);
-  if (event.ok()) {
-    out.deliver = [this, event = *std::move(event)] { events_.Receive(event); };
-  } else {
-    out.problem = std::string(event.status().message());
+  if (!event.ok()) return DecodeOutline(object, identity, std::string(event.status().message()));
+  out.deliver = [this, event = *std::move(event)] { events_.Receive(event); };
+  return out;
+}
+
+Decoded EventSink::DecodeOutline(wire::Element, const Identity& identity,
+                                 const std::string& problem) {
+  Decoded out;
+  out.problem = problem;
+  if (unreadable_) {
+    out.deliver = [this, event = unreadable_(identity, problem)] { events_.Receive(event); };
   }
   return out;
 }
@@ -119,7 +126,10 @@ EventSink NodeSink(ClusterEvents& events) {
     return NodeChanged{std::move(node)};
   };
   const auto gone = [](const Identity& identity) { return NodeGone{NodeName(identity.key)}; };
-  return EventSink(events, read, gone, "nodes");
+  const auto unreadable = [](const Identity& identity, const std::string& problem) {
+    return NodeUnreadable{NodeName(identity.key), problem};
+  };
+  return EventSink(events, read, gone, "nodes", unreadable);
 }
 
 Decoded PolicyObjectSink::Decode(wire::Element object, const Identity& identity, bool known) {

@@ -36,16 +36,25 @@ class PodSink : public ObjectSink {
   ClusterEvents& events_;
 };
 
-// A sink that keeps nothing: every readable object is one event, and so is its end. An object that
-// cannot be read any more keeps what its last readable version said.
+// A sink that keeps nothing: every readable object is one event, and so is its end. Of an object
+// that cannot be read any more what its last readable version said stands.
 class EventSink : public ObjectSink {
  public:
   using ReadChange = std::function<absl::StatusOr<ClusterEvent>(wire::Element, const Identity&)>;
   using MakeGone = std::function<ClusterEvent(const Identity&)>;
-  // `heard`: under which name signs of life are told; null: they are not.
-  EventSink(ClusterEvents& events, ReadChange read, MakeGone gone, const char* heard = nullptr)
-      : events_(events), read_(std::move(read)), gone_(std::move(gone)), heard_(heard) {}
+  using MakeUnreadable = std::function<ClusterEvent(const Identity&, const std::string&)>;
+  // `heard`: under which name signs of life are told; null: they are not. `unreadable`: what is
+  // told of a version that cannot be read, and why; empty: nothing.
+  EventSink(ClusterEvents& events, ReadChange read, MakeGone gone, const char* heard = nullptr,
+            MakeUnreadable unreadable = {})
+      : events_(events),
+        read_(std::move(read)),
+        gone_(std::move(gone)),
+        heard_(heard),
+        unreadable_(std::move(unreadable)) {}
   Decoded Decode(wire::Element object, const Identity& identity, bool known) override;
+  Decoded DecodeOutline(wire::Element outline, const Identity& identity,
+                        const std::string& problem) override;
   void Gone(const Identity& identity) override { events_.Receive(gone_(identity)); }
   void Heard() override {
     if (heard_ != nullptr) events_.Receive(tranche::Heard{heard_});
@@ -56,8 +65,10 @@ class EventSink : public ObjectSink {
   const ReadChange read_;
   const MakeGone gone_;
   const char* const heard_;
+  const MakeUnreadable unreadable_;
 };
 
+// A node that cannot be read is told as NodeUnreadable.
 EventSink NodeSink(ClusterEvents& events);
 
 // Hands objects over as JSON text. A version that differs in status or metadata alone is skipped

@@ -22,6 +22,12 @@ struct NodeChanged {
 struct NodeGone {
   NodeName name;
 };
+// The newest version of the node cannot be read, whether or not an earlier one was: it may say
+// anything. Until NodeChanged or NodeGone.
+struct NodeUnreadable {
+  NodeName name;
+  std::string problem;
+};
 struct PodChanged {
   PodFacts pod;
 };
@@ -88,9 +94,9 @@ struct Heard {
 };
 
 using ClusterEvent =
-    std::variant<NodeChanged, NodeGone, PodChanged, PodGone, NodeZonesChanged, NodeSlicesChanged,
-                 NodeAgentChanged, DraChanged, DraGone, GangSizeChanged, PolicyObject,
-                 PolicyObjectGone, PolicyObjectsSettled, Synced, Heard>;
+    std::variant<NodeChanged, NodeGone, NodeUnreadable, PodChanged, PodGone, NodeZonesChanged,
+                 NodeSlicesChanged, NodeAgentChanged, DraChanged, DraGone, GangSizeChanged,
+                 PolicyObject, PolicyObjectGone, PolicyObjectsSettled, Synced, Heard>;
 
 class ClusterEvents {
  public:

@@ -9,9 +9,16 @@ namespace tranche {
 struct StandbyBuffer::Keep {
   void operator()(NodeChanged& told) const {
     NodeName name = told.node.name;
+    known.unreadable.erase(name);
     known.nodes.insert_or_assign(std::move(name), std::move(told.node));
   }
-  void operator()(const NodeGone& told) const { known.nodes.erase(told.name); }
+  void operator()(const NodeGone& told) const {
+    known.unreadable.erase(told.name);
+    known.nodes.erase(told.name);
+  }
+  void operator()(NodeUnreadable& told) const {
+    known.unreadable.insert_or_assign(told.name, std::move(told.problem));
+  }
   void operator()(PodChanged& told) const {
     PodUid uid = told.pod.request.uid;
     known.pods.insert_or_assign(std::move(uid), std::move(told.pod));
@@ -70,6 +77,9 @@ void StandbyBuffer::Open(ClusterEvents& receiver) {
     receiver.Receive(GangSizeChanged{gang.first, gang.second, size});
   }
   for (auto& [name, node] : known_.nodes) receiver.Receive(NodeChanged{std::move(node)});
+  for (auto& [name, problem] : known_.unreadable) {
+    receiver.Receive(NodeUnreadable{name, std::move(problem)});
+  }
   for (auto& [uid, pod] : known_.pods) receiver.Receive(PodChanged{std::move(pod)});
   receiver.Receive(Synced());
   const Steady::time_point now = Steady::now();

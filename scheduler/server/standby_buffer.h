@@ -46,6 +46,7 @@ class StandbyBuffer : public ClusterEvents {
     std::map<dra::ObjectRef, dra::Object> dra;
     std::map<std::pair<std::string, std::string>, int> gangs;
     std::map<NodeName, NodeFacts> nodes;
+    std::map<NodeName, std::string> unreadable;  // nodes, and why; also of those above
     std::map<PodUid, PodFacts> pods;
     std::map<std::string, Steady::time_point> heard;
   };

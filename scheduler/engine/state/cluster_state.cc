@@ -37,6 +37,7 @@ NodeId ClusterState::InternNode(const NodeName& name) {
 }
 
 Reason ClusterState::ClosedReason(const NodeEntry& entry, Instant now) const {
+  if (!entry.unreadable.empty()) return Reason::kOperatorBusy;
   if (!entry.state.present()) return Reason::kUnknownNode;
   const NodeFacts& facts = entry.state.facts();
   if (!facts.ready) return Reason::kNodeNotReady;
@@ -57,7 +58,7 @@ void ClusterState::Refresh(NodeId id, Instant now) {
   if (!refreshed_[id]) refreshed_ids_.push_back(id);
   refreshed_[id] = true;
   NodeEntry& entry = *nodes[id];
-  if (!entry.state.present() && entry.state.holdings().empty()) {
+  if (!entry.exists() && entry.state.holdings().empty()) {
     scorer.SetNode(id.number(), {});
     states.Release(entry.hard);
     states.Release(entry.soft);

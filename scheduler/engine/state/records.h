@@ -116,10 +116,16 @@ struct NodeEntry {
   std::string unkept;  // pods follow a placeholder on a card that none holds; empty: nobody does
   std::optional<Instant> placeholders_due;  // when its placeholders are looked after again
   std::string held;  // why something of ours keeps pods away; empty: nothing does
+  // Why the newest version of its object could not be read; empty: it was. The facts are those of
+  // an earlier version, or there are none.
+  std::string unreadable;
   std::optional<Instant> refusing_until;
   ChargeKind kind;
   std::optional<Instant> lost_since;
   ZoneLag zone_lag;  // where zones are told
+
+  // Whether the cluster is known to have it; only pods may be left of one that it has not.
+  bool exists() const { return state.present() || !unreadable.empty(); }
 };
 
 }  // namespace tranche

@@ -169,6 +169,11 @@ std::string DescribeLinks(const NodeEntry& entry, const PodRequest& request,
 
 }  // namespace
 
+std::string DescribeBusy(const NodeEntry& entry) {
+  if (!entry.unreadable.empty()) return entry.unreadable;
+  return entry.held.empty() ? entry.state.facts().operator_busy : entry.held;
+}
+
 std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
                            const GpuPolicy& policy, Reason reason, Instant now) {
   const std::string asks = "asks " + DescribeRequest(request);
@@ -201,7 +206,7 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
           "tried again in {} s",
           std::chrono::ceil<std::chrono::seconds>(*entry.refusing_until - now).count());
     case Reason::kOperatorBusy:
-      return entry.state.facts().operator_busy;
+      return DescribeBusy(entry);
     case Reason::kNoGpu:
     case Reason::kNoAgent:
     case Reason::kUnhealthy:

@@ -19,6 +19,8 @@ std::string AdviceFor(Reason reason);
 // What about this node stands in the way, with numbers. Requires: `reason` is not kNone.
 std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
                            const GpuPolicy& policy, Reason reason, Instant now);
+// Why the node is closed. Requires: as kOperatorBusy.
+std::string DescribeBusy(const NodeEntry& entry);
 // The request in a few words: "1 GPU", "0.5 GPU", "2 x 1g.10gb".
 std::string DescribeRequest(const PodRequest& request);
 

@@ -6,13 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/engine/views/explain_text.h"
+
 namespace tranche {
 namespace {
 
 std::string ClosedDetail(const NodeEntry& entry) {
   switch (entry.closed) {
     case Reason::kOperatorBusy:
-      return entry.held.empty() ? entry.state.facts().operator_busy : entry.held;
+      return DescribeBusy(entry);
     case Reason::kDevicesUnknown:
       if (!entry.unkept.empty()) return entry.unkept;
       for (const Holding& holding : entry.state.holdings()) {

@@ -25,6 +25,7 @@ class Recorder : public ClusterEvents {
     Note("node " + told.node.name.str());
     nodes_[told.node.name.str()] = std::move(told.node);
   }
+  void operator()(const NodeUnreadable&) {}  // what it cannot read it refuses
   void operator()(const NodeGone& told) { Note("node gone " + told.name.str()); }
   void operator()(PodChanged& told) {
     PodFacts& pod = told.pod;

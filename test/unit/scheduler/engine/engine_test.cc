@@ -20,6 +20,7 @@ using test::Pending;
 using test::SharedPod;
 using test::WholePod;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 // ---- who fits where -----------------------------------------------------------------------------
@@ -93,6 +94,45 @@ TEST_F(EngineTest, ReasonsNameTheMostFundamentalObstacle) {
   for (const Row& row : rows) {
     EXPECT_EQ(ReasonOn(row.request, row.node), row.reason) << row.request.name.name;
   }
+}
+
+TEST_F(EngineTest, ANodeThatCannotBeReadTakesNothingNewAndKeepsWhatItHas) {
+  Nodes({test::StockNode("a", 2)});
+  ASSERT_TRUE(Place(WholePod("runs", 1), "a"));
+  engine_.SetUnreadable(NodeName("a"), "expected object, found 5", now_);
+  const PodRequest next = WholePod("next", 1);
+  engine_.UpsertPod(test::Pending(next), now_);
+  EXPECT_EQ(ReasonOn(next, "a"), "OperatorBusy");
+  EXPECT_FALSE(Place(WholePod("other", 1), "a"));
+  EXPECT_EQ(FreeMilli("a"), 1000);
+  const std::string why = "the Node object cannot be read: expected object, found 5";
+  EXPECT_EQ(engine_.Nodes(NodeName(), 1, now_)[0].closed_detail, why);
+  EXPECT_EQ(engine_.Explain(next.name, now_)->nodes[0].detail, why);
+  engine_.SetNodeZones(NodeName("a"), NodeZones(), now_);
+  EXPECT_EQ(ReasonOn(next, "a"), "OperatorBusy") << "others say more of it, the node does not";
+  engine_.effects() = {};
+  engine_.UpsertNode(test::StockNode("a", 2), now_);  // as it was before
+  ASSERT_EQ(engine_.effects().requeue.size(), 1U);
+  EXPECT_THAT(Filter(next), ElementsAre("a"));
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
+// Otherwise every pod that fits nowhere would be tried again for ever, as one that may have met a
+// node before us.
+TEST_F(EngineTest, ANodeThatNeverCouldBeReadIsClosedAndNotUnknown) {
+  engine_.SetUnreadable(NodeName("odd"), "expected object, found 5", now_);
+  names_.push_back(NodeName("odd"));
+  const PodRequest pod = WholePod("pod", 1);
+  engine_.UpsertPod(test::Pending(pod), now_);
+  EXPECT_EQ(ReasonOn(pod, "odd"), "OperatorBusy");
+  ASSERT_EQ(engine_.Nodes(NodeName(), 9, now_).size(), 1U);
+  EXPECT_THAT(engine_.Explain(pod.name, now_)->nodes[0].detail, HasSubstr("cannot be read"));
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+  engine_.DeleteNode(NodeName("odd"), now_);
+  EXPECT_EQ(ReasonOn(pod, "odd"), "UnknownNode");
+  engine_.SetUnreadable(NodeName("odd"), "expected object, found 5", now_);
+  engine_.UpsertNode(test::StockNode("odd", 1), now_);
+  EXPECT_THAT(Filter(pod), ElementsAre("odd"));
 }
 
 TEST_F(EngineTest, PodsWithoutGpuPassUntouchedAndBindWithoutDevices) {

@@ -24,6 +24,9 @@ class RecordingEvents : public ClusterEvents {
 
   void operator()(NodeChanged& told) { Add("node " + told.node.name.str()); }
   void operator()(const NodeGone& told) { Add("node gone " + told.name.str()); }
+  void operator()(const NodeUnreadable& told) {
+    Add(fmt::format("node {} unreadable: {}", told.name.str(), told.problem));
+  }
   void operator()(PodChanged& told) {
     PodFacts& pod = told.pod;
     const std::string place = pod.node.empty() ? "" : " on " + pod.node.str();

@@ -134,6 +134,28 @@ TEST_F(UnreadableTest, TheEndOfAPodIsSeenInVersionsThatCannotBeRead) {
   EXPECT_TRUE(Eventually([this] { return StatusOf("pods").unreadable == 0; }));
 }
 
+TEST_F(UnreadableTest, ANodeThatCannotBeReadIsToldSoUntilItCan) {
+  const Json odd = {{"metadata", {{"name", "n1"}, {"uid", "1"}, {"labels", 5}}}};
+  Json node = odd;
+  node["metadata"].erase("labels");
+  AnswerList(kNodes, ListText("NodeList", {With(odd, "5", R"("x":1)"),
+                                           With(Node("n2", "2"), "6", R"("x":1)")}));
+  const auto frame = [](const Json& each, const char* version, const char* more) {
+    return fmt::format(R"({{"type":"MODIFIED","object":{}}})", With(each, version, more));
+  };
+  AnswerWatch(kNodes,
+              {frame(node, "101", R"("x":1)"), frame(node, "102", R"("x":tru)"),
+               fmt::format(R"({{"type":"DELETED","object":{}}})", With(node, "103", R"("x":1)"))});
+  StartSynced();
+  EXPECT_TRUE(events_.Saw("node gone n1"));
+  std::vector<std::string> lines = events_.Lines();
+  for (std::string& line : lines) line = line.substr(0, line.find(':'));
+  std::erase(lines, "synced");
+  EXPECT_EQ(lines, (std::vector<std::string>{"node n1 unreadable", "node n2", "node n1",
+                                             "node n1 unreadable", "node gone n1"}));
+  EXPECT_EQ(StatusOf("nodes").undecodable, 2);
+}
+
 TEST_F(UnreadableTest, NothingIsGoneByAListWithANamelessItem) {
   server_.Put(kPods, Pod("a", "u1", "n1"));
   StartSynced();

@@ -37,6 +37,21 @@ PolicyObject QuotaObject(const std::string& name, int64_t generation = 1) {
 }
 
 // Pods come first here and last there: devices need a node to be on.
+TEST(StandbyBufferTest, ANodeThatCannotBeReadIsToldBesideWhatWasReadOfIt) {
+  StandbyBuffer buffer;
+  buffer.Receive(NodeChanged{Node("was-read")});
+  for (const char* name : {"was-read", "never", "read-again", "gone"}) {
+    buffer.Receive(NodeUnreadable{NodeName(name), "odd"});
+  }
+  buffer.Receive(NodeChanged{Node("read-again")});
+  buffer.Receive(NodeGone{NodeName("gone")});
+  kube::RecordingEvents told;
+  buffer.Open(told);
+  EXPECT_EQ(told.Lines(),
+            (Lines{"settled", "node read-again", "node was-read", "node never unreadable: odd",
+                   "node was-read unreadable: odd", "synced"}));
+}
+
 TEST(StandbyBufferTest, TellsTheLatestOfEverythingInTheOrderOfAStart) {
   StandbyBuffer buffer;
   buffer.Receive(PodChanged{Pod("a")});
