@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Which lines and decisions of the product the tests reach: builds without optimisation and with
+# counters (build/coverage), runs unit, property, scenario and torture tests and the simulator, and
+# prints a table by room.
+#
+#   test/coverage.sh [--report]     --report: only the table, of what was run before
+#
+# Half an hour on two cores. The rooms that decide and account (MUST below) are to have every
+# decision taken both ways; those that are not are listed with file and line. Exit 1 where lines of
+# all rooms together are below 90 % or a decision of those rooms was never taken.
+set -euo pipefail
+exec </dev/null
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+build=build/coverage
+must='scheduler/index/|quota/tree/|scheduler/ledger/|scheduler/kube/(lease|elector|grant)'
+
+if [[ ${1:-} != --report ]]; then
+  test/install-deps.sh build coverage
+  cmake --preset coverage
+  cmake --build --preset coverage --parallel "$(nproc)" --target unit_tests property_tests \
+    tranche-scenario torture_tests tranche-sim sim_tests tranche fake_nvml
+  find "$build" -name '*.gcda' -delete
+  failed=0
+  "$build/bin/unit_tests" --gtest_brief=1 || failed=1
+  TRANCHE_STEPS=${TRANCHE_STEPS:-200} "$build/bin/property_tests" --gtest_brief=1 || failed=1
+  "$build/bin/tranche-scenario" test/scenarios/*.scn || failed=1
+  "$build/bin/torture_tests" --gtest_brief=1 || failed=1
+  "$build/bin/sim_tests" --gtest_brief=1 || failed=1
+  "$build/bin/tranche-sim" --seconds 120 || failed=1
+  if (( failed )); then echo "coverage.sh: tests failed; the table is of what ran" >&2; fi
+fi
+gcovr --root . --object-directory "$build" --filter '(topology|policy|quota|scheduler)/' \
+  --exclude-throw-branches --exclude-unreachable-branches --decisions \
+  --gcov-ignore-parse-errors --json "$build/coverage.json" "$build"
+python3 -B test/coverage.py "$build/coverage.json" --must "$must" --least-lines 90
