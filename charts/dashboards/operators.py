@@ -235,7 +235,7 @@ def ledger():
         graph("Ledger faults", "What is wrong with the ledger, by kind. Must be 0; the log says "
               "more.", [(top("tranche_ledger_faults", "kind"), "{{kind}}")], NUMBER, 12),
         graph("Age of the newest copy", "One is due every day; dashed: the alert.",
-              [(top("tranche_ledger_backup_age_seconds"), "age")], SECONDS, 12,
+              [(top("tranche_backup_age_seconds"), "age")], SECONDS, 12,
               limits=("transparent", (172800, "red"))),
     ]
 
@@ -294,9 +294,9 @@ def process():
               [(f"max by (instance) (tranche_clock_ahead_seconds{{{JOB}}})", "{{instance}}")],
               SECONDS, 8),
         graph("Time the engine is held", "Share of the time, by caller.",
-              [(rate("tranche_engine_held_seconds_total", "caller"), "{{caller}}")], RATIO, 12),
+              [(rate("tranche_lock_hold_seconds_sum", "caller"), "{{caller}}")], RATIO, 12),
         graph("Longest hold of the engine", "Since the start, by caller; dashed: what counts as "
-              "long.", [(top("tranche_engine_longest_hold_seconds", "caller"), "{{caller}}")],
+              "long.", [(top("tranche_lock_longest_hold_seconds", "caller"), "{{caller}}")],
               SECONDS, 12, limits=("transparent", (0.02, "red"))),
         table("Processes", "Version and start.", ("job", "instance", "version"), [
             ("Ready", f"max by (job, instance) (tranche_ready{{{JOB}}}) * on (job, instance) "

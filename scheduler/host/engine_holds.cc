@@ -24,8 +24,9 @@ bool EngineHolds::Note(EngineCaller caller, Moment from, Moment until) {
   sum.total += took;
   sum.longest = std::max(sum.longest, took);
   sum.felt_holds += took > kFelt;
-  if (took <= kLong || caller == EngineCaller::kStart) return false;
+  if (took <= kLong) return false;
   ++sum.long_holds;
+  if (caller == EngineCaller::kStart) return false;
   if (told_ != Moment::min() && until - told_ < kLogGap) return false;
   told_ = until;
   return true;

@@ -7,6 +7,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "scheduler/metrics/names.h"
@@ -107,10 +108,12 @@ void AddState(const Scrape& scrape, Page& page) {
 void AddHolds(const Scrape& scrape, Page& page) {
   for (const HoldRow& row : scrape.holds) {
     const Labels labels = {{"caller", row.caller}};
-    page.Counter(kEngineHolds, static_cast<double>(row.holds), labels);
-    page.Counter(kEngineLongHolds, static_cast<double>(row.long_holds), labels);
-    page.Counter(kEngineHeld, row.total_seconds, labels);
-    page.Gauge(kEngineLongestHold, row.longest_seconds, labels);
+    page.Histogram(kLockHold, row.total_seconds,
+                   {{0.0003, row.holds - row.felt_holds},
+                    {0.02, row.holds - row.long_holds},
+                    {std::numeric_limits<double>::infinity(), row.holds}},
+                   labels);
+    page.Gauge(kLongestLockHold, row.longest_seconds, labels);
   }
 }
 

@@ -53,16 +53,11 @@ inline constexpr Series kPokes = {
     "Waiting pods brought back to the scheduler's queue when room appeared (pods)"};
 
 // ---- the engine's lock ------------------------------------------------------------------------
-inline constexpr Series kEngineHolds = {
-    "tranche_engine_holds_total",
-    "Times the engine was held, all others waiting, by caller (times)"};
-inline constexpr Series kEngineLongHolds = {
-    "tranche_engine_long_holds_total",
-    "Times it was held for over 20 ms, the start not counted, by caller (times)"};
-inline constexpr Series kEngineHeld = {"tranche_engine_held_seconds_total",
-                                       "Time the engine was held, by caller (seconds)"};
-inline constexpr Series kEngineLongestHold = {
-    "tranche_engine_longest_hold_seconds",
+inline constexpr Series kLockHold = {
+    "tranche_lock_hold_seconds",
+    "How long the engine was held, all others waiting, by caller (seconds)"};
+inline constexpr Series kLongestLockHold = {
+    "tranche_lock_longest_hold_seconds",
     "The longest it was held since the start of the process, by caller (seconds)"};
 
 // ---- state ------------------------------------------------------------------------------------
@@ -216,7 +211,7 @@ inline constexpr Series kLedgerCheckpointAge = {
 inline constexpr Series kLedgerFaults = {
     "tranche_ledger_faults",
     "1 while that is wrong with the ledger, by kind; must be 0, the log says more (bool)"};
-inline constexpr Series kLedgerBackupAge = {"tranche_ledger_backup_age_seconds",
+inline constexpr Series kLedgerBackupAge = {"tranche_backup_age_seconds",
                                             "Age of the newest copy of the ledger (seconds)"};
 inline constexpr Series kLedgerHead = {
     "tranche_ledger_last_entry",

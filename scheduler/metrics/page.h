@@ -6,6 +6,7 @@
 #include <prometheus/registry.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -35,6 +36,17 @@ class Page {
   }
   void Counter(const Series& series, double value, const Labels& labels = {}) {
     Add(series, prometheus::MetricType::Counter, labels).counter.value = value;
+  }
+  // `up_to`: how many were of at most so much, ascending; the last is all of them.
+  void Histogram(const Series& series, double sum,
+                 const std::vector<std::pair<double, int64_t>>& up_to, const Labels& labels) {
+    prometheus::ClientMetric::Histogram& histogram =
+        Add(series, prometheus::MetricType::Histogram, labels).histogram;
+    for (const auto& [bound, count] : up_to) {
+      histogram.bucket.push_back({static_cast<std::uint64_t>(count), bound});
+    }
+    histogram.sample_count = static_cast<std::uint64_t>(up_to.back().second);
+    histogram.sample_sum = sum;
   }
 
  private:
