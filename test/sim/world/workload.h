@@ -45,7 +45,7 @@ class Workload {
   const std::set<std::string>& bound() const { return bound_; }
 
  private:
-  // Whoever keeps so many pods alive, for a while.
+  // An owner keeps so many pods alive, for a while.
   struct Owner {
     std::string ns;
     std::string scheduler;
