@@ -266,6 +266,13 @@ bool AsksGpu(const Json& pod) {
          std::ranges::any_of(wish.counts, [](const auto& count) { return count.second > 0; });
 }
 
+int64_t GpusOf(const PodLife& pod) {
+  const Wish wish = WishOf(pod.object);
+  int64_t sum = wish.cards;
+  for (const auto& [key, count] : wish.counts) sum += count;
+  return sum;
+}
+
 std::string GangOf(const PodLife& pod) {
   const std::string gang = Annotation(pod.object, "tranche.dev/gang");
   return gang.empty() ? "" : pod.ns() + "/" + gang;

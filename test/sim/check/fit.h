@@ -24,6 +24,8 @@ Fit FitOn(const Truth& truth, const PodLife& pod, const std::string& node);
 
 // Does the pod ask for GPUs in words that the product reads?
 bool AsksGpu(const Json& pod);
+// How many cards it asks for, or MIG instances.
+int64_t GpusOf(const PodLife& pod);
 // "ns/gang" by Tranche's own annotation; empty: none.
 std::string GangOf(const PodLife& pod);
 int64_t GangSizeOf(const PodLife& pod);
