@@ -1,8 +1,12 @@
 #include "test/sim/check/truth.h"
 
 #include <algorithm>
-#include <set>
+#include <functional>
+#include <tuple>
 #include <utility>
+
+#include "scheduler/wire/json/json.h"
+#include "test/sim/base/wall.h"
 
 namespace tranche::sim::check {
 namespace {
@@ -24,6 +28,28 @@ std::string DeviceName(const Json& device) {
   return "slot " + std::to_string(NumberAt(device, "slot"));
 }
 
+// When the last container of the pod ended, by its status.
+std::optional<SimTime> FinishedAt(const Json& pod) {
+  std::optional<SimTime> last;
+  const Json& statuses = At(pod, {"status", "containerStatuses"});
+  if (!statuses.is_array()) return last;
+  for (const Json& status : statuses) {
+    const std::optional<SimTime> at = TimeOf(TextAt(status, {"state", "terminated", "finishedAt"}));
+    if (at && (!last || *at > *last)) last = at;
+  }
+  return last;
+}
+
+// Does more change than what a status reports?
+bool SaysOtherwise(const Json& before, const Json& after) {
+  if (before.is_null() || after.is_null()) return true;
+  const auto differs = [&](std::initializer_list<const char*> path) {
+    return At(before, path) != At(after, path);
+  };
+  return differs({"spec"}) || differs({"metadata", "labels"}) ||
+         differs({"metadata", "annotations"}) || differs({"status", "allocatable"});
+}
+
 bool IsOver(const Json& pod) {
   const std::string phase = TextAt(pod, {"status", "phase"});
   return phase == "Succeeded" || phase == "Failed";
@@ -31,7 +57,12 @@ bool IsOver(const Json& pod) {
 
 }  // namespace
 
-const Json& At(const Json& object, const std::vector<const char*>& path) {
+std::optional<SimTime> TimeOf(const std::string& text) {
+  const auto time = wire::ParseTime(text);
+  return time ? std::optional(SimTime(*time - kWorldBegan)) : std::nullopt;
+}
+
+const Json& At(const Json& object, std::initializer_list<const char*> path) {
   const Json* at = &object;
   for (const char* const name : path) {
     if (!at->is_object()) return kNull;
@@ -42,7 +73,7 @@ const Json& At(const Json& object, const std::vector<const char*>& path) {
   return *at;
 }
 
-std::string TextAt(const Json& object, const std::vector<const char*>& path) {
+std::string TextAt(const Json& object, std::initializer_list<const char*> path) {
   const Json& at = At(object, path);
   return at.is_string() ? at.get<std::string>() : std::string();
 }
@@ -83,12 +114,19 @@ std::optional<Record> ReadRecord(const std::string& text) {
 }
 
 void Truth::Hear(const Happening& happening) {
+  if (happening.kind == Happening::Kind::kAsked && happening.text == "filter") {
+    const auto uid = uids_.find(happening.key);
+    if (uid != uids_.end() && !pods_.at(uid->second).bound) {
+      pods_.at(uid->second).filtered = happening.at;
+    }
+  }
   if (happening.kind != Happening::Kind::kWritten) return;
   if (happening.resource == "pods") {
     HearPod(happening);
-  } else if (happening.resource != "leases" && happening.resource != "events") {
+  } else if (SaysOtherwise(happening.before, happening.after)) {
     changes_[{happening.resource, happening.key}].push_back({happening.at, happening.before});
   }
+  if (happening.resource == "events" || happening.resource == "leases") return;
   std::map<std::string, Json>& stored = objects_[happening.resource];
   if (happening.after.is_null()) {
     stored.erase(happening.key);
@@ -130,6 +168,7 @@ void Truth::HearPod(const Happening& happening) {
   }
   if (!pod.ended && (!there || IsOver(object))) {
     pod.ended = happening.at;
+    pod.finished = FinishedAt(object);
     held_[pod.node].erase(uid);
   }
 }
@@ -174,6 +213,31 @@ std::vector<Json> Truth::Lately(const std::string& resource, const std::string& 
   for (auto change = found->second.rbegin(); change != found->second.rend(); ++change) {
     if (change->at < now - lag) break;
     versions.push_back(change->before);
+  }
+  return versions;
+}
+
+std::vector<std::map<std::string, Json>> Truth::Versions(const std::string& resource, SimTime now,
+                                                         SimTime since) const {
+  std::vector<std::tuple<SimTime, std::string, const Json*>> undo;
+  for (auto at = changes_.lower_bound({resource, ""});
+       at != changes_.end() && at->first.first == resource; ++at) {
+    for (const Change& change : at->second) {
+      undo.emplace_back(change.at, at->first.second, &change.before);
+    }
+  }
+  std::ranges::stable_sort(undo, std::greater<>(),
+                           [](const auto& one) { return std::get<0>(one); });
+  std::vector<std::map<std::string, Json>> versions{objects(resource)};
+  std::map<std::string, Json> then = versions.front();
+  for (const auto& [at, key, before] : undo) {
+    if (at < since) break;
+    if (before->is_null()) {
+      then.erase(key);
+    } else {
+      then[key] = *before;
+    }
+    if (at <= now) versions.push_back(then);
   }
   return versions;
 }

@@ -6,6 +6,7 @@
 // Thread rule: one thread. Cost: a copy of each object that is written.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,10 +43,12 @@ struct PodLife {
   std::optional<Record> record;  // as it was bound
   Json object;                   // as it was stored last
   SimTime made{0};
+  std::optional<SimTime> filtered;  // the last answer of the filter verb before it was bound
   std::optional<SimTime> bound;
-  std::optional<SimTime> leaving;  // it has a deletionTimestamp
-  std::string evicted_by;          // who asked for that
-  std::optional<SimTime> ended;    // Succeeded, Failed or gone: it holds nothing any more
+  std::optional<SimTime> leaving;   // it has a deletionTimestamp
+  std::string evicted_by;           // who asked for that
+  std::optional<SimTime> finished;  // the last of its containers had, by its own status
+  std::optional<SimTime> ended;     // Succeeded, Failed or gone: it holds nothing any more
   bool gone = false;
 
   bool holds() const { return bound && !ended; }
@@ -71,6 +74,9 @@ class Truth {
   // and as it was before each change since.
   std::vector<Json> Lately(const std::string& resource, const std::string& key, SimTime now,
                            SimTime lag) const;
+  // All objects of `resource` at every moment since `since`, newest first; never empty.
+  std::vector<std::map<std::string, Json>> Versions(const std::string& resource, SimTime now,
+                                                    SimTime since) const;
 
  private:
   struct Change {
@@ -87,10 +93,12 @@ class Truth {
 };
 
 // Members of objects, by the way of member names; null where there is none.
-const Json& At(const Json& object, const std::vector<const char*>& path);
-std::string TextAt(const Json& object, const std::vector<const char*>& path);
+const Json& At(const Json& object, std::initializer_list<const char*> path);
+std::string TextAt(const Json& object, std::initializer_list<const char*> path);
 std::string Annotation(const Json& object, const char* name);
 std::string Label(const Json& object, const char* name);
+// RFC 3339, as the world's clock counts; nullopt: it is no time.
+std::optional<SimTime> TimeOf(const std::string& text);
 // Written by a replica of Tranche: "tranche-0/3".
 bool IsTranche(const std::string& who);
 
