@@ -25,8 +25,10 @@ enum class IfUntrusted : uint8_t { kGoOn, kFail };
 // error unless asked for: placement goes on without (OpenedLedger::untrusted).
 // Errors: InvalidArgument and NotFound (a wrong path), FailedPrecondition (another process has the
 // file, a newer version); with kFail all of SqliteLedger::Open.
+// `workers`: what works for the ledger instead of threads, and then opening it has none either.
 absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch, bool exact_epoch,
                                         std::function<bool()> may_write,
-                                        IfUntrusted untrusted = IfUntrusted::kGoOn);
+                                        IfUntrusted untrusted = IfUntrusted::kGoOn,
+                                        ledger::Workers workers = nullptr);
 
 }  // namespace tranche
