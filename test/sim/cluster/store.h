@@ -45,8 +45,11 @@ using StoredPtr = std::shared_ptr<const Stored>;
 
 struct Change {
   enum class Type : uint8_t { kAdded, kModified, kDeleted };
+  Change(Type the_type, SimTime when, StoredPtr is, StoredPtr was)
+      : type(the_type), at(when), object(std::move(is)), before(std::move(was)) {}
+
   Type type;
-  SimTime at{0};
+  SimTime at;
   StoredPtr object;  // deleted: its last state with the version of the deletion
   StoredPtr before;  // null: made
   // The frame of a watch, made once.
