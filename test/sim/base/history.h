@@ -23,7 +23,9 @@ struct Happening {
     kWritten,   // the API server stored, changed or removed an object: `resource`, `key`, `before`
                 // (null: made), `after` (null: removed), `who`
     kRefused,   // the API server refused a write: `text`
-    kGranted,   // a kubelet or agent gave devices to a pod: `key` of the pod, `after` what it gave
+    kGranted,   // a kubelet or agent gave devices to a pod: `key` of the pod, `after` what it gave:
+                // {"node","devices":[{"uuid" or "index","milli","mib","mig":{"profile","start",
+                // "size"}}]}
     kReleased,  // it took them back
     kAsked,     // kube-scheduler asked an extender verb: `text` the verb, `key` the pod, `after`
                 // the answer (null: none came)
@@ -31,7 +33,8 @@ struct Happening {
     kEnded,     // it crashed or stopped
     kLeads,     // a replica began to lead, `number` its epoch
     kLost,      // it no longer may write
-    kPromised,  // the ledger said that an entry is on disk: `after` the entry
+    kPromised,  // the ledger said that an entry is on disk: `after` the entry: {"uid","interval",
+                // "kind": "open", "running", "close", "void" or "refund", "at": Unix ms}
     kFault,     // the world did something bad: `text`
     kQuiet,     // faults and arrivals have stopped: from now on liveness counts
   };

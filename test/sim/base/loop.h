@@ -11,7 +11,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "test/sim/base/draws.h"
 
@@ -25,7 +28,12 @@ class Loop {
   explicit Loop(uint64_t seed) : draws_(seed) {}
 
   SimTime now() const { return now_; }
-  Actor NewActor() { return ++last_actor_; }
+  // `name`: who it is in the history, "tranche-0/3" (replica/life).
+  Actor NewActor(std::string name = {}) {
+    names_.push_back(std::move(name));
+    return static_cast<Actor>(names_.size() - 1);
+  }
+  const std::string& NameOf(Actor actor) const { return names_.at(actor); }
   // Steps that are due at the same microsecond run in an order that the seed draws; what a step
   // gives itself with no delay runs after it.
   void After(SimTime delay, Actor actor, std::function<void()> step);
@@ -52,7 +60,7 @@ class Loop {
 
   Draws draws_;
   SimTime now_{0};
-  Actor last_actor_ = 0;
+  std::vector<std::string> names_{std::string()};  // by actor; 0 is nobody
   uint64_t number_ = 0;
   int64_t done_ = 0;
   std::map<Key, Step> queue_;

@@ -1,0 +1,56 @@
+#include "test/sim/check/bindings.h"
+
+#include <fmt/format.h>
+
+namespace tranche::sim::check {
+
+void BindingChecker::Hear(const Happening& happening) {
+  if (happening.kind == Happening::Kind::kAsked) return Asked(happening);
+  if (happening.kind == Happening::Kind::kWritten && happening.resource == "pods") {
+    Written(happening);
+  }
+}
+
+void BindingChecker::Written(const Happening& happening) {
+  if (happening.after.is_null() || happening.before.is_null()) return;
+  if (TextAt(happening.before, {"metadata", "uid"}) !=
+      TextAt(happening.after, {"metadata", "uid"})) {
+    return;
+  }
+  const std::string before = TextAt(happening.before, {"spec", "nodeName"});
+  const std::string after = TextAt(happening.after, {"spec", "nodeName"});
+  if (!before.empty() && before != after) {
+    Found(happening.at, happening.key,
+          fmt::format("expected the pod to stay on {}, found it on \"{}\", written by {}", before,
+                      after, happening.who));
+  }
+  if (!IsTranche(happening.who)) return;
+  constexpr const char* kRecord = "tranche.dev/allocation";
+  const std::string record = Annotation(happening.after, kRecord);
+  if (before.empty() && !after.empty()) {
+    if (!record.empty() && !ReadRecord(record)) {
+      Found(happening.at, happening.key, "expected an allocation record, found " + record);
+    }
+    if (!At(happening.before, {"metadata", "deletionTimestamp"}).is_null()) {
+      Found(happening.at, happening.key, "expected no Binding of a pod that leaves, found one");
+    }
+  } else if (record != Annotation(happening.before, kRecord)) {
+    Found(happening.at, happening.key,
+          "expected the record to be written with the node, found it written by " + happening.who);
+  }
+}
+
+// "No error" is said of a pod that is bound, or has been.
+void BindingChecker::Asked(const Happening& happening) {
+  if (happening.text != "bind" || !happening.after.is_object()) return;
+  for (const char* const name : {"Error", "error"}) {
+    if (!TextAt(happening.after, {name}).empty()) return;
+  }
+  const PodLife* const pod = truth_.pod_of(happening.key);
+  if (pod != nullptr && pod->waits()) {
+    Found(happening.at, happening.key,
+          "expected the pod bound that bind said is, found it waiting");
+  }
+}
+
+}  // namespace tranche::sim::check

@@ -1,0 +1,143 @@
+#include "test/sim/check/charges.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "test/sim/base/wall.h"
+#include "test/sim/check/ledger.h"
+
+namespace tranche::sim::check {
+namespace {
+
+constexpr SimTime kAllowed = std::chrono::seconds(1);
+constexpr SimTime kTakingOver = std::chrono::seconds(10);
+
+SimTime SinceBegin(int64_t unix_millis) {
+  return std::chrono::sys_time<std::chrono::milliseconds>(std::chrono::milliseconds(unix_millis)) -
+         kWorldBegan;
+}
+
+std::string Seconds(SimTime time) {
+  return fmt::format("{}.{:03} s", time.count() / 1'000'000, time.count() / 1000 % 1000);
+}
+
+// A node that is not there, or was not heard of, when the pod ended.
+bool IsLost(const Truth& truth, const PodLife& pod) {
+  const Json* const node = truth.object("nodes", pod.node);
+  if (node == nullptr) return true;
+  const Json& conditions = At(*node, {"status", "conditions"});
+  if (!conditions.is_array()) return false;
+  return std::ranges::any_of(conditions, [](const Json& condition) {
+    return TextAt(condition, {"type"}) == "Ready" && TextAt(condition, {"status"}) != "True";
+  });
+}
+
+}  // namespace
+
+void ChargeChecker::Hear(const Happening& happening) {
+  using Kind = Happening::Kind;
+  if (happening.kind == Kind::kLeads) terms_.push_back({happening.at, {}, happening.who});
+  if (happening.kind != Kind::kLost && happening.kind != Kind::kEnded) return;
+  for (Term& term : terms_) {
+    if (term.who == happening.who && !term.until) term.until = happening.at;
+  }
+}
+
+SimTime ChargeChecker::UnledSince(SimTime at) const {
+  SimTime since{0};
+  for (const Term& term : terms_) {
+    if (term.from > at) break;
+    if (!term.until || *term.until > at) return at;
+    since = std::max(since, *term.until);
+  }
+  return since;
+}
+
+SimTime ChargeChecker::AwareBy(SimTime at) const {
+  for (const Term& term : terms_) {
+    if (term.until && *term.until <= at) continue;
+    // Who has begun a moment ago has not seen everything yet either.
+    return std::max(at, term.from + kTakingOver);
+  }
+  return SimTime::max();
+}
+
+void ChargeChecker::Judge(const PodLife& pod, SimTime from, SimTime to, bool open, bool estimated,
+                          SimTime now) {
+  const SimTime lag = options_.lag;
+  const SimTime reserved = pod.filtered.value_or(pod.made);
+  if (from < std::min(*pod.bound, reserved) - kAllowed || from > AwareBy(*pod.bound) + kAllowed) {
+    Found(*pod.bound, pod.key,
+          fmt::format("expected it charged from {} on, found from {}", Seconds(*pod.bound),
+                      Seconds(from)));
+  }
+  if (!pod.ended) {
+    if (!open) {
+      Found(now, pod.key, fmt::format("expected it charged on, found its end at {}", Seconds(to)));
+    }
+    return;
+  }
+  if (IsLost(truth_, pod)) return;
+  const SimTime latest = AwareBy(*pod.ended) + kAllowed + lag;
+  if (open) {
+    if (latest < now) {
+      Found(*pod.ended, pod.key,
+            fmt::format("expected its charge to end at {}, found it open", Seconds(*pod.ended)));
+    }
+    return;
+  }
+  SimTime earliest = std::min(*pod.ended, pod.finished.value_or(*pod.ended)) - kAllowed;
+  if (estimated) earliest = std::min(earliest, UnledSince(*pod.ended) - std::chrono::minutes(1));
+  if (to < earliest || to > latest) {
+    Found(*pod.ended, pod.key,
+          fmt::format("expected it charged until {}, found until {}", Seconds(*pod.ended),
+                      Seconds(to)));
+  }
+}
+
+void ChargeChecker::AtEnd(const Ending& ending) {
+  if (ending.ledgers.empty() || !options_.disks_are_sound) return;
+  struct Charged {
+    std::optional<SimTime> from;
+    SimTime to{0};
+    bool open = false;
+    bool estimated = false;
+  };
+  std::map<std::string, Charged> charged;
+  for (const std::string& path : ending.ledgers) {
+    std::string problem;  // told by the ledger's own checker
+    for (const LedgerInterval& interval : ReadLedger(path, problem)) {
+      if (interval.is_void || !interval.open) continue;
+      Charged& of = charged[interval.uid];
+      const SimTime from = SinceBegin(*interval.open);
+      of.from = of.from ? std::min(*of.from, from) : from;
+      of.open = !interval.end;
+      of.estimated = interval.estimated;
+      if (interval.end) of.to = std::max(of.to, SinceBegin(*interval.end));
+    }
+  }
+  if (options_.faults.has(Fault::kClock)) return;
+  for (const auto& [uid, pod] : truth_.pods()) {
+    const auto found = charged.find(uid);
+    if (found == charged.end()) {
+      const bool ours = pod.bound && IsTranche(pod.binder) && pod.record;
+      if (ours && AwareBy(*pod.bound) < ending.at) {
+        Found(*pod.bound, pod.key, "expected the pod's time in the ledger, found none");
+      }
+      continue;
+    }
+    const Charged& of = found->second;
+    if (!pod.bound) {
+      const bool charges = of.open || of.to - *of.from > kAllowed;
+      if (charges && pod.ended) {
+        Found(*pod.ended, pod.key, "expected no charge of a pod that had no node, found one");
+      }
+    } else if (IsTranche(pod.binder)) {
+      Judge(pod, *of.from, of.to, of.open, of.estimated, ending.at);
+    }
+  }
+}
+
+}  // namespace tranche::sim::check

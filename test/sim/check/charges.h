@@ -1,0 +1,45 @@
+// What the ledger charges a pod is when it held its devices, to the second.
+//
+// The rule. A pod that we bound held its devices from the write of its node (B) until it was
+// Succeeded, Failed or gone (E). Its intervals in the ledger that are not void, taken together,
+//  - begin at B, or at the reservation before it, which is no earlier than the last answer of the
+//    filter verb before B; one second is allowed on either side;
+//  - end at E or when its containers had finished, whichever is earlier, one second allowed before
+//    and after; and so much later as nobody led at E, until ten seconds after somebody led again.
+//    An end that the ledger calls estimated may lie anywhere in the time in which nobody led.
+// A pod that was never bound is charged nothing. Where the clocks of replicas are wrong, times are
+// labels: then the lengths are compared, with the same allowances.
+// Not judged: pods on nodes that were lost meanwhile (use is given back), and ledgers whose disk
+// failed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "test/sim/check/checker.h"
+
+namespace tranche::sim::check {
+
+class ChargeChecker : public Checker {
+ public:
+  using Checker::Checker;
+  void Hear(const Happening& happening) override;
+  void AtEnd(const Ending& ending) override;
+
+ private:
+  // Time in which one replica led.
+  struct Term {
+    SimTime from{0};
+    std::optional<SimTime> until;
+    std::string who;
+  };
+  // From the end of the last term before `at`, where nobody led then, or from `at`.
+  SimTime UnledSince(SimTime at) const;
+  // Until ten seconds after somebody led again, where nobody led at `at`; or `at`.
+  SimTime AwareBy(SimTime at) const;
+  void Judge(const PodLife& pod, SimTime from, SimTime to, bool open, bool estimated, SimTime now);
+
+  std::vector<Term> terms_;
+};
+
+}  // namespace tranche::sim::check

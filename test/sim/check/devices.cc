@@ -1,0 +1,170 @@
+#include "test/sim/check/devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tranche::sim::check {
+namespace {
+
+constexpr const char* kGpu = "nvidia.com/gpu";
+constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
+
+int64_t NumberIn(const Json& value) {
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (!value.is_string()) return 0;
+  const std::string text = value.get<std::string>();
+  if (text.empty() || text.size() > 9) return 0;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return std::ranges::all_of(text, is_digit) ? std::stoll(text) : 0;
+}
+
+// nvidia.com/gpu of the pod's containers; those that only initialise are not added up.
+int64_t GpusAsked(const Json& pod) {
+  int64_t sum = 0;
+  const Json& containers = At(pod, {"spec", "containers"});
+  if (!containers.is_array()) return 0;
+  for (const Json& container : containers) {
+    sum += NumberIn(At(container, {"resources", "limits", kGpu}));
+  }
+  return sum;
+}
+
+// The card's memory by the HAMi register of the node; nullopt: it tells none.
+std::optional<int64_t> Registered(const Json& node, const std::string& device) {
+  const std::string text = Annotation(node, "hami.io/node-nvidia-register");
+  if (text.empty()) return std::nullopt;
+  const Json cards = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!cards.is_array()) return std::nullopt;
+  for (const Json& card : cards) {
+    if (TextAt(card, {"id"}) == device) return NumberIn(At(card, {"devmem"}));
+  }
+  return std::nullopt;
+}
+
+std::vector<RecordDevice> DevicesIn(const Json& after) {
+  std::vector<RecordDevice> devices;
+  const Json& list = At(after, {"devices"});
+  if (!list.is_array()) return devices;
+  for (const Json& item : list) {
+    RecordDevice& device = devices.emplace_back();
+    device.id = item.is_string() ? item.get<std::string>() : TextAt(item, {"uuid"});
+    if (device.id.empty()) device.id = "#" + std::to_string(NumberIn(At(item, {"index"})));
+    if (item.is_string()) {
+      device.milli = 1000;
+      continue;
+    }
+    device.milli = NumberIn(At(item, {"milli"}));
+    device.mib = NumberIn(At(item, {"mib"}));
+    const Json& mig = At(item, {"mig"});
+    device.profile = TextAt(mig, {"profile"});
+    device.start = NumberIn(At(mig, {"start"}));
+    device.size = NumberIn(At(mig, {"size"}));
+  }
+  return devices;
+}
+
+}  // namespace
+
+void DeviceChecker::Hear(const Happening& happening) {
+  if (happening.kind == Happening::Kind::kGranted) return Granted(happening);
+  if (happening.kind == Happening::Kind::kReleased) {
+    given_.erase(happening.key);
+    return;
+  }
+  if (happening.kind != Happening::Kind::kWritten || happening.resource != "pods") return;
+  if (!IsTranche(happening.who) || happening.after.is_null()) return;
+  const PodLife* const pod = truth_.pod(TextAt(happening.after, {"metadata", "uid"}));
+  if (pod == nullptr || pod->bound != happening.at || !pod->holds()) return;
+  Bound(*pod, happening.at);
+  Counted(*pod, happening.at);
+}
+
+std::string DeviceChecker::Add(Card& card, const RecordDevice& device, int64_t memory) {
+  if (!device.profile.empty()) {
+    card.cut = true;
+    if (card.whole) return "a share and a MIG instance";
+    const int64_t end = device.start + device.size;
+    for (const auto& [start, before] : card.ranges) {
+      if (start < end && device.start < before) {
+        return fmt::format("MIG units {}..{} and {}..{}", start, before - 1, device.start, end - 1);
+      }
+    }
+    card.ranges[device.start] = end;
+    return "";
+  }
+  card.whole = true;
+  if (card.cut) return "a share and a MIG instance";
+  card.milli += device.milli;
+  card.mib += device.mib;
+  if (card.milli > 1000) return fmt::format("{} milli", card.milli);
+  if (card.mib > memory) return fmt::format("{} MiB of {}", card.mib, memory);
+  return "";
+}
+
+int64_t DeviceChecker::MemoryOf(const std::string& node, const std::string& device,
+                                SimTime now) const {
+  int64_t most = 0;
+  for (const Json& version : truth_.Lately("nodes", node, now, options_.lag)) {
+    if (const auto registered = Registered(version, device)) most = std::max(most, *registered);
+    most = std::max(most, NumberIn(At(version, {"metadata", "labels", "nvidia.com/gpu.memory"})));
+  }
+  return most == 0 ? kUnknown : most;
+}
+
+void DeviceChecker::Bound(const PodLife& pod, SimTime now) {
+  std::map<std::string, Card> cards;
+  // The pod of this Binding last, so that what breaks is told of it.
+  std::vector<const PodLife*> pods = truth_.on(pod.node);
+  std::erase(pods, &pod);
+  pods.push_back(&pod);
+  for (const PodLife* const other : pods) {
+    if (!other->record) continue;
+    for (const RecordDevice& device : other->record->devices) {
+      const std::string wrong = Add(cards[device.id], device, MemoryOf(pod.node, device.id, now));
+      if (wrong.empty() || other != &pod) continue;
+      Found(now, pod.key,
+            fmt::format("expected {} of {} to be free for it, found {} given there to its pods",
+                        device.id, pod.node, wrong));
+    }
+  }
+}
+
+void DeviceChecker::Counted(const PodLife& pod, SimTime now) {
+  if (GpusAsked(pod.object) == 0) return;
+  int64_t most = 0;
+  for (const Json& version : truth_.Lately("nodes", pod.node, now, options_.lag)) {
+    most = std::max(most, NumberIn(At(version, {"status", "allocatable", kGpu})));
+  }
+  int64_t taken = 0;
+  for (const PodLife* const other : truth_.on(pod.node)) {
+    const bool is_news = !IsTranche(other->binder) && *other->bound > now - options_.lag;
+    if (!is_news) taken += GpusAsked(other->object);
+  }
+  if (taken > most) {
+    Found(
+        now, pod.key,
+        fmt::format("expected at most {} {} on {}, found {} with it", most, kGpu, pod.node, taken));
+  }
+}
+
+void DeviceChecker::Granted(const Happening& happening) {
+  const PodLife* const pod = truth_.pod_of(happening.key);
+  Given& own = given_[happening.key];
+  own = {pod == nullptr ? TextAt(happening.after, {"node"}) : pod->node,
+         DevicesIn(happening.after)};
+  std::map<std::string, Card> cards;
+  for (const auto& [key, given] : given_) {
+    if (given.node != own.node) continue;
+    for (const RecordDevice& device : given.devices) {
+      const std::string wrong = Add(cards[device.id], device, kUnknown);
+      if (wrong.empty()) continue;
+      Found(happening.at, happening.key,
+            fmt::format("expected {} of {} to be handed out once, found {} given out with {}",
+                        device.id, own.node, wrong, key));
+    }
+  }
+}
+
+}  // namespace tranche::sim::check

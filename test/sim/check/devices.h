@@ -1,0 +1,44 @@
+// No device is given twice: what the records of bound pods say of a node's GPUs never exceeds what
+// the node has, at any Binding of ours; and what kubelets and agents gave out does not either.
+//
+// Its model: of each node the pods that hold something and the devices their Bindings named. A
+// share adds milli and MiB to its card, 1000 and the card's memory are the most; MIG instances of
+// a card are disjoint ranges; a card is cut or whole. What others placed counts by its
+// nvidia.com/gpu against what the node allocates, where it was there long enough to be known.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "test/sim/check/checker.h"
+
+namespace tranche::sim::check {
+
+class DeviceChecker : public Checker {
+ public:
+  using Checker::Checker;
+  void Hear(const Happening& happening) override;
+
+ private:
+  struct Card {
+    int64_t milli = 0;
+    int64_t mib = 0;
+    bool cut = false;                   // MIG instances
+    bool whole = false;                 // shares
+    std::map<int64_t, int64_t> ranges;  // start -> end of instances
+  };
+  struct Given {
+    std::string node;
+    std::vector<RecordDevice> devices;
+  };
+  void Bound(const PodLife& pod, SimTime now);
+  void Counted(const PodLife& pod, SimTime now);
+  void Granted(const Happening& happening);
+  // What adding the device to the card would break; empty: nothing.
+  static std::string Add(Card& card, const RecordDevice& device, int64_t memory);
+  int64_t MemoryOf(const std::string& node, const std::string& device, SimTime now) const;
+
+  std::map<std::string, Given> given_;  // by kubelets and agents: pod's key -> what it has
+};
+
+}  // namespace tranche::sim::check

@@ -1,0 +1,253 @@
+#include "test/sim/check/evictions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "test/sim/check/fit.h"
+#include "test/sim/check/quota_model.h"
+
+namespace tranche::sim::check {
+namespace {
+
+// "30m", "90s", "1h"; nullopt: none, or another form.
+std::optional<int64_t> SecondsOf(const std::string& text) {
+  if (text.size() < 2) return std::nullopt;
+  const int64_t number = std::atoll(text.c_str());
+  switch (text.back()) {
+    case 's':
+      return number;
+    case 'm':
+      return number * 60;
+    case 'h':
+      return number * 3600;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The class object that names the PriorityClass; null: none.
+const Json& ClassOf(const std::map<std::string, Json>& classes, const std::string& priority) {
+  static const Json kNone;
+  for (const auto& [name, gpu_class] : classes) {
+    const Json& named = At(gpu_class, {"spec", "priorityClassNames"});
+    if (!named.is_array()) continue;
+    if (std::ranges::find(named, Json(priority)) != named.end()) return gpu_class;
+  }
+  return kNone;
+}
+
+std::optional<SimTime> RunsSince(const Json& pod) {
+  const Json& statuses = At(pod, {"status", "containerStatuses"});
+  std::optional<SimTime> first;
+  if (!statuses.is_array()) return first;
+  for (const Json& status : statuses) {
+    const auto at = TimeOf(TextAt(status, {"state", "running", "startedAt"}));
+    if (at && (!first || *at < *first)) first = at;
+  }
+  return first;
+}
+
+}  // namespace
+
+void EvictionChecker::Hear(const Happening& happening) {
+  if (happening.kind != Happening::Kind::kWritten) return;
+  if (happening.resource == "gpureclaims") return Told(happening);
+  if (happening.resource != "pods" || happening.after.is_null()) return;
+  if (!IsTranche(happening.who)) return;
+  const PodLife* const pod = truth_.pod(TextAt(happening.after, {"metadata", "uid"}));
+  if (pod == nullptr) return;
+  if (pod->leaving == happening.at && pod->evicted_by == happening.who && pod->bound) {
+    Evicted(*pod, happening.at);
+  } else if (pod->bound == happening.at) {
+    Bound(*pod, happening.at);
+  }
+}
+
+void EvictionChecker::Told(const Happening& happening) {
+  reserved_.erase(happening.key);
+  if (happening.after.is_null()) return;
+  Plan plan{happening.key,
+            TextAt(happening.after, {"spec", "rule"}),
+            TextAt(happening.after, {"spec", "leaf"}),
+            {},
+            happening.at};
+  const Json& members = At(happening.after, {"spec", "members"});
+  if (members.is_array()) {
+    for (const Json& member : members) plan.members.insert(TextAt(member, {"uid"}));
+  }
+  if (TextAt(happening.after, {"status", "phase"}) == "Reserved") {
+    reserved_[happening.key] = plan.members;
+  }
+  const Json& victims = At(happening.after, {"status", "victims"});
+  if (!victims.is_array()) return;
+  for (const Json& victim : victims) {
+    const auto [known, fresh] = plans_.try_emplace(TextAt(victim, {"uid"}), plan);
+    if (!fresh && known->second.name != plan.name) known->second = plan;
+  }
+}
+
+void EvictionChecker::Evicted(const PodLife& pod, SimTime now) {
+  Eviction eviction{pod.uid, now, RunsSince(pod.object), {}, true};
+  const std::string priority = TextAt(pod.object, {"spec", "priorityClassName"});
+  for (const auto& classes : truth_.Versions("gpuclasses", now, now - options_.lag)) {
+    const Json& gpu_class = ClassOf(classes, priority);
+    const bool never = TextAt(gpu_class, {"spec", "preemptible"}) == "Never";
+    eviction.never = eviction.never && never;
+    const auto least = SecondsOf(TextAt(gpu_class, {"spec", "minRuntime"})).value_or(0);
+    eviction.min_runtime = std::min(eviction.min_runtime.value_or(least), least);
+  }
+  evictions_.push_back(eviction);
+}
+
+// What waits for the preemptor is not another's.
+void EvictionChecker::Bound(const PodLife& pod, SimTime now) {
+  for (const auto& [reclaim, members] : reserved_) {
+    if (members.contains(pod.uid)) continue;
+    for (const std::string& uid : members) {
+      const PodLife* const waiting = truth_.pod(uid);
+      const Json* const object = truth_.object("gpureclaims", reclaim);
+      if (waiting == nullptr || !waiting->waits() || waiting->leaving || object == nullptr)
+        continue;
+      for (const Json& member : At(*object, {"spec", "members"})) {
+        if (TextAt(member, {"uid"}) != uid || TextAt(member, {"node"}) != pod.node) continue;
+        if (FitOn(truth_, *waiting, pod.node) != Fit::kFull) continue;
+        Found(now, pod.key,
+              fmt::format("expected the room that {} made on {} to be kept for {}, found it given "
+                          "to {}",
+                          reclaim, pod.node, waiting->key, pod.key));
+      }
+    }
+  }
+}
+
+void EvictionChecker::AtEnd(const Ending& /*ending*/) {
+  for (const Eviction& eviction : evictions_) {
+    const PodLife* const victim = truth_.pod(eviction.uid);
+    const auto plan = plans_.find(eviction.uid);
+    if (plan == plans_.end()) {
+      // Placeholders and such are not evicted but deleted; this was somebody's work.
+      Found(eviction.at, victim->key,
+            "expected a GPUReclaim that names the evicted pod, found none");
+      continue;
+    }
+    Judge(eviction, plan->second);
+  }
+}
+
+void EvictionChecker::Judge(const Eviction& eviction, const Plan& plan) {
+  const PodLife& victim = *truth_.pod(eviction.uid);
+  const std::string what = fmt::format("{} ({})", plan.name, plan.rule);
+  if (eviction.never) {
+    Found(eviction.at, victim.key, "expected a class that may be evicted, found Never, by " + what);
+  }
+  const std::string gang = GangOf(victim);
+  for (const std::string& uid : plan.members) {
+    const PodLife* const member = truth_.pod(uid);
+    if (member != nullptr && !gang.empty() && GangOf(*member) == gang) {
+      Found(eviction.at, victim.key,
+            "expected a victim of another gang, found its own, by " + what);
+    }
+  }
+  const bool for_work = !plan.members.empty();
+  if (for_work && eviction.ran_since && eviction.min_runtime &&
+      !options_.faults.has(Fault::kClock)) {
+    const SimTime ran = eviction.at - *eviction.ran_since;
+    if (ran + options_.lag < std::chrono::seconds(*eviction.min_runtime)) {
+      Found(eviction.at, victim.key,
+            fmt::format("expected it to run {} s before it is evicted, found {} s, by {}",
+                        *eviction.min_runtime, ran.count() / 1'000'000, what));
+    }
+  }
+  const bool others = plan.rule == "R1" || plan.rule == "R3" || plan.rule == "R5";
+  if (others && victim.record && victim.record->leaf != plan.leaf &&
+      !MayBeBorrowed(victim, std::min(plan.since, eviction.at) - options_.lag, eviction.at)) {
+    Found(eviction.at, victim.key,
+          fmt::format("expected a victim beyond the nominal of {}, found it in quota, by {}",
+                      victim.record->leaf, what));
+  }
+}
+
+namespace {
+
+// Work of one gang, or one pod.
+struct Unit {
+  bool never = false;
+  int64_t rank = 2;
+  SimTime start{0};
+  std::string key;
+  std::map<std::string, Charge> charges;  // by model
+  bool victims = false;
+};
+
+int64_t RankOf(const Json& gpu_class) {
+  const Json& rank = At(gpu_class, {"spec", "rank"});
+  return rank.is_number_integer() ? rank.get<int64_t>() : 2;
+}
+
+// Is the victim's unit passed over when units fill the nominal in their order?
+bool IsBorrowed(const QuotaModel& model, const std::string& leaf, std::vector<Unit> units) {
+  std::ranges::sort(units, {}, [](const Unit& unit) {
+    return std::tuple(!unit.never, -unit.rank, unit.start, unit.key);
+  });
+  std::map<std::string, Charge> used;
+  for (const Unit& unit : units) {
+    std::map<std::string, Charge> with = used;
+    bool fits = unit.rank > 0;
+    for (const auto& [name, charge] : unit.charges) {
+      for (const std::string& line : {name, std::string("any")}) {
+        Charge& sum = with[line];
+        sum = AddSaturating(sum, charge);
+        for (const Dimension dimension : kDimensions) {
+          const auto most = model.Nominal(leaf, line, dimension);
+          fits =
+              fits && (!most || PartOf(charge, dimension) == 0 || PartOf(sum, dimension) <= *most);
+        }
+      }
+    }
+    if (unit.victims) return !fits;
+    if (fits) used = with;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool EvictionChecker::MayBeBorrowed(const PodLife& victim, SimTime since, SimTime at) const {
+  const std::string& leaf = victim.record->leaf;
+  for (const auto& declared : truth_.Versions("gpuquotas", at, since)) {
+    const QuotaModel model(declared, truth_.objects("namespaces"));
+    if (!model.known() || !model.Has(leaf)) return true;
+    std::map<std::string, Unit> units;
+    for (const auto& [uid, pod] : truth_.pods()) {
+      // What is reserved is not seen here before it is bound.
+      const SimTime soon = at + std::chrono::seconds(5);
+      if (!pod.bound || !pod.record || pod.record->leaf != leaf || *pod.bound > soon ||
+          (pod.ended && *pod.ended < since)) {
+        continue;
+      }
+      const Json* const node = truth_.object("nodes", pod.node);
+      const auto holding = node == nullptr ? std::nullopt : HoldingOf(*pod.record, *node);
+      if (!holding) return true;
+      const std::string gang = GangOf(pod);
+      Unit& unit = units[gang.empty() ? uid : gang];
+      const Json& gpu_class =
+          ClassOf(truth_.objects("gpuclasses"), TextAt(pod.object, {"spec", "priorityClassName"}));
+      unit.never = TextAt(gpu_class, {"spec", "preemptible"}) == "Never";
+      unit.rank = RankOf(gpu_class);
+      unit.start = unit.key.empty() ? *pod.bound : std::min(unit.start, *pod.bound);
+      unit.key = gang.empty() ? pod.key : gang;
+      Charge& charge = unit.charges[holding->model];
+      charge = AddSaturating(charge, holding->charge);
+      unit.victims = unit.victims || &pod == &victim;
+    }
+    std::vector<Unit> list;
+    for (auto& [key, unit] : units) list.push_back(std::move(unit));
+    if (IsBorrowed(model, leaf, std::move(list))) return true;
+  }
+  return !truth_.objects("gpubudgets").empty();  // one that is used up takes the nominal away
+}
+
+}  // namespace tranche::sim::check

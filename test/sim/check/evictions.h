@@ -1,0 +1,55 @@
+// Whoever Tranche evicts may be evicted (R4), by a plan that was written down.
+//
+// The rules. Each eviction that a replica asked for is named by a GPUReclaim. Its victim is of no
+// class that is never preempted, and not of the preemptor's gang; it has run for its class's
+// minRuntime. A victim of another team (R1, R3, R5) was not in quota: work that is never preempted
+// fills a team's nominal first, then higher ranks, then older work, gangs whole, and what no longer
+// fits is borrowed. Marks are made of all that anybody held within two seconds before, or since
+// the plan: what the product may have counted. What made room for a pod goes to nobody else of
+// ours while the reclaim is Reserved.
+//
+// Not judged: reclaims without a preemptor (drains, shrinks), marks of quotas in slices or memory.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "test/sim/check/checker.h"
+
+namespace tranche::sim::check {
+
+class EvictionChecker : public Checker {
+ public:
+  using Checker::Checker;
+  void Hear(const Happening& happening) override;
+  void AtEnd(const Ending& ending) override;
+
+ private:
+  struct Plan {
+    std::string name;
+    std::string rule;
+    std::string leaf;
+    std::set<std::string> members;  // uids
+    SimTime since{0};               // first told
+  };
+  struct Eviction {
+    std::string uid;
+    SimTime at{0};
+    std::optional<SimTime> ran_since;
+    std::optional<int64_t> min_runtime;  // of its class then, seconds
+    bool never = false;                  // by its class, at all times lately
+  };
+  void Told(const Happening& happening);
+  void Evicted(const PodLife& pod, SimTime now);
+  void Bound(const PodLife& pod, SimTime now);
+  void Judge(const Eviction& eviction, const Plan& plan);
+  bool MayBeBorrowed(const PodLife& victim, SimTime since, SimTime at) const;
+
+  std::map<std::string, Plan> plans_;                      // by victim's uid, the newest
+  std::map<std::string, std::set<std::string>> reserved_;  // reclaim -> preemptors, while Reserved
+  std::vector<Eviction> evictions_;
+};
+
+}  // namespace tranche::sim::check

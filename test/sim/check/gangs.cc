@@ -1,0 +1,68 @@
+#include "test/sim/check/gangs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "test/sim/check/fit.h"
+
+namespace tranche::sim::check {
+namespace {
+
+constexpr SimTime kToGather = std::chrono::minutes(8);
+constexpr SimTime kToLeave = std::chrono::minutes(3);
+
+int64_t Holding(const std::vector<const PodLife*>& pods, SimTime at) {
+  return std::ranges::count_if(pods, [at](const PodLife* pod) {
+    return pod->bound && *pod->bound <= at && (!pod->ended || *pod->ended > at) &&
+           (!pod->leaving || *pod->leaving > at);
+  });
+}
+
+}  // namespace
+
+void GangChecker::AtEnd(const Ending& ending) {
+  std::map<std::string, std::vector<const PodLife*>> gangs;
+  for (const auto& [uid, pod] : truth_.pods()) {
+    const std::string gang = GangOf(pod);
+    if (!gang.empty() && GangSizeOf(pod) > 1) gangs[gang].push_back(&pod);
+  }
+  for (const auto& [gang, pods] : gangs) Judge(gang, pods, ending.at);
+}
+
+void GangChecker::Judge(const std::string& gang, const std::vector<const PodLife*>& pods,
+                        SimTime end) {
+  int64_t size = 0;
+  std::optional<SimTime> first;
+  int64_t bound = 0;
+  for (const PodLife* const pod : pods) {
+    size = std::max(size, GangSizeOf(*pod));
+    if (!pod->bound) continue;
+    ++bound;
+    first = first ? std::min(*first, *pod->bound) : *pod->bound;
+  }
+  if (!first) return;
+  const SimTime gathered = *first + kToGather;
+  const int64_t by_then = std::ranges::count_if(
+      pods, [&](const PodLife* pod) { return pod->bound && *pod->bound <= gathered; });
+  if (gathered < end && by_then < size && Holding(pods, gathered) > 0) {
+    Found(gathered, gang,
+          fmt::format("expected {} members bound together or none, found {} of them bound since "
+                      "{} ms, {} of {} in all",
+                      size, Holding(pods, gathered), first->count() / 1000, bound, pods.size()));
+  }
+  for (const PodLife* const pod : pods) {
+    if (!pod->leaving || !IsTranche(pod->evicted_by)) continue;
+    const SimTime left = *pod->leaving + kToLeave;
+    const int64_t held = Holding(pods, left);
+    if (left < end && held > 0 && held < size) {
+      Found(left, gang,
+            fmt::format("expected all of a gang of {} evicted or enough of it left, found {} of "
+                        "it after {} had to go",
+                        size, held, pod->key));
+    }
+  }
+}
+
+}  // namespace tranche::sim::check

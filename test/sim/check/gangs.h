@@ -1,0 +1,24 @@
+// A gang is whole at its start, and never evicted in part.
+//
+// The rules, for gangs that name their size by Tranche's annotations. Eight minutes after the first
+// member of a gang was bound as many have been bound as its size says, or none stays (what the two
+// minutes for the rest, the eviction and the longest grace may take). Three minutes after one of
+// its members was evicted by us for others, its size at least still holds devices, or none does.
+//
+// Thread rule and cost: of Checker; the end walks all pods once.
+#pragma once
+
+#include "test/sim/check/checker.h"
+
+namespace tranche::sim::check {
+
+class GangChecker : public Checker {
+ public:
+  using Checker::Checker;
+  void AtEnd(const Ending& ending) override;
+
+ private:
+  void Judge(const std::string& gang, const std::vector<const PodLife*>& pods, SimTime end);
+};
+
+}  // namespace tranche::sim::check

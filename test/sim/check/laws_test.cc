@@ -1,0 +1,269 @@
+// Checkers of quota, evictions, gangs, reasons and liveness, each shown its fault and the same
+// story without it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/sim/check/scene.h"
+
+namespace tranche::sim {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// org lends; red owns two GPUs and may borrow one, blue owns two.
+void Teams(Scene& scene) {
+  scene.StockNode("n1", 8).Quota("org", "", 0).Quota("red", "org", 2, 1).Quota("blue", "org", 2);
+  scene.Namespace("red", "red").Namespace("blue", "blue");
+  scene.Class("low", 1, "Always").Class("high", 3, "Always").Class("never", 3, "Never");
+}
+
+std::vector<Card> Cards(int from, int count) {
+  std::vector<Card> cards;
+  for (int i = from; i < from + count; ++i) cards.push_back({"GPU-" + std::to_string(i)});
+  return cards;
+}
+
+TEST(SimQuotas, NobodyGetsMoreThanItsTeamMayHave) {
+  struct Row {
+    const char* what;
+    int first;  // of red
+    int blue;
+    int second;  // of red
+    bool wrong;
+  };
+  const Row kRows[] = {{"within nominal", 1, 0, 1, false},
+                       {"borrows what is idle", 2, 0, 1, false},
+                       {"borrows beyond its limit", 2, 0, 2, true},
+                       {"borrows what is in use", 2, 2, 1, true}};
+  for (const Row& row : kRows) {
+    Scene scene;
+    Teams(scene);
+    scene.Pod("red/one", row.first).Pod("blue/one", row.blue).Pod("red/two", row.second);
+    scene.At(10).Bind("red/one", "n1", Cards(0, row.first), "red");
+    if (row.blue > 0) scene.Bind("blue/one", "n1", Cards(3, row.blue), "blue");
+    scene.At(20).Bind("red/two", "n1", Cards(5, row.second), "red");
+    EXPECT_EQ(scene.Found().contains("quotas"), row.wrong) << row.what << "\n" << scene.Texts();
+  }
+}
+
+TEST(SimQuotas, AnEditCountsOnceItCouldBeKnown) {
+  for (const bool known : {false, true}) {
+    Scene scene;
+    Teams(scene);
+    scene.Pod("red/one", 2);
+    scene.At(10).Quota("red", "org", 0, 0);
+    scene.At(known ? 20 : 11).Bind("red/one", "n1", Cards(0, 2), "red");
+    EXPECT_EQ(scene.Found().contains("quotas"), known) << scene.Texts();
+  }
+}
+
+TEST(SimQuotas, AnObservingTeamIsNotHeld) {
+  Scene scene;
+  Teams(scene);
+  scene.Edit("gpuquotas", "red", "/spec/mode", "Observe").Pod("red/one", 8);
+  scene.At(20).Bind("red/one", "n1", Cards(0, 8), "red");
+  EXPECT_THAT(scene.Found(), IsEmpty()) << scene.Texts();
+}
+
+// blue/wants is in blue's nominal; red/old holds red's, red/new is borrowed.
+void Borrowing(Scene& scene) {
+  Teams(scene);
+  scene.Pod("red/old", 2).Pod("red/new", 1).Pod("blue/wants", 2);
+  scene.At(10).Bind("red/old", "n1", Cards(0, 2), "red");
+  scene.At(20).Bind("red/new", "n1", Cards(2, 1), "red");
+}
+
+TEST(SimEvictions, OnlyWhatIsBorrowedGoesForAnotherTeam) {
+  for (const char* const victim : {"red/new", "red/old"}) {
+    Scene scene;
+    Borrowing(scene);
+    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {victim}).Evict(victim);
+    const bool in_quota = std::string(victim) == "red/old";
+    EXPECT_EQ(scene.Found().contains("evictions"), in_quota) << scene.Texts();
+  }
+}
+
+TEST(SimEvictions, WhatWasBorrowedAMomentAgoMayGo) {
+  Scene scene;
+  Borrowing(scene);
+  scene.At(99).End("red/old");
+  scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
+  EXPECT_THAT(scene.Found(), IsEmpty()) << scene.Texts();
+}
+
+TEST(SimEvictions, APlanNamesTheVictim) {
+  Scene scene;
+  Borrowing(scene);
+  scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {}).Evict("red/new");
+  EXPECT_THAT(scene.Found(), ElementsAre("evictions")) << scene.Texts();
+}
+
+TEST(SimEvictions, ClassesAndGuardsAreKept) {
+  struct Row {
+    const char* preemptible;
+    const char* min_runtime;
+    bool wrong;
+  };
+  const Row kRows[] = {{"Always", "30s", false}, {"Always", "30m", true}, {"Never", "0s", true}};
+  for (const Row& row : kRows) {
+    Scene scene;
+    Borrowing(scene);
+    scene.Class("work", 2, row.preemptible, row.min_runtime);
+    scene.Edit("pods", "red/new", "/spec/priorityClassName", "work");
+    scene.Edit("pods", "red/new", "/status/containerStatuses",
+               Json::array({{{"state", {{"running", {{"startedAt", "2026-03-02T00:00:25Z"}}}}}}}),
+               "kubelet");
+    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
+    EXPECT_EQ(scene.Found().contains("evictions"), row.wrong)
+        << row.preemptible << row.min_runtime << scene.Texts();
+  }
+}
+
+TEST(SimEvictions, WhatWasMadeFreeIsKept) {
+  for (const char* const taker : {"blue/wants", "blue/other"}) {
+    Scene scene;
+    scene.StockNode("n1", 2).Pod("red/new", 2).Pod("blue/wants", 2).Pod("blue/other", 1);
+    scene.At(10).Bind("red/new", "n1", Cards(0, 2));
+    scene.At(100).Reclaim("r1", "R1", "", "blue/wants", "n1", {"red/new"}).Evict("red/new");
+    scene.At(110).End("red/new");
+    scene.Reclaim("r1", "R1", "", "blue/wants", "n1", {"red/new"}, "Reserved");
+    const bool other = std::string(taker) == "blue/other";
+    scene.At(120).Bind(taker, "n1", Cards(0, other ? 1 : 2));
+    EXPECT_EQ(scene.Found().contains("evictions"), other) << scene.Texts();
+  }
+}
+
+const Json kOfThree = {{"tranche.dev/gang", "g"}, {"tranche.dev/gang-size", "3"}};
+
+TEST(SimGangs, AGangIsWholeAtItsStart) {
+  struct Row {
+    int bound;
+    bool given_up;
+    bool wrong;
+  };
+  const Row kRows[] = {{3, false, false}, {2, false, true}, {2, true, false}};
+  for (const Row& row : kRows) {
+    Scene scene;
+    scene.StockNode("n1", 8);
+    for (int i = 0; i < 3; ++i) scene.Pod("a/" + std::to_string(i), 1, kOfThree);
+    scene.At(10);
+    for (int i = 0; i < row.bound; ++i) scene.Bind("a/" + std::to_string(i), "n1", Cards(i, 1));
+    scene.At(100);
+    for (int i = 0; i < row.bound && row.given_up; ++i) scene.End("a/" + std::to_string(i));
+    scene.At(1000);
+    EXPECT_EQ(scene.Found().contains("gangs"), row.wrong) << row.bound << scene.Texts();
+  }
+}
+
+TEST(SimGangs, AGangGoesWhole) {
+  for (const int evicted : {1, 3}) {
+    Scene scene;
+    scene.StockNode("n1", 8).Pod("b/wants", 1);
+    for (int i = 0; i < 3; ++i) scene.Pod("a/" + std::to_string(i), 1, kOfThree);
+    scene.At(10);
+    for (int i = 0; i < 3; ++i) scene.Bind("a/" + std::to_string(i), "n1", Cards(i, 1));
+    scene.At(100).Reclaim("r", "R2a", "", "b/wants", "n1", {"a/0", "a/1", "a/2"});
+    for (int i = 0; i < evicted; ++i) scene.Evict("a/" + std::to_string(i));
+    scene.At(1000);
+    EXPECT_EQ(scene.Found().contains("gangs"), evicted == 1) << scene.Texts();
+  }
+}
+
+// The leader's API: the pods' entries as given, and one verdict for every explain.
+Ask Answers(Json pods, Json verdict) {
+  return [pods = std::move(pods),
+          verdict = std::move(verdict)](const std::string& target) -> std::optional<Json> {
+    if (target == "/api/v1/pods") return Json{{"pods", pods}};
+    return Json{{"nodes", Json::array({verdict})}};
+  };
+}
+Json Entry(const char* name, const char* state, Json node = nullptr) {
+  return {{"namespace", "a"},
+          {"name", name},
+          {"uid", std::string("u-a/") + name},
+          {"state", state},
+          {"node", std::move(node)}};
+}
+Json Verdict(bool fits, const char* code) {
+  return {{"name", "n1"}, {"fits", fits}, {"reason", fits ? Json() : Json{{"code", code}}}};
+}
+
+TEST(SimReasons, WhatExplainSaysIsTrue) {
+  struct Row {
+    int gpus;  // of the node, of which one is taken
+    Json verdict;
+    bool wrong;
+  };
+  const Row kRows[] = {{1, Verdict(false, "NoRoom"), false},
+                       {1, Verdict(true, ""), true},
+                       {2, Verdict(true, ""), false},
+                       {2, Verdict(false, "NoRoom"), true},
+                       {2, Verdict(false, "NodeUnstable"), false}};
+  for (const Row& row : kRows) {
+    Scene scene;
+    scene.StockNode("n1", row.gpus).Pod("a/one", 1).Pod("a/two", 1);
+    scene.Bind("a/one", "n1", Cards(0, 1));
+    EXPECT_EQ(scene.Found(Answers(Json::array(), row.verdict)).contains("reasons"), row.wrong)
+        << row.gpus << row.verdict.dump() << scene.Texts();
+  }
+}
+
+struct Books {
+  const char* what;
+  int gpus;
+  Json one, two;
+  bool wrong;
+};
+
+TEST(SimLiveness, WhoFitsRunsAndTheBooksAreTheClusters) {
+  const Json kBound = Entry("one", "bound", "n1");
+  const Books kRows[] = {
+      {"full, and so one waits", 1, kBound, Entry("two", "pending"), false},
+      {"there is room", 2, kBound, Entry("two", "pending"), true},
+      {"reserved for ever", 1, kBound, Entry("two", "reserved", "n1"), true},
+      {"the books lack a pod", 1, Entry("two", "pending"), Entry("two", "pending"), true},
+      {"the books have it elsewhere", 1, Entry("one", "bound", "n2"), Entry("two", "pending"),
+       true},
+      {"the books have it waiting", 1, Entry("one", "pending"), Entry("two", "pending"), true},
+      {"the books have a ghost", 1, kBound, Entry("three", "bound", "n1"), true},
+  };
+  for (const Books& row : kRows) {
+    Scene scene;
+    scene.StockNode("n1", row.gpus).Pod("a/one", 1).Pod("a/two", 1);
+    scene.At(10).Bind("a/one", "n1", Cards(0, 1)).At(20).Quiet().At(620);
+    const Ask ask = Answers(Json::array({row.one, row.two}), Verdict(false, "NodeUnstable"));
+    EXPECT_EQ(scene.Found(ask).contains("liveness"), row.wrong) << row.what << scene.Texts();
+  }
+}
+
+TEST(SimLiveness, NobodyIsPokedInCirclesOrTerminatingForEver) {
+  const Ask ask = Answers(Json::array({Entry("one", "bound", "n1")}), Verdict(false, "NoRoom"));
+  struct Row {
+    int pokes;
+    bool leaves;
+    bool wrong;
+  };
+  const Row kRows[] = {{3, false, false}, {100, false, true}, {0, true, true}};
+  for (const Row& row : kRows) {
+    Scene scene;
+    scene.StockNode("n1", 1).Pod("a/one", 1).Pod("a/two", 1).Bind("a/one", "n1", Cards(0, 1));
+    if (row.leaves) scene.Evict("a/one", "user");
+    scene.At(20).Quiet();
+    for (int i = 0; i < row.pokes; ++i) {
+      scene.At(30 + i).Edit("pods", "a/two", "/status/conditions", Json::array({i}), kLeader);
+    }
+    scene.At(620);
+    EXPECT_EQ(scene.Found(ask).contains("liveness"), row.wrong) << row.pokes << scene.Texts();
+  }
+}
+
+TEST(SimLiveness, SomebodyLeads) {
+  Scene scene;
+  scene.Quiet().At(600);
+  EXPECT_THAT(scene.Found([](const std::string&) { return std::nullopt; }),
+              ElementsAre("liveness"));
+}
+
+}  // namespace
+}  // namespace tranche::sim

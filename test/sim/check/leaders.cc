@@ -1,0 +1,46 @@
+#include "test/sim/check/leaders.h"
+
+#include <fmt/format.h>
+
+namespace tranche::sim::check {
+
+void LeaderChecker::Lease(const Happening& happening) {
+  elects_ = true;
+  const std::string before = TextAt(happening.before, {"spec", "holderIdentity"});
+  const std::string after = TextAt(happening.after, {"spec", "holderIdentity"});
+  if (before == after && !holder_.empty()) return;
+  holder_ = after.empty() ? "" : happening.who;
+  since_ = happening.at;
+}
+
+void LeaderChecker::Hear(const Happening& happening) {
+  if (happening.kind == Happening::Kind::kLeads) {
+    if (happening.number <= newest_) {
+      Found(happening.at, happening.who,
+            fmt::format("expected an epoch above {}, found {}", newest_, happening.number));
+    }
+    newest_ = std::max(newest_, happening.number);
+    epochs_[happening.who] = happening.number;
+    return;
+  }
+  if (happening.kind != Happening::Kind::kWritten || !IsTranche(happening.who)) return;
+  if (happening.resource == "leases") return Lease(happening);
+  if (elects_ && happening.who != holder_) {
+    Found(
+        happening.at, happening.who,
+        fmt::format("expected writes by \"{}\" alone, which holds the lease since {} ms, found {} "
+                    "{} written",
+                    holder_, since_.count() / 1000, happening.resource, happening.key));
+  }
+  if (happening.resource != "pods" || happening.after.is_null()) return;
+  const PodLife* const pod = truth_.pod(TextAt(happening.after, {"metadata", "uid"}));
+  if (pod == nullptr || pod->bound != happening.at || !pod->record) return;
+  const auto epoch = epochs_.find(happening.who);
+  if (epoch != epochs_.end() && pod->record->epoch != static_cast<int64_t>(epoch->second)) {
+    Found(
+        happening.at, happening.key,
+        fmt::format("expected a record of epoch {}, found {}", epoch->second, pod->record->epoch));
+  }
+}
+
+}  // namespace tranche::sim::check

@@ -1,0 +1,31 @@
+// One writes at a time: nobody writes who does not hold the lease, and epochs rise.
+//
+// Its model: the Lease as the API server has it. From the write that put somebody's name there on,
+// until its name is taken away, that life of a process alone may write. An epoch that was led
+// under, or is in a Binding, is one that nobody led under before.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "test/sim/check/checker.h"
+
+namespace tranche::sim::check {
+
+class LeaderChecker : public Checker {
+ public:
+  using Checker::Checker;
+  void Hear(const Happening& happening) override;
+
+ private:
+  void Lease(const Happening& happening);
+
+  bool elects_ = false;  // there is a lease
+  std::string holder_;   // the life that wrote its name last; empty: nobody holds it
+  SimTime since_{0};
+  uint64_t newest_ = 0;
+  std::map<std::string, uint64_t> epochs_;  // of lives that led
+};
+
+}  // namespace tranche::sim::check

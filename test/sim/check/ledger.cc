@@ -1,0 +1,161 @@
+#include "test/sim/check/ledger.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "scheduler/ledger/reader.h"
+
+namespace tranche::sim::check {
+namespace {
+
+struct CloseDatabase {
+  void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
+};
+struct FinishStatement {
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+
+std::string TextOf(sqlite3_stmt* row, int column) {
+  const void* const text = sqlite3_column_blob(row, column);
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(row, column));
+  return text == nullptr ? std::string() : std::string(static_cast<const char*>(text), size);
+}
+
+constexpr const char* kEntries =
+    "SELECT i.uid, i.number, i.namespace, i.pod, i.node, e.kind, e.at, e.flags, e.note "
+    "FROM entry e JOIN interval i ON i.id = e.interval WHERE e.kind <= 4 ORDER BY e.id";
+
+void AddRow(sqlite3_stmt* row, std::map<std::pair<std::string, int64_t>, LedgerInterval>& found) {
+  const std::string uid = TextOf(row, 0);
+  const int64_t number = sqlite3_column_int64(row, 1);
+  LedgerInterval& interval = found[{uid, number}];
+  interval.uid = uid;
+  interval.number = number;
+  interval.pod = TextOf(row, 2) + "/" + TextOf(row, 3);
+  interval.node = TextOf(row, 4);
+  const int64_t at = sqlite3_column_int64(row, 6);
+  interval.stepped = interval.stepped || TextOf(row, 8) == "ClockStep";
+  switch (sqlite3_column_int(row, 5)) {
+    case 1:
+      interval.open = at;
+      break;
+    case 2:
+      interval.running = at;
+      break;
+    case 3:
+      interval.end = at;
+      interval.estimated = (sqlite3_column_int(row, 7) & 1) != 0;
+      break;
+    default:
+      interval.end = at;
+      interval.is_void = true;
+  }
+}
+
+}  // namespace
+
+std::vector<LedgerInterval> ReadLedger(const std::string& path, std::string& problem) {
+  sqlite3* opened = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
+  const std::unique_ptr<sqlite3, CloseDatabase> database(opened);
+  sqlite3_stmt* prepared = nullptr;
+  if (code == SQLITE_OK) sqlite3_prepare_v2(opened, kEntries, -1, &prepared, nullptr);
+  const std::unique_ptr<sqlite3_stmt, FinishStatement> rows(prepared);
+  std::map<std::pair<std::string, int64_t>, LedgerInterval> found;
+  int step = SQLITE_ERROR;
+  if (prepared != nullptr) {
+    while ((step = sqlite3_step(prepared)) == SQLITE_ROW) AddRow(prepared, found);
+  }
+  if (step != SQLITE_DONE) problem = sqlite3_errmsg(opened);
+  std::vector<LedgerInterval> intervals;
+  for (auto& [key, interval] : found) intervals.push_back(std::move(interval));
+  return intervals;
+}
+
+void LedgerChecker::Hear(const Happening& happening) {
+  if (happening.kind != Happening::Kind::kPromised) return;
+  const Json& entry = happening.after;
+  if (!At(entry, {"interval"}).is_number_integer() || !At(entry, {"at"}).is_number_integer()) {
+    return;
+  }
+  promised_.emplace(Entry{TextAt(entry, {"uid"}), entry["interval"].get<int64_t>(),
+                          TextAt(entry, {"kind"}), entry["at"].get<int64_t>()},
+                    happening.at);
+}
+
+void LedgerChecker::AtEnd(const Ending& ending) {
+  std::set<Entry> there;
+  for (const std::string& path : ending.ledgers) {
+    std::string problem;
+    const std::vector<LedgerInterval> intervals = ReadLedger(path, problem);
+    if (!problem.empty() && options_.disks_are_sound) {
+      Found(ending.at, "", "expected a ledger that can be read, found: " + problem);
+    }
+    for (const LedgerInterval& interval : intervals) {
+      if (interval.open) there.emplace(interval.uid, interval.number, "open", *interval.open);
+      if (interval.running) {
+        there.emplace(interval.uid, interval.number, "running", *interval.running);
+      }
+      if (interval.end) {
+        there.emplace(interval.uid, interval.number, interval.is_void ? "void" : "close",
+                      *interval.end);
+      }
+    }
+    if (!options_.disks_are_sound) continue;
+    CheckIntervals(intervals, ending.at);
+    Verify(path, ending.at);
+  }
+  if (ending.ledgers.empty() || !options_.disks_are_sound) return;
+  for (const auto& [entry, at] : promised_) {
+    const auto& [uid, interval, kind, time] = entry;
+    if (kind == "refund" || there.contains(entry)) continue;
+    const PodLife* const pod = truth_.pod(uid);
+    Found(at, pod == nullptr ? uid : pod->key,
+          fmt::format("expected the {} of interval {} at {}, which was said to be on disk, in the "
+                      "ledger, found none",
+                      kind, interval, time));
+  }
+}
+
+// Intervals of one pod follow one another.
+void LedgerChecker::CheckIntervals(const std::vector<LedgerInterval>& intervals, SimTime at) {
+  const LedgerInterval* before = nullptr;
+  for (const LedgerInterval& interval : intervals) {  // ascending uid, number
+    if (!interval.open) {
+      Found(at, interval.pod, "expected an interval that was opened, found its end alone");
+      continue;
+    }
+    if (before != nullptr && before->uid == interval.uid && !before->is_void) {
+      if (!before->end) {
+        Found(at, interval.pod,
+              fmt::format("expected interval {} to end before {} begins, found both open",
+                          before->number, interval.number));
+      } else if (*before->end > *interval.open && !before->stepped && !interval.stepped) {
+        Found(at, interval.pod,
+              fmt::format("expected interval {} to begin after {}, found {}", interval.number,
+                          *before->end, *interval.open));
+      }
+    }
+    before = &interval;
+  }
+}
+
+void LedgerChecker::Verify(const std::string& path, SimTime at) {
+  absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);
+  if (!reader.ok()) {
+    Found(at, "", "expected a ledger that opens, found: " + std::string(reader.status().message()));
+    return;
+  }
+  const absl::StatusOr<ledger::VerifyReport> report = reader->Verify([](int64_t, int64_t) {});
+  if (!report.ok()) {
+    Found(at, "", "expected a ledger that verifies: " + std::string(report.status().message()));
+  } else if (!report->faults.empty()) {
+    Found(at, "", "expected a ledger that verifies, found: " + report->faults.front());
+  }
+}
+
+}  // namespace tranche::sim::check

@@ -1,0 +1,33 @@
+// After ten quiet minutes all is well again.
+//
+// The rules. One replica leads and answers. Whoever fits somewhere and may have it runs: a pod that
+// waits, is alone (no gang), has no gate, and for which trying finds a node with room that is kept
+// for nobody, must not be there if its team has room for it, and no budget. No pod is Terminating
+// longer than its grace and two minutes since it was quiet. Nothing is `reserved`; the product
+// knows the pods that there are, where they are, and no others. No waiting pod had its status
+// written by us more than sixty times in that time.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "test/sim/check/checker.h"
+
+namespace tranche::sim::check {
+
+class LivenessChecker : public Checker {
+ public:
+  using Checker::Checker;
+  void Hear(const Happening& happening) override;
+  void AtEnd(const Ending& ending) override;
+
+ private:
+  void CheckWaiting(const PodLife& pod, SimTime at);
+  bool TeamHasRoom(const PodLife& pod, const std::string& node) const;
+  void CheckBooks(const Json& pods, SimTime at);
+
+  std::optional<SimTime> quiet_;
+  std::map<std::string, int> pokes_;  // by pod's key, since it was quiet
+};
+
+}  // namespace tranche::sim::check

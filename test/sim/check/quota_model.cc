@@ -1,0 +1,224 @@
+#include "test/sim/check/quota_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "topology/gpu_model.h"
+#include "topology/mig.h"
+
+namespace tranche::sim::check {
+namespace {
+
+constexpr const char* kAny = "any";
+
+// "7.5", 7 or 7.5 as quanta; nullopt: it is no such amount.
+std::optional<int64_t> QuantaOf(const Json& amount) {
+  const Json& gpus = At(amount, {"gpus"});
+  if (gpus.is_number_integer()) return gpus.get<int64_t>() * kQuantaPerGpu;
+  if (!gpus.is_string() && !gpus.is_number()) return std::nullopt;
+  const double value =
+      gpus.is_number() ? gpus.get<double>() : std::atof(gpus.get_ref<const std::string&>().c_str());
+  return static_cast<int64_t>(std::llround(value * 1000)) * kQuantaPerMilli;
+}
+
+bool Selects(const Json& selector, const Json& labels) {
+  if (!selector.is_object() || !At(selector, {"matchExpressions"}).is_null()) return false;
+  const Json& wanted = At(selector, {"matchLabels"});
+  if (!wanted.is_object()) return true;
+  for (const auto& [key, value] : wanted.items()) {
+    if (At(labels, {key.c_str()}) != value) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+QuotaModel::QuotaModel(const Objects& quotas, const Objects& namespaces) : namespaces_(namespaces) {
+  for (const auto& [name, quota] : quotas) {
+    names_.push_back(name);
+    specs_.push_back(At(quota, {"spec"}));
+  }
+  shape_.quotas.resize(names_.size());
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const std::string parent = TextAt(specs_[i], {"parent"});
+    const int above = parent.empty() ? -1 : Number(parent);
+    known_ = known_ && (parent.empty() || above >= 0);
+    shape_.quotas[i].parent = above;
+    if (above >= 0) {
+      shape_.quotas[static_cast<std::size_t>(above)].children.push_back(static_cast<int>(i));
+    }
+    const Json& selector = At(specs_[i], {"namespaceSelector"});
+    known_ = known_ && At(selector, {"matchExpressions"}).is_null();
+  }
+  AddLine(kAny);
+  for (const Json& spec : specs_) {
+    const Json& lines = At(spec, {"lines"});
+    if (!lines.is_array()) continue;
+    for (const Json& line : lines) AddLine(TextAt(line, {"model"}));
+  }
+  if (known_) ImplyAny();
+}
+
+int QuotaModel::Number(const std::string& quota) const {
+  const auto found = std::ranges::find(names_, quota);
+  return found == names_.end() ? -1 : static_cast<int>(found - names_.begin());
+}
+
+void QuotaModel::AddLine(const std::string& model) {
+  if (lines_.contains(model)) return;
+  Line& line = lines_[model];
+  std::vector<bool>& defined = defined_[model];
+  defined.resize(names_.size());
+  for (const Dimension dimension : kDimensions) line[dimension] = shape_;
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    const Json& lines = At(specs_[i], {"lines"});
+    if (!lines.is_array()) continue;
+    for (const Json& said : lines) {
+      if (TextAt(said, {"model"}) != model) continue;
+      defined[i] = true;
+      const auto read = [&](const char* name) -> std::optional<int64_t> {
+        const Json& amount = At(said, {name});
+        if (amount.is_null()) return std::nullopt;
+        const std::optional<int64_t> quanta = QuantaOf(amount);
+        known_ = known_ && quanta;
+        return quanta;
+      };
+      for (const Dimension dimension : kDimensions) {
+        Oracle::Quota& quota = line[dimension].quotas[i];
+        quota.nominal = read("nominal").value_or(0);
+        if (const auto most = read("borrowLimit")) quota.borrow = *most;
+        if (const auto most = read("lendLimit")) quota.lend = *most;
+      }
+    }
+  }
+}
+
+// Where a tree has an `any` line, who has none has the sum of its models'.
+void QuotaModel::ImplyAny() {
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (defined_[kAny][i]) continue;
+    for (const Dimension dimension : kDimensions) {
+      Int128 sum = 0;
+      for (auto& [model, line] : lines_) {
+        if (model != kAny) sum += line[dimension].quotas[i].nominal;
+      }
+      lines_[kAny][dimension].quotas[i].nominal = sum;
+    }
+  }
+}
+
+bool QuotaModel::IsLimited(int quota, const std::string& line) const {
+  const auto defined = defined_.find(line);
+  if (defined == defined_.end()) return false;
+  const int root = shape_.Root(quota);
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (defined->second[i] && shape_.Root(static_cast<int>(i)) == root) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> QuotaModel::LinesOf(int leaf, const std::string& model) const {
+  std::vector<std::string> lines;
+  for (const std::string& line : {model, std::string(kAny)}) {
+    if (IsLimited(leaf, line)) lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string QuotaModel::LeafOf(const std::string& ns) const {
+  const auto found = namespaces_.find(ns);
+  if (found == namespaces_.end()) return "";
+  const Json& labels = At(found->second, {"metadata", "labels"});
+  std::string leaf;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (!Selects(At(specs_[i], {"namespaceSelector"}), labels)) continue;
+    if (!leaf.empty()) return "";
+    leaf = names_[i];
+  }
+  return leaf;
+}
+
+bool QuotaModel::Enforces(const std::string& leaf) const {
+  const int number = Number(leaf);
+  if (number < 0) return false;
+  const std::string mode = TextAt(specs_[static_cast<std::size_t>(number)], {"mode"});
+  return mode.empty() || mode == "Enforce";
+}
+
+std::string QuotaModel::CommonAncestor(const std::string& a, const std::string& b) const {
+  const int first = Number(a);
+  const int second = Number(b);
+  if (first < 0 || second < 0) return "";
+  const std::vector<int> others = shape_.Path(second);
+  for (const int n : shape_.Path(first)) {
+    if (std::ranges::find(others, n) != others.end()) return names_[static_cast<std::size_t>(n)];
+  }
+  return "";
+}
+
+void QuotaModel::Use(const std::string& quota, const Holding& holding) {
+  const int number = Number(quota);
+  if (number < 0) return;
+  for (const std::string& name : {holding.model, std::string(kAny)}) {
+    const auto line = lines_.find(name);
+    if (line == lines_.end()) continue;
+    for (const Dimension dimension : kDimensions) {
+      line->second[dimension].quotas[static_cast<std::size_t>(number)].own +=
+          PartOf(holding.charge, dimension);
+    }
+  }
+}
+
+bool QuotaModel::Admits(const std::string& leaf, const Holding& more) const {
+  const int number = Number(leaf);
+  for (const std::string& line : LinesOf(number, more.model)) {
+    for (const Dimension dimension : kDimensions) {
+      const int64_t wanted = PartOf(more.charge, dimension);
+      if (wanted > 0 && lines_.at(line).at(dimension).Available(number) < wanted) return false;
+    }
+  }
+  return true;
+}
+
+bool QuotaModel::WithinNominal(const std::string& leaf, const Holding& more) const {
+  const int number = Number(leaf);
+  for (const std::string& line : LinesOf(number, more.model)) {
+    for (const Dimension dimension : kDimensions) {
+      const Oracle::Quota& quota = lines_.at(line).at(dimension).At(number);
+      if (quota.own + PartOf(more.charge, dimension) > quota.nominal) return false;
+    }
+  }
+  return true;
+}
+
+std::optional<int64_t> QuotaModel::Nominal(const std::string& leaf, const std::string& line,
+                                           Dimension dimension) const {
+  const int number = Number(leaf);
+  if (number < 0 || !IsLimited(number, line)) return std::nullopt;
+  return static_cast<int64_t>(lines_.at(line).at(dimension).At(number).nominal);
+}
+
+std::optional<Holding> HoldingOf(const Record& record, const Json& node) {
+  const std::string product = Label(node, "nvidia.com/gpu.product");
+  if (product.empty()) return std::nullopt;
+  const std::string memory = Label(node, "nvidia.com/gpu.memory");
+  const Mebibytes card = Mebibytes::Of(std::atoll(memory.c_str()));
+  const MigBoard* const board = FindMigBoard(product, Mebibytes::Of(0));
+  Holding holding{GpuModelName(BaseProduct(product)), {}};
+  for (const RecordDevice& device : record.devices) {
+    Charge charge;
+    if (device.profile.empty()) {
+      charge = ChargeOfShare(MilliGpu::Of(device.milli), Mebibytes::Of(device.mib), card);
+    } else {
+      const MigProfile* const profile =
+          board == nullptr ? nullptr : FindMigProfile(*board, device.profile);
+      if (profile == nullptr) return std::nullopt;
+      charge = ChargeOfMig(*board, *profile);
+    }
+    holding.charge = AddSaturating(holding.charge, charge);
+  }
+  return holding;
+}
+
+}  // namespace tranche::sim::check

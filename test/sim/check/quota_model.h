@@ -1,0 +1,77 @@
+// Teams and what they may use, by the recurrences of the quota model read literally: from the
+// objects as they are stored, from scratch for every question. Slow and obviously right.
+//
+// Amounts in the form gpus alone are understood; where a quota says slices or memory the model does
+// not know, and says so.
+//
+// A plain value; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quota/tree/charge.h"
+#include "test/property/quota_oracle.h"
+#include "test/sim/check/truth.h"
+
+namespace tranche::sim::check {
+
+// What a pod holds of GPUs of one model.
+struct Holding {
+  std::string model;
+  Charge charge;
+};
+
+class QuotaModel {
+ public:
+  using Objects = std::map<std::string, Json>;
+
+  // GPUQuotas and Namespaces by name.
+  QuotaModel(const Objects& quotas, const Objects& namespaces);
+
+  bool known() const { return known_; }
+  bool empty() const { return names_.empty(); }
+  // The one leaf whose selector has the namespace's labels; empty: none, or several.
+  std::string LeafOf(const std::string& ns) const;
+  bool Has(const std::string& quota) const { return Number(quota) >= 0; }
+  // Does the leaf refuse what it may not have?
+  bool Enforces(const std::string& leaf) const;
+  // The nearest common ancestor; empty: none.
+  std::string CommonAncestor(const std::string& a, const std::string& b) const;
+
+  void Use(const std::string& quota, const Holding& holding);
+  // May the leaf use so much more? Smaller of the model's line and `any`, each dimension by itself;
+  // a dimension of which nothing is asked refuses nothing.
+  bool Admits(const std::string& leaf, const Holding& more) const;
+  // Does it stay within the leaf's own nominal with so much more?
+  bool WithinNominal(const std::string& leaf, const Holding& more) const;
+  // The leaf's nominal of a line ("any" too) in one dimension; nullopt: no line of its tree says.
+  std::optional<int64_t> Nominal(const std::string& leaf, const std::string& line,
+                                 Dimension dimension) const;
+
+ private:
+  // Per line, in both dimensions.
+  using Line = std::map<Dimension, Oracle>;
+  int Number(const std::string& quota) const;
+  void AddLine(const std::string& line);
+  void ImplyAny();
+  bool IsLimited(int quota, const std::string& line) const;
+  std::vector<std::string> LinesOf(int leaf, const std::string& model) const;
+
+  bool known_ = true;
+  std::vector<std::string> names_;
+  std::vector<Json> specs_;
+  Oracle shape_;                       // parents and children alone
+  std::map<std::string, Line> lines_;  // by model, and "any"
+  std::map<std::string, std::vector<bool>> defined_;
+  Objects namespaces_;
+};
+
+// What the record takes, by the model and the card of its node: what a share's memory is of the
+// card's, MIG by slices. nullopt: the node tells no model, or the board is unknown.
+std::optional<Holding> HoldingOf(const Record& record, const Json& node);
+
+}  // namespace tranche::sim::check

@@ -1,0 +1,154 @@
+// Checkers of devices, bindings and leaders, each shown its fault and the same story without it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/sim/check/scene.h"
+
+namespace tranche::sim {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(SimDevices, ADeviceIsGivenOnce) {
+  struct Row {
+    const char* what;
+    Card first, second;
+    bool twice;
+  };
+  const Row kRows[] = {
+      {"two cards", {"GPU-0"}, {"GPU-1"}, false},
+      {"one card twice", {"GPU-0"}, {"GPU-0"}, true},
+      {"two halves", {"GPU-0", 500, 40'000}, {"GPU-0", 500, 40'000}, false},
+      {"too much of its compute", {"GPU-0", 500, 1'000}, {"GPU-0", 501, 1'000}, true},
+      {"too much of its memory", {"GPU-0", 100, 40'000}, {"GPU-0", 100, 40'001}, true},
+      {"MIG side by side",
+       {"GPU-0", 142, 0, "1g.10gb", 0, 1},
+       {"GPU-0", 142, 0, "3g.40gb", 4, 4},
+       false},
+      {"MIG over another",
+       {"GPU-0", 142, 0, "2g.20gb", 2, 2},
+       {"GPU-0", 142, 0, "4g.40gb", 0, 4},
+       true},
+      {"a share of a card that is cut",
+       {"GPU-0", 142, 0, "1g.10gb", 0, 1},
+       {"GPU-0", 100, 1},
+       true},
+  };
+  for (const Row& row : kRows) {
+    Scene scene;
+    scene.StockNode("n1", 8).Pod("a/one", 1).Pod("a/two", 1);
+    scene.At(1).Bind("a/one", "n1", {row.first}).Bind("a/two", "n1", {row.second});
+    EXPECT_EQ(scene.Found().contains("devices"), row.twice) << row.what << "\n" << scene.Texts();
+  }
+}
+
+TEST(SimDevices, WhatEndedIsFreeAndWhatLeavesIsNot) {
+  for (const bool ended : {true, false}) {
+    Scene scene;
+    scene.StockNode("n1", 1).Pod("a/one", 1).Pod("a/two", 1);
+    scene.At(1).Bind("a/one", "n1", {{"GPU-0"}});
+    scene.At(2).Evict("a/one", "user");
+    if (ended) scene.End("a/one");
+    scene.At(3).Bind("a/two", "n1", {{"GPU-0"}});
+    EXPECT_EQ(scene.Found().contains("devices"), !ended) << scene.Texts();
+  }
+}
+
+TEST(SimDevices, AnEditOfARunningPodChangesNothingItHolds) {
+  Scene scene;
+  scene.StockNode("n1", 2).Pod("a/one", 1).Pod("a/two", 1);
+  scene.At(1).Bind("a/one", "n1", {{"GPU-0"}});
+  scene.Edit("pods", "a/one", "/metadata/annotations", Json::object());
+  scene.At(2).Bind("a/two", "n1", {{"GPU-0"}});
+  EXPECT_THAT(scene.Found(), ElementsAre("devices")) << scene.Texts();
+}
+
+TEST(SimDevices, OthersPodsCountOnceTheyCouldBeKnown) {
+  for (const bool known : {false, true}) {
+    Scene scene;
+    scene.StockNode("n1", 1).Pod("a/theirs", 1).Pod("a/ours", 1);
+    scene.At(10).Edit("pods", "a/theirs", "/spec/nodeName", "n1", "stranger");
+    scene.At(known ? 20 : 11).Bind("a/ours", "n1", {{"GPU-0"}});
+    EXPECT_EQ(scene.Found().contains("devices"), known) << scene.Texts();
+  }
+}
+
+TEST(SimDevices, KubeletsHandOutADeviceOnce) {
+  for (const bool released : {true, false}) {
+    Scene scene;
+    scene.StockNode("n1", 8).Pod("a/one", 1).Pod("a/two", 1);
+    scene.Bind("a/one", "n1", {{"GPU-0"}}).Bind("a/two", "n1", {{"GPU-1"}});
+    const Json given = {{"node", "n1"},
+                        {"devices", Json::array({{{"uuid", "GPU-7"}, {"milli", 1000}}})}};
+    scene.Say({.kind = Happening::Kind::kGranted, .key = "a/one", .after = given});
+    if (released) scene.Say({.kind = Happening::Kind::kReleased, .key = "a/one"});
+    scene.Say({.kind = Happening::Kind::kGranted, .key = "a/two", .after = given});
+    EXPECT_EQ(scene.Found().contains("devices"), !released) << scene.Texts();
+  }
+}
+
+TEST(SimBindings, APodIsBoundOnce) {
+  Scene sound;
+  sound.StockNode("n1", 2).StockNode("n2", 2).Pod("a/one", 1);
+  sound.Bind("a/one", "n1", {{"GPU-0"}}).Bind("a/one", "n1", {{"GPU-0"}});
+  EXPECT_THAT(sound.Found(), IsEmpty()) << sound.Texts();
+  Scene moved;
+  moved.StockNode("n1", 2).StockNode("n2", 2).Pod("a/one", 1);
+  moved.Bind("a/one", "n1", {{"GPU-0"}}).Edit("pods", "a/one", "/spec/nodeName", "n2", "user");
+  EXPECT_THAT(moved.Found(), ElementsAre("bindings")) << moved.Texts();
+}
+
+TEST(SimBindings, TheRecordComesWithTheNode) {
+  Scene scene;
+  scene.StockNode("n1", 2).Pod("a/one", 1).Bind("a/one", "n1", {{"GPU-0"}});
+  scene.Edit("pods", "a/one", "/metadata/annotations/tranche.dev~1allocation", "{}", kLeader);
+  EXPECT_THAT(scene.Found(), ElementsAre("bindings")) << scene.Texts();
+}
+
+TEST(SimBindings, SuccessIsSaidOfWhatIsBound) {
+  for (const bool bound : {true, false}) {
+    Scene scene;
+    scene.StockNode("n1", 2).Pod("a/one", 1);
+    if (bound) scene.Bind("a/one", "n1", {{"GPU-0"}});
+    scene.Say({.kind = Happening::Kind::kAsked,
+               .key = "a/one",
+               .text = "bind",
+               .after = {{"Error", ""}}});
+    EXPECT_EQ(scene.Found().contains("bindings"), !bound) << scene.Texts();
+  }
+}
+
+TEST(SimLeaders, WhoLostTheLeaseWritesNothing) {
+  struct Row {
+    const char* what;
+    const char* writer;
+    bool wrong;
+  };
+  const Row kRows[] = {{"the new leader", "tranche-1/1", false},
+                       {"the old one", "tranche-0/1", true},
+                       {"a later life of the new one's replica", "tranche-1/2", true}};
+  for (const Row& row : kRows) {
+    Scene scene;
+    scene.StockNode("n1", 2).Pod("a/one", 1);
+    scene.Lease("zero", "tranche-0/1").Lease("zero", "tranche-0/1").Lease("one", "tranche-1/1");
+    scene.Edit("pods", "a/one", "/status/phase", "Pending", row.writer);
+    EXPECT_EQ(scene.Found().contains("leaders"), row.wrong) << row.what << scene.Texts();
+  }
+}
+
+TEST(SimLeaders, EpochsRise) {
+  Scene rising;
+  rising.Leads("tranche-0/1", 1).Leads("tranche-1/1", 2);
+  EXPECT_THAT(rising.Found(), IsEmpty());
+  Scene again;
+  again.Leads("tranche-0/1", 2).Leads("tranche-1/1", 2);
+  EXPECT_THAT(again.Found(), ElementsAre("leaders"));
+  Scene record;
+  record.StockNode("n1", 2).Pod("a/one", 1).Leads(kLeader, 3);
+  record.Bind("a/one", "n1", {{"GPU-0"}}, "", kLeader, 2);
+  EXPECT_THAT(record.Found(), ElementsAre("leaders")) << record.Texts();
+}
+
+}  // namespace
+}  // namespace tranche::sim

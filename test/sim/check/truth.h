@@ -1,0 +1,105 @@
+// The cluster as the API server has it, read from the history alone: every life of a pod from when
+// it was made to when it held nothing any more, and all other objects as they are now.
+//
+// What was edited on a bound pod counts for nothing here: a pod holds what its Binding says.
+//
+// Thread rule: one thread. Cost: a copy of each object that is written.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "test/sim/base/history.h"
+
+namespace tranche::sim::check {
+
+// One device of an allocation record.
+struct RecordDevice {
+  std::string id;  // UUID, else "#INDEX", else "slot N" where only the count is known
+  int64_t milli = 0;
+  int64_t mib = 0;
+  std::string profile;  // of a MIG instance; empty: none
+  int64_t start = 0;
+  int64_t size = 0;
+};
+struct Record {
+  int64_t epoch = 0;
+  std::string leaf;
+  std::string knowledge;
+  std::vector<RecordDevice> devices;
+};
+// tranche.dev/allocation; nullopt where it is none.
+std::optional<Record> ReadRecord(const std::string& text);
+
+struct PodLife {
+  std::string key;  // "ns/name"
+  std::string uid;
+  std::string node;              // empty: none yet
+  std::string binder;            // who wrote the node
+  std::optional<Record> record;  // as it was bound
+  Json object;                   // as it was stored last
+  SimTime made{0};
+  std::optional<SimTime> filtered;  // the last answer of the filter verb before it was bound
+  std::optional<SimTime> bound;
+  std::optional<SimTime> leaving;   // it has a deletionTimestamp
+  std::string evicted_by;           // who asked for that
+  std::optional<SimTime> finished;  // the last of its containers had, by its own status
+  std::optional<SimTime> ended;     // Succeeded, Failed or gone: it holds nothing any more
+  bool gone = false;
+
+  bool holds() const { return bound && !ended; }
+  bool waits() const { return !bound && !ended; }
+  std::string ns() const { return key.substr(0, key.find('/')); }
+};
+
+class Truth {
+ public:
+  void Hear(const Happening& happening);
+
+  // All lives, ascending uid.
+  const std::map<std::string, PodLife>& pods() const { return pods_; }
+  // nullptr: there is none (now).
+  const PodLife* pod(const std::string& uid) const;
+  const PodLife* pod_of(const std::string& key) const;
+  // Pods that hold something on the node, ascending uid.
+  std::vector<const PodLife*> on(const std::string& node) const;
+  // By resource and key; pods too, as they are stored.
+  const std::map<std::string, Json>& objects(const std::string& resource) const;
+  const Json* object(const std::string& resource, const std::string& key) const;
+  // What an object of `resource` was at some moment of the last `lag`, newest first: as it is now,
+  // and as it was before each change since.
+  std::vector<Json> Lately(const std::string& resource, const std::string& key, SimTime now,
+                           SimTime lag) const;
+  // All objects of `resource` at every moment since `since`, newest first; never empty.
+  std::vector<std::map<std::string, Json>> Versions(const std::string& resource, SimTime now,
+                                                    SimTime since) const;
+
+ private:
+  struct Change {
+    SimTime at;
+    Json before;
+  };
+  void HearPod(const Happening& happening);
+
+  std::map<std::string, PodLife> pods_;
+  std::map<std::string, std::string> uids_;            // key -> uid of who is there now
+  std::map<std::string, std::set<std::string>> held_;  // node -> uids
+  std::map<std::string, std::map<std::string, Json>> objects_;
+  std::map<std::pair<std::string, std::string>, std::vector<Change>> changes_;  // not of pods
+};
+
+// Members of objects, by the way of member names; null where there is none.
+const Json& At(const Json& object, std::initializer_list<const char*> path);
+std::string TextAt(const Json& object, std::initializer_list<const char*> path);
+std::string Annotation(const Json& object, const char* name);
+std::string Label(const Json& object, const char* name);
+// RFC 3339, as the world's clock counts; nullopt: it is no time.
+std::optional<SimTime> TimeOf(const std::string& text);
+// Written by a replica of Tranche: "tranche-0/3".
+bool IsTranche(const std::string& who);
+
+}  // namespace tranche::sim::check

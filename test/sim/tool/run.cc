@@ -1,0 +1,122 @@
+#include "test/sim/tool/run.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "test/sim/base/draws.h"
+#include "test/sim/base/loop.h"
+#include "test/sim/check/checkers.h"
+#include "test/sim/product/replicas.h"
+#include "test/sim/world/world.h"
+
+namespace tranche::sim {
+namespace {
+
+constexpr SimTime kSlice = std::chrono::seconds(10);
+constexpr SimTime kLongest = std::chrono::hours(2);  // for lives to end, once all have come
+constexpr SimTime kQuietTime = std::chrono::minutes(10);
+// In one slice: far more than a busy one needs, and soon over where somebody turns in circles.
+constexpr int64_t kMostSteps = 3'000'000;
+
+// Of this process alone, in memory where the machine has such a place.
+std::string FolderForVolumes() {
+  std::error_code error;
+  const std::filesystem::path in_memory("/dev/shm");
+  const auto place = std::filesystem::is_directory(in_memory, error)
+                         ? in_memory
+                         : std::filesystem::temp_directory_path();
+  return place / ("tranche-sim-" + std::to_string(getpid()));
+}
+
+struct RemoveFolder {
+  std::string folder;
+  ~RemoveFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+  }
+};
+
+ReplicasOptions DrawReplicas(Draws draws, std::string folder) {
+  ReplicasOptions options;
+  options.replicas = static_cast<int>(draws.Between(1, 3));
+  options.fail_open = draws.Chance(3'000);
+  options.folder = std::move(folder);
+  return options;
+}
+
+CheckOptions OptionsOf(const FaultPlan& faults) {
+  CheckOptions options;
+  options.faults = faults;
+  options.disks_are_sound = !faults.has(Fault::kDisk);
+  // Watches that lag, requests that are repeated: the news of a cluster in trouble comes late.
+  const bool late = faults.has(Fault::kApiServer) || faults.has(Fault::kNetwork) ||
+                    faults.has(Fault::kPause) || faults.has(Fault::kCrash);
+  if (late) options.lag = std::chrono::seconds(75);
+  return options;
+}
+
+bool AllEnded(const check::Truth& truth) {
+  for (const auto& [uid, pod] : truth.pods()) {
+    if (!pod.ended) return false;
+  }
+  return true;
+}
+
+// Runs until the lives have come and ended; false: somebody turns in circles.
+bool LiveOn(Loop& loop, const World& world, const check::Truth& truth) {
+  std::optional<SimTime> latest;
+  while (!latest || loop.now() < *latest) {
+    if (!loop.RunUntil(loop.now() + kSlice, kMostSteps)) return false;
+    if (!world.arrived()) continue;
+    if (!latest) latest = loop.now() + kLongest;
+    if (AllEnded(truth)) break;
+  }
+  return true;
+}
+
+}  // namespace
+
+Outcome RunSeed(const RunOptions& options) {
+  Outcome outcome;
+  Draws draws = Draws(options.seed).Fork(0x746f6f6c);
+  const FaultPlan faults = DrawFaults(draws, options.faults, outcome.problem);
+  if (!outcome.problem.empty()) return outcome;
+  const RemoveFolder volumes{FolderForVolumes()};
+  Loop loop(options.seed);
+  History history(loop);
+  Script script(options.seed, options.left_out);
+  Checkers checkers(loop, history, OptionsOf(faults));
+  if (options.listener) history.Listen(options.listener);
+  World world(loop, history, script, faults, {.seed = options.seed, .lives = options.lives});
+  Replicas replicas(loop, history, script, faults, world.api(),
+                    DrawReplicas(draws.Fork(1), volumes.folder));
+  replicas.Start();
+  world.Start(replicas);
+  bool moves_on = LiveOn(loop, world, checkers.truth());
+  world.Quiet();
+  replicas.Quiet();
+  history.Add({.kind = Happening::Kind::kQuiet});
+  const SimTime end = loop.now() + kQuietTime;
+  while (moves_on && loop.now() < end) {
+    moves_on = loop.RunUntil(std::min(loop.now() + kSlice, end), kMostSteps);
+  }
+  if (moves_on) {
+    checkers.Final([&](const std::string& target) { return replicas.Ask(target); },
+                   replicas.LedgerFiles());
+  }
+  outcome.findings = checkers.findings();
+  if (!moves_on) {
+    outcome.findings.push_back(
+        {"steps", "", "expected time to go on, found steps without end at one moment", loop.now()});
+  }
+  outcome.digest = history.digest();
+  outcome.lives = world.lives();
+  outcome.steps = loop.steps();
+  outcome.simulated = loop.now();
+  outcome.done = script.done();
+  return outcome;
+}
+
+}  // namespace tranche::sim

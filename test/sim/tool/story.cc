@@ -1,0 +1,123 @@
+#include "test/sim/tool/story.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+
+#include "test/sim/check/truth.h"
+
+namespace tranche::sim {
+namespace {
+
+using check::Annotation;
+using check::At;
+using check::TextAt;
+
+std::string When(SimTime at) {
+  return fmt::format("{:>5}.{:03}", at.count() / 1'000'000, at.count() / 1000 % 1000);
+}
+
+std::string Short(const std::string& text) {
+  constexpr std::size_t kMost = 160;
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
+// What changed of a pod that matters to scheduling.
+std::string PodChange(const Json& before, const Json& after) {
+  std::string what;
+  const auto add = [&](const char* name, std::initializer_list<const char*> path) {
+    const std::string now = TextAt(after, path);
+    if (now != TextAt(before, path)) what += fmt::format(" {} {}", name, now.empty() ? "-" : now);
+  };
+  add("node", {"spec", "nodeName"});
+  add("phase", {"status", "phase"});
+  add("leaves", {"metadata", "deletionTimestamp"});
+  add("nominated", {"status", "nominatedNodeName"});
+  const std::string record = Annotation(after, "tranche.dev/allocation");
+  if (record != Annotation(before, "tranche.dev/allocation")) what += " holds " + Short(record);
+  if (At(before, {"status", "conditions"}) != At(after, {"status", "conditions"})) {
+    const Json& conditions = At(after, {"status", "conditions"});
+    if (conditions.is_array() && !conditions.empty()) {
+      const Json& last = conditions.back();
+      what += fmt::format(" {}={} {}", TextAt(last, {"type"}), TextAt(last, {"status"}),
+                          TextAt(last, {"reason"}));
+    }
+  }
+  return what.empty() ? " other fields" : what;
+}
+
+std::string Written(const Happening& happening) {
+  const std::string name = happening.resource + " " + happening.key;
+  if (happening.after.is_null()) return "removed " + name;
+  if (happening.resource == "pods") {
+    return (happening.before.is_null() ? "made " : "changed ") + name +
+           PodChange(happening.before, happening.after);
+  }
+  if (happening.before.is_null()) {
+    return "made " + name + " " + Short(At(happening.after, {"spec"}).dump());
+  }
+  for (const char* const part : {"spec", "status", "metadata"}) {
+    const Json& now = At(happening.after, {part});
+    if (part != std::string("metadata") && At(happening.before, {part}) == now) continue;
+    return fmt::format("changed {}: {} {}", name, part, Short(now.dump()));
+  }
+  return "changed " + name;
+}
+
+std::string What(const Happening& happening) {
+  using Kind = Happening::Kind;
+  switch (happening.kind) {
+    case Kind::kWritten:
+      return Written(happening);
+    case Kind::kAsked:
+      return fmt::format("asked {} of {}: {}", happening.text, happening.key,
+                         happening.after.is_null() ? "no answer" : Short(happening.after.dump()));
+    case Kind::kLeads:
+      return fmt::format("leads, epoch {}", happening.number);
+    default:
+      return fmt::format("{} {} {} {}", NameOf(happening.kind), happening.key, happening.text,
+                         happening.after.is_null() ? "" : Short(happening.after.dump()));
+  }
+}
+
+}  // namespace
+
+void Story::Hear(const Happening& happening) {
+  Line line{happening.at, happening.who, What(happening), {}};
+  if (!happening.key.empty()) line.about.insert(happening.key);
+  for (const Json* const object : {&happening.before, &happening.after}) {
+    const std::string node = TextAt(*object, {"spec", "nodeName"});
+    if (!node.empty()) line.about.insert(node);
+  }
+  const std::string uid = TextAt(happening.after, {"uid"});
+  if (!uid.empty()) line.about.insert(uid);
+  lines_.push_back(std::move(line));
+}
+
+void Story::Print(std::ostream& out, const std::set<std::string>& about, bool all,
+                  const std::vector<Finding>& findings) const {
+  std::size_t wide = 8;
+  for (const Line& line : lines_) wide = std::max(wide, line.who.size());
+  std::vector<Finding> sorted = findings;
+  std::ranges::stable_sort(sorted, {}, &Finding::at);
+  auto found = sorted.begin();
+  const auto tell = [&](SimTime until) {
+    for (; found != sorted.end() && found->at < until; ++found) {
+      fmt::print(out, "{}  {:<{}}  >>> {}: {}\n", When(found->at), "CHECKER", wide, found->checker,
+                 found->text);
+    }
+  };
+  for (const Line& line : lines_) {
+    tell(line.at);
+    const bool concerns =
+        line.about.empty() ||
+        std::ranges::any_of(line.about, [&](const auto& one) { return about.contains(one); });
+    if (all || concerns) {
+      fmt::print(out, "{}  {:<{}}  {}\n", When(line.at), line.who, wide, line.what);
+    }
+  }
+  tell(SimTime::max());
+}
+
+}  // namespace tranche::sim

@@ -1,0 +1,34 @@
+// Teams and what an administrator declared for them before anything ran: namespaces, priority
+// classes, a tree of GPUQuotas, budgets, classes and policies of a few shapes.
+//
+// Source: quota-model section 8 (the objects), scheduler/docs/admin-guide.md.
+//
+// Plain values, drawn from a seed.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/sim/base/draws.h"
+#include "test/sim/base/history.h"
+#include "test/sim/world/fleet.h"
+
+namespace tranche::sim {
+
+struct Tenants {
+  std::vector<std::string> namespaces;  // where pods are made
+  std::vector<std::string> quotas;      // names of leaves
+  std::vector<std::string> budgets;
+  std::vector<std::pair<std::string, Json>> objects;  // resource, object; in order
+};
+
+// Namespaces that are always there: Tranche's own, and those of Kubernetes.
+inline constexpr const char* kSystemNamespaces[] = {"default", "kube-system", "tranche-system",
+                                                    "tranche-reservation"};
+
+Tenants DrawTenants(Draws& draws, const std::vector<Machine>& machines, int hami_minor);
+// The lines of a quota: some cards of each model there is.
+Json QuotaLines(Draws& draws, const std::vector<Machine>& machines, int teams);
+
+}  // namespace tranche::sim

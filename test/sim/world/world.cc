@@ -1,0 +1,135 @@
+#include "test/sim/world/world.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "test/sim/cluster/api_server.h"
+#include "test/sim/cluster/network.h"
+#include "test/sim/world/kube_scheduler.h"
+#include "test/sim/world/kubelets.h"
+#include "test/sim/world/tenants.h"
+#include "test/sim/world/workload.h"
+
+namespace tranche::sim {
+namespace {
+
+constexpr int kOldestHami = 7;  // whose register is JSON
+
+std::vector<Machine> DrawFleet(Draws& draws, int nodes) {
+  std::vector<Machine> machines;
+  const int64_t favourite = draws.Below(4);
+  for (int i = 0; i < nodes; ++i) {
+    const int64_t sort = draws.Below(2) == 0 ? favourite : draws.Below(4);
+    const NodeKind kind = sort == 0   ? NodeKind::kMig
+                          : sort == 1 ? NodeKind::kHami
+                                      : NodeKind::kStock;
+    machines.push_back(DrawMachine(draws, fmt::format("node-{}", i), kind, 1));
+  }
+  const int64_t plain = draws.Below(5);
+  for (int64_t i = 0; i < plain; ++i) {
+    machines.push_back(DrawMachine(draws, fmt::format("plain-{}", i), NodeKind::kPlain, 1));
+  }
+  return machines;
+}
+
+}  // namespace
+
+struct World::Parts {
+  Parts(Loop& the_loop, History& the_history, Script& script, const FaultPlan& faults,
+        const WorldOptions& options)
+      : draws(options.seed),
+        loop(the_loop),
+        history(the_history),
+        network(loop, history, script, faults, draws.Next()),
+        api(loop, history, script, faults, network, draws.Next()),
+        hami_minor(static_cast<int>(draws.Between(kOldestHami + 1, 10))),
+        kubelets(loop, history, script, faults, api, {hami_minor}, draws.Next()) {
+    const int nodes = options.nodes > 0 ? options.nodes : static_cast<int>(draws.Between(3, 12));
+    machines = DrawFleet(draws, nodes);
+    tenants = DrawTenants(draws, machines, hami_minor);
+    MakeSchedulers(script, faults, options);
+    WorkloadOptions work;
+    work.lives = options.lives;
+    work.rules = RulesFor(machines);
+    work.rules.mean_runtime_ms = draws.Between(2'000, 20'000);
+    work.mean_gap = std::chrono::milliseconds(draws.Between(100, 600));
+    work.most_waiting = static_cast<std::size_t>(draws.Between(3, 14));
+    work.namespaces = tenants.namespaces;
+    for (const auto& scheduler : schedulers) work.schedulers.push_back(scheduler->name());
+    workload = std::make_unique<Workload>(loop, script, api, std::move(work), draws.Next());
+  }
+
+  void MakeSchedulers(Script& script, const FaultPlan& faults, const WorldOptions& options) {
+    const int count = options.schedulers > 0
+                          ? options.schedulers
+                          : static_cast<int>(draws.Below(2) == 0 ? 1 : draws.Between(2, 3));
+    const int minor = draws.Below(2) == 0 ? 34 : 37;
+    api.pods().set_clears_nominations(minor >= 35);
+    for (int i = 0; i < count; ++i) {
+      KubeSchedulerOptions one;
+      if (i > 0) one.name += fmt::format("-{}", i + 1);
+      one.minor = minor;
+      one.most_backoff = std::chrono::seconds(draws.Below(2) == 0 ? 10 : 30);
+      one.pops_early = draws.Below(4) == 0;
+      one.nominates_before_bind = draws.Below(4) == 0;
+      schedulers.push_back(std::make_unique<KubeScheduler>(loop, history, script, faults, api,
+                                                           network, one, draws.Next()));
+    }
+  }
+
+  Draws draws;
+  Loop& loop;
+  History& history;
+  Network network;
+  ApiServer api;
+  const int hami_minor;
+  Kubelets kubelets;
+  std::vector<Machine> machines;
+  Tenants tenants;
+  std::vector<std::unique_ptr<KubeScheduler>> schedulers;
+  std::unique_ptr<Workload> workload;
+};
+
+World::World(Loop& loop, History& history, Script& script, const FaultPlan& faults,
+             WorldOptions options)
+    : parts_(std::make_unique<Parts>(loop, history, script, faults, options)) {
+  // What is there before anybody asks.
+  for (const auto& [resource, object] : parts_->tenants.objects) {
+    parts_->api.Put("administrator", resource, object);
+  }
+  for (const Machine& machine : parts_->machines) parts_->kubelets.Join(machine, "administrator");
+}
+
+World::~World() = default;
+
+ApiEndpoint& World::api() { return parts_->api; }
+
+void World::Start(TrancheEndpoint& tranche) {
+  if (parts_->draws.Below(2) == 0) parts_->api.admission().set_endpoint(&tranche);
+  parts_->network.Start();
+  parts_->api.Start();
+  parts_->kubelets.Start();
+  for (const auto& scheduler : parts_->schedulers) scheduler->Start(tranche);
+  parts_->workload->Start();
+}
+
+bool World::arrived() const { return parts_->workload->arrived(); }
+
+void World::Quiet() {
+  parts_->network.Quiet();
+  parts_->api.Quiet();
+  parts_->kubelets.Quiet();
+  for (const auto& scheduler : parts_->schedulers) scheduler->Quiet();
+  parts_->workload->Quiet();
+  Happening quiet{Happening::Kind::kQuiet};
+  quiet.who = "world";
+  parts_->history.Add(std::move(quiet));
+}
+
+int64_t World::lives() const { return parts_->workload->lives(); }
+const Store& World::store() const { return parts_->api.store(); }
+
+}  // namespace tranche::sim
