@@ -2,8 +2,9 @@
 # Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
 #
 #   test/run.sh [STEP ...]    default: release sim monitoring tls charts page e2e asan-ubsan;
-#                             besides there are tsan, asan-properties (property tests under sanitizers) and
-#                             fuzz (libFuzzer, by coverage), a quarter of an hour each on two cores
+#                             besides there are tsan, asan-properties (property tests under
+#                             sanitizers) and fuzz (libFuzzer, by coverage), a quarter of an hour
+#                             each on two cores
 #   test/run.sh quick         before each commit: unit and property tests, scenarios and the rules
 #                             of the tree, in the release build; minutes after a change of one file
 #   TRANCHE_CONTROL_PLANES    versions of Kubernetes for charts and e2e; default: "1.37"
