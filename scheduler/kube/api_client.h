@@ -38,6 +38,9 @@ struct ApiRequest {
   TimePoint deadline;
 };
 
+// What is asked for: a guarded write has the server give up when nobody waits any more.
+std::string TargetOf(const ApiRequest& request, bool guarded);
+
 // A watch whose 200 has arrived. Destroying it ends it.
 class WatchStream {
  public:

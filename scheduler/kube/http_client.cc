@@ -97,6 +97,15 @@ Platform& PlatformOf(const Options& options) {
   return options.platform == nullptr ? this_machine : *options.platform;
 }
 
+std::string TargetOf(const ApiRequest& request, bool guarded) {
+  if (!guarded) return request.target;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(request.deadline - steady_clock::now());
+  return fmt::format("{}{}timeout={}ms", request.target,
+                     request.target.find('?') == std::string::npos ? '?' : '&',
+                     std::max<int64_t>(left.count(), 1));
+}
+
 // Gives the place back however the call ends.
 class HttpClient::Place {
  public:
@@ -124,17 +133,11 @@ HttpClient::HttpClient(asio::io_context& context, StopSignal& stop, const Option
       tls_(options.credentials) {}
 
 absl::StatusOr<std::string> HttpClient::Render(const ApiRequest& request) {
-  std::string target = request.target;
-  if (IsGuarded(request)) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(request.deadline - steady_clock::now());
-    target += fmt::format("{}timeout={}ms", target.find('?') == std::string::npos ? '?' : '&',
-                          std::max<int64_t>(left.count(), 1));
-  }
   std::string text = fmt::format(
       "{} {}{} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {}\r\nAccept: application/json\r\n"
       "Accept-Encoding: identity\r\n",
-      request.method, path_prefix_, target, host_header_, user_agent_);
+      request.method, path_prefix_, TargetOf(request, IsGuarded(request)), host_header_,
+      user_agent_);
   if (may_send_token_) {
     TRANCHE_ASSIGN_OR_RETURN(std::string token, token_.Get(steady_clock::now()));
     if (!token.empty()) text += fmt::format("Authorization: Bearer {}\r\n", token);

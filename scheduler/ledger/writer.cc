@@ -276,6 +276,11 @@ void Writer::Commit() {
 
 void Writer::Conclude() {
   const absl::Status outcome = std::exchange(outcome_, absl::OkStatus());
+  if (outcome.ok() && options_.on_disk) {
+    for (const Group& group : batch_.groups) {
+      for (const MeterEvent& event : group.events) options_.on_disk(event);
+    }
+  }
   std::deque<Waiter> waiters;
   {
     const std::lock_guard lock(mutex_);

@@ -50,6 +50,7 @@ struct WriterOptions {
   std::chrono::milliseconds hang_after{2'000};
   std::function<bool()> may_write = nullptr;  // as in ledger::Options
   Workers workers = nullptr;                  // likewise
+  std::function<void(const MeterEvent&)> on_disk = nullptr;
 };
 
 class Writer {

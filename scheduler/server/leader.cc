@@ -151,10 +151,10 @@ void LeaderServices::Impl::MakeCare(const std::string& untrusted) {
   };
   hooks.try_again = [this] {
     return OpenLedger(config, epoch, /*exact_epoch=*/config.elects, process.may_write,
-                      IfUntrusted::kFail, process.threads.workers)
+                      IfUntrusted::kFail, process.threads.ledger)
         .status();
   };
-  hooks.workers = process.threads.workers;
+  hooks.workers = process.threads.ledger.workers;
   // Objects of the embedded cluster are in this process alone.
   if (config.cluster == ClusterKind::kKubernetes) hooks.restart = process.restart;
   care = std::make_unique<LedgerCare>(config, book.get(), untrusted, std::move(hooks));

@@ -32,7 +32,7 @@ namespace tranche {
 // simulation. What is null is a thread.
 struct LeaderThreads {
   Timers* timers = nullptr;  // outlives the leader, and calls nothing once it is to end
-  ledger::Workers workers;
+  LedgerWorks ledger;
   UsageApi::Behind reader;  // of the ledger, for the page
 };
 

@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<ledger::SqliteLedger>> OpenInTime(
 
 absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch, bool exact_epoch,
                                         std::function<bool()> may_write, IfUntrusted untrusted,
-                                        ledger::Workers workers) {
+                                        LedgerWorks works) {
   OpenedLedger opened;
   if (config.ledger.empty()) return opened;
   ledger::Options options;
@@ -43,7 +43,8 @@ absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch
   options.epoch = epoch;
   options.continue_epoch = !exact_epoch;
   options.may_write = std::move(may_write);
-  options.workers = std::move(workers);
+  options.workers = std::move(works.workers);
+  options.on_disk = std::move(works.on_disk);
   options.now = WallNow();
   options.past = ledger::PastForm::kPieces;
   options.accept_rollback = config.ledger_accept_rollback;
