@@ -79,16 +79,25 @@ void AddContainer(const Json& container, Wish& wish) {
   }
 }
 
-// Annotations of ours and of others that this model has no rule for.
+// Annotations that say more than this model has a rule for.
 bool HasOtherWishes(const Json& pod) {
-  static const std::set<std::string> kRead = {
-      "tranche.dev/gpu-fraction", "tranche.dev/gpu-memory",       "tranche.dev/gpu-count",
-      "tranche.dev/allocation",   "tranche.dev/expected-runtime", "tranche.dev/checkpointed-at"};
+  static const std::set<std::string> kRead = {"tranche.dev/gpu-fraction",
+                                              "tranche.dev/gpu-memory",
+                                              "tranche.dev/gpu-count",
+                                              "tranche.dev/allocation",
+                                              "tranche.dev/gang",
+                                              "tranche.dev/gang-size",
+                                              "tranche.dev/checkpointed-at",
+                                              "tranche.dev/expected-runtime"};
   const Json& annotations = At(pod, {"metadata", "annotations"});
   if (!annotations.is_object()) return false;
-  return std::ranges::any_of(annotations.items(), [](const auto& item) {
-    return !kRead.contains(item.key()) && item.key().find('/') != std::string::npos;
-  });
+  for (const auto& [key, value] : annotations.items()) {
+    const bool of_gpus = std::ranges::any_of(
+        std::initializer_list<std::string_view>{"tranche", "nvidia", "hami"},
+        [&name = key](std::string_view word) { return name.find(word) != std::string::npos; });
+    if (of_gpus && !kRead.contains(key)) return true;
+  }
+  return false;
 }
 
 Wish WishOf(const Json& pod) {
