@@ -274,6 +274,7 @@ void QuotaBook::Hold(const PodUid& uid, HeldWork work) {
   HeldWork& held = at->second;
   held.quota = held.leaf.empty() ? kNoQuota : tree_.Find(held.leaf);
   ++work_by_class_[held.workload_class];
+  held_ = AddSaturating(held_, TotalOf(held.parts));
   if (!held.released) AddToTree(held, 1);
   for (Meter& meter : meters_) {
     if (!MetersOf(held, meter.meter.spec())) continue;
@@ -354,6 +355,7 @@ void QuotaBook::Release(const PodUid& uid, Instant at) {
   holdings_.erase(found);
   const auto of_class = work_by_class_.find(work.workload_class);
   if (--of_class->second == 0) work_by_class_.erase(of_class);
+  held_ = Minus(held_, TotalOf(work.parts));
   at = std::max(at, work.since);
   if (!work.released) AddToTree(work, -1);
   // Every meter: the tree may have changed since the one that counts it was chosen.

@@ -95,7 +95,7 @@ struct QuotaReport {
   QuotaMode mode = QuotaMode::kEnforce;
   bool leaf = false;
   bool suspended = false;               // by an exhausted budget
-  std::vector<std::string> namespaces;  // known ones a leaf owns, ascending
+  std::vector<std::string> namespaces;  // known ones a leaf owns; left to who shows it
   std::vector<QuotaLineReport> lines;   // `any` last
   Charge non_preemptible;               // held by work that is never preempted
   int64_t workloads = 0;                // of a leaf
@@ -205,12 +205,17 @@ class QuotaBook {
   void Step(Instant from, Instant to);
   const HeldWork* Find(const PodUid& uid) const;
   const std::map<PodUid, HeldWork>& holdings() const { return holdings_; }
+  // What all of them hold together, as long as nothing saturates.
+  const Charge& held() const { return held_; }
   // How many of them each class has; "" for none.
   const std::map<std::string, int64_t>& work_by_class() const { return work_by_class_; }
   // In quota, borrowed or scavenging; nullopt: of no leaf that is declared.
   std::optional<QuotaState> StateOf(const PodUid& uid);
   // Brings HeldWork::marks up to date, of all work.
   void RefreshMarks();
+  // The same, going on from `leaf` ("" is the first) and ending behind the one with which `work`
+  // pieces have been marked. The next leaf; nullopt: there is none.
+  std::optional<std::string> RefreshMarks(const std::string& leaf, std::size_t work);
   // What work of the leaf would be marked if it started now.
   LineMarks MarksIfAdded(const QuotaMembership& membership, std::span<const ModelCharge> parts,
                          Instant now);
@@ -291,6 +296,7 @@ class QuotaBook {
   std::vector<Meter> meters_;  // parallel to set_->budgets
   std::map<PodUid, HeldWork> holdings_;
   std::map<std::string, int64_t> work_by_class_;
+  Charge held_;
   std::map<std::string, LeafUse> leaves_;
   std::map<PodUid, HeldWork> earmarks_;
   std::map<std::pair<std::string, LineId>, Charge> never_held_;

@@ -82,6 +82,17 @@ void QuotaBook::RefreshMarks() {
   }
 }
 
+std::optional<std::string> QuotaBook::RefreshMarks(const std::string& leaf, std::size_t work) {
+  std::size_t marked = 0;
+  for (auto at = leaves_.lower_bound(leaf); at != leaves_.end(); ++at) {
+    if (!at->second.marks_stale) continue;
+    if (marked >= work) return at->first;
+    Remark(at->first, at->second);
+    marked += at->second.work.size();
+  }
+  return std::nullopt;
+}
+
 std::optional<QuotaState> QuotaBook::StateOf(const PodUid& uid) {
   const auto held = holdings_.find(uid);
   if (held == holdings_.end() || held->second.quota == kNoQuota) return std::nullopt;

@@ -40,8 +40,6 @@ std::vector<QuotaReport> QuotaBook::Quotas(Instant now) {
     report.mode = quota.mode;
     report.leaf = quota.namespaces.has_value();
     report.suspended = suspended_.contains(id);
-    const auto owned = set_->owned.find(quota.name);
-    if (owned != set_->owned.end()) report.namespaces = owned->second;
     for (QuotaLineView& line : views[id]) report.lines.push_back({std::move(line), {}});
     report.decayed_milli_gpu_hours = DecayedMilliGpuHours(quota.name, now);
     const auto leaf = leaves_.find(quota.name);

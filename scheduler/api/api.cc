@@ -50,8 +50,7 @@ void AddApi(EngineHost& host, Router& router) {
   router.AddAnswer("GET", "/api/v1/explain/",
                    [&host](const http::Request& request) { return Explain(host, request.path); });
   router.AddAnswer("GET", "/api/v1/quotas", [&host](const http::Request&) {
-    return JsonResponse(EncodeQuotas(host.With(
-        EngineCaller::kPages, [](Engine& engine, Instant now) { return engine.Quotas(now); })));
+    return JsonResponse(EncodeQuotas(host.Quotas(EngineCaller::kPages)));
   });
   router.AddAnswer("GET", "/api/v1/budgets", [&host](const http::Request&) {
     return JsonResponse(EncodeBudgets(host.With(

@@ -53,15 +53,15 @@ void SelfCheck::LookUp() {
   std::vector<std::pair<PodUid, PodName>> asked;
   const std::vector<PodUid> unshown = std::exchange(unshown_, {});
   if (unshown.empty()) return;
+  const auto waiting = host_.engine.Waiting(EngineCaller::kSelfCheck).TakeRefused();
   host_.engine.With(EngineCaller::kSelfCheck, [&](Engine& engine, Instant) {
-    const std::vector<std::pair<PodUid, Reason>> waiting = engine.Waiting();
     for (const PodUid& uid : unshown) {
       if (asked.size() == kMostLookups) break;
       const std::optional<PodView> pod = engine.Pod(uid);
       // What only a filter call named is forgotten without us.
-      const bool stays = pod && (pod->state == PodState::kBound ||
-                                 std::ranges::binary_search(waiting, uid, {},
-                                                            &decltype(waiting)::value_type::first));
+      const bool stays =
+          pod && (pod->state == PodState::kBound ||
+                  std::ranges::binary_search(waiting, uid, {}, &std::pair<PodUid, Reason>::first));
       if (stays) asked.emplace_back(uid, pod->name);
     }
   });

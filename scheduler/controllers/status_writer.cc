@@ -75,9 +75,10 @@ StatusWriter::Snapshot StatusWriter::Gather() {
   const auto ask = [this](const auto& question) {
     host_.engine.With(EngineCaller::kStatus, question);
   };
-  ask([&](Engine& engine, Instant when) { snapshot.quotas = engine.Quotas(when); });
+  WaitingWalk waiting = host_.engine.Waiting(EngineCaller::kStatus);
+  snapshot.quotas = host_.engine.Quotas(EngineCaller::kStatus, waiting.Rows());
+  snapshot.waiting = waiting.TakeRefused();
   ask([&](Engine& engine, Instant when) { snapshot.budgets = engine.Budgets(when); });
-  ask([&](Engine& engine, Instant) { snapshot.waiting = engine.Waiting(); });
   ask([&](Engine& engine, Instant) { snapshot.pods_by_class = engine.PodsByClass(); });
   snapshot.policy_objects = host_.policies.objects();
   return snapshot;

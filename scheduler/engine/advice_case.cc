@@ -31,85 +31,137 @@ AdviceNode AdviceNodeOf(const NodeEntry& entry, const NodeName& name) {
   return node;
 }
 
-std::vector<AdviceWaiter> Waiters(EngineParts& parts) {
-  ClusterState& cluster = parts.cluster;
-  std::vector<AdviceWaiter> waiting;
-  for (const PodUid& uid : cluster.pending) {
-    const PodRecord& record = *cluster.Find(uid);
-    AdviceWaiter waiter;
-    waiter.name = record.request->name;
-    waiter.uid = uid;
-    waiter.request = record.request;
-    const RequestContext context = parts.rules.ContextOf(*record.request);
-    if (context.membership.leaf != kNoQuota) {
-      waiter.leaf = cluster.book.tree().name(context.membership.leaf);
-    }
-    if (context.membership.gpu_class) waiter.workload_class = context.membership.gpu_class->name;
-    waiter.since = record.waits_since;
-    waiter.quota_allows =
-        context.whole == Reason::kNone &&
-        (record.last_reason < Reason::kNoLeaf || record.last_reason > Reason::kNamespaceQuota);
-    waiting.push_back(std::move(waiter));
+AdviceWaiter WaiterOf(EngineParts& parts, const PodUid& uid, const PodRecord& record) {
+  AdviceWaiter waiter;
+  waiter.name = record.request->name;
+  waiter.uid = uid;
+  waiter.request = record.request;
+  const RequestContext context = parts.rules.ContextOf(*record.request);
+  if (context.membership.leaf != kNoQuota) {
+    waiter.leaf = parts.cluster.book.tree().name(context.membership.leaf);
   }
-  std::ranges::sort(waiting, {},
-                    [](const AdviceWaiter& waiter) { return std::pair(waiter.since, waiter.uid); });
-  return waiting;
+  if (context.membership.gpu_class) waiter.workload_class = context.membership.gpu_class->name;
+  waiter.since = record.waits_since;
+  waiter.quota_allows =
+      context.whole == Reason::kNone &&
+      (record.last_reason < Reason::kNoLeaf || record.last_reason > Reason::kNamespaceQuota);
+  return waiter;
+}
+
+void AddNode(EngineParts& parts, NodeId id, CaseWalk& walk) {
+  ClusterState& cluster = parts.cluster;
+  if (cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present()) return;
+  const NodeEntry& entry = *cluster.nodes[id];
+  // A node whose MIG layout is being changed shows no devices for a while.
+  const bool managed = !entry.state.facts().labels.Find(kMigConfig).empty();
+  if (!entry.state.inventory().has_devices() && !managed) return;
+  AdviceCase& fleet = walk.fleet;
+  fleet.nodes.push_back(AdviceNodeOf(entry, cluster.names.name(id)));
+  for (const Holding& holding : entry.state.holdings()) {
+    if (holding.kind == HoldingKind::kTentative || holding.kind == HoldingKind::kEarmark) continue;
+    const PodRecord* record = cluster.Find(holding.uid);
+    if (record == nullptr) continue;
+    AdvicePod pod;
+    pod.name = record->request->name;
+    pod.uid = holding.uid;
+    pod.node = fleet.nodes.size() - 1;
+    pod.request = holding.by_record ? holding.by_record : record->request;
+    pod.picks = holding.picks;
+    pod.use = holding.use;
+    pod.known = holding.known;
+    if (const HeldWork* work = cluster.book.Find(holding.uid)) {
+      pod.leaf = work->leaf;
+      pod.workload_class = work->workload_class;
+      pod.lost_gpu_ms = parts.guards.LossOf(*record, *work, walk.ages, fleet.now);
+    }
+    // Advice, not reclaim: quotas have no say in who might be restarted.
+    const GpuClass* gpu_class = cluster.set->ClassOf(record->request->priority_class);
+    const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
+    pod.evictable = !never && record->traits.evictable && !record->traits.owner.empty();
+    fleet.pods.push_back(std::move(pod));
+  }
+}
+
+void AddAges(ClusterState& cluster, CaseWalk& walk) {
+  const auto& holdings = cluster.book.holdings();
+  auto at = walk.after ? holdings.upper_bound(*walk.after) : holdings.begin();
+  for (int i = 0; i < CaseWalk::kPodsAtOnce && at != holdings.end(); ++i, ++at) {
+    const PodRecord* record = cluster.Find(at->first);
+    walk.after = at->first;
+    if (record == nullptr || !record->traits.checkpoint) continue;
+    if (*record->traits.checkpoint > walk.fleet.now) continue;
+    walk.ages.Add(at->second.workload_class, walk.fleet.now - *record->traits.checkpoint);
+  }
+  if (at != holdings.end()) return;
+  walk.after.reset();
+  walk.stage = CaseWalk::Stage::kNodes;
+}
+
+void AddNodes(EngineParts& parts, CaseWalk& walk) {
+  ClusterState& cluster = parts.cluster;
+  const std::vector<NodeId>& order = cluster.names.ascending();
+  const auto name_of = [&cluster](NodeId id) { return cluster.names.name(id); };
+  auto at = walk.node ? std::ranges::upper_bound(order, *walk.node, {}, name_of) : order.begin();
+  for (int i = 0; i < CaseWalk::kNodesAtOnce && at != order.end(); ++i, ++at) {
+    AddNode(parts, *at, walk);
+    walk.node = name_of(*at);
+  }
+  if (at == order.end()) walk.stage = CaseWalk::Stage::kWaiters;
+}
+
+void AddWaiters(EngineParts& parts, CaseWalk& walk) {
+  const std::set<PodUid>& pending = parts.cluster.pending;
+  auto at = walk.after ? pending.upper_bound(*walk.after) : pending.begin();
+  for (int i = 0; i < CaseWalk::kPodsAtOnce && at != pending.end(); ++i, ++at) {
+    walk.fleet.waiting.push_back(WaiterOf(parts, *at, *parts.cluster.Find(*at)));
+    walk.after = *at;
+  }
+  if (at == pending.end()) walk.stage = CaseWalk::Stage::kDone;
 }
 
 }  // namespace
 
-AdviceCase Engine::Case(Instant now) {
+void Engine::CaseSlice(CaseWalk& walk, Instant now) {
   EngineParts& parts = *parts_;
   ClusterState& cluster = parts.cluster;
   parts.Advance(now);
-  AdviceCase fleet;
-  fleet.now = now;
-  fleet.policy = cluster.default_policy();
-  fleet.classes = cluster.set->classes;
-  fleet.layout_values = cluster.scorer.layout_values();
-  fleet.demand = parts.demand_notes.log.Rows(now);
-  fleet.demand_since = parts.demand_notes.log.since();
-  CheckpointAges ages;
-  for (const auto& [uid, work] : cluster.book.holdings()) {
-    const PodRecord* record = cluster.Find(uid);
-    if (record != nullptr && record->traits.checkpoint && *record->traits.checkpoint <= now) {
-      ages.Add(work.workload_class, now - *record->traits.checkpoint);
-    }
+  AdviceCase& fleet = walk.fleet;
+  if (!walk.begun) {
+    walk.begun = true;
+    fleet.now = now;
+    fleet.policy = cluster.default_policy();
+    fleet.classes = cluster.set->classes;
+    fleet.layout_values = cluster.scorer.layout_values();
+    fleet.demand = parts.demand_notes.log.Rows(now);
+    fleet.demand_since = parts.demand_notes.log.since();
+    // Growing later would move all of them at once.
+    fleet.nodes.reserve(cluster.nodes.size());
+    fleet.pods.reserve(cluster.book.holdings().size());
+    fleet.waiting.reserve(cluster.pending.size());
+    return;
   }
-  for (const NodeId id : cluster.names.ascending()) {
-    if (cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present()) continue;
-    const NodeEntry& entry = *cluster.nodes[id];
-    // A node whose MIG layout is being changed shows no devices for a while.
-    const bool managed = !entry.state.facts().labels.Find(kMigConfig).empty();
-    if (!entry.state.inventory().has_devices() && !managed) continue;
-    fleet.nodes.push_back(AdviceNodeOf(entry, cluster.names.name(id)));
-    for (const Holding& holding : entry.state.holdings()) {
-      if (holding.kind == HoldingKind::kTentative || holding.kind == HoldingKind::kEarmark)
-        continue;
-      const PodRecord* record = cluster.Find(holding.uid);
-      if (record == nullptr) continue;
-      AdvicePod pod;
-      pod.name = record->request->name;
-      pod.uid = holding.uid;
-      pod.node = fleet.nodes.size() - 1;
-      pod.request = holding.by_record ? holding.by_record : record->request;
-      pod.picks = holding.picks;
-      pod.use = holding.use;
-      pod.known = holding.known;
-      if (const HeldWork* work = cluster.book.Find(holding.uid)) {
-        pod.leaf = work->leaf;
-        pod.workload_class = work->workload_class;
-        pod.lost_gpu_ms = parts.guards.LossOf(*record, *work, ages, now);
-      }
-      // Advice, not reclaim: quotas have no say in who might be restarted.
-      const GpuClass* gpu_class = cluster.set->ClassOf(record->request->priority_class);
-      const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
-      pod.evictable = !never && record->traits.evictable && !record->traits.owner.empty();
-      fleet.pods.push_back(std::move(pod));
-    }
+  switch (walk.stage) {
+    case CaseWalk::Stage::kAges:
+      return AddAges(cluster, walk);
+    case CaseWalk::Stage::kNodes:
+      return AddNodes(parts, walk);
+    case CaseWalk::Stage::kWaiters:
+      return AddWaiters(parts, walk);
+    case CaseWalk::Stage::kDone:
+      return;
   }
-  fleet.waiting = Waiters(parts);
-  return fleet;
+}
+
+AdviceCase CaseWalk::Take() {
+  std::ranges::sort(fleet.waiting, {},
+                    [](const AdviceWaiter& waiter) { return std::pair(waiter.since, waiter.uid); });
+  return std::move(fleet);
+}
+
+AdviceCase Engine::Case(Instant now) {
+  CaseWalk walk;
+  while (!walk.done()) CaseSlice(walk, now);
+  return walk.Take();
 }
 
 }  // namespace tranche

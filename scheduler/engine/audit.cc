@@ -66,6 +66,13 @@ void AuditLoad(const NodeName& name, const NodeState& state, std::vector<std::st
 // Each leaf's use summed again from who holds what. Cost: O(holdings + leaves x lines).
 void AuditQuota(const QuotaBook& book, std::vector<std::string>& faults) {
   const QuotaTree& tree = book.tree();
+  Charge held;
+  for (const auto& [uid, work] : book.holdings()) held = AddSaturating(held, TotalOf(work.parts));
+  if (held != book.held()) {
+    faults.push_back(fmt::format("expected {} and {} quanta held by all, found {} and {} counted",
+                                 held.compute, held.memory, book.held().compute,
+                                 book.held().memory));
+  }
   std::map<std::pair<QuotaId, LineId>, Charge> sums;
   for (QuotaId id{0}; id < tree.size(); ++id) {
     if (!book.IsLeaf(tree.name(id))) continue;

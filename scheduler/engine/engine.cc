@@ -144,11 +144,11 @@ void Engine::SetGangSize(const std::string& ns, const std::string& gang, int siz
 }
 
 void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults,
-                         Instant now) {
+                         Instant now, const NamespaceMoves& moves) {
   EngineParts& parts = *parts_;
   ClusterState& cluster = parts.cluster;
   parts.Advance(now);
-  if (parts.TakeNamespaces(set, defaults)) return;
+  if (parts.TakeNamespaces(set, defaults, moves)) return;
   parts.has_policies = true;
   const int hami_before = cluster.default_policy().hami_minor;
   const std::shared_ptr<const PolicySet> before = std::exchange(cluster.set, set);

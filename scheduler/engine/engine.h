@@ -28,10 +28,12 @@
 #include "scheduler/advice/case.h"
 #include "scheduler/dra/model.h"
 #include "scheduler/engine/audit_walk.h"
+#include "scheduler/engine/report_walks.h"
 #include "scheduler/engine/state/answers.h"
 #include "scheduler/engine/state/options.h"
 #include "scheduler/engine/state/outbox.h"
 #include "scheduler/engine/state/views.h"
+#include "scheduler/engine/teams/moved_namespaces.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/metering.h"
@@ -79,7 +81,10 @@ class Engine {
   void SetGangSize(const std::string& ns, const std::string& gang, int size, Instant now);
   // What administrators declare. Of several GPUPolicies the first whose selector matches a pod's
   // namespace governs it; `defaults` governs where none does.
-  void SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults, Instant now);
+  // `moves`: how the set differs from the one before, if the caller has looked; not believed where
+  // another one is in force.
+  void SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults, Instant now,
+                   const NamespaceMoves& moves = {});
   // A ResourceQuota as it is now. Ignored unless options.namespace_caps.
   void SetNamespaceCap(NamespaceCap cap, Instant now);
   void RemoveNamespaceCap(const NamespacedName& cap, Instant now);
@@ -156,9 +161,13 @@ class Engine {
   // until `may_go_on`, asked after each, says no. Cost: as of a filter call for each pod and, where
   // room is to be made, a plan; besides, the pods placed before are put back and taken again.
   void WhatIf(WhatIfCase& question, const std::function<bool()>& may_go_on, Instant now);
+  // Sums over everything, each also slice by slice: the slices of one walk let others in between.
+  // Cost of a slice: as said with the walk; of the whole: O(nodes + pods).
   EngineTotals Totals() const;
+  void TotalsSlice(TotalsWalk& walk) const;
   std::vector<CapRow> NamespaceCapRows() const;
   std::vector<QuotaView> Quotas(Instant now);
+  void QuotaSlice(QuotaWalk& walk, Instant now);
   std::vector<BudgetReport> Budgets(Instant now);
   // What an hour of each GPUClass costs a budget, in thousandths, by name.
   std::map<std::string, int64_t> ChargeFactors() const;
@@ -169,7 +178,8 @@ class Engine {
   ClaimForecast ForecastClaims(const PodRequest& request, const dra::PodClaims& claims,
                                Instant now);
   // Pods the cluster shows that wait, with the reason of their last filter; ascending uid.
-  std::vector<std::pair<PodUid, Reason>> Waiting() const;
+  std::vector<std::pair<PodUid, Reason>> Waiting();
+  void WaitingSlice(WaitingWalk& walk);
   std::optional<PodView> Pod(const PodUid& uid);
   // GPU pods that hold devices, by class; "" for none.
   std::map<std::string, int64_t> PodsByClass() const;
@@ -178,10 +188,13 @@ class Engine {
   std::vector<DecayRow> Decay() const;
   // Of all pods together, for comparing with the ledger.
   Charge HeldQuanta() const;
+  // The same summed from all of them, for tests: O(holdings).
+  Charge SumHeldQuanta() const;
   // Reservations older than `age`, for alarms and for the resolver.
   std::vector<std::pair<PodUid, NodeName>> StuckReservations(Instant now, Millis age) const;
   // The cluster as values, for advice. Cost: O(nodes + pods), a few milliseconds in large fleets.
   AdviceCase Case(Instant now);
+  void CaseSlice(CaseWalk& walk, Instant now);
   // Keeps new GPU pods away from the node while something of ours changes it; empty: no longer.
   void SetHeld(const NodeName& node, std::string why, Instant now);
   // Goes on learning tables for a few milliseconds at most; false: nothing is left to do.

@@ -20,12 +20,6 @@ class EngineViews {
   std::string AdvicePending(const RequestContext& context, const PodRecord& record);
   // What is under way for the pod or against it, or what stands in the way of a plan.
   void ExplainReclaim(const PodUid& uid, Explanation& explanation);
-  // Waiting pods by team, class and reason.
-  std::vector<PendingRow> Pending();
-  // The first promise the hardware cannot keep; empty: none.
-  std::string Oversubscription() const;
-  // What each leaf would get if the cluster's GPUs were divided now (quota-model section 5, k = 1).
-  void DivideSurplus(std::vector<QuotaView>& views) const;
 
  private:
   void DescribeWait(const RequestContext& context, const PodUid& uid, const PodRecord& record,

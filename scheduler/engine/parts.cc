@@ -14,6 +14,8 @@ namespace {
 // (it flushes at five minutes), and bounded: a stopped clock ends nothing, and anyone may call.
 constexpr std::size_t kMaxUnseen = 10'000;
 constexpr Millis kUnseenLifetime{600'000};
+// Members of gangs that preemption is told of at once.
+constexpr std::size_t kMostJudged = 256;
 // Pods without GPUs that passed by, remembered until their bind.
 constexpr std::size_t kMaxPlain = 10'000;
 
@@ -74,10 +76,11 @@ void EngineParts::ForgetTeams() {
 }
 
 bool EngineParts::TakeNamespaces(const std::shared_ptr<const PolicySet>& set,
-                                 const GpuPolicy& defaults) {
+                                 const GpuPolicy& defaults, const NamespaceMoves& moves) {
   const bool covers_all = !set->policies.empty() && !set->policies.back().namespaces;
   if (!has_policies || (!covers_all && cluster.default_policy() != defaults)) return false;
-  const auto moved = MovedNamespaces(*cluster.set, *set);
+  const auto moved =
+      moves.before == cluster.set ? moves.moved : MovedNamespaces(*cluster.set, *set);
   if (!moved) return false;
   const std::set<std::string> ours(moved->begin(), moved->end());
   const auto in_ours = [&ours](const auto& entry) { return ours.contains(entry.second.pod.ns); };
@@ -100,7 +103,7 @@ bool EngineParts::TakeNamespaces(const std::shared_ptr<const PolicySet>& set,
 }
 
 void EngineParts::PassOnJudged() {
-  for (const PodUid& uid : gangs.TakeJudged()) {
+  for (const PodUid& uid : gangs.TakeJudged(kMostJudged)) {
     if (const PodRecord* record = cluster.Find(uid)) preemptors.Note(uid, *record);
   }
 }

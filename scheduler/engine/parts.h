@@ -97,7 +97,8 @@ struct EngineParts {
   void ForgetTeams();         // what was cached of the policies in force
   // Takes the set up where it differs in namespaces alone and nobody is in those that come under
   // another quota or policy: nothing follows from it for anybody. False: more is to be done.
-  bool TakeNamespaces(const std::shared_ptr<const PolicySet>& set, const GpuPolicy& defaults);
+  bool TakeNamespaces(const std::shared_ptr<const PolicySet>& set, const GpuPolicy& defaults,
+                      const NamespaceMoves& moves);
   // What gangs found out goes to preemption.
   void PassOnJudged();
   void TendGangs(Instant now);

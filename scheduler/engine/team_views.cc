@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -19,41 +21,35 @@ std::string Promise(const std::string& model, int64_t promised, int64_t cards) {
                      (promised + kQuantaPerGpu - 1) / kQuantaPerGpu, model, cards);
 }
 
-}  // namespace
-
-std::string EngineViews::Oversubscription() const {
+// The first promise the hardware cannot keep; empty: none.
+std::string Oversubscription(const QuotaWalk& walk) {
+  std::set<std::string_view> reported;
+  for (const QuotaReport& report : walk.reports) reported.insert(report.name);
   std::map<std::string, int64_t> promised;  // nominal by model, saturated
-  for (const GpuQuota& quota : cluster_.set->quotas) {
-    if (cluster_.book.tree().Find(quota.name) == kNoQuota) continue;
-    for (const QuotaLine& line : quota.lines) {
-      const absl::StatusOr<LineLimits> limits = ToLimits(line);
-      if (!limits.ok()) continue;
-      // A dimension without limit promises nothing that could be counted.
-      const ChargeLimit& nominal = limits->nominal;
-      const int64_t counted =
-          std::max(nominal.compute.amount().value_or(0), nominal.memory.amount().value_or(0));
-      promised[line.model] = AddSaturating(promised[line.model], counted);
-    }
-  }
-  int64_t cards = 0, by_model = 0;
-  for (const auto& [model, count] : cluster_.capacity) cards += count;
-  for (const auto& [model, quanta] : promised) {
-    if (model == kAnyModel) continue;
-    const auto found = cluster_.capacity.find(model);
-    const int64_t have = found == cluster_.capacity.end() ? 0 : found->second;
-    if (quanta > have * kQuantaPerGpu) return Promise(model, quanta, have);
-    by_model += quanta;
-  }
-  // What `any` lines promise beyond the model lines of the same quotas must fit the rest.
-  int64_t any_only = 0;
-  for (const GpuQuota& quota : cluster_.set->quotas) {
+  int64_t any_only = 0;  // what `any` lines promise beyond the model lines of the same quotas
+  for (const GpuQuota& quota : walk.set->quotas) {
     int64_t any = 0, models = 0;
     for (const QuotaLine& line : quota.lines) {
       const absl::StatusOr<LineLimits> limits = ToLimits(line);
       if (!limits.ok()) continue;
-      (line.model == kAnyModel ? any : models) += limits->nominal.Larger().amount().value_or(0);
+      const ChargeLimit& nominal = limits->nominal;
+      (line.model == kAnyModel ? any : models) += nominal.Larger().amount().value_or(0);
+      if (!reported.contains(quota.name)) continue;
+      // A dimension without limit promises nothing that could be counted.
+      const int64_t counted =
+          std::max(nominal.compute.amount().value_or(0), nominal.memory.amount().value_or(0));
+      promised[line.model] = AddSaturating(promised[line.model], counted);
     }
     any_only += std::max<int64_t>(any - models, 0);
+  }
+  int64_t cards = 0, by_model = 0;
+  for (const auto& [model, count] : walk.capacity) cards += count;
+  for (const auto& [model, quanta] : promised) {
+    if (model == kAnyModel) continue;
+    const auto found = walk.capacity.find(model);
+    const int64_t have = found == walk.capacity.end() ? 0 : found->second;
+    if (quanta > have * kQuantaPerGpu) return Promise(model, quanta, have);
+    by_model += quanta;
   }
   if (any_only > std::max<int64_t>(cards * kQuantaPerGpu - by_model, 0)) {
     return Promise(kAnyModel, by_model + any_only, cards);
@@ -62,18 +58,19 @@ std::string EngineViews::Oversubscription() const {
 }
 
 // What each leaf would get if the cluster's GPUs were divided now (quota-model section 5, k = 1).
-void EngineViews::DivideSurplus(std::vector<QuotaView>& views) const {
+void DivideSurplus(const QuotaWalk& walk, std::vector<QuotaView>& views) {
   constexpr int64_t kAversion = 1000;
   int64_t cards = 0, usage = 0;
-  for (const auto& [model, count] : cluster_.capacity) cards += count;
+  for (const auto& [model, count] : walk.capacity) cards += count;
   for (const QuotaView& view : views) usage += view.report.decayed_milli_gpu_hours;
   std::vector<FairShareMember> members;
   std::vector<QuotaView*> leaves;
-  for (QuotaView& view : views) {
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    QuotaView& view = views[i];
     if (!view.report.leaf) continue;
     FairShareMember member;
     member.key = view.report.name;
-    member.weight = cluster_.book.WeightOf(view.report.name);
+    member.weight = walk.weights[i];
     Charge held;
     ChargeLimit nominal = Charge{};
     for (const QuotaLineReport& line : view.report.lines) {
@@ -92,91 +89,143 @@ void EngineViews::DivideSurplus(std::vector<QuotaView>& views) const {
   for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i]->report.fair_share = shares[i];
 }
 
-std::vector<PendingRow> EngineViews::Pending() {
-  // By number first: many thousands may wait, in a few rows.
-  std::map<std::tuple<QuotaId, const GpuClass*, Reason>, PendingRow> sums;
-  const auto add = [&](const PodRequest& request, Reason reason, int64_t quanta) {
-    const QuotaMembership membership =
-        cluster_.book.MembershipOf(request.name.ns, request.priority_class);
-    PendingRow& row = sums[{membership.leaf, membership.gpu_class, reason}];
-    ++row.workloads;
-    row.quanta += quanta;
-  };
-  for (const PodUid& uid : cluster_.pending) {
-    PodRecord& record = *cluster_.Find(uid);
-    add(*record.request, record.last_reason,
-        record.asked.empty() ? parts_.foreseen.Of(record) : Quanta(record.asked));
-  }
-  for (const auto& [uid, pod] : parts_.claim_views.WaitingPods())
-    add(*pod->request, pod->last_reason, Quanta(pod->asked));
-  std::map<std::tuple<std::string, std::string, Reason>, PendingRow> rows;
-  for (auto& [key, row] : sums) {
-    const auto& [leaf, gpu_class, reason] = key;
-    if (leaf != kNoQuota) row.leaf = cluster_.book.tree().name(leaf);
-    if (gpu_class != nullptr) row.workload_class = gpu_class->name;
-    row.reason = reason;
-    rows.emplace(std::tuple(row.leaf, row.workload_class, reason), std::move(row));
-  }
-  std::vector<PendingRow> out;
-  for (auto& [key, row] : rows) out.push_back(std::move(row));
-  return out;
-}
-
-std::vector<PendingRow> Engine::Pending(Instant) { return EngineViews(*parts_).Pending(); }
-
-std::vector<QuotaView> Engine::Quotas(Instant now) {
-  EngineParts& parts = *parts_;
-  ClusterState& cluster = parts.cluster;
-  parts.Advance(now);
-  // Nobody is shown who waits for what.
-  if (cluster.set->quotas.empty()) return {};
-  std::map<std::string, std::pair<int64_t, int64_t>> waiting;  // leaf and its ancestors
-  for (const PendingRow& row : Pending(now)) {
-    for (QuotaId id = cluster.book.tree().Find(row.leaf); id != kNoQuota;
-         id = cluster.book.tree().parent(id)) {
-      auto& [workloads, quanta] = waiting[cluster.book.tree().name(id)];
+// By quota: those of its leaves, in pods and in quanta.
+std::map<std::string, std::pair<int64_t, int64_t>> SumBelow(
+    const QuotaWalk& walk, const std::vector<PendingRow>& waiting) {
+  std::map<std::string_view, std::string_view> parents;
+  for (const QuotaReport& report : walk.reports) parents.emplace(report.name, report.parent);
+  std::map<std::string, std::pair<int64_t, int64_t>> sums;
+  for (const PendingRow& row : waiting) {
+    for (auto at = parents.find(row.leaf); at != parents.end(); at = parents.find(at->second)) {
+      auto& [workloads, quanta] = sums[std::string(at->first)];
       workloads += row.workloads;
       quanta += row.quanta;
     }
   }
-  const std::string oversubscribed = EngineViews(parts).Oversubscription();
+  return sums;
+}
+
+}  // namespace
+
+std::vector<QuotaView> QuotaViewsOf(QuotaWalk walk, const std::vector<PendingRow>& waiting) {
+  // Nobody is shown who waits for what.
+  if (walk.set == nullptr || walk.set->quotas.empty()) return {};
+  const auto below = SumBelow(walk, waiting);
+  const std::string oversubscribed = Oversubscription(walk);
   std::vector<QuotaView> views;
-  for (QuotaReport& report : cluster.book.Quotas(now)) {
+  for (QuotaReport& report : walk.reports) {
     QuotaView view;
-    const auto found = waiting.find(report.name);
-    if (found != waiting.end()) {
+    const auto found = below.find(report.name);
+    if (found != below.end()) {
       view.pending_workloads = found->second.first;
       view.pending_quanta = found->second.second;
     }
-    for (const QuotaLineReport& line : report.lines) {
-      view.over_limit |= line.line.available.compute < 0 || line.line.available.memory < 0;
-    }
+    const auto owned = walk.set->owned.find(report.name);
+    if (owned != walk.set->owned.end()) report.namespaces = owned->second;
     view.oversubscribed = oversubscribed;
     for (const QuotaLineReport& line : report.lines) {
+      view.over_limit |= line.line.available.compute < 0 || line.line.available.memory < 0;
       const std::string& model = line.line.model;
-      const auto cards = cluster.capacity.find(model);
-      if (model != kAnyModel && (cards == cluster.capacity.end() || cards->second == 0)) {
+      const auto cards = walk.capacity.find(model);
+      if (model != kAnyModel && (cards == walk.capacity.end() || cards->second == 0)) {
         view.absent_models.push_back(model);
       }
     }
-    view.report = std::move(report);
+    view.report = report;
     views.push_back(std::move(view));
   }
-  EngineViews(parts).DivideSurplus(views);
+  DivideSurplus(walk, views);
   return views;
 }
 
-std::vector<std::pair<PodUid, Reason>> Engine::Waiting() const {
-  std::vector<std::pair<PodUid, Reason>> waiting;
-  for (const PodUid& uid : parts_->cluster.pending) {
-    const Reason reason = parts_->cluster.pods.at(uid).last_reason;
-    if (reason != Reason::kNone) waiting.emplace_back(uid, reason);
+void Engine::QuotaSlice(QuotaWalk& walk, Instant now) {
+  ClusterState& cluster = parts_->cluster;
+  parts_->Advance(now);
+  if (walk.stage == QuotaWalk::Stage::kMarks) {
+    const auto next = cluster.book.RefreshMarks(walk.leaf, QuotaWalk::kWorkAtOnce);
+    if (next) {
+      walk.leaf = *next;
+    } else {
+      walk.stage = QuotaWalk::Stage::kReports;
+    }
+    return;
   }
-  for (const auto& [uid, pod] : parts_->claim_views.WaitingPods()) {
-    if (pod->last_reason != Reason::kNone) waiting.emplace_back(uid, pod->last_reason);
+  walk.set = cluster.set;
+  walk.capacity = cluster.capacity;
+  walk.reports = cluster.book.Quotas(now);
+  for (const QuotaReport& report : walk.reports) {
+    walk.weights.push_back(cluster.book.WeightOf(report.name));
   }
-  std::ranges::sort(waiting);
-  return waiting;
+  walk.stage = QuotaWalk::Stage::kDone;
+}
+
+std::vector<QuotaView> Engine::Quotas(Instant now) {
+  QuotaWalk walk;
+  while (!walk.done()) QuotaSlice(walk, now);
+  return QuotaViewsOf(std::move(walk), Pending(now));
+}
+
+std::vector<PendingRow> WaitingWalk::Rows() const {
+  std::vector<PendingRow> rows;
+  for (const auto& [key, row] : sums) rows.push_back(row);
+  return rows;
+}
+
+std::vector<std::pair<PodUid, Reason>> WaitingWalk::TakeRefused() {
+  std::ranges::sort(refused);
+  return std::move(refused);
+}
+
+void Engine::WaitingSlice(WaitingWalk& walk) {
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
+  // By number first: many wait, in a few rows.
+  std::map<std::tuple<QuotaId, const GpuClass*, Reason>, PendingRow> sums;
+  const auto add = [&](const PodUid& uid, const PodRequest& request, Reason reason,
+                       int64_t quanta) {
+    const QuotaMembership membership =
+        cluster.book.MembershipOf(request.name.ns, request.priority_class);
+    PendingRow& row = sums[{membership.leaf, membership.gpu_class, reason}];
+    ++row.workloads;
+    row.quanta += quanta;
+    if (reason != Reason::kNone) walk.refused.emplace_back(uid, reason);
+  };
+  // Growing later would move all of them at once.
+  if (!walk.after) walk.refused.reserve(cluster.pending.size());
+  auto at = walk.after ? cluster.pending.upper_bound(*walk.after) : cluster.pending.begin();
+  for (int i = 0; i < WaitingWalk::kPodsAtOnce && at != cluster.pending.end(); ++i, ++at) {
+    PodRecord& record = *cluster.Find(*at);
+    add(*at, *record.request, record.last_reason,
+        record.asked.empty() ? parts.foreseen.Of(record) : Quanta(record.asked));
+    walk.after = *at;
+  }
+  if (at == cluster.pending.end()) {
+    for (const auto& [uid, pod] : parts.claim_views.WaitingPods())
+      add(uid, *pod->request, pod->last_reason, Quanta(pod->asked));
+    walk.through = true;
+  }
+  for (auto& [key, sum] : sums) {
+    const auto& [leaf, gpu_class, reason] = key;
+    if (leaf != kNoQuota) sum.leaf = cluster.book.tree().name(leaf);
+    if (gpu_class != nullptr) sum.workload_class = gpu_class->name;
+    sum.reason = reason;
+    PendingRow& row = walk.sums[{sum.leaf, sum.workload_class, reason}];
+    sum.workloads += row.workloads;
+    sum.quanta += row.quanta;
+    row = std::move(sum);
+  }
+}
+
+std::vector<PendingRow> Engine::Pending(Instant) {
+  WaitingWalk walk;
+  while (!walk.done()) WaitingSlice(walk);
+  return walk.Rows();
+}
+
+std::vector<std::pair<PodUid, Reason>> Engine::Waiting() {
+  WaitingWalk walk;
+  while (!walk.done()) WaitingSlice(walk);
+  return walk.TakeRefused();
 }
 
 std::map<std::string, int64_t> Engine::PodsByClass() const {
@@ -207,7 +256,9 @@ std::map<std::string, BudgetStand> Engine::BudgetStands(Instant now) {
   return parts_->cluster.book.BudgetStands(now);
 }
 
-Charge Engine::HeldQuanta() const {
+Charge Engine::HeldQuanta() const { return parts_->cluster.book.held(); }
+
+Charge Engine::SumHeldQuanta() const {
   Charge held;
   for (const auto& [uid, work] : parts_->cluster.book.holdings()) {
     held = AddSaturating(held, TotalOf(work.parts));

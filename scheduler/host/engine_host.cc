@@ -118,6 +118,40 @@ std::vector<PodView> EngineHost::Pods() {
   }
 }
 
+EngineTotals EngineHost::Totals(EngineCaller caller) {
+  TotalsWalk walk;
+  while (!walk.done()) {
+    With(caller, [&walk](Engine& engine, Instant) { engine.TotalsSlice(walk); });
+  }
+  return std::move(walk.totals);
+}
+
+WaitingWalk EngineHost::Waiting(EngineCaller caller) {
+  WaitingWalk walk;
+  while (!walk.done()) {
+    With(caller, [&walk](Engine& engine, Instant) { engine.WaitingSlice(walk); });
+  }
+  return walk;
+}
+
+std::vector<QuotaView> EngineHost::Quotas(EngineCaller caller,
+                                          const std::vector<PendingRow>& waiting) {
+  QuotaWalk walk;
+  while (!walk.done()) {
+    With(caller, [&walk](Engine& engine, Instant now) { engine.QuotaSlice(walk, now); });
+  }
+  return QuotaViewsOf(std::move(walk), waiting);
+}
+
+AdviceCase EngineHost::Case() {
+  CaseWalk walk;
+  while (!walk.done()) {
+    With(EngineCaller::kAdvice,
+         [&walk](Engine& engine, Instant now) { engine.CaseSlice(walk, now); });
+  }
+  return walk.Take();
+}
+
 std::optional<PlanOutcome> EngineHost::Plan() {
   std::chrono::nanoseconds took{0};
   const std::optional<PlanOutcome> outcome =

@@ -49,7 +49,7 @@ struct EffectSinks {
 
 class EngineHost {
  public:
-  static constexpr std::size_t kPage = 256;
+  static constexpr std::size_t kPage = 64;
   // Rounds of planning in one Tick, and of learning.
   static constexpr int kMostPlans = 64;
   static constexpr int kMostLessons = 8;
@@ -91,6 +91,15 @@ class EngineHost {
   // whole is no snapshot of one moment.
   std::vector<NodeView> Nodes();
   std::vector<PodView> Pods();
+  // Reports about the whole cluster, likewise slice by slice.
+  EngineTotals Totals(EngineCaller caller);
+  WaitingWalk Waiting(EngineCaller caller);
+  // `waiting`: of a walk that has just been made.
+  std::vector<QuotaView> Quotas(EngineCaller caller, const std::vector<PendingRow>& waiting);
+  std::vector<QuotaView> Quotas(EngineCaller caller) {
+    return Quotas(caller, Waiting(caller).Rows());
+  }
+  AdviceCase Case();
   // Ends what is due by the clock, plans what waits to be planned and, where nobody waits, learns
   // what decisions will ask for, one round at a time: calls of others come between. Returns when to
   // call again (the present where planning goes on); nullopt: nothing waits.

@@ -108,6 +108,7 @@ void PolicyIntake::Gone(const std::string& kind, const NamespacedName& object) {
 
 void PolicyIntake::Settled() {
   std::shared_ptr<const PolicySet> set;
+  NamespaceMoves moves;
   {
     const absl::MutexLock lock(&mutex_);
     const bool first = objects_.version == 0;
@@ -122,14 +123,17 @@ void PolicyIntake::Settled() {
     }
     invalid_objects_ = store_.invalid();
     set = std::make_shared<const PolicySet>(store_.set());
+    moves.before = std::exchange(last_, set);
     const bool has_default = !set->policies.empty() && !set->policies.back().namespaces;
     const GpuPolicy& governing = has_default ? set->policies.back() : defaults_;
     preemption_in_tree_ = governing.actor == PreemptionActor::kScheduler;
     mig_mode_ = governing.mig;
   }
+  // Thousands of namespaces are compared where nobody waits for it.
+  if (moves.before != nullptr) moves.moved = MovedNamespaces(*moves.before, *set);
   // Without the lock: carrying out the effects may ask for objects.
   engine_.With(EngineCaller::kPolicies, [&](Engine& engine, Instant now) {
-    engine.SetPolicies(std::move(set), defaults_, now);
+    engine.SetPolicies(std::move(set), defaults_, now, moves);
   });
 }
 

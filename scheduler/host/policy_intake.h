@@ -72,6 +72,7 @@ class PolicyIntake {
   std::atomic<MigMode> mig_mode_ = MigMode::kOff;
   std::atomic<int64_t> invalid_objects_ = 0;
   mutable absl::Mutex mutex_;
+  std::shared_ptr<const PolicySet> last_ ABSL_GUARDED_BY(mutex_);  // given to the engine
   PolicyStore store_ ABSL_GUARDED_BY(mutex_);
   Objects objects_ ABSL_GUARDED_BY(mutex_);
   CheckpointRecovery recovery_ ABSL_GUARDED_BY(mutex_);  // until the first complete set is in

@@ -206,10 +206,7 @@ void LeaderServices::Impl::ConnectEffects() {
   host.engine.Connect(std::move(sinks));
 }
 
-AdviceCase LeaderServices::Impl::Look() {
-  return host.engine.With(EngineCaller::kAdvice,
-                          [](Engine& engine, Instant now) { return engine.Case(now); });
-}
+AdviceCase LeaderServices::Impl::Look() { return host.engine.Case(); }
 
 void LeaderServices::Impl::MakeMigController() {
   MigController::Hooks hooks;
@@ -278,13 +275,13 @@ metrics::Scrape LeaderServices::Impl::Gather() {
   const auto ask = [this](const auto& question) {
     host.engine.With(EngineCaller::kMetrics, question);
   };
+  scrape.totals = host.engine.Totals(EngineCaller::kMetrics);
+  scrape.pending = host.engine.Waiting(EngineCaller::kMetrics).Rows();
+  scrape.quotas = host.engine.Quotas(EngineCaller::kMetrics, scrape.pending);
   ask([&](Engine& engine, Instant now) {
     scrape.now = now;
-    scrape.totals = engine.Totals();
+    scrape.budgets = engine.Budgets(now);
   });
-  ask([&](Engine& engine, Instant now) { scrape.quotas = engine.Quotas(now); });
-  ask([&](Engine& engine, Instant now) { scrape.budgets = engine.Budgets(now); });
-  ask([&](Engine& engine, Instant now) { scrape.pending = engine.Pending(now); });
   scrape.holds = host.engine.Holds();
   scrape.binds_in_progress = binder->in_progress();
   scrape.invalid_objects = host.policies.invalid_objects();

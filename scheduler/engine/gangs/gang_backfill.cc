@@ -28,12 +28,11 @@ std::optional<std::string> GangBackfill::GangToHoldFor(Instant now) const {
     if (gang.seated || gang.reason != Reason::kGangNoRoom) continue;
     if (const auto rest = rests_.find(key); rest != rests_.end() && now < rest->second) continue;
     if (!gangs_.CountOf(key, gang).complete()) continue;
-    const std::vector<PodUid> waiting = gangs_.WaitingMembers(gang);
-    if (waiting.empty()) continue;
-    Instant since = cluster_.pods.at(waiting.front()).waits_since;
-    for (const PodUid& uid : waiting) since = std::max(since, cluster_.pods.at(uid).waits_since);
+    const PodRecord* const waiting = FirstWaiting(cluster_, gang);
+    if (waiting == nullptr || gang.waits_since.empty()) continue;
+    const Instant since = *gang.waits_since.rbegin();
     if (now - since < cluster_.options.gang_hold_after) continue;
-    const PodRequest& request = *cluster_.pods.at(waiting.front()).request;
+    const PodRequest& request = *waiting->request;
     const GpuClass* gpu_class =
         cluster_.book.MembershipOf(request.name.ns, request.priority_class).gpu_class;
     std::tuple turn(-(gpu_class == nullptr ? GpuClass().rank : gpu_class->rank), since, key);
@@ -97,12 +96,9 @@ void GangBackfill::PlanHold(const Gang& gang, Instant now) {
   moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
   if (moments.size() > kMostMoments) moments.resize(kMostMoments);
   std::vector<std::shared_ptr<const PodRequest>> members;
-  for (const PodUid& uid : gangs_.WaitingMembers(gang))
+  for (const PodUid& uid : WaitingMembers(cluster_, gang))
     members.push_back(cluster_.pods.at(uid).request);
-  std::vector<NodeName> placed;
-  for (const PodUid& uid : gang.members) {
-    if (!cluster_.pods.at(uid).Place().empty()) placed.push_back(cluster_.pods.at(uid).Place());
-  }
+  const std::vector<NodeName> placed = PlacesOf(cluster_, gang);
   GangHold& hold = held_nodes_.hold;
   if (members.empty()) return;
   const QuotaMembership membership = parts_.rules.ContextOf(*members.front()).membership;

@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "scheduler/facts/reason.h"
 #include "topology/base/ids.h"
@@ -33,7 +34,9 @@ enum class MemberStanding : uint8_t {
 };
 struct CountedMember {
   MemberStanding standing = MemberStanding::kNone;
-  int size = 0;  // of the gang, as it says
+  int size = 0;                  // of the gang, as it says
+  std::pair<int, PodUid> place;  // by its rank, the ones without last
+  Instant since;                 // it waits
 };
 
 struct Gang {
@@ -43,7 +46,9 @@ struct Gang {
   std::unordered_map<PodUid, CountedMember> counted;
   std::array<int, static_cast<std::size_t>(MemberStanding::kCount)> standing{};
   std::map<int, int> sizes;
-  std::set<PodUid> plain;  // live ones that ask for none; counted, not placed by us
+  std::set<std::pair<int, PodUid>> by_rank;
+  std::multiset<Instant> waits_since;  // of those that could be placed
+  std::set<PodUid> plain;              // live ones that ask for none; counted, not placed by us
   bool started = false;
   bool seated = false;
   bool ours = false;                    // we have bound a member since it last had none

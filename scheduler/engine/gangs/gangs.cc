@@ -20,14 +20,6 @@ constexpr Millis kHoldGap{10'000};
 // A node for which a member did not come is left out for this long, doubling.
 constexpr Millis kAvoid{60'000};
 
-MemberStanding StandingOf(const PodRecord& record) {
-  if (record.traits.leaves_at) return MemberStanding::kNone;
-  if (!record.node.empty()) return MemberStanding::kBound;
-  if (!record.reserved.empty()) return MemberStanding::kPlaced;
-  if (!record.traits.gated) return MemberStanding::kWaiting;
-  return record.traits.foreign_gates ? MemberStanding::kNone : MemberStanding::kGated;
-}
-
 bool IsRested(const Gang& gang, Instant now) {
   // A stopped clock does not hold back what has changed since.
   return now >= gang.not_before || now == gang.tried_at;
@@ -73,39 +65,32 @@ void Gangs::Discount(Gang& gang, const PodUid& uid) {
   --gang.standing[static_cast<std::size_t>(known->second.standing)];
   const auto size = gang.sizes.find(known->second.size);
   if (--size->second == 0) gang.sizes.erase(size);
+  gang.by_rank.erase(known->second.place);
+  if (known->second.standing == MemberStanding::kWaiting) {
+    gang.waits_since.erase(gang.waits_since.find(known->second.since));
+  }
   gang.counted.erase(known);
 }
 
 void Gangs::Recount(const PodUid& uid, const PodRecord& record) {
   if (record.gang.empty()) return;
   Gang& gang = books_.all.at(record.gang);
-  const CountedMember now{StandingOf(record), record.request->gang_size};
+  const int rank = record.request->gang_rank;
+  const CountedMember now{StandingOf(record),
+                          record.request->gang_size,
+                          {rank < 0 ? INT32_MAX : rank, uid},
+                          record.waits_since};
   const auto known = gang.counted.find(uid);
   const bool same = known != gang.counted.end() && known->second.standing == now.standing &&
-                    known->second.size == now.size;
+                    known->second.size == now.size && known->second.place == now.place &&
+                    known->second.since == now.since;
   if (same) return;
   Discount(gang, uid);
   gang.counted.emplace(uid, now);
+  gang.by_rank.insert(now.place);
+  if (now.standing == MemberStanding::kWaiting) gang.waits_since.insert(now.since);
   ++gang.standing[static_cast<std::size_t>(now.standing)];
   ++gang.sizes[now.size];
-}
-
-void AuditGangs(const GangBooks& books, const ClusterState& cluster,
-                std::vector<std::string>& faults) {
-  for (const auto& [key, gang] : books.all) {
-    std::array<int, static_cast<std::size_t>(MemberStanding::kCount)> standing{};
-    int size = 0;
-    for (const PodUid& uid : gang.members) {
-      const PodRecord& record = cluster.pods.at(uid);
-      ++standing[static_cast<std::size_t>(StandingOf(record))];
-      size = std::max(size, record.request->gang_size);
-    }
-    const int counted = gang.sizes.empty() ? 0 : gang.sizes.rbegin()->first;
-    if (standing != gang.standing || size != counted) {
-      faults.push_back(fmt::format("gang {}: its counts are not what its {} members are", key,
-                                   gang.members.size()));
-    }
-  }
 }
 
 void Gangs::Join(const PodUid& uid, PodRecord& record, Instant now) {
@@ -231,33 +216,13 @@ GangTurn Gangs::TakeTurn(const PodUid& uid, const PodRecord& record, Instant now
   return {gang.reason == Reason::kNone ? Reason::kGangNoRoom : gang.reason, {}};
 }
 
-// Those that wait, by rank; the ones without last.
-std::vector<PodUid> Gangs::WaitingMembers(const Gang& gang) const {
-  std::vector<std::pair<int, PodUid>> ranked;
-  for (const PodUid& uid : gang.members) {
-    const PodRecord& record = cluster_.pods.at(uid);
-    if (!cluster_.IsPending(record) || record.traits.gated || record.traits.leaves_at ||
-        record.earmark != nullptr) {
-      continue;
-    }
-    const int rank = record.request->gang_rank;
-    ranked.emplace_back(rank < 0 ? INT32_MAX : rank, uid);
-  }
-  // Members ascend by uid.
-  std::ranges::sort(ranked);
-  std::vector<PodUid> waiting;
-  waiting.reserve(ranked.size());
-  for (auto& [rank, uid] : ranked) waiting.push_back(std::move(uid));
-  return waiting;
-}
-
 bool Gangs::Seat(const std::string& key, Gang& gang, Instant now) {
   if (gang.tried == cluster_.version() || (gang.tried != 0 && !IsRested(gang, now))) return false;
   const GangCount count = CountOf(key, gang);
-  std::vector<PodUid> waiting = WaitingMembers(gang);
+  std::vector<PodUid> waiting = WaitingMembers(cluster_, gang);
   // Others of it may have their places already.
-  const auto seated_before = std::ranges::count_if(
-      gang.members, [this](const PodUid& uid) { return IsSeated(uid, cluster_.pods.at(uid)); });
+  const auto is_seated = [this](const PodUid& uid) { return IsSeated(uid, cluster_.pods.at(uid)); };
+  const auto seated_before = gang.seated ? std::ranges::count_if(gang.members, is_seated) : 0;
   const auto needed = static_cast<std::size_t>(
       std::max<int64_t>(0, count.size - count.placed - count.plain - seated_before));
   if (waiting.empty() || waiting.size() < needed) {
@@ -292,13 +257,11 @@ bool Gangs::Seat(const std::string& key, Gang& gang, Instant now) {
 bool Gangs::TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Instant now) {
   std::vector<std::shared_ptr<const PodRequest>> members;
   for (const PodUid& uid : waiting) {
-    cluster_.DropTentative(uid, cluster_.pods.at(uid), now);
-    members.push_back(cluster_.pods.at(uid).request);
+    PodRecord& record = cluster_.pods.at(uid);
+    cluster_.DropTentative(uid, record, now);
+    members.push_back(record.request);
   }
-  std::vector<NodeName> placed;
-  for (const PodUid& uid : gang.members) {
-    if (!cluster_.pods.at(uid).Place().empty()) placed.push_back(cluster_.pods.at(uid).Place());
-  }
+  const std::vector<NodeName> placed = PlacesOf(cluster_, gang);
   GangSites sites(parts_, members, gang.avoided, now);
   gang.reason = sites.whole();
   if (gang.reason != Reason::kNone) return false;
@@ -391,15 +354,14 @@ void Gangs::NoteTurn(const std::string& key, Instant now, std::vector<SeatingTur
   Gang& gang = books_.all.at(key);
   if (gang.seated || !CountOf(key, gang).complete()) return;
   if (gang.tried == cluster_.version() || !IsRested(gang, now)) return;
-  const std::vector<PodUid> waiting = WaitingMembers(gang);
-  if (waiting.empty()) {
+  const PodRecord* const first = FirstWaiting(cluster_, gang);
+  if (first == nullptr) {
     gang.tried = cluster_.version();
     gang.tried_at = now;
     return;
   }
-  const PodRecord& first = cluster_.pods.at(waiting.front());
-  SeatingTurn turn{0, first.waits_since, key};
-  const QuotaMembership membership = rules_.ContextOf(*first.request).membership;
+  SeatingTurn turn{0, first->waits_since, key};
+  const QuotaMembership membership = rules_.ContextOf(*first->request).membership;
   // A gang without a class comes after every class, unlike a pod without one.
   if (membership.gpu_class != nullptr) turn.rank = membership.gpu_class->rank;
   turns.push_back(std::move(turn));
@@ -412,14 +374,28 @@ void Gangs::SeatInTurn(std::vector<SeatingTurn> turns, Instant now) {
   for (const SeatingTurn& turn : turns) {
     const auto found = books_.all.find(turn.key);
     if (found == books_.all.end()) continue;
-    if (Seat(turn.key, found->second, now)) continue;
-    judged_.insert(judged_.end(), found->second.members.begin(), found->second.members.end());
+    Gang& gang = found->second;
+    if (Seat(turn.key, gang, now)) continue;
+    // All of them the first time; those who come later are looked at when they come.
+    if (gang.misses <= 1) {
+      judged_.insert(judged_.end(), gang.members.begin(), gang.members.end());
+    } else if (const PodRecord* const first = FirstWaiting(cluster_, gang)) {
+      judged_.push_back(first->request->uid);
+    }
   }
+}
+
+std::vector<PodUid> Gangs::TakeJudged(std::size_t most) {
+  const auto end = judged_.begin() + static_cast<std::ptrdiff_t>(std::min(most, judged_.size()));
+  std::vector<PodUid> taken(judged_.begin(), end);
+  judged_.erase(judged_.begin(), end);
+  return taken;
 }
 
 std::optional<Instant> Gangs::Due(Instant now) const {
   std::optional<Instant> next;
   const auto sooner = [&next](Instant at) { next = next ? std::min(*next, at) : at; };
+  if (!judged_.empty()) sooner(now);
   if (!cluster_.cluster_complete) return next;
   for (const std::string& key : cluster_.open_gangs) {
     const Gang& gang = books_.all.at(key);

@@ -8,11 +8,13 @@
 // about all members O(members), seating O(nodes) besides.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "scheduler/engine/gangs/gang_members.h"
 #include "scheduler/engine/gangs/gang_seats.h"
 #include "scheduler/engine/gangs/gang_sites.h"
 #include "scheduler/engine/requeue/nominations.h"
@@ -70,8 +72,6 @@ class Gangs {
   const GangBooks& books() const { return books_; }
   GangCount CountOf(const std::string& key, const Gang& gang) const;
   bool IsSeated(const PodUid& uid, const PodRecord& record) const;
-  // Ascending rank, those without one last.
-  std::vector<PodUid> WaitingMembers(const Gang& gang) const;
   // Where other pods of its gang are; false: nowhere.
   bool NeighboursOf(const PodRecord& record, const GpuPolicy& policy, Neighbours& found) const;
   std::string Describe(const PodRecord& record) const;
@@ -87,8 +87,9 @@ class Gangs {
   void SeatInTurn(std::vector<SeatingTurn> turns, Instant now);
   // The first complete set of pods is in.
   void Restore(Instant now);
-  // Facts for preemption, in order: pods that were seated, or could not be, since the last call.
-  std::vector<PodUid> TakeJudged() { return std::exchange(judged_, {}); }
+  // Facts for preemption, in order: pods that were seated, or could not be; so many at most, the
+  // rest is left for the next call.
+  std::vector<PodUid> TakeJudged(std::size_t most);
 
  private:
   int SizeOf(const std::string& key, const Gang& gang) const;
@@ -109,11 +110,7 @@ class Gangs {
   Requeuer& requeue_;
   Nominations& nominations_;
   GangBooks books_;
-  std::vector<PodUid> judged_;
+  std::deque<PodUid> judged_;
 };
-
-// Counts that differ from what members are, a sentence each.
-void AuditGangs(const GangBooks& books, const ClusterState& cluster,
-                std::vector<std::string>& faults);
 
 }  // namespace tranche

@@ -46,28 +46,30 @@ void PreemptorQueue::Note(const PodUid& uid, const PodRecord& record) {
   const std::optional<Preemptor> preemptor = waits ? Find(uid, Extent::kFirst) : std::nullopt;
   if (!preemptor) return Forget(uid);
   std::string key = KeyOf(*preemptor);
-  const auto known = key_of_.find(uid);
-  if (known != key_of_.end() && known->second == key) return;
+  const auto known = place_of_.find(uid);
+  const bool same = known != place_of_.end() && known->second.key == key &&
+                    known->second.since == record.waits_since;
+  if (same) return;
   Forget(uid);
   WaitingGroup& group = groups_[key];
   group.rank = RankOf(preemptor->context.membership.gpu_class);
-  group.pods.insert(uid);
-  key_of_.emplace(uid, std::move(key));
+  group.pods.emplace(record.waits_since, uid);
+  place_of_.emplace(uid, Place{std::move(key), record.waits_since});
 }
 
 void PreemptorQueue::Forget(const PodUid& uid) {
-  const auto known = key_of_.find(uid);
-  if (known == key_of_.end()) return;
-  const auto group = groups_.find(known->second);
-  group->second.pods.erase(uid);
+  const auto known = place_of_.find(uid);
+  if (known == place_of_.end()) return;
+  const auto group = groups_.find(known->second.key);
+  group->second.pods.erase({known->second.since, uid});
   if (group->second.pods.empty()) groups_.erase(group);
-  key_of_.erase(known);
+  place_of_.erase(known);
 }
 
 // What is alike depends on the policies in force.
 void PreemptorQueue::Regroup() {
   groups_.clear();
-  key_of_.clear();
+  place_of_.clear();
   memory_.clear();
   for (const PodUid& uid : cluster_.pending) Note(uid, *cluster_.Find(uid));
 }
@@ -110,8 +112,8 @@ std::string PreemptorQueue::KeyOf(const Preemptor& preemptor) const {
   const PodRequest& request = *preemptor.members.front();
   std::string key = fmt::format("{}/{}/{}/", preemptor.context.membership.leaf,
                                 request.priority_class, preemptor.context.policy_index);
-  const bool alone =
-      !preemptor.gang.empty() || reclaims_.avoided.contains(request.uid) || SelectsDevices(request);
+  if (!preemptor.gang.empty()) return key + "gang/" + preemptor.gang;
+  const bool alone = reclaims_.avoided.contains(request.uid) || SelectsDevices(request);
   if (alone) return key + request.uid.str();
   AppendShape(request, key);
   if (request.expected_runtime) key += fmt::format("{} ms", request.expected_runtime->count());
@@ -131,15 +133,25 @@ std::optional<PodUid> PreemptorQueue::Next(Instant now) {
     return std::tie(right.rank, right.returned, left.since, left.uid) <
            std::tie(left.rank, left.returned, right.since, right.uid);
   };
+  const auto is_due = [&](const std::string& key) {
+    const auto memory = memory_.find(key);
+    return memory == memory_.end() || IsDue(memory->second, cluster_.version(), now);
+  };
   std::optional<Turn> first;
+  const auto offer = [&](Turn turn) {
+    if (!first || before(turn, *first)) first = std::move(turn);
+  };
   for (const auto& [key, group] : groups_) {
     if (first && group.rank < first->rank) continue;
-    const auto memory = memory_.find(key);
-    if (memory != memory_.end() && !IsDue(memory->second, cluster_.version(), now)) continue;
-    for (const PodUid& uid : group.pods) {
-      Turn turn{group.rank, reclaims_.returned.contains(uid), cluster_.Find(uid)->waits_since, uid};
-      if (!first || before(turn, *first)) first = std::move(turn);
-    }
+    if (!is_due(key)) continue;
+    const auto& [since, uid] = *group.pods.begin();
+    offer({group.rank, reclaims_.returned.contains(uid), since, uid});
+  }
+  // They come before the first of their groups.
+  for (const PodUid& uid : reclaims_.returned) {
+    const auto place = place_of_.find(uid);
+    if (place == place_of_.end() || !is_due(place->second.key)) continue;
+    offer({groups_.at(place->second.key).rank, true, place->second.since, uid});
   }
   return first ? std::optional(first->uid) : std::nullopt;
 }
@@ -170,9 +182,9 @@ const PlanMemory* PreemptorQueue::FindMemory(const std::string& release) const {
 }
 
 std::optional<PlanBlock> PreemptorQueue::BlockOf(const PodUid& uid) const {
-  const auto key = key_of_.find(uid);
-  if (key == key_of_.end()) return std::nullopt;
-  const auto memory = memory_.find(key->second);
+  const auto place = place_of_.find(uid);
+  if (place == place_of_.end()) return std::nullopt;
+  const auto memory = memory_.find(place->second.key);
   return memory == memory_.end() ? std::nullopt : memory->second.block;
 }
 

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "scheduler/engine/gangs/gangs.h"
@@ -43,7 +44,7 @@ struct PlanMemory {
 // Waiting pods that get the same plan: of one team and class, and alike in what they ask for.
 struct WaitingGroup {
   int rank = 0;
-  std::set<PodUid> pods;
+  std::set<std::pair<Instant, PodUid>> pods;  // by when they began to wait
 };
 
 class PreemptorQueue {
@@ -63,7 +64,7 @@ class PreemptorQueue {
   std::optional<Instant> DueAt(Instant now) const;
   // The pod with those it waits for; nullopt: no plan may be made for it.
   std::optional<Preemptor> Of(const PodUid& uid) { return Find(uid, Extent::kWhole); }
-  bool Has(const PodUid& uid) const { return key_of_.contains(uid); }
+  bool Has(const PodUid& uid) const { return place_of_.contains(uid); }
   // What planning for the like of it came to. Good until the next call.
   PlanMemory& MemoryOf(const Preemptor& preemptor);
   // The same of what is given back without anybody who waits, by name.
@@ -85,7 +86,11 @@ class PreemptorQueue {
   const Gangs& gangs_;
   // Waiting pods for which nothing was planned yet, by what makes requests alike.
   std::map<std::string, WaitingGroup> groups_;
-  std::unordered_map<PodUid, std::string> key_of_;
+  struct Place {
+    std::string key;  // of its group
+    Instant since;
+  };
+  std::unordered_map<PodUid, Place> place_of_;
   std::map<std::string, PlanMemory> memory_;  // by what makes requests alike
 };
 

@@ -43,7 +43,8 @@ ReclaimCase::ReclaimCase(const PlanParts& parts, const Preemptor& preemptor, Ins
                                             : RankOf(preemptor.context.membership.gpu_class);
   for (const auto& member : preemptor.members) AppendShape(*member, shapes_.emplace_back());
   GatherRegions();
-  GatherUnits();
+  // Where no node would do, it does not matter who could go.
+  if (preemptor.members.empty() || !regions_.empty()) GatherUnits();
   GatherRules();
   gone_.assign(numbers_.size(), 0);
   GatherShortages();
@@ -204,10 +205,12 @@ void ReclaimCase::NoteBudgets(const PodRecord& record, VictimPod& pod) {
 void ReclaimCase::GatherRegions() {
   if (preemptor_.members.empty()) return;
   const PodRequest& request = *preemptor_.members.front();
+  Shape* const shape = selection_.ShapeOf(preemptor_.context);
+  selection_.BeginFits(request);
+  const auto avoided = reclaims_.avoided.find(request.uid);
   const auto suits = [&](NodeId id) {
-    if (id == kNoNode || cluster_.nodes[id] == nullptr) return false;
-    if (cluster_.hot[id].closed != Reason::kNone) return false;
-    const Reason reason = selection_.Fits(preemptor_.context, id);
+    if (id == kNoNode || cluster_.hot[id].closed != Reason::kNone) return false;
+    const Reason reason = selection_.Lookup(shape, preemptor_.context, id, Taken::kFirmly).reason;
     if (reason != Reason::kNone && !MoreRoomWouldHelp(reason)) return false;
     const NodeFacts& facts = cluster_.nodes[id]->state.facts();
     const bool allowed =
@@ -215,7 +218,6 @@ void ReclaimCase::GatherRegions() {
             ? Tolerates({}, facts.taints)
             : Suits(*request.constraints, facts.name.str(), facts.labels, facts.taints);
     if (!allowed) return false;
-    const auto avoided = reclaims_.avoided.find(request.uid);
     if (avoided == reclaims_.avoided.end()) return true;
     const auto node = avoided->second.find(facts.name);
     return node == avoided->second.end() || node->second.until <= now_;
@@ -317,19 +319,24 @@ void ReclaimCase::GatherShortages() {
       need += ask.count * ask.compute.count() * (kQuantaPerGpu / kWholeGpu.count());
     }
   }
-  Load load;
-  for (std::size_t i = 0; i < regions_.size(); ++i) {
-    const NodeId id = regions_[i].front();
-    const Inventory& inventory = cluster_.nodes[id]->state.inventory();
-    const bool plain = inventory.pools.empty() && inventory.gpu_unit != GpuUnit::kReplica;
-    if (!plain) continue;
-    LoadOf(SiteOf(id), load);
+  const auto free_of = [](const Inventory& inventory, const Load& load) {
     int64_t free = 0;
     for (std::size_t card = 0; card < inventory.cards.size(); ++card) {
       const MilliGpu left = inventory.cards[card].capacity - load.cards[card].milli;
       free += std::max<int64_t>(0, left.count()) * (kQuantaPerGpu / kWholeGpu.count());
     }
-    problem_.regions[i].short_by.compute = std::max<int64_t>(0, need - free);
+    return free;
+  };
+  Load load;
+  for (std::size_t i = 0; i < regions_.size(); ++i) {
+    const NodeId id = regions_[i].front();
+    const NodeState& state = cluster_.nodes[id]->state;
+    const Inventory& inventory = state.inventory();
+    const bool plain = inventory.pools.empty() && inventory.gpu_unit != GpuUnit::kReplica;
+    // What is free now stays so when those who leave have gone.
+    if (!plain || free_of(inventory, state.hard()) >= need) continue;
+    LoadOf(SiteOf(id), load);
+    problem_.regions[i].short_by.compute = std::max<int64_t>(0, need - free_of(inventory, load));
   }
 }
 

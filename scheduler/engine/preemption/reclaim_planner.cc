@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace tranche {
@@ -17,6 +18,44 @@ constexpr int kMostDoublings = 8;
 
 }  // namespace
 
+// Nothing came of it, and what planning itself touched is no news.
+void ReclaimPlanner::Rest(PlanMemory& memory, Instant now) const {
+  const Millis most = std::max(kPlanGapMost, Millis(static_cast<int64_t>(cluster_.nodes.size())));
+  const Millis gap = kPlanGap * (1 << std::min(memory.misses++, kMostDoublings));
+  memory.not_before = now + std::min(gap, most);
+  memory.version = cluster_.version();
+}
+
+bool ReclaimPlanner::FitsNow(const Preemptor& preemptor, Instant now) const {
+  const PodRequest& request = *preemptor.members.front();
+  if (preemptor.members.size() != 1 || reclaims_.avoided.contains(request.uid)) return false;
+  Selection& selection = parts_.selection;
+  Shape* const shape = selection.ShapeOf(preemptor.context);
+  selection.BeginFits(request);
+  std::set<ChargeKind> refusing;  // kinds of node on which quota refuses
+  std::vector<ModelCharge> charge;
+  for (const NodeId id : cluster_.names.ascending()) {
+    const NodeHot& hot = cluster_.hot[id];
+    if (hot.closed != Reason::kNone || refusing.contains(hot.kind)) continue;
+    if (selection.Lookup(shape, preemptor.context, id, Taken::kFirmly).reason != Reason::kNone) {
+      continue;
+    }
+    const NodeState& state = cluster_.nodes[id]->state;
+    const NodeFacts& facts = state.facts();
+    const bool allowed =
+        request.constraints == nullptr
+            ? Tolerates({}, facts.taints)
+            : Suits(*request.constraints, facts.name.str(), facts.labels, facts.taints);
+    if (!allowed) continue;
+    ChargeAtMost(state.inventory(), request, charge);
+    const Admission admission =
+        cluster_.book.Admit(preemptor.context.membership, charge, request.expected_runtime, now);
+    if (admission.code == AdmissionCode::kAdmitted) return true;
+    refusing.insert(hot.kind);
+  }
+  return false;
+}
+
 PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
   // Others of its gang may have come or gone since it stood in line: it waits with those it has
   // now.
@@ -28,6 +67,15 @@ PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
   }
   const Preemptor& preemptor = *found;
   const uint64_t planned_at = cluster_.version();
+  if (FitsNow(preemptor, now)) {
+    PlanMemory& memory = preemptors_.MemoryOf(preemptor);
+    memory.planned = now;
+    memory.block.reset();
+    Rest(memory, now);
+    PlanOutcome outcome;
+    outcome.result = PlanOutcome::Result::kFits;
+    return outcome;
+  }
   ReclaimCase reclaim_case(parts_, preemptor, now, {});
   ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
   PlanOutcome outcome;
@@ -48,9 +96,7 @@ PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
     BeginPlan(preemptor, reclaim_case, answer, now);
     return outcome;
   }
-  const Millis most = std::max(kPlanGapMost, Millis(static_cast<int64_t>(cluster_.nodes.size())));
-  const Millis gap = kPlanGap * (1 << std::min(memory.misses++, kMostDoublings));
-  memory.not_before = now + std::min(gap, most);
+  Rest(memory, now);
   switch (answer.result) {
     case Result::kFits:
       outcome.result = PlanOutcome::Result::kFits;

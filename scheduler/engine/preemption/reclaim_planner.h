@@ -31,6 +31,10 @@ class ReclaimPlanner {
                                        Instant now) const;
 
  private:
+  // A node takes the pod as things stand, and quota as well: nobody has to go.
+  bool FitsNow(const Preemptor& preemptor, Instant now) const;
+  // The like of it is not looked at again for a while.
+  void Rest(PlanMemory& memory, Instant now) const;
   // The room is kept from here on, and the first victim asked to leave.
   void BeginPlan(const Preemptor& preemptor, ReclaimCase& reclaim_case, const ReclaimAnswer& answer,
                  Instant now);

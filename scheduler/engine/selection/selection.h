@@ -59,6 +59,8 @@ class Selection {
   // ---- one by one: Begin, then Lookup for any nodes
   Shape* ShapeOf(const RequestContext& context);  // null: verdicts cannot be shared
   void Begin(const PodRequest& request);
+  // Instead of Begin, where only firm verdicts are looked up and no costs.
+  void BeginFits(const PodRequest& request) { version_ = cluster_.scorer.version(request); }
   Verdict& Lookup(Shape* shape, const RequestContext& context, NodeId id, Taken taken);
   void ForgetShapes() { shapes_.clear(); }
 

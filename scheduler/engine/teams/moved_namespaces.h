@@ -4,6 +4,7 @@
 // A pure function. Cost: O(objects), and for each namespace that differs O(quotas + policies).
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,5 +16,12 @@ namespace tranche {
 // Namespaces whose quota or policy is another one after it; nullopt: more than namespaces differs.
 std::optional<std::vector<std::string>> MovedNamespaces(const PolicySet& before,
                                                         const PolicySet& after);
+
+// The same, worked out where nobody waits for it. It also keeps the set before alive, whose end
+// takes its time.
+struct NamespaceMoves {
+  std::shared_ptr<const PolicySet> before;  // null: nothing is worked out
+  std::optional<std::vector<std::string>> moved;
+};
 
 }  // namespace tranche

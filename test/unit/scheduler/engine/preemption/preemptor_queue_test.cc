@@ -95,6 +95,16 @@ TEST_F(PreemptorQueueTest, OnlyPodsThatCouldComeAtOnceAreQueued) {
   EXPECT_EQ(Next(), "nobody") << "quota makes no room for them";
 }
 
+TEST_F(PreemptorQueueTest, OfPodsThatAreAlikeWhoWasEvictedComesFirst) {
+  Hungry(TeamPod("a", "first", 1, "train"));
+  now = At(1);
+  const PodRequest second = TeamPod("a", "second", 1, "train");
+  Hungry(second);
+  EXPECT_EQ(Next(), "first");
+  reclaims.returned.insert(second.uid);
+  EXPECT_EQ(Next(), "second");
+}
+
 TEST_F(PreemptorQueueTest, HigherClassesThenWhoWasEvictedThenWhoWaitsLonger) {
   Hungry(TeamPod("a", "early", 1, "train"));
   now = At(1);

@@ -1,0 +1,91 @@
+// How far reports about the whole cluster have come that let others in between: each slice looks at
+// some nodes or pods, and the sums are no snapshot of one moment.
+//
+// Values; they belong to who asks. Begin with an empty one, go on until done().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "policy/policy_set.h"
+#include "quota/preemption/lost_work.h"
+#include "quota/quota_book.h"
+#include "scheduler/advice/case.h"
+#include "scheduler/engine/state/views.h"
+#include "scheduler/facts/reason.h"
+#include "scheduler/index/node_names.h"
+#include "topology/base/ids.h"
+
+namespace tranche {
+
+// What metrics show of nodes and pods.
+struct TotalsWalk {
+  // A hundred microseconds each, or less.
+  static constexpr int kNodesAtOnce = 96;
+  static constexpr int kPodsAtOnce = 256;
+
+  enum class Stage : uint8_t { kNodes, kPods, kDone };
+  Stage stage = Stage::kNodes;
+  NodeId node{0};                  // the next
+  std::pair<PodName, PodUid> pod;  // the last that was looked at
+  std::map<std::string, ModelTotals> models;
+  EngineTotals totals;  // good when done
+  bool done() const { return stage == Stage::kDone; }
+};
+
+// Pods that wait: why each of them does, and how many by team, class and reason.
+struct WaitingWalk {
+  static constexpr int kPodsAtOnce = 256;
+
+  std::optional<PodUid> after;  // the last that was looked at
+  bool through = false;
+  std::map<std::tuple<std::string, std::string, Reason>, PendingRow> sums;
+  std::vector<std::pair<PodUid, Reason>> refused;  // by their last filter
+  bool done() const { return through; }
+  // Ascending leaf, class, reason.
+  std::vector<PendingRow> Rows() const;
+  // Ascending uid.
+  std::vector<std::pair<PodUid, Reason>> TakeRefused();
+};
+
+// What teams may have and have.
+struct QuotaWalk {
+  // Pieces of work whose marks are laid anew at once, unless one leaf has more.
+  static constexpr std::size_t kWorkAtOnce = 256;
+
+  enum class Stage : uint8_t { kMarks, kReports, kDone };
+  Stage stage = Stage::kMarks;
+  std::string leaf;  // whose marks are next
+  std::vector<QuotaReport> reports;
+  std::vector<int64_t> weights;             // parallel to reports
+  std::shared_ptr<const PolicySet> set;     // they are of
+  std::map<std::string, int64_t> capacity;  // cards by model
+  bool done() const { return stage == Stage::kDone; }
+};
+// The views of a walk that is done, with those who wait. Needs no engine.
+std::vector<QuotaView> QuotaViewsOf(QuotaWalk walk, const std::vector<PendingRow>& waiting);
+
+// The cluster as values, for advice.
+struct CaseWalk {
+  static constexpr int kNodesAtOnce = 48;
+  static constexpr int kPodsAtOnce = 128;
+
+  enum class Stage : uint8_t { kAges, kNodes, kWaiters, kDone };
+  Stage stage = Stage::kAges;
+  bool begun = false;
+  std::optional<PodUid> after;   // of the holdings, then of those that wait
+  std::optional<NodeName> node;  // the last that was copied
+  CheckpointAges ages;
+  AdviceCase fleet;
+  bool done() const { return stage == Stage::kDone; }
+  AdviceCase Take();
+};
+
+}  // namespace tranche

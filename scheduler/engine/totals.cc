@@ -1,0 +1,110 @@
+// Sums over all nodes and pods for metrics, slice by slice.
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "scheduler/engine/engine.h"
+#include "scheduler/engine/parts.h"
+
+namespace tranche {
+namespace {
+
+// By state: good while nothing changes.
+using StrandedByState = std::map<StateId, int64_t>;
+
+void AddCards(ClusterState& cluster, const NodeEntry& entry, StrandedByState& stranded,
+              ModelTotals& row) {
+  const Inventory& inventory = entry.state.inventory();
+  const Load& load = entry.state.hard();
+  std::vector<CardLoad> used = load.cards;
+  for (std::size_t p = 0; p < inventory.pools.size(); ++p) {
+    const MigPool& pool = inventory.pools[p];
+    for (std::size_t i = 0; i < pool.slots.size(); ++i) {
+      CardLoad& card = used[static_cast<std::size_t>(pool.slots[i].card)];
+      card.milli += pool.milli * load.slots[p][i];
+      card.memory += pool.memory * load.slots[p][i];
+    }
+  }
+  for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
+    const Card& card = inventory.cards[i];
+    ++row.gpus;
+    row.capacity += kWholeGpu;
+    row.memory_capacity += card.memory;
+    row.memory_allocated += used[i].memory;
+    // Pods others placed may over-use a card; it is then simply full.
+    const MilliGpu milli = std::min(used[i].milli, kWholeGpu);
+    row.allocated +=
+        MilliGpuRoundedUp(GpuEquivalents(ChargeOfShare(milli, used[i].memory, card.memory)));
+  }
+  auto [at, fresh] = stranded.try_emplace(entry.hard, 0);
+  if (fresh) at->second = cluster.scorer.Waste(RoomOf(entry.state, load));
+  row.stranded += MilliGpu::Of(at->second);
+}
+
+void AddNode(EngineParts& parts, NodeId id, StrandedByState& stranded, TotalsWalk& walk) {
+  const NodeEntry* const entry = parts.cluster.nodes[id].get();
+  if (entry == nullptr || !entry->state.present()) return;
+  ++walk.totals.nodes;
+  walk.totals.nodes_closed += entry->closed != Reason::kNone;
+  for (const Holding& holding : entry->state.holdings()) {
+    walk.totals.pods_devices_unknown += holding.kind == HoldingKind::kAllocation &&
+                                        !holding.known && !parts.claim_wishes.HasOnlyDraGpus(id);
+  }
+  const Inventory& inventory = entry->state.inventory();
+  if (inventory.cards.empty()) return;
+  AddCards(parts.cluster, *entry, stranded, walk.models[inventory.model]);
+}
+
+void AddPods(const ClusterState& cluster, TotalsWalk& walk) {
+  auto at = cluster.pods_by_name.upper_bound(walk.pod);
+  for (int i = 0; i < TotalsWalk::kPodsAtOnce && at != cluster.pods_by_name.end(); ++i, ++at) {
+    walk.pod = *at;
+    const auto found = cluster.pods.find(at->second);
+    if (found == cluster.pods.end() || found->second.terminal) continue;
+    (found->second.node.empty() ? walk.totals.pods_pending : walk.totals.pods_bound) += 1;
+  }
+  if (at == cluster.pods_by_name.end()) walk.stage = TotalsWalk::Stage::kDone;
+}
+
+// What is counted as it happens.
+void AddCounted(const ClusterState& cluster, EngineTotals& totals) {
+  totals.tentative_placements = cluster.tentative_placements;
+  totals.reservations = static_cast<int64_t>(cluster.reservations.size());
+  if (!cluster.reservations.empty())
+    totals.oldest_reservation = cluster.reservations.begin()->first;
+  totals.agent_waiting =
+      cluster.agents.waiting() + static_cast<int64_t>(cluster.placeholders.waiting());
+  totals.agent_serving = cluster.agents.serving();
+  totals.agent_passed_over = cluster.agents.passed_over();
+  totals.book_faults = cluster.outbox.faults();
+}
+
+}  // namespace
+
+void Engine::TotalsSlice(TotalsWalk& walk) const {
+  EngineParts& parts = *parts_;
+  if (walk.stage == TotalsWalk::Stage::kPods) AddPods(parts.cluster, walk);
+  if (walk.stage == TotalsWalk::Stage::kNodes) {
+    StrandedByState stranded;
+    for (int i = 0; i < TotalsWalk::kNodesAtOnce && walk.node < parts.cluster.nodes.size();
+         ++i, ++walk.node) {
+      AddNode(parts, walk.node, stranded, walk);
+    }
+    if (walk.node >= parts.cluster.nodes.size()) walk.stage = TotalsWalk::Stage::kPods;
+  }
+  if (!walk.done()) return;
+  AddCounted(parts.cluster, walk.totals);
+  for (auto& [name, row] : walk.models) {
+    row.model = name;
+    walk.totals.models.push_back(row);
+  }
+}
+
+EngineTotals Engine::Totals() const {
+  TotalsWalk walk;
+  while (!walk.done()) TotalsSlice(walk);
+  return std::move(walk.totals);
+}
+
+}  // namespace tranche
