@@ -112,9 +112,12 @@ absl::StatusOr<std::string_view> Client::Post(std::string_view path,
   return Receive();
 }
 
+absl::Status Client::AskOnly(std::string_view path) {
+  return Send(fmt::format("GET {} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", path), {});
+}
+
 absl::StatusOr<std::string_view> Client::Get(std::string_view path) {
-  const std::string head = fmt::format("GET {} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", path);
-  if (const absl::Status sent = Send(head, {}); !sent.ok()) return sent;
+  if (const absl::Status sent = AskOnly(path); !sent.ok()) return sent;
   return Receive();
 }
 

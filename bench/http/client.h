@@ -26,6 +26,8 @@ class Client {
   absl::StatusOr<std::string_view> Post(std::string_view path,
                                         std::span<const std::string_view> pieces);
   absl::StatusOr<std::string_view> Get(std::string_view path);
+  // A GET whose answer is left unread.
+  absl::Status AskOnly(std::string_view path);
 
  private:
   absl::Status Send(std::string_view head, std::span<const std::string_view> pieces);

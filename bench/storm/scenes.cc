@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 namespace tranche::bench {
@@ -117,6 +118,20 @@ StormScene WhatIfs(int pods) {
   return scene;
 }
 
+// Clients that ask for views of the whole cluster and read no answer. One that waited in vain goes
+// and another one comes, five in a second.
+StormScene Deaf(int clients) {
+  constexpr int kStepsBetween = 100;
+  StormScene scene{"deaf clients", clients, Usual, nullptr};
+  scene.play = [clients](World& world, int step) {
+    if (step >= clients && step % kStepsBetween != 0) return true;
+    const absl::Status came = world.ComeDeaf(static_cast<std::size_t>(clients));
+    if (!came.ok()) std::fprintf(stderr, "%s\n", std::string(came.message()).c_str());
+    return came.ok();
+  };
+  return scene;
+}
+
 // A pod of many containers with more GPUs each than a node has, on a node whose state changes.
 StormScene Containers(int containers) {
   StormScene scene{"containers", containers, Usual, nullptr};
@@ -165,6 +180,7 @@ std::vector<StormScene> StormScenes(double scale) {
   scenes.push_back(Budgets(Scaled(scale, 100'000)));
   scenes.push_back(WhatIfs(Scaled(scale, 1'000)));
   scenes.push_back(Containers(Scaled(scale, 400)));
+  scenes.push_back(Deaf(Scaled(scale, 60)));
   return scenes;
 }
 

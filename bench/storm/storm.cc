@@ -1,6 +1,7 @@
 #include "bench/storm/storm.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,11 +34,11 @@ struct Row {
   double p99_us = 0;
   double hold_ms = 0;
   std::string caller;  // of the longest hold
-  int64_t felt = 0;    // holds over EngineHolds::kFelt
+  int64_t felt = 0;    // holds over EngineHolds::kFelt, of all but filter
   std::vector<metrics::HoldRow> holds;
   double before_mib = 0;
   double after_mib = 0;
-  bool good = true;
+  double ratio() const { return before_mib == 0 ? 0 : after_mib / before_mib; }
 };
 
 double ResidentMib() {
@@ -51,7 +52,7 @@ void NoteHolds(const std::vector<metrics::HoldRow>& holds, Row& row) {
   for (const metrics::HoldRow& hold : holds) {
     if (hold.caller == EngineCallerName(EngineCaller::kStart)) continue;
     row.holds.push_back(hold);
-    row.felt += hold.felt_holds;
+    if (hold.caller != EngineCallerName(EngineCaller::kFilter)) row.felt += hold.felt_holds;
     if (hold.longest_seconds * 1e3 <= row.hold_ms) continue;
     row.hold_ms = hold.longest_seconds * 1e3;
     row.caller = hold.caller;
@@ -87,15 +88,22 @@ std::vector<double> AskFilter(World& world, int calls) {
   return micros;
 }
 
+// As the server has it: what a storm took goes back to the system, and does not hide what it left.
+void ReturnLargeBlocks() {
+  mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
+  mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
+}
+
 Row RunScene(const Profile& profile, const StormScene& scene, int calls) {
   Row row;
   row.name = scene.name;
   row.size = scene.size;
   const auto world = std::make_unique<World>(profile);
-  row.before_mib = ResidentMib();
   scene.prepare(*world);
   world->Turn();
   AskFilter(*world, kProbes);
+  world->Settle();
+  row.before_mib = ResidentMib();
   std::atomic<bool> stop = false;
   std::thread player([&] { Play(*world, scene, stop); });
   const std::vector<double> micros = AskFilter(*world, calls);
@@ -104,6 +112,7 @@ Row RunScene(const Profile& profile, const StormScene& scene, int calls) {
   row.p50_us = Quantile(micros, 0.5);
   row.p99_us = Quantile(micros, 0.99);
   NoteHolds(world->host().Holds(), row);
+  world->End();
   row.after_mib = ResidentMib();
   return row;
 }
@@ -117,39 +126,53 @@ void PrintCallers(const Row& row) {
   }
 }
 
+bool IsGood(const Row& row, double quiet_us) {
+  return row.hold_ms <= kMostHoldMs && row.p99_us <= kMostSlowdown * quiet_us &&
+         row.ratio() <= kMostMemory;
+}
+
+void Print(const Row& row, double quiet_us) {
+  std::printf("%-14s %8d %8.0f %8.0f %6.1f %8.1f %-12s %8lld %6.0f %6.2f%s\n", row.name.c_str(),
+              row.size, row.p50_us, row.p99_us, row.p99_us / quiet_us, row.hold_ms,
+              row.caller.c_str(), static_cast<long long>(row.felt), row.before_mib, row.ratio(),
+              IsGood(row, quiet_us) ? "" : "  over");
+}
+
+std::string JsonOf(const Row& row, double quiet_us) {
+  return fmt::format(
+      R"({{"storm":"{}","size":{},"quietP50Us":{:.1f},"filterP50Us":{:.1f},"filterP99Us":{:.1f},)"
+      R"("longestHoldUs":{:.0f},"longestHoldCaller":"{}","rssRatio":{:.3f}}})",
+      row.name, row.size, quiet_us, row.p50_us, row.p99_us, row.hold_ms * 1e3, row.caller,
+      row.ratio());
+}
+
 }  // namespace
 
 absl::StatusOr<bool> RunStorm(const StormOptions& options) {
   const absl::StatusOr<Profile> profile = ReadProfile(options.profile);
   if (!profile.ok()) return profile.status();
+  ReturnLargeBlocks();
   std::printf("%d nodes of %d GPUs and %d without\n\n", profile->nodes, profile->gpus_per_node,
               2 * profile->nodes);
-  std::printf("%-14s %8s %10s %10s %10s %-12s %8s %8s %8s\n", "scene", "size", "p50 us", "p99 us",
-              "hold ms", "by", "over 5x", "MiB", "after");
-  double quiet = 0;
+  std::printf("%-14s %8s %8s %8s %6s %8s %-12s %8s %6s %6s\n", "storm", "size", "p50 us", "p99 us",
+              "x p50", "hold ms", "by", ">0.3 ms", "MiB", "after");
+  double quiet_us = 0;
   bool all_good = true;
-  std::string rows;
+  std::string runs;
   for (const StormScene& scene : StormScenes(options.scale)) {
     const bool asked = options.scenes.empty() || scene.name == "quiet" ||
                        std::ranges::find(options.scenes, scene.name) != options.scenes.end();
     if (!asked) continue;
-    Row row = RunScene(*profile, scene, options.calls);
-    if (quiet == 0) quiet = row.p50_us;
-    row.good = row.hold_ms <= kMostHoldMs && row.p99_us <= kMostSlowdown * quiet;
-    all_good &= row.good;
-    std::printf("%-14s %8d %10.0f %10.0f %10.1f %-12s %8lld %8.0f %8.0f%s\n", row.name.c_str(),
-                row.size, row.p50_us, row.p99_us, row.hold_ms, row.caller.c_str(),
-                static_cast<long long>(row.felt), row.before_mib, row.after_mib,
-                row.good ? "" : "  over");
+    const Row row = RunScene(*profile, scene, options.calls);
+    if (quiet_us == 0) quiet_us = row.p50_us;
+    all_good &= IsGood(row, quiet_us);
+    Print(row, quiet_us);
     if (options.callers) PrintCallers(row);
-    rows += fmt::format(
-        R"({}{{"scene":"{}","size":{},"p50Us":{:.0f},"p99Us":{:.0f},"longestHoldUs":{:.0f},)"
-        R"("beforeMiB":{:.0f},"afterMiB":{:.0f}}})",
-        rows.empty() ? "" : ",", row.name, row.size, row.p50_us, row.p99_us, row.hold_ms * 1e3,
-        row.before_mib, row.after_mib);
+    runs += (runs.empty() ? "" : ",") + JsonOf(row, quiet_us);
   }
-  const absl::Status written =
-      WriteReport(fmt::format(R"({{"nodes":{},"rows":[{}]}})", profile->nodes, rows), options.out);
+  const absl::Status written = WriteReport(
+      fmt::format(R"({{"benchmark":"storm","nodes":{},"runs":[{}]}})", profile->nodes, runs),
+      options.out);
   if (!written.ok()) return written;
   return all_good || !options.bounds;
 }

@@ -1,6 +1,7 @@
 // tranche-bench storm: how long one caller keeps all others waiting, in situations that were made
 // to hurt: many pods at once, a model nobody has, a namespace every second, a huge gang, a drain,
-// weeks of ended pods under rolling budgets, pods with hundreds of containers.
+// weeks of ended pods under rolling budgets, pods with hundreds of containers, clients that read
+// nothing.
 //
 // Protocol: for each scene an engine behind its host, as the server has it, takes in a fleet and
 // what the scene needs. Then one thread plays the scene and does what the server does by itself
@@ -32,6 +33,8 @@ struct StormOptions {
 // server.
 inline constexpr double kMostHoldMs = 20;
 inline constexpr double kMostSlowdown = 5;
+// Resident memory when the storm is over, of what it was before.
+inline constexpr double kMostMemory = 1.1;
 
 // False: a bound was broken. Errors: InvalidArgument.
 absl::StatusOr<bool> RunStorm(const StormOptions& options);

@@ -16,6 +16,7 @@ constexpr const char* kTeamLabel = "team";
 constexpr std::array<const char*, 3> kProducts = {"NVIDIA-H200", "NVIDIA-A100-SXM4-80GB",
                                                   "NVIDIA-L40S"};
 constexpr int kPlainNodes = 2;  // for each with GPUs
+constexpr int kTurnsASecond = 4;
 
 std::string TeamOf(int team) { return fmt::format("team-{:03}", team); }
 
@@ -108,12 +109,16 @@ void World::AddNamespace() {
 void World::Apply() {
   declared_.FindOwners();
   auto set = std::make_shared<const PolicySet>(declared_);
-  host_.With(EngineCaller::kPolicies, [&set](Engine& engine, Instant now) {
-    engine.SetPolicies(std::move(set), GpuPolicy(), now);
+  // As the server's intake does.
+  NamespaceMoves moves{std::exchange(last_, set), std::nullopt};
+  if (moves.before != nullptr) moves.moved = MovedNamespaces(*moves.before, *set);
+  host_.With(EngineCaller::kPolicies, [&](Engine& engine, Instant now) {
+    engine.SetPolicies(std::move(set), GpuPolicy(), now, moves);
   });
 }
 
 void World::See(PodFacts pod) {
+  brought_.insert(pod.request.uid);
   host_.With(EngineCaller::kEvents,
              [&pod](Engine& engine, Instant now) { engine.UpsertPod(std::move(pod), now); });
 }
@@ -128,7 +133,22 @@ PodFacts World::Running(PodRequest request, int node) const {
   return pod;
 }
 
+void World::End() {
+  deaf_ = nullptr;
+  for (const PodUid& uid : std::set<PodUid>(brought_)) Gone(uid);
+  Turn();
+}
+
+absl::Status World::ComeDeaf(std::size_t most) {
+  if (deaf_ == nullptr) {
+    deaf_ = std::make_unique<DeafClients>(host_);
+    if (absl::Status started = deaf_->Start(); !started.ok()) return started;
+  }
+  return deaf_->Come(most);
+}
+
 void World::Gone(const PodUid& uid) {
+  brought_.erase(uid);
   host_.With(EngineCaller::kEvents,
              [&uid](Engine& engine, Instant now) { engine.DeletePod(uid, now); });
 }
@@ -156,11 +176,15 @@ int World::Evict() {
 
 void World::Turn() {
   host_.Tick();
-  const auto status = [this](const auto& ask) { host_.With(EngineCaller::kStatus, ask); };
-  status([](Engine& engine, Instant now) { engine.Quotas(now); });
-  status([](Engine& engine, Instant now) { engine.Budgets(now); });
-  status([](Engine& engine, Instant) { engine.Waiting(); });
-  host_.With(EngineCaller::kMetrics, [](Engine& engine, Instant) { engine.Totals(); });
+  // Statuses, then a scrape.
+  for (const EngineCaller caller : {EngineCaller::kStatus, EngineCaller::kMetrics}) {
+    host_.Quotas(caller);
+    host_.With(caller, [](Engine& engine, Instant now) { engine.Budgets(now); });
+  }
+  host_.Totals(EngineCaller::kMetrics);
+  host_.With(EngineCaller::kMetrics, [](Engine& engine, Instant) { engine.HeldQuanta(); });
+  // What changes MIG layouts looks once a second.
+  if (turns_++ % kTurnsASecond == 0) host_.Case();
 }
 
 }  // namespace tranche::bench

@@ -5,11 +5,13 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bench/profile/profile.h"
+#include "bench/storm/deaf_clients.h"
 #include "scheduler/host/clocks.h"
 #include "scheduler/host/engine_host.h"
 
@@ -35,6 +37,12 @@ class World : private ReclaimSink {
   // What the server does by itself.
   void Turn();
   void Pass(Millis time) { clock_.AdvanceBy(time); }
+  // What is there now stays when the storm is over.
+  void Settle() { brought_.clear(); }
+  // The storm is over: pods that it brought are gone, and so are its clients.
+  void End();
+  // One more client of the pages that reads no answer.
+  absl::Status ComeDeaf(std::size_t most);
 
   EngineHost& host() { return host_; }
   const Profile& profile() const { return profile_; }
@@ -52,6 +60,10 @@ class World : private ReclaimSink {
   std::vector<std::string> names_;
   std::vector<std::string_view> views_;  // of names_
   PolicySet declared_;
+  std::shared_ptr<const PolicySet> last_;  // given to the engine
+  std::set<PodUid> brought_;               // by the storm, and still there
+  std::unique_ptr<DeafClients> deaf_;
+  int64_t turns_ = 0;
   int teams_ = 0;
   absl::Mutex mutex_;
   std::deque<EvictionOrder> evictions_ ABSL_GUARDED_BY(mutex_);

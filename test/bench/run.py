@@ -20,7 +20,8 @@ import textwrap
 HERE = pathlib.Path(__file__).resolve().parent
 FIXTURES = HERE / "fixtures"
 # Keys of figures that differ from run to run.
-MEASURED = re.compile(r"(Us|[Mm]icros|Seconds|PerSecond|PerRun|PerPlan|Micros|MiB)$")
+MEASURED = re.compile(r"(Us|[Mm]icros|Seconds|PerSecond|PerRun|PerPlan|Micros|MiB|HoldCaller|"
+                      r"rssRatio)$")
 # Seconds that a simulation counts are answers.
 SIMULATED = re.compile(r"^(queue|jct)")
 PLACES = 9  # decimals in which sums over seeds are compared
