@@ -1,7 +1,6 @@
 #include "bench/storm/storm.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "bench/report/report.h"
 #include "bench/storm/scenes.h"
+#include "scheduler/host/free_memory.h"
 
 namespace tranche::bench {
 namespace {
@@ -88,12 +88,6 @@ std::vector<double> AskFilter(World& world, int calls) {
   return micros;
 }
 
-// As the server has it: what a storm took goes back to the system, and does not hide what it left.
-void ReturnLargeBlocks() {
-  mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
-  mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
-}
-
 Row RunScene(const Profile& profile, const StormScene& scene, int calls) {
   Row row;
   row.name = scene.name;
@@ -103,6 +97,8 @@ Row RunScene(const Profile& profile, const StormScene& scene, int calls) {
   world->Turn();
   AskFilter(*world, kProbes);
   world->Settle();
+  // As the server does every minute, then and now.
+  ReturnFreePages();
   row.before_mib = ResidentMib();
   std::atomic<bool> stop = false;
   std::thread player([&] { Play(*world, scene, stop); });
@@ -113,6 +109,7 @@ Row RunScene(const Profile& profile, const StormScene& scene, int calls) {
   row.p99_us = Quantile(micros, 0.99);
   NoteHolds(world->host().Holds(), row);
   world->End();
+  ReturnFreePages();
   row.after_mib = ResidentMib();
   return row;
 }
@@ -151,7 +148,7 @@ std::string JsonOf(const Row& row, double quiet_us) {
 absl::StatusOr<bool> RunStorm(const StormOptions& options) {
   const absl::StatusOr<Profile> profile = ReadProfile(options.profile);
   if (!profile.ok()) return profile.status();
-  ReturnLargeBlocks();
+  SettleLargeBlocks();
   std::printf("%d nodes of %d GPUs and %d without\n\n", profile->nodes, profile->gpus_per_node,
               2 * profile->nodes);
   std::printf("%-14s %8s %8s %8s %6s %8s %-12s %8s %6s %6s\n", "storm", "size", "p50 us", "p99 us",

@@ -59,9 +59,11 @@ int64_t DevicesOf(const PodRequest& request, const DemandKind& kind) {
 
 std::vector<DemandKind> KindsOf(const PodRequest& request, const std::string& workload_class) {
   std::vector<DemandKind> kinds;
-  for (const Ask& ask : request.asks) kinds.push_back(KindOf(ask));
-  std::ranges::sort(kinds);
-  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+  // The containers of a pod ask for much the same, however many there are.
+  for (const Ask& ask : request.asks) {
+    DemandKind kind = KindOf(ask);
+    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(std::move(kind));
+  }
   for (DemandKind& kind : kinds) {
     kind.devices = DevicesOf(request, kind);
     kind.workload_class = workload_class;

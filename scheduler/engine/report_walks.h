@@ -42,7 +42,7 @@ struct TotalsWalk {
 
 // Pods that wait: why each of them does, and how many by team, class and reason.
 struct WaitingWalk {
-  static constexpr int kPodsAtOnce = 256;
+  static constexpr int kPodsAtOnce = 128;
 
   std::optional<PodUid> after;  // the last that was looked at
   bool through = false;
@@ -58,7 +58,7 @@ struct WaitingWalk {
 // What teams may have and have.
 struct QuotaWalk {
   // Pieces of work whose marks are laid anew at once, unless one leaf has more.
-  static constexpr std::size_t kWorkAtOnce = 256;
+  static constexpr std::size_t kWorkAtOnce = 128;
 
   enum class Stage : uint8_t { kMarks, kReports, kDone };
   Stage stage = Stage::kMarks;
@@ -74,8 +74,8 @@ std::vector<QuotaView> QuotaViewsOf(QuotaWalk walk, const std::vector<PendingRow
 
 // The cluster as values, for advice.
 struct CaseWalk {
-  static constexpr int kNodesAtOnce = 48;
-  static constexpr int kPodsAtOnce = 128;
+  static constexpr int kNodesAtOnce = 32;
+  static constexpr int kPodsAtOnce = 64;
 
   enum class Stage : uint8_t { kAges, kNodes, kWaiters, kDone };
   Stage stage = Stage::kAges;

@@ -23,6 +23,7 @@
 #include "scheduler/controllers/status_writer.h"
 #include "scheduler/embedded/cluster.h"
 #include "scheduler/host/clocks.h"
+#include "scheduler/host/free_memory.h"
 #include "scheduler/server/ledger_care.h"
 #include "scheduler/server/log.h"
 #include "topology/base/status.h"
@@ -38,6 +39,7 @@ constexpr std::chrono::milliseconds kTickMax{250};
 // How often the objects of the cluster are compared with what we know, and the ledger told that we
 // live.
 constexpr std::chrono::milliseconds kWriteStatusEvery{250};
+constexpr std::chrono::minutes kReturnMemoryEvery{1};
 constexpr std::chrono::milliseconds kLookAtMigEvery{1'000};
 constexpr std::chrono::milliseconds kLookForCheckpointEvery{1'000};
 constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
@@ -416,6 +418,7 @@ void LeaderServices::Begin() {
   impl->ArmTick(kTickMin);
   impl->Every(kWriteStatusEvery, [impl] { impl->status_writer->Tick(impl->clock.Now()); });
   impl->Every(kCheckSliceEvery, [impl] { impl->self_check->Tick(impl->clock.Now()); });
+  impl->EveryLater(kReturnMemoryEvery, ReturnFreePages);
   // One looks at the whole fleet, the other reads the ledger. Time moved by hand has both done with
   // what else is due.
   if (!impl->manual) {

@@ -1,6 +1,5 @@
 #include "scheduler/server/serve.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "scheduler/host/free_memory.h"
 #include "scheduler/server/log.h"
 #include "scheduler/server/runtime.h"
 
@@ -49,17 +49,10 @@ class EndSignals {
   void (*pipe_before_)(int) = SIG_DFL;
 };
 
-// glibc raises its own threshold when large blocks are freed and then keeps them: after a burst of
-// large requests the process would stay large. Fixed, such blocks go back to the system at once.
-void ReturnLargeBlocks() {
-  mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
-  mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
-}
-
 }  // namespace
 
 int Serve(const ServeConfig& config, std::ostream& err) {
-  ReturnLargeBlocks();
+  SettleLargeBlocks();
   const EndSignals signals;
   LogToStderr(config.log_level);
   RuntimeHooks hooks;
