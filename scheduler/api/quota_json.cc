@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <vector>
 
 #include "quota/tree/gpu_text.h"
 #include "quota/tree/limits.h"
@@ -82,7 +84,18 @@ Json BudgetJson(const BudgetReport& report) {
 }  // namespace
 
 std::string EncodeQuotas(std::span<const QuotaView> quotas) {
-  return wire::Dump({{"quotas", ListOf(quotas, QuotaJson)}});
+  const auto abandoned = [](const AbandonedWork& work) -> Json {
+    return {{"quota", work.quota},
+            {"pods", work.pods},
+            {"gpus", NumberUp(work.quanta)},
+            {"namespaces", work.namespaces}};
+  };
+  const auto root = std::ranges::find_if(
+      quotas, [](const QuotaView& view) { return view.report.parent.empty(); });
+  const std::vector<AbandonedWork> none;
+  return wire::Dump(
+      {{"quotas", ListOf(quotas, QuotaJson)},
+       {"abandoned", ListOf(root == quotas.end() ? none : root->abandoned, abandoned)}});
 }
 
 std::string EncodeBudgets(std::span<const BudgetReport> budgets) {

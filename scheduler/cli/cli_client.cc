@@ -175,6 +175,16 @@ void PrintQuotas(const Json& quotas, std::ostream& out) {
 }
 
 void PrintBudgets(const Json& budgets, std::ostream& out) {
+// Work of quotas that are gone.
+void PrintAbandoned(const Json& rows, std::ostream& out) {
+  for (const Json& row : rows) {
+    const std::string text = fmt::format(
+        "{} GPUs are held by pods that quota {} admitted, which is gone; no quota owns {}",
+        row.at("gpus").dump(), Text(row, "quota"), fmt::join(row.at("namespaces"), ", "));
+    out << '\n' << Wrapped(Harmless(text), 0, TerminalOf(out).columns) << '\n';
+  }
+}
+
   if (budgets.empty()) return;
   Table table(
       {"BUDGET", "OF", "USED", "COMMITTED", "LIMIT", "PCT", "STATE", "WINDOW ENDS", "USED UP AT"});
@@ -417,10 +427,12 @@ int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err
                 if (options.json) {
                   const Json both = {{"quotas", quotas->json.at("quotas")},
                                      {"budgets", budgets.at("budgets")}};
+                                     {"abandoned", quotas->json.at("abandoned")},
                   page << both.dump() << '\n';
                 } else {
                   PrintQuotas(quotas->json.at("quotas"), page);
                   PrintBudgets(budgets.at("budgets"), page);
+                  PrintAbandoned(quotas->json.at("abandoned"), page);
                 }
                 return kDone;
               });

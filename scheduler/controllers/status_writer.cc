@@ -146,6 +146,24 @@ std::vector<wire::Condition> StatusWriter::ConditionsOf(const std::string& kind,
 
 namespace {
 
+// Said at every root: of the quota that is gone nothing is left to say it at.
+Finding AbandonedAt(const std::string& root, const std::vector<AbandonedWork>& abandoned) {
+  std::vector<std::string> parts;
+  for (const AbandonedWork& work : abandoned) {
+    parts.push_back(fmt::format("{} pods of {} in {}", work.pods, work.quota,
+                                fmt::join(work.namespaces, ", ")));
+  }
+  const bool any = !parts.empty();
+  return {"GPUQuota",
+          root,
+          "AbandonedWork",
+          any,
+          any ? "QuotaGone" : "None",
+          any ? fmt::format("work runs whose quota is gone, and no quota owns its namespace: {}",
+                            fmt::join(parts, "; "))
+              : ""};
+}
+
 // Findings about a quota that only the running cluster shows.
 std::vector<Finding> LiveFindings(const std::vector<QuotaView>& quotas) {
   std::vector<Finding> findings;
@@ -162,6 +180,7 @@ std::vector<Finding> LiveFindings(const std::vector<QuotaView>& quotas) {
                           fmt::format("spec.lines: expected models of the cluster's GPUs, found {}",
                                       fmt::join(view.absent_models, ", "))});
     }
+    if (view.report.parent.empty()) findings.push_back(AbandonedAt(name, view.abandoned));
     const bool over = !view.oversubscribed.empty();
     findings.push_back({"GPUQuota", name, "Oversubscribed", over, over ? "Capacity" : "Fits",
                         view.oversubscribed});

@@ -67,6 +67,7 @@ struct QuotaWalk {
   std::vector<int64_t> weights;             // parallel to reports
   std::shared_ptr<const PolicySet> set;     // they are of
   std::map<std::string, int64_t> capacity;  // cards by model
+  std::vector<AbandonedWork> abandoned;
   bool done() const { return stage == Stage::kDone; }
 };
 // The views of a walk that is done, with those who wait. Needs no engine.

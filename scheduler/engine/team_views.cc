@@ -105,6 +105,25 @@ std::map<std::string, std::pair<int64_t, int64_t>> SumBelow(
   return sums;
 }
 
+// Running work of quotas that are gone, by quota.
+std::vector<AbandonedWork> AbandonedOf(const Metering& metering) {
+  std::map<std::string, AbandonedWork> rows;
+  std::map<std::string, std::set<std::string>> namespaces;
+  for (const HeldWork* work : metering.Abandoned()) {
+    AbandonedWork& row = rows[work->leaf];
+    row.quota = work->leaf;
+    ++row.pods;
+    row.quanta += Quanta(work->parts);
+    namespaces[work->leaf].insert(work->pod.ns);
+  }
+  std::vector<AbandonedWork> out;
+  for (auto& [quota, row] : rows) {
+    row.namespaces.assign(namespaces[quota].begin(), namespaces[quota].end());
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<QuotaView> QuotaViewsOf(QuotaWalk walk, const std::vector<PendingRow>& waiting) {
@@ -131,6 +150,7 @@ std::vector<QuotaView> QuotaViewsOf(QuotaWalk walk, const std::vector<PendingRow
         view.absent_models.push_back(model);
       }
     }
+    if (report.parent.empty()) view.abandoned = walk.abandoned;
     view.report = report;
     views.push_back(std::move(view));
   }
@@ -152,6 +172,7 @@ void Engine::QuotaSlice(QuotaWalk& walk, Instant now) {
   }
   walk.set = cluster.set;
   walk.capacity = cluster.capacity;
+  walk.abandoned = AbandonedOf(parts_->metering);
   walk.reports = cluster.book.Quotas(now);
   for (const QuotaReport& report : walk.reports) {
     walk.weights.push_back(cluster.book.WeightOf(report.name));

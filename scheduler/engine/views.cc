@@ -278,6 +278,13 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
   if (explanation.pod.state == PodState::kPending) {
     explanation.advice = views.AdvicePending(context, *record);
   }
+  const HeldWork* work = cluster.book.Find(uid);
+  if (work != nullptr && parts.metering.IsAbandoned(*work)) {
+    explanation.advice = fmt::format(
+        "quota {}, which admitted it, is gone and no other owns namespace {}: the pod "
+        "counts against no team until a GPUQuota owns the namespace",
+        work->leaf, work->pod.ns);
+  }
   if (const std::optional<int64_t> ahead = cluster.agents.Ahead(uid)) {
     explanation.advice = fmt::format("the agent of {} serves one pod at a time, {} before this one",
                                      record->reserved.str(), *ahead);

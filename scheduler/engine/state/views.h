@@ -122,6 +122,13 @@ struct WhatIfResult {
   std::string detail;
 };
 
+// Running work of a quota that is gone, in a namespace that none owns.
+struct AbandonedWork {
+  std::string quota;  // that admitted it
+  int64_t pods = 0;
+  int64_t quanta = 0;                   // GPU-equivalents
+  std::vector<std::string> namespaces;  // ascending
+};
 struct QuotaView {
   QuotaReport report;
   int64_t pending_workloads = 0;
@@ -129,6 +136,7 @@ struct QuotaView {
   bool over_limit = false;                 // uses more than it could be given now
   std::string oversubscribed;              // which promise exceeds the hardware; empty: none
   std::vector<std::string> absent_models;  // that its lines name and no node has
+  std::vector<AbandonedWork> abandoned;    // of the whole cluster, at every root; ascending
 };
 // Pods that wait, by team.
 struct PendingRow {

@@ -167,6 +167,20 @@ bool Metering::IsUnowned(const HeldWork& work) const {
   return work.leaf.empty() || cluster_.book.tree().Find(work.leaf) == kNoQuota;
 }
 
+bool Metering::IsAbandoned(const HeldWork& work) const {
+  return !work.leaf.empty() && IsUnowned(work) &&
+         cluster_.book.MembershipOf(work.pod.ns, "").leaf == kNoQuota;
+}
+
+std::vector<const HeldWork*> Metering::Abandoned() const {
+  std::vector<const HeldWork*> found;
+  for (const PodUid& uid : unowned_) {
+    const HeldWork* work = cluster_.book.Find(uid);
+    if (work != nullptr && IsAbandoned(*work)) found.push_back(work);
+  }
+  return found;
+}
+
 bool Metering::HasOwner(const PodUid& uid, const HeldWork& work) {
   if (cluster_.book.MembershipOf(work.pod.ns, "").leaf != kNoQuota) return true;
   // Nobody's from now on. It is told once, when its quota goes.

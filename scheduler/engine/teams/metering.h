@@ -50,6 +50,10 @@ class Metering {
   void Adopt(Instant now);
   // Of no leaf, or of one that is not declared.
   bool IsUnowned(const HeldWork& work) const;
+  // A quota admitted it that is gone, and none owns its namespace.
+  bool IsAbandoned(const HeldWork& work) const;
+  // Such work, as far as it was told; ascending.
+  std::vector<const HeldWork*> Abandoned() const;
   MeterEvent Event(MeterKind kind, const PodUid& uid, int interval, const NodeName& node,
                    const HeldWork& work, Instant at) const;
 

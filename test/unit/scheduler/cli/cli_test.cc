@@ -222,6 +222,39 @@ TEST_F(CliOnServer, ReclaimsOfAQuietClusterAreNone) {
   EXPECT_EQ(Json::parse(Ask({"reclaims", "-o", "json"}).out).at("reclaims"), Json::array());
 }
 
+TEST_F(CliOnServer, QuotaTellsOfWorkWhoseQuotaIsGone) {
+  Apply(MakeNode("gpu-1", 2));
+  Apply({{"apiVersion", "v1"},
+         {"kind", "Namespace"},
+         {"metadata", {{"name", "team-a"}, {"labels", {{"team", "a"}}}}}});
+  const auto quota = [](const char* name, const Json& spec) {
+    return Json{{"apiVersion", "tranche.dev/v1alpha1"},
+                {"kind", "GPUQuota"},
+                {"metadata", {{"name", name}}},
+                {"spec", spec}};
+  };
+  const Json lines = Json::array({{{"model", "h100"}, {"nominal", {{"gpus", "2"}}}}});
+  Apply(quota("org", {{"lines", lines}}));
+  const Json team = quota("team-a", {{"parent", "org"},
+                                     {"namespaceSelector", {{"matchLabels", {{"team", "a"}}}}},
+                                     {"lines", lines}});
+  Apply(team);
+  const Json pod = MakePod("placed", {{"nvidia.com/gpu", "1"}});
+  Apply(pod);
+  ASSERT_EQ(Schedule(pod, {"gpu-1"}), "gpu-1");
+  EXPECT_EQ(Get("/api/v1/quotas")["abandoned"], Json::array());
+  Post("/embedded/v1/delete", {{"kind", "GPUQuota"}, {"name", "team-a"}});
+  EXPECT_EQ(
+      Get("/api/v1/quotas")["abandoned"],
+      Json::array({{{"quota", "team-a"}, {"pods", 1}, {"gpus", 1}, {"namespaces", {"team-a"}}}}));
+  EXPECT_NE(Ask({"quota"}).out.find("1 GPUs are held by pods that quota team-a admitted"),
+            std::string::npos);
+  EXPECT_NE(Ask({"explain", "team-a/placed"}).out.find("quota team-a, which admitted it, is gone"),
+            std::string::npos);
+  Apply(team);
+  EXPECT_EQ(Get("/api/v1/quotas")["abandoned"], Json::array());
+}
+
 TEST_F(CliOnServer, TopSumsModelsAndReasons) {
   Apply(MakeNode("gpu-1", 2));
   const Json placed = MakePod("placed", {{"nvidia.com/gpu", "1"}});
