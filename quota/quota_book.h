@@ -207,6 +207,13 @@ class QuotaBook {
   const std::map<PodUid, HeldWork>& holdings() const { return holdings_; }
   // What all of them hold together, as long as nothing saturates.
   const Charge& held() const { return held_; }
+  // Of them what the leaf holds; null: nobody ever held anything of it.
+  const std::map<PodUid, HeldWork*>* WorkOf(const std::string& leaf) const {
+    const auto found = leaves_.find(leaf);
+    return found == leaves_.end() ? nullptr : &found->second.work;
+  }
+  // Sums what every quota uses again, from what is held and kept. No QuotaMembership survives it.
+  void Recount() { RebuildTree(); }
   // How many of them each class has; "" for none.
   const std::map<std::string, int64_t>& work_by_class() const { return work_by_class_; }
   // In quota, borrowed or scavenging; nullopt: of no leaf that is declared.

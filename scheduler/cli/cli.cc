@@ -107,6 +107,7 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
   if (command == "nodes") return ShowNodes(commands.client, out, err);
   if (command == "top") return ShowTop(commands.client, commands.advise, out, err);
   if (command == "quota") return ShowQuota(commands.client, out, err);
+  if (command == "audit") return ShowAudit(commands.client, out, err);
   if (command == "reclaims") return ShowReclaims(commands.client, out, err);
   if (command == "ledger") return RunLedger(commands, out, err);
   if (command == "topology") return RunTopology(commands, out, err);

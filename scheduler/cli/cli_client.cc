@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "scheduler/cli/cli_advice.h"
+#include "scheduler/cli/cli_audit.h"
 #include "scheduler/cli/cli_json.h"
 #include "scheduler/cli/cli_reclaim.h"
 #include "scheduler/cli/cli_table.h"
@@ -174,7 +175,6 @@ void PrintQuotas(const Json& quotas, std::ostream& out) {
   out << (table.empty() ? "no GPUQuota is declared\n" : table.Text(TerminalOf(out)));
 }
 
-void PrintBudgets(const Json& budgets, std::ostream& out) {
 // Work of quotas that are gone.
 void PrintAbandoned(const Json& rows, std::ostream& out) {
   for (const Json& row : rows) {
@@ -185,6 +185,7 @@ void PrintAbandoned(const Json& rows, std::ostream& out) {
   }
 }
 
+void PrintBudgets(const Json& budgets, std::ostream& out) {
   if (budgets.empty()) return;
   Table table(
       {"BUDGET", "OF", "USED", "COMMITTED", "LIMIT", "PCT", "STATE", "WINDOW ENDS", "USED UP AT"});
@@ -426,15 +427,22 @@ int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err
               [&options, &quotas](const Json& budgets, std::ostream& page) {
                 if (options.json) {
                   const Json both = {{"quotas", quotas->json.at("quotas")},
-                                     {"budgets", budgets.at("budgets")}};
                                      {"abandoned", quotas->json.at("abandoned")},
+                                     {"budgets", budgets.at("budgets")}};
                   page << both.dump() << '\n';
                 } else {
                   PrintQuotas(quotas->json.at("quotas"), page);
-                  PrintBudgets(budgets.at("budgets"), page);
                   PrintAbandoned(quotas->json.at("abandoned"), page);
+                  PrintBudgets(budgets.at("budgets"), page);
                 }
                 return kDone;
+              });
+}
+
+int ShowAudit(const ClientOptions& options, std::ostream& out, std::ostream& err) {
+  return Show(options, "GET", "/api/v1/audit", "", out, err,
+              [](const Json& answer, std::ostream& page) {
+                return PrintAudit(answer, page) ? kDone : kNo;
               });
 }
 

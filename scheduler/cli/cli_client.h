@@ -1,4 +1,4 @@
-// The commands that ask a running server: nodes, top, quota, reclaims, explain, whatif.
+// The commands that ask a running server: nodes, top, quota, reclaims, explain, whatif, audit.
 //
 // Each returns the exit code: 0 done, 1 a domain no, 2 usage or configuration; errors are one line
 // on `err`.
@@ -21,6 +21,9 @@ int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err
 int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::ostream& err);
 // Quotas, and the budgets where there are any.
 int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err);
+// What the books say otherwise than they should, and what is set aside; a domain no where there is
+// something.
+int ShowAudit(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // Reclaims that run, and those that ended within a day.
 int ShowReclaims(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // `pod`: NAMESPACE/NAME, or a name alone in `ns`. A pod that is not known is a domain no.

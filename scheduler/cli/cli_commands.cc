@@ -105,6 +105,9 @@ void AddClient(CLI::App& app, Commands& commands) {
   AddClientOptions(
       *app.add_subcommand("reclaims", "for whom pods are evicted, by which rule, how far it is"),
       commands);
+  AddClientOptions(
+      *app.add_subcommand("audit", "the server's books against themselves and the cluster"),
+      commands);
   CLI::App* const top = app.add_subcommand("top", "GPU use by model, and why pods wait");
   top->add_flag("--advise", commands.advise,
                 "how to divide the fleet, which MIG layouts to change, which pods to restart");

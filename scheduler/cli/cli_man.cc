@@ -145,7 +145,7 @@ pod waits.
 .PP
 .B serve
 is the server.
-.BR nodes ", " quota ", " reclaims ", " top ", " explain " and " whatif
+.BR nodes ", " quota ", " reclaims ", " audit ", " top ", " explain " and " whatif
 ask one that runs: by its URL
 .RB ( \-\-server ),
 or through the API server of a kubeconfig
@@ -171,7 +171,8 @@ constexpr const char* kEnd = R"(.SH EXIT STATUS
 Done.
 .TP
 .B 1
-A no: the pod does not fit or is not known, the ledger or an object is not as it should be.
+A no: the pod does not fit or is not known; the ledger, the books or an object are not as they
+should be.
 .TP
 .B 2
 A mistake in the command line, the configuration or a file, or the server cannot be asked.

@@ -1,11 +1,13 @@
-// The books compared with themselves while the server runs: a slice at a time, so that nobody
-// waits, and from the start again five minutes after the last look at all of them.
+// The books compared with themselves and with what the watch shows while the server runs: a slice
+// at a time, so that nobody waits, and from the start again five minutes after the last look at all
+// of them.
 //
-// What does not add up is told in the log and not mended: whoever keeps that part of the books is
-// wrong. Placement goes on. A pod that the API server does not have is forgotten, and counted as a
-// fault: one that was read past the watch, or bound before the watch told of it, and deleted while
-// the watch was down, is in no list, and no word of its end will come. Only pods that the watch
-// does not show are asked for. One whose bind is under way is left to the binder, which asks too.
+// What does not add up is told in the log. A sum is summed again; of two parts that disagree nobody
+// knows which is wrong, and they stay. Placement goes on. A pod that the API server does not have
+// is forgotten, and counted as a fault: one that was read past the watch, or bound before the watch
+// told of it, and deleted while the watch was down, is in no list, and no word of its end will
+// come. Only pods that the watch does not show are asked for. One whose bind is under way is left
+// to the binder, which asks too.
 //
 // Thread rule: Tick from one thread; findings() from any. Answers of the API server may come on any
 // thread, and after this is gone; `host` outlives them.
@@ -13,37 +15,33 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
+#include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "scheduler/engine/audit_walk.h"
+#include "scheduler/controllers/audit_run.h"
 #include "scheduler/host/host.h"
 #include "scheduler/ports/pod_writes.h"
 
 namespace tranche {
 
 inline constexpr Millis kSelfCheckEvery{300'000};
-// A bind is pursued for five minutes; what is reserved for twice as long has nobody behind it.
-inline constexpr Millis kReservationIsStuck{600'000};
 
 class SelfCheck {
  public:
   // Lines of one walk that reach the log.
   static constexpr std::size_t kMostLines = 20;
-  // Pods of one walk that the API server is asked for.
-  static constexpr std::size_t kMostLookups = 50;
 
   // Of the last walk that came to its end.
   struct Findings {
     int64_t walks = 0;
-    int64_t faults = 0;  // forgotten pods among them
+    int64_t faults = 0;  // mended ones and forgotten pods among them
     int64_t stuck_reservations = 0;
+    int64_t mended = 0;  // sums, in all walks
   };
 
   SelfCheck(Host& host, PodWrites& pods)
-      : host_(host), pods_(pods), shared_(std::make_shared<Shared>()) {}
+      : host_(host), pods_(pods), run_(host), shared_(std::make_shared<Shared>()) {}
 
   // One slice, where a walk is under way or due.
   void Tick(Instant now);
@@ -56,15 +54,11 @@ class SelfCheck {
   };
 
   void Finish(Instant now);
-  // Asks for pods of `unshown_` that hold or wait for something.
-  void LookUp();
 
   Host& host_;
   PodWrites& pods_;
   Instant due_ = Instant::min();
-  AuditWalk walk_;
-  std::vector<std::string> faults_;
-  std::vector<PodUid> unshown_;  // known to the engine, but not by the watch
+  std::optional<AuditRun> run_;  // never empty
   std::shared_ptr<Shared> shared_;
 };
 

@@ -202,9 +202,16 @@ class Engine {
   // Every invariant of the books recomputed from scratch; empty: all hold. For tests. Cost:
   // O(everything).
   std::vector<std::string> Audit() const;
-  // The next slice of that; adds a line for each fault. Cost: O(nodes or pods of a slice), and for
-  // the two sums O(holdings) once a walk.
-  void AuditSlice(AuditWalk& walk, std::vector<std::string>& faults) const;
+  // The next slice of that; adds what it found. Cost: O(nodes, pods or holdings of a slice), the
+  // holdings of one team in one piece, and for the tallies O(holdings) once a walk.
+  void AuditSlice(AuditWalk& walk, AuditFindings& found) const;
+  // Sums again what the faults say is summed wrongly, and marks them as mended. All others are left
+  // as they are: of two parts that disagree nobody knows which is wrong.
+  void Mend(std::vector<AuditNote>& faults, Instant now);
+  // What the books have of a pod, and of a node as the cluster described it last (null: nothing),
+  // which is good until the next call.
+  PodStand StandOf(const PodUid& uid) const;
+  const NodeFacts* FactsOf(const NodeName& node) const;
   // Cached verdicts of this request's shape against fresh evaluation, node by node; for tests.
   std::vector<std::string> AuditVerdicts(const PodRequest& request) const;
   // A text that is equal for equal books (nodes, holdings, devices); tentative placements are left
@@ -212,6 +219,8 @@ class Engine {
   std::string Digest() const;
 
  private:
+  friend struct BookBreaker;  // of tests: makes a sum wrong
+
   void PutNode(NodeFacts node, Instant now);
   void TellNode(const NodeName& name, Instant now);
 

@@ -56,12 +56,16 @@ std::optional<std::chrono::milliseconds> ClusterIntake::HeardAge(std::string_vie
 
 struct ClusterIntake::Receiver {
   void operator()(NodeChanged& told) const {
-    host.With(EngineCaller::kEvents,
-              [&](Engine& engine, Instant now) { engine.UpsertNode(std::move(told.node), now); });
+    host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
+      intake.NoteShown(told.node);
+      engine.UpsertNode(std::move(told.node), now);
+    });
   }
   void operator()(const NodeGone& told) const {
-    host.With(EngineCaller::kEvents,
-              [&](Engine& engine, Instant now) { engine.DeleteNode(told.name, now); });
+    host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
+      intake.NoteGone(told.name);
+      engine.DeleteNode(told.name, now);
+    });
   }
   void operator()(const NodeUnreadable& told) const {
     host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
@@ -69,16 +73,16 @@ struct ClusterIntake::Receiver {
     });
   }
   void operator()(PodChanged& told) const {
-    // Before the engine hears of it: it never holds a pod of the watch that is not shown.
-    intake.NoteShown(told.pod.request.uid);
-    host.With(EngineCaller::kEvents,
-              [&](Engine& engine, Instant now) { engine.UpsertPod(std::move(told.pod), now); });
+    host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
+      intake.NoteShown(told.pod);
+      engine.UpsertPod(std::move(told.pod), now);
+    });
   }
   void operator()(const PodGone& told) const {
-    // Before the engine hears of it: whoever reads the pod asks under the engine's lock.
-    intake.NoteGone(told.uid);
-    host.With(EngineCaller::kEvents,
-              [&](Engine& engine, Instant now) { engine.DeletePod(told.uid, now); });
+    host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
+      intake.NoteGone(told.uid);
+      engine.DeletePod(told.uid, now);
+    });
   }
   void operator()(NodeZonesChanged& told) const {
     host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
@@ -129,9 +133,29 @@ struct ClusterIntake::Receiver {
   EngineHost& host = intake.engine_;
 };
 
-void ClusterIntake::NoteShown(const PodUid& uid) {
+ShownNode ShownOf(const NodeFacts& node) {
+  return {.uid = node.uid, .ready = node.ready, .cordoned = node.cordoned, .gpu = node.gpu};
+}
+
+ClusterIntake::Place ClusterIntake::PlaceOf(const NodeName& node) {
+  return node.empty() ? 0 : std::hash<NodeName>()(node) | 1U;
+}
+
+void ClusterIntake::NoteShown(const PodFacts& pod) {
+  const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
+  const bool says = !ended && !pod.unreadable && !pod.placeholder && !pod.request.uid.empty();
   const absl::MutexLock lock(&mutex_);
-  shown_.insert(uid);
+  shown_[pod.request.uid] = says ? PlaceOf(pod.node) : 0;
+}
+
+void ClusterIntake::NoteShown(const NodeFacts& node) {
+  const absl::MutexLock lock(&mutex_);
+  shown_nodes_.insert_or_assign(node.name, ShownOf(node));
+}
+
+void ClusterIntake::NoteGone(const NodeName& node) {
+  const absl::MutexLock lock(&mutex_);
+  shown_nodes_.erase(node);
 }
 
 void ClusterIntake::NoteGone(const PodUid& uid) {
@@ -154,6 +178,36 @@ bool ClusterIntake::IsGone(const PodUid& uid) const {
 bool ClusterIntake::Shows(const PodUid& uid) const {
   const absl::MutexLock lock(&mutex_);
   return shown_.contains(uid);
+}
+
+bool ClusterIntake::Shows(const NodeName& node) const {
+  const absl::MutexLock lock(&mutex_);
+  return shown_nodes_.contains(node);
+}
+
+void ClusterIntake::VisitShown(
+    ShownWalk& walk, std::size_t most, const std::function<void(const PodUid&, Place)>& pod,
+    const std::function<void(const NodeName&, const ShownNode&)>& node) const {
+  const absl::MutexLock lock(&mutex_);
+  std::size_t visited = 0;
+  if (!walk.pods_done) {
+    // A table that has grown is walked anew.
+    if (walk.buckets != shown_.bucket_count()) walk.bucket = 0;
+    walk.buckets = shown_.bucket_count();
+    for (; walk.bucket < walk.buckets && visited < most; ++walk.bucket) {
+      for (auto at = shown_.begin(walk.bucket); at != shown_.end(walk.bucket); ++at, ++visited) {
+        pod(at->first, at->second);
+      }
+    }
+    walk.pods_done = walk.bucket == walk.buckets;
+    return;
+  }
+  auto at = shown_nodes_.upper_bound(walk.node);
+  for (; at != shown_nodes_.end() && visited < most; ++at, ++visited) {
+    walk.node = at->first;
+    node(at->first, at->second);
+  }
+  walk.done = at == shown_nodes_.end();
 }
 
 void ClusterIntake::ReceiveRead(PodFacts pod) {

@@ -9,8 +9,10 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -32,8 +34,31 @@ enum class Readiness : uint8_t {
 // changes.
 std::string_view Describe(Readiness readiness);
 
+// What the watch shows of a node, as far as it is compared with the books.
+struct ShownNode {
+  NodeUid uid;
+  bool ready = true;
+  bool cordoned = false;
+  std::optional<ResourceCount> gpu;
+  friend bool operator==(const ShownNode&, const ShownNode&) = default;
+};
+ShownNode ShownOf(const NodeFacts& node);
+
 class ClusterIntake : public ClusterEvents {
  public:
+  // Where the watch shows a pod that holds what it holds there: a number of the node's name; 0:
+  // nowhere, or nothing can be said.
+  using Place = std::size_t;
+  static Place PlaceOf(const NodeName& node);
+  // How far somebody has come who looks at all that the watch shows, while it goes on.
+  struct ShownWalk {
+    std::size_t bucket = 0;
+    std::size_t buckets = 0;
+    bool pods_done = false;
+    NodeName node;
+    bool done = false;
+  };
+
   // `cache_limit`: the oldest cache a decision may rest on; zero: any age. `may_write`: whether
   // this process may still write what it decides; null: always.
   ClusterIntake(EngineHost& engine, PolicyIntake& policies, std::chrono::milliseconds cache_limit,
@@ -51,6 +76,13 @@ class ClusterIntake : public ClusterEvents {
   bool IsGone(const PodUid& uid) const;
   // Whether the watch shows the pod: it told of it, and not yet of its end.
   bool Shows(const PodUid& uid) const;
+  bool Shows(const NodeName& node) const;
+  // The next pods that the watch shows, then the next nodes; about `most`. Under the engine's lock
+  // (EngineHost::With) these and the engine's books are of one moment. The visitors must not call
+  // back.
+  void VisitShown(ShownWalk& walk, std::size_t most,
+                  const std::function<void(const PodUid&, Place)>& pod,
+                  const std::function<void(const NodeName&, const ShownNode&)>& node) const;
 
  private:
   struct Receiver;
@@ -67,10 +99,14 @@ class ClusterIntake : public ClusterEvents {
   const std::function<bool()> may_write_;
   std::atomic<bool> synced_ = false;  // the engine has ended its restart
   std::atomic<bool> stopping_ = false;
-  void NoteShown(const PodUid& uid);
+  // Under the engine's lock, with what the engine is told.
+  void NoteShown(const PodFacts& pod);
+  void NoteShown(const NodeFacts& node);
   void NoteGone(const PodUid& uid);
+  void NoteGone(const NodeName& node);
   mutable absl::Mutex mutex_;
-  std::unordered_set<PodUid> shown_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<PodUid, Place> shown_ ABSL_GUARDED_BY(mutex_);
+  std::map<NodeName, ShownNode> shown_nodes_ ABSL_GUARDED_BY(mutex_);
   // For kRemembered; the order is that of their ends.
   std::unordered_set<PodUid> gone_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::pair<Steady::time_point, PodUid>> ends_ ABSL_GUARDED_BY(mutex_);

@@ -86,6 +86,7 @@ void AddState(const Scrape& scrape, Page& page) {
   page.Counter(kStatusFailures, static_cast<double>(scrape.status_failures));
   page.Counter(kSelfChecks, static_cast<double>(scrape.self_checks));
   page.Gauge(kSelfCheckFaults, static_cast<double>(scrape.self_check_faults));
+  page.Counter(kSelfCheckMended, static_cast<double>(scrape.self_check_mended));
   page.Gauge(kStuckReservations, static_cast<double>(scrape.stuck_reservations));
   page.Gauge(kReclaimsRunning, static_cast<double>(scrape.reclaims_running));
   page.Gauge(kMigChangesPending, static_cast<double>(scrape.mig_changes_pending));

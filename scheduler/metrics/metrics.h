@@ -114,6 +114,7 @@ struct Scrape {
   int64_t self_checks = 0;
   int64_t self_check_faults = 0;
   int64_t stuck_reservations = 0;
+  int64_t self_check_mended = 0;
   int64_t reclaims_running = 0;
   int64_t mig_changes_pending = 0;
   std::optional<int64_t> defragmentable_gpus;  // nullopt: not looked for yet

@@ -101,6 +101,9 @@ inline constexpr Series kSelfCheckFaults = {
     "tranche_self_check_faults",
     "Places where the books did not agree with themselves at the last check, and pods it forgot "
     "because the API server has none (faults)"};
+inline constexpr Series kSelfCheckMended = {
+    "tranche_self_check_mended_total",
+    "Sums of the books that were wrong and were summed again (sums)"};
 inline constexpr Series kStuckReservations = {
     "tranche_stuck_reservations",
     "Reservations for which no bind can be under way any more, at the last check (reservations)"};

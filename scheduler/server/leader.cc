@@ -10,6 +10,7 @@
 #include "scheduler/api/admission_api.h"
 #include "scheduler/api/advice_api.h"
 #include "scheduler/api/api.h"
+#include "scheduler/api/audit_api.h"
 #include "scheduler/api/embedded_api.h"
 #include "scheduler/api/ledger_api.h"
 #include "scheduler/api/pages.h"
@@ -91,6 +92,7 @@ struct LeaderServices::Impl {
   void RestorePast();
   void MakeCare(const std::string& untrusted);
   void MakeReclaimer();
+  void MakeAudit();
   // Makes what carries out the effects of the engine, and connects it.
   void ConnectEffects();
   void MakeMigController();
@@ -127,6 +129,7 @@ struct LeaderServices::Impl {
   std::unique_ptr<Verbs> verbs;
   std::unique_ptr<Checkpointer> checkpointer;
   std::unique_ptr<SelfCheck> self_check;
+  std::unique_ptr<AuditApi> audit;
   std::unique_ptr<StatusWriter> status_writer;
   std::unique_ptr<MigController> mig_controller;
   Adviser adviser;
@@ -176,11 +179,35 @@ void LeaderServices::Impl::MakeReclaimer() {
   reclaimer = std::make_unique<Reclaimer>(*api, *api, metrics, std::move(hooks));
 }
 
+void LeaderServices::Impl::MakeAudit() {
+  AuditApi::Hooks hooks;
+  hooks.set_aside = [this] {
+    std::vector<AuditNote> notes;
+    metrics::Scrape edges;
+    process.edges(edges);
+    for (const metrics::WatchRow& watch : edges.watches) {
+      if (watch.unreadable == 0) continue;
+      notes.push_back(
+          {AuditKind::kUnreadable, watch.resource,
+           fmt::format("{} objects cannot be read; the log names them", watch.unreadable)});
+    }
+    for (const Finding& finding : host.policies.objects().findings) {
+      if (finding.type != "Ready" || finding.status) continue;
+      notes.push_back({AuditKind::kInvalidObject, fmt::format("{} {}", finding.kind, finding.name),
+                       finding.message});
+    }
+    return notes;
+  };
+  hooks.walks = [this] { return self_check->findings().walks; };
+  audit = std::make_unique<AuditApi>(host, *api, std::move(hooks));
+}
+
 void LeaderServices::Impl::ConnectEffects() {
   BinderOptions options;
   options.placeholder_image = config.reservation_image;
   binder = std::make_unique<Binder>(host, *api, *api, timers, metrics, std::move(options));
   self_check = std::make_unique<SelfCheck>(host, *api);
+  MakeAudit();
   MakeReclaimer();
   EffectSinks sinks;
   sinks.requeue = [this](const PodName& pod, const PodUid& uid, Instant when) {
@@ -253,6 +280,7 @@ void LeaderServices::Impl::MakeAnswers() {
       [this](std::function<void()> work) { usage.Later(std::move(work)); }, router);
   usage.AddTo(router);
   what_if.AddTo(router);
+  audit->AddTo(router);
   AddPages([this] { return host.cluster.readiness(); },
            [this] { return care ? care->Note() : std::string(); }, metrics,
            [this] { return Gather(); }, router);
@@ -292,6 +320,7 @@ metrics::Scrape LeaderServices::Impl::Gather() {
   scrape.self_checks = findings.walks;
   scrape.self_check_faults = findings.faults;
   scrape.stuck_reservations = findings.stuck_reservations;
+  scrape.self_check_mended = findings.mended;
   scrape.reclaims_running = reclaimer->running();
   scrape.mig_changes_pending = mig_controller->pending();
   if (config.hami) {

@@ -1,8 +1,7 @@
 #include "scheduler/engine/gangs/gang_members.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 
 namespace tranche {
 namespace {
@@ -50,25 +49,19 @@ std::vector<NodeName> PlacesOf(const ClusterState& cluster, const Gang& gang) {
   return places;
 }
 
-void AuditGangs(const GangBooks& books, const ClusterState& cluster,
-                std::vector<std::string>& faults) {
-  for (const auto& [key, gang] : books.all) {
-    std::array<int, static_cast<std::size_t>(MemberStanding::kCount)> standing{};
-    int size = 0;
-    for (const PodUid& uid : gang.members) {
-      const PodRecord& record = cluster.pods.at(uid);
-      ++standing[static_cast<std::size_t>(StandingOf(record))];
-      size = std::max(size, record.request->gang_size);
-    }
-    const int counted = gang.sizes.empty() ? 0 : gang.sizes.rbegin()->first;
-    const auto waiting =
-        static_cast<std::size_t>(standing[static_cast<std::size_t>(MemberStanding::kWaiting)]);
-    if (standing != gang.standing || size != counted ||
-        gang.by_rank.size() != gang.members.size() || gang.waits_since.size() != waiting) {
-      faults.push_back(fmt::format("gang {}: its counts are not what its {} members are", key,
-                                   gang.members.size()));
-    }
+bool CountsHold(const Gang& gang, const ClusterState& cluster) {
+  std::array<int, static_cast<std::size_t>(MemberStanding::kCount)> standing{};
+  int size = 0;
+  for (const PodUid& uid : gang.members) {
+    const PodRecord& record = cluster.pods.at(uid);
+    ++standing[static_cast<std::size_t>(StandingOf(record))];
+    size = std::max(size, record.request->gang_size);
   }
+  const int counted = gang.sizes.empty() ? 0 : gang.sizes.rbegin()->first;
+  const auto waiting =
+      static_cast<std::size_t>(standing[static_cast<std::size_t>(MemberStanding::kWaiting)]);
+  return standing == gang.standing && size == counted &&
+         gang.by_rank.size() == gang.members.size() && gang.waits_since.size() == waiting;
 }
 
 }  // namespace tranche

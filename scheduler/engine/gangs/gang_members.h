@@ -19,8 +19,7 @@ std::vector<PodUid> WaitingMembers(const ClusterState& cluster, const Gang& gang
 const PodRecord* FirstWaiting(const ClusterState& cluster, const Gang& gang);
 // Nodes its members have, one entry a member.
 std::vector<NodeName> PlacesOf(const ClusterState& cluster, const Gang& gang);
-// Counts that differ from what members are, a sentence each.
-void AuditGangs(const GangBooks& books, const ClusterState& cluster,
-                std::vector<std::string>& faults);
+// Do its counts say what its members are?
+bool CountsHold(const Gang& gang, const ClusterState& cluster);
 
 }  // namespace tranche

@@ -37,6 +37,12 @@ class PlainPodBooks {
     return was.node == kNowhere ? NodeName() : NodeName(names_[was.node]);
   }
   bool Has(const PodUid& uid) const { return pods_.contains(uid); }
+  // Empty: it waits, or is not known.
+  NodeName NodeOf(const PodUid& uid) const {
+    const auto pod = pods_.find(uid);
+    if (pod == pods_.end() || pod->second.node == kNowhere) return NodeName();
+    return NodeName(names_[pod->second.node]);
+  }
   MilliCpu On(const NodeName& node) const {
     const auto found = numbers_.find(node.str());
     return found == numbers_.end() ? MilliCpu::Zero() : sums_[found->second];

@@ -90,7 +90,7 @@ TEST(CliTest, HelpAndVersionAreNoErrors) {
   const Outcome help = Tranche({"--help"});
   EXPECT_EQ(help.code, 0);
   for (const char* command :
-       {"serve", "explain", "nodes", "top", "reclaims", "whatif", "scheduler-config"}) {
+       {"serve", "explain", "nodes", "top", "reclaims", "audit", "whatif", "scheduler-config"}) {
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
   }
 }
@@ -222,6 +222,33 @@ TEST_F(CliOnServer, ReclaimsOfAQuietClusterAreNone) {
   EXPECT_EQ(Json::parse(Ask({"reclaims", "-o", "json"}).out).at("reclaims"), Json::array());
 }
 
+TEST_F(CliOnServer, AuditSaysThatNothingWasFoundOrWhatWas) {
+  Apply(MakeNode("gpu-1", 2));
+  const Json pod = MakePod("placed", {{"nvidia.com/gpu", "1"}});
+  Apply(pod);
+  ASSERT_EQ(Schedule(pod, {"gpu-1"}), "gpu-1");
+  const Outcome clean = Ask({"audit"});
+  EXPECT_EQ(clean.code, 0) << clean.err;
+  EXPECT_EQ(clean.out, "nothing found\n");
+  Apply({{"apiVersion", "tranche.dev/v1alpha1"},
+         {"kind", "GPUQuota"},
+         {"metadata", {{"name", "lost"}}},
+         {"spec", {{"parent", "nobody"}}}});
+  const Outcome found = Ask({"audit"});
+  EXPECT_EQ(found.code, 1) << found.err;
+  EXPECT_EQ(found.out.substr(0, found.out.find("spec")),
+            "Set aside\n"
+            "KIND           WHERE          WHAT\n"
+            "invalidObject  GPUQuota lost  ");
+  const Outcome json = Ask({"audit", "-o", "json"});
+  EXPECT_EQ(json.code, 1);
+  const Json answer = Json::parse(json.out);
+  EXPECT_EQ(answer["faults"], Json::array());
+  ASSERT_EQ(answer["setAside"].size(), 1U);
+  EXPECT_EQ(answer["setAside"][0]["kind"], "invalidObject");
+  EXPECT_GT(answer["walks"], 2);
+}
+
 TEST_F(CliOnServer, QuotaTellsOfWorkWhoseQuotaIsGone) {
   Apply(MakeNode("gpu-1", 2));
   Apply({{"apiVersion", "v1"},
@@ -251,8 +278,11 @@ TEST_F(CliOnServer, QuotaTellsOfWorkWhoseQuotaIsGone) {
             std::string::npos);
   EXPECT_NE(Ask({"explain", "team-a/placed"}).out.find("quota team-a, which admitted it, is gone"),
             std::string::npos);
+  const Outcome audit = Ask({"audit"});
+  EXPECT_EQ(audit.code, 1);
+  EXPECT_NE(audit.out.find("unownedWork"), std::string::npos) << audit.out;
   Apply(team);
-  EXPECT_EQ(Get("/api/v1/quotas")["abandoned"], Json::array());
+  EXPECT_EQ(Ask({"audit"}).out, "nothing found\n");
 }
 
 TEST_F(CliOnServer, TopSumsModelsAndReasons) {

@@ -1,13 +1,27 @@
 #include "scheduler/controllers/self_check.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
+#include "scheduler/engine/parts.h"
+#include "test/builders/cluster.h"
+#include "test/builders/policies.h"
 #include "test/unit/scheduler/controllers/bind_bench.h"
 
 namespace tranche {
+
+// Makes the books wrong, which nothing else can.
+struct BookBreaker {
+  static EngineParts& Parts(Engine& engine) { return *engine.parts_; }
+};
+
 namespace {
+
+using testing::ElementsAre;
 
 class SelfCheckTest : public BindBench {
  protected:
@@ -27,13 +41,14 @@ class SelfCheckTest : public BindBench {
 };
 
 TEST_F(SelfCheckTest, GoesThroughTheBooksInSlices) {
-  EXPECT_EQ(Walk(), 4);  // nodes, pods, two sums
+  EXPECT_EQ(Walk(),
+            9);  // nodes, pods, quotas, holdings, gangs, tallies; shown pods, nodes; the end
   EXPECT_EQ(check_.findings().faults, 0);
   for (int i = 0; i < 2 * AuditWalk::kNodesAtOnce; ++i) {
     host.cluster.Receive(NodeChanged{GpuNode("more-" + std::to_string(i))});
   }
   Pass(kSelfCheckEvery);
-  EXPECT_EQ(Walk(), 6);
+  EXPECT_EQ(Walk(), 11);
   EXPECT_EQ(check_.findings().faults, 0);
 }
 
@@ -72,6 +87,131 @@ TEST_F(SelfCheckTest, CountsWhatIsReservedWithNobodyBehindIt) {
   Walk();
   EXPECT_EQ(check_.findings().stuck_reservations, 1);
   EXPECT_EQ(check_.findings().faults, 0);
+}
+
+// ---- what is wrong
+// --------------------------------------------------------------------------------
+
+class WrongBooks : public SelfCheckTest {
+ protected:
+  void TearDown() override {}  // some stay wrong
+  void Break(const std::function<void(EngineParts&)>& how) {
+    host.engine.With(EngineCaller::kSelfCheck,
+                     [&how](Engine& engine, Instant) { how(BookBreaker::Parts(engine)); });
+  }
+  // "kind where" of each fault of a look that changes nothing.
+  std::vector<std::string> Found() {
+    AuditRun run(host);
+    while (!run.done()) run.Step();
+    std::vector<std::string> faults;
+    for (const AuditNote& fault : run.found().faults) {
+      faults.push_back(std::string(AuditKindName(fault.kind)) + " " + fault.where);
+    }
+    return faults;
+  }
+  // A walk finds so many, mends `mended` of them, and the next one finds nothing more than the
+  // rest.
+  void ExpectMended(int64_t faults, int64_t mended) {
+    const int64_t before = check_.findings().mended;
+    Pass(kSelfCheckEvery);
+    Walk();
+    EXPECT_EQ(check_.findings().faults, faults);
+    EXPECT_EQ(check_.findings().mended - before, mended);
+    Pass(kSelfCheckEvery);
+    Walk();
+    EXPECT_EQ(check_.findings().faults, faults - mended);
+  }
+};
+
+TEST_F(WrongBooks, TheLoadOfANodeIsSummedAgain) {
+  Bind("gpu-1");
+  Break([](EngineParts& parts) {
+    const NodeId id = parts.cluster.names.Find("gpu-1");
+    auto& load = const_cast<Load&>(parts.cluster.nodes[id]->state.hard());
+    load.cards[0].milli += MilliGpu::Of(500);
+  });
+  EXPECT_THAT(Found(), ElementsAre("load gpu-1"));
+  EXPECT_THAT(Found(), ElementsAre("load gpu-1")) << "a look mends nothing";
+  ExpectMended(1, 1);
+}
+
+TEST_F(WrongBooks, WhatIsCountedOverAllNodesIsCountedAgain) {
+  api.writes = {Outcome::kHeld};
+  Bind("gpu-1");
+  ASSERT_EQ(Reservations(), 1);
+  Break([](EngineParts& parts) {
+    parts.cluster.tentative_placements += 3;
+    parts.cluster.reservations.clear();
+  });
+  EXPECT_THAT(Found(), ElementsAre("tally team-a/train", "tally ", "tally "));
+  ExpectMended(3, 3);
+  EXPECT_EQ(Reservations(), 1);
+}
+
+TEST_F(WrongBooks, WhatATeamUsesIsSummedAgain) {
+  PolicySet set;
+  set.quotas = {test::Quota("team").Owns("team-a").Line("h100", "4")};
+  host.engine.With(EngineCaller::kPolicies, [&set](Engine& engine, Instant now) {
+    engine.SetPolicies(std::make_shared<const PolicySet>(set), GpuPolicy(), now);
+  });
+  Bind("gpu-1");
+  Break([](EngineParts& parts) {
+    auto& tree = const_cast<QuotaTree&>(parts.cluster.book.tree());
+    tree.Add(tree.Find("team"), tree.FindLine("h100"), {kQuantaPerGpu, 0});
+  });
+  EXPECT_THAT(Found(), ElementsAre("quotaSum team", "quotaSum team"));
+  ExpectMended(2, 2);
+}
+
+// Of two parts that say different things nobody knows which is wrong.
+TEST_F(WrongBooks, WhatNobodyCanDecideStays) {
+  Bind("gpu-1");
+  Break([](EngineParts& parts) {
+    const NodeId id = parts.cluster.names.Find("gpu-1");
+    parts.cluster.nodes[id]->state.Release(PodUid("u1"));
+    parts.cluster.Refresh(id, parts.cluster.latest);
+  });
+  EXPECT_THAT(Found(), ElementsAre("pod team-a/train"));
+  ExpectMended(1, 0);
+}
+
+TEST_F(WrongBooks, WhatTheWatchShowsAndTheBooksLackIsFound) {
+  Bind("gpu-1");
+  host.cluster.Receive(PodChanged{Stored("train")});
+  PodFacts web;
+  web.request.name = {"team-a", "web"};
+  web.request.uid = PodUid("web");
+  web.node = NodeName("gpu-1");
+  web.phase = PodPhase::kRunning;
+  host.cluster.Receive(PodChanged{web});
+  EXPECT_THAT(Found(), ElementsAre());
+  Break([](EngineParts& parts) { parts.cluster.plain_seen.Remove(PodUid("web")); });
+  EXPECT_THAT(Found(), ElementsAre("shownPod web"));
+  Break([](EngineParts& parts) {
+    parts.cluster.plain_seen.Put(PodUid("web"), NodeName("gpu-2"), MilliCpu::Zero());
+  });
+  EXPECT_THAT(Found(), ElementsAre("shownPod web")) << "on another node";
+  host.cluster.Receive(PodGone{PodUid("web")});
+  EXPECT_THAT(Found(), ElementsAre());
+  host.engine.With(EngineCaller::kSelfCheck, [](Engine& engine, Instant now) {
+    engine.DeleteNode(NodeName("gpu-2"), now);
+    engine.UpsertNode(test::StockNode("gpu-9", 1), now);
+  });
+  EXPECT_THAT(Found(), ElementsAre("shownNode gpu-9", "shownNode gpu-2"));
+}
+
+TEST_F(WrongBooks, WhatIsSetAsideIsTold) {
+  host.cluster.Receive(NodeUnreadable{NodeName("odd"), "expected an object"});
+  PodFacts pod = GpuPod("other", "u7", 1);
+  pod.node = NodeName("gpu-1");
+  pod.unreadable = true;
+  host.cluster.Receive(PodChanged{pod});
+  AuditRun run(host);
+  while (!run.done()) run.Step();
+  EXPECT_TRUE(run.found().faults.empty()) << run.found().faults[0].text;
+  std::vector<std::string> told;
+  for (const AuditNote& note : run.found().set_aside) told.push_back(note.where);
+  EXPECT_THAT(told, testing::UnorderedElementsAre("odd", "team-a/other"));
 }
 
 // ---- pods that the watch does not show ---------------------------------------------------------

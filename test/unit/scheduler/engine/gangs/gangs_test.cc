@@ -175,9 +175,7 @@ TEST_F(GangsTest, CountsOfAThousandMembersAreKeptAsTheyComeAndGo) {
     if (i % 7 == 2) record.traits.leaves_at = now;
     gangs_.Recount(uid, record);
   }
-  std::vector<std::string> faults;
-  AuditGangs(gangs_.books(), cluster, faults);
-  EXPECT_THAT(faults, IsEmpty());
+  EXPECT_TRUE(CountsHold(gangs_.books().all.at("a/huge"), cluster));
   const GangCount count = gangs_.CountOf("a/huge", gangs_.books().all.at("a/huge"));
   EXPECT_EQ(count.size, kMembers);
   EXPECT_EQ(count.waiting + count.gated, kMembers - 143);
@@ -185,8 +183,7 @@ TEST_F(GangsTest, CountsOfAThousandMembersAreKeptAsTheyComeAndGo) {
     const PodUid uid(fmt::format("uid-huge-{}", i));
     gangs_.Leave(uid, *cluster.Find(uid), now);
   }
-  AuditGangs(gangs_.books(), cluster, faults);
-  EXPECT_THAT(faults, IsEmpty());
+  EXPECT_TRUE(CountsHold(gangs_.books().all.at("a/huge"), cluster));
 }
 
 TEST_F(GangsTest, AGangForWhichRoomIsMadeElsewhereIsNotDueAgainAndAgain) {
