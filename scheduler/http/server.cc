@@ -247,6 +247,10 @@ void Server::Stop(milliseconds grace) {
   impl_->state.gate->open = false;
 }
 
-Statistics Server::statistics() const { return impl_->state.table.Snapshot(); }
+Statistics Server::statistics() const {
+  Statistics statistics = impl_->state.table.Snapshot();
+  if (impl_->tls != nullptr) statistics.certificate_end = impl_->tls->end();
+  return statistics;
+}
 
 }  // namespace tranche::http

@@ -122,6 +122,8 @@ struct Statistics {
   int64_t handshakes_failed = 0;
   std::map<int, int64_t> refusals_by_status;  // answered by the server itself: 400, 408, 411, ...
 };
+  // Over TLS: until when the certificate that is shown is good.
+  std::optional<std::chrono::system_clock::time_point> certificate_end = std::nullopt;
 
 class Server {
  public:

@@ -1,11 +1,14 @@
 #include "scheduler/http/tls.h"
 
 #include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
 
 #include <boost/asio/ssl/verify_mode.hpp>
+#include <ctime>
 #include <utility>
 
 namespace tranche::http {
@@ -69,6 +72,33 @@ std::shared_ptr<const std::vector<std::string>> ClientNames(ssl_st* connection) 
     names->push_back(TextOf(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at))));
   }
   return names;
+}
+
+namespace {
+
+std::optional<std::chrono::system_clock::time_point> EndOf(const X509* certificate) {
+  std::tm time{};
+  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time) != 1) {
+    return std::nullopt;
+  }
+  return std::chrono::system_clock::from_time_t(timegm(&time));
+}
+
+}  // namespace
+
+std::optional<std::chrono::system_clock::time_point> CertificateEnd(const std::string& pem) {
+  const std::unique_ptr<BIO, int (*)(BIO*)> text(
+      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
+  const std::unique_ptr<X509, void (*)(X509*)> certificate(
+      PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr), X509_free);
+  ERR_clear_error();
+  return EndOf(certificate.get());
+}
+
+std::optional<std::chrono::system_clock::time_point> TlsMaterial::end() const {
+  const absl::MutexLock lock(&mutex_);
+  if (context_ == nullptr) return std::nullopt;
+  return EndOf(SSL_CTX_get0_certificate(context_->native_handle()));
 }
 
 std::string TlsMaterial::Fingerprint() const {

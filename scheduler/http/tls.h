@@ -27,6 +27,9 @@ namespace tranche::http {
 // What Request::client_names says of a connection; null: it showed no certificate.
 std::shared_ptr<const std::vector<std::string>> ClientNames(ssl_st* connection);
 
+// Until when the first certificate of a PEM text is good; nullopt: there is none that can be read.
+std::optional<std::chrono::system_clock::time_point> CertificateEnd(const std::string& pem);
+
 class TlsMaterial {
  public:
   explicit TlsMaterial(TlsOptions options) : options_(std::move(options)) {}
@@ -37,6 +40,8 @@ class TlsMaterial {
   absl::Status Refresh();
   // Null before the first Refresh that went well.
   std::shared_ptr<boost::asio::ssl::context> context() const;
+  // Until when the certificate in use is good; nullopt: none is in use.
+  std::optional<std::chrono::system_clock::time_point> end() const;
 
  private:
   // What tells one version of the files from another.

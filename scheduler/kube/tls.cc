@@ -90,6 +90,10 @@ absl::StatusOr<std::shared_ptr<Context>> TlsContexts::Get() {
   return context_;
 }
 
+std::string ClientCertificate(const Credentials& credentials) {
+  return FromFileOr(credentials.client_cert_file, credentials.client_cert_pem).value_or("");
+}
+
 absl::Status ExpectServerName(SSL* connection, const std::string& name) {
   boost::system::error_code not_an_address;
   asio::ip::make_address(name, not_an_address);

@@ -36,6 +36,9 @@ class TlsContexts {
   std::shared_ptr<boost::asio::ssl::context> context_;
 };
 
+// The client certificate in PEM form, as it is now; "" where there is none or it cannot be read.
+std::string ClientCertificate(const Credentials& credentials);
+
 // Sets SNI and the name or address the server's certificate must carry as SAN on one connection.
 absl::Status ExpectServerName(SSL* connection, const std::string& name);
 

@@ -131,6 +131,9 @@ void AddEdges(const Scrape& scrape, Page& page) {
   page.Counter(kHttpAccepted, static_cast<double>(scrape.http_accepted));
   page.Counter(kHttpEvicted, static_cast<double>(scrape.http_evicted));
   page.Counter(kTlsFailures, static_cast<double>(scrape.tls_failures));
+  for (const auto& [certificate, seconds] : scrape.certificate_seconds) {
+    page.Gauge(kCertificateExpires, seconds, {{"certificate", certificate}});
+  }
   for (const auto& [status, count] : scrape.http_refusals) {
     page.Counter(kHttpRefusals, static_cast<double>(count), {{"status", std::to_string(status)}});
   }

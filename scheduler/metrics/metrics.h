@@ -129,8 +129,9 @@ struct Scrape {
   int64_t http_accepted = 0;
   int64_t http_evicted = 0;
   int64_t tls_failures = 0;
-  std::map<int, int64_t> http_refusals;  // status -> requests
-  std::optional<HamiRows> hami;          // nullopt: no aliases
+  std::map<std::string, double> certificate_seconds;  // until it ends, by certificate
+  std::map<int, int64_t> http_refusals;               // status -> requests
+  std::optional<HamiRows> hami;                       // nullopt: no aliases
 };
 
 class Metrics {

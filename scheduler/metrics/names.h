@@ -251,6 +251,10 @@ inline constexpr Series kUnreadableObjects = {
 inline constexpr Series kHttpOpen = {"tranche_http_connections", "Connections open (connections)"};
 inline constexpr Series kHttpAccepted = {"tranche_http_connections_accepted_total",
                                          "Connections accepted (connections)"};
+inline constexpr Series kCertificateExpires = {
+    "tranche_certificate_expires_seconds",
+    "Time until a certificate ends, that shown to callers (server) or to the API server (client); "
+    "negative: it has (seconds)"};
 inline constexpr Series kTlsFailures = {
     "tranche_tls_handshake_failures_total",
     "Connections whose TLS handshake failed or took too long (connections)"};

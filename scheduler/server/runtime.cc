@@ -15,8 +15,10 @@
 #include <utility>
 
 #include "scheduler/api/pages.h"
+#include "scheduler/http/tls.h"
 #include "scheduler/kube/cluster.h"
 #include "scheduler/kube/elector.h"
+#include "scheduler/kube/tls.h"
 #include "scheduler/server/access.h"
 #include "scheduler/server/leader.h"
 #include "scheduler/server/log.h"
@@ -109,6 +111,7 @@ struct Runtime::Impl {
   std::unique_ptr<LeaderServices> services;
   std::atomic<const LeaderServices*> leading = nullptr;  // `services`, once it answers
   Router standby;
+  kube::Credentials shown;                      // to the API server
   std::unique_ptr<kube::Cluster> kube_cluster;  // null: the embedded one
   std::unique_ptr<kube::Elector> elector;       // null: this process leads
   // Views of thousands of nodes take long to encode: they must not stand in a verb's way. Nor may
@@ -142,6 +145,7 @@ absl::Status Runtime::Impl::MakeCluster() {
   if (config.cluster == ClusterKind::kKubernetes) {
     options = ClientOptions();
     if (!options.ok()) return options.status();
+    shown = options->credentials;
   }
   if (config.elects) {
     MakeElector(*options);
@@ -301,8 +305,14 @@ void Runtime::Impl::AddEdges(metrics::Scrape& scrape) const {
       scrape.watches.push_back(std::move(row));
     }
   }
+  const auto now = std::chrono::system_clock::now();
+  const auto note = [&](const char* name, const auto& end) {
+    if (end) scrape.certificate_seconds[name] = std::chrono::duration<double>(*end - now).count();
+  };
+  if (shown.tls) note("client", http::CertificateEnd(kube::ClientCertificate(shown)));
   for (const auto& [door, server] : servers) {
     const http::Statistics statistics = server->statistics();
+    note("server", statistics.certificate_end);
     scrape.http_open += statistics.connections_open;
     scrape.http_accepted += statistics.connections_total;
     scrape.http_evicted += statistics.connections_evicted;
