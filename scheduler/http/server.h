@@ -48,6 +48,7 @@ struct Request {
   std::string authorization;  // header, verbatim; never logged
   std::string if_none_match;  // header, verbatim; several are joined by commas
   std::string host;           // header, verbatim
+  std::string peer;           // the address it came from, as text; empty: it was gone already
   // A browser says that a page of another site asks (Sec-Fetch-Site, else Origin beside Host).
   bool cross_site = false;
   // Over TLS, of the client certificate that was shown and is signed by the configured CA: its DNS
@@ -121,9 +122,9 @@ struct Statistics {
   int64_t connections_evicted = 0;
   int64_t handshakes_failed = 0;
   std::map<int, int64_t> refusals_by_status;  // answered by the server itself: 400, 408, 411, ...
-};
   // Over TLS: until when the certificate that is shown is good.
   std::optional<std::chrono::system_clock::time_point> certificate_end = std::nullopt;
+};
 
 class Server {
  public:

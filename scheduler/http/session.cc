@@ -38,6 +38,14 @@ asio::ip::address AddressOf(const Session::Socket& socket) {
   return error ? asio::ip::address() : peer.address();
 }
 
+// An IPv4 address as such, also where it came in by an IPv6 socket.
+std::string TextOf(const asio::ip::address& address) {
+  if (address.is_unspecified()) return "";
+  const bool mapped = address.is_v6() && address.to_v6().is_v4_mapped();
+  return mapped ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string()
+                : address.to_string();
+}
+
 // What is answered also where all connections are in use.
 bool IsHealth(std::string_view path) {
   return path == "/healthz" || path == "/livez" || path == "/readyz";
@@ -218,6 +226,7 @@ void Session::BeginRequest(std::string_view text) {
   }
   head_.request.client_names = client_names_;
   terms_ = server_.admit ? server_.admit(head_.request) : Terms();
+  head_.request.peer = TextOf(address_);
   if (terms_.refusal) {
     // Nothing of a body is read, so nothing behind it can be.
     keep_alive_ = keep_alive_ && length == 0;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "scheduler/api/router.h"
 #include "scheduler/wire/json/json.h"
@@ -22,6 +24,15 @@ Subject SubjectOf(std::string_view path) {
   if (path.starts_with("/admission/")) return Subject::kAdmission;
   if (path == "/" || path == "/ui" || path.starts_with("/ui/")) return Subject::kPageFiles;
   return Subject::kPages;
+}
+
+// In questions of the usual kind: some have the engine decide about many pods, or look at all it
+// has.
+int CostOf(std::string_view path) {
+  constexpr int kDear = 10;
+  const bool dear = path == "/api/v1/whatif" || path == "/api/v1/advice" ||
+                    path == "/api/v1/audit" || path == "/api/v1/plan";
+  return dear ? kDear : 1;
 }
 
 bool IsLoopback(std::string_view address) {
@@ -51,7 +62,7 @@ std::unique_ptr<kube::TokenSource> SourceOf(const std::string& file) {
 
 }  // namespace
 
-Access::Access(const ServeConfig& config)
+Access::Access(const ServeConfig& config, std::function<CallerRates::TimePoint()> time)
     : tls_(config.tls.has_value()),
       verbs_need_tls_(config.verbs_need_tls),
       own_pages_(config.pages_address.has_value()),
@@ -62,6 +73,7 @@ Access::Access(const ServeConfig& config)
       verbs_{http::ByteBudget(config.reading_bytes), http::ByteBudget(config.sending_bytes)},
       admission_{http::ByteBudget(config.reading_bytes), http::ByteBudget(config.sending_bytes)},
       pages_{http::ByteBudget(config.reading_bytes), http::ByteBudget(config.sending_bytes)},
+      page_rates_(config.page_requests_per_second, std::move(time)),
       allowed_(config.allowed_clients.begin(), config.allowed_clients.end()),
       token_(SourceOf(config.pages_token_file)) {}
 
@@ -165,10 +177,20 @@ std::optional<http::Response> Access::Refuse(Door door, const http::Request& req
   return RefusePage(request);
 }
 
+std::optional<http::Response> Access::RefuseHaste(const http::Request& request) {
+  if (IsLoopback(request.peer)) return std::nullopt;
+  const auto wait = page_rates_.Take(request.peer, CostOf(request.path));
+  if (!wait) return std::nullopt;
+  http::Response response = ErrorResponse(429, "this caller asks too often, ask again later");
+  response.headers["Retry-After"] = std::to_string(wait->count());
+  return response;
+}
+
 http::Terms Access::Judge(Door door, const http::Request& head) {
   http::Terms terms;
   terms.refusal = Refuse(door, head);
   const Subject subject = SubjectOf(head.path);
+  if (subject == Subject::kPages && !terms.refusal) terms.refusal = RefuseHaste(head);
   const bool showed_token = subject == Subject::kPages && token_ != nullptr;
   terms.verified = !terms.refusal && (showed_token || head.client_names != nullptr);
   Budgets* budgets = &pages_;

@@ -16,8 +16,10 @@
 // Thread rule: any thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -29,6 +31,7 @@
 #include "scheduler/http/byte_budget.h"
 #include "scheduler/http/server.h"
 #include "scheduler/kube/token.h"
+#include "scheduler/server/caller_rates.h"
 #include "scheduler/server/config.h"
 
 namespace tranche {
@@ -46,7 +49,9 @@ inline constexpr std::size_t kAdmissionBodyBytes = 32 * 1024 * 1024;
 
 class Access {
  public:
-  explicit Access(const ServeConfig& config);
+  // `time` is that of the rates.
+  explicit Access(const ServeConfig& config,
+                  std::function<CallerRates::TimePoint()> time = std::chrono::steady_clock::now);
   // The token can be read. Errors: FailedPrecondition naming the file.
   absl::Status Check();
   // Whether there is anything to ask at that door.
@@ -63,6 +68,8 @@ class Access {
     http::ByteBudget answers;
   };
 
+  // A caller that asks for pages too often; nobody on this machine does.
+  std::optional<http::Response> RefuseHaste(const http::Request& request);
   std::optional<http::Response> RefuseVerb(Door door, const http::Request& request) const;
   std::optional<http::Response> RefusePage(const http::Request& request);
   std::optional<http::Response> RefuseForeignPage(Door door, const http::Request& request) const;
@@ -75,6 +82,7 @@ class Access {
   const bool pages_are_local_;
   const std::size_t verb_body_bytes_;
   Budgets verbs_, admission_, pages_;
+  CallerRates page_rates_;
   const std::set<std::string> allowed_;
   absl::Mutex mutex_;
   // Null: none is asked for.

@@ -148,6 +148,7 @@ void AddAdmissionKeys(ServeConfig& config, Setters& keys) {
   keys["pages.listen"] = AsFlag("HOST:PORT", ReadPagesListen, config);
   keys["probes.listen"] = AsFlag("HOST:PORT", ReadProbesListen, config);
   keys["pages.tokenFile"] = SomeText("a file name", config.pages_token_file);
+  keys["pages.requestsPerSecond"] = Whole(0, 100'000, config.page_requests_per_second);
   keys["admission.schedulerName"] = AsFlag("the name of a scheduler", ReadSchedulerName, config);
   keys["admission.gates"] =
       OneOf(Choices<bool>{{"true", true}, {"false", false}}, config.admission.gates);

@@ -60,7 +60,8 @@ struct ServeConfig {
   // the chart; 64 MiB are two of the largest reviews, 128 MiB ten views of 20,000 pods.
   std::size_t reading_bytes = std::size_t{64} << 20;
   std::size_t sending_bytes = std::size_t{128} << 20;
-  std::string pages_token_file;  // not empty: they ask for this bearer token
+  std::string pages_token_file;       // not empty: they ask for this bearer token
+  int page_requests_per_second = 50;  // of one address that is not this machine's; 0: any number
   AdmissionOptions admission;
   ElectionOptions election;
   bool elects = false;  // leaderElection.lease is set

@@ -229,6 +229,51 @@ TEST_F(AccessTest, CallersAreVerifiedByTokenOrCertificate) {
   }
 }
 
+TEST_F(AccessTest, ACallerAsksForPagesNoFasterThanTheRate) {
+  config.page_requests_per_second = 5;
+  CallerRates::TimePoint now{std::chrono::hours(1)};
+  Access access(config, [&now] { return now; });
+  const auto ask = [&access](const char* peer, const char* path) {
+    http::Request head = RequestFor(path, nullptr, "");
+    head.peer = peer;
+    const http::Terms terms = access.Judge(Door::kPlain, head);
+    if (!terms.refusal) return std::string("200");
+    return std::to_string(terms.refusal->status) + " after " +
+           terms.refusal->headers["Retry-After"];
+  };
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(ask("10.0.0.1", "/metrics"), "200") << i;
+  EXPECT_EQ(ask("10.0.0.1", "/api/v1/pods"), "429 after 1");
+  EXPECT_EQ(ask("10.0.0.1", "/api/v1/whatif"), "429 after 2") << "costs as much as ten";
+  for (const char* path : {"/scheduler/filter", "/admission/mutate", "/readyz", "/ui/"}) {
+    EXPECT_EQ(ask("10.0.0.1", path), "200") << path;
+  }
+  EXPECT_EQ(ask("10.0.0.2", "/api/v1/whatif"), "200") << "another caller";
+  EXPECT_EQ(ask("10.0.0.2", "/api/v1/pods"), "429 after 1");
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(ask("127.0.0.1", "/metrics"), "200") << "this machine";
+  now += std::chrono::milliseconds(200);
+  EXPECT_EQ(ask("10.0.0.1", "/metrics"), "200") << "one more";
+  EXPECT_EQ(ask("10.0.0.1", "/metrics"), "429 after 1");
+  config.page_requests_per_second = 0;
+  Access open(config);
+  http::Request head = RequestFor("/metrics", nullptr, "");
+  head.peer = "10.0.0.1";
+  for (int i = 0; i < 1'000; ++i) ASSERT_FALSE(open.Judge(Door::kPlain, head).refusal);
+}
+
+TEST(CallerRatesTest, CallersBeyondThoseThatAreToldApartAreOne) {
+  CallerRates::TimePoint now{std::chrono::hours(1)};
+  CallerRates rates(1, [&now] { return now; });
+  for (std::size_t i = 0; i < CallerRates::kMostCallers; ++i) {
+    ASSERT_FALSE(rates.Take(std::to_string(i), 2));
+  }
+  EXPECT_FALSE(rates.Take("a", 2));
+  EXPECT_TRUE(rates.Take("b", 2));
+  EXPECT_TRUE(rates.Take("7", 1));
+  now += std::chrono::seconds(2);
+  EXPECT_FALSE(rates.Take("b", 2)) << "nobody has asked lately";
+  EXPECT_FALSE(rates.Take("c", 2));
+}
+
 TEST_F(AccessTest, OpensTheDoorsThatHaveSomethingBehindThem) {
   struct Row {
     bool tls, required, pages;

@@ -46,7 +46,7 @@ tls:
   clientCaFile: ca.crt
   verbs: Required
   allowedClients: [kube-scheduler, "spiffe://a/b"]
-pages: {listen: "127.0.0.1:9091", tokenFile: token}
+pages: {listen: "127.0.0.1:9091", tokenFile: token, requestsPerSecond: 7}
 probes: {listen: ":9092"}
 http:
   readingBytes: 2097152
@@ -64,6 +64,7 @@ http:
   EXPECT_EQ(config.address, "::1");
   EXPECT_EQ(config.port, 9090);
   EXPECT_EQ(config.threads, 4);
+  EXPECT_EQ(config.page_requests_per_second, 7);
   EXPECT_EQ(config.cluster, ClusterKind::kKubernetes);
   EXPECT_EQ(config.kubeconfig, "/etc/kube.conf");
   EXPECT_EQ(config.objects, (std::vector<std::string>{"a.yaml", "b.json"}));
