@@ -186,6 +186,7 @@ void Session::ReadHeadBytes() {
   ReadSome(asio::buffer(buffer_.get() + end_, capacity_ - end_),
            [this, self = shared_from_this()](const error_code& error, std::size_t bytes) {
              if (state_ != State::kIdle && state_ != State::kHead) return;
+             if (late_) return RefuseLate();
              if (error) return Close();
              end_ += bytes;
              if (state_ == State::kIdle) BeginHead();
@@ -225,8 +226,8 @@ void Session::BeginRequest(std::string_view text) {
     keep_alive_ = false;
   }
   head_.request.client_names = client_names_;
-  terms_ = server_.admit ? server_.admit(head_.request) : Terms();
   head_.request.peer = TextOf(address_);
+  terms_ = server_.admit ? server_.admit(head_.request) : Terms();
   if (terms_.refusal) {
     // Nothing of a body is read, so nothing behind it can be.
     keep_alive_ = keep_alive_ && length == 0;
@@ -260,6 +261,7 @@ void Session::BeginBody() {
 void Session::InviteBody() {
   const auto invited = [this, self = shared_from_this()](const error_code& error, std::size_t) {
     if (state_ != State::kBody) return;
+    if (late_) return RefuseLate();
     if (error) return Close();
     ReadBodyBytes();
   };
@@ -279,6 +281,7 @@ void Session::ReadBodyBytes() {
   ReadSome(asio::buffer(body.data() + body_received_, body.size() - body_received_),
            [this, length, self = shared_from_this()](const error_code& error, std::size_t bytes) {
              if (state_ != State::kBody) return;
+             if (late_) return RefuseLate();
              if (error) return Close();
              body_received_ += bytes;
              if (body_received_ == length) return Dispatch();
@@ -408,11 +411,18 @@ void Session::OnDeadline() {
   if (deadline_.load(std::memory_order_relaxed) > Count(steady_clock::now())) return;
   const bool reading = state_ == State::kHead || state_ == State::kBody;
   const bool spare = place_ == Place::kSpare && (state_ == State::kIdle || reading);
-  if (!reading && !spare) return Close();
+  if ((!reading && !spare) || late_) return Close();
+  // Refusing frees what the read under way fills. One whose bytes have come goes on all the same:
+  // TLS takes them apart later, and then into that memory.
+  late_ = true;
+  SetIdle(false);
+  SetDeadline(steady_clock::now() + kLingerTime);
   error_code ignored;
   socket_.cancel(ignored);
-  SetIdle(false);
-  if (spare) return Refuse(503, "all connections are in use");
+}
+
+void Session::RefuseLate() {
+  if (place_ == Place::kSpare) return Refuse(503, "all connections are in use");
   Refuse(408, "the request did not arrive in time");
 }
 

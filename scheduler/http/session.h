@@ -132,6 +132,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void Discard();
   void Close();
 
+  // What came late is answered so.
+  void RefuseLate();
   void OnDeadline();
   void SetDeadline(TimePoint deadline);
   void SetIdle(bool idle);
@@ -164,6 +166,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   bool keep_alive_ = true;
   bool is_head_ = false;  // answer without body
+  bool late_ = false;     // the deadline has passed, and a read under way has yet to end
   std::string reply_head_;
   HeldText reply_body_;
   std::size_t reply_sent_ = 0;  // of head and body together
