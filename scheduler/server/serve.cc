@@ -4,12 +4,15 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
 
 #include "scheduler/host/free_memory.h"
+#include "scheduler/server/end_guard.h"
 #include "scheduler/server/log.h"
 #include "scheduler/server/runtime.h"
 
@@ -17,6 +20,9 @@ namespace tranche {
 namespace {
 
 constexpr int kLostTheLead = 1;
+constexpr int kEndHung = 1;
+// From the signal to the end of the process in all, with a second for what comes after.
+constexpr std::chrono::seconds kEndWithin{9};
 
 // Blocks the signals that end the process, so that every thread made later leaves them to Wait.
 class EndSignals {
@@ -67,6 +73,7 @@ int Serve(const ServeConfig& config, std::ostream& err) {
     spdlog::warn("ending to be started again: {}", why);
     kill(getpid(), SIGTERM);
   };
+  std::optional<EndGuard> guard;  // outlives all that may hang
   Runtime runtime(config, std::move(hooks));
   if (const absl::Status started = runtime.Start(); !started.ok()) {
     err << "tranche: " << std::string(started.message()) << '\n';
@@ -74,6 +81,12 @@ int Serve(const ServeConfig& config, std::ostream& err) {
   }
   const int signal = signals.Wait();
   spdlog::info("signal {}: finishing requests in flight", signal);
+  // What a hung disk holds up is as safe as in a crash: every file is made to survive one.
+  guard.emplace(kEndWithin, [] {
+    spdlog::critical("the end hangs, as on a disk that does not answer: ending at once");
+    spdlog::default_logger()->flush();
+    std::_Exit(kEndHung);
+  });
   runtime.Stop();
   spdlog::info("stopped");
   return 0;
