@@ -16,7 +16,6 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::steady_clock;
 
-constexpr int kPageSize = 500;     // client-go's
 constexpr int kMaxPages = 20'000;  // 10 million objects: a server that never ends its list
 constexpr std::size_t kMaxDriftKeysLogged = 5;
 
@@ -155,7 +154,8 @@ Reflector::Listing Reflector::NoList(const ApiAnswer& answer, const absl::Status
 asio::awaitable<Reflector::Listing> Reflector::ListAll(const Visitor& visit, bool paged) {
   Listing out;
   std::string continuation;
-  int limit = kPageSize;
+  int limit = page_size_;
+  const int begun_with = limit;
   for (int number = 0; number < kMaxPages; ++number) {
     ListItems items;
     const PieceReader on_item = [&](const JsonPiece& item) {
@@ -174,7 +174,7 @@ asio::awaitable<Reflector::Listing> Reflector::ListAll(const Visitor& visit, boo
       // A page that began and did not come to its end in time may be too large for it.
       const bool cut_short = items.under_way() && answer.transport == ApiAnswer::Transport::kLost;
       if (!paged || !cut_short || limit == 1 || stop_.raised()) co_return out;
-      limit /= 2;
+      page_size_ = limit /= 2;
       spdlog::warn("{}: {}; asking for {} objects at once", options_.resource, out.why, limit);
       continue;
     }
@@ -187,6 +187,7 @@ asio::awaitable<Reflector::Listing> Reflector::ListAll(const Visitor& visit, boo
     if (out.resource_version.empty()) out.resource_version = page->resource_version;
     continuation = page->continuation;
     if (continuation.empty()) {
+      if (paged && limit == begun_with) page_size_ = std::min(kPageSize, 2 * limit);
       out.kind = Listing::Kind::kDone;
       co_return out;
     }

@@ -62,6 +62,8 @@ class Reflector {
   ResourceStatus status() const;
 
  private:
+  static constexpr int kPageSize = 500;  // client-go's
+
   // What to do next and whether to wait first.
   struct Next {
     enum class Kind : uint8_t { kList, kWatch, kWaitAbsent };
@@ -128,10 +130,12 @@ class Reflector {
 
   std::string resource_version_;  // the watch goes on behind it
   TimePoint listed_at_;
-  bool synced_ = false;                         // on_synced_ was called
-  bool absent_before_ = false;                  // the last list was answered by 404
-  bool forbidden_told_ = false;                 // since the last list that was answered otherwise
-  int64_t nameless_ = 0;                        // of the last complete list
+  bool synced_ = false;          // on_synced_ was called
+  bool absent_before_ = false;   // the last list was answered by 404
+  bool forbidden_told_ = false;  // since the last list that was answered otherwise
+  int64_t nameless_ = 0;         // of the last complete list
+  // Objects a list asks for at once, as it begins: what worked the last time, or twice as many.
+  int page_size_ = kPageSize;
   bool watched_ = false;                        // a watch was open before
   bool frame_seen_ = false;                     // in the current watch
   bool probed_ = false;                         // the last sign of life was the probe's

@@ -205,6 +205,15 @@ TEST_F(UnreadableTest, APageThatDoesNotArriveWholeIsAskedForInHalves) {
   }
   EXPECT_EQ(events_.Count("pod team/c c on n1"), 1);
   EXPECT_EQ(StatusOf("pods").failures, 0);
+  // The next list begins with the size that worked, and the one after it with more.
+  for (const auto& [name, limit] : {std::pair("d", "62"), std::pair("e", "124")}) {
+    const std::size_t before = ListsOf(kPods).size();
+    server_.Put(kPods, Pod(name, name, "n1"));
+    server_.Compact();
+    EXPECT_TRUE(Eventually([&] { return ListsOf(kPods).size() > before; }));
+    EXPECT_TRUE(events_.Saw(fmt::format("pod team/{0} {0} on n1", name)));
+    EXPECT_EQ(ListsOf(kPods)[before].query.at("limit"), limit);
+  }
 }
 
 }  // namespace
