@@ -1,6 +1,8 @@
 #include "scheduler/engine/preemption/preempt_answer.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -96,8 +98,7 @@ std::vector<PreemptNode> PreemptAnswer::Of(const PodRequest& request,
     if (!needed) continue;
     PreemptNode kept{candidate.node, InOrder(candidate.victims, *needed), 0};
     if (kept.victims.empty()) continue;
-    kept.pdb_violations = kept.victims == candidate.victims ? candidate.pdb_violations
-                                                            : CountViolations(kept.victims);
+    kept.pdb_violations = CountViolations(kept.victims) + PlainViolations(candidate, kept.victims);
     answer.push_back(std::move(kept));
   }
   return answer;
@@ -165,23 +166,40 @@ int64_t PreemptAnswer::CountViolations(std::span<const PodUid> victims) const {
   return violations;
 }
 
-// The pods kube-scheduler named and we keep, in its order, and those we add where their priority
-// belongs: it compares nodes by the first.
+// Of pods without GPUs nothing is known but what kube-scheduler counted: what it counted beyond the
+// pods we know.
+int64_t PreemptAnswer::PlainViolations(const PreemptNode& candidate,
+                                       std::span<const PodUid> victims) const {
+  const auto plain = std::ranges::count_if(
+      victims, [this](const PodUid& uid) { return !cluster_.pods.contains(uid); });
+  const int64_t beyond = candidate.pdb_violations - CountViolations(candidate.victims);
+  return std::clamp<int64_t>(beyond, 0, plain);
+}
+
+// The pods that are needed by falling priority, since kube-scheduler compares nodes by the first;
+// behind each the pods without GPUs that it was named before, whose priority we do not know.
 std::vector<PodUid> PreemptAnswer::InOrder(std::span<const PodUid> named,
                                            std::span<const PodUid> needed) {
-  std::vector<PodUid> order;
+  struct Group {
+    int64_t priority = INT64_MAX;
+    std::vector<PodUid> pods;
+  };
+  std::vector<Group> groups(1);
+  const auto add = [&](const PodUid& uid) {
+    groups.push_back({cluster_.Find(uid)->request->priority, {uid}});
+  };
   for (const PodUid& uid : named) {
+    if (std::ranges::find(needed, uid) != needed.end()) add(uid);
     const bool plain_pod = cluster_.Find(uid) == nullptr && cluster_.IsPlain(uid);
-    if (plain_pod || std::ranges::find(needed, uid) != needed.end()) order.push_back(uid);
+    if (plain_pod) groups.back().pods.push_back(uid);
   }
   for (const PodUid& uid : needed) {
-    if (std::ranges::find(order, uid) != order.end()) continue;
-    const int32_t priority = cluster_.Find(uid)->request->priority;
-    const auto at = std::ranges::find_if(order, [&](const PodUid& other) {
-      const PodRecord* record = cluster_.Find(other);
-      return record != nullptr && record->request->priority < priority;
-    });
-    order.insert(at, uid);
+    if (std::ranges::find(named, uid) == named.end()) add(uid);
+  }
+  std::ranges::stable_sort(groups, std::greater<>(), &Group::priority);
+  std::vector<PodUid> order;
+  for (const Group& group : groups) {
+    order.insert(order.end(), group.pods.begin(), group.pods.end());
   }
   return order;
 }

@@ -26,6 +26,7 @@ class PreemptAnswer {
  private:
   std::optional<std::vector<PodUid>> NeededOf(const RequestContext& context, NodeId id,
                                               std::span<const PodUid> victims);
+  int64_t PlainViolations(const PreemptNode& candidate, std::span<const PodUid> victims) const;
   int64_t CountViolations(std::span<const PodUid> victims) const;
   std::vector<PodUid> InOrder(std::span<const PodUid> named, std::span<const PodUid> needed);
 

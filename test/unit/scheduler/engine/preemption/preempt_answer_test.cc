@@ -24,7 +24,7 @@ class PreemptAnswerTest : public testing::Test, protected test::PreemptionRoom {
   static PodUid Uid(const char* name) { return PodUid(std::string("uid-") + name); }
   // kube-scheduler would evict these on n1: whom the answer keeps; "none": not the node at all.
   std::vector<std::string> Kept(const PodRequest& request, std::vector<const char*> victims) {
-    PreemptNode node{"n1", {}, 0};
+    PreemptNode node{"n1", {}, counted_};
     for (const char* name : victims) node.victims.push_back(Uid(name));
     const std::vector<PreemptNode> answer = answer_.Of(request, {&node, 1}, now);
     if (answer.empty()) return {"none"};
@@ -35,6 +35,7 @@ class PreemptAnswerTest : public testing::Test, protected test::PreemptionRoom {
   }
 
   PreemptAnswer answer_{plan_parts, rules};
+  int64_t counted_ = 0;  // by kube-scheduler
   int64_t violations_ = 0;
 };
 
@@ -90,9 +91,35 @@ TEST_F(PreemptAnswerTest, PodsBeyondWhatTheirBudgetsAllowAreCounted) {
   for (const char* name : {"v1", "v2", "v3"}) {
     Runs(Of("a", name, 2, 1), "n1").traits.labels = std::make_shared<const Labels>();
   }
-  // One fewer than it named, so that the count is ours.
   EXPECT_THAT(Kept(Of("c", "wants", 6, 9), {"v1", "v2", "v3"}), testing::SizeIs(2));
   EXPECT_EQ(violations_, 1);
+  // Also of the pods that it named, whatever it counted.
+  Runs(Of("a", "v4", 2, 1), "n1").traits.labels = std::make_shared<const Labels>();
+  for (const int64_t counted : {0, 7}) {
+    counted_ = counted;
+    EXPECT_THAT(Kept(Of("c", "wants", 8, 9), {"v1", "v2", "v3", "v4"}), testing::SizeIs(4));
+    EXPECT_EQ(violations_, 3) << counted;
+  }
+}
+
+// Only kube-scheduler knows the labels of pods without GPUs.
+TEST_F(PreemptAnswerTest, OfPodsWithoutGpusItsCountStands) {
+  Runs(Of("a", "gpu", 8, 1), "n1");
+  cluster.plain.insert(Uid("web"));
+  for (const auto& [counted, expected] : {std::pair(0, 0), std::pair(1, 1), std::pair(5, 1)}) {
+    counted_ = counted;
+    EXPECT_THAT(Kept(Of("c", "wants", 8, 9), {"web", "gpu"}), ElementsAre("web", "gpu"));
+    EXPECT_EQ(violations_, expected);
+  }
+}
+
+TEST_F(PreemptAnswerTest, VictimsComeByFallingPriorityHoweverTheyCameIn) {
+  cluster.plain.insert(Uid("web"));
+  Runs(Of("a", "low", 2, 1), "n1");
+  Runs(Of("a", "high", 2, 7), "n1");
+  Runs(Of("a", "mid", 4, 5), "n1");
+  EXPECT_THAT(Kept(Of("c", "wants", 8, 9), {"low", "web", "high", "mid"}),
+              ElementsAre("high", "mid", "low", "web"));
 }
 
 }  // namespace
