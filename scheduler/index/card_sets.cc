@@ -54,6 +54,9 @@ std::vector<ZoneRoom> RoomOfZones(const Inventory& inventory, const Load& load, 
       const int64_t at_least = std::max<int64_t>(zone.gpus_available - unseen, 0);
       const bool books_count = known && (unseen > 0 || inventory.has_agent());
       room.gpus_free = books_count ? std::min(at_least, free_here) : at_least;
+      // Which cards are free needs no exporter where each is known: it only is late.
+      const bool exact = known && inventory.knowledge == Knowledge::kExact;
+      if (exact && unseen > 0) room.gpus_free = free_here;
     }
     room.cpus_capacity = zone.cpus_capacity;
     room.cpus_free = std::max(zone.cpus_available - cpus_unseen, MilliCpu::Zero());

@@ -256,6 +256,18 @@ TEST(CardSets, WhatTheExporterHasNotShownYetMayBeAnywhere) {
   EXPECT_EQ(node.Try(WholePod("p", 4)).size(), 4U) << "now it is seen on node 1";
 }
 
+TEST(CardSets, WhereEachCardIsKnownALateExporterBlocksNoNumaNode) {
+  NodeFacts facts = Obeying(test::Switched(8, 4));
+  facts.zones = Zones(NumaPolicy::kSingleNode, {{4, 4}, {4, 4}});
+  SetsNode node(facts);
+  node.Occupy({0});
+  node.state().SetUnshown(1);
+  EXPECT_EQ(node.Try(WholePod("p", 4)), "4567") << "the one is known to be on the other side";
+  node.Occupy({4});
+  node.state().SetUnshown(2);
+  EXPECT_EQ(node.Try(WholePod("p", 4)), "NumaMismatch");
+}
+
 TEST(CardSets, PinnedCpusMustBeOnTheSameNumaNode) {
   NodeFacts facts = test::StockNode("n", 8, "NVIDIA-A40", 46068);
   facts.zones = Zones(NumaPolicy::kSingleNode, {{4, 4}, {4, 4}});
