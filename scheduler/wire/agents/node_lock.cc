@@ -44,7 +44,9 @@ LockVerdict JudgeLock(std::optional<std::string_view> current, std::string_view 
   if (*current == wanted) return LockVerdict::kOurs;
   const std::optional<NodeLock> lock = ParseNodeLock(*current);
   if (SamePod(lock, ParseNodeLock(wanted))) return LockVerdict::kFree;
-  const bool stale = lock && stale_after && now - lock->taken > *stale_after;
+  // A limit of nothing is met whatever the clocks say: its holder needs it no more.
+  const bool stale =
+      lock && stale_after && (*stale_after == Millis(0) || now - lock->taken > *stale_after);
   return stale ? LockVerdict::kFree : LockVerdict::kHeld;
 }
 

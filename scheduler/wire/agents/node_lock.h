@@ -29,7 +29,7 @@ enum class LockVerdict {
   kHeld,  // somebody else's
 };
 // `current`: the annotation, nullopt when there is none. A lock that cannot be read is held: its
-// age is not known. `stale_after` nullopt: no lock is ever too old.
+// age is not known. `stale_after` nullopt: no lock is ever too old; zero: any is.
 LockVerdict JudgeLock(std::optional<std::string_view> current, std::string_view wanted,
                       std::optional<Millis> stale_after, Instant now);
 

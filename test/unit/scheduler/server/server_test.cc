@@ -103,6 +103,14 @@ TEST_F(Fleet, HamiPodCarriesTheKeysOfItsAgent) {
             std::string::npos);
 }
 
+TEST_F(Fleet, TheNextPodOfANodeWithALockNeedsNoTime) {
+  for (const char* name : {"first", "second"}) {
+    const Json pod = MakePod(name, {{"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem", "4000"}});
+    Apply(pod);
+    EXPECT_EQ(Schedule(pod, {"t4-hami"}), "t4-hami") << name;
+  }
+}
+
 TEST_F(Fleet, PodWithoutGpuPassesUntouched) {
   const Json pod = MakePod("web", {{"cpu", "1"}});
   std::vector<std::string> nodes = kFleet;

@@ -69,6 +69,15 @@ TEST(NodeLockText, IsTakenWhereNobodyHoldsIt) {
   }
 }
 
+// Also by a clock that stands still, or that is behind the one that took it.
+TEST(NodeLockText, IsAlwaysTooOldWhereItsHolderNeedsItNoMore) {
+  for (const char* taken : {"2026-03-01T12:00:00Z,team,serve", "2026-03-01T12:09:00Z,team,serve",
+                            "2026-03-01T12:00:00Z"}) {
+    EXPECT_EQ(JudgeLock(taken, kWanted, Millis(0), kNow), LockVerdict::kFree) << taken;
+  }
+  EXPECT_EQ(JudgeLock("serve", kWanted, Millis(0), kNow), LockVerdict::kHeld);
+}
+
 TEST(NodeLockText, IsNeverTooOldWithoutALimit) {
   EXPECT_EQ(JudgeLock("2020-01-01T00:00:00Z,team,serve", kWanted, std::nullopt, kNow),
             LockVerdict::kHeld);
