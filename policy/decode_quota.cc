@@ -39,15 +39,6 @@ void ReadModel(const Field& field, const std::vector<QuotaLine>& earlier, std::s
   if (again) field.Fail("every model once");
 }
 
-// What is lent comes out of the nominal amount. Amounts in different forms cannot be compared here.
-void CheckLendLimit(const Field& field, const QuotaAmount& nominal, const QuotaAmount& lent) {
-  const bool comparable =
-      nominal.form == QuotaAmount::Form::kGpus && lent.form == QuotaAmount::Form::kGpus;
-  if (comparable && lent.gpus > nominal.gpus) {
-    field.Fail(fmt::format("at most the nominal {} gpus", FormatThousandths(nominal.gpus.count())));
-  }
-}
-
 void ReadLine(const Field& field, std::vector<QuotaLine>& lines) {
   constexpr std::string_view kAmountRule = "one of gpus, slices, gpuMemory";
   QuotaLine line;
@@ -61,9 +52,9 @@ void ReadLine(const Field& field, std::vector<QuotaLine>& lines) {
         [&](const Field& limit) {
           ReadQuotaAmount(limit, line.model, line.borrow_limit.emplace());
         }},
+       // Also over nominal: a group lends what its teams own.
        {"lendLimit", [&](const Field& limit) {
           ReadQuotaAmount(limit, line.model, line.lend_limit.emplace());
-          CheckLendLimit(limit, line.nominal, *line.lend_limit);
         }}});
   lines.push_back(std::move(line));
 }

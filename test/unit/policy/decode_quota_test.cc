@@ -222,8 +222,6 @@ TEST(DecodeGpuQuotaTest, RefusalsNameTheFieldTheRuleAndTheValue) {
        "here twice, found 1"},
       {R"({"lines":[{"model":"h200","nominal":{"slices":{}}}]})",
        "spec.lines[0].nominal.slices: expected 1..32 MIG profiles and their counts, found {}"},
-      {R"({"lines":[{"model":"h200","nominal":{"gpus":"8"},"lendLimit":{"gpus":"8.001"}}]})",
-       "spec.lines[0].lendLimit: expected at most the nominal 8 gpus, found {\"gpus\":\"8.001\"}"},
       {R"({"parent":"team-a"})",
        "spec.parent: expected another quota than the object itself, found \"team-a\""},
       {R"({"weight":-1,"mode":"On"})",

@@ -52,6 +52,23 @@ std::vector<QuotaNode> OrgNodes() {
           {"prod", "org", {{"h200", Limits(10, 0, 6)}}}};
 }
 
+// A group owns nothing itself and lends what its teams do: its limit is over its own nominal.
+TEST(QuotaTree, AGroupLendsOfWhatItsTeamsExpose) {
+  struct Row {
+    int64_t lend;
+    int64_t for_c;
+  };
+  for (const Row& row : {Row{0, 2}, Row{3, 5}, Row{8, 8}}) {
+    const QuotaTree tree = Tree({{"org", "", {{"h200", Limits(0)}}},
+                                 {"group", "org", {{"h200", Limits(0, 0, row.lend)}}},
+                                 {"a", "group", {{"h200", Limits(4)}}},
+                                 {"b", "group", {{"h200", Limits(4, std::nullopt, 2)}}},
+                                 {"c", "org", {{"h200", Limits(2)}}}});
+    EXPECT_EQ(InGpus(tree.Available(tree.Find("c"), tree.FindLine("h200"))), row.for_c) << row.lend;
+    EXPECT_EQ(InGpus(tree.Available(tree.Find("b"), tree.FindLine("h200"))), 8) << row.lend;
+  }
+}
+
 class OrgTest : public testing::Test {
  protected:
   void Use(int64_t a, int64_t b, int64_t prod) {
