@@ -12,6 +12,7 @@
 #include "bench/ledger/ledger.h"
 #include "bench/mig/mig.h"
 #include "bench/preempt/preempt.h"
+#include "bench/restart/restart.h"
 #include "bench/ring/ring.h"
 #include "bench/storm/storm.h"
 #include "bench/tenants/tenants.h"
@@ -207,6 +208,21 @@ CLI::App* AddRing(CLI::App& app, bench::RingOptions& options) {
   return command;
 }
 
+CLI::App* AddRestart(CLI::App& app, bench::RestartOptions& options) {
+  options.server = Server();
+  CLI::App* command =
+      app.add_subcommand("restart", "a start with a ledger of many pods that ended not long ago");
+  command->add_option("--ended", options.ended, "pods")->check(CLI::Range(1, 10'000'000));
+  command->add_option("--folder", options.folder, "where the files go for the time being");
+  command->add_flag("--keep", options.keep, "leave the files");
+  command->add_flag("--bounds,!--no-bounds", options.bounds,
+                    "exit status 1 when it takes long or much memory");
+  command->add_option("--seeds", options.seed);
+  command->add_option("--server", options.server, "the tranche program");
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
 CLI::App* AddStorm(CLI::App& app, bench::StormOptions& options) {
   CLI::App* command = app.add_subcommand(
       "storm", "how long one caller keeps all others waiting, in situations made to hurt");
@@ -246,6 +262,8 @@ int main(int argc, char** argv) {
   const CLI::App* gang_command = AddGang(app, gang);
   bench::PreemptOptions preempt;
   const CLI::App* preempt_command = AddPreempt(app, preempt);
+  bench::RestartOptions restart;
+  const CLI::App* restart_command = AddRestart(app, restart);
   bench::RingOptions ring;
   const CLI::App* ring_command = AddRing(app, ring);
   bench::StormOptions storm;
@@ -267,6 +285,10 @@ int main(int argc, char** argv) {
   if (mig_command->parsed()) return Report(bench::RunMig(mig));
   if (gang_command->parsed()) return Report(bench::RunGang(gang));
   if (preempt_command->parsed()) return Report(bench::RunPreempt(preempt));
+  if (restart_command->parsed()) {
+    const absl::StatusOr<bool> kept = bench::RunRestart(restart);
+    return kept.ok() && !*kept ? 1 : Report(kept.status());
+  }
   if (ring_command->parsed()) return Report(bench::RunRing(ring));
   if (storm_command->parsed()) {
     const absl::StatusOr<bool> kept = bench::RunStorm(storm);

@@ -60,11 +60,11 @@ Process::~Process() {
 
 bool Process::running() { return kill(pid_, 0) == 0 && waitpid(pid_, nullptr, WNOHANG) == 0; }
 
-int64_t Process::ResidentMib() const {
+int64_t Process::StatusMib(std::string_view line) const {
   std::ifstream status(fmt::format("/proc/{}/status", pid_));
   std::string word;
   while (status >> word) {
-    if (word != "VmRSS:") continue;
+    if (word != line) continue;
     int64_t kib = 0;
     status >> kib;
     return kib / 1024;

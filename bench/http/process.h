@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,11 +23,14 @@ class Process {
   ~Process();  // SIGTERM, and SIGKILL after 10 s
 
   // Resident memory now, in MiB; 0 when the process is gone.
-  int64_t ResidentMib() const;
+  int64_t ResidentMib() const { return StatusMib("VmRSS:"); }
+  // The most it ever was; likewise.
+  int64_t PeakMib() const { return StatusMib("VmHWM:"); }
   bool running();
 
  private:
   explicit Process(pid_t pid) : pid_(pid) {}
+  int64_t StatusMib(std::string_view line) const;
   pid_t pid_ = -1;
 };
 

@@ -43,6 +43,7 @@ COMMANDS = {
     "claims": ["claims", "--nodes", "20", "--pods", "40"],
     "storm": ["storm", "--nodes", "20", "--scale", "0.002", "--calls", "20", "--no-bounds"],
     "ledger": ["ledger", "--entries", "20000", "--batch", "1000", "--verify"],
+    "restart": ["restart", "--ended", "300", "--no-bounds"],
 }
 
 
@@ -59,9 +60,9 @@ def answers(value):
 def run(bench, server, arguments, folder):
     out = pathlib.Path(folder) / "out.json"
     command = [bench] + [str(FIXTURES / a) if a.endswith(".csv") else a for a in arguments]
-    if arguments[0] in ("fill", "decide"):
+    if arguments[0] in ("fill", "decide", "restart"):
         command += ["--server", server]
-    if arguments[0] == "ledger":
+    if arguments[0] in ("ledger", "restart"):
         command += ["--folder", folder]
     done = subprocess.run(command + ["--out", str(out)], cwd=folder, capture_output=True, text=True,
                           timeout=60, check=False)
