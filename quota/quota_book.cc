@@ -95,7 +95,10 @@ void QuotaBook::Restore(const std::vector<WindowClosing>& closings,
   }
 }
 
-void QuotaBook::AddPast(PastUse use) { past_.push_back(std::move(use)); }
+void QuotaBook::AddPast(const PastUse& use) {
+  const PastLife life{use.since, use.running.value_or(PastLife::kNeverRan), use.until};
+  past_.Add({use.leaf, use.ns, use.workload_class, use.parts, use.sign}, {&life, 1});
+}
 
 // ---- questions --------------------------------------------------------------------------------
 
@@ -368,8 +371,8 @@ void QuotaBook::Release(const PodUid& uid, Instant at) {
     use.work.erase(uid);
   }
   if (at > work.since) {
-    past_.push_back({work.leaf, work.pod.ns, work.workload_class, std::move(work.parts), work.since,
-                     work.running, at, 1});
+    AddPast({work.leaf, work.pod.ns, work.workload_class, std::move(work.parts), work.since,
+             work.running, at, 1});
   }
 }
 
@@ -390,14 +393,14 @@ void QuotaBook::Refund(const PodUid& uid, const TimeSpan& span) {
                          -1);
     }
   }
-  past_.push_back({work.leaf, work.pod.ns, work.workload_class, work.parts, span.start,
-                   work.running, span.end, -1});
+  AddPast({work.leaf, work.pod.ns, work.workload_class, work.parts, span.start, work.running,
+           span.end, -1});
 }
 
 void QuotaBook::Step(Instant from, Instant to) {
   for (auto& [uid, work] : holdings_) {
-    past_.push_back({work.leaf, work.pod.ns, work.workload_class, work.parts, work.since,
-                     work.running, from, 1});
+    AddPast({work.leaf, work.pod.ns, work.workload_class, work.parts, work.since, work.running,
+             from, 1});
     for (Meter& meter : meters_) StopMeter(meter, uid, work, from);
     if (work.runtime) work.runtime = std::max(*work.runtime - (from - work.since), Millis{0});
     work.since = to;
@@ -447,7 +450,7 @@ bool QuotaBook::Advance(Instant now, std::vector<WindowClosing>& closings) {
   std::ranges::move(std::exchange(untold_, {}), std::back_inserter(closings));
   const bool changed = RefreshExhausted(now);
   if (changed) RebuildTree();
-  while (!past_.empty() && now - past_.front().until > kPastKept) past_.pop_front();
+  past_.Forget(now - kPastKept);
   return ended || changed;
 }
 

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +26,7 @@
 #include "policy/policy_set.h"
 #include "quota/book_fault.h"
 #include "quota/budget/budget.h"
+#include "quota/past_uses.h"
 #include "quota/tree/fair_share.h"
 #include "quota/tree/marking.h"
 #include "quota/tree/model_charge.h"
@@ -140,7 +140,9 @@ class QuotaBook {
     Instant until;
     int sign = 1;  // -1: a refund
   };
-  void AddPast(PastUse use);
+  void AddPast(const PastUse& use);
+  // Many of one kind.
+  void AddPast(const PastKind& kind, std::span<const PastLife> lives) { past_.Add(kind, lives); }
 
   // ---- questions of one pod
   QuotaMembership MembershipOf(const std::string& ns, const std::string& priority_class) const;
@@ -308,7 +310,7 @@ class QuotaBook {
   std::map<PodUid, HeldWork> earmarks_;
   std::map<std::pair<std::string, LineId>, Charge> never_held_;
   std::vector<BookFault> faults_;
-  std::deque<PastUse> past_;  // within kMeterHorizon of the newest time
+  PastUses past_;  // within kMeterHorizon of the newest time
   std::vector<WindowClosing> closings_;
   std::map<std::string, BudgetStand> stands_;  // by uid of the budget
   std::vector<WindowClosing> untold_;          // those of them the next Advance returns

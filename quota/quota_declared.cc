@@ -95,27 +95,29 @@ std::map<std::string, BudgetStand> QuotaBook::BudgetStands(Instant now) const {
 // What the budget would have counted had it been there.
 void QuotaBook::LoadPast(Meter& meter) {
   const GpuBudget& budget = meter.meter.spec();
-  int64_t serial = 0;
-  for (const PastUse& use : past_) {
+  const bool from_running_only = budget.meter_from == MeterFrom::kRunning;
+  std::vector<std::pair<const PastKind*, const PastUses::Lives*>> counted;
+  Instant newest = Instant::min();
+  for (const auto& [kind, lives] : past_.kinds()) {
     HeldWork work;
-    work.pod.ns = use.ns;
-    work.leaf = use.leaf;
-    work.workload_class = use.workload_class;
+    work.pod.ns = kind.ns;
+    work.leaf = kind.leaf;
     if (!MetersOf(work, budget)) continue;
-    const bool from_running = budget.meter_from == MeterFrom::kRunning;
-    if (from_running && !use.running) continue;
-    const Instant since = from_running ? std::max(*use.running, use.since) : use.since;
-    for (const ModelCharge& part : use.parts) {
-      const int64_t weight = WeightFor(budget, part.model, use.workload_class);
-      if (use.sign < 0) {
-        meter.meter.Adjust(part.charge, weight, {since, use.until}, -1);
-        continue;
-      }
-      const std::string key = "past/" + std::to_string(serial++);
-      meter.meter.Start(key, part.charge, weight, since, std::nullopt);
-      meter.meter.Stop(key, use.until);
-    }
+    counted.emplace_back(&kind, &lives);
+    newest = std::max(newest, lives.newest());
   }
+  const auto tell = [&](const BudgetMeter::PastSink& count) {
+    for (const auto& [kind, lives] : counted) {
+      for (const ModelCharge& part : kind->parts) {
+        const int64_t weight = WeightFor(budget, part.model, kind->workload_class);
+        for (const PastLife& life : lives->all()) {
+          const Instant since = from_running_only ? std::max(life.running, life.since) : life.since;
+          if (since < life.until) count(part.charge, weight, {since, life.until}, kind->sign);
+        }
+      }
+    }
+  };
+  if (!counted.empty()) meter.meter.LoadPast(newest, tell);
   for (const auto& [uid, work] : holdings_) {
     if (!MetersOf(work, budget)) continue;
     const bool from_running = budget.meter_from == MeterFrom::kRunning;

@@ -118,7 +118,7 @@ LineMarks QuotaBook::MarksIfAdded(const QuotaMembership& membership,
     unit.parts.push_back({tree_.FindLine(part.model), part.charge});
   }
   // After everything of its rank that runs: it is the newest, and no key is above this one.
-  unit.key = "\x7f";
+  unit.key.push_back('\x7f');
   units.push_back(std::move(unit));
   return MarkLines(units, [&](LineId line) { return tree_.Nominal(membership.leaf, line); }).back();
 }

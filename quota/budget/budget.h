@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -130,6 +131,13 @@ class BudgetMeter {
   // happened before, of which events tell nothing new, now or later. After the closings.
   void Resume(const BudgetStand& stand);
 
+  // Use that ended, as its events would have told it one by one, but in any order: `tell` calls
+  // what it is given for each, with a span and a sign as of Adjust. `newest`: no span ends later.
+  // O(n log n).
+  using PastSink =
+      std::function<void(const Charge& charge, int64_t weight, const TimeSpan& span, int sign)>;
+  void LoadPast(Instant newest, const std::function<void(const PastSink&)>& tell);
+
   // ---- events. `at` may lie before what was seen last (late news): sums are as if it had come in
   // time, closings already given are given again, corrected, for two closed windows back. `key` is
   // unique per piece of work: starting what runs and stopping what does not change nothing.
@@ -194,6 +202,7 @@ class BudgetMeter {
   void NoteEnd(const Work& work, int sign);
   void Reach(Instant at);
   void Consume(const GpuTime& rate, TimeSpan span);
+  void CountInWindows(const GpuTime& rate, const TimeSpan& span);
   void SettleAgain();
   Tally Reopened(const WindowClosing& closing, std::vector<Int128> carried_in) const;
   WindowClosing ClosingOf(const Tally& tally) const;

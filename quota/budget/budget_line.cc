@@ -61,22 +61,25 @@ std::optional<Instant> Walk(const BudgetLine& line, Int128 limit, Instant until,
   std::stable_sort(bends.begin(), bends.end(),
                    [](const Bend& left, const Bend& right) { return left.at < right.at; });
   auto own = bends.begin();
-  auto fading = line.fading;
+  std::size_t fading = line.fading_from;
+  const std::size_t fading_end = line.fading == nullptr ? fading : line.fading->size();
   Instant from = line.from;
   GpuTime value = line.value;
   GpuTime rate = line.rate;
   while (from < until) {
-    const bool fades = fading != line.fading_end &&
-                       (own == bends.end() || fading->at + line.fades_after < own->at);
+    const Bend oldest = fading < fading_end ? (*line.fading)[fading] : Bend{};
+    const bool fades =
+        fading < fading_end && (own == bends.end() || oldest.at + line.fades_after < own->at);
     const bool last = !fades && own == bends.end();
-    const Instant bend = fades ? fading->at + line.fades_after : last ? until : own->at;
+    const Instant bend = fades ? oldest.at + line.fades_after : last ? until : own->at;
     const Instant to = std::min(bend, until);
     const GpuTime end = value + rate * (to - from);
     if (const auto wait = first(value, rate, end, limit, to - from)) return from + *wait;
     if (last) break;
     value = end;
     if (fades) {
-      rate -= (fading++)->change;
+      rate -= oldest.change;
+      ++fading;
     } else {
       rate += (own++)->change;
     }

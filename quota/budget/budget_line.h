@@ -4,28 +4,24 @@
 // before the answer), of which only the few of `bends` are copied and sorted.
 #pragma once
 
-#include <deque>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
 #include "quota/budget/budget_amounts.h"
+#include "quota/budget/budget_bends.h"
 
 namespace tranche {
-
-// From `at` on the rate is different by `change`.
-struct Bend {
-  Instant at;
-  GpuTime change;
-};
 
 struct BudgetLine {
   Instant from;
   GpuTime value;            // at `from`
   GpuTime rate;             // from `from` on, bends excluded
   std::vector<Bend> bends;  // none before `from`; any order
-  // Further ones, which are taken back when they are so old: ascending, outlives the line.
-  std::deque<Bend>::const_iterator fading = {};
-  std::deque<Bend>::const_iterator fading_end = {};
+  // Further ones, from that place on, which are taken back when they are so old; they outlive the
+  // line. Null: none.
+  const Bends* fading = nullptr;
+  std::size_t fading_from = 0;
   Millis fades_after{0};
 };
 

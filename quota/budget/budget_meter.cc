@@ -144,6 +144,11 @@ void BudgetMeter::Consume(const GpuTime& rate, TimeSpan span) {
     if (span.end != kForever) recent_.Add(span.end, -rate);
     return;
   }
+  CountInWindows(rate, span);
+  SettleAgain();
+}
+
+void BudgetMeter::CountInWindows(const GpuTime& rate, const TimeSpan& span) {
   for (Tally& tally : windows_) {
     const Instant from = std::max(span.start, tally.span.start);
     const Instant to = std::min(span.end, tally.span.end);
@@ -151,6 +156,23 @@ void BudgetMeter::Consume(const GpuTime& rate, TimeSpan span) {
     tally.total += rate * (to - from);
     tally.news = tally.closing.has_value();
   }
+}
+
+void BudgetMeter::LoadPast(Instant newest, const std::function<void(const PastSink&)>& tell) {
+  ForgetForeseen();
+  Reach(newest);
+  tell([this](const Charge& charge, int64_t weight, const TimeSpan& told, int sign) {
+    if (sign < 0) gave_back_ = std::max(gave_back_.value_or(told.end), told.end);
+    const GpuTime rate = RateOf(charge, weight * sign);
+    TimeSpan span = told;
+    if (resumed_) span.start = std::max(span.start, *resumed_);
+    if (rate == GpuTime{} || span.end <= span.start) return;
+    if (!Rolling()) return CountInWindows(rate, span);
+    // Before what is kept both ends cancel out.
+    recent_.AddUnsorted(span.start, rate);
+    recent_.AddUnsorted(span.end, -rate);
+  });
+  recent_.Sort();
   SettleAgain();
 }
 

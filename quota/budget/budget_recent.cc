@@ -4,13 +4,13 @@
 
 namespace tranche {
 
-void RecentRate::Add(Instant at, const GpuTime& change) {
+bool RecentRate::Sum(Instant at, const GpuTime& change) {
   if (!origin_) origin_ = last_ = at;
   rate_ += change;
   if (forgot_ && at <= *origin_) {
     before_ += change;
     total_ += change * (last_ - *origin_);
-    return;
+    return false;
   }
   origin_ = std::min(*origin_, at);
   if (at >= last_) {
@@ -19,21 +19,26 @@ void RecentRate::Add(Instant at, const GpuTime& change) {
   } else {
     total_ += change * (last_ - at);
   }
-  const auto place =
-      std::upper_bound(changes_.begin(), changes_.end(), at,
-                       [](Instant moment, const Bend& bend) { return moment < bend.at; });
-  changes_.insert(place, {at, change});
+  return true;
+}
+
+void RecentRate::Add(Instant at, const GpuTime& change) {
+  if (Sum(at, change)) changes_.Insert(at, change);
+}
+
+void RecentRate::AddUnsorted(Instant at, const GpuTime& change) {
+  if (Sum(at, change)) changes_.Append(at, change);
 }
 
 void RecentRate::ForgetBefore(Instant at) {
   if (!origin_ || at <= *origin_) return;
   forgot_ = true;
-  while (!changes_.empty() && changes_.front().at <= at) {
-    const Bend& first = changes_.front();
+  while (!changes_.empty() && changes_[0].at <= at) {
+    const Bend first = changes_[0];
     total_ -= before_ * (first.at - *origin_);
     origin_ = first.at;
     before_ += first.change;
-    changes_.pop_front();
+    changes_.PopFront();
   }
   if (changes_.empty()) {
     total_ = {};
@@ -46,50 +51,50 @@ void RecentRate::ForgetBefore(Instant at) {
 
 GpuTime RecentRate::At(Instant at) const {
   GpuTime rate = before_;
-  for (const Bend& bend : changes_) {
-    if (bend.at > at) break;
-    ++walked_;
-    rate += bend.change;
-  }
+  const std::size_t next = changes_.After(at);
+  for (std::size_t i = 0; i < next; ++i) rate += changes_[i].change;
+  walked_ += static_cast<int64_t>(next);
   return rate;
 }
 
 GpuTime RecentRate::Until(Instant at) const {
   if (!origin_) return {};
   if (at >= last_) return total_ + rate_ * (at - last_);
-  const auto next =
-      std::upper_bound(changes_.begin(), changes_.end(), at,
-                       [](Instant moment, const Bend& bend) { return moment < bend.at; });
-  if (next - changes_.begin() < changes_.end() - next) {
+  const std::size_t next = changes_.After(at);
+  const std::size_t later = changes_.size() - next;
+  walked_ += static_cast<int64_t>(std::min(next, later));
+  if (next < later) {
     GpuTime sum = before_ * (at - *origin_);
-    for (auto bend = changes_.begin(); bend != next; ++bend) {
-      ++walked_;
-      sum += bend->change * (at - bend->at);
+    for (std::size_t i = 0; i < next; ++i) {
+      const Bend bend = changes_[i];
+      sum += bend.change * (at - bend.at);
     }
     return sum;
   }
   // From the end back to the moment.
   GpuTime sum = total_ - rate_ * (last_ - at);
-  for (auto bend = next; bend != changes_.end(); ++bend) {
-    ++walked_;
-    sum += bend->change * (bend->at - at);
+  for (std::size_t i = next; i < changes_.size(); ++i) {
+    const Bend bend = changes_[i];
+    sum += bend.change * (bend.at - at);
   }
   return sum;
 }
 
 std::vector<GpuTime> RecentRate::InParts(Instant from, Millis length, int parts) const {
   std::vector<GpuTime> used;
+  std::size_t next = changes_.After(from);
   GpuTime rate = before_;
-  auto bend = changes_.begin();
-  for (; bend != changes_.end() && bend->at <= from; ++bend) rate += bend->change;
+  for (std::size_t i = 0; i < next; ++i) rate += changes_[i].change;
   Instant start = from;
   for (int i = 1; i <= parts; ++i) {
     const Instant end = from + length * i / parts;
     GpuTime& sum = used.emplace_back();
-    for (; bend != changes_.end() && bend->at < end; ++bend) {
-      sum += rate * (bend->at - start);
-      rate += bend->change;
-      start = bend->at;
+    for (; next < changes_.size(); ++next) {
+      const Bend bend = changes_[next];
+      if (bend.at >= end) break;
+      sum += rate * (bend.at - start);
+      rate += bend.change;
+      start = bend.at;
     }
     sum += rate * (end - start);
     start = end;

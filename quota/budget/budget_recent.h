@@ -8,11 +8,10 @@
 // window lie at these ends.
 #pragma once
 
-#include <deque>
 #include <optional>
 #include <vector>
 
-#include "quota/budget/budget_line.h"
+#include "quota/budget/budget_bends.h"
 
 namespace tranche {
 
@@ -20,6 +19,9 @@ class RecentRate {
  public:
   // From `at` on the rate is different by `change`. What was forgotten already changes no more.
   void Add(Instant at, const GpuTime& change);
+  // Many, in any order; nothing may be asked until Sort.
+  void AddUnsorted(Instant at, const GpuTime& change);
+  void Sort() { changes_.Sort(); }
   // Nobody asks for moments before this one any more.
   void ForgetBefore(Instant at);
 
@@ -30,17 +32,19 @@ class RecentRate {
   // Consumed in each of so many equal parts of the span, in one walk.
   std::vector<GpuTime> InParts(Instant from, Millis length, int parts) const;
   // The changes kept, ascending.
-  const std::deque<Bend>& changes() const { return changes_; }
+  const Bends& changes() const { return changes_; }
   // How many of them questions have walked over, as a measure of the work.
   int64_t walked() const { return walked_; }
 
  private:
+  // Whether it is to be kept as a change of its own.
+  bool Sum(Instant at, const GpuTime& change);
   GpuTime Until(Instant at) const;  // from origin_ on
 
   std::optional<Instant> origin_;  // where the sum begins; nullopt: nothing was ever told
   bool forgot_ = false;
   GpuTime before_;  // in force from origin_ until the first change kept
-  std::deque<Bend> changes_;
+  Bends changes_;
   Instant last_;   // of the last change, or the origin
   GpuTime total_;  // consumed from origin_ to last_
   GpuTime rate_;   // in force from last_ on

@@ -47,8 +47,8 @@ BudgetLine BudgetMeter::UsageLine(const Standing& standing, const Outlook& outlo
   // Whatever changed the rate changes it back when it falls out of the window.
   const Millis duration = budget_.window.duration;
   line.rate -= recent_.At(standing.window.start);
-  line.fading = std::ranges::upper_bound(recent_.changes(), standing.window.start, {}, &Bend::at);
-  line.fading_end = recent_.changes().end();
+  line.fading = &recent_.changes();
+  line.fading_from = recent_.changes().After(standing.window.start);
   line.fades_after = duration;
   for (const Bend& end : outlook.ending) line.bends.push_back({end.at + duration, end.change});
   return line;

@@ -88,7 +88,7 @@ class Engine {
   // A ResourceQuota as it is now. Ignored unless options.namespace_caps.
   void SetNamespaceCap(NamespaceCap cap, Instant now);
   void RemoveNamespaceCap(const NamespacedName& cap, Instant now);
-  // What the ledger remembers, before the first pod; also in pieces, each with whole lives.
+  // What the ledger remembers, before the first pod.
   void Restore(MeterHistory history);
   // What checkpoints tell of budgets stands for what came before, of which nothing else tells.
   void RestoreUse(const std::vector<RestoredUse>& uses, Instant now);

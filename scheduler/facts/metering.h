@@ -3,12 +3,15 @@
 // Plain values. Amounts are charges (quanta); times are Instants of the engine's clock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "quota/budget/budget.h"
+#include "quota/past_uses.h"
 #include "quota/tree/charge.h"
 #include "quota/tree/fair_share.h"
 #include "quota/tree/model_charge.h"
@@ -71,6 +74,20 @@ struct DecayRow {
   DecayedUsage::State state;
 };
 
+// Uses that ended, or were given back, of one kind.
+struct EndedUses {
+  PastKind kind;
+  std::vector<PastLife> lives;
+};
+
+// That a pod was metered under this number, of the many that are gone. Of two pods with the same
+// key both go on after the higher number, which skips one.
+struct EndedNumber {
+  std::size_t pod = 0;  // KeyOf its uid
+  int interval = 0;
+};
+inline std::size_t KeyOf(const PodUid& uid) { return std::hash<PodUid>()(uid); }
+
 // What the engine needs of the past: everything that moved since `from`, and what was open then.
 struct MeterHistory {
   Instant from;
@@ -84,6 +101,9 @@ struct MeterHistory {
   std::string ledger;                 // its id
   int64_t last_entry = 0;             // 0: it is empty
   std::vector<RestoredUse> restored;  // taken over from checkpoints, ascending entry
+  // What ended, in short; what is here is not among the events.
+  std::vector<EndedUses> ended;
+  std::vector<EndedNumber> ended_numbers;
 };
 
 // Longer than any budget window: a month of 31 days, an hour of clock change, and a margin for late

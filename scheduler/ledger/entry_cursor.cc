@@ -87,7 +87,6 @@ absl::Status EntryCursor::ReadPostings(EntryRow& entry) {
 // Intervals get their ids in the order they are opened, so the scan only moves forward; a jump
 // means damage, and the hash will say so.
 absl::Status EntryCursor::ReadInterval(EntryRow& entry) {
-  entry.opened = {};
   if (interval_at_ == 0 || interval_at_ > entry.interval) {
     intervals_.Reset();
     intervals_.Bind(entry.interval);
@@ -97,7 +96,11 @@ absl::Status EntryCursor::ReadInterval(EntryRow& entry) {
     TRANCHE_ASSIGN_OR_RETURN(const bool row, intervals_.Row());
     interval_at_ = row ? intervals_.Integer(0) : std::numeric_limits<int64_t>::max();
   }
-  if (interval_at_ != entry.interval) return absl::OkStatus();
+  if (interval_at_ != entry.interval) {
+    entry.opened = {};
+    return absl::OkStatus();
+  }
+  // Into the room that the entry before had.
   entry.opened.id = interval_at_;
   entry.opened.uid = intervals_.Bytes(1);
   entry.opened.number = intervals_.Integer(2);

@@ -9,57 +9,136 @@
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
+namespace {
 
-const EndedLives::Use* EndedLives::Shared(const MeterEvent& event) {
-  std::string key = fmt::format("{}\n{}\n{}", event.pod.ns, event.leaf, event.workload_class);
-  for (const MeterPart& part : event.parts) {
-    key += fmt::format("\n{} {} {}", part.model, part.charge.compute, part.charge.memory);
+// What the entry says of accounts of that kind.
+std::vector<MeterPart> PartsOf(const EntryRow& entry, const AccountTable& accounts,
+                               std::string_view kind) {
+  std::vector<MeterPart> parts;
+  for (const Posting& posting : entry.postings) {
+    const auto account = accounts.find(posting.account);
+    if (account == accounts.end() || account->second.kind != kind) continue;
+    parts.push_back({account->second.model, {posting.compute, posting.memory}});
   }
-  const auto [found, fresh] = uses_.try_emplace(std::move(key));
-  if (fresh) found->second = {event.pod.ns, event.leaf, event.workload_class, event.parts};
+  return parts;
+}
+
+absl::Status NoOpenEntry(int64_t interval) {
+  return absl::DataLossError(
+      fmt::format("rule 4: expected an open entry of interval {}, found none", interval));
+}
+
+}  // namespace
+
+EndedReader::EndedReader(Instant from, const AccountTable& accounts, EntryLookup lookup)
+    : from_(MillisOf(from)), accounts_(accounts), lookup_(std::move(lookup)) {}
+
+std::size_t EndedReader::PlaceOf(PastKind kind) {
+  const auto [place, fresh] = places_.try_emplace(std::move(kind), kinds_.size());
+  if (fresh) kinds_.push_back({place->first, {}});
+  return place->second;
+}
+
+std::size_t EndedReader::KindOf(const EntryRow& open) {
+  const IntervalRow& row = open.opened;
+  key_.clear();
+  for (const std::string* text : {&row.pod.ns, &row.leaf, &row.workload_class}) {
+    key_.append(*text).push_back('\0');
+  }
+  for (const Posting& posting : open.postings) {
+    key_.append(reinterpret_cast<const char*>(&posting), sizeof(posting));
+  }
+  const auto [found, fresh] = known_.try_emplace(key_);
+  if (fresh) {
+    found->second = PlaceOf(
+        {row.leaf, row.pod.ns, row.workload_class, PartsOf(open, accounts_, kHeld), /*sign=*/1});
+  }
+  return found->second;
+}
+
+EndedReader::Open EndedReader::FromOpen(const EntryRow& entry) {
+  return {KindOf(entry),
+          {KeyOf(PodUid(entry.opened.uid)), static_cast<int>(entry.opened.number)},
+          {.since = At(entry.at), .until = At(entry.at)}};
+}
+
+absl::StatusOr<EndedReader::Open*> EndedReader::Find(int64_t interval) {
+  const auto [found, fresh] = open_.try_emplace(interval);
+  if (!fresh) return &found->second;
+  TRANCHE_ASSIGN_OR_RETURN(const EntryRow open, lookup_(interval, EntryKind::kOpen));
+  if (open.id == 0) return NoOpenEntry(interval);
+  found->second = FromOpen(open);
+  TRANCHE_ASSIGN_OR_RETURN(const EntryRow running, lookup_(interval, EntryKind::kRunning));
+  if (running.id != 0) found->second.life.running = At(running.at);
   return &found->second;
 }
 
-std::size_t EndedLives::Add(const MeterEvent& end, Instant since, std::optional<Instant> running) {
-  const Instant until = end.kind == MeterKind::kRefund ? end.until : end.at;
-  lives_.push_back({end.uid, since, until, running, Shared(end), end.interval, end.kind});
-  return lives_.size() - 1;
-}
-
-std::vector<MeterEvent> EndedLives::Take(std::size_t lives) {
-  std::vector<MeterEvent> events;
-  for (; lives > 0 && !lives_.empty(); --lives) {
-    Life life = std::move(lives_.front());
-    lives_.pop_front();
-    MeterEvent event;
-    event.uid = std::move(life.uid);
-    event.interval = life.interval;
-    event.pod.ns = life.use->ns;
-    event.leaf = life.use->leaf;
-    event.workload_class = life.use->workload_class;
-    event.parts = life.use->parts;
-    event.at = life.since;
-    if (life.kind != MeterKind::kRefund) events.push_back(event);
-    if (life.running) {
-      events.push_back(event);
-      events.back().kind = MeterKind::kRunning;
-      events.back().at = *life.running;
-      events.back().parts.clear();
-    }
-    event.kind = life.kind;
-    if (life.kind == MeterKind::kRefund) {
-      event.until = life.until;
-    } else {
-      event.at = life.until;
-    }
-    events.push_back(std::move(event));
+void EndedReader::AddRefund(int64_t interval, const Open& open, const EntryRow& end) {
+  PastKind kind = kinds_[open.kind].kind;
+  kind.sign = -1;
+  kind.parts = PartsOf(refund_, accounts_, kRefunded);
+  const std::size_t place = PlaceOf(std::move(kind));
+  std::vector<PastLife>& lives = kinds_[place].lives;
+  lives.push_back({At(refund_.at), open.life.running, At(end.at)});
+  if (open.life.running == PastLife::kNeverRan) {
+    early_refunds_.emplace(interval, Place{place, lives.size() - 1});
   }
-  return events;
 }
 
-HistoryBuilder::HistoryBuilder(Instant from, const AccountTable& accounts, Lookup lookup,
-                               EndedLives* ended)
-    : from_(MillisOf(from)), accounts_(accounts), lookup_(std::move(lookup)), ended_(ended) {}
+absl::Status EndedReader::Add(const EntryRow& entry) {
+  switch (entry.kind) {
+    case EntryKind::kWindow:
+    case EntryKind::kRestored:
+      return absl::OkStatus();
+    case EntryKind::kOpen:
+      open_[entry.interval] = FromOpen(entry);
+      return absl::OkStatus();
+    case EntryKind::kRefundStart:
+      refund_ = entry;
+      return absl::OkStatus();
+    default:
+      break;
+  }
+  TRANCHE_ASSIGN_OR_RETURN(Open* const open, Find(entry.interval));
+  if (entry.kind == EntryKind::kRunning) {
+    if (open->life.running != PastLife::kNeverRan) return absl::OkStatus();  // looked up just now
+    open->life.running = At(entry.at);
+    const auto [first, last] = early_refunds_.equal_range(entry.interval);
+    for (auto refund = first; refund != last; ++refund) {
+      kinds_[refund->second.kind].lives[refund->second.life].running = open->life.running;
+    }
+    early_refunds_.erase(first, last);
+  } else if (entry.kind == EntryKind::kRefundEnd) {
+    if (entry.at >= from_ && refund_.interval == entry.interval) {
+      AddRefund(entry.interval, *open, entry);
+    }
+  } else {
+    if (entry.at >= from_) {
+      open->life.until = At(entry.at);
+      // One that lasted no time still had its number.
+      if (open->life.since < open->life.until) kinds_[open->kind].lives.push_back(open->life);
+      numbers_.push_back(open->number);
+    }
+    open_.erase(entry.interval);
+    early_refunds_.erase(entry.interval);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EndedReader::Finish(MeterHistory& history) {
+  // The word that it ran may come after what was read.
+  for (const auto& [interval, refund] : early_refunds_) {
+    TRANCHE_ASSIGN_OR_RETURN(const EntryRow running, lookup_(interval, EntryKind::kRunning));
+    if (running.id != 0) kinds_[refund.kind].lives[refund.life].running = At(running.at);
+  }
+  std::erase_if(kinds_, [](const EndedUses& uses) { return uses.lives.empty(); });
+  history.ended = std::move(kinds_);
+  history.ended_numbers = std::move(numbers_);
+  return absl::OkStatus();
+}
+
+HistoryBuilder::HistoryBuilder(Instant from, const AccountTable& accounts, EntryLookup lookup)
+    : from_(MillisOf(from)), accounts_(accounts), lookup_(std::move(lookup)) {}
 
 MeterEvent HistoryBuilder::FromOpen(const EntryRow& entry) const {
   MeterEvent event;
@@ -73,11 +152,7 @@ MeterEvent HistoryBuilder::FromOpen(const EntryRow& entry) const {
   event.leaf = entry.opened.leaf;
   event.workload_class = entry.opened.workload_class;
   event.devices = entry.opened.devices;
-  for (const Posting& posting : entry.postings) {
-    const auto account = accounts_.find(posting.account);
-    if (account == accounts_.end() || account->second.kind != kHeld) continue;
-    event.parts.push_back({account->second.model, {posting.compute, posting.memory}});
-  }
+  event.parts = PartsOf(entry, accounts_, kHeld);
   event.estimated = (entry.flags & kEstimatedFlag) != 0;
   event.note = entry.note;
   return event;
@@ -100,10 +175,7 @@ absl::StatusOr<HistoryBuilder::Known*> HistoryBuilder::Find(int64_t interval) {
   Known& known = found->second;
   if (!inserted) return &known;
   TRANCHE_ASSIGN_OR_RETURN(const EntryRow open, lookup_(interval, EntryKind::kOpen));
-  if (open.id == 0) {
-    return absl::DataLossError(
-        fmt::format("rule 4: expected an open entry of interval {}, found none", interval));
-  }
+  if (open.id == 0) return NoOpenEntry(interval);
   known.open = FromOpen(open);
   TRANCHE_ASSIGN_OR_RETURN(const EntryRow running, lookup_(interval, EntryKind::kRunning));
   if (running.id != 0) known.running = Like(known.open, running, MeterKind::kRunning);
@@ -117,25 +189,6 @@ void HistoryBuilder::Give(Known& known) {
   if (known.running) events_.push_back(*known.running);
 }
 
-void HistoryBuilder::GiveEnd(Known& known, const MeterEvent& end) {
-  if (ended_ == nullptr) {
-    Give(known);
-    events_.push_back(end);
-    return;
-  }
-  ended_->Add(end, known.open.at, known.running ? std::optional(known.running->at) : std::nullopt);
-}
-
-void HistoryBuilder::GiveRefund(Known& known, MeterEvent refund) {
-  if (ended_ == nullptr) {
-    events_.push_back(std::move(refund));
-    return;
-  }
-  const std::size_t place = ended_->Add(
-      refund, refund.at, known.running ? std::optional(known.running->at) : std::nullopt);
-  if (!known.running) known.refunds.push_back(place);
-}
-
 absl::Status HistoryBuilder::Add(const EntryRow& entry) {
   if (entry.kind == EntryKind::kWindow || entry.kind == EntryKind::kRestored) {
     return absl::OkStatus();
@@ -143,7 +196,7 @@ absl::Status HistoryBuilder::Add(const EntryRow& entry) {
   if (entry.kind == EntryKind::kOpen) {
     Known& known = known_[entry.interval];
     known.open = FromOpen(entry);
-    if (entry.at >= from_ && ended_ == nullptr) Give(known);
+    if (entry.at >= from_) Give(known);
     return absl::OkStatus();
   }
   if (entry.kind == EntryKind::kRefundStart) {
@@ -157,14 +210,14 @@ absl::Status HistoryBuilder::Add(const EntryRow& entry) {
       if (known.running) break;  // looked up just now
       known.running = Like(known.open, entry, MeterKind::kRunning);
       if (known.given) events_.push_back(*known.running);
-      for (const std::size_t place : known.refunds) ended_->SetRunning(place, known.running->at);
       break;
     case EntryKind::kClose:
     case EntryKind::kVoid:
       if (entry.at >= from_) {
-        GiveEnd(known,
-                Like(known.open, entry,
-                     entry.kind == EntryKind::kClose ? MeterKind::kClose : MeterKind::kVoid));
+        Give(known);
+        events_.push_back(
+            Like(known.open, entry,
+                 entry.kind == EntryKind::kClose ? MeterKind::kClose : MeterKind::kVoid));
       }
       known_.erase(entry.interval);
       break;
@@ -172,14 +225,8 @@ absl::Status HistoryBuilder::Add(const EntryRow& entry) {
       if (entry.at >= from_ && refund_.interval == entry.interval) {
         MeterEvent event = Like(known.open, refund_, MeterKind::kRefund);
         event.until = At(entry.at);
-        event.parts.clear();
-        for (const Posting& posting : refund_.postings) {
-          const Account& account = accounts_.at(posting.account);
-          if (account.kind == kRefunded) {
-            event.parts.push_back({account.model, {posting.compute, posting.memory}});
-          }
-        }
-        GiveRefund(known, std::move(event));
+        event.parts = PartsOf(refund_, accounts_, kRefunded);
+        events_.push_back(std::move(event));
       }
       break;
     default:

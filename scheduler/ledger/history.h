@@ -3,7 +3,6 @@
 
 #include <compare>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -18,54 +17,60 @@
 
 namespace tranche::ledger {
 
-// How what has ended is handed over: as events of the history, or apart from it and piece by piece.
-enum class PastForm : uint8_t { kEvents, kPieces };
+// How what has ended is handed over: as events of the history, or in short beside them.
+enum class PastForm : uint8_t { kEvents, kShort };
 
-// Lives that ended, and refunds, packed: a tenth of what their events take, and given as such piece
-// by piece, so that a start with a million of them does not hold two forms of all of it.
-class EndedLives {
+// Looks an earlier entry of an interval up: its open or running one; id 0 when there is none.
+using EntryLookup = std::function<absl::StatusOr<EntryRow>(int64_t interval, EntryKind kind)>;
+
+// What has ended, in short. Feed entries as to a HistoryBuilder, or a stretch of them; of a refund
+// both halves. Then Finish.
+//
+// Nothing of a pod but its times and its kind is kept while entries are read, nor after that: a
+// start may meet a million of them.
+class EndedReader {
  public:
-  EndedLives() = default;
-  EndedLives(EndedLives&&) = default;
-  EndedLives& operator=(EndedLives&&) = default;
-  // `end`: a close, a void or a refund. Returns its place, which stands until the first Take.
-  std::size_t Add(const MeterEvent& end, Instant since, std::optional<Instant> running);
-  void SetRunning(std::size_t place, Instant at) { lives_[place].running = at; }
-  // The next so many, as events; those of one life follow each other, without the names of pod and
-  // node. Empty: there are no more.
-  std::vector<MeterEvent> Take(std::size_t lives);
+  EndedReader(Instant from, const AccountTable& accounts, EntryLookup lookup);
+  absl::Status Add(const EntryRow& entry);
+  // Fills `ended` and `ended_numbers`.
+  absl::Status Finish(MeterHistory& history);
 
  private:
-  // What many have in common.
-  struct Use {
-    std::string ns;
-    std::string leaf;
-    std::string workload_class;
-    std::vector<MeterPart> parts;
+  struct Place {
+    std::size_t kind = 0;
+    std::size_t life = 0;
   };
-  struct Life {
-    PodUid uid;
-    Instant since;
-    Instant until;
-    std::optional<Instant> running;
-    const Use* use = nullptr;
-    int interval = 0;
-    MeterKind kind = MeterKind::kClose;
+  // An interval that is open where the reading is.
+  struct Open {
+    std::size_t kind = 0;
+    EndedNumber number;
+    PastLife life;
   };
-  const Use* Shared(const MeterEvent& event);
+  absl::StatusOr<Open*> Find(int64_t interval);
+  Open FromOpen(const EntryRow& entry);
+  // The one kind with all that the open entry says.
+  std::size_t KindOf(const EntryRow& open);
+  std::size_t PlaceOf(PastKind kind);
+  void AddRefund(int64_t interval, const Open& open, const EntryRow& end);
 
-  std::map<std::string, Use> uses_;  // by all they hold, as text
-  std::deque<Life> lives_;
+  int64_t from_;
+  const AccountTable& accounts_;
+  EntryLookup lookup_;
+  std::vector<EndedUses> kinds_;
+  std::map<PastKind, std::size_t, PastUses::InOrder> places_;
+  std::unordered_map<std::string, std::size_t> known_;  // by what open entries say, packed
+  std::string key_;                                     // reused
+  std::unordered_map<int64_t, Open> open_;              // by interval
+  // Given back before anybody said that it ran, by interval.
+  std::unordered_multimap<int64_t, Place> early_refunds_;
+  std::vector<EndedNumber> numbers_;
+  EntryRow refund_;  // the first half of one
 };
 
 // Feed entries in id order, from the first that happened at or after `from`; then Finish.
 class HistoryBuilder {
  public:
-  // Looks an earlier entry of an interval up: its open or running one; id 0 when there is none.
-  using Lookup = std::function<absl::StatusOr<EntryRow>(int64_t interval, EntryKind kind)>;
-  // `ended`: where what ended goes instead of the events; null: it is among them.
-  HistoryBuilder(Instant from, const AccountTable& accounts, Lookup lookup,
-                 EndedLives* ended = nullptr);
+  HistoryBuilder(Instant from, const AccountTable& accounts, EntryLookup lookup);
 
   absl::Status Add(const EntryRow& entry);
   // `open`: the intervals open now. Fills events and open of the history. Of several of one pod the
@@ -78,21 +83,17 @@ class HistoryBuilder {
   struct Known {
     MeterEvent open;
     std::optional<MeterEvent> running;
-    bool given = false;                // both are among events_
-    std::vector<std::size_t> refunds;  // packed, before anybody said that it ran
+    bool given = false;  // both are among events_
   };
   absl::StatusOr<Known*> Find(int64_t interval);
   MeterEvent FromOpen(const EntryRow& entry) const;
   static MeterEvent Like(const MeterEvent& open, const EntryRow& entry, MeterKind kind);
   void Give(Known& known);
-  void GiveEnd(Known& known, const MeterEvent& end);
-  void GiveRefund(Known& known, MeterEvent refund);
   std::vector<MeterEvent> EndAllButNewest(std::vector<OpenInterval>& open);
 
   int64_t from_;
   const AccountTable& accounts_;
-  Lookup lookup_;
-  EndedLives* ended_;
+  EntryLookup lookup_;
   std::unordered_map<int64_t, Known> known_;  // by interval; looked up, never walked
   EntryRow refund_;                           // the start entry whose end comes next
   std::vector<MeterEvent> events_;

@@ -4,6 +4,8 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <utility>
 
 #include "scheduler/ledger/numbers.h"
@@ -14,9 +16,9 @@ namespace tranche::ledger {
 namespace {
 
 void AddInteger(std::string& content, int64_t value) {
-  const auto bits = static_cast<uint64_t>(value);
-  char bytes[8];
-  for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>((bits >> (8 * i)) & 0xffU);
+  static_assert(std::endian::native == std::endian::little);
+  char bytes[sizeof(value)];
+  std::memcpy(bytes, &value, sizeof(value));
   content.append(bytes, sizeof(bytes));
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -57,8 +58,22 @@ absl::Status CheckHead(Database& database, const std::string& path, const Head& 
       head.entry, head.hash, hash.empty() ? "no such entry" : Hex(hash), path));
 }
 
-// What the file itself says, through a connection that changes nothing.
-absl::Status CheckUnwritten(const Options& options, const Head& head) {
+absl::Status QuickCheckBeside(const Options& options) {
+  TRANCHE_ASSIGN_OR_RETURN(Database database, Database::Open(options.path, Access::kRead));
+  TRANCHE_RETURN_IF_ERROR(ApplyReadSettings(database));
+  return QuickCheck(database, options.check_budget);
+}
+
+// What was found before anything is written.
+struct Look {
+  bool checked = false;             // by quick_check
+  std::optional<StartState> start;  // what was read beside it
+  bool forked = false;     // the file goes on from elsewhere than it was, as somebody wants it
+  std::string head_fault;  // of the head file; "": none
+};
+
+// What the file itself says, through connections that change nothing.
+absl::Status CheckUnwritten(const Options& options, const Head& head, Look& look) {
   // SQLite takes the log away from beside an empty file, even when it only reads.
   if (FileBytes(options.path) == 0) {
     return absl::DataLossError(fmt::format("expected a ledger with entry {}, found {} file {}",
@@ -69,15 +84,22 @@ absl::Status CheckUnwritten(const Options& options, const Head& head) {
   TRANCHE_RETURN_IF_ERROR(ApplyReadSettings(database));
   TRANCHE_RETURN_IF_ERROR(CheckIdentity(database, IfEmpty::kRefuse));
   TRANCHE_RETURN_IF_ERROR(CheckHead(database, options.path, head));
-  return QuickCheck(database, options.check_budget);
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t version, database.Integer("PRAGMA user_version"));
+  // Both read most of a large file.
+  std::future<absl::Status> pages =
+      std::async(std::launch::async, [&options] { return QuickCheckBeside(options); });
+  absl::StatusOr<StartState> start = absl::CancelledError("it is read once it is migrated");
+  if (version == kSchemaVersion) {
+    start = CheckAndReadHistory(database, options.now - kMeterHorizon, options.past);
+  }
+  TRANCHE_RETURN_IF_ERROR(pages.get());
+  look.checked = true;
+  if (version != kSchemaVersion) return absl::OkStatus();
+  if (!start.ok()) return start.status();
+  look.start = *std::move(start);
+  return absl::OkStatus();
 }
 
-// What was found before anything is written.
-struct Look {
-  bool checked = false;    // by quick_check
-  bool forked = false;     // the file goes on from elsewhere than it was, as somebody wants it
-  std::string head_fault;  // of the head file; "": none
-};
 absl::StatusOr<Look> LookAtFile(const Options& options) {
   Look look;
   const absl::StatusOr<std::optional<Head>> head = ReadHead(options.path);
@@ -87,8 +109,7 @@ absl::StatusOr<Look> LookAtFile(const Options& options) {
   }
   if (!head.ok()) return head.status();
   if (!head->has_value()) return look;
-  const absl::Status found = CheckUnwritten(options, **head);
-  look.checked = found.ok();
+  const absl::Status found = CheckUnwritten(options, **head, look);
   if (found.ok()) return look;
   if (!absl::IsDataLoss(found)) return found;
   TRANCHE_RETURN_IF_ERROR(KeepWalAside(options.path));
@@ -133,15 +154,18 @@ absl::Status SqliteLedger::Impl::TakeUp() {
     return absl::NotFoundError(fmt::format("expected a ledger, found no file {}", options.path));
   }
   TRANCHE_ASSIGN_OR_RETURN(lock, LockLedger(options.path));
-  TRANCHE_ASSIGN_OR_RETURN(const Look look, LookAtFile(options));
+  TRANCHE_ASSIGN_OR_RETURN(Look look, LookAtFile(options));
   TRANCHE_RETURN_IF_ERROR(PrepareFile(options));
   if (options.continue_epoch) options.epoch = std::max(options.epoch, LastEpoch(options.path));
   TRANCHE_ASSIGN_OR_RETURN(WriteConnection connection,
                            ConnectForWriting(options.path, options.epoch, WalTrust::kSynced));
   Database& database = *connection.database;
   if (!look.checked) TRANCHE_RETURN_IF_ERROR(QuickCheck(database, options.check_budget));
-  TRANCHE_ASSIGN_OR_RETURN(
-      start, CheckAndReadHistory(database, options.now - kMeterHorizon, options.past));
+  if (!look.start) {
+    TRANCHE_ASSIGN_OR_RETURN(
+        look.start, CheckAndReadHistory(database, options.now - kMeterHorizon, options.past));
+  }
+  start = *std::move(look.start);
   TRANCHE_RETURN_IF_ERROR(CheckStart());
   TRANCHE_RETURN_IF_ERROR(WriteMeta(database, kCleanKey, 0));
   TRANCHE_RETURN_IF_ERROR(MakeId(database, look.forked ? IdOf::kFork : IdOf::kFile));
@@ -194,9 +218,6 @@ void SqliteLedger::Close() {
 
 const MeterHistory& SqliteLedger::history() const { return impl_->start.history; }
 MeterHistory SqliteLedger::TakeHistory() { return std::exchange(impl_->start.history, {}); }
-std::vector<MeterEvent> SqliteLedger::TakePast(std::size_t lives) {
-  return impl_->start.ended.Take(lives);
-}
 Instant SqliteLedger::last_time() const { return impl_->start.last_time; }
 int64_t SqliteLedger::epoch() const { return impl_->options.epoch; }
 

@@ -40,8 +40,8 @@ struct Options {
   // The newest moment of the file may be so far after `now`; nullopt: any. A clock that was decades
   // ahead for a second would else be believed for ever.
   std::optional<Millis> most_ahead = std::nullopt;
-  std::chrono::milliseconds check_budget{2'000};  // of quick_check at start
-  int backups = 7;                                // kept by Backup
+  std::chrono::milliseconds check_budget{2'000};                  // of quick_check at start
+  int backups = 7;                                                // kept by Backup
   std::chrono::milliseconds group_delay{5};
   std::size_t group_size = 256;
   std::size_t queue_limit = 100'000;
@@ -77,11 +77,8 @@ class SqliteLedger : public Ledger {
 
   // As of Open; the devices of its events are left out. Events carry entry numbers as `sequence`.
   const MeterHistory& history() const;
-  // Hands it over: some 600 bytes an event.
+  // Hands it over: some 600 bytes an event, 40 a life that ended with PastForm::kShort.
   MeterHistory TakeHistory();
-  // PastForm::kPieces: the next so many lives that ended, and refunds, as events; empty: all were
-  // taken.
-  std::vector<MeterEvent> TakePast(std::size_t lives);
   // The newest time in the file: a clock that starts must not start before it.
   Instant last_time() const;
   // What entries are written with.

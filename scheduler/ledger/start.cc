@@ -3,17 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "scheduler/ledger/entry_check.h"
 #include "scheduler/ledger/history.h"
 #include "scheduler/ledger/journal.h"
+#include "scheduler/ledger/schema.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
+
+// A tail that is shorter is read by one thread.
+constexpr int64_t kLeastStretch = 2'000;
+constexpr int64_t kMostStretches = 4;
 
 absl::Status Bad(std::string text) { return absl::DataLossError(std::move(text)); }
 
@@ -181,21 +188,41 @@ absl::StatusOr<std::vector<int64_t>> OpenNow(Database& database) {
   }
 }
 
-// One walk over the tail: checks it, sums it up, and hands what is recent to the history.
-absl::Status Walk(Database& database, CheckedEntries& entries, HistoryBuilder& builder,
-                  int64_t recent, StartState& state) {
+// Which entries a start looks at, and what for.
+struct Tail {
+  int64_t first = 1;
+  int64_t last = 0;    // of the file
+  int64_t summed = 0;  // entries up to here are in the sums that were noted
+  int64_t recent = 0;  // entries from here on are history
+};
+
+absl::StatusOr<Tail> TailOf(Database& database, Instant from) {
+  Tail tail;
   TRANCHE_ASSIGN_OR_RETURN(const std::optional<int64_t> checked, ReadMeta(database, kCheckedKey));
-  const int64_t summed = checked.value_or(0);
-  TRANCHE_ASSIGN_OR_RETURN(Sums sums, ReadSums(database, "checked_balance"));
-  const int64_t first = std::max<int64_t>(1, std::min(summed + 1, recent));
+  tail.summed = checked.value_or(0);
+  // The second half of a refund may be recent when the first is not: one entry earlier.
+  TRANCHE_ASSIGN_OR_RETURN(
+      tail.recent,
+      database.Integer(fmt::format("SELECT coalesce(min(id) - 1, 1 << 62) FROM entry INDEXED BY "
+                                   "entry_at WHERE at >= {}",
+                                   from.time_since_epoch().count())));
+  TRANCHE_ASSIGN_OR_RETURN(tail.last, database.Integer("SELECT max(id) FROM entry"));
+  tail.first = std::max<int64_t>(1, std::min(tail.summed + 1, tail.recent));
+  return tail;
+}
+
+// One walk: checks entries, sums them up, and hands on what is recent. Returns the last one's id.
+template <typename Take>
+absl::StatusOr<int64_t> Walk(CheckedEntries& entries, const Tail& tail, int64_t first, int64_t last,
+                             Sums& sums, Take take) {
   TRANCHE_RETURN_IF_ERROR(entries.Start(first));
   EntryRow entry;
-  state.last_entry = first - 1;
-  while (true) {
+  int64_t reached = first - 1;
+  while (reached < last) {
     TRANCHE_ASSIGN_OR_RETURN(const bool row, entries.Next(entry));
     if (!row) break;
-    state.last_entry = entry.id;
-    if (entry.id > summed) {
+    reached = entry.id;
+    if (entry.id > tail.summed) {
       for (const Posting& posting : entry.postings) {
         Posting& sum = sums[posting.account];
         sum.compute += posting.compute;
@@ -203,16 +230,78 @@ absl::Status Walk(Database& database, CheckedEntries& entries, HistoryBuilder& b
         sum.account = posting.account;
       }
     }
-    if (entry.id < recent) continue;
-    TRANCHE_RETURN_IF_ERROR(builder.Add(entry));
+    if (entry.id < tail.recent) continue;
+    TRANCHE_RETURN_IF_ERROR(take(entry));
   }
   entries.Finish();
-  if (state.last_entry < summed) {
-    return Bad(fmt::format("rule 5: expected entry {}, found entry {} as the last", summed,
-                           state.last_entry));
+  return reached;
+}
+
+// Entries that follow each other, read by a thread of its own.
+struct Stretch {
+  int64_t first = 0;
+  int64_t last = 0;
+  absl::Status status;
+  int64_t reached = 0;
+  Sums sums;
+  MeterHistory ended;
+};
+
+absl::Status ReadStretch(const std::string& path, const AccountTable& accounts, Instant from,
+                         const Tail& tail, Stretch& stretch) {
+  TRANCHE_ASSIGN_OR_RETURN(Database database, Database::Open(path, Access::kRead));
+  TRANCHE_RETURN_IF_ERROR(ApplyReadSettings(database));
+  TRANCHE_ASSIGN_OR_RETURN(CheckedEntries entries, CheckedEntries::Make(database, accounts));
+  TRANCHE_ASSIGN_OR_RETURN(CheckedEntries single, CheckedEntries::Make(database, accounts));
+  EndedReader ended(from, accounts, [&single](int64_t interval, EntryKind kind) {
+    return single.Of(interval, kind);
+  });
+  if (stretch.first > tail.first && stretch.first > tail.recent) {
+    TRANCHE_ASSIGN_OR_RETURN(const EntryRow before, single.One(stretch.first - 1));
+    if (before.kind == EntryKind::kRefundStart) TRANCHE_RETURN_IF_ERROR(ended.Add(before));
   }
-  TRANCHE_ASSIGN_OR_RETURN(const Sums balances, ReadSums(database, "balance"));
-  return CompareSums(sums, balances);
+  TRANCHE_ASSIGN_OR_RETURN(stretch.reached,
+                           Walk(entries, tail, stretch.first, stretch.last, stretch.sums,
+                                [&ended](const EntryRow& entry) { return ended.Add(entry); }));
+  return ended.Finish(stretch.ended);
+}
+
+// The whole tail, in as many stretches as there are cores: each entry needs no other one but the
+// hash before it, and a life that reaches into the next stretch is looked up there.
+absl::StatusOr<int64_t> ReadInStretches(Database& database, const AccountTable& accounts,
+                                        const Tail& tail, Sums& sums, MeterHistory& history) {
+  const std::string path = sqlite3_db_filename(database.handle(), "main");
+  const int64_t entries = tail.last - tail.first + 1;
+  const int64_t count = std::clamp<int64_t>(
+      entries / kLeastStretch, 1,
+      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMostStretches));
+  std::vector<Stretch> stretches(static_cast<std::size_t>(count));
+  std::vector<std::thread> threads;
+  for (int64_t i = 0; i < count; ++i) {
+    Stretch& stretch = stretches[static_cast<std::size_t>(i)];
+    stretch.first = tail.first + entries * i / count;
+    stretch.last = tail.first + entries * (i + 1) / count - 1;
+    threads.emplace_back([&, from = history.from] {
+      stretch.status = ReadStretch(path, accounts, from, tail, stretch);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int64_t reached = tail.first - 1;
+  for (Stretch& stretch : stretches) {
+    TRANCHE_RETURN_IF_ERROR(stretch.status);
+    reached = stretch.reached;
+    for (const auto& [account, part] : stretch.sums) {
+      Posting& sum = sums[account];
+      sum.account = account;
+      sum.compute += part.compute;
+      sum.memory += part.memory;
+    }
+    std::ranges::move(stretch.ended.ended, std::back_inserter(history.ended));
+    history.ended_numbers.insert(history.ended_numbers.end(), stretch.ended.ended_numbers.begin(),
+                                 stretch.ended.ended_numbers.end());
+    stretch.ended = {};
+  }
+  return reached;
 }
 
 }  // namespace
@@ -221,25 +310,33 @@ absl::StatusOr<StartState> CheckAndReadHistory(Database& database, Instant from,
   StartState state;
   state.history.from = from;
   TRANCHE_ASSIGN_OR_RETURN(const AccountTable accounts, ReadAccounts(database));
-  TRANCHE_ASSIGN_OR_RETURN(CheckedEntries entries, CheckedEntries::Make(database, accounts));
   absl::StatusOr<CheckedEntries> single = CheckedEntries::Make(database, accounts);
   if (!single.ok()) return single.status();
-  HistoryBuilder builder(
-      from, accounts,
-      [&single](int64_t interval, EntryKind kind) { return single->Of(interval, kind); },
-      form == PastForm::kPieces ? &state.ended : nullptr);
+  const EntryLookup lookup = [&single](int64_t interval, EntryKind kind) {
+    return single->Of(interval, kind);
+  };
+  HistoryBuilder builder(from, accounts, lookup);
   TRANCHE_ASSIGN_OR_RETURN(state.epoch, ReadLastEpoch(database));
-  // The second half of a refund may be recent when the first is not: one entry earlier.
-  const absl::StatusOr<int64_t> recent = database.Integer(
-      fmt::format("SELECT coalesce(min(id) - 1, 1 << 62) FROM entry INDEXED BY entry_at "
-                  "WHERE at >= {}",
-                  from.time_since_epoch().count()));
-  if (!recent.ok()) return recent.status();
-  absl::Status status = Walk(database, entries, builder, *recent, state);
-  if (!status.ok()) return status;
+  TRANCHE_ASSIGN_OR_RETURN(const Tail tail, TailOf(database, from));
+  TRANCHE_ASSIGN_OR_RETURN(Sums sums, ReadSums(database, "checked_balance"));
+  const auto read = [&]() -> absl::StatusOr<int64_t> {
+    if (form == PastForm::kShort) {
+      return ReadInStretches(database, accounts, tail, sums, state.history);
+    }
+    TRANCHE_ASSIGN_OR_RETURN(CheckedEntries entries, CheckedEntries::Make(database, accounts));
+    return Walk(entries, tail, tail.first, tail.last, sums,
+                [&builder](const EntryRow& entry) { return builder.Add(entry); });
+  };
+  TRANCHE_ASSIGN_OR_RETURN(state.last_entry, read());
+  if (state.last_entry < tail.summed) {
+    return Bad(fmt::format("rule 5: expected entry {}, found entry {} as the last", tail.summed,
+                           state.last_entry));
+  }
+  TRANCHE_ASSIGN_OR_RETURN(const Sums balances, ReadSums(database, "balance"));
+  TRANCHE_RETURN_IF_ERROR(CompareSums(sums, balances));
   TRANCHE_ASSIGN_OR_RETURN(const std::vector<int64_t> open, OpenNow(database));
   TRANCHE_ASSIGN_OR_RETURN(state.lost_ends, builder.Finish(open, state.history));
-  status = ReadClosings(database, *single, state.history);
+  absl::Status status = ReadClosings(database, *single, state.history);
   if (status.ok()) status = ReadRestored(database, *single, state.history);
   if (status.ok()) status = ReadDecay(database, state.history);
   if (!status.ok()) return status;

@@ -13,7 +13,6 @@ namespace tranche::ledger {
 
 struct StartState {
   MeterHistory history;
-  EndedLives ended;   // where they are not among the history's events
   Instant last_time;  // the newest time anywhere in the file
   int64_t last_entry = 0;
   int64_t epoch = 0;   // of the last entry

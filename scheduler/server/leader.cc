@@ -47,7 +47,6 @@ constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
 // Some seconds for all of a large cluster.
 constexpr std::chrono::milliseconds kCheckSliceEvery{100};
 constexpr std::chrono::milliseconds kLookAtLedgerEvery{1'000};
-constexpr std::size_t kLivesAtATime = 1'024;
 
 HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::SqliteLedger* book,
                             std::function<bool()> may_write) {
@@ -84,12 +83,9 @@ struct LeaderServices::Impl {
         own_timers(process.threads.timers ? nullptr : std::make_unique<ThreadTimers>()),
         timers(own_timers ? *own_timers : *process.threads.timers),
         adviser([this] { return Look(); }) {
-    if (book) RestorePast();
     if (!config.ledger.empty()) MakeCare(opened.untrusted);
   }
 
-  // What ended within the horizon, a piece at a time.
-  void RestorePast();
   void MakeCare(const std::string& untrusted);
   void MakeReclaimer();
   void MakeAudit();
@@ -137,16 +133,6 @@ struct LeaderServices::Impl {
   WhatIfApi what_if{host.engine};
   Router router;
 };
-
-void LeaderServices::Impl::RestorePast() {
-  while (true) {
-    MeterHistory piece;
-    piece.events = book->TakePast(kLivesAtATime);
-    if (piece.events.empty()) return;
-    host.engine.With(EngineCaller::kStart,
-                     [&piece](Engine& one, Instant) { one.Restore(std::move(piece)); });
-  }
-}
 
 void LeaderServices::Impl::MakeCare(const std::string& untrusted) {
   LedgerCareHooks hooks;

@@ -46,7 +46,7 @@ absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch
   options.workers = std::move(works.workers);
   options.on_disk = std::move(works.on_disk);
   options.now = WallNow();
-  options.past = ledger::PastForm::kPieces;
+  options.past = ledger::PastForm::kShort;
   options.accept_rollback = config.ledger_accept_rollback;
   options.network = config.ledger_network;
   // Time moved by hand may go anywhere.

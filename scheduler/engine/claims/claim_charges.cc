@@ -50,10 +50,7 @@ void ClaimCharges::Open(const PodUid& key, const dra::Claim& claim, std::vector<
     metering_.unclaimed.erase(known);
     return;
   }
-  if (const auto before = metering_.intervals.find(key); before != metering_.intervals.end()) {
-    held.interval = std::max(held.interval, before->second + 1);
-    metering_.intervals.erase(before);
-  }
+  held.interval = metering_.earlier.NextOf(key, held.interval);
   const QuotaMembership membership = cluster_.book.MembershipOf(claim.ns, request.priority_class);
   HeldWork work = cluster_.WorkOf(request, membership, now);
   work.parts = std::move(parts);
@@ -76,7 +73,7 @@ void ClaimCharges::Close(const PodUid& key, Instant now) {
                                           held->second.node, *work,
                                           std::max(now, work->running.value_or(work->since))));
   cluster_.book.Release(key, now);
-  metering_.intervals[key] = held->second.interval;
+  metering_.earlier.Note(key, held->second.interval);
   metering_.claims.erase(held);
   cluster_.NoteChange();
   requeue_.Admitted(now);
@@ -177,7 +174,7 @@ void ClaimCharges::Remove(const dra::ObjectRef& object, Instant now) {
       Unkeep(KeyOfClaim(uid));
       Close(KeyOfClaim(uid), now);
       // A uid never comes back.
-      metering_.intervals.erase(KeyOfClaim(uid));
+      metering_.earlier.Forget(KeyOfClaim(uid));
       return;
     }
     case dra::ObjectRef::Kind::kSlice:

@@ -102,10 +102,7 @@ void Metering::Open(const PodUid& uid, PodRecord& record, NodeId id, Start start
   // the ledger has open goes on above.
   work.demoted = start.demoted;
   if (work.parts.empty()) return;
-  if (const auto before = intervals.find(uid); before != intervals.end()) {
-    record.interval = std::max(record.interval, before->second + 1);
-    intervals.erase(before);
-  }
+  record.interval = earlier.NextOf(uid, record.interval);
   MeterEvent event = Event(MeterKind::kOpen, uid, record.interval, record.Place(), work, start.at);
   event.estimated = start.estimated;
   event.allocation = holding->allocation;

@@ -9,10 +9,10 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
 #include "scheduler/engine/state/cluster_state.h"
+#include "scheduler/engine/teams/earlier_numbers.h"
 #include "scheduler/facts/metering.h"
 #include "scheduler/facts/pod_facts.h"
 
@@ -57,7 +57,7 @@ class Metering {
   MeterEvent Event(MeterKind kind, const PodUid& uid, int interval, const NodeName& node,
                    const HeldWork& work, Instant at) const;
 
-  // What the ledger remembers, before the first pod; also in pieces, each with whole lives.
+  // What the ledger remembers, before the first pod.
   void Restore(MeterHistory history);
   // The first complete set of pods is in: what the ledger had open and nobody holds has ended.
   void CloseUnclaimed(Instant now);
@@ -67,9 +67,9 @@ class Metering {
   // Nothing was used between.
   void StepClock(Instant from, Instant to);
 
-  std::map<PodUid, OpenInterval> unclaimed;   // held as the ledger says, no pod was seen yet
-  std::unordered_map<PodUid, int> intervals;  // of pods metered before this process, by history
-  std::map<PodUid, MeteredClaim> claims;      // by the key they have in the quota's books
+  std::map<PodUid, OpenInterval> unclaimed;  // held as the ledger says, no pod was seen yet
+  EarlierNumbers earlier;                    // of pods metered before, by history
+  std::map<PodUid, MeteredClaim> claims;     // by the key they have in the quota's books
 
  private:
   // What was metered of the pod until `until` while nobody heard of its node goes back.

@@ -33,6 +33,11 @@ void Metering::Restore(MeterHistory history) {
     unclaimed.emplace(interval.uid, std::move(interval));
   }
   AddHistory(history.events);
+  for (EndedUses& uses : history.ended) {
+    cluster_.book.AddPast(uses.kind, uses.lives);
+    uses = {};  // a million of them are not held twice
+  }
+  earlier.NoteEnded(history.ended_numbers);
 }
 
 std::vector<OpenInterval> Metering::EndOlder(std::vector<OpenInterval> open) {
@@ -79,6 +84,7 @@ void Metering::AddHistory(std::vector<MeterEvent>& events) {
     if (event.kind == MeterKind::kRunning) running[{event.uid, event.interval}] = event.at;
   }
   std::map<std::pair<PodUid, int>, QuotaBook::PastUse> uses;
+  std::vector<EndedNumber> numbers;
   for (MeterEvent& event : events) {
     const std::pair key(event.uid, event.interval);
     std::optional<Instant> ran;
@@ -100,10 +106,10 @@ void Metering::AddHistory(std::vector<MeterEvent>& events) {
       case MeterKind::kVoid:
         if (const auto use = uses.find(key); use != uses.end()) {
           use->second.until = event.at;
-          if (use->second.since < event.at) cluster_.book.AddPast(std::move(use->second));
+          if (use->second.since < event.at) cluster_.book.AddPast(use->second);
           uses.erase(use);
         }
-        intervals[event.uid] = std::max(intervals[event.uid], event.interval);
+        numbers.push_back({KeyOf(event.uid), event.interval});
         break;
       case MeterKind::kRefund:
         cluster_.book.AddPast({event.leaf, event.pod.ns, event.workload_class,
@@ -111,6 +117,7 @@ void Metering::AddHistory(std::vector<MeterEvent>& events) {
         break;
     }
   }
+  earlier.NoteEnded(numbers);
 }
 
 void Metering::CloseUnclaimed(Instant now) {
@@ -132,14 +139,14 @@ void Metering::CloseUnclaimed(Instant now) {
     event.estimated = !never_bound && !told;
     cluster_.outbox.Journal(std::move(event));
     cluster_.book.Release(uid, at);
-    intervals[uid] = interval.interval;
+    earlier.Note(uid, interval.interval);
   }
 }
 
 void Metering::ForgetGone(const std::set<PodUid>& all_claims) {
-  std::erase_if(intervals, [&](const auto& entry) {
-    return cluster_.Find(entry.first) == nullptr && !all_claims.contains(entry.first);
-  });
+  std::vector<PodUid> there(all_claims.begin(), all_claims.end());
+  for (const auto& [uid, record] : cluster_.pods) there.push_back(uid);
+  earlier.KeepOnly(there);
 }
 
 void Metering::StepClock(Instant from, Instant to) {

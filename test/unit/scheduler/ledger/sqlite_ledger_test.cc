@@ -117,38 +117,49 @@ TEST_F(LedgerTest, HistoryHoldsWhatLastedIntoTheHorizonWithItsOwnTimes) {
   EXPECT_THAT(ledger->history().events, IsEmpty());
 }
 
-// The same lives, apart and in pieces.
-TEST_F(LedgerTest, WhatHasEndedIsHandedOverPieceByPieceToo) {
+std::string Words(const EndedUses& uses) {
+  std::string text = uses.kind.sign < 0 ? "given back" : "used";
+  const auto minute = [](Instant at) {
+    return std::chrono::duration_cast<std::chrono::minutes>(at - kTen).count();
+  };
+  for (const PastLife& life : uses.lives) {
+    text += fmt::format(
+        " [{} {} {}]", minute(life.since),
+        life.running == PastLife::kNeverRan ? "-" : fmt::format("{}", minute(life.running)),
+        minute(life.until));
+  }
+  return text;
+}
+
+// The same lives, in short.
+TEST_F(LedgerTest, WhatHasEndedIsHandedOverInShortToo) {
   const Instant early = kTen - kMeterHorizon - std::chrono::hours(48);
   WriteFile({Open("old", early), Close("old", early + std::chrono::hours(1)), Open("a", Minute(0)),
              Running("a", Minute(1)), Open("b", Minute(2)), Refund("b", Minute(2), Minute(3)),
              Running("b", Minute(3)), Open("lasts", Minute(3)), Close("a", Minute(5)),
              Close("b", Minute(6)), Refund("a", Minute(2), Minute(4)), Open("c", Minute(7)),
              Void("c", Minute(7)), Refund("old", early, Minute(-4))});
-  options_.past = PastForm::kPieces;
+  options_.past = PastForm::kShort;
   const auto ledger = MustOpen();
-  EXPECT_THAT(Words(ledger->history().events), ElementsAre("lasts open 3"));
-  EXPECT_EQ(ledger->history().open.size(), 1U);
-  std::vector<std::vector<std::string>> pieces;
-  std::vector<MeterEvent> refunds;
-  while (true) {
-    const std::vector<MeterEvent> piece = ledger->TakePast(2);
-    if (piece.empty()) break;
-    pieces.push_back(Words(piece));
-    for (const MeterEvent& event : piece) {
-      if (event.kind == MeterKind::kRefund) refunds.push_back(event);
-    }
+  const MeterHistory& history = ledger->history();
+  EXPECT_THAT(Words(history.events), ElementsAre("lasts open 3"));
+  EXPECT_EQ(history.open.size(), 1U);
+  std::vector<std::string> ended;
+  for (const EndedUses& uses : history.ended) {
+    ended.push_back(Words(uses));
+    EXPECT_EQ(uses.kind.leaf, "team-a");
+    EXPECT_EQ(uses.kind.parts, (std::vector<MeterPart>{{"h200", {kGpu, kGpu}}}));
   }
-  EXPECT_THAT(
-      pieces,
-      ElementsAre(ElementsAre("b running 3", "b refund 2", "a open 0", "a running 1", "a close 5"),
-                  ElementsAre("b open 2", "b running 3", "b close 6", "a running 1", "a refund 2"),
-                  ElementsAre("c open 7", "c void 7", "old refund -50400")));
-  ASSERT_EQ(refunds.size(), 3U);
-  EXPECT_EQ(refunds[1].at, Minute(2));
-  EXPECT_EQ(refunds[1].until, Minute(4));
-  EXPECT_EQ(refunds[1].leaf, "team-a");
-  EXPECT_EQ(refunds[1].parts, (std::vector<MeterPart>{{"h200", {kGpu, kGpu}}}));
+  // What was given back before it ran knows of it as well.
+  EXPECT_THAT(ended,
+              ElementsAre("used [0 1 5] [2 3 6]", "given back [2 3 3] [2 1 4] [-50400 - -4]"));
+  std::vector<std::size_t> numbered;
+  for (const EndedNumber& number : history.ended_numbers) {
+    EXPECT_EQ(number.interval, 0);
+    numbered.push_back(number.pod);
+  }
+  // Also of what lasted no time.
+  EXPECT_THAT(numbered, ElementsAre(KeyOf(PodUid("a")), KeyOf(PodUid("b")), KeyOf(PodUid("c"))));
 }
 
 TEST_F(LedgerTest, ClosingsAndDecayComeBackTheNewestVersionCounts) {

@@ -1,0 +1,46 @@
+#include "scheduler/engine/teams/earlier_numbers.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace tranche {
+
+void EarlierNumbers::NoteEnded(const std::vector<EndedNumber>& numbers) {
+  ended_.insert(ended_.end(), numbers.begin(), numbers.end());
+  sorted_ = false;
+}
+
+int EarlierNumbers::LastOf(const PodUid& uid) {
+  if (!std::exchange(sorted_, true)) {
+    std::ranges::sort(ended_, [](const EndedNumber& left, const EndedNumber& right) {
+      return std::tie(left.pod, left.interval) < std::tie(right.pod, right.interval);
+    });
+  }
+  int last = -1;
+  const auto after = std::ranges::upper_bound(ended_, KeyOf(uid), {}, &EndedNumber::pod);
+  if (after != ended_.begin() && std::prev(after)->pod == KeyOf(uid)) {
+    last = std::prev(after)->interval;
+  }
+  if (const auto known = known_.find(uid); known != known_.end()) {
+    last = std::max(last, known->second);
+  }
+  return last;
+}
+
+int EarlierNumbers::NextOf(const PodUid& uid, int at_least) {
+  const int next = std::max(at_least, LastOf(uid) + 1);
+  known_.erase(uid);
+  return next;
+}
+
+void EarlierNumbers::KeepOnly(const std::vector<PodUid>& uids) {
+  std::unordered_map<PodUid, int> kept;
+  for (const PodUid& uid : uids) {
+    if (const int last = LastOf(uid); last >= 0) kept[uid] = last;
+  }
+  known_ = std::move(kept);
+  ended_ = {};
+}
+
+}  // namespace tranche
