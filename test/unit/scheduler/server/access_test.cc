@@ -236,7 +236,7 @@ TEST_F(AccessTest, ACallerAsksForPagesNoFasterThanTheRate) {
   const auto ask = [&access](const char* peer, const char* path) {
     http::Request head = RequestFor(path, nullptr, "");
     head.peer = peer;
-    const http::Terms terms = access.Judge(Door::kPlain, head);
+    http::Terms terms = access.Judge(Door::kPlain, head);
     if (!terms.refusal) return std::string("200");
     return std::to_string(terms.refusal->status) + " after " +
            terms.refusal->headers["Retry-After"];
