@@ -315,7 +315,8 @@ TEST_F(TlsServer, LimitsHoldBehindTheHandshake) {
 
 // The bytes of a body come while the server's one thread is busy until their time is over: the read
 // of what came first begins another, whose bytes are there as well when the deadline is looked at.
-// Only a checker of memory sees what happens to them (TRANCHE_SANITIZE).
+// What they are written into is seen by a checker of memory that knows OpenSSL's own writes
+// (valgrind).
 TEST_F(TlsServer, ABodyThatIsLateIsRefusedWhenTheReadUnderWayHasEnded) {
   Limits limits;
   limits.request_time = milliseconds(200);
