@@ -395,8 +395,8 @@ std::vector<PodUid> Gangs::TakeJudged(std::size_t most) {
 std::optional<Instant> Gangs::Due(Instant now) const {
   std::optional<Instant> next;
   const auto sooner = [&next](Instant at) { next = next ? std::min(*next, at) : at; };
-  if (!judged_.empty()) sooner(now);
   if (!cluster_.cluster_complete) return next;
+  if (!judged_.empty()) sooner(now);
   for (const std::string& key : cluster_.open_gangs) {
     const Gang& gang = books_.all.at(key);
     const GangCount count = CountOf(key, gang);
