@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "scheduler/ledger/questions.h"
 #include "scheduler/ledger/schema.h"
 #include "topology/base/status.h"
 
@@ -12,7 +14,8 @@ namespace tranche::ledger {
 namespace {
 
 constexpr std::size_t kMostFaults = 20;
-constexpr std::chrono::hours kEvery{24};
+// After a look that failed, which may have been the disk's fault.
+constexpr std::chrono::minutes kAgain{5};
 constexpr int kStepsBetweenQuestions = 20'000;
 
 int Ask(void* stop) { return (*static_cast<const std::function<bool()>*>(stop))() ? 1 : 0; }
@@ -73,9 +76,9 @@ absl::StatusOr<std::vector<std::string>> CheckIntegrity(Database& database, Chec
   return faults;
 }
 
-IntegrityWatch::IntegrityWatch(std::string path, bool at_once, const Workers& workers,
+IntegrityWatch::IntegrityWatch(std::string path, Times times, const Workers& workers,
                                std::function<void(std::string)> report)
-    : path_(std::move(path)), report_(std::move(report)), due_(at_once) {
+    : path_(std::move(path)), times_(times), report_(std::move(report)), due_(times.at_once) {
   work_ = StartWork(workers, Work::kCheck, [this] { return Step(); });
 }
 
@@ -89,20 +92,22 @@ void IntegrityWatch::Stop() {
 
 std::optional<Worker::Rest> IntegrityWatch::Step() {
   if (stop_) return std::nullopt;
-  if (std::exchange(due_, true)) Check();
-  return kEvery;
+  if (!std::exchange(due_, true)) return times_.every;
+  const absl::Status found = Check();
+  if (absl::IsCancelled(found)) return std::nullopt;
+  report_(std::string(found.message()));
+  const bool known = found.ok() || absl::IsDataLoss(found);
+  return known ? times_.every : std::min<std::chrono::milliseconds>(times_.every, kAgain);
 }
 
-void IntegrityWatch::Check() {
-  absl::StatusOr<Database> database = Database::Open(path_, Access::kRead);
-  absl::Status status = database.ok() ? ApplyReadSettings(*database) : database.status();
-  if (status.ok()) {
-    const auto faults =
-        CheckIntegrity(*database, CheckDepth::kFull, [this] { return stop_.load(); });
-    status = faults.status();
-    if (faults.ok() && !faults->empty()) report_(faults->front());
-  }
-  if (!status.ok()) report_(std::string(status.message()));
+absl::Status IntegrityWatch::Check() const {
+  TRANCHE_ASSIGN_OR_RETURN(Database database, Database::Open(path_, Access::kRead));
+  TRANCHE_RETURN_IF_ERROR(ApplyReadSettings(database));
+  TRANCHE_RETURN_IF_ERROR(CheckIdentity(database, IfEmpty::kRefuse));
+  TRANCHE_ASSIGN_OR_RETURN(const VerifyReport report,
+                           VerifyRules(
+                               database, [](int64_t, int64_t) {}, [this] { return stop_.load(); }));
+  return report.faults.empty() ? absl::OkStatus() : absl::DataLossError(report.faults.front());
 }
 
 }  // namespace tranche::ledger

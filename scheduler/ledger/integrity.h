@@ -3,12 +3,14 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "scheduler/ledger/sqlite.h"
 #include "scheduler/ledger/worker.h"
@@ -25,12 +27,18 @@ enum class CheckDepth {
 absl::StatusOr<std::vector<std::string>> CheckIntegrity(Database& database, CheckDepth depth,
                                                         const std::function<bool()>& stop);
 
-// integrity_check and foreign_key_check of `path`, at once if asked to and then once a day, on a
-// thread and a read-only connection of its own.
+// All that `tranche ledger verify` checks but the head file, which every commit writes anew:
+// SQLite's own checks, and every rule from the first entry. A bit that is flipped in an amount is
+// no damage to SQLite. On a thread and a read-only connection of its own; the writer's commits and
+// checkpoints come between.
 class IntegrityWatch {
  public:
-  // `report` gets the first fault, from the thread; none for a sound file.
-  IntegrityWatch(std::string path, bool at_once, const Workers& workers,
+  struct Times {
+    bool at_once = false;
+    std::chrono::milliseconds every{std::chrono::hours(24)};
+  };
+  // `report` gets the first fault, or "" for a file that is sound, from the thread.
+  IntegrityWatch(std::string path, Times times, const Workers& workers,
                  std::function<void(std::string)> report);
   ~IntegrityWatch();
   // Ends the thread, in the middle of a check if need be. Idempotent.
@@ -38,9 +46,11 @@ class IntegrityWatch {
 
  private:
   std::optional<Worker::Rest> Step();
-  void Check();
+  // What is wrong; ok: nothing. Cancelled: it was stopped before it knew.
+  absl::Status Check() const;
 
   const std::string path_;
+  const Times times_;
   const std::function<void(std::string)> report_;
   bool due_;  // at the next step; the work's own
   std::atomic<bool> stop_ = false;

@@ -11,8 +11,10 @@
 
 namespace tranche::ledger {
 
+// `stop` is asked every few milliseconds; true ends it (Cancelled).
 absl::StatusOr<VerifyReport> VerifyRules(
-    Database& database, const std::function<void(int64_t done, int64_t total)>& progress);
+    Database& database, const std::function<void(int64_t done, int64_t total)>& progress,
+    const std::function<bool()>& stop);
 
 absl::StatusOr<std::vector<ReportRow>> ReportUsage(Database& database, const ReportQuery& query);
 

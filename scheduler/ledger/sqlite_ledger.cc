@@ -185,10 +185,11 @@ absl::Status SqliteLedger::Impl::TakeUp() {
       std::move(connection));
   if (!look.head_fault.empty()) writer->Report(LedgerFault::kHead, look.head_fault);
   writer->Append(std::move(start.lost_ends), {});
-  watch = std::make_unique<IntegrityWatch>(options.path, !start.clean, options.workers,
-                                           [writer = writer.get()](std::string fault) {
-                                             writer->Report(LedgerFault::kFile, std::move(fault));
-                                           });
+  watch = std::make_unique<IntegrityWatch>(
+      options.path, IntegrityWatch::Times{.at_once = !start.clean, .every = options.check_every},
+      options.workers, [writer = writer.get()](std::string fault) {
+        writer->Report(LedgerFault::kFile, std::move(fault));
+      });
   return absl::OkStatus();
 }
 

@@ -41,6 +41,7 @@ struct Options {
   // ahead for a second would else be believed for ever.
   std::optional<Millis> most_ahead = std::nullopt;
   std::chrono::milliseconds check_budget{2'000};                  // of quick_check at start
+  std::chrono::milliseconds check_every{std::chrono::hours(24)};  // all of the file, beside writing
   int backups = 7;                                                // kept by Backup
   std::chrono::milliseconds group_delay{5};
   std::size_t group_size = 256;

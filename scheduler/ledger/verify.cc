@@ -18,6 +18,7 @@ namespace tranche::ledger {
 namespace {
 
 constexpr int64_t kEntriesPerPiece = 50'000;
+constexpr int64_t kEntriesBetweenQuestions = 1'000;
 constexpr std::size_t kMostFaults = 100;
 
 struct Rollup {
@@ -30,11 +31,12 @@ struct Rollup {
 
 class Verifier {
  public:
-  explicit Verifier(Database& database) : database_(database), checker_(accounts_) {}
+  Verifier(Database& database, const std::function<bool()>& stop)
+      : database_(database), stop_(stop), checker_(accounts_) {}
 
   absl::StatusOr<VerifyReport> Run(const std::function<void(int64_t, int64_t)>& progress) {
     TRANCHE_ASSIGN_OR_RETURN(std::vector<std::string> faults,
-                             CheckIntegrity(database_, CheckDepth::kFull, [] { return false; }));
+                             CheckIntegrity(database_, CheckDepth::kFull, stop_));
     report_.faults = std::move(faults);
     const absl::Status walked = Walk(progress);
     // Pages too damaged to be read are a finding, not a failure to look.
@@ -78,6 +80,7 @@ class Verifier {
     TRANCHE_RETURN_IF_ERROR(cursor.Start(checker_.last_entry() + 1));
     EntryRow entry;
     for (int64_t i = 0; i < kEntriesPerPiece; ++i) {
+      if (i % kEntriesBetweenQuestions == 0 && stop_()) return absl::CancelledError("stopped");
       TRANCHE_ASSIGN_OR_RETURN(const bool row, cursor.Next(entry));
       if (!row) return true;
       Check(entry);
@@ -186,6 +189,7 @@ class Verifier {
   }
 
   Database& database_;
+  const std::function<bool()>& stop_;
   VerifyReport report_;
   AccountTable accounts_;
   EntryChecker checker_;
@@ -198,8 +202,9 @@ class Verifier {
 }  // namespace
 
 absl::StatusOr<VerifyReport> VerifyRules(
-    Database& database, const std::function<void(int64_t done, int64_t total)>& progress) {
-  return Verifier(database).Run(progress);
+    Database& database, const std::function<void(int64_t done, int64_t total)>& progress,
+    const std::function<bool()>& stop) {
+  return Verifier(database, stop).Run(progress);
 }
 
 }  // namespace tranche::ledger

@@ -166,7 +166,11 @@ LedgerHealth Writer::health() const {
 
 void Writer::Report(LedgerFault fault, std::string problem) {
   const std::lock_guard lock(mutex_);
-  health_.problems[fault] = std::move(problem);
+  if (problem.empty()) {
+    health_.problems.erase(fault);
+  } else {
+    health_.problems[fault] = std::move(problem);
+  }
 }
 
 int64_t Writer::ignored() const {

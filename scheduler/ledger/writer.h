@@ -66,7 +66,7 @@ class Writer {
   void WhenCommitted(std::function<void(bool)> done);
   void Heartbeat(Instant now, std::vector<DecayRow> decay);
   LedgerHealth health() const;
-  // Something is wrong that commits do not show; kept in health().problems for this life.
+  // Something is wrong that commits do not show; in health().problems until it is "".
   void Report(LedgerFault fault, std::string problem);
   int64_t ignored() const;
   // As sqlite_ledger.h says.

@@ -193,6 +193,7 @@ void AddClusterKeys(ServeConfig& config, Setters& keys) {
       Choices<LedgerFailure>{{"Closed", LedgerFailure::kClosed}, {"Open", LedgerFailure::kOpen}},
       config.ledger_failure);
   keys["ledger.openSeconds"] = Seconds(1, config.ledger_patience);
+  keys["ledger.checkSeconds"] = Seconds(60, config.ledger_check);
   keys["ledger.olderFile"] =
       OneOf(Choices<bool>{{"Refuse", false}, {"Accept", true}}, config.ledger_accept_rollback);
   keys["ledger.networkFiles"] =

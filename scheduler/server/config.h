@@ -75,6 +75,7 @@ struct ServeConfig {
   std::string ledger;  // file; empty: nothing is kept over a restart
   LedgerFailure ledger_failure = LedgerFailure::kClosed;
   std::chrono::milliseconds ledger_patience{30'000};  // with opening it, before going on without
+  std::chrono::milliseconds ledger_check{std::chrono::hours(24)};  // between checks of all of it
   bool ledger_accept_rollback = false;
   ledger::NetworkFiles ledger_network = ledger::NetworkFiles::kRefuse;
 
