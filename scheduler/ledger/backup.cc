@@ -52,9 +52,7 @@ absl::Status CheckCopy(const std::string& name) {
   return absl::DataLossError(fmt::format("backup {}: {}", name, faults.front()));
 }
 
-absl::Status MakeCopy(const std::string& path, const std::string& name) {
-  TRANCHE_ASSIGN_OR_RETURN(Database source, Database::Open(path, Access::kRead));
-  TRANCHE_RETURN_IF_ERROR(ApplyReadSettings(source));
+absl::Status MakeCopy(Database& source, const std::string& name) {
   {
     TRANCHE_ASSIGN_OR_RETURN(Database target, Database::Open(name, Access::kCreate));
     // A copy that breaks off is thrown away: it needs no journal.
@@ -93,15 +91,10 @@ void RemoveOld(const std::string& prefix, int keep) {
 
 }  // namespace
 
-absl::StatusOr<std::string> BackupLedger(const std::string& path, Instant now, int keep) {
-  const std::string prefix = path + kSuffix;
-  const auto millis = now.time_since_epoch().count() % 1000;
-  const std::string name = fmt::format("{}{:%Y%m%dT%H%M%S}.{:03}Z", prefix,
-                                       fmt::gmtime(std::chrono::system_clock::to_time_t(now)),
-                                       millis < 0 ? millis + 1000 : millis);
+absl::Status CopyLedger(Database& source, const std::string& name) {
   const std::string aside = name + kUnfinished;
   unlink(aside.c_str());
-  if (absl::Status made = MakeCopy(path, aside); !made.ok()) {
+  if (absl::Status made = MakeCopy(source, aside); !made.ok()) {
     unlink(aside.c_str());
     return made;
   }
@@ -109,7 +102,18 @@ absl::StatusOr<std::string> BackupLedger(const std::string& path, Instant now, i
     return absl::UnavailableError(
         fmt::format("rename {}: {}", aside, std::generic_category().message(errno)));
   }
-  TRANCHE_RETURN_IF_ERROR(SyncFolder(path));
+  return SyncFolder(name);
+}
+
+absl::StatusOr<std::string> BackupLedger(const std::string& path, Instant now, int keep) {
+  const std::string prefix = path + kSuffix;
+  const auto millis = now.time_since_epoch().count() % 1000;
+  const std::string name = fmt::format("{}{:%Y%m%dT%H%M%S}.{:03}Z", prefix,
+                                       fmt::gmtime(std::chrono::system_clock::to_time_t(now)),
+                                       millis < 0 ? millis + 1000 : millis);
+  TRANCHE_ASSIGN_OR_RETURN(Database source, Database::Open(path, Access::kRead));
+  TRANCHE_RETURN_IF_ERROR(ApplyReadSettings(source));
+  TRANCHE_RETURN_IF_ERROR(CopyLedger(source, name));
   RemoveOld(prefix, keep);
   return name;
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "scheduler/ledger/sqlite.h"
 #include "topology/base/units.h"
 
 namespace tranche::ledger {
@@ -14,6 +15,10 @@ namespace tranche::ledger {
 // its own, in steps of 4 MiB, from one snapshot.
 // Errors: DataLoss (the copy does not check), ResourceExhausted (disk full), Unavailable.
 absl::StatusOr<std::string> BackupLedger(const std::string& path, Instant now, int keep);
+
+// Copies what the connection sees, also of a file that has no name any more, to `name`, which is
+// checked before it gets its name. Errors: as BackupLedger.
+absl::Status CopyLedger(Database& source, const std::string& name);
 
 // The time in the name of the newest finished copy; nullopt: there is none.
 std::optional<Instant> NewestBackup(const std::string& path);

@@ -191,6 +191,12 @@ int64_t FileBytes(const std::string& path) {
   return stat(path.c_str(), &status) == 0 ? status.st_size : 0;
 }
 
+std::optional<FileIdentity> IdentityOf(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) return std::nullopt;
+  return FileIdentity{found.st_dev, found.st_ino};
+}
+
 bool FileExists(const std::string& path) {
   struct stat status {};
   return stat(path.c_str(), &status) == 0;

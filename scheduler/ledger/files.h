@@ -67,6 +67,13 @@ int64_t FreeBytes(const std::string& path);
 // 0: no such file.
 int64_t FileBytes(const std::string& path);
 bool FileExists(const std::string& path);
+// Which file has that name now, whatever its content; nullopt: none.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+std::optional<FileIdentity> IdentityOf(const std::string& path);
 // Makes a rename in the folder of `path` durable.
 absl::Status SyncFolder(const std::string& path);
 

@@ -1,10 +1,13 @@
 #include "scheduler/ledger/writer.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
+#include "scheduler/ledger/backup.h"
 #include "scheduler/ledger/files.h"
 #include "scheduler/ledger/schema.h"
 #include "topology/base/plant.h"
@@ -17,6 +20,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kLongestPause{30'000};
+constexpr milliseconds kNamelessPause{3'000};
 // Closing tries a failing disk for this long; what is queued then is lost.
 constexpr milliseconds kCloseWithin{1'000};
 constexpr int64_t kWalAlarmBytes = 64 << 20;
@@ -67,6 +71,9 @@ Writer::Writer(WriterOptions options, WriteConnection connection)
       newest_(options_.newest) {
   health_.last_entry = first_entry_;
   health_.head = Hex(connection_.book->head());
+  committed_head_ = {first_entry_, health_.head};
+  file_ = IdentityOf(options_.path);
+  log_ = IdentityOf(options_.path + "-wal");
   health_.held = connection_.book->held();
   health_.id = options_.id;
   health_.restored = connection_.book->restored();
@@ -297,19 +304,76 @@ void Writer::Conclude() {
   for (Waiter& waiter : waiters) waiter.done(outcome.ok());
   if (outcome.ok()) return;
   // After a failed sync nobody knows which pages are on disk: what was read must be read again.
-  // The book is ahead of the file in any case.
-  connection_ = {};
+  // The book is ahead of the file in any case. All there is of a file without a name is what is
+  // open of it.
+  if (!nameless_) connection_ = {};
   if (IsDiskFull(outcome)) FreeReserve(options_.path);
+}
+
+absl::Status Writer::Connect() {
+  TRANCHE_ASSIGN_OR_RETURN(connection_,
+                           ConnectForWriting(options_.path, options_.epoch, WalTrust::kNone));
+  file_ = IdentityOf(options_.path);
+  log_ = IdentityOf(options_.path + "-wal");
+  if (committed_head_.entry == 0) return absl::OkStatus();
+  // What was acknowledged must be in it, whatever was put in its place meanwhile.
+  const absl::StatusOr<std::string> hash = connection_.database->Text(
+      fmt::format("SELECT hash FROM entry WHERE id = {}", committed_head_.entry));
+  if (hash.ok() && Hex(*hash) == committed_head_.hash) return absl::OkStatus();
+  connection_ = {};
+  if (!hash.ok()) return hash.status();
+  return absl::DataLossError(
+      fmt::format("expected entry {} with hash {}, found {}, in {}: another file was put in its "
+                  "place while it was in use",
+                  committed_head_.entry, committed_head_.hash,
+                  hash->empty() ? "no such entry" : Hex(*hash), options_.path));
+}
+
+absl::Status Writer::CheckNames() {
+  const std::optional<FileIdentity> log = IdentityOf(options_.path + "-wal");
+  nameless_ = IdentityOf(options_.path) != file_ || !log || (log_ && log != log_);
+  if (!nameless_) {
+    log_ = log;
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(fmt::format(
+      "expected {} and its log to be what is written, found them removed or replaced while in use",
+      options_.path));
+}
+
+absl::Status Writer::Rescue() {
+  const std::optional<FileIdentity> now = IdentityOf(options_.path);
+  if (now == file_) {
+    // The log alone is gone, or the file has come back.
+    const absl::StatusOr<int64_t> busy =
+        connection_.database->Integer("PRAGMA wal_checkpoint(TRUNCATE)");
+    if (!busy.ok()) return busy.status();
+    if (*busy != 0) return absl::UnavailableError("expected no reader at the log, found one");
+  } else {
+    // Beside what somebody put there meanwhile.
+    const std::string aside = options_.path + ".kept";
+    TRANCHE_RETURN_IF_ERROR(CopyLedger(*connection_.database, aside));
+    if (!now) {
+      if (std::rename(aside.c_str(), options_.path.c_str()) != 0) {
+        return absl::UnavailableError(fmt::format("expected to rename {}, could not", aside));
+      }
+      connection_ = {};
+      // The log of the file before tells nothing that this one lacks.
+      for (const char* end : {"-wal", "-shm"}) unlink((options_.path + end).c_str());
+      TRANCHE_RETURN_IF_ERROR(SyncFolder(options_.path));
+    }
+  }
+  nameless_ = false;
+  connection_ = {};
+  return absl::OkStatus();
 }
 
 absl::Status Writer::Write() {
   if (options_.may_write && !options_.may_write()) {
     return absl::FailedPreconditionError("this process may not write any more");
   }
-  if (!connection_.book) {
-    TRANCHE_ASSIGN_OR_RETURN(connection_,
-                             ConnectForWriting(options_.path, options_.epoch, WalTrust::kNone));
-  }
+  if (nameless_ && connection_.database) TRANCHE_RETURN_IF_ERROR(Rescue());
+  if (!connection_.book) TRANCHE_RETURN_IF_ERROR(Connect());
   Book& book = *connection_.book;
   TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*connection_.database));
   for (const Group& group : batch_.groups) {
@@ -328,7 +392,8 @@ absl::Status Writer::Write() {
     TRANCHE_RETURN_IF_ERROR(book.Beat(now, batch_.beat->decay));
   }
   TRANCHE_RETURN_IF_ERROR(book.Flush(Book::Mark::kWhenDue));
-  return transaction.Commit();
+  TRANCHE_RETURN_IF_ERROR(transaction.Commit());
+  return CheckNames();
 }
 
 std::deque<Writer::Waiter> Writer::Succeed() {
@@ -338,6 +403,7 @@ std::deque<Writer::Waiter> Writer::Succeed() {
   health_.last_entry = book.last_entry();
   health_.entries = book.last_entry() - first_entry_;
   health_.head = Hex(book.head());
+  committed_head_ = {health_.last_entry, health_.head};
   health_.held = book.held();
   health_.restored = book.restored();
   health_.late = late_before_ + book.late();
@@ -364,6 +430,8 @@ std::deque<Writer::Waiter> Writer::Fail(const absl::Status& why, SteadyTime now)
     late_before_ = health_.late;
     ignored_before_ = ignored_;
   }
+  // It may be moved back, and people are to see what has happened.
+  if (nameless_) pause_ = std::max(pause_, kNamelessPause);
   rest_until_ = now + (stop_ ? kFirstPause : pause_);
   pause_ = std::min(2 * pause_, kLongestPause);
   return std::exchange(waiters_, {});
@@ -381,6 +449,10 @@ void Writer::SaveHead() {
 absl::Status Writer::Finish() {
   // A heartbeat may have failed last.
   if (!connection_.book) return absl::OkStatus();
+  if (!CheckNames().ok()) {
+    TRANCHE_RETURN_IF_ERROR(Rescue());
+    TRANCHE_RETURN_IF_ERROR(Connect());
+  }
   Database& database = *connection_.database;
   TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
   absl::Status status = connection_.book->Flush(Book::Mark::kNow);

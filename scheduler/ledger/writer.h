@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "scheduler/ledger/book.h"
+#include "scheduler/ledger/files.h"
 #include "scheduler/ledger/sqlite.h"
 #include "scheduler/ledger/worker.h"
 #include "scheduler/ports/ledger.h"
@@ -115,6 +116,11 @@ class Writer {
   void Commit();
   void Conclude();
   void End();
+  absl::Status Connect();
+  // Whether what was just committed has the names it will be looked for by.
+  absl::Status CheckNames();
+  // The file has lost its name, and lives on while it is open: what it holds gets a name again.
+  absl::Status Rescue();
   absl::Status Finish();
   void SaveHead();
   bool HasWork() const { return !queue_.empty() || beat_ || !batch_.empty(); }
@@ -123,6 +129,10 @@ class Writer {
 
   // The thread's own.
   WriteConnection connection_;
+  std::optional<FileIdentity> file_;  // what the connection writes
+  std::optional<FileIdentity> log_;   // likewise; nullopt: not yet
+  bool nameless_ = false;             // one of them was removed or replaced
+  Head committed_head_;               // entry 0: of an empty file
   Batch batch_;
   enum class Phase : uint8_t { kWaits, kWrites, kTells };
   Phase phase_ = Phase::kWaits;
