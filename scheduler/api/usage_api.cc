@@ -80,8 +80,10 @@ std::string EncodeSeries(const SeriesQuery& query, const SeriesRows& rows) {
 
 }  // namespace
 
-UsageApi::UsageApi(std::string path, EngineHost& host, const Clock& clock)
-    : path_(std::move(path)), host_(host), clock_(clock) {}
+UsageApi::UsageApi(std::string path, EngineHost& host, const Clock& clock, Behind behind)
+    : path_(std::move(path)), host_(host), clock_(clock), behind_(std::move(behind)) {
+  if (!behind_) pool_.emplace(1);
+}
 
 http::Response UsageApi::Series(const http::Request& request) const {
   if (path_.empty()) return NoLedger();
@@ -148,14 +150,16 @@ http::Response UsageApi::BurnDownOf(const std::string& name) {
 }
 
 void UsageApi::Later(std::function<void()> work) {
-  boost::asio::post(pool_, [work = std::move(work)] {
+  auto guarded = [work = std::move(work)] {
     try {
       work();
     } catch (const std::exception& failure) {
       // The answer that is owed becomes a 500.
       spdlog::error("the ledger could not be read: {}", failure.what());
     }
-  });
+  };
+  if (behind_) return behind_(std::move(guarded));
+  boost::asio::post(*pool_, std::move(guarded));
 }
 
 void UsageApi::AddTo(Router& router) {
@@ -171,6 +175,8 @@ void UsageApi::AddTo(Router& router) {
              });
 }
 
-UsageApi::~UsageApi() { pool_.join(); }
+UsageApi::~UsageApi() {
+  if (pool_) pool_->join();
+}
 
 }  // namespace tranche

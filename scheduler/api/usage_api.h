@@ -15,6 +15,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -32,8 +33,11 @@ class UsageApi {
   // An answer about a budget serves everybody for as long.
   static constexpr std::chrono::seconds kAnswerAge{20};
 
-  // `path` empty: there is no ledger. All must outlive it.
-  UsageApi(std::string path, EngineHost& host, const Clock& clock);
+  // Does one piece of work after another, behind whoever asks.
+  using Behind = std::function<void(std::function<void()>)>;
+
+  // `path` empty: there is no ledger. `behind` null: a thread. All must outlive it.
+  UsageApi(std::string path, EngineHost& host, const Clock& clock, Behind behind = nullptr);
   // Waits for answers in the making.
   ~UsageApi();
   UsageApi(const UsageApi&) = delete;
@@ -51,9 +55,10 @@ class UsageApi {
   EngineHost& host_;
   const Clock& clock_;
   using Steady = std::chrono::steady_clock;
-  // By budget; only the pool's thread touches it.
+  // By budget; only what is done behind touches it.
   std::map<std::string, std::pair<Steady::time_point, std::string>> answers_;
-  boost::asio::thread_pool pool_{1};
+  std::optional<boost::asio::thread_pool> pool_;
+  const Behind behind_;
 };
 
 }  // namespace tranche

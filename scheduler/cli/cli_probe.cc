@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "scheduler/cli/exit_code.h"
 #include "scheduler/kube/annotator.h"
-#include "scheduler/kube/backoff.h"
+#include "scheduler/kube/timing.h"
 #include "scheduler/probe/annotations.h"
 #include "scheduler/probe/write_rule.h"
 #include "scheduler/server/log.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "scheduler/kube/api_calls.h"
-#include "scheduler/kube/api_client.h"
+#include "scheduler/kube/http_client.h"
 #include "scheduler/kube/stop_signal.h"
 #include "scheduler/kube/write_requests.h"
 
@@ -24,7 +24,7 @@ struct Annotator::Impl {
   const Options options;
   asio::io_context context{1};
   StopSignal stop;
-  ApiClient client;
+  HttpClient client;
   ApiCalls calls;
 };
 

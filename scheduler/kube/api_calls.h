@@ -8,6 +8,8 @@
 #include <string>
 
 #include "scheduler/kube/api_client.h"
+#include "scheduler/kube/stop_signal.h"
+#include "scheduler/kube/timing.h"
 #include "scheduler/ports/cluster_api.h"
 
 namespace tranche::kube {

@@ -1,29 +1,26 @@
-// Requests to one API server from one thread: a small pool of keep-alive connections for calls, a
-// connection of its own for every watch.
+// What the client stands on: how requests reach the server and who runs its event loops. Sockets
+// and threads (http_client.h), unless a simulation brings its own. Retries are only those that
+// cannot repeat an effect: any read, and once after a 401 with the token read again. Redirects are
+// never followed.
 //
-// Thread rule: the thread of its io_context. Retries here are only those that cannot repeat an
-// effect: a stale pooled connection before anything was sent, any read, and once after a 401 with
-// the token read again. Redirects are never followed. Source: kube-client-protocol 1, 3, 4.
+// Thread rule of a client: the thread of its loop. Source: kube-client-protocol 1, 3, 4.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "scheduler/kube/api_status.h"
 #include "scheduler/kube/cluster.h"
-#include "scheduler/kube/http_connection.h"
 #include "scheduler/kube/stop_signal.h"
-#include "scheduler/kube/tls.h"
-#include "scheduler/kube/token.h"
+#include "scheduler/kube/timing.h"
 
 namespace tranche::kube {
 
@@ -41,19 +38,17 @@ struct ApiRequest {
   TimePoint deadline;
 };
 
-// A watch whose 200 has arrived. Destroying it closes the connection.
+// What is asked for: a guarded write has the server give up when nobody waits any more.
+std::string TargetOf(const ApiRequest& request, bool guarded);
+
+// A watch whose 200 has arrived. Destroying it ends it.
 class WatchStream {
  public:
-  explicit WatchStream(std::unique_ptr<HttpConnection> connection)
-      : connection_(std::move(connection)) {}
+  virtual ~WatchStream() = default;
   // The next bytes; "" when the server ended the stream in order.
-  boost::asio::awaitable<absl::StatusOr<std::string>> Read(TimePoint deadline) {
-    return connection_->ReadBody(deadline);
-  }
-  void Close() { connection_->Close(); }
-
- private:
-  std::unique_ptr<HttpConnection> connection_;
+  virtual boost::asio::awaitable<absl::StatusOr<std::string>> Read(TimePoint deadline) = 0;
+  // Read, also one under way, fails from now on.
+  virtual void Close() = 0;
 };
 
 struct WatchOpening {
@@ -63,55 +58,41 @@ struct WatchOpening {
 
 class ApiClient {
  public:
-  static constexpr std::size_t kMaxConnections = 16;
-
-  ApiClient(boost::asio::io_context& context, StopSignal& stop, const Options& options);
-
-  boost::asio::awaitable<ApiAnswer> Call(const ApiRequest& request);
-  boost::asio::awaitable<WatchOpening> OpenWatch(const std::string& target);
+  virtual ~ApiClient() = default;
+  virtual boost::asio::awaitable<ApiAnswer> Call(const ApiRequest& request) = 0;
+  virtual boost::asio::awaitable<WatchOpening> OpenWatch(const std::string& target) = 0;
   // How often the server granted a request after it could not be connected to.
-  uint64_t returns() const { return returns_; }
-
- private:
-  class Place;  // one of kMaxConnections, held while a call runs
-
-  absl::StatusOr<std::string> Render(const ApiRequest& request);
-  // Writes are guarded where the options say who may write.
-  bool IsGuarded(const ApiRequest& request) const {
-    return may_write_ != nullptr && request.method != "GET";
-  }
-  boost::asio::awaitable<absl::StatusOr<std::unique_ptr<HttpConnection>>> Connect(
-      TimePoint deadline);
-  std::unique_ptr<HttpConnection> TakeIdle();
-  boost::asio::awaitable<bool> WaitForPlace(TimePoint deadline);
-  void GiveBackPlace();
-  boost::asio::awaitable<ApiAnswer> CallOnce(const ApiRequest& request);
-  // One exchange on an open connection; the body up to the request's limit.
-  boost::asio::awaitable<ApiAnswer> Exchange(HttpConnection& connection, const ApiRequest& request,
-                                             const std::string& text);
-  boost::asio::awaitable<ApiAnswer> ReadAnswer(HttpConnection& connection, ResponseHead head,
-                                               const ApiRequest& request);
-  boost::asio::awaitable<WatchOpening> OpenWatchOnce(const ApiRequest& request);
-  void NoteWarnings(const ResponseHead& head);
-  void NoteStatus(int http_status);
-
-  boost::asio::io_context& context_;
-  StopSignal& stop_;
-  const Timing timing_;
-  const std::string user_agent_;
-  const std::string host_header_;
-  const std::string path_prefix_;
-  const bool may_send_token_;
-  const std::function<bool()> may_write_;
-  Endpoint endpoint_;
-  TokenSource token_;
-  TlsContexts tls_;
-  std::vector<std::unique_ptr<HttpConnection>> idle_;  // the last one used last
-  std::size_t places_taken_ = 0;
-  std::deque<boost::asio::steady_timer*> waiting_;  // for a place, first come first served
-  std::set<std::string> warnings_seen_;
-  bool away_ = false;  // the last connection could not be made, and nothing was granted since
-  uint64_t returns_ = 0;
+  virtual uint64_t returns() const = 0;
 };
+
+// Runs one event loop from Start on.
+//
+// Thread rule: Start and Join from one thread, Wake from any.
+class LoopRunner {
+ public:
+  virtual ~LoopRunner() = default;
+  virtual void Start() = 0;
+  // Something is to be run in so much time: now, where it was posted from outside the loop.
+  virtual void Wake(std::chrono::milliseconds in) = 0;
+  // Waits until the loop has nothing left to do.
+  virtual void Join() = 0;
+};
+
+// Thread rule: any thread.
+class Platform {
+ public:
+  virtual ~Platform() = default;
+  virtual std::unique_ptr<LoopRunner> RunnerOf(boost::asio::io_context& context) = 0;
+  // All references outlive the client.
+  virtual std::unique_ptr<ApiClient> ClientOf(boost::asio::io_context& context, StopSignal& stop,
+                                              LoopRunner& runner, const Options& options) = 0;
+  // Of a random sequence.
+  virtual uint64_t Seed() = 0;
+  // In a pod, the pod's name.
+  virtual std::string HostName() = 0;
+};
+
+// That of the options; sockets and threads where they name none.
+Platform& PlatformOf(const Options& options);
 
 }  // namespace tranche::kube

@@ -1,17 +1,13 @@
 #include "scheduler/kube/cluster.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <list>
-#include <random>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -35,46 +31,45 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::steady_clock;
 
-uint64_t RandomSeed() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) | device();
-}
-
 constexpr const char* kNotRunning = "the Kubernetes client is not running";
-
-// In a pod, the pod's name.
-std::string HostName() {
-  std::array<char, 256> name{};
-  const bool known = gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0';
-  return known ? name.data() : "tranche";
-}
 
 // One thread with its event loop and a client of its own, so that nothing in it is shared.
 class IoThread {
  public:
   explicit IoThread(const Options& options)
-      : context_(1), stop_(context_), client_(context_, stop_, options) {}
+      : context_(1),
+        stop_(context_),
+        runner_(PlatformOf(options).RunnerOf(context_)),
+        client_(NewClient(options)) {
+    stop_.OnSleep([this](std::chrono::milliseconds time) { runner_->Wake(time); });
+  }
 
   asio::io_context& context() { return context_; }
   StopSignal& stop() { return stop_; }
-  ApiClient& client() { return client_; }
-
-  void Start() {
-    thread_ = std::thread([this] { context_.run(); });
+  ApiClient& client() { return *client_; }
+  std::unique_ptr<ApiClient> NewClient(const Options& options) {
+    return PlatformOf(options).ClientOf(context_, stop_, *runner_, options);
   }
+  template <typename Work>
+  void Post(Work work) {
+    asio::post(context_, std::move(work));
+    runner_->Wake({});
+  }
+
+  void Start() { runner_->Start(); }
   // Everything posted before is still begun, finds the signal raised, and ends.
   void Stop() {
-    asio::post(context_, [this] { stop_.Raise(); });
+    Post([this] { stop_.Raise(); });
     guard_.reset();
-    thread_.join();
+    runner_->Join();
   }
 
  private:
   asio::io_context context_;
   asio::executor_work_guard<asio::io_context::executor_type> guard_{context_.get_executor()};
   StopSignal stop_;
-  ApiClient client_;
-  std::thread thread_;
+  std::unique_ptr<LoopRunner> runner_;
+  std::unique_ptr<ApiClient> client_;
 };
 
 }  // namespace
@@ -117,7 +112,7 @@ struct Cluster::Impl {
   ClusterEvents& events;
   IoThread reading;
   IoThread writing;
-  ApiClient courtesy_client;  // of all writes that no pod's start depends on
+  std::unique_ptr<ApiClient> courtesy_client;  // of all writes that no pod's start depends on
   PodSink pod_sink;
   EventSink node_sink;
   std::size_t early_pending = 0;  // not listed yet; reading thread
@@ -138,25 +133,25 @@ struct Cluster::Impl {
 
 namespace {
 
-ReflectorOptions Resource(std::string_view name, std::string path, const Timing& timing) {
+ReflectorOptions Resource(std::string_view name, std::string path, const Options& client) {
   ReflectorOptions options;
   options.resource = name;
   options.path = std::move(path);
-  options.timing = timing;
-  options.seed = RandomSeed();
+  options.timing = client.timing;
+  options.seed = PlatformOf(client).Seed();
   return options;
 }
 
-ReflectorOptions PolicyObjectOptions(const PolicyResource& resource, const Timing& timing) {
+ReflectorOptions PolicyObjectOptions(const PolicyResource& resource, const Options& client) {
   ReflectorOptions options =
-      Resource(resource.plural, fmt::format("{}/{}", resource.group, resource.plural), timing);
+      Resource(resource.plural, fmt::format("{}/{}", resource.group, resource.plural), client);
   options.may_be_absent = resource.custom;
   options.may_be_forbidden = true;
   return options;
 }
 
-ReflectorOptions ObservedOptions(const ObservedResource& resource, const Timing& timing) {
-  ReflectorOptions options = Resource(resource.name, std::string(resource.path), timing);
+ReflectorOptions ObservedOptions(const ObservedResource& resource, const Options& client) {
+  ReflectorOptions options = Resource(resource.name, std::string(resource.path), client);
   options.may_be_absent = true;
   options.may_be_forbidden = true;
   options.may_be_late = true;
@@ -192,29 +187,29 @@ Cluster::Impl::Early::Early(Impl& owner, std::unique_ptr<ObjectSink> objects, Re
 
 Cluster::Impl::Impl(Options given, ClusterEvents& receiver)
     : options(std::move(given)),
-      instance(HostName()),
+      instance(PlatformOf(options).HostName()),
       events(receiver),
       reading(options),
       writing(options),
-      courtesy_client(writing.context(), writing.stop(), options),
+      courtesy_client(writing.NewClient(options)),
       pod_sink(events),
       node_sink(NodeSink(events)),
       follows(options.follow),
-      pods(Resource("pods", "/api/v1/pods", options.timing), reading.client(), reading.stop(),
-           pod_sink, [this] { events.Receive(Synced()); }),
+      pods(Resource("pods", "/api/v1/pods", options), reading.client(), reading.stop(), pod_sink,
+           [this] { events.Receive(Synced()); }),
       // Pods come after nodes, so that their devices find a node to be on.
-      nodes(Resource("nodes", "/api/v1/nodes", options.timing), reading.client(), reading.stop(),
+      nodes(Resource("nodes", "/api/v1/nodes", options), reading.client(), reading.stop(),
             node_sink, [this] { Spawn(pods); }),
       calls(writing.client(), writing.stop(), options.timing),
-      courtesy_calls(courtesy_client, writing.stop(), options.timing) {
+      courtesy_calls(*courtesy_client, writing.stop(), options.timing) {
   for (const PolicyResource& resource : kPolicyResources) {
     if (resource.for_hami && !options.resource_quotas) continue;
     early.emplace_back(*this, std::make_unique<PolicyObjectSink>(events, resource, follows),
-                       PolicyObjectOptions(resource, options.timing));
+                       PolicyObjectOptions(resource, options));
     early.back().written_by_us = resource.written_by_us;
   }
   for (const ObservedResource& resource : kObservedResources) {
-    early.emplace_back(*this, SinkOf(resource, events), ObservedOptions(resource, options.timing));
+    early.emplace_back(*this, SinkOf(resource, events), ObservedOptions(resource, options));
   }
   early_pending = early.size();
 }
@@ -231,8 +226,7 @@ void Cluster::Impl::Run(Call call, std::function<void(Result)> done) {
     const absl::MutexLock lock(&mutex);
     if (state == State::kRunning) {
       const auto deadline = steady_clock::now() + options.bind_timeout;
-      asio::post(writing.context(), [this, call = std::move(call), deadline,
-                                     done = std::move(done)]() mutable {
+      writing.Post([this, call = std::move(call), deadline, done = std::move(done)]() mutable {
         asio::co_spawn(writing.context(),
                        Answer<Result>(std::move(call), deadline, std::move(done)), Rethrow);
       });
@@ -321,7 +315,7 @@ std::map<std::string, ResourceStatus> Cluster::status() const {
 void Cluster::Refresh(std::function<void()> done) {
   const absl::MutexLock lock(&impl_->mutex);
   if (impl_->state != Impl::State::kRunning) return;
-  asio::post(impl_->reading.context(), [impl = impl_.get(), done = std::move(done)] {
+  impl_->reading.Post([impl = impl_.get(), done = std::move(done)] {
     std::vector<Reflector*> asked = {&impl->pods};
     for (Impl::Early& one : impl->early) {
       if (one.written_by_us) asked.push_back(&one.reflector);

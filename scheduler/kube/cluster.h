@@ -51,6 +51,8 @@ absl::StatusOr<Credentials> InClusterCredentials(
 absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path,
                                            const std::string& context = "");
 
+class Platform;
+
 struct Options {
   Credentials credentials;
   std::string user_agent = "tranche";
@@ -63,6 +65,7 @@ struct Options {
   // Begin as one who follows what another Tranche writes, until Refresh.
   bool follow = false;
   Timing timing;
+  Platform* platform = nullptr;  // outlives the client; null: sockets and threads
 };
 
 struct ResourceStatus {

@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
-#include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <random>
-#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -33,11 +29,8 @@ constexpr int kNotFound = 404;
 }  // namespace
 
 std::string NewIdentity() {
-  std::array<char, 256> name{};
-  const bool known = gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0';
-  std::random_device device;
-  const uint64_t random = (uint64_t{device()} << 32) | device();
-  return fmt::format("{}_{:016x}", known ? name.data() : "tranche", random);
+  Platform& platform = PlatformOf({});
+  return fmt::format("{}_{:016x}", platform.HostName(), platform.Seed());
 }
 
 struct Elector::Impl {
@@ -48,8 +41,11 @@ struct Elector::Impl {
         path(fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases",
                          PercentEncoded(options.ns))),
         own_path(path + "/" + PercentEncoded(options.name)),
-        client(context, stop, options.client),
-        machine(options.identity, options.times, std::random_device()()) {}
+        runner(PlatformOf(options.client).RunnerOf(context)),
+        client(PlatformOf(options.client).ClientOf(context, stop, *runner, options.client)),
+        machine(options.identity, options.times, PlatformOf(options.client).Seed()) {
+    stop.OnSleep([this](std::chrono::milliseconds time) { runner->Wake(time); });
+  }
 
   asio::awaitable<void> Run();
   asio::awaitable<void> Look();
@@ -66,13 +62,14 @@ struct Elector::Impl {
   const std::string own_path;
   asio::io_context context{1};
   StopSignal stop{context};
-  ApiClient client;
+  std::unique_ptr<LoopRunner> runner;
+  std::unique_ptr<ApiClient> client;
   LeaseMachine machine;  // the thread's own, as what follows
   std::string complaint;
   wire::LenientParser parser;
   bool announced = false;
 
-  std::thread thread;
+  bool started = false;
   mutable absl::Mutex mutex;
   Status status ABSL_GUARDED_BY(mutex);
 };
@@ -85,7 +82,7 @@ asio::awaitable<ApiAnswer> Elector::Impl::Call(const char* method, std::string t
   request.body = std::move(body);
   request.answer_limit = kMaxLeaseBytes;
   request.deadline = steady_clock::now() + options.times.renew / 2;
-  ApiAnswer answer = co_await client.Call(request);
+  ApiAnswer answer = co_await client->Call(request);
   co_return answer;
 }
 
@@ -221,16 +218,16 @@ Elector::Elector(ElectorOptions options, Grant& grant, Hooks hooks)
 Elector::~Elector() { Stop(Lease::kKeep); }
 
 void Elector::Start() {
-  impl_->thread = std::thread([impl = impl_.get()] {
-    asio::co_spawn(impl->context, impl->Run(), Rethrow);
-    impl->context.run();
-  });
+  impl_->started = true;
+  asio::co_spawn(impl_->context, impl_->Run(), Rethrow);
+  impl_->runner->Start();
 }
 
 void Elector::Stop(Lease lease) {
-  if (!impl_->thread.joinable()) return;
+  if (!std::exchange(impl_->started, false)) return;
   asio::post(impl_->context, [impl = impl_.get()] { impl->stop.Raise(); });
-  impl_->thread.join();
+  impl_->runner->Wake({});
+  impl_->runner->Join();
   const bool led = impl_->machine.role() == Role::kLeader && impl_->grant.holds();
   impl_->grant.End();
   if (lease == Lease::kKeep || !led) return;

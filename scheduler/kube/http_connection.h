@@ -18,10 +18,9 @@
 #include "absl/status/statusor.h"
 #include "scheduler/kube/response_reader.h"
 #include "scheduler/kube/stop_signal.h"
+#include "scheduler/kube/timing.h"
 
 namespace tranche::kube {
-
-using TimePoint = std::chrono::steady_clock::time_point;
 
 struct Endpoint {
   std::string host;

@@ -24,9 +24,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "scheduler/kube/api_client.h"
-#include "scheduler/kube/backoff.h"
+#include "scheduler/kube/cluster.h"
 #include "scheduler/kube/json_cut.h"
 #include "scheduler/kube/mirror.h"
+#include "scheduler/kube/stop_signal.h"
+#include "scheduler/kube/timing.h"
 
 namespace tranche::kube {
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include "scheduler/kube/api_client.h"
+#include "scheduler/kube/http_client.h"
 #include "scheduler/kube/stop_signal.h"
 
 namespace tranche::kube {
@@ -24,7 +24,7 @@ absl::StatusOr<SingleAnswer> CallOnce(const Credentials& credentials,
   options.credentials = credentials;
   asio::io_context context{1};
   StopSignal stop(context);
-  ApiClient client(context, stop, options);
+  HttpClient client(context, stop, options);
   ApiRequest call;
   call.method = request.method;
   call.target = request.target;

@@ -9,6 +9,7 @@ namespace tranche::kube {
 boost::asio::awaitable<bool> StopSignal::Sleep(std::chrono::milliseconds time) {
   if (raised_) co_return false;
   boost::asio::steady_timer timer(context_, time);
+  if (hear_) hear_(time);
   const Registration registration(*this, [&timer] { timer.cancel(); });
   co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
   co_return !raised_;

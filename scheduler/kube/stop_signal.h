@@ -38,6 +38,9 @@ class StopSignal {
 
   explicit StopSignal(boost::asio::io_context& context) : context_(context) {}
 
+  // Hears at each Sleep for how long; whoever runs the loop by hand must come then.
+  void OnSleep(std::function<void(std::chrono::milliseconds)> hear) { hear_ = std::move(hear); }
+
   bool raised() const { return raised_; }
   void Raise() {
     raised_ = true;
@@ -48,6 +51,7 @@ class StopSignal {
 
  private:
   boost::asio::io_context& context_;
+  std::function<void(std::chrono::milliseconds)> hear_;
   bool raised_ = false;
   std::list<std::function<void()>> wakes_;
 };

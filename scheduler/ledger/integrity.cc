@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <utility>
+
+#include "scheduler/ledger/schema.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
 namespace {
 
 constexpr std::size_t kMostFaults = 20;
+constexpr std::chrono::hours kEvery{24};
 constexpr int kStepsBetweenQuestions = 20'000;
 
 int Ask(void* stop) { return (*static_cast<const std::function<bool()>*>(stop))() ? 1 : 0; }
@@ -66,6 +71,38 @@ absl::StatusOr<std::vector<std::string>> CheckIntegrity(Database& database, Chec
   sqlite3_progress_handler(database.handle(), 0, nullptr, nullptr);
   if (!failed.ok()) return failed;
   return faults;
+}
+
+IntegrityWatch::IntegrityWatch(std::string path, bool at_once, const Workers& workers,
+                               std::function<void(std::string)> report)
+    : path_(std::move(path)), report_(std::move(report)), due_(at_once) {
+  work_ = StartWork(workers, Work::kCheck, [this] { return Step(); });
+}
+
+IntegrityWatch::~IntegrityWatch() { Stop(); }
+
+void IntegrityWatch::Stop() {
+  stop_ = true;
+  work_->Wake();
+  work_->Join();
+}
+
+std::optional<Worker::Rest> IntegrityWatch::Step() {
+  if (stop_) return std::nullopt;
+  if (std::exchange(due_, true)) Check();
+  return kEvery;
+}
+
+void IntegrityWatch::Check() {
+  absl::StatusOr<Database> database = Database::Open(path_, Access::kRead);
+  absl::Status status = database.ok() ? ApplyReadSettings(*database) : database.status();
+  if (status.ok()) {
+    const auto faults =
+        CheckIntegrity(*database, CheckDepth::kFull, [this] { return stop_.load(); });
+    status = faults.status();
+    if (faults.ok() && !faults->empty()) report_(faults->front());
+  }
+  if (!status.ok()) report_(std::string(status.message()));
 }
 
 }  // namespace tranche::ledger

@@ -11,7 +11,6 @@
 #include "scheduler/ledger/integrity.h"
 #include "scheduler/ledger/schema.h"
 #include "scheduler/ledger/start.h"
-#include "scheduler/ledger/watch.h"
 #include "scheduler/ledger/writer.h"
 #include "scheduler/wire/json/json.h"
 #include "topology/base/status.h"
@@ -157,11 +156,12 @@ absl::Status SqliteLedger::Impl::TakeUp() {
   writer = std::make_unique<Writer>(
       WriterOptions{options.path, start.history.ledger, options.epoch,
                     std::max(options.now, start.last_time), options.group_delay, options.group_size,
-                    options.queue_limit, options.hang_after, options.may_write},
+                    options.queue_limit, options.hang_after, options.may_write, options.workers,
+                    options.on_disk},
       std::move(connection));
   if (!look.head_fault.empty()) writer->Report(LedgerFault::kHead, look.head_fault);
   writer->Append(std::move(start.lost_ends), {});
-  watch = std::make_unique<IntegrityWatch>(options.path, !start.clean,
+  watch = std::make_unique<IntegrityWatch>(options.path, !start.clean, options.workers,
                                            [writer = writer.get()](std::string fault) {
                                              writer->Report(LedgerFault::kFile, std::move(fault));
                                            });

@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "scheduler/ledger/files.h"
 #include "scheduler/ledger/history.h"
+#include "scheduler/ledger/worker.h"
 #include "scheduler/ports/ledger.h"
 
 namespace tranche::ledger {
@@ -45,6 +46,9 @@ struct Options {
   std::size_t group_size = 256;
   std::size_t queue_limit = 100'000;
   std::chrono::milliseconds hang_after{2'000};  // a commit that takes longer counts as failed
+  Workers workers = nullptr;                    // null: threads
+  // Hears of each event of a commit that succeeded, before anybody who waits is told. Null: nobody.
+  std::function<void(const MeterEvent&)> on_disk = nullptr;
 };
 
 class SqliteLedger : public Ledger {

@@ -69,8 +69,8 @@ Writer::Writer(WriterOptions options, WriteConnection connection)
   health_.held = connection_.book->held();
   health_.id = options_.id;
   health_.restored = connection_.book->restored();
-  thread_ = std::thread([this] { Loop(); });
-  guard_ = std::thread([this] { Guard(); });
+  work_ = StartWork(options_.workers, Work::kWrite, [this] { return Step(); });
+  guard_ = StartWork(options_.workers, Work::kGuard, [this] { return Guard(); });
 }
 
 Writer::~Writer() { Close(); }
@@ -108,7 +108,7 @@ void Writer::Enqueue(Group group, std::size_t bad, const std::string& refused) {
   waiting_ += group.size();
   ++taken_;
   queue_.push_back(std::move(group));
-  changed_.notify_all();
+  work_->Wake();
 }
 
 void Writer::DropLives(std::vector<MeterEvent>& events) {
@@ -147,7 +147,7 @@ void Writer::Heartbeat(Instant now, std::vector<DecayRow> decay) {
   if (stop_) return;
   newest_ = std::max(newest_, now);
   beat_ = Beat{now, std::move(decay)};
-  changed_.notify_all();
+  work_->Wake();
 }
 
 LedgerHealth Writer::health() const {
@@ -176,65 +176,89 @@ int64_t Writer::ignored() const {
 void Writer::Close() {
   {
     const std::lock_guard lock(mutex_);
+    if (!stop_) rest_until_ = {};
     stop_ = true;
     stop_by_ = std::chrono::steady_clock::now() + kCloseWithin;
-    changed_.notify_all();
   }
-  if (thread_.joinable()) thread_.join();
-  if (guard_.joinable()) guard_.join();
+  work_->Wake();
+  work_->Join();
+  guard_->Join();
 }
 
-void Writer::Loop() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return stop_ || HasWork(); });
-    const bool overdue = stop_ && std::chrono::steady_clock::now() > stop_by_;
-    if ((stop_ && !HasWork()) || overdue) break;
-    if (HasWork()) {
-      Collect(lock);
-      Take();
-      Commit(lock);
-    }
+std::optional<Worker::Rest> Writer::Step() {
+  if (phase_ == Phase::kWrites) {
+    Commit();
+    return Worker::Rest::zero();
   }
-  ended_ = true;
-  guard_ends_.notify_all();
-  const bool complete = !HasWork();
-  std::deque<Waiter> waiters = std::exchange(waiters_, {});
-  health_.dropped += static_cast<int64_t>(waiting_);
-  lock.unlock();
+  if (phase_ == Phase::kTells) Conclude();
+  std::optional<Worker::Rest> rest;
+  {
+    const std::lock_guard lock(mutex_);
+    rest = Prepare(std::chrono::steady_clock::now());
+  }
+  if (!rest) End();
+  return rest;
+}
+
+// A commit costs one sync, however much it carries: others may join.
+std::optional<Worker::Rest> Writer::Prepare(SteadyTime now) {
+  const auto left = [now](SteadyTime until) {
+    return std::chrono::ceil<milliseconds>(until - now);
+  };
+  const bool overdue = stop_ && now > stop_by_;
+  if (overdue || (stop_ && !HasWork())) return std::nullopt;
+  if (!HasWork()) return Worker::kUntilWoken;
+  if (now < rest_until_) return left(rest_until_);
+  if (batch_.empty()) {  // else a second attempt, of the same
+    if (!collect_until_) collect_until_ = now + options_.group_delay;
+    const bool full = waiting_ >= options_.group_size;
+    if (!stop_ && !full && now < *collect_until_) return left(*collect_until_);
+    collect_until_.reset();
+    Take();
+  }
+  written_ = newest_.time_since_epoch().count();
+  commit_began_ = now;
+  phase_ = Phase::kWrites;
+  return Worker::Rest::zero();
+}
+
+void Writer::End() {
+  std::deque<Waiter> waiters;
+  bool complete = false;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    complete = !HasWork();
+    waiters = std::exchange(waiters_, {});
+    health_.dropped += static_cast<int64_t>(waiting_);
+    guard_->Wake();
+  }
   for (Waiter& waiter : waiters) waiter.done(/*committed=*/false);
   const absl::Status finished = complete ? Finish() : absl::OkStatus();
   connection_ = {};
   if (!finished.ok()) Report(LedgerFault::kCommit, std::string(finished.message()));
 }
 
-void Writer::Guard() {
-  std::unique_lock lock(mutex_);
-  while (!ended_) {
-    guard_ends_.wait_for(lock, options_.hang_after / 4, [this] { return ended_; });
-    const bool hangs =
-        commit_began_ && std::chrono::steady_clock::now() - *commit_began_ >= options_.hang_after;
-    if (!hangs || health_.problems.contains(LedgerFault::kHung)) continue;
-    health_.writable = false;
-    health_.problems[LedgerFault::kHung] =
-        fmt::format("expected a commit to end within {} ms, found it still under way, in {}",
-                    options_.hang_after.count(), options_.path);
-    std::deque<Waiter> waiters = std::exchange(waiters_, {});
-    lock.unlock();
-    for (Waiter& waiter : waiters) waiter.done(/*committed=*/false);
-    lock.lock();
+std::optional<Worker::Rest> Writer::Guard() {
+  std::deque<Waiter> waiters;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return std::nullopt;
+    const auto now = std::chrono::steady_clock::now();
+    const bool hangs = commit_began_ && now - *commit_began_ >= options_.hang_after;
+    if (hangs && !health_.problems.contains(LedgerFault::kHung)) {
+      health_.writable = false;
+      health_.problems[LedgerFault::kHung] =
+          fmt::format("expected a commit to end within {} ms, found it still under way, in {}",
+                      options_.hang_after.count(), options_.path);
+      waiters = std::exchange(waiters_, {});
+    }
   }
-}
-
-// A commit costs one sync, however much it carries: others may join.
-void Writer::Collect(std::unique_lock<std::mutex>& lock) {
-  if (!batch_.empty()) return;  // a second attempt, of the same
-  changed_.wait_for(lock, options_.group_delay,
-                    [this] { return stop_ || waiting_ >= options_.group_size; });
+  for (Waiter& waiter : waiters) waiter.done(/*committed=*/false);
+  return options_.hang_after / 4;
 }
 
 void Writer::Take() {
-  if (!batch_.empty()) return;
   while (!queue_.empty() && batch_.events < options_.group_size) {
     batch_.events += queue_.front().size();
     batch_.groups.push_back(std::move(queue_.front()));
@@ -243,24 +267,37 @@ void Writer::Take() {
   batch_.beat = std::exchange(beat_, std::nullopt);
 }
 
-void Writer::Commit(std::unique_lock<std::mutex>& lock) {
-  const int64_t written = newest_.time_since_epoch().count();
-  commit_began_ = std::chrono::steady_clock::now();
-  lock.unlock();
-  const absl::Status status = Write(written);
+void Writer::Commit() {
+  outcome_ = Write();
   // Before anybody relies on it: a log that lost its end is noticed by the head.
-  if (status.ok()) SaveHead();
-  lock.lock();
-  commit_began_.reset();
-  health_.problems.erase(LedgerFault::kHung);
-  if (status.ok()) {
-    Succeed(lock);
-  } else {
-    Fail(lock, status);
-  }
+  if (outcome_.ok()) SaveHead();
+  phase_ = Phase::kTells;
 }
 
-absl::Status Writer::Write(int64_t written) {
+void Writer::Conclude() {
+  const absl::Status outcome = std::exchange(outcome_, absl::OkStatus());
+  if (outcome.ok() && options_.on_disk) {
+    for (const Group& group : batch_.groups) {
+      for (const MeterEvent& event : group.events) options_.on_disk(event);
+    }
+  }
+  std::deque<Waiter> waiters;
+  {
+    const std::lock_guard lock(mutex_);
+    commit_began_.reset();
+    health_.problems.erase(LedgerFault::kHung);
+    waiters = outcome.ok() ? Succeed() : Fail(outcome, std::chrono::steady_clock::now());
+  }
+  phase_ = Phase::kWaits;
+  for (Waiter& waiter : waiters) waiter.done(outcome.ok());
+  if (outcome.ok()) return;
+  // After a failed sync nobody knows which pages are on disk: what was read must be read again.
+  // The book is ahead of the file in any case.
+  connection_ = {};
+  if (IsDiskFull(outcome)) FreeReserve(options_.path);
+}
+
+absl::Status Writer::Write() {
   if (options_.may_write && !options_.may_write()) {
     return absl::FailedPreconditionError("this process may not write any more");
   }
@@ -272,13 +309,13 @@ absl::Status Writer::Write(int64_t written) {
   TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*connection_.database));
   for (const Group& group : batch_.groups) {
     for (const MeterEvent& event : group.events) {
-      TRANCHE_RETURN_IF_ERROR(book.Apply(event, written));
+      TRANCHE_RETURN_IF_ERROR(book.Apply(event, written_));
     }
     for (const WindowClosing& closing : group.closings) {
-      TRANCHE_RETURN_IF_ERROR(book.Record(closing, written));
+      TRANCHE_RETURN_IF_ERROR(book.Record(closing, written_));
     }
     for (const RestoredUse& use : group.restored) {
-      TRANCHE_RETURN_IF_ERROR(book.Restore(use, written));
+      TRANCHE_RETURN_IF_ERROR(book.Restore(use, written_));
     }
   }
   if (batch_.beat) {
@@ -289,7 +326,7 @@ absl::Status Writer::Write(int64_t written) {
   return transaction.Commit();
 }
 
-void Writer::Succeed(std::unique_lock<std::mutex>& lock) {
+std::deque<Writer::Waiter> Writer::Succeed() {
   const Book& book = *connection_.book;
   health_.writable = true;
   health_.problems.erase(LedgerFault::kCommit);
@@ -306,35 +343,25 @@ void Writer::Succeed(std::unique_lock<std::mutex>& lock) {
   if (waiting_ == 0) lost_ = false;
   batch_ = {};
   pause_ = kFirstPause;
-  std::vector<std::function<void(bool)>> answers;
+  std::deque<Waiter> answered;
   while (!waiters_.empty() && waiters_.front().target <= committed_) {
-    answers.push_back(std::move(waiters_.front().done));
+    answered.push_back(std::move(waiters_.front()));
     waiters_.pop_front();
   }
-  lock.unlock();
-  for (const auto& answer : answers) answer(/*committed=*/true);
-  lock.lock();
+  return answered;
 }
 
-void Writer::Fail(std::unique_lock<std::mutex>& lock, const absl::Status& why) {
+std::deque<Writer::Waiter> Writer::Fail(const absl::Status& why, SteadyTime now) {
   health_.writable = false;
   ++health_.failures;
   health_.problems[LedgerFault::kCommit] = std::string(why.message());
-  std::deque<Waiter> waiters = std::exchange(waiters_, {});
-  lock.unlock();
-  for (Waiter& waiter : waiters) waiter.done(/*committed=*/false);
-  // After a failed sync nobody knows which pages are on disk: what was read must be read again.
-  // The book is ahead of the file in any case.
   if (connection_.book) {
     late_before_ = health_.late;
     ignored_before_ = ignored_;
   }
-  connection_ = {};
-  if (IsDiskFull(why)) FreeReserve(options_.path);
-  lock.lock();
-  const bool stopping = stop_;
-  changed_.wait_for(lock, stopping ? kFirstPause : pause_, [&] { return stop_ && !stopping; });
+  rest_until_ = now + (stop_ ? kFirstPause : pause_);
   pause_ = std::min(2 * pause_, kLongestPause);
+  return std::exchange(waiters_, {});
 }
 
 void Writer::SaveHead() {

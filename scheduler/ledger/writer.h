@@ -1,10 +1,11 @@
 // The thread that writes: collects what is appended, commits it in groups, survives a bad disk.
 //
+//   waits -> collects -> begins a commit -> writes -> tells what came of it -> waits, or rests
+//
 // Thread rule: any thread, but for Close and the destructor (one thread, the owner's).
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -12,7 +13,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "scheduler/ledger/book.h"
 #include "scheduler/ledger/sqlite.h"
+#include "scheduler/ledger/worker.h"
 #include "scheduler/ports/ledger.h"
 
 namespace tranche::ledger {
@@ -48,6 +49,8 @@ struct WriterOptions {
   std::size_t queue_limit = 100'000;  // events; what begins beyond it is dropped with all its life
   std::chrono::milliseconds hang_after{2'000};
   std::function<bool()> may_write = nullptr;  // as in ledger::Options
+  Workers workers = nullptr;                  // likewise
+  std::function<void(const MeterEvent&)> on_disk = nullptr;
 };
 
 class Writer {
@@ -97,17 +100,21 @@ class Writer {
   void Enqueue(Group group, std::size_t bad, const std::string& refused);
   // Takes out what there is no room for: whole lives, so that no end is missing of what is opened.
   void DropLives(std::vector<MeterEvent>& events);
-  void Loop();
+  // What is due, of the thread that writes.
+  std::optional<Worker::Rest> Step();
   // Answers for a commit that does not end. On a thread of its own, as the other one is held.
-  void Guard();
-  void Collect(std::unique_lock<std::mutex>& lock);
+  std::optional<Worker::Rest> Guard();
+  // With the lock held: a commit begins, or how long until one does; nullopt: never again.
+  std::optional<Worker::Rest> Prepare(SteadyTime now);
   void Take();
-  // Called with the lock held, which they give up meanwhile.
-  void Commit(std::unique_lock<std::mutex>& lock);
-  void Succeed(std::unique_lock<std::mutex>& lock);
-  void Fail(std::unique_lock<std::mutex>& lock, const absl::Status& why);
+  // With the lock held: who is told what.
+  std::deque<Waiter> Succeed();
+  std::deque<Waiter> Fail(const absl::Status& why, SteadyTime now);
   // Without the lock, the thread's own.
-  absl::Status Write(int64_t written);
+  absl::Status Write();
+  void Commit();
+  void Conclude();
+  void End();
   absl::Status Finish();
   void SaveHead();
   bool HasWork() const { return !queue_.empty() || beat_ || !batch_.empty(); }
@@ -117,14 +124,17 @@ class Writer {
   // The thread's own.
   WriteConnection connection_;
   Batch batch_;
+  enum class Phase : uint8_t { kWaits, kWrites, kTells };
+  Phase phase_ = Phase::kWaits;
+  int64_t written_ = 0;   // the time of the entries of a commit
+  absl::Status outcome_;  // of the commit, at kTells
   std::chrono::milliseconds pause_;
+  std::optional<SteadyTime> collect_until_;
   int64_t late_before_ = 0;  // of books that were thrown away
   int64_t ignored_before_ = 0;
   int64_t first_entry_ = 0;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::condition_variable guard_ends_;
   std::deque<Group> queue_;
   std::optional<Beat> beat_;
   std::size_t waiting_ = 0;  // events in queue_ and batch_
@@ -138,12 +148,13 @@ class Writer {
   std::unordered_set<std::string> dropped_lives_;
   bool stop_ = false;
   SteadyTime stop_by_;
+  SteadyTime rest_until_;  // after a failure
   bool ended_ = false;
   LedgerHealth health_;
   int64_t ignored_ = 0;
 
-  std::thread thread_;
-  std::thread guard_;
+  std::unique_ptr<Worker> work_;
+  std::unique_ptr<Worker> guard_;
 };
 
 }  // namespace tranche::ledger

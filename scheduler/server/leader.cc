@@ -13,7 +13,6 @@
 #include "scheduler/api/embedded_api.h"
 #include "scheduler/api/ledger_api.h"
 #include "scheduler/api/pages.h"
-#include "scheduler/api/usage_api.h"
 #include "scheduler/api/verbs.h"
 #include "scheduler/api/what_if_api.h"
 #include "scheduler/controllers/binder.h"
@@ -24,7 +23,6 @@
 #include "scheduler/controllers/status_writer.h"
 #include "scheduler/embedded/cluster.h"
 #include "scheduler/host/clocks.h"
-#include "scheduler/host/timers.h"
 #include "scheduler/server/ledger_care.h"
 #include "scheduler/server/log.h"
 #include "topology/base/status.h"
@@ -80,6 +78,8 @@ struct LeaderServices::Impl {
         manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
         clock(manual ? static_cast<Clock&>(*manual) : system),
         host(MakeHostOptions(config, epoch, book.get(), process.may_write), clock),
+        own_timers(process.threads.timers ? nullptr : std::make_unique<ThreadTimers>()),
+        timers(own_timers ? *own_timers : *process.threads.timers),
         adviser([this] { return Look(); }) {
     if (book) RestorePast();
     if (!config.ledger.empty()) MakeCare(opened.untrusted);
@@ -118,8 +118,9 @@ struct LeaderServices::Impl {
   std::unique_ptr<Reclaimer> reclaimer;  // known to the host, so outlives the cluster's events
   std::unique_ptr<embedded::Cluster> embedded_cluster;  // null: it is elsewhere
   ClusterApi* api = nullptr;
-  absl::Mutex due_mutex;  // around a whole round of what is due
-  ThreadTimers timers;
+  absl::Mutex due_mutex;                           // around a whole round of what is due
+  const std::unique_ptr<ThreadTimers> own_timers;  // null: the hooks have others
+  Timers& timers;
   std::unique_ptr<Binder> binder;
   std::unique_ptr<Verbs> verbs;
   std::unique_ptr<Checkpointer> checkpointer;
@@ -127,7 +128,7 @@ struct LeaderServices::Impl {
   std::unique_ptr<StatusWriter> status_writer;
   std::unique_ptr<MigController> mig_controller;
   Adviser adviser;
-  UsageApi usage{config.ledger, host.engine, clock};
+  UsageApi usage{config.ledger, host.engine, clock, process.threads.reader};
   WhatIfApi what_if{host.engine};
   Router router;
 };
@@ -150,9 +151,10 @@ void LeaderServices::Impl::MakeCare(const std::string& untrusted) {
   };
   hooks.try_again = [this] {
     return OpenLedger(config, epoch, /*exact_epoch=*/config.elects, process.may_write,
-                      IfUntrusted::kFail)
+                      IfUntrusted::kFail, process.threads.ledger)
         .status();
   };
+  hooks.workers = process.threads.ledger.workers;
   // Objects of the embedded cluster are in this process alone.
   if (config.cluster == ClusterKind::kKubernetes) hooks.restart = process.restart;
   care = std::make_unique<LedgerCare>(config, book.get(), untrusted, std::move(hooks));
@@ -436,7 +438,7 @@ void LeaderServices::Begin() {
 void LeaderServices::Drain() { impl_->host.cluster.BeginStopping(); }
 
 void LeaderServices::End() {
-  impl_->timers.Stop();
+  if (impl_->own_timers) impl_->own_timers->Stop();
   impl_->host.engine.Heartbeat();
   if (impl_->care) impl_->care->End();
   if (impl_->book) impl_->book->Close();

@@ -17,7 +17,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "scheduler/api/router.h"
+#include "scheduler/api/usage_api.h"
 #include "scheduler/host/host.h"
+#include "scheduler/host/timers.h"
 #include "scheduler/ledger/sqlite_ledger.h"
 #include "scheduler/metrics/metrics.h"
 #include "scheduler/ports/cluster_api.h"
@@ -25,6 +27,14 @@
 #include "scheduler/server/opened_ledger.h"
 
 namespace tranche {
+
+// What a leader has instead of threads of its own where somebody else decides what runs when: in a
+// simulation. What is null is a thread.
+struct LeaderThreads {
+  Timers* timers = nullptr;  // outlives the leader, and calls nothing once it is to end
+  LedgerWorks ledger;
+  UsageApi::Behind reader;  // of the ledger, for the page
+};
 
 // Resources owned by the process that outlive one leadership.
 struct LeaderHooks {
@@ -36,6 +46,7 @@ struct LeaderHooks {
   std::function<bool()> may_write;
   // Ends the process in order, to be started again.
   std::function<void(const std::string& why)> restart;
+  LeaderThreads threads = {};
 };
 
 class LeaderServices {

@@ -37,26 +37,27 @@ LedgerCare::LedgerCare(const ServeConfig& config, ledger::SqliteLedger* book,
 LedgerCare::~LedgerCare() { End(); }
 
 void LedgerCare::Begin() {
-  thread_ = std::thread([this] { Loop(); });
+  work_ = ledger::StartWork(hooks_.workers, ledger::Work::kCare, [this] { return Step(); });
 }
 
 void LedgerCare::End() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
-    changed_.notify_all();
   }
-  if (thread_.joinable()) thread_.join();
+  if (!work_) return;
+  work_->Wake();
+  work_->Join();
 }
 
-void LedgerCare::Loop() {
-  while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      if (changed_.wait_for(lock, pause_, [this] { return stop_; })) return;
-    }
-    pause_ = book_ == nullptr ? TryAgain() : CopyWhenDue();
+std::optional<milliseconds> LedgerCare::Step() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_) return std::nullopt;
   }
+  const bool due = std::exchange(begun_work_, true);
+  if (due) pause_ = book_ == nullptr ? TryAgain() : CopyWhenDue();
+  return pause_;
 }
 
 milliseconds LedgerCare::TryAgain() {

@@ -5,15 +5,15 @@
 // thread of its own, so that neither verbs nor scrapes wait for a disk.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "scheduler/ledger/sqlite_ledger.h"
+#include "scheduler/ledger/worker.h"
 #include "scheduler/server/config.h"
 
 namespace tranche {
@@ -26,6 +26,7 @@ struct LedgerCareHooks {
   // It can. Metering cannot begin in the middle: only a new start takes the file and the pods
   // together. Null: nobody would start the process again.
   std::function<void(const std::string& why)> restart = nullptr;
+  ledger::Workers workers = nullptr;  // null: a thread
 };
 
 class LedgerCare {
@@ -51,7 +52,8 @@ class LedgerCare {
   std::optional<int64_t> copy_age() const;
 
  private:
-  void Loop();
+  // What is due now; how long until the next.
+  std::optional<std::chrono::milliseconds> Step();
   // Both return when to come again.
   std::chrono::milliseconds TryAgain();
   std::chrono::milliseconds CopyWhenDue();
@@ -61,14 +63,14 @@ class LedgerCare {
   ledger::SqliteLedger* const book_;
   const LedgerCareHooks hooks_;
   const Instant began_;              // by the machine's clock
-  std::chrono::milliseconds pause_;  // the thread's own
+  std::chrono::milliseconds pause_;  // the thread's own, as what follows
+  bool begun_work_ = false;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
   bool stop_ = false;
-  LedgerProblems own_;   // beside those of the ledger's health
-  LedgerProblems told_;  // as logged
-  std::thread thread_;
+  LedgerProblems own_;                    // beside those of the ledger's health
+  LedgerProblems told_;                   // as logged
+  std::unique_ptr<ledger::Worker> work_;  // null before Begin
 };
 
 }  // namespace tranche

@@ -20,6 +20,7 @@ Instant WallNow() { return std::chrono::floor<Millis>(std::chrono::system_clock:
 // itself then, and what comes of it is closed again.
 absl::StatusOr<std::unique_ptr<ledger::SqliteLedger>> OpenInTime(
     ledger::Options options, std::chrono::milliseconds patience) {
+  if (options.workers) return ledger::SqliteLedger::Open(options);
   const std::string path = options.path;
   std::packaged_task<absl::StatusOr<std::unique_ptr<ledger::SqliteLedger>>()> opening(
       [options = std::move(options)] { return ledger::SqliteLedger::Open(options); });
@@ -33,7 +34,8 @@ absl::StatusOr<std::unique_ptr<ledger::SqliteLedger>> OpenInTime(
 }  // namespace
 
 absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch, bool exact_epoch,
-                                        std::function<bool()> may_write, IfUntrusted untrusted) {
+                                        std::function<bool()> may_write, IfUntrusted untrusted,
+                                        LedgerWorks works) {
   OpenedLedger opened;
   if (config.ledger.empty()) return opened;
   ledger::Options options;
@@ -41,6 +43,8 @@ absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch
   options.epoch = epoch;
   options.continue_epoch = !exact_epoch;
   options.may_write = std::move(may_write);
+  options.workers = std::move(works.workers);
+  options.on_disk = std::move(works.on_disk);
   options.now = WallNow();
   options.past = ledger::PastForm::kPieces;
   options.accept_rollback = config.ledger_accept_rollback;

@@ -18,6 +18,13 @@ struct OpenedLedger {
   std::string untrusted;  // not empty: why the file is damaged or out of reach; it stays as it is
 };
 
+// Of one who decides what runs when: the ledger has these instead of threads, and is opened on the
+// caller's.
+struct LedgerWorks {
+  ledger::Workers workers;                         // null: threads
+  std::function<void(const MeterEvent&)> on_disk;  // as ledger::Options has it
+};
+
 enum class IfUntrusted : uint8_t { kGoOn, kFail };
 
 // Opens the configured ledger for a writer of that epoch, or of the file's own if that is higher
@@ -27,6 +34,7 @@ enum class IfUntrusted : uint8_t { kGoOn, kFail };
 // file, a newer version); with kFail all of SqliteLedger::Open.
 absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch, bool exact_epoch,
                                         std::function<bool()> may_write,
-                                        IfUntrusted untrusted = IfUntrusted::kGoOn);
+                                        IfUntrusted untrusted = IfUntrusted::kGoOn,
+                                        LedgerWorks works = {});
 
 }  // namespace tranche

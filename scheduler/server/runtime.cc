@@ -22,16 +22,12 @@
 #include "scheduler/server/log.h"
 #include "scheduler/server/question_desk.h"
 #include "scheduler/server/standby_buffer.h"
+#include "scheduler/server/takeover.h"
 
 namespace tranche {
 namespace {
 
 using std::chrono::milliseconds;
-
-// How long a new leader waits for a ledger that another process still has: one that was paused or
-// cut off ends as soon as it notices. After that it leads without.
-constexpr milliseconds kLedgerPatience{5'000};
-constexpr milliseconds kLedgerRetry{100};
 
 // A probe is one short request on a connection of its own.
 constexpr int kProbeConnections = 64;
@@ -79,12 +75,6 @@ bool IsLong(const std::string& path) { return path == "/api/v1/advice"; }
 bool IsForAnybody(const std::string& path) {
   return path == "/healthz" || path == "/livez" || path == "/readyz" || path == "/version" ||
          path == "/metrics" || path == "/" || path.starts_with("/ui");
-}
-
-// A write of an old leader is over before another leader looks: what it may send last, it sends
-// `renew` after its last renewal, and another begins after `lease`.
-milliseconds WriteTime(const ElectionOptions& election, milliseconds otherwise) {
-  return std::min(otherwise, (election.lease - election.renew) * 4 / 5);
 }
 
 }  // namespace
@@ -195,12 +185,7 @@ void Runtime::Impl::MakeElector(kube::Options client) {
                                kube::NewIdentity(),
                                {election.lease, election.renew, election.retry}};
   kube::Elector::Hooks hooks;
-  hooks.least_epoch = [this](int64_t next) {
-    const int64_t kept = config.ledger.empty() ? 0 : ledger::SqliteLedger::LastEpoch(config.ledger);
-    const int64_t known = std::max(kept, next);
-    // A record could tell any number: many may write pods.
-    return std::max(known, buffer.HighestEpoch(known + kMostEpochsAhead));
-  };
+  hooks.least_epoch = [this](int64_t next) { return LeastEpoch(config, buffer, next); };
   hooks.gained = [this](int64_t epoch) {
     takeover = std::thread([this, epoch] { TakeOver(epoch); });
   };

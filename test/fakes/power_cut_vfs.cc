@@ -132,6 +132,8 @@ struct PowerCutVfs::Impl {
   int64_t operations = 0;
   Plan plan;
   int64_t faults = 0;
+  bool frozen = false;
+  std::optional<std::mt19937_64> random;
 };
 
 PowerCutVfs::Impl::Impl() : real(sqlite3_vfs_find(nullptr)) {
@@ -159,6 +161,10 @@ void PowerCutVfs::Impl::SetPassingMethods() {
     return Of(v).real->xFullPathname(Of(v).real, name, size, out);
   };
   vfs.xRandomness = [](sqlite3_vfs* v, int size, char* out) {
+    if (std::optional<std::mt19937_64>& drawn = Of(v).random) {
+      std::generate_n(out, size, [&drawn] { return static_cast<char>((*drawn)()); });
+      return size;
+    }
     return Of(v).real->xRandomness(Of(v).real, size, out);
   };
   vfs.xSleep = [](sqlite3_vfs* v, int micros) { return Of(v).real->xSleep(Of(v).real, micros); };
@@ -275,6 +281,7 @@ int PowerCutVfs::Impl::Open(sqlite3_vfs* vfs, const char* name, sqlite3_file* fi
 int PowerCutVfs::Impl::Delete(sqlite3_vfs* vfs, const char* name, int sync_folder) {
   Impl& impl = Of(vfs);
   impl.Announce();
+  if (impl.frozen) return SQLITE_IOERR_DELETE;
   const int code = impl.real->xDelete(impl.real, name, 0);
   const std::lock_guard lock(impl.mutex);
   const auto place = impl.disk.find(name);
@@ -298,6 +305,7 @@ int PowerCutVfs::Impl::Write(sqlite3_file* file, const void* bytes, int count,
   Impl& impl = *handle.owner;
   impl.Announce();
   const std::lock_guard lock(impl.mutex);
+  if (impl.frozen) return SQLITE_IOERR_WRITE;
   const std::optional<DiskFault> fault = impl.Draw(false);
   if (fault == DiskFault::kFull) return SQLITE_FULL;
   if (fault == DiskFault::kWriteError) return SQLITE_IOERR_WRITE;
@@ -315,6 +323,7 @@ int PowerCutVfs::Impl::Truncate(sqlite3_file* file, sqlite3_int64 size) {
   Handle& handle = Of(file);
   if (handle.file != nullptr) handle.owner->Announce();
   const std::lock_guard lock(handle.owner->mutex);
+  if (handle.owner->frozen) return SQLITE_IOERR_TRUNCATE;
   const int code = handle.real->pMethods->xTruncate(handle.real, size);
   if (code == SQLITE_OK && handle.file != nullptr) {
     handle.owner->Record(*handle.file, size, nullptr);
@@ -341,6 +350,7 @@ int PowerCutVfs::Impl::Sync(sqlite3_file* file, int) {
   Impl& impl = *handle.owner;
   impl.Announce();
   const std::lock_guard lock(impl.mutex);
+  if (impl.frozen) return SQLITE_IOERR_FSYNC;
   DiskFile& disk_file = *handle.file;
   const std::optional<DiskFault> fault = impl.Draw(true);
   if (!fault.has_value()) {
@@ -395,6 +405,27 @@ void PowerCutVfs::Inject(DiskFault fault, int64_t n, int64_t times) {
 void PowerCutVfs::Heal() {
   const std::lock_guard lock(impl_->mutex);
   impl_->plan.left = 0;
+}
+
+void PowerCutVfs::Freeze() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->frozen = true;
+}
+
+void PowerCutVfs::Thaw() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->frozen = false;
+}
+
+void PowerCutVfs::Forget(const std::string& folder) {
+  const std::lock_guard lock(impl_->mutex);
+  std::erase_if(impl_->disk,
+                [&folder](const auto& known) { return FolderOf(known.first) == folder; });
+}
+
+void PowerCutVfs::Seed(uint64_t seed) {
+  impl_->random.emplace(seed);
+  sqlite3_randomness(0, nullptr);  // what was drawn ahead is thrown away
 }
 
 int64_t PowerCutVfs::faults() const {

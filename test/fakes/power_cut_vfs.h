@@ -70,6 +70,15 @@ class PowerCutVfs {
   void Heal();
   int64_t faults() const;  // that came true since the last Inject
 
+  // From now on every write, truncation, sync and removal fails, as those that a process would have
+  // done had it not been killed; until Thaw.
+  void Freeze();
+  void Thaw();
+  // Files in that folder were changed behind this, or are gone; none of them is open.
+  void Forget(const std::string& folder);
+  // What SQLite draws at random follows from the seed.
+  void Seed(uint64_t seed);
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

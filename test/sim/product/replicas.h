@@ -23,6 +23,7 @@
 namespace tranche::sim {
 
 struct ReplicasOptions {
+  uint64_t seed = 1;
   int replicas = 1;
   bool elects = true;             // false, with one replica alone: it leads by itself
   bool ledger = true;             // a ledger is kept, on the volume

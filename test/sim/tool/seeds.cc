@@ -40,7 +40,7 @@ class Progress {
 
 class Seeds {
  public:
-  Seeds(const SeedsOptions& options, const Run& run) : options_(options), run_(run) {}
+  Seeds(const SeedsOptions& options, const Runner& run) : options_(options), run_(run) {}
 
   SeedsResult Go() {
     const auto began = std::chrono::steady_clock::now();
@@ -105,7 +105,7 @@ class Seeds {
   }
 
   void CutDown(const RunOptions& run_options, const Outcome& outcome) {
-    const Run counted = [this](const RunOptions& one) { return Counted(one); };
+    const Runner counted = [this](const RunOptions& one) { return Counted(one); };
     const Shrunk shrunk =
         Shrink(run_options, outcome, counted, kMostTries, [&](std::size_t left, int tries) {
           progress_.Tell(fmt::format("seed {}: {} actions left after {} tries", run_options.seed,
@@ -128,14 +128,14 @@ class Seeds {
   }
 
   const SeedsOptions& options_;
-  const Run& run_;
+  const Runner& run_;
   Progress progress_;
   SeedsResult result_;
 };
 
 }  // namespace
 
-SeedsResult RunSeeds(const SeedsOptions& options, const Run& run) {
+SeedsResult RunSeeds(const SeedsOptions& options, const Runner& run) {
   return Seeds(options, run).Go();
 }
 

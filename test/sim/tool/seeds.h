@@ -40,7 +40,7 @@ struct SeedsResult {
 
 // Tells of progress and failures on stderr; shrunk failures on stdout as a file of seeds and a
 // story.
-SeedsResult RunSeeds(const SeedsOptions& options, const Run& run);
+SeedsResult RunSeeds(const SeedsOptions& options, const Runner& run);
 // {"seeds","lives","livesPerSecond","failed":[{"seed","checker"}],"digests":{"S":"hex"}}
 Json ToJson(const SeedsResult& result);
 

@@ -10,7 +10,7 @@ using Ids = std::vector<Script::Id>;
 
 class Shrinker {
  public:
-  Shrinker(RunOptions options, const Outcome& failed, const Run& run, int most_tries)
+  Shrinker(RunOptions options, const Outcome& failed, const Runner& run, int most_tries)
       : checker_(failed.findings.front().checker), run_(run), most_tries_(most_tries) {
     shrunk_.options = std::move(options);
     shrunk_.outcome = failed;
@@ -57,14 +57,14 @@ class Shrinker {
   }
 
   const std::string checker_;
-  const Run& run_;
+  const Runner& run_;
   const int most_tries_;
   Shrunk shrunk_;
 };
 
 }  // namespace
 
-Shrunk Shrink(const RunOptions& options, const Outcome& failed, const Run& run, int most_tries,
+Shrunk Shrink(const RunOptions& options, const Outcome& failed, const Runner& run, int most_tries,
               const std::function<void(std::size_t left, int tries)>& progress) {
   return Shrinker(options, failed, run, most_tries).Cut(progress);
 }

@@ -14,7 +14,7 @@
 
 namespace tranche::sim {
 
-using Run = std::function<Outcome(const RunOptions&)>;
+using Runner = std::function<Outcome(const RunOptions&)>;
 
 struct Shrunk {
   RunOptions options;  // with all that is left out
@@ -24,7 +24,7 @@ struct Shrunk {
 };
 // `failed`: what `options` led to; it has findings. At most `most_tries` runs. `progress` hears
 // how many actions are left, and may be empty.
-Shrunk Shrink(const RunOptions& options, const Outcome& failed, const Run& run, int most_tries,
+Shrunk Shrink(const RunOptions& options, const Outcome& failed, const Runner& run, int most_tries,
               const std::function<void(std::size_t left, int tries)>& progress);
 
 }  // namespace tranche::sim

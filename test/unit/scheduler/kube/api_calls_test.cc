@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "scheduler/kube/http_client.h"
 #include "scheduler/kube/write_requests.h"
 #include "test/unit/scheduler/kube/kube_fixture.h"
 
@@ -235,7 +236,7 @@ TEST_F(ApiCallsTest, BindsManyPodsAtOnceOverABoundedNumberOfConnections) {
   }
   ASSERT_TRUE(Eventually([&] { return answered == kMany; }));
   EXPECT_EQ(done, kMany);
-  EXPECT_LE(server_->connections() - before, static_cast<int>(ApiClient::kMaxConnections));
+  EXPECT_LE(server_->connections() - before, static_cast<int>(HttpClient::kMaxConnections));
 }
 
 TEST_F(ApiCallsTest, AnswersEveryCallExactlyOnceWhenStopped) {
@@ -251,9 +252,9 @@ TEST_F(ApiCallsTest, AnswersEveryCallExactlyOnceWhenStopped) {
       not_sent += result.kind == Kind::kNotSent ? 1 : 0;
     });
   }
-  ASSERT_TRUE(Eventually([this] { return Posts() == ApiClient::kMaxConnections; }));
+  ASSERT_TRUE(Eventually([this] { return Posts() == HttpClient::kMaxConnections; }));
   cluster_->Stop();
-  EXPECT_EQ(unknown, static_cast<int>(ApiClient::kMaxConnections));
+  EXPECT_EQ(unknown, static_cast<int>(HttpClient::kMaxConnections));
   EXPECT_EQ(unknown + not_sent, kMany);
   EXPECT_EQ(Bind().kind, Kind::kNotSent);
   EXPECT_EQ(GetAndWait(*cluster_, {"team", "a"}, PodUid()).kind, PodLookup::Kind::kFailed);

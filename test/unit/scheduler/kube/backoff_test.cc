@@ -1,6 +1,6 @@
-#include "scheduler/kube/backoff.h"
-
 #include <gtest/gtest.h>
+
+#include "scheduler/kube/timing.h"
 
 namespace tranche::kube {
 namespace {

@@ -1,11 +1,15 @@
-#include "scheduler/kube/api_client.h"
+#include "scheduler/kube/http_client.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <random>
+#include <thread>
 #include <utility>
 
 #include "scheduler/kube/server_url.h"
@@ -38,21 +42,83 @@ Endpoint EndpointOf(const Options& options) {
   return endpoint;
 }
 
+class HttpWatch : public WatchStream {
+ public:
+  explicit HttpWatch(std::unique_ptr<HttpConnection> connection)
+      : connection_(std::move(connection)) {}
+  asio::awaitable<absl::StatusOr<std::string>> Read(TimePoint deadline) override {
+    return connection_->ReadBody(deadline);
+  }
+  void Close() override { connection_->Close(); }
+
+ private:
+  std::unique_ptr<HttpConnection> connection_;
+};
+
+class ThreadRunner : public LoopRunner {
+ public:
+  explicit ThreadRunner(asio::io_context& context) : context_(context) {}
+  void Start() override {
+    thread_ = std::thread([this] { context_.run(); });
+  }
+  // The loop sees for itself what is posted and when a timer ends.
+  void Wake(std::chrono::milliseconds) override {}
+  void Join() override { thread_.join(); }
+
+ private:
+  asio::io_context& context_;
+  std::thread thread_;
+};
+
+class ThisMachine : public Platform {
+ public:
+  std::unique_ptr<LoopRunner> RunnerOf(asio::io_context& context) override {
+    return std::make_unique<ThreadRunner>(context);
+  }
+  std::unique_ptr<ApiClient> ClientOf(asio::io_context& context, StopSignal& stop, LoopRunner&,
+                                      const Options& options) override {
+    return std::make_unique<HttpClient>(context, stop, options);
+  }
+  uint64_t Seed() override {
+    std::random_device device;
+    return (uint64_t{device()} << 32) | device();
+  }
+  std::string HostName() override {
+    std::array<char, 256> name{};
+    const bool known = gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0';
+    return known ? name.data() : "tranche";
+  }
+};
+
 }  // namespace
 
+Platform& PlatformOf(const Options& options) {
+  static ThisMachine this_machine;  // has no state
+  return options.platform == nullptr ? this_machine : *options.platform;
+}
+
+std::string TargetOf(const ApiRequest& request, bool guarded) {
+  if (!guarded) return request.target;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(request.deadline - steady_clock::now());
+  return fmt::format("{}{}timeout={}ms", request.target,
+                     request.target.find('?') == std::string::npos ? '?' : '&',
+                     std::max<int64_t>(left.count(), 1));
+}
+
 // Gives the place back however the call ends.
-class ApiClient::Place {
+class HttpClient::Place {
  public:
-  explicit Place(ApiClient& client) : client_(client) {}
+  explicit Place(HttpClient& client) : client_(client) {}
   ~Place() { client_.GiveBackPlace(); }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
  private:
-  ApiClient& client_;
+  HttpClient& client_;
 };
 
-ApiClient::ApiClient(asio::io_context& context, StopSignal& stop, const Options& options)
+HttpClient::HttpClient(asio::io_context& context, StopSignal& stop, const Options& options)
     : context_(context),
       stop_(stop),
       timing_(options.timing),
@@ -66,18 +132,12 @@ ApiClient::ApiClient(asio::io_context& context, StopSignal& stop, const Options&
       token_(options.credentials, options.timing.token_reread),
       tls_(options.credentials) {}
 
-absl::StatusOr<std::string> ApiClient::Render(const ApiRequest& request) {
-  std::string target = request.target;
-  if (IsGuarded(request)) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(request.deadline - steady_clock::now());
-    target += fmt::format("{}timeout={}ms", target.find('?') == std::string::npos ? '?' : '&',
-                          std::max<int64_t>(left.count(), 1));
-  }
+absl::StatusOr<std::string> HttpClient::Render(const ApiRequest& request) {
   std::string text = fmt::format(
       "{} {}{} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {}\r\nAccept: application/json\r\n"
       "Accept-Encoding: identity\r\n",
-      request.method, path_prefix_, target, host_header_, user_agent_);
+      request.method, path_prefix_, TargetOf(request, IsGuarded(request)), host_header_,
+      user_agent_);
   if (may_send_token_) {
     TRANCHE_ASSIGN_OR_RETURN(std::string token, token_.Get(steady_clock::now()));
     if (!token.empty()) text += fmt::format("Authorization: Bearer {}\r\n", token);
@@ -91,7 +151,7 @@ absl::StatusOr<std::string> ApiClient::Render(const ApiRequest& request) {
   return text + "\r\n" + request.body;
 }
 
-asio::awaitable<absl::StatusOr<std::unique_ptr<HttpConnection>>> ApiClient::Connect(
+asio::awaitable<absl::StatusOr<std::unique_ptr<HttpConnection>>> HttpClient::Connect(
     TimePoint deadline) {
   auto tls = tls_.Get();
   if (!tls.ok()) co_return tls.status();
@@ -108,7 +168,7 @@ asio::awaitable<absl::StatusOr<std::unique_ptr<HttpConnection>>> ApiClient::Conn
   co_return std::move(connection);
 }
 
-std::unique_ptr<HttpConnection> ApiClient::TakeIdle() {
+std::unique_ptr<HttpConnection> HttpClient::TakeIdle() {
   const auto oldest = steady_clock::now() - timing_.idle;
   while (!idle_.empty()) {
     std::unique_ptr<HttpConnection> connection = std::move(idle_.back());
@@ -118,7 +178,7 @@ std::unique_ptr<HttpConnection> ApiClient::TakeIdle() {
   return nullptr;
 }
 
-asio::awaitable<bool> ApiClient::WaitForPlace(TimePoint deadline) {
+asio::awaitable<bool> HttpClient::WaitForPlace(TimePoint deadline) {
   if (places_taken_ < kMaxConnections) {
     ++places_taken_;
     co_return true;
@@ -134,7 +194,7 @@ asio::awaitable<bool> ApiClient::WaitForPlace(TimePoint deadline) {
   co_return false;
 }
 
-void ApiClient::GiveBackPlace() {
+void HttpClient::GiveBackPlace() {
   if (waiting_.empty()) {
     --places_taken_;
     return;
@@ -143,7 +203,7 @@ void ApiClient::GiveBackPlace() {
   waiting_.pop_front();
 }
 
-void ApiClient::NoteWarnings(const ResponseHead& head) {
+void HttpClient::NoteWarnings(const ResponseHead& head) {
   for (const std::string& warning : head.warnings) {
     if (warnings_seen_.size() >= kMaxWarnings) return;
     const std::string text = CutMessage(warning);
@@ -152,13 +212,13 @@ void ApiClient::NoteWarnings(const ResponseHead& head) {
 }
 
 // A server that has just started refuses much of what it grants a moment later.
-void ApiClient::NoteStatus(int http_status) {
+void HttpClient::NoteStatus(int http_status) {
   const bool granted = http_status >= 200 && http_status < 300;
   if (granted && std::exchange(away_, false)) ++returns_;
 }
 
-asio::awaitable<ApiAnswer> ApiClient::ReadAnswer(HttpConnection& connection, ResponseHead head,
-                                                 const ApiRequest& request) {
+asio::awaitable<ApiAnswer> HttpClient::ReadAnswer(HttpConnection& connection, ResponseHead head,
+                                                  const ApiRequest& request) {
   NoteWarnings(head);
   NoteStatus(head.status);
   ApiAnswer answer;
@@ -184,8 +244,9 @@ asio::awaitable<ApiAnswer> ApiClient::ReadAnswer(HttpConnection& connection, Res
   }
 }
 
-asio::awaitable<ApiAnswer> ApiClient::Exchange(HttpConnection& connection,
-                                               const ApiRequest& request, const std::string& text) {
+asio::awaitable<ApiAnswer> HttpClient::Exchange(HttpConnection& connection,
+                                                const ApiRequest& request,
+                                                const std::string& text) {
   if (IsGuarded(request) && !may_write_()) {
     co_return NoAnswer(ApiAnswer::Transport::kNotSent,
                        absl::FailedPreconditionError("this process may not write any more"));
@@ -201,7 +262,7 @@ asio::awaitable<ApiAnswer> ApiClient::Exchange(HttpConnection& connection,
   co_return answer;
 }
 
-asio::awaitable<ApiAnswer> ApiClient::CallOnce(const ApiRequest& request) {
+asio::awaitable<ApiAnswer> HttpClient::CallOnce(const ApiRequest& request) {
   const auto text = Render(request);
   if (!text.ok()) co_return NoAnswer(ApiAnswer::Transport::kNotSent, text.status());
   const bool repeatable = request.method == "GET";
@@ -225,7 +286,7 @@ asio::awaitable<ApiAnswer> ApiClient::CallOnce(const ApiRequest& request) {
   }
 }
 
-asio::awaitable<ApiAnswer> ApiClient::Call(const ApiRequest& request) {
+asio::awaitable<ApiAnswer> HttpClient::Call(const ApiRequest& request) {
   const bool admitted = co_await WaitForPlace(request.deadline);
   if (!admitted) {
     co_return NoAnswer(ApiAnswer::Transport::kNotSent,
@@ -237,7 +298,7 @@ asio::awaitable<ApiAnswer> ApiClient::Call(const ApiRequest& request) {
   co_return answer;
 }
 
-asio::awaitable<WatchOpening> ApiClient::OpenWatchOnce(const ApiRequest& request) {
+asio::awaitable<WatchOpening> HttpClient::OpenWatchOnce(const ApiRequest& request) {
   WatchOpening opening;
   const auto text = Render(request);
   if (!text.ok()) {
@@ -267,11 +328,11 @@ asio::awaitable<WatchOpening> ApiClient::OpenWatchOnce(const ApiRequest& request
   NoteStatus(head->status);
   opening.answer.transport = ApiAnswer::Transport::kAnswered;
   opening.answer.status = 200;
-  opening.stream = std::make_unique<WatchStream>(std::move(*connection));
+  opening.stream = std::make_unique<HttpWatch>(std::move(*connection));
   co_return opening;
 }
 
-asio::awaitable<WatchOpening> ApiClient::OpenWatch(const std::string& target) {
+asio::awaitable<WatchOpening> HttpClient::OpenWatch(const std::string& target) {
   ApiRequest request;
   request.target = target;
   request.answer_limit = kMaxErrorBytes;

@@ -1,0 +1,121 @@
+// Checkers of the ledger and of charged time, over files that the real ledger wrote.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/sim/check/scene.h"
+#include "test/unit/scheduler/ledger/ledger_fixture.h"
+
+namespace tranche::sim {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr const char* kUid = "u-a/one";
+
+// Seconds since the world began, by the ledger's clock.
+Instant Second(double seconds) {
+  return Instant(std::chrono::floor<Millis>(WallOf(SimTime(int64_t(seconds * 1e6)))));
+}
+
+class SimLedger : public ledger::LedgerTest {
+ protected:
+  Scene& Promise(const char* kind, double at) {
+    const Json entry = {{"uid", kUid},
+                        {"interval", 0},
+                        {"kind", kind},
+                        {"at", Second(at).time_since_epoch().count()}};
+    return scene_.Say({.kind = Happening::Kind::kPromised, .who = kLeader, .after = entry});
+  }
+  // a/one holds a GPU from 10 s to 100 s.
+  Scene& Life() {
+    scene_.StockNode("n1", 1).Pod("a/one", 1).Leads(kLeader, 1);
+    scene_.At(10).Bind("a/one", "n1", {{"GPU-0"}}).At(100).End("a/one").At(600);
+    return scene_;
+  }
+  std::set<std::string> Found() { return scene_.Found({}, {options_.path}); }
+
+  Scene scene_;
+};
+
+TEST_F(SimLedger, WhatWasPromisedIsThere) {
+  WriteFile({ledger::Open(kUid, Second(10)), ledger::Close(kUid, Second(100))});
+  Life();
+  Promise("open", 10);
+  Promise("close", 100);
+  EXPECT_THAT(Found(), IsEmpty()) << scene_.Texts();
+}
+
+TEST_F(SimLedger, APromiseThatIsNotThereIsFound) {
+  WriteFile({ledger::Open(kUid, Second(10)), ledger::Close(kUid, Second(100))});
+  Life();
+  Promise("running", 12);
+  EXPECT_THAT(Found(), ElementsAre("ledger")) << scene_.Texts();
+}
+
+TEST_F(SimLedger, AFileThatSomebodyChangedDoesNotVerify) {
+  WriteFile({ledger::Open(kUid, Second(10)), ledger::Close(kUid, Second(100))});
+  Sql("DROP TRIGGER entry_update; DROP TRIGGER entry_no_update;");
+  Sql("UPDATE balance SET compute = compute + 1");
+  Life();
+  EXPECT_THAT(Found(), ElementsAre("ledger")) << scene_.Texts();
+}
+
+TEST_F(SimLedger, ADiskThatHarmsWhatWasSyncedExcusesAll) {
+  Scene scene({.disks_are_sound = false});
+  scene.StockNode("n1", 1);
+  EXPECT_THAT(scene.Found({}, {options_.path}), IsEmpty()) << scene.Texts();
+}
+
+struct Charged {
+  const char* what;
+  double from, to;  // to 0: open
+  bool wrong;
+};
+
+TEST_F(SimLedger, TimeIsChargedToTheSecond) {
+  const Charged kRows[] = {
+      {"to the millisecond", 10, 100, false}, {"a reservation before", 9.5, 100, false},
+      {"too early", 7.9, 100, true},          {"too late", 13.5, 100, true},
+      {"a word late", 10, 100.9, false},      {"ended too early", 10, 98, true},
+      {"ended too late", 10, 104, true},      {"never ended", 10, 0, true},
+  };
+  for (const Charged& row : kRows) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    std::vector<MeterEvent> events = {ledger::Open(kUid, Second(row.from))};
+    if (row.to > 0) events.push_back(ledger::Close(kUid, Second(row.to)));
+    WriteFile(std::move(events));
+    Scene scene;
+    scene.StockNode("n1", 1).Leads(kLeader, 1).At(9).Pod("a/one", 1);
+    scene.At(10).Bind("a/one", "n1", {{"GPU-0"}}).At(100).End("a/one").At(600);
+    EXPECT_EQ(scene.Found({}, {options_.path}).contains("charges"), row.wrong) << row.what << "\n"
+                                                                               << scene.Texts();
+  }
+}
+
+TEST_F(SimLedger, ATimeWithoutLeaderIsAllowedFor) {
+  for (const bool down : {true, false}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    WriteFile({ledger::Open(kUid, Second(10)), ledger::Close(kUid, Second(125))});
+    Scene scene;
+    scene.StockNode("n1", 1).Leads(kLeader, 1).Pod("a/one", 1);
+    scene.At(10).Bind("a/one", "n1", {{"GPU-0"}}).At(90);
+    if (down) scene.Say({.kind = Happening::Kind::kEnded, .who = kLeader});
+    scene.At(100).End("a/one").At(120);
+    if (down) scene.Leads("tranche-0/2", 2);
+    scene.At(600);
+    EXPECT_EQ(scene.Found({}, {options_.path}).contains("charges"), !down) << scene.Texts();
+  }
+}
+
+TEST_F(SimLedger, APodWithoutANodeIsChargedNothing) {
+  WriteFile({ledger::Open(kUid, Second(10)), ledger::Close(kUid, Second(60))});
+  scene_.StockNode("n1", 1).Leads(kLeader, 1).Pod("a/one", 1);
+  scene_.At(100).Remove("pods", "a/one").At(600);
+  EXPECT_THAT(Found(), ElementsAre("charges")) << scene_.Texts();
+}
+
+}  // namespace
+}  // namespace tranche::sim

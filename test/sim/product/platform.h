@@ -1,0 +1,35 @@
+// What the Kubernetes client of the product stands on in the simulator: its event loops run in
+// steps of the process, its requests go to the ApiEndpoint.
+//
+// Thread rule: one thread. The process must be killed before what stands on this is destroyed; then
+// what is still under way ends at once, and nothing leaves the process any more.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "scheduler/kube/api_client.h"
+#include "test/sim/base/net.h"
+#include "test/sim/product/process.h"
+
+namespace tranche::sim {
+
+class SimPlatform : public kube::Platform {
+ public:
+  // All references outlive it.
+  SimPlatform(Process& process, ApiEndpoint& api) : process_(process), api_(api) {}
+
+  std::unique_ptr<kube::LoopRunner> RunnerOf(boost::asio::io_context& context) override;
+  std::unique_ptr<kube::ApiClient> ClientOf(boost::asio::io_context& context,
+                                            kube::StopSignal& stop, kube::LoopRunner& runner,
+                                            const kube::Options& options) override;
+  uint64_t Seed() override { return process_.draws().Next(); }
+  std::string HostName() override;
+
+ private:
+  Process& process_;
+  ApiEndpoint& api_;
+};
+
+}  // namespace tranche::sim
