@@ -161,7 +161,7 @@ void PowerCutVfs::Impl::SetPassingMethods() {
     return Of(v).real->xFullPathname(Of(v).real, name, size, out);
   };
   vfs.xRandomness = [](sqlite3_vfs* v, int size, char* out) {
-    if (std::optional<std::mt19937_64>& drawn = Of(v).random) {
+    if (auto& drawn = Of(v).random) {
       std::generate_n(out, size, [&drawn] { return static_cast<char>((*drawn)()); });
       return size;
     }
