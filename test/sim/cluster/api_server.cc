@@ -54,7 +54,7 @@ bool SameAnnotations(const Json& one, const Json& other) {
 Happening FaultOf(std::string text) {
   Happening happening{Happening::Kind::kFault};
   happening.who = "apiserver";
-  happening.text = std::move(text);
+  happening.text = "apiserver: " + std::move(text);
   return happening;
 }
 

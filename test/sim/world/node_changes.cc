@@ -63,7 +63,7 @@ void NodeChanges::Change() {
   switch (act->Below(4)) {
     case 0:
     case 1: {
-      happening.text = "cordoned";
+      happening.text = "nodes: cordoned";
       history_.Add(std::move(happening));
       Cordon(node, true);
       loop_.After(milliseconds(act->Between(500, 60'000)), self_,
@@ -71,11 +71,11 @@ void NodeChanges::Change() {
       return;
     }
     case 2:
-      happening.text = "replaced by another machine";
+      happening.text = "nodes: replaced by another machine";
       history_.Add(std::move(happening));
       return Replace(node, *act);
     default:
-      happening.text = "labelled";
+      happening.text = "nodes: labelled";
       history_.Add(std::move(happening));
       return Relabel(node);
   }
