@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
 #
-#   test/run.sh [STEP ...]    default: release monitoring tls charts page e2e asan-ubsan; besides
-#                             there are tsan, asan-properties (property tests under sanitizers) and
-#                             fuzz (libFuzzer, by coverage), a quarter of an hour each on two cores
+#   test/run.sh [STEP ...]    default: release sim monitoring tls charts page e2e asan-ubsan;
+#                             besides there are tsan, asan-properties (property tests under
+#                             sanitizers) and fuzz (libFuzzer, by coverage), a quarter of an hour
+#                             each on two cores
 #   test/run.sh quick         before each commit: unit and property tests, scenarios and the rules
 #                             of the tree, in the release build; minutes after a change of one file
 #   TRANCHE_CONTROL_PLANES    versions of Kubernetes for charts and e2e; default: "1.37"
@@ -16,8 +17,8 @@ exec </dev/null
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 steps=("$@")
-if (( ${#steps[@]} == 0 )); then steps=(release monitoring tls charts page e2e asan-ubsan); fi
-all_steps=(quick release monitoring tls charts page e2e asan-ubsan asan-properties tsan fuzz)
+if (( ${#steps[@]} == 0 )); then steps=(release sim monitoring tls charts page e2e asan-ubsan); fi
+all_steps=(quick release sim monitoring tls charts page e2e asan-ubsan asan-properties tsan fuzz)
 read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
@@ -78,6 +79,7 @@ remember_time() {  # STEP SECONDS
 declare -A what=(
   [quick]="unit, property and scenario tests and the rules of the tree, in the release build"
   [release]="everything is built with optimisation; all tests that need no other program"
+  [sim]="the whole product in a simulated, failing world: two minutes of fresh seeds"
   [asan-ubsan]="unit, torture and corpus tests with address and undefined-behaviour sanitizers"
   [asan-properties]="property tests with the same sanitizers"
   [tsan]="unit tests of the rooms that have threads, with the thread sanitizer"
@@ -171,6 +173,27 @@ quick() {
 release() {
   build release || return 0
   ctest_cases release ''
+}
+
+# Seeds by the clock, the first one printed. What they find is in the log with its story, and to be
+# kept as a file of test/sim/seeds.
+sim() {
+  build release tranche-sim || return 0  # at once after the step release
+  heading "sim: fresh seeds for 120 s"
+  local status=0 last p=0 f=0
+  build/release/bin/tranche-sim --seconds 120 --out "$scratch/sim.json" >"$scratch/sim.log" ||
+    status=$?
+  last=$(tail -n 1 "$scratch/sim.log")
+  if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+    p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]}
+  fi
+  passed=$((passed + p)) failed=$((failed + f))
+  echo "sim: $p passed, $f failed"
+  if (( f > 0 )); then
+    failures+=(sim)
+  elif (( status != 0 || p == 0 )); then
+    fail sim
+  fi
 }
 
 asan_targets=(unit_tests torture_tests fuzzers)

@@ -58,7 +58,7 @@ SimTime ChargeChecker::UnledSince(SimTime at) const {
 SimTime ChargeChecker::AwareBy(SimTime at) const {
   for (const Term& term : terms_) {
     if (term.until && *term.until <= at) continue;
-    // Who has begun a moment ago has not seen everything yet either.
+    // A leader that has begun a moment ago has not seen everything yet either.
     return std::max(at, term.from + kTakingOver);
   }
   return SimTime::max();

@@ -1,4 +1,4 @@
-// Whoever Tranche evicts may be evicted (R4), by a plan that was written down.
+// Only those are evicted that may be (R4), and by a plan that was written down.
 //
 // The rules. Each eviction that a replica asked for is named by a GPUReclaim. Its victim is of no
 // class that is never preempted, and not of the preemptor's gang; it has run for its class's

@@ -24,7 +24,7 @@ struct Finding {
 using Ask = std::function<std::optional<Json>(const std::string& target)>;
 
 struct CheckOptions {
-  FaultPlan faults;
+  FaultPlan faults = {};
   // Late news: what was written less than this ago, the product may not have known.
   SimTime lag = std::chrono::seconds(2);
   bool gangs = true;  // the checker of gangs

@@ -44,9 +44,10 @@ struct Wish {
   int64_t cpu = 0;                        // thousandths
 };
 
-const Json& Limits(const Json& container, const char* name) {
-  const Json& limit = At(container, {"resources", "limits", name});
-  return limit.is_null() ? At(container, {"resources", "requests", name}) : limit;
+// What is asked for; a limit alone asks for as much.
+const Json& Requested(const Json& container, const char* name) {
+  const Json& request = At(container, {"resources", "requests", name});
+  return request.is_null() ? At(container, {"resources", "limits", name}) : request;
 }
 
 // Thousandths of "0.25".
@@ -60,7 +61,7 @@ std::optional<int64_t> FractionOf(const std::string& text) {
 }
 
 void AddContainer(const Json& container, Wish& wish) {
-  wish.cpu += MilliOf(At(container, {"resources", "requests", "cpu"}));
+  wish.cpu += MilliOf(Requested(container, "cpu"));
   const Json& limits = At(container, {"resources", "limits"});
   if (!limits.is_object()) return;
   for (const auto& [name, amount] : limits.items()) {
@@ -79,16 +80,25 @@ void AddContainer(const Json& container, Wish& wish) {
   }
 }
 
-// Annotations of ours and of others that this model has no rule for.
+// Annotations that say more than this model has a rule for.
 bool HasOtherWishes(const Json& pod) {
-  static const std::set<std::string> kRead = {
-      "tranche.dev/gpu-fraction", "tranche.dev/gpu-memory",       "tranche.dev/gpu-count",
-      "tranche.dev/allocation",   "tranche.dev/expected-runtime", "tranche.dev/checkpointed-at"};
+  static const std::set<std::string> kRead = {"tranche.dev/gpu-fraction",
+                                              "tranche.dev/gpu-memory",
+                                              "tranche.dev/gpu-count",
+                                              "tranche.dev/allocation",
+                                              "tranche.dev/gang",
+                                              "tranche.dev/gang-size",
+                                              "tranche.dev/checkpointed-at",
+                                              "tranche.dev/expected-runtime"};
   const Json& annotations = At(pod, {"metadata", "annotations"});
   if (!annotations.is_object()) return false;
-  return std::ranges::any_of(annotations.items(), [](const auto& item) {
-    return !kRead.contains(item.key()) && item.key().find('/') != std::string::npos;
-  });
+  for (const auto& [key, value] : annotations.items()) {
+    const bool of_gpus = std::ranges::any_of(
+        std::initializer_list<std::string_view>{"tranche", "nvidia", "hami"},
+        [&name = key](std::string_view word) { return name.find(word) != std::string::npos; });
+    if (of_gpus && !kRead.contains(key)) return true;
+  }
+  return false;
 }
 
 Wish WishOf(const Json& pod) {

@@ -75,14 +75,10 @@ struct Charged {
 
 TEST_F(SimLedger, TimeIsChargedToTheSecond) {
   const Charged kRows[] = {
-      {"to the millisecond", 10, 100, false},
-      {"a reservation before", 9.5, 100, false},
-      {"too early", 7.9, 100, true},
-      {"too late", 13.5, 100, true},
-      {"a word late", 10, 100.9, false},
-      {"ended too early", 10, 98, true},
-      {"ended too late", 10, 104, true},
-      {"never ended", 10, 0, true},
+      {"to the millisecond", 10, 100, false}, {"a reservation before", 9.5, 100, false},
+      {"too early", 7.9, 100, true},          {"too late", 13.5, 100, true},
+      {"a word late", 10, 100.9, false},      {"ended too early", 10, 98, true},
+      {"ended too late", 10, 104, true},      {"never ended", 10, 0, true},
   };
   for (const Charged& row : kRows) {
     std::filesystem::remove_all(folder_);

@@ -76,7 +76,9 @@ bool LivenessChecker::TeamHasRoom(const PodLife& pod, const std::string& node) c
   UseHoldings(model, truth_, now, now, Held::kAtAnyMoment, nullptr);
   // Whatever it is charged, it is no more than whole GPUs.
   Record most;
-  most.devices.resize(static_cast<std::size_t>(std::max<int64_t>(1, GpusOf(pod))), {"", 1000});
+  RecordDevice whole;
+  whole.milli = 1000;
+  most.devices.resize(static_cast<std::size_t>(std::max<int64_t>(1, GpusOf(pod))), whole);
   const std::optional<Holding> holding = HoldingOf(most, *object);
   // Work that is never evicted may not borrow: within the nominal it is everybody's right.
   return holding && model.Enforces(leaf) && model.WithinNominal(leaf, *holding) &&

@@ -97,7 +97,6 @@ Outcome RunSeed(const RunOptions& options) {
   bool moves_on = LiveOn(loop, world, checkers.truth());
   world.Quiet();
   replicas.Quiet();
-  history.Add({.kind = Happening::Kind::kQuiet});
   const SimTime end = loop.now() + kQuietTime;
   while (moves_on && loop.now() < end) {
     moves_on = loop.RunUntil(std::min(loop.now() + kSlice, end), kMostSteps);

@@ -16,7 +16,7 @@ namespace tranche::sim {
 class Story {
  public:
   void Hear(const Happening& happening);
-  // Of what concerns `about` (keys of pods and names of nodes; and what happened to processes),
+  // Tells what concerns `about` (keys of pods and names of nodes; and what happened to processes),
   // or all of it. Findings stand where they were found.
   void Print(std::ostream& out, const std::set<std::string>& about, bool all,
              const std::vector<Finding>& findings) const;
