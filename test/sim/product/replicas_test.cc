@@ -100,7 +100,7 @@ class Scene {
   Json Pod(const std::string& name) {
     return api_.store().Find("pods", "team-a/" + name)->object();
   }
-  // Who holds which devices, as the leader's books have it.
+  // Pods and their devices, as the leader's books have them.
   std::string Books() {
     const auto pods = replicas_.Ask("/api/v1/pods");
     if (!pods) return "nobody answers";
