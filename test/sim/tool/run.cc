@@ -49,7 +49,9 @@ ReplicasOptions DrawReplicas(Draws draws, std::string folder) {
 CheckOptions OptionsOf(const FaultPlan& faults) {
   CheckOptions options;
   options.faults = faults;
-  options.disks_are_sound = !faults.has(Fault::kDisk);
+  // Disks lose what was not synced, fill, fail and hang; what was synced they keep. Only what was
+  // never written is charged by guess.
+  options.charges = !faults.has(Fault::kDisk);
   // Watches that lag, requests that are repeated: the news of a cluster in trouble comes late.
   const bool late = faults.has(Fault::kApiServer) || faults.has(Fault::kNetwork) ||
                     faults.has(Fault::kPause) || faults.has(Fault::kCrash);
