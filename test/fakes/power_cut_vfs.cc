@@ -161,8 +161,8 @@ void PowerCutVfs::Impl::SetPassingMethods() {
     return Of(v).real->xFullPathname(Of(v).real, name, size, out);
   };
   vfs.xRandomness = [](sqlite3_vfs* v, int size, char* out) {
-    if (std::optional<std::mt19937_64>& random = Of(v).random) {
-      std::generate_n(out, size, [&random] { return static_cast<char>((*random)()); });
+    if (auto& drawn = Of(v).random) {
+      std::generate_n(out, size, [&drawn] { return static_cast<char>((*drawn)()); });
       return size;
     }
     return Of(v).real->xRandomness(Of(v).real, size, out);

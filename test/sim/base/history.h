@@ -41,11 +41,12 @@ struct Happening {
   Kind kind;
   SimTime at{0};
   uint64_t number = 0;   // of its kind's own
-  std::string who;       // "tranche-0/3" (replica/life), "scheduler-0/1", "user", "kubelet/node-7"
-  std::string resource;  // "pods"
-  std::string key;       // "ns/name" or "name"
-  std::string text;
-  Json before, after;
+  std::string who = {};  // "tranche-0/3" (replica/life), "scheduler-0/1", "user", "kubelet/node-7"
+  std::string resource = {};  // "pods"
+  std::string key = {};       // "ns/name" or "name"
+  std::string text = {};
+  Json before = {};
+  Json after = {};
 };
 const char* NameOf(Happening::Kind kind);
 

@@ -17,15 +17,15 @@ namespace tranche::sim {
 
 struct Request {
   std::string method = "GET";
-  std::string target;  // path and query below the server's URL, percent-encoded
-  std::string body;    // JSON; empty: none
+  std::string target;     // path and query below the server's URL, percent-encoded
+  std::string body = {};  // JSON; empty: none
   std::string content_type = "application/json";
 };
 struct Reply {
   int code = 0;      // 0: no answer came: it was refused, lost on its way, or lost on its way back
   bool sent = true;  // false: it is certain that nothing reached the server
-  std::string body;
-  std::optional<int> retry_after;  // seconds
+  std::string body = {};
+  std::optional<int> retry_after = {};  // seconds
 };
 
 // The API server as its clients see it.

@@ -25,7 +25,7 @@ Checkers::Checkers(const Loop& loop, History& history, CheckOptions options)
   add("bindings", std::type_identity<check::BindingChecker>());
   add("leaders", std::type_identity<check::LeaderChecker>());
   add("ledger", std::type_identity<check::LedgerChecker>());
-  add("charges", std::type_identity<check::ChargeChecker>());
+  if (options_.charges) add("charges", std::type_identity<check::ChargeChecker>());
   add("quotas", std::type_identity<check::QuotaChecker>());
   add("evictions", std::type_identity<check::EvictionChecker>());
   if (options_.gangs) add("gangs", std::type_identity<check::GangChecker>());

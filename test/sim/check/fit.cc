@@ -44,9 +44,10 @@ struct Wish {
   int64_t cpu = 0;                        // thousandths
 };
 
-const Json& Limits(const Json& container, const char* name) {
-  const Json& limit = At(container, {"resources", "limits", name});
-  return limit.is_null() ? At(container, {"resources", "requests", name}) : limit;
+// What is asked for; a limit alone asks for as much.
+const Json& Requested(const Json& container, const char* name) {
+  const Json& request = At(container, {"resources", "requests", name});
+  return request.is_null() ? At(container, {"resources", "limits", name}) : request;
 }
 
 // Thousandths of "0.25".
@@ -60,7 +61,7 @@ std::optional<int64_t> FractionOf(const std::string& text) {
 }
 
 void AddContainer(const Json& container, Wish& wish) {
-  wish.cpu += MilliOf(At(container, {"resources", "requests", "cpu"}));
+  wish.cpu += MilliOf(Requested(container, "cpu"));
   const Json& limits = At(container, {"resources", "limits"});
   if (!limits.is_object()) return;
   for (const auto& [name, amount] : limits.items()) {

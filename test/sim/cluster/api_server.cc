@@ -54,7 +54,7 @@ bool SameAnnotations(const Json& one, const Json& other) {
 Happening FaultOf(std::string text) {
   Happening happening{Happening::Kind::kFault};
   happening.who = "apiserver";
-  happening.text = std::move(text);
+  happening.text = "apiserver: " + std::move(text);
   return happening;
 }
 
@@ -273,37 +273,29 @@ Answer ApiServer::PerformNow(const Write& write) {
 
 void ApiServer::CreatePod(Write write, Done done) {
   Answer refusal;
-  std::optional<Json> pod = writes_.Prepared(write, refusal);
-  if (!pod) return done(refusal);
-  const std::string who = write.who;
-  const std::string ns = write.path.ns;
-  admission_.Mutate(
-      who, ns, *pod,
-      [this, write = std::move(write), done = std::move(done)](Admission::Verdict word) mutable {
-        if (!word.allowed) return done(Refuse(400, "BadRequest", word.message));
-        Json pod = write.body;
-        if (word.patch.is_array()) {
-          try {
-            pod.patch_inplace(word.patch);
-          } catch (const Json::exception& wrong) {
-            return done(Refuse(500, "InternalError", wrong.what()));
-          }
-        }
-        Answer refusal;
-        std::optional<Json> whole = pods_.Defaulted(std::move(pod), refusal);
-        if (!whole) return done(refusal);
-        auto made = std::make_shared<Json>(std::move(*whole));
-        const std::string maker = write.who;
-        const std::string space = write.path.ns;
-        admission_.Validate(maker, space, *made, nullptr,
-                            [this, write = std::move(write), done = std::move(done),
-                             made](const Admission::Verdict& verdict) mutable {
-                              if (!verdict.allowed) {
-                                return done(Refuse(403, "Forbidden", verdict.message));
-                              }
-                              write.body = std::move(*made);
-                              done(writes_.Create(write));
-                            });
+  if (!writes_.Prepared(write, refusal)) return done(refusal);
+  auto asked = std::make_shared<Write>(std::move(write));
+  admission_.Mutate(asked->who, asked->path.ns, asked->body,
+                    [this, asked, done = std::move(done)](const Admission::Verdict& word) {
+                      if (!word.allowed) return done(Refuse(400, "BadRequest", word.message));
+                      FillPod(asked, word.patch, done);
+                    });
+}
+
+void ApiServer::FillPod(const std::shared_ptr<Write>& asked, const Json& patch, const Done& done) {
+  Answer refusal;
+  try {
+    if (patch.is_array()) asked->body.patch_inplace(patch);
+  } catch (const Json::exception& wrong) {
+    return done(Refuse(500, "InternalError", wrong.what()));
+  }
+  std::optional<Json> whole = pods_.Defaulted(std::move(asked->body), refusal);
+  if (!whole) return done(refusal);
+  asked->body = std::move(*whole);
+  admission_.Validate(
+      asked->who, asked->path.ns, asked->body, nullptr,
+      [this, asked, done](const Admission::Verdict& verdict) {
+        done(verdict.allowed ? writes_.Create(*asked) : Refuse(403, "Forbidden", verdict.message));
       });
 }
 

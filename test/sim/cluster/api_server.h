@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "test/sim/base/faults.h"
@@ -61,6 +62,8 @@ class ApiServer : public ApiEndpoint {
   Reply Read(const ApiPath& path, const Query& query);
   void Perform(Write write, Done done);
   void CreatePod(Write write, Done done);
+  // What the webhook made of a new pod goes on to be filled in, checked and stored.
+  void FillPod(const std::shared_ptr<Write>& asked, const Json& patch, const Done& done);
   void ChangePod(Write write, Done done);
   Answer PerformNow(const Write& write);
   void OpenWatch(uint64_t id, Actor from, const std::string& target,

@@ -89,7 +89,7 @@ void Network::Disturb() {
   Happening happening{Happening::Kind::kFault};
   happening.who = "network";
   happening.key = loop_.NameOf(client);
-  happening.text = std::string("partition ") +
+  happening.text = std::string("network: partition ") +
                    (way == 0   ? "of what it sends"
                     : way == 1 ? "of what it hears"
                                : "both ways") +
@@ -106,11 +106,7 @@ void Network::Carry(Actor from, Request request, SimTime timeout, std::function<
     *answered = true;
     done(std::move(reply));
   };
-  const bool plain = !fate.lost_before && !fate.lost_after;
-  const SimTime slow = milliseconds(100);
-  if (!plain || fate.there + fate.back > slow) {
-    loop_.After(timeout, from, [finish] { finish({}); });
-  }
+  loop_.After(timeout, from, [finish] { finish({}); });
   if (fate.lost_before) return;
   // What travels goes on without its sender, so the receiver's side runs as the network.
   loop_.After(fate.there, self_,

@@ -54,7 +54,7 @@ const ResourceType* FindResource(std::string_view plural);
 // A path of the API taken apart: "/api/v1/namespaces/NS/pods/NAME/SUB".
 struct ApiPath {
   const ResourceType* type = nullptr;  // nullptr: 404 page not found
-  std::string ns, name, subresource;
+  std::string ns = {}, name = {}, subresource = {};
   std::string key() const { return ns.empty() ? name : ns + "/" + name; }
 };
 ApiPath SplitPath(std::string_view path);

@@ -22,7 +22,7 @@ struct Write {
   std::string method;  // POST, PUT, PATCH, DELETE
   ApiPath path;
   std::string content_type = "application/json";
-  Json body;
+  Json body = {};
   bool has_field_manager = false;
 };
 

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "topology/base/check.h"
+
 namespace tranche::sim {
 namespace {
 
@@ -38,6 +40,7 @@ class Runner : public kube::LoopRunner {
   }
   void Join() override {
     for (int turn = 0; turn < kLastTurns && !context_.stopped(); ++turn) context_.poll();
+    TRANCHE_CHECK(context_.stopped());
   }
 
  private:

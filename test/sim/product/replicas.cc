@@ -265,7 +265,9 @@ void Replicas::Send(Actor from, Request request, SimTime timeout, std::function<
   slot->calls.push_back(call);
   Replica& life = *slot->life;
   life.process().Soon([impl, call, &life, read = *std::move(read)]() mutable {
-    life.Answer(std::move(read), [impl, call](http::Response response) {
+    life.Answer(std::move(read), [impl, call, &life](http::Response response) {
+      // What its objects say while they are destroyed, a process that was killed has not said.
+      if (life.process().dead()) return;
       impl->Finish(call, ReplyOf(std::move(response)));
     });
   });

@@ -38,18 +38,21 @@ struct RemoveFolder {
   }
 };
 
-ReplicasOptions DrawReplicas(Draws draws, std::string folder) {
+ReplicasOptions DrawReplicas(Draws draws, std::string folder, const std::string& log) {
   ReplicasOptions options;
   options.replicas = static_cast<int>(draws.Between(1, 3));
   options.fail_open = draws.Chance(3'000);
   options.folder = std::move(folder);
+  options.log_level = log;
   return options;
 }
 
 CheckOptions OptionsOf(const FaultPlan& faults) {
   CheckOptions options;
   options.faults = faults;
-  options.disks_are_sound = !faults.has(Fault::kDisk);
+  // Disks lose what was not synced, fill, fail and hang; what was synced they keep. Only what was
+  // never written is charged by guess.
+  options.charges = !faults.has(Fault::kDisk);
   // Watches that lag, requests that are repeated: the news of a cluster in trouble comes late.
   const bool late = faults.has(Fault::kApiServer) || faults.has(Fault::kNetwork) ||
                     faults.has(Fault::kPause) || faults.has(Fault::kCrash);
@@ -91,7 +94,7 @@ Outcome RunSeed(const RunOptions& options) {
   if (options.listener) history.Listen(options.listener);
   World world(loop, history, script, faults, {.seed = options.seed, .lives = options.lives});
   Replicas replicas(loop, history, script, faults, world.api(),
-                    DrawReplicas(draws.Fork(1), volumes.folder));
+                    DrawReplicas(draws.Fork(1), volumes.folder, options.log));
   replicas.Start();
   world.Start(replicas);
   bool moves_on = LiveOn(loop, world, checkers.truth());

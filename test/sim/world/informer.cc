@@ -13,8 +13,8 @@ Informer::Informer(Loop& loop, Store& store, std::string resource, SimTime most_
       most_lag_(most_lag),
       draws_(seed),
       hear_(std::move(hear)) {
-  store_.Listen([this](std::string_view resource, const Change& change) {
-    if (started_ && resource == resource_) Take(change);
+  store_.Listen([this](std::string_view of, const Change& change) {
+    if (started_ && of == resource_) Take(change);
   });
 }
 

@@ -98,7 +98,7 @@ void KubeScheduler::Begin(const std::string& what) {
 void KubeScheduler::Restart() {
   if (quiet_) return;
   loop_.After(seconds(5), fate_, [this] { Restart(); });
-  std::optional<Draws> act = script_.ActByChance("scheduler-restart", rate_ * 5);
+  std::optional<Draws> act = script_.ActByChance("scheduler-restart", rate_ * 2);
   if (!act || !loop_.lives(actor_)) return;
   Happening happening{Happening::Kind::kEnded};
   happening.who = loop_.NameOf(actor_);

@@ -87,15 +87,15 @@ void Kubelets::Disturb() {
   happening.who = "kubelet/" + at->first;
   switch (act->Below(3)) {
     case 0:
-      happening.text = "stands still";
+      happening.text = "agent: stands still";
       history_.Add(std::move(happening));
       return StandStill(*at->second, *act);
     case 1:
-      happening.text = "its agent says something wrong";
+      happening.text = "agent: its agent says something wrong";
       history_.Add(std::move(happening));
       return Lie(*at->second, *act);
     default:
-      happening.text = "GPUs vanish";
+      happening.text = "agent: GPUs vanish";
       history_.Add(std::move(happening));
       return LoseGpus(*at->second, *act);
   }

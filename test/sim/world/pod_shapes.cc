@@ -79,32 +79,23 @@ PodShape DrawWholeCards(Draws& draws, const ShapeRules& rules, int64_t cards) {
 
 PodShape DrawShape(Draws& draws, const ShapeRules& rules) {
   constexpr std::array<int64_t, 8> kCards = {1, 1, 1, 1, 2, 2, 4, 8};
+  PodShape shape;
+  DrawManners(draws, rules, shape);
   const int64_t kind = draws.Below(20);
   const int64_t cards =
-      std::min(kCards[static_cast<std::size_t>(draws.Below(8))], rules.most_cards);
-  if (kind < 4 && !rules.profiles.empty()) {
-    PodShape shape;
-    DrawManners(draws, rules, shape);
+      std::min(draws.Pick(std::vector(kCards.begin(), kCards.end())), rules.most_cards);
+  if (kind == 19) return shape;  // no GPU at all
+  if (kind < 5 && !rules.profiles.empty()) {
     shape.limits["nvidia.com/mig-" + draws.Pick(rules.profiles)] =
         std::to_string(draws.Below(4) == 0 ? 2 : 1);
-    return shape;
+  } else if (kind < 9 && rules.hami) {
+    AskHami(draws, shape);
+  } else if (kind < 13 && rules.hami) {
+    AskTranche(draws, shape);
+  } else {
+    shape.limits[kGpu] = std::to_string(cards);
   }
-  if (kind < 12 && rules.hami) {
-    PodShape shape;
-    DrawManners(draws, rules, shape);
-    if (draws.Below(2) == 0) {
-      AskHami(draws, shape);
-    } else {
-      AskTranche(draws, shape);
-    }
-    return shape;
-  }
-  if (kind == 19) {  // no GPU at all
-    PodShape shape;
-    DrawManners(draws, rules, shape);
-    return shape;
-  }
-  return DrawWholeCards(draws, rules, cards);
+  return shape;
 }
 
 Json PodObject(const std::string& ns, const std::string& name, const std::string& scheduler,

@@ -8,9 +8,13 @@
 
 #include "test/sim/cluster/api_server.h"
 #include "test/sim/cluster/network.h"
+#include "test/sim/world/controllers.h"
 #include "test/sim/world/kube_scheduler.h"
 #include "test/sim/world/kubelets.h"
+#include "test/sim/world/node_changes.h"
+#include "test/sim/world/strangers.h"
 #include "test/sim/world/tenants.h"
+#include "test/sim/world/user_edits.h"
 #include "test/sim/world/workload.h"
 
 namespace tranche::sim {
@@ -23,9 +27,10 @@ std::vector<Machine> DrawFleet(Draws& draws, int nodes) {
   const int64_t favourite = draws.Below(4);
   for (int i = 0; i < nodes; ++i) {
     const int64_t sort = draws.Below(2) == 0 ? favourite : draws.Below(4);
-    const NodeKind kind = sort == 0   ? NodeKind::kMig
-                          : sort == 1 ? NodeKind::kHami
-                                      : NodeKind::kStock;
+    // Never MIG alone: whole cards are asked for everywhere.
+    const NodeKind kind = sort == 0 && i > 0 ? NodeKind::kMig
+                          : sort == 1        ? NodeKind::kHami
+                                             : NodeKind::kStock;
     machines.push_back(DrawMachine(draws, fmt::format("node-{}", i), kind, 1));
   }
   const int64_t plain = draws.Below(5);
@@ -46,7 +51,9 @@ struct World::Parts {
         network(loop, history, script, faults, draws.Next()),
         api(loop, history, script, faults, network, draws.Next()),
         hami_minor(static_cast<int>(draws.Between(kOldestHami + 1, 10))),
-        kubelets(loop, history, script, faults, api, {hami_minor}, draws.Next()) {
+        kubelets(loop, history, script, faults, api, {hami_minor}, draws.Next()),
+        controllers(loop, api, draws.Next()),
+        edits(loop, history, script, faults, api, tenants, machines) {
     const int nodes = options.nodes > 0 ? options.nodes : static_cast<int>(draws.Between(3, 12));
     machines = DrawFleet(draws, nodes);
     tenants = DrawTenants(draws, machines, hami_minor);
@@ -59,7 +66,12 @@ struct World::Parts {
     work.most_waiting = static_cast<std::size_t>(draws.Between(3, 14));
     work.namespaces = tenants.namespaces;
     for (const auto& scheduler : schedulers) work.schedulers.push_back(scheduler->name());
+    strangers = std::make_unique<Strangers>(loop, script, faults, api, tenants.namespaces.back(),
+                                            work.rules);
     workload = std::make_unique<Workload>(loop, script, api, std::move(work), draws.Next());
+    nodes_change =
+        std::make_unique<NodeChanges>(loop, history, script, faults, api, kubelets, *workload,
+                                      NodeChangesOptions{draws.Below(3) == 0});
   }
 
   void MakeSchedulers(Script& script, const FaultPlan& faults, const WorldOptions& options) {
@@ -87,10 +99,14 @@ struct World::Parts {
   ApiServer api;
   const int hami_minor;
   Kubelets kubelets;
+  Controllers controllers;
   std::vector<Machine> machines;
   Tenants tenants;
+  UserEdits edits;
   std::vector<std::unique_ptr<KubeScheduler>> schedulers;
   std::unique_ptr<Workload> workload;
+  std::unique_ptr<Strangers> strangers;
+  std::unique_ptr<NodeChanges> nodes_change;
 };
 
 World::World(Loop& loop, History& history, Script& script, const FaultPlan& faults,
@@ -113,7 +129,11 @@ void World::Start(TrancheEndpoint& tranche) {
   parts_->api.Start();
   parts_->kubelets.Start();
   for (const auto& scheduler : parts_->schedulers) scheduler->Start(tranche);
+  parts_->controllers.Start();
   parts_->workload->Start();
+  parts_->edits.Start();
+  parts_->strangers->Start();
+  parts_->nodes_change->Start();
 }
 
 bool World::arrived() const { return parts_->workload->arrived(); }
@@ -124,6 +144,9 @@ void World::Quiet() {
   parts_->kubelets.Quiet();
   for (const auto& scheduler : parts_->schedulers) scheduler->Quiet();
   parts_->workload->Quiet();
+  parts_->edits.Quiet();
+  parts_->strangers->Quiet();
+  parts_->nodes_change->Quiet();
   Happening quiet{Happening::Kind::kQuiet};
   quiet.who = "world";
   parts_->history.Add(std::move(quiet));

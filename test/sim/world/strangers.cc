@@ -1,0 +1,94 @@
+#include "test/sim/world/strangers.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace tranche::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr SimTime kPeriod = seconds(2);
+
+// As a scheduler sees it whose informers are not behind; what it decides takes effect later.
+SchedulerCache Seen(const Store& store) {
+  SchedulerCache cache;
+  for (const auto& [name, node] : store.All("nodes")) cache.SetNode(node);
+  for (const auto& [key, pod] : store.All("pods")) {
+    auto view = std::make_shared<const PodView>(pod);
+    if (!view->terminal()) cache.SetPod(std::move(view));
+  }
+  return cache;
+}
+
+}  // namespace
+
+Strangers::Strangers(Loop& loop, Script& script, const FaultPlan& faults, ApiServer& api,
+                     std::string ns, ShapeRules rules)
+    : loop_(loop),
+      script_(script),
+      rate_(faults.rate(Fault::kStrangers)),
+      api_(api),
+      ns_(std::move(ns)),
+      rules_(std::move(rules)),
+      self_(loop.NewActor("stranger")) {}
+
+void Strangers::Start() {
+  if (rate_ > 0) loop_.After(kPeriod, self_, [this] { Come(); });
+}
+
+void Strangers::Come() {
+  if (quiet_) return;
+  loop_.After(kPeriod, self_, [this] { Come(); });
+  std::optional<Draws> act = script_.ActByChance("stranger", rate_ * 10);
+  if (!act) return;
+  const std::string name = fmt::format("stranger-{}", ++names_);
+  PodShape shape = DrawWholeCards(*act, rules_, act->Between(1, 2));
+  shape.priority_class.clear();
+  Json pod = PodObject(ns_, name, "another-scheduler", shape);
+  const Store::Objects& nodes = api_.store().All("nodes");
+  // Some are born on a node, full or not.
+  if (act->Below(3) == 0 && !nodes.empty()) {
+    auto at = nodes.begin();
+    std::advance(at, act->Below(static_cast<int64_t>(nodes.size())));
+    pod["spec"]["nodeName"] = at->first;
+  }
+  const bool placed = pod["spec"].contains("nodeName");
+  Write write{loop_.NameOf(self_), "POST", {FindResource("pods")}};
+  write.path.ns = ns_;
+  write.body = std::move(pod);
+  api_.Do(self_, std::move(write));
+  if (placed) return;
+  loop_.After(milliseconds(act->Between(20, 500)), self_,
+              [this, name, draws = *act] { Place(name, draws); });
+}
+
+void Strangers::Place(const std::string& name, Draws draws) {
+  const StoredPtr stored = api_.store().Find("pods", ns_ + "/" + name);
+  if (stored == nullptr) return;
+  const PodView pod(stored);
+  const SchedulerCache cache = Seen(api_.store());
+  std::vector<std::string> fit;
+  for (const auto& [node, state] : cache.nodes()) {
+    if (state.view != nullptr && cache.WhyNot(pod, state).empty()) fit.push_back(node);
+  }
+  Write write{loop_.NameOf(self_), fit.empty() ? "DELETE" : "POST", {FindResource("pods")}};
+  write.path.ns = ns_;
+  write.path.name = name;
+  if (!fit.empty()) {
+    write.path.subresource = "binding";
+    write.body = {{"kind", "Binding"},
+                  {"metadata", {{"name", name}, {"uid", pod.uid}}},
+                  {"target", {{"kind", "Node"}, {"name", draws.Pick(fit)}}}};
+  }
+  // Until it takes effect somebody else may have taken the room.
+  loop_.After(milliseconds(draws.Between(1, 300)), self_,
+              [this, write = std::move(write)]() mutable { api_.Do(self_, std::move(write)); });
+}
+
+}  // namespace tranche::sim

@@ -1,0 +1,62 @@
+// Users and administrators who change things at bad moments: pods that wait, that are being bound
+// and that run; quotas, budgets, classes and namespaces under the pods that count on them;
+// deletions in the middle of a bind, and by force.
+//
+// Fault: kUsers. Nothing they do is forbidden; what the webhook refuses is refused.
+//
+// Source: hazards rows 13, 19, 31, 47 and 57; quota-model section 8.
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "test/sim/base/faults.h"
+#include "test/sim/base/history.h"
+#include "test/sim/base/script.h"
+#include "test/sim/cluster/api_server.h"
+#include "test/sim/world/fleet.h"
+#include "test/sim/world/tenants.h"
+
+namespace tranche::sim {
+
+class UserEdits {
+ public:
+  // Both outlive this.
+  UserEdits(Loop& loop, History& history, Script& script, const FaultPlan& faults, ApiServer& api,
+            const Tenants& tenants, const std::vector<Machine>& machines);
+
+  void Start();
+  void Quiet() { quiet_ = true; }
+
+ private:
+  void Edit();
+  // A pod was just filtered, or just bound: the worst moments.
+  void EditSoon(const std::string& key, const char* moment);
+  void EditPod(const StoredPtr& pod, Draws& draws);
+  void EditAnnotations(const Stored& pod, Draws& draws);
+  void DeletePod(const Stored& pod, Draws& draws);
+  void EditQuota(Draws& draws);
+  void RenameQuota(const StoredPtr& quota, Draws& draws);
+  void EditBudget(Draws& draws);
+  void EditClass(Draws& draws);
+  void EditNamespace(Draws& draws);
+  void EditDisruptionBudget(Draws& draws);
+  void Send(const char* method, const char* resource, const std::string& key, Json body);
+  // Any object of a resource; null: there is none.
+  StoredPtr AnyOf(const char* resource, Draws& draws) const;
+
+  Loop& loop_;
+  History& history_;
+  Script& script_;
+  const int rate_;
+  ApiServer& api_;
+  const Tenants& tenants_;
+  const std::vector<Machine>& machines_;
+  const Actor self_;
+  bool quiet_ = false;
+};
+
+}  // namespace tranche::sim

@@ -1,0 +1,98 @@
+// The world with an extender that says yes to everything: it must live, and the same seed must give
+// the same run.
+#include "test/sim/world/world.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "test/sim/world/toy_extender.h"
+
+namespace tranche::sim {
+namespace {
+
+using std::chrono::seconds;
+
+struct Life {
+  explicit Life(uint64_t seed, const char* faults, int64_t lives)
+      : loop(seed),
+        history(loop),
+        script(seed),
+        plan(Plan(seed, faults)),
+        world(Made(lives, seed)) {
+    history.Listen([this](const Happening& happening) {
+      ++counts[std::string(NameOf(happening.kind)) + " " + happening.resource];
+    });
+  }
+
+  static FaultPlan Plan(uint64_t seed, const char* faults) {
+    Draws draws(seed);
+    std::string problem;
+    return DrawFaults(draws, faults, problem);
+  }
+  WorldOptions Options(int64_t lives, uint64_t seed) const {
+    WorldOptions options;
+    options.seed = seed;
+    options.lives = lives;
+    return options;
+  }
+  World Made(int64_t lives, uint64_t seed) {
+    return World(loop, history, script, plan, Options(lives, seed));
+  }
+
+  // Until all pods came, then quiet for ten minutes. False: somebody turns in circles.
+  bool Live() {
+    ToyExtender extender(loop, world.api());
+    world.Start(extender);
+    for (int i = 0; i < 3'600 && !world.arrived(); ++i) {
+      if (!loop.RunUntil(loop.now() + seconds(1), 200'000)) return false;
+    }
+    world.Quiet();
+    return loop.RunUntil(loop.now() + seconds(600), 5'000'000);
+  }
+
+  Loop loop;
+  History history;
+  Script script;
+  FaultPlan plan;
+  std::map<std::string, int64_t> counts;
+  World world;
+};
+
+TEST(WorldTest, PodsAreMadeBoundRunAndEnd) {
+  int64_t granted = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    Life run(seed, "none", 60);
+    ASSERT_TRUE(run.Live()) << seed;
+    EXPECT_GE(run.world.lives(), 60) << seed;
+    EXPECT_GT(run.counts["asked pods"], 0) << seed;
+    EXPECT_EQ(run.counts["granted pods"], run.counts["released pods"]) << seed;
+    granted += run.counts["granted pods"];
+  }
+  EXPECT_GT(granted, 100);
+}
+
+TEST(WorldTest, OneSeedIsOneRun) {
+  for (const char* faults : {"none", "all"}) {
+    Life one(7, faults, 40);
+    Life other(7, faults, 40);
+    Life third(8, faults, 40);
+    ASSERT_TRUE(one.Live());
+    ASSERT_TRUE(other.Live());
+    ASSERT_TRUE(third.Live());
+    EXPECT_EQ(one.history.digest(), other.history.digest()) << faults;
+    EXPECT_NE(one.history.digest(), third.history.digest()) << faults;
+  }
+}
+
+TEST(WorldTest, LivesWithEveryFault) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    Life run(seed, "network,apiserver,scheduler,agent,users,nodes,strangers", 40);
+    ASSERT_TRUE(run.Live()) << seed;
+    EXPECT_GE(run.world.lives(), 40) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace tranche::sim
