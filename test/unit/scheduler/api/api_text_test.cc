@@ -295,7 +295,7 @@ TEST(ApiTextTest, QuotasAndBudgets) {
       R"json(ending":{"workloads":2,"gpus":3},"suspended":true,"fairShareGpus":2.5,"decay)json"
       R"json(edGpuHours":"12.034"},{"name":"","parent":null,"mode":"Enforce","namespaces")json"
       R"json(:[],"lines":[],"pending":{"workloads":0,"gpus":0},"suspended":false,"fairSha)json"
-      R"json(reGpus":0,"decayedGpuHours":"0.000"}]})json");
+      R"json(reGpus":0,"decayedGpuHours":"0.000"}],"abandoned":[]})json");
   BudgetReport rolling = Monthly();
   rolling.spec.ns = "ns-1";
   rolling.spec.quota_ref = "";

@@ -24,9 +24,10 @@ class ReportWalks : public EngineQuotaTest {
     for (int i = 0; i < nodes; ++i) {
       const std::string name = fmt::format("n{:04}", i);
       Nodes({StockNode(name, 8)});
-      if (i % 2 == 0) {
-        EXPECT_TRUE(Place(Pod("a", fmt::format("held-{}", i), 3), name));
-      }
+      if (i % 2 != 0) continue;
+      const PodRequest held = Pod("a", fmt::format("held-{}", i), 3);
+      Try(held);
+      EXPECT_TRUE(Place(held, name));
     }
     for (int i = 0; i < waiting; ++i) Wait(i);
   }

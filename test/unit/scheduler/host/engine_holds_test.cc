@@ -40,10 +40,10 @@ TEST(EngineHolds, ALongHoldIsToldOfOnceAMinute) {
   EXPECT_EQ(holds.Rows()[0].long_holds, 3);
 }
 
-TEST(EngineHolds, NobodyWaitsForTheEngineAtTheStart) {
+TEST(EngineHolds, AStartIsCountedAndNotToldOf) {
   EngineHolds holds;
   EXPECT_FALSE(holds.Note(EngineCaller::kStart, kStart, kStart + 5s));
-  EXPECT_EQ(holds.Rows()[0].long_holds, 0);
+  EXPECT_EQ(holds.Rows()[0].long_holds, 1);
   EXPECT_DOUBLE_EQ(holds.Rows()[0].longest_seconds, 5.0);
 }
 

@@ -196,6 +196,7 @@ TEST_F(GangsTest, AGangForWhichRoomIsMadeElsewhereIsNotDueAgainAndAgain) {
   std::vector<SeatingTurn> turns;
   gangs_.NoteTurn("a/train", now, turns);
   gangs_.SeatInTurn(turns, now);
+  gangs_.TakeJudged(10);
   const std::optional<Instant> due = gangs_.Due(now);
   EXPECT_TRUE(!due || *due > now);
 }
