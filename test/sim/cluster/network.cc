@@ -107,7 +107,8 @@ void Network::Carry(Actor from, Request request, SimTime timeout, std::function<
     done(std::move(reply));
   };
   loop_.After(timeout, from, [finish] { finish({}); });
-  if (fate.lost_before) return;
+  // One that gave up has closed its connection: what has not arrived by then never does.
+  if (fate.lost_before || fate.there >= timeout) return;
   // What travels goes on without its sender, so the receiver's side runs as the network.
   loop_.After(fate.there, self_,
               [this, from, to, timeout, fate, finish, request = std::move(request)]() mutable {

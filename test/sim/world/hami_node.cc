@@ -65,7 +65,8 @@ HamiGrant AskHamiAgent(const Store& store, const Machine& machine, int minor, co
   node.name = machine.name;
   const StoredPtr shown = store.Find("nodes", machine.name);
   if (shown != nullptr) node.annotations = TextOf(shown->object(), "annotations");
-  for (const std::string& uuid : machine.cards) node.cards.push_back({uuid, machine.mib, 100, 10, {}});
+  for (const std::string& uuid : machine.cards)
+    node.cards.push_back({uuid, machine.mib, 100, 10, {}});
   const fakes::Text notes_before = node.annotations;
   cluster.AddNode(std::move(node));
   std::vector<FakePod> before;

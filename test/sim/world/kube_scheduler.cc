@@ -82,7 +82,8 @@ void KubeScheduler::Start(TrancheEndpoint& tranche) {
 
 void KubeScheduler::Begin(const std::string& what) {
   actor_ = loop_.NewActor(fmt::format("kube-{}/{}", options_.name, ++life_));
-  busy_ = false;
+  // Nothing is tried before its informers have shown what there is.
+  busy_ = true;
   cache_.Clear();
   queue_ = SchedulingQueue(QueueFor(options_));
   said_.clear();
@@ -92,6 +93,10 @@ void KubeScheduler::Begin(const std::string& what) {
   happening.who = loop_.NameOf(actor_);
   happening.text = what;
   history_.Add(std::move(happening));
+  loop_.After(2 * kMostLag, actor_, [this] {
+    busy_ = false;
+    Pump();
+  });
   loop_.After(seconds(1), actor_, [this] { Tick(); });
 }
 
