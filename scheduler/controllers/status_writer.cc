@@ -95,16 +95,23 @@ void StatusWriter::Tick(Instant now) {
   TellHistory(snapshot, now);
 }
 
-void StatusWriter::Write(ObjectWrite write, std::string urgent, Instant now) {
+void StatusWriter::Write(ObjectWrite write, std::string urgent,
+                         const std::function<std::string()>& full, Instant now) {
   const std::string key =
       fmt::format("{}/{}/{}/{}", write.kind, write.ns, write.name, write.status);
+  bool wanted = false;
+  {
+    const absl::MutexLock lock(&shared_->mutex);
+    const Written& written = shared_->objects[key];
+    const bool changed = written.urgent != urgent && now - written.at >= kObjectGap;
+    wanted = changed || (written.failed && now - written.at >= kRetryGap);
+    if (!wanted && now - written.at < kDriftGap) return;
+  }
+  write.fields = full();
   {
     const absl::MutexLock lock(&shared_->mutex);
     Written& written = shared_->objects[key];
-    const bool changed = written.urgent != urgent;
-    const bool drifted = written.full != write.fields && now - written.at >= kDriftGap;
-    const bool retry = written.failed && now - written.at >= kRetryGap;
-    if (!retry && !drifted && !(changed && now - written.at >= kObjectGap)) return;
+    if (!wanted && written.full == write.fields) return;
     written = {std::move(urgent), write.fields, now, false};
   }
   const std::string what = fmt::format("{} {}", write.kind, write.name);
@@ -227,6 +234,7 @@ void StatusWriter::WriteObjects(const Snapshot& snapshot, Instant now) {
         ConditionsOf(kind, name, findings, generation, now);
     ObjectWrite write{kind, "", name, true, ""};
     std::string urgent;
+    std::function<std::string()> full;  // null: the same
     const auto named = [&name](const auto& view) { return view.spec.name == name; };
     const auto quota = std::ranges::find_if(
         snapshot.quotas, [&name](const QuotaView& view) { return view.report.name == name; });
@@ -234,26 +242,29 @@ void StatusWriter::WriteObjects(const Snapshot& snapshot, Instant now) {
     if (kind == "GPUQuota" && quota != snapshot.quotas.end()) {
       const std::string column =
           wire::HoursLeft(BudgetsOf(*quota, snapshot.quotas, snapshot.budgets, ""), now);
-      write.fields = wire::QuotaStatus(*quota, column, conditions, generation,
-                                       checkpointer_.OfLeaf(name), wire::StatusMembers::kAll);
+      full = [&, column] {
+        return wire::QuotaStatus(*quota, column, conditions, generation, checkpointer_.OfLeaf(name),
+                                 wire::StatusMembers::kAll);
+      };
       urgent = wire::QuotaStatus(*quota, column, conditions, generation, "",
                                  wire::StatusMembers::kPrompt);
     } else if (kind == "GPUBudget" && budget != snapshot.budgets.end()) {
-      write.fields =
-          wire::BudgetStatus(*budget, now, conditions, generation,
-                             checkpointer_.OfBudget(budget->spec.uid), wire::StatusMembers::kAll);
+      full = [&] {
+        return wire::BudgetStatus(*budget, now, conditions, generation,
+                                  checkpointer_.OfBudget(budget->spec.uid),
+                                  wire::StatusMembers::kAll);
+      };
       urgent = wire::BudgetStatus(*budget, now, conditions, generation, "",
                                   wire::StatusMembers::kPrompt);
     } else if (kind == "GPUClass") {
       const auto pods = snapshot.pods_by_class.find(name);
-      write.fields = wire::ClassStatus(pods == snapshot.pods_by_class.end() ? 0 : pods->second,
-                                       conditions, generation);
-      urgent = write.fields;
+      urgent = wire::ClassStatus(pods == snapshot.pods_by_class.end() ? 0 : pods->second,
+                                 conditions, generation);
     } else {
-      write.fields = wire::PolicyStatus(conditions, generation);
-      urgent = write.fields;
+      urgent = wire::PolicyStatus(conditions, generation);
     }
-    Write(std::move(write), std::move(urgent), now);
+    if (!full) full = [urgent] { return urgent; };
+    Write(std::move(write), std::move(urgent), full, now);
   }
 }
 
@@ -271,14 +282,16 @@ void StatusWriter::WriteViews(const Snapshot& snapshot, Instant now) {
       const bool made = snapshot.policy_objects.views.contains({ns, kViewName}) || MadeView(ns);
       if (!made) {
         // The object first, its status in the next round.
-        Write({"GPUQuotaView", ns, kViewName, false, ""}, "made", now);
+        Write(
+            {"GPUQuotaView", ns, kViewName, false, ""}, "made", [] { return ""; }, now);
         continue;
       }
       const std::vector<const BudgetReport*> budgets =
           BudgetsOf(view, snapshot.quotas, snapshot.budgets, ns);
-      Write({"GPUQuotaView", ns, kViewName, true,
-             wire::TeamViewStatus(view, budgets, now, wire::StatusMembers::kAll)},
-            wire::TeamViewStatus(view, budgets, now, wire::StatusMembers::kPrompt), now);
+      Write(
+          {"GPUQuotaView", ns, kViewName, true, ""},
+          wire::TeamViewStatus(view, budgets, now, wire::StatusMembers::kPrompt),
+          [&] { return wire::TeamViewStatus(view, budgets, now, wire::StatusMembers::kAll); }, now);
     }
   }
   std::set<std::string> there;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,7 +51,9 @@ class StatusWriter {
   void WriteWaiting(const Snapshot& snapshot, Instant now);
   void TellHistory(const Snapshot& snapshot, Instant now);
   void Notify(const Snapshot& snapshot, Instant now);
-  void Write(ObjectWrite write, std::string urgent, Instant now);
+  // `full` gives all fields, and is asked for them only where they may be written.
+  void Write(ObjectWrite write, std::string urgent, const std::function<std::string()>& full,
+             Instant now);
 
   Host& host_;
   ObjectWrites& objects_;

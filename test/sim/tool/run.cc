@@ -15,10 +15,10 @@ namespace tranche::sim {
 namespace {
 
 constexpr SimTime kSlice = std::chrono::seconds(10);
-constexpr SimTime kLongest = std::chrono::hours(2);  // for lives to end, once all have come
+constexpr SimTime kLongest = std::chrono::minutes(30);  // for lives to end, once all have come
 constexpr SimTime kQuietTime = std::chrono::minutes(10);
 // In one slice: far more than a busy one needs, and soon over where somebody turns in circles.
-constexpr int64_t kMostSteps = 3'000'000;
+constexpr int64_t kMostSteps = 400'000;
 
 // Of this process alone, in memory where the machine has such a place.
 std::string FolderForVolumes() {
