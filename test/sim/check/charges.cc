@@ -67,7 +67,11 @@ SimTime ChargeChecker::AwareBy(SimTime at) const {
 void ChargeChecker::Judge(const PodLife& pod, SimTime from, SimTime to, bool open, bool estimated,
                           SimTime now) {
   const SimTime lag = options_.lag;
-  const SimTime reserved = pod.filtered.value_or(pod.made);
+  // A bind whose caller ended, or whose answer was lost, is not in the history.
+  const FaultPlan& faults = options_.faults;
+  const bool lost = faults.has(Fault::kScheduler) || faults.has(Fault::kNetwork) ||
+                    faults.has(Fault::kPause) || faults.has(Fault::kCrash);
+  const SimTime reserved = lost ? pod.made : pod.filtered.value_or(pod.made);
   if (from < std::min(*pod.bound, reserved) - kAllowed || from > AwareBy(*pod.bound) + kAllowed) {
     Found(*pod.bound, pod.key,
           fmt::format("expected it charged from {} on, found from {}", Seconds(*pod.bound),
