@@ -152,11 +152,14 @@ void DeviceChecker::Counted(const PodLife& pod, SimTime now) {
 void DeviceChecker::Granted(const Happening& happening) {
   const PodLife* const pod = truth_.pod_of(happening.key);
   Given& own = given_[happening.key];
-  own = {pod == nullptr ? TextAt(happening.after, {"node"}) : pod->node,
+  own = {pod == nullptr ? happening.text : pod->uid,
+         pod == nullptr ? TextAt(happening.after, {"node"}) : pod->node,
          DevicesIn(happening.after)};
   std::map<std::string, Card> cards;
   for (const auto& [key, given] : given_) {
-    if (given.node != own.node) continue;
+    // A pod that was removed at once holds nothing, though its kubelet has yet to hear of it.
+    const PodLife* const holder = truth_.pod(given.uid);
+    if (given.node != own.node || holder == nullptr || holder->ended) continue;
     for (const RecordDevice& device : given.devices) {
       const std::string wrong = Add(cards[device.id], device, kUnknown);
       if (wrong.empty()) continue;

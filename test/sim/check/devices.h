@@ -28,6 +28,7 @@ class DeviceChecker : public Checker {
     std::map<int64_t, int64_t> ranges;  // start -> end of instances
   };
   struct Given {
+    std::string uid;
     std::string node;
     std::vector<RecordDevice> devices;
   };

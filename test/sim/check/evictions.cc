@@ -55,10 +55,10 @@ std::optional<SimTime> RunsSince(const Json& pod) {
 void EvictionChecker::Hear(const Happening& happening) {
   if (happening.kind != Happening::Kind::kWritten) return;
   if (happening.resource == "gpureclaims") return Told(happening);
-  if (happening.resource != "pods" || happening.after.is_null()) return;
-  if (!IsTranche(happening.who)) return;
-  const PodLife* const pod = truth_.pod(TextAt(happening.after, {"metadata", "uid"}));
-  if (pod == nullptr) return;
+  if (happening.resource != "pods" || !IsTranche(happening.who)) return;
+  const Json& object = happening.after.is_null() ? happening.before : happening.after;
+  const PodLife* const pod = truth_.pod(TextAt(object, {"metadata", "uid"}));
+  if (pod == nullptr || (pod->ended && *pod->ended < happening.at)) return;
   if (pod->leaving == happening.at && pod->evicted_by == happening.who && pod->bound) {
     Evicted(*pod, happening.at);
   } else if (pod->bound == happening.at) {

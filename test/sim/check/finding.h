@@ -27,7 +27,7 @@ struct CheckOptions {
   FaultPlan faults = {};
   // Late news: what was written less than this ago, the product may not have known.
   SimTime lag = std::chrono::seconds(2);
-  bool gangs = true;  // the checker of gangs
+  bool gangs = true;    // the checker of gangs
   bool charges = true;  // the checker of charged time
   // The ledgers' disks could not harm what was synced, so that files must verify.
   bool disks_are_sound = true;

@@ -13,6 +13,7 @@ namespace tranche::sim::check {
 namespace {
 
 constexpr int kMostPokes = 60;
+constexpr std::size_t kManyPods = 20;
 constexpr SimTime kToEnd = std::chrono::minutes(2);
 
 SimTime GraceOf(const Json& pod) {
@@ -40,6 +41,10 @@ void LivenessChecker::Hear(const Happening& happening) {
 
 void LivenessChecker::AtEnd(const Ending& ending) {
   if (!quiet_) return;
+  const auto is_ours = [](const auto& pod) { return IsTranche(pod.second.binder); };
+  if (truth_.pods().size() >= kManyPods && std::ranges::none_of(truth_.pods(), is_ours)) {
+    Found(ending.at, "", "expected some of all these pods to get a node by us, found none");
+  }
   for (const auto& [key, count] : pokes_) {
     if (count > kMostPokes) {
       Found(ending.at, key,

@@ -114,12 +114,7 @@ std::optional<Record> ReadRecord(const std::string& text) {
 }
 
 void Truth::Hear(const Happening& happening) {
-  if (happening.kind == Happening::Kind::kAsked && happening.text == "filter") {
-    const auto uid = uids_.find(happening.key);
-    if (uid != uids_.end() && !pods_.at(uid->second).bound) {
-      pods_.at(uid->second).filtered = happening.at;
-    }
-  }
+  if (happening.kind == Happening::Kind::kAsked) return HearAnswer(happening);
   if (happening.kind != Happening::Kind::kWritten) return;
   if (happening.resource == "pods") {
     HearPod(happening);
@@ -133,6 +128,17 @@ void Truth::Hear(const Happening& happening) {
   } else {
     stored[happening.key] = happening.after;
   }
+}
+
+void Truth::HearAnswer(const Happening& happening) {
+  const auto uid = uids_.find(happening.key);
+  if (uid == uids_.end() || pods_.at(uid->second).bound) return;
+  PodLife& pod = pods_.at(uid->second);
+  if (happening.text == "filter" && !pod.binding) pod.filtered = happening.at;
+  if (happening.text != "bind") return;
+  // Without an answer, or with one that the outcome is open, what was reserved stays so.
+  const std::string error = TextAt(happening.after, {"Error"});
+  pod.binding = happening.after.is_null() || error.find("not known yet") != std::string::npos;
 }
 
 void Truth::HearPod(const Happening& happening) {
@@ -162,7 +168,8 @@ void Truth::HearPod(const Happening& happening) {
     if (!record.empty()) pod.record = ReadRecord(record);
     held_[node].insert(uid);
   }
-  if (!pod.leaving && !At(object, {"metadata", "deletionTimestamp"}).is_null()) {
+  const bool leaves = !there || !At(object, {"metadata", "deletionTimestamp"}).is_null();
+  if (!pod.leaving && leaves) {
     pod.leaving = happening.at;
     pod.evicted_by = happening.who;
   }

@@ -43,9 +43,11 @@ struct PodLife {
   std::optional<Record> record;  // as it was bound
   Json object;                   // as it was stored last
   SimTime made{0};
-  std::optional<SimTime> filtered;  // the last answer of the filter verb before it was bound
+  bool binding = false;  // a bind was asked for, and its outcome was open when it was answered last
+  // The last answer of the filter verb before that bind; else before it was bound.
+  std::optional<SimTime> filtered;
   std::optional<SimTime> bound;
-  std::optional<SimTime> leaving;   // it has a deletionTimestamp
+  std::optional<SimTime> leaving;   // it has a deletionTimestamp, or is gone
   std::string evicted_by;           // who asked for that
   std::optional<SimTime> finished;  // the last of its containers had, by its own status
   std::optional<SimTime> ended;     // Succeeded, Failed or gone: it holds nothing any more
@@ -83,6 +85,7 @@ class Truth {
     SimTime at;
     Json before;
   };
+  void HearAnswer(const Happening& happening);
   void HearPod(const Happening& happening);
 
   std::map<std::string, PodLife> pods_;

@@ -20,6 +20,7 @@ class Webhook : public TrancheEndpoint {
     asked.push_back(request.target);
     if (silent) return;
     const Json review = Json::parse(request.body).at("request");
+    users.push_back(review.at("userInfo").at("username"));
     Json word = {{"uid", review.at("uid")}, {"allowed", allowed}};
     if (!patch.empty()) word["patch"] = absl::Base64Escape(patch);
     if (!allowed) word["status"] = {{"message", "no"}};
@@ -27,6 +28,7 @@ class Webhook : public TrancheEndpoint {
   }
 
   std::vector<std::string> asked;
+  std::vector<std::string> users;
   bool silent = false;
   bool allowed = true;
   std::string patch;
@@ -111,6 +113,8 @@ TEST(AdmissionTest, ChangedPodsAreAskedAboutWhereAnnotationsChange) {
   EXPECT_EQ(scene.Send("PATCH", pod, {{"metadata", {{"annotations", {{"a", "b"}}}}}}, merge).code,
             200);
   EXPECT_EQ(scene.hook.asked.size(), 1U);
+  // By its user the webhook tells Tranche, agents and people apart.
+  EXPECT_EQ(scene.hook.users.back(), "system:serviceaccount:tranche-system:tranche");
   scene.hook.allowed = false;
   EXPECT_EQ(scene.Send("PATCH", pod, {{"metadata", {{"annotations", {{"a", "c"}}}}}}, merge).code,
             403);

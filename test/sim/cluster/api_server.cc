@@ -307,11 +307,12 @@ void ApiServer::ChangePod(Write write, Done done) {
                                                       : writes_.Patched(write, *before, refusal);
   if (!changed) return done(refusal);
   if (SameAnnotations(*changed, before->object())) return done(PerformNow(write));
+  const auto asked = std::make_shared<Write>(std::move(write));
   admission_.Validate(
-      write.who, write.path.ns, *changed, before->object(),
-      [this, write = std::move(write), done = std::move(done)](const Admission::Verdict& verdict) {
+      asked->who, asked->path.ns, *changed, before->object(),
+      [this, asked, done = std::move(done)](const Admission::Verdict& verdict) {
         // A patch goes to the version that is current by now.
-        done(verdict.allowed ? PerformNow(write) : Refuse(403, "Forbidden", verdict.message));
+        done(verdict.allowed ? PerformNow(*asked) : Refuse(403, "Forbidden", verdict.message));
       });
 }
 

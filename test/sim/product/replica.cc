@@ -33,8 +33,10 @@ const char* NameOfEntry(MeterKind kind) {
 }  // namespace
 
 std::optional<http::Request> ReadRequest(const Request& request) {
+  // A POST without a length is refused, as on a connection.
   const std::string text =
-      fmt::format("{} {} HTTP/1.1\r\nHost: tranche\r\n\r\n", request.method, request.target);
+      fmt::format("{} {} HTTP/1.1\r\nHost: tranche\r\nContent-Length: {}\r\n\r\n",
+                  request.method, request.target, request.body.size());
   http::Head head;
   if (http::ReadHead(text, head)) return std::nullopt;
   head.request.body.reserve(request.body.size() + http::kBodyPadding);

@@ -87,6 +87,7 @@ int Main(int argc, char** argv) {
   SeedsOptions options;
   std::string seeds = "1..10", out, story, replay, marks;
   std::vector<std::string> skip;
+  std::string log = "off";
   int seconds = 0;
   bool all = false;
   app.add_option("--seeds", seeds, "A..B, or one");
@@ -104,6 +105,7 @@ int Main(int argc, char** argv) {
   app.add_option("--story", story, "tell what happens with a seed");
   app.add_option("--replay", replay, "run a file of test/sim/seeds");
   app.add_flag("--all", all, "with --story: all of it, not just what failed");
+  app.add_option("--log", log, "with --story: what replicas log, on stderr; info, debug, ...");
   app.add_option("--marks", marks, "file to add the names of reached marks to");
   try {
     app.parse(argc, argv);
@@ -122,6 +124,7 @@ int Main(int argc, char** argv) {
     one.seed = options.first;
     one.lives = options.lives;
     one.faults = options.faults;
+    one.log = log;
     return TellStory(one, all);
   }
   options.skip.insert(skip.begin(), skip.end());

@@ -15,10 +15,10 @@ namespace tranche::sim {
 namespace {
 
 constexpr SimTime kSlice = std::chrono::seconds(10);
-constexpr SimTime kLongest = std::chrono::hours(2);  // for lives to end, once all have come
+constexpr SimTime kLongest = std::chrono::minutes(30);  // for lives to end, once all have come
 constexpr SimTime kQuietTime = std::chrono::minutes(10);
 // In one slice: far more than a busy one needs, and soon over where somebody turns in circles.
-constexpr int64_t kMostSteps = 3'000'000;
+constexpr int64_t kMostSteps = 400'000;
 
 // Of this process alone, in memory where the machine has such a place.
 std::string FolderForVolumes() {
@@ -38,11 +38,12 @@ struct RemoveFolder {
   }
 };
 
-ReplicasOptions DrawReplicas(Draws draws, std::string folder) {
+ReplicasOptions DrawReplicas(Draws draws, std::string folder, const std::string& log) {
   ReplicasOptions options;
   options.replicas = static_cast<int>(draws.Between(1, 3));
   options.fail_open = draws.Chance(3'000);
   options.folder = std::move(folder);
+  options.log_level = log;
   return options;
 }
 
@@ -93,7 +94,7 @@ Outcome RunSeed(const RunOptions& options) {
   if (options.listener) history.Listen(options.listener);
   World world(loop, history, script, faults, {.seed = options.seed, .lives = options.lives});
   Replicas replicas(loop, history, script, faults, world.api(),
-                    DrawReplicas(draws.Fork(1), volumes.folder));
+                    DrawReplicas(draws.Fork(1), volumes.folder, options.log));
   replicas.Start();
   world.Start(replicas);
   bool moves_on = LiveOn(loop, world, checkers.truth());

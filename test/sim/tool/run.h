@@ -20,6 +20,7 @@ struct RunOptions {
   int64_t lives = 100;         // pods made
   std::string faults = "all";  // kinds that may come, see faults.h
   std::set<Script::Id> left_out;
+  std::string log = "off";     // of the replicas, on stderr: "info", "debug", ...
   History::Listener listener;  // hears everything; may be empty
 };
 

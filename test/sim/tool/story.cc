@@ -71,7 +71,7 @@ std::string What(const Happening& happening) {
     case Kind::kWritten:
       return Written(happening);
     case Kind::kAsked:
-      return fmt::format("asked {} of {}: {}", happening.text, happening.key,
+      return fmt::format("asked {} of {}: {} {}", happening.text, happening.key, happening.number,
                          happening.after.is_null() ? "no answer" : Short(happening.after.dump()));
     case Kind::kLeads:
       return fmt::format("leads, epoch {}", happening.number);
