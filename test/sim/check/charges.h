@@ -3,8 +3,8 @@
 // The rule. A pod that we bound held its devices from the write of its node (B) until it was
 // Succeeded, Failed or gone (E). Its intervals in the ledger that are not void, taken together,
 //  - begin at B, or at the reservation before it, which is no earlier than the last answer of the
-//    filter verb before B (the pod's making, where callers end or answers are lost), with one
-//    second allowed on either side;
+//    filter verb before B, or than the pod where callers end or answers are lost; one second is
+//    allowed on either side, as it is everywhere below;
 //  - end at E or when its containers had finished, whichever is earlier, one second allowed before
 //    and after; and so much later as nobody led at E, until ten seconds after somebody led again.
 //    An end that the ledger calls estimated may lie anywhere in the time in which nobody led.
