@@ -82,7 +82,8 @@ void Metering::Open(const PodUid& uid, PodRecord& record, NodeId id, Start start
   if (cluster_.nodes[id] == nullptr) return;
   const NodeState& state = cluster_.nodes[id]->state;
   const Holding* holding = state.Find(uid);
-  if (holding == nullptr || holding->kind == HoldingKind::kTentative) return;
+  // Room that a pod may come to is not yet held by it.
+  if (holding == nullptr || holding->kind < HoldingKind::kReservation) return;
   if (const auto known = unclaimed.find(uid); known != unclaimed.end()) {
     record.interval = known->second.interval;
     unclaimed.erase(known);

@@ -79,6 +79,21 @@ TEST_F(MeteringTest, TentativePlacementsAndNodesNobodyDescribedAreNotCharged) {
   EXPECT_THAT(Metered(), ElementsAre("open p.0 at 5"));
 }
 
+// A node that changes is looked through for pods that are not charged yet; one that waits for the
+// room a plan makes has nothing there so far.
+TEST_F(MeteringTest, AnEarmarkIsNotChargedWhenItsNodeChanges) {
+  Holding earmark;
+  earmark.uid = pod_.uid;
+  earmark.kind = HoldingKind::kEarmark;
+  PodRecord& record = Wait(pod_);
+  earmark.request = record.request;
+  earmark.allocation = DevicesOn(pod_, "n1").allocation;
+  cluster.nodes[IdOf("n1")]->state.Hold(earmark);
+  meter_.OpenUncharged(IdOf("n1"), At(10));
+  EXPECT_EQ(cluster.book.Find(pod_.uid), nullptr);
+  EXPECT_THAT(Metered(), IsEmpty());
+}
+
 TEST_F(MeteringTest, WhatWasMeteredWhileNobodyHeardOfTheNodeGoesBack) {
   const PodRequest ends = TeamPod("a", "ends", 2);
   Charged(pod_);
