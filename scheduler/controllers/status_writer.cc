@@ -47,6 +47,7 @@ struct StatusWriter::Written {
   std::string full;
   Instant at;
   bool failed = false;
+  Instant looked = {};  // when what only drifts was last compared
 };
 
 struct StatusWriter::Shared {
@@ -102,17 +103,19 @@ void StatusWriter::Write(ObjectWrite write, std::string urgent,
   bool wanted = false;
   {
     const absl::MutexLock lock(&shared_->mutex);
-    const Written& written = shared_->objects[key];
+    Written& written = shared_->objects[key];
     const bool changed = written.urgent != urgent && now - written.at >= kObjectGap;
     wanted = changed || (written.failed && now - written.at >= kRetryGap);
-    if (!wanted && now - written.at < kDriftGap) return;
+    const bool drifts = now - written.at >= kDriftGap && now - written.looked >= kObjectGap;
+    if (!wanted && !drifts) return;
+    written.looked = now;
   }
   write.fields = full();
   {
     const absl::MutexLock lock(&shared_->mutex);
     Written& written = shared_->objects[key];
     if (!wanted && written.full == write.fields) return;
-    written = {std::move(urgent), write.fields, now, false};
+    written = {std::move(urgent), write.fields, now};
   }
   const std::string what = fmt::format("{} {}", write.kind, write.name);
   const std::string view_of = write.kind == "GPUQuotaView" ? write.ns : "";
