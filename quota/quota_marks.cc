@@ -54,8 +54,10 @@ void QuotaBook::Remark(const std::string& leaf, LeafUse& use) {
   std::vector<std::size_t> unit_of;
   const std::vector<MarkUnit> units = UnitsOf(leaf, &use, unit_of);
   const QuotaId id = tree_.Find(leaf);
-  const std::vector<LineMarks> marks =
-      MarkLines(units, [this, id](LineId line) { return tree_.Nominal(id, line); });
+  // Of a quota that is gone nothing is within nominal.
+  const std::vector<LineMarks> marks = MarkLines(units, [this, id](LineId line) {
+    return id == kNoQuota ? ChargeLimit(Charge{}) : tree_.Nominal(id, line);
+  });
   use.marked = {};
   std::size_t at = 0;
   for (const auto& [uid, work] : use.work) {

@@ -11,6 +11,15 @@ void EarlierNumbers::NoteEnded(const std::vector<EndedNumber>& numbers) {
   sorted_ = false;
 }
 
+void EarlierNumbers::NoteRecent(const PodUid& uid, int number) {
+  known_[uid] = number;
+  recent_.emplace_back(uid, number);
+  if (recent_.size() <= kMostRecent) return;
+  const auto oldest = known_.find(recent_.front().first);
+  if (oldest != known_.end() && oldest->second == recent_.front().second) known_.erase(oldest);
+  recent_.pop_front();
+}
+
 int EarlierNumbers::LastOf(const PodUid& uid) {
   if (!std::exchange(sorted_, true)) {
     std::ranges::sort(ended_, [](const EndedNumber& left, const EndedNumber& right) {

@@ -5,8 +5,10 @@
 // question; the first one after NoteEnded sorts.
 #pragma once
 
-#include <set>
+#include <cstddef>
+#include <deque>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "scheduler/facts/metering.h"
@@ -15,8 +17,12 @@ namespace tranche {
 
 class EarlierNumbers {
  public:
+  static constexpr std::size_t kMostRecent = 4'096;
+
   void Note(const PodUid& uid, int number) { known_[uid] = number; }
   void NoteEnded(const std::vector<EndedNumber>& numbers);
+  // Of what ended just now, and may yet be seen by a watch that is late; the last kMostRecent.
+  void NoteRecent(const PodUid& uid, int number);
   // The one to go on with: not below `at_least`.
   int NextOf(const PodUid& uid, int at_least);
   void Forget(const PodUid& uid) { known_.erase(uid); }
@@ -28,6 +34,7 @@ class EarlierNumbers {
   int LastOf(const PodUid& uid);
 
   std::unordered_map<PodUid, int> known_;
+  std::deque<std::pair<PodUid, int>> recent_;
   std::vector<EndedNumber> ended_;
   bool sorted_ = true;
 };

@@ -119,7 +119,7 @@ void Metering::Close(const PodUid& uid, PodRecord& record, MeterKind kind, Insta
   if (kind == MeterKind::kClose) RefundLostWork(uid, record, at);
   cluster_.outbox.Journal(Event(kind, uid, record.interval, record.Place(), *work, at));
   cluster_.book.Release(uid, at);
-  ++record.interval;
+  earlier.NoteRecent(uid, record.interval++);
 }
 
 bool Metering::ReleaseEarly(const PodUid& uid, const PodFacts& pod) {

@@ -129,6 +129,26 @@ TEST_F(EngineMeteringTest, BindingThatDidNotHappenChargesNothing) {
   EXPECT_THAT(Metered(), ElementsAre("open failed.1 at 50"));
 }
 
+// The answer to the bind was lost and the pod is gone when it is read; a watch that is late then
+// shows that it had run. Under a number that was used nothing would be added to the ledger.
+TEST_F(EngineMeteringTest, WhatALateWatchShowsOfAPodThatIsGoneIsCharged) {
+  const PodRequest lost = Pod("a", "lost", 1);
+  Bind(lost, "n1");
+  engine_.SettleBind(lost.uid, NodeName("n1"), BindOutcome::kUnknown, now_);
+  To(30);
+  engine_.SettleBind(lost.uid, NodeName("n1"), BindOutcome::kNotBound, now_);
+  engine_.DeletePod(lost.uid, now_);
+  PodFacts late = Bound(lost, "n1");
+  late.bound_at = At(10);
+  engine_.UpsertPod(late, now_);
+  late.phase = PodPhase::kSucceeded;
+  late.finished_at = At(25);
+  engine_.UpsertPod(late, now_);
+  engine_.DeletePod(lost.uid, now_);
+  EXPECT_THAT(Metered(), ElementsAre("open lost.0 at 0", "void lost.0 at 0", "open lost.1 at 10",
+                                     "close lost.1 at 25"));
+}
+
 TEST_F(EngineMeteringTest, TimesOfOtherClocksStayInThePast) {
   const PodRequest ahead = Pod("a", "ahead", 1), silent = Pod("a", "silent", 1);
   PodFacts facts = Bound(ahead, "n1");

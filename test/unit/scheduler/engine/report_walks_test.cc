@@ -19,8 +19,9 @@ class ReportWalks : public EngineQuotaTest {
   // Nodes of eight GPUs; on every second one a pod holds three, and `waiting` pods wait for a GPU
   // more than any node has.
   void Fill(int nodes, int waiting) {
-    Declare({.quotas = {Quota("team-a").Owns("a").Line("any", "100"),
-                        Quota("team-b").Owns("b").Line("any", "100")}});
+    Declare({.quotas = {Quota("team-a").Owns("a").Line("any", "1000"),
+                        Quota("team-b").Owns("b").Line("any", "1000")},
+             .namespaces = {"a", "b"}});
     for (int i = 0; i < nodes; ++i) {
       const std::string name = fmt::format("n{:04}", i);
       Nodes({StockNode(name, 8)});
@@ -113,6 +114,17 @@ TEST_F(ReportWalks, MarksAreLaidALeafOrMoreAtATime) {
   EXPECT_EQ(views[0].pending_workloads, 1);
   EXPECT_EQ(views[1].pending_workloads, 2);
   EXPECT_EQ(views[1].pending_quanta, 2 * 9 * kQuantaPerGpu);
+}
+
+TEST_F(ReportWalks, WorkOfAQuotaThatIsGoneIsMarkedToo) {
+  Fill(8, 3);
+  Declare({.quotas = {Quota("team-b").Owns("b").Line("any", "1000")}});
+  const std::vector<QuotaView> views = engine_.Quotas(now_);
+  ASSERT_EQ(views.size(), 1U);
+  EXPECT_EQ(views[0].report.name, "team-b");
+  ASSERT_EQ(views[0].abandoned.size(), 1U);
+  EXPECT_EQ(views[0].abandoned[0].quota, "team-a");
+  EXPECT_EQ(views[0].abandoned[0].pods, 4);
 }
 
 TEST_F(ReportWalks, TheClusterIsCopiedForAdviceSliceBySlice) {
