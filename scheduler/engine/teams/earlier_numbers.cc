@@ -11,13 +11,20 @@ void EarlierNumbers::NoteEnded(const std::vector<EndedNumber>& numbers) {
   sorted_ = false;
 }
 
-void EarlierNumbers::NoteRecent(const PodUid& uid, int number) {
-  known_[uid] = number;
-  recent_.emplace_back(uid, number);
-  if (recent_.size() <= kMostRecent) return;
-  const auto oldest = known_.find(recent_.front().first);
-  if (oldest != known_.end() && oldest->second == recent_.front().second) known_.erase(oldest);
-  recent_.pop_front();
+void EarlierNumbers::NoteRecent(const PodUid& uid, int number, Instant ended) {
+  recent_[uid] = {number, ended, ++serial_};
+  order_.emplace_back(serial_, uid);
+  if (order_.size() <= kMostRecent) return;
+  const auto oldest = recent_.find(order_.front().second);
+  if (oldest != recent_.end() && oldest->second.serial == order_.front().first) {
+    recent_.erase(oldest);
+  }
+  order_.pop_front();
+}
+
+Instant EarlierNumbers::EndOf(const PodUid& uid) const {
+  const auto found = recent_.find(uid);
+  return found == recent_.end() ? Instant::min() : found->second.ended;
 }
 
 int EarlierNumbers::LastOf(const PodUid& uid) {
@@ -33,6 +40,9 @@ int EarlierNumbers::LastOf(const PodUid& uid) {
   }
   if (const auto known = known_.find(uid); known != known_.end()) {
     last = std::max(last, known->second);
+  }
+  if (const auto recent = recent_.find(uid); recent != recent_.end()) {
+    last = std::max(last, recent->second.number);
   }
   return last;
 }

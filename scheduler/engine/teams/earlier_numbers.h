@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <unordered_map>
 #include <utility>
@@ -21,8 +22,11 @@ class EarlierNumbers {
 
   void Note(const PodUid& uid, int number) { known_[uid] = number; }
   void NoteEnded(const std::vector<EndedNumber>& numbers);
-  // Of what ended just now, and may yet be seen by a watch that is late; the last kMostRecent.
-  void NoteRecent(const PodUid& uid, int number);
+  // It ended just now, and may go on: a watch that is late shows it, or its node is back. The last
+  // kMostRecent are remembered.
+  void NoteRecent(const PodUid& uid, int number, Instant ended);
+  // When it ended last, as far as that is remembered; the least moment where it is not.
+  Instant EndOf(const PodUid& uid) const;
   // The one to go on with: not below `at_least`.
   int NextOf(const PodUid& uid, int at_least);
   void Forget(const PodUid& uid) { known_.erase(uid); }
@@ -33,8 +37,16 @@ class EarlierNumbers {
   // -1: none.
   int LastOf(const PodUid& uid);
 
+  struct Recent {
+    int number = 0;
+    Instant ended;
+    uint64_t serial = 0;
+  };
+
   std::unordered_map<PodUid, int> known_;
-  std::deque<std::pair<PodUid, int>> recent_;
+  std::unordered_map<PodUid, Recent> recent_;
+  std::deque<std::pair<uint64_t, PodUid>> order_;  // by serial; those that ended again twice
+  uint64_t serial_ = 0;
   std::vector<EndedNumber> ended_;
   bool sorted_ = true;
 };

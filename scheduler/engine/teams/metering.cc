@@ -97,6 +97,8 @@ void Metering::Open(const PodUid& uid, PodRecord& record, NodeId id, Start start
   if (!state.present() || cluster_.book.Find(uid) != nullptr) return;
   const QuotaMembership membership =
       cluster_.book.MembershipOf(record.request->name.ns, record.request->priority_class);
+  // A node that comes back has its pods since before it went: they were charged until then.
+  start.at = std::max(start.at, earlier.EndOf(uid));
   HeldWork work = cluster_.WorkOf(*record.request, membership, start.at);
   work.parts = ChargeOfPicks(state.inventory(), holding->held(), holding->picks);
   // Never the leaf a record tells: many may write the pod, and could have anybody pay for it. What
@@ -119,7 +121,7 @@ void Metering::Close(const PodUid& uid, PodRecord& record, MeterKind kind, Insta
   if (kind == MeterKind::kClose) RefundLostWork(uid, record, at);
   cluster_.outbox.Journal(Event(kind, uid, record.interval, record.Place(), *work, at));
   cluster_.book.Release(uid, at);
-  earlier.NoteRecent(uid, record.interval++);
+  earlier.NoteRecent(uid, record.interval++, at);
 }
 
 bool Metering::ReleaseEarly(const PodUid& uid, const PodFacts& pod) {

@@ -110,36 +110,41 @@ TEST_F(MeteringTest, WhatWasMeteredWhileNobodyHeardOfTheNodeGoesBack) {
 
 TEST_F(MeteringTest, AnEvictedPodGetsTheWorkItLostBack) {
   const struct {
-    const char* what;
+    const char* pod;
     QuotaState state;
     std::optional<Instant> checkpoint;
     std::vector<std::string> refunds;
   } cases[] = {
-      {"in quota, since it began", QuotaState::kInQuota, {}, {"refund p.0 from 0 to 600 LostWork"}},
-      {"in quota, since it saved",
-       QuotaState::kInQuota,
-       At(500),
-       {"refund p.0 from 500 to 600 LostWork"}},
-      {"borrowed, and it saves",
-       QuotaState::kBorrowed,
-       At(500),
-       {"refund p.0 from 500 to 600 LostWork"}},
-      {"borrowed, and it does not say", QuotaState::kBorrowed, {}, {}},
+      {"owns", QuotaState::kInQuota, {}, {"refund owns.0 from 0 to 600 LostWork"}},
+      {"saved", QuotaState::kInQuota, At(500), {"refund saved.0 from 500 to 600 LostWork"}},
+      {"saves", QuotaState::kBorrowed, At(500), {"refund saves.0 from 500 to 600 LostWork"}},
+      {"borrows", QuotaState::kBorrowed, {}, {}},
   };
   for (const auto& row : cases) {
     now = At(0);
-    PodRecord& record = Charged(pod_);
-    RunsAt(pod_, now);
+    const PodRequest pod = TeamPod("a", row.pod, 2);
+    PodRecord& record = Charged(pod);
+    RunsAt(pod, now);
     Metered();
     record.traits.evicted_at = At(590);
     record.traits.evicted_state = row.state;
     record.traits.checkpoint = row.checkpoint;
-    meter_.Close(pod_.uid, record, MeterKind::kClose, At(600));
+    meter_.Close(pod.uid, record, MeterKind::kClose, At(600));
     std::vector<std::string> expected = row.refunds;
-    expected.emplace_back("close p.0 at 600");
-    EXPECT_EQ(Metered(), expected) << row.what;
-    End(pod_);
+    expected.push_back(std::string("close ") + row.pod + ".0 at 600");
+    EXPECT_EQ(Metered(), expected);
+    End(pod);
   }
+}
+
+// A node that comes back under its name has its pods since before it went.
+TEST_F(MeteringTest, NothingIsMeteredFromBeforeItsLastEnd) {
+  PodRecord& record = Charged(pod_);
+  meter_.Close(pod_.uid, record, MeterKind::kClose, At(600));
+  meter_.Open(pod_.uid, record, IdOf("n1"), {.at = At(100)});
+  meter_.Close(pod_.uid, record, MeterKind::kClose, At(700));
+  EXPECT_THAT(Metered(), ElementsAre("open p.0 at 0", "close p.0 at 600", "open p.1 at 600",
+                                     "close p.1 at 700"));
 }
 
 TEST_F(MeteringTest, ATeamMayGetItsQuotaBackWhenTheDeletionBegins) {
