@@ -28,7 +28,9 @@ void BindingChecker::Written(const Happening& happening) {
   constexpr const char* kRecord = "tranche.dev/allocation";
   const std::string record = Annotation(happening.after, kRecord);
   if (before.empty() && !after.empty()) {
-    if (!record.empty() && !ReadRecord(record)) {
+    // What its owner had written there before is none of ours.
+    const bool ours = record != Annotation(happening.before, kRecord);
+    if (ours && !record.empty() && !ReadRecord(record)) {
       Found(happening.at, happening.key, "expected an allocation record, found " + record);
     }
     if (!At(happening.before, {"metadata", "deletionTimestamp"}).is_null()) {
