@@ -18,7 +18,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 steps=("$@")
 if (( ${#steps[@]} == 0 )); then steps=(release sim monitoring tls charts page e2e asan-ubsan); fi
-all_steps=(quick release sim monitoring tls charts page e2e asan-ubsan asan-properties tsan fuzz)
+all_steps=(quick release sim monitoring tls charts page e2e asan-ubsan asan-properties tsan fuzz
+  sim-fresh)
 read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
@@ -79,7 +80,8 @@ remember_time() {  # STEP SECONDS
 declare -A what=(
   [quick]="unit, property and scenario tests and the rules of the tree, in the release build"
   [release]="everything is built with optimisation; all tests that need no other program"
-  [sim]="the whole product in a simulated, failing world: two minutes of fresh seeds"
+  [sim]="the whole product in a simulated, failing world: forty seeds"
+  [sim-fresh]="the same with fresh seeds, for two minutes"
   [asan-ubsan]="unit, torture and corpus tests with address and undefined-behaviour sanitizers"
   [asan-properties]="property tests with the same sanitizers"
   [tsan]="unit tests of the rooms that have threads, with the thread sanitizer"
@@ -175,29 +177,31 @@ release() {
   ctest_cases release ''
 }
 
-# Seeds by the clock, the first one printed. What they find is in the log with its story, and to be
-# kept as a file of test/sim/seeds. Skipped are the checkers of the ledger: an interval that is
-# opened again after its void (its pod came and went before the watch told) still breaks promises
-# and charges.
-sim() {
+# Runs the simulator; its seeds and what they are to be called.
+simulate() {  # STEP ARGUMENT ...
+  local step=$1 status=0 last p=0 f=0
+  shift
   build release tranche-sim || return 0  # at once after the step release
-  heading "sim: fresh seeds for 120 s"
-  local status=0 last p=0 f=0
-  build/release/bin/tranche-sim --seconds 120 --skip ledger,charges --out "$scratch/sim.json" \
-    >"$scratch/sim.log" ||
-    status=$?
+  heading "$step: tranche-sim $*"
+  build/release/bin/tranche-sim "$@" --out "$scratch/sim.json" >"$scratch/sim.log" || status=$?
+  grep FAILED "$scratch/sim.log" || true
   last=$(tail -n 1 "$scratch/sim.log")
   if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
     p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]}
   fi
   passed=$((passed + p)) failed=$((failed + f))
-  echo "sim: $p passed, $f failed"
+  echo "$step: $p passed, $f failed"
   if (( f > 0 )); then
-    failures+=(sim)
+    failures+=("$step")
   elif (( status != 0 || p == 0 )); then
-    fail sim
+    fail "$step"
   fi
 }
+
+sim() { simulate sim --seeds 1..40 --lives 60 --faults all; }
+
+# Seeds by the clock. What they find is to be kept as a file of test/sim/seeds, with its mend.
+sim-fresh() { simulate sim-fresh --seconds 120; }
 
 asan_targets=(unit_tests torture_tests fuzzers)
 

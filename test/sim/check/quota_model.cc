@@ -51,6 +51,7 @@ QuotaModel::QuotaModel(const Objects& quotas, const Objects& namespaces) : names
     const Json& selector = At(specs_[i], {"namespaceSelector"});
     known_ = known_ && At(selector, {"matchExpressions"}).is_null();
   }
+  CutCircles();
   AddLine(kAny);
   for (const Json& spec : specs_) {
     const Json& lines = At(spec, {"lines"});
@@ -58,6 +59,22 @@ QuotaModel::QuotaModel(const Objects& quotas, const Objects& namespaces) : names
     for (const Json& line : lines) AddLine(TextAt(line, {"model"}));
   }
   if (known_) ImplyAny();
+}
+
+// Users may declare quotas that are each other's parents, of which none is in force: not judged.
+void QuotaModel::CutCircles() {
+  for (int i = 0; i < static_cast<int>(names_.size()); ++i) {
+    int at = i;
+    for (std::size_t steps = 0; at != -1 && steps <= names_.size(); ++steps) {
+      at = shape_.quotas[static_cast<std::size_t>(at)].parent;
+    }
+    known_ = known_ && at == -1;
+  }
+  if (known_) return;
+  for (auto& quota : shape_.quotas) {
+    quota.parent = -1;
+    quota.children.clear();
+  }
 }
 
 int QuotaModel::Number(const std::string& quota) const {

@@ -55,6 +55,7 @@ class QuotaModel {
  private:
   // Per line, in both dimensions.
   using Line = std::map<Dimension, Oracle>;
+  void CutCircles();
   int Number(const std::string& quota) const;
   void AddLine(const std::string& line);
   void ImplyAny();
