@@ -29,33 +29,6 @@ bool IsTold(const Allocation& allocation) {
   });
 }
 
-// Whether just these devices are free: nothing that the pod would use is over-used with it.
-bool HasRoomFor(const Inventory& inventory, Load load, const PodUse& use) {
-  const auto users = [&load](int card) {
-    const CardLoad& of = load.cards[static_cast<std::size_t>(card)];
-    return of.slots + of.exclusive;
-  };
-  for (const CardUse& card : use.cards) {
-    const bool shared = users(card.card) > 0;
-    const bool alone = load.cards[static_cast<std::size_t>(card.card)].exclusive > 0;
-    if (alone || (card.exclusive > 0 && shared)) return false;
-  }
-  AddUse(load, use);
-  const bool cards_fit = std::ranges::all_of(use.cards, [&](const CardUse& used) {
-    const Card& card = inventory.cards[static_cast<std::size_t>(used.card)];
-    const CardLoad& now = load.cards[static_cast<std::size_t>(used.card)];
-    const int64_t most = card.MostUsers();
-    return card.healthy && !card.cordoned && now.milli <= card.capacity && !now.layout_broken &&
-           (card.memory == Mebibytes::Zero() || now.memory <= card.memory) &&
-           (most == 0 || now.slots <= most);
-  });
-  return cards_fit && std::ranges::all_of(use.instances, [&](const InstanceUse& used) {
-           const auto pool = static_cast<std::size_t>(used.pool);
-           const auto slot = static_cast<std::size_t>(used.slot);
-           return load.slots[pool][slot] <= inventory.pools[pool].replicas;
-         });
-}
-
 // The steps of Bind; false: the plan says how it ended.
 class Binding {
  public:

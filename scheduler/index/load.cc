@@ -1,5 +1,7 @@
 #include "scheduler/index/load.h"
 
+#include <algorithm>
+
 #include "topology/base/plant.h"
 
 namespace tranche {
@@ -41,6 +43,27 @@ void AddUse(Load& load, const PodUse& use) {
     if (load.space != nullptr && load.slots[pool][slot] == 0) MakeInstance(load, pool, slot);
     load.slots[pool][slot] += instance.users;
   }
+}
+
+bool HasRoomFor(const Inventory& inventory, Load load, const PodUse& use) {
+  for (const CardUse& card : use.cards) {
+    const CardLoad& held = load.cards[static_cast<std::size_t>(card.card)];
+    if (held.exclusive > 0 || (card.exclusive > 0 && held.slots > 0)) return false;
+  }
+  AddUse(load, use);
+  const bool cards_fit = std::ranges::all_of(use.cards, [&](const CardUse& used) {
+    const Card& card = inventory.cards[static_cast<std::size_t>(used.card)];
+    const CardLoad& now = load.cards[static_cast<std::size_t>(used.card)];
+    const int64_t most = card.MostUsers();
+    return card.healthy && !card.cordoned && now.milli <= card.capacity && !now.layout_broken &&
+           (card.memory == Mebibytes::Zero() || now.memory <= card.memory) &&
+           (most == 0 || now.slots <= most);
+  });
+  return cards_fit && std::ranges::all_of(use.instances, [&](const InstanceUse& used) {
+           const auto pool = static_cast<std::size_t>(used.pool);
+           const auto slot = static_cast<std::size_t>(used.slot);
+           return load.slots[pool][slot] <= inventory.pools[pool].replicas;
+         });
 }
 
 std::vector<std::vector<int64_t>> PlannedRows(const Inventory& inventory, const Load& load) {

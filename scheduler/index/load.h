@@ -87,6 +87,10 @@ struct PodUse {
 
 void AddUse(Load& load, const PodUse& use);
 
+// Whether just these devices are free: nothing that the pod would use is over-used with it. Copies
+// the load.
+bool HasRoomFor(const Inventory& inventory, Load load, const PodUse& use);
+
 // What placement sees of each planned card: its layout, and of shared instances the users. Cards of
 // equal rows are interchangeable. Empty: the node has no planned layouts.
 std::vector<std::vector<int64_t>> PlannedRows(const Inventory& inventory, const Load& load);
