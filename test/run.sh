@@ -4,7 +4,7 @@
 #   test/run.sh [STEP ...]    default: release sim monitoring tls charts page e2e asan-ubsan;
 #                             besides there are tsan, asan-properties (property tests under
 #                             sanitizers) and fuzz (libFuzzer, by coverage), a quarter of an hour
-#                             each on two cores
+#                             each on two cores, and sim-fresh (new seeds of the simulator)
 #   test/run.sh quick         before each commit: unit and property tests, scenarios and the rules
 #                             of the tree, in the release build; minutes after a change of one file
 #   TRANCHE_CONTROL_PLANES    versions of Kubernetes for charts and e2e; default: "1.37"

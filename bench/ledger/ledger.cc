@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <mutex>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/ledger/committed.h"
 #include "scheduler/ledger/reader.h"
 #include "scheduler/ledger/sqlite_ledger.h"
 
@@ -91,21 +90,6 @@ class Year {
   int64_t pods_ = 0;
   std::multimap<Instant, MeterEvent> ends_;
 };
-
-// Waits until everything appended is on disk.
-bool Committed(Ledger& ledger) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  int answer = -1;
-  ledger.WhenCommitted([&](bool done) {
-    const std::lock_guard lock(mutex);
-    answer = done ? 1 : 0;
-    changed.notify_all();
-  });
-  std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return answer >= 0; });
-  return answer == 1;
-}
 
 struct Measured {
   double write_seconds = 0;

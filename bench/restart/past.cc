@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <fstream>
 #include <memory>
-#include <mutex>
 #include <queue>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/ledger/committed.h"
 #include "scheduler/ledger/sqlite_ledger.h"
 
 namespace tranche::bench {
@@ -96,21 +95,6 @@ class Pods {
   Millis step_;
   std::priority_queue<MeterEvent, std::vector<MeterEvent>, Later> later_;
 };
-
-// Waits until everything appended is on disk.
-bool Committed(Ledger& ledger) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  int answer = -1;
-  ledger.WhenCommitted([&](bool done) {
-    const std::lock_guard lock(mutex);
-    answer = done ? 1 : 0;
-    changed.notify_all();
-  });
-  std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return answer >= 0; });
-  return answer == 1;
-}
 
 constexpr const char* kHead = R"({"apiVersion":"tranche.dev/v1alpha1","kind":)";
 

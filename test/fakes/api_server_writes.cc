@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "test/fakes/api_server.h"
+#include "test/fakes/conditions.h"
 
 namespace tranche::fakes {
 namespace {
@@ -25,22 +26,6 @@ Reply Refuse(int code, const std::string& reason, const std::string& message = "
 bool HasType(const ApiRequest& request, const std::string& type) {
   const auto found = request.headers.find("content-type");
   return found != request.headers.end() && found->second == type;
-}
-
-// Lists merge by type, as pod conditions do in a strategic merge patch.
-void MergeConditions(Json& pod, const Json& conditions) {
-  Json& present = pod["status"]["conditions"];
-  if (present.is_null()) present = Json::array();
-  for (const Json& condition : conditions) {
-    const auto same = std::find_if(present.begin(), present.end(), [&](const Json& one) {
-      return one.at("type") == condition.at("type");
-    });
-    if (same != present.end()) {
-      same->update(condition);
-    } else {
-      present.push_back(condition);
-    }
-  }
 }
 
 bool Covers(const Json& budget, const Json& pod) {
@@ -128,7 +113,7 @@ Reply ApiServer::PatchPodStatus(const ApiRequest& request) {
   }
   for (const auto& [key, value] : patch.at("status").items()) {
     if (key == "conditions") {
-      MergeConditions(pod, value);
+      MergeConditions(pod["status"]["conditions"], value);
     } else {
       pod["status"][key] = value;
     }
@@ -177,9 +162,10 @@ Reply ApiServer::EvictPod(const ApiRequest& request) {
   } else {
     pod["metadata"]["deletionTimestamp"] = "2026-03-01T00:00:30Z";
     pod["metadata"]["deletionGracePeriodSeconds"] = grace;
-    MergeConditions(pod, Json::array({{{"type", "DisruptionTarget"},
-                                       {"status", "True"},
-                                       {"reason", "EvictionByEvictionAPI"}}}));
+    MergeConditions(pod["status"]["conditions"],
+                    Json::array({{{"type", "DisruptionTarget"},
+                                  {"status", "True"},
+                                  {"reason", "EvictionByEvictionAPI"}}}));
     Put(kPods, pod);
   }
   return {201, StatusBody(201, "")};

@@ -2,9 +2,9 @@
 // lost answer. Each is numbered and may be left out, so that a failing run can be cut down to what
 // it needs.
 //
-// Whoever wants to act asks first, and draws the details of the action from the draws it is given,
-// which depend on seed, name and how often that name was asked for: leaving one action out does not
-// change what the others are.
+// An actor asks before it acts, and gets draws for the details of that one action. They depend on
+// the seed, the action's name and its number alone, so that leaving one action out changes no
+// other.
 //
 // Thread rule: one thread.
 #pragma once

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "test/fakes/conditions.h"
+
 namespace tranche::sim {
 namespace {
 
@@ -35,27 +37,12 @@ std::optional<Answer> CheckIdentity(const Json& body, const Stored& stored, int 
   return std::nullopt;
 }
 
-// Lists of conditions merge by their type.
-void MergeConditions(Json& present, const Json& conditions) {
-  if (!present.is_array()) present = Json::array();
-  for (const Json& condition : conditions) {
-    const auto same = std::find_if(present.begin(), present.end(), [&](const Json& one) {
-      return one.at("type") == condition.at("type");
-    });
-    if (same != present.end()) {
-      same->update(condition);
-    } else {
-      present.push_back(condition);
-    }
-  }
-}
-
 // Of a strategic merge patch what pods need: maps merge, conditions by type, other lists replace.
 void MergeStrategically(Json& object, const Json& patch) {
   for (auto it = patch.begin(); it != patch.end(); ++it) {
     Json& place = object[it.key()];
     if (it.key() == "conditions" && it->is_array()) {
-      MergeConditions(place, *it);
+      fakes::MergeConditions(place, *it);
     } else if (it->is_object()) {
       if (!place.is_object()) place = Json::object();
       MergeStrategically(place, *it);
