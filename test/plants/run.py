@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Plants the faults of the sources one at a time and says which test finds each.
 
-    test/plants/run.py BUILD [--seeds A..B] [--only NAME ...] [--out FILE.json]
+    test/plants/run.py BUILD [--by tests|simulator] [--seeds A..B] [--only NAME ...]
+                       [--out FILE.json]
 
 BUILD is a folder configured with `cmake --preset plants`. For every TRANCHE_PLANTED(name) in the
-sources the unit and property tests and the simulator are run with that fault, each until the first
-failure. Exit 1 where a fault was found by none of them. One line a fault, as it is done.
+sources the unit and property tests and the simulator (or one of both, --by) are run with that
+fault, each until the first failure. Exit 1 where a fault was found by none of them. One line a
+fault, as it is done.
 """
 
 import argparse
@@ -21,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("topology", "policy", "quota", "scheduler")
 PLANTED = re.compile(r"TRANCHE_PLANTED\((\w+)\)")
 FAILED = re.compile(r"^\[  FAILED  \] ([\w/.]+)", re.MULTILINE)
-FAILED_SEED = re.compile(r"seed (\d+): (\w+)")
+FAILED_SEED = re.compile(r"seed (\d+) FAILED: (\w+)")
 
 
 def plants():
@@ -49,8 +51,6 @@ def by_tests(build, plant):
     """The first test of that binary's kind that fails; None: none does."""
     for name in ("unit_tests", "property_tests"):
         binary = build / "bin" / name
-        if not binary.exists():
-            binary = build / "test" / name
         output, status = run([str(binary), "--gtest_fail_fast", "--gtest_brief=1",
                               "--gtest_filter=-*Drivers*"], plant, 300)
         if status == 0:
@@ -64,17 +64,20 @@ def by_simulator(build, plant, seeds):
     """Checker and number of seeds until it failed; None: all passed."""
     first, last = (int(part) for part in seeds.split(".."))
     binary = build / "bin" / "tranche-sim"
-    if not binary.exists():
-        return None
-    for seed in range(first, last + 1, 10):
+    command = [str(binary), "--out", os.devnull, "--seeds"]
+    seed = first
+    while seed <= last:
         until = min(seed + 9, last)
-        output, status = run([str(binary), "--seeds", f"{seed}..{until}", "--out", os.devnull],
-                             plant, 600)
-        if status != 0:
-            found = FAILED_SEED.search(output)
-            if found:
-                return f"{found.group(2)} after {int(found.group(1)) - first + 1} seeds"
+        output, status = run(command + [f"{seed}..{until}"], plant, 600)
+        found = FAILED_SEED.search(output)
+        if status != 0 and not found:
             return f"ends with {status} within {until - first + 1} seeds"
+        if found:
+            until = int(found.group(1))
+            # One that fails without the fault too says nothing about it.
+            if run(command + [f"{until}..{until}"], "", 600)[1] == 0:
+                return f"{found.group(2)} after {until - first + 1} seeds"
+        seed = until + 1
     return None
 
 
@@ -82,6 +85,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
+    parser.add_argument("--by", choices=("tests", "simulator"))
     parser.add_argument("--seeds", default="1..2000", help="of the simulator")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--out", type=Path)
@@ -96,8 +100,9 @@ def main():
         if given.only and name not in given.only:
             continue
         began = time.monotonic()
-        tests = by_tests(given.build, name)
-        simulator = by_simulator(given.build, name, given.seeds)
+        tests = None if given.by == "simulator" else by_tests(given.build, name)
+        simulator = (None if given.by == "tests"
+                     else by_simulator(given.build, name, given.seeds))
         rows.append({"fault": name, "file": where, "tests": tests, "simulator": simulator})
         print(f"{name:<{width}}  {tests or '-':<60}  {simulator or '-'}"
               f"  ({time.monotonic() - began:.0f} s)", flush=True)
