@@ -135,8 +135,19 @@ Mebibytes CatalogueMemory(std::string_view product) {
 }
 
 bool MatchesModel(std::string_view pattern, std::string_view product) {
+  if (pattern.size() > 2 && pattern.front() == '*' && pattern.back() == '*') {
+    const std::string part = Normalised(pattern.substr(1, pattern.size() - 2));
+    return Normalised(product).find(part) != std::string::npos;
+  }
   const std::string wanted = Normalised(pattern);
   return HasWord(Normalised(product), wanted) || HasWord(GpuModelName(product), wanted);
+}
+
+bool IsCatalogueModel(std::string_view pattern) {
+  return FindRow(Normalised(BaseProduct(pattern))) != nullptr ||
+         std::ranges::any_of(kCatalogue, [pattern](const CatalogueRow& row) {
+           return MatchesModel(pattern, row.model);
+         });
 }
 
 }  // namespace tranche

@@ -21,10 +21,14 @@ std::string_view BaseProduct(std::string_view product);
 // Source: node-inventory and vendor data sheets (cited in gpu_model.cc).
 Mebibytes CatalogueMemory(std::string_view product);
 
-// Does `pattern` (one entry of tranche.dev/model or nvidia.com/use-gputype, any case) name this
-// product? True when the product label or the model name contains it from the start of a word on; a
-// pattern that ends in a digit must also end its word. HAMi itself takes any substring, by which
-// "L4" would get an L40S.
+// Does the catalogue have a model that `pattern` names (see MatchesModel)? A whole product label
+// names its model.
+bool IsCatalogueModel(std::string_view pattern);
+
+// Does `pattern` (one entry of tranche.dev/model, any case) name this product? True when the
+// product label or the model name contains it from the start of a word on; a pattern that ends in a
+// digit must also end its word: "L4" names no L40S. "*TEXT*" names every product whose label has
+// that text anywhere, as HAMi reads nvidia.com/use-gputype: there "L4" does.
 bool MatchesModel(std::string_view pattern, std::string_view product);
 
 }  // namespace tranche

@@ -90,6 +90,15 @@ struct PoolNeed {
 // Where several cards of a node would do, which to take.
 enum class CardChoice : uint8_t { kStrategy, kTightest, kLoosest, kIdleOnly };
 
+// What counts how much where the fullest or the emptiest card is taken: pods on it, compute, memory
+// (HAMi's hami.io/device-scoring-weights). At least one is positive.
+struct CardWeights {
+  int64_t slot = 0;
+  int64_t core = 0;
+  int64_t memory = 0;
+  friend bool operator==(const CardWeights&, const CardWeights&) = default;
+};
+
 struct Refusal {
   Reason reason = Reason::kNone;
   std::string detail;  // expected, found (quoted), where; for explain, never for the wire
@@ -120,7 +129,8 @@ struct PodRequest {
   std::string vgpu_mode;                 // "", "hami-core", "mig", "mps"
   std::optional<Strategy> strategy;      // the pod's own wish for choosing nodes
   CardChoice card_choice = CardChoice::kStrategy;
-  std::optional<Millis> expected_runtime;  // tranche.dev/expected-runtime
+  std::optional<CardWeights> card_weights;  // nullopt: the scarcer of compute and memory counts
+  std::optional<Millis> expected_runtime;   // tranche.dev/expected-runtime
   // tranche.dev/gang, or the group of another controller as "jobset/NAME", ... (pod_gang.h); empty:
   // a gang of one.
   std::string gang;

@@ -40,7 +40,9 @@ CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card) {
     if (!replicated) return {kWholeGpu, card.memory, 1, nullptr, card.cut == nullptr};
     return {MilliGpu::Of(1000 / inventory.replicas), part, 0};
   }
-  CardNeed need{ask.compute, Mebibytes::Zero(), ask.exclusive ? 1 : 0};
+  // HAMi's cards whose cores are scaled are nobody's alone: a hundred percent is a part of them.
+  const bool scaled = inventory.agent == AgentKind::kHami && card.capacity > kWholeGpu;
+  CardNeed need{ask.compute, Mebibytes::Zero(), ask.exclusive && !scaled ? 1 : 0};
   switch (ask.memory.kind) {
     case MemoryNeed::Kind::kNone:
       if (replicated) need.memory = part;

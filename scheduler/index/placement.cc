@@ -40,6 +40,19 @@ int64_t FreeShare(const Card& card, const CardLoad& load) {
   return std::min(milli, (card.memory - load.memory).count() * 1000 / card.memory.count());
 }
 
+// How full the card would be, by the weights: parts of its pods, compute and memory, in millionths,
+// added up; for ordering only.
+int64_t WeightedUse(const CardWeights& weights, const Card& card, const CardLoad& load,
+                    const CardNeed& need) {
+  constexpr int64_t kMillion = 1'000'000;
+  const auto part = [](int64_t weight, int64_t used, int64_t all) {
+    return all <= 0 ? 0 : weight * (used * kMillion / all);
+  };
+  return part(weights.slot, load.slots + 1, card.MostUsers()) +
+         part(weights.core, (load.milli + need.milli).count(), card.capacity.count()) +
+         part(weights.memory, (load.memory + need.memory).count(), card.memory.count());
+}
+
 }  // namespace
 
 struct Placer::Query {
@@ -174,7 +187,11 @@ struct Placer::Query {
     const bool is_long = IsLong(request, ask);
     const auto rank = [&](int i) {
       const auto at = static_cast<std::size_t>(i);
-      const int64_t share = FreeShare(inventory.cards[at], load.cards[at]);
+      const Card& card = inventory.cards[at];
+      const int64_t share = request.card_weights
+                                ? -WeightedUse(*request.card_weights, card, load.cards[at],
+                                               NeedOn(inventory, ask, card))
+                                : FreeShare(card, load.cards[at]);
       // An init container re-uses the pod's own cards before it takes another.
       const bool own = !is_long && std::ranges::any_of(picks, [i](const Pick& pick) {
         return pick.pool < 0 && pick.card == i;

@@ -53,6 +53,10 @@ void AppendShape(const PodRequest& request, std::string& out) {
   AppendToKey(out, request.vgpu_mode);
   AppendToKey(out, request.strategy ? static_cast<int64_t>(*request.strategy) : -1);
   AppendToKey(out, static_cast<int64_t>(request.card_choice));
+  const CardWeights weights = request.card_weights.value_or(CardWeights());
+  for (const int64_t weight : {weights.slot, weights.core, weights.memory}) {
+    AppendToKey(out, weight);
+  }
   AppendToKey(out, request.topology ? static_cast<int64_t>(*request.topology) : -1);
   AppendToKey(out, request.link_floor ? int64_t{request.link_floor->nvlinks} << 8 |
                                             static_cast<int64_t>(request.link_floor->path)

@@ -2,7 +2,10 @@
 // Source: request-dialects sections 4.1, 6 and 10, DESIGN section 9.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <initializer_list>
+#include <map>
+#include <utility>
 
 #include "scheduler/wire/json/text_fields.h"
 #include "scheduler/wire/pods/request_styles.h"
@@ -13,16 +16,19 @@ namespace {
 constexpr Millis kMaxRuntime = std::chrono::hours(366 * 24);
 constexpr std::size_t kMaxGangName = 253;
 constexpr int64_t kMaxGangSize = 10'000;
+constexpr int64_t kMostWeight = 1'000'000;
 
-enum class Case { kKept, kLower };
+// How entries are kept: a UUID as it is, a model in lower case, a part of its name as "*part*".
+enum class Spelling { kKept, kLower, kPart };
 
 // The entries of a HAMi list, which may have empty ones; those choose nothing.
-std::vector<std::string> Entries(std::optional<std::string_view> list, Case spelling) {
+std::vector<std::string> Entries(std::optional<std::string_view> list, Spelling spelling) {
   std::vector<std::string> entries;
   if (!list) return entries;
   for (const std::string_view entry : SplitList(*list)) {
-    if (!entry.empty())
-      entries.push_back(spelling == Case::kLower ? LowerCase(entry) : std::string(entry));
+    if (entry.empty()) continue;
+    std::string text = spelling == Spelling::kKept ? std::string(entry) : LowerCase(entry);
+    entries.push_back(spelling == Spelling::kPart ? "*" + text + "*" : std::move(text));
   }
   return entries;
 }
@@ -30,10 +36,10 @@ std::vector<std::string> Entries(std::optional<std::string_view> list, Case spel
 // Each key alone is a list of alternatives; two would have to hold at once, which one list of
 // alternatives cannot say. `taken` is the key that has given some already.
 std::optional<Refusal> ReadAlternatives(const PodAnnotations& annotations,
-                                        std::initializer_list<PodKey> keys, Case spelling,
+                                        std::initializer_list<std::pair<PodKey, Spelling>> keys,
                                         std::optional<PodKey> taken,
                                         std::vector<std::string>& alternatives) {
-  for (const PodKey key : keys) {
+  for (const auto& [key, spelling] : keys) {
     const std::optional<std::string_view> list = annotations.Get(key);
     if (!list) continue;
     if (taken) {
@@ -47,9 +53,9 @@ std::optional<Refusal> ReadAlternatives(const PodAnnotations& annotations,
 
 // What none of the keys may name.
 std::vector<std::string> Exclusions(const PodAnnotations& annotations,
-                                    std::initializer_list<PodKey> keys, Case spelling) {
+                                    std::initializer_list<std::pair<PodKey, Spelling>> keys) {
   std::vector<std::string> all;
-  for (const PodKey key : keys) {
+  for (const auto& [key, spelling] : keys) {
     for (std::string& entry : Entries(annotations.Get(key), spelling)) {
       all.push_back(std::move(entry));
     }
@@ -58,15 +64,17 @@ std::vector<std::string> Exclusions(const PodAnnotations& annotations,
 }
 
 std::optional<Refusal> ReadModels(const PodAnnotations& annotations, PodRequest& request) {
-  request.models_none =
-      Exclusions(annotations, {PodKey::kNoUseType, PodKey::kVgpuNoUseType}, Case::kLower);
+  request.models_none = Exclusions(annotations, {{PodKey::kNoUseType, Spelling::kPart},
+                                                 {PodKey::kVgpuNoUseType, Spelling::kLower}});
   std::optional<PodKey> taken;
   if (!request.models_any.empty()) {
     taken = request.style == RequestStyle::kHived ? PodKey::kHivedSpec : PodKey::kOpenModel;
   }
-  if (auto refusal =
-          ReadAlternatives(annotations, {PodKey::kModel, PodKey::kUseType, PodKey::kVgpuUseType},
-                           Case::kLower, taken, request.models_any)) {
+  if (auto refusal = ReadAlternatives(annotations,
+                                      {{PodKey::kModel, Spelling::kLower},
+                                       {PodKey::kUseType, Spelling::kPart},
+                                       {PodKey::kVgpuUseType, Spelling::kLower}},
+                                      taken, request.models_any)) {
     return refusal;
   }
   const std::optional<std::string_view> model = annotations.Get(PodKey::kModel);
@@ -80,12 +88,14 @@ std::optional<Refusal> ReadModels(const PodAnnotations& annotations, PodRequest&
 }
 
 std::optional<Refusal> ReadUuids(const PodAnnotations& annotations, PodRequest& request) {
-  request.uuids_none = Exclusions(
-      annotations, {PodKey::kNoUseUuid, PodKey::kVolcanoNoUseUuid, PodKey::kVgpuNoUseUuid},
-      Case::kKept);
-  return ReadAlternatives(annotations,
-                          {PodKey::kUseUuid, PodKey::kVolcanoUseUuid, PodKey::kVgpuUseUuid},
-                          Case::kKept, std::nullopt, request.uuids_any);
+  constexpr Spelling kKept = Spelling::kKept;
+  request.uuids_none = Exclusions(annotations, {{PodKey::kNoUseUuid, kKept},
+                                                {PodKey::kVolcanoNoUseUuid, kKept},
+                                                {PodKey::kVgpuNoUseUuid, kKept}});
+  return ReadAlternatives(
+      annotations,
+      {{PodKey::kUseUuid, kKept}, {PodKey::kVolcanoUseUuid, kKept}, {PodKey::kVgpuUseUuid, kKept}},
+      std::nullopt, request.uuids_any);
 }
 
 // What Go's strconv.ParseBool takes, since HAMi reads the value with it.
@@ -155,6 +165,38 @@ std::optional<Refusal> ReadCardPolicy(const PodAnnotations& annotations, PodRequ
                            "comma list of binpack, spread, mutex, topology-aware and numa", *chain);
     }
   }
+  return std::nullopt;
+}
+
+// "slot=1,core=1,memory=3", all three of them. HAMi takes the emptiest card where no policy is
+// named, and so do its pods here that weigh.
+std::optional<Refusal> ReadCardWeights(const PodAnnotations& annotations, PodRequest& request) {
+  const std::optional<std::string_view> text = annotations.Get(PodKey::kCardWeights);
+  if (!text) return std::nullopt;
+  const auto refused = [&] {
+    return BadAnnotation(PodKey::kCardWeights,
+                         fmt::format("slot=N,core=N,memory=N with whole numbers up to {}, one of "
+                                     "them above 0",
+                                     kMostWeight),
+                         *text);
+  };
+  std::map<std::string_view, int64_t> weights;
+  for (const std::string_view entry : SplitList(*text)) {
+    const std::size_t equals = std::min(entry.find('='), entry.size());
+    const std::string_view name = Trimmed(entry.substr(0, equals));
+    const std::string_view value =
+        Trimmed(equals == entry.size() ? std::string_view() : entry.substr(equals + 1));
+    const std::optional<int64_t> number = ParsePlainInteger(value);
+    const bool known = name == "slot" || name == "core" || name == "memory";
+    if (!known || !number || *number < 0 || *number > kMostWeight ||
+        !weights.emplace(name, *number).second) {
+      return refused();
+    }
+  }
+  if (weights.size() != 3) return refused();
+  request.card_weights = CardWeights{weights["slot"], weights["core"], weights["memory"]};
+  if (*request.card_weights == CardWeights()) return refused();
+  if (request.card_choice == CardChoice::kStrategy) request.card_choice = CardChoice::kLoosest;
   return std::nullopt;
 }
 
@@ -301,7 +343,7 @@ std::optional<Refusal> ReadGang(const PodAnnotations& annotations, PodRequest& r
 std::optional<Refusal> ReadSelection(const PodAnnotations& annotations, PodRequest& request) {
   for (const auto read :
        {ReadUuids, ReadModels, ReadAgentWishes, ReadNodePolicy, ReadVgpuManagerWishes,
-        ReadCardPolicy, ReadLinks, ReadMinMemory, ReadRuntime, ReadGang}) {
+        ReadCardPolicy, ReadCardWeights, ReadLinks, ReadMinMemory, ReadRuntime, ReadGang}) {
     if (std::optional<Refusal> refusal = read(annotations, request)) return refusal;
   }
   return std::nullopt;

@@ -112,10 +112,24 @@ TEST(GpuModelTest, APatternMatchesWholeWordsOfTheLabelOrTheModel) {
       {"l40s", "NVIDIA-L40", false},
       {"h1000", "NVIDIA-H100-80GB-HBM3", false},
       {"", "NVIDIA-H100-80GB-HBM3", false},
+      {"*l4*", "NVIDIA-L40S", true},
+      {"*00-SXM*", "NVIDIA-A100-SXM4-40GB", true},
+      {"*h100*", "NVIDIA-A100-SXM4-40GB", false},
+      {"**", "NVIDIA-A100-SXM4-40GB", false},
       {"h100", "", false},
   };
   for (const auto& c : kCases) {
     EXPECT_EQ(MatchesModel(c.pattern, c.product), c.matches) << c.pattern << " in " << c.product;
+  }
+}
+
+TEST(GpuModel, TheCatalogueKnowsModelsByAnyOfTheirNames) {
+  for (const char* known : {"h100", "H100", "a100", "a100-40gb", "NVIDIA-H100-80GB-HBM3",
+                            "Tesla-V100-SXM3-32GB", "NVIDIA-A10-SHARED", "*100*"}) {
+    EXPECT_TRUE(IsCatalogueModel(known)) << known;
+  }
+  for (const char* unknown : {"", "h1000", "h10", "mi300x", "*mi300*"}) {
+    EXPECT_FALSE(IsCatalogueModel(unknown)) << unknown;
   }
 }
 

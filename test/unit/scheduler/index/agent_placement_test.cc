@@ -30,7 +30,9 @@ class PlacementNode {
   }
 
   Reason Try(const PodRequest& request) {
-    const PlaceRules rules{&policy_, CardChoice::kTightest, -1, nullptr};
+    const CardChoice choice =
+        request.card_choice == CardChoice::kStrategy ? CardChoice::kTightest : request.card_choice;
+    const PlaceRules rules{&policy_, choice, -1, nullptr};
     return placer_.Place(state_.inventory(), state_.hard(), request, rules, picks_);
   }
   // Empty: it fits.
@@ -272,6 +274,46 @@ TEST(AgentPlacement, PodsWithoutCoresOnCardsWithoutFreeCores) {
     };
     ASSERT_EQ(node.Fill(pod(50)), 2) << AgentName(row.agent);
     EXPECT_EQ(node.Why(pod(0)), row.why) << AgentName(row.agent);
+  }
+}
+
+// A hundred percent of a HAMi card whose cores are scaled to two hundred is a part of it.
+TEST(AgentPlacement, OnlyAHundredPercentOfAHundredIsExclusive) {
+  for (const int64_t cores : {100, 200}) {
+    NodeFacts facts = test::AgentNode(AgentKind::kHami, "n", 1, 16000);
+    facts.agent->devices[0].cores_percent = static_cast<int>(cores);
+    PodRequest pod = test::SharePod("p", RequestStyle::kHami, "nvidia.com/gpu", 1, Mib(1000), 100);
+    pod.asks[0].exclusive = true;
+    EXPECT_EQ(PlacementNode(facts).Fill(pod), cores / 100);
+  }
+}
+
+// One card has more pods, the other more memory in use: what is fuller is what the weights say.
+TEST(AgentPlacement, WeightsSayWhichCardIsFuller) {
+  struct Row {
+    CardWeights weights;
+    CardChoice choice;
+    int card;
+  };
+  for (const Row& row :
+       {Row{{1, 0, 0}, CardChoice::kTightest, 0}, Row{{1, 0, 0}, CardChoice::kLoosest, 1},
+        Row{{0, 0, 1}, CardChoice::kTightest, 1}, Row{{0, 0, 1}, CardChoice::kLoosest, 0},
+        Row{{0, 1, 0}, CardChoice::kTightest, 0}, Row{{1, 1, 9}, CardChoice::kTightest, 1}}) {
+    PlacementNode node(test::AgentNode(AgentKind::kHami, "n", 2, 16000));
+    const auto put = [&node](const char* name, int64_t mib, int64_t cores, const char* uuid) {
+      PodRequest pod =
+          test::SharePod(name, RequestStyle::kHami, "nvidia.com/gpu", 1, Mib(mib), cores);
+      pod.uuids_any = {uuid};
+      ASSERT_GE(node.Put(pod), 0);
+    };
+    put("a", 1000, 30, "GPU-n-0");
+    put("b", 1000, 30, "GPU-n-0");
+    put("c", 9000, 10, "GPU-n-1");
+    PodRequest next = test::SharePod("d", RequestStyle::kHami, "nvidia.com/gpu", 1, Mib(1000), 10);
+    next.card_weights = row.weights;
+    next.card_choice = row.choice;
+    EXPECT_EQ(node.Put(next), row.card)
+        << row.weights.slot << row.weights.core << row.weights.memory;
   }
 }
 

@@ -16,8 +16,8 @@ TEST(PodSelection, ReadsListsOfModelsAndUuids) {
   const PodRequest request = WholeGpuWith(
       R"("nvidia.com/use-gputype":"A100, H100,,","nvidia.com/nouse-gputype":"T4",)"
       R"("nvidia.com/use-gpuuuid":"GPU-Aa, GPU-b","nvidia.com/nouse-gpuuuid":"GPU-c")");
-  EXPECT_EQ(request.models_any, (Texts{"a100", "h100"}));
-  EXPECT_EQ(request.models_none, Texts{"t4"});
+  EXPECT_EQ(request.models_any, (Texts{"*a100*", "*h100*"})) << "any part of the name, as in HAMi";
+  EXPECT_EQ(request.models_none, Texts{"*t4*"});
   EXPECT_EQ(request.uuids_any, (Texts{"GPU-Aa", "GPU-b"}));
   EXPECT_EQ(request.uuids_none, Texts{"GPU-c"});
 }
@@ -27,6 +27,30 @@ TEST(PodSelection, ReadsTranchesModelsAndLeastMemory) {
       WholeGpuWith(R"("tranche.dev/model":"H100 , h200","tranche.dev/min-gpu-memory":"40000")");
   EXPECT_EQ(request.models_any, (Texts{"h100", "h200"}));
   EXPECT_EQ(request.min_gpu_memory, Mebibytes::Of(40000));
+}
+
+TEST(PodSelection, ReadsHowCardsAreWeighed) {
+  const auto with = [](const std::string& text, const char* policy = "") {
+    return WholeGpuWith(
+        fmt::format(R"("hami.io/device-scoring-weights":"{}","hami.io/gpu-scheduler-policy":"{}")",
+                    text, policy));
+  };
+  const PodRequest spread = with(" memory=3 ,slot=1,core=0");
+  EXPECT_EQ(spread.card_weights, (CardWeights{1, 0, 3}));
+  EXPECT_EQ(spread.card_choice, CardChoice::kLoosest) << "as HAMi does where nothing is named";
+  EXPECT_EQ(with("slot=1,core=1,memory=3", "binpack").card_choice, CardChoice::kTightest);
+  EXPECT_EQ(WholeGpuWith(R"("x":"y")").card_weights, std::nullopt);
+  for (const char* wrong :
+       {"", "slot=1,core=1", "slot=1,core=1,memory=1,memory=1", "slot=0,core=0,memory=0",
+        "slot=-1,core=1,memory=1", "slot=1.5,core=1,memory=1", "slot=1,core=1,disk=1",
+        "slot=1,core,memory=1", "slot=1000001,core=1,memory=1"}) {
+    EXPECT_EQ(
+        FullText(with(wrong)),
+        fmt::format("expected slot=N,core=N,memory=N with whole numbers up to 1000000, one of "
+                    "them above 0, found \"{}\", in annotation "
+                    "hami.io/device-scoring-weights",
+                    wrong));
+  }
 }
 
 TEST(PodSelection, ReadsRuntimeAndGang) {

@@ -127,7 +127,7 @@ TEST(PodVolcano, ItsAnnotationsChooseCards) {
                 OneContainer(kVgpu));
   EXPECT_EQ(request.uuids_any, (std::vector<std::string>{"GPU-a", "GPU-b"}));
   EXPECT_EQ(request.uuids_none, (std::vector<std::string>{"GPU-c"}));
-  EXPECT_EQ(request.models_any, (std::vector<std::string>{"a100"}));
+  EXPECT_EQ(request.models_any, (std::vector<std::string>{"*a100*"}));
   EXPECT_EQ(request.vgpu_mode, "mps");
   EXPECT_EQ(FullText(RequestOf(R"("volcano.sh/vgpu-mode":"fast")", OneContainer(kVgpu))),
             "expected hami-core, mig or mps, found \"fast\", in annotation volcano.sh/vgpu-mode");
