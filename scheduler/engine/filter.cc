@@ -219,7 +219,11 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   }
   for (const Candidate& candidate : parts.selection.best())
     answer.chosen.push_back(candidate.position);
-  if (parts.selection.best().empty()) answer.reason = parts.selection.NearestReason();
+  if (parts.selection.best().empty()) {
+    answer.reason = parts.selection.NearestReason();
+    const bool model = answer.reason == Reason::kWrongModel;
+    if (model && !KnowsModelOf(cluster, request)) answer.reason = Reason::kUnknownModel;
+  }
   parts.claim_filter.AddServed(context, parts.ids, width, now, answer);
   if (record != nullptr) filtering.KeepAnswer(context, *record, answer, now);
 }

@@ -16,6 +16,7 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
     {"BadAmount", "a GPU amount of the pod is not valid", false},
     {"UnknownProfile", "the pod names a MIG profile that no board has", false},
     {"DialectOff", "this style of asking for GPUs is switched off by policy", false},
+    {"UnknownModel", "the pod names a GPU model that no node has and no list knows", false},
     {"NoLeaf", "no GPU quota owns the pod's namespace", false},
     {"LeafConflict", "several GPU quotas own the pod's namespace", false},
     {"LedgerClosed", "the GPU ledger cannot be used, and quota waits for it", false},

@@ -11,11 +11,12 @@ namespace tranche {
 
 enum class Reason : uint8_t {
   kNone = 0,
-  // About the request: no node can ever answer it.
+  // About the request: no node can answer it.
   kMixedStyles,     // keys of two request styles in one pod
   kBadAmount,       // not whole, negative, zero, too large, not a quantity
   kUnknownProfile,  // a MIG profile no board has
   kStyleOff,        // the policy does not accept this request style
+  kUnknownModel,    // a GPU model that no node has and no list knows
   // About the team: budget, then quota. The numbers are the quota's, see explain.
   kNoLeaf,        // no quota owns the namespace, and the policy refuses such pods
   kLeafConflict,  // several quotas own the namespace

@@ -7,6 +7,7 @@
 
 #include "topology/base/mark.h"
 #include "topology/base/plant.h"
+#include "topology/gpu_model.h"
 
 namespace tranche {
 namespace {
@@ -258,6 +259,16 @@ std::optional<Allocation> AllocationOn(const ClusterState& cluster, const NodeNa
   const Holding* holding =
       id == kNoNode || cluster.nodes[id] == nullptr ? nullptr : cluster.nodes[id]->state.Find(uid);
   return holding == nullptr ? std::nullopt : holding->allocation;
+}
+
+bool KnowsModelOf(const ClusterState& cluster, const PodRequest& request) {
+  const auto known = [&cluster](const std::string& pattern) {
+    return IsCatalogueModel(pattern) ||
+           std::ranges::any_of(cluster.capacity, [&](const auto& model) {
+             return model.second > 0 && MatchesModel(pattern, model.first);
+           });
+  };
+  return request.models_any.empty() || std::ranges::any_of(request.models_any, known);
 }
 
 }  // namespace tranche

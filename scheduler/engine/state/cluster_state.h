@@ -161,4 +161,8 @@ void GoOnFromEpochs(ClusterState& cluster, Instant now);
 std::optional<Allocation> AllocationOn(const ClusterState& cluster, const NodeName& node,
                                        const PodUid& uid);
 
+// Is one of the models the request asks for on a node, or in the catalogue? True of one that asks
+// for none. Cost: O(models of the cluster and the catalogue).
+bool KnowsModelOf(const ClusterState& cluster, const PodRequest& request);
+
 }  // namespace tranche

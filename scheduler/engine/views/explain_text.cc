@@ -98,6 +98,7 @@ constexpr std::pair<Reason, std::string_view> kAdvice[] = {
     {Reason::kStyleOff, "ask an administrator to allow this style, or use another"},
     {Reason::kNoAgent,
      "share on nodes with an agent (HAMi, MPS), or allow unenforced sharing by policy"},
+    {Reason::kUnknownModel, "correct the model's name, or add a node that has it"},
     {Reason::kWrongModel, "allow more GPU models"},
     {Reason::kTooManyPerNode, "ask for fewer GPUs per pod, or add larger nodes"},
     {Reason::kTooLarge, "ask for less memory per GPU, or add GPUs with more"},

@@ -96,6 +96,23 @@ TEST_F(EngineTest, ReasonsNameTheMostFundamentalObstacle) {
   }
 }
 
+TEST_F(EngineTest, AModelThatNobodyHasOrKnowsIsTold) {
+  Nodes({test::StockNode("h100", 1), test::StockNode("odd", 1, "ACME-G9000")});
+  struct Row {
+    const char* model;
+    Reason reason;
+  };
+  for (const Row& row : {Row{"t4", Reason::kWrongModel}, Row{"h1oo", Reason::kUnknownModel},
+                         Row{"*h1oo*", Reason::kUnknownModel}, Row{"g9000", Reason::kNone},
+                         Row{"h100", Reason::kNone}}) {
+    PodRequest request = WholePod(fmt::format("asks-{}", row.model), 1);
+    request.models_any = {row.model};
+    Filter(request);
+    EXPECT_EQ(answer_.reason, row.reason) << row.model;
+  }
+  EXPECT_EQ(ReasonOn(WholePod("any", 9), "h100"), "TooManyPerNode");
+}
+
 TEST_F(EngineTest, ANodeThatCannotBeReadTakesNothingNewAndKeepsWhatItHas) {
   Nodes({test::StockNode("a", 2)});
   ASSERT_TRUE(Place(WholePod("runs", 1), "a"));
