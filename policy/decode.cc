@@ -15,10 +15,15 @@ namespace {
 
 // Only Tranche writes GPUReclaims, so that nothing is kept of what is read.
 constexpr std::array kRules = {
-    Choice<int>{"R1", 0}, Choice<int>{"R2a", 1},   Choice<int>{"R2b", 2},   Choice<int>{"R3", 3},
-    Choice<int>{"R5", 4}, Choice<int>{"Drain", 5}, Choice<int>{"Shrink", 6}};
-constexpr std::array kBeneficiaries = {Choice<bool>{"Pod", true}, Choice<bool>{"GPUQuota", false},
-                                       Choice<bool>{"GPUBudget", false}};
+    Choice<int>{"R1", 0},     Choice<int>{"R2a", 1},  Choice<int>{"R2b", 2},
+    Choice<int>{"R3", 3},     Choice<int>{"R5", 4},   Choice<int>{"Drain", 5},
+    Choice<int>{"Shrink", 6}, Choice<int>{"Gang", 7}, Choice<int>{"MaxRuntime", 8}};
+enum class Beneficiary { kPod, kGang, kObject };
+constexpr std::array kBeneficiaries = {Choice<Beneficiary>{"Pod", Beneficiary::kPod},
+                                       Choice<Beneficiary>{"Gang", Beneficiary::kGang},
+                                       Choice<Beneficiary>{"GPUQuota", Beneficiary::kObject},
+                                       Choice<Beneficiary>{"GPUBudget", Beneficiary::kObject},
+                                       Choice<Beneficiary>{"GPUClass", Beneficiary::kObject}};
 constexpr size_t kMostPods = 10'000;
 constexpr size_t kMaxText = 253;
 
@@ -33,19 +38,26 @@ void CheckText(const Field& field) {
 }
 
 void CheckBeneficiary(const Field& field) {
-  bool is_pod = true;
+  Beneficiary kind = Beneficiary::kPod;
   bool has_namespace = false;
   const bool is_object = field.ReadMembers(
-      {{"kind", [&](const Field& kind) { ReadChoice(kind, kBeneficiaries, is_pod); }},
+      {{"kind", [&](const Field& word) { ReadChoice(word, kBeneficiaries, kind); }},
        {"namespace",
         [&](const Field& ns) {
           has_namespace = true;
           CheckName(ns);
         }},
-       {"name", CheckName, "a name"},
+       {"name",
+        [&](const Field& name) {
+          // A gang's is as its pods spell it.
+          kind == Beneficiary::kGang ? CheckText(name) : CheckName(name);
+        },
+        "a name"},
        {"uid", CheckText}});
-  if (is_object && is_pod != has_namespace) {
-    field.Fail(is_pod ? "a pod's namespace" : "no namespace with a quota or budget");
+  const bool of_namespace = kind != Beneficiary::kObject;
+  if (is_object && of_namespace != has_namespace) {
+    field.Fail(of_namespace ? "the namespace of a pod or gang"
+                            : "no namespace with a quota, budget or class");
   }
 }
 

@@ -180,6 +180,10 @@ std::vector<GpuClass> JudgeClasses(const ByName<GpuClass>& wanted,
                                   priority_class));
       }
     }
+    if (written.idle_after) {
+      findings.Note("GPUClass", name, "IdleAfterIgnored",
+                    "spec.idleAfter: expected to be absent, as this version does not act on it");
+    }
     findings.Accept("GPUClass", name);
   }
   return in_force;

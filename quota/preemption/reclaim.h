@@ -28,14 +28,15 @@ namespace tranche {
 // preemptor's own leaf is R1 and R2a combined, which is tried after both.
 enum class ReclaimRule : uint8_t {
   kNone,
-  kR1,      // own nominal back from borrowers in other leaves
-  kR2a,     // own team's lower rank, for work that would be in quota
-  kR2b,     // own team's lower rank and borrowed, for work that would be borrowed
-  kR3,      // lower rank and borrowed in another leaf, for borrowed work; off unless enabled
-  kR5,      // fair share among borrowers; off unless enabled
-  kDrain,   // a budget that drains is used up
-  kShrink,  // a quota was lowered, and asks for what is over it
-  kGang,    // a gang that runs in part could not be completed
+  kR1,          // own nominal back from borrowers in other leaves
+  kR2a,         // own team's lower rank, for work that would be in quota
+  kR2b,         // own team's lower rank and borrowed, for work that would be borrowed
+  kR3,          // lower rank and borrowed in another leaf, for borrowed work; off unless enabled
+  kR5,          // fair share among borrowers; off unless enabled
+  kDrain,       // a budget that drains is used up
+  kShrink,      // a quota was lowered, and asks for what is over it
+  kGang,        // a gang that runs in part could not be completed
+  kMaxRuntime,  // it has run for as long as its class lets it
 };
 std::string_view ReclaimRuleName(ReclaimRule rule);  // "R1", "R2a", "R2b", "R3", "R5", "Drain", ...
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "scheduler/wire/json/json.h"
+
 namespace tranche {
 namespace {
 
@@ -45,6 +47,7 @@ std::string RuleWords(ReclaimRule rule) {
     case ReclaimRule::kDrain:
     case ReclaimRule::kShrink:
     case ReclaimRule::kGang:
+    case ReclaimRule::kMaxRuntime:
       break;
   }
   return std::string(ReclaimRuleName(rule));
@@ -62,6 +65,9 @@ std::string Cause(const Reclaim& reclaim) {
     return fmt::format("gang {} could not be completed in time and gives back what it has",
                        reclaim.source);
   }
+  if (reclaim.rule == ReclaimRule::kMaxRuntime) {
+    return fmt::format("GPUClass {} lets its pods run no longer (maxRuntime)", reclaim.source);
+  }
   return fmt::format("room is made for {} by rule {}", NamesOf(reclaim.members),
                      RuleWords(reclaim.rule));
 }
@@ -76,7 +82,7 @@ void Tell(const Reclaim& reclaim, EventWrite event, std::vector<EventWrite>& eve
     events.push_back(event);
   }
   if (!reclaim.members.empty() || reclaim.rule == ReclaimRule::kGang) return;
-  event.kind = reclaim.rule == ReclaimRule::kDrain ? "GPUBudget" : "GPUQuota";
+  event.kind = SourceKind(reclaim.rule);
   event.name = reclaim.source;
   events.push_back(std::move(event));
 }
@@ -120,7 +126,7 @@ std::vector<EventWrite> EventsOf(const std::optional<Reclaim>& before, const Rec
     told.ns = victim->pod.ns;
     told.name = victim->pod.name;
     told.uid = victim->uid.str();
-    told.reason = "PreemptedByTranche";
+    told.reason = after.rule == ReclaimRule::kMaxRuntime ? "MaxRuntime" : "PreemptedByTranche";
     told.action = "Evicted";
     told.note = fmt::format("{}; about {} GPU-seconds of work are lost", Cause(after),
                             victim->lost_gpu_ms / 1000);
@@ -136,6 +142,21 @@ std::vector<EventWrite> EventsOf(const std::optional<Reclaim>& before, const Rec
     Tell(after, std::move(event), events);
   }
   return events;
+}
+
+EventWrite EventOf(const RunLimitWarning& warning, Instant now) {
+  EventWrite event;
+  event.kind = "Pod";
+  event.ns = warning.pod.ns;
+  event.name = warning.pod.name;
+  event.uid = warning.uid.str();
+  event.warning = true;
+  event.reason = "MaxRuntimeSoon";
+  event.action = "Running";
+  event.note = fmt::format("maxRuntime of GPUClass {} ends soon: the pod will be evicted at {}",
+                           warning.workload_class, wire::FormatTime(warning.leaves));
+  event.when = now;
+  return event;
 }
 
 }  // namespace tranche

@@ -19,5 +19,6 @@ std::vector<const ReclaimVictim*> NewlyEvicted(const std::optional<Reclaim>& bef
 // yet.
 std::vector<EventWrite> EventsOf(const std::optional<Reclaim>& before, const Reclaim& after,
                                  Instant now);
+EventWrite EventOf(const RunLimitWarning& warning, Instant now);
 
 }  // namespace tranche

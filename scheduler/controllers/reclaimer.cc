@@ -137,6 +137,7 @@ void Reclaimer::Core::Queue(ReclaimWork work, Instant now) {
       record->second.held.push_back(std::move(order));
     }
   }
+  for (const RunLimitWarning& warning : work.warnings) Tell(EventOf(warning, now));
   for (const Millis wait : work.nominal_waits) metrics_.CountNominalWait(wait);
 }
 

@@ -171,6 +171,7 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   parts.metering.Adopt(now);
   parts.claim_charges.Adopt(now);
   parts.releases.NoteShrunk(*before);
+  parts.run_limits.Regroup();
   cluster.NoteChange();
   parts.preemptors.Regroup();
   // An edit is no event to kube-scheduler.
@@ -243,12 +244,14 @@ std::optional<Instant> Engine::Tick(Instant now) {
   if (!cluster.reopenings.empty()) sooner(cluster.reopenings.begin()->first);
   sooner(parts.team_queue.NextWake());
   parts.runs.Tend(now);
+  parts.run_limits.Tend(now);
   parts.TendGangs(now);
   parts.gates.Tend(now);
   parts.claim_pods.Tend(now);
-  for (const auto& due : {cluster.book.NextChange(now), parts.runs.Due(now),
-                          parts.preemptors.DueAt(now), parts.releases.DueAt(now),
-                          parts.gangs.Due(now), cluster.agents.Due(), parts.claim_pods.Due()}) {
+  for (const auto& due :
+       {cluster.book.NextChange(now), parts.runs.Due(now), parts.preemptors.DueAt(now),
+        parts.releases.DueAt(now), parts.run_limits.Due(), parts.gangs.Due(now),
+        cluster.agents.Due(), parts.claim_pods.Due()}) {
     sooner(due);
   }
   return next;

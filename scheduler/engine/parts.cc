@@ -127,6 +127,7 @@ void EngineParts::Erase(const PodUid& uid) {
   team_queue.Forget(uid);
   preemptors.Forget(uid);
   gates.Forget(uid);
+  run_limits.Forget(uid);
   cluster.ErasePod(uid);
 }
 

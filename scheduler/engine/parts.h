@@ -23,6 +23,7 @@
 #include "scheduler/engine/preemption/reclaim_planner.h"
 #include "scheduler/engine/preemption/reclaim_runs.h"
 #include "scheduler/engine/preemption/releases.h"
+#include "scheduler/engine/preemption/run_limits.h"
 #include "scheduler/engine/requeue/nominations.h"
 #include "scheduler/engine/requeue/precedence.h"
 #include "scheduler/engine/requeue/requeuer.h"
@@ -81,7 +82,8 @@ struct EngineParts {
   ReclaimRuns runs{plan_parts, reclaims,    earmarks, kept,      rules,
                    requeue,    nominations, gangs,    preemptors};
   ReclaimPlanner planner{plan_parts, earmarks, nominations, preemptors, runs};
-  Releases releases{plan_parts, reclaims, rules, gangs, preemptors, planner, runs};
+  RunLimits run_limits{cluster};
+  Releases releases{plan_parts, reclaims, rules, gangs, preemptors, planner, runs, run_limits};
   PreemptAnswer preempt_answer{plan_parts, rules};
   // gates
   Gates gates{cluster, rules, team_queue, selection, kept, gangs, preemptors};

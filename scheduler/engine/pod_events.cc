@@ -95,6 +95,7 @@ void PodEvents::EndPod(PodRecord& record, const PodFacts& pod, Instant now) {
   parts_.team_queue.contenders.erase(uid);
   cluster_.pending.erase(uid);
   parts_.gates.Forget(uid);
+  parts_.run_limits.Forget(uid);
   if (pod.refused_by_kubelet && !pod.node.empty()) cluster_.NoteRefusal(pod.node, now);
   record.terminal = true;
   record.node = NodeName();
@@ -371,6 +372,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   } else {
     events.PlacePod(record, pod, now);
   }
+  if (!record.node.empty()) parts_->run_limits.Note(uid);
   parts_->gangs.Join(uid, record, now);
 }
 

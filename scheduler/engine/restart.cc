@@ -46,6 +46,7 @@ void Engine::FinishRestore(Instant now) {
 void Engine::StepClock(Instant from, Instant to) {
   parts_->Advance(from);
   parts_->metering.StepClock(from, to);
+  parts_->run_limits.Regroup();
   parts_->Advance(to);
 }
 

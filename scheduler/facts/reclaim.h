@@ -57,7 +57,8 @@ struct Reclaim {
   std::string name;  // of the GPUReclaim object: unique, a DNS label
   ReclaimRule rule = ReclaimRule::kNone;
   // The members of the preemptor's gang; empty for kDrain (`source` is the GPUBudget), kShrink
-  // (`source` is the GPUQuota) and kGang (`source` is namespace/gang).
+  // (`source` is the GPUQuota), kGang (`source` is namespace/gang) and kMaxRuntime (`source` is the
+  // GPUClass).
   std::vector<ReclaimMember> members;
   std::string source;
   std::string leaf;  // that it is for
@@ -80,7 +81,7 @@ struct Reclaim {
   friend bool operator==(const Reclaim&, const Reclaim&) = default;
 };
 
-// What `source` is under a rule without preemptor: "GPUBudget", "GPUQuota", "Gang".
+// What `source` is under a rule without preemptor: "GPUBudget", "GPUQuota", "Gang", "GPUClass".
 std::string_view SourceKind(ReclaimRule rule);
 
 // Why the planner did not take devices back for a pod, though a rule would let it.
@@ -112,14 +113,24 @@ struct Nomination {
   NodeName node;
 };
 
+// A pod that has to leave soon, as its class lets it run no longer.
+struct RunLimitWarning {
+  PodName pod;
+  PodUid uid;
+  std::string workload_class;
+  Instant leaves;
+};
+
 // What the engine wants done for reclaims, in order; and records that changed, as they are now.
 struct ReclaimWork {
   std::vector<Reclaim> changed;
   std::vector<Nomination> nominations;
   std::vector<EvictionOrder> evictions;
   std::vector<Millis> nominal_waits;  // of work that was bound in quota: how long it had waited
+  std::vector<RunLimitWarning> warnings;
   bool empty() const {
-    return changed.empty() && nominations.empty() && evictions.empty() && nominal_waits.empty();
+    return changed.empty() && nominations.empty() && evictions.empty() && nominal_waits.empty() &&
+           warnings.empty();
   }
 };
 

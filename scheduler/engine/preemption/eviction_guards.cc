@@ -1,6 +1,7 @@
 #include "scheduler/engine/preemption/eviction_guards.h"
 
 #include <algorithm>
+#include <map>
 
 #include "quota/tree/limits.h"
 #include "topology/base/plant.h"
@@ -14,15 +15,38 @@ bool EvictionGuards::EvictedItself(const std::string& owner) const {
          });
 }
 
-bool EvictionGuards::IsProtected(const PodRecord& record) const {
+template <typename See>
+void EvictionGuards::ForBudgetsOf(const PodRecord& record, const See& see) const {
   const PodName& name = record.request->name;
   static const Labels kNone;
   const Labels& labels = record.traits.labels == nullptr ? kNone : *record.traits.labels;
   for (auto at = state_.disruption_budgets.lower_bound({name.ns, ""});
        at != state_.disruption_budgets.end() && at->first.first == name.ns; ++at) {
-    if (at->second.allowed <= 0 && at->second.Covers(name.ns, name.name, labels)) return true;
+    if (at->second.Covers(name.ns, name.name, labels)) see(at->second);
   }
-  return false;
+}
+
+bool EvictionGuards::IsProtected(const PodRecord& record) const {
+  bool found = false;
+  ForBudgetsOf(record, [&](const DisruptionBudget& budget) { found |= budget.allowed <= 0; });
+  return found;
+}
+
+bool EvictionGuards::BudgetsAllow(std::span<const PodRecord* const> pods, Instant now) const {
+  std::map<const DisruptionBudget*, int64_t> asked;
+  for (const PodRecord* record : pods) {
+    const auto refused = state_.refused_until.find(record->request->uid);
+    if (refused != state_.refused_until.end() && refused->second > now) return false;
+    ForBudgetsOf(*record, [&](const DisruptionBudget& budget) { ++asked[&budget]; });
+  }
+  return std::ranges::all_of(
+      asked, [](const auto& entry) { return entry.second <= entry.first->allowed; });
+}
+
+bool EvictionGuards::MayStop(const PodRecord& record, const HeldWork& work) const {
+  const GpuQuota* leaf = set_->QuotaNamed(work.leaf);
+  const bool enforced = leaf == nullptr || leaf->mode == QuotaMode::kEnforce;
+  return enforced && record.traits.evictable && !record.traits.leaves_at && !record.node.empty();
 }
 
 GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, const HeldWork& work,

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -46,8 +47,13 @@ class EvictionGuards {
 
   GuardVerdict Of(const PodUid& uid, const PodRecord& record, const HeldWork& work,
                   Instant now) const;
+  // May the pod be stopped for a reason of its own, whoever waits? Classes that are never preempted
+  // may; work under a quota that only observes may not.
+  bool MayStop(const PodRecord& record, const HeldWork& work) const;
   // Does a PodDisruptionBudget that allows nothing cover the pod?
   bool IsProtected(const PodRecord& record) const;
+  // Do all PodDisruptionBudgets allow these pods, which hold something, to go together?
+  bool BudgetsAllow(std::span<const PodRecord* const> pods, Instant now) const;
   // GPU-milliseconds the pod would lose if it went now; `ages` speaks for the silent.
   int64_t LossOf(const PodRecord& record, const HeldWork& work, const CheckpointAges& ages,
                  Instant now) const;
@@ -56,6 +62,8 @@ class EvictionGuards {
   void LookAgainAt(const Reclaim* plan) { own_ = plan; }
 
  private:
+  template <typename See>
+  void ForBudgetsOf(const PodRecord& record, const See& see) const;
   bool EvictedItself(const std::string& owner) const;
 
   const std::shared_ptr<const PolicySet>& set_;

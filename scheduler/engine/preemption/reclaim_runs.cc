@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/engine/preemption/run_limits.h"
 #include "topology/base/mark.h"
 
 namespace tranche {
@@ -251,7 +252,8 @@ void ReclaimRuns::NoteEvicted(const std::string& name, const PodUid& uid, Instan
     return of_owner(other) && other.evicted_at;
   });
   victim->evicted_at = now;
-  if (first) {
+  // What had all its time has lost nothing: its owner is due nothing, and protected by nothing.
+  if (first && reclaim.rule != ReclaimRule::kMaxRuntime) {
     // A gang counts once, with all its pods.
     reclaims_.history.Note(victim->owner, victim->leaf,
                            std::ranges::count_if(reclaim.victims, of_owner), now);
@@ -429,6 +431,23 @@ void ReclaimRuns::Begin(Reclaim reclaim, Instant now) {
   NextEviction(name, now);
 }
 
+// Its class may have been edited since, or the pod be another one's under the same name. Once a
+// member of a gang has left, the others follow.
+bool ReclaimRuns::StillEnds(const Reclaim& reclaim, const std::vector<PodUid>& left,
+                            Instant now) const {
+  bool over = left.size() < reclaim.victims.size();
+  std::vector<const PodRecord*> pods;
+  for (const PodUid& uid : left) {
+    const PodRecord* record = cluster_.Find(uid);
+    const HeldWork* work = cluster_.book.Find(uid);
+    if (record == nullptr || work == nullptr || !guards_.MayStop(*record, *work)) return false;
+    pods.push_back(record);
+    const std::optional<Instant> end = RunLimitOf(*cluster_.set, *work);
+    over = over || (end && *end <= now && work->workload_class == reclaim.source);
+  }
+  return over && guards_.BudgetsAllow(pods, now);
+}
+
 bool ReclaimRuns::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now) {
   if (reclaim.rule == ReclaimRule::kGang) {
     const auto gang = gangs_.books().all.find(reclaim.source);
@@ -437,6 +456,7 @@ bool ReclaimRuns::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& lef
              return gang->second.members.contains(uid) && cluster_.book.Find(uid) != nullptr;
            });
   }
+  if (reclaim.rule == ReclaimRule::kMaxRuntime) return StillEnds(reclaim, left, now);
   for (const PodUid& uid : left) {
     const PodRecord* record = cluster_.Find(uid);
     const HeldWork* work = cluster_.book.Find(uid);

@@ -69,6 +69,7 @@ class ReclaimRuns {
   bool Revalidate(Reclaim& reclaim, Instant now);
   bool LookAgain(Reclaim& reclaim, Instant now);
   bool StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now);
+  bool StillEnds(const Reclaim& reclaim, const std::vector<PodUid>& left, Instant now) const;
   void Changed(Reclaim& reclaim);
   void Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reason, Instant now);
   // Keeps devices for the members that wait, as the record says; false: that cannot be done.

@@ -73,6 +73,7 @@ std::optional<PlanOutcome> Releases::Plan(Instant now) {
     if (Runs(ReclaimRule::kShrink, leaf) || turn("shrink/" + leaf) == nullptr) continue;
     return PlanShrinkOf(std::string(leaf), now);
   }
+  if (const std::optional<PodUid> uid = limits_.Next(now)) return PlanEndOf(*uid, now);
   return std::nullopt;
 }
 
@@ -169,6 +170,50 @@ PlanOutcome Releases::PlanShrinkOf(const std::string& leaf, Instant now) {
   outcome.rule = ReclaimRule::kShrink;
   outcome.optimal = plan.optimal;
   reclaim.name = runs_.NameOf("shrink-" + leaf, now);
+  runs_.Begin(std::move(reclaim), now);
+  return outcome;
+}
+
+// A gang goes whole: what is left of one does nothing with its devices.
+PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
+  // Until its pods have gone, or whatever stands in the way has.
+  limits_.Postpone(uid, now + kReleaseGap);
+  PlanOutcome outcome;
+  const auto gang = gangs_.books().all.find(cluster_.pods.at(uid).gang);
+  const std::set<PodUid> together =
+      gang == gangs_.books().all.end() ? std::set<PodUid>{uid} : gang->second.members;
+  Reclaim reclaim;
+  reclaim.rule = ReclaimRule::kMaxRuntime;
+  reclaim.source = cluster_.book.Find(uid)->workload_class;
+  reclaim.snapshot = cluster_.version();
+  std::vector<const PodRecord*> pods;
+  for (const PodUid& member : together) {
+    const PodRecord& record = cluster_.pods.at(member);
+    const HeldWork* work = cluster_.book.Find(member);
+    const bool leaves = record.traits.leaves_at || reclaims_.of_victim.contains(member);
+    if (work == nullptr || record.node.empty() || leaves) continue;
+    const RequestContext context = rules_.ContextOf(*record.request);
+    const bool off = context.policy->actor == PreemptionActor::kOff;
+    if (off || !guards_.MayStop(record, *work)) return outcome;
+    pods.push_back(&record);
+    ReclaimVictim victim =
+        runs_.VictimOf(member, guards_.LossOf(record, *work, CheckpointAges(), now), now);
+    victim.state = cluster_.book.StateOf(member).value_or(QuotaState::kBorrowed);
+    reclaim.cost.lost_gpu_ms = AddSaturating(reclaim.cost.lost_gpu_ms, victim.lost_gpu_ms);
+    reclaim.leaf = victim.leaf;
+    reclaim.victims.push_back(std::move(victim));
+  }
+  if (reclaim.victims.empty()) return outcome;
+  outcome.result = PlanOutcome::Result::kBlocked;
+  if (!guards_.BudgetsAllow(pods, now)) return outcome;
+  reclaim.cost.pods = static_cast<int64_t>(reclaim.victims.size());
+  reclaim.cost.gangs = 1;
+  reclaim.optimal = true;  // there is nothing to choose
+  outcome.result = PlanOutcome::Result::kPlan;
+  outcome.rule = ReclaimRule::kMaxRuntime;
+  outcome.optimal = true;
+  const PodName& first = reclaim.victims.front().pod;
+  reclaim.name = runs_.NameOf("time-" + first.ns + "-" + first.name, now);
   runs_.Begin(std::move(reclaim), now);
   return outcome;
 }

@@ -1,5 +1,5 @@
-// Giving back without anybody who waits: budgets that drain, quotas that were lowered, and gangs
-// that cannot be completed.
+// Giving back without anybody who waits: budgets that drain, quotas that were lowered, gangs that
+// cannot be completed, and work that has run for as long as its class lets it.
 //
 // Externally synchronised, as the state is. Cost: a plan costs O(what the team holds).
 #pragma once
@@ -8,13 +8,15 @@
 #include <string>
 
 #include "scheduler/engine/preemption/reclaim_planner.h"
+#include "scheduler/engine/preemption/run_limits.h"
 
 namespace tranche {
 
 class Releases {
  public:
   Releases(const PlanParts& parts, PreemptionState& reclaims, TeamRules& rules, const Gangs& gangs,
-           PreemptorQueue& preemptors, ReclaimPlanner& planner, ReclaimRuns& runs)
+           PreemptorQueue& preemptors, ReclaimPlanner& planner, ReclaimRuns& runs,
+           RunLimits& limits)
       : parts_(parts),
         cluster_(parts.cluster),
         guards_(parts.guards),
@@ -23,12 +25,13 @@ class Releases {
         gangs_(gangs),
         preemptors_(preemptors),
         planner_(planner),
-        runs_(runs) {}
+        runs_(runs),
+        limits_(limits) {}
 
   // The policies were others before. Only an edit shrinks: a team that merely borrows is asked back
   // by those who need it.
   void NoteShrunk(const PolicySet& before);
-  // The next drain or shrink whose turn it is; nullopt: none.
+  // The next drain, shrink or end of a run whose turn it is; nullopt: none.
   std::optional<PlanOutcome> Plan(Instant now);
   std::optional<Instant> DueAt(Instant now) const;
   // All or none: the part of a gang that cannot be completed gives back what it has.
@@ -37,6 +40,7 @@ class Releases {
  private:
   PlanOutcome PlanDrain(std::size_t budget, Instant now);
   PlanOutcome PlanShrinkOf(const std::string& leaf, Instant now);
+  PlanOutcome PlanEndOf(const PodUid& uid, Instant now);
   bool Runs(ReclaimRule rule, const std::string& source) const;
 
   PlanParts parts_;
@@ -48,6 +52,7 @@ class Releases {
   PreemptorQueue& preemptors_;
   ReclaimPlanner& planner_;
   ReclaimRuns& runs_;
+  RunLimits& limits_;
 };
 
 }  // namespace tranche

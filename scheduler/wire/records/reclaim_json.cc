@@ -170,15 +170,17 @@ class ReclaimReader {
 
   void ReadSpec(Object spec) {
     constexpr std::string_view kWhere = "spec";
-    reclaim_.rule = Named<ReclaimRule>(spec, "rule", kWhere,
-                                       static_cast<int>(ReclaimRule::kGang) + 1, ReclaimRuleName);
+    reclaim_.rule = Named<ReclaimRule>(
+        spec, "rule", kWhere, static_cast<int>(ReclaimRule::kMaxRuntime) + 1, ReclaimRuleName);
     if (reclaim_.rule == ReclaimRule::kNone)
       reader_.Fail("expected a rule, found none, in spec.rule");
-    const bool for_work = reclaim_.rule != ReclaimRule::kDrain &&
-                          reclaim_.rule != ReclaimRule::kShrink &&
-                          reclaim_.rule != ReclaimRule::kGang;
+    const bool for_work =
+        reclaim_.rule != ReclaimRule::kDrain && reclaim_.rule != ReclaimRule::kShrink &&
+        reclaim_.rule != ReclaimRule::kGang && reclaim_.rule != ReclaimRule::kMaxRuntime;
     if (const auto whom = Required(spec, "for", kWhere); whom && !for_work) {
       reclaim_.source = RequiredText(*whom, "name", "spec.for");
+      const std::string ns(reader_.ReadText(*whom, "namespace", "spec.for"));
+      if (!ns.empty()) reclaim_.source = ns + "/" + reclaim_.source;
     }
     reclaim_.leaf = reader_.ReadText(spec, "leaf", kWhere);
     reclaim_.snapshot = static_cast<uint64_t>(Integer(spec, "snapshot", kWhere));
@@ -290,7 +292,15 @@ int64_t CeilSeconds(int64_t millis) {
 }
 
 Json SourceJson(const Reclaim& reclaim) {
-  return {{"kind", SourceKind(reclaim.rule)}, {"name", reclaim.source}};
+  Json json = {{"kind", SourceKind(reclaim.rule)}};
+  std::string_view name = reclaim.source;
+  const std::size_t slash = name.find('/');
+  if (reclaim.rule == ReclaimRule::kGang && slash != std::string_view::npos) {
+    json["namespace"] = name.substr(0, slash);
+    name.remove_prefix(slash + 1);
+  }
+  json["name"] = name;
+  return json;
 }
 
 Json CostJson(const PlanCost& cost) { return CostColumns(cost); }

@@ -22,7 +22,8 @@ std::string EncodeReclaimStatus(const Reclaim& reclaim);
 
 // What the API shows of a reclaim in the same form.
 int64_t CeilSeconds(int64_t millis);
-Json SourceJson(const Reclaim& reclaim);  // what a reclaim without pods is for: kind and name
+// What a reclaim without pods is for: kind and name, of a gang its namespace.
+Json SourceJson(const Reclaim& reclaim);
 Json CostJson(const PlanCost& cost);      // numbers in the order of comparison: see the CRD
 std::string ProgressText(const Reclaim& reclaim);  // "1 of 2 gone"
 std::string_view SearchResult(bool optimal);

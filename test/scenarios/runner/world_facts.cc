@@ -239,6 +239,7 @@ GpuClass ClassOf(const std::string& name, Options& options) {
                                                            {"OverQuota", Preemptible::kOverQuota}},
                                                           Preemptible::kAlways));
   made.min_runtime = options.Span("min-runtime").value_or(Millis(0));
+  made.max_runtime = options.Span("max-runtime");
   return made;
 }
 

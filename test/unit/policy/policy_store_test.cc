@@ -242,6 +242,16 @@ TEST_F(PolicyStoreTest, AnUnknownPriorityClassIsToldWhereAnyIsKnown) {
   EXPECT_EQ(Condition("GPUClass", "a", "UnknownPriorityClass"), "");
 }
 
+TEST_F(PolicyStoreTest, AFieldThatNobodyActsOnIsTold) {
+  Put("GPUClass", "a", R"({"idleAfter":"1h"})");
+  store_.Commit();
+  EXPECT_EQ(Condition("GPUClass", "a", "IdleAfterIgnored"), "True/IdleAfterIgnored");
+  EXPECT_EQ(Condition("GPUClass", "a"), "True/Accepted");
+  Put("GPUClass", "a", "{}");
+  store_.Commit();
+  EXPECT_EQ(Condition("GPUClass", "a", "IdleAfterIgnored"), "");
+}
+
 TEST_F(PolicyStoreTest, QuotasThatOwnTheSameNamespaceAreBothToldAndBothInForce) {
   Put("GPUQuota", "a", R"({"namespaceSelector":{"matchLabels":{"team":"a"}}})");
   Put("GPUQuota", "b", R"({"namespaceSelector":{"matchExpressions":[

@@ -358,9 +358,10 @@ TEST_F(ReclaimerTest, GivingUpIsAWarning) {
   EXPECT_EQ(api.events[0].note, "PDBBlocked: given up with 1 of 2 pods gone; reclaim r1");
 }
 
-TEST_F(ReclaimerTest, DrainsAndShrinksNameWhatAsksForThem) {
+TEST_F(ReclaimerTest, ReleasesNameWhatAsksForThem) {
   const std::vector<std::pair<ReclaimRule, std::string>> table = {
-      {ReclaimRule::kDrain, "GPUBudget"}, {ReclaimRule::kShrink, "GPUQuota"}};
+      {ReclaimRule::kDrain, "GPUBudget"}, {ReclaimRule::kShrink, "GPUQuota"},
+      {ReclaimRule::kMaxRuntime, "GPUClass"}};
   for (const auto& [rule, kind] : table) {
     SCOPED_TRACE(kind);
     Reclaim reclaim = MakeReclaim("of-" + kind, 1);
@@ -376,6 +377,8 @@ TEST_F(ReclaimerTest, DrainsAndShrinksNameWhatAsksForThem) {
     EXPECT_EQ(events[0].name, "monthly");
     EXPECT_EQ(events[0].uid, "uid of " + kind + "monthly");
     EXPECT_TRUE(Contains(events[1].note, kind + " monthly")) << events[1].note;
+    EXPECT_EQ(events[1].reason,
+              rule == ReclaimRule::kMaxRuntime ? "MaxRuntime" : "PreemptedByTranche");
   }
 }
 

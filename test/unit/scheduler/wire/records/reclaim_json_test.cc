@@ -86,7 +86,7 @@ TEST(ReclaimJson, WritesWhatPeopleRead) {
       R"("summary":{"for":"prod/serve-0 and 1 more","victims":"1 of 2 gone","lost":"1921"}})");
 }
 
-TEST(ReclaimJson, DrainsAndShrinksAreForAnObjectWithoutNamespace) {
+TEST(ReclaimJson, ReleasesAreForAnObject) {
   Reclaim reclaim;
   reclaim.name = "r-2";
   reclaim.rule = ReclaimRule::kDrain;
@@ -98,6 +98,18 @@ TEST(ReclaimJson, DrainsAndShrinksAreForAnObjectWithoutNamespace) {
   reclaim.rule = ReclaimRule::kShrink;
   reclaim.source = "team-a";
   EXPECT_NE(EncodeReclaimSpec(reclaim).find(R"("kind":"GPUQuota","name":"team-a")"),
+            std::string::npos);
+  EXPECT_EQ(DecodeReclaim(ObjectOf(reclaim)).value(), reclaim);
+  reclaim.rule = ReclaimRule::kGang;
+  reclaim.source = "prod/Train_1/run";
+  EXPECT_NE(EncodeReclaimSpec(reclaim).find(
+                R"("for":{"kind":"Gang","namespace":"prod","name":"Train_1/run"})"),
+            std::string::npos)
+      << "a namespace and a name, as the definition wants them";
+  EXPECT_EQ(DecodeReclaim(ObjectOf(reclaim)).value(), reclaim);
+  reclaim.rule = ReclaimRule::kMaxRuntime;
+  reclaim.source = "notebook";
+  EXPECT_NE(EncodeReclaimSpec(reclaim).find(R"("kind":"GPUClass","name":"notebook")"),
             std::string::npos);
   EXPECT_EQ(DecodeReclaim(ObjectOf(reclaim)).value(), reclaim);
 }
@@ -141,9 +153,11 @@ ReclaimVictim AnyVictim(Dice& dice) {
 Reclaim AnyReclaim(Dice& dice) {
   Reclaim reclaim;
   reclaim.name = dice.Name();
-  reclaim.rule = static_cast<ReclaimRule>(1 + dice.Below(7));
-  if (reclaim.rule == ReclaimRule::kDrain || reclaim.rule == ReclaimRule::kShrink) {
+  reclaim.rule =
+      static_cast<ReclaimRule>(1 + dice.Below(static_cast<int64_t>(ReclaimRule::kMaxRuntime)));
+  if (reclaim.rule >= ReclaimRule::kDrain) {
     reclaim.source = dice.Name();
+    if (reclaim.rule == ReclaimRule::kGang) reclaim.source += "/" + dice.Name();
   } else {
     for (int64_t i = 0; i <= dice.Below(4); ++i) {
       reclaim.members.push_back({{dice.Name(), dice.Name()},

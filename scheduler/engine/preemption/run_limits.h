@@ -1,0 +1,58 @@
+// Work whose class says how long it may run (GPUClass maxRuntime): when that is over, and that its
+// owner is told before.
+//
+// Time counts from the start of the containers, else from the bind. Nobody is asked to leave who
+// was not warned a while before: also after an edit of the class, and after a restart of ours,
+// which does not know who was. Work of a claim has no limit.
+//
+// Externally synchronised, as the state is. Cost: O(log pods) a note; O(pods that hold devices)
+// for Regroup.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "scheduler/engine/state/cluster_state.h"
+
+namespace tranche {
+
+// When its class wants the work to have ended; nullopt: it may run on.
+std::optional<Instant> RunLimitOf(const PolicySet& set, const HeldWork& work);
+
+class RunLimits {
+ public:
+  explicit RunLimits(ClusterState& cluster) : cluster_(cluster) {}
+
+  // The pod holds devices, or began to run.
+  void Note(const PodUid& uid);
+  void Forget(const PodUid& uid);
+  // Other classes are in force, or the clock was set.
+  void Regroup();
+  // Warns whose time is nearly over.
+  void Tend(Instant now);
+  // A pod whose time is over, the longest over first; nullopt: none.
+  std::optional<PodUid> Next(Instant now) const;
+  // Nothing can be done about it before then.
+  void Postpone(const PodUid& uid, Instant until);
+  // When Tend or Next has something to do.
+  std::optional<Instant> Due() const;
+
+ private:
+  using Dues = std::set<std::pair<Instant, PodUid>>;
+  struct Limit {
+    Instant end;
+    Instant due;  // when it is to be warned, then when it is to leave
+    bool warned = false;
+  };
+  Dues& DuesOf(const Limit& limit) { return limit.warned ? ends_ : warnings_; }
+  void Put(const PodUid& uid, Limit& limit, Instant due);
+
+  ClusterState& cluster_;
+  std::map<PodUid, Limit> limits_;
+  Dues warnings_;  // of those that were not warned
+  Dues ends_;      // of those that were
+};
+
+}  // namespace tranche
