@@ -19,6 +19,11 @@ const Json* Find(const Json& object, const char* key) {
   return found == object.end() ? nullptr : &*found;
 }
 
+bool HasFinalizers(const Json& object) {
+  const Json* const finalizers = Find(object.at("metadata"), "finalizers");
+  return finalizers != nullptr && !finalizers->empty();
+}
+
 // metadata of the body, when it says so, must be that of the object.
 std::optional<Answer> CheckIdentity(const Json& body, const Stored& stored, int uid_code) {
   const Json* const metadata = Find(body, "metadata");
@@ -198,6 +203,11 @@ Answer Writes::Save(const Write& write, const StoredPtr& before, Json object) {
     object["metadata"][own] = old.at("metadata").at(own);
   }
   if (object == old) return {200, before};
+  if (object.at("metadata").contains("deletionTimestamp") && HasFinalizers(old) &&
+      !HasFinalizers(object)) {
+    store_.Remove(write.path.type->plural, before->key(), write.who);
+    return Success(200);
+  }
   return {200, store_.Put(write.path.type->plural, std::move(object), write.who)};
 }
 
@@ -205,6 +215,12 @@ Answer Writes::Delete(const Write& write) {
   const StoredPtr before = store_.Find(write.path.type->plural, write.path.key());
   if (before == nullptr) return NotFound(write.path.type->plural, write.path.key());
   if (std::optional<Answer> refusal = CheckPreconditions(write.body, *before)) return *refusal;
+  if (HasFinalizers(before->object())) {
+    Json left = before->object();
+    if (left["metadata"].contains("deletionTimestamp")) return {200, before};
+    left["metadata"]["deletionTimestamp"] = left["metadata"]["creationTimestamp"];
+    return {200, store_.Put(write.path.type->plural, std::move(left), write.who)};
+  }
   const std::string prefix = std::string(write.path.type->plural) + "/" + write.path.key() + "/";
   applied_.erase(prefix);
   applied_.erase(prefix + "status");

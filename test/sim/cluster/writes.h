@@ -2,7 +2,8 @@
 // delete. Pods have rules of their own, in pod_writes.h.
 //
 // Source: kube-client-protocol sections 3, 10 and 16. Of server-side apply there is what one field
-// manager needs that owns all it writes: what it leaves out goes.
+// manager needs that owns all it writes: what it leaves out goes. What has finalizers goes with the
+// last of them.
 //
 // Thread rule: one thread.
 #pragma once
