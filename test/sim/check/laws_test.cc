@@ -237,6 +237,18 @@ TEST(SimLiveness, WhoFitsRunsAndTheBooksAreTheClusters) {
   }
 }
 
+TEST(SimLiveness, WhatAnotherSchedulerLeavesWaitingIsItsOwn) {
+  const Ask ask = Answers(Json::array({Entry("two", "pending")}), Verdict(false, "NodeUnstable"));
+  for (const bool ours : {true, false}) {
+    Scene scene;
+    scene.Say({.kind = Happening::Kind::kStarted, .who = "kube-gpu-scheduler/1"});
+    scene.StockNode("n1", 1).Pod("a/two", 1);
+    scene.Edit("pods", "a/two", "/spec/schedulerName", ours ? "gpu-scheduler" : "another");
+    scene.At(20).Quiet().At(620);
+    EXPECT_EQ(scene.Found(ask).contains("liveness"), ours) << scene.Texts();
+  }
+}
+
 TEST(SimLiveness, NobodyIsPokedInCirclesOrTerminatingForEver) {
   const Ask ask = Answers(Json::array({Entry("one", "bound", "n1")}), Verdict(false, "NoRoom"));
   struct Row {

@@ -15,6 +15,8 @@ namespace {
 constexpr int kMostPokes = 60;
 constexpr std::size_t kManyPods = 20;
 constexpr SimTime kToEnd = std::chrono::minutes(2);
+constexpr int64_t kAnyCard = 1 << 30;                    // MiB, more than a card has
+constexpr std::string_view kSchedulerProcess = "kube-";  // and its name, and its life
 
 SimTime GraceOf(const Json& pod) {
   for (const auto& path : {At(pod, {"metadata", "deletionGracePeriodSeconds"}),
@@ -33,6 +35,10 @@ bool IsGated(const Json& pod) {
 
 void LivenessChecker::Hear(const Happening& happening) {
   if (happening.kind == Happening::Kind::kQuiet) quiet_ = happening.at;
+  if (happening.kind == Happening::Kind::kStarted && happening.who.starts_with(kSchedulerProcess)) {
+    const std::string_view name = std::string_view(happening.who).substr(kSchedulerProcess.size());
+    schedulers_.emplace(name.substr(0, name.rfind('/')));
+  }
   if (!quiet_ || happening.kind != Happening::Kind::kWritten) return;
   if (happening.resource != "pods" || !IsTranche(happening.who)) return;
   const PodLife* const pod = truth_.pod_of(happening.key);
@@ -83,6 +89,7 @@ bool LivenessChecker::TeamHasRoom(const PodLife& pod, const std::string& node) c
   Record most;
   RecordDevice whole;
   whole.milli = 1000;
+  whole.mib = kAnyCard;
   most.devices.resize(static_cast<std::size_t>(std::max<int64_t>(1, GpusOf(pod))), whole);
   const std::optional<Holding> holding = HoldingOf(most, *object);
   // Work that is never evicted may not borrow: within the nominal it is everybody's right.
@@ -90,8 +97,14 @@ bool LivenessChecker::TeamHasRoom(const PodLife& pod, const std::string& node) c
          model.Admits(leaf, *holding);
 }
 
+bool LivenessChecker::IsAnothers(const PodLife& pod) const {
+  const std::string name = TextAt(pod.object, {"spec", "schedulerName"});
+  return !name.empty() && !schedulers_.contains(name);
+}
+
 void LivenessChecker::CheckWaiting(const PodLife& pod, SimTime at) {
   if (!AsksGpu(pod.object) || IsGated(pod.object) || !GangOf(pod).empty()) return;
+  if (IsAnothers(pod)) return;
   // Of two that fit one place the other one waits rightly, until it was tried again.
   if (pod.made > *quiet_) return;
   for (const auto& [node, object] : truth_.objects("nodes")) {

@@ -3,12 +3,14 @@
 // The rules. One replica leads and answers. Of many pods some were placed. Whoever fits somewhere
 // and may have it runs: a pod that waits, is alone (no gang), has no gate, and for which trying
 // finds a node with room that is kept for nobody, must not be there if its team has room for it,
-// and no budget. No pod is Terminating longer than its grace and two minutes since it was quiet.
-// Nothing is `reserved`; the product knows the pods that there are, where they are, and no others.
-// No waiting pod had its status written by us more than sixty times in that time.
+// and no budget. Pods of schedulers that do not ask us are theirs to place. No pod is Terminating
+// longer than its grace and two minutes since it was quiet. Nothing is `reserved`; the product
+// knows the pods that there are, where they are, and no others. No waiting pod had its status
+// written by us more than sixty times in that time.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "test/sim/check/checker.h"
@@ -23,11 +25,14 @@ class LivenessChecker : public Checker {
 
  private:
   void CheckWaiting(const PodLife& pod, SimTime at);
+  // Of a scheduler that is none of the simulated kube-schedulers.
+  bool IsAnothers(const PodLife& pod) const;
   bool TeamHasRoom(const PodLife& pod, const std::string& node) const;
   void CheckBooks(const Json& pods, SimTime at);
 
   std::optional<SimTime> quiet_;
   std::map<std::string, int> pokes_;  // by pod's key, since it was quiet
+  std::set<std::string> schedulers_;  // spec.schedulerName of those that ask us
 };
 
 }  // namespace tranche::sim::check
