@@ -8,10 +8,11 @@
 //  - end at E or when its containers had finished, whichever is earlier, one second allowed before
 //    and after; and so much later as nobody led at E, until ten seconds after somebody led again.
 //    An end that the ledger calls estimated may lie anywhere in the time in which nobody led.
-// A pod that was never bound is charged nothing. Where the clocks of replicas are wrong, times are
-// labels: then the lengths are compared, with the same allowances.
-// Not judged: pods on nodes that were lost meanwhile (use is given back), and ledgers whose disk
-// failed.
+// A pod that was never bound is charged nothing. If a bind of it was under way when the leader was
+// lost, and it was gone when somebody led again, nobody can tell whether it had run: it is charged
+// until the leader was lost, and the ledger calls that estimated. Where the clocks of replicas are
+// wrong, times are labels: then the lengths are compared, with the same allowances. Not judged:
+// pods on nodes that were lost meanwhile (use is given back), and ledgers whose disk failed.
 #pragma once
 
 #include <string>
@@ -38,6 +39,8 @@ class ChargeChecker : public Checker {
   SimTime UnledSince(SimTime at) const;
   // Until ten seconds after somebody led again, where nobody led at `at`; or `at`.
   SimTime AwareBy(SimTime at) const;
+  // Is this what a leader can know of a pod that ended before it led?
+  bool IsGuess(SimTime ended, SimTime charged_until, bool estimated) const;
   void Judge(const PodLife& pod, SimTime from, SimTime to, bool open, bool estimated, SimTime now);
 
   std::vector<Term> terms_;

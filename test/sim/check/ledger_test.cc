@@ -117,5 +117,36 @@ TEST_F(SimLedger, APodWithoutANodeIsChargedNothing) {
   EXPECT_THAT(Found(), ElementsAre("charges")) << scene_.Texts();
 }
 
+TEST_F(SimLedger, ABindWhoseOutcomeNobodyLearntIsChargedUntilTheLeaderWasLost) {
+  struct Row {
+    const char* what;
+    bool estimated;
+    double gone;   // when the pod is removed; from 60 to 120 nobody leads
+    double until;  // charged
+    bool wrong;
+  };
+  const Row kRows[] = {
+      {"gone before anybody led again", true, 90, 59, false},
+      {"charged beyond the last word of it", true, 90, 80, true},
+      {"called certain", false, 90, 59, true},
+      {"gone while somebody led", true, 50, 40, true},
+  };
+  for (const Row& row : kRows) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    MeterEvent close = ledger::Close(kUid, Second(row.until));
+    close.estimated = row.estimated;
+    WriteFile({ledger::Open(kUid, Second(10)), std::move(close)});
+    Scene scene;
+    scene.StockNode("n1", 1).Leads(kLeader, 1).Pod("a/one", 1);
+    if (row.gone < 60) scene.At(row.gone).Remove("pods", "a/one");
+    scene.At(60).Say({.kind = Happening::Kind::kLost, .who = kLeader});
+    if (row.gone > 60) scene.At(row.gone).Remove("pods", "a/one");
+    scene.At(120).Leads("tranche-1/1", 2).At(600);
+    EXPECT_EQ(scene.Found({}, {options_.path}).contains("charges"), row.wrong) << row.what << "\n"
+                                                                               << scene.Texts();
+  }
+}
+
 }  // namespace
 }  // namespace tranche::sim
