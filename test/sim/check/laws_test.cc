@@ -84,6 +84,16 @@ TEST(SimEvictions, OnlyWhatIsBorrowedGoesForAnotherTeam) {
   }
 }
 
+TEST(SimEvictions, WhatTakesMemoryAloneTakesAsMuchOfTheComputeOfItsQuota) {
+  Scene scene;
+  Teams(scene);
+  scene.Pod("red/cores", 1).Pod("red/memory", 2).Pod("blue/wants", 2);
+  scene.At(10).Bind("red/cores", "n1", {{"GPU-0", 700, 0}}, "red");
+  scene.At(20).Bind("red/memory", "n1", {{"GPU-1", 0, 80'000}, {"GPU-2", 0, 40'000}}, "red");
+  scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/memory"}).Evict("red/memory");
+  EXPECT_THAT(scene.Found(), IsEmpty()) << scene.Texts();
+}
+
 TEST(SimEvictions, WhatWasBorrowedAMomentAgoMayGo) {
   Scene scene;
   Borrowing(scene);

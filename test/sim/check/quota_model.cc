@@ -227,6 +227,7 @@ std::optional<Holding> HoldingOf(const Record& record, const Json& node) {
     Charge charge;
     if (device.profile.empty()) {
       charge = ChargeOfShare(MilliGpu::Of(device.milli), Mebibytes::Of(device.mib), card);
+      if (charge.compute == 0) charge.compute = charge.memory;  // what memory alone was asked of
     } else {
       const MigProfile* const profile =
           board == nullptr ? nullptr : FindMigProfile(*board, device.profile);

@@ -72,7 +72,8 @@ class QuotaModel {
 };
 
 // What the record takes, by the model and the card of its node: what a share's memory is of the
-// card's, MIG by slices. nullopt: the node tells no model, or the board is unknown.
+// card's, and as much of its compute where memory alone was asked for; MIG by slices. nullopt: the
+// node tells no model, or the board is unknown.
 std::optional<Holding> HoldingOf(const Record& record, const Json& node);
 
 }  // namespace tranche::sim::check
