@@ -129,9 +129,12 @@ void ClaimCharges::Adopt(Instant now) {
     if (membership.leaf != kNoQuota) orphans.push_back(key);
   }
   for (const PodUid& key : orphans) {
+    // It holds what it held, whether a slice tells of these devices just now or not.
+    std::vector<ModelCharge> parts = cluster_.book.Find(key)->parts;
     Close(key, now);
-    const std::string uid = UidOfClaim(key);
-    if (const dra::Claim* claim = cluster_.catalog.FindByUid(uid)) Recharge(*claim, now);
+    const dra::Claim* claim = cluster_.catalog.FindByUid(UidOfClaim(key));
+    if (claim == nullptr || !claim->allocation) continue;
+    Open(key, *claim, std::move(parts), Start::kSeen, now);
   }
 }
 

@@ -96,13 +96,15 @@ void Metering::Open(const PodUid& uid, PodRecord& record, NodeId id, Start start
     return;
   }
   // Nobody has told yet what the node's GPUs are; the pod is charged when somebody does.
-  if (!state.present() || cluster_.book.Find(uid) != nullptr) return;
+  const bool known = !start.parts.empty();
+  if ((!state.present() && !known) || cluster_.book.Find(uid) != nullptr) return;
   const QuotaMembership membership =
       cluster_.book.MembershipOf(record.request->name.ns, record.request->priority_class);
   // A node that comes back has its pods since before it went: they were charged until then.
   start.at = std::max(start.at, earlier.EndOf(uid));
   HeldWork work = cluster_.WorkOf(*record.request, membership, start.at);
-  work.parts = ChargeOfPicks(state.inventory(), holding->held(), holding->picks);
+  work.parts = known ? std::move(start.parts)
+                     : ChargeOfPicks(state.inventory(), holding->held(), holding->picks);
   // Never the leaf a record tells: many may write the pod, and could have anybody pay for it. What
   // the ledger has open goes on above.
   work.demoted = start.demoted;
@@ -207,8 +209,11 @@ void Metering::Adopt(Instant now) {
   for (const PodUid& uid : orphans) {
     PodRecord& record = *cluster_.Find(uid);
     const bool ran = cluster_.book.Find(uid)->running.has_value();
+    // It holds what it held, whether its node tells of these devices just now or not.
+    std::vector<ModelCharge> parts = cluster_.book.Find(uid)->parts;
     Close(uid, record, MeterKind::kClose, now);
-    Open(uid, record, cluster_.names.Find(record.Place().str()), {.at = now});
+    Open(uid, record, cluster_.names.Find(record.Place().str()),
+         {.at = now, .parts = std::move(parts)});
     const HeldWork* work = cluster_.book.Find(uid);
     if (!ran || work == nullptr) continue;
     cluster_.outbox.Journal(

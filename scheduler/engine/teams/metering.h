@@ -32,6 +32,8 @@ class Metering {
     Instant at;
     bool demoted = false;    // its quota let it in below its nominal share
     bool estimated = false;  // nobody says when it began
+    // What the same devices are charged already; empty: what their node says of them.
+    std::vector<ModelCharge> parts = {};
   };
   // The pod's holding on the node is charged from then on, once.
   void Open(const PodUid& uid, PodRecord& record, NodeId id, Start start);

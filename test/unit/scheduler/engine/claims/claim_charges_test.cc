@@ -113,6 +113,18 @@ TEST_F(ClaimChargesTest, AClaimWithoutATeamIsAdoptedByTheOneThatOwnsItNow) {
   EXPECT_FALSE(Admits(1));
 }
 
+TEST_F(ClaimChargesTest, SlicesThatAreAwayWhenAnotherTeamTakesOverChangeNoCharge) {
+  charges.FinishRestore(now);
+  Put(Allocated(Asks("c"), "n1", "gpu-0"));
+  charges.Remove({dra::ObjectRef::Kind::kSlice, "", "n1-slice"}, now);
+  Declare({.quotas = {test::Quota("team").Owns("team").Line("h100", "1")}});
+  rules.ForgetPolicies();
+  charges.Adopt(now);
+  ASSERT_NE(cluster.book.Find(KeyOfClaim("c-uid")), nullptr);
+  EXPECT_EQ(cluster.book.Find(KeyOfClaim("c-uid"))->parts[0].model, "h100");
+  EXPECT_FALSE(Admits(1));
+}
+
 TEST_F(ClaimChargesTest, WhereTheDevicesAreItsUsersTellBeforeItsPool) {
   Put(Allocated(Asks("c"), "n1", "gpu-0"));
   EXPECT_EQ(charges.NodeOf(*cluster.catalog.FindByUid("c-uid")), NodeName("n1"));

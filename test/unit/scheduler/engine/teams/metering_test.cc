@@ -173,5 +173,30 @@ TEST_F(MeteringTest, ATeamThatGetsAQuotaHasUsedWhatItRunsFromThen) {
   EXPECT_EQ(cluster.book.Find(pod_.uid)->leaf, "team-a");
 }
 
+// Its devices are its own also while a plugin restarts, and while the node is away.
+TEST_F(MeteringTest, ANodeThatTellsNoGpusEndsNoChargeWhenTheQuotaChanges) {
+  for (const bool there : {true, false}) {
+    const PodRequest pod = TeamPod("a", there ? "restarting" : "away", 2);
+    Declare({});
+    Node(test::StockNode("n1", 8));
+    PodRecord& record = Place(pod, "n1");
+    meter_.Open(pod.uid, record, IdOf("n1"), {.at = now});
+    Metered();
+    if (there) {
+      Node(test::StockNode("n1", 0));
+    } else {
+      cluster.nodes[IdOf("n1")]->state.SetFacts(std::nullopt, 0);
+    }
+    DeclareTeam();
+    meter_.Adopt(At(100));
+    const HeldWork* work = cluster.book.Find(pod.uid);
+    ASSERT_NE(work, nullptr) << pod.name.str();
+    EXPECT_EQ(work->leaf, "team-a");
+    ASSERT_EQ(work->parts.size(), 1U);
+    EXPECT_EQ(work->parts[0].charge.compute, 2 * kQuantaPerGpu);
+    End(pod);
+  }
+}
+
 }  // namespace
 }  // namespace tranche
