@@ -196,6 +196,7 @@ func TestServerConfiguration(t *testing.T) {
 		{"", ".probes.listen", "0.0.0.0:9091"},
 		{"", ".pages.tokenFile", ""},
 		{"pages: {tokenSecret: t}", ".pages.tokenFile", "/etc/tranche/pages/token"},
+		{"pages: {requestsPerSecond: 0}", ".pages.requestsPerSecond", "0"},
 		{"server: {bindAddress: '[::]'}", ".pages.listen", "[::]:9090"},
 		{"server: {bindAddress: '[::]'}", ".probes.listen", "[::]:9091"},
 		{"", ".admission.trustedUsers[1]", "system:serviceaccount:tranche-system:tranche"},
