@@ -180,7 +180,7 @@ absl::Status SqliteLedger::Impl::TakeUp() {
   writer = std::make_unique<Writer>(
       WriterOptions{options.path, start.history.ledger, options.epoch,
                     std::max(options.now, start.last_time), options.group_delay, options.group_size,
-                    options.queue_limit, options.hang_after, options.may_write, options.workers,
+                    options.queue_limit, options.times, options.may_write, options.workers,
                     options.on_disk},
       std::move(connection));
   if (!look.head_fault.empty()) writer->Report(LedgerFault::kHead, look.head_fault);

@@ -46,8 +46,8 @@ struct Options {
   std::chrono::milliseconds group_delay{5};
   std::size_t group_size = 256;
   std::size_t queue_limit = 100'000;
-  std::chrono::milliseconds hang_after{2'000};  // a commit that takes longer counts as failed
-  Workers workers = nullptr;                    // null: threads
+  CommitTimes times;
+  Workers workers = nullptr;  // null: threads
   // Hears of each event of a commit that succeeded, before anybody who waits is told. Null: nobody.
   std::function<void(const MeterEvent&)> on_disk = nullptr;
 };

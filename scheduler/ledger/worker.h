@@ -31,6 +31,13 @@ enum class Work : uint8_t {
   kCheck,  // of the whole file
   kCare,   // copies, and trying to take up a ledger
 };
+// How long the writing thread may take for a commit, and rests after one that failed.
+struct CommitTimes {
+  std::chrono::milliseconds hang_after{2'000};      // what takes longer counts as failed
+  std::chrono::milliseconds first_pause{100};       // doubles with each failure
+  std::chrono::milliseconds nameless_pause{3'000};  // at least, where the file has lost its name
+};
+
 // Begins the steps, at once.
 using Workers = std::function<std::unique_ptr<Worker>(Work work, Worker::Step step)>;
 

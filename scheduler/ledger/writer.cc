@@ -18,9 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kLongestPause{30'000};
-constexpr milliseconds kNamelessPause{3'000};
 // Closing tries a failing disk for this long; what is queued then is lost.
 constexpr milliseconds kCloseWithin{1'000};
 constexpr int64_t kWalAlarmBytes = 64 << 20;
@@ -66,7 +64,7 @@ absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64
 Writer::Writer(WriterOptions options, WriteConnection connection)
     : options_(std::move(options)),
       connection_(std::move(connection)),
-      pause_(kFirstPause),
+      pause_(options_.times.first_pause),
       first_entry_(connection_.book->last_entry()),
       newest_(options_.newest) {
   health_.last_entry = first_entry_;
@@ -257,17 +255,17 @@ std::optional<Worker::Rest> Writer::Guard() {
     const std::lock_guard lock(mutex_);
     if (ended_) return std::nullopt;
     const auto now = std::chrono::steady_clock::now();
-    const bool hangs = commit_began_ && now - *commit_began_ >= options_.hang_after;
+    const bool hangs = commit_began_ && now - *commit_began_ >= options_.times.hang_after;
     if (hangs && !health_.problems.contains(LedgerFault::kHung)) {
       health_.writable = false;
       health_.problems[LedgerFault::kHung] =
           fmt::format("expected a commit to end within {} ms, found it still under way, in {}",
-                      options_.hang_after.count(), options_.path);
+                      options_.times.hang_after.count(), options_.path);
       waiters = std::exchange(waiters_, {});
     }
   }
   for (Waiter& waiter : waiters) waiter.done(/*committed=*/false);
-  return options_.hang_after / 4;
+  return options_.times.hang_after / 4;
 }
 
 void Writer::Take() {
@@ -413,7 +411,7 @@ std::deque<Writer::Waiter> Writer::Succeed() {
   committed_ += batch_.groups.size();
   if (waiting_ == 0) lost_ = false;
   batch_ = {};
-  pause_ = kFirstPause;
+  pause_ = options_.times.first_pause;
   std::deque<Waiter> answered;
   while (!waiters_.empty() && waiters_.front().target <= committed_) {
     answered.push_back(std::move(waiters_.front()));
@@ -431,8 +429,8 @@ std::deque<Writer::Waiter> Writer::Fail(const absl::Status& why, SteadyTime now)
     ignored_before_ = ignored_;
   }
   // It may be moved back, and people are to see what has happened.
-  if (nameless_) pause_ = std::max(pause_, kNamelessPause);
-  rest_until_ = now + (stop_ ? kFirstPause : pause_);
+  if (nameless_) pause_ = std::max(pause_, options_.times.nameless_pause);
+  rest_until_ = now + (stop_ ? options_.times.first_pause : pause_);
   pause_ = std::min(2 * pause_, kLongestPause);
   return std::exchange(waiters_, {});
 }

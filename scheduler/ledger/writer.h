@@ -48,7 +48,7 @@ struct WriterOptions {
   std::chrono::milliseconds group_delay{5};
   std::size_t group_size = 256;
   std::size_t queue_limit = 100'000;  // events; what begins beyond it is dropped with all its life
-  std::chrono::milliseconds hang_after{2'000};
+  CommitTimes times;
   std::function<bool()> may_write = nullptr;  // as in ledger::Options
   Workers workers = nullptr;                  // likewise
   std::function<void(const MeterEvent&)> on_disk = nullptr;

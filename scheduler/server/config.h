@@ -16,6 +16,7 @@
 #include "scheduler/api/admission_api.h"
 #include "scheduler/http/server.h"
 #include "scheduler/ledger/files.h"
+#include "scheduler/ledger/worker.h"
 
 namespace tranche {
 
@@ -76,6 +77,8 @@ struct ServeConfig {
   LedgerFailure ledger_failure = LedgerFailure::kClosed;
   std::chrono::milliseconds ledger_patience{30'000};  // with opening it, before going on without
   std::chrono::milliseconds ledger_check{std::chrono::hours(24)};  // between checks of all of it
+  std::chrono::milliseconds ledger_look{1'000};  // between looks at what is wrong with it
+  ledger::CommitTimes ledger_times;
   bool ledger_accept_rollback = false;
   ledger::NetworkFiles ledger_network = ledger::NetworkFiles::kRefuse;
 

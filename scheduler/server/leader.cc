@@ -46,7 +46,6 @@ constexpr std::chrono::milliseconds kLookForCheckpointEvery{1'000};
 constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
 // Some seconds for all of a large cluster.
 constexpr std::chrono::milliseconds kCheckSliceEvery{100};
-constexpr std::chrono::milliseconds kLookAtLedgerEvery{1'000};
 
 HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::SqliteLedger* book,
                             std::function<bool()> may_write) {
@@ -445,7 +444,7 @@ void LeaderServices::Begin() {
     impl->Every(kHeartbeatEvery, [impl] { impl->host.engine.Heartbeat(); });
   }
   if (impl->care) {
-    impl->Every(kLookAtLedgerEvery, [impl] { impl->care->Tick(); });
+    impl->Every(impl->config.ledger_look, [impl] { impl->care->Tick(); });
     impl->care->Begin();
   }
 }

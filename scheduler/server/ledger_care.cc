@@ -106,6 +106,13 @@ void LedgerCare::Tick() {
     const std::lock_guard lock(mutex_);
     before = std::exchange(told_, now);
   }
+  // What is done about it first: whoever reads the log may rely on it.
+  const auto untrusted = [](const LedgerProblems& problems) {
+    return problems.contains(LedgerFault::kUnopened) || problems.contains(LedgerFault::kFile);
+  };
+  if (config_.ledger_failure == LedgerFailure::kClosed && untrusted(now) != untrusted(before)) {
+    hooks_.close(untrusted(now));
+  }
   for (const auto& [fault, text] : now) {
     const auto known = before.find(fault);
     // The size of a log that grows is no news.
@@ -115,12 +122,6 @@ void LedgerCare::Tick() {
   }
   for (const auto& [fault, text] : before) {
     if (!now.contains(fault)) spdlog::info("ledger, {}: over", NameOf(fault));
-  }
-  const auto untrusted = [](const LedgerProblems& problems) {
-    return problems.contains(LedgerFault::kUnopened) || problems.contains(LedgerFault::kFile);
-  };
-  if (config_.ledger_failure == LedgerFailure::kClosed && untrusted(now) != untrusted(before)) {
-    hooks_.close(untrusted(now));
   }
 }
 

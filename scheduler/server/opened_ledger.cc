@@ -47,6 +47,7 @@ absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch
   options.on_disk = std::move(works.on_disk);
   options.now = WallNow();
   options.check_every = config.ledger_check;
+  options.times = config.ledger_times;
   options.past = ledger::PastForm::kShort;
   options.accept_rollback = config.ledger_accept_rollback;
   options.network = config.ledger_network;

@@ -146,7 +146,7 @@ TEST_F(DiskFaultTest, AfterAFailedSyncTheBatchIsWrittenOnceAgain) {
 }
 
 TEST_F(DiskFaultTest, ADiskThatHangsIsAnsweredForAndLosesNothing) {
-  options_.hang_after = std::chrono::milliseconds(10);
+  options_.times.hang_after = std::chrono::milliseconds(10);
   const auto ledger = MustOpen();
   Write(*ledger, {Open("a", Minute(0))});
   hanging = true;
