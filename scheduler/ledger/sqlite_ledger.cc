@@ -96,6 +96,9 @@ absl::Status CheckUnwritten(const Options& options, const Head& head, Look& look
   look.checked = true;
   if (version != kSchemaVersion) return absl::OkStatus();
   if (!start.ok()) return start.status();
+  // Whatever else is read on the way to the first commit.
+  TRANCHE_RETURN_IF_ERROR(ReadId(database).status());
+  TRANCHE_RETURN_IF_ERROR(Book::Load(database, options.epoch).status());
   look.start = *std::move(start);
   return absl::OkStatus();
 }

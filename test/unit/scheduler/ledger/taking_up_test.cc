@@ -101,6 +101,16 @@ TEST_F(TakingUp, WhatIsNotTrustedIsLeftAsItIsAndItsLogIsKept) {
   }
 }
 
+TEST_F(TakingUp, AnIdThatIsDamagedIsFoundBeforeAnythingIsWritten) {
+  WriteFile({Open("a", Minute(0))});  // closed in order, which a writer takes back first
+  Sql("UPDATE meta SET seal = seal / 2 + 1 WHERE key = 'id_low'");
+  const std::string file = BytesOf(options_.path);
+  const absl::Status refused = OpenError();
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("id_low"));
+  EXPECT_EQ(BytesOf(options_.path), file);
+}
+
 TEST_F(TakingUp, PlacesThatCanNeverHoldALedgerAreWrongPaths) {
   const std::string path = options_.path;
   std::filesystem::create_directory(path);
