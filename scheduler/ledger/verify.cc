@@ -52,11 +52,15 @@ class Verifier {
   }
 
  private:
+  using Sums = std::map<int64_t, std::pair<Int128, Int128>>;  // by account
+
   // In pieces, so that a writer's checkpoints get through: entries never change. What is derived
   // from them is compared in the transaction that reads the last ones.
   absl::Status Walk(const std::function<void(int64_t, int64_t)>& progress) {
     TRANCHE_ASSIGN_OR_RETURN(EntryCursor cursor, EntryCursor::Make(database_));
     TRANCHE_ASSIGN_OR_RETURN(const int64_t total, database_.Integer("SELECT max(id) FROM entry"));
+    // One that is not well is found with the others of its table.
+    checked_ = ReadMeta(database_, kCheckedKey).value_or(0).value_or(0);
     bool ended = false;
     while (!ended && report_.faults.size() < kMostFaults) {
       TRANCHE_RETURN_IF_ERROR(database_.Execute("BEGIN"));
@@ -107,10 +111,12 @@ class Verifier {
       rollup.compute_moment += Int128{posting.compute} * (entry.at - day);
       rollup.memory_moment += Int128{posting.memory} * (entry.at - day);
     }
+    if (entry.id == checked_) checked_sums_ = sums_;
   }
 
   absl::Status Compare() {
-    absl::Status status = CompareBalances();
+    absl::Status status = CompareBalances("balance", sums_);
+    if (status.ok()) status = CompareMeta();
     if (status.ok()) status = CompareRollups();
     if (status.ok()) status = intervals_.Compare(database_, report_.faults);
     if (status.ok()) status = CompareCount("posting", report_.postings);
@@ -131,29 +137,45 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  absl::Status CompareBalances() {
-    TRANCHE_ASSIGN_OR_RETURN(Statement rows,
-                             database_.Prepare("SELECT account, compute, memory FROM balance"));
-    std::map<int64_t, std::pair<Int128, Int128>> left = sums_;
+  // What a start goes by besides.
+  absl::Status CompareMeta() {
+    TRANCHE_ASSIGN_OR_RETURN(Statement rows, database_.Prepare("SELECT key FROM meta"));
+    while (true) {
+      TRANCHE_ASSIGN_OR_RETURN(const bool row, rows.Row());
+      if (!row) break;
+      const absl::Status read = ReadMeta(database_, rows.Bytes(0)).status();
+      if (absl::IsDataLoss(read)) report_.faults.push_back(std::string(read.message()));
+      if (!read.ok() && !absl::IsDataLoss(read)) return read;
+    }
+    // A writer may have noted its sums anew since the walk began: they are the next one's.
+    const absl::StatusOr<std::optional<int64_t>> checked = ReadMeta(database_, kCheckedKey);
+    if (!checked.ok() || checked->value_or(0) != checked_) return absl::OkStatus();
+    return CompareBalances("checked_balance", checked_sums_);
+  }
+
+  absl::Status CompareBalances(const char* table, Sums left) {
+    TRANCHE_ASSIGN_OR_RETURN(
+        Statement rows,
+        database_.Prepare(fmt::format("SELECT account, compute, memory FROM {}", table)));
     while (true) {
       TRANCHE_ASSIGN_OR_RETURN(const bool row, rows.Row());
       if (!row) break;
       const int64_t account = rows.Integer(0);
       const std::pair<Int128, Int128> found{rows.Integer(1), rows.Integer(2)};
-      BalanceFault(account, left[account], found);
+      BalanceFault(table, account, left[account], found);
       left.erase(account);
     }
-    for (const auto& [account, sum] : left) BalanceFault(account, sum, {});
+    for (const auto& [account, sum] : left) BalanceFault(table, account, sum, {});
     return absl::OkStatus();
   }
 
-  void BalanceFault(int64_t account, const std::pair<Int128, Int128>& expected,
+  void BalanceFault(const char* table, int64_t account, const std::pair<Int128, Int128>& expected,
                     const std::pair<Int128, Int128>& found) {
     if (expected == found) return;
     const Account& name = accounts_[account];
     report_.faults.push_back(fmt::format(
-        "rule 2: account {} ({}, leaf '{}', {}): expected balance {}, {}, found {}, {}", account,
-        name.kind, name.leaf, name.model, FormatInt128(expected.first),
+        "rule 2: account {} ({}, leaf '{}', {}): expected {} {}, {}, found {}, {}", account,
+        name.kind, name.leaf, name.model, table, FormatInt128(expected.first),
         FormatInt128(expected.second), FormatInt128(found.first), FormatInt128(found.second)));
   }
 
@@ -195,7 +217,9 @@ class Verifier {
   EntryChecker checker_;
   IntervalChecker intervals_;
   int64_t windows_ = 0;
-  std::map<int64_t, std::pair<Int128, Int128>> sums_;
+  Sums sums_;
+  int64_t checked_ = 0;  // the entry up to which sums were noted when the walk began
+  Sums checked_sums_;
   std::map<std::pair<int64_t, int64_t>, Rollup> rollups_;  // by day, account
 };
 
