@@ -92,12 +92,14 @@ void GangBackfill::PlanHold(const Gang& gang, Instant now) {
     const std::optional<Instant> end = held_nodes_.EndOf(uid, now);
     if (end && *end <= now + kMostAhead) moments.push_back(*end);
   }
+  if (moments.empty()) return;
   std::ranges::sort(moments);
   moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
   if (moments.size() > kMostMoments) moments.resize(kMostMoments);
   std::vector<std::shared_ptr<const PodRequest>> members;
-  for (const PodUid& uid : WaitingMembers(cluster_, gang))
-    members.push_back(cluster_.pods.at(uid).request);
+  for (const PodEntry* member : WaitingMembers(cluster_, gang)) {
+    members.push_back(member->second.request);
+  }
   const std::vector<NodeName> placed = PlacesOf(cluster_, gang);
   GangHold& hold = held_nodes_.hold;
   if (members.empty()) return;

@@ -21,10 +21,12 @@ MemberStanding StandingOf(const PodRecord& record) {
   return record.traits.foreign_gates ? MemberStanding::kNone : MemberStanding::kGated;
 }
 
-std::vector<PodUid> WaitingMembers(const ClusterState& cluster, const Gang& gang) {
-  std::vector<PodUid> waiting;
+std::vector<PodEntry*> WaitingMembers(ClusterState& cluster, const Gang& gang) {
+  std::vector<PodEntry*> waiting;
+  waiting.reserve(gang.by_rank.size());
   for (const auto& [rank, uid] : gang.by_rank) {
-    if (CouldBeSeated(cluster.pods.at(uid))) waiting.push_back(uid);
+    PodEntry& entry = *cluster.pods.find(uid);
+    if (CouldBeSeated(entry.second)) waiting.push_back(&entry);
   }
   return waiting;
 }

@@ -13,8 +13,9 @@
 namespace tranche {
 
 MemberStanding StandingOf(const PodRecord& record);
-// Those that could be seated, by ascending rank, those without one last.
-std::vector<PodUid> WaitingMembers(const ClusterState& cluster, const Gang& gang);
+// Those that could be seated, by ascending rank, those without one last. Valid until a pod goes.
+using PodEntry = std::pair<const PodUid, PodRecord>;
+std::vector<PodEntry*> WaitingMembers(ClusterState& cluster, const Gang& gang);
 // The first of them; null: there is none.
 const PodRecord* FirstWaiting(const ClusterState& cluster, const Gang& gang);
 // Nodes its members have, one entry a member.

@@ -219,7 +219,7 @@ GangTurn Gangs::TakeTurn(const PodUid& uid, const PodRecord& record, Instant now
 bool Gangs::Seat(const std::string& key, Gang& gang, Instant now) {
   if (gang.tried == cluster_.version() || (gang.tried != 0 && !IsRested(gang, now))) return false;
   const GangCount count = CountOf(key, gang);
-  std::vector<PodUid> waiting = WaitingMembers(cluster_, gang);
+  const std::vector<PodEntry*> waiting = WaitingMembers(cluster_, gang);
   // Others of it may have their places already.
   const auto is_seated = [this](const PodUid& uid) { return IsSeated(uid, cluster_.pods.at(uid)); };
   const auto seated_before = gang.seated ? std::ranges::count_if(gang.members, is_seated) : 0;
@@ -235,8 +235,7 @@ bool Gangs::Seat(const std::string& key, Gang& gang, Instant now) {
   if (!seated && needed > 0 && needed < waiting.size()) {
     // A gang may have more pods than it needs to start.
     TRANCHE_MARK(gang_without_its_spare_pods);
-    waiting.resize(needed);
-    seated = TrySeats(gang, waiting, now);
+    seated = TrySeats(gang, std::span(waiting).first(needed), now);
   }
   if (seated) {
     gang.seated = true;
@@ -254,12 +253,12 @@ bool Gangs::Seat(const std::string& key, Gang& gang, Instant now) {
   return false;
 }
 
-bool Gangs::TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Instant now) {
+bool Gangs::TrySeats(Gang& gang, std::span<PodEntry* const> waiting, Instant now) {
   std::vector<std::shared_ptr<const PodRequest>> members;
-  for (const PodUid& uid : waiting) {
-    PodRecord& record = cluster_.pods.at(uid);
-    cluster_.DropTentative(uid, record, now);
-    members.push_back(record.request);
+  members.reserve(waiting.size());
+  for (PodEntry* const entry : waiting) {
+    cluster_.DropTentative(entry->first, entry->second, now);
+    members.push_back(entry->second.request);
   }
   const std::vector<NodeName> placed = PlacesOf(cluster_, gang);
   GangSites sites(parts_, members, gang.avoided, now);
@@ -290,20 +289,20 @@ bool Gangs::TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Instant now
     }
   }
   for (std::size_t i = 0; i < seats.size(); ++i) {
-    PodRecord& record = cluster_.pods.at(waiting[i]);
+    auto& [uid, record] = *waiting[i];
     const QuotaMembership membership = rules_.ContextOf(*members[i]).membership;
-    nominations_.End(waiting[i], record, now);
+    nominations_.End(uid, record, now);
     earmarks_.PutEarmark(
-        waiting[i], record,
+        uid, record,
         earmarks_.EarmarkOf(seats[i].node, *members[i], membership, seats[i].picks, now), now);
-    judged_.push_back(waiting[i]);
+    judged_.push_back(uid);
     if (record.seen) {
       cluster_.outbox.reclaims().nominations.push_back(
-          {members[i]->name, waiting[i], cluster_.names.name(seats[i].node)});
+          {members[i]->name, uid, cluster_.names.name(seats[i].node)});
     }
     if (record.last_reason == Reason::kNone) continue;
     record.requeued_at = now;
-    cluster_.outbox.Requeue(members[i]->name, waiting[i]);
+    cluster_.outbox.Requeue(members[i]->name, uid);
   }
   return true;
 }

@@ -10,6 +10,7 @@
 
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,7 +99,7 @@ class Gangs {
   void Note(const std::string& key);
   // Keeps places for all who wait; false: there are none.
   bool Seat(const std::string& key, Gang& gang, Instant now);
-  bool TrySeats(Gang& gang, const std::vector<PodUid>& waiting, Instant now);
+  bool TrySeats(Gang& gang, std::span<PodEntry* const> waiting, Instant now);
   void Unseat(Gang& gang, Instant now);
 
   GangParts parts_;

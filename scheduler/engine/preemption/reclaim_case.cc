@@ -41,13 +41,24 @@ ReclaimCase::ReclaimCase(const PlanParts& parts, const Preemptor& preemptor, Ins
   // Nobody waits: all of the leaf's work may go.
   problem_.rank = preemptor.members.empty() ? std::numeric_limits<int>::max()
                                             : RankOf(preemptor.context.membership.gpu_class);
-  for (const auto& member : preemptor.members) AppendShape(*member, shapes_.emplace_back());
+  NoteShapes();
   GatherRegions();
   // Where no node would do, it does not matter who could go.
   if (preemptor.members.empty() || !regions_.empty()) GatherUnits();
   GatherRules();
   gone_.assign(numbers_.size(), 0);
   GatherShortages();
+}
+
+void ReclaimCase::NoteShapes() {
+  std::string last;
+  std::string shape;
+  for (const auto& member : preemptor_.members) {
+    shape.clear();
+    AppendShape(*member, shape);
+    changes_.push_back(shape == last ? 0 : 1);
+    last.swap(shape);
+  }
 }
 
 // Everything that is on its way out counts as gone: in the tree, and on its node.
@@ -420,7 +431,7 @@ bool ReclaimCase::Place(std::size_t region, std::vector<Seat>* seats) {
   std::size_t from = 0;
   for (std::size_t m = 0; m < preemptor_.members.size(); ++m) {
     const auto& member = preemptor_.members[m];
-    if (m > 0 && shapes_[m] != shapes_[m - 1]) from = 0;
+    if (changes_[m] != 0) from = 0;
     bool seated = false;
     for (std::size_t i = from; i < nodes.size() && !seated; ++i) {
       if (i >= loaded) {

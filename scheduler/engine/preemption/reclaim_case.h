@@ -81,6 +81,7 @@ class ReclaimCase : public ReclaimGeometry {
   static constexpr int kStays = -1;
   static constexpr int kGone = -2;
 
+  void NoteShapes();
   void GatherUnits();
   struct Holder {
     const PodUid* uid = nullptr;
@@ -128,9 +129,9 @@ class ReclaimCase : public ReclaimGeometry {
   std::unordered_map<NodeId, Site> sites_;
   std::unordered_set<PodUid> leaving_;
   std::map<std::pair<std::string, std::string>, int> budget_positions_;
-  std::vector<int64_t> lost_;        // by number
-  std::vector<char> gone_;           // by number
-  std::vector<std::string> shapes_;  // of the members, where there are several
+  std::vector<int64_t> lost_;  // by number
+  std::vector<char> gone_;     // by number
+  std::vector<char> changes_;  // by member: it has another shape than the one before
   CheckpointAges ages_;
   bool any_guarded_ = false;
   Placer placer_;
