@@ -52,6 +52,7 @@ absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path,
                                            const std::string& context = "");
 
 class Platform;
+class ServerClock;
 
 struct Options {
   Credentials credentials;
@@ -64,6 +65,7 @@ struct Options {
   std::function<bool()> may_write;
   // Begin as one who follows what another Tranche writes, until Refresh.
   bool follow = false;
+  std::shared_ptr<ServerClock> server_clock = nullptr;  // told of every answer; null: nobody is
   Timing timing;
   Platform* platform = nullptr;  // outlives the client; null: sockets and threads
 };

@@ -128,6 +128,7 @@ HttpClient::HttpClient(asio::io_context& context, StopSignal& stop, const Option
       path_prefix_(options.credentials.path_prefix),
       may_send_token_(options.credentials.tls || options.credentials.token_in_clear),
       may_write_(options.may_write),
+      server_clock_(options.server_clock),
       endpoint_(EndpointOf(options)),
       token_(options.credentials, options.timing.token_reread),
       tls_(options.credentials) {}
@@ -217,6 +218,11 @@ void HttpClient::NoteStatus(int http_status) {
   if (granted && std::exchange(away_, false)) ++returns_;
 }
 
+void HttpClient::NoteDate(ServerClock::Wall asked, const ResponseHead& head) {
+  if (server_clock_ == nullptr || !head.date) return;
+  server_clock_->Note(asked, std::chrono::system_clock::now(), *head.date);
+}
+
 asio::awaitable<ApiAnswer> HttpClient::ReadAnswer(HttpConnection& connection, ResponseHead head,
                                                   const ApiRequest& request) {
   NoteWarnings(head);
@@ -251,6 +257,7 @@ asio::awaitable<ApiAnswer> HttpClient::Exchange(HttpConnection& connection,
     co_return NoAnswer(ApiAnswer::Transport::kNotSent,
                        absl::FailedPreconditionError("this process may not write any more"));
   }
+  const ServerClock::Wall asked = std::chrono::system_clock::now();
   const absl::Status sent = co_await connection.Send(text, request.deadline);
   if (!sent.ok()) {
     co_return NoAnswer(
@@ -258,6 +265,7 @@ asio::awaitable<ApiAnswer> HttpClient::Exchange(HttpConnection& connection,
   }
   auto head = co_await connection.ReadHead(request.deadline);
   if (!head.ok()) co_return NoAnswer(ApiAnswer::Transport::kLost, head.status());
+  NoteDate(asked, *head);
   ApiAnswer answer = co_await ReadAnswer(connection, std::move(*head), request);
   co_return answer;
 }
@@ -310,6 +318,7 @@ asio::awaitable<WatchOpening> HttpClient::OpenWatchOnce(const ApiRequest& reques
     opening.answer = NoAnswer(ApiAnswer::Transport::kNotSent, connection.status());
     co_return opening;
   }
+  const ServerClock::Wall asked = std::chrono::system_clock::now();
   const absl::Status sent = co_await (*connection)->Send(*text, request.deadline);
   if (!sent.ok()) {
     opening.answer = NoAnswer(ApiAnswer::Transport::kLost, sent);
@@ -320,6 +329,7 @@ asio::awaitable<WatchOpening> HttpClient::OpenWatchOnce(const ApiRequest& reques
     opening.answer = NoAnswer(ApiAnswer::Transport::kLost, head.status());
     co_return opening;
   }
+  NoteDate(asked, *head);
   if (head->status != 200) {
     opening.answer = co_await ReadAnswer(**connection, std::move(*head), request);
     co_return opening;

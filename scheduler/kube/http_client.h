@@ -18,6 +18,7 @@
 #include "scheduler/kube/api_client.h"
 #include "scheduler/kube/cluster.h"
 #include "scheduler/kube/http_connection.h"
+#include "scheduler/kube/server_clock.h"
 #include "scheduler/kube/stop_signal.h"
 #include "scheduler/kube/tls.h"
 #include "scheduler/kube/token.h"
@@ -56,6 +57,7 @@ class HttpClient : public ApiClient {
   boost::asio::awaitable<WatchOpening> OpenWatchOnce(const ApiRequest& request);
   void NoteWarnings(const ResponseHead& head);
   void NoteStatus(int http_status);
+  void NoteDate(ServerClock::Wall asked, const ResponseHead& head);
 
   boost::asio::io_context& context_;
   StopSignal& stop_;
@@ -65,6 +67,7 @@ class HttpClient : public ApiClient {
   const std::string path_prefix_;
   const bool may_send_token_;
   const std::function<bool()> may_write_;
+  const std::shared_ptr<ServerClock> server_clock_;
   Endpoint endpoint_;
   TokenSource token_;
   TlsContexts tls_;

@@ -7,6 +7,8 @@
 #include <boost/beast/http/error.hpp>
 #include <charconv>
 
+#include "scheduler/kube/server_clock.h"
+
 namespace tranche::kube {
 namespace {
 
@@ -77,6 +79,7 @@ ResponseHead ResponseReader::head() const {
   out.status = static_cast<int>(message.result_int());
   out.keep_alive = parser_.keep_alive();
   out.retry_after_seconds = ParseSeconds(View(message[http::field::retry_after]));
+  out.date = ParseDate(View(message[http::field::date]));
   const auto [first, last] = message.equal_range(http::field::warning);
   std::for_each(first, last,
                 [&out](const auto& field) { out.warnings.emplace_back(View(field.value())); });

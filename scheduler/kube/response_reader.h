@@ -7,6 +7,7 @@
 #include <array>
 #include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ struct ResponseHead {
   int status = 0;
   bool keep_alive = false;
   std::optional<int64_t> retry_after_seconds;  // whole seconds, at most an hour
+  std::optional<std::chrono::sys_seconds> date;
   std::vector<std::string> warnings;
 };
 

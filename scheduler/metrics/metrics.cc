@@ -137,6 +137,9 @@ void AddEdges(const Scrape& scrape, Page& page) {
   for (const auto& [status, count] : scrape.http_refusals) {
     page.Counter(kHttpRefusals, static_cast<double>(count), {{"status", std::to_string(status)}});
   }
+  if (scrape.ahead_of_server) {
+    page.Gauge(kServerClock, static_cast<double>(scrape.ahead_of_server->count()) / 1000.0);
+  }
   page.Gauge(kBuildInfo, 1, {{"version", scrape.version}});
 }
 

@@ -119,6 +119,8 @@ struct Scrape {
   int64_t mig_changes_pending = 0;
   std::optional<int64_t> defragmentable_gpus;  // nullopt: not looked for yet
   std::chrono::milliseconds clock_ahead{0};
+  // The machine's clock of the API server's; nullopt: it is not known.
+  std::optional<std::chrono::milliseconds> ahead_of_server = std::nullopt;
   std::vector<QuotaView> quotas;
   std::vector<BudgetReport> budgets;
   std::vector<PendingRow> pending;

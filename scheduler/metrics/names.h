@@ -110,6 +110,10 @@ inline constexpr Series kStuckReservations = {
 inline constexpr Series kClockAhead = {
     "tranche_clock_ahead_seconds",
     "How far our time runs ahead of the machine's clock, which was set back (seconds)"};
+inline constexpr Series kServerClock = {
+    "tranche_api_server_clock_skew_seconds",
+    "How far the machine's clock is ahead of the API server's, at least, by the Date of its last "
+    "answer; negative: behind (seconds)"};
 
 // ---- teams ------------------------------------------------------------------------------------
 inline constexpr Series kNamespaceInfo = {

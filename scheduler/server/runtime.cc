@@ -18,6 +18,7 @@
 #include "scheduler/http/tls.h"
 #include "scheduler/kube/cluster.h"
 #include "scheduler/kube/elector.h"
+#include "scheduler/kube/server_clock.h"
 #include "scheduler/kube/tls.h"
 #include "scheduler/server/access.h"
 #include "scheduler/server/leader.h"
@@ -111,7 +112,8 @@ struct Runtime::Impl {
   std::unique_ptr<LeaderServices> services;
   std::atomic<const LeaderServices*> leading = nullptr;  // `services`, once it answers
   Router standby;
-  kube::Credentials shown;                      // to the API server
+  kube::Credentials shown;  // to the API server
+  std::shared_ptr<kube::ServerClock> server_clock = std::make_shared<kube::ServerClock>();
   std::unique_ptr<kube::Cluster> kube_cluster;  // null: the embedded one
   std::unique_ptr<kube::Elector> elector;       // null: this process leads
   // Views of thousands of nodes take long to encode: they must not stand in a verb's way. Nor may
@@ -137,6 +139,7 @@ absl::StatusOr<kube::Options> Runtime::Impl::ClientOptions() const {
   options.credentials = *std::move(credentials);
   options.user_agent = fmt::format("tranche/{}", Version());
   options.resource_quotas = config.hami;
+  options.server_clock = server_clock;
   return options;
 }
 
@@ -289,6 +292,7 @@ void Runtime::Impl::AddEdges(metrics::Scrape& scrape) const {
     const kube::Elector::Status status = elector->status();
     scrape.election = metrics::ElectionRow{status.leading, status.transitions};
   }
+  scrape.ahead_of_server = server_clock->ahead();
   if (kube_cluster) {
     const auto now = std::chrono::steady_clock::now();
     for (const auto& [resource, status] : kube_cluster->status()) {

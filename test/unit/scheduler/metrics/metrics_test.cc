@@ -36,6 +36,7 @@ Scrape FullScrape() {
   scrape.totals.models = {model};
   scrape.watches = {{"pods", 2.5, 1, 2, 3}, {"nodes", std::nullopt, 0, 0, 0}};
   scrape.holds = {{"filter", 9, 4, 2, 1.5, 0.25}};
+  scrape.ahead_of_server = -2500ms;
   scrape.http_refusals = {{413, 7}};
   scrape.mig_changes_pending = 1;
   scrape.defragmentable_gpus = 4;
@@ -54,6 +55,7 @@ TEST(MetricsTest, StateOfTheScrapeIsOnThePage) {
            "tranche_gpu_memory_capacity_bytes{model=\"h100\"} 2097152",
            "tranche_watch_age_seconds{resource=\"pods\"} 2.5",
            "tranche_watch_relists_total{resource=\"nodes\"} 0",
+           "tranche_api_server_clock_skew_seconds -2.5",
            "tranche_lock_hold_seconds_count{caller=\"filter\"} 9",
            "tranche_lock_hold_seconds_bucket{caller=\"filter\",le=\"0.02\"} 7",
            "tranche_lock_hold_seconds_sum{caller=\"filter\"} 1.5",
