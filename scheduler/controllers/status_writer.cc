@@ -1,10 +1,8 @@
 #include "scheduler/controllers/status_writer.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -32,28 +30,21 @@ std::string_view WaitingCode(Reason reason) {
              : "NoDeviceFit";
 }
 
+// The object alone, which is made once.
+class Creation : public wire::ObjectStatus {
+ public:
+  std::string Text(wire::StatusMembers members) const override {
+    return members == wire::StatusMembers::kAll ? "" : "made";
+  }
+  std::string Values(wire::StatusMembers /*members*/) const override { return "made"; }
+};
+
 }  // namespace
-
-struct StatusWriter::Snapshot {
-  std::vector<QuotaView> quotas;
-  std::vector<BudgetReport> budgets;
-  std::vector<std::pair<PodUid, Reason>> waiting;
-  std::map<std::string, int64_t> pods_by_class;
-  PolicyIntake::Objects policy_objects;
-};
-
-struct StatusWriter::Written {
-  std::string urgent;
-  std::string full;
-  Instant at;
-  bool failed = false;
-  Instant looked = {};  // when what only drifts was last compared
-};
 
 struct StatusWriter::Shared {
   absl::Mutex mutex;
-  std::map<std::string, Written> objects ABSL_GUARDED_BY(mutex);  // kind/ns/name/status
-  std::set<std::string> views ABSL_GUARDED_BY(mutex);  // namespaces whose view we have made
+  std::set<std::string> failed ABSL_GUARDED_BY(mutex);  // keys of writes, since the last round
+  std::set<std::string> views ABSL_GUARDED_BY(mutex);   // namespaces whose view we have made
   int64_t failures ABSL_GUARDED_BY(mutex) = 0;
 };
 
@@ -70,25 +61,27 @@ int64_t StatusWriter::failures() const {
   return shared_->failures;
 }
 
-StatusWriter::Snapshot StatusWriter::Gather() {
-  Snapshot snapshot;
+StatusSnapshot::Parts StatusWriter::Gather() {
+  StatusSnapshot::Parts parts;
   // Each by itself, so that others come between: no two of them have to be of one moment.
   const auto ask = [this](const auto& question) {
     host_.engine.With(EngineCaller::kStatus, question);
   };
   WaitingWalk waiting = host_.engine.Waiting(EngineCaller::kStatus);
-  snapshot.quotas = host_.engine.Quotas(EngineCaller::kStatus, waiting.Rows());
-  snapshot.waiting = waiting.TakeRefused();
-  ask([&](Engine& engine, Instant when) { snapshot.budgets = engine.Budgets(when); });
-  ask([&](Engine& engine, Instant) { snapshot.pods_by_class = engine.PodsByClass(); });
-  snapshot.policy_objects = host_.policies.objects();
-  return snapshot;
+  parts.quotas = host_.engine.Quotas(EngineCaller::kStatus, waiting.Rows());
+  parts.waiting = waiting.TakeRefused();
+  ask([&](Engine& engine, Instant when) { parts.budgets = engine.Budgets(when); });
+  ask([&](Engine& engine, Instant) { parts.pods_by_class = engine.PodsByClass(); });
+  parts.policy_objects = host_.policies.objects();
+  parts.history = checkpointer_.Findings(parts.budgets);
+  return parts;
 }
 
 void StatusWriter::Tick(Instant now) {
   if (host_.cluster.readiness() != Readiness::kReady) return;
   checkpointer_.TellFound();
-  const Snapshot snapshot = Gather();
+  ForgetFailed();
+  const StatusSnapshot snapshot(Gather());
   WriteObjects(snapshot, now);
   WriteViews(snapshot, now);
   WriteWaiting(snapshot, now);
@@ -96,27 +89,44 @@ void StatusWriter::Tick(Instant now) {
   TellHistory(snapshot, now);
 }
 
-void StatusWriter::Write(ObjectWrite write, std::string urgent,
-                         const std::function<std::string()>& full, Instant now) {
+// What could not be written is due again.
+void StatusWriter::ForgetFailed() {
+  std::set<std::string> failed;
+  {
+    const absl::MutexLock lock(&shared_->mutex);
+    failed.swap(shared_->failed);
+  }
+  for (const std::string& key : failed) {
+    const auto written = written_.find(key);
+    if (written != written_.end()) written->second.prompt = {};
+  }
+}
+
+bool StatusWriter::Renews(Made& made, const wire::ObjectStatus& status,
+                          wire::StatusMembers members) {
+  std::string values = status.Values(members);
+  if (made.values == values) return false;
+  std::string text = status.Text(members);
+  ++renderings_;
+  made.values = std::move(values);
+  // Amounts are rounded where they are shown.
+  if (made.text == text) return false;
+  made.text = std::move(text);
+  return true;
+}
+
+void StatusWriter::Write(ObjectWrite write, const wire::ObjectStatus& status, Instant now) {
   const std::string key =
       fmt::format("{}/{}/{}/{}", write.kind, write.ns, write.name, write.status);
-  bool wanted = false;
-  {
-    const absl::MutexLock lock(&shared_->mutex);
-    Written& written = shared_->objects[key];
-    const bool changed = written.urgent != urgent && now - written.at >= kObjectGap;
-    wanted = changed || (written.failed && now - written.at >= kRetryGap);
-    const bool drifts = now - written.at >= kDriftGap && now - written.looked >= kObjectGap;
-    if (!wanted && !drifts) return;
-    written.looked = now;
-  }
-  write.fields = full();
-  {
-    const absl::MutexLock lock(&shared_->mutex);
-    Written& written = shared_->objects[key];
-    if (!wanted && written.full == write.fields) return;
-    written = {std::move(urgent), write.fields, now};
-  }
+  Written& written = written_[key];
+  if (now - written.at < kObjectGap) return;
+  const bool changed = Renews(written.prompt, status, wire::StatusMembers::kPrompt);
+  const bool drifts = now - written.at >= kDriftGap && now - written.looked >= kObjectGap;
+  if (!changed && !drifts) return;
+  written.looked = now;
+  if (!Renews(written.all, status, wire::StatusMembers::kAll) && !changed) return;
+  written.at = now;
+  write.fields = written.all.text;
   const std::string what = fmt::format("{} {}", write.kind, write.name);
   const std::string view_of = write.kind == "GPUQuotaView" ? write.ns : "";
   objects_.Write(std::move(write),
@@ -130,144 +140,52 @@ void StatusWriter::Write(ObjectWrite write, std::string urgent,
                    if (result.http_code == 404) shared->views.erase(view_of);
                    ++shared->failures;
                    // The object may have gone meanwhile; then nobody writes it again.
-                   Written& written = shared->objects[key];
-                   written.failed = true;
-                   written.urgent.clear();
+                   shared->failed.insert(key);
                    spdlog::warn("status of {} could not be written: code {}: {}", what,
                                 result.http_code, result.message);
                  });
 }
 
-std::vector<wire::Condition> StatusWriter::ConditionsOf(const std::string& kind,
-                                                        const std::string& name,
-                                                        const std::vector<Finding>& findings,
-                                                        int64_t generation, Instant now) {
-  std::vector<wire::Condition> conditions;
-  for (const Finding& finding : findings) {
-    if (finding.kind != kind || finding.name != name) continue;
+wire::StatusHead StatusWriter::HeadOf(const std::string& kind, const std::string& name,
+                                      int64_t generation, const StatusSnapshot& snapshot,
+                                      Instant now) {
+  wire::StatusHead head{{}, generation};
+  for (const Finding* const finding : snapshot.FindingsOf(kind, name)) {
     auto [at, fresh] = condition_since_.try_emplace(
-        fmt::format("{}/{}/{}", kind, name, finding.type), finding.status, now);
-    if (!fresh && at->second.first != finding.status) at->second = {finding.status, now};
-    conditions.push_back({finding.type, finding.status, finding.reason, finding.message,
-                          at->second.second, generation});
+        fmt::format("{}/{}/{}", kind, name, finding->type), finding->status, now);
+    if (!fresh && at->second.first != finding->status) at->second = {finding->status, now};
+    head.conditions.push_back({finding->type, finding->status, finding->reason, finding->message,
+                               at->second.second, generation});
   }
-  return conditions;
+  return head;
 }
 
-namespace {
-
-// Said at every root: of the quota that is gone nothing is left to say it at.
-Finding AbandonedAt(const std::string& root, const std::vector<AbandonedWork>& abandoned) {
-  std::vector<std::string> parts;
-  for (const AbandonedWork& work : abandoned) {
-    parts.push_back(fmt::format("{} pods of {} in {}", work.pods, work.quota,
-                                fmt::join(work.namespaces, ", ")));
-  }
-  const bool any = !parts.empty();
-  return {"GPUQuota",
-          root,
-          "AbandonedWork",
-          any,
-          any ? "QuotaGone" : "None",
-          any ? fmt::format("work runs whose quota is gone, and no quota owns its namespace: {}",
-                            fmt::join(parts, "; "))
-              : ""};
-}
-
-// Findings about a quota that only the running cluster shows.
-std::vector<Finding> LiveFindings(const std::vector<QuotaView>& quotas) {
-  std::vector<Finding> findings;
-  for (const QuotaView& view : quotas) {
-    const std::string& name = view.report.name;
-    findings.push_back({"GPUQuota", name, "OverLimit", view.over_limit,
-                        view.over_limit ? "InUse" : "WithinLimit",
-                        view.over_limit ? "running work holds more than the quota gives now; "
-                                          "nothing new starts"
-                                        : ""});
-    if (!view.absent_models.empty()) {
-      // Perhaps a slip of the pen, perhaps hardware that is on its way.
-      findings.push_back({"GPUQuota", name, "UnknownModel", true, "NoSuchGpu",
-                          fmt::format("spec.lines: expected models of the cluster's GPUs, found {}",
-                                      fmt::join(view.absent_models, ", "))});
-    }
-    if (view.report.parent.empty()) findings.push_back(AbandonedAt(name, view.abandoned));
-    const bool over = !view.oversubscribed.empty();
-    findings.push_back({"GPUQuota", name, "Oversubscribed", over, over ? "Capacity" : "Fits",
-                        view.oversubscribed});
-  }
-  return findings;
-}
-
-// Those that meter the quota's work: its own and its ancestors', and of a namespace where given.
-std::vector<const BudgetReport*> BudgetsOf(const QuotaView& view,
-                                           const std::vector<QuotaView>& quotas,
-                                           const std::vector<BudgetReport>& budgets,
-                                           const std::string& ns) {
-  std::set<std::string> path;
-  for (std::string name = view.report.name; !name.empty() && path.insert(name).second;) {
-    const auto at = std::ranges::find_if(
-        quotas, [&name](const QuotaView& quota) { return quota.report.name == name; });
-    name = at == quotas.end() ? "" : at->report.parent;
-  }
-  std::vector<const BudgetReport*> found;
-  for (const BudgetReport& budget : budgets) {
-    const bool meters =
-        budget.spec.ns.empty() ? path.contains(budget.spec.quota_ref) : budget.spec.ns == ns;
-    if (meters) found.push_back(&budget);
-  }
-  return found;
-}
-
-}  // namespace
-
-void StatusWriter::WriteObjects(const Snapshot& snapshot, Instant now) {
-  std::vector<Finding> findings = snapshot.policy_objects.findings;
-  const std::vector<Finding> live = LiveFindings(snapshot.quotas);
-  findings.insert(findings.end(), live.begin(), live.end());
-  const std::vector<Finding> history = checkpointer_.Findings(snapshot.budgets);
-  findings.insert(findings.end(), history.begin(), history.end());
-  for (const auto& entry : snapshot.policy_objects.objects) {
-    const std::string& kind = entry.first.first;
-    const std::string& name = entry.first.second;
-    const int64_t generation = entry.second.second;
+void StatusWriter::WriteObjects(const StatusSnapshot& snapshot, Instant now) {
+  for (const auto& [object, identity] : snapshot.parts().policy_objects.objects) {
+    const auto& [kind, name] = object;
     if (kind != "GPUQuota" && kind != "GPUBudget" && kind != "GPUClass" && kind != "GPUPolicy") {
       continue;
     }
-    const std::vector<wire::Condition> conditions =
-        ConditionsOf(kind, name, findings, generation, now);
+    wire::StatusHead head = HeadOf(kind, name, identity.second, snapshot, now);
     ObjectWrite write{kind, "", name, true, ""};
-    std::string urgent;
-    std::function<std::string()> full;  // null: the same
-    const auto named = [&name](const auto& view) { return view.spec.name == name; };
-    const auto quota = std::ranges::find_if(
-        snapshot.quotas, [&name](const QuotaView& view) { return view.report.name == name; });
-    const auto budget = std::ranges::find_if(snapshot.budgets, named);
-    if (kind == "GPUQuota" && quota != snapshot.quotas.end()) {
-      const std::string column =
-          wire::HoursLeft(BudgetsOf(*quota, snapshot.quotas, snapshot.budgets, ""), now);
-      full = [&, column] {
-        return wire::QuotaStatus(*quota, column, conditions, generation, checkpointer_.OfLeaf(name),
-                                 wire::StatusMembers::kAll);
-      };
-      urgent = wire::QuotaStatus(*quota, column, conditions, generation, "",
-                                 wire::StatusMembers::kPrompt);
-    } else if (kind == "GPUBudget" && budget != snapshot.budgets.end()) {
-      full = [&] {
-        return wire::BudgetStatus(*budget, now, conditions, generation,
-                                  checkpointer_.OfBudget(budget->spec.uid),
-                                  wire::StatusMembers::kAll);
-      };
-      urgent = wire::BudgetStatus(*budget, now, conditions, generation, "",
-                                  wire::StatusMembers::kPrompt);
+    const QuotaView* const quota = kind == "GPUQuota" ? snapshot.Quota(name) : nullptr;
+    const BudgetReport* const budget = kind == "GPUBudget" ? snapshot.Budget(name) : nullptr;
+    if (quota != nullptr) {
+      const std::vector<const BudgetReport*> budgets = snapshot.BudgetsOf(*quota, "");
+      const auto checkpoint = [this, quota] { return checkpointer_.OfLeaf(quota->report.name); };
+      Write(std::move(write), wire::QuotaStatus(*quota, budgets, now, std::move(head), checkpoint),
+            now);
+    } else if (budget != nullptr) {
+      const auto checkpoint = [this, budget] { return checkpointer_.OfBudget(budget->spec.uid); };
+      Write(std::move(write), wire::BudgetStatus(*budget, now, std::move(head), checkpoint), now);
     } else if (kind == "GPUClass") {
-      const auto pods = snapshot.pods_by_class.find(name);
-      urgent = wire::ClassStatus(pods == snapshot.pods_by_class.end() ? 0 : pods->second,
-                                 conditions, generation);
+      const std::map<std::string, int64_t>& by_class = snapshot.parts().pods_by_class;
+      const auto pods = by_class.find(name);
+      Write(std::move(write),
+            wire::ClassStatus(pods == by_class.end() ? 0 : pods->second, std::move(head)), now);
     } else {
-      urgent = wire::PolicyStatus(conditions, generation);
+      Write(std::move(write), wire::PolicyStatus(std::move(head)), now);
     }
-    if (!full) full = [urgent] { return urgent; };
-    Write(std::move(write), std::move(urgent), full, now);
   }
 }
 
@@ -276,29 +194,26 @@ bool StatusWriter::MadeView(const std::string& ns) const {
   return shared_->views.contains(ns);
 }
 
-void StatusWriter::WriteViews(const Snapshot& snapshot, Instant now) {
+void StatusWriter::WriteViews(const StatusSnapshot& snapshot, Instant now) {
   std::set<std::string> wanted;
-  for (const QuotaView& view : snapshot.quotas) {
+  for (const QuotaView& view : snapshot.parts().quotas) {
     if (!view.report.leaf) continue;
     for (const std::string& ns : view.report.namespaces) {
       wanted.insert(ns);
-      const bool made = snapshot.policy_objects.views.contains({ns, kViewName}) || MadeView(ns);
+      const bool made =
+          snapshot.parts().policy_objects.views.contains({ns, kViewName}) || MadeView(ns);
       if (!made) {
         // The object first, its status in the next round.
-        Write(
-            {"GPUQuotaView", ns, kViewName, false, ""}, "made", [] { return ""; }, now);
+        Write({"GPUQuotaView", ns, kViewName, false, ""}, Creation(), now);
         continue;
       }
-      const std::vector<const BudgetReport*> budgets =
-          BudgetsOf(view, snapshot.quotas, snapshot.budgets, ns);
-      Write(
-          {"GPUQuotaView", ns, kViewName, true, ""},
-          wire::TeamViewStatus(view, budgets, now, wire::StatusMembers::kPrompt),
-          [&] { return wire::TeamViewStatus(view, budgets, now, wire::StatusMembers::kAll); }, now);
+      const std::vector<const BudgetReport*> budgets = snapshot.BudgetsOf(view, ns);
+      Write({"GPUQuotaView", ns, kViewName, true, ""}, wire::TeamViewStatus(view, budgets, now),
+            now);
     }
   }
   std::set<std::string> there;
-  for (const auto& [ns, name] : snapshot.policy_objects.views) {
+  for (const auto& [ns, name] : snapshot.parts().policy_objects.views) {
     if (name == kViewName) there.insert(ns);
   }
   {
@@ -310,16 +225,16 @@ void StatusWriter::WriteViews(const Snapshot& snapshot, Instant now) {
     {
       const absl::MutexLock lock(&shared_->mutex);
       shared_->views.erase(ns);
-      shared_->objects.erase(fmt::format("GPUQuotaView/{}/{}/false", ns, kViewName));
-      Written& deletion = shared_->objects[fmt::format("GPUQuotaView/{}/gone", ns)];
-      if (now - deletion.at < kRetryGap) continue;
-      deletion.at = now;
     }
+    written_.erase(fmt::format("GPUQuotaView/{}/{}/false", ns, kViewName));
+    Written& deletion = written_[fmt::format("GPUQuotaView/{}/gone", ns)];
+    if (now - deletion.at < kRetryGap) continue;
+    deletion.at = now;
     objects_.DeleteView({ns, kViewName}, [](const WriteResult&) {});
   }
 }
 
-void StatusWriter::WriteWaiting(const Snapshot& snapshot, Instant now) {
+void StatusWriter::WriteWaiting(const StatusSnapshot& snapshot, Instant now) {
   const auto log = [](const WriteResult& result) {
     if (result.kind != WriteResult::Kind::kDone) {
       spdlog::debug("a waiting pod could not be told why: code {}: {}", result.http_code,
@@ -328,7 +243,7 @@ void StatusWriter::WriteWaiting(const Snapshot& snapshot, Instant now) {
   };
   int writes = 0;
   std::set<PodUid> still;
-  for (const auto& [uid, reason] : snapshot.waiting) {
+  for (const auto& [uid, reason] : snapshot.parts().waiting) {
     still.insert(uid);
     const std::string code(WaitingCode(reason));
     const auto told = told_.find(uid);
@@ -369,20 +284,20 @@ void StatusWriter::WriteWaiting(const Snapshot& snapshot, Instant now) {
 }
 
 // Once in this process's life.
-void StatusWriter::TellHistory(const Snapshot& snapshot, Instant now) {
+void StatusWriter::TellHistory(const StatusSnapshot& snapshot, Instant now) {
   const std::vector<Finding> news = checkpointer_.news();
   if (news.empty() || std::exchange(history_told_, true)) return;
   for (const Finding& finding : news) {
-    const auto object = snapshot.policy_objects.objects.find({finding.kind, finding.name});
-    if (object == snapshot.policy_objects.objects.end()) continue;
+    const auto object = snapshot.parts().policy_objects.objects.find({finding.kind, finding.name});
+    if (object == snapshot.parts().policy_objects.objects.end()) continue;
     objects_.Emit({finding.kind, "", finding.name, object->second.first, true, finding.reason,
                    "Restoring", finding.message, now},
                   [](const WriteResult&) {});
   }
 }
 
-void StatusWriter::Notify(const Snapshot& snapshot, Instant now) {
-  for (const BudgetReport& report : snapshot.budgets) {
+void StatusWriter::Notify(const StatusSnapshot& snapshot, Instant now) {
+  for (const BudgetReport& report : snapshot.parts().budgets) {
     const bool rolling = report.spec.window.type == BudgetWindow::Type::kRolling;
     const std::string key =
         fmt::format("{}/{}", report.spec.uid,

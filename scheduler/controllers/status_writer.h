@@ -11,13 +11,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "scheduler/controllers/checkpointer.h"
+#include "scheduler/controllers/status_snapshot.h"
 #include "scheduler/host/host.h"
 #include "scheduler/ports/object_writes.h"
 #include "scheduler/wire/records/object_status.h"
@@ -35,31 +35,44 @@ class StatusWriter {
   // Writes what has changed.
   void Tick(Instant now);
   int64_t failures() const;
+  // How often a status was rendered; to be asked between two ticks.
+  int64_t renderings() const { return renderings_; }
 
  private:
-  struct Snapshot;
-  struct Written;
   struct Shared;  // with answers that may come later than the last call
+  // A text, and the values it is made of: it is made anew when they change.
+  struct Made {
+    std::string values;
+    std::string text;
+  };
+  struct Written {
+    Made prompt;
+    Made all;
+    Instant at;
+    Instant looked = {};  // when what only drifts was last compared
+  };
 
-  Snapshot Gather();
-  std::vector<wire::Condition> ConditionsOf(const std::string& kind, const std::string& name,
-                                            const std::vector<Finding>& findings,
-                                            int64_t generation, Instant now);
-  void WriteObjects(const Snapshot& snapshot, Instant now);
+  StatusSnapshot::Parts Gather();
+  void ForgetFailed();
+  wire::StatusHead HeadOf(const std::string& kind, const std::string& name, int64_t generation,
+                          const StatusSnapshot& snapshot, Instant now);
+  void WriteObjects(const StatusSnapshot& snapshot, Instant now);
   bool MadeView(const std::string& ns) const;
-  void WriteViews(const Snapshot& snapshot, Instant now);
-  void WriteWaiting(const Snapshot& snapshot, Instant now);
-  void TellHistory(const Snapshot& snapshot, Instant now);
-  void Notify(const Snapshot& snapshot, Instant now);
-  // `full` gives all fields, and is asked for them only where they may be written.
-  void Write(ObjectWrite write, std::string urgent, const std::function<std::string()>& full,
-             Instant now);
+  void WriteViews(const StatusSnapshot& snapshot, Instant now);
+  void WriteWaiting(const StatusSnapshot& snapshot, Instant now);
+  void TellHistory(const StatusSnapshot& snapshot, Instant now);
+  void Notify(const StatusSnapshot& snapshot, Instant now);
+  // Whether the status has another text than `made`, which it has from now on.
+  bool Renews(Made& made, const wire::ObjectStatus& status, wire::StatusMembers members);
+  void Write(ObjectWrite write, const wire::ObjectStatus& status, Instant now);
 
   Host& host_;
   ObjectWrites& objects_;
   Checkpointer& checkpointer_;
   bool history_told_ = false;
   std::shared_ptr<Shared> shared_;
+  int64_t renderings_ = 0;
+  std::map<std::string, Written> written_;  // kind/ns/name/status
   // kind/name/type -> status and since when.
   std::map<std::string, std::pair<bool, Instant>> condition_since_;
   std::map<std::string, int> notified_;  // budget uid and window -> highest level told

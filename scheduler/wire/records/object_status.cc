@@ -76,13 +76,6 @@ std::string_view Ready(std::span<const Condition> conditions) {
   return "Unknown";
 }
 
-std::string Days(Millis left) {
-  const int64_t hours = std::chrono::duration_cast<std::chrono::hours>(left).count();
-  if (hours >= 48) return fmt::format("{}d", hours / 24);
-  if (hours >= 1) return fmt::format("{}h", hours);
-  return fmt::format("{}m", std::chrono::duration_cast<std::chrono::minutes>(left).count());
-}
-
 }  // namespace
 
 std::string_view BudgetStateName(BudgetState state) {
@@ -105,48 +98,52 @@ bool IsRolling(const BudgetReport& report) {
   return report.spec.window.type == BudgetWindow::Type::kRolling;
 }
 
-std::string QuotaStatus(const QuotaView& view, std::string_view budget_column,
-                        std::span<const Condition> conditions, int64_t generation,
-                        std::string_view checkpoint, StatusMembers members) {
-  const QuotaReport& report = view.report;
-  const std::string pending = GpusRoundedUp(view.pending_quanta);
-  const auto line_json = [&view](const QuotaLineReport& line) { return LineJson(view, line); };
-  Json status = {{"observedGeneration", generation},
+std::string TimeLeft(Millis left) {
+  const int64_t hours = std::chrono::duration_cast<std::chrono::hours>(left).count();
+  if (hours >= 48) return fmt::format("{}d", hours / 24);
+  if (hours >= 1) return fmt::format("{}h", hours);
+  return fmt::format("{}m", std::chrono::duration_cast<std::chrono::minutes>(left).count());
+}
+
+std::string QuotaStatus::Text(StatusMembers members) const {
+  const QuotaReport& report = view_.report;
+  const std::string pending = GpusRoundedUp(view_.pending_quanta);
+  const auto line_json = [this](const QuotaLineReport& line) { return LineJson(view_, line); };
+  Json status = {{"observedGeneration", head_.generation},
                  {"lines", ListOf(report.lines, line_json)},
                  {"nonPreemptible", GpusRoundedUp(GpuEquivalents(report.non_preemptible))},
-                 {"pending", {{"workloads", view.pending_workloads}, {"gpus", pending}}}};
+                 {"pending", {{"workloads", view_.pending_workloads}, {"gpus", pending}}}};
   if (members == StatusMembers::kAll) {
     const int64_t decayed = report.decayed_milli_gpu_hours;
     status["fairShare"] = GpusRoundedDown(report.fair_share);
     status["decayedUsage"] = fmt::format("{}.{}", decayed / 1000, decayed % 1000 / 100);
+    const std::string checkpoint = checkpoint_();
     if (!checkpoint.empty()) status["checkpoint"] = Json::parse(checkpoint);
   }
-  const auto borrowed = [&view](const QuotaLineReport& line) {
-    return NonZero(BorrowedOf(view, line));
+  const auto borrowed = [this](const QuotaLineReport& line) {
+    return NonZero(BorrowedOf(view_, line));
   };
   const auto lent = [](const QuotaLineReport& line) {
     return NonZero(GpuEquivalents(line.line.lent));
   };
-  Json& summary = status["summary"] = {{"nominal", NominalText(view)},
-                                       {"used", UsedText(view)},
-                                       {"borrowed", Summary(view, borrowed)},
-                                       {"lent", Summary(view, lent)},
+  Json& summary = status["summary"] = {{"nominal", NominalText(view_)},
+                                       {"used", UsedText(view_)},
+                                       {"borrowed", Summary(view_, borrowed)},
+                                       {"lent", Summary(view_, lent)},
                                        {"pending", pending},
-                                       {"ready", Ready(conditions)}};
-  if (members == StatusMembers::kAll) summary["budget"] = budget_column;
-  status["conditions"] = ConditionsJson(conditions);
+                                       {"ready", Ready(head_.conditions)}};
+  if (members == StatusMembers::kAll) summary["budget"] = HoursLeft(budgets_, now_);
+  status["conditions"] = ConditionsJson(head_.conditions);
   return StatusMember(status);
 }
 
-std::string BudgetStatus(const BudgetReport& report, Instant now,
-                         std::span<const Condition> conditions, int64_t generation,
-                         std::string_view checkpoint, StatusMembers members) {
-  const BudgetView& view = report.view;
+std::string BudgetStatus::Text(StatusMembers members) const {
+  const BudgetView& view = report_.view;
   Json status = {
-      {"observedGeneration", generation},       {"carriedIn", FormatGpuHours(view.carried_in)},
+      {"observedGeneration", head_.generation}, {"carriedIn", FormatGpuHours(view.carried_in)},
       {"debtIn", FormatGpuHours(view.debt_in)}, {"effective", FormatGpuHours(view.effective)},
       {"state", BudgetStateName(view.state)},   {"notifiedPercent", view.notified_percent}};
-  if (!IsRolling(report)) {
+  if (!IsRolling(report_)) {
     status["windowStart"] = FormatTime(view.window.start);
     status["windowEnd"] = FormatTime(view.window.end);
   }
@@ -154,23 +151,24 @@ std::string BudgetStatus(const BudgetReport& report, Instant now,
     status["used"] = FormatGpuHours(view.used);
     status["committed"] = FormatGpuHours(view.committed);
     status["percent"] = view.percent;
-    status["resets"] = IsRolling(report) ? "rolling" : Days(view.window.end - now);
+    status["resets"] = IsRolling(report_) ? "rolling" : TimeLeft(view.window.end - now_);
     if (view.exhausts_at) status["exhaustsAt"] = FormatTime(*view.exhausts_at);
+    const std::string checkpoint = checkpoint_();
     if (!checkpoint.empty()) status["checkpoint"] = Json::parse(checkpoint);
   }
-  status["conditions"] = ConditionsJson(conditions);
+  status["conditions"] = ConditionsJson(head_.conditions);
   return StatusMember(status);
 }
 
-std::string ClassStatus(int64_t pods, std::span<const Condition> conditions, int64_t generation) {
-  return StatusMember({{"observedGeneration", generation},
-                       {"pods", pods},
-                       {"conditions", ConditionsJson(conditions)}});
+std::string ClassStatus::Text(StatusMembers /*members*/) const {
+  return StatusMember({{"observedGeneration", head_.generation},
+                       {"pods", pods_},
+                       {"conditions", ConditionsJson(head_.conditions)}});
 }
 
-std::string PolicyStatus(std::span<const Condition> conditions, int64_t generation) {
+std::string PolicyStatus::Text(StatusMembers /*members*/) const {
   return StatusMember(
-      {{"observedGeneration", generation}, {"conditions", ConditionsJson(conditions)}});
+      {{"observedGeneration", head_.generation}, {"conditions", ConditionsJson(head_.conditions)}});
 }
 
 std::string HoursLeft(std::span<const BudgetReport* const> budgets, Instant now) {
@@ -187,27 +185,26 @@ std::string HoursLeft(std::span<const BudgetReport* const> budgets, Instant now)
   };
   std::string text = fmt::format("{} / {}", whole(left(tightest)), whole(tightest->view.effective));
   if (!IsRolling(*tightest)) {
-    text += fmt::format(", resets in {}", Days(tightest->view.window.end - now));
+    text += fmt::format(", resets in {}", TimeLeft(tightest->view.window.end - now));
   }
   return text;
 }
 
-std::string TeamViewStatus(const QuotaView& view, std::span<const BudgetReport* const> budgets,
-                           Instant now, StatusMembers members) {
-  const std::string can_borrow = Summary(view, [](const QuotaLineReport& line) {
+std::string TeamViewStatus::Text(StatusMembers members) const {
+  const std::string can_borrow = Summary(view_, [](const QuotaLineReport& line) {
     const std::optional<int64_t> available = line.line.available.Smaller().amount();
     const int64_t free = std::max<int64_t>(
         line.line.nominal.Smaller().saturated() - GpuEquivalents(line.line.used), 0);
     return available && *available > free ? GpusRoundedDown(*available - free) : std::string();
   });
-  const int64_t borrowing = view.report.workloads_borrowed;
-  Json status = {{"leaf", view.report.name},
-                 {"used", UsedText(view)},
-                 {"nominal", NominalText(view)},
+  const int64_t borrowing = view_.report.workloads_borrowed;
+  Json status = {{"leaf", view_.report.name},
+                 {"used", UsedText(view_)},
+                 {"nominal", NominalText(view_)},
                  {"canBorrow", can_borrow},
                  {"atRisk", fmt::format("{} pod{}", borrowing, borrowing == 1 ? "" : "s")},
-                 {"pending", GpusRoundedUp(view.pending_quanta)}};
-  if (members == StatusMembers::kAll) status["hoursLeft"] = HoursLeft(budgets, now);
+                 {"pending", GpusRoundedUp(view_.pending_quanta)}};
+  if (members == StatusMembers::kAll) status["hoursLeft"] = HoursLeft(budgets_, now_);
   return StatusMember(status);
 }
 

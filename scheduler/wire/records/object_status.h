@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "scheduler/engine/engine.h"
 
@@ -25,19 +28,101 @@ struct Condition {
 // whether one is due.
 enum class StatusMembers { kAll, kPrompt };
 
-// Members of an ObjectWrite: "\"status\":{...}". `checkpoint`: a member that drifts, as JSON; "":
-// none.
-std::string QuotaStatus(const QuotaView& view, std::string_view budget_column,
-                        std::span<const Condition> conditions, int64_t generation,
-                        std::string_view checkpoint, StatusMembers members);
-std::string BudgetStatus(const BudgetReport& report, Instant now,
-                         std::span<const Condition> conditions, int64_t generation,
-                         std::string_view checkpoint, StatusMembers members);
-std::string ClassStatus(int64_t pods, std::span<const Condition> conditions, int64_t generation);
-std::string PolicyStatus(std::span<const Condition> conditions, int64_t generation);
-// What a team sees of its leaf; `budgets`: those that meter it.
-std::string TeamViewStatus(const QuotaView& view, std::span<const BudgetReport* const> budgets,
-                           Instant now, StatusMembers members);
+// What the status of an object is made of, and its JSON.
+//
+// References and spans live as long as it does. A value; any thread.
+class ObjectStatus {
+ public:
+  ObjectStatus() = default;
+  ObjectStatus(const ObjectStatus&) = delete;
+  ObjectStatus& operator=(const ObjectStatus&) = delete;
+  virtual ~ObjectStatus() = default;
+  // Members of an ObjectWrite: "\"status\":{...}".
+  virtual std::string Text(StatusMembers members) const = 0;
+  // Whatever Text(members) reads, as bytes: where they are equal, so is the text. Never empty, and
+  // cheap: no JSON is made.
+  virtual std::string Values(StatusMembers members) const = 0;
+};
+
+// What all but views say: conditions, and which version of the object they are about.
+struct StatusHead {
+  std::vector<Condition> conditions;
+  int64_t generation = 0;
+};
+
+// `checkpoint` of the next two: a member that drifts, as JSON; "": none. It is asked for only with
+// kAll.
+class QuotaStatus : public ObjectStatus {
+ public:
+  // `budgets`: those that meter the quota.
+  QuotaStatus(const QuotaView& view, std::span<const BudgetReport* const> budgets, Instant now,
+              StatusHead head, std::function<std::string()> checkpoint)
+      : view_(view),
+        budgets_(budgets),
+        now_(now),
+        head_(std::move(head)),
+        checkpoint_(std::move(checkpoint)) {}
+  std::string Text(StatusMembers members) const override;
+  std::string Values(StatusMembers members) const override;
+
+ private:
+  const QuotaView& view_;
+  const std::span<const BudgetReport* const> budgets_;
+  const Instant now_;
+  const StatusHead head_;
+  const std::function<std::string()> checkpoint_;
+};
+
+class BudgetStatus : public ObjectStatus {
+ public:
+  BudgetStatus(const BudgetReport& report, Instant now, StatusHead head,
+               std::function<std::string()> checkpoint)
+      : report_(report), now_(now), head_(std::move(head)), checkpoint_(std::move(checkpoint)) {}
+  std::string Text(StatusMembers members) const override;
+  std::string Values(StatusMembers members) const override;
+
+ private:
+  const BudgetReport& report_;
+  const Instant now_;
+  const StatusHead head_;
+  const std::function<std::string()> checkpoint_;
+};
+
+class ClassStatus : public ObjectStatus {
+ public:
+  ClassStatus(int64_t pods, StatusHead head) : pods_(pods), head_(std::move(head)) {}
+  std::string Text(StatusMembers members) const override;
+  std::string Values(StatusMembers members) const override;
+
+ private:
+  const int64_t pods_;
+  const StatusHead head_;
+};
+
+class PolicyStatus : public ObjectStatus {
+ public:
+  explicit PolicyStatus(StatusHead head) : head_(std::move(head)) {}
+  std::string Text(StatusMembers members) const override;
+  std::string Values(StatusMembers members) const override;
+
+ private:
+  const StatusHead head_;
+};
+
+// What a team sees of its leaf, in a GPUQuotaView.
+class TeamViewStatus : public ObjectStatus {
+ public:
+  // `budgets`: those that meter the team.
+  TeamViewStatus(const QuotaView& view, std::span<const BudgetReport* const> budgets, Instant now)
+      : view_(view), budgets_(budgets), now_(now) {}
+  std::string Text(StatusMembers members) const override;
+  std::string Values(StatusMembers members) const override;
+
+ private:
+  const QuotaView& view_;
+  const std::span<const BudgetReport* const> budgets_;
+  const Instant now_;
+};
 
 // "388 / 1200, resets in 9d" of the tightest budget; "" without one.
 std::string HoursLeft(std::span<const BudgetReport* const> budgets, Instant now);
@@ -48,5 +133,7 @@ std::string_view BudgetStateName(BudgetState state);
 // outside.
 int64_t BorrowedOf(const QuotaView& view, const QuotaLineReport& line);
 bool IsRolling(const BudgetReport& report);
+// "9d", "5h", "12m": the largest unit that says something, rounded down.
+std::string TimeLeft(Millis left);
 
 }  // namespace tranche::wire

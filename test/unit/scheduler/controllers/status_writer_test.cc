@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,6 +101,179 @@ TEST_F(StatusWriterTest, APodThatIsGoneIsToldNothing) {
   EXPECT_THAT(Round(), ElementsAre("train waits"));
   host.cluster.Receive(PodGone{PodUid("u1")});
   EXPECT_THAT(Round(), IsEmpty());
+}
+
+// Keeps what is written of objects.
+class Statuses : public QuietObjects {
+ public:
+  void Write(ObjectWrite write, std::function<void(WriteResult)> done) override {
+    const std::string key = write.kind + "/" + write.ns + write.name;
+    ++writes;
+    if (failing.contains(key)) return done({WriteResult::Kind::kRejected, failing.at(key), "no"});
+    if (write.status) shown[key] = write.fields;
+    QuietObjects::Write(std::move(write), std::move(done));
+  }
+
+  std::map<std::string, std::string> shown;  // kind/name -> status
+  std::map<std::string, int> failing;        // the code
+  int writes = 0;
+};
+
+// A quota with a budget, a class and a policy, and the team's view.
+class StatusRounds : public BindBench {
+ protected:
+  StatusRounds() {
+    Put("Namespace", "team-a", "");
+    Put("GPUQuota", "research", R"("spec":{"lines":[{"model":"any","nominal":{"gpus":4}}]})");
+    Put("GPUQuota", "team", Team(2));
+    Put("GPUBudget", "hours",
+        R"("spec":{"quotaRef":"team","gpuHours":"100","window":{"type":"Month"}})");
+    Put("GPUClass", "training", R"("spec":{"rank":10,"priorityClassNames":["train"]})");
+    Put("GPUPolicy", "rules", R"("spec":{})");
+  }
+  // The team's quota of so many GPUs.
+  static std::string Team(int gpus) {
+    return R"("spec":{"parent":"research","lines":[{"model":"any","nominal":{"gpus":)" +
+           std::to_string(gpus) +
+           R"(}}],"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"team-a"}}})";
+  }
+  void Put(const std::string& kind, const std::string& name, const std::string& members) {
+    const std::string version = std::to_string(++generation_);
+    host.cluster.Receive(PolicyObject{kind, "", name, name + "-uid", generation_,
+                                      R"({"apiVersion":"tranche.dev/v1alpha1","kind":")" + kind +
+                                          R"(","metadata":{"name":")" + name + R"(","uid":")" +
+                                          name + R"(-uid","generation":)" + version + "}" +
+                                          (members.empty() ? "" : ",") + members + "}"});
+    host.cluster.Receive(PolicyObjectsSettled());
+  }
+  // Rounds as the product makes them, four a second.
+  void Rounds(int count, Millis apart = Millis(250)) {
+    for (int round = 0; round < count; ++round) {
+      clock.AdvanceBy(apart);
+      writer_.Tick(clock.Now());
+    }
+  }
+  // How many they make.
+  int64_t Renderings(int rounds, Millis apart = Millis(250)) {
+    const int64_t before = writer_.renderings();
+    Rounds(rounds, apart);
+    return writer_.renderings() - before;
+  }
+  // What a writer that begins now shows of the objects; those of this one have to be there.
+  std::map<std::string, std::string> Afresh() {
+    Statuses objects;
+    StatusWriter writer(host, objects, checkpointer_);
+    for (int round = 0; round < 2; ++round) writer.Tick(clock.Now() + Millis(2'000 * round));
+    return objects.shown;
+  }
+
+  Statuses objects_;
+  Checkpointer checkpointer_{host, nullptr, ""};
+  StatusWriter writer_{host, objects_, checkpointer_};
+
+ private:
+  int64_t generation_ = 0;
+};
+
+// Members that may be half a minute late, and since when a condition is what it is.
+std::map<std::string, nlohmann::json> Prompt(const std::map<std::string, std::string>& statuses) {
+  std::map<std::string, nlohmann::json> prompt;
+  for (const auto& [key, fields] : statuses) {
+    nlohmann::json& status = prompt[key] = nlohmann::json::parse("{" + fields + "}")["status"];
+    for (const char* const drifts : {"fairShare", "decayedUsage", "checkpoint", "committed",
+                                     "percent", "resets", "exhaustsAt", "hoursLeft"}) {
+      status.erase(drifts);
+    }
+    if (key.starts_with("GPUBudget")) status.erase("used");
+    if (status.contains("summary")) status["summary"].erase("budget");
+    if (!status.contains("conditions")) continue;
+    for (nlohmann::json& condition : status["conditions"]) condition.erase("lastTransitionTime");
+  }
+  return prompt;
+}
+
+TEST_F(StatusRounds, NothingIsRenderedWhileNothingChanges) {
+  Rounds(20);
+  EXPECT_EQ(objects_.shown.size(), 6U) << "two quotas, a budget, a class, a policy, a view";
+  const int writes = objects_.writes;
+  // Five seconds, of which none drifts.
+  EXPECT_EQ(Renderings(20), 0);
+  EXPECT_EQ(objects_.writes, writes);
+}
+
+TEST_F(StatusRounds, WhatChangesIsRenderedAndWrittenOnce) {
+  Rounds(20);
+  const int writes = objects_.writes;
+  Bind("gpu-1");
+  // Of the pod's quota, of that above it and of the team's view, each once as a whole.
+  EXPECT_EQ(Renderings(20), 3 * 2);
+  EXPECT_EQ(objects_.writes - writes, 3);
+}
+
+TEST_F(StatusRounds, WhatOnlyDriftsIsRenderedWhenItHasDrifted) {
+  Rounds(20);
+  // Three idle days: how many are left of the month is shown by budget, quota and view.
+  EXPECT_EQ(Renderings(3 * 24 * 60, Millis(60'000)), 3 * 3);
+  const int writes = objects_.writes;
+  EXPECT_EQ(Renderings(60, Millis(60'000)), 0) << "an hour that ends no day";
+  EXPECT_EQ(objects_.writes, writes);
+}
+
+TEST_F(StatusRounds, AStatusThatCouldNotBeWrittenIsWrittenAgain) {
+  Rounds(20);
+  objects_.failing["GPUQuota/team"] = 500;
+  objects_.shown.erase("GPUQuota/team");
+  Bind("gpu-1");
+  Rounds(4 * 5);
+  EXPECT_FALSE(objects_.shown.contains("GPUQuota/team"));
+  EXPECT_GE(writer_.failures(), 4) << "about once a second";
+  EXPECT_LE(writer_.failures(), 6);
+  objects_.failing.clear();
+  Rounds(5);
+  EXPECT_EQ(Prompt(objects_.shown), Prompt(Afresh()));
+}
+
+// Whatever happens: a second later the cluster shows what somebody would write who looks for the
+// first time.
+TEST_F(StatusRounds, NothingThatChangesIsMissed) {
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    std::mt19937 draws(seed);
+    int pods = 0;
+    for (int step = 0; step < 40; ++step) {
+      const std::string pod = "p" + std::to_string(seed) + "-" + std::to_string(pods);
+      switch (draws() % 8) {
+        case 0:
+        case 1:  // one that runs
+          ++pods;
+          Create(GpuPod(pod, pod, 1 + static_cast<int>(draws() % 2)));
+          Bind(draws() % 2 == 0 ? "gpu-1" : "gpu-2", pod, pod);
+          break;
+        case 2:  // one that waits
+          ++pods;
+          Create(GpuPod(pod, pod, 2));
+          break;
+        case 3:
+        case 4:
+        case 5: {  // one ends
+          const auto ended = api.pods.begin();
+          if (ended == api.pods.end()) break;
+          host.cluster.Receive(PodGone{ended->second.request.uid});
+          api.pods.erase(ended);
+          break;
+        }
+        case 6:
+          Put("GPUQuota", "team", Team(static_cast<int>(draws() % 4)));
+          break;
+        default:
+          Put("GPUBudget", "hours",
+              R"("spec":{"quotaRef":"team","window":{"type":"Month"},"gpuHours":")" +
+                  std::to_string(1 + draws() % 3) + "\"}");
+      }
+      clock.AdvanceBy(Millis(static_cast<int64_t>(draws() % 7'200'000)));
+      Rounds(5);
+      ASSERT_EQ(Prompt(objects_.shown), Prompt(Afresh())) << "seed " << seed << ", step " << step;
+    }
+  }
 }
 
 }  // namespace
