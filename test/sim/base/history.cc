@@ -32,7 +32,7 @@ void History::Add(Happening happening) {
   digest_ = Fold(digest_, happening.resource);
   digest_ = Fold(digest_, happening.key);
   digest_ = Fold(digest_, happening.text);
-  if (!happening.after.is_null()) digest_ = Fold(digest_, happening.after.dump());
+  if (!happening.after.is_null()) digest_ = Fold(digest_, happening.after.text());
   for (const Listener& listener : listeners_) listener(happening);
 }
 

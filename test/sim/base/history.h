@@ -6,17 +6,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "test/sim/base/document.h"
 #include "test/sim/base/loop.h"
 
 namespace tranche::sim {
-
-using Json = nlohmann::json;
 
 struct Happening {
   enum class Kind : uint8_t {
@@ -45,8 +43,8 @@ struct Happening {
   std::string resource = {};  // "pods"
   std::string key = {};       // "ns/name" or "name"
   std::string text = {};
-  Json before = {};
-  Json after = {};
+  Document before = {};
+  Document after = {};
 };
 const char* NameOf(Happening::Kind kind);
 

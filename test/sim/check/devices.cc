@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace tranche::sim::check {
 namespace {
@@ -31,16 +32,20 @@ int64_t GpusAsked(const Json& pod) {
   return sum;
 }
 
-// The card's memory by the HAMi register of the node; nullopt: it tells none.
-std::optional<int64_t> Registered(const Json& node, const std::string& device) {
+// The cards' memory by the HAMi register of the node, where that is more. Of equal ids the first
+// counts.
+void AddRegistered(const Json& node, std::map<std::string, int64_t>& memory) {
   const std::string text = Annotation(node, "hami.io/node-nvidia-register");
-  if (text.empty()) return std::nullopt;
+  if (text.empty()) return;
   const Json cards = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!cards.is_array()) return std::nullopt;
+  if (!cards.is_array()) return;
+  std::set<std::string> seen;
   for (const Json& card : cards) {
-    if (TextAt(card, {"id"}) == device) return NumberIn(At(card, {"devmem"}));
+    const std::string id = TextAt(card, {"id"});
+    if (!seen.insert(id).second) continue;
+    int64_t& most = memory[id];
+    most = std::max(most, NumberIn(At(card, {"devmem"})));
   }
-  return std::nullopt;
 }
 
 std::vector<RecordDevice> DevicesIn(const Json& after) {
@@ -103,13 +108,19 @@ std::string DeviceChecker::Add(Card& card, const RecordDevice& device, int64_t m
   return "";
 }
 
-int64_t DeviceChecker::MemoryOf(const std::string& node, const std::string& device,
-                                SimTime now) const {
-  int64_t most = 0;
+DeviceChecker::Memory DeviceChecker::MemoryOf(const std::string& node, SimTime now) const {
+  Memory memory;
   for (const Json& version : truth_.Lately("nodes", node, now, options_.lag)) {
-    if (const auto registered = Registered(version, device)) most = std::max(most, *registered);
-    most = std::max(most, NumberIn(At(version, {"metadata", "labels", "nvidia.com/gpu.memory"})));
+    AddRegistered(version, memory.registered);
+    const Json& label = At(version, {"metadata", "labels", "nvidia.com/gpu.memory"});
+    memory.labelled = std::max(memory.labelled, NumberIn(label));
   }
+  return memory;
+}
+
+int64_t DeviceChecker::Memory::Of(const std::string& device) const {
+  const auto found = registered.find(device);
+  const int64_t most = std::max(labelled, found == registered.end() ? 0 : found->second);
   return most == 0 ? kUnknown : most;
 }
 
@@ -119,10 +130,11 @@ void DeviceChecker::Bound(const PodLife& pod, SimTime now) {
   std::vector<const PodLife*> pods = truth_.on(pod.node);
   std::erase(pods, &pod);
   pods.push_back(&pod);
+  const Memory memory = MemoryOf(pod.node, now);
   for (const PodLife* const other : pods) {
     if (!other->record) continue;
     for (const RecordDevice& device : other->record->devices) {
-      const std::string wrong = Add(cards[device.id], device, MemoryOf(pod.node, device.id, now));
+      const std::string wrong = Add(cards[device.id], device, memory.Of(device.id));
       if (wrong.empty() || other != &pod) continue;
       Found(now, pod.key,
             fmt::format("expected {} of {} to be free for it, found {} given there to its pods",

@@ -27,6 +27,12 @@ class DeviceChecker : public Checker {
     bool whole = false;                 // shares
     std::map<int64_t, int64_t> ranges;  // start -> end of instances
   };
+  // The most that a card of a node had lately, by what the node said.
+  struct Memory {
+    std::map<std::string, int64_t> registered;  // by device
+    int64_t labelled = 0;
+    int64_t Of(const std::string& device) const;
+  };
   struct Given {
     std::string uid;
     std::string node;
@@ -37,7 +43,7 @@ class DeviceChecker : public Checker {
   void Granted(const Happening& happening);
   // What adding the device to the card would break; empty: nothing.
   static std::string Add(Card& card, const RecordDevice& device, int64_t memory);
-  int64_t MemoryOf(const std::string& node, const std::string& device, SimTime now) const;
+  Memory MemoryOf(const std::string& node, SimTime now) const;
 
   std::map<std::string, Given> given_;  // by kubelets and agents: pod's key -> what it has
 };

@@ -29,7 +29,7 @@ std::optional<int64_t> SecondsOf(const std::string& text) {
 }
 
 // The class object that names the PriorityClass; null: none.
-const Json& ClassOf(const std::map<std::string, Json>& classes, const std::string& priority) {
+const Json& ClassOf(const Objects& classes, const std::string& priority) {
   static const Json kNone;
   for (const auto& [name, gpu_class] : classes) {
     const Json& named = At(gpu_class, {"spec", "priorityClassNames"});

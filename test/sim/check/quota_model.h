@@ -27,7 +27,7 @@ struct Holding {
 
 class QuotaModel {
  public:
-  using Objects = std::map<std::string, Json>;
+  using Objects = check::Objects;
 
   // GPUQuotas and Namespaces by name.
   QuotaModel(const Objects& quotas, const Objects& namespaces);

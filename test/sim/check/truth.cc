@@ -122,7 +122,7 @@ void Truth::Hear(const Happening& happening) {
     changes_[{happening.resource, happening.key}].push_back({happening.at, happening.before});
   }
   if (happening.resource == "events" || happening.resource == "leases") return;
-  std::map<std::string, Json>& stored = objects_[happening.resource];
+  Objects& stored = objects_[happening.resource];
   if (happening.after.is_null()) {
     stored.erase(happening.key);
   } else {
@@ -143,7 +143,7 @@ void Truth::HearAnswer(const Happening& happening) {
 
 void Truth::HearPod(const Happening& happening) {
   const bool there = !happening.after.is_null();
-  const Json& object = there ? happening.after : happening.before;
+  const Document& object = there ? happening.after : happening.before;
   const std::string uid = TextAt(object, {"metadata", "uid"});
   PodLife& pod = pods_[uid];
   if (pod.uid.empty()) {
@@ -198,23 +198,23 @@ std::vector<const PodLife*> Truth::on(const std::string& node) const {
   return pods;
 }
 
-const std::map<std::string, Json>& Truth::objects(const std::string& resource) const {
-  static const std::map<std::string, Json> kNone;
+const Objects& Truth::objects(const std::string& resource) const {
+  static const Objects kNone;
   const auto found = objects_.find(resource);
   return found == objects_.end() ? kNone : found->second;
 }
 
 const Json* Truth::object(const std::string& resource, const std::string& key) const {
-  const std::map<std::string, Json>& stored = objects(resource);
+  const Objects& stored = objects(resource);
   const auto found = stored.find(key);
-  return found == stored.end() ? nullptr : &found->second;
+  return found == stored.end() ? nullptr : &found->second.json();
 }
 
-std::vector<Json> Truth::Lately(const std::string& resource, const std::string& key, SimTime now,
-                                SimTime lag) const {
-  std::vector<Json> versions;
-  const Json* const stored = object(resource, key);
-  versions.push_back(stored == nullptr ? Json() : *stored);
+std::vector<Document> Truth::Lately(const std::string& resource, const std::string& key,
+                                    SimTime now, SimTime lag) const {
+  const Objects& stored = objects(resource);
+  const auto now_there = stored.find(key);
+  std::vector<Document> versions{now_there == stored.end() ? Document() : now_there->second};
   const auto found = changes_.find({resource, key});
   if (found == changes_.end()) return versions;
   for (auto change = found->second.rbegin(); change != found->second.rend(); ++change) {
@@ -224,9 +224,9 @@ std::vector<Json> Truth::Lately(const std::string& resource, const std::string& 
   return versions;
 }
 
-std::vector<std::map<std::string, Json>> Truth::Versions(const std::string& resource, SimTime now,
-                                                         SimTime since) const {
-  std::vector<std::tuple<SimTime, std::string, const Json*>> undo;
+std::vector<Objects> Truth::Versions(const std::string& resource, SimTime now,
+                                     SimTime since) const {
+  std::vector<std::tuple<SimTime, std::string, const Document*>> undo;
   for (auto at = changes_.lower_bound({resource, ""});
        at != changes_.end() && at->first.first == resource; ++at) {
     for (const Change& change : at->second) {
@@ -235,8 +235,8 @@ std::vector<std::map<std::string, Json>> Truth::Versions(const std::string& reso
   }
   std::ranges::stable_sort(undo, std::greater<>(),
                            [](const auto& one) { return std::get<0>(one); });
-  std::vector<std::map<std::string, Json>> versions{objects(resource)};
-  std::map<std::string, Json> then = versions.front();
+  std::vector<Objects> versions{objects(resource)};
+  Objects then = versions.front();
   for (const auto& [at, key, before] : undo) {
     if (at < since) break;
     if (before->is_null()) {

@@ -3,7 +3,7 @@
 //
 // What was edited on a bound pod counts for nothing here: a pod holds what its Binding says.
 //
-// Thread rule: one thread. Cost: a copy of each object that is written.
+// Thread rule: one thread. Objects that were written are shared, not copied.
 #pragma once
 
 #include <initializer_list>
@@ -41,7 +41,7 @@ struct PodLife {
   std::string node;              // empty: none yet
   std::string binder;            // who wrote the node
   std::optional<Record> record;  // as it was bound
-  Json object;                   // as it was stored last
+  Document object;               // as it was stored last
   SimTime made{0};
   bool binding = false;  // a bind was asked for, and its outcome was open when it was answered last
   // The last answer of the filter verb before that bind; else before it was bound.
@@ -58,6 +58,8 @@ struct PodLife {
   std::string ns() const { return key.substr(0, key.find('/')); }
 };
 
+using Objects = std::map<std::string, Document>;  // by key
+
 class Truth {
  public:
   void Hear(const Happening& happening);
@@ -70,20 +72,19 @@ class Truth {
   // Pods that hold something on the node, ascending uid.
   std::vector<const PodLife*> on(const std::string& node) const;
   // By resource and key; pods too, as they are stored.
-  const std::map<std::string, Json>& objects(const std::string& resource) const;
+  const Objects& objects(const std::string& resource) const;
   const Json* object(const std::string& resource, const std::string& key) const;
   // What an object of `resource` was at some moment of the last `lag`, newest first: as it is now,
   // and as it was before each change since.
-  std::vector<Json> Lately(const std::string& resource, const std::string& key, SimTime now,
-                           SimTime lag) const;
+  std::vector<Document> Lately(const std::string& resource, const std::string& key, SimTime now,
+                               SimTime lag) const;
   // All objects of `resource` at every moment since `since`, newest first; never empty.
-  std::vector<std::map<std::string, Json>> Versions(const std::string& resource, SimTime now,
-                                                    SimTime since) const;
+  std::vector<Objects> Versions(const std::string& resource, SimTime now, SimTime since) const;
 
  private:
   struct Change {
     SimTime at;
-    Json before;
+    Document before;
   };
   void HearAnswer(const Happening& happening);
   void HearPod(const Happening& happening);
@@ -91,7 +92,7 @@ class Truth {
   std::map<std::string, PodLife> pods_;
   std::map<std::string, std::string> uids_;            // key -> uid of who is there now
   std::map<std::string, std::set<std::string>> held_;  // node -> uids
-  std::map<std::string, std::map<std::string, Json>> objects_;
+  std::map<std::string, Objects> objects_;
   std::map<std::pair<std::string, std::string>, std::vector<Change>> changes_;  // not of pods
 };
 

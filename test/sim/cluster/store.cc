@@ -31,16 +31,11 @@ bool SameDesire(const Json& one, const Json& other) {
 }  // namespace
 
 Stored::Stored(Json object, std::string key, uint64_t version)
-    : object_(std::move(object)), key_(std::move(key)), version_(version) {}
+    : document_(std::move(object)), key_(std::move(key)), version_(version) {}
 
-const std::string& Stored::text() const {
-  if (text_.empty()) text_ = object_.dump();
-  return text_;
-}
-
-std::string_view Stored::uid() const { return TextAt(object_.at("metadata"), "uid"); }
-std::string_view Stored::ns() const { return TextAt(object_.at("metadata"), "namespace"); }
-std::string_view Stored::name() const { return TextAt(object_.at("metadata"), "name"); }
+std::string_view Stored::uid() const { return TextAt(object().at("metadata"), "uid"); }
+std::string_view Stored::ns() const { return TextAt(object().at("metadata"), "namespace"); }
+std::string_view Stored::name() const { return TextAt(object().at("metadata"), "name"); }
 
 const std::string& Change::frame() const {
   if (frame_.empty()) {
@@ -127,8 +122,8 @@ void Store::Record(std::string_view resource, Change change, const std::string& 
   happening.who = who;
   happening.resource = resource;
   happening.key = change.object->key();
-  if (change.before != nullptr) happening.before = change.before->object();
-  if (change.type != Change::Type::kDeleted) happening.after = change.object->object();
+  if (change.before != nullptr) happening.before = change.before->document();
+  if (change.type != Change::Type::kDeleted) happening.after = change.object->document();
   history_.Add(std::move(happening));
   std::deque<Change>& changes = logs_[std::string(resource)].changes;
   changes.push_back(std::move(change));

@@ -26,20 +26,20 @@ namespace tranche::sim {
 class Stored {
  public:
   Stored(Json object, std::string key, uint64_t version);
-  const Json& object() const { return object_; }
+  const Json& object() const { return document_; }
+  const Document& document() const { return document_; }
   const std::string& key() const { return key_; }
   uint64_t version() const { return version_; }
   // As JSON, made once.
-  const std::string& text() const;
+  const std::string& text() const { return document_.text(); }
   std::string_view uid() const;
   std::string_view ns() const;
   std::string_view name() const;
 
  private:
-  const Json object_;
+  const Document document_;
   const std::string key_;
   const uint64_t version_;
-  mutable std::string text_;
 };
 using StoredPtr = std::shared_ptr<const Stored>;
 

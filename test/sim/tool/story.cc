@@ -72,12 +72,12 @@ std::string What(const Happening& happening) {
       return Written(happening);
     case Kind::kAsked:
       return fmt::format("asked {} of {}: {} {}", happening.text, happening.key, happening.number,
-                         happening.after.is_null() ? "no answer" : Short(happening.after.dump()));
+                         happening.after.is_null() ? "no answer" : Short(happening.after.text()));
     case Kind::kLeads:
       return fmt::format("leads, epoch {}", happening.number);
     default:
       return fmt::format("{} {} {} {}", NameOf(happening.kind), happening.key, happening.text,
-                         happening.after.is_null() ? "" : Short(happening.after.dump()));
+                         happening.after.is_null() ? "" : Short(happening.after.text()));
   }
 }
 
@@ -86,7 +86,7 @@ std::string What(const Happening& happening) {
 void Story::Hear(const Happening& happening) {
   Line line{happening.at, happening.who, What(happening), {}};
   if (!happening.key.empty()) line.about.insert(happening.key);
-  for (const Json* const object : {&happening.before, &happening.after}) {
+  for (const Document* const object : {&happening.before, &happening.after}) {
     const std::string node = TextAt(*object, {"spec", "nodeName"});
     if (!node.empty()) line.about.insert(node);
   }
