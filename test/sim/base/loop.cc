@@ -7,7 +7,9 @@ namespace tranche::sim {
 
 void Loop::After(SimTime delay, Actor actor, std::function<void()> step) {
   const SimTime due = now_ + std::max(delay, SimTime{0});
-  queue_.emplace(Key{due, draws_.Next(), ++number_}, Step{actor, std::move(step)});
+  const uint64_t place = draws_.Next();
+  queue_.push_back({due, place, ++number_, actor, std::move(step)});
+  std::ranges::push_heap(queue_, std::greater<>());
 }
 
 void Loop::End(Actor actor) { states_[actor].ended = true; }
@@ -19,12 +21,12 @@ void Loop::Hold(Actor actor, SimTime until) {
 
 bool Loop::RunUntil(SimTime until, int64_t steps) {
   while (!queue_.empty()) {
-    const auto first = queue_.begin();
-    if (std::get<SimTime>(first->first) > until) break;
+    if (queue_.front().due > until) break;
     if (steps-- == 0) return false;
-    now_ = std::get<SimTime>(first->first);
-    Step step = std::move(first->second);
-    queue_.erase(first);
+    std::ranges::pop_heap(queue_, std::greater<>());
+    Step step = std::move(queue_.back());
+    queue_.pop_back();
+    now_ = step.due;
     const auto state = states_.find(step.actor);
     if (state != states_.end()) {
       if (state->second.ended) continue;

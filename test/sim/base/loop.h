@@ -47,23 +47,28 @@ class Loop {
   int64_t steps() const { return done_; }
 
  private:
-  struct Step {
-    Actor actor;
-    std::function<void()> work;
-  };
   struct State {
     bool ended = false;
     SimTime held_until{0};
   };
-  // Due time, the drawn place among those of that time, and a number that makes it unique.
-  using Key = std::tuple<SimTime, uint64_t, uint64_t>;
+  struct Step {
+    SimTime due;
+    uint64_t place;   // among those of that time, drawn
+    uint64_t number;  // makes it unique
+    Actor actor;
+    std::function<void()> work;
+
+    bool operator>(const Step& other) const {
+      return std::tie(due, place, number) > std::tie(other.due, other.place, other.number);
+    }
+  };
 
   Draws draws_;
   SimTime now_{0};
   std::vector<std::string> names_{std::string()};  // by actor; 0 is nobody
   uint64_t number_ = 0;
   int64_t done_ = 0;
-  std::map<Key, Step> queue_;
+  std::vector<Step> queue_;        // a heap, the first step in front
   std::map<Actor, State> states_;  // of those ended or held
 };
 
