@@ -172,28 +172,24 @@ void EvictionChecker::Judge(const Eviction& eviction, const Plan& plan) {
 
 namespace {
 
-// Work of one gang, or one pod.
-struct Unit {
-  bool never = false;
-  int64_t rank = 2;
-  SimTime start{0};
-  std::string key;
-  std::map<std::string, Charge> charges;  // by model
-  bool victims = false;
-};
-
 int64_t RankOf(const Json& gpu_class) {
   const Json& rank = At(gpu_class, {"spec", "rank"});
   return rank.is_number_integer() ? rank.get<int64_t>() : 2;
 }
 
+// In which order work of one class fills the nominal: by its age, or nobody can tell.
+enum class Order : uint8_t { kByAge, kUnknown };
+
 // Is the victim's unit passed over when units fill the nominal in their order?
-bool IsBorrowed(const QuotaModel& model, const std::string& leaf, std::vector<Unit> units) {
-  std::ranges::sort(units, {}, [](const Unit& unit) {
-    return std::tuple(!unit.never, -unit.rank, unit.start, unit.key);
+bool IsBorrowed(const QuotaModel& model, const std::string& leaf, std::vector<WorkUnit> units,
+                Order order) {
+  const bool by_age = order == Order::kByAge;
+  std::ranges::sort(units, {}, [by_age](const WorkUnit& unit) {
+    const SimTime start = by_age || unit.victims ? unit.start : SimTime(0);
+    return std::tuple(!unit.never, -unit.rank, !by_age && unit.victims, start, unit.key);
   });
   std::map<std::string, Charge> used;
-  for (const Unit& unit : units) {
+  for (const WorkUnit& unit : units) {
     std::map<std::string, Charge> with = used;
     bool fits = unit.rank > 0;
     for (const auto& [name, charge] : unit.charges) {
@@ -208,46 +204,71 @@ bool IsBorrowed(const QuotaModel& model, const std::string& leaf, std::vector<Un
       }
     }
     if (unit.victims) return !fits;
-    if (fits) used = with;
+    if (fits || !by_age) used = with;
   }
   return false;
 }
 
 }  // namespace
 
-bool EvictionChecker::MayBeBorrowed(const PodLife& victim, SimTime since, SimTime at) const {
-  const std::string& leaf = victim.record->leaf;
-  for (const auto& declared : truth_.Versions("gpuquotas", at, since)) {
-    const QuotaModel model(declared, truth_.objects("namespaces"));
-    if (!model.known() || !model.Has(leaf)) return true;
-    std::map<std::string, Unit> units;
-    for (const auto& [uid, pod] : truth_.pods()) {
-      // What is reserved is not seen here before it is bound.
-      const SimTime soon = at + std::chrono::seconds(5);
-      if (!pod.bound || !pod.record || pod.record->leaf != leaf || *pod.bound > soon ||
-          (pod.ended && *pod.ended < since)) {
-        continue;
-      }
-      const Json* const node = truth_.object("nodes", pod.node);
-      const auto holding = node == nullptr ? std::nullopt : HoldingOf(*pod.record, *node);
-      if (!holding) return true;
-      const std::string gang = GangOf(pod);
-      Unit& unit = units[gang.empty() ? uid : gang];
-      const Json& gpu_class =
-          ClassOf(truth_.objects("gpuclasses"), TextAt(pod.object, {"spec", "priorityClassName"}));
-      unit.never = TextAt(gpu_class, {"spec", "preemptible"}) == "Never";
-      unit.rank = RankOf(gpu_class);
-      unit.start = unit.key.empty() ? *pod.bound : std::min(unit.start, *pod.bound);
-      unit.key = gang.empty() ? pod.key : gang;
-      Charge& charge = unit.charges[holding->model];
-      charge = AddSaturating(charge, holding->charge);
-      unit.victims = unit.victims || &pod == &victim;
+std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& victim, SimTime moment,
+                                                              SimTime at, const Objects& nodes,
+                                                              const Objects& classes) const {
+  std::map<std::string, WorkUnit> units;
+  for (const auto& [uid, pod] : truth_.pods()) {
+    // What is reserved is not seen here before it is bound.
+    const SimTime soon = at + std::chrono::seconds(5);
+    if (!pod.bound || !pod.record || pod.record->leaf != victim.record->leaf || *pod.bound > soon ||
+        (pod.ended && *pod.ended < moment)) {
+      continue;
     }
-    std::vector<Unit> list;
-    for (auto& [key, unit] : units) list.push_back(std::move(unit));
-    if (IsBorrowed(model, leaf, std::move(list))) return true;
+    const auto node = nodes.find(pod.node);
+    const auto holding = node == nodes.end() ? std::nullopt : HoldingOf(*pod.record, node->second);
+    if (!holding) return std::nullopt;
+    const std::string gang = GangOf(pod);
+    WorkUnit& unit = units[gang.empty() ? uid : gang];
+    const Json& gpu_class = ClassOf(classes, TextAt(pod.object, {"spec", "priorityClassName"}));
+    unit.never = TextAt(gpu_class, {"spec", "preemptible"}) == "Never";
+    unit.rank = RankOf(gpu_class);
+    const SimTime start = pod.filtered.value_or(*pod.bound);
+    unit.start = unit.key.empty() ? start : std::min(unit.start, start);
+    unit.key = gang.empty() ? pod.key : gang;
+    Charge& charge = unit.charges[holding->model];
+    charge = AddSaturating(charge, holding->charge);
+    unit.victims = unit.victims || &pod == &victim;
   }
-  return !truth_.objects("gpubudgets").empty();  // one that is used up takes the nominal away
+  std::vector<WorkUnit> list;
+  for (auto& [key, unit] : units) list.push_back(std::move(unit));
+  return list;
+}
+
+bool EvictionChecker::MayBeBorrowed(const PodLife& victim, SimTime since, SimTime at) const {
+  // One that is used up takes the nominal away.
+  if (!truth_.objects("gpubudgets").empty()) return true;
+  const std::string& leaf = victim.record->leaf;
+  const Objects nodes = truth_.Versions("nodes", at, at).front();
+  const Order order = options_.faults.has(Fault::kClock) ? Order::kUnknown : Order::kByAge;
+  // Ends are heard of one after another: up to each of them, in turn.
+  std::set<SimTime> moments{since};
+  for (const auto& [uid, pod] : truth_.pods()) {
+    if (pod.ended && *pod.ended >= since && *pod.ended <= at) {
+      moments.insert(*pod.ended + SimTime(1));
+    }
+  }
+  const auto quotas = truth_.Versions("gpuquotas", at, since);
+  for (const Objects& classes : truth_.Versions("gpuclasses", at, since)) {
+    for (const SimTime moment : moments) {
+      const auto units = UnitsOf(victim, moment, at, nodes, classes);
+      if (!units) return true;
+      for (const Objects& declared : quotas) {
+        const QuotaModel model(declared, truth_.objects("namespaces"));
+        if (!model.known() || !model.Has(leaf) || IsBorrowed(model, leaf, *units, order)) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
 }
 
 }  // namespace tranche::sim::check

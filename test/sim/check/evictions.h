@@ -4,9 +4,10 @@
 // class that is never preempted, and not of the preemptor's gang; it has run for its class's
 // minRuntime. A victim of another team (R1, R3, R5) was not in quota: work that is never preempted
 // fills a team's nominal first, then higher ranks, then older work, gangs whole, and what no longer
-// fits is borrowed. Marks are made of all that anybody held within two seconds before, or since
-// the plan: what the product may have counted. What made room for a pod goes to nobody else of
-// ours while the reclaim is Reserved.
+// fits is borrowed. Marks are made of what anybody held, where the product had heard of ends up to
+// some moment of the two seconds before the plan or since; where clocks are wrong nobody can tell
+// who is older, and what does not fit together may be any of it. What made room for a pod goes to
+// nobody else of ours while the reclaim is Reserved.
 //
 // Not judged: reclaims without a preemptor (drains, shrinks), marks of quotas in slices or memory.
 #pragma once
@@ -16,9 +17,20 @@
 #include <string>
 #include <vector>
 
+#include "quota/tree/charge.h"
 #include "test/sim/check/checker.h"
 
 namespace tranche::sim::check {
+
+// Work of one gang, or one pod.
+struct WorkUnit {
+  bool never = false;
+  int64_t rank = 2;
+  SimTime start{0};
+  std::string key;
+  std::map<std::string, Charge> charges;  // by model
+  bool victims = false;
+};
 
 class EvictionChecker : public Checker {
  public:
@@ -46,6 +58,10 @@ class EvictionChecker : public Checker {
   void Bound(const PodLife& pod, SimTime now);
   void Judge(const Eviction& eviction, const Plan& plan);
   bool MayBeBorrowed(const PodLife& victim, SimTime since, SimTime at) const;
+  // What the victim's team held at `at`, where ends were heard of up to `moment`; nullopt:
+  // somebody's is not known.
+  std::optional<std::vector<WorkUnit>> UnitsOf(const PodLife& victim, SimTime moment, SimTime at,
+                                               const Objects& nodes, const Objects& classes) const;
 
   std::map<std::string, Plan> plans_;                      // by victim's uid, the newest
   std::map<std::string, std::set<std::string>> reserved_;  // reclaim -> preemptors, while Reserved

@@ -102,6 +102,32 @@ TEST(SimEvictions, WhatWasBorrowedAMomentAgoMayGo) {
   EXPECT_THAT(scene.Found(), IsEmpty()) << scene.Texts();
 }
 
+// The product may have heard of an end or not: a pod that is gone may have kept others out of the
+// nominal that fill it now. What changes later says nothing of that moment.
+TEST(SimEvictions, EachMomentThatTheProductMayHaveSeenCounts) {
+  struct Row {
+    const char* what;
+    int ended_at;
+    int pair;  // GPUs of the second of three; the last goes, 75 seconds may be late
+    bool wrong;
+  };
+  const Row kRows[] = {{"the second fills the nominal since the first ended", 50, 2, false},
+                       {"the first filled it with the second until it ended", 50, 1, false},
+                       {"all that is there fits, for longer than news takes", 20, 1, true}};
+  for (const Row& row : kRows) {
+    Scene scene({.lag = std::chrono::seconds(75)});
+    Teams(scene);
+    scene.Pod("red/first", 1).Pod("red/second", row.pair).Pod("red/last", 1).Pod("blue/wants", 2);
+    scene.At(10).Bind("red/first", "n1", Cards(0, 1), "red");
+    scene.At(12).Bind("red/second", "n1", Cards(1, row.pair), "red");
+    scene.At(14).Bind("red/last", "n1", Cards(3, 1), "red");
+    scene.At(row.ended_at).End("red/first");
+    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/last"}).Evict("red/last");
+    scene.At(200).StockNode("n1", 8, "Tesla-T4").Quota("red", "org", row.wrong ? 0 : 9);
+    EXPECT_EQ(scene.Found().contains("evictions"), row.wrong) << row.what << "\n" << scene.Texts();
+  }
+}
+
 TEST(SimEvictions, APlanNamesTheVictim) {
   Scene scene;
   Borrowing(scene);

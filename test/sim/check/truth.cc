@@ -229,23 +229,25 @@ std::vector<Objects> Truth::Versions(const std::string& resource, SimTime now,
   std::vector<std::tuple<SimTime, std::string, const Document*>> undo;
   for (auto at = changes_.lower_bound({resource, ""});
        at != changes_.end() && at->first.first == resource; ++at) {
-    for (const Change& change : at->second) {
-      undo.emplace_back(change.at, at->first.second, &change.before);
+    for (auto change = at->second.rbegin(); change != at->second.rend(); ++change) {
+      undo.emplace_back(change->at, at->first.second, &change->before);
     }
   }
   std::ranges::stable_sort(undo, std::greater<>(),
                            [](const auto& one) { return std::get<0>(one); });
-  std::vector<Objects> versions{objects(resource)};
-  Objects then = versions.front();
+  std::vector<Objects> versions;
+  Objects then = objects(resource);
   for (const auto& [at, key, before] : undo) {
-    if (at < since) break;
+    // What was written after `now` was never there in the time asked for.
+    if (at <= now) versions.push_back(then);
+    if (at < since) return versions;
     if (before->is_null()) {
       then.erase(key);
     } else {
       then[key] = *before;
     }
-    if (at <= now) versions.push_back(then);
   }
+  versions.push_back(std::move(then));
   return versions;
 }
 

@@ -78,7 +78,8 @@ class Truth {
   // and as it was before each change since.
   std::vector<Document> Lately(const std::string& resource, const std::string& key, SimTime now,
                                SimTime lag) const;
-  // All objects of `resource` at every moment since `since`, newest first; never empty.
+  // All objects of `resource` at every moment from `since` to `now`, which may be past; newest
+  // first, never empty.
   std::vector<Objects> Versions(const std::string& resource, SimTime now, SimTime since) const;
 
  private:
