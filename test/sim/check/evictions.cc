@@ -211,19 +211,21 @@ bool IsBorrowed(const QuotaModel& model, const std::string& leaf, std::vector<Wo
 
 }  // namespace
 
-std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& victim, SimTime moment,
-                                                              SimTime at, const Objects& nodes,
+std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& victim,
+                                                              const QuotaModel& model,
+                                                              SimTime moment, SimTime at,
+                                                              const Objects& nodes,
                                                               const Objects& classes) const {
   std::map<std::string, WorkUnit> units;
   for (const auto& [uid, pod] : truth_.pods()) {
     // What is reserved is not seen here before it is bound.
     const SimTime soon = at + std::chrono::seconds(5);
-    if (!pod.bound || !pod.record || pod.record->leaf != victim.record->leaf || *pod.bound > soon ||
-        (pod.ended && *pod.ended < moment)) {
-      continue;
-    }
+    if (!pod.bound || *pod.bound > soon || (pod.ended && *pod.ended < moment)) continue;
+    if (!pod.record && !AsksGpu(pod.object)) continue;
+    const std::string leaf = pod.record ? pod.record->leaf : model.LeafOf(pod.ns());
+    if (leaf != victim.record->leaf) continue;
     const auto node = nodes.find(pod.node);
-    const auto holding = node == nodes.end() ? std::nullopt : HoldingOf(*pod.record, node->second);
+    const auto holding = node == nodes.end() ? std::nullopt : HoldingOf(pod, node->second);
     if (!holding) return std::nullopt;
     const std::string gang = GangOf(pod);
     WorkUnit& unit = units[gang.empty() ? uid : gang];
@@ -255,16 +257,14 @@ bool EvictionChecker::MayBeBorrowed(const PodLife& victim, SimTime since, SimTim
       moments.insert(*pod.ended + SimTime(1));
     }
   }
-  const auto quotas = truth_.Versions("gpuquotas", at, since);
-  for (const Objects& classes : truth_.Versions("gpuclasses", at, since)) {
-    for (const SimTime moment : moments) {
-      const auto units = UnitsOf(victim, moment, at, nodes, classes);
-      if (!units) return true;
-      for (const Objects& declared : quotas) {
-        const QuotaModel model(declared, truth_.objects("namespaces"));
-        if (!model.known() || !model.Has(leaf) || IsBorrowed(model, leaf, *units, order)) {
-          return true;
-        }
+  const auto all_classes = truth_.Versions("gpuclasses", at, since);
+  for (const Objects& declared : truth_.Versions("gpuquotas", at, since)) {
+    const QuotaModel model(declared, truth_.objects("namespaces"));
+    if (!model.known() || !model.Has(leaf)) return true;
+    for (const Objects& classes : all_classes) {
+      for (const SimTime moment : moments) {
+        const auto units = UnitsOf(victim, model, moment, at, nodes, classes);
+        if (!units || IsBorrowed(model, leaf, *units, order)) return true;
       }
     }
   }

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "quota/tree/charge.h"
 #include "test/sim/check/checker.h"
+#include "test/sim/check/quota_model.h"
 
 namespace tranche::sim::check {
 
@@ -60,8 +60,9 @@ class EvictionChecker : public Checker {
   bool MayBeBorrowed(const PodLife& victim, SimTime since, SimTime at) const;
   // What the victim's team held at `at`, where ends were heard of up to `moment`; nullopt:
   // somebody's is not known.
-  std::optional<std::vector<WorkUnit>> UnitsOf(const PodLife& victim, SimTime moment, SimTime at,
-                                               const Objects& nodes, const Objects& classes) const;
+  std::optional<std::vector<WorkUnit>> UnitsOf(const PodLife& victim, const QuotaModel& model,
+                                               SimTime moment, SimTime at, const Objects& nodes,
+                                               const Objects& classes) const;
 
   std::map<std::string, Plan> plans_;                      // by victim's uid, the newest
   std::map<std::string, std::set<std::string>> reserved_;  // reclaim -> preemptors, while Reserved

@@ -128,6 +128,18 @@ TEST(SimEvictions, EachMomentThatTheProductMayHaveSeenCounts) {
   }
 }
 
+TEST(SimEvictions, WhatAnotherSchedulerPlacedCountsForItsTeam) {
+  for (const int theirs : {2, 1}) {
+    Scene scene;
+    Teams(scene);
+    scene.Pod("red/theirs", theirs).Pod("red/ours", 1).Pod("blue/wants", 2);
+    scene.At(10).Edit("pods", "red/theirs", "/spec/nodeName", "n1", "stranger");
+    scene.At(20).Bind("red/ours", "n1", Cards(2, 1), "red");
+    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/ours"}).Evict("red/ours");
+    EXPECT_EQ(scene.Found().contains("evictions"), theirs == 1) << scene.Texts();
+  }
+}
+
 TEST(SimEvictions, APlanNamesTheVictim) {
   Scene scene;
   Borrowing(scene);

@@ -15,7 +15,6 @@ namespace {
 constexpr int kMostPokes = 60;
 constexpr std::size_t kManyPods = 20;
 constexpr SimTime kToEnd = std::chrono::minutes(2);
-constexpr int64_t kAnyCard = 1 << 30;                    // MiB, more than a card has
 constexpr std::string_view kSchedulerProcess = "kube-";  // and its name, and its life
 
 SimTime GraceOf(const Json& pod) {
@@ -86,12 +85,7 @@ bool LivenessChecker::TeamHasRoom(const PodLife& pod, const std::string& node) c
   const SimTime now = SimTime::max();
   UseHoldings(model, truth_, now, now, Held::kAtAnyMoment, nullptr);
   // Whatever it is charged, it is no more than whole GPUs.
-  Record most;
-  RecordDevice whole;
-  whole.milli = 1000;
-  whole.mib = kAnyCard;
-  most.devices.resize(static_cast<std::size_t>(std::max<int64_t>(1, GpusOf(pod))), whole);
-  const std::optional<Holding> holding = HoldingOf(most, *object);
+  const std::optional<Holding> holding = HoldingOf(pod, *object);
   // Work that is never evicted may not borrow: within the nominal it is everybody's right.
   return holding && model.Enforces(leaf) && model.WithinNominal(leaf, *holding) &&
          model.Admits(leaf, *holding);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "test/sim/check/fit.h"
 #include "topology/gpu_model.h"
 #include "topology/mig.h"
 
@@ -237,6 +238,17 @@ std::optional<Holding> HoldingOf(const Record& record, const Json& node) {
     holding.charge = AddSaturating(holding.charge, charge);
   }
   return holding;
+}
+
+std::optional<Holding> HoldingOf(const PodLife& pod, const Json& node) {
+  if (pod.record) return HoldingOf(*pod.record, node);
+  constexpr int64_t kAnyCard = 1 << 30;  // MiB, more than a card has
+  RecordDevice whole;
+  whole.milli = 1000;
+  whole.mib = kAnyCard;
+  Record asked;
+  asked.devices.resize(static_cast<std::size_t>(GpusOf(pod)), whole);
+  return HoldingOf(asked, node);
 }
 
 }  // namespace tranche::sim::check

@@ -75,5 +75,8 @@ class QuotaModel {
 // card's, and as much of its compute where memory alone was asked for; MIG by slices. nullopt: the
 // node tells no model, or the board is unknown.
 std::optional<Holding> HoldingOf(const Record& record, const Json& node);
+// The same of a pod that has a node, also of one that another scheduler placed: the whole cards it
+// asks for, at most.
+std::optional<Holding> HoldingOf(const PodLife& pod, const Json& node);
 
 }  // namespace tranche::sim::check

@@ -28,7 +28,9 @@ Charge Less(const Charge& charge, int64_t by) {
 void UseHoldings(QuotaModel& model, const Truth& truth, SimTime since, SimTime now, Held which,
                  const PodLife* but) {
   for (const auto& [uid, pod] : truth.pods()) {
-    if (&pod == but || !pod.bound || !pod.record) continue;
+    if (&pod == but || !pod.bound) continue;
+    // What another scheduler placed is charged too, once it was heard of.
+    if (!pod.record && which == Held::kThroughout) continue;
     const bool began = *pod.bound <= (which == Held::kThroughout ? since : now);
     const SimTime left = which == Held::kThroughout ? now : since;
     if (!began || (pod.ended && *pod.ended <= left)) continue;
@@ -36,9 +38,9 @@ void UseHoldings(QuotaModel& model, const Truth& truth, SimTime since, SimTime n
     if (which == Held::kThroughout && pod.leaving && *pod.leaving <= now) continue;
     const Json* const node = truth.object("nodes", pod.node);
     if (node == nullptr) continue;
-    const std::optional<Holding> holding = HoldingOf(*pod.record, *node);
+    const std::optional<Holding> holding = HoldingOf(pod, *node);
     if (!holding) continue;
-    const std::string& leaf = pod.record->leaf;
+    const std::string leaf = pod.record ? pod.record->leaf : "";
     model.Use(model.Has(leaf) ? leaf : model.LeafOf(pod.ns()), *holding);
   }
 }
