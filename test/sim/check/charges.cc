@@ -65,7 +65,15 @@ SimTime ChargeChecker::AwareBy(SimTime at) const {
 }
 
 bool ChargeChecker::IsGuess(SimTime ended, SimTime charged_until, bool estimated) const {
-  return estimated && AwareBy(ended) > ended && charged_until <= UnledSince(ended) + kAllowed;
+  const Term* led = nullptr;
+  for (const Term& term : terms_) {
+    if (term.from <= ended) led = &term;
+  }
+  if (!estimated || led == nullptr) return estimated;
+  if (ended < led->from + kTakingOver) return charged_until <= ended + kAllowed;
+  // It was lost before it heard of the end.
+  return led->until && *led->until <= ended + options_.lag &&
+         charged_until <= *led->until + kAllowed;
 }
 
 void ChargeChecker::Judge(const PodLife& pod, SimTime from, SimTime to, bool open, bool estimated,

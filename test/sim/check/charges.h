@@ -39,7 +39,7 @@ class ChargeChecker : public Checker {
   SimTime UnledSince(SimTime at) const;
   // Until ten seconds after somebody led again, where nobody led at `at`; or `at`.
   SimTime AwareBy(SimTime at) const;
-  // Is this what a leader can know of a pod that ended before it led?
+  // Is this what a leader can know of a pod whose end the one before it did not hear of?
   bool IsGuess(SimTime ended, SimTime charged_until, bool estimated) const;
   void Judge(const PodLife& pod, SimTime from, SimTime to, bool open, bool estimated, SimTime now);
 

@@ -130,6 +130,7 @@ TEST_F(SimLedger, ABindWhoseOutcomeNobodyLearntIsChargedUntilTheLeaderWasLost) {
       {"charged beyond the last word of it", true, 90, 80, true},
       {"called certain", false, 90, 59, true},
       {"gone while somebody led", true, 50, 40, true},
+      {"gone just before the leader was lost", true, 59, 59.5, false},
   };
   for (const Row& row : kRows) {
     std::filesystem::remove_all(folder_);
