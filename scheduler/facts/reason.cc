@@ -28,6 +28,7 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
     {"NamespaceQuota", "the namespace's ResourceQuota has no room for the GPU memory or cores",
      false},
     {"UnknownNode", "the node is not known yet", false},
+    {"NodeUnreadable", "the node's object cannot be read", false},
     {"NodeNotReady", "the node is not ready", false},
     {"NodeCordoned", "the node is cordoned", false},
     {"OperatorBusy", "the GPU operator is changing the node", false},

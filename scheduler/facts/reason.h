@@ -29,6 +29,7 @@ enum class Reason : uint8_t {
   kNamespaceQuota,  // a ResourceQuota of the namespace, as HAMi reads it, has no room
   // About the node, before its devices are looked at.
   kUnknownNode,
+  kNodeUnreadable,  // its object cannot be read: nobody knows what it has
   kNodeNotReady,
   kNodeCordoned,
   kOperatorBusy,    // driver upgrade, paused device plugin, VM passthrough, MIG change

@@ -81,9 +81,8 @@ std::vector<ClaimFilter::Place> ClaimFilter::PlacesFor(const RequestContext& con
       answer.observed = reason;
       reason = Reason::kNone;
     }
-    if (id != kNoNode && cluster_.hot[id].closed == Reason::kOperatorBusy) {
-      reason = Reason::kOperatorBusy;
-    }
+    const Reason closed = id == kNoNode ? Reason::kNone : cluster_.hot[id].closed;
+    if (closed == Reason::kOperatorBusy || closed == Reason::kNodeUnreadable) reason = closed;
     if (reason != Reason::kNone) {
       answer.refused.emplace_back(position, reason);
       if (answer.reason == Reason::kNone || reason < answer.reason) answer.reason = reason;

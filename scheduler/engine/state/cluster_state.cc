@@ -38,7 +38,7 @@ NodeId ClusterState::InternNode(const NodeName& name) {
 }
 
 Reason ClusterState::ClosedReason(const NodeEntry& entry, Instant now) const {
-  if (!entry.unreadable.empty()) return Reason::kOperatorBusy;
+  if (!entry.unreadable.empty()) return Reason::kNodeUnreadable;
   if (!entry.state.present()) return Reason::kUnknownNode;
   const NodeFacts& facts = entry.state.facts();
   if (!facts.ready) return Reason::kNodeNotReady;

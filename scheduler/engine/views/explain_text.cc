@@ -136,6 +136,8 @@ constexpr std::pair<Reason, std::string_view> kAdvice[] = {
      "use a priority class whose GPUClass allows this sharing, or ask for devices of another kind"},
     {Reason::kNodeNotReady, kNodesBack},
     {Reason::kNodeCordoned, kNodesBack},
+    {Reason::kNodeUnreadable,
+     "an administrator must mend the node's object; the server's log says what is wrong with it"},
     {Reason::kOperatorBusy, kNodesBack},
     {Reason::kNodeUnstable, kNodesBack},
     {Reason::kNodeRefusing, kNodesBack},
@@ -171,7 +173,6 @@ std::string DescribeLinks(const NodeEntry& entry, const PodRequest& request,
 }  // namespace
 
 std::string DescribeBusy(const NodeEntry& entry) {
-  if (!entry.unreadable.empty()) return entry.unreadable;
   return entry.held.empty() ? entry.state.facts().operator_busy : entry.held;
 }
 
@@ -206,6 +207,8 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
       return fmt::format(
           "tried again in {} s",
           std::chrono::ceil<std::chrono::seconds>(*entry.refusing_until - now).count());
+    case Reason::kNodeUnreadable:
+      return entry.unreadable;
     case Reason::kOperatorBusy:
       return DescribeBusy(entry);
     case Reason::kNoGpu:

@@ -13,6 +13,8 @@ namespace {
 
 std::string ClosedDetail(const NodeEntry& entry) {
   switch (entry.closed) {
+    case Reason::kNodeUnreadable:
+      return entry.unreadable;
     case Reason::kOperatorBusy:
       return DescribeBusy(entry);
     case Reason::kDevicesUnknown:

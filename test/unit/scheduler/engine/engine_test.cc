@@ -119,14 +119,14 @@ TEST_F(EngineTest, ANodeThatCannotBeReadTakesNothingNewAndKeepsWhatItHas) {
   engine_.SetUnreadable(NodeName("a"), "expected object, found 5", now_);
   const PodRequest next = WholePod("next", 1);
   engine_.UpsertPod(test::Pending(next), now_);
-  EXPECT_EQ(ReasonOn(next, "a"), "OperatorBusy");
+  EXPECT_EQ(ReasonOn(next, "a"), "NodeUnreadable");
   EXPECT_FALSE(Place(WholePod("other", 1), "a"));
   EXPECT_EQ(FreeMilli("a"), 1000);
   const std::string why = "the Node object cannot be read: expected object, found 5";
   EXPECT_EQ(engine_.Nodes(NodeName(), 1, now_)[0].closed_detail, why);
   EXPECT_EQ(engine_.Explain(next.name, now_)->nodes[0].detail, why);
   engine_.SetNodeZones(NodeName("a"), NodeZones(), now_);
-  EXPECT_EQ(ReasonOn(next, "a"), "OperatorBusy") << "others say more of it, the node does not";
+  EXPECT_EQ(ReasonOn(next, "a"), "NodeUnreadable") << "others say more of it, the node does not";
   engine_.effects() = {};
   engine_.UpsertNode(test::StockNode("a", 2), now_);  // as it was before
   ASSERT_EQ(engine_.effects().requeue.size(), 1U);
@@ -141,7 +141,7 @@ TEST_F(EngineTest, ANodeThatNeverCouldBeReadIsClosedAndNotUnknown) {
   names_.push_back(NodeName("odd"));
   const PodRequest pod = WholePod("pod", 1);
   engine_.UpsertPod(test::Pending(pod), now_);
-  EXPECT_EQ(ReasonOn(pod, "odd"), "OperatorBusy");
+  EXPECT_EQ(ReasonOn(pod, "odd"), "NodeUnreadable");
   ASSERT_EQ(engine_.Nodes(NodeName(), 9, now_).size(), 1U);
   EXPECT_THAT(engine_.Explain(pod.name, now_)->nodes[0].detail, HasSubstr("cannot be read"));
   EXPECT_THAT(engine_.Audit(), IsEmpty());
