@@ -61,10 +61,11 @@ Machine DrawMachine(Draws& draws, std::string name, NodeKind kind, int life) {
   machine.name = std::move(name);
   machine.kind = kind;
   if (kind == NodeKind::kPlain) return machine;
-  const Model& model =
-      kind == NodeKind::kHami  ? kModels[static_cast<std::size_t>(draws.Between(1, 2))]
-      : kind == NodeKind::kMig ? kModels[static_cast<std::size_t>(draws.Below(2))]
-                               : kModels[static_cast<std::size_t>(draws.Below(3) == 0 ? 1 : 0)];
+  const Model& model = kind == NodeKind::kHami
+                           ? kModels[static_cast<std::size_t>(draws.Between(1, 2))]
+                       : kind == NodeKind::kMig || kind == NodeKind::kDra
+                           ? kModels[static_cast<std::size_t>(draws.Below(2))]
+                           : kModels[static_cast<std::size_t>(draws.Below(3) == 0 ? 1 : 0)];
   machine.product = model.product;
   machine.model = model.model;
   machine.mib = model.mib;
@@ -74,9 +75,12 @@ Machine DrawMachine(Draws& draws, std::string name, NodeKind kind, int life) {
   for (int i = 0; i < count; ++i) {
     machine.cards.push_back(fmt::format("GPU-{}-{}-{}", machine.name, life, i));
   }
-  if (kind == NodeKind::kMig) {
+  const int cut_cards = kind == NodeKind::kMig   ? count
+                        : kind == NodeKind::kDra ? static_cast<int>(draws.Below(2))
+                                                 : 0;
+  if (cut_cards > 0) {
     const std::vector<Cut>& cuts = draws.Pick(Layouts());
-    for (int card = 0; card < count; ++card) {
+    for (int card = 0; card < cut_cards; ++card) {
       for (const Cut& cut : cuts) {
         machine.instances.push_back({card, cut.profile, cut.start, cut.size, cut.mib});
       }
@@ -87,6 +91,7 @@ Machine DrawMachine(Draws& draws, std::string name, NodeKind kind, int life) {
 
 Json ExtendedResources(const Machine& machine) {
   Json out = Json::object();
+  if (machine.kind == NodeKind::kDra) return out;
   if (machine.kind == NodeKind::kStock)
     out["nvidia.com/gpu"] = std::to_string(machine.cards.size());
   if (machine.kind == NodeKind::kHami) {
@@ -120,7 +125,7 @@ Json NodeObject(const Machine& machine) {
   Json labels = {{"kubernetes.io/hostname", machine.name}, {"kubernetes.io/os", "linux"}};
   Json annotations = Json::object();
   Json amounts = {{"cpu", "192"}, {"memory", "2097152Mi"}, {"pods", "110"}};
-  if (machine.kind != NodeKind::kPlain) {
+  if (machine.kind != NodeKind::kPlain && machine.kind != NodeKind::kDra) {
     const bool mig = machine.kind == NodeKind::kMig;
     labels["nvidia.com/gpu.present"] = "true";
     labels["nvidia.com/gpu.product"] = machine.product;

@@ -20,6 +20,7 @@ enum class NodeKind : uint8_t {
   kStock,  // NVIDIA's device plugin, whole cards
   kHami,   // HAMi's agent, shares of cards
   kMig,    // NVIDIA's device plugin, all cards cut alike
+  kDra,    // NVIDIA's DRA driver (claims/), some cards cut; no device plugin
 };
 
 struct MigInstance {

@@ -72,7 +72,13 @@ KubeScheduler::KubeScheduler(Loop& loop, History& history, Script& script, const
       pods_(loop, api.store(), "pods", kMostLag, draws_.Next(),
             [this](const Change& change) { HearPod(change); }),
       nodes_(loop, api.store(), "nodes", kMostLag, draws_.Next(),
-             [this](const Change& change) { HearNode(change); }) {}
+             [this](const Change& change) { HearNode(change); }) {
+  if (!options_.allocates) return;
+  claims_ = std::make_unique<ClaimPlugin>(loop, api, kMostLag, draws_.Fork(1).Next(), [this] {
+    queue_.Happened(SchedulingQueue::Event::kNodeChanged, loop_.now());
+    Pump();
+  });
+}
 
 void KubeScheduler::Start(TrancheEndpoint& tranche) {
   tranche_ = &tranche;
@@ -89,6 +95,7 @@ void KubeScheduler::Begin(const std::string& what) {
   said_.clear();
   pods_.Start(actor_);
   nodes_.Start(actor_);
+  if (claims_ != nullptr) claims_->Start(actor_);
   Happening happening{Happening::Kind::kStarted};
   happening.who = loop_.NameOf(actor_);
   happening.text = what;
@@ -111,6 +118,7 @@ void KubeScheduler::Restart() {
   loop_.End(actor_);
   pods_.Stop();
   nodes_.Stop();
+  if (claims_ != nullptr) claims_->Stop();
   loop_.After(milliseconds(act->Between(100, 20'000)), fate_, [this] { Begin("restart"); });
 }
 
@@ -180,6 +188,10 @@ void KubeScheduler::Next() {
       queue_.Remove(*uid);
       continue;
     }
+    if (claims_ != nullptr && !claims_->NotReady(*pod).empty()) {
+      queue_.Failed(*uid, Failure::kExtender, loop_.now());
+      continue;
+    }
     busy_ = true;
     return Cycle(pod);
   }
@@ -225,11 +237,17 @@ std::string KubeScheduler::Args(const PodView& pod, const std::vector<std::strin
                                      BareText(*pod.stored, *kType), list));
 }
 
+std::string KubeScheduler::WhyNot(const PodView& pod, const SchedulerCache::Node& node) const {
+  std::string why = cache_.WhyNot(pod, node);
+  if (why.empty() && claims_ != nullptr) why = claims_->WhyNot(pod, node.view->name);
+  return why;
+}
+
 void KubeScheduler::Cycle(const PodViewPtr& pod) {
   auto attempt = std::make_shared<Attempt>();
   attempt->pod = pod;
   const SchedulerCache::Node* const nominated = cache_.FindNode(pod->nominated);
-  if (nominated != nullptr && cache_.WhyNot(*pod, *nominated).empty()) {
+  if (nominated != nullptr && WhyNot(*pod, *nominated).empty()) {
     attempt->on_nominated = true;
     attempt->names = {pod->nominated};
     return Filter(attempt);
@@ -241,11 +259,13 @@ void KubeScheduler::FilterAll(const AttemptPtr& attempt) {
   attempt->names.clear();
   for (const auto& [name, node] : cache_.nodes()) {
     if (node.view == nullptr) continue;
-    std::string why = cache_.WhyNot(*attempt->pod, node);
+    std::string why = WhyNot(*attempt->pod, node);
     if (why.empty()) {
       attempt->names.push_back(name);
     } else {
-      if (why.starts_with("node(s)")) attempt->unresolvable.insert(name);
+      // Evicting somebody moves no devices of claims.
+      const bool of_claims = why.find("claim") != std::string::npos;
+      if (of_claims || why.starts_with("node(s)")) attempt->unresolvable.insert(name);
       attempt->refused[name] = std::move(why);
     }
   }
@@ -336,6 +356,9 @@ void KubeScheduler::Choose(const AttemptPtr& attempt, const std::string& node) {
     busy_ = false;
     return Pump();
   }
+  if (claims_ != nullptr && !claims_->Reserve(*attempt->pod, node)) {
+    return Fail(attempt, Failure::kError, "claims have changed");
+  }
   cache_.Assume(attempt->pod, node);
   if (options_.nominates_before_bind && options_.minor >= 35) {
     Write write{loop_.NameOf(actor_), "PATCH", {FindResource("pods")}, ""};
@@ -347,7 +370,14 @@ void KubeScheduler::Choose(const AttemptPtr& attempt, const std::string& node) {
                   {"status", {{"nominatedNodeName", node}}}};
     api_.Do(actor_, std::move(write));
   }
-  Bind(attempt, node);
+  if (claims_ == nullptr) {
+    Bind(attempt, node);
+  } else {
+    claims_->PreBind(*attempt->pod, [this, attempt, node](bool stored) {
+      if (!stored) return NotBound(attempt);
+      Bind(attempt, node);
+    });
+  }
   busy_ = false;
   Pump();
 }
@@ -362,18 +392,23 @@ void KubeScheduler::Bind(const AttemptPtr& attempt, const std::string& node) {
           .dump(),
       [this, attempt](const Json& answer) {
         if (answer.is_object() && answer.value("Error", "").empty()) return;
-        const std::string& uid = attempt->pod->uid;
-        cache_.Forget(uid);
-        queue_.Happened(SchedulingQueue::Event::kFreed, loop_.now());
-        const PodViewPtr now = cache_.Pod(uid);
-        if (now == nullptr || !now->node.empty()) {
-          queue_.Remove(uid);  // it was bound, and the answer lost
-          return Pump();
-        }
-        queue_.Failed(uid, Failure::kError, loop_.now());
-        SayWaiting(*now, "SchedulerError", "binding rejected", "");
-        Pump();
+        NotBound(attempt);
       });
+}
+
+void KubeScheduler::NotBound(const AttemptPtr& attempt) {
+  const std::string& uid = attempt->pod->uid;
+  cache_.Forget(uid);
+  if (claims_ != nullptr) claims_->Unreserve(*attempt->pod);
+  queue_.Happened(SchedulingQueue::Event::kFreed, loop_.now());
+  const PodViewPtr now = cache_.Pod(uid);
+  if (now == nullptr || !now->node.empty()) {
+    queue_.Remove(uid);  // it was bound, and the answer lost
+    return Pump();
+  }
+  queue_.Failed(uid, Failure::kError, loop_.now());
+  SayWaiting(*now, "SchedulerError", "binding rejected", "");
+  Pump();
 }
 
 void KubeScheduler::Fail(const AttemptPtr& attempt, Failure why, const std::string& message) {

@@ -25,6 +25,7 @@
 #include "test/sim/base/history.h"
 #include "test/sim/base/net.h"
 #include "test/sim/base/script.h"
+#include "test/sim/claims/claim_plugin.h"
 #include "test/sim/cluster/api_server.h"
 #include "test/sim/cluster/network.h"
 #include "test/sim/world/informer.h"
@@ -40,6 +41,7 @@ struct KubeSchedulerOptions {
   bool pops_early = false;
   bool nominates_before_bind = false;  // from 1.35 on, where a pod waits in PreBind
   SimTime cycle = std::chrono::milliseconds(2);
+  bool allocates = false;  // resource claims; else its pods have none
 };
 
 class KubeScheduler {
@@ -88,6 +90,9 @@ class KubeScheduler {
   void Prioritized(const AttemptPtr& attempt, const Json& answer);
   void Choose(const AttemptPtr& attempt, const std::string& node);
   void Bind(const AttemptPtr& attempt, const std::string& node);
+  void NotBound(const AttemptPtr& attempt);
+  // What keeps the pod from the node; empty: nothing.
+  std::string WhyNot(const PodView& pod, const SchedulerCache::Node& node) const;
   void Fail(const AttemptPtr& attempt, SchedulingQueue::Failure why, const std::string& message);
   void SayWaiting(const PodView& pod, const char* reason, const std::string& message,
                   const std::optional<std::string>& nominated);
@@ -117,6 +122,7 @@ class KubeScheduler {
   bool busy_ = false;
   SchedulerCache cache_;
   SchedulingQueue queue_;
+  std::unique_ptr<ClaimPlugin> claims_;      // null: it allocates none
   std::map<std::string, std::string> said_;  // uid -> the condition last written
   Informer pods_;
   Informer nodes_;

@@ -45,7 +45,8 @@ Kubelet::Kubelet(Loop& loop, History& history, ApiServer& api, Machine machine,
       machine_(std::move(machine)),
       options_(options),
       draws_(seed),
-      actor_(loop.NewActor("kubelet/" + machine_.name)) {}
+      actor_(loop.NewActor("kubelet/" + machine_.name)),
+      prepared_(history, api.store(), machine_) {}
 
 StoredPtr Kubelet::Now(const std::string& uid) const {
   const auto run = runs_.find(uid);
@@ -130,6 +131,7 @@ std::optional<Json> Kubelet::Allocate(const PodView& pod, Run& run, std::string&
   }
   std::optional<Json> devices = AllocateCards(count, run, problem);
   if (!devices) return devices;
+  if (machine_.kind == NodeKind::kDra) return devices;
   std::optional<Json> instances = AllocateInstances(pod, run, problem);
   if (!instances) return instances;
   for (Json& one : *instances) devices->push_back(std::move(one));
@@ -223,6 +225,10 @@ void Kubelet::Started(const std::string& uid) {
   Run& run = found->second;
   const StoredPtr pod = Now(uid);
   if (pod == nullptr) return Kill(uid);
+  if (!prepared_.Prepare(*pod)) {
+    loop_.After(seconds(2), actor_, [this, uid] { Started(uid); });
+    return;
+  }
   run.stage = Stage::kRunning;
   run.started = loop_.now();
   const std::string when = TimeText(loop_.now());
@@ -246,6 +252,7 @@ void Kubelet::Finish(const std::string& uid, const char* phase, const char* reas
   Run& run = runs_.at(uid);
   const bool ran = std::exchange(run.stage, Stage::kOver) == Stage::kRunning;
   Release(run);
+  prepared_.Unprepare(uid);
   const StoredPtr pod = Now(uid);
   if (pod == nullptr || IsTerminal(pod->object())) return;
   const std::string when = TimeText(loop_.now());
@@ -310,7 +317,10 @@ void Kubelet::PatchStatus(const std::string& uid, const Run& run, Json status,
 
 void Kubelet::Vanish() {
   loop_.End(actor_);
-  for (auto& [uid, run] : runs_) Release(run);
+  for (auto& [uid, run] : runs_) {
+    Release(run);
+    prepared_.Unprepare(uid);
+  }
   runs_.clear();
 }
 

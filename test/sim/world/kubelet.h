@@ -6,7 +6,8 @@
 //
 // Sources: real-control-plane section 6 (graceful deletion); node-inventory sections 4 and 7 (the
 // kubelet picks any free device, a lack is UnexpectedAdmissionError); request-dialects section 4.4
-// (HAMi's agent, in test/fakes/agents/hami_agent.h).
+// (HAMi's agent, in test/fakes/agents/hami_agent.h); dra section 4 (claims are prepared before
+// containers start).
 //
 // Faults (kAgent) come from Kubelets.
 //
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "test/sim/base/history.h"
+#include "test/sim/claims/prepared_claims.h"
 #include "test/sim/cluster/api_server.h"
 #include "test/sim/world/fleet.h"
 #include "test/sim/world/pod_view.h"
@@ -88,6 +90,7 @@ class Kubelet {
   const KubeletOptions options_;
   Draws draws_;
   const Actor actor_;
+  PreparedClaims prepared_;
   std::map<std::string, Run> runs_;  // by uid; kept until its end was seen
 };
 

@@ -53,6 +53,7 @@ void Kubelets::Join(Machine machine, const std::string& who) {
       std::make_unique<Kubelet>(loop_, history_, api_, std::move(machine), options_, draws_.Next());
   Kubelet& placed = *(kubelets_[name] = std::move(kubelet));
   api_.Put(who, "nodes", std::move(node));
+  if (hear_machine_) hear_machine_(name, &placed.machine());
   for (const auto& [key, pod] : api_.store().All("pods")) {
     if (NodeOf(pod->object()) == name) {
       placed.Hear({Change::Type::kAdded, loop_.now(), pod, nullptr});
@@ -68,6 +69,7 @@ void Kubelets::Leave(const std::string& name, const std::string& who) {
   kubelets_.erase(found);
   disturbed_until_.erase(name);
   api_.store().Remove("nodes", name, who);
+  if (hear_machine_) hear_machine_(name, nullptr);
 }
 
 void Kubelets::Hear(const Change& change) {

@@ -32,6 +32,9 @@ class Kubelets {
 
   void Start();
   void Quiet();
+  // Hears of machines that join, and of nodes that leave (nullptr).
+  using HearMachine = std::function<void(const std::string& node, const Machine*)>;
+  void OnMachines(HearMachine hear) { hear_machine_ = std::move(hear); }
   // A machine joins. `who` makes its Node.
   void Join(Machine machine, const std::string& who);
   // It goes, and its Node with it.
@@ -61,6 +64,7 @@ class Kubelets {
   Draws draws_;
   const Actor self_;
   bool quiet_ = false;
+  HearMachine hear_machine_;
   std::map<std::string, std::unique_ptr<Kubelet>> kubelets_;  // by node
   std::map<std::string, int> lives_;
   std::map<std::string, SimTime> disturbed_until_;

@@ -60,6 +60,7 @@ ShapeRules RulesFor(const std::vector<Machine>& machines) {
   std::set<std::string> profiles;
   rules.most_cards = 1;
   for (const Machine& machine : machines) {
+    if (machine.kind == NodeKind::kDra) continue;
     const auto cards = static_cast<int64_t>(machine.cards.size());
     if (machine.kind == NodeKind::kStock) rules.most_cards = std::max(rules.most_cards, cards);
     rules.stock = rules.stock || machine.kind == NodeKind::kStock;

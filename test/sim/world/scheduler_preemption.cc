@@ -156,6 +156,7 @@ void KubeScheduler::GiveUpPreemption(const AttemptPtr& attempt,
   const PodViewPtr now = cache_.Pod(attempt->pod->uid);
   if (now != nullptr && now->node.empty()) {
     SayWaiting(*now, "Unschedulable", FitMessage(*attempt, cache_.nodes().size()), nominated);
+    if (claims_ != nullptr && (!nominated || nominated->empty())) claims_->PostFilter(*now);
     queue_.Failed(now->uid, attempt->by_extender ? Failure::kExtender : Failure::kFit, loop_.now());
   } else {
     queue_.Remove(attempt->pod->uid);

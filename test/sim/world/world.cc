@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "test/sim/claims/claim_world.h"
 #include "test/sim/cluster/api_server.h"
 #include "test/sim/cluster/network.h"
 #include "test/sim/world/controllers.h"
@@ -21,6 +23,8 @@ namespace tranche::sim {
 namespace {
 
 constexpr int kOldestHami = 7;  // whose register is JSON
+constexpr std::ptrdiff_t kWaitWithClaims = 3;
+constexpr uint64_t kOfClaims = 0x647261;  // draws of their own
 
 std::vector<Machine> DrawFleet(Draws& draws, int nodes) {
   std::vector<Machine> machines;
@@ -56,14 +60,18 @@ struct World::Parts {
         edits(loop, history, script, faults, api, tenants, machines) {
     const int nodes = options.nodes > 0 ? options.nodes : static_cast<int>(draws.Between(3, 12));
     machines = DrawFleet(draws, nodes);
+    const Draws of_claims = Draws(options.seed).Fork(kOfClaims);
+    const std::vector<Machine> dra = DrawDraMachines(of_claims);
+    machines.insert(machines.end(), dra.begin(), dra.end());
     tenants = DrawTenants(draws, machines, hami_minor);
-    MakeSchedulers(script, faults, options);
+    MakeSchedulers(script, faults, options, !dra.empty());
     WorkloadOptions work;
     work.lives = options.lives;
     work.rules = RulesFor(machines);
     work.rules.mean_runtime_ms = draws.Between(2'000, 20'000);
     work.mean_gap = std::chrono::milliseconds(draws.Between(100, 600));
     work.most_waiting = static_cast<std::size_t>(draws.Between(3, 14));
+    if (!dra.empty()) work.most_waiting += kWaitWithClaims;
     work.namespaces = tenants.namespaces;
     for (const auto& scheduler : schedulers) work.schedulers.push_back(scheduler->name());
     strangers = std::make_unique<Strangers>(loop, script, faults, api, tenants.namespaces.back(),
@@ -72,9 +80,36 @@ struct World::Parts {
     nodes_change =
         std::make_unique<NodeChanges>(loop, history, script, faults, api, kubelets, *workload,
                                       NodeChangesOptions{draws.Below(3) == 0});
+    if (!dra.empty()) MakeClaims(script, faults, of_claims.Fork(1));
   }
 
-  void MakeSchedulers(Script& script, const FaultPlan& faults, const WorldOptions& options) {
+  // Few of them wait at a time, so that others come too.
+  ClaimWork::Mood MoodOfClaims() const {
+    if (workload->arrived()) return ClaimWork::Mood::kIsDone;
+    const auto many =
+        kWaitWithClaims <= std::ranges::count_if(workload->waiting(), [](const std::string& key) {
+          return key.find("/claimer-") != std::string::npos;
+        });
+    return many ? ClaimWork::Mood::kWaits : ClaimWork::Mood::kGoesOn;
+  }
+
+  void MakeClaims(Script& script, const FaultPlan& faults, Draws of_claims) {
+    ClaimWorkOptions work;
+    work.namespaces = tenants.namespaces;
+    work.scheduler = schedulers.front()->name();
+    work.mean_runtime_ms = of_claims.Between(2'000, 20'000);
+    work.mean_gap = std::chrono::milliseconds(of_claims.Between(500, 4'000));
+    claims = std::make_unique<ClaimWorld>(
+        loop, history, script, faults, api, machines, std::move(work),
+        [this] { return MoodOfClaims(); }, of_claims);
+    kubelets.OnMachines([this](const std::string& node, const Machine* machine) {
+      if (machine == nullptr) return claims->drivers().Left(node);
+      claims->drivers().Joined(*machine);
+    });
+  }
+
+  void MakeSchedulers(Script& script, const FaultPlan& faults, const WorldOptions& options,
+                      bool has_claims) {
     const int count = options.schedulers > 0
                           ? options.schedulers
                           : static_cast<int>(draws.Below(2) == 0 ? 1 : draws.Between(2, 3));
@@ -82,6 +117,7 @@ struct World::Parts {
     api.pods().set_clears_nominations(minor >= 35);
     for (int i = 0; i < count; ++i) {
       KubeSchedulerOptions one;
+      one.allocates = has_claims && i == 0;
       if (i > 0) one.name += fmt::format("-{}", i + 1);
       one.minor = minor;
       one.most_backoff = std::chrono::seconds(draws.Below(2) == 0 ? 10 : 30);
@@ -107,6 +143,7 @@ struct World::Parts {
   std::unique_ptr<Workload> workload;
   std::unique_ptr<Strangers> strangers;
   std::unique_ptr<NodeChanges> nodes_change;
+  std::unique_ptr<ClaimWorld> claims;  // null: nobody has any
 };
 
 World::World(Loop& loop, History& history, Script& script, const FaultPlan& faults,
@@ -134,6 +171,7 @@ void World::Start(TrancheEndpoint& tranche) {
   parts_->edits.Start();
   parts_->strangers->Start();
   parts_->nodes_change->Start();
+  if (parts_->claims != nullptr) parts_->claims->Start();
 }
 
 bool World::arrived() const { return parts_->workload->arrived(); }
@@ -147,6 +185,7 @@ void World::Quiet() {
   parts_->edits.Quiet();
   parts_->strangers->Quiet();
   parts_->nodes_change->Quiet();
+  if (parts_->claims != nullptr) parts_->claims->Quiet();
   Happening quiet{Happening::Kind::kQuiet};
   quiet.who = "world";
   parts_->history.Add(std::move(quiet));
