@@ -12,7 +12,6 @@ namespace tranche::sim::check {
 namespace {
 
 constexpr SimTime kAllowed = std::chrono::seconds(1);
-constexpr SimTime kTakingOver = std::chrono::seconds(10);
 
 SimTime SinceBegin(int64_t unix_millis) {
   return std::chrono::sys_time<std::chrono::milliseconds>(std::chrono::milliseconds(unix_millis)) -
@@ -36,46 +35,6 @@ bool IsLost(const Truth& truth, const PodLife& pod) {
 
 }  // namespace
 
-void ChargeChecker::Hear(const Happening& happening) {
-  using Kind = Happening::Kind;
-  if (happening.kind == Kind::kLeads) terms_.push_back({happening.at, {}, happening.who});
-  if (happening.kind != Kind::kLost && happening.kind != Kind::kEnded) return;
-  for (Term& term : terms_) {
-    if (term.who == happening.who && !term.until) term.until = happening.at;
-  }
-}
-
-SimTime ChargeChecker::UnledSince(SimTime at) const {
-  SimTime since{0};
-  for (const Term& term : terms_) {
-    if (term.from > at) break;
-    if (!term.until || *term.until > at) return at;
-    since = std::max(since, *term.until);
-  }
-  return since;
-}
-
-SimTime ChargeChecker::AwareBy(SimTime at) const {
-  for (const Term& term : terms_) {
-    if (term.until && *term.until <= at) continue;
-    // A leader that has begun a moment ago has not seen everything yet either.
-    return std::max(at, term.from + kTakingOver);
-  }
-  return SimTime::max();
-}
-
-bool ChargeChecker::IsGuess(SimTime ended, SimTime charged_until, bool estimated) const {
-  const Term* led = nullptr;
-  for (const Term& term : terms_) {
-    if (term.from <= ended) led = &term;
-  }
-  if (!estimated || led == nullptr) return estimated;
-  if (ended < led->from + kTakingOver) return charged_until <= ended + kAllowed;
-  // It was lost before it heard of the end.
-  return led->until && *led->until <= ended + options_.lag &&
-         charged_until <= *led->until + kAllowed;
-}
-
 void ChargeChecker::Judge(const PodLife& pod, SimTime from, SimTime to, bool open, bool estimated,
                           SimTime now) {
   const SimTime lag = options_.lag;
@@ -84,7 +43,8 @@ void ChargeChecker::Judge(const PodLife& pod, SimTime from, SimTime to, bool ope
   const bool lost = faults.has(Fault::kScheduler) || faults.has(Fault::kNetwork) ||
                     faults.has(Fault::kPause) || faults.has(Fault::kCrash);
   const SimTime reserved = lost ? pod.made : pod.filtered.value_or(pod.made);
-  if (from < std::min(*pod.bound, reserved) - kAllowed || from > AwareBy(*pod.bound) + kAllowed) {
+  if (from < std::min(*pod.bound, reserved) - kAllowed ||
+      from > terms_.AwareBy(*pod.bound) + kAllowed) {
     Found(*pod.bound, pod.key,
           fmt::format("expected it charged from {} on, found from {}", Seconds(*pod.bound),
                       Seconds(from)));
@@ -96,7 +56,7 @@ void ChargeChecker::Judge(const PodLife& pod, SimTime from, SimTime to, bool ope
     return;
   }
   if (IsLost(truth_, pod)) return;
-  const SimTime latest = AwareBy(*pod.ended) + kAllowed + lag;
+  const SimTime latest = terms_.AwareBy(*pod.ended) + kAllowed + lag;
   if (open) {
     if (latest < now) {
       Found(*pod.ended, pod.key,
@@ -105,7 +65,8 @@ void ChargeChecker::Judge(const PodLife& pod, SimTime from, SimTime to, bool ope
     return;
   }
   SimTime earliest = std::min(*pod.ended, pod.finished.value_or(*pod.ended)) - kAllowed;
-  if (estimated) earliest = std::min(earliest, UnledSince(*pod.ended) - std::chrono::minutes(1));
+  if (estimated)
+    earliest = std::min(earliest, terms_.UnledSince(*pod.ended) - std::chrono::minutes(1));
   if (to < earliest || to > latest) {
     Found(*pod.ended, pod.key,
           fmt::format("expected it charged until {}, found until {}", Seconds(*pod.ended),
@@ -139,7 +100,7 @@ void ChargeChecker::AtEnd(const Ending& ending) {
     const auto found = charged.find(uid);
     if (found == charged.end()) {
       const bool ours = pod.bound && IsTranche(pod.binder) && pod.record;
-      if (ours && AwareBy(*pod.bound) < ending.at) {
+      if (ours && terms_.AwareBy(*pod.bound) < ending.at) {
         Found(*pod.bound, pod.key, "expected the pod's time in the ledger, found none");
       }
       continue;
@@ -147,7 +108,9 @@ void ChargeChecker::AtEnd(const Ending& ending) {
     const Charged& of = found->second;
     if (!pod.bound) {
       const bool charges = of.open || of.to - *of.from > kAllowed;
-      if (charges && pod.ended && !IsGuess(*pod.ended, of.to, of.estimated)) {
+      const bool guessed = of.estimated && pod.ended &&
+                           terms_.MayBeTakenToEnd(*pod.ended, of.to - kAllowed, options_.lag);
+      if (charges && pod.ended && !guessed) {
         Found(*pod.ended, pod.key, "expected no charge of a pod that had no node, found one");
       }
     } else if (IsTranche(pod.binder)) {

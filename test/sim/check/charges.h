@@ -15,35 +15,21 @@
 // pods on nodes that were lost meanwhile (use is given back), and ledgers whose disk failed.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "test/sim/check/checker.h"
+#include "test/sim/check/terms.h"
 
 namespace tranche::sim::check {
 
 class ChargeChecker : public Checker {
  public:
   using Checker::Checker;
-  void Hear(const Happening& happening) override;
+  void Hear(const Happening& happening) override { terms_.Hear(happening); }
   void AtEnd(const Ending& ending) override;
 
  private:
-  // Time in which one replica led.
-  struct Term {
-    SimTime from{0};
-    std::optional<SimTime> until;
-    std::string who;
-  };
-  // From the end of the last term before `at`, where nobody led then, or from `at`.
-  SimTime UnledSince(SimTime at) const;
-  // Until ten seconds after somebody led again, where nobody led at `at`; or `at`.
-  SimTime AwareBy(SimTime at) const;
-  // Is this what a leader can know of a pod whose end the one before it did not hear of?
-  bool IsGuess(SimTime ended, SimTime charged_until, bool estimated) const;
   void Judge(const PodLife& pod, SimTime from, SimTime to, bool open, bool estimated, SimTime now);
 
-  std::vector<Term> terms_;
+  Terms terms_;
 };
 
 }  // namespace tranche::sim::check

@@ -5,6 +5,7 @@
 
 #include "test/sim/check/bindings.h"
 #include "test/sim/check/charges.h"
+#include "test/sim/check/claims.h"
 #include "test/sim/check/devices.h"
 #include "test/sim/check/evictions.h"
 #include "test/sim/check/gangs.h"
@@ -26,6 +27,7 @@ Checkers::Checkers(const Loop& loop, History& history, CheckOptions options)
   add("leaders", std::type_identity<check::LeaderChecker>());
   add("ledger", std::type_identity<check::LedgerChecker>());
   if (options_.charges) add("charges", std::type_identity<check::ChargeChecker>());
+  if (options_.charges) add("claims", std::type_identity<check::ClaimChecker>());
   add("quotas", std::type_identity<check::QuotaChecker>());
   add("evictions", std::type_identity<check::EvictionChecker>());
   if (options_.gangs) add("gangs", std::type_identity<check::GangChecker>());

@@ -1,0 +1,216 @@
+#include "test/sim/check/claims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "test/sim/base/wall.h"
+#include "test/sim/check/fit.h"
+#include "test/sim/check/ledger.h"
+
+namespace tranche::sim::check {
+namespace {
+
+constexpr SimTime kAllowed = std::chrono::seconds(1);
+constexpr const char* kKey = "claim/";
+
+SimTime SinceBegin(int64_t unix_millis) {
+  return std::chrono::sys_time<std::chrono::milliseconds>(std::chrono::milliseconds(unix_millis)) -
+         kWorldBegan;
+}
+
+std::string Seconds(SimTime time) {
+  return fmt::format("{}.{:03} s", time.count() / 1'000'000, time.count() / 1000 % 1000);
+}
+
+// "pool/device" of an allocation.
+std::vector<std::string> DevicesOf(const Json& claim) {
+  std::vector<std::string> devices;
+  const Json& results = At(claim, {"status", "allocation", "devices", "results"});
+  if (!results.is_array()) return devices;
+  for (const Json& result : results) {
+    devices.push_back(TextAt(result, {"pool"}) + "/" + TextAt(result, {"device"}));
+  }
+  return devices;
+}
+
+bool UsesClaimsAlone(const Json& pod) {
+  const Json& claims = At(pod, {"spec", "resourceClaims"});
+  return claims.is_array() && !claims.empty() && !AsksGpu(pod);
+}
+
+// How many whole GPUs the pod's one claim asks for; 0: this model does not know.
+int64_t WholeCards(const Truth& truth, const PodLife& pod) {
+  const Json& made = At(pod.object, {"status", "resourceClaimStatuses"});
+  if (!made.is_array() || made.size() != 1) return 0;
+  const Json* const claim =
+      truth.object("resourceclaims", pod.ns() + "/" + TextAt(made[0], {"resourceClaimName"}));
+  if (claim == nullptr || !At(*claim, {"metadata", "deletionTimestamp"}).is_null() ||
+      !At(*claim, {"status", "allocation"}).is_null()) {
+    return 0;
+  }
+  const Json& devices = At(*claim, {"spec", "devices"});
+  const Json& requests = At(devices, {"requests"});
+  if (!requests.is_array() || requests.size() != 1 || devices.contains("constraints")) return 0;
+  const Json& exactly = At(requests[0], {"exactly"});
+  const Json& count = At(exactly, {"count"});
+  const bool whole = TextAt(exactly, {"deviceClassName"}) == "gpu.nvidia.com";
+  return whole && count.is_number_integer() ? count.get<int64_t>() : 0;
+}
+
+}  // namespace
+
+void ClaimChecker::Hear(const Happening& happening) {
+  terms_.Hear(happening);
+  if (happening.kind == Happening::Kind::kQuiet) quiet_ = happening.at;
+  if (happening.kind != Happening::Kind::kWritten || happening.resource != "resourceclaims") return;
+  if (IsTranche(happening.who)) {
+    Found(happening.at, happening.key, "expected no write of ours to a claim, found one");
+  }
+  HearClaim(happening);
+}
+
+void ClaimChecker::HearClaim(const Happening& happening) {
+  const bool there = !happening.after.is_null();
+  const Json& object = there ? happening.after : happening.before;
+  const std::string uid = TextAt(object, {"metadata", "uid"});
+  Claim& claim = claims_[uid];
+  claim.key = happening.key;
+  const std::vector<std::string> devices =
+      there ? DevicesOf(happening.after) : std::vector<std::string>();
+  if (devices == claim.devices) return;
+  Release(claim, uid, happening.at);
+  if (devices.empty()) return;
+  for (const std::string& device : devices) {
+    const auto [holder, is_free] = holders_.emplace(device, uid);
+    if (is_free) continue;
+    Found(happening.at, happening.key,
+          fmt::format("expected {} to be free for the claim, found it allocated to {}", device,
+                      claims_.at(holder->second).key));
+  }
+  claim.devices = devices;
+  claim.allocated.push_back({happening.at, {}});
+}
+
+void ClaimChecker::Release(Claim& claim, const std::string& uid, SimTime at) {
+  for (const std::string& device : claim.devices) {
+    const auto holder = holders_.find(device);
+    if (holder != holders_.end() && holder->second == uid) holders_.erase(holder);
+  }
+  claim.devices.clear();
+  if (!claim.allocated.empty() && !claim.allocated.back().to) claim.allocated.back().to = at;
+}
+
+void ClaimChecker::Judge(const Claim& claim, const Charged* charged, SimTime now) {
+  const SimTime late = kAllowed + options_.lag;
+  const auto known_by = [&](SimTime at) {
+    const SimTime aware = terms_.AwareBy(at);
+    return aware == SimTime::max() ? aware : aware + late;
+  };
+  if (claim.allocated.empty()) {
+    if (charged != nullptr && (charged->open || charged->to - charged->from > kAllowed)) {
+      Found(now, claim.key, "expected no charge of a claim without allocation, found one");
+    }
+    return;
+  }
+  const Period& first = claim.allocated.front();
+  const Period& last = claim.allocated.back();
+  const bool seen_first = first.to.value_or(now) > known_by(first.from);
+  const bool seen_last = last.to.value_or(now) > known_by(last.from);
+  if (charged == nullptr) {
+    if (seen_first || seen_last) {
+      Found(first.from, claim.key, "expected the claim's time in the ledger, found none");
+    }
+    return;
+  }
+  if (charged->from < first.from - kAllowed ||
+      (seen_first && charged->from > known_by(first.from))) {
+    Found(first.from, claim.key,
+          fmt::format("expected the claim charged from {} on, found from {}", Seconds(first.from),
+                      Seconds(charged->from)));
+  }
+  if (!last.to) {
+    if (seen_last && !charged->open) {
+      Found(
+          now, claim.key,
+          fmt::format("expected the claim charged on, found its end at {}", Seconds(charged->to)));
+    }
+    return;
+  }
+  if (charged->open) {
+    if (known_by(*last.to) < now) {
+      Found(*last.to, claim.key,
+            fmt::format("expected the claim's charge to end at {}, found it open",
+                        Seconds(*last.to)));
+    }
+    return;
+  }
+  SimTime earliest = *last.to - kAllowed;
+  if (charged->estimated) {
+    earliest = std::min(earliest, terms_.UnledSince(*last.to) - std::chrono::minutes(1));
+  }
+  if ((seen_last && charged->to < earliest) || charged->to > known_by(*last.to)) {
+    Found(*last.to, claim.key,
+          fmt::format("expected the claim charged until {}, found until {}", Seconds(*last.to),
+                      Seconds(charged->to)));
+  }
+}
+
+void ClaimChecker::CheckWaiting(const PodLife& pod, SimTime now) {
+  const int64_t cards = WholeCards(truth_, pod);
+  if (cards == 0 || !truth_.objects("gpuquotas").empty() || pod.made > *quiet_) return;
+  std::map<std::string, int64_t> free;  // by node
+  for (const auto& [name, slice] : truth_.objects("resourceslices")) {
+    for (const Json& device : At(slice, {"spec", "devices"})) {
+      const std::string node = TextAt(slice, {"spec", "nodeName"});
+      const bool whole = TextAt(device, {"attributes", "type", "string"}) == "gpu";
+      if (whole && !holders_.contains(node + "/" + TextAt(device, {"name"}))) ++free[node];
+    }
+  }
+  for (const auto& [name, count] : free) {
+    const Json* const node = truth_.object("nodes", name);
+    const Json spec = node == nullptr ? Json() : At(*node, {"spec"});
+    const bool open =
+        node != nullptr && !spec.contains("unschedulable") && !spec.contains("taints");
+    if (!open || count < cards) continue;
+    Found(
+        now, pod.key,
+        fmt::format("expected the pod to run, since {} GPUs of {} are free for its claim, found it "
+                    "waiting",
+                    count, name));
+    return;
+  }
+}
+
+void ClaimChecker::AtEnd(const Ending& ending) {
+  if (quiet_) {
+    for (const auto& [uid, pod] : truth_.pods()) {
+      if (pod.waits() && UsesClaimsAlone(pod.object)) CheckWaiting(pod, ending.at);
+    }
+  }
+  if (ending.ledgers.empty() || !options_.disks_are_sound || options_.faults.has(Fault::kClock)) {
+    return;
+  }
+  std::map<std::string, Charged> charged;
+  for (const std::string& path : ending.ledgers) {
+    std::string problem;  // told by the ledger's own checker
+    for (const LedgerInterval& interval : ReadLedger(path, problem)) {
+      if (interval.is_void || !interval.open) continue;
+      Charged& of = charged[interval.uid];
+      of.from = std::min(of.from, SinceBegin(*interval.open));
+      of.open = !interval.end;
+      of.estimated = interval.estimated;
+      if (interval.end) of.to = std::max(of.to, SinceBegin(*interval.end));
+    }
+  }
+  for (const auto& [uid, claim] : claims_) {
+    const auto found = charged.find(kKey + uid);
+    Judge(claim, found == charged.end() ? nullptr : &found->second, ending.at);
+  }
+  for (const auto& [uid, pod] : truth_.pods()) {
+    if (!UsesClaimsAlone(pod.object) || !charged.contains(uid)) continue;
+    Found(ending.at, pod.key, "expected the pod's claims charged alone, found the pod as well");
+  }
+}
+
+}  // namespace tranche::sim::check

@@ -1,0 +1,51 @@
+#include "test/sim/check/terms.h"
+
+#include <algorithm>
+
+namespace tranche::sim::check {
+namespace {
+
+constexpr SimTime kTakingOver = std::chrono::seconds(10);
+
+}  // namespace
+
+void Terms::Hear(const Happening& happening) {
+  using Kind = Happening::Kind;
+  if (happening.kind == Kind::kLeads) terms_.push_back({happening.at, {}, happening.who});
+  if (happening.kind != Kind::kLost && happening.kind != Kind::kEnded) return;
+  for (Term& term : terms_) {
+    if (term.who == happening.who && !term.until) term.until = happening.at;
+  }
+}
+
+SimTime Terms::UnledSince(SimTime at) const {
+  SimTime since{0};
+  for (const Term& term : terms_) {
+    if (term.from > at) break;
+    if (!term.until || *term.until > at) return at;
+    since = std::max(since, *term.until);
+  }
+  return since;
+}
+
+SimTime Terms::AwareBy(SimTime at) const {
+  for (const Term& term : terms_) {
+    if (term.until && *term.until <= at) continue;
+    // A leader that has begun a moment ago has not seen everything yet either.
+    return std::max(at, term.from + kTakingOver);
+  }
+  return SimTime::max();
+}
+
+bool Terms::MayBeTakenToEnd(SimTime ended, SimTime until, SimTime lag) const {
+  const Term* led = nullptr;
+  for (const Term& term : terms_) {
+    if (term.from <= ended) led = &term;
+  }
+  if (led == nullptr) return true;
+  if (ended < led->from + kTakingOver) return until <= ended;
+  // It was lost before it heard of the end.
+  return led->until && *led->until <= ended + lag && until <= *led->until;
+}
+
+}  // namespace tranche::sim::check
