@@ -160,5 +160,20 @@ TEST(WritesTest, AnApplyGivesUpWhatItLeavesOut) {
   EXPECT_EQ(stored["spec"], Json({{"b", 2}}));
 }
 
+TEST(WritesTest, WhatHasFinalizersGoesWithTheLastOfThem) {
+  ServerScene scene;
+  scene.Put("resourceclaims",
+            {{"metadata",
+              {{"name", "one"}, {"namespace", "team"}, {"finalizers", Json::array({"x/y"})}}}});
+  const std::string path = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims/one";
+  EXPECT_EQ(scene.Send("DELETE", path).code, 200);
+  Json claim = scene.Object("resourceclaims", "team/one");
+  ASSERT_TRUE(claim.is_object());
+  EXPECT_TRUE(claim.at("metadata").contains("deletionTimestamp"));
+  claim["metadata"].erase("finalizers");
+  EXPECT_EQ(scene.Send("PUT", path, claim).code, 200);
+  EXPECT_TRUE(scene.Object("resourceclaims", "team/one").is_null());
+}
+
 }  // namespace
 }  // namespace tranche::sim
