@@ -73,6 +73,21 @@ TEST(WorldTest, PodsAreMadeBoundRunAndEnd) {
   EXPECT_GT(granted, 100);
 }
 
+TEST(WorldTest, ClaimsAreAllocatedUsedAndGivenBack) {
+  int64_t granted = 0;
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
+    Life run(seed, "none", 40);
+    ASSERT_TRUE(run.Live()) << seed;
+    EXPECT_EQ(run.counts["granted resourceclaims"], run.counts["released resourceclaims"]) << seed;
+    granted += run.counts["granted resourceclaims"];
+    for (const auto& [key, claim] : run.world.store().All("resourceclaims")) {
+      const Json status = claim->object().value("status", Json::object());
+      EXPECT_FALSE(status.contains("reservedFor") && !status.at("reservedFor").empty()) << key;
+    }
+  }
+  EXPECT_GT(granted, 5);
+}
+
 TEST(WorldTest, OneSeedIsOneRun) {
   for (const char* faults : {"none", "all"}) {
     Life one(7, faults, 40);
