@@ -50,7 +50,7 @@ void Strangers::Come() {
   const std::string name = fmt::format("stranger-{}", ++names_);
   PodShape shape = DrawWholeCards(*act, rules_, act->Between(1, 2));
   shape.priority_class.clear();
-  Json pod = PodObject(ns_, name, "another-scheduler", shape);
+  Json pod = PodObject(ns_, name, kAnotherScheduler, shape);
   const Store::Objects& nodes = api_.store().All("nodes");
   // Some are born on a node, full or not.
   if (act->Below(3) == 0 && !nodes.empty()) {
@@ -88,7 +88,13 @@ void Strangers::Place(const std::string& name, Draws draws) {
   }
   // Until it takes effect somebody else may have taken the room.
   loop_.After(milliseconds(draws.Between(1, 300)), self_,
-              [this, write = std::move(write)]() mutable { api_.Do(self_, std::move(write)); });
+              [this, write = std::move(write)]() mutable {
+                Write give_up{write.who, "DELETE", write.path};
+                give_up.path.subresource.clear();
+                api_.Do(self_, std::move(write), [this, give_up](const Answer& answer) {
+                  if (!answer.done() && answer.code != 404) api_.Do(self_, give_up);
+                });
+              });
 }
 
 }  // namespace tranche::sim

@@ -19,6 +19,8 @@
 
 namespace tranche::sim {
 
+inline constexpr const char* kAnotherScheduler = "another-scheduler";
+
 class Strangers {
  public:
   Strangers(Loop& loop, Script& script, const FaultPlan& faults, ApiServer& api, std::string ns,
