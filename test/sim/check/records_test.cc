@@ -64,6 +64,18 @@ TEST(SimDevices, AnEditOfARunningPodChangesNothingItHolds) {
   EXPECT_THAT(scene.Found(), ElementsAre("devices")) << scene.Texts();
 }
 
+TEST(SimDevices, ARecordThatWasThereBeforeTheBindingHoldsNothing) {
+  const Json card = {{"uuid", "GPU-0"}, {"milli", 1000}, {"mib", 80'000}};
+  const Json record = {
+      {"v", 1},
+      {"containers", Json::array({{{"name", "main"}, {"devices", Json::array({card})}}})}};
+  Scene scene;
+  scene.StockNode("n1", 2).Pod("a/two", 1);
+  scene.Pod("a/one", 0, {{"tranche.dev/allocation", record.dump()}});
+  scene.Edit("pods", "a/one", "/spec/nodeName", "n1", kLeader).Bind("a/two", "n1", {{"GPU-0"}});
+  EXPECT_THAT(scene.Found(), IsEmpty()) << scene.Texts();
+}
+
 TEST(SimDevices, OthersPodsCountOnceTheyCouldBeKnown) {
   for (const bool known : {false, true}) {
     Scene scene;

@@ -165,7 +165,11 @@ void Truth::HearPod(const Happening& happening) {
     pod.node = node;
     pod.binder = happening.who;
     const std::string record = Annotation(object, "tranche.dev/allocation");
-    if (!record.empty()) pod.record = ReadRecord(record);
+    // What was there before our Binding is not ours: somebody wrote it on a pod that waits, and it
+    // holds nothing by that.
+    const bool is_forged =
+        IsTranche(pod.binder) && Annotation(happening.before, "tranche.dev/allocation") == record;
+    if (!record.empty() && !is_forged) pod.record = ReadRecord(record);
     held_[node].insert(uid);
   }
   const bool leaves = !there || !At(object, {"metadata", "deletionTimestamp"}).is_null();
