@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "test/sim/cluster/pod_writes.h"
+#include "test/sim/world/pod_view.h"
+#include "test/sim/world/strangers.h"
 
 namespace tranche::sim {
 namespace {
@@ -13,6 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr SimTime kPeriod = milliseconds(700);
+constexpr SimTime kCopyPeriod = std::chrono::seconds(5);
 constexpr const char* kRecord = "tranche.dev/allocation";
 
 }  // namespace
@@ -31,6 +34,7 @@ UserEdits::UserEdits(Loop& loop, History& history, Script& script, const FaultPl
 void UserEdits::Start() {
   if (rate_ == 0) return;
   loop_.After(kPeriod, self_, [this] { Edit(); });
+  loop_.After(kCopyPeriod, self_, [this] { Copy(); });
   history_.Listen([this](const Happening& happening) {
     if (happening.kind == Happening::Kind::kAsked && happening.text == "filter") {
       EditSoon(happening.key, "edit-filtered");
@@ -73,6 +77,29 @@ void UserEdits::Edit() {
     default:
       if (const StoredPtr pod = AnyOf("pods", *act)) EditPod(pod, *act);
   }
+}
+
+void UserEdits::Copy() {
+  if (quiet_) return;
+  loop_.After(kCopyPeriod, self_, [this] { Copy(); });
+  std::optional<Draws> act = script_.ActByChance("copy", rate_ * 6);
+  const StoredPtr pod = act ? AnyOf("pods", *act) : nullptr;
+  // Nobody places copies of what another scheduler placed.
+  if (pod == nullptr || PodView(pod).scheduler == kAnotherScheduler) return;
+  const Json& object = pod->object();
+  const Json annotations = object.at("metadata").value("annotations", Json::object());
+  Json spec = object.at("spec");
+  for (const char* const given : {"nodeName", "schedulingGates"}) spec.erase(given);
+  Write write{loop_.NameOf(self_), "POST", {FindResource("pods")}};
+  write.path.ns = pod->ns();
+  write.body = {{"apiVersion", "v1"},
+                {"kind", "Pod"},
+                {"metadata",
+                 {{"name", fmt::format("copy-{}", ++copies_)},
+                  {"namespace", pod->ns()},
+                  {"annotations", annotations}}},
+                {"spec", std::move(spec)}};
+  api_.Do(self_, std::move(write));
 }
 
 StoredPtr UserEdits::AnyOf(const char* resource, Draws& draws) const {

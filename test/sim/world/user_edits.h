@@ -2,6 +2,9 @@
 // and that run; quotas, budgets, classes and namespaces under the pods that count on them;
 // deletions in the middle of a bind, and by force.
 //
+// Some copy a pod with the record and the agents' keys on it: where the webhook is installed it
+// takes them off, elsewhere they stay until we bind.
+//
 // Fault: kUsers. Nothing they do is forbidden; what the webhook refuses is refused.
 //
 // Source: hazards rows 13, 19, 31, 47 and 57; quota-model section 8.
@@ -35,6 +38,8 @@ class UserEdits {
   void Edit();
   // A pod was just filtered, or just bound: the worst moments.
   void EditSoon(const std::string& key, const char* moment);
+  // Somebody makes a pod of what a running one looks like, with all that was written on it.
+  void Copy();
   void EditPod(const StoredPtr& pod, Draws& draws);
   void EditAnnotations(const Stored& pod, Draws& draws);
   void DeletePod(const Stored& pod, Draws& draws);
@@ -56,6 +61,7 @@ class UserEdits {
   const Tenants& tenants_;
   const std::vector<Machine>& machines_;
   const Actor self_;
+  int64_t copies_ = 0;
   bool quiet_ = false;
 };
 
