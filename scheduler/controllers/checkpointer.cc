@@ -48,24 +48,30 @@ bool SaysTheSame(const LeafCheckpoint& left, const LeafCheckpoint& right) {
   return left.mark.ledger == right.mark.ledger && std::ranges::equal(left.uses, right.uses, same);
 }
 
+}  // namespace
+
 template <typename Checkpoint>
-void Renew(std::map<std::string, Checkpoint>& known, std::map<std::string, Checkpoint> taken) {
+void Checkpointer::Renew(std::map<std::string, Kept<Checkpoint>>& known,
+                         std::map<std::string, Checkpoint> taken) {
+  std::map<std::string, Kept<Checkpoint>> renewed;
   for (auto& [name, checkpoint] : taken) {
     const auto before = known.find(name);
-    if (before != known.end() && SaysTheSame(before->second, checkpoint)) {
-      checkpoint = std::move(before->second);
+    if (before != known.end() && SaysTheSame(before->second.checkpoint, checkpoint)) {
+      renewed[name] = std::move(before->second);
+    } else {
+      std::string text = wire::EncodeCheckpoint(checkpoint);
+      renewed[name] = {std::move(checkpoint), std::move(text)};
     }
   }
-  known = std::move(taken);
+  known = std::move(renewed);
 }
 
 template <typename Checkpoint>
-std::string TextOf(const std::map<std::string, Checkpoint>& known, const std::string& name) {
+std::string Checkpointer::TextOf(const std::map<std::string, Kept<Checkpoint>>& known,
+                                 const std::string& name) {
   const auto found = known.find(name);
-  return found == known.end() ? std::string() : wire::EncodeCheckpoint(found->second);
+  return found == known.end() ? std::string() : found->second.text;
 }
-
-}  // namespace
 
 Checkpointer::Checkpointer(Host& host, Ledger* ledger, std::string path)
     : host_(host), ledger_(ledger), path_(std::move(path)) {}
@@ -75,8 +81,8 @@ void Checkpointer::TellFound() {
   const absl::MutexLock lock(&mutex_);
   if (std::exchange(found_told_, true)) return;
   FoundHistory found = host_.policies.found_history();
-  budgets_ = std::move(found.budgets);
-  leaves_ = std::move(found.leaves);
+  Renew(budgets_, std::move(found.budgets));
+  Renew(leaves_, std::move(found.leaves));
   news_ = std::move(found.findings);
 }
 

@@ -45,6 +45,18 @@ class Checkpointer {
   std::optional<Instant> taken() const;
 
  private:
+  // A checkpoint and its JSON, which is asked for more often than it changes.
+  template <typename Checkpoint>
+  struct Kept {
+    Checkpoint checkpoint;
+    std::string text;
+  };
+  template <typename Checkpoint>
+  static void Renew(std::map<std::string, Kept<Checkpoint>>& known,
+                    std::map<std::string, Checkpoint> taken);
+  template <typename Checkpoint>
+  static std::string TextOf(const std::map<std::string, Kept<Checkpoint>>& known,
+                            const std::string& name);
   // By leaf. Also notes what was restored.
   absl::StatusOr<std::map<std::string, LeafCheckpoint>> ReadLeaves(const CheckpointMark& mark);
 
@@ -55,8 +67,8 @@ class Checkpointer {
 
   mutable absl::Mutex mutex_;
   bool found_told_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<std::string, BudgetCheckpoint> budgets_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, LeafCheckpoint> leaves_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Kept<BudgetCheckpoint>> budgets_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Kept<LeafCheckpoint>> leaves_ ABSL_GUARDED_BY(mutex_);
   std::vector<Finding> news_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Instant> restored_leaves_
       ABSL_GUARDED_BY(mutex_);  // by what checkpoint, the newest
