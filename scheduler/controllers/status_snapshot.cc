@@ -63,7 +63,7 @@ StatusSnapshot::StatusSnapshot(Parts parts)
     const std::string& ns = budget.spec.ns;
     (ns.empty() ? of_quota_[budget.spec.quota_ref] : of_namespace_[ns]).push_back(&budget);
   }
-  Index(parts_.policy_objects.findings);
+  Index(parts_.policy_objects->findings);
   Index(live_);
   Index(parts_.history);
 }

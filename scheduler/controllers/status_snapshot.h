@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,7 +24,7 @@ class StatusSnapshot {
     std::vector<BudgetReport> budgets;
     std::vector<std::pair<PodUid, Reason>> waiting;
     std::map<std::string, int64_t> pods_by_class;
-    PolicyIntake::Objects policy_objects;
+    std::shared_ptr<const PolicyIntake::Objects> policy_objects;
     std::vector<Finding> history;  // what became of earlier ledgers' balances
   };
   explicit StatusSnapshot(Parts parts);

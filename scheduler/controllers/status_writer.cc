@@ -6,9 +6,6 @@
 #include <set>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
-
 namespace tranche {
 namespace {
 
@@ -41,25 +38,13 @@ class Creation : public wire::ObjectStatus {
 
 }  // namespace
 
-struct StatusWriter::Shared {
-  absl::Mutex mutex;
-  std::set<std::string> failed ABSL_GUARDED_BY(mutex);  // keys of writes, since the last round
-  std::set<std::string> views ABSL_GUARDED_BY(mutex);   // namespaces whose view we have made
-  int64_t failures ABSL_GUARDED_BY(mutex) = 0;
-};
-
 StatusWriter::StatusWriter(Host& host, ObjectWrites& objects, Checkpointer& checkpointer)
     : host_(host),
       objects_(objects),
       checkpointer_(checkpointer),
-      shared_(std::make_shared<Shared>()) {}
+      failures_(std::make_shared<std::atomic<int64_t>>(0)) {}
 
 StatusWriter::~StatusWriter() = default;
-
-int64_t StatusWriter::failures() const {
-  const absl::MutexLock lock(&shared_->mutex);
-  return shared_->failures;
-}
 
 StatusSnapshot::Parts StatusWriter::Gather() {
   StatusSnapshot::Parts parts;
@@ -80,26 +65,12 @@ StatusSnapshot::Parts StatusWriter::Gather() {
 void StatusWriter::Tick(Instant now) {
   if (host_.cluster.readiness() != Readiness::kReady) return;
   checkpointer_.TellFound();
-  ForgetFailed();
   const StatusSnapshot snapshot(Gather());
   WriteObjects(snapshot, now);
   WriteViews(snapshot, now);
   WriteWaiting(snapshot, now);
   Notify(snapshot, now);
   TellHistory(snapshot, now);
-}
-
-// What could not be written is due again.
-void StatusWriter::ForgetFailed() {
-  std::set<std::string> failed;
-  {
-    const absl::MutexLock lock(&shared_->mutex);
-    failed.swap(shared_->failed);
-  }
-  for (const std::string& key : failed) {
-    const auto written = written_.find(key);
-    if (written != written_.end()) written->second.prompt = {};
-  }
 }
 
 bool StatusWriter::Renews(Made& made, const wire::ObjectStatus& status,
@@ -115,10 +86,9 @@ bool StatusWriter::Renews(Made& made, const wire::ObjectStatus& status,
   return true;
 }
 
-void StatusWriter::Write(ObjectWrite write, const wire::ObjectStatus& status, Instant now) {
-  const std::string key =
-      fmt::format("{}/{}/{}/{}", write.kind, write.ns, write.name, write.status);
-  Written& written = written_[key];
+void StatusWriter::Write(Written& written, ObjectWrite write, const wire::ObjectStatus& status,
+                         Instant now, const View* view) {
+  if (written.lost->exchange(false)) written.prompt = {};
   if (now - written.at < kObjectGap) return;
   const bool changed = Renews(written.prompt, status, wire::StatusMembers::kPrompt);
   const bool drifts = now - written.at >= kDriftGap && now - written.looked >= kObjectGap;
@@ -128,31 +98,33 @@ void StatusWriter::Write(ObjectWrite write, const wire::ObjectStatus& status, In
   written.at = now;
   write.fields = written.all.text;
   const std::string what = fmt::format("{} {}", write.kind, write.name);
-  const std::string view_of = write.kind == "GPUQuotaView" ? write.ns : "";
-  objects_.Write(std::move(write),
-                 [shared = shared_, key, what, view_of](const WriteResult& result) {
-                   const absl::MutexLock lock(&shared->mutex);
-                   if (result.kind == WriteResult::Kind::kDone) {
-                     if (!view_of.empty()) shared->views.insert(view_of);
-                     return;
-                   }
-                   // Somebody deleted the view: it is made again.
-                   if (result.http_code == 404) shared->views.erase(view_of);
-                   ++shared->failures;
-                   // The object may have gone meanwhile; then nobody writes it again.
-                   shared->failed.insert(key);
-                   spdlog::warn("status of {} could not be written: code {}: {}", what,
-                                result.http_code, result.message);
-                 });
+  const Flag made = view == nullptr ? nullptr : view->made;
+  const Flag object_lost = view == nullptr ? nullptr : view->object.lost;
+  objects_.Write(std::move(write), [failures = failures_, lost = written.lost, made, object_lost,
+                                    what](const WriteResult& result) {
+    if (result.kind == WriteResult::Kind::kDone) {
+      if (made != nullptr) *made = true;
+      return;
+    }
+    // Somebody deleted the view: it is made again.
+    if (made != nullptr && result.http_code == 404) {
+      *made = false;
+      *object_lost = true;
+    }
+    ++*failures;
+    // The object may have gone meanwhile; then nobody writes it again.
+    *lost = true;
+    spdlog::warn("status of {} could not be written: code {}: {}", what, result.http_code,
+                 result.message);
+  });
 }
 
-wire::StatusHead StatusWriter::HeadOf(const std::string& kind, const std::string& name,
-                                      int64_t generation, const StatusSnapshot& snapshot,
-                                      Instant now) {
+wire::StatusHead StatusWriter::HeadOf(Object& object, const std::string& kind,
+                                      const std::string& name, int64_t generation,
+                                      const StatusSnapshot& snapshot, Instant now) {
   wire::StatusHead head{{}, generation};
   for (const Finding* const finding : snapshot.FindingsOf(kind, name)) {
-    auto [at, fresh] = condition_since_.try_emplace(
-        fmt::format("{}/{}/{}", kind, name, finding->type), finding->status, now);
+    auto [at, fresh] = object.since.try_emplace(finding->type, finding->status, now);
     if (!fresh && at->second.first != finding->status) at->second = {finding->status, now};
     head.conditions.push_back({finding->type, finding->status, finding->reason, finding->message,
                                at->second.second, generation});
@@ -160,76 +132,83 @@ wire::StatusHead StatusWriter::HeadOf(const std::string& kind, const std::string
   return head;
 }
 
+void StatusWriter::ForgetGone(const PolicyIntake::Objects& there) {
+  std::erase_if(known_, [&there](const auto& entry) {
+    const auto found = there.objects.find(entry.first);
+    return found == there.objects.end() || found->second.first != entry.second.uid;
+  });
+}
+
 void StatusWriter::WriteObjects(const StatusSnapshot& snapshot, Instant now) {
-  for (const auto& [object, identity] : snapshot.parts().policy_objects.objects) {
-    const auto& [kind, name] = object;
+  const auto& there = snapshot.parts().policy_objects;
+  if (std::exchange(seen_, there) != there) ForgetGone(*there);
+  for (const auto& [key, identity] : there->objects) {
+    const auto& [kind, name] = key;
     if (kind != "GPUQuota" && kind != "GPUBudget" && kind != "GPUClass" && kind != "GPUPolicy") {
       continue;
     }
-    wire::StatusHead head = HeadOf(kind, name, identity.second, snapshot, now);
-    ObjectWrite write{kind, "", name, true, ""};
+    Object& object = known_[key];
+    object.uid = identity.first;
+    wire::StatusHead head = HeadOf(object, kind, name, identity.second, snapshot, now);
+    const auto write = [&, &kind = kind, &name = name](const wire::ObjectStatus& status) {
+      Write(object.status, {kind, "", name, true, ""}, status, now, nullptr);
+    };
     const QuotaView* const quota = kind == "GPUQuota" ? snapshot.Quota(name) : nullptr;
     const BudgetReport* const budget = kind == "GPUBudget" ? snapshot.Budget(name) : nullptr;
     if (quota != nullptr) {
       const std::vector<const BudgetReport*> budgets = snapshot.BudgetsOf(*quota, "");
       const auto checkpoint = [this, quota] { return checkpointer_.OfLeaf(quota->report.name); };
-      Write(std::move(write), wire::QuotaStatus(*quota, budgets, now, std::move(head), checkpoint),
-            now);
+      write(wire::QuotaStatus(*quota, budgets, now, std::move(head), checkpoint));
     } else if (budget != nullptr) {
       const auto checkpoint = [this, budget] { return checkpointer_.OfBudget(budget->spec.uid); };
-      Write(std::move(write), wire::BudgetStatus(*budget, now, std::move(head), checkpoint), now);
+      write(wire::BudgetStatus(*budget, now, std::move(head), checkpoint));
     } else if (kind == "GPUClass") {
       const std::map<std::string, int64_t>& by_class = snapshot.parts().pods_by_class;
       const auto pods = by_class.find(name);
-      Write(std::move(write),
-            wire::ClassStatus(pods == by_class.end() ? 0 : pods->second, std::move(head)), now);
+      write(wire::ClassStatus(pods == by_class.end() ? 0 : pods->second, std::move(head)));
     } else {
-      Write(std::move(write), wire::PolicyStatus(std::move(head)), now);
+      write(wire::PolicyStatus(std::move(head)));
     }
   }
-}
-
-bool StatusWriter::MadeView(const std::string& ns) const {
-  const absl::MutexLock lock(&shared_->mutex);
-  return shared_->views.contains(ns);
 }
 
 void StatusWriter::WriteViews(const StatusSnapshot& snapshot, Instant now) {
+  const PolicyIntake::Objects& there = *snapshot.parts().policy_objects;
   std::set<std::string> wanted;
-  for (const QuotaView& view : snapshot.parts().quotas) {
-    if (!view.report.leaf) continue;
-    for (const std::string& ns : view.report.namespaces) {
+  for (const QuotaView& quota : snapshot.parts().quotas) {
+    if (!quota.report.leaf) continue;
+    for (const std::string& ns : quota.report.namespaces) {
       wanted.insert(ns);
-      const bool made =
-          snapshot.parts().policy_objects.views.contains({ns, kViewName}) || MadeView(ns);
-      if (!made) {
+      View& view = views_[ns];
+      if (!*view.made && !there.views.contains({ns, kViewName})) {
         // The object first, its status in the next round.
-        Write({"GPUQuotaView", ns, kViewName, false, ""}, Creation(), now);
+        Write(view.object, {"GPUQuotaView", ns, kViewName, false, ""}, Creation(), now, &view);
         continue;
       }
-      const std::vector<const BudgetReport*> budgets = snapshot.BudgetsOf(view, ns);
-      Write({"GPUQuotaView", ns, kViewName, true, ""}, wire::TeamViewStatus(view, budgets, now),
-            now);
+      const std::vector<const BudgetReport*> budgets = snapshot.BudgetsOf(quota, ns);
+      Write(view.status, {"GPUQuotaView", ns, kViewName, true, ""},
+            wire::TeamViewStatus(quota, budgets, now), now, &view);
     }
   }
-  std::set<std::string> there;
-  for (const auto& [ns, name] : snapshot.parts().policy_objects.views) {
-    if (name == kViewName) there.insert(ns);
+  DeleteViews(there, wanted, now);
+}
+
+void StatusWriter::DeleteViews(const PolicyIntake::Objects& there,
+                               const std::set<std::string>& wanted, Instant now) {
+  std::set<std::string> surplus;
+  for (const auto& [ns, name] : there.views) {
+    if (name == kViewName && !wanted.contains(ns)) surplus.insert(ns);
   }
-  {
-    const absl::MutexLock lock(&shared_->mutex);
-    there.insert(shared_->views.begin(), shared_->views.end());
+  for (const auto& [ns, view] : views_) {
+    if (*view.made && !wanted.contains(ns)) surplus.insert(ns);
   }
-  for (const std::string& ns : there) {
-    if (wanted.contains(ns)) continue;
-    {
-      const absl::MutexLock lock(&shared_->mutex);
-      shared_->views.erase(ns);
-    }
-    written_.erase(fmt::format("GPUQuotaView/{}/{}/false", ns, kViewName));
-    Written& deletion = written_[fmt::format("GPUQuotaView/{}/gone", ns)];
-    if (now - deletion.at < kRetryGap) continue;
-    deletion.at = now;
+  for (const std::string& ns : surplus) {
+    View& view = views_[ns];
+    const Instant deleted = view.deleted;
+    view = {};
+    view.deleted = deleted;
+    if (now - deleted < kRetryGap) continue;
+    view.deleted = now;
     objects_.DeleteView({ns, kViewName}, [](const WriteResult&) {});
   }
 }
@@ -288,8 +267,8 @@ void StatusWriter::TellHistory(const StatusSnapshot& snapshot, Instant now) {
   const std::vector<Finding> news = checkpointer_.news();
   if (news.empty() || std::exchange(history_told_, true)) return;
   for (const Finding& finding : news) {
-    const auto object = snapshot.parts().policy_objects.objects.find({finding.kind, finding.name});
-    if (object == snapshot.parts().policy_objects.objects.end()) continue;
+    const auto object = snapshot.parts().policy_objects->objects.find({finding.kind, finding.name});
+    if (object == snapshot.parts().policy_objects->objects.end()) continue;
     objects_.Emit({finding.kind, "", finding.name, object->second.first, true, finding.reason,
                    "Restoring", finding.message, now},
                   [](const WriteResult&) {});

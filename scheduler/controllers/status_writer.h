@@ -10,9 +10,11 @@
 // Thread rule: Tick from one thread at a time; answers of writes come on any.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -34,12 +36,14 @@ class StatusWriter {
 
   // Writes what has changed.
   void Tick(Instant now);
-  int64_t failures() const;
+  int64_t failures() const { return *failures_; }
   // How often a status was rendered; to be asked between two ticks.
   int64_t renderings() const { return renderings_; }
 
  private:
-  struct Shared;  // with answers that may come later than the last call
+  // Raised by answers, which may come later than the last call.
+  using Flag = std::shared_ptr<std::atomic<bool>>;
+  static Flag Lowered() { return std::make_shared<std::atomic<bool>>(); }
   // A text, and the values it is made of: it is made anew when they change.
   struct Made {
     std::string values;
@@ -49,32 +53,47 @@ class StatusWriter {
     Made prompt;
     Made all;
     Instant at;
-    Instant looked = {};  // when what only drifts was last compared
+    Instant looked;         // when what only drifts was last compared
+    Flag lost = Lowered();  // it could not be written
+  };
+  struct Object {
+    std::string uid;
+    Written status;
+    std::map<std::string, std::pair<bool, Instant>> since;  // condition -> what it is, since when
+  };
+  struct View {
+    Written object;
+    Written status;
+    Flag made = Lowered();
+    Instant deleted;  // when we asked for it last
   };
 
   StatusSnapshot::Parts Gather();
-  void ForgetFailed();
-  wire::StatusHead HeadOf(const std::string& kind, const std::string& name, int64_t generation,
-                          const StatusSnapshot& snapshot, Instant now);
+  void ForgetGone(const PolicyIntake::Objects& there);
+  static wire::StatusHead HeadOf(Object& object, const std::string& kind, const std::string& name,
+                                 int64_t generation, const StatusSnapshot& snapshot, Instant now);
   void WriteObjects(const StatusSnapshot& snapshot, Instant now);
-  bool MadeView(const std::string& ns) const;
   void WriteViews(const StatusSnapshot& snapshot, Instant now);
+  void DeleteViews(const PolicyIntake::Objects& there, const std::set<std::string>& wanted,
+                   Instant now);
   void WriteWaiting(const StatusSnapshot& snapshot, Instant now);
   void TellHistory(const StatusSnapshot& snapshot, Instant now);
   void Notify(const StatusSnapshot& snapshot, Instant now);
   // Whether the status has another text than `made`, which it has from now on.
   bool Renews(Made& made, const wire::ObjectStatus& status, wire::StatusMembers members);
-  void Write(ObjectWrite write, const wire::ObjectStatus& status, Instant now);
+  // `view`: the one that is written; nullptr: another object.
+  void Write(Written& written, ObjectWrite write, const wire::ObjectStatus& status, Instant now,
+             const View* view);
 
   Host& host_;
   ObjectWrites& objects_;
   Checkpointer& checkpointer_;
   bool history_told_ = false;
-  std::shared_ptr<Shared> shared_;
+  const std::shared_ptr<std::atomic<int64_t>> failures_;  // answers count them
   int64_t renderings_ = 0;
-  std::map<std::string, Written> written_;  // kind/ns/name/status
-  // kind/name/type -> status and since when.
-  std::map<std::string, std::pair<bool, Instant>> condition_since_;
+  std::shared_ptr<const PolicyIntake::Objects> seen_;            // those of the last round
+  std::map<std::pair<std::string, std::string>, Object> known_;  // by kind and name
+  std::map<std::string, View> views_;                            // by namespace
   std::map<std::string, int> notified_;  // budget uid and window -> highest level told
   struct Told {
     PodName pod;

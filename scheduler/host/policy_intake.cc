@@ -66,13 +66,16 @@ void PolicyIntake::Changed(PolicyObject object) {
   const absl::MutexLock lock(&mutex_);
   if (object.kind == "GPUReclaim") return TakeReclaim(object);
   if (object.kind == "GPUQuotaView") {
-    objects_.views.insert({object.ns, object.name});
+    if (objects_.views.insert({object.ns, object.name}).second) shown_ = nullptr;
     return;
   }
   if (object.kind == "Namespace") objects_.namespaces.insert(object.name);
   // Ours as well: how its status stood before this process wrote it.
   if (!restored_) recovery_.Upsert(object);
-  objects_.objects[{object.kind, object.name}] = {object.uid, object.generation};
+  std::pair<std::string, int64_t>& known = objects_.objects[{object.kind, object.name}];
+  const std::pair<std::string, int64_t> told{object.uid, object.generation};
+  // Most news are of statuses, our own among them.
+  if (std::exchange(known, told) != told) shown_ = nullptr;
   store_.Upsert(object.kind, object.name, object.json);
 }
 
@@ -96,6 +99,7 @@ void PolicyIntake::Gone(const std::string& kind, const NamespacedName& object) {
     found_reclaims_.erase(object.name);
     return;
   }
+  shown_ = nullptr;
   if (kind == "GPUQuotaView") {
     objects_.views.erase(object);
     return;
@@ -114,6 +118,7 @@ void PolicyIntake::Settled() {
     const bool first = objects_.version == 0;
     if (!store_.Commit() && !first) return;
     ++objects_.version;
+    shown_ = nullptr;
     objects_.findings = store_.findings();
     for (const Finding& finding : objects_.findings) {
       if (finding.type == "Ready" && !finding.status) {
@@ -137,9 +142,10 @@ void PolicyIntake::Settled() {
   });
 }
 
-PolicyIntake::Objects PolicyIntake::objects() const {
+std::shared_ptr<const PolicyIntake::Objects> PolicyIntake::objects() const {
   const absl::MutexLock lock(&mutex_);
-  return objects_;
+  if (shown_ == nullptr) shown_ = std::make_shared<const Objects>(objects_);
+  return shown_;
 }
 
 std::string PolicyIntake::UidOf(const std::string& kind, const std::string& name) const {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -51,7 +52,8 @@ class PolicyIntake {
     std::set<std::string> namespaces;  // known ones
     uint64_t version = 0;              // grows with every change
   };
-  Objects objects() const;
+  // As they are now, shared: copied only when they have changed since somebody asked.
+  std::shared_ptr<const Objects> objects() const;
   // Empty: no such object.
   std::string UidOf(const std::string& kind, const std::string& name) const;
   // What objects said of earlier ledgers when the first complete set of them was in. Whatever this
@@ -75,6 +77,7 @@ class PolicyIntake {
   std::shared_ptr<const PolicySet> last_ ABSL_GUARDED_BY(mutex_);  // given to the engine
   PolicyStore store_ ABSL_GUARDED_BY(mutex_);
   Objects objects_ ABSL_GUARDED_BY(mutex_);
+  mutable std::shared_ptr<const Objects> shown_ ABSL_GUARDED_BY(mutex_);  // null: objects_ changed
   CheckpointRecovery recovery_ ABSL_GUARDED_BY(mutex_);  // until the first complete set is in
   FoundHistory found_history_ ABSL_GUARDED_BY(mutex_);
   // By name, until the first complete set is in.

@@ -176,7 +176,8 @@ void LeaderServices::Impl::MakeAudit() {
           {AuditKind::kUnreadable, watch.resource,
            fmt::format("{} objects cannot be read; the log names them", watch.unreadable)});
     }
-    for (const Finding& finding : host.policies.objects().findings) {
+    const auto objects = host.policies.objects();
+    for (const Finding& finding : objects->findings) {
       if (finding.type != "Ready" || finding.status) continue;
       notes.push_back({AuditKind::kInvalidObject, fmt::format("{} {}", finding.kind, finding.name),
                        finding.message});

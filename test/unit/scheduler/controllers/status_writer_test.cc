@@ -1,5 +1,6 @@
 #include "scheduler/controllers/status_writer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <map>
@@ -110,13 +111,18 @@ class Statuses : public QuietObjects {
     const std::string key = write.kind + "/" + write.ns + write.name;
     ++writes;
     if (failing.contains(key)) return done({WriteResult::Kind::kRejected, failing.at(key), "no"});
-    if (write.status) shown[key] = write.fields;
+    if (write.status) {
+      shown[key] = write.fields;
+    } else {
+      ++made;
+    }
     QuietObjects::Write(std::move(write), std::move(done));
   }
 
   std::map<std::string, std::string> shown;  // kind/name -> status
   std::map<std::string, int> failing;        // the code
   int writes = 0;
+  int made = 0;  // objects, without their statuses
 };
 
 // A quota with a budget, a class and a policy, and the team's view.
@@ -138,12 +144,15 @@ class StatusRounds : public BindBench {
            R"(}}],"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"team-a"}}})";
   }
   void Put(const std::string& kind, const std::string& name, const std::string& members) {
-    const std::string version = std::to_string(++generation_);
-    host.cluster.Receive(PolicyObject{kind, "", name, name + "-uid", generation_,
-                                      R"({"apiVersion":"tranche.dev/v1alpha1","kind":")" + kind +
-                                          R"(","metadata":{"name":")" + name + R"(","uid":")" +
-                                          name + R"(-uid","generation":)" + version + "}" +
-                                          (members.empty() ? "" : ",") + members + "}"});
+    Put(kind, name, members, ++generation_, name + "-uid");
+  }
+  void Put(const std::string& kind, const std::string& name, const std::string& members,
+           int64_t generation, const std::string& uid) {
+    const std::string object = fmt::format(
+        R"({{"apiVersion":"tranche.dev/v1alpha1","kind":"{}","metadata":{{"name":"{}","uid":"{}",)"
+        R"("generation":{}}}{}{}}})",
+        kind, name, uid, generation, members.empty() ? "" : ",", members);
+    host.cluster.Receive(PolicyObject{kind, "", name, uid, generation, object});
     host.cluster.Receive(PolicyObjectsSettled());
   }
   // Rounds as the product makes them, four a second.
@@ -231,6 +240,34 @@ TEST_F(StatusRounds, AStatusThatCouldNotBeWrittenIsWrittenAgain) {
   objects_.failing.clear();
   Rounds(5);
   EXPECT_EQ(Prompt(objects_.shown), Prompt(Afresh()));
+}
+
+TEST_F(StatusRounds, AnObjectThatIsMadeAnewGetsItsStatus) {
+  for (const std::string kind : {"GPUClass", "GPUPolicy"}) {
+    Put(kind, "twice", R"("spec":{})", 1, "uid");
+    Rounds(5);
+    ASSERT_TRUE(objects_.shown.contains(kind + "/twice"));
+    objects_.shown.clear();
+    host.cluster.Receive(PolicyObjectGone{kind, {"", "twice"}});
+    // Between two rounds; it says the same as before, and its uid is another one.
+    Put(kind, "twice", R"("spec":{})", 1, "another-uid");
+    Rounds(5);
+    EXPECT_TRUE(objects_.shown.contains(kind + "/twice")) << kind;
+  }
+}
+
+TEST_F(StatusRounds, AViewThatSomebodyDeletedIsMadeAgain) {
+  Rounds(20);
+  ASSERT_EQ(objects_.made, 1);
+  // The next write finds that it is gone.
+  objects_.failing["GPUQuotaView/team-aview"] = 404;
+  Bind("gpu-1");
+  Rounds(4);
+  objects_.failing.clear();
+  objects_.shown.clear();
+  Rounds(12);
+  EXPECT_EQ(objects_.made, 2);
+  EXPECT_TRUE(objects_.shown.contains("GPUQuotaView/team-aview"));
 }
 
 // Whatever happens: a second later the cluster shows what somebody would write who looks for the
