@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 namespace tranche::sim::check {
 namespace {
@@ -32,20 +31,15 @@ int64_t GpusAsked(const Json& pod) {
   return sum;
 }
 
-// The cards' memory by the HAMi register of the node, where that is more. Of equal ids the first
-// counts.
-void AddRegistered(const Json& node, std::map<std::string, int64_t>& memory) {
-  const std::string text = Annotation(node, "hami.io/node-nvidia-register");
-  if (text.empty()) return;
+// Of equal ids the first counts.
+std::map<std::string, int64_t> CardsIn(const std::string& text) {
+  std::map<std::string, int64_t> memory;
   const Json cards = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!cards.is_array()) return;
-  std::set<std::string> seen;
+  if (!cards.is_array()) return memory;
   for (const Json& card : cards) {
-    const std::string id = TextAt(card, {"id"});
-    if (!seen.insert(id).second) continue;
-    int64_t& most = memory[id];
-    most = std::max(most, NumberIn(At(card, {"devmem"})));
+    memory.try_emplace(TextAt(card, {"id"}), NumberIn(At(card, {"devmem"})));
   }
+  return memory;
 }
 
 std::vector<RecordDevice> DevicesIn(const Json& after) {
@@ -108,10 +102,16 @@ std::string DeviceChecker::Add(Card& card, const RecordDevice& device, int64_t m
   return "";
 }
 
-DeviceChecker::Memory DeviceChecker::MemoryOf(const std::string& node, SimTime now) const {
+DeviceChecker::Memory DeviceChecker::MemoryOf(const std::string& node, SimTime now) {
   Memory memory;
+  Register& read = registers_[node];
   for (const Json& version : truth_.Lately("nodes", node, now, options_.lag)) {
-    AddRegistered(version, memory.registered);
+    const std::string text = Annotation(version, "hami.io/node-nvidia-register");
+    if (text != read.text) read = {text, CardsIn(text)};
+    for (const auto& [device, size] : read.cards) {
+      int64_t& most = memory.registered[device];
+      most = std::max(most, size);
+    }
     const Json& label = At(version, {"metadata", "labels", "nvidia.com/gpu.memory"});
     memory.labelled = std::max(memory.labelled, NumberIn(label));
   }

@@ -27,6 +27,11 @@ class DeviceChecker : public Checker {
     bool whole = false;                 // shares
     std::map<int64_t, int64_t> ranges;  // start -> end of instances
   };
+  // What a node's HAMi register says of its cards' memory.
+  struct Register {
+    std::string text;
+    std::map<std::string, int64_t> cards;
+  };
   // The most that a card of a node had lately, by what the node said.
   struct Memory {
     std::map<std::string, int64_t> registered;  // by device
@@ -43,9 +48,10 @@ class DeviceChecker : public Checker {
   void Granted(const Happening& happening);
   // What adding the device to the card would break; empty: nothing.
   static std::string Add(Card& card, const RecordDevice& device, int64_t memory);
-  Memory MemoryOf(const std::string& node, SimTime now) const;
+  Memory MemoryOf(const std::string& node, SimTime now);
 
-  std::map<std::string, Given> given_;  // by kubelets and agents: pod's key -> what it has
+  std::map<std::string, Register> registers_;  // by node, as they were read last
+  std::map<std::string, Given> given_;         // by kubelets and agents: pod's key -> what it has
 };
 
 }  // namespace tranche::sim::check
