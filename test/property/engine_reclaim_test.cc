@@ -6,6 +6,7 @@
 //   (17) when a reclaim has all its victims gone, its pod fits where its room is kept
 //   (20) nobody's work is evicted within the owner's rest
 //   (21) what is kept is given to nobody else
+// and no gang is left in part: once a pod of it was evicted, more than it can spare go or none.
 // At the end no reclaim runs for ever: each is done or given up once its pods have gone or come.
 //   TRANCHE_SEED=7 TRANCHE_STEPS=1000 property_tests --gtest_filter='EngineReclaimStream*'
 #include <fmt/format.h>
@@ -52,7 +53,7 @@ class ReclaimStream {
     if (dice >= 12 && dice < 16) Plan();
     if (dice == 16) End();
     if (dice == 17) Leave();
-    if (dice == 18 && Below(4) == 0) Budget();
+    if (dice == 18 && Below(4) == 0) Budget(Below(2) == 0 ? "a" : "b", Below(2));
     if (dice == 19 && Below(8) == 0) Restart();
     engine_->Tick(now_);
     Carry();
@@ -81,7 +82,8 @@ class ReclaimStream {
       if (waits) engine_->DeletePod(at->first, now_);
       at = waits ? pods_.erase(at) : std::next(at);
     }
-    for (int i = 0; i < 20; ++i) {
+    for (const char* ns : {"a", "b"}) Budget(ns, 1'000);
+    for (int i = 0; i < 40; ++i) {
       now_ += Millis(60'000);
       engine_->Tick(now_);
       Plan();
@@ -91,6 +93,7 @@ class ReclaimStream {
     for (const Reclaim& reclaim : engine_->Reclaims()) {
       EXPECT_TRUE(reclaim.finished()) << reclaim.name << " " << ReclaimPhaseName(reclaim.phase);
     }
+    CheckGangs();
     Check();
   }
 
@@ -200,12 +203,12 @@ class ReclaimStream {
     pods_.erase(*uid);
   }
 
-  void Budget() {
+  void Budget(const std::string& ns, int64_t allowed) {
     DisruptionBudget budget;
-    budget.ns = Below(2) == 0 ? "a" : "b";
+    budget.ns = ns;
     budget.name = "pdb";
     budget.selector = LabelSelector{{{"app", "kept"}}, {}};
-    budget.allowed = Below(2);
+    budget.allowed = allowed;
     engine_->SetDisruptionBudget(budget, now_);
   }
 
@@ -243,6 +246,7 @@ class ReclaimStream {
     ++evictions_;
     NoteEvicted(order);
     PodFacts& pod = found->second;
+    NoteGang(pod.request);
     pod.terminating = true;
     pod.deletion_at = now_ + Millis(Below(60'000));
     const bool news_first = Below(2) == 0;
@@ -262,6 +266,34 @@ class ReclaimStream {
       EXPECT_GE(now_ - last->second.first, kRest) << "(20) " << owner;
     }
     evicted_[owner] = {now_, order.reclaim};
+  }
+
+  static std::string GangOf(const PodRequest& request) {
+    return request.gang.empty() ? "" : request.name.ns + "/" + request.gang;
+  }
+  // Those that ran with it when its first pod was evicted.
+  void NoteGang(const PodRequest& request) {
+    const std::string gang = GangOf(request);
+    if (gang.empty() || begun_.contains(gang)) return;
+    for (const auto& [uid, pod] : pods_) {
+      if (GangOf(pod.request) == gang && !pod.node.empty() && !pod.terminating)
+        begun_[gang].insert(uid);
+    }
+  }
+  void CheckGangs() {
+    for (const auto& [gang, members] : begun_) {
+      int size = 0, staying = 0;
+      bool taken = false;
+      for (const PodUid& uid : members) {
+        const auto pod = pods_.find(uid);
+        if (pod == pods_.end() || pod->second.terminating) continue;
+        size = std::max(size, pod->second.request.gang_size);
+        taken |= pod->second.evictable;
+        ++staying;
+      }
+      EXPECT_TRUE(!taken || (size > 0 && staying >= size))
+          << gang << ": " << staying << " of " << members.size() << " left, needs " << size;
+    }
   }
 
   // Pods whose grace is over leave, most of them.
@@ -334,6 +366,7 @@ class ReclaimStream {
   std::vector<EvictionOrder> orders_;
   std::map<std::string, std::pair<Instant, std::string>> evicted_;  // owner -> when, by which
   std::set<std::string> reserved_;
+  std::map<std::string, std::set<PodUid>> begun_;  // gang -> its pods at its first eviction
   int64_t steps_ = 0;
   int64_t serial_ = 0;
   int64_t evictions_ = 0;

@@ -195,6 +195,14 @@ bool Gangs::IsSeated(const PodUid& uid, const PodRecord& record) const {
          !reclaims_.nominated_until.contains(uid);
 }
 
+bool Gangs::IsVictim(const Gang& gang, const GangCount& count) const {
+  if (reclaims_.of_victim.empty() || count.size <= 1) return false;
+  const auto goes = std::ranges::count_if(gang.members, [this](const PodUid& uid) {
+    return reclaims_.of_victim.contains(uid) && !cluster_.pods.at(uid).traits.leaves_at;
+  });
+  return goes > 0 && count.bound - goes + count.plain < count.size;
+}
+
 GangTurn Gangs::TakeTurn(const PodUid& uid, const PodRecord& record, Instant now) {
   if (record.gang.empty()) return {};
   if (const auto own = reclaims_.of_member.find(uid); own != reclaims_.of_member.end()) {
@@ -207,6 +215,8 @@ GangTurn Gangs::TakeTurn(const PodUid& uid, const PodRecord& record, Instant now
   if (IsSeated(uid, record)) return {Reason::kNone, record.earmark->node};
   Gang& gang = books_.all.at(record.gang);
   const GangCount count = CountOf(record.gang, gang);
+  // Those that come in place of others would stay alone.
+  if (IsVictim(gang, count)) return {Reason::kGangIncomplete, {}};
   if (gang.started || count.size <= 1) return {};
   if (!count.complete()) return {Reason::kGangIncomplete, {}};
   // Its own place may be one of those that can be done without.
@@ -434,6 +444,10 @@ std::string Gangs::Describe(const PodRecord& record) const {
   if (record.gang.empty()) return "";
   const Gang& gang = books_.all.at(record.gang);
   const GangCount count = CountOf(record.gang, gang);
+  if (IsVictim(gang, count)) {
+    return fmt::format("expected gang {} to be there, found that its pods are being evicted",
+                       record.request->gang);
+  }
   if (gang.started || count.size <= 1) return "";
   if (record.earmark != nullptr && gang.seated) {
     return fmt::format("devices are kept on {} for this pod of gang {}", record.earmark->node.str(),

@@ -94,6 +94,8 @@ class Gangs {
 
  private:
   int SizeOf(const std::string& key, const Gang& gang) const;
+  // A reclaim takes more of its pods than it can spare.
+  bool IsVictim(const Gang& gang, const GangCount& count) const;
   static void Discount(Gang& gang, const PodUid& uid);
   // Something about its members has changed: where does it stand?
   void Note(const std::string& key);

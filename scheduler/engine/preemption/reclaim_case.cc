@@ -67,6 +67,14 @@ bool ReclaimCase::Leaves(const PodUid& uid, const PodRecord& record) const {
          (options_.gone != nullptr && options_.gone->contains(uid));
 }
 
+bool ReclaimCase::IsHopeless(const HeldWork& work, QuotaId root) const {
+  const QuotaId leaf = work.quota;
+  if (leaf == kNoQuota || work.released || tree_.root(leaf) != root) return true;
+  return leaf == problem_.leaf
+             ? RankOf(cluster_.set->ClassNamed(work.workload_class)) >= problem_.rank
+             : work.marks.state == QuotaState::kInQuota;
+}
+
 void ReclaimCase::GatherUnits() {
   // All ages first: what the silent are assumed to lose rests on those who publish.
   std::vector<Holder> found;
@@ -88,23 +96,20 @@ void ReclaimCase::GatherUnits() {
     }
     found.push_back({&uid, &work, record});
   }
-  std::map<std::string, std::vector<Holder>> gangs;
+  std::map<std::string, GangHolders> gangs;
   std::vector<Holder> singles;  // ascending uid
   for (const Holder& one : found) {
-    const QuotaId leaf = one.work->quota;
-    if (leaf == kNoQuota || one.work->released || tree_.root(leaf) != root) continue;
-    // Nobody's victim by any rule, whatever the region.
-    const bool hopeless =
-        leaf == problem_.leaf
-            ? RankOf(cluster_.set->ClassNamed(one.work->workload_class)) >= problem_.rank
-            : one.work->marks.state == QuotaState::kInQuota;
-    if (hopeless) continue;
+    const bool hopeless = IsHopeless(*one.work, root);
     if (one.work->gang.empty()) {
-      singles.push_back(one);
+      if (!hopeless) singles.push_back(one);
       continue;
     }
     const std::string key = one.work->pod.ns + "/" + one.work->gang;
-    if (key != preemptor_.gang) gangs[key].push_back(one);
+    if (key == preemptor_.gang) continue;
+    // A gang is one victim: one pod that stays keeps all of it.
+    GangHolders& gang = gangs[key];
+    gang.pods.push_back(one);
+    gang.whole &= !hopeless;
   }
   problem_.units.reserve(singles.size() + gangs.size());
   numbers_.reserve(singles.size());
@@ -112,11 +117,15 @@ void ReclaimCase::GatherUnits() {
   auto gang = gangs.begin();
   for (const Holder& single : singles) {
     for (; gang != gangs.end() && gang->first < single.uid->str(); ++gang) {
-      AddUnit(gang->first, gang->second);
+      AddGang(gang->first, gang->second);
     }
     AddUnit(single.uid->str(), std::span(&single, 1));
   }
-  for (; gang != gangs.end(); ++gang) AddUnit(gang->first, gang->second);
+  for (; gang != gangs.end(); ++gang) AddGang(gang->first, gang->second);
+}
+
+void ReclaimCase::AddGang(const std::string& key, const GangHolders& gang) {
+  if (gang.whole) AddUnit(key, gang.pods);
 }
 
 // A gang is taken whole; pods above the size it needs may also be taken one by one.

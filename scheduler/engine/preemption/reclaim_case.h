@@ -88,7 +88,15 @@ class ReclaimCase : public ReclaimGeometry {
     const HeldWork* work = nullptr;
     const PodRecord* record = nullptr;
   };
+  // A gang's pods that hold something; `whole`: every one of them could be a victim.
+  struct GangHolders {
+    std::vector<Holder> pods;
+    bool whole = true;
+  };
+  // Nobody's victim by any rule, whatever the region.
+  bool IsHopeless(const HeldWork& work, QuotaId root) const;
   void AddUnit(const std::string& key, std::span<const Holder> pods);
+  void AddGang(const std::string& key, const GangHolders& gang);
   // Fills the unit from what its pods hold, and adds it unless a guard keeps it.
   void MakeUnit(VictimUnit unit, std::span<const Holder> pods);
   void GatherRegions();

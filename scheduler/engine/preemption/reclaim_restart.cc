@@ -67,6 +67,7 @@ void ReclaimRuns::Continue(Instant now) {
     if (reclaim.phase == ReclaimPhase::kReserved) reclaim.phase = ReclaimPhase::kEvicting;
     NextEviction(name, now);
   }
+  EvictRestsOfEnded(now);
 }
 
 bool ReclaimRuns::Reearmark(Reclaim& reclaim, Instant now) {

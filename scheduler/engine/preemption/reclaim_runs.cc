@@ -45,6 +45,7 @@ void ReclaimRuns::Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reaso
   reclaim.phase = phase;
   reclaim.reason = std::move(reason);
   reclaim.finished_at = now;
+  const std::set<std::string> broken = BrokenGangs(reclaim, WitnessOf(reclaim.name));
   reclaims_.runs.erase(reclaim.name);
   reclaims_.ended.emplace_back(now, reclaim.name);
   for (const ReclaimVictim& victim : reclaim.victims) reclaims_.of_victim.erase(victim.uid);
@@ -60,6 +61,7 @@ void ReclaimRuns::Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reaso
   }
   cluster_.NoteChange();
   Changed(reclaim);
+  if (!broken.empty()) EvictRests(Reclaim(reclaim), broken, now);
   // What was kept may let others in, who hear of it from nobody.
   if (phase == ReclaimPhase::kAborted) requeue_.Admitted(now);
 }
@@ -72,9 +74,11 @@ bool ReclaimRuns::Revalidate(Reclaim& reclaim, Instant now) {
 }
 
 bool ReclaimRuns::LookAgain(Reclaim& reclaim, Instant now) {
+  // These may still be spared; the rest of a broken gang is as good as gone.
   std::vector<PodUid> left;
+  const std::set<std::string> broken = BrokenGangs(reclaim, WitnessOf(reclaim.name));
   for (const ReclaimVictim& victim : reclaim.victims) {
-    if (!IsTaken(victim)) left.push_back(victim.uid);
+    if (!IsTaken(victim) && !broken.contains(GangKeyOf(victim))) left.push_back(victim.uid);
   }
   if (reclaim.members.empty()) return StillReleases(reclaim, left, now);
   // The members as they wait now; those that have come need nothing more.
@@ -110,8 +114,11 @@ bool ReclaimRuns::LookAgain(Reclaim& reclaim, Instant now) {
         StillHolds(reclaim_case.problem(), reclaim.rule, *region, {}, reclaim_case);
     const auto units = needs_nobody ? std::vector<int>() : reclaim_case.UnitsOf(left);
     if (needs_nobody) spared = left;
-    holds = needs_nobody || (units && StillHolds(reclaim_case.problem(), reclaim.rule, *region,
-                                                 *units, reclaim_case));
+    // Nobody is asked whose budgets do not allow all of them: a gang would be left in part.
+    holds =
+        needs_nobody ||
+        (units && StillHolds(reclaim_case.problem(), reclaim.rule, *region, *units, reclaim_case) &&
+         CostOf(reclaim_case.problem(), *region, *units).pdb_violations == 0);
   }
   for (const PodUid& uid : left) reclaims_.of_victim[uid] = reclaim.name;
   if (!holds) return false;
@@ -203,6 +210,14 @@ void ReclaimRuns::Settle(const std::string& name, const PodUid& uid, EvictionOut
                          std::optional<Millis> retry_after, Instant now) {
   const auto found = reclaims_.runs.find(name);
   if (outcome == EvictionOutcome::kAccepted) NoteEvicted(name, uid, now);
+  if (found == reclaims_.runs.end() && outcome == EvictionOutcome::kAccepted) {
+    // Asked before its reclaim ended.
+    const auto ended = reclaims_.all.find(name);
+    if (ended != reclaims_.all.end()) {
+      const Reclaim reclaim = ended->second;
+      EvictRests(reclaim, BrokenGangs(reclaim, Witness::kUs), now);
+    }
+  }
   if (found == reclaims_.runs.end() || found->second.asked != uid) return;
   ReclaimRun& run = found->second;
   Reclaim& reclaim = reclaims_.all.at(name);
@@ -210,6 +225,7 @@ void ReclaimRuns::Settle(const std::string& name, const PodUid& uid, EvictionOut
   switch (outcome) {
     case EvictionOutcome::kAccepted:
       run.tries = 0;
+      run.refused_since.reset();
       break;
     case EvictionOutcome::kGone:
       for (ReclaimVictim& victim : reclaim.victims) {
@@ -220,11 +236,16 @@ void ReclaimRuns::Settle(const std::string& name, const PodUid& uid, EvictionOut
       break;
     case EvictionOutcome::kBlocked:
       TRANCHE_MARK(reclaim_eviction_blocked);
+      if (AsksAgain(reclaim, run, uid, std::max(retry_after.value_or(kRefusalPause), kRefusalPause),
+                    now)) {
+        return;
+      }
       reclaims_.refused_until[uid] =
           now + std::max(retry_after.value_or(kRefusalPause), kRefusalPause);
       return Finish(reclaim, ReclaimPhase::kAborted, "PDBBlocked", now);
     case EvictionOutcome::kForbidden:
       TRANCHE_MARK(reclaim_eviction_forbidden);
+      if (AsksAgain(reclaim, run, uid, kForbiddenPause, now)) return;
       reclaims_.refused_until[uid] = now + kForbiddenPause;
       return Finish(reclaim, ReclaimPhase::kAborted, "Forbidden", now);
     case EvictionOutcome::kFailed:
@@ -426,6 +447,7 @@ void ReclaimRuns::Begin(Reclaim reclaim, Instant now) {
   Reclaim& stored = reclaims_.all[name] = std::move(reclaim);
   cluster_.NoteChange();
   ReclaimRun& run = reclaims_.runs[name];
+  run.begun_here = true;
   run.checked = cluster_.version();
   Changed(stored);
   NextEviction(name, now);
@@ -449,13 +471,7 @@ bool ReclaimRuns::StillEnds(const Reclaim& reclaim, const std::vector<PodUid>& l
 }
 
 bool ReclaimRuns::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now) {
-  if (reclaim.rule == ReclaimRule::kGang) {
-    const auto gang = gangs_.books().all.find(reclaim.source);
-    return gang != gangs_.books().all.end() && !gang->second.started &&
-           std::ranges::all_of(left, [&](const PodUid& uid) {
-             return gang->second.members.contains(uid) && cluster_.book.Find(uid) != nullptr;
-           });
-  }
+  if (reclaim.rule == ReclaimRule::kGang) return GangIsToGo(reclaim, left);
   if (reclaim.rule == ReclaimRule::kMaxRuntime) return StillEnds(reclaim, left, now);
   for (const PodUid& uid : left) {
     const PodRecord* record = cluster_.Find(uid);

@@ -5,7 +5,9 @@
 // own nodes; the rest O(victims).
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -70,6 +72,25 @@ class ReclaimRuns {
   bool LookAgain(Reclaim& reclaim, Instant now);
   bool StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now);
   bool StillEnds(const Reclaim& reclaim, const std::vector<PodUid>& left, Instant now) const;
+  bool GangIsToGo(const Reclaim& reclaim, const std::vector<PodUid>& left) const;
+
+  // ---- victims that are gangs (reclaim_gangs.cc)
+  // Who says that a member was evicted. A record that was read at a start may be somebody else's:
+  // of a gang without a size somebody has to be seen leaving then.
+  enum class Witness : uint8_t { kUs, kRecord };
+  Witness WitnessOf(const std::string& reclaim) const;
+  // Keys of gangs of which members were evicted and fewer than they need stay: the rest goes too.
+  std::set<std::string> BrokenGangs(const Reclaim& reclaim, Witness witness) const;
+  // More of the gang have gone, or are going, than it can spare.
+  bool IsShort(const std::string& gang, Witness witness) const;
+  // The reclaim has ended: what it has broken is evicted whole.
+  void EvictRests(const Reclaim& reclaim, const std::set<std::string>& broken, Instant now);
+  // A restart may have come between the end of a reclaim and the record of what is left to do.
+  void EvictRestsOfEnded(Instant now);
+  // A victim's budget refused, or evicting is forbidden: is it asked again rather than given up?
+  bool AsksAgain(const Reclaim& reclaim, ReclaimRun& run, const PodUid& uid, Millis pause,
+                 Instant now) const;
+
   void Changed(Reclaim& reclaim);
   void Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reason, Instant now);
   // Keeps devices for the members that wait, as the record says; false: that cannot be done.

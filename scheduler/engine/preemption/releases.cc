@@ -8,7 +8,8 @@ namespace {
 
 // Guards end and pods come and go: what could not be done is looked at again after this.
 constexpr Millis kReleaseGap{10'000};
-// Pods of one record of a drain: each step looks at all of them again, and writes them all.
+// Pods of one record of a drain, or one gang: each step looks at all of them again, and writes them
+// all.
 constexpr std::size_t kMostDrained = 100;
 
 bool Rests(const PlanMemory& memory, uint64_t version, Instant now) {
@@ -94,41 +95,54 @@ std::optional<Instant> Releases::DueAt(Instant now) const {
   return next;
 }
 
+std::map<std::string, Releases::Drained> Releases::UnitsToDrain(std::size_t budget,
+                                                                Instant now) const {
+  std::map<std::string, Drained> units;
+  for (const auto& [uid, work] : cluster_.book.holdings()) {
+    const PodRecord* record = cluster_.Find(uid);
+    if (record == nullptr || !cluster_.book.Meters(budget, work) ||
+        reclaims_.of_victim.contains(uid) || record->traits.leaves_at) {
+      continue;
+    }
+    Drained& unit = units[work.gang.empty() ? uid.str() : work.pod.ns + "/" + work.gang];
+    const GuardVerdict verdict = guards_.Of(uid, *record, work, now);
+    unit.pods.push_back(uid);
+    unit.untouchable |= !verdict.touchable;
+    unit.guarded |= verdict.guard != Guard::kNone;
+  }
+  return units;
+}
+
 PlanOutcome Releases::PlanDrain(std::size_t budget, Instant now) {
   Reclaim reclaim;
   reclaim.rule = ReclaimRule::kDrain;
   reclaim.source = cluster_.set->budgets[budget].name;
   reclaim.leaf = cluster_.set->budgets[budget].quota_ref;
   reclaim.snapshot = cluster_.version();
-  std::set<std::string> broken;
   PlanOutcome outcome;
-  for (const auto& [uid, work] : cluster_.book.holdings()) {
-    if (reclaim.victims.size() == kMostDrained) {
+  for (const auto& [key, unit] : UnitsToDrain(budget, now)) {
+    if (unit.untouchable) continue;
+    if (unit.guarded) {
+      outcome.result = PlanOutcome::Result::kBlocked;
+      continue;
+    }
+    if (!reclaim.victims.empty() && reclaim.victims.size() + unit.pods.size() > kMostDrained) {
       // The rest follows as soon as these have been asked.
       preemptors_.MemoryOf("drain/" + reclaim.source).not_before = now;
       break;
     }
-    const PodRecord* record = cluster_.Find(uid);
-    if (record == nullptr || !cluster_.book.Meters(budget, work) ||
-        reclaims_.of_victim.contains(uid) || record->traits.leaves_at) {
-      continue;
+    ++reclaim.cost.gangs;
+    for (const PodUid& uid : unit.pods) {
+      const HeldWork& work = *cluster_.book.Find(uid);
+      ReclaimVictim victim = runs_.VictimOf(
+          uid, guards_.LossOf(*cluster_.Find(uid), work, CheckpointAges(), now), now);
+      victim.state = cluster_.book.StateOf(uid).value_or(QuotaState::kBorrowed);
+      reclaim.cost.lost_gpu_ms = AddSaturating(reclaim.cost.lost_gpu_ms, victim.lost_gpu_ms);
+      reclaim.victims.push_back(std::move(victim));
     }
-    const GuardVerdict verdict = guards_.Of(uid, *record, work, now);
-    if (!verdict.touchable) continue;
-    if (verdict.guard != Guard::kNone) {
-      outcome.result = PlanOutcome::Result::kBlocked;
-      continue;
-    }
-    ReclaimVictim victim =
-        runs_.VictimOf(uid, guards_.LossOf(*record, work, CheckpointAges(), now), now);
-    victim.state = cluster_.book.StateOf(uid).value_or(QuotaState::kBorrowed);
-    broken.insert(work.gang.empty() ? uid.str() : work.pod.ns + "/" + work.gang);
-    reclaim.cost.lost_gpu_ms = AddSaturating(reclaim.cost.lost_gpu_ms, victim.lost_gpu_ms);
-    reclaim.victims.push_back(std::move(victim));
   }
   if (reclaim.victims.empty()) return outcome;
   reclaim.cost.pods = static_cast<int64_t>(reclaim.victims.size());
-  reclaim.cost.gangs = static_cast<int64_t>(broken.size());
   reclaim.optimal = true;  // there is nothing to choose
   outcome.result = PlanOutcome::Result::kPlan;
   outcome.rule = ReclaimRule::kDrain;

@@ -4,8 +4,11 @@
 // Externally synchronised, as the state is. Cost: a plan costs O(what the team holds).
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "scheduler/engine/preemption/reclaim_planner.h"
 #include "scheduler/engine/preemption/run_limits.h"
@@ -39,6 +42,13 @@ class Releases {
 
  private:
   PlanOutcome PlanDrain(std::size_t budget, Instant now);
+  // A gang, or one pod, that the budget meters.
+  struct Drained {
+    std::vector<PodUid> pods;
+    bool untouchable = false;
+    bool guarded = false;
+  };
+  std::map<std::string, Drained> UnitsToDrain(std::size_t budget, Instant now) const;
   PlanOutcome PlanShrinkOf(const std::string& leaf, Instant now);
   PlanOutcome PlanEndOf(const PodUid& uid, Instant now);
   bool Runs(ReclaimRule rule, const std::string& source) const;

@@ -27,7 +27,9 @@ struct ReclaimRun {
   std::optional<PodUid> asked;  // an eviction without answer yet
   std::optional<Instant> retry_at;
   int tries = 0;
-  uint64_t checked = 0;  // books version at which the plan was known to hold
+  std::optional<Instant> refused_since;  // the rest of a gang is asked to go, and may not
+  bool begun_here = false;               // not read from a record
+  uint64_t checked = 0;                  // books version at which the plan was known to hold
 };
 
 // Nodes on which a pod did not come for its devices, and until when they are left out for it.

@@ -15,6 +15,7 @@
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/facts/reason.h"
+#include "scheduler/facts/reclaim.h"
 #include "scheduler/index/charge_of.h"
 #include "scheduler/index/node_names.h"
 #include "scheduler/index/node_state.h"
@@ -57,6 +58,9 @@ struct Earmark {
 // The key of the request's gang; empty: it is in none.
 inline std::string GangKeyOf(const PodRequest& request) {
   return request.gang.empty() ? "" : request.name.ns + "/" + request.gang;
+}
+inline std::string GangKeyOf(const ReclaimVictim& victim) {
+  return victim.gang.empty() ? "" : victim.pod.ns + "/" + victim.gang;
 }
 
 struct PodRecord {
