@@ -23,6 +23,10 @@ void EvictionHistory::Note(const std::string& owner, const std::string& leaf, in
   const auto place = std::lower_bound(times.begin(), times.end(), at);
   if (place != times.end() && *place == at) return;
   times.insert(place, at);
+  NoteMore(leaf, pods, at);
+}
+
+void EvictionHistory::NoteMore(const std::string& leaf, int64_t pods, Instant at) {
   std::deque<Entry>& entries = by_leaf_[leaf];
   const auto later =
       std::upper_bound(entries.begin(), entries.end(), at,
@@ -47,15 +51,19 @@ int EvictionHistory::Evictions(const std::string& owner, Instant now) const {
       std::distance(FirstAfter(found->second, now - kEvictionDay), found->second.end()));
 }
 
-std::optional<Instant> EvictionHistory::ImmuneUntil(const std::string& owner, Millis base,
-                                                    Instant now) const {
-  const int evictions = Evictions(owner, now);
-  if (evictions == 0) return std::nullopt;
+std::optional<Instant> EvictionHistory::ImmuneUntil(const std::string& owner, Instant started,
+                                                    Millis base, Instant now) const {
+  const auto found = by_owner_.find(owner);
+  if (found == by_owner_.end()) return std::nullopt;
+  const std::deque<Instant>& times = found->second;
+  const auto first = FirstAfter(times, now - kEvictionDay);
+  const auto end = std::lower_bound(first, times.end(), started);
+  if (first == end) return std::nullopt;
   Millis guard = std::min(base, kGuardCap);
-  for (int i = 1; i < evictions && guard > Millis(0) && guard < kGuardCap; ++i) {
+  for (auto at = std::next(first); at != end && guard > Millis(0) && guard < kGuardCap; ++at) {
     guard = std::min(guard * 2, kGuardCap);
   }
-  const Instant until = by_owner_.at(owner).back() + guard;
+  const Instant until = *std::prev(end) + guard;
   return until > now ? std::optional(until) : std::nullopt;
 }
 

@@ -26,14 +26,19 @@ class EvictionHistory {
   // One eviction of the owner's work (a gang counts once): `pods` of them, of `leaf`. Times may
   // come in any order (a restart reads them back); the same (owner, at) counts once.
   void Note(const std::string& owner, const std::string& leaf, int64_t pods, Instant at);
+  // More pods of an eviction that was noted.
+  void NoteMore(const std::string& leaf, int64_t pods, Instant at);
   // Drops what is older than a day.
   void Forget(Instant now);
 
   // Within the last day.
   int Evictions(const std::string& owner, Instant now) const;
-  // The owner's work may not be evicted before: last eviction + base x 2^(n - 1) after n evictions
-  // within the day, at most kGuardCap after the last. nullopt: not immune at `now`.
-  std::optional<Instant> ImmuneUntil(const std::string& owner, Millis base, Instant now) const;
+  // What the owner started at `started` may not be evicted before: last eviction before that + base
+  // x 2^(n - 1) after n of them within the day, at most kGuardCap after the last. Work that ran all
+  // along is not protected by what happened to other work of its owner. nullopt: not immune at
+  // `now`.
+  std::optional<Instant> ImmuneUntil(const std::string& owner, Instant started, Millis base,
+                                     Instant now) const;
   // `most` evictions a day are used up; the moment the oldest of them leaves the day. nullopt: more
   // may come.
   std::optional<Instant> DayFullUntil(const std::string& owner, std::optional<int> most,

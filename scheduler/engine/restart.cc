@@ -39,6 +39,7 @@ void Engine::FinishRestore(Instant now) {
   parts.runs.Continue(now);
   parts.gangs.Restore(now);
   parts.nominations.KeepAll(now);
+  parts.nominations.WithdrawUnexplained(now);
   parts.metering.ForgetGone(parts.claim_charges.Keys());
   parts.PassOnJudged();
 }

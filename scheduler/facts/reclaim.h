@@ -106,7 +106,7 @@ enum class EvictionOutcome : uint8_t {
   kFailed,     // the answer was lost, or the server failed: may be tried again
 };
 
-// status.nominatedNodeName of a waiting pod.
+// status.nominatedNodeName of a waiting pod; an empty node takes it back.
 struct Nomination {
   PodName pod;
   PodUid uid;

@@ -30,8 +30,8 @@ class Evictions {
  public:
   virtual ~Evictions() = default;
   virtual void Evict(EvictionWrite write, std::function<void(EvictionResult)> done) = 0;
-  // Sets status.nominatedNodeName, so that kube-scheduler keeps lower priorities from the room too.
-  // Best effort: our own reservation does not rest on it.
+  // Sets status.nominatedNodeName (empty: takes it back), so that kube-scheduler keeps lower
+  // priorities from the room too. Best effort: our own reservation does not rest on it.
   virtual void Nominate(PodName pod, PodUid uid, NodeName node,
                         std::function<void(WriteResult)> done) = 0;
 };

@@ -330,6 +330,10 @@ void Gangs::Unseat(Gang& gang, Instant now) {
     }
     const NodeId id = cluster_.names.Find(record.earmark->node.str());
     if (id != kNoNode) freed.insert(id);
+    // kube-scheduler counts it there while it is nominated.
+    if (record.seen && ClusterState::IsPending(record)) {
+      cluster_.outbox.reclaims().nominations.push_back({record.request->name, uid, NodeName()});
+    }
     earmarks_.DropEarmark(uid, record, now);
   }
   for (const NodeId id : freed) {

@@ -75,11 +75,12 @@ GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, cons
   if (!TRANCHE_PLANTED(least_runtime_is_not_guarded)) {
     guard(Guard::kMinRuntime, work.running.value_or(work.since) + least);
   }
+  guard(Guard::kImmunity,
+        state_.history.ImmuneUntil(record.traits.owner, work.since, rules.cooldown, now));
   if (!EvictedItself(record.traits.owner)) {
-    guard(Guard::kImmunity, state_.history.ImmuneUntil(record.traits.owner, rules.cooldown, now));
+    guard(Guard::kDailyLimit,
+          state_.history.DayFullUntil(record.traits.owner, rules.max_evictions_per_day, now));
   }
-  guard(Guard::kDailyLimit,
-        state_.history.DayFullUntil(record.traits.owner, rules.max_evictions_per_day, now));
   guard(Guard::kSettled, record.traits.settled_until);
   if (const auto refused = state_.refused_until.find(uid); refused != state_.refused_until.end()) {
     guard(Guard::kDisruptionBudget, refused->second);

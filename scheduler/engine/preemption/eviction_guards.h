@@ -26,7 +26,7 @@ enum class Guard : uint8_t {
   kNone,
   kDisruptionBudget,
   kMinRuntime,
-  kImmunity,    // its owner was evicted lately
+  kImmunity,    // its owner was evicted, and has started it since
   kDailyLimit,  // of its class
   kSettled,     // came by a reclaim itself
 };
@@ -57,8 +57,8 @@ class EvictionGuards {
   // GPU-milliseconds the pod would lose if it went now; `ages` speaks for the silent.
   int64_t LossOf(const PodRecord& record, const HeldWork& work, const CheckpointAges& ages,
                  Instant now) const;
-  // From here on `plan` is being looked at again, and what it has evicted itself guards nobody from
-  // it; nullptr: no plan is.
+  // From here on `plan` is being looked at again, and an owner's day that it has filled itself
+  // guards nobody from it; nullptr: no plan is.
   void LookAgainAt(const Reclaim* plan) { own_ = plan; }
 
  private:

@@ -204,6 +204,29 @@ void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
   verdicts_.push_back(guard);
 }
 
+int64_t ReclaimCase::LeftOf(const DisruptionBudget& budget) const {
+  const auto promised = std::ranges::count_if(reclaims_.of_victim, [&](const auto& victim) {
+    const PodRecord* record = cluster_.Find(victim.first);
+    if (record == nullptr || record->traits.leaves_at || record->traits.labels == nullptr) {
+      return false;
+    }
+    const PodName& name = record->request->name;
+    return !budget.disrupted.contains(name.name) &&
+           budget.Covers(name.ns, name.name, *record->traits.labels);
+  });
+  return std::max<int64_t>(0, budget.allowed - promised);
+}
+
+std::map<std::string, int64_t> ReclaimCase::Promised() const {
+  std::map<std::string, int64_t> pods;
+  for (const auto& [uid, reclaim] : reclaims_.of_victim) {
+    const PodRecord* record = cluster_.Find(uid);
+    const HeldWork* work = cluster_.book.Find(uid);
+    if (record != nullptr && work != nullptr && !record->traits.evicted_at) ++pods[work->leaf];
+  }
+  return pods;
+}
+
 void ReclaimCase::NoteBudgets(const PodRecord& record, VictimPod& pod) {
   if (reclaims_.disruption_budgets.empty() || options_.ignore_guards) return;
   const PodName& name = record.request->name;
@@ -214,7 +237,7 @@ void ReclaimCase::NoteBudgets(const PodRecord& record, VictimPod& pod) {
     if (!at->second.Covers(name.ns, name.name, labels)) continue;
     const auto [position, fresh] =
         budget_positions_.try_emplace(at->first, static_cast<int>(problem_.pdb_allowed.size()));
-    if (fresh) problem_.pdb_allowed.push_back(at->second.allowed);
+    if (fresh) problem_.pdb_allowed.push_back(LeftOf(at->second));
     pod.budgets.push_back(position->second);
   }
   std::ranges::sort(pod.budgets);
@@ -301,6 +324,7 @@ void ReclaimCase::GatherRules() {
   problem_.cross_leaf_min_rank.resize(quotas);
   problem_.fair_share.assign(quotas, 0);
   problem_.weights.assign(quotas, 1);
+  std::map<std::string, int64_t> promised = Promised();
   for (QuotaId id{0}; id < quotas; ++id) {
     const auto at = static_cast<std::size_t>(id);
     std::optional<bool> cross, fair;
@@ -317,7 +341,7 @@ void ReclaimCase::GatherRules() {
     if (const GpuQuota* spec = cluster_.set->QuotaNamed(tree_.name(id))) {
       problem_.weights[at] = spec->weight;
       if (!options_.ignore_guards) {
-        const int64_t spent = reclaims_.history.PodsInHour(spec->name, now_);
+        const int64_t spent = reclaims_.history.PodsInHour(spec->name, now_) + promised[spec->name];
         problem_.evictions_left.push_back(
             std::max<int64_t>(0, spec->max_evictions_per_hour - spent));
         any_guarded_ |= spent > 0 || spec->max_evictions_per_hour == 0;

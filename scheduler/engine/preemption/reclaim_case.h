@@ -104,6 +104,10 @@ class ReclaimCase : public ReclaimGeometry {
   void GatherRules();
   void GatherShortages();
   void NoteBudgets(const PodRecord& record, VictimPod& pod);
+  // Evictions that a budget allows beyond those that plans under way are still to ask of it.
+  int64_t LeftOf(const DisruptionBudget& budget) const;
+  // Pods by team that plans under way are still to evict.
+  std::map<std::string, int64_t> Promised() const;
   bool Leaves(const PodUid& uid, const PodRecord& record) const;
   const Site& SiteOf(NodeId id);
   void LoadOf(const Site& site, Load& load) const;

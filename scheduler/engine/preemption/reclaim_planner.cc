@@ -56,6 +56,33 @@ bool ReclaimPlanner::FitsNow(const Preemptor& preemptor, Instant now) const {
   return false;
 }
 
+PlanOutcome ReclaimPlanner::RestWith(const Preemptor& preemptor, PlanOutcome::Result result,
+                                     Instant now) {
+  PlanMemory& memory = preemptors_.MemoryOf(preemptor);
+  memory.planned = now;
+  memory.block.reset();
+  Rest(memory, now);
+  PlanOutcome outcome;
+  outcome.result = result;
+  return outcome;
+}
+
+std::optional<PlanBlock> ReclaimPlanner::BlockOf(const Preemptor& preemptor,
+                                                 const ReclaimCase& reclaim_case,
+                                                 const ReclaimAnswer& answer, Instant now) const {
+  if (!answer.plan) {
+    return reclaim_case.any_guarded() ? FindBlock(preemptor, now) : std::nullopt;
+  }
+  // The Eviction API would refuse: the budgets allow each of them, and not all together.
+  const PodUid& first = reclaim_case.pods_of(answer.plan->victims.front()).front();
+  return PlanBlock{
+      Reason::kPdbBlocked,
+      fmt::format("{} and others would have to go, and PodDisruptionBudgets do not allow all of "
+                  "them",
+                  cluster_.Find(first)->request->name.str()),
+      {}};
+}
+
 PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
   // Others of its gang may have come or gone since it stood in line: it waits with those it has
   // now.
@@ -67,21 +94,12 @@ PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
   }
   const Preemptor& preemptor = *found;
   const uint64_t planned_at = cluster_.version();
-  if (FitsNow(preemptor, now)) {
-    PlanMemory& memory = preemptors_.MemoryOf(preemptor);
-    memory.planned = now;
-    memory.block.reset();
-    Rest(memory, now);
-    PlanOutcome outcome;
-    outcome.result = PlanOutcome::Result::kFits;
-    return outcome;
-  }
+  if (FitsNow(preemptor, now)) return RestWith(preemptor, PlanOutcome::Result::kFits, now);
   ReclaimCase reclaim_case(parts_, preemptor, now, {});
   ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
   PlanOutcome outcome;
   outcome.evaluations = answer.evaluations;
   using Result = ReclaimAnswer::Result;
-  // The Eviction API would refuse: the budgets allow each of them, and not all together.
   const bool breaks_budgets = answer.plan && answer.plan->cost.pdb_violations > 0;
   PlanMemory& memory = preemptors_.MemoryOf(preemptor);
   memory.version = planned_at;
@@ -109,8 +127,7 @@ PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
       outcome.result = PlanOutcome::Result::kUnresolved;
       break;
     default:
-      if (reclaim_case.any_guarded() || breaks_budgets) memory.block = FindBlock(preemptor, now);
-      if (breaks_budgets && !memory.block) memory.block = PlanBlock{Reason::kPdbBlocked, "", {}};
+      memory.block = BlockOf(preemptor, reclaim_case, answer, now);
       outcome.result =
           memory.block ? PlanOutcome::Result::kBlocked : PlanOutcome::Result::kImpossible;
       break;

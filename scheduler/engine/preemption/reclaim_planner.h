@@ -33,6 +33,10 @@ class ReclaimPlanner {
  private:
   // A node takes the pod as things stand, and quota as well: nobody has to go.
   bool FitsNow(const Preemptor& preemptor, Instant now) const;
+  PlanOutcome RestWith(const Preemptor& preemptor, PlanOutcome::Result result, Instant now);
+  // What keeps the plan from being carried out; nullopt: it is not known.
+  std::optional<PlanBlock> BlockOf(const Preemptor& preemptor, const ReclaimCase& reclaim_case,
+                                   const ReclaimAnswer& answer, Instant now) const;
   // The like of it is not looked at again for a while.
   void Rest(PlanMemory& memory, Instant now) const;
   // The room is kept from here on, and the first victim asked to leave.

@@ -1,7 +1,9 @@
-// Reclaims as records: their names, their victims, and how long these may take.
+// Reclaims as records: their names, their victims, how long these may take, and where
+// kube-scheduler is told that members go.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "scheduler/engine/preemption/reclaim_runs.h"
@@ -41,6 +43,43 @@ ReclaimVictim ReclaimRuns::VictimOf(const PodUid& uid, int64_t lost, Instant now
   }
   victim.again = reclaims_.history.Evictions(record.traits.owner, now) > 0;
   return victim;
+}
+
+void ReclaimRuns::TellNominations() {
+  std::set<NodeName> ready;
+  const auto for_waiting = [this](const auto& visit) {
+    for (const auto& [name, run] : reclaims_.runs) {
+      const Reclaim& reclaim = reclaims_.all.at(name);
+      for (const ReclaimMember& member : reclaim.members) {
+        if (!member.placed) visit(reclaim, member);
+      }
+    }
+  };
+  for_waiting([&ready](const Reclaim& reclaim, const ReclaimMember& member) {
+    if (reclaim.phase == ReclaimPhase::kReserved) ready.insert(member.node);
+  });
+  for_waiting([&](const Reclaim& reclaim, const ReclaimMember& member) {
+    const bool granted = std::ranges::all_of(reclaim.victims, IsTaken);
+    const bool is_ready = reclaim.phase == ReclaimPhase::kReserved;
+    const bool tell = is_ready || (granted && !ready.contains(member.node));
+    const NodeName node = tell ? member.node : NodeName();
+    NodeName& told = told_[member.uid];
+    if (told == node) return;
+    told = node;
+    cluster_.outbox.reclaims().nominations.push_back({member.pod, member.uid, node});
+  });
+}
+
+void ReclaimRuns::Unnominate(const ReclaimMember& member) {
+  const PodRecord* record = cluster_.Find(member.uid);
+  if (record == nullptr || !cluster_.IsPending(*record)) return;
+  const NodeName& seen = record->traits.nominated;
+  const auto told = told_.find(member.uid);
+  const bool ours = told != told_.end() && !told->second.empty();
+  // kube-scheduler may have nominated it elsewhere by itself.
+  if (seen == member.node || (ours && seen.empty())) {
+    cluster_.outbox.reclaims().nominations.push_back({member.pod, member.uid, NodeName()});
+  }
 }
 
 // Until when the victim should be gone; nullopt: it is, or it was not asked to go.

@@ -13,13 +13,17 @@ void ReclaimRuns::Restore(std::vector<Reclaim> list) {
     return std::tie(left.finished_at, left.name) < std::tie(right.finished_at, right.name);
   });
   for (Reclaim& reclaim : list) {
+    // What had all its time counts as nobody's eviction.
+    const bool counts = reclaim.rule != ReclaimRule::kMaxRuntime;
     std::map<std::string, std::pair<Instant, int64_t>> evicted;  // by owner
     for (const ReclaimVictim& victim : reclaim.victims) {
       if (!victim.evicted_at) continue;
-      auto [at, fresh] = evicted.try_emplace(victim.owner, *victim.evicted_at, 0);
-      at->second.first = std::min(at->second.first, *victim.evicted_at);
-      ++at->second.second;
-      if (fresh) reclaims_.returning[victim.owner] = *victim.evicted_at;
+      if (counts) {
+        auto [at, fresh] = evicted.try_emplace(victim.owner, *victim.evicted_at, 0);
+        at->second.first = std::min(at->second.first, *victim.evicted_at);
+        ++at->second.second;
+        if (fresh) reclaims_.returning[victim.owner] = *victim.evicted_at;
+      }
       const auto record = cluster_.pods.find(victim.uid);
       if (record == cluster_.pods.end()) continue;
       record->second.traits.evicted_at = victim.evicted_at;
@@ -57,7 +61,13 @@ void ReclaimRuns::Continue(Instant now) {
       reclaims_.of_victim[victim.uid] = name;
       if (record->traits.leaves_at && !victim.evicted_at) victim.evicted_at = now;
     }
-    for (const ReclaimMember& member : reclaim.members) reclaims_.of_member[member.uid] = name;
+    for (const ReclaimMember& member : reclaim.members) {
+      reclaims_.of_member[member.uid] = name;
+      const PodRecord* record = cluster_.Find(member.uid);
+      if (record != nullptr && record->traits.nominated == member.node) {
+        told_[member.uid] = member.node;
+      }
+    }
     // One that was written without its victims says nothing that could be carried out.
     if (reclaim.victims.empty() || !Reearmark(reclaim, now)) {
       Finish(reclaim, ReclaimPhase::kAborted, "Changed", now);
@@ -68,6 +78,7 @@ void ReclaimRuns::Continue(Instant now) {
     NextEviction(name, now);
   }
   EvictRestsOfEnded(now);
+  TellNominations();
 }
 
 bool ReclaimRuns::Reearmark(Reclaim& reclaim, Instant now) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/engine/preemption/run_limits.h"
 #include "topology/base/mark.h"
 
 namespace tranche {
@@ -30,10 +29,6 @@ Instant LastGone(const Reclaim& reclaim) {
   return last;
 }
 
-bool IsTaken(const ReclaimVictim& victim) {
-  return victim.evicted_at.has_value() || victim.gone_at.has_value();
-}
-
 }  // namespace
 
 void ReclaimRuns::Changed(Reclaim& reclaim) {
@@ -51,6 +46,8 @@ void ReclaimRuns::Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reaso
   for (const ReclaimVictim& victim : reclaim.victims) reclaims_.of_victim.erase(victim.uid);
   for (const ReclaimMember& member : reclaim.members) {
     reclaims_.of_member.erase(member.uid);
+    if (!member.placed) Unnominate(member);
+    told_.erase(member.uid);
     PodRecord* record = cluster_.Find(member.uid);
     if (record == nullptr) continue;
     NodeId id = kNoNode;
@@ -64,70 +61,6 @@ void ReclaimRuns::Finish(Reclaim& reclaim, ReclaimPhase phase, std::string reaso
   if (!broken.empty()) EvictRests(Reclaim(reclaim), broken, now);
   // What was kept may let others in, who hear of it from nobody.
   if (phase == ReclaimPhase::kAborted) requeue_.Admitted(now);
-}
-
-bool ReclaimRuns::Revalidate(Reclaim& reclaim, Instant now) {
-  guards_.LookAgainAt(&reclaim);
-  const bool holds = LookAgain(reclaim, now);
-  guards_.LookAgainAt(nullptr);
-  return holds;
-}
-
-bool ReclaimRuns::LookAgain(Reclaim& reclaim, Instant now) {
-  // These may still be spared; the rest of a broken gang is as good as gone.
-  std::vector<PodUid> left;
-  const std::set<std::string> broken = BrokenGangs(reclaim, WitnessOf(reclaim.name));
-  for (const ReclaimVictim& victim : reclaim.victims) {
-    if (!IsTaken(victim) && !broken.contains(GangKeyOf(victim))) left.push_back(victim.uid);
-  }
-  if (reclaim.members.empty()) return StillReleases(reclaim, left, now);
-  // The members as they wait now; those that have come need nothing more.
-  Preemptor preemptor;
-  std::vector<NodeId> only;
-  for (const ReclaimMember& member : reclaim.members) {
-    if (member.placed) continue;
-    const PodRecord* record = cluster_.Find(member.uid);
-    if (record == nullptr || !cluster_.IsPending(*record)) return false;
-    preemptor.members.push_back(record->request);
-    only.push_back(cluster_.names.Find(member.node.str()));
-    if (only.back() == kNoNode) return false;
-    preemptor.gang = GangKeyOf(*record->request);
-  }
-  if (only.empty()) return false;
-  std::ranges::sort(only);
-  only.erase(std::unique(only.begin(), only.end()), only.end());
-  preemptor.context = rules_.ContextOf(*preemptor.members.front());
-  if (!MayPlan(preemptor.context)) return false;
-  // Judged as if nothing of this plan were under way, but what has been evicted is leaving.
-  for (const PodUid& uid : left) reclaims_.of_victim.erase(uid);
-  std::vector<std::unique_ptr<ScopedRemoval>> lifts;
-  for (const auto& member : preemptor.members) {
-    lifts.push_back(
-        std::make_unique<ScopedRemoval>(cluster_, member->uid, now, kept_.SharesWith(member->uid)));
-  }
-  ReclaimCase reclaim_case(parts_, preemptor, now, {.only = &only});
-  const auto region = reclaim_case.RegionOf(cluster_.names.name(only.front()));
-  bool holds = false;
-  std::vector<PodUid> spared;
-  if (region) {
-    const bool needs_nobody =
-        StillHolds(reclaim_case.problem(), reclaim.rule, *region, {}, reclaim_case);
-    const auto units = needs_nobody ? std::vector<int>() : reclaim_case.UnitsOf(left);
-    if (needs_nobody) spared = left;
-    // Nobody is asked whose budgets do not allow all of them: a gang would be left in part.
-    holds =
-        needs_nobody ||
-        (units && StillHolds(reclaim_case.problem(), reclaim.rule, *region, *units, reclaim_case) &&
-         CostOf(reclaim_case.problem(), *region, *units).pdb_violations == 0);
-  }
-  for (const PodUid& uid : left) reclaims_.of_victim[uid] = reclaim.name;
-  if (!holds) return false;
-  if (!spared.empty()) TRANCHE_MARK(reclaim_spares_victims);
-  for (const PodUid& uid : spared) {
-    reclaims_.of_victim.erase(uid);
-    std::erase_if(reclaim.victims, [&](const ReclaimVictim& victim) { return victim.uid == uid; });
-  }
-  return true;
 }
 
 void ReclaimRuns::NextEviction(const std::string& name, Instant now) {
@@ -201,9 +134,10 @@ void ReclaimRuns::SeeIfReserved(Reclaim& reclaim, Instant now) {
   for (const ReclaimMember& member : reclaim.members) {
     if (member.placed) continue;
     // kube-scheduler may have taken the nomination back, and have tried before we knew.
-    cluster_.outbox.reclaims().nominations.push_back({member.pod, member.uid, member.node});
+    told_.erase(member.uid);
     cluster_.outbox.Requeue(member.pod, member.uid);
   }
+  TellNominations();
 }
 
 void ReclaimRuns::Settle(const std::string& name, const PodUid& uid, EvictionOutcome outcome,
@@ -259,6 +193,7 @@ void ReclaimRuns::Settle(const std::string& name, const PodUid& uid, EvictionOut
       return;
   }
   NextEviction(name, now);
+  TellNominations();
 }
 
 // The API server took it: history, and what the owner is due.
@@ -274,10 +209,11 @@ void ReclaimRuns::NoteEvicted(const std::string& name, const PodUid& uid, Instan
   });
   victim->evicted_at = now;
   // What had all its time has lost nothing: its owner is due nothing, and protected by nothing.
-  if (first && reclaim.rule != ReclaimRule::kMaxRuntime) {
-    // A gang counts once, with all its pods.
-    reclaims_.history.Note(victim->owner, victim->leaf,
-                           std::ranges::count_if(reclaim.victims, of_owner), now);
+  const bool had_its_time = reclaim.rule == ReclaimRule::kMaxRuntime;
+  if (!first && !had_its_time) reclaims_.history.NoteMore(victim->leaf, 1, now);
+  if (first && !had_its_time) {
+    // A gang counts once.
+    reclaims_.history.Note(victim->owner, victim->leaf, 1, now);
     reclaims_.returning[victim->owner] = now;
     cluster_.NoteChange();
   }
@@ -315,9 +251,11 @@ void ReclaimRuns::NoteVictimGone(const PodUid& uid, Instant now) {
   if (run.asked == uid) run.asked.reset();
   cluster_.NoteChange();
   NextEviction(name, now);
+  TellNominations();
 }
 
 void ReclaimRuns::NoteMemberGone(const PodUid& uid, Instant now) {
+  told_.erase(uid);
   preemptors_.Forget(uid);
   reclaims_.returned.erase(uid);
   reclaims_.avoided.erase(uid);
@@ -369,6 +307,7 @@ void ReclaimRuns::NoteMemberPlaced(const PodUid& uid, const NodeName& node, Inst
   } else {
     Changed(reclaim);
   }
+  TellNominations();
 }
 
 void ReclaimRuns::Tend(Instant now) {
@@ -399,6 +338,7 @@ void ReclaimRuns::Tend(Instant now) {
   }
   // Only then who goes next: what has ended above may have changed who is in quota.
   for (const std::string& name : names_of_runs) NextEviction(name, now);
+  TellNominations();
   std::vector<PodUid> unclaimed_nominations;
   for (const auto& [uid, until] : reclaims_.nominated_until) {
     if (until <= now) unclaimed_nominations.push_back(uid);
@@ -441,7 +381,6 @@ void ReclaimRuns::Begin(Reclaim reclaim, Instant now) {
   const std::string name = reclaim.name;
   for (const ReclaimMember& member : reclaim.members) {
     reclaims_.of_member[member.uid] = name;
-    cluster_.outbox.reclaims().nominations.push_back({member.pod, member.uid, member.node});
   }
   for (const ReclaimVictim& victim : reclaim.victims) reclaims_.of_victim[victim.uid] = name;
   Reclaim& stored = reclaims_.all[name] = std::move(reclaim);
@@ -451,57 +390,6 @@ void ReclaimRuns::Begin(Reclaim reclaim, Instant now) {
   run.checked = cluster_.version();
   Changed(stored);
   NextEviction(name, now);
-}
-
-// Its class may have been edited since, or the pod be another one's under the same name. Once a
-// member of a gang has left, the others follow.
-bool ReclaimRuns::StillEnds(const Reclaim& reclaim, const std::vector<PodUid>& left,
-                            Instant now) const {
-  bool over = left.size() < reclaim.victims.size();
-  std::vector<const PodRecord*> pods;
-  for (const PodUid& uid : left) {
-    const PodRecord* record = cluster_.Find(uid);
-    const HeldWork* work = cluster_.book.Find(uid);
-    if (record == nullptr || work == nullptr || !guards_.MayStop(*record, *work)) return false;
-    pods.push_back(record);
-    const std::optional<Instant> end = RunLimitOf(*cluster_.set, *work);
-    over = over || (end && *end <= now && work->workload_class == reclaim.source);
-  }
-  return over && guards_.BudgetsAllow(pods, now);
-}
-
-bool ReclaimRuns::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now) {
-  if (reclaim.rule == ReclaimRule::kGang) return GangIsToGo(reclaim, left);
-  if (reclaim.rule == ReclaimRule::kMaxRuntime) return StillEnds(reclaim, left, now);
-  for (const PodUid& uid : left) {
-    const PodRecord* record = cluster_.Find(uid);
-    const HeldWork* work = cluster_.book.Find(uid);
-    if (record == nullptr || work == nullptr) return false;
-    const GuardVerdict verdict = guards_.Of(uid, *record, *work, now);
-    if (!verdict.touchable || verdict.guard != Guard::kNone) return false;
-    // The record may have been written by somebody else.
-    if (reclaim.rule == ReclaimRule::kShrink && work->leaf != reclaim.source) return false;
-  }
-  if (reclaim.rule == ReclaimRule::kDrain) {
-    return std::ranges::any_of(cluster_.book.BudgetsToDrain(), [&](std::size_t budget) {
-      return cluster_.set->budgets[budget].name == reclaim.source &&
-             std::ranges::all_of(left, [&](const PodUid& uid) {
-               return cluster_.book.Meters(budget, *cluster_.book.Find(uid));
-             });
-    });
-  }
-  const GpuQuota* spec = cluster_.set->QuotaNamed(reclaim.source);
-  if (spec == nullptr || spec->on_shrink == OnShrink::kKeep) return false;
-  Preemptor nobody;
-  nobody.context.membership.leaf = cluster_.book.tree().Find(reclaim.source);
-  for (const PodUid& uid : left) reclaims_.of_victim.erase(uid);
-  ReclaimCase reclaim_case(parts_, nobody, now, {});
-  const ShrinkTarget target =
-      spec->on_shrink == OnShrink::kDrain ? ShrinkTarget::kNominal : ShrinkTarget::kReach;
-  const ShrinkPlan plan =
-      PlanShrink(reclaim_case.problem(), nobody.context.membership.leaf, target);
-  for (const PodUid& uid : left) reclaims_.of_victim[uid] = reclaim.name;
-  return !plan.victims.empty();
 }
 
 }  // namespace tranche

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -19,6 +20,11 @@
 #include "scheduler/engine/state/kept_room.h"
 
 namespace tranche {
+
+// The victim was evicted, or holds nothing any more.
+inline bool IsTaken(const ReclaimVictim& victim) {
+  return victim.evicted_at.has_value() || victim.gone_at.has_value();
+}
 
 class ReclaimRuns {
  public:
@@ -70,6 +76,17 @@ class ReclaimRuns {
   // Does the plan of a reclaim still hold? Drops victims that are no longer needed.
   bool Revalidate(Reclaim& reclaim, Instant now);
   bool LookAgain(Reclaim& reclaim, Instant now);
+  // What a look at a plan found: what the members get now, and which victims may stay.
+  struct Outlook {
+    // Of the members that wait; empty: the plan does not hold.
+    std::vector<ReclaimCase::Seat> seats;
+    bool needs_nobody = false;
+  };
+  Outlook Judge(const Reclaim& reclaim, const Preemptor& preemptor, const std::vector<PodUid>& left,
+                Instant now);
+  // Keeps for the members that wait what they would get now.
+  void MoveRoom(Reclaim& reclaim, const std::vector<ReclaimCase::Seat>& seats,
+                const QuotaMembership& membership, Instant now);
   bool StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now);
   bool StillEnds(const Reclaim& reclaim, const std::vector<PodUid>& left, Instant now) const;
   bool GangIsToGo(const Reclaim& reclaim, const std::vector<PodUid>& left) const;
@@ -98,6 +115,12 @@ class ReclaimRuns {
   void SeeIfReserved(Reclaim& reclaim, Instant now);
   // Would the pod be taken where its room is kept?
   bool FitsItsEarmark(const ReclaimMember& member, Instant now);
+  // Tells kube-scheduler where the members that wait are to go: once all that makes their room is
+  // on its way out, since it counts them there from then on. While somebody's room is ready on a
+  // node, nobody else is nominated to it.
+  void TellNominations();
+  // Takes back what was told of the pod.
+  void Unnominate(const ReclaimMember& member);
   // The API server took it: history, and what the owner is due.
   void NoteEvicted(const std::string& name, const PodUid& uid, Instant now);
 
@@ -113,6 +136,7 @@ class ReclaimRuns {
   Nominations& nominations_;
   const Gangs& gangs_;
   PreemptorQueue& preemptors_;
+  std::map<PodUid, NodeName> told_;  // members of plans under way: where they are nominated
   Picks picks_;
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "scheduler/engine/state/kept_room.h"
+#include "topology/base/mark.h"
 #include "topology/base/plant.h"
 
 namespace tranche {
@@ -60,6 +61,30 @@ void Nominations::KeepAll(Instant now) {
   std::vector<NodeName> nodes;
   for (const auto& [node, pods] : reclaims_.nominated) nodes.push_back(node);
   for (const NodeName& node : nodes) Keep(node, now);
+}
+
+void Nominations::WithdrawUnexplained(Instant now) {
+  for (const auto& [node, pods] : reclaims_.nominated) {
+    const NodeId id = cluster_.names.Find(node.str());
+    const bool known = id != kNoNode && cluster_.nodes[id] != nullptr;
+    const bool room_comes =
+        known && std::ranges::any_of(cluster_.nodes[id]->state.holdings(), [&](const Holding& one) {
+          const PodRecord* holder = cluster_.Find(one.uid);
+          return holder != nullptr && IsLeaving(*holder, now);
+        });
+    if (room_comes) continue;
+    for (const PodUid& uid : pods) {
+      const PodRecord* record = cluster_.Find(uid);
+      if (record == nullptr || !cluster_.IsPending(*record) || record->earmark != nullptr ||
+          reclaims_.of_member.contains(uid)) {
+        continue;
+      }
+      // Where kube-scheduler evicts, it nominates too.
+      if (rules_.ContextOf(*record->request).policy->actor != PreemptionActor::kPlanner) continue;
+      TRANCHE_MARK(nomination_without_a_reason_taken_back);
+      cluster_.outbox.reclaims().nominations.push_back({record->request->name, uid, NodeName()});
+    }
+  }
 }
 
 void Nominations::End(const PodUid& uid, PodRecord& record, Instant now) {

@@ -27,6 +27,9 @@ class Nominations {
   // Everybody has been seen: for all that are nominated.
   void KeepAll(Instant now);
   void End(const PodUid& uid, PodRecord& record, Instant now);
+  // At a start: what no plan, no place in a gang and nobody who leaves explains is taken back,
+  // since kube-scheduler counts such a pod on its node.
+  void WithdrawUnexplained(Instant now);
 
  private:
   ClusterState& cluster_;

@@ -16,20 +16,23 @@ constexpr int64_t kDay = 24 * 60;
 
 TEST(EvictionHistoryTest, ImmunityDoublesWithEachEvictionOfTheDayUpToAnHour) {
   EvictionHistory history;
-  EXPECT_EQ(history.ImmuneUntil("job", minutes(10), Minute(0)), std::nullopt);
+  EXPECT_EQ(history.ImmuneUntil("job", Minute(kDay * 2), minutes(10), Minute(0)), std::nullopt);
   const int64_t guards[] = {10, 20, 40, 60, 60};
   for (int i = 0; i < 5; ++i) {
     const int64_t at = 100 * i;
     history.Note("job", "team-a", 1, Minute(at));
     const Instant until = Minute(at + guards[i]);
     EXPECT_EQ(history.Evictions("job", Minute(at)), i + 1);
-    EXPECT_EQ(history.ImmuneUntil("job", minutes(10), Minute(at)), until) << i;
-    EXPECT_EQ(history.ImmuneUntil("job", minutes(10), until - Millis(1)), until) << i;
-    EXPECT_EQ(history.ImmuneUntil("job", minutes(10), until), std::nullopt) << i;
+    EXPECT_EQ(history.ImmuneUntil("job", Minute(kDay * 2), minutes(10), Minute(at)), until) << i;
+    EXPECT_EQ(history.ImmuneUntil("job", Minute(kDay * 2), minutes(10), until - Millis(1)), until)
+        << i;
+    EXPECT_EQ(history.ImmuneUntil("job", Minute(kDay * 2), minutes(10), until), std::nullopt) << i;
   }
-  EXPECT_EQ(history.ImmuneUntil("job", Millis(0), Minute(400)), std::nullopt) << "no cooldown";
-  EXPECT_EQ(history.ImmuneUntil("job", Millis::max(), Minute(400)), Minute(460)) << "capped";
-  EXPECT_EQ(history.ImmuneUntil("other", minutes(10), Minute(400)), std::nullopt);
+  EXPECT_EQ(history.ImmuneUntil("job", Minute(kDay * 2), Millis(0), Minute(400)), std::nullopt)
+      << "no cooldown";
+  EXPECT_EQ(history.ImmuneUntil("job", Minute(kDay * 2), Millis::max(), Minute(400)), Minute(460))
+      << "capped";
+  EXPECT_EQ(history.ImmuneUntil("other", Minute(kDay * 2), minutes(10), Minute(400)), std::nullopt);
 }
 
 TEST(EvictionHistoryTest, ImmunityStartsAgainWhenADayIsOver) {
@@ -37,7 +40,8 @@ TEST(EvictionHistoryTest, ImmunityStartsAgainWhenADayIsOver) {
   history.Note("job", "team-a", 1, Minute(0));
   history.Note("job", "team-a", 1, Minute(kDay));
   EXPECT_EQ(history.Evictions("job", Minute(kDay)), 1) << "the first one has just left";
-  EXPECT_EQ(history.ImmuneUntil("job", minutes(10), Minute(kDay)), Minute(kDay + 10));
+  EXPECT_EQ(history.ImmuneUntil("job", Minute(kDay * 2), minutes(10), Minute(kDay)),
+            Minute(kDay + 10));
 }
 
 TEST(EvictionHistoryTest, ADayHoldsSoManyEvictionsOfAnOwner) {
@@ -61,6 +65,23 @@ TEST(EvictionHistoryTest, ADayHoldsSoManyEvictionsOfAnOwner) {
         << row.most.value_or(0) << " at " << row.now;
   }
   EXPECT_EQ(history.DayFullUntil("other", 1, Minute(120)), std::nullopt);
+}
+
+TEST(EvictionHistoryTest, WhatRanAllAlongIsNotProtectedByWhatHappenedToOthersOfItsOwner) {
+  EvictionHistory history;
+  history.Note("job", "team", 1, Minute(10));
+  history.Note("job", "team", 1, Minute(20));
+  const struct {
+    int64_t started;
+    std::optional<Instant> until;
+  } rows[] = {
+      {0, std::nullopt}, {10, std::nullopt}, {11, Minute(20) + minutes(5)},
+      {20, Minute(25)},  {21, Minute(50)},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(history.ImmuneUntil("job", Minute(row.started), minutes(15), Minute(22)), row.until)
+        << row.started;
+  }
 }
 
 TEST(EvictionHistoryTest, AnHourHoldsSoManyPodsOfALeaf) {
@@ -101,7 +122,8 @@ TEST(EvictionHistoryTest, LateAndRepeatedNotesCountOnceInTheirPlace) {
   EXPECT_EQ(history.Evictions("job", Minute(55)), 2);
   EXPECT_EQ(history.PodsInHour("team", Minute(55)), 6);
   EXPECT_EQ(history.PodsInHour("team", Minute(60)), 3);
-  EXPECT_EQ(history.ImmuneUntil("job", minutes(10), Minute(55)), Minute(70)) << "after the latest";
+  EXPECT_EQ(history.ImmuneUntil("job", Minute(kDay * 2), minutes(10), Minute(55)), Minute(70))
+      << "after the latest";
   history.Note("another", "team", 1, Minute(50));
   EXPECT_EQ(history.PodsInHour("team", Minute(60)), 4) << "another owner at the same moment";
 }

@@ -80,10 +80,20 @@ TEST(EvictionGuards, AMinimumRuntimeGuardsUntilItHasPassed) {
   EXPECT_EQ(world.Verdict().until, kNow + minutes(20));
 }
 
-TEST(EvictionGuards, OwnersEvictedLatelyAreImmuneButFromTheSamePlan) {
+TEST(EvictionGuards, WhatAnOwnerStartsAgainIsImmuneAndWhatRanAllAlongIsNot) {
   World world;
-  world.state.history.Note("ns/job", "team", 1, kNow - minutes(1));
+  world.state.history.Note("ns/job", "team", 1, kNow - minutes(2));
+  EXPECT_EQ(world.Verdict().guard, Guard::kNone);
+  world.work.since = kNow - minutes(1);
   EXPECT_EQ(world.Verdict().guard, Guard::kImmunity);
+  EXPECT_EQ(world.Verdict().until, kNow + minutes(8));
+}
+
+TEST(EvictionGuards, ADayThatIsFullGuardsFromAllPlansButTheOneThatFilledIt) {
+  World world;
+  world.Change([](GpuClass& one, GpuQuota&) { one.max_evictions_per_day = 1; });
+  world.state.history.Note("ns/job", "team", 1, kNow - minutes(1));
+  EXPECT_EQ(world.Verdict().guard, Guard::kDailyLimit);
   Reclaim plan;
   ReclaimVictim victim;
   victim.owner = "ns/job";
@@ -92,7 +102,7 @@ TEST(EvictionGuards, OwnersEvictedLatelyAreImmuneButFromTheSamePlan) {
   world.guards.LookAgainAt(&plan);
   EXPECT_EQ(world.Verdict().guard, Guard::kNone);
   world.guards.LookAgainAt(nullptr);
-  EXPECT_EQ(world.Verdict().guard, Guard::kImmunity);
+  EXPECT_EQ(world.Verdict().guard, Guard::kDailyLimit);
 }
 
 TEST(EvictionGuards, ADisruptionBudgetHasNoTime) {

@@ -1,0 +1,164 @@
+// How reclaims end: what is left behind for those who come after, and for kube-scheduler.
+#include "test/unit/scheduler/engine/engine_reclaim_fixture.h"
+
+namespace tranche {
+namespace {
+
+using std::chrono::seconds;
+using test::Class;
+using test::Minutes;
+using test::Quota;
+using test::StockNode;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+// 8 H100, of which team a owns 2 and team b 6. One Deployment of a runs on all of them.
+class ReclaimEnds : public EngineReclaimTest {
+ protected:
+  void SetUp() override {
+    Nodes({StockNode("n1", 8)});
+    Declare({.quotas = {Quota("org"), Quota("team-a").Under("org").Owns("a").Line("h100", "2"),
+                        Quota("team-b").Under("org").Owns("b").Line("h100", "6")},
+             .classes = {Class("train", 2)}});
+    for (int i = 0; i < 8; ++i) {
+      Run(Deployed(i), "n1", "a/web");
+      Pass(seconds(1));
+    }
+    Pass(Minutes(10));
+  }
+  static PodRequest Deployed(int number) {
+    return Pod("a", "web-" + std::to_string(number), 1, "train");
+  }
+  static PodRequest Wanted(int number) {
+    return Pod("b", "wants-" + std::to_string(number), 1, "train");
+  }
+  void Want(int pods) {
+    for (int i = 0; i < pods; ++i) EXPECT_EQ(Try(Wanted(i)), "WaitingForQuota");
+  }
+  void AllowToGo(int64_t pods) {
+    DisruptionBudget budget;
+    budget.ns = "a";
+    budget.name = "pdb";
+    budget.selector.emplace();
+    budget.allowed = pods;
+    engine_.SetDisruptionBudget(budget, now_);
+  }
+  std::vector<std::string> Phases() {
+    std::vector<std::string> phases;
+    for (const Reclaim& reclaim : engine_.Reclaims())
+      phases.emplace_back(ReclaimPhaseName(reclaim.phase));
+    return phases;
+  }
+};
+
+TEST_F(ReclaimEnds, PlansOfOneRoundTakeFromOneOwnerAndDoNotUndoEachOther) {
+  Want(6);
+  EXPECT_EQ(Plan(), "plan plan plan plan plan plan");
+  std::string evicted;
+  for (int round = 0; round < 6; ++round) {
+    evicted += EvictAll();
+    Pass(seconds(1));
+    Plan();
+  }
+  EXPECT_THAT(Phases(), Each("Evicting"));
+  EXPECT_EQ(evicted, "web-7web-6web-5web-4web-3web-2");
+  for (int i = 2; i < 8; ++i) Leave(Deployed(i));
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(Place(Wanted(i), "n1")) << i;
+  EXPECT_THAT(Phases(), Each("Done"));
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
+TEST_F(ReclaimEnds, WhatTheOwnerStartsAgainIsLeftAloneForAWhile) {
+  Want(1);
+  Plan();
+  EXPECT_EQ(EvictAll(), "web-7");
+  Leave(Deployed(7));
+  ASSERT_TRUE(Place(Wanted(0), "n1"));
+  Pass(seconds(1));
+  engine_.DeletePod(Wanted(0).uid, now_);
+  Run(Deployed(9), "n1", "a/web");
+  Pass(seconds(1));
+  EXPECT_EQ(Try(Wanted(1)), "WaitingForQuota");
+  EXPECT_EQ(Plan(), "plan");
+  EXPECT_EQ(EvictAll(), "web-6") << "web-9 is the newest";
+}
+
+TEST_F(ReclaimEnds, ABudgetIsPromisedOnce) {
+  AllowToGo(1);
+  Want(3);
+  EXPECT_EQ(Plan(), "plan blocked");
+  EXPECT_EQ(engine_.Explain(Wanted(2).name, now_)->blocked->reason, Reason::kPdbBlocked);
+  EXPECT_THAT(engine_.Explain(Wanted(2).name, now_)->blocked->detail,
+              HasSubstr("PodDisruptionBudget"));
+  EXPECT_EQ(EvictAll(), "web-7");
+  AllowToGo(0);
+  Leave(Deployed(7));
+  EXPECT_TRUE(Place(Wanted(0), "n1"));
+  AllowToGo(1);
+  Pass(seconds(1));
+  EXPECT_EQ(Plan(), "plan blocked");
+  EXPECT_EQ(EvictAll(), "web-6");
+}
+
+TEST_F(ReclaimEnds, KubeSchedulerIsToldWhenTheRoomIsOnItsWayAndToldAgainAtEveryEnd) {
+  Want(2);
+  Plan();
+  EXPECT_THAT(nominated_, IsEmpty());
+  EXPECT_EQ(Evict(), "web-7");
+  EXPECT_THAT(nominated_, ElementsAre(std::pair("wants-0", "n1")));
+  Pass(seconds(1));
+  EXPECT_EQ(Evict(), "web-6");
+  EXPECT_THAT(nominated_, ElementsAre(std::pair("wants-0", "n1"), std::pair("wants-1", "n1")));
+  Leave(Deployed(7));
+  EXPECT_EQ(nominated_["wants-1"], "")
+      << "it would stand in the way of the one whose room is there";
+  EXPECT_EQ(nominated_["wants-0"], "n1");
+  EXPECT_TRUE(Place(Wanted(0), "n1"));
+  Collect();
+  EXPECT_EQ(nominated_["wants-1"], "n1");
+  Leave(Deployed(6));
+  Pass(Minutes(3));
+  Collect();
+  EXPECT_THAT(Phases(), UnorderedElementsAre("Done", "Aborted"));
+  EXPECT_EQ(nominated_["wants-1"], "") << "it did not come";
+  EXPECT_EQ(nominated_["wants-0"], "n1") << "it has come";
+}
+
+TEST_F(ReclaimEnds, NominationsThatNothingExplainsAreTakenBackAtAStart) {
+  PodFacts stale = test::Pending(Wanted(0));
+  stale.nominated = NodeName("n1");
+  Engine after{EngineOptions{}};
+  after.UpsertNode(StockNode("n1", 8), now_);
+  after.SetPolicies(test::Declare({.classes = {Class("train", 2)}}), Defaults(), now_);
+  for (const auto& [uid, pod] : running_) after.UpsertPod(pod, now_);
+  after.UpsertPod(stale, now_);
+  after.UpsertPod(test::Pending(Wanted(1)), now_);
+  after.FinishRestore(now_);
+  std::vector<Nomination> told = std::exchange(after.effects().reclaims, {}).nominations;
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].uid, Wanted(0).uid);
+  EXPECT_TRUE(told[0].node.empty());
+}
+
+TEST_F(ReclaimEnds, RoomThatIsKeptMovesToWhereItAppeared) {
+  const PodRequest wants = Pod("b", "wants", 3, "train");
+  EXPECT_EQ(Try(wants), "WaitingForQuota");
+  EXPECT_EQ(Plan(), "plan");
+  ASSERT_EQ(engine_.Reclaims()[0].victims.size(), 3U);
+  // The two oldest end while the first is asked: two others are spared, and keep their cards.
+  Leave(Deployed(0));
+  Leave(Deployed(1));
+  const std::string first = EvictAll();
+  Leave(Deployed(5));
+  EXPECT_EQ(first, "web-5");
+  EXPECT_THAT(Reclaims(), ElementsAre("R1 Reserved 1/1 for wants from web-5"));
+  EXPECT_EQ(Try(Pod("c", "thief", 1)), "NoRoom");
+  EXPECT_TRUE(Place(wants, "n1"));
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tranche
