@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "test/sim/base/wall.h"
-#include "test/sim/check/fit.h"
 #include "test/sim/check/ledger.h"
 
 namespace tranche::sim::check {
@@ -36,7 +35,15 @@ std::vector<std::string> DevicesOf(const Json& claim) {
 
 bool UsesClaimsAlone(const Json& pod) {
   const Json& claims = At(pod, {"spec", "resourceClaims"});
-  return claims.is_array() && !claims.empty() && !AsksGpu(pod);
+  const Json& containers = At(pod, {"spec", "containers"});
+  if (!claims.is_array() || claims.empty() || !containers.is_array()) return false;
+  return std::ranges::none_of(containers, [](const Json& container) {
+    const Json& limits = At(container, {"resources", "limits"});
+    if (!limits.is_object()) return false;
+    const auto items = limits.items();
+    return std::any_of(items.begin(), items.end(),
+                       [](const auto& limit) { return limit.key().starts_with("nvidia.com/"); });
+  });
 }
 
 // How many whole GPUs the pod's one claim asks for; 0: this model does not know.
