@@ -28,6 +28,7 @@ namespace tranche {
 // preemptor's own leaf is R1 and R2a combined, which is tried after both.
 enum class ReclaimRule : uint8_t {
   kNone,
+  kR0,          // lower rank that nobody is entitled to, where one of the two has no team
   kR1,          // own nominal back from borrowers in other leaves
   kR2a,         // own team's lower rank, for work that would be in quota
   kR2b,         // own team's lower rank and borrowed, for work that would be borrowed
@@ -38,7 +39,7 @@ enum class ReclaimRule : uint8_t {
   kGang,        // a gang that runs in part could not be completed
   kMaxRuntime,  // it has run for as long as its class lets it
 };
-std::string_view ReclaimRuleName(ReclaimRule rule);  // "R1", "R2a", "R2b", "R3", "R5", "Drain", ...
+std::string_view ReclaimRuleName(ReclaimRule rule);  // "R0", "R1", "R2a", ..., "Drain", ...
 
 // A charge on one model's line; kNoLine where no quota names the model (then only `any` counts).
 struct LineCharge {
@@ -55,8 +56,8 @@ struct VictimPod {
 
 // What is evicted together: a gang, or one pod (a gang of one).
 struct VictimUnit {
-  std::string key;  // unique; breaks the last ties
-  QuotaId leaf = kNoQuota;
+  std::string key;          // unique; breaks the last ties
+  QuotaId leaf = kNoQuota;  // kNoQuota: of no team, and not in quota
   int rank = 0;
   bool own_rank_protected = false;  // class OverQuota: R2a may not touch it
   LineMarks marks;
@@ -85,7 +86,7 @@ struct ReclaimProblem {
   // As if terminating work were gone, with what is reserved for other preemptors, without the
   // preemptor. Not changed by planning.
   const QuotaTree* tree = nullptr;
-  QuotaId leaf = kNoQuota;  // of the preemptor
+  QuotaId leaf = kNoQuota;  // of the preemptor; kNoQuota: it has no team
   int rank = 0;
   std::vector<VictimUnit> units;
   std::vector<ReclaimRegion> regions;

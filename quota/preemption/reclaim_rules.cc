@@ -16,11 +16,6 @@ bool IsCrossLeaf(ReclaimRule rule) {
   return rule == ReclaimRule::kR1 || rule == ReclaimRule::kR3 || rule == ReclaimRule::kR5;
 }
 
-Charge* AmountOn(std::vector<LineCharge>& amounts, LineId line) {
-  const auto at = std::ranges::find(amounts, line, &LineCharge::line);
-  return at == amounts.end() ? nullptr : &at->charge;
-}
-
 // The unit's charge on the line; `any` is charged with everything.
 Charge ChargeOn(const VictimUnit& unit, LineId line) {
   if (line == kAnyLine) return TotalCharge(unit);
@@ -100,7 +95,13 @@ bool ReclaimRules::IsBorrowed(const VictimUnit& unit) const {
 }
 
 bool ReclaimRules::OwnLowerRank(const VictimUnit& unit) const {
-  return unit.leaf == problem_.leaf && unit.rank < problem_.rank;
+  return unit.leaf == problem_.leaf && unit.leaf != kNoQuota && unit.rank < problem_.rank;
+}
+
+// By R0: what a team borrows is between teams for those who have one.
+bool ReclaimRules::NobodyIsEntitledTo(const VictimUnit& unit) const {
+  if (unit.leaf == kNoQuota) return true;
+  return problem_.leaf == kNoQuota && IsBorrowed(unit);
 }
 
 QuotaId ReclaimRules::AncestorWith(const VictimUnit& unit) const {
@@ -132,10 +133,13 @@ bool ReclaimRules::CouldReclaim(const VictimUnit& unit) const {
 bool ReclaimRules::Eligible(const Step& step, Standing standing, const VictimUnit& unit) const {
   const int level = KinOf(unit.leaf).level.value_or(0);
   const bool in_quota = standing != Standing::kBorrows;
-  const bool near = unit.leaf != problem_.leaf && level >= 1 && level <= step.level;
+  const bool near =
+      unit.leaf != problem_.leaf && unit.leaf != kNoQuota && level >= 1 && level <= step.level;
   const bool own = in_quota && OwnLowerRank(unit) && !unit.own_rank_protected &&
                    (standing == Standing::kInQuota || !InQuotaOnModel(unit));
   switch (step.rule) {
+    case ReclaimRule::kR0:
+      return unit.rank < problem_.rank && NobodyIsEntitledTo(unit);
     case ReclaimRule::kR1:
       if (step.with_own) return own || (in_quota && near && CouldReclaim(unit));
       return near && CouldReclaim(unit);
@@ -175,6 +179,7 @@ std::vector<ReclaimRules::Step> ReclaimRules::Steps() const {
       if (HasVictims(step)) steps.push_back(step);
     }
   };
+  add({.rule = ReclaimRule::kR0});
   if (path_.empty()) return steps;
   add({.rule = ReclaimRule::kR1});
   add({.rule = ReclaimRule::kR2a});
@@ -266,7 +271,11 @@ void ReclaimRules::Start(const Step& step, std::size_t region) {
 }
 
 void ReclaimRules::Place(std::size_t region) {
-  if (path_.empty()) return;
+  if (path_.empty()) {
+    region_ = region;
+    placed_ = true;
+    return;
+  }
   if (placed_) {
     for (const LineCharge& part : Region().parts) {
       trial_.Remove(problem_.leaf, part.line, part.charge);
@@ -312,6 +321,7 @@ bool ReclaimRules::WithinSpare(const VictimUnit& unit) const {
 }
 
 bool ReclaimRules::WithinEvictions(const VictimUnit& unit) const {
+  if (unit.leaf == kNoQuota) return true;
   if (step_.rule == ReclaimRule::kR1 && unit.leaf != problem_.leaf) return true;
   const auto pods = static_cast<int64_t>(unit.pods.size());
   return ValueAt(problem_.evictions_left, unit.leaf, Limit()).Allows(evicted_[unit.leaf] + pods);
@@ -330,7 +340,7 @@ bool ReclaimRules::Push(int unit) {
 
   Take(victim, -1);
   pushed_.push_back(unit);
-  evicted_[static_cast<std::size_t>(victim.leaf)] += static_cast<int64_t>(victim.pods.size());
+  if (victim.leaf != kNoQuota) evicted_[victim.leaf] += static_cast<int64_t>(victim.pods.size());
   if (own && step_.with_own) ++own_;
   if (victim.spare_of) ++spares_[*victim.spare_of];
   if (victim.whole_of) ++wholes_[*victim.whole_of];
@@ -343,7 +353,7 @@ void ReclaimRules::Pop() {
   const VictimUnit& victim = UnitAt(pushed_.back());
   pushed_.pop_back();
   Take(victim, +1);
-  evicted_[static_cast<std::size_t>(victim.leaf)] -= static_cast<int64_t>(victim.pods.size());
+  if (victim.leaf != kNoQuota) evicted_[victim.leaf] -= static_cast<int64_t>(victim.pods.size());
   if (victim.leaf == problem_.leaf && step_.with_own) --own_;
   if (victim.spare_of) --spares_[*victim.spare_of];
   if (victim.whole_of) --wholes_[*victim.whole_of];
@@ -462,38 +472,6 @@ bool ReclaimRules::StaysFair(QuotaId victims) const {
   const int64_t theirs = BorrowedShare(victims);
   return theirs > 0 && Int128{11} * BorrowedShare(problem_.leaf) * weight(victims) <=
                            Int128{10} * theirs * weight(problem_.leaf);
-}
-
-// ---- for the search ---------------------------------------------------------------------------
-
-std::vector<LineCharge> ReclaimRules::Needs(const Step& step, std::size_t region) {
-  if (path_.empty()) return {};
-  Start(step, region);
-  FindLacking();
-  std::vector<LineCharge> needs = lacking_;
-  if (step.rule != ReclaimRule::kR1) return needs;
-  for (const QuotaId id : path_) {
-    for (const LineCharge& asked : asked_) {
-      Charge borrowed = trial_.Borrowed(id, asked.line);
-      if (asked.charge.compute == 0) borrowed.compute = 0;
-      if (asked.charge.memory == 0) borrowed.memory = 0;
-      if (borrowed == Charge{}) continue;
-      if (AmountOn(needs, asked.line) == nullptr) needs.push_back({asked.line, {}});
-      Charge& need = *AmountOn(needs, asked.line);
-      need = {std::max(need.compute, borrowed.compute), std::max(need.memory, borrowed.memory)};
-    }
-  }
-  return needs;
-}
-
-bool ReclaimRules::HelpsFromOutside(const Step& step, std::size_t region, int unit) {
-  const VictimUnit& victim = UnitAt(unit);
-  if (step.rule != ReclaimRule::kR1 || victim.leaf == problem_.leaf) return true;
-  Start(step, region);
-  FindLacking();
-  devices_lacking_ = false;
-  entitlement_ = step.with_own ? Entitlement::kFull : FindEntitlement();
-  return entitlement_ != Entitlement::kNone && GivesWhatIsLacked(victim);
 }
 
 }  // namespace tranche

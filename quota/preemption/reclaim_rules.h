@@ -4,6 +4,8 @@
 // then nearest lowest common ancestor, then smaller charge in GPU-equivalents, then key), each with
 // the ones before it gone.
 //
+//   R0   Victims are of strictly lower rank. The preemptor has no team, and they have none or are
+//        borrowed as in R2b; or it has one, and they have none.
 //   R1   The preemptor is entitled: with it placed, its leaf borrows nothing in any line and
 //        dimension it is charged in. If that holds only for `any`, or no quota of the tree limits
 //        its model but one limits `any`, it is entitled through `any` alone: then victims are those
@@ -33,7 +35,7 @@
 //        of borrowed capacity (largest over lines of GpuEquivalents(Borrowed), by weight) that the
 //        victims' leaf still has, which is more than nothing.
 //
-// R2a, R2b, R3 and R5 keep within evictions_left. Quota must admit the preemptor afterwards
+// R0, R2a, R2b, R3 and R5 keep within evictions_left. Quota must admit the preemptor afterwards
 // (QuotaTree::Check for every part), and every set respects spare_of and whole_of.
 //
 // Through `any` alone one is entitled only where the tree limits `any`. Work charged to a quota of
@@ -113,6 +115,7 @@ class ReclaimRules {
   bool InQuotaOnModel(const VictimUnit& unit) const;
   bool IsBorrowed(const VictimUnit& unit) const;
   bool OwnLowerRank(const VictimUnit& unit) const;
+  bool NobodyIsEntitledTo(const VictimUnit& unit) const;
   // The lowest common ancestor; there is one.
   QuotaId AncestorWith(const VictimUnit& unit) const;
   bool CrossLeafAllowed(const VictimUnit& unit) const;

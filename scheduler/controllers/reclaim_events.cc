@@ -33,6 +33,8 @@ std::string Counted(std::size_t pods) {
 
 std::string RuleWords(ReclaimRule rule) {
   switch (rule) {
+    case ReclaimRule::kR0:
+      return "R0: work of a lower class that no team is entitled to goes first";
     case ReclaimRule::kR1:
       return "R1: the team takes back what is its own from those who borrowed it";
     case ReclaimRule::kR2a:
@@ -62,8 +64,7 @@ std::string Cause(const Reclaim& reclaim) {
     return fmt::format("GPUQuota {} was lowered and takes back what is over it", reclaim.source);
   }
   if (reclaim.rule == ReclaimRule::kGang) {
-    return fmt::format("gang {} could not be completed in time and gives back what it has",
-                       reclaim.source);
+    return fmt::format("gang {} runs in part and gives back what it has", reclaim.source);
   }
   if (reclaim.rule == ReclaimRule::kMaxRuntime) {
     return fmt::format("GPUClass {} lets its pods run no longer (maxRuntime)", reclaim.source);

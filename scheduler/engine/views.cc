@@ -192,9 +192,12 @@ std::string EngineViews::AdvicePending(const RequestContext& context, const PodR
       record.last_reason <= Reason::kGangNoRoom) {
     reason = record.last_reason;
   }
-  if (parts_.kept.AwaitedNode(context.request->uid) != kNoNode)
-    reason = Reason::kPreemptionInProgress;
-  return AdviceFor(reason);
+  const PodUid& uid = context.request->uid;
+  if (parts_.kept.AwaitedNode(uid) != kNoNode) reason = Reason::kPreemptionInProgress;
+  std::string advice = AdviceFor(reason);
+  if (!MoreRoomWouldHelp(reason) && reason != Reason::kGangNoRoom) return advice;
+  const std::string why = parts_.preemptors.BlockOf(uid) ? "" : WhyNobodyGoes(context);
+  return why.empty() ? advice : advice + "; " + why;
 }
 
 // What is under way for the pod or against it, or what stands in the way of a plan.

@@ -3,7 +3,7 @@
 //
 // Every eviction must raise the potential of quota-model section 4, told here by tier (first what
 // is never preempted, then rank, highest first): GPUs in quota on limited model lines, then GPUs in
-// quota on `any`, then GPUs that are borrowed.
+// quota on `any`, then GPUs that are borrowed or of no team.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class NodeGeometry : public ReclaimGeometry {
 
 struct LoopGang {
   std::string key;
-  QuotaId leaf = kNoQuota;
+  QuotaId leaf = kNoQuota;  // kNoQuota: of no team
   int rank = 0;
   bool never = false;    // not preemptible, and only ever in quota
   bool guarded = false;  // runs protected for now
@@ -137,7 +137,7 @@ class ReclaimWorld {
   // With it running on a GPU of the model its leaf borrows nothing on the line.
   bool Entitled(std::size_t which, LineId model) const {
     const LoopGang& gang = gangs_[which];
-    if (gang.rank == 0) return false;
+    if (gang.rank == 0 || gang.leaf == kNoQuota) return false;
     QuotaTree tree = tree_;
     tree.Add(gang.leaf, model, ChargeOf(gang));
     return tree.Borrowed(gang.leaf, model) == Charge{} &&
@@ -151,6 +151,10 @@ class ReclaimWorld {
       const LoopGang& gang = gangs_[i];
       if (!gang.Runs()) continue;
       const std::size_t tier = gang.never ? 0 : static_cast<std::size_t>(4 - gang.rank);
+      if (gang.leaf == kNoQuota) {
+        potential.borrowed[tier] += gang.Gpus();
+        continue;
+      }
       const bool in_model = tree_.Limits(gang.leaf, LineOf(gang)) && marks[i].in_model;
       const bool in_any = tree_.Limits(gang.leaf, kAnyLine) && marks[i].in_any;
       if (in_model) potential.in_quota[tier] += gang.Gpus();
@@ -167,6 +171,8 @@ class ReclaimWorld {
   const std::string& story() const { return story_; }
 
  private:
+  static constexpr LineMarks kOfNoTeam{QuotaState::kBorrowed, false, false};
+
   static Charge ChargeOf(const LoopGang& gang) {
     return {kQuantaPerGpu * gang.Gpus(), kQuantaPerGpu * gang.Gpus()};
   }
@@ -188,7 +194,7 @@ class ReclaimWorld {
 
   // By gang; of waiting ones nothing is said.
   std::vector<LineMarks> Marks() const {
-    std::vector<LineMarks> marks(gangs_.size());
+    std::vector<LineMarks> marks(gangs_.size(), kOfNoTeam);
     for (QuotaId leaf{0}; leaf < tree_.size(); ++leaf) {
       std::vector<MarkUnit> units;
       std::vector<std::size_t> which;
@@ -203,6 +209,7 @@ class ReclaimWorld {
     return marks;
   }
   LineMarks MarksIfPlaced(std::size_t which, LineId line) const {
+    if (gangs_[which].leaf == kNoQuota) return kOfNoTeam;
     std::vector<MarkUnit> units;
     for (const LoopGang& gang : gangs_) {
       if (gang.leaf != gangs_[which].leaf || !gang.Runs()) continue;
@@ -218,7 +225,8 @@ class ReclaimWorld {
     ReclaimRegion region;
     region.parts = {{line, ChargeOf(gangs_[which])}};
     region.marks = MarksIfPlaced(which, line);
-    if (gangs_[which].never && region.marks.state != QuotaState::kInQuota) return;
+    const bool has_team = gangs_[which].leaf != kNoQuota;
+    if (has_team && gangs_[which].never && region.marks.state != QuotaState::kInQuota) return;
     const auto add = [&](std::vector<int> nodes) {
       if (nodes.empty()) return;
       question.problem.regions.push_back(region);
@@ -299,8 +307,9 @@ class ReclaimWorld {
   bool FitsNow(Question& question, std::size_t region) const {
     const LineCharge& part = question.problem.regions[region].parts.front();
     return question.geometry.Fits(region, {}) &&
-           tree_.Check(question.problem.leaf, part.line, part.charge).refusal ==
-               QuotaRefusal::kNone;
+           (question.problem.leaf == kNoQuota ||
+            tree_.Check(question.problem.leaf, part.line, part.charge).refusal ==
+                QuotaRefusal::kNone);
   }
 
   void Start(std::size_t which, const Question& question, std::size_t region) {
@@ -313,12 +322,12 @@ class ReclaimWorld {
       }
     }
     gang.start = ++clock_;
-    tree_.Add(gang.leaf, LineOf(gang), ChargeOf(gang));
+    if (gang.leaf != kNoQuota) tree_.Add(gang.leaf, LineOf(gang), ChargeOf(gang));
     Tell("start " + gang.key + " on " + question.models[region] + "\n");
   }
   void Stop(std::size_t which) {
     LoopGang& gang = gangs_[which];
-    tree_.Remove(gang.leaf, LineOf(gang), ChargeOf(gang));
+    if (gang.leaf != kNoQuota) tree_.Remove(gang.leaf, LineOf(gang), ChargeOf(gang));
     gang.nodes.clear();
     Tell("stop " + gang.key);
   }
@@ -328,6 +337,10 @@ class ReclaimWorld {
       case ReclaimRule::kR1:
       case ReclaimRule::kR2a:
         if (after.in_quota <= before.in_quota) Fault("what is in quota did not rise");
+        return;
+      case ReclaimRule::kR0:
+        if (after.in_quota < before.in_quota) Fault("what is in quota fell");
+        if (after <= before) Fault("the potential did not rise");
         return;
       case ReclaimRule::kR2b:
       case ReclaimRule::kR3:

@@ -207,8 +207,8 @@ std::string Show(const Scenario& scenario) {
 std::string Show(const ReclaimWorld& world) {
   std::string text;
   for (const LoopGang& gang : world.gangs()) {
-    text += gang.key + " of " + world.tree().name(gang.leaf) + ", rank " +
-            std::to_string(gang.rank) + (gang.never ? " never" : "") + ", " +
+    text += gang.key + " of " + (gang.leaf == kNoQuota ? "no team" : world.tree().name(gang.leaf)) +
+            ", rank " + std::to_string(gang.rank) + (gang.never ? " never" : "") + ", " +
             std::to_string(gang.pods) + " x " + std::to_string(gang.gpus);
     for (const std::string& model : gang.models) text += " " + model;
     text += std::string(gang.guarded ? " guarded" : "") + (gang.Runs() ? " runs\n" : " waits\n");
@@ -239,6 +239,40 @@ TEST(ReclaimLoops, EveryEvictionRaisesThePotentialAndNoEntitledRequestIsLeftWait
       EXPECT_TRUE(world.fault().empty() && left.empty())
           << "seed " << seed << ": " << world.fault() << left << "\n"
           << Show(scenario) << Show(world);
+      if (maker.Roll(0, 2) == 0) {
+        world.Leave(
+            static_cast<std::size_t>(maker.Roll(0, static_cast<int>(world.gangs().size()) - 1)));
+      }
+    }
+    evictions += world.evictions();
+  }
+  std::cout << evictions << " evictions\n";
+  EXPECT_TRUE(HasFailure() || evictions > static_cast<int64_t>(steps) / 2);
+}
+
+// Classes decide among what has no team, and between it and teams; nothing that is in quota falls
+// for them.
+TEST(ReclaimLoops, ClassesWithoutTeamsRaiseThePotentialToo) {
+  const uint64_t first = FromEnvironment("TRANCHE_SEED", 1);
+  const uint64_t steps = FromEnvironment("TRANCHE_STEPS", 10'000);
+  std::cout << "seeds " << first << " to " << first + steps - 1 << " (TRANCHE_SEED)\n";
+  int64_t evictions = 0;
+  for (uint64_t seed = first; seed < first + steps && !HasFailure(); ++seed) {
+    std::mt19937_64 random(seed);
+    ScenarioMaker maker(random);
+    Scenario scenario = maker.Make();
+    const bool any_team = seed % 4 != 0;
+    for (LoopGang& gang : scenario.gangs) {
+      if (!any_team || maker.Roll(0, 1) == 0) gang.leaf = kNoQuota;
+    }
+    ReclaimWorld world(QuotaTree::Build(scenario.quotas).value(), scenario.nodes, Plan);
+    world.cross_leaf_min_rank = scenario.cross_leaf_min_rank;
+    for (std::size_t next = 0; next < scenario.gangs.size() && world.fault().empty();) {
+      for (int i = maker.Roll(1, 4); i > 0 && next < scenario.gangs.size(); --i) {
+        world.Arrive(scenario.gangs[next++]);
+      }
+      world.Settle(random);
+      EXPECT_EQ(world.fault(), "") << "seed " << seed << "\n" << Show(scenario) << Show(world);
       if (maker.Roll(0, 2) == 0) {
         world.Leave(
             static_cast<std::size_t>(maker.Roll(0, static_cast<int>(world.gangs().size()) - 1)));

@@ -54,8 +54,9 @@ GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, cons
   const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
   const GpuQuota* leaf = set_->QuotaNamed(work.leaf);
   const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
-  // Quotas that only observe, or are off, have nobody evicted.
-  const bool enforced = leaf != nullptr && leaf->mode == QuotaMode::kEnforce;
+  // Quotas that only observe, or are off, have nobody evicted. What never had a team is judged
+  // by class alone; what is left of one that is gone is nobody's victim.
+  const bool enforced = leaf == nullptr ? work.leaf.empty() : leaf->mode == QuotaMode::kEnforce;
   // One that was told to leave and has not is not told again: nobody knows when it will.
   const bool stuck = record.traits.leaves_at.has_value();
   if (never || !enforced || stuck || !record.traits.evictable || record.node.empty()) {
@@ -70,8 +71,8 @@ GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, cons
     verdict.guard = which;
     verdict.until = until;
   };
-  const Millis least =
-      std::min(std::max(rules.min_runtime, leaf->min_runtime.value_or(Millis{0})), kGuardCap);
+  const Millis least_of_team = leaf == nullptr ? Millis{0} : leaf->min_runtime.value_or(Millis{0});
+  const Millis least = std::min(std::max(rules.min_runtime, least_of_team), kGuardCap);
   if (!TRANCHE_PLANTED(least_runtime_is_not_guarded)) {
     guard(Guard::kMinRuntime, work.running.value_or(work.since) + least);
   }

@@ -32,8 +32,9 @@ bool IsDue(const PlanMemory& memory, uint64_t version, Instant now) {
 
 bool MayPlan(const RequestContext& context) {
   const QuotaMembership& membership = context.membership;
-  return context.whole == Reason::kNone && membership.leaf != kNoQuota &&
-         membership.mode == QuotaMode::kEnforce &&
+  const bool enforced = membership.leaf != kNoQuota && membership.mode == QuotaMode::kEnforce;
+  const bool has_no_team = membership.leaf_found == QuotaMembership::Leaf::kNone;
+  return context.whole == Reason::kNone && (enforced || has_no_team) &&
          context.policy->actor == PreemptionActor::kPlanner;
 }
 
@@ -110,8 +111,10 @@ std::optional<Preemptor> PreemptorQueue::Find(const PodUid& uid, Extent extent) 
 // Requests with equal keys get the same plan.
 std::string PreemptorQueue::KeyOf(const Preemptor& preemptor) const {
   const PodRequest& request = *preemptor.members.front();
-  std::string key = fmt::format("{}/{}/{}/", preemptor.context.membership.leaf,
-                                request.priority_class, preemptor.context.policy_index);
+  const QuotaId leaf = preemptor.context.membership.leaf;
+  // Budgets of namespaces differ where no team has them.
+  std::string key = leaf == kNoQuota ? "of " + request.name.ns : fmt::format("{}", leaf);
+  key += fmt::format("/{}/{}/", request.priority_class, preemptor.context.policy_index);
   if (!preemptor.gang.empty()) return key + "gang/" + preemptor.gang;
   const bool alone = reclaims_.avoided.contains(request.uid) || SelectsDevices(request);
   if (alone) return key + request.uid.str();

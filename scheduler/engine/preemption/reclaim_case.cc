@@ -67,18 +67,26 @@ bool ReclaimCase::Leaves(const PodUid& uid, const PodRecord& record) const {
          (options_.gone != nullptr && options_.gone->contains(uid));
 }
 
+bool ReclaimCase::HasNoTeam(const HeldWork& work) const {
+  const QuotaMembership membership = cluster_.book.MembershipOf(work.pod.ns, "");
+  return work.leaf.empty() && membership.leaf_found == QuotaMembership::Leaf::kNone;
+}
+
 bool ReclaimCase::IsHopeless(const HeldWork& work, QuotaId root) const {
   const QuotaId leaf = work.quota;
-  if (leaf == kNoQuota || work.released || tree_.root(leaf) != root) return true;
-  return leaf == problem_.leaf
-             ? RankOf(cluster_.set->ClassNamed(work.workload_class)) >= problem_.rank
-             : work.marks.state == QuotaState::kInQuota;
+  const bool lower = RankOf(cluster_.set->ClassNamed(work.workload_class)) < problem_.rank;
+  if (work.released) return true;
+  // Where nobody waits a team gives back, and who has none gives nothing.
+  if (leaf == kNoQuota) return preemptor_.members.empty() || !lower || !HasNoTeam(work);
+  if (problem_.leaf == kNoQuota) return !lower || work.marks.state == QuotaState::kInQuota;
+  if (tree_.root(leaf) != root) return true;
+  return leaf == problem_.leaf ? !lower : work.marks.state == QuotaState::kInQuota;
 }
 
 void ReclaimCase::GatherUnits() {
   // All ages first: what the silent are assumed to lose rests on those who publish.
   std::vector<Holder> found;
-  const QuotaId root = tree_.root(problem_.leaf);
+  const QuotaId root = problem_.leaf == kNoQuota ? kNoQuota : tree_.root(problem_.leaf);
   cluster_.book.RefreshMarks();
   for (const auto& [uid, work] : cluster_.book.holdings()) {
     const PodRecord* record = cluster_.Find(uid);
@@ -183,7 +191,8 @@ void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
     for (const ModelCharge& part : work.parts) {
       AddCharge(unit.parts, tree_.FindLine(part.model), part.charge);
     }
-    unit.marks = work.marks;
+    unit.marks =
+        work.quota != kNoQuota ? work.marks : LineMarks{QuotaState::kBorrowed, false, false};
     if (TRANCHE_PLANTED(work_within_nominal_is_evicted))
       unit.marks = {QuotaState::kBorrowed, false, false};
     const int64_t lost = guards_.LossOf(record, work, ages_, now_);
@@ -306,11 +315,14 @@ void ReclaimCase::AddRegion(std::vector<NodeId> nodes) {
     const Admission admission = cluster_.book.Admit(
         context.membership, sum, preemptor_.members.front()->expected_runtime, now_);
     // What no eviction could cure: hours, and more than the team could ever have.
+    const bool has_team = context.membership.leaf != kNoQuota;
     cached.usable = admission.code != AdmissionCode::kBudgetExhausted &&
                     admission.code != AdmissionCode::kExceedsMaxQuota &&
-                    cluster_.book.FitsNever(context.membership, sum);
-    cached.region.marks = cluster_.book.MarksIfAdded(context.membership, sum, now_);
-    if (admission.demoted) cached.region.marks = {QuotaState::kBorrowed, false, false};
+                    (!has_team || cluster_.book.FitsNever(context.membership, sum));
+    if (has_team) {
+      cached.region.marks = cluster_.book.MarksIfAdded(context.membership, sum, now_);
+    }
+    if (admission.demoted || !has_team) cached.region.marks = {QuotaState::kBorrowed, false, false};
   }
   if (!cached.usable) return;
   const auto number = static_cast<int>(problem_.regions.size());

@@ -95,6 +95,8 @@ class ReclaimCase : public ReclaimGeometry {
   };
   // Nobody's victim by any rule, whatever the region.
   bool IsHopeless(const HeldWork& work, QuotaId root) const;
+  // Of no team, in a namespace that no quota owns.
+  bool HasNoTeam(const HeldWork& work) const;
   void AddUnit(const std::string& key, std::span<const Holder> pods);
   void AddGang(const std::string& key, const GangHolders& gang);
   // Fills the unit from what its pods hold, and adds it unless a guard keeps it.

@@ -56,6 +56,14 @@ bool ReclaimPlanner::FitsNow(const Preemptor& preemptor, Instant now) const {
   return false;
 }
 
+bool ReclaimPlanner::IsHopeless(const Preemptor& preemptor) const {
+  if (preemptor.context.membership.leaf != kNoQuota) return false;
+  const int rank = RankOf(preemptor.context.membership.gpu_class);
+  return std::ranges::none_of(cluster_.book.work_by_class(), [&](const auto& work) {
+    return work.second > 0 && RankOf(cluster_.set->ClassNamed(work.first)) < rank;
+  });
+}
+
 PlanOutcome ReclaimPlanner::RestWith(const Preemptor& preemptor, PlanOutcome::Result result,
                                      Instant now) {
   PlanMemory& memory = preemptors_.MemoryOf(preemptor);
@@ -94,6 +102,7 @@ PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
   }
   const Preemptor& preemptor = *found;
   const uint64_t planned_at = cluster_.version();
+  if (IsHopeless(preemptor)) return RestWith(preemptor, PlanOutcome::Result::kImpossible, now);
   if (FitsNow(preemptor, now)) return RestWith(preemptor, PlanOutcome::Result::kFits, now);
   ReclaimCase reclaim_case(parts_, preemptor, now, {});
   ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
@@ -194,7 +203,8 @@ void ReclaimPlanner::BeginPlan(const Preemptor& preemptor, ReclaimCase& reclaim_
   const ReclaimPlan& plan = *answer.plan;
   Reclaim reclaim;
   reclaim.rule = plan.rule;
-  reclaim.leaf = cluster_.book.tree().name(preemptor.context.membership.leaf);
+  const QuotaId leaf = preemptor.context.membership.leaf;
+  if (leaf != kNoQuota) reclaim.leaf = cluster_.book.tree().name(leaf);
   reclaim.victims = VictimsOf(reclaim_case, plan, now);
   reclaim.cost = plan.cost;
   reclaim.cost.order.clear();

@@ -33,6 +33,8 @@ class ReclaimPlanner {
  private:
   // A node takes the pod as things stand, and quota as well: nobody has to go.
   bool FitsNow(const Preemptor& preemptor, Instant now) const;
+  // No rule has anybody to take: of no team, and nobody runs whose class is lower than its own.
+  bool IsHopeless(const Preemptor& preemptor) const;
   PlanOutcome RestWith(const Preemptor& preemptor, PlanOutcome::Result result, Instant now);
   // What keeps the plan from being carried out; nullopt: it is not known.
   std::optional<PlanBlock> BlockOf(const Preemptor& preemptor, const ReclaimCase& reclaim_case,

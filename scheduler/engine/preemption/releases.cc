@@ -107,7 +107,7 @@ std::map<std::string, Releases::Drained> Releases::UnitsToDrain(std::size_t budg
     Drained& unit = units[work.gang.empty() ? uid.str() : work.pod.ns + "/" + work.gang];
     const GuardVerdict verdict = guards_.Of(uid, *record, work, now);
     unit.pods.push_back(uid);
-    unit.untouchable |= !verdict.touchable;
+    unit.untouchable |= !verdict.touchable || work.quota == kNoQuota;
     unit.guarded |= verdict.guard != Guard::kNone;
   }
   return units;

@@ -152,6 +152,22 @@ std::string AdviceFor(Reason reason) {
   return std::string(advice == std::end(kAdvice) ? "" : advice->second);
 }
 
+std::string WhyNobodyGoes(const RequestContext& context) {
+  const QuotaMembership& membership = context.membership;
+  if (context.policy->actor == PreemptionActor::kOff) {
+    return fmt::format("GPUPolicy {} has nobody evicted for it", context.policy->name);
+  }
+  if (membership.leaf != kNoQuota) {
+    return membership.mode == QuotaMode::kEnforce
+               ? ""
+               : "nobody is evicted for it: the mode of its GPUQuota is not Enforce";
+  }
+  return fmt::format(
+      "no GPUQuota owns its namespace: by rule R0 only pods of a class rank below {} are evicted "
+      "for it, and none of those would make room",
+      RankOf(membership.gpu_class));
+}
+
 std::string DescribeRequest(const PodRequest& request) {
   std::string text;
   for (const Ask& ask : request.asks) text += (text.empty() ? "" : " + ") + DescribeAsk(ask);

@@ -8,6 +8,7 @@
 
 #include "policy/spec.h"
 #include "scheduler/engine/state/records.h"
+#include "scheduler/engine/state/request_context.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/facts/reason.h"
 #include "topology/base/units.h"
@@ -16,6 +17,8 @@ namespace tranche {
 
 // What would change the answer; empty: nothing anybody could do.
 std::string AdviceFor(Reason reason);
+// Why nobody is evicted for such a pod though others would have to end; empty: somebody might be.
+std::string WhyNobodyGoes(const RequestContext& context);
 // What about this node stands in the way, with numbers. Requires: `reason` is not kNone.
 std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
                            const GpuPolicy& policy, Reason reason, Instant now);

@@ -8,6 +8,7 @@ import {modelsOf} from './model.js';
 import {cluster} from './store.js';
 
 const RULES = {
+  R0: 'lower classes that no team is entitled to give way',
   R1: 'the team is within what it owns, so others give back what they borrowed',
   R2a: 'lower classes of the same team give way',
   R2b: 'lower classes of the same team that borrow give way',

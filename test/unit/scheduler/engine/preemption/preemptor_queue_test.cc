@@ -91,8 +91,9 @@ TEST_F(PreemptorQueueTest, OnlyPodsThatCouldComeAtOnceAreQueued) {
     cluster.ErasePod(pod_.uid);
   }
   Hungry(TeamPod("w", "watched", 1));
-  Hungry(TeamPod("x", "nobodys", 1));
-  EXPECT_EQ(Next(), "nobody") << "quota makes no room for them";
+  EXPECT_EQ(Next(), "nobody") << "quota makes no room for it";
+  Hungry(TeamPod("x", "of-no-team", 1));
+  EXPECT_EQ(Next(), "of-no-team") << "its class may";
 }
 
 TEST_F(PreemptorQueueTest, OfPodsThatAreAlikeWhoWasEvictedComesFirst) {
