@@ -213,29 +213,6 @@ void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
   verdicts_.push_back(guard);
 }
 
-int64_t ReclaimCase::LeftOf(const DisruptionBudget& budget) const {
-  const auto promised = std::ranges::count_if(reclaims_.of_victim, [&](const auto& victim) {
-    const PodRecord* record = cluster_.Find(victim.first);
-    if (record == nullptr || record->traits.leaves_at || record->traits.labels == nullptr) {
-      return false;
-    }
-    const PodName& name = record->request->name;
-    return !budget.disrupted.contains(name.name) &&
-           budget.Covers(name.ns, name.name, *record->traits.labels);
-  });
-  return std::max<int64_t>(0, budget.allowed - promised);
-}
-
-std::map<std::string, int64_t> ReclaimCase::Promised() const {
-  std::map<std::string, int64_t> pods;
-  for (const auto& [uid, reclaim] : reclaims_.of_victim) {
-    const PodRecord* record = cluster_.Find(uid);
-    const HeldWork* work = cluster_.book.Find(uid);
-    if (record != nullptr && work != nullptr && !record->traits.evicted_at) ++pods[work->leaf];
-  }
-  return pods;
-}
-
 void ReclaimCase::NoteBudgets(const PodRecord& record, VictimPod& pod) {
   if (reclaims_.disruption_budgets.empty() || options_.ignore_guards) return;
   const PodName& name = record.request->name;
