@@ -209,11 +209,14 @@ void Metering::Adopt(Instant now) {
   for (const PodUid& uid : orphans) {
     PodRecord& record = *cluster_.Find(uid);
     const bool ran = cluster_.book.Find(uid)->running.has_value();
+    // Whether it will have used anything nobody knows of a reservation: it moves as a whole.
+    const bool reserved = record.node.empty();
+    const Instant since = cluster_.book.Find(uid)->since;
     // It holds what it held, whether its node tells of these devices just now or not.
     std::vector<ModelCharge> parts = cluster_.book.Find(uid)->parts;
-    Close(uid, record, MeterKind::kClose, now);
+    Close(uid, record, reserved ? MeterKind::kVoid : MeterKind::kClose, now);
     Open(uid, record, cluster_.names.Find(record.Place().str()),
-         {.at = now, .parts = std::move(parts)});
+         {.at = reserved ? since : now, .parts = std::move(parts)});
     const HeldWork* work = cluster_.book.Find(uid);
     if (!ran || work == nullptr) continue;
     cluster_.outbox.Journal(

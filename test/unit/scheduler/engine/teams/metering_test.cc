@@ -198,5 +198,21 @@ TEST_F(MeteringTest, ANodeThatTellsNoGpusEndsNoChargeWhenTheQuotaChanges) {
   }
 }
 
+// A bind under way that proves never to have happened costs nobody anything.
+TEST_F(MeteringTest, AReservationIsOneUseThoughItsQuotaChanges) {
+  const PodRequest pod = TeamPod("a", "p", 2);
+  Declare({});
+  Node(test::StockNode("n1", 8));
+  PodRecord& record = Place(pod, "n1");
+  record.reserved = std::exchange(record.node, NodeName());
+  meter_.Open(pod.uid, record, IdOf("n1"), {.at = now});
+  DeclareTeam();
+  meter_.Adopt(At(100));
+  EXPECT_EQ(cluster.book.Find(pod.uid)->leaf, "team-a");
+  meter_.Close(pod.uid, record, MeterKind::kVoid, At(120));
+  EXPECT_THAT(Metered(),
+              ElementsAre("open p.0 at 0", "void p.0 at 0", "open p.1 at 0", "void p.1 at 0"));
+}
+
 }  // namespace
 }  // namespace tranche
