@@ -132,9 +132,11 @@ class ReclaimerTest : public testing::Test {
     reclaimer.Queue(std::move(work), now);
     reclaimer.Carry();
   }
-  void Change(const Reclaim& reclaim, Instant now = kStart) { Do({{reclaim}, {}, {}, {}}, now); }
+  void Change(const Reclaim& reclaim, Instant now = kStart) {
+    Do({{reclaim}, {}, {}, {}, {}}, now);
+  }
   void Evict(const Reclaim& reclaim, std::size_t victim) {
-    Do({{}, {}, {OrderFor(reclaim, victim)}, {}});
+    Do({{}, {}, {OrderFor(reclaim, victim)}, {}, {}});
   }
   bool HasMetric(const std::string& line) const {
     return Contains("\n" + metrics.Render({}), "\n" + line + "\n");
@@ -165,6 +167,7 @@ TEST_F(ReclaimerTest, RecordIsWrittenBeforeTheFirstEviction) {
   Do({{reclaim},
       {{{"prod", "serve-0"}, PodUid("u-serve"), NodeName("gpu-1")}},
       {OrderFor(reclaim, 0)},
+      {},
       {}});
   EXPECT_EQ(api.calls, (Lines{"object r1", "nominate prod/serve-0 gpu-1", "status r1",
                               "evict team-b/train-0"}));
@@ -177,7 +180,7 @@ TEST_F(ReclaimerTest, RecordIsWrittenBeforeTheFirstEviction) {
 TEST_F(ReclaimerTest, EvictionWaitsForTheAnswersOfBothWrites) {
   api.hold_writes = true;
   const Reclaim reclaim = MakeReclaim("r1", 1);
-  Do({{reclaim}, {}, {OrderFor(reclaim, 0)}, {}});
+  Do({{reclaim}, {}, {OrderFor(reclaim, 0)}, {}, {}});
   EXPECT_EQ(api.TakeCalls(), Lines{"object r1"});
   api.AnswerWrite(Done());
   EXPECT_EQ(api.TakeCalls(), Lines{"status r1"});
@@ -193,7 +196,7 @@ TEST_F(ReclaimerTest, RecordThatCannotBeWrittenHoldsEvictionsUpForOneTryOnly) {
     SCOPED_TRACE(i);
     api.write_answers = failures[i];
     const Reclaim reclaim = MakeReclaim("r" + std::to_string(i), 1);
-    Do({{reclaim}, {}, {OrderFor(reclaim, 0)}, {}});
+    Do({{reclaim}, {}, {OrderFor(reclaim, 0)}, {}, {}});
     const Lines calls = api.TakeCalls();
     EXPECT_EQ(calls.size(), failures[i].size() + 1);
     EXPECT_EQ(calls.back(), "evict team-b/train-0");
@@ -360,7 +363,8 @@ TEST_F(ReclaimerTest, GivingUpIsAWarning) {
 
 TEST_F(ReclaimerTest, ReleasesNameWhatAsksForThem) {
   const std::vector<std::pair<ReclaimRule, std::string>> table = {
-      {ReclaimRule::kDrain, "GPUBudget"}, {ReclaimRule::kShrink, "GPUQuota"},
+      {ReclaimRule::kDrain, "GPUBudget"},
+      {ReclaimRule::kShrink, "GPUQuota"},
       {ReclaimRule::kMaxRuntime, "GPUClass"}};
   for (const auto& [rule, kind] : table) {
     SCOPED_TRACE(kind);
