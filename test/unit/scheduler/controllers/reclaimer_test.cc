@@ -296,7 +296,7 @@ TEST_F(ReclaimerTest, AnswersThatComeAtOnceDoNotNest) {
   // As the engine does: the next eviction when the last one is settled.
   on_settle = [&] {
     if (settled.size() == kVictims) return;
-    reclaimer.Queue({{}, {}, {OrderFor(reclaim, settled.size())}, {}}, kStart);
+    reclaimer.Queue({{}, {}, {OrderFor(reclaim, settled.size())}, {}, {}}, kStart);
     reclaimer.Carry();
   };
   Evict(reclaim, 0);
@@ -397,7 +397,7 @@ TEST_F(ReclaimerTest, EvictionsAreCountedByRuleAndTeam) {
     Change(InPhase(reclaim, ReclaimPhase::kEvicting));
   }
   Change(InPhase(reclaim, ReclaimPhase::kDone));
-  Do({{}, {}, {}, {Millis(20s)}});
+  Do({{}, {}, {}, {Millis(20s)}, {}});
   EXPECT_EQ(reclaimer.running(), 0);
   for (const char* line : {
            R"(tranche_reclaim_total{from="research",rule="R1",to="prod"} 1)",
