@@ -153,7 +153,7 @@ TEST_F(UnreadableTest, ANodeThatCannotBeReadIsToldSoUntilItCan) {
   std::erase(lines, "synced");
   EXPECT_EQ(lines, (std::vector<std::string>{"node n1 unreadable", "node n2", "node n1",
                                              "node n1 unreadable", "node gone n1"}));
-  EXPECT_EQ(StatusOf("nodes").undecodable, 2);
+  EXPECT_TRUE(Eventually([this] { return StatusOf("nodes").undecodable == 2; }));
 }
 
 TEST_F(UnreadableTest, NothingIsGoneByAListWithANamelessItem) {
