@@ -49,7 +49,7 @@ struct EffectSinks {
 
 class EngineHost {
  public:
-  static constexpr std::size_t kPage = 64;
+  static constexpr std::size_t kPage = 16;
   // Rounds of planning in one Tick, and of learning.
   static constexpr int kMostPlans = 64;
   static constexpr int kMostLessons = 8;
