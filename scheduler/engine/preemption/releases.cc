@@ -132,22 +132,30 @@ PlanOutcome Releases::PlanDrain(std::size_t budget, Instant now) {
       break;
     }
     ++reclaim.cost.gangs;
-    for (const PodUid& uid : unit.pods) {
-      const HeldWork& work = *cluster_.book.Find(uid);
-      ReclaimVictim victim = runs_.VictimOf(
-          uid, guards_.LossOf(*cluster_.Find(uid), work, CheckpointAges(), now), now);
-      victim.state = cluster_.book.StateOf(uid).value_or(QuotaState::kBorrowed);
-      reclaim.cost.lost_gpu_ms = AddSaturating(reclaim.cost.lost_gpu_ms, victim.lost_gpu_ms);
-      reclaim.victims.push_back(std::move(victim));
-    }
+    for (const PodUid& uid : unit.pods) AddVictim(uid, reclaim, now);
   }
   if (reclaim.victims.empty()) return outcome;
+  const std::string stem = "drain-" + reclaim.source;
+  return BeginAll(std::move(reclaim), stem, now);
+}
+
+void Releases::AddVictim(const PodUid& uid, Reclaim& reclaim, Instant now) {
+  const HeldWork& work = *cluster_.book.Find(uid);
+  ReclaimVictim victim =
+      runs_.VictimOf(uid, guards_.LossOf(*cluster_.Find(uid), work, CheckpointAges(), now), now);
+  victim.state = cluster_.book.StateOf(uid).value_or(QuotaState::kBorrowed);
+  reclaim.cost.lost_gpu_ms = AddSaturating(reclaim.cost.lost_gpu_ms, victim.lost_gpu_ms);
+  reclaim.victims.push_back(std::move(victim));
+}
+
+PlanOutcome Releases::BeginAll(Reclaim reclaim, const std::string& stem, Instant now) {
   reclaim.cost.pods = static_cast<int64_t>(reclaim.victims.size());
   reclaim.optimal = true;  // there is nothing to choose
+  PlanOutcome outcome;
   outcome.result = PlanOutcome::Result::kPlan;
-  outcome.rule = ReclaimRule::kDrain;
+  outcome.rule = reclaim.rule;
   outcome.optimal = true;
-  reclaim.name = runs_.NameOf("drain-" + reclaim.source, now);
+  reclaim.name = runs_.NameOf(stem, now);
   runs_.Begin(std::move(reclaim), now);
   return outcome;
 }
@@ -190,16 +198,24 @@ PlanOutcome Releases::PlanShrinkOf(const std::string& leaf, Instant now) {
 
 // A gang goes whole: what is left of one does nothing with its devices.
 PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
+  PlanOutcome outcome;
+  const PodRecord* ending = cluster_.Find(uid);
+  const HeldWork* ended = cluster_.book.Find(uid);
+  if (ending == nullptr || ended == nullptr) {
+    // It holds nothing that anybody knows of.
+    limits_.Forget(uid);
+    return outcome;
+  }
   // Until its pods have gone, or whatever stands in the way has.
   limits_.Postpone(uid, now + kReleaseGap);
-  PlanOutcome outcome;
-  const auto gang = gangs_.books().all.find(cluster_.pods.at(uid).gang);
+  const auto gang = gangs_.books().all.find(ending->gang);
   const std::set<PodUid> together =
       gang == gangs_.books().all.end() ? std::set<PodUid>{uid} : gang->second.members;
   Reclaim reclaim;
   reclaim.rule = ReclaimRule::kMaxRuntime;
-  reclaim.source = cluster_.book.Find(uid)->workload_class;
+  reclaim.source = ended->workload_class;
   reclaim.snapshot = cluster_.version();
+  reclaim.cost.gangs = 1;
   std::vector<const PodRecord*> pods;
   for (const PodUid& member : together) {
     const PodRecord& record = cluster_.pods.at(member);
@@ -210,26 +226,15 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
     const bool off = context.policy->actor == PreemptionActor::kOff;
     if (off || !guards_.MayStop(record, *work)) return outcome;
     pods.push_back(&record);
-    ReclaimVictim victim =
-        runs_.VictimOf(member, guards_.LossOf(record, *work, CheckpointAges(), now), now);
-    victim.state = cluster_.book.StateOf(member).value_or(QuotaState::kBorrowed);
-    reclaim.cost.lost_gpu_ms = AddSaturating(reclaim.cost.lost_gpu_ms, victim.lost_gpu_ms);
-    reclaim.leaf = victim.leaf;
-    reclaim.victims.push_back(std::move(victim));
+    AddVictim(member, reclaim, now);
+    reclaim.leaf = work->leaf;
   }
   if (reclaim.victims.empty()) return outcome;
   outcome.result = PlanOutcome::Result::kBlocked;
   if (!guards_.BudgetsAllow(pods, now)) return outcome;
-  reclaim.cost.pods = static_cast<int64_t>(reclaim.victims.size());
-  reclaim.cost.gangs = 1;
-  reclaim.optimal = true;  // there is nothing to choose
-  outcome.result = PlanOutcome::Result::kPlan;
-  outcome.rule = ReclaimRule::kMaxRuntime;
-  outcome.optimal = true;
   const PodName& first = reclaim.victims.front().pod;
-  reclaim.name = runs_.NameOf("time-" + first.ns + "-" + first.name, now);
-  runs_.Begin(std::move(reclaim), now);
-  return outcome;
+  const std::string stem = "time-" + first.ns + "-" + first.name;
+  return BeginAll(std::move(reclaim), stem, now);
 }
 
 // All or none: a part of a gang that cannot be completed gives back what it has.

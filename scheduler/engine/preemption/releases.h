@@ -51,6 +51,10 @@ class Releases {
   std::map<std::string, Drained> UnitsToDrain(std::size_t budget, Instant now) const;
   PlanOutcome PlanShrinkOf(const std::string& leaf, Instant now);
   PlanOutcome PlanEndOf(const PodUid& uid, Instant now);
+  // The pod, which holds something, is to go.
+  void AddVictim(const PodUid& uid, Reclaim& reclaim, Instant now);
+  // All of them are to go: there was nothing to choose.
+  PlanOutcome BeginAll(Reclaim reclaim, const std::string& stem, Instant now);
   bool Runs(ReclaimRule rule, const std::string& source) const;
 
   PlanParts parts_;

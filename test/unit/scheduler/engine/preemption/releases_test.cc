@@ -94,6 +94,20 @@ TEST_F(ReleasesTest, ABudgetThatIsUsedUpDrainsTheWorkItMeters) {
   EXPECT_EQ(reclaims.all.begin()->second.source, "team-a-day");
 }
 
+TEST_F(ReleasesTest, WorkWhoseTimeIsOverAndThatHoldsNothingIsForgotten) {
+  GpuClass notebook = Class("notebook", 1);
+  notebook.max_runtime = test::Hours(1);
+  Declare({.classes = {notebook}});
+  const PodRequest one = TeamPod("a", "one", 1, "notebook");
+  Runs(one, "n1");
+  limits_.Note(one.uid);
+  limits_.Tend(At(3'240));
+  cluster.book.Release(one.uid, At(3'300));
+  EXPECT_EQ(releases_.Plan(At(3'600))->result, PlanOutcome::Result::kImpossible);
+  EXPECT_THAT(Asked(), IsEmpty());
+  EXPECT_EQ(limits_.Due(), std::nullopt);
+}
+
 TEST_F(ReleasesTest, APartOfAGangGivesBackWhatWeGaveIt) {
   Declare({.classes = {Class("serve", 3, Preemptible::kNever)}});
   const char* names[] = {"g-0", "g-1", "g-2", "g-3"};
