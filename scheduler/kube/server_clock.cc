@@ -37,7 +37,9 @@ std::optional<std::chrono::sys_seconds> ParseDate(std::string_view text) {
   const int hour = Number(text.substr(17, 2));
   const int minute = Number(text.substr(20, 2));
   const int second = Number(text.substr(23, 2));
-  if (month == kMonths.end() || day < 0 || year < 0) return std::nullopt;
+  // Our clock counts nanoseconds, which hold no much later year.
+  const bool in_range = year >= 1970 && year <= 2200;
+  if (month == kMonths.end() || day < 0 || !in_range) return std::nullopt;
   // A leap second is the last one of its minute.
   if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) {
     return std::nullopt;

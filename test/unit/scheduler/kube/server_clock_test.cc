@@ -30,6 +30,8 @@ TEST(ServerClock, ReadsADateAsAnswersHaveIt) {
       {"", {}},
       {"Mon, 23 Nov 2026 16:46:05 UTC", {}},
       {"Mon, 23 nov 2026 16:46:05 GMT", {}},
+      {"Fri, 31 Dec 9999 23:59:59 GMT", {}},
+      {"Wed, 31 Dec 1969 23:59:59 GMT", {}},
       {"Mon, -3 Nov 2026 16:46:05 GMT", {}},
       {"Mon, 23 Nov 2026 16:46: 5 GMT", {}},
       {"Mon, 23 Nov 2026 24:46:05 GMT", {}},
