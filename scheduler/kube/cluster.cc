@@ -18,7 +18,6 @@
 #include "scheduler/kube/node_lock.h"
 #include "scheduler/kube/object_sinks.h"
 #include "scheduler/kube/observed_resources.h"
-#include "scheduler/kube/observed_sinks.h"
 #include "scheduler/kube/policy_resources.h"
 #include "scheduler/kube/reflector.h"
 #include "scheduler/kube/scheduling_gate.h"

@@ -1,14 +1,19 @@
 // Resources of others whose objects tell more of nodes and gangs than Node and Pod do. None of them
-// need be there: which controllers and drivers a cluster has is its own choice.
+// need be there: which controllers and drivers a cluster has is its own choice. Their sinks tell
+// ClusterEvents what they say.
 //
+// Thread rule: the reading thread.
 // Source: gpu-topology section 5, dra facts section 1 (resource.k8s.io is v1 since
 // Kubernetes 1.34, which GPU drivers that publish them require), request-dialects section 12.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
+#include "scheduler/kube/object_sink.h"
+#include "scheduler/ports/cluster_events.h"
 #include "scheduler/wire/nodes/node_topology.h"
 
 namespace tranche::kube {
@@ -39,5 +44,7 @@ inline constexpr std::array kObservedResources = {
     ObservedResource{ObservedResource::Kind::kGangs, "podgroups.scheduling.x-k8s.io",
                      "/apis/scheduling.x-k8s.io/v1alpha1/podgroups", wire::kPluginsGroup},
 };
+
+std::unique_ptr<ObjectSink> SinkOf(const ObservedResource& resource, ClusterEvents& events);
 
 }  // namespace tranche::kube

@@ -1,4 +1,4 @@
-#include "scheduler/kube/observed_sinks.h"
+#include "scheduler/kube/observed_resources.h"
 
 #include <optional>
 #include <string>
