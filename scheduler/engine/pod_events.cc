@@ -235,6 +235,11 @@ void PodEvents::NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts&
   traits.owner = OwnerOf(pod);
   traits.labels = pod.labels;
   traits.checkpoint = pod.checkpointed_at;
+  if (traits.checkpoint) {
+    cluster_.checkpointing.insert(uid);
+  } else {
+    cluster_.checkpointing.erase(uid);
+  }
   traits.evictable = pod.evictable && !pod.unreadable;
   traits.gated = pod.gated;
   traits.gates = pod.our_gates;
@@ -242,6 +247,7 @@ void PodEvents::NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts&
   traits.unschedulable = pod.unschedulable;
   if (pod.terminating && !traits.leaves_at) {
     traits.leaves_at = pod.deletion_at.value_or(now);
+    cluster_.terminating.insert(uid);
     cluster_.NoteChange();
     parts_.runs.NoteVictimLeaving(uid, now);
     if (!record.node.empty()) parts_.nominations.Keep(record.node, now);

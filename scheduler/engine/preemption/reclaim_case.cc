@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,9 @@
 
 namespace tranche {
 namespace {
+
+// Checkpoints looked at for one question: as uids are random, the first by uid stand for all.
+constexpr std::size_t kMostCheckpoints = 4'096;
 
 void AddCharge(std::vector<LineCharge>& sum, LineId line, const Charge& charge) {
   const auto at = std::ranges::lower_bound(sum, line, {}, &LineCharge::line);
@@ -42,6 +46,7 @@ ReclaimCase::ReclaimCase(const PlanParts& parts, const Preemptor& preemptor, Ins
   problem_.rank = preemptor.members.empty() ? std::numeric_limits<int>::max()
                                             : RankOf(preemptor.context.membership.gpu_class);
   NoteShapes();
+  NoteLeaving();
   GatherRegions();
   // Where no node would do, it does not matter who could go.
   if (preemptor.members.empty() || !regions_.empty()) GatherUnits();
@@ -61,10 +66,42 @@ void ReclaimCase::NoteShapes() {
   }
 }
 
-// Everything that is on its way out counts as gone: in the tree, and on its node.
-bool ReclaimCase::Leaves(const PodUid& uid, const PodRecord& record) const {
-  return IsLeaving(record, now_) || reclaims_.of_victim.contains(uid) ||
-         (options_.gone != nullptr && options_.gone->contains(uid));
+void ReclaimCase::NoteLeaving() {
+  const auto note = [this](const PodUid& uid) {
+    const PodRecord* record = cluster_.Find(uid);
+    if (record == nullptr) return;
+    left_nodes_.insert(cluster_.names.Find(record->Place().str()));
+    const HeldWork* work = cluster_.book.Find(uid);
+    if (work == nullptr) {
+      leaving_uncounted_.insert(uid);
+      return;
+    }
+    if (!leaving_.insert(uid).second || work->quota == kNoQuota || work->released) return;
+    for (const ModelCharge& part : work->parts) {
+      tree_.Remove(work->quota, tree_.FindLine(part.model), part.charge);
+    }
+  };
+  for (const PodUid& uid : cluster_.terminating) {
+    if (IsLeaving(*cluster_.Find(uid), now_)) note(uid);
+  }
+  for (const auto& [uid, reclaim] : reclaims_.of_victim) note(uid);
+  if (options_.gone != nullptr) std::ranges::for_each(*options_.gone, note);
+  for (const auto& member : preemptor_.members) {
+    const PodRecord* record = cluster_.Find(member->uid);
+    if (record != nullptr && record->earmark != nullptr) {
+      left_nodes_.insert(cluster_.names.Find(record->earmark->node.str()));
+    }
+  }
+}
+
+// What the silent are assumed to lose rests on those who publish.
+void ReclaimCase::NoteCheckpoints() {
+  for (const PodUid& uid : cluster_.checkpointing | std::views::take(kMostCheckpoints)) {
+    const Instant checkpoint = *cluster_.Find(uid)->traits.checkpoint;
+    const HeldWork* work = cluster_.book.Find(uid);
+    if (work == nullptr || !work->running || checkpoint > now_) continue;
+    ages_.Add(work->workload_class, now_ - checkpoint);
+  }
 }
 
 bool ReclaimCase::HasNoTeam(const HeldWork& work) const {
@@ -84,35 +121,22 @@ bool ReclaimCase::IsHopeless(const HeldWork& work, QuotaId root) const {
 }
 
 void ReclaimCase::GatherUnits() {
-  // All ages first: what the silent are assumed to lose rests on those who publish.
-  std::vector<Holder> found;
   const QuotaId root = problem_.leaf == kNoQuota ? kNoQuota : tree_.root(problem_.leaf);
   cluster_.book.RefreshMarks();
-  for (const auto& [uid, work] : cluster_.book.holdings()) {
-    const PodRecord* record = cluster_.Find(uid);
-    if (record == nullptr) continue;
-    if (record->traits.checkpoint && *record->traits.checkpoint <= now_ && work.running) {
-      ages_.Add(work.workload_class, now_ - *record->traits.checkpoint);
-    }
-    if (Leaves(uid, *record)) {
-      leaving_.insert(uid);
-      if (work.quota == kNoQuota || work.released) continue;
-      for (const ModelCharge& part : work.parts) {
-        tree_.Remove(work.quota, tree_.FindLine(part.model), part.charge);
-      }
-      continue;
-    }
-    found.push_back({&uid, &work, record});
-  }
+  NoteCheckpoints();
   std::map<std::string, GangHolders> gangs;
   std::vector<Holder> singles;  // ascending uid
-  for (const Holder& one : found) {
-    const bool hopeless = IsHopeless(*one.work, root);
-    if (one.work->gang.empty()) {
-      if (!hopeless) singles.push_back(one);
+  for (const auto& [uid, work] : cluster_.book.holdings()) {
+    const bool hopeless = IsHopeless(work, root);
+    if (work.gang.empty() && hopeless) continue;
+    const PodRecord* record = leaving_.contains(uid) ? nullptr : cluster_.Find(uid);
+    if (record == nullptr) continue;
+    const Holder one{&uid, &work, record};
+    if (work.gang.empty()) {
+      singles.push_back(one);
       continue;
     }
-    const std::string key = one.work->pod.ns + "/" + one.work->gang;
+    const std::string key = work.pod.ns + "/" + work.gang;
     if (key == preemptor_.gang) continue;
     // A gang is one victim: one pod that stays keeps all of it.
     GangHolders& gang = gangs[key];
@@ -366,10 +390,14 @@ void ReclaimCase::GatherShortages() {
     const NodeState& state = cluster_.nodes[id]->state;
     const Inventory& inventory = state.inventory();
     const bool plain = inventory.pools.empty() && inventory.gpu_unit != GpuUnit::kReplica;
+    if (!plain) continue;
     // What is free now stays so when those who leave have gone.
-    if (!plain || free_of(inventory, state.hard()) >= need) continue;
-    LoadOf(SiteOf(id), load);
-    problem_.regions[i].short_by.compute = std::max<int64_t>(0, need - free_of(inventory, load));
+    int64_t free = free_of(inventory, state.hard());
+    if (free < need && left_nodes_.contains(id)) {
+      LoadOf(SiteOf(id), load);
+      free = free_of(inventory, load);
+    }
+    problem_.regions[i].short_by.compute = std::max<int64_t>(0, need - free);
   }
 }
 
@@ -422,10 +450,8 @@ const ReclaimCase::Site& ReclaimCase::SiteOf(NodeId id) {
       holder = kGone;
     } else if (const auto number = numbers_.find(holding.uid); number != numbers_.end()) {
       holder = number->second;
-    } else if (const PodRecord* record = cluster_.Find(holding.uid);
-               record != nullptr && holding.kind == HoldingKind::kAllocation &&
-               Leaves(holding.uid, *record)) {
-      // Terminating work that no quota counts.
+    } else if (holding.kind == HoldingKind::kAllocation &&
+               leaving_uncounted_.contains(holding.uid)) {
       holder = kGone;
     }
     site.holders.push_back(holder);

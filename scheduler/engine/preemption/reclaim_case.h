@@ -82,6 +82,9 @@ class ReclaimCase : public ReclaimGeometry {
   static constexpr int kGone = -2;
 
   void NoteShapes();
+  // Everything that is on its way out counts as gone: in the tree, and on its node.
+  void NoteLeaving();
+  void NoteCheckpoints();
   void GatherUnits();
   struct Holder {
     const PodUid* uid = nullptr;
@@ -110,7 +113,6 @@ class ReclaimCase : public ReclaimGeometry {
   int64_t LeftOf(const DisruptionBudget& budget) const;
   // Pods by team that plans under way are still to evict.
   std::map<std::string, int64_t> Promised() const;
-  bool Leaves(const PodUid& uid, const PodRecord& record) const;
   const Site& SiteOf(NodeId id);
   void LoadOf(const Site& site, Load& load) const;
   // Puts every member somewhere, with the units marked in gone_ gone.
@@ -142,6 +144,8 @@ class ReclaimCase : public ReclaimGeometry {
   std::unordered_map<PodUid, int> numbers_;     // of pods that are in a unit
   std::unordered_map<NodeId, Site> sites_;
   std::unordered_set<PodUid> leaving_;
+  std::unordered_set<PodUid> leaving_uncounted_;  // likewise, of which no quota knows
+  std::set<NodeId> left_nodes_;                   // where somebody leaves, or a member has room
   std::map<std::pair<std::string, std::string>, int> budget_positions_;
   std::vector<int64_t> lost_;  // by number
   std::vector<char> gone_;     // by number

@@ -225,6 +225,8 @@ void ClusterState::ErasePod(const PodUid& uid) {
   const auto found = pods.find(uid);
   pods_by_name.erase({found->second.request->name, uid});
   pending.erase(uid);
+  terminating.erase(uid);
+  checkpointing.erase(uid);
   pods.erase(found);
 }
 

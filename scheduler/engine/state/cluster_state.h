@@ -130,6 +130,10 @@ class ClusterState {
   std::unordered_map<PodUid, PodRecord> pods;  // looked up, never iterated for an answer
   std::set<std::pair<PodName, PodUid>> pods_by_name;
   std::set<PodUid> pending;  // GPU pods the cluster shows that wait for a node
+  // The few that a plan asks about beside those it may evict: being terminated, and publishing
+  // checkpoints.
+  std::set<PodUid> terminating;
+  std::set<PodUid> checkpointing;
   std::set<std::pair<Instant, PodUid>> reservations;
   // Gangs whose size is told and that have not started, by key: the ones anything is to be done
   // for. Kept by gangs/gangs.h.
