@@ -9,6 +9,7 @@ namespace tranche::sim::check {
 namespace {
 
 constexpr const char* kGpu = "nvidia.com/gpu";
+constexpr const char* kMig = "nvidia.com/mig-";
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
 
 int64_t NumberIn(const Json& value) {
@@ -20,15 +21,22 @@ int64_t NumberIn(const Json& value) {
   return std::ranges::all_of(text, is_digit) ? std::stoll(text) : 0;
 }
 
-// nvidia.com/gpu of the pod's containers; those that only initialise are not added up.
-int64_t GpusAsked(const Json& pod) {
-  int64_t sum = 0;
+// What kubelets count of GPUs, by resource.
+using Counts = std::map<std::string, int64_t>;
+
+// What the pod's containers ask for; those that only initialise are not added up.
+Counts CountsAsked(const Json& pod) {
+  Counts asked;
   const Json& containers = At(pod, {"spec", "containers"});
-  if (!containers.is_array()) return 0;
+  if (!containers.is_array()) return asked;
   for (const Json& container : containers) {
-    sum += NumberIn(At(container, {"resources", "limits", kGpu}));
+    const Json& limits = At(container, {"resources", "limits"});
+    if (!limits.is_object()) continue;
+    for (const auto& [resource, amount] : limits.items()) {
+      if (resource == kGpu || resource.starts_with(kMig)) asked[resource] += NumberIn(amount);
+    }
   }
-  return sum;
+  return asked;
 }
 
 // Of equal ids the first counts.
@@ -134,6 +142,8 @@ void DeviceChecker::Bound(const PodLife& pod, SimTime now) {
   for (const PodLife* const other : pods) {
     if (!other->record) continue;
     for (const RecordDevice& device : other->record->devices) {
+      // Which instance it will be the device plugin says to nobody: they are counted (Counted).
+      if (!device.profile.empty() && other->record->knowledge == "counts") continue;
       const std::string wrong = Add(cards[device.id], device, memory.Of(device.id));
       if (wrong.empty() || other != &pod) continue;
       Found(now, pod.key,
@@ -144,20 +154,23 @@ void DeviceChecker::Bound(const PodLife& pod, SimTime now) {
 }
 
 void DeviceChecker::Counted(const PodLife& pod, SimTime now) {
-  if (GpusAsked(pod.object) == 0) return;
-  int64_t most = 0;
-  for (const Json& version : truth_.Lately("nodes", pod.node, now, options_.lag)) {
-    most = std::max(most, NumberIn(At(version, {"status", "allocatable", kGpu})));
-  }
-  int64_t taken = 0;
+  const Counts asked = CountsAsked(pod.object);
+  Counts taken;
   for (const PodLife* const other : truth_.on(pod.node)) {
     const bool is_news = !IsTranche(other->binder) && *other->bound > now - options_.lag;
-    if (!is_news) taken += GpusAsked(other->object);
+    if (is_news) continue;
+    for (const auto& [resource, count] : CountsAsked(other->object)) taken[resource] += count;
   }
-  if (taken > most) {
-    Found(
-        now, pod.key,
-        fmt::format("expected at most {} {} on {}, found {} with it", most, kGpu, pod.node, taken));
+  for (const auto& [resource, count] : asked) {
+    if (count == 0) continue;
+    int64_t most = 0;
+    for (const Json& version : truth_.Lately("nodes", pod.node, now, options_.lag)) {
+      most = std::max(most, NumberIn(At(version, {"status", "allocatable", resource.c_str()})));
+    }
+    if (taken[resource] <= most) continue;
+    Found(now, pod.key,
+          fmt::format("expected at most {} {} on {}, found {} with it", most, resource, pod.node,
+                      taken[resource]));
   }
 }
 

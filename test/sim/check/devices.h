@@ -3,8 +3,9 @@
 //
 // Its model: of each node the pods that hold something and the devices their Bindings named. A
 // share adds milli and MiB to its card, 1000 and the card's memory are the most; MIG instances of
-// a card are disjoint ranges; a card is cut or whole. What others placed counts by its
-// nvidia.com/gpu against what the node allocates, where it was there long enough to be known.
+// a card are disjoint ranges; a card is cut or whole. What kubelets count (nvidia.com/gpu and
+// nvidia.com/mig-*) stays within what the node allocates; that alone is known of MIG instances
+// where the record says `counts`, and of what others placed, once that was there long enough.
 #pragma once
 
 #include <map>

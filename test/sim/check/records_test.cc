@@ -43,6 +43,39 @@ TEST(SimDevices, ADeviceIsGivenOnce) {
   }
 }
 
+// A stock node's device plugin picks an instance and tells nobody: which one a record foresees is
+// no promise, how many there are is.
+TEST(SimDevices, InstancesThatAreCountedStayWithinTheirCount) {
+  struct Row {
+    const char* what;
+    const char* knowledge;
+    const char* second;  // what the second pod asks for
+    int instances;       // 1g.10gb that the node has
+    bool wrong;
+  };
+  const Row kRows[] = {
+      {"foreseen over another", "counts", "nvidia.com/mig-1g.10gb", 2, false},
+      {"one more than there are", "counts", "nvidia.com/mig-1g.10gb", 1, true},
+      {"of another profile", "counts", "nvidia.com/mig-2g.20gb", 1, false},
+      {"given over another", "exact", "nvidia.com/mig-1g.10gb", 2, true},
+  };
+  for (const Row& row : kRows) {
+    Scene scene;
+    scene.StockNode("n1", 8).Pod("a/one", 0).Pod("a/two", 0);
+    scene.Edit("nodes", "n1", "/status/allocatable/nvidia.com~1mig-1g.10gb",
+               std::to_string(row.instances));
+    scene.Edit("nodes", "n1", "/status/allocatable/nvidia.com~1mig-2g.20gb", "1");
+    const auto ask = [&](const char* pod, const char* resource) {
+      scene.Edit("pods", pod, "/spec/containers/0/resources/limits", {{resource, "1"}});
+      scene.Bind(pod, "n1", {{"GPU-0", 142, 0, "1g.10gb", 0, 1}}, "", kLeader, 1, row.knowledge);
+    };
+    ask("a/one", "nvidia.com/mig-1g.10gb");
+    scene.At(100);
+    ask("a/two", row.second);
+    EXPECT_EQ(scene.Found().contains("devices"), row.wrong) << row.what << "\n" << scene.Texts();
+  }
+}
+
 TEST(SimDevices, WhatEndedIsFreeAndWhatLeavesIsNot) {
   for (const bool ended : {true, false}) {
     Scene scene;

@@ -108,7 +108,8 @@ class Scene {
                   {"status", {{"phase", "Pending"}}}});
   }
   Scene& Bind(const std::string& key, const std::string& node, const std::vector<Card>& cards,
-              const std::string& leaf = "", const std::string& who = kLeader, int epoch = 1) {
+              const std::string& leaf = "", const std::string& who = kLeader, int epoch = 1,
+              const std::string& knowledge = "exact") {
     Json devices = Json::array();
     for (const Card& card : cards) {
       Json device = {{"index", 0}, {"uuid", card.uuid}, {"milli", card.milli}, {"mib", card.mib}};
@@ -120,7 +121,7 @@ class Scene {
     const Json record = {{"v", 1},
                          {"epoch", epoch},
                          {"leaf", leaf},
-                         {"knowledge", "exact"},
+                         {"knowledge", knowledge},
                          {"containers", Json::array({{{"name", "main"}, {"devices", devices}}})}};
     Json object = objects_["pods " + key];
     object["spec"]["nodeName"] = node;
@@ -163,8 +164,9 @@ class Scene {
   Scene& Lease(const std::string& holder, const std::string& who) {
     return Write("leases", "tranche-system/tranche", {{"spec", {{"holderIdentity", holder}}}}, who);
   }
-  Scene& Leads(const std::string& who, uint64_t epoch) {
-    return Say({.kind = Happening::Kind::kLeads, .number = epoch, .who = who});
+  // `why`: it has no ledger; empty: it has.
+  Scene& Leads(const std::string& who, uint64_t epoch, const std::string& why = "") {
+    return Say({.kind = Happening::Kind::kLeads, .number = epoch, .who = who, .text = why});
   }
   Scene& Quiet() { return Say({.kind = Happening::Kind::kQuiet}); }
 
