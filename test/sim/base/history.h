@@ -29,7 +29,7 @@ struct Happening {
                 // the answer (null: none came)
     kStarted,   // a process began: `who`; `text` what kind of start
     kEnded,     // it crashed or stopped
-    kLeads,     // a replica began to lead, `number` its epoch
+    kLeads,     // a replica began to lead, `number` its epoch; `text` why it has no ledger
     kLost,      // it no longer may write
     kPromised,  // the ledger said that an entry is on disk: `after` the entry: {"uid","interval",
                 // "kind": "open", "running", "close", "void" or "refund", "at": Unix ms}

@@ -3,24 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-
-#include "test/sim/base/wall.h"
-#include "test/sim/check/ledger.h"
 
 namespace tranche::sim::check {
 namespace {
 
 constexpr SimTime kAllowed = std::chrono::seconds(1);
-
-SimTime SinceBegin(int64_t unix_millis) {
-  return std::chrono::sys_time<std::chrono::milliseconds>(std::chrono::milliseconds(unix_millis)) -
-         kWorldBegan;
-}
-
-std::string Seconds(SimTime time) {
-  return fmt::format("{}.{:03} s", time.count() / 1'000'000, time.count() / 1000 % 1000);
-}
 
 // A node that is not there, or was not heard of, when the pod ended.
 bool IsLost(const Truth& truth, const PodLife& pod) {
@@ -35,8 +22,17 @@ bool IsLost(const Truth& truth, const PodLife& pod) {
 
 }  // namespace
 
-void ChargeChecker::Judge(const PodLife& pod, SimTime from, SimTime to, bool open, bool estimated,
-                          SimTime now) {
+// Is its time in the ledger? A leader without its ledger meters nothing; what it placed is charged
+// where it is still there when one with a ledger leads.
+bool ChargeChecker::IsCharged(const PodLife& pod) const {
+  if (!pod.bound || !IsTranche(pod.binder) || !pod.record || pod.record->devices.empty()) {
+    return false;
+  }
+  return terms_.Meters(pod.binder) || !pod.ended || *pod.ended > terms_.AwareBy(*pod.bound);
+}
+
+void ChargeChecker::Judge(const PodLife& pod, const Charged& charged, SimTime now) {
+  const auto& [from, to, open, estimated] = charged;
   const SimTime lag = options_.lag;
   // A bind whose caller ended, or whose answer was lost, is not in the history.
   const FaultPlan& faults = options_.faults;
@@ -76,45 +72,26 @@ void ChargeChecker::Judge(const PodLife& pod, SimTime from, SimTime to, bool ope
 
 void ChargeChecker::AtEnd(const Ending& ending) {
   if (ending.ledgers.empty() || !options_.disks_are_sound) return;
-  struct Charged {
-    std::optional<SimTime> from;
-    SimTime to{0};
-    bool open = false;
-    bool estimated = false;
-  };
-  std::map<std::string, Charged> charged;
-  for (const std::string& path : ending.ledgers) {
-    std::string problem;  // told by the ledger's own checker
-    for (const LedgerInterval& interval : ReadLedger(path, problem)) {
-      if (interval.is_void || !interval.open) continue;
-      Charged& of = charged[interval.uid];
-      const SimTime from = SinceBegin(*interval.open);
-      of.from = of.from ? std::min(*of.from, from) : from;
-      of.open = !interval.end;
-      of.estimated = interval.estimated;
-      if (interval.end) of.to = std::max(of.to, SinceBegin(*interval.end));
-    }
-  }
+  const std::map<std::string, Charged> charged = ReadCharges(ending.ledgers);
   if (options_.faults.has(Fault::kClock)) return;
   for (const auto& [uid, pod] : truth_.pods()) {
     const auto found = charged.find(uid);
     if (found == charged.end()) {
-      const bool ours = pod.bound && IsTranche(pod.binder) && pod.record;
-      if (ours && terms_.AwareBy(*pod.bound) < ending.at) {
+      if (IsCharged(pod) && terms_.AwareBy(*pod.bound) < ending.at) {
         Found(*pod.bound, pod.key, "expected the pod's time in the ledger, found none");
       }
       continue;
     }
     const Charged& of = found->second;
     if (!pod.bound) {
-      const bool charges = of.open || of.to - *of.from > kAllowed;
+      const bool charges = of.open || of.to - of.from > kAllowed;
       const bool guessed = of.estimated && pod.ended &&
                            terms_.MayBeTakenToEnd(*pod.ended, of.to - kAllowed, options_.lag);
       if (charges && pod.ended && !guessed) {
         Found(*pod.ended, pod.key, "expected no charge of a pod that had no node, found one");
       }
     } else if (IsTranche(pod.binder)) {
-      Judge(pod, *of.from, of.to, of.open, of.estimated, ending.at);
+      Judge(pod, of, ending.at);
     }
   }
 }

@@ -12,10 +12,12 @@
 // lost, and it was gone when somebody led again, nobody can tell whether it had run: it is charged
 // until the leader was lost, and the ledger calls that estimated. Where the clocks of replicas are
 // wrong, times are labels: then the lengths are compared, with the same allowances. Not judged:
-// pods on nodes that were lost meanwhile (use is given back), and ledgers whose disk failed.
+// pods on nodes that were lost meanwhile (use is given back), ledgers whose disk failed, and what a
+// leader without its ledger placed and had ended before one with its ledger led.
 #pragma once
 
 #include "test/sim/check/checker.h"
+#include "test/sim/check/ledger.h"
 #include "test/sim/check/terms.h"
 
 namespace tranche::sim::check {
@@ -27,7 +29,8 @@ class ChargeChecker : public Checker {
   void AtEnd(const Ending& ending) override;
 
  private:
-  void Judge(const PodLife& pod, SimTime from, SimTime to, bool open, bool estimated, SimTime now);
+  bool IsCharged(const PodLife& pod) const;
+  void Judge(const PodLife& pod, const Charged& charged, SimTime now);
 
   Terms terms_;
 };

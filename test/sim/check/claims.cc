@@ -4,23 +4,11 @@
 
 #include <algorithm>
 
-#include "test/sim/base/wall.h"
-#include "test/sim/check/ledger.h"
-
 namespace tranche::sim::check {
 namespace {
 
 constexpr SimTime kAllowed = std::chrono::seconds(1);
 constexpr const char* kKey = "claim/";
-
-SimTime SinceBegin(int64_t unix_millis) {
-  return std::chrono::sys_time<std::chrono::milliseconds>(std::chrono::milliseconds(unix_millis)) -
-         kWorldBegan;
-}
-
-std::string Seconds(SimTime time) {
-  return fmt::format("{}.{:03} s", time.count() / 1'000'000, time.count() / 1000 % 1000);
-}
 
 // "pool/device" of an allocation.
 std::vector<std::string> DevicesOf(const Json& claim) {
@@ -111,7 +99,7 @@ void ClaimChecker::Release(Claim& claim, const std::string& uid, SimTime at) {
 void ClaimChecker::Judge(const Claim& claim, const Charged* charged, SimTime now) {
   const SimTime late = kAllowed + options_.lag;
   const auto known_by = [&](SimTime at) {
-    const SimTime aware = terms_.AwareBy(at);
+    const SimTime aware = terms_.AwareBy(at, options_.lag);
     return aware == SimTime::max() ? aware : aware + late;
   };
   if (claim.allocated.empty()) {
@@ -198,18 +186,7 @@ void ClaimChecker::AtEnd(const Ending& ending) {
   if (ending.ledgers.empty() || !options_.disks_are_sound || options_.faults.has(Fault::kClock)) {
     return;
   }
-  std::map<std::string, Charged> charged;
-  for (const std::string& path : ending.ledgers) {
-    std::string problem;  // told by the ledger's own checker
-    for (const LedgerInterval& interval : ReadLedger(path, problem)) {
-      if (interval.is_void || !interval.open) continue;
-      Charged& of = charged[interval.uid];
-      of.from = std::min(of.from, SinceBegin(*interval.open));
-      of.open = !interval.end;
-      of.estimated = interval.estimated;
-      if (interval.end) of.to = std::max(of.to, SinceBegin(*interval.end));
-    }
-  }
+  const std::map<std::string, Charged> charged = ReadCharges(ending.ledgers);
   for (const auto& [uid, claim] : claims_) {
     const auto found = charged.find(kKey + uid);
     Judge(claim, found == charged.end() ? nullptr : &found->second, ending.at);

@@ -5,11 +5,12 @@
 // own law, on which the rest stands). A claim was allocated from a write of its status (A) until
 // the allocation was taken away or the claim was gone (E). What the ledger charges under
 // "claim/UID" begins no earlier than the first A and ends no later than the last E, and begins
-// and ends within a second of them, or of when somebody who led could know; an allocation that came
-// and went within the lag of the news may be missed. A claim that was never allocated is charged
-// nothing, nor is a pod that asks for GPUs by claims alone.
-// When all is quiet, a pod whose claims ask for whole GPUs that are free on an open node runs,
-// where no quota can keep it waiting. Not judged: clocks that are wrong, ledgers whose disk failed.
+// and ends within a second of them, or of when somebody who led could know (who was lost before the
+// news came could not); an allocation that came and went within the lag of the news may be missed.
+// A claim that was never allocated is charged nothing, nor is a pod that asks for GPUs by claims
+// alone. When all is quiet, a pod whose claims ask for whole GPUs that are free on an open node
+// runs, where no quota can keep it waiting. Not judged: clocks that are wrong, ledgers whose disk
+// failed.
 #pragma once
 
 #include <map>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "test/sim/check/checker.h"
+#include "test/sim/check/ledger.h"
 #include "test/sim/check/terms.h"
 
 namespace tranche::sim::check {
@@ -38,14 +40,6 @@ class ClaimChecker : public Checker {
     std::vector<Period> allocated;  // in order
     std::vector<std::string> devices;
   };
-  // What the ledger has under one uid.
-  struct Charged {
-    SimTime from = SimTime::max();
-    SimTime to{0};
-    bool open = false;
-    bool estimated = false;
-  };
-
   void HearClaim(const Happening& happening);
   void Release(Claim& claim, const std::string& uid, SimTime at);
   void Judge(const Claim& claim, const Charged* charged, SimTime now);

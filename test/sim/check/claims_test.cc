@@ -70,6 +70,19 @@ TEST_F(SimClaims, AreChargedFromTheirAllocationToItsEnd) {
   }
 }
 
+TEST_F(SimClaims, WhoWasLostBeforeTheNewsCameCouldNotCharge) {
+  for (const double lost : {11.0, 50.0}) {
+    Restart();
+    WriteFile({ledger::Open("claim/c-one", Second(200.5))});
+    Scene scene;
+    scene.Leads(kLeader, 1).Write("resourceclaims", "a/one", ClaimObject("one", ""));
+    scene.At(10).Write("resourceclaims", "a/one", ClaimObject("one", "gpu-0"));
+    scene.At(lost).Say({.kind = Happening::Kind::kLost, .who = kLeader});
+    scene.At(200).Leads("tranche-1/1", 2).At(600);
+    EXPECT_EQ(scene.Found({}, {options_.path}).contains("claims"), lost > 20) << scene.Texts();
+  }
+}
+
 TEST_F(SimClaims, AClaimWithoutDevicesAndItsPodAreChargedNothing) {
   for (const char* const uid : {"claim/c-one", "u-a/pod"}) {
     Restart();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "scheduler/ledger/reader.h"
+#include "test/sim/base/wall.h"
 
 namespace tranche::sim::check {
 namespace {
@@ -28,6 +29,11 @@ std::string TextOf(sqlite3_stmt* row, int column) {
 constexpr const char* kEntries =
     "SELECT i.uid, i.number, i.namespace, i.pod, i.node, e.kind, e.at, e.flags, e.note "
     "FROM entry e JOIN interval i ON i.id = e.interval WHERE e.kind <= 4 ORDER BY e.id";
+
+SimTime SinceBegin(int64_t unix_millis) {
+  return std::chrono::sys_time<std::chrono::milliseconds>(std::chrono::milliseconds(unix_millis)) -
+         kWorldBegan;
+}
 
 void AddRow(sqlite3_stmt* row, std::map<std::pair<std::string, int64_t>, LedgerInterval>& found) {
   const std::string uid = TextOf(row, 0);
@@ -74,6 +80,26 @@ std::vector<LedgerInterval> ReadLedger(const std::string& path, std::string& pro
   std::vector<LedgerInterval> intervals;
   for (auto& [key, interval] : found) intervals.push_back(std::move(interval));
   return intervals;
+}
+
+std::map<std::string, Charged> ReadCharges(const std::vector<std::string>& ledgers) {
+  std::map<std::string, Charged> charges;
+  for (const std::string& path : ledgers) {
+    std::string problem;  // told by the ledger's own checker
+    for (const LedgerInterval& interval : ReadLedger(path, problem)) {
+      if (interval.is_void || !interval.open) continue;
+      Charged& of = charges[interval.uid];
+      of.from = std::min(of.from, SinceBegin(*interval.open));
+      of.open = !interval.end;
+      of.estimated = interval.estimated;
+      if (interval.end) of.to = std::max(of.to, SinceBegin(*interval.end));
+    }
+  }
+  return charges;
+}
+
+std::string Seconds(SimTime time) {
+  return fmt::format("{}.{:03} s", time.count() / 1'000'000, time.count() / 1000 % 1000);
 }
 
 void LedgerChecker::Hear(const Happening& happening) {

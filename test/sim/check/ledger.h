@@ -32,6 +32,18 @@ struct LedgerInterval {
 // What a file has; `problem` says why it could not be read, where it could not.
 std::vector<LedgerInterval> ReadLedger(const std::string& path, std::string& problem);
 
+// What a pod or a claim is charged, from its first interval to its last. Void ones do not count.
+struct Charged {
+  SimTime from = SimTime::max();
+  SimTime to{0};
+  bool open = false;       // the last
+  bool estimated = false;  // the end of the last
+};
+// By uid, of all files; one that cannot be read has none.
+std::map<std::string, Charged> ReadCharges(const std::vector<std::string>& ledgers);
+// "12.345 s", as findings tell times of charges.
+std::string Seconds(SimTime time);
+
 class LedgerChecker : public Checker {
  public:
   using Checker::Checker;

@@ -110,6 +110,45 @@ TEST_F(SimLedger, ATimeWithoutLeaderIsAllowedFor) {
   }
 }
 
+// The second leader has no ledger where the row says so; another one leads from 200 s on.
+TEST_F(SimLedger, ALeaderWithoutItsLedgerMetersNothing) {
+  struct Row {
+    const char* what;
+    const char* why;
+    double ended;
+    bool wrong;
+  };
+  const Row kRows[] = {
+      {"over before anybody with a ledger led", "held by another", 150, false},
+      {"still there then", "held by another", 300, true},
+      {"placed by one with its ledger", "", 150, true},
+  };
+  for (const Row& row : kRows) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    WriteFile({});
+    Scene scene;
+    scene.StockNode("n1", 1).Leads("tranche-0/1", 1).Pod("a/one", 1);
+    // The first stands still, and is found to have been lost later.
+    scene.At(90).Leads("tranche-1/1", 2, row.why);
+    scene.At(100).Bind("a/one", "n1", {{"GPU-0"}}, "", "tranche-1/1", 2);
+    scene.At(120).Say({.kind = Happening::Kind::kLost, .who = "tranche-0/1"});
+    if (row.ended < 200) scene.At(row.ended).End("a/one");
+    scene.At(200).Leads("tranche-0/2", 3);
+    if (row.ended > 200) scene.At(row.ended).End("a/one");
+    scene.At(600);
+    EXPECT_EQ(scene.Found({}, {options_.path}).contains("charges"), row.wrong) << row.what << "\n"
+                                                                               << scene.Texts();
+  }
+}
+
+TEST_F(SimLedger, ARecordWithoutDevicesChargesNothing) {
+  WriteFile({});
+  scene_.StockNode("n1", 1).Leads(kLeader, 1).Pod("a/one", 0);
+  scene_.At(10).Bind("a/one", "n1", {}).At(600);
+  EXPECT_THAT(Found(), IsEmpty()) << scene_.Texts();
+}
+
 TEST_F(SimLedger, APodWithoutANodeIsChargedNothing) {
   WriteFile({ledger::Open(kUid, Second(10)), ledger::Close(kUid, Second(60))});
   scene_.StockNode("n1", 1).Leads(kLeader, 1).Pod("a/one", 1);

@@ -11,11 +11,14 @@ constexpr SimTime kTakingOver = std::chrono::seconds(10);
 
 void Terms::Hear(const Happening& happening) {
   using Kind = Happening::Kind;
-  if (happening.kind == Kind::kLeads) terms_.push_back({happening.at, {}, happening.who});
-  if (happening.kind != Kind::kLost && happening.kind != Kind::kEnded) return;
+  const bool leads = happening.kind == Kind::kLeads;
+  const bool ends = happening.kind == Kind::kLost || happening.kind == Kind::kEnded;
   for (Term& term : terms_) {
-    if (term.who == happening.who && !term.until) term.until = happening.at;
+    // One that another follows stood still, and does nothing more.
+    const bool over = leads || (ends && term.who == happening.who);
+    if (over && !term.until) term.until = happening.at;
   }
+  if (leads && happening.text.empty()) terms_.push_back({happening.at, {}, happening.who});
 }
 
 SimTime Terms::UnledSince(SimTime at) const {
@@ -28,13 +31,17 @@ SimTime Terms::UnledSince(SimTime at) const {
   return since;
 }
 
-SimTime Terms::AwareBy(SimTime at) const {
+SimTime Terms::AwareBy(SimTime at, SimTime lag) const {
   for (const Term& term : terms_) {
-    if (term.until && *term.until <= at) continue;
+    if (term.until && *term.until <= at + lag) continue;
     // A leader that has begun a moment ago has not seen everything yet either.
     return std::max(at, term.from + kTakingOver);
   }
   return SimTime::max();
+}
+
+bool Terms::Meters(const std::string& who) const {
+  return std::ranges::any_of(terms_, [&](const Term& term) { return term.who == who; });
 }
 
 bool Terms::MayBeTakenToEnd(SimTime ended, SimTime until, SimTime lag) const {

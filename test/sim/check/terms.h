@@ -1,4 +1,5 @@
-// When a replica led, by the history: news that come while nobody leads are heard later.
+// When a replica led and wrote its ledger, by the history: news that come while nobody does are
+// heard later. One that leads without its ledger meters nothing.
 //
 // A plain value; one thread.
 #pragma once
@@ -16,8 +17,11 @@ class Terms {
   void Hear(const Happening& happening);
   // From the end of the last term before `at`, where nobody led then, or from `at`.
   SimTime UnledSince(SimTime at) const;
-  // Until ten seconds after somebody led again, where nobody led at `at`; or `at`.
-  SimTime AwareBy(SimTime at) const;
+  // Until ten seconds after somebody led again, where nobody led at `at`; or `at`. One who was lost
+  // within `lag` of `at`, by how much news are late, may not have heard.
+  SimTime AwareBy(SimTime at, SimTime lag = SimTime{0}) const;
+  // Did this process lead with its ledger?
+  bool Meters(const std::string& who) const;
   // May a leader take until `until` for the end of what ended at `ended`, if the one before it did
   // not hear of that, as news are up to `lag` late?
   bool MayBeTakenToEnd(SimTime ended, SimTime until, SimTime lag) const;

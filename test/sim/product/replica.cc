@@ -35,8 +35,8 @@ const char* NameOfEntry(MeterKind kind) {
 std::optional<http::Request> ReadRequest(const Request& request) {
   // A POST without a length is refused, as on a connection.
   const std::string text =
-      fmt::format("{} {} HTTP/1.1\r\nHost: tranche\r\nContent-Length: {}\r\n\r\n",
-                  request.method, request.target, request.body.size());
+      fmt::format("{} {} HTTP/1.1\r\nHost: tranche\r\nContent-Length: {}\r\n\r\n", request.method,
+                  request.target, request.body.size());
   http::Head head;
   if (http::ReadHead(text, head)) return std::nullopt;
   head.request.body.reserve(request.body.size() + http::kBodyPadding);
@@ -197,6 +197,7 @@ void Replica::TakeLedger(int64_t epoch, steady_clock::time_point end) {
 }
 
 void Replica::Lead(OpenedLedger opened, int64_t epoch) {
+  unmetered_ = opened.untrusted;
   services_ =
       std::make_unique<LeaderServices>(config_, metrics_, std::move(opened), epoch, MakeHooks());
   services_->Attach(*cluster_);
@@ -207,7 +208,7 @@ void Replica::Lead(OpenedLedger opened, int64_t epoch) {
 void Replica::BeginToLead() {
   if (leading_ || !services_ || (config_.elects && !refreshed_)) return;
   leading_ = true;
-  Tell(Kind::kLeads, static_cast<uint64_t>(services_->epoch()), "");
+  Tell(Kind::kLeads, static_cast<uint64_t>(services_->epoch()), unmetered_);
   if (config_.elects) buffer_.Open(services_->host().cluster);
   services_->Begin();
 }

@@ -75,6 +75,7 @@ class Replica {
   std::unique_ptr<LeaderServices> services_;
   bool refreshed_ = false;
   bool leading_ = false;
+  std::string unmetered_;  // why there is no ledger, where there is to be one
   std::unique_ptr<kube::Cluster> cluster_;
   std::unique_ptr<kube::Elector> elector_;
 };
