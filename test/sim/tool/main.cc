@@ -43,21 +43,28 @@ bool ReadSeeds(const std::string& text, SeedsOptions& options) {
          options.first <= options.last;
 }
 
-int TellStory(const RunOptions& asked, bool all) {
-  Story story;
+// What is told of a story: all that happened, and all of each object.
+struct Telling {
+  bool all = false;
+  bool full = false;
+};
+
+int TellStory(const RunOptions& asked, Telling telling) {
+  Story story(telling.full ? std::string::npos : Story::kUsual);
   RunOptions options = asked;
   options.listener = [&story](const Happening& happening) { story.Hear(happening); };
   const Outcome outcome = RunSeed(options);
   if (!outcome.problem.empty()) return Usage(outcome.problem);
   std::set<std::string> about;
   for (const Finding& one : outcome.findings) about.insert(one.about);
-  story.Print(std::cout, about, all || about.empty() || about.contains(""), outcome.findings);
+  const bool all = telling.all || about.empty() || about.contains("");
+  story.Print(std::cout, about, all, outcome.findings);
   std::cout << fmt::format("{} lives, {} findings, digest {:016x}\n", outcome.lives,
                            outcome.findings.size(), outcome.digest);
   return outcome.findings.empty() ? 0 : 1;
 }
 
-int ReplayFile(const std::string& path, bool story, bool all) {
+int ReplayFile(const std::string& path, Telling telling) {
   std::ifstream in(path);
   std::stringstream text;
   text << in.rdbuf();
@@ -65,7 +72,7 @@ int ReplayFile(const std::string& path, bool story, bool all) {
   std::optional<SeedFile> file;
   if (in) file = ReadSeedFile(text.str(), problem);
   if (!file) return Usage(fmt::format("{}: {}", path, problem));
-  if (story) return TellStory(file->options, all);
+  if (telling.all || telling.full) return TellStory(file->options, telling);
   const Outcome outcome = RunSeed(file->options);
   for (const Finding& one : outcome.findings) {
     std::cout << fmt::format("{}: {} {}\n", one.checker, one.about, one.text);
@@ -89,7 +96,7 @@ int Main(int argc, char** argv) {
   std::vector<std::string> skip;
   std::string log = "off";
   int seconds = 0;
-  bool all = false;
+  Telling telling;
   app.add_option("--seeds", seeds, "A..B, or one");
   app.add_option("--lives", options.lives, "pods of each seed")->check(CLI::Range(1, 1'000'000));
   app.add_option("--faults", options.faults,
@@ -104,7 +111,9 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--story", story, "tell what happens with a seed");
   app.add_option("--replay", replay, "run a file of test/sim/seeds");
-  app.add_flag("--all", all, "with --story: all of it, not just what failed");
+  app.add_flag("--all", telling.all,
+               "with --story or --replay: all that happened, not just what concerns the failure");
+  app.add_flag("--full", telling.full, "with --story or --replay: objects in full");
   app.add_option("--log", log, "with --story: what replicas log, on stderr; info, debug, ...");
   app.add_option("--marks", marks, "file to add the names of reached marks to");
   try {
@@ -114,7 +123,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return Usage(error.what());
   }
-  if (!replay.empty()) return ReplayFile(replay, app.count("--all") > 0, all);
+  if (!replay.empty()) return ReplayFile(replay, telling);
   if (!story.empty()) seeds = story;
   if (!ReadSeeds(seeds, options)) {
     return Usage("--seeds: expected A..B with A <= B, found \"" + seeds + "\"");
@@ -125,7 +134,7 @@ int Main(int argc, char** argv) {
     one.lives = options.lives;
     one.faults = options.faults;
     one.log = log;
-    return TellStory(one, all);
+    return TellStory(one, telling);
   }
   options.skip.insert(skip.begin(), skip.end());
   if (seconds > 0) {

@@ -18,18 +18,41 @@ std::string When(SimTime at) {
   return fmt::format("{:>5}.{:03}", at.count() / 1'000'000, at.count() / 1000 % 1000);
 }
 
-std::string Short(const std::string& text) {
-  constexpr std::size_t kMost = 160;
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
-}
+// Writes happenings down; of an object so much.
+class Words {
+ public:
+  explicit Words(std::size_t most) : most_(most) {}
+  std::string What(const Happening& happening) const;
+
+ private:
+  std::string Short(const std::string& text) const {
+    return text.size() <= most_ ? text : text.substr(0, most_) + "...";
+  }
+  std::string PodChange(const Json& before, const Json& after) const;
+  std::string Written(const Happening& happening) const;
+
+  const std::size_t most_;
+};
 
 // What changed of a pod that matters to scheduling.
-std::string PodChange(const Json& before, const Json& after) {
+std::string Words::PodChange(const Json& before, const Json& after) const {
   std::string what;
   const auto add = [&](const char* name, std::initializer_list<const char*> path) {
     const std::string now = TextAt(after, path);
     if (now != TextAt(before, path)) what += fmt::format(" {} {}", name, now.empty() ? "-" : now);
   };
+  add("class", {"spec", "priorityClassName"});
+  const auto asked = [](const Json& pod) {
+    const Json& containers = At(pod, {"spec", "containers"});
+    std::string text;
+    if (!containers.is_array()) return text;
+    for (const Json& container : containers) {
+      const Json& limits = At(container, {"resources", "limits"});
+      if (!limits.is_null()) text += " " + limits.dump();
+    }
+    return text;
+  };
+  if (asked(before) != asked(after)) what += " asks" + asked(after);
   add("node", {"spec", "nodeName"});
   add("phase", {"status", "phase"});
   add("leaves", {"metadata", "deletionTimestamp"});
@@ -47,7 +70,7 @@ std::string PodChange(const Json& before, const Json& after) {
   return what.empty() ? " other fields" : what;
 }
 
-std::string Written(const Happening& happening) {
+std::string Words::Written(const Happening& happening) const {
   const std::string name = happening.resource + " " + happening.key;
   if (happening.after.is_null()) return "removed " + name;
   if (happening.resource == "pods") {
@@ -65,7 +88,7 @@ std::string Written(const Happening& happening) {
   return "changed " + name;
 }
 
-std::string What(const Happening& happening) {
+std::string Words::What(const Happening& happening) const {
   using Kind = Happening::Kind;
   switch (happening.kind) {
     case Kind::kWritten:
@@ -74,7 +97,8 @@ std::string What(const Happening& happening) {
       return fmt::format("asked {} of {}: {} {}", happening.text, happening.key, happening.number,
                          happening.after.is_null() ? "no answer" : Short(happening.after.text()));
     case Kind::kLeads:
-      return fmt::format("leads, epoch {}", happening.number);
+      return fmt::format("leads, epoch {}{}{}", happening.number,
+                         happening.text.empty() ? "" : ", without its ledger: ", happening.text);
     default:
       return fmt::format("{} {} {} {}", NameOf(happening.kind), happening.key, happening.text,
                          happening.after.is_null() ? "" : Short(happening.after.text()));
@@ -84,7 +108,7 @@ std::string What(const Happening& happening) {
 }  // namespace
 
 void Story::Hear(const Happening& happening) {
-  Line line{happening.at, happening.who, What(happening), {}};
+  Line line{happening.at, happening.who, Words(most_).What(happening), {}};
   if (!happening.key.empty()) line.about.insert(happening.key);
   for (const Document* const object : {&happening.before, &happening.after}) {
     const std::string node = TextAt(*object, {"spec", "nodeName"});

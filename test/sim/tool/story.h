@@ -15,6 +15,9 @@ namespace tranche::sim {
 
 class Story {
  public:
+  // How much of an object a line tells.
+  static constexpr std::size_t kUsual = 160;
+  explicit Story(std::size_t most = kUsual) : most_(most) {}
   void Hear(const Happening& happening);
   // Tells what concerns `about` (keys of pods and names of nodes; and what happened to processes),
   // or all of it. Findings stand where they were found.
@@ -28,6 +31,7 @@ class Story {
     std::string what;
     std::set<std::string> about;  // empty: concerns everybody
   };
+  const std::size_t most_;
   std::vector<Line> lines_;
 };
 
