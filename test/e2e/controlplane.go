@@ -45,6 +45,7 @@ type ControlPlane struct {
 	APIServer     *Process
 
 	dir          string
+	programs     string // folder of the control plane's own
 	apiURL       string
 	tranchePath  string
 	scheduler    *Process
@@ -61,6 +62,7 @@ func StartControlPlane(ctx context.Context, dir, programs, tranche, charts strin
 	if err != nil {
 		return nil, err
 	}
+	c.programs = programs
 	c.Tranche = NewProcess(dir, "tranche", tranche,
 		"serve", "--config", filepath.Join(dir, "tranche.yaml"),
 		"--cluster", "kubernetes", "--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"),

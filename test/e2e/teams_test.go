@@ -34,6 +34,8 @@ const (
 	notebook  = "e2e-notebook"  // rank 1
 	pushy     = "e2e-pushy"     // as inference, and kube-scheduler may preempt for it
 	sturdy    = "e2e-sturdy"    // rank 2 and of less priority than e2e-notebook
+	patient   = "e2e-patient"   // rank 2, with the rest after an eviction that classes have by default
+	limited   = "e2e-limited"   // rank 2, for twenty seconds
 )
 
 var priorities = []struct {
@@ -44,6 +46,7 @@ var priorities = []struct {
 	{inference, 1000, corev1.PreemptNever}, {training, 100, corev1.PreemptNever},
 	{young, 80, corev1.PreemptNever}, {notebook, 70, corev1.PreemptNever},
 	{pushy, 1000, corev1.PreemptLowerPriority}, {sturdy, 50, corev1.PreemptNever},
+	{patient, 100, corev1.PreemptNever}, {limited, 100, corev1.PreemptNever},
 }
 
 var gpuClasses = []struct{ name, fields string }{
@@ -52,6 +55,8 @@ var gpuClasses = []struct{ name, fields string }{
 		"cooldown: 1s, assumedLossPercentile: 100}"},
 	{"young", "{priorityClassNames: [e2e-young], rank: 1, preemptible: Always, minRuntime: 1h, cooldown: 1s}"},
 	{"notebook", "{priorityClassNames: [e2e-notebook], rank: 1, preemptible: Always, minRuntime: 0s, cooldown: 1s}"},
+	{"patient", "{priorityClassNames: [e2e-patient], rank: 2, preemptible: Always, minRuntime: 0s}"},
+	{"limited", "{priorityClassNames: [e2e-limited], rank: 2, preemptible: Always, minRuntime: 0s, maxRuntime: 20s}"},
 }
 
 // teams is a cluster whose nodes an owner has a right to, and a borrower runs on when they are idle.
@@ -65,10 +70,7 @@ func newTeams(t *testing.T, name, model string, own, borrow int, nodes ...TestNo
 	t.Helper()
 	c := &teams{T: t, owner: newScenario(t, name+"-owner", nodes...), borrower: newScenario(t, name+"-borrower")}
 	c.borrower.fleet = c.owner.fleet
-	c.owner.declarePriorities()
-	for _, class := range gpuClasses {
-		c.owner.apply("GPUClass", name+"-"+class.name, "spec: "+class.fields)
-	}
+	c.owner.declareClasses(name)
 	c.owner.apply("GPUQuota", name+"-org", "spec: {}")
 	for team, nominal := range map[*Scenario]int{c.owner: own, c.borrower: borrow} {
 		team.labelNamespace("team", team.namespace)
@@ -83,14 +85,28 @@ func newTeams(t *testing.T, name, model string, own, borrow int, nodes ...TestNo
 				return fmt.Sprintf("expected quota %s to own its namespace, found %v", team.namespace, found)
 			}
 		}
-		for _, class := range gpuClasses {
-			if missing := c.owner.missingReady(classPath, name+"-"+class.name, "True"); missing != "" {
-				return missing
-			}
-		}
-		return ""
+		return c.owner.missingClasses(name)
 	})
 	return c
+}
+
+// declareClasses has the classes NAME-inference, NAME-training and so on take the PriorityClasses.
+func (s *Scenario) declareClasses(name string) {
+	s.Helper()
+	s.declarePriorities()
+	for _, class := range gpuClasses {
+		s.apply("GPUClass", name+"-"+class.name, "spec: "+class.fields)
+	}
+}
+
+func (s *Scenario) missingClasses(name string) string {
+	s.Helper()
+	for _, class := range gpuClasses {
+		if missing := s.missingReady(classPath, name+"-"+class.name, "True"); missing != "" {
+			return missing
+		}
+	}
+	return ""
 }
 
 func (c *teams) audit() {
@@ -345,7 +361,8 @@ func (s *Scenario) protect(key, value string, allowed int32) {
 	}
 	s.must(err)
 	budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation,
-		DisruptionsAllowed: allowed, CurrentHealthy: 1, DesiredHealthy: 1 - allowed, ExpectedPods: 1}
+		DisruptionsAllowed: allowed, CurrentHealthy: max(1, allowed), DesiredHealthy: max(0, 1-allowed),
+		ExpectedPods: max(1, allowed)}
 	_, err = api.UpdateStatus(s.ctx(), budget, metav1.UpdateOptions{})
 	s.must(err)
 }

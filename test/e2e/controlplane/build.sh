@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds etcd, kube-apiserver and kube-scheduler of one Kubernetes version from Go modules.
+# Builds etcd, kube-apiserver, kube-scheduler and kube-controller-manager of one Kubernetes version
+# from Go modules.
 #
 #   build.sh VERSION      VERSION is the name of a folder beside this file without its v: 1.34, 1.37
 #
@@ -79,6 +80,7 @@ build() {  # NAME PACKAGE
 
 build etcd go.etcd.io/etcd/server/v3
 build kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
+build kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
 build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 mv "$staging" "$target"
 say "ready"
