@@ -281,9 +281,15 @@ absl::StatusOr<int64_t> ReadInStretches(Database& database, const AccountTable& 
     Stretch& stretch = stretches[static_cast<std::size_t>(i)];
     stretch.first = tail.first + entries * i / count;
     stretch.last = tail.first + entries * (i + 1) / count - 1;
-    threads.emplace_back([&, from = history.from] {
+    const auto read = [&, from = history.from] {
       stretch.status = ReadStretch(path, accounts, from, tail, stretch);
-    });
+    };
+    // The last one, mostly the only one, is read here.
+    if (i + 1 == count) {
+      read();
+    } else {
+      threads.emplace_back(read);
+    }
   }
   for (std::thread& thread : threads) thread.join();
   int64_t reached = tail.first - 1;
