@@ -84,6 +84,17 @@ extern "C" int epoll_wait(int poll, struct epoll_event* events, int most, int ti
   return static_cast<int>(syscall(SYS_epoll_pwait, poll, events, most, timeout, nullptr, 0));
 }
 
+// Nor has the kernel anything to be told of them: a loop that is woken beside its polls rearms what
+// would wake it.
+extern "C" int epoll_ctl(int poll, int operation, int file, struct epoll_event* event) noexcept {
+  if (operation == EPOLL_CTL_MOD && tranche::sim::read_now != nullptr) return 0;
+  return static_cast<int>(syscall(SYS_epoll_ctl, poll, operation, file, event));
+}
+
+// The memory that a process of the simulator gives back now and then is that of the whole program,
+// which takes it again at once.
+extern "C" int malloc_trim(size_t) noexcept { return 0; }
+
 // Event loops are to look at the clock themselves instead of being told by the kernel's.
 extern "C" int timerfd_create(int, int) noexcept {
   errno = ENOSYS;
