@@ -21,6 +21,7 @@ RANKS = [
     ["quota/preemption"],
     ["quota"],
     ["scheduler/facts"],
+    ["scheduler/agent/turns"],
     ["scheduler/index"],
     ["scheduler/dra"],
     ["scheduler/scoring"],

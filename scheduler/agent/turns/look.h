@@ -1,0 +1,63 @@
+// What the agent sees of its node at one moment: plain values, put together by the shell from the
+// API server, the kubelet and the driver.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/facts/allocation.h"
+#include "topology/base/ids.h"
+
+namespace tranche::agent {
+
+// A container that asks for the agent's resource.
+struct Asking {
+  std::string name;
+  int64_t count = 0;          // devices of the resource
+  bool init = false;          // ends before the next one starts; a sidecar does not
+  bool names_itself = false;  // its own environment says which GPUs it sees
+  friend bool operator==(const Asking&, const Asking&) = default;
+};
+
+// A pod that is bound to this node and has not ended, as the API server says.
+struct BoundPod {
+  PodName name;
+  PodUid uid;
+  // The kubelet has written its start time, which it does after admission alone.
+  bool acknowledged = false;
+  std::vector<Asking> asking;        // in the kubelet's order: init containers first
+  std::optional<Allocation> record;  // nullopt: none, or one that cannot be read
+  std::string record_problem;        // why there is none
+  friend bool operator==(const BoundPod&, const BoundPod&) = default;
+};
+
+// Devices of the agent's resource that a container holds, as the kubelet says.
+struct Holding {
+  std::string container;
+  std::vector<std::string> ids;  // ascending
+  friend bool operator==(const Holding&, const Holding&) = default;
+};
+
+// A pod the kubelet knows. It names no uid: a pod and its successor of the same name are two.
+struct KubeletPod {
+  PodName name;
+  std::vector<Holding> holdings;  // only those with ids
+  friend bool operator==(const KubeletPod&, const KubeletPod&) = default;
+};
+
+struct Card {
+  GpuUuid uuid;
+  std::string problem;  // why it is closed for new work; empty: healthy
+  friend bool operator==(const Card&, const Card&) = default;
+};
+
+struct Look {
+  // nullopt: the API server did not answer.
+  std::optional<std::vector<BoundPod>> pods;
+  std::vector<KubeletPod> kubelet;
+  std::vector<Card> cards;
+};
+
+}  // namespace tranche::agent

@@ -1,0 +1,371 @@
+#include "scheduler/agent/turns/turns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "topology/base/status.h"
+
+namespace tranche::agent {
+namespace {
+
+std::vector<std::string> Sorted(std::vector<std::string> ids) {
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+std::vector<std::string> IdsOf(const std::vector<GpuUuid>& gpus) {
+  std::vector<std::string> ids;
+  for (const GpuUuid& gpu : gpus) ids.push_back(gpu.str());
+  return Sorted(std::move(ids));
+}
+
+const ContainerDevices* RecordOf(const BoundPod& pod, const std::string& container) {
+  if (!pod.record) return nullptr;
+  for (const ContainerDevices& one : pod.record->containers) {
+    if (one.container == container) return &one;
+  }
+  return nullptr;
+}
+
+bool Names(const BoundPod& pod, const GpuUuid& gpu) {
+  if (!pod.record) return false;
+  return std::ranges::any_of(pod.record->containers, [&](const ContainerDevices& container) {
+    return std::ranges::any_of(container.devices,
+                               [&](const Device& device) { return device.uuid == gpu; });
+  });
+}
+
+bool Knows(const std::vector<KubeletPod>& kubelet, const PodName& name) {
+  return std::ranges::any_of(kubelet, [&](const KubeletPod& pod) { return pod.name == name; });
+}
+
+const Holding* HoldingOf(const KubeletPod& pod, const std::string& container) {
+  const auto at = std::ranges::find(pod.holdings, container, &Holding::container);
+  return at == pod.holdings.end() ? nullptr : &*at;
+}
+
+std::string Join(const std::vector<std::string>& ids) {
+  std::string text;
+  for (const std::string& id : ids) text += (text.empty() ? "" : ", ") + id;
+  return text.empty() ? "none" : text;
+}
+
+// How often the record names it for containers that run at the same time as this one.
+int64_t TimesNamed(const BoundPod& pod, const Asking& container, const GpuUuid& gpu) {
+  int64_t times = 0;
+  for (const Asking& one : pod.asking) {
+    const ContainerDevices* const record = RecordOf(pod, one.name);
+    const bool together = one.name == container.name || (!one.init && !container.init);
+    if (record == nullptr || !together) continue;
+    times += std::ranges::count(record->devices, gpu, &Device::uuid);
+  }
+  return times;
+}
+
+// Is this a device of the record that a container can be given whole? The reason where not.
+std::string WhyNotWhole(const Device& device) {
+  if (device.uuid.empty()) return "names a GPU without its UUID";
+  if (device.mig) return "names a MIG instance, which this agent does not hand out";
+  if (device.milli != kWholeGpu) return "names a part of a GPU, which this agent does not hand out";
+  return "";
+}
+
+// Why the record does not say what a container that asks for `size` is to have; empty: it does.
+std::string WhyNoRecord(const BoundPod& pod, const Asking& container, int64_t size) {
+  if (!pod.record) {
+    return pod.record_problem.empty()
+               ? "expected a record of its devices (annotation tranche.dev/allocation), found "
+                 "none: the pod was not placed by Tranche"
+               : "the record of its devices cannot be read: " + pod.record_problem;
+  }
+  if (pod.record->knowledge != Knowledge::kExact) {
+    return fmt::format("expected a record that is exact, found one that says {}",
+                       KnowledgeName(pod.record->knowledge));
+  }
+  const ContainerDevices* const record = RecordOf(pod, container.name);
+  const auto found = record == nullptr ? 0 : static_cast<int64_t>(record->devices.size());
+  if (found != size) {
+    return fmt::format("expected {} GPUs for container {} in the record, found {}", size,
+                       container.name, found);
+  }
+  for (const Device& device : record->devices) {
+    if (const std::string why = WhyNotWhole(device); !why.empty()) return "the record " + why;
+    if (TimesNamed(pod, container, device.uuid) > 1) {
+      return fmt::format("the record names GPU {} twice", device.uuid.str());
+    }
+  }
+  return "";
+}
+
+// The other one with a right to the GPU or that holds it; empty: none. Of its own pool the pod may
+// hold something already, since the kubelet gives that on in another order than the record.
+std::string OtherHolder(const Look& look, const BoundPod& pod, const std::set<std::string>& pool,
+                        const GpuUuid& gpu) {
+  for (const BoundPod& other : *look.pods) {
+    if (other.uid != pod.uid && Names(other, gpu)) {
+      return fmt::format("the record of pod {} names it too", other.name.str());
+    }
+  }
+  for (const KubeletPod& known : look.kubelet) {
+    for (const Holding& holding : known.holdings) {
+      if (!std::ranges::binary_search(holding.ids, gpu.str())) continue;
+      if (known.name == pod.name && pool.contains(gpu.str())) continue;
+      return fmt::format("container {} of pod {} holds it", holding.container, known.name.str());
+    }
+  }
+  return "";
+}
+
+std::string WhyClosed(const Look& look, const GpuUuid& gpu) {
+  const auto card = std::ranges::find(look.cards, gpu, &Card::uuid);
+  if (card == look.cards.end()) return "this node has no such GPU";
+  return card->problem;
+}
+
+bool Contains(const std::vector<std::string>& ids, const std::string& id) {
+  return std::ranges::find(ids, id) != ids.end();
+}
+
+// The container that holds ids by the kubelet's book; none of it for an init container.
+struct Holder {
+  const KubeletPod* pod = nullptr;
+  std::string container;
+};
+
+absl::StatusOr<Holder> HolderOf(const Look& look, const std::vector<std::string>& ids) {
+  Holder found;
+  for (const KubeletPod& pod : look.kubelet) {
+    for (const Holding& holding : pod.holdings) {
+      const bool any = std::ranges::any_of(
+          ids, [&](const std::string& id) { return std::ranges::binary_search(holding.ids, id); });
+      if (!any) continue;
+      if (found.pod != nullptr && found.pod != &pod) {
+        return absl::FailedPreconditionError(
+            fmt::format("the kubelet says that pods {} and {} hold the same GPU of {}",
+                        found.pod->name.str(), pod.name.str(), Join(ids)));
+      }
+      // A sidecar may have got them first and given them on.
+      if (found.pod == nullptr || holding.ids == ids) found = {&pod, holding.container};
+    }
+  }
+  return found;
+}
+
+// Does the record of the holder name these ids? Where init containers ask, those of the whole pod
+// are meant, since the kubelet gives them on among its containers.
+bool Agrees(const BoundPod& pod, const Holder& holder, const std::vector<std::string>& ids) {
+  if (holder.pod != nullptr && holder.pod->name != pod.name) return false;
+  const bool given_on = std::ranges::any_of(pod.asking, &Asking::init);
+  if (given_on) {
+    return std::ranges::all_of(ids, [&](const std::string& id) { return Names(pod, GpuUuid(id)); });
+  }
+  return std::ranges::any_of(pod.asking, [&](const Asking& one) {
+    if (holder.pod == nullptr || one.name != holder.container) return false;
+    const ContainerDevices* const record = RecordOf(pod, one.name);
+    if (record == nullptr) return false;
+    std::vector<std::string> named;
+    for (const Device& device : record->devices) named.push_back(device.uuid.str());
+    return Sorted(std::move(named)) == ids;
+  });
+}
+
+}  // namespace
+
+bool Turns::IsServed(const Look& look, const BoundPod& pod, const Asking& container) const {
+  if (served_.contains({pod.uid, container.name})) return true;
+  bool known = false;
+  for (const KubeletPod& one : look.kubelet) {
+    if (one.name != pod.name) continue;
+    known = true;
+    // A predecessor of the same name may still hold something.
+    if (HoldingOf(one, container.name) == nullptr) return false;
+  }
+  return known;
+}
+
+// The kubelet asks for containers in order. Its book has no init containers, so a new agent may
+// take one for unserved that is; MayStart then finds that holder and record differ.
+std::optional<Turns::Candidate> Turns::NextOf(const Look& look, const BoundPod& pod,
+                                              int64_t size) const {
+  for (const Asking& container : pod.asking) {
+    if (IsServed(look, pod, container)) continue;
+    if (container.count == size) return Candidate{&pod, &container};
+    if (!container.init) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Turns::Candidate> Turns::WhoseTurn(const Look& look, int64_t size) {
+  if (!look.pods) {
+    return absl::UnavailableError(
+        "the API server does not answer, so it cannot be told whose record counts");
+  }
+  ForgetGone(*look.pods);
+  std::vector<Candidate> found;
+  // A pod with a start time is admitted again only where the kubelet has lost what it gave.
+  for (const bool acknowledged : {false, true}) {
+    for (const BoundPod& pod : *look.pods) {
+      if (pod.acknowledged != acknowledged || refused_.contains(pod.uid)) continue;
+      if (!Knows(look.kubelet, pod.name)) continue;
+      if (const auto next = NextOf(look, pod, size)) found.push_back(*next);
+    }
+    if (!found.empty()) break;
+  }
+  if (found.size() == 1) return found.front();
+  if (found.empty()) {
+    return absl::UnavailableError(fmt::format(
+        "expected one pod that the kubelet knows and that waits for {} GPUs, found none", size));
+  }
+  return absl::UnavailableError(
+      fmt::format("expected one pod that waits for {} GPUs, found {} and {}, and the kubelet does "
+                  "not say which it asks for",
+                  size, found[0].pod->name.str(), found[1].pod->name.str()));
+}
+
+absl::Status Turns::Refuse(const BoundPod& pod, const std::string& why) {
+  refused_.insert(pod.uid);
+  return absl::FailedPreconditionError(fmt::format("pod {}: {}", pod.name.str(), why));
+}
+
+std::set<std::string> Turns::PoolOf(const BoundPod& pod) const {
+  std::set<std::string> pool;
+  for (const Asking& container : pod.asking) {
+    const auto served = served_.find({pod.uid, container.name});
+    if (!container.init || served == served_.end()) continue;
+    pool.insert(served->second.begin(), served->second.end());
+  }
+  return pool;
+}
+
+std::string Turns::WhyNotNow(const Look& look, const BoundPod& pod, const Turn& turn,
+                             const Offer& offer) const {
+  const std::set<std::string> pool = PoolOf(pod);
+  for (const GpuUuid& gpu : turn.grant.gpus) {
+    std::string why = WhyClosed(look, gpu);
+    if (why.empty()) why = OtherHolder(look, pod, pool, gpu);
+    if (why.empty() && !Contains(offer.available, gpu.str()) && !pool.contains(gpu.str())) {
+      why = "the kubelet does not offer it: it is in use or closed there";
+    }
+    if (!why.empty()) return fmt::format("GPU {} of its record: {}", gpu.str(), why);
+  }
+  for (const std::string& id : offer.keep) {
+    if (Contains(IdsOf(turn.grant.gpus), id) || pool.contains(id)) continue;
+    return fmt::format("expected the kubelet to choose the GPUs of the record ({}), found {}",
+                       Join(IdsOf(turn.grant.gpus)), id);
+  }
+  return "";
+}
+
+absl::StatusOr<Turns::Turn> Turns::Judge(const Look& look, const Offer& offer) {
+  TRANCHE_ASSIGN_OR_RETURN(const Candidate candidate, WhoseTurn(look, offer.size));
+  const BoundPod& pod = *candidate.pod;
+  const Asking& container = *candidate.container;
+  if (container.names_itself) {
+    return Refuse(pod, fmt::format("container {} sets NVIDIA_VISIBLE_DEVICES itself, which would "
+                                   "replace what its record gives it",
+                                   container.name));
+  }
+  if (const auto why = WhyNoRecord(pod, container, offer.size); !why.empty()) {
+    return Refuse(pod, why);
+  }
+  Turn turn{{pod.name, pod.uid, container.name, {}}, offer.keep};
+  for (const Device& device : RecordOf(pod, container.name)->devices) {
+    turn.grant.gpus.push_back(device.uuid);
+  }
+  if (const auto why = WhyNotNow(look, pod, turn, offer); !why.empty()) return Refuse(pod, why);
+  for (const std::string& id : IdsOf(turn.grant.gpus)) {
+    const bool full = static_cast<int64_t>(turn.ids.size()) == offer.size;
+    if (!full && !Contains(turn.ids, id)) turn.ids.push_back(id);
+  }
+  turn.ids = Sorted(std::move(turn.ids));
+  return turn;
+}
+
+absl::StatusOr<std::vector<std::string>> Turns::Open(const Look& look, const Offer& offer) {
+  open_.reset();
+  TRANCHE_ASSIGN_OR_RETURN(open_, Judge(look, offer));
+  return open_->ids;
+}
+
+std::optional<absl::StatusOr<Grant>> Turns::Close(std::vector<std::string> ids) {
+  if (!open_) return std::nullopt;
+  const Turn turn = *std::exchange(open_, std::nullopt);
+  ids = Sorted(std::move(ids));
+  if (ids == turn.ids) {
+    Note(turn);
+    return turn.grant;
+  }
+  refused_.insert(turn.grant.uid);
+  return absl::FailedPreconditionError(
+      fmt::format("pod {}: expected the kubelet to choose {}, found {}", turn.grant.pod.str(),
+                  Join(turn.ids), Join(ids)));
+}
+
+absl::StatusOr<Grant> Turns::Serve(const Look& look, std::vector<std::string> ids) {
+  ids = Sorted(std::move(ids));
+  const Offer offer{ids, ids, static_cast<int64_t>(ids.size())};
+  TRANCHE_ASSIGN_OR_RETURN(const Turn turn, Judge(look, offer));
+  Note(turn);
+  return turn.grant;
+}
+
+void Turns::Note(const Turn& turn) { served_[{turn.grant.uid, turn.grant.container}] = turn.ids; }
+
+absl::Status Turns::MayStart(const Look& look, std::vector<std::string> ids) {
+  ids = Sorted(std::move(ids));
+  TRANCHE_ASSIGN_OR_RETURN(const Holder holder, HolderOf(look, ids));
+  if (!look.pods) {
+    const auto known = started_.find(ids);
+    if (known != started_.end() && holder.pod != nullptr && known->second == holder.pod->name) {
+      return absl::OkStatus();
+    }
+    return absl::UnavailableError(
+        "the API server does not answer, so it cannot be told whether the record agrees");
+  }
+  ForgetGone(*look.pods);
+  const BoundPod* owner = nullptr;
+  for (const BoundPod& pod : *look.pods) {
+    if (!Agrees(pod, holder, ids)) continue;
+    if (owner != nullptr) {
+      return absl::FailedPreconditionError(fmt::format(
+          "the records of pods {} and {} name {}", owner->name.str(), pod.name.str(), Join(ids)));
+    }
+    owner = &pod;
+  }
+  if (owner == nullptr) {
+    return absl::FailedPreconditionError(fmt::format(
+        "expected the record of {} to name {}, found that it does not",
+        holder.pod == nullptr
+            ? "an init container"
+            : fmt::format("container {} of pod {}", holder.container, holder.pod->name.str()),
+        Join(ids)));
+  }
+  for (const std::string& id : ids) {
+    if (const std::string why = WhyClosed(look, GpuUuid(id)); !why.empty()) {
+      return absl::FailedPreconditionError(fmt::format("GPU {}: {}", id, why));
+    }
+  }
+  started_[ids] = owner->name;
+  return absl::OkStatus();
+}
+
+void Turns::Forget() {
+  open_.reset();
+  served_.clear();
+  refused_.clear();
+}
+
+void Turns::ForgetGone(const std::vector<BoundPod>& pods) {
+  std::set<PodUid> there;
+  std::set<PodName> names;
+  for (const BoundPod& pod : pods) {
+    there.insert(pod.uid);
+    names.insert(pod.name);
+  }
+  std::erase_if(served_, [&](const auto& one) { return !there.contains(one.first.first); });
+  std::erase_if(refused_, [&](const PodUid& uid) { return !there.contains(uid); });
+  std::erase_if(started_, [&](const auto& one) { return !names.contains(one.second); });
+}
+
+}  // namespace tranche::agent

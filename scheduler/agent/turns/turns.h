@@ -1,0 +1,93 @@
+// Turns: which container the kubelet is asking devices for, and which it shall have.
+//
+// The kubelet names device ids alone, never the pod. It admits one pod at a time, though, and knows
+// a pod before it asks for its devices. So the container being served is the first without devices
+// of the one pod that the kubelet knows, that asks for the resource and that has no start time yet.
+// Where two pods could be meant nothing is given. Before each start of a container the kubelet's
+// own word on who holds the ids is compared with the record once more (docs/adr/0032).
+//
+// Ids of whole GPUs are their UUIDs, so the kubelet's book and the record say the same of a pod. Of
+// its containers they may differ where init containers ask for GPUs: the kubelet gives those on to
+// later containers in an order of its own. Each container gets what its record says all the same.
+//
+// Thread rule: one thread. Errors: Unavailable where another look may tell more, FailedPrecondition
+// where none will; both are sentences for the pod's owner. Cost: linear in what was looked at.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "scheduler/agent/turns/look.h"
+
+namespace tranche::agent {
+
+// What the kubelet would take devices from.
+struct Offer {
+  std::vector<std::string> available;  // what is to be kept included
+  std::vector<std::string> keep;       // ids that must be among those chosen
+  int64_t size = 0;
+};
+
+struct Grant {
+  PodName pod;
+  PodUid uid;
+  std::string container;
+  std::vector<GpuUuid> gpus;  // in the record's order
+  friend bool operator==(const Grant&, const Grant&) = default;
+};
+
+class Turns {
+ public:
+  // The kubelet asks what it should choose: opens the turn of the container that it asks for.
+  absl::StatusOr<std::vector<std::string>> Open(const Look& look, const Offer& offer);
+  // What the open turn gives for the ids that the kubelet has chosen, and closes it. nullopt: no
+  // turn is open. Error: the kubelet has chosen others.
+  std::optional<absl::StatusOr<Grant>> Close(std::vector<std::string> ids);
+  // Ids chosen without a turn: those of an init container, which the kubelet gives on to a later
+  // container of the same pod without asking.
+  absl::StatusOr<Grant> Serve(const Look& look, std::vector<std::string> ids);
+  // May a container start that holds these ids? Without the API server's word only where it was
+  // said before of the same holder.
+  absl::Status MayStart(const Look& look, std::vector<std::string> ids);
+  // A new kubelet admits every pod again, also those that were served or refused.
+  void Forget();
+
+ private:
+  struct Candidate {
+    const BoundPod* pod = nullptr;
+    const Asking* container = nullptr;
+  };
+  struct Turn {
+    Grant grant;
+    std::vector<std::string> ids;  // that the kubelet is to choose, ascending
+  };
+  using Served = std::pair<PodUid, std::string>;
+
+  absl::StatusOr<Candidate> WhoseTurn(const Look& look, int64_t size);
+  absl::StatusOr<Turn> Judge(const Look& look, const Offer& offer);
+  std::string WhyNotNow(const Look& look, const BoundPod& pod, const Turn& turn,
+                        const Offer& offer) const;
+  // What the pod's init containers got and its later containers are given on.
+  std::set<std::string> PoolOf(const BoundPod& pod) const;
+  void Note(const Turn& turn);
+  // Refused for good: the kubelet ends the pod.
+  absl::Status Refuse(const BoundPod& pod, const std::string& why);
+  bool IsServed(const Look& look, const BoundPod& pod, const Asking& container) const;
+  std::optional<Candidate> NextOf(const Look& look, const BoundPod& pod, int64_t size) const;
+  void ForgetGone(const std::vector<BoundPod>& pods);
+
+  std::optional<Turn> open_;
+  // Ids by the kubelet's book; of init containers nobody else says them.
+  std::map<Served, std::vector<std::string>> served_;
+  std::set<PodUid> refused_;                             // until they are gone from the API server
+  std::map<std::vector<std::string>, PodName> started_;  // who was found right to hold these
+};
+
+}  // namespace tranche::agent
