@@ -14,7 +14,7 @@ exec </dev/null
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 build=build/coverage
-must='scheduler/index/|quota/tree/|scheduler/ledger/|scheduler/kube/(lease|elector|grant)'
+must='scheduler/index/|quota/tree/|scheduler/ledger/|scheduler/kube/leadership/'
 
 if [[ ${1:-} != --report ]]; then
   test/install-deps.sh build coverage

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "scheduler/kube/files.h"
-#include "scheduler/kube/server_url.h"
-#include "scheduler/kube/token.h"
+#include "scheduler/kube/transport/files.h"
+#include "scheduler/kube/transport/server_url.h"
+#include "scheduler/kube/transport/token.h"
 #include "scheduler/wire/json/json.h"
 
 namespace tranche {

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "scheduler/kube/cluster.h"
 #include "scheduler/kube/single_call.h"
+#include "scheduler/kube/transport/credentials.h"
 
 namespace tranche {
 

@@ -9,78 +9,17 @@
 // and after Stop, writes answer kNotSent and reads kFailed.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "scheduler/kube/timing.h"
+#include "scheduler/kube/transport/options.h"
+#include "scheduler/kube/watch/resource_status.h"
 #include "scheduler/ports/cluster_api.h"
 #include "scheduler/ports/cluster_events.h"
 
 namespace tranche::kube {
-
-// Where the API server is and who we are. Tokens and keys are read from files again when those
-// change; they are never logged.
-struct Credentials {
-  std::string host;  // name or address
-  uint16_t port = 443;
-  std::string path_prefix;  // of server URLs with a path
-  bool tls = true;
-  std::string tls_server_name;  // empty: host
-  bool insecure_skip_verify = false;
-  std::string ca_file, ca_pem;  // one of them, or neither without TLS
-  bool system_roots = false;    // neither: the CAs this machine trusts
-  std::string client_cert_file, client_cert_pem;
-  std::string client_key_file, client_key_pem;
-  std::string token_file, token;
-  bool token_in_clear = false;  // without TLS too: the server is on this machine
-};
-
-// $KUBERNETES_SERVICE_HOST and the service account files under `root`.
-// Errors: FailedPrecondition naming what is missing.
-absl::StatusOr<Credentials> InClusterCredentials(
-    const std::string& root = "/var/run/secrets/kubernetes.io/serviceaccount");
-// That context of a kubeconfig file; empty: its current one. Errors: NotFound; InvalidArgument
-// naming field and value; Unimplemented for exec, auth-provider, username/password, impersonation
-// and proxy-url.
-absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path,
-                                           const std::string& context = "");
-
-class Platform;
-class ServerClock;
-
-struct Options {
-  Credentials credentials;
-  std::string user_agent = "tranche";
-  std::chrono::milliseconds bind_timeout{4'000};  // of one call; below kube-scheduler's 5 s
-  bool resource_quotas = false;                   // watch ResourceQuotas too
-  // Asked right before a write is sent; false: it is not (kNotSent). Null: always true. With it the
-  // server gives up at the call's deadline, and what a connection has not delivered when
-  // it ends is thrown away: no write of ours arrives long after we were allowed to make it.
-  std::function<bool()> may_write;
-  // Begin as one who follows what another Tranche writes, until Refresh.
-  bool follow = false;
-  std::shared_ptr<ServerClock> server_clock = nullptr;  // told of every answer; null: nobody is
-  Timing timing;
-  Platform* platform = nullptr;  // outlives the client; null: sockets and threads
-};
-
-struct ResourceStatus {
-  bool synced = false;  // a complete list was handed over
-  bool absent = false;  // the last list was refused: not installed (404) or not ours to read (403)
-  std::chrono::steady_clock::time_point heard;  // last event, bookmark, list or reconnect
-  int64_t relists = 0;
-  int64_t reconnects = 0;
-  int64_t failures = 0;
-  int64_t undecodable = 0;  // versions of objects that could not be read
-  int64_t unreadable = 0;   // objects whose newest version could not be read
-  int64_t drifted = 0;      // objects that differed from a fresh list; any is a missed event
-};
 
 class Cluster : public ClusterApi {
  public:

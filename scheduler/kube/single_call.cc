@@ -5,8 +5,8 @@
 #include <exception>
 #include <utility>
 
-#include "scheduler/kube/http_client.h"
-#include "scheduler/kube/stop_signal.h"
+#include "scheduler/kube/transport/http_client.h"
+#include "scheduler/kube/transport/stop_signal.h"
 
 namespace tranche::kube {
 namespace {

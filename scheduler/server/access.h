@@ -30,7 +30,7 @@
 #include "absl/synchronization/mutex.h"
 #include "scheduler/http/byte_budget.h"
 #include "scheduler/http/server.h"
-#include "scheduler/kube/token.h"
+#include "scheduler/kube/transport/token.h"
 #include "scheduler/server/caller_rates.h"
 #include "scheduler/server/config.h"
 

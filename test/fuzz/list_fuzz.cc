@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/kube/json_cut.h"
+#include "scheduler/kube/watch/json_cut.h"
 #include "test/fuzz/input.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // The body of a watch, cut into pieces: the frames must not depend on where it was cut.
 #include <vector>
 
-#include "scheduler/kube/json_cut.h"
+#include "scheduler/kube/watch/json_cut.h"
 #include "test/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

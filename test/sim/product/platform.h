@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "scheduler/kube/api_client.h"
+#include "scheduler/kube/transport/api_client.h"
 #include "test/sim/base/net.h"
 #include "test/sim/product/process.h"
 

@@ -11,7 +11,7 @@
 
 #include "scheduler/http/server.h"
 #include "scheduler/kube/cluster.h"
-#include "scheduler/kube/elector.h"
+#include "scheduler/kube/leadership/elector.h"
 #include "scheduler/server/leader.h"
 #include "scheduler/server/standby_buffer.h"
 #include "test/sim/base/history.h"

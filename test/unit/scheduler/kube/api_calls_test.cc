@@ -1,13 +1,13 @@
 // Bind and GetPod against a server over real sockets: what each answer, and each missing answer,
 // is taken to prove.
-#include "scheduler/kube/api_calls.h"
+#include "scheduler/kube/writes/api_calls.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 
-#include "scheduler/kube/http_client.h"
-#include "scheduler/kube/write_requests.h"
+#include "scheduler/kube/transport/http_client.h"
+#include "scheduler/kube/writes/write_requests.h"
 #include "test/unit/scheduler/kube/kube_fixture.h"
 
 namespace tranche::kube {

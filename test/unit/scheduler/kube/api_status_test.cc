@@ -1,4 +1,4 @@
-#include "scheduler/kube/api_status.h"
+#include "scheduler/kube/transport/api_status.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "scheduler/kube/timing.h"
+#include "scheduler/kube/transport/timing.h"
 
 namespace tranche::kube {
 namespace {

@@ -1,3 +1,5 @@
+#include "scheduler/kube/transport/credentials.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -5,9 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "scheduler/kube/cluster.h"
-#include "scheduler/kube/server_url.h"
-#include "scheduler/kube/token.h"
+#include "scheduler/kube/transport/server_url.h"
+#include "scheduler/kube/transport/token.h"
 
 namespace tranche::kube {
 namespace {

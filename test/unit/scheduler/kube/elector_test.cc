@@ -1,5 +1,5 @@
 // Electors against a server over real sockets, with seconds shrunk to tenths.
-#include "scheduler/kube/elector.h"
+#include "scheduler/kube/leadership/elector.h"
 
 #include <gtest/gtest.h>
 

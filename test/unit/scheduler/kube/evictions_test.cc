@@ -1,7 +1,7 @@
 // Evictions at a server over real sockets: what is sent, and what each answer proves.
 #include <gtest/gtest.h>
 
-#include "scheduler/kube/write_requests.h"
+#include "scheduler/kube/writes/write_requests.h"
 #include "test/unit/scheduler/kube/kube_fixture.h"
 
 namespace tranche::kube {

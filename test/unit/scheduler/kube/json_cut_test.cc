@@ -1,4 +1,4 @@
-#include "scheduler/kube/json_cut.h"
+#include "scheduler/kube/watch/json_cut.h"
 
 #include <gtest/gtest.h>
 

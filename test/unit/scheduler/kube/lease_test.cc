@@ -1,5 +1,5 @@
 // Which process may lead: tables of what happened when, and what it does next.
-#include "scheduler/kube/lease.h"
+#include "scheduler/kube/leadership/lease.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "scheduler/kube/mirror.h"
+#include "scheduler/kube/watch/mirror.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "scheduler/facts/placeholder.h"
-#include "scheduler/kube/write_requests.h"
+#include "scheduler/kube/writes/write_requests.h"
 #include "test/unit/scheduler/kube/kube_fixture.h"
 
 namespace tranche::kube {

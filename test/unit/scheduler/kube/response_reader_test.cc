@@ -1,4 +1,4 @@
-#include "scheduler/kube/response_reader.h"
+#include "scheduler/kube/transport/response_reader.h"
 
 #include <gtest/gtest.h>
 

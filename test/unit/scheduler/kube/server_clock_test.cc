@@ -1,5 +1,5 @@
 // Our clock against the API server's.
-#include "scheduler/kube/server_clock.h"
+#include "scheduler/kube/transport/server_clock.h"
 
 #include <gtest/gtest.h>
 

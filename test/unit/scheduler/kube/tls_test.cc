@@ -1,5 +1,5 @@
 // TLS and tokens against a server over real sockets, with certificates made here.
-#include "scheduler/kube/tls.h"
+#include "scheduler/kube/transport/tls.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/kube/json_cut.h"
+#include "scheduler/kube/watch/json_cut.h"
 
 namespace tranche::kube {
 namespace {
