@@ -9,7 +9,13 @@
 namespace tranche {
 
 void SelfCheck::Tick(Instant now) {
-  if (now < due_) return;
+  if (!under_way_) {
+    const int64_t lists = host_.cluster.pod_lists();
+    if (now < due_ && lists == lists_) return;
+    // A list that comes while the walk is under way is for the next one.
+    lists_ = lists;
+    under_way_ = true;
+  }
   run_->Step();
   if (run_->done()) Finish(now);
 }
@@ -55,6 +61,7 @@ void SelfCheck::Finish(Instant now) {
   };
   const auto asked = run_->Unshown();
   run_.emplace(host_);
+  under_way_ = false;
   due_ = now + kSelfCheckEvery;
   AskForPods(pods_, asked, forget, [] {});
 }

@@ -1,6 +1,6 @@
 // The books compared with themselves and with what the watch shows while the server runs: a slice
 // at a time, so that nobody waits, and from the start again five minutes after the last look at all
-// of them.
+// of them, or once the watch had to list all pods again.
 //
 // What does not add up is told in the log. A sum is summed again; of two parts that disagree nobody
 // knows which is wrong, and they stay. Placement goes on. A pod that the API server does not have
@@ -58,6 +58,8 @@ class SelfCheck {
   Host& host_;
   PodWrites& pods_;
   Instant due_ = Instant::min();
+  bool under_way_ = false;
+  int64_t lists_ = 0;            // of pods, when the last walk began
   std::optional<AuditRun> run_;  // never empty
   std::shared_ptr<Shared> shared_;
 };

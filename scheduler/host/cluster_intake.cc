@@ -125,6 +125,7 @@ struct ClusterIntake::Receiver {
     const auto* const found =
         std::find(kWatched.begin(), kWatched.end(), std::string_view(told.resource));
     if (found == kWatched.end()) return;
+    if (told.whole && *found == "pods") ++intake.pod_lists_;
     intake.heard_[static_cast<std::size_t>(found - kWatched.begin())] =
         Steady::now().time_since_epoch().count();
   }

@@ -70,6 +70,8 @@ class ClusterIntake : public ClusterEvents {
   std::optional<std::chrono::milliseconds> HeardAge(std::string_view resource) const;
 
   void Receive(ClusterEvent event) override;
+  // Whole lists of pods so far: what came and went before one is in no event.
+  int64_t pod_lists() const { return pod_lists_; }
   // A pod that somebody has read by itself, past the watch. One whose end was heard of lately stays
   // gone: no other word of its end would come.
   void ReceiveRead(PodFacts pod);
@@ -99,6 +101,7 @@ class ClusterIntake : public ClusterEvents {
   const std::function<bool()> may_write_;
   std::atomic<bool> synced_ = false;  // the engine has ended its restart
   std::atomic<bool> stopping_ = false;
+  std::atomic<int64_t> pod_lists_ = 0;
   // Under the engine's lock, with what the engine is told.
   void NoteShown(const PodFacts& pod);
   void NoteShown(const NodeFacts& node);

@@ -91,6 +91,7 @@ struct Synced {};
 // Something was heard from the server (event, bookmark, fresh list) for "pods" or "nodes".
 struct Heard {
   const char* resource;
+  bool whole = false;  // all there is was handed over: what came and went before is in no event
 };
 
 using ClusterEvent =

@@ -133,6 +133,7 @@ void Mirror::Replace(List list) {
   unreadable_ = std::count_if(known_.begin(), known_.end(),
                               [](const auto& known) { return known.second.unreadable; });
   sink_.Commit();
+  sink_.Listed();
 }
 
 void Mirror::StartTouching() {

@@ -37,6 +37,8 @@ class ObjectSink {
   virtual void Commit() {}
   // Something was heard from the server.
   virtual void Heard() {}
+  // A whole list has been handed over: objects that came and went before it are in no event.
+  virtual void Listed() {}
 };
 
 }  // namespace tranche::kube

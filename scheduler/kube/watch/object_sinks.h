@@ -31,6 +31,7 @@ class PodSink : public ObjectSink {
                         const std::string& problem) override;
   void Gone(const Identity& identity) override;
   void Heard() override { events_.Receive(tranche::Heard{"pods"}); }
+  void Listed() override { events_.Receive(tranche::Heard{.resource = "pods", .whole = true}); }
 
  private:
   ClusterEvents& events_;

@@ -242,6 +242,24 @@ TEST_F(UnshownPods, OneThatTheServerDoesNotHaveIsForgotten) {
   EXPECT_EQ(FaultsOfAWalk(), 0);
 }
 
+// Its devices are not held for the rest of five minutes.
+TEST_F(UnshownPods, AListOfAllPodsIsReasonToLookAtOnce) {
+  Walk();
+  BindLate();
+  api.pods.erase({"team-a", "late"});
+  for (int i = 0; i < 20; ++i) check_.Tick(clock.Now());
+  EXPECT_EQ(BoundPods(), 1) << "before it, nobody looks";
+  host.cluster.Receive(Heard{.resource = "nodes", .whole = true});
+  for (int i = 0; i < 20; ++i) check_.Tick(clock.Now());
+  EXPECT_EQ(BoundPods(), 1);
+  host.cluster.Receive(Heard{.resource = "pods", .whole = true});
+  Walk();
+  EXPECT_EQ(BoundPods(), 0);
+  EXPECT_EQ(check_.findings().faults, 1);
+  for (int i = 0; i < 20; ++i) check_.Tick(clock.Now());
+  EXPECT_EQ(check_.findings().walks, 2) << "one look for one list";
+}
+
 TEST_F(UnshownPods, AnotherOfItsNameIsNotTheSame) {
   BindLate();
   api.pods[{"team-a", "late"}] = GpuPod("late", "u9", 1);

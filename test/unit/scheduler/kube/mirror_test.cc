@@ -25,11 +25,13 @@ class RecordingSink : public ObjectSink {
   }
   void Commit() override { ++commits; }
   void Heard() override {}
+  void Listed() override { ++lists; }
 
   std::vector<std::string> Take() { return std::exchange(told, {}); }
 
   std::vector<std::string> told;
   int commits = 0;
+  int lists = 0;
 };
 
 using Lines = std::vector<std::string>;
@@ -73,6 +75,7 @@ TEST_F(MirrorTest, TellsNothingBeforeAListIsComplete) {
   ASSERT_TRUE(mirror_.Collect(list, {Object("a", "u1", "1"), ""}).ok());
   EXPECT_EQ(sink_.Take(), Lines{});
   mirror_.Replace(std::move(list));
+  EXPECT_EQ(sink_.lists, 1) << "handed over as a whole";
   EXPECT_EQ(sink_.Take(), Lines{"ns/a u1"});
   EXPECT_EQ(sink_.commits, 1);
 }
