@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -225,6 +226,10 @@ class QuotaBook {
   // The same, going on from `leaf` ("" is the first) and ending behind the one with which `work`
   // pieces have been marked. The next leaf; nullopt: there is none.
   std::optional<std::string> RefreshMarks(const std::string& leaf, std::size_t work);
+  // What the marks of the leaf are made from, gangs and room that is kept, as if the pods that
+  // `gone` names held nothing. `place`: which of the units each of its pods is in.
+  std::vector<MarkUnit> MarkUnitsOf(const std::string& leaf, const std::unordered_set<PodUid>& gone,
+                                    std::map<PodUid, std::size_t>& place) const;
   // What work of the leaf would be marked if it started now.
   LineMarks MarksIfAdded(const QuotaMembership& membership, std::span<const ModelCharge> parts,
                          Instant now);
@@ -296,9 +301,10 @@ class QuotaBook {
   Charge NeverHeld(const std::string& leaf, LineId line) const;
   void Remark(const std::string& leaf, LeafUse& use);
   // The leaf's gangs: running ones, then earmarks. `unit_of`: which of them each of its work is in,
-  // in the order of LeafUse::work.
+  // in the order of LeafUse::work; nothing of those that `gone` names.
   std::vector<MarkUnit> UnitsOf(const std::string& leaf, const LeafUse* use,
-                                std::vector<std::size_t>& unit_of) const;
+                                std::vector<std::size_t>& unit_of,
+                                const std::unordered_set<PodUid>& gone = {}) const;
 
   std::shared_ptr<const PolicySet> set_;
   QuotaTree tree_;

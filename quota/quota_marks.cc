@@ -8,7 +8,8 @@
 
 namespace tranche {
 std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse* use,
-                                         std::vector<std::size_t>& unit_of) const {
+                                         std::vector<std::size_t>& unit_of,
+                                         const std::unordered_set<PodUid>& gone) const {
   std::map<std::string, std::size_t> gangs;
   std::vector<MarkUnit> units;
   const auto add = [&](const PodUid& uid, const HeldWork& work) {
@@ -39,13 +40,30 @@ std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse*
   };
   if (use != nullptr) {
     units.reserve(use->work.size());
-    for (const auto& [uid, work] : use->work) unit_of.push_back(add(uid, *work));
+    for (const auto& [uid, work] : use->work) {
+      if (!gone.contains(uid)) unit_of.push_back(add(uid, *work));
+    }
   }
   for (const auto& [uid, work] : earmarks_) {
     if (work.leaf == leaf) add(uid, work);
   }
   if (suspended_.contains(tree_.Find(leaf))) {
     for (MarkUnit& unit : units) unit.demoted = true;
+  }
+  return units;
+}
+
+std::vector<MarkUnit> QuotaBook::MarkUnitsOf(const std::string& leaf,
+                                             const std::unordered_set<PodUid>& gone,
+                                             std::map<PodUid, std::size_t>& place) const {
+  const auto use = leaves_.find(leaf);
+  std::vector<std::size_t> unit_of;
+  std::vector<MarkUnit> units =
+      UnitsOf(leaf, use == leaves_.end() ? nullptr : &use->second, unit_of, gone);
+  if (use == leaves_.end()) return units;
+  auto unit = unit_of.begin();
+  for (const auto& [uid, work] : use->second.work) {
+    if (!gone.contains(uid)) place[uid] = *unit++;
   }
   return units;
 }

@@ -25,7 +25,8 @@
 namespace tranche {
 
 // In the order in which they are tried; the first that yields a plan wins. kR1 with victims of the
-// preemptor's own leaf is R1 and R2a combined, which is tried after both.
+// preemptor's own leaf is R1 and R2a combined, which is tried after both; with victims of no team
+// it is the rule and R0 combined, tried after all single ones.
 enum class ReclaimRule : uint8_t {
   kNone,
   kR0,          // lower rank that nobody is entitled to, where one of the two has no team
@@ -72,6 +73,14 @@ struct VictimUnit {
   std::optional<std::size_t> whole_of;
   int64_t lost_gpu_ms = 0;  // work that is lost, in GPU-milliseconds (lost_work.h)
   Instant start;
+  // Which of ReclaimProblem::held it is, or is part of.
+  std::optional<std::size_t> held = std::nullopt;
+};
+
+// Work that is marked in its leaf, whether it may go or not.
+struct HeldUnit {
+  QuotaId leaf = kNoQuota;
+  MarkUnit unit;
 };
 
 // A place for the whole preemptor: one node for a single pod.
@@ -89,6 +98,9 @@ struct ReclaimProblem {
   QuotaId leaf = kNoQuota;  // of the preemptor; kNoQuota: it has no team
   int rank = 0;
   std::vector<VictimUnit> units;
+  // All that runs in the leaves where R1 may choose anew what is borrowed, and in the preemptor's;
+  // empty: it keeps to the marks.
+  std::vector<HeldUnit> held;
   std::vector<ReclaimRegion> regions;
   std::vector<int64_t> pdb_allowed;  // evictions each PodDisruptionBudget allows now
   std::vector<int> spare_left;       // see VictimUnit::spare_of

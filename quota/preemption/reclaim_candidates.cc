@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "quota/preemption/reclaim_cost.h"
+#include "quota/preemption/reclaim_search.h"
 
 namespace tranche {
 namespace {
@@ -28,7 +29,8 @@ bool StandsAlone(const VictimUnit& unit) {
 bool AreAlike(const VictimUnit& left, const VictimUnit& right) {
   const auto likeness = [](const VictimUnit& unit) {
     return std::tuple(unit.leaf, unit.rank, unit.own_rank_protected, unit.marks.state,
-                      unit.marks.in_model, unit.marks.in_any, unit.breaks, unit.pods.size());
+                      unit.marks.in_model, unit.marks.in_any, unit.breaks, unit.pods.size(),
+                      unit.held.has_value());
   };
   return likeness(left) == likeness(right) && left.parts == right.parts;
 }
@@ -110,6 +112,7 @@ ReclaimCandidates::Kind& ReclaimCandidates::Ready(std::size_t region) {
   kind.possible = !scratch_.empty() && rules_.Admits(kind.region, scratch_);
   kind.pools.clear();
   kind.outside = 0;
+  kind.cut = false;
   if (kind.possible) FillPools(kind);
   return kind;
 }
@@ -156,6 +159,7 @@ void ReclaimCandidates::FillPools(Kind& kind) {
   const std::vector<LineCharge> needs = rules_.Needs(step_, kind.region);
   if (needs.empty()) return;
   if (alike_.empty()) FindAlike();
+  std::size_t all = 0;
   for (std::size_t alike = 0; alike < alike_.size(); ++alike) {
     const int first = alike_[alike].units.front();
     if (kind.candidate[static_cast<std::size_t>(first)] == 0) continue;
@@ -163,7 +167,14 @@ void ReclaimCandidates::FillPools(Kind& kind) {
     if (enough == 0 || !rules_.HelpsFromOutside(step_, kind.region, first)) continue;
     kind.pools.push_back({enough, alike});
     kind.outside += std::min(enough, alike_[alike].units.size());
+    all += alike_[alike].units.size();
   }
+  if (!step_.by_choice || all == kind.outside) return;
+  // They are alike but for how those who stay are marked then.
+  kind.cut = all > static_cast<std::size_t>(kExactUnits);
+  if (kind.cut) return;
+  for (Pool& pool : kind.pools) pool.enough = alike_[pool.alike].units.size();
+  kind.outside = all;
 }
 
 void ReclaimCandidates::Holders(std::size_t region, bool fits, std::vector<int>& units) {

@@ -31,6 +31,8 @@ class ReclaimCandidates {
   void Holders(std::size_t region, bool fits, std::vector<int>& units);
   // At most so many are appended below.
   std::size_t OutsideCount(std::size_t region) { return Ready(region).outside; }
+  // Units were left out that the cheapest plan may hold: only where R1 chooses.
+  bool IsCut(std::size_t region) { return Ready(region).cut; }
   // Appends the others that may be needed for quota's sake; none of `holders`.
   void AppendOutside(std::size_t region, const std::vector<int>& holders, std::vector<int>& units);
 
@@ -51,6 +53,7 @@ class ReclaimCandidates {
     std::vector<char> candidate;  // by unit
     std::vector<Pool> pools;
     std::size_t outside = 0;  // that the pools give at most
+    bool cut = false;
   };
 
   void FindKinds();

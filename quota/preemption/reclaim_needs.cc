@@ -35,13 +35,13 @@ std::vector<LineCharge> ReclaimRules::Needs(const Step& step, std::size_t region
 
 bool ReclaimRules::HelpsFromOutside(const Step& step, std::size_t region, int unit) {
   const VictimUnit& victim = UnitAt(unit);
-  if (step.rule == ReclaimRule::kR0) return false;
+  if (step.rule == ReclaimRule::kR0 || victim.leaf == kNoQuota) return false;
   if (step.rule != ReclaimRule::kR1 || victim.leaf == problem_.leaf) return true;
   Start(step, region);
   FindLacking();
   devices_lacking_ = false;
   entitlement_ = step.with_own ? Entitlement::kFull : FindEntitlement();
-  return entitlement_ != Entitlement::kNone && GivesWhatIsLacked(victim);
+  return entitlement_ != Entitlement::kNone && IsBorrowedForR1(victim) && GivesWhatIsLacked(victim);
 }
 
 }  // namespace tranche

@@ -89,7 +89,7 @@ void RegionSearch::Clear() {
 bool RegionSearch::Push(int candidate) {
   const int unit = units_[static_cast<std::size_t>(candidate)];
   if (pushes_left_ <= 0) return false;
-  --pushes_left_;
+  pushes_left_ -= rules_.EffortOf(unit);
   if (!rules_.Push(unit)) return false;
   tally_->Push(unit);
   return true;

@@ -47,6 +47,7 @@ ReclaimRules::ReclaimRules(const ReclaimProblem& problem, ReclaimGeometry& geome
   sizes_.reserve(problem.units.size());
   for (const VictimUnit& unit : problem.units) sizes_.push_back(GpuEquivalents(TotalCharge(unit)));
   keys_ascend_ = std::ranges::is_sorted(problem.units, {}, &VictimUnit::key);
+  if (!problem.held.empty()) marks_.emplace(problem);
   if (problem.leaf == kNoQuota) return;
   for (QuotaId id = problem.leaf; id != kNoQuota; id = trial_.parent(id)) path_.push_back(id);
   for (QuotaId id{0}; id < trial_.size(); ++id) {
@@ -120,6 +121,11 @@ bool ReclaimRules::FairShareAllowed(const VictimUnit& unit) const {
   return unit.rank == problem_.rank && ValueAt(problem_.fair_share, ancestor, char{0}) != 0;
 }
 
+// By R1, however it is marked.
+bool ReclaimRules::CouldBeChosen(const VictimUnit& unit) const {
+  return problem_.rank > 0 && KinOf(unit.leaf).branch != kNoQuota && unit.held;
+}
+
 // By R1, be the preemptor entitled in full or through `any` alone.
 bool ReclaimRules::CouldReclaim(const VictimUnit& unit) const {
   if (problem_.rank <= 0 || KinOf(unit.leaf).branch == kNoQuota || InQuotaOnModel(unit)) {
@@ -130,7 +136,14 @@ bool ReclaimRules::CouldReclaim(const VictimUnit& unit) const {
   return has_model || !unit.marks.in_any;
 }
 
+bool ReclaimRules::GoesFirst(const VictimUnit& unit) const {
+  return unit.leaf == kNoQuota || (step_.with_own && unit.leaf == problem_.leaf);
+}
+
 bool ReclaimRules::Eligible(const Step& step, Standing standing, const VictimUnit& unit) const {
+  if (step.rule != ReclaimRule::kR0 && unit.leaf == kNoQuota) {
+    return step.with_teamless && unit.rank < problem_.rank;
+  }
   const int level = KinOf(unit.leaf).level.value_or(0);
   const bool in_quota = standing != Standing::kBorrows;
   const bool near =
@@ -141,8 +154,9 @@ bool ReclaimRules::Eligible(const Step& step, Standing standing, const VictimUni
     case ReclaimRule::kR0:
       return unit.rank < problem_.rank && NobodyIsEntitledTo(unit);
     case ReclaimRule::kR1:
-      if (step.with_own) return own || (in_quota && near && CouldReclaim(unit));
-      return near && CouldReclaim(unit);
+      if (step.with_own && !in_quota) return false;
+      if (step.with_own && own) return !step.by_choice || unit.held;
+      return near && (CouldReclaim(unit) || (step.by_choice && CouldBeChosen(unit)));
     case ReclaimRule::kR2a:
       return own;
     case ReclaimRule::kR2b:
@@ -156,19 +170,26 @@ bool ReclaimRules::Eligible(const Step& step, Standing standing, const VictimUni
   }
 }
 
-// Of the step's own level; what is nearer belongs to steps before it.
+// Of the step's own level; what is nearer belongs to steps before it. Of several rules together
+// each has a part, or it is the question of another step.
 bool ReclaimRules::HasVictims(const Step& step) const {
   bool own = !step.with_own;
+  bool teamless = !step.with_teamless || step.by_choice;
+  bool chosen = !step.by_choice;
   bool other = false;
   for (const VictimUnit& unit : problem_.units) {
     if (!Eligible(step, Standing::kInQuota, unit) && !Eligible(step, Standing::kBorrows, unit)) {
       continue;
     }
+    if (unit.leaf == kNoQuota && step.rule != ReclaimRule::kR0) {
+      teamless = true;
+      continue;
+    }
     if (step.with_own && unit.leaf == problem_.leaf) own = true;
     if (step.level == 0 || KinOf(unit.leaf).level == step.level) other = true;
-    if (own && other) return true;
+    chosen = chosen || (unit.held && (InQuotaOnModel(unit) || unit.marks.in_any));
   }
-  return false;
+  return own && teamless && chosen && other;
 }
 
 std::vector<ReclaimRules::Step> ReclaimRules::Steps() const {
@@ -181,19 +202,25 @@ std::vector<ReclaimRules::Step> ReclaimRules::Steps() const {
   };
   add({.rule = ReclaimRule::kR0});
   if (path_.empty()) return steps;
-  add({.rule = ReclaimRule::kR1});
-  add({.rule = ReclaimRule::kR2a});
-  add({.rule = ReclaimRule::kR1, .with_own = true});
-  add({.rule = ReclaimRule::kR2b});
-  add({.rule = ReclaimRule::kR3});
-  add({.rule = ReclaimRule::kR5});
+  for (const bool teamless : {false, true}) {
+    add({.rule = ReclaimRule::kR1, .with_teamless = teamless});
+    add({.rule = ReclaimRule::kR2a, .with_teamless = teamless});
+    add({.rule = ReclaimRule::kR1, .with_own = true, .with_teamless = teamless});
+    add({.rule = ReclaimRule::kR2b, .with_teamless = teamless});
+    add({.rule = ReclaimRule::kR3, .with_teamless = teamless});
+    if (!teamless) add({.rule = ReclaimRule::kR5});
+  }
+  if (!marks_) return steps;
+  add({.rule = ReclaimRule::kR1, .with_teamless = true, .by_choice = true});
+  add({.rule = ReclaimRule::kR1, .with_own = true, .with_teamless = true, .by_choice = true});
   return steps;
 }
 
 ReclaimRules::Step ReclaimRules::StepFor(ReclaimRule rule, std::span<const int> victims) const {
-  Step step{.rule = rule};
+  Step step{.rule = rule, .by_choice = rule == ReclaimRule::kR1 && marks_.has_value()};
   for (const int unit : victims) {
     const QuotaId leaf = UnitAt(unit).leaf;
+    if (leaf == kNoQuota && rule != ReclaimRule::kR5) step.with_teamless = true;
     if (IsCrossLeaf(rule)) step.level = std::max(step.level, KinOf(leaf).level.value_or(0));
     if (rule == ReclaimRule::kR1 && leaf == problem_.leaf) step.with_own = true;
   }
@@ -333,18 +360,20 @@ bool ReclaimRules::Push(int unit) {
       !WithinEvictions(victim)) {
     return false;
   }
-  const bool own = victim.leaf == problem_.leaf;
-  if (step_.rule == ReclaimRule::kR1 && !own && !MayReclaim(victim)) return false;
+  const bool reclaimed = step_.rule == ReclaimRule::kR1 && !GoesFirst(victim);
+  if (reclaimed && !MayReclaim(victim)) return false;
   const bool fair = step_.rule == ReclaimRule::kR5;
   if (fair && !pushed_.empty() && UnitAt(pushed_.front()).leaf != victim.leaf) return false;
 
   Take(victim, -1);
   pushed_.push_back(unit);
   if (victim.leaf != kNoQuota) evicted_[victim.leaf] += static_cast<int64_t>(victim.pods.size());
-  if (own && step_.with_own) ++own_;
+  if (GoesFirst(victim)) ++first_;
+  if (step_.by_choice && victim.held) marks_->Take(victim, -1);
   if (victim.spare_of) ++spares_[*victim.spare_of];
   if (victim.whole_of) ++wholes_[*victim.whole_of];
-  if (!fair || StaysFair(victim.leaf)) return true;
+  const bool due = !step_.by_choice || !reclaimed || LeavesTheirDue();
+  if (due && (!fair || StaysFair(victim.leaf))) return true;
   Pop();
   return false;
 }
@@ -354,18 +383,19 @@ void ReclaimRules::Pop() {
   pushed_.pop_back();
   Take(victim, +1);
   if (victim.leaf != kNoQuota) evicted_[victim.leaf] -= static_cast<int64_t>(victim.pods.size());
-  if (victim.leaf == problem_.leaf && step_.with_own) --own_;
+  if (GoesFirst(victim)) --first_;
+  if (step_.by_choice && victim.held) marks_->Take(victim, +1);
   if (victim.spare_of) --spares_[*victim.spare_of];
   if (victim.whole_of) --wholes_[*victim.whole_of];
 }
 
 // ---- R1 ---------------------------------------------------------------------------------------
 
-// What R1 asks once the own victims are gone and nobody else is.
+// What R1 asks once those that go first are gone and nobody else is.
 void ReclaimRules::Judge() {
-  if (judged_ && std::ranges::equal(judged_own_, pushed_)) return;
+  if (judged_ && std::ranges::equal(judged_first_, pushed_)) return;
   judged_ = true;
-  judged_own_ = pushed_;
+  judged_first_ = pushed_;
   entitlement_ = FindEntitlement();
   FindLacking();
   std::vector<int> gone = pushed_;
@@ -419,14 +449,22 @@ bool ReclaimRules::PathIsClear(int level) const {
   return true;
 }
 
-bool ReclaimRules::MayReclaim(const VictimUnit& unit) {
-  if (pushed_.size() == own_) Judge();
-  if (entitlement_ == Entitlement::kNone || !PathIsClear(KinOf(unit.leaf).level.value()))
-    return false;
+bool ReclaimRules::IsBorrowedForR1(const VictimUnit& unit) const {
+  if (!CouldReclaim(unit)) return false;
   const bool has_model = std::ranges::any_of(
       unit.parts, [&](const LineCharge& part) { return trial_.Limits(unit.leaf, part.line); });
   const bool through_any = entitlement_ == Entitlement::kAnyOnly || !has_model;
-  if (through_any && unit.marks.in_any) return false;
+  return !through_any || !unit.marks.in_any;
+}
+
+bool ReclaimRules::MayReclaim(const VictimUnit& unit) {
+  if (pushed_.size() == first_) Judge();
+  if (entitlement_ == Entitlement::kNone || !PathIsClear(KinOf(unit.leaf).level.value()))
+    return false;
+  if (!IsBorrowedForR1(unit)) {
+    const bool in_the_way = devices_lacking_ && HoldsDevicesIn(unit, region_);
+    if (!step_.by_choice || !unit.held || !in_the_way) return false;
+  }
   return GivesWhatIsLacked(unit);
 }
 
@@ -450,28 +488,6 @@ bool ReclaimRules::GivesWhatIsLacked(const VictimUnit& unit) const {
   }
   return std::ranges::any_of(
       lacking_, [&](const LineCharge& lacked) { return gives(lacked.line, lacked.charge); });
-}
-
-// ---- R5 ---------------------------------------------------------------------------------------
-
-// The largest over lines of what the leaf borrows, in GPU-equivalents.
-int64_t ReclaimRules::BorrowedShare(QuotaId leaf) const {
-  int64_t share = 0;
-  for (const LineId line : lines_) {
-    share = std::max(share, GpuEquivalents(trial_.Borrowed(leaf, line)));
-  }
-  for (const LineCharge& asked : asked_) {
-    share = std::max(share, GpuEquivalents(trial_.Borrowed(leaf, asked.line)));
-  }
-  return share;
-}
-
-// The gap of a tenth keeps the reverse from being allowed next.
-bool ReclaimRules::StaysFair(QuotaId victims) const {
-  const auto weight = [&](QuotaId leaf) { return ValueAt(problem_.weights, leaf, int64_t{1}); };
-  const int64_t theirs = BorrowedShare(victims);
-  return theirs > 0 && Int128{11} * BorrowedShare(problem_.leaf) * weight(victims) <=
-                           Int128{10} * theirs * weight(problem_.leaf);
 }
 
 }  // namespace tranche

@@ -20,11 +20,23 @@
 //        its charge with no victim gone; or, when its devices did not fit the region with no victim
 //        gone, any line and dimension of a victim that holds devices in the region. Victims of rank
 //        0 are always over nominal.
+//   R1 by choice  Tried last, where the problem tells of all that leaves hold
+//   (ReclaimProblem::held):
+//        as R1, but when the devices did not fit, of the units that hold devices in the region any
+//        may be a victim, however it is marked, whose leaf and whose rank can spare it. The leaf:
+//        on each limited model line, and on `any` where the preemptor is entitled through it alone
+//        or a victim of the leaf has no limited model line, what the leaf's work has in quota,
+//        marked anew with the victims so far and this one gone, is not less than it was with no
+//        victim gone. The rank: what is in quota of the preemptor and of the victims' leaves, by
+//        rank on limited model lines, highest first, then by rank on `any`, has risen by then. Both
+//        are asked at every victim once one is taken that R1 leaves alone.
 //   R2a  The preemptor would be marked in quota; victims are of its leaf, of strictly lower rank,
 //        not own_rank_protected; none is in quota on a limited model line where no quota limits
 //        the preemptor's model.
 //   R1 and R2a together  The own victims of R2a are gone first, then R1 as above; what the
 //        preemptor lacks is looked at after they are gone.
+//   R0 with R1, R2a, R2b or R3  What has no team and is of strictly lower rank is gone first, then
+//        the other rule as it stands.
 //   R2b  The preemptor would not be marked in quota; victims are of its leaf, of strictly lower
 //        rank and borrowed: in quota on no limited line.
 //   R3   As R2b with victims of other leaves of the same root, where the lowest common ancestor has
@@ -50,6 +62,7 @@
 #include <vector>
 
 #include "quota/preemption/reclaim.h"
+#include "quota/preemption/team_marks.h"
 
 namespace tranche {
 
@@ -65,6 +78,8 @@ class ReclaimRules {
     ReclaimRule rule = ReclaimRule::kNone;
     bool with_own = false;  // R1 and R2a together
     int level = 0;
+    bool with_teamless = false;  // and R0
+    bool by_choice = false;      // R1: what is borrowed is chosen anew
   };
   // In the order in which they are tried; only those with a unit that could be a victim.
   std::vector<Step> Steps() const;
@@ -87,6 +102,8 @@ class ReclaimRules {
   void Pop();
   // Would quota admit the preemptor with the pushed gone?
   bool Admitted() const;
+  // How much work it is to push the unit, in that of the simplest.
+  int64_t EffortOf(int unit) const;
   // The canonical order.
   bool Before(int left, int right) const;
 
@@ -121,10 +138,13 @@ class ReclaimRules {
   bool CrossLeafAllowed(const VictimUnit& unit) const;
   bool FairShareAllowed(const VictimUnit& unit) const;
   bool CouldReclaim(const VictimUnit& unit) const;
+  bool CouldBeChosen(const VictimUnit& unit) const;
   bool AsksLimitedModel(std::size_t region) const;
   Standing StandingIn(std::size_t region) const;
   bool Eligible(const Step& step, Standing standing, const VictimUnit& unit) const;
   bool HasVictims(const Step& step) const;
+  // Of R1 and R2a together, or of no team: gone before R1 asks what it lacks.
+  bool GoesFirst(const VictimUnit& unit) const;
   void DropOutOfReach(std::vector<int>& units);
 
   void Place(std::size_t region);
@@ -139,6 +159,11 @@ class ReclaimRules {
   bool BorrowsNothing(QuotaId id, LineId line) const;
   bool MayReclaim(const VictimUnit& unit);
   bool GivesWhatIsLacked(const VictimUnit& unit) const;
+  // R1 takes it as it is marked.
+  bool IsBorrowedForR1(const VictimUnit& unit) const;
+  bool LeavesTheirDue() const;
+  bool KeepsItsDue(QuotaId leaf, bool also_any) const;
+  bool RaisesWhatIsInQuota() const;
   bool StaysFair(QuotaId victims) const;
   int64_t BorrowedShare(QuotaId leaf) const;
 
@@ -157,14 +182,16 @@ class ReclaimRules {
   std::vector<LineCharge> asked_;  // the preemptor's charge by line, `any` with the sum
   bool placed_ = false;
   std::vector<int> pushed_;
-  std::size_t own_ = 0;           // of the pushed: own victims of R1 and R2a together
+  std::size_t first_ = 0;         // of the pushed: those that go first
   std::vector<int64_t> evicted_;  // pods by quota
   std::vector<int> spares_;       // pushed by gang
   std::vector<int> wholes_;
 
-  // What R1 found, and the own victims it holds for.
+  mutable std::optional<TeamMarks> marks_;  // with the pushed of a step by choice gone
+
+  // What R1 found, and those gone first that it holds for.
   bool judged_ = false;
-  std::vector<int> judged_own_;
+  std::vector<int> judged_first_;
   Entitlement entitlement_ = Entitlement::kNone;
   bool devices_lacking_ = false;
   std::vector<LineCharge> lacking_;  // how much, dimensions that are not lacking being zero

@@ -108,6 +108,7 @@ class Planner {
  public:
   Planner(const ReclaimProblem& problem, ReclaimGeometry& geometry, SearchLimits limits)
       : problem_(problem),
+        only_by_choice_(limits.only_by_choice),
         geometry_(problem, geometry, limits.evaluations),
         rules_(problem, geometry_),
         candidates_(problem, rules_) {}
@@ -131,6 +132,7 @@ class Planner {
                RegionSearch& search);
 
   const ReclaimProblem& problem_;
+  const bool only_by_choice_;
   SparingGeometry geometry_;
   ReclaimRules rules_;
   ReclaimCandidates candidates_;
@@ -150,6 +152,7 @@ ReclaimAnswer Planner::Plan(std::vector<std::size_t> regions) {
     answer.result = Result::kFits;
   } else if (!geometry_.exhausted()) {
     for (const ReclaimRules::Step& step : rules_.Steps()) {
+      if (only_by_choice_ && !step.by_choice) continue;
       PlanStep(step);
       if (incumbent_.plan.has_value() || geometry_.exhausted()) break;
     }
@@ -211,6 +214,9 @@ void Planner::PlanStep(const ReclaimRules::Step& step) {
   std::vector<Task> open;
   for (const Task& task : tasks) {
     if (geometry_.exhausted() || incumbent_.BeatsNumbers(task.bound)) break;
+    // Where the devices fit, these steps ask what steps before them have asked.
+    if (task.fits && (step.with_teamless || step.by_choice)) continue;
+    if (candidates_.IsCut(task.region)) proven_ = false;
     if (task.fits) {
       std::optional<bool>& kind = settled[candidates_.KindOf(task.region)];
       if (!kind.has_value()) kind = SettleFitting(step, task, tasks);

@@ -22,6 +22,8 @@ inline constexpr int kExactUnits = 12;
 
 struct SearchLimits {
   int64_t evaluations = 200'000;
+  // Only what R1 does by choice; for who has asked all else of the same work.
+  bool only_by_choice = false;
 };
 
 struct ReclaimAnswer {

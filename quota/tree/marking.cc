@@ -50,15 +50,17 @@ std::string_view QuotaStateName(QuotaState state) {
   return kNames[static_cast<std::size_t>(state)];
 }
 
+bool FillsBefore(const MarkUnit& left, const MarkUnit& right) {
+  return std::tie(left.preemptible, right.rank, left.start, left.key) <
+         std::tie(right.preemptible, left.rank, right.start, right.key);
+}
+
 std::vector<LineMarks> MarkLines(std::span<const MarkUnit> units,
                                  const std::function<ChargeLimit(LineId line)>& nominal) {
   std::vector<std::size_t> order(units.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
-    const MarkUnit& a = units[left];
-    const MarkUnit& b = units[right];
-    return std::tie(a.preemptible, b.rank, a.start, a.key) <
-           std::tie(b.preemptible, a.rank, b.start, b.key);
+    return FillsBefore(units[left], units[right]);
   });
   std::vector<LineMarks> marks(units.size());
   Remainder remainder(nominal);

@@ -37,6 +37,9 @@ struct MarkUnit {
   bool demoted = false;     // an exhausted budget took its leaf's nominal away
 };
 
+// The order in which units fill nominal.
+bool FillsBefore(const MarkUnit& left, const MarkUnit& right);
+
 // The marks of one unit: per kind of line, and the weaker of them.
 struct LineMarks {
   QuotaState state = QuotaState::kInQuota;

@@ -93,6 +93,7 @@ class ReclaimWorld {
 
   std::vector<std::optional<int>> cross_leaf_min_rank;
   std::vector<char> fair_share;
+  bool chooses = true;  // R1 may choose anew what is borrowed
 
   void Arrive(LoopGang gang) { gangs_.push_back(std::move(gang)); }
   void Leave(std::size_t gang) {
@@ -130,6 +131,7 @@ class ReclaimWorld {
     question.geometry.gpus = gang.gpus;
     for (const LoopNode& node : nodes_) question.geometry.free.push_back(node.gpus);
     for (const std::string& model : gang.models) AddRegions(which, model, question);
+    if (gang.leaf != kNoQuota && chooses) AddHeld(question);
     for (std::size_t i = 0; i < gangs_.size(); ++i) AddUnit(i, question);
     return question;
   }
@@ -242,6 +244,13 @@ class ReclaimWorld {
     if (gangs_[which].pods > 1) add(std::move(together));
   }
 
+  void AddHeld(Question& question) const {
+    for (const LoopGang& gang : gangs_) {
+      if (!gang.Runs() || gang.leaf == kNoQuota) continue;
+      question.problem.held.push_back({gang.leaf, ToMark(gang, LineOf(gang), gang.start)});
+    }
+  }
+
   void AddUnit(std::size_t which, Question& question) const {
     const LoopGang& gang = gangs_[which];
     for (const int node : gang.nodes) {
@@ -256,6 +265,9 @@ class ReclaimWorld {
     unit.marks = Marks()[which];
     unit.parts = {{LineOf(gang), ChargeOf(gang)}};
     unit.lost_gpu_ms = gang.lost;
+    for (std::size_t i = 0; i < question.problem.held.size(); ++i) {
+      if (question.problem.held[i].unit.key == gang.key) unit.held = i;
+    }
     unit.start = Instant(Millis(gang.start));
     std::vector<std::pair<int, int>> holds;
     for (const int node : gang.nodes) {

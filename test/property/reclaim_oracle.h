@@ -17,39 +17,10 @@
 #include "quota/tree/charge.h"
 #include "quota/tree/marking.h"
 #include "quota/tree/quota_tree.h"
+#include "test/property/marked_work.h"
+#include "test/property/table_geometry.h"
 
 namespace tranche {
-
-// Cards of regions, each with what is free of it; a preemptor wants `count` cards with `milli`
-// each. More gone leaves more free, so it is monotone.
-class TableGeometry : public ReclaimGeometry {
- public:
-  struct Region {
-    std::vector<int> free_milli;  // by card
-    int count = 0;
-    int milli = 0;
-  };
-  struct Held {
-    std::size_t region = 0;
-    std::size_t card = 0;
-    int milli = 0;
-    Charge charge;
-  };
-  std::vector<Region> regions;
-  std::vector<std::vector<Held>> held;  // by unit
-
-  bool Fits(std::size_t region, std::span<const int> gone) override {
-    std::vector<int> free = regions[region].free_milli;
-    for (const int unit : gone) {
-      for (const Held& one : held[static_cast<std::size_t>(unit)]) {
-        if (one.region == region) free[one.card] += one.milli;
-      }
-    }
-    const int wanted = regions[region].milli;
-    return std::count_if(free.begin(), free.end(), [&](int milli) { return milli >= wanted; }) >=
-           regions[region].count;
-  }
-};
 
 class ReclaimOracle {
  public:
@@ -57,6 +28,8 @@ class ReclaimOracle {
     ReclaimRule rule = ReclaimRule::kNone;
     bool with_own = false;
     int level = 0;
+    bool with_teamless = false;
+    bool by_choice = false;
     friend bool operator==(const Step&, const Step&) = default;
   };
   enum class Result : uint8_t { kPlan, kFits, kImpossible };
@@ -95,15 +68,21 @@ class ReclaimOracle {
   std::vector<Step> Steps() const {
     const int top = static_cast<int>(path_.size()) - 1;
     std::vector<Step> steps;
-    const auto levels = [&](ReclaimRule rule, bool with_own) {
-      for (int level = 1; level <= top; ++level) steps.push_back({rule, with_own, level});
+    const auto levels = [&](Step step) {
+      for (step.level = 1; step.level <= top; ++step.level) steps.push_back(step);
     };
-    levels(ReclaimRule::kR1, false);
-    steps.push_back({ReclaimRule::kR2a});
-    levels(ReclaimRule::kR1, true);
-    steps.push_back({ReclaimRule::kR2b});
-    levels(ReclaimRule::kR3, false);
-    levels(ReclaimRule::kR5, false);
+    steps.push_back({ReclaimRule::kR0});
+    for (const bool teamless : {false, true}) {
+      levels({.rule = ReclaimRule::kR1, .with_teamless = teamless});
+      steps.push_back({.rule = ReclaimRule::kR2a, .with_teamless = teamless});
+      levels({.rule = ReclaimRule::kR1, .with_own = true, .with_teamless = teamless});
+      steps.push_back({.rule = ReclaimRule::kR2b, .with_teamless = teamless});
+      levels({.rule = ReclaimRule::kR3, .with_teamless = teamless});
+      if (!teamless) levels({.rule = ReclaimRule::kR5});
+    }
+    if (problem_.held.empty()) return steps;
+    levels({.rule = ReclaimRule::kR1, .with_teamless = true, .by_choice = true});
+    levels({.rule = ReclaimRule::kR1, .with_own = true, .with_teamless = true, .by_choice = true});
     return steps;
   }
 
@@ -126,7 +105,7 @@ class ReclaimOracle {
     }
     if (!RespectsGangs(victims)) return false;
     if (!WithinEvictions(step, victims)) return false;
-    if (step.rule == ReclaimRule::kR1) return PermitsR1(region, victims);
+    if (step.rule == ReclaimRule::kR1) return PermitsR1(step, region, victims);
     if (step.rule == ReclaimRule::kR5) return PermitsR5(region, victims);
     return true;
   }
@@ -173,6 +152,7 @@ class ReclaimOracle {
 
   QuotaTree Without(QuotaTree tree, const std::vector<int>& victims) const {
     for (const int victim : victims) {
+      if (Unit(victim).leaf == kNoQuota) continue;
       for (const LineCharge& part : Unit(victim).parts) {
         tree.Remove(Unit(victim).leaf, part.line, part.charge);
       }
@@ -281,6 +261,9 @@ class ReclaimOracle {
   // Is this one unit a kind of victim that the text of the rule names?
   bool Named(const Step& step, std::size_t region, int victim) const {
     const VictimUnit& unit = Unit(victim);
+    if (unit.leaf == kNoQuota) {
+      return (step.rule == ReclaimRule::kR0 || step.with_teamless) && unit.rank < problem_.rank;
+    }
     const int level = Level(unit.leaf);
     const bool in_quota = problem_.regions[region].marks.state == QuotaState::kInQuota;
     const bool other = level >= 1 && level <= step.level;
@@ -290,7 +273,9 @@ class ReclaimOracle {
     switch (step.rule) {
       case ReclaimRule::kR1:
         // Whether it may be taken from other leaves depends on the entitlement: PermitsR1.
-        if (level == 0) return step.with_own && NamedByR2a(unit, region);
+        if (level == 0) {
+          return step.with_own && NamedByR2a(unit, region) && (!step.by_choice || unit.held);
+        }
         return other;
       case ReclaimRule::kR2a:
         return level == 0 && NamedByR2a(unit, region);
@@ -319,6 +304,7 @@ class ReclaimOracle {
   bool WithinEvictions(const Step& step, const std::vector<int>& victims) const {
     std::map<QuotaId, int64_t> pods;
     for (const int victim : victims) {
+      if (Unit(victim).leaf == kNoQuota) continue;
       if (step.rule == ReclaimRule::kR1 && Level(Unit(victim).leaf) != 0) continue;
       pods[Unit(victim).leaf] += static_cast<int64_t>(Unit(victim).pods.size());
     }
@@ -330,13 +316,13 @@ class ReclaimOracle {
     return true;
   }
 
-  bool PermitsR1(std::size_t region, const std::vector<int>& victims) {
-    std::vector<int> own;
+  bool PermitsR1(const Step& step, std::size_t region, const std::vector<int>& victims) {
+    std::vector<int> own;  // and of no team
     std::vector<int> others;
     for (const int victim : victims) {
-      (Level(Unit(victim).leaf) == 0 ? own : others).push_back(victim);
+      (Level(Unit(victim).leaf) <= 0 ? own : others).push_back(victim);
     }
-    if (others.empty()) return true;  // then it is R2a alone
+    if (others.empty()) return true;  // then it is R2a or R0 alone
     const QuotaTree before = Without(*problem_.tree, own);
     const Entitled entitled = Entitlement(before, region);
     if (entitled == Entitled::kNo) return false;
@@ -352,12 +338,14 @@ class ReclaimOracle {
       return key(a) < key(b);
     });
     std::vector<int> gone = own;
+    bool chosen = false;
     for (const int victim : others) {
       const VictimUnit& unit = Unit(victim);
-      if (entitled == Entitled::kByAny) {
-        if (unit.marks.in_any || InQuotaOnModel(unit)) return false;
-      } else if (HasLimitedModel(unit) ? unit.marks.in_model : unit.marks.in_any) {
-        return false;
+      if (!MarkedAsBorrowed(unit, entitled)) {
+        const bool here = std::any_of(unit.pods.begin(), unit.pods.end(),
+                                      [&](const VictimPod& pod) { return pod.region == region; });
+        if (!step.by_choice || !unit.held || !here || !devices_lack) return false;
+        chosen = true;
       }
       const QuotaTree now = Without(*problem_.tree, gone);
       const QuotaTree placed = Placed(now, region);
@@ -375,8 +363,51 @@ class ReclaimOracle {
         return false;
       }
       gone.push_back(victim);
+      if (chosen && !LeavesTheirDue(gone, region, entitled)) return false;
     }
     return true;
+  }
+
+  bool MarkedAsBorrowed(const VictimUnit& unit, Entitled entitled) const {
+    if (entitled == Entitled::kByAny) return !unit.marks.in_any && !InQuotaOnModel(unit);
+    return HasLimitedModel(unit) ? !unit.marks.in_model : !unit.marks.in_any;
+  }
+
+  bool LeavesTheirDue(const std::vector<int>& gone, std::size_t region, Entitled entitled) const {
+    std::map<std::pair<bool, int>, int64_t> risen;
+    for (const LineId line : LinesOf(problem_.regions[region].parts)) {
+      if (!problem_.tree->Limits(problem_.leaf, line)) continue;
+      if (line != kAnyLine && entitled != Entitled::kFully) continue;
+      const Charge wanted = Wanted(region, line);
+      risen[{line == kAnyLine, -problem_.rank}] += wanted.compute + wanted.memory;
+    }
+    for (QuotaId leaf{0}; leaf < problem_.tree->size(); ++leaf) {
+      bool chosen = false;
+      bool through_any = entitled == Entitled::kByAny;
+      bool loses = false;
+      for (const int victim : gone) {
+        if (Unit(victim).leaf != leaf) continue;
+        loses = loses || Unit(victim).held.has_value();
+        if (leaf == problem_.leaf) continue;
+        chosen = chosen || !MarkedAsBorrowed(Unit(victim), entitled);
+        through_any = through_any || !HasLimitedModel(Unit(victim));
+      }
+      if (!loses) continue;
+      MarkedWork before = MarkedWithout(problem_, leaf, {});
+      MarkedWork after = MarkedWithout(problem_, leaf, gone);
+      for (const auto& [line, charge] : before.by_line) {
+        if (!chosen || (line == kAnyLine && !through_any)) continue;
+        for (const Dimension dimension : kDimensions) {
+          if (PartOf(after.by_line[line], dimension) < PartOf(charge, dimension)) return false;
+        }
+      }
+      for (const auto& [place, amount] : after.by_rank) risen[place] += amount;
+      for (const auto& [place, amount] : before.by_rank) risen[place] -= amount;
+    }
+    for (const auto& [place, amount] : risen) {
+      if (amount != 0) return amount > 0;
+    }
+    return false;
   }
 
   // Quota for the preemptor is short in this line alone.

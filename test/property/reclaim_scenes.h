@@ -35,6 +35,7 @@ inline void CopyPermuted(const ReclaimScene& from, const std::vector<int>& order
   to.problem = from.problem;
   to.problem.tree = &to.tree;
   to.geometry.regions = from.geometry.regions;
+  to.problem.held = from.problem.held;
   to.problem.units.clear();
   for (const int old : order) {
     to.problem.units.push_back(from.problem.units[static_cast<std::size_t>(old)]);
@@ -47,6 +48,8 @@ class ReclaimSceneMaker {
   ReclaimSceneMaker(uint64_t seed, int most_units, ReclaimScene& scene)
       : random_(seed), scene_(scene) {
     one_rank_ = OneIn(6);
+    teamless_ = OneIn(3);
+    crowd_ = OneIn(3);
     MakeTree();
     MakeRegions();
     const auto units =
@@ -145,7 +148,9 @@ class ReclaimSceneMaker {
   // Runs a gang where there is room, mostly only if quota has some too.
   void MakeWork(bool protected_work, int most_units) {
     VictimUnit unit;
-    unit.leaf = AnyLeaf();
+    unit.leaf = teamless_ && !protected_work && OneIn(4) ? kNoQuota : AnyLeaf();
+    if (crowd_ && unit.leaf != kNoQuota && !OneIn(5)) unit.leaf = leaves_.front();
+    if (unit.leaf == kNoQuota) unit.marks = {QuotaState::kBorrowed, false, false};
     unit.rank = one_rank_ ? 2 : Roll(0, 3);
     unit.start = Instant(Millis(Roll(0, 5)));
     unit.key = std::string(1, static_cast<char>('a' + Roll(0, 25))) + std::to_string(serial_++);
@@ -153,7 +158,8 @@ class ReclaimSceneMaker {
     unit.own_rank_protected = OneIn(6);
     std::vector<TableGeometry::Held> held;
     std::string model = models_[Index(models_.size())];
-    const bool two_models = OneIn(8) && Limited(unit.leaf, "h") && Limited(unit.leaf, "l");
+    const bool two_models =
+        OneIn(8) && unit.leaf != kNoQuota && Limited(unit.leaf, "h") && Limited(unit.leaf, "l");
     const int pods = OneIn(2) ? 1 : Roll(1, 4);
     std::vector<std::pair<LineId, Charge>> charges;
     for (int i = 0; i < pods; ++i) {
@@ -164,8 +170,9 @@ class ReclaimSceneMaker {
       charges.emplace_back(Line(model), held.back().charge);
     }
     AddParts(charges, unit.parts);
-    if (!OneIn(6) && !Admitted(unit)) return;
+    if (unit.leaf != kNoQuota && !OneIn(6) && !Admitted(unit)) return;
     for (const LineCharge& part : unit.parts) {
+      if (unit.leaf == kNoQuota) break;
       scene_.tree.Add(unit.leaf, part.line, part.charge);
     }
     for (const TableGeometry::Held& one : held) {
@@ -247,9 +254,9 @@ class ReclaimSceneMaker {
     problem.rank = one_rank_ ? 2 : std::max(Roll(0, 4), Roll(0, 4));
     // Mostly something that could be were everybody else gone.
     for (int tries = 5; tries > 0 && !Conceivable(); --tries) {
-      problem.leaf = AnyLeaf();
+      problem.leaf = crowd_ ? leaves_.back() : AnyLeaf();
       problem.regions.clear();
-      const int count = std::min(Roll(1, 4), Roll(1, 4));
+      const int count = crowd_ ? Roll(1, 5) : std::min(Roll(1, 4), Roll(1, 4));
       const int milli = OneIn(3) ? 250 * Roll(1, 3) : 1000;
       const Charge one = ChargeOf(milli);
       for (std::size_t i = 0; i < models_.size(); ++i) {
@@ -290,6 +297,7 @@ class ReclaimSceneMaker {
   void MakeMarks() {
     ReclaimProblem& problem = scene_.problem;
     const bool odd = OneIn(20);  // marks that nobody would give
+    const bool told = crowd_ || OneIn(2);
     for (const QuotaId leaf : leaves_) {
       std::vector<MarkUnit> marked;
       std::vector<int> which;
@@ -297,6 +305,7 @@ class ReclaimSceneMaker {
         if (unit.leaf == leaf) marked.push_back(ToMark(unit, false));
       }
       const std::size_t fixed = marked.size();
+      const std::size_t first = problem.held.size();
       for (int i = 0; i < static_cast<int>(problem.units.size()); ++i) {
         if (problem.units[At(i)].leaf != leaf || owners_[At(i)] != i) continue;
         marked.push_back(ToMark(problem.units[At(i)], true));
@@ -307,11 +316,17 @@ class ReclaimSceneMaker {
         LineMarks mark = marks[fixed + i];
         if (odd) mark = OddMark(problem.units[At(which[i])].rank);
         problem.units[At(which[i])].marks = mark;
+        if (told) problem.units[At(which[i])].held = first + fixed + i;
+      }
+      for (const MarkUnit& unit : marked) {
+        if (told) problem.held.push_back({leaf, unit});
       }
       if (leaf == problem.leaf) MarkPreemptor(std::move(marked));
     }
     for (std::size_t i = 0; i < owners_.size(); ++i) {
+      if (problem.units[i].leaf == kNoQuota) continue;
       problem.units[i].marks = problem.units[At(owners_[i])].marks;
+      problem.units[i].held = problem.units[At(owners_[i])].held;
     }
   }
   LineMarks OddMark(int rank) {
@@ -381,6 +396,8 @@ class ReclaimSceneMaker {
   std::mt19937_64 random_;
   ReclaimScene& scene_;
   bool one_rank_ = false;  // all are of one rank, for fair shares
+  bool teamless_ = false;  // some work is of no team
+  bool crowd_ = false;     // most work is of the first leaf, and the last one wants room
   int serial_ = 0;
   std::vector<QuotaId> leaves_;
   std::vector<std::string> models_;    // by region

@@ -31,7 +31,7 @@ inline QuotaNode Quota(std::string name, std::string parent, int64_t nominal,
 // Work of one pod for every entry of `nodes`, each taking `gpus` there (-1: on no node we ask).
 struct Work {
   std::string key;
-  std::string leaf;
+  std::string leaf;  // empty: of no team
   int64_t gpus = 1;
   int rank = 2;
   int64_t lost = 1;
@@ -96,6 +96,15 @@ class ReclaimTest : public testing::Test {
     nodes_.needed = gpus;
   }
 
+  // What is borrowed may be chosen anew.
+  void MayChoose() {
+    for (VictimUnit& unit : problem_.units) {
+      if (unit.leaf == kNoQuota) continue;
+      unit.held = problem_.held.size();
+      problem_.held.push_back({unit.leaf, MarkUnitOf(unit)});
+    }
+  }
+
   ReclaimAnswer Plan() { return PlanReclaim(problem_, nodes_); }
   // "R1 n0: b-1 b-2", or the result.
   std::string Told(const ReclaimAnswer& answer) const {
@@ -142,7 +151,11 @@ class ReclaimTest : public testing::Test {
     const int64_t gpus = work.gpus * static_cast<int64_t>(work.nodes.size());
     unit.parts = {{LineOfWork(), Gpus(gpus)}};
     for (const int node : work.nodes) unit.pods.push_back({node, {}});
-    tree_.Add(unit.leaf, LineOfWork(), Gpus(gpus));
+    if (unit.leaf == kNoQuota) {
+      unit.marks = {QuotaState::kBorrowed, false, false};
+    } else {
+      tree_.Add(unit.leaf, LineOfWork(), Gpus(gpus));
+    }
     problem_.units.push_back(std::move(unit));
   }
 
@@ -150,13 +163,16 @@ class ReclaimTest : public testing::Test {
     std::vector<MarkUnit> units;
     for (const VictimUnit& unit : problem_.units) {
       if (unit.leaf != leaf) continue;
-      units.push_back({unit.key,
-                       true,
-                       unit.rank,
-                       unit.start,
-                       {{unit.parts.front().line, unit.parts.front().charge}}});
+      units.push_back(MarkUnitOf(unit));
     }
     return units;
+  }
+  static MarkUnit MarkUnitOf(const VictimUnit& unit) {
+    return {unit.key,
+            true,
+            unit.rank,
+            unit.start,
+            {{unit.parts.front().line, unit.parts.front().charge}}};
   }
   std::function<ChargeLimit(LineId)> NominalOf(QuotaId leaf) const {
     return [this, leaf](LineId line) { return tree_.Nominal(leaf, line); };

@@ -223,5 +223,65 @@ TEST_F(ReclaimRulesTest, SparePodsAndTheWholeGangDoNotGoTogether) {
   }
 }
 
+// Two nodes of eight: b owns eight, uses sixteen, and has four of its own and four borrowed on
+// each.
+std::vector<Work> Interleaved(int rank_of_the_old) {
+  return {{"b-old-0", "b", 4, rank_of_the_old, 1, {0}},
+          {"b-old-1", "b", 4, rank_of_the_old, 1, {1}},
+          {"b-new-0", "b", 4, 2, 1, {0}},
+          {"b-new-1", "b", 4, 2, 1, {1}}};
+}
+
+TEST_F(ReclaimRulesTest, WhichOfABorrowersWorkIsBorrowedIsChosenSoThatGeometryIsMade) {
+  Cluster({Quota("org", "", 0), Quota("a", "org", 8), Quota("b", "org", 8)}, Interleaved(2));
+  Wants("a", 8, 2, {0, 0});
+  EXPECT_EQ(Planned(), "impossible");
+  MayChoose();
+  EXPECT_EQ(Planned(), "R1 n1: b-new-1 b-old-1");
+  EXPECT_TRUE(Plan().plan->optimal);
+  // Where borrowed work alone makes room, nobody chooses.
+  Wants("a", 4, 2, {0, 0});
+  EXPECT_EQ(Planned(), "R1 n1: b-new-1");
+}
+
+TEST_F(ReclaimRulesTest, AHigherClassInQuotaIsNotChosenForALowerOne) {
+  Cluster({Quota("org", "", 0), Quota("a", "org", 8), Quota("b", "org", 8)}, Interleaved(3));
+  Wants("a", 8, 2, {0, 0});
+  MayChoose();
+  EXPECT_EQ(Planned(), "impossible");
+  Wants("a", 8, 3, {0, 0});
+  EXPECT_EQ(Planned(), "R1 n1: b-new-1 b-old-1");
+}
+
+TEST_F(ReclaimRulesTest, WhoIsChosenFromKeepsAsMuchInQuotaAsItHad) {
+  // Of ten GPUs two are borrowed: without one of the fours six would be left of eight.
+  Cluster({Quota("org", "", 0), Quota("a", "org", 8), Quota("b", "org", 8)},
+          {{"b-1", "b", 4, 2, 1, {0}}, {"b-2", "b", 4, 2, 1, {1}}, {"b-3", "b", 2}});
+  Wants("a", 4, 2, {0, 0});
+  MayChoose();
+  EXPECT_EQ(Planned(), "impossible");
+  // A four more that is borrowed takes its place.
+  Cluster({Quota("org", "", 0), Quota("a", "org", 8), Quota("b", "org", 8)},
+          {{"b-1", "b", 4, 2, 1, {0}}, {"b-2", "b", 4, 2, 1, {1}}, {"b-3", "b", 4}});
+  Wants("a", 4, 2, {0, 0});
+  MayChoose();
+  EXPECT_EQ(Planned(), "R1 n1: b-2");
+}
+
+TEST_F(ReclaimRulesTest, BorrowedWorkAndWorkOfNoTeamMakeRoomTogether) {
+  Cluster({Quota("org", "", 0), Quota("a", "org", 8), Quota("b", "org", 0)},
+          {{"b-1", "b", 4, 2, 1, {0}}, {"x-1", "", 4, 1, 1, {0}}, {"x-2", "", 2, 2, 1, {0}}});
+  Wants("a", 8, 2, {0});
+  EXPECT_EQ(Planned(), "R1 n0: b-1 x-1");
+  // Of the same rank, what has no team stays.
+  Wants("a", 8, 2, {-1});
+  EXPECT_EQ(Planned(), "impossible");
+  // As its own lower rank does.
+  Cluster({Quota("org", "", 8), Quota("a", "org", 8)},
+          {{"a-1", "a", 4, 1, 1, {0}}, {"x-1", "", 4, 1, 1, {0}}});
+  Wants("a", 8, 2, {0});
+  EXPECT_EQ(Planned(), "R2a n0: a-1 x-1");
+}
+
 }  // namespace
 }  // namespace tranche
