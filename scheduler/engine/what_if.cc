@@ -130,8 +130,9 @@ std::optional<std::pair<NodeId, Picks>> Trial::SeatByEvicting(const PodRequest& 
   preemptor.context = parts_.rules.ContextOf(*preemptor.members.front());
   if (!MayPlan(preemptor.context)) return std::nullopt;
   preemptor.gang = GangKeyOf(request);
-  ReclaimCase reclaim_case(parts_.plan_parts, preemptor, now_, {.gone = &question_.gone});
-  const ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
+  const AskedPlan asked = AskPlan(parts_.plan_parts, preemptor, now_, {.gone = &question_.gone});
+  ReclaimCase& reclaim_case = *asked.reclaim_case;
+  const ReclaimAnswer& answer = asked.answer;
   if (!answer.plan || answer.plan->cost.pdb_violations > 0) {
     if (const auto block = parts_.planner.FindBlock(preemptor, now_)) {
       result.detail += "; " + block->detail;

@@ -117,13 +117,15 @@ bool ReclaimCase::IsHopeless(const HeldWork& work, QuotaId root) const {
   if (leaf == kNoQuota) return preemptor_.members.empty() || !lower || !HasNoTeam(work);
   if (problem_.leaf == kNoQuota) return !lower || work.marks.state == QuotaState::kInQuota;
   if (tree_.root(leaf) != root) return true;
-  return leaf == problem_.leaf ? !lower : work.marks.state == QuotaState::kInQuota;
+  if (leaf == problem_.leaf) return !lower;
+  return work.marks.state == QuotaState::kInQuota && !chosen_from_.contains(leaf);
 }
 
 void ReclaimCase::GatherUnits() {
   const QuotaId root = problem_.leaf == kNoQuota ? kNoQuota : tree_.root(problem_.leaf);
   cluster_.book.RefreshMarks();
   NoteCheckpoints();
+  GatherHeld(root);
   std::map<std::string, GangHolders> gangs;
   std::vector<Holder> singles;  // ascending uid
   for (const auto& [uid, work] : cluster_.book.holdings()) {
@@ -224,6 +226,7 @@ void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
     unit.lost_gpu_ms = AddSaturating(unit.lost_gpu_ms, lost);
     unit.start = std::min(unit.start, work.since);
   }
+  unit.held = HeldOf(pods);
   std::vector<int>& numbers = unit_numbers_.emplace_back();
   std::vector<PodUid>& uids = unit_pods_.emplace_back();
   for (std::size_t i = 0; i < pods.size(); ++i) {

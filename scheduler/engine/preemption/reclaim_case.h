@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -36,6 +37,9 @@ class ReclaimCase : public ReclaimGeometry {
   struct Options {
     bool ignore_guards = false;  // guarded work counts as victims, limits of evictions do not
     const std::vector<NodeId>* only = nullptr;  // nodes to look at; null: all that suit
+    // Tell what marks are made from, where R1 may choose anew what is borrowed, and whom it may
+    // take then.
+    bool choose = false;
     bool one_node_units = false;  // leave out gangs with pods elsewhere (the preempt verb)
     // Pods that are on their way out by an earlier what-if, beside those under way.
     const std::set<PodUid>* gone = nullptr;
@@ -96,6 +100,10 @@ class ReclaimCase : public ReclaimGeometry {
     std::vector<Holder> pods;
     bool whole = true;
   };
+  // Leaves that borrow, and the preemptor's own.
+  void GatherHeld(QuotaId root);
+  // Which of the problem's held work the pods are; nullopt: it is not told.
+  std::optional<std::size_t> HeldOf(std::span<const Holder> pods) const;
   // Nobody's victim by any rule, whatever the region.
   bool IsHopeless(const HeldWork& work, QuotaId root) const;
   // Of no team, in a namespace that no quota owns.
@@ -146,6 +154,8 @@ class ReclaimCase : public ReclaimGeometry {
   std::unordered_set<PodUid> leaving_;
   std::unordered_set<PodUid> leaving_uncounted_;  // likewise, of which no quota knows
   std::set<NodeId> left_nodes_;                   // where somebody leaves, or a member has room
+  std::map<PodUid, std::size_t> held_;            // of pods, in ReclaimProblem::held
+  std::set<QuotaId> chosen_from_;                 // leaves that borrow
   std::map<std::pair<std::string, std::string>, int> budget_positions_;
   std::vector<int64_t> lost_;  // by number
   std::vector<char> gone_;     // by number
@@ -156,5 +166,14 @@ class ReclaimCase : public ReclaimGeometry {
   Picks picks_;
   std::vector<Load> loads_;
 };
+
+// The planner's answer, and the case it was found in.
+struct AskedPlan {
+  std::unique_ptr<ReclaimCase> reclaim_case;
+  ReclaimAnswer answer;
+};
+// By the marks as they are; where that makes no room, R1 chooses anew what is borrowed.
+AskedPlan AskPlan(const PlanParts& parts, const Preemptor& preemptor, Instant now,
+                  ReclaimCase::Options options);
 
 }  // namespace tranche

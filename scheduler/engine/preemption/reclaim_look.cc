@@ -67,7 +67,8 @@ ReclaimRuns::Outlook ReclaimRuns::Judge(const Reclaim& reclaim, const Preemptor&
     lifts.push_back(
         std::make_unique<ScopedRemoval>(cluster_, member->uid, now, kept_.SharesWith(member->uid)));
   }
-  ReclaimCase reclaim_case(parts_, preemptor, now, {.only = &only});
+  ReclaimCase reclaim_case(parts_, preemptor, now,
+                           {.only = &only, .choose = reclaim.rule == ReclaimRule::kR1});
   const auto region = reclaim_case.RegionOf(cluster_.names.name(only.front()));
   if (!region) return outlook;
   const ReclaimProblem& problem = reclaim_case.problem();

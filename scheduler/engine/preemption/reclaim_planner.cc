@@ -104,8 +104,9 @@ PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
   const uint64_t planned_at = cluster_.version();
   if (IsHopeless(preemptor)) return RestWith(preemptor, PlanOutcome::Result::kImpossible, now);
   if (FitsNow(preemptor, now)) return RestWith(preemptor, PlanOutcome::Result::kFits, now);
-  ReclaimCase reclaim_case(parts_, preemptor, now, {});
-  ReclaimAnswer answer = PlanReclaim(reclaim_case.problem(), reclaim_case);
+  const AskedPlan asked = AskPlan(parts_, preemptor, now, {});
+  ReclaimCase& reclaim_case = *asked.reclaim_case;
+  const ReclaimAnswer& answer = asked.answer;
   PlanOutcome outcome;
   outcome.evaluations = answer.evaluations;
   using Result = ReclaimAnswer::Result;
@@ -150,8 +151,9 @@ PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
 
 // The pods that would have to go if nothing but time and budgets protected them.
 std::optional<PlanBlock> ReclaimPlanner::FindBlock(const Preemptor& preemptor, Instant now) const {
-  ReclaimCase relaxed(parts_, preemptor, now, {.ignore_guards = true});
-  const ReclaimAnswer answer = PlanReclaim(relaxed.problem(), relaxed);
+  const AskedPlan asked = AskPlan(parts_, preemptor, now, {.ignore_guards = true});
+  const ReclaimCase& relaxed = *asked.reclaim_case;
+  const ReclaimAnswer& answer = asked.answer;
   if (answer.result != ReclaimAnswer::Result::kPlan) return std::nullopt;
   PlanBlock block;
   block.reason = Reason::kEvictionBudget;
