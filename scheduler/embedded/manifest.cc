@@ -12,6 +12,7 @@
 #include "scheduler/wire/json/yaml_to_json.h"
 #include "scheduler/wire/nodes/node_decode.h"
 #include "scheduler/wire/pods/pod_decode.h"
+#include "scheduler/wire/workloads/workload.h"
 #include "topology/base/status.h"
 
 namespace tranche::embedded {
@@ -195,6 +196,10 @@ absl::Status DecodeFacts(wire::Element element, const GpuPolicy& defaults, Manif
   } else if (object.kind.name == kPodGroupKind) {
     TRANCHE_ASSIGN_OR_RETURN(wire::GangSize gang,
                              wire::DecodePodGroup(element, GroupOf(object.kind.api_version)));
+    gang.ns = object.key.ns;
+    object.facts = std::move(gang);
+  } else if (!wire::GangOfOwner(object.kind.name, object.key.name).empty()) {
+    TRANCHE_ASSIGN_OR_RETURN(wire::GangSize gang, wire::DecodeGangOwner(element, object.kind.name));
     gang.ns = object.key.ns;
     object.facts = std::move(gang);
   } else if (IsOurs(object.kind.name)) {

@@ -23,6 +23,7 @@
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/nodes/agent_registers.h"
 #include "scheduler/wire/nodes/node_topology.h"
+#include "scheduler/wire/workloads/gang_sizes.h"
 
 namespace tranche::embedded {
 

@@ -37,7 +37,7 @@ RANKS = [
     ["scheduler/engine"],
     ["scheduler/ports"],
     ["scheduler/wire/json"],
-    ["scheduler/wire/records", "scheduler/wire/nodes"],
+    ["scheduler/wire/records", "scheduler/wire/nodes", "scheduler/wire/workloads"],
     ["scheduler/wire/agents"],
     ["scheduler/wire/claims"],
     ["scheduler/wire/pods"],
@@ -64,6 +64,7 @@ FREE_RANK = RANK_OF["test"]
 _KUBE_ROOMS = ["scheduler/kube", "scheduler/kube/transport", "scheduler/kube/watch",
                "scheduler/kube/writes", "scheduler/kube/leadership"]
 _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/nodes",
+               "scheduler/wire/workloads",
                "scheduler/wire/agents", "scheduler/wire/claims", "scheduler/wire/pods",
                "scheduler/wire/protocol", *_KUBE_ROOMS, "scheduler/embedded",
                "scheduler/controllers", "scheduler/api", "scheduler/server", "scheduler/cli",

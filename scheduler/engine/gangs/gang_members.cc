@@ -53,13 +53,13 @@ std::vector<NodeName> PlacesOf(const ClusterState& cluster, const Gang& gang) {
 
 bool CountsHold(const Gang& gang, const ClusterState& cluster) {
   std::array<int, static_cast<std::size_t>(MemberStanding::kCount)> standing{};
-  int size = 0;
+  int size = kGangOfAll;
   for (const PodUid& uid : gang.members) {
     const PodRecord& record = cluster.pods.at(uid);
     ++standing[static_cast<std::size_t>(StandingOf(record))];
     size = std::max(size, record.request->gang_size);
   }
-  const int counted = gang.sizes.empty() ? 0 : gang.sizes.rbegin()->first;
+  const int counted = gang.sizes.empty() ? kGangOfAll : gang.sizes.rbegin()->first;
   const auto waiting =
       static_cast<std::size_t>(standing[static_cast<std::size_t>(MemberStanding::kWaiting)]);
   return standing == gang.standing && size == counted &&

@@ -23,6 +23,10 @@
 
 namespace tranche {
 
+// A size: all pods of the gang that are there. Of groups that kube-scheduler places in one cycle of
+// its own, which it begins when enough of them are there; a size that an object tells goes before.
+inline constexpr int kGangOfAll = -1;
+
 // What a member counts as.
 enum class MemberStanding : uint8_t {
   kNone,    // it is leaving, or held back by others' gates

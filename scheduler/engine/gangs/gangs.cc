@@ -1,12 +1,9 @@
 #include "scheduler/engine/gangs/gangs.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "scheduler/index/card_sets.h"
 #include "topology/base/mark.h"
 
 namespace tranche {
@@ -35,14 +32,33 @@ void Gangs::SetSize(const std::string& key, int size) {
   }
   const auto found = books_.all.find(key);
   if (found == books_.all.end()) return;
-  found->second.tried = 0;
+  Gang& gang = found->second;
+  gang.tried = 0;
+  // It has grown: the others are to come first.
+  if (gang.seated && !CountOf(key, gang).complete()) Unseat(gang, cluster_.latest);
   Note(key);
 }
 
-int Gangs::SizeOf(const std::string& key, const Gang& gang) const {
+int Gangs::DeclaredSizeOf(const std::string& key) const {
   const auto declared = books_.declared.find(key);
-  const int size = declared == books_.declared.end() ? 0 : declared->second;
-  return gang.sizes.empty() ? size : std::max(size, gang.sizes.rbegin()->first);
+  return declared == books_.declared.end() ? 0 : declared->second;
+}
+
+int Gangs::SizeOf(const std::string& key, const Gang& gang) const {
+  const int declared = DeclaredSizeOf(key);
+  if (gang.sizes.empty()) return declared;
+  const int size = std::max(declared, gang.sizes.rbegin()->first);
+  if (size > 0 || !gang.sizes.contains(kGangOfAll)) return size;
+  const auto number = [&gang](MemberStanding standing) {
+    return gang.standing[static_cast<std::size_t>(standing)];
+  };
+  return static_cast<int>(gang.members.size() + gang.plain.size()) - number(MemberStanding::kNone);
+}
+
+bool Gangs::IsLoose(const std::string& key, const Gang& gang, const GangCount& count) const {
+  // One that is there alone is kept its place too: the next may be there in the same cycle.
+  const bool of_all = gang.sizes.contains(kGangOfAll) && DeclaredSizeOf(key) == 0;
+  return gang.started || (count.size <= 1 && !of_all);
 }
 
 GangCount Gangs::CountOf(const std::string& key, const Gang& gang) const {
@@ -171,7 +187,7 @@ void Gangs::Note(const std::string& key) {
   if (count.bound == 0) gang.started = false;
   if (count.placed == 0) gang.ours = false;
   gang.started |= count.size > 0 && count.bound + count.plain >= count.size && count.bound > 0;
-  if (gang.started || count.size <= 1) {
+  if (IsLoose(key, gang, count)) {
     cluster_.open_gangs.erase(key);
     if (gang.started) gang.lapses = 0;
     if (count.waiting == 0) gang.seated = false;
@@ -217,7 +233,7 @@ GangTurn Gangs::TakeTurn(const PodUid& uid, const PodRecord& record, Instant now
   const GangCount count = CountOf(record.gang, gang);
   // Those that come in place of others would stay alone.
   if (IsVictim(gang, count)) return {Reason::kGangIncomplete, {}};
-  if (gang.started || count.size <= 1) return {};
+  if (IsLoose(record.gang, gang, count)) return {};
   if (!count.complete()) return {Reason::kGangIncomplete, {}};
   // Its own place may be one of those that can be done without.
   if (Seat(record.gang, gang, now) && IsSeated(uid, record)) {
@@ -246,6 +262,12 @@ bool Gangs::Seat(const std::string& key, Gang& gang, Instant now) {
     // A gang may have more pods than it needs to start.
     TRANCHE_MARK(gang_without_its_spare_pods);
     seated = TrySeats(gang, std::span(waiting).first(needed), now);
+  }
+  if (!seated && needed > 0 && seated_before > 0 && count.placed == 0) {
+    // It has grown since the others got their places: all anew, or none of them.
+    TRANCHE_MARK(gang_grew_after_it_was_seated);
+    Unseat(gang, now);
+    seated = TrySeats(gang, WaitingMembers(cluster_, gang), now);
   }
   if (seated) {
     gang.seated = true;
@@ -442,52 +464,6 @@ void Gangs::Restore(Instant now) {
     gang.ours = count.bound > 0;
     if (count.bound > 0 && count.complete()) Seat(key, gang, now);
   }
-}
-
-std::string Gangs::Describe(const PodRecord& record) const {
-  if (record.gang.empty()) return "";
-  const Gang& gang = books_.all.at(record.gang);
-  const GangCount count = CountOf(record.gang, gang);
-  if (IsVictim(gang, count)) {
-    return fmt::format("expected gang {} to be there, found that its pods are being evicted",
-                       record.request->gang);
-  }
-  if (gang.started || count.size <= 1) return "";
-  if (record.earmark != nullptr && gang.seated) {
-    return fmt::format("devices are kept on {} for this pod of gang {}", record.earmark->node.str(),
-                       record.request->gang);
-  }
-  if (!count.complete() && count.gathered()) {
-    return fmt::format(
-        "expected the scheduling gates of gang {} to be gone, found {} pods with one",
-        record.request->gang, count.gated);
-  }
-  if (!count.complete()) {
-    return fmt::format("expected {} pods of gang {}, found {}", count.size, record.request->gang,
-                       count.placed + count.waiting + count.gated + count.plain);
-  }
-  return gang.detail;
-}
-
-bool Gangs::NeighboursOf(const PodRecord& record, const GpuPolicy& policy,
-                         Neighbours& found) const {
-  found.labels = &policy.domains;
-  const PodRequest& request = *record.request;
-  if (request.gang_within) found.within = static_cast<int>(*request.gang_within);
-  if (WishOf(request, policy) == TopologyWish::kRequired && books_.all.at(record.gang).started) {
-    found.within = static_cast<int>(GangLevel::kClique);
-  }
-  for (const PodUid& uid : books_.all.at(record.gang).members) {
-    const NodeName& node = cluster_.pods.at(uid).Place();
-    const NodeId id = node.empty() ? kNoNode : cluster_.names.Find(node.str());
-    if (id == kNoNode || cluster_.nodes[id] == nullptr || !cluster_.nodes[id]->state.present())
-      continue;
-    for (std::size_t level = 0; level < kGangLevels; ++level) {
-      found.domain[level] = DomainOf(cluster_, id, static_cast<GangLevel>(level), policy.domains);
-    }
-    return true;
-  }
-  return false;
 }
 
 }  // namespace tranche

@@ -94,6 +94,10 @@ class Gangs {
 
  private:
   int SizeOf(const std::string& key, const Gang& gang) const;
+  int DeclaredSizeOf(const std::string& key) const;
+  // Its pods have their turn one by one: it runs, one of it starts alone, or nobody says how many
+  // start together.
+  bool IsLoose(const std::string& key, const Gang& gang, const GangCount& count) const;
   // A reclaim takes more of its pods than it can spare.
   bool IsVictim(const Gang& gang, const GangCount& count) const;
   static void Discount(Gang& gang, const PodUid& uid);

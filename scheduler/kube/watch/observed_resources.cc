@@ -8,6 +8,7 @@
 #include "scheduler/wire/claims/claim_objects.h"
 #include "scheduler/wire/nodes/agent_registers.h"
 #include "scheduler/wire/nodes/node_slices.h"
+#include "scheduler/wire/workloads/workload.h"
 #include "topology/base/check.h"
 #include "topology/base/status.h"
 
@@ -89,6 +90,19 @@ std::unique_ptr<ObjectSink> GangSink(ClusterEvents& events, std::string_view gro
   return std::make_unique<EventSink>(events, read, gone);
 }
 
+// `kind`: of the owners whose pods are gangs.
+std::unique_ptr<ObjectSink> OwnerSink(ClusterEvents& events, std::string_view kind) {
+  const auto read = [kind](wire::Element object, const Identity&) -> absl::StatusOr<ClusterEvent> {
+    TRANCHE_ASSIGN_OR_RETURN(const wire::GangSize gang, wire::DecodeGangOwner(object, kind));
+    return GangSizeChanged{gang.ns, gang.gang, gang.size};
+  };
+  const auto gone = [kind](const Identity& identity) {
+    const auto [ns, name] = SplitKey(identity.key);
+    return GangSizeChanged{std::string(ns), wire::GangOfOwner(kind, name), 0};
+  };
+  return std::make_unique<EventSink>(events, read, gone);
+}
+
 }  // namespace
 
 std::unique_ptr<ObjectSink> SinkOf(const ObservedResource& resource, ClusterEvents& events) {
@@ -110,7 +124,9 @@ std::unique_ptr<ObjectSink> SinkOf(const ObservedResource& resource, ClusterEven
     case ObservedResource::Kind::kTemplates:
       return DraSink(events, dra::ObjectRef::Kind::kTemplate);
     case ObservedResource::Kind::kGangs:
-      return GangSink(events, resource.group);
+      return GangSink(events, resource.word);
+    case ObservedResource::Kind::kOwners:
+      return OwnerSink(events, resource.word);
   }
   TRANCHE_CHECK(false);
 }

@@ -4,7 +4,8 @@
 //
 // Thread rule: the reading thread.
 // Source: gpu-topology section 5, dra facts section 1 (resource.k8s.io is v1 since
-// Kubernetes 1.34, which GPU drivers that publish them require), request-dialects section 12.
+// Kubernetes 1.34, which GPU drivers that publish them require), request-dialects section 12;
+// scheduling.k8s.io of Kubernetes 1.36 and 1.37.
 #pragma once
 
 #include <array>
@@ -14,16 +15,26 @@
 
 #include "scheduler/kube/watch/object_sink.h"
 #include "scheduler/ports/cluster_events.h"
-#include "scheduler/wire/nodes/node_topology.h"
+#include "scheduler/wire/workloads/gang_sizes.h"
 
 namespace tranche::kube {
 
 struct ObservedResource {
-  enum class Kind : uint8_t { kZones, kSlices, kClasses, kClaims, kTemplates, kGangs, kAgents };
+  enum class Kind : uint8_t {
+    kZones,
+    kSlices,
+    kClasses,
+    kClaims,
+    kTemplates,
+    kGangs,
+    kOwners,
+    kAgents
+  };
   Kind kind;
-  std::string_view name;  // in statuses and the log: two are called podgroups
+  std::string_view name;  // in statuses and the log: several are called podgroups
   std::string_view path;
-  std::string_view group = {};  // kGangs: decides the gang's name
+  // kGangs: the API group, kOwners: the kind; it decides the gang's name
+  std::string_view word = {};
 };
 
 inline constexpr std::array kObservedResources = {
@@ -43,6 +54,22 @@ inline constexpr std::array kObservedResources = {
                      "/apis/scheduling.volcano.sh/v1beta1/podgroups", wire::kVolcanoGroup},
     ObservedResource{ObservedResource::Kind::kGangs, "podgroups.scheduling.x-k8s.io",
                      "/apis/scheduling.x-k8s.io/v1alpha1/podgroups", wire::kPluginsGroup},
+    // Kubernetes 1.36, and from 1.37 on.
+    ObservedResource{ObservedResource::Kind::kGangs, "podgroups.v1alpha2.scheduling.k8s.io",
+                     "/apis/scheduling.k8s.io/v1alpha2/podgroups", wire::kNativeGroup},
+    ObservedResource{ObservedResource::Kind::kGangs, "podgroups.v1beta1.scheduling.k8s.io",
+                     "/apis/scheduling.k8s.io/v1beta1/podgroups", wire::kNativeGroup},
+    ObservedResource{ObservedResource::Kind::kOwners, "jobsets.jobset.x-k8s.io",
+                     "/apis/jobset.x-k8s.io/v1alpha2/jobsets", "JobSet"},
+    ObservedResource{ObservedResource::Kind::kOwners, "pytorchjobs.kubeflow.org",
+                     "/apis/kubeflow.org/v1/pytorchjobs", "PyTorchJob"},
+    // Of the training operator, and of the MPI operator; a cluster has one of them.
+    ObservedResource{ObservedResource::Kind::kOwners, "mpijobs.v1.kubeflow.org",
+                     "/apis/kubeflow.org/v1/mpijobs", "MPIJob"},
+    ObservedResource{ObservedResource::Kind::kOwners, "mpijobs.v2beta1.kubeflow.org",
+                     "/apis/kubeflow.org/v2beta1/mpijobs", "MPIJob"},
+    ObservedResource{ObservedResource::Kind::kOwners, "rayclusters.ray.io",
+                     "/apis/ray.io/v1/rayclusters", "RayCluster"},
 };
 
 std::unique_ptr<ObjectSink> SinkOf(const ObservedResource& resource, ClusterEvents& events);

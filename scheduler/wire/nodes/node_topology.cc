@@ -9,7 +9,6 @@
 #include "scheduler/wire/json/field_reader.h"
 #include "scheduler/wire/json/resource_amount.h"
 #include "scheduler/wire/json/text_fields.h"
-#include "topology/base/check.h"
 #include "topology/machine/numa_align.h"
 
 namespace tranche::wire {
@@ -18,7 +17,6 @@ namespace {
 constexpr std::size_t kMaxZones = 128;
 constexpr int64_t kMaxNumaNode = 1023;    // Linux numbers no more
 constexpr std::size_t kMaxDevices = 128;  // the API's limit of a slice
-constexpr int64_t kMaxGangSize = 10'000;  // as of pods' own annotations
 constexpr std::string_view kZonePrefix = "node-";
 constexpr std::string_view kGpuDriver = "gpu.nvidia.com";
 constexpr std::string_view kPcieRoot = "resource.kubernetes.io/pcieRoot";
@@ -270,28 +268,5 @@ class SliceReader {
 absl::StatusOr<NodeZones> DecodeNodeZones(Element object) { return ZonesReader().Read(object); }
 
 absl::StatusOr<NodeSlice> DecodeResourceSlice(Element slice) { return SliceReader().Read(slice); }
-
-std::string GangOfPodGroup(std::string_view group, std::string_view name) {
-  TRANCHE_CHECK(group == kVolcanoGroup || group == kPluginsGroup);
-  return fmt::format("{}/{}", group == kVolcanoGroup ? "volcano" : "podgroup", name);
-}
-
-absl::StatusOr<GangSize> DecodePodGroup(Element object, std::string_view group) {
-  FieldReader reader;
-  const std::optional<Object> root = reader.AsObject(object, "object");
-  if (!root) return reader.status();
-  GangSize out;
-  const std::optional<Object> metadata = reader.ReadObject(*root, "metadata", "object");
-  const std::string_view name = metadata ? reader.ReadText(*metadata, "name", "metadata") : "";
-  if (name.empty()) reader.Fail(Unexpected("a name", "none", "metadata.name"));
-  if (metadata) out.ns = reader.ReadText(*metadata, "namespace", "metadata");
-  out.gang = GangOfPodGroup(group, name);
-  if (const std::optional<Object> spec = reader.ReadObject(*root, "spec", "object")) {
-    const auto least = reader.ReadInteger(*spec, "minMember", "spec", {0, kMaxGangSize});
-    out.size = static_cast<int>(least.value_or(0));
-  }
-  if (!reader.ok()) return reader.status();
-  return out;
-}
 
 }  // namespace tranche::wire

@@ -1,5 +1,4 @@
-// What objects beside Node and Pod say of nodes and gangs: NodeResourceTopology, ResourceSlice and
-// PodGroup.
+// What objects beside Node say of nodes: NodeResourceTopology and ResourceSlice.
 //
 // Errors: InvalidArgument naming what was expected, found and where.
 // Source: gpu-topology sections 5 and 6, dra facts section 2;
@@ -39,21 +38,5 @@ struct NodeSlice {
 // driver publishes with one PCIe root counts as a NIC, unless it says that it has no RDMA. (A list
 // of roots, as drivers of CPUs publish, is no NIC's.) More than 128 devices: an error.
 absl::StatusOr<NodeSlice> DecodeResourceSlice(Element slice);
-
-inline constexpr std::string_view kVolcanoGroup = "scheduling.volcano.sh";
-inline constexpr std::string_view kPluginsGroup = "scheduling.x-k8s.io";
-
-// How many pods of a gang start together.
-struct GangSize {
-  std::string ns;
-  std::string gang;  // as PodRequest::gang
-  int size = 0;      // 0: not said
-  friend bool operator==(const GangSize&, const GangSize&) = default;
-};
-
-// The gang of a PodGroup of that API group. Requires: one of the two above.
-std::string GangOfPodGroup(std::string_view group, std::string_view name);
-// spec.minMember: at most 10,000.
-absl::StatusOr<GangSize> DecodePodGroup(Element object, std::string_view group);
 
 }  // namespace tranche::wire

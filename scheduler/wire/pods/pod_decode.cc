@@ -366,6 +366,7 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
   ReadMetadata(*metadata, reader, facts, text.annotations, gang, agent);
   const std::optional<Object> spec = reader.ReadObject(*object, "spec", "pod");
   if (spec) ReadSpec(*spec, reader, facts, text.amounts);
+  if (spec) gang.SetSpec(*spec, reader);
   const std::optional<Object> status = reader.ReadObject(*object, "status", "pod");
   if (status) ReadStatus(*status, reader, facts);
   if (!reader.ok()) return reader.status();

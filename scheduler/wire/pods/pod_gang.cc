@@ -1,8 +1,12 @@
 #include "scheduler/wire/pods/pod_gang.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
+#include "scheduler/engine/gangs/gang_seats.h"
 #include "scheduler/wire/json/text_fields.h"
+#include "scheduler/wire/workloads/gang_sizes.h"
 
 namespace tranche::wire {
 namespace {
@@ -31,6 +35,21 @@ void GangText::SetLabel(std::string_view key, std::optional<std::string_view> va
   Set(kFirstGangLabel, kGangKeys.size(), key, value);
 }
 
+void GangText::SetSpec(Object spec, FieldReader& reader) {
+  constexpr std::string_view kGroup = "schedulingGroup";
+  constexpr std::string_view kWorkload = "workloadRef";
+  if (const std::optional<Object> group = reader.ReadObject(spec, kGroup, "spec")) {
+    const std::string_view name = reader.ReadText(*group, "podGroupName", kGroup);
+    if (!name.empty()) group_ = GangOfPodGroup(kNativeGroup, name);
+  } else if (const std::optional<Object> workload = reader.ReadObject(spec, kWorkload, "spec")) {
+    // The replicas of one of its groups are gangs of their own.
+    const std::string_view replica = reader.ReadText(*workload, "podGroupReplicaKey", kWorkload);
+    group_ = fmt::format("workload/{}/{}{}{}", reader.ReadText(*workload, "name", kWorkload),
+                         reader.ReadText(*workload, "podGroup", kWorkload),
+                         replica.empty() ? "" : "/", replica);
+  }
+}
+
 std::optional<int> GangText::Number(GangKey key, int64_t most) const {
   const std::optional<std::string_view> text = Get(key);
   if (!text) return std::nullopt;
@@ -40,6 +59,12 @@ std::optional<int> GangText::Number(GangKey key, int64_t most) const {
 }
 
 void GangText::Read(PodRequest& request) const {
+  if (!group_.empty()) {
+    request.gang = group_;
+    request.gang_size = kGangOfAll;
+    request.gang_rank = Number(GangKey::kCompletionIndex, kMostPods).value_or(-1);
+    return;
+  }
   struct Style {
     GangKey name;
     std::string_view word;
@@ -58,6 +83,7 @@ void GangText::Read(PodRequest& request) const {
        GangKey::kCompletionIndex},
       {GangKey::kJobSetName, "jobset/", GangKey::kCount, GangKey::kJobSetIndex},
       {GangKey::kTrainingName, "training/", GangKey::kCount, GangKey::kTrainingIndex},
+      {GangKey::kRayCluster, "ray/", GangKey::kCount, GangKey::kCompletionIndex},
   };
   for (const Style& style : kStyles) {
     const std::optional<std::string_view> name = Get(style.name);

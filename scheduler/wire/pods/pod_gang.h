@@ -8,9 +8,12 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "scheduler/facts/pod_request.h"
+#include "scheduler/wire/json/field_reader.h"
+#include "scheduler/wire/json/json.h"
 
 namespace tranche::wire {
 
@@ -18,7 +21,8 @@ namespace tranche::wire {
 // (apis/scheduling), scheduler-plugins (apis/scheduling), Koordinator (apis/extension),
 // LeaderWorkerSet (api/leaderworkerset/v1), JobSet (api/jobset/v1alpha2), Kubeflow
 // training-operator (pkg/apis/kubeflow.org/v1). Kubernetes' own groups
-// (spec.schedulingGroup) kube-scheduler places all or none by itself.
+// (kubernetes/api core/v1, scheduling/v1beta1) are no keys: GangText::SetSpec reads them. KubeRay:
+// ray-operator/controllers/ray/utils.
 enum class GangKey : uint8_t {
   // annotations
   kKueueCount,
@@ -42,6 +46,7 @@ enum class GangKey : uint8_t {
   kJobSetIndex,
   kTrainingName,
   kTrainingIndex,
+  kRayCluster,
   kCompletionIndex,
   kCount
 };
@@ -68,6 +73,7 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(GangKey::
         "jobset.sigs.k8s.io/job-global-index",
         "training.kubeflow.org/job-name",
         "training.kubeflow.org/replica-index",
+        "ray.io/cluster",
         "batch.kubernetes.io/job-completion-index",
 };
 
@@ -75,6 +81,8 @@ class GangText {
  public:
   void SetAnnotation(std::string_view key, std::optional<std::string_view> value);
   void SetLabel(std::string_view key, std::optional<std::string_view> value);
+  // spec.schedulingGroup (Kubernetes 1.36 and newer), or spec.workloadRef (1.35).
+  void SetSpec(Object spec, FieldReader& reader);
 
   // Fills gang, gang_size and gang_rank.
   void Read(PodRequest& request) const;
@@ -89,6 +97,7 @@ class GangText {
            std::optional<std::string_view> value);
 
   std::array<std::optional<std::string_view>, kGangKeys.size()> values_;
+  std::string group_;  // of kube-scheduler; empty: none
 };
 
 }  // namespace tranche::wire

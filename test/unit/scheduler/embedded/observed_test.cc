@@ -72,6 +72,22 @@ TEST_F(EmbeddedCluster, TakesAPodGroupOfTheOtherApiGroupForAnotherGang) {
   EXPECT_EQ(Deleted(R"({"kind":"PodGroup","name":"a"})"), Lines{"gang default podgroup/a 0"});
 }
 
+TEST_F(EmbeddedCluster, HandsOverTheSizesOfGroupsAndOwners) {
+  EXPECT_EQ(Applied("apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {name: a}\n"
+                    "spec: {schedulingPolicy: {gang: {minCount: 4}}}\n---\n"
+                    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: b}\n"
+                    "spec: {replicatedJobs: [{name: w, replicas: 2, template: {spec: "
+                    "{parallelism: 3}}}]}\n---\n"
+                    "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: c}\n"
+                    "spec: {headGroupSpec: {}, workerGroupSpecs: [{groupName: w, replicas: 2}]}\n"),
+            (Lines{"gang default group/a 4", "gang default jobset/b 6", "gang default ray/c 3"}));
+  EXPECT_EQ(Deleted(R"({"kind":"JobSet","name":"b"})"), Lines{"gang default jobset/b 0"});
+  EXPECT_EQ(ApplyError("apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: c}\n"
+                       "spec: {workerGroupSpecs: [{groupName: w, replicas: -1}]}\n"),
+            "RayCluster default/c: expected whole number from 0 to 10000, found number "
+            "-1, in spec.replicas");
+}
+
 TEST_F(EmbeddedCluster, RefusesZonesSlicesAndPodGroupsThatCannotBeRead) {
   EXPECT_EQ(ApplyError(Zones("n1", "left")),
             "document 1, NodeResourceTopology n1: expected node-0 to node-1023, found \"left\", in "

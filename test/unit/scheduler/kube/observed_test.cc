@@ -21,6 +21,8 @@ constexpr const char* kZones = "/apis/topology.node.k8s.io/v1alpha2/noderesource
 constexpr const char* kSlices = "/apis/resource.k8s.io/v1/resourceslices";
 constexpr const char* kDevices = "/apis/scheduling.koordinator.sh/v1alpha1/devices";
 constexpr const char* kVolcanoGroups = "/apis/scheduling.volcano.sh/v1beta1/podgroups";
+constexpr const char* kNativeGroups = "/apis/scheduling.k8s.io/v1beta1/podgroups";
+constexpr const char* kJobSets = "/apis/jobset.x-k8s.io/v1alpha2/jobsets";
 constexpr const char* kPluginGroups = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups";
 
 Json Meta(const std::string& name, const std::string& ns = "") {
@@ -107,6 +109,25 @@ TEST_F(ObservedTest, IsHandedOverBeforeNodes) {
     EXPECT_LT(events_.Position(line), events_.Position("node n1")) << line;
   }
   EXPECT_EQ(events_.Count("settled"), 0) << "these objects do not steer";
+}
+
+TEST_F(ObservedTest, TellsTheSizesOfGroupsAndOwners) {
+  server_.Install(kNativeGroups, "PodGroupList");
+  server_.Install(kJobSets, "JobSetList");
+  server_.Put(kNativeGroups, {{"metadata", Meta("train", "team")},
+                              {"spec", {{"schedulingPolicy", {{"gang", {{"minCount", 3}}}}}}}});
+  server_.Put(
+      kJobSets,
+      {{"metadata", Meta("run", "team")},
+       {"spec",
+        {{"replicatedJobs",
+          Json::array(
+              {{{"name", "w"}, {"replicas", 2}, {"template", {{"spec", Json::object()}}}}})}}}});
+  StartSynced();
+  EXPECT_EQ(events_.Count("gang team group/train 3"), 1);
+  EXPECT_EQ(events_.Count("gang team jobset/run 2"), 1);
+  server_.Delete(kJobSets, "team/run");
+  EXPECT_TRUE(events_.Saw("gang team jobset/run 0"));
 }
 
 TEST_F(ObservedTest, FollowsEveryChangeAndSaysWhatIsGone) {

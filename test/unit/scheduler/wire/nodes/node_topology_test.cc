@@ -1,4 +1,4 @@
-// NodeResourceTopology, ResourceSlice and PodGroup objects.
+// NodeResourceTopology and ResourceSlice objects.
 #include "scheduler/wire/nodes/node_topology.h"
 
 #include <fmt/format.h>
@@ -22,9 +22,6 @@ auto Decoded(std::string_view json, Decode decode) -> decltype(decode(Element())
 absl::StatusOr<NodeZones> Zones(std::string_view json) { return Decoded(json, DecodeNodeZones); }
 absl::StatusOr<NodeSlice> Slice(std::string_view json) {
   return Decoded(json, DecodeResourceSlice);
-}
-absl::StatusOr<GangSize> PodGroup(std::string_view json, std::string_view group) {
-  return Decoded(json, [group](Element element) { return DecodePodGroup(element, group); });
 }
 template <typename Value>
 std::string ErrorOf(const absl::StatusOr<Value>& value) {
@@ -273,22 +270,6 @@ TEST(NodeSlices, SayWhenNothingIsSaidAnyMore) {
   slices.Remove("cpus");
   slices.Remove("cpus");
   EXPECT_EQ(Told(slices), "n2:");
-}
-
-TEST(PodGroup, SaysHowManyStartTogether) {
-  const std::string json =
-      R"({"metadata":{"name":"train","namespace":"team"},"spec":{"minMember":4,"queue":"q"}})";
-  EXPECT_EQ(*PodGroup(json, kVolcanoGroup), (GangSize{"team", "volcano/train", 4}));
-  EXPECT_EQ(*PodGroup(json, kPluginsGroup), (GangSize{"team", "podgroup/train", 4}));
-  EXPECT_EQ(PodGroup(R"({"metadata":{"name":"a","namespace":"b"}})", kVolcanoGroup)->size, 0);
-}
-
-TEST(PodGroup, NamesWhatItCannotRead) {
-  EXPECT_EQ(ErrorOf(PodGroup("{}", kVolcanoGroup)),
-            "expected a name, found none, in metadata.name");
-  EXPECT_EQ(
-      ErrorOf(PodGroup(R"({"metadata":{"name":"a"},"spec":{"minMember":10001}})", kVolcanoGroup)),
-      "expected whole number from 0 to 10000, found number 10001, in spec.minMember");
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ TEST(PodGang, EveryControllersGroups) {
                "jobset/js of 16 rank -1"},
            Row{R"("training.kubeflow.org/job-name":"t","training.kubeflow.org/replica-index":"0")",
                "", "training/t of 0 rank 0"},
+           Row{R"("ray.io/cluster":"r","ray.io/node-type":"worker")", "", "ray/r of 0 rank -1"},
            Row{R"("kueue.x-k8s.io/pod-group-name":"g")",
                R"("tranche.dev/gang":"mine","tranche.dev/gang-size":"2")", "mine of 2 rank -1"},
            // What others wrote and cannot be read was not said; our own words must be right.
@@ -68,6 +69,23 @@ TEST(PodGang, EveryControllersGroups) {
     EXPECT_EQ(GangText(Decode(row.labels, row.annotations)), row.gang)
         << row.labels << " " << row.annotations;
   }
+}
+
+TEST(PodGang, GroupsOfKubeScheduler) {
+  const std::string main = R"("containers":[{"name":"main","resources":{"limits":)"
+                           R"({"nvidia.com/gpu":1}}}],)";
+  const auto text = [&](std::string_view spec, std::string_view annotations = "") {
+    return GangText(Decode(R"("jobset.sigs.k8s.io/jobset-name":"js",)"
+                           R"("batch.kubernetes.io/job-completion-index":"2")",
+                           annotations, main + std::string(spec)));
+  };
+  EXPECT_EQ(text(R"("schedulingGroup":{"podGroupName":"pg"})"), "group/pg of -1 rank 2");
+  EXPECT_EQ(text(R"("schedulingGroup":{})"), "jobset/js of 0 rank 2");
+  EXPECT_EQ(text(R"("workloadRef":{"name":"w","podGroup":"g"})"), "workload/w/g of -1 rank 2");
+  EXPECT_EQ(text(R"("workloadRef":{"name":"w","podGroup":"g","podGroupReplicaKey":"3"})"),
+            "workload/w/g/3 of -1 rank 2");
+  EXPECT_EQ(text(R"("schedulingGroup":{"podGroupName":"pg"})", R"("tranche.dev/gang":"mine")"),
+            "mine of 0 rank 2");
 }
 
 TEST(PodGang, APodWithoutGpusIsCountedToo) {
