@@ -11,9 +11,7 @@
 
 #include "scheduler/api/api_json.h"
 #include "scheduler/engine/what_if.h"
-#include "scheduler/wire/json/json.h"
-#include "scheduler/wire/pods/pod_decode.h"
-#include "topology/base/status.h"
+#include "scheduler/wire/protocol/what_if_pods.h"
 
 namespace tranche {
 namespace {
@@ -26,38 +24,6 @@ http::Response AskLater(int status, std::string_view why) {
   return response;
 }
 
-// The requests of {"pods":[Pod...]}.
-absl::StatusOr<std::vector<PodRequest>> ReadPods(std::string_view body, std::size_t most,
-                                                 std::string_view of_whom) {
-  thread_local wire::Parser parser;
-  TRANCHE_ASSIGN_OR_RETURN(const wire::Element document, parser.Parse(body, wire::Padding::kThere));
-  wire::Object object;
-  if (document.get(object) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("expected {\"pods\":[...]}, found no object");
-  }
-  const std::optional<wire::Array> pods = wire::FindArray(object, "pods");
-  if (!pods) return absl::InvalidArgumentError("pods: expected a list of Pod objects, found none");
-  std::vector<PodRequest> requests;
-  for (const wire::Element pod : *pods) {
-    const std::size_t position = requests.size();
-    if (position == most) {
-      return absl::InvalidArgumentError(
-          fmt::format("pods: expected at most {}{}, found more", most, of_whom));
-    }
-    absl::StatusOr<PodFacts> facts = wire::DecodePod(pod);
-    if (!facts.ok()) {
-      return absl::InvalidArgumentError(fmt::format(
-          "pods[{}]: {}", position,
-          std::string_view(facts.status().message().data(), facts.status().message().size())));
-    }
-    // The question is about one more pod of this kind, even where the object was copied from a
-    // pod that exists.
-    facts->request.uid = PodUid(fmt::format("what-if-{}", position));
-    requests.push_back(std::move(facts->request));
-  }
-  return requests;
-}
-
 }  // namespace
 
 WhatIfApi::~WhatIfApi() {
@@ -67,7 +33,7 @@ WhatIfApi::~WhatIfApi() {
 
 http::Response WhatIfApi::Answer(const http::Request& request) {
   const std::size_t most = request.verified ? limits_.verified_pods : limits_.open_pods;
-  absl::StatusOr<std::vector<PodRequest>> pods = ReadPods(
+  absl::StatusOr<std::vector<PodRequest>> pods = wire::ReadWhatIfPods(
       request.body, most, request.verified ? "" : " without a token or a client certificate");
   if (!pods.ok()) return ErrorResponse(pods.status());
   WhatIfCase question{*std::move(pods)};

@@ -1,6 +1,7 @@
 // POST /api/v1/whatif {"pods":[Pod...]}: where pods would go that do not exist.
 //
-// The answers of the pods in their order. It changes no decision, and delays none: the engine is
+// Jobs and other objects that stand for pods may be among them (wire/protocol/what_if_pods). The
+// answers of the pods in their order. It changes no decision, and delays none: the engine is
 // held for one pod, or for 5 ms, and whoever waits for it comes in between. 429 while another
 // question is under way; 400 for more pods than the caller may ask about; 503 with what to do when
 // an answer costs too much.

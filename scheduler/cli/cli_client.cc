@@ -22,6 +22,7 @@
 #include "scheduler/cli/exit_code.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/yaml_to_json.h"
+#include "scheduler/wire/workloads/workload.h"
 
 namespace tranche {
 namespace {
@@ -331,11 +332,12 @@ int PrintWhatIf(const Json& answer, std::ostream& out) {
   return code;
 }
 
-// Adds the pods of one document; a List stands for its items.
+// Adds one document; a List stands for its items.
 absl::Status Collect(Json document, Json& pods) {
   if (document.is_null()) return absl::OkStatus();
   const std::string kind = document.is_object() ? Text(document, "kind") : "-";
-  if (kind == "Pod" || (kind == "-" && document.is_object())) {
+  const bool pods_of = kind == "Pod" || kind == "PodGroup" || wire::IsWorkload(kind);
+  if (pods_of || (kind == "-" && document.is_object())) {
     pods.push_back(std::move(document));
     return absl::OkStatus();
   }
@@ -346,8 +348,8 @@ absl::Status Collect(Json document, Json& pods) {
     }
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      fmt::format("expected kind Pod or List, found {}", wire::Quoted(kind)));
+  return absl::InvalidArgumentError(fmt::format("expected kind List, Pod, PodGroup, {}, found {}",
+                                                wire::WorkloadKinds(), wire::Quoted(kind)));
 }
 
 absl::StatusOr<std::string> ReadWhatIf(const std::string& path) {

@@ -121,7 +121,8 @@ void AddClient(CLI::App& app, Commands& commands) {
   AddClientOptions(*explain, commands);
   CLI::App* const what_if =
       app.add_subcommand("whatif", "where pods would go, one after another; changes nothing");
-  File(what_if->add_option("-f,--file", commands.what_if_file, "YAML or JSON with Pods"))
+  File(what_if->add_option("-f,--file", commands.what_if_file,
+                           "YAML or JSON with Pods, Jobs, JobSets, ..."))
       ->required();
   AddClientOptions(*what_if, commands);
 }

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "scheduler/engine/engine.h"
@@ -26,8 +28,12 @@ class Trial {
 
   // Places one more pod and takes its devices for those that come after it.
   void Try(const PodRequest& request, WhatIfResult& result);
+  // The last pod was tried. Where it was the last one of its gang, and fewer of them fit than start
+  // together: none of them does.
+  void JudgeGang();
 
  private:
+  void Withdraw(const std::string& gang);
   std::optional<std::pair<NodeId, Picks>> SeatByEvicting(const PodRequest& request,
                                                          WhatIfResult& result);
   void Take(NodeId id, const WhatIfCase::Seat& seat);
@@ -114,13 +120,59 @@ void Trial::Try(const PodRequest& request, WhatIfResult& result) {
   result.allocation->leaf = work.leaf;
   Holding holding;
   // No UID of the cluster looks like this, so nothing real is touched.
-  holding.uid = PodUid(fmt::format("what-if/{}", question_.seats.size()));
+  holding.uid = PodUid(fmt::format("what-if/{}", question_.results.size()));
   holding.kind = HoldingKind::kReservation;
   holding.request = std::make_shared<const PodRequest>(request);
   holding.allocation = result.allocation;
   question_.seats.push_back({result.node, std::move(holding), std::move(work)});
   Take(id, question_.seats.back());
   cluster_.Refresh(id, now_);
+}
+
+void Trial::JudgeGang() {
+  const std::size_t tried = question_.results.size();
+  const std::string gang = GangKeyOf(question_.pods[tried - 1]);
+  const auto same = [&gang](const PodRequest& pod) { return GangKeyOf(pod) == gang; };
+  if (gang.empty() || std::any_of(question_.pods.begin() + static_cast<std::ptrdiff_t>(tried),
+                                  question_.pods.end(), same)) {
+    return;
+  }
+  int members = 0, size = 0, fit = 0;
+  for (std::size_t i = 0; i < tried; ++i) {
+    if (!same(question_.pods[i])) continue;
+    ++members;
+    size = std::max(size, question_.pods[i].gang_size);
+    fit += question_.results[i].fits ? 1 : 0;
+  }
+  // Of a gang that is not all there, only what is asked about counts.
+  const int needed = std::min(size, members);
+  if (fit >= needed) return;
+  Withdraw(gang);
+  for (std::size_t i = 0; i < tried; ++i) {
+    WhatIfResult& result = question_.results[i];
+    if (!same(question_.pods[i]) || !result.fits) continue;
+    for (const ReclaimVictim& victim : result.victims) question_.gone.erase(victim.uid);
+    result = WhatIfResult();
+    result.name = question_.pods[i].name;
+    result.reason = Reason::kGangNoRoom;
+    result.detail = fmt::format("expected room for {} pods of gang {}, found room for {}", needed,
+                                question_.pods[i].gang, fit);
+  }
+}
+
+// Its seats are free again.
+void Trial::Withdraw(const std::string& gang) {
+  std::erase_if(question_.seats, [&](const WhatIfCase::Seat& seat) {
+    if (GangKeyOf(*seat.holding.request) != gang) return false;
+    const auto at =
+        std::ranges::find(placed_, seat.holding.uid, &std::pair<NodeId, PodUid>::second);
+    if (at == placed_.end()) return true;
+    cluster_.book.Release(at->second, now_);
+    cluster_.nodes[at->first]->state.Release(at->second);
+    cluster_.Refresh(at->first, now_);
+    placed_.erase(at);
+    return true;
+  });
 }
 
 std::optional<std::pair<NodeId, Picks>> Trial::SeatByEvicting(const PodRequest& request,
@@ -156,6 +208,7 @@ void Engine::WhatIf(WhatIfCase& question, const std::function<bool()>& may_go_on
   while (!question.done()) {
     const PodRequest& request = question.pods[question.results.size()];
     trial.Try(request, question.results.emplace_back());
+    trial.JudgeGang();
     if (!may_go_on()) return;
   }
 }

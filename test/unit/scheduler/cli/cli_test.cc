@@ -46,7 +46,7 @@ class TempFile {
 
 TEST(CliTest, MistakesAreOneLineAndExitTwo) {
   const TempFile bad("bad.yaml", "threds: 1\n");
-  const TempFile deployment("deployment.yaml", "kind: Deployment\n");
+  const TempFile cron("cron.yaml", "kind: CronJob\n");
   const TempFile empty("empty.yaml", "---\n");
   const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
       {{}, "subcommand"},
@@ -60,7 +60,7 @@ TEST(CliTest, MistakesAreOneLineAndExitTwo) {
       {{"explain", "a/../b"}, "NAMESPACE/POD"},
       {{"whatif"}, "file"},
       {{"whatif", "-f", "/nonexistent.yaml"}, "/nonexistent.yaml"},
-      {{"whatif", "-f", deployment.path()}, "Deployment"},
+      {{"whatif", "-f", cron.path()}, "CronJob"},
       {{"whatif", "-f", empty.path()}, "expected a Pod"},
       {{"serve", "--config", bad.path()}, "threds"},
       {{"serve", "--config", "/nonexistent.yaml"}, "/nonexistent.yaml"},
