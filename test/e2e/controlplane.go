@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,9 +56,10 @@ type ControlPlane struct {
 	processes    []*Process // in start order
 }
 
-// StartControlPlane starts everything and returns when Tranche is ready and kube-scheduler runs.
-// On error what was started is stopped; the error carries the tail of the log in question.
-func StartControlPlane(ctx context.Context, dir, programs, tranche, charts string) (*ControlPlane, error) {
+// StartControlPlane starts everything and returns when Tranche is ready and kube-scheduler runs. The
+// API server and kube-scheduler have the feature gates, and the API server what they serve. On error what was started is stopped; the error carries the tail of the log in question.
+func StartControlPlane(ctx context.Context, dir, programs, tranche, charts string,
+	gates ...string) (*ControlPlane, error) {
 	c, err := newControlPlane(dir, tranche)
 	if err != nil {
 		return nil, err
@@ -67,7 +69,14 @@ func StartControlPlane(ctx context.Context, dir, programs, tranche, charts strin
 		"serve", "--config", filepath.Join(dir, "tranche.yaml"),
 		"--cluster", "kubernetes", "--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"),
 		"--listen", strings.TrimPrefix(c.TrancheURL, "http://"), "--ledger", c.Ledger)
-	err = c.startAPIServer(ctx, programs)
+	var ofServer, ofScheduler []string
+	for _, gate := range gates {
+		ofScheduler = append(ofScheduler, "--feature-gates="+gate+"=true")
+	}
+	if len(gates) > 0 {
+		ofServer = append(slices.Clone(ofScheduler), "--runtime-config=api/beta=true")
+	}
+	err = c.startAPIServer(ctx, programs, ofServer...)
 	if err == nil {
 		err = c.admitTranche(ctx, charts, trancheUser)
 	}
@@ -75,7 +84,7 @@ func StartControlPlane(ctx context.Context, dir, programs, tranche, charts strin
 		err = c.start(ctx, c.Tranche, c.TrancheURL+"/readyz", "", 30*time.Second)
 	}
 	if err == nil {
-		err = c.startScheduler(ctx, programs)
+		err = c.startScheduler(ctx, programs, ofScheduler...)
 	}
 	if err != nil {
 		c.Stop()
@@ -144,14 +153,14 @@ func (c *ControlPlane) startAPIServer(ctx context.Context, programs string, more
 	return c.start(ctx, c.APIServer, c.apiURL+"/readyz", adminToken, 90*time.Second)
 }
 
-// startScheduler starts kube-scheduler with the configuration Tranche prints.
-func (c *ControlPlane) startScheduler(ctx context.Context, programs string) error {
+// startScheduler starts kube-scheduler, with further arguments, and the configuration Tranche prints.
+func (c *ControlPlane) startScheduler(ctx context.Context, programs string, more ...string) error {
 	if err := c.writeSchedulerConfig(nil); err != nil {
 		return err
 	}
-	c.scheduler = NewProcess(c.dir, "kube-scheduler", filepath.Join(programs, "kube-scheduler"),
-		"--config="+filepath.Join(c.dir, "scheduler.yaml"),
-		"--bind-address=127.0.0.1", "--secure-port="+portOf(c.schedulerURL), "--v=2")
+	arguments := append([]string{"--config=" + filepath.Join(c.dir, "scheduler.yaml"),
+		"--bind-address=127.0.0.1", "--secure-port=" + portOf(c.schedulerURL), "--v=2"}, more...)
+	c.scheduler = NewProcess(c.dir, "kube-scheduler", filepath.Join(programs, "kube-scheduler"), arguments...)
 	return c.start(ctx, c.scheduler, c.schedulerURL+"/readyz", "", 30*time.Second)
 }
 
