@@ -286,6 +286,14 @@ TEST_F(EngineRestartTest, ARecordThatIsEditedBeforeTheWatchTellsOfItFreesNothing
   EXPECT_THAT(Faults(engine_), ElementsAre("disputed_devices"));
 }
 
+TEST_F(EngineRestartTest, ARecordThatIsRemovedBeforeTheWatchTellsOfItClosesNothing) {
+  Nodes({HamiNode("a", 1)});
+  const PodRequest request = HamiPod("one", 1, 3000, 30);
+  ASSERT_EQ(Bind(request, "a").kind, BindPlan::Kind::kWrite);
+  engine_.UpsertPod(Bound(request, "a"), now_);
+  EXPECT_EQ(Free(engine_), "700/12109 None") << "we know what we wrote";
+}
+
 // Neither takes the other's place: our own bind, the edited record and the agent's keys.
 TEST_F(EngineRestartTest, OfARecordThatIsEditedAndKeysThatDifferAllDevicesAreBusy) {
   Nodes({HamiNode("a", 3)});
@@ -318,6 +326,21 @@ TEST_F(EngineRestartTest, APodFirstSeenWithoutWishesGivesItsReservationBack) {
   EXPECT_EQ(engine_.Totals().reservations, 0);
   EXPECT_THAT(Filter(WholePod("other", 1)), ElementsAre("n1"));
   EXPECT_EQ(Bind(wishes, "n1").kind, BindPlan::Kind::kWrite) << "and may be bound again";
+}
+
+// kube-scheduler sees an annotation before we do.
+TEST_F(EngineRestartTest, APodThatTheWatchStillShowsWithoutWishesGivesItsReservationBack) {
+  Nodes({StockNode("n1", 1)});
+  PodRequest plain = test::EmptyRequest("late");
+  plain.cpu = MilliCpu::Of(1000);
+  engine_.UpsertPod(Pending(plain), now_);
+  const PodRequest wishes = WholePod("late", 1);
+  EXPECT_THAT(Filter(wishes), ElementsAre("n1"));
+  const BindPlan plan = engine_.Bind(wishes.name, wishes.uid, NodeName("n1"), now_);
+  ASSERT_EQ(plan.kind, BindPlan::Kind::kWrite);
+  engine_.SettleBind(wishes.uid, NodeName("n1"), BindOutcome::kNotBound, now_);
+  EXPECT_EQ(engine_.Totals().reservations, 0);
+  EXPECT_THAT(Filter(WholePod("other", 1)), ElementsAre("n1"));
 }
 
 TEST_F(EngineRestartTest, APodWhoseBindIsUnderWayIsAnsweredItsNodeAlone) {
