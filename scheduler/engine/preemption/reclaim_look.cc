@@ -24,6 +24,10 @@ bool ReclaimRuns::LookAgain(Reclaim& reclaim, Instant now) {
     if (!IsTaken(victim) && !broken.contains(GangKeyOf(victim))) left.push_back(victim.uid);
   }
   if (reclaim.members.empty()) return StillReleases(reclaim, left, now);
+  // An eviction may have happened though its answer was lost: that pod is not spared, or nobody
+  // would know why it went.
+  const std::set<PodUid>& doubted = reclaims_.runs.at(reclaim.name).doubted;
+  std::erase_if(left, [&](const PodUid& uid) { return doubted.contains(uid); });
   // The members as they wait now; those that have come need nothing more.
   Preemptor preemptor;
   for (const ReclaimMember& member : reclaim.members) {

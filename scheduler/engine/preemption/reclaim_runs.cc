@@ -189,6 +189,7 @@ void ReclaimRuns::Settle(const std::string& name, const PodUid& uid, EvictionOut
         break;
       }
       TRANCHE_MARK(reclaim_eviction_answer_lost);
+      run.doubted.insert(uid);
       run.retry_at = now + std::min(kRetryFirst * (1 << std::min(run.tries++, 5)), kRetryLast);
       return;
   }

@@ -148,6 +148,22 @@ TEST_F(ReclaimRunsTest, APlanIsLookedAtAgainBeforeEachEviction) {
   EXPECT_FALSE(reclaims.of_victim.contains(two_.uid));
 }
 
+// It may be leaving already: its owner is to find the plan that names it.
+TEST_F(ReclaimRunsTest, WhoseEvictionMayHaveHappenedIsNotSpared) {
+  const Reclaim& reclaim = Begin();
+  Asked();
+  Settle(one_, EvictionOutcome::kFailed);
+  End(TeamPod("a", "own", 4, "train"));  // now 4 are free
+  now += Millis(1'000);
+  runs_.Tend(now);
+  ASSERT_EQ(reclaim.victims.size(), 1U) << "the other one is spared";
+  EXPECT_EQ(reclaim.victims[0].uid, one_.uid);
+  EXPECT_THAT(Asked(), ElementsAre("one"));
+  Settle(one_, EvictionOutcome::kAccepted);
+  Gone(one_);
+  EXPECT_EQ(Phase(reclaim), "Reserved");
+}
+
 TEST_F(ReclaimRunsTest, WhereThePodGoesEndsItsPlan) {
   const struct {
     const char* what;
