@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "scheduler/engine/state/cluster_state.h"
@@ -66,7 +67,8 @@ class Metering {
   // Every pod and claim there is was seen: of others nothing more will be metered.
   // `all_claims`: those there are, charged or not, by their keys.
   void ForgetGone(const std::set<PodUid>& all_claims);
-  // Nothing was used between.
+  // Nothing was used between. A reservation, of which nobody knows whether it will have used
+  // anything, moves with the clock as one use.
   void StepClock(Instant from, Instant to);
 
   std::map<PodUid, OpenInterval> unclaimed;  // held as the ledger says, no pod was seen yet
@@ -81,6 +83,8 @@ class Metering {
   void AddHistory(std::vector<MeterEvent>& events);
   // Of the uses that the ledger has open the newest of each pod, which goes on; the others end.
   std::vector<OpenInterval> EndOlder(std::vector<OpenInterval> open);
+  // Reservations, whose uses are void until they are held again.
+  std::vector<std::pair<PodUid, HeldWork>> LiftReservations();
   // Does a quota own the namespace of unowned work now?
   bool HasOwner(const PodUid& uid, const HeldWork& work);
 

@@ -149,7 +149,21 @@ void Metering::ForgetGone(const std::set<PodUid>& all_claims) {
   earlier.KeepOnly(there);
 }
 
+std::vector<std::pair<PodUid, HeldWork>> Metering::LiftReservations() {
+  std::vector<std::pair<PodUid, HeldWork>> lifted;
+  for (const auto& [uid, work] : cluster_.book.holdings()) {
+    const PodRecord* record = cluster_.Find(uid);
+    if (record == nullptr || !record->node.empty()) continue;
+    if (!unclaimed.contains(uid) && !claims.contains(uid)) lifted.emplace_back(uid, work);
+  }
+  for (const auto& [uid, work] : lifted) {
+    Close(uid, *cluster_.Find(uid), MeterKind::kVoid, work.since);
+  }
+  return lifted;
+}
+
 void Metering::StepClock(Instant from, Instant to) {
+  std::vector<std::pair<PodUid, HeldWork>> reserved = LiftReservations();
   for (const auto& held : cluster_.book.holdings()) {
     const PodUid& uid = held.first;
     const HeldWork& work = held.second;
@@ -179,6 +193,16 @@ void Metering::StepClock(Instant from, Instant to) {
     if (work.running) known->second.running = to;
   }
   cluster_.book.Step(from, to);
+  for (auto& [uid, work] : reserved) {
+    const PodRecord& record = *cluster_.Find(uid);
+    work.since += to - from;
+    MeterEvent open =
+        Event(MeterKind::kOpen, uid, record.interval, record.Place(), work, work.since);
+    open.note = "ClockStep";
+    open.allocation = AllocationOn(cluster_, record.Place(), uid);
+    cluster_.outbox.Journal(std::move(open));
+    cluster_.book.Hold(uid, std::move(work));
+  }
 }
 
 }  // namespace tranche

@@ -106,5 +106,23 @@ TEST_F(MeteringRestartTest, NothingIsUsedWhileTheClockIsSetForward) {
   EXPECT_THAT(Metered(), ElementsAre("close p.1 at 5100"));
 }
 
+// A bind under way that proves never to have happened costs nobody anything; one that happened is
+// charged its time before the step as well.
+TEST_F(MeteringRestartTest, AReservationMovesWithTheClock) {
+  for (const bool bound : {false, true}) {
+    const PodRequest pod = TeamPod("a", bound ? "yes" : "no", 1);
+    PodRecord& record = Place(pod, "n1");
+    record.reserved = std::exchange(record.node, NodeName());
+    meter_.Open(pod.uid, record, IdOf("n1"), {.at = At(90)});
+    meter_.StepClock(At(100), At(5'000));
+    const std::string name = pod.name.name;
+    EXPECT_THAT(Metered(), ElementsAre("open " + name + ".0 at 90", "void " + name + ".0 at 90",
+                                       "open " + name + ".1 at 4990 ClockStep"));
+    EXPECT_EQ(cluster.book.Find(pod.uid)->since, At(4'990));
+    meter_.Close(pod.uid, record, bound ? MeterKind::kClose : MeterKind::kVoid, At(5'010));
+    EXPECT_THAT(Metered(), ElementsAre(bound ? "close yes.1 at 5010" : "void no.1 at 4990"));
+  }
+}
+
 }  // namespace
 }  // namespace tranche
