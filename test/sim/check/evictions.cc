@@ -12,6 +12,9 @@
 namespace tranche::sim::check {
 namespace {
 
+// Until a record whose write failed is written again.
+constexpr SimTime kNextTry = std::chrono::seconds(12);
+
 // "30m", "90s", "1h"; nullopt: none, or another form.
 std::optional<int64_t> SecondsOf(const std::string& text) {
   if (text.size() < 2) return std::nullopt;
@@ -53,6 +56,7 @@ std::optional<SimTime> RunsSince(const Json& pod) {
 }  // namespace
 
 void EvictionChecker::Hear(const Happening& happening) {
+  if (happening.kind == Happening::Kind::kEnded) ends_.emplace(happening.who, happening.at);
   if (happening.kind != Happening::Kind::kWritten) return;
   if (happening.resource == "gpureclaims") return Told(happening);
   if (happening.resource != "pods" || !IsTranche(happening.who)) return;
@@ -104,6 +108,11 @@ void EvictionChecker::Evicted(const PodLife& pod, SimTime now) {
 
 // What waits for the preemptor is not another's.
 void EvictionChecker::Bound(const PodLife& pod, SimTime now) {
+  // What others placed there a moment ago, and nobody had heard of, may be what makes it full.
+  const auto is_news = [&](const PodLife* other) {
+    return !IsTranche(other->binder) && *other->bound > now - options_.lag;
+  };
+  if (std::ranges::any_of(truth_.on(pod.node), is_news)) return;
   for (const auto& [reclaim, members] : reserved_) {
     if (members.contains(pod.uid)) continue;
     for (const std::string& uid : members) {
@@ -127,6 +136,7 @@ void EvictionChecker::AtEnd(const Ending& /*ending*/) {
   for (const Eviction& eviction : evictions_) {
     const PodLife* const victim = truth_.pod(eviction.uid);
     const auto plan = plans_.find(eviction.uid);
+    if (plan == plans_.end() && MayLackARecord(eviction)) continue;
     if (plan == plans_.end()) {
       // Placeholders and such are not evicted but deleted; this was somebody's work.
       Found(eviction.at, victim->key,
@@ -135,6 +145,13 @@ void EvictionChecker::AtEnd(const Ending& /*ending*/) {
     }
     Judge(eviction, plan->second);
   }
+}
+
+bool EvictionChecker::MayLackARecord(const Eviction& eviction) const {
+  const auto end = ends_.find(truth_.pod(eviction.uid)->evicted_by);
+  const FaultPlan& faults = options_.faults;
+  return (faults.has(Fault::kApiServer) || faults.has(Fault::kNetwork)) && end != ends_.end() &&
+         end->second < eviction.at + kNextTry;
 }
 
 void EvictionChecker::Judge(const Eviction& eviction, const Plan& plan) {
@@ -211,28 +228,37 @@ bool IsBorrowed(const QuotaModel& model, const std::string& leaf, std::vector<Wo
 
 }  // namespace
 
+// The last room that was kept for it then, if it is not known to have been given back.
+const PodLife::Kept* EvictionChecker::KeptAt(const PodLife& pod, const Moment& moment) {
+  const PodLife::Kept* last = nullptr;
+  for (const PodLife::Kept& kept : pod.kept) {
+    if (kept.from <= moment.at && kept.to.value_or(moment.at) >= moment.heard) last = &kept;
+  }
+  return last;
+}
+
 std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& victim,
                                                               const QuotaModel& model,
-                                                              SimTime moment, SimTime at,
-                                                              const Objects& nodes,
-                                                              const Objects& classes) const {
+                                                              const Moment& moment) const {
   std::map<std::string, WorkUnit> units;
   for (const auto& [uid, pod] : truth_.pods()) {
     // What is reserved is not seen here before it is bound.
-    const SimTime soon = at + std::chrono::seconds(5);
-    if (!pod.bound || *pod.bound > soon || (pod.ended && *pod.ended < moment)) continue;
+    const bool bound = pod.bound && *pod.bound <= moment.at + std::chrono::seconds(5);
+    const PodLife::Kept* const kept = moment.counts_kept ? KeptAt(pod, moment) : nullptr;
+    if ((!bound && kept == nullptr) || (pod.ended && *pod.ended < moment.heard)) continue;
     if (!pod.record && !AsksGpu(pod.object)) continue;
     const std::string leaf = pod.record ? pod.record->leaf : model.LeafOf(pod.ns());
     if (leaf != victim.record->leaf) continue;
-    const auto node = nodes.find(pod.node);
-    const auto holding = node == nodes.end() ? std::nullopt : HoldingOf(pod, node->second);
+    const auto node = moment.nodes.find(bound ? pod.node : kept->node);
+    const auto holding = node == moment.nodes.end() ? std::nullopt : HoldingOf(pod, node->second);
     if (!holding) return std::nullopt;
     const std::string gang = GangOf(pod);
     WorkUnit& unit = units[gang.empty() ? uid : gang];
-    const Json& gpu_class = ClassOf(classes, TextAt(pod.object, {"spec", "priorityClassName"}));
+    const Json& gpu_class =
+        ClassOf(moment.classes, TextAt(pod.object, {"spec", "priorityClassName"}));
     unit.never = TextAt(gpu_class, {"spec", "preemptible"}) == "Never";
     unit.rank = RankOf(gpu_class);
-    const SimTime start = pod.filtered.value_or(*pod.bound);
+    const SimTime start = kept != nullptr ? kept->from : pod.filtered.value_or(*pod.bound);
     unit.start = unit.key.empty() ? start : std::min(unit.start, start);
     unit.key = gang.empty() ? pod.key : gang;
     Charge& charge = unit.charges[holding->model];
@@ -263,8 +289,10 @@ bool EvictionChecker::MayBeBorrowed(const PodLife& victim, SimTime since, SimTim
     if (!model.known() || !model.Has(leaf)) return true;
     for (const Objects& classes : all_classes) {
       for (const SimTime moment : moments) {
-        const auto units = UnitsOf(victim, model, moment, at, nodes, classes);
-        if (!units || IsBorrowed(model, leaf, *units, order)) return true;
+        for (const bool counts_kept : {false, true}) {
+          const auto units = UnitsOf(victim, model, {moment, at, counts_kept, nodes, classes});
+          if (!units || IsBorrowed(model, leaf, *units, order)) return true;
+        }
       }
     }
   }

@@ -1,13 +1,16 @@
 // Only those are evicted that may be (R4), and by a plan that was written down.
 //
-// The rules. Each eviction that a replica asked for is named by a GPUReclaim. Its victim is of no
+// The rules. Each eviction that a replica asked for is named by a GPUReclaim, unless the replica
+// ended within twelve seconds and writes fail: a failed write is tried again after ten, and one try
+// is enough for the eviction (controllers/reclaimer.h). Its victim is of no
 // class that is never preempted, and not of the preemptor's gang; it has run for its class's
 // minRuntime. A victim of another team (R1, R3, R5) was not in quota: work that is never preempted
 // fills a team's nominal first, then higher ranks, then older work, gangs whole, and what no longer
 // fits is borrowed. Marks are made of what anybody held, where the product had heard of ends up to
 // some moment of the two seconds before the plan or since; where clocks are wrong nobody can tell
-// who is older, and what does not fit together may be any of it. What made room for a pod goes to
-// nobody else of ours while the reclaim is Reserved.
+// who is older, and what does not fit together may be any of it. Room that is kept for a pod (we
+// have nominated it) counts for its team since then. What made room for a pod goes to nobody else
+// of ours while the reclaim is Reserved.
 //
 // Not judged: reclaims without a preemptor (drains, shrinks), marks of quotas in slices or memory.
 #pragma once
@@ -57,15 +60,23 @@ class EvictionChecker : public Checker {
   void Evicted(const PodLife& pod, SimTime now);
   void Bound(const PodLife& pod, SimTime now);
   void Judge(const Eviction& eviction, const Plan& plan);
+  bool MayLackARecord(const Eviction& eviction) const;
   bool MayBeBorrowed(const PodLife& victim, SimTime since, SimTime at) const;
-  // What the victim's team held at `at`, where ends were heard of up to `moment`; nullopt:
-  // somebody's is not known.
+  struct Moment {
+    SimTime heard{0};          // ends were heard of up to then
+    SimTime at{0};             // of the eviction
+    bool counts_kept = false;  // room that is kept is work as well
+    const Objects& nodes;
+    const Objects& classes;
+  };
+  static const PodLife::Kept* KeptAt(const PodLife& pod, const Moment& moment);
+  // What the victim's team held; nullopt: somebody's is not known.
   std::optional<std::vector<WorkUnit>> UnitsOf(const PodLife& victim, const QuotaModel& model,
-                                               SimTime moment, SimTime at, const Objects& nodes,
-                                               const Objects& classes) const;
+                                               const Moment& moment) const;
 
   std::map<std::string, Plan> plans_;                      // by victim's uid, the newest
   std::map<std::string, std::set<std::string>> reserved_;  // reclaim -> preemptors, while Reserved
+  std::map<std::string, SimTime> ends_;                    // of processes
   std::vector<Eviction> evictions_;
 };
 

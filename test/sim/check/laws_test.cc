@@ -58,6 +58,20 @@ TEST(SimQuotas, AnEditCountsOnceItCouldBeKnown) {
   }
 }
 
+// Another machine has taken its node's name.
+TEST(SimQuotas, WhatRunsIsChargedAsTheMachineItWasGiven) {
+  constexpr const char* kOther = "NVIDIA-A100-SXM4-80GB";
+  for (const bool same : {false, true}) {
+    Scene scene;
+    Teams(scene);
+    scene.Quota("red", "org", 2, 0).StockNode("n2", 8, same ? "NVIDIA-H100-80GB-HBM3" : kOther);
+    scene.Pod("red/one", 2).Pod("red/two", 2);
+    scene.At(10).Bind("red/one", "n2", Cards(0, 2), "red").At(20).StockNode("n2", 8);
+    scene.At(100).Bind("red/two", "n1", Cards(0, 2), "red");
+    EXPECT_EQ(scene.Found().contains("quotas"), same) << scene.Texts();
+  }
+}
+
 TEST(SimQuotas, AnObservingTeamIsNotHeld) {
   Scene scene;
   Teams(scene);
@@ -140,11 +154,74 @@ TEST(SimEvictions, WhatAnotherSchedulerPlacedCountsForItsTeam) {
   }
 }
 
+// red/gang was there first: its room was kept before red/new ran, which is beyond the nominal then.
+TEST(SimEvictions, RoomThatIsKeptCountsForItsTeam) {
+  for (const char* const who : {kLeader, "kube-gpu-scheduler/1"}) {
+    for (const bool comes : {true, false}) {
+      Scene scene;
+      Teams(scene);
+      scene.Pod("red/gang", 2).Pod("red/new", 1).Pod("blue/wants", 2);
+      scene.At(10).Edit("pods", "red/gang", "/status/nominatedNodeName", "n1", who);
+      scene.At(20).Bind("red/new", "n1", Cards(2, 1), "red");
+      if (comes) scene.At(90).Bind("red/gang", "n1", Cards(0, 2), "red");
+      scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
+      EXPECT_EQ(scene.Found().contains("evictions"), who != std::string(kLeader))
+          << who << comes << scene.Texts();
+    }
+  }
+}
+
+// What one leader had reserved for red/new, another that found no node of it has not.
+TEST(SimEvictions, ABindThatANewLeaderFoundUndoneBeginsAnew) {
+  for (const bool anew : {false, true}) {
+    Scene scene;
+    Teams(scene);
+    scene.Pod("red/old", 2).Pod("red/new", 1).Pod("blue/wants", 2).Leads(kLeader, 1);
+    const auto ask = [&](const char* verb, Json answer) {
+      scene.Say({.kind = Happening::Kind::kAsked,
+                 .key = "red/new",
+                 .text = verb,
+                 .after = std::move(answer)});
+    };
+    scene.At(10);
+    ask("filter", Json::object());
+    ask("bind", Json());
+    scene.At(20).Bind("red/old", "n1", Cards(0, 2), "red").At(30);
+    if (anew) scene.Leads("tranche-0/2", 2);
+    scene.At(40);
+    ask("filter", Json::object());
+    scene.Bind("red/new", "n1", Cards(2, 1), "red", kLeader, anew ? 2 : 1);
+    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
+    EXPECT_EQ(scene.Found().contains("evictions"), !anew) << scene.Texts();
+  }
+}
+
 TEST(SimEvictions, APlanNamesTheVictim) {
   Scene scene;
   Borrowing(scene);
   scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {}).Evict("red/new");
   EXPECT_THAT(scene.Found(), ElementsAre("evictions")) << scene.Texts();
+}
+
+TEST(SimEvictions, ARecordThatCouldNotBeWrittenMayEndWithItsWriter) {
+  struct Row {
+    const char* what;
+    int failures;  // rate of the API server's
+    double ended;
+    bool wrong;
+  };
+  const Row kRows[] = {{"before the next try", 1, 105, false},
+                       {"after it", 1, 120, true},
+                       {"every write is taken", 0, 105, true}};
+  for (const Row& row : kRows) {
+    CheckOptions options;
+    options.faults.rates[static_cast<int>(Fault::kApiServer)] = row.failures;
+    Scene scene(std::move(options));
+    Borrowing(scene);
+    scene.At(100).Evict("red/new");
+    scene.At(row.ended).Say({.kind = Happening::Kind::kEnded, .who = kLeader});
+    EXPECT_EQ(scene.Found().contains("evictions"), row.wrong) << row.what << scene.Texts();
+  }
 }
 
 TEST(SimEvictions, ClassesAndGuardsAreKept) {
@@ -179,6 +256,17 @@ TEST(SimEvictions, WhatWasMadeFreeIsKept) {
     const bool other = std::string(taker) == "blue/other";
     scene.At(120).Bind(taker, "n1", Cards(0, other ? 1 : 2));
     EXPECT_EQ(scene.Found().contains("evictions"), other) << scene.Texts();
+  }
+}
+
+TEST(SimEvictions, WhatOthersTookAMomentAgoWasNotKnownToBeTaken) {
+  for (const bool known : {false, true}) {
+    Scene scene;
+    scene.StockNode("n1", 4).Pod("blue/wants", 2).Pod("blue/other", 1).Pod("a/theirs", 2);
+    scene.At(90).Reclaim("r1", "R1", "", "blue/wants", "n1", {}, "Reserved");
+    scene.At(known ? 100 : 119).Edit("pods", "a/theirs", "/spec/nodeName", "n1", "stranger");
+    scene.At(120).Bind("blue/other", "n1", Cards(0, 1));
+    EXPECT_EQ(scene.Found().contains("evictions"), known) << scene.Texts();
   }
 }
 

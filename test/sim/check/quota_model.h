@@ -76,7 +76,8 @@ class QuotaModel {
 // node tells no model, or the board is unknown.
 std::optional<Holding> HoldingOf(const Record& record, const Json& node);
 // The same of a pod that has a node, also of one that another scheduler placed: the whole cards it
-// asks for, at most.
+// asks for, at most. What it got when it was bound is charged on, whatever machine has taken the
+// node's name since.
 std::optional<Holding> HoldingOf(const PodLife& pod, const Json& node);
 
 }  // namespace tranche::sim::check

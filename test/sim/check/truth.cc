@@ -115,6 +115,10 @@ std::optional<Record> ReadRecord(const std::string& text) {
 
 void Truth::Hear(const Happening& happening) {
   if (happening.kind == Happening::Kind::kAsked) return HearAnswer(happening);
+  if (happening.kind == Happening::Kind::kLeads) {
+    // It sees who has no node, and keeps nothing for a bind of before.
+    for (auto& [uid, pod] : pods_) pod.binding = false;
+  }
   if (happening.kind != Happening::Kind::kWritten) return;
   if (happening.resource == "pods") {
     HearPod(happening);
@@ -159,11 +163,20 @@ void Truth::HearPod(const Happening& happening) {
     const auto held = uids_.find(pod.key);
     if (held != uids_.end() && held->second == uid) uids_.erase(held);
   }
+  const std::string nominated = TextAt(object, {"status", "nominatedNodeName"});
+  if (nominated != TextAt(happening.before, {"status", "nominatedNodeName"})) {
+    if (!pod.kept.empty() && !pod.kept.back().to) pod.kept.back().to = happening.at;
+    if (!nominated.empty() && IsTranche(happening.who)) {
+      pod.kept.push_back({nominated, happening.at, {}});
+    }
+  }
   const std::string node = TextAt(object, {"spec", "nodeName"});
   if (!pod.bound && !node.empty()) {
     pod.bound = happening.at;
     pod.node = node;
     pod.binder = happening.who;
+    const Objects& nodes = objects("nodes");
+    if (const auto found = nodes.find(node); found != nodes.end()) pod.machine = found->second;
     const std::string record = Annotation(object, "tranche.dev/allocation");
     // What was there before our Binding is not ours: somebody wrote it on a pod that waits, and it
     // holds nothing by that.

@@ -42,10 +42,18 @@ struct PodLife {
   std::string binder;            // who wrote the node
   std::optional<Record> record;  // as it was bound
   Document object;               // as it was stored last
+  Document machine;              // its node as it was when it was bound
   SimTime made{0};
   bool binding = false;  // a bind was asked for, and its outcome was open when it was answered last
   // The last answer of the filter verb before that bind; else before it was bound.
   std::optional<SimTime> filtered;
+  // A nomination of ours, until it was taken back or another came: room is kept for the pod.
+  struct Kept {
+    std::string node;
+    SimTime from{0};
+    std::optional<SimTime> to;
+  };
+  std::vector<Kept> kept;
   std::optional<SimTime> bound;
   std::optional<SimTime> leaving;   // it has a deletionTimestamp, or is gone
   std::string evicted_by;           // who asked for that
