@@ -17,6 +17,7 @@ class Shrinker {
   }
 
   Shrunk Cut(const std::function<void(std::size_t left, int tries)>& progress) {
+    LeaveOutLives();
     Ids ids = shrunk_.outcome.done;
     std::size_t parts = 2;
     while (!ids.empty() && shrunk_.tries < most_tries_) {
@@ -37,6 +38,28 @@ class Shrinker {
   }
 
  private:
+  // Fewer lives make every later try shorter.
+  void LeaveOutLives() {
+    for (int64_t step = shrunk_.options.lives / 2; step > 0; step /= 2) {
+      if (shrunk_.tries >= most_tries_ || step >= shrunk_.options.lives) continue;
+      RunOptions options = shrunk_.options;
+      options.lives -= step;
+      Keep(std::move(options), [](const Outcome&) { return true; });
+    }
+  }
+
+  // Runs; what fails as before, and is as wanted, takes the place of what failed last.
+  bool Keep(RunOptions options, const std::function<bool(const Outcome&)>& is_wanted) {
+    ++shrunk_.tries;
+    Outcome outcome = run_(options);
+    const bool fails = std::ranges::any_of(
+        outcome.findings, [this](const Finding& one) { return one.checker == checker_; });
+    if (!fails || !is_wanted(outcome)) return false;
+    shrunk_.options = std::move(options);
+    shrunk_.outcome = std::move(outcome);
+    return true;
+  }
+
   // Of `parts` equal parts the first without which the failure stays.
   bool LeaveOutOneOf(const Ids& ids, std::size_t parts) {
     for (std::size_t part = 0; part < parts && shrunk_.tries < most_tries_; ++part) {
@@ -44,14 +67,10 @@ class Shrinker {
       const auto to = static_cast<std::ptrdiff_t>(ids.size() * (part + 1) / parts);
       RunOptions options = shrunk_.options;
       options.left_out.insert(ids.begin() + from, ids.begin() + to);
-      ++shrunk_.tries;
-      Outcome outcome = run_(options);
-      const bool fails = std::ranges::any_of(
-          outcome.findings, [this](const Finding& one) { return one.checker == checker_; });
-      if (!fails || outcome.done.size() >= ids.size()) continue;
-      shrunk_.options = std::move(options);
-      shrunk_.outcome = std::move(outcome);
-      return true;
+      const bool left_out = Keep(std::move(options), [&](const Outcome& outcome) {
+        return outcome.done.size() < ids.size();
+      });
+      if (left_out) return true;
     }
     return false;
   }
