@@ -123,14 +123,30 @@ void Kubelets::Lie(const Kubelet& kubelet, Draws& draws) {
   if (machine.kind != NodeKind::kHami) return;
   const int64_t lie = draws.Below(2) == 0 ? 0 : draws.Between(-machine.mib / 2, machine.mib / 2);
   const int dead = lie != 0 ? 0 : static_cast<int>(draws.Between(1, 2));
+  const SimTime time = milliseconds(draws.Between(1'000, 60'000));
+  Machine told = machine;
+  if (draws.Chance(3'000)) told.cards = OthersCards(machine, draws);
   disturbed_until_[machine.name] = loop_.now();
   PatchNode(
       machine.name, "agent/" + machine.name, "",
       {{"metadata",
-        {{"annotations", {{"hami.io/node-nvidia-register", HamiRegister(machine, lie, dead)}}}}}});
-  loop_.After(milliseconds(draws.Between(1'000, 60'000)), self_, [this, name = machine.name] {
+        {{"annotations", {{"hami.io/node-nvidia-register", HamiRegister(told, lie, dead)}}}}}});
+  loop_.After(time, self_, [this, name = machine.name] {
     if (disturbed_until_.erase(name) > 0) Mend(name);
   });
+}
+
+std::vector<std::string> Kubelets::OthersCards(const Machine& machine, Draws& draws) const {
+  std::vector<std::string> cards = machine.cards;
+  // Those of another node, of the next one by name, or none that anybody has.
+  auto other = kubelets_.upper_bound(machine.name);
+  if (other == kubelets_.end()) other = kubelets_.begin();
+  const std::vector<std::string>& theirs = other->second->machine().cards;
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    if (draws.Chance(5'000)) continue;
+    cards[i] = i < theirs.size() && draws.Chance(5'000) ? theirs[i] : cards[i] + "-none";
+  }
+  return cards;
 }
 
 void Kubelets::LoseGpus(const Kubelet& kubelet, Draws& draws) {

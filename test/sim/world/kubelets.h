@@ -48,6 +48,8 @@ class Kubelets {
   void Disturb();
   void StandStill(Kubelet& kubelet, Draws& draws);
   void Lie(const Kubelet& kubelet, Draws& draws);
+  // What an agent tells that takes another machine's cards, or none at all, for some of its own.
+  std::vector<std::string> OthersCards(const Machine& machine, Draws& draws) const;
   void LoseGpus(const Kubelet& kubelet, Draws& draws);
   void SetReady(const std::string& node, const char* status);
   // What the node really has, said again.
