@@ -4,7 +4,8 @@
 #   test/run.sh [STEP ...]    default: release sim monitoring tls charts page e2e asan-ubsan;
 #                             besides there are tsan, asan-properties (property tests under
 #                             sanitizers) and fuzz (libFuzzer, by coverage), a quarter of an hour
-#                             each on two cores, and sim-fresh (new seeds of the simulator)
+#                             each on two cores, and sim-fresh (new seeds of the simulator, for
+#                             two minutes; a default step where TRANCHE_CI=1)
 #   test/run.sh quick         before each commit: unit and property tests, scenarios and the rules
 #                             of the tree, in the release build; minutes after a change of one file
 #   TRANCHE_CONTROL_PLANES    versions of Kubernetes for charts and e2e; default: "1.37"
@@ -17,7 +18,11 @@ exec </dev/null
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 steps=("$@")
-if (( ${#steps[@]} == 0 )); then steps=(release sim monitoring tls charts page e2e asan-ubsan); fi
+if (( ${#steps[@]} == 0 )); then
+  steps=(release sim monitoring tls charts page e2e asan-ubsan)
+  # In CI every run looks at seeds that nobody has seen; the release step runs those that are kept.
+  if [[ ${TRANCHE_CI:-0} == 1 ]]; then steps=(release sim sim-fresh "${steps[@]:2}"); fi
+fi
 all_steps=(quick release sim monitoring tls charts page e2e asan-ubsan asan-properties tsan fuzz
   sim-fresh)
 read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
@@ -80,7 +85,7 @@ remember_time() {  # STEP SECONDS
 declare -A what=(
   [quick]="unit, property and scenario tests and the rules of the tree, in the release build"
   [release]="everything is built with optimisation; all tests that need no other program"
-  [sim]="the whole product in a simulated, failing world: forty seeds"
+  [sim]="the whole product in a simulated, failing world: forty seeds, one of them 100 times"
   [sim-fresh]="the same with fresh seeds, for two minutes"
   [asan-ubsan]="unit, torture and corpus tests with address and undefined-behaviour sanitizers"
   [asan-properties]="property tests with the same sanitizers"
@@ -198,7 +203,11 @@ simulate() {  # STEP ARGUMENT ...
   fi
 }
 
-sim() { simulate sim --seeds 1..40 --lives 60 --faults all; }
+sim() {
+  simulate sim --seeds 1..40 --lives 60 --faults all
+  # The same seed, a hundred times the same digest.
+  simulate sim --seeds 7 --lives 20 --repeat 100
+}
 
 # Seeds by the clock. What they find is to be kept as a file of test/sim/seeds, with its mend.
 sim-fresh() { simulate sim-fresh --seconds 120; }
