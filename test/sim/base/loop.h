@@ -56,7 +56,7 @@ class Loop {
     uint64_t place;   // among those of that time, drawn
     uint64_t number;  // makes it unique
     Actor actor;
-    std::function<void()> work;
+    uint32_t slot;  // of works_
 
     bool operator>(const Step& other) const {
       return std::tie(due, place, number) > std::tie(other.due, other.place, other.number);
@@ -68,8 +68,10 @@ class Loop {
   std::vector<std::string> names_{std::string()};  // by actor; 0 is nobody
   uint64_t number_ = 0;
   int64_t done_ = 0;
-  std::vector<Step> queue_;        // a heap, the first step in front
-  std::map<Actor, State> states_;  // of those ended or held
+  std::vector<Step> queue_;                   // a heap, the first step in front
+  std::vector<std::function<void()>> works_;  // what stays where it is while the heap moves
+  std::vector<uint32_t> free_;                // slots of works_
+  std::map<Actor, State> states_;             // of those ended or held
 };
 
 }  // namespace tranche::sim
