@@ -192,11 +192,14 @@ Answer Writes::Save(const Write& write, const StoredPtr& before, Json object) {
     }
   };
   if (write.path.subresource == "status") {
-    const Json* const status = Find(object, "status");
+    const auto status = object.find("status");
+    const Json* const present = Find(old, "status");
+    if (status == object.end() || (present != nullptr && *present == *status)) return {200, before};
     Json written = old;
-    if (status != nullptr) written["status"] = *status;
-    object = std::move(written);
-  } else if (write.path.type->has_status) {
+    written["status"] = std::move(*status);
+    return {200, store_.Put(write.path.type->plural, std::move(written), write.who)};
+  }
+  if (write.path.type->has_status) {
     keep("status");
   }
   for (const char* own : {"uid", "creationTimestamp", "generation", "resourceVersion"}) {
