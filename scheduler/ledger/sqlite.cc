@@ -159,8 +159,15 @@ absl::StatusOr<std::string> Database::Text(std::string_view sql) {
 
 absl::Status Database::Error(std::string_view doing) const { return ErrorOf(handle(), doing); }
 
+absl::Status Database::RunKept(Statement& kept, std::string_view sql) {
+  if (!kept.prepared()) {
+    TRANCHE_ASSIGN_OR_RETURN(kept, Prepare(sql));
+  }
+  return kept.Run();
+}
+
 absl::StatusOr<Transaction> Transaction::Begin(Database& database) {
-  TRANCHE_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
+  TRANCHE_RETURN_IF_ERROR(database.RunKept(database.begin_, "BEGIN IMMEDIATE"));
   return Transaction(database);
 }
 
@@ -173,7 +180,7 @@ Transaction::~Transaction() {
 }
 
 absl::Status Transaction::Commit() {
-  absl::Status committed = database_->Execute("COMMIT");
+  absl::Status committed = database_->RunKept(database_->commit_, "COMMIT");
   if (committed.ok()) database_ = nullptr;
   return committed;
 }

@@ -48,6 +48,7 @@ class Statement {
     return Run();
   }
   void Reset() { sqlite3_reset(handle_.get()); }
+  bool prepared() const { return handle_ != nullptr; }
 
   int64_t Integer(int column) { return sqlite3_column_int64(handle_.get(), column); }
   bool Null(int column) { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
@@ -90,8 +91,14 @@ class Database {
     // v2: statements that live longer keep the connection until they are gone.
     void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
   };
+  friend class Transaction;
   explicit Database(sqlite3* handle) : handle_(handle) {}
+  // Statements of every transaction are prepared once.
+  absl::Status RunKept(Statement& kept, std::string_view sql);
+
   std::unique_ptr<sqlite3, Closer> handle_;
+  Statement begin_;
+  Statement commit_;
 };
 
 // BEGIN IMMEDIATE (a read that upgrades would meet BUSY at once in WAL mode); rolled back unless
