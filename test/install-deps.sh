@@ -16,9 +16,9 @@ set -euo pipefail
 
 build_packages=(
   cmake ninja-build g++ pkg-config ca-certificates python3
-  libabsl-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libnghttp2-dev libsimdjson-dev
-  libspdlog-dev libsqlite3-dev libssl-dev libyaml-cpp-dev nlohmann-json3-dev prometheus-cpp-dev
-  tzdata
+  libabsl-dev libcli11-dev libfmt-dev libgmock-dev libgrpc++-dev libgtest-dev libnghttp2-dev
+  libprotobuf-dev libsimdjson-dev libspdlog-dev libsqlite3-dev libssl-dev libyaml-cpp-dev
+  nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc tzdata
 )
 page_packages=(chromium)
 check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime mold)

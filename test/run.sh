@@ -173,8 +173,8 @@ ctest_cases() {  # PRESET LABELS [PREFIX ...]
 }
 
 quick() {
-  build release unit_tests property_tests tranche-scenario scenario_tests || return 0
-  ctest_cases release '^(unit_tests|property_tests|scenario|tidy)$'
+  build release unit_tests property_tests agent_tests tranche-scenario scenario_tests || return 0
+  ctest_cases release '^(unit_tests|property_tests|agent_tests|scenario|tidy)$'
 }
 
 release() {

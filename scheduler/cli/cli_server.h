@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "scheduler/kube/single_call.h"
 #include "scheduler/kube/transport/credentials.h"
+#include "scheduler/kube/transport/single_call.h"
 
 namespace tranche {
 

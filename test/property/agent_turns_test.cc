@@ -13,7 +13,7 @@
 #include <random>
 #include <set>
 
-#include "scheduler/agent/turns/turns.h"
+#include "scheduler/turns/turns.h"
 #include "test/fakes/device_manager.h"
 
 namespace tranche::agent {

@@ -21,7 +21,7 @@ RANKS = [
     ["quota/preemption"],
     ["quota"],
     ["scheduler/facts"],
-    ["scheduler/agent/turns"],
+    ["scheduler/turns"],
     ["scheduler/index"],
     ["scheduler/dra"],
     ["scheduler/scoring"],
@@ -47,7 +47,7 @@ RANKS = [
     ["scheduler/kube/writes"],
     ["scheduler/http", "scheduler/kube", "scheduler/embedded", "scheduler/ledger",
      "scheduler/metrics", "scheduler/ui", "scheduler/probe"],
-    ["scheduler/host"],
+    ["scheduler/host", "scheduler/agent"],
     ["scheduler/controllers"],
     ["scheduler/api"],
     ["scheduler/server"],
@@ -72,7 +72,7 @@ _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/
 # Where threads share state; test/tidy/threads.sh has clang check the locks.
 _SHARED_ROOMS = ["scheduler/http", *_KUBE_ROOMS, "scheduler/embedded", "scheduler/ledger",
                  "scheduler/metrics", "scheduler/host", "scheduler/controllers", "scheduler/api",
-                 "scheduler/server"]
+                 "scheduler/server", "scheduler/agent"]
 LIBRARIES = [
     ("absl/status/", ["*"]),
     ("absl/time/", ["policy/*.cc", "scheduler/host/*.cc"]),
@@ -87,13 +87,14 @@ LIBRARIES = [
                   "scheduler/server"]),
     ("sqlite3.h", ["scheduler/ledger"]),
     ("nghttp2/", ["scheduler/probe/*.cc"]),
+    ("grpcpp/", ["scheduler/agent"]),
     ("prometheus/", ["scheduler/metrics"]),
     ("simdjson.h", _JSON_ROOMS),
     ("nlohmann/", _JSON_ROOMS + ["scheduler/probe"]),
     ("yaml-cpp/", ["scheduler/wire/json", "scheduler/kube/transport", "scheduler/embedded",
-                  "scheduler/controllers", "scheduler/server"]),
+                  "scheduler/controllers", "scheduler/server", "scheduler/agent/*.cc"]),
     ("spdlog/", [*_KUBE_ROOMS, "scheduler/host", "scheduler/controllers", "scheduler/api",
-                "scheduler/server", "scheduler/cli"]),
+                "scheduler/server", "scheduler/cli", "scheduler/agent"]),
     ("CLI/", ["scheduler/cli"]),
 ]
 SYSTEM_HEADER = re.compile(r"^(sys/|netinet/|arpa/|linux/)?[a-z0-9_]+\.h$")

@@ -26,7 +26,7 @@
 #include <set>
 #include <thread>
 
-#include "scheduler/kube/single_call.h"
+#include "scheduler/kube/transport/single_call.h"
 #include "test/torture/story.h"
 
 namespace tranche::torture {

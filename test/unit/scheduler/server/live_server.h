@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/kube/single_call.h"
+#include "scheduler/kube/transport/single_call.h"
 #include "scheduler/server/runtime.h"
 
 namespace tranche {

@@ -1,4 +1,4 @@
-#include "scheduler/agent/turns/turns.h"
+#include "scheduler/turns/turns.h"
 
 #include <fmt/format.h>
 

@@ -24,7 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "scheduler/agent/turns/look.h"
+#include "scheduler/turns/look.h"
 
 namespace tranche::agent {
 

@@ -1,4 +1,4 @@
-#include "scheduler/kube/single_call.h"
+#include "scheduler/kube/transport/single_call.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>

@@ -1,0 +1,32 @@
+// The GPUs of the node that can be given whole, and what closes them.
+//
+// A GPU that was seen once stays on the list: one that falls off the bus is closed, not forgotten,
+// and open again when the driver answers for it.
+//
+// Thread rule: one thread. NVML is opened for each look and closed after it, as the probe does. A
+// look takes as long as the driver does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "scheduler/turns/look.h"
+
+namespace tranche::agent {
+
+// Every GPU that answers with its UUID; one whose MIG mode is on has a problem. Errors: those of
+// probe::Nvml::Open, Unavailable where the driver cannot say how many there are.
+absl::StatusOr<std::vector<Card>> LookAtCards(const std::string& nvml_library);
+
+class CardList {
+ public:
+  // Takes a look; an error closes every GPU.
+  void Update(const absl::StatusOr<std::vector<Card>>& look);
+  const std::vector<Card>& cards() const { return cards_; }  // in the order they were first seen
+
+ private:
+  std::vector<Card> cards_;
+};
+
+}  // namespace tranche::agent

@@ -1,0 +1,32 @@
+// What `tranche-node --config` reads. Every field has a default but the node's name, which may come
+// from the environment (NODE_NAME).
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "scheduler/agent/plugin.h"
+#include "topology/base/ids.h"
+
+namespace tranche::agent {
+
+struct Config {
+  NodeName node;
+  std::string kubeconfig;  // empty: as a pod of the cluster
+  std::string resource = "nvidia.com/gpu";
+  std::string plugin_folder = "/var/lib/kubelet/device-plugins";
+  std::string pod_resources = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  std::string nvml = "libnvidia-ml.so.1";
+  GiveBy give_by = GiveBy::kEnvironment;
+  std::string cdi_kind = "nvidia.com/gpu";
+  std::chrono::seconds look_period{10};  // at the GPUs
+  std::string log_level = "info";
+};
+
+// Errors: InvalidArgument naming the key, what was expected and found; NotFound for a file that
+// cannot be read.
+absl::StatusOr<Config> ParseConfig(const std::string& yaml);
+absl::StatusOr<Config> LoadConfig(const std::string& path);
+
+}  // namespace tranche::agent

@@ -1,0 +1,351 @@
+#include "scheduler/agent/agent.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+
+#include "test/agent/kubelet.h"
+#include "test/fakes/api_server.h"
+#include "test/unit/scheduler/probe/fake_node.h"
+
+namespace tranche::agent {
+namespace {
+
+using fakes::Ids;
+using fakes::ManagedPod;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+constexpr const char* kPods = "/api/v1/pods";
+
+// Three cards: a and b are whole, c is in MIG mode.
+nlohmann::json Cards(const std::vector<std::string>& uuids) {
+  nlohmann::json node = {{"driver", "550.54.15"},
+                         {"matrix", probe::kTopologies + "/dgx-h100.txt"},
+                         {"gpus", nlohmann::json::array()}};
+  int bus = 0x10;
+  for (const std::string& uuid : uuids) {
+    nlohmann::json card = {
+        {"uuid", uuid}, {"bus", fmt::format("0000:{:02x}:00.0", bus++)}, {"memoryMiB", 81559}};
+    if (uuid == "GPU-c") card["mig"] = nlohmann::json::array();
+    node["gpus"].push_back(card);
+  }
+  return node;
+}
+
+std::string RecordText(const std::string& container, const Ids& gpus) {
+  nlohmann::json devices = nlohmann::json::array();
+  for (const std::string& gpu : gpus) {
+    devices.push_back(
+        {{"index", 0}, {"uuid", gpu}, {"milli", 1000}, {"mib", 81559}, {"mig", nullptr}});
+  }
+  return nlohmann::json({{"v", 1},
+                         {"epoch", 1},
+                         {"leaf", "team"},
+                         {"knowledge", "exact"},
+                         {"containers", {{{"name", container}, {"devices", devices}}}}})
+      .dump();
+}
+
+// A node with API server, kubelet and agent.
+class AgentTest : public testing::Test {
+ protected:
+  AgentTest() {
+    config_.node = NodeName("node-1");
+    config_.plugin_folder = folder_ / "plugins";
+    std::filesystem::create_directories(config_.plugin_folder);
+    config_.pod_resources = config_.plugin_folder + "/pod-resources.sock";
+    config_.nvml = probe::kFakeNvml;
+    credentials_.host = "127.0.0.1";
+    credentials_.port = api_.port();
+    credentials_.tls = false;
+    node_.emplace(Cards({"GPU-a", "GPU-b", "GPU-c"}));
+    kubelet_.emplace(config_.plugin_folder);
+  }
+
+  void StartAgent(int looks = 1) {
+    agent_.reset();
+    agent_ = std::make_unique<Agent>(config_, credentials_, looks);
+    const absl::Status status = agent_->Step(now_);
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_TRUE(kubelet_->WaitForDevices(all_));
+  }
+
+  // A pod of one container "main" that asks for that many GPUs and is recorded to have these.
+  static nlohmann::json PodJson(const std::string& name, const Ids& gpus) {
+    const nlohmann::json limits = {{"nvidia.com/gpu", std::to_string(gpus.size())}};
+    return {{"metadata",
+             {{"namespace", "team"},
+              {"name", name},
+              {"uid", "uid-" + name},
+              {"annotations", {{"tranche.dev/allocation", RecordText("main", gpus)}}}}},
+            {"spec",
+             {{"nodeName", "node-1"},
+              {"containers", {{{"name", "main"}, {"resources", {{"limits", limits}}}}}}}},
+            {"status", {{"phase", "Pending"}}}};
+  }
+  static ManagedPod Managed(const std::string& name, int64_t count) {
+    return {"uid-" + name, "team", name, {{"main", count}}};
+  }
+  void Bind(const std::string& name, const Ids& gpus) { api_.Put(kPods, PodJson(name, gpus)); }
+  void Acknowledge(nlohmann::json pod, const std::string& phase) {
+    pod["status"] = {{"phase", phase}, {"startTime", "2026-01-02T03:04:05Z"}};
+    api_.Put(kPods, std::move(pod));
+  }
+
+  probe::TempFolder folder_;
+  fakes::ApiServer api_;
+  Config config_;
+  kube::Credentials credentials_;
+  std::optional<probe::FakeNode> node_;
+  std::optional<fakes::Kubelet> kubelet_;
+  std::unique_ptr<Agent> agent_;
+  Agent::Time now_{};
+  const std::map<std::string, bool> all_ = {{"GPU-a", true}, {"GPU-b", true}, {"GPU-c", false}};
+};
+
+TEST_F(AgentTest, GivesEachContainerTheGpusOfItsRecord) {
+  StartAgent();
+  EXPECT_EQ(kubelet_->resource(), "nvidia.com/gpu");
+  Bind("one", {"GPU-b"});
+  Bind("two", {"GPU-a"});
+  for (const auto& [name, gpu] : {std::pair("two", "GPU-a"), std::pair("one", "GPU-b")}) {
+    const absl::Status admitted = kubelet_->Admit(Managed(name, 1));
+    ASSERT_TRUE(admitted.ok()) << admitted;
+    EXPECT_EQ(kubelet_->Given(std::string("uid-") + name, "main"), Ids{gpu});
+    const absl::Status started = kubelet_->Start(std::string("uid-") + name, "main");
+    EXPECT_TRUE(started.ok()) << started;
+  }
+  // Another node's pods and those that have ended are not asked for.
+  const auto requests = api_.Requests(kPods);
+  ASSERT_FALSE(requests.empty());
+  EXPECT_EQ(requests[0].query.at("fieldSelector"),
+            "spec.nodeName=node-1,status.phase!=Succeeded,status.phase!=Failed");
+}
+
+TEST_F(AgentTest, GivesByCdiWhereTheConfigurationSaysSo) {
+  config_.give_by = GiveBy::kCdi;
+  config_.cdi_kind = "vendor.example/gpu";
+  StartAgent();
+  Bind("one", {"GPU-b", "GPU-a"});
+  ASSERT_TRUE(kubelet_->Admit(Managed("one", 2)).ok());
+  EXPECT_EQ(kubelet_->Given("uid-one", "main"),
+            (Ids{"vendor.example/gpu=GPU-b", "vendor.example/gpu=GPU-a"}));
+}
+
+TEST_F(AgentTest, SaysInThePodsEventWhyItIsRefused) {
+  StartAgent();
+  nlohmann::json plain = PodJson("plain", {"GPU-a"});
+  plain["metadata"].erase("annotations");
+  api_.Put(kPods, plain);
+  EXPECT_THAT(std::string(kubelet_->Admit(Managed("plain", 1)).message()),
+              HasSubstr("tranche-node: pod team/plain: expected a record of its devices"));
+  Bind("mig", {"GPU-c"});
+  EXPECT_THAT(std::string(kubelet_->Admit(Managed("mig", 1)).message()),
+              HasSubstr("GPU GPU-c of its record: its MIG mode is on"));
+  nlohmann::json torn = PodJson("torn", {"GPU-a"});
+  torn["metadata"]["annotations"]["tranche.dev/allocation"] = "{";
+  api_.Put(kPods, torn);
+  EXPECT_THAT(std::string(kubelet_->Admit(Managed("torn", 1)).message()),
+              HasSubstr("the record of its devices cannot be read"));
+  nlohmann::json own = PodJson("own", {"GPU-a"});
+  own["spec"]["containers"][0]["env"] = {{{"name", "NVIDIA_VISIBLE_DEVICES"}, {"value", "all"}}};
+  api_.Put(kPods, own);
+  EXPECT_THAT(std::string(kubelet_->Admit(Managed("own", 1)).message()),
+              HasSubstr("sets NVIDIA_VISIBLE_DEVICES itself"));
+}
+
+// The first was refused for another reason, and its status arrives while the agent looks again.
+TEST_F(AgentTest, LooksAgainUntilItCanTell) {
+  StartAgent(/*looks=*/3);
+  Bind("full", {"GPU-a"});
+  Bind("next", {"GPU-b"});
+  kubelet_->Know(Managed("full", 1));
+  int lists = 0;
+  const auto serve = [&](const fakes::ApiRequest& request, fakes::Exchange& exchange) {
+    if (++lists == 2) Acknowledge(PodJson("full", {"GPU-a"}), "Failed");
+    api_.Serve(request, exchange);
+  };
+  api_.OnNext("GET", kPods, serve);
+  api_.OnNext("GET", kPods, serve);
+  const absl::Status admitted = kubelet_->Admit(Managed("next", 1));
+  ASSERT_TRUE(admitted.ok()) << admitted;
+  EXPECT_EQ(kubelet_->Given("uid-next", "main"), Ids{"GPU-b"});
+  EXPECT_EQ(lists, 2);
+}
+
+TEST_F(AgentTest, WhatCannotBeToldIsRefused) {
+  StartAgent(/*looks=*/2);
+  Bind("one", {"GPU-a"});
+  Bind("two", {"GPU-b"});
+  kubelet_->Know(Managed("one", 1));
+  EXPECT_THAT(std::string(kubelet_->Admit(Managed("two", 1)).message()),
+              HasSubstr("found team/one and team/two"));
+  api_.OnNext("GET", kPods, [](const fakes::ApiRequest&, fakes::Exchange& exchange) {
+    exchange.Answer(403, fakes::StatusBody(403, "Forbidden").dump());
+  });
+  StartAgent(/*looks=*/1);
+  EXPECT_THAT(std::string(kubelet_->Admit(Managed("two", 1)).message()), HasSubstr("HTTP 403"));
+}
+
+TEST_F(AgentTest, RegistersAgainWithANewKubelet) {
+  StartAgent();
+  Bind("one", {"GPU-b"});
+  ASSERT_TRUE(kubelet_->Admit(Managed("one", 1)).ok());
+  Acknowledge(PodJson("one", {"GPU-b"}), "Running");
+  ASSERT_TRUE(agent_->Step(now_).ok());
+  EXPECT_EQ(kubelet_->registrations(), 1);
+  for (const bool with_checkpoint : {true, false}) {
+    kubelet_->Restart(with_checkpoint);
+    const absl::Status status = agent_->Step(now_);
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_TRUE(kubelet_->WaitForDevices(all_));
+    const absl::Status again = kubelet_->Admit(Managed("one", 1));
+    ASSERT_TRUE(again.ok()) << again;
+    EXPECT_EQ(kubelet_->Given("uid-one", "main"), Ids{"GPU-b"});
+  }
+  EXPECT_EQ(kubelet_->registrations(), 3);
+  Bind("two", {"GPU-a"});
+  ASSERT_TRUE(kubelet_->Admit(Managed("two", 1)).ok());
+}
+
+TEST_F(AgentTest, ANewAgentKnowsWhoHoldsWhat) {
+  StartAgent();
+  Bind("one", {"GPU-b"});
+  ASSERT_TRUE(kubelet_->Admit(Managed("one", 1)).ok());
+  StartAgent();
+  EXPECT_TRUE(kubelet_->Start("uid-one", "main").ok());
+  Bind("two", {"GPU-a"});
+  ASSERT_TRUE(kubelet_->Admit(Managed("two", 1)).ok());
+  EXPECT_EQ(kubelet_->Given("uid-two", "main"), Ids{"GPU-a"});
+  // Deleted by force; its container lives on.
+  api_.Delete(kPods, "team/one");
+  Bind("three", {"GPU-b"});
+  EXPECT_FALSE(kubelet_->Admit(Managed("three", 1)).ok());
+}
+
+TEST_F(AgentTest, AGpuThatFallsOffIsClosedAndComesBack) {
+  StartAgent();
+  Bind("one", {"GPU-b"});
+  ASSERT_TRUE(kubelet_->Admit(Managed("one", 1)).ok());
+  node_.emplace(Cards({"GPU-a", "GPU-c"}));
+  now_ += config_.look_period;
+  ASSERT_TRUE(agent_->Step(now_).ok());
+  EXPECT_TRUE(kubelet_->WaitForDevices({{"GPU-a", true}, {"GPU-b", false}, {"GPU-c", false}}));
+  EXPECT_THAT(std::string(kubelet_->Start("uid-one", "main").message()),
+              HasSubstr("the driver no longer answers for it"));
+  node_.reset();  // the driver is gone
+  now_ += config_.look_period;
+  ASSERT_TRUE(agent_->Step(now_).ok());
+  EXPECT_TRUE(kubelet_->WaitForDevices({{"GPU-a", false}, {"GPU-b", false}, {"GPU-c", false}}));
+  node_.emplace(Cards({"GPU-a", "GPU-b", "GPU-c"}));
+  now_ += config_.look_period;
+  ASSERT_TRUE(agent_->Step(now_).ok());
+  EXPECT_TRUE(kubelet_->WaitForDevices(all_));
+  EXPECT_TRUE(kubelet_->Start("uid-one", "main").ok());
+}
+
+TEST_F(AgentTest, WaitsForAKubeletThatIsNotThere) {
+  kubelet_.reset();
+  for (const auto& entry : std::filesystem::directory_iterator(config_.plugin_folder)) {
+    std::filesystem::remove(entry.path());
+  }
+  agent_ = std::make_unique<Agent>(config_, credentials_, 1);
+  EXPECT_THAT(std::string(agent_->Step(now_).message()),
+              HasSubstr("expected the kubelet's socket"));
+  kubelet_.emplace(config_.plugin_folder);
+  EXPECT_TRUE(agent_->Step(now_).ok());
+  EXPECT_TRUE(kubelet_->WaitForDevices(all_));
+}
+
+// The program itself: it serves, stays small, and ends when asked.
+TEST_F(AgentTest, TheProgramServesWithinTwentyMebibytes) {
+  const std::string kubeconfig = folder_.Write(
+      "kubeconfig",
+      fmt::format("apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+                  "contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+                  "clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{}'}}}}]"
+                  "\nusers: [{{name: u, user: {{}}}}]\n",
+                  api_.port()));
+  const std::string file =
+      folder_.Write("node.yaml", fmt::format("node: node-1\nkubeconfig: {}\npluginFolder: {}\n"
+                                             "podResources: {}\nnvml: {}\nlogLevel: warn\n",
+                                             kubeconfig, config_.plugin_folder,
+                                             config_.pod_resources, config_.nvml));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    execl(TRANCHE_NODE_BINARY, TRANCHE_NODE_BINARY, "--config", file.c_str(), nullptr);
+    _exit(127);
+  }
+  EXPECT_TRUE(kubelet_->WaitForDevices(all_));
+  for (int i = 0; i < 50; ++i) {
+    const std::string name = fmt::format("pod-{}", i);
+    Bind(name, {"GPU-a"});
+    const absl::Status admitted = kubelet_->Admit(Managed(name, 1));
+    EXPECT_TRUE(admitted.ok()) << admitted;
+    EXPECT_TRUE(kubelet_->Start("uid-" + name, "main").ok());
+    kubelet_->End("uid-" + name);
+    Acknowledge(PodJson(name, {"GPU-a"}), "Succeeded");
+  }
+  int64_t resident_kib = 0;
+  std::ifstream status(fmt::format("/proc/{}/status", child));
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:") status >> resident_kib;
+  }
+  std::cout << "resident: " << resident_kib << " KiB\n";
+  EXPECT_GT(resident_kib, 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LE(resident_kib, 20 * 1024);
+#endif
+  kill(child, SIGTERM);
+  int ended = -1;
+  waitpid(child, &ended, 0);
+  EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
+}
+
+// Nothing of the server is linked into it: it decides nothing of the cluster's.
+TEST(AgentProgram, HasNothingOfTheServer) {
+  std::ifstream file(TRANCHE_NODE_BINARY, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  ASSERT_THAT(bytes, HasSubstr("tranche5agent5Turns")) << "names of functions are not stripped";
+  for (const char* name : {"tranche6Engine", "tranche6index", "tranche4http", "tranche6ledger",
+                           "tranche8embedded7Cluster", "tranche10EngineHost",
+                           "tranche4kube7Cluster", "tranche7Placement", "tranche9QuotaTree"}) {
+    EXPECT_EQ(bytes.find(name), std::string::npos) << name;
+  }
+}
+
+TEST(AgentConfig, SaysWhatItExpected) {
+  const struct {
+    const char* yaml;
+    const char* error;
+  } table[] = {
+      {"node: n\ngiveBy: hope\n", "giveBy: expected environment or cdi, found 'hope'"},
+      {"node: n\nlookSeconds: 0\n", "lookSeconds: expected a whole number in 1..3600, found '0'"},
+      {"node: n\nlookSeconds: [1]\n", "lookSeconds: expected"},
+      {"node: n\nlogLevel: loud\n", "logLevel: expected debug, info, warn, error or off"},
+      {"node: n\nwhat: 1\n", "expected a known key, found what"},
+      {"- node\n", "expected keys with values"},
+      {"node: [", "expected YAML"},
+      {"giveBy: cdi\n", "expected the key node or NODE_NAME"},
+  };
+  unsetenv("NODE_NAME");
+  for (const auto& row : table) {
+    EXPECT_THAT(std::string(ParseConfig(row.yaml).status().message()), HasSubstr(row.error));
+  }
+  const auto config = ParseConfig("node: n\nresource: a/b\nlookSeconds: 5\ngiveBy: cdi\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->node, NodeName("n"));
+  EXPECT_EQ(config->resource, "a/b");
+  EXPECT_EQ(config->look_period, seconds(5));
+  EXPECT_EQ(config->give_by, GiveBy::kCdi);
+}
+
+}  // namespace
+}  // namespace tranche::agent

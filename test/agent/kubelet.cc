@@ -1,0 +1,245 @@
+#include "test/agent/kubelet.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+namespace tranche::fakes {
+namespace {
+
+constexpr std::chrono::seconds kPatience{60};
+
+absl::Status Refused(const grpc::Status& status) {
+  return absl::FailedPreconditionError(status.error_message());
+}
+
+Ids Split(const std::string& text) {
+  Ids ids;
+  std::istringstream stream(text);
+  for (std::string id; std::getline(stream, id, ',');) ids.push_back(id);
+  return ids;
+}
+
+}  // namespace
+
+// The manager's calls, over the socket. The lock is let go meanwhile, as the real one does.
+class Kubelet::Calls : public PluginCalls {
+ public:
+  Calls(v1beta1::DevicePlugin::Stub& plugin, std::unique_lock<std::mutex>& lock)
+      : plugin_(plugin), lock_(lock) {}
+
+  absl::StatusOr<Ids> Prefer(const Ids& available, const Ids& keep, int64_t size) override {
+    v1beta1::PreferredAllocationRequest request;
+    auto& container = *request.add_container_requests();
+    for (const std::string& id : available) container.add_available_device_ids(id);
+    for (const std::string& id : keep) container.add_must_include_device_ids(id);
+    container.set_allocation_size(static_cast<int32_t>(size));
+    v1beta1::PreferredAllocationResponse answer;
+    const grpc::Status status = Unlocked([&](grpc::ClientContext& context) {
+      return plugin_.GetPreferredAllocation(&context, request, &answer);
+    });
+    if (!status.ok()) return Refused(status);
+    const auto& ids = answer.container_responses(0).device_ids();
+    return Ids(ids.begin(), ids.end());
+  }
+
+  absl::StatusOr<Ids> Allocate(const Ids& ids) override {
+    v1beta1::AllocateRequest request;
+    auto& container = *request.add_container_requests();
+    for (const std::string& id : ids) container.add_devices_ids(id);
+    v1beta1::AllocateResponse answer;
+    const grpc::Status status = Unlocked(
+        [&](grpc::ClientContext& context) { return plugin_.Allocate(&context, request, &answer); });
+    if (!status.ok()) return Refused(status);
+    const auto& given = answer.container_responses(0);
+    Ids seen;
+    for (const auto& device : given.cdi_devices()) seen.push_back(device.name());
+    const auto visible = given.envs().find("NVIDIA_VISIBLE_DEVICES");
+    return visible == given.envs().end() ? seen : Split(visible->second);
+  }
+
+  absl::Status PreStart(const Ids& ids) override {
+    v1beta1::PreStartContainerRequest request;
+    for (const std::string& id : ids) request.add_devices_ids(id);
+    v1beta1::PreStartContainerResponse answer;
+    const grpc::Status status = Unlocked([&](grpc::ClientContext& context) {
+      return plugin_.PreStartContainer(&context, request, &answer);
+    });
+    return status.ok() ? absl::OkStatus() : Refused(status);
+  }
+
+ private:
+  template <typename Call>
+  grpc::Status Unlocked(Call call) {
+    grpc::ClientContext context;
+    lock_.unlock();
+    const grpc::Status status = call(context);
+    lock_.lock();
+    return status;
+  }
+
+  v1beta1::DevicePlugin::Stub& plugin_;
+  std::unique_lock<std::mutex>& lock_;
+};
+
+class Kubelet::Registry : public v1beta1::Registration::Service {
+ public:
+  explicit Registry(Kubelet& kubelet) : kubelet_(kubelet) {}
+  grpc::Status Register(grpc::ServerContext*, const v1beta1::RegisterRequest* request,
+                        v1beta1::Empty*) override {
+    if (request->version() != "v1beta1" || !request->options().pre_start_required() ||
+        !request->options().get_preferred_allocation_available()) {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "another version or other options"};
+    }
+    {
+      const std::lock_guard<std::mutex> lock(kubelet_.mutex_);
+      ++kubelet_.registrations_;
+      kubelet_.resource_ = request->resource_name();
+    }
+    kubelet_.Follow(request->endpoint());
+    return grpc::Status::OK;
+  }
+
+ private:
+  Kubelet& kubelet_;
+};
+
+class Kubelet::Lister : public v1::PodResourcesLister::Service {
+ public:
+  explicit Lister(Kubelet& kubelet) : kubelet_(kubelet) {}
+  grpc::Status List(grpc::ServerContext*, const v1::ListPodResourcesRequest*,
+                    v1::ListPodResourcesResponse* answer) override {
+    const std::lock_guard<std::mutex> lock(kubelet_.mutex_);
+    for (const auto& listed : kubelet_.manager_.List()) {
+      v1::PodResources& pod = *answer->add_pod_resources();
+      pod.set_namespace_(listed.ns);
+      pod.set_name(listed.name);
+      for (const auto& [name, ids] : listed.containers) {
+        v1::ContainerResources& container = *pod.add_containers();
+        container.set_name(name);
+        // One entry for each id, as for devices of several NUMA nodes.
+        for (const std::string& id : ids) {
+          v1::ContainerDevices& devices = *container.add_devices();
+          devices.set_resource_name(kubelet_.resource_);
+          devices.add_device_ids(id);
+        }
+      }
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  Kubelet& kubelet_;
+};
+
+Kubelet::Kubelet(std::string folder, uint64_t seed) : folder_(std::move(folder)), manager_(seed) {
+  Listen();
+}
+
+Kubelet::~Kubelet() { EndListening(); }
+
+void Kubelet::Listen() {
+  registry_ = std::make_unique<Registry>(*this);
+  lister_ = std::make_unique<Lister>(*this);
+  grpc::ServerBuilder builder;
+  for (const char* name : {"/kubelet.sock", "/pod-resources.sock"}) {
+    builder.AddListeningPort("unix:" + folder_ + name, grpc::InsecureServerCredentials());
+  }
+  builder.RegisterService(registry_.get());
+  builder.RegisterService(lister_.get());
+  server_ = builder.BuildAndStart();
+}
+
+void Kubelet::EndListening() {
+  if (server_) server_->Shutdown(std::chrono::system_clock::now());
+  server_.reset();
+  EndFollowing();
+}
+
+void Kubelet::EndFollowing() {
+  if (watch_) watch_->TryCancel();
+  if (follower_.joinable()) follower_.join();
+  watch_.reset();
+}
+
+void Kubelet::Follow(const std::string& endpoint) {
+  EndFollowing();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  plugin_ = v1beta1::DevicePlugin::NewStub(grpc::CreateCustomChannel(
+      "unix:" + folder_ + "/" + endpoint, grpc::InsecureChannelCredentials(), arguments));
+  watch_ = std::make_unique<grpc::ClientContext>();
+  follower_ = std::thread([this] {
+    const auto stream = plugin_->ListAndWatch(watch_.get(), {});
+    for (v1beta1::ListAndWatchResponse answer; stream->Read(&answer);) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      devices_.clear();
+      for (const auto& device : answer.devices()) {
+        devices_[device.id()] = device.health() == "Healthy";
+      }
+      manager_.SetDevices(devices_);
+      told_.notify_all();
+    }
+  });
+}
+
+bool Kubelet::WaitForDevices(const std::map<std::string, bool>& devices) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return told_.wait_for(lock, kPatience, [&] { return devices_ == devices; });
+}
+
+int Kubelet::registrations() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return registrations_;
+}
+
+std::string Kubelet::resource() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return resource_;
+}
+
+absl::Status Kubelet::Admit(const ManagedPod& pod) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  Calls calls(*plugin_, lock);
+  return manager_.Admit(pod, calls);
+}
+
+absl::Status Kubelet::Start(const std::string& uid, const std::string& container) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  Calls calls(*plugin_, lock);
+  return manager_.Start(uid, container, calls);
+}
+
+void Kubelet::End(const std::string& uid) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  manager_.End(uid);
+}
+
+void Kubelet::Know(const ManagedPod& pod) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  manager_.Know(pod);
+}
+
+void Kubelet::Restart(bool with_checkpoint) {
+  EndListening();
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    if (entry.is_socket()) std::filesystem::remove(entry.path());
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    devices_.clear();
+    manager_.Restart(with_checkpoint);
+  }
+  Listen();
+}
+
+Ids Kubelet::Given(const std::string& uid, const std::string& container) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto given = manager_.given().find({uid, container});
+  return given == manager_.given().end() ? Ids() : given->second;
+}
+
+}  // namespace tranche::fakes
