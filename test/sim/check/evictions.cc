@@ -272,7 +272,8 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
 
 bool EvictionChecker::MayBeBorrowed(const PodLife& victim, SimTime since, SimTime at) const {
   // One that is used up takes the nominal away.
-  if (!truth_.objects("gpubudgets").empty()) return true;
+  const auto budgets = truth_.Versions("gpubudgets", at, since);
+  if (std::ranges::any_of(budgets, [](const Objects& all) { return !all.empty(); })) return true;
   const std::string& leaf = victim.record->leaf;
   const Objects nodes = truth_.Versions("nodes", at, at).front();
   const Order order = options_.faults.has(Fault::kClock) ? Order::kUnknown : Order::kByAge;
