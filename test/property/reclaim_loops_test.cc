@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -216,72 +217,68 @@ std::string Show(const ReclaimWorld& world) {
   return text + world.story();
 }
 
-TEST(ReclaimLoops, EveryEvictionRaisesThePotentialAndNoEntitledRequestIsLeftWaiting) {
+// What a seed has drawn, as a test wants it.
+using Change = std::function<void(uint64_t seed, ScenarioMaker& maker, Scenario& scenario)>;
+// What is wrong once all has settled; "": nothing.
+using Look = std::function<std::string(const ReclaimWorld& world, const Scenario& scenario)>;
+
+// Gangs arrive in a few waves; some leave between them. Returns how many evictions that took.
+int64_t LiveThrough(uint64_t seed, const Change& change, const Look& look) {
+  std::mt19937_64 random(seed);
+  ScenarioMaker maker(random);
+  Scenario scenario = maker.Make();
+  change(seed, maker, scenario);
+  ReclaimWorld world(QuotaTree::Build(scenario.quotas).value(), scenario.nodes, Plan);
+  world.cross_leaf_min_rank = scenario.cross_leaf_min_rank;
+  world.fair_share = scenario.fair_share;
+  for (std::size_t next = 0; next < scenario.gangs.size() && world.fault().empty();) {
+    for (int i = maker.Roll(1, 4); i > 0 && next < scenario.gangs.size(); --i) {
+      world.Arrive(scenario.gangs[next++]);
+    }
+    world.Settle(random);
+    const std::string wrong = look(world, scenario);
+    EXPECT_TRUE(world.fault().empty() && wrong.empty())
+        << "seed " << seed << ": " << world.fault() << wrong << "\n"
+        << Show(scenario) << Show(world);
+    if (maker.Roll(0, 2) == 0) {
+      world.Leave(
+          static_cast<std::size_t>(maker.Roll(0, static_cast<int>(world.gangs().size()) - 1)));
+    }
+  }
+  return world.evictions();
+}
+
+void LiveThroughSeeds(const Change& change, const Look& look) {
   const uint64_t first = FromEnvironment("TRANCHE_SEED", 1);
   const uint64_t steps = FromEnvironment("TRANCHE_STEPS", 10'000);
   std::cout << "seeds " << first << " to " << first + steps - 1 << " (TRANCHE_SEED)\n";
   int64_t evictions = 0;
-  for (uint64_t seed = first; seed < first + steps && !HasFailure(); ++seed) {
-    std::mt19937_64 random(seed);
-    ScenarioMaker maker(random);
-    const Scenario scenario = maker.Make();
-    ReclaimWorld world(QuotaTree::Build(scenario.quotas).value(), scenario.nodes, Plan);
-    world.cross_leaf_min_rank = scenario.cross_leaf_min_rank;
-    world.fair_share = scenario.fair_share;
-    std::size_t next = 0;
-    // Gangs arrive in a few waves; some leave between them.
-    while (next < scenario.gangs.size() && world.fault().empty()) {
-      for (int i = maker.Roll(1, 4); i > 0 && next < scenario.gangs.size(); --i) {
-        world.Arrive(scenario.gangs[next++]);
-      }
-      world.Settle(random);
-      const std::string left = LeftWaiting(world, scenario.plain);
-      EXPECT_TRUE(world.fault().empty() && left.empty())
-          << "seed " << seed << ": " << world.fault() << left << "\n"
-          << Show(scenario) << Show(world);
-      if (maker.Roll(0, 2) == 0) {
-        world.Leave(
-            static_cast<std::size_t>(maker.Roll(0, static_cast<int>(world.gangs().size()) - 1)));
-      }
-    }
-    evictions += world.evictions();
+  for (uint64_t seed = first; seed < first + steps && !testing::Test::HasFailure(); ++seed) {
+    evictions += LiveThrough(seed, change, look);
   }
   std::cout << evictions << " evictions\n";
-  EXPECT_TRUE(HasFailure() || evictions > static_cast<int64_t>(steps) / 2);
+  EXPECT_TRUE(testing::Test::HasFailure() || evictions > static_cast<int64_t>(steps) / 2);
+}
+
+TEST(ReclaimLoops, EveryEvictionRaisesThePotentialAndNoEntitledRequestIsLeftWaiting) {
+  LiveThroughSeeds([](uint64_t, ScenarioMaker&, Scenario&) {},
+                   [](const ReclaimWorld& world, const Scenario& scenario) {
+                     return LeftWaiting(world, scenario.plain);
+                   });
 }
 
 // Classes decide among what has no team, and between it and teams; nothing that is in quota falls
 // for them.
 TEST(ReclaimLoops, ClassesWithoutTeamsRaiseThePotentialToo) {
-  const uint64_t first = FromEnvironment("TRANCHE_SEED", 1);
-  const uint64_t steps = FromEnvironment("TRANCHE_STEPS", 10'000);
-  std::cout << "seeds " << first << " to " << first + steps - 1 << " (TRANCHE_SEED)\n";
-  int64_t evictions = 0;
-  for (uint64_t seed = first; seed < first + steps && !HasFailure(); ++seed) {
-    std::mt19937_64 random(seed);
-    ScenarioMaker maker(random);
-    Scenario scenario = maker.Make();
+  const auto without_teams = [](uint64_t seed, ScenarioMaker& maker, Scenario& scenario) {
     const bool any_team = seed % 4 != 0;
     for (LoopGang& gang : scenario.gangs) {
       if (!any_team || maker.Roll(0, 1) == 0) gang.leaf = kNoQuota;
     }
-    ReclaimWorld world(QuotaTree::Build(scenario.quotas).value(), scenario.nodes, Plan);
-    world.cross_leaf_min_rank = scenario.cross_leaf_min_rank;
-    for (std::size_t next = 0; next < scenario.gangs.size() && world.fault().empty();) {
-      for (int i = maker.Roll(1, 4); i > 0 && next < scenario.gangs.size(); --i) {
-        world.Arrive(scenario.gangs[next++]);
-      }
-      world.Settle(random);
-      EXPECT_EQ(world.fault(), "") << "seed " << seed << "\n" << Show(scenario) << Show(world);
-      if (maker.Roll(0, 2) == 0) {
-        world.Leave(
-            static_cast<std::size_t>(maker.Roll(0, static_cast<int>(world.gangs().size()) - 1)));
-      }
-    }
-    evictions += world.evictions();
-  }
-  std::cout << evictions << " evictions\n";
-  EXPECT_TRUE(HasFailure() || evictions > static_cast<int64_t>(steps) / 2);
+    scenario.fair_share.clear();
+  };
+  LiveThroughSeeds(without_teams,
+                   [](const ReclaimWorld&, const Scenario&) { return std::string(); });
 }
 
 // A cluster written down by hand, to which gangs come one by one.
