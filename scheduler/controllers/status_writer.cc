@@ -14,6 +14,7 @@ constexpr Millis kDriftGap{30'000};
 constexpr Millis kRetryGap{10'000};
 constexpr Millis kPodGap{10'000};
 constexpr int kMostPodWrites = 50;  // a round
+constexpr int kIdleTurns = 3;       // without a round, after one that had nothing to write
 constexpr const char* kViewName = "view";
 
 // Reasons about nodes and devices are one to the outside: which node lacks what changes with every
@@ -62,8 +63,17 @@ StatusSnapshot::Parts StatusWriter::Gather() {
   return parts;
 }
 
+void StatusWriter::Turn(Instant now) {
+  if (idle_ && ++left_out_ <= kIdleTurns) return;
+  left_out_ = 0;
+  Tick(now);
+}
+
 void StatusWriter::Tick(Instant now) {
+  idle_ = false;
   if (host_.cluster.readiness() != Readiness::kReady) return;
+  idle_ = true;
+  ++rounds_;
   checkpointer_.TellFound();
   const StatusSnapshot snapshot(Gather());
   WriteObjects(snapshot, now);
@@ -89,13 +99,17 @@ bool StatusWriter::Renews(Made& made, const wire::ObjectStatus& status,
 void StatusWriter::Write(Written& written, ObjectWrite write, const wire::ObjectStatus& status,
                          Instant now, const View* view) {
   if (written.lost->exchange(false)) written.prompt = {};
-  if (now - written.at < kObjectGap) return;
+  if (now - written.at < kObjectGap) {
+    idle_ = false;  // it may have changed again
+    return;
+  }
   const bool changed = Renews(written.prompt, status, wire::StatusMembers::kPrompt);
   const bool drifts = now - written.at >= kDriftGap && now - written.looked >= kObjectGap;
   if (!changed && !drifts) return;
   written.looked = now;
   if (!Renews(written.all, status, wire::StatusMembers::kAll) && !changed) return;
   written.at = now;
+  idle_ = false;
   write.fields = written.all.text;
   const std::string what = fmt::format("{} {}", write.kind, write.name);
   const Flag made = view == nullptr ? nullptr : view->made;
@@ -233,6 +247,7 @@ void StatusWriter::WriteWaiting(const StatusSnapshot& snapshot, Instant now) {
         EngineCaller::kStatus, [&uid = uid](Engine& engine, Instant) { return engine.Pod(uid); });
     if (!pod || pod->state == PodState::kBound) continue;
     ++writes;
+    idle_ = false;
     told_[uid] = {pod->name, code, now};
     const std::string message =
         pod->detail.empty() ? std::string(tranche::Describe(reason).text)

@@ -36,6 +36,11 @@ class StatusWriter {
 
   // Writes what has changed.
   void Tick(Instant now);
+  // The same by the clock, four times a second: where there was nothing to write, three are left
+  // out, so that what changes then is written within a second.
+  void Turn(Instant now);
+  // How many looks at the engine that made; to be asked between two ticks.
+  int64_t rounds() const { return rounds_; }
   int64_t failures() const { return *failures_; }
   // How often a status was rendered; to be asked between two ticks.
   int64_t renderings() const { return renderings_; }
@@ -91,6 +96,9 @@ class StatusWriter {
   bool history_told_ = false;
   const std::shared_ptr<std::atomic<int64_t>> failures_;  // answers count them
   int64_t renderings_ = 0;
+  int64_t rounds_ = 0;
+  bool idle_ = false;  // the last round had nothing to write, now or soon
+  int left_out_ = 0;   // turns since then
   std::shared_ptr<const PolicyIntake::Objects> seen_;            // those of the last round
   std::map<std::pair<std::string, std::string>, Object> known_;  // by kind and name
   std::map<std::string, View> views_;                            // by namespace

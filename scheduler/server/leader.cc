@@ -431,7 +431,7 @@ void LeaderServices::Attach(ClusterApi& api) {
 void LeaderServices::Begin() {
   Impl* const impl = impl_.get();
   impl->ArmTick(kTickMin);
-  impl->Every(kWriteStatusEvery, [impl] { impl->status_writer->Tick(impl->clock.Now()); });
+  impl->Every(kWriteStatusEvery, [impl] { impl->status_writer->Turn(impl->clock.Now()); });
   impl->Every(kCheckSliceEvery, [impl] { impl->self_check->Tick(impl->clock.Now()); });
   impl->EveryLater(kReturnMemoryEvery, ReturnFreePages);
   // One looks at the whole fleet, the other reads the ledger. Time moved by hand has both done with

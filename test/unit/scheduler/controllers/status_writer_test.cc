@@ -210,6 +210,26 @@ TEST_F(StatusRounds, NothingIsRenderedWhileNothingChanges) {
   EXPECT_EQ(objects_.writes, writes);
 }
 
+TEST_F(StatusRounds, TheEngineIsAskedLessWhileNothingIsToBeWritten) {
+  const auto rounds = [this](int turns) {
+    const int64_t before = writer_.rounds();
+    for (int turn = 0; turn < turns; ++turn) {
+      clock.AdvanceBy(Millis(250));
+      writer_.Turn(clock.Now());
+    }
+    return writer_.rounds() - before;
+  };
+  rounds(40);  // objects and views are made
+  EXPECT_EQ(rounds(40), 10);
+  Put("GPUQuota", "team", Team(3));
+  const int writes = objects_.writes;
+  for (int turn = 0; turn < 4 && objects_.writes == writes; ++turn) rounds(1);
+  EXPECT_GT(objects_.writes, writes) << "within a second";
+  EXPECT_EQ(rounds(4), 4) << "what was just written may change again";
+  rounds(8);
+  EXPECT_EQ(rounds(40), 10);
+}
+
 TEST_F(StatusRounds, WhatChangesIsRenderedAndWrittenOnce) {
   Rounds(20);
   const int writes = objects_.writes;
