@@ -22,17 +22,21 @@ class ReclaimPlannerTest : public testing::Test, protected test::PreemptionRoom 
   ReclaimPlannerTest() {
     Node(test::StockNode("n1", 8));
     Declare({.quotas = test::TwoTeams(), .classes = {Class("top", 3), Class("train", 2)}});
-    Runs(TeamPod("a", "own", 4, "train"), "n1");
+    Runs(own_, "n1");
     now = At(60);
     Runs(lent_, "n1").traits.labels = std::make_shared<const Labels>(Labels{{"app", "lent"}});
   }
   PodRecord& Lent() { return *cluster.Find(lent_.uid); }
+  void NobodyMayBeEvicted() {
+    for (const PodRequest& pod : {own_, lent_}) cluster.Find(pod.uid)->traits.evictable = false;
+  }
   Result Plan() { return planner_.PlanFor(Hungry(wants_), now).result; }
   std::optional<PlanBlock> Block() const { return preemptors.BlockOf(wants_.uid); }
 
   ReclaimRuns runs_{plan_parts, reclaims,    earmarks, kept,      rules,
                     requeue,    nominations, gangs,    preemptors};
   ReclaimPlanner planner_{plan_parts, earmarks, nominations, preemptors, runs_};
+  const PodRequest own_ = TeamPod("a", "own", 4, "train");
   const PodRequest lent_ = TeamPod("a", "lent", 4, "train");
   const PodRequest wants_ = TeamPod("b", "wants", 4, "train");
 };
@@ -61,8 +65,21 @@ TEST_F(ReclaimPlannerTest, NothingIsPlannedForAPodThatFitsOrWillWhenOthersHaveLe
   EXPECT_THAT(reclaims.all, IsEmpty());
 }
 
-TEST_F(ReclaimPlannerTest, WhatNoRuleTakesMakesAPlanImpossible) {
+// The team has 4 in quota either way; what only rests for a while is waited for.
+TEST_F(ReclaimPlannerTest, WhereWhatIsLentCannotLeaveItIsChosenAnew) {
+  reclaims.refused_until[lent_.uid] = now + Millis(10'000);
+  EXPECT_EQ(Plan(), Result::kBlocked);
   Lent().traits.evictable = false;
+  EXPECT_EQ(Plan(), Result::kPlan);
+  ASSERT_THAT(cluster.outbox.reclaims().evictions, SizeIs(1));
+  EXPECT_EQ(cluster.outbox.reclaims().evictions[0].uid, own_.uid);
+  const Reclaim& reclaim = reclaims.all.begin()->second;
+  EXPECT_EQ(reclaim.rule, ReclaimRule::kR1);
+  EXPECT_EQ(reclaim.victims[0].state, QuotaState::kInQuota);
+}
+
+TEST_F(ReclaimPlannerTest, WhatNoRuleTakesMakesAPlanImpossible) {
+  NobodyMayBeEvicted();
   EXPECT_EQ(Plan(), Result::kImpossible);
   EXPECT_EQ(Block(), std::nullopt);
   EXPECT_EQ(cluster.Find(wants_.uid)->earmark, nullptr);
@@ -114,7 +131,7 @@ TEST_F(ReclaimPlannerTest, TheHourlyLimitOfATeamKeepsItsWorkFromItsOwnHigherClas
 }
 
 TEST_F(ReclaimPlannerTest, FruitlessLooksAreTakenAtGrowingIntervals) {
-  Lent().traits.evictable = false;
+  NobodyMayBeEvicted();
   for (const int64_t gap : {250, 500, 1'000, 1'000}) {
     EXPECT_EQ(Plan(), Result::kImpossible);
     const PlanMemory& memory = preemptors.MemoryOf(*preemptors.Of(wants_.uid));
