@@ -180,7 +180,8 @@ void EvictionChecker::Judge(const Eviction& eviction, const Plan& plan) {
   }
   const bool others = plan.rule == "R1" || plan.rule == "R3" || plan.rule == "R5";
   if (others && victim.record && victim.record->leaf != plan.leaf &&
-      !MayBeBorrowed(victim, std::min(plan.since, eviction.at) - options_.lag, eviction.at)) {
+      !MayBeBorrowed(victim, plan.rule == "R1" ? Chosen::kMayBe : Chosen::kNever,
+                     std::min(plan.since, eviction.at) - options_.lag, eviction.at)) {
     Found(eviction.at, victim.key,
           fmt::format("expected a victim beyond the nominal of {}, found it in quota, by {}",
                       victim.record->leaf, what));
@@ -197,17 +198,24 @@ int64_t RankOf(const Json& gpu_class) {
 // In which order work of one class fills the nominal: by its age, or nobody can tell.
 enum class Order : uint8_t { kByAge, kUnknown };
 
-// Is the victim's unit passed over when units fill the nominal in their order?
-bool IsBorrowed(const QuotaModel& model, const std::string& leaf, std::vector<WorkUnit> units,
-                Order order) {
+using Lines = std::map<std::string, Charge>;  // by model, and `any`
+
+// What fills the nominal, and whether the victim's unit is passed over; up to it where ages are not
+// known.
+struct Filled {
+  Lines in_quota;
+  bool victim_is_borrowed = false;
+};
+Filled Fill(const QuotaModel& model, const std::string& leaf, std::vector<WorkUnit> units,
+            Order order) {
   const bool by_age = order == Order::kByAge;
   std::ranges::sort(units, {}, [by_age](const WorkUnit& unit) {
     const SimTime start = by_age || unit.victims ? unit.start : SimTime(0);
     return std::tuple(!unit.never, -unit.rank, !by_age && unit.victims, start, unit.key);
   });
-  std::map<std::string, Charge> used;
+  Filled filled;
   for (const WorkUnit& unit : units) {
-    std::map<std::string, Charge> with = used;
+    Lines with = filled.in_quota;
     bool fits = unit.rank > 0;
     for (const auto& [name, charge] : unit.charges) {
       for (const std::string& line : {name, std::string("any")}) {
@@ -220,10 +228,28 @@ bool IsBorrowed(const QuotaModel& model, const std::string& leaf, std::vector<Wo
         }
       }
     }
-    if (unit.victims) return !fits;
-    if (fits || !by_age) used = with;
+    if (unit.victims) filled.victim_is_borrowed = !fits;
+    if (unit.victims && !by_age) return filled;
+    if (fits || !by_age) filled.in_quota = with;
   }
-  return false;
+  return filled;
+}
+
+// Has the team as much in quota without the victim's unit? Where ages are not known, all of a rank
+// are taken for equally old.
+bool CanSpare(const QuotaModel& model, const std::string& leaf, std::vector<WorkUnit> units,
+              Order order) {
+  if (order == Order::kUnknown) {
+    for (WorkUnit& unit : units) unit.start = SimTime(0);
+  }
+  Lines before = Fill(model, leaf, units, Order::kByAge).in_quota;
+  std::erase_if(units, [](const WorkUnit& unit) { return unit.victims; });
+  Lines after = Fill(model, leaf, std::move(units), Order::kByAge).in_quota;
+  return std::ranges::all_of(before, [&](const auto& line) {
+    return std::ranges::all_of(kDimensions, [&](Dimension dimension) {
+      return PartOf(after[line.first], dimension) >= PartOf(line.second, dimension);
+    });
+  });
 }
 
 }  // namespace
@@ -270,7 +296,8 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
   return list;
 }
 
-bool EvictionChecker::MayBeBorrowed(const PodLife& victim, SimTime since, SimTime at) const {
+bool EvictionChecker::MayBeBorrowed(const PodLife& victim, Chosen chosen, SimTime since,
+                                    SimTime at) const {
   // One that is used up takes the nominal away.
   const auto budgets = truth_.Versions("gpubudgets", at, since);
   if (std::ranges::any_of(budgets, [](const Objects& all) { return !all.empty(); })) return true;
@@ -292,7 +319,8 @@ bool EvictionChecker::MayBeBorrowed(const PodLife& victim, SimTime since, SimTim
       for (const SimTime moment : moments) {
         for (const bool counts_kept : {false, true}) {
           const auto units = UnitsOf(victim, model, {moment, at, counts_kept, nodes, classes});
-          if (!units || IsBorrowed(model, leaf, *units, order)) return true;
+          if (!units || Fill(model, leaf, *units, order).victim_is_borrowed) return true;
+          if (chosen == Chosen::kMayBe && CanSpare(model, leaf, *units, order)) return true;
         }
       }
     }

@@ -6,11 +6,11 @@
 // class that is never preempted, and not of the preemptor's gang; it has run for its class's
 // minRuntime. A victim of another team (R1, R3, R5) was not in quota: work that is never preempted
 // fills a team's nominal first, then higher ranks, then older work, gangs whole, and what no longer
-// fits is borrowed. Marks are made of what anybody held, where the product had heard of ends up to
-// some moment of the two seconds before the plan or since; where clocks are wrong nobody can tell
-// who is older, and what does not fit together may be any of it. Room that is kept for a pod (we
-// have nominated it) counts for its team since then. What made room for a pod goes to nobody else
-// of ours while the reclaim is Reserved.
+// fits is borrowed; or (R1) the team has as much in quota without it. Marks are made of what
+// anybody held, where the product had heard of ends up to some moment of the two seconds before the
+// plan or since; where clocks are wrong nobody can tell who is older, and what does not fit
+// together may be any of it. Room that is kept for a pod (we have nominated it) counts for its team
+// since then. What made room for a pod goes to nobody else of ours while the reclaim is Reserved.
 //
 // Not judged: reclaims without a preemptor (drains, shrinks), marks of quotas in slices or memory.
 #pragma once
@@ -61,7 +61,9 @@ class EvictionChecker : public Checker {
   void Bound(const PodLife& pod, SimTime now);
   void Judge(const Eviction& eviction, const Plan& plan);
   bool MayLackARecord(const Eviction& eviction) const;
-  bool MayBeBorrowed(const PodLife& victim, SimTime since, SimTime at) const;
+  // R1 may choose which of a team's work is borrowed: what it can spare.
+  enum class Chosen : uint8_t { kNever, kMayBe };
+  bool MayBeBorrowed(const PodLife& victim, Chosen chosen, SimTime since, SimTime at) const;
   struct Moment {
     SimTime heard{0};          // ends were heard of up to then
     SimTime at{0};             // of the eviction

@@ -98,6 +98,18 @@ TEST(SimEvictions, OnlyWhatIsBorrowedGoesForAnotherTeam) {
   }
 }
 
+// Two borrowed in its place: red has its nominal without it.
+TEST(SimEvictions, WhatATeamCanSpareMayBeChosenByR1Alone) {
+  for (const char* const rule : {"R1", "R3"}) {
+    Scene scene;
+    Borrowing(scene);
+    scene.Pod("red/more", 1);
+    scene.At(30).Bind("red/more", "n1", Cards(3, 1), "red");
+    scene.At(100).Reclaim("r1", rule, "blue", "blue/wants", "n1", {"red/old"}).Evict("red/old");
+    EXPECT_EQ(scene.Found().contains("evictions"), std::string(rule) == "R3") << scene.Texts();
+  }
+}
+
 TEST(SimEvictions, WhatTakesMemoryAloneTakesAsMuchOfTheComputeOfItsQuota) {
   Scene scene;
   Teams(scene);
