@@ -78,7 +78,8 @@ struct EngineParts {
   // preemption
   EvictionGuards guards{cluster.set, reclaims};
   PreemptorQueue preemptors{cluster, reclaims, rules, gangs};
-  PlanParts plan_parts{cluster, reclaims, guards, selection};
+  ClaimHolders claim_holders{cluster, claim_books};
+  PlanParts plan_parts{cluster, claim_holders, reclaims, guards, selection};
   ReclaimRuns runs{plan_parts, reclaims,    earmarks, kept,      rules,
                    requeue,    nominations, gangs,    preemptors};
   ReclaimPlanner planner{plan_parts, earmarks, nominations, preemptors, runs};

@@ -41,6 +41,9 @@ class PodEvents {
   // The object of a pod that could not be read can be now. Null: it is not known any more.
   PodRecord* ReadAtLast(PodRecord& record, const PodFacts& pod, Instant now);
   void NoteRunning(const PodUid& uid, const PodFacts& pod);
+  // What there is to know of a pod that uses claims alone.
+  void NoteClaims(const PodFacts& pod, bool ended, Instant now);
+  void DropClaims(const PodUid& uid, Instant now);
   // How the pod may be taken away, as the cluster shows it.
   void NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts& pod, Instant now);
   // How far the node's agent is with the pod, as its object says.
@@ -49,6 +52,8 @@ class PodEvents {
   bool DropPlaceholder(const PodUid& uid, Instant now);  // false: no placeholder has that uid
 
  private:
+  // True: it leaves, which was not known.
+  bool SetTraits(const PodFacts& pod, PodTraits& traits, Instant now);
   // The devices of our own bind, of which the pod is the proof.
   static void KeepOwn(std::optional<Allocation> own, PodFacts& pod, Holding& holding);
   // What the pod holds: as its record says, the agent's keys and the ledger.
@@ -230,28 +235,51 @@ void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
   parts_.runs.NoteMemberPlaced(uid, pod.node, now);
 }
 
-void PodEvents::NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts& pod, Instant now) {
-  PodTraits& traits = record.traits;
+bool PodEvents::SetTraits(const PodFacts& pod, PodTraits& traits, Instant now) {
   traits.owner = OwnerOf(pod);
   traits.labels = pod.labels;
   traits.checkpoint = pod.checkpointed_at;
-  if (traits.checkpoint) {
-    cluster_.checkpointing.insert(uid);
-  } else {
-    cluster_.checkpointing.erase(uid);
-  }
   traits.evictable = pod.evictable && !pod.unreadable;
   traits.gated = pod.gated;
   traits.gates = pod.our_gates;
   traits.foreign_gates = pod.foreign_gates;
   traits.unschedulable = pod.unschedulable;
-  if (pod.terminating && !traits.leaves_at) {
-    traits.leaves_at = pod.deletion_at.value_or(now);
-    cluster_.terminating.insert(uid);
-    cluster_.NoteChange();
-    parts_.runs.NoteVictimLeaving(uid, now);
-    if (!record.node.empty()) parts_.nominations.Keep(record.node, now);
+  if (!pod.terminating || traits.leaves_at) return false;
+  traits.leaves_at = pod.deletion_at.value_or(now);
+  cluster_.NoteChange();
+  parts_.runs.NoteVictimLeaving(pod.request.uid, now);
+  return true;
+}
+
+void PodEvents::NoteClaims(const PodFacts& pod, bool ended, Instant now) {
+  const PodUid& uid = pod.request.uid;
+  parts_.claim_pods.Note(pod, ended, now);
+  const auto claiming = parts_.claim_books.pods.find(uid);
+  if (claiming != parts_.claim_books.pods.end()) {
+    SetTraits(pod, claiming->second.traits, now);
+  } else if (ended) {
+    parts_.runs.NoteVictimGone(uid, now);
   }
+}
+
+void PodEvents::DropClaims(const PodUid& uid, Instant now) {
+  const PodRecord* record = parts_.claim_holders.Find(uid);
+  const bool by_itself = cluster_.Find(uid) != nullptr;
+  if (record != nullptr && !record->node.empty()) parts_.claim_pods.NoteGone(uid, now);
+  parts_.claim_pods.Forget(uid);
+  if (record != nullptr && !by_itself) parts_.runs.NoteVictimGone(uid, now);
+}
+
+void PodEvents::NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts& pod, Instant now) {
+  PodTraits& traits = record.traits;
+  const bool leaves = SetTraits(pod, traits, now);
+  if (leaves) cluster_.terminating.insert(uid);
+  if (traits.checkpoint) {
+    cluster_.checkpointing.insert(uid);
+  } else {
+    cluster_.checkpointing.erase(uid);
+  }
+  if (leaves && !record.node.empty()) parts_.nominations.Keep(record.node, now);
   parts_.gangs.Recount(uid, record);
   if (record.node.empty() && pod.node.empty() && !pod.terminating) {
     if (parts_.reclaims.returning.contains(traits.owner)) parts_.reclaims.returned.insert(uid);
@@ -336,7 +364,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed ||
                      (TRANCHE_PLANTED(deletion_frees) && pod.terminating);
   if (events.AddsNothing(known, pod, ended)) return;
-  parts_->claim_pods.Note(pod, ended, now);
+  events.NoteClaims(pod, ended, now);
   if (known != nullptr && known->unreadable && !pod.unreadable && !ended) {
     known = events.ReadAtLast(*known, pod, now);
   }
@@ -386,7 +414,7 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
   ClusterState& cluster = parts_->cluster;
   PodEvents events(*parts_);
   parts_->Advance(now);
-  parts_->claim_pods.Forget(uid);
+  events.DropClaims(uid, now);
   if (events.DropPlaceholder(uid, now)) return;
   if (const NodeName node = cluster.plain_seen.Remove(uid); !node.empty()) {
     cluster.NotePlainCpu(node, now);

@@ -16,6 +16,7 @@
 
 #include "quota/tree/model_charge.h"
 #include "scheduler/engine/claims/claim_scores.h"
+#include "scheduler/engine/state/records.h"
 #include "scheduler/facts/pod_claims.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/facts/reason.h"
@@ -26,19 +27,12 @@
 namespace tranche {
 
 // A pod that uses claims and asks for GPUs in no other way.
-struct ClaimingPod {
-  std::shared_ptr<const PodRequest> request;
+struct ClaimingPod : PodRecord {
   std::shared_ptr<const dra::PodClaims> claims;
-  NodeName node;
   bool quota_gate = false;   // ours
   bool other_gates = false;  // ours for its gang, or somebody else's
-  Instant waits_since;
   // Some node has GPUs its claims could get, or they hold some: known from the first filter on.
   bool wants_gpus = false;
-  std::vector<NodeId> ranked;  // answer of the last filter, best first
-  Reason last_reason = Reason::kNone;
-  std::vector<ModelCharge> asked;
-  std::optional<Instant> eligible_at;
   std::optional<Instant> told;  // requeued, or its gate's removal asked for
 };
 
@@ -53,8 +47,11 @@ struct ClaimBooks {
   // last filter.
   std::map<PodUid, std::vector<NodeId>> served;
   std::set<PodUid> unknown;  // pods with a claim nobody has shown yet
-  bool complete = false;     // the first complete set of objects is in
-  Instant looked_at;         // when waiting pods were looked at last
+  // Pods that held devices and have gone. Their claims say so a little later, and at the latest
+  // then.
+  std::map<PodUid, Instant> gone;
+  bool complete = false;  // the first complete set of objects is in
+  Instant looked_at;      // when waiting pods were looked at last
 };
 
 // The key a claim has in the quota's books.

@@ -11,12 +11,15 @@ constexpr Millis kLookAgain{1'000};
 constexpr int kMostLooks = 64;
 // A requeue, or the removal of a gate, that is not seen to have worked is tried again after this.
 constexpr Millis kToldTime{10'000};
+// A claim whose pods have gone and that is still allocated after this counts as held.
+constexpr Millis kDeallocationMost{60'000};
 
 }  // namespace
 
 void ClaimPods::Note(const PodFacts& pod, bool ended, Instant now) {
   const PodUid& uid = pod.request.uid;
   if (!pod.node.empty()) books_.served.erase(uid);
+  if (ended && books_.pods.contains(uid)) NoteGone(uid, now);
   if (ended || (!pod.claims && !pod.request.asks_gpu())) return Forget(uid);
   if (pod.request.asks_gpu()) return;
   ClaimingPod& known = books_.pods[uid];
@@ -32,6 +35,10 @@ void ClaimPods::Note(const PodFacts& pod, bool ended, Instant now) {
   if (known.node.empty()) return;
   known.last_reason = Reason::kNone;
   known.wants_gpus |= wishes_.Of(pod.request.name.ns, *pod.claims).holds_gpus;
+}
+
+void ClaimPods::NoteGone(const PodUid& uid, Instant now) {
+  if (cluster_.catalog.has_slices()) books_.gone[uid] = now + kDeallocationMost;
 }
 
 void ClaimPods::Forget(const PodUid& uid) {
@@ -126,6 +133,7 @@ void ClaimPods::LetIn(Instant now) {
 }
 
 void ClaimPods::Tend(Instant now) {
+  std::erase_if(books_.gone, [now](const auto& entry) { return entry.second <= now; });
   for (auto at = books_.kept.begin(); at != books_.kept.end();) {
     const auto kept = at++;
     if (!kept->second || now < *kept->second) continue;

@@ -24,6 +24,8 @@ class ClaimPods {
 
   void Note(const PodFacts& pod, bool ended, Instant now);
   void Forget(const PodUid& uid);
+  // A pod that may have used claims has gone from its node.
+  void NoteGone(const PodUid& uid, Instant now);
   // Lets pods in for which there is quota now, and ends what is kept too long.
   void Tend(Instant now);
   std::optional<Instant> Due() const;

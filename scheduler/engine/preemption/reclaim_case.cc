@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -15,9 +14,6 @@
 
 namespace tranche {
 namespace {
-
-// Checkpoints looked at for one question: as uids are random, the first by uid stand for all.
-constexpr std::size_t kMostCheckpoints = 4'096;
 
 void AddCharge(std::vector<LineCharge>& sum, LineId line, const Charge& charge) {
   const auto at = std::ranges::lower_bound(sum, line, {}, &LineCharge::line);
@@ -33,6 +29,7 @@ void AddCharge(std::vector<LineCharge>& sum, LineId line, const Charge& charge) 
 ReclaimCase::ReclaimCase(const PlanParts& parts, const Preemptor& preemptor, Instant now,
                          Options options)
     : cluster_(parts.cluster),
+      claims_(parts.claims),
       reclaims_(parts.reclaims),
       guards_(parts.guards),
       selection_(parts.selection),
@@ -66,44 +63,6 @@ void ReclaimCase::NoteShapes() {
   }
 }
 
-void ReclaimCase::NoteLeaving() {
-  const auto note = [this](const PodUid& uid) {
-    const PodRecord* record = cluster_.Find(uid);
-    if (record == nullptr) return;
-    left_nodes_.insert(cluster_.names.Find(record->Place().str()));
-    const HeldWork* work = cluster_.book.Find(uid);
-    if (work == nullptr) {
-      leaving_uncounted_.insert(uid);
-      return;
-    }
-    if (!leaving_.insert(uid).second || work->quota == kNoQuota || work->released) return;
-    for (const ModelCharge& part : work->parts) {
-      tree_.Remove(work->quota, tree_.FindLine(part.model), part.charge);
-    }
-  };
-  for (const PodUid& uid : cluster_.terminating) {
-    if (IsLeaving(*cluster_.Find(uid), now_)) note(uid);
-  }
-  for (const auto& [uid, reclaim] : reclaims_.of_victim) note(uid);
-  if (options_.gone != nullptr) std::ranges::for_each(*options_.gone, note);
-  for (const auto& member : preemptor_.members) {
-    const PodRecord* record = cluster_.Find(member->uid);
-    if (record != nullptr && record->earmark != nullptr) {
-      left_nodes_.insert(cluster_.names.Find(record->earmark->node.str()));
-    }
-  }
-}
-
-// What the silent are assumed to lose rests on those who publish.
-void ReclaimCase::NoteCheckpoints() {
-  for (const PodUid& uid : cluster_.checkpointing | std::views::take(kMostCheckpoints)) {
-    const Instant checkpoint = *cluster_.Find(uid)->traits.checkpoint;
-    const HeldWork* work = cluster_.book.Find(uid);
-    if (work == nullptr || !work->running || checkpoint > now_) continue;
-    ages_.Add(work->workload_class, now_ - checkpoint);
-  }
-}
-
 bool ReclaimCase::HasNoTeam(const HeldWork& work) const {
   const QuotaMembership membership = cluster_.book.MembershipOf(work.pod.ns, "");
   return work.leaf.empty() && membership.leaf_found == QuotaMembership::Leaf::kNone;
@@ -124,47 +83,46 @@ bool ReclaimCase::IsHopeless(const HeldWork& work, QuotaId root) const {
 void ReclaimCase::GatherUnits() {
   const QuotaId root = problem_.leaf == kNoQuota ? kNoQuota : tree_.root(problem_.leaf);
   cluster_.book.RefreshMarks();
+  const Ties ties = GatherClaims();
   NoteCheckpoints();
   GatherHeld(root);
   std::map<std::string, GangHolders> gangs;
   std::vector<Holder> singles;  // ascending uid
-  for (const auto& [uid, work] : cluster_.book.holdings()) {
-    const bool hopeless = IsHopeless(work, root);
-    if (work.gang.empty() && hopeless) continue;
-    const PodRecord* record = leaving_.contains(uid) ? nullptr : cluster_.Find(uid);
-    if (record == nullptr) continue;
-    const Holder one{&uid, &work, record};
-    if (work.gang.empty()) {
-      singles.push_back(one);
+  for (const Holder& one : FindHolders(root)) {
+    const bool hopeless = IsHopeless(*one.work, root);
+    const std::string key = KeyOf(one.uid, *one.record->request);
+    const bool tied = ties.Has(key);
+    if (one.record->request->gang.empty() && !tied) {
+      if (!hopeless) singles.push_back(one);
       continue;
     }
-    const std::string key = work.pod.ns + "/" + work.gang;
     if (key == preemptor_.gang) continue;
     // A gang is one victim: one pod that stays keeps all of it.
-    GangHolders& gang = gangs[key];
+    GangHolders& gang = gangs[tied ? ties.RootOf(key) : key];
     gang.pods.push_back(one);
     gang.whole &= !hopeless;
+    gang.tied |= tied;
   }
   problem_.units.reserve(singles.size() + gangs.size());
   numbers_.reserve(singles.size());
   // Ascending keys, which the search likes.
   auto gang = gangs.begin();
   for (const Holder& single : singles) {
-    for (; gang != gangs.end() && gang->first < single.uid->str(); ++gang) {
+    for (; gang != gangs.end() && gang->first < single.uid.str(); ++gang) {
       AddGang(gang->first, gang->second);
     }
-    AddUnit(single.uid->str(), std::span(&single, 1));
+    AddUnit(single.uid.str(), std::span(&single, 1), Spares::kAsItsSize);
   }
   for (; gang != gangs.end(); ++gang) AddGang(gang->first, gang->second);
 }
 
 void ReclaimCase::AddGang(const std::string& key, const GangHolders& gang) {
-  if (gang.whole) AddUnit(key, gang.pods);
+  if (gang.whole) AddUnit(key, gang.pods, gang.tied ? Spares::kNone : Spares::kAsItsSize);
 }
 
 // A gang is taken whole; pods above the size it needs may also be taken one by one.
-void ReclaimCase::AddUnit(const std::string& key, std::span<const Holder> pods) {
-  const int size = pods.front().record->request->gang_size;
+void ReclaimCase::AddUnit(const std::string& key, std::span<const Holder> pods, Spares spares) {
+  const int size = spares == Spares::kNone ? 0 : pods.front().record->request->gang_size;
   const int spare = size > 0 ? static_cast<int>(pods.size()) - size : 0;
   VictimUnit gang;
   gang.key = key;
@@ -174,7 +132,7 @@ void ReclaimCase::AddUnit(const std::string& key, std::span<const Holder> pods) 
   MakeUnit(gang, pods);
   for (const Holder& pod : pods) {
     VictimUnit spared;
-    spared.key = key + "/" + pod.uid->str();
+    spared.key = key + "/" + pod.uid.str();
     spared.breaks = false;
     spared.spare_of = gang.whole_of;
     MakeUnit(std::move(spared), std::span(&pod, 1));
@@ -187,7 +145,7 @@ void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
   std::optional<NodeId> only_node;
   std::vector<int64_t> losses;
   for (const Holder& holder : pods) {
-    const PodUid& uid = *holder.uid;
+    const PodUid& uid = holder.uid;
     const PodRecord& record = *holder.record;
     const HeldWork& work = *holder.work;
     const GuardVerdict verdict = guards_.Of(uid, record, work, now_);
@@ -217,8 +175,9 @@ void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
     for (const ModelCharge& part : work.parts) {
       AddCharge(unit.parts, tree_.FindLine(part.model), part.charge);
     }
-    unit.marks =
-        work.quota != kNoQuota ? work.marks : LineMarks{QuotaState::kBorrowed, false, false};
+    const bool first = unit.pods.size() == 1;
+    if (first || work.marks.state == QuotaState::kInQuota) unit.marks = work.marks;
+    if (work.quota == kNoQuota) unit.marks = {QuotaState::kBorrowed, false, false};
     if (TRANCHE_PLANTED(work_within_nominal_is_evicted))
       unit.marks = {QuotaState::kBorrowed, false, false};
     const int64_t lost = guards_.LossOf(record, work, ages_, now_);
@@ -231,10 +190,10 @@ void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
   std::vector<PodUid>& uids = unit_pods_.emplace_back();
   for (std::size_t i = 0; i < pods.size(); ++i) {
     const auto number = static_cast<int>(numbers_.size());
-    const auto [at, fresh] = numbers_.try_emplace(*pods[i].uid, number);
+    const auto [at, fresh] = numbers_.try_emplace(pods[i].uid, number);
     if (fresh) lost_.push_back(losses[i]);
     numbers.push_back(at->second);
-    uids.push_back(*pods[i].uid);
+    uids.push_back(pods[i].uid);
   }
   problem_.units.push_back(std::move(unit));
   verdicts_.push_back(guard);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 
 #include "quota/preemption/lost_work.h"
 #include "quota/preemption/reclaim_search.h"
+#include "scheduler/engine/claims/claim_holders.h"
 #include "scheduler/engine/preemption/eviction_guards.h"
 #include "scheduler/engine/preemption/preemptor_queue.h"
 #include "scheduler/engine/selection/selection.h"
@@ -27,6 +29,7 @@ namespace tranche {
 // The parts a plan is made from.
 struct PlanParts {
   ClusterState& cluster;
+  const ClaimHolders& claims;
   const PreemptionState& reclaims;
   EvictionGuards& guards;
   Selection& selection;
@@ -86,20 +89,42 @@ class ReclaimCase : public ReclaimGeometry {
   static constexpr int kGone = -2;
 
   void NoteShapes();
+  bool Leaves(const PodUid& uid, const PodRecord& record) const;
   // Everything that is on its way out counts as gone: in the tree, and on its node.
   void NoteLeaving();
   void NoteCheckpoints();
   void GatherUnits();
+  // ---- who holds what (reclaim_holders.cc)
   struct Holder {
-    const PodUid* uid = nullptr;
+    PodUid uid;
     const HeldWork* work = nullptr;
     const PodRecord* record = nullptr;
   };
-  // A gang's pods that hold something; `whole`: every one of them could be a victim.
+  // Pods that leave together: a gang's, or those that use the same claims. `whole`: every one of
+  // them could be a victim; `tied`: none can be spared, as what it holds would not come free.
   struct GangHolders {
     std::vector<Holder> pods;
     bool whole = true;
+    bool tied = false;
   };
+  // Pods and gangs that leave together as they use the same claims, each with the one all of its
+  // kind are known by.
+  class Ties {
+   public:
+    const std::string& RootOf(const std::string& one) const;
+    bool Has(const std::string& one) const { return up_.contains(one); }
+    void Add(const std::string& one, const std::string& other);
+
+   private:
+    std::map<std::string, std::string> up_;
+  };
+  // What a pod leaves as: its gang, or it alone.
+  static std::string KeyOf(const PodUid& uid, const PodRequest& request);
+  // Makes claims the work of the pods that use them.
+  Ties GatherClaims();
+  // Running work that might go, and all of gangs and of those who use claims, by uid.
+  std::vector<Holder> FindHolders(QuotaId root);
+  void CountAsGone(const HeldWork& work);
   // Leaves that borrow, and the preemptor's own.
   void GatherHeld(QuotaId root);
   // Which of the problem's held work the pods are; nullopt: it is not told.
@@ -108,7 +133,8 @@ class ReclaimCase : public ReclaimGeometry {
   bool IsHopeless(const HeldWork& work, QuotaId root) const;
   // Of no team, in a namespace that no quota owns.
   bool HasNoTeam(const HeldWork& work) const;
-  void AddUnit(const std::string& key, std::span<const Holder> pods);
+  enum class Spares : uint8_t { kAsItsSize, kNone };
+  void AddUnit(const std::string& key, std::span<const Holder> pods, Spares spares);
   void AddGang(const std::string& key, const GangHolders& gang);
   // Fills the unit from what its pods hold, and adds it unless a guard keeps it.
   void MakeUnit(VictimUnit unit, std::span<const Holder> pods);
@@ -135,6 +161,7 @@ class ReclaimCase : public ReclaimGeometry {
   void Mark(std::span<const int> units, char gone);
 
   ClusterState& cluster_;
+  const ClaimHolders& claims_;
   const PreemptionState& reclaims_;
   EvictionGuards& guards_;
   Selection& selection_;
@@ -161,6 +188,7 @@ class ReclaimCase : public ReclaimGeometry {
   std::vector<char> gone_;     // by number
   std::vector<char> changes_;  // by member: it has another shape than the one before
   CheckpointAges ages_;
+  std::map<PodUid, HeldWork> by_claims_;  // what pods hold with the claims they use
   bool any_guarded_ = false;
   Placer placer_;
   Picks picks_;

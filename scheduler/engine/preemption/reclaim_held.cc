@@ -29,7 +29,7 @@ void ReclaimCase::GatherHeld(QuotaId root) {
 std::optional<std::size_t> ReclaimCase::HeldOf(std::span<const Holder> pods) const {
   std::optional<std::size_t> held;
   for (const Holder& pod : pods) {
-    const auto found = held_.find(*pod.uid);
+    const auto found = held_.find(pod.uid);
     if (found == held_.end() || (held && *held != found->second)) return std::nullopt;
     held = found->second;
   }

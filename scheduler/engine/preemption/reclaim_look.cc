@@ -111,9 +111,9 @@ bool ReclaimRuns::StillEnds(const Reclaim& reclaim, const std::vector<PodUid>& l
   bool over = left.size() < reclaim.victims.size();
   std::vector<const PodRecord*> pods;
   for (const PodUid& uid : left) {
-    const PodRecord* record = cluster_.Find(uid);
-    const HeldWork* work = cluster_.book.Find(uid);
-    if (record == nullptr || work == nullptr || !guards_.MayStop(*record, *work)) return false;
+    const PodRecord* record = parts_.claims.Find(uid);
+    const std::optional<HeldWork> work = parts_.claims.WorkOf(uid);
+    if (record == nullptr || !work || !guards_.MayStop(*record, *work)) return false;
     pods.push_back(record);
     const std::optional<Instant> end = RunLimitOf(*cluster_.set, *work);
     over = over || (end && *end <= now && work->workload_class == reclaim.source);
@@ -125,9 +125,9 @@ bool ReclaimRuns::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& lef
   if (reclaim.rule == ReclaimRule::kGang) return GangIsToGo(reclaim, left);
   if (reclaim.rule == ReclaimRule::kMaxRuntime) return StillEnds(reclaim, left, now);
   for (const PodUid& uid : left) {
-    const PodRecord* record = cluster_.Find(uid);
-    const HeldWork* work = cluster_.book.Find(uid);
-    if (record == nullptr || work == nullptr) return false;
+    const PodRecord* record = parts_.claims.Find(uid);
+    const std::optional<HeldWork> work = parts_.claims.WorkOf(uid);
+    if (record == nullptr || !work) return false;
     const GuardVerdict verdict = guards_.Of(uid, *record, *work, now);
     if (!verdict.touchable || verdict.guard != Guard::kNone) return false;
     // The record may have been written by somebody else.
@@ -137,7 +137,7 @@ bool ReclaimRuns::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& lef
     return std::ranges::any_of(cluster_.book.BudgetsToDrain(), [&](std::size_t budget) {
       return cluster_.set->budgets[budget].name == reclaim.source &&
              std::ranges::all_of(left, [&](const PodUid& uid) {
-               return cluster_.book.Meters(budget, *cluster_.book.Find(uid));
+               return cluster_.book.Meters(budget, *parts_.claims.WorkOf(uid));
              });
     });
   }

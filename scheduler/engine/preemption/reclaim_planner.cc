@@ -87,7 +87,7 @@ std::optional<PlanBlock> ReclaimPlanner::BlockOf(const Preemptor& preemptor,
       Reason::kPdbBlocked,
       fmt::format("{} and others would have to go, and PodDisruptionBudgets do not allow all of "
                   "them",
-                  cluster_.Find(first)->request->name.str()),
+                  parts_.claims.Find(first)->request->name.str()),
       {}};
 }
 
@@ -159,7 +159,7 @@ std::optional<PlanBlock> ReclaimPlanner::FindBlock(const Preemptor& preemptor, I
   block.reason = Reason::kEvictionBudget;
   for (const int unit : answer.plan->victims) {
     const GuardVerdict& verdict = relaxed.guard_of(unit);
-    const PodRecord& victim = *cluster_.Find(relaxed.pods_of(unit).front());
+    const PodRecord& victim = *parts_.claims.Find(relaxed.pods_of(unit).front());
     if (verdict.guard == Guard::kNone) {
       if (block.detail.empty()) block.detail = victim.request->name.str();
       continue;
@@ -173,10 +173,10 @@ std::optional<PlanBlock> ReclaimPlanner::FindBlock(const Preemptor& preemptor, I
                                victim.request->name.str(), GuardName(verdict.guard));
   }
   if (block.reason == Reason::kEvictionBudget) {
-    const HeldWork* work = nullptr;
+    std::optional<HeldWork> work;
     for (const int unit : answer.plan->victims)
-      work = cluster_.book.Find(relaxed.pods_of(unit).front());
-    const GpuQuota* leaf = work == nullptr ? nullptr : cluster_.set->QuotaNamed(work->leaf);
+      work = parts_.claims.WorkOf(relaxed.pods_of(unit).front());
+    const GpuQuota* leaf = !work ? nullptr : cluster_.set->QuotaNamed(work->leaf);
     if (leaf != nullptr && leaf->max_evictions_per_hour > 0) {
       block.until = reclaims_.history.HourFullUntil(leaf->name, leaf->max_evictions_per_hour, now);
     }

@@ -9,7 +9,7 @@ namespace tranche {
 
 int64_t ReclaimCase::LeftOf(const DisruptionBudget& budget) const {
   const auto promised = std::ranges::count_if(reclaims_.of_victim, [&](const auto& victim) {
-    const PodRecord* record = cluster_.Find(victim.first);
+    const PodRecord* record = claims_.Find(victim.first);
     if (record == nullptr || record->traits.leaves_at || record->traits.labels == nullptr) {
       return false;
     }
@@ -23,9 +23,9 @@ int64_t ReclaimCase::LeftOf(const DisruptionBudget& budget) const {
 std::map<std::string, int64_t> ReclaimCase::Promised() const {
   std::map<std::string, int64_t> pods;
   for (const auto& [uid, reclaim] : reclaims_.of_victim) {
-    const PodRecord* record = cluster_.Find(uid);
-    const HeldWork* work = cluster_.book.Find(uid);
-    if (record != nullptr && work != nullptr && !record->traits.evicted_at) ++pods[work->leaf];
+    const PodRecord* record = claims_.Find(uid);
+    const std::optional<HeldWork> work = claims_.WorkOf(uid);
+    if (record != nullptr && work && !record->traits.evicted_at) ++pods[work->leaf];
   }
   return pods;
 }

@@ -27,8 +27,8 @@ std::string ReclaimRuns::NameOf(const std::string& stem, Instant now) {
 }
 
 ReclaimVictim ReclaimRuns::VictimOf(const PodUid& uid, int64_t lost, Instant now) const {
-  const PodRecord& record = cluster_.pods.at(uid);
-  const HeldWork& work = *cluster_.book.Find(uid);
+  const PodRecord& record = *parts_.claims.Find(uid);
+  const HeldWork work = *parts_.claims.WorkOf(uid);
   ReclaimVictim victim;
   victim.pod = record.request->name;
   victim.uid = uid;
@@ -84,9 +84,9 @@ void ReclaimRuns::Unnominate(const ReclaimMember& member) {
 
 // Until when the victim should be gone; nullopt: it is, or it was not asked to go.
 std::optional<Instant> ReclaimRuns::MostPatience(const ReclaimVictim& victim) const {
-  const auto record = cluster_.pods.find(victim.uid);
-  if (victim.gone_at || record == cluster_.pods.end()) return std::nullopt;
-  if (record->second.traits.leaves_at) return *record->second.traits.leaves_at + kStuckSlack;
+  const PodRecord* record = parts_.claims.Find(victim.uid);
+  if (victim.gone_at || record == nullptr) return std::nullopt;
+  if (record->traits.leaves_at) return *record->traits.leaves_at + kStuckSlack;
   // Its eviction was taken, and it does not leave.
   if (victim.evicted_at) return *victim.evicted_at + victim.grace.value_or(Millis{0}) + kStuckSlack;
   return std::nullopt;

@@ -24,11 +24,11 @@ void ReclaimRuns::Restore(std::vector<Reclaim> list) {
         ++at->second.second;
         if (fresh) reclaims_.returning[victim.owner] = *victim.evicted_at;
       }
-      const auto record = cluster_.pods.find(victim.uid);
-      if (record == cluster_.pods.end()) continue;
-      record->second.traits.evicted_at = victim.evicted_at;
-      record->second.traits.evicted_state = victim.state;
-      record->second.traits.evicted_by = reclaim.rule;
+      PodRecord* record = parts_.claims.Find(victim.uid);
+      if (record == nullptr) continue;
+      record->traits.evicted_at = victim.evicted_at;
+      record->traits.evicted_state = victim.state;
+      record->traits.evicted_by = reclaim.rule;
     }
     for (const auto& [owner, when] : evicted) {
       const auto leaf = std::ranges::find(reclaim.victims, owner, &ReclaimVictim::owner)->leaf;
@@ -52,7 +52,7 @@ void ReclaimRuns::Continue(Instant now) {
     reclaims_.runs[name] = {};
     for (ReclaimVictim& victim : reclaim.victims) {
       if (victim.gone_at) continue;
-      const PodRecord* record = cluster_.Find(victim.uid);
+      const PodRecord* record = parts_.claims.Find(victim.uid);
       const bool holds = record != nullptr && !record->terminal && !record->node.empty();
       if (!holds) {
         victim.gone_at = now;

@@ -166,7 +166,7 @@ void ReclaimRuns::Settle(const std::string& name, const PodUid& uid, EvictionOut
         if (victim.uid == uid && !victim.evicted_at) victim.evicted_at = now;
       }
       // The watch tells when it holds nothing; of one we never heard of nobody will.
-      if (cluster_.Find(uid) == nullptr) NoteVictimGone(uid, now);
+      if (parts_.claims.Find(uid) == nullptr) NoteVictimGone(uid, now);
       break;
     case EvictionOutcome::kBlocked:
       TRANCHE_MARK(reclaim_eviction_blocked);
@@ -184,7 +184,7 @@ void ReclaimRuns::Settle(const std::string& name, const PodUid& uid, EvictionOut
       return Finish(reclaim, ReclaimPhase::kAborted, "Forbidden", now);
     case EvictionOutcome::kFailed:
       // Of one that nobody has seen nobody will tell when it goes.
-      if (cluster_.Find(uid) == nullptr) {
+      if (parts_.claims.Find(uid) == nullptr) {
         NoteVictimGone(uid, now);
         break;
       }
@@ -218,7 +218,7 @@ void ReclaimRuns::NoteEvicted(const std::string& name, const PodUid& uid, Instan
     reclaims_.returning[victim->owner] = now;
     cluster_.NoteChange();
   }
-  if (PodRecord* record = cluster_.Find(uid)) {
+  if (PodRecord* record = parts_.claims.Find(uid)) {
     record->traits.evicted_at = now;
     record->traits.evicted_state = victim->state;
     record->traits.evicted_by = reclaim.rule;

@@ -98,17 +98,28 @@ std::optional<Instant> Releases::DueAt(Instant now) const {
 std::map<std::string, Releases::Drained> Releases::UnitsToDrain(std::size_t budget,
                                                                 Instant now) const {
   std::map<std::string, Drained> units;
-  for (const auto& [uid, work] : cluster_.book.holdings()) {
-    const PodRecord* record = cluster_.Find(uid);
-    if (record == nullptr || !cluster_.book.Meters(budget, work) ||
-        reclaims_.of_victim.contains(uid) || record->traits.leaves_at) {
-      continue;
+  const auto goes = [&](const PodUid& uid) {
+    const PodRecord* record = parts_.claims.Find(uid);
+    return record == nullptr || reclaims_.of_victim.contains(uid) || record->traits.leaves_at;
+  };
+  for (const auto& [key, work] : cluster_.book.holdings()) {
+    if (!cluster_.book.Meters(budget, work)) continue;
+    // A claim is held by all who use it.
+    const std::vector<PodUid> pods =
+        IsKeyOfClaim(key) ? parts_.claims.UsersOf(key).value_or(std::vector<PodUid>())
+                          : std::vector<PodUid>{key};
+    if (pods.empty() || std::ranges::any_of(pods, goes)) continue;
+    const PodRecord& first = *parts_.claims.Find(pods.front());
+    const std::string gang = GangKeyOf(*first.request);
+    Drained& unit = units[gang.empty() ? pods.front().str() : gang];
+    for (const PodUid& uid : pods) {
+      const PodRecord& record = *parts_.claims.Find(uid);
+      const HeldWork own = IsKeyOfClaim(key) ? parts_.claims.AsWorkOf(record, work) : work;
+      const GuardVerdict verdict = guards_.Of(uid, record, own, now);
+      if (std::ranges::find(unit.pods, uid) == unit.pods.end()) unit.pods.push_back(uid);
+      unit.untouchable |= !verdict.touchable || work.quota == kNoQuota;
+      unit.guarded |= verdict.guard != Guard::kNone;
     }
-    Drained& unit = units[work.gang.empty() ? uid.str() : work.pod.ns + "/" + work.gang];
-    const GuardVerdict verdict = guards_.Of(uid, *record, work, now);
-    unit.pods.push_back(uid);
-    unit.untouchable |= !verdict.touchable || work.quota == kNoQuota;
-    unit.guarded |= verdict.guard != Guard::kNone;
   }
   return units;
 }
@@ -132,7 +143,11 @@ PlanOutcome Releases::PlanDrain(std::size_t budget, Instant now) {
       break;
     }
     ++reclaim.cost.gangs;
-    for (const PodUid& uid : unit.pods) AddVictim(uid, reclaim, now);
+    for (const PodUid& uid : unit.pods) {
+      const bool known =
+          std::ranges::find(reclaim.victims, uid, &ReclaimVictim::uid) != reclaim.victims.end();
+      if (!known) AddVictim(uid, reclaim, now);
+    }
   }
   if (reclaim.victims.empty()) return outcome;
   const std::string stem = "drain-" + reclaim.source;
@@ -140,10 +155,14 @@ PlanOutcome Releases::PlanDrain(std::size_t budget, Instant now) {
 }
 
 void Releases::AddVictim(const PodUid& uid, Reclaim& reclaim, Instant now) {
-  const HeldWork& work = *cluster_.book.Find(uid);
+  const HeldWork work = *parts_.claims.WorkOf(uid);
+  const PodRecord& record = *parts_.claims.Find(uid);
   ReclaimVictim victim =
-      runs_.VictimOf(uid, guards_.LossOf(*cluster_.Find(uid), work, CheckpointAges(), now), now);
-  victim.state = cluster_.book.StateOf(uid).value_or(QuotaState::kBorrowed);
+      runs_.VictimOf(uid, guards_.LossOf(record, work, CheckpointAges(), now), now);
+  // A claim is marked, not the pods that use it.
+  const bool by_itself = cluster_.book.Find(uid) != nullptr;
+  victim.state =
+      by_itself ? cluster_.book.StateOf(uid).value_or(QuotaState::kBorrowed) : work.marks.state;
   reclaim.cost.lost_gpu_ms = AddSaturating(reclaim.cost.lost_gpu_ms, victim.lost_gpu_ms);
   reclaim.victims.push_back(std::move(victim));
 }

@@ -384,7 +384,7 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
   if (!facts.request.asks_gpu()) {
     // Its gang counts it. What is wrong with its annotations matters to nobody.
     static_cast<void>(ReadGang(text.annotations, facts.request));
-    return facts;
+    if (!facts.claims) return facts;
   }
   if (spec) facts.request.constraints = ReadConstraints(*spec, reader);
   if (detail == PodDetail::kAll) {

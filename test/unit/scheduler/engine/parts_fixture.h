@@ -230,7 +230,9 @@ struct PreemptionRoom : GangsRoom {
   }
   EvictionGuards guards{cluster.set, reclaims};
   PreemptorQueue preemptors{cluster, reclaims, rules, gangs};
-  PlanParts plan_parts{cluster, reclaims, guards, selection};
+  ClaimBooks claim_books;
+  ClaimHolders claim_holders{cluster, claim_books};
+  PlanParts plan_parts{cluster, claim_holders, reclaims, guards, selection};
 };
 
 }  // namespace tranche::test
