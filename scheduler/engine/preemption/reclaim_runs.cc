@@ -89,6 +89,7 @@ void ReclaimRuns::NextEviction(const std::string& name, Instant now) {
       return victim.uid == *other.second.asked && victim.owner == next->owner;
     });
   });
+  run.contested = contested;
   if (contested) {
     run.retry_at = now + kRetryFirst;
     return;
@@ -194,7 +195,29 @@ void ReclaimRuns::Settle(const std::string& name, const PodUid& uid, EvictionOut
       return;
   }
   NextEviction(name, now);
+  WakeRivals(name, uid, now);
   TellNominations();
+}
+
+// The one whose turn it is has asked for the owner's next pod, or nobody has to wait.
+void ReclaimRuns::WakeRivals(const std::string& name, const PodUid& uid, Instant now) {
+  const auto settled = std::ranges::find(reclaims_.all.at(name).victims, uid, &ReclaimVictim::uid);
+  if (settled == reclaims_.all.at(name).victims.end()) return;
+  const std::string owner = settled->owner;
+  std::vector<std::string> rivals;
+  for (const auto& [rival, run] : reclaims_.runs) {
+    const std::vector<ReclaimVictim>& victims = reclaims_.all.at(rival).victims;
+    const auto next = std::ranges::find_if_not(victims, IsTaken);
+    if (run.contested && next != victims.end() && next->owner == owner) rivals.push_back(rival);
+  }
+  for (const std::string& rival : rivals) {
+    const auto run = reclaims_.runs.find(rival);
+    if (run == reclaims_.runs.end()) continue;
+    run->second.retry_at.reset();
+    NextEviction(rival, now);
+    const auto after = reclaims_.runs.find(rival);
+    if (after != reclaims_.runs.end() && after->second.asked) return;
+  }
 }
 
 // The API server took it: history, and what the owner is due.

@@ -73,6 +73,8 @@ class ReclaimRuns {
  private:
   std::optional<Instant> MostPatience(const ReclaimVictim& victim) const;
   void NextEviction(const std::string& name, Instant now);
+  // The eviction of that victim was taken: reclaims that waited for the answer go on.
+  void WakeRivals(const std::string& name, const PodUid& uid, Instant now);
   // Does the plan of a reclaim still hold? Drops victims that are no longer needed.
   bool Revalidate(Reclaim& reclaim, Instant now);
   bool LookAgain(Reclaim& reclaim, Instant now);

@@ -29,6 +29,7 @@ struct ReclaimRun {
   std::optional<Instant> retry_at;
   int tries = 0;
   std::optional<Instant> refused_since;  // the rest of a gang is asked to go, and may not
+  bool contested = false;                // waits for the answer to another reclaim's eviction
   bool begun_here = false;               // not read from a record
   uint64_t checked = 0;                  // books version at which the plan was known to hold
 };

@@ -71,6 +71,13 @@ TEST_F(ReclaimEnds, PlansOfOneRoundTakeFromOneOwnerAndDoNotUndoEachOther) {
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
 
+// Each waits for the answer to the one before, and for no time.
+TEST_F(ReclaimEnds, AnAnswerLetsTheNextReclaimGoOnAtOnce) {
+  Want(6);
+  Plan();
+  EXPECT_EQ(EvictAll(), "web-7 web-6 web-5 web-4 web-3 web-2");
+}
+
 TEST_F(ReclaimEnds, WhatTheOwnerStartsAgainIsLeftAloneForAWhile) {
   Want(1);
   Plan();
