@@ -13,6 +13,9 @@ namespace {
 // By state: good while nothing changes.
 using StrandedByState = std::map<StateId, int64_t>;
 
+// A node whose devices are read out of slices and claims takes as long as so many others.
+constexpr int kNodesOfSlices = 16;
+
 void AddCards(ClusterState& cluster, const NodeEntry& entry, StrandedByState& stranded,
               ModelTotals& row) {
   const Inventory& inventory = entry.state.inventory();
@@ -42,9 +45,27 @@ void AddCards(ClusterState& cluster, const NodeEntry& entry, StrandedByState& st
   row.stranded += MilliGpu::Of(at->second);
 }
 
-void AddNode(EngineParts& parts, NodeId id, StrandedByState& stranded, TotalsWalk& walk) {
+// Cards that only resource slices tell of; what claims hold of them is known exactly.
+void AddClaimedCards(EngineParts& parts, NodeId id, TotalsWalk& walk) {
+  NodeView view;
+  parts.claim_views.ViewGpus(id, view);
+  if (view.gpus.empty()) return;
+  ModelTotals& row = walk.models[view.model];
+  for (const GpuView& gpu : view.gpus) {
+    ++row.gpus;
+    row.capacity += kWholeGpu;
+    row.memory_capacity += gpu.memory;
+    const Mebibytes memory = gpu.memory - gpu.free_memory;
+    row.memory_allocated += memory;
+    const MilliGpu milli = std::min(kWholeGpu - gpu.free_milli, kWholeGpu);
+    row.allocated += MilliGpuRoundedUp(GpuEquivalents(ChargeOfShare(milli, memory, gpu.memory)));
+  }
+}
+
+// How many nodes of the slice it was worth.
+int AddNode(EngineParts& parts, NodeId id, StrandedByState& stranded, TotalsWalk& walk) {
   const NodeEntry* const entry = parts.cluster.nodes[id].get();
-  if (entry == nullptr || !entry->state.present()) return;
+  if (entry == nullptr || !entry->state.present()) return 1;
   ++walk.totals.nodes;
   walk.totals.nodes_closed += entry->closed != Reason::kNone;
   for (const Holding& holding : entry->state.holdings()) {
@@ -52,8 +73,20 @@ void AddNode(EngineParts& parts, NodeId id, StrandedByState& stranded, TotalsWal
                                         !holding.known && !parts.claim_wishes.HasOnlyDraGpus(id);
   }
   const Inventory& inventory = entry->state.inventory();
-  if (inventory.cards.empty()) return;
-  AddCards(parts.cluster, *entry, stranded, walk.models[inventory.model]);
+  if (parts.claim_wishes.HasOnlyDraGpus(id)) {
+    AddClaimedCards(parts, id, walk);
+    return kNodesOfSlices;
+  }
+  if (!inventory.cards.empty()) {
+    AddCards(parts.cluster, *entry, stranded, walk.models[inventory.model]);
+  }
+  return 1;
+}
+
+void AddClaimingPods(const ClaimBooks& books, EngineTotals& totals) {
+  for (const auto& [uid, pod] : books.pods) {
+    if (pod.wants_gpus) (pod.node.empty() ? totals.pods_pending : totals.pods_bound) += 1;
+  }
 }
 
 void AddPods(const ClusterState& cluster, TotalsWalk& walk) {
@@ -88,13 +121,14 @@ void Engine::TotalsSlice(TotalsWalk& walk) const {
   if (walk.stage == TotalsWalk::Stage::kNodes) {
     StrandedByState stranded;
     for (int i = 0; i < TotalsWalk::kNodesAtOnce && walk.node < parts.cluster.nodes.size();
-         ++i, ++walk.node) {
-      AddNode(parts, walk.node, stranded, walk);
+         ++walk.node) {
+      i += AddNode(parts, walk.node, stranded, walk);
     }
     if (walk.node >= parts.cluster.nodes.size()) walk.stage = TotalsWalk::Stage::kPods;
   }
   if (!walk.done()) return;
   AddCounted(parts.cluster, walk.totals);
+  AddClaimingPods(parts.claim_books, walk.totals);
   for (auto& [name, row] : walk.models) {
     row.model = name;
     walk.totals.models.push_back(row);

@@ -247,6 +247,23 @@ TEST_F(EngineDra, NodesShowTheirGpusAndWhoHoldsThem) {
   EXPECT_EQ(nodes[0].gpus[1].pods[0].pod.name, "one");
 }
 
+TEST_F(EngineDra, GpusThatOnlySlicesTellOfCountInAllSums) {
+  Put(Allocated(Asks("shared"), "n1", "gpu-1", {"one", "two"}));
+  engine_.UpsertPod(PodWith("one", {"shared"}, "n1"), now_);
+  engine_.UpsertPod(PodWith("two", {"shared"}, "n1"), now_);
+  Put(Asks("waits"));
+  Ask(PodWith("three", {"waits"}));
+  const EngineTotals totals = engine_.Totals();
+  ASSERT_EQ(totals.models.size(), 1U);
+  EXPECT_EQ(totals.models[0].model, "h100");
+  EXPECT_EQ(totals.models[0].gpus, 4);
+  EXPECT_EQ(totals.models[0].capacity, MilliGpu::Of(4000));
+  EXPECT_EQ(totals.models[0].allocated, MilliGpu::Of(1000)) << "once, though two pods use it";
+  EXPECT_EQ(totals.models[0].memory_allocated, Mebibytes::Of(81559));
+  EXPECT_EQ(totals.pods_bound, 2);
+  EXPECT_EQ(totals.pods_pending, 1);
+}
+
 TEST_F(EngineDra, AtItsCreationAPodHearsOfQuota) {
   dra::Claim made = Asks("gpu-template");
   made.uid.clear();
