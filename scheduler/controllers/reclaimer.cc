@@ -47,11 +47,16 @@ EvictionOutcome OutcomeOf(const WriteResult& result) {
   }
 }
 
+bool SameNodes(const std::vector<ReclaimMember>& left, const std::vector<ReclaimMember>& right) {
+  return std::ranges::equal(left, right, {}, &ReclaimMember::node, &ReclaimMember::node);
+}
+
 // A reclaim and its object.
 struct Record {
   std::optional<Reclaim> newest;
-  bool unwritten = false;  // the object does not say what `newest` says
-  bool exists = false;     // the object is there, as far as we know
+  std::vector<ReclaimMember> members;  // as the object's spec was last written
+  bool unwritten = false;              // the object does not say what `newest` says
+  bool exists = false;                 // the object is there, as far as we know
   bool writing = false;
   bool failed = false;             // the last write, and it may be tried again
   bool tried = false;              // written once, or tried: evictions may go
@@ -114,6 +119,7 @@ void Reclaimer::Core::Restored(const std::vector<Reclaim>& reclaims) {
   for (const Reclaim& reclaim : reclaims) {
     Record& record = records_[reclaim.name];
     record.newest = reclaim;
+    record.members = reclaim.members;
     record.exists = true;
     record.tried = true;
     for (const ReclaimVictim& victim : reclaim.victims) {
@@ -183,8 +189,10 @@ void Reclaimer::Core::Write(const std::string& name) {
     const absl::MutexLock lock(&mutex_);
     Record& record = records_.at(name);
     reclaim = *record.newest;
-    status = record.exists;
+    // A member's room may have moved to another node.
+    status = record.exists && SameNodes(record.members, reclaim.members);
     if (status) record.unwritten = false;
+    if (!status) record.members = reclaim.members;
   }
   ObjectWrite write{kKind, "", name, status,
                     status ? wire::EncodeReclaimStatus(reclaim) : wire::EncodeReclaimSpec(reclaim)};
@@ -204,6 +212,7 @@ void Reclaimer::Core::Written(const std::string& name, bool status, const WriteR
       record.exists = true;
     } else {
       record.unwritten = true;
+      if (!status) record.members.clear();
       // Without the definition in the cluster there is no sense in more; a status without its
       // object has one made first.
       record.failed = status || result.http_code != 404;

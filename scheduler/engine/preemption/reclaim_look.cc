@@ -89,6 +89,7 @@ ReclaimRuns::Outlook ReclaimRuns::Judge(const Reclaim& reclaim, const Preemptor&
 void ReclaimRuns::MoveRoom(Reclaim& reclaim, const std::vector<ReclaimCase::Seat>& seats,
                            const QuotaMembership& membership, Instant now) {
   std::size_t next = 0;
+  bool elsewhere = false;
   for (ReclaimMember& member : reclaim.members) {
     if (member.placed) continue;
     const ReclaimCase::Seat& seat = seats[next++];
@@ -99,9 +100,12 @@ void ReclaimRuns::MoveRoom(Reclaim& reclaim, const std::vector<ReclaimCase::Seat
     if (same) continue;
     TRANCHE_MARK(kept_room_is_moved);
     earmarks_.DropEarmark(member.uid, record, now);
+    elsewhere |= member.node != moved.node;
     member.node = moved.node;
     earmarks_.PutEarmark(member.uid, record, std::move(moved), now);
   }
+  // A restart keeps the room where the record says.
+  if (elsewhere) Changed(reclaim);
 }
 
 // Its class may have been edited since, or the pod be another one's under the same name. Once a

@@ -204,6 +204,21 @@ TEST_F(ReclaimerTest, RecordThatCannotBeWrittenHoldsEvictionsUpForOneTryOnly) {
   }
 }
 
+TEST_F(ReclaimerTest, AMemberWhoseRoomMovedIsWrittenIntoTheSpecAgain) {
+  Reclaim reclaim = MakeReclaim("r1", 1);
+  Change(reclaim);
+  EXPECT_EQ(api.TakeCalls(), (Lines{"object r1", "status r1"}));
+  reclaim.members[0].node = NodeName("gpu-2");
+  api.write_answers = {{WriteResult::Kind::kUnknown, 500, "etcd"}};
+  Change(reclaim);
+  EXPECT_EQ(api.TakeCalls(), Lines{"object r1"});
+  EXPECT_TRUE(Contains(api.objects.back().fields, "gpu-2")) << api.objects.back().fields;
+  Change(InPhase(reclaim, ReclaimPhase::kEvicting));
+  EXPECT_EQ(api.TakeCalls(), (Lines{"object r1", "status r1"})) << "the first try has failed";
+  Change(InPhase(reclaim, ReclaimPhase::kReserved));
+  EXPECT_EQ(api.TakeCalls(), Lines{"status r1"});
+}
+
 TEST_F(ReclaimerTest, OfChangesDuringAWriteOnlyTheNewestIsWritten) {
   api.hold_writes = true;
   Reclaim reclaim = MakeReclaim("r1", 2);
