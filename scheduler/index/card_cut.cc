@@ -21,11 +21,25 @@ std::vector<int> CommonStarts(const MigProfile& profile, const AgentMigProfile& 
   return starts;
 }
 
+// What the board can be cut into, where the agent's register does not say: all of it but instances
+// with special engines, which nobody asks HAMi for.
+std::vector<AgentMigProfile> OfferOf(const MigBoard& board) {
+  std::vector<AgentMigProfile> offer;
+  for (const MigProfile& profile : board.profiles) {
+    if (profile.name.find_first_of("+-") != std::string_view::npos) continue;
+    AgentMigProfile& offered = offer.emplace_back();
+    offered.name = profile.name;
+    offered.memory = profile.memory.value_or(Mebibytes::Zero());
+    for (const int start : profile.starts) offered.placements.emplace_back(start, profile.size);
+  }
+  return offer;
+}
+
 // What the board can make of the agent's offer.
-CardCut CutBy(const MigBoard& board, const AgentDevice& device) {
+CardCut CutBy(const MigBoard& board, const std::vector<AgentMigProfile>& offer) {
   CardCut cut;
   cut.space = &MigSpaceOf(board);
-  for (const AgentMigProfile& offered : device.mig_profiles) {
+  for (const AgentMigProfile& offered : offer) {
     const MigProfile* profile = FindMigProfile(board, offered.name);
     if (profile == nullptr) continue;
     CutProfile found;
@@ -57,20 +71,15 @@ std::string LabelOf(std::string_view type) {
 
 std::shared_ptr<const CardCut> CutOf(const AgentDevice& device, std::string_view product,
                                      Mebibytes memory, std::string& problem) {
-  if (device.mig_profiles.empty()) {
-    problem =
-        fmt::format("expected MIG profiles of {} in mode mig (HAMi 2.10 or later), found none",
-                    device.uuid.str());
-    return nullptr;
-  }
   const MigBoard* board = FindMigBoard(product, memory);
   if (board == nullptr) board = FindMigBoard(LabelOf(device.type), memory);
+  const std::vector<AgentMigProfile>& offer = device.mig_profiles;
   CardCut cut;
-  if (board != nullptr) cut = CutBy(*board, device);
+  if (board != nullptr) cut = CutBy(*board, offer.empty() ? OfferOf(*board) : offer);
   if (cut.profiles.empty()) {
     problem = fmt::format(
         "expected MIG profiles of a board with known placements, found {} of '{}' for {}",
-        device.mig_profiles.front().name, device.type, device.uuid.str());
+        offer.empty() ? "none" : offer.front().name, device.type, device.uuid.str());
     return nullptr;
   }
   return std::make_shared<const CardCut>(std::move(cut));

@@ -289,8 +289,12 @@ TEST(CardCut, WhatCannotBeCutIsSaid) {
   };
   const Row rows[] = {
       {[](NodeFacts&) {}, 9, "expected HAMi 2.10 or later for mode mig, found an earlier one"},
-      {[](NodeFacts& node) { node.agent->devices[0].mig_profiles.clear(); }, 0,
-       "expected MIG profiles of GPU-n-0 in mode mig (HAMi 2.10 or later), found none"},
+      {[](NodeFacts& node) {
+         node.agent->devices[0].mig_profiles.clear();
+         node.product = "Tesla-T4";
+         node.agent->devices[0].type = "NVIDIA-Tesla T4";
+       },
+       0, "expected MIG profiles of a board with known placements, found none of"},
       {[](NodeFacts& node) {
          node.product = "Tesla-T4";
          node.agent->devices[0].type = "NVIDIA-Tesla T4";
@@ -310,6 +314,24 @@ TEST(CardCut, WhatCannotBeCutIsSaid) {
   unlabelled.product.clear();
   EXPECT_THAT(BuildInventory(unlabelled, 0).problems, IsEmpty());
   EXPECT_NE(BuildInventory(unlabelled, 0).cards[0].cut, nullptr);
+}
+
+// The policy says that the agent is one that cuts as it is told; what it can cut follows from the
+// board. Instances that the default offer leaves out are there as well.
+TEST(CardCut, ARegisterWithoutProfilesIsCutAsItsBoardAllows) {
+  NodeFacts facts = MigNode(1);
+  facts.agent->minor = 9;
+  facts.agent->devices[0].mig_profiles.clear();
+  CutNode node(facts, 10);
+  const Inventory& inventory = node.state().inventory();
+  EXPECT_THAT(inventory.problems, IsEmpty());
+  ASSERT_NE(inventory.cards[0].cut, nullptr);
+  for (const CutProfile& profile : inventory.cards[0].cut->profiles) {
+    EXPECT_EQ(profile.name.find('+'), std::string::npos) << profile.name;
+  }
+  EXPECT_EQ(node.Put(PodOfMib(20000, 50)), "4g.20gb@0 on 0");
+  EXPECT_EQ(node.Put(PodOfMib(20000)), "3g.20gb@4 on 0");
+  EXPECT_EQ(node.Put(PodOfMib(4000)), "NoRoom");
 }
 
 // Pods come and go at random: no illegal set ever, and nobody is refused for whom there is a place.
