@@ -34,10 +34,16 @@ ClaimScores::Wish& ClaimFilter::ScoresOf(const ClaimWish& wish, ClaimScores::Wis
 }
 
 ClaimScores::Score ClaimFilter::ScoreOn(const ClaimWish& wish, NodeId id, ClaimScores::Wish& scores,
-                                        dra::StepBudget& budget) {
+                                        Trials& trials) {
   if (id == kNoNode) return {kUnpredictedCost, 0};
   if (const ClaimScores::Score* known = scores.Find(id)) return *known;
-  const ClaimOutlook outlook = wishes_.On(wish, id, budget);
+  if (trials.nodes == 0) {
+    const ClaimScores::Score untried = scores.Put(id, kUnpredictedCost, wishes_.PartsOn(wish, id));
+    scores.Forget(id);
+    return untried;
+  }
+  --trials.nodes;
+  const ClaimOutlook outlook = wishes_.On(wish, id, trials.steps);
   const ClaimScores::Score score = scores.Put(id, outlook.cost, outlook.parts);
   // The next call has steps of its own.
   if (outlook.prediction.cut_short) scores.Forget(id);
@@ -67,11 +73,11 @@ std::vector<ClaimFilter::Place> ClaimFilter::PlacesFor(const RequestContext& con
   std::vector<Place> places;
   ClaimScores::Wish own;
   ClaimScores::Wish& scores = ScoresOf(wish, own);
-  dra::StepBudget budget;
+  Trials trials;
   std::vector<std::optional<Reason>> asked;  // of quota, by parts
   for (uint32_t position = 0; position < ids_.size(); ++position) {
     const NodeId id = ids_[position];
-    const ClaimScores::Score score = ScoreOn(wish, id, scores, budget);
+    const ClaimScores::Score score = ScoreOn(wish, id, scores, trials);
     wants |= score.parts > 0;
     Reason reason = Reason::kNone;
     if (context.metered && score.parts > 0) {
@@ -176,13 +182,13 @@ void ClaimFilter::AddServed(const RequestContext& context, const std::vector<Nod
   std::vector<Place> places;
   ClaimScores::Wish own;
   ClaimScores::Wish& scores = ScoresOf(wish, own);
-  dra::StepBudget budget;
+  Trials trials;
   cluster_.names.ascending();
   for (auto& [position, reason] : answer.refused) {
     const NodeId id = ids[position];
     const bool here = reason == Reason::kNoGpu || reason == Reason::kDevicesUnknown;
     if (!here || id == kNoNode || !wishes_.HasOnlyDraGpus(id)) continue;
-    const ClaimScores::Score score = ScoreOn(wish, id, scores, budget);
+    const ClaimScores::Score score = ScoreOn(wish, id, scores, trials);
     if (score.parts == 0) continue;
     reason = Reason::kNone;
     if (context.metered && context.membership.mode == QuotaMode::kEnforce) {

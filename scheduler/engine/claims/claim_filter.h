@@ -1,7 +1,8 @@
 // In which order kube-scheduler should take the nodes on which a pod's claims can be met.
 //
-// Externally synchronised, as the state is. Cost: a look-up a node; a node whose devices have
-// changed since it was asked about costs one more trial.
+// Externally synchronised, as the state is. Cost: a look-up a node, and a trial for each of at most
+// kMostTrials nodes that claims of this kind were never tried on, or whose devices have changed
+// since. Other such nodes are charged in full and come last, and are tried at the next calls.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,8 @@ namespace tranche {
 
 class ClaimFilter {
  public:
+  static constexpr int kMostTrials = 512;
+
   ClaimFilter(ClusterState& cluster, ClaimBooks& books, TeamRules& rules, ClaimWishes& wishes,
               ClaimCharges& charges)
       : cluster_(cluster), books_(books), rules_(rules), wishes_(wishes), charges_(charges) {}
@@ -58,8 +61,13 @@ class ClaimFilter {
                                ClaimingPod& pod, Instant now, FilterAnswer& answer, bool& wants);
   // Where the scores of such claims are remembered; `own` where they cannot be for long.
   ClaimScores::Wish& ScoresOf(const ClaimWish& wish, ClaimScores::Wish& own);
+  // What a call may spend on nodes it knows no score of.
+  struct Trials {
+    dra::StepBudget steps;
+    int nodes = kMostTrials;
+  };
   ClaimScores::Score ScoreOn(const ClaimWish& wish, NodeId id, ClaimScores::Wish& scores,
-                             dra::StepBudget& budget);
+                             Trials& trials);
 
   ClusterState& cluster_;
   ClaimBooks& books_;

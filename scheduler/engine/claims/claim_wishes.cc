@@ -128,6 +128,7 @@ ClaimOutlook ClaimWishes::On(const ClaimWish& wish, NodeId id, dra::StepBudget& 
     word.cost = kUnpredictedCost;
     return word;
   }
+  ++trials_;
   word.prediction = dra::Predict(*books, wish.claims, cluster_.catalog.classes(), budget);
   std::map<std::string, bool> used_cards;  // by uuid
   std::map<dra::DeviceId, const dra::Device*> devices;

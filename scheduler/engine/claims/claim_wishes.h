@@ -52,11 +52,14 @@ class ClaimWishes {
   }
   // One of many nodes that a call asks about.
   ClaimOutlook On(const ClaimWish& wish, NodeId id, dra::StepBudget& budget);
+  // How often an allocation was tried so far.
+  int64_t trials() const { return trials_; }
   // DRA may serve the node: no card of it is the device plugin's.
   bool HasOnlyDraGpus(NodeId id) const;
 
  private:
   ClusterState& cluster_;
+  int64_t trials_ = 0;
 };
 
 }  // namespace tranche

@@ -54,6 +54,41 @@ TEST_F(ClaimFilterTest, TheOrderFollowsTheDevices) {
   EXPECT_EQ(Ask("p", {"two"}), "n2 n1") << "what was remembered of n2 is outdated";
 }
 
+// What nobody has tried yet is tried a part at a time, is not refused for it, and follows the rest.
+TEST_F(ClaimFilterTest, AFirstDecisionTriesABoundedNumberOfNodes) {
+  constexpr int kNodes = 2 * ClaimFilter::kMostTrials + 10;
+  std::vector<std::string> names;
+  for (int i = 0; i < kNodes; ++i) {
+    NodeFacts facts;
+    facts.name = NodeName(fmt::format("big-{:04}", i));
+    names.push_back(facts.name.str());
+    Node(facts);
+    cluster.catalog.PutSlice(dra::NodeSlice(
+        names.back(),
+        {dra::GpuDevice("gpu-0", names.back(), "NVIDIA H100 80GB HBM3", test::kH100Mib)}));
+    cluster.Refresh(IdOf(names.back()), now);
+  }
+  TeamOwns("4");
+  Put(Asks("c"));
+  PodFacts pod = PodUsing("p", {"c"});
+  ClaimingPod& known = books.pods[pod.request.uid];
+  known.request = std::make_shared<const PodRequest>(pod.request);
+  known.claims = pod.claims;
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const auto ask = [&] {
+    const int64_t before = wishes.trials();
+    answer_ = {};
+    EXPECT_TRUE(filter_.Filter(pod.request, candidates, now, answer_));
+    EXPECT_THAT(answer_.refused, IsEmpty());
+    return wishes.trials() - before;
+  };
+  EXPECT_EQ(ask(), ClaimFilter::kMostTrials);
+  EXPECT_EQ(answer_.chosen.front(), 0U);
+  EXPECT_EQ(ask(), ClaimFilter::kMostTrials);
+  EXPECT_EQ(ask(), 10);
+  EXPECT_EQ(ask(), 0);
+}
+
 TEST_F(ClaimFilterTest, QuotaCountsWhatOthersWereLetInForAndNotOnesOwn) {
   TeamOwns("1");
   Put(Asks("one"));
