@@ -257,6 +257,7 @@ void PodEvents::NoteClaims(const PodFacts& pod, bool ended, Instant now) {
   const auto claiming = parts_.claim_books.pods.find(uid);
   if (claiming != parts_.claim_books.pods.end()) {
     SetTraits(pod, claiming->second.traits, now);
+    claiming->second.held_since = pod.running_at ? pod.running_at : pod.bound_at;
   } else if (ended) {
     parts_.runs.NoteVictimGone(uid, now);
   }

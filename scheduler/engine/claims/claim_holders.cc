@@ -16,6 +16,8 @@ HeldWork ClaimHolders::AsWorkOf(const PodRecord& record, const HeldWork& claim) 
   work.gang = record.request->gang;
   const GpuClass* gpu_class = cluster_.set->ClassOf(record.request->priority_class);
   work.workload_class = gpu_class == nullptr ? "" : gpu_class->name;
+  // The claim may be older than what the pod does with it.
+  work.running = record.held_since;
   return work;
 }
 

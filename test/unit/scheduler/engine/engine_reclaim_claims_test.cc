@@ -150,6 +150,25 @@ TEST_F(ReclaimOfClaims, AClaimOfSomebodyUnknownIsNobodysVictim) {
   EXPECT_THAT(EvictAll(), testing::Not(testing::HasSubstr("pod-2")));
 }
 
+// The claim is old and its pod young: the pod's own time counts.
+TEST_F(ReclaimOfClaims, APodIsGuardedFromItsOwnStart) {
+  test::Objects objects = Teams();
+  objects.classes[1].min_runtime = Minutes(30);
+  Declare(std::move(objects));
+  for (int i = 0; i < 4; ++i) Hold(fmt::format("claim-{}", i), i, {fmt::format("pod-{}", i)});
+  Pass(Minutes(60));
+  for (const char* name : {"pod-2", "pod-3"}) {
+    PodFacts& pod = running_.at(PodUid(name));
+    pod.running_at = now_;
+    engine_.UpsertPod(pod, now_);
+  }
+  EXPECT_EQ(Try(Pod("a", "wants", 2, "serve")), "WaitingForQuota");
+  EXPECT_EQ(Plan(), "blocked");
+  Pass(Minutes(30));
+  EXPECT_EQ(Plan(), "plan");
+  EXPECT_EQ(EvictAll(), "pod-2 pod-3");
+}
+
 TEST_F(ReclaimOfClaims, AVictimThatLeavesByItselfIsCountedOnce) {
   for (int i = 0; i < 4; ++i) Hold(fmt::format("claim-{}", i), i, {fmt::format("pod-{}", i)});
   PodFacts& leaving = running_.at(PodUid("pod-0"));
