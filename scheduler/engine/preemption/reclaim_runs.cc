@@ -199,11 +199,19 @@ void ReclaimRuns::Settle(const std::string& name, const PodUid& uid, EvictionOut
   TellNominations();
 }
 
-// The one whose turn it is has asked for the owner's next pod, or nobody has to wait.
+// One after another: where this reclaim has asked for another pod of the owner, the answer to that
+// wakes the others.
 void ReclaimRuns::WakeRivals(const std::string& name, const PodUid& uid, Instant now) {
-  const auto settled = std::ranges::find(reclaims_.all.at(name).victims, uid, &ReclaimVictim::uid);
-  if (settled == reclaims_.all.at(name).victims.end()) return;
-  const std::string owner = settled->owner;
+  const auto owner_of = [&](const PodUid& victim) {
+    const std::vector<ReclaimVictim>& victims = reclaims_.all.at(name).victims;
+    const auto found = std::ranges::find(victims, victim, &ReclaimVictim::uid);
+    return found == victims.end() ? std::string() : found->owner;
+  };
+  const std::string owner = owner_of(uid);
+  const auto own = reclaims_.runs.find(name);
+  if (own != reclaims_.runs.end() && own->second.asked && owner_of(*own->second.asked) == owner) {
+    return;
+  }
   std::vector<std::string> rivals;
   for (const auto& [rival, run] : reclaims_.runs) {
     const std::vector<ReclaimVictim>& victims = reclaims_.all.at(rival).victims;
