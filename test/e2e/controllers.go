@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// The controllers of workloads and disruption budgets. The garbage collector is not among them: pods of
-// other scenarios name owners that nobody made.
-const workloadControllers = "deployment-controller,replicaset-controller,job-controller,disruption-controller"
+// The controllers of workloads, disruption budgets and resource claims. The garbage collector is not
+// among them: pods of other scenarios name owners that nobody made.
+const workloadControllers = "deployment-controller,replicaset-controller,job-controller,disruption-controller," +
+	"resourceclaim-controller"
 
 // StartControllers runs kube-controller-manager, which writes the statuses that scenarios without it
 // write themselves. The caller stops it.

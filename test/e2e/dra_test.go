@@ -252,3 +252,60 @@ func TestClaimsAreChargedAndExplained(t *testing.T) {
 	s.used("dra", "2.75") // by memory: two cards, half of one, two eighths
 	s.ledgerVerifies()
 }
+
+// templated has a template for claims of one GPU.
+func (s *Scenario) templated(name string) {
+	s.Helper()
+	object := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: resourcev1.ResourceClaimTemplateSpec{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
+			Requests: []resourcev1.DeviceRequest{exactly("gpu", "gpu.nvidia.com")}}}}}
+	_, err := s.Client.ResourceV1().ResourceClaimTemplates(s.namespace).Create(s.ctx(), object, metav1.CreateOptions{})
+	s.must(err)
+}
+
+// Two of four pods have borrowed the owner's GPUs by claims. They leave, their claims go with them, and
+// only then does the owner's pod start, on GPUs of a node that no claim concerns.
+func TestBorrowedClaimsAreTakenBack(t *testing.T) {
+	c := newTeams(t, "claims", "h100", 2, 2, newNode("claims-dra", "dra", NodeSpec{}, nil, nil), StockNode("claims-0", 2))
+	c.owner.nvidiaClasses()
+	const h100 = "NVIDIA H100 80GB HBM3"
+	var devices []resourcev1.Device
+	for i := range 4 {
+		devices = append(devices, draDevice(fmt.Sprintf("cl-gpu-%d", i), h100, "", "", "80Gi"))
+	}
+	c.owner.publish("claims-dra", devices...)
+	controllers, err := c.owner.StartControllers(c.owner.ctx())
+	c.owner.must(err)
+	t.Cleanup(func() { controllers.Stop(15 * time.Second) })
+	c.borrower.templated("one")
+	template := "one"
+	for i := range 4 {
+		pod := c.borrower.claimPod(fmt.Sprintf("train-%d", i), "gpu")
+		pod.Spec.ResourceClaims[0] = corev1.PodResourceClaim{Name: "gpu", ResourceClaimTemplateName: &template}
+		pod.Spec.PriorityClassName = training
+		c.borrower.createPod(pod)
+		c.borrower.running(pod.Name, soon)
+	}
+	c.owner.used(c.borrower.namespace, "4")
+
+	c.owner.submit("serve", inference, WholeCards(2))
+	done := c.owner.running("serve", planLag)
+	if done.Spec.NodeName != "claims-0" {
+		t.Errorf("expected serve on claims-0, found it on %s", done.Spec.NodeName)
+	}
+	reclaim := c.owner.reclaimIs("serve", "Done")
+	if victims := reclaim.victims(c.borrower.namespace); reclaim.Spec.Rule != "R1" || len(victims) != 2 {
+		t.Errorf("expected R1 to take two pods, found %+v", reclaim)
+	}
+	left := 0
+	for _, pod := range c.borrower.list() {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+			left++
+		}
+	}
+	if left != 2 {
+		t.Errorf("expected two pods of the borrower to stay, found %d", left)
+	}
+	c.owner.used(c.borrower.namespace, "2")
+	c.owner.ledgerVerifies()
+}
