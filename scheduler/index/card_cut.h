@@ -42,8 +42,9 @@ struct CardCut {
 };
 
 // `product`: label of the node or type of the card, `memory`: of the card (see FindMigBoard).
-// Profiles that the board lacks are left out. Null and `problem` (expected, found): the agent
-// offers none, or no board of the catalogue has them at these places.
+// Profiles that the board lacks are left out; where the agent's register names none, the board's
+// own are taken. Null and `problem` (expected, found): no board of the catalogue is the card's, or
+// has them at these places.
 std::shared_ptr<const CardCut> CutOf(const AgentDevice& device, std::string_view product,
                                      Mebibytes memory, std::string& problem);
 

@@ -329,7 +329,7 @@ TEST(CardCut, ARegisterWithoutProfilesIsCutAsItsBoardAllows) {
   for (const CutProfile& profile : inventory.cards[0].cut->profiles) {
     EXPECT_EQ(profile.name.find('+'), std::string::npos) << profile.name;
   }
-  EXPECT_EQ(node.Put(PodOfMib(20000, 50)), "4g.20gb@0 on 0");
+  EXPECT_EQ(node.Put(PodOfMib(20000, 57)), "4g.20gb@0 on 0");
   EXPECT_EQ(node.Put(PodOfMib(20000)), "3g.20gb@4 on 0");
   EXPECT_EQ(node.Put(PodOfMib(4000)), "NoRoom");
 }
