@@ -90,6 +90,9 @@ struct NodeFacts {
   std::optional<Instant> lost_since;
   bool cordoned = false;      // spec.unschedulable
   std::string operator_busy;  // the label and value that keep pods away; empty: none
+  // What is wrong with its agent's register, without which the node would look like one with whole
+  // cards; empty: nothing.
+  std::string agent_unreadable;
 
   // status.allocatable.cpu; nullopt: the node does not say. CPU decides nothing here, but GPUs
   // whose node has no CPU left are stranded.

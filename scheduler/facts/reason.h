@@ -32,10 +32,11 @@ enum class Reason : uint8_t {
   kNodeUnreadable,  // its object cannot be read: nobody knows what it has
   kNodeNotReady,
   kNodeCordoned,
-  kOperatorBusy,    // driver upgrade, paused device plugin, VM passthrough, MIG change
-  kNodeUnstable,    // devices vanished and came back moments ago
-  kNodeRefusing,    // the kubelet refused several GPU pods lately
-  kDevicesUnknown,  // a pod on the node holds devices nobody can name
+  kAgentUnreadable,  // its agent's register cannot be read: nobody knows what its GPUs have
+  kOperatorBusy,     // driver upgrade, paused device plugin, VM passthrough, MIG change
+  kNodeUnstable,     // devices vanished and came back moments ago
+  kNodeRefusing,     // the kubelet refused several GPU pods lately
+  kDevicesUnknown,   // a pod on the node holds devices nobody can name
   // About the devices.
   kNoGpu,             // the node has no GPU of the kind asked for
   kNoAgent,           // nothing on the node can enforce the share

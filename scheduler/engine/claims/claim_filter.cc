@@ -88,7 +88,9 @@ std::vector<ClaimFilter::Place> ClaimFilter::PlacesFor(const RequestContext& con
       reason = Reason::kNone;
     }
     const Reason closed = id == kNoNode ? Reason::kNone : cluster_.hot[id].closed;
-    if (closed == Reason::kOperatorBusy || closed == Reason::kNodeUnreadable) reason = closed;
+    const bool keeps_away = closed == Reason::kOperatorBusy || closed == Reason::kNodeUnreadable ||
+                            closed == Reason::kAgentUnreadable;
+    if (keeps_away) reason = closed;
     if (reason != Reason::kNone) {
       answer.refused.emplace_back(position, reason);
       if (answer.reason == Reason::kNone || reason < answer.reason) answer.reason = reason;

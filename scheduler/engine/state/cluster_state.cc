@@ -43,6 +43,7 @@ Reason ClusterState::ClosedReason(const NodeEntry& entry, Instant now) const {
   const NodeFacts& facts = entry.state.facts();
   if (!facts.ready) return Reason::kNodeNotReady;
   if (facts.cordoned) return Reason::kNodeCordoned;
+  if (!facts.agent_unreadable.empty()) return Reason::kAgentUnreadable;
   if (!facts.operator_busy.empty() || !entry.held.empty()) return Reason::kOperatorBusy;
   if (!entry.unkept.empty()) return Reason::kDevicesUnknown;
   if (entry.stable_at && now < *entry.stable_at) return Reason::kNodeUnstable;

@@ -138,6 +138,8 @@ constexpr std::pair<Reason, std::string_view> kAdvice[] = {
     {Reason::kNodeCordoned, kNodesBack},
     {Reason::kNodeUnreadable,
      "an administrator must mend the node's object; the server's log says what is wrong with it"},
+    {Reason::kAgentUnreadable,
+     "an administrator must mend the GPU agent of the node, or take away what is left of it"},
     {Reason::kOperatorBusy, kNodesBack},
     {Reason::kNodeUnstable, kNodesBack},
     {Reason::kNodeRefusing, kNodesBack},
@@ -225,6 +227,8 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
           std::chrono::ceil<std::chrono::seconds>(*entry.refusing_until - now).count());
     case Reason::kNodeUnreadable:
       return entry.unreadable;
+    case Reason::kAgentUnreadable:
+      return entry.state.facts().agent_unreadable;
     case Reason::kOperatorBusy:
       return DescribeBusy(entry);
     case Reason::kNoGpu:

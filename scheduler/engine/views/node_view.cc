@@ -15,6 +15,8 @@ std::string ClosedDetail(const NodeEntry& entry) {
   switch (entry.closed) {
     case Reason::kNodeUnreadable:
       return entry.unreadable;
+    case Reason::kAgentUnreadable:
+      return entry.state.facts().agent_unreadable;
     case Reason::kOperatorBusy:
       return DescribeBusy(entry);
     case Reason::kDevicesUnknown:

@@ -51,7 +51,7 @@ void Take(absl::StatusOr<AgentRegister> parsed, std::string_view place, std::str
   found.problems.push_back(
       fmt::format("{}, in {}", std::string_view(why.data(), why.size()), place));
   TRANCHE_MARK(agent_register_unreadable);
-  found.unreadable = fmt::format("{}=unreadable", key);
+  found.unreadable = fmt::format("{}: {}", key, found.problems.back());
 }
 
 void TakeAmounts(AgentKind kind, const Labels& annotations, const NodeFacts& facts,

@@ -16,8 +16,8 @@ namespace tranche::wire {
 
 struct NodeAgent {
   std::optional<AgentRegister> agent;
-  // The sign of an agent whose register cannot be read, "KEY=unreadable": without it the node would
-  // look like one with whole cards, so that no pod may go there. Empty: none.
+  // The sign of an agent whose register cannot be read, and what is wrong with it: without it the
+  // node would look like one with whole cards, so that no pod may go there. Empty: none.
   std::string unreadable;
   std::vector<std::string> problems;
 };

@@ -239,7 +239,7 @@ class NodeReader {
   void ReadAnnotations() {
     NodeAgent shown = ReadNodeAgent(annotations_, facts_);
     facts_.agent = std::move(shown.agent);
-    if (facts_.operator_busy.empty()) facts_.operator_busy = std::move(shown.unreadable);
+    facts_.agent_unreadable = std::move(shown.unreadable);
     facts_.problems.insert(facts_.problems.end(), shown.problems.begin(), shown.problems.end());
     if (const auto found = annotations_.find(std::string(kCordonKey));
         found != annotations_.end()) {

@@ -147,9 +147,8 @@ NodeFacts NodeOf(const std::string& name, Options& options) {
   node.ready = options.Yes("ready", true);
   node.cordoned = options.Yes("cordoned", false);
   if (options.Choice<bool>("register", {{"readable", false}, {"unreadable", true}}, false)) {
-    // As the edge reports it: a node whose agent cannot be understood is being changed by someone.
     node.agent.reset();
-    node.operator_busy = "hami.io/node-nvidia-register=unreadable";
+    node.agent_unreadable = "hami.io/node-nvidia-register: expected a uuid, found none";
   }
   node.matrix = MachineOf(options.Choice<Links>("links",
                                                 {{"unknown", Links::kUnknown},

@@ -53,11 +53,13 @@ TEST_F(EngineTest, ReasonsNameTheMostFundamentalObstacle) {
   down.ready = false;
   NodeFacts upgrading = test::StockNode("upgrading", 8);
   upgrading.operator_busy = "nvidia.com/gpu-driver-upgrade-state=drain-required";
+  NodeFacts garbled = test::StockNode("garbled", 8);
+  garbled.agent_unreadable = "hami.io/node-nvidia-register: expected a uuid, found none";
   NodeFacts ill = test::StockNode("ill", 8);
   ill.gpu->allocatable = 3;
   NodeFacts plain;
   plain.name = NodeName("plain");
-  Nodes({cordoned, down, upgrading, ill, plain, test::StockNode("small", 2),
+  Nodes({cordoned, down, upgrading, garbled, ill, plain, test::StockNode("small", 2),
          test::SharedNode("mps", 1, 4, true, SharingMethod::kMps), test::HamiNode("hami", 2)});
   names_.push_back(NodeName("missing"));
   PodRequest t4 = WholePod("t4", 1);
@@ -78,6 +80,7 @@ TEST_F(EngineTest, ReasonsNameTheMostFundamentalObstacle) {
       {WholePod("a", 1), "cordoned", "NodeCordoned"},
       {WholePod("b", 1), "down", "NodeNotReady"},
       {WholePod("c", 1), "upgrading", "OperatorBusy"},
+      {WholePod("l", 1), "garbled", "AgentUnreadable"},
       {WholePod("d", 4), "ill", "Unhealthy"},
       {WholePod("e", 1), "plain", "NoGpu"},
       {WholePod("f", 3), "small", "TooManyPerNode"},
