@@ -14,6 +14,7 @@
 
 #include "scheduler/agent/kubelet.h"
 #include "scheduler/agent/pods.h"
+#include "scheduler/agent/register.h"
 #include "topology/base/status.h"
 
 namespace tranche::agent {
@@ -53,9 +54,10 @@ Sources SourcesOf(const Config& config, kube::Credentials credentials) {
 
 Agent::Agent(Config config, kube::Credentials credentials, int looks)
     : config_(std::move(config)),
+      credentials_(std::move(credentials)),
       kubelet_socket_(config_.plugin_folder + "/kubelet.sock"),
       own_socket_(config_.plugin_folder + "/" + kSocketName),
-      plugin_(OptionsOf(config_, looks), SourcesOf(config_, std::move(credentials))) {}
+      plugin_(OptionsOf(config_, looks), SourcesOf(config_, credentials_)) {}
 
 Agent::~Agent() { EndServing(); }
 
@@ -99,12 +101,25 @@ bool Agent::IsDeaf(Time now) {
   return now - heard_ >= kDeafFor;
 }
 
+absl::Status Agent::LookAndTell(Time now) {
+  if (looked_at_ && now - *looked_at_ < config_.look_period) return absl::OkStatus();
+  looked_at_ = now;
+  cards_.Update(LookAtCards(config_.nvml));
+  plugin_.SetCards(cards_.cards());
+  const std::string text = RenderRegister(cards_.cards());
+  if (text == written_) return absl::OkStatus();
+  TRANCHE_RETURN_IF_ERROR(WriteRegister(credentials_, config_.node, text, kApiTimeout));
+  written_ = text;
+  return absl::OkStatus();
+}
+
 absl::Status Agent::Step(Time now) {
-  if (!looked_at_ || now - *looked_at_ >= config_.look_period) {
-    looked_at_ = now;
-    cards_.Update(LookAtCards(config_.nvml));
-    plugin_.SetCards(cards_.cards());
-  }
+  const absl::Status told = LookAndTell(now);
+  const absl::Status registered = Register(now);
+  return told.ok() ? registered : told;
+}
+
+absl::Status Agent::Register(Time now) {
   const auto kubelet = SocketAt(kubelet_socket_);
   if (!kubelet) {
     registered_with_.reset();

@@ -30,9 +30,9 @@ class Agent {
   Agent(Config config, kube::Credentials credentials, int looks = 15);
   ~Agent();
 
-  // Does what is due: looks at the GPUs, serves anew and registers where the kubelet's socket is
-  // another one or its stream has been closed for long. Called about once a second. Error: what
-  // could not be done and is tried again.
+  // Does what is due: looks at the GPUs, tells of them, serves anew and registers where the
+  // kubelet's socket is another one or its stream has been closed for long. Called about once a
+  // second. Error: what could not be done and is tried again.
   absl::Status Step(Time now);
   // Of a kubelet that follows what GPUs there are.
   bool connected() const { return plugin_.streams() > 0; }
@@ -46,11 +46,14 @@ class Agent {
   };
   static std::optional<SocketFile> SocketAt(const std::string& path);
 
+  absl::Status LookAndTell(Time now);
+  absl::Status Register(Time now);
   absl::Status Serve();
   void EndServing();
   bool IsDeaf(Time now);
 
   const Config config_;
+  const kube::Credentials credentials_;
   const std::string kubelet_socket_;
   const std::string own_socket_;
   CardList cards_;
@@ -59,7 +62,8 @@ class Agent {
   std::optional<SocketFile> registered_with_;  // the kubelet's, when the plugin was registered
   std::optional<SocketFile> serving_on_;
   std::optional<Time> looked_at_;
-  Time heard_;  // the last moment with an open stream
+  std::string written_;  // the register, as the API server has taken it
+  Time heard_;           // the last moment with an open stream
 };
 
 }  // namespace tranche::agent

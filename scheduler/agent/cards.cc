@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <utility>
 
 #include "scheduler/probe/nvml.h"
 #include "topology/base/status.h"
@@ -11,14 +13,18 @@
 namespace tranche::agent {
 namespace {
 
-// Why the card cannot be given whole; empty: it can.
-std::string ProblemOf(probe::Nvml& nvml, probe::Nvml::Device device) {
-  const auto mig = nvml.MigIsOn(device);
-  if (!mig.ok()) return std::string(mig.status().message());
-  if (*mig) return "its MIG mode is on";
+// What the card has, and why it cannot be given whole.
+void Examine(probe::Nvml& nvml, probe::Nvml::Device device, Card& card) {
   // A card that fell off the bus still has a UUID for a while, but nothing can be read from it.
   const auto memory = nvml.MemoryMib(device);
-  return memory.ok() ? "" : std::string(memory.status().message());
+  if (memory.ok()) {
+    card.mib = *memory;
+  } else {
+    card.problem = std::string(memory.status().message());
+  }
+  const auto mig = nvml.MigIsOn(device);
+  if (!mig.ok()) card.problem = std::string(mig.status().message());
+  if (mig.ok() && *mig) card.problem = "its MIG mode is on";
 }
 
 }  // namespace
@@ -33,7 +39,9 @@ absl::StatusOr<std::vector<Card>> LookAtCards(const std::string& nvml_library) {
     const auto uuid = nvml->Uuid(*device);
     // Its name is not known; where it was seen before it is missing now, and closed.
     if (!uuid.ok()) continue;
-    cards.push_back({GpuUuid(*uuid), ProblemOf(*nvml, *device)});
+    Card card{GpuUuid(*uuid), "", index, 0};
+    Examine(*nvml, *device, card);
+    cards.push_back(std::move(card));
   }
   return cards;
 }
@@ -46,12 +54,15 @@ void CardList::Update(const absl::StatusOr<std::vector<Card>>& look) {
   }
   if (!look.ok()) return;
   for (const Card& seen : *look) {
-    const auto known = std::ranges::find(cards_, seen.uuid, &Card::uuid);
+    auto known = std::ranges::find(cards_, seen.uuid, &Card::uuid);
     if (known == cards_.end()) {
       cards_.push_back(seen);
+      known = std::prev(cards_.end());
     } else {
       known->problem = seen.problem;
+      known->mib = seen.mib;
     }
+    known->index = static_cast<int>(known - cards_.begin());
   }
 }
 

@@ -37,8 +37,8 @@ bool IsAgentless(RequestStyle style) {
 std::string_view AgentName(AgentKind kind) {
   // In the order of AgentKind.
   static constexpr std::string_view kNames[] = {
-      "none",     "hami",     "4pd",         "volcano",      "volcano-gpushare",
-      "gpushare", "tkestack", "elastic-gpu", "vgpu-manager", "koordinator"};
+      "none",     "hami",        "4pd",          "volcano",     "volcano-gpushare", "gpushare",
+      "tkestack", "elastic-gpu", "vgpu-manager", "koordinator", "tranche-node"};
   static_assert(std::size(kNames) == kAgentKinds);
   return kNames[static_cast<std::size_t>(kind)];
 }
@@ -46,6 +46,7 @@ std::string_view AgentName(AgentKind kind) {
 bool Serves(AgentKind agent, RequestStyle style) {
   switch (agent) {
     case AgentKind::kNone:
+    case AgentKind::kTranche:
       return IsAgentless(style);
     case AgentKind::kHami:
     case AgentKind::kFourPd:
@@ -93,6 +94,8 @@ std::optional<int64_t> SlotOf(AgentKind agent, const PodRequest& request) {
     case AgentKind::kNone:
     case AgentKind::kElastic:
     case AgentKind::kKoordinator:
+    // It asks the kubelet which pod that is.
+    case AgentKind::kTranche:
       break;
   }
   return std::nullopt;

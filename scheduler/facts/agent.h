@@ -29,8 +29,9 @@ enum class AgentKind : uint8_t {
   kElastic,      // elastic-ai/elastic-gpu-agent
   kVgpuManager,  // coldzerofear/vgpu-manager
   kKoordinator,  // koordinator-sh/koordinator: koordlet
+  kTranche,      // tranche-node: whole cards, by the record itself
 };
-inline constexpr int kAgentKinds = 10;
+inline constexpr int kAgentKinds = 11;
 std::string_view AgentName(AgentKind kind);  // "none", "hami", "4pd", "volcano", ...
 
 // A MIG profile an agent cuts by itself.

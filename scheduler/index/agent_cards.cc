@@ -35,7 +35,7 @@ constexpr int kFirstMinorThatCutsAsTold = 10;
 bool IsAlive(const NodeFacts& facts) {
   const AgentKind agent = facts.agent->kind;
   if (agent == AgentKind::kKoordinator) return true;
-  if (agent == AgentKind::kHami || agent == AgentKind::kFourPd) {
+  if (agent == AgentKind::kHami || agent == AgentKind::kFourPd || agent == AgentKind::kTranche) {
     return facts.gpu.has_value() && facts.gpu->allocatable > 0;
   }
   return std::ranges::any_of(kPluginKeys, [&](const PluginKey& plugin) {
@@ -118,6 +118,8 @@ bool NeedsFreeCore(AgentKind agent) {
   return agent == AgentKind::kHami || agent == AgentKind::kFourPd || agent == AgentKind::kVolcano;
 }
 
-bool ChoosesForShares(AgentKind agent) { return agent == AgentKind::kTkestack; }
+bool ServesWholeCardsOnly(AgentKind agent) {
+  return agent == AgentKind::kTkestack || agent == AgentKind::kTranche;
+}
 
 }  // namespace tranche

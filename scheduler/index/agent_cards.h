@@ -26,9 +26,9 @@ int64_t MpsClients(std::string_view product);
 // With no core left on a card, containers that name no cores find no room there either.
 bool NeedsFreeCore(AgentKind agent);
 
-// The agent takes the card it likes best for a part of one, by what is free at that moment, and
-// fails the pod if that is not the one it was told (tkestack). What another pod's end would change
-// cannot be foretold, so such nodes serve whole cards only.
-bool ChoosesForShares(AgentKind agent);
+// Nobody gives a part of a card there as it was told. tkestack takes the card it likes best, by
+// what is free at that moment, and fails the pod if that is not the one it was told: what another
+// pod's end would change cannot be foretold. tranche-node gives whole cards.
+bool ServesWholeCardsOnly(AgentKind agent);
 
 }  // namespace tranche

@@ -52,7 +52,7 @@ namespace {
 // Can this node hold the pod's share to its size, or may it be a promise only?
 bool ShareAllowed(const Inventory& inventory, const PodRequest& request, const Ask& ask,
                   const GpuPolicy& policy) {
-  if (ChoosesForShares(inventory.agent) && ask.compute < kWholeGpu) return false;
+  if (ServesWholeCardsOnly(inventory.agent) && ask.compute < kWholeGpu) return false;
   if (request.follows_placeholder) {
     if (inventory.placeholders) return true;
     // It sees what we name, and would see nothing where we cannot.

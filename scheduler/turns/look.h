@@ -50,6 +50,8 @@ struct KubeletPod {
 struct Card {
   GpuUuid uuid;
   std::string problem;  // why it is closed for new work; empty: healthy
+  int index = 0;        // in the order in which the agent first saw them; never reused
+  int64_t mib = 0;      // of memory; 0: the driver does not say
   friend bool operator==(const Card&, const Card&) = default;
 };
 

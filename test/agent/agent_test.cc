@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "scheduler/wire/nodes/agent_registers.h"
 #include "test/agent/kubelet.h"
 #include "test/fakes/api_server.h"
 #include "test/unit/scheduler/probe/fake_node.h"
@@ -22,6 +23,7 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 constexpr const char* kPods = "/api/v1/pods";
+constexpr const char* kNodes = "/api/v1/nodes";
 
 // Three cards: a and b are whole, c is in MIG mode.
 nlohmann::json Cards(const std::vector<std::string>& uuids) {
@@ -66,6 +68,22 @@ class AgentTest : public testing::Test {
     credentials_.tls = false;
     node_.emplace(Cards({"GPU-a", "GPU-b", "GPU-c"}));
     kubelet_.emplace(config_.plugin_folder);
+    api_.Put(kNodes, {{"metadata", {{"name", "node-1"}, {"uid", "uid-node"}}}});
+  }
+
+  // The devices of its register, as "uuid healthy".
+  std::string Register() const {
+    const auto node = api_.Object(kNodes, "node-1");
+    const auto text = node["metadata"]
+                          .value("annotations", nlohmann::json::object())
+                          .value("tranche.dev/agent-register", "");
+    const auto parsed = wire::ParseTrancheRegister(text);
+    if (!parsed.ok()) return "none";
+    std::string all;
+    for (const AgentDevice& device : parsed->devices) {
+      all += fmt::format("{}:{} {}, ", device.index, device.uuid.str(), device.healthy);
+    }
+    return all;
   }
 
   void StartAgent(int looks = 1) {
@@ -239,6 +257,7 @@ TEST_F(AgentTest, AGpuThatFallsOffIsClosedAndComesBack) {
   EXPECT_TRUE(kubelet_->WaitForDevices({{"GPU-a", true}, {"GPU-b", false}, {"GPU-c", false}}));
   EXPECT_THAT(std::string(kubelet_->Start("uid-one", "main").message()),
               HasSubstr("the driver no longer answers for it"));
+  EXPECT_EQ(Register(), "0:GPU-a true, 1:GPU-b false, 2:GPU-c false, ");
   node_.reset();  // the driver is gone
   now_ += config_.look_period;
   ASSERT_TRUE(agent_->Step(now_).ok());
@@ -248,6 +267,33 @@ TEST_F(AgentTest, AGpuThatFallsOffIsClosedAndComesBack) {
   ASSERT_TRUE(agent_->Step(now_).ok());
   EXPECT_TRUE(kubelet_->WaitForDevices(all_));
   EXPECT_TRUE(kubelet_->Start("uid-one", "main").ok());
+}
+
+TEST_F(AgentTest, TellsTheServerWhatGpusThereAre) {
+  StartAgent();
+  EXPECT_EQ(Register(), "0:GPU-a true, 1:GPU-b true, 2:GPU-c false, ");
+  const auto writes = api_.Requests("/api/v1/nodes/node-1").size();
+  now_ += config_.look_period;
+  ASSERT_TRUE(agent_->Step(now_).ok());
+  EXPECT_EQ(api_.Requests("/api/v1/nodes/node-1").size(), writes) << "nothing has changed";
+}
+
+TEST_F(AgentTest, ServesAlsoWhereItMayNotTell) {
+  for (int i = 0; i < 2; ++i) {
+    api_.OnNext("PATCH", "/api/v1/nodes/node-1",
+                [](const fakes::ApiRequest&, fakes::Exchange& exchange) {
+                  exchange.Answer(403, fakes::StatusBody(403, "Forbidden").dump());
+                });
+  }
+  agent_ = std::make_unique<Agent>(config_, credentials_, 1);
+  EXPECT_THAT(std::string(agent_->Step(now_).message()), HasSubstr("found HTTP 403"));
+  EXPECT_TRUE(kubelet_->WaitForDevices(all_));
+  EXPECT_EQ(Register(), "none");
+  now_ += config_.look_period;
+  EXPECT_FALSE(agent_->Step(now_).ok());
+  now_ += config_.look_period;
+  EXPECT_TRUE(agent_->Step(now_).ok());
+  EXPECT_EQ(Register(), "0:GPU-a true, 1:GPU-b true, 2:GPU-c false, ");
 }
 
 TEST_F(AgentTest, WaitsForAKubeletThatIsNotThere) {

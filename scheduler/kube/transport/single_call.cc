@@ -29,6 +29,7 @@ absl::StatusOr<SingleAnswer> CallOnce(const Credentials& credentials,
   call.method = request.method;
   call.target = request.target;
   call.body = request.body;
+  call.content_type = request.content_type;
   call.answer_limit = kMostAnswer;
   call.deadline = std::chrono::steady_clock::now() + request.timeout;
   ApiAnswer answer;

@@ -16,6 +16,7 @@ struct SingleRequest {
   std::string method = "GET";
   std::string target;  // path and query below the server's prefix, percent-encoded
   std::string body;    // JSON; empty: none
+  std::string content_type = "application/json";
   std::chrono::milliseconds timeout{30'000};
 };
 

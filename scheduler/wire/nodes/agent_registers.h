@@ -24,6 +24,9 @@ inline constexpr std::string_view kFourPdRegisterKey = "4pd.io/node-nvidia-regis
 inline constexpr std::string_view kVolcanoRegisterKey = "volcano.sh/node-vgpu-register";
 inline constexpr std::string_view kVgpuManagerRegisterKey = "nvidia.com/node-device-register";
 inline constexpr std::string_view kVgpuManagerConfigKey = "nvidia.com/node-config-info";
+inline constexpr std::string_view kTrancheRegisterKey = "tranche.dev/agent-register";
+// The label by which a node chooses tranche-node: "true".
+inline constexpr std::string_view kTrancheAgentLabel = "tranche.dev/agent";
 inline constexpr std::string_view kVolcanoUnhealthyKey = "volcano.sh/gpu-unhealthy-ids";
 
 // Registers in annotations.
@@ -42,6 +45,10 @@ absl::StatusOr<AgentRegister> ParseVolcanoRegister(std::string_view text,
 // vgpu-manager's devices, and the configuration that tells its memory factor.
 absl::StatusOr<AgentRegister> ParseVgpuManagerRegister(std::string_view devices,
                                                        std::string_view config);
+
+// tranche-node's devices: {"v":1,"devices":[{"uuid","index","mib","healthy"}]}. Each is one card
+// that is given whole.
+absl::StatusOr<AgentRegister> ParseTrancheRegister(std::string_view text);
 
 // True for the extended resources that agents' plugins advertise and we read.
 bool IsAgentResource(std::string_view key);

@@ -70,6 +70,16 @@ void TakeAmounts(AgentKind kind, const Labels& annotations, const NodeFacts& fac
 
 NodeAgent ReadNodeAgent(const Labels& annotations, const NodeFacts& facts) {
   NodeAgent found;
+  if (facts.labels.Find(kTrancheAgentLabel) == "true") {
+    const std::string_view text = TextOf(annotations, kTrancheRegisterKey);
+    if (text.empty()) {
+      found.unreadable = fmt::format("{}=unregistered", kTrancheAgentLabel);
+    } else {
+      Take(ParseTrancheRegister(text), fmt::format("annotation {}", kTrancheRegisterKey),
+           kTrancheRegisterKey, found);
+    }
+    return found;
+  }
   std::vector<AgentKind> signs;
   for (const RegisterKey& sign : kRegisterKeys) {
     const auto text = annotations.find(std::string(sign.key));

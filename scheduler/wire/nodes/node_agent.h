@@ -1,8 +1,11 @@
 // Which node agent a Node object shows, and what that one registers.
 //
-// A node may carry signs of several, left behind by those it had before. In this order the first
-// counts: HAMi, 4pd, Volcano, vgpu-manager (by their annotations), gpushare, Volcano's gpushare,
-// tkestack, elastic-gpu (by what they advertise). Only then objects beside the Node do.
+// A node whose label tranche.dev/agent is "true" has tranche-node, whatever else it carries: until
+// it has registered, nobody gives the node's GPUs as we say, and no pod may go there. Without the
+// label its register is a left-over. Of other agents a node may carry signs of several, left behind
+// by those it had before. In this order the first counts: HAMi, 4pd, Volcano, vgpu-manager (by
+// their annotations), gpushare, Volcano's gpushare, tkestack, elastic-gpu (by what they advertise).
+// Only then objects beside the Node do.
 #pragma once
 
 #include <optional>

@@ -66,6 +66,7 @@ TEST(Agent, ServesTheStylesItWasMadeFor) {
            Row{AgentKind::kElastic, "elastic-gpu"},
            Row{AgentKind::kVgpuManager, "vgpu-manager"},
            Row{AgentKind::kKoordinator, "native tranche kai koordinator open-gpu-share hived"},
+           Row{AgentKind::kTranche, "native tranche kai open-gpu-share hived"},
        }) {
     EXPECT_EQ(StylesOf(row.agent), row.styles) << AgentName(row.agent);
   }
@@ -123,6 +124,7 @@ TEST(Agent, TakesOnePodAtATimeOfThoseItCannotTellApart) {
            // They know the pod, or nobody is called.
            Row{AgentKind::kElastic, {1, {}, 500}, std::nullopt},
            Row{AgentKind::kKoordinator, {1, {}, 500}, std::nullopt},
+           Row{AgentKind::kTranche, {1, {}, 1000}, std::nullopt},
            Row{AgentKind::kNone, {1, {}, 500}, std::nullopt},
        }) {
     const PodRequest request = Asking(row.share);

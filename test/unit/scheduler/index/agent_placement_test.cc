@@ -330,6 +330,21 @@ TEST(AgentPlacement, AnAgentThatChoosesItselfServesWholeCardsOnly) {
   EXPECT_THAT(node.FreeMib(), ElementsAre(0, 0, 60 * 256));
 }
 
+// Records name whole cards by UUID, and none that its register calls ill.
+TEST(AgentPlacement, TrancheNodeGivesWholeCardsAsTheRecordSays) {
+  NodeFacts facts = test::AgentNode(AgentKind::kTranche, "n", 3, 81559);
+  facts.gpu = ResourceCount{2, 3};
+  for (AgentDevice& device : facts.agent->devices) device.slots = 1;
+  facts.agent->devices[0].healthy = false;
+  const Inventory inventory = BuildInventory(facts, 0);
+  EXPECT_EQ(inventory.knowledge, Knowledge::kExact);
+  PlacementNode node(std::move(facts), Permission::kAllow);
+  EXPECT_EQ(node.Why(test::FractionPod("part", 500)), "NoAgent");
+  EXPECT_NE(node.Why(test::WholePod("three", 3)), "");
+  EXPECT_GT(node.Put(test::WholePod("two", 2)), 0) << "the first is ill";
+  EXPECT_NE(node.Why(test::WholePod("one", 1)), "");
+}
+
 // Agents that go by index: the record's number finds the card, whatever its place in the list.
 TEST(AgentRecords, AreFoundByIndexOrUuidAsTheAgentHasThem) {
   struct Row {

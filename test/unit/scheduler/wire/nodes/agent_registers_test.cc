@@ -32,6 +32,38 @@ TEST(FourPdRegister, IsHamisTextFormOfAnotherAgent) {
   EXPECT_FALSE(ParseFourPdRegister(R"([{"id":"GPU-1"}])").ok()) << "it never wrote JSON";
 }
 
+TEST(TrancheRegister, ReadsCardsThatAreGivenWhole) {
+  const auto found = ParseTrancheRegister(
+      R"({"v":1,"devices":[{"uuid":"GPU-b","index":1,"mib":81559,"healthy":false},)"
+      R"({"uuid":"GPU-a","index":0,"mib":81559,"healthy":true}]})");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->kind, AgentKind::kTranche);
+  ASSERT_EQ(found->devices.size(), 2u);
+  EXPECT_EQ(found->devices[0].uuid, GpuUuid("GPU-a"));
+  EXPECT_EQ(found->devices[0].memory, Mebibytes::Of(81559));
+  EXPECT_EQ(found->devices[0].cores_percent, 100);
+  EXPECT_EQ(found->devices[0].slots, 1);
+  EXPECT_TRUE(found->devices[0].healthy);
+  EXPECT_FALSE(found->devices[1].healthy);
+  const struct {
+    const char* text;
+    const char* error;
+  } table[] = {
+      {"[]", "expected object, found array, in the register"},
+      {"{}", "expected 1, found nothing, in the register.v"},
+      {R"({"v":2})", "in the register.v"},
+      {R"({"v":1,"devices":[{"index":0,"mib":1}]})",
+       "expected a uuid, found none, in device 0.uuid"},
+      {R"({"v":1,"devices":[{"uuid":"GPU-a","mib":1}]})",
+       "expected a whole number, found none, in device 0.index"},
+      {R"({"v":1,"devices":[{"uuid":"a","index":0,"mib":1},{"uuid":"a","index":1,"mib":1}]})", "a"},
+  };
+  for (const auto& row : table) {
+    const std::string error = ErrorOf(ParseTrancheRegister(row.text).status());
+    EXPECT_NE(error.find(row.error), std::string::npos) << row.text << ": " << error;
+  }
+}
+
 TEST(VolcanoRegister, ReadsDevicesInTheDriversOrder) {
   const auto found = ParseVolcanoRegister(
       "GPU-b,10,32768,NVIDIA-Tesla V100-PCIE-32GB,true,hami-core:"

@@ -229,6 +229,24 @@ TEST(NodeDecode, AnUnreadableRegisterKeepsPodsAway) {
                                       "hami.io/node-nvidia-register"}));
 }
 
+// tranche-node is there by the node's label; its register alone may be a left-over.
+TEST(NodeDecode, ANodeThatChoosesTrancheNodeIsClosedUntilItHasRegistered) {
+  constexpr const char* kLabel = R"("tranche.dev/agent":"true")";
+  constexpr const char* kRegister =
+      R"("tranche.dev/agent-register":"{\"v\":1,\"devices\":[{\"uuid\":\"GPU-a\",)"
+      R"(\"index\":0,\"mib\":81559,\"healthy\":true}]}")";
+  constexpr const char* kAmounts = R"("nvidia.com/gpu":"1")";
+  const NodeFacts registered = NodeOf(kLabel, kAmounts, kRegister);
+  ASSERT_TRUE(registered.agent.has_value());
+  EXPECT_EQ(registered.agent->kind, AgentKind::kTranche);
+  EXPECT_EQ(registered.operator_busy, "");
+  EXPECT_EQ(NodeOf(kLabel, kAmounts).operator_busy, "tranche.dev/agent=unregistered");
+  EXPECT_EQ(NodeOf(kLabel, kAmounts, R"("tranche.dev/agent-register":"{}")").operator_busy,
+            "tranche.dev/agent-register=unreadable");
+  EXPECT_FALSE(NodeOf("", kAmounts, kRegister).agent.has_value());
+  EXPECT_FALSE(NodeOf(R"("tranche.dev/agent":"false")", kAmounts, kRegister).agent.has_value());
+}
+
 // Every sign an agent leaves on a node, in the order in which they count.
 struct Sign {
   AgentKind agent;
