@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "scheduler/kube/cluster.h"
+#include "scheduler/kube/transport/credentials.h"
 #include "scheduler/turns/look.h"
 #include "topology/base/ids.h"
 

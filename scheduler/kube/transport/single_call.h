@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "scheduler/kube/transport/options.h"
+#include "scheduler/kube/transport/credentials.h"
 
 namespace tranche::kube {
 
