@@ -5,7 +5,7 @@
 #                             besides there are tsan, asan-properties (property tests under
 #                             sanitizers) and fuzz (libFuzzer, by coverage), a quarter of an hour
 #                             each on two cores, and sim-fresh (new seeds of the simulator, for
-#                             two minutes; a default step where TRANCHE_CI=1)
+#                             two minutes)
 #   test/run.sh quick         before each commit: unit and property tests, scenarios and the rules
 #                             of the tree, in the release build; minutes after a change of one file
 #   TRANCHE_CONTROL_PLANES    versions of Kubernetes for charts and e2e; default: "1.37"
@@ -20,8 +20,6 @@ cd "$root"
 steps=("$@")
 if (( ${#steps[@]} == 0 )); then
   steps=(release sim monitoring tls charts page e2e asan-ubsan)
-  # In CI every run looks at seeds that nobody has seen; the release step runs those that are kept.
-  if [[ ${TRANCHE_CI:-0} == 1 ]]; then steps=(release sim sim-fresh "${steps[@]:2}"); fi
 fi
 all_steps=(quick release sim monitoring tls charts page e2e asan-ubsan asan-properties tsan fuzz
   sim-fresh)
