@@ -9,7 +9,7 @@
 namespace tranche::agent {
 namespace {
 
-constexpr int kOk = 200;
+constexpr int kPatched = 200;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ absl::Status WriteRegister(const kube::Credentials& credentials, const NodeName&
     return absl::UnavailableError(
         fmt::format("API server: {}", std::string(answer.status().message())));
   }
-  if (answer->status == kOk) return absl::OkStatus();
+  if (answer->status == kPatched) return absl::OkStatus();
   return absl::UnavailableError(
       fmt::format("API server: expected to write the register of node {}, found HTTP {}",
                   node.str(), answer->status));

@@ -37,7 +37,7 @@ class CrowdMaker {
     std::vector<QuotaNode> nodes = {{.name = "org", .parent = "", .lines = {}}};
     const int nodes_of_four = Roll(2, 3);
     const int gpus = 4 * nodes_of_four;
-    for (const std::string& leaf : {"a", "b", "c"}) {
+    for (const std::string& leaf : std::vector<std::string>{"a", "b", "c"}) {
       const int nominal = leaf == "a" ? Roll(4, gpus - 2) : Roll(0, gpus / 2);
       nodes.push_back({.name = leaf, .parent = "org", .lines = {}});
       nodes.back().lines.emplace_back("h", LineLimits{.nominal = Gpus(nominal)});
