@@ -84,6 +84,7 @@ TEST_F(ReclaimCaseTest, WhoIsOnTheWayOutCountsAsGone) {
   PodRecord& lent = Runs(TeamPod("a", "lent", 4, "train"), "n1");
   EXPECT_FALSE(Case().any_leaving());
   lent.traits.leaves_at = now + Millis(30'000);
+  cluster.terminating.insert(lent.request->uid);
   ReclaimCase reclaim_case = Case();
   EXPECT_TRUE(reclaim_case.any_leaving());
   EXPECT_TRUE(reclaim_case.Fits(*reclaim_case.RegionOf(NodeName("n1")), {}));

