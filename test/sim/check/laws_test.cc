@@ -176,7 +176,7 @@ TEST(SimEvictions, RoomThatIsKeptCountsForItsTeam) {
       scene.At(10).Edit("pods", "red/gang", "/status/nominatedNodeName", "n1", who);
       scene.At(20).Bind("red/new", "n1", Cards(2, 1), "red");
       if (comes) scene.At(90).Bind("red/gang", "n1", Cards(0, 2), "red");
-      scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
+      scene.At(100).Reclaim("r1", "R5", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
       EXPECT_EQ(scene.Found().contains("evictions"), who != std::string(kLeader))
           << who << comes << scene.Texts();
     }
@@ -203,7 +203,7 @@ TEST(SimEvictions, ABindThatANewLeaderFoundUndoneBeginsAnew) {
     scene.At(40);
     ask("filter", Json::object());
     scene.Bind("red/new", "n1", Cards(2, 1), "red", kLeader, anew ? 2 : 1);
-    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
+    scene.At(100).Reclaim("r1", "R5", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
     EXPECT_EQ(scene.Found().contains("evictions"), !anew) << scene.Texts();
   }
 }
