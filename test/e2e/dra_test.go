@@ -135,7 +135,8 @@ func (s *Scenario) claimsOf(pod string) (text string, claims []draClaim) {
 // used waits until the quota says that so many GPUs are held.
 func (s *Scenario) used(quota, gpus string) {
 	s.Helper()
-	s.eventually(statusLag, func() string {
+	// What a filter call keeps for claims may last its ten seconds (claimSeconds).
+	s.eventually(statusLag+10*time.Second, func() string {
 		var found struct {
 			Quotas []struct {
 				Name  string `json:"name"`

@@ -21,9 +21,9 @@ const (
 
 // What a reclaim promises, without quotas: the lower class goes, and of it as much as is needed.
 func TestAHigherClassEvictsALowerOneWithoutQuotas(t *testing.T) {
-	s := newScenario(t, "plain", StockNode("plain-0", 3))
-	s.declareClasses("plain")
-	s.eventually(planLag, func() string { return s.missingClasses("plain") })
+	s := newScenario(t, "classes", StockNode("classes-0", 3))
+	s.declareClasses("classes")
+	s.eventually(planLag, func() string { return s.missingClasses("classes") })
 	s.start(notebook, WholeCards(1), "low-0", "low-1")
 	s.start(training, WholeCards(1), "middle")
 
