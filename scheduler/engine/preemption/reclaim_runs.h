@@ -94,9 +94,9 @@ class ReclaimRuns {
   bool GangIsToGo(const Reclaim& reclaim, const std::vector<PodUid>& left) const;
 
   // ---- victims that are gangs (reclaim_gangs.cc)
-  // Who says that a member was evicted: this process, which had it evicted, or a record that was
-  // read at a start. Anybody may have written that record. So a gang whose size nobody tells counts
-  // as broken by it only where one of the gang's pods is seen leaving.
+  // What tells us that a member was evicted. kUs: this process had it evicted. kRecord: a record
+  // that was read at a start says so, and anybody may have written that. A gang whose size is not
+  // known counts as broken by a record only where one of its pods is seen leaving.
   enum class Witness : uint8_t { kUs, kRecord };
   Witness WitnessOf(const std::string& reclaim) const;
   // Keys of gangs of which members were evicted and fewer than they need stay: the rest goes too.

@@ -77,28 +77,22 @@ std::unique_ptr<ObjectSink> DraSink(ClusterEvents& events, dra::ObjectRef::Kind 
   return std::make_unique<EventSink>(events, read, gone);
 }
 
-// `group`: see wire::GangOfPodGroup.
-std::unique_ptr<ObjectSink> GangSink(ClusterEvents& events, std::string_view group) {
-  const auto read = [group](wire::Element object, const Identity&) -> absl::StatusOr<ClusterEvent> {
-    TRANCHE_ASSIGN_OR_RETURN(const wire::GangSize gang, wire::DecodePodGroup(object, group));
-    return GangSizeChanged{gang.ns, gang.gang, gang.size};
-  };
-  const auto gone = [group](const Identity& identity) {
-    const auto [ns, name] = SplitKey(identity.key);
-    return GangSizeChanged{std::string(ns), wire::GangOfPodGroup(group, name), 0};
-  };
-  return std::make_unique<EventSink>(events, read, gone);
-}
+// How the objects of one kind tell the size of a gang, and which gang it is. `word`: as in
+// ObservedResource.
+struct GangWords {
+  absl::StatusOr<wire::GangSize> (*decode)(wire::Element object, std::string_view word);
+  std::string (*gang_of)(std::string_view word, std::string_view name);
+};
 
-// `kind`: of the owners whose pods are gangs.
-std::unique_ptr<ObjectSink> OwnerSink(ClusterEvents& events, std::string_view kind) {
-  const auto read = [kind](wire::Element object, const Identity&) -> absl::StatusOr<ClusterEvent> {
-    TRANCHE_ASSIGN_OR_RETURN(const wire::GangSize gang, wire::DecodeGangOwner(object, kind));
+std::unique_ptr<ObjectSink> GangSink(ClusterEvents& events, std::string_view word,
+                                     GangWords words) {
+  const auto read = [=](wire::Element object, const Identity&) -> absl::StatusOr<ClusterEvent> {
+    TRANCHE_ASSIGN_OR_RETURN(const wire::GangSize gang, words.decode(object, word));
     return GangSizeChanged{gang.ns, gang.gang, gang.size};
   };
-  const auto gone = [kind](const Identity& identity) {
+  const auto gone = [=](const Identity& identity) {
     const auto [ns, name] = SplitKey(identity.key);
-    return GangSizeChanged{std::string(ns), wire::GangOfOwner(kind, name), 0};
+    return GangSizeChanged{std::string(ns), words.gang_of(word, name), 0};
   };
   return std::make_unique<EventSink>(events, read, gone);
 }
@@ -124,9 +118,9 @@ std::unique_ptr<ObjectSink> SinkOf(const ObservedResource& resource, ClusterEven
     case ObservedResource::Kind::kTemplates:
       return DraSink(events, dra::ObjectRef::Kind::kTemplate);
     case ObservedResource::Kind::kGangs:
-      return GangSink(events, resource.word);
+      return GangSink(events, resource.word, {wire::DecodePodGroup, wire::GangOfPodGroup});
     case ObservedResource::Kind::kOwners:
-      return OwnerSink(events, resource.word);
+      return GangSink(events, resource.word, {wire::DecodeGangOwner, wire::GangOfOwner});
   }
   TRANCHE_CHECK(false);
 }

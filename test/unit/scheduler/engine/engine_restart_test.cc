@@ -321,26 +321,14 @@ TEST_F(EngineRestartTest, APodFirstSeenWithoutWishesGivesItsReservationBack) {
   plain.cpu = MilliCpu::Of(1000);
   engine_.UpsertPod(Pending(plain), now_);
   const PodRequest wishes = WholePod("late", 1);
-  EXPECT_EQ(Bind(wishes, "n1").kind, BindPlan::Kind::kWrite);
+  // kube-scheduler sees an annotation before we do.
+  EXPECT_THAT(Filter(wishes), ElementsAre("n1"));
+  const BindPlan first = engine_.Bind(wishes.name, wishes.uid, NodeName("n1"), now_);
+  EXPECT_EQ(first.kind, BindPlan::Kind::kWrite);
   engine_.SettleBind(wishes.uid, NodeName("n1"), BindOutcome::kNotBound, now_);
   EXPECT_EQ(engine_.Totals().reservations, 0);
   EXPECT_THAT(Filter(WholePod("other", 1)), ElementsAre("n1"));
   EXPECT_EQ(Bind(wishes, "n1").kind, BindPlan::Kind::kWrite) << "and may be bound again";
-}
-
-// kube-scheduler sees an annotation before we do.
-TEST_F(EngineRestartTest, APodThatTheWatchStillShowsWithoutWishesGivesItsReservationBack) {
-  Nodes({StockNode("n1", 1)});
-  PodRequest plain = test::EmptyRequest("late");
-  plain.cpu = MilliCpu::Of(1000);
-  engine_.UpsertPod(Pending(plain), now_);
-  const PodRequest wishes = WholePod("late", 1);
-  EXPECT_THAT(Filter(wishes), ElementsAre("n1"));
-  const BindPlan plan = engine_.Bind(wishes.name, wishes.uid, NodeName("n1"), now_);
-  ASSERT_EQ(plan.kind, BindPlan::Kind::kWrite);
-  engine_.SettleBind(wishes.uid, NodeName("n1"), BindOutcome::kNotBound, now_);
-  EXPECT_EQ(engine_.Totals().reservations, 0);
-  EXPECT_THAT(Filter(WholePod("other", 1)), ElementsAre("n1"));
 }
 
 TEST_F(EngineRestartTest, APodWhoseBindIsUnderWayIsAnsweredItsNodeAlone) {
