@@ -308,6 +308,9 @@ void Metrics::CountEvictionFailure(EvictionOutcome outcome) {
 void Metrics::CountNominalWait(Millis waited) { impl_->reclaims.StartedInNominal(waited); }
 
 std::string Metrics::Render(const Scrape& scrape) const {
+  for (const QuotaView& quota : scrape.quotas) {
+    if (quota.report.leaf) impl_->reclaims.Begin(quota.report.name);
+  }
   std::vector<MetricFamily> families = impl_->registry.Collect();
   Page page(families);
   AddState(scrape, page);

@@ -48,6 +48,11 @@ ReclaimCounters::ReclaimCounters(prometheus::Registry& registry)
   nominal_waits_ = &HistogramFamily(registry, kTimeToNominal).Add({}, kWaitBuckets);
 }
 
+void ReclaimCounters::Begin(const std::string& leaf) {
+  lost_work_.Add({{"leaf", leaf}});
+  again_.Add({{"leaf", leaf}});
+}
+
 void ReclaimCounters::Planned(const PlanOutcome& outcome, std::chrono::nanoseconds took) {
   durations_[static_cast<std::size_t>(outcome.result)]->Observe(
       std::chrono::duration<double>(took).count());

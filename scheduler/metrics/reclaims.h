@@ -19,6 +19,8 @@ class ReclaimCounters {
   // The registry must outlive this.
   explicit ReclaimCounters(prometheus::Registry& registry);
 
+  // A quota's own counters begin at zero: what a rate first sees at one, it does not count.
+  void Begin(const std::string& leaf);
   void Planned(const PlanOutcome& outcome, std::chrono::nanoseconds took);
   void ReclaimedFrom(const Reclaim& reclaim, const std::string& leaf);
   void Evicted(const Reclaim& reclaim, const ReclaimVictim& victim);
@@ -36,9 +38,10 @@ class ReclaimCounters {
   prometheus::Counter* unresolved_;
   std::array<prometheus::Counter*, kOutcomes> failures_{};  // of those that are none: nullptr
   prometheus::Histogram* nominal_waits_;
-  // By names of quotas: a series appears with its first count.
+  // By pairs of quotas, and by quota and rule: a series appears with its first count.
   prometheus::Family<prometheus::Counter>& reclaims_;
   prometheus::Family<prometheus::Counter>& evicted_;
+  // By quota.
   prometheus::Family<prometheus::Counter>& lost_work_;
   prometheus::Family<prometheus::Counter>& again_;
 };

@@ -38,7 +38,8 @@ SEVERITIES = {"critical", "warning", "info"}
 HAMI_NAME = re.compile(r"(GPUDevice|nodeGPU|vGPU)\w+")
 NAME = re.compile(r"\b(?:tranche|process)_\w+")
 # Alerts that the story brings about: budgets, and pods larger than any node in the mix of requests.
-ACTIVE = {"TrancheBudgetExhausted", "TrancheBudgetRunsOut", "TrancheStrandedHigh"}
+ACTIVE = {"TrancheBudgetExhausted", "TrancheBudgetRunsOut", "TrancheLostWorkHigh",
+          "TrancheStrandedHigh"}
 # Rules and rates need some scrapes.
 ANSWER_SECONDS = 30
 

@@ -181,6 +181,26 @@ TEST(MetricsTest, EvictionsAreCountedByRuleAndQuota) {
   }
 }
 
+// A rate over a series that is born at one misses that one.
+TEST(MetricsTest, CountersOfAQuotaBeginAtZero) {
+  Scrape scrape;
+  QuotaView org;
+  org.report.name = "org";
+  QuotaView vision;
+  vision.report.name = "vision";
+  vision.report.leaf = true;
+  scrape.quotas = {org, vision};
+  const Metrics metrics;
+  const std::string page = metrics.Render(scrape);
+  for (const char* line : {
+           "tranche_lost_work_gpu_seconds_total{leaf=\"vision\"} 0",
+           "tranche_reevictions_total{leaf=\"vision\"} 0",
+       }) {
+    EXPECT_TRUE(ShowsLine(page, line)) << line << "\n" << page;
+  }
+  EXPECT_EQ(page.find("total{leaf=\"org\"}"), std::string::npos) << page;
+}
+
 TEST(MetricsTest, NamespacesAndBudgetsTellTheirQuota) {
   Scrape scrape;
   QuotaView vision;
