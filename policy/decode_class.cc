@@ -16,9 +16,11 @@ constexpr size_t kMostPriorityClasses = 64;
 constexpr int kMostEvictionsPerDay = 10'000;
 constexpr int64_t kMostChargeFactor = 9999;
 
-constexpr std::array kPreemptibles = {Choice<Preemptible>{"Never", Preemptible::kNever},
-                                      Choice<Preemptible>{"Always", Preemptible::kAlways},
-                                      Choice<Preemptible>{"OverQuota", Preemptible::kOverQuota}};
+constexpr std::array kPreemptibles = {
+    Choice<Preemptible>{"Never", Preemptible::kNever},
+    Choice<Preemptible>{"Always", Preemptible::kAlways},
+    Choice<Preemptible>{"OverQuota", Preemptible::kOverQuota},
+    Choice<Preemptible>{"OverNominal", Preemptible::kOverNominal}};
 constexpr std::array kSharing = {Choice<SharingMode>{"Exclusive", SharingMode::kExclusive},
                                  Choice<SharingMode>{"MIG", SharingMode::kMig},
                                  Choice<SharingMode>{"MPS", SharingMode::kMps},

@@ -170,7 +170,7 @@ struct GpuBudget {
 
 enum class SharingMode : uint8_t { kExclusive, kMig, kMps, kTimeSliced };
 
-enum class Preemptible : uint8_t { kNever, kAlways, kOverQuota };
+enum class Preemptible : uint8_t { kNever, kAlways, kOverQuota, kOverNominal };
 
 // The highest rank that the CRDs of classes and quotas accept.
 inline constexpr int kMostRank = 1000;

@@ -83,6 +83,8 @@ struct HeldWork {
   // when that was last asked (RefreshMarks).
   QuotaId quota = kNoQuota;
   LineMarks marks = {};
+  // In quota by what its leaf runs, whatever room is kept there for others; known when marks are.
+  bool within_nominal = false;
 };
 
 struct QuotaLineReport {
@@ -300,10 +302,14 @@ class QuotaBook {
   QuotaVerdict AskNominal(QuotaId leaf, LineId line, const Charge& charge) const;
   Charge NeverHeld(const std::string& leaf, LineId line) const;
   void Remark(const std::string& leaf, LeafUse& use);
-  // The leaf's gangs: running ones, then earmarks. `unit_of`: which of them each of its work is in,
-  // in the order of LeafUse::work; nothing of those that `gone` names.
+  void NoteWithinNominal(const std::string& leaf, LeafUse& use, const std::vector<LineMarks>& marks,
+                         const std::vector<std::size_t>& unit_of) const;
+  std::vector<LineMarks> MarksOf(QuotaId id, const std::vector<MarkUnit>& units) const;
+  // The leaf's gangs: running ones, then earmarks if they count. `unit_of`: which of them each of
+  // its work is in, in the order of LeafUse::work; nothing of those that `gone` names.
+  enum class Kept : uint8_t { kCounted, kLeftOut };
   std::vector<MarkUnit> UnitsOf(const std::string& leaf, const LeafUse* use,
-                                std::vector<std::size_t>& unit_of,
+                                std::vector<std::size_t>& unit_of, Kept kept = Kept::kCounted,
                                 const std::unordered_set<PodUid>& gone = {}) const;
 
   std::shared_ptr<const PolicySet> set_;

@@ -8,7 +8,7 @@
 
 namespace tranche {
 std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse* use,
-                                         std::vector<std::size_t>& unit_of,
+                                         std::vector<std::size_t>& unit_of, Kept kept,
                                          const std::unordered_set<PodUid>& gone) const {
   std::map<std::string, std::size_t> gangs;
   std::vector<MarkUnit> units;
@@ -45,7 +45,7 @@ std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse*
     }
   }
   for (const auto& [uid, work] : earmarks_) {
-    if (work.leaf == leaf) add(uid, work);
+    if (kept == Kept::kCounted && work.leaf == leaf) add(uid, work);
   }
   if (suspended_.contains(tree_.Find(leaf))) {
     for (MarkUnit& unit : units) unit.demoted = true;
@@ -59,7 +59,7 @@ std::vector<MarkUnit> QuotaBook::MarkUnitsOf(const std::string& leaf,
   const auto use = leaves_.find(leaf);
   std::vector<std::size_t> unit_of;
   std::vector<MarkUnit> units =
-      UnitsOf(leaf, use == leaves_.end() ? nullptr : &use->second, unit_of, gone);
+      UnitsOf(leaf, use == leaves_.end() ? nullptr : &use->second, unit_of, Kept::kCounted, gone);
   if (use == leaves_.end()) return units;
   auto unit = unit_of.begin();
   for (const auto& [uid, work] : use->second.work) {
@@ -68,14 +68,38 @@ std::vector<MarkUnit> QuotaBook::MarkUnitsOf(const std::string& leaf,
   return units;
 }
 
+std::vector<LineMarks> QuotaBook::MarksOf(QuotaId id, const std::vector<MarkUnit>& units) const {
+  // Of a quota that is gone nothing is within nominal.
+  return MarkLines(units, [this, id](LineId line) {
+    return id == kNoQuota ? ChargeLimit(Charge{}) : tree_.Nominal(id, line);
+  });
+}
+
+// Room is kept and given back within one planning round. What may be evicted must not change with
+// it, or two plans would open and close the way for each other for ever.
+void QuotaBook::NoteWithinNominal(const std::string& leaf, LeafUse& use,
+                                  const std::vector<LineMarks>& marks,
+                                  const std::vector<std::size_t>& unit_of) const {
+  const bool keeps_room = std::ranges::any_of(
+      earmarks_, [&](const auto& earmark) { return earmark.second.leaf == leaf; });
+  std::vector<std::size_t> alone_of;
+  std::vector<LineMarks> alone;
+  if (keeps_room) {
+    alone = MarksOf(tree_.Find(leaf), UnitsOf(leaf, &use, alone_of, Kept::kLeftOut));
+  }
+  std::size_t at = 0;
+  for (const auto& [uid, work] : use.work) {
+    const LineMarks& mark = keeps_room ? alone[alone_of[at]] : marks[unit_of[at]];
+    work->within_nominal = mark.state == QuotaState::kInQuota;
+    ++at;
+  }
+}
+
 void QuotaBook::Remark(const std::string& leaf, LeafUse& use) {
   std::vector<std::size_t> unit_of;
   const std::vector<MarkUnit> units = UnitsOf(leaf, &use, unit_of);
-  const QuotaId id = tree_.Find(leaf);
-  // Of a quota that is gone nothing is within nominal.
-  const std::vector<LineMarks> marks = MarkLines(units, [this, id](LineId line) {
-    return id == kNoQuota ? ChargeLimit(Charge{}) : tree_.Nominal(id, line);
-  });
+  const std::vector<LineMarks> marks = MarksOf(tree_.Find(leaf), units);
+  NoteWithinNominal(leaf, use, marks, unit_of);
   use.marked = {};
   std::size_t at = 0;
   for (const auto& [uid, work] : use.work) {

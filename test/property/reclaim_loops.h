@@ -54,6 +54,7 @@ struct LoopGang {
   bool never = false;    // not preemptible, and only ever in quota
   bool guarded = false;  // runs protected for now
   bool own_rank_protected = false;
+  bool keeps_nominal = false;  // runs protected while it is in quota
   int pods = 1;
   int gpus = 1;  // a pod
   std::vector<std::string> models;
@@ -257,12 +258,14 @@ class ReclaimWorld {
       question.geometry.free[static_cast<std::size_t>(node)] -= gang.gpus;
     }
     if (!gang.Runs() || gang.never || gang.guarded) return;
+    const LineMarks marks = Marks()[which];
+    if (gang.keeps_nominal && marks.state == QuotaState::kInQuota) return;
     VictimUnit unit;
     unit.key = gang.key;
     unit.leaf = gang.leaf;
     unit.rank = gang.rank;
     unit.own_rank_protected = gang.own_rank_protected;
-    unit.marks = Marks()[which];
+    unit.marks = marks;
     unit.parts = {{LineOf(gang), ChargeOf(gang)}};
     unit.lost_gpu_ms = gang.lost;
     for (std::size_t i = 0; i < question.problem.held.size(); ++i) {

@@ -212,7 +212,8 @@ std::string Show(const ReclaimWorld& world) {
             ", rank " + std::to_string(gang.rank) + (gang.never ? " never" : "") + ", " +
             std::to_string(gang.pods) + " x " + std::to_string(gang.gpus);
     for (const std::string& model : gang.models) text += " " + model;
-    text += std::string(gang.guarded ? " guarded" : "") + (gang.Runs() ? " runs\n" : " waits\n");
+    text += std::string(gang.guarded ? " guarded" : "") +
+            (gang.keeps_nominal ? " over nominal" : "") + (gang.Runs() ? " runs\n" : " waits\n");
   }
   return text + world.story();
 }
@@ -279,6 +280,22 @@ TEST(ReclaimLoops, ClassesWithoutTeamsRaiseThePotentialToo) {
   };
   LiveThroughSeeds(without_teams,
                    [](const ReclaimWorld&, const Scenario&) { return std::string(); });
+}
+
+// Work that goes only beyond its team's nominal stands in nobody's way who is entitled.
+TEST(ReclaimLoops, BurstsThatKeepTheirNominalEndToo) {
+  const auto with_bursts = [](uint64_t seed, ScenarioMaker& maker, Scenario& scenario) {
+    for (LoopGang& gang : scenario.gangs) {
+      gang.keeps_nominal = !gang.never && maker.Roll(0, 2) != 0;
+      if (seed % 5 == 0 && maker.Roll(0, 2) == 0) gang.leaf = kNoQuota;
+    }
+    if (seed % 5 == 0) scenario.fair_share.clear();
+  };
+  LiveThroughSeeds(with_bursts, [](const ReclaimWorld& world, const Scenario& scenario) {
+    const bool all_have_teams = std::ranges::none_of(
+        world.gangs(), [](const LoopGang& gang) { return gang.leaf == kNoQuota; });
+    return all_have_teams ? LeftWaiting(world, scenario.plain) : std::string();
+  });
 }
 
 // A cluster written down by hand, to which gangs come one by one.

@@ -55,6 +55,7 @@ void ClaimHolders::AddTo(HeldWork& work, const HeldWork& claim) {
   for (const ModelCharge& part : claim.parts) Add(work.parts, part);
   // Entitled to some of it is entitled.
   if (claim.marks.state == QuotaState::kInQuota) work.marks = claim.marks;
+  work.within_nominal |= claim.within_nominal;
 }
 
 }  // namespace tranche

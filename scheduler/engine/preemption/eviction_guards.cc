@@ -49,6 +49,12 @@ bool EvictionGuards::MayStop(const PodRecord& record, const HeldWork& work) cons
   return enforced && record.traits.evictable && !record.traits.leaves_at && !record.node.empty();
 }
 
+bool EvictionGuards::IsWithinNominal(const HeldWork& work) const {
+  const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
+  return work.within_nominal && gpu_class != nullptr &&
+         gpu_class->preemptible == Preemptible::kOverNominal;
+}
+
 GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, const HeldWork& work,
                                 Instant now) const {
   const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);

@@ -71,7 +71,7 @@ bool ReclaimCase::HasNoTeam(const HeldWork& work) const {
 bool ReclaimCase::IsHopeless(const HeldWork& work, QuotaId root) const {
   const QuotaId leaf = work.quota;
   const bool lower = RankOf(cluster_.set->ClassNamed(work.workload_class)) < problem_.rank;
-  if (work.released) return true;
+  if (work.released || guards_.IsWithinNominal(work)) return true;
   // Where nobody waits a team gives back, and who has none gives nothing.
   if (leaf == kNoQuota) return preemptor_.members.empty() || !lower || !HasNoTeam(work);
   if (problem_.leaf == kNoQuota) return !lower || work.marks.state == QuotaState::kInQuota;

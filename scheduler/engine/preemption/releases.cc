@@ -117,7 +117,8 @@ std::map<std::string, Releases::Drained> Releases::UnitsToDrain(std::size_t budg
       const HeldWork own = IsKeyOfClaim(key) ? parts_.claims.AsWorkOf(record, work) : work;
       const GuardVerdict verdict = guards_.Of(uid, record, own, now);
       if (std::ranges::find(unit.pods, uid) == unit.pods.end()) unit.pods.push_back(uid);
-      unit.untouchable |= !verdict.touchable || work.quota == kNoQuota;
+      unit.untouchable |=
+          !verdict.touchable || work.quota == kNoQuota || guards_.IsWithinNominal(own);
       unit.guarded |= verdict.guard != Guard::kNone;
     }
   }
@@ -131,6 +132,7 @@ PlanOutcome Releases::PlanDrain(std::size_t budget, Instant now) {
   reclaim.leaf = cluster_.set->budgets[budget].quota_ref;
   reclaim.snapshot = cluster_.version();
   PlanOutcome outcome;
+  cluster_.book.RefreshMarks();
   for (const auto& [key, unit] : UnitsToDrain(budget, now)) {
     if (unit.untouchable) continue;
     if (unit.guarded) {

@@ -231,12 +231,14 @@ GpuBudget BudgetOf(const std::string& name, Options& options) {
 }
 
 GpuClass ClassOf(const std::string& name, Options& options) {
-  GpuClass made = test::Class(name, static_cast<int>(options.Integer("rank", 2)),
-                              options.Choice<Preemptible>("preemptible",
-                                                          {{"Never", Preemptible::kNever},
-                                                           {"Always", Preemptible::kAlways},
-                                                           {"OverQuota", Preemptible::kOverQuota}},
-                                                          Preemptible::kAlways));
+  GpuClass made =
+      test::Class(name, static_cast<int>(options.Integer("rank", 2)),
+                  options.Choice<Preemptible>("preemptible",
+                                              {{"Never", Preemptible::kNever},
+                                               {"Always", Preemptible::kAlways},
+                                               {"OverQuota", Preemptible::kOverQuota},
+                                               {"OverNominal", Preemptible::kOverNominal}},
+                                              Preemptible::kAlways));
   made.min_runtime = options.Span("min-runtime").value_or(Millis(0));
   made.max_runtime = options.Span("max-runtime");
   return made;

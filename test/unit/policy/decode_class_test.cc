@@ -133,7 +133,8 @@ TEST(DecodeGpuClassTest, RefusalsNameTheFieldTheRuleAndTheValue) {
       {R"({"rank":1001})", "spec.rank: expected 0..1000, found 1001"},
       {R"({"rank":"2"})", "spec.rank: expected 0..1000, found \"2\""},
       {R"({"preemptible":"Sometimes"})",
-       "spec.preemptible: expected one of Never, Always, OverQuota, found \"Sometimes\""},
+       "spec.preemptible: expected one of Never, Always, OverQuota, OverNominal, "
+       "found \"Sometimes\""},
       {R"({"sharing":[]})", "spec.sharing: expected 1..4 items, found []"},
       {R"({"sharing":["MIG","MIG"]})", "spec.sharing[1]: expected every item once, found \"MIG\""},
       {R"({"sharing":["mig"]})",
