@@ -19,8 +19,13 @@ std::string RenderRegister(const std::vector<Card>& cards) {
     if (!text.ends_with('[')) text += ',';
     text += "{\"uuid\":";
     wire::AppendQuoted(text, card.uuid.str());
-    text += fmt::format(",\"index\":{},\"mib\":{},\"healthy\":{}}}", card.index, card.mib,
+    text += fmt::format(",\"index\":{},\"mib\":{},\"healthy\":{}", card.index, card.mib,
                         card.problem.empty());
+    if (!card.problem.empty()) {
+      text += ",\"problem\":";
+      wire::AppendQuoted(text, card.problem);
+    }
+    text += '}';
   }
   return text + "]}";
 }

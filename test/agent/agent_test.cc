@@ -80,10 +80,17 @@ class AgentTest : public testing::Test {
     const auto parsed = wire::ParseTrancheRegister(text);
     if (!parsed.ok()) return "none";
     std::string all;
-    for (const AgentDevice& device : parsed->devices) {
+    for (const AgentDevice& device : parsed->agent.devices) {
       all += fmt::format("{}:{} {}, ", device.index, device.uuid.str(), device.healthy);
     }
     return all;
+  }
+  // What its register says is wrong with them.
+  std::string Problem() const {
+    const auto node = api_.Object(kNodes, "node-1");
+    const auto parsed = wire::ParseTrancheRegister(
+        node["metadata"]["annotations"].value("tranche.dev/agent-register", ""));
+    return parsed.ok() ? parsed->problem : std::string(parsed.status().message());
   }
 
   void StartAgent(int looks = 1) {
@@ -258,6 +265,9 @@ TEST_F(AgentTest, AGpuThatFallsOffIsClosedAndComesBack) {
   EXPECT_THAT(std::string(kubelet_->Start("uid-one", "main").message()),
               HasSubstr("the driver no longer answers for it"));
   EXPECT_EQ(Register(), "0:GPU-a true, 1:GPU-b false, 2:GPU-c false, ");
+  EXPECT_EQ(Problem(),
+            "GPU 1 (GPU-b): the driver no longer answers for it; "
+            "GPU 2 (GPU-c): its MIG mode is on");
   node_.reset();  // the driver is gone
   now_ += config_.look_period;
   ASSERT_TRUE(agent_->Step(now_).ok());

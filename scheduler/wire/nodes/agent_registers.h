@@ -46,10 +46,6 @@ absl::StatusOr<AgentRegister> ParseVolcanoRegister(std::string_view text,
 absl::StatusOr<AgentRegister> ParseVgpuManagerRegister(std::string_view devices,
                                                        std::string_view config);
 
-// tranche-node's devices: {"v":1,"devices":[{"uuid","index","mib","healthy"}]}. Each is one card
-// that is given whole.
-absl::StatusOr<AgentRegister> ParseTrancheRegister(std::string_view text);
-
 // True for the extended resources that agents' plugins advertise and we read.
 bool IsAgentResource(std::string_view key);
 
@@ -65,8 +61,12 @@ AgentKind AgentOfAmounts(const std::vector<AgentAmount>& amounts);
 
 struct DerivedRegister {
   AgentRegister agent;
-  std::string problem;  // the node contradicts itself: expected, found, where; empty: it does not
+  std::string problem;  // what is wrong with the node or its devices; empty: nothing
 };
+
+// tranche-node's devices: {"v":1,"devices":[{"uuid","index","mib","healthy"}]}. Each is one card
+// that is given whole. "problem": why the card is closed.
+absl::StatusOr<DerivedRegister> ParseTrancheRegister(std::string_view text);
 
 // A register for an agent that only advertises amounts (AgentOfAmounts): cards are equal and go by
 // index, as these agents have it. Cards of 1024 units and more are counted in MiB, smaller ones in

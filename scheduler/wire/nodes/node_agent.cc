@@ -54,16 +54,21 @@ void Take(absl::StatusOr<AgentRegister> parsed, std::string_view place, std::str
   found.unreadable = fmt::format("{}: {}", key, found.problems.back());
 }
 
-void TakeAmounts(AgentKind kind, const Labels& annotations, const NodeFacts& facts,
-                 NodeAgent& found) {
-  const CardHints hints{facts.memory, facts.count, TextOf(annotations, kVolcanoUnhealthyKey)};
-  absl::StatusOr<DerivedRegister> derived = RegisterOfAmounts(kind, facts.agent_amounts, hints);
+void TakeDerived(absl::StatusOr<DerivedRegister> derived, std::string_view place,
+                 std::string_view key, NodeAgent& found) {
   if (!derived.ok()) {
-    Take(derived.status(), "status.capacity", AgentName(kind), found);
+    Take(derived.status(), place, key, found);
     return;
   }
   if (!derived->problem.empty()) found.problems.push_back(std::move(derived->problem));
   found.agent = std::move(derived->agent);
+}
+
+void TakeAmounts(AgentKind kind, const Labels& annotations, const NodeFacts& facts,
+                 NodeAgent& found) {
+  const CardHints hints{facts.memory, facts.count, TextOf(annotations, kVolcanoUnhealthyKey)};
+  TakeDerived(RegisterOfAmounts(kind, facts.agent_amounts, hints), "status.capacity",
+              AgentName(kind), found);
 }
 
 }  // namespace
@@ -75,8 +80,8 @@ NodeAgent ReadNodeAgent(const Labels& annotations, const NodeFacts& facts) {
     if (text.empty()) {
       found.unreadable = fmt::format("{}=unregistered", kTrancheAgentLabel);
     } else {
-      Take(ParseTrancheRegister(text), fmt::format("annotation {}", kTrancheRegisterKey),
-           kTrancheRegisterKey, found);
+      TakeDerived(ParseTrancheRegister(text), fmt::format("annotation {}", kTrancheRegisterKey),
+                  kTrancheRegisterKey, found);
     }
     return found;
   }

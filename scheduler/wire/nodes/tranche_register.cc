@@ -34,13 +34,22 @@ AgentDevice ReadCard(Object object, const std::string& where, FieldReader& reade
   return device;
 }
 
+void NoteProblem(Object object, const std::string& where, const AgentDevice& device,
+                 FieldReader& reader, std::string& problems) {
+  const std::string_view problem = reader.ReadText(object, "problem", where);
+  if (problem.empty()) return;
+  problems += fmt::format("{}GPU {} ({}): {}", problems.empty() ? "" : "; ", device.index,
+                          device.uuid.str(), problem);
+}
+
 }  // namespace
 
-absl::StatusOr<AgentRegister> ParseTrancheRegister(std::string_view text) {
+absl::StatusOr<DerivedRegister> ParseTrancheRegister(std::string_view text) {
   Parser parser;
   TRANCHE_ASSIGN_OR_RETURN(const Element document, parser.Parse(text));
   FieldReader reader;
-  AgentRegister found;
+  DerivedRegister told;
+  AgentRegister& found = told.agent;
   found.kind = AgentKind::kTranche;
   const std::optional<Object> object = reader.AsObject(document, kWhere);
   if (!object) return reader.status();
@@ -51,10 +60,11 @@ absl::StatusOr<AgentRegister> ParseTrancheRegister(std::string_view text) {
     if (found.devices.size() > kMaxRegisterDevices || !reader.ok()) break;
     const std::string where = fmt::format("device {}", found.devices.size());
     found.devices.push_back(ReadCard(device, where, reader));
+    NoteProblem(device, where, found.devices.back(), reader, told.problem);
   }
   if (!reader.ok()) return reader.status();
   TRANCHE_RETURN_IF_ERROR(OrderDevices(found.devices));
-  return found;
+  return told;
 }
 
 }  // namespace tranche::wire

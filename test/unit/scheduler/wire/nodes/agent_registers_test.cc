@@ -37,14 +37,15 @@ TEST(TrancheRegister, ReadsCardsThatAreGivenWhole) {
       R"({"v":1,"devices":[{"uuid":"GPU-b","index":1,"mib":81559,"healthy":false},)"
       R"({"uuid":"GPU-a","index":0,"mib":81559,"healthy":true}]})");
   ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(found->kind, AgentKind::kTranche);
-  ASSERT_EQ(found->devices.size(), 2u);
-  EXPECT_EQ(found->devices[0].uuid, GpuUuid("GPU-a"));
-  EXPECT_EQ(found->devices[0].memory, Mebibytes::Of(81559));
-  EXPECT_EQ(found->devices[0].cores_percent, 100);
-  EXPECT_EQ(found->devices[0].slots, 1);
-  EXPECT_TRUE(found->devices[0].healthy);
-  EXPECT_FALSE(found->devices[1].healthy);
+  EXPECT_EQ(found->agent.kind, AgentKind::kTranche);
+  ASSERT_EQ(found->agent.devices.size(), 2u);
+  EXPECT_EQ(found->agent.devices[0].uuid, GpuUuid("GPU-a"));
+  EXPECT_EQ(found->agent.devices[0].memory, Mebibytes::Of(81559));
+  EXPECT_EQ(found->agent.devices[0].cores_percent, 100);
+  EXPECT_EQ(found->agent.devices[0].slots, 1);
+  EXPECT_TRUE(found->agent.devices[0].healthy);
+  EXPECT_FALSE(found->agent.devices[1].healthy);
+  EXPECT_EQ(found->problem, "");
   const struct {
     const char* text;
     const char* error;
@@ -62,6 +63,14 @@ TEST(TrancheRegister, ReadsCardsThatAreGivenWhole) {
     const std::string error = ErrorOf(ParseTrancheRegister(row.text).status());
     EXPECT_NE(error.find(row.error), std::string::npos) << row.text << ": " << error;
   }
+}
+
+TEST(TrancheRegister, TellsWhyACardIsClosed) {
+  const auto found = ParseTrancheRegister(
+      R"({"v":1,"devices":[{"uuid":"GPU-a","index":0,"mib":81559,"healthy":true},)"
+      R"({"uuid":"GPU-c","index":2,"mib":81559,"healthy":false,"problem":"XID 79"}]})");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->problem, "GPU 2 (GPU-c): XID 79");
 }
 
 TEST(VolcanoRegister, ReadsDevicesInTheDriversOrder) {
