@@ -15,7 +15,7 @@
 
 namespace tranche::agent {
 
-// {"v":1,"devices":[{"uuid","index","mib","healthy"}]}; one that the driver no longer
+// {"v":1,"devices":[{"uuid","index","mib","healthy","problem"}]}; one that the driver no longer
 // sees is there, and is not healthy.
 std::string RenderRegister(const std::vector<Card>& cards);
 

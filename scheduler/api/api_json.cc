@@ -39,6 +39,7 @@ void AppendGpu(std::string& out, const GpuView& gpu) {
     AppendNull(out, "mig");
   }
   AppendMember(out, "replicas", gpu.replicas);
+  AppendTextOrNull(out, "enforcedBy", gpu.enforced_by);
   AppendList(out, "pods", gpu.pods, [](std::string& text, const GpuPodView& pod) {
     text += '{';
     AppendMember(text, "pod", pod.pod.str());

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -130,12 +131,15 @@ int Show(const ClientOptions& options, std::string_view method, std::string_view
 }
 
 int PrintNodes(const Json& answer, std::ostream& out) {
-  Table table({"NODE", "MODEL", "GPUS", "FREE", "FREE GIB", "PODS", "KNOWLEDGE", "STATE"});
+  Table table(
+      {"NODE", "MODEL", "GPUS", "FREE", "FREE GIB", "PODS", "KNOWLEDGE", "PARTS BY", "STATE"});
   for (const Json& node : answer.at("nodes")) {
     int64_t milli = 0;
     int64_t mebibytes = 0;
     std::size_t pods = 0;
+    std::set<std::string> enforced;
     for (const Json& gpu : node.at("gpus")) {
+      if (!gpu.at("enforcedBy").is_null()) enforced.insert(Text(gpu, "enforcedBy"));
       milli += Whole(gpu, "freeMilli");
       mebibytes += Whole(gpu, "freeMiB");
       pods += gpu.at("pods").size();
@@ -148,7 +152,8 @@ int PrintNodes(const Json& answer, std::ostream& out) {
                                                              : "not ready";
     table.Add({Text(node, "name"), Text(node, "model"), std::to_string(node.at("gpus").size()),
                Thousandths(milli), Gibibytes(mebibytes), std::to_string(pods),
-               Text(node, "knowledge"), state});
+               Text(node, "knowledge"),
+               enforced.empty() ? "-" : fmt::format("{}", fmt::join(enforced, ",")), state});
   }
   out << (table.empty() ? "no nodes are known\n" : table.Text(TerminalOf(out)));
   return kDone;

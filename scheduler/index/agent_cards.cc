@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduler/facts/sharing_modes.h"
 #include "topology/gpu_model.h"
 
 namespace tranche {
@@ -120,6 +121,22 @@ bool NeedsFreeCore(AgentKind agent) {
 
 bool ServesWholeCardsOnly(AgentKind agent) {
   return agent == AgentKind::kTkestack || agent == AgentKind::kTranche;
+}
+
+std::string_view EnforcementOf(const Inventory& inventory, const Card& card) {
+  if (card.mode == CardMode::kMig || card.cut != nullptr) return kMigMode;
+  switch (inventory.agent) {
+    case AgentKind::kNone:
+      return inventory.sharing == SharingMethod::kMps ? kMpsMode : std::string_view();
+    case AgentKind::kTranche:
+      return card.vgpu_mode == kMpsMode ? kMpsMode : std::string_view();
+    case AgentKind::kHami:
+    case AgentKind::kFourPd:
+    case AgentKind::kVolcano:
+      return card.vgpu_mode;
+    default:
+      return {};
+  }
 }
 
 }  // namespace tranche

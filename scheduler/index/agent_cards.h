@@ -31,4 +31,7 @@ bool NeedsFreeCore(AgentKind agent);
 // pod's end would change cannot be foretold. tranche-node gives whole cards.
 bool ServesWholeCardsOnly(AgentKind agent);
 
+// Name of what holds a container to its part of the card: "mps", "mig", ...; empty: nothing does.
+std::string_view EnforcementOf(const Inventory& inventory, const Card& card);
+
 }  // namespace tranche

@@ -46,6 +46,7 @@ struct GpuView {
   int replicas = 1;  // > 1: a card shared by the device plugin
   std::vector<MigView> mig;
   std::vector<GpuPodView> pods;
+  std::string enforced_by;  // who holds pods to their parts: "mps", "mig", ...; empty: nobody
 };
 struct NodeView {
   NodeName name;

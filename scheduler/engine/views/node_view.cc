@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduler/engine/views/explain_text.h"
+#include "scheduler/index/agent_cards.h"
 
 namespace tranche {
 namespace {
@@ -38,6 +39,7 @@ GpuView ViewCard(const Inventory& inventory, std::size_t at) {
   view.uuid = card.uuid;
   view.memory = card.memory;
   view.healthy = card.healthy && !card.cordoned;
+  view.enforced_by = EnforcementOf(inventory, card);
   view.numa = card.numa;
   view.is_mig = card.mode == CardMode::kMig || card.cut != nullptr;
   view.replicas = card.mode == CardMode::kReplicated ? static_cast<int>(inventory.replicas) : 1;

@@ -159,12 +159,14 @@ TEST(ApiTextTest, NodesAndPods) {
       R"json(\n","eligibleAt":null},"knowledge":"exact","nvlink":{"text":"hybrid cube mes)json"
       R"json(h of 8 GPUs (NV1 to NV2)","groups":[[0,1,2,3,4,5,6,7]],"verified":true},"gpu)json"
       R"json(s":[{"index":null,"uuid":null,"memoryMiB":81559,"freeMilli":500,"freeMiB":0,)json"
-      R"json("healthy":true,"numa":null,"mig":null,"replicas":1,"pods":[{"pod":"team-a/we)json"
+      R"json("healthy":true,"numa":null,"mig":null,"replicas":1,"enforcedBy":null,)json"
+      R"json("pods":[{"pod":"team-a/we)json"
       R"json(b","uid":"u1","milli":500,"mib":40779}]},{"index":1,"uuid":"GPU-1","memoryMi)json"
       R"json(B":0,"freeMilli":0,"freeMiB":0,"healthy":false,"numa":0,"mig":[{"profile":"1)json"
       R"json(g.10gb","start":3,"size":1,"pod":"team-a/web","pods":["team-a/web"]},{"profi)json"
-      R"json(le":"1g.10gb","start":4,"size":1,"pod":null,"pods":[]}],"replicas":1,"pods":)json"
-      R"json([]}],"problems":["a problem"]},{"name":"","model":"","ready":false,"closed":)json"
+      R"json(le":"1g.10gb","start":4,"size":1,"pod":null,"pods":[]}],"replicas":1,)json"
+      R"json("enforcedBy":null,"pods":[]}],"problems":["a problem"]},{"name":"",)json"
+      R"json("model":"","ready":false,"closed":)json"
       R"json(null,"knowledge":"counts","nvlink":null,"gpus":[],"problems":[]}]})json");
   EXPECT_EQ(
       EncodePods(std::vector<PodView>{Bound(), Waiting()}),

@@ -169,9 +169,9 @@ TEST_F(CliOnServer, NodesAreAlignedAndSummed) {
   Apply(MakeNode("gpu-1", 2));
   Apply(MakeNode("gpu-long-name", 8));
   EXPECT_EQ(Ask({"nodes"}).out,
-            "NODE           MODEL  GPUS  FREE  FREE GIB  PODS  KNOWLEDGE  STATE\n"
-            "gpu-1          h100      2     2     159.2     0  counts     ready\n"
-            "gpu-long-name  h100      8     8     637.1     0  counts     ready\n");
+            "NODE           MODEL  GPUS  FREE  FREE GIB  PODS  KNOWLEDGE  PARTS BY  STATE\n"
+            "gpu-1          h100      2     2     159.2     0  counts            -  ready\n"
+            "gpu-long-name  h100      8     8     637.1     0  counts            -  ready\n");
 }
 
 TEST_F(CliOnServer, JsonIsTheServersAnswer) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/facts/reason.h"
+#include "scheduler/index/agent_cards.h"
 #include "scheduler/index/node_state.h"
 #include "scheduler/index/placement.h"
 #include "test/builders/cluster.h"
@@ -343,6 +344,23 @@ TEST(AgentPlacement, TrancheNodeGivesWholeCardsAsTheRecordSays) {
   EXPECT_NE(node.Why(test::WholePod("three", 3)), "");
   EXPECT_GT(node.Put(test::WholePod("two", 2)), 0) << "the first is ill";
   EXPECT_NE(node.Why(test::WholePod("one", 1)), "");
+}
+
+TEST(AgentPlacement, TellsWhatHoldsAContainerToItsPart) {
+  const auto by = [](const NodeFacts& facts) {
+    const Inventory inventory = BuildInventory(facts, 0);
+    return std::string(EnforcementOf(inventory, inventory.cards.front()));
+  };
+  NodeFacts stock = test::StockNode("n", 1, "NVIDIA-L40S", 46068);
+  EXPECT_EQ(by(stock), "");
+  stock.sharing = SharingMethod::kTimeSlicing;
+  stock.replicas = 4;
+  EXPECT_EQ(by(stock), "") << "time-slicing limits nothing";
+  stock.sharing = SharingMethod::kMps;
+  EXPECT_EQ(by(stock), "mps");
+  EXPECT_EQ(by(test::AgentNode(AgentKind::kHami, "n", 1, 46068)), "hami-core");
+  EXPECT_EQ(by(test::AgentNode(AgentKind::kGpushare, "n", 1, 23, 1024)), "") << "it counts alone";
+  EXPECT_EQ(by(test::AgentNode(AgentKind::kTranche, "n", 1, 46068)), "");
 }
 
 // Agents that go by index: the record's number finds the card, whatever its place in the list.
