@@ -257,14 +257,21 @@ std::optional<Instant> Engine::Tick(Instant now) {
   return next;
 }
 
-std::optional<PlanOutcome> Engine::PlanNext(Instant now) {
+void Engine::PlanSlice(PlanWalk& walk, Instant now) {
   EngineParts& parts = *parts_;
   parts.Advance(now);
+  if (walk.uid) return parts.planner.Step(walk, now);
   parts.runs.Tend(now);
-  if (std::optional<PlanOutcome> outcome = parts.releases.Plan(now)) return outcome;
-  const std::optional<PodUid> uid = parts.preemptors.Next(now);
-  if (!uid) return std::nullopt;
-  return parts.planner.PlanFor(*uid, now);
+  if (const std::optional<PlanOutcome> outcome = parts.releases.Plan(now)) return walk.End(outcome);
+  walk.uid = parts.preemptors.Next(now);
+  if (!walk.uid) return walk.End(std::nullopt);
+  parts.planner.Step(walk, now);
+}
+
+std::optional<PlanOutcome> Engine::PlanNext(Instant now) {
+  PlanWalk walk;
+  while (!walk.done()) PlanSlice(walk, now);
+  return walk.outcome;
 }
 
 void Engine::SettleEviction(const std::string& name, const PodUid& uid, EvictionOutcome outcome,

@@ -28,6 +28,7 @@
 #include "scheduler/advice/case.h"
 #include "scheduler/dra/model.h"
 #include "scheduler/engine/audit_walk.h"
+#include "scheduler/engine/preemption/plan_walk.h"
 #include "scheduler/engine/report_walks.h"
 #include "scheduler/engine/state/answers.h"
 #include "scheduler/engine/state/options.h"
@@ -117,8 +118,11 @@ class Engine {
   // unfinished ones go on there.
   void RestoreReclaims(std::vector<Reclaim> reclaims);
   // Plans for the next waiting gang, drain or shrink whose turn it is, or looks after a plan under
-  // way; nullopt: nothing is to be planned now. Costs up to tens of milliseconds: call it by itself
-  // so that verbs come between. Due work is announced by Tick's answer.
+  // way, one question at a time: call it until the walk is done. A question costs up to tens of
+  // milliseconds: others may call anything between two of them. Due work is announced by Tick's
+  // answer.
+  void PlanSlice(PlanWalk& walk, Instant now);
+  // All of it at once; nullopt: nothing is to be planned now.
   std::optional<PlanOutcome> PlanNext(Instant now);
   // How an eviction of the effects ended. The next one of that reclaim is handed out when this was
   // told and the plan still holds.

@@ -182,15 +182,19 @@ std::optional<std::pair<NodeId, Picks>> Trial::SeatByEvicting(const PodRequest& 
   preemptor.context = parts_.rules.ContextOf(*preemptor.members.front());
   if (!MayPlan(preemptor.context)) return std::nullopt;
   preemptor.gang = GangKeyOf(request);
-  const AskedPlan asked = AskPlan(parts_.plan_parts, preemptor, now_, {.gone = &question_.gone});
-  ReclaimCase& reclaim_case = *asked.reclaim_case;
-  const ReclaimAnswer& answer = asked.answer;
-  if (!answer.plan || answer.plan->cost.pdb_violations > 0) {
-    if (const auto block = parts_.planner.FindBlock(preemptor, now_)) {
-      result.detail += "; " + block->detail;
-    }
+  PlanQuestions questions;
+  AskedPlan asked;
+  std::optional<PlanBlock> block;
+  do {
+    asked = AskNext(questions, parts_.plan_parts, preemptor, now_, {.gone = &question_.gone});
+    if (auto found = parts_.planner.BlockOf(asked, now_)) block = std::move(found);
+  } while (!questions.done());
+  if (!asked.MayBegin()) {
+    if (block) result.detail += "; " + block->detail;
     return std::nullopt;
   }
+  ReclaimCase& reclaim_case = *asked.reclaim_case;
+  const ReclaimAnswer& answer = asked.answer;
   result.victims = parts_.planner.VictimsOf(reclaim_case, *answer.plan, now_);
   result.rule = answer.plan->rule;
   result.cost = answer.plan->cost;

@@ -154,15 +154,18 @@ AdviceCase EngineHost::Case() {
 
 std::optional<PlanOutcome> EngineHost::Plan() {
   std::chrono::nanoseconds took{0};
-  const std::optional<PlanOutcome> outcome =
-      With(EngineCaller::kPlan, [&took](Engine& engine, Instant now) {
-        const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
-        std::optional<PlanOutcome> planned = engine.PlanNext(now);
-        took = std::chrono::steady_clock::now() - started;
-        return planned;
-      });
-  if (outcome && sinks_.planned) sinks_.planned(*outcome, took);
-  return outcome;
+  PlanWalk walk;
+  // Evictions are planned on fresh knowledge only.
+  while (!walk.done() && may_plan_()) {
+    With(EngineCaller::kPlan, [&walk, &took](Engine& engine, Instant now) {
+      const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+      engine.PlanSlice(walk, now);
+      took += std::chrono::steady_clock::now() - started;
+    });
+    walk.spent.reset();
+  }
+  if (walk.outcome && sinks_.planned) sinks_.planned(*walk.outcome, took);
+  return walk.outcome;
 }
 
 void EngineHost::Learn() {
@@ -175,7 +178,6 @@ void EngineHost::Learn() {
 std::optional<Instant> EngineHost::Tick() {
   const auto tick = [](Engine& engine, Instant now) { return engine.Tick(now); };
   const std::optional<Instant> next = With(EngineCaller::kTick, tick);
-  // Evictions are planned on fresh knowledge only.
   if (!may_plan_()) return next;
   for (int plans = 0; plans < kMostPlans && Plan();) ++plans;
   Learn();

@@ -19,6 +19,7 @@
 #include "quota/preemption/reclaim_search.h"
 #include "scheduler/engine/claims/claim_holders.h"
 #include "scheduler/engine/preemption/eviction_guards.h"
+#include "scheduler/engine/preemption/plan_walk.h"
 #include "scheduler/engine/preemption/preemptor_queue.h"
 #include "scheduler/engine/selection/selection.h"
 #include "scheduler/engine/state/cluster_state.h"
@@ -195,13 +196,19 @@ class ReclaimCase : public ReclaimGeometry {
   std::vector<Load> loads_;
 };
 
-// The planner's answer, and the case it was found in.
+// The planner's answer to a question, and the case it was found in.
 struct AskedPlan {
-  std::unique_ptr<ReclaimCase> reclaim_case;
+  PlanQuestion question = PlanQuestion::kByMarks;
+  std::shared_ptr<ReclaimCase> reclaim_case;
   ReclaimAnswer answer;
+
+  // Nothing protects the victims, and PodDisruptionBudgets allow all of them together.
+  bool MayBegin() const {
+    return answer.plan && !IgnoresGuards(question) && answer.plan->cost.pdb_violations == 0;
+  }
 };
-// By the marks as they are; where that makes no room, R1 chooses anew what is borrowed.
-AskedPlan AskPlan(const PlanParts& parts, const Preemptor& preemptor, Instant now,
-                  ReclaimCase::Options options);
+// Puts the next question to the books as they are.
+AskedPlan AskNext(PlanQuestions& questions, const PlanParts& parts, const Preemptor& preemptor,
+                  Instant now, ReclaimCase::Options options);
 
 }  // namespace tranche

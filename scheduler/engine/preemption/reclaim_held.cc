@@ -36,36 +36,26 @@ std::optional<std::size_t> ReclaimCase::HeldOf(std::span<const Holder> pods) con
   return held;
 }
 
-AskedPlan AskPlan(const PlanParts& parts, const Preemptor& preemptor, Instant now,
-                  ReclaimCase::Options options) {
-  using Result = ReclaimAnswer::Result;
-  const auto ask = [&](SearchLimits limits) {
-    AskedPlan asked;
-    asked.reclaim_case = std::make_unique<ReclaimCase>(parts, preemptor, now, options);
-    if (!limits.only_by_choice || !asked.reclaim_case->problem().held.empty()) {
-      asked.answer = PlanReclaim(asked.reclaim_case->problem(), *asked.reclaim_case, limits);
-    }
-    return asked;
-  };
-  AskedPlan by_marks = ask({});
-  const ReclaimAnswer& answer = by_marks.answer;
-  // Only who would be in quota can be entitled.
-  const bool in_quota = std::ranges::any_of(
-      by_marks.reclaim_case->problem().regions,
-      [](const ReclaimRegion& region) { return region.marks.state == QuotaState::kInQuota; });
-  if (answer.plan || answer.result == Result::kFits || !in_quota) return by_marks;
-  if (by_marks.reclaim_case->any_guarded()) {
-    // What is borrowed makes room once nothing protects it: that is waited for.
-    const bool ignored = std::exchange(options.ignore_guards, true);
-    const bool later = ask({}).answer.plan.has_value();
-    options.ignore_guards = ignored;
-    if (later) return by_marks;
+AskedPlan AskNext(PlanQuestions& questions, const PlanParts& parts, const Preemptor& preemptor,
+                  Instant now, ReclaimCase::Options options) {
+  AskedPlan asked;
+  asked.question = questions.next();
+  options.ignore_guards = IgnoresGuards(asked.question);
+  options.choose = Chooses(asked.question);
+  asked.reclaim_case = std::make_shared<ReclaimCase>(parts, preemptor, now, options);
+  ReclaimCase& reclaim_case = *asked.reclaim_case;
+  const ReclaimProblem& problem = reclaim_case.problem();
+  if (!options.choose || !problem.held.empty()) {
+    asked.answer = PlanReclaim(problem, reclaim_case, {.only_by_choice = options.choose});
   }
-  options.choose = true;
-  AskedPlan chosen = ask({.only_by_choice = true});
-  if (!chosen.answer.plan) return by_marks;
-  TRANCHE_MARK(reclaim_chooses_what_is_borrowed);
-  return chosen;
+  const bool entitled = std::ranges::any_of(problem.regions, [](const ReclaimRegion& region) {
+    return region.marks.state == QuotaState::kInQuota;
+  });
+  questions.Note(asked.answer, entitled, reclaim_case.any_guarded());
+  if (asked.question == PlanQuestion::kChosen && asked.answer.plan) {
+    TRANCHE_MARK(reclaim_chooses_what_is_borrowed);
+  }
+  return asked;
 }
 
 }  // namespace tranche

@@ -18,14 +18,6 @@ constexpr int kMostDoublings = 8;
 
 }  // namespace
 
-// Nothing came of it, and what planning itself touched is no news.
-void ReclaimPlanner::Rest(PlanMemory& memory, Instant now) const {
-  const Millis most = std::max(kPlanGapMost, Millis(static_cast<int64_t>(cluster_.nodes.size())));
-  const Millis gap = kPlanGap * (1 << std::min(memory.misses++, kMostDoublings));
-  memory.not_before = now + std::min(gap, most);
-  memory.version = cluster_.version();
-}
-
 bool ReclaimPlanner::FitsNow(const Preemptor& preemptor, Instant now) const {
   const PodRequest& request = *preemptor.members.front();
   if (preemptor.members.size() != 1 || reclaims_.avoided.contains(request.uid)) return false;
@@ -64,25 +56,69 @@ bool ReclaimPlanner::IsHopeless(const Preemptor& preemptor) const {
   });
 }
 
-PlanOutcome ReclaimPlanner::RestWith(const Preemptor& preemptor, PlanOutcome::Result result,
-                                     Instant now) {
+void ReclaimPlanner::EndWith(PlanWalk& walk, const Preemptor& preemptor, PlanOutcome::Result result,
+                             Instant now) {
   PlanMemory& memory = preemptors_.MemoryOf(preemptor);
+  const Millis most = std::max(kPlanGapMost, Millis(static_cast<int64_t>(cluster_.nodes.size())));
+  const Millis gap = kPlanGap * (1 << std::min(memory.misses++, kMostDoublings));
   memory.planned = now;
-  memory.block.reset();
-  Rest(memory, now);
+  memory.not_before = now + std::min(gap, most);
+  // What happened between two questions is news.
+  memory.version = *walk.version;
+  memory.block = walk.block;
+  // What is over already is nothing to wait for.
+  if (memory.block && memory.block->until && *memory.block->until <= now) {
+    memory.block->until.reset();
+  }
   PlanOutcome outcome;
   outcome.result = result;
-  return outcome;
+  outcome.evaluations = walk.evaluations;
+  walk.End(outcome);
 }
 
-std::optional<PlanBlock> ReclaimPlanner::BlockOf(const Preemptor& preemptor,
-                                                 const ReclaimCase& reclaim_case,
-                                                 const ReclaimAnswer& answer, Instant now) const {
-  if (!answer.plan) {
-    return reclaim_case.any_guarded() ? FindBlock(preemptor, now) : std::nullopt;
+void ReclaimPlanner::Step(PlanWalk& walk, Instant now) {
+  using Result = PlanOutcome::Result;
+  // Others of its gang may have come or gone since it stood in line: it waits with those it has
+  // now.
+  if (const PodRecord* record = cluster_.Find(*walk.uid)) preemptors_.Note(*walk.uid, *record);
+  const std::optional<Preemptor> preemptor = preemptors_.Of(*walk.uid);
+  if (!preemptor) {
+    preemptors_.Forget(*walk.uid);
+    return walk.End(PlanOutcome{});
   }
+  if (!walk.version) {
+    walk.version = cluster_.version();
+    if (IsHopeless(*preemptor)) return EndWith(walk, *preemptor, Result::kImpossible, now);
+    if (FitsNow(*preemptor, now)) return EndWith(walk, *preemptor, Result::kFits, now);
+    return;
+  }
+  const AskedPlan asked = AskNext(walk.questions, parts_, *preemptor, now, {});
+  walk.spent = asked.reclaim_case;
+  walk.evaluations += asked.answer.evaluations;
+  if (asked.MayBegin()) return walk.End(BeginPlan(*preemptor, asked, now));
+  if (const auto block = BlockOf(asked, now)) walk.block = block;
+  if (!walk.questions.done()) return;
+  switch (walk.questions.result()) {
+    case ReclaimAnswer::Result::kFits:
+      if (asked.reclaim_case->any_leaving()) {
+        walk.block = PlanBlock{Reason::kPreemptionDelayed,
+                               "it fits once pods that are leaving have gone", std::nullopt};
+      }
+      return EndWith(walk, *preemptor, Result::kFits, now);
+    case ReclaimAnswer::Result::kUnresolved:
+      walk.block.reset();
+      return EndWith(walk, *preemptor, Result::kUnresolved, now);
+    case ReclaimAnswer::Result::kPlan:
+    case ReclaimAnswer::Result::kImpossible:
+      return EndWith(walk, *preemptor, walk.block ? Result::kBlocked : Result::kImpossible, now);
+  }
+}
+
+std::optional<PlanBlock> ReclaimPlanner::BlockOf(const AskedPlan& asked, Instant now) const {
+  if (!asked.answer.plan || asked.MayBegin()) return std::nullopt;
+  if (IgnoresGuards(asked.question)) return GuardsOf(asked, now);
   // The Eviction API would refuse: the budgets allow each of them, and not all together.
-  const PodUid& first = reclaim_case.pods_of(answer.plan->victims.front()).front();
+  const PodUid& first = asked.reclaim_case->pods_of(asked.answer.plan->victims.front()).front();
   return PlanBlock{
       Reason::kPdbBlocked,
       fmt::format("{} and others would have to go, and PodDisruptionBudgets do not allow all of "
@@ -91,73 +127,12 @@ std::optional<PlanBlock> ReclaimPlanner::BlockOf(const Preemptor& preemptor,
       {}};
 }
 
-PlanOutcome ReclaimPlanner::PlanFor(const PodUid& uid, Instant now) {
-  // Others of its gang may have come or gone since it stood in line: it waits with those it has
-  // now.
-  if (const PodRecord* record = cluster_.Find(uid)) preemptors_.Note(uid, *record);
-  const std::optional<Preemptor> found = preemptors_.Of(uid);
-  if (!found) {
-    preemptors_.Forget(uid);
-    return {};
-  }
-  const Preemptor& preemptor = *found;
-  const uint64_t planned_at = cluster_.version();
-  if (IsHopeless(preemptor)) return RestWith(preemptor, PlanOutcome::Result::kImpossible, now);
-  if (FitsNow(preemptor, now)) return RestWith(preemptor, PlanOutcome::Result::kFits, now);
-  const AskedPlan asked = AskPlan(parts_, preemptor, now, {});
-  ReclaimCase& reclaim_case = *asked.reclaim_case;
-  const ReclaimAnswer& answer = asked.answer;
-  PlanOutcome outcome;
-  outcome.evaluations = answer.evaluations;
-  using Result = ReclaimAnswer::Result;
-  const bool breaks_budgets = answer.plan && answer.plan->cost.pdb_violations > 0;
-  PlanMemory& memory = preemptors_.MemoryOf(preemptor);
-  memory.version = planned_at;
-  memory.planned = now;
-  memory.block.reset();
-  if (answer.result == Result::kPlan && !breaks_budgets) {
-    memory.misses = 0;
-    memory.not_before = now;
-    outcome.result = PlanOutcome::Result::kPlan;
-    outcome.rule = answer.plan->rule;
-    outcome.optimal = answer.plan->optimal;
-    BeginPlan(preemptor, reclaim_case, answer, now);
-    return outcome;
-  }
-  Rest(memory, now);
-  switch (answer.result) {
-    case Result::kFits:
-      outcome.result = PlanOutcome::Result::kFits;
-      if (reclaim_case.any_leaving()) {
-        memory.block = PlanBlock{Reason::kPreemptionDelayed,
-                                 "it fits once pods that are leaving have gone", std::nullopt};
-      }
-      break;
-    case Result::kUnresolved:
-      outcome.result = PlanOutcome::Result::kUnresolved;
-      break;
-    default:
-      memory.block = BlockOf(preemptor, reclaim_case, answer, now);
-      outcome.result =
-          memory.block ? PlanOutcome::Result::kBlocked : PlanOutcome::Result::kImpossible;
-      break;
-  }
-  // What is over already is nothing to wait for, and what planning itself touched is no news.
-  if (memory.block && memory.block->until && *memory.block->until <= now)
-    memory.block->until.reset();
-  memory.version = cluster_.version();
-  return outcome;
-}
-
-// The pods that would have to go if nothing but time and budgets protected them.
-std::optional<PlanBlock> ReclaimPlanner::FindBlock(const Preemptor& preemptor, Instant now) const {
-  const AskedPlan asked = AskPlan(parts_, preemptor, now, {.ignore_guards = true});
+PlanBlock ReclaimPlanner::GuardsOf(const AskedPlan& asked, Instant now) const {
   const ReclaimCase& relaxed = *asked.reclaim_case;
-  const ReclaimAnswer& answer = asked.answer;
-  if (answer.result != ReclaimAnswer::Result::kPlan) return std::nullopt;
+  const std::vector<int>& victims = asked.answer.plan->victims;
   PlanBlock block;
   block.reason = Reason::kEvictionBudget;
-  for (const int unit : answer.plan->victims) {
+  for (const int unit : victims) {
     const GuardVerdict& verdict = relaxed.guard_of(unit);
     const PodRecord& victim = *parts_.claims.Find(relaxed.pods_of(unit).front());
     if (verdict.guard == Guard::kNone) {
@@ -174,8 +149,7 @@ std::optional<PlanBlock> ReclaimPlanner::FindBlock(const Preemptor& preemptor, I
   }
   if (block.reason == Reason::kEvictionBudget) {
     std::optional<HeldWork> work;
-    for (const int unit : answer.plan->victims)
-      work = parts_.claims.WorkOf(relaxed.pods_of(unit).front());
+    for (const int unit : victims) work = parts_.claims.WorkOf(relaxed.pods_of(unit).front());
     const GpuQuota* leaf = !work ? nullptr : cluster_.set->QuotaNamed(work->leaf);
     if (leaf != nullptr && leaf->max_evictions_per_hour > 0) {
       block.until = reclaims_.history.HourFullUntil(leaf->name, leaf->max_evictions_per_hour, now);
@@ -199,10 +173,15 @@ std::vector<ReclaimVictim> ReclaimPlanner::VictimsOf(const ReclaimCase& reclaim_
   return victims;
 }
 
-// The room is kept from here on, and the first victim asked to leave.
-void ReclaimPlanner::BeginPlan(const Preemptor& preemptor, ReclaimCase& reclaim_case,
-                               const ReclaimAnswer& answer, Instant now) {
-  const ReclaimPlan& plan = *answer.plan;
+PlanOutcome ReclaimPlanner::BeginPlan(const Preemptor& preemptor, const AskedPlan& asked,
+                                      Instant now) {
+  ReclaimCase& reclaim_case = *asked.reclaim_case;
+  const ReclaimPlan& plan = *asked.answer.plan;
+  preemptors_.MemoryOf(preemptor) = {.version = cluster_.version(),
+                                     .planned = now,
+                                     .not_before = now,
+                                     .misses = 0,
+                                     .block = std::nullopt};
   Reclaim reclaim;
   reclaim.rule = plan.rule;
   const QuotaId leaf = preemptor.context.membership.leaf;
@@ -211,7 +190,7 @@ void ReclaimPlanner::BeginPlan(const Preemptor& preemptor, ReclaimCase& reclaim_
   reclaim.cost = plan.cost;
   reclaim.cost.order.clear();
   reclaim.optimal = plan.optimal;
-  reclaim.evaluations = answer.evaluations;
+  reclaim.evaluations = asked.answer.evaluations;
   reclaim.snapshot = cluster_.version();
   const std::vector<ReclaimCase::Seat> seats = reclaim_case.Seats(plan.region, plan.victims);
   std::vector<Earmark> earmarks;
@@ -230,7 +209,13 @@ void ReclaimPlanner::BeginPlan(const Preemptor& preemptor, ReclaimCase& reclaim_
     earmarks_.PutEarmark(member, *cluster_.Find(member), std::move(earmarks[i]), now);
     preemptors_.Forget(member);
   }
+  PlanOutcome outcome;
+  outcome.result = PlanOutcome::Result::kPlan;
+  outcome.rule = plan.rule;
+  outcome.optimal = plan.optimal;
+  outcome.evaluations = asked.answer.evaluations;
   runs_.Begin(std::move(reclaim), now);
+  return outcome;
 }
 
 }  // namespace tranche

@@ -1,11 +1,12 @@
 // Planning rounds: how to make room for the pods whose turn it is.
 //
-// Externally synchronised, as the state is. Cost: up to tens of milliseconds a plan.
+// Externally synchronised, as the state is. Cost: up to tens of milliseconds a question.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "scheduler/engine/preemption/plan_walk.h"
 #include "scheduler/engine/preemption/reclaim_case.h"
 #include "scheduler/engine/preemption/reclaim_runs.h"
 #include "scheduler/engine/state/answers.h"
@@ -24,9 +25,10 @@ class ReclaimPlanner {
         preemptors_(preemptors),
         runs_(runs) {}
 
-  PlanOutcome PlanFor(const PodUid& uid, Instant now);
-  // What protects the work that would have to go; nullopt: nothing would help.
-  std::optional<PlanBlock> FindBlock(const Preemptor& preemptor, Instant now) const;
+  // One question for whose turn it is. Requires: the walk has a uid and is not done.
+  void Step(PlanWalk& walk, Instant now);
+  // What keeps the plan of an answer from being carried out; nullopt: nothing, or there is none.
+  std::optional<PlanBlock> BlockOf(const AskedPlan& asked, Instant now) const;
   std::vector<ReclaimVictim> VictimsOf(const ReclaimCase& reclaim_case, const ReclaimPlan& plan,
                                        Instant now) const;
 
@@ -35,15 +37,12 @@ class ReclaimPlanner {
   bool FitsNow(const Preemptor& preemptor, Instant now) const;
   // No rule has anybody to take: of no team, and nobody runs whose class is lower than its own.
   bool IsHopeless(const Preemptor& preemptor) const;
-  PlanOutcome RestWith(const Preemptor& preemptor, PlanOutcome::Result result, Instant now);
-  // What keeps the plan from being carried out; nullopt: it is not known.
-  std::optional<PlanBlock> BlockOf(const Preemptor& preemptor, const ReclaimCase& reclaim_case,
-                                   const ReclaimAnswer& answer, Instant now) const;
-  // The like of it is not looked at again for a while.
-  void Rest(PlanMemory& memory, Instant now) const;
+  // Nothing comes of it, and the like of it is not looked at again for a while.
+  void EndWith(PlanWalk& walk, const Preemptor& preemptor, PlanOutcome::Result result, Instant now);
+  // The pods that would have to go if nothing but time and budgets protected them.
+  PlanBlock GuardsOf(const AskedPlan& asked, Instant now) const;
   // The room is kept from here on, and the first victim asked to leave.
-  void BeginPlan(const Preemptor& preemptor, ReclaimCase& reclaim_case, const ReclaimAnswer& answer,
-                 Instant now);
+  PlanOutcome BeginPlan(const Preemptor& preemptor, const AskedPlan& asked, Instant now);
 
   PlanParts parts_;
   ClusterState& cluster_;

@@ -30,7 +30,13 @@ class ReclaimPlannerTest : public testing::Test, protected test::PreemptionRoom 
   void NobodyMayBeEvicted() {
     for (const PodRequest& pod : {own_, lent_}) cluster.Find(pod.uid)->traits.evictable = false;
   }
-  Result Plan() { return planner_.PlanFor(Hungry(wants_), now).result; }
+  PlanOutcome PlanFor(const PodUid& uid) {
+    PlanWalk walk;
+    walk.uid = uid;
+    while (!walk.done()) planner_.Step(walk, now);
+    return *walk.outcome;
+  }
+  Result Plan() { return PlanFor(Hungry(wants_)).result; }
   std::optional<PlanBlock> Block() const { return preemptors.BlockOf(wants_.uid); }
 
   ReclaimRuns runs_{plan_parts, reclaims,    earmarks, kept,      rules,
@@ -42,7 +48,7 @@ class ReclaimPlannerTest : public testing::Test, protected test::PreemptionRoom 
 };
 
 TEST_F(ReclaimPlannerTest, APlanKeepsTheRoomAndAsksTheVictimToLeave) {
-  const PlanOutcome outcome = planner_.PlanFor(Hungry(wants_), now);
+  const PlanOutcome outcome = PlanFor(Hungry(wants_));
   EXPECT_EQ(outcome.result, Result::kPlan);
   EXPECT_EQ(outcome.rule, ReclaimRule::kR1);
   ASSERT_THAT(reclaims.all, SizeIs(1));
@@ -122,7 +128,7 @@ TEST_F(ReclaimPlannerTest, TheHourlyLimitOfATeamKeepsItsWorkFromItsOwnHigherClas
   for (int i = 0; i < 20; ++i)
     reclaims.history.Note(fmt::format("a/other-{}", i), "team-a", 1, At(0));
   const PodRequest high = TeamPod("a", "high", 4, "top");
-  EXPECT_EQ(planner_.PlanFor(Hungry(high), now).result, Result::kBlocked);
+  EXPECT_EQ(PlanFor(Hungry(high)).result, Result::kBlocked);
   const std::optional<PlanBlock> block = preemptors.BlockOf(high.uid);
   ASSERT_TRUE(block);
   EXPECT_EQ(block->reason, Reason::kEvictionBudget);
