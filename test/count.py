@@ -3,10 +3,11 @@
 
 count.py FILE ...         prints "PASSED FAILED SKIPPED", the test cases of all files together
 count.py --text FILE.json prints what the tests of a go run wrote
-count.py --longest FILE.xml prints the five test cases that took longest, a line each
+count.py --longest FILE.xml ...
+                          prints the five test cases that took longest, a line each
 
-FILE.xml: JUnit as ctest writes it; FILE.json: the events of go test -json; FILE.tap: TAP as
-node --test writes it, several reports one after another.
+FILE.xml: JUnit as ctest and GoogleTest write it; FILE.json: the events of go test -json; FILE.tap:
+TAP as node --test writes it, several reports one after another.
 
 A go test with subtests is not counted itself, its subtests are. A package that failed without a
 failed test (it did not build, or ended early) counts as one failure.
@@ -70,9 +71,10 @@ def count_tap(path):
     return sums.get("pass", 0), failed, sums.get("skipped", 0)
 
 
-def print_longest(path):
-    cases = xml.etree.ElementTree.parse(path).getroot().iter("testcase")
-    timed = [(float(case.get("time") or 0), case.get("name")) for case in cases]
+def print_longest(paths):
+    timed = [(float(case.get("time") or 0), case.get("name"))
+             for path in paths
+             for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase")]
     for seconds, name in sorted(timed, reverse=True)[:5]:
         print(f"  {seconds:7.1f} s  {name}")
 
@@ -86,7 +88,7 @@ def main():
             sys.stdout.write(event.get("Output", ""))
         return
     if sys.argv[1] == "--longest":
-        print_longest(sys.argv[2])
+        print_longest(sys.argv[2:])
         return
     totals = [0, 0, 0]
     for path in sys.argv[1:]:

@@ -15,7 +15,7 @@
 set -euo pipefail
 
 build_packages=(
-  cmake ninja-build g++ pkg-config ca-certificates python3
+  ccache cmake ninja-build g++ pkg-config ca-certificates python3
   libabsl-dev libcli11-dev libfmt-dev libgmock-dev libgrpc++-dev libgtest-dev libnghttp2-dev
   libprotobuf-dev libsimdjson-dev libspdlog-dev libsqlite3-dev libssl-dev libyaml-cpp-dev
   nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc tzdata

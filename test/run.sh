@@ -128,10 +128,11 @@ skip() {
   fi
 }
 
-# Adds the cases of a report; a command that failed without a failed case counts as one.
-count() {  # STATUS NAME REPORT
+# Adds the cases of reports; a command that failed without a failed case counts as one.
+count() {  # STATUS NAME REPORT ...
   local status=$1 name=$2 p=0 f=0 s=0
-  if [[ -s $3 ]]; then read -r p f s < <(python3 test/count.py "$3"); fi
+  shift 2
+  if [[ -s ${1:-} ]]; then read -r p f s < <(python3 test/count.py "$@"); fi
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
   printf '%s: %d passed, %d failed, %d skipped\n' "$name" "$p" "$f" "$s"
   if (( f > 0 )); then
@@ -168,6 +169,33 @@ ctest_cases() {  # PRESET LABELS [PREFIX ...]
     --output-junit "$scratch/$preset.xml" || status=$?
   count "$status" "$preset" "$scratch/$preset.xml"
   if [[ -s $scratch/$preset.xml ]]; then python3 test/count.py --longest "$scratch/$preset.xml"; fi
+}
+
+# Runs a binary's cases in sixteen processes, as many at a time as there are cores: a sanitizer
+# takes longer to begin a process than most cases take. The release build runs each case alone.
+sharded_cases() {  # PRESET BINARY
+  local shard status=0
+  heading "$1: $2"
+  mkdir -p "$scratch/shards"
+  seq 0 15 | xargs -P "$jobs" -I{} bash -c '
+    status=0
+    cd "$1/test"
+    GTEST_TOTAL_SHARDS=16 GTEST_SHARD_INDEX=$3 timeout 1200 "../bin/$2" --gtest_brief=1 \
+      --gtest_output="xml:$4/shards/$3.xml" >"$4/shards/$3.log" 2>&1 || status=$?
+    echo "$status" >"$4/shards/$3.status"
+    echo "shard $3 of 16: $(tail -n 1 "$4/shards/$3.log")"' shard "build/$1" "$2" {} "$scratch"
+  for shard in {0..15}; do
+    [[ $(<"$scratch/shards/$shard.status") == 0 ]] && continue
+    status=1
+    tail -n 100 "$scratch/shards/$shard.log"
+    # One that ended early has no report, and counts as a failure of its own.
+    if [[ ! -s $scratch/shards/$shard.xml ]]; then fail "$1: $2, shard $shard of 16"; fi
+  done
+  count "$status" "$1: $2" "$scratch"/shards/*.xml
+  if compgen -G "$scratch/shards/*.xml" >/dev/null; then
+    python3 test/count.py --longest "$scratch"/shards/*.xml
+  fi
+  rm -r "$scratch/shards"
 }
 
 quick() {
@@ -229,7 +257,9 @@ asan-ubsan() {
   end_group "$asan_builder"
   asan_builder=
   build asan-ubsan "${asan_targets[@]}" || return 0
-  UBSAN_OPTIONS=print_stacktrace=1 ctest_cases asan-ubsan '^(unit|torture|fuzz)(_tests)?$'
+  export UBSAN_OPTIONS=print_stacktrace=1
+  sharded_cases asan-ubsan unit_tests
+  ctest_cases asan-ubsan '^(torture_tests|fuzz)$'
   heading "asan-ubsan: random changes of each fuzz target's corpus, 8 s"
   run_fuzzers build/asan-ubsan/bin '"$target" "test/fuzz/corpus/$name" 8'
 }

@@ -15,6 +15,7 @@
 #include <random>
 #include <tuple>
 
+#include "test/fakes/places.h"
 #include "test/unit/topology/machine/captured.h"
 #include "topology/machine/ring.h"
 
@@ -260,7 +261,7 @@ class Slow {
 std::vector<std::string> CapturedNames() {
   std::vector<std::string> names;
   for (const auto& entry :
-       std::filesystem::directory_iterator(TRANCHE_SOURCE_DIR "/test/cases/topologies")) {
+       std::filesystem::directory_iterator(fakes::SourceFolder() + "/test/cases/topologies")) {
     if (entry.path().extension() == ".txt") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());

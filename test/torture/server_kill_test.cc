@@ -27,6 +27,7 @@
 #include <thread>
 
 #include "scheduler/kube/transport/single_call.h"
+#include "test/fakes/places.h"
 #include "test/torture/story.h"
 
 namespace tranche::torture {
@@ -53,7 +54,7 @@ uint16_t FreePort() {
 class Program {
  public:
   Program(std::vector<std::string> words, const std::string& output) {
-    words.insert(words.begin(), TRANCHE_BINARY);
+    words.insert(words.begin(), fakes::TrancheBinary());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -62,7 +63,8 @@ class Program {
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(),
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    EXPECT_EQ(posix_spawn(&process_, TRANCHE_BINARY, &actions, nullptr, arguments.data(), environ),
+    EXPECT_EQ(posix_spawn(&process_, fakes::TrancheBinary(), &actions, nullptr, arguments.data(),
+                          environ),
               0);
     posix_spawn_file_actions_destroy(&actions);
   }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "test/fakes/places.h"
 #include "test/sim/tool/run.h"
 #include "test/sim/tool/seed_file.h"
 #include "test/sim/tool/seeds.h"
@@ -155,7 +156,7 @@ TEST(SimStory, TellsWhatConcernsTheFinding) {
 
 // Runs that failed once, and must not again.
 TEST(SimSeeds, WhatFailedOnceIsMended) {
-  const std::filesystem::path folder = std::string(TRANCHE_SOURCE_DIR) + "/test/sim/seeds";
+  const std::filesystem::path folder = fakes::SourceFolder() + "/test/sim/seeds";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".sim") continue;
     std::stringstream text;

@@ -10,6 +10,7 @@
 #include "policy/decode.h"
 #include "scheduler/embedded/manifest.h"
 #include "scheduler/wire/json/json.h"
+#include "test/fakes/places.h"
 
 namespace tranche {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 constexpr std::string_view kFence = "```";
 
 std::string ReadGuide() {
-  std::ifstream stream(std::string(TRANCHE_SOURCE_DIR) + "/scheduler/docs/admin-guide.md",
+  std::ifstream stream(fakes::SourceFolder() + "/scheduler/docs/admin-guide.md",
                        std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
 }

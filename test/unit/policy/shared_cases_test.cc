@@ -12,6 +12,7 @@
 #include "policy/decode.h"
 #include "scheduler/embedded/manifest.h"
 #include "scheduler/wire/json/json.h"
+#include "test/fakes/places.h"
 
 namespace tranche {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::string_view kOtherYaml = "quota-mode-bare-off.yaml";
 
 std::vector<fs::path> FilesOf(const std::string& folder) {
   std::vector<fs::path> files;
-  const fs::path root = fs::path(TRANCHE_SOURCE_DIR) / "test/cases/custom-resources" / folder;
+  const fs::path root = fs::path(fakes::SourceFolder()) / "test/cases/custom-resources" / folder;
   for (const auto& entry : fs::directory_iterator(root)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;

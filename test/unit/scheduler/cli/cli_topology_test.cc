@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "scheduler/cli/cli.h"
+#include "test/fakes/places.h"
 
 namespace tranche {
 namespace {
@@ -20,7 +21,7 @@ using testing::Not;
 using testing::StartsWith;
 
 std::string Case(const std::string& name) {
-  return TRANCHE_SOURCE_DIR "/test/cases/topologies/" + name + ".txt";
+  return fakes::SourceFolder() + "/test/cases/topologies/" + name + ".txt";
 }
 
 class CliTopologyTest : public testing::Test {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scheduler/facts/reason.h"
+#include "test/fakes/places.h"
 
 namespace tranche {
 namespace {
@@ -16,7 +17,7 @@ using Row = std::pair<std::string, std::string>;  // code, text
 
 // Rows "| `Code` | text | advice |" of the section "## Every reason".
 std::vector<Row> ReadRows() {
-  std::ifstream guide(std::string(TRANCHE_SOURCE_DIR) + "/scheduler/docs/team-guide.md");
+  std::ifstream guide(fakes::SourceFolder() + "/scheduler/docs/team-guide.md");
   EXPECT_TRUE(guide.is_open());
   std::vector<Row> rows;
   bool inside = false;

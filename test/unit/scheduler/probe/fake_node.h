@@ -9,11 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "test/fakes/places.h"
+
 namespace tranche::probe {
 
-inline const std::string kFakeNvml = TRANCHE_FAKE_NVML;
-inline const std::string kGpuNode = TRANCHE_SOURCE_DIR "/test/fakes/gpu_node";
-inline const std::string kTopologies = TRANCHE_SOURCE_DIR "/test/cases/topologies";
+inline const std::string kFakeNvml = fakes::FakeNvml();
+inline const std::string kGpuNode = fakes::SourceFolder() + "/test/fakes/gpu_node";
+inline const std::string kTopologies = fakes::SourceFolder() + "/test/cases/topologies";
 
 // An empty folder of the running test, removed at the end.
 class TempFolder {

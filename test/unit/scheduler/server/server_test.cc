@@ -1,11 +1,11 @@
-// The whole server over HTTP: every kind of pod from filter to the written Binding, and every path
-// of the contract.
+// The whole server over HTTP: each kind of pod from filter to Binding, each path of the contract.
 #include <atomic>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "test/fakes/places.h"
 #include "test/unit/scheduler/http/raw_client.h"
 #include "test/unit/scheduler/server/live_server.h"
 
@@ -19,7 +19,7 @@ class Fleet : public LiveServer {
  protected:
   void SetUp() override {
     ServeConfig config;
-    config.objects = {std::string(TRANCHE_SOURCE_DIR) + "/scheduler/quickstart/fleet.yaml"};
+    config.objects = {fakes::SourceFolder() + "/scheduler/quickstart/fleet.yaml"};
     Launch(config);
   }
 };

@@ -6,13 +6,14 @@
 #include <string>
 #include <utility>
 
+#include "test/fakes/places.h"
 #include "topology/base/check.h"
 #include "topology/machine/machine_parse.h"
 
 namespace tranche {
 
 inline std::string CapturedText(const std::string& name) {
-  std::ifstream file(std::string(TRANCHE_SOURCE_DIR "/test/cases/topologies/") + name + ".txt");
+  std::ifstream file(fakes::SourceFolder() + "/test/cases/topologies/" + name + ".txt");
   TRANCHE_CHECK(file.good());
   return {std::istreambuf_iterator<char>(file), {}};
 }

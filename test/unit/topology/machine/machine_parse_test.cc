@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "test/fakes/places.h"
 #include "test/unit/topology/machine/captured.h"
 
 namespace tranche {
@@ -103,7 +104,7 @@ TEST(MachineParseTest, EveryKeptMachineHasARowAbove) {
   std::set<std::string> names;
   for (const CaseRow& row : kCases) names.insert(std::string(row.name) + ".txt");
   for (const auto& file :
-       std::filesystem::directory_iterator(TRANCHE_SOURCE_DIR "/test/cases/topologies")) {
+       std::filesystem::directory_iterator(fakes::SourceFolder() + "/test/cases/topologies")) {
     const std::string name = file.path().filename().string();
     EXPECT_TRUE(names.contains(name) || name == "README.md") << name;
   }

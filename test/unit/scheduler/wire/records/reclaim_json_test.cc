@@ -15,6 +15,7 @@
 #include "policy/decode.h"
 #include "scheduler/embedded/manifest.h"
 #include "scheduler/wire/json/json.h"
+#include "test/fakes/places.h"
 
 namespace tranche::wire {
 namespace {
@@ -263,7 +264,7 @@ std::string Judge(Element value, Object schema, const std::string& path) {
 
 TEST(ReclaimJson, TheSchemaTakesWhatWeWrite) {
   const std::filesystem::path file =
-      std::filesystem::path(TRANCHE_SOURCE_DIR) / "charts/tranche/crds/gpureclaims.yaml";
+      std::filesystem::path(fakes::SourceFolder()) / "charts/tranche/crds/gpureclaims.yaml";
   std::ifstream stream(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   const auto definition = embedded::Document::Parse(text);
