@@ -121,6 +121,7 @@ AdmissionApi::Answer AdmissionApi::Mutate(const wire::AdmissionAsk& ask,
   if (!pod.ok()) return pod.status();
   wire::MutationRules rules;
   rules.scheduler_name = options_.scheduler_name;
+  rules.take_over = options_.take_over;
   rules.strip_results = !IsTrusted(ask);
   rules.count_hami_shares = count_hami_shares || options_.count_hami_shares;
   wire::PodMutation mutation(AsObject(*ask.object), rules);
@@ -138,6 +139,8 @@ AdmissionApi::Answer AdmissionApi::Mutate(const wire::AdmissionAsk& ask,
     mutation.SetScheduler();
   } else if (pod->node.empty() && mutation.is_ours()) {
     TRANCHE_RETURN_IF_ERROR(MutateClaiming(ask, *pod, mutation));
+  } else if (pod->request.asks_gpu() && pod->node.empty()) {
+    mutation.WarnOfOtherScheduler();
   }
   answer.warnings = mutation.warnings();
   answer.patch = mutation.patch();

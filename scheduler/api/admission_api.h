@@ -1,7 +1,8 @@
 // POST /admission/mutate, /admission/mutate/hami and /admission/validate: what API servers ask
 // before they create or change a pod (charts/webhook.yaml).
 //
-//   mutate    new pods: spec.schedulerName of GPU pods, fractions of nvidia.com/gpu as annotations,
+//   mutate    new pods: spec.schedulerName of GPU pods (a warning where it is another's, who may
+//             be gone), fractions of nvidia.com/gpu as annotations,
 //             a count for vGPUs of Volcano and vgpu-manager that name none, forged results taken
 //             away, scheduling gates where they are on
 //   mutate/hami  the same, and a count for shares that name none, as HAMi's webhook gives it
@@ -31,6 +32,8 @@ namespace tranche {
 // What the admission webhook does.
 struct AdmissionOptions {
   std::string scheduler_name = "gpu-scheduler";  // for GPU pods that name none
+  // Other schedulers whose GPU pods get this one too: those that are no longer there.
+  std::vector<std::string> take_over;
   // Pods that quota or their gang lets wait get a scheduling gate, so that autoscalers stay quiet.
   bool gates = false;
   bool show_devices = false;       // pods with shares see the cards that a Binding names

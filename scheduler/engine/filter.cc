@@ -185,6 +185,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   answer.reason = Reason::kNone;
   answer.observed = Reason::kNone;
   parts.Advance(now);
+  parts.NoteAsking(request.scheduler);
   if (!request.asks_gpu()) {
     if (!parts.claim_filter.Filter(request, candidates, now, answer))
       filtering.PassPlain(request, answer);

@@ -123,6 +123,10 @@ void EngineParts::TendGangs(Instant now) {
   backfill.Tend(now);
 }
 
+void EngineParts::NoteAsking(const std::string& scheduler) {
+  if (cluster.schedulers.Note(scheduler)) preemptors.Regroup();
+}
+
 void EngineParts::Erase(const PodUid& uid) {
   team_queue.Forget(uid);
   preemptors.Forget(uid);

@@ -105,6 +105,8 @@ struct EngineParts {
   // What gangs found out goes to preemption.
   void PassOnJudged();
   void TendGangs(Instant now);
+  // A pod of that scheduler was asked about, or carries our record.
+  void NoteAsking(const std::string& scheduler);
   void Erase(const PodUid& uid);
   void ReleaseOn(const NodeName& node, const PodUid& uid, Instant now);
   void DropReservation(const PodUid& uid, PodRecord& record, Instant now);

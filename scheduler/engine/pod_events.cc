@@ -187,6 +187,7 @@ void PodEvents::NoteDevices(PodFacts& pod, Holding& holding) {
 
 void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
   const PodUid uid = record.request->uid;
+  const bool placed_by_us = pod.allocation && pod.allocation->epoch > 0;
   cluster_.DropTentative(uid, record, now);
   Holding holding;
   // What we wrote on it ourselves is known, whatever its object says now.
@@ -233,6 +234,8 @@ void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
   NoteRunning(uid, pod);
   FollowAgent(uid, record, pod, now);
   parts_.runs.NoteMemberPlaced(uid, pod.node, now);
+  // Its scheduler asks us: after a restart on a full cluster no question may come for a while.
+  if (placed_by_us) parts_.NoteAsking(record.request->scheduler);
 }
 
 bool PodEvents::SetTraits(const PodFacts& pod, PodTraits& traits, Instant now) {

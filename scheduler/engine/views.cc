@@ -184,6 +184,13 @@ NodeVerdict EngineViews::JudgeNode(const RequestContext& context, NodeId id, boo
 
 // After Select.
 std::string EngineViews::AdvicePending(const RequestContext& context, const PodRecord& record) {
+  const std::string& scheduler = record.request->scheduler;
+  if (record.last_reason == Reason::kNone && !cluster_.schedulers.Asks(scheduler)) {
+    return fmt::format(
+        "the pod waits for the scheduler {:.64}, which has asked about none of its pods: name one "
+        "that asks Tranche in spec.schedulerName",
+        scheduler.empty() ? "default-scheduler" : scheduler);
+  }
   Reason reason = context.whole;
   if (reason == Reason::kNone && parts_.selection.best().empty())
     reason = parts_.selection.NearestReason();

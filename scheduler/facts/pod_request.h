@@ -108,6 +108,7 @@ struct PodRequest {
   PodUid uid;
   PodName name;
   std::string priority_class;
+  std::string scheduler;  // spec.schedulerName; empty: the cluster's default one
 
   RequestStyle style = RequestStyle::kNone;
   // Every init container, then every app container, in order.

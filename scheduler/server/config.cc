@@ -109,13 +109,16 @@ bool SplitObjectName(const std::string& text, std::string& ns, std::string& name
   return IsObjectName(ns) && IsObjectName(name);
 }
 
-// A list of texts, none of them empty.
-Setter List(const char* expected, std::vector<std::string>& field) {
-  return [expected, &field](const YAML::Node& node) -> Complaint {
+bool IsSomeText(std::string_view text) { return !text.empty(); }
+
+// A list of texts that are `good`.
+Setter List(const char* expected, std::vector<std::string>& field,
+            bool (*good)(std::string_view) = IsSomeText) {
+  return [expected, &field, good](const YAML::Node& node) -> Complaint {
     if (!node.IsSequence()) return expected;
     field.clear();
     for (const YAML::Node& item : node) {
-      if (!item.IsScalar() || item.Scalar().empty()) return expected;
+      if (!item.IsScalar() || !good(item.Scalar())) return expected;
       field.push_back(item.Scalar());
     }
     return std::nullopt;
@@ -152,6 +155,8 @@ void AddAdmissionKeys(ServeConfig& config, Setters& keys) {
   keys["admission.schedulerName"] = AsFlag("the name of a scheduler", ReadSchedulerName, config);
   keys["admission.gates"] =
       OneOf(Choices<bool>{{"true", true}, {"false", false}}, config.admission.gates);
+  keys["admission.takeOver"] =
+      List("a list of names of schedulers", config.admission.take_over, IsObjectName);
   keys["admission.trustedUsers"] =
       List("a list of users and groups", config.admission.trusted_users);
 }

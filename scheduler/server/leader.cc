@@ -58,6 +58,7 @@ HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::Sq
   options.engine.namespace_caps = config.hami;
   options.engine.placeholders = config.reservation;
   options.engine.epoch = epoch;
+  options.engine.scheduler = config.admission.scheduler_name;
   options.defaults = PolicyDefaults(config);
   options.may_write = std::move(may_write);
   if (config.cluster == ClusterKind::kKubernetes) options.cache_limit = config.cache_limit;

@@ -201,6 +201,7 @@ func TestServerConfiguration(t *testing.T) {
 		{"server: {bindAddress: '[::]'}", ".probes.listen", "[::]:9091"},
 		{"", ".admission.trustedUsers[1]", "system:serviceaccount:tranche-system:tranche"},
 		{"", ".admission.gates", "false"},
+		{"webhook: {takeOver: [volcano, kai-scheduler]}", ".admission.takeOver[1]", "kai-scheduler"},
 		{"webhook: {gates: true}", ".admission.gates", "true"},
 		{"scheduler: {name: gpus}", ".admission.schedulerName", "gpus"},
 		{"server: {compatibility: hami}", ".compatibility", "hami"},

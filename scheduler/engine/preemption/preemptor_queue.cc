@@ -38,9 +38,11 @@ bool MayPlan(const RequestContext& context) {
          context.policy->actor == PreemptionActor::kPlanner;
 }
 
-// Refused by us, or by kube-scheduler without asking us.
+// Refused by us, or by a kube-scheduler that asks us, which had no node to ask about.
 void PreemptorQueue::Note(const PodUid& uid, const PodRecord& record) {
-  const bool refused = record.last_reason != Reason::kNone || record.traits.unschedulable;
+  const bool refused =
+      record.last_reason != Reason::kNone ||
+      (record.traits.unschedulable && cluster_.schedulers.Asks(record.request->scheduler));
   const bool waits = record.seen && refused && cluster_.IsPending(record) &&
                      !record.traits.held_back() && !record.traits.leaves_at &&
                      MayHelp(record.last_reason) && !reclaims_.of_member.contains(uid);

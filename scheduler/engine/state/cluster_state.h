@@ -23,6 +23,7 @@
 #include "scheduler/dra/catalog.h"
 #include "scheduler/engine/placeholders/placeholders.h"
 #include "scheduler/engine/state/agent_queues.h"
+#include "scheduler/engine/state/asking_schedulers.h"
 #include "scheduler/engine/state/node_overlay.h"
 #include "scheduler/engine/state/options.h"
 #include "scheduler/engine/state/outbox.h"
@@ -54,6 +55,7 @@ class ClusterState {
  public:
   explicit ClusterState(const EngineOptions& engine_options)
       : options(engine_options),
+        schedulers(engine_options.scheduler),
         epoch(engine_options.epoch),
         placeholders(engine_options.placeholder_times, engine_options.epoch),
         agents(engine_options.agent_patience) {}
@@ -103,6 +105,7 @@ class ClusterState {
   const GpuPolicy& default_policy() const { return policies.back(); }
 
   const EngineOptions options;
+  AskingSchedulers schedulers;
   int64_t epoch;  // of what is written; see EngineOptions
   Outbox outbox;
   Placeholders placeholders;

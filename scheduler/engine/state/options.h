@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "scheduler/engine/placeholders/placeholder_books.h"
 #include "topology/base/units.h"
@@ -9,6 +10,8 @@
 namespace tranche {
 
 struct EngineOptions {
+  // spec.schedulerName of pods that come to us, known before one was asked about; empty: none.
+  std::string scheduler = "gpu-scheduler";
   // Written into allocations. Larger ones are not believed, but for those that are found at start
   // and are at most kMostEpochsAhead higher: from the highest of them the engine goes on.
   int64_t epoch = 1;

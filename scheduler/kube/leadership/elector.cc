@@ -200,15 +200,33 @@ asio::awaitable<void> Elector::Impl::Run() {
 }
 
 asio::awaitable<void> Elector::Impl::Release(LeaseRecord record) {
-  record.holder.clear();
-  record.duration = std::chrono::seconds(1);
-  record.renewed = MicroTime(std::chrono::system_clock::now());
-  std::string body = EncodeLease(record, {options.ns, options.name});
-  const ApiAnswer answer = co_await Call("PUT", own_path, std::move(body));
-  if (answer.succeeded()) {
-    spdlog::info("lease {}/{} given back", options.ns, options.name);
-  } else {
-    Complain("giving back", answer);
+  // A renewal that was under way at the stop may have changed the lease since it was read, and so
+  // may whoever labels it: then it is read again, and given back if it still is ours.
+  constexpr int kTries = 3;
+  for (int tried = 1; record.holder == options.identity; ++tried) {
+    record.holder.clear();
+    record.duration = std::chrono::seconds(1);
+    record.renewed = MicroTime(std::chrono::system_clock::now());
+    std::string body = EncodeLease(record, {options.ns, options.name});
+    ApiAnswer answer = co_await Call("PUT", own_path, std::move(body));
+    if (answer.succeeded()) {
+      spdlog::info("lease {}/{} given back", options.ns, options.name);
+      co_return;
+    }
+    const bool crossed =
+        answer.transport == ApiAnswer::Transport::kAnswered && answer.status == kConflict;
+    if (crossed && tried < kTries) answer = co_await Call("GET", own_path, "");
+    if (!answer.succeeded()) {
+      Complain("giving back", answer);
+      co_return;
+    }
+    absl::StatusOr<LeaseRecord> now = DecodeLease(answer.body);
+    if (!now.ok()) {
+      spdlog::warn("lease {}/{}: giving back: {}", options.ns, options.name,
+                   std::string(now.status().message()));
+      co_return;
+    }
+    record = *std::move(now);
   }
 }
 

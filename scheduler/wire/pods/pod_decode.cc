@@ -117,6 +117,8 @@ void ReadSpec(Object spec, FieldReader& reader, PodFacts& pod, std::vector<Amoun
   constexpr std::string_view kWhere = "spec";
   pod.node = NodeName(reader.ReadText(spec, "nodeName", kWhere));
   pod.request.priority_class = reader.ReadText(spec, "priorityClassName", kWhere);
+  pod.request.scheduler = reader.ReadText(spec, "schedulerName", kWhere);
+  if (pod.request.scheduler == "default-scheduler") pod.request.scheduler.clear();
   constexpr IntegerRange kPriorities = {std::numeric_limits<int32_t>::min(),
                                         std::numeric_limits<int32_t>::max()};
   pod.request.priority =

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -261,12 +262,27 @@ void PodMutation::SetAnnotation(std::string_view key, std::string_view value) {
 }
 
 bool PodMutation::is_ours() const {
-  return spec_ && IsOurs(FindText(*spec_, "schedulerName").value_or(""), rules_.scheduler_name);
+  if (!spec_) return false;
+  const std::string_view named = FindText(*spec_, "schedulerName").value_or("");
+  return IsOurs(named, rules_.scheduler_name) ||
+         std::find(rules_.take_over.begin(), rules_.take_over.end(), named) !=
+             rules_.take_over.end();
 }
 
 void PodMutation::SetScheduler() {
-  if (FindText(*spec_, "schedulerName").value_or("") == rules_.scheduler_name) return;
+  const std::string_view named = FindText(*spec_, "schedulerName").value_or("");
+  if (named == rules_.scheduler_name) return;
   patch_.Add("/spec/schedulerName", rules_.scheduler_name);
+  if (IsOurs(named, rules_.scheduler_name)) return;
+  warnings_.push_back(fmt::format("spec.schedulerName was {}: {} places the pod instead",
+                                  Quoted(named), rules_.scheduler_name));
+}
+
+void PodMutation::WarnOfOtherScheduler() {
+  if (!spec_) return;
+  warnings_.push_back(fmt::format(
+      "spec.schedulerName is {}: the pod waits for that scheduler, {} does not place it",
+      Quoted(FindText(*spec_, "schedulerName").value_or("")), rules_.scheduler_name));
 }
 
 void PodMutation::AddGates(GateSet gates) {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ inline constexpr int64_t kMostGpusOfANode = 64;
 
 struct MutationRules {
   std::string_view scheduler_name;  // for pods that ask for GPUs and name no scheduler of their own
+  std::span<const std::string> take_over;  // schedulers whose pods are ours all the same
   bool strip_results = true;        // false: the user may set what schedulers and agents write
   // A container with nvidia.com/gpumem or gpucores and no nvidia.com/gpu gets one GPU, as HAMi's
   // webhook does it, and so does one with a part of a GPU: without the count the kubelet would not
@@ -46,10 +48,12 @@ class PodMutation {
   const std::vector<std::string>& warnings() const { return warnings_; }
   // What it asks for is not what the document says, until the patch is applied.
   bool changes_request() const { return changes_request_; }
-  // The pod names no scheduler, the default one or the rules' own: ours to place.
+  // The pod names no scheduler, the default one, the rules' own or one of take_over: ours to place.
   bool is_ours() const;
-  // Has our scheduler place it. Requires: is_ours().
+  // Has our scheduler place it, and warns where it named another. Requires: is_ours().
   void SetScheduler();
+  // Warns that another scheduler is asked for a pod that wants GPUs. Requires: !is_ours().
+  void WarnOfOtherScheduler();
   void AddGates(GateSet gates);
   // Shows the container with the share the cards that a Binding names (placeholder_pod.h), where
   // neither the kubelet's plugin nor the pod itself says them. `request`: as changed.

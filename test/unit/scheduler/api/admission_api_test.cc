@@ -16,108 +16,12 @@
 
 #include "scheduler/wire/protocol/admission_review.h"
 #include "scheduler/wire/records/placeholder_pod.h"
+#include "test/unit/scheduler/api/admission_fixture.h"
 
 namespace tranche {
 namespace {
 
-using Json = nlohmann::json;
 using testing::HasSubstr;
-
-std::string Decode64(const std::string& text) {
-  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  unsigned bits = 0;
-  int held = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    bits = bits << 6 | static_cast<unsigned>(digits.find(c));
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    out += static_cast<char>(bits >> held & 0xFF);
-  }
-  return out;
-}
-
-// A pod whose one container has these limits.
-Json Pod(const Json& limits, const Json& annotations = nullptr) {
-  Json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}};
-  pod["metadata"] = {{"name", "p"}, {"namespace", "team-a"}};
-  if (!annotations.is_null()) pod["metadata"]["annotations"] = annotations;
-  pod["spec"]["containers"] = Json::array({{{"name", "main"}, {"image", "x"}}});
-  if (!limits.is_null()) pod["spec"]["containers"][0]["resources"]["limits"] = limits;
-  return pod;
-}
-
-Json Review(const Json& pod, const std::string& operation = "CREATE", const Json& before = nullptr,
-            const std::string& user = "alice") {
-  Json request = {{"uid", "review-1"},
-                  {"kind", {{"group", ""}, {"version", "v1"}, {"kind", "Pod"}}},
-                  {"operation", operation},
-                  {"namespace", "team-a"},
-                  {"userInfo", {{"username", user}, {"groups", {"system:authenticated"}}}},
-                  {"object", pod}};
-  if (!before.is_null()) request["oldObject"] = before;
-  return {{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"request", request}};
-}
-
-class AdmissionApiTest : public testing::Test {
- protected:
-  void SetUp() override { Start(); }
-  void Start() {
-    router = Router();
-    AddAdmissionApi(
-        options,
-        [this](const PodRequest& request, const dra::PodClaims& claims) {
-          asked = request;
-          asked_claims = claims;
-          return AdmissionWord{request.asks_gpu() || claims_want_gpus, gates};
-        },
-        metrics, router);
-  }
-
-  http::Response Call(const std::string& path, const std::string& body) {
-    http::Request request;
-    request.method = "POST";
-    request.path = path;
-    request.body = body;
-    request.body.reserve(body.size() + http::kBodyPadding);
-    http::Response got;
-    router.Route(std::move(request),
-                 [&got](http::Response response) { got = std::move(response); });
-    return got;
-  }
-  Json Ask(const std::string& path, const Json& review) {
-    const http::Response response = Call(path, review.dump());
-    EXPECT_EQ(response.status, 200) << response.body;
-    const Json answer = Json::parse(response.body, nullptr, false);
-    EXPECT_EQ(answer["apiVersion"], "admission.k8s.io/v1");
-    EXPECT_EQ(answer["response"]["uid"], "review-1");
-    return answer["response"];
-  }
-  // The pod as it would be created; null: refused.
-  Json Mutated(const Json& pod, const std::string& path = "/admission/mutate") {
-    last = Ask(path, Review(pod));
-    if (!last["allowed"]) return nullptr;
-    if (!last.contains("patch")) return pod;
-    EXPECT_EQ(last["patchType"], "JSONPatch");
-    return pod.patch(Json::parse(Decode64(last["patch"])));
-  }
-  // Why it is refused; empty: it is not.
-  std::string Refusal(const Json& review, const std::string& path = "/admission/validate") {
-    last = Ask(path, review);
-    return last["allowed"] ? "" : last["status"]["message"].get<std::string>();
-  }
-
-  AdmissionOptions options;
-  GateSet gates;
-  bool claims_want_gpus = false;
-  dra::PodClaims asked_claims;
-  std::optional<PodRequest> asked;
-  metrics::Metrics metrics;
-  Router router;
-  Json last;
-};
 
 TEST_F(AdmissionApiTest, GpuPodsGetTheSchedulerUnlessTheyNameOne) {
   const struct {
@@ -141,6 +45,40 @@ TEST_F(AdmissionApiTest, GpuPodsGetTheSchedulerUnlessTheyNameOne) {
   options.scheduler_name = "default-scheduler";
   Start();
   EXPECT_EQ(Mutated(Pod({{"nvidia.com/gpu", "1"}}))["spec"]["schedulerName"], "default-scheduler");
+}
+
+TEST_F(AdmissionApiTest, PodsOfOtherSchedulersAreTakenOverOrWarnedAbout) {
+  const Json gpu = {{"nvidia.com/gpu", "1"}};
+  const std::string long_name(300, 'x');
+  const struct {
+    std::vector<std::string> take_over;
+    Json limits;
+    std::string named, node, becomes, warning;  // warning: a part of it; empty: none
+  } cases[] = {
+      {{}, gpu, "volcano", "", "volcano", "is \"volcano\": the pod waits for that scheduler"},
+      {{"kai-scheduler"}, gpu, "volcano", "", "volcano", "gpu-scheduler does not place it"},
+      {{"kai-scheduler", "volcano"}, gpu, "volcano", "", "gpu-scheduler",
+       "was \"volcano\": gpu-scheduler places the pod instead"},
+      {{"volcano"}, {{"cpu", "4"}}, "volcano", "", "volcano", ""},
+      {{"volcano"}, gpu, "", "", "gpu-scheduler", ""},
+      {{"volcano"}, gpu, "gpu-scheduler", "", "gpu-scheduler", ""},
+      // One with a node is placed already, by whomever.
+      {{"volcano"}, gpu, "volcano", "n1", "volcano", ""},
+      {{}, gpu, long_name, "", long_name, "xxx"},
+  };
+  for (const auto& [take_over, limits, named, node, becomes, warning] : cases) {
+    options.take_over = take_over;
+    Start();
+    Json pod = Pod(limits);
+    if (!named.empty()) pod["spec"]["schedulerName"] = named;
+    if (!node.empty()) pod["spec"]["nodeName"] = node;
+    EXPECT_EQ(Mutated(pod)["spec"].value("schedulerName", ""), becomes) << pod;
+    const Json warnings = last.value("warnings", Json::array());
+    ASSERT_EQ(warnings.size(), warning.empty() ? 0U : 1U) << last;
+    if (warning.empty()) continue;
+    EXPECT_THAT(warnings[0].get<std::string>(), HasSubstr(warning));
+    EXPECT_LE(warnings[0].get<std::string>().size(), 200U) << "API servers cut long warnings";
+  }
 }
 
 TEST_F(AdmissionApiTest, FractionsOfAGpuBecomeAnnotations) {

@@ -57,6 +57,23 @@ TEST_F(Teams, EntitledPodGetsItsNominalBackFromTheBorrower) {
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
 
+TEST_F(Teams, NobodyIsEvictedForAPodOfASchedulerThatDoesNotAsk) {
+  Run(Pod("a", "lent", 8, "train"), "n1");
+  PodRequest wants = Pod("b", "wants", 4, "train");
+  wants.scheduler = "volcano";
+  PodFacts waits = test::Pending(wants);
+  waits.unschedulable = true;
+  engine_.UpsertPod(waits, now_);
+  EXPECT_EQ(Plan(), "");
+  EXPECT_THAT(engine_.Explain(wants.name, now_)->advice,
+              HasSubstr("the scheduler volcano, which has asked about none of its pods"));
+  PodRequest other = Pod("x", "other", 9);
+  other.scheduler = "volcano";
+  Try(other);
+  EXPECT_EQ(Plan(), "plan") << "it asks, if about another pod";
+  EXPECT_THAT(Reclaims(), ElementsAre("R1 Evicting 0/1 for wants from lent"));
+}
+
 TEST_F(Teams, NobodyElseIsGivenTheRoomMeanwhile) {
   const PodRequest lent = Pod("a", "lent", 8, "train");
   Run(lent, "n1");

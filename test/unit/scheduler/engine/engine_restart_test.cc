@@ -75,6 +75,28 @@ class EngineRestartTest : public EngineQuotaTest {
   }
 };
 
+TEST_F(EngineRestartTest, WhosePodsCarryOurRecordsAsksUs) {
+  const auto advice = [&](const char* scheduler, std::optional<Allocation> record) {
+    PodRequest mine = WholePod("mine", 1);
+    mine.scheduler = "batch";
+    PodFacts bound = Bound(mine, "n1");
+    bound.allocation = std::move(record);
+    PodRequest waits = WholePod("waits", 8);
+    waits.scheduler = scheduler;
+    auto engine = Started({StockNode("n1", 2)}, {bound, Pending(waits)});
+    return engine->Explain(waits.name, now_)->advice;
+  };
+  const auto stranger = HasSubstr("which has asked about none of its pods");
+  const Allocation ours = On("GPU-n1-0", 0, 1000, 81'920);
+  Allocation of_hami = ours;
+  of_hami.epoch = 0;
+  EXPECT_THAT(advice("batch", ours), testing::Not(stranger));
+  EXPECT_THAT(advice("batch", of_hami), stranger);
+  EXPECT_THAT(advice("batch", std::nullopt), stranger);
+  EXPECT_THAT(advice("", ours), stranger);
+  EXPECT_THAT(advice("gpu-scheduler", std::nullopt), testing::Not(stranger)) << "configured";
+}
+
 TEST_F(EngineRestartTest, TheRecordOfABoundPodDecidesWhateverItAsksNow) {
   const PodRequest half = FractionPod("mine", 500);
   PodRequest refused = half;

@@ -117,6 +117,36 @@ TEST(ElectorTest, ALeaseTakenByAnotherEndsTheLeaderAtOnce) {
   EXPECT_EQ(StoredLease(server)["spec"]["holderIdentity"], "thief");
 }
 
+TEST(ElectorTest, ALeaderThatStopsGivesBackALeaseThatChangedMeanwhile) {
+  const struct {
+    const char* what;
+    std::string holder;  // in the lease as it was changed
+    std::string left;    // after the stop
+  } cases[] = {{"its own renewal crossed", "first", ""}, {"another took it", "thief", "thief"}};
+  for (const auto& [what, holder, left] : cases) {
+    ApiServer server;
+    Candidate leader(server.port(), "first");
+    ASSERT_TRUE(Eventually([&] { return leader.epoch == 1; }));
+    std::atomic<int> crossed = 0;
+    std::atomic<bool> stopping = false;
+    for (int i = 0; i < 40; ++i) {
+      server.OnNext("PUT", kLeasePath,
+                    [&, holder = holder](const ApiRequest& request, Exchange& exchange) {
+                      if (!stopping || crossed++ > 0) return server.Serve(request, exchange);
+                      Json changed = StoredLease(server);
+                      changed["spec"]["holderIdentity"] = holder;
+                      changed["spec"]["renewTime"] = "2026-01-01T00:00:00.000000Z";
+                      server.Put(kLeases, changed);
+                      exchange.Answer(409, fakes::StatusBody(409, "Conflict").dump());
+                    });
+    }
+    stopping = true;
+    leader.elector->Stop(Elector::Lease::kRelease);
+    EXPECT_GE(crossed, 1) << what;
+    EXPECT_EQ(StoredLease(server)["spec"]["holderIdentity"], left) << what;
+  }
+}
+
 TEST(ElectorTest, AWriteWhoseAnswerWasLostIsOursAfterAll) {
   ApiServer server;
   server.OnNext("POST", kLeasesOfNs, [&server](const ApiRequest& request, Exchange& exchange) {

@@ -36,6 +36,15 @@ class PreemptorQueueTest : public testing::Test, protected test::GangsRoom {
     memory.not_before = not_before;
   }
 
+  // Its scheduler says that no node will do, and we were not asked.
+  static void SetUnschedulable(const char* scheduler, PodRecord& record) {
+    auto request = std::make_shared<PodRequest>(*record.request);
+    request->scheduler = scheduler;
+    record.request = std::move(request);
+    record.last_reason = Reason::kNone;
+    record.traits.unschedulable = true;
+  }
+
   PreemptorQueue queue_{cluster, reclaims, rules, gangs};
   const PodRequest pod_ = TeamPod("a", "p", 1, "train");
 };
@@ -75,12 +84,12 @@ TEST_F(PreemptorQueueTest, OnlyPodsThatCouldComeAtOnceAreQueued) {
       {"another's gate", [](PodRecord& one) { one.traits.foreign_gates = true; }, false},
       {"leaves", [](PodRecord& one) { one.traits.leaves_at = At(9); }, false},
       {"has a node", [](PodRecord& one) { one.node = NodeName("n1"); }, false},
-      {"kube-scheduler found no node by itself",
-       [](PodRecord& one) {
-         one.last_reason = Reason::kNone;
-         one.traits.unschedulable = true;
-       },
-       true},
+      {"its scheduler, ours, found no node by itself",
+       [](PodRecord& one) { SetUnschedulable("gpu-scheduler", one); }, true},
+      {"its scheduler, another, found no node",
+       [](PodRecord& one) { SetUnschedulable("volcano", one); }, false},
+      {"its scheduler, the cluster's own, found no node",
+       [](PodRecord& one) { SetUnschedulable("", one); }, false},
   };
   for (const auto& row : cases) {
     PodRecord& record = Hungry(pod_);
@@ -94,6 +103,17 @@ TEST_F(PreemptorQueueTest, OnlyPodsThatCouldComeAtOnceAreQueued) {
   EXPECT_EQ(Next(), "nobody") << "quota makes no room for it";
   Hungry(TeamPod("x", "of-no-team", 1));
   EXPECT_EQ(Next(), "of-no-team") << "its class may";
+}
+
+TEST_F(PreemptorQueueTest, ASchedulerIsKnownToAskFromItsFirstQuestionOn) {
+  PodRecord& record = Hungry(pod_);
+  SetUnschedulable("", record);
+  queue_.Note(pod_.uid, record);
+  EXPECT_EQ(Next(), "nobody");
+  EXPECT_TRUE(cluster.schedulers.Note(""));
+  EXPECT_FALSE(cluster.schedulers.Note(""));
+  queue_.Regroup();
+  EXPECT_EQ(Next(), "p");
 }
 
 TEST_F(PreemptorQueueTest, OfPodsThatAreAlikeWhoWasEvictedComesFirst) {

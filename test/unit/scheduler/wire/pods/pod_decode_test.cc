@@ -20,7 +20,7 @@ TEST(PodDecode, ReadsWhoAndWhereAPodIs) {
       "creationTimestamp":"2026-01-02T03:04:05Z",
       "labels":{"app":"x"},"ownerReferences":[{"kind":"Job"}],
       "managedFields":[{"manager":"kubectl"}]},
-    "spec":{"nodeName":"n1","priorityClassName":"training","containers":[
+    "spec":{"nodeName":"n1","priorityClassName":"training","schedulerName":"volcano","containers":[
       {"name":"main","image":"i","resources":{"limits":
         {"cpu":"4","memory":"8Gi","nvidia.com/gpu":"1"}}}]},
     "status":{"phase":"Running","nominatedNodeName":"n2"}})");
@@ -28,6 +28,7 @@ TEST(PodDecode, ReadsWhoAndWhereAPodIs) {
   EXPECT_EQ(pod->request.uid, PodUid("8d7f"));
   EXPECT_EQ(pod->request.name.str(), "team-a/train-0");
   EXPECT_EQ(pod->request.priority_class, "training");
+  EXPECT_EQ(pod->request.scheduler, "volcano");
   EXPECT_EQ(pod->node, NodeName("n1"));
   EXPECT_EQ(pod->nominated, NodeName("n2"));
   EXPECT_EQ(pod->phase, PodPhase::kRunning);
@@ -35,6 +36,16 @@ TEST(PodDecode, ReadsWhoAndWhereAPodIs) {
   EXPECT_FALSE(pod->terminating);
   EXPECT_FALSE(pod->gated);
   EXPECT_TRUE(pod->holds_devices());
+}
+
+TEST(PodDecode, TheDefaultSchedulerHasNoName) {
+  for (const char* spec :
+       {R"({"schedulerName":"default-scheduler"})", R"({"schedulerName":""})", "{}"}) {
+    const absl::StatusOr<PodFacts> pod =
+        TryPod(std::string(R"({"metadata":{"name":"p"},"spec":)") + spec + "}");
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    EXPECT_EQ(pod->request.scheduler, "") << spec;
+  }
 }
 
 TEST(PodDecode, ABarePodIsPendingInTheDefaultNamespace) {
