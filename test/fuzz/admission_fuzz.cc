@@ -1,5 +1,8 @@
 // Reviews as API servers send them: read leniently they say what they say read strictly, and no
 // forged result goes unseen.
+#include <string>
+#include <vector>
+
 #include "scheduler/wire/json/lenient_parser.h"
 #include "scheduler/wire/pods/pod_decode.h"
 #include "scheduler/wire/protocol/admission_pod.h"
@@ -29,7 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
       TRANCHE_CHECK(wire::FindChangedResult(before, pod) == key);
     }
   }
-  const wire::MutationRules rules{"tranche", true, true};
+  const std::vector<std::string> gone = {"volcano"};
+  const wire::MutationRules rules{"tranche", gone, true, true};
   const wire::PodMutation mutation(pod, rules);
   if (mutation.refusal()) return 0;
   const std::string patch = mutation.patch();
