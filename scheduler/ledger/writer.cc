@@ -309,6 +309,7 @@ void Writer::Conclude() {
 }
 
 absl::Status Writer::Connect() {
+  saved_head_ = {};  // whatever befell the files, the head may have gone with them
   TRANCHE_ASSIGN_OR_RETURN(connection_,
                            ConnectForWriting(options_.path, options_.epoch, WalTrust::kNone));
   file_ = IdentityOf(options_.path);
@@ -438,8 +439,12 @@ std::deque<Writer::Waiter> Writer::Fail(const absl::Status& why, SteadyTime now)
 void Writer::SaveHead() {
   const Book& book = *connection_.book;
   if (book.last_entry() == 0) return;
-  const absl::Status saved = WriteHead(options_.path, {book.last_entry(), Hex(book.head())});
+  // Heartbeats commit without adding an entry.
+  Head head = {book.last_entry(), Hex(book.head())};
+  if (head == saved_head_) return;
+  const absl::Status saved = WriteHead(options_.path, head);
   if (!saved.ok()) return Report(LedgerFault::kHead, std::string(saved.message()));
+  saved_head_ = std::move(head);
   const std::lock_guard lock(mutex_);
   health_.problems.erase(LedgerFault::kHead);
 }

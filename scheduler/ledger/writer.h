@@ -133,6 +133,7 @@ class Writer {
   std::optional<FileIdentity> log_;   // likewise; nullopt: not yet
   bool nameless_ = false;             // one of them was removed or replaced
   Head committed_head_;               // entry 0: of an empty file
+  Head saved_head_;                   // likewise; what the file beside is known to hold
   Batch batch_;
   enum class Phase : uint8_t { kWaits, kWrites, kTells };
   Phase phase_ = Phase::kWaits;
