@@ -136,6 +136,9 @@ class Book {
   Statement write_balance_;
   Statement read_rollup_;
   Statement write_rollup_;
+  Statement write_meta_;
+  Statement delete_decay_;
+  Statement insert_decay_;
 };
 
 }  // namespace tranche::ledger

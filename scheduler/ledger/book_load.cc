@@ -109,6 +109,11 @@ absl::Status Book::PrepareAll() {
        "INSERT OR REPLACE INTO rollup(day, account, compute, memory, compute_moment_high, "
        "compute_moment_low, memory_moment_high, memory_moment_low, seal) "
        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+      {&write_meta_, kWriteMeta},
+      {&delete_decay_, "DELETE FROM decay"},
+      {&insert_decay_,
+       "INSERT OR REPLACE INTO decay(leaf, quanta, at, usage_high, usage_low, seal) "
+       "VALUES (?, ?, ?, ?, ?, ?)"},
   };
   for (const auto& [statement, sql] : all) {
     TRANCHE_ASSIGN_OR_RETURN(*statement, database_->Prepare(sql));
@@ -117,13 +122,8 @@ absl::Status Book::PrepareAll() {
 }
 
 absl::Status Book::Beat(int64_t now, const std::vector<DecayRow>& decay) {
-  absl::Status status = WriteMeta(*database_, kHeartbeatKey, now);
-  if (status.ok()) status = database_->Execute("DELETE FROM decay");
-  if (!status.ok()) return status;
-  absl::StatusOr<Statement> insert = database_->Prepare(
-      "INSERT OR REPLACE INTO decay(leaf, quanta, at, usage_high, usage_low, seal) "
-      "VALUES (?, ?, ?, ?, ?, ?)");
-  if (!insert.ok()) return insert.status();
+  TRANCHE_RETURN_IF_ERROR(WriteMeta(write_meta_, kHeartbeatKey, now));
+  TRANCHE_RETURN_IF_ERROR(delete_decay_.Run());
   for (const DecayRow& row : decay) {
     const int64_t at = row.state.at.time_since_epoch().count();
     const auto low = static_cast<int64_t>(row.state.usage_low);
@@ -134,8 +134,8 @@ absl::Status Book::Beat(int64_t now, const std::vector<DecayRow>& decay) {
                              .Add(row.state.usage_high)
                              .Add(low)
                              .value();
-    status = insert->RunWith(row.leaf, row.state.quanta, at, row.state.usage_high, low, seal);
-    if (!status.ok()) return status;
+    TRANCHE_RETURN_IF_ERROR(insert_decay_.RunWith(row.leaf, row.state.quanta, at,
+                                                  row.state.usage_high, low, seal));
   }
   return absl::OkStatus();
 }
@@ -151,7 +151,7 @@ absl::Status Book::Flush(Mark mark) {
   if (mark == Mark::kWhenDue && last_entry_ - checked_ < kMarkEvery) return absl::OkStatus();
   absl::Status status = database_->Execute(
       "DELETE FROM checked_balance; INSERT INTO checked_balance SELECT * FROM balance");
-  if (status.ok()) status = WriteMeta(*database_, kCheckedKey, last_entry_);
+  if (status.ok()) status = WriteMeta(write_meta_, kCheckedKey, last_entry_);
   if (status.ok()) checked_ = last_entry_;
   return status;
 }

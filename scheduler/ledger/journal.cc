@@ -287,9 +287,11 @@ absl::Status MakeId(Database& database, IdOf of) {
 }
 
 absl::Status WriteMeta(Database& database, std::string_view key, int64_t value) {
-  TRANCHE_ASSIGN_OR_RETURN(
-      Statement write,
-      database.Prepare("INSERT OR REPLACE INTO meta(key, value, seal) VALUES (?, ?, ?)"));
+  TRANCHE_ASSIGN_OR_RETURN(Statement write, database.Prepare(kWriteMeta));
+  return WriteMeta(write, key, value);
+}
+
+absl::Status WriteMeta(Statement& write, std::string_view key, int64_t value) {
   return write.RunWith(key, value, Seal().Add(key).Add(value).value());
 }
 

@@ -147,6 +147,10 @@ class Seal {
 // Errors: DataLoss when the seal is broken. nullopt: no such key.
 absl::StatusOr<std::optional<int64_t>> ReadMeta(Database& database, std::string_view key);
 absl::Status WriteMeta(Database& database, std::string_view key, int64_t value);
+// The same by a statement that was prepared before, of kWriteMeta.
+inline constexpr const char* kWriteMeta =
+    "INSERT OR REPLACE INTO meta(key, value, seal) VALUES (?, ?, ?)";
+absl::Status WriteMeta(Statement& write, std::string_view key, int64_t value);
 inline constexpr std::string_view kCleanKey = "clean";          // 1: closed in order
 inline constexpr std::string_view kHeartbeatKey = "heartbeat";  // newest, Unix ms
 // The two halves of the ledger's id.
