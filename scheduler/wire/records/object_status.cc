@@ -94,6 +94,8 @@ int64_t BorrowedOf(const QuotaView& view, const QuotaLineReport& line) {
   return GpuEquivalents(view.report.leaf ? line.marked_borrowed : line.line.borrowed);
 }
 
+int64_t TenthsOfGpuHours(const QuotaReport& report) { return report.decayed_milli_gpu_hours / 100; }
+
 bool IsRolling(const BudgetReport& report) {
   return report.spec.window.type == BudgetWindow::Type::kRolling;
 }
@@ -114,9 +116,9 @@ std::string QuotaStatus::Text(StatusMembers members) const {
                  {"nonPreemptible", GpusRoundedUp(GpuEquivalents(report.non_preemptible))},
                  {"pending", {{"workloads", view_.pending_workloads}, {"gpus", pending}}}};
   if (members == StatusMembers::kAll) {
-    const int64_t decayed = report.decayed_milli_gpu_hours;
+    const int64_t decayed = TenthsOfGpuHours(report);
     status["fairShare"] = GpusRoundedDown(report.fair_share);
-    status["decayedUsage"] = fmt::format("{}.{}", decayed / 1000, decayed % 1000 / 100);
+    status["decayedUsage"] = fmt::format("{}.{}", decayed / 10, decayed % 10);
     const std::string checkpoint = checkpoint_();
     if (!checkpoint.empty()) status["checkpoint"] = Json::parse(checkpoint);
   }

@@ -132,6 +132,8 @@ std::string_view BudgetStateName(BudgetState state);
 // The borrowed part of a line: of a leaf its borrowed work, of an inner quota what it takes from
 // outside.
 int64_t BorrowedOf(const QuotaView& view, const QuotaLineReport& line);
+// Decayed use as it is shown; more digits of it change with every moment.
+int64_t TenthsOfGpuHours(const QuotaReport& report);
 bool IsRolling(const BudgetReport& report);
 // "9d", "5h", "12m": the largest unit that says something, rounded down.
 std::string TimeLeft(Millis left);

@@ -1,5 +1,6 @@
 // What statuses are made of, as bytes: whatever is rendered in object_status.cc is told here, in
 // the same order of members. Values that drift with every moment are told as they are shown.
+#include <cstring>
 #include <type_traits>
 
 #include "quota/tree/gpu_text.h"
@@ -14,9 +15,9 @@ class Bytes {
   template <typename Number>
   requires std::is_integral_v<Number> || std::is_enum_v<Number> || std::is_same_v<Number, Int128>
       Bytes& operator<<(Number number) {
-    for (std::size_t at = 0; at < sizeof(number); ++at) {
-      bytes_.push_back(static_cast<char>(static_cast<Int128>(number) >> (8 * at)));
-    }
+    char bytes[sizeof(number)];
+    std::memcpy(bytes, &number, sizeof(number));
+    bytes_.append(bytes, sizeof(number));
     return *this;
   }
   // With its length, so that no two texts run into each other.
@@ -60,7 +61,7 @@ std::string QuotaStatus::Values(StatusMembers members) const {
   }
   bytes << report.non_preemptible << view_.pending_workloads << view_.pending_quanta;
   if (members == StatusMembers::kAll) {
-    bytes << report.fair_share << report.decayed_milli_gpu_hours << checkpoint_()
+    bytes << report.fair_share << TenthsOfGpuHours(report) << checkpoint_()
           << HoursLeft(budgets_, now_);
   }
   return bytes.Take();
