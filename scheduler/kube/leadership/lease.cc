@@ -29,7 +29,7 @@ constexpr int64_t kLongestSeconds = 24 * 3600;
 }  // namespace
 
 absl::StatusOr<LeaseRecord> DecodeLease(std::string_view json) {
-  const nlohmann::json object = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json object = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
   const bool is_lease = object.is_object() && TextAt(object, "kind") == "Lease" &&
                         object.contains("metadata") && object["metadata"].is_object();
   LeaseRecord record;
@@ -48,19 +48,21 @@ absl::StatusOr<LeaseRecord> DecodeLease(std::string_view json) {
     record.acquired = TextAt(*spec, "acquireTime");
     record.renewed = TextAt(*spec, "renewTime");
   }
-  record.object = json;
+  object["metadata"].erase("managedFields");  // the server keeps them itself
+  record.object = std::make_shared<const nlohmann::json>(std::move(object));
   return record;
 }
 
 std::string EncodeLease(const LeaseRecord& record, const NamespacedName& lease) {
-  nlohmann::json object = nlohmann::json::parse(record.object, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) {
+  nlohmann::json object;
+  if (record.object != nullptr) {
+    object = *record.object;
+  } else {
     object = {{"apiVersion", "coordination.k8s.io/v1"},
               {"kind", "Lease"},
               {"metadata", {{"name", lease.name}, {"namespace", lease.ns}}}};
   }
   if (!record.version.empty()) object["metadata"]["resourceVersion"] = record.version;
-  object["metadata"].erase("managedFields");  // the server keeps them itself
   nlohmann::json& spec = object["spec"];
   if (!spec.is_object()) spec = nlohmann::json::object();
   spec["holderIdentity"] = record.holder;
@@ -154,7 +156,7 @@ void LeaseMachine::Missing(BootTime now) {
   }
   if (seen_) {
     seen_->version.clear();
-    seen_->object.clear();
+    seen_->object.reset();
   }
   due_ = Do::kCreate;
   due_at_ = now;

@@ -11,6 +11,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <random>
 #include <string>
@@ -29,7 +31,8 @@ struct LeaseRecord {
   std::string acquired;  // RFC 3339 with microseconds
   std::string renewed;
   std::string version;  // metadata.resourceVersion
-  std::string object;   // the whole object, whose other fields a write carries along
+  // The whole object, whose other fields a write carries along; null: there is none.
+  std::shared_ptr<const nlohmann::json> object;
 
   // A sign of life between two looks. The version is left out: others may label the object.
   bool SaysTheSame(const LeaseRecord& other) const {

@@ -31,7 +31,7 @@ LeaseRecord Held(const std::string& holder, const std::string& renewed, int64_t 
   record.acquired = "long ago";
   record.renewed = renewed;
   record.version = "v-" + renewed;
-  record.object = "{}";
+  record.object = std::make_shared<const nlohmann::json>(nlohmann::json::object());
   return record;
 }
 
