@@ -77,6 +77,12 @@ extern "C" int clock_gettime(clockid_t clock, struct timespec* out) noexcept {
   return 0;
 }
 
+// A sparse file has the size that is asked for and fills no pages, which every start of a replica
+// would write and every end give back. Nobody here fills the file system for real.
+extern "C" int posix_fallocate(int file, off_t offset, off_t length) {
+  return ftruncate(file, offset + length) == 0 ? 0 : errno;
+}
+
 // What event loops poll here has no news from the kernel: nobody has a socket, and whoever wakes a
 // loop does so by a step. What would wait is the kernel's.
 extern "C" int epoll_wait(int poll, struct epoll_event* events, int most, int timeout) {
