@@ -36,7 +36,7 @@ constexpr const char* kNotRunning = "the Kubernetes client is not running";
 class IoThread {
  public:
   explicit IoThread(const Options& options)
-      : context_(1),
+      : context_(PlatformOf(options).ConcurrencyHint()),
         stop_(context_),
         runner_(PlatformOf(options).RunnerOf(context_)),
         client_(NewClient(options)) {

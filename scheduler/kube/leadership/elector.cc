@@ -41,6 +41,7 @@ struct Elector::Impl {
         path(fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases",
                          PercentEncoded(options.ns))),
         own_path(path + "/" + PercentEncoded(options.name)),
+        context(PlatformOf(options.client).ConcurrencyHint()),
         runner(PlatformOf(options.client).RunnerOf(context)),
         client(PlatformOf(options.client).ClientOf(context, stop, *runner, options.client)),
         machine(options.identity, options.times, PlatformOf(options.client).Seed()) {
@@ -60,7 +61,7 @@ struct Elector::Impl {
   const Hooks hooks;
   const std::string path;
   const std::string own_path;
-  asio::io_context context{1};
+  asio::io_context context;
   StopSignal stop{context};
   std::unique_ptr<LoopRunner> runner;
   std::unique_ptr<ApiClient> client;

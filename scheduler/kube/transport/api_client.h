@@ -82,6 +82,8 @@ class LoopRunner {
 class Platform {
  public:
   virtual ~Platform() = default;
+  // Of the event loops that RunnerOf runs, each on one thread. Others post to them.
+  virtual int ConcurrencyHint() const { return 1; }
   virtual std::unique_ptr<LoopRunner> RunnerOf(boost::asio::io_context& context) = 0;
   // All references outlive the client.
   virtual std::unique_ptr<ApiClient> ClientOf(boost::asio::io_context& context, StopSignal& stop,

@@ -5,6 +5,7 @@
 // what is still under way ends at once, and nothing leaves the process any more.
 #pragma once
 
+#include <boost/asio/detail/concurrency_hint.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,6 +21,8 @@ class SimPlatform : public kube::Platform {
   // All references outlive it.
   SimPlatform(Process& process, ApiEndpoint& api) : process_(process), api_(api) {}
 
+  // All that is posted comes from the thread that runs the loop.
+  int ConcurrencyHint() const override { return BOOST_ASIO_CONCURRENCY_HINT_UNSAFE; }
   std::unique_ptr<kube::LoopRunner> RunnerOf(boost::asio::io_context& context) override;
   std::unique_ptr<kube::ApiClient> ClientOf(boost::asio::io_context& context,
                                             kube::StopSignal& stop, kube::LoopRunner& runner,
