@@ -69,12 +69,18 @@ HamiGrant AskHamiAgent(const Store& store, const Machine& machine, int minor, co
     node.cards.push_back({uuid, machine.mib, 100, 10, {}});
   const fakes::Text notes_before = node.annotations;
   cluster.AddNode(std::move(node));
-  std::vector<FakePod> before;
+  struct Before {
+    std::string uid;
+    std::string key;
+    fakes::Text annotations;
+  };
+  std::vector<Before> before;
   for (const auto& [key, stored] : store.All("pods")) {
     // The lock may name a pod that is elsewhere.
     if (NodeOf(stored->object()) != machine.name) continue;
-    before.push_back(FakeOf(*stored));
-    cluster.AddPod(before.back());
+    FakePod there = FakeOf(*stored);
+    before.push_back({there.uid, there.ns + "/" + there.name, there.annotations});
+    cluster.AddPod(std::move(there));
   }
   fakes::HamiAgent agent(cluster, minor);
   HamiGrant out;
@@ -96,10 +102,10 @@ HamiGrant AskHamiAgent(const Store& store, const Machine& machine, int minor, co
     }
     if (service.believed.uid != pod.uid) out.problem = "it served another pod";
   }
-  for (const FakePod& was : before) {
+  for (Before& was : before) {
     const std::optional<FakePod> is = cluster.Pod(was.uid);
     Json patch = is ? Difference(was.annotations, is->annotations) : Json(nullptr);
-    if (!patch.is_null()) out.pods[was.ns + "/" + was.name] = std::move(patch);
+    if (!patch.is_null()) out.pods[std::move(was.key)] = std::move(patch);
   }
   out.node = Difference(notes_before, cluster.Node(machine.name)->annotations);
   return out;
