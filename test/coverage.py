@@ -27,7 +27,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measured")
     parser.add_argument("--must", required=True, help="files whose every decision is to be taken")
-    parser.add_argument("--least-lines", type=float, required=True, help="per cent, of all rooms")
+    parser.add_argument("--least-lines", type=float, required=True,
+                        help="per cent, of all rooms together and of each of those files' rooms")
     given = parser.parse_args()
     with open(given.measured, encoding="utf-8") as file:
         files = json.load(file)["files"]
@@ -55,11 +56,19 @@ def main():
     if missed:
         print(f"\nDecisions that were not taken every way, of those that must be ({len(missed)}):")
         print("\n".join(missed))
-    enough = total[0] > 0 and 100 * total[1] / total[0] >= given.least_lines
-    if not enough:
-        print(f"\nexpected {given.least_lines:g} % of lines reached, found "
-              f"{share(total[1], total[0]).strip()}")
-    sys.exit(0 if enough and not missed else 1)
+    judged = [(room, row) for room, row in sorted(rooms.items())
+              if re.match(given.must, room + "/")] + [("all rooms", total)]
+    short = [(room, row) for room, row in judged
+             if row[0] == 0 or 100 * row[1] / row[0] < given.least_lines]
+    for room, row in short:
+        print(f"\n{room}: expected {given.least_lines:g} % of lines reached, found "
+              f"{share(row[1], row[0]).strip()}")
+    # A pattern that no room has would pass whatever the tests reach.
+    lost = [room for room in given.must.split("|") if not any(re.match(room, one + "/")
+                                                              for one in rooms)]
+    for room in lost:
+        print(f"\n{room}: expected lines in that room, found none")
+    sys.exit(1 if short or missed or lost else 0)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 #   test/run.sh [STEP ...]    default: release sim monitoring tls charts page e2e asan-ubsan;
 #                             besides there are tsan, asan-properties (property tests under
 #                             sanitizers) and fuzz (libFuzzer, by coverage), a quarter of an hour
-#                             each on two cores, and sim-fresh (new seeds of the simulator, for
-#                             two minutes)
+#                             each on two cores, sim-fresh (new seeds of the simulator, for two
+#                             minutes) and coverage (lines and decisions by room, half an hour)
 #   test/run.sh quick         before each commit: unit and property tests, scenarios and the rules
 #                             of the tree, in the release build; minutes after a change of one file
 #   TRANCHE_CONTROL_PLANES    versions of Kubernetes for charts and e2e; default: "1.37"
@@ -22,7 +22,7 @@ if (( ${#steps[@]} == 0 )); then
   steps=(release sim monitoring tls charts page e2e asan-ubsan)
 fi
 all_steps=(quick release sim monitoring tls charts page e2e asan-ubsan asan-properties tsan fuzz
-  sim-fresh)
+  sim-fresh coverage)
 read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
@@ -88,6 +88,7 @@ declare -A what=(
   [asan-ubsan]="unit, torture and corpus tests with address and undefined-behaviour sanitizers"
   [asan-properties]="property tests with the same sanitizers"
   [tsan]="unit tests of the rooms that have threads, with the thread sanitizer"
+  [coverage]="lines and decisions that the tests reach, by room, in a build that counts them"
   [fuzz]="libFuzzer by coverage, 15 s for each target"
   [monitoring]="metrics, rules and dashboards against Prometheus"
   [tls]="a running server as a scanner and wrong callers see it"
@@ -237,6 +238,16 @@ sim() {
 
 # Seeds by the clock. What they find is to be kept as a file of test/sim/seeds, with its mend.
 sim-fresh() { simulate sim-fresh --seconds 120; }
+
+# What is too little is in its output, room by room.
+coverage() {
+  heading "coverage: the tests in a build that counts what they reach"
+  if test/coverage.sh; then
+    passed=$((passed + 1))
+  else
+    fail coverage
+  fi
+}
 
 asan_targets=(unit_tests torture_tests fuzzers)
 
