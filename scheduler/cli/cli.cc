@@ -7,12 +7,15 @@
 #include <sstream>
 
 #include "absl/status/status.h"
+#include "scheduler/cli/cli_client.h"
 #include "scheduler/cli/cli_commands.h"
 #include "scheduler/cli/cli_complete.h"
+#include "scheduler/cli/cli_help.h"
+#include "scheduler/cli/cli_lists.h"
 #include "scheduler/cli/cli_man.h"
-#include "scheduler/cli/cli_terminal.h"
 #include "scheduler/cli/cli_validate.h"
-#include "scheduler/cli/exit_code.h"
+#include "scheduler/cli/output/exit_code.h"
+#include "scheduler/cli/output/terminal.h"
 #include "scheduler/server/config.h"
 #include "scheduler/server/serve.h"
 #include "scheduler/wire/json/json.h"
@@ -24,7 +27,7 @@ constexpr std::size_t kHelpIndent = 30;  // where CLI11 begins descriptions
 
 int RefuseUse(std::ostream& err, const absl::Status& status) {
   err << "tranche: " << std::string(status.message()) << '\n';
-  return kUsage;
+  return kExitUsage;
 }
 
 absl::Status SetServerFlags(const ServeFlags& flags, ServeConfig& config) {
@@ -99,7 +102,6 @@ int RunTopology(Commands& commands, std::ostream& out, std::ostream& err) {
 
 int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream& err) {
   const std::string command = app.get_subcommands().front()->get_name();
-  commands.client.json = commands.format == "json";
   commands.client.server = commands.servers[command];
   if (command == "serve") return RunServe(commands.serve, err);
   if (command == "probe") return RunProbe(commands.probe, out, err);
@@ -112,7 +114,7 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
   if (command == "ledger") return RunLedger(commands, out, err);
   if (command == "topology") return RunTopology(commands, out, err);
   if (command == "validate") {
-    return ValidateFiles(commands.validate_files, commands.client.json, out, err);
+    return ValidateFiles(commands.validate_files, commands.format == "json", out, err);
   }
   if (command == "completion") {
     out << CompletionScript(commands.shell);
@@ -123,10 +125,21 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
     return 0;
   }
   if (command == "explain") {
-    return ExplainPod(commands.client, commands.pod, commands.pod_namespace, out, err);
+    return ExplainPod(commands.client, commands.pod, out, err);
   }
   if (command == "whatif") return AskWhatIf(commands.client, commands.what_if_file, out, err);
   return PrintSchedulerConfig(commands.scheduler_config, out, err);
+}
+
+// `help COMMAND` is `COMMAND --help`, and what has nothing but options tells of them.
+std::vector<std::string> WithHelp(const std::vector<std::string>& arguments) {
+  std::vector<std::string> line = arguments;
+  if (line.empty()) return line;
+  if (line[0] == "help") line.erase(line.begin());
+  if (line.size() < arguments.size() || (line.size() == 1 && line[0] == kOptionsCommand)) {
+    line.emplace_back("--help");
+  }
+  return line;
 }
 
 }  // namespace
@@ -152,13 +165,14 @@ int RunCommandLine(const std::vector<std::string>& arguments, std::ostream& out,
   };
   if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
       app->get_subcommands(is_first).empty()) {
-    return RefuseUse(
-        err, absl::InvalidArgumentError(fmt::format("expected a command (see {} --help), found {}",
-                                                    name, wire::Quoted(arguments[0]))));
+    return RefuseUse(err, absl::InvalidArgumentError(fmt::format(
+                              "expected a command (see {} --help), found {}{}", name,
+                              wire::Quoted(arguments[0]), SuggestionFor(*app, arguments))));
   }
+  const std::vector<std::string> line = WithHelp(arguments);
   try {
     // CLI11 takes the arguments from the back.
-    app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    app->parse(std::vector<std::string>(line.rbegin(), line.rend()));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
       std::ostringstream help;
@@ -166,10 +180,10 @@ int RunCommandLine(const std::vector<std::string>& arguments, std::ostream& out,
       out << WrappedLines(help.str(), kHelpIndent, TerminalOf(out).columns);
       return 0;
     }
-    std::string line = error.what();
-    std::replace(line.begin(), line.end(), '\n', ' ');
-    err << "tranche: " << line << " (see --help)\n";
-    return kUsage;
+    std::string text = error.what();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    err << fmt::format("tranche: {}{} (see --help)\n", text, SuggestionFor(*app, line));
+    return kExitUsage;
   }
   return Run(*app, commands, out, err);
 }

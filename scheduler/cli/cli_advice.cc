@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/cli/cli_table.h"
+#include "scheduler/cli/output/table.h"
 
 namespace tranche {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <ostream>
 
-#include "scheduler/cli/cli_table.h"
+#include "scheduler/cli/output/table.h"
 
 namespace tranche {
 namespace {

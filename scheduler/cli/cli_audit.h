@@ -4,7 +4,7 @@
 
 #include <iosfwd>
 
-#include "scheduler/cli/cli_json.h"
+#include "scheduler/cli/output/json.h"
 
 namespace tranche {
 

@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <ostream>
-#include <set>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -17,194 +16,16 @@
 #include "absl/status/statusor.h"
 #include "scheduler/cli/cli_advice.h"
 #include "scheduler/cli/cli_audit.h"
-#include "scheduler/cli/cli_json.h"
 #include "scheduler/cli/cli_reclaim.h"
-#include "scheduler/cli/cli_table.h"
-#include "scheduler/cli/exit_code.h"
+#include "scheduler/cli/output/exit_code.h"
+#include "scheduler/cli/output/table.h"
+#include "scheduler/cli/output/words.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/yaml_to_json.h"
 #include "scheduler/wire/workloads/workload.h"
 
 namespace tranche {
 namespace {
-
-constexpr int kDone = 0;
-constexpr int kNo = 1;
-
-// One line, whatever a server or file put into the text.
-int Fail(std::ostream& err, int code, std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, ' ');
-  err << "tranche: " << text << '\n';
-  return code;
-}
-
-int Fail(std::ostream& err, const absl::Status& status) {
-  return Fail(err, kUsage, std::string(status.message()));
-}
-
-// 3500 -> "3.5": thousandths with as few decimals as it takes.
-std::string Thousandths(int64_t milli) {
-  std::string text = fmt::format("{}{}.{:03}", milli < 0 ? "-" : "", std::abs(milli) / 1000,
-                                 std::abs(milli) % 1000);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
-std::string Gibibytes(int64_t mebibytes) {
-  return fmt::format("{}.{}", mebibytes / 1024, std::abs(mebibytes % 1024) * 10 / 1024);
-}
-
-std::string ReasonOf(const Json& holder) {
-  const Json& reason = holder.at("reason");
-  return reason.is_null() ? "-" : Text(reason, "text");
-}
-
-std::string DetailOf(const Json& holder) {
-  const Json& reason = holder.at("reason");
-  return reason.is_null() ? "-" : Text(reason, "detail");
-}
-
-// "0,1" or "0 1g.10gb@3": the devices of a pod in one cell.
-std::string DevicesOf(const Json& holder) {
-  std::vector<std::string> parts;
-  for (const Json& device : holder.at("devices")) {
-    std::string part = device.at("index").is_null() ? "?" : device.at("index").dump();
-    if (!device.at("migProfile").is_null()) {
-      part += fmt::format(" {}@{}", Text(device, "migProfile"), Text(device, "migStart"));
-    } else if (Whole(device, "milli") != 1000) {
-      part += fmt::format(" {}m {}MiB", Whole(device, "milli"), Whole(device, "mib"));
-    }
-    parts.push_back(std::move(part));
-  }
-  return parts.empty() ? "-" : fmt::format("{}", fmt::join(parts, ", "));
-}
-
-struct Answer {
-  std::string body;
-  Json json;
-};
-
-// Asks and reads the answer; nullopt: `code` is set and the error is out. On entry `code` is the
-// exit code that a 404 stands for.
-std::optional<Answer> AskServer(const ClientOptions& options, std::string_view method,
-                                std::string_view target, std::string_view body, std::ostream& err,
-                                int& code) {
-  const absl::StatusOr<Server> server = ReadServerFlags(options.server);
-  if (!server.ok()) {
-    code = Fail(err, server.status());
-    return std::nullopt;
-  }
-  absl::StatusOr<std::string> reply = AskServer(*server, method, target, body);
-  if (!reply.ok()) {
-    code = Fail(err, absl::IsNotFound(reply.status()) ? code : kUsage,
-                std::string(reply.status().message()));
-    return std::nullopt;
-  }
-  Json json = Json::parse(*reply, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) {
-    code = Fail(err, kUsage, "expected a JSON object from the server, found something else");
-    return std::nullopt;
-  }
-  return Answer{std::move(*reply), std::move(json)};
-}
-
-// Asks, prints the answer as JSON or by `print`, and turns answers of another form into an error.
-template <typename Print>
-int Show(const ClientOptions& options, std::string_view method, std::string_view target,
-         std::string_view body, std::ostream& out, std::ostream& err, Print print,
-         int code = kUsage) {
-  const std::optional<Answer> answer = AskServer(options, method, target, body, err, code);
-  if (!answer) return code;
-  try {
-    std::ostringstream page;
-    page.copyfmt(out);
-    code = print(answer->json, page);
-    out << (options.json ? answer->body + '\n' : page.str());
-    return code;
-  } catch (const Json::exception& error) {
-    return Fail(err, kUsage,
-                fmt::format("expected the answer of a tranche server of this version, found {}",
-                            error.what()));
-  }
-}
-
-int PrintNodes(const Json& answer, std::ostream& out) {
-  Table table(
-      {"NODE", "MODEL", "GPUS", "FREE", "FREE GIB", "PODS", "KNOWLEDGE", "PARTS BY", "STATE"});
-  for (const Json& node : answer.at("nodes")) {
-    int64_t milli = 0;
-    int64_t mebibytes = 0;
-    std::size_t pods = 0;
-    std::set<std::string> enforced;
-    for (const Json& gpu : node.at("gpus")) {
-      if (!gpu.at("enforcedBy").is_null()) enforced.insert(Text(gpu, "enforcedBy"));
-      milli += Whole(gpu, "freeMilli");
-      mebibytes += Whole(gpu, "freeMiB");
-      pods += gpu.at("pods").size();
-      if (gpu.at("mig").is_null()) continue;
-      for (const Json& instance : gpu.at("mig")) pods += instance.at("pods").size();
-    }
-    const Json& closed = node.at("closed");
-    const std::string state = !closed.is_null()              ? Text(closed, "text")
-                              : node.at("ready").get<bool>() ? "ready"
-                                                             : "not ready";
-    table.Add({Text(node, "name"), Text(node, "model"), std::to_string(node.at("gpus").size()),
-               Thousandths(milli), Gibibytes(mebibytes), std::to_string(pods),
-               Text(node, "knowledge"),
-               enforced.empty() ? "-" : fmt::format("{}", fmt::join(enforced, ",")), state});
-  }
-  out << (table.empty() ? "no nodes are known\n" : table.Text(TerminalOf(out)));
-  return kDone;
-}
-
-void PrintQuotas(const Json& quotas, std::ostream& out) {
-  Table table({"QUOTA", "PARENT", "MODE", "LINE", "NOMINAL", "USED", "BORROWED", "LENT",
-               "AVAILABLE", "PENDING"});
-  for (const Json& quota : quotas) {
-    bool first = true;
-    const auto once = [&first](std::string text) { return first ? std::move(text) : ""; };
-    std::vector<std::string> head = {Text(quota, "name"), Text(quota, "parent"),
-                                     Text(quota, "mode")};
-    const std::string pending = Text(quota.at("pending"), "gpus");
-    if (quota.at("lines").empty()) {
-      table.Add({head[0], head[1], head[2], "-", "-", "-", "-", "-", "-", pending});
-    }
-    for (const Json& line : quota.at("lines")) {
-      table.Add({once(head[0]), once(head[1]), once(head[2]), Text(line, "model"),
-                 Text(line, "nominalGpus"), Text(line, "usedGpus"), Text(line, "borrowedGpus"),
-                 Text(line, "lentGpus"), Text(line, "availableGpus"), once(pending)});
-      first = false;
-    }
-  }
-  out << (table.empty() ? "no GPUQuota is declared\n" : table.Text(TerminalOf(out)));
-}
-
-// Work of quotas that are gone.
-void PrintAbandoned(const Json& rows, std::ostream& out) {
-  for (const Json& row : rows) {
-    const std::string text = fmt::format(
-        "{} GPUs are held by pods that quota {} admitted, which is gone; no quota owns {}",
-        row.at("gpus").dump(), Text(row, "quota"), fmt::join(row.at("namespaces"), ", "));
-    out << '\n' << Wrapped(Harmless(text), 0, TerminalOf(out).columns) << '\n';
-  }
-}
-
-void PrintBudgets(const Json& budgets, std::ostream& out) {
-  if (budgets.empty()) return;
-  Table table(
-      {"BUDGET", "OF", "USED", "COMMITTED", "LIMIT", "PCT", "STATE", "WINDOW ENDS", "USED UP AT"});
-  for (const Json& budget : budgets) {
-    const std::string quota = Text(budget, "quotaRef");
-    table.Add({Text(budget, "name"),
-               quota != "-" ? quota : "namespace " + Text(budget, "namespace"),
-               Text(budget, "used"), Text(budget, "committed"), Text(budget, "effective"),
-               Text(budget, "percent"), Text(budget, "state"), Text(budget, "windowEnd"),
-               Text(budget, "exhaustsAt")});
-  }
-  out << '\n' << table.Text(TerminalOf(out));
-}
 
 struct ModelRow {
   int64_t nodes = 0, cards = 0, idle = 0, free_milli = 0, free_mib = 0, memory = 0;
@@ -314,15 +135,15 @@ int PrintExplanation(const Json& pod, std::ostream& out) {
     table.Add({Text(node, "name"), fits ? "yes" : "no", Text(node, "rank"), because});
   }
   if (!table.empty()) out << '\n' << table.Text(TerminalOf(out));
-  return kDone;
+  return kExitDone;
 }
 
 int PrintWhatIf(const Json& answer, std::ostream& out) {
   Table table({"POD", "FITS", "NODE", "DEVICES", "BECAUSE"});
-  int code = kDone;
+  int code = kExitDone;
   for (const Json& pod : answer.at("pods")) {
     const bool fits = pod.at("fits").get<bool>();
-    if (!fits) code = kNo;
+    if (!fits) code = kExitNo;
     const bool evicts = !pod.value("victims", Json::array()).empty();
     std::string because = ReasonOf(pod);
     if (DetailOf(pod) != "-") because += ": " + DetailOf(pod);
@@ -390,94 +211,64 @@ bool IsName(std::string_view text) {
 
 }  // namespace
 
-int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err) {
-  return Show(options, "GET", "/api/v1/nodes", "", out, err, PrintNodes);
-}
-
 int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::ostream& err) {
-  int code = kUsage;
+  const absl::StatusOr<OutputFormat> format = ParseOutputFormat(options.output, kAnswerFormats);
+  if (!format.ok()) return Fail(err, format.status());
+  const absl::StatusOr<Server> server = ReadServerFlags(options.server);
+  if (!server.ok()) return Fail(err, server.status());
+  int code = kExitUsage;
   std::optional<Answer> advice;
   if (advise) {
-    advice = AskServer(options, "GET", "/api/v1/advice", "", err, code);
+    advice = AskServer(*server, "GET", "/api/v1/advice", "", err, code);
     if (!advice) return code;
-    if (options.json) {
-      out << advice->body << '\n';
-      return kDone;
+    if (format->kind != OutputFormat::Kind::kTable) {
+      out << WriteAnswer(*format, advice->body, advice->json);
+      return kExitDone;
     }
   }
-  const std::optional<Answer> nodes = AskServer(options, "GET", "/api/v1/nodes", "", err, code);
-  if (!nodes) return code;
-  // -o json prints both answers as one object.
-  ClientOptions table = options;
-  table.json = false;
-  return Show(table, "GET", "/api/v1/pods", "", out, err,
-              [&](const Json& pods, std::ostream& page) {
-                if (options.json) {
-                  const Json both = {{"nodes", nodes->json.at("nodes")}, {"pods", pods.at("pods")}};
-                  page << both.dump() << '\n';
-                } else {
-                  PrintModels(nodes->json.at("nodes"), page);
-                  PrintStates(pods.at("pods"), page);
-                  if (advice) PrintAdvice(advice->json, page);
-                }
-                return kDone;
-              });
-}
-
-int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err) {
-  int code = kUsage;
-  const std::optional<Answer> quotas = AskServer(options, "GET", "/api/v1/quotas", "", err, code);
-  if (!quotas) return code;
-  ClientOptions table = options;
-  table.json = false;
-  return Show(table, "GET", "/api/v1/budgets", "", out, err,
-              [&options, &quotas](const Json& budgets, std::ostream& page) {
-                if (options.json) {
-                  const Json both = {{"quotas", quotas->json.at("quotas")},
-                                     {"abandoned", quotas->json.at("abandoned")},
-                                     {"budgets", budgets.at("budgets")}};
-                  page << both.dump() << '\n';
-                } else {
-                  PrintQuotas(quotas->json.at("quotas"), page);
-                  PrintAbandoned(quotas->json.at("abandoned"), page);
-                  PrintBudgets(budgets.at("budgets"), page);
-                }
-                return kDone;
-              });
+  std::optional<Answer> both = AskServer(*server, "GET", "/api/v1/nodes", "", err, code);
+  if (!both) return code;
+  std::optional<Answer> pods = AskServer(*server, "GET", "/api/v1/pods", "", err, code);
+  if (!pods) return code;
+  both->json["pods"] = pods->json.value("pods", Json());
+  both->body = both->json.dump();
+  return ShowAnswer(*format, *both, out, err, [&advice](const Json& answer, std::ostream& page) {
+    PrintModels(answer.at("nodes"), page);
+    PrintStates(answer.at("pods"), page);
+    if (advice) PrintAdvice(advice->json, page);
+    return kExitDone;
+  });
 }
 
 int ShowAudit(const ClientOptions& options, std::ostream& out, std::ostream& err) {
   return Show(options, "GET", "/api/v1/audit", "", out, err,
               [](const Json& answer, std::ostream& page) {
-                return PrintAudit(answer, page) ? kDone : kNo;
+                return PrintAudit(answer, page) ? kExitDone : kExitNo;
               });
 }
 
-int ShowReclaims(const ClientOptions& options, std::ostream& out, std::ostream& err) {
-  return Show(options, "GET", "/api/v1/reclaims", "", out, err,
-              [](const Json& answer, std::ostream& page) {
-                PrintReclaims(answer, page);
-                return kDone;
-              });
-}
-
-int ExplainPod(const ClientOptions& options, const std::string& pod, const std::string& ns,
-               std::ostream& out, std::ostream& err) {
+int ExplainPod(const ClientOptions& options, const std::string& pod, std::ostream& out,
+               std::ostream& err) {
   const std::size_t slash = pod.find('/');
-  if (slash != std::string::npos && !ns.empty()) {
-    return Fail(err, kUsage,
+  if (slash != std::string::npos && !options.ns.empty()) {
+    return Fail(err, kExitUsage,
                 fmt::format("expected NAMESPACE/POD, or POD and --namespace, found {} and {}",
-                            wire::Quoted(pod), wire::Quoted(ns)));
+                            wire::Quoted(pod), wire::Quoted(options.ns)));
   }
-  const std::string of = slash == std::string::npos ? ns : pod.substr(0, slash);
   const std::string name = slash == std::string::npos ? pod : pod.substr(slash + 1);
+  std::string of = slash == std::string::npos ? options.ns : pod.substr(0, slash);
+  if (of.empty()) {
+    // The kubeconfig may know; its own errors come where the server is asked.
+    const absl::StatusOr<Server> server = ReadServerFlags(options.server);
+    if (server.ok()) of = server->ns;
+  }
   if (!IsName(of) || !IsName(name)) {
     return Fail(
-        err, kUsage,
+        err, kExitUsage,
         fmt::format("expected NAMESPACE/POD, or POD and --namespace, found {}", wire::Quoted(pod)));
   }
   return Show(options, "GET", fmt::format("/api/v1/explain/{}/{}", of, name), "", out, err,
-              PrintExplanation, kNo);
+              PrintExplanation, kExitNo);
 }
 
 int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostream& out,

@@ -1,4 +1,4 @@
-// The commands that ask a running server: nodes, top, quota, reclaims, explain, whatif, audit.
+// The commands that ask a running server: top, explain, whatif, audit.
 //
 // Each returns the exit code: 0 done, 1 a domain no, 2 usage or configuration; errors are one line
 // on `err`.
@@ -7,28 +7,19 @@
 #include <iosfwd>
 #include <string>
 
-#include "scheduler/cli/cli_server.h"
+#include "scheduler/cli/cli_ask.h"
 
 namespace tranche {
 
-struct ClientOptions {
-  ServerFlags server;
-  bool json = false;  // print the server's answer as it is
-};
-
-int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err);
-// With advice, or with options.json the advice alone, where `advise`.
+// With advice, or in another form than a table the advice alone, where `advise`.
 int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::ostream& err);
-// Quotas, and the budgets where there are any.
-int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // What the books say otherwise than they should, and what is set aside; a domain no where there is
 // something.
 int ShowAudit(const ClientOptions& options, std::ostream& out, std::ostream& err);
-// Reclaims that run, and those that ended within a day.
-int ShowReclaims(const ClientOptions& options, std::ostream& out, std::ostream& err);
-// `pod`: NAMESPACE/NAME, or a name alone in `ns`. A pod that is not known is a domain no.
-int ExplainPod(const ClientOptions& options, const std::string& pod, const std::string& ns,
-               std::ostream& out, std::ostream& err);
+// `pod`: NAMESPACE/NAME, or a name alone in options.ns or the namespace of the kubeconfig. A pod
+// that is not known is a domain no.
+int ExplainPod(const ClientOptions& options, const std::string& pod, std::ostream& out,
+               std::ostream& err);
 // `path`: YAML or JSON with Pod objects. A pod that does not fit is a domain no.
 int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostream& out,
               std::ostream& err);

@@ -9,10 +9,19 @@
 
 #include "scheduler/api/pages.h"
 #include "scheduler/cli/cli_complete.h"
+#include "scheduler/cli/cli_help.h"
+#include "scheduler/cli/output/output_format.h"
 #include "topology/machine/gpu_set.h"
 
 namespace tranche {
 namespace {
+
+// What help puts together.
+constexpr const char* kSeeGroup = "See what is there";
+constexpr const char* kWhyGroup = "Find out why";
+constexpr const char* kFileGroup = "Read files, without a server";
+constexpr const char* kRunGroup = "Run it";
+constexpr const char* kShellGroup = "Help and shells";
 
 CLI::Option* OneOf(CLI::Option* option, const std::vector<std::string>& words) {
   // CLI11 would say the words a second time.
@@ -27,8 +36,18 @@ void AddOutput(CLI::App& command, std::string& format) {
       ->capture_default_str();
 }
 
+CLI::App* AddCommand(CLI::App& app, const char* group, const char* name, const char* what,
+                     const std::vector<Example>& examples) {
+  CLI::App* const command = app.add_subcommand(name, what);
+  command->group(group);
+  if (!examples.empty()) AddExamples(*command, app.get_name(), examples);
+  return command;
+}
+
 void AddServe(CLI::App& app, ServeFlags& flags) {
-  CLI::App* const serve = app.add_subcommand("serve", "answer kube-scheduler, the page and people");
+  CLI::App* const serve =
+      AddCommand(app, kRunGroup, "serve", "answer kube-scheduler, the page and people",
+                 {{"serve --objects cluster.yaml", "a cluster in this process, to try things"}});
   File(serve->add_option("--config", flags.config_file,
                          "YAML file with settings; flags win over it"));
   serve->add_option("--listen", flags.listen, "address (127.0.0.1:8080)")->type_name("HOST:PORT");
@@ -78,8 +97,7 @@ void AddServer(CLI::App& command, ServerFlags& server) {
   File(add("--ca-file", server.ca_file,
            "CA of an https server; without it: whom this machine trusts"))
       ->envname("TRANCHE_CA_FILE");
-  File(
-      command.add_option("--cert-file", server.cert_file, "client certificate for an https server"))
+  File(add("--cert-file", server.cert_file, "client certificate for an https server"))
       ->envname("TRANCHE_CERT_FILE");
   File(add("--key-file", server.key_file, "its private key"))->envname("TRANCHE_KEY_FILE");
   File(add("--kubeconfig", server.kubeconfig,
@@ -91,45 +109,95 @@ void AddServer(CLI::App& command, ServerFlags& server) {
       ->envname("TRANCHE_SERVICE");
 }
 
-void AddClientOptions(CLI::App& command, Commands& commands) {
-  AddOutput(command, commands.format);
+void AddServerOptions(CLI::App& command, Commands& commands) {
   ServerFlags& server = commands.servers[command.get_name()];
   server.by_kubectl = commands.by_kubectl;
   AddServer(command, server);
 }
 
+// What commands have that print one answer.
+void AddClientOptions(CLI::App& command, Commands& commands) {
+  command.add_option("-o,--output", commands.client.output, "how the answer is written")
+      ->type_name(kAnswerFormats)
+      ->capture_default_str();
+  AddServerOptions(command, commands);
+}
+
+// What commands have that print a list. `of_namespaces`: of objects that are in one.
+void AddListOptions(CLI::App& command, Commands& commands, const char* name, bool of_namespaces) {
+  ClientOptions& client = commands.client;
+  command.add_option("name", client.names, "these alone; without any: all")->type_name(name);
+  command.add_option("-o,--output", client.output, "how the list is written")
+      ->type_name(kListFormats)
+      ->capture_default_str();
+  command
+      .add_option("--sort-by", client.sort_by,
+                  "a column's title, or a path as .name; -COLUMN: the other way round")
+      ->type_name("COLUMN");
+  command.add_flag("-w,--watch", client.watch, "go on: tell what changes, until it is stopped");
+  if (of_namespaces) {
+    command
+        .add_option("-n,--namespace", client.ns,
+                    "of this namespace (that of the kubeconfig's context, or all)")
+        ->type_name("NAMESPACE");
+    command.add_flag("-A,--all-namespaces", client.all_namespaces, "of all namespaces");
+  }
+  AddServerOptions(command, commands);
+}
+
+void AddLists(CLI::App& app, Commands& commands) {
+  AddListOptions(
+      *AddCommand(app, kSeeGroup, "nodes", "the nodes and what is free on them",
+                  {{"nodes --sort-by free", "the fullest first"},
+                   {"nodes gpu-1 -o yaml", "one with everything that is known of it"},
+                   {"nodes -o custom-columns=NODE:.name,FREE:.gpus[*].freeMilli", "own columns"}}),
+      commands, "NODE", /*of_namespaces=*/false);
+  AddListOptions(
+      *AddCommand(app, kSeeGroup, "quota", "what teams may use, use, borrow and wait for",
+                  {{"quota team-a -o wide", "of one team, with its fair share"},
+                   {"quota --sort-by=-pending", "who waits for most first"}}),
+      commands, "QUOTA", /*of_namespaces=*/false);
+  AddListOptions(*AddCommand(app, kSeeGroup, "reclaims",
+                             "for whom pods are evicted, by which rule, how far it is",
+                             {{"reclaims --watch", "tells of each as it goes on"},
+                              {"reclaims -o wide", "with the pods that leave"}}),
+                 commands, "RECLAIM", /*of_namespaces=*/false);
+}
+
 void AddClient(CLI::App& app, Commands& commands) {
-  AddClientOptions(*app.add_subcommand("nodes", "the nodes and what is free on them"), commands);
-  AddClientOptions(*app.add_subcommand("quota", "what teams may use, use, borrow and wait for"),
-                   commands);
-  AddClientOptions(
-      *app.add_subcommand("reclaims", "for whom pods are evicted, by which rule, how far it is"),
-      commands);
-  AddClientOptions(
-      *app.add_subcommand("audit", "the server's books against themselves and the cluster"),
-      commands);
-  CLI::App* const top = app.add_subcommand("top", "GPU use by model, and why pods wait");
+  AddLists(app, commands);
+  CLI::App* const top = AddCommand(app, kSeeGroup, "top", "GPU use by model, and why pods wait",
+                                   {{"top --advise", "and what could be better"}});
   top->add_flag("--advise", commands.advise,
                 "how to divide the fleet, which MIG layouts to change, which pods to restart");
   AddClientOptions(*top, commands);
-  CLI::App* const explain = app.add_subcommand("explain", "why a pod runs where it runs, or waits");
+  CLI::App* const explain =
+      AddCommand(app, kWhyGroup, "explain", "why a pod runs where it runs, or waits",
+                 {{"explain team-a/train", "every node's answer, with numbers"},
+                  {"explain train -n team-a -o json", "the same for programs"}});
   explain->add_option("pod", commands.pod, "the pod; its name alone with --namespace")
       ->required()
       ->type_name("NAMESPACE/POD");
-  explain->add_option("-n,--namespace", commands.pod_namespace, "namespace of the pod")
+  explain->add_option("-n,--namespace", commands.client.ns, "namespace of the pod")
       ->type_name("NAMESPACE");
   AddClientOptions(*explain, commands);
-  CLI::App* const what_if =
-      app.add_subcommand("whatif", "where pods would go, one after another; changes nothing");
+  CLI::App* const what_if = AddCommand(
+      app, kWhyGroup, "whatif", "where pods would go, one after another; changes nothing",
+      {{"whatif -f job.yaml", "would it run, and who would leave for it?"}});
   File(what_if->add_option("-f,--file", commands.what_if_file,
                            "YAML or JSON with Pods, Jobs, JobSets, ..."))
       ->required();
   AddClientOptions(*what_if, commands);
+  AddClientOptions(*AddCommand(app, kWhyGroup, "audit",
+                               "the server's books against themselves and the cluster", {}),
+                   commands);
 }
 
 void AddValidate(CLI::App& app, Commands& commands) {
-  CLI::App* const validate = app.add_subcommand(
-      "validate", "check custom resources in files as the server would, without one");
+  CLI::App* const validate =
+      AddCommand(app, kFileGroup, "validate",
+                 "check custom resources in files as the server would, without one",
+                 {{"validate -f quotas.yaml", "says of each object what is wrong with it"}});
   File(validate->add_option("-f,--file", commands.validate_files, "YAML or JSON"))
       ->required()
       ->take_all();
@@ -145,7 +213,9 @@ void AddLedgerSpan(CLI::App& command, LedgerSpan& span) {
 }
 
 void AddLedger(CLI::App& app, Commands& commands) {
-  CLI::App* const ledger = app.add_subcommand("ledger", "read a ledger file, or mend its clock");
+  CLI::App* const ledger =
+      AddCommand(app, kFileGroup, "ledger", "read a ledger file, or mend its clock",
+                 {{"ledger report --ledger ledger.db --from 2026-11-01", "GPU-hours since then"}});
   ledger->require_subcommand(1);
   const auto add = [&](const char* name, const char* what) {
     CLI::App* const command = ledger->add_subcommand(name, what);
@@ -166,8 +236,8 @@ void AddLedger(CLI::App& app, Commands& commands) {
 }
 
 void AddTopology(CLI::App& app, Commands& commands) {
-  CLI::App* const topology =
-      app.add_subcommand("topology", "a machine's GPUs and links, from the text of nvidia-smi");
+  CLI::App* const topology = AddCommand(
+      app, kFileGroup, "topology", "a machine's GPUs and links, from the text of nvidia-smi", {});
   topology->require_subcommand(1);
   const auto add = [&](const char* name, const char* what) {
     CLI::App* const command = topology->add_subcommand(name, what);
@@ -197,7 +267,7 @@ void AddTopology(CLI::App& app, Commands& commands) {
 
 void AddProbe(CLI::App& app, ProbeOptions& options) {
   CLI::App* const probe =
-      app.add_subcommand("probe", "write what a GPU node knows into its annotations");
+      AddCommand(app, kRunGroup, "probe", "write what a GPU node knows into its annotations", {});
   probe->add_option("--node", options.node, "name of this node")
       ->type_name("NAME")
       ->envname("NODE_NAME");
@@ -217,16 +287,18 @@ void AddProbe(CLI::App& app, ProbeOptions& options) {
 }
 
 void AddReserve(CLI::App& app, ReserveOptions& options) {
-  CLI::App* const reserve = app.add_subcommand(
-      "reserve", "inside a pod that holds a GPU for others: say which, or hold it");
+  CLI::App* const reserve =
+      AddCommand(app, kRunGroup, "reserve",
+                 "inside a pod that holds a GPU for others: say which, or hold it", {});
   reserve->add_flag("--hold", options.hold, "do nothing until SIGTERM");
   File(reserve->add_option("--message-file", options.message_file, "where the GPU is written"))
       ->capture_default_str();
 }
 
 void AddSchedulerConfig(CLI::App& app, SchedulerConfigOptions& options) {
-  CLI::App* const command = app.add_subcommand(
-      "scheduler-config", "print the KubeSchedulerConfiguration that wires kube-scheduler to us");
+  CLI::App* const command =
+      AddCommand(app, kRunGroup, "scheduler-config",
+                 "print the KubeSchedulerConfiguration that wires kube-scheduler to us", {});
   command->add_option("--server", options.server, "URL as kube-scheduler reaches it")
       ->type_name("URL")
       ->capture_default_str();
@@ -245,14 +317,22 @@ void AddSchedulerConfig(CLI::App& app, SchedulerConfigOptions& options) {
 }
 
 void AddShellHelp(CLI::App& app, Commands& commands) {
-  CLI::App* const completion =
-      app.add_subcommand("completion", "print the script that completes command lines in a shell");
+  CLI::App* const completion = AddCommand(
+      app, kShellGroup, "completion", "print the script that completes command lines in a shell",
+      {{"completion bash > ~/.local/share/bash-completion/completions/tranche",
+        "from the next shell on"}});
   OneOf(
       completion->add_option("shell", commands.shell,
                              "kubectl: for kubectl's own completion, as kubectl_complete-tranche"),
       CompletionShells())
       ->required();
-  app.add_subcommand("man", "print the manual page, for man -l");
+  AddCommand(app, kShellGroup, "man", "print the manual page, for man -l", {});
+  AddServerOptions(*AddCommand(app, kShellGroup, kOptionsCommand,
+                               "how the commands that ask a server reach it", {}),
+                   commands);
+  CLI::App* const help = AddCommand(app, kShellGroup, "help", "help for a command",
+                                    {{"help ledger report", "flags of a command below a command"}});
+  help->add_option("command", commands.help_of, "the command")->type_name("COMMAND");
 }
 
 }  // namespace
@@ -261,14 +341,16 @@ std::unique_ptr<CLI::App> MakeApp(const std::string& name, Commands& commands) {
   auto app = std::make_unique<CLI::App>("GPU scheduling for Kubernetes", name);
   app->set_version_flag("--version", std::string("tranche ") + Version());
   app->require_subcommand(1);
-  AddServe(*app, commands.serve);
+  SetHelpLayout(*app);
+  app->footer(fmt::format("{0} COMMAND --help tells more of a command.", name));
   AddClient(*app, commands);
   AddValidate(*app, commands);
   AddLedger(*app, commands);
   AddTopology(*app, commands);
+  AddServe(*app, commands.serve);
+  AddSchedulerConfig(*app, commands.scheduler_config);
   AddProbe(*app, commands.probe);
   AddReserve(*app, commands.reserve);
-  AddSchedulerConfig(*app, commands.scheduler_config);
   AddShellHelp(*app, commands);
   return app;
 }
@@ -278,7 +360,8 @@ std::vector<std::string> WordsOf(const std::string& type_name) {
   std::vector<std::string> words;
   for (std::size_t start = 0; start <= type_name.size();) {
     const std::size_t end = std::min(type_name.find('|', start), type_name.size());
-    words.push_back(type_name.substr(start, end - start));
+    std::string& word = words.emplace_back(type_name.substr(start, end - start));
+    if (word.ends_with("...")) word.resize(word.size() - 3);
     start = end + 1;
   }
   return words;

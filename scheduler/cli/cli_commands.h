@@ -2,7 +2,8 @@
 // shell completion (cli_complete.h) and the manual page (cli_man.h) are written from it.
 //
 // The type name of an option or positional says what its value is: FILE, words between bars
-// ("table|json") for one of these, anything else for a text that cannot be completed.
+// ("table|json") for one of these, with "..." behind one that goes on; anything else for a text
+// that cannot be completed.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -12,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/cli/cli_client.h"
+#include "scheduler/cli/cli_ask.h"
 #include "scheduler/cli/cli_ledger.h"
 #include "scheduler/cli/cli_probe.h"
 #include "scheduler/cli/cli_reserve.h"
@@ -24,6 +25,8 @@ namespace tranche {
 inline constexpr const char* kFileType = "FILE";
 // Group of the options that every command that asks a server has.
 inline constexpr const char* kServerGroup = "How to reach the server";
+// The command whose help tells of them for all.
+inline constexpr const char* kOptionsCommand = "options";
 
 // What the flags said; unset ones leave the configuration file's word standing.
 struct ServeFlags {
@@ -49,10 +52,9 @@ struct Commands {
   // overwrite what a flag has said in a place they share.
   std::map<std::string, ServerFlags> servers;
   bool by_kubectl = false;
-  std::string format = "table";
+  std::string format = "table";  // of commands that need no server
   bool advise = false;
   std::string pod;
-  std::string pod_namespace;
   std::string what_if_file;
   std::vector<std::string> validate_files;
   std::string ledger_command;
@@ -64,6 +66,7 @@ struct Commands {
   ReserveOptions reserve;
   SchedulerConfigOptions scheduler_config;
   std::string shell;
+  std::vector<std::string> help_of;
 };
 
 // `name`: how the program is called, "tranche" or "kubectl tranche". Parsing fills `commands`,
@@ -72,7 +75,8 @@ std::unique_ptr<CLI::App> MakeApp(const std::string& name, Commands& commands);
 
 inline bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 inline bool MayRepeat(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
-// The words of a type name: {"table", "json"}; none where it is no such list.
+// The words of a type name: {"table", "json"}, without what "..." stands for; none where it is no
+// such list.
 std::vector<std::string> WordsOf(const std::string& type_name);
 
 }  // namespace tranche

@@ -13,9 +13,9 @@
 #include "quota/budget/budget.h"
 #include "quota/tree/charge.h"
 #include "scheduler/api/ledger_json.h"
-#include "scheduler/cli/cli_json.h"
-#include "scheduler/cli/cli_table.h"
-#include "scheduler/cli/exit_code.h"
+#include "scheduler/cli/output/exit_code.h"
+#include "scheduler/cli/output/json.h"
+#include "scheduler/cli/output/table.h"
 #include "scheduler/ledger/sqlite_ledger.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/json_value.h"
@@ -28,7 +28,7 @@ constexpr int kBad = 1;
 
 int EndWith(std::ostream& err, const absl::Status& status) {
   err << "tranche: " << std::string(status.message()) << '\n';
-  return absl::IsDataLoss(status) ? kBad : kUsage;
+  return absl::IsDataLoss(status) ? kBad : kExitUsage;
 }
 
 absl::StatusOr<std::optional<Instant>> ReadTime(const char* flag,

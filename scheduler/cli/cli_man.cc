@@ -95,7 +95,9 @@ std::string UsageOf(const CLI::App& command, const std::string& path) {
   }
   if (optional) usage += " [" + Italic("option") + " ...]";
   for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional()) usage += " " + Value(option->get_type_name());
+    if (!option->get_positional()) continue;
+    const std::string value = Value(option->get_type_name()) + (MayRepeat(*option) ? " ..." : "");
+    usage += option->get_required() ? " " + value : " [" + value + "]";
   }
   return usage;
 }
@@ -181,6 +183,9 @@ The error is one line on standard error: what was expected, what was found, and 
 .TP
 .B tranche explain team\-language/pretrain\-next
 Why this pod waits: every node's answer, with numbers.
+.TP
+.B tranche nodes \-\-sort\-by free \-o wide
+The fullest nodes first, with all columns.
 .TP
 .B tranche quota \-o json | jq \(aq.quotas[].name\(aq
 The answer of the server as it is.

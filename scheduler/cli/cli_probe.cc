@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "scheduler/cli/exit_code.h"
+#include "scheduler/cli/output/exit_code.h"
 #include "scheduler/kube/transport/timing.h"
 #include "scheduler/kube/writes/annotator.h"
 #include "scheduler/probe/annotations.h"
@@ -187,12 +187,12 @@ int RunProbe(const ProbeOptions& options, std::ostream& out, std::ostream& err) 
     return Fail(err,
                 absl::InvalidArgumentError(fmt::format("--interval: expected 1s to 1h, found {}",
                                                        wire::Quoted(options.interval))),
-                kUsage);
+                kExitUsage);
   }
   const EndAtOnce end;
   LogToStderr("info");
   absl::StatusOr<std::unique_ptr<Sink>> sink = MakeSink(options, out);
-  if (!sink.ok()) return Fail(err, sink.status(), kUsage);
+  if (!sink.ok()) return Fail(err, sink.status(), kExitUsage);
   Reporter reporter(options.sources, **sink);
   if (!options.once) return Loop(reporter, *interval, err);
   const absl::Status status = reporter.LookAndWrite();

@@ -1,47 +1,18 @@
 #include "scheduler/cli/cli_reclaim.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "scheduler/cli/cli_table.h"
-#include "scheduler/wire/json/json.h"
-#include "topology/base/units.h"
+#include "scheduler/cli/output/table.h"
+#include "scheduler/cli/output/words.h"
 
 namespace tranche {
 namespace {
-
-std::string WhomFor(const Json& reclaim) {
-  const Json& whom = reclaim.at("for");
-  if (whom.contains("kind")) return fmt::format("{} {}", Text(whom, "kind"), Text(whom, "name"));
-  std::string text = fmt::format("{}/{}", Text(whom, "namespace"), Text(whom, "name"));
-  const std::size_t members = reclaim.at("members").size();
-  if (members > 1) text += fmt::format(" and {} more", members - 1);
-  return text;
-}
-
-std::string GpuSeconds(int64_t seconds) { return fmt::format("{} GPU-s", seconds); }
-
-int64_t LostBy(const Json& victims) {
-  int64_t sum = 0;
-  for (const Json& victim : victims) sum += Whole(victim, "lostGpuSeconds");
-  return sum;
-}
-
-// "45s", "12m", "3h", "2d"; "-" where a time is missing.
-std::string Age(const std::string& from, const std::string& to) {
-  const std::optional<Instant> start = wire::ParseTime(from);
-  const std::optional<Instant> end = wire::ParseTime(to);
-  if (!start || !end) return "-";
-  const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(*end - *start).count();
-  if (seconds < 120) return fmt::format("{}s", seconds);
-  if (seconds < 120 * 60) return fmt::format("{}m", seconds / 60);
-  if (seconds < 48 * 3600) return fmt::format("{}h", seconds / 3600);
-  return fmt::format("{}d", seconds / (24 * 3600));
-}
 
 std::string StandingOf(const Json& victim) {
   if (Text(victim, "goneAt") != "-") return "gone";
@@ -70,16 +41,54 @@ void PrintVictims(const Json& victims, Victims kind, std::ostream& out) {
 
 }  // namespace
 
-void PrintReclaims(const Json& answer, std::ostream& out) {
-  Table table({"FOR", "RULE", "VICTIMS", "LOST", "STATE", "REASON", "AGE"});
-  for (const Json& reclaim : answer.at("reclaims")) {
-    table.Add({WhomFor(reclaim), Text(reclaim, "rule"), Text(reclaim, "progress"),
-               GpuSeconds(LostBy(reclaim.at("victims"))), Text(reclaim, "phase"),
-               Text(reclaim, "reason"), Age(Text(reclaim, "plannedAt"), Text(answer, "now"))});
-  }
-  out << (table.empty() ? "no reclaim runs or ended within the last day\n"
-                        : table.Text(TerminalOf(out)));
+std::string WhomFor(const Json& reclaim) {
+  const Json& whom = reclaim.at("for");
+  if (whom.contains("kind")) return fmt::format("{} {}", Text(whom, "kind"), Text(whom, "name"));
+  std::string text = fmt::format("{}/{}", Text(whom, "namespace"), Text(whom, "name"));
+  const std::size_t members = reclaim.at("members").size();
+  if (members > 1) text += fmt::format(" and {} more", members - 1);
+  return text;
 }
+
+std::string GpuSeconds(int64_t seconds) { return fmt::format("{} GPU-s", seconds); }
+
+int64_t LostBy(const Json& victims) {
+  int64_t sum = 0;
+  for (const Json& victim : victims) sum += Whole(victim, "lostGpuSeconds");
+  return sum;
+}
+
+namespace {
+
+Rows ReclaimRows(const Json& reclaim, const Json& answer) {
+  std::vector<std::string> victims;
+  for (const Json& victim : reclaim.at("victims")) victims.push_back(Text(victim, "pod"));
+  return {{WhomFor(reclaim), Text(reclaim, "rule"), Text(reclaim, "progress"),
+           GpuSeconds(LostBy(reclaim.at("victims"))), Text(reclaim, "phase"),
+           Text(reclaim, "reason"), Age(Text(reclaim, "plannedAt"), Text(answer, "now")),
+           Text(reclaim, "name"), Text(reclaim, "node"),
+           victims.empty() ? "-" : fmt::format("{}", fmt::join(victims, ", "))}};
+}
+
+const ListShape kReclaims = {"reclaims",
+                             "reclaim",
+                             "no reclaim runs or ended within the last day",
+                             {{"FOR"},
+                              {"RULE"},
+                              {"VICTIMS"},
+                              {"LOST"},
+                              {"STATE"},
+                              {"REASON"},
+                              {"AGE"},
+                              {"NAME", true},
+                              {"NODE", true},
+                              {"VICTIM PODS", true}},
+                             ReclaimRows,
+                             [](const Json& reclaim) { return Text(reclaim, "name"); }};
+
+}  // namespace
+
+const ListShape& ReclaimList() { return kReclaims; }
 
 void PrintPlan(const Json& plan, std::ostream& out) {
   if (plan.is_null()) return;

@@ -73,9 +73,17 @@ absl::Status ReadToken(const ServerFlags& flags, kube::Credentials& out) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Server> ByUrl(const ServerFlags& flags) {
+// As typed without a scheme: clear text where nobody can listen, TLS elsewhere.
+std::string WithScheme(const std::string& server) {
+  if (server.find("://") != std::string::npos) return server;
+  const absl::StatusOr<kube::ServerUrl> url = kube::ParseServerUrl("http://" + server);
+  return (url.ok() && IsLoopback(url->host) ? "http://" : "https://") + server;
+}
+
+absl::StatusOr<Server> ByUrl(ServerFlags flags) {
+  const std::string typed = std::exchange(flags.server, WithScheme(flags.server));
   const absl::StatusOr<kube::ServerUrl> url = kube::ParseServerUrl(flags.server);
-  if (!url.ok()) return Invalid("--server", "http(s)://HOST[:PORT]", wire::Quoted(flags.server));
+  if (!url.ok()) return Invalid("--server", "[http(s)://]HOST[:PORT]", wire::Quoted(typed));
   Server server;
   server.credentials.host = url->host;
   server.credentials.port = url->port;
@@ -140,6 +148,7 @@ absl::StatusOr<Server> ByApiServer(const ServerFlags& flags) {
   if (!credentials.ok()) return credentials.status();
   Server server;
   server.credentials = std::move(*credentials);
+  server.ns = server.credentials.context_namespace;
   server.credentials.path_prefix +=
       fmt::format("/api/v1/namespaces/{}/services/{}:{}/proxy", ns, name, port);
   server.shown = fmt::format("Service {}/{}:{}", ns, name, port);

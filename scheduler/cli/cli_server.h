@@ -35,12 +35,13 @@ struct Server {
   kube::Credentials credentials;  // with the proxy's path where it goes through the API server
   std::string shown;  // "http://127.0.0.1:8080" or "Service tranche-system/tranche:pages"
   bool through_api_server = false;
+  std::string ns;  // of the kubeconfig's context ("default" where it names none); "": by URL
 };
 
-// With a server that URL; else, where a kubeconfig, context or service is named or kubectl has
-// called, through the API server; else kDefaultServer. Kubeconfig: the flag, $KUBECONFIG,
-// ~/.kube/config. Errors: InvalidArgument naming the flag, what was expected and what was found;
-// those of kube::LoadKubeconfig.
+// With a server that URL, without a scheme http on this machine and https elsewhere; else, where a
+// kubeconfig, context or service is named or kubectl has called, through the API server; else
+// kDefaultServer. Kubeconfig: the flag, $KUBECONFIG, ~/.kube/config. Errors: InvalidArgument naming
+// the flag, what was expected and what was found; those of kube::LoadKubeconfig.
 absl::StatusOr<Server> ReadServerFlags(const ServerFlags& flags);
 
 // Asks. Errors are one text that says what was expected, what was found and what helps:

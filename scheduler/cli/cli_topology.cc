@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "scheduler/cli/cli_table.h"
-#include "scheduler/cli/exit_code.h"
+#include "scheduler/cli/output/exit_code.h"
+#include "scheduler/cli/output/table.h"
 #include "scheduler/embedded/text_file.h"
 #include "scheduler/wire/json/json_value.h"
 #include "topology/machine/machine_draw.h"
@@ -62,7 +62,7 @@ absl::StatusOr<Numbered> ReadMachine(const std::string& file) {
 
 int Fail(std::ostream& err, std::string_view message) {
   err << "tranche: " << message << '\n';
-  return kUsage;
+  return kExitUsage;
 }
 
 void WriteProblems(const Numbered& numbered, const std::string& file, std::ostream& err) {

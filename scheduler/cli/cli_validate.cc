@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "policy/decode.h"
 #include "policy/policy_store.h"
-#include "scheduler/cli/cli_table.h"
+#include "scheduler/cli/output/table.h"
 #include "scheduler/embedded/manifest.h"
 #include "scheduler/embedded/text_file.h"
 #include "scheduler/wire/json/json.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scheduler/cli/cli.h"
-#include "scheduler/cli/cli_terminal.h"
+#include "scheduler/cli/output/terminal.h"
 #include "scheduler/server/log.h"
 
 int main(int argc, char** argv) {

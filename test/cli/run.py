@@ -51,8 +51,9 @@ def output(arguments, **options):
 LINES = [
     ("tranche qu", ["quota"]),
     ("tranche ledger ", ["export", "repair-clock", "report", "verify"]),
-    ("tranche nodes -o ", ["json", "table"]),
-    ("tranche nodes --output=j", ["--output=json"]),
+    ("tranche nodes -o ", ["custom-columns=", "json", "jsonpath=", "name", "table", "wide",
+                           "yaml"]),
+    ("tranche nodes --output=y", ["--output=yaml"]),
     ("tranche nodes --server http://127.0.0.1:1 --outp", ["--output"]),
     ("tranche serve --log-level=tr", ["--log-level=trace"]),
     ("tranche validate -f some", ["some file.yaml"]),

@@ -51,6 +51,7 @@ RANKS = [
     ["scheduler/controllers"],
     ["scheduler/api"],
     ["scheduler/server"],
+    ["scheduler/cli/output"],
     ["scheduler/cli"],
     ["bench", "test"],
 ]
@@ -68,7 +69,7 @@ _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/
                "scheduler/wire/agents", "scheduler/wire/claims", "scheduler/wire/pods",
                "scheduler/wire/protocol", *_KUBE_ROOMS, "scheduler/embedded",
                "scheduler/controllers", "scheduler/api", "scheduler/server", "scheduler/cli",
-               "policy/*.cc"]
+               "scheduler/cli/output", "policy/*.cc"]
 # Where threads share state; test/tidy/threads.sh has clang check the locks.
 _SHARED_ROOMS = ["scheduler/http", *_KUBE_ROOMS, "scheduler/embedded", "scheduler/ledger",
                  "scheduler/metrics", "scheduler/host", "scheduler/controllers", "scheduler/api",
@@ -92,7 +93,8 @@ LIBRARIES = [
     ("simdjson.h", _JSON_ROOMS),
     ("nlohmann/", _JSON_ROOMS + ["scheduler/probe"]),
     ("yaml-cpp/", ["scheduler/wire/json", "scheduler/kube/transport", "scheduler/embedded",
-                  "scheduler/controllers", "scheduler/server", "scheduler/agent/*.cc"]),
+                  "scheduler/controllers", "scheduler/server", "scheduler/agent/*.cc",
+                  "scheduler/cli/output/*.cc"]),
     ("spdlog/", [*_KUBE_ROOMS, "scheduler/host", "scheduler/controllers", "scheduler/api",
                 "scheduler/server", "scheduler/cli", "scheduler/agent"]),
     ("CLI/", ["scheduler/cli"]),

@@ -168,8 +168,10 @@ absl::StatusOr<Credentials> ReadKubeconfig(const YAML::Node& root,
   const std::string context_name = fmt::format("contexts[{}].context", chosen);
   TRANCHE_ASSIGN_OR_RETURN(auto cluster_name, Text(context, "cluster", context_name));
   TRANCHE_ASSIGN_OR_RETURN(auto user_name, Text(context, "user", context_name));
+  TRANCHE_ASSIGN_OR_RETURN(auto ns, Text(context, "namespace", context_name));
 
   Credentials credentials;
+  credentials.context_namespace = ns.empty() ? "default" : ns;
   TRANCHE_ASSIGN_OR_RETURN(auto cluster, Named(root, "clusters", cluster_name, "cluster"));
   TRANCHE_RETURN_IF_ERROR(ReadClusterEntry(
       cluster, fmt::format("clusters[{}].cluster", cluster_name), folder, credentials));

@@ -24,7 +24,8 @@ struct Credentials {
   std::string client_cert_file, client_cert_pem;
   std::string client_key_file, client_key_pem;
   std::string token_file, token;
-  bool token_in_clear = false;  // without TLS too: the server is on this machine
+  bool token_in_clear = false;    // without TLS too: the server is on this machine
+  std::string context_namespace;  // of a kubeconfig's context, "default" where it names none
 };
 
 // $KUBERNETES_SERVICE_HOST and the service account files under `root`.

@@ -193,7 +193,8 @@ TEST(ReclaimApiTest, WhatIfNamesVictimsAndPrintsThePlan) {
 TEST(ReclaimApiTest, ReclaimsAreATable) {
   const auto shown = [](const std::vector<Reclaim>& reclaims, Instant now) {
     const Json answer = Json::parse(EncodeReclaims(reclaims, now));
-    return Shown([&](std::ostream& out) { PrintReclaims(answer, out); });
+    return Shown(
+        [&](std::ostream& out) { out << WriteList(ReclaimList(), {}, answer, TerminalOf(out)); });
   };
   Reclaim gang = HalfWay();
   gang.members.push_back(gang.members.front());

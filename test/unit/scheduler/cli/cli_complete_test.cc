@@ -48,8 +48,9 @@ TEST_F(CompleteTest, CommandsFlagsValuesAndFiles) {
       {{"topology", "b"}, {"best"}},
       {{"nodes", "--o"}, {"--output"}},
       {{"nodes", "-o"}, {"-o"}},
-      {{"nodes", "-o", ""}, {"table", "json"}},
-      {{"nodes", "--output", "j"}, {"json"}},
+      {{"nodes", "-o", ""},
+       {"table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns="}},
+      {{"nodes", "--output", "j"}, {"json", "jsonpath="}},
       {{"nodes", "--output=t"}, {"--output=table"}},
       {{"nodes", "--output=json", "--out"}, {}},  // given already
       {{"nodes", "-ojson", "--out"}, {}},

@@ -51,8 +51,15 @@ TEST(CliTest, MistakesAreOneLineAndExitTwo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
       {{}, "subcommand"},
       {{"fly"}, "fly"},
+      {{"expalin", "a/b"}, "found \"expalin\"; did you mean explain?"},
+      {{"ledger", "reprot"}, "did you mean report?"},
       {{"nodes", "--colour"}, "--colour"},
-      {{"nodes", "-o", "xml"}, "xml"},
+      {{"nodes", "--ouput", "json"}, "did you mean --output?"},
+      {{"nodes", "-o", "xml"}, "expected one of table wide json yaml name jsonpath= "},
+      {{"nodes", "-o", "jsonpath={.a"}, "expected } behind"},
+      {{"nodes", "--sort-by", "fre"}, "did you mean FREE?"},
+      {{"nodes", "-n", "a"}, "-n"},
+      {{"explain", "a/b", "-o", "wide"}, "expected one of table json yaml jsonpath="},
       {{"nodes", "--server", "gopher://a"}, "gopher://a"},
       {{"nodes", "--server", "http://127.0.0.1:1"}, "127.0.0.1:1"},
       {{"explain"}, "pod"},
@@ -82,6 +89,24 @@ TEST(CliTest, MistakesAreOneLineAndExitTwo) {
     EXPECT_EQ(outcome.out, "");
     EXPECT_NE(outcome.err.find(named), std::string::npos) << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST(CliTest, HelpIsGroupedAndHasExamples) {
+  const Outcome whole = Tranche({"help"});
+  EXPECT_EQ(whole.out, Tranche({"--help"}).out);
+  EXPECT_LT(whole.out.find("See what is there:"), whole.out.find("Find out why:"));
+  const Outcome nodes = Tranche({"help", "nodes"});
+  EXPECT_EQ(nodes.out, Tranche({"nodes", "--help"}).out);
+  EXPECT_NE(nodes.out.find("How to reach the server: see tranche options\n"), std::string::npos)
+      << nodes.out;
+  EXPECT_NE(nodes.out.find("Examples:\n  # the fullest first\n  tranche nodes --sort-by free"),
+            std::string::npos);
+  EXPECT_EQ(nodes.out.find("--key-file"), std::string::npos);
+  EXPECT_EQ(nodes.out.find("\n\n\n"), std::string::npos) << nodes.out;
+  const Outcome options = Tranche({"options"});
+  for (const char* flag : {"--server", "--cert-file", "--key-file", "--service"}) {
+    EXPECT_NE(options.out.find(flag), std::string::npos) << flag;
   }
 }
 
@@ -177,6 +202,35 @@ TEST_F(CliOnServer, NodesAreAlignedAndSummed) {
 TEST_F(CliOnServer, JsonIsTheServersAnswer) {
   Apply(MakeNode("gpu-1", 2));
   EXPECT_EQ(Json::parse(Ask({"nodes", "-o", "json"}).out), Get("/api/v1/nodes"));
+}
+
+TEST_F(CliOnServer, ListsAreWrittenAsAsked) {
+  Apply(MakeNode("gpu-1", 2));
+  Apply(MakeNode("gpu-2", 8));
+  const std::pair<std::vector<std::string>, std::string> table[] = {
+      {{"nodes", "-o", "name", "--sort-by=-gpus"}, "gpu-2\ngpu-1\n"},
+      {{"nodes", "gpu-2", "-o", "jsonpath={.nodes[*].model}"}, "h100"},
+      {{"nodes", "-o", "custom-columns=NODE:.name,GPUS:.gpus[0:2].freeMilli"},
+       "NODE   GPUS\ngpu-1  1000,1000\ngpu-2  1000,1000\n"},
+      {{"quota", "-o", "yaml"}, "quotas: []\nabandoned: []\nbudgets: []\n"},
+      {{"reclaims", "-o", "name"}, ""},
+  };
+  for (const auto& [arguments, wanted] : table) {
+    const Outcome outcome = Ask(arguments);
+    EXPECT_EQ(outcome.out, wanted) << outcome.err;
+    EXPECT_EQ(outcome.code, 0);
+  }
+  const Outcome unknown = Ask({"nodes", "gpu-3"});
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_EQ(unknown.err, "tranche: no node \"gpu-3\" is known; did you mean gpu-1?\n");
+}
+
+TEST_F(CliOnServer, AddressesNeedNoScheme) {
+  Apply(MakeNode("gpu-1", 2));
+  const std::string address = url().substr(std::string("http://").size());
+  EXPECT_EQ(Tranche({"nodes", "-o", "name", "--server", address}).out, "gpu-1\n");
+  const Outcome far = Tranche({"nodes", "--server", "tranche.invalid:1"});
+  EXPECT_NE(far.err.find("https://tranche.invalid:1"), std::string::npos) << far.err;
 }
 
 TEST_F(CliOnServer, ExplainTellsEveryNodesAnswer) {

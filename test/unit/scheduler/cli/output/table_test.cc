@@ -1,5 +1,5 @@
 // Tables and texts as a terminal of some width gets them.
-#include "scheduler/cli/cli_table.h"
+#include "scheduler/cli/output/table.h"
 
 #include <gtest/gtest.h>
 

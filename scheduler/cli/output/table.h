@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/cli/cli_terminal.h"
+#include "scheduler/cli/output/terminal.h"
 
 namespace tranche {
 

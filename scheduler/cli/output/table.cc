@@ -1,4 +1,4 @@
-#include "scheduler/cli/cli_table.h"
+#include "scheduler/cli/output/table.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "scheduler/cli/cli_terminal.h"
+#include "scheduler/cli/output/terminal.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -1,0 +1,251 @@
+#include "scheduler/cli/cli_lists.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <ostream>
+#include <set>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "scheduler/cli/cli_reclaim.h"
+#include "scheduler/cli/output/list.h"
+#include "scheduler/cli/output/table.h"
+#include "scheduler/cli/output/words.h"
+#include "topology/base/status.h"
+
+namespace tranche {
+namespace {
+
+struct NodeSums {
+  int64_t milli = 0, mebibytes = 0, unhealthy = 0, instances = 0;
+  std::size_t pods = 0;
+  std::set<std::string> enforced;
+};
+
+NodeSums SumsOf(const Json& node) {
+  NodeSums sums;
+  for (const Json& gpu : node.at("gpus")) {
+    if (!gpu.at("enforcedBy").is_null()) sums.enforced.insert(Text(gpu, "enforcedBy"));
+    if (!gpu.at("healthy").get<bool>()) ++sums.unhealthy;
+    sums.milli += Whole(gpu, "freeMilli");
+    sums.mebibytes += Whole(gpu, "freeMiB");
+    sums.pods += gpu.at("pods").size();
+    if (gpu.at("mig").is_null()) continue;
+    for (const Json& instance : gpu.at("mig")) {
+      ++sums.instances;
+      sums.pods += instance.at("pods").size();
+    }
+  }
+  return sums;
+}
+
+std::string Joined(const Json& texts) {
+  std::string joined;
+  for (const Json& text : texts) joined += (joined.empty() ? "" : "; ") + text.get<std::string>();
+  return joined.empty() ? "-" : joined;
+}
+
+Rows NodeRows(const Json& node, const Json& /*answer*/) {
+  const NodeSums sums = SumsOf(node);
+  const Json& closed = node.at("closed");
+  const std::string state = !closed.is_null()              ? Text(closed, "text")
+                            : node.at("ready").get<bool>() ? "ready"
+                                                           : "not ready";
+  return {{Text(node, "name"), Text(node, "model"), std::to_string(node.at("gpus").size()),
+           Thousandths(sums.milli), Gibibytes(sums.mebibytes), std::to_string(sums.pods),
+           Text(node, "knowledge"),
+           sums.enforced.empty() ? "-" : fmt::format("{}", fmt::join(sums.enforced, ",")), state,
+           std::to_string(sums.instances), std::to_string(sums.unhealthy),
+           Joined(node.value("problems", Json::array()))}};
+}
+
+std::string NameOf(const Json& object) { return Text(object, "name"); }
+
+const ListShape kNodes = {"nodes",
+                          "node",
+                          "no nodes are known",
+                          {{"NODE"},
+                           {"MODEL"},
+                           {"GPUS"},
+                           {"FREE"},
+                           {"FREE GIB"},
+                           {"PODS"},
+                           {"KNOWLEDGE"},
+                           {"PARTS BY"},
+                           {"STATE"},
+                           {"MIG", true},
+                           {"UNHEALTHY", true},
+                           {"PROBLEMS", true}},
+                          NodeRows,
+                          NameOf};
+
+Rows QuotaRows(const Json& quota, const Json& /*answer*/) {
+  Rows rows;
+  const auto add = [&](const std::string& model, const std::vector<std::string>& sums) {
+    const bool first = rows.empty();
+    const auto once = [first](std::string text) { return first ? std::move(text) : ""; };
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {once(Text(quota, "name")), once(Text(quota, "parent")), once(Text(quota, "mode")),
+           model};
+    row.insert(row.end(), sums.begin(), sums.end());
+    row.push_back(once(Text(quota.at("pending"), "gpus")));
+    row.push_back(once(Text(quota.at("pending"), "workloads")));
+    row.push_back(once(Text(quota, "fairShareGpus")));
+    row.push_back(once(Text(quota, "decayedGpuHours")));
+    row.push_back(once(Joined(quota.value("namespaces", Json::array()))));
+  };
+  if (quota.at("lines").empty()) add("-", {"-", "-", "-", "-", "-"});
+  for (const Json& line : quota.at("lines")) {
+    add(Text(line, "model"),
+        {Text(line, "nominalGpus"), Text(line, "usedGpus"), Text(line, "borrowedGpus"),
+         Text(line, "lentGpus"), Text(line, "availableGpus")});
+  }
+  return rows;
+}
+
+const ListShape kQuotas = {"quotas",
+                           "quota",
+                           "no GPUQuota is declared",
+                           {{"QUOTA"},
+                            {"PARENT"},
+                            {"MODE"},
+                            {"LINE"},
+                            {"NOMINAL"},
+                            {"USED"},
+                            {"BORROWED"},
+                            {"LENT"},
+                            {"AVAILABLE"},
+                            {"PENDING"},
+                            {"WAITING", true},
+                            {"FAIR SHARE", true},
+                            {"GPU-H LATELY", true},
+                            {"NAMESPACES", true}},
+                           QuotaRows,
+                           NameOf};
+
+// Work of quotas that are gone.
+void PrintAbandoned(const Json& rows, std::ostream& out) {
+  for (const Json& row : rows) {
+    const std::string text = fmt::format(
+        "{} GPUs are held by pods that quota {} admitted, which is gone; no quota owns {}",
+        row.at("gpus").dump(), Text(row, "quota"), fmt::join(row.at("namespaces"), ", "));
+    out << '\n' << Wrapped(Harmless(text), 0, TerminalOf(out).columns) << '\n';
+  }
+}
+
+void PrintBudgets(const Json& budgets, std::ostream& out) {
+  if (budgets.empty()) return;
+  Table table(
+      {"BUDGET", "OF", "USED", "COMMITTED", "LIMIT", "PCT", "STATE", "WINDOW ENDS", "USED UP AT"});
+  for (const Json& budget : budgets) {
+    const std::string quota = Text(budget, "quotaRef");
+    table.Add({Text(budget, "name"),
+               quota != "-" ? quota : "namespace " + Text(budget, "namespace"),
+               Text(budget, "used"), Text(budget, "committed"), Text(budget, "effective"),
+               Text(budget, "percent"), Text(budget, "state"), Text(budget, "windowEnd"),
+               Text(budget, "exhaustsAt")});
+  }
+  out << '\n' << table.Text(TerminalOf(out));
+}
+
+// Budgets of those quotas alone that are shown, and no work of others.
+void PrintBelowQuotas(const Json& answer, bool all, std::ostream& out) {
+  if (all) {
+    PrintAbandoned(answer.at("abandoned"), out);
+    PrintBudgets(answer.at("budgets"), out);
+    return;
+  }
+  std::set<std::string> shown;
+  for (const Json& quota : answer.at("quotas")) shown.insert(NameOf(quota));
+  Json budgets = Json::array();
+  for (const Json& budget : answer.at("budgets")) {
+    if (shown.contains(Text(budget, "quotaRef"))) budgets.push_back(budget);
+  }
+  PrintBudgets(budgets, out);
+}
+
+struct Listing {
+  const ListShape& shape;
+  // Asked in this order; their members make one answer.
+  std::vector<std::string> targets;
+  // What a table has below the list; null: nothing.
+  void (*below)(const Json& answer, bool all, std::ostream& out) = nullptr;
+};
+
+// nullopt: the error is out and `code` set.
+std::optional<Json> AskAll(const Server& server, const std::vector<std::string>& targets,
+                           std::ostream& err, int& code) {
+  Json whole = Json::object();
+  for (const std::string& target : targets) {
+    code = kExitUsage;
+    std::optional<Answer> answer = AskServer(server, "GET", target, "", err, code);
+    if (!answer) return std::nullopt;
+    for (auto& [key, value] : answer->json.items()) whole[key] = std::move(value);
+  }
+  return whole;
+}
+
+void PrintOnce(const Listing& listing, const ListWish& wish, const Json& answer,
+               std::ostream& out) {
+  std::ostringstream page;
+  page.copyfmt(out);
+  page << WriteList(listing.shape, wish, answer, TerminalOf(out));
+  const bool table = wish.format.kind == OutputFormat::Kind::kTable ||
+                     wish.format.kind == OutputFormat::Kind::kWide;
+  if (table && listing.below != nullptr) listing.below(answer, wish.names.empty(), page);
+  out << page.str();
+}
+
+int ShowList(const Listing& listing, const ClientOptions& options, std::ostream& out,
+             std::ostream& err) {
+  absl::StatusOr<OutputFormat> format = ParseOutputFormat(options.output, kListFormats);
+  if (!format.ok()) return Fail(err, format.status());
+  if (const absl::Status key = CheckSortKey(listing.shape, options.sort_by); !key.ok()) {
+    return Fail(err, key);
+  }
+  const absl::StatusOr<Server> server = ReadServerFlags(options.server);
+  if (!server.ok()) return Fail(err, server.status());
+  const ListWish wish = {std::move(*format), options.sort_by, NamespaceOf(options, *server),
+                         options.names};
+  ListChanges changes(listing.shape, wish);
+  for (bool first = true; out; first = false) {
+    int code = kExitUsage;
+    std::optional<Json> answer = AskAll(*server, listing.targets, err, code);
+    if (!answer) return code;
+    try {
+      const absl::Status named =
+          first ? CheckNames(listing.shape, wish, *answer) : absl::OkStatus();
+      if (!named.ok()) return Fail(err, kExitNo, std::string(named.message()));
+      const Json chosen = Chosen(listing.shape, wish, std::move(*answer));
+      if (!options.watch) {
+        PrintOnce(listing, wish, chosen, out);
+        return kExitDone;
+      }
+      out << changes.Look(chosen, TerminalOf(out)) << std::flush;
+    } catch (const Json::exception& error) {
+      return FailOfForm(err, error);
+    }
+    if (out) std::this_thread::sleep_for(options.pace);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err) {
+  return ShowList({kNodes, {"/api/v1/nodes"}}, options, out, err);
+}
+
+int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err) {
+  return ShowList({kQuotas, {"/api/v1/quotas", "/api/v1/budgets"}, PrintBelowQuotas}, options, out,
+                  err);
+}
+
+int ShowReclaims(const ClientOptions& options, std::ostream& out, std::ostream& err) {
+  return ShowList({ReclaimList(), {"/api/v1/reclaims"}}, options, out, err);
+}
+
+}  // namespace tranche

@@ -1,0 +1,19 @@
+// The commands that list things of a running server: nodes, quota, reclaims.
+//
+// Each returns the exit code: 0 done, 1 where a name is not known, 2 usage or configuration; errors
+// are one line on `err`. With options.watch they end when `out` takes no more, or with an error.
+#pragma once
+
+#include <iosfwd>
+
+#include "scheduler/cli/cli_ask.h"
+
+namespace tranche {
+
+int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err);
+// Quotas, and the budgets where there are any.
+int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err);
+// Reclaims that run, and those that ended within a day.
+int ShowReclaims(const ClientOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace tranche

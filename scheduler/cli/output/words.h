@@ -1,0 +1,24 @@
+// Values of a server's answers in the words of the tables. Members that are missing or of another
+// type throw Json::exception.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "scheduler/cli/output/json.h"
+
+namespace tranche {
+
+// 3500 -> "3.5": thousandths with as few decimals as it takes.
+std::string Thousandths(int64_t milli);
+// 81559 -> "79.6".
+std::string Gibibytes(int64_t mebibytes);
+// Between two times of RFC 3339: "45s", "12m", "3h", "2d"; "-" where one is missing.
+std::string Age(const std::string& from, const std::string& to);
+// The text, and the detail, of a "reason" member; "-" where there is none.
+std::string ReasonOf(const Json& holder);
+std::string DetailOf(const Json& holder);
+// "0, 1" or "0 1g.10gb@3": a pod's devices in one cell.
+std::string DevicesOf(const Json& holder);
+
+}  // namespace tranche
