@@ -107,6 +107,8 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
   if (command == "probe") return RunProbe(commands.probe, out, err);
   if (command == "reserve") return RunReserve(commands.reserve, err);
   if (command == "nodes") return ShowNodes(commands.client, out, err);
+  if (command == "pods") return ShowPods(commands.client, out, err);
+  if (command == "queue") return ShowQueue(commands.client, out, err);
   if (command == "top") return ShowTop(commands.client, commands.advise, out, err);
   if (command == "quota") return ShowQuota(commands.client, out, err);
   if (command == "audit") return ShowAudit(commands.client, out, err);
@@ -125,7 +127,7 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
     return 0;
   }
   if (command == "explain") {
-    return ExplainPod(commands.client, commands.pod, out, err);
+    return ExplainPod(commands.client, commands.pod, commands.each_node, out, err);
   }
   if (command == "whatif") return AskWhatIf(commands.client, commands.what_if_file, out, err);
   return PrintSchedulerConfig(commands.scheduler_config, out, err);

@@ -103,7 +103,75 @@ void PrintClaims(const Json& claims, std::ostream& out) {
   }
 }
 
-int PrintExplanation(const Json& pod, std::ostream& out) {
+// A line for each node.
+std::string NodesText(const Json& nodes, std::ostream& out) {
+  Table table({"NODE", "FITS", "RANK", "BECAUSE"});
+  for (const Json& node : nodes) {
+    std::string because = ReasonOf(node);
+    if (Text(node, "detail") != "-") {
+      because = because == "-" ? Text(node, "detail")
+                               : fmt::format("{}: {}", because, Text(node, "detail"));
+    }
+    table.Add({Text(node, "name"), node.at("fits").get<bool>() ? "yes" : "no", Text(node, "rank"),
+               because});
+  }
+  return table.Text(TerminalOf(out));
+}
+
+// Nodes that answer alike.
+struct NodeAnswer {
+  bool fits = false;
+  std::string because;
+  std::string detail;                                  // of the first, if it is that of all
+  std::vector<std::pair<int64_t, std::string>> nodes;  // rank, name
+};
+
+// "gpu-1, gpu-2, gpu-3 and 40 more", the best first.
+std::string FirstOf(std::vector<std::pair<int64_t, std::string>> nodes) {
+  constexpr std::size_t kMostNames = 3;
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const auto& left, const auto& right) { return left.first < right.first; });
+  std::string text;
+  for (std::size_t at = 0; at < std::min(nodes.size(), kMostNames); ++at) {
+    text += (at == 0 ? "" : ", ") + nodes[at].second;
+  }
+  if (nodes.size() > kMostNames) text += fmt::format(" and {} more", nodes.size() - kMostNames);
+  return text;
+}
+
+// A line for each answer: nodes that fit first, then the answer of most.
+std::string AnswersText(const Json& nodes, std::ostream& out) {
+  std::map<std::pair<bool, std::string>, NodeAnswer> answers;
+  for (const Json& node : nodes) {
+    const bool fits = node.at("fits").get<bool>();
+    NodeAnswer& answer = answers[{fits, ReasonOf(node)}];
+    const std::string detail = Text(node, "detail");
+    if (answer.nodes.empty()) {
+      answer = {fits, ReasonOf(node), detail, {}};
+    } else if (answer.detail != detail) {
+      answer.detail = "-";
+    }
+    answer.nodes.emplace_back(node.at("rank").is_null() ? 0 : Whole(node, "rank"),
+                              Text(node, "name"));
+  }
+  std::vector<NodeAnswer> order;
+  for (auto& [key, answer] : answers) order.push_back(std::move(answer));
+  std::stable_sort(order.begin(), order.end(), [](const NodeAnswer& a, const NodeAnswer& b) {
+    return std::pair(!a.fits, b.nodes.size()) < std::pair(!b.fits, a.nodes.size());
+  });
+  Table table({"NODES", "FITS", "BECAUSE", "WHICH"});
+  for (const NodeAnswer& answer : order) {
+    std::string because = answer.because;
+    if (answer.detail != "-") {
+      because = because == "-" ? answer.detail : fmt::format("{}: {}", because, answer.detail);
+    }
+    table.Add({std::to_string(answer.nodes.size()), answer.fits ? "yes" : "no", because,
+               FirstOf(answer.nodes)});
+  }
+  return table.Text(TerminalOf(out));
+}
+
+int PrintExplanation(const Json& pod, bool each_node, std::ostream& out) {
   PrintLabelled("pod", fmt::format("{}/{}", Text(pod, "namespace"), Text(pod, "name")), out);
   PrintLabelled("state", Text(pod, "state"), out);
   PrintLabelled("node", Text(pod, "node"), out);
@@ -124,17 +192,8 @@ int PrintExplanation(const Json& pod, std::ostream& out) {
   if (Text(pod, "advice") != "-") PrintLabelled("advice", Text(pod, "advice"), out);
   PrintPlan(pod.at("plan"), out);
   PrintClaims(pod.value("claims", Json::array()), out);
-  Table table({"NODE", "FITS", "RANK", "BECAUSE"});
-  for (const Json& node : pod.at("nodes")) {
-    const bool fits = node.at("fits").get<bool>();
-    std::string because = ReasonOf(node);
-    if (Text(node, "detail") != "-") {
-      because = because == "-" ? Text(node, "detail")
-                               : fmt::format("{}: {}", because, Text(node, "detail"));
-    }
-    table.Add({Text(node, "name"), fits ? "yes" : "no", Text(node, "rank"), because});
-  }
-  if (!table.empty()) out << '\n' << table.Text(TerminalOf(out));
+  const Json& nodes = pod.at("nodes");
+  if (!nodes.empty()) out << '\n' << (each_node ? NodesText(nodes, out) : AnswersText(nodes, out));
   return kExitDone;
 }
 
@@ -179,7 +238,7 @@ absl::Status Collect(Json document, Json& pods) {
 }
 
 absl::StatusOr<std::string> ReadWhatIf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(path == "-" ? "/dev/stdin" : path, std::ios::binary);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf())) {
     return absl::NotFoundError(
@@ -247,8 +306,8 @@ int ShowAudit(const ClientOptions& options, std::ostream& out, std::ostream& err
               });
 }
 
-int ExplainPod(const ClientOptions& options, const std::string& pod, std::ostream& out,
-               std::ostream& err) {
+int ExplainPod(const ClientOptions& options, const std::string& pod, bool each_node,
+               std::ostream& out, std::ostream& err) {
   const std::size_t slash = pod.find('/');
   if (slash != std::string::npos && !options.ns.empty()) {
     return Fail(err, kExitUsage,
@@ -267,8 +326,12 @@ int ExplainPod(const ClientOptions& options, const std::string& pod, std::ostrea
         err, kExitUsage,
         fmt::format("expected NAMESPACE/POD, or POD and --namespace, found {}", wire::Quoted(pod)));
   }
-  return Show(options, "GET", fmt::format("/api/v1/explain/{}/{}", of, name), "", out, err,
-              PrintExplanation, kExitNo);
+  return Show(
+      options, "GET", fmt::format("/api/v1/explain/{}/{}", of, name), "", out, err,
+      [each_node](const Json& answer, std::ostream& page) {
+        return PrintExplanation(answer, each_node, page);
+      },
+      kExitNo);
 }
 
 int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostream& out,

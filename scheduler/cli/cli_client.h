@@ -18,9 +18,11 @@ int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::o
 int ShowAudit(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // `pod`: NAMESPACE/NAME, or a name alone in options.ns or the namespace of the kubeconfig. A pod
 // that is not known is a domain no.
-int ExplainPod(const ClientOptions& options, const std::string& pod, std::ostream& out,
-               std::ostream& err);
-// `path`: YAML or JSON with Pod objects. A pod that does not fit is a domain no.
+// Nodes by what they answer; a line for each where `each_node`.
+int ExplainPod(const ClientOptions& options, const std::string& pod, bool each_node,
+               std::ostream& out, std::ostream& err);
+// `path`: YAML or JSON with Pod objects, - for standard input. A pod that does not fit is a domain
+// no.
 int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostream& out,
               std::ostream& err);
 

@@ -152,6 +152,14 @@ void AddLists(CLI::App& app, Commands& commands) {
                    {"nodes gpu-1 -o yaml", "one with everything that is known of it"},
                    {"nodes -o custom-columns=NODE:.name,FREE:.gpus[*].freeMilli", "own columns"}}),
       commands, "NODE", /*of_namespaces=*/false);
+  AddListOptions(*AddCommand(app, kSeeGroup, "pods", "the pods that hold GPUs or wait for them",
+                             {{"pods -n team-a -o wide", "of a namespace, with their devices"},
+                              {"pods -A --sort-by=-gpus", "who holds most first"}}),
+                 commands, "POD", /*of_namespaces=*/true);
+  AddListOptions(*AddCommand(app, kSeeGroup, "queue", "the pods that wait, and why",
+                             {{"queue -A", "who waits longest first"},
+                              {"queue --watch", "tells of each that comes and goes"}}),
+                 commands, "POD", /*of_namespaces=*/true);
   AddListOptions(
       *AddCommand(app, kSeeGroup, "quota", "what teams may use, use, borrow and wait for",
                   {{"quota team-a -o wide", "of one team, with its fair share"},
@@ -173,19 +181,21 @@ void AddClient(CLI::App& app, Commands& commands) {
   AddClientOptions(*top, commands);
   CLI::App* const explain =
       AddCommand(app, kWhyGroup, "explain", "why a pod runs where it runs, or waits",
-                 {{"explain team-a/train", "every node's answer, with numbers"},
+                 {{"explain team-a/train", "the nodes' answers by reason, with numbers"},
                   {"explain train -n team-a -o json", "the same for programs"}});
   explain->add_option("pod", commands.pod, "the pod; its name alone with --namespace")
       ->required()
       ->type_name("NAMESPACE/POD");
+  explain->add_flag("--each-node", commands.each_node, "a line for each node, not for each reason");
   explain->add_option("-n,--namespace", commands.client.ns, "namespace of the pod")
       ->type_name("NAMESPACE");
   AddClientOptions(*explain, commands);
   CLI::App* const what_if = AddCommand(
       app, kWhyGroup, "whatif", "where pods would go, one after another; changes nothing",
-      {{"whatif -f job.yaml", "would it run, and who would leave for it?"}});
+      {{"whatif -f job.yaml", "would it run, and who would leave for it?"},
+       {"whatif -f - < job.yaml", "the same from standard input"}});
   File(what_if->add_option("-f,--file", commands.what_if_file,
-                           "YAML or JSON with Pods, Jobs, JobSets, ..."))
+                           "YAML or JSON with Pods, Jobs, JobSets, ...; - is standard input"))
       ->required();
   AddClientOptions(*what_if, commands);
   AddClientOptions(*AddCommand(app, kWhyGroup, "audit",
@@ -198,7 +208,8 @@ void AddValidate(CLI::App& app, Commands& commands) {
       AddCommand(app, kFileGroup, "validate",
                  "check custom resources in files as the server would, without one",
                  {{"validate -f quotas.yaml", "says of each object what is wrong with it"}});
-  File(validate->add_option("-f,--file", commands.validate_files, "YAML or JSON"))
+  File(validate->add_option("-f,--file", commands.validate_files,
+                            "YAML or JSON; - is standard input"))
       ->required()
       ->take_all();
   AddOutput(*validate, commands.format);

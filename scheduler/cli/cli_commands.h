@@ -55,6 +55,7 @@ struct Commands {
   std::string format = "table";  // of commands that need no server
   bool advise = false;
   std::string pod;
+  bool each_node = false;
   std::string what_if_file;
   std::vector<std::string> validate_files;
   std::string ledger_command;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
 #include <ostream>
 #include <set>
 #include <sstream>
@@ -14,7 +15,8 @@
 #include "scheduler/cli/output/list.h"
 #include "scheduler/cli/output/table.h"
 #include "scheduler/cli/output/words.h"
-#include "topology/base/status.h"
+#include "scheduler/wire/json/json.h"
+#include "topology/base/units.h"
 
 namespace tranche {
 namespace {
@@ -42,7 +44,7 @@ NodeSums SumsOf(const Json& node) {
   return sums;
 }
 
-std::string Joined(const Json& texts) {
+std::string Listed(const Json& texts) {
   std::string joined;
   for (const Json& text : texts) joined += (joined.empty() ? "" : "; ") + text.get<std::string>();
   return joined.empty() ? "-" : joined;
@@ -59,7 +61,7 @@ Rows NodeRows(const Json& node, const Json& /*answer*/) {
            Text(node, "knowledge"),
            sums.enforced.empty() ? "-" : fmt::format("{}", fmt::join(sums.enforced, ",")), state,
            std::to_string(sums.instances), std::to_string(sums.unhealthy),
-           Joined(node.value("problems", Json::array()))}};
+           Listed(node.value("problems", Json::array()))}};
 }
 
 std::string NameOf(const Json& object) { return Text(object, "name"); }
@@ -82,6 +84,83 @@ const ListShape kNodes = {"nodes",
                           NodeRows,
                           NameOf};
 
+std::string NameOfPod(const Json& pod) {
+  return fmt::format("{}/{}", Text(pod, "namespace"), Text(pod, "name"));
+}
+
+// By this machine's clock.
+std::string WaitOf(const Json& pod) {
+  const Instant now = std::chrono::floor<Millis>(std::chrono::system_clock::now());
+  return Age(Text(pod, "waitsSince"), wire::FormatTime(now));
+}
+
+// In GPUs, where it is known which ones.
+std::string HeldBy(const Json& pod) {
+  int64_t milli = 0;
+  for (const Json& device : pod.at("devices")) milli += Whole(device, "milli");
+  return pod.at("devices").empty() ? "-" : Thousandths(milli);
+}
+
+Rows PodRows(const Json& pod, const Json& /*answer*/) {
+  return {{Text(pod, "namespace"), Text(pod, "name"), Text(pod, "state"), Text(pod, "leaf"),
+           Text(pod, "quotaState"), Text(pod, "node"), HeldBy(pod), Text(pod, "class"),
+           Text(pod, "priorityClass"), DevicesOf(pod), AsksOf(pod), WaitOf(pod), ReasonOf(pod)}};
+}
+
+const ListShape kPods = {"pods",
+                         "pod",
+                         "no pods are known",
+                         {{"NAMESPACE"},
+                          {"NAME"},
+                          {"STATE"},
+                          {"QUOTA"},
+                          {"HELD AS"},
+                          {"NODE"},
+                          {"GPUS"},
+                          {"CLASS", true},
+                          {"PRIORITY", true},
+                          {"DEVICES", true},
+                          {"ASKS", true},
+                          {"WAITS", true},
+                          {"REASON", true}},
+                         PodRows,
+                         NameOfPod,
+                         /*of_namespaces=*/true};
+
+Rows QueueRows(const Json& pod, const Json& /*answer*/) {
+  const Json asks = pod.value("asks", Json());
+  const bool known = asks.is_object();
+  const Json& reason = pod.at("reason");
+  return {{Text(pod, "namespace"), Text(pod, "name"), Text(pod, "leaf"), AsksOf(pod),
+           known ? Listed(asks.at("models")) : "-", WaitOf(pod), ReasonOf(pod), Text(pod, "class"),
+           Text(pod, "priorityClass"), known ? Text(asks, "gang") : "-",
+           reason.is_null() ? "-" : Text(reason, "eligibleAt"), DetailOf(pod)}};
+}
+
+const ListShape kQueue = {"pods",
+                          "waiting pod",
+                          "no pod waits for GPUs",
+                          {{"NAMESPACE"},
+                           {"NAME"},
+                           {"QUOTA"},
+                           {"ASKS"},
+                           {"MODELS"},
+                           {"WAITS"},
+                           {"REASON"},
+                           {"CLASS", true},
+                           {"PRIORITY", true},
+                           {"GANG", true},
+                           {"MAY START", true},
+                           {"DETAIL", true}},
+                          QueueRows,
+                          NameOfPod,
+                          /*of_namespaces=*/true,
+                          [](const Json& pod) {
+                            const std::string state = Text(pod, "state");
+                            return state == "pending" || state == "claimed";
+                          },
+                          ".waitsSince"};
+
 Rows QuotaRows(const Json& quota, const Json& /*answer*/) {
   Rows rows;
   const auto add = [&](const std::string& model, const std::vector<std::string>& sums) {
@@ -95,7 +174,7 @@ Rows QuotaRows(const Json& quota, const Json& /*answer*/) {
     row.push_back(once(Text(quota.at("pending"), "workloads")));
     row.push_back(once(Text(quota, "fairShareGpus")));
     row.push_back(once(Text(quota, "decayedGpuHours")));
-    row.push_back(once(Joined(quota.value("namespaces", Json::array()))));
+    row.push_back(once(Listed(quota.value("namespaces", Json::array()))));
   };
   if (quota.at("lines").empty()) add("-", {"-", "-", "-", "-", "-"});
   for (const Json& line : quota.at("lines")) {
@@ -237,6 +316,14 @@ int ShowList(const Listing& listing, const ClientOptions& options, std::ostream&
 
 int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err) {
   return ShowList({kNodes, {"/api/v1/nodes"}}, options, out, err);
+}
+
+int ShowPods(const ClientOptions& options, std::ostream& out, std::ostream& err) {
+  return ShowList({kPods, {"/api/v1/pods"}}, options, out, err);
+}
+
+int ShowQueue(const ClientOptions& options, std::ostream& out, std::ostream& err) {
+  return ShowList({kQueue, {"/api/v1/pods"}}, options, out, err);
 }
 
 int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err) {

@@ -147,7 +147,8 @@ pod waits.
 .PP
 .B serve
 is the server.
-.BR nodes ", " quota ", " reclaims ", " audit ", " top ", " explain " and " whatif
+.BR nodes ", " pods ", " queue ", " quota ", " reclaims ", " audit ,
+.BR top ", " explain " and " whatif
 ask one that runs: by its URL
 .RB ( \-\-server ),
 or through the API server of a kubeconfig

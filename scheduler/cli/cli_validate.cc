@@ -90,8 +90,8 @@ class Validation {
 };
 
 absl::Status Validation::ReadFile(const std::string& file) {
-  const absl::StatusOr<std::string> text =
-      embedded::ReadTextFile(file, wire::kMaxDocumentBytes, simdjson::SIMDJSON_PADDING);
+  const absl::StatusOr<std::string> text = embedded::ReadTextFile(
+      file == "-" ? "/dev/stdin" : file, wire::kMaxDocumentBytes, simdjson::SIMDJSON_PADDING);
   if (!text.ok()) return text.status();
   const absl::StatusOr<embedded::Document> document =
       embedded::Document::Parse(*text, wire::Padding::kThere);

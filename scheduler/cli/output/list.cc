@@ -107,6 +107,7 @@ bool IsCalled(const ListShape& shape, const Json& object, const std::string& nam
 }
 
 bool IsIn(const ListShape& shape, const Json& object, const std::string& ns) {
+  if (shape.belongs != nullptr && !shape.belongs(object)) return false;
   return !shape.of_namespaces || ns.empty() || Text(object, "namespace") == ns;
 }
 
@@ -208,7 +209,8 @@ Json Chosen(const ListShape& shape, const ListWish& wish, Json answer) {
     if (wanted && IsIn(shape, object, wish.ns)) chosen.push_back(std::move(object));
   }
   objects = std::move(chosen);
-  if (!wish.sort_by.empty()) Sort(shape, wish.sort_by, answer);
+  const std::string order = wish.sort_by.empty() ? shape.order : wish.sort_by;
+  if (!order.empty()) Sort(shape, order, answer);
   return answer;
 }
 

@@ -35,6 +35,9 @@ struct ListShape {
   // The name by which other commands take it: NAME or NAMESPACE/NAME.
   std::string (*name)(const Json& object);
   bool of_namespaces = false;  // objects have a namespace
+  // Which objects of the array belong to the list; null: all.
+  bool (*belongs)(const Json& object) = nullptr;
+  const char* order = "";  // sorted by this where nobody says otherwise, as --sort-by has it
 };
 
 // What was asked for. Names without a namespace are those of `ns`, or of any where it is empty.
@@ -42,7 +45,7 @@ struct ListWish {
   OutputFormat format;
   std::string sort_by;  // a column's title, or a path; behind a '-' the other way round; "": as is
   std::string ns;       // "": all
-  std::vector<std::string> names;  // "": all
+  std::vector<std::string> names;  // none: all
 };
 
 // Errors: InvalidArgument where there is no such column, with those there are.

@@ -61,4 +61,20 @@ std::string Age(const std::string& from, const std::string& to) {
   return fmt::format("{}d", seconds / (24 * 3600));
 }
 
+std::string AsksOf(const Json& pod) {
+  const Json asks = pod.value("asks", Json());
+  if (!asks.is_object()) return "-";
+  std::vector<std::string> parts;
+  for (const Json& device : asks.at("devices")) {
+    const std::string count = Text(device, "count");
+    const std::string part = !device.at("profile").is_null() ? Text(device, "profile")
+                             : device.at("milli").is_null()  ? ""
+                                                             : Thousandths(Whole(device, "milli"));
+    parts.push_back(part.empty()   ? count
+                    : count == "1" ? part
+                                   : fmt::format("{} x {}", count, part));
+  }
+  return parts.empty() ? "-" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
 }  // namespace tranche

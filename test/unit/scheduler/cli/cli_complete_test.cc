@@ -41,7 +41,7 @@ TEST_F(CompleteTest, CommandsFlagsValuesAndFiles) {
     Words expected;
   };
   const Row rows[] = {
-      {{"qu"}, {"quota"}},
+      {{"qu"}, {"queue", "quota"}},
       {{"to"}, {"top", "topology"}},
       {{"fly"}, {}},
       {{"ledger", ""}, {"verify", "report", "export", "repair-clock"}},

@@ -225,6 +225,58 @@ TEST_F(CliOnServer, ListsAreWrittenAsAsked) {
   EXPECT_EQ(unknown.err, "tranche: no node \"gpu-3\" is known; did you mean gpu-1?\n");
 }
 
+TEST_F(CliOnServer, PodsAndTheQueueAreOfNamespaces) {
+  Apply(MakeNode("gpu-1", 2));
+  const Json placed = MakePod("placed", {{"nvidia.com/gpu", "1"}});
+  Apply(placed);
+  ASSERT_EQ(Schedule(placed, {"gpu-1"}), "gpu-1");
+  const Json waiting = MakePod("waiting", {{"nvidia.com/gpu", "2"}});
+  Apply(waiting);
+  Schedule(waiting, {"gpu-1"});
+  const std::pair<std::vector<std::string>, std::string> table[] = {
+      {{"pods"},
+       "NAMESPACE  NAME     STATE    QUOTA  HELD AS  NODE   GPUS\n"
+       "team-a     placed   bound        -        -  gpu-1     1\n"
+       "team-a     waiting  pending      -        -  -         -\n"},
+      {{"pods", "-o", "name", "-n", "team-a", "--sort-by=-name"},
+       "team-a/waiting\nteam-a/placed\n"},
+      {{"pods", "placed", "-o", "jsonpath={.pods[*].node}"}, "gpu-1"},
+      {{"pods", "-n", "team-b"}, "no pods are known\n"},
+      {{"queue", "-o", "custom-columns=WHO:.name,ASKS:.asks.devices[*].count"},
+       "WHO      ASKS\nwaiting     2\n"},
+      {{"queue", "-A", "-o", "name"}, "team-a/waiting\n"},
+      {{"queue", "-n", "team-b"}, "no pod waits for GPUs\n"},
+  };
+  for (const auto& [arguments, wanted] : table) {
+    const Outcome outcome = Ask(arguments);
+    EXPECT_EQ(outcome.out, wanted) << outcome.err;
+    EXPECT_EQ(outcome.code, 0);
+  }
+  EXPECT_NE(Ask({"queue"}).out.find("the node has too little free GPU capacity"),
+            std::string::npos);
+  EXPECT_EQ(Ask({"queue", "placed"}).err, "tranche: no waiting pod \"placed\" is known\n");
+}
+
+TEST_F(CliOnServer, ExplainGroupsNodesByTheirAnswer) {
+  for (const char* name : {"a-1", "a-2", "a-3", "a-4"}) Apply(MakeNode(name, 1));
+  Apply(MakeNode("b-1", 8));
+  const Json pod = MakePod("train", {{"nvidia.com/gpu", "2"}});
+  Apply(pod);
+  Schedule(pod, {"a-1", "a-2", "a-3", "a-4"});
+  const std::string groups = Ask({"explain", "train", "-n", "team-a"}).out;
+  const std::size_t table = groups.find("\nNODES  FITS  BECAUSE");
+  ASSERT_NE(table, std::string::npos) << groups;
+  EXPECT_NE(groups.find("    1  yes", table), std::string::npos) << groups;
+  EXPECT_NE(groups.find("    4  no    the node has fewer GPUs than the pod asks for", table),
+            std::string::npos)
+      << groups;
+  EXPECT_NE(groups.find("a-1, a-2, a-3 and 1 more", table), std::string::npos) << groups;
+  const std::string each = Ask({"explain", "team-a/train", "--each-node"}).out;
+  for (const char* name : {"\na-1 ", "\na-4 ", "\nb-1 "}) {
+    EXPECT_NE(each.find(name), std::string::npos) << each;
+  }
+}
+
 TEST_F(CliOnServer, AddressesNeedNoScheme) {
   Apply(MakeNode("gpu-1", 2));
   const std::string address = url().substr(std::string("http://").size());
