@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "scheduler/kube/transport/server_url.h"
 #include "scheduler/kube/transport/token.h"
 #include "scheduler/wire/json/json.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -138,17 +140,19 @@ absl::StatusOr<Server> ByApiServer(const ServerFlags& flags) {
   }
   const absl::StatusOr<std::string> file = KubeconfigOf(flags);
   if (!file.ok()) return file.status();
-  absl::StatusOr<kube::Credentials> credentials = kube::LoadKubeconfig(*file, flags.context);
-  if (absl::IsUnimplemented(credentials.status())) {
+  absl::StatusOr<kube::UserLogin> login = kube::LoadUserKubeconfig(*file, flags.context);
+  if (absl::IsUnimplemented(login.status())) {
     return absl::InvalidArgumentError(
         fmt::format("{}; kubectl proxy can do it, then --server "
                     "http://127.0.0.1:8001/api/v1/namespaces/{}/services/{}:{}/proxy",
-                    std::string(credentials.status().message()), ns, name, port));
+                    std::string(login.status().message()), ns, name, port));
   }
-  if (!credentials.ok()) return credentials.status();
+  if (!login.ok()) return login.status();
   Server server;
-  server.credentials = std::move(*credentials);
+  server.credentials = std::move(login->credentials);
+  if (login->plugin) server.login = std::make_shared<PluginLogin>(std::move(*login->plugin));
   server.ns = server.credentials.context_namespace;
+  server.api_prefix = server.credentials.path_prefix;
   server.credentials.path_prefix +=
       fmt::format("/api/v1/namespaces/{}/services/{}:{}/proxy", ns, name, port);
   server.shown = fmt::format("Service {}/{}:{}", ns, name, port);
@@ -222,6 +226,26 @@ std::string RefusalText(const Server& server, const kube::SingleAnswer& answer,
   return text;
 }
 
+absl::StatusOr<kube::SingleAnswer> SignedCall(const Server& server,
+                                              const kube::SingleRequest& request) {
+  kube::Credentials credentials = server.credentials;
+  // The program is told of the API server, not of the way through it.
+  credentials.path_prefix = server.api_prefix;
+  const Instant now = std::chrono::floor<Millis>(std::chrono::system_clock::now());
+  TRANCHE_RETURN_IF_ERROR(server.login->Fill(now, credentials));
+  credentials.path_prefix = server.credentials.path_prefix;
+  return kube::CallOnce(credentials, request);
+}
+
+// A sign-in that the API server no longer takes is made anew, once.
+absl::StatusOr<kube::SingleAnswer> Call(const Server& server, const kube::SingleRequest& request) {
+  if (!server.login) return kube::CallOnce(server.credentials, request);
+  absl::StatusOr<kube::SingleAnswer> answer = SignedCall(server, request);
+  if (!answer.ok() || answer->status != 401) return answer;
+  server.login->Forget();
+  return SignedCall(server, request);
+}
+
 }  // namespace
 
 absl::StatusOr<Server> ReadServerFlags(const ServerFlags& flags) {
@@ -246,7 +270,8 @@ absl::StatusOr<std::string> AskServer(const Server& server, std::string_view met
   request.method = method;
   request.target = target;
   request.body = body;
-  absl::StatusOr<kube::SingleAnswer> answer = kube::CallOnce(server.credentials, request);
+  absl::StatusOr<kube::SingleAnswer> answer = Call(server, request);
+  if (absl::IsInvalidArgument(answer.status())) return answer.status();
   if (!answer.ok()) {
     const std::string found(answer.status().message());
     return absl::UnavailableError(fmt::format("expected a tranche server at {}, found: {}{}",

@@ -5,11 +5,13 @@
 // machine's loopback (kubectl port-forward), nowhere else.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "scheduler/cli/cli_login.h"
 #include "scheduler/kube/transport/credentials.h"
 #include "scheduler/kube/transport/single_call.h"
 
@@ -35,6 +37,8 @@ struct Server {
   kube::Credentials credentials;  // with the proxy's path where it goes through the API server
   std::string shown;  // "http://127.0.0.1:8080" or "Service tranche-system/tranche:pages"
   bool through_api_server = false;
+  std::string api_prefix;              // of the API server's own address
+  std::shared_ptr<PluginLogin> login;  // null: the credentials are whole
   std::string ns;  // of the kubeconfig's context ("default" where it names none); "": by URL
 };
 

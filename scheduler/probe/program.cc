@@ -41,21 +41,26 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 }
 
 // Starts it in a process group of its own, standard output into `output`.
-absl::StatusOr<pid_t> Start(const Program& program, int output) {
+absl::StatusOr<pid_t> Start(const Program& program, const Surroundings& around, int output) {
   std::vector<std::string> words = {program.path};
   words.insert(words.end(), program.arguments.begin(), program.arguments.end());
-  std::vector<std::string> variables = SmallEnvironment();
+  std::vector<std::string> variables =
+      around.environment.empty() ? SmallEnvironment() : around.environment;
   const std::vector<char*> arguments = Pointers(words);
   const std::vector<char*> environment = Pointers(variables);
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  if (!around.interactive) {
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  }
+  if (!around.shows_errors) {
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  }
   posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  if (!around.interactive) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t pid = 0;
   const int error = posix_spawnp(&pid, program.path.c_str(), &files, &attributes, arguments.data(),
                                  environment.data());
@@ -111,7 +116,7 @@ absl::StatusOr<std::string> ReadAll(const Program& program, int input, Clock::ti
 
 }  // namespace
 
-absl::StatusOr<std::string> OutputOf(const Program& program) {
+absl::StatusOr<std::string> OutputOf(const Program& program, const Surroundings& around) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
     return absl::UnavailableError(fmt::format("expected a pipe, found: {}", std::strerror(errno)));
@@ -122,7 +127,7 @@ absl::StatusOr<std::string> OutputOf(const Program& program) {
   {
     // Closed here once the program has it, or the end of the output would never come.
     const FileHandle output(ends[1]);
-    pid = Start(program, output.get());
+    pid = Start(program, around, output.get());
   }
   if (!pid.ok()) return pid.status();
   absl::StatusOr<std::string> text = ReadAll(program, input.get(), deadline);
@@ -130,7 +135,7 @@ absl::StatusOr<std::string> OutputOf(const Program& program) {
   // It may have closed its output and go on.
   if (text.ok() && !WaitFor(*pid, deadline, status)) text = TooLate(program);
   if (!text.ok()) {
-    kill(-*pid, SIGKILL);
+    kill(around.interactive ? *pid : -*pid, SIGKILL);
     waitpid(*pid, &status, 0);
     return text;
   }

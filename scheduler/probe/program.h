@@ -1,7 +1,8 @@
 // Runs another program for what it prints.
 //
-// Thread rule: any thread. The program gets no input, no shell, and of the environment only PATH
-// and LD_LIBRARY_PATH, by which container images find NVIDIA's programs and libraries.
+// Thread rule: any thread. The program gets no shell and, unless it is said otherwise, no input and
+// of the environment only PATH and LD_LIBRARY_PATH, by which container images find NVIDIA's
+// programs and libraries.
 #pragma once
 
 #include <chrono>
@@ -20,9 +21,18 @@ struct Program {
   std::size_t output_limit = 256 * 1024;
 };
 
+// What it finds around it.
+struct Surroundings {
+  std::vector<std::string> environment;  // "NAME=VALUE"; empty: the two above
+  bool shows_errors = false;             // its standard error is ours
+  // It may ask the person at the terminal: its input is ours, and it stays in our group, so that
+  // what it started is not killed with it.
+  bool interactive = false;
+};
+
 // What it wrote to standard output. Errors: NotFound when there is no such program;
 // DeadlineExceeded and ResourceExhausted past the limits, when it and what it started are killed;
 // Unavailable for an exit code other than 0.
-absl::StatusOr<std::string> OutputOf(const Program& program);
+absl::StatusOr<std::string> OutputOf(const Program& program, const Surroundings& around = {});
 
 }  // namespace tranche::probe

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "scheduler/kube/transport/exec_plugin.h"
 #include "scheduler/kube/transport/files.h"
 #include "scheduler/kube/transport/server_url.h"
 #include "scheduler/kube/transport/token.h"
@@ -123,12 +124,86 @@ absl::Status ReadClusterEntry(const YAML::Node& map, const std::string& where,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::string>> Texts(const YAML::Node& list, const std::string& where) {
+  std::vector<std::string> texts;
+  if (!list || list.IsNull()) return texts;
+  if (!list.IsSequence()) return Invalid(where, "a list", "something else");
+  for (const YAML::Node& item : list) {
+    if (!item.IsScalar()) return Invalid(where, "texts", "a list or map");
+    texts.push_back(item.Scalar());
+  }
+  return texts;
+}
+
+// [{name: A, value: b}] as "A=b".
+absl::StatusOr<std::vector<std::string>> Variables(const YAML::Node& list,
+                                                   const std::string& where) {
+  std::vector<std::string> variables;
+  if (!list || list.IsNull()) return variables;
+  if (!list.IsSequence()) return Invalid(where, "a list", "something else");
+  for (const YAML::Node& item : list) {
+    if (!item.IsMap()) return Invalid(where, "maps of name and value", "something else");
+    TRANCHE_ASSIGN_OR_RETURN(auto name, Text(item, "name", where));
+    TRANCHE_ASSIGN_OR_RETURN(auto value, Text(item, "value", where));
+    if (name.empty() || name.find('=') != std::string::npos) {
+      return Invalid(where, "the name of a variable", name);
+    }
+    variables.push_back(name + "=" + value);
+  }
+  return variables;
+}
+
+absl::StatusOr<ExecPlugin::Interactive> ReadInteractive(const YAML::Node& map, bool required,
+                                                        const std::string& where) {
+  TRANCHE_ASSIGN_OR_RETURN(auto mode, Text(map, "interactiveMode", where));
+  if (mode == "Never") return ExecPlugin::Interactive::kNever;
+  if (mode == "Always") return ExecPlugin::Interactive::kAlways;
+  if (mode == "IfAvailable" || (mode.empty() && !required)) {
+    return ExecPlugin::Interactive::kIfAvailable;
+  }
+  return Invalid(where + ".interactiveMode", "Never, IfAvailable or Always",
+                 mode.empty() ? "nothing" : mode);
+}
+
+absl::StatusOr<ExecPlugin> ReadExecPlugin(const YAML::Node& map, const std::string& where,
+                                          const std::filesystem::path& folder) {
+  constexpr const char* kVersion1 = "client.authentication.k8s.io/v1";
+  if (!map.IsMap()) return Invalid(where, "a map", "something else");
+  ExecPlugin plugin;
+  TRANCHE_ASSIGN_OR_RETURN(plugin.api_version, Text(map, "apiVersion", where));
+  const bool version_1 = plugin.api_version == kVersion1;
+  if (!version_1 && plugin.api_version != "client.authentication.k8s.io/v1beta1") {
+    return Invalid(where + ".apiVersion", fmt::format("{} or v1beta1", kVersion1),
+                   plugin.api_version);
+  }
+  TRANCHE_ASSIGN_OR_RETURN(plugin.command, Text(map, "command", where));
+  if (plugin.command.empty()) return Invalid(where + ".command", "a program", "nothing");
+  // As kubectl has it: one with a slash is beside the kubeconfig.
+  if (plugin.command.find('/') != std::string::npos) {
+    plugin.command = (folder / plugin.command).string();
+  }
+  TRANCHE_ASSIGN_OR_RETURN(plugin.arguments, Texts(map["args"], where + ".args"));
+  TRANCHE_ASSIGN_OR_RETURN(plugin.environment, Variables(map["env"], where + ".env"));
+  TRANCHE_ASSIGN_OR_RETURN(plugin.install_hint, Text(map, "installHint", where));
+  TRANCHE_ASSIGN_OR_RETURN(plugin.wants_cluster, Flag(map, "provideClusterInfo", where));
+  TRANCHE_ASSIGN_OR_RETURN(plugin.interactive, ReadInteractive(map, version_1, where));
+  return plugin;
+}
+
+// `plugin`: where `exec` goes; null: it is refused.
 absl::Status ReadUserEntry(const YAML::Node& map, const std::string& where,
-                           const std::filesystem::path& folder, Credentials& out) {
-  absl::Status status = RefuseUnsupported(map,
-                                          {"exec", "auth-provider", "username", "password", "as",
-                                           "as-uid", "as-groups", "as-user-extra"},
-                                          where);
+                           const std::filesystem::path& folder, Credentials& out,
+                           std::optional<ExecPlugin>* plugin) {
+  const YAML::Node exec = map["exec"];
+  if (plugin == nullptr) {
+    TRANCHE_RETURN_IF_ERROR(RefuseUnsupported(map, {"exec"}, where));
+  } else if (exec && !exec.IsNull()) {
+    TRANCHE_ASSIGN_OR_RETURN(*plugin, ReadExecPlugin(exec, where + ".exec", folder));
+    if (!out.tls) return Invalid(where + ".exec", "an https server", "an http server");
+  }
+  absl::Status status = RefuseUnsupported(
+      map, {"auth-provider", "username", "password", "as", "as-uid", "as-groups", "as-user-extra"},
+      where);
   if (!status.ok()) return status;
   status = InlineOrFile(map, "client-certificate", where, folder, out.client_cert_pem,
                         out.client_cert_file);
@@ -156,8 +231,8 @@ absl::Status ReadUserEntry(const YAML::Node& map, const std::string& where,
 }
 
 absl::StatusOr<Credentials> ReadKubeconfig(const YAML::Node& root,
-                                           const std::filesystem::path& folder,
-                                           std::string chosen) {
+                                           const std::filesystem::path& folder, std::string chosen,
+                                           std::optional<ExecPlugin>* plugin) {
   if (!root.IsMap()) return Invalid("kubeconfig", "a map", "something else");
   if (chosen.empty()) {
     TRANCHE_ASSIGN_OR_RETURN(auto current, Text(root, "current-context", "kubeconfig"));
@@ -178,8 +253,28 @@ absl::StatusOr<Credentials> ReadKubeconfig(const YAML::Node& root,
   if (user_name.empty()) return credentials;
   TRANCHE_ASSIGN_OR_RETURN(auto user, Named(root, "users", user_name, "user"));
   TRANCHE_RETURN_IF_ERROR(
-      ReadUserEntry(user, fmt::format("users[{}].user", user_name), folder, credentials));
+      ReadUserEntry(user, fmt::format("users[{}].user", user_name), folder, credentials, plugin));
   return credentials;
+}
+
+absl::StatusOr<Credentials> LoadFile(const std::string& path, const std::string& context,
+                                     std::optional<ExecPlugin>* plugin) {
+  auto text = ReadSmallFile(path);
+  if (!text.ok()) return absl::NotFoundError(std::string(text.status().message()));
+  absl::StatusOr<Credentials> credentials = absl::UnknownError("");
+  try {
+    credentials = ReadKubeconfig(YAML::Load(*text), std::filesystem::absolute(path).parent_path(),
+                                 context, plugin);
+  } catch (const YAML::Exception& error) {
+    // The mark only: the text around it may hold a key.
+    return absl::InvalidArgumentError(
+        fmt::format("{}: expected YAML, found an error in line {}", path, error.mark.line + 1));
+  } catch (const std::filesystem::filesystem_error&) {
+    return absl::NotFoundError(fmt::format("{}: expected a path, found none", path));
+  }
+  if (credentials.ok()) return credentials;
+  return absl::Status(credentials.status().code(),
+                      fmt::format("{}: {}", path, std::string(credentials.status().message())));
 }
 
 }  // namespace
@@ -209,22 +304,13 @@ absl::StatusOr<Credentials> InClusterCredentials(const std::string& root) {
 }
 
 absl::StatusOr<Credentials> LoadKubeconfig(const std::string& path, const std::string& context) {
-  auto text = ReadSmallFile(path);
-  if (!text.ok()) return absl::NotFoundError(std::string(text.status().message()));
-  absl::StatusOr<Credentials> credentials = absl::UnknownError("");
-  try {
-    credentials =
-        ReadKubeconfig(YAML::Load(*text), std::filesystem::absolute(path).parent_path(), context);
-  } catch (const YAML::Exception& error) {
-    // The mark only: the text around it may hold a key.
-    return absl::InvalidArgumentError(
-        fmt::format("{}: expected YAML, found an error in line {}", path, error.mark.line + 1));
-  } catch (const std::filesystem::filesystem_error&) {
-    return absl::NotFoundError(fmt::format("{}: expected a path, found none", path));
-  }
-  if (credentials.ok()) return credentials;
-  return absl::Status(credentials.status().code(),
-                      fmt::format("{}: {}", path, std::string(credentials.status().message())));
+  return LoadFile(path, context, nullptr);
+}
+
+absl::StatusOr<UserLogin> LoadUserKubeconfig(const std::string& path, const std::string& context) {
+  UserLogin login;
+  TRANCHE_ASSIGN_OR_RETURN(login.credentials, LoadFile(path, context, &login.plugin));
+  return login;
 }
 
 }  // namespace tranche::kube

@@ -3,10 +3,13 @@
 #include "scheduler/cli/cli_server.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <vector>
 
@@ -217,6 +220,35 @@ TEST_F(ThroughApiServer, AsksTheServicesProxyAsThisUser) {
   ASSERT_EQ(api_.Requests(std::string(kProxy) + "/api/v1/nodes").size(), 2U);
 }
 
+TEST_F(ThroughApiServer, SignsInByAProgramAndAgainWhenRefused) {
+  const std::string program = Write("login", "#!/bin/sh\necho run >>\"$RUNS\"\ncat \"$ANSWER\"\n");
+  chmod(program.c_str(), 0755);
+  const std::string answer = Write(
+      "answer", R"({"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential",)"
+                R"("status":{"token":"of-me"}})");
+  const std::string runs = Write("runs", "");
+  const std::string file = Kubeconfig(
+      "{exec: {apiVersion: client.authentication.k8s.io/v1beta1, interactiveMode: Never, "
+      "command: " +
+      program + ", env: [{name: RUNS, value: " + runs + "}, {name: ANSWER, value: " + answer +
+      "}]}}");
+  const auto count_runs = [&runs] {
+    std::ifstream text(runs);
+    return std::count(std::istreambuf_iterator<char>(text), {}, '\n');
+  };
+  api_.set_token("of-me");
+  Answer("GET", "/api/v1/nodes", 200, R"({"nodes":[]})");
+  const CallOutcome outcome = Call({"nodes", "--kubeconfig", file});
+  EXPECT_EQ(outcome.out, "no nodes are known\n") << outcome.err;
+  EXPECT_EQ(count_runs(), 1);
+  api_.set_token("of-another");
+  const CallOutcome refused = Call({"nodes", "--kubeconfig", file});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("401"), std::string::npos) << refused.err;
+  EXPECT_EQ(refused.err.find("of-me"), std::string::npos) << refused.err;
+  EXPECT_EQ(count_runs(), 3);
+}
+
 TEST_F(ThroughApiServer, WhatItRefusesIsExplained) {
   const std::string file = Kubeconfig("{token: of-me}");
   const std::string forbidden = "services \"tranche:pages\" is forbidden";
@@ -246,12 +278,12 @@ TEST_F(ThroughApiServer, WhatItRefusesIsExplained) {
 TEST_F(ThroughApiServer, WrongFlagsAndKubeconfigsAreNamed) {
   const std::string token = Write("token", "let-me-in");
   const std::string file = Kubeconfig("{token: of-me}");
-  const std::string exec = Write("exec",
-                                 "current-context: a\ncontexts:\n"
-                                 "- {name: a, context: {cluster: c, user: u}}\n"
-                                 "clusters:\n- name: c\n  cluster: {server: \"https://a\", "
-                                 "insecure-skip-tls-verify: true}\n"
-                                 "users:\n- {name: u, user: {exec: {command: x}}}\n");
+  const std::string legacy = Write("legacy",
+                                   "current-context: a\ncontexts:\n"
+                                   "- {name: a, context: {cluster: c, user: u}}\n"
+                                   "clusters:\n- name: c\n  cluster: {server: \"https://a\", "
+                                   "insecure-skip-tls-verify: true}\n"
+                                   "users:\n- {name: u, user: {auth-provider: {name: x}}}\n");
   struct Row {
     Words flags;
     const char* error;
@@ -263,7 +295,7 @@ TEST_F(ThroughApiServer, WrongFlagsAndKubeconfigsAreNamed) {
       {{"--kubeconfig", file, "--service", "a/b/../c"}, "NAMESPACE/NAME[:PORT]"},
       {{"--kubeconfig", file, "--token-file", token}, "kubectl port-forward"},
       {{"--kubeconfig", file, "--ca-file", token}, "--ca-file: expected --server"},
-      {{"--kubeconfig", exec}, "kubectl proxy can do it"},
+      {{"--kubeconfig", legacy}, "kubectl proxy can do it"},
   };
   for (const Row& row : rows) {
     Words arguments = {"nodes"};
