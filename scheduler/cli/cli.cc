@@ -79,12 +79,23 @@ int RunServe(const ServeFlags& flags, std::ostream& err) {
   return config.ok() ? Serve(*config, err) : RefuseUse(err, config.status());
 }
 
-int RunLedger(const Commands& commands, std::ostream& out, std::ostream& err) {
+int RunLedger(Commands& commands, std::ostream& out, std::ostream& err) {
   if (commands.ledger_command == "verify") {
     return LedgerVerify(commands.ledger.path, commands.format == "json", out, err);
   }
+  if (commands.ledger_command == "report" && commands.ledger.path.empty()) {
+    const absl::StatusOr<std::string> query = LedgerQueryOf(commands.ledger);
+    if (!query.ok()) return RefuseUse(err, query.status());
+    commands.client.server = commands.servers["report"];
+    return ShowLedgerReport(commands.client, *query, out, err);
+  }
   if (commands.ledger_command == "report") {
-    return LedgerReport({commands.ledger, commands.format == "json"}, out, err);
+    if (commands.client.output != "table" && commands.client.output != "json") {
+      return RefuseUse(err, absl::InvalidArgumentError(
+                                fmt::format("-o: expected table or json of a file, found {}",
+                                            wire::Quoted(commands.client.output))));
+    }
+    return LedgerReport({commands.ledger, commands.client.output == "json"}, out, err);
   }
   if (commands.ledger_command == "repair-clock") {
     return LedgerRepairClock(commands.ledger.path, out, err);
@@ -117,6 +128,9 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
   if (command == "topology") return RunTopology(commands, out, err);
   if (command == "validate") {
     return ValidateFiles(commands.validate_files, commands.format == "json", out, err);
+  }
+  if (command == "version") {
+    return ShowVersions(commands.client, commands.client_only, out, err);
   }
   if (command == "completion") {
     out << CompletionScript(commands.shell);

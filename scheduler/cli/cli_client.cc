@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "scheduler/api/pages.h"
 #include "scheduler/cli/cli_advice.h"
 #include "scheduler/cli/cli_audit.h"
 #include "scheduler/cli/cli_reclaim.h"
@@ -297,6 +298,60 @@ int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::o
     if (advice) PrintAdvice(advice->json, page);
     return kExitDone;
   });
+}
+
+int ShowVersions(const ClientOptions& options, bool client_only, std::ostream& out,
+                 std::ostream& err) {
+  const absl::StatusOr<OutputFormat> format = ParseOutputFormat(options.output, kAnswerFormats);
+  if (!format.ok()) return Fail(err, format.status());
+  Json both = {{"client", {{"version", Version()}}}, {"server", nullptr}};
+  int code = kExitDone;
+  if (!client_only) {
+    const absl::StatusOr<Server> server = ReadServerFlags(options.server);
+    std::optional<Answer> answer;
+    if (!server.ok()) {
+      code = Fail(err, server.status());
+    } else {
+      code = kExitUsage;
+      answer = AskServer(*server, "GET", "/version", "", err, code);
+    }
+    if (answer) {
+      code = kExitDone;
+      both["server"] = {{"version", Text(answer->json, "version")}, {"at", server->shown}};
+    }
+  }
+  const auto print = [code](const Json& versions, std::ostream& page) {
+    PrintLabelled("client", Text(versions.at("client"), "version"), page);
+    const Json& server = versions.at("server");
+    if (!server.is_null()) {
+      PrintLabelled("server", fmt::format("{} at {}", Text(server, "version"), Text(server, "at")),
+                    page);
+    }
+    return code;
+  };
+  return ShowAnswer(*format, {both.dump(), both}, out, err, print);
+}
+
+int ShowLedgerReport(const ClientOptions& options, const std::string& query, std::ostream& out,
+                     std::ostream& err) {
+  return Show(options, "GET", "/api/v1/ledger" + query, "", out, err,
+              [](const Json& report, std::ostream& page) {
+                const bool restored = report.contains("restored");
+                std::vector<std::string> titles = {"TEAM", "MODEL", "GPU-HOURS"};
+                if (restored) titles.emplace_back("RESTORED");
+                Table table(std::move(titles));
+                for (const Json& row : report.at("rows")) {
+                  std::vector<std::string> cells = {Text(row, "leaf"), Text(row, "model"),
+                                                    Text(row, "gpuHours")};
+                  if (restored) cells.push_back(Text(row, "restoredGpuHours"));
+                  table.Add(std::move(cells));
+                }
+                std::vector<std::string> total = {"total", "", Text(report, "total")};
+                if (restored) total.emplace_back();
+                table.Add(std::move(total));
+                page << table.Text(TerminalOf(page));
+                return kExitDone;
+              });
 }
 
 int ShowAudit(const ClientOptions& options, std::ostream& out, std::ostream& err) {

@@ -1,4 +1,4 @@
-// The commands that ask a running server: top, explain, whatif, audit.
+// The commands that ask a running server: top, explain, whatif, audit, version, ledger report.
 //
 // Each returns the exit code: 0 done, 1 a domain no, 2 usage or configuration; errors are one line
 // on `err`.
@@ -13,6 +13,13 @@ namespace tranche {
 
 // With advice, or in another form than a table the advice alone, where `advise`.
 int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::ostream& err);
+// Of this program and, unless `client_only`, of the server, which is a mistake where it says
+// nothing.
+int ShowVersions(const ClientOptions& options, bool client_only, std::ostream& out,
+                 std::ostream& err);
+// GPU-hours of the server's ledger; `query`: "?from=...&to=...", percent-encoded, or "".
+int ShowLedgerReport(const ClientOptions& options, const std::string& query, std::ostream& out,
+                     std::ostream& err);
 // What the books say otherwise than they should, and what is set aside; a domain no where there is
 // something.
 int ShowAudit(const ClientOptions& options, std::ostream& out, std::ostream& err);

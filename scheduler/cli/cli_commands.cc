@@ -224,20 +224,24 @@ void AddLedgerSpan(CLI::App& command, LedgerSpan& span) {
 }
 
 void AddLedger(CLI::App& app, Commands& commands) {
-  CLI::App* const ledger =
-      AddCommand(app, kFileGroup, "ledger", "read a ledger file, or mend its clock",
-                 {{"ledger report --ledger ledger.db --from 2026-11-01", "GPU-hours since then"}});
+  CLI::App* const ledger = AddCommand(
+      app, kFileGroup, "ledger", "read a ledger file, or mend its clock",
+      {{"ledger report --from 2026-11-01", "GPU-hours since then, of the server's ledger"},
+       {"ledger report --ledger ledger.db", "of a file"}});
   ledger->require_subcommand(1);
   const auto add = [&](const char* name, const char* what) {
     CLI::App* const command = ledger->add_subcommand(name, what);
-    File(command->add_option("--ledger", commands.ledger.path, "the file"))->required();
+    CLI::Option* const file =
+        File(command->add_option("--ledger", commands.ledger.path, "the file"));
+    if (command->get_name() != "report") file->required();
     command->callback([&commands, name] { commands.ledger_command = name; });
     return command;
   };
   AddOutput(*add("verify", "check every entry, sum and hash"), commands.format);
-  CLI::App* const report = add("report", "GPU-hours by team and GPU model");
+  CLI::App* const report =
+      add("report", "GPU-hours by team and GPU model; without --ledger the server's");
   AddLedgerSpan(*report, commands.ledger);
-  AddOutput(*report, commands.format);
+  AddClientOptions(*report, commands);
   CLI::App* const to_file = add("export", "who used what, when, on which devices");
   AddLedgerSpan(*to_file, commands.ledger);
   OneOf(to_file->add_option("-o,--output", commands.export_format, "how the rows are written"),
@@ -337,6 +341,10 @@ void AddShellHelp(CLI::App& app, Commands& commands) {
                              "kubectl: for kubectl's own completion, as kubectl_complete-tranche"),
       CompletionShells())
       ->required();
+  CLI::App* const version =
+      AddCommand(app, kShellGroup, "version", "the versions of this program and of the server", {});
+  version->add_flag("--client", commands.client_only, "of this program alone");
+  AddClientOptions(*version, commands);
   AddCommand(app, kShellGroup, "man", "print the manual page, for man -l", {});
   AddServerOptions(*AddCommand(app, kShellGroup, kOptionsCommand,
                                "how the commands that ask a server reach it", {}),

@@ -56,6 +56,7 @@ struct Commands {
   bool advise = false;
   std::string pod;
   bool each_node = false;
+  bool client_only = false;
   std::string what_if_file;
   std::vector<std::string> validate_files;
   std::string ledger_command;

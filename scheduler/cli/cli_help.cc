@@ -49,7 +49,7 @@ class HelpLayout : public CLI::Formatter {
   }
 };
 
-std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {
+std::vector<const CLI::App*> CommandsBelow(const CLI::App& app) {
   return app.get_subcommands(std::function<bool(const CLI::App*)>());
 }
 
@@ -85,7 +85,7 @@ std::string SuggestionFor(const CLI::App& app, const std::vector<std::string>& a
         return DidYouMean(flag, known);
       }
     }
-    const std::vector<const CLI::App*> commands = CommandsOf(*at);
+    const std::vector<const CLI::App*> commands = CommandsBelow(*at);
     if (argument.starts_with('-') || commands.empty()) continue;
     std::vector<std::string> names;
     for (const CLI::App* command : commands) names.push_back(command->get_name());

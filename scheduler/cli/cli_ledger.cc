@@ -16,6 +16,7 @@
 #include "scheduler/cli/output/exit_code.h"
 #include "scheduler/cli/output/json.h"
 #include "scheduler/cli/output/table.h"
+#include "scheduler/kube/transport/server_url.h"
 #include "scheduler/ledger/sqlite_ledger.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/json_value.h"
@@ -48,22 +49,23 @@ struct LedgerQuestion {
   ledger::ReportQuery query;
 };
 
-absl::StatusOr<LedgerQuestion> Prepare(const LedgerSpan& span) {
+// The span's times and team.
+absl::StatusOr<ledger::ReportQuery> QueryOf(const LedgerSpan& span) {
   ledger::ReportQuery query;
-  const absl::StatusOr<std::optional<Instant>> from = ReadTime("--from", span.from);
-  if (!from.ok()) return from.status();
-  const absl::StatusOr<std::optional<Instant>> to = ReadTime("--to", span.to);
-  if (!to.ok()) return to.status();
-  if (*from && *to && **to < **from) {
+  TRANCHE_ASSIGN_OR_RETURN(query.from, ReadTime("--from", span.from));
+  TRANCHE_ASSIGN_OR_RETURN(query.to, ReadTime("--to", span.to));
+  if (query.from && query.to && *query.to < *query.from) {
     return absl::InvalidArgumentError(
         fmt::format("expected --to not before --from, found {} before {}", *span.to, *span.from));
   }
-  TRANCHE_ASSIGN_OR_RETURN(ledger::Reader reader, ledger::Reader::Open(span.path));
-  TRANCHE_ASSIGN_OR_RETURN(const Instant now, reader.LastTime());
-  query.from = *from;
-  query.to = *to;
   query.leaf = span.leaf;
-  query.now = now;
+  return query;
+}
+
+absl::StatusOr<LedgerQuestion> Prepare(const LedgerSpan& span) {
+  TRANCHE_ASSIGN_OR_RETURN(ledger::ReportQuery query, QueryOf(span));
+  TRANCHE_ASSIGN_OR_RETURN(ledger::Reader reader, ledger::Reader::Open(span.path));
+  TRANCHE_ASSIGN_OR_RETURN(query.now, reader.LastTime());
   return LedgerQuestion{std::move(reader), std::move(query)};
 }
 
@@ -197,6 +199,18 @@ std::string CsvTitles() {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> LedgerQueryOf(const LedgerSpan& span) {
+  TRANCHE_ASSIGN_OR_RETURN(const ledger::ReportQuery query, QueryOf(span));
+  std::string text;
+  const auto add = [&text](const char* name, const std::string& value) {
+    text += fmt::format("{}{}={}", text.empty() ? '?' : '&', name, kube::PercentEncoded(value));
+  };
+  if (query.from) add("from", wire::FormatTime(*query.from));
+  if (query.to) add("to", wire::FormatTime(*query.to));
+  if (span.leaf) add("leaf", *span.leaf);
+  return text;
+}
 
 int LedgerRepairClock(const std::string& path, std::ostream& out, std::ostream& err) {
   const Instant now = std::chrono::floor<Millis>(std::chrono::system_clock::now());

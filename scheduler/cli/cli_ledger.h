@@ -10,11 +10,13 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
+
 namespace tranche {
 
 // What is asked. Times: RFC 3339, or a date for its first moment in UTC.
 struct LedgerSpan {
-  std::string path;
+  std::string path;                 // empty: the server's, for a report
   std::optional<std::string> from;  // nullopt: from the first entry
   std::optional<std::string> to;    // exclusive; nullopt: to the last
   std::optional<std::string> leaf;
@@ -28,6 +30,10 @@ struct LedgerReportOptions {
   bool json = false;
 };
 int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ostream& err);
+
+// The span as the query of the server's report: "?from=...&leaf=...", "" where all is asked for.
+// Errors: InvalidArgument for times that cannot be read.
+absl::StatusOr<std::string> LedgerQueryOf(const LedgerSpan& span);
 
 enum class ExportFormat { kCsv, kJson };
 struct LedgerExportOptions {

@@ -58,7 +58,7 @@ TEST_F(CompleteTest, CommandsFlagsValuesAndFiles) {
       {{"nodes", "--token-file="}, {"FILES"}},
       {{"nodes", "--server", ""}, {}},
       {{"nodes", "--server", "http://a", "--ca"}, {"--ca-file"}},
-      {{"ledger", "report", "-o", ""}, {"table", "json"}},
+      {{"ledger", "report", "-o", ""}, {"table", "json", "yaml", "jsonpath="}},
       {{"ledger", "export", "-o", ""}, {"csv", "json"}},
       {{"serve", "--cluster", ""}, {"embedded", "kubernetes"}},
       {{"serve", "--objects", "a", "b"}, {"FILES"}},

@@ -277,6 +277,29 @@ TEST_F(CliOnServer, ExplainGroupsNodesByTheirAnswer) {
   }
 }
 
+TEST_F(CliOnServer, VersionIsOfBothSides) {
+  EXPECT_EQ(Ask({"version"}).out,
+            "client   " TRANCHE_VERSION "\nserver   " TRANCHE_VERSION " at " + url() + "\n");
+  EXPECT_EQ(Ask({"version", "-o", "jsonpath={.server.version}"}).out, TRANCHE_VERSION);
+  const Outcome alone = Tranche({"version", "--client"});
+  EXPECT_EQ(alone.code, 0);
+  EXPECT_EQ(alone.out, "client   " TRANCHE_VERSION "\n");
+  const Outcome none = Tranche({"version", "--server", "http://127.0.0.1:1"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_EQ(none.out, "client   " TRANCHE_VERSION "\n");
+  EXPECT_NE(none.err.find("127.0.0.1:1"), std::string::npos) << none.err;
+}
+
+TEST_F(CliOnServer, AServerWithoutLedgerSaysSo) {
+  const Outcome outcome = Ask({"ledger", "report", "--from", "2026-11-01", "--leaf", "a&b"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("expected a server with --ledger, found one without"),
+            std::string::npos)
+      << outcome.err;
+  const Outcome time = Ask({"ledger", "report", "--from", "soon"});
+  EXPECT_NE(time.err.find("expected --from as YYYY-MM-DD"), std::string::npos) << time.err;
+}
+
 TEST_F(CliOnServer, AddressesNeedNoScheme) {
   Apply(MakeNode("gpu-1", 2));
   const std::string address = url().substr(std::string("http://").size());
