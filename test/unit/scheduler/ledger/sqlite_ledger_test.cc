@@ -203,6 +203,19 @@ TEST_F(LedgerTest, EntriesMoreThanAMinuteOldAreMarkedLate) {
   EXPECT_EQ(ledger->health().late, 1);
 }
 
+// It costs a file and a sync each time.
+TEST_F(LedgerTest, TheHeadIsWrittenWithEntriesAndNotWithHeartbeats) {
+  const std::string head = options_.path + ".head";
+  const auto ledger = MustOpen();
+  Write(*ledger, {Open("a", Minute(0))});
+  ASSERT_TRUE(std::filesystem::remove(head));
+  Write(*ledger, {Close("a", Minute(1))});
+  ASSERT_TRUE(std::filesystem::remove(head));
+  ledger->Heartbeat(Minute(2), {});
+  ledger->Close();
+  EXPECT_FALSE(std::filesystem::exists(head));
+}
+
 TEST_F(LedgerTest, MalformedEventsAreRefusedAndNamedAndStopNothing) {
   MeterEvent negative = Open("a", Minute(0));
   negative.parts[0].charge.compute = -1;
