@@ -62,7 +62,19 @@ class ApiClient {
   virtual boost::asio::awaitable<ApiAnswer> Call(const ApiRequest& request) = 0;
   virtual boost::asio::awaitable<WatchOpening> OpenWatch(const std::string& target) = 0;
   // How often the server granted a request after it could not be connected to.
-  virtual uint64_t returns() const = 0;
+  uint64_t returns() const { return returns_; }
+  // Rings each time that happens.
+  Bell& returned() { return returned_; }
+
+ protected:
+  void NoteReturn() {
+    ++returns_;
+    returned_.Ring();
+  }
+
+ private:
+  uint64_t returns_ = 0;
+  Bell returned_;
 };
 
 // Runs one event loop from Start on.

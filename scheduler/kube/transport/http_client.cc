@@ -215,7 +215,7 @@ void HttpClient::NoteWarnings(const ResponseHead& head) {
 // A server that has just started refuses much of what it grants a moment later.
 void HttpClient::NoteStatus(int http_status) {
   const bool granted = http_status >= 200 && http_status < 300;
-  if (granted && std::exchange(away_, false)) ++returns_;
+  if (granted && std::exchange(away_, false)) NoteReturn();
 }
 
 void HttpClient::NoteDate(ServerClock::Wall asked, const ResponseHead& head) {

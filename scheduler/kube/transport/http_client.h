@@ -33,7 +33,6 @@ class HttpClient : public ApiClient {
 
   boost::asio::awaitable<ApiAnswer> Call(const ApiRequest& request) override;
   boost::asio::awaitable<WatchOpening> OpenWatch(const std::string& target) override;
-  uint64_t returns() const override { return returns_; }
 
  private:
   class Place;  // one of kMaxConnections, held while a call runs
@@ -76,7 +75,6 @@ class HttpClient : public ApiClient {
   std::deque<boost::asio::steady_timer*> waiting_;  // for a place, first come first served
   std::set<std::string> warnings_seen_;
   bool away_ = false;  // the last connection could not be made, and nothing was granted since
-  uint64_t returns_ = 0;
 };
 
 }  // namespace tranche::kube

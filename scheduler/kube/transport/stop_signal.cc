@@ -7,10 +7,17 @@
 namespace tranche::kube {
 
 boost::asio::awaitable<bool> StopSignal::Sleep(std::chrono::milliseconds time) {
+  Bell silent;
+  const bool passed = co_await Sleep(time, silent);
+  co_return passed;
+}
+
+boost::asio::awaitable<bool> StopSignal::Sleep(std::chrono::milliseconds time, Bell& bell) {
   if (raised_) co_return false;
   boost::asio::steady_timer timer(context_, time);
   if (hear_) hear_(time);
   const Registration registration(*this, [&timer] { timer.cancel(); });
+  const Bell::Registration listening(bell, [&timer] { timer.cancel(); });
   co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
   co_return !raised_;
 }

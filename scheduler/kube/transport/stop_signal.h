@@ -1,7 +1,7 @@
-// Lets everything that waits on one I/O thread end at once.
+// Lets what waits on one I/O thread end early: all of it at once, or what listens to a bell.
 //
-// Thread rule: that one thread. A waiter registers how to be woken; Raise wakes all, and
-// every later wait ends before it starts.
+// Thread rule: that one thread. A waiter registers how to be woken. Raise wakes all, and every
+// later wait ends before it starts; a bell wakes those who listen while it rings.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -20,20 +20,38 @@ inline void Rethrow(const std::exception_ptr& thrown) {
   if (thrown) std::rethrow_exception(thrown);
 }
 
-class StopSignal {
+class Bell {
  public:
-  // Keeps `wake` registered for its own lifetime. `wake` must not register or raise.
+  // Keeps `wake` registered for its own lifetime. `wake` must not register with the same bell, nor
+  // ring it.
   class Registration {
    public:
-    Registration(StopSignal& signal, std::function<void()> wake)
-        : signal_(signal), place_(signal.wakes_.insert(signal.wakes_.end(), std::move(wake))) {}
-    ~Registration() { signal_.wakes_.erase(place_); }
+    Registration(Bell& bell, std::function<void()> wake)
+        : bell_(bell), place_(bell.wakes_.insert(bell.wakes_.end(), std::move(wake))) {}
+    ~Registration() { bell_.wakes_.erase(place_); }
     Registration(const Registration&) = delete;
     Registration& operator=(const Registration&) = delete;
 
    private:
-    StopSignal& signal_;
+    Bell& bell_;
     std::list<std::function<void()>>::iterator place_;
+  };
+
+  void Ring() {
+    for (const auto& wake : wakes_) wake();
+  }
+
+ private:
+  std::list<std::function<void()>> wakes_;
+};
+
+class StopSignal {
+ public:
+  // As a bell's; `wake` must not raise.
+  class Registration : public Bell::Registration {
+   public:
+    Registration(StopSignal& signal, std::function<void()> wake)
+        : Bell::Registration(signal.bell_, std::move(wake)) {}
   };
 
   explicit StopSignal(boost::asio::io_context& context) : context_(context) {}
@@ -44,16 +62,18 @@ class StopSignal {
   bool raised() const { return raised_; }
   void Raise() {
     raised_ = true;
-    for (const auto& wake : wakes_) wake();
+    bell_.Ring();
   }
   // True when the whole time has passed, false when the signal was raised.
   boost::asio::awaitable<bool> Sleep(std::chrono::milliseconds time);
+  // Likewise; a ring of `bell`, too, ends it, with true.
+  boost::asio::awaitable<bool> Sleep(std::chrono::milliseconds time, Bell& bell);
 
  private:
   boost::asio::io_context& context_;
   std::function<void(std::chrono::milliseconds)> hear_;
   bool raised_ = false;
-  std::list<std::function<void()>> wakes_;
+  Bell bell_;
 };
 
 }  // namespace tranche::kube

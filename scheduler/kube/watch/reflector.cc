@@ -14,6 +14,7 @@ namespace tranche::kube {
 namespace {
 
 namespace asio = boost::asio;
+using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr int kMaxPages = 20'000;  // 10 million objects: a server that never ends its list
@@ -65,41 +66,40 @@ asio::awaitable<bool> Reflector::WaitBefore(const Next& next) {
   if (!next.failed) co_return true;
   UpdateStatus([](ResourceStatus& status) { ++status.failures; });
   Backoff& backoff = next.expired ? expiry_backoff_ : backoff_;
-  const std::chrono::milliseconds least =
-      std::chrono::seconds(next.retry_after_seconds.value_or(0));
-  const std::chrono::milliseconds wait = std::max(backoff.Next(steady_clock::now()), least);
+  const milliseconds least = std::chrono::seconds(next.retry_after_seconds.value_or(0));
+  const milliseconds wait = std::max(backoff.Next(steady_clock::now()), least);
   spdlog::warn("{}: {}; trying again in {} ms", options_.resource, next.why, wait.count());
   const bool passed = co_await Rest(wait, least);
   co_return passed;
 }
 
-asio::awaitable<bool> Reflector::Rest(std::chrono::milliseconds time,
-                                      std::chrono::milliseconds least) {
-  constexpr std::chrono::milliseconds kPiece{200};
+asio::awaitable<bool> Reflector::Rest(milliseconds time, milliseconds least) {
   const TimePoint begin = steady_clock::now();
   const uint64_t returns = client_.returns();
   while (waiting_.empty()) {
     const auto passed_by = steady_clock::now() - begin;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - passed_by);
+    const auto left = std::chrono::ceil<milliseconds>(time - passed_by);
     if (left.count() <= 0) co_return true;
-    if (client_.returns() != returns && passed_by >= least) {
+    const bool returned = client_.returns() != returns;
+    const auto wait = returned ? std::chrono::ceil<milliseconds>(least - passed_by) : left;
+    if (wait.count() <= 0) {
       backoff_.Reset();
       std::uniform_int_distribution<int64_t> spread(0, options_.timing.return_spread.count());
-      const std::chrono::milliseconds share(spread(random_));
-      const bool passed = co_await stop_.Sleep(std::min(left, share));
+      const bool passed = co_await stop_.Sleep(std::min(left, milliseconds(spread(random_))));
       co_return passed;
     }
-    const bool passed = co_await stop_.Sleep(std::min(left, kPiece));
+    const bool passed = co_await stop_.Sleep(std::min(left, wait), rest_ends_);
     if (!passed) co_return false;
   }
   // Once in a while even where somebody is in a hurry.
-  const bool passed = co_await stop_.Sleep(std::min(time, kPiece));
+  const bool passed = co_await stop_.Sleep(std::min(time, milliseconds(200)));
   co_return passed;
 }
 
 void Reflector::ListAgain(std::function<void()> done) {
   waiting_.push_back(std::move(done));
   list_wanted_ = true;
+  rest_ends_.Ring();
   if (watch_ != nullptr) watch_->Close();
 }
 

@@ -144,6 +144,8 @@ class Reflector {
   uint64_t watch_epoch_ = 0;                    // counts lists and watches
   bool list_wanted_ = false;                    // drift was found, or somebody waits for a list
   std::vector<std::function<void()>> waiting_;  // for a list that has not begun
+  Bell rest_ends_;                              // rings when Rest may end early
+  Bell::Registration hears_returns_{client_.returned(), [this] { rest_ends_.Ring(); }};
 
   mutable absl::Mutex mutex_;
   ResourceStatus status_ ABSL_GUARDED_BY(mutex_);

@@ -158,7 +158,6 @@ class Client : public kube::ApiClient {
 
   asio::awaitable<ApiAnswer> Call(const ApiRequest& request) override;
   asio::awaitable<kube::WatchOpening> OpenWatch(const std::string& target) override;
-  uint64_t returns() const override { return returns_; }
 
  private:
   struct Pending {
@@ -170,7 +169,7 @@ class Client : public kube::ApiClient {
   // As the real client notes it.
   void Note(const Reply& reply) {
     if (!reply.sent) away_ = true;
-    if (reply.code >= 200 && reply.code < 300 && std::exchange(away_, false)) ++returns_;
+    if (reply.code >= 200 && reply.code < 300 && std::exchange(away_, false)) NoteReturn();
   }
   ApiAnswer Judge(Reply reply, const ApiRequest& request);
   absl::Status Feed(std::string_view body, const ApiRequest& request);
@@ -183,7 +182,6 @@ class Client : public kube::ApiClient {
   const std::function<bool()> may_write_;
   const std::chrono::milliseconds request_time_;
   bool away_ = false;
-  uint64_t returns_ = 0;
 };
 
 absl::Status Client::Feed(std::string_view body, const ApiRequest& request) {
