@@ -2,10 +2,9 @@
 # Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
 #
 #   test/run.sh [STEP ...]    default: release sim monitoring tls charts page e2e asan-ubsan;
-#                             besides there are tsan, asan-properties (property tests under
-#                             sanitizers) and fuzz (libFuzzer, by coverage), a quarter of an hour
-#                             each on two cores, sim-fresh (new seeds of the simulator, for two
-#                             minutes) and coverage (lines and decisions by room, half an hour)
+#                             besides there are tsan, asan-properties and fuzz, a quarter of an
+#                             hour each on two cores, sim-fresh (two minutes) and coverage (half an
+#                             hour); what each does is said when it runs
 #   test/run.sh quick         before each commit: unit and property tests, scenarios and the rules
 #                             of the tree, in the release build; minutes after a change of one file
 #   TRANCHE_CONTROL_PLANES    versions of Kubernetes for charts and e2e; default: "1.37"
@@ -242,11 +241,7 @@ sim-fresh() { simulate sim-fresh --seconds 120; }
 # What is too little is in its output, room by room.
 coverage() {
   heading "coverage: the tests in a build that counts what they reach"
-  if test/coverage.sh; then
-    passed=$((passed + 1))
-  else
-    fail coverage
-  fi
+  if test/coverage.sh; then passed=$((passed + 1)); else fail coverage; fi
 }
 
 asan_targets=(unit_tests torture_tests fuzzers)
