@@ -319,8 +319,8 @@ void Binder::Core::Unbound(const AttemptPtr& attempt, BindDoubt doubt) {
 
 bool Binder::Core::MayArriveLate(const BindAttempt& attempt) const {
   const absl::MutexLock lock(&mutex_);
-  if (TRANCHE_PLANTED(nothing_arrives_late)) return false;
-  return attempt.last_lost && timers_.Now() - *attempt.last_lost <= options_.late_arrival;
+  return attempt.last_lost && timers_.Now() - *attempt.last_lost <= options_.late_arrival &&
+         !TRANCHE_PLANTED(nothing_arrives_late);
 }
 
 void Binder::Core::Pause(const AttemptPtr& attempt) {

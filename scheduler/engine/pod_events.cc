@@ -151,8 +151,8 @@ void PodEvents::KeepOwn(std::optional<Allocation> own, PodFacts& pod, Holding& h
     // Written by an earlier life of this process, or edited since: both are busy, and so is what
     // the agent's keys name.
     holding.others.push_back(*std::move(own));
-  } else if (!TRANCHE_PLANTED(own_record_edited_since_counts) &&
-             (!pod.request.follows_placeholder || !pod.allocation)) {
+  } else if ((!pod.request.follows_placeholder || !pod.allocation) &&
+             !TRANCHE_PLANTED(own_record_edited_since_counts)) {
     pod.allocation = std::move(own);
   }
 }

@@ -121,7 +121,7 @@ void Metering::AddHistory(std::vector<MeterEvent>& events) {
 }
 
 void Metering::CloseUnclaimed(Instant now) {
-  if (TRANCHE_PLANTED(unclaimed_is_never_closed)) return;
+  if (unclaimed.empty() || TRANCHE_PLANTED(unclaimed_is_never_closed)) return;
   for (const auto& [uid, interval] : std::exchange(unclaimed, {})) {
     const PodRecord* record = cluster_.Find(uid);
     // Ended while nobody looked: what the pod itself says, else the last moment somebody metered.

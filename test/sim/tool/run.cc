@@ -10,6 +10,7 @@
 #include "test/sim/check/checkers.h"
 #include "test/sim/product/replicas.h"
 #include "test/sim/world/world.h"
+#include "topology/base/plant.h"
 
 namespace tranche::sim {
 namespace {
@@ -67,6 +68,14 @@ bool AllEnded(const check::Truth& truth) {
   return true;
 }
 
+std::set<std::string> TakePlants() {
+#ifdef TRANCHE_PLANTS
+  return Plant::TakeReached();
+#else
+  return {};
+#endif
+}
+
 // Runs until the lives have come and ended; false: somebody turns in circles.
 bool LiveOn(Loop& loop, const World& world, const check::Truth& truth) {
   std::optional<SimTime> latest;
@@ -86,6 +95,7 @@ Outcome RunSeed(const RunOptions& options) {
   Draws draws = Draws(options.seed).Fork(0x746f6f6c);
   const FaultPlan faults = DrawFaults(draws, options.faults, outcome.problem);
   if (!outcome.problem.empty()) return outcome;
+  TakePlants();  // the run's own alone
   const RemoveFolder volumes{FolderForVolumes()};
   Loop loop(options.seed);
   History history(loop);
@@ -118,6 +128,7 @@ Outcome RunSeed(const RunOptions& options) {
   outcome.steps = loop.steps();
   outcome.simulated = loop.now();
   outcome.done = script.done();
+  outcome.plants = TakePlants();
   return outcome;
 }
 

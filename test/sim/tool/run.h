@@ -32,6 +32,7 @@ struct Outcome {
   SimTime simulated{0};
   std::vector<Finding> findings;
   std::vector<Script::Id> done;  // what was done of free will, in order
+  std::set<std::string> plants;  // places of planted faults it came by, in builds that have them
 };
 
 Outcome RunSeed(const RunOptions& options);

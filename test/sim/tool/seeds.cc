@@ -87,6 +87,7 @@ class Seeds {
     ++result_.seeds;
     result_.lives += outcome.lives;
     result_.digests[seed] = outcome.digest;
+    if (!outcome.plants.empty()) result_.plants[seed] = outcome.plants;
     if (!outcome.findings.empty()) Failed(run_options, outcome);
     return true;
   }
@@ -149,11 +150,13 @@ Json ToJson(const SeedsResult& result) {
     digests[std::to_string(seed)] = fmt::format("{:016x}", digest);
   }
   const double seconds = std::max(0.001, result.seconds);
-  return {{"seeds", result.seeds},
-          {"lives", result.lives},
-          {"livesPerSecond", static_cast<double>(result.lives) / seconds},
-          {"failed", std::move(failed)},
-          {"digests", std::move(digests)}};
+  Json json = {{"seeds", result.seeds},
+               {"lives", result.lives},
+               {"livesPerSecond", static_cast<double>(result.lives) / seconds},
+               {"failed", std::move(failed)},
+               {"digests", std::move(digests)}};
+  for (const auto& [seed, names] : result.plants) json["plants"][std::to_string(seed)] = names;
+  return json;
 }
 
 }  // namespace tranche::sim

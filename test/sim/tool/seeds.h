@@ -36,12 +36,14 @@ struct SeedsResult {
   double seconds = 0;  // of processor time
   std::vector<FailedSeed> failed;
   std::map<uint64_t, uint64_t> digests;
+  std::map<uint64_t, std::set<std::string>> plants;  // that seeds came by
 };
 
 // Tells of progress and failures on stderr; shrunk failures on stdout as a file of seeds and a
 // story.
 SeedsResult RunSeeds(const SeedsOptions& options, const Runner& run);
-// {"seeds","lives","livesPerSecond","failed":[{"seed","checker"}],"digests":{"S":"hex"}}
+// {"seeds","lives","livesPerSecond","failed":[{"seed","checker"}],"digests":{"S":"hex"}}, and in
+// builds with plants "plants":{"S":["name"]}
 Json ToJson(const SeedsResult& result);
 
 }  // namespace tranche::sim
