@@ -36,9 +36,9 @@ EvictionOutcome OutcomeOf(const WriteResult& result) {
     case 409:
       // A namesake with another uid, or a conflict of versions: whether the pod is there the watch
       // tells, and until then it is asked again.
-      if (TRANCHE_PLANTED(conflict_means_gone)) return EvictionOutcome::kGone;
       return EvictionOutcome::kFailed;
     case 429:
+      if (TRANCHE_PLANTED(refused_eviction_means_gone)) return EvictionOutcome::kGone;
       return EvictionOutcome::kBlocked;
     case 403:
       return EvictionOutcome::kForbidden;

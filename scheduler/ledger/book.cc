@@ -83,6 +83,7 @@ absl::Status Book::Apply(const MeterEvent& event, int64_t written) {
       return Run(event, written);
     case MeterKind::kClose:
     case MeterKind::kVoid:
+      if (TRANCHE_PLANTED(ends_are_not_written)) break;
       return End(event, written);
     case MeterKind::kRefund:
       return Refund(event, written);
@@ -111,6 +112,7 @@ absl::StatusOr<int64_t> Book::EndOlder(const MeterEvent& event, int64_t written)
   while (true) {
     const auto older = open_.lower_bound({uid, std::numeric_limits<int64_t>::min()});
     if (older == open_.end() || older->first.first != uid) return free;
+    if (TRANCHE_PLANTED(two_open_intervals_stay)) return free;
     free = std::max(free, older->second.since);
     MeterEvent end = event;
     end.kind = MeterKind::kClose;
@@ -166,7 +168,7 @@ absl::Status Book::Run(const MeterEvent& event, int64_t written) {
 
 absl::Status Book::End(const MeterEvent& event, int64_t written) {
   const auto found = open_.find({event.uid.str(), event.interval});
-  if (found == open_.end() || TRANCHE_PLANTED(ends_are_not_written)) {
+  if (found == open_.end()) {
     ++ignored_;
     return absl::OkStatus();
   }

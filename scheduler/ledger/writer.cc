@@ -127,6 +127,7 @@ void Writer::DropLives(std::vector<MeterEvent>& events) {
       if (full) dropped_lives_.insert(std::move(life));
       return full;
     }
+    if (full && TRANCHE_PLANTED(two_open_intervals_stay)) return true;
     const auto dropped = dropped_lives_.find(life);
     if (dropped == dropped_lives_.end()) return false;
     const bool ends = event.kind == MeterKind::kClose || event.kind == MeterKind::kVoid;

@@ -11,6 +11,7 @@
 #include "scheduler/kube/watch/policy_resources.h"
 #include "scheduler/wire/json/object_json.h"
 #include "topology/base/check.h"
+#include "topology/base/plant.h"
 
 namespace tranche::kube {
 namespace {
@@ -134,7 +135,8 @@ ApiRequest PodDeletionRequest(const PodName& pod, const PodUid& uid) {
 }
 
 ApiRequest EvictionRequest(const EvictionWrite& write) {
-  Json options = {{"preconditions", {{"uid", write.uid.str()}}}};
+  Json options = Json::object();
+  if (!TRANCHE_PLANTED(eviction_names_no_uid)) options["preconditions"]["uid"] = write.uid.str();
   if (write.grace) {
     options["gracePeriodSeconds"] = std::chrono::ceil<std::chrono::seconds>(*write.grace).count();
   }
