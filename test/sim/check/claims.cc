@@ -10,17 +10,6 @@ namespace {
 constexpr SimTime kAllowed = std::chrono::seconds(1);
 constexpr const char* kKey = "claim/";
 
-// "pool/device" of an allocation.
-std::vector<std::string> DevicesOf(const Json& claim) {
-  std::vector<std::string> devices;
-  const Json& results = At(claim, {"status", "allocation", "devices", "results"});
-  if (!results.is_array()) return devices;
-  for (const Json& result : results) {
-    devices.push_back(TextAt(result, {"pool"}) + "/" + TextAt(result, {"device"}));
-  }
-  return devices;
-}
-
 bool UsesClaimsAlone(const Json& pod) {
   const Json& claims = At(pod, {"spec", "resourceClaims"});
   const Json& containers = At(pod, {"spec", "containers"});
@@ -66,50 +55,34 @@ void ClaimChecker::Hear(const Happening& happening) {
 }
 
 void ClaimChecker::HearClaim(const Happening& happening) {
-  const bool there = !happening.after.is_null();
-  const Json& object = there ? happening.after : happening.before;
+  const Json& object = happening.after.is_null() ? happening.before : happening.after;
   const std::string uid = TextAt(object, {"metadata", "uid"});
-  Claim& claim = claims_[uid];
-  claim.key = happening.key;
-  const std::vector<std::string> devices =
-      there ? DevicesOf(happening.after) : std::vector<std::string>();
-  if (devices == claim.devices) return;
-  Release(claim, uid, happening.at);
-  if (devices.empty()) return;
-  for (const std::string& device : devices) {
-    const auto [holder, is_free] = holders_.emplace(device, uid);
+  std::erase_if(holders_, [&uid](const auto& holder) { return holder.second == uid; });
+  const Allocation* const current = truth_.claims().at(uid).current();
+  if (current == nullptr) return;
+  for (const ClaimDevice& device : current->devices) {
+    const auto [holder, is_free] = holders_.emplace(device.name, uid);
     if (is_free) continue;
     Found(happening.at, happening.key,
-          fmt::format("expected {} to be free for the claim, found it allocated to {}", device,
-                      claims_.at(holder->second).key));
+          fmt::format("expected {} to be free for the claim, found it allocated to {}", device.name,
+                      truth_.claims().at(holder->second).key));
   }
-  claim.devices = devices;
-  claim.allocated.push_back({happening.at, {}});
 }
 
-void ClaimChecker::Release(Claim& claim, const std::string& uid, SimTime at) {
-  for (const std::string& device : claim.devices) {
-    const auto holder = holders_.find(device);
-    if (holder != holders_.end() && holder->second == uid) holders_.erase(holder);
-  }
-  claim.devices.clear();
-  if (!claim.allocated.empty() && !claim.allocated.back().to) claim.allocated.back().to = at;
-}
-
-void ClaimChecker::Judge(const Claim& claim, const Charged* charged, SimTime now) {
+void ClaimChecker::Judge(const ClaimLife& claim, const Charged* charged, SimTime now) {
   const SimTime late = kAllowed + options_.lag;
   const auto known_by = [&](SimTime at) {
     const SimTime aware = terms_.AwareBy(at, options_.lag);
     return aware == SimTime::max() ? aware : aware + late;
   };
-  if (claim.allocated.empty()) {
+  if (claim.allocations.empty()) {
     if (charged != nullptr && (charged->open || charged->to - charged->from > kAllowed)) {
       Found(now, claim.key, "expected no charge of a claim without allocation, found one");
     }
     return;
   }
-  const Period& first = claim.allocated.front();
-  const Period& last = claim.allocated.back();
+  const Allocation& first = claim.allocations.front();
+  const Allocation& last = claim.allocations.back();
   const bool seen_first = first.to.value_or(now) > known_by(first.from);
   const bool seen_last = last.to.value_or(now) > known_by(last.from);
   if (charged == nullptr) {
@@ -187,7 +160,7 @@ void ClaimChecker::AtEnd(const Ending& ending) {
     return;
   }
   const std::map<std::string, Charged> charged = ReadCharges(ending.ledgers);
-  for (const auto& [uid, claim] : claims_) {
+  for (const auto& [uid, claim] : truth_.claims()) {
     const auto found = charged.find(kKey + uid);
     Judge(claim, found == charged.end() ? nullptr : &found->second, ending.at);
   }

@@ -31,23 +31,12 @@ class ClaimChecker : public Checker {
   void AtEnd(const Ending& ending) override;
 
  private:
-  struct Period {
-    SimTime from{0};
-    std::optional<SimTime> to;
-  };
-  struct Claim {
-    std::string key;
-    std::vector<Period> allocated;  // in order
-    std::vector<std::string> devices;
-  };
   void HearClaim(const Happening& happening);
-  void Release(Claim& claim, const std::string& uid, SimTime at);
-  void Judge(const Claim& claim, const Charged* charged, SimTime now);
+  void Judge(const ClaimLife& claim, const Charged* charged, SimTime now);
   void CheckWaiting(const PodLife& pod, SimTime now);
 
   Terms terms_;
   std::optional<SimTime> quiet_;
-  std::map<std::string, Claim> claims_;         // by uid
   std::map<std::string, std::string> holders_;  // device -> uid of the claim
 };
 

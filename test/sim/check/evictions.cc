@@ -195,6 +195,12 @@ int64_t RankOf(const Json& gpu_class) {
   return rank.is_number_integer() ? rank.get<int64_t>() : 2;
 }
 
+void SetClass(WorkUnit& unit, const PodLife& pod, const Objects& classes) {
+  const Json& gpu_class = ClassOf(classes, TextAt(pod.object, {"spec", "priorityClassName"}));
+  unit.never = TextAt(gpu_class, {"spec", "preemptible"}) == "Never";
+  unit.rank = RankOf(gpu_class);
+}
+
 // In which order work of one class fills the nominal: by its age, or nobody can tell.
 enum class Order : uint8_t { kByAge, kUnknown };
 
@@ -263,6 +269,29 @@ const PodLife::Kept* EvictionChecker::KeptAt(const PodLife& pod, const Moment& m
   return last;
 }
 
+bool EvictionChecker::AddClaims(const PodLife& victim, const QuotaModel& model,
+                                const Moment& moment,
+                                std::map<std::string, WorkUnit>& units) const {
+  for (const auto& [uid, claim] : truth_.claims()) {
+    if (model.LeafOf(claim.ns()) != victim.record->leaf) continue;
+    for (const Allocation& one : claim.allocations) {
+      if (one.from > moment.at || (one.to && *one.to < moment.heard)) continue;
+      const auto holdings = HoldingsOf(one);
+      if (!holdings) return false;
+      WorkUnit& unit = units["claim/" + uid];
+      const PodLife* const user = truth_.pod(one.user);
+      if (user != nullptr) SetClass(unit, *user, moment.classes);
+      unit.start = one.from;
+      unit.key = claim.key;
+      for (const Holding& holding : *holdings) {
+        Charge& charge = unit.charges[holding.model];
+        charge = AddSaturating(charge, holding.charge);
+      }
+    }
+  }
+  return true;
+}
+
 std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& victim,
                                                               const QuotaModel& model,
                                                               const Moment& moment) const {
@@ -280,10 +309,7 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
     if (!holding) return std::nullopt;
     const std::string gang = GangOf(pod);
     WorkUnit& unit = units[gang.empty() ? uid : gang];
-    const Json& gpu_class =
-        ClassOf(moment.classes, TextAt(pod.object, {"spec", "priorityClassName"}));
-    unit.never = TextAt(gpu_class, {"spec", "preemptible"}) == "Never";
-    unit.rank = RankOf(gpu_class);
+    SetClass(unit, pod, moment.classes);
     const SimTime start = kept != nullptr ? kept->from : pod.filtered.value_or(*pod.bound);
     unit.start = unit.key.empty() ? start : std::min(unit.start, start);
     unit.key = gang.empty() ? pod.key : gang;
@@ -291,6 +317,7 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
     charge = AddSaturating(charge, holding->charge);
     unit.victims = unit.victims || &pod == &victim;
   }
+  if (moment.counts_claims && !AddClaims(victim, model, moment, units)) return std::nullopt;
   std::vector<WorkUnit> list;
   for (auto& [key, unit] : units) list.push_back(std::move(unit));
   return list;
@@ -311,14 +338,16 @@ bool EvictionChecker::MayBeBorrowed(const PodLife& victim, Chosen chosen, SimTim
       moments.insert(*pod.ended + SimTime(1));
     }
   }
+  constexpr std::pair<bool, bool> kCounted[] = {
+      {false, false}, {true, false}, {false, true}, {true, true}};  // what is kept, and claims
   const auto all_classes = truth_.Versions("gpuclasses", at, since);
   for (const Objects& declared : truth_.Versions("gpuquotas", at, since)) {
     const QuotaModel model(declared, truth_.objects("namespaces"));
     if (!model.known() || !model.Has(leaf)) return true;
     for (const Objects& classes : all_classes) {
       for (const SimTime moment : moments) {
-        for (const bool counts_kept : {false, true}) {
-          const auto units = UnitsOf(victim, model, {moment, at, counts_kept, nodes, classes});
+        for (const auto& [kept, claims] : kCounted) {
+          const auto units = UnitsOf(victim, model, {moment, at, kept, claims, nodes, classes});
           if (!units || Fill(model, leaf, *units, order).victim_is_borrowed) return true;
           if (chosen == Chosen::kMayBe && CanSpare(model, leaf, *units, order)) return true;
         }

@@ -10,7 +10,8 @@
 // anybody held, where the product had heard of ends up to some moment of the two seconds before the
 // plan or since; where clocks are wrong nobody can tell who is older, and what does not fit
 // together may be any of it. Room that is kept for a pod (we have nominated it) counts for its team
-// since then. What made room for a pod goes to nobody else of ours while the reclaim is Reserved.
+// since then, and so do devices of its claims. What made room for a pod goes to nobody else of ours
+// while the reclaim is Reserved.
 //
 // Not judged: reclaims without a preemptor (drains, shrinks), marks of quotas in slices or memory.
 #pragma once
@@ -65,13 +66,18 @@ class EvictionChecker : public Checker {
   enum class Chosen : uint8_t { kNever, kMayBe };
   bool MayBeBorrowed(const PodLife& victim, Chosen chosen, SimTime since, SimTime at) const;
   struct Moment {
-    SimTime heard{0};          // ends were heard of up to then
-    SimTime at{0};             // of the eviction
-    bool counts_kept = false;  // room that is kept is work as well
+    SimTime heard{0};            // ends were heard of up to then
+    SimTime at{0};               // of the eviction
+    bool counts_kept = false;    // room that is kept is work as well
+    bool counts_claims = false;  // claims were heard of
     const Objects& nodes;
     const Objects& classes;
   };
   static const PodLife::Kept* KeptAt(const PodLife& pod, const Moment& moment);
+  // What claims of the victim's team held, each a unit of the class of its first user; false:
+  // somebody's is not known.
+  bool AddClaims(const PodLife& victim, const QuotaModel& model, const Moment& moment,
+                 std::map<std::string, WorkUnit>& units) const;
   // What the victim's team held; nullopt: somebody's is not known.
   std::optional<std::vector<WorkUnit>> UnitsOf(const PodLife& victim, const QuotaModel& model,
                                                const Moment& moment) const;

@@ -2,11 +2,11 @@
 //
 // The rules. One replica leads and answers. Of many pods some were placed. Whoever fits somewhere
 // and may have it runs: a pod that waits, is alone (no gang), has no gate, and for which trying
-// finds a node with room that is kept for nobody, must not be there if its team has room for it,
-// and no budget. Pods of schedulers that do not ask us are theirs to place. No pod is Terminating
-// longer than its grace and two minutes since it was quiet. Nothing is `reserved`; the product
-// knows the pods that there are, where they are, and no others. No waiting pod had its status
-// written by us more than sixty times in that time.
+// finds a node with room that is kept for nobody, must not be there if its team has room for it
+// beside what its pods and claims use, and no budget. Pods of schedulers that do not ask us are
+// theirs to place. No pod is Terminating longer than its grace and two minutes since it was quiet.
+// Nothing is `reserved`; the product knows the pods that there are, where they are, and no others.
+// No waiting pod had its status written by us more than sixty times in that time.
 #pragma once
 
 #include <map>

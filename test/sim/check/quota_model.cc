@@ -253,4 +253,24 @@ std::optional<Holding> HoldingOf(const PodLife& pod, const Json& now) {
   return HoldingOf(asked, node);
 }
 
+std::optional<std::vector<Holding>> HoldingsOf(const Allocation& allocation) {
+  std::vector<Holding> holdings;
+  for (const ClaimDevice& device : allocation.devices) {
+    if (device.product.empty()) return std::nullopt;
+    // As the node's label would have it.
+    std::string product = device.product;
+    std::ranges::replace(product, ' ', '-');
+    Charge charge{kQuantaPerGpu, kQuantaPerGpu};
+    if (!device.profile.empty()) {
+      const MigBoard* const board = FindMigBoard(product, Mebibytes::Of(0));
+      const MigProfile* const profile =
+          board == nullptr ? nullptr : FindMigProfile(*board, device.profile);
+      if (profile == nullptr) return std::nullopt;
+      charge = ChargeOfMig(*board, *profile);
+    }
+    holdings.push_back({GpuModelName(product), charge});
+  }
+  return holdings;
+}
+
 }  // namespace tranche::sim::check

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 namespace tranche::sim::check {
 namespace {
@@ -23,6 +25,44 @@ Charge Less(const Charge& charge, int64_t by) {
   return {std::max<int64_t>(0, charge.compute - by), std::max<int64_t>(0, charge.memory - by)};
 }
 
+// How late the product may hear which quota a namespace is under.
+constexpr SimTime kLateNews = std::chrono::minutes(2);
+
+// Quotas that what began to be held at `from` may be charged to: it stays with the one it came
+// under.
+std::set<std::string> LeavesOf(const QuotaModel& model, const Truth& truth, const std::string& ns,
+                               SimTime from, SimTime now) {
+  std::set<std::string> leaves;
+  const auto spaces = truth.Versions("namespaces", now, from - kLateNews);
+  for (const QuotaModel::Objects& quotas : truth.Versions("gpuquotas", now, from - kLateNews)) {
+    for (const QuotaModel::Objects& there : spaces) {
+      const std::string leaf = QuotaModel(quotas, there).LeafOf(ns);
+      leaves.insert(model.Has(leaf) ? leaf : model.LeafOf(ns));
+    }
+  }
+  return leaves;
+}
+
+bool IsHeld(SimTime from, std::optional<SimTime> to, SimTime since, SimTime now, Held which) {
+  if (which == Held::kThroughout) return from <= since && (!to || *to > now);
+  return from <= now && (!to || *to > since);
+}
+
+void UseClaims(QuotaModel& model, const Truth& truth, SimTime since, SimTime now, Held which) {
+  for (const auto& [uid, claim] : truth.claims()) {
+    for (const Allocation& one : claim.allocations) {
+      if (!IsHeld(one.from, one.to, since, now, which)) continue;
+      const auto holdings = HoldingsOf(one);
+      if (!holdings) continue;
+      const std::set<std::string> leaves = LeavesOf(model, truth, claim.ns(), one.from, now);
+      if (which == Held::kThroughout && leaves.size() > 1) continue;
+      for (const std::string& leaf : leaves) {
+        for (const Holding& holding : *holdings) model.Use(leaf, holding);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void UseHoldings(QuotaModel& model, const Truth& truth, SimTime since, SimTime now, Held which,
@@ -31,9 +71,7 @@ void UseHoldings(QuotaModel& model, const Truth& truth, SimTime since, SimTime n
     if (&pod == but || !pod.bound) continue;
     // What another scheduler placed is charged too, once it was heard of.
     if (!pod.record && which == Held::kThroughout) continue;
-    const bool began = *pod.bound <= (which == Held::kThroughout ? since : now);
-    const SimTime left = which == Held::kThroughout ? now : since;
-    if (!began || (pod.ended && *pod.ended <= left)) continue;
+    if (!IsHeld(*pod.bound, pod.ended, since, now, which)) continue;
     // A team may release what is leaving.
     if (which == Held::kThroughout && pod.leaving && *pod.leaving <= now) continue;
     const Json* const node = truth.object("nodes", pod.node);
@@ -43,6 +81,7 @@ void UseHoldings(QuotaModel& model, const Truth& truth, SimTime since, SimTime n
     const std::string leaf = pod.record ? pod.record->leaf : "";
     model.Use(model.Has(leaf) ? leaf : model.LeafOf(pod.ns()), *holding);
   }
+  UseClaims(model, truth, since, now, which);
 }
 
 void QuotaChecker::Hear(const Happening& happening) {

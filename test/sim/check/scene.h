@@ -161,6 +161,34 @@ class Scene {
                     {"preemptible", preemptible},
                     {"minRuntime", min_runtime}}}});
   }
+  // Whole cards "gpu-0" and so on, as a DRA driver publishes them.
+  Scene& Slice(const std::string& node, int gpus) {
+    Json devices = Json::array();
+    for (int i = 0; i < gpus; ++i) {
+      devices.push_back({{"name", "gpu-" + std::to_string(i)},
+                         {"attributes",
+                          {{"type", {{"string", "gpu"}}},
+                           {"productName", {{"string", "NVIDIA H100 80GB HBM3"}}}}}});
+    }
+    return Write(
+        "resourceslices", node + "-0",
+        {{"metadata", {{"name", node + "-0"}}},
+         {"spec",
+          {{"nodeName", node}, {"pool", {{"name", node}}}, {"devices", std::move(devices)}}}});
+  }
+  // A claim that has so many of the cards of `node`, from the first on; 0: none.
+  Scene& Claim(const std::string& key, const std::string& node, int gpus) {
+    Json results = Json::array();
+    for (int i = 0; i < gpus; ++i) {
+      results.push_back(
+          {{"driver", "gpu.nvidia.com"}, {"pool", node}, {"device", "gpu-" + std::to_string(i)}});
+    }
+    Json status = Json::object();
+    if (gpus > 0) status["allocation"]["devices"]["results"] = std::move(results);
+    return Write("resourceclaims", key,
+                 {{"metadata", {{"uid", "c-" + key}}}, {"status", std::move(status)}},
+                 "kube-gpu-scheduler/1");
+  }
   Scene& Lease(const std::string& holder, const std::string& who) {
     return Write("leases", "tranche-system/tranche", {{"spec", {{"holderIdentity", holder}}}}, who);
   }

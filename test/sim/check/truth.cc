@@ -120,6 +120,7 @@ void Truth::Hear(const Happening& happening) {
     for (auto& [uid, pod] : pods_) pod.binding = false;
   }
   if (happening.kind != Happening::Kind::kWritten) return;
+  claims_.Hear(happening);
   if (happening.resource == "pods") {
     HearPod(happening);
   } else if (SaysOtherwise(happening.before, happening.after)) {

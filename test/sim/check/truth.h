@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "test/sim/base/history.h"
+#include "test/sim/check/claim_lives.h"
 
 namespace tranche::sim::check {
 
@@ -79,6 +80,8 @@ class Truth {
   const PodLife* pod_of(const std::string& key) const;
   // Pods that hold something on the node, ascending uid.
   std::vector<const PodLife*> on(const std::string& node) const;
+  // All lives of resource claims, ascending uid.
+  const std::map<std::string, ClaimLife>& claims() const { return claims_.all(); }
   // By resource and key; pods too, as they are stored.
   const Objects& objects(const std::string& resource) const;
   const Json* object(const std::string& resource, const std::string& key) const;
@@ -99,6 +102,7 @@ class Truth {
   void HearPod(const Happening& happening);
 
   std::map<std::string, PodLife> pods_;
+  ClaimLives claims_;
   std::map<std::string, std::string> uids_;            // key -> uid of who is there now
   std::map<std::string, std::set<std::string>> held_;  // node -> uids
   std::map<std::string, Objects> objects_;
