@@ -16,8 +16,9 @@ uint64_t Fold(uint64_t digest, std::string_view bytes) {
 }  // namespace
 
 const char* NameOf(Happening::Kind kind) {
-  constexpr const char* kNames[] = {"written", "refused", "granted", "released", "asked", "started",
-                                    "ended",   "leads",   "lost",    "promised", "fault", "quiet"};
+  constexpr const char* kNames[] = {"written", "refused", "granted", "released", "asked",
+                                    "started", "ended",   "leads",   "lost",     "promised",
+                                    "doubted", "fault",   "quiet"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(Happening::Kind::kQuiet) + 1);
   return kNames[static_cast<std::size_t>(kind)];
 }

@@ -33,6 +33,8 @@ struct Happening {
     kLost,      // it no longer may write
     kPromised,  // the ledger said that an entry is on disk: `after` the entry: {"uid","interval",
                 // "kind": "open", "running", "close", "void" or "refund", "at": Unix ms}
+    kDoubted,   // a replica had found its own books wrong when its life ended: `text` how, `number`
+                // how often
     kFault,     // the world did something bad: `text`
     kQuiet,     // faults and arrivals have stopped: from now on liveness counts
   };

@@ -52,7 +52,10 @@ void ChargeChecker::Judge(const PodLife& pod, const Charged& charged, SimTime no
     return;
   }
   if (IsLost(truth_, pod)) return;
-  const SimTime latest = terms_.AwareBy(*pod.ended) + kAllowed + lag;
+  SimTime latest = terms_.AwareBy(*pod.ended) + kAllowed + lag;
+  if (estimated) {
+    latest = std::min(latest, std::max(terms_.LedUntil(*pod.ended), *pod.bound) + kAllowed);
+  }
   if (open) {
     if (latest < now) {
       Found(*pod.ended, pod.key,

@@ -7,7 +7,8 @@
 //    allowed on either side, as it is everywhere below;
 //  - end at E or when its containers had finished, whichever is earlier, one second allowed before
 //    and after; and so much later as nobody led at E, until ten seconds after somebody led again.
-//    An end that the ledger calls estimated may lie anywhere in the time in which nobody led.
+//    An end that the ledger calls estimated may lie anywhere in the time in which nobody led, but
+//    not after the last leader was lost: whether it ran on nobody knows.
 // A pod that was never bound is charged nothing. If a bind of it was under way when the leader was
 // lost, and it was gone when somebody led again, nobody can tell whether it had run: it is charged
 // until the leader was lost, and the ledger calls that estimated. Where the clocks of replicas are

@@ -88,8 +88,14 @@ void EvictionChecker::Told(const Happening& happening) {
   const Json& victims = At(happening.after, {"status", "victims"});
   if (!victims.is_array()) return;
   for (const Json& victim : victims) {
-    const auto [known, fresh] = plans_.try_emplace(TextAt(victim, {"uid"}), plan);
+    const std::string uid = TextAt(victim, {"uid"});
+    const auto [known, fresh] = plans_.try_emplace(uid, plan);
     if (!fresh && known->second.name != plan.name) known->second = plan;
+    const PodLife* const pod = truth_.pod(uid);
+    if (pod == nullptr || pod->leaving || pod->ended || !victim.contains("evictedAt")) continue;
+    Found(happening.at, pod->key,
+          fmt::format("expected {} to call nobody evicted who stays, found it doing so",
+                      happening.key));
   }
 }
 

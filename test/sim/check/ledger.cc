@@ -103,6 +103,12 @@ std::string Seconds(SimTime time) {
 }
 
 void LedgerChecker::Hear(const Happening& happening) {
+  const bool twice = happening.text == "held_twice" || happening.text == "kept_twice";
+  if (happening.kind == Happening::Kind::kDoubted && twice) {
+    Found(happening.at, happening.who,
+          fmt::format("expected every pod once in its books, found {} {} times", happening.text,
+                      happening.number));
+  }
   if (happening.kind != Happening::Kind::kPromised) return;
   const Json& entry = happening.after;
   if (!At(entry, {"interval"}).is_number_integer() || !At(entry, {"at"}).is_number_integer()) {

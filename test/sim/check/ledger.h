@@ -1,4 +1,5 @@
-// Every entry that was promised is in the ledger's file, and an interval is opened once.
+// Every entry that was promised is in the ledger's file, and an interval is opened once. No pod is
+// charged twice in the books of a replica, nor is room kept for one that is charged.
 //
 // Its model: what kPromised told, and the file's tables read by SQL of its own. The product's own
 // `verify` must agree wherever the disk could not harm what was synced.

@@ -110,6 +110,43 @@ TEST_F(SimLedger, ATimeWithoutLeaderIsAllowedFor) {
   }
 }
 
+TEST_F(SimLedger, NoPodIsInTheBooksTwice) {
+  WriteFile({});
+  for (const char* const what : {"held_twice", "kept_twice", "disputed_devices"}) {
+    Scene scene;
+    scene.Say({.kind = Happening::Kind::kDoubted, .number = 1, .who = kLeader, .text = what});
+    const bool wrong = what != std::string("disputed_devices");
+    EXPECT_EQ(scene.Found({}, {options_.path}).contains("ledger"), wrong) << scene.Texts();
+  }
+}
+
+// Ended while nobody led: until the last leader's last word, which it was told to be a guess.
+TEST_F(SimLedger, AGuessChargesNothingThatNobodySaw) {
+  struct Row {
+    const char* what;
+    bool estimated;
+    double until;
+    bool wrong;
+  };
+  const Row kRows[] = {{"the last word", true, 89, false},
+                       {"when somebody led again", true, 120, true},
+                       {"as the pod itself said", false, 120, false}};
+  for (const Row& row : kRows) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    MeterEvent close = ledger::Close(kUid, Second(row.until));
+    close.estimated = row.estimated;
+    WriteFile({ledger::Open(kUid, Second(10)), std::move(close)});
+    Scene scene;
+    scene.StockNode("n1", 1).Leads(kLeader, 1).Pod("a/one", 1);
+    scene.At(10).Bind("a/one", "n1", {{"GPU-0"}});
+    scene.At(90).Say({.kind = Happening::Kind::kEnded, .who = kLeader});
+    scene.At(119).End("a/one").At(120).Leads("tranche-0/2", 2).At(600);
+    EXPECT_EQ(scene.Found({}, {options_.path}).contains("charges"), row.wrong) << row.what << "\n"
+                                                                               << scene.Texts();
+  }
+}
+
 // The second leader has no ledger where the row says so; another one leads from 200 s on.
 TEST_F(SimLedger, ALeaderWithoutItsLedgerMetersNothing) {
   struct Row {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "test/sim/check/fit.h"
 
@@ -11,6 +13,18 @@ namespace {
 
 // More would say nothing new.
 constexpr int kMostAsked = 20;
+constexpr const char* kDevicesUnknown =  // as it is told to kube-scheduler
+    "a pod on the node holds GPUs that cannot be told apart";
+
+// UUIDs of the cards that the node's agent tells of.
+std::set<std::string> CardsOf(const Json& node) {
+  std::set<std::string> cards;
+  const Json read = Json::parse(Annotation(node, "hami.io/node-nvidia-register"), nullptr,
+                                /*allow_exceptions=*/false);
+  if (!read.is_array()) return cards;
+  for (const Json& card : read) cards.insert(TextAt(card, {"id"}));
+  return cards;
+}
 
 }  // namespace
 
@@ -28,6 +42,36 @@ bool IsKeptForSomebody(const Truth& truth, const std::string& node) {
     return entry.second.waits() &&
            TextAt(entry.second.object, {"status", "nominatedNodeName"}) == node;
   });
+}
+
+bool ReasonChecker::AllIsKnownOn(const std::string& node, SimTime now) const {
+  const std::vector<Document> lately = truth_.Lately("nodes", node, now, options_.lag);
+  if (lately.size() != 1 || lately.front().is_null()) return false;
+  const std::set<std::string> cards = CardsOf(lately.front());
+  return !cards.empty() && std::ranges::all_of(truth_.pods(), [&](const auto& entry) {
+    const PodLife& pod = entry.second;
+    const bool lately_there = pod.node == node && (!pod.ended || *pod.ended > now - options_.lag);
+    if (!lately_there || (!pod.record && !AsksGpu(pod.object))) return true;
+    const bool ours = IsTranche(pod.binder) && pod.record &&
+                      Annotation(pod.object, "tranche.dev/allocation") == pod.recorded;
+    return ours && std::ranges::all_of(pod.record->devices, [&](const RecordDevice& device) {
+             return cards.contains(device.id);
+           });
+  });
+}
+
+void ReasonChecker::Hear(const Happening& happening) {
+  if (happening.kind != Happening::Kind::kAsked || happening.text != "filter") return;
+  for (const char* const list : {"FailedNodes", "FailedAndUnresolvableNodes"}) {
+    const Json& refused = At(happening.after, {list});
+    if (!refused.is_object()) continue;
+    for (const auto& [node, why] : refused.items()) {
+      if (why != kDevicesUnknown || !AllIsKnownOn(node, happening.at)) continue;
+      Found(happening.at, node,
+            "expected devices of pods that we bound to be known, found the node closed to " +
+                happening.key);
+    }
+  }
 }
 
 void ReasonChecker::AtEnd(const Ending& ending) {

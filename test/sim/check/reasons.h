@@ -4,7 +4,13 @@
 // "fits" where trying says that the node is full or can never take it is wrong; so is NoRoom,
 // TooManyPerNode or TooLarge where trying says that it fits, unless room there is kept for others
 // by a reclaim or a gang. Nodes that trying does not understand are not judged.
+//
+// At all times, of each answer of the filter verb: that devices of a node cannot be told apart is
+// wrong where the node's agent names its cards, and we bound all pods that hold some there, by
+// records that nobody has changed since.
 #pragma once
+
+#include <string>
 
 #include "test/sim/check/checker.h"
 
@@ -13,9 +19,11 @@ namespace tranche::sim::check {
 class ReasonChecker : public Checker {
  public:
   using Checker::Checker;
+  void Hear(const Happening& happening) override;
   void AtEnd(const Ending& ending) override;
 
  private:
+  bool AllIsKnownOn(const std::string& node, SimTime now) const;
   void Judge(const PodLife& pod, const Json& explained, SimTime at);
 };
 

@@ -1,4 +1,5 @@
-// Checkers of devices, bindings and leaders, each shown its fault and the same story without it.
+// Checkers of devices, bindings, leaders and of what is said of records, each shown its fault and
+// the same story without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -193,6 +194,57 @@ TEST(SimLeaders, EpochsRise) {
   record.StockNode("n1", 2).Pod("a/one", 1).Leads(kLeader, 3);
   record.Bind("a/one", "n1", {{"GPU-0"}}, "", kLeader, 2);
   EXPECT_THAT(record.Found(), ElementsAre("leaders")) << record.Texts();
+}
+
+// What the filter verb says of a HAMi node on which a/one has a card.
+TEST(SimReasons, DevicesThatWeGaveAreKnown) {
+  constexpr const char* kUnknown = "a pod on the node holds GPUs that cannot be told apart";
+  struct Row {
+    const char* what;
+    const char* binder;
+    const char* record;  // as somebody edits it; empty: nobody does
+    const char* cards;   // that the agent tells of when the verb is asked
+    const char* said;
+    bool wrong;
+  };
+  const Row kRows[] = {
+      {"all is known", kLeader, "", "GPU-0", kUnknown, true},
+      {"another reason", kLeader, "", "GPU-0", "not enough room", false},
+      {"another scheduler placed it", "stranger", "", "GPU-0", kUnknown, false},
+      {"its record was edited", kLeader, "{}", "GPU-0", kUnknown, false},
+      {"the agent tells of other cards", kLeader, "", "GPU-9", kUnknown, false},
+  };
+  for (const Row& row : kRows) {
+    Scene scene;
+    const auto tells = [&](const std::string& card) {
+      scene.Edit("nodes", "n1", "/metadata/annotations/hami.io~1node-nvidia-register",
+                 Json::array({{{"id", card}, {"devmem", 80'000}}}).dump());
+    };
+    scene.StockNode("n1", 1).Pod("a/one", 1).Pod("a/two", 1);
+    tells("GPU-0");
+    scene.At(10).Bind("a/one", "n1", {{"GPU-0"}}, "", row.binder);
+    if (*row.record != 0) {
+      scene.Edit("pods", "a/one", "/metadata/annotations/tranche.dev~1allocation", row.record);
+    }
+    tells(row.cards);
+    scene.At(100).Say({.kind = Happening::Kind::kAsked,
+                       .key = "a/two",
+                       .text = "filter",
+                       .after = {{"FailedNodes", {{"n1", row.said}}}}});
+    EXPECT_EQ(scene.Found().contains("reasons"), row.wrong) << row.what << scene.Texts();
+  }
+}
+
+TEST(SimEvictions, WhoIsCalledEvictedLeaves) {
+  for (const bool leaves : {true, false}) {
+    Scene scene;
+    scene.StockNode("n1", 1).Pod("a/one", 1).Pod("a/two", 1).Bind("a/one", "n1", {{"GPU-0"}});
+    scene.At(100).Reclaim("r1", "R1", "", "a/two", "n1", {"a/one"});
+    if (leaves) scene.Evict("a/one");
+    scene.At(101).Edit("gpureclaims", "r1", "/status/victims/0/evictedAt", "2026-03-02T00:01:41Z",
+                       kLeader);
+    EXPECT_EQ(scene.Found().contains("evictions"), !leaves) << scene.Texts();
+  }
 }
 
 }  // namespace

@@ -40,6 +40,14 @@ SimTime Terms::AwareBy(SimTime at, SimTime lag) const {
   return SimTime::max();
 }
 
+SimTime Terms::LedUntil(SimTime at) const {
+  SimTime until{0};
+  for (const Term& term : terms_) {
+    if (term.from <= at) until = term.until.value_or(SimTime::max());
+  }
+  return until;
+}
+
 bool Terms::Meters(const std::string& who) const {
   return std::ranges::any_of(terms_, [&](const Term& term) { return term.who == who; });
 }

@@ -20,6 +20,9 @@ class Terms {
   // Until ten seconds after somebody led again, where nobody led at `at`; or `at`. One who was lost
   // within `lag` of `at`, by how much news are late, may not have heard.
   SimTime AwareBy(SimTime at, SimTime lag = SimTime{0}) const;
+  // When the term that `at` lies in ended, or the one before it where nobody led then: later nobody
+  // wrote that all was well. The end of time where it has not.
+  SimTime LedUntil(SimTime at) const;
   // Did this process lead with its ledger?
   bool Meters(const std::string& who) const;
   // May a leader take until `until` for the end of what ended at `ended`, if the one before it did

@@ -183,7 +183,10 @@ void Truth::HearPod(const Happening& happening) {
     // holds nothing by that.
     const bool is_forged =
         IsTranche(pod.binder) && Annotation(happening.before, "tranche.dev/allocation") == record;
-    if (!record.empty() && !is_forged) pod.record = ReadRecord(record);
+    if (!record.empty() && !is_forged) {
+      pod.record = ReadRecord(record);
+      pod.recorded = record;
+    }
     held_[node].insert(uid);
   }
   const bool leaves = !there || !At(object, {"metadata", "deletionTimestamp"}).is_null();

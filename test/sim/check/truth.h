@@ -42,6 +42,7 @@ struct PodLife {
   std::string node;              // empty: none yet
   std::string binder;            // who wrote the node
   std::optional<Record> record;  // as it was bound
+  std::string recorded;          // its text
   Document object;               // as it was stored last
   Document machine;              // its node as it was when it was bound
   SimTime made{0};

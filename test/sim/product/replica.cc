@@ -59,6 +59,7 @@ Replica::~Replica() {
   process_.Kill();
   // What the objects would still write is not written.
   if (volume_) volume_->Freeze();
+  TellDoubts();
   elector_.reset();
   cluster_.reset();
   services_.reset();
@@ -72,6 +73,19 @@ void Replica::Tell(Kind kind, uint64_t number, std::string text) {
   happening.who = process_.name();
   happening.text = std::move(text);
   history_.Add(std::move(happening));
+}
+
+void Replica::TellDoubts() {
+  if (!services_) return;
+  const ClockScope scope(process_.clocks());
+  const EngineTotals totals = services_->host().engine.Totals(EngineCaller::kSelfCheck);
+  for (std::size_t kind = 0; kind < kBookFaultKinds; ++kind) {
+    const int64_t news = totals.book_faults[kind] - doubts_told_[kind];
+    doubts_told_[kind] = totals.book_faults[kind];
+    if (news == 0) continue;
+    Tell(Kind::kDoubted, static_cast<uint64_t>(news),
+         std::string(BookFaultName(static_cast<BookFaultKind>(kind))));
+  }
 }
 
 void Replica::Die(const std::string& why) {

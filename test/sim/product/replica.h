@@ -4,11 +4,14 @@
 // Thread rule: one thread. Start, Stop and Answer in steps of the supervisor or of the process.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "quota/book_fault.h"
 #include "scheduler/http/server.h"
 #include "scheduler/kube/cluster.h"
 #include "scheduler/kube/leadership/elector.h"
@@ -44,6 +47,8 @@ class Replica {
   void Answer(http::Request request, http::Responder respond);
   // The same at once, whoever's step it is; nullopt: the answer takes time.
   std::optional<http::Response> Ask(const std::string& target);
+  // What its books had wrong so far, and was not told before. At its end it does so itself.
+  void TellDoubts();
 
  private:
   void StartAlone();
@@ -75,6 +80,7 @@ class Replica {
   std::unique_ptr<LeaderServices> services_;
   bool refreshed_ = false;
   bool leading_ = false;
+  std::array<int64_t, kBookFaultKinds> doubts_told_{};
   std::string unmetered_;  // why there is no ledger, where there is to be one
   std::unique_ptr<kube::Cluster> cluster_;
   std::unique_ptr<kube::Elector> elector_;

@@ -286,6 +286,12 @@ std::optional<Json> Replicas::Ask(const std::string& target) {
   return json;
 }
 
+void Replicas::TellDoubts() {
+  for (Impl::Slot& slot : impl_->slots) {
+    if (slot.life) slot.life->TellDoubts();
+  }
+}
+
 std::vector<std::string> Replicas::LedgerFiles() const {
   if (!impl_->volume) return {};
   return {impl_->volume->ledger()};

@@ -25,9 +25,9 @@ namespace tranche::sim {
 struct ReplicasOptions {
   uint64_t seed = 1;
   int replicas = 1;
-  bool elects = true;             // false, with one replica alone: it leads by itself
-  bool ledger = true;             // a ledger is kept, on the volume
-  bool fail_open = false;         // a ledger that cannot be trusted closes nothing
+  bool elects = true;      // false, with one replica alone: it leads by itself
+  bool ledger = true;      // a ledger is kept, on the volume
+  bool fail_open = false;  // a ledger that cannot be trusted closes nothing
   bool hami = false;              // ResourceQuotas of HAMi are kept
   std::string reservation_image;  // not empty: placeholders hold shared cards of stock nodes
   // For the volume, a folder of nobody else, best in memory; what lies in it is removed.
@@ -52,6 +52,8 @@ class Replicas : public TrancheEndpoint {
   // GET of the leader's API, at once and without any cost in simulated time; nullopt: nobody leads
   // and is ready, or the answer is no JSON. "/api/v1/pods", "/api/v1/explain/ns/name", ...
   std::optional<Json> Ask(const std::string& target);
+  // What replicas that live found wrong in their books goes into the history.
+  void TellDoubts();
   // The ledger's file, if one is kept; one that was set aside as damaged comes after it. May be
   // read beside its writer.
   std::vector<std::string> LedgerFiles() const;

@@ -114,6 +114,7 @@ Outcome RunSeed(const RunOptions& options) {
   while (moves_on && loop.now() < end) {
     moves_on = loop.RunUntil(std::min(loop.now() + kSlice, end), kMostSteps);
   }
+  replicas.TellDoubts();
   if (moves_on) {
     checkers.Final([&](const std::string& target) { return replicas.Ask(target); },
                    replicas.LedgerFiles());
