@@ -1,6 +1,7 @@
 // Lists and watches of the API server: pages, versions, histories that end, servers that lag.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -157,6 +158,37 @@ TEST(WatchesTest, OneThatFallsBehindTheHistoryHearsAnError) {
   scene.loop.RunUntil(seconds(70), 1'000);
   EXPECT_EQ(heard.frames(), (std::vector<std::string>{"ERROR 410"}));
   EXPECT_EQ(heard.code, 200);
+}
+
+TEST(WatchesTest, ADeletionMayBeLostWhereTheNameIsTakenAgain) {
+  for (const int rate : {0, 500}) {
+    FaultPlan faults;
+    faults.rates[static_cast<int>(Fault::kApiServer)] = rate;
+    ServerScene scene(faults);
+    scene.PutPod("a", Json::object());
+    scene.PutPod("b", Json::object());
+    Watches watches(scene.loop, scene.api.store(), scene.script, scene.faults, scene.network, 1);
+    watches.set_lag(0, seconds(10));
+    Heard heard;
+    Watches::Opening opening;
+    opening.from = scene.client;
+    opening.type = FindResource("pods");
+    opening.version = scene.api.store().version();
+    opening.lasts = seconds(1'000);
+    opening.bytes = [&heard](std::string_view bytes) { heard.bytes += bytes; };
+    opening.ended = [&heard](int code, const std::string&) { heard.code = code; };
+    watches.Open(std::move(opening));
+    for (const char* const name : {"a", "b"}) {
+      scene.api.store().Remove("pods", std::string("team/") + name, "user");
+    }
+    scene.PutPod("a", Json::object());
+    scene.loop.RunUntil(seconds(12), 1'000);
+    std::vector<std::string> told = {"DELETED a", "DELETED b", "ADDED a"};
+    if (rate > 0) told.erase(told.begin());
+    std::vector<std::string> frames = heard.frames();
+    frames.resize(std::min(frames.size(), told.size()));  // the last may come twice
+    EXPECT_EQ(frames, told) << rate;
+  }
 }
 
 TEST(NetworkTest, AnAnswerMayBeLostAfterTheWrite) {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr SimTime kBookmarkPeriod = std::chrono::seconds(60);
 constexpr int kSplitChance = 200;  // of 10,000
+constexpr int kMostLosses = 20;    // of those that may be lost, times the rate
 
 }  // namespace
 
@@ -118,6 +119,9 @@ std::string Watches::Due(Watch& watch) {
     ++watch.next;
     // What it was opened after, a server that lags comes to only now.
     if (change.object->version() <= watch.opening.version) continue;
+    const bool may_be_lost = change.type == Change::Type::kDeleted && !quiet_ && rate_ > 0 &&
+                             IsTakenAgain(watch, change);
+    if (may_be_lost && script_.ActByChance("watch-loses", kMostLosses * rate_)) continue;
     frames += change.frame();
     last = &change;
   }
@@ -125,6 +129,16 @@ std::string Watches::Due(Watch& watch) {
     frames += last->frame();
   }
   return frames;
+}
+
+bool Watches::IsTakenAgain(const Watch& watch, const Change& deletion) const {
+  const Store::Log& log = store_.LogOf(watch.opening.type->plural);
+  for (uint64_t at = watch.next; at < log.first + log.changes.size(); ++at) {
+    const Change& change = log.changes[at - log.first];
+    if (change.at + LagOf(watch) > loop_.now()) return false;
+    if (change.object->key() == deletion.object->key()) return true;
+  }
+  return false;
 }
 
 void Watches::Tell(uint64_t id, const std::string& frames) {

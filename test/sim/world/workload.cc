@@ -13,6 +13,7 @@ using std::chrono::seconds;
 
 constexpr SimTime kMostLag = milliseconds(50);
 constexpr const char* kUser = "user";
+constexpr uint64_t kOfSets = 0x736574;  // draws of their own
 
 std::string OwnerOf(const Stored& pod) {
   const Json& metadata = pod.object().at("metadata");
@@ -87,6 +88,8 @@ void Workload::MakeOwner(Draws& draws) {
   owner.shape = DrawShape(draws, options_.rules);
   owner.shape.runtime_ms = std::max<int64_t>(owner.shape.runtime_ms, 5'000);
   owner.until = loop_.now() + seconds(draws.Between(20, 120));
+  owner.again = draws.Fork(kOfSets);
+  owner.keeps_names = owner.again.Chance(4'000);
   const int64_t replicas = draws.Between(1, 3);
   Owner& placed = owners_[owner.name] = owner;
   if (draws.Below(2) == 0) MakeBudgetOf(placed, draws);
@@ -106,10 +109,24 @@ void Workload::MakeBudgetOf(const Owner& owner, Draws& draws) {
 }
 
 void Workload::Replace(Owner& owner) {
-  Json pod = PodObject(owner.ns, fmt::format("{}-{}", owner.name, ++owner.made), owner.scheduler,
-                       owner.shape);
+  MakeOf(owner, fmt::format("{}-{}", owner.name, ++owner.made));
+}
+
+void Workload::MakeOf(const Owner& owner, const std::string& name) {
+  Json pod = PodObject(owner.ns, name, owner.scheduler, owner.shape);
   pod["metadata"]["labels"] = {{kOwnerLabel, owner.name}};
   Create(std::move(pod));
+}
+
+void Workload::MakeNamesake(const Stored& gone) {
+  const auto owner = owners_.find(OwnerOf(gone));
+  if (owner == owners_.end() || !owner->second.keeps_names) return;
+  if (owner->second.until <= loop_.now() || arrived()) return;
+  loop_.After(milliseconds(owner->second.again.Between(1, 200)), self_,
+              [this, of = owner->first, name = std::string(gone.name())] {
+                const auto still = owners_.find(of);
+                if (still != owners_.end()) MakeOf(still->second, name);
+              });
 }
 
 void Workload::Create(Json pod) {
@@ -131,6 +148,7 @@ void Workload::Hear(const Change& change) {
   const std::string uid(pod.uid());
   if (over && seen_ended_.insert(uid).second) Ended(change.object);
   if (gone) seen_ended_.erase(uid);
+  if (gone) MakeNamesake(pod);
   if (over) return;
   if (on_node) {
     bound_.insert(pod.key());
@@ -142,7 +160,8 @@ void Workload::Hear(const Change& change) {
 
 void Workload::Ended(const StoredPtr& pod) {
   const auto owner = owners_.find(OwnerOf(*pod));
-  if (owner != owners_.end()) {
+  const bool keeps_name = owner != owners_.end() && owner->second.keeps_names;
+  if (owner != owners_.end() && !keeps_name) {
     if (owner->second.until > loop_.now() && !arrived()) {
       loop_.After(milliseconds(draws_.Between(10, 1'000)), self_, [this, name = owner->first] {
         const auto still = owners_.find(name);
@@ -151,7 +170,9 @@ void Workload::Ended(const StoredPtr& pod) {
     }
   }
   if (!IsTerminal(pod->object())) return;
-  loop_.After(milliseconds(draws_.Between(200, 20'000)), self_,
+  const milliseconds left(draws_.Between(200, 20'000));
+  // The set removes it itself.
+  loop_.After(keeps_name ? left / 100 : left, self_,
               [this, key = pod->key(), uid = std::string(pod->uid())] {
                 DeletePod(key, uid, "ttl-controller");
               });

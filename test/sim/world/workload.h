@@ -2,9 +2,11 @@
 //
 // Arrivals go on until as many pods were made as asked for, and stop for a while when too many
 // wait, so that runs stay short. What has ended is removed some time later, as by a TTL controller,
-// and who waits for too long is given up.
+// and who waits for too long is given up. Some owners are stateful sets: their pods have names that
+// they keep, and come again when the pod before is gone, at once where it had ended by itself.
 //
-// Source: real-control-plane section 6 (what no controller does is done here).
+// Source: real-control-plane section 6 (what no controller does is done here); stateful sets:
+// kubernetes.io/docs/concepts/workloads/controllers/statefulset, "Stable Network ID".
 //
 // Thread rule: one thread.
 #pragma once
@@ -52,6 +54,8 @@ class Workload {
     std::string name;
     PodShape shape;
     int64_t made = 0;
+    bool keeps_names = false;
+    Draws again{0};  // of those that keep names: how soon the next comes
     SimTime until{0};
   };
 
@@ -62,8 +66,11 @@ class Workload {
   void MakeBudgetOf(const Owner& owner, Draws& draws);
   void Create(Json pod);
   void Replace(Owner& owner);
+  void MakeOf(const Owner& owner, const std::string& name);
   void Hear(const Change& change);
   void Ended(const StoredPtr& pod);
+  // It is gone: a stateful set makes another one of its name.
+  void MakeNamesake(const Stored& gone);
   void GiveUp(const std::string& key, const std::string& uid);
   void DeletePod(const std::string& key, const std::string& uid, const std::string& who);
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "test/sim/world/toy_extender.h"
@@ -71,6 +72,21 @@ TEST(WorldTest, PodsAreMadeBoundRunAndEnd) {
     granted += run.counts["granted pods"];
   }
   EXPECT_GT(granted, 100);
+}
+
+TEST(WorldTest, PodsOfStatefulSetsComeAgainByTheirNames) {
+  int64_t again = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    Life run(seed, "none", 60);
+    std::set<std::string> removed;
+    run.history.Listen([&](const Happening& happening) {
+      if (happening.kind != Happening::Kind::kWritten || happening.resource != "pods") return;
+      if (happening.after.is_null()) removed.insert(happening.key);
+      again += happening.before.is_null() && removed.contains(happening.key) ? 1 : 0;
+    });
+    ASSERT_TRUE(run.Live()) << seed;
+  }
+  EXPECT_GT(again, 0);
 }
 
 TEST(WorldTest, ClaimsAreAllocatedUsedAndGivenBack) {
