@@ -14,6 +14,7 @@ using std::chrono::seconds;
 
 constexpr SimTime kDisturbancePeriod = seconds(5);
 constexpr SimTime kRecent = seconds(60);
+constexpr uint64_t kOfHeld = 0x68656c64;  // draws of their own
 
 }  // namespace
 
@@ -47,6 +48,7 @@ Network::Fate Network::FateOf(Actor client) {
         break;
       case 2:
         fate.there += milliseconds(act->Between(10, 8'000));
+        fate.is_held = act->Fork(kOfHeld).Chance(5'000);
         break;
       default:
         fate.back += milliseconds(act->Between(10, 8'000));
@@ -107,8 +109,8 @@ void Network::Carry(Actor from, Request request, SimTime timeout, std::function<
     done(std::move(reply));
   };
   loop_.After(timeout, from, [finish] { finish({}); });
-  // One that gave up has closed its connection: what has not arrived by then never does.
-  if (fate.lost_before || fate.there >= timeout) return;
+  // One that gave up has closed its connection.
+  if (fate.lost_before || (fate.there >= timeout && !fate.is_held)) return;
   // What travels goes on without its sender, so the receiver's side runs as the network.
   loop_.After(fate.there, self_,
               [this, from, to, timeout, fate, finish, request = std::move(request)]() mutable {

@@ -1,7 +1,11 @@
 // The wires between processes: how long a message takes, whether it is lost, and which processes
 // are cut off, one way at a time.
 //
-// Faults: kNetwork. Bytes of a stream are never lost singly, they wait or the stream ends.
+// Faults: kNetwork. Bytes of a stream are never lost singly, they wait or the stream ends. A
+// request whose sender has given up may arrive all the same.
+//
+// Source: RFC 9293 section 3.6 (what was sent before a close is delivered), and proxies, which hold
+// what they have taken.
 //
 // Thread rule: one thread.
 #pragma once
@@ -26,6 +30,7 @@ class Network {
     SimTime back{0};
     bool lost_before = false;  // on its way there
     bool lost_after = false;   // on its way back
+    bool is_held = false;      // it arrives, also when its sender has given up
   };
 
   Network(Loop& loop, History& history, Script& script, const FaultPlan& faults, uint64_t seed);

@@ -191,6 +191,24 @@ TEST(WatchesTest, ADeletionMayBeLostWhereTheNameIsTakenAgain) {
   }
 }
 
+TEST(NetworkTest, WhatItsSenderHasGivenUpMayArrive) {
+  FaultPlan faults;
+  faults.rates[static_cast<int>(Fault::kNetwork)] = 5'000;
+  ServerScene scene(faults);
+  int late = 0;
+  for (int i = 0; i < 200; ++i) {
+    const std::string key = "team/c" + std::to_string(i);
+    const Reply reply = scene.Send(
+        "POST", "/api/v1/namespaces/team/configmaps",
+        {{"kind", "ConfigMap"}, {"metadata", {{"name", key.substr(5)}, {"namespace", "team"}}}});
+    const bool done = !scene.Object("configmaps", key).is_null();
+    scene.loop.RunUntil(scene.loop.now() + seconds(4), 100'000);
+    late += !done && !scene.Object("configmaps", key).is_null() ? 1 : 0;
+    if (!done) EXPECT_EQ(reply.code, 0);
+  }
+  EXPECT_GT(late, 0);
+}
+
 TEST(NetworkTest, AnAnswerMayBeLostAfterTheWrite) {
   FaultPlan faults;
   faults.rates[static_cast<int>(Fault::kNetwork)] = 2'000;
