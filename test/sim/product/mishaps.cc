@@ -14,6 +14,7 @@ constexpr int64_t kMillisecond = 1'000;
 constexpr int64_t kSecond = 1'000 * kMillisecond;
 // A rate is of four seconds of a replica: the highest is a mishap in 80 seconds.
 constexpr int kSecondsOfARate = 4;
+constexpr uint64_t kOfSteps = 0x73746570;  // draws of their own
 
 struct Range {
   int percent;  // of the cases
@@ -64,8 +65,16 @@ void Mishaps::Pause(Loop& loop, const Hurt& hurt, Draws& draws) {
                              {25, 2 * kSecond, 12 * kSecond},
                              {15, 12 * kSecond, 40 * kSecond}},
                             draws)};
-  hurt.tell(fmt::format("stands still for {} ms", time.count() / kMillisecond));
-  loop.Hold(hurt.life->process().actor(), loop.now() + time);
+  Process& process = hurt.life->process();
+  const auto pause = [&loop, &process, tell = hurt.tell](SimTime so_long) {
+    tell(fmt::format("stands still for {} ms", so_long.count() / kMillisecond));
+    loop.Hold(process.actor(), loop.now() + so_long);
+  };
+  Draws own = draws.Fork(kOfSteps);
+  if (!own.Chance(5'000)) return pause(time);
+  // In the middle of what it does, and for longer than a lease where that is drawn.
+  const SimTime longer = own.Chance(5'000) ? SimTime(own.Between(15, 40) * kSecond) : time;
+  process.EndAfter(own.Between(1, 400), [pause, longer] { pause(longer); });
 }
 
 void Mishaps::SetClock(const Hurt& hurt, Draws& draws) {
