@@ -45,6 +45,7 @@ absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch
   options.may_write = std::move(may_write);
   options.workers = std::move(works.workers);
   options.on_disk = std::move(works.on_disk);
+  options.queue_limit = works.queue_limit.value_or(options.queue_limit);
   options.now = WallNow();
   options.check_every = config.ledger_check;
   options.times = config.ledger_times;

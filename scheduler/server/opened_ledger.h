@@ -1,9 +1,11 @@
 // Taking up the ledger when a leadership begins.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -23,6 +25,7 @@ struct OpenedLedger {
 struct LedgerWorks {
   ledger::Workers workers;                         // null: threads
   std::function<void(const MeterEvent&)> on_disk;  // as ledger::Options has it
+  std::optional<std::size_t> queue_limit = {};     // likewise
 };
 
 enum class IfUntrusted : uint8_t { kGoOn, kFail };

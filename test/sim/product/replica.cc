@@ -162,6 +162,7 @@ LedgerWorks Replica::MakeLedgerWorks() {
   LedgerWorks works;
   if (!volume_) return works;
   works.workers = volume_->WorkersOf(process_, [this] { Die("the disk stood still"); });
+  works.queue_limit = volume_->queue_limit();
   works.on_disk = [this](const MeterEvent& event) {
     Happening happening;
     happening.kind = Kind::kPromised;

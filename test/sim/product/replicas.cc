@@ -108,6 +108,7 @@ Replicas::Impl::Impl(Loop& the_loop, History& the_history, Script& script, const
       config(ConfigOf(options, volume ? volume->ledger() : "")),
       mishaps(script, faults) {
   LogToStderr(options.log_level);
+  if (volume) volume->set_queue_limit(options.ledger_queue);
   for (int index = 0; index < options.replicas; ++index) {
     slots.emplace_back(loop, index, std::chrono::seconds(draws.Between(3'600, 1'000'000)));
   }

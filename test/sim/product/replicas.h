@@ -28,6 +28,8 @@ struct ReplicasOptions {
   bool elects = true;      // false, with one replica alone: it leads by itself
   bool ledger = true;      // a ledger is kept, on the volume
   bool fail_open = false;  // a ledger that cannot be trusted closes nothing
+  // How many events may wait for the ledger; nullopt: as many as usual.
+  std::optional<std::size_t> ledger_queue;
   bool hami = false;              // ResourceQuotas of HAMi are kept
   std::string reservation_image;  // not empty: placeholders hold shared cards of stock nodes
   // For the volume, a folder of nobody else, best in memory; what lies in it is removed.

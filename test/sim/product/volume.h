@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,9 @@ class Volume {
   ~Volume();
 
   std::string ledger() const { return folder_ + "/ledger.db"; }
+  // How many events may wait for it; nullopt: as many as usual.
+  void set_queue_limit(std::optional<std::size_t> limit) { queue_limit_ = limit; }
+  std::optional<std::size_t> queue_limit() const { return queue_limit_; }
   // The ledger's threads as steps of that process. `torn` hears that a commit broke off as
   // TearCommit wants it: the process is to end in this step.
   ledger::Workers WorkersOf(Process& process, std::function<void()> torn);
@@ -54,6 +58,7 @@ class Volume {
   const std::string folder_;
   fakes::PowerCutVfs vfs_;
   fakes::PowerCutVfs::Disk cut_;
+  std::optional<std::size_t> queue_limit_;
   SimTime hangs_until_{0};
   int64_t tear_before_ = 0;  // 0: never
   int64_t operations_ = 0;   // of the step under way

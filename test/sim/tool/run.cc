@@ -20,6 +20,7 @@ constexpr SimTime kLongest = std::chrono::minutes(30);  // for lives to end, onc
 constexpr SimTime kQuietTime = std::chrono::minutes(10);
 // In one slice: far more than a busy one needs, and soon over where somebody turns in circles.
 constexpr int64_t kMostSteps = 400'000;
+constexpr uint64_t kOfQueue = 0x7175657565;  // draws of their own
 
 // Of this process alone, in memory where the machine has such a place.
 std::string FolderForVolumes() {
@@ -39,10 +40,16 @@ struct RemoveFolder {
   }
 };
 
-ReplicasOptions DrawReplicas(Draws draws, std::string folder, const std::string& log) {
+ReplicasOptions DrawReplicas(Draws draws, const FaultPlan& faults, std::string folder,
+                             const std::string& log) {
   ReplicasOptions options;
   options.replicas = static_cast<int>(draws.Between(1, 3));
   options.fail_open = draws.Chance(3'000);
+  // So few that a disk which hangs fills the queue: what has no place in it is charged nowhere.
+  Draws own = draws.Fork(kOfQueue);
+  if (faults.has(Fault::kDisk) && own.Chance(4'000)) {
+    options.ledger_queue = static_cast<std::size_t>(own.Between(4, 60));
+  }
   options.folder = std::move(folder);
   options.log_level = log;
   return options;
@@ -104,7 +111,7 @@ Outcome RunSeed(const RunOptions& options) {
   if (options.listener) history.Listen(options.listener);
   World world(loop, history, script, faults, {.seed = options.seed, .lives = options.lives});
   Replicas replicas(loop, history, script, faults, world.api(),
-                    DrawReplicas(draws.Fork(1), volumes.folder, options.log));
+                    DrawReplicas(draws.Fork(1), faults, volumes.folder, options.log));
   replicas.Start();
   world.Start(replicas);
   bool moves_on = LiveOn(loop, world, checkers.truth());
