@@ -42,6 +42,10 @@ AdmissionCode CodeOf(QuotaRefusal refusal) {
   TRANCHE_CHECK(false);
 }
 
+HeldSums::Holder HolderOf(const HeldWork& work) {
+  return {work.pod.ns, work.leaf, work.workload_class, work.parts};
+}
+
 Charge Minus(const Charge& left, const Charge& right) {
   return {left.compute - right.compute, left.memory - right.memory};
 }
@@ -278,6 +282,7 @@ void QuotaBook::Hold(const PodUid& uid, HeldWork work) {
   held.quota = held.leaf.empty() ? kNoQuota : tree_.Find(held.leaf);
   ++work_by_class_[held.workload_class];
   held_ = AddSaturating(held_, TotalOf(held.parts));
+  sums_.Hold(HolderOf(held), held.since);
   if (!held.released) AddToTree(held, 1);
   for (Meter& meter : meters_) {
     if (!MetersOf(held, meter.meter.spec())) continue;
@@ -360,6 +365,7 @@ void QuotaBook::Release(const PodUid& uid, Instant at) {
   if (--of_class->second == 0) work_by_class_.erase(of_class);
   held_ = Minus(held_, TotalOf(work.parts));
   at = std::max(at, work.since);
+  sums_.Release(HolderOf(work), at);
   if (!work.released) AddToTree(work, -1);
   // Every meter: the tree may have changed since the one that counts it was chosen.
   for (Meter& meter : meters_) StopMeter(meter, uid, work, at);
@@ -398,6 +404,7 @@ void QuotaBook::Refund(const PodUid& uid, const TimeSpan& span) {
 }
 
 void QuotaBook::Step(Instant from, Instant to) {
+  sums_.Step(from, to);
   for (auto& [uid, work] : holdings_) {
     AddPast({work.leaf, work.pod.ns, work.workload_class, work.parts, work.since, work.running,
              from, 1});

@@ -27,6 +27,7 @@
 #include "policy/policy_set.h"
 #include "quota/book_fault.h"
 #include "quota/budget/budget.h"
+#include "quota/held_sums.h"
 #include "quota/past_uses.h"
 #include "quota/tree/fair_share.h"
 #include "quota/tree/marking.h"
@@ -219,6 +220,9 @@ class QuotaBook {
   }
   // Sums what every quota uses again, from what is held and kept. No QuotaMembership survives it.
   void Recount() { RebuildTree(); }
+  // What they were and are, by who holds them.
+  HeldSums& sums() { return sums_; }
+  const HeldSums& sums() const { return sums_; }
   // How many of them each class has; "" for none.
   const std::map<std::string, int64_t>& work_by_class() const { return work_by_class_; }
   // In quota, borrowed or scavenging; nullopt: of no leaf that is declared.
@@ -318,6 +322,7 @@ class QuotaBook {
   std::map<PodUid, HeldWork> holdings_;
   std::map<std::string, int64_t> work_by_class_;
   Charge held_;
+  HeldSums sums_;
   std::map<std::string, LeafUse> leaves_;
   std::map<PodUid, HeldWork> earmarks_;
   std::map<std::pair<std::string, LineId>, Charge> never_held_;

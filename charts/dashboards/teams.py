@@ -94,7 +94,12 @@ def budgets():
         "last to the end of their window are not drawn.",
         [(f"({budget('exhausts_at_seconds')}) - time()", "{{budget}} ({{leaf}})")], SECONDS,
         limits=("red", (86400, "transparent")))
-    return [overview, left, until]
+    held = graph(
+        "GPU-hours by the hour", "GPU-hours that the work of each team and class holds in an hour, "
+        "refunds not taken off.",
+        [(f"sum by (leaf, class) (rate(tranche_gpu_seconds_total{{{LEAF}}}[$__rate_interval]))",
+          "{{leaf}} {{class}}")], GPUS, 24, stacked=True)
+    return [overview, left, until, held]
 
 
 def waiting():
@@ -109,8 +114,14 @@ def waiting():
         "Wait of work that teams are entitled to", "How long work that was bound within its team's "
         "nominal quota had waited; all teams together.",
         [(f"histogram_quantile({share}, sum by (le) ({duration}))", f"p{share * 100:g}")
-         for share in (0.5, 0.95)], SECONDS, 24)
-    return [reasons, listed, entitled]
+         for share in (0.5, 0.95)], SECONDS, 12)
+    waited = f"rate(tranche_wait_seconds_bucket{{{LEAF}}}[$__rate_interval])"
+    by_team = graph(
+        "Wait by team and class", "How long pods had waited since they were created when they were "
+        "bound: 95 of 100 waited less.",
+        [(f"histogram_quantile(0.95, sum by (leaf, class, le) ({waited}))", "{{leaf}} {{class}}")],
+        SECONDS, 12)
+    return [reasons, listed, entitled, by_team]
 
 
 def taken_back():

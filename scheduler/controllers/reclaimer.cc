@@ -144,7 +144,7 @@ void Reclaimer::Core::Queue(ReclaimWork work, Instant now) {
     }
   }
   for (const RunLimitWarning& warning : work.warnings) Tell(EventOf(warning, now));
-  for (const Millis wait : work.nominal_waits) metrics_.CountNominalWait(wait);
+  for (const StartedWork& start : work.starts) metrics_.CountStart(start);
 }
 
 void Reclaimer::Core::Take(Reclaim reclaim, Instant now) {

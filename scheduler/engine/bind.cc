@@ -161,7 +161,9 @@ bool Binding::Reserve(const RequestContext& context, PodRecord& record, NodeId i
   cluster_.Refresh(id, now);
   parts_.namespaces.NoteCapUse(id);
   parts_.metering.Open(plan.uid, record, id, {.at = now, .demoted = admission.demoted});
-  record.within_nominal = context.metered && !admission.borrows && !admission.demoted;
+  const bool within_nominal = context.metered && !admission.borrows && !admission.demoted;
+  record.starting =
+      within_nominal ? PodRecord::Starting::kWithinNominal : PodRecord::Starting::kYes;
   parts_.gangs.NoteProgress(record, now);
   // With what a placeholder has told already.
   plan.allocation = *entry.state.Find(plan.uid)->allocation;

@@ -190,6 +190,10 @@ class Engine {
   // Ascending leaf, class, reason.
   std::vector<PendingRow> Pending(Instant now);
   std::vector<DecayRow> Decay() const;
+  // How long GPUs were held since FinishRestore, by team, class and model, and how many namespaces
+  // hold now. Cost: O(rows).
+  std::vector<HeldTimeRow> HeldTime(Instant now);
+  std::vector<NamespaceHeldRow> HeldByNamespace() const;
   // Of all pods together, for comparing with the ledger.
   Charge HeldQuanta() const;
   // The same summed from all of them, for tests: O(holdings).

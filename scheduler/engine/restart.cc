@@ -42,6 +42,7 @@ void Engine::FinishRestore(Instant now) {
   parts.nominations.WithdrawUnexplained(now);
   parts.metering.ForgetGone(parts.claim_charges.Keys());
   parts.PassOnJudged();
+  cluster.book.sums().BeginCounting(now);
 }
 
 void Engine::StepClock(Instant from, Instant to) {

@@ -287,6 +287,14 @@ Charge Engine::SumHeldQuanta() const {
   return held;
 }
 
+std::vector<HeldTimeRow> Engine::HeldTime(Instant now) {
+  return parts_->cluster.book.sums().Time(now);
+}
+
+std::vector<NamespaceHeldRow> Engine::HeldByNamespace() const {
+  return parts_->cluster.book.sums().ByNamespace();
+}
+
 std::vector<DecayRow> Engine::Decay() const {
   std::vector<DecayRow> rows;
   for (auto& [leaf, state] : parts_->cluster.book.Decay()) rows.push_back({leaf, state});

@@ -121,15 +121,23 @@ struct RunLimitWarning {
   Instant leaves;
 };
 
+// Work that Tranche has bound.
+struct StartedWork {
+  std::string leaf;             // empty: none
+  std::string workload_class;   // empty: none
+  Millis waited;                // since it was created
+  bool within_nominal = false;  // nothing was borrowed for it
+};
+
 // What the engine wants done for reclaims, in order; and records that changed, as they are now.
 struct ReclaimWork {
   std::vector<Reclaim> changed;
   std::vector<Nomination> nominations;
   std::vector<EvictionOrder> evictions;
-  std::vector<Millis> nominal_waits;  // of work that was bound in quota: how long it had waited
+  std::vector<StartedWork> starts;
   std::vector<RunLimitWarning> warnings;
   bool empty() const {
-    return changed.empty() && nominations.empty() && evictions.empty() && nominal_waits.empty() &&
+    return changed.empty() && nominations.empty() && evictions.empty() && starts.empty() &&
            warnings.empty();
   }
 };

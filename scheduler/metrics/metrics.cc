@@ -305,7 +305,7 @@ void Metrics::CountEvicted(const Reclaim& reclaim, const ReclaimVictim& victim) 
 void Metrics::CountEvictionFailure(EvictionOutcome outcome) {
   impl_->reclaims.EvictionFailed(outcome);
 }
-void Metrics::CountNominalWait(Millis waited) { impl_->reclaims.StartedInNominal(waited); }
+void Metrics::CountStart(const StartedWork& start) { impl_->reclaims.Started(start); }
 
 std::string Metrics::Render(const Scrape& scrape) const {
   for (const QuotaView& quota : scrape.quotas) {

@@ -124,6 +124,9 @@ struct Scrape {
   std::vector<QuotaView> quotas;
   std::vector<BudgetReport> budgets;
   std::vector<PendingRow> pending;
+  std::vector<HeldTimeRow> held_time;
+  std::vector<NamespaceHeldRow> namespaces;
+  std::vector<PodView> shares;  // of which the parts of GPUs are shown
   std::optional<LedgerRow> ledger;
   std::vector<WatchRow> watches;
   std::vector<HoldRow> holds;
@@ -163,8 +166,7 @@ class Metrics {
   // Outcomes that are no failure count nothing.
   void CountEvictionFailure(EvictionOutcome outcome);
   void CountMigChange(MigOutcome outcome);
-  // Work was bound in quota after it had waited.
-  void CountNominalWait(Millis waited);
+  void CountStart(const StartedWork& start);
 
   // The whole exposition, text format 0.0.4. Cost: O(series).
   std::string Render(const Scrape& scrape) const;

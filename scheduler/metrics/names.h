@@ -3,8 +3,9 @@
 // Names start with tranche_ (process_ for what the operating system tells about the process),
 // counters end in _total, durations are in seconds and memory in bytes. Labels come from closed
 // sets (verb, result, reason, rule, resource, state, caller) or are names of quotas, the namespaces
-// they own, budgets, classes or GPU models. No label is named namespace, pod, container, service or
-// node: a Prometheus in a cluster writes those of the scraped process over ours.
+// they own, budgets, classes or GPU models. No label is named namespace, container, service or
+// node: a Prometheus in a cluster writes those of the scraped process over ours
+// (tranche_gpu_share_info has a label pod: there ours is exported_pod unless honor_labels is set).
 #pragma once
 
 namespace tranche::metrics {
@@ -155,6 +156,17 @@ inline constexpr Series kPendingWorkloads = {"tranche_pending_workloads",
 inline constexpr Series kPendingGpus = {"tranche_pending_gpus",
                                         "GPUs that waiting pods ask for (GPUs)"};
 
+inline constexpr Series kGpuSeconds = {
+    "tranche_gpu_seconds_total",
+    "GPU time held since the start of this process, refunds not taken off, by quota, model and "
+    "class; of no quota where leaf is empty (GPU-seconds)"};
+inline constexpr Series kNamespaceUsed = {"tranche_namespace_used_gpus",
+                                          "Held now by namespace and model (GPUs)"};
+inline constexpr Series kShareInfo = {
+    "tranche_gpu_share_info",
+    "Thousandths of the GPU that the pod holds, to join what exporters measure by UUID; pods whose "
+    "GPUs are known (milli)"};
+
 // ---- reclaims ---------------------------------------------------------------------------------
 inline constexpr Series kReclaims = {
     "tranche_reclaim_total",
@@ -175,6 +187,9 @@ inline constexpr Series kEvictionFailures = {
 inline constexpr Series kTimeToNominal = {
     "tranche_time_to_nominal_seconds",
     "How long work that was bound in quota had waited (seconds)"};
+inline constexpr Series kWait = {
+    "tranche_wait_seconds",
+    "How long work that was bound had waited since it was created, by quota and class (seconds)"};
 inline constexpr Series kPlanDuration = {"tranche_plan_duration_seconds",
                                          "Time of one round of planning, by result (seconds)"};
 inline constexpr Series kPlanSearches = {

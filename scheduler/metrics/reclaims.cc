@@ -25,7 +25,8 @@ prometheus::Family<prometheus::Histogram>& HistogramFamily(prometheus::Registry&
 }  // namespace
 
 ReclaimCounters::ReclaimCounters(prometheus::Registry& registry)
-    : reclaims_(CounterFamily(registry, kReclaims)),
+    : waits_(HistogramFamily(registry, kWait)),
+      reclaims_(CounterFamily(registry, kReclaims)),
       evicted_(CounterFamily(registry, kEvictedPods)),
       lost_work_(CounterFamily(registry, kLostWork)),
       again_(CounterFamily(registry, kReevictions)) {
@@ -85,8 +86,11 @@ void ReclaimCounters::EvictionFailed(EvictionOutcome outcome) {
   }
 }
 
-void ReclaimCounters::StartedInNominal(Millis waited) {
-  nominal_waits_->Observe(std::chrono::duration<double>(waited).count());
+void ReclaimCounters::Started(const StartedWork& start) {
+  const double seconds = std::chrono::duration<double>(start.waited).count();
+  waits_.Add({{"leaf", start.leaf}, {"class", start.workload_class}}, kWaitBuckets)
+      .Observe(seconds);
+  if (start.within_nominal) nominal_waits_->Observe(seconds);
 }
 
 }  // namespace tranche::metrics

@@ -25,7 +25,7 @@ class ReclaimCounters {
   void ReclaimedFrom(const Reclaim& reclaim, const std::string& leaf);
   void Evicted(const Reclaim& reclaim, const ReclaimVictim& victim);
   void EvictionFailed(EvictionOutcome outcome);
-  void StartedInNominal(Millis waited);
+  void Started(const StartedWork& start);
 
  private:
   static constexpr std::size_t kResults =
@@ -38,6 +38,7 @@ class ReclaimCounters {
   prometheus::Counter* unresolved_;
   std::array<prometheus::Counter*, kOutcomes> failures_{};  // of those that are none: nullptr
   prometheus::Histogram* nominal_waits_;
+  prometheus::Family<prometheus::Histogram>& waits_;  // by quota and class
   // By pairs of quotas, and by quota and rule: a series appears with its first count.
   prometheus::Family<prometheus::Counter>& reclaims_;
   prometheus::Family<prometheus::Counter>& evicted_;

@@ -71,6 +71,38 @@ void AddBudget(const BudgetReport& report, const LeafByNamespace& owners, Page& 
   }
 }
 
+// Instances and shares of one GPU that a pod holds are one series.
+void AddShares(const std::vector<PodView>& pods, Page& page) {
+  for (const PodView& pod : pods) {
+    const bool holds = pod.state == PodState::kBound || pod.state == PodState::kReserved;
+    if (!holds || !pod.allocation) continue;
+    std::map<std::string, int64_t> milli;
+    for (const ContainerDevices& container : pod.allocation->containers) {
+      for (const Device& device : container.devices) {
+        if (!device.uuid.empty()) milli[device.uuid.str()] += device.milli.count();
+      }
+    }
+    for (const auto& [uuid, share] : milli) {
+      page.Gauge(kShareInfo, static_cast<double>(share),
+                 {{"UUID", uuid},
+                  {"quota_namespace", pod.name.ns},
+                  {"pod", pod.name.name},
+                  {"leaf", pod.leaf}});
+    }
+  }
+}
+
+void AddHeld(const Scrape& scrape, Page& page) {
+  for (const HeldTimeRow& row : scrape.held_time) {
+    page.Counter(kGpuSeconds, static_cast<double>(row.quanta_ms) / (kQuantaPerGpu * 1000.0),
+                 {{"leaf", row.leaf}, {"model", row.model}, {"class", row.workload_class}});
+  }
+  for (const NamespaceHeldRow& row : scrape.namespaces) {
+    page.Gauge(kNamespaceUsed, Gpus(GpuEquivalents(row.held)),
+               {{"quota_namespace", row.ns}, {"model", row.model}});
+  }
+}
+
 void AddLedger(const LedgerRow& ledger, Page& page) {
   page.Gauge(kLedgerWritable, ledger.writable ? 1 : 0);
   for (const auto& [kind, wrong] : ledger.faults) {
@@ -113,6 +145,8 @@ void AddTeams(const Scrape& scrape, Page& page) {
     page.Gauge(kPendingWorkloads, static_cast<double>(row.workloads), labels);
     page.Gauge(kPendingGpus, Gpus(row.quanta), labels);
   }
+  AddHeld(scrape, page);
+  AddShares(scrape.shares, page);
   if (scrape.ledger) AddLedger(*scrape.ledger, page);
 }
 

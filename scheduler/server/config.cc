@@ -208,6 +208,7 @@ void AddClusterKeys(ServeConfig& config, Setters& keys) {
   keys["mig.configMap"] = Text("NAMESPACE/NAME", [&config](const std::string& text) {
     return SplitObjectName(text, config.mig_config_ns, config.mig_config_name);
   });
+  keys["metrics.shares"] = OneOf(Choices<bool>{{"On", true}, {"Off", false}}, config.share_metrics);
   keys["compatibility"] = OneOf(Choices<bool>{{"none", false}, {"hami", true}}, config.hami);
 }
 

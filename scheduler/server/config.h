@@ -98,6 +98,8 @@ struct ServeConfig {
   // For people who come from HAMi: its reason words and metric names beside ours, and
   // ResourceQuotas of GPU memory and cores kept as it keeps them.
   bool hami = false;
+  // A series for each GPU a pod holds (tranche_gpu_share_info).
+  bool share_metrics = true;
 };
 
 // Overlays `config` with the YAML text; `name` stands for the file in errors.

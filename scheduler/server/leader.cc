@@ -299,6 +299,11 @@ metrics::Scrape LeaderServices::Impl::Gather() {
     scrape.now = now;
     scrape.budgets = engine.Budgets(now);
   });
+  ask([&](Engine& engine, Instant now) {
+    scrape.held_time = engine.HeldTime(now);
+    scrape.namespaces = engine.HeldByNamespace();
+  });
+  if (config.share_metrics) scrape.shares = host.engine.Pods();
   scrape.holds = host.engine.Holds();
   scrape.binds_in_progress = binder->in_progress();
   scrape.invalid_objects = host.policies.invalid_objects();

@@ -303,14 +303,25 @@ void ReclaimRuns::NoteMemberReturned(const PodUid& uid, Instant now) {
   if (reclaim != reclaims_.of_member.end()) Reearmark(reclaims_.all.at(reclaim->second), now);
 }
 
+void ReclaimRuns::NoteStart(const PodUid& uid, PodRecord& record, Instant now) {
+  const auto starting = std::exchange(record.starting, PodRecord::Starting::kNo);
+  if (starting == PodRecord::Starting::kNo) return;
+  StartedWork start;
+  start.waited = now - record.waits_since;
+  start.within_nominal = starting == PodRecord::Starting::kWithinNominal;
+  if (const HeldWork* work = cluster_.book.Find(uid)) {
+    start.leaf = work->leaf;
+    start.workload_class = work->workload_class;
+  }
+  cluster_.outbox.reclaims().starts.push_back(std::move(start));
+}
+
 void ReclaimRuns::NoteMemberPlaced(const PodUid& uid, const NodeName& node, Instant now) {
   preemptors_.Forget(uid);
   reclaims_.avoided.erase(uid);
   PodRecord& record = *cluster_.Find(uid);
   nominations_.End(uid, record, now);
-  if (std::exchange(record.within_nominal, false)) {
-    cluster_.outbox.reclaims().nominal_waits.push_back(now - record.waits_since);
-  }
+  NoteStart(uid, record, now);
   if (reclaims_.returned.erase(uid) > 0) reclaims_.returning.erase(record.traits.owner);
   const auto found = reclaims_.of_member.find(uid);
   if (found == reclaims_.of_member.end()) return;

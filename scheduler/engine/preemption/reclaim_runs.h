@@ -71,6 +71,8 @@ class ReclaimRuns {
   void Continue(Instant now);
 
  private:
+  // Tells how long it had waited, once it is bound.
+  void NoteStart(const PodUid& uid, PodRecord& record, Instant now);
   std::optional<Instant> MostPatience(const ReclaimVictim& victim) const;
   void NextEviction(const std::string& name, Instant now);
   // The eviction of that victim was taken: reclaims that waited for the answer go on.

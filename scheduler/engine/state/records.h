@@ -93,7 +93,9 @@ struct PodRecord {
   std::optional<Instant> ended_at;      // of a terminal pod
   std::optional<Instant> yields_since;  // others have given way to it since
   PodUid yields_to;                     // of the last kYieldingTo
-  bool within_nominal = false;          // at its bind: nothing was borrowed
+  // By its own bind, until that is known to have worked.
+  enum class Starting : uint8_t { kNo, kYes, kWithinNominal };
+  Starting starting = Starting::kNo;
   PodTraits traits;
   std::unique_ptr<Earmark> earmark;  // null: none
   std::string gang;                  // key of its gang's books; empty: none

@@ -412,7 +412,7 @@ TEST_F(ReclaimerTest, EvictionsAreCountedByRuleAndTeam) {
     Change(InPhase(reclaim, ReclaimPhase::kEvicting));
   }
   Change(InPhase(reclaim, ReclaimPhase::kDone));
-  Do({{}, {}, {}, {Millis(20s)}, {}});
+  Do({{}, {}, {}, {{"prod", "serve", Millis(20s), true}}, {}});
   EXPECT_EQ(reclaimer.running(), 0);
   for (const char* line : {
            R"(tranche_reclaim_total{from="research",rule="R1",to="prod"} 1)",
@@ -423,6 +423,7 @@ TEST_F(ReclaimerTest, EvictionsAreCountedByRuleAndTeam) {
            R"(tranche_reevictions_total{leaf="research"} 1)",
            R"(tranche_time_to_nominal_seconds_bucket{le="15"} 0)",
            R"(tranche_time_to_nominal_seconds_bucket{le="30"} 1)",
+           R"(tranche_wait_seconds_count{class="serve",leaf="prod"} 1)",
        }) {
     EXPECT_TRUE(HasMetric(line)) << line << "\n" << metrics.Render({});
   }

@@ -129,6 +129,34 @@ TEST_F(EngineMeteringTest, BindingThatDidNotHappenChargesNothing) {
   EXPECT_THAT(Metered(), ElementsAre("open failed.1 at 50"));
 }
 
+// What teams' histograms of waiting are made of.
+TEST_F(EngineMeteringTest, HowLongWorkWaitedIsToldOnceItIsBound) {
+  const auto starts = [this] {
+    std::vector<std::string> texts;
+    for (const StartedWork& start : std::exchange(engine_.effects().reclaims.starts, {})) {
+      texts.push_back(fmt::format("{} {} {}", start.leaf, start.waited.count() / 1000,
+                                  start.within_nominal ? "within" : "beyond"));
+    }
+    return texts;
+  };
+  const PodRequest waits = Pod("a", "waits", 8), unowned = Pod("nobodys", "unowned", 1),
+                   foreign = Pod("a", "foreign", 1);
+  for (const PodRequest& pod : {waits, unowned}) EXPECT_NE(Try(pod), "");
+  To(60);
+  Bind(waits, "n1");
+  EXPECT_THAT(starts(), IsEmpty()) << "not before it is known to be bound";
+  engine_.SettleBind(waits.uid, NodeName("n1"), BindOutcome::kBound, now_);
+  engine_.UpsertPod(BoundFacts(waits, "n1"), now_);
+  EXPECT_THAT(starts(), ElementsAre("team-a 60 within"));
+  To(90);
+  Bind(unowned, "n2");
+  engine_.UpsertPod(BoundFacts(unowned, "n2"), now_);  // the watch is faster than the answer
+  engine_.SettleBind(unowned.uid, NodeName("n2"), BindOutcome::kBound, now_);
+  EXPECT_THAT(starts(), ElementsAre(" 90 beyond"));
+  engine_.UpsertPod(Bound(foreign, "n2"), now_);
+  EXPECT_THAT(starts(), IsEmpty()) << "another scheduler placed it";
+}
+
 // The answer to the bind was lost and the pod is gone when it is read; a watch that is late then
 // shows that it had run. Under a number that was used nothing would be added to the ledger.
 TEST_F(EngineMeteringTest, WhatALateWatchShowsOfAPodThatIsGoneIsCharged) {

@@ -162,7 +162,9 @@ TEST(MetricsTest, EvictionsAreCountedByRuleAndQuota) {
   metrics.CountEvictionFailure(EvictionOutcome::kBlocked);
   metrics.CountEvictionFailure(EvictionOutcome::kAccepted);
   metrics.CountEvictionFailure(EvictionOutcome::kGone);
-  metrics.CountNominalWait(Millis(3'000));
+  metrics.CountStart({"vision", "training", Millis(3'000), true});
+  metrics.CountStart({"vision", "training", Millis(40'000), false});
+  metrics.CountStart({"", "", Millis(0), false});
   Scrape scrape;
   scrape.reclaims_running = 2;
   const std::string page = metrics.Render(scrape);
@@ -176,6 +178,10 @@ TEST(MetricsTest, EvictionsAreCountedByRuleAndQuota) {
            "tranche_eviction_failures_total{reason=\"forbidden\"} 0",
            "tranche_eviction_failures_total{reason=\"failed\"} 0",
            "tranche_time_to_nominal_seconds_bucket{le=\"5\"} 1",
+           "tranche_time_to_nominal_seconds_count 1",
+           "tranche_wait_seconds_bucket{class=\"training\",leaf=\"vision\",le=\"30\"} 1",
+           "tranche_wait_seconds_count{class=\"training\",leaf=\"vision\"} 2",
+           "tranche_wait_seconds_count{class=\"\",leaf=\"\"} 1",
        }) {
     EXPECT_TRUE(ShowsLine(page, line)) << line << "\n" << page;
   }
@@ -239,6 +245,53 @@ TEST(MetricsTest, NamespacesAndBudgetsTellTheirQuota) {
   }
   EXPECT_EQ(page.find("tranche_budget_window_end_seconds{budget=\"of-namespace\"}"),
             std::string::npos);
+}
+
+PodView HoldsDevices(const std::string& name, PodState state, std::vector<Device> devices) {
+  PodView pod;
+  pod.name = {"vision-dev", name};
+  pod.state = state;
+  pod.leaf = "vision";
+  pod.allocation.emplace().containers = {{"main", std::move(devices)}};
+  return pod;
+}
+
+Device PartOfCard(const std::string& uuid, int64_t milli) {
+  Device device;
+  device.uuid = GpuUuid(uuid);
+  device.milli = MilliGpu::Of(milli);
+  return device;
+}
+
+TEST(MetricsTest, TeamsSeeTheirHoursTheirNamespacesAndWhoSharesACard) {
+  Scrape scrape;
+  scrape.held_time = {{"vision", "training", "h100", Int128{kQuantaPerGpu} * 1'500},
+                      {"", "", "t4", 0}};
+  scrape.namespaces = {{"vision-dev", "h100", {kQuantaPerGpu / 2, kQuantaPerGpu / 4}}};
+  scrape.shares = {
+      HoldsDevices("half", PodState::kBound, {PartOfCard("GPU-a", 500), PartOfCard("GPU-b", 100)}),
+      HoldsDevices("two-slices", PodState::kReserved,
+                   {PartOfCard("GPU-b", 142), PartOfCard("GPU-b", 142)}),
+      HoldsDevices("only-likely", PodState::kClaimed, {PartOfCard("GPU-c", 500)}),
+      HoldsDevices("of-no-known-card", PodState::kBound, {PartOfCard("", 500)})};
+  const std::string page = Metrics().Render(scrape);
+  const auto share = [](const char* uuid, const char* pod) {
+    return std::string("tranche_gpu_share_info{UUID=\"") + uuid +
+           "\",quota_namespace=\"vision-dev\",pod=\"" + pod + "\",leaf=\"vision\"} ";
+  };
+  for (const std::string& line :
+       {std::string(
+            "tranche_gpu_seconds_total{leaf=\"vision\",model=\"h100\",class=\"training\"} 1.5"),
+        std::string("tranche_gpu_seconds_total{leaf=\"\",model=\"t4\",class=\"\"} 0"),
+        std::string(
+            "tranche_namespace_used_gpus{quota_namespace=\"vision-dev\",model=\"h100\"} 0.5"),
+        share("GPU-a", "half") + "500", share("GPU-b", "half") + "100",
+        share("GPU-b", "two-slices") + "284"}) {
+    EXPECT_TRUE(ShowsLine(page, line)) << line << "\n" << page;
+  }
+  for (const char* absent : {"only-likely", "of-no-known-card"}) {
+    EXPECT_EQ(page.find(absent), std::string::npos) << page;
+  }
 }
 
 TEST(MetricsTest, EveryNameHasOurPrefixAndCountersEndInTotal) {
