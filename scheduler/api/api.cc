@@ -47,6 +47,9 @@ void AddApi(EngineHost& host, Router& router) {
                    [&host, text = std::make_shared<SharedText>()](const http::Request& request) {
                      return Conditional(request, text->Respond(EncodePods(host.Pods())));
                    });
+  router.AddAnswer("GET", "/api/v1/gangs", [&host](const http::Request&) {
+    return JsonResponse(EncodeGangs(host.Gangs()));
+  });
   router.AddAnswer("GET", "/api/v1/explain/",
                    [&host](const http::Request& request) { return Explain(host, request.path); });
   router.AddAnswer("GET", "/api/v1/quotas", [&host](const http::Request&) {

@@ -137,6 +137,41 @@ void AppendPodMembers(std::string& out, const PodView& pod) {
       pod.observed == Reason::kNone ? std::string_view() : Describe(pod.observed).code);
 }
 
+std::string_view StateName(GangView::State state) {
+  switch (state) {
+    case GangView::State::kGathering:
+      return "gathering";
+    case GangView::State::kWaiting:
+      return "waiting";
+    case GangView::State::kSeated:
+      return "seated";
+    case GangView::State::kRunning:
+      return "running";
+    case GangView::State::kLeaving:
+      return "leaving";
+  }
+  TRANCHE_CHECK(false);
+}
+
+void AppendGang(std::string& out, const GangView& gang) {
+  out += '{';
+  AppendMember(out, "namespace", gang.name.ns);
+  AppendMember(out, "name", gang.name.name);
+  AppendMember(out, "state", StateName(gang.state));
+  AppendTextOrNull(out, "leaf", gang.leaf);
+  AppendMember(out, "size", gang.size > 0 ? std::optional<int>(gang.size) : std::nullopt);
+  AppendMember(out, "bound", gang.bound);
+  AppendMember(out, "binding", gang.binding);
+  AppendMember(out, "waiting", gang.waiting);
+  AppendMember(out, "gated", gang.gated);
+  AppendMember(out, "withoutGpus", gang.plain);
+  AppendList(out, "nodes", gang.nodes,
+             [](std::string& text, const NodeName& node) { AppendQuoted(text, node.str()); });
+  AppendTimeOrNull(out, "waitsSince", gang.waits_since);
+  AppendTextOrNull(out, "text", gang.detail);
+  out += '}';
+}
+
 void AppendVerdict(std::string& out, const NodeVerdict& verdict) {
   out += '{';
   AppendMember(out, "name", verdict.node.str());
@@ -210,6 +245,10 @@ std::string EncodePods(std::span<const PodView> pods) {
     AppendPodMembers(out, pod);
     out += '}';
   });
+}
+
+std::string EncodeGangs(std::span<const GangView> gangs) {
+  return Document("gangs", gangs, 300, AppendGang);
 }
 
 std::string EncodeExplanation(const Explanation& explanation) {

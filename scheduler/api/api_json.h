@@ -13,6 +13,7 @@ namespace tranche {
 
 std::string EncodeNodes(std::span<const NodeView> nodes);
 std::string EncodePods(std::span<const PodView> pods);
+std::string EncodeGangs(std::span<const GangView> gangs);
 // The pod's entry plus nodes, plan and advice.
 std::string EncodeExplanation(const Explanation& explanation);
 std::string EncodeWhatIf(std::span<const WhatIfResult> results);

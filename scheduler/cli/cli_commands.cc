@@ -161,6 +161,11 @@ void AddLists(CLI::App& app, Commands& commands) {
                               {"queue --watch", "tells of each that comes and goes"}}),
                  commands, "POD", /*of_namespaces=*/true);
   AddListOptions(
+      *AddCommand(app, kSeeGroup, "gangs", "pods that start all or none, and what they wait for",
+                  {{"gangs -A --sort-by=-waits", "who waits longest first"},
+                   {"gangs run-7 -o wide", "one, with its nodes"}}),
+      commands, "GANG", /*of_namespaces=*/true);
+  AddListOptions(
       *AddCommand(app, kSeeGroup, "quota", "what teams may use, use, borrow and wait for",
                   {{"quota team-a -o wide", "of one team, with its fair share"},
                    {"quota --sort-by=-pending", "who waits for most first"}}),

@@ -88,7 +88,7 @@ std::string NameOfPod(const Json& pod) {
   return fmt::format("{}/{}", Text(pod, "namespace"), Text(pod, "name"));
 }
 
-// By this machine's clock.
+// Of a pod or a gang, by this machine's clock.
 std::string WaitOf(const Json& pod) {
   const Instant now = std::chrono::floor<Millis>(std::chrono::system_clock::now());
   return Age(Text(pod, "waitsSince"), wire::FormatTime(now));
@@ -160,6 +160,33 @@ const ListShape kQueue = {"pods",
                             return state == "pending" || state == "claimed";
                           },
                           ".waitsSince"};
+
+Rows GangRows(const Json& gang, const Json& /*answer*/) {
+  const auto count = [&gang](const char* key) { return std::to_string(Whole(gang, key)); };
+  return {{Text(gang, "namespace"), Text(gang, "name"), Text(gang, "state"), Text(gang, "size"),
+           count("bound"), count("waiting"), Text(gang, "leaf"), WaitOf(gang), Text(gang, "text"),
+           count("binding"), count("gated"), count("withoutGpus"), Listed(gang.at("nodes"))}};
+}
+
+const ListShape kGangs = {"gangs",
+                          "gang",
+                          "no gang is known",
+                          {{"NAMESPACE"},
+                           {"NAME"},
+                           {"STATE"},
+                           {"SIZE"},
+                           {"BOUND"},
+                           {"WAITING"},
+                           {"QUOTA"},
+                           {"WAITS"},
+                           {"REASON"},
+                           {"BINDING", true},
+                           {"GATED", true},
+                           {"NO GPU", true},
+                           {"NODES", true}},
+                          GangRows,
+                          NameOfPod,
+                          /*of_namespaces=*/true};
 
 Rows QuotaRows(const Json& quota, const Json& /*answer*/) {
   Rows rows;
@@ -324,6 +351,10 @@ int ShowPods(const ClientOptions& options, std::ostream& out, std::ostream& err)
 
 int ShowQueue(const ClientOptions& options, std::ostream& out, std::ostream& err) {
   return ShowList({kQueue, {"/api/v1/pods"}}, options, out, err);
+}
+
+int ShowGangs(const ClientOptions& options, std::ostream& out, std::ostream& err) {
+  return ShowList({kGangs, {"/api/v1/gangs"}}, options, out, err);
 }
 
 int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err) {

@@ -158,6 +158,9 @@ class Engine {
   // At most `limit` nodes (pods) after `after` in name (namespace/name, uid) order.
   std::vector<NodeView> Nodes(const NodeName& after, std::size_t limit, Instant now) const;
   std::vector<PodView> Pods(const PodName& after, const PodUid& after_uid, std::size_t limit);
+  // Gangs after `after` (namespace/gang; empty: from the first) in that order: at most `limit`, and
+  // so many fewer as they are large. Empty: there are no more.
+  std::vector<GangView> GangsAfter(const std::string& after, std::size_t limit) const;
   std::optional<Explanation> Explain(const PodName& pod, Instant now);
   // Places the pods one after another and takes everything back.
   std::vector<WhatIfResult> WhatIf(std::span<const PodRequest> pods, Instant now);

@@ -256,6 +256,20 @@ std::vector<PodView> Engine::Pods(const PodName& after, const PodUid& after_uid,
   return page;
 }
 
+std::vector<GangView> Engine::GangsAfter(const std::string& after, std::size_t limit) const {
+  // A member is a look-up; of one gang all are looked at at once.
+  constexpr std::size_t kMostMembers = 512;
+  const Gangs& gangs = parts_->gangs;
+  std::vector<GangView> page;
+  std::size_t members = 0;
+  for (auto at = gangs.books().all.upper_bound(after);
+       at != gangs.books().all.end() && page.size() < limit && members < kMostMembers; ++at) {
+    members += at->second.members.size();
+    page.push_back(gangs.ViewOf(at->first));
+  }
+  return page;
+}
+
 std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
   EngineParts& parts = *parts_;
   ClusterState& cluster = parts.cluster;

@@ -118,6 +118,18 @@ std::vector<PodView> EngineHost::Pods() {
   }
 }
 
+std::vector<GangView> EngineHost::Gangs() {
+  std::vector<GangView> all;
+  for (;;) {
+    const std::string after = all.empty() ? "" : all.back().name.str();
+    std::vector<GangView> page = With(EngineCaller::kPages, [&after](Engine& engine, Instant) {
+      return engine.GangsAfter(after, kPage);
+    });
+    if (page.empty()) return all;
+    std::move(page.begin(), page.end(), std::back_inserter(all));
+  }
+}
+
 EngineTotals EngineHost::Totals(EngineCaller caller) {
   TotalsWalk walk;
   while (!walk.done()) {

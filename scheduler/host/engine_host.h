@@ -91,6 +91,8 @@ class EngineHost {
   // whole is no snapshot of one moment.
   std::vector<NodeView> Nodes();
   std::vector<PodView> Pods();
+  // By namespace/gang.
+  std::vector<GangView> Gangs();
   // Reports about the whole cluster, likewise slice by slice.
   EngineTotals Totals(EngineCaller caller);
   WaitingWalk Waiting(EngineCaller caller);

@@ -22,6 +22,7 @@
 #include "scheduler/engine/requeue/requeuer.h"
 #include "scheduler/engine/state/earmarks.h"
 #include "scheduler/engine/state/preemption_state.h"
+#include "scheduler/engine/state/views.h"
 
 namespace tranche {
 
@@ -76,6 +77,8 @@ class Gangs {
   // Where other pods of its gang are; false: nowhere.
   bool NeighboursOf(const PodRecord& record, const GpuPolicy& policy, Neighbours& found) const;
   std::string Describe(const PodRecord& record) const;
+  // `key`: one of books().all. O(members).
+  GangView ViewOf(const std::string& key) const;
   std::optional<Instant> Due(Instant now) const;
 
   // ---- seats

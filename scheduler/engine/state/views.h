@@ -84,6 +84,24 @@ struct PodView {
   std::shared_ptr<const PodRequest> request;
   std::optional<Instant> waits_since;
 };
+// A gang whose pods ask for GPUs.
+struct GangView {
+  // As gang_seats.h says; kLeaving: more of its pods are being evicted than it can spare.
+  enum class State : uint8_t { kGathering, kWaiting, kSeated, kRunning, kLeaving };
+
+  PodName name;  // the gang's, in its namespace
+  State state = State::kGathering;
+  std::string leaf;  // of its first pod; empty: none owns it
+  int size = 0;      // pods that start together; 0: nobody says
+  int bound = 0;
+  int binding = 0;
+  int waiting = 0;              // could be placed
+  int gated = 0;                // could be, but for gates of ours
+  int plain = 0;                // ask for no GPU
+  std::vector<NodeName> nodes;  // where its pods are, and where places are kept for them; ascending
+  std::optional<Instant> waits_since;  // the pod that waits longest; nullopt: none waits
+  std::string detail;                  // why it waits
+};
 struct NodeVerdict {
   NodeName node;
   bool fits = false;

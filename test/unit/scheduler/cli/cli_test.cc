@@ -257,6 +257,37 @@ TEST_F(CliOnServer, PodsAndTheQueueAreOfNamespaces) {
   EXPECT_EQ(Ask({"queue", "placed"}).err, "tranche: no waiting pod \"placed\" is known\n");
 }
 
+TEST_F(CliOnServer, GangsTellHowFarTheyAre) {
+  Apply(MakeNode("gpu-1", 2));
+  const auto member = [this](const std::string& gang, const std::string& name, const char* size) {
+    const Json pod = MakePod(name, {{"nvidia.com/gpu", "1"}},
+                             {{"tranche.dev/gang", gang}, {"tranche.dev/gang-size", size}});
+    Apply(pod);
+    return pod;
+  };
+  EXPECT_EQ(Ask({"gangs"}).out, "no gang is known\n");
+  const Json first = member("run", "run-0", "2"), second = member("run", "run-1", "2");
+  ASSERT_EQ(Schedule(first, {"gpu-1"}), "gpu-1");
+  ASSERT_EQ(Schedule(second, {"gpu-1"}), "gpu-1");
+  member("half", "half-0", "2");
+  const std::pair<std::vector<std::string>, std::string> table[] = {
+      {{"gangs", "-o",
+        "jsonpath={range .gangs[*]}{.name} {.state} {.bound}/{.size} {.nodes[*]};{end}"},
+       "half gathering 0/2 ;run running 2/2 gpu-1;"},
+      {{"gangs", "-o", "name"}, "team-a/half\nteam-a/run\n"},
+      {{"gangs", "-n", "team-b"}, "no gang is known\n"},
+  };
+  for (const auto& [arguments, wanted] : table) {
+    const Outcome outcome = Ask(arguments);
+    EXPECT_EQ(outcome.out, wanted) << outcome.err;
+    EXPECT_EQ(outcome.code, 0);
+  }
+  EXPECT_NE(Ask({"gangs", "half"}).out.find("expected 2 pods of gang half, found 1"),
+            std::string::npos)
+      << Ask({"gangs", "half"}).out;
+  EXPECT_EQ(Ask({"gangs", "hall"}).code, 1);
+}
+
 TEST_F(CliOnServer, ExplainGroupsNodesByTheirAnswer) {
   for (const char* name : {"a-1", "a-2", "a-3", "a-4"}) Apply(MakeNode(name, 1));
   Apply(MakeNode("b-1", 8));

@@ -69,6 +69,12 @@ class EngineGangsTest : public EngineTest {
     engine_.UpsertPod(test::Bound(request, node, engine_.Pod(request.uid)->allocation), now_);
   }
 
+  static std::string Joined(const std::vector<NodeName>& nodes) {
+    std::string text;
+    for (const NodeName& node : nodes) text += (text.empty() ? "" : "+") + node.str();
+    return text;
+  }
+
   std::vector<std::string> Requeued() {
     std::vector<std::string> names;
     for (const auto& [pod, uid] : std::exchange(engine_.effects().requeue, {}))
@@ -98,6 +104,37 @@ TEST_F(EngineGangsTest, MembersWaitUntilAllAreThereThenEachHasItsOwnNode) {
   EXPECT_EQ(nodes.size(), 4U);
   for (const PodRequest& member : gang) Run(member, Ask(member));
   EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
+TEST_F(EngineGangsTest, ViewsTellHowFarAGangIs) {
+  const auto views = [this] {
+    std::vector<std::string> texts;
+    for (const GangView& gang : engine_.GangsAfter("", 16)) {
+      static constexpr const char* kStates[] = {"gathering", "waiting", "seated", "running",
+                                                "leaving"};
+      texts.push_back(fmt::format("{} {} {}/{} waits {} on {}", gang.name.name,
+                                  kStates[static_cast<int>(gang.state)], gang.bound, gang.size,
+                                  gang.waiting, Joined(gang.nodes)));
+    }
+    return texts;
+  };
+  Cliques(1, 2);
+  EXPECT_THAT(views(), IsEmpty());
+  See(Member("early", 0, 3));
+  const auto large = SeeGang("large", 3);
+  EXPECT_EQ(Ask(large[0]), "GangNoRoom");
+  const auto train = SeeGang("train", 2);
+  EXPECT_THAT(views(),
+              ElementsAre("early gathering 0/3 waits 1 on ", "large waiting 0/3 waits 3 on ",
+                          "train waiting 0/2 waits 2 on "));
+  EXPECT_THAT(engine_.GangsAfter("", 16)[0].detail,
+              HasSubstr("expected 3 pods of gang early, found 1"));
+  const std::string first = Ask(train[0]);
+  EXPECT_THAT(views(), testing::Contains("train seated 0/2 waits 2 on c0-n0+c0-n1"));
+  Run(train[0], first);
+  Run(train[1], Ask(train[1]));
+  EXPECT_THAT(views(), testing::Contains("train running 2/2 waits 0 on c0-n0+c0-n1"));
+  EXPECT_THAT(engine_.GangsAfter("team/large", 1), testing::SizeIs(1)) << "from there on";
 }
 
 TEST_F(EngineGangsTest, AGangOfFourTimesEightLandsInOneCliqueOrNowhere) {
