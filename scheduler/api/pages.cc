@@ -1,5 +1,6 @@
 #include "scheduler/api/pages.h"
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -7,6 +8,8 @@
 #include "scheduler/api/conditional.h"
 #include "scheduler/ui/assets.h"
 #include "scheduler/wire/json/json_value.h"
+#include "scheduler/wire/json/yaml_to_json.h"
+#include "topology/base/check.h"
 
 namespace tranche {
 namespace {
@@ -40,6 +43,14 @@ http::Response UiFile(const http::Request& request) {
   return Conditional(request, std::move(response));
 }
 
+// As JSON, which most programs ask for.
+std::string OpenApiJson() {
+  const absl::StatusOr<std::string> documents = embedded::YamlToJson(OpenApiText());
+  TRANCHE_CHECK(documents.ok());
+  // An array of one document.
+  return documents->substr(1, documents->size() - 2);
+}
+
 }  // namespace
 
 const char* Version() { return TRANCHE_VERSION; }
@@ -62,6 +73,9 @@ void AddPages(std::function<Readiness()> ready, std::function<std::string()> not
   router.AddAnswer("GET", "/version", [](const http::Request&) {
     return JsonResponse(wire::Dump({{"version", Version()}}));
   });
+  router.AddAnswer("GET", "/api/openapi.json",
+                   [description = std::make_shared<const std::string>(OpenApiJson())](
+                       const http::Request&) { return JsonResponse(*description); });
   router.AddAnswer("GET", "/metrics", [&metrics, scrape = std::move(scrape)](const http::Request&) {
     http::Response response;
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";

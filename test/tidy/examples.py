@@ -182,6 +182,11 @@ EXAMPLES = [
     ("named_files", True, {"scheduler/kube/a.h": "int a;  // as in wire/gone.cc\n"}),
     ("named_files", False, {"scheduler/kube/a.h": "// See a.h, kube/a.h and policy/v1.\n"}),
 
+    ("api", True, {"scheduler/api/openapi.yaml": "paths:\n  /api/v1/a:\n"}),
+    ("api", True, {"scheduler/api/openapi.yaml": "paths:\n", "scheduler/api/a.cc": '"/api/v1/a"'}),
+    ("api", False, {"scheduler/api/openapi.yaml": "paths:\n  /api/v1/a/{b}/{c}:\n  /version:\n",
+                    "scheduler/api/a.cc": '"/api/v1/a/"'}),
+
     ("decisions", True, {"scheduler/docs/adr/0001-a.md": _DECISION.replace("0001:", "1.")}),
     ("decisions", True, {"scheduler/docs/adr/0001-a.md": _DECISION.replace("Status", "State")}),
     ("decisions", True, {"scheduler/docs/adr/0001-a.md": _DECISION + "\n## Not taken\n"}),

@@ -320,6 +320,7 @@ RULES = {
     "engine": rules_shape.engine_rule(RANKS),
     "methods": rules_shape.check_methods,
     "tables": rules_tables.tables_rule(RANKS, room_of),
+    "api": rules_text.check_api,
     "torn": rules_text.check_torn,
     "comments": rules_text.check_comments,
     "decisions": rules_text.check_decisions,

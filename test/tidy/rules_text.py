@@ -158,6 +158,32 @@ def check_documents(files):
                 f"expected a path of the tree, found {word}")
 
 
+_API = "scheduler/api/openapi.yaml"
+_ROUTE = re.compile(r'"(/(?:api|embedded)/[^"]*)"')
+_API_PATH = re.compile(r"^  (/(?:api|embedded)/[^:]*):$", re.MULTILINE)
+
+
+def check_api(files):
+    """Every path of the JSON API is described, and every path that is described is answered. A path
+    that ends in / takes what is below it."""
+    if _API not in files:
+        return
+    described = files[_API]
+    wanted = {re.sub(r"\{.*", "", match.group(1)): match.start()
+              for match in _API_PATH.finditer(described.text)}
+    found = {}
+    for file in files.values():
+        if file.folder == "scheduler/api" and file.path.endswith(".cc"):
+            for match in _ROUTE.finditer(file.text):
+                found[match.group(1)] = (file, match.start())
+    for path, (file, start) in sorted(found.items()):
+        if path not in wanted:
+            yield file.path, file.line_of(start), f"expected {path} in {_API}, found it missing"
+    for path, start in sorted(wanted.items()):
+        if path not in found:
+            yield _API, described.line_of(start), f"expected a route {path}, found none"
+
+
 _DECISION = re.compile(r"^scheduler/docs/adr/(\d{4})-[a-z0-9-]+\.md$")
 _CHAPTERS = ["Context", "Decision", "Consequences"]
 
