@@ -72,7 +72,7 @@ void AddBudget(const BudgetReport& report, const LeafByNamespace& owners, Page& 
 }
 
 // Instances and shares of one GPU that a pod holds are one series.
-void AddShares(const std::vector<PodView>& pods, Page& page) {
+void AddShareInfo(const std::vector<PodView>& pods, Page& page) {
   for (const PodView& pod : pods) {
     const bool holds = pod.state == PodState::kBound || pod.state == PodState::kReserved;
     if (!holds || !pod.allocation) continue;
@@ -146,7 +146,7 @@ void AddTeams(const Scrape& scrape, Page& page) {
     page.Gauge(kPendingGpus, Gpus(row.quanta), labels);
   }
   AddHeld(scrape, page);
-  AddShares(scrape.shares, page);
+  AddShareInfo(scrape.shares, page);
   if (scrape.ledger) AddLedger(*scrape.ledger, page);
 }
 
