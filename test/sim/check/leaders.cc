@@ -15,7 +15,7 @@ void LeaderChecker::Lease(const Happening& happening) {
 
 void LeaderChecker::Hear(const Happening& happening) {
   if (happening.kind == Happening::Kind::kLeads) {
-    if (happening.number <= newest_) {
+    if (elects_ && happening.number <= newest_) {
       Found(happening.at, happening.who,
             fmt::format("expected an epoch above {}, found {}", newest_, happening.number));
     }
@@ -36,7 +36,8 @@ void LeaderChecker::Hear(const Happening& happening) {
   const PodLife* const pod = truth_.pod(TextAt(happening.after, {"metadata", "uid"}));
   if (pod == nullptr || pod->bound != happening.at || !pod->record) return;
   const auto epoch = epochs_.find(happening.who);
-  if (epoch != epochs_.end() && pod->record->epoch != static_cast<int64_t>(epoch->second)) {
+  if (elects_ && epoch != epochs_.end() &&
+      pod->record->epoch != static_cast<int64_t>(epoch->second)) {
     Found(
         happening.at, happening.key,
         fmt::format("expected a record of epoch {}, found {}", epoch->second, pod->record->epoch));

@@ -2,7 +2,8 @@
 //
 // Its model: the Lease as the API server has it. From the write that put somebody's name there on,
 // until its name is taken away, that life of a process alone may write. An epoch that was led
-// under, or is in a Binding, is one that nobody led under before.
+// under, or is in a Binding, is one that nobody led under before. One who leads without a lease
+// knows what its ledger says, if it has one, and goes on from the highest that records tell of.
 #pragma once
 
 #include <cstdint>

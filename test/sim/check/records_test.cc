@@ -184,16 +184,24 @@ TEST(SimLeaders, WhoLostTheLeaseWritesNothing) {
 }
 
 TEST(SimLeaders, EpochsRise) {
-  Scene rising;
-  rising.Leads("tranche-0/1", 1).Leads("tranche-1/1", 2);
-  EXPECT_THAT(rising.Found(), IsEmpty());
-  Scene again;
-  again.Leads("tranche-0/1", 2).Leads("tranche-1/1", 2);
-  EXPECT_THAT(again.Found(), ElementsAre("leaders"));
-  Scene record;
-  record.StockNode("n1", 2).Pod("a/one", 1).Leads(kLeader, 3);
-  record.Bind("a/one", "n1", {{"GPU-0"}}, "", kLeader, 2);
-  EXPECT_THAT(record.Found(), ElementsAre("leaders")) << record.Texts();
+  for (const bool elects : {true, false}) {
+    const auto begin = [elects](Scene& scene) {
+      if (elects) scene.Lease("zero", kLeader);
+    };
+    Scene rising;
+    begin(rising);
+    rising.Leads("tranche-0/1", 1).Leads("tranche-1/1", 2);
+    EXPECT_THAT(rising.Found(), IsEmpty());
+    Scene again;
+    begin(again);
+    again.Leads("tranche-0/1", 2).Leads("tranche-1/1", 2);
+    EXPECT_EQ(again.Found().contains("leaders"), elects);
+    Scene record;
+    begin(record);
+    record.StockNode("n1", 2).Pod("a/one", 1).Leads(kLeader, 3);
+    record.Bind("a/one", "n1", {{"GPU-0"}}, "", kLeader, 2);
+    EXPECT_EQ(record.Found().contains("leaders"), elects) << record.Texts();
+  }
 }
 
 // What the filter verb says of a HAMi node on which a/one has a card.

@@ -21,6 +21,7 @@ constexpr SimTime kQuietTime = std::chrono::minutes(10);
 // In one slice: far more than a busy one needs, and soon over where somebody turns in circles.
 constexpr int64_t kMostSteps = 400'000;
 constexpr uint64_t kOfQueue = 0x7175657565;  // draws of their own
+constexpr uint64_t kOfElection = 0x656c6563;
 
 // Of this process alone, in memory where the machine has such a place.
 std::string FolderForVolumes() {
@@ -45,6 +46,8 @@ ReplicasOptions DrawReplicas(Draws draws, const FaultPlan& faults, std::string f
   ReplicasOptions options;
   options.replicas = static_cast<int>(draws.Between(1, 3));
   options.fail_open = draws.Chance(3'000);
+  Draws of_election = draws.Fork(kOfElection);
+  options.elects = options.replicas > 1 || !of_election.Chance(3'000);
   // So few that a disk which hangs fills the queue: what has no place in it is charged nowhere.
   Draws own = draws.Fork(kOfQueue);
   if (faults.has(Fault::kDisk) && own.Chance(4'000)) {
