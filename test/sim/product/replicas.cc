@@ -109,6 +109,7 @@ Replicas::Impl::Impl(Loop& the_loop, History& the_history, Script& script, const
       mishaps(script, faults) {
   LogToStderr(options.log_level);
   if (volume) volume->set_queue_limit(options.ledger_queue);
+  if (volume && options.bits_flip) volume->LetBitsFlip();
   for (int index = 0; index < options.replicas; ++index) {
     slots.emplace_back(loop, index, std::chrono::seconds(draws.Between(3'600, 1'000'000)));
   }
@@ -158,7 +159,9 @@ void Replicas::Impl::PowerCut(uint64_t seed) {
   Tell(Happening::Kind::kFault, "tranche", "power cut");
   if (volume) volume->CutPower();
   for (Slot& slot : slots) End(slot, "power cut");
-  if (volume) volume->Restore(seed);
+  if (volume && volume->Restore(seed) == Volume::Left::kOneBitFlipped) {
+    Tell(Happening::Kind::kFault, "tranche", "a bit on the ledger's disk flipped");
+  }
 }
 
 void Replicas::Impl::Probe(Slot& slot) {

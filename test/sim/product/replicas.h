@@ -30,6 +30,7 @@ struct ReplicasOptions {
   bool fail_open = false;  // a ledger that cannot be trusted closes nothing
   // How many events may wait for the ledger; nullopt: as many as usual.
   std::optional<std::size_t> ledger_queue;
+  bool bits_flip = false;         // power cuts may leave a ledger that cannot be trusted
   bool hami = false;              // ResourceQuotas of HAMi are kept
   std::string reservation_image;  // not empty: placeholders hold shared cards of stock nodes
   // For the volume, a folder of nobody else, best in memory; what lies in it is removed.

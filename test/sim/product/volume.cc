@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 namespace tranche::sim {
 namespace {
@@ -13,6 +17,8 @@ using ledger::Worker;
 
 // A worker that is told to end does so after a few steps, unless its disk fails.
 constexpr int kLastSteps = 1'000;
+constexpr int kFlips = 4'000;             // power cuts of 10,000 after which a bit is wrong
+constexpr uint64_t kOfBits = 0x62697473;  // draws of their own
 
 }  // namespace
 
@@ -94,14 +100,36 @@ SimTime Volume::TimeOf(Work work, Draws& draws) const {
   return work == Work::kWrite ? std::max(usual, hangs_until_ - loop_.now()) : usual;
 }
 
-void Volume::Restore(uint64_t seed) {
+void Volume::FlipBit(Draws& draws) const {
+  std::vector<std::string> files;
+  for (const char* const end : {"", "-wal"}) {
+    const std::string path = ledger() + end;
+    std::error_code absent;
+    if (std::filesystem::file_size(path, absent) > 0 && !absent) files.push_back(path);
+  }
+  if (files.empty()) return;
+  const std::string& path = draws.Pick(files);
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(path));
+  const int64_t at = draws.Below(size);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(at);
+  const int byte = file.get();
+  file.seekp(at);
+  file.put(static_cast<char>(byte ^ (1 << draws.Below(8))));
+}
+
+Volume::Left Volume::Restore(uint64_t seed) {
   for (const auto& [path, file] : cut_) {
     std::filesystem::remove(path);
     std::filesystem::remove(path + "-shm");
   }
   fakes::PowerCutVfs::Restore(cut_, seed, folder_, folder_);
+  Draws draws = Draws(seed).Fork(kOfBits);
+  const bool flips = bits_flip_ && draws.Chance(kFlips);
+  if (flips) FlipBit(draws);
   vfs_.Forget(folder_);
   cut_.clear();
+  return flips ? Left::kOneBitFlipped : Left::kSound;
 }
 
 void Volume::Heal() {

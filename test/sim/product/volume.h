@@ -38,7 +38,10 @@ class Volume {
   // The power goes. Whoever has files open here is frozen already and must be gone when Restore
   // says what is left of them.
   void CutPower() { cut_ = vfs_.disk(); }
-  void Restore(uint64_t seed);
+  enum class Left : uint8_t { kSound, kOneBitFlipped };
+  Left Restore(uint64_t seed);
+  // From now on what a power cut leaves may have one bit that is not what was written.
+  void LetBitsFlip() { bits_flip_ = true; }
 
   // What is written next stops in the middle, before that operation on the disk (from 1), and the
   // volume is frozen as of then.
@@ -53,6 +56,7 @@ class Volume {
  private:
   class Steps;
   SimTime TimeOf(ledger::Work work, Draws& draws) const;
+  void FlipBit(Draws& draws) const;
 
   Loop& loop_;
   const std::string folder_;
@@ -63,6 +67,7 @@ class Volume {
   int64_t tear_before_ = 0;  // 0: never
   int64_t operations_ = 0;   // of the step under way
   bool torn_ = false;
+  bool bits_flip_ = false;
 };
 
 }  // namespace tranche::sim

@@ -53,13 +53,16 @@ ReplicasOptions DrawReplicas(Draws draws, const FaultPlan& faults, std::string f
   if (faults.has(Fault::kDisk) && own.Chance(4'000)) {
     options.ledger_queue = static_cast<std::size_t>(own.Between(4, 60));
   }
+  // Where a ledger that cannot be trusted closes nothing, so that work goes on without it.
+  options.bits_flip = faults.has(Fault::kDisk) && options.fail_open && own.Chance(5'000);
   options.folder = std::move(folder);
   options.log_level = log;
   return options;
 }
 
-CheckOptions OptionsOf(const FaultPlan& faults) {
+CheckOptions OptionsOf(const FaultPlan& faults, const ReplicasOptions& replicas) {
   CheckOptions options;
+  options.disks_are_sound = !replicas.bits_flip;
   options.faults = faults;
   // Disks lose what was not synced, fill, fail and hang; what was synced they keep. Only what was
   // never written is charged by guess.
@@ -110,11 +113,12 @@ Outcome RunSeed(const RunOptions& options) {
   Loop loop(options.seed);
   History history(loop);
   Script script(options.seed, options.left_out);
-  Checkers checkers(loop, history, OptionsOf(faults));
+  const ReplicasOptions replicas_options =
+      DrawReplicas(draws.Fork(1), faults, volumes.folder, options.log);
+  Checkers checkers(loop, history, OptionsOf(faults, replicas_options));
   if (options.listener) history.Listen(options.listener);
   World world(loop, history, script, faults, {.seed = options.seed, .lives = options.lives});
-  Replicas replicas(loop, history, script, faults, world.api(),
-                    DrawReplicas(draws.Fork(1), faults, volumes.folder, options.log));
+  Replicas replicas(loop, history, script, faults, world.api(), replicas_options);
   replicas.Start();
   world.Start(replicas);
   bool moves_on = LiveOn(loop, world, checkers.truth());
