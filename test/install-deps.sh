@@ -19,6 +19,7 @@ build_packages=(
   libabsl-dev libcli11-dev libfmt-dev libgmock-dev libgrpc++-dev libgtest-dev libnghttp2-dev
   libprotobuf-dev libsimdjson-dev libspdlog-dev libsqlite3-dev libssl-dev libyaml-cpp-dev
   nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc tzdata
+  zlib1g-dev
 )
 page_packages=(chromium)
 check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime mold)

@@ -16,8 +16,9 @@
 namespace tranche {
 namespace {
 
-http::Response Explain(EngineHost& host, std::string_view path) {
+http::Response Explain(EngineHost& host, const http::Request& request) {
   constexpr std::string_view kPrefix = "/api/v1/explain/";
+  std::string_view path = request.path;
   path.remove_prefix(kPrefix.size());
   const std::size_t slash = path.find('/');
   if (slash == 0 || slash == std::string_view::npos || slash + 1 == path.size() ||
@@ -32,7 +33,7 @@ http::Response Explain(EngineHost& host, std::string_view path) {
   if (!explanation) {
     return ErrorResponse(404, fmt::format("no pod {} is known", wire::Quoted(pod.str())));
   }
-  return JsonResponse(EncodeExplanation(*explanation));
+  return Conditional(request, JsonResponse(EncodeExplanation(*explanation)));
 }
 
 }  // namespace
@@ -41,32 +42,37 @@ void AddApi(EngineHost& host, Router& router) {
   // The two that reach megabytes.
   router.AddAnswer("GET", "/api/v1/nodes",
                    [&host, text = std::make_shared<SharedText>()](const http::Request& request) {
-                     return Conditional(request, text->Respond(EncodeNodes(host.Nodes())));
+                     return text->Respond(request, JsonResponse(EncodeNodes(host.Nodes())));
                    });
   router.AddAnswer("GET", "/api/v1/pods",
                    [&host, text = std::make_shared<SharedText>()](const http::Request& request) {
-                     return Conditional(request, text->Respond(EncodePods(host.Pods())));
+                     return text->Respond(request, JsonResponse(EncodePods(host.Pods())));
                    });
   router.AddAnswer("GET", "/api/v1/gangs", [&host](const http::Request&) {
     return JsonResponse(EncodeGangs(host.Gangs()));
   });
   router.AddAnswer("GET", "/api/v1/explain/",
-                   [&host](const http::Request& request) { return Explain(host, request.path); });
-  router.AddAnswer("GET", "/api/v1/quotas", [&host](const http::Request&) {
-    return JsonResponse(EncodeQuotas(host.Quotas(EngineCaller::kPages)));
+                   [&host](const http::Request& request) { return Explain(host, request); });
+  router.AddAnswer("GET", "/api/v1/quotas",
+                   [&host, text = std::make_shared<SharedText>()](const http::Request& request) {
+                     return text->Respond(
+                         request, JsonResponse(EncodeQuotas(host.Quotas(EngineCaller::kPages))));
+                   });
+  router.AddAnswer("GET", "/api/v1/budgets", [&host](const http::Request& request) {
+    return Conditional(
+        request,
+        JsonResponse(EncodeBudgets(host.With(EngineCaller::kPages, [](Engine& engine, Instant now) {
+          return engine.Budgets(now);
+        }))));
   });
-  router.AddAnswer("GET", "/api/v1/budgets", [&host](const http::Request&) {
-    return JsonResponse(EncodeBudgets(host.With(
-        EngineCaller::kPages, [](Engine& engine, Instant now) { return engine.Budgets(now); })));
-  });
-  router.AddAnswer("GET", "/api/v1/reclaims", [&host](const http::Request&) {
+  router.AddAnswer("GET", "/api/v1/reclaims", [&host](const http::Request& request) {
     Instant asked;
     const std::vector<Reclaim> reclaims =
         host.With(EngineCaller::kPages, [&asked](Engine& engine, Instant now) {
           asked = now;
           return engine.Reclaims();
         });
-    return JsonResponse(EncodeReclaims(reclaims, asked));
+    return Conditional(request, JsonResponse(EncodeReclaims(reclaims, asked)));
   });
 }
 

@@ -1,10 +1,13 @@
 #include "scheduler/api/pages.h"
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "scheduler/api/conditional.h"
 #include "scheduler/ui/assets.h"
 #include "scheduler/wire/json/json_value.h"
@@ -28,7 +31,20 @@ http::Response ToPage(const http::Request& /*request*/) {
   return response;
 }
 
-http::Response UiFile(const http::Request& request) {
+// Each file of the page is compressed once.
+class AssetVersions {
+ public:
+  SharedText& Of(const ui::Asset& asset) {
+    const absl::MutexLock lock(&mutex_);
+    return versions_[&asset];
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::map<const ui::Asset*, SharedText> versions_ ABSL_GUARDED_BY(mutex_);
+};
+
+http::Response UiFile(AssetVersions& versions, const http::Request& request) {
   const ui::Asset* const asset = ui::FindAsset(request.path);
   if (asset == nullptr) return ErrorResponse(404, "the page has no such file");
   http::Response response;
@@ -40,7 +56,7 @@ http::Response UiFile(const http::Request& request) {
       "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
   response.headers["X-Content-Type-Options"] = "nosniff";
   response.headers["Referrer-Policy"] = "no-referrer";
-  return Conditional(request, std::move(response));
+  return versions.Of(*asset).Respond(request, std::move(response));
 }
 
 // As JSON, which most programs ask for.
@@ -84,7 +100,10 @@ void AddPages(std::function<Readiness()> ready, std::function<std::string()> not
   });
   router.AddAnswer("GET", "/", ToPage);
   router.AddAnswer("GET", "/ui", ToPage);
-  router.AddAnswer("GET", "/ui/", UiFile);
+  router.AddAnswer("GET", "/ui/",
+                   [versions = std::make_shared<AssetVersions>()](const http::Request& request) {
+                     return UiFile(*versions, request);
+                   });
 }
 
 }  // namespace tranche

@@ -80,12 +80,17 @@ void Router::Route(http::Request request, http::Responder respond) const {
     respond(ErrorResponse(404, fmt::format("there is nothing at {}", wire::Quoted(request.path))));
     return;
   }
-  if (const auto found = methods->find(request.method); found != methods->end()) {
+  // RFC 9110 section 9.3.2: HEAD is GET without the body, which the server leaves out.
+  const bool head = request.method == "HEAD" && methods->contains("GET");
+  if (const auto found = methods->find(head ? "GET" : request.method); found != methods->end()) {
     found->second(std::move(request), std::move(respond));
     return;
   }
   std::string allowed;
-  for (const auto& [method, handler] : *methods) allowed += (allowed.empty() ? "" : ", ") + method;
+  for (const auto& [method, handler] : *methods) {
+    allowed += (allowed.empty() ? "" : ", ") + method;
+    if (method == "GET") allowed += ", HEAD";
+  }
   http::Response response =
       ErrorResponse(405, fmt::format("expected {} for {}, found {}", allowed,
                                      wire::Quoted(request.path), wire::Quoted(request.method)));

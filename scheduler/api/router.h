@@ -1,4 +1,5 @@
-// From method and path to the piece that answers, with 404 and 405 for everything else.
+// From method and path to the piece that answers, with 404 and 405 for everything else. What is
+// there for GET answers HEAD as well.
 #pragma once
 
 #include <functional>

@@ -31,6 +31,12 @@ bool IsHostChar(char c) {
          (c != '\0' && std::string_view("-._~!$&'()*+;=:[]%").find(c) != std::string_view::npos);
 }
 
+// A header that comes several times is one list.
+void AddToList(std::string& list, std::string_view value) {
+  if (!list.empty()) list += ',';
+  list += value;
+}
+
 Refusal Bad(std::string why) { return Refusal{400, std::move(why)}; }
 
 int HexDigit(char c) {
@@ -248,8 +254,10 @@ void HeadParser::on_field_impl(beast::http::field field, beast::string_view name
       origin_ = std::string(value);
       return;
     case beast::http::field::if_none_match:
-      if (!head_.request.if_none_match.empty()) head_.request.if_none_match += ',';
-      head_.request.if_none_match += std::string_view(value);
+      AddToList(head_.request.if_none_match, std::string_view(value));
+      return;
+    case beast::http::field::accept_encoding:
+      AddToList(head_.request.accept_encoding, std::string_view(value));
       return;
     default:
       if (beast::iequals(name, "Sec-Fetch-Site")) fetch_site_ = std::string(value);

@@ -44,11 +44,12 @@ struct Request {
   std::string method;
   std::string path;  // decoded, without the query
   std::map<std::string, std::string> query;
-  std::string body;           // capacity() >= size() + kBodyPadding
-  std::string authorization;  // header, verbatim; never logged
-  std::string if_none_match;  // header, verbatim; several are joined by commas
-  std::string host;           // header, verbatim
-  std::string peer;           // the address it came from, as text; empty: it was gone already
+  std::string body;             // capacity() >= size() + kBodyPadding
+  std::string authorization;    // header, verbatim; never logged
+  std::string if_none_match;    // header, verbatim; several are joined by commas
+  std::string accept_encoding;  // likewise
+  std::string host;             // header, verbatim
+  std::string peer;             // the address it came from, as text; empty: it was gone already
   // A browser says that a page of another site asks (Sec-Fetch-Site, else Origin beside Host).
   bool cross_site = false;
   // Over TLS, of the client certificate that was shown and is signed by the configured CA: its DNS

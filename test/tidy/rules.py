@@ -88,6 +88,7 @@ LIBRARIES = [
                   "scheduler/server"]),
     ("sqlite3.h", ["scheduler/ledger"]),
     ("nghttp2/", ["scheduler/probe/*.cc"]),
+    ("zlib.h", ["scheduler/http/*.cc", "test"]),
     ("grpcpp/", ["scheduler/agent"]),
     ("prometheus/", ["scheduler/metrics"]),
     ("simdjson.h", _JSON_ROOMS),

@@ -58,18 +58,65 @@ TEST(ConditionalTest, AGivenTagIsKept) {
   EXPECT_EQ(Conditional({}, page).headers.at("ETag"), "\"page\"");
 }
 
+http::Request Taking(const char* accept_encoding, const std::string& if_none_match = "") {
+  http::Request request;
+  request.accept_encoding = accept_encoding;
+  request.if_none_match = if_none_match;
+  return request;
+}
+
+TEST(ConditionalTest, BytesAreSavedWhereThatIsAskedForAndWorthwhile) {
+  const std::string large(5'000, 'x');
+  const struct {
+    const char* accept;
+    std::string body;
+    bool compressed;
+  } rows[] = {
+      {"gzip", large, true},
+      {"", large, false},
+      {"gzip;q=0", large, false},
+      {"br", large, false},
+      {"gzip", "{}", false},
+      {"gzip", large.substr(0, 1'023), false},
+      {"gzip", large.substr(0, 1'024), true},
+  };
+  for (const auto& [accept, body, compressed] : rows) {
+    const http::Response plain = Conditional({}, Answer(body));
+    http::Response got = Conditional(Taking(accept), Answer(body));
+    EXPECT_EQ(got.headers.contains("Content-Encoding"), compressed) << accept << body.size();
+    EXPECT_EQ(got.text() != body, compressed);
+    EXPECT_EQ(got.headers["Vary"], "Accept-Encoding");
+    // Two forms of a document are two things to a cache; who has either has the document.
+    EXPECT_EQ(got.headers["ETag"] != plain.headers.at("ETag"), compressed);
+    for (const std::string& tag : {got.headers["ETag"], plain.headers.at("ETag")}) {
+      EXPECT_EQ(Conditional(Taking(accept, tag), Answer(body)).status, 304);
+    }
+  }
+}
+
 TEST(ConditionalTest, ReadersOfTheSameAnswerShareItsMemory) {
   SharedText pods;
-  const http::Response first = pods.Respond("{\"pods\":[]}");
-  EXPECT_EQ(pods.Respond("{\"pods\":[]}").shared, first.shared);
-  const http::Response other = pods.Respond("{}");
+  const http::Response first = pods.Respond({}, Answer("{\"pods\":[]}"));
+  EXPECT_EQ(pods.Respond({}, Answer("{\"pods\":[]}")).shared, first.shared);
+  const http::Response other = pods.Respond({}, Answer("{}"));
   EXPECT_NE(other.shared, first.shared);
   EXPECT_EQ(other.text(), "{}");
-  http::Request request;
-  const http::Response tagged = Conditional(request, first);
-  EXPECT_EQ(tagged.shared, first.shared);
-  request.if_none_match = tagged.headers.at("ETag");
-  EXPECT_EQ(Conditional(request, first).text(), "");
+  EXPECT_EQ(pods.Respond(Taking("", first.headers.at("ETag")), Answer("{\"pods\":[]}")).text(), "");
+}
+
+TEST(ConditionalTest, AVersionIsCompressedOnce) {
+  SharedText pods;
+  const std::string before(5'000, 'x');
+  const std::string after(5'000, 'y');
+  const http::Response first = pods.Respond(Taking("gzip"), Answer(before));
+  const std::string bytes = first.text();
+  const http::Response second = pods.Respond(Taking("gzip"), Answer(before));
+  EXPECT_EQ(second.shared, first.shared);
+  EXPECT_EQ(pods.Respond({}, Answer(before)).text(), before);
+  const http::Response changed = pods.Respond(Taking("gzip"), Answer(after));
+  EXPECT_NE(changed.text(), bytes);
+  EXPECT_NE(changed.headers.at("ETag"), first.headers.at("ETag"));
+  EXPECT_EQ(first.text(), bytes) << "an answer that is being sent stays what it was";
 }
 
 }  // namespace

@@ -165,7 +165,8 @@ TEST(ReadHead, DecodesPathAndQuery) {
   ASSERT_FALSE(
       ReadHead("GET /api/v1/explain/a%2Fb+c?limit=5&after=x%26y+z&flag&&k=1&k=2 "
                "HTTP/1.1\r\nHost: a\r\nauthorization:  Bearer t \r\n"
-               "If-None-Match: \"a\"\r\nif-none-match: \"b\"\r\n\r\n",
+               "If-None-Match: \"a\"\r\nif-none-match: \"b\"\r\n"
+               "Accept-Encoding: br\r\naccept-encoding: gzip;q=0\r\n\r\n",
                head));
   EXPECT_EQ(head.request.method, "GET");
   EXPECT_EQ(head.request.path, "/api/v1/explain/a/b+c");
@@ -173,6 +174,7 @@ TEST(ReadHead, DecodesPathAndQuery) {
                                     {"limit", "5"}, {"after", "x&y z"}, {"flag", ""}, {"k", "2"}}));
   EXPECT_EQ(head.request.authorization, "Bearer t");
   EXPECT_EQ(head.request.if_none_match, "\"a\",\"b\"");
+  EXPECT_EQ(head.request.accept_encoding, "br,gzip;q=0");
 }
 
 TEST(ReadHead, TakesTheAbsoluteFormThatProxiesSend) {
