@@ -51,10 +51,15 @@ void AppendGpu(std::string& out, const GpuView& gpu) {
   out += '}';
 }
 
-void AppendNode(std::string& out, const NodeView& node, LinksJson& links) {
+// `place` null: not asked for.
+void AppendNode(std::string& out, const NodeView& node, const NodePlace* place, LinksJson& links) {
   out += '{';
   AppendMember(out, "name", node.name.str());
   AppendMember(out, "model", node.model);
+  if (place != nullptr) {
+    AppendTextOrNull(out, "rack", place->rack);
+    AppendTextOrNull(out, "zone", place->zone);
+  }
   AppendFlag(out, "ready", node.ready);
   AppendReason(out, "closed", node.closed, node.closed_detail);
   AppendMember(out, "knowledge", KnowledgeName(node.knowledge));
@@ -232,19 +237,41 @@ std::string Document(std::string_view key, const Items& items, std::size_t item_
 
 }  // namespace
 
-std::string EncodeNodes(std::span<const NodeView> nodes) {
+std::string EncodeNodes(std::span<const NodeView> nodes, std::span<const NodePlace> places) {
   LinksJson links;
-  return Document("nodes", nodes, 2048, [&links](std::string& out, const NodeView& node) {
-    AppendNode(out, node, links);
+  const NodePlace* place = places.empty() ? nullptr : places.data();
+  return Document("nodes", nodes, 2048, [&links, &place](std::string& out, const NodeView& node) {
+    AppendNode(out, node, place, links);
+    if (place != nullptr) ++place;
   });
 }
 
-std::string EncodePods(std::span<const PodView> pods) {
-  return Document("pods", pods, 512, [](std::string& out, const PodView& pod) {
-    out += '{';
-    AppendPodMembers(out, pod);
-    out += '}';
+std::string EncodePods(std::span<const PodView> pods, std::optional<std::size_t> total) {
+  std::string out = Document("pods", pods, 512, [](std::string& text, const PodView& pod) {
+    text += '{';
+    AppendPodMembers(text, pod);
+    text += '}';
   });
+  if (total) {
+    out.pop_back();
+    AppendMember(out, "total", static_cast<int64_t>(*total));
+    out += '}';
+  }
+  return out;
+}
+
+std::string EncodeNode(const NodeView& node, const NodePlace& place) {
+  LinksJson links;
+  std::string out;
+  AppendNode(out, node, &place, links);
+  return out;
+}
+
+std::string EncodePod(const PodView& pod) {
+  std::string out = "{";
+  AppendPodMembers(out, pod);
+  out += '}';
+  return out;
 }
 
 std::string EncodeGangs(std::span<const GangView> gangs) {

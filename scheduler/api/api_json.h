@@ -4,6 +4,8 @@
 // `index` and `uuid` of devices are null where knowledge is counts: nobody knows them.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -11,8 +13,20 @@
 
 namespace tranche {
 
-std::string EncodeNodes(std::span<const NodeView> nodes);
-std::string EncodePods(std::span<const PodView> pods);
+// Where a node stands, by the labels of its network; empty: no label says.
+struct NodePlace {
+  std::string rack;
+  std::string zone;
+};
+
+// `places`: of each node, or empty where they are not asked for.
+std::string EncodeNodes(std::span<const NodeView> nodes, std::span<const NodePlace> places = {});
+// `total`: how many there are where some may be left out, as "total".
+std::string EncodePods(std::span<const PodView> pods,
+                       std::optional<std::size_t> total = std::nullopt);
+// One entry of the lists alone.
+std::string EncodeNode(const NodeView& node, const NodePlace& place);
+std::string EncodePod(const PodView& pod);
 std::string EncodeGangs(std::span<const GangView> gangs);
 // The pod's entry plus nodes, plan and advice.
 std::string EncodeExplanation(const Explanation& explanation);

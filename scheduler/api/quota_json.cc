@@ -9,6 +9,7 @@
 
 #include "quota/tree/gpu_text.h"
 #include "quota/tree/limits.h"
+#include "scheduler/api/reclaim_api.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/json_value.h"
 #include "scheduler/wire/records/object_status.h"
@@ -100,6 +101,14 @@ std::string EncodeQuotas(std::span<const QuotaView> quotas) {
 
 std::string EncodeBudgets(std::span<const BudgetReport> budgets) {
   return wire::Dump({{"budgets", ListOf(budgets, BudgetJson)}});
+}
+
+std::string EncodeTeam(const QuotaView& quota, std::span<const BudgetReport> budgets,
+                       std::span<const Reclaim> reclaims) {
+  Json team = QuotaJson(quota);
+  team["budgets"] = ListOf(budgets, BudgetJson);
+  team["reclaims"] = ListOf(reclaims, ReclaimJson);
+  return wire::Dump(team);
 }
 
 }  // namespace tranche

@@ -11,5 +11,8 @@ namespace tranche {
 // {"quotas":[...]}, {"budgets":[...]}.
 std::string EncodeQuotas(std::span<const QuotaView> quotas);
 std::string EncodeBudgets(std::span<const BudgetReport> budgets);
+// A quota's entry, with "budgets" and "reclaims" of it.
+std::string EncodeTeam(const QuotaView& quota, std::span<const BudgetReport> budgets,
+                       std::span<const Reclaim> reclaims);
 
 }  // namespace tranche

@@ -41,6 +41,13 @@ Json VictimJson(const ReclaimVictim& victim) {
           {"gone", victim.gone_at.has_value()}};
 }
 
+bool TakesAway(const Reclaim& reclaim, const PodUid& uid) {
+  return std::ranges::any_of(reclaim.victims,
+                             [&uid](const ReclaimVictim& victim) { return victim.uid == uid; });
+}
+
+}  // namespace
+
 Json ReclaimJson(const Reclaim& reclaim) {
   return {
       {"name", reclaim.name},
@@ -60,13 +67,6 @@ Json ReclaimJson(const Reclaim& reclaim) {
       {"reservedAt", TimeOrNull(reclaim.reserved_at)},
       {"finishedAt", TimeOrNull(reclaim.finished_at)}};
 }
-
-bool TakesAway(const Reclaim& reclaim, const PodUid& uid) {
-  return std::ranges::any_of(reclaim.victims,
-                             [&uid](const ReclaimVictim& victim) { return victim.uid == uid; });
-}
-
-}  // namespace
 
 std::string EncodeReclaims(std::span<const Reclaim> reclaims, Instant now) {
   return wire::Dump({{"reclaims", ListOf(reclaims, ReclaimJson)}, {"now", wire::FormatTime(now)}});

@@ -13,6 +13,9 @@ namespace tranche {
 // {"reclaims":[...],"now":...}.
 std::string EncodeReclaims(std::span<const Reclaim> reclaims, Instant now);
 
+// One of them.
+wire::Json ReclaimJson(const Reclaim& reclaim);
+
 // The value of "plan": the reclaim that runs for the pod or takes it away, why there is none, or
 // null.
 wire::Json PlanJson(const Explanation& explanation);
