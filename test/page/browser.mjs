@@ -10,6 +10,33 @@ import {ROOT} from './server.mjs';
 
 const SCREENSHOTS = path.join(ROOT, 'build/page');
 
+// Every view, and the address of one example of it on a busy day.
+export const VIEWS = {
+  fleet: 'fleet', pods: 'pods', queue: 'queue?open=team-language/pretrain-next', teams: 'teams', reclaims: 'reclaims',
+  ledger: 'ledger', advice: 'advice', pod: 'pods/team-language/pretrain-next', node: 'nodes/a100-mig?gpu=5',
+  team: 'teams/language',
+};
+
+// Words that are drawn on more than one line, though they would fit into one.
+export function brokenWords(page) {
+  return page.evaluate(() => {
+    const broken = [];
+    const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const {parentElement: parent} = node;
+      if (!parent.checkVisibility() || parent.closest('.uuid, svg, canvas, .uplot')) continue;
+      for (const {0: word, index} of node.data.matchAll(/[^\s/-]{2,24}/g)) {
+        const range = document.createRange();
+        range.setStart(node, index);
+        range.setEnd(node, index + word.length);
+        const lines = new Set([...range.getClientRects()].map(({top}) => Math.round(top)));
+        if (lines.size > 1) broken.push(word);
+      }
+    }
+    return broken;
+  });
+}
+
 export function launch() {
   return chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
                           args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb']});

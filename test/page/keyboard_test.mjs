@@ -17,8 +17,8 @@ after(async () => {
 });
 
 const focused = (page) => page.evaluate(() => {
-  const {id, tagName, textContent, dataset} = document.activeElement;
-  return {id, tag: tagName, text: textContent.trim(), gpu: dataset.gpu, node: dataset.node};
+  const {id, tagName, textContent, dataset, ariaLabel} = document.activeElement;
+  return {id, tag: tagName, text: textContent.trim(), label: ariaLabel, gpu: dataset.gpu, node: dataset.node};
 });
 
 async function tabTo(page, wanted, most = 40) {
@@ -52,14 +52,21 @@ test('from the first Tab to the details of a GPU', async () => {
   await page.locator('#tip').waitFor({state: 'hidden'});
   // One GPU is in the tab order, not forty.
   assert.equal(await page.locator('.gpu[tabindex="0"]').count(), 1);
+  const chosen = await focused(page);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', {name: chosen.node, exact: true}).waitFor();
+  assert.equal((await focused(page)).id, 'main');
+  assert.match(page.url(), new RegExp(`#/nodes/${chosen.node}\\?gpu=${chosen.gpu}$`));
+  await page.goBack();
+  await page.locator('.gpu').first().waitFor();
   await visit.close();
 });
 
 test('through the views to a what-if and back', async () => {
   const visit = await Visit.open(browser, server, {view: 'fleet'});
   const {page} = visit;
-  for (const [tab, title] of [['Teams', 'Teams'], ['Taken back', 'GPUs taken back'], ['Ledger', 'GPU-hours used'],
-                              ['Advice', 'Advice'], ['Queue', 'Waiting pods']]) {
+  for (const [tab, title] of [['Pods', 'Pods'], ['Teams', 'Teams'], ['Reclaims', 'GPUs taken back'],
+                              ['Ledger', 'GPU-hours used'], ['Advice', 'Advice'], ['Queue', 'Waiting pods']]) {
     await page.locator('#skip').focus();
     await tabTo(page, ({text}) => text.startsWith(tab));
     await page.keyboard.press('Enter');
@@ -67,11 +74,12 @@ test('through the views to a what-if and back', async () => {
     assert.equal((await focused(page)).id, 'main');
   }
   await page.locator('.queue-table').waitFor();
-  await tabTo(page, ({text}) => text === 'pretrain-next');
+  const opens = 'Why team-language/pretrain-next waits';
+  await tabTo(page, ({label}) => label === opens);
   await page.keyboard.press('Enter');
   await page.locator('.advice-line').waitFor();
-  assert.equal((await focused(page)).text, 'pretrain-next', 'the focus stays when the row opens');
-  await tabTo(page, ({text}) => text === 'What if …', 3);
+  assert.equal((await focused(page)).label, opens, 'the focus stays when the row opens');
+  await tabTo(page, ({text}) => text === 'What if …', 4);
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').waitFor();
   await tabTo(page, ({text}) => text === 'Ask the scheduler');
@@ -80,6 +88,26 @@ test('through the views to a what-if and back', async () => {
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({state: 'hidden'});
   assert.equal((await focused(page)).text, 'What if …', 'the focus goes back where it came from');
+  await visit.close();
+});
+
+test('a list is searched, sorted and followed', async () => {
+  const visit = await Visit.open(browser, server, {view: 'pods'});
+  const {page} = visit;
+  await page.locator('.pods-table').waitFor();
+  await page.locator('#skip').focus();
+  await tabTo(page, ({id}) => id === 'pod-text');
+  await page.keyboard.type('team-vision');
+  await page.locator('#pods-shown', {hasText: ' of '}).waitFor();
+  await tabTo(page, ({text}) => text.startsWith('Node'));
+  await page.keyboard.press('Enter');
+  await page.locator('th[aria-sort="ascending"]', {hasText: 'Node'}).waitFor();
+  assert.ok((await focused(page)).text.startsWith('Node'), 'the focus stays when the list is sorted');
+  await tabTo(page, ({tag}) => tag === 'A');
+  const {text} = await focused(page);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', {name: text, exact: true}).waitFor();
+  assert.equal((await focused(page)).id, 'main');
   await visit.close();
 });
 

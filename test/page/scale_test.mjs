@@ -66,6 +66,27 @@ test('scrolling draws only what is in view', async () => {
   await visit.close();
 });
 
+test('pods are searched and sorted at once', async () => {
+  const visit = await Visit.open(browser, server, {view: 'pods'});
+  const {page} = visit;
+  await page.locator('.pods-table').waitFor({timeout: 60000});
+  const measure = async (act, done) => {
+    await page.evaluate(() => { globalThis.began = performance.now(); });
+    await act();
+    await page.locator(done).first().waitFor();
+    return page.evaluate(() => performance.now() - globalThis.began);
+  };
+  const searched = await measure(() => page.locator('#pod-text').fill(`work-${NODES - 1}-`), `.pods-table a:text-is("work-${NODES - 1}-0")`);
+  await page.locator('#pod-text').fill('');
+  await page.locator('#pods-shown', {hasNotText: ' of '}).waitFor();
+  const sorted = await measure(() => page.getByRole('button', {name: 'Node', exact: true}).click(), 'th[aria-sort="ascending"]');
+  console.log(`${NODES} nodes, ${await page.locator('#pods-shown').innerText()}: searched after ${Math.round(searched)} ms, ` +
+              `sorted after ${Math.round(sorted)} ms`);
+  const elements = await page.evaluate(() => document.querySelectorAll('*').length);
+  assert.ok(elements < 2500, `expected fifty rows of elements, found ${elements}`);
+  await visit.close();
+});
+
 test('a node is found by its name and by its tile', async () => {
   const visit = await Visit.open(browser, server, {view: 'fleet'});
   const {page} = visit;

@@ -77,3 +77,27 @@ function machine(at, teams) {
   });
   return [node, ...pods];
 }
+
+// A cluster in which whatever may be any text is markup.
+export async function hostileCluster() {
+  const markup = '<img src=x onerror=alert(1)><b>';
+  const server = await Server.start();
+  const node = {
+    apiVersion: 'v1', kind: 'Node',
+    metadata: {name: 'odd', labels: {'nvidia.com/gpu.product': markup, 'nvidia.com/gpu.memory': '81559',
+                                     'nvidia.com/gpu.count': '2'}, annotations: {'tranche.dev/topology': markup}},
+    status: {capacity: {'nvidia.com/gpu': '2'}, allocatable: {'nvidia.com/gpu': '2'},
+             conditions: [{type: 'Ready', status: 'True'}]},
+  };
+  const runs = pod('team-a', 'runs', {limits: {'nvidia.com/gpu': 1}});
+  const waits = pod('team-a', 'waits', {limits: {'nvidia.com/gpu': 8}, annotations: {
+    'tranche.dev/gang': markup, 'tranche.dev/gang-size': '2', 'tranche.dev/model': markup}});
+  waits.spec.priorityClassName = markup;
+  await server.apply({apiVersion: 'v1', kind: 'Namespace', metadata: {name: 'team-a', labels: {team: 'a'}}},
+                     {apiVersion: 'tranche.dev/v1alpha1', kind: 'GPUQuota', metadata: {name: 'alpha'},
+                      spec: {namespaceSelector: {matchLabels: {team: 'a'}},
+                             lines: [{model: 'any', nominal: {gpus: 2}}]}}, node, runs, waits);
+  await server.schedule(runs, ['odd']);
+  await server.schedule(waits, ['odd']);
+  return {server, markup};
+}

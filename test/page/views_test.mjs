@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {after, before, test} from 'node:test';
 
-import {launch, Visit} from './browser.mjs';
+import {brokenWords, launch, VIEWS, Visit} from './browser.mjs';
 import {busyDay} from './scenario.mjs';
 import {pod, Server} from './server.mjs';
 
@@ -61,7 +61,7 @@ test('slices and NVLink groups are drawn where the server knows of them', () =>
   visit({view: 'fleet'}, async (page) => {
     const {nodes} = await server.get('nodes');
     for (const node of nodes) {
-      const card = page.locator('.node', {has: page.locator(`h3:text-is("${node.name}")`)});
+      const card = page.locator(`.node[aria-label="${node.name}"]`);
       await card.waitFor();
       assert.equal(await card.locator('.bracket').count(), node.nvlink?.groups.length ?? 0, node.name);
       const slices = node.gpus.flatMap((gpu) => gpu.mig ?? []);
@@ -123,11 +123,11 @@ test('the queue lists who waits and why, and what would change it', () => visit(
   const waiting = (await server.get('pods')).pods.filter(({state}) => state === 'pending' || state === 'claimed');
   await page.locator('.queue-table tbody tr').nth(waiting.length - 1).waitFor();
   for (const each of waiting) {
-    const row = page.locator('.queue-table tbody tr', {has: page.locator(`.opens:text-is("${each.name}")`)});
+    const row = page.locator('.queue-table tbody tr', {has: page.locator(`a:text-is("${each.name}")`)});
     assert.ok((await row.innerText()).includes(each.reason.text), each.name);
   }
   const explained = await server.get('explain/team-language/pretrain-next');
-  await page.locator('.opens:text-is("pretrain-next")').click();
+  await page.getByRole('button', {name: 'Why team-language/pretrain-next waits'}).click();
   await page.locator('.advice-line', {hasText: explained.advice}).waitFor();
   assert.ok((await shown(page, '.explanation')).includes(explained.reason.detail.replaceAll(/\s+/g, ' ')));
   await one.shot('queue');
@@ -135,7 +135,7 @@ test('the queue lists who waits and why, and what would change it', () => visit(
 
 test('what-if starts from the pod and changes nothing', () => visit({view: 'queue'}, async (page, one) => {
   const before = await server.get('pods');
-  await page.locator('.opens:text-is("pretrain-next")').click();
+  await page.getByRole('button', {name: 'Why team-language/pretrain-next waits'}).click();
   await page.getByRole('button', {name: 'What if …', exact: true}).click();
   const dialog = page.getByRole('dialog');
   assert.equal(await dialog.getByLabel('How many').inputValue(), '8');
@@ -203,14 +203,14 @@ test('advice is shown', () => visit({view: 'advice'}, async (page, one) => {
 test('the page follows the cluster, and asks only for what changed', () => visit({view: 'queue'}, async (page) => {
   const statuses = [];
   page.on('response', (reply) => {
-    if (reply.url().endsWith('/api/v1/nodes')) statuses.push(reply.status());
+    if (/\/api\/v1\/(pods|quotas)$/.test(reply.url())) statuses.push(reply.status());
   });
   await page.locator('.queue-table').waitFor();
   await server.apply(pod('team-vision', 'newcomer', {limits: {'nvidia.com/gpu': 64}}));
-  await page.locator('.opens:text-is("newcomer")').waitFor({timeout: 10000});
+  await page.locator('.queue-table a:text-is("newcomer")').waitFor({timeout: 10000});
   await server.remove('Pod', 'team-vision', 'newcomer');
   await server.advance(2);
-  await page.locator('.opens:text-is("newcomer")').waitFor({state: 'detached', timeout: 10000});
+  await page.locator('.queue-table a:text-is("newcomer")').waitFor({state: 'detached', timeout: 10000});
   await page.waitForTimeout(2500);
   assert.ok(statuses.includes(304), `expected an answer 304, found ${statuses}`);
 }));
@@ -218,17 +218,18 @@ test('the page follows the cluster, and asks only for what changed', () => visit
 for (const dark of [false, true]) {
   const look = dark ? 'dark' : 'light';
   test(`every view in ${look}, wide and narrow`, async () => {
-    for (const width of [1440, 420]) {
+    for (const width of [1440, 390]) {
       await visit({view: 'fleet', dark, width}, async (page, one) => {
         await page.locator('.gpu').first().waitFor();
-        for (const view of ['fleet', 'teams', 'queue', 'reclaims', 'ledger', 'advice']) {
-          await page.evaluate((name) => { location.hash = `#/${name}`; }, view);
+        for (const [view, address] of Object.entries(VIEWS)) {
+          await page.evaluate((hash) => { location.hash = hash; }, `#/${address}`);
           await page.locator(`#view-${view} :is(.card, .node, section):visible`).first().waitFor();
           await page.waitForTimeout(500);
           const scheme = await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme);
           assert.equal(scheme, look);
           const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
           assert.ok(wider <= 0, `${view} at ${width}: expected no sideways scrolling, found ${wider} px`);
+          assert.deepEqual(await brokenWords(page), [], `${view} at ${width}: expected whole words`);
           await one.shot(`${view}-${look}${width < 1000 ? '-narrow' : ''}`);
         }
       });

@@ -1,14 +1,11 @@
 // What the server advises: how to divide the fleet, which MIG layouts to change, which pods to
 // restart. The tables of `tranche top --advise`.
 
-import {el} from './dom.js';
-import {formatCount, formatGpus} from './format.js';
+import {el, table} from './dom.js';
+import {formatClock, formatCount, formatGpus} from './format.js';
 
-function table(titles, rows) {
-  if (rows.length === 0) return el('p', {class: 'quiet-text'}, 'None.');
-  return el('div', {class: 'table-box'}, el('table', {},
-    el('thead', {}, el('tr', {}, ...titles.map((title) => el('th', {scope: 'col'}, title)))),
-    el('tbody', {}, ...rows.map((cells) => el('tr', {}, ...cells.map((cell) => el('td', {}, cell)))))));
+function rowsTable(titles, rows) {
+  return rows.length === 0 ? el('p', {class: 'quiet-text'}, 'None.') : table(titles, rows);
 }
 
 // What a group of rows has in common stands in the first.
@@ -46,7 +43,7 @@ function splitBlock(split) {
   const short = split.models.filter((model) => model.shortOf.length)
     .map((model) => `${model.model} is short of ${model.shortOf.join(', ')}`);
   return block('Split of the fleet', split.basis ? el('p', {class: 'quiet-text'}, `By ${split.basis}`) : null,
-    table(['Model', 'GPUs', 'Now', 'Advised', 'As', 'For'], rows), notes([...short, ...split.notes]));
+    rowsTable(['Model', 'GPUs', 'Now', 'Advised', 'As', 'For'], rows), notes([...short, ...split.notes]));
 }
 
 function repartitionBlock(plan) {
@@ -59,7 +56,7 @@ function repartitionBlock(plan) {
     at === 0 ? node.config : '', at === 0 ? node.guards.join('; ') || 'none' : '']));
   const gain = `Serves ${formatCount(plan.waitingServed)} waiting pods and ` +
     `${formatGpus(plan.expectedMilli)} GPUs of expected demand.`;
-  return block(title, table(['Node', 'GPU', 'From', 'To', 'Config', 'Guards'], rows),
+  return block(title, rowsTable(['Node', 'GPU', 'From', 'To', 'Config', 'Guards'], rows),
     rows.length ? el('p', {}, gain) : null, notes(plan.notes));
 }
 
@@ -74,12 +71,13 @@ function defragmentBlock(advice) {
   return block('Pods whose restart would free room',
     el('p', {class: 'quiet-text'}, `${formatCount(advice.wholeGpusFree)} whole GPUs are free, ` +
       `${formatCount(advice.wholeGpusPossible)} would be. Nobody is restarted for it.`),
-    table(['Node', 'Frees', 'Serves', 'Lost', 'Restart', 'Quota', 'To'], rows), notes(advice.notes));
+    rowsTable(['Node', 'Frees', 'Serves', 'Lost', 'Restart', 'Quota', 'To'], rows), notes(advice.notes));
 }
 
 export class Advice {
   #root;
   #signature = '';
+  #at = null;  // when the server last answered
 
   constructor(root) {
     this.#root = root;
@@ -87,6 +85,8 @@ export class Advice {
 
   show(advice) {
     const {at, ...content} = advice;
+    this.#at = new Date();
+    this.#root.querySelector('.stale')?.remove();
     const signature = JSON.stringify(content);
     if (signature === this.#signature) return;
     this.#signature = signature;
@@ -95,7 +95,13 @@ export class Advice {
   }
 
   fail(error) {
-    if (this.#signature) return;
-    this.#root.replaceChildren(el('p', {class: 'quiet-text'}, `No advice: ${error.message}`));
+    const text = this.#at ? `As of ${formatClock(this.#at)}: ${error.message}.` : `No advice: ${error.message}.`;
+    const note = el('p', {class: 'stale', role: 'status'}, text);
+    if (!this.#at) {
+      this.#root.replaceChildren(note);
+      return;
+    }
+    this.#root.querySelector('.stale')?.remove();
+    this.#root.prepend(note);
   }
 }

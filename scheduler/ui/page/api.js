@@ -22,7 +22,13 @@ export async function ask(path, body) {
     options.body = JSON.stringify(body);
     headers['Content-Type'] = 'application/json';
   }
-  const reply = await fetch(`../api/v1/${path}`, options);
+  let reply;
+  try {
+    reply = await fetch(`../api/v1/${path}`, options);
+  } catch (error) {
+    throw new Error(error.name === 'TimeoutError' ? `no answer within ${TIMEOUT_MS / 1000} s`
+      : 'the server cannot be reached');
+  }
   if (reply.ok) return reply.json();
   const text = await reply.text();
   let why = `the server answered ${reply.status}`;
@@ -37,6 +43,10 @@ export async function ask(path, body) {
 const name = (...parts) => parts.map(encodeURIComponent).join('/');
 
 export const readExplanation = (namespace, pod) => ask(`explain/${name(namespace, pod)}`);
+export const readPod = (namespace, pod) => ask(`pods/${name(namespace, pod)}`);
+export const readNode = (node) => ask(`nodes/${name(node)}`);
+export const readTeam = (team) => ask(`teams/${name(team)}`);
+export const readPods = (options) => ask(`pods?${query(options)}`);
 export const readAdvice = () => ask('advice');
 export const readBurnDown = (budget) => ask(`burndown/${name(budget)}`);
 export const askWhatIf = (pod) => ask('whatif', {pods: [pod]});

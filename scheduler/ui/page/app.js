@@ -1,31 +1,40 @@
 // Wires the page: views and their addresses, theme, token, and who draws when what has changed.
 
 import {Advice} from './advice.js';
+import {readAddress} from './address.js';
 import {readAdvice, setToken} from './api.js';
 import {redrawCharts} from './charts.js';
 import {assignColours} from './colours.js';
 import {byId} from './dom.js';
-import {formatCount, plural} from './format.js';
+import {formatClock, formatCount, plural, zoneName} from './format.js';
 import {FleetView} from './fleet_view.js';
 import {Ledger} from './ledger.js';
+import {nodePage} from './node_page.js';
+import {podPage} from './pod_page.js';
+import {Pods} from './pods.js';
 import {Queue} from './queue.js';
 import {Reclaims} from './reclaims.js';
-import {cluster, refresh, start, teams} from './store.js';
+import {cluster, lastAnswer, ownersVersion, refresh, start, teams, teamsBySize, want} from './store.js';
+import {TeamPage} from './team_page.js';
 import {Teams} from './teams.js';
 import {Tooltip} from './tooltip.js';
 import {WhatIf} from './whatif.js';
 
 const ADVICE_PERIOD_MS = 30000;
-const VIEWS = ['fleet', 'teams', 'queue', 'reclaims', 'ledger', 'advice'];
 
 const tip = new Tooltip(byId('tip'));
-const fleet = new FleetView(tip, (filters) => writeAddress(filters));
+const fleet = new FleetView(tip);
 const quotas = new Teams({
   quotas: byId('team-quotas'), lending: byId('team-lending'), budgets: byId('team-budgets'),
 });
 const whatIf = new WhatIf(byId('whatif'));
+const pods = new Pods({
+  form: byId('pod-filters'), text: byId('pod-text'), team: byId('pod-team'), state: byId('pod-state'),
+  quota: byId('pod-quota'), columns: byId('pod-columns'), shown: byId('pods-shown'), table: byId('pods-table'),
+});
 const queue = new Queue({
-  reasons: byId('queue-reasons'), table: byId('queue-table'), team: byId('queue-team'), tryPod: byId('try-pod'),
+  reasons: byId('queue-reasons'), table: byId('queue-table'), team: byId('queue-team'), text: byId('queue-text'),
+  tryPod: byId('try-pod'),
 }, (pod) => whatIf.open(pod));
 const reclaims = new Reclaims(byId('reclaims'));
 const ledger = new Ledger({
@@ -33,35 +42,42 @@ const ledger = new Ledger({
   csv: byId('ledger-csv'), body: byId('ledger-body'),
 });
 const advice = new Advice(byId('advice'));
+const pages = {
+  pod: podPage(byId('pod-page'), (pod) => whatIf.open(pod)),
+  node: nodePage(byId('node-page')),
+  team: new TeamPage(byId('team-page'), byId('team-page-budgets')),
+};
+const withQuery = {fleet, pods, queue, reclaims, ledger};
 
-let view = '';
+// What each view draws from, and so needs every few seconds.
+const SOURCES = {
+  fleet: ['nodes', 'pods', 'quotas'], pods: ['pods', 'quotas'], queue: ['pods', 'quotas'],
+  teams: ['quotas', 'budgets'], reclaims: ['reclaims'], ledger: [], advice: [],
+  pod: ['reclaims'], node: [], team: ['quotas', 'budgets'],
+};
+
+let address = {view: '', tab: '', names: [], query: new URLSearchParams()};
 let adviceAsked = 0;
-let lastContact = null;
+let colourings = 0;  // how often colours changed
 
-// ---- addresses: #/VIEW, of the fleet #/fleet?team=a&room=1, so that a view can be shared
-
-function readAddress() {
-  const [name, query] = location.hash.slice(2).split('?');
-  return {name: VIEWS.includes(name) ? name : 'fleet', query: new URLSearchParams(query ?? '')};
-}
-
-function writeAddress(filters) {
-  const text = new URLSearchParams(filters).toString();
-  history.replaceState(null, '', `#/fleet${text ? `?${text}` : ''}`);
-}
+// ---- addresses
 
 function showView(moveFocus) {
-  const {name, query} = readAddress();
-  const changed = name !== view;
-  view = name;
-  for (const one of VIEWS) byId(`view-${one}`).hidden = one !== name;
+  const before = address;
+  address = readAddress();
+  const changed = address.view !== before.view || address.names.join('/') !== before.names.join('/');
+  for (const section of document.querySelectorAll('main > .view')) {
+    section.hidden = section.id !== `view-${address.view}`;
+  }
   for (const link of byId('tabs').children) {
-    const current = link.hash === `#/${name}`;
+    const current = link.hash === `#/${address.tab}`;
     if (current) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
-  if (name === 'fleet') fleet.setFilters(query);
+  if (changed) showTab();
+  withQuery[address.view]?.setQuery(address.query);
   tip.hide();
+  want(SOURCES[address.view]);
   draw();
   if (changed && moveFocus) {
     window.scrollTo(0, 0);
@@ -91,15 +107,22 @@ function watchTheme() {
 
 // ---- drawing
 
+// On phones the tabs scroll.
+function showTab() {
+  byId('tabs').querySelector('[aria-current]')?.scrollIntoView({block: 'nearest', inline: 'center'});
+}
+
 function drawHead() {
   const count = byId('queue-count');
+  const wider = count.hidden !== (cluster.waiting.length === 0);
   count.hidden = cluster.waiting.length === 0;
   count.textContent = formatCount(cluster.waiting.length);
   count.setAttribute('aria-label', `${plural(cluster.waiting.length, 'pod')} waiting`);
+  if (wider) showTab();
 }
 
 async function drawAdvice() {
-  if (view !== 'advice' || Date.now() - adviceAsked < ADVICE_PERIOD_MS) return;
+  if (address.view !== 'advice' || Date.now() - adviceAsked < ADVICE_PERIOD_MS) return;
   adviceAsked = Date.now();
   try {
     advice.show(await readAdvice());
@@ -108,49 +131,83 @@ async function drawAdvice() {
   }
 }
 
+function titleOf({names, tab}) {
+  if (names.length) return `${names.join('/')} · Tranche`;
+  const title = byId(`${tab}-title`)?.textContent;
+  return title ? `${title} · Tranche` : 'Tranche';
+}
+
 function draw() {
+  const {view, names, query} = address;
   const known = teams();
-  assignColours(known);
+  const largest = teamsBySize();
+  if (assignColours(largest)) {
+    colourings += 1;
+    fleet.recolour();
+  }
+  // Changes when colours do, or who owns what.
+  const palette = `${colourings} ${ownersVersion()}`;
+  if (view !== 'fleet') document.title = titleOf(address);
   drawHead();
-  fleet.show(view === 'fleet', known);
-  quotas.show(view === 'teams');
+  fleet.show(view === 'fleet', known, largest, palette);
+  pods.show(view === 'pods', known);
   queue.show(view === 'queue', known);
+  quotas.show(view === 'teams', palette);
   reclaims.show(view === 'reclaims');
-  ledger.show(view === 'ledger');
+  ledger.show(view === 'ledger', palette);
+  for (const [name, page] of Object.entries(pages)) page.show(name === view ? names : null, query, palette);
   drawAdvice();
 }
 
-const WANTED = {
-  nodes: ['fleet'], pods: ['fleet', 'queue'], quotas: ['fleet', 'teams', 'queue'], budgets: ['teams'],
-  reclaims: ['reclaims', 'ledger'],
-};
-
-function onChange(source) {
+function onChange(source, first) {
   if (source === 'pods') drawHead();
-  if (WANTED[source].includes(view)) draw();
+  if (first || SOURCES[address.view].includes(source)) draw();
 }
 
 // ---- contact with the server
 
-function onContact(problem) {
-  const contact = byId('contact');
-  byId('sign-in').hidden = problem?.status !== 401;
-  byId('main').hidden = problem?.status === 401;
-  if (!problem) {
-    lastContact = new Date();
-    if (contact.dataset.state !== 'live') {
-      contact.dataset.state = 'live';
-      contact.textContent = 'Live';
-      contact.title = 'What is shown is at most a few seconds old.';
-      byId('sign-in-problem').textContent = '';
-    }
-    return;
+function troubleWords(all, trouble) {
+  const reasons = new Set(trouble.map(([, {why}]) => why));
+  if (all && reasons.size === 1) {
+    return lastAnswer() ? `All of this is as of ${formatClock(lastAnswer())}: ${[...reasons][0]}.`
+      : `Nothing has come yet: ${[...reasons][0]}.`;
   }
-  const since = lastContact ? `showing ${lastContact.toLocaleTimeString('en-GB')}` : 'no data yet';
-  const text = problem.status === 401 ? 'Token needed' : `No answer, ${since}`;
+  return trouble.map(([source, {why, since}]) => {
+    const name = source[0].toUpperCase() + source.slice(1);
+    return since ? `${name} are as of ${formatClock(since)}: ${why}.` : `${name} have not come yet: ${why}.`;
+  }).join(' ');
+}
+
+// One state for all that the view needs: live, or what is old and why.
+function onContact() {
+  const contact = byId('contact');
+  const trouble = [...cluster.trouble].filter(([source, {status}]) =>
+    status === 401 || SOURCES[address.view].includes(source) || SOURCES[address.view].length === 0);
+  const locked = trouble.some(([, {status}]) => status === 401);
+  byId('sign-in').hidden = !locked;
+  byId('main').hidden = locked;
+  if (!locked) byId('sign-in-problem').textContent = '';
+  const stale = byId('stale');
+  let state = 'live';
+  let text = 'Live';
+  let title = 'What is shown is at most a few seconds old.';
+  let note = '';
+  if (locked) {
+    [state, text, title] = ['lost', 'Token needed', 'The server asks who you are.'];
+  } else if (trouble.length) {
+    const all = trouble.length >= SOURCES[address.view].length;
+    const since = lastAnswer() ? `showing ${formatClock(lastAnswer())}` : 'no data yet';
+    [state, text] = ['lost', all ? `No answer, ${since}` : 'Partly old'];
+    title = trouble[0][1].why;
+    note = troubleWords(all, trouble);
+  } else if (!lastAnswer()) {
+    [state, text, title] = ['', 'Connecting', ''];
+  }
+  if (contact.dataset.state !== state) contact.dataset.state = state;
   if (contact.textContent !== text) contact.textContent = text;
-  contact.dataset.state = 'lost';
-  contact.title = problem.failed;
+  if (contact.title !== title) contact.title = title;
+  stale.hidden = note === '';
+  if (stale.textContent !== note) stale.textContent = note;
 }
 
 byId('sign-in').addEventListener('submit', (event) => {
@@ -170,6 +227,7 @@ window.addEventListener('hashchange', () => showView(true));
 setInterval(() => {
   if (!document.hidden) draw();
 }, 10000);
+byId('zone').textContent = `Times are ${zoneName()}; days of the ledger are UTC.`;
 watchTheme();
-showView(false);
 start(onChange, onContact);
+showView(false);

@@ -57,15 +57,34 @@ function axes(unit) {
     stroke: themeColour('--quiet'), font: FONT,
     grid: {stroke: themeColour('--grid'), width: 1}, ticks: {stroke: themeColour('--grid'), width: 1},
   };
-  return [look, {...look, size: 96, values: (plot, values) =>
+  // As wide as the longest number: nothing is cut.
+  const size = (plot, values) => 24 + 8 * Math.max(0, ...(values ?? []).map((text) => text.length));
+  return [look, {...look, size, values: (plot, values) =>
     values.map((value, at) => (at === values.length - 1 ? `${formatNumber(value)} ${unit}` : formatNumber(value)))}];
 }
 
-const value = (unit) => (plot, raw) => (raw === null || raw === undefined ? '' : `${formatNumber(raw)} ${unit}`);
+const isKnown = (one) => one !== null && one !== undefined;
+
+// A line between its points; null outside of them.
+function between(times, values, at) {
+  if (isKnown(values[at])) return values[at];
+  const before = values.findLastIndex((one, position) => position < at && isKnown(one));
+  const after = values.findIndex((one, position) => position > at && isKnown(one));
+  if (before < 0 || after < 0) return null;
+  const part = (times[at] - times[before]) / (times[after] - times[before]);
+  return values[before] + part * (values[after] - values[before]);
+}
+
+// Where nothing is pointed at, the legend tells the moment at which the first line ends: now.
+const value = (unit) => (plot, raw, series, position) => {
+  const at = position ?? plot.data[1].findLastIndex(isKnown);
+  const shown = between(plot.data[0], plot.data[series], at);
+  return shown === null ? '–' : `${formatNumber(shown)} ${unit}`;
+};
 const hour24 = {hour: '2-digit', minute: '2-digit', day: 'numeric', month: 'short'};
-const moment = (plot, raw) => (raw ? new Intl.DateTimeFormat('en-GB', hour24).format(raw * 1000) : '');
+const moment = (plot, raw) => (raw ? new Intl.DateTimeFormat('en-GB', hour24).format(raw * 1000) : 'now');
 const utcMoment = (plot, raw) => (raw
-  ? `${new Intl.DateTimeFormat('en-GB', {...hour24, timeZone: 'UTC'}).format(raw * 1000)} UTC` : '');
+  ? `${new Intl.DateTimeFormat('en-GB', {...hour24, timeZone: 'UTC'}).format(raw * 1000)} UTC` : 'all together');
 const DAY = 86400;
 const stamps = [
   // tick step, format, and what is added where the next larger unit changes
@@ -132,8 +151,8 @@ export function usageChart(root) {
         series: [{value: utcMoment}, ...order.map((at) => ({
           label: data.rows[at].team, stroke: data.colours[at], fill: data.colours[at], width: 0,
           paths: bars, points: {show: false},
-          value: (plot, raw, series, position) => (position === null || position === undefined ? ''
-            : `${formatNumber(data.rows[at].hours[position])} GPU-h`)}))],
+          value: (plot, raw, series, position) => `${formatNumber(data.rows[at].hours[position] ??
+            data.rows[at].hours.reduce((sum, hours) => sum + hours, 0))} GPU-h`}))],
         axes: [{...x, values: stamps, ...(step >= DAY ? {incrs: [1, 2, 7, 14, 30, 61].map((days) => days * DAY)} : {})}, y],
       },
     };

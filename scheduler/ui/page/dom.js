@@ -29,14 +29,36 @@ export function button(attributes, act, ...children) {
   return element;
 }
 
-// Rows of cells (texts or elements) under titles; a title may be [text, class].
-export function table(titles, rows, attributes = {}) {
-  const looks = titles.map((title) => (Array.isArray(title) ? title : [title, null]));
-  return el('div', {class: 'table-box'}, el('table', attributes,
-    el('thead', {}, el('tr', {}, looks.map(([title, look]) =>
-      el('th', {scope: 'col', class: look}, title)))),
-    el('tbody', {}, rows.map((cells) => el('tr', {}, cells.map((cell, at) =>
-      el('td', {class: looks[at][1]}, cell)))))));
+// Rows of cells (texts or elements) under columns. A column: 'Title', ['Title', class] or
+// {title, look, head, sorted}, where `head` is an element instead of the title. A row: cells, or
+// {cells, look, below}, where `below` is shown under the row over its whole width.
+//
+// On phones each row is a card whose cells carry their titles (lists.css). That takes the meaning of a table
+// away from screen readers, which is why it is said once more.
+export function table(columns, rows, attributes = {}) {
+  const titles = columns.map((column) => {
+    if (typeof column === 'string') return {title: column};
+    return Array.isArray(column) ? {title: column[0], look: column[1]} : column;
+  });
+  // Cards leave out what has nothing to say.
+  const isNothing = (cell) => cell === '' || cell === '–' || cell === null || cell === undefined;
+  const cellOf = (cell, at) => el('td', {role: 'cell', 'data-title': titles[at].title,
+    class: [titles[at].look, isNothing(cell) ? 'nothing' : null].filter(Boolean).join(' ') || null}, cell);
+  return el('div', {class: 'table-box'}, el('table', {role: 'table', ...attributes},
+    el('thead', {role: 'rowgroup'}, el('tr', {role: 'row'}, titles.map(({title, look, head, sorted}) =>
+      el('th', {role: 'columnheader', scope: 'col', class: look, 'aria-sort': sorted}, head ?? title)))),
+    el('tbody', {role: 'rowgroup'}, rows.flatMap((row) => {
+      const {cells, look, below} = Array.isArray(row) ? {cells: row} : row;
+      const line = el('tr', {role: 'row', class: look}, cells.map(cellOf));
+      return below ? [line, el('tr', {role: 'row', class: 'detail'},
+        el('td', {role: 'cell', colspan: titles.length}, below))] : [line];
+    }))));
+}
+
+// Facts as terms and what they are; those without a value are left out.
+export function facts(pairs, attributes = {}) {
+  return el('dl', {class: 'about', ...attributes}, pairs.filter(([, value]) => value !== null && value !== undefined &&
+    value !== '').map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
 }
 
 // A word with its explanation, for pointer, keyboard and screen reader.

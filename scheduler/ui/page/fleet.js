@@ -1,33 +1,30 @@
 // The fleet as a grid of node cards. Only cards near the viewport exist as elements, so thousands
-// of nodes cost no more than a screenful; one GPU at a time is in the tab order, arrows move on.
+// of nodes cost no more than a screenful; one GPU at a time is in the tab order, arrows move on, and
+// Enter opens the node's page.
 
+import {nodeHref} from './address.js';
 import {colourClass} from './colours.js';
 import {el} from './dom.js';
 import {formatGpus, formatMemory, plural} from './format.js';
 import {drawingOrder, isClosed, podsOfInstance, segmentsOf, takenShare} from './model.js';
 import {podEntry, teamOfPod} from './store.js';
+import {closedText, knowledgeWords, quotaWords} from './words.js';
 
 const CARD_MIN_WIDTH = 330;
 const CARD_HEIGHT = 180;
 const GAP = 12;
+const HEAD_HEIGHT = 30;
+// The end of a name tells machines apart: it stays when there is no room for the whole.
+const NAME_TAIL = 9;
 const OVERSCAN_ROWS = 2;
-
-const KNOWLEDGE = {
-  exact: ['exact', 'The node gives a pod the very GPU that is shown.'],
-  predicted: ['predicted', 'Which GPU a pod has follows from the rule of the node’s device plugin.'],
-  counts: ['count only', 'Only how many GPUs are used is known: the device plugin of the node picks ' +
-    'which, and tells nobody.'],
-};
-const QUOTA_STATES = {
-  'in-quota': 'within the team’s own quota',
-  borrowed: 'on borrowed GPUs: may have to give them back',
-  scavenging: 'on leftovers: gives way to everybody',
-};
 
 export class Fleet {
   #root;
   #tip;
   #nodes = [];
+  #groups = [];  // {label, count} of nodes in their order; no label: one group without a head
+  #rows = [];    // {top, height, from, count} of cards, {top, height, group} of heads
+  #heads = new Map();  // label -> element
   #team = '';
   #palette = '';
   #cards = new Map();  // node name -> {element, signature}
@@ -50,12 +47,13 @@ export class Fleet {
     root.addEventListener('focusout', () => tip.hide());
     root.addEventListener('mouseover', (event) => this.#onTarget(event, false));
     root.addEventListener('mouseleave', () => tip.hide());
-    root.addEventListener('click', (event) => this.#onTarget(event, false));
+    root.addEventListener('click', (event) => this.#onClick(event));
   }
 
-  // `palette`: changes when colours or teams do.
-  show(nodes, team, palette) {
+  // `groups`: how `nodes` are divided, in their order. `palette`: changes when colours or teams do.
+  show(nodes, groups, team, palette) {
     this.#nodes = nodes;
+    this.#groups = groups;
     this.#team = team;
     this.#palette = palette;
     if (!nodes.some((node) => node.name === this.#cursor.node)) {
@@ -69,10 +67,7 @@ export class Fleet {
     const node = this.#nodes.find((candidate) => candidate.name === name);
     if (!node) return;
     this.#cursor = {node: name, gpu: drawingOrder(node).order[0] ?? 0};
-    const position = this.#nodes.indexOf(node);
-    const row = Math.floor(position / this.#columns);
-    const top = this.#root.getBoundingClientRect().top + row * (CARD_HEIGHT + GAP);
-    window.scrollBy(0, top - window.innerHeight / 3);
+    window.scrollBy(0, this.#topOf(name) - window.innerHeight / 3);
     this.#draw();
     this.#focus(name, this.#cursor.gpu);
   }
@@ -86,28 +81,57 @@ export class Fleet {
     });
   }
 
+  // Where the rows are: cards side by side, each group under its head.
+  #arrange() {
+    this.#rows = [];
+    let top = 0;
+    let from = 0;
+    for (const group of this.#groups) {
+      if (group.label) {
+        if (top > 0) top += GAP;
+        this.#rows.push({top, height: HEAD_HEIGHT, group});
+        top += HEAD_HEIGHT + GAP;
+      }
+      for (let at = 0; at < group.count; at += this.#columns) {
+        const count = Math.min(this.#columns, group.count - at);
+        this.#rows.push({top, height: CARD_HEIGHT, from: from + at, count});
+        top += CARD_HEIGHT + GAP;
+      }
+      from += group.count;
+    }
+    this.#root.style.height = `${Math.max(0, top - GAP)}px`;
+  }
+
+  // Of a node's row, in the window.
+  #topOf(name) {
+    const position = this.#nodes.findIndex((node) => node.name === name);
+    const row = this.#rows.find(({from, count}) => from <= position && position < from + count);
+    return this.#root.getBoundingClientRect().top + (row?.top ?? 0);
+  }
+
   #draw() {
     const width = this.#root.clientWidth;
     if (width === 0) return;  // another view is shown
     this.#columns = Math.max(1, Math.floor((width + GAP) / (CARD_MIN_WIDTH + GAP)));
-    const rows = Math.ceil(this.#nodes.length / this.#columns);
-    this.#root.style.height = `${Math.max(0, rows * (CARD_HEIGHT + GAP) - GAP)}px`;
-
+    this.#arrange();
     const top = -this.#root.getBoundingClientRect().top;
-    const firstRow = Math.floor(top / (CARD_HEIGHT + GAP)) - OVERSCAN_ROWS;
-    const lastRow = Math.ceil((top + window.innerHeight) / (CARD_HEIGHT + GAP)) + OVERSCAN_ROWS;
-    const from = Math.max(0, firstRow) * this.#columns;
-    const to = Math.min(this.#nodes.length, Math.max(0, lastRow) * this.#columns);
-
-    const shown = (row) => Math.max(0, Math.min(this.#nodes.length, row * this.#columns));
-    this.#onWindow(shown(Math.floor(top / (CARD_HEIGHT + GAP))),
-                   shown(Math.ceil((top + window.innerHeight) / (CARD_HEIGHT + GAP))));
+    const bottom = top + window.innerHeight;
+    const within = (above) => this.#rows.filter((row) => row.top + row.height > top - above && row.top < bottom + above);
+    const seen = within(0).filter((row) => row.count);
+    this.#onWindow(seen[0]?.from ?? 0, seen.length ? seen.at(-1).from + seen.at(-1).count : 0);
 
     const wanted = new Set();
+    const heads = new Set();
     const cardWidth = (width - GAP * (this.#columns - 1)) / this.#columns;
-    for (let position = from; position < to; ++position) {
-      wanted.add(this.#nodes[position].name);
-      this.#place(position, cardWidth);
+    for (const row of within(OVERSCAN_ROWS * CARD_HEIGHT)) {
+      if (row.group) {
+        heads.add(row.group.label);
+        this.#placeHead(row);
+      }
+      for (let column = 0; column < (row.count ?? 0); ++column) {
+        wanted.add(this.#nodes[row.from + column].name);
+        this.#place(row.from + column, cardWidth, column * (cardWidth + GAP), row.top);
+      }
     }
     for (const [name, card] of this.#cards) {
       if (wanted.has(name)) continue;
@@ -115,9 +139,26 @@ export class Fleet {
       card.element.remove();
       this.#cards.delete(name);
     }
+    for (const [label, element] of this.#heads) {
+      if (heads.has(label)) continue;
+      element.remove();
+      this.#heads.delete(label);
+    }
   }
 
-  #place(position, width) {
+  #placeHead({top, group}) {
+    let element = this.#heads.get(group.label);
+    if (!element) {
+      element = el('div', {class: 'group-head', role: 'listitem'}, el('h3', {}, group.label), el('span', {class: 'quiet-text'}));
+      this.#heads.set(group.label, element);
+      this.#root.append(element);
+    }
+    const text = `${plural(group.count, 'node')}, ${group.note}`;
+    if (element.lastChild.textContent !== text) element.lastChild.textContent = text;
+    element.style.transform = `translate(0, ${top}px)`;
+  }
+
+  #place(position, width, left, top) {
     const node = this.#nodes[position];
     const current = this.#cursor.node === node.name;
     let card = this.#cards.get(node.name);
@@ -132,13 +173,10 @@ export class Fleet {
       Object.assign(card, {node, team: this.#team, current, palette: this.#palette});
       this.#refill(card.element, node);
     }
-    const row = Math.floor(position / this.#columns);
-    const column = position % this.#columns;
-    const style = card.element.style;
+    const {style} = card.element;
     style.width = `${width}px`;
     style.height = `${CARD_HEIGHT}px`;
-    style.transform =
-      `translate(${column * (width + GAP)}px, ${row * (CARD_HEIGHT + GAP)}px)`;
+    style.transform = `translate(${left}px, ${top}px)`;
     card.element.setAttribute('aria-posinset', String(position + 1));
     card.element.setAttribute('aria-setsize', String(this.#nodes.length));
   }
@@ -182,10 +220,12 @@ export class Fleet {
         formatMemory(node.gpus[0].memoryMiB)
       : 'no GPU seen';
     const free = node.gpus.reduce((sum, gpu) => sum + Math.round(1000 * (1 - takenShare(gpu))), 0);
-    const [knowledge, meaning] = KNOWLEDGE[node.knowledge] ?? [node.knowledge, ''];
+    const [knowledge, meaning] = knowledgeWords(node.knowledge);
     return [
-      el('div', {class: 'node-head'}, el('h3', {title: node.name}, node.name),
-         el('span', {class: 'shape'}, shape)),
+      el('div', {class: 'node-head'}, el('h3', {title: node.name}, el('a', {href: nodeHref(node.name), tabindex: -1},
+           el('span', {class: 'name-start'}, node.name.slice(0, -NAME_TAIL)),
+           el('span', {class: 'name-end'}, node.name.slice(-NAME_TAIL)))),
+         el('span', {class: 'shape', title: shape}, shape)),
       el('div', {class: 'groups', role: 'group', 'aria-label': `GPUs of ${node.name}`}, boxes),
       el('div', {class: 'node-foot'},
          isClosed(node)
@@ -229,6 +269,17 @@ export class Fleet {
     }
     if (moves) this.#cursor = {node: cell.dataset.node, gpu: Number(cell.dataset.gpu)};
     this.#describe(cell);
+  }
+
+  // A finger has no pointer to rest: its first tap tells, its second opens.
+  #onClick(event) {
+    const cell = event.target.closest?.('.gpu');
+    if (!cell) return;
+    if (event.pointerType === 'touch' && this.#tip.anchor !== cell) {
+      this.#onTarget(event, false);
+      return;
+    }
+    location.hash = nodeHref(cell.dataset.node, Number(cell.dataset.gpu));
   }
 
   async #describe(cell) {
@@ -290,9 +341,7 @@ export class Fleet {
   }
 
   #follow(name) {
-    const position = this.#nodes.findIndex((node) => node.name === name);
-    const row = Math.floor(position / this.#columns);
-    const top = this.#root.getBoundingClientRect().top + row * (CARD_HEIGHT + GAP);
+    const top = this.#topOf(name);
     if (top < 0) window.scrollBy(0, top - GAP);
     const below = top + CARD_HEIGHT - window.innerHeight;
     if (below > 0) window.scrollBy(0, below + GAP);
@@ -309,10 +358,6 @@ export class Fleet {
   }
 }
 
-function closedText(node) {
-  return node.closed?.text || node.closed?.code || 'closed';
-}
-
 // What the node says about itself and could not be read.
 function problemsMark(node) {
   const problems = node.problems ?? [];
@@ -323,7 +368,7 @@ function problemsMark(node) {
 }
 
 function gpuLabel(gpu) {
-  return gpu.index === null || gpu.index === undefined ? '·' : String(gpu.index);
+  return gpu.index === null || gpu.index === undefined ? '' : String(gpu.index);
 }
 
 function gpuTitle(gpu) {
@@ -344,14 +389,13 @@ function description(node, gpu, entries) {
   if (gpu.numa !== null && gpu.numa !== undefined) facts.push(`CPU socket group (NUMA) ${gpu.numa}`);
   if (gpu.replicas > 1) facts.push(`time-shared by up to ${gpu.replicas} pods`);
   if (gpu.mig) facts.push('cut into MIG slices');
-  const states = [...new Set([...entries.values()].map((entry) => entry?.quotaState))]
-    .filter((state) => state in QUOTA_STATES);
+  const states = [...new Set([...entries.values()].map((entry) => entry?.quotaState).filter(Boolean))];
   const borrowers = [...entries].filter(([, entry]) =>
     entry?.quotaState && entry.quotaState !== 'in-quota');
   const standing = states.length === 1
-    ? `${rows.length > 1 ? 'All run' : 'Runs'} ${QUOTA_STATES[states[0]]}.`
+    ? `${rows.length > 1 ? 'All run' : 'Runs'} ${quotaWords(states[0])[1]}.`
     : borrowers.map(([pod, entry]) => `${pod.slice(pod.indexOf('/') + 1)} runs ` +
-        `${QUOTA_STATES[entry.quotaState]}.`).join(' ');
+        `${quotaWords(entry.quotaState)[1]}.`).join(' ');
   return el('div', {},
     el('p', {class: 'tip-title'}, el('strong', {}, gpuTitle(gpu)), ` on ${node.name}`),
     el('p', {class: 'quiet-text'}, facts.filter(Boolean).join(' · ')),

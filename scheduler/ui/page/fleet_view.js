@@ -1,10 +1,12 @@
 // The view of the fleet: sums, filters, legend, the map of all nodes and the cards.
 
-import {colourClass} from './colours.js';
+import {changeQuery} from './address.js';
+import {colourClass, isColoured} from './colours.js';
 import {button, byId, el, emptyState, redraw} from './dom.js';
 import {Fleet} from './fleet.js';
 import {formatCount, formatNumber, plural} from './format.js';
-import {filterNodes, modelsOf, summarise} from './model.js';
+import {fillSelect} from './lists.js';
+import {arrangeNodes, filterNodes, modelsOf, summarise} from './model.js';
 import {Overview} from './overview.js';
 import {cluster} from './store.js';
 
@@ -12,70 +14,67 @@ export class FleetView {
   #inputs = {
     team: byId('filter-team'), model: byId('filter-model'),
     node: byId('filter-node'), room: byId('filter-room'), by: byId('overview-by'),
+    group: byId('filter-group'), order: byId('filter-order'),
   };
   #fleet;
   #overview;
-  #onFilter;
-  #wanted = new URLSearchParams();
+  #state = {team: '', model: ''};
   #teams = [];
+  #largest = [];
+  #palette = '';
   #visible = false;
 
-  // `onFilter(filters that are set)` after each change by hand.
-  constructor(tip, onFilter) {
-    this.#onFilter = onFilter;
+  constructor(tip) {
     this.#fleet = new Fleet(byId('fleet'), tip, (first, last) => this.#overview.setWindow(first, last));
     this.#overview = new Overview(byId('overview'), byId('overview-frame'), tip,
                                   (node) => this.#fleet.reveal(node));
     byId('filters').addEventListener('input', () => this.#changed());
     byId('filters').addEventListener('submit', (event) => event.preventDefault());
-    this.#inputs.by.addEventListener('change', () => this.#draw());
+    this.#inputs.by.addEventListener('change', () => this.#changed());
   }
 
-  setFilters(query) {
-    this.#wanted = query;
+  setQuery(query) {
     this.#inputs.node.value = query.get('node') ?? '';
     this.#inputs.room.checked = query.get('room') === '1';
-    for (const key of ['team', 'model']) this.#inputs[key].value = query.get(key) ?? '';
+    this.#inputs.by.value = query.get('by') ?? 'team';
+    for (const key of ['group', 'order']) this.#inputs[key].value = query.get(key) ?? '';
+    // Names that are not known yet.
+    this.#state = {team: query.get('team') ?? '', model: query.get('model') ?? ''};
   }
 
   recolour() {
     this.#overview.recolour();
   }
 
-  show(visible, teams) {
+  // `largest`: teams that have work, largest first. `palette`: changes when colours do.
+  show(visible, teams, largest, palette) {
     this.#visible = visible;
     this.#teams = teams;
+    this.#largest = largest;
+    this.#palette = palette;
+    byId('fleet-skeleton').hidden = cluster.known.has('nodes');
     if (visible && cluster.known.has('nodes')) this.#draw();
   }
 
   #filters() {
-    const {team, model, node, room} = this.#inputs;
-    return {team: team.value, model: model.value, node: node.value, room: room.checked};
+    const {node, room} = this.#inputs;
+    return {...this.#state, node: node.value, room: room.checked};
   }
 
   #changed() {
-    const now = this.#filters();
-    const set = Object.entries({...now, room: now.room ? '1' : ''}).filter(([, value]) => value);
-    this.#onFilter(Object.fromEntries(set));
+    const {team, model, node, room, by, group, order} = this.#inputs;
+    this.#state = {team: team.value, model: model.value};
+    changeQuery({...this.#state, node: node.value, room: room.checked ? '1' : '', by: by.value === 'use' ? 'use' : '',
+                 group: group.value, order: order.value});
     this.#draw();
-  }
-
-  #fill(key, values) {
-    const select = this.#inputs[key];
-    const chosen = select.value || this.#wanted.get(key) || '';
-    this.#wanted.delete(key);
-    const all = chosen && !values.includes(chosen) ? [...values, chosen] : values;
-    redraw(select, all, () => [el('option', {value: ''}, 'all'),
-                               ...all.map((value) => el('option', {value}, value))]);
-    select.value = chosen;
   }
 
   #draw() {
     if (!this.#visible) return;
-    this.#fill('team', this.#teams);
-    this.#fill('model', modelsOf(cluster.nodes));
+    fillSelect(this.#inputs.team, 'all', this.#teams, this.#state.team);
+    fillSelect(this.#inputs.model, 'all', modelsOf(cluster.nodes), this.#state.model);
     const now = this.#filters();
-    const nodes = filterNodes(cluster.nodes, now);
+    const {nodes, groups} = arrangeNodes(filterNodes(cluster.nodes, now), this.#inputs.group.value, this.#inputs.order.value);
     this.#drawSummary();
     this.#drawLegend(now.team);
     byId('shown').textContent = `${formatCount(nodes.length)} of ${plural(cluster.nodes.length, 'node')}`;
@@ -87,7 +86,7 @@ export class FleetView {
     byId('overview-card').hidden = nodes.length < 13;
     byId('use-scale').hidden = this.#inputs.by.value !== 'use';
     this.#overview.show(nodes, this.#inputs.by.value);
-    this.#fleet.show(nodes, now.team, JSON.stringify(cluster.quotas.map((quota) => quota.namespaces)));
+    this.#fleet.show(nodes, groups, now.team, this.#palette);
   }
 
   #drawSummary() {
@@ -109,15 +108,18 @@ export class FleetView {
   }
 
   #drawLegend(chosen) {
-    redraw(byId('legend'), [this.#teams, chosen], () => {
-      const items = this.#teams.map((team) => el('li', {}, button({
+    const coloured = this.#largest.filter((team) => isColoured(team) && this.#teams.includes(team));
+    const grey = this.#teams.filter((team) => !isColoured(team));
+    redraw(byId('legend'), [coloured, grey.length, chosen, this.#palette], () => {
+      const items = coloured.map((team) => el('li', {}, button({
         'data-key': team, 'aria-pressed': String(team === chosen),
       }, () => {
         this.#inputs.team.value = this.#inputs.team.value === team ? '' : team;
         this.#changed();
       }, el('span', {class: `swatch ${colourClass(team)}`}), team)));
       const mark = (look, text) => el('li', {class: 'mark-entry'}, el('span', {class: `swatch ${look}`}), text);
-      return [...items, mark('free', 'free'), mark('slot', 'free MIG slice'), mark('ill', 'unhealthy'),
+      const others = grey.length === 0 ? [] : [mark('team-other', grey.length === 1 ? grey[0] : `${formatCount(grey.length)} others`)];
+      return [...items, ...others, mark('free', 'free'), mark('slot', 'free MIG slice'), mark('ill', 'unhealthy'),
               el('li', {class: 'mark-entry'}, el('span', {class: 'bracket-key'}), 'joined by NVLink')];
     });
   }

@@ -4,7 +4,9 @@ const counts = new Intl.NumberFormat('en');
 const moments = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit',
 });
-const days = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric'});
+// Days are those of the ledger, which counts in UTC.
+const days = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC'});
+const clocks = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit', second: '2-digit'});
 
 export function formatCount(value) {
   return counts.format(value);
@@ -61,4 +63,14 @@ export function formatMoment(text) {
 
 export function formatDay(date) {
   return days.format(date);
+}
+
+export function formatClock(date) {
+  return date ? clocks.format(date) : 'never';
+}
+
+// "CET", or "UTC+1" where the zone has no name here.
+export function zoneName() {
+  const parts = new Intl.DateTimeFormat('en-GB', {timeZoneName: 'short'}).formatToParts(new Date());
+  return parts.find(({type}) => type === 'timeZoneName')?.value ?? 'local time';
 }

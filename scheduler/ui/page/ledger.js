@@ -1,16 +1,20 @@
 // GPU-hours by team and model over a span of time, from the ledger; as chart, table and CSV.
 
+import {changeQuery} from './address.js';
 import {readLedger, readSeries} from './api.js';
 import {usageChart} from './charts.js';
-import {colourClass, colourValue} from './colours.js';
-import {button, el, emptyState, redraw} from './dom.js';
-import {formatDay, formatHours, formatNumber} from './format.js';
+import {colourClass, colourValue, isColoured} from './colours.js';
+import {button, el, emptyState, redraw, table} from './dom.js';
+import {formatDay, formatHours, formatMoment, formatNumber} from './format.js';
+import {teamLink} from './links.js';
+import {NO_TEAM} from './owners.js';
 import {cluster, serverNow} from './store.js';
 
 const DAY_MS = 86400000;
 const AGAIN_MS = 15000;
-const NO_TEAM = 'no team';
+const OTHERS = 'others';
 
+const DAY = /^\d{4}-\d\d-\d\d$/;
 const day = (date) => date.toISOString().slice(0, 10);
 
 // Spans people ask for: [from, to) as dates in UTC.
@@ -37,7 +41,7 @@ function restoredNote(restored) {
   if (restored.length === 0) return [];
   const newest = restored.map((row) => row.checkpoint).sort().at(-1);
   return [el('p', {class: 'card', role: 'note', id: 'ledger-restored'},
-             `An earlier ledger was lost. What it had is restored from its last checkpoint, of ${newest}: ` +
+             `An earlier ledger was lost. What it had is restored from its last checkpoint, of ${formatMoment(newest)}: ` +
              'known as sums of a month, drawn evenly over their time. What ran between then and the loss is missing.')];
 }
 
@@ -47,22 +51,38 @@ export class Ledger {
   #report = null;   // {rows, total, series, from, to} or {error, status}
   #asked = 0;
   #serial = 0;
+  #palette = '';
 
   constructor(parts) {
     this.#parts = parts;
-    parts.form.addEventListener('change', () => this.#ask());
+    parts.form.addEventListener('change', () => this.#chosen());
     parts.form.addEventListener('submit', (event) => event.preventDefault());
     parts.presets.append(...Object.entries(SPANS).map(([name, span]) =>
       button({class: 'chip-button'}, () => {
         [parts.from.value, parts.to.value] = span(new Date(serverNow())).map(day);
-        this.#ask();
+        this.#chosen();
       }, name)));
     parts.csv.addEventListener('click', () => this.#download());
   }
 
-  show(visible) {
+  // Days as the address has them; without any, the last seven.
+  setQuery(query) {
+    const [from, to] = [query.get('from') ?? '', query.get('to') ?? ''];
+    if (from === this.#parts.from.value && to === this.#parts.to.value) return;
+    [this.#parts.from.value, this.#parts.to.value] = [from, to];
+    this.#asked = 0;
+  }
+
+  #chosen() {
+    changeQuery({from: this.#parts.from.value, to: this.#parts.to.value});
+    this.#ask();
+  }
+
+  show(visible, palette) {
+    this.#palette = palette;
     // The server's clock comes with the reclaims.
     if (!visible || !cluster.known.has('reclaims')) return;
+    if (this.#report) this.#draw();
     if (!this.#parts.from.value && this.#asked === 0) {
       [this.#parts.from.value, this.#parts.to.value] =
         SPANS['Last 7 days'](new Date(serverNow())).map(day);
@@ -73,7 +93,7 @@ export class Ledger {
   #span() {
     const from = new Date(`${this.#parts.from.value}T00:00:00Z`);
     const until = new Date(new Date(`${this.#parts.to.value}T00:00:00Z`).getTime() + DAY_MS);
-    if (!(from < until)) return null;
+    if (!DAY.test(this.#parts.from.value) || !DAY.test(this.#parts.to.value) || !(from < until)) return null;
     return {from, to: until};
   }
 
@@ -83,7 +103,7 @@ export class Ledger {
     this.#serial += 1;
     const serial = this.#serial;
     if (!span) {
-      this.#report = {error: 'expected a first day that is not after the last day, found another', status: 400};
+      this.#report = {error: 'expected two days like 2026-11-22, the first not after the last', status: 400};
       this.#draw();
       return;
     }
@@ -106,7 +126,8 @@ export class Ledger {
     const report = this.#report;
     const {body, csv} = this.#parts;
     csv.disabled = Boolean(report.error) || report.rows.length === 0;
-    redraw(body, report.error ?? [report.rows, report.restored, report.series, report.from, report.to], () => {
+    const data = report.error ?? [report.rows, report.restored, report.series, report.from, report.to, this.#palette];
+    const drew = redraw(body, data, () => {
       this.#chart = null;
       if (report.status === 404) {
         return emptyState('This server keeps no ledger', 'Started with --ledger FILE it writes down who ' +
@@ -118,18 +139,23 @@ export class Ledger {
       }
       return this.#content(report);
     });
-    if (this.#chart) this.#chart.chart.show(this.#chart.data);
+    if (drew && this.#chart) this.#chart.chart.show(this.#chart.data);
   }
 
   #content(report) {
+    // The chart has the teams that have colours; the table has all.
+    const grey = new Set(report.series.rows.map((row) => row.leaf || NO_TEAM).filter((team) => !isColoured(team)));
+    const others = grey.size === 1 ? [...grey][0] : OTHERS;
     const teams = new Map();
     for (const row of report.series.rows) {
       const team = row.leaf || NO_TEAM;
-      const sum = teams.get(team) ?? row.gpuHours.map(() => 0);
-      teams.set(team, sum.map((hours, at) => hours + Number(row.gpuHours[at])));
+      const shown = isColoured(team) ? team : others;
+      const sum = teams.get(shown) ?? row.gpuHours.map(() => 0);
+      teams.set(shown, sum.map((hours, at) => hours + Number(row.gpuHours[at])));
     }
     const start = new Date(report.series.from).getTime() / 1000;
-    const rows = [...teams].sort().map(([team, hours]) => ({team, hours}));
+    const rows = [...teams].sort(([a], [b]) => (a === others) - (b === others) || (a < b ? -1 : 1))
+      .map(([team, hours]) => ({team, hours}));
     const data = {
       times: rows[0]?.hours.map((_, at) => start + at * report.series.stepSeconds) ?? [],
       rows, colours: rows.map(({team}) => colourValue(team)),
@@ -141,26 +167,21 @@ export class Ledger {
     const line = (row) => {
       const share = el('span', {class: `share ${colourClass(row.leaf || NO_TEAM)}`});
       share.style.width = `${Math.max(0.5, 100 * Number(row.gpuHours) / most)}%`;
-      return el('tr', {},
-        el('td', {}, el('span', {class: `swatch ${colourClass(row.leaf || NO_TEAM)}`}), row.leaf || NO_TEAM),
-        el('td', {}, row.model),
-        el('td', {class: 'number'}, formatHours(row.gpuHours), row.restoredGpuHours
-          ? el('div', {class: 'quiet-text'}, `${formatHours(row.restoredGpuHours)} restored`) : ''),
-        el('td', {class: 'number quiet-text'}, total > 0 ? `${formatNumber(100 * Number(row.gpuHours) / total)} %` : '–'),
-        el('td', {class: 'share-cell', 'aria-hidden': 'true'}, share));
+      return [teamLink(row.leaf), row.model, el('div', {}, formatHours(row.gpuHours), row.restoredGpuHours
+        ? el('div', {class: 'quiet-text'}, `${formatHours(row.restoredGpuHours)} restored`) : ''),
+        total > 0 ? `${formatNumber(100 * Number(row.gpuHours) / total)} %` : '–',
+        el('span', {class: 'share-box', 'aria-hidden': 'true'}, share)];
     };
     return [
       ...restoredNote(report.restored ?? []),
       el('section', {class: 'card'}, el('h3', {}, report.series.stepSeconds < 86400
         ? 'GPU-hours in each hour, by team' : 'GPU-hours in each day, by team'), plot),
-      el('section', {class: 'card'}, el('div', {class: 'table-box'}, el('table', {class: 'ledger-table'},
-        el('caption', {}, `From ${formatDay(report.from)} to ${formatDay(new Date(report.to - 1))}, days in UTC`),
-        el('thead', {}, el('tr', {}, el('th', {scope: 'col'}, 'Team'), el('th', {scope: 'col'}, 'GPU model'),
-          el('th', {scope: 'col', class: 'number'}, 'Used'), el('th', {scope: 'col', class: 'number'}, 'Share'),
-          el('th', {'aria-hidden': 'true'}))),
-        el('tbody', {}, report.rows.map(line)),
-        el('tfoot', {}, el('tr', {}, el('th', {scope: 'row', colspan: 2}, 'All together'),
-          el('td', {class: 'number'}, el('strong', {}, formatHours(report.total))), el('td', {}), el('td', {}))))))];
+      el('section', {class: 'card'},
+        el('p', {class: 'quiet-text'}, `From ${formatDay(report.from)} to ${formatDay(new Date(report.to - 1))}, days in UTC: `,
+           el('strong', {}, formatHours(report.total)), ' all together'),
+        table(['Team', 'GPU model', ['Used', 'number'], ['Share', 'number'], {title: '', look: 'share-cell',
+               head: el('span', {class: 'offscreen'}, 'Share as a bar')}],
+              report.rows.map(line), {class: 'ledger-table'}))];
   }
 
   #download() {

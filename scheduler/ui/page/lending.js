@@ -57,7 +57,7 @@ function column(list, scale, x, side, poolX) {
   let poolY = TOP;
   for (const one of list) {
     const height = Math.max(3, one.gpus * scale);
-    const look = one.common ? 'pool' : `fill-${colourClass(one.name).split(' ')[0]}`;
+    const look = one.common ? 'pool' : `fill-${colourClass(one.name)}`;
     parts.push(side === 'left' ? ribbon(x + NODE, y, poolX, poolY, height, look)
       : ribbon(poolX, poolY, x, y, height, look));
     parts.push(svg('rect', {class: look, x, y, width: NODE, height, rx: 2}));

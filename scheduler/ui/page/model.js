@@ -125,25 +125,37 @@ export function summarise(nodes) {
   return sum;
 }
 
-export function reasonText(pod) {
-  if (pod.reason) return pod.reason.text || pod.reason.code;
-  return pod.state === 'claimed' ? 'a place is picked, it starts in a moment' : 'not tried yet';
-}
+const ORDERS = {
+  fullest: (node) => -nodeSums(node).taken / Math.max(1, nodeSums(node).gpus),
+  emptiest: (node) => nodeSums(node).taken - nodeSums(node).gpus,
+  unhealthy: (node) => -(2 * nodeSums(node).unhealthy + (isClosed(node) ? 1 : 0) + (node.problems?.length ? 0.5 : 0)),
+};
+const GROUPS = {
+  model: (node) => node.model || 'unknown model',
+  state: (node) => (isClosed(node) ? node.closed?.text || 'not ready' : nodeSums(node).unhealthy ? 'with unhealthy GPUs'
+    : hasRoom(node) ? 'with room' : 'full'),
+  zone: (node) => node.zone || 'no zone known',
+  rack: (node) => node.rack || 'no rack known',
+  knowledge: (node) => node.knowledge,
+};
 
-// "4 GPUs, h100", "50 % of 1 GPU", "2 × 1g.10gb"
-export function asksText(asks) {
-  if (!asks) return 'devices by resource claim';
-  const parts = asks.devices.map((device) => {
-    const one = device.count === 1;
-    if (device.kind === 'gpu') return `${device.count} GPU${one ? '' : 's'}`;
-    if (device.kind === 'shared') return one ? '1 shared GPU' : `${device.count} shared GPUs`;
-    if (device.kind === 'mig') return one ? `1 ${device.profile} slice` : `${device.count} ${device.profile} slices`;
-    const shares = [];
-    if (device.milli) shares.push(`${device.milli / 10} %`);
-    if (device.mib) shares.push(`${device.mib} MiB`);
-    const share = shares.join(' and ') || 'a part';
-    return `${share} of ${device.count} GPU${one ? '' : 's'}`;
-  });
-  const text = parts.join(' + ') || 'nothing that can be read';
-  return asks.models.length ? `${text}, ${asks.models.join(' or ')}` : text;
+// `nodes`, which are sorted by name, in the order and groups that are asked for: {nodes, groups:
+// [{label, count, note}]}; without a group there is one, without a label.
+export function arrangeNodes(nodes, group, order) {
+  const rank = ORDERS[order];
+  const ordered = rank ? [...nodes].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1)) : nodes;
+  const labelOf = GROUPS[group];
+  if (!labelOf) return {nodes: ordered, groups: [{label: '', count: ordered.length, note: ''}]};
+  const parts = new Map();
+  for (const node of ordered) {
+    const label = labelOf(node);
+    if (!parts.has(label)) parts.set(label, []);
+    parts.get(label).push(node);
+  }
+  const labels = [...parts.keys()].sort((a, b) => a.localeCompare(b, 'en', {numeric: true}));
+  return {nodes: labels.flatMap((label) => parts.get(label)), groups: labels.map((label) => {
+    const {gpus, taken} = summarise(parts.get(label));
+    return {label, count: parts.get(label).length,
+            note: gpus ? `${Math.round(100 * taken / gpus)} % of ${gpus} GPUs in use` : 'no GPUs'};
+  })};
 }

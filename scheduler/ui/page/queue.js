@@ -1,70 +1,98 @@
 // The pods that wait: reasons summed up first, then the pods, fifty a page. A row opens to the
-// numbers behind the reason, what would change it, what every node answers, and a what-if.
+// numbers behind the reason, what would change it, what every node answers, and a what-if. What is
+// searched, chosen, sorted and open stands in the address.
 
+import {changeQuery} from './address.js';
 import {readExplanation} from './api.js';
-import {colourClass} from './colours.js';
-import {button, el, emptyState, redraw} from './dom.js';
-import {formatCount, formatLost, formatMoment, formatSpan, plural} from './format.js';
-import {asksText, reasonText} from './model.js';
-import {cluster, serverNow, teamOfNamespace} from './store.js';
+import {button, el, emptyState, redraw, table} from './dom.js';
+import {explanation} from './explanation.js';
+import {formatCount, formatMoment, formatSpan, plural} from './format.js';
+import {podLink, teamLink} from './links.js';
+import {fillSelect, pager, PAGE_ROWS, sortable, sortSelect} from './lists.js';
+import {selectPods} from './pod_list.js';
+import {cluster, ownersNow, serverNow, teamOfNamespace} from './store.js';
+import {asksText, reasonText} from './words.js';
 
-const PAGE_ROWS = 50;
 const AGAIN_MS = 5000;
+const COLUMNS = [
+  {title: 'Pod', key: 'name', look: 'wide'}, {title: 'Team', key: 'team'}, {title: 'Asks for', key: 'gpus'},
+  {title: 'Waits', key: 'waits', look: 'nowrap'}, {title: 'Why', key: 'reason', look: 'wide'}];
+const LONGEST_FIRST = 'waits';
+
+const nameOf = (pod) => `${pod.namespace}/${pod.name}`;
 
 export class Queue {
   #parts;
   #whatIf;
-  #team = '';
-  #reason = '';
+  #state = {team: '', reason: '', text: '', sort: '', open: ''};  // open: 'ns/name'
   #page = 0;
-  #open = null;         // uid of the pod whose explanation is shown
-  #found = null;        // its explanation, or {error}
+  #found = null;        // explanation of the open pod, or {error}
+  #foundFor = '';
   #asked = 0;
 
   // `whatIf(pod or null)` opens the dialog.
   constructor(parts, whatIf) {
     this.#parts = parts;
     this.#whatIf = whatIf;
-    parts.team.addEventListener('change', () => {
-      this.#team = parts.team.value;
-      this.#page = 0;
-      this.#draw();
-    });
+    parts.team.addEventListener('change', () => this.#change({team: parts.team.value}));
+    parts.text.addEventListener('input', () => this.#change({text: parts.text.value}));
     parts.tryPod.addEventListener('click', () => whatIf(null));
+  }
+
+  setQuery(query) {
+    this.#state = {team: query.get('team') ?? '', reason: query.get('reason') ?? '', text: query.get('q') ?? '',
+                   sort: query.get('sort') ?? '', open: query.get('open') ?? ''};
+    this.#page = Math.max(0, Number(query.get('page') ?? 1) - 1 || 0);
+    this.#parts.text.value = this.#state.text;
+  }
+
+  #change(changes, page = 0) {
+    Object.assign(this.#state, changes);
+    this.#page = page;
+    const {team, reason, text, sort, open} = this.#state;
+    changeQuery({team, reason, q: text, sort, open, page: page ? page + 1 : ''});
+    this.#draw();
   }
 
   show(visible, teams) {
     if (!visible || !cluster.known.has('pods')) return;
-    redraw(this.#parts.team, teams, () => [el('option', {value: ''}, 'all teams'),
-      ...teams.map((team) => el('option', {value: team}, team))]);
-    this.#parts.team.value = this.#team;
+    fillSelect(this.#parts.team, 'all teams', teams, this.#state.team);
     this.#draw();
-    const pod = cluster.waiting.find(({uid}) => uid === this.#open);
-    if (pod && Date.now() - this.#asked > AGAIN_MS) this.#ask(pod);
+    const pod = this.#openPod();
+    if (pod && (this.#foundFor !== this.#state.open || Date.now() - this.#asked > AGAIN_MS)) this.#ask(pod);
+  }
+
+  #openPod() {
+    return cluster.waiting.find((pod) => nameOf(pod) === this.#state.open);
   }
 
   #draw() {
-    const pods = cluster.waiting.filter((pod) =>
-      !this.#team || teamOfNamespace(pod.namespace) === this.#team);
-    if (!pods.some((pod) => reasonText(pod) === this.#reason)) this.#reason = '';
-    const matching = this.#reason ? pods.filter((pod) => reasonText(pod) === this.#reason) : pods;
-    matching.sort((a, b) => ((a.waitsSince ?? '') < (b.waitsSince ?? '') ? -1 : 1));
+    const {team, reason, text, open} = this.#state;
+    const sort = this.#state.sort || LONGEST_FIRST;
+    const {rows: pods} = selectPods(cluster.waiting, {team, text, sort}, ownersNow());
+    const chosen = pods.some((pod) => reasonText(pod) === reason) ? reason : '';
+    const matching = chosen ? pods.filter((pod) => reasonText(pod) === chosen) : pods;
     const last = Math.max(0, Math.ceil(matching.length / PAGE_ROWS) - 1);
-    this.#page = Math.min(this.#page, last);
-    const page = matching.slice(this.#page * PAGE_ROWS, (this.#page + 1) * PAGE_ROWS);
-    redraw(this.#parts.reasons, [pods.map(reasonText), this.#reason, this.#team], () => this.#reasons(pods));
+    const page = Math.min(this.#page, last);
+    const shown = matching.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS);
+    redraw(this.#parts.reasons, [pods.map(reasonText).sort(), chosen], () => this.#reasons(pods, chosen));
     // Ages are told in minutes: the table is not drawn anew for seconds.
     const minute = Math.floor(serverNow() / 60000);
-    redraw(this.#parts.table, [page, this.#open, this.#found, last, minute, pods.length, this.#team], () => {
-      if (pods.length === 0) {
+    const found = this.#foundFor === open ? this.#found : null;
+    redraw(this.#parts.table, [shown, open, found, last, minute, cluster.waiting.length, sort, ownersNow().declared], () => {
+      if (cluster.waiting.length === 0) {
         return emptyState('Nothing waits', cluster.placed
           ? `All ${plural(cluster.placed, 'GPU pod')} have their place.` : 'No pod asks for a GPU yet.');
       }
-      return [this.#table(page), last > 0 ? this.#pages(last) : null];
+      if (pods.length === 0) return emptyState('No waiting pod matches', 'Try fewer filters.');
+      const onSort = (by) => this.#change({sort: by});
+      return [sortSelect(COLUMNS, this.#state.sort, onSort),
+              table(sortable(COLUMNS, sort, onSort), shown.map((pod) => this.#row(pod, found)), {class: 'queue-table'}),
+              pager(page, last, 'waiting pods', (to) => this.#change({}, to))];
     });
   }
 
-  #reasons(pods) {
+  #reasons(pods, chosen) {
     const sums = new Map();
     for (const pod of pods) sums.set(reasonText(pod), (sums.get(reasonText(pod)) ?? 0) + 1);
     const sorted = [...sums].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
@@ -73,47 +101,45 @@ export class Queue {
       const share = el('span', {class: 'reason-share', 'aria-hidden': 'true'});
       share.style.width = `${100 * sum / most}%`;
       return el('li', {}, button({
-        'data-key': `reason ${text}`, 'aria-pressed': String(this.#reason === text),
-      }, () => {
-        this.#reason = this.#reason === text ? '' : text;
-        this.#page = 0;
-        this.#draw();
-      }, el('strong', {}, formatCount(sum)), el('span', {class: 'reason-text'}, text), share));
+        'data-key': `reason ${text}`, 'aria-pressed': String(chosen === text),
+      }, () => this.#change({reason: chosen === text ? '' : text}),
+      el('strong', {}, formatCount(sum)), el('span', {class: 'reason-text'}, text), share));
     });
   }
 
-  #table(page) {
-    return el('div', {class: 'table-box'}, el('table', {class: 'queue-table'},
-      el('thead', {}, el('tr', {}, ['Pod', 'Team', 'Asks for', 'Waits for', 'Why']
-        .map((title) => el('th', {scope: 'col'}, title)))),
-      el('tbody', {}, page.flatMap((pod) => this.#rows(pod)))));
-  }
-
-  #rows(pod) {
-    const open = this.#open === pod.uid;
-    const team = teamOfNamespace(pod.namespace);
+  #row(pod, found) {
+    const name = nameOf(pod);
+    const open = this.#state.open === name;
     const soon = pod.reason?.eligibleAt
       ? el('span', {class: 'soon'}, `can start ${formatMoment(pod.reason.eligibleAt)}`) : null;
-    const name = button({class: 'opens', 'data-key': `pod ${pod.uid}`, 'aria-expanded': String(open)},
-                        () => this.#toggle(pod), pod.name);
-    const row = el('tr', {class: open ? 'open' : null},
-      el('td', {}, name, el('span', {class: 'quiet-text under'}, pod.namespace)),
-      el('td', {}, el('span', {class: `swatch ${colourClass(team)}`}), team),
-      el('td', {}, asksText(pod.asks),
-         pod.asks?.gang ? el('span', {class: 'quiet-text under'}, `gang ${pod.asks.gang}`) : null),
-      el('td', {class: 'nowrap'}, pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–'),
-      el('td', {}, reasonText(pod), soon));
-    return open ? [row, el('tr', {class: 'detail'}, el('td', {colspan: 5}, this.#detail(pod)))] : [row];
+    const opens = button({class: 'opens', 'data-key': `pod ${name}`, 'aria-expanded': String(open),
+                          'aria-label': `Why ${name} waits`}, () => this.#toggle(name));
+    const whatIf = button({class: 'primary', 'data-key': `whatif ${name}`}, () => this.#whatIf(pod), 'What if …');
+    return {
+      look: open ? 'open' : null,
+      cells: [
+        el('div', {class: 'opener'}, opens, el('div', {}, podLink(pod.namespace, pod.name, {'data-key': `link ${name}`}),
+           el('span', {class: 'quiet-text under'}, pod.namespace))),
+        teamLink(teamOfNamespace(pod.namespace)),
+        el('div', {}, asksText(pod.asks),
+           pod.asks?.gang ? el('span', {class: 'quiet-text under'}, `gang ${pod.asks.gang}`) : null),
+        pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–',
+        el('div', {}, reasonText(pod), soon)],
+      below: open ? explanation(pod, found, whatIf) : null,
+    };
   }
 
-  #toggle(pod) {
-    this.#found = null;
-    this.#open = this.#open === pod.uid ? null : pod.uid;
-    this.#draw();
-    if (this.#open) this.#ask(pod);
+  #toggle(name) {
+    const open = this.#state.open === name ? '' : name;
+    this.#change({open}, this.#page);
+    const pod = this.#openPod();
+    if (pod) this.#ask(pod);
   }
 
   async #ask(pod) {
+    const name = nameOf(pod);
+    if (this.#foundFor !== name) this.#found = null;
+    this.#foundFor = name;
     this.#asked = Date.now();
     let found;
     try {
@@ -121,69 +147,8 @@ export class Queue {
     } catch (error) {
       found = {error: error.message};
     }
-    if (this.#open !== pod.uid) return;
+    if (this.#state.open !== name) return;
     this.#found = found;
     this.#draw();
   }
-
-  #detail(pod) {
-    const found = this.#found;
-    if (!found) return el('p', {class: 'quiet-text'}, 'Asking every node …');
-    if (found.error) return el('p', {class: 'bad'}, found.error);
-    return el('div', {class: 'explanation'},
-      pod.reason?.detail ? el('p', {}, pod.reason.detail) : null,
-      el('h3', {}, 'What would change it'),
-      el('p', {class: 'advice-line'}, found.advice || 'Nothing that Tranche knows of; see the nodes below.'),
-      planWords(found.plan),
-      claimWords(found.claims ?? []),
-      button({class: 'primary', 'data-key': `whatif ${pod.uid}`}, () => this.#whatIf(pod), 'What if …'),
-      el('h3', {}, 'What the nodes answer'),
-      nodesList(found.nodes ?? []));
-  }
-
-  #pages(last) {
-    const link = (text, page) => button({
-      'data-key': `page ${text}`, disabled: page < 0 || page > last,
-    }, () => {
-      this.#page = page;
-      this.#draw();
-    }, text);
-    return el('nav', {class: 'pages', 'aria-label': 'Pages of waiting pods'},
-      link('Previous', this.#page - 1), el('span', {}, `page ${this.#page + 1} of ${last + 1}`),
-      link('Next', this.#page + 1));
-  }
-}
-
-function planWords(plan) {
-  if (!plan) return null;
-  if (plan.blocked) {
-    const until = plan.blocked.until ? ` until ${formatMoment(plan.blocked.until)}` : '';
-    return el('p', {}, `Making room is held up${until}: ${plan.blocked.detail || plan.blocked.text}.`);
-  }
-  const lost = plan.victims.reduce((sum, victim) => sum + victim.lostGpuSeconds, 0);
-  return el('p', {}, `Room is being made on ${plan.node ?? 'a node'}: ${plan.progress}, ` +
-            `${formatLost(lost)} of work lost.`);
-}
-
-function claimWords(claims) {
-  if (claims.length === 0) return null;
-  const words = claims.map((claim) =>
-    `${claim.name}: ${claim.allocated ? `on ${claim.node ?? 'a node'}` : 'not allocated yet'}, ${claim.gpus} GPUs`);
-  return el('p', {}, `Resource claims: ${words.join('; ')}.`);
-}
-
-function nodesList(nodes) {
-  const groups = new Map();
-  for (const verdict of nodes) {
-    const text = verdict.fits ? 'it fits' : verdict.reason?.text || 'it does not fit';
-    const detail = verdict.reason?.detail ?? '';
-    const key = JSON.stringify([text, detail]);
-    if (!groups.has(key)) groups.set(key, {text, detail, names: []});
-    groups.get(key).names.push(verdict.name);
-  }
-  const sorted = [...groups.values()].sort((a, b) => b.names.length - a.names.length).slice(0, 12);
-  if (sorted.length === 0) return el('p', {class: 'quiet-text'}, 'No node has answered yet.');
-  return el('ul', {class: 'nodes-say'}, sorted.map(({text, detail, names}) => el('li', {},
-    el('strong', {}, names.length > 3 ? plural(names.length, 'node') : names.join(', ')), `: ${text}`,
-    detail ? el('span', {class: 'quiet-text under'}, detail) : null)));
 }

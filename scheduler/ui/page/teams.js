@@ -1,14 +1,12 @@
 // What each team may use, uses, borrows and lends; its budgets; who lends to whom.
 
-import {readBurnDown} from './api.js';
-import {burnDownChart} from './charts.js';
+import {Budgets} from './budgets.js';
 import {colourClass} from './colours.js';
 import {el, emptyState, redraw, table, term} from './dom.js';
-import {formatHours, formatMoment, formatNumber, formatSpan, plural} from './format.js';
+import {formatNumber, plural} from './format.js';
 import {lendingFlows} from './lending.js';
-import {cluster, serverNow} from './store.js';
-
-const BURN_DOWN_EVERY_MS = 30000;
+import {teamLink} from './links.js';
+import {cluster} from './store.js';
 
 const MEANINGS = {
   nominal: 'What the team owns: it gets this much whenever it needs it, if need be by taking lent GPUs back.',
@@ -62,19 +60,32 @@ function lineRow(quota, line) {
     lineBar(quota, line));
 }
 
+export function quotaLines(quota) {
+  return quota.lines.length ? quota.lines.map((line) => lineRow(quota, line))
+    : el('p', {class: 'quiet-text'}, 'No limits of its own: shares what its group has.');
+}
+
+// What the parts of a bar mean.
+export function quotaKey() {
+  return el('p', {class: 'key'}, 'Each bar: ', el('span', {class: 'swatch sample'}), 'own GPUs in use ',
+    el('span', {class: 'swatch sample borrowed'}), term('borrowed', MEANINGS.borrowed), ' ',
+    el('span', {class: 'swatch lent'}), term('lent', MEANINGS.lent), ' ',
+    el('span', {class: 'swatch idle'}), 'idle ',
+    el('span', {class: 'nominal-key'}), term('what the team owns', MEANINGS.nominal));
+}
+
 function quotaCard(quota) {
   const waits = quota.pending.workloads > 0
     ? `${plural(quota.pending.workloads, 'pod')} waiting for ${formatNumber(quota.pending.gpus)} GPUs`
     : 'nothing waiting';
   return el('section', {class: 'card quota', 'aria-label': `Team ${quota.name}`},
     el('div', {class: 'card-head'},
-      el('h3', {}, el('span', {class: `swatch ${colourClass(quota.name)}`}), quota.name),
+      el('h3', {}, teamLink(quota.name)),
       quota.parent ? el('span', {class: 'quiet-text'}, `in ${quota.parent}`) : null,
       quota.mode === 'Enforce' ? null : term(quota.mode, MEANINGS[quota.mode] ?? ''),
       quota.suspended ? el('span', {class: 'chip bad'}, 'budget used up') : null,
       el('span', {class: `waits${quota.pending.workloads ? ' some' : ''}`}, waits)),
-    quota.lines.length ? quota.lines.map((line) => lineRow(quota, line))
-      : el('p', {class: 'quiet-text'}, 'No limits of its own: shares what its group has.'),
+    quotaLines(quota),
     quota.namespaces.length ? el('p', {class: 'quiet-text small'},
       `Namespaces: ${quota.namespaces.join(', ')}`) : null);
 }
@@ -86,69 +97,22 @@ function inOrder(quotas) {
           groups: quotas.filter((quota) => parents.has(quota.name))};
 }
 
-const STATES = {
-  OK: ['good', 'on course'], Warning: ['warn', 'running low'], Exhausted: ['bad', 'used up'],
-};
-
-function budgetWords(budget, burn) {
-  const left = Number(budget.effective) - Number(budget.used);
-  const sentences = [];
-  if (budget.exhaustsAt) {
-    sentences.push(`At the present rate it is used up on ${formatMoment(budget.exhaustsAt)}, ` +
-      `in ${formatSpan(new Date(budget.exhaustsAt) - serverNow())}.`);
-  } else if (left <= 0) {
-    sentences.push('It is used up.');
-  } else if (budget.windowEnd) {
-    sentences.push('What runs now does not use it up before the period ends.');
-  }
-  if (burn && Number(burn.burningPerHour) > 0) {
-    sentences.push(`Running work uses ${formatHours(burn.burningPerHour)} every hour.`);
-  }
-  if (budget.windowEnd) sentences.push(`The period ends on ${formatMoment(budget.windowEnd)}.`);
-  return sentences.join(' ');
-}
-
-function seconds(text) {
-  return new Date(text).getTime() / 1000;
-}
-
-function burnData(budget, burn) {
-  const effective = Number(burn.effective);
-  const points = burn.points.map(({at, used}) => ({at: seconds(at), left: Math.max(0, effective - Number(used))}));
-  const now = points.at(-1);
-  const end = burn.windowEnd ? seconds(burn.windowEnd) : now.at;
-  const rate = Number(burn.burningPerHour) / 3600;
-  let projection = null;
-  if (burn.exhaustsAt && seconds(burn.exhaustsAt) > now.at) {
-    projection = [[now.at, now.left], [seconds(burn.exhaustsAt), 0]];
-  } else if (burn.windowEnd && now.left - rate * (end - now.at) >= 0) {
-    projection = [[now.at, now.left], [end, now.left - rate * (end - now.at)]];
-  }
-  return {points, even: [[seconds(burn.windowStart), effective], [end, burn.windowEnd ? 0 : effective]],
-          projection};
-}
-
 export class Teams {
   #parts;
-  #charts = new Map();  // budget -> {card, chart, words, numbers}
-  #burns = new Map();   // budget -> {answer, error, at}
-  #shown = false;
+  #budgets;
 
   constructor(parts) {
     this.#parts = parts;
+    this.#budgets = new Budgets(parts.budgets);
   }
 
-  // `visible`: burn-downs are asked for only while somebody looks.
-  show(visible) {
-    this.#shown = visible;
+  // `palette`: changes when colours do.
+  show(visible, palette) {
+    if (cluster.known.has('budgets')) this.#budgets.show(visible, cluster.budgets);
     if (!visible || !cluster.known.has('quotas')) return;
     const {teams, groups} = inOrder(cluster.quotas);
-    redraw(this.#parts.quotas, [teams, groups], () => (teams.length ? [
-      el('p', {class: 'key'}, 'Each bar: ', el('span', {class: 'swatch team-0'}), 'own GPUs in use ',
-        el('span', {class: 'swatch team-0 borrowed'}), term('borrowed', MEANINGS.borrowed), ' ',
-        el('span', {class: 'swatch lent'}), term('lent', MEANINGS.lent), ' ',
-        el('span', {class: 'swatch idle'}), 'idle ',
-        el('span', {class: 'nominal-key'}), term('what the team owns', MEANINGS.nominal)),
+    redraw(this.#parts.quotas, [teams, groups, palette], () => (teams.length ? [
+      quotaKey(),
       el('div', {class: 'cards'}, teams.map(quotaCard)),
       groups.length ? el('details', {class: 'groups-of-teams'},
         el('summary', {'data-key': 'groups'}, `Groups of teams (${groups.length})`),
@@ -156,8 +120,7 @@ export class Teams {
       this.#numbers(teams)]
       : emptyState('No team has a quota',
                    'Nobody is limited. An administrator declares teams with GPUQuota objects.')));
-    redraw(this.#parts.lending, cluster.quotas, () => lendingFlows(cluster.quotas));
-    this.#showBudgets();
+    redraw(this.#parts.lending, [cluster.quotas, palette], () => lendingFlows(cluster.quotas));
   }
 
   #numbers(teams) {
@@ -170,67 +133,4 @@ export class Teams {
               table(['Team', 'Model', ...right], rows));
   }
 
-  #showBudgets() {
-    const {budgets} = this.#parts;
-    const names = cluster.budgets.map((budget) => budget.name);
-    redraw(budgets, names, () => {
-      this.#charts.clear();
-      if (names.length === 0) {
-        return emptyState('No budget is set', 'Teams may use GPUs for as long as they like. An ' +
-                          'administrator limits GPU-hours with GPUBudget objects.');
-      }
-      return el('div', {class: 'stack'}, cluster.budgets.map((budget) => this.#budgetCard(budget)));
-    });
-    for (const budget of cluster.budgets) this.#updateBudget(budget);
-  }
-
-  #budgetCard(budget) {
-    const head = el('div', {class: 'card-head'});
-    const words = el('p', {});
-    const plot = el('div', {class: 'chart', 'aria-hidden': 'true'});
-    const numbers = el('details', {}, el('summary', {}, 'The curve as a table'), el('div', {}));
-    this.#charts.set(budget.name, {head, words, plot, numbers, chart: burnDownChart(plot), drawn: null});
-    return el('section', {class: 'card budget', 'aria-label': `Budget ${budget.name}`},
-              head, words, plot, numbers);
-  }
-
-  #updateBudget(budget) {
-    const card = this.#charts.get(budget.name);
-    const known = this.#burns.get(budget.name);
-    const burn = known?.answer ?? null;
-    const left = Math.max(0, Number(budget.effective) - Number(budget.used));
-    const [look, state] = STATES[budget.state] ?? ['', budget.state];
-    redraw(card.head, [budget, look], () => [
-      el('h3', {}, budget.name),
-      el('span', {class: 'quiet-text'}, `for ${budget.quotaRef ?? `namespace ${budget.namespace}`}`),
-      el('span', {class: `chip ${look}`}, state),
-      el('span', {class: 'hours'}, el('strong', {}, formatNumber(left)),
-         ` of ${formatHours(budget.effective)} left`)]);
-    const missing = known?.error ? ` The course of the period is not known: ${known.error}.` : '';
-    const text = budgetWords(budget, burn) + missing;
-    if (card.words.textContent !== text) card.words.textContent = text;
-    card.plot.hidden = !burn;
-    card.numbers.hidden = !burn;
-    if (burn && card.drawn !== burn) {
-      card.drawn = burn;
-      card.chart.show(burnData(budget, burn));
-      const rows = burn.points.map(({at, used}) => [formatMoment(at), formatHours(used),
-        formatHours(Math.max(0, Number(burn.effective) - Number(used)))]);
-      card.numbers.lastChild.replaceChildren(table(['At', ['Used', 'number'], ['Left', 'number']], rows));
-    }
-    if (!known || Date.now() - known.at > BURN_DOWN_EVERY_MS) this.#ask(budget.name);
-  }
-
-  async #ask(name) {
-    const before = this.#burns.get(name);
-    this.#burns.set(name, {answer: before?.answer ?? null, error: null, at: Date.now()});
-    let found;
-    try {
-      found = {answer: await readBurnDown(name), error: null};
-    } catch (error) {
-      found = {answer: null, error: error.message};
-    }
-    this.#burns.set(name, {...found, at: Date.now()});
-    if (this.#shown) this.#showBudgets();
-  }
 }

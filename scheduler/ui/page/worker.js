@@ -2,21 +2,30 @@
 //
 // Polling, not a stream: every question stands alone, so that proxies, restarts and a change of
 // leader need no care; an unchanged document costs a 304 without a body (If-None-Match). Thousands
-// of nodes are parsed and compared here, and only those that differ go to the page.
+// of nodes and pods are parsed, compared, searched and sorted here, and only what is looked at goes
+// to the page. What the view does not need is asked for seldom.
 //
-// In:  {set: {token, visible}}, {pod: 'ns/name', id}
+// In:  {set: {token, visible, wanted: [source]}}, {pod: 'ns/name', id}, {list: query, id}
 // Out: {source: 'nodes', text} at first, then {source: 'nodes', changed, gone},
 //      {source: 'pods', waiting, placed, namespaces}, {source: 'quotas' | 'budgets', list},
-//      {source: 'reclaims', list, now}, {contact: true}, {failed, status}, {id, pod}
+//      {source: 'reclaims', list, now}, {source, same: true}, {source, failed, status},
+//      {id, answer}
+
+import {Owners} from './owners.js';
+import {isWaiting, selectPods} from './pod_list.js';
 
 const PERIOD_MS = 2000;
+const SELDOM_MS = 30000;
 // At most this part of the time goes into one document.
 const BUSY_SHARE = 0.25;
 const TIMEOUT_MS = 20000;
 
 let token = '';
 let visible = true;
-const pods = new Map();   // 'ns/name' -> the API's entry
+let wanted = [];
+let owners = new Owners();
+let allPods = [];
+let pods = new Map();   // 'ns/name' -> the API's entry
 const nodes = new Map();  // name -> its JSON text
 
 const takers = {
@@ -35,33 +44,31 @@ const takers = {
     return {changed, gone};
   },
   pods(list) {
-    pods.clear();
-    const waiting = [];
-    const namespaces = new Set();
-    for (const pod of list) {
-      pods.set(`${pod.namespace}/${pod.name}`, pod);
-      namespaces.add(pod.namespace);
-      if (pod.state === 'pending' || pod.state === 'claimed') waiting.push(pod);
-    }
+    allPods = list;
+    pods = new Map(list.map((pod) => [`${pod.namespace}/${pod.name}`, pod]));
+    const waiting = list.filter(isWaiting);
+    const namespaces = new Set(list.map((pod) => pod.namespace));
     return {waiting, placed: list.length - waiting.length, namespaces: [...namespaces].sort()};
   },
-  quotas: (list) => ({list}),
+  quotas(list) {
+    owners = new Owners(list);
+    return {list};
+  },
   budgets: (list) => ({list}),
   reclaims: (list, document) => ({list, now: document.now}),
 };
 
 const sources = Object.keys(takers).map((name) => (
-  {name, tag: null, started: false, timer: null, running: false}));
+  {name, tag: null, started: false, asked: 0, timer: null, running: false}));
 
 async function read(source) {
   const headers = token ? {Authorization: `Bearer ${token}`} : {};
   if (source.tag) headers['If-None-Match'] = source.tag;
   const reply = await fetch(`../api/v1/${source.name}`,
                             {cache: 'no-store', headers, signal: AbortSignal.timeout(TIMEOUT_MS)});
-  if (reply.status === 304) return null;
+  if (reply.status === 304) return {same: true};
   if (!reply.ok) {
-    throw Object.assign(new Error(`${source.name}: the server answered ${reply.status}`),
-                        {status: reply.status});
+    throw Object.assign(new Error(`the server answered ${reply.status}`), {status: reply.status});
   }
   const text = await reply.text();
   // The first nodes go on as they came: a text is copied to the page faster than what is made of it.
@@ -71,34 +78,56 @@ async function read(source) {
   source.tag = reply.headers.get('ETag');
   const document = JSON.parse(text);
   const news = takers[source.name](document[source.name] ?? [], document);
-  return first ? null : news;
+  return first ? {same: true} : news;
+}
+
+// In our words: those of browsers differ, and say little.
+function wordsOf(error) {
+  if (error.status) return error.message;
+  if (error.name === 'TimeoutError') return `no answer within ${TIMEOUT_MS / 1000} s`;
+  if (error instanceof TypeError) return 'the server cannot be reached';
+  return error.message;
 }
 
 async function round(source) {
   if (source.running) return;
   source.running = true;
   const start = performance.now();
+  source.asked = start;
   try {
-    const news = await read(source);
-    postMessage(news ? {source: source.name, ...news} : {contact: true});
+    postMessage({source: source.name, ...await read(source)});
   } catch (error) {
-    postMessage({failed: error.message, status: error.status ?? 0});
+    postMessage({source: source.name, failed: wordsOf(error), status: error.status ?? 0});
   }
   source.running = false;
-  schedule(source, Math.max(PERIOD_MS, (performance.now() - start) / BUSY_SHARE));
+  source.took = performance.now() - start;
+  schedule(source);
 }
 
-function schedule(source, delay) {
+function periodOf(source) {
+  const period = wanted.includes(source.name) ? PERIOD_MS : SELDOM_MS;
+  return Math.max(period, (source.took ?? 0) / BUSY_SHARE);
+}
+
+function schedule(source) {
   clearTimeout(source.timer);
-  source.timer = visible ? setTimeout(round, delay, source) : null;
+  const due = source.asked ? source.asked + periodOf(source) - performance.now() : 0;
+  source.timer = visible ? setTimeout(round, Math.max(0, due), source) : null;
 }
 
 onmessage = ({data}) => {
   if (data.pod !== undefined) {
-    postMessage({id: data.id, pod: pods.get(data.pod) ?? null});
+    postMessage({id: data.id, answer: pods.get(data.pod) ?? null});
     return;
   }
-  token = data.set.token;
-  visible = data.set.visible;
-  for (const source of sources) schedule(source, 0);
+  if (data.list !== undefined) {
+    postMessage({id: data.id, answer: {...selectPods(allPods, data.list, owners), all: allPods.length}});
+    return;
+  }
+  const again = data.set.token !== token || (data.set.visible && !visible);
+  ({token, visible, wanted} = data.set);
+  for (const source of sources) {
+    if (again) source.asked = 0;
+    schedule(source);
+  }
 };

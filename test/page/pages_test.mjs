@@ -1,0 +1,269 @@
+// Lists and pages of one thing: what they show, that their addresses can be sent, and what they say
+// when the server does not answer.
+
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+
+import {brokenWords, launch, Visit} from './browser.mjs';
+import {busyDay, hostileCluster, largeFleet} from './scenario.mjs';
+import {pod} from './server.mjs';
+
+let server;
+let browser;
+before(async () => {
+  [server, browser] = await Promise.all([busyDay(), launch()]);
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+async function visit(options, walk) {
+  const one = await Visit.open(browser, options.server ?? server, options);
+  try {
+    await walk(one.page, one);
+  } finally {
+    await one.close();
+  }
+}
+
+const names = (page, table) => page.locator(`${table} tbody td:first-child a`).allInnerTexts();
+const isWaiting = ({state}) => state === 'pending' || state === 'claimed';
+
+test('all pods are listed, and what is searched, chosen and sorted is in the address', () =>
+  visit({view: 'pods'}, async (page, one) => {
+    const {pods} = await server.get('pods');
+    await page.locator('#pods-shown', {hasText: `${pods.length} pods`}).waitFor();
+    assert.deepEqual(await names(page, '.pods-table'), pods.slice(0, 50).map(({name}) => name));
+    await page.getByRole('button', {name: 'Next'}).click();
+    await page.getByText('page 2 of 2').waitFor();
+    assert.deepEqual(await names(page, '.pods-table'), pods.slice(50).map(({name}) => name));
+    await page.locator('#pod-state').selectOption('placed');
+    await page.locator('#pod-text').fill('LANGUAGE h100-b');
+    const found = pods.filter((each) => !isWaiting(each) && each.leaf === 'language' && each.node === 'h100-b');
+    assert.ok(found.length > 1);
+    await page.locator('#pods-shown', {hasText: `${found.length} of ${pods.length} pods`}).waitFor();
+    await page.getByRole('button', {name: 'Pod', exact: true}).click();
+    await page.locator('th[aria-sort="ascending"]').waitFor();
+    await page.getByRole('button', {name: /^Pod/}).click();
+    await page.locator('th[aria-sort="descending"]').waitFor();
+    assert.deepEqual(await names(page, '.pods-table'), found.map(({name}) => name).reverse());
+    await page.getByText('Columns', {exact: true}).click();
+    await page.getByLabel('Class').check();
+    await page.getByRole('columnheader', {name: 'Class'}).waitFor();
+    await one.shot('pods');
+    const before = await page.locator('.pods-table').innerText();
+    await page.reload();
+    await page.locator('.pods-table').waitFor();
+    assert.equal(await page.locator('.pods-table').innerText(), before, 'the address keeps all of it');
+    assert.equal(await page.locator('#pod-text').inputValue(), 'LANGUAGE h100-b');
+  }));
+
+test('a running pod has a page that leads to its node and team', () => visit({view: 'pods'}, async (page, one) => {
+  const {pods} = await server.get('pods');
+  const held = pods.find(({knowledge, devices}) => knowledge === 'exact' && devices.length);
+  await page.locator('#pod-text').fill(held.name);
+  await page.locator(`.pods-table a:text-is("${held.name}")`).click();
+  await page.getByRole('heading', {name: held.name, exact: true}).waitFor();
+  assert.match(page.url(), new RegExp(`#/pods/${held.namespace}/${held.name}$`));
+  await page.locator('.devices-table', {hasText: held.devices[0].uuid}).waitFor();
+  await one.shot('pod');
+  await page.reload();
+  await page.locator('.devices-table').getByRole('link', {name: `GPU ${held.devices[0].index}`}).click();
+  await page.getByRole('heading', {name: held.node, exact: true}).waitFor();
+  await page.locator('.gpus-table tr.open', {hasText: held.devices[0].uuid}).waitFor();
+  await page.goBack();
+  await page.getByRole('link', {name: held.leaf, exact: true}).click();
+  await page.getByRole('heading', {name: held.leaf, exact: true}).waitFor();
+  await page.goBack();
+  await page.getByRole('heading', {name: held.name, exact: true}).waitFor();
+}));
+
+test('a waiting pod has a page that says why', () => visit({view: 'pods/team-language/pretrain-next'}, async (page) => {
+  const explained = await server.get('explain/team-language/pretrain-next');
+  await page.locator('.advice-line', {hasText: explained.advice}).waitFor();
+  const text = (await page.locator('#pod-page').innerText()).replaceAll(/\s+/g, ' ');
+  for (const word of [explained.reason.text, explained.reason.detail, '8 GPUs, h100']) {
+    assert.ok(text.includes(word), `expected "${word}", found "${text}"`);
+  }
+  await page.getByRole('button', {name: 'What if …'}).click();
+  assert.equal(await page.getByRole('dialog').getByLabel('How many').inputValue(), '8');
+}));
+
+test('a node has a page with its GPUs and who is on them', () => visit({view: 'nodes/h100-b'}, async (page) => {
+  const {nodes} = await server.get('nodes');
+  const node = nodes.find(({name}) => name === 'h100-b');
+  await page.locator('.gpus-table tbody tr').nth(node.gpus.length - 1).waitFor();
+  for (const [at, gpu] of node.gpus.entries()) {
+    const row = await page.locator('.gpus-table tbody tr').nth(at).innerText();
+    for (const held of gpu.pods) assert.ok(row.includes(held.pod), `expected ${held.pod}, found ${row}`);
+    if (gpu.pods.length === 0) assert.ok(row.includes('nobody'), row);
+  }
+}));
+
+test('a team has a page with what it owns, runs, waits for and may lose', () =>
+  visit({view: 'teams/language'}, async (page) => {
+    const {pods} = await server.get('pods');
+    const own = pods.filter(({leaf}) => leaf === 'language');
+    const {reclaims} = await server.get('reclaims');
+    await page.getByRole('heading', {name: 'language', exact: true}).waitFor();
+    await page.locator('#team-page-budgets .uplot canvas').waitFor();
+    const section = async (title) => (await page.locator('#team-page section', {
+      has: page.getByRole('heading', {name: title, exact: true})}).innerText()).replaceAll(/\s+/g, ' ');
+    const [waits, runs] = [await section('Waits'), await section('Runs')];
+    for (const each of own) {
+      const text = isWaiting(each) ? waits : runs;
+      assert.ok(text.includes(each.name), `expected ${each.name}, found ${text}`);
+    }
+    const risky = own.filter(({quotaState}) => quotaState === 'borrowed');
+    assert.ok(risky.length > 0);
+    const risk = await section('At risk');
+    for (const each of risky) assert.ok(risk.includes(each.name), risk);
+    assert.ok(reclaims.some(({victims}) => victims.some(({leaf}) => leaf === 'language')));
+    assert.ok((await section('Reclaims of the last day')).includes('train-next'));
+    assert.match(await section('What it owns and uses'), /9 of 8 owned 1 borrowed/);
+  }));
+
+test('what is not there is said', () => visit({view: 'fleet'}, async (page, one) => {
+  one.expected.push('404');
+  const rows = {'pods/team-language/nobody': 'No pod team-language/nobody is known',
+                'nodes/nothing': 'No node nothing is known', 'teams/nobody': 'No team nobody is known'};
+  for (const [address, text] of Object.entries(rows)) {
+    await page.evaluate((hash) => { location.hash = hash; }, `#/${address}`);
+    await page.getByText(text).waitFor();
+  }
+  await page.evaluate(() => { location.hash = '#/nowhere/%zz'; });
+  await page.getByRole('heading', {name: 'Fleet', exact: true}).waitFor();
+}));
+
+test('filters, reasons, open rows and days survive a reload', () => visit({view: 'queue'}, async (page) => {
+  await page.locator('#queue-text').fill('language');
+  await page.getByRole('button', {name: 'Why team-language/pretrain-next waits'}).click();
+  await page.locator('.advice-line').waitFor();
+  await page.locator('.reasons button', {hasText: 'could borrow'}).click();
+  assert.match(page.url(), /q=language.*open=team-language\/pretrain-next/);
+  await page.reload();
+  await page.locator('.advice-line').waitFor();
+  assert.deepEqual(await page.locator('.queue-table tr:not(.detail) > td:first-child a').allInnerTexts(), ['pretrain-next']);
+  await page.evaluate(() => { location.hash = '#/ledger?from=2026-01-01&to=2026-01-31'; });
+  await page.locator('#ledger-from').waitFor();
+  assert.equal(await page.locator('#ledger-from').inputValue(), '2026-01-01');
+  await page.getByText('Nobody used a GPU in this time').waitFor();
+  await page.getByRole('button', {name: 'Today'}).click();
+  const url = page.url();
+  assert.match(url, /from=\d{4}-\d\d-\d\d&to=\d{4}-\d\d-\d\d$/);
+  await page.evaluate(() => { location.hash = '#/reclaims'; });
+  await page.locator('.reclaim-table .opens').first().click();
+  await page.locator('.victims-table').waitFor();
+  await page.reload();
+  await page.locator('.victims-table').waitFor();
+}));
+
+test('nodes are grouped and ordered as asked', () => visit({view: 'fleet?group=model'}, async (page, one) => {
+  const {nodes} = await server.get('nodes');
+  await page.locator('.group-head').first().waitFor();
+  const models = [...new Set(nodes.map(({model}) => model))].sort((a, b) => a.localeCompare(b, 'en', {numeric: true}));
+  assert.deepEqual(await page.locator('.group-head h3').allInnerTexts(), models);
+  await one.shot('fleet-by-model');
+  await page.locator('#filter-group').selectOption('');
+  await page.locator('#filter-order').selectOption('fullest');
+  await page.locator('.group-head').first().waitFor({state: 'detached'});
+  assert.match(page.url(), /order=fullest/);
+  const first = await page.locator('.node[aria-posinset="1"]').getAttribute('aria-label');
+  assert.equal(first, 'h100-a');
+  await page.locator('#filter-order').selectOption('emptiest');
+  await page.locator('.node[aria-posinset="1"][aria-label="v100-mesh"]').waitFor();
+}));
+
+test('on a phone the header is one line, and rows are cards', () =>
+  visit({view: 'queue', width: 390, height: 844}, async (page) => {
+    await page.locator('.queue-table').waitFor();
+    assert.ok((await page.locator('header.top').boundingBox()).height < 60);
+    const row = page.locator('.queue-table tbody tr').first();
+    const cells = await row.locator('td').evaluateAll((list) => list.map((cell) => cell.getBoundingClientRect().left));
+    assert.equal(new Set(cells).size, 1, 'cells stand below each other');
+    assert.equal(await page.getByRole('cell').first().isVisible(), true, 'screen readers still hear of cells');
+    assert.deepEqual(await brokenWords(page), []);
+    await page.getByLabel('Sort by').selectOption('-waits');
+    assert.match(page.url(), /sort=-waits/);
+  }));
+
+test('names that look like markup stay text, everywhere', async () => {
+  const {server: hostile, markup} = await hostileCluster();
+  try {
+    for (const view of ['fleet', 'pods', 'queue?open=team-a/waits', 'pods/team-a/waits', 'pods/team-a/runs', 'nodes/odd',
+                        'teams', 'teams/alpha']) {
+      await visit({view, server: hostile}, async (page) => {
+        await page.locator('#contact[data-state="live"]').waitFor();
+        await page.waitForTimeout(600);
+        assert.equal(await page.locator('main img, main script, main b').count(), 0, view);
+        if (view.startsWith('pods/team-a/waits')) assert.ok((await page.locator('#pod-page').innerText()).includes(markup));
+      });
+    }
+  } finally {
+    await hostile.stop();
+  }
+});
+
+test('eight teams are coloured, the rest is grey, and colours stay', async () => {
+  const large = await largeFleet(40, 12);
+  try {
+    const coloursOf = async (page) => {
+      await page.locator('.legend li button').nth(7).waitFor();
+      return page.locator('.legend li button').evaluateAll((list) =>
+        list.map((entry) => [entry.innerText, entry.querySelector('.swatch').className]));
+    };
+    await visit({view: 'fleet', server: large}, async (page) => {
+      const first = await coloursOf(page);
+      assert.equal(first.length, 8);
+      assert.equal(new Set(first.map(([, look]) => look)).size, 8);
+      await page.getByText('4 others').waitFor();
+      for (let round = 0; round < 3; ++round) {
+        await page.reload();
+        assert.deepEqual(await coloursOf(page), first);
+      }
+    });
+  } finally {
+    await large.stop();
+  }
+});
+
+test('a source that fails is named, and the rest goes on', () => visit({view: 'fleet'}, async (page, one) => {
+  one.expected.push('500');
+  await page.locator('#contact[data-state="live"]').waitFor();
+  await page.context().route('**/api/v1/quotas', (route) => route.fulfill({status: 500, body: '{}'}));
+  await page.locator('#stale', {hasText: /Quotas are as of \d\d:\d\d:\d\d: the server answered 500/}).waitFor();
+  const states = new Set();
+  for (let step = 0; step < 12; ++step) {
+    states.add(await page.locator('#contact').getAttribute('data-state'));
+    await page.waitForTimeout(250);
+  }
+  assert.deepEqual([...states], ['lost'], 'other answers do not make it live');
+  await page.context().unroute('**/api/v1/quotas');
+  await page.locator('#contact[data-state="live"]').waitFor();
+  assert.equal(await page.locator('#stale').isVisible(), false);
+}));
+
+test('answers and files are compressed', async () => {
+  for (const path of ['/ui/app.js', '/ui/style.css', '/api/v1/nodes', '/api/v1/pods']) {
+    const reply = await fetch(server.url + path, {headers: {'Accept-Encoding': 'gzip'}});
+    assert.equal(reply.headers.get('content-encoding'), 'gzip', path);
+    const head = await fetch(server.url + path, {method: 'HEAD', headers: {'Accept-Encoding': 'gzip'}});
+    assert.equal(head.status, 200);
+    assert.equal(head.headers.get('content-length'), reply.headers.get('content-length'));
+    assert.equal(await head.text(), '');
+  }
+});
+
+test('a page of one thing asks for that alone', () => visit({view: 'nodes/h100-a'}, async (page) => {
+  await page.locator('.gpus-table').waitFor();
+  await page.waitForTimeout(1500);
+  const asked = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  await server.apply(pod('team-vision', 'passing', {limits: {'nvidia.com/gpu': 64}}));
+  await page.waitForTimeout(5000);
+  await server.remove('Pod', 'team-vision', 'passing');
+  await server.advance(2);
+  assert.ok(asked.includes('/api/v1/nodes/h100-a'), String(asked));
+  assert.ok(!asked.includes('/api/v1/pods') && !asked.includes('/api/v1/nodes'), String(asked));
+}));
