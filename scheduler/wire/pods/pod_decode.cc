@@ -391,7 +391,7 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
   if (spec) facts.request.constraints = ReadConstraints(*spec, reader);
   if (detail == PodDetail::kAll) {
     if (status) facts.unschedulable = ReadUnschedulable(*status, reader);
-    ReadEvictionFacts(*metadata, text.annotations, reader, facts);
+    ReadEvictionFacts(*metadata, spec, text.annotations, reader, facts);
   }
   if (!reader.ok()) return reader.status();
   return facts;

@@ -1,10 +1,14 @@
 #include "scheduler/wire/pods/pod_planning.h"
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
 namespace tranche::wire {
 namespace {
+
+constexpr int64_t kMostGraceSeconds = 365 * 24 * 3600;
 
 void ReadOwners(Object metadata, FieldReader& reader, PodFacts& pod) {
   constexpr std::string_view kWhere = "metadata.ownerReferences";
@@ -20,9 +24,11 @@ void ReadOwners(Object metadata, FieldReader& reader, PodFacts& pod) {
 
 }  // namespace
 
-void ReadEvictionFacts(Object metadata, const PodAnnotations& annotations, FieldReader& reader,
-                       PodFacts& pod) {
+void ReadEvictionFacts(Object metadata, std::optional<Object> spec,
+                       const PodAnnotations& annotations, FieldReader& reader, PodFacts& pod) {
   ReadOwners(metadata, reader, pod);
+  const auto grace = spec ? FindInteger(*spec, "terminationGracePeriodSeconds") : std::nullopt;
+  if (grace) pod.grace = std::chrono::seconds(std::clamp<int64_t>(*grace, 0, kMostGraceSeconds));
   if (annotations.Get(PodKey::kMirror)) pod.evictable = false;
   if (Labels labels = reader.ReadTexts(metadata, "labels", "metadata"); !labels.empty()) {
     pod.labels = std::make_shared<const Labels>(std::move(labels));

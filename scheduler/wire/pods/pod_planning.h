@@ -2,6 +2,8 @@
 // planner asks; it is read of pods that ask for GPUs alone.
 #pragma once
 
+#include <optional>
+
 #include "scheduler/facts/pod_facts.h"
 #include "scheduler/wire/json/field_reader.h"
 #include "scheduler/wire/json/json.h"
@@ -9,8 +11,8 @@
 
 namespace tranche::wire {
 
-// Fills owner, evictable, labels and checkpointed_at. A time that cannot be read is none.
-void ReadEvictionFacts(Object metadata, const PodAnnotations& annotations, FieldReader& reader,
-                       PodFacts& pod);
+// Fills owner, evictable, grace, labels and checkpointed_at. A time that cannot be read is none.
+void ReadEvictionFacts(Object metadata, std::optional<Object> spec,
+                       const PodAnnotations& annotations, FieldReader& reader, PodFacts& pod);
 
 }  // namespace tranche::wire

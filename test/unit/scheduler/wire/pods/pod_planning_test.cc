@@ -100,6 +100,23 @@ TEST(PodPlanning, ReadsWhoMakesAPodAnewAndWhetherItMayBeEvicted) {
   }
 }
 
+TEST(PodPlanning, ReadsHowLongAPodMayTakeToLeave) {
+  const struct {
+    std::string_view spec;
+    int64_t seconds;
+  } rows[] = {{"", 30},
+              {R"("terminationGracePeriodSeconds":0)", 0},
+              {R"("terminationGracePeriodSeconds":600)", 600},
+              {R"("terminationGracePeriodSeconds":"soon")", 30},
+              {R"("terminationGracePeriodSeconds":-5)", 0},
+              {R"("terminationGracePeriodSeconds":9223372036854775807)", 365 * 24 * 3600}};
+  for (const auto& [spec, seconds] : rows) {
+    const absl::StatusOr<PodFacts> pod = GpuPod("", spec);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    EXPECT_EQ(pod->grace, std::chrono::seconds(seconds)) << spec;
+  }
+}
+
 TEST(PodPlanning, ReadsLabels) {
   EXPECT_EQ(GpuPod("")->labels, nullptr);
   EXPECT_EQ(GpuPod(R"("labels":{})")->labels, nullptr);
