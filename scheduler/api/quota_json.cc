@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "quota/tree/gpu_text.h"
 #include "quota/tree/limits.h"
 #include "scheduler/api/reclaim_api.h"
+#include "scheduler/engine/views/reach_text.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/json_value.h"
 #include "scheduler/wire/records/object_status.h"
@@ -51,6 +53,14 @@ Json QuotaJson(const QuotaView& view) {
             {"lentGpus", NumberUp(GpuEquivalents(line.line.lent))},
             {"availableGpus", NumberDown(line.line.available.Smaller())}};
   };
+  const auto reach_json = [](const LineReach& reach) -> Json {
+    const auto within = std::chrono::ceil<std::chrono::seconds>(reach.within).count();
+    return {{"model", reach.model},
+            {"gpus", reach.gpus},
+            {"withinSeconds", reach.gpus == 0 ? Json() : Json(within)},
+            {"reason", TextOrNull(reach.code)},
+            {"text", ReachText(reach)}};
+  };
   const int64_t decayed = report.decayed_milli_gpu_hours;
   return {
       {"name", report.name},
@@ -60,6 +70,7 @@ Json QuotaJson(const QuotaView& view) {
       {"lines", ListOf(report.lines, line_json)},
       {"pending", {{"workloads", view.pending_workloads}, {"gpus", NumberUp(view.pending_quanta)}}},
       {"suspended", report.suspended},
+      {"reach", ListOf(view.reach, reach_json)},
       {"fairShareGpus", NumberDown(report.fair_share)},
       {"decayedGpuHours", fmt::format("{}.{:03}", decayed / 1000, decayed % 1000)}};
 }

@@ -242,6 +242,17 @@ void PrintAbandoned(const Json& rows, std::ostream& out) {
   }
 }
 
+// Teams that cannot count on a pod as large as what is their own.
+void PrintReach(const Json& quotas, std::ostream& out) {
+  for (const Json& quota : quotas) {
+    for (const Json& line : quota.value("reach", Json::array())) {
+      if (Text(line, "reason") == "-") continue;
+      const std::string text = fmt::format("{}: {}", NameOf(quota), Text(line, "text"));
+      out << '\n' << Wrapped(Harmless(text), 0, TerminalOf(out).columns) << '\n';
+    }
+  }
+}
+
 void PrintBudgets(const Json& budgets, std::ostream& out) {
   if (budgets.empty()) return;
   Table table(
@@ -259,6 +270,7 @@ void PrintBudgets(const Json& budgets, std::ostream& out) {
 
 // Budgets of those quotas alone that are shown, and no work of others.
 void PrintBelowQuotas(const Json& answer, bool all, std::ostream& out) {
+  PrintReach(answer.at("quotas"), out);
   if (all) {
     PrintAbandoned(answer.at("abandoned"), out);
     PrintBudgets(answer.at("budgets"), out);

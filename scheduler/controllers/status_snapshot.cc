@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <set>
+
+#include "scheduler/engine/views/reach_text.h"
 
 namespace tranche {
 namespace {
@@ -28,6 +31,33 @@ Finding AbandonedAt(const std::string& root, const std::vector<AbandonedWork>& a
               : ""};
 }
 
+constexpr std::size_t kMostLines = 16;
+
+// What its team can count on; nullopt: nothing is known.
+std::optional<Finding> ReachOf(const QuotaView& view) {
+  if (view.reach.empty()) return std::nullopt;
+  Finding finding{"GPUQuota", view.report.name, "NominalReachable", true, "Reachable", ""};
+  if (view.report.suspended) {
+    finding.status = false;
+    finding.reason = "Suspended";
+    finding.message = "a used-up budget withholds the nominal";
+    return finding;
+  }
+  // Where it is False, that is said first.
+  std::vector<std::string> missing, lines;
+  for (const LineReach& reach : view.reach) {
+    (reach.code.empty() ? lines : missing).push_back(ReachText(reach));
+    if (reach.code.empty() || !finding.status) continue;
+    finding.status = false;
+    finding.reason = reach.code;
+  }
+  missing.insert(missing.end(), lines.begin(), lines.end());
+  // The API server takes no message of any length.
+  if (missing.size() > kMostLines) missing.resize(kMostLines);
+  finding.message = fmt::format("{}", fmt::join(missing, "; "));
+  return finding;
+}
+
 // Findings about a quota that only the running cluster shows.
 std::vector<Finding> LiveFindings(const std::vector<QuotaView>& quotas) {
   std::vector<Finding> findings;
@@ -45,6 +75,7 @@ std::vector<Finding> LiveFindings(const std::vector<QuotaView>& quotas) {
                                       fmt::join(view.absent_models, ", "))});
     }
     if (view.report.parent.empty()) findings.push_back(AbandonedAt(name, view.abandoned));
+    if (std::optional<Finding> reach = ReachOf(view)) findings.push_back(*std::move(reach));
     const bool over = !view.oversubscribed.empty();
     findings.push_back({"GPUQuota", name, "Oversubscribed", over, over ? "Capacity" : "Fits",
                         view.oversubscribed});

@@ -53,6 +53,7 @@ StatusSnapshot::Parts StatusWriter::Gather() {
   const auto ask = [this](const auto& question) {
     host_.engine.With(EngineCaller::kStatus, question);
   };
+  if (host_.engine.AskReach(EngineCaller::kStatus)) idle_ = false;
   WaitingWalk waiting = host_.engine.Waiting(EngineCaller::kStatus);
   parts.quotas = host_.engine.Quotas(EngineCaller::kStatus, waiting.Rows());
   parts.waiting = waiting.TakeRefused();

@@ -274,6 +274,11 @@ std::optional<PlanOutcome> Engine::PlanNext(Instant now) {
   return walk.outcome;
 }
 
+bool Engine::ReachSlice(Instant now) {
+  parts_->Advance(now);
+  return parts_->nominal_reach.GoOn(now);
+}
+
 void Engine::SettleEviction(const std::string& name, const PodUid& uid, EvictionOutcome outcome,
                             std::optional<Millis> retry_after, Instant now) {
   parts_->Advance(now);

@@ -124,6 +124,9 @@ class Engine {
   void PlanSlice(PlanWalk& walk, Instant now);
   // All of it at once; nullopt: nothing is to be planned now.
   std::optional<PlanOutcome> PlanNext(Instant now);
+  // Goes on asking what each team can count on (QuotaView::reach), by one question to the planner;
+  // false: nothing is to be asked now. Changes no decision.
+  bool ReachSlice(Instant now);
   // How an eviction of the effects ended. The next one of that reclaim is handed out when this was
   // told and the plan still holds.
   void SettleEviction(const std::string& reclaim, const PodUid& uid, EvictionOutcome outcome,

@@ -18,6 +18,7 @@
 #include "scheduler/engine/gangs/gangs.h"
 #include "scheduler/engine/gates/gates.h"
 #include "scheduler/engine/preemption/eviction_guards.h"
+#include "scheduler/engine/preemption/nominal_reach.h"
 #include "scheduler/engine/preemption/preempt_answer.h"
 #include "scheduler/engine/preemption/preemptor_queue.h"
 #include "scheduler/engine/preemption/reclaim_planner.h"
@@ -83,6 +84,7 @@ struct EngineParts {
   ReclaimRuns runs{plan_parts, reclaims,    earmarks, kept,      rules,
                    requeue,    nominations, gangs,    preemptors};
   ReclaimPlanner planner{plan_parts, earmarks, nominations, preemptors, runs};
+  NominalReach nominal_reach{plan_parts, rules, planner};
   RunLimits run_limits{cluster};
   Releases releases{plan_parts, reclaims, rules, gangs, preemptors, planner, runs, run_limits};
   PreemptAnswer preempt_answer{plan_parts, rules};

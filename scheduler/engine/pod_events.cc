@@ -242,6 +242,7 @@ bool PodEvents::SetTraits(const PodFacts& pod, PodTraits& traits, Instant now) {
   traits.owner = OwnerOf(pod);
   traits.labels = pod.labels;
   traits.checkpoint = pod.checkpointed_at;
+  traits.grace = pod.grace;
   traits.evictable = pod.evictable && !pod.unreadable;
   traits.gated = pod.gated;
   traits.gates = pod.our_gates;

@@ -64,9 +64,10 @@ struct QuotaWalk {
   Stage stage = Stage::kMarks;
   std::string leaf;  // whose marks are next
   std::vector<QuotaReport> reports;
-  std::vector<int64_t> weights;             // parallel to reports
-  std::shared_ptr<const PolicySet> set;     // they are of
-  std::map<std::string, int64_t> capacity;  // cards by model
+  std::vector<int64_t> weights;               // parallel to reports
+  std::vector<std::vector<LineReach>> reach;  // likewise
+  std::shared_ptr<const PolicySet> set;       // they are of
+  std::map<std::string, int64_t> capacity;    // cards by model
   std::vector<AbandonedWork> abandoned;
   bool done() const { return stage == Stage::kDone; }
 };

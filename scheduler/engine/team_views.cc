@@ -132,8 +132,10 @@ std::vector<QuotaView> QuotaViewsOf(QuotaWalk walk, const std::vector<PendingRow
   const auto below = SumBelow(walk, waiting);
   const std::string oversubscribed = Oversubscription(walk);
   std::vector<QuotaView> views;
-  for (QuotaReport& report : walk.reports) {
+  for (std::size_t i = 0; i < walk.reports.size(); ++i) {
+    QuotaReport& report = walk.reports[i];
     QuotaView view;
+    view.reach = std::move(walk.reach[i]);
     const auto found = below.find(report.name);
     if (found != below.end()) {
       view.pending_workloads = found->second.first;
@@ -176,6 +178,8 @@ void Engine::QuotaSlice(QuotaWalk& walk, Instant now) {
   walk.reports = cluster.book.Quotas(now);
   for (const QuotaReport& report : walk.reports) {
     walk.weights.push_back(cluster.book.WeightOf(report.name));
+    const std::vector<LineReach>* reach = parts_->nominal_reach.Of(report.name);
+    walk.reach.push_back(reach == nullptr ? std::vector<LineReach>() : *reach);
   }
   walk.stage = QuotaWalk::Stage::kDone;
 }

@@ -155,6 +155,15 @@ std::vector<QuotaView> EngineHost::Quotas(EngineCaller caller,
   return QuotaViewsOf(std::move(walk), waiting);
 }
 
+bool EngineHost::AskReach(EngineCaller caller) {
+  const auto ask = [](Engine& engine, Instant now) { return engine.ReachSlice(now); };
+  bool more = true;
+  for (int questions = 0; more && questions < kMostQuestions && lock_.waiting() == 0; ++questions) {
+    more = With(caller, ask);
+  }
+  return more;
+}
+
 AdviceCase EngineHost::Case() {
   CaseWalk walk;
   while (!walk.done()) {

@@ -53,6 +53,8 @@ class EngineHost {
   // Rounds of planning in one Tick, and of learning.
   static constexpr int kMostPlans = 64;
   static constexpr int kMostLessons = 8;
+  // In one AskReach.
+  static constexpr int kMostQuestions = 4;
 
   // `ledger`: where metering goes; null: nowhere. `may_plan`: asked before whom to evict is
   // decided. Both outlive this.
@@ -101,6 +103,9 @@ class EngineHost {
   std::vector<QuotaView> Quotas(EngineCaller caller) {
     return Quotas(caller, Waiting(caller).Rows());
   }
+  // Asks what teams can count on, some questions while nobody waits for the engine; false: nothing
+  // is to be asked now.
+  bool AskReach(EngineCaller caller);
   AdviceCase Case();
   // Ends what is due by the clock, plans what waits to be planned and, where nobody waits, learns
   // what decisions will ask for, one round at a time: calls of others come between. Returns when to

@@ -75,6 +75,8 @@ class ReclaimCase : public ReclaimGeometry {
   std::vector<Seat> Seats(std::size_t region, std::span<const int> gone);
   // Of one pod of a unit.
   int64_t LostOf(const PodUid& uid) const;
+  // Pods by team that plans under way are still to evict.
+  std::map<std::string, int64_t> Promised() const;
 
  private:
   struct KindOfRegion {
@@ -146,8 +148,6 @@ class ReclaimCase : public ReclaimGeometry {
   void NoteBudgets(const PodRecord& record, VictimPod& pod);
   // Evictions that a budget allows beyond those that plans under way are still to ask of it.
   int64_t LeftOf(const DisruptionBudget& budget) const;
-  // Pods by team that plans under way are still to evict.
-  std::map<std::string, int64_t> Promised() const;
   const Site& SiteOf(NodeId id);
   void LoadOf(const Site& site, Load& load) const;
   // Puts every member somewhere, with the units marked in gone_ gone.

@@ -48,6 +48,10 @@ bool ReclaimPlanner::FitsNow(const Preemptor& preemptor, Instant now) const {
   return false;
 }
 
+Millis ReclaimPlanner::Round() const {
+  return std::max(kPlanGapMost, Millis(static_cast<int64_t>(cluster_.nodes.size())));
+}
+
 bool ReclaimPlanner::IsHopeless(const Preemptor& preemptor) const {
   if (preemptor.context.membership.leaf != kNoQuota) return false;
   const int rank = RankOf(preemptor.context.membership.gpu_class);
@@ -59,10 +63,9 @@ bool ReclaimPlanner::IsHopeless(const Preemptor& preemptor) const {
 void ReclaimPlanner::EndWith(PlanWalk& walk, const Preemptor& preemptor, PlanOutcome::Result result,
                              Instant now) {
   PlanMemory& memory = preemptors_.MemoryOf(preemptor);
-  const Millis most = std::max(kPlanGapMost, Millis(static_cast<int64_t>(cluster_.nodes.size())));
   const Millis gap = kPlanGap * (1 << std::min(memory.misses++, kMostDoublings));
   memory.planned = now;
-  memory.not_before = now + std::min(gap, most);
+  memory.not_before = now + std::min(gap, Round());
   // What happened between two questions is news.
   memory.version = *walk.version;
   memory.block = walk.block;

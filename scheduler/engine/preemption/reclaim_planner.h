@@ -25,6 +25,10 @@ class ReclaimPlanner {
         preemptors_(preemptors),
         runs_(runs) {}
 
+  // A node takes the pod as things stand, and quota as well: nobody has to go.
+  bool FitsNow(const Preemptor& preemptor, Instant now) const;
+  // Between two looks at requests that are alike at most.
+  Millis Round() const;
   // One question for whose turn it is. Requires: the walk has a uid and is not done.
   void Step(PlanWalk& walk, Instant now);
   // What keeps the plan of an answer from being carried out; nullopt: nothing, or there is none.
@@ -33,8 +37,6 @@ class ReclaimPlanner {
                                        Instant now) const;
 
  private:
-  // A node takes the pod as things stand, and quota as well: nobody has to go.
-  bool FitsNow(const Preemptor& preemptor, Instant now) const;
   // No rule has anybody to take: of no team, and nobody runs whose class is lower than its own.
   bool IsHopeless(const Preemptor& preemptor) const;
   // Nothing comes of it, and the like of it is not looked at again for a while.

@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace tranche {
-namespace {
-
-// A terminating pod that outlives its grace by this much is no longer expected to leave.
-constexpr Millis kLeaveSlack{60'000};
-
-}  // namespace
 
 bool IsLeaving(const PodRecord& record, Instant now) {
   return record.traits.leaves_at && now <= *record.traits.leaves_at + kLeaveSlack;

@@ -10,6 +10,8 @@
 
 namespace tranche {
 
+// A terminating pod that outlives its grace by this much is no longer expected to leave.
+inline constexpr Millis kLeaveSlack{60'000};
 // Terminating, and expected to be gone in time.
 bool IsLeaving(const PodRecord& record, Instant now);
 

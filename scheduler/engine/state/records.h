@@ -33,6 +33,7 @@ struct PodTraits {
   std::shared_ptr<const Labels> labels;
   std::optional<Instant> checkpoint;
   std::optional<Instant> leaves_at;  // terminating: it should be gone by then
+  Millis grace{30'000};              // from its deletion on, where nobody gives it another
   bool evictable = false;
   bool gated = false;
   GateSet gates;               // of ours

@@ -148,6 +148,18 @@ struct AbandonedWork {
   int64_t quanta = 0;                   // GPU-equivalents
   std::vector<std::string> namespaces;  // ascending
 };
+// What a team can count on of one line, as things stood when it was asked.
+struct LineReach {
+  std::string model;  // or any
+  // A pod of up to so many GPUs of its own work would start, zero: none would,
+  int64_t gpus = 0;
+  // so soon after it came; zero: at once.
+  Millis within{0};
+  // Why a larger one would not, as one CamelCase word and for people. Without the word: it would
+  // not be the team's own, or no node could hold it.
+  std::string code;
+  std::string why;
+};
 struct QuotaView {
   QuotaReport report;
   int64_t pending_workloads = 0;
@@ -156,6 +168,7 @@ struct QuotaView {
   std::string oversubscribed;              // which promise exceeds the hardware; empty: none
   std::vector<std::string> absent_models;  // that its lines name and no node has
   std::vector<AbandonedWork> abandoned;    // of the whole cluster, at every root; ascending
+  std::vector<LineReach> reach;            // of lines with a nominal; empty: not known
 };
 // Pods that wait, by team.
 struct PendingRow {

@@ -131,6 +131,8 @@ QuotaView TeamA() {
   view.report.parent = "org";
   view.report.leaf = true;
   view.report.suspended = true;
+  view.reach = {{"h100", 4, Millis(95'500), "Interleaved", "n1 is full"},
+                {"any", 0, Millis(0), "", "its nominal is in use"}};
   view.report.namespaces = {"ns-1", "ns-2"};
   QuotaLineReport any;
   any.line.model = "any";
@@ -294,10 +296,14 @@ TEST(ApiTextTest, QuotasAndBudgets) {
       R"json(s-1","ns-2"],"lines":[{"model":"h100","nominalGpus":8,"usedGpus":0,"borrowed)json"
       R"json(Gpus":0.003,"lentGpus":1,"availableGpus":0.125},{"model":"any","nominalGpus")json"
       R"json(:null,"usedGpus":0.5,"borrowedGpus":0,"lentGpus":0,"availableGpus":null}],"p)json"
-      R"json(ending":{"workloads":2,"gpus":3},"suspended":true,"fairShareGpus":2.5,"decay)json"
-      R"json(edGpuHours":"12.034"},{"name":"","parent":null,"mode":"Enforce","namespaces")json"
-      R"json(:[],"lines":[],"pending":{"workloads":0,"gpus":0},"suspended":false,"fairSha)json"
-      R"json(reGpus":0,"decayedGpuHours":"0.000"}],"abandoned":[]})json");
+      R"json(ending":{"workloads":2,"gpus":3},"suspended":true,"reach":[{"model":"h100",")json"
+      R"json(gpus":4,"withinSeconds":96,"reason":"Interleaved","text":"a pod of up to 4 h)json"
+      R"json(100 GPUs starts within 96s; one of 5 h100 GPUs does not: n1 is full"},{"mode)json"
+      R"json(l":"any","gpus":0,"withinSeconds":null,"reason":null,"text":"any: its nomina)json"
+      R"json(l is in use"}],"fairShareGpus":2.5,"decayedGpuHours":"12.034"},{"name":"","p)json"
+      R"json(arent":null,"mode":"Enforce","namespaces":[],"lines":[],"pending":{"workload)json"
+      R"json(s":0,"gpus":0},"suspended":false,"reach":[],"fairShareGpus":0,"decayedGpuHou)json"
+      R"json(rs":"0.000"}],"abandoned":[]})json");
   BudgetReport rolling = Monthly();
   rolling.spec.ns = "ns-1";
   rolling.spec.quota_ref = "";

@@ -210,6 +210,23 @@ TEST_F(StatusRounds, NothingIsRenderedWhileNothingChanges) {
   EXPECT_EQ(objects_.writes, writes);
 }
 
+TEST_F(StatusRounds, ATeamIsToldWhatItCanCountOn) {
+  Rounds(20);
+  const auto status =
+      nlohmann::json::parse("{" + objects_.shown.at("GPUQuota/team") + "}")["status"];
+  std::vector<std::string> told;
+  for (const nlohmann::json& condition : status["conditions"]) {
+    if (condition["type"] != "NominalReachable") continue;
+    told.push_back(fmt::format("{} {}: {}", condition["status"].get<std::string>(),
+                               condition["reason"].get<std::string>(),
+                               condition["message"].get<std::string>()));
+  }
+  EXPECT_THAT(told, ElementsAre("True Reachable: a pod of up to 2 GPUs of some model starts at "
+                                "once"));
+  EXPECT_EQ(objects_.shown.at("GPUQuota/research").find("NominalReachable"), std::string::npos)
+      << "nobody runs under it directly";
+}
+
 TEST_F(StatusRounds, TheEngineIsAskedLessWhileNothingIsToBeWritten) {
   const auto rounds = [this](int turns) {
     const int64_t before = writer_.rounds();
