@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kMaxShapes = 256;
 // An order, high to low: over another pod's tentative placement, by borrowing, far from its gang,
-// way of sharing, cost, name.
+// way of sharing, cost, name. For a pod that borrows, what borrowers hold comes before the name, of
+// those that are kept.
 constexpr Order kIgnoresTentative = Order{1} << 84;
 constexpr Order kBorrows = Order{1} << 83;
 constexpr int kDistanceShift = 80;
@@ -22,6 +23,34 @@ constexpr int64_t kCostZero = int64_t{1} << 39;  // costs may be negative
 Order OrderOf(const Worth& worth, int64_t cost, uint32_t name) {
   const int64_t shifted = std::clamp(cost + kCostZero, int64_t{0}, 2 * kCostZero - 1);
   return Order{worth.rank} << kRankShift | Order(shifted) << kCostShift | name;
+}
+
+// What teams that use more than their nominal hold on the node, in GPU-equivalents.
+int64_t HeldByBorrowers(const ClusterState& cluster, NodeId id) {
+  int64_t held = 0;
+  for (const Holding& holding : cluster.nodes[id]->state.holdings()) {
+    const HeldWork* work = cluster.book.Find(holding.uid);
+    if (work == nullptr || work->quota == kNoQuota) continue;
+    if (cluster.book.tree().MostBorrowed(work->quota) <= 0) continue;
+    held += GpuEquivalents(TotalOf(work->parts));
+  }
+  return held;
+}
+
+// Where nodes are alike in all but their names, a pod that borrows goes to where most is held by
+// teams that borrow. What is lent stays together, and its owner can have a node back whole.
+void GatherBorrowers(const ClusterState& cluster, std::vector<Candidate>& best) {
+  const auto rank = [](const Candidate& candidate) { return candidate.order >> kCostShift; };
+  for (auto first = best.begin(); first != best.end();) {
+    const auto differs = [&](const Candidate& other) { return rank(other) != rank(*first); };
+    const auto last = std::find_if(first, best.end(), differs);
+    if ((first->order & kBorrows) != 0 && last - first > 1) {
+      std::stable_sort(first, last, [&](const Candidate& left, const Candidate& right) {
+        return HeldByBorrowers(cluster, left.node) > HeldByBorrowers(cluster, right.node);
+      });
+    }
+    first = last;
+  }
 }
 
 }  // namespace
@@ -192,6 +221,7 @@ void Selection::Select(const RequestContext& context, const std::vector<NodeId>&
   if (!best_.empty() && best_.front().order < kIgnoresTentative) {
     while (best_.back().order >= kIgnoresTentative) best_.pop_back();
   }
+  if (context.metered) GatherBorrowers(cluster_, best_);
 }
 
 Reason Selection::NearestReason() const {
