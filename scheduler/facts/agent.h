@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/facts/allocation.h"
 #include "scheduler/facts/pod_request.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
@@ -29,7 +30,7 @@ enum class AgentKind : uint8_t {
   kElastic,      // elastic-ai/elastic-gpu-agent
   kVgpuManager,  // coldzerofear/vgpu-manager
   kKoordinator,  // koordinator-sh/koordinator: koordlet
-  kTranche,      // tranche-node: whole cards, by the record itself
+  kTranche,      // tranche-node: cards and instances, by the record itself
 };
 inline constexpr int kAgentKinds = 11;
 std::string_view AgentName(AgentKind kind);  // "none", "hami", "4pd", "volcano", ...
@@ -54,6 +55,9 @@ struct AgentDevice {
   std::string mode;  // "hami-core", "mig", "mps"; empty: has none
   bool healthy = false;
   std::vector<AgentMigProfile> mig_profiles;
+  // tranche-node: places where it makes no instance, since one that it cannot tell or cannot remove
+  // is there, or the driver failed to make one.
+  std::vector<MigDevice> closed;
   friend bool operator==(const AgentDevice&, const AgentDevice&) = default;
 };
 

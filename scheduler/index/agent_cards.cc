@@ -36,8 +36,12 @@ constexpr int kFirstMinorThatCutsAsTold = 10;
 bool IsAlive(const NodeFacts& facts) {
   const AgentKind agent = facts.agent->kind;
   if (agent == AgentKind::kKoordinator) return true;
-  if (agent == AgentKind::kHami || agent == AgentKind::kFourPd || agent == AgentKind::kTranche) {
-    return facts.gpu.has_value() && facts.gpu->allocatable > 0;
+  const bool gives_gpus = facts.gpu.has_value() && facts.gpu->allocatable > 0;
+  if (agent == AgentKind::kHami || agent == AgentKind::kFourPd) return gives_gpus;
+  if (agent == AgentKind::kTranche) {
+    return gives_gpus || std::ranges::any_of(facts.mig, [](const MigResourceFacts& mig) {
+             return mig.count.allocatable > 0;
+           });
   }
   return std::ranges::any_of(kPluginKeys, [&](const PluginKey& plugin) {
     if (plugin.agent != agent) return false;
@@ -69,6 +73,87 @@ void CutCard(const AgentDevice& device, const NodeFacts& facts, Inventory& inven
   }
 }
 
+// The layout that the places make together; nullopt: they are none of the board's, or do not go
+// together.
+std::optional<LayoutId> ClosedLayout(const MigSpace& space, const std::vector<MigDevice>& places) {
+  std::vector<MigInstance> instances;
+  for (const MigDevice& place : places) {
+    instances.push_back({FindMigProfile(space.board(), place.profile), place.start});
+    if (instances.back().profile == nullptr) return std::nullopt;
+  }
+  return space.Find(instances);
+}
+
+// What tranche-node can make on a card; null: nothing, and the card is closed.
+std::shared_ptr<const CardCut> MadeOn(const NodeFacts& facts, const AgentDevice& device,
+                                      Inventory& inventory, Card& card) {
+  std::string problem;
+  auto offer = CutOf(device, facts.product, facts.memory.value_or(device.memory), problem);
+  if (offer == nullptr) {
+    inventory.problems.push_back(std::move(problem));
+    card.healthy = false;
+    return nullptr;
+  }
+  const std::optional<LayoutId> closed = ClosedLayout(*offer->space, device.closed);
+  card.healthy = card.healthy && closed.has_value();
+  card.closed = closed.value_or(kEmptyLayout);
+  return offer;
+}
+
+// tranche-node makes instances where records say, on a node whose GPUs are all in MIG mode and of
+// one board.
+void PlanInstances(const NodeFacts& facts, Inventory& inventory) {
+  std::shared_ptr<const CardCut> offer;
+  for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
+    Card& card = inventory.cards[i];
+    card.mode = CardMode::kMig;
+    const auto found = MadeOn(facts, facts.agent->devices[i], inventory, card);
+    if (offer == nullptr) offer = found;
+    if (found == nullptr || *found == *offer) continue;
+    inventory.problems.push_back(
+        fmt::format("expected GPUs that can all be cut alike, found {} to differ from the first",
+                    card.uuid.str()));
+    card.healthy = false;
+    card.closed = kEmptyLayout;
+  }
+  inventory.gpu_unit = GpuUnit::kNone;
+  if (offer == nullptr) return;
+  for (Card& card : inventory.cards) card.space = offer->space;
+  for (const CutProfile& offered : offer->profiles) {
+    const auto& profile = offer->space->board().profiles[static_cast<std::size_t>(offered.profile)];
+    MigPool pool;
+    pool.key = FormatMigResource({offered.name, false});
+    if (offered.starts != profile.starts) {
+      inventory.problems.push_back(
+          fmt::format("expected {} at all places that a board has for it, found it at {} of {}",
+                      pool.key, offered.starts.size(), profile.starts.size()));
+      continue;
+    }
+    pool.profile = offered.name;
+    pool.milli = offered.milli;
+    pool.memory = offered.memory;
+    pool.planned_profile = offered.profile;
+    for (int card = 0; card < static_cast<int>(inventory.cards.size()); ++card) {
+      for (const int start : profile.starts) pool.slots.push_back({card, start, profile.size});
+    }
+    inventory.pools.push_back(std::move(pool));
+  }
+}
+
+bool IsInMigMode(const AgentDevice& device) { return device.mode == kMigMode; }
+
+// GPUs in MIG mode of a node that has others too: those are closed, and the others given whole.
+void CloseMixed(const NodeFacts& facts, Inventory& inventory) {
+  for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
+    if (!IsInMigMode(facts.agent->devices[i])) continue;
+    inventory.cards[i].healthy = false;
+    inventory.problems.push_back(
+        fmt::format("expected all GPUs of the node in MIG mode or none, found {} in it and others "
+                    "not",
+                    inventory.cards[i].uuid.str()));
+  }
+}
+
 }  // namespace
 
 void AddAgentCards(const NodeFacts& facts, Inventory& inventory) {
@@ -93,12 +178,19 @@ void AddAgentCards(const NodeFacts& facts, Inventory& inventory) {
     card.numa = device.numa;
     card.healthy = device.healthy && alive;
     card.vgpu_mode = device.mode;
-    if (card.vgpu_mode == "mig") CutCard(device, facts, inventory, card);
+    const bool cuts = inventory.agent != AgentKind::kTranche;
+    if (cuts && IsInMigMode(device)) CutCard(device, facts, inventory, card);
     if (card.vgpu_mode.find("mps") != std::string::npos) card.contexts = MpsClients(card.product);
     card.cordoned =
         !device.uuid.empty() &&
         std::ranges::find(facts.cordoned_devices, device.uuid) != facts.cordoned_devices.end();
     inventory.cards.push_back(std::move(card));
+  }
+  if (inventory.agent != AgentKind::kTranche || inventory.cards.empty()) return;
+  if (std::ranges::all_of(facts.agent->devices, IsInMigMode)) {
+    PlanInstances(facts, inventory);
+  } else {
+    CloseMixed(facts, inventory);
   }
 }
 

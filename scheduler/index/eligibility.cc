@@ -102,11 +102,14 @@ bool MayShare(const Inventory& inventory, const Ask& ask, const Card& card,
 
 Reason MissingInPool(const Inventory& inventory, const PodRequest& request, const Ask& ask,
                      const MigPool& pool, const PlaceRules& rules) {
+  bool selected = pool.slots.empty();
   for (const MigSlot& slot : pool.slots) {
     const Card& card = inventory.cards[static_cast<std::size_t>(slot.card)];
     if (!MayShare(inventory, ask, card, rules)) return Reason::kSharingMode;
     if (!MatchesModels(request, card)) return Reason::kWrongModel;
+    selected = selected || card.uuid.empty() || IsSelected(request, ask, card);
   }
+  if (!selected) return Reason::kWrongDevice;
   return pool.memory * pool.replicas < request.min_gpu_memory ? Reason::kTooLarge : Reason::kNoRoom;
 }
 

@@ -331,7 +331,7 @@ Inventory BuildInventory(const NodeFacts& facts, int hami_minor, MachineTables* 
       inventory.product = facts.agent->devices.front().type;
     }
     AddAgentCards(facts, inventory);
-    if (facts.mig_planned) {
+    if (facts.mig_planned && !inventory.planned()) {
       inventory.problems.push_back(
           "expected either planned MIG layouts (label tranche.dev/mig-layout) or a node agent, "
           "found both; the agent counts");

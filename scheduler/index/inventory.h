@@ -4,7 +4,7 @@
 // cards are bookkeeping and their order means nothing outside this process. A card is either whole,
 // replicated, divided by an agent or cut into MIG instances, never two of these. On a node of
 // planned MIG layouts index and start are ours to say, so that what is known of its devices is
-// exact; UUIDs are not known there.
+// exact; UUIDs of cards are known there only where an agent tells them.
 #pragma once
 
 #include <algorithm>
@@ -52,10 +52,13 @@ struct Card {
   bool cordoned = false;
   std::string vgpu_mode;            // HAMi: "hami-core", "mig", "mps"
   const MigSpace* space = nullptr;  // planned layouts: instances are made where we say
+  // Planned layouts: places that its agent has closed, as instances that nobody holds.
+  LayoutId closed = kEmptyLayout;
   // Its agent makes an instance for each container's share. Null: it does not.
   std::shared_ptr<const CardCut> cut;
 
   bool planned() const { return space != nullptr; }
+  bool usable() const { return healthy && !cordoned; }
 
   // Containers that may use it at a time: the smaller of slots and contexts; 0: no limit.
   int64_t MostUsers() const {

@@ -55,22 +55,27 @@ bool HasRoomFor(const Inventory& inventory, Load load, const PodUse& use) {
     const Card& card = inventory.cards[static_cast<std::size_t>(used.card)];
     const CardLoad& now = load.cards[static_cast<std::size_t>(used.card)];
     const int64_t most = card.MostUsers();
-    return card.healthy && !card.cordoned && now.milli <= card.capacity && !now.layout_broken &&
+    return card.usable() && now.milli <= card.capacity && !now.layout_broken &&
            (card.memory == Mebibytes::Zero() || now.memory <= card.memory) &&
            (most == 0 || now.slots <= most);
   });
   return cards_fit && std::ranges::all_of(use.instances, [&](const InstanceUse& used) {
            const auto pool = static_cast<std::size_t>(used.pool);
            const auto slot = static_cast<std::size_t>(used.slot);
-           return load.slots[pool][slot] <= inventory.pools[pool].replicas;
+           const auto card = static_cast<std::size_t>(inventory.pools[pool].slots[slot].card);
+           return inventory.cards[card].usable() && !load.cards[card].layout_broken &&
+                  load.slots[pool][slot] <= inventory.pools[pool].replicas;
          });
 }
 
 std::vector<std::vector<int64_t>> PlannedRows(const Inventory& inventory, const Load& load) {
   std::vector<std::vector<int64_t>> rows;
   if (!inventory.planned()) return rows;
-  for (const CardLoad& card : load.cards)
-    rows.push_back({card.layout_broken, card.layout.number()});
+  for (std::size_t i = 0; i < load.cards.size(); ++i) {
+    const CardLoad& card = load.cards[i];
+    const bool open = inventory.cards[i].usable() && !card.layout_broken;
+    rows.push_back({open, card.layout.number()});
+  }
   for (std::size_t p = 0; p < inventory.pools.size(); ++p) {
     const MigPool& pool = inventory.pools[p];
     if (pool.replicas == 1) continue;

@@ -20,9 +20,9 @@ struct CardLoad {
   // Users of a card that a placeholder pod holds: the sharing pods, and the placeholder once it is
   // there.
   int kept = 0;
-  // Of a planned or cut card: the instances that pods hold. A set that is not legal (pods others
-  // placed, or devices kept for a pod whose victims have yet to go) is broken, and nothing more
-  // fits there.
+  // Of a planned or cut card: the instances that pods hold, and its closed places. A set that is
+  // not legal (pods others placed, or devices kept for a pod whose victims have yet to go) is
+  // broken, and nothing more fits there.
   LayoutId layout = kEmptyLayout;
   bool layout_broken = false;
   friend bool operator==(const CardLoad&, const CardLoad&) = default;
@@ -59,6 +59,7 @@ struct Load {
     space = inventory.planned() ? inventory.cards.front().space : nullptr;
     profiles.clear();
     if (space == nullptr) return;
+    for (std::size_t i = 0; i < cards.size(); ++i) cards[i].layout = inventory.cards[i].closed;
     for (const MigPool& pool : inventory.pools) profiles.push_back(pool.planned_profile);
   }
 };

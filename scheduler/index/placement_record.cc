@@ -80,6 +80,13 @@ std::optional<int> FindCard(const Inventory& inventory, const Device& device) {
   return std::nullopt;
 }
 
+// Where the card of a recorded instance stands; -1: nowhere. Where only counts are known records
+// have the position itself.
+int PositionOf(const Inventory& inventory, const Device& device) {
+  if (inventory.knowledge != Knowledge::kExact) return device.card;
+  return FindCard(inventory, device).value_or(-1);
+}
+
 // The instance a record names on a cut card.
 std::optional<MigPlace> ResolveInstance(const CardCut& cut, const Device& device,
                                         std::string& problem) {
@@ -111,15 +118,16 @@ std::optional<Pick> ResolveDevice(const Inventory& inventory, const Ask& ask, co
       return std::nullopt;
     }
     const MigPool& from = inventory.pools[static_cast<std::size_t>(pool)];
+    const int card = PositionOf(inventory, device);
     for (std::size_t i = 0; i < from.slots.size(); ++i) {
-      if (from.slots[i].card != device.card || from.slots[i].start != device.mig->start) continue;
+      if (from.slots[i].card != card || from.slots[i].start != device.mig->start) continue;
       if (device.mig->profile != from.profile) break;
       if (inventory.planned() && device.mig->size != from.slots[i].size) {
         problem = fmt::format("expected {} memory units for an instance of {}, found {}",
                               from.slots[i].size, from.profile, device.mig->size);
         return std::nullopt;
       }
-      pick.card = device.card;
+      pick.card = card;
       pick.pool = pool;
       pick.slot = static_cast<int>(i);
       pick.milli = std::max(from.milli, device.milli);
@@ -338,10 +346,11 @@ namespace {
 
 // The pool whose instance the device is; null: none of the node's.
 const MigPool* PoolOf(const Inventory& inventory, const Device& device) {
+  const int card = PositionOf(inventory, device);
   for (const MigPool& pool : inventory.pools) {
     if (!device.mig || pool.profile != device.mig->profile) continue;
     for (const MigSlot& slot : pool.slots) {
-      if (slot.card == device.card && slot.start == device.mig->start) return &pool;
+      if (slot.card == card && slot.start == device.mig->start) return &pool;
     }
   }
   return nullptr;

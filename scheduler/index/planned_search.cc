@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduler/index/eligibility.h"
 #include "scheduler/index/runs_beside.h"
 #include "topology/base/check.h"
 
@@ -103,7 +104,7 @@ int64_t PlannedSearch::MostMore(int index) const {
   const std::vector<int64_t>& users = load_.slots[static_cast<std::size_t>(index)];
   int64_t most = 0;
   for (std::size_t card = 0; card < layouts_.size(); ++card) {
-    if (load_.cards[card].layout_broken) continue;
+    if (!inventory_.cards[card].usable() || load_.cards[card].layout_broken) continue;
     const auto have =
         std::ranges::count(space_.instances(layouts_[card]), &profile, &MigInstance::profile);
     const auto starts = std::ssize(space_.steps(layouts_[card], pool.planned_profile));
@@ -125,7 +126,9 @@ std::vector<PlannedSearch::Place> PlannedSearch::Places(const Unit& unit) const 
   std::vector<Place> places;
   std::vector<bool> seen(layouts_.size());
   for (std::size_t card = 0; card < layouts_.size(); ++card) {
-    if (load_.cards[card].layout_broken || inventory_.cards[card].cordoned) continue;
+    const Card& self = inventory_.cards[card];
+    if (!self.usable() || load_.cards[card].layout_broken) continue;
+    if (!self.uuid.empty() && !IsSelected(request_, AskOf(unit.ask), self)) continue;
     const int at = static_cast<int>(card);
     const bool used =
         std::ranges::any_of(picks_, [at](const Pick& pick) { return pick.card == at; });

@@ -64,8 +64,10 @@ struct DerivedRegister {
   std::string problem;  // what is wrong with the node or its devices; empty: nothing
 };
 
-// tranche-node's devices: {"v":1,"devices":[{"uuid","index","mib","healthy"}]}. Each is one card
-// that is given whole. "problem": why the card is closed.
+// tranche-node's devices: {"v":1,"devices":[{"uuid","index","mib","healthy","type","problem"}]}.
+// Each is one card that is given whole, unless it is in MIG mode: then it has
+// "mig":{"profiles":[{"name","mib","size","starts"}],"closed":[{"profile","start","size"}]}.
+// "problem": why the card, or a place of it, is closed.
 absl::StatusOr<DerivedRegister> ParseTrancheRegister(std::string_view text);
 
 // A register for an agent that only advertises amounts (AgentOfAmounts): cards are equal and go by

@@ -1,7 +1,9 @@
 // The register of tranche-node, written by scheduler/agent/register.h.
 #include <fmt/format.h>
 
+#include "scheduler/facts/sharing_modes.h"
 #include "scheduler/wire/json/field_reader.h"
+#include "scheduler/wire/json/resource_amount.h"
 #include "scheduler/wire/nodes/agent_registers.h"
 #include "scheduler/wire/nodes/register_fields.h"
 #include "topology/base/status.h"
@@ -11,7 +13,56 @@ namespace {
 
 constexpr int64_t kVersion = 1;
 constexpr int kAllCores = 100;
+constexpr int64_t kMostUnits = 32;      // memory units of a board; the catalogue's most is 12
+constexpr std::size_t kMostNames = 32;  // profiles of a board, closed places of a card
 constexpr std::string_view kWhere = "the register";
+
+int ReadUnits(Object object, std::string_view key, const std::string& where, FieldReader& reader) {
+  const auto value = reader.ReadInteger(object, key, where, {0, kMostUnits});
+  if (!value) {
+    reader.Fail(fmt::format("expected a whole number, found none, in {}.{}", where, key));
+  }
+  return static_cast<int>(value.value_or(0));
+}
+
+AgentMigProfile ReadMigProfile(Object object, const std::string& where, FieldReader& reader) {
+  AgentMigProfile profile;
+  profile.name = reader.ReadText(object, "name", where);
+  profile.memory =
+      Mebibytes::Of(reader.ReadInteger(object, "mib", where, {0, INT32_MAX}).value_or(0));
+  const int size = ReadUnits(object, "size", where, reader);
+  const std::optional<Array> starts = reader.ReadArray(object, "starts", where);
+  if (!starts) return profile;
+  for (const Element start : *starts) {
+    const std::optional<int64_t> unit = WholeAmount(start);
+    if (!unit || *unit > kMostUnits || profile.placements.size() == kMostNames) {
+      reader.Fail(
+          fmt::format("expected at most {} memory units from 0 to {}, found {}, in {}.starts",
+                      kMostNames, kMostUnits, DescribeElement(start), where));
+      break;
+    }
+    profile.placements.emplace_back(static_cast<int>(*unit), size);
+  }
+  return profile;
+}
+
+// What a card in MIG mode can be cut into, and where it is not to be.
+void ReadMig(Object object, const std::string& where, FieldReader& reader, AgentDevice& device) {
+  device.mode = kMigMode;
+  const std::string profiles = where + ".profiles";
+  for (const Object profile :
+       reader.Objects(reader.ReadArray(object, "profiles", where), profiles)) {
+    if (device.mig_profiles.size() == kMostNames || !reader.ok()) break;
+    device.mig_profiles.push_back(ReadMigProfile(profile, profiles, reader));
+  }
+  const std::string closed = where + ".closed";
+  for (const Object place : reader.Objects(reader.ReadArray(object, "closed", where), closed)) {
+    if (device.closed.size() == kMostNames || !reader.ok()) break;
+    device.closed.push_back({std::string(reader.ReadText(place, "profile", closed)),
+                             ReadUnits(place, "start", closed, reader),
+                             ReadUnits(place, "size", closed, reader)});
+  }
+}
 
 AgentDevice ReadCard(Object object, const std::string& where, FieldReader& reader) {
   AgentDevice device;
@@ -31,6 +82,10 @@ AgentDevice ReadCard(Object object, const std::string& where, FieldReader& reade
   device.healthy = reader.ReadBool(object, "healthy", where).value_or(false);
   device.slots = 1;
   device.cores_percent = kAllCores;
+  device.type = reader.ReadText(object, "type", where);
+  if (const std::optional<Object> mig = reader.ReadObject(object, "mig", where)) {
+    ReadMig(*mig, where + ".mig", reader, device);
+  }
   return device;
 }
 

@@ -73,6 +73,41 @@ TEST(TrancheRegister, TellsWhyACardIsClosed) {
   EXPECT_EQ(found->problem, "GPU 2 (GPU-c): XID 79");
 }
 
+TEST(TrancheRegister, SaysWhatACardInMigModeCanBeCutInto) {
+  const auto text = [](const char* mig) {
+    return fmt::format(R"({{"v":1,"devices":[{{"uuid":"GPU-a","index":0,"mib":81559,)"
+                       R"("healthy":true,"type":"NVIDIA H100 80GB HBM3","mig":{}}}]}})",
+                       mig);
+  };
+  const auto found = ParseTrancheRegister(
+      text(R"({"profiles":[{"name":"3g.40gb","mib":40448,"size":4,"starts":[0,4]}],)"
+           R"("closed":[{"profile":"1g.10gb+me","start":6,"size":1}]})"));
+  ASSERT_TRUE(found.ok()) << found.status();
+  const AgentDevice& device = found->agent.devices.at(0);
+  EXPECT_EQ(device.mode, "mig");
+  EXPECT_EQ(device.type, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(device.mig_profiles,
+            (std::vector<AgentMigProfile>{{"3g.40gb", Mebibytes::Of(40448), 0, {{0, 4}, {4, 4}}}}));
+  EXPECT_EQ(device.closed, (std::vector<MigDevice>{{"1g.10gb+me", 6, 1}}));
+  const struct {
+    const char* mig;
+    const char* error;
+  } table[] = {
+      {"[]", "device 0.mig"},
+      {R"({"profiles":[{"name":"3g.40gb"}]})",
+       "expected a whole number, found none, in device 0.mig.profiles.size"},
+      {R"({"profiles":[{"name":"3g.40gb","size":4,"starts":[99]}]})",
+       "expected at most 32 memory units from 0 to 32, found number, in "
+       "device 0.mig.profiles.starts"},
+      {R"({"closed":[{"profile":"1g.10gb","size":1}]})",
+       "expected a whole number, found none, in device 0.mig.closed.start"},
+  };
+  for (const auto& row : table) {
+    const std::string error = ErrorOf(ParseTrancheRegister(text(row.mig)).status());
+    EXPECT_NE(error.find(row.error), std::string::npos) << row.mig << ": " << error;
+  }
+}
+
 TEST(VolcanoRegister, ReadsDevicesInTheDriversOrder) {
   const auto found = ParseVolcanoRegister(
       "GPU-b,10,32768,NVIDIA-Tesla V100-PCIE-32GB,true,hami-core:"
