@@ -13,8 +13,22 @@
 namespace tranche::agent {
 namespace {
 
-// What the card has, and why it cannot be given whole.
-void Examine(probe::Nvml& nvml, probe::Nvml::Device device, Card& card) {
+absl::StatusOr<std::vector<MigOffer>> OffersOf(probe::Nvml& nvml, probe::Nvml::Device device) {
+  std::vector<MigOffer> offers;
+  TRANCHE_ASSIGN_OR_RETURN(const auto profiles, nvml.MigProfiles(device));
+  for (const probe::MigProfile& profile : profiles) {
+    TRANCHE_ASSIGN_OR_RETURN(const auto places, nvml.PlacesOf(device, profile));
+    const bool listed = std::ranges::find(offers, profile.name, &MigOffer::profile) != offers.end();
+    if (places.starts.empty() || listed) continue;
+    offers.push_back({profile.name, profile.mib, places.size, places.starts});
+  }
+  return offers;
+}
+
+// What the card has, and why it cannot be given.
+void Examine(probe::Nvml& nvml, probe::Nvml::Device device, bool make_mig, Card& card) {
+  // A name is for people, and for the server to know the board by.
+  card.type = nvml.ProductName(device).value_or("");
   // A card that fell off the bus still has a UUID for a while, but nothing can be read from it.
   const auto memory = nvml.MemoryMib(device);
   if (memory.ok()) {
@@ -24,12 +38,23 @@ void Examine(probe::Nvml& nvml, probe::Nvml::Device device, Card& card) {
   }
   const auto mig = nvml.MigIsOn(device);
   if (!mig.ok()) card.problem = std::string(mig.status().message());
-  if (mig.ok() && *mig) card.problem = "its MIG mode is on";
+  if (!mig.ok() || !*mig) return;
+  if (!make_mig) {
+    card.problem = "its MIG mode is on";
+    return;
+  }
+  card.mig = true;
+  auto offers = OffersOf(nvml, device);
+  if (offers.ok()) {
+    card.offers = *std::move(offers);
+  } else {
+    card.problem = std::string(offers.status().message());
+  }
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<Card>> LookAtCards(const std::string& nvml_library) {
+absl::StatusOr<std::vector<Card>> LookAtCards(const std::string& nvml_library, bool make_mig) {
   TRANCHE_ASSIGN_OR_RETURN(const auto nvml, probe::Nvml::Open(nvml_library));
   TRANCHE_ASSIGN_OR_RETURN(const int count, nvml->DeviceCount());
   std::vector<Card> cards;
@@ -40,7 +65,7 @@ absl::StatusOr<std::vector<Card>> LookAtCards(const std::string& nvml_library) {
     // Its name is not known; where it was seen before it is missing now, and closed.
     if (!uuid.ok()) continue;
     Card card{GpuUuid(*uuid), "", index, 0};
-    Examine(*nvml, *device, card);
+    Examine(*nvml, *device, make_mig, card);
     cards.push_back(std::move(card));
   }
   return cards;
@@ -59,10 +84,18 @@ void CardList::Update(const absl::StatusOr<std::vector<Card>>& look) {
       cards_.push_back(seen);
       known = std::prev(cards_.end());
     } else {
-      known->problem = seen.problem;
-      known->mib = seen.mib;
+      const std::vector<ClosedPlace> closed = std::move(known->closed);
+      *known = seen;
+      known->closed = closed;
     }
     known->index = static_cast<int>(known - cards_.begin());
+  }
+}
+
+void CardList::SetClosed(const std::map<GpuUuid, std::vector<ClosedPlace>>& closed) {
+  for (Card& card : cards_) {
+    const auto places = closed.find(card.uuid);
+    card.closed = places == closed.end() ? std::vector<ClosedPlace>() : places->second;
   }
 }
 

@@ -1,4 +1,4 @@
-// The GPUs of the node that can be given whole, and what closes them.
+// The GPUs of the node, what closes them, and what those in MIG mode can be cut into.
 //
 // A GPU that was seen once stays on the list: one that falls off the bus is closed, not forgotten,
 // and open again when the driver answers for it.
@@ -7,6 +7,7 @@
 // look takes as long as the driver does.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,14 +16,17 @@
 
 namespace tranche::agent {
 
-// Every GPU that answers with its UUID; one whose MIG mode is on has a problem. Errors: those of
-// probe::Nvml::Open, Unavailable where the driver cannot say how many there are.
-absl::StatusOr<std::vector<Card>> LookAtCards(const std::string& nvml_library);
+// Every GPU that answers with its UUID; one whose MIG mode is on has a problem, unless MIG
+// instances are made (`make_mig`). Errors: those of probe::Nvml::Open, Unavailable where the driver
+// cannot say how many there are.
+absl::StatusOr<std::vector<Card>> LookAtCards(const std::string& nvml_library, bool make_mig);
 
 class CardList {
  public:
   // Takes a look; an error closes every GPU.
   void Update(const absl::StatusOr<std::vector<Card>>& look);
+  // Places for MIG instances that are closed, by card.
+  void SetClosed(const std::map<GpuUuid, std::vector<ClosedPlace>>& closed);
   const std::vector<Card>& cards() const { return cards_; }  // in the order they were first seen
 
  private:

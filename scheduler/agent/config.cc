@@ -48,6 +48,13 @@ Setter SetSeconds(std::chrono::seconds& field) {
   };
 }
 
+Setter SetFlag(bool& field) {
+  return [&field](const std::string& text) {
+    field = text == "true";
+    return std::string(text == "true" || text == "false" ? "" : "true or false");
+  };
+}
+
 Setter SetLevel(std::string& field) {
   return [&field](const std::string& text) {
     field = text;
@@ -71,6 +78,8 @@ absl::StatusOr<Config> ParseConfig(const std::string& yaml) {
       {"giveBy", SetGiveBy(config.give_by)},
       {"cdiKind", SomeText(config.cdi_kind)},
       {"lookSeconds", SetSeconds(config.look_period)},
+      {"makeMig", SetFlag(config.make_mig)},
+      {"makeSeconds", SetSeconds(config.make_patience)},
       {"logLevel", SetLevel(config.log_level)},
   };
   try {

@@ -10,6 +10,7 @@
 
 #include "scheduler/agent/device_plugin.grpc.pb.h"
 #include "scheduler/agent/pod_resources.grpc.pb.h"
+#include "scheduler/wire/json/resource_amount.h"
 
 namespace tranche::agent {
 namespace {
@@ -29,6 +30,11 @@ absl::Status Lost(const std::string& socket, const grpc::Status& status) {
   return absl::UnavailableError(fmt::format("kubelet ({}): {}", socket, status.error_message()));
 }
 
+void AddHolding(Holding holding, std::vector<Holding>& holdings) {
+  std::sort(holding.ids.begin(), holding.ids.end());
+  if (!holding.ids.empty()) holdings.push_back(std::move(holding));
+}
+
 void SetDeadline(grpc::ClientContext& context, std::chrono::milliseconds timeout) {
   context.set_deadline(std::chrono::system_clock::now() + timeout);
 }
@@ -37,6 +43,7 @@ void SetDeadline(grpc::ClientContext& context, std::chrono::milliseconds timeout
 
 absl::StatusOr<std::vector<KubeletPod>> ListKubeletPods(const std::string& socket,
                                                         const std::string& resource,
+                                                        const std::string& whole,
                                                         std::chrono::milliseconds timeout) {
   const auto stub = v1::PodResourcesLister::NewStub(ChannelTo(socket));
   grpc::ClientContext context;
@@ -46,16 +53,18 @@ absl::StatusOr<std::vector<KubeletPod>> ListKubeletPods(const std::string& socke
   if (!status.ok()) return Lost(socket, status);
   std::vector<KubeletPod> pods;
   for (const v1::PodResources& pod : answer.pod_resources()) {
-    KubeletPod known{{pod.namespace_(), pod.name()}, {}};
+    KubeletPod known{{pod.namespace_(), pod.name()}, {}, {}};
     for (const v1::ContainerResources& container : pod.containers()) {
       Holding holding{container.name(), {}};
+      Holding other{container.name(), {}};
       for (const v1::ContainerDevices& devices : container.devices()) {
-        if (devices.resource_name() != resource) continue;
-        holding.ids.insert(holding.ids.end(), devices.device_ids().begin(),
-                           devices.device_ids().end());
+        const std::string& name = devices.resource_name();
+        if (name != resource && name != whole && !name.starts_with(wire::kMigKeyPrefix)) continue;
+        std::vector<std::string>& ids = name == resource ? holding.ids : other.ids;
+        ids.insert(ids.end(), devices.device_ids().begin(), devices.device_ids().end());
       }
-      std::sort(holding.ids.begin(), holding.ids.end());
-      if (!holding.ids.empty()) known.holdings.push_back(std::move(holding));
+      AddHolding(std::move(holding), known.holdings);
+      AddHolding(std::move(other), known.others);
     }
     pods.push_back(std::move(known));
   }

@@ -14,9 +14,11 @@
 
 namespace tranche::agent {
 
-// The pods the kubelet knows, with the ids of `resource` that their containers hold.
+// The pods the kubelet knows, with the ids of `resource` that their containers hold, and of the
+// agent's others: `whole`, by which GPUs are given whole, and MIG instances.
 absl::StatusOr<std::vector<KubeletPod>> ListKubeletPods(const std::string& socket,
                                                         const std::string& resource,
+                                                        const std::string& whole,
                                                         std::chrono::milliseconds timeout);
 
 // Says that a device plugin for `resource` listens on `endpoint`, a socket beside the kubelet's.

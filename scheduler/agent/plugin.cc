@@ -34,7 +34,7 @@ const absl::Status& StatusOf(const absl::StatusOr<Value>& value) {
 }  // namespace
 
 Plugin::Plugin(PluginOptions options, Sources sources)
-    : options_(std::move(options)), sources_(std::move(sources)) {}
+    : options_(std::move(options)), sources_(std::move(sources)), turns_(options_.profile) {}
 
 void Plugin::SetCards(const std::vector<Card>& cards) {
   const absl::MutexLock lock(&mutex_);
@@ -126,10 +126,10 @@ grpc::Status Plugin::ListAndWatch(grpc::ServerContext* context, const v1beta1::E
     }
     told = version_;
     v1beta1::ListAndWatchResponse answer;
-    for (const Card& card : cards_) {
+    for (const TellableDevice& one : DevicesOf(cards_, options_.profile)) {
       v1beta1::Device& device = *answer.add_devices();
-      device.set_id(card.uuid.str());
-      device.set_health(card.problem.empty() ? "Healthy" : "Unhealthy");
+      device.set_id(one.id.str());
+      device.set_health(one.healthy ? "Healthy" : "Unhealthy");
     }
     mutex_.Unlock();
     const bool written = writer->Write(answer);
@@ -169,17 +169,40 @@ grpc::Status Plugin::Allocate(grpc::ServerContext*, const v1beta1::AllocateReque
           [&](Turns& turns, const Look& look) { return turns.Serve(look, ids); });
     }
     if (!grant->ok()) return Told(grant->status());
-    Give(**grant, *answer->add_container_responses());
+    const auto uuids = UuidsOf(**grant);
+    if (!uuids.ok()) return Told(uuids.status());
+    Give(**grant, *uuids, *answer->add_container_responses());
   }
   return grpc::Status::OK;
 }
 
-void Plugin::Give(const Grant& grant, v1beta1::ContainerAllocateResponse& answer) const {
+// Of whole GPUs, and of MIG instances that are made now.
+absl::StatusOr<std::vector<std::string>> Plugin::UuidsOf(const Grant& grant) {
+  std::vector<std::string> uuids;
+  for (const DeviceId& device : grant.devices) {
+    if (!device.place) {
+      uuids.push_back(device.gpu.str());
+      continue;
+    }
+    auto uuid = sources_.provide(grant, device);
+    if (!uuid.ok()) {
+      const absl::MutexLock lock(&mutex_);
+      turns_.GiveUp(grant.uid);
+      return absl::FailedPreconditionError(
+          fmt::format("pod {}: {}", grant.pod.str(), std::string(uuid.status().message())));
+    }
+    uuids.push_back(*std::move(uuid));
+  }
+  return uuids;
+}
+
+void Plugin::Give(const Grant& grant, const std::vector<std::string>& uuids,
+                  v1beta1::ContainerAllocateResponse& answer) const {
   std::string visible;
-  for (const GpuUuid& gpu : grant.gpus) {
-    visible += (visible.empty() ? "" : ",") + gpu.str();
+  for (const std::string& uuid : uuids) {
+    visible += (visible.empty() ? "" : ",") + uuid;
     if (options_.give_by != GiveBy::kCdi) continue;
-    answer.add_cdi_devices()->set_name(fmt::format("{}={}", options_.cdi_kind, gpu.str()));
+    answer.add_cdi_devices()->set_name(fmt::format("{}={}", options_.cdi_kind, uuid));
   }
   if (options_.give_by == GiveBy::kEnvironment) {
     (*answer.mutable_envs())["NVIDIA_VISIBLE_DEVICES"] = visible;
@@ -191,8 +214,13 @@ grpc::Status Plugin::PreStartContainer(grpc::ServerContext*,
                                        const v1beta1::PreStartContainerRequest* request,
                                        v1beta1::PreStartContainerResponse*) {
   const std::vector<std::string> ids = Texts(request->devices_ids());
-  return Told(Patiently<absl::Status>(
-      [&](Turns& turns, const Look& look) { return turns.MayStart(look, ids); }));
+  absl::Status may = Patiently<absl::Status>(
+      [&](Turns& turns, const Look& look) { return turns.MayStart(look, ids); });
+  for (const std::string& id : ids) {
+    const DeviceId device = ParseDeviceId(id);
+    if (may.ok() && device.place) may = sources_.check(device);
+  }
+  return Told(may);
 }
 
 }  // namespace tranche::agent

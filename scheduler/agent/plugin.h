@@ -1,7 +1,8 @@
 // The device plugin: answers the kubelet's calls by what the turns decide.
 //
 // Thread rule: SetCards, Forget, Stop and streams from any thread; the calls come on gRPC's. A call
-// blocks its thread while it looks, at most as long as the patience and the time limits of a look.
+// blocks its thread while it looks and while instances are made, at most as long as the patience
+// and the time limits of either.
 // No lock is held meanwhile.
 #pragma once
 
@@ -30,6 +31,7 @@ enum class GiveBy : uint8_t {
 struct PluginOptions {
   GiveBy give_by = GiveBy::kEnvironment;
   std::string cdi_kind = "nvidia.com/gpu";  // the kind of the devices in the CDI specification
+  std::string profile;                      // of the MIG instances it gives; empty: whole GPUs
   int looks = 15;                           // before what cannot be told is refused
   // Lets some time go by before another look.
   std::function<void()> pause;
@@ -39,6 +41,9 @@ struct PluginOptions {
 struct Sources {
   std::function<absl::StatusOr<std::vector<BoundPod>>()> pods;
   std::function<absl::StatusOr<std::vector<KubeletPod>>()> kubelet;
+  // Of MIG instances (MigWorker): their UUIDs, and whether they are there.
+  std::function<absl::StatusOr<std::string>(const Grant&, const DeviceId&)> provide;
+  std::function<absl::Status(const DeviceId&)> check;
 };
 
 class Plugin final : public v1beta1::DevicePlugin::Service {
@@ -73,7 +78,9 @@ class Plugin final : public v1beta1::DevicePlugin::Service {
   // Asks the turns, and again after a pause where another look may tell more.
   template <typename Answer>
   Answer Patiently(const std::function<Answer(Turns&, const Look&)>& ask);
-  void Give(const Grant& grant, v1beta1::ContainerAllocateResponse& answer) const;
+  absl::StatusOr<std::vector<std::string>> UuidsOf(const Grant& grant);
+  void Give(const Grant& grant, const std::vector<std::string>& uuids,
+            v1beta1::ContainerAllocateResponse& answer) const;
 
   const PluginOptions options_;
   const Sources sources_;

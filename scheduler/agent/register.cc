@@ -1,6 +1,7 @@
 #include "scheduler/agent/register.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "scheduler/kube/transport/single_call.h"
 #include "scheduler/wire/json/json.h"
@@ -10,6 +11,40 @@ namespace tranche::agent {
 namespace {
 
 constexpr int kPatched = 200;
+
+void AppendMember(std::string& text, std::string_view key, std::string_view value) {
+  text += fmt::format(",\"{}\":", key);
+  wire::AppendQuoted(text, value);
+}
+
+// What is wrong with the card, or with places of it.
+std::string ProblemOf(const Card& card) {
+  std::string problem = card.problem;
+  for (const ClosedPlace& closed : card.closed) {
+    if (!problem.empty()) problem += "; ";
+    problem += fmt::format("{} at {}: {}", closed.place.profile, closed.place.start, closed.why);
+  }
+  return problem;
+}
+
+void AppendMig(std::string& text, const Card& card) {
+  text += ",\"mig\":{\"profiles\":[";
+  for (const MigOffer& offer : card.offers) {
+    if (!text.ends_with('[')) text += ',';
+    text += "{\"name\":";
+    wire::AppendQuoted(text, offer.profile);
+    text += fmt::format(",\"mib\":{},\"size\":{},\"starts\":[{}]}}", offer.mib, offer.size,
+                        fmt::join(offer.starts, ","));
+  }
+  text += "],\"closed\":[";
+  for (const ClosedPlace& closed : card.closed) {
+    if (!text.ends_with('[')) text += ',';
+    text += "{\"profile\":";
+    wire::AppendQuoted(text, closed.place.profile);
+    text += fmt::format(",\"start\":{},\"size\":{}}}", closed.place.start, closed.place.size);
+  }
+  text += "]}";
+}
 
 }  // namespace
 
@@ -21,10 +56,11 @@ std::string RenderRegister(const std::vector<Card>& cards) {
     wire::AppendQuoted(text, card.uuid.str());
     text += fmt::format(",\"index\":{},\"mib\":{},\"healthy\":{}", card.index, card.mib,
                         card.problem.empty());
-    if (!card.problem.empty()) {
-      text += ",\"problem\":";
-      wire::AppendQuoted(text, card.problem);
+    if (!card.type.empty()) AppendMember(text, "type", card.type);
+    if (const std::string problem = ProblemOf(card); !problem.empty()) {
+      AppendMember(text, "problem", problem);
     }
+    if (card.mig) AppendMig(text, card);
     text += '}';
   }
   return text + "]}";

@@ -15,8 +15,8 @@
 
 namespace tranche::agent {
 
-// {"v":1,"devices":[{"uuid","index","mib","healthy","problem"}]}; one that the driver no longer
-// sees is there, and is not healthy.
+// {"v":1,"devices":[{"uuid","index","mib","healthy","type","problem","mig"}]}; one that the driver
+// no longer sees is there, and is not healthy. "mig" as wire::ParseTrancheRegister has it.
 std::string RenderRegister(const std::vector<Card>& cards);
 
 // Errors: Unavailable with what the server said or why it did not.

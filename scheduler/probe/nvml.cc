@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <type_traits>
 #include <utility>
 
 #include "scheduler/probe/nvml_abi.h"
+#include "scheduler/probe/nvml_library.h"
 #include "topology/base/status.h"
 
 namespace tranche::probe {
@@ -17,7 +17,6 @@ namespace {
 constexpr unsigned kUuidBytes = 96;
 constexpr unsigned kVersionBytes = 80;
 // Above what any driver knows; NVML says itself where profiles and links end.
-constexpr unsigned kMostProfiles = 64;
 constexpr unsigned kMostLinks = 64;
 constexpr unsigned kMostMigDevices = 64;
 constexpr int kMostDevices = 64;
@@ -32,49 +31,6 @@ std::string Text(const std::array<char, N>& buffer) {
 }
 
 }  // namespace
-
-// The loaded library; functions are looked up by name where they are called.
-class Nvml::Library {
- public:
-  Library(void* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
-  ~Library() { dlclose(handle_); }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-
-  // Calls `name`, which takes exactly Args.
-  template <typename... Args>
-  absl::Status Call(const char* name, std::type_identity_t<Args>... args) {
-    const auto function = reinterpret_cast<int (*)(Args...)>(dlsym(handle_, name));
-    if (function == nullptr) {
-      return absl::FailedPreconditionError(fmt::format(
-          "expected the function {} in {}, found none: the driver is too old", name, path_));
-    }
-    return Judge(name, function(args...));
-  }
-
- private:
-  absl::Status Judge(const char* name, int code) {
-    if (code == abi::kSuccess) return absl::OkStatus();
-    const auto words = reinterpret_cast<const char* (*)(int)>(dlsym(handle_, "nvmlErrorString"));
-    const std::string text = fmt::format("{}: expected success, found {} ({})", name,
-                                         words == nullptr ? "an error" : words(code), code);
-    switch (code) {
-      case abi::kInvalidArgument:
-        return absl::InvalidArgumentError(text);
-      case abi::kNotSupported:
-        return absl::UnimplementedError(text);
-      case abi::kNoPermission:
-        return absl::PermissionDeniedError(text);
-      case abi::kNotFound:
-        return absl::OutOfRangeError(text);
-      default:
-        return absl::UnavailableError(text);
-    }
-  }
-
-  void* const handle_;
-  const std::string path_;
-};
 
 Nvml::Nvml(std::unique_ptr<Library> library) : library_(std::move(library)) {}
 
@@ -120,6 +76,13 @@ absl::StatusOr<std::string> Nvml::Uuid(Device device) {
   std::array<char, kUuidBytes> text{};
   TRANCHE_RETURN_IF_ERROR(library_->Call<Device, char*, unsigned>("nvmlDeviceGetUUID", device,
                                                                   text.data(), kUuidBytes));
+  return Text(text);
+}
+
+absl::StatusOr<std::string> Nvml::ProductName(Device gpu) {
+  std::array<char, kUuidBytes> text{};
+  TRANCHE_RETURN_IF_ERROR(
+      library_->Call<Device, char*, unsigned>("nvmlDeviceGetName", gpu, text.data(), kUuidBytes));
   return Text(text);
 }
 
@@ -188,20 +151,9 @@ absl::StatusOr<MigInstance> Nvml::ReadMigInstance(Device gpu, Device mig) {
 }
 
 absl::StatusOr<std::string> Nvml::ProfileName(Device gpu, unsigned profile_id) {
-  // NVML finds profiles by its own numbering alone, which has gaps.
-  for (unsigned number = 0; number < kMostProfiles; ++number) {
-    abi::GpuInstanceProfile profile{};
-    profile.version = abi::kGpuInstanceProfileVersion;
-    const absl::Status status = library_->Call<Device, unsigned, abi::GpuInstanceProfile*>(
-        "nvmlDeviceGetGpuInstanceProfileInfoV", gpu, number, &profile);
-    if (absl::IsUnimplemented(status)) continue;
-    if (absl::IsInvalidArgument(status)) break;
-    if (!status.ok()) return status;
-    if (profile.id != profile_id) continue;
-    std::string name(profile.name, std::find(std::begin(profile.name), std::end(profile.name), 0));
-    constexpr std::string_view kPrefix = "MIG ";
-    if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
-    return name;
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<MigProfile> profiles, MigProfiles(gpu));
+  for (const MigProfile& profile : profiles) {
+    if (profile.id == profile_id) return profile.name;
   }
   return absl::OutOfRangeError(
       fmt::format("expected a MIG profile with the driver's id {}, found none", profile_id));

@@ -30,6 +30,23 @@ struct NvLinks {
   std::vector<std::string> to_gpus;  // PCI bus of the other end, once for each link
 };
 
+// What a GPU can be cut into.
+struct MigProfile {
+  std::string name;  // "1g.10gb+me"
+  unsigned id = 0;   // the driver's, of this GPU
+  int slices = 0;    // of compute
+  int64_t mib = 0;
+};
+
+// A GPU instance; a compute instance of it is what can be handed out.
+struct GpuInstance {
+  unsigned id = 0;  // the driver's
+  std::string profile;
+  int start = 0;
+  int size = 0;
+  std::string uuid;  // of the compute instance that is all of it; empty: it has none
+};
+
 class Nvml {
  public:
   // A GPU or a MIG device of it; valid as long as the Nvml.
@@ -45,6 +62,7 @@ class Nvml {
   absl::StatusOr<int> DeviceCount();
   absl::StatusOr<Device> DeviceAt(int index);  // in the driver's order, by PCI bus
   absl::StatusOr<std::string> Uuid(Device device);
+  absl::StatusOr<std::string> ProductName(Device gpu);  // "NVIDIA H100 80GB HBM3"
   // "0000:07:00.0", as the kernel spells it.
   absl::StatusOr<std::string> PciBus(Device gpu);
   absl::StatusOr<int64_t> MemoryMib(Device gpu);
@@ -53,6 +71,23 @@ class Nvml {
   // Instances that can be handed out, by start. A compute instance smaller than its GPU instance is
   // told with the count of its slices in front: "1c.3g.40gb".
   absl::StatusOr<std::vector<MigInstance>> MigInstances(Device gpu);
+
+  // Making MIG instances to measure; for GPUs whose MIG mode is on. What another thread does to the
+  // same GPU meanwhile is the driver's to order.
+  absl::StatusOr<std::vector<MigProfile>> MigProfiles(Device gpu);
+  // Memory units where an instance may start, ascending, whatever there is now; all of one size.
+  struct Places {
+    int size = 0;
+    std::vector<int> starts;
+  };
+  absl::StatusOr<Places> PlacesOf(Device gpu, const MigProfile& profile);
+  // Also those without a compute instance, by start.
+  absl::StatusOr<std::vector<GpuInstance>> GpuInstances(Device gpu);
+  // Makes a GPU instance and a compute instance of all of it. After an error a GPU instance may be
+  // left.
+  absl::Status MakeInstance(Device gpu, const MigProfile& profile, int start, int size);
+  // With its compute instances.
+  absl::Status DestroyInstance(Device gpu, unsigned id);
 
   absl::StatusOr<Ancestor> CommonAncestor(Device one, Device other);
   absl::StatusOr<NvLinks> ActiveLinks(Device gpu);
@@ -63,6 +98,8 @@ class Nvml {
   explicit Nvml(std::unique_ptr<Library> library);
   absl::StatusOr<MigInstance> ReadMigInstance(Device gpu, Device mig);
   absl::StatusOr<std::string> ProfileName(Device gpu, unsigned profile_id);
+  absl::Status AddUuids(Device gpu, std::vector<GpuInstance>& instances);
+  absl::Status MakeComputeInstance(void* instance, int slices);
 
   std::unique_ptr<Library> library_;
 };

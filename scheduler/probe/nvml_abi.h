@@ -63,6 +63,24 @@ struct GpuInstanceProfile {
 static_assert(sizeof(GpuInstanceProfile) == 152);
 inline constexpr unsigned kGpuInstanceProfileVersion = sizeof(GpuInstanceProfile) | (2U << 24U);
 
+// nvmlDeviceGetGpuInstancePossiblePlacements_v2, nvmlDeviceCreateGpuInstanceWithPlacement; memory
+// slices.
+struct GpuInstancePlacement {
+  unsigned start, size;
+};
+static_assert(sizeof(GpuInstancePlacement) == 8);
+
+// nvmlGpuInstanceGetComputeInstanceProfileInfo; profiles are numbered from 0, with gaps.
+struct ComputeInstanceProfile {
+  unsigned id;
+  unsigned slices;
+  unsigned instances;
+  unsigned multiprocessors;
+  unsigned copy_engines, decoders, encoders, jpeg_engines, optical_flow_engines;
+};
+static_assert(sizeof(ComputeInstanceProfile) == 36);
+inline constexpr unsigned kSharedEngines = 0;
+
 // nvmlDeviceGetAttributes_v2 of a MIG device.
 struct MigAttributes {
   unsigned multiprocessors;

@@ -44,7 +44,23 @@ struct Holding {
 struct KubeletPod {
   PodName name;
   std::vector<Holding> holdings;  // only those with ids
+  std::vector<Holding> others = {};  // of the agent's other resources
   friend bool operator==(const KubeletPod&, const KubeletPod&) = default;
+};
+
+// What a card in MIG mode can be cut into.
+struct MigOffer {
+  std::string profile;  // as the driver spells it
+  int64_t mib = 0;      // of memory
+  int size = 0;         // in memory units
+  std::vector<int> starts;
+  friend bool operator==(const MigOffer&, const MigOffer&) = default;
+};
+
+struct ClosedPlace {
+  MigDevice place;
+  std::string why;
+  friend bool operator==(const ClosedPlace&, const ClosedPlace&) = default;
 };
 
 struct Card {
@@ -52,6 +68,11 @@ struct Card {
   std::string problem;  // why it is closed for new work; empty: healthy
   int index = 0;        // in the order in which the agent first saw them; never reused
   int64_t mib = 0;      // of memory; 0: the driver does not say
+  std::string type = {};
+  // Its MIG mode is on, and the agent makes instances on it. It is never given whole.
+  bool mig = false;
+  std::vector<MigOffer> offers = {};
+  std::vector<ClosedPlace> closed = {};  // for new instances
   friend bool operator==(const Card&, const Card&) = default;
 };
 

@@ -14,13 +14,13 @@ std::vector<std::string> Sorted(std::vector<std::string> ids) {
   return ids;
 }
 
-std::vector<std::string> IdsOf(const std::vector<GpuUuid>& gpus) {
+std::vector<std::string> IdsOf(const std::vector<DeviceId>& devices) {
   std::vector<std::string> ids;
-  for (const GpuUuid& gpu : gpus) ids.push_back(gpu.str());
+  for (const DeviceId& device : devices) ids.push_back(device.str());
   return Sorted(std::move(ids));
 }
 
-const ContainerDevices* RecordOf(const BoundPod& pod, const std::string& container) {
+const ContainerDevices* EntryOf(const BoundPod& pod, const std::string& container) {
   if (!pod.record) return nullptr;
   for (const ContainerDevices& one : pod.record->containers) {
     if (one.container == container) return &one;
@@ -28,11 +28,12 @@ const ContainerDevices* RecordOf(const BoundPod& pod, const std::string& contain
   return nullptr;
 }
 
-bool Names(const BoundPod& pod, const GpuUuid& gpu) {
+// Does any container's record name it, or something that it would share?
+bool Names(const BoundPod& pod, const DeviceId& id) {
   if (!pod.record) return false;
   return std::ranges::any_of(pod.record->containers, [&](const ContainerDevices& container) {
     return std::ranges::any_of(container.devices,
-                               [&](const Device& device) { return device.uuid == gpu; });
+                               [&](const Device& device) { return Overlap(IdOf(device), id); });
   });
 }
 
@@ -52,27 +53,41 @@ std::string Join(const std::vector<std::string>& ids) {
 }
 
 // How often the record names it for containers that run at the same time as this one.
-int64_t TimesNamed(const BoundPod& pod, const Asking& container, const GpuUuid& gpu) {
+int64_t TimesNamed(const BoundPod& pod, const Asking& container, const DeviceId& id) {
   int64_t times = 0;
   for (const Asking& one : pod.asking) {
-    const ContainerDevices* const record = RecordOf(pod, one.name);
+    const ContainerDevices* const record = EntryOf(pod, one.name);
     const bool together = one.name == container.name || (!one.init && !container.init);
     if (record == nullptr || !together) continue;
-    times += std::ranges::count(record->devices, gpu, &Device::uuid);
+    times += std::ranges::count_if(record->devices,
+                                   [&](const Device& device) { return Overlap(IdOf(device), id); });
   }
   return times;
 }
 
-// Is this a device of the record that a container can be given whole? The reason where not.
-std::string WhyNotWhole(const Device& device) {
+// Is this a device of the record that a container can be given? The reason where not.
+std::string WhyNotGivable(const Device& device) {
   if (device.uuid.empty()) return "names a GPU without its UUID";
-  if (device.mig) return "names a MIG instance, which this agent does not hand out";
-  if (device.milli != kWholeGpu) return "names a part of a GPU, which this agent does not hand out";
+  if (!device.mig && device.milli != kWholeGpu) {
+    return "names a part of a GPU, which this agent does not hand out";
+  }
   return "";
 }
 
+}  // namespace
+
+std::vector<DeviceId> Turns::RecordOf(const BoundPod& pod, const std::string& container) const {
+  std::vector<DeviceId> ids;
+  const ContainerDevices* const record = EntryOf(pod, container);
+  if (record == nullptr) return ids;
+  for (const Device& device : record->devices) {
+    if (IsOurs(device)) ids.push_back(IdOf(device));
+  }
+  return ids;
+}
+
 // Why the record does not say what a container that asks for `size` is to have; empty: it does.
-std::string WhyNoRecord(const BoundPod& pod, const Asking& container, int64_t size) {
+std::string Turns::WhyNoRecord(const BoundPod& pod, const Asking& container, int64_t size) const {
   if (!pod.record) {
     return pod.record_problem.empty()
                ? "expected a record of its devices (annotation tranche.dev/allocation), found "
@@ -83,57 +98,95 @@ std::string WhyNoRecord(const BoundPod& pod, const Asking& container, int64_t si
     return fmt::format("expected a record that is exact, found one that says {}",
                        KnowledgeName(pod.record->knowledge));
   }
-  const ContainerDevices* const record = RecordOf(pod, container.name);
-  const auto found = record == nullptr ? 0 : static_cast<int64_t>(record->devices.size());
+  const auto found = static_cast<int64_t>(RecordOf(pod, container.name).size());
   if (found != size) {
-    return fmt::format("expected {} GPUs for container {} in the record, found {}", size,
-                       container.name, found);
+    return fmt::format("expected {} {} for container {} in the record, found {}", size,
+                       profile_.empty() ? "GPUs" : "instances of " + profile_, container.name,
+                       found);
   }
-  for (const Device& device : record->devices) {
-    if (const std::string why = WhyNotWhole(device); !why.empty()) return "the record " + why;
-    if (TimesNamed(pod, container, device.uuid) > 1) {
-      return fmt::format("the record names GPU {} twice", device.uuid.str());
+  for (const Device& device : EntryOf(pod, container.name)->devices) {
+    if (!IsOurs(device)) continue;
+    if (const std::string why = WhyNotGivable(device); !why.empty()) return "the record " + why;
+    if (TimesNamed(pod, container, IdOf(device)) > 1) {
+      return fmt::format("the record names GPU {} twice", IdOf(device).str());
     }
   }
   return "";
 }
+
+namespace {
 
 // The other one with a right to the GPU or that holds it; empty: none. Of its own pool the pod may
 // hold something already, since the kubelet gives that on in another order than the record.
 std::string OtherHolder(const Look& look, const BoundPod& pod, const std::set<std::string>& pool,
-                        const GpuUuid& gpu) {
+                        const DeviceId& id) {
   for (const BoundPod& other : *look.pods) {
-    if (other.uid != pod.uid && Names(other, gpu)) {
+    if (other.uid != pod.uid && Names(other, id)) {
       return fmt::format("the record of pod {} names it too", other.name.str());
     }
   }
   for (const KubeletPod& known : look.kubelet) {
-    for (const Holding& holding : known.holdings) {
-      if (!std::ranges::binary_search(holding.ids, gpu.str())) continue;
-      if (known.name == pod.name && pool.contains(gpu.str())) continue;
-      return fmt::format("container {} of pod {} holds it", holding.container, known.name.str());
+    const bool given_on = known.name == pod.name && pool.contains(id.str());
+    for (const std::vector<Holding>* const list : {&known.holdings, &known.others}) {
+      for (const Holding& holding : *list) {
+        const bool holds = std::ranges::any_of(
+            holding.ids, [&](const std::string& held) { return Overlap(ParseDeviceId(held), id); });
+        if (!holds || given_on) continue;
+        return fmt::format("container {} of pod {} holds it", holding.container, known.name.str());
+      }
     }
   }
   return "";
 }
 
-std::string WhyClosed(const Look& look, const GpuUuid& gpu) {
-  const auto card = std::ranges::find(look.cards, gpu, &Card::uuid);
+// Why no instance can be had at the place; empty: it can.
+std::string WhyNotCut(const Card& card, const MigDevice& place) {
+  if (!card.mig) return "this agent makes no MIG instances on it";
+  const auto offer = std::ranges::find(card.offers, place.profile, &MigOffer::profile);
+  const bool known = offer != card.offers.end() && offer->size == place.size &&
+                     std::ranges::count(offer->starts, place.start) > 0;
+  if (!known) return "the driver knows no such place";
+  for (const ClosedPlace& closed : card.closed) {
+    if (Overlap({card.uuid, closed.place}, {card.uuid, place})) return closed.why;
+  }
+  return "";
+}
+
+std::string WhyClosed(const Look& look, const DeviceId& id) {
+  const auto card = std::ranges::find(look.cards, id.gpu, &Card::uuid);
   if (card == look.cards.end()) return "this node has no such GPU";
-  return card->problem;
+  if (!card->problem.empty()) return card->problem;
+  if (id.place) return WhyNotCut(*card, *id.place);
+  return card->mig ? "its MIG mode is on" : "";
 }
 
 bool Contains(const std::vector<std::string>& ids, const std::string& id) {
   return std::ranges::find(ids, id) != ids.end();
 }
 
-// The container that holds ids by the kubelet's book; none of it for an init container.
-struct Holder {
-  const KubeletPod* pod = nullptr;
-  std::string container;
-};
+}  // namespace
 
-absl::StatusOr<Holder> HolderOf(const Look& look, const std::vector<std::string>& ids) {
+std::vector<TellableDevice> DevicesOf(const std::vector<Card>& cards, const std::string& profile) {
+  std::vector<TellableDevice> devices;
+  for (const Card& card : cards) {
+    if (profile.empty()) {
+      if (!card.mig) devices.push_back({{card.uuid, std::nullopt}, card.problem.empty()});
+      continue;
+    }
+    for (const MigOffer& offer : card.offers) {
+      if (offer.profile != profile) continue;
+      for (const int start : offer.starts) {
+        const MigDevice place{profile, start, offer.size};
+        const bool healthy = card.problem.empty() && WhyNotCut(card, place).empty();
+        devices.push_back({{card.uuid, place}, healthy});
+      }
+    }
+  }
+  return devices;
+}
+
+absl::StatusOr<Turns::Holder> Turns::HolderOf(const Look& look,
+                                              const std::vector<std::string>& ids) {
   Holder found;
   for (const KubeletPod& pod : look.kubelet) {
     for (const Holding& holding : pod.holdings) {
@@ -154,23 +207,22 @@ absl::StatusOr<Holder> HolderOf(const Look& look, const std::vector<std::string>
 
 // Does the record of the holder name these ids? Where init containers ask, those of the whole pod
 // are meant, since the kubelet gives them on among its containers.
-bool Agrees(const BoundPod& pod, const Holder& holder, const std::vector<std::string>& ids) {
+bool Turns::Agrees(const BoundPod& pod, const Holder& holder,
+                   const std::vector<std::string>& ids) const {
   if (holder.pod != nullptr && holder.pod->name != pod.name) return false;
   const bool given_on = std::ranges::any_of(pod.asking, &Asking::init);
   if (given_on) {
-    return std::ranges::all_of(ids, [&](const std::string& id) { return Names(pod, GpuUuid(id)); });
+    return std::ranges::all_of(ids, [&](const std::string& id) {
+      return std::ranges::any_of(pod.asking, [&](const Asking& one) {
+        return Contains(IdsOf(RecordOf(pod, one.name)), id);
+      });
+    });
   }
   return std::ranges::any_of(pod.asking, [&](const Asking& one) {
     if (holder.pod == nullptr || one.name != holder.container) return false;
-    const ContainerDevices* const record = RecordOf(pod, one.name);
-    if (record == nullptr) return false;
-    std::vector<std::string> named;
-    for (const Device& device : record->devices) named.push_back(device.uuid.str());
-    return Sorted(std::move(named)) == ids;
+    return IdsOf(RecordOf(pod, one.name)) == ids;
   });
 }
-
-}  // namespace
 
 bool Turns::IsServed(const Look& look, const BoundPod& pod, const Asking& container) const {
   if (served_.contains({pod.uid, container.name})) return true;
@@ -241,18 +293,19 @@ std::set<std::string> Turns::PoolOf(const BoundPod& pod) const {
 std::string Turns::WhyNotNow(const Look& look, const BoundPod& pod, const Turn& turn,
                              const Offer& offer) const {
   const std::set<std::string> pool = PoolOf(pod);
-  for (const GpuUuid& gpu : turn.grant.gpus) {
-    std::string why = WhyClosed(look, gpu);
-    if (why.empty()) why = OtherHolder(look, pod, pool, gpu);
-    if (why.empty() && !Contains(offer.available, gpu.str()) && !pool.contains(gpu.str())) {
+  for (const DeviceId& device : turn.grant.devices) {
+    const std::string id = device.str();
+    std::string why = WhyClosed(look, device);
+    if (why.empty()) why = OtherHolder(look, pod, pool, device);
+    if (why.empty() && !Contains(offer.available, id) && !pool.contains(id)) {
       why = "the kubelet does not offer it: it is in use or closed there";
     }
-    if (!why.empty()) return fmt::format("GPU {} of its record: {}", gpu.str(), why);
+    if (!why.empty()) return fmt::format("GPU {} of its record: {}", id, why);
   }
   for (const std::string& id : offer.keep) {
-    if (Contains(IdsOf(turn.grant.gpus), id) || pool.contains(id)) continue;
+    if (Contains(IdsOf(turn.grant.devices), id) || pool.contains(id)) continue;
     return fmt::format("expected the kubelet to choose the GPUs of the record ({}), found {}",
-                       Join(IdsOf(turn.grant.gpus)), id);
+                       Join(IdsOf(turn.grant.devices)), id);
   }
   return "";
 }
@@ -269,12 +322,10 @@ absl::StatusOr<Turns::Turn> Turns::Judge(const Look& look, const Offer& offer) {
   if (const auto why = WhyNoRecord(pod, container, offer.size); !why.empty()) {
     return Refuse(pod, why);
   }
-  Turn turn{{pod.name, pod.uid, container.name, {}}, offer.keep};
-  for (const Device& device : RecordOf(pod, container.name)->devices) {
-    turn.grant.gpus.push_back(device.uuid);
-  }
+  Turn turn{{pod.name, pod.uid, container.name, RecordOf(pod, container.name), pod.acknowledged},
+            offer.keep};
   if (const auto why = WhyNotNow(look, pod, turn, offer); !why.empty()) return Refuse(pod, why);
-  for (const std::string& id : IdsOf(turn.grant.gpus)) {
+  for (const std::string& id : IdsOf(turn.grant.devices)) {
     const bool full = static_cast<int64_t>(turn.ids.size()) == offer.size;
     if (!full && !Contains(turn.ids, id)) turn.ids.push_back(id);
   }
@@ -342,7 +393,7 @@ absl::Status Turns::MayStart(const Look& look, std::vector<std::string> ids) {
         Join(ids)));
   }
   for (const std::string& id : ids) {
-    if (const std::string why = WhyClosed(look, GpuUuid(id)); !why.empty()) {
+    if (const std::string why = WhyClosed(look, ParseDeviceId(id)); !why.empty()) {
       return absl::FailedPreconditionError(fmt::format("GPU {}: {}", id, why));
     }
   }

@@ -6,7 +6,8 @@
 // Where two pods could be meant nothing is given. Before each start of a container the kubelet's
 // own word on who holds the ids is compared with the record once more (docs/adr/0032).
 //
-// Ids of whole GPUs are their UUIDs, so the kubelet's book and the record say the same of a pod. Of
+// One Turns serves one resource: whole GPUs, or the MIG instances of one profile. Ids (device_id.h)
+// are what the record names too, so the kubelet's book and the record say the same of a pod. Of
 // its containers they may differ where init containers ask for GPUs: the kubelet gives those on to
 // later containers in an order of its own. Each container gets what its record says all the same.
 //
@@ -24,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "scheduler/turns/device_id.h"
 #include "scheduler/turns/look.h"
 
 namespace tranche::agent {
@@ -39,12 +41,23 @@ struct Grant {
   PodName pod;
   PodUid uid;
   std::string container;
-  std::vector<GpuUuid> gpus;  // in the record's order
+  std::vector<DeviceId> devices;  // in the record's order
+  bool again = false;             // the pod has started before: what is there may be its own
   friend bool operator==(const Grant&, const Grant&) = default;
 };
 
+// What a card gives of one resource, with what is closed of it. `profile` as in Turns.
+struct TellableDevice {
+  DeviceId id;
+  bool healthy = false;
+};
+std::vector<TellableDevice> DevicesOf(const std::vector<Card>& cards, const std::string& profile);
+
 class Turns {
  public:
+  // `profile`: the MIG profile whose instances it hands out; empty: whole GPUs.
+  explicit Turns(std::string profile = "") : profile_(std::move(profile)) {}
+
   // The kubelet asks what it should choose: opens the turn of the container that it asks for.
   absl::StatusOr<std::vector<std::string>> Open(const Look& look, const Offer& offer);
   // What the open turn gives for the ids that the kubelet has chosen, and closes it. nullopt: no
@@ -56,6 +69,8 @@ class Turns {
   // May a container start that holds these ids? Without the API server's word only where it was
   // said before of the same holder.
   absl::Status MayStart(const Look& look, std::vector<std::string> ids);
+  // What was granted cannot be given after all; the kubelet ends the pod.
+  void GiveUp(const PodUid& uid) { refused_.insert(uid); }
   // A new kubelet admits every pod again, also those that were served or refused.
   void Forget();
 
@@ -68,8 +83,21 @@ class Turns {
     Grant grant;
     std::vector<std::string> ids;  // that the kubelet is to choose, ascending
   };
+  // The container that holds ids by the kubelet's book; none of it for an init container.
+  struct Holder {
+    const KubeletPod* pod = nullptr;
+    std::string container;
+  };
   using Served = std::pair<PodUid, std::string>;
 
+  static absl::StatusOr<Holder> HolderOf(const Look& look, const std::vector<std::string>& ids);
+
+  bool IsOurs(const Device& device) const {
+    return (device.mig ? device.mig->profile : "") == profile_;
+  }
+  std::vector<DeviceId> RecordOf(const BoundPod& pod, const std::string& container) const;
+  std::string WhyNoRecord(const BoundPod& pod, const Asking& container, int64_t size) const;
+  bool Agrees(const BoundPod& pod, const Holder& holder, const std::vector<std::string>& ids) const;
   absl::StatusOr<Candidate> WhoseTurn(const Look& look, int64_t size);
   absl::StatusOr<Turn> Judge(const Look& look, const Offer& offer);
   std::string WhyNotNow(const Look& look, const BoundPod& pod, const Turn& turn,
@@ -83,6 +111,7 @@ class Turns {
   std::optional<Candidate> NextOf(const Look& look, const BoundPod& pod, int64_t size) const;
   void ForgetGone(const std::vector<BoundPod>& pods);
 
+  std::string profile_;
   std::optional<Turn> open_;
   // Ids by the kubelet's book; of init containers nobody else says them.
   std::map<Served, std::vector<std::string>> served_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 namespace tranche::fakes {
@@ -85,6 +86,24 @@ class Kubelet::Calls : public PluginCalls {
   std::unique_lock<std::mutex>& lock_;
 };
 
+// A resource and the plugin that serves it.
+struct Kubelet::Followed {
+  explicit Followed(uint64_t seed) : manager(seed) {}
+  ~Followed() { End(); }
+
+  void End() {
+    if (watch) watch->TryCancel();
+    if (follower.joinable()) follower.join();
+    watch.reset();
+  }
+
+  DeviceManager manager;
+  std::map<std::string, bool> devices;
+  std::unique_ptr<v1beta1::DevicePlugin::Stub> plugin;
+  std::unique_ptr<grpc::ClientContext> watch;
+  std::thread follower;
+};
+
 class Kubelet::Registry : public v1beta1::Registration::Service {
  public:
   explicit Registry(Kubelet& kubelet) : kubelet_(kubelet) {}
@@ -97,9 +116,8 @@ class Kubelet::Registry : public v1beta1::Registration::Service {
     {
       const std::lock_guard<std::mutex> lock(kubelet_.mutex_);
       ++kubelet_.registrations_;
-      kubelet_.resource_ = request->resource_name();
     }
-    kubelet_.Follow(request->endpoint());
+    kubelet_.Follow(request->resource_name(), request->endpoint());
     return grpc::Status::OK;
   }
 
@@ -113,33 +131,52 @@ class Kubelet::Lister : public v1::PodResourcesLister::Service {
   grpc::Status List(grpc::ServerContext*, const v1::ListPodResourcesRequest*,
                     v1::ListPodResourcesResponse* answer) override {
     const std::lock_guard<std::mutex> lock(kubelet_.mutex_);
-    for (const auto& listed : kubelet_.manager_.List()) {
-      v1::PodResources& pod = *answer->add_pod_resources();
-      pod.set_namespace_(listed.ns);
-      pod.set_name(listed.name);
-      for (const auto& [name, ids] : listed.containers) {
-        v1::ContainerResources& container = *pod.add_containers();
-        container.set_name(name);
-        // One entry for each id, as for devices of several NUMA nodes.
-        for (const std::string& id : ids) {
-          v1::ContainerDevices& devices = *container.add_devices();
-          devices.set_resource_name(kubelet_.resource_);
-          devices.add_device_ids(id);
-        }
+    std::map<std::string, v1::PodResources*> pods;  // by uid
+    for (const auto& [resource, followed] : kubelet_.followed_) {
+      for (const auto& listed : followed->manager.List()) {
+        v1::PodResources*& pod = pods[listed.uid];
+        if (pod == nullptr) pod = answer->add_pod_resources();
+        Add(listed, resource, *pod);
       }
     }
     return grpc::Status::OK;
   }
 
  private:
+  static void Add(const DeviceManager::Listed& listed, const std::string& resource,
+                  v1::PodResources& pod) {
+    pod.set_namespace_(listed.ns);
+    pod.set_name(listed.name);
+    for (const auto& [name, ids] : listed.containers) {
+      v1::ContainerResources* container = nullptr;
+      for (auto& known : *pod.mutable_containers()) {
+        if (known.name() == name) container = &known;
+      }
+      if (container == nullptr) container = pod.add_containers();
+      container->set_name(name);
+      // One entry for each id, as for devices of several NUMA nodes.
+      for (const std::string& id : ids) {
+        v1::ContainerDevices& devices = *container->add_devices();
+        devices.set_resource_name(resource);
+        devices.add_device_ids(id);
+      }
+    }
+  }
+
   Kubelet& kubelet_;
 };
 
-Kubelet::Kubelet(std::string folder, uint64_t seed) : folder_(std::move(folder)), manager_(seed) {
+Kubelet::Kubelet(std::string folder, uint64_t seed) : folder_(std::move(folder)), seed_(seed) {
   Listen();
 }
 
 Kubelet::~Kubelet() { EndListening(); }
+
+Kubelet::Followed& Kubelet::Of(const std::string& resource) {
+  auto& followed = followed_[resource];
+  if (!followed) followed = std::make_unique<Followed>(seed_);
+  return *followed;
+}
 
 void Kubelet::Listen() {
   registry_ = std::make_unique<Registry>(*this);
@@ -156,39 +193,45 @@ void Kubelet::Listen() {
 void Kubelet::EndListening() {
   if (server_) server_->Shutdown(std::chrono::system_clock::now());
   server_.reset();
-  EndFollowing();
+  for (const auto& [resource, followed] : followed_) followed->End();
 }
 
-void Kubelet::EndFollowing() {
-  if (watch_) watch_->TryCancel();
-  if (follower_.joinable()) follower_.join();
-  watch_.reset();
-}
-
-void Kubelet::Follow(const std::string& endpoint) {
-  EndFollowing();
+void Kubelet::Follow(const std::string& resource, const std::string& endpoint) {
+  Followed* followed = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    followed = &Of(resource);
+  }
+  followed->End();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  plugin_ = v1beta1::DevicePlugin::NewStub(grpc::CreateCustomChannel(
+  followed->plugin = v1beta1::DevicePlugin::NewStub(grpc::CreateCustomChannel(
       "unix:" + folder_ + "/" + endpoint, grpc::InsecureChannelCredentials(), arguments));
-  watch_ = std::make_unique<grpc::ClientContext>();
-  follower_ = std::thread([this] {
-    const auto stream = plugin_->ListAndWatch(watch_.get(), {});
+  followed->watch = std::make_unique<grpc::ClientContext>();
+  followed->follower = std::thread([this, followed] {
+    const auto stream = followed->plugin->ListAndWatch(followed->watch.get(), {});
     for (v1beta1::ListAndWatchResponse answer; stream->Read(&answer);) {
       const std::lock_guard<std::mutex> lock(mutex_);
-      devices_.clear();
+      followed->devices.clear();
       for (const auto& device : answer.devices()) {
-        devices_[device.id()] = device.health() == "Healthy";
+        followed->devices[device.id()] = device.health() == "Healthy";
       }
-      manager_.SetDevices(devices_);
+      followed->manager.SetDevices(followed->devices);
       told_.notify_all();
     }
   });
 }
 
-bool Kubelet::WaitForDevices(const std::map<std::string, bool>& devices) {
+bool Kubelet::WaitForDevices(const std::map<std::string, bool>& devices,
+                             const std::string& resource) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return told_.wait_for(lock, kPatience, [&] { return devices_ == devices; });
+  return told_.wait_for(lock, kPatience, [&] { return Of(resource).devices == devices; });
+}
+
+std::map<std::string, bool> Kubelet::Devices(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto followed = followed_.find(resource);
+  return followed == followed_.end() ? std::map<std::string, bool>() : followed->second->devices;
 }
 
 int Kubelet::registrations() const {
@@ -196,31 +239,36 @@ int Kubelet::registrations() const {
   return registrations_;
 }
 
-std::string Kubelet::resource() const {
+std::vector<std::string> Kubelet::resources() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return resource_;
+  std::vector<std::string> names;
+  for (const auto& [resource, followed] : followed_) names.push_back(resource);
+  return names;
 }
 
-absl::Status Kubelet::Admit(const ManagedPod& pod) {
+absl::Status Kubelet::Admit(const ManagedPod& pod, const std::string& resource) {
   std::unique_lock<std::mutex> lock(mutex_);
-  Calls calls(*plugin_, lock);
-  return manager_.Admit(pod, calls);
+  Followed& followed = Of(resource);
+  Calls calls(*followed.plugin, lock);
+  return followed.manager.Admit(pod, calls);
 }
 
-absl::Status Kubelet::Start(const std::string& uid, const std::string& container) {
+absl::Status Kubelet::Start(const std::string& uid, const std::string& container,
+                            const std::string& resource) {
   std::unique_lock<std::mutex> lock(mutex_);
-  Calls calls(*plugin_, lock);
-  return manager_.Start(uid, container, calls);
+  Followed& followed = Of(resource);
+  Calls calls(*followed.plugin, lock);
+  return followed.manager.Start(uid, container, calls);
 }
 
 void Kubelet::End(const std::string& uid) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  manager_.End(uid);
+  for (const auto& [resource, followed] : followed_) followed->manager.End(uid);
 }
 
 void Kubelet::Know(const ManagedPod& pod) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  manager_.Know(pod);
+  Of(kGpus).manager.Know(pod);
 }
 
 void Kubelet::Restart(bool with_checkpoint) {
@@ -230,16 +278,22 @@ void Kubelet::Restart(bool with_checkpoint) {
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    devices_.clear();
-    manager_.Restart(with_checkpoint);
+    for (const auto& [resource, followed] : followed_) {
+      followed->devices.clear();
+      followed->manager.Restart(with_checkpoint);
+    }
   }
   Listen();
 }
 
-Ids Kubelet::Given(const std::string& uid, const std::string& container) const {
+Ids Kubelet::Given(const std::string& uid, const std::string& container,
+                   const std::string& resource) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto given = manager_.given().find({uid, container});
-  return given == manager_.given().end() ? Ids() : given->second;
+  const auto followed = followed_.find(resource);
+  if (followed == followed_.end()) return {};
+  const auto& all = followed->second->manager.given();
+  const auto given = all.find({uid, container});
+  return given == all.end() ? Ids() : given->second;
 }
 
 }  // namespace tranche::fakes

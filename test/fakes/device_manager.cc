@@ -103,7 +103,7 @@ void DeviceManager::Restart(bool with_checkpoint) {
 std::vector<DeviceManager::Listed> DeviceManager::List() const {
   std::vector<Listed> all;
   for (const auto& [uid, pod] : known_) {
-    Listed listed{pod.ns, pod.name, {}};
+    Listed listed{uid, pod.ns, pod.name, {}};
     for (const ManagedContainer& container : pod.containers) {
       if (container.init && !container.sidecar) continue;
       const auto held = book_.find({uid, container.name});

@@ -65,7 +65,7 @@ class DeviceManager {
   void Know(const ManagedPod& pod) { known_[pod.uid] = pod; }
 
   struct Listed {
-    std::string ns, name;
+    std::string uid, ns, name;
     std::map<std::string, Ids> containers;  // app containers and sidecars, empty ones too
   };
   // As pod-resources lists them.

@@ -72,7 +72,7 @@ class World : public fakes::PluginCalls {
         closed ? *closed : Patiently([&](const Look& look) { return turns_.Serve(look, ids); });
     if (!grant.ok()) return grant.status();
     Ids seen;
-    for (const GpuUuid& gpu : grant->gpus) seen.push_back(gpu.str());
+    for (const DeviceId& device : grant->devices) seen.push_back(device.str());
     return seen;
   }
   absl::Status PreStart(const Ids& ids) override { return turns_.MayStart(MakeLook(), ids); }
@@ -90,7 +90,7 @@ class World : public fakes::PluginCalls {
       }
     }
     for (const auto& listed : manager_.List()) {
-      KubeletPod known{{listed.ns, listed.name}, {}};
+      KubeletPod known{{listed.ns, listed.name}, {}, {}};
       for (const auto& [container, ids] : listed.containers) {
         if (!ids.empty()) known.holdings.push_back({container, ids});
       }

@@ -1,16 +1,26 @@
-// NVML for tests: a library of the functions the probe calls, playing the machine in the file that
-// the environment variable FAKE_NVML_NODE names (see test/fakes/gpu_node). Answers as the driver
-// does also where there is nothing: gaps in MIG indices and profile numbers, links past the last.
+// NVML for tests: a library of the functions that probe and agent call, playing the machine in the
+// file that the environment variable FAKE_NVML_NODE names (see test/fakes/gpu_node). Answers as the
+// driver does also where there is nothing: gaps in MIG indices and profile numbers, links past the
+// last.
+//
+// A GPU with "board": "h100-80" can be cut. Its instances outlive the process: they are kept in
+// instances.json beside the node's file. faults.json there says what goes wrong, by function:
+// {"nvmlGpuInstanceDestroy": {"code": 19, "sleepMs": 50}}; "late": true does it and fails all the
+// same.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "scheduler/probe/nvml_abi.h"
@@ -21,6 +31,7 @@ namespace abi = tranche::probe::abi;
 using Json = nlohmann::json;
 
 constexpr int kUninitialized = 1;
+constexpr int kInsufficientResources = 23;
 constexpr int kDriverNotLoaded = 9;
 constexpr unsigned kMigPlaces = 7;
 constexpr unsigned kFirstProfileId = 100;
@@ -30,26 +41,119 @@ struct Mig {
   std::string uuid, profile;
   unsigned gpu_instance = 0;
   unsigned start = 0, size = 0;
-  unsigned gpu_slices = 0, compute_slices = 0;
+  unsigned gpu_slices = 0, compute_slices = 0;  // 0 of compute: no compute instance
 };
+
+// What a board can be cut into, by NVML's number of the profile. Source: the MIG user guide.
+struct Profile {
+  unsigned number, id;
+  const char* name;
+  unsigned slices;
+  unsigned long long mib;
+  unsigned size, most;
+  std::vector<unsigned> starts;
+};
+const std::vector<Profile>& ProfilesOfH100() {
+  static const std::vector<Profile> profiles = {
+      {0, 19, "1g.10gb", 1, 9984, 1, 7, {0, 1, 2, 3, 4, 5, 6}},
+      {1, 14, "2g.20gb", 2, 20096, 2, 3, {0, 2, 4}},
+      {2, 9, "3g.40gb", 3, 40448, 4, 2, {0, 4}},
+      {3, 5, "4g.40gb", 4, 40448, 4, 1, {0}},
+      {4, 0, "7g.80gb", 7, 81152, 8, 1, {0}},
+      {7, 20, "1g.10gb+me", 1, 9984, 1, 1, {0, 1, 2, 3, 4, 5, 6}},
+      {9, 15, "1g.20gb", 1, 20096, 2, 4, {0, 2, 4, 6}},
+  };
+  return profiles;
+}
+constexpr unsigned kProfileNumbers = 10;
+// Compute instance profiles: NVML's numbers for 1, 2, 3, 4 and 7 slices; 5 and 6 are gaps.
+constexpr unsigned kComputeProfiles = 8;
+unsigned ComputeSlices(unsigned number) {
+  constexpr unsigned kSlices[] = {1, 2, 3, 4, 7};
+  return number < std::size(kSlices) ? kSlices[number] : 0;
+}
 
 struct Card {
   std::string uuid, bus;
   unsigned long long memory_mib = 0;
   bool mig_mode = false;
   bool may_monitor_mig = true;
-  std::vector<Mig> migs;
+  bool cuttable = false;
+  std::list<Mig> migs;           // handles are their addresses
   std::vector<std::string> row;  // of the matrix
 };
 
 struct Machine {
+  std::filesystem::path folder;
   std::string driver;
   bool switched = false;
+  unsigned next_instance = 1;
   std::vector<Card> cards;
   std::vector<std::string> profiles;  // by number, with the gap
 };
 
+// The agent calls from two threads.
+std::recursive_mutex mutex;
+using Lock = std::lock_guard<std::recursive_mutex>;
 std::unique_ptr<Machine> machine;
+int users = 0;  // of nvmlInit
+
+// What a test wants to go wrong, if anything. Sleeps without the lock.
+struct Fault {
+  int code = abi::kSuccess;
+  bool late = false;
+};
+Fault FaultOf(const char* function) {
+  std::filesystem::path path;
+  {
+    const Lock lock(mutex);
+    if (machine == nullptr) return {kUninitialized};
+    path = machine->folder / "faults.json";
+  }
+  std::ifstream file(path);
+  if (!file) return {};
+  const Json faults = Json::parse(file, nullptr, false);
+  if (!faults.is_object() || !faults.contains(function)) return {};
+  const Json& fault = faults[function];
+  std::this_thread::sleep_for(std::chrono::milliseconds(fault.value("sleepMs", 0)));
+  return {fault.value("code", abi::kSuccess), fault.value("late", false)};
+}
+
+Json ToJson(const Mig& mig) {
+  return {{"uuid", mig.uuid},
+          {"profile", mig.profile},
+          {"id", mig.gpu_instance},
+          {"start", mig.start},
+          {"size", mig.size},
+          {"slices", mig.gpu_slices},
+          {"compute", mig.compute_slices}};
+}
+
+// Of cards that can be cut.
+void SaveInstances() {
+  Json all = {{"next", machine->next_instance}};
+  for (const Card& card : machine->cards) {
+    if (!card.cuttable) continue;
+    all[card.uuid] = Json::array();
+    for (const Mig& mig : card.migs) all[card.uuid].push_back(ToJson(mig));
+  }
+  const auto path = machine->folder / "instances.json";
+  std::ofstream(path.string() + ".new") << all.dump();
+  std::filesystem::rename(path.string() + ".new", path);
+}
+
+void LoadInstances(Machine& of) {
+  std::ifstream file(of.folder / "instances.json");
+  if (!file) return;
+  const Json all = Json::parse(file);
+  of.next_instance = all.at("next");
+  for (Card& card : of.cards) {
+    for (const Json& one : all.value(card.uuid, Json::array())) {
+      card.migs.push_back({one.at("uuid"), one.at("profile"), one.at("id"), one.at("start"),
+                           one.at("size"), one.at("slices"), one.at("compute")});
+    }
+  }
+}
 
 std::vector<std::string> Words(const std::string& line) {
   std::istringstream stream(line);
@@ -76,6 +180,7 @@ Card ReadCard(const Json& json) {
   card.memory_mib = json.at("memoryMiB");
   card.mig_mode = json.contains("mig");
   card.may_monitor_mig = json.value("mayMonitorMig", true);
+  card.cuttable = json.value("board", "") == "h100-80";
   for (const Json& one : json.value("mig", Json::array())) {
     Mig mig;
     mig.uuid = one.at("uuid");
@@ -95,6 +200,7 @@ std::unique_ptr<Machine> ReadMachine(const std::filesystem::path& path) {
   const Json json = Json::parse(file, nullptr, false);
   if (!json.is_object()) return nullptr;
   auto read = std::make_unique<Machine>();
+  read->folder = path.parent_path();
   read->driver = json.at("driver");
   read->switched = json.value("switched", false);
   for (const Json& card : json.at("gpus")) read->cards.push_back(ReadCard(card));
@@ -107,6 +213,7 @@ std::unique_ptr<Machine> ReadMachine(const std::filesystem::path& path) {
   if (read->profiles.size() > kProfileGap) {
     read->profiles.insert(read->profiles.begin() + kProfileGap, std::string());
   }
+  LoadInstances(*read);
   return read;
 }
 
@@ -126,6 +233,41 @@ Mig* MigOf(void* device) {
     }
   }
   return nullptr;
+}
+
+const Profile* ProfileOf(const std::string& name) {
+  for (const Profile& profile : ProfilesOfH100()) {
+    if (profile.name == name) return &profile;
+  }
+  return nullptr;
+}
+
+// The card an instance is on.
+Card* CardWith(void* instance) {
+  for (Card& card : machine->cards) {
+    for (Mig& mig : card.migs) {
+      if (&mig == instance) return &card;
+    }
+  }
+  return nullptr;
+}
+
+bool IsFree(const Card& card, const Profile& profile, unsigned start) {
+  unsigned same = 0;
+  for (const Mig& mig : card.migs) {
+    if (start < mig.start + mig.size && mig.start < start + profile.size) return false;
+    same += mig.profile == profile.name ? 1 : 0;
+  }
+  return same < profile.most;
+}
+
+// A MIG device is a compute instance.
+std::vector<Mig*> MigDevices(Card& card) {
+  std::vector<Mig*> devices;
+  for (Mig& mig : card.migs) {
+    if (mig.compute_slices > 0) devices.push_back(&mig);
+  }
+  return devices;
 }
 
 int Copy(const std::string& text, char* buffer, unsigned size) {
@@ -173,13 +315,20 @@ unsigned Level(const std::string& cell) {
 extern "C" {
 
 int nvmlInit_v2() {
-  const char* const path = std::getenv("FAKE_NVML_NODE");
-  machine = path == nullptr ? nullptr : ReadMachine(path);
-  return machine == nullptr ? kDriverNotLoaded : abi::kSuccess;
+  const Lock lock(mutex);
+  if (users == 0) {
+    const char* const path = std::getenv("FAKE_NVML_NODE");
+    machine = path == nullptr ? nullptr : ReadMachine(path);
+  }
+  if (machine == nullptr) return kDriverNotLoaded;
+  ++users;
+  return abi::kSuccess;
 }
 
 int nvmlShutdown() {
-  machine.reset();
+  const Lock lock(mutex);
+  if (users == 0) return kUninitialized;
+  if (--users == 0) machine.reset();
   return abi::kSuccess;
 }
 
@@ -189,30 +338,42 @@ const char* nvmlErrorString(int code) {
       return "Insufficient Permissions";
     case kDriverNotLoaded:
       return "Driver Not Loaded";
+    case kInsufficientResources:
+      return "Insufficient Resources";
     default:
       return "Some Error";
   }
 }
 
 int nvmlSystemGetDriverVersion(char* text, unsigned size) {
+  const Lock lock(mutex);
   return machine == nullptr ? kUninitialized : Copy(machine->driver, text, size);
 }
 
 int nvmlDeviceGetCount_v2(unsigned* count) {
+  const Lock lock(mutex);
   *count = static_cast<unsigned>(machine->cards.size());
   return abi::kSuccess;
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  const Lock lock(mutex);
   if (index >= machine->cards.size()) return abi::kInvalidArgument;
   *device = &machine->cards[index];
   return abi::kSuccess;
 }
 
 int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
+  const Lock lock(mutex);
   if (const Card* const card = CardOf(device)) return Copy(card->uuid, text, size);
   if (const Mig* const mig = MigOf(device)) return Copy(mig->uuid, text, size);
   return abi::kInvalidArgument;
+}
+
+int nvmlDeviceGetName(void* device, char* text, unsigned size) {
+  const Lock lock(mutex);
+  const Card* const card = CardOf(device);
+  return Copy(card->cuttable ? "NVIDIA H100 80GB HBM3" : "NVIDIA Test GPU", text, size);
 }
 
 int nvmlDeviceGetPciInfo_v3(void* device, abi::PciInfo* info) {
@@ -221,6 +382,7 @@ int nvmlDeviceGetPciInfo_v3(void* device, abi::PciInfo* info) {
 }
 
 int nvmlDeviceGetMemoryInfo(void* device, abi::Memory* memory) {
+  const Lock lock(mutex);
   const Card* const card = CardOf(device);
   if (card->mig_mode && !card->may_monitor_mig) return abi::kNoPermission;
   *memory = {card->memory_mib << 20U, card->memory_mib << 19U, card->memory_mib << 19U};
@@ -228,6 +390,7 @@ int nvmlDeviceGetMemoryInfo(void* device, abi::Memory* memory) {
 }
 
 int nvmlDeviceGetMigMode(void* device, unsigned* current, unsigned* pending) {
+  const Lock lock(mutex);
   *current = *pending = CardOf(device)->mig_mode ? 1 : 0;
   return abi::kSuccess;
 }
@@ -238,20 +401,25 @@ int nvmlDeviceGetMaxMigDeviceCount(void*, unsigned* count) {
 }
 
 int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** mig) {
+  const Lock lock(mutex);
   Card* const card = CardOf(device);
-  // Every second place is empty, as after instances were destroyed.
   if (index >= kMigPlaces) return abi::kInvalidArgument;
-  if (index % 2 != 0 || index / 2 >= card->migs.size()) return abi::kNotFound;
-  *mig = &card->migs[index / 2];
+  const std::vector<Mig*> devices = MigDevices(*card);
+  // Where there is room for it every second place is empty, as after instances were destroyed.
+  const unsigned stride = devices.size() * 2 <= kMigPlaces + 1 ? 2 : 1;
+  if (index % stride != 0 || index / stride >= devices.size()) return abi::kNotFound;
+  *mig = devices[index / stride];
   return abi::kSuccess;
 }
 
 int nvmlDeviceGetGpuInstanceId(void* mig, unsigned* id) {
+  const Lock lock(mutex);
   *id = MigOf(mig)->gpu_instance;
   return abi::kSuccess;
 }
 
 int nvmlDeviceGetGpuInstanceById(void* device, unsigned id, void** instance) {
+  const Lock lock(mutex);
   for (Mig& mig : CardOf(device)->migs) {
     if (mig.gpu_instance != id) continue;
     *instance = &mig;
@@ -261,7 +429,12 @@ int nvmlDeviceGetGpuInstanceById(void* device, unsigned id, void** instance) {
 }
 
 int nvmlGpuInstanceGetInfo(void* instance, abi::GpuInstanceInfo* info) {
+  const Lock lock(mutex);
   const Mig& mig = *MigOf(instance);
+  if (CardWith(instance)->cuttable) {
+    *info = {CardWith(instance), mig.gpu_instance, ProfileOf(mig.profile)->id, mig.start, mig.size};
+    return abi::kSuccess;
+  }
   const auto& profiles = machine->profiles;
   const auto at = std::find(profiles.begin(), profiles.end(), mig.profile) - profiles.begin();
   *info = {nullptr, mig.gpu_instance, kFirstProfileId + static_cast<unsigned>(at), mig.start,
@@ -269,15 +442,130 @@ int nvmlGpuInstanceGetInfo(void* instance, abi::GpuInstanceInfo* info) {
   return abi::kSuccess;
 }
 
-int nvmlDeviceGetGpuInstanceProfileInfoV(void*, unsigned number, abi::GpuInstanceProfile* info) {
+int nvmlDeviceGetGpuInstanceProfileInfoV(void* device, unsigned number,
+                                         abi::GpuInstanceProfile* info) {
+  const Lock lock(mutex);
   if (info->version != abi::kGpuInstanceProfileVersion) return abi::kInvalidArgument;
+  if (CardOf(device)->cuttable) {
+    if (number >= kProfileNumbers) return abi::kInvalidArgument;
+    const auto& all = ProfilesOfH100();
+    const auto profile = std::ranges::find(all, number, &Profile::number);
+    if (profile == all.end()) return abi::kNotSupported;
+    info->id = profile->id;
+    info->slices = profile->slices;
+    info->memory_mib = profile->mib;
+    return Copy(std::string("MIG ") + profile->name, info->name, sizeof(info->name));
+  }
   if (number >= machine->profiles.size()) return abi::kInvalidArgument;
   if (machine->profiles[number].empty()) return abi::kNotSupported;
   info->id = kFirstProfileId + number;
   return Copy("MIG " + machine->profiles[number], info->name, sizeof(info->name));
 }
 
+int nvmlDeviceGetGpuInstancePossiblePlacements_v2(void* device, unsigned id,
+                                                  abi::GpuInstancePlacement* places,
+                                                  unsigned* count) {
+  const Lock lock(mutex);
+  if (!CardOf(device)->cuttable) return abi::kNotSupported;
+  const auto& all = ProfilesOfH100();
+  const auto profile = std::ranges::find(all, id, &Profile::id);
+  if (profile == all.end()) return abi::kInvalidArgument;
+  *count = 0;
+  for (const unsigned start : profile->starts) places[(*count)++] = {start, profile->size};
+  return abi::kSuccess;
+}
+
+int nvmlDeviceGetGpuInstances(void* device, unsigned id, void** instances, unsigned* count) {
+  if (const Fault fault = FaultOf("nvmlDeviceGetGpuInstances"); fault.code != abi::kSuccess) {
+    return fault.code;
+  }
+  const Lock lock(mutex);
+  *count = 0;
+  for (Mig& mig : CardOf(device)->migs) {
+    const Profile* const profile = ProfileOf(mig.profile);
+    if (profile != nullptr && profile->id == id) instances[(*count)++] = &mig;
+  }
+  return abi::kSuccess;
+}
+
+int nvmlDeviceCreateGpuInstanceWithPlacement(void* device, unsigned id,
+                                             const abi::GpuInstancePlacement* place,
+                                             void** instance) {
+  const Fault fault = FaultOf("nvmlDeviceCreateGpuInstanceWithPlacement");
+  if (fault.code != abi::kSuccess && !fault.late) return fault.code;
+  const Lock lock(mutex);
+  Card* const card = CardOf(device);
+  const auto& all = ProfilesOfH100();
+  const auto profile = std::ranges::find(all, id, &Profile::id);
+  const bool legal = profile != all.end() && profile->size == place->size &&
+                     std::ranges::count(profile->starts, place->start) > 0;
+  if (!card->cuttable || !card->mig_mode || !legal) return abi::kInvalidArgument;
+  if (!IsFree(*card, *profile, place->start)) return kInsufficientResources;
+  const unsigned number = machine->next_instance++;
+  card->migs.push_back({"MIG-" + std::to_string(number), profile->name, number, place->start,
+                        place->size, profile->slices, 0});
+  *instance = &card->migs.back();
+  SaveInstances();
+  return fault.code;
+}
+
+int nvmlGpuInstanceDestroy(void* instance) {
+  if (const Fault fault = FaultOf("nvmlGpuInstanceDestroy"); fault.code != abi::kSuccess) {
+    return fault.code;
+  }
+  const Lock lock(mutex);
+  Card* const card = CardWith(instance);
+  if (card == nullptr || MigOf(instance)->compute_slices > 0) return abi::kInvalidArgument;
+  card->migs.remove_if([instance](const Mig& mig) { return &mig == instance; });
+  SaveInstances();
+  return abi::kSuccess;
+}
+
+int nvmlGpuInstanceGetComputeInstanceProfileInfo(void* instance, unsigned number, unsigned engines,
+                                                 abi::ComputeInstanceProfile* info) {
+  const Lock lock(mutex);
+  if (number >= kComputeProfiles || engines != abi::kSharedEngines) return abi::kInvalidArgument;
+  const unsigned slices = ComputeSlices(number);
+  if (slices == 0 || slices > MigOf(instance)->gpu_slices) return abi::kNotSupported;
+  *info = {};
+  info->id = number;
+  info->slices = slices;
+  return abi::kSuccess;
+}
+
+int nvmlGpuInstanceCreateComputeInstance(void* instance, unsigned id, void** compute) {
+  const Fault fault = FaultOf("nvmlGpuInstanceCreateComputeInstance");
+  if (fault.code != abi::kSuccess) return fault.code;
+  const Lock lock(mutex);
+  Mig* const mig = MigOf(instance);
+  if (mig->compute_slices + ComputeSlices(id) > mig->gpu_slices) return kInsufficientResources;
+  mig->compute_slices = ComputeSlices(id);
+  *compute = instance;
+  SaveInstances();
+  return abi::kSuccess;
+}
+
+int nvmlGpuInstanceGetComputeInstances(void* instance, unsigned id, void** computes,
+                                       unsigned* count) {
+  const Lock lock(mutex);
+  *count = 0;
+  const unsigned slices = MigOf(instance)->compute_slices;
+  if (slices > 0 && slices == ComputeSlices(id)) computes[(*count)++] = instance;
+  return abi::kSuccess;
+}
+
+int nvmlComputeInstanceDestroy(void* compute) {
+  if (const Fault fault = FaultOf("nvmlComputeInstanceDestroy"); fault.code != abi::kSuccess) {
+    return fault.code;
+  }
+  const Lock lock(mutex);
+  MigOf(compute)->compute_slices = 0;
+  SaveInstances();
+  return abi::kSuccess;
+}
+
 int nvmlDeviceGetAttributes_v2(void* device, abi::MigAttributes* attributes) {
+  const Lock lock(mutex);
   const Mig& mig = *MigOf(device);
   *attributes = {};
   attributes->gpu_slices = mig.gpu_slices;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "test/fakes/places.h"
 
@@ -50,6 +51,25 @@ class FakeNode {
     Play(node);
   }
   explicit FakeNode(const nlohmann::json& node) { Play(node); }
+  // Plays another one; instances that were made stay.
+  void Change(const nlohmann::json& node) { Play(node); }
+  // What goes wrong from now on, by function (test/fakes/nvml).
+  void Fail(const nlohmann::json& faults) { folder_.Write("faults.json", faults.dump()); }
+  // Instances of GPUs that can be cut: "GPU-a 1g.10gb@3" in the driver's order.
+  std::vector<std::string> Instances() const {
+    std::vector<std::string> all;
+    std::ifstream file(folder_ / "instances.json");
+    const nlohmann::json kept = nlohmann::json::parse(file, nullptr, false);
+    if (!kept.is_object()) return all;
+    for (const auto& [gpu, instances] : kept.items()) {
+      if (!instances.is_array()) continue;
+      for (const auto& one : instances) {
+        all.push_back(gpu + " " + one["profile"].get<std::string>() + "@" +
+                      std::to_string(one["start"].get<int>()));
+      }
+    }
+    return all;
+  }
   ~FakeNode() { unsetenv("FAKE_NVML_NODE"); }
   FakeNode(const FakeNode&) = delete;
   FakeNode& operator=(const FakeNode&) = delete;

@@ -52,6 +52,8 @@ Offer All(int64_t size) { return {{"a", "b", "c", "d"}, {}, size}; }
 
 using Ids = std::vector<std::string>;
 
+DeviceId Id(const std::string& text) { return ParseDeviceId(text); }
+
 TEST(TurnsTest, GivesWhatTheRecordNames) {
   Turns turns;
   const Look look = LookOf({Pod("p", {"c", "b"})}, {Known("p")});
@@ -60,7 +62,7 @@ TEST(TurnsTest, GivesWhatTheRecordNames) {
   EXPECT_EQ(*ids, (Ids{"b", "c"}));
   const auto grant = turns.Close({"c", "b"});
   ASSERT_TRUE(grant && grant->ok());
-  const Grant expected{{"team", "p"}, PodUid("uid-p"), "main", {GpuUuid("c"), GpuUuid("b")}};
+  const Grant expected{{"team", "p"}, PodUid("uid-p"), "main", {Id("c"), Id("b")}};
   EXPECT_EQ(**grant, expected);
   EXPECT_EQ(turns.Close({"c", "b"}), std::nullopt) << "a turn is closed once";
 }
@@ -102,7 +104,7 @@ TEST(TurnsTest, RefusesWhereNothingIsRight) {
        [](Look&, BoundPod& pod) {
          pod.record->containers[0].devices[1].mig = MigDevice{"1g.10gb", 0, 1};
        },
-       "a MIG instance"},
+       "expected 2 GPUs for container main in the record, found 1"},
       {"a GPU that is not here",
        [](Look&, BoundPod& pod) { pod.record->containers[0].devices[1] = Whole("x"); },
        "GPU x of its record: this node has no such GPU"},
@@ -239,12 +241,12 @@ TEST(TurnsTest, LaterContainersGetTheirOwnOfWhatTheInitContainerHad) {
   const auto one = turns.Serve(look, {"b"});
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_EQ(one->container, "one");
-  EXPECT_EQ(one->gpus, std::vector<GpuUuid>{GpuUuid("a")});
+  EXPECT_EQ(one->devices, std::vector<DeviceId>{Id("a")});
   look.kubelet = {Known("p", {{"one", {"b"}}})};
   const auto two = turns.Serve(look, {"a"});
   ASSERT_TRUE(two.ok()) << two.status();
   EXPECT_EQ(two->container, "two");
-  EXPECT_EQ(two->gpus, std::vector<GpuUuid>{GpuUuid("b")});
+  EXPECT_EQ(two->devices, std::vector<DeviceId>{Id("b")});
   look.kubelet = {Known("p", {{"one", {"b"}}, {"two", {"a"}}})};
   EXPECT_TRUE(turns.MayStart(look, {"b"}).ok());
   EXPECT_FALSE(turns.MayStart(look, {"c"}).ok());
@@ -287,6 +289,92 @@ TEST(TurnsTest, AContainerStartsWhereHolderAndRecordAgree) {
   Look broken = LookOf({Pod("p", {"a"})}, {Known("p", {holds_a})});
   broken.cards[0].problem = "it no longer answers";
   EXPECT_THAT(std::string(turns.MayStart(broken, {"a"}).message()), HasSubstr("no longer answers"));
+}
+
+// A card "m" that can be cut into 1g.10gb and 3g.40gb, and a pod that is to have one of it.
+Look LookAtMig(std::vector<BoundPod> pods, std::vector<KubeletPod> kubelet) {
+  Look look = LookOf(std::move(pods), std::move(kubelet));
+  Card& card = look.cards.emplace_back();
+  card.uuid = GpuUuid("m");
+  card.mig = true;
+  card.offers = {{"1g.10gb", 9984, 1, {0, 1, 2, 3, 4, 5, 6}}, {"3g.40gb", 40448, 4, {0, 4}}};
+  return look;
+}
+
+BoundPod MigPod(const std::string& name, const std::string& id) {
+  BoundPod pod = Pod(name, {"m"});
+  pod.record->containers[0].devices[0].mig = Id(id).place;
+  return pod;
+}
+
+TEST(TurnsTest, GivesTheInstanceThatTheRecordNames) {
+  Turns turns("1g.10gb");
+  Look look = LookAtMig({MigPod("p", "m/1g.10gb@3+1")}, {Known("p")});
+  const auto ids = turns.Open(look, {{"m/1g.10gb@0+1", "m/1g.10gb@3+1"}, {}, 1});
+  ASSERT_TRUE(ids.ok()) << ids.status();
+  EXPECT_EQ(*ids, Ids{"m/1g.10gb@3+1"});
+  const auto grant = turns.Close(*ids);
+  ASSERT_TRUE(grant && grant->ok());
+  EXPECT_EQ((*grant)->devices, std::vector<DeviceId>{Id("m/1g.10gb@3+1")});
+  look.kubelet = {Known("p", {{"main", *ids}})};
+  EXPECT_TRUE(turns.MayStart(look, *ids).ok());
+  EXPECT_FALSE(turns.MayStart(look, {"m/1g.10gb@0+1"}).ok());
+}
+
+TEST(TurnsTest, PlacesThatOverlapAreNotGivenTwice) {
+  struct Row {
+    const char* what;
+    std::function<void(Look&)> change;
+    const char* error;
+  };
+  const Row table[] = {
+      {"another record", [](Look& look) { look.pods->push_back(MigPod("other", "m/3g.40gb@0+4")); },
+       "the record of pod team/other names it too"},
+      {"a whole card of another record",
+       [](Look& look) { look.pods->push_back(Pod("other", {"m"})); }, "names it too"},
+      {"another pod that holds one of another resource",
+       [](Look& look) {
+         look.kubelet.push_back({{"team", "old"}, {}, {{"main", {"m/3g.40gb@0+4"}}}});
+       },
+       "container main of pod team/old holds it"},
+      {"a place that is closed",
+       [](Look& look) {
+         look.cards.back().closed = {{{"3g.40gb", 0, 4}, "in use by a stranger"}};
+       },
+       "in use by a stranger"},
+      {"no such place", [](Look& look) { look.cards.back().offers[0].starts = {0}; },
+       "the driver knows no such place"},
+      {"no MIG mode", [](Look& look) { look.cards.back().mig = false; }, "makes no MIG instances"},
+      {"beside it", [](Look& look) { look.pods->push_back(MigPod("other", "m/3g.40gb@4+4")); }, ""},
+  };
+  for (const Row& row : table) {
+    Look look = LookAtMig({MigPod("p", "m/1g.10gb@3+1")}, {Known("p")});
+    row.change(look);
+    Turns turns("1g.10gb");
+    const auto ids = turns.Open(look, {{"m/1g.10gb@3+1"}, {}, 1});
+    EXPECT_EQ(ids.ok(), std::string_view(row.error).empty()) << row.what;
+    EXPECT_THAT(std::string(ids.status().message()), HasSubstr(row.error)) << row.what;
+  }
+  Turns turns;
+  const auto whole = turns.Open(LookAtMig({Pod("p", {"m"})}, {Known("p")}), {{"m"}, {}, 1});
+  EXPECT_THAT(std::string(whole.status().message()), HasSubstr("its MIG mode is on"));
+}
+
+TEST(TurnsTest, TellsOfEachResourceWhatThereIsOfIt) {
+  Look look = LookAtMig({}, {});
+  look.cards.back().closed = {{{"1g.10gb", 5, 1}, "stuck"}};
+  const auto text = [&](const std::string& profile) {
+    Ids all;
+    for (const TellableDevice& one : DevicesOf(look.cards, profile)) {
+      all.push_back((one.healthy ? "" : "!") + one.id.str());
+    }
+    return all;
+  };
+  EXPECT_EQ(text(""), (Ids{"a", "b", "c", "d"}));
+  EXPECT_EQ(text("3g.40gb"), (Ids{"m/3g.40gb@0+4", "!m/3g.40gb@4+4"}));
+  look.cards.back().problem = "it fell off the bus";
+  EXPECT_EQ(text("3g.40gb"), (Ids{"!m/3g.40gb@0+4", "!m/3g.40gb@4+4"}));
+  EXPECT_EQ(text("2g.20gb"), Ids{});
 }
 
 // Containers that crash are started again while the API server is away.

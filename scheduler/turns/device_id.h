@@ -1,0 +1,31 @@
+// What the kubelet's ids mean: a whole GPU by its UUID, or a place on one for a MIG instance:
+// "GPU-1f3c.../1g.10gb@6+1" is the profile, its first memory unit and how many.
+//
+// Pure values; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "scheduler/facts/allocation.h"
+#include "topology/base/ids.h"
+
+namespace tranche::agent {
+
+struct DeviceId {
+  GpuUuid gpu;
+  std::optional<MigDevice> place;
+
+  std::string str() const;
+  friend bool operator==(const DeviceId&, const DeviceId&) = default;
+};
+
+// A text that names a GPU and no place stands for all of it.
+DeviceId ParseDeviceId(std::string_view text);
+DeviceId IdOf(const Device& device);
+
+// Have the two anything in common? A GPU and each place on it have.
+bool Overlap(const DeviceId& one, const DeviceId& other);
+
+}  // namespace tranche::agent
