@@ -127,6 +127,15 @@ func TestRendered(t *testing.T) {
 		{"probe: {enabled: true, namespace: probes}", "ValidatingAdmissionPolicy/tranche-probe",
 			".spec.matchConditions[0].expression",
 			"request.userInfo.username == 'system:serviceaccount:probes:tranche-probe'"},
+		// The agent.
+		{"", "-DaemonSet/tranche-agent", "", ""},
+		{"agent: {enabled: true}", "DaemonSet/tranche-agent", ".spec.template.spec.nodeSelector['tranche.dev/agent']", "true"},
+		{"agent: {enabled: true}", "DaemonSet/tranche-agent", container + ".securityContext.capabilities.add", ""},
+		{"agent: {enabled: true, makeMig: true}", "DaemonSet/tranche-agent",
+			container + ".securityContext.capabilities.add", "SYS_ADMIN"},
+		{"agent: {enabled: true, image: {repository: r/n, tag: t}}", "DaemonSet/tranche-agent", container + ".image", "r/n:t"},
+		{"agent: {enabled: true}", "ValidatingAdmissionPolicy/tranche-agent", ".spec.variables[1].expression",
+			"['tranche.dev/agent-register']"},
 		{"probe: {enabled: true, runtimeClassName: ''}", "DaemonSet/tranche-probe",
 			".spec.template.spec.runtimeClassName", ""},
 		// The network.
@@ -339,6 +348,7 @@ func TestRefused(t *testing.T) {
 		{"certificates: {mode: Secrets, secrets: {server: a, client: b}}", "certificates.secrets.caBundle: expected"},
 		{"certificates: {mode: Secrets, secrets: {caBundle: eA==, client: b}}", "certificates.secrets.server: expected"},
 		{"namespace: {create: true}\nprobe: {enabled: true}", "namespace.enforce: expected privileged"},
+		{"namespace: {create: true}\nagent: {enabled: true}", "the agent needs a host path"},
 	}
 	for _, test := range tests {
 		_, _, err := Render(Folder, parse(t, test.values), Options{})

@@ -52,8 +52,10 @@ func TestSelectorsMeetTheirPods(t *testing.T) {
 		{"Deployment/tranche", ".spec.selector.matchLabels", "Deployment/tranche"},
 		{"Deployment/tranche-scheduler", ".spec.selector.matchLabels", "Deployment/tranche-scheduler"},
 		{"DaemonSet/tranche-probe", ".spec.selector.matchLabels", "DaemonSet/tranche-probe"},
+		{"NetworkPolicy/tranche-agent", ".spec.podSelector.matchLabels", "DaemonSet/tranche-agent"},
+		{"DaemonSet/tranche-agent", ".spec.selector.matchLabels", "DaemonSet/tranche-agent"},
 	}
-	objects := render(t, parse(t, "probe: {enabled: true}"))
+	objects := render(t, parse(t, "probe: {enabled: true}\nagent: {enabled: true}"))
 	templates := podTemplates(t, objects)
 	for _, test := range tests {
 		selector := parse(t, at(t, find(objects, test.selector), test.path))

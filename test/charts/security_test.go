@@ -31,13 +31,13 @@ func podTemplates(t *testing.T, objects []Object) map[string]*corev1.PodTemplate
 	return templates
 }
 
-// Every pod keeps the level restricted by the API server's own rules, except the probe, of which the
+// Every pod keeps the level restricted by the API server's own rules, except probe and agent, of which the
 // golden line says what it asks for.
 func TestPodSecurity(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks())
 	must(t, err)
 	restricted := psa.LevelVersion{Level: psa.LevelRestricted, Version: psa.LatestVersion()}
-	const ofProbe = "restricted volume types; runAsNonRoot != true; runAsUser=0"
+	const ofNodes = "restricted volume types; runAsNonRoot != true; runAsUser=0"
 	for name, values := range valuesSets(t) {
 		templates := podTemplates(t, render(t, values))
 		if len(templates) < 2 {
@@ -52,10 +52,10 @@ func TestPodSecurity(t *testing.T) {
 			}
 			slices.Sort(refused)
 			expected := ""
-			if strings.HasSuffix(maker, "-probe") {
-				expected = ofProbe
+			if strings.HasSuffix(maker, "-probe") || strings.HasSuffix(maker, "-agent") {
+				expected = ofNodes
 				if at(t, find(render(t, values), maker), ".spec.template.spec.containers[0].securityContext.capabilities.add") != "" {
-					expected = "allowPrivilegeEscalation != false; " + ofProbe + "; unrestricted capabilities"
+					expected = "allowPrivilegeEscalation != false; " + ofNodes + "; unrestricted capabilities"
 				}
 			}
 			if found := strings.Join(refused, "; "); found != expected {

@@ -26,12 +26,13 @@ app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 {{- end -}}
 
+{{/* Of one of ours: call with (list . IMAGE). */}}
 {{- define "tranche.image" -}}
-{{- $image := .Values.image -}}
+{{- $image := index . 1 -}}
 {{- if $image.digest -}}
 {{ $image.repository }}@{{ $image.digest }}
 {{- else -}}
-{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
+{{ $image.repository }}:{{ $image.tag | default (index . 0).Chart.AppVersion }}
 {{- end -}}
 {{- end -}}
 
@@ -75,7 +76,67 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 {{ .Values.probe.namespace | default .Release.Namespace }}
 {{- end -}}
 
-{{/* Of every container but the probe's, as Pod Security level restricted asks for it. */}}
+{{- define "tranche.agentNamespace" -}}
+{{ .Values.agent.namespace | default .Release.Namespace }}
+{{- end -}}
+
+{{/* Lets the account of a DaemonSet write its own annotations of the node it runs on, and nothing else of any node.
+     Call with root, component, namespace and ours, the annotations. */}}
+{{- define "tranche.nodeWriter" -}}
+{{- $name := printf "%s-%s" (include "tranche.name" .root) .component -}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {{ $name }}
+  labels: {{- include "tranche.labels" (list .root .component) | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+      - apiGroups: [""]
+        apiVersions: [v1]
+        operations: [UPDATE]
+        resources: [nodes]
+  matchConditions:
+    - name: by-the-{{ .component }}
+      expression: request.userInfo.username == 'system:serviceaccount:{{ .namespace }}:{{ $name }}'
+  variables:
+    # A token without a node name has no such entry; the error refuses the request.
+    - name: home
+      expression: request.userInfo.extra['authentication.kubernetes.io/node-name'][0]
+    - name: ours
+      expression: "[{{ .ours }}]"
+    - name: before
+      expression: oldObject.metadata.?annotations.orValue({})
+    - name: after
+      expression: object.metadata.?annotations.orValue({})
+  validations:
+    - expression: object.metadata.name == variables.home
+      messageExpression: "'the {{ .component }} may write the node it runs on, ' + variables.home + ', and no other'"
+    - expression: >-
+        variables.after.all(key, key in variables.ours ||
+        (key in variables.before && variables.before[key] == variables.after[key])) &&
+        variables.before.all(key, key in variables.ours || key in variables.after)
+      message: the {{ .component }} may write its own annotations and no others
+    - expression: >-
+        object.spec == oldObject.spec &&
+        object.metadata.?labels == oldObject.metadata.?labels &&
+        object.metadata.?finalizers == oldObject.metadata.?finalizers &&
+        object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences
+      message: the {{ .component }} may write annotations and nothing else
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ $name }}
+  labels: {{- include "tranche.labels" (list .root .component) | nindent 4 }}
+spec:
+  policyName: {{ $name }}
+  validationActions: [Deny]
+{{- end -}}
+
+{{/* Of every container but the probe's and the agent's, as Pod Security level restricted asks for it. */}}
 {{- define "tranche.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -103,8 +164,12 @@ seccompProfile: {type: RuntimeDefault}
 {{- if and (eq $v.certificates.mode "Secrets") $v.webhook.enabled (not $v.certificates.secrets.caBundle) -}}
 {{- fail "certificates.secrets.caBundle: expected the CA in base64 with certificates.mode Secrets and webhook.enabled, found none" -}}
 {{- end -}}
-{{- if and $v.probe.enabled $v.namespace.create (eq (include "tranche.probeNamespace" .) .Release.Namespace) (has $v.namespace.enforce (list "restricted" "baseline")) -}}
-{{- fail (printf "namespace.enforce: expected privileged or \"\" with probe.enabled in the same namespace, found %s: the probe needs a host path" $v.namespace.enforce) -}}
+{{- range $part := list "probe" "agent" -}}
+{{- $of := index $v $part -}}
+{{- $there := $of.namespace | default $.Release.Namespace -}}
+{{- if and $of.enabled $v.namespace.create (eq $there $.Release.Namespace) (has $v.namespace.enforce (list "restricted" "baseline")) -}}
+{{- fail (printf "namespace.enforce: expected privileged or \"\" with %s.enabled in the same namespace, found %s: the %s needs a host path" $part $v.namespace.enforce $part) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
