@@ -74,6 +74,8 @@ CLI::App* AddDecide(CLI::App& app, bench::DecideOptions& options) {
   command->add_flag(
       "--quota", options.quota,
       "compare: without quota, and with the profile's teams, their quotas and budgets");
+  command->add_option("--beside", options.beside,
+                      "compare: another tranche program, such as an older build");
   command->add_option("--out", options.out, "JSON file to write");
   return command;
 }

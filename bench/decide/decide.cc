@@ -31,8 +31,8 @@ using Micros = std::chrono::duration<double, std::micro>;
 
 constexpr int kOrders = 16;  // slightly different candidate orders, as parallel filters leave
 constexpr std::chrono::microseconds kSpin{60};
-// Two servers are asked in turns, so many times.
-constexpr int kTurns = 10;
+// The servers are asked in turns, so many times.
+constexpr uint64_t kTurns = 10;
 // Warming up, which is not reported, and asking as fast as it goes take no longer than this, nor
 // longer than the open loop.
 constexpr int kMostSeconds = 3;
@@ -76,6 +76,7 @@ struct Result {
   std::vector<Sample> samples = {};
   uint64_t closed_loop_done = 0;
   std::chrono::duration<double> closed_loop_took{0};
+  std::chrono::nanoseconds cpu{0};  // of the server, for all samples
   int64_t resident_mib = 0;
   double ready_seconds = 0;
   int64_t fitting = 0;  // decisions that found a node
@@ -163,7 +164,7 @@ absl::Status Start(Contestant& contestant) {
   return contestant.client->Connect();
 }
 
-// All contestants run, and are asked in turns; one alone is asked in one go.
+// All contestants run, and are asked in turns.
 absl::Status Measure(const DecideOptions& options, const Requests& requests,
                      std::span<Contestant> contestants) {
   const int short_seconds = std::min(kMostSeconds, options.seconds);
@@ -178,25 +179,26 @@ absl::Status Measure(const DecideOptions& options, const Requests& requests,
     contestant.result.samples.clear();
     contestant.result.fitting = 0;
   }
-  const auto turns = static_cast<uint64_t>(contestants.size() > 1 ? kTurns : 1);
   const uint64_t total =
       static_cast<uint64_t>(options.rate) * static_cast<uint64_t>(options.seconds);
   std::fprintf(stderr, "%d decisions/s for %d s\n", options.rate, options.seconds);
-  for (uint64_t turn = 0; turn < turns; ++turn) {
-    const uint64_t first = total * turn / turns;
-    const uint64_t count = total * (turn + 1) / turns - first;
+  for (uint64_t turn = 0; turn < kTurns; ++turn) {
+    const uint64_t first = total * turn / kTurns;
+    const uint64_t count = total * (turn + 1) / kTurns - first;
     for (Contestant& contestant : contestants) {
+      const std::chrono::nanoseconds before = contestant.process->CpuTime();
       const absl::Status status =
           OpenLoop(*contestant.client, requests, options.rate, first, count, contestant.result);
       if (!status.ok()) return status;
+      contestant.result.cpu += contestant.process->CpuTime() - before;
     }
   }
   std::fprintf(stderr, "as fast as it goes for %d s\n", short_seconds);
-  for (uint64_t turn = 0; turn < turns; ++turn) {
+  for (uint64_t turn = 0; turn < kTurns; ++turn) {
     for (Contestant& contestant : contestants) {
       const absl::Status status = ClosedLoop(
           *contestant.client, requests,
-          Clock::duration(std::chrono::seconds(short_seconds)) / turns, contestant.result);
+          Clock::duration(std::chrono::seconds(short_seconds)) / kTurns, contestant.result);
       if (!status.ok()) return status;
     }
   }
@@ -213,6 +215,7 @@ struct Row {
   double service50, service99;
   double refused50;  // service, where no node fits
   double per_second;
+  double cpu;      // of the server for one decision at the asked rate, in us
   double fitting;  // share of the decisions, in percent
 };
 
@@ -223,6 +226,7 @@ Row Summarise(const Result& result) {
     service.push_back(sample.service);
     if (!sample.fits) refused.push_back(sample.service);
   }
+  const auto decisions = static_cast<double>(std::max<std::size_t>(result.samples.size(), 1));
   return {Quantile(decision, 0.5),
           Quantile(decision, 0.99),
           Quantile(decision, 0.999),
@@ -230,8 +234,8 @@ Row Summarise(const Result& result) {
           Quantile(service, 0.99),
           Quantile(refused, 0.5),
           static_cast<double>(result.closed_loop_done) / result.closed_loop_took.count(),
-          100.0 * static_cast<double>(result.fitting) /
-              static_cast<double>(std::max<std::size_t>(result.samples.size(), 1))};
+          Micros(result.cpu).count() / decisions,
+          100.0 * static_cast<double>(result.fitting) / decisions};
 }
 
 void Print(const DecideOptions& options, const Profile& profile, int64_t pods,
@@ -242,26 +246,35 @@ void Print(const DecideOptions& options, const Profile& profile, int64_t pods,
       profile.nodes, profile.gpus_per_node, profile.fill * 100, static_cast<long long>(pods),
       options.rate, options.seconds);
   std::printf("%-8s %29s %19s\n", "", "from due time, us", "from sending, us");
-  std::printf("%-8s %9s %9s %9s %9s %9s %12s %8s %8s %8s\n", "", "p50", "p99", "p99.9", "p50",
-              "p99", "decisions/s", "RSS MiB", "ready s", "fitting");
+  std::printf("%-8s %9s %9s %9s %9s %9s %12s %8s %8s %8s %8s\n", "", "p50", "p99", "p99.9", "p50",
+              "p99", "decisions/s", "CPU us", "RSS MiB", "ready s", "fitting");
   for (const Result& result : results) {
     const Row row = Summarise(result);
-    std::printf("%-8s %9.0f %9.0f %9.0f %9.0f %9.0f %12.0f %8lld %8.2f %7.1f%%\n",
+    std::printf("%-8s %9.0f %9.0f %9.0f %9.0f %9.0f %12.0f %8.0f %8lld %8.2f %7.1f%%\n",
                 result.policy.c_str(), row.p50, row.p99, row.p999, row.service50, row.service99,
-                row.per_second, static_cast<long long>(result.resident_mib), result.ready_seconds,
-                row.fitting);
+                row.per_second, row.cpu, static_cast<long long>(result.resident_mib),
+                result.ready_seconds, row.fitting);
+  }
+  const Row floor = Summarise(results.back());
+  std::printf("\n");
+  for (const Result& result : std::span(results).first(results.size() - 1)) {
+    const Row row = Summarise(result);
+    std::printf(
+        "%s: CPU %.2f, p50 from sending %.2f, decisions/s %.2f times the floor's; where "
+        "no node fits p50 from sending is %.0f us\n",
+        result.policy.c_str(), row.cpu / floor.cpu, row.service50 / floor.service50,
+        row.per_second / floor.per_second, row.refused50);
   }
   const Row tranche = Summarise(results.front());
-  const Row floor = Summarise(results.back());
-  std::printf("\np50 is %.2f times the floor; where no node fits p50 from sending is %.0f us\n",
-              tranche.service50 / floor.service50, tranche.refused50);
-  if (!options.quota) return;
-  const Row quota = Summarise(results[1]);
-  std::printf(
-      "with quota: p50 x %.3f, p99 x %.3f, from sending p50 x %.3f, p99 x %.3f, "
-      "decisions/s x %.3f; where no node fits p50 from sending is %.0f us\n",
-      quota.p50 / tranche.p50, quota.p99 / tranche.p99, quota.service50 / tranche.service50,
-      quota.service99 / tranche.service99, quota.per_second / tranche.per_second, quota.refused50);
+  for (const Result& result : std::span(results).subspan(1, results.size() - 2)) {
+    const Row row = Summarise(result);
+    std::printf(
+        "%s against %s: CPU x %.3f, p50 x %.3f, p99 x %.3f, from sending p50 x %.3f, "
+        "p99 x %.3f, decisions/s x %.3f\n",
+        result.policy.c_str(), results.front().policy.c_str(), row.cpu / tranche.cpu,
+        row.p50 / tranche.p50, row.p99 / tranche.p99, row.service50 / tranche.service50,
+        row.service99 / tranche.service99, row.per_second / tranche.per_second);
+  }
 }
 
 std::string ToJson(const DecideOptions& options, const Profile& profile,
@@ -272,11 +285,12 @@ std::string ToJson(const DecideOptions& options, const Profile& profile,
     runs += fmt::format(
         R"({}{{"policy":"{}","seeds":[{}],"p50Us":{:.1f},"p99Us":{:.1f},"p999Us":{:.1f},)"
         R"("serviceP50Us":{:.1f},"serviceP99Us":{:.1f},)"
-        R"("decisionsPerSecond":{:.0f},"rssMiB":{},"readySeconds":{:.2f},)"
+        R"("cpuPerDecisionUs":{:.1f},"decisionsPerSecond":{:.0f},"rssMiB":{},)"
+        R"("readySeconds":{:.2f},)"
         R"("fittingPercent":{:.1f}}})",
         runs.empty() ? "" : ",", result.policy, options.seed, row.p50, row.p99, row.p999,
-        row.service50, row.service99, row.per_second, result.resident_mib, result.ready_seconds,
-        row.fitting);
+        row.service50, row.service99, row.cpu, row.per_second, result.resident_mib,
+        result.ready_seconds, row.fitting);
   }
   return fmt::format(
       R"({{"benchmark":"decide","nodes":{},"gpusPerNode":{},"fill":{:g},"rate":{},"seconds":{},)"
@@ -284,11 +298,11 @@ std::string ToJson(const DecideOptions& options, const Profile& profile,
       profile.nodes, profile.gpus_per_node, profile.fill, options.rate, options.seconds, runs);
 }
 
-Contestant Serve(const DecideOptions& options, const std::string& name, const std::string& folder,
+Contestant Serve(const std::string& program, const std::string& name, const std::string& folder,
                  const std::vector<std::string>& objects) {
   const uint16_t port = FreePort();
   Contestant contestant{.result = {.policy = name},
-                        .command = {options.server, "serve", "--cluster", "embedded", "--listen",
+                        .command = {program, "serve", "--cluster", "embedded", "--listen",
                                     fmt::format("127.0.0.1:{}", port)},
                         .port = port,
                         .log = fmt::format("{}/{}.log", folder, name)};
@@ -322,20 +336,23 @@ absl::Status RunDecide(const DecideOptions& options) {
   if (mkdtemp(folder.data()) == nullptr) {
     return absl::UnavailableError("expected to make a temporary folder, could not");
   }
-  const std::string objects = folder + "/fleet.json";
   std::fprintf(stderr, "writing a fleet of %d nodes\n", profile->nodes);
-  const absl::StatusOr<int64_t> pods = WriteFleet(*profile, options.seed, objects);
-  if (!pods.ok()) return pods.status();
+  const absl::StatusOr<FleetFiles> fleet = WriteFleet(*profile, options.seed, folder);
+  if (!fleet.ok()) return fleet.status();
   std::vector<Contestant> servers;
-  servers.push_back(Serve(options, options.quota ? "default" : "tranche", folder, {objects}));
+  servers.push_back(
+      Serve(options.server, options.quota ? "default" : "tranche", folder, fleet->paths));
   if (options.quota) {
-    const std::string teams = folder + "/teams.json";
-    if (absl::Status written = WriteTeams(*profile, teams); !written.ok()) return written;
     // Teams first: work keeps the leaf it was taken up under.
-    servers.push_back(Serve(options, "quota", folder, {teams, objects}));
+    std::vector<std::string> objects = {folder + "/teams.json"};
+    if (absl::Status written = WriteTeams(*profile, objects.front()); !written.ok()) return written;
+    objects.insert(objects.end(), fleet->paths.begin(), fleet->paths.end());
+    servers.push_back(Serve(options.server, "quota", folder, objects));
   }
-  std::vector<Contestant> floor;
-  floor.push_back(Floor(folder));
+  if (!options.beside.empty()) {
+    servers.push_back(Serve(options.beside, "beside", folder, fleet->paths));
+  }
+  servers.push_back(Floor(folder));
   const Requests requests = MakeRequests(options, *profile);
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -343,12 +360,10 @@ absl::Status RunDecide(const DecideOptions& options) {
   sched_setaffinity(0, sizeof(cores), &cores);
 
   if (absl::Status status = Measure(options, requests, servers); !status.ok()) return status;
-  if (absl::Status status = Measure(options, requests, floor); !status.ok()) return status;
   fs::remove_all(folder);
   std::vector<Result> results;
   for (Contestant& server : servers) results.push_back(std::move(server.result));
-  results.push_back(std::move(floor.front().result));
-  Print(options, *profile, *pods, results);
+  Print(options, *profile, fleet->pods, results);
   return WriteReport(ToJson(options, *profile, results), options.out);
 }
 

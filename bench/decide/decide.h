@@ -5,8 +5,9 @@
 // HTTP/1.1 with keep-alive, on one connection as kube-scheduler does; requests start at fixed times
 // (open loop), and latency counts from the time a request was due, so that a stall shows in every
 // request it delays. Beside it stands the floor: the same bytes read, scanned and answered by a
-// bare handler in the same server. With `quota` two servers hold the same fleet, one of them with
-// teams declared, and are asked in turns, so that what else the machine does meets both.
+// bare handler in the same server. With `quota` a second server holds the same fleet with teams
+// declared, with `beside` one that another program serves. All are asked in turns, so that what
+// else the machine does meets all of them.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct DecideOptions {
   int pods = 500;      // different waiting pods, asked for again and again
   std::string server;  // the tranche program
   std::string out;     // JSON file; empty: none
-  bool quota = false;  // measure with teams, quotas and budgets beside without, in turns
+  bool quota = false;  // measure with teams, quotas and budgets beside without
+  std::string beside;  // another tranche program, such as an older build; empty: none
 };
 
 absl::Status RunDecide(const DecideOptions& options);

@@ -8,9 +8,46 @@
 #include <fstream>
 #include <random>
 #include <string_view>
+#include <utility>
 
 namespace tranche::bench {
 namespace {
+
+constexpr int64_t kFileBytes = 16 * 1024 * 1024;
+
+// Objects as Lists in a row of files.
+class Lists {
+ public:
+  explicit Lists(std::string folder) : folder_(std::move(folder)) {}
+
+  void Add(std::string_view object) {
+    if (!file_.is_open()) {
+      paths_.push_back(fmt::format("{}/fleet-{}.json", folder_, paths_.size()));
+      file_.open(paths_.back());
+      file_ << R"({"apiVersion":"v1","kind":"List","items":[)";
+    } else {
+      file_ << ',';
+    }
+    file_ << '\n' << object;
+    if (file_.tellp() >= kFileBytes) End();
+  }
+  absl::StatusOr<std::vector<std::string>> Close() {
+    if (file_.is_open()) End();
+    if (file_) return paths_;
+    return absl::UnavailableError(
+        fmt::format("expected to write {}, found: {}", paths_.back(), std::strerror(errno)));
+  }
+
+ private:
+  void End() {
+    file_ << "]}";
+    file_.close();
+  }
+
+  const std::string folder_;
+  std::vector<std::string> paths_;
+  std::ofstream file_;
+};
 
 std::string NodeObject(const Profile& profile, int index) {
   return fmt::format(
@@ -73,13 +110,13 @@ std::string BoundPod(const Profile& profile, int node, int index, int64_t serial
 }
 
 // Pods that together take the fill of one node: whole GPUs and pairs sharing a card. Adds how many.
-std::string PodsOf(int node, const Profile& profile, std::mt19937_64& random, int64_t& count) {
-  std::string pods;
+void AddPodsOf(int node, const Profile& profile, std::mt19937_64& random, Lists& lists,
+               int64_t& count) {
   int left = static_cast<int>(1000.0 * profile.fill * profile.gpus_per_node);
   int card = 0;
   int index = 0;
   const auto add = [&](const Piece& piece) {
-    pods += ",\n" + BoundPod(profile, node, index, count + index, piece, card);
+    lists.Add(BoundPod(profile, node, index, count + index, piece, card));
     ++index;
   };
   while (left > 0 && card < profile.gpus_per_node) {
@@ -107,7 +144,6 @@ std::string PodsOf(int node, const Profile& profile, std::mt19937_64& random, in
     card += cards;
   }
   count += index;
-  return pods;
 }
 
 }  // namespace
@@ -116,24 +152,19 @@ std::string NodeNameOf(int index) { return fmt::format("gpu-node-{:05}", index);
 
 std::string TeamName(int index) { return fmt::format("team-{}", index); }
 
-absl::StatusOr<int64_t> WriteFleet(const Profile& profile, uint64_t seed, const std::string& path) {
-  std::ofstream file(path);
-  file << R"({"apiVersion":"v1","kind":"List","items":[)"
-       << "\n";
-  for (int node = 0; node < profile.nodes; ++node) {
-    if (node > 0) file << ",\n";
-    file << NodeObject(profile, node);
-  }
+absl::StatusOr<FleetFiles> WriteFleet(const Profile& profile, uint64_t seed,
+                                      const std::string& folder) {
+  Lists lists(folder);
+  for (int node = 0; node < profile.nodes; ++node) lists.Add(NodeObject(profile, node));
   std::mt19937_64 random(seed);
-  int64_t pods = 0;
-  for (int node = 0; node < profile.nodes; ++node) file << PodsOf(node, profile, random, pods);
-  file << "]}";
-  file.close();
-  if (!file) {
-    return absl::UnavailableError(
-        fmt::format("expected to write {}, found: {}", path, std::strerror(errno)));
+  FleetFiles files;
+  for (int node = 0; node < profile.nodes; ++node) {
+    AddPodsOf(node, profile, random, lists, files.pods);
   }
-  return pods;
+  absl::StatusOr<std::vector<std::string>> paths = lists.Close();
+  if (!paths.ok()) return paths.status();
+  files.paths = *std::move(paths);
+  return files;
 }
 
 std::string PendingPod(const Profile& profile, int index, uint64_t draw) {

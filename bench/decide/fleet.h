@@ -14,8 +14,15 @@ namespace tranche::bench {
 std::string NodeNameOf(int index);  // "gpu-node-00042"
 std::string TeamName(int index);    // its namespace too: "team-7"
 
-// One List of nodes and bound pods; how many pods. Errors: what the file system says.
-absl::StatusOr<int64_t> WriteFleet(const Profile& profile, uint64_t seed, const std::string& path);
+struct FleetFiles {
+  std::vector<std::string> paths;  // to be loaded in this order
+  int64_t pods = 0;
+};
+
+// Lists of nodes and, behind them, of bound pods, in as many files as keep each small: a server
+// needs memory of several times a file to read it. Errors: what the file system says.
+absl::StatusOr<FleetFiles> WriteFleet(const Profile& profile, uint64_t seed,
+                                      const std::string& folder);
 
 // A pending pod as kube-scheduler sends it, without the candidates: what it asks is drawn by `draw`
 // from the pods that wait; classes and runtimes go by index.

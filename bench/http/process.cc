@@ -12,6 +12,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <thread>
 #include <utility>
@@ -59,6 +60,13 @@ Process::~Process() {
 }
 
 bool Process::running() { return kill(pid_, 0) == 0 && waitpid(pid_, nullptr, WNOHANG) == 0; }
+
+std::chrono::nanoseconds Process::CpuTime() const {
+  clockid_t clock = 0;
+  timespec time{};
+  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &time) != 0) return {};
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 int64_t Process::StatusMib(std::string_view line) const {
   std::ifstream status(fmt::format("/proc/{}/status", pid_));

@@ -26,6 +26,8 @@ class Process {
   int64_t ResidentMib() const { return StatusMib("VmRSS:"); }
   // The most it ever was; likewise.
   int64_t PeakMib() const { return StatusMib("VmHWM:"); }
+  // User and system time of all its threads so far; zero when the process is gone.
+  std::chrono::nanoseconds CpuTime() const;
   bool running();
 
  private:
