@@ -80,6 +80,7 @@ TEST_F(OpenApi, DescribesEveryAnswer) {
   const std::string runs =
       bound["namespace"].get<std::string>() + "/" + bound["name"].get<std::string>();
   const std::string budget = Get("/api/v1/budgets")["budgets"][0]["name"];
+  const std::string team = bound["leaf"];
   const std::string explain = "/api/v1/explain/{namespace}/{pod}";
   const std::pair<std::string, std::string> table[] = {
       {"/api/v1/nodes", "/api/v1/nodes"},
@@ -96,6 +97,10 @@ TEST_F(OpenApi, DescribesEveryAnswer) {
       {"/api/v1/advice", "/api/v1/advice"},
       {"/api/v1/audit", "/api/v1/audit"},
       {"/version", "/version"},
+      {"/api/v1/nodes/{name}", "/api/v1/nodes/" + nodes_.front()},
+      {"/api/v1/pods/{namespace}/{name}", "/api/v1/pods/" + runs},
+      {"/api/v1/pods", "/api/v1/pods?state=placed&sort=-gpus&limit=3"},
+      {"/api/v1/teams/{name}", "/api/v1/teams/" + team},
   };
   for (const auto& [path, target] : table) {
     EXPECT_THAT(Faults(path, "get", Get(target)), ElementsAre()) << target;
