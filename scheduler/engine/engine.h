@@ -135,13 +135,18 @@ class Engine {
   std::vector<Reclaim> Reclaims() const;
 
   // ---- verbs ------------------------------------------------------------------------------
-  // `answer` is reused between calls so that nothing is allocated per candidate.
+  // `answer` is reused between calls so that nothing is allocated per candidate. One that is given
+  // again is answered once: neither chosen nor refused a second time where nodes are looked at.
   void Filter(const PodRequest& request, std::span<const std::string_view> candidates, Instant now,
               FilterAnswer& answer);
   // Strict ranks for the candidates: result[i] is 10 for the best, 9, 8, ... 0. All 0 for pods
-  // that ask no GPU.
+  // that ask no GPU, and 0 for a candidate that is given again.
   void Prioritize(const PodRequest& request, std::span<const std::string_view> candidates,
                   Instant now, std::vector<int>& ranks);
+  // The ranks by the order of the pod's last filter, which stands until its next one. False: that
+  // knew not all of these as fitting; ask Prioritize.
+  bool RankAsFiltered(const PodUid& pod, std::span<const std::string_view> candidates, Instant now,
+                      std::vector<int>& ranks);
   // The preempt verb: of the candidates, those where evicting helps and the rules allow it, with
   // the victims that are needed (highest priority first) and the PodDisruptionBudgets these
   // violate. Victims that hold no GPUs are kept as they came; pods we do not know are never named.

@@ -164,10 +164,10 @@ bool Filtering::AnswerPlaced(const PodUid& uid, std::span<const std::string_view
   if (record == nullptr || record->terminal || record->Place().empty()) return false;
   TRANCHE_MARK(filter_of_a_placed_pod);
   for (uint32_t i = 0; i < candidates.size(); ++i) {
-    if (candidates[i] == record->Place().str()) {
-      answer.chosen.push_back(i);
-    } else {
+    if (candidates[i] != record->Place().str()) {
       answer.refused.emplace_back(i, Reason::kPodElsewhere);
+    } else if (answer.chosen.empty()) {
+      answer.chosen.push_back(i);
     }
   }
   if (answer.chosen.empty()) answer.reason = Reason::kPodElsewhere;
@@ -229,14 +229,24 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   if (record != nullptr) filtering.KeepAnswer(context, *record, answer, now);
 }
 
+bool Engine::RankAsFiltered(const PodUid& pod, std::span<const std::string_view> candidates,
+                            Instant now, std::vector<int>& ranks) {
+  EngineParts& parts = *parts_;
+  parts.Advance(now);
+  ranks.assign(candidates.size(), 0);
+  if (parts.claim_filter.Rank(pod, candidates, ranks)) return true;
+  const PodRecord* record = parts.cluster.Find(pod);
+  if (record == nullptr || record->tentative == kNoNode || !record->Place().empty()) return false;
+  parts.cluster.names.FindAll(candidates, parts.ids);
+  return Filtering(parts).RankAsFiltered(*record, ranks);
+}
+
 void Engine::Prioritize(const PodRequest& request, std::span<const std::string_view> candidates,
                         Instant now, std::vector<int>& ranks) {
+  if (RankAsFiltered(request.uid, candidates, now, ranks)) return;
   EngineParts& parts = *parts_;
   ClusterState& cluster = parts.cluster;
   Filtering filtering(parts);
-  parts.Advance(now);
-  ranks.assign(candidates.size(), 0);
-  if (parts.claim_filter.Rank(request.uid, candidates, ranks)) return;
   cluster.names.FindAll(candidates, parts.ids);
   if (!request.asks_gpu()) return filtering.RankPlain(request, now, ranks);
   PodRecord* record = cluster.Find(request.uid);
@@ -253,11 +263,8 @@ void Engine::Prioritize(const PodRequest& request, std::span<const std::string_v
   const ScopedRemoval lift(cluster, request.uid, now, parts.kept.SharesWith(request.uid));
   if (context.whole != Reason::kNone) return;
   const NodeId claimed = record == nullptr ? kNoNode : record->tentative;
-  if (claimed != kNoNode) {
-    // The order filter gave; affirmed, not computed again.
-    if (filtering.RankAsFiltered(*record, ranks)) return;
-    cluster.DropTentative(request.uid, *record, now);
-  }
+  // Its filter did not see all of these.
+  if (claimed != kNoNode) cluster.DropTentative(request.uid, *record, now);
   parts.selection.Select(context, parts.ids, candidates.size(), now, nullptr);
   filtering.RankAsSelected(ranks);
   if (claimed == kNoNode || cluster.nodes[claimed] == nullptr) return;

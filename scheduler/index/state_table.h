@@ -44,12 +44,12 @@ class StateTable {
     Slot& slot = slots_[id];
     if (--slot.users > 0) return;
     ++idle_;
-    idle_order_.emplace_back(id, slot.generation);
+    idle_order_.emplace_back(id, generations_[id]);
     if (idle_order_.size() > kMostOrders * (slots_.size() + kMostOrders)) ForgetOvertaken();
   }
 
   // Changes whenever the id comes to mean another state; never 0.
-  uint32_t generation(StateId id) const { return slots_[id].generation; }
+  uint32_t generation(StateId id) const { return generations_[id]; }
   std::size_t size() const { return slots_.size(); }
   // Places in the order of idleness, overtaken ones included.
   std::size_t orders() const { return idle_order_.size(); }
@@ -57,7 +57,6 @@ class StateTable {
  private:
   struct Slot {
     uint32_t users = 0;
-    uint32_t generation = 1;
     const std::string* signature = nullptr;  // owned by ids_
   };
 
@@ -67,13 +66,14 @@ class StateTable {
       idle_order_.pop_front();
       Slot& slot = slots_[id];
       // A slot that was used again since is in the queue once more, further back.
-      if (slot.users > 0 || slot.generation != generation) continue;
+      if (slot.users > 0 || generations_[id] != generation) continue;
       ids_.erase(*slot.signature);
-      ++slot.generation;
+      ++generations_[id];
       --idle_;
       return id;
     }
     slots_.push_back({});
+    generations_.push_back(1);
     return StateId{slots_.size() - 1};
   }
 
@@ -83,7 +83,7 @@ class StateTable {
     std::deque<std::pair<StateId, uint32_t>> order;
     for (auto at = idle_order_.rbegin(); at != idle_order_.rend(); ++at) {
       const auto [id, generation] = *at;
-      if (slots_[id].users > 0 || slots_[id].generation != generation || kept[id]) continue;
+      if (slots_[id].users > 0 || generations_[id] != generation || kept[id]) continue;
       kept[id] = true;
       order.push_front(*at);
     }
@@ -95,6 +95,8 @@ class StateTable {
   std::size_t spare_;
   std::size_t idle_ = 0;
   std::vector<Slot> slots_;
+  // By slot; on their own, for they are read for every candidate.
+  std::vector<uint32_t> generations_;
   std::unordered_map<std::string, StateId> ids_;  // looked up, never iterated
   std::deque<std::pair<StateId, uint32_t>> idle_order_;
 };

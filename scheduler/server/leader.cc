@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
@@ -47,6 +48,11 @@ constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
 // Some seconds for all of a large cluster.
 constexpr std::chrono::milliseconds kCheckSliceEvery{100};
 
+uint64_t DrawSeed() {
+  std::random_device random;
+  return static_cast<uint64_t>(random()) << 32 | random();
+}
+
 HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::SqliteLedger* book,
                             std::function<bool()> may_write) {
   HostOptions options;
@@ -59,6 +65,7 @@ HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::Sq
   options.engine.placeholders = config.reservation;
   options.engine.epoch = epoch;
   options.engine.scheduler = config.admission.scheduler_name;
+  options.engine.name_seed = DrawSeed();
   options.defaults = PolicyDefaults(config);
   options.may_write = std::move(may_write);
   if (config.cluster == ClusterKind::kKubernetes) options.cache_limit = config.cache_limit;

@@ -11,6 +11,7 @@ void RankAs(const std::vector<NodeId>& ranked, const std::vector<NodeId>& ids,
             std::vector<int>& ranks) {
   std::vector<std::pair<std::ptrdiff_t, std::size_t>> order;
   for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == kNamedBefore) continue;
     order.emplace_back(std::ranges::find(ranked, ids[i]) - ranked.begin(), i);
   }
   std::ranges::sort(order);
@@ -77,6 +78,7 @@ std::vector<ClaimFilter::Place> ClaimFilter::PlacesFor(const RequestContext& con
   std::vector<std::optional<Reason>> asked;  // of quota, by parts
   for (uint32_t position = 0; position < ids_.size(); ++position) {
     const NodeId id = ids_[position];
+    if (id == kNamedBefore) continue;
     const ClaimScores::Score score = ScoreOn(wish, id, scores, trials);
     wants |= score.parts > 0;
     Reason reason = Reason::kNone;

@@ -151,6 +151,23 @@ bool Selection::PassesHold(Round& round, NodeId id) const {
   return distance > context.near->within ? Reason::kGangElsewhere : Reason::kNone;
 }
 
+// Memory that the candidates behind this one will be read from is asked for now.
+[[gnu::always_inline]] inline void Selection::Foresee(const Round& round,
+                                                      const std::vector<NodeId>& candidates,
+                                                      std::size_t position) const {
+  constexpr std::size_t kRowsAhead = 24;
+  constexpr std::size_t kVerdictsAhead = 12;
+  if (position + kRowsAhead >= candidates.size()) return;
+  const NodeId row = candidates[position + kRowsAhead];
+  if (IsNode(row)) __builtin_prefetch(&cluster_.hot[row]);
+  const NodeId next = candidates[position + kVerdictsAhead];
+  if (round.shape == nullptr || !IsNode(next)) return;
+  const StateId state = cluster_.hot[next].soft;
+  if (state < round.shape->by_state.size()) {
+    __builtin_prefetch(&round.shape->by_state[state], /*write=*/1);
+  }
+}
+
 [[gnu::always_inline]] inline Reason Selection::Consider(Round& round, NodeId id, Order& order) {
   const RequestContext& context = round.context;
   int distance = 0;
@@ -206,6 +223,8 @@ void Selection::Select(const RequestContext& context, const std::vector<NodeId>&
   Begin(*context.request);
   cluster_.names.ascending();
   for (uint32_t position = 0; position < candidates.size(); ++position) {
+    Foresee(round, candidates, position);
+    if (candidates[position] == kNamedBefore) continue;
     Order order = 0;
     const Reason reason = Consider(round, candidates[position], order);
     if (reason == Reason::kNone) {

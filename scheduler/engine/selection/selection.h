@@ -66,6 +66,8 @@ class Selection {
 
  private:
   struct Round;
+  void Foresee(const Round& round, const std::vector<NodeId>& candidates,
+               std::size_t position) const;
   // Why the node does not take the pod; kNone: it does, and `order` says how good it is.
   Reason Consider(Round& round, NodeId id, Order& order);
   // Why the node is out of the question, whatever room it has; else how far it is from the gang.

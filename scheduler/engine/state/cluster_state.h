@@ -58,6 +58,7 @@ class ClusterState {
         schedulers(engine_options.scheduler),
         epoch(engine_options.epoch),
         placeholders(engine_options.placeholder_times, engine_options.epoch),
+        names(engine_options.name_seed),
         agents(engine_options.agent_patience) {}
 
   // Grows with every change that a plan may depend on; raised here and nowhere else.

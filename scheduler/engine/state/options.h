@@ -24,6 +24,7 @@ struct EngineOptions {
   bool namespace_caps = false;     // keep ResourceQuotas as HAMi does
   bool placeholders = false;       // pods of ours hold cards of stock nodes that others share
   PlaceholderTimes placeholder_times;
+  uint64_t name_seed = 0;  // of the hash of node names; changes no result
 };
 
 }  // namespace tranche

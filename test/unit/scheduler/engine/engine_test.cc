@@ -323,5 +323,49 @@ TEST_F(EngineTest, UidsTellPodsOfOneNameApart) {
   EXPECT_EQ(engine_.Bind(old_pod.name, old_pod.uid, NodeName("a"), now_).reason, Reason::kPodGone);
 }
 
+// kube-scheduler gives each candidate once. Whoever does not gets each answered once.
+TEST_F(EngineTest, ACandidateGivenAgainIsAnsweredOnce) {
+  Nodes({test::StockNode("a", 8), test::StockNode("b", 8), test::StockNode("small", 1)});
+  const std::vector<std::string_view> names = {"a", "small", "a", "b", "b", "small", "ghost", "a"};
+  const PodRequest request = WholePod("p", 4);
+  engine_.Filter(request, names, now_, answer_);
+  EXPECT_EQ(answer_.chosen, (std::vector<uint32_t>{0, 3}));
+  std::vector<uint32_t> refused;
+  for (const auto& [position, reason] : answer_.refused) refused.push_back(position);
+  EXPECT_EQ(refused, (std::vector<uint32_t>{1, 6}));
+  std::vector<int> ranks;
+  engine_.Prioritize(request, std::vector<std::string_view>{"b", "a", "b", "a"}, now_, ranks);
+  EXPECT_EQ(ranks, (std::vector<int>{9, 10, 0, 0}));
+  // A pod that has its node, likewise.
+  ASSERT_TRUE(Place(request, "a"));
+  engine_.Filter(request, names, now_, answer_);
+  EXPECT_EQ(answer_.chosen, std::vector<uint32_t>{0});
+  EXPECT_EQ(answer_.refused.size(), 5U);
+}
+
+// Prioritize is asked about the pod that filter has just answered for; its order stands without a
+// look at the pod.
+TEST_F(EngineTest, TheOrderOfTheLastFilterStandsUntilItIsAskedBeyondIt) {
+  Nodes({test::StockNode("a", 8), test::StockNode("b", 8), test::StockNode("c", 1)});
+  const PodRequest request = WholePod("p", 4);
+  const std::vector<std::string_view> both = {"b", "a"};
+  std::vector<int> ranks;
+  EXPECT_FALSE(engine_.RankAsFiltered(request.uid, both, now_, ranks));
+  ASSERT_EQ(Filter(request), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(engine_.RankAsFiltered(request.uid, both, now_, ranks));
+  EXPECT_EQ(ranks, (std::vector<int>{9, 10}));
+  EXPECT_FALSE(
+      engine_.RankAsFiltered(request.uid, std::vector<std::string_view>{"a", "c"}, now_, ranks));
+  EXPECT_FALSE(engine_.RankAsFiltered(PodUid("other"), both, now_, ranks));
+  EXPECT_FALSE(engine_.RankAsFiltered(PodUid(), both, now_, ranks));
+  ASSERT_TRUE(Place(request, "b"));
+  EXPECT_FALSE(engine_.RankAsFiltered(request.uid, both, now_, ranks));
+  // Taken up by filter again; its tentative placement ends by time.
+  const PodRequest next = WholePod("q", 2);
+  ASSERT_FALSE(Filter(next).empty());
+  now_ = At(60);
+  EXPECT_FALSE(engine_.RankAsFiltered(next.uid, both, now_, ranks));
+}
+
 }  // namespace
 }  // namespace tranche
