@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -22,9 +23,11 @@ using Steady = std::chrono::steady_clock;
 // How many candidates of a preemption are judged per hold of the engine's lock.
 constexpr std::size_t kPreemptBatch = 16;
 
-// After a body above this the scratch is given back, or one such call would cost its memory for
-// ever.
+// Scratch that has served a body above this is given back when none came for a while: not at once,
+// or a fleet with long lists would have new pages made for it at every call; nor never, or one such
+// call would cost its memory for ever.
 constexpr std::size_t kLargeBody = 1024 * 1024;
+constexpr std::chrono::minutes kKeptFor{5};
 
 // What one server thread reuses from call to call.
 struct Scratch {
@@ -32,18 +35,19 @@ struct Scratch {
   wire::ExtenderArgs args;
   FilterAnswer answer;
   std::vector<int> ranks;
+  std::optional<Steady::time_point> large_since;  // the last large body
 };
 
 class ThreadScratch {
  public:
-  explicit ThreadScratch(const http::Request& request) : large_(request.body.size() > kLargeBody) {
-    if (Slot() == nullptr) Slot() = std::make_unique<Scratch>();
+  explicit ThreadScratch(const http::Request& request) {
+    std::unique_ptr<Scratch>& slot = Slot();
+    const bool large = request.body.size() > kLargeBody;
+    const bool outlived = slot != nullptr && !large && slot->large_since &&
+                          Steady::now() - *slot->large_since > kKeptFor;
+    if (slot == nullptr || outlived) slot = std::make_unique<Scratch>();
+    if (large) slot->large_since = Steady::now();
   }
-  ~ThreadScratch() {
-    if (large_) Slot().reset();
-  }
-  ThreadScratch(const ThreadScratch&) = delete;
-  ThreadScratch& operator=(const ThreadScratch&) = delete;
   Scratch& operator*() const { return *Slot(); }
   Scratch* operator->() const { return Slot().get(); }
 
@@ -52,7 +56,6 @@ class ThreadScratch {
     thread_local std::unique_ptr<Scratch> slot;
     return slot;
   }
-  const bool large_;
 };
 
 http::Response Reply(int status, std::string body) {
@@ -155,14 +158,23 @@ void Verbs::Prioritize(const http::Request& request, const http::Responder& resp
   const Count count(metrics_, Verb::kPrioritize);
   const ThreadScratch lease(request);
   Scratch& scratch = *lease;
-  const absl::Status read = scratch.codec.ReadExtenderArgs(request.body, scratch.args);
+  wire::ExtenderArgs& args = scratch.args;
+  absl::Status read = scratch.codec.ReadExtenderArgs(request.body, args, wire::PodPart::kUid);
   if (!read.ok()) return count.Answer(Result::kMalformed, Malformed(read), respond);
   if (const Readiness readiness = host_.cluster.readiness(); readiness != Readiness::kReady) {
     return count.Answer(Result::kNotReady, RefusalAnswer(503, Describe(readiness)), respond);
   }
-  host_.engine.With(EngineCaller::kPrioritize, [&scratch](Engine& engine, Instant now) {
-    engine.Prioritize(scratch.args.pod.request, scratch.args.names, now, scratch.ranks);
-  });
+  const bool ranked =
+      host_.engine.With(EngineCaller::kPrioritize, [&](Engine& engine, Instant now) {
+        return engine.RankAsFiltered(args.pod.request.uid, args.names, now, scratch.ranks);
+      });
+  if (!ranked) {
+    read = scratch.codec.ReadPod(args);
+    if (!read.ok()) return count.Answer(Result::kMalformed, Malformed(read), respond);
+    host_.engine.With(EngineCaller::kPrioritize, [&](Engine& engine, Instant now) {
+      engine.Prioritize(args.pod.request, args.names, now, scratch.ranks);
+    });
+  }
   std::string body;
   wire::WritePriorities(scratch.args, scratch.ranks, body);
   count.Answer(Result::kYes, Reply(200, std::move(body)), respond);

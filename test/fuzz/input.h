@@ -11,9 +11,13 @@
 
 namespace tranche::fuzz {
 
+// As behind the bodies that the server hands over.
+inline constexpr std::size_t kPadding = 64;
+static_assert(kPadding >= simdjson::SIMDJSON_PADDING);
+
 inline std::string Padded(const uint8_t* data, std::size_t size) {
   std::string text;
-  text.reserve(size + simdjson::SIMDJSON_PADDING);
+  text.reserve(size + kPadding);
   text.assign(reinterpret_cast<const char*>(data), size);
   return text;
 }

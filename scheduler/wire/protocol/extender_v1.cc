@@ -3,80 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "scheduler/wire/json/field_reader.h"
+#include "scheduler/wire/json/plain_text.h"
 #include "scheduler/wire/pods/pod_decode.h"
 #include "scheduler/wire/protocol/hami_reasons.h"
+#include "scheduler/wire/protocol/name_list.h"
 #include "topology/base/check.h"
-#include "topology/base/int128.h"
 #include "topology/base/status.h"
 
 namespace tranche::wire {
 namespace {
-
-// ---- names without duplicates -------------------------------------------------------------------
-
-uint64_t Fold(uint64_t left, uint64_t right) {
-  const Uint128 product = Uint128{left} * right;
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-}
-
-constexpr std::size_t kWord = sizeof(uint64_t);
-
-uint64_t LoadWord(const char* bytes) {
-  uint64_t word = 0;
-  std::memcpy(&word, bytes, kWord);
-  return word;
-}
-
-// Seeded, so that nobody can prepare names that all meet in one slot.
-uint64_t Hash(std::string_view text, uint64_t seed) {
-  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
-  uint64_t hash = Fold(seed ^ text.size(), kOdd);
-  if (text.size() < kWord) {
-    for (const char c : text) hash = (hash << 8 | hash >> 56) ^ static_cast<unsigned char>(c);
-    return Fold(hash, seed | 1);
-  }
-  for (std::size_t at = 0; at + kWord < text.size(); at += kWord) {
-    hash = Fold(hash ^ LoadWord(text.data() + at), seed | 1);
-  }
-  return Fold(hash ^ LoadWord(text.data() + text.size() - kWord), kOdd);
-}
-
-bool StrictlyAscending(const std::vector<std::string_view>& names) {
-  return std::adjacent_find(names.begin(), names.end(), std::greater_equal<>()) == names.end();
-}
-
-// Keeps the first of equal names. `table` holds hash (high half) and position + 1 (low half).
-void DropDuplicates(ExtenderArgs& args, uint64_t seed, std::vector<uint64_t>& table) {
-  std::vector<std::string_view>& names = args.names;
-  if (StrictlyAscending(names)) return;
-  constexpr uint64_t kLowHalf = 0xffffffff;
-  table.assign(std::bit_ceil(2 * names.size()), 0);
-  const uint64_t mask = table.size() - 1;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const uint64_t hash = Hash(names[i], seed);
-    uint64_t slot = hash & mask;
-    bool seen = false;
-    for (; table[slot] != 0 && !seen; slot = (slot + 1) & mask) {
-      seen = ((table[slot] ^ hash) & ~kLowHalf) == 0 &&
-             names[(table[slot] & kLowHalf) - 1] == names[i];
-    }
-    if (seen) continue;
-    names[kept] = names[i];
-    if (!args.items.empty()) args.items[kept] = args.items[i];
-    ++kept;
-    table[slot] = (hash & ~kLowHalf) | kept;
-  }
-  names.resize(kept);
-  if (!args.items.empty()) args.items.resize(kept);
-}
 
 // ---- reading ------------------------------------------------------------------------------------
 
@@ -100,10 +39,18 @@ std::string_view RequireText(Object parent, std::string_view key, FieldReader& r
   return text;
 }
 
-absl::StatusOr<PodFacts> ReadPod(Object root) {
+absl::StatusOr<Element> PodOf(Object root) {
   const std::optional<Element> pod = FindAnyCase(root, "Pod");
   if (!pod) return absl::InvalidArgumentError("expected object, found nothing, in Pod");
-  return DecodePod(*pod, PodDetail::kRequest);
+  return *pod;
+}
+
+// Empty where the pod has none, or is none.
+PodUid UidOf(Element pod) {
+  Object object;
+  if (pod.get(object) != simdjson::SUCCESS) return PodUid();
+  const std::optional<Object> metadata = FindObject(object, "metadata");
+  return PodUid(metadata ? FindText(*metadata, "uid").value_or("") : std::string_view());
 }
 
 void ReadNames(Array array, FieldReader& reader, std::vector<std::string_view>& names) {
@@ -184,18 +131,11 @@ std::vector<PreemptNode> ReadVictimMap(Object map, VictimForm form, FieldReader&
 
 // ---- writing ------------------------------------------------------------------------------------
 
-// Is every byte ASCII that stands for itself in a JSON string? Eight bytes a step.
+// Is every byte one that stands for itself in a JSON string? Eight bytes a step.
 bool IsPlain(std::string_view text) {
-  constexpr uint64_t kOnes = 0x0101010101010101;
-  constexpr uint64_t kHighBits = 0x8080808080808080;
-  const auto has_zero = [](uint64_t word) { return (word - kOnes) & ~word & kHighBits; };
-  const auto special = [&](uint64_t word) {
-    return ((word - kOnes * 0x20) & ~word & kHighBits) | (word & kHighBits) |
-           has_zero(word ^ (kOnes * '"')) | has_zero(word ^ (kOnes * '\\'));
-  };
   std::size_t at = 0;
-  for (; at + kWord <= text.size(); at += kWord) {
-    if (special(LoadWord(text.data() + at)) != 0) return false;
+  for (; at + kWordBytes <= text.size(); at += kWordBytes) {
+    if (SpecialBytes(LoadWord(text.data() + at)) != 0) return false;
   }
   return std::all_of(
       text.begin() + static_cast<std::ptrdiff_t>(at), text.end(),
@@ -268,11 +208,6 @@ void AppendRefused(const ExtenderArgs& args, const FilterAnswer& answer, bool pr
 
 }  // namespace
 
-Codec::Codec() {
-  std::random_device random;
-  seed_ = (static_cast<uint64_t>(random()) << 32) | random();
-}
-
 absl::StatusOr<Object> Codec::Parse(std::string_view body) {
   TRANCHE_ASSIGN_OR_RETURN(const Element document, parser_.Parse(body, Padding::kThere));
   FieldReader reader;
@@ -281,13 +216,29 @@ absl::StatusOr<Object> Codec::Parse(std::string_view body) {
   return *root;
 }
 
-absl::Status Codec::ReadExtenderArgs(std::string_view body, ExtenderArgs& args) {
+absl::StatusOr<Object> Codec::ParseHead(std::string_view head) {
+  text_.assign(head);
+  text_ += '}';
+  const std::size_t size = text_.size();
+  text_.append(simdjson::SIMDJSON_PADDING, ' ');
+  return Parse(std::string_view(text_).substr(0, size));
+}
+
+absl::Status Codec::ReadExtenderArgs(std::string_view body, ExtenderArgs& args, PodPart part) {
   args.by_name = true;
-  args.names.clear();
   args.items.clear();
-  TRANCHE_ASSIGN_OR_RETURN(const Object root, Parse(body));
-  TRANCHE_ASSIGN_OR_RETURN(args.pod, ReadPod(root));
   FieldReader reader;
+  if (const std::optional<std::string_view> head = ReadTrailingNames(body, args.names)) {
+    if (const absl::StatusOr<Object> root = ParseHead(*head); root.ok()) {
+      TRANCHE_RETURN_IF_ERROR(ReadPodPart(*root, part, args));
+      // The nodes are not looked at, but they must be what they claim to be.
+      ReadAnyCase<Object>(*root, "Nodes", "object", reader);
+      return reader.status();
+    }
+  }
+  args.names.clear();
+  TRANCHE_ASSIGN_OR_RETURN(const Object root, Parse(body));
+  TRANCHE_RETURN_IF_ERROR(ReadPodPart(root, part, args));
   const auto names = ReadAnyCase<Array>(root, "NodeNames", "array", reader);
   const auto nodes = ReadAnyCase<Object>(root, "Nodes", "object", reader);
   if (names) {
@@ -296,14 +247,25 @@ absl::Status Codec::ReadExtenderArgs(std::string_view body, ExtenderArgs& args) 
     args.by_name = false;
     ReadNodes(*nodes, reader, args);
   }
-  if (!reader.ok()) return reader.status();
-  DropDuplicates(args, seed_, seen_);
+  return reader.status();
+}
+
+absl::Status Codec::ReadPodPart(Object root, PodPart part, ExtenderArgs& args) {
+  TRANCHE_ASSIGN_OR_RETURN(pod_, PodOf(root));
+  if (part == PodPart::kRequest) return ReadPod(args);
+  args.pod.request.uid = UidOf(pod_);
+  return absl::OkStatus();
+}
+
+absl::Status Codec::ReadPod(ExtenderArgs& args) {
+  TRANCHE_ASSIGN_OR_RETURN(args.pod, DecodePod(pod_, PodDetail::kRequest));
   return absl::OkStatus();
 }
 
 absl::StatusOr<PreemptionArgs> Codec::ReadPreemptionArgs(std::string_view body) {
   TRANCHE_ASSIGN_OR_RETURN(const Object root, Parse(body));
-  TRANCHE_ASSIGN_OR_RETURN(PodFacts pod, ReadPod(root));
+  TRANCHE_ASSIGN_OR_RETURN(const Element object, PodOf(root));
+  TRANCHE_ASSIGN_OR_RETURN(PodFacts pod, DecodePod(object, PodDetail::kRequest));
   PreemptionArgs args;
   args.pod = std::move(pod);
   FieldReader reader;
@@ -333,6 +295,7 @@ absl::StatusOr<BindingArgs> Codec::ReadBindingArgs(std::string_view body) {
 void WriteFilterResult(const ExtenderArgs& args, const FilterAnswer& answer,
                        bool preemption_in_tree, std::string& out, std::string_view error,
                        ReasonStyle style) {
+  const bool passes = answer.untouched || !answer.chosen.empty();
   out.clear();
   if (args.by_name) {
     out += R"({"Nodes":null,"NodeNames":[)";
@@ -347,7 +310,11 @@ void WriteFilterResult(const ExtenderArgs& args, const FilterAnswer& answer,
   out += R"(,"FailedNodes":)";
   AppendRefused(args, answer, preemption_in_tree, /*curable=*/true, style, out);
   out += R"(,"FailedAndUnresolvableNodes":)";
-  AppendRefused(args, answer, preemption_in_tree, /*curable=*/false, style, out);
+  if (passes) {
+    out += "{}";
+  } else {
+    AppendRefused(args, answer, preemption_in_tree, /*curable=*/false, style, out);
+  }
   out += R"(,"Error":)";
   AppendText(out, error);
   out += '}';
