@@ -16,7 +16,7 @@ namespace tranche::wire {
 // needs an escape or a byte beyond ASCII; `names` are views into the body, as they came. With a
 // brace behind it the head is a JSON object exactly if the body is one: the body's other members.
 // nullopt: the body is of another form, well-formed or not, and `names` means nothing. Requires:
-// the body is readable for 16 bytes behind its end.
+// the body is readable for 64 bytes behind its end (http::kBodyPadding).
 std::optional<std::string_view> ReadTrailingNames(std::string_view body,
                                                   std::vector<std::string_view>& names);
 
