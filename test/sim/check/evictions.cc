@@ -56,6 +56,7 @@ std::optional<SimTime> RunsSince(const Json& pod) {
 }  // namespace
 
 void EvictionChecker::Hear(const Happening& happening) {
+  owners_.Hear(happening);
   if (happening.kind == Happening::Kind::kEnded) ends_.emplace(happening.who, happening.at);
   if (happening.kind != Happening::Kind::kWritten) return;
   if (happening.resource == "gpureclaims") return Told(happening);
@@ -185,12 +186,15 @@ void EvictionChecker::Judge(const Eviction& eviction, const Plan& plan) {
     }
   }
   const bool others = plan.rule == "R1" || plan.rule == "R3" || plan.rule == "R5";
-  if (others && victim.record && victim.record->leaf != plan.leaf &&
-      !MayBeBorrowed(victim, plan.rule == "R1" ? Chosen::kMayBe : Chosen::kNever,
+  if (!others || !victim.record) return;
+  const std::set<std::string> leaves = owners_.Of(victim, eviction.at);
+  const std::string& leaf = *leaves.begin();
+  if (leaves.size() == 1 && leaf != plan.leaf &&
+      !MayBeBorrowed(victim, leaf, plan.rule == "R1" ? Chosen::kMayBe : Chosen::kNever,
                      std::min(plan.since, eviction.at) - options_.lag, eviction.at)) {
     Found(eviction.at, victim.key,
-          fmt::format("expected a victim beyond the nominal of {}, found it in quota, by {}",
-                      victim.record->leaf, what));
+          fmt::format("expected a victim beyond the nominal of {}, found it in quota, by {}", leaf,
+                      what));
   }
 }
 
@@ -275,11 +279,11 @@ const PodLife::Kept* EvictionChecker::KeptAt(const PodLife& pod, const Moment& m
   return last;
 }
 
-bool EvictionChecker::AddClaims(const PodLife& victim, const QuotaModel& model,
+bool EvictionChecker::AddClaims(const std::string& leaf, const QuotaModel& model,
                                 const Moment& moment,
                                 std::map<std::string, WorkUnit>& units) const {
   for (const auto& [uid, claim] : truth_.claims()) {
-    if (model.LeafOf(claim.ns()) != victim.record->leaf) continue;
+    if (model.LeafOf(claim.ns()) != leaf) continue;
     for (const Allocation& one : claim.allocations) {
       if (one.from > moment.at || (one.to && *one.to < moment.heard)) continue;
       const auto holdings = HoldingsOf(one);
@@ -299,6 +303,7 @@ bool EvictionChecker::AddClaims(const PodLife& victim, const QuotaModel& model,
 }
 
 std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& victim,
+                                                              const std::string& leaf,
                                                               const QuotaModel& model,
                                                               const Moment& moment) const {
   std::map<std::string, WorkUnit> units;
@@ -308,8 +313,10 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
     const PodLife::Kept* const kept = moment.counts_kept ? KeptAt(pod, moment) : nullptr;
     if ((!bound && kept == nullptr) || (pod.ended && *pod.ended < moment.heard)) continue;
     if (!pod.record && !AsksGpu(pod.object)) continue;
-    const std::string leaf = pod.record ? pod.record->leaf : model.LeafOf(pod.ns());
-    if (leaf != victim.record->leaf) continue;
+    const std::set<std::string> leaves =
+        pod.bound ? owners_.Of(pod, moment.at) : std::set{model.LeafOf(pod.ns())};
+    if (!leaves.contains(leaf)) continue;
+    if (leaves.size() > 1) return std::nullopt;
     const auto node = moment.nodes.find(bound ? pod.node : kept->node);
     const auto holding = node == moment.nodes.end() ? std::nullopt : HoldingOf(pod, node->second);
     if (!holding) return std::nullopt;
@@ -323,18 +330,17 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
     charge = AddSaturating(charge, holding->charge);
     unit.victims = unit.victims || &pod == &victim;
   }
-  if (moment.counts_claims && !AddClaims(victim, model, moment, units)) return std::nullopt;
+  if (moment.counts_claims && !AddClaims(leaf, model, moment, units)) return std::nullopt;
   std::vector<WorkUnit> list;
   for (auto& [key, unit] : units) list.push_back(std::move(unit));
   return list;
 }
 
-bool EvictionChecker::MayBeBorrowed(const PodLife& victim, Chosen chosen, SimTime since,
-                                    SimTime at) const {
+bool EvictionChecker::MayBeBorrowed(const PodLife& victim, const std::string& leaf, Chosen chosen,
+                                    SimTime since, SimTime at) const {
   // One that is used up takes the nominal away.
   const auto budgets = truth_.Versions("gpubudgets", at, since);
   if (std::ranges::any_of(budgets, [](const Objects& all) { return !all.empty(); })) return true;
-  const std::string& leaf = victim.record->leaf;
   const Objects nodes = truth_.Versions("nodes", at, at).front();
   const Order order = options_.faults.has(Fault::kClock) ? Order::kUnknown : Order::kByAge;
   // Ends are heard of one after another: up to each of them, in turn.
@@ -353,7 +359,8 @@ bool EvictionChecker::MayBeBorrowed(const PodLife& victim, Chosen chosen, SimTim
     for (const Objects& classes : all_classes) {
       for (const SimTime moment : moments) {
         for (const auto& [kept, claims] : kCounted) {
-          const auto units = UnitsOf(victim, model, {moment, at, kept, claims, nodes, classes});
+          const auto units =
+              UnitsOf(victim, leaf, model, {moment, at, kept, claims, nodes, classes});
           if (!units || Fill(model, leaf, *units, order).victim_is_borrowed) return true;
           if (chosen == Chosen::kMayBe && CanSpare(model, leaf, *units, order)) return true;
         }

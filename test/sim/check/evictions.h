@@ -9,7 +9,8 @@
 // fits is borrowed; or (R1) the team has as much in quota without it. Marks are made of what
 // anybody held, where the product had heard of ends up to some moment of the two seconds before the
 // plan or since; where clocks are wrong nobody can tell who is older, and what does not fit
-// together may be any of it. Room that is kept for a pod (we have nominated it) counts for its team
+// together may be any of it, and where it cannot be told which team work counts for (owners.h)
+// nothing is judged. Room that is kept for a pod (we have nominated it) counts for its team
 // since then, and so do devices of its claims. What made room for a pod goes to nobody else of ours
 // while the reclaim is Reserved.
 //
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "test/sim/check/checker.h"
+#include "test/sim/check/owners.h"
 #include "test/sim/check/quota_model.h"
 
 namespace tranche::sim::check {
@@ -64,7 +66,8 @@ class EvictionChecker : public Checker {
   bool MayLackARecord(const Eviction& eviction) const;
   // R1 may choose which of a team's work is borrowed: what it can spare.
   enum class Chosen : uint8_t { kNever, kMayBe };
-  bool MayBeBorrowed(const PodLife& victim, Chosen chosen, SimTime since, SimTime at) const;
+  bool MayBeBorrowed(const PodLife& victim, const std::string& leaf, Chosen chosen, SimTime since,
+                     SimTime at) const;
   struct Moment {
     SimTime heard{0};            // ends were heard of up to then
     SimTime at{0};               // of the eviction
@@ -74,14 +77,15 @@ class EvictionChecker : public Checker {
     const Objects& classes;
   };
   static const PodLife::Kept* KeptAt(const PodLife& pod, const Moment& moment);
-  // What claims of the victim's team held, each a unit of the class of its first user; false:
-  // somebody's is not known.
-  bool AddClaims(const PodLife& victim, const QuotaModel& model, const Moment& moment,
+  // What claims of the team held, each a unit of the class of its first user; false: somebody's is
+  // not known.
+  bool AddClaims(const std::string& leaf, const QuotaModel& model, const Moment& moment,
                  std::map<std::string, WorkUnit>& units) const;
-  // What the victim's team held; nullopt: somebody's is not known.
-  std::optional<std::vector<WorkUnit>> UnitsOf(const PodLife& victim, const QuotaModel& model,
-                                               const Moment& moment) const;
+  // What the team of the victim held; nullopt: somebody's is not known.
+  std::optional<std::vector<WorkUnit>> UnitsOf(const PodLife& victim, const std::string& leaf,
+                                               const QuotaModel& model, const Moment& moment) const;
 
+  Owners owners_{truth_, options_.lag};
   std::map<std::string, Plan> plans_;                      // by victim's uid, the newest
   std::map<std::string, std::set<std::string>> reserved_;  // reclaim -> preemptors, while Reserved
   std::map<std::string, SimTime> ends_;                    // of processes

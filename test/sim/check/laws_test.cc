@@ -58,6 +58,40 @@ TEST(SimQuotas, AnEditCountsOnceItCouldBeKnown) {
   }
 }
 
+// red is called crimson from some moment on, and its namespace goes to blue: what ran there was
+// crimson's by then, and stays so. Where the edits are close, nobody can tell which came first.
+TEST(SimQuotas, WhatRunsIsItsQuotasThoughThatGetsAnotherName) {
+  struct Row {
+    const char* what;
+    double renamed, moved;
+    const char* asks;  // for two GPUs, at 50
+    bool wrong;
+  };
+  const Row kRows[] = {
+      {"blue's room is its own", 20, 40, "blue", false},
+      {"crimson has used its nominal", 20, 40, "crimson", true},
+      {"its namespace went a moment later", 20, 21, "crimson", false},
+      {"its namespace went a moment before", 21, 20, "blue", false},
+  };
+  for (const Row& row : kRows) {
+    Scene scene;
+    Teams(scene);
+    scene.Leads(kLeader, 1).Quota("red", "org", 2, 0).Quota("blue", "org", 2, 0);
+    scene.Pod("red/one", 2).Pod("other/two", 2);
+    scene.At(10).Bind("red/one", "n1", Cards(0, 2), "red");
+    const auto rename = [&] {
+      scene.At(row.renamed).Remove("gpuquotas", "red").Quota("crimson", "org", 2, 0);
+      scene.Edit("gpuquotas", "crimson", "/spec/namespaceSelector/matchLabels/team", "red");
+    };
+    const auto move = [&] { scene.At(row.moved).Namespace("red", "blue"); };
+    if (row.renamed < row.moved) rename();
+    move();
+    if (row.renamed > row.moved) rename();
+    scene.At(50).Bind("other/two", "n1", Cards(2, 2), row.asks);
+    EXPECT_EQ(scene.Found().contains("quotas"), row.wrong) << row.what << "\n" << scene.Texts();
+  }
+}
+
 // Another machine has taken its node's name.
 TEST(SimQuotas, WhatRunsIsChargedAsTheMachineItWasGiven) {
   constexpr const char* kOther = "NVIDIA-A100-SXM4-80GB";
@@ -95,6 +129,22 @@ TEST(SimEvictions, OnlyWhatIsBorrowedGoesForAnotherTeam) {
     scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {victim}).Evict(victim);
     const bool in_quota = std::string(victim) == "red/old";
     EXPECT_EQ(scene.Found().contains("evictions"), in_quota) << scene.Texts();
+  }
+}
+
+// What counted for a quota that is gone fills the nominal of the one that took it over.
+TEST(SimEvictions, WhatCameFromAQuotaThatIsGoneFillsItsHeirsNominal) {
+  for (const bool renamed : {true, false}) {
+    Scene scene;
+    Teams(scene);
+    scene.Leads(kLeader, 1).Quota("was-red", "org", 2).Namespace("red", "was-red");
+    scene.Pod("red/old", 2).Pod("red/new", 1).Pod("blue/wants", 2);
+    scene.At(10).Bind("red/old", "n1", Cards(0, 2), "was-red");
+    scene.At(20).Namespace("red", "red");
+    if (renamed) scene.Remove("gpuquotas", "was-red");
+    scene.At(30).Bind("red/new", "n1", Cards(2, 1), "red");
+    scene.At(100).Reclaim("r1", "R3", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
+    EXPECT_EQ(scene.Found().contains("evictions"), !renamed) << scene.Texts();
   }
 }
 
@@ -158,6 +208,7 @@ TEST(SimEvictions, WhatAnotherSchedulerPlacedCountsForItsTeam) {
   for (const int theirs : {2, 1}) {
     Scene scene;
     Teams(scene);
+    scene.Leads(kLeader, 1);
     scene.Pod("red/theirs", theirs).Pod("red/ours", 1).Pod("blue/wants", 2);
     scene.At(10).Edit("pods", "red/theirs", "/spec/nodeName", "n1", "stranger");
     scene.At(20).Bind("red/ours", "n1", Cards(2, 1), "red");

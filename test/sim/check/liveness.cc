@@ -33,6 +33,7 @@ bool IsGated(const Json& pod) {
 }  // namespace
 
 void LivenessChecker::Hear(const Happening& happening) {
+  owners_.Hear(happening);
   if (happening.kind == Happening::Kind::kQuiet) quiet_ = happening.at;
   if (happening.kind == Happening::Kind::kStarted && happening.who.starts_with(kSchedulerProcess)) {
     const std::string_view name = std::string_view(happening.who).substr(kSchedulerProcess.size());
@@ -83,7 +84,7 @@ bool LivenessChecker::TeamHasRoom(const PodLife& pod, const std::string& node) c
   const Json* const object = truth_.object("nodes", node);
   if (!model.known() || leaf.empty() || object == nullptr) return false;
   const SimTime now = SimTime::max();
-  UseHoldings(model, truth_, now, now, Held::kAtAnyMoment, nullptr);
+  UseHoldings(model, truth_, owners_, now, now, Held::kAtAnyMoment, nullptr);
   // Whatever it is charged, it is no more than whole GPUs.
   const std::optional<Holding> holding = HoldingOf(pod, *object);
   // Work that is never evicted may not borrow: within the nominal it is everybody's right.

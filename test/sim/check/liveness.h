@@ -14,6 +14,7 @@
 #include <string>
 
 #include "test/sim/check/checker.h"
+#include "test/sim/check/owners.h"
 
 namespace tranche::sim::check {
 
@@ -30,6 +31,7 @@ class LivenessChecker : public Checker {
   bool TeamHasRoom(const PodLife& pod, const std::string& node) const;
   void CheckBooks(const Json& pods, SimTime at);
 
+  Owners owners_{truth_, options_.lag};
   std::optional<SimTime> quiet_;
   std::map<std::string, int> pokes_;  // by pod's key, since it was quiet
   std::set<std::string> schedulers_;  // spec.schedulerName of those that ask us

@@ -35,7 +35,21 @@ bool Selects(const Json& selector, const Json& labels) {
 
 }  // namespace
 
-QuotaModel::QuotaModel(const Objects& quotas, const Objects& namespaces) : namespaces_(namespaces) {
+std::string OwnerOf(const Objects& quotas, const Objects& namespaces, const std::string& ns) {
+  const auto found = namespaces.find(ns);
+  if (found == namespaces.end()) return "";
+  const Json& labels = At(found->second, {"metadata", "labels"});
+  std::string owner;
+  for (const auto& [name, quota] : quotas) {
+    if (!Selects(At(quota, {"spec", "namespaceSelector"}), labels)) continue;
+    if (!owner.empty()) return "";
+    owner = name;
+  }
+  return owner;
+}
+
+QuotaModel::QuotaModel(const Objects& quotas, const Objects& namespaces)
+    : quotas_(quotas), namespaces_(namespaces) {
   for (const auto& [name, quota] : quotas) {
     names_.push_back(name);
     specs_.push_back(At(quota, {"spec"}));
@@ -142,19 +156,6 @@ std::vector<std::string> QuotaModel::LinesOf(int leaf, const std::string& model)
     if (IsLimited(leaf, line)) lines.push_back(line);
   }
   return lines;
-}
-
-std::string QuotaModel::LeafOf(const std::string& ns) const {
-  const auto found = namespaces_.find(ns);
-  if (found == namespaces_.end()) return "";
-  const Json& labels = At(found->second, {"metadata", "labels"});
-  std::string leaf;
-  for (std::size_t i = 0; i < names_.size(); ++i) {
-    if (!Selects(At(specs_[i], {"namespaceSelector"}), labels)) continue;
-    if (!leaf.empty()) return "";
-    leaf = names_[i];
-  }
-  return leaf;
 }
 
 bool QuotaModel::Enforces(const std::string& leaf) const {

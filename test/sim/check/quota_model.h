@@ -25,6 +25,9 @@ struct Holding {
   Charge charge;
 };
 
+// The one leaf whose selector has the namespace's labels; empty: none, or several.
+std::string OwnerOf(const Objects& quotas, const Objects& namespaces, const std::string& ns);
+
 class QuotaModel {
  public:
   using Objects = check::Objects;
@@ -34,8 +37,7 @@ class QuotaModel {
 
   bool known() const { return known_; }
   bool empty() const { return names_.empty(); }
-  // The one leaf whose selector has the namespace's labels; empty: none, or several.
-  std::string LeafOf(const std::string& ns) const;
+  std::string LeafOf(const std::string& ns) const { return OwnerOf(quotas_, namespaces_, ns); }
   bool Has(const std::string& quota) const { return Number(quota) >= 0; }
   // Does the leaf refuse what it may not have?
   bool Enforces(const std::string& leaf) const;
@@ -68,6 +70,7 @@ class QuotaModel {
   Oracle shape_;                       // parents and children alone
   std::map<std::string, Line> lines_;  // by model, and "any"
   std::map<std::string, std::vector<bool>> defined_;
+  Objects quotas_;
   Objects namespaces_;
 };
 

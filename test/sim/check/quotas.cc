@@ -65,8 +65,8 @@ void UseClaims(QuotaModel& model, const Truth& truth, SimTime since, SimTime now
 
 }  // namespace
 
-void UseHoldings(QuotaModel& model, const Truth& truth, SimTime since, SimTime now, Held which,
-                 const PodLife* but) {
+void UseHoldings(QuotaModel& model, const Truth& truth, const Owners& owners, SimTime since,
+                 SimTime now, Held which, const PodLife* but) {
   for (const auto& [uid, pod] : truth.pods()) {
     if (&pod == but || !pod.bound) continue;
     // What another scheduler placed is charged too, once it was heard of.
@@ -78,13 +78,15 @@ void UseHoldings(QuotaModel& model, const Truth& truth, SimTime since, SimTime n
     if (node == nullptr) continue;
     const std::optional<Holding> holding = HoldingOf(pod, *node);
     if (!holding) continue;
-    const std::string leaf = pod.record ? pod.record->leaf : "";
-    model.Use(model.Has(leaf) ? leaf : model.LeafOf(pod.ns()), *holding);
+    const std::set<std::string> leaves = owners.Of(pod, now);
+    if (leaves.size() > 1 && which == Held::kThroughout) continue;
+    for (const std::string& leaf : leaves) model.Use(leaf, *holding);
   }
   UseClaims(model, truth, since, now, which);
 }
 
 void QuotaChecker::Hear(const Happening& happening) {
+  owners_.Hear(happening);
   if (happening.kind != Happening::Kind::kWritten || happening.resource != "pods" ||
       !IsTranche(happening.who) || happening.after.is_null()) {
     return;
@@ -109,7 +111,7 @@ void QuotaChecker::Bound(const PodLife& pod, SimTime now) {
       QuotaModel model(declared, spaces);
       const std::string& leaf = pod.record->leaf;
       if (!model.known() || !model.Has(leaf) || !model.Enforces(leaf)) return;
-      UseHoldings(model, truth_, since, now, Held::kThroughout, &pod);
+      UseHoldings(model, truth_, owners_, since, now, Held::kThroughout, &pod);
       if (model.Admits(leaf, *holding)) return;
     }
   }
