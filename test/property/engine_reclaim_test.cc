@@ -6,7 +6,8 @@
 //   (17) when a reclaim has all its victims gone, its pod fits where its room is kept
 //   (20) nobody's work is evicted within the owner's rest
 //   (21) what is kept is given to nobody else
-// and no gang is left in part: once a pod of it was evicted, more than it can spare go or none.
+// and no gang is left in part: once a pod of it was evicted, more than it can spare go or none, but
+// for those that nobody may evict.
 // At the end no reclaim runs for ever: each is done or given up once its pods have gone or come.
 //   TRANCHE_SEED=7 TRANCHE_STEPS=1000 property_tests --gtest_filter='EngineReclaimStream*'
 #include <fmt/format.h>
@@ -296,7 +297,7 @@ class ReclaimStream {
         const auto pod = pods_.find(uid);
         if (pod == pods_.end() || pod->second.terminating) continue;
         size = std::max(size, pod->second.request.gang_size);
-        taken |= pod->second.evictable;
+        taken |= pod->second.evictable && pod->second.request.priority_class != "serve";
         ++staying;
       }
       EXPECT_TRUE(!taken || (size > 0 && staying >= size))

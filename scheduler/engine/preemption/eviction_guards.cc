@@ -49,6 +49,11 @@ bool EvictionGuards::MayStop(const PodRecord& record, const HeldWork& work) cons
   return enforced && record.traits.evictable && !record.traits.leaves_at && !record.node.empty();
 }
 
+bool EvictionGuards::IsNeverEvicted(const HeldWork& work) const {
+  const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
+  return gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
+}
+
 bool EvictionGuards::IsWithinNominal(const HeldWork& work) const {
   const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
   return work.within_nominal && gpu_class != nullptr &&
@@ -59,13 +64,13 @@ GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, cons
                                 Instant now) const {
   const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
   const GpuQuota* leaf = set_->QuotaNamed(work.leaf);
-  const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
   // Quotas that only observe, or are off, have nobody evicted. What never had a team is judged
   // by class alone; what is left of one that is gone is nobody's victim.
   const bool enforced = leaf == nullptr ? work.leaf.empty() : leaf->mode == QuotaMode::kEnforce;
   // One that was told to leave and has not is not told again: nobody knows when it will.
   const bool stuck = record.traits.leaves_at.has_value();
-  if (never || !enforced || stuck || !record.traits.evictable || record.node.empty()) {
+  if (IsNeverEvicted(work) || !enforced || stuck || !record.traits.evictable ||
+      record.node.empty()) {
     return {false, {}, {}};
   }
 

@@ -50,6 +50,8 @@ class EvictionGuards {
   // May the pod be stopped for a reason of its own, whoever waits? Classes that are never preempted
   // may; work under a quota that only observes may not.
   bool MayStop(const PodRecord& record, const HeldWork& work) const;
+  // Its class is never preempted, so no rule takes it for others' sake.
+  bool IsNeverEvicted(const HeldWork& work) const;
   // Its class is evicted only beyond its team's nominal, and it is within: as if it were never
   // preempted.
   bool IsWithinNominal(const HeldWork& work) const;

@@ -54,9 +54,7 @@ bool ReclaimRuns::GangIsToGo(const Reclaim& reclaim, const std::vector<PodUid>& 
   const bool members = std::ranges::all_of(left, [&](const PodUid& uid) {
     const HeldWork* work = cluster_.book.Find(uid);
     if (work == nullptr || !gang->second.members.contains(uid)) return false;
-    const GpuClass* gpu_class = cluster_.set->ClassNamed(work->workload_class);
-    const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
-    return !never && cluster_.Find(uid)->traits.evictable;
+    return !guards_.IsNeverEvicted(*work) && cluster_.Find(uid)->traits.evictable;
   });
   return members && IsShort(reclaim.source, WitnessOf(reclaim.name));
 }
@@ -78,10 +76,12 @@ void ReclaimRuns::EvictRests(const Reclaim& reclaim, const std::set<std::string>
     for (const PodUid& uid : gang.members) {
       const PodRecord& record = cluster_.pods.at(uid);
       const HeldWork* work = cluster_.book.Find(uid);
-      const bool stays = Holds(record) && !Goes(record) && record.traits.evictable &&
-                         work != nullptr && !reclaims_.of_victim.contains(uid);
-      // Those that have come since came in place of others.
-      if (!stays || work->since > evicted) continue;
+      const bool stays = Holds(record) && !Goes(record) && work != nullptr;
+      if (!stays || reclaims_.of_victim.contains(uid)) continue;
+      // Those that have come since came in place of others. One that no plan would have taken may
+      // have come while the eviction was under way.
+      if (work->since > evicted || !record.traits.evictable || guards_.IsNeverEvicted(*work))
+        continue;
       const auto planned = std::ranges::find(reclaim.victims, uid, &ReclaimVictim::uid);
       const bool known = planned != reclaim.victims.end();
       // Where its size is told nobody has joined it since the plan, and what it had to spare stays.

@@ -17,11 +17,18 @@ bool ReclaimRuns::Revalidate(Reclaim& reclaim, Instant now) {
 }
 
 bool ReclaimRuns::LookAgain(Reclaim& reclaim, Instant now) {
-  // These may still be spared; the rest of a broken gang is as good as gone.
+  // These may still be spared; the rest of a broken gang is as good as gone, but for whom no rule
+  // takes any more.
   std::vector<PodUid> left;
   const std::set<std::string> broken = BrokenGangs(reclaim, WitnessOf(reclaim.name));
   for (const ReclaimVictim& victim : reclaim.victims) {
-    if (!IsTaken(victim) && !broken.contains(GangKeyOf(victim))) left.push_back(victim.uid);
+    if (IsTaken(victim)) continue;
+    if (!broken.contains(GangKeyOf(victim))) {
+      left.push_back(victim.uid);
+    } else if (reclaim.rule != ReclaimRule::kMaxRuntime) {
+      const std::optional<HeldWork> work = parts_.claims.WorkOf(victim.uid);
+      if (work && guards_.IsNeverEvicted(*work)) return false;
+    }
   }
   if (reclaim.members.empty()) return StillReleases(reclaim, left, now);
   // An eviction may have happened though its answer was lost: that pod is not spared, or nobody
