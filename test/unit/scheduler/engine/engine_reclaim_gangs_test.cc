@@ -31,7 +31,8 @@ class GangVictims : public EngineReclaimTest {
             Quota("team-b").Under("org").Owns("b").Line("h100", "8")};
   }
   static std::vector<GpuClass> Classes() {
-    return {Class("high", 3), Class("train", 2), Class("low", 1)};
+    return {Class("serve", 3, Preemptible::kNever), Class("high", 3), Class("train", 2),
+            Class("low", 1)};
   }
   static PodRequest Member(const std::string& gang, int number, int size, int64_t gpus = 1) {
     PodRequest request = Pod("a", gang + "-" + std::to_string(number), gpus, "train");
@@ -138,6 +139,33 @@ TEST_F(GangVictims, AnEvictionThatWasUnderWayWhenThePlanEndedTakesTheRestAlong) 
   engine_.DeletePod(wants_.uid, now_);
   EXPECT_THAT(Reclaims(), ElementsAre("R1 Aborted(PreemptorGone) 0/2 for wants from g-1 g-2"));
   EXPECT_EQ(EvictAll(), "g-1 g-2");
+}
+
+// No plan would have taken the gang with it.
+TEST_F(GangVictims, AMemberThatIsNeverPreemptedAndCameMeanwhileStays) {
+  const PodRequest one = Member("g", 1, 0, 2), two = Member("g", 2, 0, 2);
+  RunGang({one, two});
+  PlanFor(wants_);
+  engine_.DeletePod(wants_.uid, now_);  // g-1 was asked before
+  Leave(own_);
+  PodRequest serves = Member("g", 3, 0, 1);
+  serves.priority_class = "serve";
+  Run(serves, "n1");
+  Pass(seconds(1));
+  EXPECT_EQ(EvictAll(), "g-1 g-2");
+}
+
+TEST_F(GangVictims, WhoseClassIsMadeOneThatIsNeverPreemptedIsAskedNoMore) {
+  std::vector<PodRequest> members = {Member("g", 1, 3, 2), Member("g", 2, 3), Member("g", 3, 3)};
+  members[1].priority_class = "low";
+  RunGang(members);
+  PlanFor(wants_);
+  EXPECT_EQ(Evict(), "g-1");
+  EXPECT_EQ(Evict(EvictionOutcome::kBlocked), "g-2");
+  Declare(
+      {.quotas = Teams(), .classes = {Class("train", 2), Class("low", 1, Preemptible::kNever)}});
+  Pass(seconds(10));
+  EXPECT_EQ(EvictAll(), "g-3");
 }
 
 TEST_F(GangVictims, NobodyIsAskedAnyMoreWhereTheFirstOneWasNotTaken) {
