@@ -2,7 +2,7 @@
 # Checks what charts/image/Dockerfile makes, without a container engine: puts the same root file
 # system together, looks at it, and runs the program in it with nothing around it.
 #
-#   check.sh PROGRAM     for example build/release/bin/tranche
+#   check.sh PROGRAM     build/release/bin/tranche or build/release/bin/tranche-node
 #
 # Exit codes: 0 all is well, 1 not, 2 usage. Needs root or user namespaces.
 set -euo pipefail
@@ -10,7 +10,9 @@ set -euo pipefail
 [[ $# -eq 1 && -x $1 ]] || { echo "usage: check.sh PROGRAM, found: $*" >&2; exit 2; }
 program=$(realpath "$1")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+name=$(basename "$program")
 most_mib=60
+if [[ $name == tranche-node ]]; then most_mib=40; fi
 user=65532
 scratch=$(mktemp -d)
 root=$scratch/root
@@ -36,7 +38,7 @@ check "smaller than $most_mib MiB: $((size_kib / 1024)) MiB" \
 # Whatever can be run but the program is a library or the loader.
 extras() {
   local found
-  found=$(cd "$root" && find . -type f -perm /111 ! -name tranche ! -name '*.so*')
+  found=$(cd "$root" && find . -type f -perm /111 ! -name "$name" ! -name '*.so*')
   found+=$(cd "$root" && find . \( -name '*sh' -o -name 'busybox*' -o -name 'perl*' \
     -o -name 'python*' \) -not -path './usr/share/zoneinfo/*')
   [[ -z $found ]] || { echo "found: $found" >&2; return 1; }
@@ -61,6 +63,11 @@ inside() {  # runs a command in the root file system, as the image's user where 
   fi
 }
 run() { (inside "$@"); }
+if [[ $name == tranche-node ]]; then
+  usage() { run /tranche-node 2>&1 | grep -qx 'tranche-node: expected --config FILE'; }
+  check "it runs" usage
+  exit $failed
+fi
 check "it runs" run /tranche --version
 check "its manual page is there" grep -q '^\.TH TRANCHE 1' "$root/usr/share/man/man1/tranche.1"
 

@@ -68,6 +68,7 @@ Agent::Agent(Config config, kube::Credentials credentials, int looks)
                              return LookForClearing(config, credentials);
                            }});
   }
+  if (config_.watch_health) health_ = std::make_unique<HealthWatch>(config_.nvml);
   AddEndpoint(config_.resource, fmt::format("{}.sock", kSocketName), "");
 }
 
@@ -97,6 +98,7 @@ absl::Status Agent::LookAndTell(Time now) {
     if (worker_) worker_->Clear(cards_.cards());
     AddEndpoints();
   }
+  if (health_) cards_.Close(health_->problems());
   if (worker_) cards_.SetClosed(worker_->closed());
   for (const auto& [resource, endpoint] : endpoints_) endpoint->plugin().SetCards(cards_.cards());
   const std::string text = RenderRegister(cards_.cards());

@@ -15,6 +15,7 @@
 #include "scheduler/agent/cards.h"
 #include "scheduler/agent/config.h"
 #include "scheduler/agent/endpoint.h"
+#include "scheduler/agent/health_watch.h"
 #include "scheduler/agent/mig_worker.h"
 #include "scheduler/kube/transport/credentials.h"
 
@@ -43,7 +44,8 @@ class Agent {
   const kube::Credentials credentials_;
   const int looks_;
   CardList cards_;
-  std::unique_ptr<MigWorker> worker_;                           // null: no instances are made
+  std::unique_ptr<MigWorker> worker_;    // null: no instances are made
+  std::unique_ptr<HealthWatch> health_;  // null: critical errors are not listened for
   std::map<std::string, std::unique_ptr<Endpoint>> endpoints_;  // by resource
   std::optional<Time> looked_at_;
   std::string seen_;     // the register, as it was last

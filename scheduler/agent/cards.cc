@@ -36,6 +36,8 @@ void Examine(probe::Nvml& nvml, probe::Nvml::Device device, bool make_mig, Card&
   } else {
     card.problem = std::string(memory.status().message());
   }
+  const auto worn = nvml.MemoryProblem(device);
+  if (card.problem.empty()) card.problem = worn.ok() ? *worn : std::string(worn.status().message());
   const auto mig = nvml.MigIsOn(device);
   if (!mig.ok()) card.problem = std::string(mig.status().message());
   if (!mig.ok() || !*mig) return;
@@ -89,6 +91,13 @@ void CardList::Update(const absl::StatusOr<std::vector<Card>>& look) {
       known->closed = closed;
     }
     known->index = static_cast<int>(known - cards_.begin());
+  }
+}
+
+void CardList::Close(const std::map<GpuUuid, std::string>& problems) {
+  for (Card& card : cards_) {
+    const auto problem = problems.find(card.uuid);
+    if (problem != problems.end() && card.problem.empty()) card.problem = problem->second;
   }
 }
 

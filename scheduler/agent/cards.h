@@ -27,6 +27,8 @@ class CardList {
   void Update(const absl::StatusOr<std::vector<Card>>& look);
   // Places for MIG instances that are closed, by card.
   void SetClosed(const std::map<GpuUuid, std::vector<ClosedPlace>>& closed);
+  // Closes GPUs that had a critical error, with the reason.
+  void Close(const std::map<GpuUuid, std::string>& problems);
   const std::vector<Card>& cards() const { return cards_; }  // in the order they were first seen
 
  private:

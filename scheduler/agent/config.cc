@@ -78,6 +78,7 @@ absl::StatusOr<Config> ParseConfig(const std::string& yaml) {
       {"giveBy", SetGiveBy(config.give_by)},
       {"cdiKind", SomeText(config.cdi_kind)},
       {"lookSeconds", SetSeconds(config.look_period)},
+      {"watchHealth", SetFlag(config.watch_health)},
       {"makeMig", SetFlag(config.make_mig)},
       {"makeSeconds", SetSeconds(config.make_patience)},
       {"logLevel", SetLevel(config.log_level)},

@@ -21,6 +21,7 @@ struct Config {
   GiveBy give_by = GiveBy::kEnvironment;
   std::string cdi_kind = "nvidia.com/gpu";
   std::chrono::seconds look_period{10};  // at the GPUs
+  bool watch_health = true;              // listens for critical errors of GPUs
   // Makes MIG instances where records say, and removes all others: nobody else may make any there.
   bool make_mig = false;
   std::chrono::seconds make_patience{20};  // with the driver, for one instance

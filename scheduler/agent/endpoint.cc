@@ -17,7 +17,7 @@
 namespace tranche::agent {
 namespace {
 
-constexpr std::chrono::milliseconds kKubeletTimeout{2'000};
+constexpr std::chrono::milliseconds kRegisterTimeout{2'000};
 // A kubelet that takes this long to open its stream does not want it, or lost it.
 constexpr std::chrono::seconds kDeafFor{30};
 constexpr std::chrono::seconds kShutdown{2};
@@ -91,7 +91,7 @@ absl::Status Endpoint::Step(Time now) {
   if (registered_with_ != kubelet) plugin_.Forget();
   registered_with_.reset();
   TRANCHE_RETURN_IF_ERROR(Serve());
-  TRANCHE_RETURN_IF_ERROR(RegisterPlugin(kubelet_socket_, name_, resource_, kKubeletTimeout));
+  TRANCHE_RETURN_IF_ERROR(RegisterPlugin(kubelet_socket_, name_, resource_, kRegisterTimeout));
   registered_with_ = kubelet;
   heard_ = now;
   spdlog::info("registered {} with the kubelet", resource_);

@@ -10,7 +10,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "scheduler/turns/workshop.h"
 
 namespace tranche::agent {
@@ -20,7 +19,8 @@ constexpr absl::Duration kEnding = absl::Seconds(2);
 
 }  // namespace
 
-// Of what is asked for: shared by the one that waits, if it still does, and the worker.
+// A question to the workshop, shared by the one that waits for its answer, if it still does, and
+// the worker.
 struct MigWorker::Job {
   std::function<absl::StatusOr<std::string>(Workshop&)> run;
   std::string id;  // of the instance to be provided; empty: none

@@ -34,7 +34,10 @@ std::string Text(const std::array<char, N>& buffer) {
 
 Nvml::Nvml(std::unique_ptr<Library> library) : library_(std::move(library)) {}
 
-Nvml::~Nvml() { library_->Call("nvmlShutdown").IgnoreError(); }
+Nvml::~Nvml() {
+  if (events_ != nullptr) library_->Call<void*>("nvmlEventSetFree", events_).IgnoreError();
+  library_->Call("nvmlShutdown").IgnoreError();
+}
 
 absl::StatusOr<std::unique_ptr<Nvml>> Nvml::Open(const std::string& library) {
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -10,8 +10,10 @@
 // FailedPrecondition where the library lacks the function.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,12 @@ struct GpuInstance {
   int start = 0;
   int size = 0;
   std::string uuid;  // of the compute instance that is all of it; empty: it has none
+};
+
+// A critical error that the driver told of.
+struct GpuEvent {
+  std::string uuid;
+  std::optional<uint64_t> xid;  // nullopt: memory that ECC could not correct
 };
 
 class Nvml {
@@ -89,6 +97,14 @@ class Nvml {
   // With its compute instances.
   absl::Status DestroyInstance(Device gpu, unsigned id);
 
+  // Why the GPU's memory needs a reset or more; empty: it does not, or the GPU cannot say.
+  absl::StatusOr<std::string> MemoryProblem(Device gpu);
+  // Listens for critical errors of all GPUs as long as this lives; a GPU that tells none is left
+  // out.
+  absl::Status Listen();
+  // The next one since Listen; nullopt: none came within that time.
+  absl::StatusOr<std::optional<GpuEvent>> NextEvent(std::chrono::milliseconds patience);
+
   absl::StatusOr<Ancestor> CommonAncestor(Device one, Device other);
   absl::StatusOr<NvLinks> ActiveLinks(Device gpu);
 
@@ -102,6 +118,7 @@ class Nvml {
   absl::Status MakeComputeInstance(void* instance, int slices);
 
   std::unique_ptr<Library> library_;
+  void* events_ = nullptr;  // what Listen has made
 };
 
 }  // namespace tranche::probe

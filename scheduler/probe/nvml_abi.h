@@ -12,6 +12,7 @@ inline constexpr int kInvalidArgument = 2;
 inline constexpr int kNotSupported = 3;
 inline constexpr int kNoPermission = 4;
 inline constexpr int kNotFound = 6;
+inline constexpr int kTimeout = 10;
 
 // nvmlDeviceGetTopologyCommonAncestor.
 inline constexpr unsigned kAncestorInternal = 0;
@@ -80,6 +81,19 @@ struct ComputeInstanceProfile {
 };
 static_assert(sizeof(ComputeInstanceProfile) == 36);
 inline constexpr unsigned kSharedEngines = 0;
+
+// nvmlDeviceRegisterEvents.
+inline constexpr unsigned long long kDoubleBitEccError = 0x2;
+inline constexpr unsigned long long kXidCriticalError = 0x8;
+
+// nvmlEventSetWait_v2.
+struct EventData {
+  void* device;
+  unsigned long long type;
+  unsigned long long data;  // of kXidCriticalError: the XID
+  unsigned gpu_instance, compute_instance;
+};
+static_assert(sizeof(EventData) == 32);
 
 // nvmlDeviceGetAttributes_v2 of a MIG device.
 struct MigAttributes {

@@ -48,6 +48,8 @@ class Nvml::Library {
         return absl::PermissionDeniedError(text);
       case abi::kNotFound:
         return absl::OutOfRangeError(text);
+      case abi::kTimeout:
+        return absl::DeadlineExceededError(text);
       default:
         return absl::UnavailableError(text);
     }

@@ -3,12 +3,20 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "scheduler/agent/agent.h"
@@ -69,6 +77,7 @@ class AgentTest : public testing::Test {
     std::filesystem::create_directories(config_.plugin_folder);
     config_.pod_resources = config_.plugin_folder + "/pod-resources.sock";
     config_.nvml = probe::kFakeNvml;
+    config_.watch_health = false;  // while NVML is held open, another machine is not played
     credentials_.host = "127.0.0.1";
     credentials_.port = api_.port();
     credentials_.tls = false;
@@ -97,6 +106,15 @@ class AgentTest : public testing::Test {
     const auto parsed = wire::ParseTrancheRegister(
         node["metadata"]["annotations"].value("tranche.dev/agent-register", ""));
     return parsed.ok() ? parsed->problem : std::string(parsed.status().message());
+  }
+
+  // At most a minute.
+  static bool Await(const std::function<bool()>& so) {
+    for (int i = 0; i < 600; ++i) {
+      if (so()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return false;
   }
 
   void StartAgent(int looks = 1) {
@@ -133,6 +151,45 @@ class AgentTest : public testing::Test {
     api_.Put(kPods, std::move(pod));
   }
 
+  // The program itself, with these lines more in its configuration.
+  void StartProgram(const std::string& more) {
+    const std::string kubeconfig = folder_.Write(
+        "kubeconfig",
+        fmt::format("apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+                    "contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+                    "clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{}'}}}}]"
+                    "\nusers: [{{name: u, user: {{}}}}]\n",
+                    api_.port()));
+    const std::string file =
+        folder_.Write("node.yaml", fmt::format("node: node-1\nkubeconfig: {}\npluginFolder: {}\n"
+                                               "podResources: {}\nnvml: {}\nlogLevel: warn\n{}",
+                                               kubeconfig, config_.plugin_folder,
+                                               config_.pod_resources, config_.nvml, more));
+    child_ = fork();
+    ASSERT_GE(child_, 0);
+    if (child_ > 0) return;
+    execl(TRANCHE_NODE_BINARY, TRANCHE_NODE_BINARY, "--config", file.c_str(), nullptr);
+    _exit(127);
+  }
+  // It has stayed small, and ends when asked.
+  void EndProgram() {
+    int64_t resident_kib = 0;
+    std::ifstream status(fmt::format("/proc/{}/status", child_));
+    for (std::string word; status >> word;) {
+      if (word == "VmRSS:") status >> resident_kib;
+    }
+    std::cout << "resident: " << resident_kib << " KiB\n";
+    EXPECT_GT(resident_kib, 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    EXPECT_LE(resident_kib, 20 * 1024);
+#endif
+    kill(child_, SIGTERM);
+    int ended = -1;
+    waitpid(child_, &ended, 0);
+    EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
+  }
+
+  pid_t child_ = 0;
   probe::TempFolder folder_;
   fakes::ApiServer api_;
   Config config_;

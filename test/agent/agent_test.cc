@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 #include "test/agent/agent_node.h"
@@ -204,24 +201,7 @@ TEST_F(AgentTest, WaitsForAKubeletThatIsNotThere) {
 
 // The program itself: it serves, stays small, and ends when asked.
 TEST_F(AgentTest, TheProgramServesWithinTwentyMebibytes) {
-  const std::string kubeconfig = folder_.Write(
-      "kubeconfig",
-      fmt::format("apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-                  "contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
-                  "clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{}'}}}}]"
-                  "\nusers: [{{name: u, user: {{}}}}]\n",
-                  api_.port()));
-  const std::string file =
-      folder_.Write("node.yaml", fmt::format("node: node-1\nkubeconfig: {}\npluginFolder: {}\n"
-                                             "podResources: {}\nnvml: {}\nlogLevel: warn\n",
-                                             kubeconfig, config_.plugin_folder,
-                                             config_.pod_resources, config_.nvml));
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    execl(TRANCHE_NODE_BINARY, TRANCHE_NODE_BINARY, "--config", file.c_str(), nullptr);
-    _exit(127);
-  }
+  StartProgram("");
   EXPECT_TRUE(kubelet_->WaitForDevices(all_));
   for (int i = 0; i < 50; ++i) {
     const std::string name = fmt::format("pod-{}", i);
@@ -232,20 +212,7 @@ TEST_F(AgentTest, TheProgramServesWithinTwentyMebibytes) {
     kubelet_->End("uid-" + name);
     Acknowledge(PodJson(name, {"GPU-a"}), "Succeeded");
   }
-  int64_t resident_kib = 0;
-  std::ifstream status(fmt::format("/proc/{}/status", child));
-  for (std::string word; status >> word;) {
-    if (word == "VmRSS:") status >> resident_kib;
-  }
-  std::cout << "resident: " << resident_kib << " KiB\n";
-  EXPECT_GT(resident_kib, 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LE(resident_kib, 20 * 1024);
-#endif
-  kill(child, SIGTERM);
-  int ended = -1;
-  waitpid(child, &ended, 0);
-  EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
+  EndProgram();
 }
 
 // Nothing of the server is linked into it: it decides nothing of the cluster's.

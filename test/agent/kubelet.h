@@ -32,7 +32,7 @@ class Kubelet {
   // As the plugin of the resource told them last.
   std::map<std::string, bool> Devices(const std::string& resource) const;
 
-  // Of what the pod's containers ask of one resource.
+  // Each call is about one resource that the pod's containers ask for.
   absl::Status Admit(const ManagedPod& pod, const std::string& resource = kGpus);
   absl::Status Start(const std::string& uid, const std::string& container,
                      const std::string& resource = kGpus);

@@ -55,6 +55,8 @@ class FakeNode {
   void Change(const nlohmann::json& node) { Play(node); }
   // What goes wrong from now on, by function (test/fakes/nvml).
   void Fail(const nlohmann::json& faults) { folder_.Write("faults.json", faults.dump()); }
+  // What the driver tells from now on, in full: of each uuid, type and data.
+  void Tell(const nlohmann::json& events) { folder_.Write("events.json", events.dump()); }
   // Instances of GPUs that can be cut: "GPU-a 1g.10gb@3" in the driver's order.
   std::vector<std::string> Instances() const {
     std::vector<std::string> all;

@@ -97,8 +97,7 @@ TEST(TrancheRegister, SaysWhatACardInMigModeCanBeCutInto) {
       {R"({"profiles":[{"name":"3g.40gb"}]})",
        "expected a whole number, found none, in device 0.mig.profiles.size"},
       {R"({"profiles":[{"name":"3g.40gb","size":4,"starts":[99]}]})",
-       "expected at most 32 memory units from 0 to 32, found number, in "
-       "device 0.mig.profiles.starts"},
+       "in device 0.mig.profiles.starts"},
       {R"({"closed":[{"profile":"1g.10gb","size":1}]})",
        "expected a whole number, found none, in device 0.mig.closed.start"},
   };
