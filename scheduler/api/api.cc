@@ -256,7 +256,7 @@ http::Response Pods(EngineHost& host, SharedText& whole, const http::Request& re
   if (!narrowed) return whole.Respond(request, JsonResponse(EncodePods(host.Pods())));
   const absl::StatusOr<PodListQuery> query = ReadPodListQuery(request);
   if (!query.ok()) return ErrorResponse(query.status());
-  const PodList list = SelectPods(host.Pods(), *query);
+  const ListedPods list = SelectPods(host.Pods(), *query);
   return Conditional(request, JsonResponse(EncodePods(list.pods, list.total)));
 }
 
@@ -289,7 +289,7 @@ absl::StatusOr<PodListQuery> ReadPodListQuery(const http::Request& request) {
   return query;
 }
 
-PodList SelectPods(std::vector<PodView> all, const PodListQuery& query) {
+ListedPods SelectPods(std::vector<PodView> all, const PodListQuery& query) {
   std::vector<Ranked> matching;
   for (PodView& pod : all) {
     if (Matches(pod, query)) matching.push_back(RankOf(std::move(pod), query.key));
@@ -303,7 +303,7 @@ PodList SelectPods(std::vector<PodView> all, const PodListQuery& query) {
                        std::pair(right.number, std::string_view(right.text));
     return query.descending ? order > 0 : order < 0;
   });
-  PodList list;
+  ListedPods list;
   list.total = matching.size();
   if (query.limit && *query.limit < matching.size()) matching.resize(*query.limit);
   list.pods.reserve(matching.size());

@@ -33,13 +33,13 @@ struct PodListQuery {
 // Errors: InvalidArgument naming the parameter, what it takes and what was found.
 absl::StatusOr<PodListQuery> ReadPodListQuery(const http::Request& request);
 
-struct PodList {
+struct ListedPods {
   std::vector<PodView> pods;
   std::size_t total = 0;  // how many match, before the limit
 };
 // `all` is ordered by namespace, name and uid. What has no value for the key comes last, however
 // the order goes: of kNode pods without a node, of kWaitsSince those that do not wait.
-PodList SelectPods(std::vector<PodView> all, const PodListQuery& query);
+ListedPods SelectPods(std::vector<PodView> all, const PodListQuery& query);
 
 // The host must outlive the router's use.
 void AddApi(EngineHost& host, Router& router);

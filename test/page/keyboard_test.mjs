@@ -5,6 +5,7 @@ import {after, before, test} from 'node:test';
 
 import {launch, Visit} from './browser.mjs';
 import {busyDay} from './scenario.mjs';
+import {pod} from './server.mjs';
 
 let server;
 let browser;
@@ -85,9 +86,14 @@ test('through the views to a what-if and back', async () => {
   await tabTo(page, ({text}) => text === 'Ask the scheduler');
   await page.keyboard.press('Enter');
   await page.getByText('It would wait').waitFor();
+  // What opened the dialog is drawn anew while it is open.
+  const before = await page.locator('.explanation .primary').elementHandle();
+  await server.apply(pod('team-language', 'one-more', {limits: {'nvidia.com/gpu': 64}}));
+  await page.waitForFunction((element) => !element.isConnected, before);
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({state: 'hidden'});
   assert.equal((await focused(page)).text, 'What if …', 'the focus goes back where it came from');
+  await server.remove('Pod', 'team-language', 'one-more');
   await visit.close();
 });
 

@@ -188,6 +188,16 @@ test('on a phone the header is one line, and rows are cards', () =>
     assert.match(page.url(), /sort=-waits/);
   }));
 
+test('a finger is told of a GPU first, and opens its node next', () =>
+  visit({view: 'fleet', width: 390, height: 844, hasTouch: true, isMobile: true}, async (page) => {
+    const gpu = page.locator('.gpu[data-node="h100-a"]').first();
+    await gpu.tap();
+    await page.locator('#tip', {hasText: 'h100-a'}).waitFor();
+    assert.match(page.url(), /#\/fleet$/);
+    await gpu.tap();
+    await page.getByRole('heading', {name: 'h100-a', exact: true}).waitFor();
+  }));
+
 test('names that look like markup stay text, everywhere', async () => {
   const {server: hostile, markup} = await hostileCluster();
   try {

@@ -2,7 +2,8 @@
 // restart. The tables of `tranche top --advise`.
 
 import {el, table} from './dom.js';
-import {formatClock, formatCount, formatGpus} from './format.js';
+import {formatClock, formatCount, formatGpus, formatLost} from './format.js';
+import {nodeLink, podLinkOf, teamLink} from './links.js';
 
 function rowsTable(titles, rows) {
   return rows.length === 0 ? el('p', {class: 'quiet-text'}, 'None.') : table(titles, rows);
@@ -52,7 +53,7 @@ function repartitionBlock(plan) {
     return block(title, el('p', {class: 'quiet-text'}, 'Not looked for: mig of the GPUPolicy is Off.'));
   }
   const rows = plan.nodes.flatMap((node) => node.steps.map((step, at) => [
-    at === 0 ? node.node : '', String(step.gpu), step.from, step.to,
+    at === 0 ? nodeLink(node.node) : '', String(step.gpu), step.from, step.to,
     at === 0 ? node.config : '', at === 0 ? node.guards.join('; ') || 'none' : '']));
   const gain = `Serves ${formatCount(plan.waitingServed)} waiting pods and ` +
     `${formatGpus(plan.expectedMilli)} GPUs of expected demand.`;
@@ -64,9 +65,9 @@ function defragmentBlock(advice) {
   const rows = advice.entries.flatMap((entry) => {
     const frees = entry.profile ? `${entry.profile} on GPU ${entry.profileGpu}`
       : `GPU ${entry.gpus.join(', ')}`;
-    return grouped([entry.node, frees, `${formatCount(entry.waitingServed)} waiting`],
-      entry.moves.map((move) => [`${formatCount(move.lostGpuSeconds)} GPU-s`, move.pod,
-                                 move.leaf ?? '–', move.to ?? '–']));
+    return grouped([nodeLink(entry.node), frees, `${formatCount(entry.waitingServed)} waiting`],
+      entry.moves.map((move) => [formatLost(move.lostGpuSeconds), podLinkOf(move.pod, {full: true}),
+                                 teamLink(move.leaf), nodeLink(move.to)]));
   });
   return block('Pods whose restart would free room',
     el('p', {class: 'quiet-text'}, `${formatCount(advice.wholeGpusFree)} whole GPUs are free, ` +

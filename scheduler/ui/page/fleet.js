@@ -14,6 +14,7 @@ const CARD_MIN_WIDTH = 330;
 const CARD_HEIGHT = 180;
 const GAP = 12;
 const HEAD_HEIGHT = 30;
+const STICKY = 52;  // height of the header, which lies over the cards
 // The end of a name tells machines apart: it stays when there is no room for the whole.
 const NAME_TAIL = 9;
 const OVERSCAN_ROWS = 2;
@@ -32,6 +33,7 @@ export class Fleet {
   #cursor = {node: null, gpu: 0};
   #pending = false;
   #onWindow;
+  #toldBefore = null;  // what the tooltip told of when a finger came down
 
   // `onWindow(first, last)`: which nodes are in view.
   constructor(root, tip, onWindow) {
@@ -47,6 +49,7 @@ export class Fleet {
     root.addEventListener('focusout', () => tip.hide());
     root.addEventListener('mouseover', (event) => this.#onTarget(event, false));
     root.addEventListener('mouseleave', () => tip.hide());
+    root.addEventListener('pointerdown', () => { this.#toldBefore = tip.anchor; });
     root.addEventListener('click', (event) => this.#onClick(event));
   }
 
@@ -275,7 +278,7 @@ export class Fleet {
   #onClick(event) {
     const cell = event.target.closest?.('.gpu');
     if (!cell) return;
-    if (event.pointerType === 'touch' && this.#tip.anchor !== cell) {
+    if (event.pointerType === 'touch' && this.#toldBefore !== cell) {
       this.#onTarget(event, false);
       return;
     }
@@ -342,7 +345,7 @@ export class Fleet {
 
   #follow(name) {
     const top = this.#topOf(name);
-    if (top < 0) window.scrollBy(0, top - GAP);
+    if (top < STICKY) window.scrollBy(0, top - STICKY - GAP);
     const below = top + CARD_HEIGHT - window.innerHeight;
     if (below > 0) window.scrollBy(0, below + GAP);
     this.#draw();

@@ -100,8 +100,8 @@ export class FleetView {
         fact('GPUs', formatCount(sum.gpus), `on ${plural(sum.nodes, 'node')}`),
         fact('In use', `${share} %`, `${formatNumber(sum.taken)} GPUs`,
              el('meter', {min: 0, max: 100, value: share, 'aria-label': 'GPUs in use, percent'})),
-        fact('Pods placed', formatCount(cluster.placed)),
-        fact('Pods waiting', formatCount(cluster.waiting.length)),
+        fact('Pods placed', el('a', {href: '#/pods?state=placed'}, formatCount(cluster.placed))),
+        fact('Pods waiting', el('a', {href: '#/queue'}, formatCount(cluster.waiting.length))),
         fact('Nodes closed', formatCount(sum.closed), '', null, sum.closed > 0),
         fact('GPUs unhealthy', formatCount(sum.unhealthy), '', null, sum.unhealthy > 0)];
     });

@@ -4,6 +4,7 @@
 import {colourClass} from './colours.js';
 import {el, emptyState, svg, table} from './dom.js';
 import {formatNumber} from './format.js';
+import {teamLink} from './links.js';
 
 const WIDTH = 500;
 const SIDE = 132;       // for the names
@@ -99,8 +100,8 @@ export function lendingFlows(quotas) {
                       'When a team leaves GPUs idle, others of its group may use them; that shows here.');
   }
   const rows = pools.flatMap(({pool, model, lenders, borrowers}) => [
-    ...lenders.map((one) => [one.name, 'lends', formatNumber(one.gpus), model, pool]),
-    ...borrowers.map((one) => [one.name, 'borrows', formatNumber(one.gpus), model, pool])]);
+    ...lenders.map((one) => [teamLink(one.name), 'lends', formatNumber(one.gpus), model, pool]),
+    ...borrowers.map((one) => [teamLink(one.name), 'borrows', formatNumber(one.gpus), model, pool])]);
   return [...pools.map(flow),
     el('details', {}, el('summary', {'data-key': 'flows'}, 'The same as a table'),
       table(['Team', 'What', ['GPUs', 'number'], 'Model', 'Through'], rows))];

@@ -136,7 +136,6 @@ const GROUPS = {
     : hasRoom(node) ? 'with room' : 'full'),
   zone: (node) => node.zone || 'no zone known',
   rack: (node) => node.rack || 'no rack known',
-  knowledge: (node) => node.knowledge,
 };
 
 // `nodes`, which are sorted by name, in the order and groups that are asked for: {nodes, groups:

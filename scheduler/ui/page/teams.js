@@ -126,7 +126,7 @@ export class Teams {
   #numbers(teams) {
     const number = (value) => (value === null ? 'no limit' : formatNumber(value));
     const rows = teams.flatMap((quota) => quota.lines.map((line) => [
-      quota.name, line.model, number(line.nominalGpus), number(line.usedGpus), number(line.borrowedGpus),
+      teamLink(quota.name), line.model, number(line.nominalGpus), number(line.usedGpus), number(line.borrowedGpus),
       number(line.lentGpus), number(line.availableGpus)]));
     const right = ['Owned', 'Used', 'Borrowed', 'Lent', 'Can take'].map((title) => [`${title} (GPUs)`, 'number']);
     return el('details', {}, el('summary', {'data-key': 'numbers'}, 'The same as a table'),

@@ -71,6 +71,7 @@ export class WhatIf {
   #form;
   #answer;
   #title;
+  #opener = null;  // what had the focus
 
   constructor(dialog) {
     this.#dialog = dialog;
@@ -79,6 +80,11 @@ export class WhatIf {
     this.#form = el('form', {method: 'dialog'});
     const close = el('button', {type: 'button', class: 'close', 'aria-label': 'Close'}, '×');
     close.addEventListener('click', () => dialog.close());
+    // What opened it may have been drawn anew meanwhile.
+    dialog.addEventListener('close', () => {
+      const key = this.#opener?.dataset?.key;
+      if (key && !this.#opener.isConnected) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
+    });
     dialog.append(el('div', {class: 'dialog-head'}, this.#title, close),
       el('p', {class: 'quiet-text'}, 'Asks the scheduler what it would do with such a pod now. Nothing is changed.'),
       this.#form, this.#answer);
@@ -90,6 +96,7 @@ export class WhatIf {
   }
 
   open(pod) {
+    this.#opener = document.activeElement;
     const values = valuesOf(pod);
     this.#title.textContent = pod ? `What if ${pod.name} asked for …` : 'What if a pod asked for …';
     this.#answer.replaceChildren();

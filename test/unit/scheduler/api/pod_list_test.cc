@@ -92,7 +92,7 @@ TEST(PodListTest, OptionsNarrowAndOrder) {
   for (const auto& [options, names, total] : rows) {
     const absl::StatusOr<PodListQuery> query = Read(options);
     ASSERT_TRUE(query.ok()) << query.status();
-    const PodList list = SelectPods(AllPods(), *query);
+    const ListedPods list = SelectPods(AllPods(), *query);
     std::string found;
     for (const PodView& pod : list.pods) found += pod.name.name;
     std::string asked;

@@ -89,11 +89,11 @@ TEST_F(ObjectsServerTest, ATeamHasTheBudgetsOfItsQuotaAndOfItsNamespaces) {
     Json object = {{"apiVersion", "tranche.dev/v1alpha1"},
                    {"kind", "GPUBudget"},
                    {"metadata", {{"name", name}}}};
-    object["spec"] = {{"gpuHours", 100}, {"window", {{"type", "Calendar"}, {"period", "Month"}}}};
+    object["spec"] = {{"gpuHours", 100}, {"window", {{"type", "Month"}}}};
     object["spec"].update(whose);
     return object;
   };
-  Apply(budget("of-the-quota", {{"quotaRef", {{"name", "alpha"}}}}));
+  Apply(budget("of-the-quota", {{"quotaRef", "alpha"}}));
   Apply(budget("of-a-namespace", {{"namespace", "team-a"}}));
   Apply(budget("of-another", {{"namespace", "team-b"}}));
   std::vector<std::string> all;
@@ -131,7 +131,7 @@ TEST_F(ObjectsServerTest, WhatIsNotThereIsSaidInOneLine) {
       {"/api/v1/nodes/", 404, "expected /api/v1/nodes/NAME, found \"\""},
       {"/api/v1/nodes/gpu", 404, "no node \"gpu\" is known"},
       {"/api/v1/nodes/gpu-3", 404, "no node \"gpu-3\" is known"},
-      {"/api/v1/nodes/%80", 404, "no node \"\\x80\" is known"},
+      {"/api/v1/nodes/%80", 404, "no node \"\uFFFD\" is known"},
       {"/api/v1/teams/beta", 404, "no team \"beta\" is known"},
       {"/api/v1/teams/", 404, "expected /api/v1/teams/NAME, found \"\""},
       {"/api/v1/pods?limit=many", 400,
