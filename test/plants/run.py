@@ -155,8 +155,8 @@ def table(known, found):
 
 def write_readme(text):
     head = README.read_text().split("\nFound by the simulator")[0]
-    README.write_text(head + "\nFound by the simulator, by which checker and after how many seeds:\n\n"
-                      + text + "\n")
+    found = "Found by the simulator, by which checker and after how many seeds:"
+    README.write_text(f"{head}\n{found}\n\n{text}\n")
 
 
 def main():
