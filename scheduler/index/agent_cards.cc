@@ -103,18 +103,25 @@ std::shared_ptr<const CardCut> MadeOn(const NodeFacts& facts, const AgentDevice&
 // tranche-node makes instances where records say, on a node whose GPUs are all in MIG mode and of
 // one board.
 void PlanInstances(const NodeFacts& facts, Inventory& inventory) {
-  std::shared_ptr<const CardCut> offer;
+  std::vector<std::shared_ptr<const CardCut>> found;
+  std::shared_ptr<const CardCut> offer;  // of a healthy card, where there is one
+  bool healthy = false;
   for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
     Card& card = inventory.cards[i];
     card.mode = CardMode::kMig;
-    const auto found = MadeOn(facts, facts.agent->devices[i], inventory, card);
-    if (offer == nullptr) offer = found;
-    if (found == nullptr || *found == *offer) continue;
-    inventory.problems.push_back(
-        fmt::format("expected GPUs that can all be cut alike, found {} to differ from the first",
-                    card.uuid.str()));
-    card.healthy = false;
-    card.closed = kEmptyLayout;
+    found.push_back(MadeOn(facts, facts.agent->devices[i], inventory, card));
+    if (offer == nullptr || (card.healthy && !healthy)) offer = found.back();
+    healthy = healthy || card.healthy;
+  }
+  for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
+    Card& card = inventory.cards[i];
+    if (card.healthy && *found[i] != *offer) {
+      inventory.problems.push_back(
+          fmt::format("expected GPUs that can all be cut alike, found {} to differ from others",
+                      card.uuid.str()));
+      card.healthy = false;
+    }
+    if (!card.healthy) card.closed = kEmptyLayout;
   }
   inventory.gpu_unit = GpuUnit::kNone;
   if (offer == nullptr) return;

@@ -129,10 +129,10 @@ func TestRendered(t *testing.T) {
 			"request.userInfo.username == 'system:serviceaccount:probes:tranche-probe'"},
 		// The agent.
 		{"", "-DaemonSet/tranche-agent", "", ""},
-		{"agent: {enabled: true}", "DaemonSet/tranche-agent", ".spec.template.spec.nodeSelector['tranche.dev/agent']", "true"},
+		{"agent: {enabled: true}", "DaemonSet/tranche-agent", ".spec.template.spec.nodeSelector.tranche\\.dev/agent", "true"},
 		{"agent: {enabled: true}", "DaemonSet/tranche-agent", container + ".securityContext.capabilities.add", ""},
 		{"agent: {enabled: true, makeMig: true}", "DaemonSet/tranche-agent",
-			container + ".securityContext.capabilities.add", "SYS_ADMIN"},
+			container + ".securityContext.capabilities.add[0]", "SYS_ADMIN"},
 		{"agent: {enabled: true, image: {repository: r/n, tag: t}}", "DaemonSet/tranche-agent", container + ".image", "r/n:t"},
 		{"agent: {enabled: true}", "ValidatingAdmissionPolicy/tranche-agent", ".spec.variables[1].expression",
 			"['tranche.dev/agent-register']"},

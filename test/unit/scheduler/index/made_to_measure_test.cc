@@ -106,6 +106,18 @@ TEST_F(MadeToMeasure, ClosedPlacesAndCardsAreNotGiven) {
   EXPECT_EQ(Put("1g.10gb"), "NoRoom");
 }
 
+// Of a GPU that is ill the driver may not say what it can be cut into.
+TEST_F(MadeToMeasure, GpusThatCannotBeCutAlikeAreClosed) {
+  const AgentMigProfile half{"3g.40gb", Mebibytes::Of(40448), 0, {{0, 4}, {4, 4}}};
+  Card(1).mig_profiles = {half};
+  EXPECT_EQ(Put("3g.40gb"), "GPU-0 3g.40gb@4");
+  EXPECT_FALSE(state_.inventory().cards[1].healthy);
+  EXPECT_EQ(state_.inventory().problems.size(), 1U);
+  Card(0).healthy = false;
+  EXPECT_EQ(Put("3g.40gb"), "GPU-1 3g.40gb@4");
+  EXPECT_THAT(state_.inventory().problems, IsEmpty());
+}
+
 TEST_F(MadeToMeasure, OnANodeWithOtherGpusThoseInMigModeAreClosed) {
   Card(1).mode.clear();
   facts_.gpu = ResourceCount{1, 1};
