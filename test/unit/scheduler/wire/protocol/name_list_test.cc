@@ -17,8 +17,8 @@ using Names = std::vector<std::string_view>;
 constexpr std::size_t kBehind = 64;
 
 // As a body lies in memory: something is behind it.
-struct Body {
-  explicit Body(std::string text) : size(text.size()), bytes(std::move(text)) {
+struct PaddedBody {
+  explicit PaddedBody(std::string text) : size(text.size()), bytes(std::move(text)) {
     bytes.append(kBehind, '"');
   }
   std::string_view view() const { return std::string_view(bytes).substr(0, size); }
@@ -67,7 +67,7 @@ TEST(NameList, ReadsNamesThatStandLastAndPlain) {
   };
   Names names = {"left over"};
   for (const auto& row : rows) {
-    const Body body{std::string(row.text)};
+    const PaddedBody body{std::string(row.text)};
     EXPECT_EQ(ReadTrailingNames(body.view(), names), row.head) << row.text;
     if (row.head) {
       EXPECT_EQ(names, row.names) << row.text;
@@ -127,7 +127,7 @@ TEST(NameList, NeverSaysWhatTheParserWouldNot) {
           text[at] = byte;
       }
     }
-    const Body body(text);
+    const PaddedBody body(text);
     const auto head = ReadTrailingNames(body.view(), names);
     if (!head) continue;
     simdjson::dom::object object;
