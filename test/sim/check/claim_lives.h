@@ -26,8 +26,6 @@ struct Allocation {
   std::optional<SimTime> to;
   std::vector<ClaimDevice> devices;
   std::string user;  // uid of who it was reserved for first; empty: nobody
-
-  bool holds(SimTime at) const { return from <= at && (!to || *to > at); }
 };
 struct ClaimLife {
   std::string key;                      // "ns/name"

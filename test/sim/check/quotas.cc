@@ -28,17 +28,16 @@ Charge Less(const Charge& charge, int64_t by) {
 // How late the product may hear which quota a namespace is under.
 constexpr SimTime kLateNews = std::chrono::minutes(2);
 
-// Quotas that what began to be held at `from` may be charged to: it stays with the one it came
-// under.
+// The quota that the namespace is under now, and the one it was under when what began at `from`
+// came under it and stayed.
 std::set<std::string> LeavesOf(const QuotaModel& model, const Truth& truth, const std::string& ns,
                                SimTime from, SimTime now) {
-  std::set<std::string> leaves;
+  std::set<std::string> leaves{model.LeafOf(ns)};
+  const auto quotas = truth.Versions("gpuquotas", now, from - kLateNews);
   const auto spaces = truth.Versions("namespaces", now, from - kLateNews);
-  for (const QuotaModel::Objects& quotas : truth.Versions("gpuquotas", now, from - kLateNews)) {
-    for (const QuotaModel::Objects& there : spaces) {
-      const std::string leaf = QuotaModel(quotas, there).LeafOf(ns);
-      leaves.insert(model.Has(leaf) ? leaf : model.LeafOf(ns));
-    }
+  if (quotas.size() > 1 || spaces.size() > 1) {
+    const std::string first = QuotaModel(quotas.back(), spaces.back()).LeafOf(ns);
+    if (model.Has(first)) leaves.insert(first);
   }
   return leaves;
 }
