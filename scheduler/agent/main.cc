@@ -60,6 +60,8 @@ int main(int argc, char** argv) {
   const auto config = tranche::agent::LoadConfig(argv[2]);
   if (!config.ok()) return Fail(config.status(), kUsage);
   mallopt(M_MMAP_THRESHOLD, kMappedFrom);
+  // Its many threads do little: pieces of memory of their own for each would cost megabytes.
+  mallopt(M_ARENA_MAX, 1);
   std::signal(SIGTERM, [](int) { ended = 1; });
   std::signal(SIGINT, [](int) { ended = 1; });
   return Run(*config);

@@ -29,6 +29,16 @@ std::set<std::string> NamedIds(const Look& look) {
   return ids;
 }
 
+// A GPU has one set of the engines that profiles of this name take.
+bool TakesMediaEngines(const MigDevice& place) {
+  return place.profile.find("+me") != std::string::npos;
+}
+
+// Not both can be there, so that one of them stems from a pod that is gone.
+bool Exclude(const DeviceId& one, const DeviceId& other) {
+  return Overlap(one, other) || (TakesMediaEngines(*one.place) && TakesMediaEngines(*other.place));
+}
+
 }  // namespace
 
 absl::Status Workshop::Fail(const DeviceId& id, const std::string& why) {
@@ -94,7 +104,7 @@ absl::StatusOr<std::string> Workshop::Provide(const Grant& grant, const DeviceId
   for (const Instance& instance : *found) {
     if (MayBeItsOwn(grant, instance, id)) {
       uuid = instance.uuid;
-    } else if (Overlap({id.gpu, instance.place}, id)) {
+    } else if (Exclude({id.gpu, instance.place}, id)) {
       in_the_way.push_back(instance);
     } else {
       before.push_back(instance);

@@ -36,7 +36,9 @@ class ObjectsServerTest : public LiveServer {
 };
 
 TEST_F(ObjectsServerTest, APodAndANodeAreTheEntriesOfTheirLists) {
-  for (const Json& pod : Get("/api/v1/pods")["pods"]) {
+  const Json pods = Get("/api/v1/pods")["pods"];
+  ASSERT_EQ(pods.size(), 2U);
+  for (const Json& pod : pods) {
     EXPECT_EQ(Get("/api/v1/pods/team-a/" + pod["name"].get<std::string>()), pod);
   }
   const Json nodes = Get("/api/v1/nodes")["nodes"];
@@ -96,11 +98,10 @@ TEST_F(ObjectsServerTest, ATeamHasTheBudgetsOfItsQuotaAndOfItsNamespaces) {
   Apply(budget("of-the-quota", {{"quotaRef", "alpha"}}));
   Apply(budget("of-a-namespace", {{"namespace", "team-a"}}));
   Apply(budget("of-another", {{"namespace", "team-b"}}));
-  std::vector<std::string> all;
-  for (const Json& one : Get("/api/v1/budgets")["budgets"]) all.push_back(one["name"]);
+  EXPECT_EQ(Get("/api/v1/budgets")["budgets"].size(), 3U);
+  const Json budgets = Get("/api/v1/teams/alpha")["budgets"];
   std::vector<std::string> own;
-  for (const Json& one : Get("/api/v1/teams/alpha")["budgets"]) own.push_back(one["name"]);
-  EXPECT_EQ(all.size(), 3U);
+  for (const Json& one : budgets) own.push_back(one["name"]);
   EXPECT_EQ(own, (std::vector<std::string>{"of-a-namespace", "of-the-quota"}));
 }
 

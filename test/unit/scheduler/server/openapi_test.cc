@@ -25,9 +25,13 @@ class OpenApi : public LiveServer {
     config.objects = {quickstart + "fleet.yaml", quickstart + "teams.yaml"};
     config.ledger = folder_ / "ledger.db";
     Launch(config);
-    for (const Json& node : Get("/api/v1/nodes")["nodes"]) nodes_.push_back(node["name"]);
+    const Json nodes = Get("/api/v1/nodes")["nodes"];
+    for (const Json& node : nodes) nodes_.push_back(node["name"]);
     std::ifstream in(quickstart + "pods.json");
-    for (const Json& workload : Json::parse(in).at("workloads")) Run(workload);
+    const Json workloads = Json::parse(in).at("workloads");
+    for (const Json& workload : workloads) {
+      for (int i = 0; i < workload["count"]; ++i) Run(workload, i);
+    }
     description_ = Get("/api/openapi.json");
   }
   void TearDown() override {
@@ -35,9 +39,8 @@ class OpenApi : public LiveServer {
     std::filesystem::remove_all(folder_);
   }
 
-  // One pod of each kind.
-  void Run(const Json& workload) {
-    Json pod = MakePod(workload["name"], {});
+  void Run(const Json& workload, int number) {
+    Json pod = MakePod(workload["name"].get<std::string>() + "-" + std::to_string(number), {});
     pod["metadata"]["namespace"] = workload["team"];
     pod["metadata"]["annotations"] = workload.value("annotations", Json::object());
     Json& limits = pod["spec"]["containers"][0]["resources"]["limits"] = Json::object();
