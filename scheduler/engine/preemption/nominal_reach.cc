@@ -61,6 +61,8 @@ const std::vector<LineReach>* NominalReach::Of(const std::string& quota) const {
 }
 
 bool NominalReach::GoOn(Instant now) {
+  // Quotas, budgets and owners that lines and pod speak of may be gone with the set they are of.
+  if (set_ != cluster_.set) at_ = lines_.size();
   if (at_ == lines_.size()) {
     const bool anew = set_ != cluster_.set || !again_at_ || now >= *again_at_;
     if (!anew) return false;
@@ -154,6 +156,8 @@ void NominalReach::Ask(Instant now) {
     if (!MayPlan(pod_->context)) return End("PreemptionOff", "nobody is evicted for its pods");
     return;
   }
+  // What it says of quotas and budgets does not outlive every edit.
+  pod_->context = rules_.ContextOf(*pod_->members.front());
   const AskedPlan asked = AskNext(questions_, parts_, *pod_, now, {});
   if (asked.answer.plan) {
     const auto block = planner_.BlockOf(asked, now);

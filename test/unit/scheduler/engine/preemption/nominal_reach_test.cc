@@ -76,6 +76,25 @@ TEST_F(NominalReachTest, BorrowersHaveTheirGrace) {
   EXPECT_THAT(Reach(), ElementsAre("a pod of up to 4 h100 GPUs starts within 50s"));
 }
 
+// What is known of a pod's quota and budgets is good until the next edit.
+TEST_F(NominalReachTest, AnEditBetweenTwoQuestionsBeginsAnew) {
+  Run(Pod("b", "b1", 4, "train"), "n1");
+  Run(Pod("b", "b2", 4, "train"), "n2");
+  test::Objects with_budgets = Teams();
+  for (const char* name : {"one", "two", "three"}) {
+    with_budgets.budgets.push_back(test::DayBudget("team-a", 1'000));
+    with_budgets.budgets.back().name = with_budgets.budgets.back().uid = name;
+  }
+  test::Objects smaller = Teams();
+  smaller.quotas[1] = Quota("team-a").Under("org").Owns("a").Line("h100", "2");
+  for (int asked = 0; asked < 12; ++asked) {
+    Declare(with_budgets);
+    for (int i = 0; i < asked; ++i) engine_.ReachSlice(now_);
+    Declare(smaller);
+    EXPECT_THAT(Reach(), ElementsAre("a pod of up to 2 h100 GPUs starts within 50s")) << asked;
+  }
+}
+
 TEST_F(NominalReachTest, WhereNoClassSaysOtherwiseGraceIsThePodsOwn) {
   for (const char* const node : {"n1", "n2"}) {
     const PodRequest borrowed = Pod("b", std::string("b-") + node, 4);
