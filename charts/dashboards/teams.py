@@ -95,10 +95,10 @@ def budgets():
         [(f"({budget('exhausts_at_seconds')}) - time()", "{{budget}} ({{leaf}})")], SECONDS,
         limits=("red", (86400, "transparent")))
     held = graph(
-        "GPU-hours by the hour", "GPU-hours that the work of each team and class holds in an hour, "
-        "refunds not taken off.",
-        [(f"sum by (leaf, class) (rate(tranche_gpu_seconds_total{{{LEAF}}}[$__rate_interval]))",
-          "{{leaf}} {{class}}")], GPUS, 24, stacked=True)
+        "GPU-hours by the hour", "GPU-hours that each team's work holds in an hour, refunds not taken "
+        "off.",
+        [(f"sum by (leaf) (rate(tranche_gpu_seconds_total{{{LEAF}}}[$__rate_interval]))",
+          "{{leaf}}")], GPUS, 24, stacked=True)
     return [overview, left, until, held]
 
 
@@ -117,10 +117,9 @@ def waiting():
          for share in (0.5, 0.95)], SECONDS, 12)
     waited = f"rate(tranche_wait_seconds_bucket{{{LEAF}}}[$__rate_interval])"
     by_team = graph(
-        "Wait by team and class", "How long pods had waited since they were created when they were "
-        "bound: 95 of 100 waited less.",
-        [(f"histogram_quantile(0.95, sum by (leaf, class, le) ({waited}))", "{{leaf}} {{class}}")],
-        SECONDS, 12)
+        "Wait by team", "How long pods had waited since they were created when they were bound: 95 "
+        "of 100 waited less.",
+        [(f"histogram_quantile(0.95, sum by (leaf, le) ({waited}))", "{{leaf}}")], SECONDS, 12)
     return [reasons, listed, entitled, by_team]
 
 

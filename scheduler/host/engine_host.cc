@@ -159,7 +159,12 @@ bool EngineHost::AskReach(EngineCaller caller) {
   const auto ask = [](Engine& engine, Instant now) { return engine.ReachSlice(now); };
   bool more = true;
   for (int questions = 0; more && questions < kMostQuestions && lock_.waiting() == 0; ++questions) {
+    const Instant began = clock_.Now();
+    if (began < reach_after_) return false;
     more = With(caller, ask);
+    const Instant ended = clock_.Now();
+    // Should the clock be set forward meanwhile, that was no question.
+    reach_after_ = ended + kReachPause * std::min(ended - began, kLongestQuestion);
   }
   return more;
 }

@@ -53,6 +53,8 @@ class EngineHost {
   // Rounds of planning in one Tick, and of learning.
   static constexpr int kMostPlans = 64;
   static constexpr int kMostLessons = 8;
+  static constexpr int kReachPause = 100;  // times as long as the question took
+  static constexpr Millis kLongestQuestion{1'000};
   // In one AskReach.
   static constexpr int kMostQuestions = 4;
 
@@ -103,8 +105,9 @@ class EngineHost {
   std::vector<QuotaView> Quotas(EngineCaller caller) {
     return Quotas(caller, Waiting(caller).Rows());
   }
-  // Asks what teams can count on, some questions while nobody waits for the engine; false: nothing
-  // is to be asked now.
+  // Asks what teams can count on, some questions while nobody waits for the engine, and no more
+  // than take a hundredth of the time: one of a large, full fleet takes tens of milliseconds.
+  // False: nothing is to be asked now. By one thread.
   bool AskReach(EngineCaller caller);
   AdviceCase Case();
   // Ends what is due by the clock, plans what waits to be planned and, where nobody waits, learns
@@ -142,6 +145,7 @@ class EngineHost {
   Ledger* const ledger_;
   const std::function<bool()> may_plan_;
   EffectSinks sinks_;
+  Instant reach_after_;  // of AskReach's thread
   TurnLock lock_;
   Engine engine_ ABSL_GUARDED_BY(lock_);
   EngineHolds holds_ ABSL_GUARDED_BY(lock_);

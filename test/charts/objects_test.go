@@ -2,6 +2,7 @@ package charts
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	certmanager "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
@@ -79,10 +80,13 @@ func TestNamesInPodsAreDefined(t *testing.T) {
 	for set, values := range valuesSets(t) {
 		objects := render(t, values)
 		for name, pod := range podTemplates(t, objects) {
+			// In the namespace of the pods, which its name has where it is not the release's.
+			_, place, _ := strings.Cut(name, "/")
+			place = place[:strings.LastIndex(place, "/")+1]
 			volumes := map[string]bool{}
 			for _, volume := range pod.Spec.Volumes {
 				volumes[volume.Name] = false
-				if volume.ConfigMap != nil && find(objects, "ConfigMap/"+volume.ConfigMap.Name) == nil {
+				if volume.ConfigMap != nil && find(objects, "ConfigMap/"+place+volume.ConfigMap.Name) == nil {
 					t.Errorf("%s: %s: expected ConfigMap %s, found none", set, name, volume.ConfigMap.Name)
 				}
 			}
