@@ -236,7 +236,8 @@ TEST(ExtenderV1, WhereANodePassesOnlyThoseAreNamedThatLeavingOutWouldChange) {
     const simdjson::dom::element root = parser.parse(out).value();
     EXPECT_EQ(root["FailedAndUnresolvableNodes"].get_object().value().size(), 0U) << out;
     std::vector<std::string> names;
-    for (const auto field : root["FailedNodes"].get_object().value()) names.emplace_back(field.key);
+    const simdjson::dom::object nodes = root["FailedNodes"].get_object().value();
+    for (const auto field : nodes) names.emplace_back(field.key);
     return names;
   };
   EXPECT_EQ(failed(false), (std::vector<std::string>{"nominated", "emptied"}));
