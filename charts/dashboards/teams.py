@@ -95,8 +95,8 @@ def budgets():
         [(f"({budget('exhausts_at_seconds')}) - time()", "{{budget}} ({{leaf}})")], SECONDS,
         limits=("red", (86400, "transparent")))
     held = graph(
-        "GPU-hours by the hour", "GPU-hours that each team's work holds in an hour, refunds not taken "
-        "off.",
+        "GPU-hours by the hour", "GPU-hours that each team's work holds in an hour, refunds not "
+        "taken off.",
         [(f"sum by (leaf) (rate(tranche_gpu_seconds_total{{{LEAF}}}[$__rate_interval]))",
           "{{leaf}}")], GPUS, 24, stacked=True)
     return [overview, left, until, held]
