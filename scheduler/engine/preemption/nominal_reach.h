@@ -6,7 +6,7 @@
 // the victims of that plan must pass, then the plan is found at the latest a round later, and its
 // victims have their grace. A larger pod is asked about as long as it would be in quota and a node
 // could hold it. So the answer holds for the books it was made from: who starts later may change
-// it, and it is made anew every minute.
+// it, and it is made anew at most every minute.
 //
 // Tells of pods of no PriorityClass that tolerate all taints and name no nodes. Victims are taken
 // to leave within their grace. Reads the state and changes nothing but scratch of the selection.
