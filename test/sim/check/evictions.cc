@@ -129,7 +129,7 @@ void EvictionChecker::Bound(const PodLife& pod, SimTime now) {
         continue;
       for (const Json& member : At(*object, {"spec", "members"})) {
         if (TextAt(member, {"uid"}) != uid || TextAt(member, {"node"}) != pod.node) continue;
-        if (FitOn(truth_, *waiting, pod.node) != Fit::kFull) continue;
+        if (FitOn(truth_, *waiting, pod.node, Leaving::kGone) != Fit::kFull) continue;
         Found(now, pod.key,
               fmt::format("expected the room that {} made on {} to be kept for {}, found it given "
                           "to {}",

@@ -178,6 +178,15 @@ std::optional<Fit> Closed(const Json& pod, const Json& node) {
   return std::nullopt;
 }
 
+std::vector<const PodLife*> HoldersOf(const Truth& truth, const std::string& node,
+                                      Leaving leaving) {
+  std::vector<const PodLife*> pods;
+  for (const PodLife* const pod : truth.on(node)) {
+    if (!pod->leaving || leaving == Leaving::kHolds) pods.push_back(pod);
+  }
+  return pods;
+}
+
 struct Card {
   int64_t memory = 0;
   int64_t slots = 0;
@@ -188,8 +197,8 @@ struct Card {
 };
 
 // Cards of the node's HAMi register and what its pods hold; nullopt: somebody's is not known.
-std::optional<std::map<std::string, Card>> CardsOf(const Truth& truth, const Json& node,
-                                                   const std::string& name) {
+std::optional<std::map<std::string, Card>> CardsOf(const std::vector<const PodLife*>& pods,
+                                                   const Json& node) {
   const Json read = Json::parse(Annotation(node, kRegister), nullptr, /*allow_exceptions=*/false);
   if (!read.is_array()) return std::nullopt;
   std::map<std::string, Card> cards;
@@ -202,7 +211,7 @@ std::optional<std::map<std::string, Card>> CardsOf(const Truth& truth, const Jso
     if (!mode.empty() && mode != "hami-core") return std::nullopt;
     if (CountOf(At(said, {"devcore"})) != 100) return std::nullopt;
   }
-  for (const PodLife* const pod : truth.on(name)) {
+  for (const PodLife* const pod : pods) {
     if (!pod->record) {
       if (AsksGpu(pod->object)) return std::nullopt;
       continue;
@@ -234,22 +243,22 @@ int64_t CardsFor(const Wish& wish, const std::map<std::string, Card>& cards, boo
   return fitting;
 }
 
-Fit FitShare(const Truth& truth, const Wish& wish, const Json& node, const std::string& name) {
+Fit FitShare(const std::vector<const PodLife*>& pods, const Wish& wish, const Json& node) {
   if (Annotation(node, kRegister).empty()) return Fit::kUnknown;
-  const auto cards = CardsOf(truth, node, name);
+  const auto cards = CardsOf(pods, node);
   if (!cards) return Fit::kUnknown;
   if (CardsFor(wish, *cards, false) >= wish.cards) return Fit::kYes;
   return CardsFor(wish, *cards, true) >= wish.cards ? Fit::kFull : Fit::kNever;
 }
 
-Fit FitCounts(const Truth& truth, const Wish& wish, const Json& node, const std::string& name) {
+Fit FitCounts(const std::vector<const PodLife*>& pods, const Wish& wish, const Json& node) {
   bool full = false;
   for (const auto& [key, count] : wish.counts) {
     if (count == 0) continue;
     const int64_t most = CountOf(At(node, {"status", "allocatable", key.c_str()}));
     if (count > most) return Fit::kNever;
     int64_t taken = 0;
-    for (const PodLife* const pod : truth.on(name)) {
+    for (const PodLife* const pod : pods) {
       const Wish other = WishOf(pod->object);
       if (other.cards > 0) return Fit::kUnknown;
       const auto same = other.counts.find(key);
@@ -260,11 +269,11 @@ Fit FitCounts(const Truth& truth, const Wish& wish, const Json& node, const std:
   return full ? Fit::kFull : Fit::kYes;
 }
 
-bool HasCpu(const Truth& truth, const Wish& wish, const Json& node, const std::string& name) {
+bool HasCpu(const std::vector<const PodLife*>& pods, const Wish& wish, const Json& node) {
   const Json& most = At(node, {"status", "allocatable", "cpu"});
   if (most.is_null()) return true;
   int64_t taken = wish.cpu;
-  for (const PodLife* const pod : truth.on(name)) taken += WishOf(pod->object).cpu;
+  for (const PodLife* const pod : pods) taken += WishOf(pod->object).cpu;
   return taken <= MilliOf(most);
 }
 
@@ -292,7 +301,7 @@ int64_t GangSizeOf(const PodLife& pod) {
   return CountOf(Json(Annotation(pod.object, "tranche.dev/gang-size")));
 }
 
-Fit FitOn(const Truth& truth, const PodLife& pod, const std::string& name) {
+Fit FitOn(const Truth& truth, const PodLife& pod, const std::string& name, Leaving leaving) {
   const Json* const node = truth.object("nodes", name);
   if (node == nullptr) return Fit::kClosed;
   const Wish wish = WishOf(pod.object);
@@ -300,9 +309,9 @@ Fit FitOn(const Truth& truth, const PodLife& pod, const std::string& name) {
   if (const std::optional<Fit> closed = Closed(pod.object, *node)) return *closed;
   const bool hami = !Annotation(*node, kRegister).empty();
   if (wish.cards == 0 && hami) return Fit::kUnknown;  // a whole card, in HAMi's words
-  const Fit fit =
-      wish.cards > 0 ? FitShare(truth, wish, *node, name) : FitCounts(truth, wish, *node, name);
-  if (fit == Fit::kYes && !HasCpu(truth, wish, *node, name)) return Fit::kFull;
+  const std::vector<const PodLife*> pods = HoldersOf(truth, name, leaving);
+  const Fit fit = wish.cards > 0 ? FitShare(pods, wish, *node) : FitCounts(pods, wish, *node);
+  if (fit == Fit::kYes && !HasCpu(pods, wish, *node)) return Fit::kFull;
   return fit;
 }
 

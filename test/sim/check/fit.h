@@ -20,7 +20,10 @@ enum class Fit : uint8_t {
   kClosed,   // the node takes no pods now
   kUnknown,  // the question is beyond this model
 };
-Fit FitOn(const Truth& truth, const PodLife& pod, const std::string& node);
+// Do pods that are leaving still hold what they have? Room that is kept may be theirs until then.
+enum class Leaving : uint8_t { kHolds, kGone };
+Fit FitOn(const Truth& truth, const PodLife& pod, const std::string& node,
+          Leaving leaving = Leaving::kHolds);
 
 // Does the pod ask for GPUs in words that the product reads?
 bool AsksGpu(const Json& pod);

@@ -12,11 +12,13 @@ namespace {
 
 constexpr SimTime kToGather = std::chrono::minutes(8);
 constexpr SimTime kToLeave = std::chrono::minutes(3);
+constexpr SimTime kToBind = std::chrono::seconds(30);  // what was under way when one was evicted
 
-int64_t Holding(const std::vector<const PodLife*>& pods, SimTime at) {
-  return std::ranges::count_if(pods, [at](const PodLife* pod) {
-    return pod->bound && *pod->bound <= at && (!pod->ended || *pod->ended > at) &&
-           (!pod->leaving || *pod->leaving > at);
+// How many hold GPUs at `at` who were bound by `bound_by`.
+int64_t Holding(const std::vector<const PodLife*>& pods, SimTime at, SimTime bound_by) {
+  return std::ranges::count_if(pods, [at, bound_by](const PodLife* pod) {
+    return pod->bound && *pod->bound <= std::min(at, bound_by) &&
+           (!pod->ended || *pod->ended > at) && (!pod->leaving || *pod->leaving > at);
   });
 }
 
@@ -46,16 +48,18 @@ void GangChecker::Judge(const std::string& gang, const std::vector<const PodLife
   const SimTime gathered = *first + kToGather;
   const int64_t by_then = std::ranges::count_if(
       pods, [&](const PodLife* pod) { return pod->bound && *pod->bound <= gathered; });
-  if (gathered < end && by_then < size && Holding(pods, gathered) > 0) {
+  if (gathered < end && by_then < size && Holding(pods, gathered, gathered) > 0) {
     Found(gathered, gang,
           fmt::format("expected {} members bound together or none, found {} of them bound since "
                       "{} ms, {} of {} in all",
-                      size, Holding(pods, gathered), first->count() / 1000, bound, pods.size()));
+                      size, Holding(pods, gathered, gathered), first->count() / 1000, bound,
+                      pods.size()));
   }
   for (const PodLife* const pod : pods) {
     if (!pod->leaving || !IsTranche(pod->evicted_by)) continue;
     const SimTime left = *pod->leaving + kToLeave;
-    const int64_t held = Holding(pods, left);
+    // Members bound later are another gathering.
+    const int64_t held = Holding(pods, left, *pod->leaving + kToBind);
     if (left < end && held > 0 && held < size) {
       Found(left, gang,
             fmt::format("expected all of a gang of {} evicted or enough of it left, found {} of "

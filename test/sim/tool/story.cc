@@ -14,6 +14,8 @@ using check::Annotation;
 using check::At;
 using check::TextAt;
 
+constexpr const char* kRecord = "tranche.dev/allocation";
+
 std::string When(SimTime at) {
   return fmt::format("{:>5}.{:03}", at.count() / 1'000'000, at.count() / 1000 % 1000);
 }
@@ -57,8 +59,16 @@ std::string Words::PodChange(const Json& before, const Json& after) const {
   add("phase", {"status", "phase"});
   add("leaves", {"metadata", "deletionTimestamp"});
   add("nominated", {"status", "nominatedNodeName"});
-  const std::string record = Annotation(after, "tranche.dev/allocation");
-  if (record != Annotation(before, "tranche.dev/allocation")) what += " holds " + Short(record);
+  const Json& said = At(after, {"metadata", "annotations"});
+  if (said.is_object()) {
+    for (const auto& [key, value] : said.items()) {
+      if (key == kRecord || At(before, {"metadata", "annotations", key.c_str()}) == value) continue;
+      what += fmt::format(" {}={}", key,
+                          Short(value.is_string() ? value.get<std::string>() : value.dump()));
+    }
+  }
+  const std::string record = Annotation(after, kRecord);
+  if (record != Annotation(before, kRecord)) what += " holds " + Short(record);
   if (At(before, {"status", "conditions"}) != At(after, {"status", "conditions"})) {
     const Json& conditions = At(after, {"status", "conditions"});
     if (conditions.is_array() && !conditions.empty()) {
