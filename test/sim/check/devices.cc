@@ -144,6 +144,9 @@ void DeviceChecker::Bound(const PodLife& pod, SimTime now) {
     for (const RecordDevice& device : other->record->devices) {
       // Which instance it will be the device plugin says to nobody: they are counted (Counted).
       if (!device.profile.empty() && other->record->knowledge == "counts") continue;
+      // A slot is but a number in the record, no card: with the record it is taken away.
+      const bool kept = Annotation(other->object, "tranche.dev/allocation") == other->recorded;
+      if (device.id.starts_with("slot ") && !kept) continue;
       const std::string wrong = Add(cards[device.id], device, memory.Of(device.id));
       if (wrong.empty() || other != &pod) continue;
       Found(now, pod.key,
