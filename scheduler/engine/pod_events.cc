@@ -12,6 +12,8 @@
 namespace tranche {
 namespace {
 
+constexpr std::chrono::seconds kStampUnit{1};  // of times in objects
+
 bool SameRequest(const PodRequest& left, const PodRequest& right) {
   std::string left_shape, right_shape;
   AppendShape(left, left_shape);
@@ -58,6 +60,8 @@ class PodEvents {
   static void KeepOwn(std::optional<Allocation> own, PodFacts& pod, Holding& holding);
   // What the pod holds: as its record says, the agent's keys and the ledger.
   void NoteDevices(PodFacts& pod, Holding& holding);
+  // When the pod's containers had finished, by our clock.
+  Instant EndOf(const PodUid& uid, const PodFacts& pod, Instant now) const;
   // The pod has ended on its node.
   void EndAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod, Instant now);
 
@@ -82,10 +86,23 @@ void PodEvents::UpsertPlain(const PodFacts& pod, bool ended, Instant now) {
   }
 }
 
+Instant PodEvents::EndOf(const PodUid& uid, const PodFacts& pod, Instant now) const {
+  if (!pod.finished_at) return now;
+  Instant end = *pod.finished_at;
+  const HeldWork* work = cluster_.book.Find(uid);
+  // By its kubelet's clock it began before we held anything for it: ours is that much ahead, or was
+  // set since. It has held for as long as its kubelet says, and no longer than we can see.
+  if (work != nullptr && pod.started_at && *pod.started_at + kStampUnit < work->since) {
+    TRANCHE_MARK(end_told_by_another_clock);
+    end += work->since - *pod.started_at;
+  }
+  return std::min(end, now);
+}
+
 void PodEvents::EndPod(PodRecord& record, const PodFacts& pod, Instant now) {
   const PodUid uid = record.request->uid;
   parts_.demand_notes.End(record, now);
-  record.ended_at = std::min(pod.finished_at.value_or(now), now);
+  record.ended_at = EndOf(uid, pod, now);
   cluster_.DropTentative(uid, record, now);
   // A pod that ended on the node it was reserved on has used it.
   if (record.reserved == pod.node)

@@ -31,15 +31,36 @@ bool ChargeChecker::IsCharged(const PodLife& pod) const {
   return terms_.Meters(pod.binder) || !pod.ended || *pod.ended > terms_.AwareBy(*pod.bound);
 }
 
-void ChargeChecker::Judge(const PodLife& pod, const Charged& charged, SimTime now) {
-  const auto& [from, to, open, estimated] = charged;
-  const SimTime lag = options_.lag;
+// The earliest that the pod's devices may have been taken for it.
+SimTime ChargeChecker::Reserved(const PodLife& pod) const {
   // A bind whose caller ended, or whose answer was lost, is not in the history.
   const FaultPlan& faults = options_.faults;
   const bool lost = faults.has(Fault::kScheduler) || faults.has(Fault::kNetwork) ||
                     faults.has(Fault::kPause) || faults.has(Fault::kCrash);
-  const SimTime reserved = lost ? pod.made : pod.filtered.value_or(pod.made);
-  if (from < std::min(*pod.bound, reserved) - kAllowed ||
+  return std::min(*pod.bound, lost ? pod.made : pod.filtered.value_or(pod.made));
+}
+
+void ChargeChecker::JudgeLength(const PodLife& pod, const Charged& charged) {
+  if (charged.open || charged.estimated || !pod.ended || IsLost(truth_, pod)) return;
+  if (!terms_.LedByOne(Reserved(pod), *pod.ended + options_.lag)) return;
+  const SimTime ended = std::min(*pod.ended, pod.finished.value_or(*pod.ended));
+  // What a kubelet tells is cut to whole seconds, and it says nothing of the way to it.
+  const SimTime allowed = 3 * kAllowed;
+  const SimTime least = ended - *pod.bound - allowed;
+  const SimTime most = *pod.ended + options_.lag - Reserved(pod) + allowed;
+  const SimTime drift = most / 1000;
+  if (charged.length < least - drift || charged.length > most + drift) {
+    Found(*pod.ended, pod.key,
+          fmt::format("expected it charged for {} to {}, found for {}", Seconds(least),
+                      Seconds(most), Seconds(charged.length)));
+  }
+}
+
+void ChargeChecker::Judge(const PodLife& pod, const Charged& charged, SimTime now) {
+  const SimTime from = charged.from, to = charged.to;
+  const bool open = charged.open, estimated = charged.estimated;
+  const SimTime lag = options_.lag;
+  if (from < Reserved(pod) - kAllowed ||
       from > terms_.AwareBy(*pod.bound) + kAllowed) {
     Found(*pod.bound, pod.key,
           fmt::format("expected it charged from {} on, found from {}", Seconds(*pod.bound),
@@ -76,9 +97,14 @@ void ChargeChecker::Judge(const PodLife& pod, const Charged& charged, SimTime no
 void ChargeChecker::AtEnd(const Ending& ending) {
   if (ending.ledgers.empty() || !options_.disks_are_sound) return;
   const std::map<std::string, Charged> charged = ReadCharges(ending.ledgers);
-  if (options_.faults.has(Fault::kClock)) return;
+  const bool labels = options_.faults.has(Fault::kClock);
   for (const auto& [uid, pod] : truth_.pods()) {
     const auto found = charged.find(uid);
+    if (labels) {
+      const bool ours = pod.bound && IsTranche(pod.binder);
+      if (ours && found != charged.end()) JudgeLength(pod, found->second);
+      continue;
+    }
     if (found == charged.end()) {
       if (IsCharged(pod) && terms_.AwareBy(*pod.bound) < ending.at) {
         Found(*pod.bound, pod.key, "expected the pod's time in the ledger, found none");

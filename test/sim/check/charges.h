@@ -12,7 +12,8 @@
 // A pod that was never bound is charged nothing. If a bind of it was under way when the leader was
 // lost, and it was gone when somebody led again, nobody can tell whether it had run: it is charged
 // until the leader was lost, and the ledger calls that estimated. Where the clocks of replicas are
-// wrong, times are labels: then the lengths are compared, with the same allowances. Not judged:
+// wrong, times are labels: then the lengths of what one process metered from begin to end are
+// compared, with the same allowances and a thousandth for clocks that run fast. Not judged:
 // pods on nodes that were lost meanwhile (use is given back), ledgers whose disk failed, and what a
 // leader without its ledger placed and had ended before one with its ledger led.
 #pragma once
@@ -32,6 +33,8 @@ class ChargeChecker : public Checker {
  private:
   bool IsCharged(const PodLife& pod) const;
   void Judge(const PodLife& pod, const Charged& charged, SimTime now);
+  void JudgeLength(const PodLife& pod, const Charged& charged);
+  SimTime Reserved(const PodLife& pod) const;
 
   Terms terms_;
 };

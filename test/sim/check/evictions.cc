@@ -58,6 +58,12 @@ std::optional<SimTime> RunsSince(const Json& pod) {
 void EvictionChecker::Hear(const Happening& happening) {
   owners_.Hear(happening);
   if (happening.kind == Happening::Kind::kEnded) ends_.emplace(happening.who, happening.at);
+  if (happening.kind == Happening::Kind::kPromised) {
+    const std::string uid = TextAt(happening.after, {"uid"});
+    const std::string kind = TextAt(happening.after, {"kind"});
+    if (kind == "open") metered_.insert(uid);
+    if (kind == "close" || kind == "void") metered_.erase(uid);
+  }
   if (happening.kind != Happening::Kind::kWritten) return;
   if (happening.resource == "gpureclaims") return Told(happening);
   if (happening.resource != "pods" || !IsTranche(happening.who)) return;
@@ -127,6 +133,8 @@ void EvictionChecker::Bound(const PodLife& pod, SimTime now) {
       const Json* const object = truth_.object("gpureclaims", reclaim);
       if (waiting == nullptr || !waiting->waits() || waiting->leaving || object == nullptr)
         continue;
+      // It has a place, maybe another one: its bind is under way.
+      if (metered_.contains(uid)) continue;
       for (const Json& member : At(*object, {"spec", "members"})) {
         if (TextAt(member, {"uid"}) != uid || TextAt(member, {"node"}) != pod.node) continue;
         if (FitOn(truth_, *waiting, pod.node, Leaving::kGone) != Fit::kFull) continue;

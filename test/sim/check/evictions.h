@@ -89,6 +89,7 @@ class EvictionChecker : public Checker {
   std::map<std::string, Plan> plans_;                      // by victim's uid, the newest
   std::map<std::string, std::set<std::string>> reserved_;  // reclaim -> preemptors, while Reserved
   std::map<std::string, SimTime> ends_;                    // of processes
+  std::set<std::string> metered_;                          // uids with an open interval
   std::vector<Eviction> evictions_;
 };
 

@@ -92,7 +92,9 @@ std::map<std::string, Charged> ReadCharges(const std::vector<std::string>& ledge
       of.from = std::min(of.from, SinceBegin(*interval.open));
       of.open = !interval.end;
       of.estimated = interval.estimated;
-      if (interval.end) of.to = std::max(of.to, SinceBegin(*interval.end));
+      if (!interval.end) continue;
+      of.to = std::max(of.to, SinceBegin(*interval.end));
+      of.length += std::chrono::milliseconds(*interval.end - *interval.open);
     }
   }
   return charges;

@@ -39,6 +39,7 @@ struct Charged {
   SimTime to{0};
   bool open = false;       // the last
   bool estimated = false;  // the end of the last
+  SimTime length{0};       // of all that have ended, together
 };
 // By uid, of all files; one that cannot be read has none.
 std::map<std::string, Charged> ReadCharges(const std::vector<std::string>& ledgers);

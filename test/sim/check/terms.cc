@@ -48,6 +48,12 @@ SimTime Terms::LedUntil(SimTime at) const {
   return until;
 }
 
+bool Terms::LedByOne(SimTime from, SimTime to) const {
+  return std::ranges::any_of(terms_, [&](const Term& term) {
+    return term.from + kTakingOver <= from && (!term.until || *term.until > to);
+  });
+}
+
 bool Terms::Meters(const std::string& who) const {
   return std::ranges::any_of(terms_, [&](const Term& term) { return term.who == who; });
 }

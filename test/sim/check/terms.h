@@ -23,6 +23,8 @@ class Terms {
   // When the term that `at` lies in ended, or the one before it where nobody led then: later nobody
   // wrote that all was well. The end of time where it has not.
   SimTime LedUntil(SimTime at) const;
+  // Did one process lead from ten seconds before `from` until after `to`?
+  bool LedByOne(SimTime from, SimTime to) const;
   // Did this process lead with its ledger?
   bool Meters(const std::string& who) const;
   // May a leader take until `until` for the end of what ended at `ended`, if the one before it did

@@ -41,9 +41,10 @@ struct RemoveFolder {
   }
 };
 
-ReplicasOptions DrawReplicas(Draws draws, const FaultPlan& faults, std::string folder,
-                             const std::string& log) {
+ReplicasOptions DrawReplicas(Draws draws, uint64_t seed, const FaultPlan& faults,
+                             std::string folder, const std::string& log) {
   ReplicasOptions options;
+  options.seed = seed;
   options.replicas = static_cast<int>(draws.Between(1, 3));
   options.fail_open = draws.Chance(3'000);
   Draws of_election = draws.Fork(kOfElection);
@@ -114,7 +115,7 @@ Outcome RunSeed(const RunOptions& options) {
   History history(loop);
   Script script(options.seed, options.left_out);
   const ReplicasOptions replicas_options =
-      DrawReplicas(draws.Fork(1), faults, volumes.folder, options.log);
+      DrawReplicas(draws.Fork(1), options.seed, faults, volumes.folder, options.log);
   Checkers checkers(loop, history, OptionsOf(faults, replicas_options));
   if (options.listener) history.Listen(options.listener);
   World world(loop, history, script, faults, {.seed = options.seed, .lives = options.lives});

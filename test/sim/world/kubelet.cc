@@ -232,9 +232,13 @@ void Kubelet::Started(const std::string& uid) {
   run.stage = Stage::kRunning;
   run.started = loop_.now();
   const std::string when = TimeText(loop_.now());
+  // A pod has been taken up once, however often its containers start anew (the kubelet's status
+  // manager keeps status.startTime).
+  const Json status = pod->object().value("status", Json::object());
+  const std::string taken_up = status.value("startTime", when);
   PatchStatus(uid, run,
               {{"phase", "Running"},
-               {"startTime", when},
+               {"startTime", taken_up},
                {"conditions", Conditions("True", when)},
                {"containerStatuses",
                 ContainerStatuses(pod->object(), {{"running", {{"startedAt", when}}}}, true)}});

@@ -193,6 +193,34 @@ TEST_F(EngineMeteringTest, TimesOfOtherClocksStayInThePast) {
   EXPECT_THAT(Metered(), ElementsAre("close ahead.0 at 0"));
 }
 
+// A clock that is an hour wrong costs nobody an hour.
+TEST_F(EngineMeteringTest, HowLongAPodRanIsItsKubeletsToSay) {
+  struct Row {
+    std::string clock;  // the kubelet's; times are seconds since the pod was bound, by ours
+    int64_t started, finished, heard, end;
+  };
+  int64_t bound = 0;
+  for (const Row& row : {Row{"right", 5, 50, 51, 50}, Row{"right-but-cut-to-seconds", -1, 50, 51, 50},
+                         Row{"an-hour-behind", -3598, -3500, 100, 98},
+                         Row{"behind-and-heard-at-once", -3598, -3400, 100, 100},
+                         Row{"an-hour-ahead", 3602, 3700, 101, 101}}) {
+    bound += 10'000;
+    To(bound);
+    const PodRequest pod = Pod("a", row.clock, 1);
+    Place(pod, "n1");
+    PodFacts facts = BoundFacts(pod, "n1");
+    facts.started_at = At(bound + row.started);
+    engine_.UpsertPod(facts, now_);
+    To(bound + row.heard);
+    facts.phase = PodPhase::kSucceeded;
+    facts.finished_at = At(bound + row.finished);
+    engine_.UpsertPod(facts, now_);
+    EXPECT_THAT(Metered(),
+                ElementsAre(fmt::format("open {}.0 at {}", row.clock, bound),
+                            fmt::format("close {}.0 at {}", row.clock, bound + row.end)));
+  }
+}
+
 TEST_F(EngineMeteringTest, HoursOfALostNodeGoBack) {
   const PodRequest stays = Pod("a", "stays", 1), ends = Pod("a", "ends", 1),
                    binding = Pod("a", "binding", 1);
