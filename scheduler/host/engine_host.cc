@@ -32,6 +32,8 @@ void EngineHost::FinishRestore(std::vector<Reclaim> reclaims, std::vector<Restor
     engine.FinishRestore(now);
   });
   if (ledger_ != nullptr && !uses.empty()) ledger_->Restore(std::move(uses));
+  // All there is was seen just now: who ends before the next heartbeat has seen it as well.
+  Heartbeat();
 }
 
 Instant EngineHost::Now() {

@@ -88,7 +88,7 @@ class EngineHost {
   // Lets the ledger know that we live, and how usage has faded.
   void Heartbeat();
   // The reclaims that were found at start, and usage taken over from checkpoints; then the engine
-  // ends its restart.
+  // ends its restart, and the ledger knows until when what it holds was there.
   void FinishRestore(std::vector<Reclaim> reclaims, std::vector<RestoredUse> uses);
 
   // All nodes by name, all pods by namespace/name; pages are copied one after another, so that the

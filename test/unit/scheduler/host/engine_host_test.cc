@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scheduler/host/host.h"
+#include "scheduler/ports/ledger.h"
 #include "scheduler/wire/records/reclaim_json.h"
 #include "test/unit/scheduler/controllers/bind_bench.h"
 
@@ -115,6 +116,30 @@ TEST(HostTest, ReclaimsFoundAtStartAreRestoredOnceAndNewerOnesAreOurOwn) {
     for (const Reclaim& reclaim : engine.Reclaims()) known.push_back(reclaim.name);
   });
   EXPECT_EQ(known, (std::vector<std::string>{"r-2", "r-1"})) << "by planning time";
+}
+
+// ---- Ledger -------------------------------------------------------------------------------------
+
+class NotingLedger : public Ledger {
+ public:
+  std::vector<std::string> told;
+  void Append(std::vector<MeterEvent>, std::vector<WindowClosing>) override {
+    told.push_back("events");
+  }
+  void Restore(std::vector<RestoredUse>) override { told.push_back("uses"); }
+  void WhenCommitted(std::function<void(bool)> done) override { done(true); }
+  void Heartbeat(Instant, std::vector<DecayRow>) override { told.push_back("heartbeat"); }
+  LedgerHealth health() const override { return {}; }
+};
+
+// Who is killed between the end of the start and the first regular heartbeat has seen what was
+// there: the next one may not take it to have ended with the leader before.
+TEST(HostTest, TheEndOfTheStartIsAHeartbeat) {
+  ManualClock clock{Instant(std::chrono::hours(24 * 365 * 56))};
+  NotingLedger ledger;
+  EngineHost engine(EngineOptions{}, clock, &ledger, [] { return true; });
+  engine.FinishRestore({}, {RestoredUse{}});
+  EXPECT_EQ(ledger.told, (std::vector<std::string>{"uses", "heartbeat"}));
 }
 
 }  // namespace
