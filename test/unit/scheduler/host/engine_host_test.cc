@@ -132,8 +132,8 @@ class NotingLedger : public Ledger {
   LedgerHealth health() const override { return {}; }
 };
 
-// Who is killed between the end of the start and the first regular heartbeat has seen what was
-// there: the next one may not take it to have ended with the leader before.
+// A leader that is killed before its first regular heartbeat has seen what was there: the next one
+// may not take all that to have ended with the leader before.
 TEST(HostTest, TheEndOfTheStartIsAHeartbeat) {
   ManualClock clock{Instant(std::chrono::hours(24 * 365 * 56))};
   NotingLedger ledger;
