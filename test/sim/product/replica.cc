@@ -213,6 +213,9 @@ void Replica::TakeLedger(int64_t epoch, steady_clock::time_point end) {
 
 void Replica::Lead(OpenedLedger opened, int64_t epoch) {
   unmetered_ = opened.untrusted;
+  // The name of the folder has the number of this process in it, and runs are to be equal.
+  const std::size_t at = volume_ ? unmetered_.find(volume_->folder()) : std::string::npos;
+  if (at != std::string::npos) unmetered_.erase(at, volume_->folder().size() + 1);
   services_ =
       std::make_unique<LeaderServices>(config_, metrics_, std::move(opened), epoch, MakeHooks());
   services_->Attach(*cluster_);

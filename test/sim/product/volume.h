@@ -24,6 +24,7 @@ class Volume {
   Volume(Loop& loop, std::string folder, uint64_t seed);
   ~Volume();
 
+  const std::string& folder() const { return folder_; }
   std::string ledger() const { return folder_ + "/ledger.db"; }
   // How many events may wait for it; nullopt: as many as usual.
   void set_queue_limit(std::optional<std::size_t> limit) { queue_limit_ = limit; }
