@@ -59,12 +59,16 @@ http::Response UiFile(AssetVersions& versions, const http::Request& request) {
   return versions.Of(*asset).Respond(request, std::move(response));
 }
 
-// As JSON, which most programs ask for.
-std::string OpenApiJson() {
-  const absl::StatusOr<std::string> documents = embedded::YamlToJson(OpenApiText());
-  TRANCHE_CHECK(documents.ok());
-  // An array of one document.
-  return documents->substr(1, documents->size() - 2);
+// As JSON, which most programs ask for. Made once: it takes milliseconds, and the router is made
+// anew when a replica becomes the leader.
+const std::string& OpenApiJson() {
+  static const std::string json = [] {
+    const absl::StatusOr<std::string> documents = embedded::YamlToJson(OpenApiText());
+    TRANCHE_CHECK(documents.ok());
+    // An array of one document.
+    return documents->substr(1, documents->size() - 2);
+  }();
+  return json;
 }
 
 }  // namespace
@@ -89,9 +93,9 @@ void AddPages(std::function<Readiness()> ready, std::function<std::string()> not
   router.AddAnswer("GET", "/version", [](const http::Request&) {
     return JsonResponse(wire::Dump({{"version", Version()}}));
   });
+  OpenApiJson();  // not with the first request
   router.AddAnswer("GET", "/api/openapi.json",
-                   [description = std::make_shared<const std::string>(OpenApiJson())](
-                       const http::Request&) { return JsonResponse(*description); });
+                   [](const http::Request&) { return JsonResponse(OpenApiJson()); });
   router.AddAnswer("GET", "/metrics", [&metrics, scrape = std::move(scrape)](const http::Request&) {
     http::Response response;
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
