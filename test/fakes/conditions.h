@@ -2,14 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace tranche::fakes {
 
-inline void MergeConditions(nlohmann::json& present, const nlohmann::json& conditions) {
-  if (!present.is_array()) present = nlohmann::json::array();
-  for (const nlohmann::json& condition : conditions) {
-    const auto same = std::find_if(present.begin(), present.end(), [&](const nlohmann::json& one) {
+// Of any kind of nlohmann::basic_json.
+template <typename Json>
+void MergeConditions(Json& present, const Json& conditions) {
+  if (!present.is_array()) present = Json::array();
+  for (const Json& condition : conditions) {
+    const auto same = std::find_if(present.begin(), present.end(), [&](const Json& one) {
       return one.at("type") == condition.at("type");
     });
     if (same != present.end()) {

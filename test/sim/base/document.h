@@ -9,9 +9,11 @@
 #include <string>
 #include <utility>
 
+#include "test/sim/base/flat_map.h"
+
 namespace tranche::sim {
 
-using Json = nlohmann::json;
+using Json = nlohmann::basic_json<FlatMap>;
 
 class Document {
  public:

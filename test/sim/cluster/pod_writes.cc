@@ -24,9 +24,9 @@ bool IsWhole(const std::string& amount) {
 bool FillRequests(Json& container, std::string& problem) {
   const auto resources = container.find("resources");
   if (resources == container.end() || !resources->contains("limits")) return true;
-  const Json& limits = resources->at("limits");
   Json& requests = (*resources)["requests"];
   if (!requests.is_object()) requests = Json::object();
+  const Json& limits = resources->at("limits");
   for (auto it = limits.begin(); it != limits.end(); ++it) {
     if (it.key().find('/') != std::string::npos && !IsWhole(it->get<std::string>())) {
       problem = it.key() + ": Invalid value: must be an integer";

@@ -221,7 +221,8 @@ Answer Writes::Delete(const Write& write) {
   if (HasFinalizers(before->object())) {
     Json left = before->object();
     if (left["metadata"].contains("deletionTimestamp")) return {200, before};
-    left["metadata"]["deletionTimestamp"] = left["metadata"]["creationTimestamp"];
+    Json since = left["metadata"]["creationTimestamp"];
+    left["metadata"]["deletionTimestamp"] = std::move(since);
     return {200, store_.Put(write.path.type->plural, std::move(left), write.who)};
   }
   const std::string prefix = std::string(write.path.type->plural) + "/" + write.path.key() + "/";
