@@ -153,7 +153,8 @@ ReflectorOptions ObservedOptions(const ObservedResource& resource, const Options
   ReflectorOptions options = Resource(resource.name, std::string(resource.path), client);
   options.may_be_absent = true;
   options.may_be_forbidden = true;
-  options.may_be_late = true;
+  // What holds GPUs, and how many, is known before anything is placed; all others only help.
+  options.may_be_late = !resource.path.starts_with("/apis/resource.k8s.io/");
   return options;
 }
 

@@ -139,7 +139,8 @@ void Metering::CloseUnclaimed(Instant now) {
     event.estimated = !never_bound && !told;
     cluster_.outbox.Journal(std::move(event));
     cluster_.book.Release(uid, at);
-    earlier.Note(uid, interval.interval);
+    // A claim may be shown later, where nobody was let see claims before.
+    earlier.NoteRecent(uid, interval.interval, at);
   }
 }
 

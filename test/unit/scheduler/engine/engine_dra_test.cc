@@ -321,8 +321,8 @@ TEST_F(EngineDra, ExtendedResourcesGoToNodesThatDraServesAndAreChargedOnce) {
   EXPECT_EQ(Try(Pod("team", "fourth", 1)), "WaitingForQuota") << "kept for the second";
 }
 
-TEST_F(EngineDra, AClaimTheLedgerHasOpenGoesOnAfterARestart) {
-  Engine again{EngineOptions{}};
+// A claim that the ledger had open before a restart.
+MeterHistory OpenBefore() {
   OpenInterval open;
   open.uid = PodUid("claim/c-uid");
   open.interval = 3;
@@ -333,7 +333,12 @@ TEST_F(EngineDra, AClaimTheLedgerHasOpenGoesOnAfterARestart) {
   MeterHistory history;
   history.open.push_back(open);
   history.heartbeat = test::At(-1);
-  again.Restore(std::move(history));
+  return history;
+}
+
+TEST_F(EngineDra, AClaimTheLedgerHasOpenGoesOnAfterARestart) {
+  Engine again{EngineOptions{}};
+  again.Restore(OpenBefore());
   again.SetDraObject(dra::NodeSlice("n1", {dra::GpuDevice("gpu-0", "a", kH100, 81559)}), now_);
   again.SetDraObject(Allocated(Asks("c"), "n1", "gpu-0"), now_);
   again.FinishRestore(now_);
@@ -343,6 +348,20 @@ TEST_F(EngineDra, AClaimTheLedgerHasOpenGoesOnAfterARestart) {
   const std::vector<MeterEvent> events = std::exchange(again.effects().metering, {});
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(Text(events[0]), "close c.3 at 0");
+}
+
+// Where nobody may read claims at first, theirs end with the last leader. Once they are shown they
+// go on under a number of their own: the ledger takes no interval twice.
+TEST_F(EngineDra, AClaimThatIsShownLateGoesOnWithTheNextInterval) {
+  Engine again{EngineOptions{}};
+  again.Restore(OpenBefore());
+  again.FinishRestore(now_);
+  again.SetDraObject(dra::NodeSlice("n1", {dra::GpuDevice("gpu-0", "a", kH100, 81559)}), now_);
+  again.SetDraObject(Allocated(Asks("c"), "n1", "gpu-0"), now_);
+  std::vector<std::string> told;
+  for (const MeterEvent& event : again.effects().metering) told.push_back(Text(event));
+  EXPECT_THAT(told, ElementsAre("close c.3 at -1 estimated", "open c.4 at 0", "running c.4 at 0"));
+  EXPECT_THAT(again.Audit(), IsEmpty());
 }
 
 }  // namespace
