@@ -75,7 +75,8 @@ void ChargeChecker::Judge(const PodLife& pod, const Charged& charged, SimTime no
   if (IsLost(truth_, pod)) return;
   SimTime latest = terms_.AwareBy(*pod.ended) + kAllowed + lag;
   if (estimated) {
-    latest = std::min(latest, std::max(terms_.LedUntil(*pod.ended), *pod.bound) + kAllowed);
+    latest = std::min(latest - kAllowed, std::max(terms_.LedUntil(*pod.ended), *pod.bound));
+    latest += kAllowed;
   }
   if (open) {
     if (latest < now) {
@@ -85,8 +86,9 @@ void ChargeChecker::Judge(const PodLife& pod, const Charged& charged, SimTime no
     return;
   }
   SimTime earliest = std::min(*pod.ended, pod.finished.value_or(*pod.ended)) - kAllowed;
-  if (estimated)
-    earliest = std::min(earliest, terms_.UnledSince(*pod.ended) - std::chrono::minutes(1));
+  if (estimated) {
+    earliest = std::min(earliest, terms_.UnledSince(*pod.ended, lag) - std::chrono::minutes(1));
+  }
   if (to < earliest || to > latest) {
     Found(*pod.ended, pod.key,
           fmt::format("expected it charged until {}, found until {}", Seconds(*pod.ended),

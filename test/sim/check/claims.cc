@@ -115,7 +115,8 @@ void ClaimChecker::Judge(const ClaimLife& claim, const Charged* charged, SimTime
   }
   SimTime earliest = *last.to - kAllowed;
   if (charged->estimated) {
-    earliest = std::min(earliest, terms_.UnledSince(*last.to) - std::chrono::minutes(1));
+    const SimTime unled = terms_.UnledSince(*last.to, options_.lag);
+    earliest = std::min(earliest, unled - std::chrono::minutes(1));
   }
   if ((seen_last && charged->to < earliest) || charged->to > known_by(*last.to)) {
     Found(*last.to, claim.key,

@@ -21,12 +21,15 @@ void Terms::Hear(const Happening& happening) {
   if (leads && happening.text.empty()) terms_.push_back({happening.at, {}, happening.who});
 }
 
-SimTime Terms::UnledSince(SimTime at) const {
+SimTime Terms::UnledSince(SimTime at, SimTime lag) const {
   SimTime since{0};
   for (const Term& term : terms_) {
     if (term.from > at) break;
-    if (!term.until || *term.until > at) return at;
-    since = std::max(since, *term.until);
+    if (term.until && *term.until <= at) {
+      since = std::max(since, *term.until);
+    } else if (lag == SimTime{0} || term.from + kTakingOver + lag <= at) {
+      return at;
+    }
   }
   return since;
 }

@@ -15,8 +15,9 @@ namespace tranche::sim::check {
 class Terms {
  public:
   void Hear(const Happening& happening);
-  // From the end of the last term before `at`, where nobody led then, or from `at`.
-  SimTime UnledSince(SimTime at) const;
+  // From the end of the last term before `at`, where nobody led then, or from `at`. Whoever had led
+  // for ten seconds and `lag` has seen what there was.
+  SimTime UnledSince(SimTime at, SimTime lag = SimTime{0}) const;
   // Until ten seconds after somebody led again, where nobody led at `at`; or `at`. One who was lost
   // within `lag` of `at`, by how much news are late, may not have heard.
   SimTime AwareBy(SimTime at, SimTime lag = SimTime{0}) const;
