@@ -28,16 +28,16 @@ Charge Less(const Charge& charge, int64_t by) {
 // How late the product may hear which quota a namespace is under.
 constexpr SimTime kLateNews = std::chrono::minutes(2);
 
-// The quota that the namespace is under now, and the one it was under when what began at `from`
-// came under it and stayed.
+// The quota that the namespace is under now, and those it was under since what began at `from`
+// came under one and stayed.
 std::set<std::string> LeavesOf(const QuotaModel& model, const Truth& truth, const std::string& ns,
                                SimTime from, SimTime now) {
   std::set<std::string> leaves{model.LeafOf(ns)};
-  const auto quotas = truth.Versions("gpuquotas", now, from - kLateNews);
-  const auto spaces = truth.Versions("namespaces", now, from - kLateNews);
-  if (quotas.size() > 1 || spaces.size() > 1) {
-    const std::string first = QuotaModel(quotas.back(), spaces.back()).LeafOf(ns);
-    if (model.Has(first)) leaves.insert(first);
+  for (const auto& quotas : truth.Versions("gpuquotas", now, from - kLateNews)) {
+    for (const auto& spaces : truth.Versions("namespaces", now, from - kLateNews)) {
+      const std::string leaf = OwnerOf(quotas, spaces, ns);
+      if (model.Has(leaf)) leaves.insert(leaf);
+    }
   }
   return leaves;
 }
