@@ -92,9 +92,10 @@ void Admission::Ask(const std::string& path, const std::string& who, const std::
   Request request;
   request.method = "POST";
   request.target = path;
-  request.body =
-      Json({{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"request", ask}})
-          .dump();
+  request.body = Json({{"apiVersion", "admission.k8s.io/v1"},
+                       {"kind", "AdmissionReview"},
+                       {"request", std::move(ask)}})
+                     .dump();
   network_.Carry(
       self_, std::move(request), kPatience,
       [done = std::move(done)](const Reply& reply) { done(Read(reply)); },

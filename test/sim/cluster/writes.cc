@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "test/fakes/conditions.h"
 
@@ -56,6 +59,20 @@ void MergeStrategically(Json& object, const Json& patch) {
     } else {
       place = *it;
     }
+  }
+}
+
+// All members but one are those of `old` again. Most are, and a copy costs more than a comparison.
+void RestoreAllBut(std::string_view free, const Json& old, Json& object) {
+  std::vector<std::string> surplus;
+  for (auto it = object.begin(); it != object.end(); ++it) {
+    if (it.key() != free && !old.contains(it.key())) surplus.push_back(it.key());
+  }
+  for (const std::string& member : surplus) object.erase(member);
+  for (auto it = old.begin(); it != old.end(); ++it) {
+    if (it.key() == free) continue;
+    Json& member = object[it.key()];
+    if (member != *it) member = *it;
   }
 }
 
@@ -195,9 +212,8 @@ Answer Writes::Save(const Write& write, const StoredPtr& before, Json object) {
     const auto status = object.find("status");
     const Json* const present = Find(old, "status");
     if (status == object.end() || (present != nullptr && *present == *status)) return {200, before};
-    Json written = old;
-    written["status"] = std::move(*status);
-    return {200, store_.Put(write.path.type->plural, std::move(written), write.who)};
+    RestoreAllBut("status", old, object);
+    return {200, store_.Put(write.path.type->plural, std::move(object), write.who)};
   }
   if (write.path.type->has_status) {
     keep("status");

@@ -18,7 +18,9 @@ namespace tranche::sim {
 namespace {
 
 constexpr std::size_t kStep = 16;
-constexpr std::size_t kLargest = 1'024;
+constexpr std::size_t kSmall = 1'024;
+constexpr std::size_t kWideStep = 256;  // of sizes above it: texts of objects have any
+constexpr std::size_t kLargest = 8'192;
 constexpr std::size_t kSpan = std::size_t{1} << 16;    // of pieces of one size
 constexpr std::size_t kRegion = std::size_t{1} << 36;  // addresses alone, until they are touched
 
@@ -29,19 +31,31 @@ struct Free {
 struct Region {
   char* base = nullptr;  // null: there is none
   std::atomic<std::size_t> used{0};
-  uint8_t kinds[kRegion / kSpan] = {};  // of each span, its size in steps
+  uint8_t kinds[kRegion / kSpan] = {};  // of each span
 };
+constexpr std::size_t kKinds = kSmall / kStep + (kLargest - kSmall) / kWideStep + 1;
 // Nothing that is constructed may ask for memory before it.
 constinit Region region;
 constinit std::atomic<bool> reserved{false};
-constinit thread_local Free* free_pieces[kLargest / kStep + 1] = {};
+constinit thread_local Free* free_pieces[kKinds] = {};
+
+std::size_t KindOf(std::size_t size) {
+  if (size <= kSmall) return size == 0 ? 1 : (size + kStep - 1) / kStep;
+  return kSmall / kStep + (size - kSmall + kWideStep - 1) / kWideStep;
+}
+
+std::size_t SizeOf(std::size_t kind) {
+  return kind <= kSmall / kStep ? kind * kStep : kSmall + (kind - kSmall / kStep) * kWideStep;
+}
 
 // The first one to ask comes before main, alone.
 void Reserve() {
   reserved = true;
   void* const at = mmap(nullptr, kRegion, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at != MAP_FAILED) region.base = static_cast<char*>(at);
+  if (at == MAP_FAILED) return;
+  region.base = static_cast<char*>(at);
+  madvise(at, kRegion, MADV_HUGEPAGE);  // where the kernel has none, it goes on without
 }
 
 // A list of new pieces; null: there is no room for them.
@@ -52,7 +66,7 @@ Free* Fill(std::size_t kind) {
   if (number >= kRegion / kSpan) return nullptr;
   region.kinds[number] = static_cast<uint8_t>(kind);
   char* const span = region.base + number * kSpan;
-  const std::size_t size = kind * kStep;
+  const std::size_t size = SizeOf(kind);
   Free* first = nullptr;
   for (std::size_t at = kSpan / size; at-- > 0;) first = new (span + at * size) Free{first};
   return first;
@@ -64,13 +78,15 @@ void* Large(std::size_t size) {
 }
 
 void* Take(std::size_t size) {
-  const std::size_t kind = size == 0 ? 1 : (size + kStep - 1) / kStep;
-  if (kind > kLargest / kStep) return Large(size);
+  if (size > kLargest) return Large(size);
+  const std::size_t kind = KindOf(size);
   Free*& list = free_pieces[kind];
   if (list == nullptr) list = Fill(kind);
   if (list == nullptr) return Large(size);
   Free* const taken = list;
   list = taken->next;
+  // The next one to ask finds it in the cache: it may have been free for long.
+  __builtin_prefetch(list, /*rw=*/1);
   return taken;
 }
 

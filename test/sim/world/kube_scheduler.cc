@@ -206,11 +206,12 @@ void KubeScheduler::Ask(const std::string& verb, const PodView& pod, std::string
   network_.Carry(
       actor_, std::move(request), kHttpTimeout,
       [this, verb, key = pod.key, done = std::move(done)](const Reply& reply) {
-        Json answer;
+        Json parsed;
         if (reply.code == 200) {
-          answer = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
-          if (answer.is_discarded()) answer = nullptr;
+          parsed = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
+          if (parsed.is_discarded()) parsed = nullptr;
         }
+        const Document answer(std::move(parsed));
         Happening asked{Happening::Kind::kAsked};
         asked.number = static_cast<uint64_t>(reply.code);
         asked.who = loop_.NameOf(actor_);
@@ -219,7 +220,7 @@ void KubeScheduler::Ask(const std::string& verb, const PodView& pod, std::string
         asked.text = verb;
         asked.after = answer;
         history_.Add(std::move(asked));
-        done(answer);
+        done(answer.json());
       },
       [this](Actor from, Request carried, SimTime timeout, std::function<void(Reply)> heard) {
         tranche_->Send(from, std::move(carried), timeout, std::move(heard));

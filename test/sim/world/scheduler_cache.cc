@@ -1,5 +1,6 @@
 #include "test/sim/world/scheduler_cache.h"
 
+#include <optional>
 #include <utility>
 
 namespace tranche::sim {
@@ -75,13 +76,15 @@ std::string SchedulerCache::WhyNot(const PodView& pod, const Node& node) const {
   std::string why = UnsuitableFor(pod, *node.view);
   if (why.empty()) why = Lacks(pod, *node.view, node.used);
   if (!why.empty() || nominated_.empty()) return why;
-  Amounts used = node.used;
+  std::optional<Amounts> used;  // nullopt: that of the node
   for (const auto& [uid, name] : nominated_) {
+    if (name != node.view->name || uid == pod.uid) continue;
     const PodViewPtr other = Pod(uid);
-    if (name != node.view->name || uid == pod.uid || other == nullptr || assumes(uid)) continue;
-    if (other->priority >= pod.priority) AddAmounts(used, other->requests);
+    if (other == nullptr || assumes(uid) || other->priority < pod.priority) continue;
+    if (!used) used = node.used;
+    AddAmounts(*used, other->requests);
   }
-  return Lacks(pod, *node.view, used);
+  return used ? Lacks(pod, *node.view, *used) : why;
 }
 
 void SchedulerCache::Clear() { *this = SchedulerCache(); }
