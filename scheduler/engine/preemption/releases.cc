@@ -272,8 +272,7 @@ void Releases::EvictPart(const std::string& key, Instant now) {
     // Classes that are never preempted stay, and so does what nobody would make anew.
     const HeldWork* work = cluster_.book.Find(uid);
     if (work == nullptr || !record.traits.evictable) continue;
-    const GpuClass* gpu_class = cluster_.set->ClassNamed(work->workload_class);
-    if (gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever) continue;
+    if (guards_.IsNeverEvicted(*work)) continue;
     const RequestContext context = rules_.ContextOf(*record.request);
     if (context.policy->actor == PreemptionActor::kOff) continue;
     const std::optional<Allocation> allocation = AllocationOn(cluster_, record.node, uid);
