@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that are missing, and only those.
 #
-#   test/install-deps.sh [build|check|cli|coverage|monitoring|page|tls] ...
+#   test/install-deps.sh [build|check|cli|monitoring|page|tls] ...
 #
 #   build        what configuring, building and the unit tests need (the default)
 #   check        clang, clang-tidy and clang-format for the tidy and fuzz presets, a quick linker
 #   cli          the shells and checkers of manual pages that test/cli tries
-#   coverage     gcovr, for test/coverage.sh
 #   monitoring   prometheus and promtool, for test/monitoring
 #   page         the browser that the tests of the web page drive
 #   tls          a scanner of TLS servers and what test/tls calls besides
@@ -24,7 +23,6 @@ build_packages=(
 page_packages=(chromium)
 check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime mold)
 cli_packages=(fish groff-base man-db mandoc zsh)
-coverage_packages=(gcovr)
 monitoring_packages=(prometheus)
 tls_packages=(testssl.sh curl openssl)
 boost_minimum=1.81
@@ -80,10 +78,9 @@ for group in "${@:-build}"; do
     page) has_chromium || wanted+=("${page_packages[@]}") ;;
     check) wanted+=("${check_packages[@]}") ;;
     cli) wanted+=("${cli_packages[@]}") ;;
-    coverage) wanted+=("${coverage_packages[@]}") ;;
     monitoring) wanted+=("${monitoring_packages[@]}") ;;
     tls) wanted+=("${tls_packages[@]}") ;;
-    *) fail "expected build, check, cli, coverage, monitoring, page or tls, found '$group'" ;;
+    *) fail "expected build, check, cli, monitoring, page or tls, found '$group'" ;;
   esac
 done
 
