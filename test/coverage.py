@@ -2,9 +2,9 @@
 """Prints which lines and decisions of the product the tests reached, by room, and judges it.
 
 See coverage.sh. A decision is every operand of if, while, for, ?:, && and || and every case of a
-switch in our sources, as the compiler counted it, with two ways to go each; the edges that calls
-take when they throw, code that the compiler adds for ends of scopes, and checks that end the
-process (TRANCHE_CHECK) are none.
+switch in our sources, as the compiler counted it, with two ways to go each; what calls do when they
+throw, code that the compiler adds for ends of scopes, values that an enum does not have, and checks
+that end the process (TRANCHE_CHECK) are none.
 
 A comment "Unreachable: REASON" above a statement takes what of it is not reached out of the count,
 and is reported where all of it is reached.
@@ -57,13 +57,26 @@ class Source:
             begin = at + 1
             while not self.code[begin].strip():
                 begin += 1
-            end = self.last[begin]
-            if self.code[end].rstrip().endswith("{"):
-                indent = re.match(" *", self.code[begin]).group() + "}"
-                while not self.code[end].startswith(indent):
-                    end += 1
-            found[at] = range(begin, end + 1)
+            found[at] = self.body(begin)
         return found
+
+    def body(self, at):
+        """The lines from a statement on, to the end of the block it opens."""
+        end = self.last[at]
+        if self.code[end].rstrip().endswith("{"):
+            indent = re.match(" *", self.code[at]).group() + "}"
+            while not self.code[end].startswith(indent):
+                end += 1
+        return range(at, end + 1)
+
+    def cases(self, at):
+        """Of a switch that names no default, the line of each case; else none."""
+        if not re.match(r" *switch \(", self.code[at]):
+            return []
+        body = self.body(at)
+        if any(re.match(r" *default:", self.code[one]) for one in body):
+            return []
+        return [one for one in body if re.match(r" *case [^:]", self.code[one])]
 
     def is_code(self, at):
         return re.search(r"[^\s{}();,]", self.code[at]) is not None
@@ -123,6 +136,24 @@ def measure(build, root):
     return reached, all_ways
 
 
+def decisions_of(source, at, lines, ways):
+    """The ways of a line, without those that are no decision of ours."""
+    if not source.decides(at) or lines[at] == 0:
+        return ways if source.decides(at) else []
+    cases = source.cases(at)
+    if cases:
+        # The compiler demands that all values of an enum are named, and still adds a way for others.
+        begun = [next((lines[one] for one in source.body(at) if one >= case and one in lines), 0)
+                 for case in cases]
+        if 0 in ways and all(begun):
+            ways = ways[:ways.index(0)] + ways[ways.index(0) + 1:]
+        return ways
+    # Where the line was reached, a test that was never made is one of what to destroy after a throw,
+    # or lies behind another of the line that went one way only and is told.
+    pairs = [ways[i:i + 2] for i in range(0, len(ways), 2)]
+    return [way for pair in pairs if any(pair) for way in pair]
+
+
 def judge_file(path, lines, all_ways, told):
     """Lines, reached ones, ways, taken ones; adds what was missed, and marks that are wrong."""
     source = Source(path)
@@ -132,7 +163,7 @@ def judge_file(path, lines, all_ways, told):
     for at, count in sorted(lines.items()):
         if not source.is_code(at):
             continue
-        ways = all_ways[path, at] if source.decides(at) else []
+        ways = decisions_of(source, at, lines, all_ways[path, at])
         taken = sum(way > 0 for way in ways)
         if count == 0:
             missed_lines[at] = source.raw[at].strip()
@@ -174,6 +205,17 @@ int Named(int x) {
   }
   return 0;
 }
+enum class Kind { kOne, kTwo };
+bool Is(Kind kind) {
+  switch (kind) {
+    case Kind::kOne:
+      return true;
+    case Kind::kTwo:
+      return false;
+  }
+  return false;
+}
+bool Same(const std::string& text) { return !text.empty() && text + "x" == "textx"; }
 void Ended(const std::string& text) {
   TRANCHE_CHECK(text != "a ? b : c");
   const std::string copy = text + "if";
@@ -192,6 +234,11 @@ int main() {
   Half(3.0);
   Named(1);
   Named(3);
+  Is(Kind::kOne);
+  Is(Kind::kTwo);
+  Same("text");
+  Same("other");
+  Same("");
   Ended("text");
 }
 """
@@ -211,7 +258,7 @@ def self_test():
         told = defaultdict(list)
         row = judge_file("quota/x.cc", reached["quota/x.cc"], all_ways, told)
         ways = [re.match(r"quota/x.cc:(.*) ways", one).group(1) for one in told["ways"]]
-        if ways != EXAMPLE_WAYS or told["marks"] != ["quota/x.cc:27"] or row != [26, 25, 12, 9]:
+        if ways != EXAMPLE_WAYS or told["marks"] != ["quota/x.cc:27"] or row != [39, 37, 20, 17]:
             sys.exit(f"expected {EXAMPLE_WAYS}, found {ways}, {told}, {row}")
     print("ok")
 
