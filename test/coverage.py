@@ -142,7 +142,7 @@ def decisions_of(source, at, lines, ways):
         return ways if source.decides(at) else []
     cases = source.cases(at)
     if cases:
-        # The compiler demands that all values of an enum are named, and still adds a way for others.
+        # All values of an enum are named, which the compiler demands; it adds a way for others.
         begun = [next((lines[one] for one in source.body(at) if one >= case and one in lines), 0)
                  for case in cases]
         if 0 in ways and all(begun):
