@@ -148,7 +148,7 @@ def decisions_of(source, at, lines, ways):
         if 0 in ways and all(begun):
             ways = ways[:ways.index(0)] + ways[ways.index(0) + 1:]
         return ways
-    # Where the line was reached, a test that was never made is one of what to destroy after a throw,
+    # Where the line was reached, a test that was never made asks what to destroy after a throw,
     # or lies behind another of the line that went one way only and is told.
     pairs = [ways[i:i + 2] for i in range(0, len(ways), 2)]
     return [way for pair in pairs if any(pair) for way in pair]
@@ -258,7 +258,7 @@ def self_test():
         told = defaultdict(list)
         row = judge_file("quota/x.cc", reached["quota/x.cc"], all_ways, told)
         ways = [re.match(r"quota/x.cc:(.*) ways", one).group(1) for one in told["ways"]]
-        if ways != EXAMPLE_WAYS or told["marks"] != ["quota/x.cc:27"] or row != [39, 37, 20, 17]:
+        if ways != EXAMPLE_WAYS or told["marks"] != ["quota/x.cc:38"] or row != [39, 37, 20, 17]:
             sys.exit(f"expected {EXAMPLE_WAYS}, found {ways}, {told}, {row}")
     print("ok")
 
