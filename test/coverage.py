@@ -168,7 +168,8 @@ def judge_file(path, lines, all_ways, told):
         if count == 0:
             missed_lines[at] = source.raw[at].strip()
         if taken < len(ways):
-            missed_ways[at] = f"{taken} of {len(ways)} ways: {source.raw[at].strip()}"
+            times = " ".join(map(str, ways))
+            missed_ways[at] = f"{taken} of {len(ways)} ways ({times}): {source.raw[at].strip()}"
         missed = count == 0, len(ways) - taken
         if at in excused:
             row = [row[0] + (not missed[0]), row[1] + (count > 0), row[2] + taken, row[3] + taken]

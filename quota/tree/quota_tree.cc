@@ -128,6 +128,7 @@ void QuotaTree::ExplainRefusal(QuotaId leaf, std::size_t column, int64_t amount,
 }
 
 QuotaId QuotaTree::WhoseBorrowLimit(QuotaId leaf, std::size_t column, int64_t amount) const {
+  // Unreachable: a charge that fits without borrowLimits meets one that binds below the root.
   for (QuotaId id = leaf; parent(id) != kNoQuota; id = parent(id)) {
     const Cell& cell = At(id, column);
     amount = AddSaturating(amount, -std::max<int64_t>(0, cell.local - cell.used));

@@ -91,9 +91,8 @@ BootTime LeaseMachine::FollowersPause() {
 }
 
 // As the holder promised it; ours where it promised nothing.
-BootTime LeaseMachine::Duration() const {
-  if (seen_ && seen_->duration.count() > 0) return seen_->duration;
-  return times_.lease;
+BootTime LeaseMachine::DurationOf(const LeaseRecord& lease) const {
+  return lease.duration.count() > 0 ? BootTime(lease.duration) : BootTime(times_.lease);
 }
 
 LeaseMachine::Step LeaseMachine::Next(BootTime now) {
@@ -134,8 +133,8 @@ void LeaseMachine::Found(LeaseRecord record, BootTime now) {
     return;
   }
   const bool free = seen_->holder.empty() || seen_->holder == identity_;
-  const BootTime over =
-      changed_ + (TRANCHE_PLANTED(lease_taken_too_early) ? BootTime(times_.retry) : Duration());
+  const BootTime over = changed_ + (TRANCHE_PLANTED(lease_taken_too_early) ? BootTime(times_.retry)
+                                                                           : DurationOf(*seen_));
   if (free || now >= over) {
     due_ = Do::kWrite;
     due_at_ = now;
@@ -147,7 +146,7 @@ void LeaseMachine::Found(LeaseRecord record, BootTime now) {
 
 void LeaseMachine::Missing(BootTime now) {
   // Somebody deleted it. Its holder has not heard of that yet and goes on for a while.
-  if (seen_ && !seen_->holder.empty() && !silent_) silent_ = changed_ + Duration();
+  if (seen_ && !seen_->holder.empty() && !silent_) silent_ = changed_ + DurationOf(*seen_);
   const bool ours = role_ == Role::kLeader;
   if (!ours && silent_ && now < *silent_) {
     due_ = Do::kRead;

@@ -106,7 +106,7 @@ class LeaseMachine {
 
  private:
   BootTime FollowersPause();
-  BootTime Duration() const;
+  BootTime DurationOf(const LeaseRecord& lease) const;
 
   const std::string identity_;
   const LeaseTimes times_;

@@ -9,15 +9,17 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "test/unit/quota/tree/trees.h"
 
 namespace tranche {
 namespace {
 
+using test::Gpus;
+using test::Limits;
+using test::Tree;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
-
-Charge Gpus(int64_t count) { return {count * kQuantaPerGpu, count * kQuantaPerGpu}; }
 
 // In GPUs, for reading; both dimensions must agree.
 int64_t InGpus(const ChargeLimit& limit) {
@@ -27,21 +29,7 @@ int64_t InGpus(const ChargeLimit& limit) {
   return quanta / kQuantaPerGpu;
 }
 
-LineLimits Limits(int64_t nominal, std::optional<int64_t> borrow = std::nullopt,
-                  std::optional<int64_t> lend = std::nullopt) {
-  LineLimits limits{.nominal = Gpus(nominal)};
-  if (borrow.has_value()) limits.borrow_limit = Gpus(*borrow);
-  if (lend.has_value()) limits.lend_limit = Gpus(*lend);
-  return limits;
-}
-
 using Lines = std::vector<std::pair<std::string, LineLimits>>;
-
-QuotaTree Tree(std::vector<QuotaNode> nodes) {
-  absl::StatusOr<QuotaTree> tree = QuotaTree::Build(std::move(nodes));
-  EXPECT_TRUE(tree.ok()) << tree.status();
-  return *std::move(tree);
-}
 
 // The quota model's tree of 24 H200.
 std::vector<QuotaNode> OrgNodes() {
@@ -239,6 +227,25 @@ TEST(QuotaTreeTest, TheLenderThatHoldsBackIsNamed) {
   EXPECT_EQ(tree.Check(tree.Find("team"), h200, Gpus(6)).refusal, QuotaRefusal::kWaiting);
 }
 
+// What the team's own group keeps for itself is the team's to use, and other trees lend nothing.
+TEST(QuotaTreeTest, NeitherItsOwnGroupNorAnotherTreeHoldsBackFromATeam) {
+  constexpr int64_t kLendsNothing = 0;
+  QuotaTree tree =
+      Tree({{"elsewhere", "", {{"h200", Limits(9)}}},
+            {"elsewhere-team", "elsewhere", {{"h200", Limits(9, std::nullopt, kLendsNothing)}}},
+            {"org", "", {}},
+            {"group", "org", {{"h200", Limits(5, std::nullopt, kLendsNothing)}}},
+            {"team", "group", {{"h200", Limits(1, std::nullopt, kLendsNothing)}}},
+            {"lender", "org", {{"h200", Limits(4, std::nullopt, 1)}}},
+            {"borrower", "org", {{"h200", Limits(0)}}}});
+  const LineId h200 = tree.FindLine("h200");
+  tree.Add(tree.Find("borrower"), h200, Gpus(1));
+  EXPECT_EQ(tree.Available(tree.Find("team"), h200), Gpus(6));
+  const QuotaVerdict verdict = tree.Check(tree.Find("team"), h200, Gpus(7));
+  EXPECT_EQ(verdict.refusal, QuotaRefusal::kLenderLimit);
+  EXPECT_EQ(verdict.binding, tree.Find("lender"));
+}
+
 TEST(QuotaTreeTest, TenOfAnyKindAndFiveOfEachOfTwoModels) {
   QuotaTree tree = Tree({{"org", "", {}},
                          {"kinds", "org", {{"any", Limits(10, 0)}}},
@@ -275,32 +282,6 @@ TEST(QuotaTreeTest, TenOfAnyKindAndFiveOfEachOfTwoModels) {
   EXPECT_EQ(views[1].model, "v100");
   EXPECT_EQ(views[2].model, "any");
   EXPECT_EQ(InGpus(views[2].available), 10);
-}
-
-TEST(QuotaTreeTest, AModelNobodyNamesIsHeldToAnyAlone) {
-  const QuotaTree tree = Tree({{"team", "", {{"any", Limits(2)}, {"h200", Limits(1)}}}});
-  EXPECT_EQ(tree.FindLine("l4"), kNoLine);
-  EXPECT_EQ(tree.Check(QuotaId{0}, kNoLine, Gpus(2)).refusal, QuotaRefusal::kNone);
-  EXPECT_EQ(tree.Check(QuotaId{0}, kNoLine, Gpus(3)).refusal, QuotaRefusal::kExceedsMax);
-  EXPECT_EQ(tree.Available(QuotaId{0}, kNoLine), Gpus(2));
-  EXPECT_EQ(tree.Available(QuotaId{0}, tree.FindLine("h200")), Gpus(1));
-}
-
-TEST(QuotaTreeTest, ALineThatNobodyOfTheTreeDefinesIsUnlimited) {
-  const QuotaTree tree = Tree({{"here", "", {{"h200", Limits(1)}}},
-                               {"there", "", {{"l4", Limits(1)}}},
-                               {"child", "there", {}}});
-  const QuotaId here = tree.Find("here");
-  const LineId l4 = tree.FindLine("l4");
-  EXPECT_EQ(tree.Check(here, l4, Gpus(1000)).refusal, QuotaRefusal::kNone);
-  EXPECT_FALSE(tree.Check(here, l4, Gpus(1000)).borrows);
-  EXPECT_EQ(tree.Available(here, l4), ChargeLimit());
-  EXPECT_EQ(tree.Nominal(here, l4), ChargeLimit());
-  EXPECT_EQ(tree.Nominal(here, kNoLine), ChargeLimit());
-  // In the other tree it is limited, also for who has no line of his own.
-  EXPECT_EQ(tree.Check(tree.Find("child"), l4, Gpus(2)).refusal, QuotaRefusal::kExceedsMax);
-  EXPECT_TRUE(tree.Check(tree.Find("child"), l4, Gpus(1)).borrows);
-  EXPECT_TRUE(tree.View(tree.Find("child")).empty());
 }
 
 TEST(QuotaTreeTest, GpuMemoryLimitsMemoryOnly) {
@@ -409,6 +390,7 @@ TEST(QuotaTreeTest, TreesThatAreNoneAreRefusedByName) {
       {{{"a", "", {}}, {"b", "a", {}}, {"a", "b", {}}}, "quota a: expected each name once"},
       {{{"a", "a", {}}}, "quota a: expected parents that lead to a root, found a cycle"},
       {{{"z", "", {}}, {"b", "c", {}}, {"c", "b", {}}}, "quota b: "},
+      {{{"a", "", {}}, {"b", "c", {}}, {"c", "b", {}}}, "quota b: "},
   };
   for (const auto& c : kCases) {
     const absl::StatusOr<QuotaTree> tree = QuotaTree::Build(c.nodes);

@@ -28,8 +28,9 @@ constexpr LeaseTimes kQuick{milliseconds(1'000), milliseconds(600), milliseconds
 
 // One process that takes part.
 struct Candidate {
-  Candidate(uint16_t port, std::string identity, int64_t least_epoch = 0) {
-    ElectorOptions options{PlainOptions(port), "ns", "tranche", std::move(identity), kQuick};
+  Candidate(uint16_t port, std::string identity, int64_t least_epoch = 0,
+            const LeaseTimes& times = kQuick) {
+    ElectorOptions options{PlainOptions(port), "ns", "tranche", std::move(identity), times};
     Elector::Hooks hooks;
     hooks.least_epoch = [least_epoch](int64_t) { return least_epoch; };
     hooks.gained = [this](int64_t number) {
@@ -115,6 +116,17 @@ TEST(ElectorTest, ALeaseTakenByAnotherEndsTheLeaderAtOnce) {
   EXPECT_FALSE(leader.leads());
   leader.elector->Stop(Elector::Lease::kRelease);
   EXPECT_EQ(StoredLease(server)["spec"]["holderIdentity"], "thief");
+}
+
+// Another may hold the lease by then.
+TEST(ElectorTest, ALeaderWhoseGrantHasEndedGivesNothingBack) {
+  ApiServer server;
+  constexpr LeaseTimes kUnrenewed{milliseconds(90'000), milliseconds(80'000), milliseconds(60'000)};
+  Candidate leader(server.port(), "first", 0, kUnrenewed);
+  ASSERT_TRUE(Eventually([&] { return leader.epoch == 1; }));
+  leader.grant.End();
+  leader.elector->Stop(Elector::Lease::kRelease);
+  EXPECT_EQ(StoredLease(server)["spec"]["holderIdentity"], "first");
 }
 
 TEST(ElectorTest, ALeaderThatStopsGivesBackALeaseThatChangedMeanwhile) {

@@ -173,6 +173,8 @@ TEST(LeaseMachineTest, DoesWhatTheTablesSay) {
         {2'400, Missing{}, kF, Do::kWait, 4'400, 4'800},
         {14'900, Missing{}, kF, Do::kWait, 15'000},
         {15'000, Missing{}, kF, Do::kCreate}}},
+      {"deleted after it was given back: nobody is waited for",
+       {{0, Found{Held("", "a")}, kF, Do::kWrite}, {10, Missing{}, kF, Do::kCreate}}},
       {"a holder that promised no time has ours",
        {{0, Found{[] {
            LeaseRecord bare = Held("other", "a");
@@ -187,6 +189,39 @@ TEST(LeaseMachineTest, DoesWhatTheTablesSay) {
     LeaseMachine machine("me", kTimes, 7);
     Play(machine, one.rows);
   }
+}
+
+// Between two looks; whoever labels the object changes its version and says nothing of the holder.
+TEST(LeaseMachineTest, EveryFieldOfTheHoldersIsASignOfLife) {
+  const struct {
+    const char* what;
+    void (*change)(LeaseRecord&);
+    bool alive;
+  } rows[] = {
+      {"nothing", [](LeaseRecord&) {}, false},
+      {"version", [](LeaseRecord& lease) { lease.version = "another"; }, false},
+      {"object", [](LeaseRecord& lease) { lease.object = nullptr; }, false},
+      {"holder", [](LeaseRecord& lease) { lease.holder = "third"; }, true},
+      {"duration", [](LeaseRecord& lease) { lease.duration = std::chrono::seconds(14); }, true},
+      {"transitions", [](LeaseRecord& lease) { ++lease.transitions; }, true},
+      {"acquired", [](LeaseRecord& lease) { lease.acquired = "just now"; }, true},
+      {"renewed", [](LeaseRecord& lease) { lease.renewed = "b"; }, true},
+  };
+  for (const auto& [what, change, alive] : rows) {
+    LeaseMachine machine("me", kTimes, 7);
+    LeaseRecord lease = Held("other", "a");
+    machine.Found(lease, At(0));
+    change(lease);
+    machine.Found(lease, At(15'000));
+    EXPECT_EQ(machine.Next(At(15'000)).what, alive ? Do::kWait : Do::kWrite) << what;
+  }
+}
+
+TEST(LeaseMachineTest, WhoHasSeenNoLeaseHasNoEpoch) {
+  LeaseMachine machine("me", kTimes, 7);
+  EXPECT_EQ(machine.epoch(), 0);
+  machine.Found(Held("other", "a", 4), At(0));
+  EXPECT_EQ(machine.epoch(), 5);
 }
 
 TEST(LeaseMachineTest, TheGrantEndsTenSecondsAfterTheRenewalWasSent) {
@@ -265,11 +300,28 @@ TEST(LeaseTextTest, ReadsABareLeaseAndRefusesOtherThings) {
   EXPECT_EQ(bare->duration.count(), 0);
   for (const char* text :
        {"", "{}", "[]", "<html>", R"({"kind":"Status","metadata":{"resourceVersion":"1"}})",
-        R"({"kind":"Lease","metadata":{}})", R"({"kind":"Lease","metadata":7})"}) {
+        R"({"kind":"Lease","metadata":{}})", R"({"kind":"Lease","metadata":7})",
+        R"({"kind":"Lease"})", R"({"kind":7,"metadata":{"resourceVersion":"1"}})"}) {
     EXPECT_FALSE(DecodeLease(text).ok()) << text;
   }
   const auto fresh = nlohmann::json::parse(EncodeLease(Held("me", "x"), {"ns", "tranche"}));
   EXPECT_EQ(fresh["spec"]["holderIdentity"], "me");
+}
+
+// What somebody wrote there by hand is nobody's lease, and not a reason to stop.
+TEST(LeaseTextTest, FieldsOfAnotherTypeAreEmpty) {
+  for (const char* spec :
+       {"[]", "{}", "null",
+        R"({"holderIdentity":7,"leaseDurationSeconds":"15","leaseTransitions":1.5})"}) {
+    const absl::StatusOr<LeaseRecord> read = DecodeLease(
+        std::string(R"({"kind":"Lease","metadata":{"resourceVersion":"1"},"spec":)") + spec + "}");
+    ASSERT_TRUE(read.ok()) << spec << ": " << read.status();
+    EXPECT_EQ(read->holder, "") << spec;
+    EXPECT_EQ(read->duration.count(), 0) << spec;
+    EXPECT_EQ(read->transitions, 0) << spec;
+    const auto written = nlohmann::json::parse(EncodeLease(*read, {"ns", "tranche"}));
+    EXPECT_EQ(written["spec"]["holderIdentity"], "") << spec;
+  }
 }
 
 TEST(LeaseTextTest, WritesTimesWithSixDecimals) {

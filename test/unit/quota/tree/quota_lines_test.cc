@@ -1,0 +1,80 @@
+// Which lines hold whom: models that nobody names, other trees, one dimension alone.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "quota/tree/quota_tree.h"
+#include "test/unit/quota/tree/trees.h"
+
+namespace tranche {
+namespace {
+
+using test::Gpus;
+using test::Limits;
+using test::Tree;
+using testing::ElementsAre;
+using testing::Pair;
+
+TEST(QuotaLinesTest, AModelNobodyNamesIsHeldToAnyAlone) {
+  const QuotaTree tree = Tree({{"team", "", {{"any", Limits(2)}, {"h200", Limits(1)}}}});
+  EXPECT_EQ(tree.FindLine("l4"), kNoLine);
+  EXPECT_EQ(tree.Check(QuotaId{0}, kNoLine, Gpus(2)).refusal, QuotaRefusal::kNone);
+  EXPECT_EQ(tree.Check(QuotaId{0}, kNoLine, Gpus(3)).refusal, QuotaRefusal::kExceedsMax);
+  EXPECT_EQ(tree.Available(QuotaId{0}, kNoLine), Gpus(2));
+  EXPECT_EQ(tree.Available(QuotaId{0}, tree.FindLine("h200")), Gpus(1));
+}
+
+TEST(QuotaLinesTest, ALineThatNobodyOfTheTreeDefinesIsUnlimited) {
+  QuotaTree tree = Tree({{"here", "", {{"h200", Limits(1)}}},
+                         {"there", "", {{"l4", Limits(1)}}},
+                         {"child", "there", {}}});
+  const QuotaId here = tree.Find("here");
+  const LineId l4 = tree.FindLine("l4");
+  EXPECT_EQ(tree.Check(here, l4, Gpus(1000)).refusal, QuotaRefusal::kNone);
+  EXPECT_FALSE(tree.Check(here, l4, Gpus(1000)).borrows);
+  EXPECT_EQ(tree.Available(here, l4), ChargeLimit());
+  EXPECT_EQ(tree.Nominal(here, l4), ChargeLimit());
+  EXPECT_EQ(tree.Nominal(here, kNoLine), ChargeLimit());
+  // Nobody can be over what has no bound.
+  tree.Add(here, l4, Gpus(7));
+  tree.Add(here, kNoLine, Gpus(7));
+  for (const LineId line : {l4, kNoLine}) {
+    EXPECT_FALSE(tree.Limits(here, line));
+    EXPECT_EQ(tree.Borrowed(here, line), Charge{});
+    EXPECT_TRUE(tree.Borrowers(here, line).empty());
+  }
+  EXPECT_EQ(tree.Used(here, l4), Gpus(7));
+  EXPECT_EQ(tree.Used(here, kNoLine), Charge{});
+  // In the other tree it is limited, also for who has no line of his own.
+  EXPECT_EQ(tree.Check(tree.Find("child"), l4, Gpus(2)).refusal, QuotaRefusal::kExceedsMax);
+  EXPECT_TRUE(tree.Check(tree.Find("child"), l4, Gpus(1)).borrows);
+  EXPECT_TRUE(tree.View(tree.Find("child")).empty());
+}
+
+TEST(QuotaLinesTest, BorrowersAreThoseOfTheirOwnTree) {
+  QuotaTree tree = Tree({{"here", "", {{"h200", Limits(4)}}},
+                         {"idle", "here", {{"h200", Limits(2)}}},
+                         {"over", "here", {{"h200", Limits(1)}}},
+                         {"there", "", {{"h200", Limits(4)}}},
+                         {"far", "there", {{"h200", Limits(1)}}}});
+  const LineId h200 = tree.FindLine("h200");
+  tree.Add(tree.Find("over"), h200, Gpus(2));
+  tree.Add(tree.Find("far"), h200, Gpus(4));
+  EXPECT_THAT(tree.Borrowers(tree.Find("here"), h200),
+              ElementsAre(Pair(tree.Find("over"), Gpus(1))));
+  EXPECT_THAT(tree.Borrowers(tree.Find("there"), h200),
+              ElementsAre(Pair(tree.Find("far"), Gpus(3))));
+}
+
+// A pod that names memory alone is charged in one dimension, and its team sees the line all the
+// same.
+TEST(QuotaLinesTest, MemoryAloneShowsTheLineItIsChargedTo) {
+  QuotaTree tree = Tree({{"org", "", {{"h200", Limits(1)}}}, {"team", "org", {}}});
+  const QuotaId team = tree.Find("team");
+  EXPECT_TRUE(tree.View(team).empty());
+  tree.Add(team, tree.FindLine("h200"), {0, 1000});
+  ASSERT_EQ(tree.View(team).size(), 1U);
+  EXPECT_EQ(tree.View(team)[0].model, "h200");
+  EXPECT_EQ(tree.View(team)[0].used, (Charge{0, 1000}));
+}
+
+}  // namespace
+}  // namespace tranche
