@@ -101,7 +101,8 @@ void LayOutPools(std::vector<PoolPlan> plans, const MigBoard* board, Mebibytes m
     const int most = kMaxCards - first;
     int gpus = static_cast<int>(std::clamp<int64_t>(published_cards.value_or(1), 1, most));
     if (total > 0) {
-      while (!(layout = LayOutMig(*board, counts, gpus)) && gpus < most) ++gpus;
+      layout = LayOutMig(*board, counts, gpus);
+      while (!layout && gpus < most) layout = LayOutMig(*board, counts, ++gpus);
       if (!layout) {
         inventory.problems.push_back("expected MIG devices that fit the node's GPUs, found more");
         return;
@@ -116,14 +117,10 @@ void LayOutPools(std::vector<PoolPlan> plans, const MigBoard* board, Mebibytes m
       AddMigCard(inventory, memory, inventory.cards);
       for (const MigInstance& instance : (*layout)[static_cast<std::size_t>(gpu)]) {
         // Two keys may share a profile (renamed replicas); fill the first that still lacks one.
-        for (PoolPlan& plan : plans) {
-          if (plan.profile != instance.profile ||
-              static_cast<int64_t>(plan.pool.slots.size()) == plan.instances) {
-            continue;
-          }
-          plan.pool.slots.push_back({first + gpu, instance.start, instance.profile->size});
-          break;
-        }
+        const auto lacking = std::ranges::find_if(plans, [&instance](const PoolPlan& plan) {
+          return plan.profile == instance.profile && std::ssize(plan.pool.slots) < plan.instances;
+        });
+        lacking->pool.slots.push_back({first + gpu, instance.start, instance.profile->size});
       }
     }
   }

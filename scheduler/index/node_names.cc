@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "topology/base/check.h"
+#include "topology/base/inline.h"
 #include "topology/base/text_hash.h"
 
 namespace tranche {
@@ -19,8 +20,7 @@ uint16_t SizeOf(std::string_view name) {
 }
 
 // As memcmp, without its call: the texts are a few words long.
-[[gnu::always_inline]] inline bool EqualBytes(const char* left, const char* right,
-                                              std::size_t size) {
+TRANCHE_INLINE bool EqualBytes(const char* left, const char* right, std::size_t size) {
   if (size < kWordBytes) {
     for (std::size_t i = 0; i < size; ++i) {
       if (left[i] != right[i]) return false;
@@ -37,17 +37,17 @@ uint16_t SizeOf(std::string_view name) {
 }  // namespace
 
 // Asked for every name of a list, as the three below are.
-[[gnu::always_inline]] inline uint32_t NodeNames::HashOf(std::string_view name) const {
+TRANCHE_INLINE uint32_t NodeNames::HashOf(std::string_view name) const {
   return static_cast<uint32_t>(HashText(name, seed_));
 }
 
-[[gnu::always_inline]] inline std::size_t NodeNames::NextOf(uint32_t hash, std::size_t at) const {
+TRANCHE_INLINE std::size_t NodeNames::NextOf(uint32_t hash, std::size_t at) const {
   at &= mask_;
   while (slots_[at].id != kNoNode && slots_[at].hash != hash) at = (at + 1) & mask_;
   return at;
 }
 
-[[gnu::always_inline]] inline bool NodeNames::IsNameOf(NodeId id, std::string_view name) const {
+TRANCHE_INLINE bool NodeNames::IsNameOf(NodeId id, std::string_view name) const {
   const Line& line = lines_[id];
   if (line.size != SizeOf(name)) return false;
   if (!EqualBytes(line.start.data(), name.data(), std::min(name.size(), kInlineBytes)))
@@ -55,8 +55,8 @@ uint16_t SizeOf(std::string_view name) {
   return name.size() <= kInlineBytes || names_[id].str() == name;
 }
 
-[[gnu::always_inline]] inline NodeId NodeNames::FindFrom(std::size_t at, uint32_t hash,
-                                                         std::string_view name) const {
+TRANCHE_INLINE NodeId NodeNames::FindFrom(std::size_t at, uint32_t hash,
+                                          std::string_view name) const {
   for (at = NextOf(hash, at); slots_[at].id != kNoNode; at = NextOf(hash, at + 1)) {
     if (IsNameOf(slots_[at].id, name)) return slots_[at].id;
   }
@@ -65,7 +65,7 @@ uint16_t SizeOf(std::string_view name) {
 
 // The id with this hash in the first places it could be in, else any. Without a branch, for one
 // that is foretold wrongly costs more than the look.
-[[gnu::always_inline]] inline NodeId NodeNames::GuessOf(uint32_t hash) const {
+TRANCHE_INLINE NodeId NodeNames::GuessOf(uint32_t hash) const {
   const Slot& first = slots_[hash & mask_];
   const Slot& second = slots_[(hash + 1) & mask_];
   const Slot& third = slots_[(hash + 2) & mask_];

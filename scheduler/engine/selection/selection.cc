@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "scheduler/engine/selection/shape.h"
+#include "topology/base/inline.h"
 
 namespace tranche {
 namespace {
@@ -136,8 +137,7 @@ bool Selection::PassesHold(Round& round, NodeId id) const {
 
 // Asked of every candidate, as the two steps below are: the calls alone were a twentieth of a
 // decision.
-[[gnu::always_inline]] inline Reason Selection::ClosedTo(Round& round, NodeId id,
-                                                         int& distance) const {
+TRANCHE_INLINE Reason Selection::ClosedTo(Round& round, NodeId id, int& distance) const {
   const RequestContext& context = round.context;
   if (id == kNoNode) return Reason::kUnknownNode;
   if (cluster_.hot[id].closed != Reason::kNone) return cluster_.hot[id].closed;
@@ -152,9 +152,8 @@ bool Selection::PassesHold(Round& round, NodeId id) const {
 }
 
 // Memory that the candidates behind this one will be read from is asked for now.
-[[gnu::always_inline]] inline void Selection::Foresee(const Round& round,
-                                                      const std::vector<NodeId>& candidates,
-                                                      std::size_t position) const {
+TRANCHE_INLINE void Selection::Foresee(const Round& round, const std::vector<NodeId>& candidates,
+                                       std::size_t position) const {
   constexpr std::size_t kRowsAhead = 24;
   constexpr std::size_t kVerdictsAhead = 12;
   if (position + kRowsAhead >= candidates.size()) return;
@@ -168,7 +167,7 @@ bool Selection::PassesHold(Round& round, NodeId id) const {
   }
 }
 
-[[gnu::always_inline]] inline Reason Selection::Consider(Round& round, NodeId id, Order& order) {
+TRANCHE_INLINE Reason Selection::Consider(Round& round, NodeId id, Order& order) {
   const RequestContext& context = round.context;
   int distance = 0;
   const Reason closed = ClosedTo(round, id, distance);

@@ -316,6 +316,34 @@ TEST(CardCut, WhatCannotBeCutIsSaid) {
   EXPECT_NE(BuildInventory(unlabelled, 0).cards[0].cut, nullptr);
 }
 
+// What the agent would cut and the board cannot is left out, and so is what no place fits.
+TEST(CardCut, OnlyWhatBoardAndAgentAgreeOnIsOffered) {
+  NodeFacts facts = MigNode(1);
+  facts.agent->devices[0].mig_profiles = {
+      {"1g.5gb", Mebibytes::Zero(), 14, {{0, 1}, {6, 1}, {9, 1}}},  // one place it has not
+      {"2g.10gb", Mebibytes::Of(9984), 28, {{1, 2}, {3, 2}}},       // none that it has
+      {"9g.90gb", Mebibytes::Of(90'000), 100, {{0, 8}}},
+  };
+  const Inventory inventory = BuildInventory(facts, 0);
+  ASSERT_NE(inventory.cards[0].cut, nullptr);
+  ASSERT_EQ(inventory.cards[0].cut->profiles.size(), 1U);
+  const CutProfile& only = inventory.cards[0].cut->profiles[0];
+  EXPECT_EQ(only.name, "1g.5gb");
+  EXPECT_THAT(only.starts, ElementsAre(0, 6));
+  const MigBoard& board = *FindMigBoard("NVIDIA-A100-SXM4-40GB", Mebibytes::Of(40960));
+  EXPECT_EQ(only.memory, FindMigProfile(board, "1g.5gb")->memory) << "where the agent says none";
+}
+
+TEST(CardCut, CardsOfOneOfferShareIt) {
+  NodeFacts facts = MigNode(3, 1);
+  facts.agent->devices[1].mig_profiles.pop_back();
+  std::swap(facts.agent->devices[0], facts.agent->devices[3]);  // the shared card comes first
+  const Inventory inventory = BuildInventory(facts, 0);
+  EXPECT_EQ(inventory.cards[0].cut, nullptr);
+  EXPECT_NE(inventory.cards[1].cut, inventory.cards[2].cut);
+  EXPECT_EQ(inventory.cards[2].cut, inventory.cards[3].cut);
+}
+
 // The policy says that the agent is one that cuts as it is told; what it can cut follows from the
 // board. Instances that the default offer leaves out are there as well.
 TEST(CardCut, ARegisterWithoutProfilesIsCutAsItsBoardAllows) {

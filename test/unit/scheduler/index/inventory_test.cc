@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "scheduler/index/placement.h"
 #include "test/builders/cluster.h"
 
 namespace tranche {
@@ -125,6 +126,130 @@ TEST(InventoryTest, AProfileTheCatalogueLacksIsServedByItsLabelsOrNotAtAll) {
   EXPECT_EQ(inventory.pools[0].memory, Mebibytes::Of(99'000));
 }
 
+// Neither the catalogue nor somebody's hand-made label makes instances of nothing.
+TEST(InventoryTest, LabelsOfAnUnknownProfileAreTakenWhereTheyMakeSense) {
+  struct Row {
+    std::string product;
+    std::optional<int> slices;
+    std::optional<int64_t> mib;
+    int64_t count;
+    std::string slots;  // of the first few
+    int64_t instances;
+    int64_t milli;
+  };
+  const std::string a100 = "NVIDIA-A100-80GB-PCIe";
+  const std::vector<Row> rows = {
+      {a100, 2, 20'000, 3, "0@0 0@2 0@4", 3, 285},
+      {a100, {}, 20'000, 3, "none", 0, 0},
+      {a100, 0, 20'000, 3, "none", 0, 0},
+      {a100, 8, 20'000, 3, "none", 0, 0},
+      {a100, 2, {}, 3, "none", 0, 0},
+      // A GPU of next year: seven slices, as all so far.
+      {"NVIDIA-Next-200GB", 3, 80'000, 3, "0@0 0@3 1@0", 3, 428},
+      {"NVIDIA-Next-200GB", 7, 200'000, 1, "0@0", 1, 1000},
+      // No node has more than 64 GPUs.
+      {"NVIDIA-Next-200GB", 2, 50'000, 200, "0@0", 64 * 3, 285},
+      {"NVIDIA-Next-200GB", 1, 25'000, 9000, "0@0", 64 * 7, 142},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(testing::Message() << row.product << " " << row.slices.value_or(-1));
+    NodeFacts node = test::MigNode("n", 1, 0, {{"9g.99gb", row.count}});
+    node.product = row.product;
+    node.count.reset();
+    node.mig[0].gi_slices = row.slices;
+    if (row.mib) node.mig[0].memory = Mebibytes::Of(*row.mib);
+    const Inventory inventory = BuildInventory(node, 0);
+    EXPECT_THAT(Slots(inventory, "nvidia.com/mig-9g.99gb"), testing::StartsWith(row.slots));
+    const bool served = row.instances > 0;
+    EXPECT_EQ(inventory.problems.empty(), served && row.count < 448);
+    ASSERT_EQ(inventory.pools.size(), served ? 1U : 0U);
+    if (!served) continue;
+    EXPECT_EQ(std::ssize(inventory.pools[0].slots), row.instances);
+    EXPECT_EQ(inventory.pools[0].milli, MilliGpu::Of(row.milli));
+  }
+}
+
+TEST(InventoryTest, MoreInstancesThanGpusCanHaveAreNotServed) {
+  const Inventory full = BuildInventory(test::MigNode("n", 64, 0, {{"7g.80gb", 64}}), 0);
+  EXPECT_EQ(full.cards.size(), 64U);
+  EXPECT_THAT(full.problems, IsEmpty());
+  const Inventory over = BuildInventory(test::MigNode("n", 64, 0, {{"7g.80gb", 65}}), 0);
+  EXPECT_THAT(over.problems,
+              ElementsAre("expected MIG devices that fit the node's GPUs, found more"));
+  EXPECT_THAT(over.cards, IsEmpty());
+  EXPECT_THAT(over.pools, IsEmpty());
+}
+
+// Of one profile, some may be shared by several pods.
+TEST(InventoryTest, TwoKeysOfOneProfileHaveInstancesOfTheirOwn) {
+  const Inventory inventory =
+      BuildInventory(test::MigNode("n", 2, 0, {{"3g.40gb", 3}, {"3g.40gb", 1, 2}}), 0);
+  EXPECT_THAT(inventory.problems, IsEmpty());
+  EXPECT_EQ(Slots(inventory, "nvidia.com/mig-3g.40gb"), "0@0 0@4 1@0");
+  EXPECT_EQ(Slots(inventory, "nvidia.com/mig-3g.40gb.shared"), "1@4");
+}
+
+// Strategy single advertises instances as GPUs; with renamed replicas, as shared ones.
+TEST(InventoryTest, InstancesThatAreAdvertisedAsGpus) {
+  NodeFacts node = test::StockNode("n", 7, "NVIDIA-A100-80GB-PCIe-MIG-1g.10gb", 9856);
+  Ask gpu;
+  gpu.resource = Resource::kGpu;
+  Ask shared;
+  shared.resource = Resource::kGpuShared;
+  const Inventory plain = BuildInventory(node, 0);
+  EXPECT_EQ(PoolFor(plain, gpu), 0);
+  EXPECT_EQ(PoolFor(plain, shared), -1);
+
+  node.gpu.reset();
+  node.gpu_shared = ResourceCount{14, 14};
+  node.replicas = 2;
+  const Inventory renamed = BuildInventory(node, 0);
+  ASSERT_EQ(renamed.pools.size(), 1U);
+  EXPECT_EQ(renamed.pools[0].key, "nvidia.com/gpu.shared");
+  EXPECT_EQ(renamed.pools[0].slots.size(), 7U);
+  EXPECT_EQ(renamed.pools[0].replicas, 2);
+  EXPECT_EQ(PoolFor(renamed, gpu), -1);
+  EXPECT_EQ(PoolFor(renamed, shared), 0);
+
+  node.product = "NVIDIA-A100-80GB-PCIe-MIG-9g.99gb";
+  const Inventory unknown = BuildInventory(node, 0);
+  EXPECT_THAT(unknown.cards, IsEmpty());
+  EXPECT_THAT(unknown.problems, Not(IsEmpty()));
+}
+
+// The label of the product and what is advertised may be of different moments.
+TEST(InventoryTest, AProductOfOneProfileWithoutItsGpusHasNone) {
+  NodeFacts node = test::StockNode("n", 7, "NVIDIA-A100-80GB-PCIe-MIG-1g.10gb", 9856);
+  node.gpu.reset();
+  EXPECT_THAT(BuildInventory(node, 0).cards, IsEmpty());
+  // Strategy mixed by now: its keys count.
+  node.gpu = ResourceCount{0, 0};
+  node.count = 1;
+  node.memory = Mebibytes::Of(81'251);
+  node.mig = test::MigNode("n", 1, 0, {{"3g.40gb", 2}}).mig;
+  const Inventory mixed = BuildInventory(node, 0);
+  EXPECT_EQ(mixed.gpu_unit, GpuUnit::kCard);
+  EXPECT_EQ(Slots(mixed, "nvidia.com/mig-3g.40gb"), "0@0 0@4");
+}
+
+TEST(InventoryTest, SharedUnitsWithoutAReplicasLabelAreDividedByTheCountOfGpus) {
+  struct Row {
+    std::optional<int64_t> replicas;
+    std::optional<int64_t> count;
+    std::size_t cards;
+    int64_t units_a_card;
+  };
+  for (const Row& row :
+       {Row{4, 2, 2, 4}, Row{4, {}, 2, 4}, Row{{}, 2, 2, 4}, Row{{}, {}, 8, 1}, Row{{}, 0, 8, 1}}) {
+    NodeFacts node = test::SharedNode("n", 2, 4, true);
+    node.replicas = row.replicas;
+    node.count = row.count;
+    const Inventory inventory = BuildInventory(node, 0);
+    EXPECT_EQ(inventory.cards.size(), row.cards);
+    EXPECT_EQ(inventory.replicas, row.units_a_card);
+  }
+}
+
 TEST(InventoryTest, StaleKeysWithNothingAllocatableAreIgnored) {
   NodeFacts node = test::MigNode("n", 2, 1, {{"1g.10gb", 0}, {"7g.80gb", 1}});
   node.mig[0].count.capacity = 7;
@@ -196,6 +321,11 @@ TEST(InventoryTest, PlannedLayoutsNeedABoardACountAndMigAlone) {
          node.gpu = ResourceCount{1, 1};
        }),
        "", "expected MIG devices only on a node of planned layouts, found 1 of nvidia.com/gpu"},
+      {with([](NodeFacts& node) {
+         node.gpu_shared = ResourceCount{2, 2};
+       }),
+       "",
+       "expected MIG devices only on a node of planned layouts, found 2 of nvidia.com/gpu.shared"},
       {with([](NodeFacts& node) { node.mig[0].name.profile = "1g.99gb"; }), "mig mig",
        "expected a known MIG profile or its labels .slices.gi and .memory, found neither for "
        "nvidia.com/mig-1g.99gb"},
@@ -232,6 +362,20 @@ TEST(InventoryTest, AHamiAgentThatAdvertisesNothingIsDead) {
   EXPECT_TRUE(BuildInventory(node, 0).cards[1].cordoned);
   EXPECT_EQ(BuildInventory(node, 0).agent_minor, 9);
   EXPECT_EQ(BuildInventory(node, 7).agent_minor, 7) << "policy knows better";
+}
+
+TEST(InventoryTest, ARegisterMayNameNoGpuOrMoreThanANodeHas) {
+  NodeFacts none = test::HamiNode("n", 0);
+  none.product.clear();
+  EXPECT_EQ(Modes(BuildInventory(none, 0)), "");
+  EXPECT_THAT(BuildInventory(none, 0).problems, IsEmpty());
+  const Inventory many = BuildInventory(test::HamiNode("n", 65), 0);
+  EXPECT_EQ(many.cards.size(), 64U);
+  EXPECT_THAT(many.problems, ElementsAre("expected at most 64 GPUs, found more"));
+  // What the label does not say, the agent does.
+  NodeFacts unlabelled = test::HamiNode("n", 1);
+  unlabelled.product.clear();
+  EXPECT_EQ(BuildInventory(unlabelled, 0).product, "NVIDIA-Tesla T4");
 }
 
 TEST(InventoryTest, CardsUnderMpsTakeACappedNumberOfClients) {

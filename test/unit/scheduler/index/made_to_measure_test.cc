@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "scheduler/index/node_state.h"
 #include "scheduler/index/placement.h"
 #include "test/builders/cluster.h"
@@ -116,6 +119,63 @@ TEST_F(MadeToMeasure, GpusThatCannotBeCutAlikeAreClosed) {
   Card(0).healthy = false;
   EXPECT_EQ(Put("3g.40gb"), "GPU-1 3g.40gb@4");
   EXPECT_THAT(state_.inventory().problems, IsEmpty());
+}
+
+TEST_F(MadeToMeasure, WhatTheAgentCannotSayClosesItsGpus) {
+  struct Row {
+    const char* what;
+    std::function<void(NodeFacts&)> change;
+    std::vector<bool> healthy;
+    std::size_t problems;
+  };
+  const AgentMigProfile one_place{"3g.40gb", Mebibytes::Of(40448), 0, {{4, 4}}};
+  const std::vector<Row> rows = {
+      {"nothing is wrong", [](NodeFacts&) {}, {true, true}, 0},
+      {"a label for agents' nodes says so too, and is right",
+       [](NodeFacts& node) { node.mig_planned = true; },
+       {true, true},
+       0},
+      {"no GPU at all", [](NodeFacts& node) { node.agent->devices.clear(); }, {}, 0},
+      {"the kubelet counts nothing: the agent is dead",
+       [](NodeFacts& node) {
+         for (MigResourceFacts& mig : node.mig) mig.count.allocatable = 0;
+       },
+       {false, false},
+       0},
+      {"a closed place of a profile that the board lacks",
+       [](NodeFacts& node) {
+         node.agent->devices[0].closed = {{"1g.99gb", 0, 1}};
+       },
+       {false, true},
+       0},
+      {"a board that nobody can cut",
+       [](NodeFacts& node) {
+         node.product = "NVIDIA-L40S";
+         for (AgentDevice& device : node.agent->devices) device.type = "NVIDIA L40S";
+       },
+       {false, false},
+       2},
+      {"a profile at some of its places only",
+       [&](NodeFacts& node) {
+         for (AgentDevice& device : node.agent->devices) device.mig_profiles = {one_place};
+       },
+       {true, true},
+       1},
+  };
+  for (const Row& row : rows) {
+    NodeFacts facts = facts_;
+    row.change(facts);
+    const Inventory inventory = BuildInventory(facts, 0);
+    std::vector<bool> healthy;
+    for (const tranche::Card& card : inventory.cards) healthy.push_back(card.healthy);
+    EXPECT_EQ(healthy, row.healthy) << row.what;
+    EXPECT_EQ(inventory.problems.size(), row.problems) << row.what;
+    const bool usable = row.healthy == std::vector{true, true} && row.problems == 0;
+    EXPECT_EQ(inventory.FindPool("nvidia.com/mig-3g.40gb") >= 0 &&
+                  std::ranges::all_of(inventory.cards, &tranche::Card::healthy),
+              usable)
+        << row.what;
+  }
 }
 
 TEST_F(MadeToMeasure, OnANodeWithOtherGpusThoseInMigModeAreClosed) {
