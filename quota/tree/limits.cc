@@ -30,9 +30,8 @@ std::optional<Charge> SliceCharge(std::string_view model, std::string_view profi
 
 Mebibytes MemoryOfModel(std::string_view model) {
   // Most model names read as a product label; the others are names of MIG boards' products.
-  if (GpuModelName(model) == model && CatalogueMemory(model) > Mebibytes::Zero()) {
-    return CatalogueMemory(model);
-  }
+  const Mebibytes memory = CatalogueMemory(model);
+  if (memory > Mebibytes::Zero() && GpuModelName(model) == model) return memory;
   const std::vector<const MigBoard*> boards = BoardsOfModel(model);
   if (boards.empty()) return Mebibytes::Zero();
   return CatalogueMemory(*std::ranges::find(boards.front()->products, model, GpuModelName));

@@ -135,9 +135,9 @@ void ChargeAtMost(const Inventory& inventory, const PodRequest& request,
       const Card* last = nullptr;
       for (const Card& card : inventory.cards) {
         if (!IsRightKind(inventory, ask, card) || !MatchesModels(request, card)) continue;
-        // Most nodes have cards of one kind: one of them stands for all.
-        const bool alike = last != nullptr && last->memory == card.memory &&
-                           last->mode == card.mode && last->cut == card.cut;
+        // Most nodes have cards of one kind: one of them stands for all. (Of several modes are only
+        // those of a node with MIG instances, which are no cards here.)
+        const bool alike = last != nullptr && last->memory == card.memory && last->cut == card.cut;
         if (alike) continue;
         const CardNeed need = NeedOn(inventory, ask, card);
         unit = Larger(unit, need.instance == nullptr

@@ -184,6 +184,32 @@ TEST(CardSets, WhereThePluginChoosesItsRuleIsFollowed) {
   EXPECT_EQ(untold.Try(Wants(1, TopologyWish::kRequired)).size(), 1U) << "one is always connected";
 }
 
+// All GPUs of a node that has joined an NVLink fabric are connected; of how many links, its label
+// does not say.
+TEST(CardSets, TheLabelOfAFabricIsAsGoodAsAWord) {
+  struct Row {
+    std::string clique;
+    const char* required;
+  };
+  for (const Row& row : {Row{"f00d.1", "0123"}, Row{"", "TopologyUnknown"},
+                         Row{"00000000-0000-0000-0000-000000000000.0", "TopologyUnknown"}}) {
+    NodeFacts facts = test::HamiNode("n", 4);
+    facts.product = "NVIDIA-Next";
+    facts.labels = LabelText(Labels{{"nvidia.com/gpu.clique", row.clique}});
+    SetsNode node(facts);
+    EXPECT_EQ(node.Try(Wants(4, TopologyWish::kRequired)), row.required) << row.clique;
+  }
+  // What was seen counts more, and what the catalogue knows of the board stays.
+  NodeFacts seen = Obeying(test::BridgedPairs(4));
+  seen.labels = LabelText(Labels{{"nvidia.com/gpu.clique", "f00d.1"}});
+  EXPECT_EQ(SetsNode(seen).Try(Wants(4, TopologyWish::kRequired)), "NoSuchSet");
+  NodeFacts known = test::StockNode("n", 8);
+  known.labels = seen.labels;
+  SetsNode catalogue(known);
+  EXPECT_EQ(catalogue.state().inventory().links, MachineSource::kCatalogue);
+  EXPECT_TRUE(catalogue.state().inventory().links_verified);
+}
+
 TEST(CardSets, WhatTheProbeSawWinsOverThePrediction) {
   NodeFacts facts = Stock(test::CubeMesh());
   facts.probe.emplace();

@@ -181,6 +181,63 @@ TEST(ChargeOf, CardsOfSeveralModelsAreChargedEachAsItsOwn) {
   EXPECT_EQ(charged[0].charge.memory, kWhole / 10);
   EXPECT_EQ(charged[1].model, "t4");
   EXPECT_EQ(charged[0].charge.compute, kWhole / 2);
+  // What it may cost at most is that of the smaller card, which is a larger part of it.
+  std::vector<ModelCharge> most;
+  ChargeAtMost(inventory, request, most);
+  ASSERT_EQ(most.size(), 1U);
+  EXPECT_EQ(most[0].charge.memory, 2 * charged[1].charge.memory);
+}
+
+// The labels of the node say what the catalogue does not.
+TEST(ChargeOf, InstancesThatNoCatalogueKnowsAreChargedByTheirLabels) {
+  NodeFacts node = H200Mig(1, {{"9g.99gb", 3}});
+  node.mig[0].gi_slices = 2;
+  node.mig[0].memory = Mebibytes::Of(kH200Mib / 4);
+  std::vector<ModelCharge> most;
+  const auto compute_of = [&most](const NodeFacts& facts, const PodRequest& request) {
+    ChargeAtMost(BuildInventory(facts, 0), request, most);
+    return most.empty() ? -1 : most[0].charge.compute;
+  };
+  const PodRequest unknown = test::MigPod("p", "9g.99gb", 1);
+  EXPECT_EQ(compute_of(node, unknown), kWhole / 7 * 2);
+  EXPECT_NEAR(static_cast<double>(most[0].charge.memory), kWhole / 4.0, kWhole / 1000.0);
+  node.product = "NVIDIA-Next-999GB";
+  EXPECT_EQ(compute_of(node, unknown), kWhole / 7 * 2) << "of a GPU that it does not know either";
+  // Fewer units than one instance's replicas: there is no instance whose size could be seen.
+  node = H200Mig(1, {{"9g.99gb", 1, 4}, {"1g.18gb", 1, 4}});
+  for (MigResourceFacts& mig : node.mig) mig.count = {1, 1};
+  node.mig[0].gi_slices = 2;
+  node.mig[0].memory = Mebibytes::Of(kH200Mib / 4);
+  EXPECT_EQ(compute_of(node, test::MigPod("p", "9g.99gb", 1, true)), kWhole / 4) << "as if whole";
+  EXPECT_EQ(compute_of(node, test::MigPod("p", "1g.18gb", 1, true)), kWhole / 7 / 4);
+}
+
+TEST(ChargeOf, CardsInMigModeBesideSharedOnesAreChargedAsWhatTheyAre) {
+  NodeFacts node = test::HamiNode("n", 2);
+  node.product = "NVIDIA-A100-SXM4-40GB";
+  node.memory = Mebibytes::Of(40960);
+  node.agent->minor = 10;
+  for (AgentDevice& device : node.agent->devices) device.memory = Mebibytes::Of(40960);
+  node.agent->devices[1].mode = "mig";
+  std::vector<ModelCharge> shared, both;
+  const PodRequest request = test::HamiPod("p", 1, 8000);
+  ChargeAtMost(BuildInventory(node, 0), request, both);
+  node.agent->devices[1].mode = "hami-core";
+  ChargeAtMost(BuildInventory(node, 0), request, shared);
+  ASSERT_EQ(both.size(), 1U);
+  ASSERT_EQ(shared.size(), 1U);
+  EXPECT_LT(shared[0].charge.memory, kWhole / 4);
+  EXPECT_EQ(both[0].charge.memory, kWhole / 4) << "an instance of 2g.10gb";
+}
+
+TEST(ChargeOf, WhoAsksNothingOrWhatIsNotThereIsNotCharged) {
+  std::vector<ModelCharge> most;
+  ChargeAtMost(BuildInventory(H200(2), 0), test::EmptyRequest("p"), most);
+  EXPECT_THAT(most, testing::IsEmpty());
+  PodRequest other = test::WholePod("p", 1);
+  other.models_any = {"a100"};
+  ChargeAtMost(BuildInventory(H200(2), 0), other, most);
+  EXPECT_THAT(most, testing::IsEmpty());
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "test/builders/cluster.h"
+#include "topology/mig.h"
+
 namespace tranche {
 namespace {
 
@@ -54,12 +57,88 @@ TEST(HasRoomFor, JustTheseDevices) {
 }
 
 TEST(HasRoomFor, NotOnACardThatIsClosed) {
-  for (const bool healthy : {true, false}) {
+  struct Row {
+    bool healthy, cordoned, fits;
+  };
+  for (const Row& row :
+       {Row{true, false, true}, Row{false, false, false}, Row{true, true, false}}) {
     Inventory inventory = OneCard();
-    inventory.cards[0].healthy = healthy;
+    inventory.cards[0].healthy = row.healthy;
+    inventory.cards[0].cordoned = row.cordoned;
     Load load;
     load.Reset(inventory);
-    EXPECT_EQ(HasRoomFor(inventory, load, {{Share(1, 1)}, {}}), healthy);
+    EXPECT_EQ(HasRoomFor(inventory, load, {{Share(1, 1)}, {}}), row.fits);
+  }
+}
+
+TEST(HasRoomFor, MemoryAndUsersOfACardThatDeclaresNeitherHaveNoBound) {
+  Inventory inventory = OneCard();
+  inventory.cards[0].memory = Mebibytes::Zero();
+  inventory.cards[0].slots = 0;
+  Load load;
+  load.Reset(inventory);
+  for (int i = 0; i < 3; ++i) AddUse(load, {{Share(100, 90'000)}, {}});
+  EXPECT_TRUE(HasRoomFor(inventory, load, {{Share(700, 90'000)}, {}}));
+  EXPECT_FALSE(HasRoomFor(inventory, load, {{Share(701, 0)}, {}})) << "its time has";
+}
+
+PodUse Instance(int slot, int64_t users = 1) { return {{}, {{0, slot, users}}}; }
+
+TEST(HasRoomFor, AnInstanceTakesAsManyAsItHasReplicas) {
+  Inventory inventory = BuildInventory(test::MigNode("n", 1, 0, {{"3g.40gb", 2, 2}}), 0);
+  Load load;
+  load.Reset(inventory);
+  AddUse(load, Instance(0));
+  EXPECT_TRUE(HasRoomFor(inventory, load, Instance(0)));
+  EXPECT_FALSE(HasRoomFor(inventory, load, Instance(0, 2)));
+  EXPECT_TRUE(HasRoomFor(inventory, load, Instance(1, 2)));
+  inventory.cards[0].cordoned = true;
+  EXPECT_FALSE(HasRoomFor(inventory, load, Instance(1)));
+}
+
+// On a node of planned layouts the places of a pool lie over each other.
+TEST(HasRoomFor, AnInstanceGoesWhereTheOthersLeaveItAPlace) {
+  NodeFacts facts = test::MigNode("n", 1, 0, {{"3g.40gb", 2}, {"4g.40gb", 1}});
+  facts.mig_planned = true;
+  const Inventory inventory = BuildInventory(facts, 0);
+  Load load;
+  load.Reset(inventory);
+  const int large = inventory.FindPool("nvidia.com/mig-4g.40gb");
+  AddUse(load, {{}, {{large, 0, 1}}});
+  const int small = inventory.FindPool("nvidia.com/mig-3g.40gb");
+  EXPECT_FALSE(HasRoomFor(inventory, load, {{}, {{small, 0, 1}}})) << "it lies under the other";
+  EXPECT_TRUE(HasRoomFor(inventory, load, {{}, {{small, 1, 1}}}));
+  AddUse(load, {{}, {{small, 0, 1}}});
+  EXPECT_FALSE(HasRoomFor(inventory, load, {{}, {{small, 1, 1}}})) << "nobody can have both";
+}
+
+// Somebody else put pods there: the card is closed until they are gone, however many come.
+TEST(AddUse, ASetOfInstancesThatCannotBeStaysBroken) {
+  const MigSpace& space = MigSpaceOf(*FindMigBoard("NVIDIA-A100-SXM4-40GB", Mebibytes::Of(40960)));
+  const int whole =
+      static_cast<int>(FindMigProfile(space.board(), "7g.40gb") - space.board().profiles.data());
+  Inventory inventory = OneCard();
+  Load load;
+  load.Reset(inventory);
+  for (const bool broken : {false, true, true}) {
+    CardUse use = Share(0, 0);
+    use.places = {MigPlace{&space, whole, 0}};
+    AddUse(load, {{use}, {}});
+    EXPECT_EQ(load.cards[0].layout_broken, broken);
+  }
+  CardUse nothing;
+  EXPECT_FALSE(HasRoomFor(inventory, load, {{nothing}, {}}));
+}
+
+TEST(PlannedRows, OnlyPlannedNodesHaveAny) {
+  const NodeFacts facts = test::MigNode("n", 1, 0, {{"3g.40gb", 2}});
+  for (const bool planned : {false, true}) {
+    NodeFacts node = facts;
+    node.mig_planned = planned;
+    const Inventory inventory = BuildInventory(node, 0);
+    Load load;
+    load.Reset(inventory);
+    EXPECT_EQ(PlannedRows(inventory, load).size(), planned ? 1U : 0U);
   }
 }
 

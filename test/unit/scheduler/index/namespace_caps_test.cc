@@ -88,6 +88,25 @@ TEST(NamespaceCaps, APodThatTakesNothingMayLeaveLast) {
   EXPECT_EQ(caps.UsedBy("team"), Amount(0, 0));
 }
 
+TEST(NamespaceCaps, OnePodLeavesAndTheOthersStayCounted) {
+  NamespaceCaps caps;
+  caps.Use(kPod, "team", Amount(1'000, 50));
+  caps.Use(PodUid("stays"), "team", Amount(200, 7));
+  EXPECT_EQ(caps.Release(kPod), "team");
+  EXPECT_EQ(caps.UsedBy("team"), Amount(200, 7));
+}
+
+// The UID tells nothing of another namespace.
+TEST(NamespaceCaps, WhatAPodHoldsElsewhereIsNotItsOwnHere) {
+  NamespaceCaps caps;
+  caps.Set(Cap("q", 4'000, {}));
+  caps.Use(kPod, "other", Amount(3'000, 0));
+  caps.Use(PodUid("third"), "team", Amount(3'000, 0));
+  EXPECT_TRUE(caps.Allows(kPod, "team", Amount(1'000, 0)));
+  EXPECT_FALSE(caps.Allows(kPod, "team", Amount(1'001, 0)));
+  EXPECT_FALSE(caps.Remove({"other", "q"})) << "no quota of that namespace";
+}
+
 TEST(NamespaceCaps, SayWhenNothingChanged) {
   NamespaceCaps caps;
   EXPECT_TRUE(caps.Set(Cap("q", 4'000, 100)));
@@ -117,6 +136,23 @@ TEST(NamespaceCaps, KnowWhatDependsOnTheCardOnlyOnANode) {
   EXPECT_EQ(LeastOf(half), Amount(0, 0));
   EXPECT_EQ(MostOn(t4, half), Amount(7'554, 0)) << "half of 15,109 MiB";
   EXPECT_EQ(MostOn(t4, test::WholePod("whole", 2)), Amount(2 * 15'109, 200));
+  EXPECT_EQ(LeastOf(test::WholePod("whole", 2)), Amount(0, 0)) << "of unknown cards";
+  EXPECT_EQ(MostOn(t4, test::SharedPod("replica", 1)), Amount(0, 0)) << "it has no such cards";
+  PodRequest elsewhere = HamiPod("elsewhere", 1, 3'000);
+  elsewhere.models_any = {"h100"};
+  EXPECT_EQ(MostOn(t4, elsewhere), Amount(0, 0));
+  const Inventory mig = BuildInventory(test::MigNode("n", 1, 0, {{"3g.40gb", 2}}), 0);
+  EXPECT_EQ(MostOn(mig, test::MigPod("instances", "3g.40gb", 2)), Amount(2 * 40'192, 2 * 43));
+}
+
+TEST(NamespaceCaps, WhatWasPickedIsAddedUp) {
+  EXPECT_EQ(AmountOf({}), Amount(0, 0));
+  Pick half, all;
+  half.milli = MilliGpu::Of(500);
+  half.memory = Mebibytes::Of(700);
+  all.milli = kWholeGpu;
+  all.memory = Mebibytes::Of(1'400);
+  EXPECT_EQ(AmountOf({half, all}), Amount(2'100, 150));
 }
 
 }  // namespace
