@@ -107,10 +107,10 @@ absl::Status CopyLedger(Database& source, const std::string& name) {
 
 absl::StatusOr<std::string> BackupLedger(const std::string& path, Instant now, int keep) {
   const std::string prefix = path + kSuffix;
-  const auto millis = now.time_since_epoch().count() % 1000;
-  const std::string name = fmt::format("{}{:%Y%m%dT%H%M%S}.{:03}Z", prefix,
-                                       fmt::gmtime(std::chrono::system_clock::to_time_t(now)),
-                                       millis < 0 ? millis + 1000 : millis);
+  const auto second = std::chrono::floor<std::chrono::seconds>(now);
+  const std::string name =
+      fmt::format("{}{:%Y%m%dT%H%M%S}.{:03}Z", prefix,
+                  fmt::gmtime(second.time_since_epoch().count()), (now - second).count());
   TRANCHE_ASSIGN_OR_RETURN(Database source, Database::Open(path, Access::kRead));
   TRANCHE_RETURN_IF_ERROR(ApplyReadSettings(source));
   TRANCHE_RETURN_IF_ERROR(CopyLedger(source, name));

@@ -24,13 +24,22 @@ namespace {
 constexpr mode_t kMode = 0640;
 constexpr std::size_t kHexDigits = 64;
 
+absl::StatusCode CodeOf(int error) {
+  switch (error) {
+    case ENOENT:
+      return absl::StatusCode::kNotFound;
+    case EACCES:
+    case EROFS:
+    case EPERM:
+      return absl::StatusCode::kPermissionDenied;
+    default:
+      return absl::StatusCode::kUnavailable;
+  }
+}
+
 absl::Status Failed(const char* doing, const std::string& path, int error) {
-  const absl::StatusCode code = error == ENOENT ? absl::StatusCode::kNotFound
-                                : error == EACCES || error == EROFS || error == EPERM
-                                    ? absl::StatusCode::kPermissionDenied
-                                    : absl::StatusCode::kUnavailable;
   return absl::Status(
-      code, fmt::format("{} {}: {}", doing, path, std::generic_category().message(error)));
+      CodeOf(error), fmt::format("{} {}: {}", doing, path, std::generic_category().message(error)));
 }
 
 int OpenFile(const std::string& path, int flags) {

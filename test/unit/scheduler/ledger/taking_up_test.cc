@@ -274,6 +274,38 @@ TEST_F(TakingUp, TheNewestCopyIsKnownByItsName) {
   ASSERT_TRUE(ledger->Backup(Minute(3)).ok());
   std::ofstream(options_.path + ".backup-20990101T000000.000Z.part").flush();
   EXPECT_EQ(NewestBackup(options_.path), Minute(3));
+  // Somebody's own copies beside them.
+  std::ofstream(options_.path + ".backup-20990101T000000Z").flush();
+  std::ofstream(options_.path + ".backup-before-the-move").flush();
+  EXPECT_EQ(NewestBackup(options_.path), Minute(3));
+  EXPECT_EQ(NewestBackup("no-ledger-here.db"), std::nullopt) << "in the folder of the process";
+}
+
+TEST_F(TakingUp, ACopyIsNamedAfterItsMoment) {
+  WriteFile({Open("a", Minute(0))});
+  const std::pair<Instant, const char*> rows[] = {
+      {Minute(0), ".backup-20260301T100000.000Z"},
+      {Minute(0) + Millis(7), ".backup-20260301T100000.007Z"},
+      {Instant(Millis(-1)), ".backup-19691231T235959.999Z"},
+  };
+  for (const auto& [at, name] : rows) {
+    const absl::StatusOr<std::string> copy = BackupLedger(options_.path, at, 7);
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    EXPECT_EQ(*copy, options_.path + name);
+  }
+}
+
+TEST_F(TakingUp, ACopyThatCannotHaveItsNameOrIsDamagedIsNone) {
+  WriteFile({Open("a", Minute(0))});
+  const std::string taken = options_.path + ".backup-20260301T100000.000Z";
+  std::filesystem::create_directories(taken + "/somebodys");
+  EXPECT_EQ(BackupLedger(options_.path, Minute(0), 7).status().code(),
+            absl::StatusCode::kUnavailable);
+  std::filesystem::remove_all(taken);
+  EXPECT_EQ(Sql("INSERT INTO posting VALUES (99, 1, 1, 1)"), "");
+  const absl::Status damaged = BackupLedger(options_.path, Minute(1), 7).status();
+  EXPECT_TRUE(absl::IsDataLoss(damaged)) << damaged;
+  EXPECT_EQ(NewestBackup(options_.path), std::nullopt);
 }
 
 }  // namespace
