@@ -238,6 +238,23 @@ TEST_F(ReaderTest, VerifyFindsEachKindOfDamage) {
       {"INSERT INTO interval VALUES (99, 'x', 0, '', '', '', '', '', '')", "rule 4: expected 2"},
       {"INSERT INTO posting VALUES (99, 1, 1, 1)", "foreign_key_check"},
       {"UPDATE entry SET kind = 4 WHERE id = 4", "rule 4: entry 4"},
+      // Lives that nobody lives: begun twice, running twice, ended twice, of no beginning.
+      {"DROP INDEX entry_once; UPDATE entry SET kind = 1 WHERE id = 2", "rule 3: entry 2"},
+      {"DROP INDEX entry_once; UPDATE entry SET kind = 2 WHERE id = 4", "rule 4: entry 4"},
+      {"DROP INDEX entry_once; UPDATE entry SET kind = 3 WHERE id = 5", "rule 4: entry 5"},
+      {"UPDATE entry SET interval = 3 WHERE id = 1", "rule 4: entry 1"},
+      // Refunds that do not give back what they say.
+      {"UPDATE entry SET kind = 5 WHERE id = 6", "rule 4: entry 6"},
+      {"UPDATE entry SET kind = 6 WHERE id = 5", "rule 4: entry 5"},
+      {"UPDATE entry SET at = at - 60000 WHERE id = 6", "rule 4: entry 6"},
+      {"UPDATE entry SET interval = 3 WHERE id = 6", "rule 4: entry 6"},
+      {"DELETE FROM posting WHERE entry = 6", "rule 4: entry 6"},
+      {"UPDATE posting SET compute = 2 * compute WHERE entry = 6", "rule 4: entry 6"},
+      {"UPDATE posting SET memory = 2 * memory WHERE entry = 6", "rule 4: entry 6"},
+      {"DELETE FROM posting WHERE entry > 5; DELETE FROM window_closing;"
+       "DELETE FROM entry WHERE id > 5",
+       "rule 4: expected the end of refund 5"},
+      {"UPDATE rollup SET seal = seal + 1", "rule 2: rollup"},
   };
   WindowClosing closing;
   closing.span = {Minute(0), Minute(60)};
