@@ -19,20 +19,27 @@ cd "$root"
 build=build/coverage
 must='scheduler/index/|quota/tree/|scheduler/ledger/|scheduler/kube/leadership/'
 
+jobs=${JOBS:-$(nproc)}
+
 failed=0
+# Counters of processes that end are added up under a lock, so that they may run beside each other.
+sharded() {  # BINARY
+  seq 0 7 | GTEST_TOTAL_SHARDS=8 xargs -P "$jobs" -I{} env GTEST_SHARD_INDEX={} \
+    "$build/bin/$1" --gtest_brief=1 || failed=1
+}
+
 if [[ ${1:-} != --report ]]; then
   test/install-deps.sh build
   cmake --preset coverage
-  cmake --build --preset coverage --parallel "${JOBS:-$(nproc)}" --target unit_tests \
-    property_tests agent_tests tranche-scenario torture_tests tranche-sim sim_tests tranche \
-    fake_nvml
+  cmake --build --preset coverage --parallel "$jobs" --target unit_tests property_tests \
+    agent_tests tranche-scenario torture_tests tranche-sim sim_tests tranche fake_nvml
   find "$build" -name '*.gcda' -delete
-  "$build/bin/unit_tests" --gtest_brief=1 || failed=1
-  TRANCHE_STEPS=${TRANCHE_STEPS:-200} "$build/bin/property_tests" --gtest_brief=1 || failed=1
-  "$build/bin/agent_tests" --gtest_brief=1 || failed=1
+  sharded unit_tests
+  TRANCHE_STEPS=${TRANCHE_STEPS:-200} sharded property_tests
+  sharded agent_tests
+  sharded sim_tests
   "$build/bin/tranche-scenario" test/scenarios/*.scn || failed=1
   "$build/bin/torture_tests" --gtest_brief=1 || failed=1
-  "$build/bin/sim_tests" --gtest_brief=1 || failed=1
   "$build/bin/tranche-sim" --seconds 120 || failed=1
   if (( failed )); then echo "coverage.sh: tests failed; the table is of what ran" >&2; fi
 fi

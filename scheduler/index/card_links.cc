@@ -15,7 +15,7 @@ bool AreToldApart(const Inventory& inventory) {
   return std::ranges::all_of(inventory.cards, [&inventory](const Card& card) {
     if (card.mode == CardMode::kAgent) return true;
     // The plugin's count says that one is ill, and not which.
-    return card.mode == CardMode::kWhole && card.healthy && !inventory.has_agent();
+    return card.mode == CardMode::kWhole && card.healthy;
   });
 }
 
