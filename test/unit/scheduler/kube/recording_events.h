@@ -88,7 +88,7 @@ class RecordingEvents : public ClusterEvents {
   // True once a line equal to `line` is there.
   bool Saw(const std::string& line, int times = 1) {
     std::unique_lock<std::mutex> lock(mutex_);
-    return added_.wait_for(lock, std::chrono::seconds(10),
+    return added_.wait_for(lock, std::chrono::seconds(60),
                            [&] { return std::count(lines_.begin(), lines_.end(), line) >= times; });
   }
   std::vector<std::string> Lines() const {
