@@ -311,6 +311,115 @@ TEST(CardSets, PinnedCpusMustBeOnTheSameNumaNode) {
   EXPECT_EQ(node.Try(request).size(), 3U) << "best effort refuses nobody";
 }
 
+// A pod that does not care about links spoils as little as it can for those that do.
+TEST(CardSets, WhoWantsNoLinksTakesTheWidows) {
+  SetsNode node(Obeying(test::BridgedPairs(8)));
+  node.Occupy({0, 2});
+  EXPECT_EQ(node.Try(Wants(2, TopologyWish::kNone)), "13");
+  EXPECT_EQ(node.Try(Wants(2, TopologyWish::kPreferred)), "45");
+}
+
+TEST(CardSets, AContainerThatWantsOneNumaNodeWaitsForOne) {
+  PodRequest two = WholePod("two", 2), three = WholePod("three", 3), five = WholePod("five", 5);
+  for (PodRequest* request : {&two, &three, &five}) request->one_numa_node = true;
+  for (const NodeFacts& facts : {Obeying(test::Switched(8, 4)), Stock(test::Switched(8, 4))}) {
+    SetsNode node(facts);
+    EXPECT_EQ(node.Try(five), "NoSuchSet") << "each side has four";
+    node.Occupy({0, 1, 4, 5});
+    EXPECT_THAT(node.Try(two), testing::AnyOf("23", "67"));
+    EXPECT_EQ(node.Try(three), "NumaMismatch");
+    node.Occupy({2, 6});
+    EXPECT_EQ(node.Try(two), "NumaMismatch");
+  }
+}
+
+// A scheduler of the agent's counts ten slots a card; then the books say which cards are where.
+TEST(CardSets, AnExporterThatCountsSlotsIsNotTakenForOneOfCards) {
+  NodeFacts facts = Obeying(test::Switched(8, 4));
+  facts.zones = Zones(NumaPolicy::kSingleNode, {{40, 40}, {40, 40}});
+  SetsNode node(facts);
+  node.Occupy({0, 1});
+  EXPECT_EQ(node.Try(WholePod("p", 3)), "456");
+  node.Occupy({4, 5});
+  EXPECT_EQ(node.Try(WholePod("p", 3)), "NumaMismatch");
+}
+
+// Two containers of two GPUs each, and one that comes before them.
+TEST(CardSets, TheKubeletAlignsEachContainerOrTheWholePod) {
+  struct Row {
+    NumaScope scope;
+    int before, each;
+    bool fits;
+  };
+  for (const Row& row :
+       {Row{NumaScope::kContainer, 0, 2, true}, Row{NumaScope::kPod, 0, 2, false},
+        Row{NumaScope::kPod, 0, 1, true}, Row{NumaScope::kPod, 3, 1, true},
+        Row{NumaScope::kPod, 4, 1, false}, Row{NumaScope::kContainer, 4, 1, false}}) {
+    NodeFacts facts = test::StockNode("n", 8, "NVIDIA-A40", 46068);
+    facts.zones = Zones(NumaPolicy::kSingleNode, {{4, 3}, {4, 3}}, row.scope);
+    SetsNode node(facts);
+    for (int i = 0; i < 2; ++i) node.Take(WholePod(fmt::format("busy-{}", i), 1));
+    node.state().SetUnshown(0);
+    PodRequest pod = WholePod("p", row.each);
+    pod.containers.push_back({"second", ContainerRole::kApp, row.each});
+    pod.asks.push_back(pod.asks[0]);
+    pod.asks[1].container = 1;
+    if (row.before > 0) {
+      pod.containers.push_back({"before", ContainerRole::kInit, row.before});
+      pod.asks.push_back(pod.asks[0]);
+      pod.asks[2].container = 2;
+      pod.asks[2].count = row.before;
+    }
+    pod.pool_needs[0].count = std::max(2 * row.each, row.before);
+    EXPECT_EQ(node.Try(pod) != "NumaMismatch", row.fits)
+        << row.before << " before " << row.each << " each";
+  }
+}
+
+TEST(CardSets, AKubeletThatNobodyTellsTheZonesOfIsAskedNothing) {
+  NodeFacts facts = test::StockNode("n", 8, "NVIDIA-A40", 46068);
+  facts.zones = Zones(NumaPolicy::kSingleNode, {});
+  EXPECT_EQ(SetsNode(facts).Try(WholePod("p", 8)).size(), 8U);
+}
+
+TEST(CardSets, ANicThatIsNearNeedsAMachineThatIsKnown) {
+  PodRequest request = WholePod("p", 1);
+  request.nic_floor = PathClass::kPxb;
+  EXPECT_EQ(SetsNode(test::StockNode("n", 8, "NVIDIA-New", 46068)).Try(request), "TopologyUnknown");
+  EXPECT_EQ(SetsNode(Stock(test::CubeMesh())).Try(request), "NoSuchSet") << "it has none";
+}
+
+TEST(CardSets, WhatIsMissingIsToldInTheWordsOfTheWish) {
+  SetsNode obeying(Obeying(test::CubeMesh())), stock(Stock(test::CubeMesh()));
+  for (SetsNode* node : {&obeying, &stock}) node->Occupy({1, 6});
+  const PodRequest required = Wants(4, TopologyWish::kRequired);
+  EXPECT_THAT(obeying.WhichLink(required), testing::EndsWith("in the best set of the free ones"));
+  EXPECT_THAT(stock.WhichLink(required), testing::EndsWith("in a set the device plugin may give"));
+  EXPECT_EQ(stock.WhichLink(Wants(2, TopologyWish::kRequired)), "") << "nothing is";
+  PodRequest floor = WholePod("p", 4);
+  floor.link_floor = LinkFloor{PathClass::kSys, 2};
+  EXPECT_THAT(obeying.WhichLink(floor), HasSubstr("expected NV2 between any two of 4 GPUs"));
+  floor.link_floor = LinkFloor{PathClass::kPix, 0};
+  EXPECT_THAT(obeying.WhichLink(floor), HasSubstr("expected PIX or better between"));
+  SetsNode unknown(test::StockNode("n", 8, "NVIDIA-New", 46068));
+  EXPECT_EQ(unknown.WhichLink(required), "");
+}
+
+TEST(CardSets, AProbesWordIsAnAnswerOnlyToWhatWasAsked) {
+  const Inventory inventory = BuildInventory(test::HamiNode("n", 4), 0);
+  const std::vector<GpuUuid> two = {GpuUuid("GPU-n-1"), GpuUuid("GPU-n-3")};
+  const std::optional<Picks> picks = PicksOn(inventory, WholePod("p", 2), two);
+  ASSERT_TRUE(picks.has_value());
+  EXPECT_EQ((*picks)[0].card, 1);
+  EXPECT_EQ((*picks)[1].card, 3);
+  EXPECT_FALSE(PicksOn(inventory, WholePod("p", 3), two).has_value()) << "one is lacking";
+  EXPECT_FALSE(PicksOn(inventory, test::HamiPod("p", 2, 1000), two).has_value()) << "shares";
+  PodRequest twice = WholePod("p", 2);
+  twice.asks.push_back(twice.asks[0]);
+  EXPECT_FALSE(PicksOn(inventory, twice, two).has_value()) << "of which container?";
+  EXPECT_FALSE(PicksOn(inventory, WholePod("p", 1), {GpuUuid("GPU-x")}).has_value());
+}
+
 TEST(CardSets, NodesThatDifferInWhichOfEqualCardsAreBusyAreOneState) {
   SetsNode left(Obeying(test::Switched(8, 4))), right(Obeying(test::Switched(8, 4)));
   left.Occupy({0, 5});
