@@ -368,13 +368,17 @@ void Binder::Core::Settle(const AttemptPtr& attempt, BindOutcome outcome, BindAn
     attempt->settled = true;
     host_.engine.With(EngineCaller::kBind, [&](Engine& engine, Instant now) {
       engine.SettleBind(attempt->uid, attempt->node, outcome, now);
-      if (seen && !host_.cluster.IsGone(attempt->uid)) engine.UpsertPod(*seen, now);
+      if (seen && (!host_.cluster.IsGone(attempt->uid) || TRANCHE_PLANTED(read_pod_may_be_gone)))
+        engine.UpsertPod(*seen, now);
     });
     attempts_.erase(attempt->uid);
     if (outcome == BindOutcome::kBound) refused_.erase(attempt->uid);
     waiters.swap(attempt->waiters);
   }
-  if (outcome == BindOutcome::kNotBound && attempt->locked) Unlock(attempt);
+  // The lock of a pod that is bound its agent gives up, when it has served it.
+  const bool needless =
+      outcome == BindOutcome::kNotBound || TRANCHE_PLANTED(agents_serve_two_at_once);
+  if (needless && attempt->locked) Unlock(attempt);
   spdlog::info("bind of {} to {}: {}", attempt->pod.str(), attempt->node.str(),
                answer.error.empty() ? "bound" : answer.error);
   for (const auto& waiter : waiters) waiter->Answer(answer);

@@ -177,12 +177,15 @@ bool Binding::AdmitPicks(const RequestContext& context, PodRecord& record, NodeI
     return Refuse(plan, Reason::kNamespaceQuota,
                   parts_.namespaces.caps.Describe(plan.uid, plan.pod.ns, AmountOf(picks_)));
   }
-  if (!context.metered || TRANCHE_PLANTED(quota_not_asked_at_bind)) return true;
+  if (!context.metered) return true;
   // Filter's word is old by now: others may have taken what the team had left.
   const std::vector<ModelCharge> parts =
       ChargeOfPicks(cluster_.nodes[id]->state.inventory(), *record.request, picks_);
   const Reason reason = parts_.rules.Admit(context, parts, now, admission);
-  if (reason == Reason::kNone || context.membership.mode == QuotaMode::kObserve) return true;
+  if (reason == Reason::kNone || context.membership.mode == QuotaMode::kObserve ||
+      TRANCHE_PLANTED(quota_not_asked_at_bind)) {
+    return true;
+  }
   record.asked = parts;
   record.last_reason = reason;
   record.eligible_at = admission.eligible_at;
@@ -244,7 +247,7 @@ void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome out
   parts.Advance(now);
   PodRecord* record = cluster.Find(uid);
   if (record == nullptr && cluster.IsPlain(uid)) return;
-  if (TRANCHE_PLANTED(refusal_of_a_pod_annotated_later_is_lost) && cluster.plain_seen.Has(uid))
+  if (cluster.plain_seen.Has(uid) && TRANCHE_PLANTED(refusal_of_a_pod_annotated_later_is_lost))
     return;
   // Gone, or already seen bound by the watch: the proof was faster than the answer.
   if (record == nullptr || record->reserved != node) {

@@ -5,6 +5,7 @@
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/parts.h"
 #include "topology/base/mark.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 namespace {
@@ -67,7 +68,7 @@ Reason Filtering::AskGang(const PodRecord& record, RequestContext& context, Neig
                           Instant now) {
   const GangTurn turn = parts_.gangs.TakeTurn(context.request->uid, record, now);
   parts_.PassOnJudged();
-  if (turn.reason != Reason::kNone) return turn.reason;
+  if (turn.reason != Reason::kNone && !TRANCHE_PLANTED(gang_member_binds_alone)) return turn.reason;
   if (!turn.only.empty()) {
     context.only = cluster_.names.Find(turn.only.str());
     context.kept = true;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "scheduler/engine/teams/moved_namespaces.h"
+#include "topology/base/plant.h"
 
 namespace tranche {
 namespace {
@@ -109,7 +110,9 @@ void EngineParts::PassOnJudged() {
 }
 
 void EngineParts::TendGangs(Instant now) {
-  if (!cluster.cluster_complete) return;
+  const bool early = !cluster.cluster_complete;
+  if (early && (cluster.open_gangs.empty() || !TRANCHE_PLANTED(room_kept_before_all_is_seen)))
+    return;
   std::vector<SeatingTurn> turns;
   for (const std::string& key : std::set<std::string>(cluster.open_gangs)) {
     if (gangs.LapseIfOver(key, now)) {

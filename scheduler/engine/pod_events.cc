@@ -168,7 +168,7 @@ void PodEvents::KeepOwn(std::optional<Allocation> own, PodFacts& pod, Holding& h
     // Written by an earlier life of this process, or edited since: both are busy, and so is what
     // the agent's keys name.
     holding.others.push_back(*std::move(own));
-  } else if ((!pod.request.follows_placeholder || !pod.allocation) &&
+  } else if ((!pod.request.follows_placeholder || !pod.allocation) && pod.allocation != own &&
              !TRANCHE_PLANTED(own_record_edited_since_counts)) {
     pod.allocation = std::move(own);
   }
@@ -189,7 +189,7 @@ void PodEvents::NoteDevices(PodFacts& pod, Holding& holding) {
       holding.allocation = told;
     } else if (pod.request.follows_placeholder) {
       if (!NamesNoOther(*holding.allocation, told)) holding.others.push_back(told);
-    } else {
+    } else if (*holding.allocation != told && !TRANCHE_PLANTED(own_record_edited_since_counts)) {
       Allocation written = *std::exchange(holding.allocation, told);
       if (!NamesNoOther(told, written)) holding.others.push_back(std::move(written));
     }
@@ -384,7 +384,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   if (pod.placeholder) return events.UpsertPlaceholder(std::move(pod), now);
   PodRecord* known = cluster.Find(uid);
   const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed ||
-                     (TRANCHE_PLANTED(deletion_frees) && pod.terminating);
+                     (pod.terminating && TRANCHE_PLANTED(deletion_frees));
   if (events.AddsNothing(known, pod, ended)) return;
   events.NoteClaims(pod, ended, now);
   if (known != nullptr && known->unreadable && !pod.unreadable && !ended) {
@@ -415,7 +415,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
     record.request = std::make_shared<const PodRequest>(std::move(pod.request));
   }
   // An object without node may be older than the bind we know of: a pod is never unbound again.
-  if (pod.node.empty() && TRANCHE_PLANTED(late_event_unbinds) && !record.node.empty()) {
+  if (pod.node.empty() && !record.node.empty() && TRANCHE_PLANTED(late_event_unbinds)) {
     parts_->ReleaseOn(record.node, uid, now);
     record.node = NodeName();
   }

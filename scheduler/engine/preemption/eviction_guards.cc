@@ -84,8 +84,9 @@ GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, cons
   };
   const Millis least_of_team = leaf == nullptr ? Millis{0} : leaf->min_runtime.value_or(Millis{0});
   const Millis least = std::min(std::max(rules.min_runtime, least_of_team), kGuardCap);
-  if (!TRANCHE_PLANTED(least_runtime_is_not_guarded)) {
-    guard(Guard::kMinRuntime, work.running.value_or(work.since) + least);
+  const Instant ran_least = work.running.value_or(work.since) + least;
+  if (ran_least > now && !TRANCHE_PLANTED(least_runtime_is_not_guarded)) {
+    guard(Guard::kMinRuntime, ran_least);
   }
   guard(Guard::kImmunity,
         state_.history.ImmuneUntil(record.traits.owner, work.since, rules.cooldown, now));

@@ -178,7 +178,7 @@ void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
     const bool first = unit.pods.size() == 1;
     if (first || work.marks.state == QuotaState::kInQuota) unit.marks = work.marks;
     if (work.quota == kNoQuota) unit.marks = {QuotaState::kBorrowed, false, false};
-    if (TRANCHE_PLANTED(work_within_nominal_is_evicted))
+    if (unit.marks.state == QuotaState::kInQuota && TRANCHE_PLANTED(work_within_nominal_is_evicted))
       unit.marks = {QuotaState::kBorrowed, false, false};
     const int64_t lost = guards_.LossOf(record, work, ages_, now_);
     losses.push_back(lost);

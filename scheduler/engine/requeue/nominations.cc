@@ -21,8 +21,6 @@ void Nominations::Note(const PodUid& uid, PodRecord& record, const NodeName& nod
 
 // Only where somebody leaves: a nomination alone may say where the pod is about to be bound.
 void Nominations::Keep(const NodeName& node, Instant now) {
-  // Before everybody has been seen, the ledger may hold the pod's charge of a bind that was lost.
-  if (!cluster_.cluster_complete && !TRANCHE_PLANTED(nominated_kept_before_all_is_seen)) return;
   const auto waiting = reclaims_.nominated.find(node);
   const NodeId id = cluster_.names.Find(node.str());
   if (waiting == reclaims_.nominated.end() || id == kNoNode || cluster_.nodes[id] == nullptr)
@@ -35,6 +33,8 @@ void Nominations::Keep(const NodeName& node, Instant now) {
     last = std::max(last.value_or(now), *record->traits.leaves_at);
   }
   if (!last || !state.present()) return;
+  // Before everybody has been seen, the ledger may hold the pod's charge of a bind that was lost.
+  if (!cluster_.cluster_complete && !TRANCHE_PLANTED(room_kept_before_all_is_seen)) return;
   for (const PodUid& uid : std::set<PodUid>(waiting->second)) {
     PodRecord* record = cluster_.Find(uid);
     if (record == nullptr || !cluster_.IsPending(*record) || record->earmark != nullptr) continue;
