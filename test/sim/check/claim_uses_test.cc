@@ -15,12 +15,6 @@ void Teams(Scene& scene) {
   scene.Class("low", 1, "Always").Class("high", 3, "Always");
 }
 
-std::vector<Card> Cards(int from, int count) {
-  std::vector<Card> cards;
-  for (int i = from; i < from + count; ++i) cards.push_back({"GPU-" + std::to_string(i)});
-  return cards;
-}
-
 TEST(SimClaimUses, CountWhereAPodIsAdmitted) {
   struct Row {
     const char* what;

@@ -81,7 +81,9 @@ void DeviceChecker::Hear(const Happening& happening) {
     return;
   }
   if (happening.kind != Happening::Kind::kWritten || happening.resource != "pods") return;
-  if (!IsTranche(happening.who) || happening.after.is_null()) return;
+  if (happening.after.is_null()) return;
+  if (happening.who.starts_with("kubelet/")) return NotStarted(happening);
+  if (!IsTranche(happening.who)) return;
   const PodLife* const pod = truth_.pod(TextAt(happening.after, {"metadata", "uid"}));
   if (pod == nullptr || pod->bound != happening.at || !pod->holds()) return;
   Bound(*pod, happening.at);
@@ -175,6 +177,22 @@ void DeviceChecker::Counted(const PodLife& pod, SimTime now) {
           fmt::format("expected at most {} {} on {}, found {} with it", most, resource, pod.node,
                       taken[resource]));
   }
+}
+
+void DeviceChecker::NotStarted(const Happening& happening) {
+  // Users write on pods that their agent has failed; the kubelet of a machine that came in place of
+  // another begins with all its pods at once; and agents fail by themselves.
+  for (const Fault fault : {Fault::kUsers, Fault::kNodes, Fault::kAgent}) {
+    if (options_.faults.has(fault)) return;
+  }
+  const auto served_another = [](const Json& pod) {
+    return TextAt(pod, {"status", "message"}).ends_with("it served another pod");
+  };
+  if (!served_another(happening.after) || served_another(happening.before)) return;
+  const PodLife* const pod = truth_.pod_of(happening.key);
+  if (pod == nullptr || !IsTranche(pod->binder)) return;
+  Found(happening.at, happening.key,
+        "expected the agent of " + pod->node + " to serve the pod, found it served another one");
 }
 
 void DeviceChecker::Granted(const Happening& happening) {

@@ -1,5 +1,6 @@
 // No device is given twice: what the records of bound pods say of a node's GPUs never exceeds what
-// the node has, at any Binding of ours; and what kubelets and agents gave out does not either.
+// the node has, at any Binding of ours; and what kubelets and agents gave out does not either. An
+// agent serves the pod whose kubelet asks it, not another one of ours.
 //
 // Its model: of each node the pods that hold something and the devices their Bindings named. A
 // share adds milli and MiB to its card, 1000 and the card's memory are the most; MIG instances of
@@ -47,6 +48,7 @@ class DeviceChecker : public Checker {
   void Bound(const PodLife& pod, SimTime now);
   void Counted(const PodLife& pod, SimTime now);
   void Granted(const Happening& happening);
+  void NotStarted(const Happening& happening);
   // What adding the device to the card would break; empty: nothing.
   static std::string Add(Card& card, const RecordDevice& device, int64_t memory);
   Memory MemoryOf(const std::string& node, SimTime now);

@@ -22,7 +22,45 @@ int64_t Holding(const std::vector<const PodLife*>& pods, SimTime at, SimTime bou
   });
 }
 
+int64_t Living(const std::vector<const PodLife*>& pods, SimTime at) {
+  return std::ranges::count_if(pods, [at](const PodLife* pod) {
+    return pod->made <= at && (!pod->ended || *pod->ended > at) &&
+           (!pod->leaving || *pod->leaving > at);
+  });
+}
+
 }  // namespace
+
+void GangChecker::Hear(const Happening& happening) {
+  if (happening.kind != Happening::Kind::kWritten || happening.resource != "pods") return;
+  if (!IsTranche(happening.who) || happening.after.is_null()) return;
+  const PodLife* const pod = truth_.pod(TextAt(happening.after, {"metadata", "uid"}));
+  if (pod != nullptr && pod->bound == happening.at && GangSizeOf(*pod) > 1) Bound(*pod);
+}
+
+void GangChecker::Bound(const PodLife& pod) {
+  const std::string gang = GangOf(pod);
+  if (gang.empty()) return;
+  const SimTime since = pod.filtered.value_or(pod.made) - options_.lag;
+  std::vector<const PodLife*> members;
+  int64_t size = 0;
+  for (const auto& [uid, other] : truth_.pods()) {
+    if (GangOf(other) != gang) continue;
+    // Of one that runs, members come and go one by one.
+    const bool runs = &other != &pod && other.bound && (!other.ended || *other.ended > since);
+    if (runs) return;
+    members.push_back(&other);
+    size = std::max(size, GangSizeOf(other));
+  }
+  int64_t most = Living(members, since);
+  for (const PodLife* const member : members) {
+    if (member->made >= since) most = std::max(most, Living(members, member->made));
+  }
+  if (most >= size) return;
+  Found(*pod.bound, gang,
+        fmt::format("expected the first of {} members to be bound when all are there, found {}",
+                    size, most));
+}
 
 void GangChecker::AtEnd(const Ending& ending) {
   std::map<std::string, std::vector<const PodLife*>> gangs;

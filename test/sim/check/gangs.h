@@ -4,8 +4,10 @@
 // member of a gang was bound as many have been bound as its size says, or none stays (what the two
 // minutes for the rest, the eviction and the longest grace may take). Three minutes after one of
 // its members was evicted by us for others, its size at least still holds devices, or none does.
+// The first member is bound when all are there: at some moment since it was judged as many lived as
+// the size says.
 //
-// Thread rule and cost: of Checker; the end walks all pods once.
+// Thread rule and cost: of Checker; a member's Binding walks all pods, and the end does so once.
 #pragma once
 
 #include "test/sim/check/checker.h"
@@ -15,9 +17,11 @@ namespace tranche::sim::check {
 class GangChecker : public Checker {
  public:
   using Checker::Checker;
+  void Hear(const Happening& happening) override;
   void AtEnd(const Ending& ending) override;
 
  private:
+  void Bound(const PodLife& pod);
   void Judge(const std::string& gang, const std::vector<const PodLife*>& pods, SimTime end);
 };
 

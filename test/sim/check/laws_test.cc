@@ -1,4 +1,4 @@
-// Checkers of quota, evictions, gangs, reasons and liveness, each shown its fault and the same
+// Checkers of quota, evictions, reasons and liveness, each shown its fault and the same
 // story without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,12 +16,6 @@ void Teams(Scene& scene) {
   scene.StockNode("n1", 8).Quota("org", "", 0).Quota("red", "org", 2, 1).Quota("blue", "org", 2);
   scene.Namespace("red", "red").Namespace("blue", "blue");
   scene.Class("low", 1, "Always").Class("high", 3, "Always").Class("never", 3, "Never");
-}
-
-std::vector<Card> Cards(int from, int count) {
-  std::vector<Card> cards;
-  for (int i = from; i < from + count; ++i) cards.push_back({"GPU-" + std::to_string(i)});
-  return cards;
 }
 
 TEST(SimQuotas, NobodyGetsMoreThanItsTeamMayHave) {
@@ -343,42 +337,6 @@ TEST(SimEvictions, WhatOthersTookAMomentAgoWasNotKnownToBeTaken) {
     scene.At(known ? 100 : 119).Edit("pods", "a/theirs", "/spec/nodeName", "n1", "stranger");
     scene.At(120).Bind("blue/other", "n1", Cards(0, 1));
     EXPECT_EQ(scene.Found().contains("evictions"), known) << scene.Texts();
-  }
-}
-
-const Json kOfThree = {{"tranche.dev/gang", "g"}, {"tranche.dev/gang-size", "3"}};
-
-TEST(SimGangs, AGangIsWholeAtItsStart) {
-  struct Row {
-    int bound;
-    bool given_up;
-    bool wrong;
-  };
-  const Row kRows[] = {{3, false, false}, {2, false, true}, {2, true, false}};
-  for (const Row& row : kRows) {
-    Scene scene;
-    scene.StockNode("n1", 8);
-    for (int i = 0; i < 3; ++i) scene.Pod("a/" + std::to_string(i), 1, kOfThree);
-    scene.At(10);
-    for (int i = 0; i < row.bound; ++i) scene.Bind("a/" + std::to_string(i), "n1", Cards(i, 1));
-    scene.At(100);
-    for (int i = 0; i < row.bound && row.given_up; ++i) scene.End("a/" + std::to_string(i));
-    scene.At(1000);
-    EXPECT_EQ(scene.Found().contains("gangs"), row.wrong) << row.bound << scene.Texts();
-  }
-}
-
-TEST(SimGangs, AGangGoesWhole) {
-  for (const int evicted : {1, 3}) {
-    Scene scene;
-    scene.StockNode("n1", 8).Pod("b/wants", 1);
-    for (int i = 0; i < 3; ++i) scene.Pod("a/" + std::to_string(i), 1, kOfThree);
-    scene.At(10);
-    for (int i = 0; i < 3; ++i) scene.Bind("a/" + std::to_string(i), "n1", Cards(i, 1));
-    scene.At(100).Reclaim("r", "R2a", "", "b/wants", "n1", {"a/0", "a/1", "a/2"});
-    for (int i = 0; i < evicted; ++i) scene.Evict("a/" + std::to_string(i));
-    scene.At(1000);
-    EXPECT_EQ(scene.Found().contains("gangs"), evicted == 1) << scene.Texts();
   }
 }
 

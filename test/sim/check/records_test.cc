@@ -165,6 +165,40 @@ TEST(SimBindings, SuccessIsSaidOfWhatIsBound) {
   }
 }
 
+TEST(SimBindings, WhatWasRefusedIsOver) {
+  struct Row {
+    const char* what;
+    uint64_t code;
+    const char* error;
+    double again;
+    bool other_leads;
+    bool wrong;
+  };
+  constexpr const char* kUnderWay = "a bind of the pod is under way";
+  const Row kRows[] = {
+      {"long under way", 403, kUnderWay, 200, false, true},
+      {"soon after", 403, kUnderWay, 100, false, false},
+      {"no proof", 500, kUnderWay, 200, false, false},
+      {"tried again", 403, "the API server refused the binding", 200, false, false},
+      {"another leads", 403, kUnderWay, 200, true, false}};
+  for (const Row& row : kRows) {
+    Scene scene;
+    scene.StockNode("n1", 8).Leads(kLeader, 1).Pod("a/one", 1).At(10);
+    scene.Say({.kind = Happening::Kind::kRefused,
+               .number = row.code,
+               .who = kLeader,
+               .resource = "pods",
+               .key = "a/one",
+               .text = "POST binding: denied"});
+    if (row.other_leads) scene.At(20).Leads("tranche-1/1", 2);
+    scene.At(row.again).Say({.kind = Happening::Kind::kAsked,
+                             .key = "a/one",
+                             .text = "bind",
+                             .after = Json{{"Error", row.error}}});
+    EXPECT_EQ(scene.Found().contains("bindings"), row.wrong) << row.what << "\n" << scene.Texts();
+  }
+}
+
 TEST(SimLeaders, WhoLostTheLeaseWritesNothing) {
   struct Row {
     const char* what;

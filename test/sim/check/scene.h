@@ -221,4 +221,11 @@ class Scene {
   std::map<std::string, Json> objects_;
 };
 
+// Whole ones, "GPU-0" and so on.
+inline std::vector<Card> Cards(int from, int count) {
+  std::vector<Card> cards;
+  for (int i = from; i < from + count; ++i) cards.push_back({"GPU-" + std::to_string(i)});
+  return cards;
+}
+
 }  // namespace tranche::sim
