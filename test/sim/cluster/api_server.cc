@@ -1,6 +1,7 @@
 #include "test/sim/cluster/api_server.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -97,7 +98,7 @@ void ApiServer::Start() {
 
 void ApiServer::Quiet() {
   quiet_ = true;
-  away_until_ = SimTime{0};
+  away_until_ = unbindable_until_ = SimTime{0};
   watches_.Quiet();
 }
 
@@ -116,6 +117,7 @@ void ApiServer::Compact() {
 void ApiServer::Disturb() {
   if (quiet_) return;
   loop_.After(kDisturbancePeriod, self_, [this] { Disturb(); });
+  RefuseBindings();
   std::optional<Draws> act = script_.ActByChance("apiserver", rate_ * 5);
   if (!act) return;
   switch (act->Below(6)) {
@@ -153,6 +155,20 @@ void ApiServer::Disturb() {
       lists_.set_page_size(static_cast<std::size_t>(act->Between(1, 40)));
       history_.Add(FaultOf("small pages"));
   }
+}
+
+// As an admission webhook does whose rules change. Source: NVIDIA/KAI-Scheduler #2075.
+void ApiServer::RefuseBindings() {
+  std::optional<Draws> act = script_.ActByChance("bindings-refused", rate_ * 20);
+  const Store::Objects& pods = store_.All("pods");
+  if (!act || pods.empty()) return;
+  auto at = pods.begin();
+  std::advance(at, act->Below(static_cast<int64_t>(pods.size())));
+  const SimTime time = milliseconds(act->Between(1'000, 15'000));
+  unbindable_ = at->second->ns();
+  unbindable_until_ = loop_.now() + time;
+  history_.Add(FaultOf("Bindings in " + unbindable_ + " refused for " +
+                       std::to_string(time.count() / 1000) + " ms"));
 }
 
 void ApiServer::Send(Actor from, Request request, SimTime timeout,
@@ -257,7 +273,12 @@ Answer ApiServer::PerformNow(const Write& write) {
     return {201, nullptr, write.body};
   }
   if (write.path.type->plural == "pods") {
-    if (write.path.subresource == "binding" && write.method == "POST") return pods_.Bind(write);
+    if (write.path.subresource == "binding" && write.method == "POST") {
+      if (write.path.ns == unbindable_ && loop_.now() < unbindable_until_) {
+        return Refuse(403, "Forbidden", "admission webhook \"policy.example.com\" denied it");
+      }
+      return pods_.Bind(write);
+    }
     if (write.path.subresource == "eviction" && write.method == "POST") return pods_.Evict(write);
     if (write.path.subresource == "status" && write.method == "PATCH") {
       return pods_.PatchStatus(write);

@@ -70,6 +70,8 @@ class ApiServer : public ApiEndpoint {
                  std::function<void(std::string_view)> bytes,
                  std::function<void(int code, std::string body)> ended);
   void Disturb();
+  // A policy of somebody else's refuses Bindings of a namespace for a while.
+  void RefuseBindings();
   void Compact();
 
   Loop& loop_;
@@ -88,6 +90,8 @@ class ApiServer : public ApiEndpoint {
   bool quiet_ = false;
   int server_ = 0;  // where new watches go
   SimTime away_until_{0};
+  std::string unbindable_;  // a namespace, until then
+  SimTime unbindable_until_{0};
   uint64_t watch_ids_ = 0;
   std::map<uint64_t, uint64_t> watch_of_;  // what clients hold -> what is open
 };

@@ -15,6 +15,7 @@ constexpr int64_t kSecond = 1'000 * kMillisecond;
 // A rate is of four seconds of a replica: the highest is a mishap in 80 seconds.
 constexpr int kSecondsOfARate = 4;
 constexpr uint64_t kOfSteps = 0x73746570;  // draws of their own
+constexpr uint64_t kOfTold = 0x746f6c64;
 
 struct Range {
   int percent;  // of the cases
@@ -50,6 +51,9 @@ void Mishaps::Strike(Loop& loop, Actor self, const Hurt& hurt) {
 void Mishaps::Kill(Loop& loop, Actor self, const Hurt& hurt, Draws& draws) {
   const int64_t how = draws.Below(10);
   if (how < 4) {
+    // What a bind leaves in the ledger alone is there for a few steps of thousands.
+    const bool when_told = hurt.volume != nullptr && draws.Fork(kOfTold).Chance(7'000);
+    if (when_told) return hurt.life->set_dies_when_told(true);
     // By the step: most of them come in bursts, between which nothing can go wrong.
     hurt.life->process().EndAfter(draws.Between(1, 400),
                                   [life = hurt.life] { life->Die("killed between two steps"); });

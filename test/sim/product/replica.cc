@@ -173,6 +173,7 @@ LedgerWorks Replica::MakeLedgerWorks() {
                        {"kind", NameOfEntry(event.kind)},
                        {"at", event.at.time_since_epoch().count()}};
     history_.Add(std::move(happening));
+    if (dies_when_told_ && event.kind == MeterKind::kOpen) Die("killed as its ledger had told");
   };
   return works;
 }

@@ -43,6 +43,8 @@ class Replica {
   int64_t epoch() const { return leading_ ? services_->epoch() : 0; }
   // The process is at its end, from within: as by a kill.
   void Die(const std::string& why);
+  // It dies as soon as its ledger says that the beginning of a use is on disk: before the Binding.
+  void set_dies_when_told(bool dies) { dies_when_told_ = dies; }
   // By the routes of the product, as they are now. In a step of the process.
   void Answer(http::Request request, http::Responder respond);
   // The same at once, whoever's step it is; nullopt: the answer takes time.
@@ -80,6 +82,7 @@ class Replica {
   std::unique_ptr<LeaderServices> services_;
   bool refreshed_ = false;
   bool leading_ = false;
+  bool dies_when_told_ = false;
   std::array<int64_t, kBookFaultKinds> doubts_told_{};
   std::string unmetered_;  // why there is no ledger, where there is to be one
   std::unique_ptr<kube::Cluster> cluster_;

@@ -251,7 +251,9 @@ void Replicas::Quiet() {
   if (impl_->volume) impl_->volume->Heal();
   for (Impl::Slot& slot : impl_->slots) {
     slot.clocks.Mend();
-    if (slot.life) slot.life->process().EndAfter(0, nullptr);
+    if (!slot.life) continue;
+    slot.life->process().EndAfter(0, nullptr);
+    slot.life->set_dies_when_told(false);
   }
 }
 

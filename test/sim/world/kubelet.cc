@@ -275,10 +275,11 @@ void Kubelet::Finish(const std::string& uid, const char* phase, const char* reas
 void Kubelet::Leave(const std::string& uid, SimTime grace) {
   Run& run = runs_.at(uid);
   run.ending = true;
-  // Most containers end soon after they were asked to, some use all their time.
+  // Most containers end soon after they were asked to; those whose first process is a shell do not
+  // hear of it, and use all their time.
   const SimTime longest = std::max(grace, SimTime(milliseconds(100)));
   const SimTime soon = std::min(longest, SimTime(milliseconds(draws_.Between(50, 3'000))));
-  loop_.After(draws_.Chance(1'000) ? longest : soon, actor_, [this, uid] { Kill(uid); });
+  loop_.After(draws_.Chance(4'000) ? longest : soon, actor_, [this, uid] { Kill(uid); });
 }
 
 void Kubelet::Kill(const std::string& uid) {

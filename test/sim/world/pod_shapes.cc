@@ -17,7 +17,7 @@ void DrawManners(Draws& draws, const ShapeRules& rules, PodShape& shape) {
   constexpr std::array<const char*, 6> kClasses = {"",    "batch",     "batch",
                                                    "dev", "important", "batch-never"};
   shape.priority_class = kClasses[static_cast<std::size_t>(draws.Below(kClasses.size()))];
-  constexpr std::array<int64_t, 4> kGraces = {0, 2, 10, 30};
+  constexpr std::array<int64_t, 4> kGraces = {0, 2, 30, 60};
   shape.grace_seconds = kGraces[static_cast<std::size_t>(draws.Below(kGraces.size()))];
   // Most are short, a few last much longer.
   const int64_t most = draws.Below(8) == 0 ? rules.mean_runtime_ms * 6 : rules.mean_runtime_ms;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace tranche::sim {
@@ -82,6 +83,16 @@ Json QuotaLines(Draws& draws, const std::vector<Machine>& machines, int teams) {
     lines.push_back(std::move(line));
   }
   return lines;
+}
+
+void AllowUnenforcedSharing(Tenants& tenants) {
+  const auto is_policy = [](const auto& object) { return object.first == "gpupolicies"; };
+  auto policy = std::ranges::find_if(tenants.objects, is_policy);
+  if (policy == tenants.objects.end()) {
+    tenants.objects.emplace_back("gpupolicies", Custom("GPUPolicy", "fleet", Json::object()));
+    policy = std::prev(tenants.objects.end());
+  }
+  policy->second["spec"]["sharing"]["unenforced"] = "Allow";
 }
 
 Tenants DrawTenants(Draws& draws, const std::vector<Machine>& machines, int hami_minor) {

@@ -27,6 +27,8 @@ struct Tenants {
 inline constexpr const char* kSystemNamespaces[] = {"default", "kube-system", "tranche-system",
                                                     "tranche-reservation"};
 
+// The fleet's policy lets pods share cards though nobody but us divides them.
+void AllowUnenforcedSharing(Tenants& tenants);
 Tenants DrawTenants(Draws& draws, const std::vector<Machine>& machines, int hami_minor);
 // The lines of a quota: some cards of each model there is.
 Json QuotaLines(Draws& draws, const std::vector<Machine>& machines, int teams);

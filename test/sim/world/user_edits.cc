@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -16,7 +17,24 @@ using std::chrono::milliseconds;
 
 constexpr SimTime kPeriod = milliseconds(700);
 constexpr SimTime kCopyPeriod = std::chrono::seconds(5);
+constexpr SimTime kForgePeriod = std::chrono::seconds(3);
 constexpr const char* kRecord = "tranche.dev/allocation";
+
+// The same devices, a part of each.
+std::string WithLess(const std::string& text, Draws& draws) {
+  Json record = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object() || !record.value("containers", Json()).is_array()) return text;
+  const int64_t parts = draws.Between(2, 10);
+  for (Json& container : record["containers"]) {
+    for (Json& device : container["devices"]) {
+      for (const char* const amount : {"milli", "mib"}) {
+        if (!device.contains(amount) || !device[amount].is_number_integer()) continue;
+        device[amount] = std::max<int64_t>(1, device[amount].get<int64_t>() / parts);
+      }
+    }
+  }
+  return record.dump();
+}
 
 }  // namespace
 
@@ -35,6 +53,7 @@ void UserEdits::Start() {
   if (rate_ == 0) return;
   loop_.After(kPeriod, self_, [this] { Edit(); });
   loop_.After(kCopyPeriod, self_, [this] { Copy(); });
+  loop_.After(kForgePeriod, self_, [this] { Forge(); });
   history_.Listen([this](const Happening& happening) {
     if (happening.kind == Happening::Kind::kAsked && happening.text == "filter") {
       EditSoon(happening.key, "edit-filtered");
@@ -100,6 +119,18 @@ void UserEdits::Copy() {
                   {"annotations", annotations}}},
                 {"spec", std::move(spec)}};
   api_.Do(self_, std::move(write));
+}
+
+void UserEdits::Forge() {
+  if (quiet_) return;
+  loop_.After(kForgePeriod, self_, [this] { Forge(); });
+  std::optional<Draws> act = script_.ActByChance("forge", rate_ * 8);
+  const StoredPtr pod = act ? AnyOf("pods", *act) : nullptr;
+  if (pod == nullptr || NodeOf(pod->object()).empty()) return;
+  const Json notes = pod->object().at("metadata").value("annotations", Json::object());
+  if (!notes.contains(kRecord)) return;
+  const std::string less = WithLess(notes.at(kRecord).get<std::string>(), *act);
+  Send("PATCH", "pods", pod->key(), {{"metadata", {{"annotations", {{kRecord, less}}}}}});
 }
 
 StoredPtr UserEdits::AnyOf(const char* resource, Draws& draws) const {

@@ -40,6 +40,8 @@ class UserEdits {
   void EditSoon(const std::string& key, const char* moment);
   // Somebody makes a pod of what a running one looks like, with all that was written on it.
   void Copy();
+  // The record of a running pod says less than it was given, so that others seem to fit beside it.
+  void Forge();
   void EditPod(const StoredPtr& pod, Draws& draws);
   void EditAnnotations(const Stored& pod, Draws& draws);
   void DeletePod(const Stored& pod, Draws& draws);

@@ -14,6 +14,7 @@ using std::chrono::seconds;
 constexpr SimTime kMostLag = milliseconds(50);
 constexpr const char* kUser = "user";
 constexpr uint64_t kOfSets = 0x736574;  // draws of their own
+constexpr uint64_t kOfSizing = 0x73697a65;
 
 std::string OwnerOf(const Stored& pod) {
   const Json& metadata = pod.object().at("metadata");
@@ -61,9 +62,35 @@ void Workload::Arrive() {
 }
 
 void Workload::MakeOne(Draws& draws) {
+  Draws of_sizing = draws.Fork(kOfSizing);
+  if (options_.sizes_late && of_sizing.Chance(2'500)) return MakeSizedLate(of_sizing);
   const PodShape shape = DrawShape(draws, options_.rules);
   Create(PodObject(draws.Pick(options_.namespaces), fmt::format("pod-{}", ++names_),
                    draws.Pick(options_.schedulers), shape));
+}
+
+void Workload::MakeSizedLate(Draws& draws) {
+  PodShape shape = DrawShape(draws, options_.rules);
+  shape.limits.clear();
+  shape.annotations.clear();
+  const std::string& ns = draws.Pick(options_.namespaces);
+  const std::string name = fmt::format("sized-{}", ++names_);
+  Json pod = PodObject(ns, name, draws.Pick(options_.schedulers), shape);
+  pod["spec"]["schedulingGates"] = Json::array({{{"name", "example.com/sized"}}});
+  Create(std::move(pod));
+  const Json note = {{"tranche.dev/gpu-fraction", fmt::format("0.{}", draws.Between(1, 9))}};
+  const SimTime noted = milliseconds(draws.Between(50, 2'000));
+  Size(ns, name, noted, {{"metadata", {{"annotations", note}}}});
+  Size(ns, name, noted + milliseconds(draws.Between(5, 500)),
+       {{"spec", {{"schedulingGates", nullptr}}}});
+}
+
+void Workload::Size(const std::string& ns, const std::string& name, SimTime after, Json patch) {
+  Write write{
+      "sizer", "PATCH", {FindResource("pods")}, "application/merge-patch+json", std::move(patch)};
+  write.path.ns = ns;
+  write.path.name = name;
+  loop_.After(after, self_, [this, write = std::move(write)] { api_.Do(self_, write); });
 }
 
 void Workload::MakeGang(Draws& draws) {

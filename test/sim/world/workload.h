@@ -31,6 +31,10 @@ struct WorkloadOptions {
   std::vector<std::string> namespaces;
   std::vector<std::string> schedulers;
   ShapeRules rules;
+  // Some pods are made without a wish for GPUs and with a gate; a controller of the user's writes
+  // down what they need, and opens it. Source: KEP-3521, whose gates are for controllers that
+  // prepare a pod before it is scheduled.
+  bool sizes_late = false;
 };
 
 class Workload {
@@ -61,6 +65,8 @@ class Workload {
 
   void Arrive();
   void MakeOne(Draws& draws);
+  void MakeSizedLate(Draws& draws);
+  void Size(const std::string& ns, const std::string& name, SimTime after, Json patch);
   void MakeGang(Draws& draws);
   void MakeOwner(Draws& draws);
   void MakeBudgetOf(const Owner& owner, Draws& draws);

@@ -25,8 +25,10 @@ namespace {
 constexpr int kOldestHami = 7;  // whose register is JSON
 constexpr std::ptrdiff_t kWaitWithClaims = 3;
 constexpr uint64_t kOfClaims = 0x647261;  // draws of their own
+constexpr uint64_t kOfSharing = 0x7368617265;
 
-std::vector<Machine> DrawFleet(Draws& draws, int nodes) {
+// `of_hami`: all that have GPUs.
+std::vector<Machine> DrawFleet(Draws& draws, int nodes, bool of_hami) {
   std::vector<Machine> machines;
   const int64_t favourite = draws.Below(4);
   for (int i = 0; i < nodes; ++i) {
@@ -35,7 +37,8 @@ std::vector<Machine> DrawFleet(Draws& draws, int nodes) {
     const NodeKind kind = sort == 0 && i > 0 ? NodeKind::kMig
                           : sort == 1        ? NodeKind::kHami
                                              : NodeKind::kStock;
-    machines.push_back(DrawMachine(draws, fmt::format("node-{}", i), kind, 1));
+    machines.push_back(
+        DrawMachine(draws, fmt::format("node-{}", i), of_hami ? NodeKind::kHami : kind, 1));
   }
   const int64_t plain = draws.Below(5);
   for (int64_t i = 0; i < plain; ++i) {
@@ -59,11 +62,15 @@ struct World::Parts {
         controllers(loop, api, draws.Next()),
         edits(loop, history, script, faults, api, tenants, machines) {
     const int nodes = options.nodes > 0 ? options.nodes : static_cast<int>(draws.Between(3, 12));
-    machines = DrawFleet(draws, nodes);
+    // Where HAMi divides all cards, pods may share them by our word alone.
+    const bool shares_freely = Draws(options.seed).Fork(kOfSharing).Chance(1'000);
+    machines = DrawFleet(draws, nodes, shares_freely);
     const Draws of_claims = Draws(options.seed).Fork(kOfClaims);
-    const std::vector<Machine> dra = DrawDraMachines(of_claims);
+    const std::vector<Machine> dra =
+        shares_freely ? std::vector<Machine>() : DrawDraMachines(of_claims);
     machines.insert(machines.end(), dra.begin(), dra.end());
     tenants = DrawTenants(draws, machines, hami_minor);
+    if (shares_freely) AllowUnenforcedSharing(tenants);
     MakeSchedulers(script, faults, options, !dra.empty());
     WorkloadOptions work;
     work.lives = options.lives;
@@ -73,6 +80,7 @@ struct World::Parts {
     work.most_waiting = static_cast<std::size_t>(draws.Between(3, 14));
     if (!dra.empty()) work.most_waiting += kWaitWithClaims;
     work.namespaces = tenants.namespaces;
+    work.sizes_late = shares_freely;
     for (const auto& scheduler : schedulers) work.schedulers.push_back(scheduler->name());
     strangers = std::make_unique<Strangers>(loop, script, faults, api, tenants.namespaces.back(),
                                             work.rules);
@@ -122,7 +130,7 @@ struct World::Parts {
       one.minor = minor;
       one.most_backoff = std::chrono::seconds(draws.Below(2) == 0 ? 10 : 30);
       one.pops_early = draws.Below(4) == 0;
-      one.nominates_before_bind = draws.Below(4) == 0;
+      one.nominates_before_bind = draws.Below(4) < 2;
       schedulers.push_back(std::make_unique<KubeScheduler>(loop, history, script, faults, api,
                                                            network, one, draws.Next()));
     }
