@@ -88,15 +88,15 @@ void PodEvents::UpsertPlain(const PodFacts& pod, bool ended, Instant now) {
 
 Instant PodEvents::EndOf(const PodUid& uid, const PodFacts& pod, Instant now) const {
   if (!pod.finished_at) return now;
-  Instant end = *pod.finished_at;
   const HeldWork* work = cluster_.book.Find(uid);
-  // By its kubelet's clock it began before we held anything for it: ours is that much ahead, or was
-  // set since. It has held for as long as its kubelet says, and no longer than we can see.
+  // By its kubelet's clock it began before we held anything for it: ours is ahead, or was set since.
   if (work != nullptr && pod.started_at && *pod.started_at + kStampUnit < work->since) {
     TRANCHE_MARK(end_told_by_another_clock);
-    end += work->since - *pod.started_at;
+    // We saw it run until now. Of one that ended while nobody looked its kubelet knows how long.
+    if (!parts_.metering.unclaimed.contains(uid)) return now;
+    return std::min(*pod.finished_at + (work->since - *pod.started_at), now);
   }
-  return std::min(end, now);
+  return std::min(*pod.finished_at, now);
 }
 
 void PodEvents::EndPod(PodRecord& record, const PodFacts& pod, Instant now) {

@@ -110,6 +110,8 @@ void Metering::AddHistory(std::vector<MeterEvent>& events) {
           uses.erase(use);
         }
         numbers.push_back({KeyOf(event.uid), event.interval});
+        // It may go on, and was charged until then.
+        earlier.NoteRecent(event.uid, event.interval, event.at);
         break;
       case MeterKind::kRefund:
         cluster_.book.AddPast({event.leaf, event.pod.ns, event.workload_class,
