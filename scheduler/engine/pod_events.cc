@@ -89,7 +89,7 @@ void PodEvents::UpsertPlain(const PodFacts& pod, bool ended, Instant now) {
 Instant PodEvents::EndOf(const PodUid& uid, const PodFacts& pod, Instant now) const {
   if (!pod.finished_at) return now;
   const HeldWork* work = cluster_.book.Find(uid);
-  // By its kubelet's clock it began before we held anything for it: ours is ahead, or was set since.
+  // By its kubelet's clock it began before we held anything for it: ours is ahead, or was set.
   if (work != nullptr && pod.started_at && *pod.started_at + kStampUnit < work->since) {
     TRANCHE_MARK(end_told_by_another_clock);
     // We saw it run until now. Of one that ended while nobody looked its kubelet knows how long.

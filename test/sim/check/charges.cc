@@ -75,8 +75,9 @@ void ChargeChecker::Judge(const PodLife& pod, const Charged& charged, SimTime no
   if (IsLost(truth_, pod)) return;
   SimTime latest = terms_.AwareBy(*pod.ended) + kAllowed + lag;
   if (estimated) {
-    // Whoever led soon after it ended may not have heard of that, and told that all was well.
-    const SimTime told = terms_.LedUntil(*pod.ended + lag);
+    // Where news are late, a leader that began after the end may not have heard of it, and told
+    // that all was well.
+    const SimTime told = terms_.LedUntil(*pod.ended + lag - CheckOptions{}.lag);
     latest = std::min(latest - kAllowed, std::max(told, *pod.bound)) + kAllowed;
   }
   if (open) {
