@@ -181,8 +181,9 @@ void DeviceChecker::Counted(const PodLife& pod, SimTime now) {
 
 void DeviceChecker::NotStarted(const Happening& happening) {
   // Users write on pods that their agent has failed; the kubelet of a machine that came in place of
-  // another begins with all its pods at once; and agents fail by themselves.
-  for (const Fault fault : {Fault::kUsers, Fault::kNodes, Fault::kAgent}) {
+  // another begins with all its pods at once; agents fail by themselves; and other schedulers' pods
+  // take turns that nobody gave them.
+  for (const Fault fault : {Fault::kUsers, Fault::kNodes, Fault::kAgent, Fault::kStrangers}) {
     if (options_.faults.has(fault)) return;
   }
   const auto served_another = [](const Json& pod) {
