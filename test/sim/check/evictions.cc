@@ -14,6 +14,7 @@ namespace {
 
 // Until a record whose write failed is written again.
 constexpr SimTime kNextTry = std::chrono::seconds(12);
+constexpr SimTime kRounding = std::chrono::seconds(2);  // times in objects are whole seconds
 
 // "30m", "90s", "1h"; nullopt: none, or another form.
 std::optional<int64_t> SecondsOf(const std::string& text) {
@@ -116,6 +117,15 @@ void EvictionChecker::Evicted(const PodLife& pod, SimTime now) {
     const auto least = SecondsOf(TextAt(gpu_class, {"spec", "minRuntime"})).value_or(0);
     eviction.min_runtime = std::min(eviction.min_runtime.value_or(least), least);
   }
+  std::optional<int64_t> of_team;
+  for (const auto& quotas : truth_.Versions("gpuquotas", now, now - options_.lag)) {
+    const auto leaf = pod.record ? quotas.find(pod.record->leaf) : quotas.end();
+    const auto least = leaf == quotas.end()
+                           ? std::nullopt
+                           : SecondsOf(TextAt(leaf->second, {"spec", "reclaim", "minRuntime"}));
+    of_team = std::min(of_team.value_or(least.value_or(0)), least.value_or(0));
+  }
+  eviction.of_team = of_team.value_or(0);
   evictions_.push_back(eviction);
 }
 
@@ -193,11 +203,22 @@ void EvictionChecker::Judge(const Eviction& eviction, const Plan& plan) {
                         *eviction.min_runtime, ran.count() / 1'000'000, what));
     }
   }
+  // However late the news that it runs, it was not judged before.
+  const SimTime judged = std::min(*victim.bound, victim.filtered.value_or(victim.made));
+  const SimTime there = eviction.at - judged;
+  const std::set<std::string> teams = owners_.Of(victim, eviction.at);
+  const bool one_team = victim.record && teams == std::set{victim.record->leaf};
+  const int64_t least = std::max(eviction.min_runtime.value_or(0), one_team ? eviction.of_team : 0);
+  if (for_work && !options_.faults.has(Fault::kClock) &&
+      there + kRounding < std::chrono::seconds(least)) {
+    Found(eviction.at, victim.key,
+          fmt::format("expected it to be left alone for {} s, found it evicted after {} s, by {}",
+                      least, there.count() / 1'000'000, what));
+  }
   const bool others = plan.rule == "R1" || plan.rule == "R3" || plan.rule == "R5";
   if (!others || !victim.record) return;
-  const std::set<std::string> leaves = owners_.Of(victim, eviction.at);
-  const std::string& leaf = *leaves.begin();
-  if (leaves.size() == 1 && leaf != plan.leaf &&
+  const std::string& leaf = *teams.begin();
+  if (teams.size() == 1 && leaf != plan.leaf &&
       !MayBeBorrowed(victim, leaf, plan.rule == "R1" ? Chosen::kMayBe : Chosen::kNever,
                      std::min(plan.since, eviction.at) - options_.lag, eviction.at)) {
     Found(eviction.at, victim.key,

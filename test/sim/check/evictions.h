@@ -4,15 +4,15 @@
 // ended within twelve seconds and writes fail: a failed write is tried again after ten, and one try
 // is enough for the eviction (controllers/reclaimer.h). Its victim is of no
 // class that is never preempted, and not of the preemptor's gang; it has run for its class's
-// minRuntime. A victim of another team (R1, R3, R5) was not in quota: work that is never preempted
-// fills a team's nominal first, then higher ranks, then older work, gangs whole, and what no longer
-// fits is borrowed; or (R1) the team has as much in quota without it. Marks are made of what
-// anybody held, where the product had heard of ends up to some moment of the two seconds before the
-// plan or since; where clocks are wrong nobody can tell who is older, and what does not fit
-// together may be any of it, and where it cannot be told which team work counts for (owners.h)
-// nothing is judged. Room that is kept for a pod (we have nominated it) counts for its team
-// since then, and so do devices of its claims. What made room for a pod goes to nobody else of ours
-// while the reclaim is Reserved.
+// minRuntime, and was there for that of its team. A victim of another team (R1, R3, R5) was not in
+// quota: work that is never preempted fills a team's nominal first, then higher ranks, then older
+// work, gangs whole, and what no longer fits is borrowed; or (R1) the team has as much in quota
+// without it. Marks are made of what anybody held, where the product had heard of ends up to some
+// moment of the two seconds before the plan or since; where clocks are wrong nobody can tell who is
+// older, and what does not fit together may be any of it, and where it cannot be told which team
+// work counts for (owners.h) nothing is judged. Room that is kept for a pod (we have nominated it)
+// counts for its team since then, and so do devices of its claims. What made room for a pod goes to
+// nobody else of ours while the reclaim is Reserved.
 //
 // Not judged: reclaims without a preemptor (drains, shrinks), marks of quotas in slices or memory.
 #pragma once
@@ -58,6 +58,7 @@ class EvictionChecker : public Checker {
     std::optional<SimTime> ran_since;
     std::optional<int64_t> min_runtime;  // of its class then, seconds
     bool never = false;                  // by its class, at all times lately
+    int64_t of_team = 0;                 // at all times lately, seconds
   };
   void Told(const Happening& happening);
   void Evicted(const PodLife& pod, SimTime now);

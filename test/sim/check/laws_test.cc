@@ -315,6 +315,24 @@ TEST(SimEvictions, ClassesAndGuardsAreKept) {
   }
 }
 
+// Late news of when it began to run are no excuse: it was bound before.
+TEST(SimEvictions, ATeamsWorkIsLeftAloneAtFirst) {
+  for (const bool long_there : {false, true}) {
+    CheckOptions late;
+    late.lag = std::chrono::seconds(75);
+    Scene scene(late);
+    Teams(scene);
+    scene.Leads(kLeader, 1).Edit("gpuquotas", "red", "/spec/reclaim", {{"minRuntime", "30s"}});
+    scene.Pod("red/one", 2).Pod("red/two", 1).Pod("blue/wants", 2);
+    scene.At(100).Bind("red/one", "n1", Cards(0, 2), "red");
+    scene.At(200).Say({.kind = Happening::Kind::kAsked, .key = "red/two", .text = "filter"});
+    scene.Bind("red/two", "n1", Cards(2, 1), "red");
+    scene.At(long_there ? 240 : 220).Reclaim("r", "R1", "blue", "blue/wants", "n1", {"red/two"});
+    scene.Evict("red/two").At(1000);
+    EXPECT_EQ(scene.Found().contains("evictions"), !long_there) << scene.Texts();
+  }
+}
+
 TEST(SimEvictions, WhatWasMadeFreeIsKept) {
   for (const char* const taker : {"blue/wants", "blue/other"}) {
     Scene scene;
