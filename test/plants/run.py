@@ -153,9 +153,10 @@ def table(known, found):
     return "\n".join(rows)
 
 
-def write_readme(text):
+def write_readme(text, given):
     head = README.read_text().split("\nFound by the simulator")[0]
-    found = "Found by the simulator, by which checker and after how many seeds:"
+    found = (f"Found by the simulator among seeds {given.seeds} of {given.lives} pods, by which "
+             "checker and after how many:")
     README.write_text(f"{head}\n{found}\n\n{text}\n")
 
 
@@ -191,7 +192,7 @@ def main():
         text = table({name: known[name] for name in names}, found)
         print(text)
         if given.readme:
-            write_readme(text)
+            write_readme(text, given)
     print(f"{len(names) - len(missed)} faults found, {len(missed)} not found")
     sys.exit(1 if missed else 0)
 
