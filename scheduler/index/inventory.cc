@@ -120,6 +120,8 @@ void LayOutPools(std::vector<PoolPlan> plans, const MigBoard* board, Mebibytes m
         const auto lacking = std::ranges::find_if(plans, [&instance](const PoolPlan& plan) {
           return plan.profile == instance.profile && std::ssize(plan.pool.slots) < plan.instances;
         });
+        // Unreachable: the layout has exactly the instances that were counted of the plans.
+        if (lacking == plans.end()) continue;
         lacking->pool.slots.push_back({first + gpu, instance.start, instance.profile->size});
       }
     }
