@@ -13,7 +13,6 @@ namespace tranche {
 namespace {
 
 constexpr size_t kWholeDigits = 12;
-constexpr size_t kDecimals = 3;
 // Of a duration, as in the schema; the sum stays far inside 64 bits.
 constexpr size_t kDurationDigits = 5;
 constexpr int kDurationParts = 4;
@@ -22,16 +21,44 @@ constexpr int64_t kMebibyte = 1 << 20;
 // 256Pi: times the quanta of a GPU this is still within 64 bits.
 constexpr int64_t kMostMebibytes = int64_t{256} << 30;
 
-std::optional<int64_t> ParseThousandths(std::string_view text) {
+// A decimal with at most `decimals` digits after the point, in units of the last of them.
+std::optional<int64_t> ParseDecimal(std::string_view text, size_t decimals) {
   const std::optional<int64_t> whole = TakeDigits(text, kWholeDigits);
   if (!whole) return std::nullopt;
-  if (text.empty()) return *whole * 1000;
-  if (text.front() != '.') return std::nullopt;
-  text.remove_prefix(1);
-  const size_t decimals = text.size();
-  const std::optional<int64_t> fraction = TakeDigits(text, kDecimals);
-  if (!fraction || !text.empty()) return std::nullopt;
-  return *whole * 1000 + *fraction * (decimals == 1 ? 100 : decimals == 2 ? 10 : 1);
+  int64_t value = *whole;
+  size_t written = 0;
+  if (!text.empty()) {
+    if (text.front() != '.') return std::nullopt;
+    text.remove_prefix(1);
+    written = text.size();
+    const std::optional<int64_t> fraction = TakeDigits(text, decimals);
+    if (!fraction || !text.empty()) return std::nullopt;
+    for (size_t digit = 0; digit < written; ++digit) value *= 10;
+    value += *fraction;
+  }
+  for (; written < decimals; ++written) value *= 10;
+  return value;
+}
+
+std::optional<int64_t> DecimalOf(const Field& field, int64_t most_whole, size_t decimals) {
+  int64_t one = 1;
+  for (size_t digit = 0; digit < decimals; ++digit) one *= 10;
+  std::optional<int64_t> value;
+  if (const auto text = field.Text()) {
+    value = ParseDecimal(*text, decimals);
+  } else if (const auto whole = field.Integer()) {
+    value = std::clamp<int64_t>(*whole, -1, most_whole + 1) * one;
+  } else {
+    field.Fail("a decimal as text or a whole number");
+    return std::nullopt;
+  }
+  if (!value) {
+    field.Fail(fmt::format("a decimal with at most {} decimals", decimals));
+  } else if (*value < 0 || *value / one > most_whole) {
+    field.Fail(fmt::format("0..{}.{}", most_whole, one - 1));
+    value.reset();
+  }
+  return value;
 }
 
 // Takes h, m, s or ms off the front.
@@ -66,22 +93,11 @@ std::optional<Millis> ParseDuration(std::string_view text) {
 }  // namespace
 
 std::optional<int64_t> ThousandthsOf(const Field& field, int64_t most_whole) {
-  std::optional<int64_t> thousandths;
-  if (const auto text = field.Text()) {
-    thousandths = ParseThousandths(*text);
-  } else if (const auto whole = field.Integer()) {
-    thousandths = std::clamp<int64_t>(*whole, -1, most_whole + 1) * 1000;
-  } else {
-    field.Fail("a decimal as text or a whole number");
-    return std::nullopt;
-  }
-  if (!thousandths) {
-    field.Fail("a decimal with at most 3 decimals");
-  } else if (*thousandths < 0 || *thousandths / 1000 > most_whole) {
-    field.Fail(fmt::format("0..{}.999", most_whole));
-    thousandths.reset();
-  }
-  return thousandths;
+  return DecimalOf(field, most_whole, 3);
+}
+
+std::optional<int64_t> MillionthsOf(const Field& field, int64_t most_whole) {
+  return DecimalOf(field, most_whole, 6);
 }
 
 std::string FormatThousandths(int64_t thousandths) {

@@ -17,6 +17,9 @@ namespace tranche {
 // and exponent, or a whole JSON number. `most_whole` bounds what stands before the point.
 std::optional<int64_t> ThousandthsOf(const Field& field, int64_t most_whole);
 
+// Likewise millionths: "2.49" -> 2490000, at most six decimals.
+std::optional<int64_t> MillionthsOf(const Field& field, int64_t most_whole);
+
 // 7500 -> "7.5", as few decimals as it takes. `thousandths` >= 0.
 std::string FormatThousandths(int64_t thousandths);
 

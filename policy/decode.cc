@@ -113,6 +113,8 @@ absl::Status CheckObject(std::string_view kind, std::string_view json, const Gpu
   if (kind == "GPUQuota") return DecodeGpuQuota(json).status();
   if (kind == "GPUBudget") return DecodeGpuBudget(json).status();
   if (kind == "GPUClass") return DecodeGpuClass(json).status();
+  if (kind == "GPUPool") return DecodeGpuPool(json).status();
+  if (kind == "GPUPrice") return DecodeGpuPrice(json).status();
   ObjectHead head;
   if (kind == "GPUReclaim") {
     return ReadDeclared(kind, json, SpecPresence::kRequired, head, CheckReclaim);

@@ -22,6 +22,8 @@ absl::StatusOr<GpuQuota> DecodeGpuQuota(std::string_view json);
 absl::StatusOr<GpuBudget> DecodeGpuBudget(std::string_view json);
 // Absent fields are those of DefaultClass.
 absl::StatusOr<GpuClass> DecodeGpuClass(std::string_view json);
+absl::StatusOr<GpuPool> DecodeGpuPool(std::string_view json);
+absl::StatusOr<GpuPrice> DecodeGpuPrice(std::string_view json);
 
 // The labels of a Namespace, kubernetes.io/metadata.name among them as the API server sets it.
 absl::StatusOr<Labels> DecodeNamespaceLabels(std::string_view name, std::string_view json);

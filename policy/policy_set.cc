@@ -1,6 +1,7 @@
 #include "policy/policy_set.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tranche {
 
@@ -46,6 +47,24 @@ std::vector<const GpuQuota*> PolicySet::LeavesOf(const std::string& ns) const {
     if (quota.namespaces && quota.namespaces->Matches(labels)) leaves.push_back(&quota);
   }
   return leaves;
+}
+
+const GpuPool* PolicySet::PoolOf(const FindLabel& label) const {
+  const GpuPool* best = nullptr;
+  for (const GpuPool& pool : pools) {
+    const bool more_exact =
+        best == nullptr || pool.nodes.Requirements() > best->nodes.Requirements();
+    if (more_exact && pool.nodes.Matches(label)) best = &pool;
+  }
+  return best;
+}
+
+const GpuPool* PolicySet::PoolOf(const Labels& labels) const {
+  return PoolOf([&labels](std::string_view key) -> std::optional<std::string_view> {
+    const auto found = labels.find(std::string(key));
+    if (found == labels.end()) return std::nullopt;
+    return found->second;
+  });
 }
 
 std::map<std::string, std::vector<std::string>> PolicySet::FindOwners() {

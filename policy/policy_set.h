@@ -19,6 +19,8 @@ struct PolicySet {
   std::vector<GpuQuota> quotas;     // ascending name
   std::vector<GpuBudget> budgets;   // ascending name
   std::vector<GpuClass> classes;    // ascending name
+  std::vector<GpuPool> pools;       // ascending name
+  std::vector<GpuPrice> prices;     // ascending name, all of one currency
   std::map<std::string, Labels> namespaces;  // known ones; kubernetes.io/metadata.name always set
   // What follows from both: by leaf, the known namespaces it alone owns, ascending.
   std::map<std::string, std::vector<std::string>> owned;
@@ -33,6 +35,11 @@ struct PolicySet {
   const GpuQuota* QuotaNamed(std::string_view name) const;
   // Quotas whose selector matches the namespace, ascending name: one is its leaf, several conflict.
   std::vector<const GpuQuota*> LeavesOf(const std::string& ns) const;
+  // The one pool a node with these labels is in: of those whose selector matches the one with the
+  // most requirements, then the first by name; nullptr: none. Cost: pools x their requirements, so
+  // it is asked when a node's labels or the pools change, and remembered.
+  const GpuPool* PoolOf(const FindLabel& label) const;
+  const GpuPool* PoolOf(const Labels& labels) const;
   // Makes `owned`. Returns the namespaces that several quotas own, by quota. Cost: namespaces x
   // quotas.
   std::map<std::string, std::vector<std::string>> FindOwners();
@@ -45,10 +52,10 @@ struct PolicySet {
 struct Finding {
   std::string kind;  // "GPUQuota"
   std::string name;
-  std::string type;     // Ready (about validity), LeafConflict, UnknownPriorityClass
+  std::string type;     // Ready (about validity), LeafConflict, UnknownPriorityClass, ...
   bool status = false;  // of the condition; Ready false: not in force as written
   // Of Ready: Accepted, Invalid, UnknownParent, Cycle, UnknownQuota, Duplicate, Surplus,
-  // Unsupported; of others the type.
+  // Unsupported, OtherCurrency; of others the type.
   std::string reason;
   std::string message;  // field path, rule, value
   friend bool operator==(const Finding&, const Finding&) = default;

@@ -213,6 +213,41 @@ std::vector<GpuPolicy> JudgePolicies(const ByName<GpuPolicy>& wanted, Findings& 
   return in_force;
 }
 
+std::vector<GpuPool> JudgePools(const ByName<GpuPool>& wanted, Findings& findings) {
+  for (const auto& [name, pool] : wanted) {
+    findings.Accept("GPUPool", name);
+    if (!pool.windows.empty()) {
+      findings.Note("GPUPool", name, "WindowsIgnored",
+                    "spec.windows: expected to be absent, as this version does not act on them");
+    }
+  }
+  return Values(wanted);
+}
+
+std::vector<GpuPrice> JudgePrices(const ByName<GpuPrice>& wanted, const ByName<GpuPool>& pools,
+                                  Findings& findings) {
+  std::vector<GpuPrice> in_force;
+  for (const auto& [name, price] : wanted) {
+    if (!in_force.empty() && price.currency != in_force.front().currency) {
+      findings.Refuse("GPUPrice", name, "OtherCurrency",
+                      fmt::format("spec.currency: expected \"{}\", the currency of GPUPrice {}, "
+                                  "found \"{}\"; not in force",
+                                  in_force.front().currency, in_force.front().name,
+                                  price.currency));
+      continue;
+    }
+    if (!price.pool.empty() && !pools.contains(price.pool)) {
+      findings.Note("GPUPrice", name, "UnknownPool",
+                    fmt::format("spec.pool: expected the name of a GPUPool, found \"{}\"; no GPU "
+                                "has this price",
+                                price.pool));
+    }
+    findings.Accept("GPUPrice", name);
+    in_force.push_back(price);
+  }
+  return in_force;
+}
+
 }  // namespace
 
 PolicyStore::PolicyStore(GpuPolicy defaults) : defaults_(std::move(defaults)) {}
@@ -242,6 +277,10 @@ void PolicyStore::Upsert(std::string_view kind, std::string_view name, std::stri
     Store(std::move(key), DecodeGpuBudget(json), budgets_);
   } else if (kind == "GPUClass") {
     Store(std::move(key), DecodeGpuClass(json), classes_);
+  } else if (kind == "GPUPool") {
+    Store(std::move(key), DecodeGpuPool(json), pools_);
+  } else if (kind == "GPUPrice") {
+    Store(std::move(key), DecodeGpuPrice(json), prices_);
   } else if (kind == "Namespace") {
     // The API server lets no other labels in than text.
     absl::StatusOr<Labels> labels = DecodeNamespaceLabels(name, json);
@@ -258,6 +297,8 @@ void PolicyStore::Remove(std::string_view kind, std::string_view name) {
   if (kind == "GPUQuota") quotas_.erase(key.second);
   if (kind == "GPUBudget") budgets_.erase(key.second);
   if (kind == "GPUClass") classes_.erase(key.second);
+  if (kind == "GPUPool") pools_.erase(key.second);
+  if (kind == "GPUPrice") prices_.erase(key.second);
   if (kind == "Namespace") namespaces_.erase(key.second);
   if (kind == "PriorityClass") priority_classes_.erase(key.second);
 }
@@ -273,6 +314,8 @@ bool PolicyStore::Commit() {
   set.budgets = JudgeBudgets(budgets_, set.quotas, findings);
   set.classes = JudgeClasses(classes_, priority_classes_, findings);
   set.policies = JudgePolicies(policies_, findings);
+  set.pools = JudgePools(pools_, findings);
+  set.prices = JudgePrices(prices_, pools_, findings);
   FindLeafConflicts(set.FindOwners(), findings);
 
   std::vector<Finding> sorted = findings.Sorted();

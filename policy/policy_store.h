@@ -27,15 +27,15 @@ class PolicyStore {
  public:
   explicit PolicyStore(GpuPolicy defaults);
 
-  // An object of kind GPUQuota, GPUBudget, GPUClass, GPUPolicy, Namespace or PriorityClass as JSON
-  // text. Other kinds are ignored. Takes effect with Commit.
+  // An object of kind GPUQuota, GPUBudget, GPUClass, GPUPolicy, GPUPool, GPUPrice, Namespace or
+  // PriorityClass as JSON text. Other kinds are ignored. Takes effect with Commit.
   void Upsert(std::string_view kind, std::string_view name, std::string_view json);
   void Remove(std::string_view kind, std::string_view name);
 
   // Judges what is there now. True when `set` or `findings` changed.
   bool Commit();
   const PolicySet& set() const { return set_; }
-  // One Ready finding for every object of our four kinds, and one per further condition that is
+  // One Ready finding for every object of our six kinds, and one per further condition that is
   // true. Ascending kind, name, type.
   const std::vector<Finding>& findings() const { return findings_; }
   // Objects that are not in force as written.
@@ -53,6 +53,8 @@ class PolicyStore {
   std::map<std::string, GpuQuota> quotas_;
   std::map<std::string, GpuBudget> budgets_;
   std::map<std::string, GpuClass> classes_;
+  std::map<std::string, GpuPool> pools_;
+  std::map<std::string, GpuPrice> prices_;
   std::map<std::string, Labels> namespaces_;
   std::set<std::string> priority_classes_;
   std::map<Key, std::string> problems_;  // why the present version cannot be read

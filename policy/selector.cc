@@ -5,33 +5,43 @@
 namespace tranche {
 namespace {
 
-bool Holds(const SelectorTerm& term, const Labels& labels) {
-  const auto label = labels.find(term.key);
-  const bool present = label != labels.end();
-  const bool listed = present && std::find(term.values.begin(), term.values.end(), label->second) !=
-                                     term.values.end();
+template <typename Find>
+bool Holds(const SelectorTerm& term, const Find& find) {
+  const std::optional<std::string_view> label = find(term.key);
+  const bool listed = label && std::find(term.values.begin(), term.values.end(), *label) !=
+                                   term.values.end();
   switch (term.op) {
     case SelectorTerm::Operator::kIn:
       return listed;
     case SelectorTerm::Operator::kNotIn:
       return !listed;
     case SelectorTerm::Operator::kExists:
-      return present;
+      return label.has_value();
     case SelectorTerm::Operator::kDoesNotExist:
-      return !present;
+      return !label.has_value();
   }
   return false;
 }
 
+template <typename Find>
+bool AllHold(const LabelSelector& selector, const Find& find) {
+  const auto is_as_wanted = [&](const auto& wanted) { return find(wanted.first) == wanted.second; };
+  const auto holds = [&](const SelectorTerm& term) { return Holds(term, find); };
+  return std::all_of(selector.match_labels.begin(), selector.match_labels.end(), is_as_wanted) &&
+         std::all_of(selector.match_expressions.begin(), selector.match_expressions.end(), holds);
+}
+
 }  // namespace
 
+bool LabelSelector::Matches(const FindLabel& label) const { return AllHold(*this, label); }
+
 bool LabelSelector::Matches(const Labels& labels) const {
-  const bool exact = std::all_of(match_labels.begin(), match_labels.end(), [&](const auto& wanted) {
-    const auto label = labels.find(wanted.first);
-    return label != labels.end() && label->second == wanted.second;
-  });
-  return exact && std::all_of(match_expressions.begin(), match_expressions.end(),
-                              [&](const SelectorTerm& term) { return Holds(term, labels); });
+  const auto find = [&labels](const std::string& key) -> std::optional<std::string_view> {
+    const auto found = labels.find(key);
+    if (found == labels.end()) return std::nullopt;
+    return found->second;
+  };
+  return AllHold(*this, find);
 }
 
 }  // namespace tranche

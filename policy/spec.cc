@@ -34,4 +34,16 @@ GpuClass DefaultClass(const std::string& name) {
   return result;
 }
 
+std::string_view CapacityTypeName(CapacityType type) {
+  switch (type) {
+    case CapacityType::kOnDemand:
+      return "OnDemand";
+    case CapacityType::kReserved:
+      return "Reserved";
+    case CapacityType::kSpot:
+      return "Spot";
+  }
+  return "OnDemand";
+}
+
 }  // namespace tranche

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -205,5 +206,55 @@ inline int RankOf(const GpuClass* gpu_class) {
 // notebook, scavenger (quota-model section 4), else the values above with every sharing mode in the
 // order Exclusive, MIG, MPS, TimeSliced.
 GpuClass DefaultClass(const std::string& name);
+
+// ---- GPUPool ------------------------------------------------------------------------------------
+
+// How a machine is paid for: at the list's price, at a price that lets it be taken away, or ahead.
+enum class CapacityType : uint8_t { kOnDemand, kReserved, kSpot };
+
+// As objects spell it: "OnDemand", "Reserved", "Spot".
+std::string_view CapacityTypeName(CapacityType type);
+
+// A time of maintenance, from (inclusive) to (exclusive). Read and not acted on in this version.
+struct PoolWindow {
+  Instant from;
+  Instant to;
+  bool drain = false;  // pods are to be gone by `from`
+  friend bool operator==(const PoolWindow&, const PoolWindow&) = default;
+};
+
+// GPUPool.spec.
+struct GpuPool {
+  std::string name;
+  LabelSelector nodes;
+  std::optional<CapacityType> capacity;  // absent: what the cloud's labels of a node say
+  std::vector<PoolWindow> windows;       // as written
+  friend bool operator==(const GpuPool&, const GpuPool&) = default;
+};
+
+// ---- GPUPrice -----------------------------------------------------------------------------------
+
+// Hours of some days by the clocks of a place. Where `to` is not after `from` they end on the next
+// day, and the day is the one they began on. Clocks set back repeat hours, and both count.
+struct PriceHours {
+  uint8_t days = 0x7F;  // bit 0 Monday .. bit 6 Sunday
+  int from = 0;         // minutes of the day, 0..1439
+  int to = 1440;        // minutes of the day, 0..1440, another than `from`
+  friend bool operator==(const PriceHours&, const PriceHours&) = default;
+};
+
+// GPUPrice.spec; money in millionths of the currency. An absent field holds for everything.
+struct GpuPrice {
+  std::string name;
+  int64_t micros_per_gpu_hour = 0;  // millionths of the currency for a GPU and an hour
+  std::string currency;             // three capitals, as "USD"
+  std::string pool;                 // name of a GPUPool; empty: any
+  std::string instance_type;        // label node.kubernetes.io/instance-type; empty: any
+  std::optional<CapacityType> capacity;
+  std::string model;              // lower case GPU model name; empty: any
+  std::vector<PriceHours> hours;  // empty: always
+  TimeZone zone;                  // of `hours`
+  friend bool operator==(const GpuPrice&, const GpuPrice&) = default;
+};
 
 }  // namespace tranche

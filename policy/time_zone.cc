@@ -1,6 +1,8 @@
 #include "policy/time_zone.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
@@ -43,6 +45,23 @@ CivilDay TimeZone::DayOf(Instant at) const {
   return {static_cast<int>(day.year()), day.month(), day.day()};
 }
 
+LocalTime TimeZone::LocalAt(Instant at) const {
+  const absl::Time time = absl::FromUnixMillis(at.time_since_epoch().count());
+  const absl::TimeZone zone = Loaded(name_);
+  const absl::TimeZone::CivilInfo local = zone.At(time);
+  const absl::CivilDay day(local.cs);
+  LocalTime result;
+  result.day = {static_cast<int>(day.year()), day.month(), day.day()};
+  result.of_day = std::chrono::seconds(local.cs - absl::CivilSecond(day)) +
+                  Millis(absl::ToInt64Milliseconds(local.subsecond));
+  result.unset_till = Instant::max();
+  absl::TimeZone::CivilTransition change;
+  if (zone.NextTransition(time, &change)) {
+    result.unset_till = Instant(Millis(absl::ToUnixMillis(zone.At(change.to).trans)));
+  }
+  return result;
+}
+
 Instant TimeZone::StartOf(const CivilDay& day) const {
   const absl::CivilDay civil(day.year, day.month, day.day);
   const absl::TimeZone::TimeInfo midnight = Loaded(name_).At(absl::CivilSecond(civil));
@@ -52,6 +71,23 @@ Instant TimeZone::StartOf(const CivilDay& day) const {
 
 int TimeZone::Weekday(const CivilDay& day) {
   return static_cast<int>(absl::GetWeekday(absl::CivilDay(day.year, day.month, day.day)));
+}
+
+std::optional<Instant> ParseInstant(std::string_view text) {
+  constexpr size_t kShortest = sizeof("2026-01-01T00:00:00Z") - 1;
+  constexpr size_t kLongest = 64;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  absl::Time time;
+  if (text.size() < kShortest || text.size() > kLongest || text[4] != '-' ||
+      !std::all_of(text.begin(), text.begin() + 4, is_digit) || text.back() == ' ' ||
+      !absl::ParseTime(absl::RFC3339_full, {text.data(), text.size()}, &time, nullptr)) {
+    return std::nullopt;
+  }
+  const Instant at(Millis(absl::ToUnixMillis(time)));
+  if (at < Instant() || absl::ToCivilYear(time, absl::UTCTimeZone()).year() > 9999) {
+    return std::nullopt;
+  }
+  return at;
 }
 
 }  // namespace tranche

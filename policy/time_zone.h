@@ -21,6 +21,13 @@ struct CivilDay {
   friend auto operator<=>(const CivilDay&, const CivilDay&) = default;
 };
 
+// What the clocks of a place show.
+struct LocalTime {
+  CivilDay day;
+  Millis of_day{0};    // 0 .. 24 hours, without the last
+  Instant unset_till;  // before this moment nobody sets the clocks; Instant::max(): never again
+};
+
 class TimeZone {
  public:
   TimeZone() = default;  // UTC
@@ -30,6 +37,7 @@ class TimeZone {
   const std::string& name() const { return name_; }
   // The day the moment lies in.
   CivilDay DayOf(Instant at) const;
+  LocalTime LocalAt(Instant at) const;
   // The first moment of that day. Days and months beyond their range carry over ({2026, 13, 1} is
   // the first of January 2027). A midnight that a clock change skips is the first moment after it,
   // one that happens twice is the earlier one.
@@ -44,5 +52,9 @@ class TimeZone {
  private:
   std::string name_ = "UTC";
 };
+
+// A moment as RFC 3339 writes it ("2026-03-01T22:00:00Z", an offset or fractions of a second are
+// fine, finer ones than milliseconds dropped), of the years 1970 to 9999; nullopt: anything else.
+std::optional<Instant> ParseInstant(std::string_view text);
 
 }  // namespace tranche

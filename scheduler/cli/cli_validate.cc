@@ -29,8 +29,9 @@ constexpr int kUnreadable = 2;
 constexpr std::string_view kApiVersion = "tranche.dev/v1alpha1";
 constexpr std::string_view kGroup = "tranche.dev/";
 constexpr std::string_view kListSuffix = "List";
-constexpr std::array<std::string_view, 6> kKinds = {"GPUBudget", "GPUClass",   "GPUPolicy",
-                                                    "GPUQuota",  "GPUReclaim", "GPUQuotaView"};
+constexpr std::array<std::string_view, 8> kKinds = {
+    "GPUBudget", "GPUClass", "GPUPolicy",  "GPUPool",
+    "GPUPrice",  "GPUQuota", "GPUReclaim", "GPUQuotaView"};
 
 struct Checked {
   std::string file;

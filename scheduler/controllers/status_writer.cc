@@ -37,6 +37,12 @@ class Creation : public wire::ObjectStatus {
   std::string Values(wire::StatusMembers /*members*/) const override { return "made"; }
 };
 
+// What administrators declare; what we write ourselves has its status from elsewhere.
+bool HasStatus(std::string_view kind) {
+  return kind == "GPUQuota" || kind == "GPUBudget" || kind == "GPUClass" || kind == "GPUPolicy" ||
+         kind == "GPUPool" || kind == "GPUPrice";
+}
+
 }  // namespace
 
 StatusWriter::StatusWriter(Host& host, ObjectWrites& objects, Checkpointer& checkpointer)
@@ -159,9 +165,7 @@ void StatusWriter::WriteObjects(const StatusSnapshot& snapshot, Instant now) {
   if (std::exchange(seen_, there) != there) ForgetGone(*there);
   for (const auto& [key, identity] : there->objects) {
     const auto& [kind, name] = key;
-    if (kind != "GPUQuota" && kind != "GPUBudget" && kind != "GPUClass" && kind != "GPUPolicy") {
-      continue;
-    }
+    if (!HasStatus(kind)) continue;
     Object& object = known_[key];
     object.uid = identity.first;
     wire::StatusHead head = HeadOf(object, kind, name, identity.second, snapshot, now);

@@ -47,6 +47,8 @@ constexpr std::array kKnownKinds = {
     KnownKind{"GPUBudget", "gpubudget", "gpubudgets", "tranche.dev/v1alpha1", Scope::kCluster},
     KnownKind{"GPUClass", "gpuclass", "gpuclasses", "tranche.dev/v1alpha1", Scope::kCluster},
     KnownKind{"GPUPolicy", "gpupolicy", "gpupolicies", "tranche.dev/v1alpha1", Scope::kCluster},
+    KnownKind{"GPUPool", "gpupool", "gpupools", "tranche.dev/v1alpha1", Scope::kCluster},
+    KnownKind{"GPUPrice", "gpuprice", "gpuprices", "tranche.dev/v1alpha1", Scope::kCluster},
     KnownKind{kReclaimKind, "gpureclaim", "gpureclaims", "tranche.dev/v1alpha1", Scope::kCluster},
     KnownKind{"GPUQuotaView", "gpuquotaview", "gpuquotaviews", "tranche.dev/v1alpha1",
               Scope::kNamespace},

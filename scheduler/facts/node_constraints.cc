@@ -100,6 +100,14 @@ std::string_view LabelText::Find(std::string_view key) const {
   return {};
 }
 
+FindLabel LabelText::Finder() const {
+  return [this](std::string_view key) -> std::optional<std::string_view> {
+    const std::string_view value = Find(key);
+    if (value.data() == nullptr) return std::nullopt;
+    return value;
+  };
+}
+
 bool Suits(const NodeConstraints& constraints, std::string_view node, const LabelText& labels,
            const std::vector<Taint>& taints) {
   if (!Tolerates(constraints.tolerations, taints)) return false;

@@ -54,6 +54,8 @@ class LabelText {
   explicit LabelText(const Labels& labels);
   // nullptr-like: data() == nullptr when the label is absent.
   std::string_view Find(std::string_view key) const;
+  // The same for selectors. Not longer than this.
+  FindLabel Finder() const;
   friend bool operator==(const LabelText&, const LabelText&) = default;
 
  private:

@@ -69,8 +69,9 @@ struct GangSizeChanged {
   int size = 0;
 };
 
-// Policy objects: GPUQuota, GPUBudget, GPUClass, GPUPolicy, Namespace, PriorityClass,
-// PodDisruptionBudget, ResourceQuota, and GPUQuotaView and GPUReclaim, which we write ourselves.
+// Policy objects: GPUQuota, GPUBudget, GPUClass, GPUPolicy, GPUPool, GPUPrice, Namespace,
+// PriorityClass, PodDisruptionBudget, ResourceQuota, and GPUQuotaView and GPUReclaim, which we
+// write ourselves.
 // A batch (a whole list, or one event) ends with PolicyObjectsSettled and takes effect then.
 struct PolicyObject {
   std::string kind;

@@ -17,7 +17,7 @@ namespace tranche {
 // Fields of one object that are ours: written with server-side apply under our field manager, which
 // creates the object where `create` allows it.
 struct ObjectWrite {
-  std::string kind;  // GPUQuota, GPUBudget, GPUClass, GPUPolicy, GPUQuotaView, GPUReclaim
+  std::string kind;  // GPUQuota, GPUBudget, GPUClass, GPUPolicy, GPUPool, ...
   std::string ns;    // empty: cluster scope
   std::string name;
   bool status = false;  // the status subresource; else the object itself

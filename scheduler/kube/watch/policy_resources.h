@@ -27,6 +27,9 @@ inline constexpr std::array kPolicyResources = {
     PolicyResource{"GPUClass", "gpuclasses", kOwnGroup, true, false},
     PolicyResource{"GPUQuota", "gpuquotas", kOwnGroup, true, false, true},
     PolicyResource{"GPUBudget", "gpubudgets", kOwnGroup, true, false, true},
+    // Definitions of an older chart lack these two; then there are no pools and no prices.
+    PolicyResource{"GPUPool", "gpupools", kOwnGroup, true, false},
+    PolicyResource{"GPUPrice", "gpuprices", kOwnGroup, true, false},
     PolicyResource{"GPUQuotaView", "gpuquotaviews", kOwnGroup, true, true},
     // Carries what a restart goes on with, which its first version handed over has.
     PolicyResource{"GPUReclaim", "gpureclaims", kOwnGroup, true, true},

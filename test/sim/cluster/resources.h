@@ -37,6 +37,8 @@ inline constexpr std::array kResources = {
     ResourceType{"gpuclasses", kTrancheGroup, "GPUClass", kTrancheVersion, false, true},
     ResourceType{"gpuquotas", kTrancheGroup, "GPUQuota", kTrancheVersion, false, true},
     ResourceType{"gpubudgets", kTrancheGroup, "GPUBudget", kTrancheVersion, false, true},
+    ResourceType{"gpupools", kTrancheGroup, "GPUPool", kTrancheVersion, false, true},
+    ResourceType{"gpuprices", kTrancheGroup, "GPUPrice", kTrancheVersion, false, true},
     ResourceType{"gpuquotaviews", kTrancheGroup, "GPUQuotaView", kTrancheVersion, true, true},
     ResourceType{"gpureclaims", kTrancheGroup, "GPUReclaim", kTrancheVersion, false, true},
     ResourceType{"resourceslices", "/apis/resource.k8s.io/v1", "ResourceSlice",

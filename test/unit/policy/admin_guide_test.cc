@@ -60,7 +60,8 @@ TEST(AdminGuide, EveryExampleIsAccepted) {
     }
   }
   EXPECT_EQ(shown,
-            (std::set<std::string, std::less<>>{"GPUBudget", "GPUClass", "GPUPolicy", "GPUQuota"}));
+            (std::set<std::string, std::less<>>{"GPUBudget", "GPUClass", "GPUPolicy", "GPUPool",
+                                                "GPUPrice", "GPUQuota"}));
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ class PolicyObjectsTest : public ::testing::Test {
     for (const auto& [plural, kind] :
          {std::pair{"gpuquotas", "GPUQuotaList"}, std::pair{"gpubudgets", "GPUBudgetList"},
           std::pair{"gpuclasses", "GPUClassList"}, std::pair{"gpupolicies", "GPUPolicyList"},
+          std::pair{"gpupools", "GPUPoolList"}, std::pair{"gpuprices", "GPUPriceList"},
           std::pair{"gpuquotaviews", "GPUQuotaViewList"},
           std::pair{"gpureclaims", "GPUReclaimList"}}) {
       server_.Install(std::string("/apis/tranche.dev/v1alpha1/") + plural, kind);
@@ -57,7 +58,8 @@ TEST_F(PolicyObjectsTest, IsHandedOverBeforeNodesAndPods) {
   InstallAll();
   server_.Put(kPods, Pod("a", "u1", "n1"));
   server_.Put(kNodes, Node("n1"));
-  for (const char* plural : {"gpuquotas", "gpubudgets", "gpuclasses", "gpupolicies"}) {
+  for (const char* plural : {"gpuquotas", "gpubudgets", "gpuclasses", "gpupolicies", "gpupools",
+                             "gpuprices"}) {
     server_.Put(std::string("/apis/tranche.dev/v1alpha1/") + plural, PolicyJson("x", plural, 1));
   }
   server_.Put(kNamespaces, PolicyJson("team", "n", 0));
@@ -68,12 +70,12 @@ TEST_F(PolicyObjectsTest, IsHandedOverBeforeNodesAndPods) {
     server_.Serve(request, exchange);
   });
   StartSynced();
-  for (const char* line : {"GPUQuota x", "GPUBudget x", "GPUClass x", "GPUPolicy x",
-                           "Namespace team", "PriorityClass high"}) {
+  for (const char* line : {"GPUQuota x", "GPUBudget x", "GPUClass x", "GPUPolicy x", "GPUPool x",
+                           "GPUPrice x", "Namespace team", "PriorityClass high"}) {
     EXPECT_EQ(events_.Count(line), 1) << line;
     EXPECT_LT(events_.Position(line), events_.Position("node n1")) << line;
   }
-  EXPECT_EQ(events_.Count("settled"), 6) << "one list, one settlement";
+  EXPECT_EQ(events_.Count("settled"), 8) << "one list, one settlement";
   EXPECT_LT(events_.Position("node n1"), events_.Position("pod team/a u1 on n1"));
 }
 
@@ -203,7 +205,20 @@ TEST_F(PolicyObjectsTest, IsSyncedWithoutCustomResourcesAndFindsThemOnceInstalle
   EXPECT_TRUE(Eventually([this] { return StatusOf("gpuquotas").synced; }));
   EXPECT_FALSE(StatusOf("gpuquotas").absent);
   EXPECT_EQ(events_.Count("synced"), 1);
-  EXPECT_EQ(cluster_->status().size(), 26u);
+  EXPECT_EQ(cluster_->status().size(), 28u);
+}
+
+TEST_F(PolicyObjectsTest, GoesOnWithDefinitionsThatLackPoolsAndPrices) {
+  server_.Install("/apis/tranche.dev/v1alpha1/gpuquotas", "GPUQuotaList");
+  server_.Put(kQuotas, PolicyJson("q", "u1", 1));
+  server_.Put(kNodes, Node("n1"));
+  StartSynced();
+  EXPECT_TRUE(StatusOf("gpupools").absent);
+  EXPECT_TRUE(StatusOf("gpuprices").absent);
+  EXPECT_EQ(events_.Count("GPUQuota q"), 1);
+  server_.Install("/apis/tranche.dev/v1alpha1/gpupools", "GPUPoolList");
+  server_.Put("/apis/tranche.dev/v1alpha1/gpupools", PolicyJson("p", "u2", 1));
+  EXPECT_TRUE(events_.Saw("GPUPool p"));
 }
 
 TEST_F(PolicyObjectsTest, WaitsOutAPassingErrorAtTheStart) {
