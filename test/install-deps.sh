@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that are missing, and only those.
 #
-#   test/install-deps.sh [build|check|cli|monitoring|page|tls] ...
+#   test/install-deps.sh [artifacts|build|check|cli|monitoring|page|tls] ...
 #
+#   artifacts    what release/make.py calls
 #   build        what configuring, building and the unit tests need (the default)
 #   check        clang, clang-tidy and clang-format for the tidy and fuzz presets, a quick linker
 #   cli          the shells and checkers of manual pages that test/cli tries
@@ -20,6 +21,7 @@ build_packages=(
   nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc tzdata
   zlib1g-dev
 )
+artifacts_packages=(binutils git xz-utils)
 page_packages=(chromium)
 check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime mold)
 cli_packages=(fish groff-base man-db mandoc zsh)
@@ -75,12 +77,13 @@ boost=false
 for group in "${@:-build}"; do
   case "$group" in
     build) wanted+=("${build_packages[@]}" $(node_packages)); boost=true ;;
+    artifacts) wanted+=("${artifacts_packages[@]}") ;;
     page) has_chromium || wanted+=("${page_packages[@]}") ;;
     check) wanted+=("${check_packages[@]}") ;;
     cli) wanted+=("${cli_packages[@]}") ;;
     monitoring) wanted+=("${monitoring_packages[@]}") ;;
     tls) wanted+=("${tls_packages[@]}") ;;
-    *) fail "expected build, check, cli, monitoring, page or tls, found '$group'" ;;
+    *) fail "expected artifacts, build, check, cli, monitoring, page or tls, found '$group'" ;;
   esac
 done
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
 #
-#   test/run.sh [STEP ...]    default: release sim monitoring tls charts page e2e asan-ubsan;
+#   test/run.sh [STEP ...]    default: release sim artifacts monitoring tls charts page e2e
+#                             asan-ubsan;
 #                             besides there are tsan, asan-properties and fuzz, a quarter of an
 #                             hour each on two cores, sim-fresh (two minutes) and coverage (half an
 #                             hour); what each does is said when it runs
@@ -18,10 +19,10 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 steps=("$@")
 if (( ${#steps[@]} == 0 )); then
-  steps=(release sim monitoring tls charts page e2e asan-ubsan)
+  steps=(release sim artifacts monitoring tls charts page e2e asan-ubsan)
 fi
-all_steps=(quick release sim monitoring tls charts page e2e asan-ubsan asan-properties tsan fuzz
-  sim-fresh coverage)
+all_steps=(quick release sim artifacts monitoring tls charts page e2e asan-ubsan asan-properties
+  tsan fuzz sim-fresh coverage)
 read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
@@ -84,6 +85,7 @@ declare -A what=(
   [release]="everything is built with optimisation; all tests that need no other program"
   [sim]="the whole product in a simulated, failing world: forty seeds, one of them 100 times"
   [sim-fresh]="the same with fresh seeds, for two minutes"
+  [artifacts]="what a release consists of, made twice and installed from"
   [asan-ubsan]="unit, torture and corpus tests with address and undefined-behaviour sanitizers"
   [asan-properties]="property tests with the same sanitizers"
   [tsan]="unit tests of the rooms that have threads, with the thread sanitizer"
@@ -338,32 +340,27 @@ fuzz() {
       -artifact_prefix="$root/build/fuzz/" "${corpus[@]}"'
 }
 
-# Metrics, rules and dashboards against Debian's Prometheus.
-monitoring() {
-  test/install-deps.sh monitoring || {
-    skip "monitoring: expected the package prometheus, found none to install"
+# A program of test/FOLDER judges the built one; without the packages it needs it is skipped.
+judge() {  # STEP FOLDER PACKAGES ARGUMENT ...
+  local step=$1 folder=$2 packages=$3 status=0
+  shift 3
+  test/install-deps.sh "$step" || {
+    skip "$step: expected $packages, found none to install"
     return 0
   }
-  build release tranche || return 0  # at once after the step release
-  heading "monitoring"
-  local status=0
-  python3 -B test/monitoring/run.py --tranche build/release/bin/tranche \
-    --junit "$scratch/monitoring.xml" || status=$?
-  count "$status" monitoring "$scratch/monitoring.xml"
+  build release tranche tranche-node || return 0  # at once after the step release
+  heading "$step"
+  python3 -B "test/$folder/run.py" "$@" --junit "$scratch/$step.xml" || status=$?
+  count "$status" "$step" "$scratch/$step.xml"
 }
-
-# A running server as outsiders see it.
+monitoring() {
+  judge monitoring monitoring "the package prometheus" --tranche build/release/bin/tranche
+}
 tls() {
-  test/install-deps.sh tls || {
-    skip "tls: expected the packages testssl.sh and curl, found none to install"
-    return 0
-  }
-  build release tranche || return 0  # at once after the step release
-  heading "tls"
-  local status=0
-  python3 -B test/tls/run.py --tranche build/release/bin/tranche --junit "$scratch/tls.xml" ||
-    status=$?
-  count "$status" tls "$scratch/tls.xml"
+  judge tls tls "the packages testssl.sh and curl" --tranche build/release/bin/tranche
+}
+artifacts() {
+  judge artifacts release "the packages git and binutils" --programs build/release/bin
 }
 
 page() {
