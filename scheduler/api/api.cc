@@ -163,10 +163,15 @@ http::Response OnePod(EngineHost& host, const http::Request& request) {
 }
 
 // By the labels that clouds and the usual tools set. A GPUPolicy may name others for gangs.
-NodePlace PlaceOf(const Engine& engine, const NodeName& node) {
+NodePlace PlaceOf(const Engine& engine, const NodeView& node, Instant now) {
   static const DomainLabels labels;
   NodePlace place;
-  const NodeFacts* const facts = engine.FactsOf(node);
+  const PriceAt price = PriceOf(engine.policy_set().prices, node.traits, node.model, now);
+  if (price.price != nullptr && !node.gpus.empty()) {
+    place.micros_per_hour = price.micros() * static_cast<int64_t>(node.gpus.size());
+    place.currency = price.price->currency;
+  }
+  const NodeFacts* const facts = engine.FactsOf(node.name);
   if (facts == nullptr) return place;
   for (const auto& [level, text] :
        {std::pair(GangLevel::kRack, &place.rack), std::pair(GangLevel::kZone, &place.zone)}) {
@@ -187,7 +192,7 @@ PlacedNodes NodesAfter(EngineHost& host, const NodeName& after, std::size_t limi
   return host.With(EngineCaller::kPages, [&after, limit](Engine& engine, Instant now) {
     PlacedNodes page;
     page.nodes = engine.Nodes(after, limit, now);
-    for (const NodeView& node : page.nodes) page.places.push_back(PlaceOf(engine, node.name));
+    for (const NodeView& node : page.nodes) page.places.push_back(PlaceOf(engine, node, now));
     return page;
   });
 }

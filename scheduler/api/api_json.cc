@@ -59,6 +59,12 @@ void AppendNode(std::string& out, const NodeView& node, const NodePlace* place, 
   if (place != nullptr) {
     AppendTextOrNull(out, "rack", place->rack);
     AppendTextOrNull(out, "zone", place->zone);
+    AppendTextOrNull(out, "pool", node.traits.pool);
+    AppendTextOrNull(out, "capacity",
+                     node.traits.capacity ? CapacityTypeName(*node.traits.capacity) : "");
+    AppendTextOrNull(out, "pricePerHour",
+                     place->micros_per_hour ? FormatMicros(*place->micros_per_hour) : "");
+    AppendTextOrNull(out, "currency", place->currency);
   }
   AppendFlag(out, "ready", node.ready);
   AppendReason(out, "closed", node.closed, node.closed_detail);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,10 +14,13 @@
 
 namespace tranche {
 
-// Where a node stands, by the labels of its network; empty: no label says.
+// Where a node stands, by the labels of its network; empty: no label says. And what it costs.
 struct NodePlace {
   std::string rack;
   std::string zone;
+  // Of all its GPUs for an hour, at this moment; nullopt: nobody says.
+  std::optional<int64_t> micros_per_hour = std::nullopt;
+  std::string currency = {};
 };
 
 // `places`: of each node, or empty where they are not asked for.

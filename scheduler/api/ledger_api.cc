@@ -1,7 +1,10 @@
 #include "scheduler/api/ledger_api.h"
 
+#include <fmt/format.h>
+
 #include "scheduler/api/ledger_json.h"
 #include "scheduler/ledger/reader.h"
+#include "scheduler/wire/json/json.h"
 
 namespace tranche {
 namespace {
@@ -27,6 +30,31 @@ http::Response Report(const std::string& path, const http::Request& request, Ins
   return JsonResponse(LedgerReportJson(*rows, *restored));
 }
 
+http::Response Billed(const std::string& path, const http::Request& request, Instant now) {
+  ledger::BillQuery query;
+  const absl::StatusOr<std::optional<Instant>> to = TimeParameter(request, "to");
+  if (!to.ok()) return ErrorResponse(to.status());
+  query.to = to->value_or(now);
+  const absl::StatusOr<std::optional<Instant>> from = TimeParameter(request, "from");
+  if (!from.ok()) return ErrorResponse(from.status());
+  query.from = from->value_or(ledger::MonthOf(query.to));
+  if (const auto by = request.query.find("by"); by != request.query.end()) {
+    const std::optional<ledger::BillBy> known = ledger::ParseBillBy(by->second);
+    if (!known) {
+      return ErrorResponse(400, fmt::format("by: expected {}, found {}", ledger::kBillByWords,
+                                            wire::Quoted(by->second)));
+    }
+    query.by = *known;
+  }
+  absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);
+  if (!reader.ok()) return ErrorResponse(reader.status());
+  const absl::StatusOr<ledger::Bill> bill = reader->MakeBill(query);
+  return bill.ok() ? JsonResponse(BillJson(*bill)) : ErrorResponse(bill.status());
+}
+
+using LedgerAnswer = http::Response (*)(const std::string& path, const http::Request& request,
+                                        Instant now);
+
 }  // namespace
 
 http::Response NoLedger() {
@@ -35,24 +63,28 @@ http::Response NoLedger() {
 
 void AddLedgerApi(const std::string& path, EngineHost& host, const Clock& clock, Later later,
                   Router& router) {
-  router.Add("GET", "/api/v1/ledger",
-             [path, &host, &clock, later = std::move(later)](const http::Request& request,
-                                                             const http::Responder& respond) {
-               if (path.empty()) {
-                 respond(NoLedger());
-                 return;
-               }
-               later([path, &host, &clock, later, request, respond] {
-                 // What happened before the question is in the answer.
-                 host.Tick();
-                 // Not on the thread that tells of it, which writes the ledger.
-                 host.WhenMetered([path, &clock, later, request, respond] {
-                   later([path, &clock, request, respond] {
-                     respond(Report(path, request, clock.Now()));
+  const auto add = [&](const char* route, LedgerAnswer answer) {
+    router.Add("GET", route,
+               [path, &host, &clock, later, answer](const http::Request& request,
+                                                    const http::Responder& respond) {
+                 if (path.empty()) {
+                   respond(NoLedger());
+                   return;
+                 }
+                 later([path, &host, &clock, later, answer, request, respond] {
+                   // What happened before the question is in the answer.
+                   host.Tick();
+                   // Not on the thread that tells of it, which writes the ledger.
+                   host.WhenMetered([path, &clock, later, answer, request, respond] {
+                     later([path, &clock, answer, request, respond] {
+                       respond(answer(path, request, clock.Now()));
+                     });
                    });
                  });
                });
-             });
+  };
+  add("/api/v1/ledger", Report);
+  add("/api/v1/ledger/bill", Billed);
 }
 
 }  // namespace tranche

@@ -1,7 +1,11 @@
 // GET /api/v1/ledger?from&to&leaf: GPU-hours by leaf and model, exact to the millisecond.
 //
 // {"rows":[{"leaf","model","gpuHours"}],"total"} with decimal strings; times are RFC 3339. 404
-// where the server keeps no ledger. Thread rule: any thread; may take as long as a report takes.
+// where the server keeps no ledger.
+//
+// GET /api/v1/ledger/bill?from&to&by: what use costs by team, namespace, model, pool or day, and
+// what the fleet costs meanwhile (BillJson); from the first of the month to now where nothing is
+// said. Thread rule: any thread; may take as long as a report takes.
 #pragma once
 
 #include <functional>

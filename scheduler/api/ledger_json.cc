@@ -27,6 +27,22 @@ Json RestoredJson(const ledger::RestoredRow& row) {
           {"checkpoint", wire::FormatTime(row.mark.at)}};
 }
 
+Json PartJson(const ledger::BillPart& part) {
+  return {{"gpuHours", ledger::FormatBilledHours(part.quantity)},
+          {"unpricedGpuHours", ledger::FormatBilledHours(part.unpriced)},
+          {"cost", ledger::FormatCents(part.cents)}};
+}
+
+Json BillRowJson(const ledger::BillRow& row) {
+  Json entry = {{"key", row.key}};
+  entry.update(PartJson(row.part));
+  return entry;
+}
+
+Json MomentJson(const std::optional<Instant>& at) {
+  return at ? Json(wire::FormatTime(*at)) : Json();
+}
+
 }  // namespace
 
 Int128 TotalOf(const std::vector<ledger::ReportRow>& rows) {
@@ -40,6 +56,22 @@ std::string LedgerReportJson(const std::vector<ledger::ReportRow>& rows,
   Json report = {{"rows", wire::ListOf(rows, RowJson)}, {"total", FormatGpuHours(TotalOf(rows))}};
   if (!restored.empty()) report["restored"] = wire::ListOf(restored, RestoredJson);
   return wire::Dump(report);
+}
+
+std::string BillJson(const ledger::Bill& bill) {
+  return wire::Dump({{"from", wire::FormatTime(bill.from)},
+                     {"to", wire::FormatTime(bill.to)},
+                     {"by", std::string(NameOf(bill.by))},
+                     {"currency", wire::TextOrNull(bill.currency)},
+                     {"fleetKnownFrom", MomentJson(bill.fleet_from)},
+                     {"pricesKnownFrom", MomentJson(bill.prices_from)},
+                     {"rows", wire::ListOf(bill.rows, BillRowJson)},
+                     {"fleet", PartJson(bill.fleet)},
+                     {"used", PartJson(bill.used)},
+                     {"free", PartJson(bill.free)},
+                     {"refunded", PartJson(bill.refunded)},
+                     {"unknownGpuHours", ledger::FormatBilledHours(bill.unknown)},
+                     {"restoredGpuHours", ledger::FormatBilledHours(bill.restored)}});
 }
 
 }  // namespace tranche

@@ -18,4 +18,10 @@ Int128 TotalOf(const std::vector<ledger::ReportRow>& rows);
 std::string LedgerReportJson(const std::vector<ledger::ReportRow>& rows,
                              const std::vector<ledger::RestoredRow>& restored);
 
+// {"from","to","by","currency","fleetKnownFrom","pricesKnownFrom","rows":[{"key","gpuHours",
+// "unpricedGpuHours","cost"}],"fleet","used","free","refunded","unknownGpuHours",
+// "restoredGpuHours"}; the four are as a row without key. Hours have three decimals and are rounded
+// down, money has two and adds up.
+std::string BillJson(const ledger::Bill& bill);
+
 }  // namespace tranche

@@ -97,6 +97,10 @@ int RunLedger(Commands& commands, std::ostream& out, std::ostream& err) {
     }
     return LedgerReport({commands.ledger, commands.client.output == "json"}, out, err);
   }
+  if (commands.ledger_command == "bill") {
+    commands.client.server = commands.servers["bill"];
+    return LedgerBill({commands.ledger, commands.bill_by}, commands.client, out, err);
+  }
   if (commands.ledger_command == "repair-clock") {
     return LedgerRepairClock(commands.ledger.path, out, err);
   }

@@ -232,13 +232,14 @@ void AddLedger(CLI::App& app, Commands& commands) {
   CLI::App* const ledger = AddCommand(
       app, kFileGroup, "ledger", "read a ledger file, or mend its clock",
       {{"ledger report --from 2026-11-01", "GPU-hours since then, of the server's ledger"},
-       {"ledger report --ledger ledger.db", "of a file"}});
+       {"ledger report --ledger ledger.db", "of a file"},
+       {"ledger bill --from 2026-11-01 --by team", "what teams' use costs since then"}});
   ledger->require_subcommand(1);
   const auto add = [&](const char* name, const char* what) {
     CLI::App* const command = ledger->add_subcommand(name, what);
     CLI::Option* const file =
         File(command->add_option("--ledger", commands.ledger.path, "the file"));
-    if (command->get_name() != "report") file->required();
+    if (command->get_name() != "report" && command->get_name() != "bill") file->required();
     command->callback([&commands, name] { commands.ledger_command = name; });
     return command;
   };
@@ -247,6 +248,21 @@ void AddLedger(CLI::App& app, Commands& commands) {
       add("report", "GPU-hours by team and GPU model; without --ledger the server's");
   AddLedgerSpan(*report, commands.ledger);
   AddClientOptions(*report, commands);
+  CLI::App* const bill =
+      add("bill", "what use costs, and the rest of the fleet; without --ledger the server's");
+  bill->add_option("--from", commands.ledger.from,
+                   "RFC 3339, or a date (UTC); default the first of the month")
+      ->type_name("TIME");
+  bill->add_option("--to", commands.ledger.to,
+                   "RFC 3339, or a date (UTC), exclusive; default the last")
+      ->type_name("TIME");
+  OneOf(bill->add_option("--by", commands.bill_by, "what a row is of"),
+        {"team", "namespace", "model", "pool", "day"})
+      ->capture_default_str();
+  bill->add_option("-o,--output", commands.client.output, "how the bill is written")
+      ->type_name(kBillFormats)
+      ->capture_default_str();
+  AddServerOptions(*bill, commands);
   CLI::App* const to_file = add("export", "who used what, when, on which devices");
   AddLedgerSpan(*to_file, commands.ledger);
   OneOf(to_file->add_option("-o,--output", commands.export_format, "how the rows are written"),

@@ -61,6 +61,7 @@ struct Commands {
   std::vector<std::string> validate_files;
   std::string ledger_command;
   LedgerSpan ledger;
+  std::string bill_by = "team";
   std::string export_format = "csv";
   std::string topology_command;
   BestSetsOptions topology;

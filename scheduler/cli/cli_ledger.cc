@@ -13,9 +13,12 @@
 #include "quota/budget/budget.h"
 #include "quota/tree/charge.h"
 #include "scheduler/api/ledger_json.h"
+#include "scheduler/cli/cli_ask.h"
 #include "scheduler/cli/output/exit_code.h"
 #include "scheduler/cli/output/json.h"
+#include "scheduler/cli/output/output_format.h"
 #include "scheduler/cli/output/table.h"
+#include "scheduler/cli/output/words.h"
 #include "scheduler/kube/transport/server_url.h"
 #include "scheduler/ledger/sqlite_ledger.h"
 #include "scheduler/wire/json/json.h"
@@ -294,6 +297,144 @@ int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ost
   add({"total", "", FormatGpuHours(TotalOf(*rows))}, total);
   out << table.Text(TerminalOf(out)) << RestoredNote(*restored);
   return 0;
+}
+
+namespace {
+
+// One line of a bill: a row, or one of the parts below them.
+std::vector<std::string> BillCells(const std::string& key, const Json& part) {
+  return {key, Text(part, "gpuHours"), Text(part, "unpricedGpuHours"), Text(part, "cost")};
+}
+
+int PrintBill(const Json& bill, std::ostream& out) {
+  std::string title = Text(bill, "by");
+  std::ranges::transform(title, title.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  const bool priced = !bill.at("currency").is_null();
+  Table table({title, "GPU-HOURS", "UNPRICED", priced ? Text(bill, "currency") : "COST"});
+  for (const Json& row : bill.at("rows")) {
+    table.Add(BillCells(Text(row, "key"), row));
+  }
+  for (const char* const part : {"used", "free", "refunded", "fleet"}) {
+    table.Add(BillCells(part, bill.at(part)));
+  }
+  out << table.Text(TerminalOf(out));
+  const auto known = [&](const char* what, const char* from, const char* missing) {
+    out << (bill.at(from).is_null() ? fmt::format("{}\n", missing)
+                                    : fmt::format("{} known from {}\n", what, Text(bill, from)));
+  };
+  known("the fleet is", "fleetKnownFrom",
+        "the ledger does not tell of the fleet: nothing is billed");
+  known("prices are", "pricesKnownFrom", "the ledger does not tell of prices: nothing is billed");
+  if (Text(bill, "unknownGpuHours") != "0.000") {
+    out << fmt::format("{} GPU-hours were used on nodes that the ledger did not tell of then\n",
+                       Text(bill, "unknownGpuHours"));
+  }
+  if (Text(bill, "restoredGpuHours") != "0.000") {
+    out << fmt::format("{} GPU-hours were taken over from checkpoints and are not billed\n",
+                       Text(bill, "restoredGpuHours"));
+  }
+  return kExitDone;
+}
+
+// FOCUS 1.2, the columns that a cluster can tell; what is ours alone begins with x_.
+constexpr std::string_view kFocusTitles =
+    "BilledCost,BillingCurrency,BillingPeriodStart,BillingPeriodEnd,ChargeCategory,"
+    "ChargeDescription,ChargePeriodStart,ChargePeriodEnd,ConsumedQuantity,ConsumedUnit,"
+    "EffectiveCost,ProviderName,ResourceId,ResourceType,ServiceCategory,ServiceName,SubAccountId,"
+    "SubAccountName,x_UnpricedQuantity";
+
+std::string FocusLine(const Json& bill, const std::string& what, const std::string& key,
+                      const Json& part) {
+  const std::string by = Text(bill, "by");
+  const bool is_row = what == "used";
+  const std::string account = is_row && (by == "team" || by == "namespace") ? key : "";
+  const std::string resource = is_row && (by == "model" || by == "pool") ? key : "";
+  std::string from = Text(bill, "from");
+  std::string to = Text(bill, "to");
+  const std::string period = fmt::format("{},{}", from, to);
+  const std::optional<Instant> day =
+      is_row && by == "day" ? wire::ParseTime(key + "T00:00:00Z") : std::nullopt;
+  if (day) {
+    from = std::max(from, wire::FormatTime(*day));
+    to = std::min(to, wire::FormatTime(*day + std::chrono::hours(24)));
+  }
+  const std::string cost = Text(part, "cost");
+  constexpr const char* kLine =
+      "{},{},{},Usage,{},{},{},{},GPU-Hours,{},Tranche,{},{},Compute,GPU,{},{},{}\r\n";
+  return fmt::format(kLine, cost, bill.at("currency").is_null() ? "" : Text(bill, "currency"),
+                     period, what, from, to, Text(part, "gpuHours"), cost, CsvText(resource),
+                     resource.empty() ? "" : CsvText(by), CsvText(account), CsvText(account),
+                     Text(part, "unpricedGpuHours"));
+}
+
+void PrintFocus(const Json& bill, std::ostream& out) {
+  std::string text = std::string(kFocusTitles) + "\r\n";
+  for (const Json& row : bill.at("rows")) text += FocusLine(bill, "used", row.at("key"), row);
+  for (const char* const part : {"free", "refunded"}) {
+    text += FocusLine(bill, part, "", bill.at(part));
+  }
+  out << text;
+}
+
+absl::StatusOr<ledger::BillQuery> BillQueryOf(const LedgerBillOptions& options) {
+  TRANCHE_ASSIGN_OR_RETURN(const ledger::ReportQuery span, QueryOf(options.span));
+  const std::optional<ledger::BillBy> by = ledger::ParseBillBy(options.by);
+  if (!by) {
+    return absl::InvalidArgumentError(
+        fmt::format("--by: expected {}, found {}", ledger::kBillByWords, wire::Quoted(options.by)));
+  }
+  const Instant to = span.to.value_or(Instant::max());
+  return ledger::BillQuery{span.from.value_or(Instant::min()), to, *by};
+}
+
+// Of a file.
+absl::StatusOr<Answer> ReadBill(const std::string& path, ledger::BillQuery query) {
+  TRANCHE_ASSIGN_OR_RETURN(ledger::Reader reader, ledger::Reader::Open(path));
+  TRANCHE_ASSIGN_OR_RETURN(const Instant last, reader.LastTime());
+  query.to = std::min(query.to, last);
+  if (query.from == Instant::min()) query.from = ledger::MonthOf(query.to);
+  TRANCHE_ASSIGN_OR_RETURN(const ledger::Bill bill, reader.MakeBill(query));
+  std::string body = BillJson(bill);
+  Json json = Json::parse(body);
+  return Answer{std::move(body), std::move(json)};
+}
+
+}  // namespace
+
+int LedgerBill(const LedgerBillOptions& options, const ClientOptions& client, std::ostream& out,
+               std::ostream& err) {
+  const bool csv = client.output == "csv";
+  const absl::StatusOr<OutputFormat> format =
+      csv ? OutputFormat() : ParseOutputFormat(client.output, kBillFormats);
+  if (!format.ok()) return EndWith(err, format.status());
+  const absl::StatusOr<ledger::BillQuery> query = BillQueryOf(options);
+  if (!query.ok()) return EndWith(err, query.status());
+  Answer answer;
+  if (options.span.path.empty()) {
+    const absl::StatusOr<std::string> span = LedgerQueryOf(options.span);
+    if (!span.ok()) return EndWith(err, span.status());
+    const absl::StatusOr<Server> server = ReadServerFlags(client.server);
+    if (!server.ok()) return Fail(err, server.status());
+    const std::string target =
+        fmt::format("/api/v1/ledger/bill{}{}by={}", *span, span->empty() ? '?' : '&', options.by);
+    int code = kExitUsage;
+    std::optional<Answer> told = AskServer(*server, "GET", target, "", err, code);
+    if (!told) return code;
+    answer = std::move(*told);
+  } else {
+    absl::StatusOr<Answer> read = ReadBill(options.span.path, *query);
+    if (!read.ok()) return EndWith(err, read.status());
+    answer = std::move(*read);
+  }
+  if (!csv) return ShowAnswer(*format, answer, out, err, PrintBill);
+  try {
+    PrintFocus(answer.json, out);
+    return kExitDone;
+  } catch (const Json::exception& error) {
+    return FailOfForm(err, error);
+  }
 }
 
 int LedgerExport(const LedgerExportOptions& options, std::ostream& out, std::ostream& err) {

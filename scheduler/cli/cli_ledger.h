@@ -1,4 +1,4 @@
-// `tranche ledger verify|report|export|repair-clock`: a ledger file read beside its server or
+// `tranche ledger verify|report|bill|export|repair-clock`: a ledger file read beside its server or
 // without one, and the one repair there is.
 //
 // Each returns the exit code: 0 done, 1 the ledger is bad, 2 usage (no such file, no ledger, a time
@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 
 namespace tranche {
+
+struct ClientOptions;  // of cli_ask.h
 
 // What is asked. Times: RFC 3339, or a date for its first moment in UTC.
 struct LedgerSpan {
@@ -34,6 +36,15 @@ int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ost
 // The span as the query of the server's report: "?from=...&leaf=...", "" where all is asked for.
 // Errors: InvalidArgument for times that cannot be read.
 absl::StatusOr<std::string> LedgerQueryOf(const LedgerSpan& span);
+
+// What use costs, of a file or of the server's ledger where `path` is empty.
+// Table, JSON, or CSV with the column names of FOCUS 1.2.
+struct LedgerBillOptions {
+  LedgerSpan span;  // nullopt: from the first of the month, to the last
+  std::string by = "team";
+};
+int LedgerBill(const LedgerBillOptions& options, const ClientOptions& client, std::ostream& out,
+               std::ostream& err);
 
 enum class ExportFormat { kCsv, kJson };
 struct LedgerExportOptions {

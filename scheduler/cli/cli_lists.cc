@@ -52,6 +52,8 @@ std::string Listed(const Json& texts) {
 
 Rows NodeRows(const Json& node, const Json& /*answer*/) {
   const NodeSums sums = SumsOf(node);
+  std::string price = Text(node, "pricePerHour");
+  if (price != "-") price += " " + Text(node, "currency");
   const Json& closed = node.at("closed");
   const std::string state = !closed.is_null()              ? Text(closed, "text")
                             : node.at("ready").get<bool>() ? "ready"
@@ -60,8 +62,8 @@ Rows NodeRows(const Json& node, const Json& /*answer*/) {
            Thousandths(sums.milli), Gibibytes(sums.mebibytes), std::to_string(sums.pods),
            Text(node, "knowledge"),
            sums.enforced.empty() ? "-" : fmt::format("{}", fmt::join(sums.enforced, ",")), state,
-           std::to_string(sums.instances), std::to_string(sums.unhealthy),
-           Listed(node.value("problems", Json::array()))}};
+           std::to_string(sums.instances), std::to_string(sums.unhealthy), Text(node, "pool"),
+           price, Listed(node.value("problems", Json::array()))}};
 }
 
 std::string NameOf(const Json& object) { return Text(object, "name"); }
@@ -80,6 +82,8 @@ const ListShape kNodes = {"nodes",
                            {"STATE"},
                            {"MIG", true},
                            {"UNHEALTHY", true},
+                           {"POOL", true},
+                           {"PRICE/HOUR", true},
                            {"PROBLEMS", true}},
                           NodeRows,
                           NameOf};

@@ -180,6 +180,7 @@ class Engine {
   // Cost of a slice: as said with the walk; of the whole: O(nodes + pods).
   EngineTotals Totals() const;
   void TotalsSlice(TotalsWalk& walk) const;
+  void FleetSlice(FleetWalk& walk) const;
   std::vector<CapRow> NamespaceCapRows() const;
   std::vector<QuotaView> Quotas(Instant now);
   void QuotaSlice(QuotaWalk& walk, Instant now);
@@ -231,6 +232,8 @@ class Engine {
   // which is good until the next call.
   PodStand StandOf(const PodUid& uid) const;
   const NodeFacts* FactsOf(const NodeName& node) const;
+  // What administrators declared, as it is in force.
+  const PolicySet& policy_set() const;
   // Cached verdicts of this request's shape against fresh evaluation, node by node; for tests.
   std::vector<std::string> AuditVerdicts(const PodRequest& request) const;
   // A text that is equal for equal books (nodes, holdings, devices); tentative placements are left

@@ -47,6 +47,8 @@ PodStand Engine::StandOf(const PodUid& uid) const {
   return {.known = cluster.plain_seen.Has(uid), .node = cluster.plain_seen.NodeOf(uid)};
 }
 
+const PolicySet& Engine::policy_set() const { return *parts_->cluster.set; }
+
 const NodeFacts* Engine::FactsOf(const NodeName& node) const {
   const ClusterState& cluster = parts_->cluster;
   const NodeId id = cluster.names.Find(node.str());

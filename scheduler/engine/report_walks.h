@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "policy/policy_set.h"
+#include "policy/prices.h"
 #include "quota/preemption/lost_work.h"
 #include "quota/quota_book.h"
 #include "scheduler/advice/case.h"
@@ -73,6 +74,24 @@ struct QuotaWalk {
 };
 // The views of a walk that is done, with those who wait. Needs no engine.
 std::vector<QuotaView> QuotaViewsOf(QuotaWalk walk, const std::vector<PendingRow>& waiting);
+
+// What each node offers and how it is paid for, for bills.
+struct FleetNode {
+  NodeName name;
+  std::string model;  // of its GPUs; empty: it has none
+  int64_t gpus = 0;
+  NodeTraits traits;
+};
+struct FleetWalk {
+  // Of many pools each is asked about each node.
+  static constexpr int kNodesAtOnce = 16;
+
+  NodeId node{0};                        // the next
+  std::vector<FleetNode> nodes;          // as far as it has come; those with GPUs
+  std::shared_ptr<const PolicySet> set;  // the newest there was
+  bool through = false;
+  bool done() const { return through; }
+};
 
 // The cluster as values, for advice.
 struct CaseWalk {

@@ -135,6 +135,28 @@ void Engine::TotalsSlice(TotalsWalk& walk) const {
   }
 }
 
+void Engine::FleetSlice(FleetWalk& walk) const {
+  const ClusterState& cluster = parts_->cluster;
+  walk.set = cluster.set;
+  for (int i = 0; i < FleetWalk::kNodesAtOnce && walk.node < cluster.nodes.size();
+       ++walk.node, ++i) {
+    const NodeEntry* const entry = cluster.nodes[walk.node].get();
+    if (entry == nullptr || !entry->state.present()) continue;
+    NodeView view;
+    if (parts_->claim_wishes.HasOnlyDraGpus(walk.node)) {
+      parts_->claim_views.ViewGpus(walk.node, view);
+    }
+    const Inventory& inventory = entry->state.inventory();
+    const bool claimed = !view.gpus.empty();
+    const std::size_t gpus = claimed ? view.gpus.size() : inventory.cards.size();
+    if (gpus == 0) continue;
+    walk.nodes.push_back({cluster.names.name(walk.node), claimed ? view.model : inventory.model,
+                          static_cast<int64_t>(gpus),
+                          TraitsOf(*cluster.set, entry->state.facts().labels.Finder())});
+  }
+  walk.through = walk.node >= cluster.nodes.size();
+}
+
 EngineTotals Engine::Totals() const {
   TotalsWalk walk;
   while (!walk.done()) TotalsSlice(walk);

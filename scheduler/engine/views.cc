@@ -228,6 +228,7 @@ std::vector<NodeView> Engine::Nodes(const NodeName& after, std::size_t limit, In
     if (!cluster.nodes[*at]->exists()) continue;
     page.push_back(ViewNode(cluster.names.name(*at), *cluster.nodes[*at]));
     parts_->claim_views.ViewGpus(*at, page.back());
+    page.back().traits = TraitsOf(*cluster.set, cluster.nodes[*at]->state.facts().labels.Finder());
   }
   return page;
 }

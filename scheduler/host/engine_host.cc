@@ -140,6 +140,14 @@ EngineTotals EngineHost::Totals(EngineCaller caller) {
   return std::move(walk.totals);
 }
 
+FleetWalk EngineHost::Fleet(EngineCaller caller) {
+  FleetWalk walk;
+  while (!walk.done()) {
+    With(caller, [&walk](Engine& engine, Instant) { engine.FleetSlice(walk); });
+  }
+  return walk;
+}
+
 WaitingWalk EngineHost::Waiting(EngineCaller caller) {
   WaitingWalk walk;
   while (!walk.done()) {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
+#include "scheduler/ledger/bill/fleet_text.h"
 #include "scheduler/ledger/numbers.h"
 #include "scheduler/ledger/questions.h"
 #include "topology/base/check.h"
@@ -71,6 +73,17 @@ std::string Malformed(const RestoredUse& use) {
     if (amount < 0 || amount > kMostCheckpointed) {
       return fmt::format("expected restored amounts of 0 to 10^36, found {}", FormatInt128(amount));
     }
+  }
+  return "";
+}
+
+std::string Malformed(const FleetFact& fact) {
+  if (!IsFleetName(fact.key)) {
+    return fmt::format("expected a node's or price's name, found '{}'", fact.key.substr(0, 63));
+  }
+  if (fact.text.size() > kMostNote) {
+    return fmt::format("expected at most {} bytes about {}, found {}", kMostNote, fact.key,
+                       fact.text.size());
   }
   return "";
 }
@@ -291,6 +304,73 @@ absl::Status Book::Restore(RestoredUse use, int64_t written) {
                                   kept.use.model, MillisOf(span.start), MillisOf(span.end),
                                   FormatInt128(time.compute), FormatInt128(time.memory),
                                   FormatDetail(kept), kept.mark.ledger, kept.mark.entry);
+}
+
+absl::Status Book::LoadFleet() {
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<FleetEntry> entries, FleetEntries(*database_));
+  std::map<FleetKey, std::string> fleet;
+  for (const FleetEntry& entry : entries) {
+    std::string key;
+    bool gone = false;
+    if (entry.kind == FleetKind::kNode) {
+      const absl::StatusOr<NodeOffer> offer = ReadNodeText(entry.text);
+      if (!offer.ok()) continue;  // told anew
+      key = offer->node;
+      gone = offer->gpus.empty();
+    } else {
+      const absl::StatusOr<PriceOffer> offer = ReadPriceText(entry.text);
+      if (!offer.ok()) continue;
+      key = offer->name;
+      gone = offer->gone;
+    }
+    if (gone) {
+      fleet.erase({entry.kind, key});
+    } else {
+      fleet.insert_or_assign({entry.kind, std::move(key)}, entry.text);
+    }
+  }
+  fleet_ = std::move(fleet);
+  return absl::OkStatus();
+}
+
+absl::Status Book::Enter(const FleetFact& fact, int64_t at, int64_t written) {
+  const bool of_node = fact.kind == FleetKind::kNode;
+  const FleetKey key(fact.kind, fact.key);
+  const auto known = fleet_->find(key);
+  const bool gone = fact.text.empty();
+  if (known == fleet_->end() ? gone : fact.text == known->second) {
+    ++ignored_;
+    return absl::OkStatus();
+  }
+  EntryRow entry;
+  entry.kind = of_node ? EntryKind::kFleet : EntryKind::kPrice;
+  entry.at = at;
+  entry.written = written;
+  entry.epoch = epoch_;
+  entry.note = !gone ? fact.text : of_node ? GoneNodeText(fact.key) : GonePriceText(fact.key);
+  TRANCHE_RETURN_IF_ERROR(Add(entry));
+  if (gone) {
+    fleet_->erase(known);
+  } else {
+    fleet_->insert_or_assign(key, fact.text);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Book::Note(const FleetNews& news, int64_t written) {
+  if (!fleet_) TRANCHE_RETURN_IF_ERROR(LoadFleet());
+  const int64_t at = MillisOf(news.at);
+  if (news.whole) {
+    std::set<FleetKey> there;
+    for (const FleetFact& fact : news.facts) there.emplace(fact.kind, fact.key);
+    std::vector<FleetFact> gone;
+    for (const auto& [key, text] : *fleet_) {
+      if (!there.contains(key)) gone.push_back({key.first, key.second, ""});
+    }
+    for (const FleetFact& fact : gone) TRANCHE_RETURN_IF_ERROR(Enter(fact, at, written));
+  }
+  for (const FleetFact& fact : news.facts) TRANCHE_RETURN_IF_ERROR(Enter(fact, at, written));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<Posting>> Book::Move(const std::vector<MeterPart>& parts, const char* to,

@@ -10,12 +10,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "scheduler/facts/fleet.h"
 #include "scheduler/ledger/journal.h"
 #include "scheduler/ledger/sqlite.h"
 
@@ -26,6 +28,7 @@ namespace tranche::ledger {
 std::string Malformed(const MeterEvent& event);
 std::string Malformed(const WindowClosing& closing);
 std::string Malformed(const RestoredUse& use);
+std::string Malformed(const FleetFact& fact);
 
 class Book {
  public:
@@ -39,6 +42,8 @@ class Book {
   // Of a leaf what the file lacks, as of all that was applied before; of a budget the whole, unless
   // the same checkpoint or a later one of the same ledger is there.
   absl::Status Restore(RestoredUse use, int64_t written);
+  // Enters what is not as the newest entry about the same key says.
+  absl::Status Note(const FleetNews& news, int64_t written);
   absl::Status Beat(int64_t now, const std::vector<DecayRow>& decay);
   // Writes balances and rollups; from time to time, or when told to, also a mark that everything up
   // to here has been summed, so that a start checks only what comes later.
@@ -72,6 +77,7 @@ class Book {
     Int128 memory_moment = 0;
     bool changed = false;
   };
+  using FleetKey = std::pair<FleetKind, std::string>;
   using IntervalKey = std::pair<std::string, int64_t>;  // uid, number
   using RollupKey = std::pair<int64_t, int64_t>;        // day, account
 
@@ -90,6 +96,8 @@ class Book {
   // What the file does not have of a leaf's use; and whether a budget's was entered.
   absl::StatusOr<GpuTime> Lacking(const RestoredUse& use);
   absl::StatusOr<bool> IsRestored(const RestoredUse& use);
+  absl::Status LoadFleet();
+  absl::Status Enter(const FleetFact& fact, int64_t at, int64_t written);
   // Sets id and hash, writes the entry and its postings, adds to the sums.
   absl::Status Add(EntryRow& entry);
   absl::Status AddToSums(const Posting& posting, int64_t at);
@@ -117,6 +125,8 @@ class Book {
   std::map<int64_t, Sum> sums_;  // by account
   std::vector<std::pair<const int64_t, Sum>*> changed_sums_;
   std::map<IntervalKey, OpenRecord> open_;
+  // The newest text of each key that is not gone; nullopt: not read yet.
+  std::optional<std::map<FleetKey, std::string>> fleet_;
   std::map<RollupKey, Rollup> rollups_;  // those in use
   std::vector<std::pair<const RollupKey, Rollup>*> changed_rollups_;
 

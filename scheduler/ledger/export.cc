@@ -164,6 +164,7 @@ class Exporter {
         const auto part = refund.parts.find(model);
         if (part == refund.parts.end()) continue;
         AddTime(filled.refunded, part->second, refund.from, refund.until);
+        filled.refunds.push_back({{At(refund.from), At(refund.until)}, part->second});
       }
       rows.push_back(std::move(filled));
     }

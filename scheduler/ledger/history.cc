@@ -89,6 +89,8 @@ absl::Status EndedReader::Add(const EntryRow& entry) {
   switch (entry.kind) {
     case EntryKind::kWindow:
     case EntryKind::kRestored:
+    case EntryKind::kFleet:
+    case EntryKind::kPrice:
       return absl::OkStatus();
     case EntryKind::kOpen:
       open_[entry.interval] = FromOpen(entry);
@@ -190,9 +192,8 @@ void HistoryBuilder::Give(Known& known) {
 }
 
 absl::Status HistoryBuilder::Add(const EntryRow& entry) {
-  if (entry.kind == EntryKind::kWindow || entry.kind == EntryKind::kRestored) {
-    return absl::OkStatus();
-  }
+  // Of no interval.
+  if (entry.kind >= EntryKind::kWindow) return absl::OkStatus();
   if (entry.kind == EntryKind::kOpen) {
     Known& known = known_[entry.interval];
     known.open = FromOpen(entry);

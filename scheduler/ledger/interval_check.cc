@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "scheduler/ledger/bill/fleet_text.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
@@ -54,6 +55,23 @@ void IntervalChecker::Check(const EntryRow& entry, std::vector<std::string>& fau
     case EntryKind::kWindow:
     case EntryKind::kRestored:
       break;
+    case EntryKind::kFleet:
+    case EntryKind::kPrice:
+      CheckFleet(entry, faults);
+      break;
+  }
+}
+
+void IntervalChecker::CheckFleet(const EntryRow& entry, std::vector<std::string>& faults) {
+  const absl::Status read = entry.kind == EntryKind::kFleet ? ReadNodeText(entry.note).status()
+                                                            : ReadPriceText(entry.note).status();
+  if (!read.ok()) {
+    faults.push_back(fmt::format("rule 7: entry {}: expected a note that says it, found: {}",
+                                 entry.id, std::string(read.message())));
+  }
+  if (entry.interval != 0 || !entry.postings.empty()) {
+    faults.push_back(fmt::format(
+        "rule 7: entry {}: expected no interval and no postings, found some", entry.id));
   }
 }
 

@@ -1,5 +1,6 @@
 // Rules 3 and 4: what happens to an interval happens once, in order, with the amounts it was opened
 // with; intervals of one pod do not overlap; a refund ends as it started.
+// And rule 7: what is said of the fleet can be read.
 //
 // Thread rule: one thread. Memory: the open intervals.
 #pragma once
@@ -31,6 +32,7 @@ class IntervalChecker {
   const std::unordered_map<int64_t, Open>& open() const { return open_; }
 
  private:
+  void CheckFleet(const EntryRow& entry, std::vector<std::string>& faults);
   void CheckOpen(const EntryRow& entry, std::vector<std::string>& faults);
   void CheckEnd(const EntryRow& entry, std::vector<std::string>& faults);
   void CheckRefundEnd(const EntryRow& entry, std::vector<std::string>& faults);

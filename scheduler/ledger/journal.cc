@@ -274,6 +274,11 @@ absl::StatusOr<bool> HasRestored(Database& database) {
   return version >= 2;
 }
 
+absl::StatusOr<bool> HasFleet(Database& database) {
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t version, database.Integer("PRAGMA user_version"));
+  return version >= 3;
+}
+
 absl::Status MakeId(Database& database, IdOf of) {
   const absl::StatusOr<std::string> known = ReadId(database);
   if (!known.ok()) return known.status();

@@ -30,6 +30,8 @@ enum class EntryKind : int64_t {
   kRefundEnd = 6,
   kWindow = 7,    // a budget window ended; no postings, a row in window_closing
   kRestored = 8,  // taken over from a checkpoint; no postings, a row in restored
+  kFleet = 9,     // what a node offers from then on, in the note; no postings
+  kPrice = 10,    // a price in force from then on, likewise
 };
 inline constexpr int64_t kEstimatedFlag = 1;
 inline constexpr int64_t kLateFlag = 2;
@@ -166,6 +168,8 @@ absl::Status MakeId(Database& database, IdOf of);
 
 // Files of version 1, which only a writer takes further, have no table `restored`.
 absl::StatusOr<bool> HasRestored(Database& database);
+// Files of versions 1 and 2 tell nothing of the fleet.
+absl::StatusOr<bool> HasFleet(Database& database);
 
 // The newest of all times: of entries, of when they were written, of the heartbeat. 1970 in an
 // empty file.

@@ -23,6 +23,9 @@ absl::StatusOr<std::vector<ReportRow>> SumUsage(Database& database, const Report
 
 absl::StatusOr<std::vector<RestoredRow>> RestoredUses(Database& database, const ReportQuery& query);
 
+// All that the entries say of the fleet, ascending entry.
+absl::StatusOr<std::vector<FleetEntry>> FleetEntries(Database& database);
+
 absl::Status ExportIntervals(Database& database, const ReportQuery& query,
                              const std::function<void(const ExportRow&)>& row);
 

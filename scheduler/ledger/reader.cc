@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "scheduler/ledger/files.h"
 #include "scheduler/ledger/journal.h"
+#include "scheduler/ledger/numbers.h"
 #include "scheduler/ledger/questions.h"
 #include "scheduler/ledger/schema.h"
 #include "scheduler/ledger/sqlite.h"
@@ -85,6 +87,40 @@ absl::StatusOr<std::vector<ReportRow>> Reader::Report(const ReportQuery& query) 
 
 absl::StatusOr<std::vector<RestoredRow>> Reader::Restored(const ReportQuery& query) {
   return RestoredUses(impl_->database, query);
+}
+
+absl::StatusOr<Bill> Reader::MakeBill(BillQuery query) {
+  TRANCHE_ASSIGN_OR_RETURN(const Instant last, LastTime());
+  query.to = std::min(query.to, last);
+  // Uses before the fleet: entries never change, and what comes in between is of later times.
+  std::vector<BillUse> uses;
+  ReportQuery span;
+  span.from = query.from;
+  span.to = query.to;
+  span.now = query.to;
+  const auto add = [&](const ExportRow& row) {
+    const OpenInterval& held = row.interval;
+    BillUse use;
+    use.node = held.node.str();
+    use.model = held.parts[0].model;
+    use.ns = held.pod.ns;
+    use.team = held.leaf;
+    use.from = MillisOf(held.since);
+    use.until = MillisOf(std::min(row.end.value_or(query.to), query.to));
+    use.charge = held.parts[0].charge;
+    for (const RefundedPart& part : row.refunds) {
+      use.refunds.push_back({MillisOf(part.span.start), MillisOf(part.span.end), part.charge});
+    }
+    uses.push_back(std::move(use));
+  };
+  TRANCHE_RETURN_IF_ERROR(Export(span, add));
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<FleetEntry> fleet, FleetEntries(impl_->database));
+  TRANCHE_ASSIGN_OR_RETURN(Bill bill, SumBill(query, fleet, uses));
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<ReportRow> rows, Report(span));
+  for (const ReportRow& row : rows) {
+    bill.restored += std::max(row.restored.compute, row.restored.memory) / kUnitWeight;
+  }
+  return bill;
 }
 
 absl::Status Reader::Export(const ReportQuery& query,

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "quota/budget/budget.h"
 #include "scheduler/facts/metering.h"
+#include "scheduler/ledger/bill/bill.h"
 
 namespace tranche::ledger {
 
@@ -44,15 +45,22 @@ struct RestoredRow {
   CheckpointMark mark;
 };
 
+// Part of an interval's use that was given back.
+struct RefundedPart {
+  TimeSpan span;
+  Charge charge;
+};
+
 // One interval of one pod on one model's GPUs, for export.
 struct ExportRow {
   OpenInterval interval;
   std::optional<Instant> end;  // nullopt: still open
   bool estimated = false;
   bool late = false;
-  std::string devices;  // JSON
-  GpuTime time;         // within the asked span
-  GpuTime refunded;     // of it, given back
+  std::string devices;                // JSON
+  GpuTime time;                       // within the asked span
+  GpuTime refunded;                   // of it, given back
+  std::vector<RefundedPart> refunds;  // all of the interval's, whatever span is asked
 };
 
 struct ReportQuery {
@@ -84,6 +92,9 @@ class Reader {
   // What was taken over that overlaps the span, in the order it was. Included in Report, evenly
   // over the time it is the sum of.
   absl::StatusOr<std::vector<RestoredRow>> Restored(const ReportQuery& query);
+  // What use and fleet cost; `to` is no later than the newest time the ledger knows of. Errors: as
+  // of SumBill. Some 150 bytes for each interval in the span.
+  absl::StatusOr<Bill> MakeBill(BillQuery query);
   // Intervals that overlap the span, ascending start, uid, interval, model.
   absl::Status Export(const ReportQuery& query, const std::function<void(const ExportRow&)>& row);
 

@@ -187,4 +187,20 @@ absl::StatusOr<std::vector<ReportRow>> ReportUsage(Database& database, const Rep
   return rows;
 }
 
+absl::StatusOr<std::vector<FleetEntry>> FleetEntries(Database& database) {
+  std::vector<FleetEntry> entries;
+  TRANCHE_ASSIGN_OR_RETURN(const bool known, HasFleet(database));
+  if (!known) return entries;
+  absl::StatusOr<Statement> rows = database.Prepare(
+      "SELECT id, kind, at, note FROM entry INDEXED BY entry_fleet WHERE kind >= 9 ORDER BY id");
+  if (!rows.ok()) return rows.status();
+  while (true) {
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, rows->Row());
+    if (!row) return entries;
+    const bool of_node = rows->Integer(1) == static_cast<int64_t>(EntryKind::kFleet);
+    entries.push_back({rows->Integer(0), of_node ? FleetKind::kNode : FleetKind::kPrice,
+                       rows->Integer(2), std::string(rows->Bytes(3))});
+  }
+}
+
 }  // namespace tranche::ledger

@@ -162,7 +162,17 @@ CREATE TRIGGER restored_delete BEFORE DELETE ON restored
   BEGIN SELECT RAISE(ABORT, 'restored is append-only'); END;
 )sql";
 
-constexpr MigrationStep kSteps[] = {{1, kVersion1}, {2, kVersion2}};
+constexpr std::string_view kVersion3 = R"sql(
+PRAGMA writable_schema = ON;
+UPDATE sqlite_schema SET sql = replace(sql,
+    'CHECK (kind BETWEEN 1 AND 8)', 'CHECK (kind BETWEEN 1 AND 10)')
+  WHERE type = 'table' AND name = 'entry';
+PRAGMA writable_schema = RESET;
+
+CREATE INDEX entry_fleet ON entry(id) WHERE kind >= 9;
+)sql";
+
+constexpr MigrationStep kSteps[] = {{1, kVersion1}, {2, kVersion2}, {3, kVersion3}};
 static_assert(std::size(kSteps) == kSchemaVersion);
 
 // What calls itself a later version than this is damaged, not new.

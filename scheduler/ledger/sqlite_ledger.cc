@@ -273,6 +273,8 @@ void SqliteLedger::WhenCommitted(std::function<void(bool)> done) {
   impl_->writer->WhenCommitted(std::move(done));
 }
 
+void SqliteLedger::NoteFleet(FleetNews news) { impl_->writer->NoteFleet(std::move(news)); }
+
 void SqliteLedger::Heartbeat(Instant now, std::vector<DecayRow> decay) {
   impl_->writer->Heartbeat(now, std::move(decay));
 }

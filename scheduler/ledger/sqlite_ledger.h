@@ -87,6 +87,7 @@ class SqliteLedger : public Ledger {
 
   void Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings) override;
   void Restore(std::vector<RestoredUse> uses) override;
+  void NoteFleet(FleetNews news) override;
   void WhenCommitted(std::function<void(bool)> done) override;
   void Heartbeat(Instant now, std::vector<DecayRow> decay) override;
   LedgerHealth health() const override;

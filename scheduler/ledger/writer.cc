@@ -93,6 +93,14 @@ void Writer::Restore(std::vector<RestoredUse> uses) {
   Enqueue({{}, {}, std::move(uses)}, bad, refused);
 }
 
+void Writer::NoteFleet(FleetNews news) {
+  std::string refused;
+  const std::size_t bad = Sift(news.facts, refused);
+  Group group;
+  if (news.whole || !news.facts.empty()) group.fleet = std::move(news);
+  Enqueue(std::move(group), bad, refused);
+}
+
 void Writer::Enqueue(Group group, std::size_t bad, const std::string& refused) {
   const std::lock_guard lock(mutex_);
   if (bad > 0) {
@@ -105,6 +113,8 @@ void Writer::Enqueue(Group group, std::size_t bad, const std::string& refused) {
     group = {};
   } else {
     DropLives(group.events);
+    // Told again with the next whole.
+    if (waiting_ >= options_.queue_limit) group.fleet.reset();
   }
   if (group.size() < all) {
     health_.dropped += static_cast<int64_t>(all - group.size());
@@ -386,6 +396,7 @@ absl::Status Writer::Write() {
     for (const RestoredUse& use : group.restored) {
       TRANCHE_RETURN_IF_ERROR(book.Restore(use, written_));
     }
+    if (group.fleet) TRANCHE_RETURN_IF_ERROR(book.Note(*group.fleet, written_));
   }
   if (batch_.beat) {
     const int64_t now = batch_.beat->now.time_since_epoch().count();

@@ -64,6 +64,7 @@ class Writer {
 
   void Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings);
   void Restore(std::vector<RestoredUse> uses);
+  void NoteFleet(FleetNews news);
   void WhenCommitted(std::function<void(bool)> done);
   void Heartbeat(Instant now, std::vector<DecayRow> decay);
   LedgerHealth health() const;
@@ -80,7 +81,10 @@ class Writer {
     std::vector<MeterEvent> events;
     std::vector<WindowClosing> closings;
     std::vector<RestoredUse> restored = {};
-    std::size_t size() const { return events.size() + closings.size() + restored.size(); }
+    std::optional<FleetNews> fleet = std::nullopt;
+    std::size_t size() const {
+      return events.size() + closings.size() + restored.size() + (fleet ? 1 : 0);
+    }
   };
   struct Beat {
     Instant now;

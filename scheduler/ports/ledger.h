@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/facts/fleet.h"
 #include "scheduler/facts/metering.h"
 
 namespace tranche {
@@ -62,6 +63,8 @@ class Ledger {
   // What checkpoints tell and this ledger lacks, after all that was appended before. Of a leaf the
   // difference to what it has is entered, so that a repeat enters nothing.
   virtual void Restore(std::vector<RestoredUse> uses) = 0;
+  // What the fleet offers and costs from then on; what was told last is no news and adds nothing.
+  virtual void NoteFleet(FleetNews news) = 0;
   // Calls `done(true)` once everything appended before is on disk; done(false) at once when commits
   // fail, and when one does not end in time (what was appended stays queued and is written later).
   // Callbacks come on a thread of the ledger or the caller's, exactly once.

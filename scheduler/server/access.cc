@@ -31,7 +31,8 @@ Subject SubjectOf(std::string_view path) {
 int CostOf(std::string_view path) {
   constexpr int kDear = 10;
   const bool dear = path == "/api/v1/whatif" || path == "/api/v1/advice" ||
-                    path == "/api/v1/audit" || path == "/api/v1/plan";
+                    path == "/api/v1/audit" || path == "/api/v1/plan" ||
+                    path == "/api/v1/ledger/bill";
   return dear ? kDear : 1;
 }
 

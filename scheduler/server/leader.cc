@@ -19,6 +19,7 @@
 #include "scheduler/api/what_if_api.h"
 #include "scheduler/controllers/binder.h"
 #include "scheduler/controllers/checkpointer.h"
+#include "scheduler/controllers/fleet_recorder.h"
 #include "scheduler/controllers/mig_controller.h"
 #include "scheduler/controllers/reclaimer.h"
 #include "scheduler/controllers/self_check.h"
@@ -44,6 +45,7 @@ constexpr std::chrono::milliseconds kWriteStatusEvery{250};
 constexpr std::chrono::minutes kReturnMemoryEvery{1};
 constexpr std::chrono::milliseconds kLookAtMigEvery{1'000};
 constexpr std::chrono::milliseconds kLookForCheckpointEvery{1'000};
+constexpr std::chrono::milliseconds kLookAtFleetEvery{1'000};
 constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
 // Some seconds for all of a large cluster.
 constexpr std::chrono::milliseconds kCheckSliceEvery{100};
@@ -132,6 +134,7 @@ struct LeaderServices::Impl {
   std::unique_ptr<Verbs> verbs;
   std::unique_ptr<Checkpointer> checkpointer;
   std::unique_ptr<SelfCheck> self_check;
+  FleetRecorder fleet_recorder{host, book.get()};
   std::unique_ptr<AuditApi> audit;
   std::unique_ptr<StatusWriter> status_writer;
   std::unique_ptr<MigController> mig_controller;
@@ -349,6 +352,7 @@ std::optional<Instant> LeaderServices::Impl::DoDue() {
   if (manual) {
     mig_controller->Tick(clock.Now());
     checkpointer->Take(clock.Now());
+    fleet_recorder.Tick(clock.Now());
   }
   return next;
 }
@@ -451,6 +455,7 @@ void LeaderServices::Begin() {
   // what else is due.
   if (!impl->manual) {
     impl->EveryLater(kLookAtMigEvery, [impl] { impl->mig_controller->Tick(impl->clock.Now()); });
+    impl->EveryLater(kLookAtFleetEvery, [impl] { impl->fleet_recorder.Tick(impl->clock.Now()); });
     impl->EveryLater(kLookForCheckpointEvery,
                      [impl] { impl->checkpointer->Take(impl->clock.Now()); });
   }

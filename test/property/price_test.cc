@@ -99,8 +99,8 @@ class PriceProperty : public test::BudgetProperty {
   // Near a change of clocks more often than not.
   Instant SomeMoment() {
     const int year = static_cast<int>(Between(2025, 2031));
-    const Instant change = ChangeOf(std::chrono::year(year),
-                                    OneOf({std::chrono::March, std::chrono::October}));
+    const Instant change =
+        ChangeOf(std::chrono::year(year), OneOf({std::chrono::March, std::chrono::October}));
     return change + Millis(Between(-100, 100) * OneOf<int64_t>({977, 60'000, 3'600'000}));
   }
 };
@@ -111,8 +111,8 @@ TEST_F(PriceProperty, FromChangeToChangeComesToTheSameAsMinuteByMinute) {
     for (int64_t count = Between(0, 6); count > 0; --count) {
       prices.push_back(SomePrice(std::string(1, static_cast<char>('a' + prices.size()))));
     }
-    const NodeTraits node{OneOf({"", "p"}), OneOf<std::optional<CapacityType>>(
-                                                {std::nullopt, CapacityType::kSpot}),
+    const NodeTraits node{OneOf({"", "p"}),
+                          OneOf<std::optional<CapacityType>>({std::nullopt, CapacityType::kSpot}),
                           OneOf({"", "p5"})};
     const std::string model = OneOf({"h200", "l40s"});
     const Instant begin = SomeMoment();

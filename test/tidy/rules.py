@@ -45,6 +45,7 @@ RANKS = [
     ["scheduler/kube/transport"],
     ["scheduler/kube/watch", "scheduler/kube/leadership"],
     ["scheduler/kube/writes"],
+    ["scheduler/ledger/bill"],
     ["scheduler/http", "scheduler/kube", "scheduler/embedded", "scheduler/ledger",
      "scheduler/metrics", "scheduler/ui", "scheduler/probe"],
     ["scheduler/host", "scheduler/agent"],

@@ -29,8 +29,10 @@ struct OutputFormat {
 inline constexpr const char* kListFormats =
     "table|wide|json|yaml|name|jsonpath=...|custom-columns=...";
 inline constexpr const char* kAnswerFormats = "table|json|yaml|jsonpath=...";
+inline constexpr const char* kBillFormats = "table|csv|json|yaml|jsonpath=...";
 
-// `formats`: one of the two above. Errors: InvalidArgument naming what was expected and found.
+// `formats`: one of the three above; csv is not for this. Errors: InvalidArgument naming what was
+// expected and found.
 absl::StatusOr<OutputFormat> ParseOutputFormat(std::string_view text, const char* formats);
 
 // The same value in YAML, lines ending in a newline. Texts that YAML would read as something else

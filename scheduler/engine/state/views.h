@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/prices.h"
 #include "quota/book_fault.h"
 #include "quota/quota_book.h"
 #include "quota/tree/model_charge.h"
@@ -60,6 +61,7 @@ struct NodeView {
   std::shared_ptr<const MachineTable> machine;
   bool links_verified = false;  // what requires NVLink may rely on it
   std::vector<std::string> problems;
+  NodeTraits traits;  // its pool, and what prices ask of it
 };
 enum class PodState : uint8_t { kPending, kClaimed, kReserved, kBound };
 struct PodView {

@@ -82,6 +82,39 @@ TEST_F(UsageServer, SeriesAddUpToTheReport) {
   EXPECT_EQ(Get("/api/v1/ledger/series?leaf=b&step=3600&" + span)["rows"].size(), 0U);
 }
 
+TEST_F(UsageServer, ABillAddsUpToTheFleetAndKnowsPricesSinceTheyWereDeclared) {
+  Apply(Json::parse(R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUPool",
+      "metadata": {"name": "all"}, "spec": {"nodes": {}, "capacity": "Spot"}})"));
+  Apply(Json::parse(R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUPrice",
+      "metadata": {"name": "spot"},
+      "spec": {"perGpuHour": "2.5", "currency": "USD", "capacity": "Spot"}})"));
+  Advance(60);
+  const Instant start = *wire::ParseTime(Now());
+  Use();
+  Advance(60);
+  const std::string span = "/api/v1/ledger/bill?from=" + wire::FormatTime(start) +
+                           "&to=" + wire::FormatTime(start + std::chrono::hours(2));
+  const Json bill = Get(span);
+  EXPECT_EQ(bill["currency"], "USD");
+  EXPECT_EQ(bill["by"], "team");
+  EXPECT_EQ(bill["fleet"]["gpuHours"], "16.000");
+  EXPECT_EQ(bill["fleet"]["cost"], "40.00");
+  EXPECT_EQ(bill["used"]["cost"], "20.00");
+  EXPECT_EQ(bill["free"]["cost"], "20.00");
+  EXPECT_EQ(bill["refunded"]["cost"], "0.00");
+  EXPECT_EQ(bill["unknownGpuHours"], "0.000");
+  ASSERT_EQ(bill["rows"].size(), 1U);
+  EXPECT_EQ(bill["rows"][0]["key"], "a");
+  EXPECT_EQ(bill["rows"][0]["gpuHours"], "8.000");
+  EXPECT_EQ(bill["rows"][0]["cost"], "20.00");
+  EXPECT_EQ(Get(span + "&by=pool")["rows"][0]["key"], "all");
+  const Json node = Get("/api/v1/nodes/n");
+  EXPECT_EQ(node["pool"], "all");
+  EXPECT_EQ(node["capacity"], "Spot");
+  EXPECT_EQ(node["pricePerHour"], "20");
+  EXPECT_EQ(node["currency"], "USD");
+}
+
 TEST_F(UsageServer, ABudgetsCurveEndsWhereItsMeterStands) {
   Use();
   const Json budget = Get("/api/v1/budgets")["budgets"][0];
@@ -113,7 +146,11 @@ TEST_F(UsageServer, RefusalsSayWhatWasExpected) {
         Row{"/api/v1/ledger/series?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", 400,
             "to: expected a time after from"},
         Row{"/api/v1/ledger/series?from=2020-01-01T00:00:00Z&to=2026-01-01T00:00:00Z", 400,
-            "at most 400"}}) {
+            "at most 400"},
+        Row{"/api/v1/ledger/bill?by=owner", 400,
+            "by: expected team, namespace, model, pool or day"},
+        Row{"/api/v1/ledger/bill?from=2020-01-02T00:00:00Z&to=2020-01-01T00:00:00Z", 400,
+            "to: expected a moment after from"}}) {
     const kube::SingleAnswer reply = Call("GET", row.target);
     EXPECT_EQ(reply.status, row.status) << row.target;
     EXPECT_NE(reply.body.find(row.says), std::string::npos) << reply.body;
@@ -122,6 +159,7 @@ TEST_F(UsageServer, RefusalsSayWhatWasExpected) {
 
 TEST_F(LiveServer, WithoutALedgerThereIsNoHistory) {
   EXPECT_EQ(Call("GET", "/api/v1/ledger/series").status, 404);
+  EXPECT_EQ(Call("GET", "/api/v1/ledger/bill").status, 404);
   EXPECT_EQ(Call("GET", "/api/v1/burndown/any").status, 404);
 }
 

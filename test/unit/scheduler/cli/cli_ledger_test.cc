@@ -5,6 +5,8 @@
 
 #include <sstream>
 
+#include "scheduler/cli/cli_ask.h"
+#include "scheduler/ledger/bill/fleet_text.h"
 #include "scheduler/wire/json/json.h"
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
@@ -57,6 +59,56 @@ TEST_F(CliLedgerTest, ReportAsJsonOfASpanAndALeaf) {
   EXPECT_EQ(out_.str(),
             R"({"rows":[{"leaf":"team-a","model":"h200","gpuHours":"0.500"}],"total":"0.500"})"
             "\n");
+}
+
+TEST_F(CliLedgerTest, BillIsATableJsonOrTheColumnsOfFocus) {
+  {
+    const auto file = MustOpen();
+    NodeTraits traits;
+    GpuPrice price;
+    price.name = "all";
+    price.micros_per_gpu_hour = 2'000'000;
+    price.currency = "USD";
+    file->NoteFleet({ledger::Minute(0),
+                     {{FleetKind::kNode, "node-1",
+                       ledger::NodeText({"node-1", {{"h200", 2}}, std::move(traits)})},
+                      {FleetKind::kPrice, "all", ledger::PriceText(price)}},
+                     true});
+    ASSERT_TRUE(Committed(*file));
+  }
+  WriteTwoTeams();
+  LedgerBillOptions options{Span(), "team"};
+  options.span.from = "2026-03-01T10:00:00Z";
+  options.span.to = "2026-03-01T12:00:00Z";
+  ClientOptions client;
+  EXPECT_EQ(LedgerBill(options, client, out_, err_), 0) << err_.str();
+  EXPECT_EQ(out_.str(),
+            "TEAM      GPU-HOURS  UNPRICED   USD\n"
+            "team-a        1.500     0.000  3.00\n"
+            "team-b        0.749     0.749  0.00\n"
+            "used          1.500     0.000  3.00\n"
+            "free          2.000     0.000  4.00\n"
+            "refunded      0.500     0.000  1.00\n"
+            "fleet         4.000     0.000  8.00\n"
+            "the fleet is known from 2026-03-01T10:00:00Z\n"
+            "prices are known from 2026-03-01T10:00:00Z\n"
+            "0.749 GPU-hours were used on nodes that the ledger did not tell of then\n");
+  out_.str("");
+  client.output = "csv";
+  EXPECT_EQ(LedgerBill(options, client, out_, err_), 0) << err_.str();
+  EXPECT_THAT(out_.str(), StartsWith("BilledCost,BillingCurrency,BillingPeriodStart,"));
+  EXPECT_THAT(out_.str(),
+              HasSubstr("\r\n3.00,USD,2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,Usage,used,"
+                        "2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,1.500,GPU-Hours,3.00,Tranche,,,"
+                        "Compute,GPU,team-a,team-a,0.000\r\n"));
+  out_.str("");
+  client.output = "json";
+  options.by = "day";
+  EXPECT_EQ(LedgerBill(options, client, out_, err_), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr(R"("rows":[{"key":"2026-03-01","gpuHours":"2.249")"));
+  client.output = "name";
+  EXPECT_EQ(LedgerBill(options, client, out_, err_), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("-o: expected one of table csv json yaml jsonpath="));
 }
 
 TEST_F(CliLedgerTest, AnEmptySpanIsAnEmptyReport) {

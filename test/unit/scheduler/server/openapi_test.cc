@@ -95,6 +95,7 @@ TEST_F(OpenApi, DescribesEveryAnswer) {
       {"/api/v1/burndown/{budget}", "/api/v1/burndown/" + budget},
       {"/api/v1/ledger", "/api/v1/ledger"},
       {"/api/v1/ledger/series", "/api/v1/ledger/series"},
+      {"/api/v1/ledger/bill", "/api/v1/ledger/bill?by=model"},
       {explain, "/api/v1/explain/" + waits},
       {explain, "/api/v1/explain/" + runs},
       {"/api/v1/advice", "/api/v1/advice"},

@@ -1,0 +1,373 @@
+#include "scheduler/ledger/bill/bill.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "fmt/format.h"
+#include "policy/prices.h"
+#include "scheduler/ledger/bill/fleet_text.h"
+#include "topology/base/status.h"
+
+namespace tranche::ledger {
+namespace {
+
+constexpr int64_t kDayMillis = 86'400'000;
+constexpr Int128 kGpuHourQuantity = Int128{kQuantaPerGpu} * 3'600'000;
+constexpr int64_t kMicrosPerCent = 10'000;
+constexpr Int128 kCentMoney = kGpuHourQuantity * kMicrosPerCent;
+constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+
+constexpr std::array<std::pair<std::string_view, BillBy>, 5> kBillBy = {{
+    {"team", BillBy::kTeam},
+    {"namespace", BillBy::kNamespace},
+    {"model", BillBy::kModel},
+    {"pool", BillBy::kNodePool},
+    {"day", BillBy::kDay},
+}};
+
+// ---- what holds when
+
+// Values of one key, ascending `at`.
+template <typename Value>
+class Timeline {
+ public:
+  // In the order they were written: a later word also stands where an earlier one spoke of later.
+  void Add(int64_t at, Value value) {
+    while (!stands_.empty() && stands_.back().first >= at) stands_.pop_back();
+    stands_.emplace_back(at, std::move(value));
+  }
+  // nullptr: nothing holds yet.
+  const Value* Of(int64_t at) const {
+    const auto after = std::ranges::upper_bound(stands_, at, {}, &std::pair<int64_t, Value>::first);
+    return after == stands_.begin() ? nullptr : &std::prev(after)->second;
+  }
+  const std::vector<std::pair<int64_t, Value>>& stands() const { return stands_; }
+
+ private:
+  std::vector<std::pair<int64_t, Value>> stands_;
+};
+
+struct Fleet {
+  std::map<std::string, Timeline<NodeOffer>> nodes;
+  Timeline<std::shared_ptr<const std::vector<GpuPrice>>> prices;  // all in force, ascending name
+  std::optional<Instant> fleet_from;
+  std::optional<Instant> prices_from;
+};
+
+void NoteFirst(std::optional<Instant>& first, int64_t at) {
+  const Instant moment{Millis(at)};
+  if (!first || moment < *first) first = moment;
+}
+
+// All prices together, whenever one of them changes.
+void LayOut(const std::map<std::string, Timeline<PriceOffer>>& prices, Fleet& fleet) {
+  std::set<int64_t> changes;
+  for (const auto& [name, line] : prices) {
+    for (const auto& [at, offer] : line.stands()) changes.insert(at);
+  }
+  for (const int64_t at : changes) {
+    std::vector<GpuPrice> in_force;
+    for (const auto& [name, line] : prices) {
+      const PriceOffer* const offer = line.Of(at);
+      if (offer != nullptr && !offer->gone) in_force.push_back(offer->price);
+    }
+    fleet.prices.Add(at, std::make_shared<const std::vector<GpuPrice>>(std::move(in_force)));
+  }
+}
+
+absl::Status Unreadable(const FleetEntry& entry, const absl::Status& why) {
+  return absl::DataLossError(fmt::format("entry {}: {}", entry.entry, std::string(why.message())));
+}
+
+absl::StatusOr<Fleet> ReadFleet(const std::vector<FleetEntry>& entries) {
+  Fleet fleet;
+  std::map<std::string, Timeline<PriceOffer>> prices;
+  for (const FleetEntry& entry : entries) {
+    if (entry.kind == FleetKind::kNode) {
+      absl::StatusOr<NodeOffer> offer = ReadNodeText(entry.text);
+      if (!offer.ok()) return Unreadable(entry, offer.status());
+      NoteFirst(fleet.fleet_from, entry.at);
+      fleet.nodes[offer->node].Add(entry.at, std::move(*offer));
+    } else {
+      absl::StatusOr<PriceOffer> offer = ReadPriceText(entry.text);
+      if (!offer.ok()) return Unreadable(entry, offer.status());
+      NoteFirst(fleet.prices_from, entry.at);
+      prices[offer->name].Add(entry.at, std::move(*offer));
+    }
+  }
+  LayOut(prices, fleet);
+  return fleet;
+}
+
+// ---- the sums
+
+int64_t LargerOf(const Charge& charge) {
+  return std::max<int64_t>(0, std::max(charge.compute, charge.memory));
+}
+
+// How much of its share was given back at that moment.
+int64_t GivenBack(const BillUse& use, int64_t at) {
+  Charge sum;
+  for (const BillRefund& refund : use.refunds) {
+    if (at < refund.from || at >= refund.until) continue;
+    sum = AddSaturating(sum, refund.charge);
+  }
+  return std::min(LargerOf(use.charge), LargerOf(sum));
+}
+
+std::string DayText(int64_t at) {
+  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(Instant(Millis(at))));
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()),
+                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
+}
+
+int64_t DayEnd(int64_t at) {
+  const int64_t into = (at % kDayMillis + kDayMillis) % kDayMillis;
+  return at - into + kDayMillis;
+}
+
+class Biller {
+ public:
+  Biller(const BillQuery& query, const Fleet& fleet)
+      : query_(query),
+        fleet_(fleet),
+        from_(query.from.time_since_epoch().count()),
+        to_(query.to.time_since_epoch().count()) {
+    bill_.from = query.from;
+    bill_.to = query.to;
+    bill_.by = query.by;
+    bill_.fleet_from = fleet.fleet_from;
+    bill_.prices_from = fleet.prices_from;
+  }
+
+  // The GPUs of one model of one node, and who held some of them.
+  void Add(const std::string& node, const std::string& model,
+           const std::vector<const BillUse*>& uses) {
+    node_ = nullptr;
+    if (const auto found = fleet_.nodes.find(node); found != fleet_.nodes.end()) {
+      node_ = &found->second;
+    }
+    model_ = &model;
+    const std::vector<int64_t> edges = EdgesOf(uses);
+    std::vector<const BillUse*> starting = uses;
+    std::ranges::sort(starting, {}, &BillUse::from);
+    std::size_t started = 0;
+    std::vector<const BillUse*> active;
+    for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
+      const int64_t at = edges[i];
+      for (; started < starting.size() && starting[started]->from <= at; ++started) {
+        active.push_back(starting[started]);
+      }
+      std::erase_if(active, [at](const BillUse* use) { return use->until <= at; });
+      AddSpan(at, edges[i + 1], active);
+    }
+  }
+
+  absl::StatusOr<Bill> Take() {
+    if (overflow_) return absl::OutOfRangeError("expected sums within 128 bits, found larger ones");
+    if (currencies_.size() > 1) {
+      return absl::InvalidArgumentError(
+          fmt::format("from, to: expected prices of one currency from {} to {}, found {}",
+                      DayText(from_), DayText(to_), fmt::join(currencies_, " and ")));
+    }
+    if (!currencies_.empty()) bill_.currency = *currencies_.begin();
+    for (auto& [key, part] : rows_) bill_.rows.push_back({key, part});
+    Round();
+    return std::move(bill_);
+  }
+
+ private:
+  // Moments at which something may change, from the first to the last.
+  std::vector<int64_t> EdgesOf(const std::vector<const BillUse*>& uses) const {
+    std::vector<int64_t> edges = {from_, to_};
+    const auto add = [&](int64_t at) {
+      if (at > from_ && at < to_) edges.push_back(at);
+    };
+    for (const BillUse* const use : uses) {
+      add(use->from);
+      add(use->until);
+      for (const BillRefund& refund : use->refunds) {
+        add(refund.from);
+        add(refund.until);
+      }
+    }
+    if (node_ != nullptr) {
+      for (const auto& [at, offer] : node_->stands()) add(at);
+    }
+    for (const auto& [at, prices] : fleet_.prices.stands()) add(at);
+    std::ranges::sort(edges);
+    const auto same = std::ranges::unique(edges);
+    edges.erase(same.begin(), same.end());
+    return edges;
+  }
+
+  // Nothing changes in [from, until) but the price, by its hours, and the day.
+  void AddSpan(int64_t from, int64_t until, const std::vector<const BillUse*>& active) {
+    const NodeOffer* const offer = node_ == nullptr ? nullptr : node_->Of(from);
+    int64_t gpus = 0;
+    if (offer != nullptr) {
+      for (const auto& [model, count] : offer->gpus) gpus += model == *model_ ? count : 0;
+    }
+    if (gpus == 0 && active.empty()) return;
+    const auto* const prices = fleet_.prices.Of(from);
+    while (from < until) {
+      int64_t end = query_.by == BillBy::kDay ? std::min(until, DayEnd(from)) : until;
+      const GpuPrice* price = nullptr;
+      if (gpus > 0 && prices != nullptr) {
+        const Instant at{Millis(from)};
+        const PriceAt found = PriceOf(**prices, offer->traits, *model_, at);
+        price = found.price;
+        if (found.until != Instant::max()) {
+          end = std::min<int64_t>(end, found.until.time_since_epoch().count());
+        }
+      }
+      if (price != nullptr) currencies_.insert(price->currency);
+      Share(from, end - from, gpus * kQuantaPerGpu, offer, price, active);
+      from = end;
+    }
+  }
+
+  void Share(int64_t at, int64_t length, int64_t capacity, const NodeOffer* offer,
+             const GpuPrice* price, const std::vector<const BillUse*>& active) {
+    Int128 held = 0;
+    for (const BillUse* const use : active) held += LargerOf(use->charge);
+    // In proportion, where it is more than there is.
+    const auto part_of = [&](int64_t amount) -> int64_t {
+      if (held <= capacity) return amount;
+      return static_cast<int64_t>(Int128{amount} * capacity / held);
+    };
+    int64_t free = capacity;
+    for (const BillUse* const use : active) {
+      const int64_t share = LargerOf(use->charge);
+      const int64_t kept = share - GivenBack(*use, at);
+      BillPart& row = rows_[KeyOf(*use, at, offer)];
+      if (capacity == 0) {
+        AddTo(bill_.unknown, kept, length);
+        AddTo(row.quantity, kept, length);
+        AddTo(row.unpriced, kept, length);
+        continue;
+      }
+      const int64_t gross = part_of(share);
+      const int64_t net = part_of(kept);
+      Count(row, net, length, price);
+      Count(bill_.used, net, length, price);
+      Count(bill_.refunded, gross - net, length, price);
+      free -= gross;
+    }
+    Count(bill_.free, free, length, price);
+    Count(bill_.fleet, capacity, length, price);
+  }
+
+  std::string KeyOf(const BillUse& use, int64_t at, const NodeOffer* offer) const {
+    switch (query_.by) {
+      case BillBy::kTeam:
+        return use.team;
+      case BillBy::kNamespace:
+        return use.ns;
+      case BillBy::kModel:
+        return use.model;
+      case BillBy::kNodePool:
+        return offer == nullptr ? "" : offer->traits.pool;
+      case BillBy::kDay:
+        return DayText(at);
+    }
+    return "";
+  }
+
+  void Count(BillPart& part, int64_t amount, int64_t length, const GpuPrice* price) {
+    AddTo(part.quantity, amount, length);
+    if (price == nullptr) return AddTo(part.unpriced, amount, length);
+    Int128 money = 0;
+    const Int128 micros = price->micros_per_gpu_hour;
+    overflow_ |= __builtin_mul_overflow(Int128{amount} * length, micros, &money);
+    overflow_ |= __builtin_add_overflow(part.money, money, &part.money);
+  }
+
+  void AddTo(Int128& sum, int64_t amount, int64_t length) {
+    overflow_ |= __builtin_add_overflow(sum, Int128{amount} * length, &sum);
+  }
+
+  // To cents that add up to those of the fleet.
+  void Round() {
+    std::vector<BillPart*> parts;
+    for (BillRow& row : bill_.rows) parts.push_back(&row.part);
+    parts.insert(parts.end(), {&bill_.free, &bill_.refunded});
+    bill_.fleet.cents = static_cast<int64_t>((bill_.fleet.money + kCentMoney / 2) / kCentMoney);
+    int64_t left = bill_.fleet.cents;
+    for (BillPart* const part : parts) {
+      part->cents = static_cast<int64_t>(part->money / kCentMoney);
+      left -= part->cents;
+    }
+    std::ranges::stable_sort(parts, std::ranges::greater(),
+                             [](const BillPart* part) { return part->money % kCentMoney; });
+    for (BillPart* const part : parts) {
+      if (left == 0) break;
+      ++part->cents;
+      --left;
+    }
+    bill_.used.cents = bill_.fleet.cents - bill_.free.cents - bill_.refunded.cents;
+  }
+
+  const BillQuery& query_;
+  const Fleet& fleet_;
+  const int64_t from_;
+  const int64_t to_;
+  const Timeline<NodeOffer>* node_ = nullptr;
+  const std::string* model_ = nullptr;
+  std::map<std::string, BillPart> rows_;
+  std::set<std::string> currencies_;
+  bool overflow_ = false;
+  Bill bill_;
+};
+
+}  // namespace
+
+std::optional<BillBy> ParseBillBy(std::string_view text) {
+  const auto found = std::ranges::find(kBillBy, text, &std::pair<std::string_view, BillBy>::first);
+  if (found == kBillBy.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string_view NameOf(BillBy by) {
+  return std::ranges::find(kBillBy, by, &std::pair<std::string_view, BillBy>::second)->first;
+}
+
+Instant MonthOf(Instant at) {
+  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(at - Millis(1)));
+  return std::chrono::sys_days(day.year() / day.month() / 1);
+}
+
+absl::StatusOr<Bill> SumBill(const BillQuery& query, const std::vector<FleetEntry>& fleet,
+                             const std::vector<BillUse>& uses) {
+  if (query.to <= query.from) {
+    return absl::InvalidArgumentError("to: expected a moment after from that the ledger knows of");
+  }
+  TRANCHE_ASSIGN_OR_RETURN(const Fleet read, ReadFleet(fleet));
+  std::map<std::pair<std::string, std::string>, std::vector<const BillUse*>> groups;
+  for (const auto& [node, line] : read.nodes) {
+    for (const auto& [at, offer] : line.stands()) {
+      for (const auto& [model, count] : offer.gpus) groups[{node, model}];
+    }
+  }
+  for (const BillUse& use : uses) groups[{use.node, use.model}].push_back(&use);
+  Biller biller(query, read);
+  for (const auto& [group, held] : groups) biller.Add(group.first, group.second, held);
+  return biller.Take();
+}
+
+std::string FormatBilledHours(Int128 quantity) {
+  const Int128 thousandths = quantity * 1000 / kGpuHourQuantity;
+  return fmt::format("{}.{:03}", static_cast<int64_t>(thousandths / 1000),
+                     static_cast<int64_t>(thousandths % 1000));
+}
+
+std::string FormatCents(int64_t cents) { return fmt::format("{}.{:02}", cents / 100, cents % 100); }
+
+}  // namespace tranche::ledger

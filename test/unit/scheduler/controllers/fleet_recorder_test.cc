@@ -1,0 +1,92 @@
+// What a ledger is told of nodes and prices, and when.
+#include "scheduler/controllers/fleet_recorder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/host/clocks.h"
+#include "test/builders/cluster.h"
+
+namespace tranche {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ToldLedger : public Ledger {
+ public:
+  std::vector<std::string> told;
+  void NoteFleet(FleetNews news) override {
+    told.push_back(news.whole ? "whole" : "news");
+    for (const FleetFact& fact : news.facts) {
+      told.push_back(fact.text.empty() ? fact.key + " gone" : fact.text);
+    }
+  }
+  void Append(std::vector<MeterEvent>, std::vector<WindowClosing>) override {}
+  void Restore(std::vector<RestoredUse>) override {}
+  void WhenCommitted(std::function<void(bool)> done) override { done(true); }
+  void Heartbeat(Instant, std::vector<DecayRow>) override {}
+  LedgerHealth health() const override { return {}; }
+};
+
+class FleetRecorderTest : public testing::Test {
+ protected:
+  static NodeFacts Node(const std::string& name, const Labels& labels = {}) {
+    NodeFacts node = test::StockNode(name, 8);
+    node.labels = LabelText(labels);
+    return node;
+  }
+  void Declare(const std::string& kind, const std::string& name, const std::string& spec) {
+    host_.cluster.Receive(PolicyObject{
+        kind, "", name, name, 1, R"({"metadata":{"name":")" + name + R"("},"spec":)" + spec + "}"});
+    host_.cluster.Receive(PolicyObjectsSettled());
+  }
+  // What is told a look later.
+  std::vector<std::string> Told(Millis later = FleetRecorder::kLookEvery) {
+    clock_.AdvanceBy(later);
+    recorder_.Tick(clock_.Now());
+    return std::exchange(ledger_.told, {});
+  }
+
+  ManualClock clock_{Instant(std::chrono::hours(24 * 365 * 56))};
+  ToldLedger ledger_;
+  Host host_{HostOptions{}, clock_};
+  FleetRecorder recorder_{host_, &ledger_};
+};
+
+const std::string kN1 = R"({"node":"n1","gpus":[{"model":"h100","count":8}]})";
+
+TEST_F(FleetRecorderTest, NothingIsToldBeforeTheClusterWasHeardOf) {
+  host_.cluster.Receive(NodeChanged{Node("n1")});
+  EXPECT_THAT(Told(), IsEmpty());
+  host_.cluster.Receive(Synced());
+  EXPECT_THAT(Told(), ElementsAre("whole", kN1));
+}
+
+TEST_F(FleetRecorderTest, AllOnceThenWhatChangesThenAllAgain) {
+  host_.cluster.Receive(NodeChanged{Node("n1")});
+  host_.cluster.Receive(Synced());
+  EXPECT_THAT(Told(), ElementsAre("whole", kN1));
+  EXPECT_THAT(Told(), IsEmpty());
+  Declare("GPUPool", "spot", R"({"nodes":{"matchLabels":{"a":"b"}},"capacity":"Spot"})");
+  EXPECT_THAT(Told(), IsEmpty()) << "no node is in it";
+  host_.cluster.Receive(NodeChanged{Node("n2", {{"a", "b"}})});
+  EXPECT_THAT(Told(FleetRecorder::kLookEvery - Millis(1)), IsEmpty()) << "not so soon";
+  const std::string n2 =
+      R"({"node":"n2","gpus":[{"model":"h100","count":8}],"pool":"spot","capacity":"Spot"})";
+  EXPECT_THAT(Told(Millis(1)), ElementsAre("news", n2));
+  Declare("GPUPrice", "all", R"({"perGpuHour":"2.5","currency":"USD"})");
+  const std::string price =
+      R"({"metadata":{"name":"all"},"spec":{"perGpuHour":"2.5","currency":"USD"}})";
+  EXPECT_THAT(Told(), ElementsAre("news", price));
+  host_.cluster.Receive(NodeGone{NodeName("n2")});
+  EXPECT_THAT(Told(), ElementsAre("news", "n2 gone"));
+  EXPECT_THAT(Told(FleetRecorder::kWholeEvery), ElementsAre("whole", kN1, price));
+}
+
+}  // namespace
+}  // namespace tranche
