@@ -35,6 +35,7 @@ RANKS = [
     ["scheduler/engine/preemption"],
     ["scheduler/engine/gates"],
     ["scheduler/engine"],
+    ["scheduler/foresight"],
     ["scheduler/ports"],
     ["scheduler/wire/json"],
     ["scheduler/wire/records", "scheduler/wire/nodes", "scheduler/wire/workloads"],
@@ -57,7 +58,7 @@ RANKS = [
 ]
 RANK_OF = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
 # The core decides: it sees no clock, thread, file, environment or floating point number.
-LAST_CORE_RANK = RANK_OF["scheduler/engine"]
+LAST_CORE_RANK = RANK_OF["scheduler/foresight"]
 FREE_RANK = RANK_OF["test"]
 
 # Foreign libraries by the start of the include, and the rooms they stay in. "*" is everywhere; an
