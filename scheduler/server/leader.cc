@@ -13,12 +13,15 @@
 #include "scheduler/api/api.h"
 #include "scheduler/api/audit_api.h"
 #include "scheduler/api/embedded_api.h"
+#include "scheduler/api/foresight/forecast_api.h"
+#include "scheduler/api/foresight/plan_api.h"
 #include "scheduler/api/ledger_api.h"
 #include "scheduler/api/pages.h"
 #include "scheduler/api/verbs.h"
 #include "scheduler/api/what_if_api.h"
 #include "scheduler/controllers/binder.h"
 #include "scheduler/controllers/checkpointer.h"
+#include "scheduler/controllers/forecaster.h"
 #include "scheduler/controllers/mig_controller.h"
 #include "scheduler/controllers/reclaimer.h"
 #include "scheduler/controllers/self_check.h"
@@ -44,6 +47,7 @@ constexpr std::chrono::milliseconds kWriteStatusEvery{250};
 constexpr std::chrono::minutes kReturnMemoryEvery{1};
 constexpr std::chrono::milliseconds kLookAtMigEvery{1'000};
 constexpr std::chrono::milliseconds kLookForCheckpointEvery{1'000};
+constexpr std::chrono::milliseconds kForecastEvery{5'000};
 constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
 // Some seconds for all of a large cluster.
 constexpr std::chrono::milliseconds kCheckSliceEvery{100};
@@ -54,11 +58,12 @@ uint64_t DrawSeed() {
 }
 
 HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::SqliteLedger* book,
-                            std::function<bool()> may_write) {
+                            RunNotes& runs, std::function<bool()> may_write) {
   HostOptions options;
   options.ledger = book;
   if (book != nullptr) {
     options.history = book->TakeHistory();
+    runs.Learn(options.history);
   }
   options.engine.tentative_lifetime = config.tentative_lifetime;
   options.engine.namespace_caps = config.hami;
@@ -86,7 +91,7 @@ struct LeaderServices::Impl {
         system(book ? book->last_time() : Instant()),
         manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
         clock(manual ? static_cast<Clock&>(*manual) : system),
-        host(MakeHostOptions(config, epoch, book.get(), process.may_write), clock),
+        host(MakeHostOptions(config, epoch, book.get(), runs, process.may_write), clock),
         own_timers(process.threads.timers ? nullptr : std::make_unique<ThreadTimers>()),
         timers(own_timers ? *own_timers : *process.threads.timers),
         adviser([this] { return Look(); }) {
@@ -120,7 +125,9 @@ struct LeaderServices::Impl {
   SystemClock system;
   std::unique_ptr<ManualClock> manual;  // null: the system clock is the time
   Clock& clock;
+  RunNotes runs;  // of the host's effects
   Host host;
+  Forecaster forecaster{host.engine, runs};
   std::unique_ptr<LedgerCare> care;      // null: no ledger is asked for
   std::unique_ptr<Reclaimer> reclaimer;  // known to the host, so outlives the cluster's events
   std::unique_ptr<embedded::Cluster> embedded_cluster;  // null: it is elsewhere
@@ -138,6 +145,8 @@ struct LeaderServices::Impl {
   Adviser adviser;
   UsageApi usage{config.ledger, host.engine, clock, process.threads.reader};
   WhatIfApi what_if{host.engine};
+  PlanApi plan{host};
+  ForecastApi forecasts{host.engine, forecaster};
   Router router;
 };
 
@@ -223,6 +232,7 @@ void LeaderServices::Impl::ConnectEffects() {
   };
   sinks.agents = binder->AgentSink();
   sinks.reclaims = reclaimer.get();
+  sinks.watch = [this](const Effects& effects) { runs.Watch(effects); };
   sinks.planned = [this](const PlanOutcome& outcome, std::chrono::nanoseconds took) {
     metrics.CountPlan(outcome, took);
   };
@@ -267,13 +277,15 @@ void LeaderServices::Impl::MakeAnswers() {
   MakeMigController();
   MakeAdmission();
   verbs->AddTo(router);
-  AddApi(host.engine, router);
+  AddApi(host.engine, router, &forecaster);
   AddAdviceApi(adviser, router);
   AddLedgerApi(
       config.ledger, host.engine, clock,
       [this](std::function<void()> work) { usage.Later(std::move(work)); }, router);
   usage.AddTo(router);
   what_if.AddTo(router);
+  plan.AddTo(router);
+  forecasts.AddTo(router);
   audit->AddTo(router);
   AddPages([this] { return host.cluster.readiness(); },
            [this] { return care ? care->Note() : std::string(); }, metrics,
@@ -310,6 +322,7 @@ metrics::Scrape LeaderServices::Impl::Gather() {
     scrape.held_time = engine.HeldTime(now);
     scrape.namespaces = engine.HeldByNamespace();
   });
+  scrape.expected_starts = forecaster.Rows(scrape.now);
   if (config.share_metrics) scrape.shares = host.engine.Pods();
   scrape.holds = host.engine.Holds();
   scrape.binds_in_progress = binder->in_progress();
@@ -453,6 +466,12 @@ void LeaderServices::Begin() {
     impl->EveryLater(kLookAtMigEvery, [impl] { impl->mig_controller->Tick(impl->clock.Now()); });
     impl->EveryLater(kLookForCheckpointEvery,
                      [impl] { impl->checkpointer->Take(impl->clock.Now()); });
+  }
+  // In a simulation nothing runs by itself.
+  if (impl->own_timers) {
+    impl->Every(kForecastEvery, [impl] {
+      if (impl->host.cluster.readiness() == Readiness::kReady) impl->forecasts.Refresh();
+    });
   }
   if (impl->book) {
     impl->Every(kHeartbeatEvery, [impl] { impl->host.engine.Heartbeat(); });

@@ -17,6 +17,7 @@
 #include <set>
 
 #include "scheduler/engine/engine.h"
+#include "scheduler/foresight/replica.h"
 #include "test/builders/budget_history.h"
 #include "test/builders/cluster.h"
 #include "test/builders/policies.h"
@@ -84,6 +85,11 @@ class QuotaStream {
       pod.target = NodeName();
     }
     EXPECT_EQ(Numbers(*next, now_), Numbers(*engine_, now_)) << "a restart changes numbers";
+    ReplicaWalk walk;
+    while (!walk.done()) engine_->CopySlice(walk, now_);
+    const std::unique_ptr<Engine> replica = MakeReplica(walk.Take());
+    EXPECT_EQ(Numbers(*replica, now_), Numbers(*engine_, now_)) << "a replica has other numbers";
+    EXPECT_EQ(replica->Digest(), engine_->Digest());
     EXPECT_EQ(next->Digest(), engine_->Digest());
     engine_ = std::move(next);
     journal_.Take(*engine_);

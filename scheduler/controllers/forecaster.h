@@ -1,0 +1,68 @@
+// Keeps forecasts of when waiting pods start, made from copies of the engine on the caller's
+// thread, and remembers how long work ran.
+//
+// Thread rule: any thread; of callers that want new forecasts one makes them and the others wait
+// for it. The engine is held for the slices of a copy alone. Cost: of large clusters a second or
+// two of one core and, for that while, the memory of a second engine; no more than a tenth of the
+// time is spent on it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "scheduler/foresight/forecast.h"
+#include "scheduler/foresight/runtimes.h"
+#include "scheduler/host/engine_host.h"
+#include "scheduler/metrics/metrics.h"
+
+namespace tranche {
+
+// How long work ran, noted as it ends.
+class RunNotes {
+ public:
+  // What the ledger remembers, once, before the engine is asked anything.
+  void Learn(const MeterHistory& history);
+  // Under the engine's lock: only notes.
+  void Watch(const Effects& effects);
+  Runtimes Copy() const;
+
+ private:
+  mutable absl::Mutex mutex_;
+  Runtimes runtimes_ ABSL_GUARDED_BY(mutex_);
+};
+
+class Forecaster {
+ public:
+  // What takes no longer is made anew for everybody who asks; what does rests kRest times as long.
+  static constexpr std::chrono::milliseconds kQuick{50};
+  static constexpr int kRest = 10;
+  // Forecasts of books that do not change are made anew all the same: time has passed.
+  static constexpr std::chrono::seconds kOldest{60};
+
+  // Both outlive this.
+  Forecaster(EngineHost& host, const RunNotes& runs) : host_(host), runs_(runs) {}
+
+  // As they were made last; null: none were yet.
+  std::shared_ptr<const Forecasts> Latest() const;
+  // As good as can be had now: made anew where they are outdated and it is not too soon.
+  std::shared_ptr<const Forecasts> Fresh();
+  // By quota and class the median wait from the scrape on, of those that have a forecast.
+  std::vector<metrics::ExpectedStartRow> Rows(Instant now) const;
+
+ private:
+  bool Outdated() ABSL_EXCLUSIVE_LOCKS_REQUIRED(making_);
+
+  EngineHost& host_;
+  const RunNotes& runs_;
+  absl::Mutex making_ ABSL_ACQUIRED_BEFORE(mutex_);
+  std::chrono::steady_clock::time_point made_ ABSL_GUARDED_BY(making_);
+  std::chrono::nanoseconds took_ ABSL_GUARDED_BY(making_){0};
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<const Forecasts> latest_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tranche
