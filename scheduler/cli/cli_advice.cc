@@ -140,7 +140,7 @@ void PrintAdvice(const Json& advice, std::ostream& out) {
   PrintDefragment(advice.at("defragment"), out);
 }
 
-void PrintPlan(const Json& plan, std::ostream& out) {
+void PrintEditPlan(const Json& plan, std::ostream& out) {
   constexpr std::pair<const char*, const char*> kEffects[] = {{"starts", "starts"},
                                                               {"evicted", "is evicted"},
                                                               {"borrowed", "becomes borrowed"},

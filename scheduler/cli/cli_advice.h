@@ -10,6 +10,6 @@ namespace tranche {
 // The answer of /api/v1/advice as three tables, each under a heading.
 void PrintAdvice(const Json& advice, std::ostream& out);
 // The answer of /api/v1/plan: a row for each pod.
-void PrintPlan(const Json& plan, std::ostream& out);
+void PrintEditPlan(const Json& plan, std::ostream& out);
 
 }  // namespace tranche

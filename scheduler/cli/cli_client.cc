@@ -436,7 +436,7 @@ int AskPlan(const ClientOptions& options, const std::string& path, std::ostream&
   if (!body.ok()) return Fail(err, body.status());
   return Show(options, "POST", "/api/v1/plan", *body, out, err,
               [](const Json& answer, std::ostream& page) {
-                PrintPlan(answer, page);
+                PrintEditPlan(answer, page);
                 return kExitDone;
               });
 }

@@ -17,7 +17,9 @@ void Begin(EngineParts& parts, ClusterCopy& copy, Instant now) {
   copy.options.epoch = cluster.epoch;
   copy.set = cluster.set;
   copy.defaults = cluster.default_policy();
-  copy.caps.clear();
+  // Growing later would move all of them at once.
+  copy.nodes.reserve(cluster.names.size());
+  copy.history.open.reserve(cluster.book.holdings().size());
   for (CapRow& row : parts.namespaces.caps.Rows()) copy.caps.push_back(std::move(row.cap));
   for (const auto& [key, budget] : parts.reclaims.disruption_budgets) {
     copy.disruption_budgets.push_back(budget);

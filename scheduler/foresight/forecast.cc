@@ -16,6 +16,8 @@ namespace {
 
 // How many of those whose end nobody knows are named.
 constexpr std::size_t kNamed = 2;
+constexpr int64_t kFewestPlans = 16;
+constexpr int64_t kMostPlans = 256;
 
 uint64_t Mixed(uint64_t value) {  // splitmix64
   value += 0x9e3779b97f4a7c15;
@@ -209,6 +211,9 @@ Forecasts Foretell(const ClusterCopy& copy, const Runtimes& runtimes, const Fore
   for (int i = 0; i < forecasts.rehearsals; ++i) {
     const std::unique_ptr<Engine> engine = MakeReplica(copy);
     RehearsalRules limits;
+    limits.most_plans = std::clamp(
+        rules.planning / static_cast<int64_t>(copy.pods.size() + copy.nodes.size() + 1),
+        kFewestPlans, kMostPlans);
     limits.end_of = [&ends, &draws, i](const PodCopy& pod) { return ends.EndOf(pod, draws, i); };
     Rehearsal rehearsal(*engine, copy, std::move(limits));
     rehearsal.Run(copy.at + rules.horizon);

@@ -53,6 +53,9 @@ struct ForecastRules {
   // Pods and ends that all rehearsals together may come to, at least one rehearsal.
   int64_t work = 60'000;
   int most_rehearsals = 21;
+  // Rounds of planning of a rehearsal are as many as go into this by pods and nodes, at least
+  // sixteen: one takes tens of milliseconds in a large cluster.
+  int64_t planning = 400'000;
 };
 
 Forecasts Foretell(const ClusterCopy& copy, const Runtimes& runtimes,

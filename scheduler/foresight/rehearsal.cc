@@ -166,7 +166,20 @@ void Rehearsal::ComeBack(const PodCopy& pod) {
   Queue(entry);
 }
 
+void Rehearsal::Arrive(PodCopy pod, Instant at) {
+  const PodUid uid = pod.facts.request.uid;
+  coming_.insert({std::max(at, now_), uid, What::kComes});
+  arriving_.insert_or_assign(uid, std::move(pod));
+}
+
 void Rehearsal::Happen(const Happening& happening) {
+  if (happening.what == What::kComes) {
+    Entry& entry = pods_[happening.uid];
+    entry.pod = std::move(arriving_.extract(happening.uid).mapped());
+    entry.pod.facts.created = now_;
+    engine_.UpsertPod(entry.pod.facts, now_);
+    return Queue(entry);
+  }
   const auto found = pods_.find(happening.uid);
   if (found == pods_.end()) return;
   // Its end was told before it was evicted.
@@ -193,7 +206,9 @@ bool Rehearsal::Spent() {
 Reason Rehearsal::Filter(const Entry& entry, const std::vector<std::string_view>& nodes) {
   ++tries_;
   engine_.Filter(entry.pod.facts.request, nodes, now_, answer_);
-  return answer_.chosen.empty() ? answer_.reason : Reason::kNone;
+  if (!answer_.chosen.empty()) return Reason::kNone;
+  // Of no nodes at all nothing is refused.
+  return answer_.reason == Reason::kNone ? Reason::kUnknownNode : answer_.reason;
 }
 
 // After a filter that chose: takes the best node.
@@ -268,16 +283,24 @@ void Rehearsal::TryKind(Kind& kind) {
   if (!kind.waiting.empty()) ready_.erase({kind.waiting.begin()->first, &kind});
 }
 
+// It alone has something to hope for: a place that is kept for it, or its turn.
+void Rehearsal::TryAlone(Entry& entry, const NodeName& node) {
+  if (node.empty()) {
+    if (Ask(*entry.kind, entry) == Reason::kNone) Start(entry, *asked_);
+    return;
+  }
+  const std::vector<std::string_view> one = {node.str()};
+  if (Filter(entry, one) == Reason::kNone) Start(entry, one);
+}
+
 bool Rehearsal::StartThose() {
   const int64_t before = begun_;
   while (!Spent() && (!urgent_.empty() || !ready_.empty())) {
     if (!urgent_.empty()) {
-      const auto found = pods_.find(urgent_.front());
+      const auto [uid, node] = std::move(urgent_.front());
       urgent_.pop_front();
-      if (found == pods_.end() || found->second.kind == nullptr) continue;
-      if (nodes_changed_) nodes_.assign(names_.begin(), names_.end());
-      nodes_changed_ = false;
-      if (Filter(found->second, nodes_) == Reason::kNone) Start(found->second, nodes_);
+      const auto found = pods_.find(uid);
+      if (found != pods_.end() && found->second.kind != nullptr) TryAlone(found->second, node);
       continue;
     }
     TryKind(*ready_.begin()->second);
@@ -360,16 +383,17 @@ void Rehearsal::TakeEffects() {
     if (effects.empty()) return;
     for (const EvictionOrder& order : effects.reclaims.evictions) Evict(order);
     for (const Nomination& nomination : effects.reclaims.nominations) {
-      if (!nomination.node.empty()) urgent_.push_back(nomination.uid);
+      if (!nomination.node.empty()) urgent_.emplace_back(nomination.uid, nomination.node);
     }
     for (const auto& [name, uid] : effects.requeue) {
       const auto found = pods_.find(uid);
       if (found == pods_.end() || found->second.kind == nullptr) continue;
       Kind& kind = *found->second.kind;
-      kind.refused = false;
+      // Room that no end gave back: any node may have it.
+      if (WantsRoom(kind.reason) && kind.seen == freed_.size()) kind.refused = false;
       ready_.insert({kind.waiting.begin()->first, &kind});
       // Others of its kind may be refused for what concerns them alone.
-      if (kind.waiting.begin()->second != &found->second) urgent_.push_back(uid);
+      if (kind.waiting.begin()->second != &found->second) urgent_.emplace_back(uid, NodeName());
     }
     for (const GateRemoval& removal : effects.ungate) {
       const auto found = pods_.find(removal.uid);
@@ -419,7 +443,7 @@ void Rehearsal::Run(Instant until) {
     }
     const bool anybody = std::ranges::any_of(
         kinds_, [](const auto& kind) { return !kind.second->waiting.empty(); });
-    if (!anybody) return;
+    if (!anybody && arriving_.empty()) return;
     due = engine_.Tick(now_);
     TakeEffects();
     if (due && *due <= now_) due = now_ + kAgain;

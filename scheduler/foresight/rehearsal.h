@@ -50,7 +50,9 @@ class Rehearsal {
   // The node has come or gone; pods of one that is gone are lost.
   void NodeCame(const NodeName& node);
   void NodeWent(const NodeName& node);
-  // Goes on until nobody waits, nothing is to happen any more, or `until`.
+  // The pod, which waits, will be created then.
+  void Arrive(PodCopy pod, Instant at);
+  // Goes on until nobody waits or is to come, nothing is to happen any more, or `until`.
   void Run(Instant until);
 
   const std::map<PodUid, Instant>& starts() const { return starts_; }
@@ -59,6 +61,7 @@ class Rehearsal {
   // Of those that wait still: why.
   std::map<PodUid, Reason> Waiting() const;
   bool gave_up() const { return gave_up_; }
+  int64_t tries() const { return tries_; }  // filter calls
   Instant now() const { return now_; }
 
  private:
@@ -70,7 +73,7 @@ class Rehearsal {
   };
   // Lower comes first: kube-scheduler's queue.
   using Order = std::tuple<int64_t, Instant, PodUid>;
-  enum class What : uint8_t { kEnd, kGone };
+  enum class What : uint8_t { kEnd, kGone, kComes };
   struct Happening {
     Instant at;
     PodUid uid;
@@ -92,6 +95,7 @@ class Rehearsal {
   void Settle();
   bool StartThose();  // true: one started, or what is refused may have changed
   void TryKind(Kind& kind);
+  void TryAlone(Entry& entry, const NodeName& node);
   Reason Ask(Kind& kind, const Entry& entry);
   Reason Filter(const Entry& entry, const std::vector<std::string_view>& nodes);
   bool Start(Entry& entry, const std::vector<std::string_view>& nodes);
@@ -110,9 +114,11 @@ class Rehearsal {
   std::vector<std::string_view> nodes_;
   bool nodes_changed_ = true;  // nodes_ points into what names_ were
   std::map<PodUid, Entry> pods_;
+  std::map<PodUid, PodCopy> arriving_;
   std::map<std::string, std::unique_ptr<Kind>> kinds_;
   std::set<std::pair<Order, Kind*>> ready_;  // kinds to be tried, by their first pod
-  std::deque<PodUid> urgent_;                // pods to be tried by themselves
+  // Pods to be tried by themselves, and where; empty: anywhere.
+  std::deque<std::pair<PodUid, NodeName>> urgent_;
   std::vector<std::string> freed_;           // nodes that got more room, in order
   std::vector<std::string_view> changed_;  // scratch: nodes the pod at hand is asked about
   const std::vector<std::string_view>* asked_ = nullptr;

@@ -1,9 +1,12 @@
 #include "scheduler/foresight/replica.h"
 
+#include <cstdint>
 #include <utility>
 
 namespace tranche {
 namespace {
+
+constexpr uint64_t kNameSeed = 0x9e3779b97f4a7c15;
 
 void TellNode(const NodeCopy& node, Engine& engine, Instant now) {
   const NodeName& name = node.facts.name;
@@ -29,6 +32,8 @@ void TellNode(const NodeCopy& node, Engine& engine, Instant now) {
 std::unique_ptr<Engine> MakeReplica(const ClusterCopy& copy) {
   EngineOptions options = copy.options;
   options.tentative_lifetime = Millis(0);
+  // Short names meet in one place of the table where there is no seed.
+  if (options.name_seed == 0) options.name_seed = kNameSeed;
   auto engine = std::make_unique<Engine>(options);
   const Instant now = copy.at;
   engine->Restore(copy.history);

@@ -84,6 +84,17 @@ TEST_F(PlanTest, NodesComeAndGo) {
   EXPECT_THAT(then.starts, IsEmpty());
 }
 
+TEST_F(PlanTest, WithoutAnyNodeNobodyStarts) {
+  Started(Pod("a", "left", 8), "n1");
+  Wait(Pod("b", "wants", 4));
+  PlanEdits none;
+  none.gone = {NodeName("n1"), NodeName("n2")};
+  const PlanAnswer then = PlanEdit(Copy(), none);
+  EXPECT_THAT(Names(then.evicted), ElementsAre("a/left"));
+  EXPECT_THAT(Names(then.waits), ElementsAre("b/wants"));
+  EXPECT_THAT(then.starts, IsEmpty());
+}
+
 TEST_F(PlanTest, TheEngineItselfIsLeftAsItIs) {
   Declare(Teams("4", "8"));
   Started(Pod("a", "runs", 4, "train"), "n1");
