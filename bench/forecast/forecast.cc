@@ -32,6 +32,7 @@ nlohmann::json RowOf(const std::string& history, const std::vector<Foretold>& al
               "baseline %.0f s\n",
               history.c_str(), all.size(), errors.size(), row["coverage80"].get<double>(),
               row["medianErrorSeconds"].get<double>(), row["baselineErrorSeconds"].get<double>());
+  std::fflush(stdout);
   return row;
 }
 

@@ -70,6 +70,27 @@ std::vector<PodCopy> PodsOf(const World& world, std::size_t job) {
   return copies;
 }
 
+// Every tenant has its own nodes' GPUs and borrows nothing.
+std::shared_ptr<const PolicySet> QuotasOf(const Trace& trace) {
+  auto set = std::make_shared<PolicySet>();
+  for (const Tenant& tenant : trace.tenants) {
+    GpuQuota& quota = set->quotas.emplace_back();
+    quota.name = tenant.name;
+    LabelSelector own;
+    own.match_expressions.push_back(
+        {"kubernetes.io/metadata.name", SelectorTerm::Operator::kIn, {tenant.name}});
+    quota.namespaces = std::move(own);
+    QuotaLine line;
+    line.model = "any";
+    line.nominal.gpus = MilliGpu::Of(int64_t{1000} * kGpusPerNode * tenant.nodes);
+    line.borrow_limit = QuotaAmount();
+    quota.lines.push_back(std::move(line));
+  }
+  std::ranges::sort(set->quotas, {}, &GpuQuota::name);
+  set->FindOwners();
+  return set;
+}
+
 int64_t MedianOf(std::deque<int64_t> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
@@ -80,7 +101,7 @@ class Life {
  public:
   Life(const World& world, int most_rehearsals)
       : world_(world), most_rehearsals_(most_rehearsals), engine_(Options()) {
-    engine_.SetPolicies(std::make_shared<const PolicySet>(), GpuPolicy(), At(0));
+    engine_.SetPolicies(QuotasOf(world.trace), GpuPolicy(), At(0));
     for (int i = 0; i < world.trace.nodes(); ++i) engine_.UpsertNode(NodeOf(i), At(0));
     engine_.FinishRestore(At(0));
     engine_.effects() = {};
@@ -94,7 +115,7 @@ class Life {
     truth_ = std::make_unique<Rehearsal>(engine_, Copy(At(0)), std::move(rules));
     for (std::size_t i = 0; i < world.trace.jobs.size(); ++i) {
       for (PodCopy& pod : PodsOf(world, i)) {
-        truth_->Arrive(std::move(pod), At(world.trace.jobs[i].submit));
+        truth_->Arrive(std::move(pod), At(world.trace.jobs[i].submit), Rehearsal::Arrival::kTold);
       }
     }
   }
@@ -129,18 +150,29 @@ class Life {
     return SecondsOf(start->second);
   }
 
+  RunKind KindOf(const Job& job) const {
+    return RunKindOf({world_.trace.tenants[static_cast<std::size_t>(job.tenant)].name, job.name},
+                     "", MilliGpu::Of(int64_t{1000} * std::min(job.gpus, kGpusPerNode)));
+  }
+
   void Learn(int64_t now) {
+    std::vector<std::pair<int64_t, std::size_t>> starts;
     for (std::size_t i = 0; i < world_.trace.jobs.size(); ++i) {
       const Job& job = world_.trace.jobs[i];
       if (job.submit > now) break;
       const std::optional<int64_t> start = StartOf(i);
       if (!start) continue;
-      if (began_.insert(i).second) waits_.push_back(*start - job.submit);
+      if (began_.insert(i).second) {
+        waits_.push_back(*start - job.submit);
+        starts.emplace_back(*start, i);
+      }
       if (waits_.size() > kRecent) waits_.pop_front();
       if (*start + job.duration > now || !ended_.insert(i).second) continue;
-      const PodName name{world_.trace.tenants[static_cast<std::size_t>(job.tenant)].name, job.name};
-      runtimes_.Add(RunKindOf(name, "", MilliGpu::Of(int64_t{1000} * std::min(job.gpus, 8))),
-                    {std::chrono::seconds(job.duration), true});
+      runtimes_.Add(KindOf(job), {std::chrono::seconds(job.duration), true});
+    }
+    std::ranges::sort(starts);
+    for (const auto& [at, job] : starts) {
+      runtimes_.NoteBegun(KindOf(world_.trace.jobs[job]), At(at));
     }
   }
 
@@ -222,8 +254,8 @@ World Synthetic(uint64_t seed, int jobs, bool declared) {
     // Log-normal, a factor of about two either way.
     const double normal =
         std::sqrt(-2 * std::log(uniform())) * std::cos(2 * 3.14159265358979 * uniform());
-    job.duration =
-        std::max<int64_t>(60, static_cast<int64_t>(kind.mean_hours * 3'600 * std::exp(0.7 * normal)));
+    const double seconds = kind.mean_hours * 3'600 * std::exp(0.7 * normal);
+    job.duration = std::max<int64_t>(60, static_cast<int64_t>(seconds));
     job.submit = static_cast<int64_t>(at);
     work = kind.gpus * kind.mean_hours * 3'600 * 1.28;
     at += -std::log(uniform()) * work / (capacity * 1.02);

@@ -116,15 +116,75 @@ class Ends {
   std::vector<const PodCopy*> unknown_;
 };
 
+// Work that is likely to come, by what came.
+class Arrivals {
+ public:
+  Arrivals(const ClusterCopy& copy, const Runtimes& runtimes, const ForecastRules& rules)
+      : at_(copy.at), rules_(rules) {
+    std::set<std::string> kinds;
+    for (const auto& [uid, pod] : copy.pods) {
+      const PodRequest& request = pod.facts.request;
+      const bool alone = request.gang.empty() && pod.facts.claims == nullptr;
+      if (!request.asks_gpu() || !alone || pod.facts.placeholder || request.refusal) continue;
+      RunKind kind = RunKindOf(request.name, pod.workload_class, GpusOf(request));
+      const std::optional<Millis> gap = runtimes.GapOf(kind, at_);
+      kind.stem.clear();
+      if (!gap || !kinds.insert(Runtimes::LevelsOf(kind).front()).second) continue;
+      kinds_.push_back({&pod, *gap});
+    }
+  }
+  bool none() const { return kinds_.empty(); }
+
+  void AddTo(Rehearsal& rehearsal, const Draws& draws, int number) const {
+    const auto kinds = static_cast<int64_t>(kinds_.size());
+    for (std::size_t k = 0; k < kinds_.size(); ++k) {
+      Instant at = at_;
+      for (int64_t i = 0; i < rules_.most_arrivals / kinds; ++i) {
+        const std::string uid = fmt::format("foreseen-{}-{}", k, i);
+        at += SteadyEnd(kinds_[k].gap, draws.Millionths(uid, number));
+        if (at - at_ > rules_.arrivals_for) break;
+        rehearsal.Arrive(ExampleOf(*kinds_[k].pod, uid), at, Rehearsal::Arrival::kForeseen);
+      }
+    }
+  }
+
+ private:
+  struct Kind {
+    const PodCopy* pod = nullptr;
+    Millis gap{0};
+  };
+  static PodCopy ExampleOf(const PodCopy& pod, const std::string& uid) {
+    PodCopy example;
+    example.workload_class = pod.workload_class;
+    PodFacts& facts = example.facts;
+    facts.request = pod.facts.request;
+    facts.request.uid = PodUid(uid);
+    facts.request.name.name = uid;
+    facts.owner = uid;
+    facts.evictable = pod.facts.evictable;
+    facts.grace = pod.facts.grace;
+    facts.labels = pod.facts.labels;
+    return example;
+  }
+
+  const Instant at_;
+  const ForecastRules& rules_;
+  std::vector<Kind> kinds_;
+};
+
 struct Seen {
   std::vector<Instant> starts;  // of the rehearsals in which it started
   Reason reason = Reason::kNone;
 };
 
-// The start that so many thousandths of all rehearsals do not exceed; nullopt: too few started.
+// The start before which so many thousandths of what may happen lie: n rehearsals divide that into
+// n + 1 parts that are equally likely. Above the middle the later one counts, below the earlier.
+// nullopt: too few started.
 std::optional<Instant> QuantileOf(const std::vector<Instant>& starts, int rehearsals,
                                   int64_t thousandths) {
-  const auto at = static_cast<std::size_t>((thousandths * rehearsals + 999) / 1000 - 1);
+  const int64_t parts = thousandths * (rehearsals + 1);
+  const int64_t rank = thousandths > 500 ? (parts + 999) / 1000 : parts / 1000;
+  const auto at = static_cast<std::size_t>(std::clamp<int64_t>(rank, 1, rehearsals) - 1);
   if (at >= starts.size()) return std::nullopt;
   return starts[at];
 }
@@ -153,18 +213,19 @@ std::vector<const PodCopy*> InTheWayOf(const PodCopy& pod, const std::vector<con
 }
 
 std::string Because(const PodCopy& pod, const Forecast& forecast, const Seen& seen,
-                    const Ends& ends, int rehearsals) {
+                    const Ends& ends, const Forecasts& all) {
   const PodFacts& facts = pod.facts;
+  const int rehearsals = all.rehearsals;
   if (facts.claims != nullptr) return "no time is given for pods that ask by resource claims";
   if (facts.request.refusal) return "not at all: " + facts.request.refusal->detail;
   if (facts.foreign_gates) return "not while a scheduling gate of somebody else is on it";
-  if (forecast.p50 && ends.exact()) {
+  if (forecast.p50 && all.exact) {
     return fmt::format("expected by the ends that {} pods declare", ends.declared());
   }
   if (forecast.p50) {
     return fmt::format(
         "expected in {} of {} rehearsals: {} pods declare how long they run, {} are taken to run "
-        "as work like them did",
+        "as work like them did, and work comes as it came",
         seen.starts.size(), rehearsals, ends.declared(), ends.drawn());
   }
   const Reason reason = seen.reason != Reason::kNone ? seen.reason : pod.last_reason;
@@ -184,8 +245,8 @@ std::string Because(const PodCopy& pod, const Forecast& forecast, const Seen& se
   return "not by anybody's end alone: " + why;
 }
 
-int RehearsalsOf(const ClusterCopy& copy, const Ends& ends, const ForecastRules& rules) {
-  if (ends.exact()) return 1;
+int RehearsalsOf(const ClusterCopy& copy, bool exact, const ForecastRules& rules) {
+  if (exact) return 1;
   const auto pods = static_cast<int64_t>(copy.pods.size() + copy.nodes.size());
   return static_cast<int>(
       std::clamp<int64_t>(rules.work / std::max<int64_t>(pods, 1), 1, rules.most_rehearsals));
@@ -205,8 +266,9 @@ Forecasts Foretell(const ClusterCopy& copy, const Runtimes& runtimes, const Fore
   }
   if (seen.empty()) return forecasts;
   Ends ends(copy, runtimes);
-  forecasts.exact = ends.exact();
-  forecasts.rehearsals = RehearsalsOf(copy, ends, rules);
+  const Arrivals arrivals(copy, runtimes, rules);
+  forecasts.exact = ends.exact() && arrivals.none();
+  forecasts.rehearsals = RehearsalsOf(copy, forecasts.exact, rules);
   const Draws draws(rules.seed, forecasts.rehearsals);
   for (int i = 0; i < forecasts.rehearsals; ++i) {
     const std::unique_ptr<Engine> engine = MakeReplica(copy);
@@ -216,8 +278,11 @@ Forecasts Foretell(const ClusterCopy& copy, const Runtimes& runtimes, const Fore
         kFewestPlans, kMostPlans);
     limits.end_of = [&ends, &draws, i](const PodCopy& pod) { return ends.EndOf(pod, draws, i); };
     Rehearsal rehearsal(*engine, copy, std::move(limits));
+    arrivals.AddTo(rehearsal, draws, i);
     rehearsal.Run(copy.at + rules.horizon);
-    for (const auto& [uid, at] : rehearsal.starts()) seen.at(uid).starts.push_back(at);
+    for (const auto& [uid, at] : rehearsal.starts()) {
+      if (const auto one = seen.find(uid); one != seen.end()) one->second.starts.push_back(at);
+    }
     for (const auto& [uid, reason] : rehearsal.Waiting()) {
       if (const auto one = seen.find(uid); one != seen.end()) one->second.reason = reason;
     }
@@ -237,7 +302,7 @@ Forecasts Foretell(const ClusterCopy& copy, const Runtimes& runtimes, const Fore
     forecast.p10 = QuantileOf(one.starts, forecasts.rehearsals, 100);
     forecast.p50 = QuantileOf(one.starts, forecasts.rehearsals, 500);
     forecast.p90 = QuantileOf(one.starts, forecasts.rehearsals, 900);
-    forecast.because = Because(pod, forecast, one, ends, forecasts.rehearsals);
+    forecast.because = Because(pod, forecast, one, ends, forecasts);
     if (!forecast.earliest) forecast.earliest = pod.eligible_at;
     forecasts.pods.insert_or_assign(pod.facts.request.name, std::move(forecast));
   }

@@ -5,8 +5,8 @@
 // rehearsal tells it exactly. Work of which nothing is known never ends in a rehearsal: whoever
 // needs its devices gets no time, and is told whose.
 //
-// Pods that are still to be created are not foreseen: of lower precedence they change nothing, of
-// higher they make a start later than foretold.
+// Work comes as it came during the last day, of namespaces, classes and sizes of which pods are
+// there to be taken as an example; gangs are left out.
 //
 // Pure and deterministic: the same copy, runtimes and seed give the same forecasts. Cost: a restart
 // and a rehearsal each, one to ForecastRules::most_rehearsals of them.
@@ -43,7 +43,7 @@ struct Forecasts {
   Instant at;
   uint64_t version = 0;  // of the books they were made from
   int rehearsals = 0;
-  bool exact = false;  // every end that was waited for is declared
+  bool exact = false;  // every end that was waited for is declared, and nobody else is to come
   std::map<PodName, Forecast> pods;
 };
 
@@ -53,6 +53,9 @@ struct ForecastRules {
   // Pods and ends that all rehearsals together may come to, at least one rehearsal.
   int64_t work = 60'000;
   int most_rehearsals = 21;
+  // Pods that come in a rehearsal, and for how long they do.
+  int64_t most_arrivals = 2'000;
+  Millis arrivals_for = std::chrono::hours(24 * 3);
   // Rounds of planning of a rehearsal are as many as go into this by pods and nodes, at least
   // sixteen: one takes tens of milliseconds in a large cluster.
   int64_t planning = 400'000;

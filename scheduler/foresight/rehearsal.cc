@@ -15,7 +15,7 @@ constexpr int kMostRounds = 64;
 constexpr int kMostPlansAtOnce = 16;
 // Moments in a row at which time alone passed and nobody came to start.
 constexpr int64_t kMostIdleMoments = 2'000;
-constexpr std::chrono::seconds kAgain{1};
+constexpr std::chrono::seconds kAgain{60};
 
 // Nothing but devices that others give back can help.
 bool WantsRoom(Reason reason) {
@@ -96,12 +96,14 @@ void Rehearsal::Queue(Entry& entry) {
   if (!first) ready_.erase({kind->waiting.begin()->first, kind.get()});
   kind->waiting.emplace(OrderOf(entry.pod), &entry);
   entry.kind = kind.get();
+  if (!entry.beside) ++told_waiting_;
   ready_.insert({kind->waiting.begin()->first, kind.get()});
 }
 
 void Rehearsal::Unqueue(Entry& entry) {
   if (entry.kind == nullptr) return;
   Kind& kind = *std::exchange(entry.kind, nullptr);
+  if (!entry.beside) --told_waiting_;
   const bool was_ready = ready_.erase({kind.waiting.begin()->first, &kind}) > 0;
   kind.waiting.erase(OrderOf(entry.pod));
   if (was_ready && !kind.waiting.empty()) ready_.insert({kind.waiting.begin()->first, &kind});
@@ -151,7 +153,7 @@ void Rehearsal::ComeBack(const PodCopy& pod) {
   if (!rules_.evicted_return || facts.owner == facts.request.name.str()) return;
   const PodUid uid(fmt::format("{}/again-{}", facts.request.uid.str(), ++serial_));
   Entry& entry = pods_[uid];
-  entry.came_back = true;
+  entry.beside = true;
   entry.pod.workload_class = pod.workload_class;
   PodFacts& again = entry.pod.facts;
   again.request = facts.request;
@@ -166,16 +168,20 @@ void Rehearsal::ComeBack(const PodCopy& pod) {
   Queue(entry);
 }
 
-void Rehearsal::Arrive(PodCopy pod, Instant at) {
+void Rehearsal::Arrive(PodCopy pod, Instant at, Arrival arrival) {
   const PodUid uid = pod.facts.request.uid;
   coming_.insert({std::max(at, now_), uid, What::kComes});
-  arriving_.insert_or_assign(uid, std::move(pod));
+  arriving_.insert_or_assign(uid, std::pair(std::move(pod), arrival));
+  if (arrival == Arrival::kTold) ++told_waiting_;
 }
 
 void Rehearsal::Happen(const Happening& happening) {
   if (happening.what == What::kComes) {
     Entry& entry = pods_[happening.uid];
-    entry.pod = std::move(arriving_.extract(happening.uid).mapped());
+    const auto arriving = arriving_.extract(happening.uid);
+    entry.pod = std::move(arriving.mapped().first);
+    entry.beside = arriving.mapped().second == Arrival::kForeseen;
+    if (!entry.beside) --told_waiting_;
     entry.pod.facts.created = now_;
     engine_.UpsertPod(entry.pod.facts, now_);
     return Queue(entry);
@@ -191,7 +197,7 @@ void Rehearsal::Happen(const Happening& happening) {
 std::map<PodUid, Reason> Rehearsal::Waiting() const {
   std::map<PodUid, Reason> waiting;
   for (const auto& [uid, entry] : pods_) {
-    if (entry.came_back || !entry.pod.facts.node.empty()) continue;
+    if (entry.beside || !entry.pod.facts.node.empty()) continue;
     if (!entry.pod.facts.request.asks_gpu() || entry.pod.facts.terminating) continue;
     waiting.emplace(uid, entry.kind != nullptr ? entry.kind->reason : entry.pod.last_reason);
   }
@@ -233,7 +239,7 @@ bool Rehearsal::Start(Entry& entry, const std::vector<std::string_view>& nodes) 
   facts.nominated = NodeName();
   facts.allocation = std::move(allocation);
   engine_.UpsertPod(facts, now_);
-  if (!entry.came_back) starts_.emplace(uid, now_);
+  if (!entry.beside) starts_.emplace(uid, now_);
   ++begun_;
   FollowEnd(entry);
   TakeEffects();
@@ -441,12 +447,13 @@ void Rehearsal::Run(Instant until) {
       gave_up_ = true;
       return;
     }
-    const bool anybody = std::ranges::any_of(
-        kinds_, [](const auto& kind) { return !kind.second->waiting.empty(); });
-    if (!anybody && arriving_.empty()) return;
+    if (told_waiting_ <= 0) return;
     due = engine_.Tick(now_);
     TakeEffects();
-    if (due && *due <= now_) due = now_ + kAgain;
+    // What is due and was not done just now waits for others, or for plans that are not made.
+    if (due && *due <= now_) {
+      due = plans_ < rules_.most_plans ? std::optional(now_ + kAgain) : std::nullopt;
+    }
     std::optional<Instant> next;
     if (!coming_.empty()) next = coming_.begin()->at;
     if (due && (!next || *due < *next) && idle < kMostIdleMoments) next = due;

@@ -50,9 +50,11 @@ class Rehearsal {
   // The node has come or gone; pods of one that is gone are lost.
   void NodeCame(const NodeName& node);
   void NodeWent(const NodeName& node);
-  // The pod, which waits, will be created then.
-  void Arrive(PodCopy pod, Instant at);
-  // Goes on until nobody waits or is to come, nothing is to happen any more, or `until`.
+  // The pod, which waits, will be created then. kForeseen: others like it have come so far; when it
+  // starts is nobody's question.
+  enum class Arrival : uint8_t { kTold, kForeseen };
+  void Arrive(PodCopy pod, Instant at, Arrival arrival);
+  // Goes on until all who were told of have started, nothing is to happen any more, or `until`.
   void Run(Instant until);
 
   const std::map<PodUid, Instant>& starts() const { return starts_; }
@@ -69,7 +71,7 @@ class Rehearsal {
   struct Entry {
     PodCopy pod;
     Kind* kind = nullptr;  // of one that waits
-    bool came_back = false;
+    bool beside = false;   // it came back, or is foreseen: nobody asks when it starts
   };
   // Lower comes first: kube-scheduler's queue.
   using Order = std::tuple<int64_t, Instant, PodUid>;
@@ -114,7 +116,8 @@ class Rehearsal {
   std::vector<std::string_view> nodes_;
   bool nodes_changed_ = true;  // nodes_ points into what names_ were
   std::map<PodUid, Entry> pods_;
-  std::map<PodUid, PodCopy> arriving_;
+  std::map<PodUid, std::pair<PodCopy, Arrival>> arriving_;
+  int64_t told_waiting_ = 0;  // that are queued, or are to come
   std::map<std::string, std::unique_ptr<Kind>> kinds_;
   std::set<std::pair<Order, Kind*>> ready_;  // kinds to be tried, by their first pod
   // Pods to be tried by themselves, and where; empty: anywhere.

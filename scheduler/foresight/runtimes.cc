@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kAll = kCertain * kCertain;
 // No run is taken to be longer.
 constexpr Millis kLongestRun = std::chrono::hours(24 * 366);
+constexpr Millis kArrivalSpan = std::chrono::hours(24);
 
 // -ln(1 - i / 20) in thousandths: when ends come at a steady rate, so many mean times pass until
 // that part has ended.
@@ -42,6 +43,12 @@ bool IsMadeUp(std::string_view part) {
 }
 
 }  // namespace
+
+Millis SteadyEnd(Millis mean, int64_t millionths) {
+  const Int128 after = Int128{mean.count()} * SteadyEnds(millionths) / 1000;
+  const Int128 most = kLongestRun.count();
+  return Millis(static_cast<int64_t>(after < most ? after : most));
+}
 
 std::string StemOf(std::string_view name) {
   for (;;) {
@@ -116,9 +123,7 @@ Millis SurvivalCurve::QuantileFrom(Millis age, int64_t millionths) const {
   if (reached > 0 && alive > 0) {
     part = kCertain - static_cast<int64_t>(Int128{wanted} * kCertain / reached);
   }
-  const Int128 more = Int128{mean_.count()} * SteadyEnds(std::max<int64_t>(part, 0)) / 1000;
-  const Int128 most = kLongestRun.count();
-  return from + Millis(static_cast<int64_t>(more < most ? more : most));
+  return from + SteadyEnd(mean_, std::max<int64_t>(part, 0));
 }
 
 std::vector<std::string> Runtimes::LevelsOf(const RunKind& kind) {
@@ -148,6 +153,30 @@ void Runtimes::Add(const RunKind& kind, SurvivalCurve::Run run) {
   }
 }
 
+void Runtimes::NoteBegun(const RunKind& kind, Instant at) {
+  RunKind unnamed = kind;
+  unnamed.stem.clear();
+  const std::string key = LevelsOf(unnamed).front();
+  const auto found = begun_.find(key);
+  if (found == begun_.end() && begun_.size() >= kMostKinds) return;
+  std::deque<Instant>& times = begun_[key];
+  times.push_back(at);
+  while (times.size() > kMostRuns || at - times.front() > kArrivalSpan) times.pop_front();
+}
+
+std::optional<Millis> Runtimes::GapOf(const RunKind& kind, Instant now) const {
+  RunKind unnamed = kind;
+  unnamed.stem.clear();
+  const auto found = begun_.find(LevelsOf(unnamed).front());
+  if (found == begun_.end()) return std::nullopt;
+  const std::deque<Instant>& times = found->second;
+  const auto first = std::ranges::find_if(
+      times, [now](Instant at) { return now - at <= kArrivalSpan; });
+  const auto count = static_cast<int64_t>(times.end() - first);
+  if (count < kEnough) return std::nullopt;
+  return std::max(Millis(1), (now - *first) / count);
+}
+
 void Runtimes::Note(const MeterEvent& event) {
   switch (event.kind) {
     case MeterKind::kRunning:
@@ -167,6 +196,8 @@ void Runtimes::Note(const MeterEvent& event) {
       return;
     }
     case MeterKind::kOpen:
+      NoteBegun(RunKindOf(event.pod, event.workload_class, GpusOf(event.parts)), event.at);
+      return;
     case MeterKind::kRefund:
       return;
   }

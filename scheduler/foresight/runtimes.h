@@ -43,6 +43,9 @@ std::string StemOf(std::string_view name);
 MilliGpu GpusOf(const PodRequest& request);
 MilliGpu GpusOf(const std::vector<MeterPart>& parts);
 
+// What ends at a steady rate after that mean time has ended by then with that chance.
+Millis SteadyEnd(Millis mean, int64_t millionths);
+
 // The chance to run longer than so long.
 class SurvivalCurve {
  public:
@@ -73,6 +76,11 @@ class Runtimes {
   static constexpr std::size_t kMostKinds = 4'096;
 
   void Add(const RunKind& kind, SurvivalCurve::Run run);
+  // Work of the kind was let in.
+  void NoteBegun(const RunKind& kind, Instant at);
+  // How far apart work of its namespace, class and size came on average during the last day;
+  // nullopt: too little of it came to say.
+  std::optional<Millis> GapOf(const RunKind& kind, Instant now) const;
   // What the engine journals, as it comes.
   void Note(const MeterEvent& event);
   // Its use that ends next was cut short.
@@ -89,6 +97,7 @@ class Runtimes {
  private:
   std::unordered_map<std::string, std::deque<SurvivalCurve::Run>> runs_of_;  // looked up only
   std::deque<std::string> kinds_;                                            // oldest first
+  std::map<std::string, std::deque<Instant>> begun_;  // by the second level's key; newest last
   std::unordered_map<PodUid, Instant> running_;                              // looked up only
   std::unordered_set<PodUid> cut_short_;                                     // likewise
   int64_t runs_ = 0;
