@@ -118,6 +118,8 @@ CLI::App* AddForecast(CLI::App& app, bench::ForecastOptions& options) {
       command->add_option("--jobs", options.jobs, "CSV: vc,job,submit_s,gpus,duration_s");
   command->add_option("--tenants", options.tenants, "CSV: vc,nodes")->needs(jobs);
   jobs->needs(command->get_option("--tenants"));
+  command->add_option("--most-jobs", options.most_jobs, "of the file, the first ones")
+      ->check(CLI::Range(10, 10'000'000));
   command->add_option("--synthetic-jobs", options.synthetic_jobs)->check(CLI::Range(10, 100'000));
   command->add_option("--every-hours", options.every_hours, "between two forecasts")
       ->check(CLI::Range(1, 1'000));

@@ -51,6 +51,8 @@ absl::Status RunForecast(const ForecastOptions& options) {
     if (!trace.ok()) return trace.status();
     World world;
     world.trace = *std::move(trace);
+    const auto most = static_cast<std::size_t>(options.most_jobs);
+    if (world.trace.jobs.size() > most) world.trace.jobs.resize(most);
     runs.push_back(RowOf("trace", Live(world, every, options.most_rehearsals)));
   }
   return WriteReport(nlohmann::json{{"benchmark", "forecast"}, {"runs", runs}}, options.out);

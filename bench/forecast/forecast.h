@@ -8,7 +8,7 @@
 //
 //   declared  synthetic, all declare their true runtime
 //   learned   synthetic, none does; each tenant has short and long kinds of work by name
-//   trace     the jobs of --jobs on the nodes of --tenants; none declares
+//   trace     jobs of --jobs, each tenant within the nodes it has in --tenants; none declares
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ namespace tranche::bench {
 struct ForecastOptions {
   std::string jobs;     // CSV of a trace; empty: the synthetic histories alone
   std::string tenants;  // of the same
+  int most_jobs = 2'000;  // of the trace, the first ones
   uint64_t seed = 42;
   int synthetic_jobs = 1'500;
   int every_hours = 12;  // a forecast

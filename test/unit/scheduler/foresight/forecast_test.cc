@@ -148,6 +148,24 @@ TEST_F(ForecastTest, VictimsGiveWayAndComeBackLater) {
   EXPECT_LE(*forecast.p50 - now_, Minutes(5)) << "the grace of the victim, not its end";
 }
 
+TEST_F(ForecastTest, WorkThatUsuallyComesFirstMakesAStartLater) {
+  Started(Lasting(Pod("a", "runs", 8), Hours(2)), "n1");
+  PodRequest wants = Lasting(Pod("b", "wants", 8), Hours(1));
+  Wait(wants);
+  EXPECT_THAT(Starts(Ahead()), ElementsAre("wants at 120"));
+  // Small pods of a come every ten minutes; one of them waits, with a higher priority.
+  PodRequest small = Lasting(Pod("a", "small", 1), Hours(3));
+  small.priority = 10;
+  Wait(small);
+  for (int i = 0; i < 60; ++i) runtimes_.NoteBegun({"a", "", "", 1}, now_ - Minutes(600 - 10 * i));
+  const Forecasts ahead = Ahead();
+  EXPECT_FALSE(ahead.exact);
+  EXPECT_GT(ahead.rehearsals, 1);
+  const Forecast& forecast = ahead.pods.at(wants.name);
+  EXPECT_GT(*forecast.earliest - now_, Hours(5)) << "it needs the whole node";
+  EXPECT_THAT(forecast.because, HasSubstr("work comes as it came"));
+}
+
 TEST_F(ForecastTest, NobodyWaitsNothingIsForetold) {
   Started(Lasting(Pod("a", "runs", 8), Hours(1)), "n1");
   EXPECT_THAT(Ahead().pods, IsEmpty());

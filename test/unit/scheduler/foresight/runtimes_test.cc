@@ -138,6 +138,20 @@ TEST(RuntimesTest, WhatWasEvictedEndedForAnotherReason) {
   EXPECT_EQ(RunCurves(runtimes).CurveOf({"a", "p", "train", 1}), nullptr) << "no end is known";
 }
 
+TEST(RuntimesTest, GapsAreOfTheLastDay) {
+  Runtimes runtimes;
+  const RunKind kind{"a", "train", "c", 8};
+  const Instant now = Instant(Minutes(10'000));
+  EXPECT_EQ(runtimes.GapOf(kind, now), std::nullopt);
+  for (int i = 0; i < 4; ++i) runtimes.NoteBegun(kind, now - Minutes(40 - 10 * i));
+  EXPECT_EQ(runtimes.GapOf(kind, now), std::nullopt) << "four are too few";
+  runtimes.NoteBegun(kind, now);
+  EXPECT_EQ(runtimes.GapOf(kind, now), Minutes(8)) << "five in forty minutes";
+  EXPECT_EQ(runtimes.GapOf({"a", "other", "c", 8}, now), Minutes(8)) << "whatever its name";
+  EXPECT_EQ(runtimes.GapOf({"b", "train", "c", 8}, now), std::nullopt);
+  EXPECT_EQ(runtimes.GapOf(kind, now + Minutes(3'000)), std::nullopt) << "none came of late";
+}
+
 TEST(RuntimesTest, KindsAreForgottenOldestFirst) {
   Runtimes runtimes;
   runtimes.Add({"first", "", "c", 1}, {Minutes(1), true});
