@@ -42,7 +42,9 @@ std::shared_ptr<const Forecasts> Forecaster::Fresh() {
   const absl::MutexLock lock(&making_);
   if (!Outdated()) return Latest();
   const auto began = std::chrono::steady_clock::now();
-  auto made = std::make_shared<const Forecasts>(Foretell(host_.Copy(), runs_.Copy()));
+  ForecastRules rules;
+  rules.may_go_on = [this] { return !stopping_; };
+  auto made = std::make_shared<const Forecasts>(Foretell(host_.Copy(), runs_.Copy(), rules));
   made_ = std::chrono::steady_clock::now();
   took_ = made_ - began;
   const absl::MutexLock keep(&mutex_);

@@ -7,6 +7,7 @@
 // time is spent on it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -50,6 +51,8 @@ class Forecaster {
   std::shared_ptr<const Forecasts> Latest() const;
   // As good as can be had now: made anew where they are outdated and it is not too soon.
   std::shared_ptr<const Forecasts> Fresh();
+  // Forecasts in the making are given up: the process is about to end.
+  void Stop() { stopping_ = true; }
   // By quota and class the median wait from the scrape on, of those that have a forecast.
   std::vector<metrics::ExpectedStartRow> Rows(Instant now) const;
 
@@ -58,6 +61,7 @@ class Forecaster {
 
   EngineHost& host_;
   const RunNotes& runs_;
+  std::atomic<bool> stopping_ = false;
   absl::Mutex making_ ABSL_ACQUIRED_BEFORE(mutex_);
   std::chrono::steady_clock::time_point made_ ABSL_GUARDED_BY(making_);
   std::chrono::nanoseconds took_ ABSL_GUARDED_BY(making_){0};

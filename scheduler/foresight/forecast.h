@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,6 +50,8 @@ struct Forecasts {
 
 struct ForecastRules {
   uint64_t seed = 1;
+  // Asked now and then; false: nobody wants the answer any more. Null: somebody does.
+  std::function<bool()> may_go_on = nullptr;
   Millis horizon = std::chrono::hours(24 * 30);
   // Pods and ends that all rehearsals together may come to, at least one rehearsal.
   int64_t work = 60'000;

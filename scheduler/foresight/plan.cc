@@ -42,11 +42,13 @@ Millis GraceIn(const ClusterCopy& copy) {
 
 }  // namespace
 
-PlanAnswer PlanEdit(const ClusterCopy& copy, const PlanEdits& edits) {
+PlanAnswer PlanEdit(const ClusterCopy& copy, const PlanEdits& edits,
+                    const std::function<bool()>& may_go_on) {
   const std::unique_ptr<Engine> engine = MakeReplica(copy);
   const std::set<PodUid> before = BorrowersOf(*engine);
   RehearsalRules rules;
   rules.evicted_return = false;
+  rules.may_go_on = may_go_on;
   Rehearsal rehearsal(*engine, copy, std::move(rules));
   if (edits.set != nullptr) engine->SetPolicies(edits.set, edits.defaults, copy.at);
   for (const NodeFacts& node : edits.nodes) {

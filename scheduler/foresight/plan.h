@@ -6,6 +6,7 @@
 // call for each kind of waiting pod and each start.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ struct PlanAnswer {
   bool complete = true;  // false: not all could be tried
 };
 
-PlanAnswer PlanEdit(const ClusterCopy& copy, const PlanEdits& edits);
+// `may_go_on`: asked now and then; false: the answer is not complete. Null: it may.
+PlanAnswer PlanEdit(const ClusterCopy& copy, const PlanEdits& edits,
+                    const std::function<bool()>& may_go_on = nullptr);
 
 }  // namespace tranche

@@ -205,7 +205,8 @@ std::map<PodUid, Reason> Rehearsal::Waiting() const {
 }
 
 bool Rehearsal::Spent() {
-  gave_up_ = gave_up_ || tries_ >= rules_.most_tries;
+  gave_up_ = gave_up_ || tries_ >= rules_.most_tries ||
+             (rules_.may_go_on != nullptr && !rules_.may_go_on());
   return gave_up_;
 }
 

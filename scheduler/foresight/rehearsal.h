@@ -33,6 +33,8 @@ struct RehearsalRules {
   std::function<std::optional<Instant>(const PodCopy& pod)> end_of = nullptr;
   // Evicted pods of controllers come back and wait.
   bool evicted_return = true;
+  // Asked now and then; false: it gives up. Null: it may.
+  std::function<bool()> may_go_on = nullptr;
   // Then it gives up: filter calls, rounds of planning, moments at which something happens.
   int64_t most_tries = 100'000;
   int64_t most_plans = 256;

@@ -23,8 +23,11 @@ class ForecastApi {
 
   // Both outlive it.
   ForecastApi(EngineHost& host, Forecaster& forecaster) : host_(host), forecaster_(forecaster) {}
-  // Waits for the answers in the making.
-  ~ForecastApi() { pool_.join(); }
+  // Gives up the answers in the making.
+  ~ForecastApi() {
+    forecaster_.Stop();
+    pool_.join();
+  }
   ForecastApi(const ForecastApi&) = delete;
   ForecastApi& operator=(const ForecastApi&) = delete;
   void AddTo(Router& router);

@@ -56,9 +56,10 @@ http::Response PlanApi::Answer(const http::Request& request) {
     return ErrorResponse(400, fmt::format("delete: expected a Node that is there, found {}",
                                           wire::Quoted(node.str())));
   }
-  const PlanAnswer answer = PlanEdit(copy, *edits);
+  const PlanAnswer answer = PlanEdit(copy, *edits, [this] { return !stopping_; });
   if (!answer.complete) {
-    return ErrorResponse(503, "given up: more pods wait than could be tried");
+    return ErrorResponse(503, stopping_ ? "the server is stopping"
+                                        : "given up: more pods wait than could be tried");
   }
   return JsonResponse(EncodePlan(answer));
 }

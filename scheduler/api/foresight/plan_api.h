@@ -25,8 +25,11 @@ class PlanApi {
  public:
   // The host outlives it.
   explicit PlanApi(Host& host, PlanLimits limits = {}) : host_(host), limits_(limits) {}
-  // Waits for the answer in the making.
-  ~PlanApi() { pool_.join(); }
+  // Gives up the answer in the making.
+  ~PlanApi() {
+    stopping_ = true;
+    pool_.join();
+  }
   PlanApi(const PlanApi&) = delete;
   PlanApi& operator=(const PlanApi&) = delete;
   void AddTo(Router& router);
@@ -38,6 +41,7 @@ class PlanApi {
   Host& host_;
   const PlanLimits limits_;
   std::atomic<bool> busy_ = false;
+  std::atomic<bool> stopping_ = false;
   boost::asio::thread_pool pool_{1};
 };
 

@@ -95,6 +95,12 @@ TEST_F(PlanTest, WithoutAnyNodeNobodyStarts) {
   EXPECT_THAT(then.starts, IsEmpty());
 }
 
+TEST_F(PlanTest, AnAnswerNobodyWantsIsGivenUp) {
+  Wait(Pod("b", "wants", 8));
+  EXPECT_TRUE(PlanEdit(Copy(), {}).complete);
+  EXPECT_FALSE(PlanEdit(Copy(), {}, [] { return false; }).complete);
+}
+
 TEST_F(PlanTest, TheEngineItselfIsLeftAsItIs) {
   Declare(Teams("4", "8"));
   Started(Pod("a", "runs", 4, "train"), "n1");
