@@ -82,8 +82,8 @@ class Ends {
     if (IsDeclared(pod)) return *began + *request.expected_runtime;
     const SurvivalCurve* curve = curves_.CurveOf(KindOf(pod));
     if (curve == nullptr) return std::nullopt;
-    // Members of a gang end together. Of work that is alike, a quarter is taken to have more in common
-    // than a curve tells (sweeps, the same code, the same mistake): it runs long or short together.
+    // Members of a gang end together. Of work that is alike, a quarter is taken to have more in
+    // common than a curve tells (a sweep, the same mistake): it runs long or short together.
     std::string key =
         request.gang.empty() ? request.uid.str() : request.name.ns + "/" + request.gang;
     if (HashOf(key, 0) % 4 == 0) key = Runtimes::LevelsOf(KindOf(pod)).front();
