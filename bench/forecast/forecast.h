@@ -19,8 +19,8 @@
 namespace tranche::bench {
 
 struct ForecastOptions {
-  std::string jobs;     // CSV of a trace; empty: the synthetic histories alone
-  std::string tenants;  // of the same
+  std::string jobs;       // CSV of a trace; empty: the synthetic histories alone
+  std::string tenants;    // of the same
   int most_jobs = 2'000;  // of the trace, the first ones
   uint64_t seed = 42;
   int synthetic_jobs = 1'500;

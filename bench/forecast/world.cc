@@ -13,7 +13,7 @@
 #include "scheduler/engine/engine.h"
 #include "scheduler/foresight/rehearsal.h"
 
-namespace tranche::bench {
+namespace tranche::bench::forecast {
 namespace {
 
 constexpr std::size_t kRecent = 100;       // starts the baseline looks at
@@ -268,4 +268,4 @@ std::vector<Foretold> Live(const World& world, int64_t every_seconds, int most_r
   return Life(world, most_rehearsals).Run(every_seconds);
 }
 
-}  // namespace tranche::bench
+}  // namespace tranche::bench::forecast

@@ -9,7 +9,7 @@
 #include "bench/tenants/trace.h"
 #include "scheduler/foresight/forecast.h"
 
-namespace tranche::bench {
+namespace tranche::bench::forecast {
 
 // Of one job at one moment.
 struct Foretold {
@@ -32,4 +32,4 @@ World Synthetic(uint64_t seed, int jobs, bool declared);
 // Lives through the world; every so often the starts of those that wait are foretold.
 std::vector<Foretold> Live(const World& world, int64_t every_seconds, int most_rehearsals);
 
-}  // namespace tranche::bench
+}  // namespace tranche::bench::forecast

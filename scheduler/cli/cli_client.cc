@@ -262,7 +262,7 @@ absl::StatusOr<std::string> ReadEdits(const std::string& path) {
   if (!documents.ok()) return documents.status();
   Json body = {{"objects", Json::array()}, {"delete", Json::array()}};
   for (Json& document : *documents) {
-    if (document.is_null()) continue;
+    if (document.is_null() || document == Json::object()) continue;
     const bool edits = document.is_object() && !document.contains("kind") &&
                        (document.contains("objects") || document.contains("delete"));
     if (!edits) {

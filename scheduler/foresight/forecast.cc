@@ -279,9 +279,9 @@ Forecasts Foretell(const ClusterCopy& copy, const Runtimes& runtimes, const Fore
   for (int i = 0; i < forecasts.rehearsals; ++i) {
     const std::unique_ptr<Engine> engine = MakeReplica(copy);
     RehearsalRules limits;
-    limits.most_plans = std::clamp(
-        rules.planning / static_cast<int64_t>(copy.pods.size() + copy.nodes.size() + 1),
-        kFewestPlans, kMostPlans);
+    limits.most_plans =
+        std::clamp(rules.planning / static_cast<int64_t>(copy.pods.size() + copy.nodes.size() + 1),
+                   kFewestPlans, kMostPlans);
     limits.may_go_on = rules.may_go_on;
     limits.end_of = [&ends, &draws, i](const PodCopy& pod) { return ends.EndOf(pod, draws, i); };
     Rehearsal rehearsal(*engine, copy, std::move(limits));
@@ -301,9 +301,9 @@ Forecasts Foretell(const ClusterCopy& copy, const Runtimes& runtimes, const Fore
     forecast.uid = uid;
     forecast.workload_class = pod.workload_class;
     forecast.gang = pod.facts.request.gang;
-    const std::vector<const GpuQuota*> leaves =
-        copy.set == nullptr ? std::vector<const GpuQuota*>()
-                            : copy.set->LeavesOf(pod.facts.request.name.ns);
+    const std::vector<const GpuQuota*> leaves = copy.set == nullptr
+                                                    ? std::vector<const GpuQuota*>()
+                                                    : copy.set->LeavesOf(pod.facts.request.name.ns);
     if (leaves.size() == 1) forecast.leaf = leaves.front()->name;
     if (!one.starts.empty()) forecast.earliest = one.starts.front();
     forecast.p10 = QuantileOf(one.starts, forecasts.rehearsals, 100);

@@ -31,7 +31,7 @@ struct PlanAnswer {
   std::vector<PodName> evicted;   // or lost with their node
   std::vector<PodName> borrowed;  // would hold more than their team's own, which they do not now
   std::vector<PodName> waits;     // wait now and would wait on
-  bool complete = true;  // false: not all could be tried
+  bool complete = true;           // false: not all could be tried
 };
 
 // `may_go_on`: asked now and then; false: the answer is not complete. Null: it may.

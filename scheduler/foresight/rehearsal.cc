@@ -255,8 +255,8 @@ Reason Rehearsal::Ask(Kind& kind, const Entry& entry) {
   }
   changed_.clear();
   if (kind.refused) {
-    const std::set<std::string_view> fresh(
-        freed_.begin() + static_cast<std::ptrdiff_t>(kind.seen), freed_.end());
+    const std::set<std::string_view> fresh(freed_.begin() + static_cast<std::ptrdiff_t>(kind.seen),
+                                           freed_.end());
     changed_.assign(fresh.begin(), fresh.end());
   }
   const bool few = kind.refused && changed_.size() * 2 < nodes_.size();

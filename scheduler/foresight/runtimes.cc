@@ -72,9 +72,7 @@ MilliGpu GpusOf(const PodRequest& request) {
   int64_t milli = 0;
   for (const Ask& ask : request.asks) {
     const bool part = ask.resource == Resource::kShare && ask.compute > MilliGpu();
-    const int64_t each = part                                ? ask.compute.count()
-                         : ask.resource == Resource::kGpu ? 1000
-                                                            : 500;
+    const int64_t each = part ? ask.compute.count() : ask.resource == Resource::kGpu ? 1000 : 500;
     milli += ask.count * each;
   }
   return MilliGpu::Of(milli);
@@ -112,8 +110,8 @@ Millis SurvivalCurve::QuantileFrom(Millis age, int64_t millionths) const {
   const auto next = std::ranges::upper_bound(steps_, age, {}, &Step::at);
   const int64_t alive = next == steps_.begin() ? kAll : std::prev(next)->left;
   const int64_t wanted = static_cast<int64_t>(Int128{alive} * (kCertain - millionths) / kCertain);
-  const auto found = std::find_if(next, steps_.end(),
-                                  [wanted](const Step& step) { return step.left <= wanted; });
+  const auto found =
+      std::find_if(next, steps_.end(), [wanted](const Step& step) { return step.left <= wanted; });
   if (alive > 0 && found != steps_.end()) return found->at;
   // Nothing that ended ran so long: of those that are left then, ends come steadily.
   const int64_t last = steps_.empty() ? 0 : steps_.back().left;
@@ -170,8 +168,8 @@ std::optional<Millis> Runtimes::GapOf(const RunKind& kind, Instant now) const {
   const auto found = begun_.find(LevelsOf(unnamed).front());
   if (found == begun_.end()) return std::nullopt;
   const std::deque<Instant>& times = found->second;
-  const auto first = std::ranges::find_if(
-      times, [now](Instant at) { return now - at <= kArrivalSpan; });
+  const auto first =
+      std::ranges::find_if(times, [now](Instant at) { return now - at <= kArrivalSpan; });
   const auto count = static_cast<int64_t>(times.end() - first);
   if (count < kEnough) return std::nullopt;
   return std::max(Millis(1), (now - *first) / count);

@@ -98,8 +98,8 @@ class Runtimes {
   std::unordered_map<std::string, std::deque<SurvivalCurve::Run>> runs_of_;  // looked up only
   std::deque<std::string> kinds_;                                            // oldest first
   std::map<std::string, std::deque<Instant>> begun_;  // by the second level's key; newest last
-  std::unordered_map<PodUid, Instant> running_;                              // looked up only
-  std::unordered_set<PodUid> cut_short_;                                     // likewise
+  std::unordered_map<PodUid, Instant> running_;       // looked up only
+  std::unordered_set<PodUid> cut_short_;              // likewise
   int64_t runs_ = 0;
 };
 

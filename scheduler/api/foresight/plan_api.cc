@@ -58,8 +58,8 @@ http::Response PlanApi::Answer(const http::Request& request) {
   }
   const PlanAnswer answer = PlanEdit(copy, *edits, [this] { return !stopping_; });
   if (!answer.complete) {
-    return ErrorResponse(503, stopping_ ? "the server is stopping"
-                                        : "given up: more pods wait than could be tried");
+    return ErrorResponse(
+        503, stopping_ ? "the server is stopping" : "given up: more pods wait than could be tried");
   }
   return JsonResponse(EncodePlan(answer));
 }

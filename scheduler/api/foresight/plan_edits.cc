@@ -97,8 +97,8 @@ class EditReader {
     if (kind == "List") return ReadList(object, "items", &EditReader::Take);
     if (absl::Status status = Count(where); !status.ok()) return status;
     const std::optional<wire::Object> metadata = wire::FindObject(object, "metadata");
-    const std::string name(
-        metadata ? wire::FindText(*metadata, "name").value_or("") : std::string_view());
+    const std::string name(metadata ? wire::FindText(*metadata, "name").value_or("")
+                                    : std::string_view());
     if (name.empty()) return Wrong(where, "metadata.name", "none");
     if (kind == "Node") return TakeNode(element, name, where);
     if (!IsPolicyKind(kind)) {

@@ -25,7 +25,6 @@ struct PlanGround {
 // `body`: {"objects":[...],"delete":[{"kind","name"}]}, a List, or one object. Errors:
 // InvalidArgument naming the object, what was expected and what was found; also for more than
 // `most` of them, and for an edit that would not be in force as written.
-absl::StatusOr<PlanEdits> ReadPlanEdits(std::string_view body, std::size_t most,
-                                        PlanGround ground);
+absl::StatusOr<PlanEdits> ReadPlanEdits(std::string_view body, std::size_t most, PlanGround ground);
 
 }  // namespace tranche

@@ -16,9 +16,14 @@ TEST(StemTest, WhatControllersMakeUpIsLeftOut) {
     const char* name;
     const char* stem;
   } kRows[] = {
-      {"train", "train"},       {"train-bcdfg", "train"}, {"web-7f9c4d8b6f-x2x9z", "web"},
-      {"sweep-12", "sweep"},    {"train-model", "train-model"},
-      {"llama-70b", "llama-70b"}, {"ring-3-bcdfg", "ring"}, {"7", "7"},
+      {"train", "train"},
+      {"train-bcdfg", "train"},
+      {"web-7f9c4d8b6f-x2x9z", "web"},
+      {"sweep-12", "sweep"},
+      {"train-model", "train-model"},
+      {"llama-70b", "llama-70b"},
+      {"ring-3-bcdfg", "ring"},
+      {"7", "7"},
   };
   for (const auto& row : kRows) EXPECT_EQ(StemOf(row.name), row.stem) << row.name;
 }
