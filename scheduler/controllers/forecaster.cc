@@ -6,20 +6,40 @@
 
 namespace tranche {
 
-void RunNotes::Learn(const MeterHistory& history) {
-  const absl::MutexLock lock(&mutex_);
-  runtimes_.Learn(history);
-}
-
 void RunNotes::Watch(const Effects& effects) {
   if (effects.metering.empty() && effects.reclaims.evictions.empty()) return;
   const absl::MutexLock lock(&mutex_);
-  for (const MeterEvent& event : effects.metering) runtimes_.Note(event);
-  for (const EvictionOrder& order : effects.reclaims.evictions) runtimes_.NoteEvicted(order.uid);
+  for (const MeterEvent& event : effects.metering) {
+    MeterEvent& noted = notes_.emplace_back().event;
+    noted.kind = event.kind;
+    noted.at = event.at;
+    noted.uid = event.uid;
+    noted.pod = event.pod;
+    noted.workload_class = event.workload_class;
+    noted.parts = event.parts;
+  }
+  for (const EvictionOrder& order : effects.reclaims.evictions) {
+    Note& note = notes_.emplace_back();
+    note.event.uid = order.uid;
+    note.evicted = true;
+  }
+  if (notes_.size() <= kMostNoted) return;
+  notes_.erase(notes_.begin(), notes_.begin() + kMostNoted / 2);
 }
 
-Runtimes RunNotes::Copy() const {
-  const absl::MutexLock lock(&mutex_);
+const Runtimes& RunNotes::CatchUp() {
+  std::vector<Note> notes;
+  {
+    const absl::MutexLock lock(&mutex_);
+    notes.swap(notes_);
+  }
+  for (const Note& note : notes) {
+    if (note.evicted) {
+      runtimes_.NoteEvicted(note.event.uid);
+    } else {
+      runtimes_.Note(note.event);
+    }
+  }
   return runtimes_;
 }
 
@@ -44,7 +64,7 @@ std::shared_ptr<const Forecasts> Forecaster::Fresh() {
   const auto began = std::chrono::steady_clock::now();
   ForecastRules rules;
   rules.may_go_on = [this] { return !stopping_; };
-  auto made = std::make_shared<const Forecasts>(Foretell(host_.Copy(), runs_.Copy(), rules));
+  auto made = std::make_shared<const Forecasts>(Foretell(host_.Copy(), runs_.CatchUp(), rules));
   made_ = std::chrono::steady_clock::now();
   took_ = made_ - began;
   const absl::MutexLock keep(&mutex_);

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,18 +23,28 @@
 
 namespace tranche {
 
-// How long work ran, noted as it ends.
+// How long work ran, noted as it ends. Watch from any thread; the others by one thread at a time.
 class RunNotes {
  public:
+  // What is noted and was not looked at since; beyond it the older half is forgotten.
+  static constexpr std::size_t kMostNoted = 20'000;
+
   // What the ledger remembers, once, before the engine is asked anything.
-  void Learn(const MeterHistory& history);
+  void Learn(const MeterHistory& history) { runtimes_.Learn(history); }
   // Under the engine's lock: only notes.
   void Watch(const Effects& effects);
-  Runtimes Copy() const;
+  // With all that was noted; good until the next call.
+  const Runtimes& CatchUp();
 
  private:
-  mutable absl::Mutex mutex_;
-  Runtimes runtimes_ ABSL_GUARDED_BY(mutex_);
+  struct Note {
+    MeterEvent event;      // without devices
+    bool evicted = false;  // its pod is asked to go; else the event happened
+  };
+
+  Runtimes runtimes_;
+  absl::Mutex mutex_;
+  std::vector<Note> notes_ ABSL_GUARDED_BY(mutex_);
 };
 
 class Forecaster {
@@ -45,7 +56,7 @@ class Forecaster {
   static constexpr std::chrono::seconds kOldest{60};
 
   // Both outlive this.
-  Forecaster(EngineHost& host, const RunNotes& runs) : host_(host), runs_(runs) {}
+  Forecaster(EngineHost& host, RunNotes& runs) : host_(host), runs_(runs) {}
 
   // As they were made last; null: none were yet.
   std::shared_ptr<const Forecasts> Latest() const;
@@ -60,7 +71,7 @@ class Forecaster {
   bool Outdated() ABSL_EXCLUSIVE_LOCKS_REQUIRED(making_);
 
   EngineHost& host_;
-  const RunNotes& runs_;
+  RunNotes& runs_;  // under making_
   std::atomic<bool> stopping_ = false;
   absl::Mutex making_ ABSL_ACQUIRED_BEFORE(mutex_);
   std::chrono::steady_clock::time_point made_ ABSL_GUARDED_BY(making_);
