@@ -88,7 +88,6 @@ class QuotaStream {
     ReplicaWalk walk;
     while (!walk.done()) engine_->CopySlice(walk, now_);
     const std::unique_ptr<Engine> replica = MakeReplica(walk.Take());
-    // Whether a used up budget keeps a team waiting may be judged otherwise until its next change.
     EXPECT_EQ(replica->HeldQuanta(), engine_->HeldQuanta());
     EXPECT_EQ(UsedOf(*replica), UsedOf(*engine_)) << "a replica has other numbers";
     EXPECT_EQ(replica->Digest(), engine_->Digest());
