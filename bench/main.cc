@@ -8,6 +8,7 @@
 #include "bench/compare/compare.h"
 #include "bench/decide/decide.h"
 #include "bench/fill/fill.h"
+#include "bench/forecast/forecast.h"
 #include "bench/gang/gang.h"
 #include "bench/ledger/ledger.h"
 #include "bench/mig/mig.h"
@@ -106,6 +107,24 @@ CLI::App* AddFill(CLI::App& app, bench::FillOptions& options) {
   command->add_option("--jobs", options.jobs, "runs at a time; 0: one a core")
       ->check(CLI::Range(0, 256));
   command->add_option("--server", options.server, "the tranche program");
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
+CLI::App* AddForecast(CLI::App& app, bench::ForecastOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("forecast", "expected starts against what then happened");
+  CLI::Option* jobs =
+      command->add_option("--jobs", options.jobs, "CSV: vc,job,submit_s,gpus,duration_s");
+  command->add_option("--tenants", options.tenants, "CSV: vc,nodes")->needs(jobs);
+  jobs->needs(command->get_option("--tenants"));
+  command->add_option("--most-jobs", options.most_jobs, "of the file, the first ones")
+      ->check(CLI::Range(10, 10'000'000));
+  command->add_option("--synthetic-jobs", options.synthetic_jobs)->check(CLI::Range(10, 100'000));
+  command->add_option("--every-hours", options.every_hours, "between two forecasts")
+      ->check(CLI::Range(1, 1'000));
+  command->add_option("--rehearsals", options.most_rehearsals)->check(CLI::Range(1, 1'000));
+  command->add_option("--seeds", options.seed);
   command->add_option("--out", options.out, "JSON file to write");
   return command;
 }
@@ -260,6 +279,8 @@ int main(int argc, char** argv) {
   const CLI::App* tenants_command = AddTenants(app, tenants);
   bench::MigOptions mig;
   const CLI::App* mig_command = AddMig(app, mig);
+  bench::ForecastOptions forecast;
+  const CLI::App* forecast_command = AddForecast(app, forecast);
   bench::GangOptions gang;
   const CLI::App* gang_command = AddGang(app, gang);
   bench::PreemptOptions preempt;
@@ -285,6 +306,7 @@ int main(int argc, char** argv) {
   if (ledger_command->parsed()) return Report(bench::RunLedger(ledger));
   if (tenants_command->parsed()) return Report(bench::RunTenants(tenants));
   if (mig_command->parsed()) return Report(bench::RunMig(mig));
+  if (forecast_command->parsed()) return Report(bench::RunForecast(forecast));
   if (gang_command->parsed()) return Report(bench::RunGang(gang));
   if (preempt_command->parsed()) return Report(bench::RunPreempt(preempt));
   if (restart_command->parsed()) {

@@ -139,7 +139,13 @@ http::Response Unknown(std::string_view kind, const std::string& name) {
   return ErrorResponse(404, fmt::format("no {} {} is known", kind, wire::Quoted(name)));
 }
 
-http::Response Explain(EngineHost& host, const http::Request& request) {
+// Null: there are none.
+std::shared_ptr<const Forecasts> LatestOf(const Forecaster* forecaster) {
+  return forecaster == nullptr ? nullptr : forecaster->Latest();
+}
+
+http::Response Explain(EngineHost& host, const Forecaster* forecaster,
+                       const http::Request& request) {
   constexpr std::string_view kPrefix = "/api/v1/explain/";
   const std::optional<PodName> pod = PodOf(request.path, kPrefix);
   if (!pod) return NoSuchPath(kPrefix, "NAMESPACE/POD", request.path);
@@ -147,10 +153,12 @@ http::Response Explain(EngineHost& host, const http::Request& request) {
       host.With(EngineCaller::kPages,
                 [&pod](Engine& engine, Instant now) { return engine.Explain(*pod, now); });
   if (!explanation) return Unknown("pod", pod->str());
-  return Conditional(request, JsonResponse(EncodeExplanation(*explanation)));
+  return Conditional(
+      request, JsonResponse(EncodeExplanation(*explanation, LatestOf(forecaster).get())));
 }
 
-http::Response OnePod(EngineHost& host, const http::Request& request) {
+http::Response OnePod(EngineHost& host, const Forecaster* forecaster,
+                      const http::Request& request) {
   constexpr std::string_view kPrefix = "/api/v1/pods/";
   const std::optional<PodName> name = PodOf(request.path, kPrefix);
   if (!name) return NoSuchPath(kPrefix, "NAMESPACE/NAME", request.path);
@@ -159,7 +167,7 @@ http::Response OnePod(EngineHost& host, const http::Request& request) {
       host.With(EngineCaller::kPages,
                 [&name](Engine& engine, Instant) { return engine.Pods(*name, PodUid(), 1); });
   if (found.empty() || found.front().name != *name) return Unknown("pod", name->str());
-  return Conditional(request, JsonResponse(EncodePod(found.front())));
+  return Conditional(request, JsonResponse(EncodePod(found.front(), LatestOf(forecaster).get())));
 }
 
 // By the labels that clouds and the usual tools set. A GPUPolicy may name others for gangs.
@@ -253,16 +261,21 @@ http::Response OneTeam(EngineHost& host, const http::Request& request) {
   return Conditional(request, JsonResponse(EncodeTeam(*quota, budgets, reclaims)));
 }
 
-http::Response Pods(EngineHost& host, SharedText& whole, const http::Request& request) {
+http::Response Pods(EngineHost& host, const Forecaster* forecaster, SharedText& whole,
+                    const http::Request& request) {
   constexpr std::string_view kOptions[] = {"namespace", "team", "node", "state", "sort", "limit"};
   const bool narrowed = std::ranges::any_of(kOptions, [&request](std::string_view name) {
     return request.query.contains(std::string(name));
   });
-  if (!narrowed) return whole.Respond(request, JsonResponse(EncodePods(host.Pods())));
+  const std::shared_ptr<const Forecasts> forecasts = LatestOf(forecaster);
+  if (!narrowed) {
+    return whole.Respond(request,
+                         JsonResponse(EncodePods(host.Pods(), std::nullopt, forecasts.get())));
+  }
   const absl::StatusOr<PodListQuery> query = ReadPodListQuery(request);
   if (!query.ok()) return ErrorResponse(query.status());
   const ListedPods list = SelectPods(host.Pods(), *query);
-  return Conditional(request, JsonResponse(EncodePods(list.pods, list.total)));
+  return Conditional(request, JsonResponse(EncodePods(list.pods, list.total, forecasts.get())));
 }
 
 }  // namespace
@@ -316,27 +329,30 @@ ListedPods SelectPods(std::vector<PodView> all, const PodListQuery& query) {
   return list;
 }
 
-void AddApi(EngineHost& host, Router& router) {
+void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster) {
   // The two that reach megabytes.
   router.AddAnswer("GET", "/api/v1/nodes",
                    [&host, text = std::make_shared<SharedText>()](const http::Request& request) {
                      return text->Respond(request, JsonResponse(AllNodes(host)));
                    });
   router.AddAnswer("GET", "/api/v1/pods",
-                   [&host, text = std::make_shared<SharedText>()](const http::Request& request) {
-                     return Pods(host, *text, request);
+                   [&host, forecaster,
+                    text = std::make_shared<SharedText>()](const http::Request& request) {
+                     return Pods(host, forecaster, *text, request);
                    });
   router.AddAnswer("GET", "/api/v1/gangs", [&host](const http::Request&) {
     return JsonResponse(EncodeGangs(host.Gangs()));
   });
   router.AddAnswer("GET", "/api/v1/nodes/",
                    [&host](const http::Request& request) { return OneNode(host, request); });
-  router.AddAnswer("GET", "/api/v1/pods/",
-                   [&host](const http::Request& request) { return OnePod(host, request); });
+  router.AddAnswer("GET", "/api/v1/pods/", [&host, forecaster](const http::Request& request) {
+    return OnePod(host, forecaster, request);
+  });
   router.AddAnswer("GET", "/api/v1/teams/",
                    [&host](const http::Request& request) { return OneTeam(host, request); });
-  router.AddAnswer("GET", "/api/v1/explain/",
-                   [&host](const http::Request& request) { return Explain(host, request); });
+  router.AddAnswer("GET", "/api/v1/explain/", [&host, forecaster](const http::Request& request) {
+    return Explain(host, forecaster, request);
+  });
   router.AddAnswer("GET", "/api/v1/quotas",
                    [&host, text = std::make_shared<SharedText>()](const http::Request& request) {
                      return text->Respond(

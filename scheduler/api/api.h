@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "scheduler/api/router.h"
+#include "scheduler/controllers/forecaster.h"
 #include "scheduler/host/engine_host.h"
 
 namespace tranche {
@@ -41,7 +42,7 @@ struct ListedPods {
 // the order goes: of kNode pods without a node, of kWaitsSince those that do not wait.
 ListedPods SelectPods(std::vector<PodView> all, const PodListQuery& query);
 
-// The host must outlive the router's use.
-void AddApi(EngineHost& host, Router& router);
+// The host must outlive the router's use, and so must the forecaster. Null: nothing is foretold.
+void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster = nullptr);
 
 }  // namespace tranche

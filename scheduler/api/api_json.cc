@@ -148,6 +148,16 @@ void AppendPodMembers(std::string& out, const PodView& pod) {
       pod.observed == Reason::kNone ? std::string_view() : Describe(pod.observed).code);
 }
 
+// When a pod that waits is expected to start, where that was foretold.
+void AppendForecast(std::string& out, const PodView& pod, const Forecasts* forecasts) {
+  const bool waits = pod.state == PodState::kPending || pod.state == PodState::kClaimed;
+  if (forecasts == nullptr || !waits) return;
+  const auto found = forecasts->pods.find(pod.name);
+  if (found == forecasts->pods.end() || found->second.uid != pod.uid) return;
+  AppendKey(out, "forecast");
+  out += EncodeForecast(found->second);
+}
+
 std::string_view StateName(GangView::State state) {
   switch (state) {
     case GangView::State::kGathering:
@@ -252,12 +262,15 @@ std::string EncodeNodes(std::span<const NodeView> nodes, std::span<const NodePla
   });
 }
 
-std::string EncodePods(std::span<const PodView> pods, std::optional<std::size_t> total) {
-  std::string out = Document("pods", pods, 512, [](std::string& text, const PodView& pod) {
+std::string EncodePods(std::span<const PodView> pods, std::optional<std::size_t> total,
+                       const Forecasts* forecasts) {
+  const auto append = [forecasts](std::string& text, const PodView& pod) {
     text += '{';
     AppendPodMembers(text, pod);
+    AppendForecast(text, pod, forecasts);
     text += '}';
-  });
+  };
+  std::string out = Document("pods", pods, 512, append);
   if (total) {
     out.pop_back();
     AppendMember(out, "total", static_cast<int64_t>(*total));
@@ -273,9 +286,10 @@ std::string EncodeNode(const NodeView& node, const NodePlace& place) {
   return out;
 }
 
-std::string EncodePod(const PodView& pod) {
+std::string EncodePod(const PodView& pod, const Forecasts* forecasts) {
   std::string out = "{";
   AppendPodMembers(out, pod);
+  AppendForecast(out, pod, forecasts);
   out += '}';
   return out;
 }
@@ -284,7 +298,17 @@ std::string EncodeGangs(std::span<const GangView> gangs) {
   return Document("gangs", gangs, 300, AppendGang);
 }
 
-std::string EncodeExplanation(const Explanation& explanation) {
+std::string EncodeForecast(const Forecast& forecast) {
+  std::string out = "{";
+  AppendTimeOrNull(out, "earliest", forecast.earliest);
+  AppendTimeOrNull(out, "p10", forecast.p10);
+  AppendTimeOrNull(out, "p50", forecast.p50);
+  AppendTimeOrNull(out, "p90", forecast.p90);
+  AppendMember(out, "because", forecast.because);
+  return out + "}";
+}
+
+std::string EncodeExplanation(const Explanation& explanation, const Forecasts* forecasts) {
   std::string out;
   out.reserve(explanation.nodes.size() * 192 + 1024);
   out += '{';
@@ -294,6 +318,7 @@ std::string EncodeExplanation(const Explanation& explanation) {
   AppendList(out, "nodes", explanation.nodes, AppendVerdict);
   AppendList(out, "claims", explanation.claims, AppendClaim);
   AppendMember(out, "advice", explanation.advice);
+  AppendForecast(out, explanation.pod, forecasts);
   out += '}';
   return out;
 }

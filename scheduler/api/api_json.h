@@ -11,6 +11,7 @@
 #include <string>
 
 #include "scheduler/engine/engine.h"
+#include "scheduler/foresight/forecast.h"
 
 namespace tranche {
 
@@ -25,15 +26,20 @@ struct NodePlace {
 
 // `places`: of each node, or empty where they are not asked for.
 std::string EncodeNodes(std::span<const NodeView> nodes, std::span<const NodePlace> places = {});
-// `total`: how many there are where some may be left out, as "total".
+// `total`: how many there are where some may be left out, as "total". `forecasts`: of those that
+// wait, as "forecast"; null: none are shown.
 std::string EncodePods(std::span<const PodView> pods,
-                       std::optional<std::size_t> total = std::nullopt);
+                       std::optional<std::size_t> total = std::nullopt,
+                       const Forecasts* forecasts = nullptr);
 // One entry of the lists alone.
 std::string EncodeNode(const NodeView& node, const NodePlace& place);
-std::string EncodePod(const PodView& pod);
+std::string EncodePod(const PodView& pod, const Forecasts* forecasts = nullptr);
 std::string EncodeGangs(std::span<const GangView> gangs);
 // The pod's entry plus nodes, plan and advice.
-std::string EncodeExplanation(const Explanation& explanation);
+std::string EncodeExplanation(const Explanation& explanation,
+                              const Forecasts* forecasts = nullptr);
+// {"earliest","p10","p50","p90","because"}, times or null.
+std::string EncodeForecast(const Forecast& forecast);
 std::string EncodeWhatIf(std::span<const WhatIfResult> results);
 
 }  // namespace tranche

@@ -149,6 +149,7 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
     return ExplainPod(commands.client, commands.pod, commands.each_node, out, err);
   }
   if (command == "whatif") return AskWhatIf(commands.client, commands.what_if_file, out, err);
+  if (command == "plan") return AskPlan(commands.client, commands.edits_file, out, err);
   return PrintSchedulerConfig(commands.scheduler_config, out, err);
 }
 

@@ -140,4 +140,24 @@ void PrintAdvice(const Json& advice, std::ostream& out) {
   PrintDefragment(advice.at("defragment"), out);
 }
 
+void PrintEditPlan(const Json& plan, std::ostream& out) {
+  constexpr std::pair<const char*, const char*> kEffects[] = {{"starts", "starts"},
+                                                              {"evicted", "is evicted"},
+                                                              {"borrowed", "becomes borrowed"},
+                                                              {"waits", "waits on"}};
+  Table table({"POD", "THEN"});
+  bool any = false;
+  for (const auto& [key, effect] : kEffects) {
+    for (const Json& pod : plan.at(key)) {
+      any = true;
+      table.Add({pod.get<std::string>(), effect});
+    }
+  }
+  if (any) {
+    out << table.Text(TerminalOf(out));
+  } else {
+    out << "nobody would start, be evicted or wait\n";
+  }
+}
+
 }  // namespace tranche

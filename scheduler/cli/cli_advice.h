@@ -1,4 +1,4 @@
-// Advice for people: `tranche top --advise`.
+// Advice for people: `tranche top --advise`, and what edits would do: `tranche plan`.
 #pragma once
 
 #include <iosfwd>
@@ -9,5 +9,7 @@ namespace tranche {
 
 // The answer of /api/v1/advice as three tables, each under a heading.
 void PrintAdvice(const Json& advice, std::ostream& out);
+// The answer of /api/v1/plan: a row for each pod.
+void PrintEditPlan(const Json& plan, std::ostream& out);
 
 }  // namespace tranche

@@ -191,6 +191,7 @@ int PrintExplanation(const Json& pod, bool each_node, std::ostream& out) {
     if (eligible != "-") PrintLabelled("until", eligible, out);
   }
   if (Text(pod, "advice") != "-") PrintLabelled("advice", Text(pod, "advice"), out);
+  if (pod.contains("forecast")) PrintLabelled("start", StartOf(pod.at("forecast")), out);
   PrintPlan(pod.at("plan"), out);
   PrintClaims(pod.value("claims", Json::array()), out);
   const Json& nodes = pod.at("nodes");
@@ -238,7 +239,8 @@ absl::Status Collect(Json document, Json& pods) {
                                                 wire::WorkloadKinds(), wire::Quoted(kind)));
 }
 
-absl::StatusOr<std::string> ReadWhatIf(const std::string& path) {
+// The documents of a file of YAML or JSON, as a list; - is standard input.
+absl::StatusOr<Json> ReadDocuments(const std::string& path) {
   std::ifstream file(path == "-" ? "/dev/stdin" : path, std::ios::binary);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf())) {
@@ -250,8 +252,40 @@ absl::StatusOr<std::string> ReadWhatIf(const std::string& path) {
     return absl::InvalidArgumentError(
         fmt::format("{}: {}", path, std::string(json.status().message())));
   }
+  return Json::parse(*json, nullptr, /*allow_exceptions=*/false);
+}
+
+// Objects and Lists of them as they are; `objects` and `delete` of a document go to those of the
+// question. What is wrong with them is the server's to say.
+absl::StatusOr<std::string> ReadEdits(const std::string& path) {
+  absl::StatusOr<Json> documents = ReadDocuments(path);
+  if (!documents.ok()) return documents.status();
+  Json body = {{"objects", Json::array()}, {"delete", Json::array()}};
+  for (Json& document : *documents) {
+    if (document.is_null() || document == Json::object()) continue;
+    const bool edits = document.is_object() && !document.contains("kind") &&
+                       (document.contains("objects") || document.contains("delete"));
+    if (!edits) {
+      body["objects"].push_back(std::move(document));
+      continue;
+    }
+    for (const char* const key : {"objects", "delete"}) {
+      if (!document.contains(key) || document[key].is_null()) continue;
+      if (!document[key].is_array()) {
+        return absl::InvalidArgumentError(
+            fmt::format("{}: expected a list in {}, found another type", path, key));
+      }
+      for (Json& edit : document[key]) body[key].push_back(std::move(edit));
+    }
+  }
+  return body.dump();
+}
+
+absl::StatusOr<std::string> ReadWhatIf(const std::string& path) {
+  absl::StatusOr<Json> documents = ReadDocuments(path);
+  if (!documents.ok()) return documents.status();
   Json body = {{"pods", Json::array()}};
-  for (Json& document : Json::parse(*json, nullptr, /*allow_exceptions=*/false)) {
+  for (Json& document : *documents) {
     if (const absl::Status taken = Collect(std::move(document), body["pods"]); !taken.ok()) {
       return absl::InvalidArgumentError(fmt::format("{}: {}", path, std::string(taken.message())));
     }
@@ -394,6 +428,17 @@ int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostrea
   const absl::StatusOr<std::string> body = ReadWhatIf(path);
   if (!body.ok()) return Fail(err, body.status());
   return Show(options, "POST", "/api/v1/whatif", *body, out, err, PrintWhatIf);
+}
+
+int AskPlan(const ClientOptions& options, const std::string& path, std::ostream& out,
+            std::ostream& err) {
+  const absl::StatusOr<std::string> body = ReadEdits(path);
+  if (!body.ok()) return Fail(err, body.status());
+  return Show(options, "POST", "/api/v1/plan", *body, out, err,
+              [](const Json& answer, std::ostream& page) {
+                PrintEditPlan(answer, page);
+                return kExitDone;
+              });
 }
 
 }  // namespace tranche

@@ -1,4 +1,5 @@
-// The commands that ask a running server: top, explain, whatif, audit, version, ledger report.
+// The commands that ask a running server: top, explain, whatif, plan, audit, version, ledger
+// report.
 //
 // Each returns the exit code: 0 done, 1 a domain no, 2 usage or configuration; errors are one line
 // on `err`.
@@ -32,5 +33,9 @@ int ExplainPod(const ClientOptions& options, const std::string& pod, bool each_n
 // no.
 int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostream& out,
               std::ostream& err);
+// What edits would do at once. `path`: YAML or JSON with the objects that come or change, and with
+// `delete`, a list of kinds and names; - for standard input.
+int AskPlan(const ClientOptions& options, const std::string& path, std::ostream& out,
+            std::ostream& err);
 
 }  // namespace tranche

@@ -203,6 +203,15 @@ void AddClient(CLI::App& app, Commands& commands) {
                            "YAML or JSON with Pods, Jobs, JobSets, ...; - is standard input"))
       ->required();
   AddClientOptions(*what_if, commands);
+  CLI::App* const plan = AddCommand(
+      app, kWhyGroup, "plan", "what edits of quotas and nodes would do at once; changes nothing",
+      {{"plan -f quotas.yaml", "who would start, be evicted, become borrowed, wait?"},
+       {"plan -f edits.yaml -o json", "the same for programs"}});
+  File(plan->add_option("-f,--file", commands.edits_file,
+                        "YAML or JSON with GPUQuotas, GPUBudgets, GPUClasses, GPUPolicies, Nodes "
+                        "and a list `delete` of kinds and names; - is standard input"))
+      ->required();
+  AddClientOptions(*plan, commands);
   AddClientOptions(*AddCommand(app, kWhyGroup, "audit",
                                "the server's books against themselves and the cluster", {}),
                    commands);

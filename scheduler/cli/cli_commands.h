@@ -58,6 +58,7 @@ struct Commands {
   bool each_node = false;
   bool client_only = false;
   std::string what_if_file;
+  std::string edits_file;
   std::vector<std::string> validate_files;
   std::string ledger_command;
   LedgerSpan ledger;

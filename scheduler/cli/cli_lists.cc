@@ -131,14 +131,28 @@ const ListShape kPods = {"pods",
                          NameOfPod,
                          /*of_namespaces=*/true};
 
+// From now on, by this machine's clock: "2h", "now"; "-" where no time is known.
+std::string StartsIn(const Json& pod) {
+  if (!pod.contains("forecast")) return "-";
+  const std::string at = Text(pod.at("forecast"), "p50");
+  if (at == "-") return at;
+  const std::string now =
+      wire::FormatTime(std::chrono::floor<Millis>(std::chrono::system_clock::now()));
+  return at <= now ? "now" : Age(now, at);
+}
+
+std::string ForecastOf(const Json& pod) {
+  return pod.contains("forecast") ? StartOf(pod.at("forecast")) : "-";
+}
+
 Rows QueueRows(const Json& pod, const Json& /*answer*/) {
   const Json asks = pod.value("asks", Json());
   const bool known = asks.is_object();
   const Json& reason = pod.at("reason");
   return {{Text(pod, "namespace"), Text(pod, "name"), Text(pod, "leaf"), AsksOf(pod),
-           known ? Listed(asks.at("models")) : "-", WaitOf(pod), ReasonOf(pod), Text(pod, "class"),
-           Text(pod, "priorityClass"), known ? Text(asks, "gang") : "-",
-           reason.is_null() ? "-" : Text(reason, "eligibleAt"), DetailOf(pod)}};
+           known ? Listed(asks.at("models")) : "-", WaitOf(pod), StartsIn(pod), ReasonOf(pod),
+           Text(pod, "class"), Text(pod, "priorityClass"), known ? Text(asks, "gang") : "-",
+           reason.is_null() ? "-" : Text(reason, "eligibleAt"), DetailOf(pod), ForecastOf(pod)}};
 }
 
 const ListShape kQueue = {"pods",
@@ -150,12 +164,14 @@ const ListShape kQueue = {"pods",
                            {"ASKS"},
                            {"MODELS"},
                            {"WAITS"},
+                           {"STARTS IN"},
                            {"REASON"},
                            {"CLASS", true},
                            {"PRIORITY", true},
                            {"GANG", true},
                            {"MAY START", true},
-                           {"DETAIL", true}},
+                           {"DETAIL", true},
+                           {"FORECAST", true}},
                           QueueRows,
                           NameOfPod,
                           /*of_namespaces=*/true,

@@ -148,7 +148,7 @@ pod waits.
 .B serve
 is the server.
 .BR nodes ", " pods ", " queue ", " quota ", " reclaims ", " audit ,
-.BR top ", " explain " and " whatif
+.BR top ", " explain ", " plan " and " whatif
 ask one that runs: by its URL
 .RB ( \-\-server ),
 or through the API server of a kubeconfig
@@ -160,7 +160,7 @@ on the subresource
 of the Service, and
 .B create
 for
-.BR whatif .
+.BR plan " and " whatif .
 Called as
 .BR "kubectl tranche" ,
 through a program or link of the name kubectl\-tranche in PATH, the latter is what happens without

@@ -178,6 +178,27 @@ const NodeBooks& Catalog::BooksOn(const NodeView& node) {
   return entry.books;
 }
 
+std::vector<Object> Catalog::ObjectsAfter(const std::optional<ObjectRef>& after,
+                                          std::size_t limit) const {
+  using Kind = ObjectRef::Kind;
+  std::vector<Object> objects;
+  // Of one kind, whose keys are in the order of the refs.
+  const auto add = [&](Kind kind, const auto& all, const auto& key, const auto& object) {
+    if (after && after->kind > kind) return;
+    auto at = after && after->kind == kind ? all.upper_bound(key) : all.begin();
+    for (; at != all.end() && objects.size() < limit; ++at) objects.push_back(object(*at));
+  };
+  const std::string name = after ? after->name : "";
+  const NamespacedName in_namespace{after ? after->ns : "", name};
+  add(Kind::kClass, classes_.classes(), name, [](const auto& at) { return Object(at.second); });
+  add(Kind::kSlice, slices_, name, [](const auto& at) { return Object(at.second); });
+  add(Kind::kClaim, claim_names_, in_namespace,
+      [this](const auto& at) { return Object(claims_.at(at.second)); });
+  add(Kind::kTemplate, templates_, in_namespace,
+      [](const auto& at) { return Object(ClaimTemplate{at.second}); });
+  return objects;
+}
+
 DeviceTable Catalog::TableOf(const Allocation& allocation) const {
   std::set<PoolName> pools;
   for (const AllocatedDevice& device : allocation.devices) {

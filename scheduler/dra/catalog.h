@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -46,6 +47,8 @@ class Catalog {
   // Uids of claims that hold devices of the pool, ascending.
   std::set<std::string> HoldersOf(const PoolName& pool) const;
   bool has_slices() const { return !slices_.empty(); }
+  // At most `limit` objects after `after` (nullopt: from the first) in the order of their refs.
+  std::vector<Object> ObjectsAfter(const std::optional<ObjectRef>& after, std::size_t limit) const;
 
   const NodeBooks& BooksOn(const NodeView& node);
   // Nodes whose books have changed since the last call. `all`: take it that all have.

@@ -24,6 +24,7 @@ class Selectors {
   void RemoveClass(const std::string& name);
   // nullptr: no such class.
   const DeviceClass* FindClass(const std::string& name) const;
+  const std::map<std::string, DeviceClass>& classes() const { return classes_; }  // by name
   // The class an extended resource ("nvidia.com/gpu") stands for: of several the one created last,
   // then the first by name. nullptr: none. Source: kubernetes/api, DeviceClass.
   const DeviceClass* ClassOfResource(std::string_view resource) const;

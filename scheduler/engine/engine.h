@@ -29,6 +29,7 @@
 #include "scheduler/dra/model.h"
 #include "scheduler/engine/audit_walk.h"
 #include "scheduler/engine/preemption/plan_walk.h"
+#include "scheduler/engine/replica_walk.h"
 #include "scheduler/engine/report_walks.h"
 #include "scheduler/engine/state/answers.h"
 #include "scheduler/engine/state/options.h"
@@ -215,6 +216,10 @@ class Engine {
   // The cluster as values, for advice. Cost: O(nodes + pods), a few milliseconds in large fleets.
   AdviceCase Case(Instant now);
   void CaseSlice(CaseWalk& walk, Instant now);
+  // The next slice of a copy of what is known, for an engine of its own.
+  void CopySlice(ReplicaWalk& walk, Instant now);
+  // Grows with every change that decisions may depend on.
+  uint64_t Version() const;
   // Keeps new GPU pods away from the node while something of ours changes it; empty: no longer.
   void SetHeld(const NodeName& node, std::string why, Instant now);
   // Goes on learning tables for a few milliseconds at most; false: nothing is left to do.

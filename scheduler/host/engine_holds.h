@@ -32,6 +32,7 @@ enum class EngineCaller : uint8_t {
   kPages,  // what people ask
   kWhatIf,
   kAdvice,
+  kForesight,  // copies for forecasts and plans
   kLedger,
   kSelfCheck,
   kStart,  // taking up the past, before anybody is served

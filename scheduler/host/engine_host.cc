@@ -64,6 +64,7 @@ std::vector<metrics::HoldRow> EngineHost::Holds() {
 
 void EngineHost::EndCall(EngineCaller caller, EngineHolds::Moment since) {
   Effects effects = std::exchange(engine_.effects(), {});
+  if (sinks_.watch && !effects.empty()) sinks_.watch(effects);
   if (ledger_ != nullptr && (!effects.metering.empty() || !effects.closings.empty())) {
     for (MeterEvent& event : effects.metering) {
       if (event.allocation) event.devices = wire::EncodeAllocation(*event.allocation);
@@ -184,6 +185,15 @@ AdviceCase EngineHost::Case() {
   while (!walk.done()) {
     With(EngineCaller::kAdvice,
          [&walk](Engine& engine, Instant now) { engine.CaseSlice(walk, now); });
+  }
+  return walk.Take();
+}
+
+ClusterCopy EngineHost::Copy() {
+  ReplicaWalk walk;
+  while (!walk.done()) {
+    With(EngineCaller::kForesight,
+         [&walk](Engine& engine, Instant now) { engine.CopySlice(walk, now); });
   }
   return walk.Take();
 }

@@ -32,8 +32,8 @@ class ReclaimSink {
   virtual void Carry() = 0;
 };
 
-// Where the engine's effects go; an empty member drops its kind. All but ReclaimSink::Queue are
-// called outside the engine's lock, but perhaps under locks of whoever called the engine.
+// Where the engine's effects go; an empty member drops its kind. All but ReclaimSink::Queue and
+// `watch` are called outside the engine's lock, but perhaps under locks of whoever called it.
 struct EffectSinks {
   // kube-scheduler should try the pod again.
   std::function<void(const PodName& pod, const PodUid& uid, Instant when)> requeue = nullptr;
@@ -43,6 +43,9 @@ struct EffectSinks {
   std::function<void(const AgentWork& work)> agents = nullptr;
   // Null: reclaims are planned and not carried out.
   ReclaimSink* reclaims = nullptr;
+  // What a call made due, before it is carried out; under the engine's lock, so in its order: only
+  // takes notes.
+  std::function<void(const Effects& effects)> watch = nullptr;
   // One round of planning, and how long it held the engine.
   std::function<void(const PlanOutcome& outcome, std::chrono::nanoseconds took)> planned = nullptr;
 };
@@ -111,6 +114,8 @@ class EngineHost {
   // False: nothing is to be asked now. By one thread.
   bool AskReach(EngineCaller caller);
   AdviceCase Case();
+  // For an engine of its own, likewise.
+  ClusterCopy Copy();
   // Ends what is due by the clock, plans what waits to be planned and, where nobody waits, learns
   // what decisions will ask for, one round at a time: calls of others come between. Returns when to
   // call again (the present where planning goes on); nullopt: nothing waits.

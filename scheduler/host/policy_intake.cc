@@ -148,6 +148,11 @@ std::shared_ptr<const PolicyIntake::Objects> PolicyIntake::objects() const {
   return shown_;
 }
 
+PolicyStore PolicyIntake::Store() const {
+  const absl::MutexLock lock(&mutex_);
+  return store_;
+}
+
 std::string PolicyIntake::UidOf(const std::string& kind, const std::string& name) const {
   const absl::MutexLock lock(&mutex_);
   const auto found = objects_.objects.find({kind, name});

@@ -54,6 +54,10 @@ class PolicyIntake {
   };
   // As they are now, shared: copied only when they have changed since somebody asked.
   std::shared_ptr<const Objects> objects() const;
+  // All objects that were taken in and how they are judged, to try edits on; and what governs where
+  // no GPUPolicy does.
+  PolicyStore Store() const;
+  const GpuPolicy& defaults() const { return defaults_; }
   // Empty: no such object.
   std::string UidOf(const std::string& kind, const std::string& name) const;
   // What objects said of earlier ledgers when the first complete set of them was in. Whatever this

@@ -94,6 +94,13 @@ struct HoldRow {
   double longest_seconds = 0;
 };
 
+// When pods that wait are expected to start, of one quota and class.
+struct ExpectedStartRow {
+  std::string leaf;            // empty: none
+  std::string workload_class;  // empty: none
+  double seconds = 0;          // from the scrape on; of the median pod
+};
+
 // The election by a Lease.
 struct ElectionRow {
   bool leading = false;
@@ -125,6 +132,7 @@ struct Scrape {
   std::vector<BudgetReport> budgets;
   std::vector<PendingRow> pending;
   std::vector<HeldTimeRow> held_time;
+  std::vector<ExpectedStartRow> expected_starts;
   std::vector<NamespaceHeldRow> namespaces;
   std::vector<PodView> shares;  // of which the parts of GPUs are shown
   std::optional<LedgerRow> ledger;

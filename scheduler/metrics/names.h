@@ -190,6 +190,10 @@ inline constexpr Series kTimeToNominal = {
 inline constexpr Series kWait = {
     "tranche_wait_seconds",
     "How long work that was bound had waited since it was created, by quota and class (seconds)"};
+inline constexpr Series kExpectedStart = {
+    "tranche_expected_start_seconds",
+    "How long half of the pods that wait and have a forecast are expected to wait on at most, by "
+    "quota and class (seconds)"};
 inline constexpr Series kPlanDuration = {"tranche_plan_duration_seconds",
                                          "Time of one round of planning, by result (seconds)"};
 inline constexpr Series kPlanSearches = {

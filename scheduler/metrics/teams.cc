@@ -93,6 +93,9 @@ void AddShareInfo(const std::vector<PodView>& pods, Page& page) {
 }
 
 void AddHeld(const Scrape& scrape, Page& page) {
+  for (const ExpectedStartRow& row : scrape.expected_starts) {
+    page.Gauge(kExpectedStart, row.seconds, {{"leaf", row.leaf}, {"class", row.workload_class}});
+  }
   for (const HeldTimeRow& row : scrape.held_time) {
     page.Counter(kGpuSeconds, static_cast<double>(row.quanta_ms) / (kQuantaPerGpu * 1000.0),
                  {{"leaf", row.leaf}, {"model", row.model}, {"class", row.workload_class}});

@@ -195,7 +195,8 @@ http::Terms Access::Judge(Door door, const http::Request& head) {
   const bool showed_token = subject == Subject::kPages && token_ != nullptr;
   terms.verified = !terms.refusal && (showed_token || head.client_names != nullptr);
   Budgets* budgets = &pages_;
-  terms.body_bytes = head.path == "/api/v1/whatif" ? kWhatIfBodyBytes : kPageBodyBytes;
+  const bool objects = head.path == "/api/v1/whatif" || head.path == "/api/v1/plan";
+  terms.body_bytes = objects ? kWhatIfBodyBytes : kPageBodyBytes;
   if (subject == Subject::kVerbs) {
     budgets = &verbs_;
     terms.body_bytes = verb_body_bytes_;

@@ -13,6 +13,8 @@
 #include "scheduler/api/api.h"
 #include "scheduler/api/audit_api.h"
 #include "scheduler/api/embedded_api.h"
+#include "scheduler/api/foresight/forecast_api.h"
+#include "scheduler/api/foresight/plan_api.h"
 #include "scheduler/api/ledger_api.h"
 #include "scheduler/api/pages.h"
 #include "scheduler/api/verbs.h"
@@ -20,6 +22,7 @@
 #include "scheduler/controllers/binder.h"
 #include "scheduler/controllers/checkpointer.h"
 #include "scheduler/controllers/fleet_recorder.h"
+#include "scheduler/controllers/forecaster.h"
 #include "scheduler/controllers/mig_controller.h"
 #include "scheduler/controllers/reclaimer.h"
 #include "scheduler/controllers/self_check.h"
@@ -43,9 +46,8 @@ constexpr std::chrono::milliseconds kTickMax{250};
 // live.
 constexpr std::chrono::milliseconds kWriteStatusEvery{250};
 constexpr std::chrono::minutes kReturnMemoryEvery{1};
-constexpr std::chrono::milliseconds kLookAtMigEvery{1'000};
-constexpr std::chrono::milliseconds kLookForCheckpointEvery{1'000};
-constexpr std::chrono::milliseconds kLookAtFleetEvery{1'000};
+constexpr std::chrono::milliseconds kFleetEvery{1'000};  // at the fleet, and for checkpoints
+constexpr std::chrono::milliseconds kForecastEvery{5'000};
 constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
 // Some seconds for all of a large cluster.
 constexpr std::chrono::milliseconds kCheckSliceEvery{100};
@@ -56,11 +58,12 @@ uint64_t DrawSeed() {
 }
 
 HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::SqliteLedger* book,
-                            std::function<bool()> may_write) {
+                            RunNotes& runs, std::function<bool()> may_write) {
   HostOptions options;
   options.ledger = book;
   if (book != nullptr) {
     options.history = book->TakeHistory();
+    runs.Learn(options.history);
   }
   options.engine.tentative_lifetime = config.tentative_lifetime;
   options.engine.namespace_caps = config.hami;
@@ -88,7 +91,7 @@ struct LeaderServices::Impl {
         system(book ? book->last_time() : Instant()),
         manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
         clock(manual ? static_cast<Clock&>(*manual) : system),
-        host(MakeHostOptions(config, epoch, book.get(), process.may_write), clock),
+        host(MakeHostOptions(config, epoch, book.get(), runs, process.may_write), clock),
         own_timers(process.threads.timers ? nullptr : std::make_unique<ThreadTimers>()),
         timers(own_timers ? *own_timers : *process.threads.timers),
         adviser([this] { return Look(); }) {
@@ -122,7 +125,9 @@ struct LeaderServices::Impl {
   SystemClock system;
   std::unique_ptr<ManualClock> manual;  // null: the system clock is the time
   Clock& clock;
+  RunNotes runs;  // of the host's effects
   Host host;
+  Forecaster forecaster{host.engine, runs};
   std::unique_ptr<LedgerCare> care;      // null: no ledger is asked for
   std::unique_ptr<Reclaimer> reclaimer;  // known to the host, so outlives the cluster's events
   std::unique_ptr<embedded::Cluster> embedded_cluster;  // null: it is elsewhere
@@ -141,6 +146,8 @@ struct LeaderServices::Impl {
   Adviser adviser;
   UsageApi usage{config.ledger, host.engine, clock, process.threads.reader};
   WhatIfApi what_if{host.engine};
+  PlanApi plan{host};
+  ForecastApi forecasts{host.engine, forecaster};
   Router router;
 };
 
@@ -226,6 +233,7 @@ void LeaderServices::Impl::ConnectEffects() {
   };
   sinks.agents = binder->AgentSink();
   sinks.reclaims = reclaimer.get();
+  sinks.watch = [this](const Effects& effects) { runs.Watch(effects); };
   sinks.planned = [this](const PlanOutcome& outcome, std::chrono::nanoseconds took) {
     metrics.CountPlan(outcome, took);
   };
@@ -270,13 +278,15 @@ void LeaderServices::Impl::MakeAnswers() {
   MakeMigController();
   MakeAdmission();
   verbs->AddTo(router);
-  AddApi(host.engine, router);
+  AddApi(host.engine, router, &forecaster);
   AddAdviceApi(adviser, router);
   AddLedgerApi(
       config.ledger, host.engine, clock,
       [this](std::function<void()> work) { usage.Later(std::move(work)); }, router);
   usage.AddTo(router);
   what_if.AddTo(router);
+  plan.AddTo(router);
+  forecasts.AddTo(router);
   audit->AddTo(router);
   AddPages([this] { return host.cluster.readiness(); },
            [this] { return care ? care->Note() : std::string(); }, metrics,
@@ -313,6 +323,7 @@ metrics::Scrape LeaderServices::Impl::Gather() {
     scrape.held_time = engine.HeldTime(now);
     scrape.namespaces = engine.HeldByNamespace();
   });
+  scrape.expected_starts = forecaster.Rows(scrape.now);
   if (config.share_metrics) scrape.shares = host.engine.Pods();
   scrape.holds = host.engine.Holds();
   scrape.binds_in_progress = binder->in_progress();
@@ -451,13 +462,18 @@ void LeaderServices::Begin() {
   impl->Every(kWriteStatusEvery, [impl] { impl->status_writer->Turn(impl->clock.Now()); });
   impl->Every(kCheckSliceEvery, [impl] { impl->self_check->Tick(impl->clock.Now()); });
   impl->EveryLater(kReturnMemoryEvery, ReturnFreePages);
-  // One looks at the whole fleet, the other reads the ledger. Time moved by hand has both done with
-  // what else is due.
+  // They look at the whole fleet, or read the ledger. Time moved by hand has them done with what
+  // else is due.
   if (!impl->manual) {
-    impl->EveryLater(kLookAtMigEvery, [impl] { impl->mig_controller->Tick(impl->clock.Now()); });
-    impl->EveryLater(kLookAtFleetEvery, [impl] { impl->fleet_recorder.Tick(impl->clock.Now()); });
-    impl->EveryLater(kLookForCheckpointEvery,
-                     [impl] { impl->checkpointer->Take(impl->clock.Now()); });
+    impl->EveryLater(kFleetEvery, [impl] { impl->mig_controller->Tick(impl->clock.Now()); });
+    impl->EveryLater(kFleetEvery, [impl] { impl->fleet_recorder.Tick(impl->clock.Now()); });
+    impl->EveryLater(kFleetEvery, [impl] { impl->checkpointer->Take(impl->clock.Now()); });
+  }
+  // In a simulation nothing runs by itself.
+  if (impl->own_timers) {
+    impl->Every(kForecastEvery, [impl] {
+      if (impl->host.cluster.readiness() == Readiness::kReady) impl->forecasts.Refresh();
+    });
   }
   if (impl->book) {
     impl->Every(kHeartbeatEvery, [impl] { impl->host.engine.Heartbeat(); });

@@ -23,7 +23,7 @@ FIXTURES = HERE / "fixtures"
 MEASURED = re.compile(r"(Us|[Mm]icros|Seconds|PerSecond|PerRun|PerPlan|Micros|MiB|HoldCaller|"
                       r"rssRatio)$")
 # Seconds that a simulation counts are answers.
-SIMULATED = re.compile(r"^(queue|jct)")
+SIMULATED = re.compile(r"^(queue|jct|medianError|baselineError)")
 PLACES = 9  # decimals in which sums over seeds are compared
 
 COMMANDS = {
@@ -35,6 +35,7 @@ COMMANDS = {
             "first-fit,best-fit,blocked,fgd-mig,tranche+5"],
     "tenants": ["tenants", "--jobs", "jobs.csv", "--tenants", "tenants.csv"],
     "ring": ["ring", "--matrix", "quads.csv", "--seeds", "1..2", "--jobs", "40"],
+    "forecast": ["forecast", "--synthetic-jobs", "300"],
     "gang": ["gang", "--zones", "2", "--blocks", "2", "--racks", "2", "--nodes", "2", "--gangs",
              "40", "--seeds", "1..2", "--scene", "packed-4,random-1"],
     "decide": ["decide", "--nodes", "20", "--rate", "200", "--seconds", "1", "--quota"],

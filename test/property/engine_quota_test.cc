@@ -17,6 +17,7 @@
 #include <set>
 
 #include "scheduler/engine/engine.h"
+#include "scheduler/foresight/replica.h"
 #include "test/builders/budget_history.h"
 #include "test/builders/cluster.h"
 #include "test/builders/policies.h"
@@ -84,6 +85,12 @@ class QuotaStream {
       pod.target = NodeName();
     }
     EXPECT_EQ(Numbers(*next, now_), Numbers(*engine_, now_)) << "a restart changes numbers";
+    ReplicaWalk walk;
+    while (!walk.done()) engine_->CopySlice(walk, now_);
+    const std::unique_ptr<Engine> replica = MakeReplica(walk.Take());
+    EXPECT_EQ(replica->HeldQuanta(), engine_->HeldQuanta());
+    EXPECT_EQ(UsedOf(*replica), UsedOf(*engine_)) << "a replica has other numbers";
+    EXPECT_EQ(replica->Digest(), engine_->Digest());
     EXPECT_EQ(next->Digest(), engine_->Digest());
     engine_ = std::move(next);
     journal_.Take(*engine_);
@@ -91,6 +98,14 @@ class QuotaStream {
     ++restarts_;
   }
 
+  // What budgets have counted.
+  std::string UsedOf(Engine& engine) const {
+    std::string used;
+    for (const BudgetReport& budget : engine.Budgets(now_)) {
+      used += budget.spec.name + " " + FormatGpuHours(budget.view.used) + "\n";
+    }
+    return used;
+  }
   std::vector<std::string> TakeFaults() { return std::exchange(faults_, {}); }
   int64_t binds() const { return binds_; }
   int64_t refusals() const { return refusals_; }

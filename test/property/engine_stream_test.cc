@@ -4,6 +4,7 @@
 //   D2  the keys kubelet counts are never overdrawn by pods we bound;
 //   D3  every reservation belongs to a pod that is pending or bound on that node;
 //   D4  an engine rebuilt from the server's objects has the same books (at restarts);
+//   D5  and so has a replica made from a copy of the engine (before restarts, binds under way too);
 // and the engine's own audit is clean. One printed seed replays a run:
 //   TRANCHE_SEED=7 TRANCHE_STEPS=2000 property_tests --gtest_filter='EngineStream*'
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include <set>
 
 #include "scheduler/engine/engine.h"
+#include "scheduler/foresight/replica.h"
 #include "test/builders/cluster.h"
 
 namespace tranche {
@@ -98,6 +100,9 @@ class Stream {
   }
 
   void Restart() {
+    ReplicaWalk walk;
+    while (!walk.done()) engine_->CopySlice(walk, now_);
+    EXPECT_EQ(MakeReplica(walk.Take())->Digest(), engine_->Digest()) << "D5";
     // Binds without an answer are lost with the process; what the server stored stays.
     for (auto& [uid, pod] : pods_) pod.writing = false;
     auto fresh = std::make_unique<Engine>(Options());

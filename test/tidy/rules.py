@@ -35,6 +35,7 @@ RANKS = [
     ["scheduler/engine/preemption"],
     ["scheduler/engine/gates"],
     ["scheduler/engine"],
+    ["scheduler/foresight"],
     ["scheduler/ports"],
     ["scheduler/wire/json"],
     ["scheduler/wire/records", "scheduler/wire/nodes", "scheduler/wire/workloads"],
@@ -51,6 +52,7 @@ RANKS = [
     ["scheduler/host", "scheduler/agent"],
     ["scheduler/controllers"],
     ["scheduler/api"],
+    ["scheduler/api/foresight"],
     ["scheduler/server"],
     ["scheduler/cli/output"],
     ["scheduler/cli"],
@@ -58,7 +60,7 @@ RANKS = [
 ]
 RANK_OF = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
 # The core decides: it sees no clock, thread, file, environment or floating point number.
-LAST_CORE_RANK = RANK_OF["scheduler/engine"]
+LAST_CORE_RANK = RANK_OF["scheduler/foresight"]
 FREE_RANK = RANK_OF["test"]
 
 # Foreign libraries by the start of the include, and the rooms they stay in. "*" is everywhere; an
@@ -69,8 +71,8 @@ _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/
                "scheduler/wire/workloads",
                "scheduler/wire/agents", "scheduler/wire/claims", "scheduler/wire/pods",
                "scheduler/wire/protocol", *_KUBE_ROOMS, "scheduler/embedded",
-               "scheduler/controllers", "scheduler/api", "scheduler/server", "scheduler/cli",
-               "scheduler/cli/output", "policy/*.cc"]
+               "scheduler/controllers", "scheduler/api", "scheduler/api/foresight",
+               "scheduler/server", "scheduler/cli", "scheduler/cli/output", "policy/*.cc"]
 # Where threads share state; test/tidy/threads.sh has clang check the locks.
 _SHARED_ROOMS = ["scheduler/http", *_KUBE_ROOMS, "scheduler/embedded", "scheduler/ledger",
                  "scheduler/metrics", "scheduler/host", "scheduler/controllers", "scheduler/api",
@@ -83,8 +85,8 @@ LIBRARIES = [
     ("absl/strings/", ["scheduler/wire/protocol"]),
     ("absl/", []),
     ("fmt/", ["*"]),
-    ("boost/", ["scheduler/http", *_KUBE_ROOMS, "scheduler/api", "scheduler/server",
-                "scheduler/cli"]),
+    ("boost/", ["scheduler/http", *_KUBE_ROOMS, "scheduler/api", "scheduler/api/foresight",
+                "scheduler/server", "scheduler/cli"]),
     ("openssl/", ["scheduler/http", "scheduler/kube/transport", "scheduler/ledger",
                   "scheduler/server"]),
     ("sqlite3.h", ["scheduler/ledger"]),
@@ -98,7 +100,7 @@ LIBRARIES = [
                   "scheduler/controllers", "scheduler/server", "scheduler/agent/*.cc",
                   "scheduler/cli/output/*.cc"]),
     ("spdlog/", [*_KUBE_ROOMS, "scheduler/host", "scheduler/controllers", "scheduler/api",
-                "scheduler/server", "scheduler/cli", "scheduler/agent"]),
+                "scheduler/api/foresight", "scheduler/server", "scheduler/cli", "scheduler/agent"]),
     ("CLI/", ["scheduler/cli"]),
 ]
 SYSTEM_HEADER = re.compile(r"^(sys/|netinet/|arpa/|linux/)?[a-z0-9_]+\.h$")

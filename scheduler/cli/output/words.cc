@@ -77,4 +77,16 @@ std::string AsksOf(const Json& pod) {
   return parts.empty() ? "-" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
+std::string StartOf(const Json& forecast) {
+  const std::string because = Text(forecast, "because");
+  if (forecast.at("p50").is_null()) {
+    const std::string earliest = Text(forecast, "earliest");
+    return earliest == "-" ? because : fmt::format("not before {}: {}", earliest, because);
+  }
+  const std::string from = Text(forecast, "p10"), to = Text(forecast, "p90");
+  std::string text = Text(forecast, "p50");
+  if (from != to) text += fmt::format(", between {} and {}", from, to == "-" ? "never" : to);
+  return text + "; " + because;
+}
+
 }  // namespace tranche

@@ -20,6 +20,8 @@ std::string ReasonOf(const Json& holder);
 std::string DetailOf(const Json& holder);
 // "0, 1" or "0 1g.10gb@3": a pod's devices in one cell.
 std::string DevicesOf(const Json& holder);
+// "2026-01-02T03:04:05Z (between ... and ...): why" of a "forecast" member.
+std::string StartOf(const Json& forecast);
 // "2", "2 x 1g.10gb, 0.5": what a waiting pod asks for; "-" where nobody knows.
 std::string AsksOf(const Json& pod);
 

@@ -66,6 +66,8 @@ TEST(CliTest, MistakesAreOneLineAndExitTwo) {
       {{"explain", "no-slash"}, "NAMESPACE/POD"},
       {{"explain", "a/../b"}, "NAMESPACE/POD"},
       {{"whatif"}, "file"},
+      {{"plan"}, "file"},
+      {{"plan", "-f", "/nonexistent.yaml"}, "/nonexistent.yaml"},
       {{"whatif", "-f", "/nonexistent.yaml"}, "/nonexistent.yaml"},
       {{"whatif", "-f", cron.path()}, "CronJob"},
       {{"whatif", "-f", empty.path()}, "expected a Pod"},
@@ -114,8 +116,8 @@ TEST(CliTest, HelpAndVersionAreNoErrors) {
   EXPECT_EQ(Tranche({"--version"}).out, "tranche " TRANCHE_VERSION "\n");
   const Outcome help = Tranche({"--help"});
   EXPECT_EQ(help.code, 0);
-  for (const char* command :
-       {"serve", "explain", "nodes", "top", "reclaims", "audit", "whatif", "scheduler-config"}) {
+  for (const char* command : {"serve", "explain", "nodes", "top", "reclaims", "audit", "whatif",
+                              "plan", "scheduler-config"}) {
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
   }
 }
@@ -375,6 +377,22 @@ spec:
   const Outcome no = Ask({"whatif", "-f", two.path()});
   EXPECT_EQ(no.code, 1) << no.err;
   EXPECT_NE(no.out.find("the node has too little free GPU capacity"), std::string::npos) << no.out;
+}
+
+TEST_F(CliOnServer, PlanTellsWhoStartsAndWhoIsEvicted) {
+  Apply(MakeNode("gpu-1", 1));
+  const Json pod = MakePod("placed", {{"nvidia.com/gpu", "1"}});
+  Apply(pod);
+  ASSERT_EQ(Schedule(pod, {"gpu-1"}), "gpu-1");
+  Apply(MakePod("waits", {{"nvidia.com/gpu", "1"}}));
+  const TempFile gone("gone.yaml", "delete:\n- {kind: Node, name: gpu-1}\n");
+  const Outcome table = Ask({"plan", "-f", gone.path()});
+  EXPECT_EQ(table.out, "POD            THEN\nteam-a/placed  is evicted\nteam-a/waits   waits on\n");
+  const TempFile more("more.json", MakeNode("gpu-2", 1).dump());
+  EXPECT_EQ(Json::parse(Ask({"plan", "-f", more.path(), "-o", "json"}).out),
+            Json::parse(R"({"starts":["team-a/waits"],"evicted":[],"borrowed":[],"waits":[]})"));
+  const TempFile none("none.yaml", "{}\n");
+  EXPECT_EQ(Ask({"plan", "-f", none.path()}).out, "POD           THEN\nteam-a/waits  waits on\n");
 }
 
 TEST_F(CliOnServer, ReclaimsOfAQuietClusterAreNone) {

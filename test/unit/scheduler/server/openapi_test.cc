@@ -98,6 +98,9 @@ TEST_F(OpenApi, DescribesEveryAnswer) {
       {"/api/v1/ledger/bill", "/api/v1/ledger/bill?by=model"},
       {explain, "/api/v1/explain/" + waits},
       {explain, "/api/v1/explain/" + runs},
+      {"/api/v1/forecast", "/api/v1/forecast"},
+      {"/api/v1/forecast/{namespace}/{name}", "/api/v1/forecast/" + waits},
+      {"/api/v1/forecast/{namespace}/{name}", "/api/v1/forecast/" + runs},
       {"/api/v1/advice", "/api/v1/advice"},
       {"/api/v1/audit", "/api/v1/audit"},
       {"/version", "/version"},
@@ -114,6 +117,8 @@ TEST_F(OpenApi, DescribesEveryAnswer) {
        never = MakePod("never", {{"nvidia.com/gpu", "64"}});
   const Json question = {{"pods", {fits, never, waiting_}}};
   EXPECT_THAT(Faults("/api/v1/whatif", "post", Post("/api/v1/whatif", question)), ElementsAre());
+  const Json edits = {{"delete", {{{"kind", "Node"}, {"name", nodes_.front()}}}}};
+  EXPECT_THAT(Faults("/api/v1/plan", "post", Post("/api/v1/plan", edits)), ElementsAre());
 }
 
 TEST_F(OpenApi, DescribesRefusals) {

@@ -1,0 +1,91 @@
+#include "scheduler/api/foresight/plan_api.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/api/foresight/plan_edits.h"
+#include "scheduler/foresight/plan.h"
+#include "scheduler/wire/json/json.h"
+
+namespace tranche {
+namespace {
+
+void AppendNames(std::string& out, std::string_view key, const std::vector<PodName>& pods) {
+  out += fmt::format("\"{}\":[", key);
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (i > 0) out += ',';
+    wire::AppendQuoted(out, pods[i].str());
+  }
+  out += ']';
+}
+
+std::string EncodePlan(const PlanAnswer& answer) {
+  std::string out = "{";
+  AppendNames(out, "starts", answer.starts);
+  out += ',';
+  AppendNames(out, "evicted", answer.evicted);
+  out += ',';
+  AppendNames(out, "borrowed", answer.borrowed);
+  out += ',';
+  AppendNames(out, "waits", answer.waits);
+  return out + "}";
+}
+
+}  // namespace
+
+http::Response PlanApi::Answer(const http::Request& request) {
+  const std::size_t most = request.verified ? limits_.verified_edits : limits_.open_edits;
+  PlanGround ground{host_.policies.Store(), host_.policies.defaults(), {}};
+  for (const auto& [object, version] : host_.policies.objects()->objects) {
+    ground.objects.insert(object);
+  }
+  const absl::StatusOr<PlanEdits> edits = ReadPlanEdits(request.body, most, std::move(ground));
+  if (!edits.ok()) return ErrorResponse(edits.status());
+  const ClusterCopy copy = host_.engine.Copy();
+  for (const NodeName& node : edits->gone) {
+    const bool there = std::ranges::any_of(
+        copy.nodes, [&node](const NodeCopy& known) { return known.facts.name == node; });
+    if (there) continue;
+    return ErrorResponse(400, fmt::format("delete: expected a Node that is there, found {}",
+                                          wire::Quoted(node.str())));
+  }
+  const PlanAnswer answer = PlanEdit(copy, *edits, [this] { return !stopping_; });
+  if (!answer.complete) {
+    return ErrorResponse(
+        503, stopping_ ? "the server is stopping" : "given up: more pods wait than could be tried");
+  }
+  return JsonResponse(EncodePlan(answer));
+}
+
+void PlanApi::Ask(http::Request request, http::Responder respond) {
+  if (busy_.exchange(true)) {
+    http::Response later = ErrorResponse(429, "another plan is being made");
+    later.headers["Retry-After"] = "1";
+    return respond(std::move(later));
+  }
+  boost::asio::post(pool_, [this, asked = std::move(request), answer = std::move(respond)] {
+    http::Response response = ErrorResponse(500, "the question could not be answered");
+    try {
+      response = Answer(asked);
+    } catch (const std::exception& failure) {
+      spdlog::error("{}: given up, {}", asked.path, failure.what());
+    }
+    busy_ = false;
+    answer(std::move(response));
+  });
+}
+
+void PlanApi::AddTo(Router& router) {
+  router.Add("POST", "/api/v1/plan", [this](http::Request request, http::Responder respond) {
+    Ask(std::move(request), std::move(respond));
+  });
+}
+
+}  // namespace tranche

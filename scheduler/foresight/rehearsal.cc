@@ -1,0 +1,480 @@
+#include "scheduler/foresight/rehearsal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/engine/selection/shape.h"
+
+namespace tranche {
+namespace {
+
+// Rounds of starts and plans at one moment, and plans in one of them.
+constexpr int kMostRounds = 64;
+constexpr int kMostPlansAtOnce = 16;
+// Moments in a row at which time alone passed and nobody came to start.
+constexpr int64_t kMostIdleMoments = 2'000;
+constexpr std::chrono::seconds kAgain{60};
+
+// Nothing but devices that others give back can help.
+bool WantsRoom(Reason reason) {
+  return reason >= Reason::kUnknownNode && reason <= Reason::kNoRoom;
+}
+
+// Others that started may have to be waited for no more.
+bool WaitsForOthers(Reason reason) {
+  return reason == Reason::kYieldingTo ||
+         (reason >= Reason::kGangIncomplete && reason <= Reason::kHeldForGang);
+}
+
+}  // namespace
+
+// Pods that wait and are answered alike.
+struct Rehearsal::Kind {
+  std::map<Order, Entry*> waiting;
+  // The last refusal of its first pod, and how many nodes had been freed by then.
+  bool refused = false;
+  Reason reason = Reason::kNone;
+  std::size_t seen = 0;
+};
+
+Rehearsal::Rehearsal(Engine& engine, const ClusterCopy& copy, RehearsalRules rules)
+    : engine_(engine),
+      rules_(std::move(rules)),
+      now_(copy.at),
+      disruption_budgets_(copy.disruption_budgets) {
+  by_runtime_ = copy.set != nullptr && !copy.set->budgets.empty();
+  for (const NodeCopy& node : copy.nodes) {
+    if (node.present) names_.push_back(node.facts.name.str());
+  }
+  for (const auto& [uid, pod] : copy.pods) {
+    if (!pod.facts.request.gang.empty()) by_runtime_ = true;
+  }
+  for (const auto& [uid, pod] : copy.pods) {
+    if (pod.facts.placeholder) continue;
+    Entry& entry = pods_[uid];
+    entry.pod = pod;
+    if (pod.facts.node.empty()) {
+      Queue(entry);
+    } else if (pod.facts.terminating) {
+      coming_.insert({std::max(pod.facts.deletion_at.value_or(now_), now_), uid, What::kGone});
+    } else {
+      FollowEnd(entry);
+    }
+  }
+}
+
+Rehearsal::~Rehearsal() = default;
+
+Rehearsal::Order Rehearsal::OrderOf(const PodCopy& pod) {
+  return {-int64_t{pod.facts.request.priority}, pod.facts.created.value_or(Instant()),
+          pod.facts.request.uid};
+}
+
+std::string Rehearsal::KeyOf(const PodCopy& pod) const {
+  const PodRequest& request = pod.facts.request;
+  std::string key = fmt::format("{}/{}/{}/", request.name.ns, request.priority_class, request.gang);
+  if (by_runtime_ && request.expected_runtime) {
+    key += fmt::format("{}/", request.expected_runtime->count());
+  }
+  AppendShape(request, key);
+  return key;
+}
+
+bool Rehearsal::MayStart(const PodCopy& pod) {
+  const PodFacts& facts = pod.facts;
+  return facts.node.empty() && facts.request.asks_gpu() && !facts.request.refusal &&
+         !facts.terminating && !facts.gated && !facts.unreadable && facts.claims == nullptr;
+}
+
+void Rehearsal::Queue(Entry& entry) {
+  if (!MayStart(entry.pod) || entry.kind != nullptr) return;
+  std::unique_ptr<Kind>& kind = kinds_[KeyOf(entry.pod)];
+  if (kind == nullptr) kind = std::make_unique<Kind>();
+  const bool first = kind->waiting.empty();
+  if (!first) ready_.erase({kind->waiting.begin()->first, kind.get()});
+  kind->waiting.emplace(OrderOf(entry.pod), &entry);
+  entry.kind = kind.get();
+  if (!entry.beside) ++told_waiting_;
+  ready_.insert({kind->waiting.begin()->first, kind.get()});
+}
+
+void Rehearsal::Unqueue(Entry& entry) {
+  if (entry.kind == nullptr) return;
+  Kind& kind = *std::exchange(entry.kind, nullptr);
+  if (!entry.beside) --told_waiting_;
+  const bool was_ready = ready_.erase({kind.waiting.begin()->first, &kind}) > 0;
+  kind.waiting.erase(OrderOf(entry.pod));
+  if (was_ready && !kind.waiting.empty()) ready_.insert({kind.waiting.begin()->first, &kind});
+}
+
+void Rehearsal::FollowEnd(const Entry& entry) {
+  if (!rules_.end_of) return;
+  const std::optional<Instant> end = rules_.end_of(entry.pod);
+  if (end) coming_.insert({std::max(*end, now_), entry.pod.facts.request.uid, What::kEnd});
+}
+
+void Rehearsal::Free(const NodeName& node) {
+  if (!node.empty()) freed_.push_back(node.str());
+}
+
+void Rehearsal::NodeCame(const NodeName& node) {
+  if (std::ranges::find(names_, node.str()) != names_.end()) return;
+  names_.push_back(node.str());
+  nodes_changed_ = true;
+  Free(node);
+}
+
+void Rehearsal::NodeWent(const NodeName& node) {
+  std::erase(names_, node.str());
+  nodes_changed_ = true;
+  std::vector<PodUid> lost;
+  for (const auto& [uid, entry] : pods_) {
+    if (entry.pod.facts.node == node) lost.push_back(uid);
+  }
+  for (const PodUid& uid : lost) {
+    evicted_.emplace(uid, pods_.at(uid).pod.facts.request.name);
+    Happen({now_, uid, What::kGone});
+  }
+}
+
+void Rehearsal::Lose(Entry& entry) {
+  const PodUid uid = entry.pod.facts.request.uid;
+  Unqueue(entry);
+  engine_.DeletePod(uid, now_);
+  Free(entry.pod.facts.node);
+  pods_.erase(uid);
+}
+
+void Rehearsal::ComeBack(const PodCopy& pod) {
+  const PodFacts& facts = pod.facts;
+  // Nobody makes a pod anew that is its own owner.
+  if (!rules_.evicted_return || facts.owner == facts.request.name.str()) return;
+  const PodUid uid(fmt::format("{}/again-{}", facts.request.uid.str(), ++serial_));
+  Entry& entry = pods_[uid];
+  entry.beside = true;
+  entry.pod.workload_class = pod.workload_class;
+  PodFacts& again = entry.pod.facts;
+  again.request = facts.request;
+  again.request.uid = uid;
+  again.request.name.name += fmt::format("-again-{}", serial_);
+  again.created = now_;
+  again.owner = facts.owner;
+  again.evictable = facts.evictable;
+  again.grace = facts.grace;
+  again.labels = facts.labels;
+  engine_.UpsertPod(again, now_);
+  Queue(entry);
+}
+
+void Rehearsal::Arrive(PodCopy pod, Instant at, Arrival arrival) {
+  const PodUid uid = pod.facts.request.uid;
+  coming_.insert({std::max(at, now_), uid, What::kComes});
+  arriving_.insert_or_assign(uid, std::pair(std::move(pod), arrival));
+  if (arrival == Arrival::kTold) ++told_waiting_;
+}
+
+void Rehearsal::Happen(const Happening& happening) {
+  if (happening.what == What::kComes) {
+    Entry& entry = pods_[happening.uid];
+    const auto arriving = arriving_.extract(happening.uid);
+    entry.pod = std::move(arriving.mapped().first);
+    entry.beside = arriving.mapped().second == Arrival::kForeseen;
+    if (!entry.beside) --told_waiting_;
+    entry.pod.facts.created = now_;
+    engine_.UpsertPod(entry.pod.facts, now_);
+    return Queue(entry);
+  }
+  const auto found = pods_.find(happening.uid);
+  if (found == pods_.end()) return;
+  // Its end was told before it was evicted.
+  const PodCopy pod = found->second.pod;
+  Lose(found->second);
+  if (happening.what == What::kGone && evicted_.contains(happening.uid)) ComeBack(pod);
+}
+
+std::map<PodUid, Reason> Rehearsal::Waiting() const {
+  std::map<PodUid, Reason> waiting;
+  for (const auto& [uid, entry] : pods_) {
+    if (entry.beside || !entry.pod.facts.node.empty()) continue;
+    if (!entry.pod.facts.request.asks_gpu() || entry.pod.facts.terminating) continue;
+    waiting.emplace(uid, entry.kind != nullptr ? entry.kind->reason : entry.pod.last_reason);
+  }
+  return waiting;
+}
+
+bool Rehearsal::Spent() {
+  gave_up_ = gave_up_ || tries_ >= rules_.most_tries ||
+             (rules_.may_go_on != nullptr && !rules_.may_go_on());
+  return gave_up_;
+}
+
+Reason Rehearsal::Filter(const Entry& entry, const std::vector<std::string_view>& nodes) {
+  ++tries_;
+  engine_.Filter(entry.pod.facts.request, nodes, now_, answer_);
+  if (!answer_.chosen.empty()) return Reason::kNone;
+  // Of no nodes at all nothing is refused.
+  return answer_.reason == Reason::kNone ? Reason::kUnknownNode : answer_.reason;
+}
+
+// After a filter that chose: takes the best node.
+bool Rehearsal::Start(Entry& entry, const std::vector<std::string_view>& nodes) {
+  PodFacts& facts = entry.pod.facts;
+  const PodUid uid = facts.request.uid;
+  const NodeName node{std::string(nodes[answer_.chosen.front()])};
+  const BindPlan plan = engine_.Bind(facts.request.name, uid, node, now_);
+  if (plan.kind != BindPlan::Kind::kWrite) return false;
+  Allocation allocation = plan.allocation;
+  if (!plan.turn) {
+    // Its node's agent would serve others first, for seconds; a placeholder tells its card.
+    TakeEffects();
+    if (const auto turn = turns_.find(uid); turn != turns_.end()) allocation = turn->second;
+  }
+  Unqueue(entry);
+  engine_.SettleBind(uid, node, BindOutcome::kBound, now_);
+  facts.node = node;
+  facts.phase = PodPhase::kRunning;
+  facts.bound_at = facts.running_at = now_;
+  facts.unschedulable = false;
+  facts.nominated = NodeName();
+  facts.allocation = std::move(allocation);
+  engine_.UpsertPod(facts, now_);
+  if (!entry.beside) starts_.emplace(uid, now_);
+  ++begun_;
+  FollowEnd(entry);
+  TakeEffects();
+  return true;
+}
+
+// The first pod of the kind, on no more nodes than can have changed their answer.
+Reason Rehearsal::Ask(Kind& kind, const Entry& entry) {
+  if (nodes_changed_) {
+    nodes_.assign(names_.begin(), names_.end());
+    nodes_changed_ = false;
+  }
+  changed_.clear();
+  if (kind.refused) {
+    const std::set<std::string_view> fresh(freed_.begin() + static_cast<std::ptrdiff_t>(kind.seen),
+                                           freed_.end());
+    changed_.assign(fresh.begin(), fresh.end());
+  }
+  const bool few = kind.refused && changed_.size() * 2 < nodes_.size();
+  if (!few) {
+    asked_ = &nodes_;
+    return Filter(entry, nodes_);
+  }
+  asked_ = &changed_;
+  if (WantsRoom(kind.reason)) {
+    return changed_.empty() ? kind.reason : Filter(entry, changed_);
+  }
+  // Quota and order refuse everywhere alike: a node will do to see whether they do still.
+  if (!changed_.empty()) {
+    const Reason reason = Filter(entry, changed_);
+    if (reason != Reason::kNone && !WantsRoom(reason)) return reason;
+  }
+  asked_ = &nodes_;
+  return Filter(entry, nodes_);
+}
+
+void Rehearsal::TryKind(Kind& kind) {
+  Entry& entry = *kind.waiting.begin()->second;
+  Reason reason = Ask(kind, entry);
+  if (reason == Reason::kNone) {
+    if (Start(entry, *asked_)) return;
+    reason = Reason::kHeldForGang;  // taken between filter and bind: asked again after others
+  }
+  kind.refused = true;
+  kind.reason = reason;
+  kind.seen = freed_.size();
+  if (!kind.waiting.empty()) ready_.erase({kind.waiting.begin()->first, &kind});
+}
+
+// It alone has something to hope for: a place that is kept for it, or its turn.
+void Rehearsal::TryAlone(Entry& entry, const NodeName& node) {
+  if (node.empty()) {
+    if (Ask(*entry.kind, entry) == Reason::kNone) Start(entry, *asked_);
+    return;
+  }
+  const std::vector<std::string_view> one = {node.str()};
+  if (Filter(entry, one) == Reason::kNone) Start(entry, one);
+}
+
+bool Rehearsal::StartThose() {
+  const int64_t before = begun_;
+  while (!Spent() && (!urgent_.empty() || !ready_.empty())) {
+    if (!urgent_.empty()) {
+      const auto [uid, node] = std::move(urgent_.front());
+      urgent_.pop_front();
+      const auto found = pods_.find(uid);
+      if (found != pods_.end() && found->second.kind != nullptr) TryAlone(found->second, node);
+      continue;
+    }
+    TryKind(*ready_.begin()->second);
+  }
+  if (begun_ == before) return false;
+  for (const auto& [key, kind] : kinds_) {
+    if (kind->waiting.empty() || !kind->refused || !WaitsForOthers(kind->reason)) continue;
+    ready_.insert({kind->waiting.begin()->first, kind.get()});
+  }
+  return true;
+}
+
+void Rehearsal::WakeRefused() {
+  for (const auto& [key, kind] : kinds_) {
+    if (kind->waiting.empty()) continue;
+    if (kind->refused && WantsRoom(kind->reason) && kind->seen == freed_.size()) continue;
+    ready_.insert({kind->waiting.begin()->first, kind.get()});
+  }
+}
+
+EvictionOutcome Rehearsal::Disrupt(const PodFacts& pod) {
+  static const Labels kNoLabels;
+  const Labels& labels = pod.labels ? *pod.labels : kNoLabels;
+  const PodName& name = pod.request.name;
+  std::vector<DisruptionBudget*> covering;
+  for (DisruptionBudget& budget : disruption_budgets_) {
+    if (!budget.Covers(name.ns, name.name, labels)) continue;
+    if (budget.allowed <= 0) return EvictionOutcome::kBlocked;
+    covering.push_back(&budget);
+  }
+  for (DisruptionBudget* budget : covering) {
+    --budget->allowed;
+    budget->disrupted.insert(name.name);
+    engine_.SetDisruptionBudget(*budget, now_);
+  }
+  return EvictionOutcome::kAccepted;
+}
+
+void Rehearsal::Evict(const EvictionOrder& order) {
+  const auto found = pods_.find(order.uid);
+  EvictionOutcome outcome = EvictionOutcome::kGone;
+  if (found != pods_.end()) {
+    PodFacts& facts = found->second.pod.facts;
+    outcome = facts.terminating ? EvictionOutcome::kAccepted : Disrupt(facts);
+    if (outcome == EvictionOutcome::kAccepted && !facts.terminating) {
+      evicted_.emplace(order.uid, order.pod);
+      facts.terminating = true;
+      facts.deletion_at = now_ + order.grace.value_or(facts.grace);
+      engine_.UpsertPod(facts, now_);
+      coming_.insert({*facts.deletion_at, order.uid, What::kGone});
+    }
+  }
+  engine_.SettleEviction(order.reclaim, order.uid, outcome, std::nullopt, now_);
+}
+
+void Rehearsal::TendPlaceholders(AgentWork work) {
+  for (const PlaceholderOrder& order : work.placeholders) {
+    PodFacts pod;
+    pod.request.uid = PodUid(fmt::format("rehearsed-placeholder-{}", ++serial_));
+    pod.request.name = order.pod;
+    pod.node = order.node;
+    pod.phase = PodPhase::kRunning;
+    pod.allocation = order.record;
+    pod.placeholder = PlaceholderFacts{GpuUuid(fmt::format("GPU-rehearsed-{}", serial_))};
+    engine_.UpsertPod(std::move(pod), now_);
+  }
+  for (const PlaceholderEnd& end : work.placeholder_ends) {
+    if (end.uid.empty()) continue;
+    engine_.DeletePod(end.uid, now_);
+  }
+  for (AgentTurn& turn : work.turns) {
+    if (turn.granted && turn.allocation) turns_[turn.uid] = *std::move(turn.allocation);
+  }
+}
+
+void Rehearsal::TakeEffects() {
+  // Answers may have effects of their own.
+  for (int round = 0; round < kMostRounds; ++round) {
+    Effects effects = std::exchange(engine_.effects(), {});
+    if (effects.empty()) return;
+    for (const EvictionOrder& order : effects.reclaims.evictions) Evict(order);
+    for (const Nomination& nomination : effects.reclaims.nominations) {
+      if (!nomination.node.empty()) urgent_.emplace_back(nomination.uid, nomination.node);
+    }
+    for (const auto& [name, uid] : effects.requeue) {
+      const auto found = pods_.find(uid);
+      if (found == pods_.end() || found->second.kind == nullptr) continue;
+      Kind& kind = *found->second.kind;
+      // Room that no end gave back: any node may have it.
+      if (WantsRoom(kind.reason) && kind.seen == freed_.size()) kind.refused = false;
+      ready_.insert({kind.waiting.begin()->first, &kind});
+      // Others of its kind may be refused for what concerns them alone.
+      if (kind.waiting.begin()->second != &found->second) urgent_.emplace_back(uid, NodeName());
+    }
+    for (const GateRemoval& removal : effects.ungate) {
+      const auto found = pods_.find(removal.uid);
+      if (found == pods_.end()) continue;
+      PodFacts& facts = found->second.pod.facts;
+      (removal.gate == Gate::kQuota ? facts.our_gates.quota : facts.our_gates.gang) = false;
+      facts.gated = facts.foreign_gates || facts.our_gates.quota || facts.our_gates.gang;
+      engine_.UpsertPod(facts, now_);
+      Queue(found->second);
+    }
+    TendPlaceholders(std::move(effects.agents));
+  }
+}
+
+bool Rehearsal::Plan() {
+  bool planned = false;
+  for (int i = 0; i < kMostPlansAtOnce && plans_ < rules_.most_plans; ++i) {
+    ++plans_;
+    const std::optional<PlanOutcome> outcome = engine_.PlanNext(now_);
+    TakeEffects();
+    if (!outcome) {
+      --plans_;  // nothing was looked for
+      break;
+    }
+    planned = planned || outcome->result == PlanOutcome::Result::kPlan;
+  }
+  return planned;
+}
+
+void Rehearsal::Settle() {
+  for (int round = 0; round < kMostRounds && !Spent(); ++round) {
+    const bool started = StartThose();
+    const bool planned = Plan();
+    if (!started && !planned && urgent_.empty()) return;
+  }
+}
+
+void Rehearsal::Run(Instant until) {
+  int64_t idle = 0;
+  std::optional<Instant> due = engine_.Tick(now_);
+  TakeEffects();
+  Settle();
+  for (int64_t moment = 0; !Spent(); ++moment) {
+    if (moment >= rules_.most_moments) {
+      gave_up_ = true;
+      return;
+    }
+    if (told_waiting_ <= 0) return;
+    due = engine_.Tick(now_);
+    TakeEffects();
+    // What is due and was not done just now waits for others, or for plans that are not made.
+    if (due && *due <= now_) {
+      due = plans_ < rules_.most_plans ? std::optional(now_ + kAgain) : std::nullopt;
+    }
+    std::optional<Instant> next;
+    if (!coming_.empty()) next = coming_.begin()->at;
+    if (due && (!next || *due < *next) && idle < kMostIdleMoments) next = due;
+    if (!next || *next > until) return;
+    const int64_t before = begun_;
+    const uint64_t version = engine_.Version();
+    now_ = std::max(*next, now_);
+    bool happened = false;
+    while (!coming_.empty() && coming_.begin()->at <= now_) {
+      const Happening happening = *coming_.begin();
+      coming_.erase(coming_.begin());
+      Happen(happening);
+      happened = true;
+    }
+    engine_.Tick(now_);
+    TakeEffects();
+    if (happened || engine_.Version() != version) WakeRefused();
+    Settle();
+    idle = happened || begun_ != before ? 0 : idle + 1;
+  }
+}
+
+}  // namespace tranche

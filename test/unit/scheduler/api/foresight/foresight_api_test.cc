@@ -1,0 +1,93 @@
+// Forecasts and plans of a running server.
+#include <gmock/gmock.h>
+
+#include "test/unit/scheduler/server/live_server.h"
+
+namespace tranche {
+namespace {
+
+using testing::HasSubstr;
+
+class ForesightApi : public LiveServer {
+ protected:
+  static Json Team(int gpus) {
+    return {{"apiVersion", "tranche.dev/v1alpha1"},
+            {"kind", "GPUQuota"},
+            {"metadata", {{"name", "team-a"}}},
+            {"spec",
+             {{"namespaceSelector", {{"matchLabels", {{"kubernetes.io/metadata.name", "team-a"}}}}},
+              {"lines", Json::array({{{"model", "h100"}, {"nominal", {{"gpus", gpus}}}}})}}}};
+  }
+  static Json Pod(const std::string& name, const std::string& runtime = "") {
+    std::map<std::string, std::string> annotations;
+    if (!runtime.empty()) annotations["tranche.dev/expected-runtime"] = runtime;
+    return MakePod(name, {{"nvidia.com/gpu", "8"}}, annotations);
+  }
+  Json Forecast(const std::string& name) { return Get("/api/v1/forecast/team-a/" + name); }
+  void Advance(int seconds) { Post("/embedded/v1/clock", {{"advanceSeconds", seconds}}); }
+};
+
+TEST_F(ForesightApi, APodStartsWhenWhatRunsHasDeclaredToEnd) {
+  Apply(MakeNode("n1", 8));
+  const Json runs = Pod("runs", "2h");
+  Apply(runs);
+  ASSERT_EQ(Schedule(runs, {"n1"}), "n1");
+  Advance(1'800);
+  const Json waits = Pod("waits", "1h");
+  Apply(waits);
+  EXPECT_EQ(Schedule(waits, {"n1"}), "");
+  const Json forecast = Forecast("waits");
+  const std::string at = forecast["p50"];
+  EXPECT_EQ(forecast["p10"], at);
+  EXPECT_EQ(forecast["p90"], at);
+  EXPECT_EQ(forecast["earliest"], at);
+  EXPECT_THAT(forecast["because"].get<std::string>(), HasSubstr("declare"));
+  // The answer does not move with the time that passes.
+  Advance(600);
+  EXPECT_EQ(Forecast("waits")["p50"], at);
+  EXPECT_THAT(Get("/api/v1/explain/team-a/waits")["forecast"]["p50"], at);
+  EXPECT_THAT(Get("/api/v1/pods/team-a/waits")["forecast"]["p50"], at);
+  EXPECT_EQ(Get("/api/v1/forecast")["forecasts"][0]["name"], "waits");
+  const Json placed = Forecast("runs");
+  EXPECT_TRUE(placed["p50"].is_null());
+  EXPECT_EQ(placed["because"], "it has its place on n1");
+  EXPECT_THAT(Call("GET", "/metrics").body, HasSubstr("tranche_expected_start_seconds"));
+}
+
+TEST_F(ForesightApi, UnknownPodsAreNotFound) {
+  EXPECT_EQ(Call("GET", "/api/v1/forecast/team-a/nobody").status, 404);
+  EXPECT_EQ(Call("GET", "/api/v1/forecast/team-a").status, 404);
+  EXPECT_EQ(Call("GET", "/api/v1/forecast/team-a/a/b").status, 404);
+}
+
+TEST_F(ForesightApi, APlanTellsWhatAnEditWouldDoAndChangesNothing) {
+  Apply(MakeNode("n1", 8));
+  Apply(MakeNode("n2", 8));
+  Apply(Team(8));
+  const Json runs = Pod("runs"), waits = Pod("waits");
+  Apply(runs);
+  ASSERT_NE(Schedule(runs, {"n1", "n2"}), "");
+  Apply(waits);
+  EXPECT_EQ(Schedule(waits, {"n1", "n2"}), "");
+  const Json none = Post("/api/v1/plan", {{"objects", Json::array()}});
+  EXPECT_EQ(none["waits"], Json({"team-a/waits"}));
+  EXPECT_EQ(none["starts"], Json::array());
+  const Json more = Post("/api/v1/plan", {{"objects", {Team(16)}}});
+  EXPECT_EQ(more["starts"], Json({"team-a/waits"}));
+  EXPECT_EQ(more["waits"], Json::array());
+  EXPECT_EQ(Get("/api/v1/pods/team-a/waits")["state"], "pending");
+  const std::string node = Get("/api/v1/pods/team-a/runs")["node"];
+  const Json less = Post("/api/v1/plan", {{"delete", {{{"kind", "Node"}, {"name", node}}}}});
+  EXPECT_EQ(less["evicted"], Json({"team-a/runs"}));
+}
+
+TEST_F(ForesightApi, EditsThatAreWrongAreRefused) {
+  const std::string unknown = R"({"delete":[{"kind":"Node","name":"n9"}]})";
+  EXPECT_EQ(Call("POST", "/api/v1/plan", unknown).status, 400);
+  EXPECT_THAT(Call("POST", "/api/v1/plan", unknown).body, HasSubstr("n9"));
+  EXPECT_EQ(Call("POST", "/api/v1/plan", "{").status, 400);
+  EXPECT_EQ(Call("GET", "/api/v1/plan").status, 405);
+}
+
+}  // namespace
+}  // namespace tranche
