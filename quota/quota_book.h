@@ -79,6 +79,8 @@ struct HeldWork {
   std::optional<Millis> runtime;   // declared
   bool demoted = false;
   bool released = false;  // its quota was given back before its devices (releasePolicy)
+  // Kept for a moment only: it counts where quota is asked, and makes nobody else's work borrowed.
+  bool tentative = false;
 
   // Kept by the book: the leaf in the tree (kNoQuota: not declared), and how the work was marked
   // when that was last asked (RefreshMarks).
@@ -241,8 +243,8 @@ class QuotaBook {
                          Instant now);
 
   // ---- room kept for work that is to start (quota-model section 4)
-  // Counts in the tree and in marks like work that runs, in no meter and in no ledger. Nothing more
-  // is counted for work that runs or has some (kKeptTwice).
+  // Counts in the tree and, unless it is tentative, in marks like work that runs, in no meter and
+  // in no ledger. Nothing more is counted for work that runs or has some (kKeptTwice).
   void Earmark(const PodUid& uid, HeldWork work);
   void Unearmark(const PodUid& uid);  // nothing happens when there is none
   const std::map<PodUid, HeldWork>& earmarks() const { return earmarks_; }

@@ -45,7 +45,7 @@ std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse*
     }
   }
   for (const auto& [uid, work] : earmarks_) {
-    if (kept == Kept::kCounted && work.leaf == leaf) add(uid, work);
+    if (kept == Kept::kCounted && work.leaf == leaf && !work.tentative) add(uid, work);
   }
   if (suspended_.contains(tree_.Find(leaf))) {
     for (MarkUnit& unit : units) unit.demoted = true;

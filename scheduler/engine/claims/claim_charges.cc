@@ -211,6 +211,7 @@ void ClaimCharges::Keep(const PodRequest& request, const ClaimWish& wish, NodeId
     HeldWork work = cluster_.WorkOf(request, membership, now);
     work.pod = std::move(name);
     work.parts = std::move(parts);
+    work.tentative = true;
     cluster_.book.Earmark(key, std::move(work));
     books_.kept[key] =
         lifetime > Millis::zero() ? std::optional<Instant>(now + lifetime) : std::nullopt;

@@ -39,6 +39,7 @@ ReclaimCase::ReclaimCase(const PlanParts& parts, const Preemptor& preemptor, Ins
   tree_ = cluster_.book.tree();
   problem_.tree = &tree_;
   problem_.leaf = preemptor.context.membership.leaf;
+  LeaveOutTentative();
   // Nobody waits: all of the leaf's work may go.
   problem_.rank = preemptor.members.empty() ? std::numeric_limits<int>::max()
                                             : RankOf(preemptor.context.membership.gpu_class);
@@ -50,6 +51,17 @@ ReclaimCase::ReclaimCase(const PlanParts& parts, const Preemptor& preemptor, Ins
   GatherRules();
   gone_.assign(numbers_.size(), 0);
   GatherShortages();
+}
+
+// A quota that only keeps some for a moment borrows nothing yet.
+void ReclaimCase::LeaveOutTentative() {
+  for (const auto& [uid, work] : cluster_.book.earmarks()) {
+    const QuotaId leaf = work.tentative ? tree_.Find(work.leaf) : kNoQuota;
+    if (leaf == kNoQuota || leaf == problem_.leaf) continue;
+    for (const ModelCharge& part : work.parts) {
+      tree_.Remove(leaf, tree_.FindLine(part.model), part.charge);
+    }
+  }
 }
 
 void ReclaimCase::NoteShapes() {

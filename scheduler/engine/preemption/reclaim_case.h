@@ -91,6 +91,7 @@ class ReclaimCase : public ReclaimGeometry {
   static constexpr int kStays = -1;
   static constexpr int kGone = -2;
 
+  void LeaveOutTentative();
   void NoteShapes();
   bool Leaves(const PodUid& uid, const PodRecord& record) const;
   // Everything that is on its way out counts as gone: in the tree, and on its node.

@@ -180,6 +180,26 @@ TEST_F(ReclaimOfClaims, AVictimThatLeavesByItselfIsCountedOnce) {
   EXPECT_EQ(EvictAll(), "pod-3") << "the claim of pod-0 comes free anyway";
 }
 
+// The quota of a pod that was let in is kept for a moment: that is not had, and its team borrows
+// nothing by it (seed 21797 of the simulator).
+TEST_F(ReclaimOfClaims, NobodyLosesWorkToQuotaThatIsKeptForAMoment) {
+  const PodRequest own[] = {Pod("b", "own-0", 1, "train"), Pod("b", "own-1", 1, "train")};
+  for (const PodRequest& request : own) Run(request, "s1");
+  Pass(Minutes(30));
+  dra::Claim claim = dra::ClaimOf("soon", {{"gpu", {dra::Choice("gpu.nvidia.com", {}, 1)}}});
+  claim.ns = "b";
+  Put(claim);
+  Use("waits", {"soon"}, "serve");
+  ASSERT_THAT(Filter(running_.at(PodUid("waits")).request), testing::Contains("d1"));
+  EXPECT_EQ(Try(Pod("a", "wants", 1, "serve")), "NoRoom");
+  Plan();
+  EXPECT_EQ(EvictAll(), "") << "both are within what their team owns";
+  Allocate("soon", 0, {"waits"});
+  Start("waits");
+  Plan();
+  EXPECT_EQ(EvictAll(), "own-1") << "now the team borrows";
+}
+
 TEST_F(ReclaimOfClaims, ADrainedBudgetEndsClaimsToo) {
   test::Objects objects = Teams();
   objects.budgets = {test::DayBudget("team-b", 1, OnExhaustion::kDrain)};
