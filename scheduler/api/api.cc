@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -14,11 +15,13 @@
 #include "scheduler/api/quota_json.h"
 #include "scheduler/api/reclaim_api.h"
 #include "scheduler/wire/json/json.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
 
 constexpr std::size_t kMostPods = 1'000'000;
+constexpr uint64_t kMostIds = std::numeric_limits<int64_t>::max();
 
 struct StateWord {
   std::string_view word;
@@ -51,6 +54,17 @@ std::optional<std::string> Given(const http::Request& request, const std::string
   const auto found = request.query.find(name);
   if (found == request.query.end()) return std::nullopt;
   return found->second;
+}
+
+absl::StatusOr<uint64_t> ReadNumber(std::string_view name, const std::string& text, uint64_t least,
+                                    uint64_t most) {
+  uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || number < least || number > most) {
+    return Wrong(name, fmt::format("a number from {} to {}", least, most), text);
+  }
+  return number;
 }
 
 absl::Status ReadSort(std::string text, PodListQuery& query) {
@@ -296,13 +310,26 @@ absl::StatusOr<PodListQuery> ReadPodListQuery(const http::Request& request) {
     if (absl::Status status = ReadSort(*sort, query); !status.ok()) return status;
   }
   if (const auto limit = Given(request, "limit")) {
-    std::size_t count = 0;
-    const char* const end = limit->data() + limit->size();
-    const auto [stop, error] = std::from_chars(limit->data(), end, count);
-    if (error != std::errc() || stop != end || count == 0 || count > kMostPods) {
-      return Wrong("limit", fmt::format("a number from 1 to {}", kMostPods), *limit);
-    }
-    query.limit = count;
+    TRANCHE_ASSIGN_OR_RETURN(query.limit, ReadNumber("limit", *limit, 1, kMostPods));
+  }
+  return query;
+}
+
+absl::StatusOr<RecentQuery> ReadEventQuery(const http::Request& request) {
+  RecentQuery query;
+  query.ns = Given(request, "namespace");
+  query.pod = Given(request, "pod");
+  query.node = Given(request, "node");
+  query.leaf = Given(request, "team");
+  if (const auto kind = Given(request, "kind")) {
+    query.kind = FindRecentKind(*kind);
+    if (!query.kind) return Wrong("kind", "a kind of event, as Placed", *kind);
+  }
+  if (const auto since = Given(request, "since")) {
+    TRANCHE_ASSIGN_OR_RETURN(query.since, ReadNumber("since", *since, 0, kMostIds));
+  }
+  if (const auto limit = Given(request, "limit")) {
+    TRANCHE_ASSIGN_OR_RETURN(query.limit, ReadNumber("limit", *limit, 1, RecentEvents::kMost));
   }
   return query;
 }
@@ -342,6 +369,11 @@ void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster) {
                    });
   router.AddAnswer("GET", "/api/v1/gangs", [&host](const http::Request&) {
     return JsonResponse(EncodeGangs(host.Gangs()));
+  });
+  router.AddAnswer("GET", "/api/v1/events", [&host](const http::Request& request) {
+    const absl::StatusOr<RecentQuery> query = ReadEventQuery(request);
+    if (!query.ok()) return ErrorResponse(query.status());
+    return Conditional(request, JsonResponse(EncodeEvents(host.recent().Read(*query))));
   });
   router.AddAnswer("GET", "/api/v1/nodes/",
                    [&host](const http::Request& request) { return OneNode(host, request); });

@@ -1,5 +1,5 @@
-// GET /api/v1/{nodes,pods,explain/NS/POD,quotas,budgets,reclaims}, and one of them by its name:
-// pods/NS/NAME, nodes/NAME, teams/NAME. What people, the command line and the page ask.
+// GET /api/v1/{nodes,pods,explain/NS/POD,quotas,budgets,reclaims,events}, and one of them by its
+// name: pods/NS/NAME, nodes/NAME, teams/NAME. What people, the command line and the page ask.
 //
 // Nothing here changes a decision. Refusals are {"error":...} with 400, 404, 405 or 503.
 // Thread rule: any thread. Cost: lists copy and encode all nodes or pods, in pieces of which each
@@ -41,6 +41,9 @@ struct ListedPods {
 // `all` is ordered by namespace, name and uid. What has no value for the key comes last, however
 // the order goes: of kNode pods without a node, of kWaitsSince those that do not wait.
 ListedPods SelectPods(std::vector<PodView> all, const PodListQuery& query);
+
+// Of GET /api/v1/events?namespace&pod&node&team&kind&since&limit. Errors likewise.
+absl::StatusOr<RecentQuery> ReadEventQuery(const http::Request& request);
 
 // The host must outlive the router's use, and so must the forecaster. Null: nothing is foretold.
 void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster = nullptr);

@@ -298,6 +298,27 @@ std::string EncodeGangs(std::span<const GangView> gangs) {
   return Document("gangs", gangs, 300, AppendGang);
 }
 
+std::string EncodeEvents(const RecentEvents::Answer& answer) {
+  std::string out = "{";
+  out.reserve(answer.events.size() * 200 + 64);
+  AppendList(out, "events", answer.events, [](std::string& text, const RecentEvent& event) {
+    text += '{';
+    AppendMember(text, "id", static_cast<int64_t>(event.id));
+    AppendTimeOrNull(text, "at", event.at);
+    AppendMember(text, "kind", RecentKindName(event.kind));
+    AppendTextOrNull(text, "namespace", event.pod.ns);
+    AppendTextOrNull(text, "name", event.pod.name);
+    AppendTextOrNull(text, "node", event.node.str());
+    AppendTextOrNull(text, "leaf", event.leaf);
+    AppendMember(text, "text", event.text);
+    text += '}';
+  });
+  AppendMember(out, "newest", static_cast<int64_t>(answer.newest));
+  AppendFlag(out, "forgotten", answer.forgotten);
+  out += '}';
+  return out;
+}
+
 std::string EncodeForecast(const Forecast& forecast) {
   std::string out = "{";
   AppendTimeOrNull(out, "earliest", forecast.earliest);

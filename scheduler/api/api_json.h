@@ -11,6 +11,7 @@
 #include <string>
 
 #include "scheduler/engine/engine.h"
+#include "scheduler/host/recent_events.h"
 #include "scheduler/foresight/forecast.h"
 
 namespace tranche {
@@ -35,6 +36,7 @@ std::string EncodePods(std::span<const PodView> pods,
 std::string EncodeNode(const NodeView& node, const NodePlace& place);
 std::string EncodePod(const PodView& pod, const Forecasts* forecasts = nullptr);
 std::string EncodeGangs(std::span<const GangView> gangs);
+std::string EncodeEvents(const RecentEvents::Answer& answer);
 // The pod's entry plus nodes, plan and advice.
 std::string EncodeExplanation(const Explanation& explanation,
                               const Forecasts* forecasts = nullptr);

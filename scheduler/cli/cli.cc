@@ -125,6 +125,7 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
   if (command == "pods") return ShowPods(commands.client, out, err);
   if (command == "queue") return ShowQueue(commands.client, out, err);
   if (command == "gangs") return ShowGangs(commands.client, out, err);
+  if (command == "events") return ShowEvents(commands.client, out, err);
   if (command == "top") return ShowTop(commands.client, commands.advise, out, err);
   if (command == "quota") return ShowQuota(commands.client, out, err);
   if (command == "audit") return ShowAudit(commands.client, out, err);

@@ -166,6 +166,11 @@ void AddLists(CLI::App& app, Commands& commands) {
                    {"gangs run-7 -o wide", "one, with its nodes"}}),
       commands, "GANG", /*of_namespaces=*/true);
   AddListOptions(
+      *AddCommand(app, kSeeGroup, "events", "what happened lately to pods and reclaims",
+                  {{"events run-7 -n team-a", "of one pod: placed, running, evicted, ended"},
+                   {"events -A --watch", "tells of each as it happens"}}),
+      commands, "POD", /*of_namespaces=*/true);
+  AddListOptions(
       *AddCommand(app, kSeeGroup, "quota", "what teams may use, use, borrow and wait for",
                   {{"quota team-a -o wide", "of one team, with its fair share"},
                    {"quota --sort-by=-pending", "who waits for most first"}}),

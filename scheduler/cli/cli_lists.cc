@@ -208,6 +208,28 @@ const ListShape kGangs = {"gangs",
                           NameOfPod,
                           /*of_namespaces=*/true};
 
+Rows EventRows(const Json& event, const Json& /*answer*/) {
+  const bool of_pod = !event.at("name").is_null();
+  return {{Text(event, "at"), Text(event, "kind"), of_pod ? NameOfPod(event) : "-",
+           Text(event, "node"), Text(event, "leaf"), Text(event, "text"),
+           std::to_string(Whole(event, "id"))}};
+}
+
+const ListShape kEvents = {.member = "events",
+                           .one = "pod with events",
+                           .none = "nothing has happened lately",
+                           .columns = {{"AT"},
+                                       {"WHAT"},
+                                       {"POD"},
+                                       {"NODE"},
+                                       {"QUOTA"},
+                                       {"DETAIL"},
+                                       {"ID", true}},
+                           .rows = EventRows,
+                           .name = NameOfPod,
+                           .of_namespaces = true,
+                           .key = [](const Json& event) { return event.at("id").dump(); }};
+
 Rows QuotaRows(const Json& quota, const Json& /*answer*/) {
   Rows rows;
   const auto add = [&](const std::string& model, const std::vector<std::string>& sums) {
@@ -387,6 +409,10 @@ int ShowQueue(const ClientOptions& options, std::ostream& out, std::ostream& err
 
 int ShowGangs(const ClientOptions& options, std::ostream& out, std::ostream& err) {
   return ShowList({kGangs, {"/api/v1/gangs"}}, options, out, err);
+}
+
+int ShowEvents(const ClientOptions& options, std::ostream& out, std::ostream& err) {
+  return ShowList({kEvents, {"/api/v1/events"}}, options, out, err);
 }
 
 int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err) {

@@ -1,4 +1,5 @@
-// The commands that list things of a running server: nodes, pods, queue, gangs, quota, reclaims.
+// The commands that list things of a running server: nodes, pods, queue, gangs, events, quota,
+// reclaims.
 //
 // Each returns the exit code: 0 done, 1 where a name is not known, 2 usage or configuration; errors
 // are one line on `err`. With options.watch they end when `out` takes no more, or with an error.
@@ -17,6 +18,8 @@ int ShowPods(const ClientOptions& options, std::ostream& out, std::ostream& err)
 int ShowQueue(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // Pods that are placed all or none.
 int ShowGangs(const ClientOptions& options, std::ostream& out, std::ostream& err);
+// What happened lately, the newest last.
+int ShowEvents(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // Quotas, and the budgets where there are any.
 int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // Reclaims that run, and those that ended within a day.

@@ -64,6 +64,8 @@ std::vector<metrics::HoldRow> EngineHost::Holds() {
 
 void EngineHost::EndCall(EngineCaller caller, EngineHolds::Moment since) {
   Effects effects = std::exchange(engine_.effects(), {});
+  // Under the lock too: its lines have the engine's order.
+  if (!effects.empty()) recent_.Note(effects, clock_.Now());
   if (sinks_.watch && !effects.empty()) sinks_.watch(effects);
   if (ledger_ != nullptr && (!effects.metering.empty() || !effects.closings.empty())) {
     for (MeterEvent& event : effects.metering) {

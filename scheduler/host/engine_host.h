@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/host/engine_holds.h"
+#include "scheduler/host/recent_events.h"
 #include "scheduler/host/turn_lock.h"
 #include "scheduler/ports/clock.h"
 #include "scheduler/ports/ledger.h"
@@ -82,6 +83,8 @@ class EngineHost {
   auto With(Work&& work) ABSL_LOCKS_EXCLUDED(lock_) {
     return With(EngineCaller::kOther, std::forward<Work>(work));
   }
+  // What happened lately, in the engine's order. Needs no lock of the engine's.
+  const RecentEvents& recent() const { return recent_; }
   // How long the engine was held since the start, by caller.
   std::vector<metrics::HoldRow> Holds() ABSL_LOCKS_EXCLUDED(lock_);
 
@@ -151,6 +154,7 @@ class EngineHost {
   Ledger* const ledger_;
   const std::function<bool()> may_plan_;
   EffectSinks sinks_;
+  RecentEvents recent_;
   Instant reach_after_;  // of AskReach's thread
   TurnLock lock_;
   Engine engine_ ABSL_GUARDED_BY(lock_);

@@ -246,7 +246,7 @@ std::string ListChanges::Look(const Json& answer, const Terminal& terminal) {
   std::map<std::string, std::pair<std::string, Json>> now;
   std::vector<Change> changes;
   for (const Json& object : objects) {
-    std::string name = shape_.name(object);
+    std::string name = shape_.key == nullptr ? shape_.name(object) : shape_.key(object);
     std::string told = Told(object, answer);
     const auto before = seen_.find(name);
     if (before == seen_.end()) {
@@ -257,7 +257,8 @@ std::string ListChanges::Look(const Json& answer, const Terminal& terminal) {
     now.insert_or_assign(std::move(name), std::pair(std::move(told), object));
   }
   for (const auto& [name, last] : seen_) {
-    if (!now.contains(name)) changes.push_back({"DELETED", &last.second});
+    if (shape_.key != nullptr || now.contains(name)) continue;
+    changes.push_back({"DELETED", &last.second});
   }
   const std::string out = changes.empty() ? "" : Write(changes, answer, terminal);
   seen_ = std::move(now);

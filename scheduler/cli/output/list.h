@@ -38,6 +38,9 @@ struct ListShape {
   // Which objects of the array belong to the list; null: all.
   bool (*belongs)(const Json& object) = nullptr;
   const char* order = "";  // sorted by this where nobody says otherwise, as --sort-by has it
+  // What tells the objects apart, where several have one name and none ever changes or is taken
+  // back; null: the name.
+  std::string (*key)(const Json& object) = nullptr;
 };
 
 // What was asked for. Names without a namespace are those of `ns`, or of any where it is empty.

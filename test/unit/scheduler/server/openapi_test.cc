@@ -89,6 +89,7 @@ TEST_F(OpenApi, DescribesEveryAnswer) {
       {"/api/v1/nodes", "/api/v1/nodes"},
       {"/api/v1/pods", "/api/v1/pods"},
       {"/api/v1/gangs", "/api/v1/gangs"},
+      {"/api/v1/events", "/api/v1/events?limit=20"},
       {"/api/v1/reclaims", "/api/v1/reclaims"},
       {"/api/v1/quotas", "/api/v1/quotas"},
       {"/api/v1/budgets", "/api/v1/budgets"},
