@@ -215,7 +215,7 @@ enum class CapacityType : uint8_t { kOnDemand, kReserved, kSpot };
 // As objects spell it: "OnDemand", "Reserved", "Spot".
 std::string_view CapacityTypeName(CapacityType type);
 
-// A time of maintenance, from (inclusive) to (exclusive). Read and not acted on in this version.
+// A time of maintenance, from (inclusive) to (exclusive).
 struct PoolWindow {
   Instant from;
   Instant to;

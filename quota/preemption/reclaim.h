@@ -39,6 +39,7 @@ enum class ReclaimRule : uint8_t {
   kShrink,      // a quota was lowered, and asks for what is over it
   kGang,        // a gang that runs in part could not be completed
   kMaxRuntime,  // it has run for as long as its class lets it
+  kMaintenance,  // maintenance of its node's pool begins
 };
 std::string_view ReclaimRuleName(ReclaimRule rule);  // "R0", "R1", "R2a", ..., "Drain", ...
 

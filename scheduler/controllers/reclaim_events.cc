@@ -50,6 +50,7 @@ std::string RuleWords(ReclaimRule rule) {
     case ReclaimRule::kShrink:
     case ReclaimRule::kGang:
     case ReclaimRule::kMaxRuntime:
+    case ReclaimRule::kMaintenance:
       break;
   }
   return std::string(ReclaimRuleName(rule));
@@ -68,6 +69,9 @@ std::string Cause(const Reclaim& reclaim) {
   }
   if (reclaim.rule == ReclaimRule::kMaxRuntime) {
     return fmt::format("GPUClass {} lets its pods run no longer (maxRuntime)", reclaim.source);
+  }
+  if (reclaim.rule == ReclaimRule::kMaintenance) {
+    return fmt::format("maintenance of GPUPool {} begins", reclaim.source);
   }
   return fmt::format("room is made for {} by rule {}", NamesOf(reclaim.members),
                      RuleWords(reclaim.rule));
@@ -127,7 +131,9 @@ std::vector<EventWrite> EventsOf(const std::optional<Reclaim>& before, const Rec
     told.ns = victim->pod.ns;
     told.name = victim->pod.name;
     told.uid = victim->uid.str();
-    told.reason = after.rule == ReclaimRule::kMaxRuntime ? "MaxRuntime" : "PreemptedByTranche";
+    told.reason = after.rule == ReclaimRule::kMaxRuntime    ? "MaxRuntime"
+                  : after.rule == ReclaimRule::kMaintenance ? "Maintenance"
+                                                            : "PreemptedByTranche";
     told.action = "Evicted";
     told.note = fmt::format("{}; about {} GPU-seconds of work are lost", Cause(after),
                             victim->lost_gpu_ms / 1000);
@@ -152,10 +158,13 @@ EventWrite EventOf(const RunLimitWarning& warning, Instant now) {
   event.name = warning.pod.name;
   event.uid = warning.uid.str();
   event.warning = true;
-  event.reason = "MaxRuntimeSoon";
+  const bool maintenance = warning.rule == ReclaimRule::kMaintenance;
+  event.reason = maintenance ? "MaintenanceSoon" : "MaxRuntimeSoon";
   event.action = "Running";
-  event.note = fmt::format("maxRuntime of GPUClass {} ends soon: the pod will be evicted at {}",
-                           warning.workload_class, wire::FormatTime(warning.leaves));
+  event.note = fmt::format("{} {} soon: the pod will be evicted at {}",
+                           maintenance ? "maintenance of GPUPool" : "maxRuntime of GPUClass",
+                           warning.source + (maintenance ? " begins" : " ends"),
+                           wire::FormatTime(warning.leaves));
   event.when = now;
   return event;
 }

@@ -6,6 +6,7 @@
 
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/parts.h"
+#include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/views/explain_text.h"
 #include "scheduler/index/charge_of.h"
 #include "topology/base/mark.h"
@@ -96,7 +97,8 @@ bool Binding::NeedsDevices(const PodRecord* record, NodeId id, BindPlan& plan) {
 
 bool Binding::MayBind(const RequestContext& context, const PodRecord& record, NodeId id,
                       BindPlan& plan, Instant now) {
-  const Reason reason = context.whole != Reason::kNone ? context.whole : cluster_.hot[id].closed;
+  const Reason reason =
+      context.whole != Reason::kNone ? context.whole : ShutTo(cluster_, context, id, now);
   if (reason != Reason::kNone) return Refuse(plan, reason, "");
   const GangTurn turn = parts_.gangs.TakeTurn(plan.uid, record, now);
   parts_.PassOnJudged();

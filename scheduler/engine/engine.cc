@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "scheduler/engine/parts.h"
+#include "scheduler/engine/selection/pool_windows.h"
 #include "topology/base/check.h"
 #include "topology/base/mark.h"
 
@@ -59,6 +60,7 @@ void Engine::PutNode(NodeFacts node, Instant now) {
     entry.stable_at = now + cluster.options.unstable_for;
     cluster.reopenings.emplace(*entry.stable_at, id);
   }
+  if (NoteWindow(cluster, id, now)) parts_->run_limits.NoteNode(id);
   cluster.Refresh(id, now);
   parts_->namespaces.NoteCapUse(id);
   parts_->metering.OpenUncharged(id, now);
@@ -171,6 +173,7 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   parts.metering.Adopt(now);
   parts.claim_charges.Adopt(now);
   parts.releases.NoteShrunk(*before);
+  if (before->pools != cluster.set->pools) parts.NoteWindows(now);
   parts.run_limits.Regroup();
   cluster.NoteChange();
   parts.preemptors.Regroup();

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/teams/moved_namespaces.h"
 #include "topology/base/plant.h"
 
@@ -45,8 +46,9 @@ void EngineParts::Advance(Instant now) {
     const NodeId id = cluster.reopenings.begin()->second;
     cluster.reopenings.erase(cluster.reopenings.begin());
     if (id >= cluster.nodes.size() || cluster.nodes[id] == nullptr) continue;
+    if (NoteWindow(cluster, id, now)) run_limits.NoteNode(id);
     cluster.Refresh(id, now);
-    requeue.NoteReopened(id, now);
+    if (cluster.nodes[id] != nullptr) requeue.NoteReopened(id, now);
   }
 }
 
@@ -74,6 +76,12 @@ void EngineParts::ForgetTeams() {
   selection.ForgetShapes();
   rules.ForgetPolicies();
   foreseen.Forget();
+}
+
+void EngineParts::NoteWindows(Instant now) {
+  for (NodeId id{0}; id < cluster.nodes.size(); ++id) {
+    if (cluster.nodes[id] != nullptr && NoteWindow(cluster, id, now)) cluster.Refresh(id, now);
+  }
 }
 
 bool EngineParts::TakeNamespaces(const std::shared_ptr<const PolicySet>& set,

@@ -107,6 +107,8 @@ struct EngineParts {
   // What gangs found out goes to preemption.
   void PassOnJudged();
   void TendGangs(Instant now);
+  // Other pools are in force: which maintenance each node has. Run limits follow by Regroup.
+  void NoteWindows(Instant now);
   // A pod of that scheduler was asked about, or carries our record.
   void NoteAsking(const std::string& scheduler);
   void Erase(const PodUid& uid);

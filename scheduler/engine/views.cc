@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "scheduler/engine/engine_views.h"
+#include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/views/explain_text.h"
 #include "scheduler/engine/views/node_view.h"
 #include "scheduler/index/eligibility.h"
@@ -147,7 +148,9 @@ NodeVerdict EngineViews::JudgeNode(const RequestContext& context, NodeId id, boo
   const Reason whole = context.whole;
   NodeVerdict verdict;
   verdict.node = cluster_.names.name(id);
-  verdict.reason = whole != Reason::kNone ? whole : cluster_.hot[id].closed;
+  verdict.reason = whole != Reason::kNone ? whole
+                   : waits                ? ShutTo(cluster_, context, id, now)
+                                          : cluster_.hot[id].closed;
   if (whole != Reason::kNone && request.refusal) verdict.detail = request.refusal->detail;
   const NodeEntry& entry = *cluster_.nodes[id];
   if (verdict.reason == Reason::kNone) {

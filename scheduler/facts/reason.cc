@@ -36,6 +36,7 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
     {"NodeUnstable", "the node's GPUs came back a moment ago", false},
     {"NodeRefusing", "the node refused several GPU pods lately", false},
     {"DevicesUnknown", "a pod on the node holds GPUs that cannot be told apart", false},
+    {"Maintenance", "maintenance of the node begins before the pod would have ended", false},
     {"NoGpu", "the node has no GPU of the kind asked for", false},
     {"NoAgent", "nothing on the node enforces GPU shares", false},
     {"AgentCannotServe", "agents of this style cannot serve the pod", false},

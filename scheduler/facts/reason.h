@@ -37,6 +37,7 @@ enum class Reason : uint8_t {
   kNodeUnstable,     // devices vanished and came back moments ago
   kNodeRefusing,     // the kubelet refused several GPU pods lately
   kDevicesUnknown,   // a pod on the node holds devices nobody can name
+  kMaintenance,      // its pool's maintenance runs, or begins before the pod would have ended
   // About the devices.
   kNoGpu,             // the node has no GPU of the kind asked for
   kNoAgent,           // nothing on the node can enforce the share

@@ -57,8 +57,8 @@ struct Reclaim {
   std::string name;  // of the GPUReclaim object: unique, a DNS label
   ReclaimRule rule = ReclaimRule::kNone;
   // The members of the preemptor's gang; empty for kDrain (`source` is the GPUBudget), kShrink
-  // (`source` is the GPUQuota), kGang (`source` is namespace/gang) and kMaxRuntime (`source` is the
-  // GPUClass).
+  // (`source` is the GPUQuota), kGang (`source` is namespace/gang), kMaxRuntime (`source` is the
+  // GPUClass) and kMaintenance (`source` is the GPUPool).
   std::vector<ReclaimMember> members;
   std::string source;
   std::string leaf;  // that it is for
@@ -81,7 +81,8 @@ struct Reclaim {
   friend bool operator==(const Reclaim&, const Reclaim&) = default;
 };
 
-// What `source` is under a rule without preemptor: "GPUBudget", "GPUQuota", "Gang", "GPUClass".
+// What `source` is under a rule without preemptor: "GPUBudget", "GPUQuota", "Gang", "GPUClass",
+// "GPUPool".
 std::string_view SourceKind(ReclaimRule rule);
 
 // Why the planner did not take devices back for a pod, though a rule would let it.
@@ -113,11 +114,13 @@ struct Nomination {
   NodeName node;
 };
 
-// A pod that has to leave soon, as its class lets it run no longer.
+// A pod that has to leave soon: its class lets it run no longer (kMaxRuntime, `source` is the
+// class), or maintenance of its node begins (kMaintenance, `source` is the pool).
 struct RunLimitWarning {
   PodName pod;
   PodUid uid;
-  std::string workload_class;
+  ReclaimRule rule = ReclaimRule::kMaxRuntime;
+  std::string source;
   Instant leaves;
 };
 

@@ -116,6 +116,7 @@ struct Objects {
   std::vector<GpuClass> classes = {};
   std::vector<GpuPolicy> policies = {};
   std::vector<std::string> namespaces = {};  // known ones
+  std::vector<GpuPool> pools = {};
 };
 
 inline std::shared_ptr<const PolicySet> Declare(Objects objects) {
@@ -124,6 +125,7 @@ inline std::shared_ptr<const PolicySet> Declare(Objects objects) {
   set->budgets = std::move(objects.budgets);
   set->classes = std::move(objects.classes);
   set->policies = std::move(objects.policies);
+  set->pools = std::move(objects.pools);
   std::ranges::sort(set->quotas, {}, &GpuQuota::name);
   std::ranges::sort(set->budgets, {}, &GpuBudget::name);
   std::ranges::sort(set->classes, {}, &GpuClass::name);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/engine/selection/pool_windows.h"
+
 namespace tranche {
 namespace {
 
@@ -89,9 +91,9 @@ std::vector<ClaimFilter::Place> ClaimFilter::PlacesFor(const RequestContext& con
       answer.observed = reason;
       reason = Reason::kNone;
     }
-    const Reason closed = id == kNoNode ? Reason::kNone : cluster_.hot[id].closed;
+    const Reason closed = id == kNoNode ? Reason::kNone : ShutTo(cluster_, context, id, now);
     const bool keeps_away = closed == Reason::kOperatorBusy || closed == Reason::kNodeUnreadable ||
-                            closed == Reason::kAgentUnreadable;
+                            closed == Reason::kAgentUnreadable || closed == Reason::kMaintenance;
     if (keeps_away) reason = closed;
     if (reason != Reason::kNone) {
       answer.refused.emplace_back(position, reason);

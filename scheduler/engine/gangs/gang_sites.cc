@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/selection/shape.h"
 #include "scheduler/index/card_links.h"
 #include "scheduler/index/card_sets.h"
@@ -104,6 +105,7 @@ bool GangSites::Suits(std::size_t node, int kind_number) {
     if (quota_ == Reason::kNone) quota_ = quota;
     suits = quota == Reason::kNone;
   }
+  suits = suits && ShutTo(cluster_, kind.context, id, now_) == Reason::kNone;
   known = suits ? 1 : 0;
   return suits;
 }

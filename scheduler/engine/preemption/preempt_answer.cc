@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "scheduler/engine/selection/pool_windows.h"
+
 namespace tranche {
 namespace {
 
@@ -69,7 +71,7 @@ std::vector<PreemptNode> PreemptAnswer::Of(const PodRequest& request,
   std::vector<NodeId> ids;
   for (const PreemptNode& candidate : candidates) {
     const NodeId id = cluster_.names.Find(candidate.node);
-    if (id != kNoNode && cluster_.hot[id].closed == Reason::kNone) ids.push_back(id);
+    if (id != kNoNode && ShutTo(cluster_, context, id, now) == Reason::kNone) ids.push_back(id);
   }
   Preemptor preemptor;
   preemptor.members.push_back(std::make_shared<const PodRequest>(request));
@@ -83,7 +85,7 @@ std::vector<PreemptNode> PreemptAnswer::Of(const PodRequest& request,
   }
   for (const PreemptNode& candidate : candidates) {
     const NodeId id = cluster_.names.Find(candidate.node);
-    if (id == kNoNode || cluster_.hot[id].closed != Reason::kNone) continue;
+    if (id == kNoNode || ShutTo(cluster_, context, id, now) != Reason::kNone) continue;
     std::optional<std::vector<PodUid>> needed;
     if (ruled) {
       const auto region = whole->RegionOf(cluster_.names.name(id));

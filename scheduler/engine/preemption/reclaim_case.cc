@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/selection/shape.h"
 #include "scheduler/engine/state/kept_room.h"
 #include "scheduler/index/card_sets.h"
@@ -236,7 +237,9 @@ void ReclaimCase::GatherRegions() {
   selection_.BeginFits(request);
   const auto avoided = reclaims_.avoided.find(request.uid);
   const auto suits = [&](NodeId id) {
-    if (id == kNoNode || cluster_.hot[id].closed != Reason::kNone) return false;
+    if (id == kNoNode || ShutTo(cluster_, preemptor_.context, id, now_) != Reason::kNone) {
+      return false;
+    }
     const Reason reason = selection_.Lookup(shape, preemptor_.context, id, Taken::kFirmly).reason;
     if (reason != Reason::kNone && !MoreRoomWouldHelp(reason)) return false;
     const NodeFacts& facts = cluster_.nodes[id]->state.facts();

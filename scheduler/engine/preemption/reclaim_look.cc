@@ -126,15 +126,18 @@ bool ReclaimRuns::StillEnds(const Reclaim& reclaim, const std::vector<PodUid>& l
     const std::optional<HeldWork> work = parts_.claims.WorkOf(uid);
     if (record == nullptr || !work || !guards_.MayStop(*record, *work)) return false;
     pods.push_back(record);
-    const std::optional<Instant> end = RunLimitOf(*cluster_.set, *work);
-    over = over || (end && *end <= now && work->workload_class == reclaim.source);
+    const std::optional<RunEnd> end = RunEndOf(cluster_, *record, *work);
+    over = over || (end && end->at <= now && end->rule == reclaim.rule &&
+                    end->source == reclaim.source);
   }
   return over && guards_.BudgetsAllow(pods, now);
 }
 
 bool ReclaimRuns::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now) {
   if (reclaim.rule == ReclaimRule::kGang) return GangIsToGo(reclaim, left);
-  if (reclaim.rule == ReclaimRule::kMaxRuntime) return StillEnds(reclaim, left, now);
+  const bool ends =
+      reclaim.rule == ReclaimRule::kMaxRuntime || reclaim.rule == ReclaimRule::kMaintenance;
+  if (ends) return StillEnds(reclaim, left, now);
   for (const PodUid& uid : left) {
     const PodRecord* record = parts_.claims.Find(uid);
     const std::optional<HeldWork> work = parts_.claims.WorkOf(uid);

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "scheduler/engine/selection/pool_windows.h"
+
 namespace tranche {
 namespace {
 
@@ -29,6 +31,7 @@ bool ReclaimPlanner::FitsNow(const Preemptor& preemptor, Instant now) const {
   for (const NodeId id : cluster_.names.ascending()) {
     const NodeHot& hot = cluster_.hot[id];
     if (hot.closed != Reason::kNone || refusing.contains(hot.kind)) continue;
+    if (ShutTo(cluster_, preemptor.context, id, now) != Reason::kNone) continue;
     if (selection.Lookup(shape, preemptor.context, id, Taken::kFirmly).reason != Reason::kNone) {
       continue;
     }

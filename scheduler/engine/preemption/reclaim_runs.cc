@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/engine/selection/pool_windows.h"
 #include "topology/base/mark.h"
 
 namespace tranche {
@@ -112,7 +113,7 @@ bool ReclaimRuns::FitsItsEarmark(const ReclaimMember& member, Instant now) {
   const RequestContext context = rules_.ContextOf(*record->request);
   if (context.whole != Reason::kNone || cluster_.nodes[id] == nullptr) return false;
   rules_.ForgetKindAnswers();
-  return cluster_.hot[id].closed == Reason::kNone &&
+  return ShutTo(cluster_, context, id, now) == Reason::kNone &&
          selection_.Fits(context, id) == Reason::kNone &&
          rules_.AskQuota(context, id, now).reason == Reason::kNone;
 }

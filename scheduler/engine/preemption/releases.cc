@@ -222,8 +222,11 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   PlanOutcome outcome;
   const PodRecord* ending = cluster_.Find(uid);
   const HeldWork* ended = cluster_.book.Find(uid);
-  if (ending == nullptr || ended == nullptr) {
-    // It holds nothing that anybody knows of.
+  const std::optional<RunEnd> end = ending == nullptr || ended == nullptr
+                                        ? std::nullopt
+                                        : RunEndOf(cluster_, *ending, *ended);
+  if (!end) {
+    // It holds nothing that anybody knows of, or may run on.
     limits_.Forget(uid);
     return outcome;
   }
@@ -233,8 +236,8 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   const std::set<PodUid> together =
       gang == gangs_.books().all.end() ? std::set<PodUid>{uid} : gang->second.members;
   Reclaim reclaim;
-  reclaim.rule = ReclaimRule::kMaxRuntime;
-  reclaim.source = ended->workload_class;
+  reclaim.rule = end->rule;
+  reclaim.source = end->source;
   reclaim.snapshot = cluster_.version();
   reclaim.cost.gangs = 1;
   std::vector<const PodRecord*> pods;
@@ -245,7 +248,9 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
     if (work == nullptr || record.node.empty() || leaves) continue;
     const RequestContext context = rules_.ContextOf(*record.request);
     const bool off = context.policy->actor == PreemptionActor::kOff;
-    if (off || !guards_.MayStop(record, *work)) return outcome;
+    const bool stays =
+        end->rule == ReclaimRule::kMaintenance && guards_.IsNeverEvicted(*work);
+    if (off || stays || !guards_.MayStop(record, *work)) return outcome;
     pods.push_back(&record);
     AddVictim(member, reclaim, now);
     reclaim.leaf = work->leaf;
@@ -254,7 +259,8 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   outcome.result = PlanOutcome::Result::kBlocked;
   if (!guards_.BudgetsAllow(pods, now)) return outcome;
   const PodName& first = reclaim.victims.front().pod;
-  const std::string stem = "time-" + first.ns + "-" + first.name;
+  const std::string why = end->rule == ReclaimRule::kMaintenance ? "pool-" : "time-";
+  const std::string stem = why + first.ns + "-" + first.name;
   return BeginAll(std::move(reclaim), stem, now);
 }
 

@@ -2,26 +2,39 @@
 
 #include <algorithm>
 
+#include "scheduler/engine/selection/pool_windows.h"
+
 namespace tranche {
 namespace {
 
 // How long before its end a pod is warned: a tenth of what it may run, at most this.
 constexpr Millis kWarningMost{600'000};
 
-Millis WarningOf(Millis most) { return std::min(most / 10, kWarningMost); }
+std::optional<RunEnd> EndByClass(const GpuClass* gpu_class, const HeldWork& work) {
+  if (gpu_class == nullptr || !gpu_class->max_runtime) return std::nullopt;
+  const Millis most = *gpu_class->max_runtime;
+  return RunEnd{work.running.value_or(work.since) + most, std::min(most / 10, kWarningMost),
+                ReclaimRule::kMaxRuntime, work.workload_class};
+}
 
-// Null: the class has no limit.
-const Millis* MostOf(const PolicySet& set, const HeldWork& work) {
-  const GpuClass* gpu_class = set.ClassNamed(work.workload_class);
-  return gpu_class == nullptr || !gpu_class->max_runtime ? nullptr : &*gpu_class->max_runtime;
+std::optional<RunEnd> EndByWindow(const NodeEntry* node, const GpuClass* gpu_class) {
+  const std::optional<Instant> at =
+      node == nullptr ? std::nullopt : DrainedAt(*node, gpu_class);
+  if (!at) return std::nullopt;
+  return RunEnd{*at, kDrainNotice, ReclaimRule::kMaintenance, node->window->pool};
 }
 
 }  // namespace
 
-std::optional<Instant> RunLimitOf(const PolicySet& set, const HeldWork& work) {
-  const Millis* const most = MostOf(set, work);
-  if (most == nullptr) return std::nullopt;
-  return work.running.value_or(work.since) + *most;
+std::optional<RunEnd> RunEndOf(const ClusterState& cluster, const PodRecord& record,
+                               const HeldWork& work) {
+  const GpuClass* gpu_class = cluster.set->ClassNamed(work.workload_class);
+  std::optional<RunEnd> end = EndByClass(gpu_class, work);
+  if (cluster.windows == 0) return end;
+  const NodeId id = cluster.names.Find(record.node.str());
+  std::optional<RunEnd> by_window =
+      EndByWindow(id == kNoNode ? nullptr : cluster.nodes[id].get(), gpu_class);
+  return by_window && (!end || by_window->at < end->at) ? by_window : end;
 }
 
 void RunLimits::Put(const PodUid& uid, Limit& limit, Instant due) {
@@ -32,16 +45,16 @@ void RunLimits::Put(const PodUid& uid, Limit& limit, Instant due) {
 void RunLimits::Note(const PodUid& uid) {
   const PodRecord* record = cluster_.Find(uid);
   const HeldWork* work = cluster_.book.Find(uid);
-  const Millis* const most = work == nullptr ? nullptr : MostOf(*cluster_.set, *work);
-  if (most == nullptr || record == nullptr || record->node.empty()) return Forget(uid);
-  const Instant end = *RunLimitOf(*cluster_.set, *work);
+  if (work == nullptr || record == nullptr || record->node.empty()) return Forget(uid);
+  const std::optional<RunEnd> end = RunEndOf(cluster_, *record, *work);
+  if (!end) return Forget(uid);
   const auto [at, fresh] = limits_.try_emplace(uid);
   Limit& limit = at->second;
-  if (!fresh && limit.end == end) return;
+  if (!fresh && limit.end == end->at) return;
   if (!fresh) DuesOf(limit).erase({limit.due, uid});
-  limit.end = end;
+  limit.end = end->at;
   limit.warned = false;
-  Put(uid, limit, end - WarningOf(*most));
+  Put(uid, limit, end->at - end->notice);
 }
 
 void RunLimits::Forget(const PodUid& uid) {
@@ -52,8 +65,10 @@ void RunLimits::Forget(const PodUid& uid) {
 }
 
 void RunLimits::Regroup() {
-  const bool any = std::ranges::any_of(
-      cluster_.set->classes, [](const GpuClass& one) { return one.max_runtime.has_value(); });
+  const bool any = cluster_.windows > 0 ||
+                   std::ranges::any_of(cluster_.set->classes, [](const GpuClass& one) {
+                     return one.max_runtime.has_value();
+                   });
   if (!any) {
     limits_.clear();
     warnings_.clear();
@@ -63,21 +78,28 @@ void RunLimits::Regroup() {
   for (const auto& [uid, work] : cluster_.book.holdings()) Note(uid);
 }
 
+void RunLimits::NoteNode(NodeId id) {
+  for (const Holding& holding : cluster_.nodes[id]->state.holdings()) Note(holding.uid);
+}
+
 void RunLimits::Tend(Instant now) {
   while (!warnings_.empty() && warnings_.begin()->first <= now) {
     const PodUid uid = warnings_.begin()->second;
     warnings_.erase(warnings_.begin());
     const HeldWork* work = cluster_.book.Find(uid);
-    const Millis* const most = work == nullptr ? nullptr : MostOf(*cluster_.set, *work);
-    if (most == nullptr) {
+    const PodRecord* record = cluster_.Find(uid);
+    const std::optional<RunEnd> end = work == nullptr || record == nullptr
+                                          ? std::nullopt
+                                          : RunEndOf(cluster_, *record, *work);
+    if (!end) {
       limits_.erase(uid);
       continue;
     }
     Limit& limit = limits_.at(uid);
     limit.warned = true;
-    Put(uid, limit, std::max(limit.end, now + WarningOf(*most)));
+    Put(uid, limit, std::max(limit.end, now + end->notice));
     cluster_.outbox.reclaims().warnings.push_back(
-        {work->pod, uid, work->workload_class, limit.due});
+        {work->pod, uid, end->rule, end->source, limit.due});
   }
 }
 

@@ -1,9 +1,10 @@
-// Work whose class says how long it may run (GPUClass maxRuntime): when that is over, and that its
-// owner is told before.
+// Work that has to end at some time, and that its owner is told before: its class says how long it
+// may run (GPUClass maxRuntime), or maintenance of its node that drains begins (GPUPool windows).
 //
-// Time counts from the start of the containers, else from the bind. Nobody is asked to leave who
-// was not warned a while before: also after an edit of the class, and after a restart of ours,
-// which does not know who was. Work of a claim has no limit.
+// Of maxRuntime the time counts from the start of the containers, else from the bind. Maintenance
+// asks early enough for the grace of the class, and never asks classes that are never preempted.
+// Nobody is asked to leave who was not warned a while before: also after an edit, and after a
+// restart of ours, which does not know who was. Work of a claim has no limit.
 //
 // Externally synchronised, as the state is. Cost: O(log pods) a note; O(pods that hold devices)
 // for Regroup.
@@ -12,14 +13,23 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "scheduler/engine/state/cluster_state.h"
 
 namespace tranche {
 
-// When its class wants the work to have ended; nullopt: it may run on.
-std::optional<Instant> RunLimitOf(const PolicySet& set, const HeldWork& work);
+// When, why and by whose word work has to end.
+struct RunEnd {
+  Instant at;
+  Millis notice{};  // so long before, its owner is told
+  ReclaimRule rule = ReclaimRule::kMaxRuntime;  // or kMaintenance
+  std::string source;                           // the GPUClass, or the GPUPool
+};
+// The earliest; nullopt: it may run on.
+std::optional<RunEnd> RunEndOf(const ClusterState& cluster, const PodRecord& record,
+                               const HeldWork& work);
 
 class RunLimits {
  public:
@@ -30,6 +40,8 @@ class RunLimits {
   void Forget(const PodUid& uid);
   // Other classes are in force, or the clock was set.
   void Regroup();
+  // The node has another window now.
+  void NoteNode(NodeId id);
   // Warns whose time is nearly over.
   void Tend(Instant now);
   // A pod whose time is over, the longest over first; nullopt: none.

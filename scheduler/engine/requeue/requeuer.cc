@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/selection/shape.h"
 #include "topology/base/table_key.h"
 
@@ -37,6 +38,7 @@ bool Requeuer::OnNode(const PodUid& uid, NodeId id, Instant now) {
   if (context.whole != Reason::kNone) return false;
   const ScopedRemoval lift(cluster_, uid, now, kept_.SharesWith(uid));
   if (cluster_.nodes[id] == nullptr) return false;
+  if (ShutTo(cluster_, context, id, now) == Reason::kMaintenance) return false;
   if (selection_.Fits(context, id) != Reason::kNone) return false;
   if (context.metered && context.membership.mode != QuotaMode::kObserve) {
     rules_.ForgetKindAnswers();

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/selection/shape.h"
 #include "topology/base/inline.h"
 
@@ -61,6 +62,7 @@ struct Selection::Round {
   const RequestContext& context;
   Shape* shape = nullptr;
   Instant now;
+  bool windows = false;               // some node has maintenance to come
   bool holds = false;                 // nodes are kept for a gang, and not for this pod's
   bool enforced = false;              // a refusal by quota counts
   const KindAnswer* quota = nullptr;  // of the kind met last
@@ -141,6 +143,8 @@ TRANCHE_INLINE Reason Selection::ClosedTo(Round& round, NodeId id, int& distance
   const RequestContext& context = round.context;
   if (id == kNoNode) return Reason::kUnknownNode;
   if (cluster_.hot[id].closed != Reason::kNone) return cluster_.hot[id].closed;
+  if (round.windows && ShutTo(cluster_, context, id, round.now) != Reason::kNone)
+    return Reason::kMaintenance;
   if (context.only != kNoNode && id != context.only) return Reason::kGangElsewhere;
   if (round.holds && held_nodes_.IsHeldFrom(*context.request, id, round.now) &&
       !PassesHold(round, id)) {
@@ -217,6 +221,7 @@ void Selection::Select(const RequestContext& context, const std::vector<NodeId>&
   Round round{.context = context,
               .shape = ShapeOf(context),
               .now = now,
+              .windows = cluster_.windows > 0,
               .holds = !held_nodes_.hold.nodes.empty() && !context.kept,
               .enforced = context.membership.mode != QuotaMode::kObserve};
   Begin(*context.request);

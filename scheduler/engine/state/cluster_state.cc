@@ -45,6 +45,7 @@ Reason ClusterState::ClosedReason(const NodeEntry& entry, Instant now) const {
   if (facts.cordoned) return Reason::kNodeCordoned;
   if (!facts.agent_unreadable.empty()) return Reason::kAgentUnreadable;
   if (!facts.operator_busy.empty() || !entry.held.empty()) return Reason::kOperatorBusy;
+  if (entry.window && entry.window->from <= now) return Reason::kMaintenance;
   if (!entry.unkept.empty()) return Reason::kDevicesUnknown;
   if (entry.stable_at && now < *entry.stable_at) return Reason::kNodeUnstable;
   if (entry.refusing_until && now < *entry.refusing_until) return Reason::kNodeRefusing;
@@ -61,6 +62,7 @@ void ClusterState::Refresh(NodeId id, Instant now) {
   refreshed_[id] = true;
   NodeEntry& entry = *nodes[id];
   if (!entry.exists() && entry.state.holdings().empty()) {
+    windows -= entry.window ? 1 : 0;
     scorer.SetNode(id.number(), {});
     states.Release(entry.hard);
     states.Release(entry.soft);

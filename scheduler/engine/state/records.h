@@ -111,6 +111,15 @@ struct PodRecord {
   std::unique_ptr<Demand> demand;
 };
 
+// Maintenance of the pool a node is in.
+struct NodeWindow {
+  std::string pool;
+  Instant from;
+  Instant to;
+  bool drain = false;
+  friend bool operator==(const NodeWindow&, const NodeWindow&) = default;
+};
+
 struct NodeEntry {
   NodeState state;
   StateId hard = kNoState;
@@ -127,6 +136,7 @@ struct NodeEntry {
   // an earlier version, or there are none.
   std::string unreadable;
   std::optional<Instant> refusing_until;
+  std::optional<NodeWindow> window;  // that runs, or comes next
   ChargeKind kind;
   std::optional<Instant> lost_since;
   ZoneLag zone_lag;  // where zones are told

@@ -1,5 +1,6 @@
 #include "scheduler/engine/views/explain_text.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -144,6 +145,9 @@ constexpr std::pair<Reason, std::string_view> kAdvice[] = {
     {Reason::kNodeUnstable, kNodesBack},
     {Reason::kNodeRefusing, kNodesBack},
     {Reason::kDevicesUnknown, kNodesBack},
+    {Reason::kMaintenance,
+     "declare a tranche.dev/expected-runtime that ends before the maintenance begins, or wait "
+     "until it is over"},
 };
 
 }  // namespace
@@ -190,6 +194,13 @@ std::string DescribeLinks(const NodeEntry& entry, const PodRequest& request,
 
 }  // namespace
 
+std::string DescribeMaintenance(const NodeEntry& entry) {
+  if (!entry.window) return "";
+  const auto seconds = [](Instant at) { return std::chrono::floor<std::chrono::seconds>(at); };
+  return fmt::format("maintenance of GPUPool {} from {:%FT%TZ} to {:%FT%TZ}", entry.window->pool,
+                     seconds(entry.window->from), seconds(entry.window->to));
+}
+
 std::string DescribeBusy(const NodeEntry& entry) {
   return entry.held.empty() ? entry.state.facts().operator_busy : entry.held;
 }
@@ -225,6 +236,8 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
       return fmt::format(
           "tried again in {} s",
           std::chrono::ceil<std::chrono::seconds>(*entry.refusing_until - now).count());
+    case Reason::kMaintenance:
+      return DescribeMaintenance(entry);
     case Reason::kNodeUnreadable:
       return entry.unreadable;
     case Reason::kAgentUnreadable:

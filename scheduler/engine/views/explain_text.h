@@ -24,6 +24,8 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
                            const GpuPolicy& policy, Reason reason, Instant now);
 // Why the node is closed. Requires: as kOperatorBusy.
 std::string DescribeBusy(const NodeEntry& entry);
+// What maintenance the node has, from when to when; empty: none.
+std::string DescribeMaintenance(const NodeEntry& entry);
 // The request in a few words: "1 GPU", "0.5 GPU", "2 x 1g.10gb".
 std::string DescribeRequest(const PodRequest& request);
 

@@ -20,6 +20,8 @@ std::string ClosedDetail(const NodeEntry& entry) {
       return entry.state.facts().agent_unreadable;
     case Reason::kOperatorBusy:
       return DescribeBusy(entry);
+    case Reason::kMaintenance:
+      return DescribeMaintenance(entry);
     case Reason::kDevicesUnknown:
       if (!entry.unkept.empty()) return entry.unkept;
       for (const Holding& holding : entry.state.holdings()) {

@@ -67,13 +67,11 @@ TEST_F(PoolsTest, ANodeIsInThePoolThatAsksMostOfItThenInTheFirstByName) {
   EXPECT_EQ(PoolOf({{"a", "1"}}), "m-one");
 }
 
-TEST_F(PoolsTest, WindowsAreReadAndNotActedOn) {
+TEST_F(PoolsTest, WindowsAreInForce) {
   Put("GPUPool", "a", R"({"nodes":{},"windows":[{"from":"2026-03-01T22:00:00Z",
       "to":"2026-03-01T23:00:00Z"}]})");
   EXPECT_EQ(Condition("GPUPool", "a"), "True/Accepted");
-  EXPECT_EQ(Condition("GPUPool", "a", "WindowsIgnored"), "True/WindowsIgnored");
-  Put("GPUPool", "a", R"({"nodes":{}})");
-  EXPECT_EQ(Condition("GPUPool", "a", "WindowsIgnored"), "");
+  EXPECT_EQ(store_.set().pools.front().windows.size(), 1u);
 }
 
 TEST_F(PoolsTest, PricesInForceHaveTheCurrencyOfTheFirst) {

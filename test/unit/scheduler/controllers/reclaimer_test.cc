@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -377,11 +378,12 @@ TEST_F(ReclaimerTest, GivingUpIsAWarning) {
 }
 
 TEST_F(ReclaimerTest, ReleasesNameWhatAsksForThem) {
-  const std::vector<std::pair<ReclaimRule, std::string>> table = {
-      {ReclaimRule::kDrain, "GPUBudget"},
-      {ReclaimRule::kShrink, "GPUQuota"},
-      {ReclaimRule::kMaxRuntime, "GPUClass"}};
-  for (const auto& [rule, kind] : table) {
+  const std::tuple<ReclaimRule, std::string, std::string> table[] = {
+      {ReclaimRule::kDrain, "GPUBudget", "PreemptedByTranche"},
+      {ReclaimRule::kShrink, "GPUQuota", "PreemptedByTranche"},
+      {ReclaimRule::kMaxRuntime, "GPUClass", "MaxRuntime"},
+      {ReclaimRule::kMaintenance, "GPUPool", "Maintenance"}};
+  for (const auto& [rule, kind, reason] : table) {
     SCOPED_TRACE(kind);
     Reclaim reclaim = MakeReclaim("of-" + kind, 1);
     reclaim.rule = rule;
@@ -396,8 +398,7 @@ TEST_F(ReclaimerTest, ReleasesNameWhatAsksForThem) {
     EXPECT_EQ(events[0].name, "monthly");
     EXPECT_EQ(events[0].uid, "uid of " + kind + "monthly");
     EXPECT_TRUE(Contains(events[1].note, kind + " monthly")) << events[1].note;
-    EXPECT_EQ(events[1].reason,
-              rule == ReclaimRule::kMaxRuntime ? "MaxRuntime" : "PreemptedByTranche");
+    EXPECT_EQ(events[1].reason, reason);
   }
 }
 

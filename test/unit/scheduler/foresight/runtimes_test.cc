@@ -6,10 +6,12 @@
 
 #include <random>
 
+#include "test/builders/budget.h"
+
 namespace tranche {
 namespace {
 
-Millis Minutes(int64_t count) { return std::chrono::minutes(count); }
+using test::Minutes;
 
 TEST(StemTest, WhatControllersMakeUpIsLeftOut) {
   const struct {

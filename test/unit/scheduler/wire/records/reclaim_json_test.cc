@@ -113,6 +113,11 @@ TEST(ReclaimJson, ReleasesAreForAnObject) {
   EXPECT_NE(EncodeReclaimSpec(reclaim).find(R"("kind":"GPUClass","name":"notebook")"),
             std::string::npos);
   EXPECT_EQ(DecodeReclaim(ObjectOf(reclaim)).value(), reclaim);
+  reclaim.rule = ReclaimRule::kMaintenance;
+  reclaim.source = "h200-spot";
+  EXPECT_NE(EncodeReclaimSpec(reclaim).find(R"("kind":"GPUPool","name":"h200-spot")"),
+            std::string::npos);
+  EXPECT_EQ(DecodeReclaim(ObjectOf(reclaim)).value(), reclaim);
 }
 
 // ---- any reclaim --------------------------------------------------------------------------------
@@ -155,7 +160,7 @@ Reclaim AnyReclaim(Dice& dice) {
   Reclaim reclaim;
   reclaim.name = dice.Name();
   reclaim.rule =
-      static_cast<ReclaimRule>(1 + dice.Below(static_cast<int64_t>(ReclaimRule::kMaxRuntime)));
+      static_cast<ReclaimRule>(1 + dice.Below(static_cast<int64_t>(ReclaimRule::kMaintenance)));
   if (reclaim.rule >= ReclaimRule::kDrain) {
     reclaim.source = dice.Name();
     if (reclaim.rule == ReclaimRule::kGang) reclaim.source += "/" + dice.Name();
