@@ -37,7 +37,6 @@ enum class Reason : uint8_t {
   kNodeUnstable,     // devices vanished and came back moments ago
   kNodeRefusing,     // the kubelet refused several GPU pods lately
   kDevicesUnknown,   // a pod on the node holds devices nobody can name
-  kMaintenance,      // its pool's maintenance runs, or begins before the pod would have ended
   // About the devices.
   kNoGpu,             // the node has no GPU of the kind asked for
   kNoAgent,           // nothing on the node can enforce the share
@@ -50,6 +49,7 @@ enum class Reason : uint8_t {
   kUnhealthy,        // enough devices, but not enough healthy ones
   kTopologyUnknown,  // it requires connected GPUs, and nobody says how these are connected
   kNoSuchSet,        // no set of the node's GPUs is connected as it requires, busy or not
+  kMaintenance,      // of the node's pool runs, or begins before the pod would have ended
   kNumaMismatch,
   kBrokenSet,  // enough are free, but no set that is connected as it requires
   kNoRoom,     // would fit an emptier node of this kind

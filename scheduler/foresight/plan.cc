@@ -53,7 +53,7 @@ PlanAnswer PlanEdit(const ClusterCopy& copy, const PlanEdits& edits,
   if (edits.set != nullptr) engine->SetPolicies(edits.set, edits.defaults, copy.at);
   for (const NodeFacts& node : edits.nodes) {
     engine->UpsertNode(node, copy.at);
-    rehearsal.NodeCame(node.name);
+    rehearsal.NodeCame(node);
   }
   for (const NodeName& node : edits.gone) {
     engine->DeleteNode(node, copy.at);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "scheduler/engine/selection/shape.h"
@@ -33,6 +34,8 @@ bool WaitsForOthers(Reason reason) {
 // Pods that wait and are answered alike.
 struct Rehearsal::Kind {
   std::map<Order, Entry*> waiting;
+  std::shared_ptr<const NodeConstraints> constraints;
+  std::size_t allowed = 0;  // see AllowedOf
   // The last refusal of its first pod, and how many nodes had been freed by then.
   bool refused = false;
   Reason reason = Reason::kNone;
@@ -44,9 +47,12 @@ Rehearsal::Rehearsal(Engine& engine, const ClusterCopy& copy, RehearsalRules rul
       rules_(std::move(rules)),
       now_(copy.at),
       disruption_budgets_(copy.disruption_budgets) {
+  allowed_.reserve(kMostAllowed);
   by_runtime_ = copy.set != nullptr && !copy.set->budgets.empty();
   for (const NodeCopy& node : copy.nodes) {
-    if (node.present) names_.push_back(node.facts.name.str());
+    if (!node.present) continue;
+    names_.push_back(node.facts.name.str());
+    facts_[names_.back()] = &node.facts;
   }
   for (const auto& [uid, pod] : copy.pods) {
     if (!pod.facts.request.gang.empty()) by_runtime_ = true;
@@ -72,9 +78,43 @@ Rehearsal::Order Rehearsal::OrderOf(const PodCopy& pod) {
           pod.facts.request.uid};
 }
 
-std::string Rehearsal::KeyOf(const PodCopy& pod) const {
+std::size_t Rehearsal::AllowedOf(const PodRequest& request) {
+  const NodeConstraints* const wanted = request.constraints.get();
+  for (std::size_t i = 0; i < allowed_.size(); ++i) {
+    const NodeConstraints* const known = allowed_[i].constraints.get();
+    const bool equal = wanted == nullptr || known == nullptr ? wanted == known : *wanted == *known;
+    if (equal) return i;
+  }
+  if (allowed_.size() == kMostAllowed) return kMostAllowed;
+  allowed_.push_back({request.constraints, {}, 0});
+  return allowed_.size() - 1;
+}
+
+bool Rehearsal::IsAllowed(const NodeConstraints* constraints, const std::string& node) const {
+  const auto found = facts_.find(node);
+  if (found == facts_.end()) return true;
+  const NodeFacts& facts = *found->second;
+  return constraints == nullptr ? Tolerates({}, facts.taints)
+                                : Suits(*constraints, node, facts.labels, facts.taints);
+}
+
+const std::vector<std::string_view>& Rehearsal::NodesOf(const Kind& kind) {
+  const bool kept = kind.allowed < allowed_.size();
+  Allowed& allowed = kept ? allowed_[kind.allowed] : allowed_now_;
+  if (kept && allowed.seen == node_changes_) return allowed.nodes;
+  allowed.seen = node_changes_;
+  allowed.nodes.clear();
+  for (const std::string& name : names_) {
+    if (IsAllowed(kind.constraints.get(), name)) allowed.nodes.push_back(name);
+  }
+  return allowed.nodes;
+}
+
+std::string Rehearsal::KeyOf(const PodCopy& pod, std::size_t allowed) const {
   const PodRequest& request = pod.facts.request;
-  std::string key = fmt::format("{}/{}/{}/", request.name.ns, request.priority_class, request.gang);
+  std::string key = fmt::format("{}/{}/{}/{}/", request.name.ns, request.priority_class,
+                                request.gang, allowed);
+  if (allowed == kMostAllowed) key += request.uid.str() + "/";
   if (by_runtime_ && request.expected_runtime) {
     key += fmt::format("{}/", request.expected_runtime->count());
   }
@@ -90,8 +130,13 @@ bool Rehearsal::MayStart(const PodCopy& pod) {
 
 void Rehearsal::Queue(Entry& entry) {
   if (!MayStart(entry.pod) || entry.kind != nullptr) return;
-  std::unique_ptr<Kind>& kind = kinds_[KeyOf(entry.pod)];
-  if (kind == nullptr) kind = std::make_unique<Kind>();
+  const std::size_t allowed = AllowedOf(entry.pod.facts.request);
+  std::unique_ptr<Kind>& kind = kinds_[KeyOf(entry.pod, allowed)];
+  if (kind == nullptr) {
+    kind = std::make_unique<Kind>();
+    kind->constraints = entry.pod.facts.request.constraints;
+    kind->allowed = allowed;
+  }
   const bool first = kind->waiting.empty();
   if (!first) ready_.erase({kind->waiting.begin()->first, kind.get()});
   kind->waiting.emplace(OrderOf(entry.pod), &entry);
@@ -119,16 +164,18 @@ void Rehearsal::Free(const NodeName& node) {
   if (!node.empty()) freed_.push_back(node.str());
 }
 
-void Rehearsal::NodeCame(const NodeName& node) {
-  if (std::ranges::find(names_, node.str()) != names_.end()) return;
-  names_.push_back(node.str());
-  nodes_changed_ = true;
-  Free(node);
+void Rehearsal::NodeCame(const NodeFacts& node) {
+  facts_[node.name.str()] = &node;
+  ++node_changes_;
+  if (std::ranges::find(names_, node.name.str()) != names_.end()) return;
+  names_.push_back(node.name.str());
+  Free(node.name);
 }
 
 void Rehearsal::NodeWent(const NodeName& node) {
   std::erase(names_, node.str());
-  nodes_changed_ = true;
+  facts_.erase(node.str());
+  ++node_changes_;
   std::vector<PodUid> lost;
   for (const auto& [uid, entry] : pods_) {
     if (entry.pod.facts.node == node) lost.push_back(uid);
@@ -249,20 +296,19 @@ bool Rehearsal::Start(Entry& entry, const std::vector<std::string_view>& nodes) 
 
 // The first pod of the kind, on no more nodes than can have changed their answer.
 Reason Rehearsal::Ask(Kind& kind, const Entry& entry) {
-  if (nodes_changed_) {
-    nodes_.assign(names_.begin(), names_.end());
-    nodes_changed_ = false;
-  }
+  const std::vector<std::string_view>& nodes = NodesOf(kind);
   changed_.clear();
   if (kind.refused) {
     const std::set<std::string_view> fresh(freed_.begin() + static_cast<std::ptrdiff_t>(kind.seen),
                                            freed_.end());
-    changed_.assign(fresh.begin(), fresh.end());
+    std::ranges::copy_if(fresh, std::back_inserter(changed_), [&](std::string_view node) {
+      return IsAllowed(kind.constraints.get(), std::string(node));
+    });
   }
-  const bool few = kind.refused && changed_.size() * 2 < nodes_.size();
+  const bool few = kind.refused && changed_.size() * 2 < nodes.size();
   if (!few) {
-    asked_ = &nodes_;
-    return Filter(entry, nodes_);
+    asked_ = &nodes;
+    return Filter(entry, nodes);
   }
   asked_ = &changed_;
   if (WantsRoom(kind.reason)) {
@@ -273,8 +319,8 @@ Reason Rehearsal::Ask(Kind& kind, const Entry& entry) {
     const Reason reason = Filter(entry, changed_);
     if (reason != Reason::kNone && !WantsRoom(reason)) return reason;
   }
-  asked_ = &nodes_;
-  return Filter(entry, nodes_);
+  asked_ = &nodes;
+  return Filter(entry, nodes);
 }
 
 void Rehearsal::TryKind(Kind& kind) {

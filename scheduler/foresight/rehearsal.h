@@ -1,7 +1,9 @@
 // Lives on in a replica: pods that wait are asked about, bound and run, work ends, victims go, as
 // kube-scheduler, the kubelets and the reclaimer would have it, on a time of its own.
 //
-// Pods are tried in kube-scheduler's order (priority, then age). One that was refused is tried
+// Pods are tried in kube-scheduler's order (priority, then age), on nodes that their selectors,
+// required node affinity and tolerations allow; CPU, volumes and affinity between pods are not
+// seen. One that was refused is tried
 // again where something changed that could let it in, and pods of its kind with it: equal in
 // namespace, priority class, shape and gang. What was refused for want of room is tried on the
 // nodes alone that have more of it since.
@@ -20,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -50,7 +53,7 @@ class Rehearsal {
   Rehearsal& operator=(const Rehearsal&) = delete;
 
   // The node has come or gone; pods of one that is gone are lost.
-  void NodeCame(const NodeName& node);
+  void NodeCame(const NodeFacts& node);  // outlives this
   void NodeWent(const NodeName& node);
   // The pod, which waits, will be created then. kForeseen: others like it have come so far; when it
   // starts is nobody's question.
@@ -70,6 +73,12 @@ class Rehearsal {
 
  private:
   struct Kind;
+  // Nodes that pods with equal constraints may go to.
+  struct Allowed {
+    std::shared_ptr<const NodeConstraints> constraints;  // null: none
+    std::vector<std::string_view> nodes;
+    int64_t seen = 0;  // the change of nodes it was made after
+  };
   struct Entry {
     PodCopy pod;
     Kind* kind = nullptr;  // of one that waits
@@ -86,7 +95,11 @@ class Rehearsal {
   };
 
   static Order OrderOf(const PodCopy& pod);
-  std::string KeyOf(const PodCopy& pod) const;
+  std::string KeyOf(const PodCopy& pod, std::size_t allowed) const;
+  // Its place among allowed_; kMostAllowed: too many are there, its nodes are looked for each time.
+  std::size_t AllowedOf(const PodRequest& request);
+  bool IsAllowed(const NodeConstraints* constraints, const std::string& node) const;
+  const std::vector<std::string_view>& NodesOf(const Kind& kind);
   static bool MayStart(const PodCopy& pod);
   void Queue(Entry& entry);
   void Unqueue(Entry& entry);
@@ -114,9 +127,13 @@ class Rehearsal {
   Engine& engine_;
   const RehearsalRules rules_;
   Instant now_;
+  static constexpr std::size_t kMostAllowed = 64;
+
   std::vector<std::string> names_;  // of all nodes
-  std::vector<std::string_view> nodes_;
-  bool nodes_changed_ = true;  // nodes_ points into what names_ were
+  std::unordered_map<std::string, const NodeFacts*> facts_;  // of these; looked up only
+  int64_t node_changes_ = 1;         // names_ is another one
+  std::vector<Allowed> allowed_;     // at most kMostAllowed
+  Allowed allowed_now_;              // scratch: of a pod that found no place there
   std::map<PodUid, Entry> pods_;
   std::map<PodUid, std::pair<PodCopy, Arrival>> arriving_;
   int64_t told_waiting_ = 0;  // that are queued, or are to come

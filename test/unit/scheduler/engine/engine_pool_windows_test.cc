@@ -170,6 +170,16 @@ TEST_F(PoolWindowsTest, NoRoomIsMadeWhereMaintenanceBegins) {
   EXPECT_EQ(EvictAll(), "b-n3") << "the only node it could stay on";
 }
 
+// Of all answers the nearest to a yes is told: other nodes could never take it.
+TEST_F(PoolWindowsTest, ThePodIsToldOfMaintenanceBeforeOtherModels) {
+  NodeFacts other = test::StockNode("n3", 8, "NVIDIA-A100-SXM4-80GB", 81920);
+  other.labels = LabelText(Labels{{"pool", "new"}});
+  engine_.UpsertNode(other, now_);
+  PodRequest pod = Lasting("p", Hours(20));
+  pod.models_any = {"h100"};
+  EXPECT_EQ(Try(pod), "Maintenance");
+}
+
 TEST_F(PoolWindowsTest, NodesThatChangePoolsFollow) {
   const PodRequest pod = Lasting("p", Hours(20));
   EXPECT_EQ(On("n2", pod), "Maintenance");

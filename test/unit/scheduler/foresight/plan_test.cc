@@ -48,6 +48,27 @@ TEST_F(PlanTest, ALargerQuotaLetsInWhoWaitsForIt) {
   EXPECT_TRUE(then.complete);
 }
 
+TEST_F(PlanTest, PodsStartWhereTheirSpecLetsThem) {
+  NodeFacts tainted = StockNode("n2", 8);
+  tainted.taints = {{"team", "b", "NoSchedule"}};
+  Nodes({tainted});
+  PodRequest chosen = Pod("a", "chosen", 1), plain = Pod("a", "plain", 8);
+  NodeConstraints zone;
+  zone.selector = {{"zone", "z"}};
+  chosen.constraints = std::make_shared<const NodeConstraints>(zone);
+  Wait(chosen);
+  Wait(plain);
+  EXPECT_THAT(Names(PlanEdit(Copy(), {}).starts), ElementsAre("a/plain")) << "on n1 alone";
+  PlanEdits edits;
+  NodeFacts labelled = StockNode("n3", 8);
+  labelled.labels = LabelText(Labels{{"zone", "z"}});
+  edits.nodes = {labelled};
+  EXPECT_THAT(Names(PlanEdit(Copy(), edits).starts), ElementsAre("a/chosen", "a/plain"));
+  edits.gone = {NodeName("n1")};
+  edits.nodes = {};
+  EXPECT_THAT(PlanEdit(Copy(), edits).starts, IsEmpty()) << "n2 is tainted";
+}
+
 TEST_F(PlanTest, ASmallerQuotaMakesItsWorkBorrowed) {
   Declare(Teams("8", "8"));
   Started(Pod("b", "runs", 8, "train"), "n1");
