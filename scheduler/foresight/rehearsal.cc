@@ -35,7 +35,7 @@ bool WaitsForOthers(Reason reason) {
 struct Rehearsal::Kind {
   std::map<Order, Entry*> waiting;
   std::shared_ptr<const NodeConstraints> constraints;
-  std::size_t allowed = 0;  // see AllowedOf
+  std::size_t allowed = 0;  // the place of its list of nodes
   // The last refusal of its first pod, and how many nodes had been freed by then.
   bool refused = false;
   Reason reason = Reason::kNone;
@@ -47,12 +47,9 @@ Rehearsal::Rehearsal(Engine& engine, const ClusterCopy& copy, RehearsalRules rul
       rules_(std::move(rules)),
       now_(copy.at),
       disruption_budgets_(copy.disruption_budgets) {
-  allowed_.reserve(kMostAllowed);
   by_runtime_ = copy.set != nullptr && !copy.set->budgets.empty();
   for (const NodeCopy& node : copy.nodes) {
-    if (!node.present) continue;
-    names_.push_back(node.facts.name.str());
-    facts_[names_.back()] = &node.facts;
+    if (node.present) allowed_.Put(node.facts);
   }
   for (const auto& [uid, pod] : copy.pods) {
     if (!pod.facts.request.gang.empty()) by_runtime_ = true;
@@ -78,43 +75,11 @@ Rehearsal::Order Rehearsal::OrderOf(const PodCopy& pod) {
           pod.facts.request.uid};
 }
 
-std::size_t Rehearsal::AllowedOf(const PodRequest& request) {
-  const NodeConstraints* const wanted = request.constraints.get();
-  for (std::size_t i = 0; i < allowed_.size(); ++i) {
-    const NodeConstraints* const known = allowed_[i].constraints.get();
-    const bool equal = wanted == nullptr || known == nullptr ? wanted == known : *wanted == *known;
-    if (equal) return i;
-  }
-  if (allowed_.size() == kMostAllowed) return kMostAllowed;
-  allowed_.push_back({request.constraints, {}, 0});
-  return allowed_.size() - 1;
-}
-
-bool Rehearsal::IsAllowed(const NodeConstraints* constraints, const std::string& node) const {
-  const auto found = facts_.find(node);
-  if (found == facts_.end()) return true;
-  const NodeFacts& facts = *found->second;
-  return constraints == nullptr ? Tolerates({}, facts.taints)
-                                : Suits(*constraints, node, facts.labels, facts.taints);
-}
-
-const std::vector<std::string_view>& Rehearsal::NodesOf(const Kind& kind) {
-  const bool kept = kind.allowed < allowed_.size();
-  Allowed& allowed = kept ? allowed_[kind.allowed] : allowed_now_;
-  if (kept && allowed.seen == node_changes_) return allowed.nodes;
-  allowed.seen = node_changes_;
-  allowed.nodes.clear();
-  for (const std::string& name : names_) {
-    if (IsAllowed(kind.constraints.get(), name)) allowed.nodes.push_back(name);
-  }
-  return allowed.nodes;
-}
-
 std::string Rehearsal::KeyOf(const PodCopy& pod, std::size_t allowed) const {
   const PodRequest& request = pod.facts.request;
   std::string key = fmt::format("{}/{}/{}/{}/", request.name.ns, request.priority_class,
                                 request.gang, allowed);
-  if (allowed == kMostAllowed) key += request.uid.str() + "/";
+  if (allowed == AllowedNodes::kMost) key += request.uid.str() + "/";
   if (by_runtime_ && request.expected_runtime) {
     key += fmt::format("{}/", request.expected_runtime->count());
   }
@@ -130,7 +95,7 @@ bool Rehearsal::MayStart(const PodCopy& pod) {
 
 void Rehearsal::Queue(Entry& entry) {
   if (!MayStart(entry.pod) || entry.kind != nullptr) return;
-  const std::size_t allowed = AllowedOf(entry.pod.facts.request);
+  const std::size_t allowed = allowed_.PlaceOf(entry.pod.facts.request);
   std::unique_ptr<Kind>& kind = kinds_[KeyOf(entry.pod, allowed)];
   if (kind == nullptr) {
     kind = std::make_unique<Kind>();
@@ -165,17 +130,11 @@ void Rehearsal::Free(const NodeName& node) {
 }
 
 void Rehearsal::NodeCame(const NodeFacts& node) {
-  facts_[node.name.str()] = &node;
-  ++node_changes_;
-  if (std::ranges::find(names_, node.name.str()) != names_.end()) return;
-  names_.push_back(node.name.str());
-  Free(node.name);
+  if (allowed_.Put(node)) Free(node.name);
 }
 
 void Rehearsal::NodeWent(const NodeName& node) {
-  std::erase(names_, node.str());
-  facts_.erase(node.str());
-  ++node_changes_;
+  allowed_.Remove(node);
   std::vector<PodUid> lost;
   for (const auto& [uid, entry] : pods_) {
     if (entry.pod.facts.node == node) lost.push_back(uid);
@@ -296,13 +255,14 @@ bool Rehearsal::Start(Entry& entry, const std::vector<std::string_view>& nodes) 
 
 // The first pod of the kind, on no more nodes than can have changed their answer.
 Reason Rehearsal::Ask(Kind& kind, const Entry& entry) {
-  const std::vector<std::string_view>& nodes = NodesOf(kind);
+  const std::vector<std::string_view>& nodes =
+      allowed_.ListOf(kind.allowed, kind.constraints.get());
   changed_.clear();
   if (kind.refused) {
     const std::set<std::string_view> fresh(freed_.begin() + static_cast<std::ptrdiff_t>(kind.seen),
                                            freed_.end());
     std::ranges::copy_if(fresh, std::back_inserter(changed_), [&](std::string_view node) {
-      return IsAllowed(kind.constraints.get(), std::string(node));
+      return allowed_.Allows(kind.constraints.get(), std::string(node));
     });
   }
   const bool few = kind.refused && changed_.size() * 2 < nodes.size();

@@ -22,12 +22,12 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/replica_walk.h"
+#include "scheduler/foresight/allowed_nodes.h"
 
 namespace tranche {
 
@@ -73,12 +73,6 @@ class Rehearsal {
 
  private:
   struct Kind;
-  // Nodes that pods with equal constraints may go to.
-  struct Allowed {
-    std::shared_ptr<const NodeConstraints> constraints;  // null: none
-    std::vector<std::string_view> nodes;
-    int64_t seen = 0;  // the change of nodes it was made after
-  };
   struct Entry {
     PodCopy pod;
     Kind* kind = nullptr;  // of one that waits
@@ -96,10 +90,6 @@ class Rehearsal {
 
   static Order OrderOf(const PodCopy& pod);
   std::string KeyOf(const PodCopy& pod, std::size_t allowed) const;
-  // Its place among allowed_; kMostAllowed: too many are there, its nodes are looked for each time.
-  std::size_t AllowedOf(const PodRequest& request);
-  bool IsAllowed(const NodeConstraints* constraints, const std::string& node) const;
-  const std::vector<std::string_view>& NodesOf(const Kind& kind);
   static bool MayStart(const PodCopy& pod);
   void Queue(Entry& entry);
   void Unqueue(Entry& entry);
@@ -127,13 +117,7 @@ class Rehearsal {
   Engine& engine_;
   const RehearsalRules rules_;
   Instant now_;
-  static constexpr std::size_t kMostAllowed = 64;
-
-  std::vector<std::string> names_;  // of all nodes
-  std::unordered_map<std::string, const NodeFacts*> facts_;  // of these; looked up only
-  int64_t node_changes_ = 1;         // names_ is another one
-  std::vector<Allowed> allowed_;     // at most kMostAllowed
-  Allowed allowed_now_;              // scratch: of a pod that found no place there
+  AllowedNodes allowed_;
   std::map<PodUid, Entry> pods_;
   std::map<PodUid, std::pair<PodCopy, Arrival>> arriving_;
   int64_t told_waiting_ = 0;  // that are queued, or are to come
