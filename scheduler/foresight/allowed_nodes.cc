@@ -6,14 +6,15 @@ namespace tranche {
 
 bool AllowedNodes::Put(const NodeFacts& node) {
   ++changes_;
-  const auto [at, is_new] = facts_.insert_or_assign(node.name.str(), &node);
+  const auto [at, is_new] =
+      nodes_.insert_or_assign(node.name.str(), Node{node.labels, node.taints});
   if (is_new) names_.push_back(at->first);
   return is_new;
 }
 
 void AllowedNodes::Remove(const NodeName& node) {
   ++changes_;
-  facts_.erase(node.str());
+  nodes_.erase(node.str());
   std::erase(names_, node.str());
 }
 
@@ -30,11 +31,11 @@ std::size_t AllowedNodes::PlaceOf(const PodRequest& request) {
 }
 
 bool AllowedNodes::Allows(const NodeConstraints* constraints, const std::string& node) const {
-  const auto found = facts_.find(node);
-  if (found == facts_.end()) return false;
-  const NodeFacts& facts = *found->second;
-  return constraints == nullptr ? Tolerates({}, facts.taints)
-                                : Suits(*constraints, node, facts.labels, facts.taints);
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return false;
+  const Node& known = found->second;
+  return constraints == nullptr ? Tolerates({}, known.taints)
+                                : Suits(*constraints, node, known.labels, known.taints);
 }
 
 const std::vector<std::string_view>& AllowedNodes::ListOf(std::size_t place,

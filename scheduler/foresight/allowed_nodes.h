@@ -22,7 +22,7 @@ class AllowedNodes {
   static constexpr std::size_t kMost = 64;
 
   AllowedNodes() { lists_.reserve(kMost); }
-  // The node has come, or is another one; the facts outlive this. True: it is new.
+  // The node has come, or is another one. True: it is new.
   bool Put(const NodeFacts& node);
   void Remove(const NodeName& node);
   // The place of the list for the request's constraints; kMost: too many others are kept.
@@ -34,6 +34,10 @@ class AllowedNodes {
                                               const NodeConstraints* constraints);
 
  private:
+  struct Node {
+    LabelText labels;
+    std::vector<Taint> taints;
+  };
   struct List {
     std::shared_ptr<const NodeConstraints> constraints;
     std::vector<std::string_view> nodes;
@@ -41,7 +45,7 @@ class AllowedNodes {
   };
 
   std::vector<std::string> names_;
-  std::unordered_map<std::string, const NodeFacts*> facts_;  // looked up only
+  std::unordered_map<std::string, Node> nodes_;  // looked up only
   int64_t changes_ = 1;
   std::vector<List> lists_;
   List other_;  // of constraints that are not kept

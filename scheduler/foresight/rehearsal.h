@@ -53,7 +53,7 @@ class Rehearsal {
   Rehearsal& operator=(const Rehearsal&) = delete;
 
   // The node has come or gone; pods of one that is gone are lost.
-  void NodeCame(const NodeFacts& node);  // outlives this
+  void NodeCame(const NodeFacts& node);
   void NodeWent(const NodeName& node);
   // The pod, which waits, will be created then. kForeseen: others like it have come so far; when it
   // starts is nobody's question.
