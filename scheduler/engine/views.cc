@@ -231,7 +231,11 @@ std::vector<NodeView> Engine::Nodes(const NodeName& after, std::size_t limit, In
     if (!cluster.nodes[*at]->exists()) continue;
     page.push_back(ViewNode(cluster.names.name(*at), *cluster.nodes[*at]));
     parts_->claim_views.ViewGpus(*at, page.back());
-    page.back().traits = TraitsOf(*cluster.set, cluster.nodes[*at]->state.facts().labels.Finder());
+    const NodeState& state = cluster.nodes[*at]->state;
+    // Of one whose object could never be read nothing is known.
+    if (state.present()) {
+      page.back().traits = TraitsOf(*cluster.set, state.facts().labels.Finder());
+    }
   }
   return page;
 }
