@@ -20,12 +20,6 @@ namespace {
 using Steady = std::chrono::steady_clock;
 using wire::Json;
 
-http::Response AskLater(std::string_view why) {
-  http::Response response = ErrorResponse(503, why);
-  response.headers["Retry-After"] = "2";
-  return response;
-}
-
 Json NoteJson(const AuditNote& note) {
   return {{"kind", AuditKindName(note.kind)}, {"where", note.where}, {"text", note.text}};
 }
@@ -81,9 +75,11 @@ http::Response AuditApi::Look() {
   while (!run.done()) {
     {
       const absl::MutexLock lock(&mutex_);
-      if (stopping_) return AskLater("the server is stopping");
+      if (stopping_) return AskLater(503, "the server is stopping", 2);
     }
-    if (Steady::now() > end) return AskLater("the books could not be looked at within a minute");
+    if (Steady::now() > end) {
+      return AskLater(503, "the books could not be looked at within a minute", 2);
+    }
     run.Step();
   }
   AuditFindings found = std::move(run.found());
@@ -132,7 +128,7 @@ void AuditApi::Ask(http::Responder respond) {
   {
     const absl::MutexLock lock(&mutex_);
     if (stopping_ || waiting_.size() == kMostWaiting) {
-      return respond(AskLater("too many ask for an audit, ask again later"));
+      return respond(AskLater(503, "too many ask for an audit, ask again later", 2));
     }
     waiting_.push_back(std::move(respond));
     if (std::exchange(serving_, true)) return;

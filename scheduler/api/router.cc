@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "scheduler/wire/json/json.h"
@@ -30,6 +31,12 @@ http::Response ErrorResponse(const absl::Status& status) {
 http::Response ErrorResponse(int status, std::string_view message) {
   http::Response response = JsonResponse(wire::Dump({{"error", message}}));
   response.status = status;
+  return response;
+}
+
+http::Response AskLater(int status, std::string_view message, int seconds) {
+  http::Response response = ErrorResponse(status, message);
+  response.headers["Retry-After"] = std::to_string(seconds);
   return response;
 }
 

@@ -24,6 +24,9 @@ int CodeOf(const absl::Status& status);
 http::Response ErrorResponse(const absl::Status& status);
 http::Response ErrorResponse(int status, std::string_view message);
 
+// The same of a question that may be put again so many seconds later.
+http::Response AskLater(int status, std::string_view message, int seconds);
+
 // 200 with a JSON text.
 http::Response JsonResponse(std::string body);
 

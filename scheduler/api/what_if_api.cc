@@ -18,12 +18,6 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-http::Response AskLater(int status, std::string_view why) {
-  http::Response response = ErrorResponse(status, why);
-  response.headers["Retry-After"] = "1";
-  return response;
-}
-
 }  // namespace
 
 WhatIfApi::~WhatIfApi() {
@@ -39,13 +33,14 @@ http::Response WhatIfApi::Answer(const http::Request& request) {
   WhatIfCase question{*std::move(pods)};
   std::chrono::nanoseconds spent{0};
   while (!question.done()) {
-    if (stopping_) return AskLater(503, "the server is stopping");
+    if (stopping_) return AskLater(503, "the server is stopping", 1);
     if (spent > limits_.whole) {
       return AskLater(
           503, fmt::format("given up after {} of {} pods, which took {} ms of decisions: "
                            "ask about fewer pods at a time",
                            question.results.size(), question.pods.size(),
-                           std::chrono::duration_cast<std::chrono::milliseconds>(spent).count()));
+                           std::chrono::duration_cast<std::chrono::milliseconds>(spent).count()),
+          1);
     }
     host_.With(EngineCaller::kWhatIf, [this, &question, &spent](Engine& engine, Instant now) {
       const Steady::time_point began = Steady::now();
@@ -58,7 +53,7 @@ http::Response WhatIfApi::Answer(const http::Request& request) {
 }
 
 void WhatIfApi::Ask(http::Request request, http::Responder respond) {
-  if (busy_.exchange(true)) return respond(AskLater(429, "another what-if is under way"));
+  if (busy_.exchange(true)) return respond(AskLater(429, "another what-if is under way", 1));
   boost::asio::post(pool_, [this, asked = std::move(request), answer = std::move(respond)] {
     http::Response response = ErrorResponse(500, "the question could not be answered");
     try {

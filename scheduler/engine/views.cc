@@ -232,7 +232,7 @@ std::vector<NodeView> Engine::Nodes(const NodeName& after, std::size_t limit, In
     page.push_back(ViewNode(cluster.names.name(*at), *cluster.nodes[*at]));
     parts_->claim_views.ViewGpus(*at, page.back());
     const NodeState& state = cluster.nodes[*at]->state;
-    // Of one whose object could never be read nothing is known.
+    // Nothing is known of one whose object could never be read.
     if (state.present()) {
       page.back().traits = TraitsOf(*cluster.set, state.facts().labels.Finder());
     }

@@ -95,9 +95,7 @@ http::Response ForecastApi::Answer(const http::Request& request) {
 void ForecastApi::Ask(http::Request request, http::Responder respond) {
   if (++waiting_ > kMostWaiting) {
     --waiting_;
-    http::Response busy = ErrorResponse(503, "too many questions are waiting, ask again later");
-    busy.headers["Retry-After"] = "2";
-    return respond(std::move(busy));
+    return respond(AskLater(503, "too many questions are waiting, ask again later", 2));
   }
   boost::asio::post(pool_, [this, asked = std::move(request), answer = std::move(respond)] {
     http::Response response = ErrorResponse(500, "the question could not be answered");

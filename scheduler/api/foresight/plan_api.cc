@@ -65,11 +65,7 @@ http::Response PlanApi::Answer(const http::Request& request) {
 }
 
 void PlanApi::Ask(http::Request request, http::Responder respond) {
-  if (busy_.exchange(true)) {
-    http::Response later = ErrorResponse(429, "another plan is being made");
-    later.headers["Retry-After"] = "1";
-    return respond(std::move(later));
-  }
+  if (busy_.exchange(true)) return respond(AskLater(429, "another plan is being made", 1));
   boost::asio::post(pool_, [this, asked = std::move(request), answer = std::move(respond)] {
     http::Response response = ErrorResponse(500, "the question could not be answered");
     try {
