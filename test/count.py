@@ -5,6 +5,8 @@ count.py FILE ...         prints "PASSED FAILED SKIPPED", the test cases of all 
 count.py --text FILE.json prints what the tests of a go run wrote
 count.py --longest FILE.xml ...
                           prints the five test cases that took longest, a line each
+count.py --failed FILE ...
+                          prints the first ten cases that failed, with the end of what each said
 
 FILE.xml: JUnit as ctest and GoogleTest write it; FILE.json: the events of go test -json; FILE.tap:
 TAP as node --test writes it, several reports one after another.
@@ -14,6 +16,7 @@ failed test (it did not build, or ended early) counts as one failure.
 """
 
 import json
+import re
 import sys
 import xml.etree.ElementTree
 
@@ -71,6 +74,53 @@ def count_tap(path):
     return sums.get("pass", 0), failed, sums.get("skipped", 0)
 
 
+def failed_junit(path):
+    for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
+        failure = case.find("failure")
+        if failure is not None or case.get("status") == "fail":
+            said = "" if failure is None else (failure.text or "") or failure.get("message", "")
+            yield case.get("name"), said or case.findtext("system-out") or ""
+
+
+def failed_go(path):
+    said, failed = {}, []
+    for event in go_events(path):
+        if event.get("Action") == "output":
+            said.setdefault(event.get("Test"), []).append(event.get("Output", ""))
+        elif event.get("Action") == "fail" and "Test" in event:
+            failed.append(event["Test"])
+    for name in failed:
+        yield name, "".join(said.get(name, []))
+
+
+def failed_tap(path):
+    name, said = None, []
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            if re.match(r"\s*(not )?ok \d+ - ", line) or line.startswith("#"):
+                if name:
+                    yield name, "".join(said)
+                found = re.match(r"\s*not ok \d+ - (.*)", line)
+                name, said = found and found.group(1), []
+            elif name and not re.match(r"\s*(---|\.\.\.|duration_ms|type|location|stack)", line):
+                said.append(line)
+    if name:
+        yield name, "".join(said)
+
+
+def print_failed(paths):
+    shown = 0
+    for path in paths:
+        for name, said in FAILED.get(path.rpartition(".")[2], failed_junit)(path):
+            lines = [line.rstrip()[:300] for line in said.splitlines() if line.strip()]
+            print(f"  {name}")
+            for line in lines[-12:]:
+                print(f"    {line}")
+            shown += 1
+            if shown == 10:
+                return
+
+
 def print_longest(paths):
     timed = [(float(case.get("time") or 0), case.get("name"))
              for path in paths
@@ -80,6 +130,7 @@ def print_longest(paths):
 
 
 COUNTERS = {"json": count_go, "tap": count_tap}
+FAILED = {"json": failed_go, "tap": failed_tap}
 
 
 def main():
@@ -89,6 +140,9 @@ def main():
         return
     if sys.argv[1] == "--longest":
         print_longest(sys.argv[2:])
+        return
+    if sys.argv[1] == "--failed":
+        print_failed(sys.argv[2:])
         return
     totals = [0, 0, 0]
     for path in sys.argv[1:]:

@@ -138,7 +138,7 @@ count() {  # STATUS NAME REPORT ...
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
   printf '%s: %d passed, %d failed, %d skipped\n' "$name" "$p" "$f" "$s"
   if (( f > 0 )); then
-    failures+=("$name")
+    failures+=("$name"$'\n'"$(python3 test/count.py --failed "$@" || true)")
   elif (( status != 0 )); then
     fail "$name"
   elif (( p == 0 )); then

@@ -79,6 +79,33 @@ test('a running pod has a page that leads to its node and team', () => visit({vi
   await page.getByRole('heading', {name: held.name, exact: true}).waitFor();
 }));
 
+test('GPUs of a pod lead to their place on the node, also where the nodes come last', async () => {
+  const {pods} = await server.get('pods');
+  const held = pods.find(({knowledge, devices}) => knowledge === 'exact' && devices.length);
+  await visit({view: `pods/${held.namespace}/${held.name}`}, async (page) => {
+    let letNodesCome;
+    const nodesMayCome = new Promise((resolve) => { letNodesCome = resolve; });
+    await page.context().route('**/api/v1/nodes*', async (route) => {
+      await nodesMayCome;
+      await route.continue();
+    });
+    // Only the first answer about the pod comes: nothing else draws the page anew.
+    let asked = 0;
+    await page.context().route('**/api/v1/pods/*/*', async (route) => {
+      asked += 1;
+      if (asked === 1) await route.continue();
+    });
+    await page.reload();
+    const gpu = page.locator('.devices-table').getByRole('link', {name: `GPU ${held.devices[0].index}`});
+    await gpu.waitFor();
+    assert.match(await gpu.getAttribute('href'), new RegExp(`#/nodes/${held.node}$`));
+    // Colours, which draw the page anew, have come by then.
+    await page.waitForTimeout(1000);
+    letNodesCome();
+    await page.locator(`.devices-table a[href*="${held.node}?gpu="]`).first().waitFor();
+  });
+});
+
 test('a waiting pod has a page that says why', () => visit({view: 'pods/team-language/pretrain-next'}, async (page) => {
   const explained = await server.get('explain/team-language/pretrain-next');
   await page.locator('.advice-line', {hasText: explained.advice}).waitFor();

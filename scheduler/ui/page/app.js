@@ -147,6 +147,8 @@ function draw() {
   }
   // Changes when colours do, or who owns what.
   const palette = `${colourings} ${ownersVersion()}`;
+  // Pages lead to GPUs by their place on a node: what was drawn before any node came is drawn again.
+  const background = `${palette} ${cluster.known.has('nodes')}`;
   if (view !== 'fleet') document.title = titleOf(address);
   drawHead();
   fleet.show(view === 'fleet', known, largest, palette);
@@ -155,7 +157,7 @@ function draw() {
   quotas.show(view === 'teams', palette);
   reclaims.show(view === 'reclaims');
   ledger.show(view === 'ledger', palette);
-  for (const [name, page] of Object.entries(pages)) page.show(name === view ? names : null, query, palette);
+  for (const [name, page] of Object.entries(pages)) page.show(name === view ? names : null, query, background);
   drawAdvice();
 }
 
