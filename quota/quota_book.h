@@ -234,10 +234,11 @@ class QuotaBook {
   // The same, going on from `leaf` ("" is the first) and ending behind the one with which `work`
   // pieces have been marked. The next leaf; nullopt: there is none.
   std::optional<std::string> RefreshMarks(const std::string& leaf, std::size_t work);
-  // What the marks of the leaf are made from, gangs and room that is kept, as if the pods that
-  // `gone` names held nothing. `place`: which of the units each of its pods is in.
-  std::vector<MarkUnit> MarkUnitsOf(const std::string& leaf, const std::unordered_set<PodUid>& gone,
-                                    std::map<PodUid, std::size_t>& place) const;
+  // The gangs of the leaf that run, as its marks are made from them, as if the pods that `gone`
+  // names held nothing. `place`: which of the units each of its pods is in.
+  std::vector<MarkUnit> RunningUnitsOf(const std::string& leaf,
+                                       const std::unordered_set<PodUid>& gone,
+                                       std::map<PodUid, std::size_t>& place) const;
   // What work of the leaf would be marked if it started now.
   LineMarks MarksIfAdded(const QuotaMembership& membership, std::span<const ModelCharge> parts,
                          Instant now);

@@ -53,13 +53,13 @@ std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse*
   return units;
 }
 
-std::vector<MarkUnit> QuotaBook::MarkUnitsOf(const std::string& leaf,
-                                             const std::unordered_set<PodUid>& gone,
-                                             std::map<PodUid, std::size_t>& place) const {
+std::vector<MarkUnit> QuotaBook::RunningUnitsOf(const std::string& leaf,
+                                                const std::unordered_set<PodUid>& gone,
+                                                std::map<PodUid, std::size_t>& place) const {
   const auto use = leaves_.find(leaf);
   std::vector<std::size_t> unit_of;
   std::vector<MarkUnit> units =
-      UnitsOf(leaf, use == leaves_.end() ? nullptr : &use->second, unit_of, Kept::kCounted, gone);
+      UnitsOf(leaf, use == leaves_.end() ? nullptr : &use->second, unit_of, Kept::kLeftOut, gone);
   if (use == leaves_.end()) return units;
   auto unit = unit_of.begin();
   for (const auto& [uid, work] : use->second.work) {

@@ -80,11 +80,12 @@ struct EndedUses {
   std::vector<PastLife> lives;
 };
 
-// That a pod was metered under this number, of the many that are gone. Of two pods with the same
-// key both go on after the higher number, which skips one.
+// That a pod was metered under this number until then, of the many that are gone. Of two pods with
+// the same key both go on after the higher number, which skips one.
 struct EndedNumber {
   std::size_t pod = 0;  // KeyOf its uid
   int interval = 0;
+  Instant ended = {};
 };
 inline std::size_t KeyOf(const PodUid& uid) { return std::hash<PodUid>()(uid); }
 

@@ -58,7 +58,7 @@ std::size_t EndedReader::KindOf(const EntryRow& open) {
 
 EndedReader::Open EndedReader::FromOpen(const EntryRow& entry) {
   return {KindOf(entry),
-          {KeyOf(PodUid(entry.opened.uid)), static_cast<int>(entry.opened.number)},
+          {KeyOf(PodUid(entry.opened.uid)), static_cast<int>(entry.opened.number), At(entry.at)},
           {.since = At(entry.at), .until = At(entry.at)}};
 }
 
@@ -119,6 +119,7 @@ absl::Status EndedReader::Add(const EntryRow& entry) {
       open->life.until = At(entry.at);
       // One that lasted no time still had its number.
       if (open->life.since < open->life.until) kinds_[open->kind].lives.push_back(open->life);
+      open->number.ended = At(entry.at);
       numbers_.push_back(open->number);
     }
     open_.erase(entry.interval);

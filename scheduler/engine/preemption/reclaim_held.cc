@@ -19,7 +19,8 @@ void ReclaimCase::GatherHeld(QuotaId root) {
   for (const QuotaId leaf : told) {
     std::map<PodUid, std::size_t> place;
     const std::size_t first = problem_.held.size();
-    for (MarkUnit& unit : cluster_.book.MarkUnitsOf(tree_.name(leaf), leaving_, place)) {
+    // Nobody's running work is replaced in quota by what a plan keeps for work that waits.
+    for (MarkUnit& unit : cluster_.book.RunningUnitsOf(tree_.name(leaf), leaving_, place)) {
       problem_.held.push_back({leaf, std::move(unit)});
     }
     for (const auto& [uid, at] : place) held_[uid] = first + at;

@@ -12,7 +12,7 @@ void EarlierNumbers::NoteEnded(const std::vector<EndedNumber>& numbers) {
 }
 
 void EarlierNumbers::NoteRecent(const PodUid& uid, int number, Instant ended) {
-  recent_[uid] = {number, ended, ++serial_};
+  recent_[uid] = {{number, ended}, ++serial_};
   order_.emplace_back(serial_, uid);
   if (order_.size() <= kMostRecent) return;
   const auto oldest = recent_.find(order_.front().second);
@@ -22,41 +22,38 @@ void EarlierNumbers::NoteRecent(const PodUid& uid, int number, Instant ended) {
   order_.pop_front();
 }
 
-Instant EarlierNumbers::EndOf(const PodUid& uid) const {
-  const auto found = recent_.find(uid);
-  return found == recent_.end() ? Instant::min() : found->second.ended;
-}
+Instant EarlierNumbers::EndOf(const PodUid& uid) { return LastOf(uid).ended; }
 
-int EarlierNumbers::LastOf(const PodUid& uid) {
+EarlierNumbers::Last EarlierNumbers::LastOf(const PodUid& uid) {
   if (!std::exchange(sorted_, true)) {
     std::ranges::sort(ended_, [](const EndedNumber& left, const EndedNumber& right) {
       return std::tie(left.pod, left.interval) < std::tie(right.pod, right.interval);
     });
   }
-  int last = -1;
+  Last last;
+  const auto take = [&last](const Last& other) {
+    last.number = std::max(last.number, other.number);
+    last.ended = std::max(last.ended, other.ended);
+  };
   const auto after = std::ranges::upper_bound(ended_, KeyOf(uid), {}, &EndedNumber::pod);
   if (after != ended_.begin() && std::prev(after)->pod == KeyOf(uid)) {
-    last = std::prev(after)->interval;
+    take({std::prev(after)->interval, std::prev(after)->ended});
   }
-  if (const auto known = known_.find(uid); known != known_.end()) {
-    last = std::max(last, known->second);
-  }
-  if (const auto recent = recent_.find(uid); recent != recent_.end()) {
-    last = std::max(last, recent->second.number);
-  }
+  if (const auto known = known_.find(uid); known != known_.end()) take(known->second);
+  if (const auto recent = recent_.find(uid); recent != recent_.end()) take(recent->second.last);
   return last;
 }
 
 int EarlierNumbers::NextOf(const PodUid& uid, int at_least) {
-  const int next = std::max(at_least, LastOf(uid) + 1);
+  const int next = std::max(at_least, LastOf(uid).number + 1);
   known_.erase(uid);
   return next;
 }
 
 void EarlierNumbers::KeepOnly(const std::vector<PodUid>& uids) {
-  std::unordered_map<PodUid, int> kept;
+  std::unordered_map<PodUid, Last> kept;
   for (const PodUid& uid : uids) {
-    if (const int last = LastOf(uid); last >= 0) kept[uid] = last;
+    if (const Last last = LastOf(uid); last.number >= 0) kept[uid] = last;
   }
   known_ = std::move(kept);
   ended_ = {};

@@ -109,7 +109,7 @@ void Metering::AddHistory(std::vector<MeterEvent>& events) {
           if (use->second.since < event.at) cluster_.book.AddPast(use->second);
           uses.erase(use);
         }
-        numbers.push_back({KeyOf(event.uid), event.interval});
+        numbers.push_back({KeyOf(event.uid), event.interval, event.at});
         // It may go on, and was charged until then.
         earlier.NoteRecent(event.uid, event.interval, event.at);
         break;

@@ -337,10 +337,17 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
                                                               const Moment& moment) const {
   std::map<std::string, WorkUnit> units;
   for (const auto& [uid, pod] : truth_.pods()) {
-    // What is reserved is not seen here before it is bound.
-    const bool bound = pod.bound && *pod.bound <= moment.at + std::chrono::seconds(5);
+    // What is reserved is not seen here before it is bound; it was asked for before. A bind that
+    // waits for its turn at the node's agent takes its time, and may be given up meanwhile.
+    const bool reserved =
+        pod.bound && pod.filtered.value_or(*pod.bound) <= moment.at &&
+        (moment.counts_kept || *pod.bound <= moment.at + std::chrono::seconds(5));
+    const bool bound = reserved || (pod.bound && *pod.bound <= moment.at);
     const PodLife::Kept* const kept = moment.counts_kept ? KeptAt(pod, moment) : nullptr;
     if ((!bound && kept == nullptr) || (pod.ended && *pod.ended < moment.heard)) continue;
+    // A plan counts what leaves already as gone.
+    const bool going = &pod != &victim && pod.leaving && *pod.leaving <= moment.at;
+    if (going && !moment.counts_leaving) continue;
     if (!pod.record && !AsksGpu(pod.object)) continue;
     const std::set<std::string> leaves =
         pod.bound ? owners_.Of(pod, moment.at) : std::set{model.LeafOf(pod.ns())};
@@ -379,17 +386,18 @@ bool EvictionChecker::MayBeBorrowed(const PodLife& victim, const std::string& le
       moments.insert(*pod.ended + SimTime(1));
     }
   }
-  constexpr std::pair<bool, bool> kCounted[] = {
-      {false, false}, {true, false}, {false, true}, {true, true}};  // what is kept, and claims
   const auto all_classes = truth_.Versions("gpuclasses", at, since);
   for (const Objects& declared : truth_.Versions("gpuquotas", at, since)) {
     const QuotaModel model(declared, truth_.objects("namespaces"));
     if (!model.known() || !model.Has(leaf)) return true;
     for (const Objects& classes : all_classes) {
       for (const SimTime moment : moments) {
-        for (const auto& [kept, claims] : kCounted) {
-          const auto units =
-              UnitsOf(victim, leaf, model, {moment, at, kept, claims, nodes, classes});
+        // What is kept, claims, and what leaves: counted or not.
+        for (unsigned counted = 0; counted < 8; ++counted) {
+          const auto counts = [counted](unsigned what) { return (counted & what) != 0; };
+          const auto units = UnitsOf(
+              victim, leaf, model,
+              {moment, at, counts(1), counts(2), counts(4), nodes, classes});
           if (!units || Fill(model, leaf, *units, order).victim_is_borrowed) return true;
           if (chosen == Chosen::kMayBe && CanSpare(model, leaf, *units, order)) return true;
         }

@@ -70,10 +70,11 @@ class EvictionChecker : public Checker {
   bool MayBeBorrowed(const PodLife& victim, const std::string& leaf, Chosen chosen, SimTime since,
                      SimTime at) const;
   struct Moment {
-    SimTime heard{0};            // ends were heard of up to then
-    SimTime at{0};               // of the eviction
-    bool counts_kept = false;    // room that is kept is work as well
-    bool counts_claims = false;  // claims were heard of
+    SimTime heard{0};             // ends were heard of up to then
+    SimTime at{0};                // of the eviction
+    bool counts_kept = false;     // room that is kept is work as well, and binds that take long
+    bool counts_claims = false;   // claims were heard of
+    bool counts_leaving = false;  // what was asked to leave is not gone yet
     const Objects& nodes;
     const Objects& classes;
   };

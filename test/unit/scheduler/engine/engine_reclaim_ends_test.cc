@@ -158,5 +158,40 @@ TEST_F(ReclaimEnds, RoomThatIsKeptMovesToWhereItAppeared) {
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
 
+
+// Two machines.
+class Promises : public EngineReclaimTest {
+ protected:
+  void SetUp() override { Nodes({StockNode("n1", 8), StockNode("n2", 8)}); }
+};
+
+// What is to start soon is no work yet: it stands for nobody who runs.
+TEST_F(Promises, NobodyGoesForWhatATeamIsOnlyPromised) {
+  const auto declare = [this](const char* of_b) {
+    Declare({.quotas = {Quota("org"), Quota("team-a").Under("org").Owns("a").Line("h100", "2"),
+                        Quota("team-b").Under("org").Owns("b").Line("h100", of_b),
+                        Quota("team-c").Under("org").Owns("c").Line("h100", "10")},
+             .classes = {Class("train", 2), Class("batch", 1)}});
+  };
+  declare("5");
+  const PodRequest runs = Pod("b", "runs", 1, "train");
+  Run(runs, "n1");
+  Run(Pod("a", "has", 1, "train"), "n1");
+  Run(Pod("c", "own", 6, "train"), "n1");
+  Run(Pod("c", "more", 4, "train"), "n2");
+  Pass(Minutes(1));
+  Run(Pod("c", "borrowed", 4, "train"), "n2");
+  Pass(Minutes(30));
+  const PodRequest promised = Pod("b", "promised", 4, "batch");
+  Try(promised);
+  EXPECT_EQ(Plan(), "plan");
+  EXPECT_EQ(Evict(EvictionOutcome::kAccepted, Minutes(10)), "borrowed");
+  // Four are promised to the team and one runs, of four that it owns now.
+  declare("4");
+  Try(Pod("a", "wants", 1, "train"));
+  Plan();
+  EXPECT_EQ(EvictAll(), "") << "the one that runs is within what its team owns";
+}
+
 }  // namespace
 }  // namespace tranche

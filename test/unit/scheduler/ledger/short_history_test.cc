@@ -113,14 +113,17 @@ TEST_F(ShortHistory, CountsAsItsEvents) {
 
     EarlierNumbers numbers;
     numbers.NoteEnded(short_form.ended_numbers);
-    std::map<PodUid, int> last;
+    std::map<PodUid, std::pair<int, Instant>> last;
     for (const MeterEvent& event : long_form.events) {
       if (event.kind == MeterKind::kClose || event.kind == MeterKind::kVoid) {
-        last[event.uid] = std::max(last[event.uid], event.interval);
+        last[event.uid] = std::max(last[event.uid], std::pair(event.interval, event.at));
       }
     }
     EXPECT_FALSE(last.empty());
-    for (const auto& [uid, number] : last) EXPECT_EQ(numbers.NextOf(uid, 0), number + 1);
+    for (const auto& [uid, end] : last) {
+      EXPECT_EQ(numbers.EndOf(uid), end.second);
+      EXPECT_EQ(numbers.NextOf(uid, 0), end.first + 1);
+    }
     EXPECT_EQ(numbers.NextOf(PodUid("unheard of"), 3), 3);
 
     Engine by_events{EngineOptions()};

@@ -154,10 +154,13 @@ TEST_F(LedgerTest, WhatHasEndedIsHandedOverInShortToo) {
   EXPECT_THAT(ended,
               ElementsAre("used [0 1 5] [2 3 6]", "given back [2 3 3] [2 1 4] [-50400 - -4]"));
   std::vector<std::size_t> numbered;
+  std::vector<Instant> ends;
   for (const EndedNumber& number : history.ended_numbers) {
     EXPECT_EQ(number.interval, 0);
     numbered.push_back(number.pod);
+    ends.push_back(number.ended);
   }
+  EXPECT_THAT(ends, ElementsAre(Minute(5), Minute(6), Minute(7)));
   // Also of what lasted no time.
   EXPECT_THAT(numbered, ElementsAre(KeyOf(PodUid("a")), KeyOf(PodUid("b")), KeyOf(PodUid("c"))));
 }

@@ -92,6 +92,23 @@ TEST_F(MeteringRestartTest, ANewUseOfAPodThatWasMeteredBeforeGetsTheNextNumber) 
   EXPECT_THAT(Metered(), ElementsAre("open p.5 at 60"));
 }
 
+// A leader that had not heard of the pod yet ended its use; the next one knows that in short.
+TEST_F(MeteringRestartTest, NobodyIsChargedTwiceForWhatEndedInShort) {
+  for (const bool all_seen : {false, true}) {
+    MeterHistory history;
+    history.ended_numbers = {{KeyOf(pod_.uid), 0, At(5)}, {KeyOf(pod_.uid), 1, At(142)}};
+    Metering meter(cluster);
+    meter.Restore(std::move(history));
+    PodRecord& record = Place(pod_, "n1");
+    if (all_seen) meter.ForgetGone({});
+    meter.Open(pod_.uid, record, IdOf("n1"), {.at = At(118)});
+    EXPECT_THAT(Metered(), ElementsAre("open p.2 at 142"));
+    meter.Close(pod_.uid, record, MeterKind::kClose, At(200));
+    EXPECT_THAT(Metered(), ElementsAre("close p.2 at 200"));
+    cluster.ErasePod(pod_.uid);
+  }
+}
+
 TEST_F(MeteringRestartTest, NothingIsUsedWhileTheClockIsSetForward) {
   const PodRequest idle = TeamPod("a", "q", 1);
   PodRecord& record = Runs(pod_, "n1");
