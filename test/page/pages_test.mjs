@@ -149,6 +149,7 @@ test('a team has a page with what it owns, runs, waits for and may lose', () =>
     assert.ok(reclaims.some(({victims}) => victims.some(({leaf}) => leaf === 'language')));
     assert.ok((await section('Reclaims of the last day')).includes('train-next'));
     assert.match(await section('What it owns and uses'), /9 of 8 owned 1 borrowed/);
+    assert.match(waits, /Expected start .* in \d+ (h|days).*, likely between /);
   }));
 
 test('what is not there is said', () => visit({view: 'fleet'}, async (page, one) => {

@@ -8,6 +8,7 @@ import {nodeLink, teamLink} from './links.js';
 import {Page} from './page.js';
 import {isWaiting} from './pod_list.js';
 import {reclaimsOf} from './reclaims.js';
+import {startSection} from './starts.js';
 import {cluster, nodeOf, serverNow, teamOfNamespace} from './store.js';
 import {asksText, knowledgeWords, quotaWords, reasonText, stateWords} from './words.js';
 
@@ -53,9 +54,8 @@ function holdsSection(pod) {
 }
 
 function waitsSection(pod, found, whatIf) {
-  const soon = pod.reason?.eligibleAt ? ` Time alone lets it start ${formatMoment(pod.reason.eligibleAt)}.` : '';
   return el('section', {class: 'card'}, el('h3', {}, 'Why it waits'),
-    el('p', {class: 'verdict after'}, reasonText(pod)), soon ? el('p', {class: 'soon'}, soon) : null,
+    el('p', {class: 'verdict after'}, reasonText(pod)),
     explanation(pod, found, button({class: 'primary', 'data-key': 'whatif'}, () => whatIf(pod), 'What if …')));
 }
 
@@ -79,6 +79,7 @@ function content(pod, found, whatIf) {
       ['Class', pod.class], ['Priority class', pod.priorityClass],
       ['Observed', pod.observed ? `a quota would have refused it: ${pod.observed}` : null],
       ['UID', el('span', {class: 'uuid'}, pod.uid)]])),
+    isWaiting(pod) ? startSection(pod) : null,
     isWaiting(pod) ? waitsSection(pod, found, whatIf) : holdsSection(pod),
     ...reclaimsOf(cluster.reclaims, name),
   ];

@@ -7,6 +7,7 @@ import {formatCount, formatGpus, formatMemory, formatMoment, formatSpan, plural}
 import {nodeLink, podLink, teamLink} from './links.js';
 import {fillSelect, pager, PAGE_ROWS, sortable, sortSelect} from './lists.js';
 import {heldMilli, isWaiting} from './pod_list.js';
+import {startCell} from './starts.js';
 import {cluster, listPods, nodeOf, serverNow, teamOfNamespace} from './store.js';
 import {asksText, quotaWords, reasonText, stateWords} from './words.js';
 
@@ -45,9 +46,10 @@ const COLUMNS = [
   {id: 'class', title: 'Class', key: 'class', cell: (pod) => pod.class ?? '–'},
   {id: 'waits', title: 'Waits', key: 'waits', look: 'nowrap', usual: true, cell: (pod) =>
     (pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–')},
+  {id: 'start', title: 'Expected start', key: 'start', cell: (pod) => (isWaiting(pod) ? startCell(pod) : '–')},
   {id: 'reason', title: 'Why it waits', key: 'reason', look: 'wide', cell: (pod) =>
     (isWaiting(pod) ? reasonText(pod) : '–')},
-  {id: 'eligible', title: 'Can start', look: 'nowrap', cell: (pod) => formatMoment(pod.reason?.eligibleAt)},
+  {id: 'eligible', title: 'Not before', look: 'nowrap', cell: (pod) => formatMoment(pod.reason?.eligibleAt)},
 ];
 const USUAL = COLUMNS.filter(({usual}) => usual).map(({id}) => id).join();
 

@@ -9,8 +9,9 @@ import {Page} from './page.js';
 import {heldMilli} from './pod_list.js';
 import {heldText} from './pods.js';
 import {reclaimRows} from './reclaims.js';
-import {quotaKey, quotaLines} from './teams.js';
+import {startCell} from './starts.js';
 import {cluster, serverNow} from './store.js';
+import {quotaKey, quotaLines} from './teams.js';
 import {asksText, quotaWords, reasonText} from './words.js';
 
 const MOST_ROWS = 50;
@@ -56,10 +57,9 @@ function runsSection(name, runs) {
 function waitsSection(name, waits) {
   return section('Waits', plural(waits.total, 'pod'),
     waits.pods.length ? table([{title: 'Pod', look: 'wide'}, 'Asks for', {title: 'Waits', look: 'nowrap'},
-                               {title: 'Why', look: 'wide'}, {title: 'Can start', look: 'nowrap'}],
+                               'Expected start', {title: 'Why', look: 'wide'}],
       waits.pods.map((pod) => [podCell(pod), asksText(pod.asks),
-        pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–', reasonText(pod),
-        pod.reason?.eligibleAt ? formatMoment(pod.reason.eligibleAt) : 'not by time alone']))
+        pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–', startCell(pod), reasonText(pod)]))
       : el('p', {class: 'quiet-text'}, 'Nothing waits.'), allLink(name, 'waiting', waits));
 }
 
