@@ -1,4 +1,4 @@
-// When pods are expected to start.
+// When pods are expected to start, and the pages of gangs.
 
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
@@ -61,14 +61,18 @@ test('the queue tells when each pod is expected to start, or what stands in the 
     await page.locator('th[aria-sort="descending"]', {hasText: 'Expected start'}).waitFor();
   }));
 
-test('the list of all pods shows starts to who wants to see them', () =>
-  visit('pods?state=waiting&cols=name,start', async (page) => {
+test('the list of all pods shows starts and gangs to who wants to see them', () =>
+  visit('pods?state=waiting&cols=name,gang,start', async (page) => {
     const pods = await waiting();
     await page.locator('.pods-table tbody tr').nth(pods.length - 1).waitFor();
-    for (const {name, forecast} of pods) {
+    for (const {name, asks, forecast} of pods) {
       const text = await textOf(row(page, '.pods-table', name));
+      const gangs = await row(page, '.pods-table', name).locator(`a[href="#/gangs/team-a/${asks.gang}"]`).count();
+      assert.equal(gangs > 0, asks.gang !== null, text);
       if (forecast.p50) assert.ok(text.includes(await clockOf(page, forecast.p50)), text);
     }
+    await row(page, '.pods-table', 'next-ring-0').getByRole('link', {name: 'next-ring', exact: true}).click();
+    await page.getByRole('heading', {name: 'next-ring', exact: true}).waitFor();
   }));
 
 // What the server might say of a pod, as hours from now, and what its page makes of it.
@@ -110,4 +114,50 @@ test('the page of a pod that waits says when it is expected, how sure that is an
       await page.reload();
       for (const words of wanted) await section.filter({hasText: words}).waitFor();
     }
+  }));
+
+test('a gang that waits has a page: how far it is, why, and its pods', () =>
+  visit('pods/team-a/next-ring-1', async (page, one) => {
+    await page.locator('#pod-page a:text-is("next-ring")').click();
+    await page.getByRole('heading', {name: 'next-ring', exact: true}).waitFor();
+    assert.match(page.url(), /#\/gangs\/team-a\/next-ring$/);
+    await page.reload();
+    await page.locator('#gang-page table').waitFor();
+    const gang = (await server.get('gangs')).gangs.find(({name}) => name === 'next-ring');
+    const members = (await waiting()).filter(({asks}) => asks.gang === 'next-ring');
+    assert.equal(members.length, 2);
+    const text = await textOf(page.locator('#gang-page'));
+    for (const word of [gang.state, `${gang.size} pods at once`, '2 waiting', gang.text,
+                        await clockOf(page, members[0].forecast.p50)]) {
+      assert.ok(text.includes(word), `expected "${word}", found "${text}"`);
+    }
+    for (const {name, reason} of members) assert.ok((await textOf(row(page, '#gang-page', name))).includes(reason.text));
+    await one.shot('gang-waits');
+    await page.locator('#gang-page table a').first().click();
+    await page.getByRole('heading', {name: members[0].name, exact: true}).waitFor();
+    await page.goBack();
+    await page.getByRole('heading', {name: 'next-ring', exact: true}).waitFor();
+    await page.evaluate(() => { location.hash = '#/queue'; });
+    await page.locator('.queue-table a[href="#/gangs/team-a/next-ring"]').first().click();
+    await page.getByRole('heading', {name: 'next-ring', exact: true}).waitFor();
+  }));
+
+test('a gang that runs is shown with its nodes and pods, as far as the server tells them', () =>
+  visit('gangs/team-a/ring', async (page, one) => {
+    const gangs = await server.get('gangs');
+    const gang = gangs.gangs.find(({name}) => name === 'ring');
+    const [node] = gang.nodes;
+    for (const name of ['ring-0', 'ring-1']) {
+      const text = await textOf(row(page, '#gang-page', name));
+      for (const word of ['running', node, '4 GPUs']) assert.ok(text.includes(word), text);
+    }
+    await one.shot('gang-runs');
+    // Where others of the namespace are on its nodes, nobody is said to be a member who may be none.
+    gang.bound = 1;
+    await page.context().route('**/api/v1/gangs', (route) => route.fulfill({json: gangs}));
+    await page.reload();
+    await page.getByText('The server does not tell which of these they are').waitFor();
+    await page.getByRole('heading', {name: 'Pods of its namespace on its nodes'}).waitFor();
+    await page.locator('#gang-page').getByRole('link', {name: node, exact: true}).first().click();
+    await page.getByRole('heading', {name: node, exact: true}).waitFor();
   }));

@@ -4,7 +4,7 @@ import {readExplanation, readPod} from './api.js';
 import {button, el, facts, table} from './dom.js';
 import {explanation} from './explanation.js';
 import {formatMemory, formatMoment, formatSpan, plural} from './format.js';
-import {nodeLink, teamLink} from './links.js';
+import {gangLink, nodeLink, teamLink} from './links.js';
 import {Page} from './page.js';
 import {isWaiting} from './pod_list.js';
 import {reclaimsOf} from './reclaims.js';
@@ -73,7 +73,7 @@ function content(pod, found, whatIf) {
       ['GPU model', isWaiting(pod) ? null : nodeOf(pod.node)?.model],
       ['Asks for', asks ? asksText(asks) : null],
       ['Waits', pod.waitsSince ? `${formatSpan(serverNow() - new Date(pod.waitsSince))}, since ${formatMoment(pod.waitsSince)}` : null],
-      ['Gang', asks?.gang ? `${asks.gang}${asks.gangSize ? `, ${asks.gangSize} pods` : ''}` : null],
+      ['Gang', asks?.gang ? [gangLink(pod.namespace, asks.gang), asks.gangSize ? `, ${plural(asks.gangSize, 'pod')}` : ''] : null],
       ['Runs for', asks?.expectedRuntimeSeconds ? formatSpan(asks.expectedRuntimeSeconds * 1000) : null],
       ['Quota', pod.quotaState ? `${quota}: ${standing}` : null],
       ['Class', pod.class], ['Priority class', pod.priorityClass],

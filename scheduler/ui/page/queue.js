@@ -7,12 +7,12 @@ import {readExplanation} from './api.js';
 import {button, el, emptyState, redraw, table} from './dom.js';
 import {explanation} from './explanation.js';
 import {formatCount, formatSpan, plural} from './format.js';
-import {podLink, teamLink} from './links.js';
+import {asksCell, podLink, teamLink} from './links.js';
 import {fillSelect, pager, PAGE_ROWS, sortable, sortSelect} from './lists.js';
 import {selectPods} from './pod_list.js';
 import {startCell} from './starts.js';
 import {cluster, ownersNow, serverNow, teamOfNamespace} from './store.js';
-import {asksText, reasonText} from './words.js';
+import {reasonText} from './words.js';
 
 const AGAIN_MS = 5000;
 const COLUMNS = [
@@ -121,8 +121,7 @@ export class Queue {
         el('div', {class: 'opener'}, opens, el('div', {}, podLink(pod.namespace, pod.name, {'data-key': `link ${name}`}),
            el('span', {class: 'quiet-text under'}, pod.namespace))),
         teamLink(teamOfNamespace(pod.namespace)),
-        el('div', {}, asksText(pod.asks),
-           pod.asks?.gang ? el('span', {class: 'quiet-text under'}, `gang ${pod.asks.gang}`) : null),
+        asksCell(pod),
         pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–',
         startCell(pod), reasonText(pod)],
       below: open ? explanation(pod, found, whatIf) : null,

@@ -80,3 +80,15 @@ function startLines(pod) {
 export function startSection(pod) {
   return el('section', {class: 'card starts'}, el('h3', {}, 'Expected start'), startLines(pod));
 }
+
+// In one line, for facts.
+export function startText(pod) {
+  const {when, after, span} = startWords(pod, serverNow());
+  return [when, after, span].filter(Boolean).join(', ');
+}
+
+// The pod that is expected last: the first of those without a time, if there is one.
+export function lastToStart(pods) {
+  return pods.find((pod) => !pod.forecast?.p50) ??
+    pods.reduce((last, pod) => (pod.forecast.p50 > last.forecast.p50 ? pod : last));
+}
