@@ -5,7 +5,7 @@ import {readFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {after, before, test} from 'node:test';
 
-import {launch, VIEWS, Visit} from './browser.mjs';
+import {addressOf, launch, VIEWS, Visit} from './browser.mjs';
 import {busyDay} from './scenario.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -33,10 +33,10 @@ async function check(page, name) {
 
 const looks = [[false, 1440], [true, 1440], [false, 390], [true, 390]];
 for (const [dark, width] of looks) {
-  for (const [view, address] of Object.entries(VIEWS)) {
+  for (const view of Object.keys(VIEWS)) {
     const name = `${view}, ${dark ? 'dark' : 'light'}, ${width} px`;
     test(name, async () => {
-      const visit = await Visit.open(browser, server, {view: address, dark, width});
+      const visit = await Visit.open(browser, server, {view: await addressOf(server, view), dark, width});
       const {page} = visit;
       await page.locator('#contact[data-state="live"]').waitFor();
       await page.waitForTimeout(700);

@@ -149,12 +149,78 @@ test('a team has a page with what it owns, runs, waits for and may lose', () =>
     assert.ok(reclaims.some(({victims}) => victims.some(({leaf}) => leaf === 'language')));
     assert.ok((await section('Reclaims of the last day')).includes('train-next'));
     assert.match(await section('What it owns and uses'), /9 of 8 owned 1 borrowed/);
+    assert.match(waits, /Expected start .* in \d+ (h|days).*, likely between /);
   }));
+
+test('a reclaim has a page that leads to all it concerns, and back', () => visit({view: 'reclaims'}, async (page, one) => {
+  const {reclaims: [done]} = await server.get('reclaims');
+  const [victim] = done.victims;
+  const heading = page.getByRole('heading', {name: done.name, exact: true});
+  await page.locator('.reclaim-table tbody td:first-child a').first().click();
+  await heading.waitFor();
+  assert.match(page.url(), new RegExp(`#/reclaims/${done.name}$`));
+  await page.reload();
+  await heading.waitFor();
+  const text = (await page.locator('#reclaim-page').innerText()).replaceAll(/\s+/g, ' ');
+  const seconds = (new Date(victim.goneAt) - new Date(victim.evictedAt)) / 1000;
+  for (const word of ['done', `${done.for.namespace}/${done.for.name}, has its place`, done.node, done.leaf, `(rule ${done.rule})`,
+                      'others give back what they borrowed', done.progress, victim.pod, `gone after ${seconds} s`,
+                      'the least costly there was', '4 GPU-h']) {
+    assert.ok(text.includes(word), `expected "${word}", found "${text}"`);
+  }
+  await one.shot('reclaim');
+  for (const pod of [`${done.for.namespace}/${done.for.name}`, victim.pod]) {
+    assert.ok(await page.locator(`#reclaim-page a[href="#/pods/${pod}"]`).count() > 0, pod);
+  }
+  for (const address of [`nodes/${done.node}`, `teams/${done.leaf}`, `teams/${victim.leaf}`]) {
+    assert.ok(await page.locator(`#reclaim-page a[href="#/${address}"]`).count() > 0, address);
+  }
+  await page.locator(`#reclaim-page a[href="#/pods/${done.for.namespace}/${done.for.name}"]`).first().click();
+  await page.getByRole('heading', {name: done.for.name, exact: true}).waitFor();
+  await page.locator(`#pod-page a[href="#/reclaims/${done.name}"]`).click();
+  await heading.waitFor();
+  // As it was sent before reclaims had pages.
+  await page.evaluate((name) => { location.hash = `#/reclaims?open=${name}`; }, done.name);
+  await page.locator('.reclaim-table .victims-table', {hasText: victim.pod}).waitFor();
+}));
+
+// What the server might say of the reclaim of that day, and what its page makes of it.
+const RECLAIMS = [
+  [{phase: 'Evicting', finishedAt: null, reservedAt: null, members: [{placed: false}], victims: [{gone: false, goneAt: null}]},
+   [/making room/, /, waits for it/, /not yet, it goes on for/, /ending for/]],
+  [{phase: 'Planned', finishedAt: null, reservedAt: null, victims: [{gone: false, goneAt: null, evictedAt: null}]},
+   [/nobody was told yet/, /not told yet/]],
+  [{phase: 'Aborted', reason: 'VictimStuck', members: [{placed: false}], victims: [{gone: false, goneAt: null, gang: 'wide',
+    pod: 'team-platform/wide-7'}], search: {result: 'heuristic'}},
+   [/Why: a pod that was told to stop did not end\./, /, did not get it/, /stayed/, /gang wide/, /a less costly one may exist/]],
+  [{rule: 'Gang', for: {kind: 'Gang', namespace: 'team-platform', name: 'wide'}, members: null},
+   [/gang wide/, /the rest of it goes too \(rule Gang\)/]],
+  [{rule: 'Drain', for: {kind: 'GPUBudget', name: 'language-monthly'}, members: null},
+   [/GPUBudget language-monthly/, /a budget is used up/]],
+];
+
+test('a reclaim says how far it came, and a gang what was taken from it', () => visit({view: 'reclaims'}, async (page) => {
+  const {reclaims: [done], now} = await server.get('reclaims');
+  let said;
+  await page.context().route('**/api/v1/reclaims', (route) => route.fulfill({json: {reclaims: [said], now}}));
+  const merged = (list, changes) => (changes === null ? [] : list.map((one, at) => ({...one, ...changes?.[at]})));
+  for (const [changes, wanted] of RECLAIMS) {
+    said = {...done, ...changes, members: merged(done.members, changes.members), victims: merged(done.victims, changes.victims)};
+    await page.evaluate((name) => { location.hash = `#/reclaims/${name}`; }, done.name);
+    for (const words of wanted) await page.locator('#reclaim-page').filter({hasText: words}).waitFor();
+    const ofGang = changes.rule === 'Gang' || changes.victims?.[0].gang === 'wide';
+    if (!ofGang) continue;
+    await page.locator('#reclaim-page a[href="#/gangs/team-platform/wide"]').click();
+    await page.locator(`#gang-page a[href="#/reclaims/${done.name}"]`).waitFor();
+  }
+}));
 
 test('what is not there is said', () => visit({view: 'fleet'}, async (page, one) => {
   one.expected.push('404');
   const rows = {'pods/team-language/nobody': 'No pod team-language/nobody is known',
-                'nodes/nothing': 'No node nothing is known', 'teams/nobody': 'No team nobody is known'};
+                'nodes/nothing': 'No node nothing is known', 'teams/nobody': 'No team nobody is known',
+                'gangs/team-language/nobody': 'No gang team-language/nobody is known',
+                'reclaims/nothing': 'No reclaim nothing is known'};
   for (const [address, text] of Object.entries(rows)) {
     await page.evaluate((hash) => { location.hash = hash; }, `#/${address}`);
     await page.getByText(text).waitFor();
@@ -228,13 +294,15 @@ test('a finger is told of a GPU first, and opens its node next', () =>
 test('names that look like markup stay text, everywhere', async () => {
   const {server: hostile, markup} = await hostileCluster();
   try {
-    for (const view of ['fleet', 'pods', 'queue?open=team-a/waits', 'pods/team-a/waits', 'pods/team-a/runs', 'nodes/odd',
-                        'teams', 'teams/alpha']) {
+    const gang = `gangs/team-a/${encodeURIComponent(markup)}`;
+    for (const view of ['fleet', 'pods', 'pods?cols=name,gang,start', 'queue?open=team-a/waits', 'pods/team-a/waits',
+                        'pods/team-a/runs', gang, 'nodes/odd', 'teams', 'teams/alpha']) {
       await visit({view, server: hostile}, async (page) => {
         await page.locator('#contact[data-state="live"]').waitFor();
         await page.waitForTimeout(600);
         assert.equal(await page.locator('main img, main script, main b').count(), 0, view);
         if (view.startsWith('pods/team-a/waits')) assert.ok((await page.locator('#pod-page').innerText()).includes(markup));
+        if (view === gang) await page.getByRole('heading', {name: markup, exact: true}).waitFor();
       });
     }
   } finally {

@@ -30,6 +30,44 @@ export async function busyDay() {
     if (!await server.schedule(one, nodes)) await tryAgain(server, one, nodes);
     await server.advance(STEP_SECONDS);
   }
+  await comeTogether(server, gangOf('team-platform', 'wide', 2, {'nvidia.com/gpu': 4}, {'tranche.dev/model': 'v100'}), nodes);
+  // Starts of pods are foretold when somebody asks.
+  await server.get('forecast');
+  return server;
+}
+
+// All are there before the first is asked about; those of a gang are bound when they come again.
+async function comeTogether(server, pods, nodes) {
+  await server.apply(...pods);
+  for (const one of [...pods, ...pods]) await server.schedule(one, nodes);
+}
+
+// Pods that start all or none.
+function gangOf(namespace, gang, size, limits, annotations = {}) {
+  return Array.from({length: size}, (_, rank) => pod(namespace, `${gang}-${rank}`, {limits, annotations: {
+    'tranche.dev/gang': gang, 'tranche.dev/gang-size': String(size), ...annotations}}));
+}
+
+// Work that says how long it runs, and so lets others know when they start: on two machines of eight H100 the gang
+// `ring` for six hours and the pod `solo` for three; the gang `next-ring` and the pod `after` wait for them. On a third
+// machine, of V100, runs `silent`, which says nothing, and `patient` waits for it.
+export async function plannedWork() {
+  const server = await Server.start({ledger: false});
+  const [first, second] = [0, 1].map((at) => machine(at, 1)[0]);
+  const old = machine(2, 1)[0];
+  old.metadata.labels['nvidia.com/gpu.product'] = 'Tesla-V100-SXM2-32GB';
+  const names = [first, second, old].map(({metadata}) => metadata.name);
+  await server.apply({apiVersion: 'v1', kind: 'Namespace', metadata: {name: 'team-a'}}, first, second, old);
+  const work = (name, gpus, annotations) => pod('team-a', name, {limits: {'nvidia.com/gpu': gpus}, annotations});
+  const hours = (count) => ({'tranche.dev/model': 'h100', 'tranche.dev/expected-runtime': `${count}h`});
+  const v100 = {'tranche.dev/model': 'v100'};
+  await comeTogether(server, gangOf('team-a', 'ring', 2, {'nvidia.com/gpu': 4}, hours(6)), names);
+  await comeTogether(server, [work('solo', 8, hours(3)), work('silent', 8, v100)], names);
+  await server.advance(60);
+  await comeTogether(server, gangOf('team-a', 'next-ring', 2, {'nvidia.com/gpu': 8}, hours(2)), names);
+  await comeTogether(server, [work('after', 4, hours(1)), work('patient', 8, v100)], names);
+  await server.advance(60);
+  await server.get('forecast');
   return server;
 }
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {after, before, test} from 'node:test';
 
-import {brokenWords, launch, VIEWS, Visit} from './browser.mjs';
+import {addressOf, brokenWords, launch, VIEWS, Visit} from './browser.mjs';
 import {busyDay} from './scenario.mjs';
 import {pod, Server} from './server.mjs';
 
@@ -223,8 +223,8 @@ for (const dark of [false, true]) {
     for (const width of [1440, 390]) {
       await visit({view: 'fleet', dark, width}, async (page, one) => {
         await page.locator('.gpu').first().waitFor();
-        for (const [view, address] of Object.entries(VIEWS)) {
-          await page.evaluate((hash) => { location.hash = hash; }, `#/${address}`);
+        for (const view of Object.keys(VIEWS)) {
+          await page.evaluate((hash) => { location.hash = hash; }, `#/${await addressOf(server, view)}`);
           await page.locator(`#view-${view} :is(.card, .node, section):visible`).first().waitFor();
           await page.waitForTimeout(500);
           const scheme = await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme);

@@ -1,10 +1,12 @@
-// Addresses: #/VIEW, #/pods/NAMESPACE/NAME, #/nodes/NAME, #/teams/NAME, each with ?key=value for what
-// is filtered, sorted and open, so that whatever is on the screen can be sent to somebody.
+// Addresses: #/VIEW, #/pods/NAMESPACE/NAME, #/gangs/NAMESPACE/NAME, #/nodes/NAME, #/teams/NAME,
+// #/reclaims/NAME, each with ?key=value for what is filtered, sorted and open, so that whatever is on
+// the screen can be sent to somebody.
 
 const VIEWS = ['fleet', 'pods', 'queue', 'teams', 'reclaims', 'ledger', 'advice'];
 // Views of one thing: how many names their address has, and the tab they belong to.
-const PAGES = {pods: {view: 'pod', names: 2}, nodes: {view: 'node', names: 1, tab: 'fleet'},
-               teams: {view: 'team', names: 1}};
+const PAGES = {pods: {view: 'pod', names: 2}, gangs: {view: 'gang', names: 2, tab: 'pods'},
+               nodes: {view: 'node', names: 1, tab: 'fleet'}, teams: {view: 'team', names: 1},
+               reclaims: {view: 'reclaim', names: 1}};
 
 function decode(text) {
   try {
@@ -41,6 +43,7 @@ export function changeQuery(changes) {
 
 const encode = (text) => encodeURIComponent(text);
 export const podHref = (namespace, name) => `#/pods/${encode(namespace)}/${encode(name)}`;
+export const gangHref = (namespace, name) => `#/gangs/${encode(namespace)}/${encode(name)}`;
 export const nodeHref = (name, gpu = null) => `#/nodes/${encode(name)}${gpu === null ? '' : `?gpu=${gpu}`}`;
 export const teamHref = (name) => `#/teams/${encode(name)}`;
-export const reclaimHref = (name) => `#/reclaims?open=${encode(name)}`;
+export const reclaimHref = (name) => `#/reclaims/${encode(name)}`;

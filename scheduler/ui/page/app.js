@@ -9,10 +9,12 @@ import {byId} from './dom.js';
 import {formatClock, formatCount, plural, zoneName} from './format.js';
 import {FleetView} from './fleet_view.js';
 import {Ledger} from './ledger.js';
+import {gangPage} from './gang_page.js';
 import {nodePage} from './node_page.js';
 import {podPage} from './pod_page.js';
 import {Pods} from './pods.js';
 import {Queue} from './queue.js';
+import {reclaimPage} from './reclaim_page.js';
 import {Reclaims} from './reclaims.js';
 import {cluster, lastAnswer, ownersVersion, refresh, start, teams, teamsBySize, want} from './store.js';
 import {TeamPage} from './team_page.js';
@@ -44,7 +46,9 @@ const ledger = new Ledger({
 const advice = new Advice(byId('advice'));
 const pages = {
   pod: podPage(byId('pod-page'), (pod) => whatIf.open(pod)),
+  gang: gangPage(byId('gang-page')),
   node: nodePage(byId('node-page')),
+  reclaim: reclaimPage(byId('reclaim-page')),
   team: new TeamPage(byId('team-page'), byId('team-page-budgets')),
 };
 const withQuery = {fleet, pods, queue, reclaims, ledger};
@@ -53,7 +57,7 @@ const withQuery = {fleet, pods, queue, reclaims, ledger};
 const SOURCES = {
   fleet: ['nodes', 'pods', 'quotas'], pods: ['pods', 'quotas'], queue: ['pods', 'quotas'],
   teams: ['quotas', 'budgets'], reclaims: ['reclaims'], ledger: [], advice: [],
-  pod: ['reclaims'], node: [], team: ['quotas', 'budgets'],
+  pod: ['reclaims'], gang: [], node: [], team: ['quotas', 'budgets'], reclaim: [],
 };
 
 let address = {view: '', tab: '', names: [], query: new URLSearchParams()};
@@ -147,15 +151,15 @@ function draw() {
   }
   // Changes when colours do, or who owns what.
   const palette = `${colourings} ${ownersVersion()}`;
-  // Pages lead to GPUs by their place on a node: what was drawn before any node came is drawn again.
-  const background = `${palette} ${cluster.known.has('nodes')}`;
+  // Pages lead to GPUs by their place on a node, and to reclaims: what was drawn before these came is drawn again.
+  const background = `${palette} ${cluster.known.has('nodes')} ${cluster.known.has('reclaims')}`;
   if (view !== 'fleet') document.title = titleOf(address);
   drawHead();
   fleet.show(view === 'fleet', known, largest, palette);
   pods.show(view === 'pods', known);
   queue.show(view === 'queue', known);
   quotas.show(view === 'teams', palette);
-  reclaims.show(view === 'reclaims');
+  reclaims.show(view === 'reclaims', palette);
   ledger.show(view === 'ledger', palette);
   for (const [name, page] of Object.entries(pages)) page.show(name === view ? names : null, query, background);
   drawAdvice();

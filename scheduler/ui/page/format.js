@@ -1,11 +1,14 @@
 // Numbers and times as people read them, always with their unit.
 
+const FAR_MS = 48 * 3600000;  // no minutes beyond: nobody knows them
 const counts = new Intl.NumberFormat('en');
 const moments = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit',
 });
 // Days are those of the ledger, which counts in UTC.
 const days = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC'});
+const times = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'});
+const dates = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short'});
 const clocks = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit', second: '2-digit'});
 
 export function formatCount(value) {
@@ -59,6 +62,23 @@ export function formatLost(gpuSeconds) {
 
 export function formatMoment(text) {
   return text ? moments.format(new Date(text)) : '–';
+}
+
+const onOneDay = (a, b) => new Date(a).toDateString() === new Date(b).toDateString();
+
+// A moment that is foreseen: "today 14:20", "27 Nov 14:20" soon, "3 Dec" later.
+export function formatForeseen(text, now) {
+  const at = new Date(text);
+  if (onOneDay(at, now)) return `today ${times.format(at)}`;
+  return at - now < FAR_MS ? `${dates.format(at)} ${times.format(at)}` : dates.format(at);
+}
+
+// "today 13:50 and 18:00", "27 Nov 13:50 and 4 Dec"; null where both are written alike.
+export function formatBetween(from, to, now) {
+  const start = formatForeseen(from, now);
+  const end = formatForeseen(to, now);
+  if (start === end) return null;
+  return `${start} and ${onOneDay(from, to) ? times.format(new Date(to)) : end}`;
 }
 
 export function formatDay(date) {

@@ -26,6 +26,8 @@ const KEYS = {
   class: (pod) => pod.class ?? null,
   quota: (pod) => pod.quotaState ?? null,
   waits: (pod) => pod.waitsSince ?? null,
+  start: (pod) => pod.forecast?.p50 ?? null,
+  gang: (pod) => pod.asks?.gang ?? null,
   reason: (pod) => (isWaiting(pod) ? reasonText(pod) : null),
 };
 export const sortKeys = Object.keys(KEYS);

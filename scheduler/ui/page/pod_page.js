@@ -4,10 +4,11 @@ import {readExplanation, readPod} from './api.js';
 import {button, el, facts, table} from './dom.js';
 import {explanation} from './explanation.js';
 import {formatMemory, formatMoment, formatSpan, plural} from './format.js';
-import {nodeLink, teamLink} from './links.js';
+import {gangLink, nodeLink, teamLink} from './links.js';
 import {Page} from './page.js';
 import {isWaiting} from './pod_list.js';
 import {reclaimsOf} from './reclaims.js';
+import {startSection} from './starts.js';
 import {cluster, nodeOf, serverNow, teamOfNamespace} from './store.js';
 import {asksText, knowledgeWords, quotaWords, reasonText, stateWords} from './words.js';
 
@@ -53,9 +54,8 @@ function holdsSection(pod) {
 }
 
 function waitsSection(pod, found, whatIf) {
-  const soon = pod.reason?.eligibleAt ? ` Time alone lets it start ${formatMoment(pod.reason.eligibleAt)}.` : '';
   return el('section', {class: 'card'}, el('h3', {}, 'Why it waits'),
-    el('p', {class: 'verdict after'}, reasonText(pod)), soon ? el('p', {class: 'soon'}, soon) : null,
+    el('p', {class: 'verdict after'}, reasonText(pod)),
     explanation(pod, found, button({class: 'primary', 'data-key': 'whatif'}, () => whatIf(pod), 'What if …')));
 }
 
@@ -73,12 +73,13 @@ function content(pod, found, whatIf) {
       ['GPU model', isWaiting(pod) ? null : nodeOf(pod.node)?.model],
       ['Asks for', asks ? asksText(asks) : null],
       ['Waits', pod.waitsSince ? `${formatSpan(serverNow() - new Date(pod.waitsSince))}, since ${formatMoment(pod.waitsSince)}` : null],
-      ['Gang', asks?.gang ? `${asks.gang}${asks.gangSize ? `, ${asks.gangSize} pods` : ''}` : null],
+      ['Gang', asks?.gang ? [gangLink(pod.namespace, asks.gang), asks.gangSize ? `, ${plural(asks.gangSize, 'pod')}` : ''] : null],
       ['Runs for', asks?.expectedRuntimeSeconds ? formatSpan(asks.expectedRuntimeSeconds * 1000) : null],
       ['Quota', pod.quotaState ? `${quota}: ${standing}` : null],
       ['Class', pod.class], ['Priority class', pod.priorityClass],
       ['Observed', pod.observed ? `a quota would have refused it: ${pod.observed}` : null],
       ['UID', el('span', {class: 'uuid'}, pod.uid)]])),
+    isWaiting(pod) ? startSection(pod) : null,
     isWaiting(pod) ? waitsSection(pod, found, whatIf) : holdsSection(pod),
     ...reclaimsOf(cluster.reclaims, name),
   ];

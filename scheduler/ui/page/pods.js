@@ -4,11 +4,12 @@
 import {changeQuery} from './address.js';
 import {el, emptyState, redraw, table} from './dom.js';
 import {formatCount, formatGpus, formatMemory, formatMoment, formatSpan, plural} from './format.js';
-import {nodeLink, podLink, teamLink} from './links.js';
+import {asksCell, gangLink, nodeLink, podLink, teamLink} from './links.js';
 import {fillSelect, pager, PAGE_ROWS, sortable, sortSelect} from './lists.js';
 import {heldMilli, isWaiting} from './pod_list.js';
+import {startCell} from './starts.js';
 import {cluster, listPods, nodeOf, serverNow, teamOfNamespace} from './store.js';
-import {asksText, quotaWords, reasonText, stateWords} from './words.js';
+import {quotaWords, reasonText, stateWords} from './words.js';
 
 function stateCell(pod) {
   const [look, word, meaning] = stateWords(pod);
@@ -34,7 +35,7 @@ const COLUMNS = [
   {id: 'team', title: 'Team', key: 'team', usual: true, cell: (pod) => teamLink(teamOfNamespace(pod.namespace))},
   {id: 'state', title: 'State', key: 'state', usual: true, cell: stateCell},
   {id: 'gpus', title: 'GPUs', key: 'gpus', usual: true, cell: (pod) =>
-    (isWaiting(pod) ? asksText(pod.asks) : heldText(pod))},
+    (isWaiting(pod) ? asksCell(pod) : heldText(pod))},
   {id: 'node', title: 'Node', key: 'node', usual: true, cell: (pod) => (pod.node && !isWaiting(pod)
     ? el('div', {}, nodeLink(pod.node), el('span', {class: 'quiet-text under'}, nodeOf(pod.node)?.model ?? ''))
     : '–')},
@@ -45,9 +46,12 @@ const COLUMNS = [
   {id: 'class', title: 'Class', key: 'class', cell: (pod) => pod.class ?? '–'},
   {id: 'waits', title: 'Waits', key: 'waits', look: 'nowrap', usual: true, cell: (pod) =>
     (pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–')},
+  {id: 'start', title: 'Expected start', key: 'start', cell: (pod) => (isWaiting(pod) ? startCell(pod) : '–')},
+  {id: 'gang', title: 'Gang', key: 'gang', cell: (pod) =>
+    (pod.asks?.gang ? gangLink(pod.namespace, pod.asks.gang) : '–')},
   {id: 'reason', title: 'Why it waits', key: 'reason', look: 'wide', cell: (pod) =>
     (isWaiting(pod) ? reasonText(pod) : '–')},
-  {id: 'eligible', title: 'Can start', look: 'nowrap', cell: (pod) => formatMoment(pod.reason?.eligibleAt)},
+  {id: 'eligible', title: 'Not before', look: 'nowrap', cell: (pod) => formatMoment(pod.reason?.eligibleAt)},
 ];
 const USUAL = COLUMNS.filter(({usual}) => usual).map(({id}) => id).join();
 

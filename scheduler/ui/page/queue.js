@@ -6,17 +6,19 @@ import {changeQuery} from './address.js';
 import {readExplanation} from './api.js';
 import {button, el, emptyState, redraw, table} from './dom.js';
 import {explanation} from './explanation.js';
-import {formatCount, formatMoment, formatSpan, plural} from './format.js';
-import {podLink, teamLink} from './links.js';
+import {formatCount, formatSpan, plural} from './format.js';
+import {asksCell, podLink, teamLink} from './links.js';
 import {fillSelect, pager, PAGE_ROWS, sortable, sortSelect} from './lists.js';
 import {selectPods} from './pod_list.js';
+import {startCell} from './starts.js';
 import {cluster, ownersNow, serverNow, teamOfNamespace} from './store.js';
-import {asksText, reasonText} from './words.js';
+import {reasonText} from './words.js';
 
 const AGAIN_MS = 5000;
 const COLUMNS = [
   {title: 'Pod', key: 'name', look: 'wide'}, {title: 'Team', key: 'team'}, {title: 'Asks for', key: 'gpus'},
-  {title: 'Waits', key: 'waits', look: 'nowrap'}, {title: 'Why', key: 'reason', look: 'wide'}];
+  {title: 'Waits', key: 'waits', look: 'nowrap'}, {title: 'Expected start', key: 'start'},
+  {title: 'Why', key: 'reason', look: 'wide'}];
 const LONGEST_FIRST = 'waits';
 
 const nameOf = (pod) => `${pod.namespace}/${pod.name}`;
@@ -110,8 +112,6 @@ export class Queue {
   #row(pod, found) {
     const name = nameOf(pod);
     const open = this.#state.open === name;
-    const soon = pod.reason?.eligibleAt
-      ? el('span', {class: 'soon'}, `can start ${formatMoment(pod.reason.eligibleAt)}`) : null;
     const opens = button({class: 'opens', 'data-key': `pod ${name}`, 'aria-expanded': String(open),
                           'aria-label': `Why ${name} waits`}, () => this.#toggle(name));
     const whatIf = button({class: 'primary', 'data-key': `whatif ${name}`}, () => this.#whatIf(pod), 'What if …');
@@ -121,10 +121,9 @@ export class Queue {
         el('div', {class: 'opener'}, opens, el('div', {}, podLink(pod.namespace, pod.name, {'data-key': `link ${name}`}),
            el('span', {class: 'quiet-text under'}, pod.namespace))),
         teamLink(teamOfNamespace(pod.namespace)),
-        el('div', {}, asksText(pod.asks),
-           pod.asks?.gang ? el('span', {class: 'quiet-text under'}, `gang ${pod.asks.gang}`) : null),
+        asksCell(pod),
         pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–',
-        el('div', {}, reasonText(pod), soon)],
+        startCell(pod), reasonText(pod)],
       below: open ? explanation(pod, found, whatIf) : null,
     };
   }

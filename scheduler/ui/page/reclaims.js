@@ -1,35 +1,32 @@
-// GPUs taken back in the last day: for whom, by which rule, who gave way and what was lost.
+// GPUs taken back in the last day: for whom, by which rule, who gave way and what was lost. Also the parts of which
+// the page of one reclaim is made.
 
 import {changeQuery, reclaimHref} from './address.js';
 import {button, el, emptyState, redraw, table, term} from './dom.js';
 import {formatCount, formatLost, formatMoment, formatSpan} from './format.js';
-import {nodeLink, podLinkOf, teamLink} from './links.js';
+import {gangLink, nodeLink, podLinkOf, teamLink} from './links.js';
 import {cluster} from './store.js';
-import {ruleMeaning} from './whatif.js';
+import {endingText, phaseWords, ruleMeaning} from './words.js';
 
-const PHASES = {
-  Planned: ['warn', 'planned', 'It is decided who gives way; nobody was told yet.'],
-  Evicting: ['warn', 'making room', 'Pods were told to stop and are ending.'],
-  Reserved: ['warn', 'room is kept', 'The GPUs are free and kept for the pod they are for.'],
-  Done: ['good', 'done', 'The pod it was for has its GPUs.'],
-  Aborted: ['bad', 'given up', 'It was not carried out to the end.'],
-};
+export const lostOf = (reclaim) => reclaim.victims.reduce((sum, victim) => sum + victim.lostGpuSeconds, 0);
 
-const lostOf = (reclaim) => reclaim.victims.reduce((sum, victim) => sum + victim.lostGpuSeconds, 0);
-
-function forWhom({for: whom}) {
-  return whom.namespace ? podLinkOf(`${whom.namespace}/${whom.name}`, {full: true}) : `${whom.kind} ${whom.name}`;
+// A pod; or what has its own work end: a gang, a team's quota, a budget, a class, a pool of nodes.
+export function forWhom({for: whom}) {
+  const {kind, namespace, name} = whom;
+  if (!kind) return podLinkOf(`${namespace}/${name}`, {full: true});
+  if (kind === 'Gang') return el('span', {}, 'gang ', gangLink(namespace, name));
+  return kind === 'GPUQuota' ? el('span', {}, 'team ', teamLink(name)) : `${kind} ${name}`;
 }
 
-function stateChip(reclaim) {
-  const [look, word, meaning] = PHASES[reclaim.phase] ?? ['', reclaim.phase, ''];
+export function stateChip(reclaim) {
+  const [look, word, meaning] = phaseWords(reclaim.phase);
   return el('div', {}, el('span', {class: `chip ${look}`}, term(word, meaning)),
             reclaim.phase === 'Aborted' && reclaim.reason
-              ? el('span', {class: 'quiet-text under'}, reclaim.reason) : null);
+              ? el('span', {class: 'quiet-text under'}, endingText(reclaim.reason)) : null);
 }
 
-function whyText(reclaim) {
-  return el('div', {}, ruleMeaning(reclaim.rule) || reclaim.reason || '–',
+export function whyText(reclaim) {
+  return el('div', {}, ruleMeaning(reclaim.rule) || '–',
             el('span', {class: 'quiet-text under'}, `rule ${reclaim.rule}`));
 }
 
@@ -41,27 +38,35 @@ function victimsTable(victims) {
       formatMoment(victim.evictedAt), formatMoment(victim.goneAt)]), {class: 'victims-table'});
 }
 
-// Reclaims in short, for the pages of pods and teams.
+const reclaimLink = ({name, plannedAt}) => el('a', {href: reclaimHref(name), 'data-key': `reclaim ${name}`},
+  formatMoment(plannedAt));
+
+// Reclaims in short, for the pages of pods, gangs and teams.
 export function reclaimRows(reclaims) {
   return table([{title: 'When', look: 'nowrap'}, {title: 'For', look: 'wide'}, {title: 'Why', look: 'wide'}, 'Who gave way',
                 ['Work lost', 'number'], 'State'], reclaims.map((reclaim) => [
-    el('a', {href: reclaimHref(reclaim.name)}, formatMoment(reclaim.plannedAt)), forWhom(reclaim), whyText(reclaim),
+    reclaimLink(reclaim), forWhom(reclaim), whyText(reclaim),
     el('div', {}, reclaim.victims.slice(0, 4).map((victim) => el('div', {}, podLinkOf(victim.pod))),
        reclaim.victims.length > 4 ? `and ${reclaim.victims.length - 4} more` : null),
     formatLost(lostOf(reclaim)), stateChip(reclaim)]));
 }
 
-// What was taken for a pod or from it: elements for its page.
+// What was taken for something or from it, newest first: elements for its page.
+export function reclaimsCard(concerns) {
+  const sorted = [...concerns].sort((a, b) => (a.plannedAt < b.plannedAt ? 1 : -1));
+  return sorted.length ? [el('section', {class: 'card'}, el('h3', {}, 'Reclaims for it and from it'),
+                             reclaimRows(sorted))] : [];
+}
+
+// The same of the pod 'ns/name'.
 export function reclaimsOf(reclaims, name) {
-  const concerns = reclaims.filter((reclaim) => `${reclaim.for.namespace}/${reclaim.for.name}` === name ||
-    reclaim.victims.some((victim) => victim.pod === name));
-  return concerns.length ? [el('section', {class: 'card'}, el('h3', {}, 'Reclaims for it and from it'),
-                               reclaimRows(concerns))] : [];
+  return reclaimsCard(reclaims.filter(({members, victims}) => [...members, ...victims].some(({pod}) => pod === name)));
 }
 
 export class Reclaims {
   #root;
   #open = new Set();
+  #palette = '';
 
   constructor(root) {
     this.#root = root;
@@ -71,13 +76,15 @@ export class Reclaims {
     this.#open = new Set((query.get('open') ?? '').split(',').filter(Boolean));
   }
 
-  show(visible) {
+  // `palette`: changes when colours do.
+  show(visible, palette) {
+    this.#palette = palette;
     if (visible && cluster.known.has('reclaims')) this.#draw();
   }
 
   #draw() {
     const list = [...cluster.reclaims].sort((a, b) => (a.plannedAt < b.plannedAt ? 1 : -1));
-    redraw(this.#root, [list, [...this.#open], cluster.quotas.length], () => {
+    redraw(this.#root, [list, [...this.#open], this.#palette, cluster.quotas.length], () => {
       if (list.length === 0) {
         return emptyState('Nothing was taken back in the last day',
           'When a team needs GPUs it has lent, or more important work needs room, that shows here.');
@@ -100,7 +107,7 @@ export class Reclaims {
       ? `took ${formatSpan(new Date(reclaim.finishedAt) - new Date(reclaim.plannedAt))}` : reclaim.progress;
     const victims = reclaim.victims.length === 1 ? podLinkOf(reclaim.victims[0].pod, {full: true})
       : `${reclaim.victims.length} pods`;
-    const whom = reclaim.for.namespace ? `${reclaim.for.namespace}/${reclaim.for.name}` : reclaim.for.name;
+    const whom = [reclaim.for.namespace, reclaim.for.name].filter(Boolean).join('/');
     const opens = button({class: 'opens', 'data-key': reclaim.name, 'aria-expanded': String(open),
                           'aria-label': `Who gave way for ${whom}`}, () => {
       if (!this.#open.delete(reclaim.name)) this.#open.add(reclaim.name);
@@ -110,7 +117,7 @@ export class Reclaims {
     return {
       look: open ? 'open' : null,
       cells: [
-        el('div', {class: 'opener'}, opens, el('div', {}, formatMoment(reclaim.plannedAt),
+        el('div', {class: 'opener'}, opens, el('div', {}, reclaimLink(reclaim),
            el('span', {class: 'quiet-text under'}, took))),
         el('div', {}, forWhom(reclaim), el('span', {class: 'quiet-text under'}, reclaim.leaf ? ['team ', teamLink(reclaim.leaf)] : '')),
         whyText(reclaim), victims, formatLost(lostOf(reclaim)), stateChip(reclaim)],

@@ -4,14 +4,15 @@ import {readLedger, readPods, readTeam} from './api.js';
 import {el, table} from './dom.js';
 import {Budgets} from './budgets.js';
 import {formatGpus, formatHours, formatMoment, formatNumber, formatSpan, plural} from './format.js';
-import {nodeLink, podLink, swatch, teamLink} from './links.js';
+import {asksCell, nodeLink, podLink, swatch, teamLink} from './links.js';
 import {Page} from './page.js';
 import {heldMilli} from './pod_list.js';
 import {heldText} from './pods.js';
 import {reclaimRows} from './reclaims.js';
-import {quotaKey, quotaLines} from './teams.js';
+import {startCell} from './starts.js';
 import {cluster, serverNow} from './store.js';
-import {asksText, quotaWords, reasonText} from './words.js';
+import {quotaKey, quotaLines} from './teams.js';
+import {quotaWords, reasonText} from './words.js';
 
 const MOST_ROWS = 50;
 const DAYS = 7;
@@ -56,10 +57,9 @@ function runsSection(name, runs) {
 function waitsSection(name, waits) {
   return section('Waits', plural(waits.total, 'pod'),
     waits.pods.length ? table([{title: 'Pod', look: 'wide'}, 'Asks for', {title: 'Waits', look: 'nowrap'},
-                               {title: 'Why', look: 'wide'}, {title: 'Can start', look: 'nowrap'}],
-      waits.pods.map((pod) => [podCell(pod), asksText(pod.asks),
-        pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–', reasonText(pod),
-        pod.reason?.eligibleAt ? formatMoment(pod.reason.eligibleAt) : 'not by time alone']))
+                               'Expected start', {title: 'Why', look: 'wide'}],
+      waits.pods.map((pod) => [podCell(pod), asksCell(pod),
+        pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–', startCell(pod), reasonText(pod)]))
       : el('p', {class: 'quiet-text'}, 'Nothing waits.'), allLink(name, 'waiting', waits));
 }
 

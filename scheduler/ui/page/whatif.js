@@ -6,19 +6,7 @@ import {el} from './dom.js';
 import {formatCount, formatLost, formatMemory, plural} from './format.js';
 import {modelsOf} from './model.js';
 import {cluster} from './store.js';
-
-const RULES = {
-  R0: 'lower classes that no team is entitled to give way',
-  R1: 'the team is within what it owns, so others give back what they borrowed',
-  R2a: 'lower classes of the same team give way',
-  R2b: 'lower classes of the same team that borrow give way',
-  R3: 'lower classes of other teams that borrow give way',
-  R5: 'the team that borrows most gives way',
-};
-
-export function ruleMeaning(rule) {
-  return RULES[rule] ?? '';
-}
+import {ruleMeaning} from './words.js';
 
 // The form's values from what a waiting pod asks; null: a pod of one GPU.
 function valuesOf(pod) {

@@ -47,4 +47,52 @@ const KNOWLEDGE = {
 };
 export const knowledgeWords = (knowledge) => KNOWLEDGE[knowledge] ?? [knowledge, ''];
 
+// Why pods have to give way, by the rule of a reclaim.
+const RULES = {
+  R0: 'lower classes that no team is entitled to give way',
+  R1: 'the team is within what it owns, so others give back what they borrowed',
+  R2a: 'lower classes of the same team give way',
+  R2b: 'lower classes of the same team that borrow give way',
+  R3: 'lower classes of other teams that borrow give way',
+  R5: 'the team that borrows most gives way',
+  Drain: 'a budget is used up, and its policy is to end the work',
+  Shrink: 'the team owns less than before, and its work has to fit',
+  Gang: 'the gang lost more pods than it can spare, so the rest of it goes too',
+  MaxRuntime: 'its class lets it run no longer',
+  Maintenance: 'maintenance of its nodes begins',
+};
+export const ruleMeaning = (rule) => RULES[rule] ?? '';
+
+// [look, word, meaning] of a reclaim's phase.
+const PHASES = {
+  Planned: ['warn', 'planned', 'It is decided who gives way; nobody was told yet.'],
+  Evicting: ['warn', 'making room', 'Pods were told to stop and are ending.'],
+  Reserved: ['warn', 'room is kept', 'The GPUs are free and kept for the pod they are for.'],
+  Done: ['good', 'done', 'It was carried out: whoever had to go has gone.'],
+  Aborted: ['bad', 'given up', 'It was not carried out to the end.'],
+};
+export const phaseWords = (phase) => PHASES[phase] ?? ['', phase, ''];
+
+// Why a reclaim was given up.
+const ENDINGS = {
+  PreemptorGone: 'the pod it was for is gone',
+  PlacedElsewhere: 'the pod it was for found another place',
+  Changed: 'the cluster changed, and the plan no longer held',
+  PDBBlocked: 'a PodDisruptionBudget does not let a pod go',
+  Forbidden: 'Tranche is not allowed to evict; an administrator has to change that',
+  VictimStuck: 'a pod that was told to stop did not end',
+  Unclaimed: 'the pod it was for did not come in time',
+};
+export const endingText = (reason) => ENDINGS[reason] ?? reason;
+
+// [look, word, meaning] of a gang's state.
+const GANG_STATES = {
+  gathering: ['warn', 'gathering', 'Pods of it are missing. Nothing of it starts before all are there.'],
+  waiting: ['warn', 'waiting', 'It waits until there is room for all of its pods at once.'],
+  seated: ['good', 'starting', 'Devices are kept for all of its pods, which start one after another.'],
+  running: ['good', 'running', 'It has started.'],
+  leaving: ['bad', 'leaving', 'More of its pods are being evicted than it can spare, so the rest goes too.'],
+};
+export const gangWords = (state) => GANG_STATES[state] ?? ['', state, ''];
+
 export const closedText = (node) => node.closed?.text || node.closed?.code || 'not ready';
