@@ -8,6 +8,7 @@
 #include <future>
 #include <iterator>
 #include <set>
+#include <system_error>
 
 namespace tranche::torture {
 namespace fs = std::filesystem;
@@ -51,8 +52,12 @@ void CopyLedger(const std::string& from_folder, const std::string& to_folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(from_folder)) {
     const std::string extension = entry.path().extension();
     if (extension == ".db-shm" || extension == ".reserve" || extension == ".lock") continue;
+    std::error_code problem;
     fs::copy_file(entry.path(), fs::path(to_folder) / entry.path().filename(),
-                  fs::copy_options::overwrite_existing);
+                  fs::copy_options::overwrite_existing, problem);
+    // A living process writes files anew beside the old ones, and then they have another name.
+    if (problem == std::errc::no_such_file_or_directory) continue;
+    if (problem) throw fs::filesystem_error("copy of a ledger", entry.path(), problem);
   }
 }
 
