@@ -95,7 +95,7 @@ std::vector<EightUnitBoard> EightUnitBoards() {
       {"h200-141", 141,
        {"NVIDIA-H200", "NVIDIA-H200-NVL", "NVIDIA-H20", "NVIDIA-H20-3e"},
        {{{"1g.18gb", 16384}, {"1g.18gb+me", 16384}, {"1g.35gb", 33024}, {"2g.35gb", 33024},
-         {"3g.71gb", 71168}, {"4g.71gb", 71168}, {"7g.141gb"}}}},
+         {"3g.71gb", 71168}, {"4g.71gb", 71168}, {"7g.141gb", 143360}}}},
       // captured
       {"b200-180", 180,
        {"NVIDIA-B200"},

@@ -20,11 +20,14 @@ constexpr std::chrono::milliseconds kApiTimeout{2'000};
 constexpr std::chrono::milliseconds kKubeletTimeout{2'000};
 constexpr std::chrono::milliseconds kPause{200};
 
+std::string PipeOf(const Config& config) { return config.mps_folder + "/pipe"; }
+
 PluginOptions OptionsOf(const Config& config, int looks, const std::string& profile) {
   PluginOptions options;
   options.give_by = config.give_by;
   options.cdi_kind = config.cdi_kind;
   options.profile = profile;
+  options.mps_pipe = PipeOf(config);
   options.looks = looks;
   options.pause = [] { std::this_thread::sleep_for(kPause); };
   return options;
@@ -68,6 +71,10 @@ Agent::Agent(Config config, kube::Credentials credentials, int looks)
                              return LookForClearing(config, credentials);
                            }});
   }
+  if (config_.seats > 0) {
+    mps_ = std::make_unique<MpsDaemon>(
+        MpsDaemon::Options{config_.mps_control, PipeOf(config_), config_.log_level == "debug"});
+  }
   if (config_.watch_health) health_ = std::make_unique<HealthWatch>(config_.nvml);
   AddEndpoint(config_.resource, fmt::format("{}.sock", kSocketName), "");
 }
@@ -90,15 +97,31 @@ void Agent::AddEndpoints() {
   }
 }
 
+// While MPS cannot hold containers to their parts.
+void Agent::CloseShared() {
+  if (mps_->problem().empty()) return;
+  std::map<GpuUuid, std::string> problems;
+  for (const Card& card : cards_.cards()) {
+    if (card.seats > 0) problems.emplace(card.uuid, mps_->problem());
+  }
+  cards_.Close(problems);
+}
+
 absl::Status Agent::LookAndTell(Time now) {
+  if (mps_) {
+    const std::string before = mps_->problem();
+    mps_->Step(now);
+    if (mps_->problem() != before) looked_at_.reset();  // what it closed is open again
+  }
   const bool due = !looked_at_ || now - *looked_at_ >= config_.look_period;
   if (due) {
     looked_at_ = now;
-    cards_.Update(LookAtCards(config_.nvml, config_.make_mig));
+    cards_.Update(LookAtCards(config_.nvml, {config_.make_mig, config_.seats, config_.mps_only}));
     if (worker_) worker_->Clear(cards_.cards());
     AddEndpoints();
   }
   if (health_) cards_.Close(health_->problems());
+  if (mps_) CloseShared();
   if (worker_) cards_.SetClosed(worker_->closed());
   for (const auto& [resource, endpoint] : endpoints_) endpoint->plugin().SetCards(cards_.cards());
   const std::string text = RenderRegister(cards_.cards());

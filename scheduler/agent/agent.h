@@ -17,6 +17,7 @@
 #include "scheduler/agent/endpoint.h"
 #include "scheduler/agent/health_watch.h"
 #include "scheduler/agent/mig_worker.h"
+#include "scheduler/agent/mps_daemon.h"
 #include "scheduler/kube/transport/credentials.h"
 
 namespace tranche::agent {
@@ -38,6 +39,7 @@ class Agent {
   void AddEndpoint(const std::string& resource, const std::string& socket,
                    const std::string& profile);
   void AddEndpoints();
+  void CloseShared();
   absl::Status LookAndTell(Time now);
 
   const Config config_;
@@ -45,6 +47,7 @@ class Agent {
   const int looks_;
   CardList cards_;
   std::unique_ptr<MigWorker> worker_;    // null: no instances are made
+  std::unique_ptr<MpsDaemon> mps_;       // null: GPUs are given whole
   std::unique_ptr<HealthWatch> health_;  // null: critical errors are not listened for
   std::map<std::string, std::unique_ptr<Endpoint>> endpoints_;  // by resource
   std::optional<Time> looked_at_;

@@ -16,10 +16,19 @@
 
 namespace tranche::agent {
 
+// What is done with the cards.
+struct CardOptions {
+  bool make_mig = false;  // MIG instances are made
+  int seats = 0;          // Card::seats of those not in MIG mode
+  bool mps_only = false;  // shared cards are used through MPS alone
+};
+
 // Every GPU that answers with its UUID; one whose MIG mode is on has a problem, unless MIG
-// instances are made (`make_mig`). Errors: those of probe::Nvml::Open, Unavailable where the driver
-// cannot say how many there are.
-absl::StatusOr<std::vector<Card>> LookAtCards(const std::string& nvml_library, bool make_mig);
+// instances are made. Of a shared one the memory is what containers can have, and its compute mode
+// is set to EXCLUSIVE_PROCESS, for good, where it is used through MPS alone. Errors: those of
+// probe::Nvml::Open, Unavailable where the driver cannot say how many there are.
+absl::StatusOr<std::vector<Card>> LookAtCards(const std::string& nvml_library,
+                                              const CardOptions& options);
 
 class CardList {
  public:

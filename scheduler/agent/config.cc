@@ -22,6 +22,7 @@ using Setter = std::function<std::string(const std::string&)>;
 
 constexpr int kMostDigits = 4;
 constexpr int64_t kMostSeconds = 3'600;
+constexpr int64_t kMostSeats = 48;  // containers that an MPS server takes
 constexpr std::array<std::string_view, 5> kLevels = {"debug", "info", "warn", "error", "off"};
 
 Setter SomeText(std::string& field) {
@@ -45,6 +46,16 @@ Setter SetSeconds(std::chrono::seconds& field) {
     const bool right = seconds && rest.empty() && *seconds >= 1 && *seconds <= kMostSeconds;
     if (right) field = std::chrono::seconds(*seconds);
     return std::string(right ? "" : "a whole number in 1..3600");
+  };
+}
+
+Setter SetSeats(int& field) {
+  return [&field](const std::string& text) {
+    std::string_view rest = text;
+    const auto seats = TakeDigits(rest, kMostDigits);
+    const bool right = seats && rest.empty() && *seats <= kMostSeats;
+    if (right) field = static_cast<int>(*seats);
+    return std::string(right ? "" : "a whole number in 0..48, the containers MPS takes on a GPU");
   };
 }
 
@@ -81,6 +92,10 @@ absl::StatusOr<Config> ParseConfig(const std::string& yaml) {
       {"watchHealth", SetFlag(config.watch_health)},
       {"makeMig", SetFlag(config.make_mig)},
       {"makeSeconds", SetSeconds(config.make_patience)},
+      {"seats", SetSeats(config.seats)},
+      {"mpsFolder", SomeText(config.mps_folder)},
+      {"mpsControl", SomeText(config.mps_control)},
+      {"mpsOnly", SetFlag(config.mps_only)},
       {"logLevel", SetLevel(config.log_level)},
   };
   try {

@@ -25,6 +25,13 @@ struct Config {
   // Makes MIG instances where records say, and removes all others: nobody else may make any there.
   bool make_mig = false;
   std::chrono::seconds make_patience{20};  // with the driver, for one instance
+  // Containers that may use a GPU at a time, held to their parts by MPS; 0: GPUs are given whole.
+  int seats = 0;
+  // Of MPS: sockets (at the same place on the node) and logs.
+  std::string mps_folder = "/run/tranche/mps";
+  std::string mps_control = "nvidia-cuda-mps-control";
+  // No program may use a shared GPU but through MPS (compute mode EXCLUSIVE_PROCESS).
+  bool mps_only = true;
   std::string log_level = "info";
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -205,9 +206,33 @@ void Plugin::Give(const Grant& grant, const std::vector<std::string>& uuids,
     answer.add_cdi_devices()->set_name(fmt::format("{}={}", options_.cdi_kind, uuid));
   }
   if (options_.give_by == GiveBy::kEnvironment) {
-    (*answer.mutable_envs())["NVIDIA_VISIBLE_DEVICES"] = visible;
+    (*answer.mutable_envs())[std::string(kVisibleVariable)] = visible;
   }
+  if (!grant.parts.empty()) Limit(grant.parts, answer);
   spdlog::info("container {} of pod {} gets {}", grant.container, grant.pod.str(), visible);
+}
+
+// What holds the container to its parts. MPS knows one share of the threads for all GPUs of a
+// process: of unequal parts the smallest. A limit that it cannot read it passes over, and gives
+// all.
+void Plugin::Limit(const std::vector<Part>& parts,
+                   v1beta1::ContainerAllocateResponse& answer) const {
+  std::string memory;
+  MilliGpu threads = kWholeGpu;
+  for (const Part& part : parts) {
+    memory +=
+        fmt::format("{}{}={}M", memory.empty() ? "" : ",", part.gpu.str(), part.memory.count());
+    if (part.compute > MilliGpu()) threads = std::min(threads, part.compute);
+  }
+  auto& variables = *answer.mutable_envs();
+  variables[std::string(kMpsPipeVariable)] = options_.mps_pipe;
+  variables[std::string(kMpsMemoryVariable)] = memory;
+  variables[std::string(kMpsThreadsVariable)] =
+      fmt::format("{}.{}", threads.count() / 10, threads.count() % 10);
+  v1beta1::Mount& pipe = *answer.add_mounts();
+  pipe.set_container_path(options_.mps_pipe);
+  pipe.set_host_path(options_.mps_pipe);
+  pipe.set_read_only(false);
 }
 
 grpc::Status Plugin::PreStartContainer(grpc::ServerContext*,

@@ -31,7 +31,8 @@ enum class GiveBy : uint8_t {
 struct PluginOptions {
   GiveBy give_by = GiveBy::kEnvironment;
   std::string cdi_kind = "nvidia.com/gpu";  // the kind of the devices in the CDI specification
-  std::string profile;                      // of the MIG instances it gives; empty: whole GPUs
+  std::string profile;                      // of the MIG instances it gives; empty: GPUs
+  std::string mps_pipe;                     // folder of the MPS daemon's sockets, of shared GPUs
   int looks = 15;                           // before what cannot be told is refused
   // Lets some time go by before another look.
   std::function<void()> pause;
@@ -81,6 +82,7 @@ class Plugin final : public v1beta1::DevicePlugin::Service {
   absl::StatusOr<std::vector<std::string>> UuidsOf(const Grant& grant);
   void Give(const Grant& grant, const std::vector<std::string>& uuids,
             v1beta1::ContainerAllocateResponse& answer) const;
+  void Limit(const std::vector<Part>& parts, v1beta1::ContainerAllocateResponse& answer) const;
 
   const PluginOptions options_;
   const Sources sources_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "scheduler/kube/transport/single_call.h"
@@ -19,20 +20,25 @@ using wire::Array;
 using wire::Element;
 using wire::Object;
 
-constexpr std::string_view kVisible = "NVIDIA_VISIBLE_DEVICES";
+constexpr std::array kOurs = {kVisibleVariable, kMpsPipeVariable, kMpsMemoryVariable,
+                              kMpsThreadsVariable};
 constexpr int kOk = 200;
 
 std::string Text(Object object, std::string_view key) {
   return std::string(wire::FindText(object, key).value_or(""));
 }
 
-bool SetsVisible(Object container) {
+std::vector<std::string> OwnVariables(Object container) {
+  std::vector<std::string> own;
   const auto env = wire::FindArray(container, "env");
-  if (!env) return false;
-  return std::any_of(env->begin(), env->end(), [](Element variable) {
+  if (!env) return own;
+  for (const Element variable : *env) {
     Object object;
-    return variable.get(object) == simdjson::SUCCESS && Text(object, "name") == kVisible;
-  });
+    if (variable.get(object) != simdjson::SUCCESS) continue;
+    std::string name = Text(object, "name");
+    if (std::ranges::find(kOurs, name) != kOurs.end()) own.push_back(std::move(name));
+  }
+  return own;
 }
 
 // Limits decide: of extended resources requests are equal.
@@ -49,7 +55,7 @@ void AddAsking(Object spec, std::string_view list, std::string_view resource, Bo
     Asking asking;
     asking.name = Text(container, "name");
     asking.init = list == "initContainers" && Text(container, "restartPolicy") != "Always";
-    asking.names_itself = SetsVisible(container);
+    asking.own_variables = OwnVariables(container);
     const auto count = wire::WholeAmount(*amount);
     if (!count) {
       pod.record_problem = fmt::format("expected a whole number of {} for container {}, found {}",

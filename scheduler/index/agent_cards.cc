@@ -218,8 +218,11 @@ bool NeedsFreeCore(AgentKind agent) {
   return agent == AgentKind::kHami || agent == AgentKind::kFourPd || agent == AgentKind::kVolcano;
 }
 
-bool ServesWholeCardsOnly(AgentKind agent) {
-  return agent == AgentKind::kTkestack || agent == AgentKind::kTranche;
+bool ServesWholeCardsOnly(const Inventory& inventory) {
+  if (inventory.agent == AgentKind::kTkestack) return true;
+  return inventory.agent == AgentKind::kTranche &&
+         std::ranges::none_of(inventory.cards,
+                              [](const Card& card) { return card.vgpu_mode == kMpsMode; });
 }
 
 std::string_view EnforcementOf(const Inventory& inventory, const Card& card) {

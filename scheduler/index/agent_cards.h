@@ -28,8 +28,8 @@ bool NeedsFreeCore(AgentKind agent);
 
 // Nobody gives a part of a card there as it was told. tkestack takes the card it likes best, by
 // what is free at that moment, and fails the pod if that is not the one it was told: what another
-// pod's end would change cannot be foretold. tranche-node gives whole cards and MIG instances.
-bool ServesWholeCardsOnly(AgentKind agent);
+// pod's end would change cannot be foretold. tranche-node gives parts of cards by MPS alone.
+bool ServesWholeCardsOnly(const Inventory& inventory);
 
 // Name of what holds a container to its part of the card: "mps", "mig", ...; empty: nothing does.
 std::string_view EnforcementOf(const Inventory& inventory, const Card& card);

@@ -52,7 +52,12 @@ namespace {
 // Can this node hold the pod's share to its size, or may it be a promise only?
 bool ShareAllowed(const Inventory& inventory, const PodRequest& request, const Ask& ask,
                   const GpuPolicy& policy) {
-  if (ServesWholeCardsOnly(inventory.agent) && ask.compute < kWholeGpu) return false;
+  if (ask.compute < kWholeGpu) {
+    if (ServesWholeCardsOnly(inventory)) return false;
+    // It is held to its part by what the agent gives it when the kubelet asks.
+    const bool own = inventory.agent == AgentKind::kTranche;
+    if (own && !CallsAgent(inventory.agent, request)) return false;
+  }
   if (request.follows_placeholder) {
     if (inventory.placeholders) return true;
     // It sees what we name, and would see nothing where we cannot.

@@ -103,6 +103,23 @@ absl::StatusOr<int64_t> Nvml::MemoryMib(Device gpu) {
   return static_cast<int64_t>(memory.total >> 20U);
 }
 
+absl::StatusOr<int64_t> Nvml::UsableMib(Device gpu) {
+  abi::MemoryWithReserved memory{};
+  memory.version = abi::kMemoryWithReservedVersion;
+  const absl::Status status =
+      library_->Call<Device, abi::MemoryWithReserved*>("nvmlDeviceGetMemoryInfo_v2", gpu, &memory);
+  if (absl::IsFailedPrecondition(status)) return MemoryMib(gpu);
+  if (!status.ok()) return status;
+  return static_cast<int64_t>((memory.total - memory.reserved) >> 20U);
+}
+
+absl::Status Nvml::MakeExclusive(Device gpu) {
+  int mode = 0;
+  TRANCHE_RETURN_IF_ERROR(library_->Call<Device, int*>("nvmlDeviceGetComputeMode", gpu, &mode));
+  if (mode == abi::kExclusiveProcess) return absl::OkStatus();
+  return library_->Call<Device, int>("nvmlDeviceSetComputeMode", gpu, abi::kExclusiveProcess);
+}
+
 absl::StatusOr<bool> Nvml::MigIsOn(Device gpu) {
   unsigned current = 0;
   unsigned pending = 0;

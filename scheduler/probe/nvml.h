@@ -74,6 +74,11 @@ class Nvml {
   // "0000:07:00.0", as the kernel spells it.
   absl::StatusOr<std::string> PciBus(Device gpu);
   absl::StatusOr<int64_t> MemoryMib(Device gpu);
+  // Without what the driver keeps for itself, where it tells.
+  absl::StatusOr<int64_t> UsableMib(Device gpu);
+  // Sets compute mode EXCLUSIVE_PROCESS, in which one process at a time may use the GPU, say the
+  // MPS server for its clients.
+  absl::Status MakeExclusive(Device gpu);
   // False also for GPUs that know no MIG.
   absl::StatusOr<bool> MigIsOn(Device gpu);
   // Instances that can be handed out, by start. A compute instance smaller than its GPU instance is

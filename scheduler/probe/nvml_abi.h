@@ -40,6 +40,17 @@ struct Memory {
   unsigned long long total, free, used;
 };
 
+// nvmlDeviceGetMemoryInfo_v2, bytes; `version` is set before the call.
+struct MemoryWithReserved {
+  unsigned version;
+  unsigned long long total, reserved, free, used;
+};
+static_assert(sizeof(MemoryWithReserved) == 40);
+inline constexpr unsigned kMemoryWithReservedVersion = sizeof(MemoryWithReserved) | (2U << 24U);
+
+// nvmlDeviceGetComputeMode, nvmlDeviceSetComputeMode.
+inline constexpr int kExclusiveProcess = 3;
+
 // nvmlGpuInstanceGetInfo.
 struct GpuInstanceInfo {
   void* device;

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "scheduler/probe/file_handle.h"
+#include "topology/base/status.h"
 
 namespace tranche::probe {
 namespace {
@@ -41,7 +42,8 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 }
 
 // Starts it in a process group of its own, standard output into `output`.
-absl::StatusOr<pid_t> Start(const Program& program, const Surroundings& around, int output) {
+absl::StatusOr<pid_t> Start(const Program& program, const Surroundings& around, int input,
+                            int output) {
   std::vector<std::string> words = {program.path};
   words.insert(words.end(), program.arguments.begin(), program.arguments.end());
   std::vector<std::string> variables =
@@ -51,7 +53,9 @@ absl::StatusOr<pid_t> Start(const Program& program, const Surroundings& around, 
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  if (!around.interactive) {
+  if (input >= 0) {
+    posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+  } else if (!around.interactive) {
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   }
   if (!around.shows_errors) {
@@ -86,6 +90,22 @@ absl::Status TooLate(const Program& program) {
   return absl::DeadlineExceededError(
       fmt::format("{}: expected it to end within {} ms, found it running", program.path,
                   program.timeout.count()));
+}
+
+// What the program is to read, written into a pipe, which has room for it; -1: nothing. Error: the
+// system gave no pipe.
+absl::StatusOr<int> InputOf(const Program& program) {
+  if (program.input.empty()) return -1;
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    return absl::UnavailableError(fmt::format("expected a pipe, found: {}", std::strerror(errno)));
+  }
+  const FileHandle writing(ends[1]);
+  const ssize_t size = write(writing.get(), program.input.data(), program.input.size());
+  if (size == static_cast<ssize_t>(program.input.size())) return ends[0];
+  close(ends[0]);
+  return absl::UnavailableError(
+      fmt::format("expected a pipe with room for {} bytes, found {}", program.input.size(), size));
 }
 
 // Reads to the end.
@@ -127,7 +147,9 @@ absl::StatusOr<std::string> OutputOf(const Program& program, const Surroundings&
   {
     // Closed here once the program has it, or the end of the output would never come.
     const FileHandle output(ends[1]);
-    pid = Start(program, around, output.get());
+    TRANCHE_ASSIGN_OR_RETURN(const int reads, InputOf(program));
+    const FileHandle given(reads);
+    pid = Start(program, around, reads, output.get());
   }
   if (!pid.ok()) return pid.status();
   absl::StatusOr<std::string> text = ReadAll(program, input.get(), deadline);

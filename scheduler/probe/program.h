@@ -19,6 +19,7 @@ struct Program {
   std::vector<std::string> arguments;  // after the name
   std::chrono::milliseconds timeout{20'000};
   std::size_t output_limit = 256 * 1024;
+  std::string input = {};  // what it reads, a few lines; empty: nothing
 };
 
 // What it finds around it.

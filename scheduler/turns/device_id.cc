@@ -8,6 +8,7 @@ namespace tranche::agent {
 namespace {
 
 constexpr int kMostDigits = 2;
+constexpr std::string_view kSeat = "seat-";
 
 // "1g.10gb@6+1"
 std::optional<MigDevice> ParsePlace(std::string_view text) {
@@ -26,9 +27,18 @@ std::optional<MigDevice> ParsePlace(std::string_view text) {
   return place;
 }
 
+std::optional<int> ParseSeat(std::string_view text) {
+  if (!text.starts_with(kSeat)) return std::nullopt;
+  text.remove_prefix(kSeat.size());
+  const auto number = TakeDigits(text, kMostDigits);
+  if (!number || !text.empty()) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
 }  // namespace
 
 std::string DeviceId::str() const {
+  if (seat) return fmt::format("{}/{}{}", gpu.str(), kSeat, *seat);
   if (!place) return gpu.str();
   return fmt::format("{}/{}@{}+{}", gpu.str(), place->profile, place->start, place->size);
 }
@@ -36,13 +46,15 @@ std::string DeviceId::str() const {
 DeviceId ParseDeviceId(std::string_view text) {
   const std::size_t end = text.find('/');
   if (end == std::string_view::npos) return {GpuUuid(std::string(text)), std::nullopt};
-  return {GpuUuid(std::string(text.substr(0, end))), ParsePlace(text.substr(end + 1))};
+  const std::string_view rest = text.substr(end + 1);
+  return {GpuUuid(std::string(text.substr(0, end))), ParsePlace(rest), ParseSeat(rest)};
 }
 
 DeviceId IdOf(const Device& device) { return {device.uuid, device.mig}; }
 
 bool Overlap(const DeviceId& one, const DeviceId& other) {
   if (one.gpu != other.gpu) return false;
+  if (one.seat && other.seat) return one.seat == other.seat;
   if (!one.place || !other.place) return true;
   return one.place->start < other.place->start + other.place->size &&
          other.place->start < one.place->start + one.place->size;

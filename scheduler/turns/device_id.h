@@ -1,5 +1,7 @@
-// What the kubelet's ids mean: a whole GPU by its UUID, or a place on one for a MIG instance:
-// "GPU-1f3c.../1g.10gb@6+1" is the profile, its first memory unit and how many.
+// What the kubelet's ids mean: a whole GPU by its UUID; a place on one for a MIG instance,
+// "GPU-1f3c.../1g.10gb@6+1" being the profile, its first memory unit and how many; or a seat on one
+// that several containers share, "GPU-1f3c.../seat-3". Seats are all alike: how much of the GPU
+// whoever has one may use is for the record to say, which names no seat.
 //
 // Pure values; any thread.
 #pragma once
@@ -16,16 +18,17 @@ namespace tranche::agent {
 struct DeviceId {
   GpuUuid gpu;
   std::optional<MigDevice> place;
+  std::optional<int> seat = {};
 
   std::string str() const;
   friend bool operator==(const DeviceId&, const DeviceId&) = default;
 };
 
-// A text that names a GPU and no place stands for all of it.
+// A text that names a GPU, and neither place nor seat, stands for all of it.
 DeviceId ParseDeviceId(std::string_view text);
 DeviceId IdOf(const Device& device);
 
-// Have the two anything in common? A GPU and each place on it have.
+// Have the two anything in common? A GPU and each place on it have; two seats are the same or not.
 bool Overlap(const DeviceId& one, const DeviceId& other);
 
 }  // namespace tranche::agent

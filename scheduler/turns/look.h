@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scheduler/facts/allocation.h"
@@ -15,9 +16,10 @@ namespace tranche::agent {
 // A container that asks for the agent's resource.
 struct Asking {
   std::string name;
-  int64_t count = 0;          // devices of the resource
-  bool init = false;          // ends before the next one starts; a sidecar does not
-  bool names_itself = false;  // its own environment says which GPUs it sees
+  int64_t count = 0;  // devices of the resource
+  bool init = false;  // ends before the next one starts; a sidecar does not
+  // Of the variables that the agent sets, those that its own environment sets, which counts more.
+  std::vector<std::string> own_variables = {};
   friend bool operator==(const Asking&, const Asking&) = default;
 };
 
@@ -43,7 +45,7 @@ struct Holding {
 // A pod the kubelet knows. It names no uid: a pod and its successor of the same name are two.
 struct KubeletPod {
   PodName name;
-  std::vector<Holding> holdings;  // only those with ids
+  std::vector<Holding> holdings;     // only those with ids
   std::vector<Holding> others = {};  // of the agent's other resources
   friend bool operator==(const KubeletPod&, const KubeletPod&) = default;
 };
@@ -71,10 +73,18 @@ struct Card {
   std::string type = {};
   // Its MIG mode is on, and the agent makes instances on it. It is never given whole.
   bool mig = false;
+  // Containers that may use it at a time, each its part, to which MPS holds it. 0: given whole.
+  int seats = 0;
   std::vector<MigOffer> offers = {};
   std::vector<ClosedPlace> closed = {};  // for new instances
   friend bool operator==(const Card&, const Card&) = default;
 };
+
+// The variables of a container by which it is given its GPUs and, where they are shared, its parts.
+inline constexpr std::string_view kVisibleVariable = "NVIDIA_VISIBLE_DEVICES";
+inline constexpr std::string_view kMpsPipeVariable = "CUDA_MPS_PIPE_DIRECTORY";
+inline constexpr std::string_view kMpsMemoryVariable = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+inline constexpr std::string_view kMpsThreadsVariable = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
 
 struct Look {
   // nullopt: the API server did not answer.

@@ -20,14 +20,6 @@ std::vector<std::string> IdsOf(const std::vector<DeviceId>& devices) {
   return Sorted(std::move(ids));
 }
 
-const ContainerDevices* EntryOf(const BoundPod& pod, const std::string& container) {
-  if (!pod.record) return nullptr;
-  for (const ContainerDevices& one : pod.record->containers) {
-    if (one.container == container) return &one;
-  }
-  return nullptr;
-}
-
 // Does any container's record name it, or something that it would share?
 bool Names(const BoundPod& pod, const DeviceId& id) {
   if (!pod.record) return false;
@@ -52,12 +44,13 @@ std::string Join(const std::vector<std::string>& ids) {
   return text.empty() ? "none" : text;
 }
 
-// How often the record names it for containers that run at the same time as this one.
-int64_t TimesNamed(const BoundPod& pod, const Asking& container, const DeviceId& id) {
+// How often the record names it for containers that run at the same time as this one; of a GPU that
+// is shared, for this one alone.
+int64_t TimesNamed(const BoundPod& pod, const Asking& container, const DeviceId& id, bool shared) {
   int64_t times = 0;
   for (const Asking& one : pod.asking) {
     const ContainerDevices* const record = EntryOf(pod, one.name);
-    const bool together = one.name == container.name || (!one.init && !container.init);
+    const bool together = one.name == container.name || (!shared && !one.init && !container.init);
     if (record == nullptr || !together) continue;
     times += std::ranges::count_if(record->devices,
                                    [&](const Device& device) { return Overlap(IdOf(device), id); });
@@ -66,9 +59,9 @@ int64_t TimesNamed(const BoundPod& pod, const Asking& container, const DeviceId&
 }
 
 // Is this a device of the record that a container can be given? The reason where not.
-std::string WhyNotGivable(const Device& device) {
+std::string WhyNotGivable(const Device& device, bool shared) {
   if (device.uuid.empty()) return "names a GPU without its UUID";
-  if (!device.mig && device.milli != kWholeGpu) {
+  if (!device.mig && !shared && device.milli != kWholeGpu) {
     return "names a part of a GPU, which this agent does not hand out";
   }
   return "";
@@ -87,7 +80,8 @@ std::vector<DeviceId> Turns::RecordOf(const BoundPod& pod, const std::string& co
 }
 
 // Why the record does not say what a container that asks for `size` is to have; empty: it does.
-std::string Turns::WhyNoRecord(const BoundPod& pod, const Asking& container, int64_t size) const {
+std::string Turns::WhyNoRecord(const Look& look, const BoundPod& pod, const Asking& container,
+                               int64_t size) const {
   if (!pod.record) {
     return pod.record_problem.empty()
                ? "expected a record of its devices (annotation tranche.dev/allocation), found "
@@ -106,8 +100,10 @@ std::string Turns::WhyNoRecord(const BoundPod& pod, const Asking& container, int
   }
   for (const Device& device : EntryOf(pod, container.name)->devices) {
     if (!IsOurs(device)) continue;
-    if (const std::string why = WhyNotGivable(device); !why.empty()) return "the record " + why;
-    if (TimesNamed(pod, container, IdOf(device)) > 1) {
+    const bool shared = !device.mig && SharedCard(look, device.uuid) != nullptr;
+    const std::string why = WhyNotGivable(device, shared);
+    if (!why.empty()) return "the record " + why;
+    if (TimesNamed(pod, container, IdOf(device), shared) > 1) {
       return fmt::format("the record names GPU {} twice", IdOf(device).str());
     }
   }
@@ -160,6 +156,15 @@ std::string WhyClosed(const Look& look, const DeviceId& id) {
   return card->mig ? "its MIG mode is on" : "";
 }
 
+// Why a container that holds the id may not start with it.
+std::string WhyNotAsBefore(const Look& look, const DeviceId& id) {
+  std::string why = WhyClosed(look, id);
+  const bool shared = !id.place && SharedCard(look, id.gpu) != nullptr;
+  if (!why.empty() || shared == id.seat.has_value()) return why;
+  return shared ? "containers share it by now: the pod must be made anew"
+                : "it is given whole by now: the pod must be made anew";
+}
+
 bool Contains(const std::vector<std::string>& ids, const std::string& id) {
   return std::ranges::find(ids, id) != ids.end();
 }
@@ -170,7 +175,11 @@ std::vector<TellableDevice> DevicesOf(const std::vector<Card>& cards, const std:
   std::vector<TellableDevice> devices;
   for (const Card& card : cards) {
     if (profile.empty()) {
-      if (!card.mig) devices.push_back({{card.uuid, std::nullopt}, card.problem.empty()});
+      const bool healthy = card.problem.empty();
+      if (!card.mig && card.seats == 0) devices.push_back({{card.uuid, std::nullopt}, healthy});
+      for (int seat = 0; seat < card.seats; ++seat) {
+        devices.push_back({{card.uuid, std::nullopt, seat}, healthy});
+      }
       continue;
     }
     for (const MigOffer& offer : card.offers) {
@@ -210,9 +219,10 @@ absl::StatusOr<Turns::Holder> Turns::HolderOf(const Look& look,
 bool Turns::Agrees(const BoundPod& pod, const Holder& holder,
                    const std::vector<std::string>& ids) const {
   if (holder.pod != nullptr && holder.pod->name != pod.name) return false;
+  const std::vector<std::string> named = WithoutSeats(ids);
   const bool given_on = std::ranges::any_of(pod.asking, &Asking::init);
   if (given_on) {
-    return std::ranges::all_of(ids, [&](const std::string& id) {
+    return std::ranges::all_of(named, [&](const std::string& id) {
       return std::ranges::any_of(pod.asking, [&](const Asking& one) {
         return Contains(IdsOf(RecordOf(pod, one.name)), id);
       });
@@ -220,8 +230,13 @@ bool Turns::Agrees(const BoundPod& pod, const Holder& holder,
   }
   return std::ranges::any_of(pod.asking, [&](const Asking& one) {
     if (holder.pod == nullptr || one.name != holder.container) return false;
-    return IdsOf(RecordOf(pod, one.name)) == ids;
+    return IdsOf(RecordOf(pod, one.name)) == named;
   });
+}
+
+bool Turns::WasServedTo(const PodUid& uid, const std::vector<std::string>& ids) const {
+  return std::ranges::any_of(
+      served_, [&](const auto& one) { return one.first.first == uid && one.second == ids; });
 }
 
 bool Turns::IsServed(const Look& look, const BoundPod& pod, const Asking& container) const {
@@ -296,14 +311,20 @@ std::string Turns::WhyNotNow(const Look& look, const BoundPod& pod, const Turn& 
   for (const DeviceId& device : turn.grant.devices) {
     const std::string id = device.str();
     std::string why = WhyClosed(look, device);
-    if (why.empty()) why = OtherHolder(look, pod, pool, device);
-    if (why.empty() && !Contains(offer.available, id) && !pool.contains(id)) {
+    const Card* const shared = device.place ? nullptr : SharedCard(look, device.gpu);
+    if (why.empty()) {
+      why =
+          shared != nullptr ? WhyNoPart(look, pod, *shared) : OtherHolder(look, pod, pool, device);
+    }
+    const bool offered = shared != nullptr || Contains(offer.available, id) || pool.contains(id);
+    if (why.empty() && !offered) {
       why = "the kubelet does not offer it: it is in use or closed there";
     }
     if (!why.empty()) return fmt::format("GPU {} of its record: {}", id, why);
   }
   for (const std::string& id : offer.keep) {
-    if (Contains(IdsOf(turn.grant.devices), id) || pool.contains(id)) continue;
+    const std::vector<std::string> named = WithoutSeats({id});
+    if (Contains(IdsOf(turn.grant.devices), named[0]) || pool.contains(id)) continue;
     return fmt::format("expected the kubelet to choose the GPUs of the record ({}), found {}",
                        Join(IdsOf(turn.grant.devices)), id);
   }
@@ -314,23 +335,24 @@ absl::StatusOr<Turns::Turn> Turns::Judge(const Look& look, const Offer& offer) {
   TRANCHE_ASSIGN_OR_RETURN(const Candidate candidate, WhoseTurn(look, offer.size));
   const BoundPod& pod = *candidate.pod;
   const Asking& container = *candidate.container;
-  if (container.names_itself) {
-    return Refuse(pod, fmt::format("container {} sets NVIDIA_VISIBLE_DEVICES itself, which would "
-                                   "replace what its record gives it",
-                                   container.name));
-  }
-  if (const auto why = WhyNoRecord(pod, container, offer.size); !why.empty()) {
+  if (const auto why = WhyNoRecord(look, pod, container, offer.size); !why.empty()) {
     return Refuse(pod, why);
   }
-  Turn turn{{pod.name, pod.uid, container.name, RecordOf(pod, container.name), pod.acknowledged},
-            offer.keep};
-  if (const auto why = WhyNotNow(look, pod, turn, offer); !why.empty()) return Refuse(pod, why);
-  for (const std::string& id : IdsOf(turn.grant.devices)) {
-    const bool full = static_cast<int64_t>(turn.ids.size()) == offer.size;
-    if (!full && !Contains(turn.ids, id)) turn.ids.push_back(id);
+  Turn turn{{pod.name, pod.uid, container.name, RecordOf(pod, container.name), pod.acknowledged,
+             profile_.empty() ? PartsOf(look, pod, container.name) : std::vector<Part>()},
+            {}};
+  for (const std::string& variable : container.own_variables) {
+    if (variable != kVisibleVariable && turn.grant.parts.empty()) continue;
+    return Refuse(pod, fmt::format("container {} sets {} itself, which would replace what its "
+                                   "record gives it",
+                                   container.name, variable));
   }
-  turn.ids = Sorted(std::move(turn.ids));
-  return turn;
+  if (const auto why = WhyNotNow(look, pod, turn, offer); !why.empty()) return Refuse(pod, why);
+  turn.ids = ChoiceFor(look, turn.grant.devices, offer);
+  if (static_cast<int64_t>(turn.ids.size()) == offer.size) return turn;
+  return Refuse(pod, fmt::format("expected {} of {} from the kubelet, found {}: they are in use or "
+                                 "closed there",
+                                 offer.size, Join(IdsOf(turn.grant.devices)), Join(turn.ids)));
 }
 
 absl::StatusOr<std::vector<std::string>> Turns::Open(const Look& look, const Offer& offer) {
@@ -376,8 +398,14 @@ absl::Status Turns::MayStart(const Look& look, std::vector<std::string> ids) {
   }
   ForgetGone(*look.pods);
   const BoundPod* owner = nullptr;
+  // Of an init container the kubelet's book says nothing, and several records may name a GPU that
+  // containers share.
+  const bool by_service = holder.pod == nullptr && WithoutSeats(ids) != ids &&
+                          std::ranges::any_of(*look.pods, [&](const BoundPod& pod) {
+                            return WasServedTo(pod.uid, ids);
+                          });
   for (const BoundPod& pod : *look.pods) {
-    if (!Agrees(pod, holder, ids)) continue;
+    if (!Agrees(pod, holder, ids) || (by_service && !WasServedTo(pod.uid, ids))) continue;
     if (owner != nullptr) {
       return absl::FailedPreconditionError(fmt::format(
           "the records of pods {} and {} name {}", owner->name.str(), pod.name.str(), Join(ids)));
@@ -393,7 +421,7 @@ absl::Status Turns::MayStart(const Look& look, std::vector<std::string> ids) {
         Join(ids)));
   }
   for (const std::string& id : ids) {
-    if (const std::string why = WhyClosed(look, ParseDeviceId(id)); !why.empty()) {
+    if (const std::string why = WhyNotAsBefore(look, ParseDeviceId(id)); !why.empty()) {
       return absl::FailedPreconditionError(fmt::format("GPU {}: {}", id, why));
     }
   }

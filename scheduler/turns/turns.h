@@ -6,8 +6,9 @@
 // Where two pods could be meant nothing is given. Before each start of a container the kubelet's
 // own word on who holds the ids is compared with the record once more (docs/adr/0032).
 //
-// One Turns serves one resource: whole GPUs, or the MIG instances of one profile. Ids (device_id.h)
-// are what the record names too, so the kubelet's book and the record say the same of a pod. Of
+// One Turns serves one resource: GPUs, or the MIG instances of one profile. Ids (device_id.h)
+// are what the record names too, so the kubelet's book and the record say the same of a pod. (Of a
+// GPU that containers share the kubelet counts seats, and the record says how much.) Of
 // its containers they may differ where init containers ask for GPUs: the kubelet gives those on to
 // later containers in an order of its own. Each container gets what its record says all the same.
 //
@@ -27,15 +28,9 @@
 #include "absl/status/statusor.h"
 #include "scheduler/turns/device_id.h"
 #include "scheduler/turns/look.h"
+#include "scheduler/turns/sharing.h"
 
 namespace tranche::agent {
-
-// What the kubelet would take devices from.
-struct Offer {
-  std::vector<std::string> available;  // what is to be kept included
-  std::vector<std::string> keep;       // ids that must be among those chosen
-  int64_t size = 0;
-};
 
 struct Grant {
   PodName pod;
@@ -43,6 +38,7 @@ struct Grant {
   std::string container;
   std::vector<DeviceId> devices;  // in the record's order
   bool again = false;             // the pod has started before: what is there may be its own
+  std::vector<Part> parts = {};   // of GPUs that are shared
   friend bool operator==(const Grant&, const Grant&) = default;
 };
 
@@ -96,8 +92,10 @@ class Turns {
     return (device.mig ? device.mig->profile : "") == profile_;
   }
   std::vector<DeviceId> RecordOf(const BoundPod& pod, const std::string& container) const;
-  std::string WhyNoRecord(const BoundPod& pod, const Asking& container, int64_t size) const;
+  std::string WhyNoRecord(const Look& look, const BoundPod& pod, const Asking& container,
+                          int64_t size) const;
   bool Agrees(const BoundPod& pod, const Holder& holder, const std::vector<std::string>& ids) const;
+  bool WasServedTo(const PodUid& uid, const std::vector<std::string>& ids) const;
   absl::StatusOr<Candidate> WhoseTurn(const Look& look, int64_t size);
   absl::StatusOr<Turn> Judge(const Look& look, const Offer& offer);
   std::string WhyNotNow(const Look& look, const BoundPod& pod, const Turn& turn,

@@ -198,7 +198,7 @@ class AgentTest : public testing::Test {
   std::optional<fakes::Kubelet> kubelet_;
   std::unique_ptr<Agent> agent_;
   Agent::Time now_{};
-  const std::map<std::string, bool> all_ = {{"GPU-a", true}, {"GPU-b", true}, {"GPU-c", false}};
+  std::map<std::string, bool> all_ = {{"GPU-a", true}, {"GPU-b", true}, {"GPU-c", false}};
 };
 
 }  // namespace tranche::agent

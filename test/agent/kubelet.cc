@@ -29,8 +29,9 @@ Ids Split(const std::string& text) {
 // The manager's calls, over the socket. The lock is let go meanwhile, as the real one does.
 class Kubelet::Calls : public PluginCalls {
  public:
-  Calls(v1beta1::DevicePlugin::Stub& plugin, std::unique_lock<std::mutex>& lock)
-      : plugin_(plugin), lock_(lock) {}
+  Calls(v1beta1::DevicePlugin::Stub& plugin, std::unique_lock<std::mutex>& lock,
+        v1beta1::ContainerAllocateResponse& last_given)
+      : plugin_(plugin), lock_(lock), last_given_(last_given) {}
 
   absl::StatusOr<Ids> Prefer(const Ids& available, const Ids& keep, int64_t size) override {
     v1beta1::PreferredAllocationRequest request;
@@ -56,6 +57,7 @@ class Kubelet::Calls : public PluginCalls {
         [&](grpc::ClientContext& context) { return plugin_.Allocate(&context, request, &answer); });
     if (!status.ok()) return Refused(status);
     const auto& given = answer.container_responses(0);
+    last_given_ = given;
     Ids seen;
     for (const auto& device : given.cdi_devices()) seen.push_back(device.name());
     const auto visible = given.envs().find("NVIDIA_VISIBLE_DEVICES");
@@ -84,6 +86,7 @@ class Kubelet::Calls : public PluginCalls {
 
   v1beta1::DevicePlugin::Stub& plugin_;
   std::unique_lock<std::mutex>& lock_;
+  v1beta1::ContainerAllocateResponse& last_given_;
 };
 
 // A resource and the plugin that serves it.
@@ -249,7 +252,7 @@ std::vector<std::string> Kubelet::resources() const {
 absl::Status Kubelet::Admit(const ManagedPod& pod, const std::string& resource) {
   std::unique_lock<std::mutex> lock(mutex_);
   Followed& followed = Of(resource);
-  Calls calls(*followed.plugin, lock);
+  Calls calls(*followed.plugin, lock, last_given_);
   return followed.manager.Admit(pod, calls);
 }
 
@@ -257,7 +260,7 @@ absl::Status Kubelet::Start(const std::string& uid, const std::string& container
                             const std::string& resource) {
   std::unique_lock<std::mutex> lock(mutex_);
   Followed& followed = Of(resource);
-  Calls calls(*followed.plugin, lock);
+  Calls calls(*followed.plugin, lock, last_given_);
   return followed.manager.Start(uid, container, calls);
 }
 
@@ -294,6 +297,11 @@ Ids Kubelet::Given(const std::string& uid, const std::string& container,
   const auto& all = followed->second->manager.given();
   const auto given = all.find({uid, container});
   return given == all.end() ? Ids() : given->second;
+}
+
+v1beta1::ContainerAllocateResponse Kubelet::LastGiven() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return last_given_;
 }
 
 }  // namespace tranche::fakes

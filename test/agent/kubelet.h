@@ -45,6 +45,9 @@ class Kubelet {
   Ids Given(const std::string& uid, const std::string& container,
             const std::string& resource = kGpus) const;
 
+  // All that the container was given that was served last.
+  v1beta1::ContainerAllocateResponse LastGiven() const;
+
   static constexpr const char* kGpus = "nvidia.com/gpu";
 
  private:
@@ -64,6 +67,7 @@ class Kubelet {
   std::condition_variable told_;
   std::map<std::string, std::unique_ptr<Followed>> followed_;  // by resource; none ever goes
   int registrations_ = 0;
+  v1beta1::ContainerAllocateResponse last_given_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Lister> lister_;
   std::unique_ptr<grpc::Server> server_;

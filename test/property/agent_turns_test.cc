@@ -1,12 +1,14 @@
 // The node agent's turns against a world that knows the truth: pods are bound, refused, ended and
 // deleted by force; records are lost, forged and copied; kubelet, agent and API server go away;
-// cards fall off. After every step each GPU has one pod at most that uses it, and every container
-// that runs has what was recorded for it. Where nothing is wrong in the world nobody is refused.
+// cards fall off. In some worlds pods share cards. After every step the pods that use a GPU have no
+// more than all of it together, and every container that runs has what was recorded for it. Where
+// nothing is wrong in the world nobody is refused.
 //   TRANCHE_SEED=7 TRANCHE_STEPS=1 property_tests --gtest_filter='AgentTurns*' replays one seed
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -25,6 +27,7 @@ struct WorldPod {
   BoundPod api;                      // as the API server has it
   fakes::ManagedPod kubelet;         // as the kubelet has it
   std::map<std::string, Ids> meant;  // by container, as Tranche meant it; none: not by Tranche
+  int part = 1000;                   // thousandths of each of its cards
   bool in_api = true;
   bool ended = false;        // its containers have
   bool over_in_api = false;  // in a terminal phase
@@ -37,9 +40,13 @@ struct WorldPod {
 
 class World : public fakes::PluginCalls {
  public:
-  World(uint64_t seed, bool troubled) : random_(seed), troubled_(troubled), manager_(seed) {
+  World(uint64_t seed, bool troubled)
+      : random_(seed), troubled_(troubled), shared_(Any(3) == 0), manager_(seed) {
     const int cards = 2 + Any(5);
-    for (int i = 0; i < cards; ++i) cards_.push_back({GpuUuid(fmt::format("gpu-{}", i)), ""});
+    for (int i = 0; i < cards; ++i) {
+      cards_.push_back({GpuUuid(fmt::format("gpu-{}", i)), "", i, kMib});
+      if (shared_) cards_.back().seats = kSeats;
+    }
     TellDevices();
   }
 
@@ -113,20 +120,25 @@ class World : public fakes::PluginCalls {
 
   void TellDevices() {
     std::map<std::string, bool> devices;
-    for (const Card& card : cards_) devices[card.uuid.str()] = card.problem.empty();
+    for (const TellableDevice& one : DevicesOf(cards_, "")) devices[one.id.str()] = one.healthy;
     manager_.SetDevices(devices);
   }
 
-  // GPUs that Tranche takes for free: of no pod that has a record and has not ended in the API.
-  std::vector<std::string> Free() const {
-    std::set<std::string> taken;
+  // GPUs that Tranche takes to have that part free: beside all pods that have a record and have not
+  // ended in the API.
+  std::vector<std::string> Free(int part) const {
+    std::map<std::string, int> taken;
     for (const auto& [uid, pod] : pods_) {
       if (!pod.in_api || pod.over_in_api) continue;
-      for (const auto& [container, ids] : pod.meant) taken.insert(ids.begin(), ids.end());
+      std::set<std::string> gpus;  // of an init container another one has them later
+      for (const auto& [container, ids] : pod.meant) gpus.insert(ids.begin(), ids.end());
+      for (const std::string& gpu : gpus) taken[gpu] += pod.part;
     }
     std::vector<std::string> free;
     for (const Card& card : cards_) {
-      const bool is_free = card.problem.empty() && !taken.contains(card.uuid.str());
+      const auto at = taken.find(card.uuid.str());
+      const int used = at == taken.end() ? 0 : at->second;
+      const bool is_free = card.problem.empty() && used + part <= kWhole;
       if (is_free) free.push_back(card.uuid.str());
     }
     return free;
@@ -155,17 +167,21 @@ class World : public fakes::PluginCalls {
     for (const std::string& id : ids) {
       Device device;
       device.uuid = GpuUuid(id);
-      device.milli = kWholeGpu;
+      device.milli = MilliGpu::Of(pod.part);
+      device.memory = Mebibytes::Of(kMib * pod.part / kWhole);
       devices.devices.push_back(device);
     }
     pod.api.record->containers.push_back(std::move(devices));
   }
 
   void Bind() {
-    Ids free = Free();
+    constexpr std::array kParts = {250, 333, 500, kWhole};
+    const int part = shared_ ? kParts[static_cast<std::size_t>(Any(4))] : kWhole;
+    Ids free = Free(part);
     std::shuffle(free.begin(), free.end(), random_);
     if (free.empty()) return;
     WorldPod pod = NewPod();
+    pod.part = part;
     pod.api.record = Allocation{};
     pod.api.record->knowledge = Knowledge::kExact;
     const auto take = [&](std::size_t from, std::size_t count) {
@@ -304,13 +320,13 @@ class World : public fakes::PluginCalls {
   }
 
   void Check() {
-    std::map<std::string, std::string> users;
+    std::map<std::string, int> used;
     for (const auto& [uid, pod] : pods_) {
       for (const std::string& container : pod.running) {
         const Ids& given = manager_.given().at({uid, container});
         for (const std::string& id : given) {
-          const auto [at, fresh] = users.emplace(id, uid + container);
-          ASSERT_TRUE(fresh) << id << " is used by " << at->second << " and " << uid << container;
+          used[id] += pod.part;
+          ASSERT_LE(used[id], kWhole) << id << " is used by " << uid << container << " and others";
         }
         const auto meant = pod.meant.find(container);
         if (meant == pod.meant.end()) continue;
@@ -322,8 +338,13 @@ class World : public fakes::PluginCalls {
     }
   }
 
+  static constexpr int kWhole = 1000;
+  static constexpr int kMib = 80'000;
+  static constexpr int kSeats = 8;
+
   std::mt19937_64 random_;
   const bool troubled_;
+  const bool shared_;
   fakes::DeviceManager manager_;
   Turns turns_;
   std::vector<Card> cards_;

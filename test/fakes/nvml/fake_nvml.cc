@@ -141,6 +141,28 @@ int nvmlDeviceGetMemoryInfo(void* device, abi::Memory* memory) {
   return abi::kSuccess;
 }
 
+int nvmlDeviceGetMemoryInfo_v2(void* device, abi::MemoryWithReserved* memory) {
+  const Lock lock(mutex);
+  if (memory->version != abi::kMemoryWithReservedVersion) return abi::kInvalidArgument;
+  constexpr unsigned long long kReserved = 480ULL << 20U;
+  const unsigned long long total = CardOf(device)->memory_mib << 20U;
+  *memory = {memory->version, total, kReserved, total - kReserved, 0};
+  return abi::kSuccess;
+}
+
+int nvmlDeviceGetComputeMode(void* device, int* mode) {
+  const Lock lock(mutex);
+  *mode = CardOf(device)->compute_mode;
+  return abi::kSuccess;
+}
+
+int nvmlDeviceSetComputeMode(void* device, int mode) {
+  const Lock lock(mutex);
+  if (CardOf(device)->fixed_mode) return abi::kNoPermission;
+  CardOf(device)->compute_mode = mode;
+  return abi::kSuccess;
+}
+
 int nvmlDeviceGetMigMode(void* device, unsigned* current, unsigned* pending) {
   const Lock lock(mutex);
   *current = *pending = CardOf(device)->mig_mode ? 1 : 0;

@@ -66,6 +66,7 @@ Card ReadCard(const Json& json) {
   card.mig_mode = json.contains("mig");
   card.may_monitor_mig = json.value("mayMonitorMig", true);
   card.rows = json.value("rows", "");
+  card.fixed_mode = json.value("mode", "") == "fixed";
   card.cuttable = json.value("board", "") == "h100-80";
   for (const Json& one : json.value("mig", Json::array())) {
     Mig mig;

@@ -47,6 +47,8 @@ struct Card {
   bool mig_mode = false;
   bool may_monitor_mig = true;
   bool cuttable = false;
+  int compute_mode = 0;
+  bool fixed_mode = false;       // who asks may not change it
   std::string rows;              // of memory: "pending", "failed" to be remapped
   std::list<Mig> migs;           // handles are their addresses
   std::vector<std::string> row;  // of the matrix

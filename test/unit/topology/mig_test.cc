@@ -269,7 +269,7 @@ TEST(MigTest, FindsAProfileByNameAndByTheSpellingOfOtherDrivers) {
   EXPECT_EQ(FindMigProfile(BoardOf("gb200-186"), "1g.24gb+me")->name, "1g.23gb+me");
   EXPECT_EQ(FindMigProfile(BoardOf("a100-40"), "1g.6gb"), nullptr);
   EXPECT_EQ(FindMigProfile(BoardOf("a100-40"), ""), nullptr);
-  EXPECT_EQ(FindMigProfile(BoardOf("h200-141"), "7g.141gb")->memory, std::nullopt);
+  EXPECT_EQ(FindMigProfile(BoardOf("h200-141"), "7g.141gb")->memory, Mebibytes::Of(143360));
   EXPECT_EQ(FindMigProfile(BoardOf("h200-141"), "1g.18gb")->memory, Mebibytes::Of(16384));
 }
 

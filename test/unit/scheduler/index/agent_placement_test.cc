@@ -346,6 +346,31 @@ TEST(AgentPlacement, TrancheNodeGivesWholeCardsAsTheRecordSays) {
   EXPECT_NE(node.Why(test::WholePod("one", 1)), "");
 }
 
+// By MPS, as many containers on a card as it has seats for.
+TEST(AgentPlacement, TrancheNodeGivesPartsOfCardsThatItShares) {
+  NodeFacts facts = test::AgentNode(AgentKind::kTranche, "n", 2, 80000);
+  facts.gpu = ResourceCount{6, 6};
+  for (AgentDevice& device : facts.agent->devices) {
+    device.mode = "mps";
+    device.slots = 3;
+  }
+  PlacementNode node(std::move(facts));
+  const auto part = [](const char* name, int64_t milli) {
+    PodRequest request = test::FractionPod(name, milli);
+    request.containers.at(0).plugin_count = 1;  // nvidia.com/gpu: 1
+    return request;
+  };
+  const int card = node.Put(part("a", 300));
+  ASSERT_GE(card, 0);
+  EXPECT_EQ(node.Put(part("b", 300)), card) << "where a part is taken already";
+  EXPECT_EQ(node.Put(part("c", 100)), card);
+  EXPECT_EQ(node.Put(part("d", 100)), 1 - card) << "there are three seats";
+  EXPECT_NE(node.Why(test::WholePod("whole", 1)), "");
+  EXPECT_THAT(node.FreeMib(), ElementsAre(card == 0 ? 24000 : 72000, card == 0 ? 72000 : 24000));
+  EXPECT_EQ(node.Why(test::FractionPod("by annotation alone", 100)), "NoAgent")
+      << "the kubelet would not ask the agent for it";
+}
+
 TEST(AgentPlacement, TellsWhatHoldsAContainerToItsPart) {
   const auto by = [](const NodeFacts& facts) {
     const Inventory inventory = BuildInventory(facts, 0);
@@ -360,7 +385,10 @@ TEST(AgentPlacement, TellsWhatHoldsAContainerToItsPart) {
   EXPECT_EQ(by(stock), "mps");
   EXPECT_EQ(by(test::AgentNode(AgentKind::kHami, "n", 1, 46068)), "hami-core");
   EXPECT_EQ(by(test::AgentNode(AgentKind::kGpushare, "n", 1, 23, 1024)), "") << "it counts alone";
-  EXPECT_EQ(by(test::AgentNode(AgentKind::kTranche, "n", 1, 46068)), "");
+  NodeFacts own = test::AgentNode(AgentKind::kTranche, "n", 1, 46068);
+  EXPECT_EQ(by(own), "");
+  own.agent->devices[0].mode = "mps";
+  EXPECT_EQ(by(own), "mps");
 }
 
 // Agents that go by index: the record's number finds the card, whatever its place in the list.

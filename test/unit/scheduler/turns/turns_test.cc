@@ -120,7 +120,7 @@ TEST(TurnsTest, RefusesWhereNothingIsRight) {
        },
        "container main of pod team/old holds it"},
       {"devices named by the pod itself",
-       [](Look&, BoundPod& pod) { pod.asking[0].names_itself = true; },
+       [](Look&, BoundPod& pod) { pod.asking[0].own_variables = {"NVIDIA_VISIBLE_DEVICES"}; },
        "sets NVIDIA_VISIBLE_DEVICES itself"},
   };
   for (const Row& row : table) {

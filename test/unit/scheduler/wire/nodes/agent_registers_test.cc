@@ -65,6 +65,22 @@ TEST(TrancheRegister, ReadsCardsThatAreGivenWhole) {
   }
 }
 
+TEST(TrancheRegister, SaysHowManyMayShareACard) {
+  const auto text = [](const char* mps) {
+    return fmt::format(
+        R"({{"v":1,"devices":[{{"uuid":"GPU-a","index":0,"mib":80951,"healthy":true,"mps":{}}}]}})",
+        mps);
+  };
+  const auto found = ParseTrancheRegister(text(R"({"seats":16})"));
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->agent.devices.at(0).mode, "mps");
+  EXPECT_EQ(found->agent.devices.at(0).slots, 16);
+  for (const char* const wrong : {"16", "{}", R"({"seats":0})", R"({"seats":49})"}) {
+    const std::string error = ErrorOf(ParseTrancheRegister(text(wrong)).status());
+    EXPECT_NE(error.find("in device 0.mps"), std::string::npos) << wrong << ": " << error;
+  }
+}
+
 TEST(TrancheRegister, TellsWhyACardIsClosed) {
   const auto found = ParseTrancheRegister(
       R"({"v":1,"devices":[{"uuid":"GPU-a","index":0,"mib":81559,"healthy":true},)"
