@@ -190,8 +190,16 @@ void PodEvents::NoteDevices(PodFacts& pod, Holding& holding) {
     } else if (pod.request.follows_placeholder) {
       if (!NamesNoOther(*holding.allocation, told)) holding.others.push_back(told);
     } else if (*holding.allocation != told && !TRANCHE_PLANTED(own_record_edited_since_counts)) {
-      Allocation written = *std::exchange(holding.allocation, told);
-      if (!NamesNoOther(told, written)) holding.others.push_back(std::move(written));
+      // A leader that had no ledger may have placed it after the bind that the ledger knows failed.
+      Allocation other = *std::exchange(holding.allocation, told);
+      const bool later = other.epoch > told.epoch && other.epoch < cluster_.options.epoch;
+      if (later) std::swap(*holding.allocation, other);
+      // There is no device that both could name where devices are counted.
+      const bool counted = later && other.knowledge == Knowledge::kCounts &&
+                           holding.allocation->knowledge == Knowledge::kCounts;
+      if (!counted && !NamesNoOther(*holding.allocation, other)) {
+        holding.others.push_back(std::move(other));
+      }
     }
   }
   if (holding.others.empty()) return;

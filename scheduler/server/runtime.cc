@@ -243,6 +243,8 @@ void Runtime::Impl::TakeOver(int64_t epoch) {
     changed.wait(lock, [this] { return refreshed || stopping; });
     if (stopping) return;
   }
+  // It stood still meanwhile; the elector ends the process.
+  if (!grant.holds()) return;
   buffer.Open(services->host().cluster);
   services->Begin();
   leading = services.get();

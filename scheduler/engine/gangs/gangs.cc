@@ -140,7 +140,8 @@ void Gangs::Leave(const PodUid& uid, PodRecord& record, Instant now) {
   gang.tried = 0;
   if (gang.seated) {
     // Fewer than all need no seats; the rest gathers again.
-    const bool own = record.earmark != nullptr && !reclaims_.of_member.contains(uid);
+    const bool kept = record.earmark != nullptr || cluster_.lifted.contains(uid);
+    const bool own = kept && !reclaims_.of_member.contains(uid);
     if (own) earmarks_.DropEarmark(uid, record, now);
     const GangCount count = CountOf(key, gang);
     if (!count.complete()) Unseat(gang, now);
@@ -346,11 +347,12 @@ void Gangs::Unseat(Gang& gang, Instant now) {
   std::set<NodeId> freed;
   for (const PodUid& uid : gang.members) {
     PodRecord& record = cluster_.pods.at(uid);
-    if (record.earmark == nullptr || reclaims_.of_member.contains(uid) ||
+    const bool lifted = cluster_.lifted.contains(uid);
+    if ((record.earmark == nullptr && !lifted) || reclaims_.of_member.contains(uid) ||
         reclaims_.nominated_until.contains(uid)) {
       continue;
     }
-    const NodeId id = cluster_.names.Find(record.earmark->node.str());
+    const NodeId id = lifted ? kNoNode : cluster_.names.Find(record.earmark->node.str());
     if (id != kNoNode) freed.insert(id);
     // kube-scheduler counts it there while it is nominated.
     if (record.seen && ClusterState::IsPending(record)) {

@@ -95,8 +95,9 @@ void Nominations::End(const PodUid& uid, PodRecord& record, Instant now) {
     if (waiting->second.empty()) reclaims_.nominated.erase(waiting);
   }
   record.traits.nominated = NodeName();
-  if (reclaims_.nominated_until.erase(uid) == 0 || record.earmark == nullptr) return;
-  const NodeId id = cluster_.names.Find(record.earmark->node.str());
+  if (reclaims_.nominated_until.erase(uid) == 0) return;
+  const NodeId id =
+      record.earmark == nullptr ? kNoNode : cluster_.names.Find(record.earmark->node.str());
   earmarks_.DropEarmark(uid, record, now);
   if (id != kNoNode && cluster_.nodes[id] != nullptr) requeue_.NoteRoom(id, now);
 }

@@ -140,6 +140,9 @@ class ClusterState {
   std::set<PodUid> terminating;
   std::set<PodUid> checkpointing;
   std::set<std::pair<Instant, PodUid>> reservations;
+  // Pods with an earmark that is taken out for a question and comes back after it (ScopedRemoval),
+  // unless it is dropped or replaced meanwhile.
+  std::set<PodUid> lifted;
   // Gangs whose size is told and that have not started, by key: the ones anything is to be done
   // for. Kept by gangs/gangs.h.
   std::set<std::string> open_gangs;

@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "scheduler/index/charge_of.h"
+#include "topology/base/mark.h"
 
 namespace tranche {
 
 void Earmarks::PutEarmark(const PodUid& uid, PodRecord& record, Earmark earmark, Instant now) {
   state_.DropTentative(uid, record, now);
+  state_.lifted.erase(uid);
   const NodeId id = state_.InternNode(earmark.node);
   Holding holding;
   holding.uid = uid;
@@ -35,6 +37,7 @@ Earmark Earmarks::EarmarkOf(NodeId id, const PodRequest& request, const QuotaMem
 }
 
 void Earmarks::DropEarmark(const PodUid& uid, PodRecord& record, Instant now) {
+  if (state_.lifted.erase(uid) > 0) TRANCHE_MARK(earmark_dropped_while_lifted);
   if (record.earmark == nullptr) return;
   const std::unique_ptr<Earmark> earmark = std::move(record.earmark);
   state_.book.Unearmark(uid);
@@ -53,6 +56,7 @@ ScopedRemoval::ScopedRemoval(ClusterState& state, const PodUid& uid, Instant now
   if (record == nullptr || record->earmark == nullptr) return;
   earmark_ = std::make_unique<Earmark>(*record->earmark);
   Earmarks(state).DropEarmark(uid, *record, now);
+  state.lifted.insert(uid);
   RemoveOthers(others);
 }
 
@@ -73,7 +77,7 @@ void ScopedRemoval::RemoveOthers(const RoomShares& others) {
 }
 
 void ScopedRemoval::PutBack(const PodUid& uid, const Earmark& earmark) {
-  PodRecord* record = state_.Find(uid);
+  const PodRecord* record = state_.Find(uid);
   if (record == nullptr) return;
   // A question within this one, about another pod, may have put it back.
   if (!state_.book.earmarks().contains(uid)) state_.book.Earmark(uid, earmark.work);
@@ -88,9 +92,13 @@ void ScopedRemoval::PutBack(const PodUid& uid, const Earmark& earmark) {
 }
 
 ScopedRemoval::~ScopedRemoval() {
-  for (const auto& [uid, earmark] : others_) PutBack(uid, earmark);
+  for (const auto& [uid, earmark] : others_) {
+    const PodRecord* other = state_.Find(uid);
+    if (other != nullptr && other->earmark != nullptr) PutBack(uid, earmark);
+  }
   PodRecord* record = state_.Find(uid_);
-  if (earmark_ != nullptr && record != nullptr) {
+  const bool dropped = earmark_ != nullptr && state_.lifted.erase(uid_) == 0;
+  if (earmark_ != nullptr && record != nullptr && !dropped) {
     // A tentative placement on the very node would be replaced by the earmark, which is stronger.
     if (record->tentative != kNoNode && state_.names.name(record->tentative) == earmark_->node) {
       state_.DropTentative(uid_, *record, now_);
@@ -102,6 +110,9 @@ ScopedRemoval::~ScopedRemoval() {
   }
 }
 
-void ScopedRemoval::Discard() { earmark_ = nullptr; }
+void ScopedRemoval::Discard() {
+  earmark_ = nullptr;
+  state_.lifted.erase(uid_);
+}
 
 }  // namespace tranche

@@ -19,6 +19,7 @@ class Earmarks {
   explicit Earmarks(ClusterState& state) : state_(state) {}
 
   void PutEarmark(const PodUid& uid, PodRecord& record, Earmark earmark, Instant now);
+  // Also one that is lifted just now: it does not come back.
   void DropEarmark(const PodUid& uid, PodRecord& record, Instant now);
   // These devices of the node, for the pod, with what they are charged.
   Earmark EarmarkOf(NodeId id, const PodRequest& request, const QuotaMembership& membership,

@@ -80,7 +80,10 @@ void DeviceChecker::Hear(const Happening& happening) {
     given_.erase(happening.key);
     return;
   }
-  if (happening.kind != Happening::Kind::kWritten || happening.resource != "pods") return;
+  if (happening.kind != Happening::Kind::kWritten) return;
+  const bool made = happening.resource == "nodes" && happening.before.is_null();
+  if (made) made_[happening.key] = happening.at;
+  if (happening.resource != "pods") return;
   if (happening.after.is_null()) return;
   if (happening.who.starts_with("kubelet/")) return NotStarted(happening);
   if (!IsTranche(happening.who)) return;
@@ -148,7 +151,10 @@ void DeviceChecker::Bound(const PodLife& pod, SimTime now) {
       if (!device.profile.empty() && other->record->knowledge == "counts") continue;
       // A slot is but a number in the record, no card: with the record it is taken away.
       const bool kept = Annotation(other->object, "tranche.dev/allocation") == other->recorded;
-      if (device.id.starts_with("slot ") && !kept) continue;
+      // So it is when the node is made anew.
+      const auto made = made_.find(pod.node);
+      const bool older = made != made_.end() && other->bound && *other->bound < made->second;
+      if (device.id.starts_with("slot ") && (!kept || older)) continue;
       const std::string wrong = Add(cards[device.id], device, memory.Of(device.id));
       if (wrong.empty() || other != &pod) continue;
       Found(now, pod.key,

@@ -53,6 +53,7 @@ class DeviceChecker : public Checker {
   static std::string Add(Card& card, const RecordDevice& device, int64_t memory);
   Memory MemoryOf(const std::string& node, SimTime now);
 
+  std::map<std::string, SimTime> made_;        // nodes, the last time
   std::map<std::string, Register> registers_;  // by node, as they were read last
   std::map<std::string, Given> given_;         // by kubelets and agents: pod's key -> what it has
 };

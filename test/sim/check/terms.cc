@@ -67,9 +67,9 @@ bool Terms::MayBeTakenToEnd(SimTime ended, SimTime until, SimTime lag) const {
     if (term.from <= ended) led = &term;
   }
   if (led == nullptr) return true;
-  if (ended < led->from + kTakingOver) return until <= ended;
   // It was lost before it heard of the end.
-  return led->until && *led->until <= ended + lag && until <= *led->until;
+  if (led->until && *led->until <= ended + lag && until <= *led->until) return true;
+  return ended < led->from + kTakingOver && until <= ended;
 }
 
 }  // namespace tranche::sim::check

@@ -225,7 +225,8 @@ void Replica::Lead(OpenedLedger opened, int64_t epoch) {
 
 // When both are there: the ledger, and lists that began after the lease was gained.
 void Replica::BeginToLead() {
-  if (leading_ || !services_ || (config_.elects && !refreshed_)) return;
+  if (leading_ || !services_) return;
+  if (config_.elects && (!refreshed_ || !grant_.holds())) return;
   leading_ = true;
   Tell(Kind::kLeads, static_cast<uint64_t>(services_->epoch()), unmetered_);
   if (config_.elects) buffer_.Open(services_->host().cluster);

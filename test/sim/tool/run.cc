@@ -71,7 +71,7 @@ CheckOptions OptionsOf(const FaultPlan& faults, const ReplicasOptions& replicas)
   // Watches that lag, requests that are repeated: the news of a cluster in trouble comes late.
   const bool late = faults.has(Fault::kApiServer) || faults.has(Fault::kNetwork) ||
                     faults.has(Fault::kPause) || faults.has(Fault::kCrash);
-  if (late) options.lag = std::chrono::seconds(75);
+  if (late) options.lag = std::chrono::seconds(150);
   return options;
 }
 

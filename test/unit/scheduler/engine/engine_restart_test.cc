@@ -37,8 +37,10 @@ class EngineRestartTest : public EngineQuotaTest {
   // An engine that has read the nodes and pods of a cluster.
   std::unique_ptr<Engine> Started(const std::vector<NodeFacts>& nodes,
                                   const std::vector<PodFacts>& pods, MeterHistory history = {},
-                                  test::Objects objects = {}) {
-    auto engine = std::make_unique<Engine>(EngineOptions{});
+                                  test::Objects objects = {}, int64_t epoch = 1) {
+    EngineOptions options;
+    options.epoch = epoch;
+    auto engine = std::make_unique<Engine>(options);
     engine->Restore(std::move(history));
     engine->SetPolicies(test::Declare(std::move(objects)), Defaults(), now_);
     for (const NodeFacts& node : nodes) engine->UpsertNode(node, now_);
@@ -187,6 +189,34 @@ TEST_F(EngineRestartTest, AnUnreadablePodThatTurnsOutToAskNothingHoldsNothing) {
   engine->UpsertPod(odd, now_);
   EXPECT_EQ(Free(*engine), "1000/81559 None") << "it was read before";
   EXPECT_THAT(engine->Audit(), IsEmpty());
+}
+
+// The bind that the ledger knows failed, and a leader that had no ledger bound the pod.
+TEST_F(EngineRestartTest, OnANodeOfCountsTheRecordOfALaterLeaderCounts) {
+  const PodRequest request = WholePod("mine", 1);
+  Allocation ledgers;
+  ledgers.epoch = 1;
+  ledgers.knowledge = Knowledge::kCounts;
+  Device device;
+  device.card = 2;
+  device.milli = kWholeGpu;
+  device.memory = Mebibytes::Of(81559);
+  ledgers.containers = {{"main", {device}}};
+  Allocation records = ledgers;
+  records.containers[0].devices[0].card = 0;
+  MeterHistory history;
+  history.open = {OpenOf(request, "a", 0)};
+  history.open[0].allocation = ledgers;
+  records.epoch = 2;
+  auto later = Started({StockNode("a", 3)}, {Bound(request, "a", records)}, history, {}, 3);
+  EXPECT_EQ(Free(*later), "0/0 1000/81559 1000/81559 None");
+  EXPECT_THAT(Faults(*later), IsEmpty());
+  for (const int64_t epoch : {1, 3, 900}) {
+    records.epoch = epoch;
+    auto edited = Started({StockNode("a", 3)}, {Bound(request, "a", records)}, history, {}, 3);
+    EXPECT_EQ(Free(*edited), "1000/81559 1000/81559 0/0 None") << "epoch " << epoch;
+    EXPECT_THAT(Faults(*edited), ElementsAre("disputed_devices"));
+  }
 }
 
 TEST_F(EngineRestartTest, WhereTheTextsDisagreeAllNamedDevicesAreBusy) {

@@ -123,5 +123,30 @@ TEST_F(ClusterStateTest, DiscardedEarmarkStaysAway) {
   EXPECT_EQ(record.earmark, nullptr);
 }
 
+// A gang that loses its seats while one of its pods is asked about.
+TEST_F(ClusterStateTest, AnEarmarkDroppedWhileItIsLiftedDoesNotComeBack) {
+  PodRecord& record = Earmarked(pod_);
+  {
+    const ScopedRemoval removal(state_, pod_.uid, At(1), {});
+    earmarks_.DropEarmark(pod_.uid, record, At(1));
+  }
+  EXPECT_EQ(Held(pod_), nullptr);
+  EXPECT_EQ(record.earmark, nullptr);
+  EXPECT_THAT(state_.book.earmarks(), IsEmpty());
+  EXPECT_THAT(state_.lifted, IsEmpty());
+}
+
+TEST_F(ClusterStateTest, AnEarmarkPutWhileTheOldOneIsLiftedStays) {
+  PodRecord& record = Earmarked(pod_);
+  Earmark other = *record.earmark;
+  other.node = NodeName("m");
+  {
+    const ScopedRemoval removal(state_, pod_.uid, At(1), {});
+    earmarks_.PutEarmark(pod_.uid, record, other, At(1));
+  }
+  EXPECT_EQ(record.earmark->node, NodeName("m"));
+  EXPECT_EQ(Held(pod_), nullptr) << "on n";
+}
+
 }  // namespace
 }  // namespace tranche
