@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/index/agent_cards.h"
 #include "scheduler/index/card_sets.h"
 #include "scheduler/index/eligibility.h"
 #include "scheduler/index/placement.h"
@@ -57,6 +58,15 @@ std::string Join(const std::vector<std::string>& texts) {
 }
 
 // What is free on the node of the kind the pod asks for.
+// What tranche-node on the node would give the pod a part by; empty: it is not there.
+std::string DescribeOwnAgent(const Inventory& inventory, const PodRequest& request) {
+  if (inventory.agent != AgentKind::kTranche) return "";
+  if (ServesWholeCardsOnly(inventory)) return "; tranche-node gives whole GPUs there (seats: 0)";
+  if (CallsAgent(inventory.agent, request)) return "";
+  return "; beside the annotation the container has to limit nvidia.com/gpu, or the kubelet asks "
+         "tranche-node for nothing";
+}
+
 std::string DescribeFree(const NodeEntry& entry, const PodRequest& request) {
   const Inventory& inventory = entry.state.inventory();
   const Load& load = entry.state.hard();
@@ -98,7 +108,8 @@ constexpr std::pair<Reason, std::string_view> kAdvice[] = {
     {Reason::kUnknownProfile, kCorrectAmount},
     {Reason::kStyleOff, "ask an administrator to allow this style, or use another"},
     {Reason::kNoAgent,
-     "share on nodes with an agent (HAMi, MPS), or allow unenforced sharing by policy"},
+     "share on nodes with an agent (tranche-node, HAMi, MPS), or allow unenforced sharing by "
+     "policy"},
     {Reason::kUnknownModel, "correct the model's name, or add a node that has it"},
     {Reason::kWrongModel, "allow more GPU models"},
     {Reason::kTooManyPerNode, "ask for fewer GPUs per pod, or add larger nodes"},
@@ -244,8 +255,10 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
       return entry.state.facts().agent_unreadable;
     case Reason::kOperatorBusy:
       return DescribeBusy(entry);
-    case Reason::kNoGpu:
     case Reason::kNoAgent:
+      return fmt::format("{}; {}{}", asks, DescribeFree(entry, request),
+                         DescribeOwnAgent(inventory, request));
+    case Reason::kNoGpu:
     case Reason::kUnhealthy:
     case Reason::kNumaMismatch:
     case Reason::kNoRoom:

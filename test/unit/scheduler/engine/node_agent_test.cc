@@ -1,4 +1,4 @@
-// Nodes whose agent an object beside the Node tells of: Koordinator's Device.
+// Nodes whose agent an object beside the Node tells of, Koordinator's Device; and tranche-node.
 #include "test/unit/scheduler/engine/engine_fixture.h"
 
 namespace tranche {
@@ -49,6 +49,26 @@ TEST_F(NodeAgentTest, WhatTheNodeItselfShowsCountsMore) {
   engine_.SetNodeAgent(NodeName("a"), Cards(2), now_);
   EXPECT_EQ(ReasonOn(Half("p"), "a"), "NoAgent");
   EXPECT_EQ(ReasonOn(test::HamiPod("q", 1, 1000), "a"), "");
+}
+
+TEST_F(NodeAgentTest, SaysWhatAPartOfTrancheNodesNeeds) {
+  NodeFacts facts = test::AgentNode(AgentKind::kTranche, "a", 1, 80'000);
+  facts.gpu = ResourceCount{8, 8};
+  const auto told = [&](const PodRequest& part) {
+    Nodes({facts});
+    engine_.UpsertPod(test::Pending(part), now_);
+    return engine_.Explain(part.name, now_)->nodes.at(0).detail;
+  };
+  const PodRequest part = test::FractionPod("part", 250);
+  EXPECT_THAT(told(part), testing::HasSubstr("tranche-node gives whole GPUs there"));
+  facts.agent->devices[0].mode = "mps";
+  facts.agent->devices[0].slots = 8;
+  EXPECT_THAT(told(part), testing::HasSubstr("the container has to limit nvidia.com/gpu"));
+  PodRequest right = test::FractionPod("right", 250);
+  right.containers.at(0).plugin_count = 1;
+  EXPECT_TRUE(Place(right, "a"));
+  const NodeView view = engine_.Nodes(NodeName(), 1, now_).at(0);
+  EXPECT_EQ(view.gpus.at(0).enforced_by, "mps");
 }
 
 TEST_F(NodeAgentTest, AnIllCardIsNotGiven) {
