@@ -300,8 +300,13 @@ void ReclaimRuns::NoteMemberGone(const PodUid& uid, Instant now) {
 }
 
 void ReclaimRuns::NoteMemberReturned(const PodUid& uid, Instant now) {
-  const auto reclaim = reclaims_.of_member.find(uid);
-  if (reclaim != reclaims_.of_member.end()) Reearmark(reclaims_.all.at(reclaim->second), now);
+  const auto found = reclaims_.of_member.find(uid);
+  if (found == reclaims_.of_member.end()) return;
+  Reclaim& reclaim = reclaims_.all.at(found->second);
+  if (Reearmark(reclaim, now)) return;
+  // While it was about to be bound elsewhere somebody came who asked nobody.
+  TRANCHE_MARK(reclaim_room_gone_meanwhile);
+  Finish(reclaim, ReclaimPhase::kAborted, "Changed", now);
 }
 
 void ReclaimRuns::NoteStart(const PodUid& uid, PodRecord& record, Instant now) {

@@ -185,6 +185,27 @@ TEST_F(ReclaimRunsTest, WhereThePodGoesEndsItsPlan) {
   }
 }
 
+// Its bind elsewhere is refused: its room is kept again, or the record says that it is gone.
+TEST_F(ReclaimRunsTest, APodThatComesBackHasItsRoomOrNoPlan) {
+  for (const bool stranger : {false, true}) {
+    reclaims.all.clear();
+    const Reclaim& reclaim = Begin();
+    EvictBoth();
+    ASSERT_EQ(Phase(reclaim), "Reserved");
+    PodRecord& record = *cluster.Find(wants_.uid);
+    earmarks.DropEarmark(wants_.uid, record, now);  // reserved on n2 meanwhile
+    if (stranger) Runs(test::WholePod("stranger", 2), "n1");
+    runs_.NoteMemberReturned(wants_.uid, now);
+    EXPECT_EQ(Phase(reclaim), stranger ? "Aborted Changed" : "Reserved");
+    EXPECT_EQ(record.earmark != nullptr, !stranger);
+    if (!stranger) {
+      Binds("n1");
+      Runs(one_, "n1");
+      Runs(two_, "n1");
+    }
+  }
+}
+
 TEST_F(ReclaimRunsTest, RoomThatIsNotComeForIsGivenBackAndItsNodeAvoided) {
   const Reclaim& reclaim = Begin();
   EvictBoth();
