@@ -37,6 +37,8 @@ class PodEvents {
 
   void UpsertPlain(const PodFacts& pod, bool ended, Instant now);
   void EndPod(PodRecord& record, const PodFacts& pod, Instant now);
+  // It is gone, or asks for no GPUs any more. `record` with it.
+  void Forget(const PodUid& uid, PodRecord& record, Instant now);
   void PlacePod(PodRecord& record, PodFacts& pod, Instant now);
   // A version that cannot be read takes nothing away from what is known.
   bool AddsNothing(const PodRecord* record, const PodFacts& pod, bool ended) const;
@@ -97,6 +99,21 @@ Instant PodEvents::EndOf(const PodUid& uid, const PodFacts& pod, Instant now) co
     return std::min(*pod.finished_at + (work->since - *pod.started_at), now);
   }
   return std::min(*pod.finished_at, now);
+}
+
+void PodEvents::Forget(const PodUid& uid, PodRecord& record, Instant now) {
+  parts_.demand_notes.End(record, now);
+  cluster_.DropTentative(uid, record, now);
+  parts_.DropReservation(uid, record, now);
+  if (!record.node.empty()) {
+    parts_.metering.Close(uid, record, MeterKind::kClose, now);
+    parts_.ReleaseOn(record.node, uid, now);
+  }
+  parts_.runs.NoteVictimGone(uid, now);
+  parts_.runs.NoteMemberGone(uid, now);
+  parts_.gangs.Leave(uid, record, now);
+  cluster_.agents.Leave(uid, now);
+  parts_.Erase(uid);
 }
 
 void PodEvents::EndPod(PodRecord& record, const PodFacts& pod, Instant now) {
@@ -402,6 +419,12 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   const bool charged = !pod.node.empty() && parts_->metering.unclaimed.contains(uid);
   const bool unknown = pod.unreadable && !TRANCHE_PLANTED(unreadable_pod_holds_nothing);
   const bool may_hold = pod.request.asks_gpu() || (!ended && (unknown || charged));
+  const bool waits = known != nullptr && known->Place().empty() && !known->terminal;
+  if (waits && !may_hold && !ended) {
+    TRANCHE_MARK(pod_asks_for_gpus_no_more);
+    events.Forget(uid, *known, now);
+    known = nullptr;
+  }
   if (known == nullptr && !may_hold) return events.UpsertPlain(pod, ended, now);
   // Of one that ended before we looked only the ledger may want to know.
   if (known == nullptr && ended && !parts_->metering.unclaimed.contains(uid)) return;
@@ -450,20 +473,7 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
     cluster.NotePlainCpu(node, now);
   }
   parts_->gangs.ForgetPlainMember(uid);
-  PodRecord* record = cluster.Find(uid);
-  if (record == nullptr) return;
-  parts_->demand_notes.End(*record, now);
-  cluster.DropTentative(uid, *record, now);
-  parts_->DropReservation(uid, *record, now);
-  if (!record->node.empty()) {
-    parts_->metering.Close(uid, *record, MeterKind::kClose, now);
-    parts_->ReleaseOn(record->node, uid, now);
-  }
-  parts_->runs.NoteVictimGone(uid, now);
-  parts_->runs.NoteMemberGone(uid, now);
-  parts_->gangs.Leave(uid, *record, now);
-  cluster.agents.Leave(uid, now);
-  parts_->Erase(uid);
+  if (PodRecord* record = cluster.Find(uid)) events.Forget(uid, *record, now);
 }
 
 void Engine::SettlePlaceholder(const PodName& placeholder, const NodeName& node, Instant now) {

@@ -73,6 +73,31 @@ TEST_F(EngineTest, RecordsAreBelievedOnlyWhenTheyDescribeTheNode) {
   EXPECT_EQ(ReasonOn(HamiPod("p", 1, 100), "a"), "DevicesUnknown");
 }
 
+// Its annotations are taken off while it waits: it is bound as any pod is, and no node is closed
+// for devices that nobody can name.
+TEST_F(EngineTest, APodThatAsksForNothingAnyMoreIsBoundWithoutARecord) {
+  Nodes({test::HamiNode("a", 2)});
+  const PodRequest asked = test::FractionPod("p", 500);
+  engine_.UpsertPod(test::Pending(asked), now_);
+  Filter(asked);
+  PodRequest plain = test::EmptyRequest("p");
+  plain.uid = asked.uid;
+  engine_.UpsertPod(test::Pending(plain), now_);
+  const BindPlan plan = engine_.Bind(plain.name, plain.uid, NodeName("a"), now_);
+  EXPECT_EQ(plan.kind, BindPlan::Kind::kWrite);
+  EXPECT_FALSE(plan.asks_gpu);
+  EXPECT_TRUE(plan.allocation.containers.empty());
+  engine_.UpsertPod(Bound(plain, "a"), now_);
+  EXPECT_EQ(ReasonOn(HamiPod("next", 1, 100), "a"), "");
+  EXPECT_EQ(FreeMilli("a"), 2000);
+  // And the other way round.
+  engine_.UpsertPod(test::Pending(test::EmptyRequest("q")), now_);
+  engine_.UpsertPod(test::Pending(HamiPod("q", 1, 1000, 50)), now_);
+  EXPECT_TRUE(Place(HamiPod("q", 1, 1000, 50), "a"));
+  EXPECT_EQ(FreeMilli("a"), 1500);
+  EXPECT_THAT(engine_.Audit(), testing::IsEmpty());
+}
+
 // All are asked for before the first is bound, as when they are created at once.
 TEST_F(EngineTest, SixteenHalvesOnEightCardsLandTwoACardAndNoneWaits) {
   Nodes({test::HamiNode("a", 8)});
