@@ -60,8 +60,7 @@ void ChargeChecker::Judge(const PodLife& pod, const Charged& charged, SimTime no
   const SimTime from = charged.from, to = charged.to;
   const bool open = charged.open, estimated = charged.estimated;
   const SimTime lag = options_.lag;
-  if (from < Reserved(pod) - kAllowed ||
-      from > terms_.AwareBy(*pod.bound) + kAllowed) {
+  if (from < Reserved(pod) - kAllowed || from > terms_.AwareBy(*pod.bound) + kAllowed) {
     Found(*pod.bound, pod.key,
           fmt::format("expected it charged from {} on, found from {}", Seconds(*pod.bound),
                       Seconds(from)));
@@ -110,7 +109,9 @@ void ChargeChecker::AtEnd(const Ending& ending) {
       continue;
     }
     if (found == charged.end()) {
-      if (IsCharged(pod) && terms_.AwareBy(*pod.bound) < ending.at) {
+      // It was gone before anybody could see that it had been bound.
+      const bool unseen = pod.doubted && pod.ended && *pod.ended <= *pod.bound + options_.lag;
+      if (!unseen && IsCharged(pod) && terms_.AwareBy(*pod.bound) < ending.at) {
         Found(*pod.bound, pod.key, "expected the pod's time in the ledger, found none");
       }
       continue;

@@ -94,6 +94,25 @@ TEST_F(SimLedger, TimeIsChargedToTheSecond) {
   }
 }
 
+// Nobody was told how its bind went, and it was gone before anybody saw it with a node.
+TEST_F(SimLedger, APodThatNobodySawIsNotChargedFor) {
+  WriteFile({});
+  for (const bool told : {true, false}) {
+    CheckOptions late;
+    late.lag = std::chrono::seconds(75);
+    Scene scene(late);
+    scene.StockNode("n1", 1).Leads(kLeader, 1).At(9).Pod("a/one", 1);
+    scene.At(10).Bind("a/one", "n1", {{"GPU-0"}});
+    const char* const error = told ? "" : "the outcome of the bind is not known yet";
+    scene.At(14).Say({.kind = Happening::Kind::kAsked,
+                      .key = "a/one",
+                      .text = "bind",
+                      .after = Json({{"Error", error}})});
+    scene.At(40).End("a/one").At(600);
+    EXPECT_EQ(scene.Found({}, {options_.path}).contains("charges"), told) << scene.Texts();
+  }
+}
+
 TEST_F(SimLedger, ATimeWithoutLeaderIsAllowedFor) {
   for (const bool down : {true, false}) {
     std::filesystem::remove_all(folder_);

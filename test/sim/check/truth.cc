@@ -137,13 +137,15 @@ void Truth::Hear(const Happening& happening) {
 
 void Truth::HearAnswer(const Happening& happening) {
   const auto uid = uids_.find(happening.key);
-  if (uid == uids_.end() || pods_.at(uid->second).bound) return;
+  if (uid == uids_.end()) return;
   PodLife& pod = pods_.at(uid->second);
-  if (happening.text == "filter" && !pod.binding) pod.filtered = happening.at;
-  if (happening.text != "bind") return;
-  // Without an answer, or with one that the outcome is open, what was reserved stays so.
   const std::string error = TextAt(happening.after, {"Error"});
-  pod.binding = happening.after.is_null() || error.find("not known yet") != std::string::npos;
+  const bool open = happening.after.is_null() || error.find("not known yet") != std::string::npos;
+  if (happening.text == "bind") pod.doubted = open;
+  if (pod.bound) return;
+  if (happening.text == "filter" && !pod.binding) pod.filtered = happening.at;
+  // Without an answer, or with one that the outcome is open, what was reserved stays so.
+  if (happening.text == "bind") pod.binding = open;
 }
 
 void Truth::HearPod(const Happening& happening) {

@@ -47,6 +47,7 @@ struct PodLife {
   Document machine;              // its node as it was when it was bound
   SimTime made{0};
   bool binding = false;  // a bind was asked for, and its outcome was open when it was answered last
+  bool doubted = false;  // nobody was told how its last bind went
   // The last answer of the filter verb before that bind; else before it was bound.
   std::optional<SimTime> filtered;
   // A nomination of ours, until it was taken back or another came: room is kept for the pod.
