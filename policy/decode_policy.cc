@@ -51,6 +51,9 @@ constexpr std::array kTopologies = {Choice<TopologyWish>{"Required", TopologyWis
                                     Choice<TopologyWish>{"Preferred", TopologyWish::kPreferred},
                                     Choice<TopologyWish>{"None", TopologyWish::kNone}};
 
+constexpr std::array kOnUnhealthy = {Choice<OnUnhealthy>{"Keep", OnUnhealthy::kKeep},
+                                     Choice<OnUnhealthy>{"Drain", OnUnhealthy::kDrain}};
+
 void ReadPlacement(const Field& field, GpuPolicy& policy) {
   field.ReadMembers(
       {{"strategy",
@@ -180,6 +183,8 @@ void ReadSpec(const Field& spec, GpuPolicy& policy) {
           preemption.ReadMembers(
               {{"actor", [&](const Field& actor) { ReadChoice(actor, kActors, policy.actor); }}});
         }},
+       {"onUnhealthy",
+        [&](const Field& field) { ReadChoice(field, kOnUnhealthy, policy.on_unhealthy); }},
        {"mig", [&](const Field& mig) { ReadChoice(mig, kMigModes, policy.mig); }},
        {"agents", [&](const Field& agents) {
           agents.ReadMembers({{"hamiVersion", [&](const Field& version) {

@@ -58,6 +58,9 @@ struct DomainLabels {
   friend bool operator==(const DomainLabels&, const DomainLabels&) = default;
 };
 
+// What becomes of a pod on a GPU that its node's agent calls unhealthy.
+enum class OnUnhealthy : uint8_t { kKeep, kDrain };
+
 // GPUPolicy.spec, the fields this version acts on.
 struct GpuPolicy {
   std::string name = "default";
@@ -72,6 +75,7 @@ struct GpuPolicy {
   std::vector<SharingLimit> sharing_limits;
   std::vector<std::string> dialects;  // accepted request dialects; empty: all
   PreemptionActor actor = PreemptionActor::kPlanner;
+  OnUnhealthy on_unhealthy = OnUnhealthy::kKeep;
   int hami_minor = 0;  // agents.hamiVersion "2.x" as x; 0: tell from the register's form
   // Pods whose namespace no leaf owns.
   Permission unassigned = Permission::kAllow;

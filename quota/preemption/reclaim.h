@@ -29,17 +29,18 @@ namespace tranche {
 // it is the rule and R0 combined, tried after all single ones.
 enum class ReclaimRule : uint8_t {
   kNone,
-  kR0,          // lower rank that nobody is entitled to, where one of the two has no team
-  kR1,          // own nominal back from borrowers in other leaves
-  kR2a,         // own team's lower rank, for work that would be in quota
-  kR2b,         // own team's lower rank and borrowed, for work that would be borrowed
-  kR3,          // lower rank and borrowed in another leaf, for borrowed work; off unless enabled
-  kR5,          // fair share among borrowers; off unless enabled
-  kDrain,       // a budget that drains is used up
-  kShrink,      // a quota was lowered, and asks for what is over it
-  kGang,        // a gang that runs in part could not be completed
-  kMaxRuntime,  // it has run for as long as its class lets it
+  kR0,           // lower rank that nobody is entitled to, where one of the two has no team
+  kR1,           // own nominal back from borrowers in other leaves
+  kR2a,          // own team's lower rank, for work that would be in quota
+  kR2b,          // own team's lower rank and borrowed, for work that would be borrowed
+  kR3,           // lower rank and borrowed in another leaf, for borrowed work; off unless enabled
+  kR5,           // fair share among borrowers; off unless enabled
+  kDrain,        // a budget that drains is used up
+  kShrink,       // a quota was lowered, and asks for what is over it
+  kGang,         // a gang that runs in part could not be completed
+  kMaxRuntime,   // it has run for as long as its class lets it
   kMaintenance,  // maintenance of its node's pool begins
+  kUnhealthy,    // its GPU has been unhealthy for a while
 };
 std::string_view ReclaimRuleName(ReclaimRule rule);  // "R0", "R1", "R2a", ..., "Drain", ...
 

@@ -71,7 +71,7 @@ Agent::Agent(Config config, kube::Credentials credentials, int looks)
                              return LookForClearing(config, credentials);
                            }});
   }
-  if (config_.seats > 0) {
+  if (config_.slots > 0) {
     mps_ = std::make_unique<MpsDaemon>(
         MpsDaemon::Options{config_.mps_control, PipeOf(config_), config_.log_level == "debug"});
   }
@@ -102,7 +102,7 @@ void Agent::CloseShared() {
   if (mps_->problem().empty()) return;
   std::map<GpuUuid, std::string> problems;
   for (const Card& card : cards_.cards()) {
-    if (card.seats > 0) problems.emplace(card.uuid, mps_->problem());
+    if (card.slots > 0) problems.emplace(card.uuid, mps_->problem());
   }
   cards_.Close(problems);
 }
@@ -116,7 +116,7 @@ absl::Status Agent::LookAndTell(Time now) {
   const bool due = !looked_at_ || now - *looked_at_ >= config_.look_period;
   if (due) {
     looked_at_ = now;
-    cards_.Update(LookAtCards(config_.nvml, {config_.make_mig, config_.seats, config_.mps_only}));
+    cards_.Update(LookAtCards(config_.nvml, {config_.make_mig, config_.slots, config_.mps_only}));
     if (worker_) worker_->Clear(cards_.cards());
     AddEndpoints();
   }

@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<MigOffer>> OffersOf(probe::Nvml& nvml, probe::Nvml::D
 }
 
 void Share(probe::Nvml& nvml, probe::Nvml::Device device, const CardOptions& options, Card& card) {
-  card.seats = options.seats;
+  card.slots = options.slots;
   if (!card.problem.empty()) return;
   const auto usable = nvml.UsableMib(device);
   card.mib = std::max<int64_t>(usable.value_or(card.mib) - kMibOfMps, 0);
@@ -57,7 +57,7 @@ void Examine(probe::Nvml& nvml, probe::Nvml::Device device, const CardOptions& o
   if (!mig.ok()) card.problem = std::string(mig.status().message());
   if (!mig.ok()) return;
   if (!*mig) {
-    if (options.seats > 0) Share(nvml, device, options, card);
+    if (options.slots > 0) Share(nvml, device, options, card);
     return;
   }
   if (!options.make_mig) {

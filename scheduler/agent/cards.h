@@ -19,7 +19,7 @@ namespace tranche::agent {
 // What is done with the cards.
 struct CardOptions {
   bool make_mig = false;  // MIG instances are made
-  int seats = 0;          // Card::seats of those not in MIG mode
+  int slots = 0;          // Card::slots of those not in MIG mode
   bool mps_only = false;  // shared cards are used through MPS alone
 };
 

@@ -22,7 +22,7 @@ using Setter = std::function<std::string(const std::string&)>;
 
 constexpr int kMostDigits = 4;
 constexpr int64_t kMostSeconds = 3'600;
-constexpr int64_t kMostSeats = 48;  // containers that an MPS server takes
+constexpr int64_t kMostSlots = 48;  // containers that an MPS server takes
 constexpr std::array<std::string_view, 5> kLevels = {"debug", "info", "warn", "error", "off"};
 
 Setter SomeText(std::string& field) {
@@ -49,12 +49,12 @@ Setter SetSeconds(std::chrono::seconds& field) {
   };
 }
 
-Setter SetSeats(int& field) {
+Setter SetSlots(int& field) {
   return [&field](const std::string& text) {
     std::string_view rest = text;
-    const auto seats = TakeDigits(rest, kMostDigits);
-    const bool right = seats && rest.empty() && *seats <= kMostSeats;
-    if (right) field = static_cast<int>(*seats);
+    const auto slots = TakeDigits(rest, kMostDigits);
+    const bool right = slots && rest.empty() && *slots <= kMostSlots;
+    if (right) field = static_cast<int>(*slots);
     return std::string(right ? "" : "a whole number in 0..48, the containers MPS takes on a GPU");
   };
 }
@@ -92,7 +92,7 @@ absl::StatusOr<Config> ParseConfig(const std::string& yaml) {
       {"watchHealth", SetFlag(config.watch_health)},
       {"makeMig", SetFlag(config.make_mig)},
       {"makeSeconds", SetSeconds(config.make_patience)},
-      {"seats", SetSeats(config.seats)},
+      {"slots", SetSlots(config.slots)},
       {"mpsFolder", SomeText(config.mps_folder)},
       {"mpsControl", SomeText(config.mps_control)},
       {"mpsOnly", SetFlag(config.mps_only)},

@@ -26,7 +26,7 @@ struct Config {
   bool make_mig = false;
   std::chrono::seconds make_patience{20};  // with the driver, for one instance
   // Containers that may use a GPU at a time, held to their parts by MPS; 0: GPUs are given whole.
-  int seats = 0;
+  int slots = 0;
   // Of MPS: sockets (at the same place on the node) and logs.
   std::string mps_folder = "/run/tranche/mps";
   std::string mps_control = "nvidia-cuda-mps-control";

@@ -220,8 +220,11 @@ void Plugin::Limit(const std::vector<Part>& parts,
   std::string memory;
   MilliGpu threads = kWholeGpu;
   for (const Part& part : parts) {
-    memory +=
-        fmt::format("{}{}={}M", memory.empty() ? "" : ",", part.gpu.str(), part.memory.count());
+    // A limit of nothing would leave no room for a context.
+    if (part.memory > Mebibytes()) {
+      memory +=
+          fmt::format("{}{}={}M", memory.empty() ? "" : ",", part.gpu.str(), part.memory.count());
+    }
     if (part.compute > MilliGpu()) threads = std::min(threads, part.compute);
   }
   auto& variables = *answer.mutable_envs();

@@ -61,7 +61,7 @@ std::string RenderRegister(const std::vector<Card>& cards) {
       AppendMember(text, "problem", problem);
     }
     if (card.mig) AppendMig(text, card);
-    if (card.seats > 0) text += fmt::format(",\"mps\":{{\"seats\":{}}}", card.seats);
+    if (card.slots > 0) text += fmt::format(",\"mps\":{{\"slots\":{}}}", card.slots);
     text += '}';
   }
   return text + "]}";

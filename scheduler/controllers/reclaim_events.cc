@@ -51,6 +51,7 @@ std::string RuleWords(ReclaimRule rule) {
     case ReclaimRule::kGang:
     case ReclaimRule::kMaxRuntime:
     case ReclaimRule::kMaintenance:
+    case ReclaimRule::kUnhealthy:
       break;
   }
   return std::string(ReclaimRuleName(rule));
@@ -72,6 +73,9 @@ std::string Cause(const Reclaim& reclaim) {
   }
   if (reclaim.rule == ReclaimRule::kMaintenance) {
     return fmt::format("maintenance of GPUPool {} begins", reclaim.source);
+  }
+  if (reclaim.rule == ReclaimRule::kUnhealthy) {
+    return fmt::format("a GPU of Node {} that it or its gang has is unhealthy", reclaim.source);
   }
   return fmt::format("room is made for {} by rule {}", NamesOf(reclaim.members),
                      RuleWords(reclaim.rule));
@@ -133,6 +137,7 @@ std::vector<EventWrite> EventsOf(const std::optional<Reclaim>& before, const Rec
     told.uid = victim->uid.str();
     told.reason = after.rule == ReclaimRule::kMaxRuntime    ? "MaxRuntime"
                   : after.rule == ReclaimRule::kMaintenance ? "Maintenance"
+                  : after.rule == ReclaimRule::kUnhealthy   ? "UnhealthyGPU"
                                                             : "PreemptedByTranche";
     told.action = "Evicted";
     told.note = fmt::format("{}; about {} GPU-seconds of work are lost", Cause(after),
@@ -158,13 +163,23 @@ EventWrite EventOf(const RunLimitWarning& warning, Instant now) {
   event.name = warning.pod.name;
   event.uid = warning.uid.str();
   event.warning = true;
-  const bool maintenance = warning.rule == ReclaimRule::kMaintenance;
-  event.reason = maintenance ? "MaintenanceSoon" : "MaxRuntimeSoon";
   event.action = "Running";
-  event.note = fmt::format("{} {} soon: the pod will be evicted at {}",
-                           maintenance ? "maintenance of GPUPool" : "maxRuntime of GPUClass",
-                           warning.source + (maintenance ? " begins" : " ends"),
-                           wire::FormatTime(warning.leaves));
+  std::string why;
+  switch (warning.rule) {
+    case ReclaimRule::kMaintenance:
+      event.reason = "MaintenanceSoon";
+      why = fmt::format("maintenance of GPUPool {} begins soon", warning.source);
+      break;
+    case ReclaimRule::kUnhealthy:
+      event.reason = "UnhealthyGPU";
+      why = fmt::format("a GPU of the pod on node {} is unhealthy", warning.source);
+      break;
+    default:
+      event.reason = "MaxRuntimeSoon";
+      why = fmt::format("maxRuntime of GPUClass {} ends soon", warning.source);
+  }
+  event.note =
+      fmt::format("{}: the pod will be evicted at {}", why, wire::FormatTime(warning.leaves));
   event.when = now;
   return event;
 }

@@ -60,7 +60,9 @@ void Engine::PutNode(NodeFacts node, Instant now) {
     entry.stable_at = now + cluster.options.unstable_for;
     cluster.reopenings.emplace(*entry.stable_at, id);
   }
-  if (NoteWindow(cluster, id, now)) parts_->run_limits.NoteNode(id);
+  const bool other_window = NoteWindow(cluster, id, now);
+  const bool other_health = NoteHealth(cluster, id, now);
+  if (other_window || other_health) parts_->run_limits.NoteNode(id);
   cluster.Refresh(id, now);
   parts_->namespaces.NoteCapUse(id);
   parts_->metering.OpenUncharged(id, now);
@@ -82,6 +84,7 @@ void Engine::DeleteNode(const NodeName& name, Instant now) {
   entry.state.SetFacts(std::nullopt, 0);
   cluster.agents.Close(name);
   entry.vanished = false;
+  if (!std::exchange(entry.ill, {}).empty()) --cluster.ill_nodes;
   entry.unreadable.clear();
   entry.stable_at.reset();
   for (const PodUid& uid : claimed) {

@@ -20,6 +20,7 @@ std::string_view SourceKind(ReclaimRule rule) {
   if (rule == ReclaimRule::kGang) return "Gang";
   if (rule == ReclaimRule::kMaxRuntime) return "GPUClass";
   if (rule == ReclaimRule::kMaintenance) return "GPUPool";
+  if (rule == ReclaimRule::kUnhealthy) return "Node";
   return rule == ReclaimRule::kDrain ? "GPUBudget" : "GPUQuota";
 }
 

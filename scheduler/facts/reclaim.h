@@ -58,7 +58,7 @@ struct Reclaim {
   ReclaimRule rule = ReclaimRule::kNone;
   // The members of the preemptor's gang; empty for kDrain (`source` is the GPUBudget), kShrink
   // (`source` is the GPUQuota), kGang (`source` is namespace/gang), kMaxRuntime (`source` is the
-  // GPUClass) and kMaintenance (`source` is the GPUPool).
+  // GPUClass), kMaintenance (`source` is the GPUPool) and kUnhealthy (`source` is the node).
   std::vector<ReclaimMember> members;
   std::string source;
   std::string leaf;  // that it is for

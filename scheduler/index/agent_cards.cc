@@ -201,6 +201,19 @@ void AddAgentCards(const NodeFacts& facts, Inventory& inventory) {
   }
 }
 
+std::vector<GpuUuid> IllDevices(const NodeFacts& facts) {
+  std::vector<GpuUuid> ill;
+  const bool there = (facts.gpu && facts.gpu->capacity > 0) ||
+                     std::ranges::any_of(facts.mig, [](const MigResourceFacts& mig) {
+                       return mig.count.capacity > 0;
+                     });
+  if (!facts.agent || !there) return ill;
+  for (const AgentDevice& device : facts.agent->devices) {
+    if (!device.healthy && !device.uuid.empty()) ill.push_back(device.uuid);
+  }
+  return ill;
+}
+
 // The caps of the device plugin, whatever replicas are configured: 48 and, below compute capability
 // 7.5, 16. (The driver itself takes 48 from Volta on, and 60 from CUDA 13.1.) Nodes' facts do not
 // carry the capability, so the boards before Turing are listed; a board not listed is a newer one.

@@ -19,6 +19,11 @@ namespace tranche {
 // Requires: facts.agent.
 void AddAgentCards(const NodeFacts& facts, Inventory& inventory);
 
+// Those that the register calls ill, of an agent that gives the devices of the record. The kubelet
+// counts what an agent advertised as capacity until five minutes after it has gone; then there are
+// none.
+std::vector<GpuUuid> IllDevices(const NodeFacts& facts);
+
 // How many clients an MPS server takes on one card of this product. Source: node-inventory
 // section 3.
 int64_t MpsClients(std::string_view product);

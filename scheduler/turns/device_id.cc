@@ -8,7 +8,7 @@ namespace tranche::agent {
 namespace {
 
 constexpr int kMostDigits = 2;
-constexpr std::string_view kSeat = "seat-";
+constexpr std::string_view kSlot = "slot-";
 
 // "1g.10gb@6+1"
 std::optional<MigDevice> ParsePlace(std::string_view text) {
@@ -27,9 +27,9 @@ std::optional<MigDevice> ParsePlace(std::string_view text) {
   return place;
 }
 
-std::optional<int> ParseSeat(std::string_view text) {
-  if (!text.starts_with(kSeat)) return std::nullopt;
-  text.remove_prefix(kSeat.size());
+std::optional<int> ParseSlot(std::string_view text) {
+  if (!text.starts_with(kSlot)) return std::nullopt;
+  text.remove_prefix(kSlot.size());
   const auto number = TakeDigits(text, kMostDigits);
   if (!number || !text.empty()) return std::nullopt;
   return static_cast<int>(*number);
@@ -38,7 +38,7 @@ std::optional<int> ParseSeat(std::string_view text) {
 }  // namespace
 
 std::string DeviceId::str() const {
-  if (seat) return fmt::format("{}/{}{}", gpu.str(), kSeat, *seat);
+  if (slot) return fmt::format("{}/{}{}", gpu.str(), kSlot, *slot);
   if (!place) return gpu.str();
   return fmt::format("{}/{}@{}+{}", gpu.str(), place->profile, place->start, place->size);
 }
@@ -47,14 +47,14 @@ DeviceId ParseDeviceId(std::string_view text) {
   const std::size_t end = text.find('/');
   if (end == std::string_view::npos) return {GpuUuid(std::string(text)), std::nullopt};
   const std::string_view rest = text.substr(end + 1);
-  return {GpuUuid(std::string(text.substr(0, end))), ParsePlace(rest), ParseSeat(rest)};
+  return {GpuUuid(std::string(text.substr(0, end))), ParsePlace(rest), ParseSlot(rest)};
 }
 
 DeviceId IdOf(const Device& device) { return {device.uuid, device.mig}; }
 
 bool Overlap(const DeviceId& one, const DeviceId& other) {
   if (one.gpu != other.gpu) return false;
-  if (one.seat && other.seat) return one.seat == other.seat;
+  if (one.slot && other.slot) return one.slot == other.slot;
   if (!one.place || !other.place) return true;
   return one.place->start < other.place->start + other.place->size &&
          other.place->start < one.place->start + one.place->size;

@@ -74,7 +74,7 @@ struct Card {
   // Its MIG mode is on, and the agent makes instances on it. It is never given whole.
   bool mig = false;
   // Containers that may use it at a time, each its part, to which MPS holds it. 0: given whole.
-  int seats = 0;
+  int slots = 0;
   std::vector<MigOffer> offers = {};
   std::vector<ClosedPlace> closed = {};  // for new instances
   friend bool operator==(const Card&, const Card&) = default;

@@ -70,7 +70,7 @@ const ContainerDevices* EntryOf(const BoundPod& pod, const std::string& containe
 
 const Card* SharedCard(const Look& look, const GpuUuid& gpu) {
   const auto card = std::ranges::find(look.cards, gpu, &Card::uuid);
-  return card == look.cards.end() || card->seats == 0 ? nullptr : &*card;
+  return card == look.cards.end() || card->slots == 0 ? nullptr : &*card;
 }
 
 std::vector<Part> PartsOf(const Look& look, const BoundPod& pod, const std::string& container) {
@@ -101,11 +101,11 @@ std::string WhyNoPart(const Look& look, const BoundPod& pod, const Card& card) {
   return "";
 }
 
-std::vector<std::string> WithoutSeats(const std::vector<std::string>& ids) {
+std::vector<std::string> WithoutSlots(const std::vector<std::string>& ids) {
   std::vector<std::string> named;
   for (const std::string& text : ids) {
     const DeviceId id = ParseDeviceId(text);
-    named.push_back(id.seat ? id.gpu.str() : text);
+    named.push_back(id.slot ? id.gpu.str() : text);
   }
   std::ranges::sort(named);
   return named;
@@ -114,7 +114,7 @@ std::vector<std::string> WithoutSeats(const std::vector<std::string>& ids) {
 std::vector<std::string> ChoiceFor(const Look& look, const std::vector<DeviceId>& devices,
                                    const Offer& offer) {
   std::vector<std::string> chosen = offer.keep;
-  std::vector<std::string> kept = WithoutSeats(offer.keep);  // those that stand for no device yet
+  std::vector<std::string> kept = WithoutSlots(offer.keep);  // those that stand for no device yet
   std::vector<std::string> wanted;
   for (const DeviceId& device : devices) wanted.push_back(device.str());
   std::ranges::sort(wanted);
@@ -129,11 +129,11 @@ std::vector<std::string> ChoiceFor(const Look& look, const std::vector<DeviceId>
       chosen.push_back(device);
       continue;
     }
-    const auto seat = std::ranges::find_if(offer.available, [&](const std::string& text) {
+    const auto slot = std::ranges::find_if(offer.available, [&](const std::string& text) {
       const DeviceId one = ParseDeviceId(text);
-      return one.seat && one.gpu == id.gpu && std::ranges::count(chosen, text) == 0;
+      return one.slot && one.gpu == id.gpu && std::ranges::count(chosen, text) == 0;
     });
-    if (seat != offer.available.end()) chosen.push_back(*seat);
+    if (slot != offer.available.end()) chosen.push_back(*slot);
   }
   std::ranges::sort(chosen);
   return chosen;

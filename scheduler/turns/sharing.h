@@ -1,6 +1,6 @@
-// GPUs that several containers use at a time, each a part: what records allow, and seats.
+// GPUs that several containers use at a time, each a part: what records allow, and slots.
 //
-// The kubelet counts seats, so that each container of the node is one of its devices; the parts are
+// The kubelet counts slots, so that each container of the node is one of its devices; the parts are
 // in the records alone. Pure; any thread. Cost: linear in the pods looked at.
 #pragma once
 
@@ -39,10 +39,10 @@ const Card* SharedCard(const Look& look, const GpuUuid& gpu);
 std::vector<Part> PartsOf(const Look& look, const BoundPod& pod, const std::string& container);
 // Why the pod cannot have its part of the card; empty: it can. Requires: look.pods.
 std::string WhyNoPart(const Look& look, const BoundPod& pod, const Card& card);
-// For ids that name seats the GPUs they are on, others as they are; ascending.
-std::vector<std::string> WithoutSeats(const std::vector<std::string>& ids);
+// For ids that name slots the GPUs they are on, others as they are; ascending.
+std::vector<std::string> WithoutSlots(const std::vector<std::string>& ids);
 // The ids that the kubelet is to choose, ascending: those it keeps, and for each device of the
-// record that none of them stands for the device itself, or the first free seat on its GPU. Fewer
+// record that none of them stands for the device itself, or the first free slot on its GPU. Fewer
 // than the offer's size where it has none.
 std::vector<std::string> ChoiceFor(const Look& look, const std::vector<DeviceId>& devices,
                                    const Offer& offer);

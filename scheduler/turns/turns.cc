@@ -160,7 +160,7 @@ std::string WhyClosed(const Look& look, const DeviceId& id) {
 std::string WhyNotAsBefore(const Look& look, const DeviceId& id) {
   std::string why = WhyClosed(look, id);
   const bool shared = !id.place && SharedCard(look, id.gpu) != nullptr;
-  if (!why.empty() || shared == id.seat.has_value()) return why;
+  if (!why.empty() || shared == id.slot.has_value()) return why;
   return shared ? "containers share it by now: the pod must be made anew"
                 : "it is given whole by now: the pod must be made anew";
 }
@@ -176,9 +176,9 @@ std::vector<TellableDevice> DevicesOf(const std::vector<Card>& cards, const std:
   for (const Card& card : cards) {
     if (profile.empty()) {
       const bool healthy = card.problem.empty();
-      if (!card.mig && card.seats == 0) devices.push_back({{card.uuid, std::nullopt}, healthy});
-      for (int seat = 0; seat < card.seats; ++seat) {
-        devices.push_back({{card.uuid, std::nullopt, seat}, healthy});
+      if (!card.mig && card.slots == 0) devices.push_back({{card.uuid, std::nullopt}, healthy});
+      for (int slot = 0; slot < card.slots; ++slot) {
+        devices.push_back({{card.uuid, std::nullopt, slot}, healthy});
       }
       continue;
     }
@@ -219,7 +219,7 @@ absl::StatusOr<Turns::Holder> Turns::HolderOf(const Look& look,
 bool Turns::Agrees(const BoundPod& pod, const Holder& holder,
                    const std::vector<std::string>& ids) const {
   if (holder.pod != nullptr && holder.pod->name != pod.name) return false;
-  const std::vector<std::string> named = WithoutSeats(ids);
+  const std::vector<std::string> named = WithoutSlots(ids);
   const bool given_on = std::ranges::any_of(pod.asking, &Asking::init);
   if (given_on) {
     return std::ranges::all_of(named, [&](const std::string& id) {
@@ -323,7 +323,7 @@ std::string Turns::WhyNotNow(const Look& look, const BoundPod& pod, const Turn& 
     if (!why.empty()) return fmt::format("GPU {} of its record: {}", id, why);
   }
   for (const std::string& id : offer.keep) {
-    const std::vector<std::string> named = WithoutSeats({id});
+    const std::vector<std::string> named = WithoutSlots({id});
     if (Contains(IdsOf(turn.grant.devices), named[0]) || pool.contains(id)) continue;
     return fmt::format("expected the kubelet to choose the GPUs of the record ({}), found {}",
                        Join(IdsOf(turn.grant.devices)), id);
@@ -400,7 +400,7 @@ absl::Status Turns::MayStart(const Look& look, std::vector<std::string> ids) {
   const BoundPod* owner = nullptr;
   // Of an init container the kubelet's book says nothing, and several records may name a GPU that
   // containers share.
-  const bool by_service = holder.pod == nullptr && WithoutSeats(ids) != ids &&
+  const bool by_service = holder.pod == nullptr && WithoutSlots(ids) != ids &&
                           std::ranges::any_of(*look.pods, [&](const BoundPod& pod) {
                             return WasServedTo(pod.uid, ids);
                           });

@@ -8,7 +8,7 @@
 //
 // One Turns serves one resource: GPUs, or the MIG instances of one profile. Ids (device_id.h)
 // are what the record names too, so the kubelet's book and the record say the same of a pod. (Of a
-// GPU that containers share the kubelet counts seats, and the record says how much.) Of
+// GPU that containers share the kubelet counts slots, and the record says how much.) Of
 // its containers they may differ where init containers ask for GPUs: the kubelet gives those on to
 // later containers in an order of its own. Each container gets what its record says all the same.
 //

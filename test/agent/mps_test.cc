@@ -1,4 +1,4 @@
-// GPUs that containers share by MPS: seats for the kubelet, limits for the containers, and the
+// GPUs that containers share by MPS: slots for the kubelet, limits for the containers, and the
 // control daemon, played by a script, when it fails.
 #include <gmock/gmock.h>
 
@@ -34,7 +34,7 @@ exit 0
 class MpsTest : public AgentTest {
  protected:
   MpsTest() {
-    config_.seats = 4;
+    config_.slots = 4;
     config_.mps_folder = folder_ / "mps";
     config_.mps_control = folder_.Write("mps-control", kControl);
     std::filesystem::permissions(config_.mps_control, std::filesystem::perms::owner_all);
@@ -48,18 +48,18 @@ class MpsTest : public AgentTest {
     std::ifstream(Pipe("pid")) >> pid;
     return pid;
   }
-  std::map<std::string, bool> Seats(bool healthy) const {
-    std::map<std::string, bool> seats;
+  std::map<std::string, bool> Slots(bool healthy) const {
+    std::map<std::string, bool> slots;
     for (const char* const gpu : {"GPU-a", "GPU-b"}) {
-      for (int seat = 0; seat < config_.seats; ++seat) {
-        seats[fmt::format("{}/seat-{}", gpu, seat)] = healthy;
+      for (int slot = 0; slot < config_.slots; ++slot) {
+        slots[fmt::format("{}/slot-{}", gpu, slot)] = healthy;
       }
     }
-    return seats;
+    return slots;
   }
   // As time goes by.
-  bool SeatsBecome(bool healthy) {
-    auto wanted = Seats(healthy);
+  bool SlotsBecome(bool healthy) {
+    auto wanted = Slots(healthy);
     wanted["GPU-c"] = false;
     return Await([&] {
       now_ += std::chrono::seconds(1);
@@ -69,7 +69,7 @@ class MpsTest : public AgentTest {
   }
   void StartShared() {
     agent_ = std::make_unique<Agent>(config_, credentials_, /*looks=*/1);
-    ASSERT_TRUE(SeatsBecome(true));
+    ASSERT_TRUE(SlotsBecome(true));
   }
   // A pod with a part of each of these GPUs.
   static nlohmann::json PartJson(const std::string& name, const Ids& gpus, int milli, int mib) {
@@ -168,13 +168,13 @@ TEST_F(MpsTest, NothingStartsWhileTheDaemonIsAway) {
   WriteFile("broken", "");
   const int first = Pid();
   kill(first, SIGKILL);
-  ASSERT_TRUE(SeatsBecome(false));
+  ASSERT_TRUE(SlotsBecome(false));
   EXPECT_THAT(Problem(), HasSubstr("the MPS control daemon"));
   EXPECT_FALSE(kubelet_->Start("uid-one", "main").ok());
   BindPart("two", {"GPU-a"}, 500, 40000);
   EXPECT_FALSE(Admit("two").ok());
   std::filesystem::remove(Pipe("broken"));
-  ASSERT_TRUE(SeatsBecome(true));
+  ASSERT_TRUE(SlotsBecome(true));
   EXPECT_NE(Pid(), first);
   const absl::Status again = kubelet_->Start("uid-one", "main");
   EXPECT_TRUE(again.ok()) << again;
@@ -185,10 +185,10 @@ TEST_F(MpsTest, AServerThatHadAFaultTakesNobodyNew) {
   WriteFile("servers", "41\n42");
   WriteFile("status-41", "ACTIVE");
   WriteFile("status-42", "FAULT");
-  ASSERT_TRUE(SeatsBecome(false));
+  ASSERT_TRUE(SlotsBecome(false));
   EXPECT_THAT(Problem(), HasSubstr("its MPS server had a fault"));
   WriteFile("status-42", "ACTIVE");
-  EXPECT_TRUE(SeatsBecome(true));
+  EXPECT_TRUE(SlotsBecome(true));
 }
 
 TEST_F(MpsTest, TheDaemonEndsWithTheAgent) {
@@ -202,7 +202,7 @@ TEST_F(MpsTest, TheDaemonEndsWithTheAgent) {
 TEST_F(MpsTest, AMissingProgramIsToldAndClosesTheGpus) {
   config_.mps_control = folder_ / "none";
   agent_ = std::make_unique<Agent>(config_, credentials_, /*looks=*/1);
-  ASSERT_TRUE(SeatsBecome(false));
+  ASSERT_TRUE(SlotsBecome(false));
   EXPECT_THAT(Problem(), HasSubstr("expected the program " + config_.mps_control));
 }
 
@@ -212,7 +212,7 @@ TEST_F(MpsTest, GpusThatCannotBeForMpsAloneAreClosed) {
   for (auto& card : cards["gpus"]) card["mode"] = "fixed";
   node_->Change(cards);
   agent_ = std::make_unique<Agent>(config_, credentials_, /*looks=*/1);
-  ASSERT_TRUE(SeatsBecome(false));
+  ASSERT_TRUE(SlotsBecome(false));
   EXPECT_THAT(Problem(), HasSubstr("programs may use it beside MPS: nvmlDeviceSetComputeMode"));
   agent_.reset();
   config_.mps_only = false;

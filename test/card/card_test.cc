@@ -192,7 +192,7 @@ TEST_F(CardAgentTest, TheCardStaysOpenAfterAProgramsOwnFault) {
 class CardMpsTest : public CardAgentTest {
  protected:
   CardMpsTest() {
-    config_.seats = 4;
+    config_.slots = 4;
     config_.mps_only = false;
     config_.mps_folder = folder_ / "mps";
   }
@@ -209,8 +209,8 @@ class CardMpsTest : public CardAgentTest {
       now_ += std::chrono::seconds(1);
       agent_->Step(now_).IgnoreError();
       const auto devices = kubelet_->Devices("nvidia.com/gpu");
-      const auto seat = devices.find(uuid_ + "/seat-0");
-      return seat != devices.end() && seat->second == open;
+      const auto slot = devices.find(uuid_ + "/slot-0");
+      return slot != devices.end() && slot->second == open;
     });
   }
   // The environment of a pod with that part of the card, once its container may start.

@@ -45,7 +45,7 @@ class World : public fakes::PluginCalls {
     const int cards = 2 + Any(5);
     for (int i = 0; i < cards; ++i) {
       cards_.push_back({GpuUuid(fmt::format("gpu-{}", i)), "", i, kMib});
-      if (shared_) cards_.back().seats = kSeats;
+      if (shared_) cards_.back().slots = kSlots;
     }
     TellDevices();
   }
@@ -340,7 +340,7 @@ class World : public fakes::PluginCalls {
 
   static constexpr int kWhole = 1000;
   static constexpr int kMib = 80'000;
-  static constexpr int kSeats = 8;
+  static constexpr int kSlots = 8;
 
   std::mt19937_64 random_;
   const bool troubled_;

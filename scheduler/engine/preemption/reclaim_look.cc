@@ -127,16 +127,17 @@ bool ReclaimRuns::StillEnds(const Reclaim& reclaim, const std::vector<PodUid>& l
     if (record == nullptr || !work || !guards_.MayStop(*record, *work)) return false;
     pods.push_back(record);
     const std::optional<RunEnd> end = RunEndOf(cluster_, *record, *work);
-    over = over || (end && end->at <= now && end->rule == reclaim.rule &&
-                    end->source == reclaim.source);
+    over = over ||
+           (end && end->at <= now && end->rule == reclaim.rule && end->source == reclaim.source);
   }
   return over && guards_.BudgetsAllow(pods, now);
 }
 
 bool ReclaimRuns::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now) {
   if (reclaim.rule == ReclaimRule::kGang) return GangIsToGo(reclaim, left);
-  const bool ends =
-      reclaim.rule == ReclaimRule::kMaxRuntime || reclaim.rule == ReclaimRule::kMaintenance;
+  const bool ends = reclaim.rule == ReclaimRule::kMaxRuntime ||
+                    reclaim.rule == ReclaimRule::kMaintenance ||
+                    reclaim.rule == ReclaimRule::kUnhealthy;
   if (ends) return StillEnds(reclaim, left, now);
   for (const PodUid& uid : left) {
     const PodRecord* record = parts_.claims.Find(uid);

@@ -222,9 +222,8 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   PlanOutcome outcome;
   const PodRecord* ending = cluster_.Find(uid);
   const HeldWork* ended = cluster_.book.Find(uid);
-  const std::optional<RunEnd> end = ending == nullptr || ended == nullptr
-                                        ? std::nullopt
-                                        : RunEndOf(cluster_, *ending, *ended);
+  const std::optional<RunEnd> end =
+      ending == nullptr || ended == nullptr ? std::nullopt : RunEndOf(cluster_, *ending, *ended);
   if (!end) {
     // It holds nothing that anybody knows of, or may run on.
     limits_.Forget(uid);
@@ -248,8 +247,7 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
     if (work == nullptr || record.node.empty() || leaves) continue;
     const RequestContext context = rules_.ContextOf(*record.request);
     const bool off = context.policy->actor == PreemptionActor::kOff;
-    const bool stays =
-        end->rule == ReclaimRule::kMaintenance && guards_.IsNeverEvicted(*work);
+    const bool stays = end->rule != ReclaimRule::kMaxRuntime && guards_.IsNeverEvicted(*work);
     if (off || stays || !guards_.MayStop(record, *work)) return outcome;
     pods.push_back(&record);
     AddVictim(member, reclaim, now);
@@ -259,8 +257,10 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   outcome.result = PlanOutcome::Result::kBlocked;
   if (!guards_.BudgetsAllow(pods, now)) return outcome;
   const PodName& first = reclaim.victims.front().pod;
-  const std::string why = end->rule == ReclaimRule::kMaintenance ? "pool-" : "time-";
-  const std::string stem = why + first.ns + "-" + first.name;
+  const char* const why = end->rule == ReclaimRule::kMaintenance ? "pool"
+                          : end->rule == ReclaimRule::kUnhealthy ? "ill"
+                                                                 : "time";
+  const std::string stem = fmt::format("{}-", why) + first.ns + "-" + first.name;
   return BeginAll(std::move(reclaim), stem, now);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/engine/selection/pool_windows.h"
+#include "scheduler/index/agent_cards.h"
 
 namespace tranche {
 namespace {
@@ -18,23 +19,68 @@ std::optional<RunEnd> EndByClass(const GpuClass* gpu_class, const HeldWork& work
 }
 
 std::optional<RunEnd> EndByWindow(const NodeEntry* node, const GpuClass* gpu_class) {
-  const std::optional<Instant> at =
-      node == nullptr ? std::nullopt : DrainedAt(*node, gpu_class);
+  const std::optional<Instant> at = node == nullptr ? std::nullopt : DrainedAt(*node, gpu_class);
   if (!at) return std::nullopt;
   return RunEnd{*at, kDrainNotice, ReclaimRule::kMaintenance, node->window->pool};
 }
 
+// A GPU that its agent calls unhealthy may be well again in a while, and the kubelet keeps GPUs of
+// an agent that has gone for five minutes.
+constexpr Millis kIllPatience{600'000};
+constexpr Millis kIllNotice{60'000};
+
+std::optional<RunEnd> EndByHealth(const ClusterState& cluster, const NodeEntry* node,
+                                  const GpuClass* gpu_class, const PodRecord& record,
+                                  const HeldWork& work) {
+  if (node == nullptr || node->ill.empty()) return std::nullopt;
+  if (gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever) return std::nullopt;
+  const GpuPolicy* const governs = cluster.set->PolicyFor(work.pod.ns);
+  const GpuPolicy& policy = governs == nullptr ? cluster.default_policy() : *governs;
+  if (policy.on_unhealthy != OnUnhealthy::kDrain) return std::nullopt;
+  const Holding* const holding = node->state.Find(record.request->uid);
+  const bool told = holding != nullptr && holding->allocation &&
+                    holding->allocation->knowledge == Knowledge::kExact;
+  if (!told) return std::nullopt;
+  std::optional<RunEnd> end;
+  for (const ContainerDevices& container : holding->allocation->containers) {
+    for (const Device& device : container.devices) {
+      const auto ill = node->ill.find(device.uuid);
+      if (ill == node->ill.end() || (end && end->at <= ill->second + kIllPatience)) continue;
+      end = RunEnd{ill->second + kIllPatience, kIllNotice, ReclaimRule::kUnhealthy,
+                   record.node.str()};
+    }
+  }
+  return end;
+}
+
+std::optional<RunEnd> Earlier(std::optional<RunEnd> one, std::optional<RunEnd> other) {
+  return other && (!one || other->at < one->at) ? other : one;
+}
+
 }  // namespace
+
+bool NoteHealth(ClusterState& cluster, NodeId id, Instant now) {
+  NodeEntry& entry = *cluster.nodes[id];
+  std::map<GpuUuid, Instant> ill;
+  for (const GpuUuid& gpu : IllDevices(entry.state.facts())) {
+    const auto known = entry.ill.find(gpu);
+    ill.emplace(gpu, known == entry.ill.end() ? now : known->second);
+  }
+  if (ill == entry.ill) return false;
+  cluster.ill_nodes += static_cast<int>(!ill.empty()) - static_cast<int>(!entry.ill.empty());
+  entry.ill = std::move(ill);
+  return true;
+}
 
 std::optional<RunEnd> RunEndOf(const ClusterState& cluster, const PodRecord& record,
                                const HeldWork& work) {
   const GpuClass* gpu_class = cluster.set->ClassNamed(work.workload_class);
   std::optional<RunEnd> end = EndByClass(gpu_class, work);
-  if (cluster.windows == 0) return end;
+  if (cluster.windows == 0 && cluster.ill_nodes == 0) return end;
   const NodeId id = cluster.names.Find(record.node.str());
-  std::optional<RunEnd> by_window =
-      EndByWindow(id == kNoNode ? nullptr : cluster.nodes[id].get(), gpu_class);
-  return by_window && (!end || by_window->at < end->at) ? by_window : end;
+  const NodeEntry* const node = id == kNoNode ? nullptr : cluster.nodes[id].get();
+  end = Earlier(std::move(end), EndByWindow(node, gpu_class));
+  return Earlier(std::move(end), EndByHealth(cluster, node, gpu_class, record, work));
 }
 
 void RunLimits::Put(const PodUid& uid, Limit& limit, Instant due) {
@@ -65,7 +111,7 @@ void RunLimits::Forget(const PodUid& uid) {
 }
 
 void RunLimits::Regroup() {
-  const bool any = cluster_.windows > 0 ||
+  const bool any = cluster_.windows > 0 || cluster_.ill_nodes > 0 ||
                    std::ranges::any_of(cluster_.set->classes, [](const GpuClass& one) {
                      return one.max_runtime.has_value();
                    });
@@ -88,9 +134,8 @@ void RunLimits::Tend(Instant now) {
     warnings_.erase(warnings_.begin());
     const HeldWork* work = cluster_.book.Find(uid);
     const PodRecord* record = cluster_.Find(uid);
-    const std::optional<RunEnd> end = work == nullptr || record == nullptr
-                                          ? std::nullopt
-                                          : RunEndOf(cluster_, *record, *work);
+    const std::optional<RunEnd> end =
+        work == nullptr || record == nullptr ? std::nullopt : RunEndOf(cluster_, *record, *work);
     if (!end) {
       limits_.erase(uid);
       continue;

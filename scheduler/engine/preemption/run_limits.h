@@ -1,8 +1,10 @@
 // Work that has to end at some time, and that its owner is told before: its class says how long it
-// may run (GPUClass maxRuntime), or maintenance of its node that drains begins (GPUPool windows).
+// may run (GPUClass maxRuntime), maintenance of its node that drains begins (GPUPool windows), or
+// its GPU is unhealthy and stays so (GPUPolicy onUnhealthy).
 //
 // Of maxRuntime the time counts from the start of the containers, else from the bind. Maintenance
-// asks early enough for the grace of the class, and never asks classes that are never preempted.
+// asks early enough for the grace of the class. It and unhealthy GPUs never ask classes that are
+// never preempted.
 // Nobody is asked to leave who was not warned a while before: also after an edit, and after a
 // restart of ours, which does not know who was. Work of a claim has no limit.
 //
@@ -23,13 +25,16 @@ namespace tranche {
 // When, why and by whose word work has to end.
 struct RunEnd {
   Instant at;
-  Millis notice{};  // so long before, its owner is told
-  ReclaimRule rule = ReclaimRule::kMaxRuntime;  // or kMaintenance
-  std::string source;                           // the GPUClass, or the GPUPool
+  Millis notice{};                              // so long before, its owner is told
+  ReclaimRule rule = ReclaimRule::kMaxRuntime;  // or kMaintenance, kUnhealthy
+  std::string source;                           // the GPUClass, the GPUPool, or the node
 };
 // The earliest; nullopt: it may run on.
 std::optional<RunEnd> RunEndOf(const ClusterState& cluster, const PodRecord& record,
                                const HeldWork& work);
+
+// Notes which GPUs of the node are unhealthy. True: others than before.
+bool NoteHealth(ClusterState& cluster, NodeId id, Instant now);
 
 class RunLimits {
  public:
@@ -40,7 +45,7 @@ class RunLimits {
   void Forget(const PodUid& uid);
   // Other classes are in force, or the clock was set.
   void Regroup();
-  // The node has another window now.
+  // The node has another window now, or other GPUs are unhealthy.
   void NoteNode(NodeId id);
   // Warns whose time is nearly over.
   void Tend(Instant now);

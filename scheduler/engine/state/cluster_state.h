@@ -123,7 +123,8 @@ class ClusterState {
   StateTable states{4096};
   Scorer scorer;
   std::multimap<Instant, NodeId> reopenings;
-  int64_t windows = 0;  // nodes whose pool has maintenance to come; kept by NoteWindow
+  int64_t ill_nodes = 0;  // those with a GPU in NodeEntry::ill
+  int64_t windows = 0;    // nodes whose pool has maintenance to come; kept by NoteWindow
   std::unordered_map<std::string, ChargeKind> kinds;
   std::map<std::string, int64_t> capacity;  // cards by model
   uint64_t inventories = 1;                 // grows whenever a node comes, goes or changes

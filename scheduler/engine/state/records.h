@@ -137,6 +137,8 @@ struct NodeEntry {
   std::string unreadable;
   std::optional<Instant> refusing_until;
   std::optional<NodeWindow> window;  // that runs, or comes next
+  // GPUs that its agent, which lives, calls unhealthy; since when we have known.
+  std::map<GpuUuid, Instant> ill;
   ChargeKind kind;
   std::optional<Instant> lost_since;
   ZoneLag zone_lag;  // where zones are told

@@ -61,7 +61,7 @@ std::string Join(const std::vector<std::string>& texts) {
 // What tranche-node on the node would give the pod a part by; empty: it is not there.
 std::string DescribeOwnAgent(const Inventory& inventory, const PodRequest& request) {
   if (inventory.agent != AgentKind::kTranche) return "";
-  if (ServesWholeCardsOnly(inventory)) return "; tranche-node gives whole GPUs there (seats: 0)";
+  if (ServesWholeCardsOnly(inventory)) return "; tranche-node gives whole GPUs there (slots: 0)";
   if (CallsAgent(inventory.agent, request)) return "";
   return "; beside the annotation the container has to limit nvidia.com/gpu, or the kubelet asks "
          "tranche-node for nothing";

@@ -60,6 +60,7 @@ const RULES = {
   Gang: 'the gang lost more pods than it can spare, so the rest of it goes too',
   MaxRuntime: 'its class lets it run no longer',
   Maintenance: 'maintenance of its nodes begins',
+  Unhealthy: 'a GPU of it has been unhealthy for ten minutes',
 };
 export const ruleMeaning = (rule) => RULES[rule] ?? '';
 

@@ -67,7 +67,7 @@ struct DerivedRegister {
 // tranche-node's devices: {"v":1,"devices":[{"uuid","index","mib","healthy","type","problem"}]}.
 // Each is one card that is given whole, unless it is in MIG mode: then it has
 // "mig":{"profiles":[{"name","mib","size","starts"}],"closed":[{"profile","start","size"}]}. With
-// "mps":{"seats"} so many containers may share it, each held to its part.
+// "mps":{"slots"} so many containers may share it, each held to its part.
 // "problem": why the card, or a place of it, is closed.
 absl::StatusOr<DerivedRegister> ParseTrancheRegister(std::string_view text);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kVersion = 1;
 constexpr int kAllCores = 100;
-constexpr int64_t kMostSeats = 48;      // containers that an MPS server takes
+constexpr int64_t kMostSlots = 48;      // containers that an MPS server takes
 constexpr int64_t kMostUnits = 32;      // memory units of a board; the catalogue's most is 12
 constexpr std::size_t kMostNames = 32;  // profiles of a board, closed places of a card
 constexpr std::string_view kWhere = "the register";
@@ -87,12 +87,12 @@ AgentDevice ReadCard(Object object, const std::string& where, FieldReader& reade
   if (const std::optional<Object> mig = reader.ReadObject(object, "mig", where)) {
     ReadMig(*mig, where + ".mig", reader, device);
   } else if (const std::optional<Object> mps = reader.ReadObject(object, "mps", where)) {
-    const auto seats = reader.ReadInteger(*mps, "seats", where + ".mps", {1, kMostSeats});
-    if (!seats) {
-      reader.Fail(fmt::format("expected a whole number, found none, in {}.mps.seats", where));
+    const auto slots = reader.ReadInteger(*mps, "slots", where + ".mps", {1, kMostSlots});
+    if (!slots) {
+      reader.Fail(fmt::format("expected a whole number, found none, in {}.mps.slots", where));
     }
     device.mode = kMpsMode;
-    device.slots = static_cast<int>(seats.value_or(1));
+    device.slots = static_cast<int>(slots.value_or(1));
   }
   return device;
 }

@@ -219,7 +219,7 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
        "spec.unassigned: expected one of Allow, Refuse, found 1; "
        "spec.mig: expected one of Off, Advise, Apply, found \"On\"; "
        "spec.migg: expected one of selector, placement, topology, sharing, dialects, unassigned, "
-       "preemption, mig, agents, found an unknown field"},
+       "preemption, onUnhealthy, mig, agents, found an unknown field"},
   };
   for (const auto& c : kCases) {
     const auto policy = DecodeGpuPolicy(WithSpec(c.spec), GpuPolicy{});

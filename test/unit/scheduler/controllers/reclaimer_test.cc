@@ -382,7 +382,8 @@ TEST_F(ReclaimerTest, ReleasesNameWhatAsksForThem) {
       {ReclaimRule::kDrain, "GPUBudget", "PreemptedByTranche"},
       {ReclaimRule::kShrink, "GPUQuota", "PreemptedByTranche"},
       {ReclaimRule::kMaxRuntime, "GPUClass", "MaxRuntime"},
-      {ReclaimRule::kMaintenance, "GPUPool", "Maintenance"}};
+      {ReclaimRule::kMaintenance, "GPUPool", "Maintenance"},
+      {ReclaimRule::kUnhealthy, "Node", "UnhealthyGPU"}};
   for (const auto& [rule, kind, reason] : table) {
     SCOPED_TRACE(kind);
     Reclaim reclaim = MakeReclaim("of-" + kind, 1);

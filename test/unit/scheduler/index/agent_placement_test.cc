@@ -346,7 +346,7 @@ TEST(AgentPlacement, TrancheNodeGivesWholeCardsAsTheRecordSays) {
   EXPECT_NE(node.Why(test::WholePod("one", 1)), "");
 }
 
-// By MPS, as many containers on a card as it has seats for.
+// By MPS, as many containers on a card as it has slots for.
 TEST(AgentPlacement, TrancheNodeGivesPartsOfCardsThatItShares) {
   NodeFacts facts = test::AgentNode(AgentKind::kTranche, "n", 2, 80000);
   facts.gpu = ResourceCount{6, 6};
@@ -364,7 +364,7 @@ TEST(AgentPlacement, TrancheNodeGivesPartsOfCardsThatItShares) {
   ASSERT_GE(card, 0);
   EXPECT_EQ(node.Put(part("b", 300)), card) << "where a part is taken already";
   EXPECT_EQ(node.Put(part("c", 100)), card);
-  EXPECT_EQ(node.Put(part("d", 100)), 1 - card) << "there are three seats";
+  EXPECT_EQ(node.Put(part("d", 100)), 1 - card) << "there are three slots";
   EXPECT_NE(node.Why(test::WholePod("whole", 1)), "");
   EXPECT_THAT(node.FreeMib(), ElementsAre(card == 0 ? 24000 : 72000, card == 0 ? 72000 : 24000));
   EXPECT_EQ(node.Why(test::FractionPod("by annotation alone", 100)), "NoAgent")

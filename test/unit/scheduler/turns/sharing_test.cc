@@ -1,4 +1,4 @@
-// GPUs that containers share: seats of the kubelet, parts by the records.
+// GPUs that containers share: slots of the kubelet, parts by the records.
 #include "scheduler/turns/sharing.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ KubeletPod Knows(const std::string& name, std::vector<Holding> holdings = {}) {
   return {{"team", name}, std::move(holdings)};
 }
 
-// Two cards of three seats, a and b, and one that is given whole.
+// Two cards of three slots, a and b, and one that is given whole.
 Look SharedLook(std::vector<BoundPod> pods, std::vector<KubeletPod> kubelet) {
   Look look;
   look.pods = std::move(pods);
@@ -52,24 +52,24 @@ Look SharedLook(std::vector<BoundPod> pods, std::vector<KubeletPod> kubelet) {
   int index = 0;
   for (const char* const gpu : {"a", "b", "w"}) {
     Card card{GpuUuid(gpu), "", index++, kMib};
-    card.seats = *gpu == 'w' ? 0 : 3;
+    card.slots = *gpu == 'w' ? 0 : 3;
     look.cards.push_back(card);
   }
   return look;
 }
 
-Offer Seats(int64_t size, Ids keep = {}) {
-  return {{"a/seat-1", "a/seat-2", "b/seat-0", "b/seat-1", "b/seat-2", "w"}, std::move(keep), size};
+Offer Slots(int64_t size, Ids keep = {}) {
+  return {{"a/slot-1", "a/slot-2", "b/slot-0", "b/slot-1", "b/slot-2", "w"}, std::move(keep), size};
 }
 
-TEST(Sharing, AContainerGetsASeatOnTheGpuOfItsPart) {
+TEST(Sharing, AContainerGetsASlotOnTheGpuOfItsPart) {
   const BoundPod other = Sharer("other", {"a"}, 600);
   const Look look = SharedLook({other, Sharer("p", {"b", "a"}, 400)},
-                               {Knows("other", {{"main", {"a/seat-0"}}}), Knows("p")});
+                               {Knows("other", {{"main", {"a/slot-0"}}}), Knows("p")});
   Turns turns;
-  const auto ids = turns.Open(look, Seats(2));
+  const auto ids = turns.Open(look, Slots(2));
   ASSERT_TRUE(ids.ok()) << ids.status();
-  EXPECT_EQ(*ids, (Ids{"a/seat-1", "b/seat-0"}));
+  EXPECT_EQ(*ids, (Ids{"a/slot-1", "b/slot-0"}));
   const auto grant = turns.Close(*ids);
   ASSERT_TRUE(grant && grant->ok());
   EXPECT_EQ((*grant)->parts,
@@ -121,12 +121,12 @@ TEST(Sharing, RefusesWhatIsNoPartOfTheCard) {
        "names GPU a twice"},
       {"a part held by nobody's record",
        [](Look& look, BoundPod&) {
-         look.kubelet.push_back(Knows("ghost", {{"main", {"a/seat-0"}}}));
+         look.kubelet.push_back(Knows("ghost", {{"main", {"a/slot-0"}}}));
        },
        "pod team/ghost holds a part of it that no record names"},
       {"a part held by its predecessor of the same name",
        [](Look& look, BoundPod&) {
-         look.kubelet.push_back(Knows("p", {{"main", {"a/seat-0"}}}));
+         look.kubelet.push_back(Knows("p", {{"main", {"a/slot-0"}}}));
        },
        "pod team/p holds a part"},
       {"a part of a GPU that is given whole",
@@ -142,53 +142,53 @@ TEST(Sharing, RefusesWhatIsNoPartOfTheCard) {
     row.change(look, pod);
     look.pods->insert(look.pods->begin(), pod);
     Turns turns;
-    const auto ids = turns.Open(look, Seats(pod.asking[0].count));
+    const auto ids = turns.Open(look, Slots(pod.asking[0].count));
     EXPECT_THAT(std::string(ids.status().message()), HasSubstr(row.error)) << row.what;
     EXPECT_EQ(ids.ok(), std::string_view(row.error).empty()) << row.what << ids.status();
   }
 }
 
-TEST(Sharing, WithoutAFreeSeatNothingIsGiven) {
+TEST(Sharing, WithoutAFreeSlotNothingIsGiven) {
   const Look look = SharedLook({Sharer("p", {"a"}, 100)}, {Knows("p")});
   Turns turns;
-  EXPECT_THAT(std::string(turns.Open(look, {{"b/seat-0"}, {}, 1}).status().message()),
+  EXPECT_THAT(std::string(turns.Open(look, {{"b/slot-0"}, {}, 1}).status().message()),
               HasSubstr("expected 1 of a from the kubelet, found none"));
 }
 
-TEST(Sharing, SeatsOfInitContainersAreGivenOn) {
+TEST(Sharing, SlotsOfInitContainersAreGivenOn) {
   BoundPod pod = Sharer("p", {"b"}, 500);
   pod.asking.insert(pod.asking.begin(), {"load", 1, true});
   pod.record->containers.push_back(PartOf("load", {"b"}, 500));
   const Look look = SharedLook({pod, Sharer("q", {"b"}, 500)}, {Knows("p")});
   Turns turns;
-  ASSERT_EQ(turns.Open(look, Seats(1)).value(), Ids{"b/seat-0"});
-  ASSERT_TRUE(turns.Close({"b/seat-0"})->ok());
-  EXPECT_TRUE(turns.MayStart(look, {"b/seat-0"}).ok()) << "of an init container no book tells";
-  EXPECT_EQ(turns.Open(look, Seats(1, {"b/seat-0"})).value(), Ids{"b/seat-0"});
-  EXPECT_TRUE(turns.Close({"b/seat-0"})->ok());
+  ASSERT_EQ(turns.Open(look, Slots(1)).value(), Ids{"b/slot-0"});
+  ASSERT_TRUE(turns.Close({"b/slot-0"})->ok());
+  EXPECT_TRUE(turns.MayStart(look, {"b/slot-0"}).ok()) << "of an init container no book tells";
+  EXPECT_EQ(turns.Open(look, Slots(1, {"b/slot-0"})).value(), Ids{"b/slot-0"});
+  EXPECT_TRUE(turns.Close({"b/slot-0"})->ok());
 }
 
-TEST(Sharing, AContainerStartsWhereItsRecordAndItsSeatAgree) {
-  const auto start = [](const char* seat, int seats) {
+TEST(Sharing, AContainerStartsWhereItsRecordAndItsSlotAgree) {
+  const auto start = [](const char* slot, int slots) {
     Look look = SharedLook({Sharer("p", {"a"}, 500), Sharer("q", {"a"}, 500)},
-                           {Knows("p", {{"main", {seat}}}), Knows("q", {{"main", {"a/seat-1"}}})});
-    look.cards[0].seats = seats;
-    return std::string(Turns().MayStart(look, {seat}).message());
+                           {Knows("p", {{"main", {slot}}}), Knows("q", {{"main", {"a/slot-1"}}})});
+    look.cards[0].slots = slots;
+    return std::string(Turns().MayStart(look, {slot}).message());
   };
-  EXPECT_EQ(start("a/seat-0", 3), "");
-  EXPECT_THAT(start("b/seat-0", 3), HasSubstr("expected the record of container main of pod"));
-  EXPECT_THAT(start("a/seat-0", 0), HasSubstr("it is given whole by now"));
+  EXPECT_EQ(start("a/slot-0", 3), "");
+  EXPECT_THAT(start("b/slot-0", 3), HasSubstr("expected the record of container main of pod"));
+  EXPECT_THAT(start("a/slot-0", 0), HasSubstr("it is given whole by now"));
   EXPECT_THAT(start("a", 3), HasSubstr("containers share it by now"));
 }
 
-TEST(Sharing, TellsTheKubeletOfSeats) {
+TEST(Sharing, TellsTheKubeletOfSlots) {
   Look look = SharedLook({}, {});
   look.cards[1].problem = "it fell off";
   std::string told;
   for (const TellableDevice& one : DevicesOf(look.cards, "")) {
     told += one.id.str() + (one.healthy ? " " : "! ");
   }
-  EXPECT_EQ(told, "a/seat-0 a/seat-1 a/seat-2 b/seat-0! b/seat-1! b/seat-2! w ");
+  EXPECT_EQ(told, "a/slot-0 a/slot-1 a/slot-2 b/slot-0! b/slot-1! b/slot-2! w ");
 }
 
 }  // namespace

@@ -71,11 +71,11 @@ TEST(TrancheRegister, SaysHowManyMayShareACard) {
         R"({{"v":1,"devices":[{{"uuid":"GPU-a","index":0,"mib":80951,"healthy":true,"mps":{}}}]}})",
         mps);
   };
-  const auto found = ParseTrancheRegister(text(R"({"seats":16})"));
+  const auto found = ParseTrancheRegister(text(R"({"slots":16})"));
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->agent.devices.at(0).mode, "mps");
   EXPECT_EQ(found->agent.devices.at(0).slots, 16);
-  for (const char* const wrong : {"16", "{}", R"({"seats":0})", R"({"seats":49})"}) {
+  for (const char* const wrong : {"16", "{}", R"({"slots":0})", R"({"slots":49})"}) {
     const std::string error = ErrorOf(ParseTrancheRegister(text(wrong)).status());
     EXPECT_NE(error.find("in device 0.mps"), std::string::npos) << wrong << ": " << error;
   }

@@ -160,7 +160,7 @@ Reclaim AnyReclaim(Dice& dice) {
   Reclaim reclaim;
   reclaim.name = dice.Name();
   reclaim.rule =
-      static_cast<ReclaimRule>(1 + dice.Below(static_cast<int64_t>(ReclaimRule::kMaintenance)));
+      static_cast<ReclaimRule>(1 + dice.Below(static_cast<int64_t>(ReclaimRule::kUnhealthy)));
   if (reclaim.rule >= ReclaimRule::kDrain) {
     reclaim.source = dice.Name();
     if (reclaim.rule == ReclaimRule::kGang) reclaim.source += "/" + dice.Name();
