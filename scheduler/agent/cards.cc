@@ -30,10 +30,9 @@ absl::StatusOr<std::vector<MigOffer>> OffersOf(probe::Nvml& nvml, probe::Nvml::D
 
 void Share(probe::Nvml& nvml, probe::Nvml::Device device, const CardOptions& options, Card& card) {
   card.slots = options.slots;
-  if (!card.problem.empty()) return;
   const auto usable = nvml.UsableMib(device);
   card.mib = std::max<int64_t>(usable.value_or(card.mib) - kMibOfMps, 0);
-  if (!options.mps_only) return;
+  if (!card.problem.empty() || !options.mps_only) return;
   if (const absl::Status alone = nvml.MakeExclusive(device); !alone.ok()) {
     card.problem = fmt::format("programs may use it beside MPS: {}", std::string(alone.message()));
   }

@@ -27,7 +27,7 @@ struct Config {
   std::chrono::seconds make_patience{20};  // with the driver, for one instance
   // Containers that may use a GPU at a time, held to their parts by MPS; 0: GPUs are given whole.
   int slots = 0;
-  // Of MPS: sockets (at the same place on the node) and logs.
+  // For the sockets of MPS; at the same place on the node.
   std::string mps_folder = "/run/tranche/mps";
   std::string mps_control = "nvidia-cuda-mps-control";
   // No program may use a shared GPU but through MPS (compute mode EXCLUSIVE_PROCESS).

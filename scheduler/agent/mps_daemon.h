@@ -8,7 +8,7 @@
 //
 // Thread rule: one thread, which is to live as long as this does: the daemon ends with it. A step
 // takes as long as the daemon does to answer, two seconds at most. Source: NVIDIA, "Multi-Process
-// Service"; what it does on an H100 is in docs/adr/0048.
+// Service"; what it does on an H100 is in docs/adr/0049.
 #pragma once
 
 #include <sys/types.h>
