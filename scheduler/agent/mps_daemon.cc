@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
@@ -32,19 +31,9 @@ constexpr int kNapsToEnd = 150;
 constexpr int kNoProgram = 127;
 
 std::vector<std::string> EnvironmentOf(const std::string& pipe) {
-  std::vector<std::string> variables = {"LC_ALL=C", fmt::format("{}={}", kMpsPipeVariable, pipe)};
-  for (const char* const name : {"PATH", "LD_LIBRARY_PATH"}) {
-    const char* const value = std::getenv(name);
-    if (value != nullptr) variables.push_back(fmt::format("{}={}", name, value));
-  }
+  std::vector<std::string> variables = probe::SmallEnvironment();
+  variables.push_back(fmt::format("{}={}", kMpsPipeVariable, pipe));
   return variables;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 // Of the new process: becomes the daemon, and ends with the thread that made it. What is called
@@ -112,8 +101,8 @@ void MpsDaemon::Start(Time now) {
   }
   std::vector<std::string> words = {options_.control, "-f", "-multiuser-server"};
   std::vector<std::string> variables = EnvironmentOf(options_.pipe);
-  const std::vector<char*> arguments = Pointers(words);
-  const std::vector<char*> environment = Pointers(variables);
+  const std::vector<char*> arguments = probe::ExecPointers(words);
+  const std::vector<char*> environment = probe::ExecPointers(variables);
   const pid_t pid = fork();
   if (pid == 0) Become(arguments.data(), environment.data(), options_.verbose);
   if (pid < 0) {

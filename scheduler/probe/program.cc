@@ -23,24 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::vector<std::string> SmallEnvironment() {
-  std::vector<std::string> variables = {"LC_ALL=C"};
-  for (const char* const name : {"PATH", "LD_LIBRARY_PATH"}) {
-    const char* const value = std::getenv(name);
-    if (value != nullptr) variables.push_back(fmt::format("{}={}", name, value));
-  }
-  return variables;
-}
-
-// As exec wants it: pointers to text that is not changed, and a null.
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // Starts it in a process group of its own, standard output into `output`.
 absl::StatusOr<pid_t> Start(const Program& program, const Surroundings& around, int input,
                             int output) {
@@ -48,8 +30,8 @@ absl::StatusOr<pid_t> Start(const Program& program, const Surroundings& around, 
   words.insert(words.end(), program.arguments.begin(), program.arguments.end());
   std::vector<std::string> variables =
       around.environment.empty() ? SmallEnvironment() : around.environment;
-  const std::vector<char*> arguments = Pointers(words);
-  const std::vector<char*> environment = Pointers(variables);
+  const std::vector<char*> arguments = ExecPointers(words);
+  const std::vector<char*> environment = ExecPointers(variables);
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -135,6 +117,23 @@ absl::StatusOr<std::string> ReadAll(const Program& program, int input, Clock::ti
 }
 
 }  // namespace
+
+std::vector<std::string> SmallEnvironment() {
+  std::vector<std::string> variables = {"LC_ALL=C"};
+  for (const char* const name : {"PATH", "LD_LIBRARY_PATH"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr) variables.push_back(fmt::format("{}={}", name, value));
+  }
+  return variables;
+}
+
+std::vector<char*> ExecPointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
 
 absl::StatusOr<std::string> OutputOf(const Program& program, const Surroundings& around) {
   std::array<int, 2> ends{};

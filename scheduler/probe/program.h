@@ -31,6 +31,11 @@ struct Surroundings {
   bool interactive = false;
 };
 
+// What it sees of ours where it is given nothing else.
+std::vector<std::string> SmallEnvironment();
+// As exec wants it: pointers to texts, which it does not change, and a null.
+std::vector<char*> ExecPointers(std::vector<std::string>& texts);
+
 // What it wrote to standard output. Errors: NotFound when there is no such program;
 // DeadlineExceeded and ResourceExhausted past the limits, when it and what it started are killed;
 // Unavailable for an exit code other than 0.

@@ -36,11 +36,8 @@ std::string CudaProgram() {
 // What the program prints, with these in its environment.
 std::string Says(const std::string& program, std::vector<std::string> arguments,
                  std::vector<std::string> environment = {}) {
-  for (const char* const name : {"PATH", "LD_LIBRARY_PATH"}) {
-    if (const char* const value = std::getenv(name); value != nullptr) {
-      environment.push_back(fmt::format("{}={}", name, value));
-    }
-  }
+  const std::vector<std::string> ours = probe::SmallEnvironment();
+  environment.insert(environment.end(), ours.begin(), ours.end());
   const auto output = probe::OutputOf({program, std::move(arguments)}, {environment, true, false});
   return output.ok() ? *output : std::string(output.status().message());
 }
