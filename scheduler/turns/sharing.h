@@ -41,9 +41,9 @@ std::vector<Part> PartsOf(const Look& look, const BoundPod& pod, const std::stri
 std::string WhyNoPart(const Look& look, const BoundPod& pod, const Card& card);
 // For ids that name slots the GPUs they are on, others as they are; ascending.
 std::vector<std::string> WithoutSlots(const std::vector<std::string>& ids);
-// The ids that the kubelet is to choose, ascending: those it keeps, and for each device of the
-// record that none of them stands for the device itself, or the first free slot on its GPU. Fewer
-// than the offer's size where it has none.
+// The ids that the kubelet is to choose, ascending. It keeps some; each device of the record that
+// none of those stands for adds itself, or the first free slot on its GPU. Fewer than the offer's
+// size where it has none.
 std::vector<std::string> ChoiceFor(const Look& look, const std::vector<DeviceId>& devices,
                                    const Offer& offer);
 
