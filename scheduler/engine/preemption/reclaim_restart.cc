@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "scheduler/engine/preemption/reclaim_runs.h"
+#include "topology/base/mark.h"
 
 namespace tranche {
 
@@ -82,6 +83,7 @@ void ReclaimRuns::Continue(Instant now) {
 }
 
 bool ReclaimRuns::Reearmark(Reclaim& reclaim, Instant now) {
+  bool returned = false;
   for (const ReclaimMember& member : std::vector<ReclaimMember>(reclaim.members)) {
     PodRecord* record = cluster_.Find(member.uid);
     const bool lives = record != nullptr && !record->terminal && !record->traits.leaves_at;
@@ -110,7 +112,13 @@ bool ReclaimRuns::Reearmark(Reclaim& reclaim, Instant now) {
     earmarks_.PutEarmark(member.uid, *record,
                          earmarks_.EarmarkOf(id, *record->request, context.membership, picks_, now),
                          now);
+    // A bind of it was refused, or never happened: it has still to come.
+    if (!member.placed) continue;
+    TRANCHE_MARK(reclaim_member_returned);
+    std::ranges::find(reclaim.members, member.uid, &ReclaimMember::uid)->placed = false;
+    returned = true;
   }
+  if (returned) Changed(reclaim);
   return true;
 }
 

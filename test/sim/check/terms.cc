@@ -26,7 +26,8 @@ SimTime Terms::UnledSince(SimTime at, SimTime lag) const {
   for (const Term& term : terms_) {
     if (term.from > at) break;
     if (term.until && *term.until <= at) {
-      since = std::max(since, *term.until);
+      // One that was lost while it took over may have written nothing.
+      if (*term.until >= term.from + kTakingOver) since = std::max(since, *term.until);
     } else if (lag == SimTime{0} || term.from + kTakingOver + lag <= at) {
       return at;
     }

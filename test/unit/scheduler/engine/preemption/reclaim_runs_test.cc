@@ -206,6 +206,24 @@ TEST_F(ReclaimRunsTest, APodThatComesBackHasItsRoomOrNoPlan) {
   }
 }
 
+// Found by seed 76756: the plan ended with the next bind, and its room went to others.
+TEST_F(ReclaimRunsTest, APodThatComesBackHasStillToComeToItsPlace) {
+  const Reclaim& reclaim = Begin();
+  EvictBoth();
+  const PodRequest mate = TeamPod("b", "mate", 1, "train");
+  Hungry(mate);
+  reclaims.all.at("plan").members.push_back({mate.name, mate.uid, NodeName("n2")});
+  reclaims.of_member[mate.uid] = "plan";
+  Binds("n1");
+  EXPECT_EQ(Phase(reclaim), "Reserved") << "the other one has still to come";
+  runs_.NoteMemberReturned(wants_.uid, now);
+  runs_.NoteMemberPlaced(mate.uid, NodeName("n2"), now);
+  EXPECT_EQ(Phase(reclaim), "Reserved");
+  EXPECT_NE(cluster.Find(wants_.uid)->earmark, nullptr);
+  Binds("n1");
+  EXPECT_EQ(Phase(reclaim), "Done");
+}
+
 TEST_F(ReclaimRunsTest, RoomThatIsNotComeForIsGivenBackAndItsNodeAvoided) {
   const Reclaim& reclaim = Begin();
   EvictBoth();
