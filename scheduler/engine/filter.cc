@@ -42,9 +42,7 @@ class Filtering {
 
 void Filtering::PassPlain(const PodRequest& request, FilterAnswer& answer) {
   answer.untouched = true;
-  if (request.uid.empty() || !cluster_.plain.insert(request.uid).second) return;
-  cluster_.plain_order.push_back(request.uid);
-  parts_.ForgetOldest();
+  if (!request.uid.empty()) cluster_.plain.Note(request.uid);
 }
 
 PodRecord& Filtering::NoteFiltered(const PodRequest& request, Instant now) {
@@ -187,6 +185,11 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   answer.observed = Reason::kNone;
   parts.Advance(now);
   parts.NoteAsking(request.scheduler);
+  // One that a server shows us again, as it is behind, is there.
+  if (cluster.gone.Has(request.uid) && cluster.Find(request.uid) == nullptr) {
+    TRANCHE_MARK(filter_of_a_pod_that_is_gone);
+    return answer.RefuseAll(candidates.size(), Reason::kPodGone);
+  }
   if (!request.asks_gpu()) {
     if (!parts.claim_filter.Filter(request, candidates, now, answer))
       filtering.PassPlain(request, answer);

@@ -18,8 +18,6 @@ constexpr std::size_t kMaxUnseen = 10'000;
 constexpr Millis kUnseenLifetime{600'000};
 // Members of gangs that preemption is told of at once.
 constexpr std::size_t kMostJudged = 256;
-// Pods without GPUs that passed by, remembered until their bind.
-constexpr std::size_t kMaxPlain = 10'000;
 
 }  // namespace
 
@@ -65,10 +63,6 @@ void EngineParts::ForgetOldest() {
     cluster.DropTentative(uid, *record, cluster.latest);
     gangs.Leave(uid, *record, cluster.latest);
     Erase(uid);
-  }
-  while (cluster.plain_order.size() > kMaxPlain) {
-    cluster.plain.erase(cluster.plain_order.front());
-    cluster.plain_order.pop_front();
   }
 }
 

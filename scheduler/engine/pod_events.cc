@@ -473,7 +473,10 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
     cluster.NotePlainCpu(node, now);
   }
   parts_->gangs.ForgetPlainMember(uid);
-  if (PodRecord* record = cluster.Find(uid)) events.Forget(uid, *record, now);
+  PodRecord* const record = cluster.Find(uid);
+  if (record == nullptr) return;
+  events.Forget(uid, *record, now);
+  cluster.gone.Note(uid);
 }
 
 void Engine::SettlePlaceholder(const PodName& placeholder, const NodeName& node, Instant now) {

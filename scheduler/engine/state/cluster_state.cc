@@ -111,9 +111,9 @@ PodRecord& ClusterState::Touch(const PodRequest& request) {
     record.request = std::make_shared<const PodRequest>(request);
     pods_by_name.emplace(request.name, request.uid);
     // It may have been seen before somebody wrote down what it wishes.
-    const bool was_plain = plain.contains(request.uid) || plain_seen.Has(request.uid);
+    const bool was_plain = plain.Has(request.uid) || plain_seen.Has(request.uid);
     if (was_plain && !TRANCHE_PLANTED(refusal_of_a_pod_annotated_later_is_lost)) {
-      plain.erase(request.uid);
+      plain.Forget(request.uid);
       const NodeName node = plain_seen.Remove(request.uid);
       if (!node.empty()) NotePlainCpu(node, latest);
     }

@@ -14,7 +14,6 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -28,6 +27,7 @@
 #include "scheduler/engine/state/options.h"
 #include "scheduler/engine/state/outbox.h"
 #include "scheduler/engine/state/plain_pods.h"
+#include "scheduler/engine/state/recent_pods.h"
 #include "scheduler/engine/state/records.h"
 #include "scheduler/index/charge_of.h"
 #include "scheduler/index/node_names.h"
@@ -99,7 +99,7 @@ class ClusterState {
     return !record.terminal && record.node.empty() && record.reserved.empty() &&
            record.request->asks_gpu();
   }
-  bool IsPlain(const PodUid& uid) const { return plain.contains(uid) || plain_seen.Has(uid); }
+  bool IsPlain(const PodUid& uid) const { return plain.Has(uid) || plain_seen.Has(uid); }
   // What the pod will hold, without its charge.
   HeldWork WorkOf(const PodRequest& request, const QuotaMembership& membership,
                   Instant since) const;
@@ -152,8 +152,9 @@ class ClusterState {
   uint64_t tentative_serial = 0;
   int64_t tentative_placements = 0;
   PlainPodBooks plain_seen;          // pods without GPUs the cluster shows us
-  std::unordered_set<PodUid> plain;  // those only filter saw, bounded
-  std::deque<PodUid> plain_order;    // oldest first
+  RecentPods plain{10'000};          // those only filter saw; a bind may follow
+  // GPU pods that were deleted: kube-scheduler may hear of that later than we, and go on asking.
+  RecentPods gone{20'000};
 
  private:
   Reason ClosedReason(const NodeEntry& entry, Instant now) const;

@@ -323,6 +323,23 @@ TEST_F(EngineTest, UidsTellPodsOfOneNameApart) {
   EXPECT_EQ(engine_.Bind(old_pod.name, old_pod.uid, NodeName("a"), now_).reason, Reason::kPodGone);
 }
 
+// Found by seeds 90476 and 90493: it came back as one that waits, and was counted in its gang.
+TEST_F(EngineTest, AQuestionAboutAPodThatIsGoneDoesNotBringItBack) {
+  Nodes({test::StockNode("a", 8)});
+  const PodRequest pod = WholePod("p", 1);
+  engine_.UpsertPod(Pending(pod), now_);
+  engine_.DeletePod(pod.uid, now_);
+  const std::vector<std::string_view> names = {"a"};
+  FilterAnswer answer;
+  engine_.Filter(pod, names, now_, answer);
+  EXPECT_EQ(answer.reason, Reason::kPodGone);
+  EXPECT_TRUE(answer.chosen.empty());
+  EXPECT_FALSE(engine_.Knows(pod.uid));
+  engine_.UpsertPod(Pending(pod), now_);  // a server that is behind shows it once more
+  engine_.Filter(pod, names, now_, answer);
+  EXPECT_EQ(answer.reason, Reason::kNone);
+}
+
 // kube-scheduler gives each candidate once. Whoever does not gets each answered once.
 TEST_F(EngineTest, ACandidateGivenAgainIsAnsweredOnce) {
   Nodes({test::StockNode("a", 8), test::StockNode("b", 8), test::StockNode("small", 1)});

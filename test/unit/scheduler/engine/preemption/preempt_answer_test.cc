@@ -105,7 +105,7 @@ TEST_F(PreemptAnswerTest, PodsBeyondWhatTheirBudgetsAllowAreCounted) {
 // Only kube-scheduler knows the labels of pods without GPUs.
 TEST_F(PreemptAnswerTest, OfPodsWithoutGpusItsCountStands) {
   Runs(Of("a", "gpu", 8, 1), "n1");
-  cluster.plain.insert(Uid("web"));
+  cluster.plain.Note(Uid("web"));
   for (const auto& [counted, expected] : {std::pair(0, 0), std::pair(1, 1), std::pair(5, 1)}) {
     counted_ = counted;
     EXPECT_THAT(Kept(Of("c", "wants", 8, 9), {"web", "gpu"}), ElementsAre("web", "gpu"));
@@ -114,7 +114,7 @@ TEST_F(PreemptAnswerTest, OfPodsWithoutGpusItsCountStands) {
 }
 
 TEST_F(PreemptAnswerTest, VictimsComeByFallingPriorityHoweverTheyCameIn) {
-  cluster.plain.insert(Uid("web"));
+  cluster.plain.Note(Uid("web"));
   Runs(Of("a", "low", 2, 1), "n1");
   Runs(Of("a", "high", 2, 7), "n1");
   Runs(Of("a", "mid", 4, 5), "n1");
