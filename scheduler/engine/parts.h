@@ -36,6 +36,7 @@
 #include "scheduler/engine/state/kept_room.h"
 #include "scheduler/engine/state/preemption_state.h"
 #include "scheduler/engine/teams/demand_notes.h"
+#include "scheduler/engine/teams/clock_lead.h"
 #include "scheduler/engine/teams/metering.h"
 #include "scheduler/engine/teams/namespace_use.h"
 #include "scheduler/engine/teams/team_queue.h"
@@ -56,6 +57,7 @@ struct EngineParts {
   TeamRules rules{cluster, namespaces};
   TeamQueue team_queue{cluster, rules, namespaces, reclaims};
   Metering metering{cluster};
+  ClockLead clock_lead;
   DemandNotes demand_notes{cluster};
   // selection
   HeldNodes held_nodes{cluster};

@@ -48,6 +48,7 @@ void Engine::FinishRestore(Instant now) {
 void Engine::StepClock(Instant from, Instant to) {
   parts_->Advance(from);
   parts_->metering.StepClock(from, to);
+  parts_->clock_lead.Forget();
   parts_->run_limits.Regroup();
   parts_->Advance(to);
 }

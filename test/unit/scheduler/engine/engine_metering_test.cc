@@ -220,6 +220,45 @@ TEST_F(EngineMeteringTest, EndsAreWhenTheyAreHeardWhereTheKubeletsClockIsAnother
   }
 }
 
+// Found by seeds 50059, 61704 and 73116: the kubelet took them up later than the clocks differ by.
+TEST_F(EngineMeteringTest, PodsThatAreMadeTellHowFarOurClockIsAhead) {
+  struct Row {
+    std::string clock;          // ours
+    std::vector<int64_t> made;  // how long ago each pod was made, when it is heard of
+    int64_t finished, heard, end;
+  };
+  PodFacts old = test::Pending(Pod("a", "old", 8));
+  old.created = At(-3'000);
+  engine_.UpsertPod(old, now_);  // of the first list, which tells nothing
+  engine_.FinishRestore(now_);
+  int64_t bound = 0;
+  for (const Row& row :
+       {Row{"right", {1, 0, 1}, 50, 51, 50}, Row{"and-late-news", {40, 1}, 50, 90, 50},
+        Row{"ahead", {61, 60, 90}, 50, 111, 110},
+        Row{"ahead-and-the-end-is-heard-at-once", {61}, 50, 105, 105},
+        Row{"behind", {-60}, 170, 111, 111}}) {
+    bound += 10'000;
+    engine_.StepClock(now_, At(bound));
+    To(bound);
+    for (std::size_t i = 0; i < row.made.size(); ++i) {
+      PodFacts made = test::Pending(Pod("a", fmt::format("{}-{}", row.clock, i), 8));
+      made.created = At(bound - row.made[i]);
+      engine_.UpsertPod(made, now_);
+    }
+    const PodRequest pod = Pod("a", row.clock, 1);
+    Place(pod, "n1");
+    PodFacts facts = BoundFacts(pod, "n1");
+    facts.started_at = At(bound + 5);
+    To(bound + row.heard);
+    facts.phase = PodPhase::kSucceeded;
+    facts.finished_at = At(bound + row.finished);
+    engine_.UpsertPod(facts, now_);
+    EXPECT_THAT(Metered(),
+                ElementsAre(fmt::format("open {}.0 at {}", row.clock, bound),
+                            fmt::format("close {}.0 at {}", row.clock, bound + row.end)));
+  }
+}
+
 TEST_F(EngineMeteringTest, HoursOfALostNodeGoBack) {
   const PodRequest stays = Pod("a", "stays", 1), ends = Pod("a", "ends", 1),
                    binding = Pod("a", "binding", 1);

@@ -1,0 +1,39 @@
+// How far our clock is ahead of the cluster's, by the news of pods that are made: they are heard
+// of a moment after the API server has stamped them, so the smallest difference of late is what
+// the clocks differ by. It is never too small; where all news are late it is too large by that.
+//
+// Externally synchronised. Cost: a handful of comparisons.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "topology/base/units.h"
+
+namespace tranche {
+
+class ClockLead {
+ public:
+  // A pod that the API server made at `stamp` by its clock is heard of for the first time.
+  void Note(Instant stamp, Instant now) {
+    last_[next_++ % last_.size()] = std::chrono::duration_cast<Millis>(now - stamp);
+  }
+  // Our clock was set; what was seen before says nothing any more.
+  void Forget() { next_ = 0; }
+  // Zero where it is not told from news on their way, as stamps are cut to whole seconds.
+  Millis Now() const {
+    const std::size_t known = std::min(next_, last_.size());
+    if (known == 0) return Millis{0};
+    const Millis least = *std::min_element(last_.begin(), last_.begin() + known);
+    return least > kOnTheWay ? least : Millis{0};
+  }
+
+ private:
+  static constexpr Millis kOnTheWay{2'000};
+
+  std::array<Millis, 16> last_{};
+  std::size_t next_ = 0;
+};
+
+}  // namespace tranche
