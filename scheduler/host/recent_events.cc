@@ -9,10 +9,10 @@
 namespace tranche {
 namespace {
 
-constexpr std::string_view kNames[] = {
+constexpr std::string_view kKindNames[] = {
     "Placed",         "Running",   "Ended",           "Undone",         "Refunded", "Reclaim",
     "EvictionAsked",  "Nominated", "NominationEnded", "LeavesSoon", "BookFault"};
-static_assert(std::size(kNames) == kRecentKinds);
+static_assert(std::size(kKindNames) == kRecentKinds);
 
 RecentKind KindOf(MeterKind kind) {
   switch (kind) {
@@ -53,12 +53,12 @@ bool Matches(const RecentEvent& event, const RecentQuery& query) {
 
 }  // namespace
 
-std::string_view RecentKindName(RecentKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+std::string_view RecentKindName(RecentKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
 std::optional<RecentKind> FindRecentKind(std::string_view name) {
-  const auto* const found = std::ranges::find(kNames, name);
-  if (found == std::end(kNames)) return std::nullopt;
-  return static_cast<RecentKind>(found - std::begin(kNames));
+  const auto* const found = std::ranges::find(kKindNames, name);
+  if (found == std::end(kKindNames)) return std::nullopt;
+  return static_cast<RecentKind>(found - std::begin(kKindNames));
 }
 
 void RecentEvents::Add(RecentEvent event) {
