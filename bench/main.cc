@@ -152,6 +152,8 @@ CLI::App* AddTenants(CLI::App& app, bench::TenantsOptions& options) {
   command
       ->add_option("--mode", options.modes, "any of static,shared,borrow,reclaim-at-once,reclaim")
       ->delimiter(',');
+  command->add_option("--split", options.splits, "seeds: the jobs are those of drawn tenants")
+      ->delimiter(',');
   command->add_option("--window-hours", options.window_hours, "utilisation is told of it")
       ->check(CLI::Range(1, 100'000));
   command->add_option("--out", options.out, "JSON file to write");

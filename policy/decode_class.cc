@@ -53,6 +53,7 @@ void ReadSpec(const Field& spec, GpuClass& result) {
        {"minRuntime", [&](const Field& time) { Assign(result.min_runtime, DurationOf(time)); }},
        {"gracePeriod", [&](const Field& time) { Assign(result.grace_period, DurationOf(time)); }},
        {"cooldown", [&](const Field& time) { Assign(result.cooldown, DurationOf(time)); }},
+       {"patience", [&](const Field& time) { Assign(result.patience, DurationOf(time)); }},
        {"maxEvictionsPerDay",
         [&](const Field& most) {
           int evictions = 0;

@@ -13,6 +13,7 @@ GpuClass DefaultClass(const std::string& name) {
     result.rank = 3;
     result.preemptible = Preemptible::kNever;
     result.grace_period = minutes(1);
+    result.patience = minutes(0);
     result.sharing = {SharingMode::kMig, SharingMode::kMps, SharingMode::kExclusive};
   } else if (name == "training") {
     result.rank = 2;

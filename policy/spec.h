@@ -191,6 +191,7 @@ struct GpuClass {
   Millis min_runtime{0};
   std::optional<Millis> grace_period;
   Millis cooldown{600'000};
+  Millis patience{1'800'000};  // of its pods, until those who go for them write a checkpoint
   std::optional<int> max_evictions_per_day;  // absent: no limit
   Millis lost_work_cap{3'600'000};
   Millis restart_overhead{0};

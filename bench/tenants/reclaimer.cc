@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "quota/preemption/lost_work.h"
+#include "quota/preemption/moment.h"
 #include "quota/preemption/reclaim.h"
 #include "quota/preemption/reclaim_search.h"
 #include "quota/tree/marking.h"
@@ -119,7 +119,7 @@ std::vector<ReclaimRegion> RegionsFor(const World& world, int gpus) {
 
 }  // namespace
 
-std::optional<Takeback> PlanTakeback(const World& world, int job, int64_t now) {
+std::optional<Takeback> PlanTakeback(const World& world, int job, int64_t now, int64_t latest) {
   const int gpus = world.job(job).gpus;
   const bool one_node = gpus <= kGpusPerNode;
   ReclaimProblem problem;
@@ -137,12 +137,15 @@ std::optional<Takeback> PlanTakeback(const World& world, int job, int64_t now) {
   if (!answer.plan) return std::nullopt;
   Takeback takeback;
   if (one_node) takeback.node = static_cast<int>(answer.plan->region);
+  std::vector<WorkInTime> risks;
   for (const int unit : answer.plan->victims) {
     const int id = ids[static_cast<std::size_t>(unit)];
     takeback.victims.push_back(id);
-    const Millis lost = LostRuntime(RiskOf(world, id, now), std::nullopt, At(now));
-    takeback.lost_gpu_seconds += lost / std::chrono::seconds(1) * world.job(id).gpus;
+    risks.push_back({RiskOf(world, id, now), std::nullopt, std::chrono::seconds(kCheckpointEvery)});
   }
+  const std::optional<Instant> better =
+      BetterMoment(risks, ChargeOfGpus(gpus), At(now), At(latest));
+  if (better) takeback.better = better->time_since_epoch() / std::chrono::seconds(1);
   return takeback;
 }
 

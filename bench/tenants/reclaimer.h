@@ -11,14 +11,17 @@
 namespace tranche::bench {
 
 struct Takeback {
-  std::vector<int> victims;      // jobs, ascending; empty: the job fits as it is
-  std::optional<int> node;       // where the job then goes; nullopt: over several nodes
-  int64_t lost_gpu_seconds = 0;  // since the victims' last checkpoints
+  std::vector<int> victims;  // jobs, ascending; empty: the job fits as it is
+  std::optional<int> node;   // where the job then goes; nullopt: over several nodes
+  // The product would wait until then for a victim to write a checkpoint
+  // (quota/preemption/moment.h)
+  std::optional<int64_t> better;
 };
 
 // nullopt: nobody's work may be taken for it, or the planner found no plan. Every running job of
 // another tenant is in the problem, without the product's guards against thrash: the protocol has
 // none.
-std::optional<Takeback> PlanTakeback(const World& world, int job, int64_t now);
+// `latest`: the job waits so long at most for a better moment; `now`: not at all.
+std::optional<Takeback> PlanTakeback(const World& world, int job, int64_t now, int64_t latest);
 
 }  // namespace tranche::bench

@@ -14,19 +14,17 @@
 namespace tranche::bench {
 namespace {
 
-// By then every victim has been at a checkpoint.
-constexpr int64_t kPatience = 1'800;
+constexpr int64_t kPatience = 1'800;  // as a GPUClass without a word on it has
 
 const std::vector<SharingPolicy>& Policies() {
   static const std::vector<SharingPolicy> policies = {
       {.name = "static", .partitioned = true},
       {.name = "shared"},
       {.name = "borrow", .quotas = true},
-      {.name = "reclaim-at-once", .quotas = true, .reclaims = true},
+      {.name = "reclaim-at-once", .quotas = true, .reclaims = true, .lends_fairly = true},
       {.name = "reclaim",
        .quotas = true,
        .reclaims = true,
-
        .lends_fairly = true,
        .patience = kPatience},
   };
@@ -146,8 +144,7 @@ class Simulation {
       const Waiting& of_right = lines[right].front();
       const int64_t left_share = world_.Borrowed(static_cast<int>(left)) * tenants[right].nodes;
       const int64_t right_share = world_.Borrowed(static_cast<int>(right)) * tenants[left].nodes;
-      return std::tie(world_.job(of_left.second).gpus, left_share, of_left) <
-             std::tie(world_.job(of_right.second).gpus, right_share, of_right);
+      return std::tie(left_share, of_left) < std::tie(right_share, of_right);
     };
     Sizes failed;
     for (;;) {
@@ -184,8 +181,14 @@ class Simulation {
 
   // Evicts for an entitled job and starts it; false: nobody may be, or the moment is bad.
   bool TakeBack(int id) {
-    const std::optional<Takeback> plan = PlanTakeback(world_, id, now_);
-    if (!plan || WaitsForCheckpoint(id, plan->lost_gpu_seconds)) return false;
+    const int64_t since = world_.state(id).waits_for_moment.value_or(now_);
+    const std::optional<Takeback> plan = PlanTakeback(world_, id, now_, since + policy_.patience);
+    if (!plan) return false;
+    if (plan->better) {
+      world_.state(id).waits_for_moment = since;
+      events_.push({*plan->better, What::kLook, id, 0});
+      return false;
+    }
     for (const int victim : plan->victims) {
       outcome_.lost_gpu_seconds += world_.Evict(victim, now_);
       ++outcome_.evictions;
@@ -197,16 +200,6 @@ class Simulation {
                    : FindPlace(world_.cluster().free(), gpus, 0, world_.cluster().size());
     TRANCHE_CHECK(place && world_.Admitted(id));
     Start(id, *place);
-    return true;
-  }
-
-  bool WaitsForCheckpoint(int id, int64_t lost_gpu_seconds) {
-    if (lost_gpu_seconds <= kGoodMoment * world_.job(id).gpus) return false;
-    std::optional<int64_t>& since = world_.state(id).waits_for_moment;
-    if (!since) since = now_;
-    const int64_t until = *since + policy_.patience;
-    if (now_ >= until) return false;
-    events_.push({std::min(now_ + kLookAgain, until), What::kLook, id, 0});
     return true;
   }
 

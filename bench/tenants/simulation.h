@@ -22,19 +22,12 @@ struct SharingPolicy {
   bool partitioned = false;  // each tenant on its own nodes
   bool quotas = false;       // work inside a quota first, then what is idle is lent
   bool reclaims = false;     // work inside a quota takes back what was lent, by PlanReclaim
-  // What is idle is lent to the smallest gang at the head of a tenant's line, of equal ones to the
-  // tenant that borrows the smallest share of its nominal, then in order of submission. Else in
-  // order of submission alone.
+  // What is idle is lent to the tenant that borrows the smallest share of its nominal, as the
+  // product does, then in order of submission. Else in order of submission alone.
   bool lends_fairly = false;
-  // A job whose victims would lose more than kGoodMoment waits so long at most for them to reach a
-  // checkpoint; 0: it takes at once.
-  int64_t patience = 0;  // s
+  // How long a job waits at most for its victims to reach a checkpoint, s; 0: it takes at once.
+  int64_t patience = 0;
 };
-
-// Lost seconds of work that are accepted without waiting, for each GPU that is wanted.
-inline constexpr int64_t kGoodMoment = 60;
-// How often a job that waits for a good moment looks again, s.
-inline constexpr int64_t kLookAgain = 30;
 
 // By the names of --mode; nullopt: there is none.
 std::optional<SharingPolicy> PolicyNamed(std::string_view name);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "bench/report/report.h"
 #include "bench/tenants/simulation.h"
@@ -108,7 +109,10 @@ void Print(const Trace& trace, const std::vector<Figures>& runs, const Figures& 
   }
 }
 
-nlohmann::json ToJson(const Trace& trace, const Figures& run, const Figures& alone) {
+nlohmann::json ToJson(const Trace& trace, const Figures& run, const Figures& alone,
+                      std::optional<uint64_t> seed) {
+  nlohmann::json seeds = nlohmann::json::array();  // without a split nothing is drawn at random
+  if (seed) seeds.push_back(*seed);
   nlohmann::json tenants = nlohmann::json::array();
   for (std::size_t i = 0; i < trace.tenants.size(); ++i) {
     tenants.push_back({{"name", trace.tenants[i].name},
@@ -116,7 +120,7 @@ nlohmann::json ToJson(const Trace& trace, const Figures& run, const Figures& alo
                        {"queueMeanSecondsStatic", alone.tenant_queue_means[i]}});
   }
   return {{"policy", run.policy},
-          {"seeds", nlohmann::json::array()},  // nothing is drawn at random
+          {"seeds", std::move(seeds)},
           {"queueMeanSeconds", run.queue_mean},
           {"queueP95Seconds", run.queue_p95},
           {"queueP99Seconds", run.queue_p99},
@@ -127,6 +131,45 @@ nlohmann::json ToJson(const Trace& trace, const Figures& run, const Figures& alo
           {"restartGpuHours", GpuHours(run.outcome.restart_gpu_seconds)},
           {"tenantsWorseThanStatic", Worse(run, alone)},
           {"tenants", std::move(tenants)}};
+}
+
+// A line for each split, and what all of them come to on average.
+nlohmann::json RunSplits(const Trace& trace, const std::vector<SharingPolicy>& policies,
+                         const TenantsOptions& options, int64_t window) {
+  nlohmann::json runs = nlohmann::json::array();
+  std::printf("%6s %7s %10s", "split", "tenants", "static s");
+  for (const SharingPolicy& policy : policies)
+    std::printf(" | %16s s %10s %5s", policy.name.c_str(), "lost GPU-h", "worse");
+  std::printf("\n");
+  struct Sums {
+    double queue = 0, lost = 0, worse = 0;
+  };
+  std::vector<Sums> sums(policies.size());
+  for (const uint64_t seed : options.splits) {
+    const Trace split = SplitAtRandom(trace, seed);
+    const Figures alone = Measure(split, *PolicyNamed("static"), window);
+    std::printf("%6llu %7zu %10.0f", static_cast<unsigned long long>(seed), split.tenants.size(),
+                alone.queue_mean);
+    for (std::size_t i = 0; i < policies.size(); ++i) {
+      const Figures run = Measure(split, policies[i], window);
+      const double lost = GpuHours(run.outcome.lost_gpu_seconds);
+      const int worse = Worse(run, alone);
+      std::printf(" | %18.0f %10.1f %5d", run.queue_mean, lost, worse);
+      sums[i].queue += run.queue_mean;
+      sums[i].lost += lost;
+      sums[i].worse += worse;
+      runs.push_back(ToJson(split, run, alone, seed));
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+  const auto splits = static_cast<double>(options.splits.size());
+  std::printf("%6s %7s %10s", "mean", "", "");
+  for (const Sums& sum : sums)
+    std::printf(" | %18.0f %10.1f %5.1f", sum.queue / splits, sum.lost / splits,
+                sum.worse / splits);
+  std::printf("\n");
+  return runs;
 }
 
 }  // namespace
@@ -145,14 +188,19 @@ absl::Status RunTenants(const TenantsOptions& options) {
   if (!trace.ok()) return trace.status();
 
   const int64_t window = int64_t{options.window_hours} * 3600;
+  nlohmann::json document = {{"benchmark", "tenants"}, {"runs", nlohmann::json::array()}};
+  if (!options.splits.empty()) {
+    document["runs"] = RunSplits(*trace, policies, options, window);
+    return WriteReport(document, options.out);
+  }
   const Figures alone = Measure(*trace, *PolicyNamed("static"), window);
   std::vector<Figures> runs;
   for (const SharingPolicy& policy : policies) {
     runs.push_back(policy.partitioned ? alone : Measure(*trace, policy, window));
   }
   Print(*trace, runs, alone);
-  nlohmann::json document = {{"benchmark", "tenants"}, {"runs", nlohmann::json::array()}};
-  for (const Figures& run : runs) document["runs"].push_back(ToJson(*trace, run, alone));
+  for (const Figures& run : runs)
+    document["runs"].push_back(ToJson(*trace, run, alone, std::nullopt));
   return WriteReport(document, options.out);
 }
 

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <fstream>
 #include <map>
+#include <numeric>
+#include <random>
 #include <string_view>
 
 namespace tranche::bench {
@@ -76,6 +78,36 @@ int Trace::nodes() const {
   int sum = 0;
   for (const Tenant& tenant : tenants) sum += tenant.nodes;
   return sum;
+}
+
+Trace SplitAtRandom(const Trace& trace, uint64_t seed) {
+  std::mt19937_64 draws(seed);
+  const auto below = [&draws](uint64_t most) { return draws() % most; };
+  std::vector<uint64_t> weights(4 + below(5));
+  for (uint64_t& weight : weights) weight = 1 + below(10);
+  const uint64_t all = std::accumulate(weights.begin(), weights.end(), uint64_t{0});
+  std::vector<int64_t> taken(weights.size());  // GPU-seconds
+  std::vector<int> least(weights.size(), 1);
+  Trace split;
+  for (Job job : trace.jobs) {
+    uint64_t at = below(all);
+    std::size_t tenant = 0;
+    while (at >= weights[tenant]) at -= weights[tenant++];
+    job.tenant = static_cast<int>(tenant);
+    taken[tenant] += job.gpus * job.duration;
+    least[tenant] = std::max(least[tenant], (job.gpus + kGpusPerNode - 1) / kGpusPerNode);
+    split.jobs.push_back(std::move(job));
+  }
+  const int64_t total = std::accumulate(taken.begin(), taken.end(), int64_t{0});
+  int left = trace.nodes();
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const auto share = static_cast<int>(trace.nodes() * taken[i] / total);
+    split.tenants.push_back({"t" + std::to_string(i), std::max(least[i], share)});
+    left -= split.tenants.back().nodes;
+  }
+  // The largest gets what rounding leaves, and gives what small ones need beyond their share.
+  std::ranges::max_element(split.tenants, {}, &Tenant::nodes)->nodes += left;
+  return split;
 }
 
 absl::StatusOr<Trace> ReadTrace(const std::string& jobs, const std::string& tenants) {

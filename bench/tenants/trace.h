@@ -34,6 +34,11 @@ struct Trace {
   int nodes() const;
 };
 
+// The same jobs, of 4 to 8 other tenants of unequal sizes, drawn by the seed; each job is one of
+// theirs by chance. Nodes go by what their jobs take, and each tenant has at least as many as its
+// largest gang.
+Trace SplitAtRandom(const Trace& trace, uint64_t seed);
+
 // Errors: InvalidArgument naming file and line: what was expected, what was found.
 absl::StatusOr<Trace> ReadTrace(const std::string& jobs, const std::string& tenants);
 

@@ -26,7 +26,7 @@ struct JobState {
   int64_t working = 0;  // running: when this run began (begins) to do work
   Placement placement;  // empty: not running
   std::optional<int64_t> end;
-  std::optional<int64_t> waits_for_moment;  // entitled, and since then waiting for a cheap moment
+  std::optional<int64_t> waits_for_moment;  // entitled, and since then waiting for a better one
 
   bool running() const { return !placement.empty(); }
   int64_t LastCheckpoint(int64_t now) const {

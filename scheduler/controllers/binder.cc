@@ -8,6 +8,7 @@
 #include "scheduler/controllers/binder_core.h"
 #include "scheduler/wire/agents/agents.h"
 #include "scheduler/wire/json/json.h"
+#include "scheduler/wire/records/allocation_json.h"
 #include "topology/base/plant.h"
 
 namespace tranche {
@@ -197,6 +198,10 @@ AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const No
   attempt->deadline = attempt->started + options_.deadline;
   attempt->delay = options_.retry;
   attempt->waiters.push_back(waiter);
+  if (plan.clears) {
+    attempt->annotations[std::string(wire::kAllocationKey)] =
+        wire::EncodeAllocation(plan.allocation);
+  }
   if (plan.asks_gpu) WriteDown(std::move(plan), *request, when, *attempt);
   attempts_[uid] = attempt;
   return attempt;

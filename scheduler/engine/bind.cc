@@ -56,6 +56,9 @@ class Binding {
 bool Binding::NeedsDevices(const PodRecord* record, NodeId id, BindPlan& plan) {
   if (record == nullptr && cluster_.IsPlain(plan.uid)) {
     plan.kind = BindPlan::Kind::kWrite;
+    // A copy of a pod of ours, or a forgery: beside it nobody could tell what the node has.
+    plan.clears = cluster_.marked.Has(plan.uid);
+    plan.allocation.epoch = cluster_.epoch;
     return false;
   }
   if (record == nullptr || record->terminal || record->request->name != plan.pod) {
@@ -293,6 +296,14 @@ std::vector<std::pair<PodUid, NodeName>> Engine::StuckReservations(Instant now, 
     stuck.emplace_back(uid, parts_->cluster.pods.at(uid).reserved);
   }
   return stuck;
+}
+
+void Engine::SettlePlaceholder(const PodName& placeholder, const NodeName& node, Instant now) {
+  ClusterState& cluster = parts_->cluster;
+  parts_->Advance(now);
+  cluster.placeholders.books().NotMade(placeholder, now);
+  const NodeId id = cluster.names.Find(node.str());
+  if (id != kNoNode && cluster.nodes[id] != nullptr) cluster.Refresh(id, now);
 }
 
 }  // namespace tranche

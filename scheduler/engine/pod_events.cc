@@ -80,6 +80,11 @@ void PodEvents::UpsertPlain(const PodFacts& pod, bool ended, Instant now) {
   } else {
     parts_.gangs.NotePlainMember(pod.request);
   }
+  if (pod.node.empty() && !pod.allocation_problem.empty()) {
+    cluster_.marked.Note(uid);
+  } else {
+    cluster_.marked.Forget(uid);
+  }
   if (!ended) {
     if (cluster_.plain_seen.Put(uid, pod.node, pod.request.cpu))
       cluster_.NotePlainCpu(pod.node, now);
@@ -283,6 +288,8 @@ void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
 bool PodEvents::SetTraits(const PodFacts& pod, PodTraits& traits, Instant now) {
   traits.owner = OwnerOf(pod);
   traits.labels = pod.labels;
+  if (traits.checkpoint && pod.checkpointed_at && *pod.checkpointed_at > *traits.checkpoint)
+    traits.checkpoint_gap = *pod.checkpointed_at - *traits.checkpoint;
   traits.checkpoint = pod.checkpointed_at;
   traits.grace = pod.grace;
   traits.evictable = pod.evictable && !pod.unreadable;
@@ -412,6 +419,11 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
                      (pod.terminating && TRANCHE_PLANTED(deletion_frees));
   if (events.AddsNothing(known, pod, ended)) return;
   events.NoteClaims(pod, ended, now);
+  // Requests for devices cannot be edited: what is written on a pod that came to its node without
+  // any gives it none.
+  if (known == nullptr && !pod.node.empty() && cluster.plain_seen.NodeOf(uid) == pod.node) {
+    return events.UpsertPlain(pod, ended, now);
+  }
   if (known != nullptr && known->unreadable && !pod.unreadable && !ended) {
     known = events.ReadAtLast(*known, pod, now);
   }
@@ -480,14 +492,6 @@ void Engine::DeletePod(const PodUid& uid, Instant now) {
   if (record == nullptr) return;
   events.Forget(uid, *record, now);
   cluster.gone.Note(uid);
-}
-
-void Engine::SettlePlaceholder(const PodName& placeholder, const NodeName& node, Instant now) {
-  ClusterState& cluster = parts_->cluster;
-  parts_->Advance(now);
-  cluster.placeholders.books().NotMade(placeholder, now);
-  const NodeId id = cluster.names.Find(node.str());
-  if (id != kNoNode && cluster.nodes[id] != nullptr) cluster.Refresh(id, now);
 }
 
 }  // namespace tranche

@@ -10,8 +10,8 @@ namespace tranche {
 namespace {
 
 constexpr std::string_view kKindNames[] = {
-    "Placed",         "Running",   "Ended",           "Undone",         "Refunded", "Reclaim",
-    "EvictionAsked",  "Nominated", "NominationEnded", "LeavesSoon", "BookFault"};
+    "Placed",        "Running",   "Ended",           "Undone",     "Refunded", "Reclaim",
+    "EvictionAsked", "Nominated", "NominationEnded", "LeavesSoon", "BookFault"};
 static_assert(std::size(kKindNames) == kRecentKinds);
 
 RecentKind KindOf(MeterKind kind) {
@@ -37,11 +37,11 @@ std::string TextOf(const MeterEvent& event) {
 }
 
 std::string TextOf(const Reclaim& reclaim) {
-  std::string text = fmt::format("{} by rule {}", ReclaimPhaseName(reclaim.phase),
-                                 ReclaimRuleName(reclaim.rule));
+  std::string text =
+      fmt::format("{} by rule {}", ReclaimPhaseName(reclaim.phase), ReclaimRuleName(reclaim.rule));
   if (!reclaim.reason.empty()) text += ": " + reclaim.reason;
-  return fmt::format("{}, {} of {} victims gone ({})", text, reclaim.gone(),
-                     reclaim.victims.size(), reclaim.name);
+  return fmt::format("{}, {} of {} victims gone ({})", text, reclaim.gone(), reclaim.victims.size(),
+                     reclaim.name);
 }
 
 bool Matches(const RecentEvent& event, const RecentQuery& query) {
@@ -53,7 +53,9 @@ bool Matches(const RecentEvent& event, const RecentQuery& query) {
 
 }  // namespace
 
-std::string_view RecentKindName(RecentKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+std::string_view RecentKindName(RecentKind kind) {
+  return kKindNames[static_cast<std::size_t>(kind)];
+}
 
 std::optional<RecentKind> FindRecentKind(std::string_view name) {
   const auto* const found = std::ranges::find(kKindNames, name);

@@ -21,6 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   std::string out;
   wire::ExtenderArgs args;
   if (codec.ReadExtenderArgs(body, args).ok()) {
+    // A pod that was deleted is not looked at again.
+    static int64_t serial = 0;
+    if (!args.pod.request.uid.empty()) args.pod.request.uid = PodUid(std::to_string(++serial));
     FilterAnswer answer;
     engine->Filter(args.pod.request, args.names, test::At(0), answer);
     wire::WriteFilterResult(args, answer, false, out);

@@ -170,7 +170,7 @@ class World {
   // Would a pod of each size be answered rightly now?
   void AskEachSize() {
     for (std::size_t size = 0; size < kSizes; ++size) {
-      const PodRequest request = fleet_.pod("asked", size);
+      const PodRequest request = fleet_.pod(fmt::format("asked-{}", asked_++), size);
       const std::vector<std::size_t> chosen = Ask(request);
       EXPECT_EQ(std::set<std::size_t>(chosen.begin(), chosen.end()), RoomFor(size)) << size;
       engine_.DeletePod(request.uid, now_);
@@ -229,6 +229,7 @@ class World {
   std::vector<std::string_view> candidates_;
   FilterAnswer answer_;
   std::map<std::string, Held> held_;
+  int asked_ = 0;
   std::string empty_;
 };
 

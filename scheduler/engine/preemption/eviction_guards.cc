@@ -106,20 +106,27 @@ GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, cons
   return verdict;
 }
 
-int64_t EvictionGuards::LossOf(const PodRecord& record, const HeldWork& work,
-                               const CheckpointAges& ages, Instant now) const {
+WorkInTime EvictionGuards::RiskOf(const PodRecord& record, const HeldWork& work,
+                                  const CheckpointAges& ages, Instant now) const {
   static const GpuClass kWithoutClass;
   const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
   const GpuClass& rules = gpu_class == nullptr ? kWithoutClass : *gpu_class;
-  WorkAtRisk risk;
-  risk.charge = TotalOf(work.parts);
-  risk.running = work.running;
-  risk.checkpoint = record.traits.checkpoint;
-  risk.cap = rules.lost_work_cap;
-  risk.restart_overhead = rules.restart_overhead;
-  risk.earlier_evictions = state_.history.Evictions(record.traits.owner, now);
-  return LostGpuMillis(risk, ages.Percentile(work.workload_class, rules.assumed_loss_percentile),
-                       now);
+  WorkInTime risk;
+  risk.work.charge = TotalOf(work.parts);
+  risk.work.running = work.running;
+  risk.work.checkpoint = record.traits.checkpoint;
+  risk.work.cap = rules.lost_work_cap;
+  risk.work.restart_overhead = rules.restart_overhead;
+  risk.work.earlier_evictions = state_.history.Evictions(record.traits.owner, now);
+  risk.assumed = ages.Percentile(work.workload_class, rules.assumed_loss_percentile);
+  risk.gap = record.traits.checkpoint_gap;
+  return risk;
+}
+
+int64_t EvictionGuards::LossOf(const PodRecord& record, const HeldWork& work,
+                               const CheckpointAges& ages, Instant now) const {
+  const WorkInTime risk = RiskOf(record, work, ages, now);
+  return LostGpuMillis(risk.work, risk.assumed, now);
 }
 
 std::string_view GuardName(Guard guard) {

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "policy/policy_set.h"
-#include "quota/preemption/lost_work.h"
+#include "quota/preemption/moment.h"
 #include "quota/quota_book.h"
 #include "scheduler/engine/state/preemption_state.h"
 #include "scheduler/engine/state/records.h"
@@ -59,7 +59,10 @@ class EvictionGuards {
   bool IsProtected(const PodRecord& record) const;
   // Do all PodDisruptionBudgets allow these pods, which hold something, to go together?
   bool BudgetsAllow(std::span<const PodRecord* const> pods, Instant now) const;
-  // GPU-milliseconds the pod would lose if it went now; `ages` speaks for the silent.
+  // What the pod would lose, and how that goes on; `ages` speaks for the silent.
+  WorkInTime RiskOf(const PodRecord& record, const HeldWork& work, const CheckpointAges& ages,
+                    Instant now) const;
+  // GPU-milliseconds the pod would lose if it went now.
   int64_t LossOf(const PodRecord& record, const HeldWork& work, const CheckpointAges& ages,
                  Instant now) const;
   // From here on `plan` is being looked at again, and an owner's day that it has filled itself

@@ -203,6 +203,12 @@ void NominalReach::NotePlan(const AskedPlan& asked, Instant now) {
     return End("PDBBlocked",
                "PodDisruptionBudgets do not allow all who would have to go to go together");
   }
+  // Then it may wait for one of them to write a checkpoint.
+  Millis gap{0};
+  for (const WorkInTime& risk : reclaim_case.RisksOf(asked.answer.plan->victims)) {
+    if (NextCheckpoint(risk, now)) gap = std::max(gap, risk.gap);
+  }
+  guards += std::min(gap, ReclaimPlanner::PatienceOf(*pod_));
   const std::optional<Millis> hour = HourOf(asked, now);
   if (!hour) {
     return End("EvictionBudget", "more of its own pods would have to go than may within an hour");

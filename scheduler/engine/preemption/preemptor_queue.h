@@ -39,6 +39,7 @@ struct PlanMemory {
   Instant not_before;
   int misses = 0;
   std::optional<PlanBlock> block;
+  std::optional<Instant> patient_since = {};  // it waits for a better moment since then
 };
 
 // Waiting pods that get the same plan: of one team and class, and alike in what they ask for.

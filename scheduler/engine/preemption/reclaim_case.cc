@@ -413,4 +413,13 @@ int64_t ReclaimCase::LostOf(const PodUid& uid) const {
   return found == numbers_.end() ? 0 : lost_[static_cast<std::size_t>(found->second)];
 }
 
+std::vector<WorkInTime> ReclaimCase::RisksOf(std::span<const int> units) const {
+  std::vector<WorkInTime> risks;
+  for (const int unit : units) {
+    for (const PodUid& uid : pods_of(unit))
+      risks.push_back(guards_.RiskOf(*claims_.Find(uid), *claims_.WorkOf(uid), ages_, now_));
+  }
+  return risks;
+}
+
 }  // namespace tranche

@@ -75,6 +75,8 @@ class ReclaimCase : public ReclaimGeometry {
   std::vector<Seat> Seats(std::size_t region, std::span<const int> gone);
   // Of one pod of a unit.
   int64_t LostOf(const PodUid& uid) const;
+  // What the pods of the units would lose, and how that goes on; by unit, then as in pods_of.
+  std::vector<WorkInTime> RisksOf(std::span<const int> units) const;
   // Pods by team that plans under way are still to evict.
   std::map<std::string, int64_t> Promised() const;
 

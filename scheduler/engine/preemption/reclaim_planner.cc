@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "scheduler/engine/selection/pool_windows.h"
+#include "topology/base/mark.h"
 
 namespace tranche {
 namespace {
@@ -72,6 +73,7 @@ void ReclaimPlanner::EndWith(PlanWalk& walk, const Preemptor& preemptor, PlanOut
   // What happened between two questions is news.
   memory.version = *walk.version;
   memory.block = walk.block;
+  memory.patient_since.reset();
   // What is over already is nothing to wait for.
   if (memory.block && memory.block->until && *memory.block->until <= now) {
     memory.block->until.reset();
@@ -101,7 +103,16 @@ void ReclaimPlanner::Step(PlanWalk& walk, Instant now) {
   const AskedPlan asked = AskNext(walk.questions, parts_, *preemptor, now, {});
   walk.spent = asked.reclaim_case;
   walk.evaluations += asked.answer.evaluations;
-  if (asked.MayBegin()) return walk.End(BeginPlan(*preemptor, asked, now));
+  if (asked.MayBegin()) {
+    const Instant since = preemptors_.MemoryOf(*preemptor).patient_since.value_or(now);
+    const std::optional<PlanBlock> moment = BetterMomentFor(asked, *preemptor, since, now);
+    if (!moment) return walk.End(BeginPlan(*preemptor, asked, now));
+    TRANCHE_MARK(plan_waits_for_a_checkpoint);
+    walk.block = moment;
+    EndWith(walk, *preemptor, Result::kBlocked, now);
+    preemptors_.MemoryOf(*preemptor).patient_since = since;
+    return;
+  }
   if (const auto block = BlockOf(asked, now)) walk.block = block;
   if (!walk.questions.done()) return;
   switch (walk.questions.result()) {
@@ -118,6 +129,36 @@ void ReclaimPlanner::Step(PlanWalk& walk, Instant now) {
     case ReclaimAnswer::Result::kImpossible:
       return EndWith(walk, *preemptor, walk.block ? Result::kBlocked : Result::kImpossible, now);
   }
+}
+
+Millis ReclaimPlanner::PatienceOf(const Preemptor& preemptor) {
+  const GpuClass* const gpu_class = preemptor.context.membership.gpu_class;
+  return std::min(gpu_class == nullptr ? GpuClass().patience : gpu_class->patience, kGuardCap);
+}
+
+std::optional<PlanBlock> ReclaimPlanner::BetterMomentFor(const AskedPlan& asked,
+                                                         const Preemptor& preemptor, Instant since,
+                                                         Instant now) const {
+  const ReclaimCase& reclaim_case = *asked.reclaim_case;
+  const ReclaimPlan& plan = *asked.answer.plan;
+  const std::vector<WorkInTime> risks = reclaim_case.RisksOf(plan.victims);
+  const Charge waiting = TotalOf(reclaim_case.problem().regions[plan.region].parts);
+  const std::optional<Instant> moment =
+      BetterMoment(risks, waiting, now, since + PatienceOf(preemptor));
+  if (!moment) return std::nullopt;
+  PlanBlock block;
+  block.reason = Reason::kVictimsProtected;
+  block.until = moment;
+  std::size_t next = 0;
+  for (const int unit : plan.victims) {
+    for (const PodUid& uid : reclaim_case.pods_of(unit)) {
+      if (NextCheckpoint(risks[next++], now) != moment) continue;
+      block.detail = fmt::format("{} would have to go and is about to write a checkpoint",
+                                 parts_.claims.Find(uid)->request->name.str());
+      return block;
+    }
+  }
+  return block;
 }
 
 std::optional<PlanBlock> ReclaimPlanner::BlockOf(const AskedPlan& asked, Instant now) const {
@@ -187,7 +228,8 @@ PlanOutcome ReclaimPlanner::BeginPlan(const Preemptor& preemptor, const AskedPla
                                      .planned = now,
                                      .not_before = now,
                                      .misses = 0,
-                                     .block = std::nullopt};
+                                     .block = std::nullopt,
+                                     .patient_since = std::nullopt};
   Reclaim reclaim;
   reclaim.rule = plan.rule;
   const QuotaId leaf = preemptor.context.membership.leaf;

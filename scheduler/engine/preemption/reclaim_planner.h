@@ -33,6 +33,8 @@ class ReclaimPlanner {
   void Step(PlanWalk& walk, Instant now);
   // What keeps the plan of an answer from being carried out; nullopt: nothing, or there is none.
   std::optional<PlanBlock> BlockOf(const AskedPlan& asked, Instant now) const;
+  // How long a pod like it waits at most for a better moment.
+  static Millis PatienceOf(const Preemptor& preemptor);
   std::vector<ReclaimVictim> VictimsOf(const ReclaimCase& reclaim_case, const ReclaimPlan& plan,
                                        Instant now) const;
 
@@ -41,6 +43,10 @@ class ReclaimPlanner {
   bool IsHopeless(const Preemptor& preemptor) const;
   // Nothing comes of it, and the like of it is not looked at again for a while.
   void EndWith(PlanWalk& walk, const Preemptor& preemptor, PlanOutcome::Result result, Instant now);
+  // Until when the plan had better wait, with who is to write a checkpoint then; nullopt: it
+  // begins. `since`: the pod waits for such a moment.
+  std::optional<PlanBlock> BetterMomentFor(const AskedPlan& asked, const Preemptor& preemptor,
+                                           Instant since, Instant now) const;
   // The pods that would have to go if nothing but time and budgets protected them.
   PlanBlock GuardsOf(const AskedPlan& asked, Instant now) const;
   // The room is kept from here on, and the first victim asked to leave.

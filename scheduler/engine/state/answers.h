@@ -47,8 +47,9 @@ struct BindPlan {
   PodName pod;
   PodUid uid;
   NodeName node;
-  bool asks_gpu = false;                // false: bind without any annotation
-  Allocation allocation;                // kWrite with asks_gpu
+  bool asks_gpu = false;                // false: bind without any annotation, or
+  bool clears = false;                  // with a record of no devices, over one that a user wrote
+  Allocation allocation;                // kWrite with asks_gpu or clears
   const PodRequest* request = nullptr;  // the engine's copy, valid until the next call
   // What the node's agent must be told, if it is called at all.
   AgentKind agent = AgentKind::kNone;

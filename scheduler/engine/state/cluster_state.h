@@ -151,10 +151,11 @@ class ClusterState {
   std::deque<std::tuple<Instant, PodUid, uint64_t>> tentative_ends;
   uint64_t tentative_serial = 0;
   int64_t tentative_placements = 0;
-  PlainPodBooks plain_seen;          // pods without GPUs the cluster shows us
-  RecentPods plain{10'000};          // those only filter saw; a bind may follow
+  PlainPodBooks plain_seen;  // pods without GPUs the cluster shows us
+  RecentPods plain{10'000};  // those only filter saw; a bind may follow
   // GPU pods that were deleted: kube-scheduler may hear of that later than we, and go on asking.
   RecentPods gone{20'000};
+  RecentPods marked{10'000};  // pods without GPUs and node on which a user wrote a record
 
  private:
   Reason ClosedReason(const NodeEntry& entry, Instant now) const;

@@ -32,6 +32,7 @@ struct PodTraits {
   std::string owner;  // see EvictionHistory
   std::shared_ptr<const Labels> labels;
   std::optional<Instant> checkpoint;
+  Millis checkpoint_gap{0};          // between the last two that were seen; zero: one, or none, was
   std::optional<Instant> leaves_at;  // terminating: it should be gone by then
   Millis grace{30'000};              // from its deletion on, where nobody gives it another
   bool evictable = false;

@@ -318,11 +318,19 @@ void NoteTakenBack(PodRequest& request) {
 // What an agent or we wrote on the pod. A pod without a node has no devices yet, so what stands
 // there is a copy or a forgery (hazards row 57).
 void ReadAllocation(const PodAnnotations& annotations, const AgentText& agent, PodFacts& pod) {
-  if (pod.node.empty()) return;
+  const std::optional<std::string_view> ours = annotations.Get(PodKey::kAllocation);
+  if (pod.node.empty()) {
+    if (ours) pod.allocation_problem = "expected no record on a pod without a node, found one";
+    return;
+  }
   absl::Status problem;
   std::string_view where;
-  if (const std::optional<std::string_view> ours = annotations.Get(PodKey::kAllocation)) {
-    absl::StatusOr<Allocation> allocation = DecodeAllocation(*ours);
+  absl::StatusOr<Allocation> allocation;
+  if (ours) allocation = DecodeAllocation(*ours);
+  // So we wrote over what a user had written on a pod that asks for nothing.
+  const bool nothing = ours && allocation.ok() && allocation->containers.empty() &&
+                       pod.request.style == RequestStyle::kNone;
+  if (ours && !nothing) {
     problem = allocation.status();
     where = ", in annotation tranche.dev/allocation";
     if (allocation.ok()) pod.allocation = *std::move(allocation);

@@ -27,7 +27,8 @@ TEST(DecodeGpuClassTest, ReadsEveryField) {
   const auto found = DecodeNamed("batch", R"({
     "priorityClassNames": ["gpu-batch", "gpu-batch-long"], "rank": 5, "preemptible": "OverQuota",
     "sharing": ["MPS", "TimeSliced"], "minRuntime": "30m", "gracePeriod": "120s",
-    "cooldown": "20m", "maxEvictionsPerDay": 3, "lostWorkCap": "50m", "restartOverhead": "3m",
+    "cooldown": "20m", "patience": "15m", "maxEvictionsPerDay": 3,
+    "lostWorkCap": "50m", "restartOverhead": "3m",
     "assumedLossPercentile": 75, "idleAfter": "1h", "maxRuntime": "8h", "chargeFactor": "1.25"})");
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->name, "batch");
@@ -38,6 +39,7 @@ TEST(DecodeGpuClassTest, ReadsEveryField) {
   EXPECT_EQ(found->min_runtime, minutes(30));
   EXPECT_EQ(found->grace_period, seconds(120));
   EXPECT_EQ(found->cooldown, minutes(20));
+  EXPECT_EQ(found->patience, minutes(15));
   EXPECT_EQ(found->max_evictions_per_day, 3);
   EXPECT_EQ(found->lost_work_cap, minutes(50));
   EXPECT_EQ(found->restart_overhead, minutes(3));
@@ -118,6 +120,7 @@ TEST(DecodeGpuClassTest, TheNameSaysWhatAbsentFieldsAre) {
     EXPECT_EQ(found->sharing, c.sharing) << c.name;
     EXPECT_EQ(found->min_runtime, c.min_runtime) << c.name;
     EXPECT_EQ(found->cooldown, c.cooldown) << c.name;
+    EXPECT_EQ(found->patience, minutes(c.name == "inference-prod" ? 0 : 30)) << c.name;
     EXPECT_EQ(found->lost_work_cap, c.lost_work_cap) << c.name;
     EXPECT_EQ(found->grace_period, c.grace) << c.name;
     EXPECT_EQ(found->max_runtime, c.max_runtime) << c.name;

@@ -351,6 +351,21 @@ TEST_F(BindBench, SlowServerNeverLosesTheReservationToTime) {
   EXPECT_EQ(Answer(), TextOf(Reason::kNoRoom));
 }
 
+// Found by seeds 100621 and 102119: beside it nobody could tell which GPUs of the node were free.
+TEST_F(BindBench, ARecordThatAUserWroteOnAPlainPodIsWrittenOver) {
+  PodFacts copy = GpuPod("copy", "u3", 0);
+  copy.allocation_problem = "expected no record on a pod without a node, found one";
+  Create(copy);
+  Bind("gpu-1", "u3", "copy");
+  ASSERT_EQ(api.posts.size(), 1U);
+  EXPECT_EQ(api.posts[0].annotations.at("tranche.dev/allocation"),
+            R"({"v":1,"epoch":1,"leaf":"","knowledge":"counts","containers":[]})");
+  Create(GpuPod("web", "u4", 0));
+  Bind("gpu-1", "u4", "web");
+  ASSERT_EQ(api.posts.size(), 2U);
+  EXPECT_TRUE(api.posts[1].annotations.empty());
+}
+
 TEST_F(BindBench, PlainPodIsNotSentToTwoNodesAtOnce) {
   Create(GpuPod("web", "u2", 0));
   api.writes = {Outcome::kHeld};

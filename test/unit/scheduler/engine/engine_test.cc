@@ -340,6 +340,16 @@ TEST_F(EngineTest, AQuestionAboutAPodThatIsGoneDoesNotBringItBack) {
   EXPECT_EQ(answer.reason, Reason::kNone);
 }
 
+// Found by seed 102119: a record that a user wrote on a running pod without GPUs closed its node.
+TEST_F(EngineTest, WhatIsWrittenLaterOnAPodThatCameWithoutWishesGivesItNothing) {
+  Nodes({test::StockNode("a", 2)});
+  engine_.UpsertPod(Bound(WholePod("web", 0), "a"), now_);
+  engine_.UpsertPod(Bound(WholePod("web", 1), "a"), now_);
+  EXPECT_EQ(FreeMilli("a"), 2000);
+  engine_.UpsertPod(Bound(WholePod("seen-late", 1), "a"), now_);
+  EXPECT_EQ(FreeMilli("a"), 1000) << "of one that asks when it is first seen nobody knows better";
+}
+
 // kube-scheduler gives each candidate once. Whoever does not gets each answered once.
 TEST_F(EngineTest, ACandidateGivenAgainIsAnsweredOnce) {
   Nodes({test::StockNode("a", 8), test::StockNode("b", 8), test::StockNode("small", 1)});

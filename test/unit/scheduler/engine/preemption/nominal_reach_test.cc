@@ -7,6 +7,7 @@
 namespace tranche {
 namespace {
 
+using test::At;
 using test::Class;
 using test::Minutes;
 using test::Quota;
@@ -74,6 +75,20 @@ TEST_F(NominalReachTest, BorrowersHaveTheirGrace) {
   Run(Pod("b", "b2", 4, "train"), "n2");
   // 45 s, and two rounds of a second.
   EXPECT_THAT(Reach(), ElementsAre("a pod of up to 4 h100 GPUs starts within 50s"));
+}
+
+TEST_F(NominalReachTest, BorrowersMayBeAboutToWriteACheckpoint) {
+  for (const char* const name : {"b1", "b2"}) {
+    const PodRequest pod = Pod("b", name, 4, "train");
+    Run(pod, *name == 'b' && name[1] == '1' ? "n1" : "n2");
+    PodFacts facts = BoundFacts(pod, name[1] == '1' ? "n1" : "n2");
+    for (const int64_t checkpoint : {0, 600}) {
+      facts.checkpointed_at = At(checkpoint);
+      engine_.UpsertPod(facts, now_);
+    }
+  }
+  // Ten minutes at most, then 45 s, and two rounds of a second: told in steps of five minutes.
+  EXPECT_THAT(Reach(), ElementsAre("a pod of up to 4 h100 GPUs starts within 15m"));
 }
 
 // What is known of a pod's quota and budgets is good until the next edit.

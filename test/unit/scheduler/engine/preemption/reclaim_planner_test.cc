@@ -124,6 +124,49 @@ TEST_F(ReclaimPlannerTest, AGuardThatStandsInTheWayIsTold) {
   }
 }
 
+TEST_F(ReclaimPlannerTest, APlanWaitsForACheckpointThatIsWorthIt) {
+  PodTraits& lent = Lent().traits;
+  lent.checkpoint = At(60);
+  lent.checkpoint_gap = Millis(1'200'000);
+  now = At(660);  // ten minutes of work, written down in ten more
+  EXPECT_EQ(Plan(), Result::kBlocked);
+  ASSERT_TRUE(Block());
+  EXPECT_EQ(Block()->reason, Reason::kVictimsProtected);
+  EXPECT_EQ(Block()->until, At(1'260));
+  EXPECT_EQ(Block()->detail, "a/lent would have to go and is about to write a checkpoint");
+  EXPECT_EQ(cluster.Find(wants_.uid)->earmark, nullptr);
+  EXPECT_EQ(preemptors.DueAt(now), At(1'260));
+  now = At(1'260);
+  lent.checkpoint = now;
+  EXPECT_EQ(Plan(), Result::kPlan);
+}
+
+// A victim that says each time that its next one is about to come holds nobody up for long.
+TEST_F(ReclaimPlannerTest, PatienceEnds) {
+  PodTraits& lent = Lent().traits;
+  lent.checkpoint_gap = Millis(1'200'000);
+  const struct {
+    int64_t now, checkpoint;
+    Result result;
+  } looks[] = {
+      {660, 60, Result::kBlocked}, {1'260, 1'000, Result::kBlocked}, {2'200, 1'900, Result::kPlan}};
+  for (const auto& look : looks) {
+    now = At(look.now);
+    lent.checkpoint = At(look.checkpoint);
+    EXPECT_EQ(Plan(), look.result) << look.now;
+  }
+}
+
+TEST_F(ReclaimPlannerTest, AClassWithoutPatienceDoesNotWait) {
+  GpuClass hasty = Class("train", 2);
+  hasty.patience = Millis(0);
+  Declare({.quotas = test::TwoTeams(), .classes = {hasty}});
+  Lent().traits.checkpoint = At(60);
+  Lent().traits.checkpoint_gap = Millis(1'200'000);
+  now = At(660);
+  EXPECT_EQ(Plan(), Result::kPlan);
+}
+
 TEST_F(ReclaimPlannerTest, TheHourlyLimitOfATeamKeepsItsWorkFromItsOwnHigherClass) {
   for (int i = 0; i < 20; ++i)
     reclaims.history.Note(fmt::format("a/other-{}", i), "team-a", 1, At(0));

@@ -264,6 +264,20 @@ TEST(PodDecode, ABoundPodWhoseWishesWereTakenBackStillHasItsRecord) {
   EXPECT_FALSE(TryPod(PodJson(kRecordOfTwo, unbound)).value().request.asks_gpu()) << "a copy";
 }
 
+// So we write over what a user had written on a pod that asks for nothing.
+TEST(PodDecode, ARecordOfNoDevicesOnAPodThatAsksForNothingSaysNothing) {
+  constexpr std::string_view kNothing =
+      R"("tranche.dev/allocation":"{\"v\":1,\"epoch\":7,\"leaf\":\"\",)"
+      R"(\"knowledge\":\"exact\",\"containers\":[]}")";
+  const std::string bare = R"("nodeName":"n1","containers":[{"name":"main"}])";
+  const PodFacts pod = TryPod(PodJson(kNothing, bare)).value();
+  EXPECT_FALSE(pod.request.asks_gpu());
+  EXPECT_FALSE(pod.allocation.has_value());
+  EXPECT_EQ(pod.allocation_problem, "");
+  const std::string asks = R"("nodeName":"n1",)" + OneContainer(R"("nvidia.com/gpu":1)");
+  EXPECT_TRUE(TryPod(PodJson(kNothing, asks)).value().allocation.has_value()) << "it has one";
+}
+
 TEST(PodDecode, AnAgentThatNamesOtherDevicesThanTheRecordIsHeard) {
   const std::string bound = R"("nodeName":"n1",)" + OneContainer(R"("nvidia.com/gpumem":3000)");
   const auto disputed = [&](std::string_view uuid) {
@@ -290,7 +304,8 @@ TEST(PodDecode, BelievesAnAllocationOnlyTogetherWithANode) {
   };
   EXPECT_FALSE(decode(kHami, unbound).allocation.has_value());
   EXPECT_FALSE(decode(kOurs, unbound).allocation.has_value());
-  EXPECT_EQ(decode("\"tranche.dev/allocation\":\"{\"", "\"nodeName\":\"\"").allocation_problem, "");
+  EXPECT_EQ(decode("\"tranche.dev/allocation\":\"{\"", "\"nodeName\":\"\"").allocation_problem,
+            "expected no record on a pod without a node, found one");
 
   const PodFacts hami = decode(kHami, bound);
   ASSERT_TRUE(hami.allocation.has_value()) << hami.allocation_problem;
