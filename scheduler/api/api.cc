@@ -130,6 +130,7 @@ Ranked RankOf(PodView pod, PodListQuery::Key key) {
 bool Matches(const PodView& pod, const PodListQuery& query) {
   return (!query.ns || pod.name.ns == *query.ns) && (!query.team || pod.leaf == *query.team) &&
          (!query.node || pod.node.str() == *query.node) &&
+         (!query.gang || pod.gang == *query.gang) &&
          (query.states.empty() || std::ranges::count(query.states, pod.state) > 0);
 }
 
@@ -167,8 +168,8 @@ http::Response Explain(EngineHost& host, const Forecaster* forecaster,
       host.With(EngineCaller::kPages,
                 [&pod](Engine& engine, Instant now) { return engine.Explain(*pod, now); });
   if (!explanation) return Unknown("pod", pod->str());
-  return Conditional(
-      request, JsonResponse(EncodeExplanation(*explanation, LatestOf(forecaster).get())));
+  return Conditional(request,
+                     JsonResponse(EncodeExplanation(*explanation, LatestOf(forecaster).get())));
 }
 
 http::Response OnePod(EngineHost& host, const Forecaster* forecaster,
@@ -275,9 +276,38 @@ http::Response OneTeam(EngineHost& host, const http::Request& request) {
   return Conditional(request, JsonResponse(EncodeTeam(*quota, budgets, reclaims)));
 }
 
+http::Response OneGang(EngineHost& host, const http::Request& request) {
+  constexpr std::string_view kPrefix = "/api/v1/gangs/";
+  // Those that another controller makes have its word and a slash before their names.
+  const std::string path = request.path.substr(kPrefix.size());
+  const std::size_t slash = path.find('/');
+  if (slash == 0 || slash == std::string::npos || slash + 1 == path.size()) {
+    return NoSuchPath(kPrefix, "NAMESPACE/NAME", request.path);
+  }
+  const PodName name{path.substr(0, slash), path.substr(slash + 1)};
+  const std::vector<GangView> gangs = host.Gangs();
+  const auto found = std::ranges::find(gangs, name, &GangView::name);
+  if (found == gangs.end()) return Unknown("gang", name.str());
+  return Conditional(request, JsonResponse(EncodeGang(*found)));
+}
+
+http::Response OneReclaim(EngineHost& host, const http::Request& request) {
+  constexpr std::string_view kPrefix = "/api/v1/reclaims/";
+  const std::string name = request.path.substr(kPrefix.size());
+  if (name.empty() || name.find('/') != std::string::npos) {
+    return NoSuchPath(kPrefix, "NAME", request.path);
+  }
+  const std::vector<Reclaim> reclaims = host.With(
+      EngineCaller::kPages, [](const Engine& engine, Instant) { return engine.Reclaims(); });
+  const auto found = std::ranges::find(reclaims, name, &Reclaim::name);
+  if (found == reclaims.end()) return Unknown("reclaim", name);
+  return Conditional(request, JsonResponse(EncodeReclaim(*found)));
+}
+
 http::Response Pods(EngineHost& host, const Forecaster* forecaster, SharedText& whole,
                     const http::Request& request) {
-  constexpr std::string_view kOptions[] = {"namespace", "team", "node", "state", "sort", "limit"};
+  constexpr std::string_view kOptions[] = {"namespace", "team", "node", "gang",
+                                           "state",     "sort", "limit"};
   const bool narrowed = std::ranges::any_of(kOptions, [&request](std::string_view name) {
     return request.query.contains(std::string(name));
   });
@@ -299,6 +329,7 @@ absl::StatusOr<PodListQuery> ReadPodListQuery(const http::Request& request) {
   query.ns = Given(request, "namespace");
   query.team = Given(request, "team");
   query.node = Given(request, "node");
+  query.gang = Given(request, "gang");
   if (const auto state = Given(request, "state")) {
     const auto found = std::ranges::find(StateWords(), *state, &StateWord::word);
     if (found == StateWords().end()) {
@@ -362,14 +393,18 @@ void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster) {
                    [&host, text = std::make_shared<SharedText>()](const http::Request& request) {
                      return text->Respond(request, JsonResponse(AllNodes(host)));
                    });
-  router.AddAnswer("GET", "/api/v1/pods",
-                   [&host, forecaster,
-                    text = std::make_shared<SharedText>()](const http::Request& request) {
-                     return Pods(host, forecaster, *text, request);
-                   });
+  router.AddAnswer(
+      "GET", "/api/v1/pods",
+      [&host, forecaster, text = std::make_shared<SharedText>()](const http::Request& request) {
+        return Pods(host, forecaster, *text, request);
+      });
   router.AddAnswer("GET", "/api/v1/gangs", [&host](const http::Request&) {
     return JsonResponse(EncodeGangs(host.Gangs()));
   });
+  router.AddAnswer("GET", "/api/v1/gangs/",
+                   [&host](const http::Request& request) { return OneGang(host, request); });
+  router.AddAnswer("GET", "/api/v1/reclaims/",
+                   [&host](const http::Request& request) { return OneReclaim(host, request); });
   router.AddAnswer("GET", "/api/v1/events", [&host](const http::Request& request) {
     const absl::StatusOr<RecentQuery> query = ReadEventQuery(request);
     if (!query.ok()) return ErrorResponse(query.status());

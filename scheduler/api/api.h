@@ -26,7 +26,8 @@ struct PodListQuery {
   std::optional<std::string> ns = std::nullopt;
   std::optional<std::string> team = std::nullopt;  // "": pods that no team owns
   std::optional<std::string> node = std::nullopt;
-  std::vector<PodState> states{};  // empty: any
+  std::optional<std::string> gang = std::nullopt;  // of any namespace; "": pods of none
+  std::vector<PodState> states{};                  // empty: any
   Key key = Key::kName;
   bool descending = false;                          // of equal keys the names still ascend
   std::optional<std::size_t> limit = std::nullopt;  // at least 1

@@ -125,6 +125,7 @@ void AppendPodMembers(std::string& out, const PodView& pod) {
   AppendMember(out, "uid", pod.uid.str());
   AppendMember(out, "state", StateName(pod.state));
   AppendTextOrNull(out, "node", pod.node.str());
+  AppendTextOrNull(out, "gang", pod.gang);
   AppendTextOrNull(out, "leaf", pod.leaf);
   AppendTextOrNull(out, "class", pod.workload_class);
   AppendTextOrNull(out, "priorityClass", pod.priority_class);
@@ -291,6 +292,12 @@ std::string EncodePod(const PodView& pod, const Forecasts* forecasts) {
   AppendPodMembers(out, pod);
   AppendForecast(out, pod, forecasts);
   out += '}';
+  return out;
+}
+
+std::string EncodeGang(const GangView& gang) {
+  std::string out;
+  AppendGang(out, gang);
   return out;
 }
 

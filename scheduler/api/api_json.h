@@ -11,8 +11,8 @@
 #include <string>
 
 #include "scheduler/engine/engine.h"
-#include "scheduler/host/recent_events.h"
 #include "scheduler/foresight/forecast.h"
+#include "scheduler/host/recent_events.h"
 
 namespace tranche {
 
@@ -35,11 +35,11 @@ std::string EncodePods(std::span<const PodView> pods,
 // One entry of the lists alone.
 std::string EncodeNode(const NodeView& node, const NodePlace& place);
 std::string EncodePod(const PodView& pod, const Forecasts* forecasts = nullptr);
+std::string EncodeGang(const GangView& gang);
 std::string EncodeGangs(std::span<const GangView> gangs);
 std::string EncodeEvents(const RecentEvents::Answer& answer);
 // The pod's entry plus nodes, plan and advice.
-std::string EncodeExplanation(const Explanation& explanation,
-                              const Forecasts* forecasts = nullptr);
+std::string EncodeExplanation(const Explanation& explanation, const Forecasts* forecasts = nullptr);
 // {"earliest","p10","p50","p90","because"}, times or null.
 std::string EncodeForecast(const Forecast& forecast);
 std::string EncodeWhatIf(std::span<const WhatIfResult> results);

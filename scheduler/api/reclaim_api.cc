@@ -68,6 +68,8 @@ Json ReclaimJson(const Reclaim& reclaim) {
       {"finishedAt", TimeOrNull(reclaim.finished_at)}};
 }
 
+std::string EncodeReclaim(const Reclaim& reclaim) { return wire::Dump(ReclaimJson(reclaim)); }
+
 std::string EncodeReclaims(std::span<const Reclaim> reclaims, Instant now) {
   return wire::Dump({{"reclaims", ListOf(reclaims, ReclaimJson)}, {"now", wire::FormatTime(now)}});
 }

@@ -11,6 +11,7 @@
 namespace tranche {
 
 // {"reclaims":[...],"now":...}.
+std::string EncodeReclaim(const Reclaim& reclaim);
 std::string EncodeReclaims(std::span<const Reclaim> reclaims, Instant now);
 
 // One of them.

@@ -36,10 +36,11 @@ http::Response WhatIfApi::Answer(const http::Request& request) {
     if (stopping_) return AskLater(503, "the server is stopping", 1);
     if (spent > limits_.whole) {
       return AskLater(
-          503, fmt::format("given up after {} of {} pods, which took {} ms of decisions: "
-                           "ask about fewer pods at a time",
-                           question.results.size(), question.pods.size(),
-                           std::chrono::duration_cast<std::chrono::milliseconds>(spent).count()),
+          503,
+          fmt::format("given up after {} of {} pods, which took {} ms of decisions: "
+                      "ask about fewer pods at a time",
+                      question.results.size(), question.pods.size(),
+                      std::chrono::duration_cast<std::chrono::milliseconds>(spent).count()),
           1);
     }
     host_.With(EngineCaller::kWhatIf, [this, &question, &spent](Engine& engine, Instant now) {

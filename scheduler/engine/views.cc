@@ -16,6 +16,7 @@ PodView EngineViews::ViewPod(const PodUid& uid, const PodRecord& record) {
   PodView view;
   view.name = record.request->name;
   view.uid = uid;
+  view.gang = record.request->gang;
   view.priority_class = record.request->priority_class;
   view.observed = record.observed;
   const RequestContext context = parts_.rules.ContextOf(*record.request);

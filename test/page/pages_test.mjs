@@ -203,6 +203,7 @@ test('a reclaim says how far it came, and a gang what was taken from it', () => 
   const {reclaims: [done], now} = await server.get('reclaims');
   let said;
   await page.context().route('**/api/v1/reclaims', (route) => route.fulfill({json: {reclaims: [said], now}}));
+  await page.context().route('**/api/v1/reclaims/*', (route) => route.fulfill({json: said}));
   const merged = (list, changes) => (changes === null ? [] : list.map((one, at) => ({...one, ...changes?.[at]})));
   for (const [changes, wanted] of RECLAIMS) {
     said = {...done, ...changes, members: merged(done.members, changes.members), victims: merged(done.victims, changes.victims)};

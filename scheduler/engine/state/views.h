@@ -69,6 +69,7 @@ struct PodView {
   PodUid uid;
   PodState state = PodState::kPending;
   NodeName node;
+  std::string gang;                       // within its namespace; empty: none
   std::string leaf;                       // empty: none owns it
   std::string workload_class;             // empty: none
   std::optional<QuotaState> quota_state;  // of one that holds devices

@@ -47,20 +47,9 @@ export const readPod = (namespace, pod) => ask(`pods/${name(namespace, pod)}`);
 export const readNode = (node) => ask(`nodes/${name(node)}`);
 export const readTeam = (team) => ask(`teams/${name(team)}`);
 export const readPods = (options) => ask(`pods?${query(options)}`);
-
-// The server has no answer for one gang or one reclaim alone: it is looked for among all of them. What is not there
-// fails as what the server does not know.
-function oneOf(list, matches, what) {
-  const found = list.find(matches);
-  if (!found) throw Object.assign(new Error(`no ${what} is known`), {status: 404});
-  return found;
-}
-
-export const readGang = async (namespace, gang) => oneOf((await ask('gangs')).gangs,
-  (one) => one.namespace === namespace && one.name === gang, `gang ${namespace}/${gang}`);
+export const readGang = (namespace, gang) => ask(`gangs/${name(namespace, gang)}`);
 export const readReclaims = async () => (await ask('reclaims')).reclaims;
-export const readReclaim = async (reclaim) => oneOf(await readReclaims(),
-  (one) => one.name === reclaim, `reclaim ${reclaim}`);
+export const readReclaim = (reclaim) => ask(`reclaims/${name(reclaim)}`);
 export const readAdvice = () => ask('advice');
 export const readBurnDown = (budget) => ask(`burndown/${name(budget)}`);
 export const askWhatIf = (pod) => ask('whatif', {pods: [pod]});

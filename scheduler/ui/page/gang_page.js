@@ -16,17 +16,16 @@ const MOST_ROWS = 100;
 
 async function readAll([namespace, name]) {
   const [gang, {pods}, reclaims] = await Promise.all([
-    readGang(namespace, name), readPods({namespace}), readReclaims()]);
-  const waits = pods.filter((pod) => isWaiting(pod) && pod.asks?.gang === name);
-  // The server names the gang of pods that wait alone. All others of the gang are on its nodes.
-  const there = pods.filter((pod) => !isWaiting(pod) && gang.nodes.includes(pod.node));
-  return {gang, waits, there, reclaims: reclaims.filter((reclaim) => concerns(reclaim, gang, waits))};
+    readGang(namespace, name), readPods({namespace, gang: name}), readReclaims()]);
+  // Those that have a place first.
+  const members = [...pods.filter((pod) => !isWaiting(pod)), ...pods.filter(isWaiting)];
+  return {gang, members, reclaims: reclaims.filter((reclaim) => concerns(reclaim, gang, members))};
 }
 
-function concerns({for: whom, members, victims}, {namespace, name}, waits) {
+function concerns({for: whom, members, victims}, {namespace, name}, pods) {
   const within = ({pod, gang}) => gang === name && splitName(pod)[0] === namespace;
   return (whom.kind === 'Gang' && whom.namespace === namespace && whom.name === name) || victims.some(within) ||
-    members.some(({pod}) => waits.some((member) => `${member.namespace}/${member.name}` === pod));
+    members.some(({pod}) => pods.some((member) => `${member.namespace}/${member.name}` === pod));
 }
 
 function countsText({bound, binding, waiting, gated, withoutGpus}) {
@@ -52,20 +51,9 @@ function podsTable(pods) {
     pods.length > MOST_ROWS ? el('p', {class: 'quiet-text'}, `and ${plural(pods.length - MOST_ROWS, 'pod')} more`) : null];
 }
 
-function membersCard({bound, binding}, waits, there) {
-  const placed = bound + binding;
-  // As many as there are of it: these are the ones.
-  const certain = there.length === placed;
-  const members = certain ? [...there, ...waits] : waits;
-  return [
-    members.length ? el('section', {class: 'card'}, el('h3', {}, 'Its pods'), podsTable(members)) : null,
-    certain ? null : el('section', {class: 'card'}, el('h3', {}, 'Pods of its namespace on its nodes'),
-      el('p', {class: 'quiet-text'}, `${plural(placed, 'pod')} of the gang ${placed === 1 ? 'has' : 'have'} a place. ` +
-        'The server does not tell which of these they are.'), podsTable(there))];
-}
-
-function content({gang, waits, there, reclaims}) {
+function content({gang, members, reclaims}) {
   const [look, word, meaning] = gangWords(gang.state);
+  const waits = members.filter(isWaiting);
   const last = waits.length ? lastToStart(waits) : null;
   const waitsNow = gang.waitsSince && gang.state !== 'running';
   return [
@@ -82,7 +70,7 @@ function content({gang, waits, there, reclaims}) {
     gang.text ? el('section', {class: 'card'}, el('h3', {}, 'Why it waits'),
       el('p', {}, gang.text),
       last ? el('p', {}, 'What would change it, and what each node answers: ', podLink(last.namespace, last.name), '.') : null) : null,
-    ...membersCard(gang, waits, there),
+    members.length ? el('section', {class: 'card'}, el('h3', {}, 'Its pods'), podsTable(members)) : null,
     ...reclaimsCard(reclaims),
   ];
 }

@@ -27,14 +27,14 @@ const KEYS = {
   quota: (pod) => pod.quotaState ?? null,
   waits: (pod) => pod.waitsSince ?? null,
   start: (pod) => pod.forecast?.p50 ?? null,
-  gang: (pod) => pod.asks?.gang ?? null,
+  gang: (pod) => pod.gang ?? null,
   reason: (pod) => (isWaiting(pod) ? reasonText(pod) : null),
 };
 export const sortKeys = Object.keys(KEYS);
 
 function matchesText(pod, words, owners) {
   const text = [pod.namespace, '/', pod.name, ' ', pod.node, ' ', owners.of(pod.namespace), ' ', pod.class, ' ',
-                pod.asks?.gang, ' ', pod.asks?.models?.join(' ')].join('').toLowerCase();
+                pod.gang, ' ', pod.asks?.models?.join(' ')].join('').toLowerCase();
   return words.every((word) => text.includes(word));
 }
 

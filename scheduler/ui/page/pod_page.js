@@ -73,7 +73,7 @@ function content(pod, found, whatIf) {
       ['GPU model', isWaiting(pod) ? null : nodeOf(pod.node)?.model],
       ['Asks for', asks ? asksText(asks) : null],
       ['Waits', pod.waitsSince ? `${formatSpan(serverNow() - new Date(pod.waitsSince))}, since ${formatMoment(pod.waitsSince)}` : null],
-      ['Gang', asks?.gang ? [gangLink(pod.namespace, asks.gang), asks.gangSize ? `, ${plural(asks.gangSize, 'pod')}` : ''] : null],
+      ['Gang', pod.gang ? [gangLink(pod.namespace, pod.gang), asks?.gangSize ? `, ${plural(asks.gangSize, 'pod')}` : ''] : null],
       ['Runs for', asks?.expectedRuntimeSeconds ? formatSpan(asks.expectedRuntimeSeconds * 1000) : null],
       ['Quota', pod.quotaState ? `${quota}: ${standing}` : null],
       ['Class', pod.class], ['Priority class', pod.priorityClass],

@@ -48,7 +48,7 @@ const COLUMNS = [
     (pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–')},
   {id: 'start', title: 'Expected start', key: 'start', cell: (pod) => (isWaiting(pod) ? startCell(pod) : '–')},
   {id: 'gang', title: 'Gang', key: 'gang', cell: (pod) =>
-    (pod.asks?.gang ? gangLink(pod.namespace, pod.asks.gang) : '–')},
+    (pod.gang ? gangLink(pod.namespace, pod.gang) : '–')},
   {id: 'reason', title: 'Why it waits', key: 'reason', look: 'wide', cell: (pod) =>
     (isWaiting(pod) ? reasonText(pod) : '–')},
   {id: 'eligible', title: 'Not before', look: 'nowrap', cell: (pod) => formatMoment(pod.reason?.eligibleAt)},

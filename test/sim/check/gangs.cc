@@ -22,10 +22,11 @@ int64_t Holding(const std::vector<const PodLife*>& pods, SimTime at, SimTime bou
   });
 }
 
-int64_t Living(const std::vector<const PodLife*>& pods, SimTime at) {
-  return std::ranges::count_if(pods, [at](const PodLife* pod) {
-    return pod->made <= at && (!pod->ended || *pod->ended > at) &&
-           (!pod->leaving || *pod->leaving > at);
+// How many may have been seen at once by `at`, where the news of ends since `since` may be late.
+int64_t Seen(const std::vector<const PodLife*>& pods, SimTime since, SimTime at) {
+  return std::ranges::count_if(pods, [since, at](const PodLife* pod) {
+    return pod->made <= at && (!pod->ended || *pod->ended > since) &&
+           (!pod->leaving || *pod->leaving > since);
   });
 }
 
@@ -52,10 +53,7 @@ void GangChecker::Bound(const PodLife& pod) {
     members.push_back(&other);
     size = std::max(size, GangSizeOf(other));
   }
-  int64_t most = Living(members, since);
-  for (const PodLife* const member : members) {
-    if (member->made >= since) most = std::max(most, Living(members, member->made));
-  }
+  const int64_t most = Seen(members, since, *pod.bound);
   if (most >= size) return;
   Found(*pod.bound, gang,
         fmt::format("expected the first of {} members to be bound when all are there, found {}",

@@ -4,8 +4,8 @@
 // member of a gang was bound as many have been bound as its size says, or none stays (what the two
 // minutes for the rest, the eviction and the longest grace may take). Three minutes after one of
 // its members was evicted by us for others, its size at least still holds devices, or none does.
-// The first member is bound when all are there: at some moment since it was judged as many lived as
-// the size says.
+// The first member is bound when all are there: as many as the size says had been made, and had not
+// ended when it was judged, or so shortly before that nobody may have heard.
 //
 // Thread rule and cost: of Checker; a member's Binding walks all pods, and the end does so once.
 #pragma once

@@ -38,12 +38,14 @@ TEST(SimGangs, TheFirstIsBoundWhenAllAreThere) {
   const Row kRows[] = {{"one was never made", 2, {}, true},
                        {"one had gone", 3, 10, true},
                        {"one has just gone", 3, 19, false},
+                       {"one has just gone, and the last came then", 2, 19, false},
                        {"all are there", 3, {}, false}};
   for (const Row& row : kRows) {
     Scene scene;
     scene.StockNode("n1", 8);
     for (int i = 0; i < row.made; ++i) scene.Pod("a/" + std::to_string(i), 1, kOfThree);
     if (row.one_ends) scene.At(*row.one_ends).Remove("pods", "a/1");
+    if (row.one_ends && row.made == 2) scene.Pod("a/2", 1, kOfThree);
     scene.At(20).Say({.kind = Happening::Kind::kAsked, .key = "a/0", .text = "filter"});
     scene.Bind("a/0", "n1", Cards(0, 1));
     EXPECT_EQ(scene.Found().contains("gangs"), row.wrong) << row.what << "\n" << scene.Texts();

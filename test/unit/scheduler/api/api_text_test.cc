@@ -73,6 +73,7 @@ PodView Waiting() {
   PodView pod;
   pod.name = {"team-b", "train"};
   pod.uid = PodUid("u2");
+  pod.gang = "run";
   PodRequest request;
   request.containers = {{"main"}};
   Ask ask;
@@ -173,12 +174,14 @@ TEST(ApiTextTest, NodesAndPods) {
   EXPECT_EQ(
       EncodePods(std::vector<PodView>{Bound(), Waiting()}),
       R"json({"pods":[{"namespace":"team-a","name":"web","uid":"u1","state":"bound","node)json"
-      R"json(":"gpu-1","leaf":"team-a","class":null,"priorityClass":null,"quotaState":"bo)json"
+      R"json(":"gpu-1","gang":null,)json"
+      R"json("leaf":"team-a","class":null,"priorityClass":null,"quotaState":"bo)json"
       R"json(rrowed","devices":[{"container":"main","index":3,"uuid":"GPU-3","milli":500,)json"
       R"json("mib":40779,"migProfile":"1g.10gb","migStart":4}],"epoch":7,"knowledge":"exa)json"
       R"json(ct","devicesUnknown":false,"asks":null,"waitsSince":null,"reason":null,"obse)json"
       R"json(rved":null},{"namespace":"team-b","name":"train","uid":"u2","state":"pending)json"
-      R"json(","node":null,"leaf":null,"class":null,"priorityClass":null,"quotaState":nul)json"
+      R"json(","node":null,"gang":"run",)json"
+      R"json("leaf":null,"class":null,"priorityClass":null,"quotaState":nul)json"
       R"json(l,"devices":[],"epoch":null,"knowledge":null,"devicesUnknown":false,"asks":{)json"
       R"json("style":"none","devices":[{"container":"main","kind":"share","count":2,"prof)json"
       R"json(ile":null,"milli":250,"mib":20480,"milliOfMemory":null}],"models":["h100","h)json"
@@ -206,7 +209,8 @@ TEST(ApiTextTest, Explanation) {
   EXPECT_EQ(
       EncodeExplanation(explanation),
       R"json({"namespace":"team-b","name":"train","uid":"u2","state":"pending","node":nul)json"
-      R"json(l,"leaf":null,"class":null,"priorityClass":null,"quotaState":null,"devices":)json"
+      R"json(l,"gang":"run",)json"
+      R"json("leaf":null,"class":null,"priorityClass":null,"quotaState":null,"devices":)json"
       R"json([],"epoch":null,"knowledge":null,"devicesUnknown":false,"asks":{"style":"non)json"
       R"json(e","devices":[{"container":"main","kind":"share","count":2,"profile":null,"m)json"
       R"json(illi":250,"mib":20480,"milliOfMemory":null}],"models":["h100","h200"],"notMo)json"
@@ -232,7 +236,8 @@ TEST(ApiTextTest, Explanation) {
   explanation.blocked = PlanBlock{Reason::kNoRoom, "found 1", Utc(2026, 1, 3)};
   EXPECT_EQ(
       EncodeExplanation(explanation),
-      R"json({"namespace":"","name":"","uid":"","state":"pending","node":null,"leaf":null)json"
+      R"json({"namespace":"","name":"","uid":"","state":"pending","node":null,"gang":null,)json"
+      R"json("leaf":null)json"
       R"json(,"class":null,"priorityClass":null,"quotaState":null,"devices":[],"epoch":nu)json"
       R"json(ll,"knowledge":null,"devicesUnknown":false,"asks":null,"waitsSince":null,"re)json"
       R"json(ason":null,"observed":null,"plan":{"blocked":{"code":"NoRoom","text":"the no)json"

@@ -48,6 +48,21 @@ TEST_F(ObjectsServerTest, APodAndANodeAreTheEntriesOfTheirLists) {
   }
 }
 
+TEST_F(ObjectsServerTest, GangsAreFoundByNameAlsoWhereTheirNameHasASlash) {
+  for (const char* const name : {"one", "two"}) {
+    Json member = MakePod(name, {{"nvidia.com/gpu", "1"}});
+    member["metadata"]["labels"] = {{"jobset.sigs.k8s.io/jobset-name", "train"}};
+    Apply(member);
+  }
+  const Json gangs = Get("/api/v1/gangs")["gangs"];
+  ASSERT_EQ(gangs.size(), 1U);
+  EXPECT_EQ(Get("/api/v1/gangs/team-a/jobset%2Ftrain"), gangs[0]);
+  const Json pods = Get("/api/v1/pods?gang=jobset%2Ftrain")["pods"];
+  ASSERT_EQ(pods.size(), 2U);
+  for (const Json& pod : pods) EXPECT_EQ(pod["gang"], "jobset/train");
+  EXPECT_EQ(Get("/api/v1/pods?gang=")["total"], 2) << "those of none";
+}
+
 TEST_F(ObjectsServerTest, ANodeSaysWhereItStandsByTheFirstLabelThatTells) {
   const struct {
     const char* name;
@@ -133,6 +148,10 @@ TEST_F(ObjectsServerTest, WhatIsNotThereIsSaidInOneLine) {
       {"/api/v1/nodes/gpu", 404, "no node \"gpu\" is known"},
       {"/api/v1/nodes/gpu-3", 404, "no node \"gpu-3\" is known"},
       {"/api/v1/nodes/%80", 404, "no node \"\uFFFD\" is known"},
+      {"/api/v1/gangs/team-a/nobody", 404, "no gang \"team-a/nobody\" is known"},
+      {"/api/v1/gangs/team-a", 404, "expected /api/v1/gangs/NAMESPACE/NAME, found \"team-a\""},
+      {"/api/v1/reclaims/none", 404, "no reclaim \"none\" is known"},
+      {"/api/v1/reclaims/a/b", 404, "expected /api/v1/reclaims/NAME, found \"a/b\""},
       {"/api/v1/teams/beta", 404, "no team \"beta\" is known"},
       {"/api/v1/teams/", 404, "expected /api/v1/teams/NAME, found \"\""},
       {"/api/v1/pods?limit=many", 400,
