@@ -10,6 +10,7 @@ rates and memory are left out on both sides.
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -105,7 +106,7 @@ def as_text(answers):
 
 def main(arguments):
     write = "--write" in arguments
-    bench, server = [a for a in arguments if a != "--write"]
+    bench, server = [os.path.abspath(a) for a in arguments if a != "--write"]
     failed = False
     for name, command in COMMANDS.items():
         with tempfile.TemporaryDirectory() as folder:

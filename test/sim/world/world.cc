@@ -14,6 +14,7 @@
 #include "test/sim/world/kube_scheduler.h"
 #include "test/sim/world/kubelets.h"
 #include "test/sim/world/node_changes.h"
+#include "test/sim/world/programs.h"
 #include "test/sim/world/strangers.h"
 #include "test/sim/world/tenants.h"
 #include "test/sim/world/user_edits.h"
@@ -60,7 +61,8 @@ struct World::Parts {
         hami_minor(static_cast<int>(draws.Between(kOldestHami + 1, 10))),
         kubelets(loop, history, script, faults, api, {hami_minor}, draws.Next()),
         controllers(loop, api, draws.Next()),
-        edits(loop, history, script, faults, api, tenants, machines) {
+        edits(loop, history, script, faults, api, tenants, machines),
+        programs(loop, script, api, options.seed) {
     const int nodes = options.nodes > 0 ? options.nodes : static_cast<int>(draws.Between(3, 12));
     // Where HAMi divides all cards, pods may share them by our word alone.
     const bool shares_freely = Draws(options.seed).Fork(kOfSharing).Chance(1'000);
@@ -147,6 +149,7 @@ struct World::Parts {
   std::vector<Machine> machines;
   Tenants tenants;
   UserEdits edits;
+  Programs programs;
   std::vector<std::unique_ptr<KubeScheduler>> schedulers;
   std::unique_ptr<Workload> workload;
   std::unique_ptr<Strangers> strangers;
@@ -177,6 +180,7 @@ void World::Start(TrancheEndpoint& tranche) {
   parts_->controllers.Start();
   parts_->workload->Start();
   parts_->edits.Start();
+  parts_->programs.Start();
   parts_->strangers->Start();
   parts_->nodes_change->Start();
   if (parts_->claims != nullptr) parts_->claims->Start();
