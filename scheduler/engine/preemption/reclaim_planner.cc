@@ -152,7 +152,9 @@ std::optional<PlanBlock> ReclaimPlanner::BetterMomentFor(const AskedPlan& asked,
   std::size_t next = 0;
   for (const int unit : plan.victims) {
     for (const PodUid& uid : reclaim_case.pods_of(unit)) {
-      if (NextCheckpoint(risks[next++], now) != moment) continue;
+      const WorkInTime& risk = risks[next++];
+      const std::optional<Instant> due = NextCheckpoint(risk, now);
+      if (!due || *due > *moment || (*moment - *due) % risk.gap != Millis(0)) continue;
       block.detail = fmt::format("{} would have to go and is about to write a checkpoint",
                                  parts_.claims.Find(uid)->request->name.str());
       return block;

@@ -141,6 +141,21 @@ TEST_F(ReclaimPlannerTest, APlanWaitsForACheckpointThatIsWorthIt) {
   EXPECT_EQ(Plan(), Result::kPlan);
 }
 
+TEST_F(ReclaimPlannerTest, WhoIsWaitedForIsNamedAlsoWhereALaterCheckpointIsMeant) {
+  const PodRequest other = TeamPod("a", "other", 2, "train");
+  End(lent_);
+  const PodRequest half = TeamPod("a", "half", 2, "train");
+  for (const PodRequest& pod : {half, other}) {
+    PodTraits& traits = Runs(pod, "n1").traits;
+    traits.checkpoint = At(60);
+    traits.checkpoint_gap = pod.name == half.name ? Millis(400'000) : Millis(700'000);
+  }
+  now = At(450);
+  EXPECT_EQ(Plan(), Result::kBlocked);
+  ASSERT_TRUE(Block());
+  EXPECT_THAT(Block()->detail, testing::HasSubstr("is about to write a checkpoint"));
+}
+
 // A victim that says each time that its next one is about to come holds nobody up for long.
 TEST_F(ReclaimPlannerTest, PatienceEnds) {
   PodTraits& lent = Lent().traits;
