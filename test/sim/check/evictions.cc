@@ -15,6 +15,7 @@ namespace {
 // Until a record whose write failed is written again.
 constexpr SimTime kNextTry = std::chrono::seconds(12);
 constexpr SimTime kRounding = std::chrono::seconds(2);  // times in objects are whole seconds
+constexpr SimTime kUnderWay = std::chrono::seconds(1);  // a bind that was
 
 // "30m", "90s", "1h"; nullopt: none, or another form.
 std::optional<int64_t> SecondsOf(const std::string& text) {
@@ -148,16 +149,21 @@ void EvictionChecker::Bound(const PodLife& pod, SimTime now) {
       for (const Json& member : At(*object, {"spec", "members"})) {
         if (TextAt(member, {"uid"}) != uid || TextAt(member, {"node"}) != pod.node) continue;
         if (FitOn(truth_, *waiting, pod.node, Leaving::kGone) != Fit::kFull) continue;
-        Found(now, pod.key,
-              fmt::format("expected the room that {} made on {} to be kept for {}, found it given "
-                          "to {}",
-                          reclaim, pod.node, waiting->key, pod.key));
+        given_.push_back({uid, pod.key, now,
+                          fmt::format("expected the room that {} made on {} to be kept for {}, "
+                                      "found it given to {}",
+                                      reclaim, pod.node, waiting->key, pod.key)});
       }
     }
   }
 }
 
 void EvictionChecker::AtEnd(const Ending& /*ending*/) {
+  for (const Given& given : given_) {
+    // Its own bind, elsewhere, was under way; the ledger told of it late.
+    const std::optional<SimTime> bound = truth_.pod(given.waiting)->bound;
+    if (!bound || *bound > given.at + kUnderWay) Found(given.at, given.key, given.text);
+  }
   for (const Eviction& eviction : evictions_) {
     const PodLife* const victim = truth_.pod(eviction.uid);
     const auto plan = plans_.find(eviction.uid);
@@ -339,9 +345,8 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
   for (const auto& [uid, pod] : truth_.pods()) {
     // What is reserved is not seen here before it is bound; it was asked for before. A bind that
     // waits for its turn at the node's agent takes its time, and may be given up meanwhile.
-    const bool reserved =
-        pod.bound && pod.filtered.value_or(*pod.bound) <= moment.at &&
-        (moment.counts_kept || *pod.bound <= moment.at + std::chrono::seconds(5));
+    const bool reserved = pod.bound && pod.filtered.value_or(*pod.bound) <= moment.at &&
+                          (moment.counts_kept || *pod.bound <= moment.at + std::chrono::seconds(5));
     const bool bound = reserved || (pod.bound && *pod.bound <= moment.at);
     const PodLife::Kept* const kept = moment.counts_kept ? KeptAt(pod, moment) : nullptr;
     if ((!bound && kept == nullptr) || (pod.ended && *pod.ended < moment.heard)) continue;
@@ -395,9 +400,8 @@ bool EvictionChecker::MayBeBorrowed(const PodLife& victim, const std::string& le
         // What is kept, claims, and what leaves: counted or not.
         for (unsigned counted = 0; counted < 8; ++counted) {
           const auto counts = [counted](unsigned what) { return (counted & what) != 0; };
-          const auto units = UnitsOf(
-              victim, leaf, model,
-              {moment, at, counts(1), counts(2), counts(4), nodes, classes});
+          const auto units = UnitsOf(victim, leaf, model,
+                                     {moment, at, counts(1), counts(2), counts(4), nodes, classes});
           if (!units || Fill(model, leaf, *units, order).victim_is_borrowed) return true;
           if (chosen == Chosen::kMayBe && CanSpare(model, leaf, *units, order)) return true;
         }

@@ -60,6 +60,13 @@ class EvictionChecker : public Checker {
     bool never = false;                  // by its class, at all times lately
     int64_t of_team = 0;                 // at all times lately, seconds
   };
+  // Room that was made for one, and that another got.
+  struct Given {
+    std::string waiting;  // uid
+    std::string key;      // of the other
+    SimTime at{0};
+    std::string text;
+  };
   void Told(const Happening& happening);
   void Evicted(const PodLife& pod, SimTime now);
   void Bound(const PodLife& pod, SimTime now);
@@ -93,6 +100,7 @@ class EvictionChecker : public Checker {
   std::map<std::string, SimTime> ends_;                    // of processes
   std::set<std::string> metered_;                          // uids with an open interval
   std::vector<Eviction> evictions_;
+  std::vector<Given> given_;
 };
 
 }  // namespace tranche::sim::check
