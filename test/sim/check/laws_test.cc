@@ -228,6 +228,27 @@ TEST(SimEvictions, RoomThatIsKeptCountsForItsTeam) {
   }
 }
 
+// What was made for blue/wants on n1 goes to nobody else while it waits.
+TEST(SimEvictions, RoomThatWasMadeGoesToWhomItWasMadeFor) {
+  const struct {
+    const char* what;
+    const char* phase;
+    std::optional<double> binds_elsewhere;
+    bool wrong;
+  } rows[] = {{"it never comes", "Reserved", {}, true},
+              {"it comes elsewhere later", "Reserved", 122, true},
+              {"it was about to be bound elsewhere", "Reserved", 120.5, false},
+              {"its reclaim has ended", "Aborted", {}, false}};
+  for (const auto& row : rows) {
+    Scene scene;
+    scene.StockNode("n1", 1).StockNode("n2", 1).Pod("blue/wants", 1).Pod("red/new", 1);
+    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {}, row.phase);
+    scene.At(120).Bind("red/new", "n1", Cards(0, 1));
+    if (row.binds_elsewhere) scene.At(*row.binds_elsewhere).Bind("blue/wants", "n2", Cards(1, 1));
+    EXPECT_EQ(scene.Found().contains("evictions"), row.wrong) << row.what << scene.Texts();
+  }
+}
+
 // What one leader had reserved for red/new, another that found no node of it has not.
 TEST(SimEvictions, ABindThatANewLeaderFoundUndoneBeginsAnew) {
   for (const bool anew : {false, true}) {
