@@ -79,6 +79,8 @@ void Kubelet::Hear(const Change& change) {
   if (found == runs_.end()) {
     if (pod.terminal()) return;
     runs_[pod.uid].key = pod.key;
+    // Of another machine of this name: there is nothing of it to end.
+    if (pod.deleting) return Leave(pod.uid, SimTime{0});
     loop_.After(SimTime(draws_.Between(20'000, options_.most_admission.count())), actor_,
                 [this, uid = pod.uid] { Admit(uid); });
     return;
