@@ -34,6 +34,7 @@ bool IsGated(const Json& pod) {
 
 void LivenessChecker::Hear(const Happening& happening) {
   owners_.Hear(happening);
+  terms_.Hear(happening);
   if (happening.kind == Happening::Kind::kQuiet) quiet_ = happening.at;
   if (happening.kind == Happening::Kind::kStarted && happening.who.starts_with(kSchedulerProcess)) {
     const std::string_view name = std::string_view(happening.who).substr(kSchedulerProcess.size());
@@ -48,7 +49,9 @@ void LivenessChecker::Hear(const Happening& happening) {
 void LivenessChecker::AtEnd(const Ending& ending) {
   if (!quiet_) return;
   const auto is_ours = [](const auto& pod) { return IsTranche(pod.second.binder); };
-  if (truth_.pods().size() >= kManyPods && std::ranges::none_of(truth_.pods(), is_ours)) {
+  const bool placing = terms_.LedFor(std::chrono::minutes(1), *quiet_);
+  if (placing && truth_.pods().size() >= kManyPods &&
+      std::ranges::none_of(truth_.pods(), is_ours)) {
     Found(ending.at, "", "expected some of all these pods to get a node by us, found none");
   }
   for (const auto& [key, count] : pokes_) {

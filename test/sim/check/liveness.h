@@ -1,6 +1,7 @@
 // After ten quiet minutes all is well again.
 //
-// The rules. One replica leads and answers. Of many pods some were placed. Whoever fits somewhere
+// The rules. One replica leads and answers. Of many pods some were placed, if somebody led for a
+// minute before it was quiet. Whoever fits somewhere
 // and may have it runs: a pod that waits, is alone (no gang), has no gate, and for which trying
 // finds a node with room that is kept for nobody, must not be there if its team has room for it
 // beside what its pods and claims use, and no budget. Pods of schedulers that do not ask us are
@@ -15,6 +16,7 @@
 
 #include "test/sim/check/checker.h"
 #include "test/sim/check/owners.h"
+#include "test/sim/check/terms.h"
 
 namespace tranche::sim::check {
 
@@ -32,6 +34,7 @@ class LivenessChecker : public Checker {
   void CheckBooks(const Json& pods, SimTime at);
 
   Owners owners_{truth_, options_.lag};
+  Terms terms_;
   std::optional<SimTime> quiet_;
   std::map<std::string, int> pokes_;  // by pod's key, since it was quiet
   std::set<std::string> schedulers_;  // spec.schedulerName of those that ask us

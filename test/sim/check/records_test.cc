@@ -289,5 +289,20 @@ TEST(SimEvictions, WhoIsCalledEvictedLeaves) {
   }
 }
 
+TEST(SimLiveness, SomebodyIsPlacedWhereSomebodyLeads) {
+  for (const double led : {30, 90}) {
+    Scene scene;
+    scene.StockNode("n1", 8).Leads(kLeader, 1);
+    for (int i = 0; i < 20; ++i) scene.Pod("a/" + std::to_string(i), 1);
+    scene.At(led).Say({.kind = Happening::Kind::kEnded, .who = kLeader});
+    scene.At(200);
+    for (int i = 0; i < 20; ++i) scene.Remove("pods", "a/" + std::to_string(i));
+    scene.Say({.kind = Happening::Kind::kQuiet, .who = "world"}).At(900);
+    scene.Found();
+    const bool told = scene.Texts().find("some of all these pods") != std::string::npos;
+    EXPECT_EQ(told, led > 60) << scene.Texts();
+  }
+}
+
 }  // namespace
 }  // namespace tranche::sim

@@ -58,6 +58,12 @@ bool Terms::LedByOne(SimTime from, SimTime to) const {
   });
 }
 
+bool Terms::LedFor(SimTime span, SimTime until) const {
+  return std::ranges::any_of(terms_, [&](const Term& term) {
+    return std::min(term.until.value_or(until), until) - term.from >= span;
+  });
+}
+
 bool Terms::Meters(const std::string& who) const {
   return std::ranges::any_of(terms_, [&](const Term& term) { return term.who == who; });
 }

@@ -26,6 +26,8 @@ class Terms {
   SimTime LedUntil(SimTime at) const;
   // Did one process lead from ten seconds before `from` until after `to`?
   bool LedByOne(SimTime from, SimTime to) const;
+  // Did anybody lead for so long, all before `until`?
+  bool LedFor(SimTime span, SimTime until) const;
   // Did this process lead with its ledger?
   bool Meters(const std::string& who) const;
   // May a leader take until `until` for the end of what ended at `ended`, if the one before it did
