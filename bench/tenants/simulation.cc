@@ -9,12 +9,14 @@
 
 #include "bench/tenants/reclaimer.h"
 #include "bench/tenants/world.h"
+#include "policy/spec.h"
 #include "topology/base/check.h"
 
 namespace tranche::bench {
 namespace {
 
-constexpr int64_t kPatience = 1'800;  // as a GPUClass without a word on it has
+// Of a class that says nothing of it.
+const int64_t kPatience = GpuClass().patience / std::chrono::seconds(1);
 
 const std::vector<SharingPolicy>& Policies() {
   static const std::vector<SharingPolicy> policies = {

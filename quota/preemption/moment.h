@@ -2,8 +2,7 @@
 //
 // Work that writes checkpoints loses least right after one, and its last two tell when the next is
 // due. Whoever waits for that moment wastes time instead: a GPU-second of waiting counts a tenth of
-// one of work that is lost. What was lost is computed again, on GPUs that others want; the share is
-// the one that lost least in `tranche-bench tenants` without waiting noticeably longer.
+// one of work that is lost, which is computed again, on GPUs that others want (ADR 0050).
 #pragma once
 
 #include <optional>

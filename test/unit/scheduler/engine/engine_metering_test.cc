@@ -31,6 +31,24 @@ class EngineMeteringTest : public EngineQuotaTest {
     return static_cast<int64_t>(engine.Budgets(now_)[0].view.used * 3600 / kGpuHour);
   }
 
+  // A pod that is bound at `bound`, whose kubelet says that it started and finished so long after,
+  // and of whose end we hear then, is charged until `end`. Seconds; but for `bound` since then.
+  void Lives(const std::string& name, int64_t bound, int64_t started, int64_t finished,
+             int64_t heard, int64_t end) {
+    const PodRequest pod = Pod("a", name, 1);
+    Place(pod, "n1");
+    PodFacts facts = BoundFacts(pod, "n1");
+    facts.started_at = At(bound + started);
+    engine_.UpsertPod(facts, now_);
+    To(bound + heard);
+    facts.phase = PodPhase::kSucceeded;
+    facts.finished_at = At(bound + finished);
+    engine_.UpsertPod(facts, now_);
+    EXPECT_THAT(Metered(),
+                testing::ElementsAre(fmt::format("open {}.0 at {}", name, bound),
+                                     fmt::format("close {}.0 at {}", name, bound + end)));
+  }
+
   // What a ledger would give back at a restart.
   MeterHistory History(int64_t heartbeat) {
     MeterHistory history;
@@ -205,18 +223,7 @@ TEST_F(EngineMeteringTest, EndsAreWhenTheyAreHeardWhereTheKubeletsClockIsAnother
                          Row{"an-hour-ahead", 3602, 3700, 101, 101}}) {
     bound += 10'000;
     To(bound);
-    const PodRequest pod = Pod("a", row.clock, 1);
-    Place(pod, "n1");
-    PodFacts facts = BoundFacts(pod, "n1");
-    facts.started_at = At(bound + row.started);
-    engine_.UpsertPod(facts, now_);
-    To(bound + row.heard);
-    facts.phase = PodPhase::kSucceeded;
-    facts.finished_at = At(bound + row.finished);
-    engine_.UpsertPod(facts, now_);
-    EXPECT_THAT(Metered(),
-                ElementsAre(fmt::format("open {}.0 at {}", row.clock, bound),
-                            fmt::format("close {}.0 at {}", row.clock, bound + row.end)));
+    Lives(row.clock, bound, row.started, row.finished, row.heard, row.end);
   }
 }
 
@@ -245,17 +252,7 @@ TEST_F(EngineMeteringTest, PodsThatAreMadeTellHowFarOurClockIsAhead) {
       made.created = At(bound - row.made[i]);
       engine_.UpsertPod(made, now_);
     }
-    const PodRequest pod = Pod("a", row.clock, 1);
-    Place(pod, "n1");
-    PodFacts facts = BoundFacts(pod, "n1");
-    facts.started_at = At(bound + 5);
-    To(bound + row.heard);
-    facts.phase = PodPhase::kSucceeded;
-    facts.finished_at = At(bound + row.finished);
-    engine_.UpsertPod(facts, now_);
-    EXPECT_THAT(Metered(),
-                ElementsAre(fmt::format("open {}.0 at {}", row.clock, bound),
-                            fmt::format("close {}.0 at {}", row.clock, bound + row.end)));
+    Lives(row.clock, bound, 5, row.finished, row.heard, row.end);
   }
 }
 
