@@ -34,6 +34,9 @@ constexpr std::array kActors = {Choice<PreemptionActor>{"Planner", PreemptionAct
 
 constexpr std::array kPlainPods = {Choice<PlainPods>{"Ignore", PlainPods::kIgnore},
                                    Choice<PlainPods>{"Rank", PlainPods::kRank}};
+constexpr std::array kNominate = {Choice<Nominate>{"Auto", Nominate::kAuto},
+                                  Choice<Nominate>{"On", Nominate::kOn},
+                                  Choice<Nominate>{"Off", Nominate::kOff}};
 constexpr std::array kMigModes = {Choice<MigMode>{"Off", MigMode::kOff},
                                   Choice<MigMode>{"Advise", MigMode::kAdvise},
                                   Choice<MigMode>{"Apply", MigMode::kApply}};
@@ -60,8 +63,9 @@ void ReadPlacement(const Field& field, GpuPolicy& policy) {
         [&](const Field& strategy) { ReadChoice(strategy, kStrategies, policy.strategy); }},
        {"filterWidth",
         [&](const Field& width) { ReadInteger(width, 1, kMaxFilterWidth, policy.filter_width); }},
-       {"plainPods",
-        [&](const Field& plain) { ReadChoice(plain, kPlainPods, policy.plain_pods); }}});
+       {"plainPods", [&](const Field& plain) { ReadChoice(plain, kPlainPods, policy.plain_pods); }},
+       {"nominate",
+        [&](const Field& nominate) { ReadChoice(nominate, kNominate, policy.nominate); }}});
 }
 
 void ReadLimit(const Field& field, std::vector<SharingLimit>& limits) {

@@ -16,10 +16,9 @@ namespace {
 // Bounds of the CRD's schema (charts/tranche/crds), held for objects that come another way too.
 constexpr size_t kMostMaintenanceWindows = 50;
 
-constexpr std::array kPoolCapacities = {
-    Choice<CapacityType>{"OnDemand", CapacityType::kOnDemand},
-    Choice<CapacityType>{"Reserved", CapacityType::kReserved},
-    Choice<CapacityType>{"Spot", CapacityType::kSpot}};
+constexpr std::array kPoolCapacities = {Choice<CapacityType>{"OnDemand", CapacityType::kOnDemand},
+                                        Choice<CapacityType>{"Reserved", CapacityType::kReserved},
+                                        Choice<CapacityType>{"Spot", CapacityType::kSpot}};
 
 bool ReadMoment(const Field& field, Instant& target) {
   const auto text = field.Text();

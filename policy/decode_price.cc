@@ -21,14 +21,12 @@ constexpr size_t kMostDays = 7;
 constexpr size_t kMaxInstanceType = 63;  // a label's value
 constexpr size_t kCurrencyLetters = 3;
 
-constexpr std::array kPriceCapacities = {
-    Choice<CapacityType>{"OnDemand", CapacityType::kOnDemand},
-    Choice<CapacityType>{"Reserved", CapacityType::kReserved},
-    Choice<CapacityType>{"Spot", CapacityType::kSpot}};
-constexpr std::array kWeekdays = {Choice<int>{"Mon", 0}, Choice<int>{"Tue", 1},
-                                  Choice<int>{"Wed", 2}, Choice<int>{"Thu", 3},
-                                  Choice<int>{"Fri", 4}, Choice<int>{"Sat", 5},
-                                  Choice<int>{"Sun", 6}};
+constexpr std::array kPriceCapacities = {Choice<CapacityType>{"OnDemand", CapacityType::kOnDemand},
+                                         Choice<CapacityType>{"Reserved", CapacityType::kReserved},
+                                         Choice<CapacityType>{"Spot", CapacityType::kSpot}};
+constexpr std::array kWeekdays = {
+    Choice<int>{"Mon", 0}, Choice<int>{"Tue", 1}, Choice<int>{"Wed", 2}, Choice<int>{"Thu", 3},
+    Choice<int>{"Fri", 4}, Choice<int>{"Sat", 5}, Choice<int>{"Sun", 6}};
 
 // "08:30" -> 510; "24:00" is the end of the day.
 std::optional<int> MinuteOf(std::string_view text) {

@@ -223,11 +223,11 @@ std::vector<GpuPrice> JudgePrices(const ByName<GpuPrice>& wanted, const ByName<G
   std::vector<GpuPrice> in_force;
   for (const auto& [name, price] : wanted) {
     if (!in_force.empty() && price.currency != in_force.front().currency) {
-      findings.Refuse("GPUPrice", name, "OtherCurrency",
-                      fmt::format("spec.currency: expected \"{}\", the currency of GPUPrice {}, "
-                                  "found \"{}\"; not in force",
-                                  in_force.front().currency, in_force.front().name,
-                                  price.currency));
+      findings.Refuse(
+          "GPUPrice", name, "OtherCurrency",
+          fmt::format("spec.currency: expected \"{}\", the currency of GPUPrice {}, "
+                      "found \"{}\"; not in force",
+                      in_force.front().currency, in_force.front().name, price.currency));
       continue;
     }
     if (!price.pool.empty() && !pools.contains(price.pool)) {

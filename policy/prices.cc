@@ -68,8 +68,8 @@ HoursAt HoursOf(const GpuPrice& price, Instant at) {
   Millis next = std::chrono::hours(24);
   for (const PriceHours& hours : price.hours) {
     result.hold = result.hold || Holds(hours, weekday, local.of_day);
-    for (const Millis end : {Millis(std::chrono::minutes(hours.from)),
-                             Millis(std::chrono::minutes(hours.to))}) {
+    for (const Millis end :
+         {Millis(std::chrono::minutes(hours.from)), Millis(std::chrono::minutes(hours.to))}) {
       if (end > local.of_day) next = std::min(next, end);
     }
   }
@@ -87,9 +87,9 @@ bool IsFor(const GpuPrice& price, const NodeTraits& node, std::string_view model
 // Higher: says more exactly what it is for.
 int Exactness(const GpuPrice& price) {
   int exactness = 0;
-  for (const bool named : {!price.pool.empty(), !price.instance_type.empty(),
-                           price.capacity.has_value(), !price.model.empty(),
-                           !price.hours.empty()}) {
+  for (const bool named :
+       {!price.pool.empty(), !price.instance_type.empty(), price.capacity.has_value(),
+        !price.model.empty(), !price.hours.empty()}) {
     exactness = exactness * 2 + (named ? 1 : 0);
   }
   return exactness;
@@ -126,8 +126,8 @@ NodeTraits TraitsOf(const PolicySet& set, const FindLabel& label) {
   return traits;
 }
 
-PriceAt PriceOf(const std::vector<GpuPrice>& prices, const NodeTraits& node,
-                std::string_view model, Instant at) {
+PriceAt PriceOf(const std::vector<GpuPrice>& prices, const NodeTraits& node, std::string_view model,
+                Instant at) {
   PriceAt best{nullptr, Instant::max()};
   for (const GpuPrice& price : prices) {
     if (!IsFor(price, node, model)) continue;

@@ -8,8 +8,8 @@ namespace {
 template <typename Find>
 bool Holds(const SelectorTerm& term, const Find& find) {
   const std::optional<std::string_view> label = find(term.key);
-  const bool listed = label && std::find(term.values.begin(), term.values.end(), *label) !=
-                                   term.values.end();
+  const bool listed =
+      label && std::find(term.values.begin(), term.values.end(), *label) != term.values.end();
   switch (term.op) {
     case SelectorTerm::Operator::kIn:
       return listed;

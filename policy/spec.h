@@ -60,6 +60,9 @@ struct DomainLabels {
 
 // What becomes of a pod on a GPU that its node's agent calls unhealthy.
 enum class OnUnhealthy : uint8_t { kKeep, kDrain };
+// Whether nodes are told to kube-scheduler before it asks: for backlogs in large fleets, always, or
+// never.
+enum class Nominate : uint8_t { kAuto, kOn, kOff };
 
 // GPUPolicy.spec, the fields this version acts on.
 struct GpuPolicy {
@@ -67,6 +70,7 @@ struct GpuPolicy {
   Strategy strategy = Strategy::kFragmentation;
   int filter_width = 11;  // 1..64 nodes of a filter answer; 11 is what strict ranks 10..0 can order
   PlainPods plain_pods = PlainPods::kIgnore;  // placement.plainPods
+  Nominate nominate = Nominate::kAuto;        // placement.nominate
   MigMode mig = MigMode::kOff;
   TopologyWish topology = TopologyWish::kPreferred;  // topology.default
   DomainLabels domains;                              // topology.labels

@@ -12,6 +12,12 @@
 #include "topology/base/mark.h"
 
 namespace tranche {
+namespace {
+
+// Pods that kube-scheduler is told a node for by one tick.
+constexpr int kToldAtOnce = 16;
+
+}  // namespace
 
 Engine::Engine(EngineOptions options) : parts_(std::make_unique<EngineParts>(options)) {}
 Engine::~Engine() = default;
@@ -254,10 +260,12 @@ std::optional<Instant> Engine::Tick(Instant now) {
   parts.TendGangs(now);
   parts.gates.Tend(now);
   parts.claim_pods.Tend(now);
+  parts.early_nominations.Tend(now);
+  parts.early_nominations.TellNext(kToldAtOnce, now);
   for (const auto& due :
        {cluster.book.NextChange(now), parts.runs.Due(now), parts.preemptors.DueAt(now),
         parts.releases.DueAt(now), parts.run_limits.Due(), parts.gangs.Due(now),
-        cluster.agents.Due(), parts.claim_pods.Due()}) {
+        cluster.agents.Due(), parts.claim_pods.Due(), parts.early_nominations.Due()}) {
     sooner(due);
   }
   return next;

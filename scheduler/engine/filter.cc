@@ -185,6 +185,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   answer.observed = Reason::kNone;
   parts.Advance(now);
   parts.NoteAsking(request.scheduler);
+  parts.early_nominations.TellNext(1, now);
   // One that a server shows us again, as it is behind, is there.
   if (cluster.gone.Has(request.uid) && cluster.Find(request.uid) == nullptr) {
     TRANCHE_MARK(filter_of_a_pod_that_is_gone);
@@ -201,6 +202,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   const auto refuse_all = [&](Reason reason) {
     answer.RefuseAll(candidates.size(), reason);
     if (record != nullptr) record->last_reason = reason;
+    if (record != nullptr) parts.early_nominations.NoteAsked(request.uid, {}, false, now);
   };
   if (context.whole != Reason::kNone) return refuse_all(context.whole);
   cluster.scorer.Refresh();
@@ -230,7 +232,9 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
     if (model && !KnowsModelOf(cluster, request)) answer.reason = Reason::kUnknownModel;
   }
   parts.claim_filter.AddServed(context, parts.ids, width, now, answer);
-  if (record != nullptr) filtering.KeepAnswer(context, *record, answer, now);
+  if (record == nullptr) return;
+  filtering.KeepAnswer(context, *record, answer, now);
+  parts.early_nominations.NoteAsked(request.uid, parts.ids, !answer.chosen.empty(), now);
 }
 
 bool Engine::RankAsFiltered(const PodUid& pod, std::span<const std::string_view> candidates,

@@ -137,6 +137,7 @@ void EngineParts::Erase(const PodUid& uid) {
   preemptors.Forget(uid);
   gates.Forget(uid);
   run_limits.Forget(uid);
+  early_nominations.Forget(uid);
   cluster.ErasePod(uid);
 }
 

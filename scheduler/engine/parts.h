@@ -25,6 +25,7 @@
 #include "scheduler/engine/preemption/reclaim_runs.h"
 #include "scheduler/engine/preemption/releases.h"
 #include "scheduler/engine/preemption/run_limits.h"
+#include "scheduler/engine/requeue/early_nominations.h"
 #include "scheduler/engine/requeue/nominations.h"
 #include "scheduler/engine/requeue/precedence.h"
 #include "scheduler/engine/requeue/requeuer.h"
@@ -66,7 +67,8 @@ struct EngineParts {
   // requeue
   Requeuer requeue{cluster, namespaces, rules, team_queue, selection, foreseen, kept};
   Precedence precedence{cluster, reclaims, rules, team_queue, selection};
-  Nominations nominations{cluster, earmarks, reclaims, rules, requeue};
+  EarlyNominations early_nominations{cluster, reclaims, rules, selection};
+  Nominations nominations{cluster, earmarks, reclaims, rules, requeue, early_nominations};
   // gangs
   GangParts gang_parts{cluster, rules, selection, held_nodes};
   Gangs gangs{gang_parts, held_nodes, earmarks, reclaims, requeue, nominations};

@@ -454,7 +454,10 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   parts_->gangs.Join(uid, record, now);
   events.NoteTraits(uid, record, pod, now);
   parts_->gates.Note(uid, record);
-  if (ended) return events.EndPod(record, pod, now);
+  if (ended) {
+    parts_->early_nominations.Forget(uid);
+    return events.EndPod(record, pod, now);
+  }
   const bool bound = !record.node.empty() || !record.reserved.empty();
   if (!bound && known != nullptr && !SameRequest(*record.request, pod.request)) {
     cluster.DropTentative(uid, record, now);
@@ -476,6 +479,8 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   }
   if (!record.node.empty()) parts_->run_limits.Note(uid);
   parts_->gangs.Join(uid, record, now);
+  parts_->early_nominations.Note(uid, record);
+  parts_->early_nominations.TellNext(1, now);
 }
 
 void Engine::DeletePod(const PodUid& uid, Instant now) {

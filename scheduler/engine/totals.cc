@@ -101,7 +101,8 @@ void AddPods(const ClusterState& cluster, TotalsWalk& walk) {
 }
 
 // What is counted as it happens.
-void AddCounted(const ClusterState& cluster, EngineTotals& totals) {
+void AddCounted(const EngineParts& parts, EngineTotals& totals) {
+  const ClusterState& cluster = parts.cluster;
   totals.tentative_placements = cluster.tentative_placements;
   totals.reservations = static_cast<int64_t>(cluster.reservations.size());
   if (!cluster.reservations.empty())
@@ -111,6 +112,7 @@ void AddCounted(const ClusterState& cluster, EngineTotals& totals) {
   totals.agent_serving = cluster.agents.serving();
   totals.agent_passed_over = cluster.agents.passed_over();
   totals.book_faults = cluster.outbox.faults();
+  totals.early = parts.early_nominations.totals();
 }
 
 }  // namespace
@@ -127,7 +129,7 @@ void Engine::TotalsSlice(TotalsWalk& walk) const {
     if (walk.node >= parts.cluster.nodes.size()) walk.stage = TotalsWalk::Stage::kPods;
   }
   if (!walk.done()) return;
-  AddCounted(parts.cluster, walk.totals);
+  AddCounted(parts, walk.totals);
   AddClaimingPods(parts.claim_books, walk.totals);
   for (auto& [name, row] : walk.models) {
     row.model = name;

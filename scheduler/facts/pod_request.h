@@ -144,6 +144,9 @@ struct PodRequest {
   bool follows_placeholder = false;
   // What its spec demands of nodes; null: nothing. Not part of its shape: only the planner asks.
   std::shared_ptr<const NodeConstraints> constraints;
+  // Its spec demands or wishes what only kube-scheduler weighs: spread, affinity between pods,
+  // preferred nodes, ports of the host, volumes, claims. Not part of its shape either.
+  bool judged_elsewhere = false;
 
   bool asks_gpu() const { return style != RequestStyle::kNone; }
 };

@@ -112,6 +112,7 @@ struct Nomination {
   PodName pod;
   PodUid uid;
   NodeName node;
+  bool early = false;  // ahead of the pod's turn: nothing is kept for it
 };
 
 // A pod that has to leave soon: its class lets it run no longer (kMaxRuntime, `source` is the

@@ -32,6 +32,7 @@ void TellNode(const NodeCopy& node, Engine& engine, Instant now) {
 std::unique_ptr<Engine> MakeReplica(const ClusterCopy& copy) {
   EngineOptions options = copy.options;
   options.tentative_lifetime = Millis(0);
+  options.nominates = false;
   // Short names meet in one place of the table where there is no seed.
   if (options.name_seed == 0) options.name_seed = kNameSeed;
   auto engine = std::make_unique<Engine>(options);

@@ -103,6 +103,7 @@ void RecentEvents::Note(const Effects& effects, Instant now) {
          .text = "for reclaim " + order.reclaim});
   }
   for (const Nomination& nomination : effects.reclaims.nominations) {
+    if (nomination.early) continue;  // by the hundred, and nothing is kept for them
     const bool ended = nomination.node.empty();
     Add({.at = now,
          .kind = ended ? RecentKind::kNominationEnded : RecentKind::kNominated,

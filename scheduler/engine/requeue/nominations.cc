@@ -14,7 +14,7 @@ void Nominations::Note(const PodUid& uid, PodRecord& record, const NodeName& nod
   if (record.traits.nominated == node) return;
   End(uid, record, now);
   record.traits.nominated = node;
-  if (node.empty() || reclaims_.of_member.contains(uid)) return;
+  if (node.empty() || reclaims_.of_member.contains(uid) || early_.IsTold(uid, node)) return;
   reclaims_.nominated[node].insert(uid);
   Keep(node, now);
 }

@@ -3,6 +3,7 @@
 // Externally synchronised, as the state is. Cost: O(holdings of the node).
 #pragma once
 
+#include "scheduler/engine/requeue/early_nominations.h"
 #include "scheduler/engine/requeue/requeuer.h"
 #include "scheduler/engine/state/cluster_state.h"
 #include "scheduler/engine/state/earmarks.h"
@@ -14,12 +15,13 @@ namespace tranche {
 class Nominations {
  public:
   Nominations(ClusterState& cluster, Earmarks& earmarks, PreemptionState& reclaims,
-              TeamRules& rules, Requeuer& requeue)
+              TeamRules& rules, Requeuer& requeue, const EarlyNominations& early)
       : cluster_(cluster),
         earmarks_(earmarks),
         reclaims_(reclaims),
         rules_(rules),
-        requeue_(requeue) {}
+        requeue_(requeue),
+        early_(early) {}
 
   void Note(const PodUid& uid, PodRecord& record, const NodeName& node, Instant now);
   // Somebody leaves the node.
@@ -37,6 +39,7 @@ class Nominations {
   PreemptionState& reclaims_;
   TeamRules& rules_;
   Requeuer& requeue_;
+  const EarlyNominations& early_;
   Picks picks_;
 };
 

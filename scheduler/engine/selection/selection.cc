@@ -247,6 +247,10 @@ void Selection::Select(const RequestContext& context, const std::vector<NodeId>&
   if (context.metered) GatherBorrowers(cluster_, best_);
 }
 
+bool Selection::best_lies_over_another() const {
+  return !best_.empty() && best_.front().order >= kIgnoresTentative;
+}
+
 Reason Selection::NearestReason() const {
   if (reason_counts_[static_cast<std::size_t>(Reason::kPreemptionInProgress)] > 0) {
     return Reason::kPreemptionInProgress;

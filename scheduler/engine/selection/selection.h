@@ -42,6 +42,8 @@ class Selection {
               std::size_t width, Instant now, std::vector<std::pair<uint32_t, Reason>>* refused);
   // What Select kept, best first.
   const std::vector<Candidate>& best() const { return best_; }
+  // Even the best lies over another pod's tentative placement.
+  bool best_lies_over_another() const;
   // Select met a node that fits and that quota does not refuse.
   bool quota_allows_one() const { return quota_allows_one_; }
   // Of the reasons Select met, the one closest to fitting.

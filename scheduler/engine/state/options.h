@@ -21,6 +21,7 @@ struct EngineOptions {
   // Devices kept for a preemptor whose victims are gone, or for a gang none of whose pods comes.
   Millis reservation_ttl{120'000};
   Millis agent_patience{300'000};  // then a pod its node's agent did not serve is passed over
+  bool nominates = true;           // may tell kube-scheduler nodes before it asks (ADR 0051)
   bool namespace_caps = false;     // keep ResourceQuotas as HAMi does
   bool placeholders = false;       // pods of ours hold cards of stock nodes that others share
   PlaceholderTimes placeholder_times;

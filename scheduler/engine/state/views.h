@@ -192,6 +192,15 @@ struct ModelTotals {
   Mebibytes memory_capacity;
   Mebibytes memory_allocated;
 };
+// Nodes that kube-scheduler was told before it asked, and what became of them; ever.
+struct EarlyTotals {
+  int64_t told = 0;
+  int64_t taken = 0;      // it asked about that node alone, and the pod may go there
+  int64_t late = 0;       // it asked about others too, as it had not heard
+  int64_t refused = 0;    // the node was not good enough for it, or no longer for us
+  int64_t withdrawn = 0;  // it did not ask in time, or the pod waits for something else
+  int64_t outstanding = 0;
+};
 struct EngineTotals {
   int64_t nodes = 0;
   int64_t nodes_closed = 0;
@@ -205,7 +214,8 @@ struct EngineTotals {
   int64_t agent_passed_over = 0;  // ever, without having been served
   std::optional<Instant> oldest_reservation;
   std::array<int64_t, kBookFaultKinds> book_faults{};  // ever, by kind
-  std::vector<ModelTotals> models;                     // by name
+  EarlyTotals early;
+  std::vector<ModelTotals> models;  // by name
 };
 
 }  // namespace tranche

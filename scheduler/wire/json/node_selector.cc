@@ -1,5 +1,6 @@
 #include "scheduler/wire/json/node_selector.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -65,6 +66,47 @@ void ReadTolerations(Object spec, FieldReader& reader, NodeConstraints& constrai
   }
 }
 
+// Affinity but for the nodes that are required.
+bool HasWishesOfPlace(Object spec, FieldReader& reader) {
+  const std::optional<Object> affinity = reader.ReadObject(spec, "affinity", "spec");
+  if (!affinity) return false;
+  for (const std::string_view between : {"podAffinity", "podAntiAffinity"}) {
+    if (reader.ReadObject(*affinity, between, "spec.affinity")) return true;
+  }
+  const std::optional<Object> nodes = reader.ReadObject(*affinity, "nodeAffinity", "spec.affinity");
+  if (!nodes) return false;
+  const std::optional<Array> preferred = reader.ReadArray(
+      *nodes, "preferredDuringSchedulingIgnoredDuringExecution", "spec.affinity.nodeAffinity");
+  return preferred && preferred->size() > 0;
+}
+
+bool HasHostPorts(Object spec, FieldReader& reader) {
+  constexpr std::string_view kPorts = "spec.containers[].ports";
+  for (const std::string_view list : {"containers", "initContainers"}) {
+    for (const Object container :
+         reader.Objects(reader.ReadArray(spec, list, "spec"), "spec.containers")) {
+      for (const Object port :
+           reader.Objects(reader.ReadArray(container, "ports", "spec.containers[]"), kPorts)) {
+        if (reader.ReadInteger(port, "hostPort", kPorts, {0, 65'535}).value_or(0) != 0) return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool HasBoundVolumes(Object spec, FieldReader& reader) {
+  constexpr std::array<std::string_view, 9> kAnywhere = {"name",     "configMap", "secret",
+                                                         "emptyDir", "projected", "downwardAPI",
+                                                         "hostPath", "nfs",       "image"};
+  for (const Object volume :
+       reader.Objects(reader.ReadArray(spec, "volumes", "spec"), "spec.volumes")) {
+    for (const auto field : volume) {
+      if (std::ranges::find(kAnywhere, field.key) == kAnywhere.end()) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<NodeTerm::Operator> ParseNodeOperator(std::string_view name) {
@@ -89,6 +131,15 @@ std::shared_ptr<const NodeConstraints> ReadConstraints(Object spec, FieldReader&
   ReadTolerations(spec, reader, constraints);
   if (constraints == NodeConstraints{}) return nullptr;
   return std::make_shared<const NodeConstraints>(std::move(constraints));
+}
+
+bool IsJudgedElsewhere(Object spec, FieldReader& reader) {
+  for (const std::string_view list : {"topologySpreadConstraints", "resourceClaims"}) {
+    const std::optional<Array> items = reader.ReadArray(spec, list, "spec");
+    if (items && items->size() > 0) return true;
+  }
+  return HasWishesOfPlace(spec, reader) || HasHostPorts(spec, reader) ||
+         HasBoundVolumes(spec, reader);
 }
 
 }  // namespace tranche::wire

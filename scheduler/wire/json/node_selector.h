@@ -19,4 +19,9 @@ std::optional<NodeTerm::Operator> ParseNodeOperator(std::string_view name);
 // selector term or a toleration with an operator we do not know matches nothing.
 std::shared_ptr<const NodeConstraints> ReadConstraints(Object spec, FieldReader& reader);
 
+// Whether the spec has what the constraints do not cover and kube-scheduler weighs: spread over
+// domains, affinity between pods, preferred nodes, ports of the host, claims, and volumes that are
+// not on every node. A kind of volume we do not know is one of those.
+bool IsJudgedElsewhere(Object spec, FieldReader& reader);
+
 }  // namespace tranche::wire

@@ -396,7 +396,10 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
     static_cast<void>(ReadGang(text.annotations, facts.request));
     if (!facts.claims) return facts;
   }
-  if (spec) facts.request.constraints = ReadConstraints(*spec, reader);
+  if (spec) {
+    facts.request.constraints = ReadConstraints(*spec, reader);
+    facts.request.judged_elsewhere = IsJudgedElsewhere(*spec, reader);
+  }
   if (detail == PodDetail::kAll) {
     if (status) facts.unschedulable = ReadUnschedulable(*status, reader);
     ReadEvictionFacts(*metadata, spec, text.annotations, reader, facts);

@@ -205,7 +205,8 @@ struct SelectionRoom : TeamsRoom {
 struct RequeueRoom : SelectionRoom {
   using SelectionRoom::SelectionRoom;
   Requeuer requeue{cluster, namespaces, rules, team_queue, selection, foreseen, kept};
-  Nominations nominations{cluster, earmarks, reclaims, rules, requeue};
+  EarlyNominations early_nominations{cluster, reclaims, rules, selection};
+  Nominations nominations{cluster, earmarks, reclaims, rules, requeue, early_nominations};
 };
 
 struct GangsRoom : RequeueRoom {

@@ -27,7 +27,8 @@ class NominationsTest : public testing::Test, protected test::SelectionRoom {
   }
 
   Requeuer requeue_{cluster, namespaces, rules, team_queue, selection, foreseen, kept};
-  Nominations nominations_{cluster, earmarks, reclaims, rules, requeue_};
+  EarlyNominations early_{cluster, reclaims, rules, selection};
+  Nominations nominations_{cluster, earmarks, reclaims, rules, requeue_, early_};
   const PodRequest runs_ = TeamPod("a", "runs", 4), pod_ = TeamPod("b", "pod", 4);
 };
 
