@@ -73,6 +73,14 @@ void AddState(const Scrape& scrape, Page& page) {
   page.Gauge(kAgentWaiting, static_cast<double>(totals.agent_waiting));
   page.Gauge(kAgentServing, static_cast<double>(totals.agent_serving));
   page.Counter(kAgentPassedOver, static_cast<double>(totals.agent_passed_over));
+  const EarlyTotals& early = totals.early;
+  for (const auto& [outcome, count] :
+       {std::pair("told", early.told), std::pair("taken", early.taken),
+        std::pair("late", early.late), std::pair("refused", early.refused),
+        std::pair("withdrawn", early.withdrawn)}) {
+    page.Counter(kEarlyNominations, static_cast<double>(count), {{"outcome", outcome}});
+  }
+  page.Gauge(kEarlyOutstanding, static_cast<double>(early.outstanding));
   for (std::size_t kind = 0; kind < kBookFaultKinds; ++kind) {
     page.Counter(kBookFaults, static_cast<double>(totals.book_faults[kind]),
                  {{"kind", std::string(BookFaultName(static_cast<BookFaultKind>(kind)))}});

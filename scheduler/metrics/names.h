@@ -84,6 +84,12 @@ inline constexpr Series kAgentWaiting = {
 inline constexpr Series kAgentServing = {
     "tranche_agent_pods_unserved",
     "Pods written for a node's agent, one at a time, that it has not served yet (pods)"};
+inline constexpr Series kEarlyNominations = {
+    "tranche_early_nominations_total",
+    "Nodes told to kube-scheduler before it asked: told, and what became of them (nominations)"};
+inline constexpr Series kEarlyOutstanding = {
+    "tranche_early_nominations_outstanding",
+    "Waiting pods whose node kube-scheduler was told before it asked (pods)"};
 inline constexpr Series kAgentPassedOver = {
     "tranche_agent_pods_passed_over_total",
     "Pods a node's agent did not serve in time, after whom the next was bound (pods)"};

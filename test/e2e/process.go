@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -115,4 +116,27 @@ func FreePorts(count int) ([]int, error) {
 		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
+}
+
+// CPU returns the processor time the program has used, in seconds; 0 when it is not running.
+func (p *Process) CPU() float64 {
+	if !p.Running() {
+		return 0
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	// The name in parentheses may have spaces; user and system time are the 14th and 15th field.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	const ticksPerSecond = 100
+	ticks := 0
+	for _, field := range fields[11:13] {
+		value, err := strconv.Atoi(field)
+		if err != nil {
+			return 0
+		}
+		ticks += value
+	}
+	return float64(ticks) / ticksPerSecond
 }

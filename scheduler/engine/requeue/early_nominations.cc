@@ -11,8 +11,11 @@ namespace {
 
 // Below that kube-scheduler's own look at all nodes costs less than the write that spares it.
 constexpr std::size_t kLargeFleet = 1'000;
-// It has these in hand, or will before it could hear of a node.
-constexpr std::size_t kHead = 8;
+// A node is heard of a moment after it was told: those it would reach sooner are left to it. How
+// many these are is learnt from who was told too late.
+constexpr std::size_t kLeastHead = 8;
+constexpr std::size_t kMostHead = 128;
+constexpr int kTakenPerStep = 8;
 constexpr std::size_t kMostTold = 64;
 constexpr std::size_t kMostSuiting = 16;
 constexpr Millis kTendEvery{1'000};
@@ -43,9 +46,10 @@ void EarlyNominations::Note(const PodUid& uid, const PodRecord& record) {
   if (!ClusterState::IsPending(record)) return Forget(uid);
   if (told_.contains(uid)) return;
   if (!MayBeTold(uid, record)) return LeaveLine(uid);
-  const auto [at, fresh] = places_.try_emplace(uid, -static_cast<int64_t>(record.request->priority),
-                                               record.waits_since, uid);
-  if (fresh) line_.insert(at->second);
+  if (places_.contains(uid)) return;
+  const Place place{-int64_t{record.request->priority}, ++arrivals_, uid};
+  places_.emplace(uid, place);
+  line_.insert(place);
 }
 
 void EarlyNominations::LeaveLine(const PodUid& uid) {
@@ -57,7 +61,10 @@ void EarlyNominations::LeaveLine(const PodUid& uid) {
 
 void EarlyNominations::Forget(const PodUid& uid) {
   LeaveLine(uid);
-  told_.erase(uid);
+  const auto at = told_.find(uid);
+  if (at == told_.end()) return;
+  awaited_.erase(at->second.place);
+  told_.erase(at);
 }
 
 void EarlyNominations::NoteAsked(const PodUid& uid, const std::vector<NodeId>& offered, bool fits,
@@ -66,6 +73,7 @@ void EarlyNominations::NoteAsked(const PodUid& uid, const std::vector<NodeId>& o
   const auto at = told_.find(uid);
   if (at == told_.end()) return;
   Told& told = at->second;
+  awaited_.erase(told.place);
   const bool again = told.asked.has_value();
   told.asked = now;
   if (again) return;
@@ -74,9 +82,11 @@ void EarlyNominations::NoteAsked(const PodUid& uid, const std::vector<NodeId>& o
   const bool unheard = !alone && std::ranges::find(offered, node) != offered.end();
   if (unheard) {
     ++totals_.late;
+    head_ = std::min(head_ + 2, kMostHead);
   } else {
     const bool refused = !alone || !fits;
     ++(refused ? totals_.refused : totals_.taken);
+    if (!refused && totals_.taken % kTakenPerStep == 0) head_ = std::max(head_ - 1, kLeastHead);
     CountAnswer(refused, now);
   }
 }
@@ -118,26 +128,34 @@ const std::vector<NodeId>& EarlyNominations::NodesFor(const PodRequest& request)
 }
 
 void EarlyNominations::TellNext(int most, Instant now) {
-  if (!cluster_.cluster_complete) return;
+  if (line_.empty() || !cluster_.cluster_complete) return;
   if (paused_until_ && now < *paused_until_) return;
   paused_until_.reset();
   for (int looked = 0; looked < most && told_.size() < kMostTold; ++looked) {
-    std::size_t ahead = 0;
-    const auto next = std::ranges::find_if(line_, [&](const Place& place) {
-      if (ahead++ >= kHead) return true;
-      const PodRecord* const record = cluster_.Find(std::get<PodUid>(place));
-      return record != nullptr &&
-             rules_.ContextOf(*record->request).policy->nominate == Nominate::kOn;
-    });
+    const auto next = NextInLine();
     if (next == line_.end()) return;
-    const PodUid uid = std::get<PodUid>(*next);
+    const Place place = *next;
+    const PodUid& uid = std::get<PodUid>(place);
     LeaveLine(uid);
     PodRecord* const record = cluster_.Find(uid);
-    if (record != nullptr && MayBeTold(uid, *record)) Choose(uid, *record, now);
+    if (record != nullptr && MayBeTold(uid, *record)) Choose(place, *record, now);
   }
 }
 
-void EarlyNominations::Choose(const PodUid& uid, PodRecord& record, Instant now) {
+std::set<EarlyNominations::Place>::iterator EarlyNominations::NextInLine() {
+  std::size_t before = 0;
+  auto awaited = awaited_.begin();
+  return std::ranges::find_if(line_, [&](const Place& place) {
+    for (; awaited != awaited_.end() && *awaited < place; ++awaited) ++before;
+    if (before++ >= head_) return true;
+    const PodRecord* const record = cluster_.Find(std::get<PodUid>(place));
+    return record != nullptr &&
+           rules_.ContextOf(*record->request).policy->nominate == Nominate::kOn;
+  });
+}
+
+void EarlyNominations::Choose(const Place& place, PodRecord& record, Instant now) {
+  const PodUid& uid = std::get<PodUid>(place);
   const RequestContext context = rules_.ContextOf(*record.request);
   // Of what a namespace's ResourceQuotas leave, those told before are not taken off.
   if (context.whole != Reason::kNone || context.capped) return;
@@ -147,6 +165,7 @@ void EarlyNominations::Choose(const PodUid& uid, PodRecord& record, Instant now)
   const NodeId id = selection_.best().front().node;
   Told told;
   told.node = cluster_.names.name(id);
+  told.place = place;
   told.since = now;
   if (!QuotaCovers(context, id, told, now)) return;
   cluster_.DropTentative(uid, record, now);
@@ -154,6 +173,7 @@ void EarlyNominations::Choose(const PodUid& uid, PodRecord& record, Instant now)
   if (record.tentative == kNoNode) return;
   cluster_.outbox.reclaims().nominations.push_back(
       {record.request->name, uid, told.node, /*early=*/true});
+  awaited_.insert(place);
   told_.emplace(uid, std::move(told));
   ++totals_.told;
 }
@@ -203,7 +223,7 @@ void EarlyNominations::Tend(Instant now) {
   for (const PodUid& uid : over) {
     const auto at = told_.find(uid);
     TakeBack(uid, at->second, now);
-    told_.erase(at);
+    Forget(uid);
   }
 }
 

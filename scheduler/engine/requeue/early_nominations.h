@@ -55,10 +55,11 @@ class EarlyNominations {
   EarlyTotals totals() const;
 
  private:
-  // As kube-scheduler takes them: by priority, then by age.
-  using Place = std::tuple<int64_t, Instant, PodUid>;
+  // As kube-scheduler takes them: by priority, then as they came. It hears of them in our order.
+  using Place = std::tuple<int64_t, uint64_t, PodUid>;
   struct Told {
     NodeName node;
+    Place place;
     Instant since;
     QuotaId leaf = kNoQuota;
     std::vector<ModelCharge> charge;
@@ -74,7 +75,9 @@ class EarlyNominations {
   bool MayBeTold(const PodUid& uid, const PodRecord& record);
   void LeaveLine(const PodUid& uid);
   const std::vector<NodeId>& NodesFor(const PodRequest& request);
-  void Choose(const PodUid& uid, PodRecord& record, Instant now);
+  // The first that is far enough behind; the end: none is.
+  std::set<Place>::iterator NextInLine();
+  void Choose(const Place& place, PodRecord& record, Instant now);
   // What its team has left is enough for it and those told before it.
   bool QuotaCovers(const RequestContext& context, NodeId id, Told& told, Instant now);
   // It may still go there, and is placed there tentatively.
@@ -88,8 +91,11 @@ class EarlyNominations {
   Selection& selection_;
 
   std::set<Place> line_;
+  uint64_t arrivals_ = 0;
+  std::size_t head_ = 8;                      // of the line: left to kube-scheduler
   std::unordered_map<PodUid, Place> places_;  // of those in line
   std::map<PodUid, Told> told_;
+  std::set<Place> awaited_;  // of those told: kube-scheduler has not asked yet
   std::unordered_map<std::string, Suiting> suiting_;  // by constraints
   uint64_t suiting_clock_ = 0;
   Instant tended_;
