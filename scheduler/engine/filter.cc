@@ -202,7 +202,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   const auto refuse_all = [&](Reason reason) {
     answer.RefuseAll(candidates.size(), reason);
     if (record != nullptr) record->last_reason = reason;
-    if (record != nullptr) parts.early_nominations.NoteAsked(request.uid, {}, false, now);
+    if (record != nullptr) parts.early_nominations.NoteAsked(request.uid, {}, /*fits=*/false, now);
   };
   if (context.whole != Reason::kNone) return refuse_all(context.whole);
   cluster.scorer.Refresh();

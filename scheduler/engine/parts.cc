@@ -128,6 +128,12 @@ void EngineParts::TendGangs(Instant now) {
   backfill.Tend(now);
 }
 
+void EngineParts::NoteShown(const PodUid& uid, PodRecord& record, Instant now) {
+  gangs.Join(uid, record, now);
+  early_nominations.Note(uid, record);
+  early_nominations.TellNext(1, now);
+}
+
 void EngineParts::NoteAsking(const std::string& scheduler) {
   if (cluster.schedulers.Note(scheduler)) preemptors.Regroup();
 }

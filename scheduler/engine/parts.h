@@ -36,8 +36,8 @@
 #include "scheduler/engine/state/earmarks.h"
 #include "scheduler/engine/state/kept_room.h"
 #include "scheduler/engine/state/preemption_state.h"
-#include "scheduler/engine/teams/demand_notes.h"
 #include "scheduler/engine/teams/clock_lead.h"
+#include "scheduler/engine/teams/demand_notes.h"
 #include "scheduler/engine/teams/metering.h"
 #include "scheduler/engine/teams/namespace_use.h"
 #include "scheduler/engine/teams/team_queue.h"
@@ -111,6 +111,9 @@ struct EngineParts {
   // What gangs found out goes to preemption.
   void PassOnJudged();
   void TendGangs(Instant now);
+  // The pod is as the cluster shows it: its gang counts it so, and kube-scheduler is told a node
+  // for the next in line.
+  void NoteShown(const PodUid& uid, PodRecord& record, Instant now);
   // Other pools are in force: which maintenance each node has. Run limits follow by Regroup.
   void NoteWindows(Instant now);
   // A pod of that scheduler was asked about, or carries our record.

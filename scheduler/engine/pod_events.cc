@@ -122,6 +122,7 @@ void PodEvents::Forget(const PodUid& uid, PodRecord& record, Instant now) {
 }
 
 void PodEvents::EndPod(PodRecord& record, const PodFacts& pod, Instant now) {
+  parts_.early_nominations.Forget(pod.request.uid);
   const PodUid uid = record.request->uid;
   parts_.demand_notes.End(record, now);
   record.ended_at = EndOf(uid, pod, now);
@@ -454,10 +455,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   parts_->gangs.Join(uid, record, now);
   events.NoteTraits(uid, record, pod, now);
   parts_->gates.Note(uid, record);
-  if (ended) {
-    parts_->early_nominations.Forget(uid);
-    return events.EndPod(record, pod, now);
-  }
+  if (ended) return events.EndPod(record, pod, now);
   const bool bound = !record.node.empty() || !record.reserved.empty();
   if (!bound && known != nullptr && !SameRequest(*record.request, pod.request)) {
     cluster.DropTentative(uid, record, now);
@@ -478,9 +476,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
     events.PlacePod(record, pod, now);
   }
   if (!record.node.empty()) parts_->run_limits.Note(uid);
-  parts_->gangs.Join(uid, record, now);
-  parts_->early_nominations.Note(uid, record);
-  parts_->early_nominations.TellNext(1, now);
+  parts_->NoteShown(uid, record, now);
 }
 
 void Engine::DeletePod(const PodUid& uid, Instant now) {

@@ -157,7 +157,7 @@ std::set<EarlyNominations::Place>::iterator EarlyNominations::NextInLine() {
 void EarlyNominations::Choose(const Place& place, PodRecord& record, Instant now) {
   const PodUid& uid = std::get<PodUid>(place);
   const RequestContext context = rules_.ContextOf(*record.request);
-  // Of what a namespace's ResourceQuotas leave, those told before are not taken off.
+  // Those told before are not taken off what a namespace's ResourceQuotas leave.
   if (context.whole != Reason::kNone || context.capped) return;
   cluster_.scorer.Refresh();
   selection_.Select(context, NodesFor(*record.request), 1, now, nullptr);

@@ -85,15 +85,25 @@ Json QuotaLines(Draws& draws, const std::vector<Machine>& machines, int teams) {
   return lines;
 }
 
-void AllowUnenforcedSharing(Tenants& tenants) {
+namespace {
+
+Json& PolicyOf(Tenants& tenants) {
   const auto is_policy = [](const auto& object) { return object.first == "gpupolicies"; };
   auto policy = std::ranges::find_if(tenants.objects, is_policy);
   if (policy == tenants.objects.end()) {
     tenants.objects.emplace_back("gpupolicies", Custom("GPUPolicy", "fleet", Json::object()));
     policy = std::prev(tenants.objects.end());
   }
-  policy->second["spec"]["sharing"]["unenforced"] = "Allow";
+  return policy->second;
 }
+
+}  // namespace
+
+void AllowUnenforcedSharing(Tenants& tenants) {
+  PolicyOf(tenants)["spec"]["sharing"]["unenforced"] = "Allow";
+}
+
+void NominateEarly(Tenants& tenants) { PolicyOf(tenants)["spec"]["placement"]["nominate"] = "On"; }
 
 Tenants DrawTenants(Draws& draws, const std::vector<Machine>& machines, int hami_minor) {
   Tenants tenants;

@@ -27,6 +27,7 @@ constexpr int kOldestHami = 7;  // whose register is JSON
 constexpr std::ptrdiff_t kWaitWithClaims = 3;
 constexpr uint64_t kOfClaims = 0x647261;  // draws of their own
 constexpr uint64_t kOfSharing = 0x7368617265;
+constexpr uint64_t kOfNominations = 0x6e6f6d;
 
 // `of_hami`: all that have GPUs.
 std::vector<Machine> DrawFleet(Draws& draws, int nodes, bool of_hami) {
@@ -73,6 +74,7 @@ struct World::Parts {
     machines.insert(machines.end(), dra.begin(), dra.end());
     tenants = DrawTenants(draws, machines, hami_minor);
     if (shares_freely) AllowUnenforcedSharing(tenants);
+    if (Draws(options.seed).Fork(kOfNominations).Chance(5'000)) NominateEarly(tenants);
     MakeSchedulers(script, faults, options, !dra.empty());
     WorkloadOptions work;
     work.lives = options.lives;

@@ -147,6 +147,12 @@ TEST(DecodeGpuPolicyTest, ReadsEveryChoice) {
     const std::string spec = R"({"placement":{"plainPods":")" + std::string(text) + "\"}}";
     EXPECT_EQ(DecodeGpuPolicy(WithSpec(spec), GpuPolicy{})->plain_pods, expected) << text;
   }
+  for (const auto& [text, expected] :
+       {std::pair{"Auto", Nominate::kAuto}, std::pair{"On", Nominate::kOn},
+        std::pair{"Off", Nominate::kOff}}) {
+    const std::string spec = R"({"placement":{"nominate":")" + std::string(text) + "\"}}";
+    EXPECT_EQ(DecodeGpuPolicy(WithSpec(spec), GpuPolicy{})->nominate, expected) << text;
+  }
   const struct {
     std::string_view version;
     int minor;
@@ -177,6 +183,8 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
        "\"bestfit\""},
       {R"({"placement":{"plainPods":"Refuse"}})",
        "spec.placement.plainPods: expected one of Ignore, Rank, found \"Refuse\""},
+      {R"({"placement":{"nominate":false}})",
+       "spec.placement.nominate: expected one of Auto, On, Off, found false"},
       {R"({"placement":"BestFit"})", "spec.placement: expected an object, found \"BestFit\""},
       {R"({"sharing":{"unenforced":true}})",
        "spec.sharing.unenforced: expected one of Allow, Refuse, found true"},

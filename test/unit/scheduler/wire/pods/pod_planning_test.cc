@@ -61,6 +61,40 @@ TEST(PodPlanning, APodThatDemandsNothingHasNoConstraints) {
   }
 }
 
+TEST(PodPlanning, WhatOnlyKubeSchedulerWeighsIsKnownToBeThere) {
+  const struct {
+    std::string_view spec;
+    bool elsewhere;
+  } rows[] = {
+      {"", false},
+      {R"("nodeSelector":{"a":"b"},"tolerations":[{"operator":"Exists"}])", false},
+      {R"("affinity":{"nodeAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[]}})",
+       false},
+      {R"("affinity":{"nodeAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":)"
+       R"([{"weight":1,"preference":{}}]}})",
+       true},
+      {R"("affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{}]}})",
+       true},
+      {R"("affinity":{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{}]}})",
+       true},
+      {R"("topologySpreadConstraints":[])", false},
+      {R"("topologySpreadConstraints":[{"maxSkew":1}])", true},
+      {R"("volumes":[{"name":"shm","emptyDir":{"medium":"Memory"}},)"
+       R"({"name":"token","projected":{}},{"name":"data","hostPath":{"path":"/data"}}])",
+       false},
+      {R"("volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}])", true},
+      {R"("volumes":[{"name":"data","csi":{"driver":"d"}}])", true},
+      {R"("volumes":[{"name":"data","newKind":{}}])", true},
+      {R"("initContainers":[{"name":"i","ports":[{"containerPort":80}]}])", false},
+      {R"("initContainers":[{"name":"i","ports":[{"containerPort":80,"hostPort":80}]}])", true},
+      {R"("resourceClaims":[{"name":"gpu","resourceClaimName":"c"}])", true}};
+  for (const auto& row : rows) {
+    const absl::StatusOr<PodFacts> pod = GpuPod("", row.spec);
+    ASSERT_TRUE(pod.ok()) << row.spec << pod.status();
+    EXPECT_EQ(pod->request.judged_elsewhere, row.elsewhere) << row.spec;
+  }
+}
+
 TEST(PodPlanning, WhatCannotBeUnderstoodMatchesNothing) {
   for (const std::string_view terms :
        {"[]", "null", "[{}]", R"([{"matchExpressions":[]}])",
