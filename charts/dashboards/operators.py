@@ -269,6 +269,9 @@ def cluster():
               [(top("tranche_unreadable_objects", "resource"), "{{resource}}")], NUMBER, 8),
         graph("Pods whose GPUs nobody can name", "Their nodes count as full.",
               [(top("tranche_pods_devices_unknown"), "pods")], PODS, 8),
+        graph("Nodes told to kube-scheduler before it asked", "What became of them, by outcome: "
+              "taken, heard of too late, refused, withdrawn.",
+              [(grown("tranche_early_nominations_total", "outcome"), "{{outcome}}")], NUMBER, 24),
     ]
 
 
