@@ -100,6 +100,15 @@ CLI::App* AddFill(CLI::App& app, bench::FillOptions& options) {
   command->add_option("--seeds", options.seeds, "\"42..51\", \"1,5,7..9\"");
   command->add_flag("--protocol", options.protocol,
                     "also over HTTP, with a stub of kube-scheduler's selection");
+  command
+      ->add_option("--sample", options.samples,
+                   "the same where the stub looks at so many percent of the nodes; 0: as "
+                   "kube-scheduler does by default")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 100));
+  command
+      ->add_option("--fleet", options.fleet, "nodes: the first of the file, or all again and again")
+      ->check(CLI::Range(1, 100'000));
   command->add_flag("--churn", options.churn, "tasks come at random and leave again");
   command->add_option("--load", options.loads, "of churn, in clusters")
       ->delimiter(',')
@@ -112,8 +121,7 @@ CLI::App* AddFill(CLI::App& app, bench::FillOptions& options) {
 }
 
 CLI::App* AddForecast(CLI::App& app, bench::ForecastOptions& options) {
-  CLI::App* command =
-      app.add_subcommand("forecast", "expected starts against what then happened");
+  CLI::App* command = app.add_subcommand("forecast", "expected starts against what then happened");
   CLI::Option* jobs =
       command->add_option("--jobs", options.jobs, "CSV: vc,job,submit_s,gpus,duration_s");
   command->add_option("--tenants", options.tenants, "CSV: vc,nodes")->needs(jobs);

@@ -4,15 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "bench/fill/baselines.h"
 #include "bench/fill/engine_placer.h"
+#include "bench/fill/node_sample.h"
 #include "bench/fill/parallel.h"
 #include "bench/fill/protocol_placer.h"
 #include "bench/fill/report.h"
@@ -28,6 +31,27 @@ using fill::Variant;
 
 constexpr std::string_view kEngine = "tranche";
 constexpr std::string_view kProtocol = "tranche-protocol";
+constexpr std::string_view kSample = "tranche-sample-";
+
+// The percentage of nodes such a policy looks at; nullopt: it is another one.
+std::optional<int> SampleOf(std::string_view policy) {
+  if (policy == kProtocol) return fill::NodeSample::kAll;
+  if (!policy.starts_with(kSample)) return std::nullopt;
+  const std::string_view digits = policy.substr(kSample.size());
+  int percent = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return percent;
+}
+
+// As many machines as wanted, the file's again and again.
+void Resize(fill::Fleet& fleet, int nodes) {
+  const std::size_t given = fleet.machines.size();
+  if (nodes <= 0 || given == 0) return;
+  fleet.machines.resize(static_cast<std::size_t>(nodes));
+  for (std::size_t i = given; i < fleet.machines.size(); ++i)
+    fleet.machines[i] = fleet.machines[i - given];
+}
 
 // Everything that is read once, before the first run.
 struct Bench {
@@ -42,9 +66,11 @@ struct Bench {
 absl::StatusOr<std::vector<std::string>> ReadPolicies(const FillOptions& options) {
   std::vector<std::string> policies = options.policies;
   if (options.protocol) policies.emplace_back(kProtocol);
+  for (const int percent : options.samples)
+    policies.push_back(fmt::format("{}{}", kSample, percent));
   const auto baselines = fill::BaselineNames();
   for (const std::string& policy : policies) {
-    if (policy == kEngine || policy == kProtocol) continue;
+    if (policy == kEngine || SampleOf(policy)) continue;
     if (std::ranges::find(baselines, policy) != baselines.end()) continue;
     return absl::InvalidArgumentError(fmt::format("--policy: expected any of {}, {}, found \"{}\"",
                                                   fmt::join(baselines, ", "), kEngine, policy));
@@ -64,6 +90,7 @@ absl::StatusOr<Bench> Load(const FillOptions& options) {
   auto fleet = fill::ReadFleet(options.nodes);
   if (!fleet.ok()) return fleet.status();
   bench.fleet = *std::move(fleet);
+  Resize(bench.fleet, options.fleet);
   for (const std::string& path : options.pods) {
     auto variant = fill::ReadVariant(path, bench.fleet);
     if (!variant.ok()) return variant.status();
@@ -78,8 +105,8 @@ absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const Bench& bench, std::size
                                                    uint64_t seed) {
   const Variant& tasks = bench.variants[variant];
   if (policy == kEngine) return fill::MakeEnginePlacer(tasks, books);
-  if (policy == kProtocol) {
-    return fill::MakeProtocolPlacer(tasks, books, bench.options.server, seed);
+  if (const std::optional<int> percent = SampleOf(policy)) {
+    return fill::MakeProtocolPlacer(tasks, books, bench.options.server, seed, *percent);
   }
   return fill::MakeBaseline(policy, tasks, bench.targets[variant], seed);
 }
@@ -110,6 +137,7 @@ absl::StatusOr<nlohmann::json> MeasureFill(const Bench& bench) {
     auto figures = fill::Replay(*result.variant, bench.targets[variant], deal, books, **placer);
     if (!figures.ok()) return In(*result.variant, result.policy, bench.seeds[at], figures.status());
     result.runs[at] = *std::move(figures);
+    result.runs[at].looks = (*placer)->looks();
     return absl::OkStatus();
   };
   const absl::Status ran =

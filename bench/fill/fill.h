@@ -20,6 +20,8 @@ struct FillOptions {
                                        "bestfit", "fgd",     "tranche"};
   std::string seeds = "42..51";            // "1..3,7"
   bool protocol = false;                   // adds policy tranche-protocol
+  std::vector<int> samples;                // adds policies tranche-sample-PERCENT
+  int fleet = 0;                           // nodes, the file's again and again; 0: the file's
   bool churn = false;                      // tasks leave again
   std::vector<double> loads = {0.9, 1.0};  // of churn
   int jobs = 0;                            // runs at a time; 0: one a core

@@ -27,6 +27,9 @@ class Placer {
                                                          const Arrival& arrival) = 0;
   // A task that was placed has ended.
   virtual absl::Status Leave(const Arrival& task, Instant now) = 0;
+  // How often it looked for nodes so far, several times for a task where it looks at some of them;
+  // 0: not counted.
+  virtual int64_t looks() const { return 0; }
 };
 
 }  // namespace tranche::bench::fill

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bench/fill/draws.h"
+#include "bench/fill/node_sample.h"
 #include "bench/fill/objects.h"
 #include "bench/http/client.h"
 #include "bench/http/process.h"
@@ -67,12 +68,14 @@ absl::Status WriteObjects(const std::string& path, const Variant& variant, const
 class ProtocolPlacer final : public Placer {
  public:
   ProtocolPlacer(const Variant& variant, Folder folder, Process process, uint16_t port,
-                 uint64_t seed)
+                 uint64_t seed, int percent)
       : variant_(variant),
         folder_(std::move(folder)),
         process_(std::move(process)),
         client_(port),
-        draws_(seed) {}
+        draws_(seed),
+        sample_percent_(percent),
+        sample_(percent) {}
 
   absl::Status Connect(uint16_t port) {
     if (absl::Status ready = WaitReady(port, process_); !ready.ok()) return ready;
@@ -87,7 +90,13 @@ class ProtocolPlacer final : public Placer {
         !applied.ok()) {
       return applied.status();
     }
-    const absl::StatusOr<std::vector<int>> fitting = Filter(books, task, pod);
+    absl::StatusOr<std::vector<int>> fitting = Filter(books, task, pod);
+    // kube-scheduler tries again later, from where it stopped, until it has been everywhere.
+    for (int seen = 0; fitting.ok() && fitting->empty() && !sample_.saw_all();) {
+      seen += NodesToFind(books.size(), sample_percent_);
+      if (seen >= 2 * books.size()) break;
+      fitting = Filter(books, task, pod);
+    }
     if (!fitting.ok()) return fitting.status();
     if (fitting->empty()) {
       if (absl::Status gone = Delete(arrival.serial); !gone.ok()) return gone;
@@ -101,6 +110,7 @@ class ProtocolPlacer final : public Placer {
   }
 
   absl::Status Leave(const Arrival& task, Instant /*now*/) override { return Delete(task.serial); }
+  int64_t looks() const override { return looks_; }
 
  private:
   // The answer's document, valid until the next call.
@@ -124,10 +134,8 @@ class ProtocolPlacer final : public Placer {
 
   absl::StatusOr<std::vector<int>> Filter(const Books& books, const TaskType& task,
                                           std::string_view pod) {
-    std::vector<int> candidates;
-    for (int id = 0; id < books.size(); ++id) {
-      if (books.node(id).HasHostRoom(task)) candidates.push_back(id);
-    }
+    ++looks_;
+    const std::vector<int> candidates = sample_.Next(books, task);
     const absl::StatusOr<wire::Element> answer = AskAbout("/scheduler/filter", pod, candidates);
     if (!answer.ok()) return answer.status();
     wire::Object result;
@@ -228,14 +236,17 @@ class ProtocolPlacer final : public Placer {
   Client client_;
   wire::Parser parser_;
   Draws draws_;
+  int sample_percent_;
+  NodeSample sample_;
+  int64_t looks_ = 0;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Placer>> MakeProtocolPlacer(const Variant& variant,
                                                            const Books& books,
-                                                           const std::string& server,
-                                                           uint64_t seed) {
+                                                           const std::string& server, uint64_t seed,
+                                                           int percent) {
   absl::StatusOr<Folder> folder = Folder::Make();
   if (!folder.ok()) return folder.status();
   const std::string objects = folder->path() + "/nodes.json";
@@ -250,7 +261,7 @@ absl::StatusOr<std::unique_ptr<Placer>> MakeProtocolPlacer(const Variant& varian
       Process::Start(command, folder->path() + "/server.log", kAnyCore);
   if (!process.ok()) return process.status();
   auto placer = std::make_unique<ProtocolPlacer>(variant, *std::move(folder), *std::move(process),
-                                                 port, seed);
+                                                 port, seed, percent);
   if (absl::Status connected = placer->Connect(port); !connected.ok()) return connected;
   return std::unique_ptr<Placer>(std::move(placer));
 }

@@ -17,10 +17,11 @@
 
 namespace tranche::bench::fill {
 
-// `books` of an empty cluster; `server`: the tranche program. Keeps the variant's reference.
+// `books` of an empty cluster; `server`: the tranche program; `percent` of nodes the stub looks at
+// (see node_sample.h). Keeps the variant's reference.
 absl::StatusOr<std::unique_ptr<Placer>> MakeProtocolPlacer(const Variant& variant,
                                                            const Books& books,
-                                                           const std::string& server,
-                                                           uint64_t seed);
+                                                           const std::string& server, uint64_t seed,
+                                                           int percent);
 
 }  // namespace tranche::bench::fill

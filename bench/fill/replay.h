@@ -36,6 +36,7 @@ struct FillRun {
   int64_t arrived = 0;
   int nodes_at_50 = 0;  // that run something when arrivals reach 50 percent
   double seconds = 0;   // that the policy took
+  int64_t looks = 0;    // Placer::looks
 };
 
 // Errors: the policy's own; Internal where a placement does not fit, or a task was refused that

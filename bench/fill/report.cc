@@ -123,6 +123,16 @@ nlohmann::json Difference(const FillResult& result, const FillResult& fgd) {
   return difference;
 }
 
+// How often nodes were looked for, of all tasks that arrived.
+double LooksPerTask(const FillResult& result) {
+  int64_t looks = 0, arrived = 0;
+  for (const FillRun& run : result.runs) {
+    looks += run.looks;
+    arrived += run.arrived;
+  }
+  return arrived == 0 ? 0.0 : static_cast<double>(looks) / static_cast<double>(arrived);
+}
+
 }  // namespace
 
 nlohmann::json RunHead(const Variant& variant, const std::string& policy,
@@ -144,6 +154,11 @@ void PrintFill(const std::vector<FillResult>& results) {
   std::printf(" | %7s %8s | %6s %6s %6s %6s\n", "s/run", "tasks/s", "90", "95", "100", "worst");
   for (const FillResult& result : results) {
     std::printf("%s\n", Line(result, FgdOf(results, result.variant)).c_str());
+  }
+  for (const FillResult& result : results) {
+    if (const double looks = LooksPerTask(result); looks > 0)
+      std::printf("%-12s %-16s %.3f looks for nodes a task\n", result.variant->name.c_str(),
+                  result.policy.c_str(), looks);
   }
 }
 
@@ -173,6 +188,7 @@ nlohmann::json FillJson(const std::vector<FillResult>& results,
     run["nodesInUseAt50"] = Rounded(NodesAt50(result));
     run["secondsPerRun"] = Rounded(Seconds(result));
     run["decisionsPerRun"] = Rounded(Decisions(result));
+    if (const double looks = LooksPerTask(result); looks > 0) run["looksPerTask"] = Rounded(looks);
     const FillResult* const fgd = FgdOf(results, result.variant);
     if (fgd != nullptr && fgd != &result) run["differenceToFgd"] = Difference(result, *fgd);
     runs.push_back(std::move(run));
