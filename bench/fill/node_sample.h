@@ -14,8 +14,8 @@ namespace tranche::bench::fill {
 class NodeSample {
  public:
   static constexpr int kAll = 100;
-  static constexpr int kByDefault =
-      0;  // of kube-scheduler: 50 % of small fleets, 5 % of large ones
+  // What kube-scheduler does by itself: 50 % of small fleets, down to 5 % of large ones.
+  static constexpr int kByDefault = 0;
   explicit NodeSample(int percent) : percent_(percent) {}
 
   // Nodes that passed kube-scheduler's own filters, in its order.
