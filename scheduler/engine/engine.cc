@@ -70,6 +70,10 @@ void Engine::PutNode(NodeFacts node, Instant now) {
   const bool other_health = NoteHealth(cluster, id, now);
   if (other_window || other_health) parts_->run_limits.NoteNode(id);
   cluster.Refresh(id, now);
+  // Where an agent is silent for a while, its devices are expected back.
+  if (!same_node || has_devices) {
+    parts_->GiveUpRoom(id, same_node ? WhichMachine::kSame : WhichMachine::kOther, now);
+  }
   parts_->namespaces.NoteCapUse(id);
   parts_->metering.OpenUncharged(id, now);
   parts_->requeue.NoteRoom(id, now);
@@ -81,7 +85,8 @@ void Engine::DeleteNode(const NodeName& name, Instant now) {
   const NodeId id = cluster.names.Find(name.str());
   if (id == kNoNode) return;
   NodeEntry& entry = *cluster.nodes[id];
-  // Claims do not outlive their node; allocations and reservations do, as ghosts.
+  // Claims and room for pods to come do not outlive their node; allocations and reservations do, as
+  // ghosts.
   std::vector<PodUid> claimed;
   for (const Holding& holding : entry.state.holdings()) {
     if (holding.kind == HoldingKind::kTentative) claimed.push_back(holding.uid);
@@ -96,6 +101,8 @@ void Engine::DeleteNode(const NodeName& name, Instant now) {
   for (const PodUid& uid : claimed) {
     if (PodRecord* record = cluster.Find(uid)) cluster.DropTentative(uid, *record, now);
   }
+  // With its last holding the node itself is forgotten.
+  if (cluster.nodes[id] != nullptr) parts_->GiveUpRoom(id, WhichMachine::kOther, now);
   if (cluster.nodes[id] != nullptr) cluster.Refresh(id, now);
 }
 

@@ -70,7 +70,8 @@ Reason Filtering::AskGang(const PodRecord& record, RequestContext& context, Neig
   if (!turn.only.empty()) {
     context.only = cluster_.names.Find(turn.only.str());
     context.kept = true;
-  } else if (parts_.gangs.NeighboursOf(record, *context.policy, near)) {
+  } else if (NeighboursOf(cluster_, parts_.gangs.books().all.at(record.gang), *record.request,
+                          *context.policy, near)) {
     context.near = &near;
   }
   return Reason::kNone;

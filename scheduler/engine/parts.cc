@@ -134,6 +134,26 @@ void EngineParts::NoteShown(const PodUid& uid, PodRecord& record, Instant now) {
   early_nominations.TellNext(1, now);
 }
 
+void EngineParts::GiveUpRoom(NodeId id, WhichMachine machine, Instant now) {
+  std::vector<PodUid> lost;
+  for (const Holding& holding : cluster.nodes[id]->state.holdings()) {
+    const bool is_lost = machine == WhichMachine::kOther || !holding.known;
+    if (holding.kind == HoldingKind::kEarmark && is_lost) lost.push_back(holding.uid);
+  }
+  for (const PodUid& uid : lost) {
+    PodRecord* record = cluster.Find(uid);
+    // It went with that of another of its gang.
+    if (record == nullptr || record->earmark == nullptr) continue;
+    if (reclaims.of_member.contains(uid)) {
+      runs.NoteRoomLost(uid, now);
+    } else if (gangs.IsSeated(uid, *record)) {
+      gangs.NoteSeatLost(*record, now);
+    } else {
+      nominations.End(uid, *record, now);
+    }
+  }
+}
+
 void EngineParts::NoteAsking(const std::string& scheduler) {
   if (cluster.schedulers.Note(scheduler)) preemptors.Regroup();
 }

@@ -6,6 +6,7 @@
 // here carry on, in one written order. Externally synchronised, as the engine is.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <utility>
 
@@ -44,6 +45,9 @@
 #include "scheduler/engine/teams/team_rules.h"
 
 namespace tranche {
+
+// A node of the same name, or another machine under it.
+enum class WhichMachine : uint8_t { kSame, kOther };
 
 struct EngineParts {
   explicit EngineParts(const EngineOptions& options) : cluster(options) {}
@@ -116,6 +120,10 @@ struct EngineParts {
   void NoteShown(const PodUid& uid, PodRecord& record, Instant now);
   // Other pools are in force: which maintenance each node has. Run limits follow by Regroup.
   void NoteWindows(Instant now);
+  // The node is gone, or was told anew: what is kept there for pods to come and cannot be found on
+  // it any more is given up, and made room for anew. kOther: all that is kept there. The node may
+  // be forgotten by it.
+  void GiveUpRoom(NodeId id, WhichMachine machine, Instant now);
   // A pod of that scheduler was asked about, or carries our record.
   void NoteAsking(const std::string& scheduler);
   void Erase(const PodUid& uid);

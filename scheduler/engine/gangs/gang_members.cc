@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "scheduler/engine/selection/domains.h"
+#include "scheduler/index/card_sets.h"
+
 namespace tranche {
 namespace {
 
@@ -49,6 +52,26 @@ std::vector<NodeName> PlacesOf(const ClusterState& cluster, const Gang& gang) {
     if (!place.empty()) places.push_back(place);
   }
   return places;
+}
+
+bool NeighboursOf(const ClusterState& cluster, const Gang& gang, const PodRequest& request,
+                  const GpuPolicy& policy, Neighbours& found) {
+  found.labels = &policy.domains;
+  if (request.gang_within) found.within = static_cast<int>(*request.gang_within);
+  if (WishOf(request, policy) == TopologyWish::kRequired && gang.started) {
+    found.within = static_cast<int>(GangLevel::kClique);
+  }
+  for (const PodUid& uid : gang.members) {
+    const NodeName& node = cluster.pods.at(uid).Place();
+    const NodeId id = node.empty() ? kNoNode : cluster.names.Find(node.str());
+    if (id == kNoNode || cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present())
+      continue;
+    for (std::size_t level = 0; level < kGangLevels; ++level) {
+      found.domain[level] = DomainOf(cluster, id, static_cast<GangLevel>(level), policy.domains);
+    }
+    return true;
+  }
+  return false;
 }
 
 bool CountsHold(const Gang& gang, const ClusterState& cluster) {

@@ -9,6 +9,7 @@
 
 #include "scheduler/engine/gangs/gang_seats.h"
 #include "scheduler/engine/state/cluster_state.h"
+#include "scheduler/engine/state/request_context.h"
 
 namespace tranche {
 
@@ -20,6 +21,9 @@ std::vector<PodEntry*> WaitingMembers(ClusterState& cluster, const Gang& gang);
 const PodRecord* FirstWaiting(const ClusterState& cluster, const Gang& gang);
 // Nodes its members have, one entry a member.
 std::vector<NodeName> PlacesOf(const ClusterState& cluster, const Gang& gang);
+// Where other pods of the gang are, for one of them that asks; false: nowhere.
+bool NeighboursOf(const ClusterState& cluster, const Gang& gang, const PodRequest& request,
+                  const GpuPolicy& policy, Neighbours& found);
 // Do its counts say what its members are?
 bool CountsHold(const Gang& gang, const ClusterState& cluster);
 

@@ -1,11 +1,10 @@
-// What gangs tell people and the steps that choose nodes.
+// What gangs tell people.
 #include <fmt/format.h>
 
 #include <set>
 #include <string>
 
 #include "scheduler/engine/gangs/gangs.h"
-#include "scheduler/index/card_sets.h"
 
 namespace tranche {
 
@@ -71,27 +70,6 @@ GangView Gangs::ViewOf(const std::string& key) const {
     view.state = GangView::State::kWaiting;
   }
   return view;
-}
-
-bool Gangs::NeighboursOf(const PodRecord& record, const GpuPolicy& policy,
-                         Neighbours& found) const {
-  found.labels = &policy.domains;
-  const PodRequest& request = *record.request;
-  if (request.gang_within) found.within = static_cast<int>(*request.gang_within);
-  if (WishOf(request, policy) == TopologyWish::kRequired && books_.all.at(record.gang).started) {
-    found.within = static_cast<int>(GangLevel::kClique);
-  }
-  for (const PodUid& uid : books_.all.at(record.gang).members) {
-    const NodeName& node = cluster_.pods.at(uid).Place();
-    const NodeId id = node.empty() ? kNoNode : cluster_.names.Find(node.str());
-    if (id == kNoNode || cluster_.nodes[id] == nullptr || !cluster_.nodes[id]->state.present())
-      continue;
-    for (std::size_t level = 0; level < kGangLevels; ++level) {
-      found.domain[level] = DomainOf(cluster_, id, static_cast<GangLevel>(level), policy.domains);
-    }
-    return true;
-  }
-  return false;
 }
 
 }  // namespace tranche

@@ -366,6 +366,11 @@ void Gangs::Unseat(Gang& gang, Instant now) {
   requeue_.Admitted(now);
 }
 
+void Gangs::NoteSeatLost(const PodRecord& record, Instant now) {
+  TRANCHE_MARK(gang_seat_lost_with_its_node);
+  Unseat(books_.all.at(record.gang), now);
+}
+
 // Its time is over: whoever has not come will not, and those who have wait in vain.
 bool Gangs::LapseIfOver(const std::string& key, Instant now) {
   Gang& gang = books_.all.at(key);

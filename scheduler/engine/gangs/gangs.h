@@ -74,8 +74,6 @@ class Gangs {
   const GangBooks& books() const { return books_; }
   GangCount CountOf(const std::string& key, const Gang& gang) const;
   bool IsSeated(const PodUid& uid, const PodRecord& record) const;
-  // Where other pods of its gang are; false: nowhere.
-  bool NeighboursOf(const PodRecord& record, const GpuPolicy& policy, Neighbours& found) const;
   std::string Describe(const PodRecord& record) const;
   // `key`: one of books().all. O(members).
   GangView ViewOf(const std::string& key) const;
@@ -86,6 +84,9 @@ class Gangs {
   // The time of a gang under way is over: whoever has not come will not. True: its seats were given
   // back, and the members that did bind are to be evicted.
   bool LapseIfOver(const std::string& key, Instant now);
+  // The devices that are kept for a member are no more: all of its gang are seated anew. Requires:
+  // IsSeated.
+  void NoteSeatLost(const PodRecord& record, Instant now);
   // Adds the gang's turn if it can be seated now.
   void NoteTurn(const std::string& key, Instant now, std::vector<SeatingTurn>& turns);
   void SeatInTurn(std::vector<SeatingTurn> turns, Instant now);

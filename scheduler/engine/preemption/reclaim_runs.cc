@@ -299,6 +299,13 @@ void ReclaimRuns::NoteMemberGone(const PodUid& uid, Instant now) {
   Finish(reclaims_.all.at(found->second), ReclaimPhase::kAborted, "PreemptorGone", now);
 }
 
+void ReclaimRuns::NoteRoomLost(const PodUid& uid, Instant now) {
+  const auto found = reclaims_.of_member.find(uid);
+  if (found == reclaims_.of_member.end()) return;
+  TRANCHE_MARK(reclaim_room_lost_with_its_node);
+  Finish(reclaims_.all.at(found->second), ReclaimPhase::kAborted, "Changed", now);
+}
+
 void ReclaimRuns::NoteMemberReturned(const PodUid& uid, Instant now) {
   const auto found = reclaims_.of_member.find(uid);
   if (found == reclaims_.of_member.end()) return;

@@ -61,6 +61,8 @@ class ReclaimRuns {
   void NoteVictimGone(const PodUid& uid, Instant now);
   void NoteMemberGone(const PodUid& uid, Instant now);
   void NoteMemberPlaced(const PodUid& uid, const NodeName& node, Instant now);
+  // The devices that are kept for it are no more.
+  void NoteRoomLost(const PodUid& uid, Instant now);
   // The pod's reservation has ended without a bind: what was made for it stays its own.
   void NoteMemberReturned(const PodUid& uid, Instant now);
 

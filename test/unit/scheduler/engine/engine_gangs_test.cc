@@ -335,6 +335,93 @@ TEST_F(EngineGangsTest, AMemberThatIsDeletedGivesBackTheSeatsOfAll) {
   EXPECT_EQ(Ask(test::WholePod("other", 8)), "several");
 }
 
+// Two HAMi nodes of two cards. The seats of a gang on one of them are lost with the machine.
+class EngineGangsMachinesTest : public EngineGangsTest {
+ protected:
+  void SetUp() override { Nodes({test::HamiNode("a", 2), test::HamiNode("b", 2)}); }
+
+  static NodeFacts Another(const std::string& name) {
+    NodeFacts node = test::HamiNode(name, 2);
+    node.uid = NodeUid("another");
+    for (AgentDevice& device : node.agent->devices) {
+      device.uuid = GpuUuid("other-" + device.uuid.str());
+    }
+    return node;
+  }
+  // A gang of two that was given both cards of a.
+  std::vector<PodRequest> SeatOnA() {
+    engine_.SetHeld(NodeName("b"), "busy", now_);
+    const auto gang = SeeGang("train", 2, 1);
+    for (const PodRequest& member : gang) EXPECT_EQ(Ask(member), "a");
+    engine_.SetHeld(NodeName("b"), "", now_);
+    Told();
+    return gang;
+  }
+  // Where kube-scheduler is told that pods go, the latest of each.
+  std::map<std::string, std::string> Told() {
+    std::map<std::string, std::string> told;
+    for (const Nomination& nomination : std::exchange(engine_.effects().reclaims, {}).nominations) {
+      told[nomination.pod.name] = nomination.node.str();
+    }
+    return told;
+  }
+};
+
+TEST_F(EngineGangsMachinesTest, SeatsOnANodeThatIsGoneAreGivenElsewhere) {
+  SeatOnA();
+  engine_.DeleteNode(NodeName("a"), now_);
+  engine_.Tick(now_);
+  EXPECT_EQ(Told(), (std::map<std::string, std::string>{{"train-0", "b"}, {"train-1", "b"}}));
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+  engine_.UpsertNode(Another("a"), now_);
+  EXPECT_EQ(Ask(test::WholePod("other", 2)), "a") << "nobody's cards are missing there";
+}
+
+TEST_F(EngineGangsMachinesTest, SeatsOnANodeThatIsAnotherMachineAreGivenAnew) {
+  SeatOnA();
+  engine_.SetHeld(NodeName("b"), "busy", now_);
+  engine_.UpsertNode(Another("a"), now_);
+  EXPECT_EQ(Told(), (std::map<std::string, std::string>{{"train-0", ""}, {"train-1", ""}}));
+  engine_.Tick(now_);
+  EXPECT_EQ(Told(), (std::map<std::string, std::string>{{"train-0", "a"}, {"train-1", "a"}}));
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
+TEST_F(EngineGangsMachinesTest, TheSameMachineAgainKeepsTheSeatsItHasCardsFor) {
+  SeatOnA();
+  NodeFacts node = test::HamiNode("a", 2);
+  node.labels = LabelText(Labels{{"rack", "7"}});
+  engine_.UpsertNode(node, now_);
+  EXPECT_THAT(Told(), IsEmpty());
+  engine_.SetHeld(NodeName("b"), "busy", now_);
+  node.agent->devices[0].uuid = GpuUuid("repaired");
+  engine_.UpsertNode(node, now_);
+  engine_.Tick(now_);
+  EXPECT_EQ(Told(), (std::map<std::string, std::string>{{"train-0", "a"}, {"train-1", "a"}}));
+  EXPECT_EQ(ReasonOn(test::WholePod("other", 1), "a"), "NoRoom") << "its devices are known";
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
+TEST_F(EngineGangsMachinesTest, WhoHasItsPlaceStaysAndTheOtherIsSeatedAnew) {
+  const PodRequest filler = test::WholePod("filler", 1);
+  Run(filler, "a");
+  Run(test::WholePod("more", 1), "b");
+  const auto gang = SeeGang("train", 2, 1);
+  const PodRequest& on_b = Ask(gang[0]) == "b" ? gang[0] : gang[1];
+  const PodRequest& on_a = Ask(gang[0]) == "a" ? gang[0] : gang[1];
+  Run(on_b, "b");
+  Told();
+  engine_.DeleteNode(NodeName("a"), now_);
+  engine_.Tick(now_);
+  EXPECT_EQ(Told(), (std::map<std::string, std::string>{{on_a.name.name, ""}}));
+  EXPECT_EQ(engine_.Pod(on_b.uid)->node.str(), "b");
+  engine_.UpsertNode(Another("c"), now_);
+  names_.push_back(NodeName("c"));
+  engine_.Tick(now_);
+  EXPECT_EQ(Told(), (std::map<std::string, std::string>{{on_a.name.name, "c"}}));
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
 TEST_F(EngineGangsTest, AGangThatHasWaitedLongHoldsItsNodesAndShortWorkRunsThereMeanwhile) {
   Cliques(1, 2);
   PodRequest runs = test::WholePod("runs", 8);

@@ -141,6 +141,54 @@ TEST_F(ReclaimEnds, NominationsThatNothingExplainsAreTakenBackAtAStart) {
   EXPECT_TRUE(told[0].node.empty());
 }
 
+TEST_F(ReclaimEnds, RoomThatWasMadeIsGivenUpWithItsMachine) {
+  Want(1);
+  EXPECT_EQ(Plan(), "plan");
+  EXPECT_EQ(EvictAll(), "web-7");
+  Leave(Deployed(7));
+  EXPECT_THAT(Reclaims(), ElementsAre("R1 Reserved 1/1 for wants-0 from web-7"));
+  EXPECT_EQ(nominated_["wants-0"], "n1");
+  engine_.DeleteNode(NodeName("n1"), now_);
+  Collect();
+  EXPECT_THAT(Reclaims(), ElementsAre("R1 Aborted(Changed) 1/1 for wants-0 from web-7"));
+  EXPECT_EQ(nominated_["wants-0"], "");
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+  // Those who ran there are not gone yet, and borrow as before.
+  Nodes({StockNode("n2", 8)});
+  EXPECT_EQ(Plan(), "fits");
+  EXPECT_TRUE(Place(Wanted(0), "n2"));
+}
+
+TEST_F(ReclaimEnds, RoomThatIsMadeIsMadeAnewOnAnotherMachineOfThatName) {
+  Want(1);
+  EXPECT_EQ(Plan(), "plan");
+  NodeFacts other = StockNode("n1", 8);
+  other.uid = NodeUid("another");
+  engine_.UpsertNode(other, now_);
+  EXPECT_THAT(Phases(), ElementsAre("Aborted"));
+  EXPECT_EQ(Plan(), "plan");
+  EXPECT_THAT(Phases(), UnorderedElementsAre("Aborted", "Evicting"));
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
+TEST_F(ReclaimEnds, RoomOfANominatedPodIsGivenUpWithItsMachine) {
+  engine_.FinishRestore(now_);
+  PodFacts leaves = running_.at(Deployed(7).uid);
+  leaves.terminating = true;
+  leaves.deletion_at = now_ + seconds(30);
+  engine_.UpsertPod(leaves, now_);
+  PodFacts waits = test::Pending(Wanted(0));
+  waits.nominated = NodeName("n1");
+  engine_.UpsertPod(waits, now_);
+  Leave(Deployed(7));
+  EXPECT_EQ(Try(Pod("c", "other", 1)), "NoRoom");
+  NodeFacts other = StockNode("n1", 8);
+  other.uid = NodeUid("another");
+  engine_.UpsertNode(other, now_);
+  EXPECT_EQ(Try(Pod("c", "other", 1)), "n1");
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
 TEST_F(ReclaimEnds, RoomThatIsKeptMovesToWhereItAppeared) {
   const PodRequest wants = Pod("b", "wants", 3, "train");
   EXPECT_EQ(Try(wants), "WaitingForQuota");
@@ -157,7 +205,6 @@ TEST_F(ReclaimEnds, RoomThatIsKeptMovesToWhereItAppeared) {
   EXPECT_TRUE(Place(wants, "n1"));
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
-
 
 // Two machines.
 class Promises : public EngineReclaimTest {
