@@ -58,5 +58,41 @@ TEST(SimEvictions, WhatLeavesIsCountedOrNot) {
   }
 }
 
+// A gang of two models that finds no room on one of them fills the other all the same: of three
+// H100, red/small has the only T4, and the gang and red/mid have the H100.
+TEST(SimEvictions, QuotaIsFilledLineByLine) {
+  const struct {
+    const char* rule;
+    const char* victim;
+    bool found;
+  } cases[] = {
+      {"R3", "red/new", false},                               // a fourth H100
+      {"R3", "red/mid", true},                                // the third
+      {"R1", "red/mid", false},                               // red/new takes its place
+      {"R3", "red/small", true}, {"R1", "red/small", false},  // the gang takes its place
+  };
+  for (const auto& row : cases) {
+    Scene scene({.lag = std::chrono::seconds(2)});
+    TwoTeams(scene);
+    scene.StockNode("t1", 8, "Tesla-T4");
+    scene.Edit("gpuquotas", "red", "/spec/lines",
+               {{{"model", "h100"}, {"nominal", {{"gpus", "3"}}}},
+                {{"model", "t4"}, {"nominal", {{"gpus", "1"}}}}});
+    const Json gang = {{"tranche.dev/gang", "g"}};
+    scene.Pod("red/small", 1).Pod("red/g-0", 2, gang).Pod("red/g-1", 1, gang);
+    scene.Pod("red/mid", 1).Pod("red/new", 1).Pod("blue/wants", 1);
+    scene.At(10).Bind("red/small", "t1", Cards(10, 1), "red");
+    scene.At(20).Bind("red/g-0", "n1", Cards(0, 2), "red");
+    scene.At(20).Bind("red/g-1", "t1", Cards(11, 1), "red");
+    scene.At(30).Bind("red/mid", "n1", Cards(2, 1), "red");
+    scene.At(40).Bind("red/new", "n1", Cards(3, 1), "red");
+    scene.At(100).Reclaim("r1", row.rule, "blue", "blue/wants", "n1", {row.victim});
+    scene.Evict(row.victim);
+    EXPECT_EQ(scene.Found().contains("evictions"), row.found)
+        << row.rule << " " << row.victim << "\n"
+        << scene.Texts();
+  }
+}
+
 }  // namespace
 }  // namespace tranche::sim

@@ -251,8 +251,23 @@ enum class Order : uint8_t { kByAge, kUnknown };
 
 using Lines = std::map<std::string, Charge>;  // by model, and `any`
 
-// What fills the nominal, and whether the victim's unit is passed over; up to it where ages are not
-// known.
+bool IsLimited(const QuotaModel& model, const std::string& leaf, const std::string& line) {
+  return std::ranges::any_of(kDimensions, [&](Dimension dimension) {
+    return model.Nominal(leaf, line, dimension).has_value();
+  });
+}
+
+// All of the charge fits into the nominal of the line, or needs none of it.
+bool FitsInto(const QuotaModel& model, const std::string& leaf, const std::string& line,
+              const Charge& charge, const Charge& with_others) {
+  return std::ranges::all_of(kDimensions, [&](Dimension dimension) {
+    const auto most = model.Nominal(leaf, line, dimension);
+    return !most || PartOf(charge, dimension) == 0 || PartOf(with_others, dimension) <= *most;
+  });
+}
+
+// What is in quota on lines that are limited, and whether the victim's unit is not on all of its
+// lines; up to it where ages are not known.
 struct Filled {
   Lines in_quota;
   bool victim_is_borrowed = false;
@@ -265,38 +280,50 @@ Filled Fill(const QuotaModel& model, const std::string& leaf, std::vector<WorkUn
     return std::tuple(!unit.never, -unit.rank, !by_age && unit.victims, start, unit.key);
   });
   Filled filled;
+  Lines taken;  // also by what is borrowed on another line
   for (const WorkUnit& unit : units) {
-    Lines with = filled.in_quota;
-    bool fits = unit.rank > 0;
-    for (const auto& [name, charge] : unit.charges) {
-      for (const std::string& line : {name, std::string("any")}) {
-        Charge& sum = with[line];
-        sum = AddSaturating(sum, charge);
-        for (const Dimension dimension : kDimensions) {
-          const auto most = model.Nominal(leaf, line, dimension);
-          fits =
-              fits && (!most || PartOf(charge, dimension) == 0 || PartOf(sum, dimension) <= *most);
-        }
-      }
+    Lines asked = unit.charges;
+    Charge whole;
+    for (const auto& [name, charge] : unit.charges) whole = AddSaturating(whole, charge);
+    asked["any"] = whole;
+    bool in_models = true, in_any = true;
+    for (const auto& [line, charge] : asked) {
+      const Charge sum = AddSaturating(taken[line], charge);
+      const bool fits = unit.rank > 0 && FitsInto(model, leaf, line, charge, sum);
+      if (fits || !by_age) taken[line] = sum;
+      (line == "any" ? in_any : in_models) &= fits;
     }
-    if (unit.victims) filled.victim_is_borrowed = !fits;
+    if (unit.victims) filled.victim_is_borrowed = !in_models || !in_any;
     if (unit.victims && !by_age) return filled;
-    if (fits || !by_age) filled.in_quota = with;
+    for (const auto& [line, charge] : asked) {
+      const bool in_quota = line == "any" ? in_any : in_models;
+      if (!in_quota || !IsLimited(model, leaf, line)) continue;
+      Charge& sum = filled.in_quota[line];
+      sum = AddSaturating(sum, charge);
+    }
   }
   return filled;
 }
 
-// Has the team as much in quota without the victim's unit? Where ages are not known, all of a rank
-// are taken for equally old.
+// Has the team as much in quota without the victim's unit, on lines of models, or on `any` where
+// the unit is on no such line? Where ages are not known, all of a rank are taken for equally old.
 bool CanSpare(const QuotaModel& model, const std::string& leaf, std::vector<WorkUnit> units,
               Order order) {
   if (order == Order::kUnknown) {
     for (WorkUnit& unit : units) unit.start = SimTime(0);
   }
-  Lines before = Fill(model, leaf, units, Order::kByAge).in_quota;
+  const auto victim = std::ranges::find_if(units, &WorkUnit::victims);
+  const bool on_models =
+      victim != units.end() && std::ranges::any_of(victim->charges, [&](const auto& charge) {
+        return IsLimited(model, leaf, charge.first);
+      });
+  // What no line limits is not borrowed, whoever else is there.
+  if (!on_models && !IsLimited(model, leaf, "any")) return false;
+  const Lines before = Fill(model, leaf, units, Order::kByAge).in_quota;
   std::erase_if(units, [](const WorkUnit& unit) { return unit.victims; });
   Lines after = Fill(model, leaf, std::move(units), Order::kByAge).in_quota;
   return std::ranges::all_of(before, [&](const auto& line) {
+    if (on_models && line.first == "any") return true;
     return std::ranges::all_of(kDimensions, [&](Dimension dimension) {
       return PartOf(after[line.first], dimension) >= PartOf(line.second, dimension);
     });

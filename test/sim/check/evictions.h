@@ -6,13 +6,13 @@
 // class that is never preempted, and not of the preemptor's gang; it has run for its class's
 // minRuntime, and was there for that of its team. A victim of another team (R1, R3, R5) was not in
 // quota: work that is never preempted fills a team's nominal first, then higher ranks, then older
-// work, gangs whole, and what no longer fits is borrowed; or (R1) the team has as much in quota
-// without it. Marks are made of what anybody held, where the product had heard of ends up to some
-// moment of the two seconds before the plan or since; where clocks are wrong nobody can tell who is
-// older, and what does not fit together may be any of it, and where it cannot be told which team
-// work counts for (owners.h) nothing is judged. Room that is kept for a pod (we have nominated it)
-// counts for its team since then, and so do devices of its claims. What made room for a pod goes to
-// nobody else of ours while the reclaim is Reserved.
+// work, gangs whole, line by line, and what no longer fits on one of its lines is borrowed; or (R1)
+// the team has as much in quota without it. Marks are made of what anybody held, where the product
+// had heard of ends up to some moment of the two seconds before the plan or since; where clocks are
+// wrong nobody can tell who is older, and what does not fit together may be any of it, and where it
+// cannot be told which team work counts for (owners.h) nothing is judged. Room that is kept for a
+// pod (we have nominated it) counts for its team since then, and so do devices of its claims. What
+// made room for a pod goes to nobody else of ours while the reclaim is Reserved.
 //
 // Not judged: reclaims without a preemptor (drains, shrinks), marks of quotas in slices or memory.
 #pragma once

@@ -91,6 +91,13 @@ TEST(MarkingTest, TheWeakerMarkOfTheLinesHolds) {
   EXPECT_EQ(Marks({h200, l4}, GpuCharge(2), GpuCharge(5), GpuCharge(2)), "ib");
   // Passed over on its model line, the gang still fills `any`: lines are filled one by one.
   EXPECT_EQ(Marks({h200, l4}, GpuCharge(1), GpuCharge(5), GpuCharge(2)), "bb");
+  // Likewise a gang over two models, on the line on which it fits.
+  MarkUnit small = Gang("a", 1, 1);
+  small.parts = {{kL4, GpuCharge(1)}};
+  MarkUnit gang = Gang("b", 2, 2);
+  gang.parts.push_back({kL4, GpuCharge(1)});
+  EXPECT_EQ(Marks({small, gang, Gang("c", 1, 3), Gang("d", 1, 4)}, GpuCharge(3), GpuCharge(1)),
+            "ibib");
 }
 
 TEST(MarkingTest, AGangOverTwoModelsNeedsRoomOnBothAndItsSumOnAny) {
