@@ -83,6 +83,9 @@ struct VictimUnit {
 struct HeldUnit {
   QuotaId leaf = kNoQuota;
   MarkUnit unit;
+  // What other plans are still to evict of it: each of the unit's parts, in their order; empty:
+  // nothing. It may go or stay, as an eviction may be refused.
+  std::vector<Charge> promised = {};
 };
 
 // A place for the whole preemptor: one node for a single pod.

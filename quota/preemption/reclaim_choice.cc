@@ -31,17 +31,20 @@ bool ReclaimRules::LeavesTheirDue() const {
     if (!has_model) without_model.insert(victim.leaf);
   }
   if (chosen.empty()) return true;
-  return std::ranges::all_of(chosen,
-                             [&](QuotaId leaf) {
-                               return KeepsItsDue(leaf, entitlement_ == Entitlement::kAnyOnly ||
-                                                            without_model.contains(leaf));
-                             }) &&
-         RaisesWhatIsInQuota();
+  return std::ranges::all_of(marks_->all_promises(), [&](Promises promises) {
+    return std::ranges::all_of(chosen,
+                               [&](QuotaId leaf) {
+                                 const bool also_any = entitlement_ == Entitlement::kAnyOnly ||
+                                                       without_model.contains(leaf);
+                                 return KeepsItsDue(leaf, also_any, promises);
+                               }) &&
+           RaisesWhatIsInQuota(promises);
+  });
 }
 
-bool ReclaimRules::KeepsItsDue(QuotaId leaf, bool also_any) const {
-  const std::vector<Charge>& before = marks_->Before(leaf).by_line;
-  const std::vector<Charge>& now = marks_->Now(leaf).by_line;
+bool ReclaimRules::KeepsItsDue(QuotaId leaf, bool also_any, Promises promises) const {
+  const std::vector<Charge>& before = marks_->Before(leaf, promises).by_line;
+  const std::vector<Charge>& now = marks_->Now(leaf, promises).by_line;
   for (std::size_t line = also_any ? 0 : 1; line < before.size(); ++line) {
     if (now[line].compute < before[line].compute || now[line].memory < before[line].memory) {
       return false;
@@ -50,15 +53,15 @@ bool ReclaimRules::KeepsItsDue(QuotaId leaf, bool also_any) const {
   return true;
 }
 
-bool ReclaimRules::RaisesWhatIsInQuota() const {
+bool ReclaimRules::RaisesWhatIsInQuota(Promises promises) const {
   std::vector<int64_t> risen(2 * marks_->ranks(), 0);
   std::set<QuotaId> leaves;
   for (const int unit : pushed_) {
     if (UnitAt(unit).held) leaves.insert(UnitAt(unit).leaf);
   }
   for (const QuotaId leaf : leaves) {
-    const std::vector<int64_t>& before = marks_->Before(leaf).by_rank;
-    const std::vector<int64_t>& now = marks_->Now(leaf).by_rank;
+    const std::vector<int64_t>& before = marks_->Before(leaf, promises).by_rank;
+    const std::vector<int64_t>& now = marks_->Now(leaf, promises).by_rank;
     for (std::size_t i = 0; i < risen.size(); ++i) risen[i] += now[i] - before[i];
   }
   for (const LineCharge& asked : asked_) {

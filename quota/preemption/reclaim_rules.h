@@ -29,7 +29,8 @@
 //        marked anew with the victims so far and this one gone, is not less than it was with no
 //        victim gone. The rank: what is in quota of the preemptor and of the victims' leaves, by
 //        rank on limited model lines, highest first, then by rank on `any`, has risen by then. Both
-//        are asked at every victim once one is taken that R1 leaves alone.
+//        are asked at every victim once one is taken that R1 leaves alone: as if what other plans
+//        are still to evict had gone, and as if it stayed.
 //   R2a  The preemptor would be marked in quota; victims are of its leaf, of strictly lower rank,
 //        not own_rank_protected; none is in quota on a limited model line where no quota limits
 //        the preemptor's model.
@@ -162,8 +163,8 @@ class ReclaimRules {
   // R1 takes it as it is marked.
   bool IsBorrowedForR1(const VictimUnit& unit) const;
   bool LeavesTheirDue() const;
-  bool KeepsItsDue(QuotaId leaf, bool also_any) const;
-  bool RaisesWhatIsInQuota() const;
+  bool KeepsItsDue(QuotaId leaf, bool also_any, Promises promises) const;
+  bool RaisesWhatIsInQuota(Promises promises) const;
   bool StaysFair(QuotaId victims) const;
   int64_t BorrowedShare(QuotaId leaf) const;
 

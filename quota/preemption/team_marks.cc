@@ -28,17 +28,22 @@ TeamMarks::TeamMarks(const ReclaimProblem& problem)
   own_rank_ = place_of(problem.rank);
   for (const HeldUnit& held : problem.held) {
     teams_[held.leaf].pieces.push_back(pieces_.size());
-    pieces_.push_back({&held.unit, place_of(held.unit.rank), held.unit.parts});
+    teams_[held.leaf].is_promised |= !held.promised.empty();
+    any_promised_ |= !held.promised.empty();
+    pieces_.push_back({&held, place_of(held.unit.rank), held.unit.parts});
   }
   for (QuotaId leaf{0}; leaf < problem.tree->size(); ++leaf) {
     Team& team = teams_[leaf];
     std::ranges::sort(team.pieces, [&](std::size_t left, std::size_t right) {
-      return FillsBefore(*pieces_[left].unit, *pieces_[right].unit);
+      return FillsBefore(pieces_[left].held->unit, pieces_[right].held->unit);
     });
     for (std::size_t line = 0; line < problem.tree->lines() && !team.pieces.empty(); ++line) {
       team.nominal.push_back(problem.tree->Nominal(leaf, LineId(static_cast<int32_t>(line))));
     }
-    if (!team.pieces.empty()) Count(leaf, team, team.before);
+    if (team.pieces.empty()) continue;
+    for (const Promises promises : all_promises()) {
+      Count(leaf, team, promises, team.views[ViewOf(leaf, promises)].before);
+    }
   }
 }
 
@@ -50,11 +55,11 @@ void TeamMarks::Take(const VictimUnit& unit, int sign) {
     part->charge.compute += sign * gone.charge.compute;
     part->charge.memory += sign * gone.charge.memory;
   }
-  teams_[unit.leaf].stale = true;
+  for (View& view : teams_[unit.leaf].views) view.stale = true;
 }
 
 // As MarkLines does it.
-void TeamMarks::Count(QuotaId leaf, Team& team, InQuota& in_quota) {
+void TeamMarks::Count(QuotaId leaf, Team& team, Promises promises, InQuota& in_quota) {
   in_quota.by_line.assign(team.nominal.size(), {});
   in_quota.by_rank.assign(2 * ranks_.size(), 0);
   rest_ = team.nominal;
@@ -66,26 +71,37 @@ void TeamMarks::Count(QuotaId leaf, Team& team, InQuota& in_quota) {
   };
   for (const std::size_t at : team.pieces) {
     const Piece& piece = pieces_[at];
-    if (piece.unit->rank == 0 || piece.unit->demoted) continue;
+    if (piece.held->unit.rank == 0 || piece.held->unit.demoted) continue;
+    const std::vector<Charge>& promised = piece.held->promised;
+    const bool loses = promises == Promises::kKept && !promised.empty();
+    if (loses) {
+      less_ = piece.left;
+      for (std::size_t i = 0; i < promised.size(); ++i) {
+        less_[i].charge.compute -= promised[i].compute;
+        less_[i].charge.memory -= promised[i].memory;
+      }
+    }
+    const std::vector<MarkUnit::Part>& parts = loses ? less_ : piece.left;
     bool in_model = true;
     Charge whole;
-    for (const MarkUnit::Part& part : piece.left) {
+    for (const MarkUnit::Part& part : parts) {
       whole = AddSaturating(whole, part.charge);
       if (part.line == kNoLine) continue;
       in_model &= TakeFrom(rest_[static_cast<std::size_t>(part.line.number())], part.charge);
     }
-    for (const MarkUnit::Part& part : piece.left) {
+    for (const MarkUnit::Part& part : parts) {
       if (in_model) note(part.line, piece.rank, part.charge);
     }
     if (TakeFrom(rest_.front(), whole)) note(kAnyLine, ranks_.size() + piece.rank, whole);
   }
 }
 
-const TeamMarks::InQuota& TeamMarks::Now(QuotaId leaf) {
+const TeamMarks::InQuota& TeamMarks::Now(QuotaId leaf, Promises promises) {
   Team& team = teams_[leaf];
-  if (team.stale) Count(leaf, team, team.now);
-  team.stale = false;
-  return team.now;
+  View& view = team.views[ViewOf(leaf, promises)];
+  if (view.stale) Count(leaf, team, promises, view.now);
+  view.stale = false;
+  return view.now;
 }
 
 }  // namespace tranche

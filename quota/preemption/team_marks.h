@@ -1,16 +1,23 @@
-// What teams hold in quota while victims go: marks made anew, of some leaves of one problem.
+// What teams hold in quota while victims go: marks made anew, of some leaves of one problem; as if
+// what other plans are still to evict had gone, and as if it stayed.
 //
 // The marks are those of MarkLines (quota/tree/marking.h) over ReclaimProblem::held. Not
 // thread-safe. Cost: Now O(units of the leaf) after a change, else constant.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "quota/preemption/reclaim.h"
 
 namespace tranche {
+
+// Other plans are carried out, or nothing comes of them.
+enum class Promises : uint8_t { kKept, kBroken };
+inline constexpr std::array kAllPromises = {Promises::kKept, Promises::kBroken};
 
 class TeamMarks {
  public:
@@ -24,8 +31,14 @@ class TeamMarks {
     std::vector<int64_t> by_rank;
   };
   // Before anybody went, and with those gone that went.
-  const InQuota& Before(QuotaId leaf) const { return teams_[leaf].before; }
-  const InQuota& Now(QuotaId leaf);
+  const InQuota& Before(QuotaId leaf, Promises promises) const {
+    return teams_[leaf].views[ViewOf(leaf, promises)].before;
+  }
+  const InQuota& Now(QuotaId leaf, Promises promises);
+  // What there is to ask for: where no other plan takes anything, both are one.
+  std::span<const Promises> all_promises() const {
+    return std::span(kAllPromises).first(any_promised_ ? kAllPromises.size() : 1);
+  }
   std::size_t ranks() const { return ranks_.size(); }
   // Of InQuota::by_rank: where the preemptor's rank counts.
   std::size_t PlaceOnModels() const { return own_rank_; }
@@ -38,25 +51,34 @@ class TeamMarks {
 
  private:
   struct Piece {
-    const MarkUnit* unit = nullptr;
-    std::size_t rank = 0;  // place in ranks_
-    std::vector<MarkUnit::Part> left;
+    const HeldUnit* held = nullptr;
+    std::size_t rank = 0;              // place in ranks_
+    std::vector<MarkUnit::Part> left;  // with what is promised
   };
-  struct Team {
-    std::vector<std::size_t> pieces;   // as they fill nominal
-    std::vector<ChargeLimit> nominal;  // by line
+  struct View {
     InQuota before;
     InQuota now;
     bool stale = true;  // `now`
   };
-  void Count(QuotaId leaf, Team& team, InQuota& in_quota);
+  struct Team {
+    std::vector<std::size_t> pieces;   // as they fill nominal
+    std::vector<ChargeLimit> nominal;  // by line
+    bool is_promised = false;          // other plans are still to evict something of it
+    std::array<View, kAllPromises.size()> views;
+  };
+  std::size_t ViewOf(QuotaId leaf, Promises promises) const {
+    return teams_[leaf].is_promised ? static_cast<std::size_t>(promises) : 0;
+  }
+  void Count(QuotaId leaf, Team& team, Promises promises, InQuota& in_quota);
 
   const ReclaimProblem& problem_;
   std::vector<int> ranks_;  // falling
   std::size_t own_rank_ = 0;
-  std::vector<Piece> pieces_;  // parallel to ReclaimProblem::held
-  std::vector<Team> teams_;    // by quota
-  std::vector<ChargeLimit> rest_;
+  bool any_promised_ = false;
+  std::vector<Piece> pieces_;         // parallel to ReclaimProblem::held
+  std::vector<Team> teams_;           // by quota
+  std::vector<ChargeLimit> rest_;     // scratch
+  std::vector<MarkUnit::Part> less_;  // scratch
 };
 
 }  // namespace tranche

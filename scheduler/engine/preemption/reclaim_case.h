@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "quota/preemption/lost_work.h"
@@ -133,6 +134,8 @@ class ReclaimCase : public ReclaimGeometry {
   void CountAsGone(const HeldWork& work);
   // Leaves that borrow, and the preemptor's own.
   void GatherHeld(QuotaId root);
+  // Pods that other plans are still to evict: they are on their way out, and may yet stay.
+  std::set<PodUid> PromisedByOthers() const;
   // Which of the problem's held work the pods are; nullopt: it is not told.
   std::optional<std::size_t> HeldOf(std::span<const Holder> pods) const;
   // Nobody's victim by any rule, whatever the region.

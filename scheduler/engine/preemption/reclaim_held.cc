@@ -1,11 +1,37 @@
 // Where R1 may choose anew what is borrowed: what the marks of the teams concerned are made from.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "scheduler/engine/preemption/reclaim_case.h"
 #include "topology/base/mark.h"
 
 namespace tranche {
+namespace {
+
+void Promise(HeldUnit& held, const HeldWork& work, const QuotaTree& tree) {
+  held.promised.resize(held.unit.parts.size());
+  for (const ModelCharge& part : work.parts) {
+    const auto at =
+        std::ranges::find(held.unit.parts, tree.FindLine(part.model), &MarkUnit::Part::line);
+    Charge& sum = held.promised[static_cast<std::size_t>(at - held.unit.parts.begin())];
+    sum = AddSaturating(sum, part.charge);
+  }
+}
+
+}  // namespace
+
+std::set<PodUid> ReclaimCase::PromisedByOthers() const {
+  std::set<PodUid> uids;
+  const auto own = reclaims_.of_member.find(preemptor_.members.front()->uid);
+  for (const auto& [uid, reclaim] : reclaims_.of_victim) {
+    const PodRecord* record = claims_.Find(uid);
+    const bool is_own = own != reclaims_.of_member.end() && own->second == reclaim;
+    if (record == nullptr || is_own) continue;
+    if (!record->traits.leaves_at && !record->traits.evicted_at) uids.insert(uid);
+  }
+  return uids;
+}
 
 void ReclaimCase::GatherHeld(QuotaId root) {
   if (!options_.choose || problem_.leaf == kNoQuota || preemptor_.members.empty()) return;
@@ -16,14 +42,22 @@ void ReclaimCase::GatherHeld(QuotaId root) {
   if (chosen_from_.empty()) return;
   std::set<QuotaId> told = chosen_from_;
   told.insert(problem_.leaf);
+  const std::set<PodUid> promised = PromisedByOthers();
+  std::unordered_set<PodUid> gone = leaving_;
+  for (const PodUid& uid : promised) gone.erase(uid);
   for (const QuotaId leaf : told) {
     std::map<PodUid, std::size_t> place;
     const std::size_t first = problem_.held.size();
     // Nobody's running work is replaced in quota by what a plan keeps for work that waits.
-    for (MarkUnit& unit : cluster_.book.RunningUnitsOf(tree_.name(leaf), leaving_, place)) {
+    for (MarkUnit& unit : cluster_.book.RunningUnitsOf(tree_.name(leaf), gone, place)) {
       problem_.held.push_back({leaf, std::move(unit)});
     }
-    for (const auto& [uid, at] : place) held_[uid] = first + at;
+    for (const auto& [uid, at] : place) {
+      held_[uid] = first + at;
+      if (promised.contains(uid)) {
+        Promise(problem_.held[first + at], *cluster_.book.Find(uid), tree_);
+      }
+    }
   }
 }
 

@@ -268,6 +268,25 @@ TEST_F(ReclaimRulesTest, WhoIsChosenFromKeepsAsMuchInQuotaAsItHad) {
   EXPECT_EQ(Planned(), "R1 n1: b-2");
 }
 
+// Of ten, "old" and "small" fill seven, and "low" finds no room beside them. Without "old" it does,
+// unless "mid" stays, which another plan is still to evict.
+TEST_F(ReclaimRulesTest, NobodyIsChosenOnTheWordThatAnotherWillGo) {
+  const auto is_chosen_with = [this](int64_t mid, int64_t promised) {
+    Cluster({Quota("org", "", 0), Quota("a", "org", 10), Quota("b", "org", 10)},
+            {{"b-old", "b", 5, 2, 1, {0}}, {"b-small", "b", 2}, {"b-low", "b", 5, 1}});
+    Wants("a", 5, 2, {0});
+    MayChoose();
+    const LineId line = LineOfWork();
+    const MarkUnit unit{"b-mid", true, 2, Instant(Millis(9)), {{line, Gpus(mid)}}};
+    problem_.held.push_back({tree_.Find("b"), unit, {Gpus(promised)}});
+    return Planned() == "R1 n0: b-old";
+  };
+  EXPECT_TRUE(is_chosen_with(0, 0));
+  EXPECT_FALSE(is_chosen_with(4, 4));
+  EXPECT_FALSE(is_chosen_with(4, 0));
+  EXPECT_TRUE(is_chosen_with(5, 5)) << "where it stays it takes the place of the one that goes";
+}
+
 TEST_F(ReclaimRulesTest, BorrowedWorkAndWorkOfNoTeamMakeRoomTogether) {
   Cluster({Quota("org", "", 0), Quota("a", "org", 8), Quota("b", "org", 0)},
           {{"b-1", "b", 4, 2, 1, {0}}, {"x-1", "", 4, 1, 1, {0}}, {"x-2", "", 2, 2, 1, {0}}});

@@ -212,6 +212,45 @@ class Promises : public EngineReclaimTest {
   void SetUp() override { Nodes({StockNode("n1", 8), StockNode("n2", 8)}); }
 };
 
+// Of the ten that team a owns "old" and "small" fill seven. "low" would be in quota in the place of
+// "old" if "mid" were gone; as long as that is only planned nobody counts on it.
+TEST_F(Promises, NobodyInQuotaGoesBecauseAnotherPlanIsToTakeSomebody) {
+  Nodes({StockNode("n3", 8)});
+  Declare({.quotas = {Quota("org"), Quota("team-a").Under("org").Owns("a").Line("h100", "10"),
+                      Quota("team-b").Under("org").Owns("b").Line("h100", "9"),
+                      Quota("team-c").Under("org").Owns("c").Line("h100", "8")},
+           .classes = {Class("train", 2), Class("batch", 1)}});
+  Run(Pod("c", "c1", 3, "train"), "n1");
+  Run(Pod("c", "c2", 2, "train"), "n2");
+  Run(Pod("c", "c3", 3, "train"), "n3");
+  for (const auto& [pod, node] : {std::pair(Pod("a", "old", 5, "train"), "n1"),
+                                  std::pair(Pod("a", "small", 2, "train"), "n2"),
+                                  std::pair(Pod("a", "mid", 4, "train"), "n2"),
+                                  std::pair(Pod("a", "low", 5, "batch"), "n3")}) {
+    Run(pod, node);
+    Pass(Minutes(1));
+  }
+  PodFacts& low = running_.at(Pod("a", "low", 5, "batch").uid);
+  low.evictable = false;
+  engine_.UpsertPod(low, now_);
+  Pass(Minutes(30));
+  Try(Pod("b", "first", 4, "train"));
+  Pass(seconds(1));
+  Try(Pod("b", "second", 5, "train"));
+  EXPECT_EQ(Plan(), "plan impossible");
+  EXPECT_EQ(Evict(EvictionOutcome::kBlocked), "mid");
+  Pass(seconds(1));
+  Plan();
+  EXPECT_EQ(EvictAll(), "") << "mid stays";
+  Pass(seconds(20));
+  EXPECT_EQ(Plan(), "plan impossible");
+  EXPECT_EQ(EvictAll(), "mid");
+  Pass(seconds(1));
+  EXPECT_EQ(Plan(), "plan");
+  EXPECT_EQ(EvictAll(), "old");
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
 // What is to start soon is no work yet: it stands for nobody who runs.
 TEST_F(Promises, NobodyGoesForWhatATeamIsOnlyPromised) {
   const auto declare = [this](const char* of_b) {
