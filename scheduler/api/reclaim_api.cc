@@ -16,20 +16,23 @@ using wire::ListOf;
 using wire::TextOrNull;
 using wire::TimeOrNull;
 
+// Of one that is not to be named the name alone says what it is.
+std::string Shown(const PodName& pod) { return pod.ns.empty() ? pod.name : pod.str(); }
+
 Json ForJson(const Reclaim& reclaim) {
   if (reclaim.members.empty()) return wire::SourceJson(reclaim);
   const PodName& pod = reclaim.members.front().pod;
-  return {{"namespace", pod.ns}, {"name", pod.name}};
+  return {{"namespace", TextOrNull(pod.ns)}, {"name", pod.name}};
 }
 
 Json MemberJson(const ReclaimMember& member) {
-  return {{"pod", member.pod.str()},
+  return {{"pod", Shown(member.pod)},
           {"node", TextOrNull(member.node.str())},
           {"placed", member.placed}};
 }
 
 Json VictimJson(const ReclaimVictim& victim) {
-  return {{"pod", victim.pod.str()},
+  return {{"pod", Shown(victim.pod)},
           {"leaf", TextOrNull(victim.leaf)},
           {"gang", TextOrNull(victim.gang)},
           {"state", QuotaStateName(victim.state)},

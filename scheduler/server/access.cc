@@ -18,14 +18,6 @@ namespace {
 constexpr std::chrono::milliseconds kReadTokenEvery{5'000};
 constexpr std::string_view kBearer = "Bearer ";
 
-Subject SubjectOf(std::string_view path) {
-  if (path == "/healthz" || path == "/livez" || path == "/readyz") return Subject::kHealth;
-  if (path.starts_with("/scheduler/") || path.starts_with("/embedded/")) return Subject::kVerbs;
-  if (path.starts_with("/admission/")) return Subject::kAdmission;
-  if (path == "/" || path == "/ui" || path.starts_with("/ui/")) return Subject::kPageFiles;
-  return Subject::kPages;
-}
-
 // In questions of the usual kind: some have the engine decide about many pods, or look at all it
 // has.
 int CostOf(std::string_view path) {
@@ -62,6 +54,14 @@ std::unique_ptr<kube::TokenSource> SourceOf(const std::string& file) {
 }
 
 }  // namespace
+
+Subject SubjectOf(std::string_view path) {
+  if (path == "/healthz" || path == "/livez" || path == "/readyz") return Subject::kHealth;
+  if (path.starts_with("/scheduler/") || path.starts_with("/embedded/")) return Subject::kVerbs;
+  if (path.starts_with("/admission/")) return Subject::kAdmission;
+  if (path == "/" || path == "/ui" || path.starts_with("/ui/")) return Subject::kPageFiles;
+  return Subject::kPages;
+}
 
 Access::Access(const ServeConfig& config, std::function<CallerRates::TimePoint()> time)
     : tls_(config.tls.has_value()),
@@ -120,6 +120,7 @@ std::optional<http::Response> Access::RefuseVerb(Door door, const http::Request&
 }
 
 std::optional<http::Response> Access::RefusePage(const http::Request& request) {
+  if (unseen_) return unseen_(request.authorization);
   std::string expected(kBearer);
   {
     const absl::MutexLock lock(&mutex_);

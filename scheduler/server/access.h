@@ -5,7 +5,8 @@
 //   verbs           everywhere, or over TLS with a client certificate alone (tls.verbs: Required);
 //                   over TLS only clients of tls.allowedClients, where there is such a list
 //   admission       as the listener of TLS takes its callers
-//   pages           metrics, API, page: with the bearer token where one is configured; on their own
+//   pages           metrics, API, page: with the bearer token where one is configured, or one that
+//                   may be a user's of the cluster (viewers/ finds out whose); on their own
 //                   address, where they have one, and on the plain address unless verbs need TLS
 //
 // Nobody's browser is used against us: a page of another site may change nothing anywhere, and on
@@ -24,6 +25,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -40,6 +43,7 @@ enum class Door : uint8_t { kPlain, kTls, kPages, kProbes };
 
 // What paths take a body for.
 enum class Subject : uint8_t { kHealth, kVerbs, kAdmission, kPageFiles, kPages };
+Subject SubjectOf(std::string_view path);
 
 // The largest bodies. Pages are asked by GET; a what-if is a list of pods; an AdmissionReview has
 // the new and the old pod, each up to etcd's 1.5 MiB, which escapes make six times as long.
@@ -49,9 +53,15 @@ inline constexpr std::size_t kAdmissionBodyBytes = 32 * 1024 * 1024;
 
 class Access {
  public:
+  // Why a header is nobody's token, whatever an API server would say; nullopt: it may be
+  // somebody's.
+  using Unseen = std::function<std::optional<http::Response>(const std::string& authorization)>;
+
   // `time` is that of the rates.
   explicit Access(const ServeConfig& config,
                   std::function<CallerRates::TimePoint()> time = std::chrono::steady_clock::now);
+  // Where users of the cluster are asked for: before requests come.
+  void AskForUsers(Unseen unseen) { unseen_ = std::move(unseen); }
   // The token can be read. Errors: FailedPrecondition naming the file.
   absl::Status Check();
   // Whether there is anything to ask at that door.
@@ -84,6 +94,7 @@ class Access {
   Budgets verbs_, admission_, pages_;
   CallerRates page_rates_;
   const std::set<std::string> allowed_;
+  Unseen unseen_;  // null: not asked for
   absl::Mutex mutex_;
   // Null: none is asked for.
   const std::unique_ptr<kube::TokenSource> token_ ABSL_PT_GUARDED_BY(mutex_);

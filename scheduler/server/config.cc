@@ -150,6 +150,12 @@ void AddAdmissionKeys(ServeConfig& config, Setters& keys) {
   keys["tls.allowedClients"] = List("a list of names", config.allowed_clients);
   keys["pages.listen"] = AsFlag("HOST:PORT", ReadPagesListen, config);
   keys["probes.listen"] = AsFlag("HOST:PORT", ReadProbesListen, config);
+  keys["pages.auth"] = OneOf(Choices<PageAuth>{{"None", PageAuth::kNone},
+                                               {"Token", PageAuth::kToken},
+                                               {"Kubernetes", PageAuth::kKubernetes}},
+                             config.pages_auth);
+  keys["pages.audiences"] = List("a list of texts", config.pages_audiences);
+  keys["pages.reviewsPerSecond"] = Whole(1, 1'000, config.page_reviews_per_second);
   keys["pages.tokenFile"] = SomeText("a file name", config.pages_token_file);
   keys["pages.requestsPerSecond"] = Whole(0, 100'000, config.page_requests_per_second);
   keys["admission.schedulerName"] = AsFlag("the name of a scheduler", ReadSchedulerName, config);
@@ -407,7 +413,33 @@ absl::Status CheckElection(const ServeConfig& config) {
       seconds(lease), seconds(renew), seconds(retry)));
 }
 
+// A setting that would be without effect is taken for a mistake: somebody relies on it.
+absl::Status CheckPages(const ServeConfig& config) {
+  const PageAuth auth = PageAuthOf(config);
+  const auto bad = [](const char* text) { return absl::InvalidArgumentError(text); };
+  if (auth == PageAuth::kKubernetes && config.cluster == ClusterKind::kEmbedded) {
+    return bad(
+        "pages.auth Kubernetes: expected only with cluster kubernetes, whose API server says who a "
+        "caller is, found cluster embedded");
+  }
+  if (auth == PageAuth::kToken && config.pages_token_file.empty()) {
+    return bad("pages.auth Token: expected pages.tokenFile beside it, found none");
+  }
+  if (auth != PageAuth::kToken && !config.pages_token_file.empty()) {
+    return bad("pages.tokenFile: expected only with pages.auth Token, found another");
+  }
+  if (auth != PageAuth::kKubernetes && !config.pages_audiences.empty()) {
+    return bad("pages.audiences: expected only with pages.auth Kubernetes, found another");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+PageAuth PageAuthOf(const ServeConfig& config) {
+  const PageAuth unset = config.pages_token_file.empty() ? PageAuth::kNone : PageAuth::kToken;
+  return config.pages_auth.value_or(unset);
+}
 
 absl::Status CheckConfig(const ServeConfig& config) {
   const bool embedded = config.cluster == ClusterKind::kEmbedded;
@@ -435,6 +467,7 @@ absl::Status CheckConfig(const ServeConfig& config) {
     return absl::InvalidArgumentError(
         fmt::format("{}: expected only with tls.clientCaFile, found none", setting));
   }
+  if (absl::Status status = CheckPages(config); !status.ok()) return status;
   return CheckElection(config);
 }
 

@@ -28,6 +28,13 @@ enum class LedgerFailure : uint8_t {
   kOpen,    // it goes on, unmetered
 };
 
+// What metrics, API and page ask their callers for.
+enum class PageAuth : uint8_t {
+  kNone,        // nothing
+  kToken,       // the one token of a file
+  kKubernetes,  // a token of a user of the cluster, who sees what they may
+};
+
 // One leader among several processes, by a Lease.
 struct ElectionOptions {
   std::string ns;
@@ -61,7 +68,12 @@ struct ServeConfig {
   // the chart; 64 MiB are two of the largest reviews, 128 MiB ten views of 20,000 pods.
   std::size_t reading_bytes = std::size_t{64} << 20;
   std::size_t sending_bytes = std::size_t{128} << 20;
-  std::string pages_token_file;       // not empty: they ask for this bearer token
+  // Unset: kToken with a file, else kNone.
+  std::optional<PageAuth> pages_auth;
+  std::string pages_token_file;  // of kToken
+  // What tokens must be for, of kKubernetes; empty: the API server.
+  std::vector<std::string> pages_audiences;
+  int page_reviews_per_second = 2;    // asked of the API server about callers, of kKubernetes
   int page_requests_per_second = 50;  // of one address that is not this machine's; 0: any number
   AdmissionOptions admission;
   ElectionOptions election;
@@ -126,6 +138,9 @@ absl::Status ReadSchedulerName(std::string_view text, ServeConfig& config);
 
 // Settings that do not go together. Errors: InvalidArgument naming both.
 absl::Status CheckConfig(const ServeConfig& config);
+
+// What pages ask for, with the unset choice made.
+PageAuth PageAuthOf(const ServeConfig& config);
 
 // The policy with every unset choice made.
 GpuPolicy PolicyDefaults(const ServeConfig& config);

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <boost/asio/thread_pool.hpp>
+#include <functional>
 
 #include "scheduler/api/router.h"
 #include "scheduler/http/server.h"
@@ -17,8 +18,12 @@ class QuestionDesk {
   // Questions that may wait or be answered at one time.
   static constexpr int kMostWaiting = 64;
 
+  using Work = std::function<void(http::Request, http::Responder)>;
+
   // The router outlives the answer. A handler that throws is logged and answered 500.
   void Ask(const Router& router, http::Request request, http::Responder respond);
+  // The same with other work.
+  void Do(http::Request request, http::Responder respond, Work work);
   // Waits for what was asked.
   void Join() { pool_.join(); }
 

@@ -15,9 +15,11 @@
 #include <utility>
 
 #include "scheduler/api/pages.h"
+#include "scheduler/api/sight/limited_api.h"
 #include "scheduler/http/tls.h"
 #include "scheduler/kube/cluster.h"
 #include "scheduler/kube/leadership/elector.h"
+#include "scheduler/kube/reviews/reviewer.h"
 #include "scheduler/kube/transport/server_clock.h"
 #include "scheduler/kube/transport/tls.h"
 #include "scheduler/server/access.h"
@@ -26,6 +28,8 @@
 #include "scheduler/server/question_desk.h"
 #include "scheduler/server/standby_buffer.h"
 #include "scheduler/server/takeover.h"
+#include "scheduler/server/viewers/page_gate.h"
+#include "scheduler/server/viewers/viewers.h"
 
 namespace tranche {
 namespace {
@@ -90,9 +94,14 @@ struct Runtime::Impl {
   absl::Status MakeCluster();
   absl::StatusOr<kube::Options> ClientOptions() const;
   void MakeElector(kube::Options client);
+  // From here on `services` answers.
+  void Lead();
+  void MakeGate();
   absl::Status MakeServers();
   LeaderHooks MakeLeaderHooks();
   void Answer(http::Request request, http::Responder respond);
+  // Without a look at who asks.
+  void Route(http::Request request, http::Responder respond);
   uint16_t PortOf(Door door) const;
   void AddEdges(metrics::Scrape& scrape) const;
 
@@ -111,6 +120,7 @@ struct Runtime::Impl {
   StandbyBuffer buffer;  // likewise
   std::unique_ptr<LeaderServices> services;
   std::atomic<const LeaderServices*> leading = nullptr;  // `services`, once it answers
+  std::unique_ptr<LimitedApi> limited;                   // of it, from then on
   Router standby;
   kube::Credentials shown;  // to the API server
   std::shared_ptr<kube::ServerClock> server_clock = std::make_shared<kube::ServerClock>();
@@ -120,6 +130,10 @@ struct Runtime::Impl {
   // advice, copies of the ledger and the like in the way of metrics.
   QuestionDesk questions;
   QuestionDesk long_questions;
+  // Where users of the cluster are asked for, else null.
+  std::unique_ptr<kube::Reviewer> reviewer;
+  std::unique_ptr<Viewers> viewers;
+  std::unique_ptr<PageGate> gate;
   boost::asio::thread_pool chores{1};
   std::map<Door, std::unique_ptr<http::Server>> servers;
 
@@ -168,7 +182,7 @@ absl::Status Runtime::Impl::MakeCluster() {
     kube_cluster = std::make_unique<kube::Cluster>(*std::move(options), services->host().cluster);
     services->Attach(*kube_cluster);
   }
-  leading = services.get();
+  Lead();
   return absl::OkStatus();
 }
 
@@ -247,13 +261,57 @@ void Runtime::Impl::TakeOver(int64_t epoch) {
   if (!grant.holds()) return;
   buffer.Open(services->host().cluster);
   services->Begin();
-  leading = services.get();
+  Lead();
   const auto took = std::chrono::steady_clock::now() - began;
   spdlog::info("leading, epoch {}: taken over in {} ms", epoch,
                std::chrono::duration_cast<milliseconds>(took).count());
 }
 
+void Runtime::Impl::Lead() {
+  limited = std::make_unique<LimitedApi>(services->host().engine, services->router());
+  leading = services.get();
+}
+
+void Runtime::Impl::MakeGate() {
+  if (PageAuthOf(config) != PageAuth::kKubernetes) return;
+  kube::Reviews* reviews = process.reviews;
+  if (reviews == nullptr) {
+    kube::Options options;
+    options.credentials = shown;
+    options.user_agent = fmt::format("tranche/{}", Version());
+    options.server_clock = server_clock;
+    reviewer = std::make_unique<kube::Reviewer>(std::move(options), config.pages_audiences);
+    reviews = reviewer.get();
+  }
+  Viewers::Clocks clocks;
+  clocks.wall = [this] {
+    const auto ahead = server_clock->ahead();
+    const auto now = std::chrono::system_clock::now();
+    return ahead ? now - std::chrono::duration_cast<std::chrono::system_clock::duration>(*ahead)
+                 : now;
+  };
+  viewers = std::make_unique<Viewers>(*reviews, config.page_reviews_per_second, std::move(clocks));
+  access.AskForUsers(
+      [this](const std::string& authorization) { return viewers->RefuseUnseen(authorization); });
+  PageGate::Hooks hooks;
+  hooks.all = [this](http::Request request, http::Responder respond) {
+    Route(std::move(request), std::move(respond));
+  };
+  hooks.desk = [this](http::Request request, http::Responder respond, PageGate::Work work) {
+    questions.Do(std::move(request), std::move(respond), std::move(work));
+  };
+  hooks.limited = [this] { return leading == nullptr ? nullptr : limited.get(); };
+  gate = std::make_unique<PageGate>(*viewers, std::move(hooks));
+  if (reviewer) reviewer->Start();
+}
+
 void Runtime::Impl::Answer(http::Request request, http::Responder respond) {
+  if (gate == nullptr || SubjectOf(request.path) != Subject::kPages)
+    return Route(std::move(request), std::move(respond));
+  gate->Answer(std::move(request), std::move(respond));
+}
+
+void Runtime::Impl::Route(http::Request request, http::Responder respond) {
   const LeaderServices* const leader = leading;
   if (leader == nullptr && !IsForAnybody(request.path)) {
     return respond(ErrorResponse(503, Describe(Readiness::kStandby)));
@@ -266,6 +324,7 @@ void Runtime::Impl::Answer(http::Request request, http::Responder respond) {
 
 absl::Status Runtime::Impl::MakeServers() {
   if (const absl::Status checked = access.Check(); !checked.ok()) return checked;
+  MakeGate();
   AddPages([] { return Readiness::kStandby; }, nullptr, metrics,
            [this] {
              metrics::Scrape scrape;
@@ -381,6 +440,8 @@ void Runtime::Stop() {
     const auto left = std::chrono::duration_cast<milliseconds>(kDrainTime - spent);
     server->Stop(std::max(left, milliseconds(0)));
   }
+  // Before the desks, which it gives work to.
+  if (impl_->reviewer) impl_->reviewer->Stop();
   impl_->questions.Join();
   impl_->long_questions.Join();
   impl_->chores.join();

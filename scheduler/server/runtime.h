@@ -19,12 +19,18 @@
 
 namespace tranche {
 
+namespace kube {
+class Reviews;
+}
+
 // What only the process can do for itself. From threads of the runtime; must not call Stop.
 struct RuntimeHooks {
   // The lease was lost: nothing may be written any more, and nothing of what is in memory counts.
   std::function<void(const std::string& why)> lost;
   // To be stopped in order and started again.
   std::function<void(const std::string& why)> restart;
+  // Says who callers are instead of the API server; outlives the runtime. Null: the API server.
+  kube::Reviews* reviews = nullptr;
 };
 
 class Runtime {

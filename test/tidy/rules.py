@@ -44,7 +44,7 @@ RANKS = [
     ["scheduler/wire/pods"],
     ["scheduler/wire/protocol"],
     ["scheduler/kube/transport"],
-    ["scheduler/kube/watch", "scheduler/kube/leadership"],
+    ["scheduler/kube/watch", "scheduler/kube/leadership", "scheduler/kube/reviews"],
     ["scheduler/kube/writes"],
     ["scheduler/ledger/bill"],
     ["scheduler/http", "scheduler/kube", "scheduler/embedded", "scheduler/ledger",
@@ -52,7 +52,8 @@ RANKS = [
     ["scheduler/host", "scheduler/agent"],
     ["scheduler/controllers"],
     ["scheduler/api"],
-    ["scheduler/api/foresight"],
+    ["scheduler/api/foresight", "scheduler/api/sight"],
+    ["scheduler/server/viewers"],
     ["scheduler/server"],
     ["scheduler/cli/output"],
     ["scheduler/cli"],
@@ -66,17 +67,19 @@ FREE_RANK = RANK_OF["test"]
 # Foreign libraries by the start of the include, and the rooms they stay in. "*" is everywhere; an
 # entry that ends in .cc limits the library to such files of the room. The first match counts.
 _KUBE_ROOMS = ["scheduler/kube", "scheduler/kube/transport", "scheduler/kube/watch",
-               "scheduler/kube/writes", "scheduler/kube/leadership"]
+               "scheduler/kube/writes", "scheduler/kube/leadership", "scheduler/kube/reviews"]
 _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/nodes",
                "scheduler/wire/workloads",
                "scheduler/wire/agents", "scheduler/wire/claims", "scheduler/wire/pods",
                "scheduler/wire/protocol", *_KUBE_ROOMS, "scheduler/embedded",
                "scheduler/controllers", "scheduler/api", "scheduler/api/foresight",
-               "scheduler/server", "scheduler/cli", "scheduler/cli/output", "policy/*.cc"]
+               "scheduler/api/sight", "scheduler/server", "scheduler/cli", "scheduler/cli/output",
+               "policy/*.cc"]
 # Where threads share state; test/tidy/threads.sh has clang check the locks.
 _SHARED_ROOMS = ["scheduler/http", *_KUBE_ROOMS, "scheduler/embedded", "scheduler/ledger",
                  "scheduler/metrics", "scheduler/host", "scheduler/controllers", "scheduler/api",
-                 "scheduler/server", "scheduler/agent"]
+                 "scheduler/api/sight", "scheduler/server", "scheduler/server/viewers",
+                 "scheduler/agent"]
 LIBRARIES = [
     ("absl/status/", ["*"]),
     ("absl/time/", ["policy/*.cc", "scheduler/host/*.cc"]),
@@ -88,7 +91,7 @@ LIBRARIES = [
     ("boost/", ["scheduler/http", *_KUBE_ROOMS, "scheduler/api", "scheduler/api/foresight",
                 "scheduler/server", "scheduler/cli"]),
     ("openssl/", ["scheduler/http", "scheduler/kube/transport", "scheduler/ledger",
-                  "scheduler/server"]),
+                  "scheduler/server/viewers", "scheduler/server"]),
     ("sqlite3.h", ["scheduler/ledger"]),
     ("nghttp2/", ["scheduler/probe/*.cc"]),
     ("zlib.h", ["scheduler/http/*.cc", "test"]),
@@ -100,7 +103,8 @@ LIBRARIES = [
                   "scheduler/controllers", "scheduler/server", "scheduler/agent/*.cc",
                   "scheduler/cli/output/*.cc"]),
     ("spdlog/", [*_KUBE_ROOMS, "scheduler/host", "scheduler/controllers", "scheduler/api",
-                "scheduler/api/foresight", "scheduler/server", "scheduler/cli", "scheduler/agent"]),
+                "scheduler/api/foresight", "scheduler/server/viewers", "scheduler/server",
+                "scheduler/cli", "scheduler/agent"]),
     ("CLI/", ["scheduler/cli"]),
 ]
 SYSTEM_HEADER = re.compile(r"^(sys/|netinet/|arpa/|linux/)?[a-z0-9_]+\.h$")

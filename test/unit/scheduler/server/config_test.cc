@@ -46,7 +46,13 @@ tls:
   clientCaFile: ca.crt
   verbs: Required
   allowedClients: [kube-scheduler, "spiffe://a/b"]
-pages: {listen: "127.0.0.1:9091", tokenFile: token, requestsPerSecond: 7}
+pages:
+  listen: "127.0.0.1:9091"
+  auth: Token
+  tokenFile: token
+  audiences: [tranche]
+  reviewsPerSecond: 9
+  requestsPerSecond: 7
 probes: {listen: ":9092"}
 http:
   readingBytes: 2097152
@@ -98,6 +104,9 @@ http:
   EXPECT_EQ(config.pages_address, "127.0.0.1");
   EXPECT_EQ(config.pages_port, 9091);
   EXPECT_EQ(config.pages_token_file, "token");
+  EXPECT_EQ(config.pages_auth, PageAuth::kToken);
+  EXPECT_EQ(config.pages_audiences, std::vector<std::string>{"tranche"});
+  EXPECT_EQ(config.page_reviews_per_second, 9);
   EXPECT_EQ(config.probes_address, "0.0.0.0");
   EXPECT_EQ(config.probes_port, 9092);
   EXPECT_EQ(config.reading_bytes, 2097152U);
@@ -125,6 +134,8 @@ TEST(ConfigTest, MistakesNameLineKeyExpectedAndFound) {
       {"threads: \"2\"\n", "c.yaml:1: expected threads: a whole number in 1..64, found \"2\""},
       {"threads: 2.5\n", "c.yaml:1: expected threads: a whole number in 1..64, found \"2.5\""},
       {"threads: [2]\n", "c.yaml:1: expected threads: a whole number in 1..64, found a list"},
+      {"pages: {auth: kubernetes}\n",
+       "c.yaml:1: expected pages.auth: one of None Token Kubernetes, found \"kubernetes\""},
       {"threads:\n", "c.yaml:1: expected threads: a whole number in 1..64, found nothing"},
       {"filterWidth: 65\n",
        "c.yaml:1: expected filterWidth: a whole number in 1..64, found \"65\""},
@@ -175,6 +186,20 @@ TEST(ConfigTest, SettingsThatDoNotGoTogetherAreNamed) {
        "tls.allowedClients: expected only with tls.clientCaFile, found none"},
       {"tls: {certFile: a, keyFile: b, clientCaFile: d, verbs: Required, allowedClients: [c]}\n",
        "ok"},
+      {"cluster: kubernetes\npages: {auth: Kubernetes, audiences: [tranche]}\n", "ok"},
+      {"pages: {auth: None}\n", "ok"},
+      {"pages: {auth: Token, tokenFile: t}\n", "ok"},
+      {"pages: {auth: Kubernetes}\n",
+       "pages.auth Kubernetes: expected only with cluster kubernetes, whose API server says who a "
+       "caller is, found cluster embedded"},
+      {"pages: {auth: Token}\n",
+       "pages.auth Token: expected pages.tokenFile beside it, found none"},
+      {"pages: {auth: None, tokenFile: t}\n",
+       "pages.tokenFile: expected only with pages.auth Token, found another"},
+      {"cluster: kubernetes\npages: {auth: Kubernetes, tokenFile: t}\n",
+       "pages.tokenFile: expected only with pages.auth Token, found another"},
+      {"pages: {audiences: [a]}\n",
+       "pages.audiences: expected only with pages.auth Kubernetes, found another"},
   };
   for (const auto& [yaml, error] : table) {
     ServeConfig config;
