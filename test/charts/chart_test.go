@@ -167,6 +167,22 @@ func TestRendered(t *testing.T) {
 			".spec.selector.matchLabels.app\\.kubernetes\\.io/component", "replicas"},
 		{"monitoring: {serviceMonitor: {enabled: true}}\npages: {tokenSecret: t}", "ServiceMonitor/tranche",
 			".spec.endpoints[0].authorization.credentials.name", "t"},
+		{"monitoring: {serviceMonitor: {enabled: true}}\npages: {tokenSecret: t}", "ServiceMonitor/tranche",
+			".spec.endpoints[0].bearerTokenFile", ""},
+		{"monitoring: {serviceMonitor: {enabled: true}}", "ServiceMonitor/tranche",
+			".spec.endpoints[0].bearerTokenFile", "/var/run/secrets/kubernetes.io/serviceaccount/token"},
+		{"monitoring: {serviceMonitor: {enabled: true}}\npages: {auth: None}", "ServiceMonitor/tranche",
+			".spec.endpoints[0].bearerTokenFile", ""},
+		{"monitoring: {scrapers: [{namespace: m, name: p}]}", "ClusterRoleBinding/tranche-scraper-m-p",
+			".subjects[0].namespace", "m"},
+		// Whom the pages show what.
+		{"", "ClusterRole/tranche-viewer", ".rules[0].resources[0]", "gpuquotas"},
+		{"", "ClusterRole/tranche-viewer", ".rules[1].nonResourceURLs[0]", "/metrics"},
+		{"", "ClusterRole/tranche-reviews", ".rules[*].resources[*]", "tokenreviews subjectaccessreviews"},
+		{"", "ClusterRole/tranche-reviews", ".rules[*].verbs[*]", "create create"},
+		{"", "ClusterRoleBinding/tranche-reviews", ".subjects[0].name", "tranche"},
+		{"pages: {auth: None}", "-ClusterRoleBinding/tranche-reviews", "", ""},
+		{"pages: {tokenSecret: t}", "-ClusterRoleBinding/tranche-reviews", "", ""},
 		// Classes.
 		{"", "PriorityClass/gpu-training", ".preemptionPolicy", "Never"},
 		{"", "GPUClass/training", ".spec.priorityClassNames[0]", "gpu-training"},
@@ -211,6 +227,14 @@ func TestServerConfiguration(t *testing.T) {
 		{"ledger: {enabled: false}", ".ledger", ""},
 		{"", ".pages.listen", "0.0.0.0:9090"},
 		{"", ".probes.listen", "0.0.0.0:9091"},
+		// Closed by default.
+		{"", ".pages.auth", "Kubernetes"},
+		{"", ".pages.reviewsPerSecond", "2"},
+		{"", ".pages.audiences", ""},
+		{"pages: {audiences: [tranche]}", ".pages.audiences[0]", "tranche"},
+		{"pages: {auth: None}", ".pages.auth", "None"},
+		{"pages: {auth: None}", ".pages.reviewsPerSecond", ""},
+		{"pages: {tokenSecret: t}", ".pages.auth", "Token"},
 		{"", ".pages.tokenFile", ""},
 		{"pages: {tokenSecret: t}", ".pages.tokenFile", "/etc/tranche/pages/token"},
 		{"pages: {requestsPerSecond: 0}", ".pages.requestsPerSecond", "0"},
@@ -281,10 +305,11 @@ func TestSchedulerImageByClusterVersion(t *testing.T) {
 
 func TestNotesNameTheNextStep(t *testing.T) {
 	for values, expected := range map[string]string{
-		"":                                "kubectl label namespace NAMESPACE tranche.dev/schedule=true",
-		"server: {compatibility: hami}":   "tranche.dev/schedule=hami",
-		"scheduler: {name: gpus}":         `"schedulerName":"gpus"`,
-		"certificates: {mode: Generated}": "Certificates were generated for 3650 days",
+		"":                                        "kubectl label namespace NAMESPACE tranche.dev/schedule=true",
+		"server: {compatibility: hami}":           "tranche.dev/schedule=hami",
+		"scheduler: {name: gpus}":                 `"schedulerName":"gpus"`,
+		"pages: {auth: Kubernetes}":               "--clusterrole tranche-viewer",
+		"certificates: {mode: Generated}":         "Certificates were generated for 3650 days",
 		"ledger: {persistence: {enabled: false}}": "budgets begin anew",
 	} {
 		_, notes, err := Render(Folder, parse(t, values), Options{})
@@ -351,6 +376,10 @@ func TestRefused(t *testing.T) {
 		{"monitoring: {serviceMonitor: {interval: 15}}", "/monitoring/serviceMonitor/interval"},
 		// Right one by one, wrong together.
 		{"leaderElection: {enabled: false}", "leaderElection.enabled: expected true"},
+		{"pages: {auth: Token}", "pages.tokenSecret: expected it with pages.auth Token"},
+		{"pages: {auth: Kubernetes, tokenSecret: t}", "found \"t\" with Kubernetes"},
+		{"pages: {auth: None, audiences: [a]}", "pages.audiences: expected only with pages.auth Kubernetes"},
+		{"pages: {auth: kubernetes}", "/pages/auth"},
 		{"leaderElection: {renewSeconds: 20}", "expected leaseSeconds > renewSeconds > 1.2 x"},
 		{"leaderElection: {retrySeconds: 9}", "expected leaseSeconds > renewSeconds > 1.2 x"},
 		{"certificates: {mode: Secrets, secrets: {server: a, client: b}}", "certificates.secrets.caBundle: expected"},

@@ -140,7 +140,10 @@ func rights(t *testing.T, objects []Object) string {
 		given, known := rules[role{binding.RoleRef.Kind, namespace, binding.RoleRef.Name}]
 		for _, subject := range binding.Subjects {
 			account := subject.Name
-			if subject.Kind != "ServiceAccount" || find(objects, "ServiceAccount/"+account) == nil &&
+			// Prometheus is not of the chart, and gets one path.
+			if strings.HasSuffix(binding.RoleRef.Name, "-scraper") {
+				account = subject.Namespace + ":" + account
+			} else if subject.Kind != "ServiceAccount" || find(objects, "ServiceAccount/"+account) == nil &&
 				find(objects, "ServiceAccount/"+subject.Namespace+"/"+account) == nil {
 				t.Errorf("%s: expected an account of the chart, found %v", object.Name(), subject)
 			}
@@ -158,6 +161,11 @@ func rights(t *testing.T, objects []Object) string {
 
 func spell(who string, rule rbacv1.PolicyRule) []string {
 	var lines []string
+	for _, path := range rule.NonResourceURLs {
+		for _, verb := range rule.Verbs {
+			lines = append(lines, who+" "+verb+" "+path)
+		}
+	}
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {
 			if group != "" {

@@ -152,8 +152,20 @@ seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
 {{/* Values that are right one by one and wrong together. */}}
+{{/* What metrics and API ask for. */}}
+{{- define "tranche.pagesAuth" -}}
+{{- .Values.pages.auth | default (ternary "Token" "Kubernetes" (ne .Values.pages.tokenSecret "")) -}}
+{{- end -}}
+
 {{- define "tranche.check" -}}
 {{- $v := .Values -}}
+{{- $auth := include "tranche.pagesAuth" . -}}
+{{- if ne (eq $auth "Token") (ne $v.pages.tokenSecret "") -}}
+{{- fail (printf "pages.tokenSecret: expected it with pages.auth Token and with no other, found %q with %s" $v.pages.tokenSecret $auth) -}}
+{{- end -}}
+{{- if and $v.pages.audiences (ne $auth "Kubernetes") -}}
+{{- fail (printf "pages.audiences: expected only with pages.auth Kubernetes, found it with %s" $auth) -}}
+{{- end -}}
 {{- if and (gt (int $v.server.replicas) 1) (not $v.leaderElection.enabled) -}}
 {{- fail (printf "leaderElection.enabled: expected true with server.replicas above 1, found false with %d: two servers would both give devices out" (int $v.server.replicas)) -}}
 {{- end -}}
