@@ -91,8 +91,7 @@ void AddServer(CLI::App& command, ServerFlags& server) {
                         : fmt::format("URL of a running tranche serve ({})", kDefaultServer))
       ->type_name("URL")
       ->envname("TRANCHE_SERVER");
-  File(add("--token-file", server.token_file,
-           "the bearer token the server asks for (pages.tokenFile)"))
+  File(add("--token-file", server.token_file, "the bearer token the server asks for (pages.auth)"))
       ->envname("TRANCHE_TOKEN_FILE");
   File(add("--ca-file", server.ca_file,
            "CA of an https server; without it: whom this machine trusts"))
@@ -101,8 +100,9 @@ void AddServer(CLI::App& command, ServerFlags& server) {
       ->envname("TRANCHE_CERT_FILE");
   File(add("--key-file", server.key_file, "its private key"))->envname("TRANCHE_KEY_FILE");
   File(add("--kubeconfig", server.kubeconfig,
-           "go through the API server of this file (KUBECONFIG, ~/.kube/config)"));
-  add("--context", server.context, "go through the API server of this context")->type_name("NAME");
+           "go through the API server of this file (KUBECONFIG, ~/.kube/config); with --server: "
+           "show that server its user's token"));
+  add("--context", server.context, "likewise of this context")->type_name("NAME");
   add("--service", server.service,
       fmt::format("the Service behind the API server, [:PORT] may follow ({})", kDefaultService))
       ->type_name("NAMESPACE/NAME")

@@ -154,4 +154,35 @@ absl::StatusOr<PluginLogin::Held> PluginLogin::Read(const std::string& text) con
   return held;
 }
 
+UserToken::UserToken(kube::UserLogin login) : credentials_(std::move(login.credentials)) {
+  if (login.plugin) plugin_.emplace(*std::move(login.plugin));
+}
+
+absl::StatusOr<std::string> UserToken::Get(Instant now) {
+  if (plugin_) TRANCHE_RETURN_IF_ERROR(plugin_->Fill(now, credentials_));
+  std::string token = credentials_.token;
+  if (!credentials_.token_file.empty()) {
+    TRANCHE_ASSIGN_OR_RETURN(const std::string text, kube::ReadSmallFile(credentials_.token_file));
+    token = kube::Trimmed(text);
+  }
+  if (!token.empty()) {
+    const absl::Status usable = kube::CheckToken(token, "the kubeconfig");
+    if (!usable.ok()) return absl::InvalidArgumentError(std::string(usable.message()));
+    return token;
+  }
+  const bool certificate =
+      !credentials_.client_cert_pem.empty() || !credentials_.client_cert_file.empty();
+  return absl::InvalidArgumentError(fmt::format(
+      "the server asks for a token of the cluster: expected a kubeconfig's user who has one, found "
+      "{}; kubectl create token ACCOUNT -n NAMESPACE makes one, which goes into a file for "
+      "--token-file",
+      certificate ? "one with a client certificate, which only API servers can judge"
+                  : "one without"));
+}
+
+bool UserToken::Forget() {
+  if (plugin_) plugin_->Forget();
+  return plugin_.has_value();
+}
+
 }  // namespace tranche

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "scheduler/kube/transport/exec_plugin.h"
 #include "topology/base/units.h"
 
@@ -35,6 +36,24 @@ class PluginLogin {
 
   kube::ExecPlugin plugin_;
   std::optional<Held> held_;
+};
+
+// The token of a kubeconfig's user, for a server that asks for one.
+class UserToken {
+ public:
+  explicit UserToken(kube::UserLogin login);
+  // Whether the server has asked for it; it is shown to nobody before.
+  bool wanted() const { return wanted_; }
+  void Want() { wanted_ = true; }
+  // Errors: InvalidArgument where the user has none, with what helps; those of PluginLogin.
+  absl::StatusOr<std::string> Get(Instant now);
+  // The server did not take it. False: there is no other.
+  bool Forget();
+
+ private:
+  kube::Credentials credentials_;
+  std::optional<PluginLogin> plugin_;
+  bool wanted_ = false;
 };
 
 }  // namespace tranche

@@ -82,6 +82,18 @@ std::string WithScheme(const std::string& server) {
   return (url.ok() && IsLoopback(url->host) ? "http://" : "https://") + server;
 }
 
+absl::StatusOr<std::string> KubeconfigOf(const ServerFlags& flags) {
+  if (!flags.kubeconfig.empty()) return flags.kubeconfig;
+  if (const char* const named = std::getenv("KUBECONFIG"); named != nullptr && *named != '\0') {
+    const std::string path = named;
+    if (path.find(':') == std::string::npos) return path;
+    return Invalid("KUBECONFIG", "one file (--kubeconfig names it)", wire::Quoted(path));
+  }
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && *home != '\0') return std::string(home) + "/.kube/config";
+  return Invalid("--kubeconfig", "a file, KUBECONFIG or HOME", "none of them");
+}
+
 absl::StatusOr<Server> ByUrl(ServerFlags flags) {
   const std::string typed = std::exchange(flags.server, WithScheme(flags.server));
   const absl::StatusOr<kube::ServerUrl> url = kube::ParseServerUrl(flags.server);
@@ -94,19 +106,18 @@ absl::StatusOr<Server> ByUrl(ServerFlags flags) {
   if (const absl::Status read = ReadTls(flags, server.credentials); !read.ok()) return read;
   if (const absl::Status read = ReadToken(flags, server.credentials); !read.ok()) return read;
   server.shown = flags.server;
-  return server;
-}
-
-absl::StatusOr<std::string> KubeconfigOf(const ServerFlags& flags) {
-  if (!flags.kubeconfig.empty()) return flags.kubeconfig;
-  if (const char* const named = std::getenv("KUBECONFIG"); named != nullptr && *named != '\0') {
-    const std::string path = named;
-    if (path.find(':') == std::string::npos) return path;
-    return Invalid("KUBECONFIG", "one file (--kubeconfig names it)", wire::Quoted(path));
+  if (flags.kubeconfig.empty() && flags.context.empty()) return server;
+  if (!flags.token_file.empty()) {
+    return Invalid("--token-file", "it or --context (--kubeconfig), whose user has a token",
+                   "both");
   }
-  const char* const home = std::getenv("HOME");
-  if (home != nullptr && *home != '\0') return std::string(home) + "/.kube/config";
-  return Invalid("--kubeconfig", "a file, KUBECONFIG or HOME", "none of them");
+  const absl::StatusOr<std::string> file = KubeconfigOf(flags);
+  if (!file.ok()) return file.status();
+  absl::StatusOr<kube::UserLogin> login = kube::LoadUserKubeconfig(*file, flags.context);
+  if (!login.ok()) return absl::InvalidArgumentError(std::string(login.status().message()));
+  server.ns = login->credentials.context_namespace;
+  server.user = std::make_shared<UserToken>(*std::move(login));
+  return server;
 }
 
 // What an API server takes as a name: safe in a path as it is.
@@ -212,9 +223,16 @@ std::string RefusalText(const Server& server, const kube::SingleAnswer& answer,
     if (server.through_api_server) {
       text +=
           " (API servers do not pass one on: kubectl port-forward -n tranche-system "
-          "service/tranche 9090, then --server http://127.0.0.1:9090 --token-file FILE)";
+          "service/tranche 9090, then --server http://127.0.0.1:9090 with --token-file FILE, or "
+          "with "
+          "--context NAME for the token of a kubeconfig's user)";
+    } else if (server.user) {
+      text += " (that of the kubeconfig's user)";
     } else if (file.empty()) {
-      text += " (--token-file FILE, or TRANCHE_TOKEN_FILE, names the file that holds it)";
+      text +=
+          " (--token-file FILE, or TRANCHE_TOKEN_FILE, names the file that holds it; --context "
+          "NAME "
+          "shows the token of a kubeconfig's user)";
     } else {
       text += fmt::format(" (the one in {} is another)", file);
     }
@@ -237,8 +255,34 @@ absl::StatusOr<kube::SingleAnswer> SignedCall(const Server& server,
   return kube::CallOnce(credentials, request);
 }
 
+// With the token of the kubeconfig's user from the moment that the server asks for one.
+absl::StatusOr<kube::SingleAnswer> CallAsUser(const Server& server,
+                                              const kube::SingleRequest& request) {
+  UserToken& user = *server.user;
+  constexpr int kTries = 3;  // without one, with it, and with another
+  for (int tried = 1;; ++tried) {
+    kube::Credentials credentials = server.credentials;
+    if (user.wanted()) {
+      if (!credentials.tls && !IsLoopback(credentials.host)) {
+        return Invalid("--context",
+                       "an https server, or one on this machine (kubectl port-forward), since a "
+                       "token is never sent in clear",
+                       server.shown);
+      }
+      const Instant now = std::chrono::floor<Millis>(std::chrono::system_clock::now());
+      TRANCHE_ASSIGN_OR_RETURN(credentials.token, user.Get(now));
+      credentials.token_in_clear = !credentials.tls;
+    }
+    absl::StatusOr<kube::SingleAnswer> answer = kube::CallOnce(credentials, request);
+    if (!answer.ok() || answer->status != 401 || tried == kTries) return answer;
+    if (user.wanted() && !user.Forget()) return answer;
+    user.Want();
+  }
+}
+
 // A sign-in that the API server no longer takes is made anew, once.
 absl::StatusOr<kube::SingleAnswer> Call(const Server& server, const kube::SingleRequest& request) {
+  if (server.user) return CallAsUser(server, request);
   if (!server.login) return kube::CallOnce(server.credentials, request);
   absl::StatusOr<kube::SingleAnswer> answer = SignedCall(server, request);
   if (!answer.ok() || answer->status != 401) return answer;
@@ -252,11 +296,8 @@ absl::StatusOr<Server> ReadServerFlags(const ServerFlags& flags) {
   const bool names_cluster =
       !flags.kubeconfig.empty() || !flags.context.empty() || !flags.service.empty();
   if (!flags.server.empty()) {
-    if (!names_cluster) return ByUrl(flags);
-    return Invalid("--server",
-                   "no --kubeconfig, --context or --service beside it (or beside "
-                   "TRANCHE_SERVER)",
-                   "one");
+    if (flags.service.empty()) return ByUrl(flags);
+    return Invalid("--server", "no --service beside it (or beside TRANCHE_SERVER)", "one");
   }
   if (names_cluster || flags.by_kubectl) return ByApiServer(flags);
   ServerFlags local = flags;

@@ -39,10 +39,12 @@ struct Server {
   bool through_api_server = false;
   std::string api_prefix;              // of the API server's own address
   std::shared_ptr<PluginLogin> login;  // null: the credentials are whole
+  std::shared_ptr<UserToken> user;     // null: there is no other token than that of the credentials
   std::string ns;  // of the kubeconfig's context ("default" where it names none); "": by URL
 };
 
-// With a server that URL, without a scheme http on this machine and https elsewhere; else, where a
+// With a server that URL, without a scheme http on this machine and https elsewhere, and with a
+// kubeconfig or context the token of its user, if the server asks for one; else, where a
 // kubeconfig, context or service is named or kubectl has called, through the API server; else
 // kDefaultServer. Kubeconfig: the flag, $KUBECONFIG, ~/.kube/config. Errors: InvalidArgument naming
 // the flag, what was expected and what was found; those of kube::LoadKubeconfig.

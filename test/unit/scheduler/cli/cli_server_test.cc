@@ -141,7 +141,11 @@ TEST_F(CliServerTest, TlsTokenAndClientCertificate) {
       {"TLS where there is none",
        {"--server", at("https", open->port()), "--ca-file", ca},
        "http:// instead of https://"},
-      {"URL and context", {"--server", https, "--context", "prod"}, "--context"},
+      {"URL and service", {"--server", https, "--service", "a/b"}, "--service"},
+      {"two tokens",
+       {"--server", https, "--token-file", token, "--context", "prod"},
+       "--token-file: expected it or --context"},
+      {"no such kubeconfig", {"--server", https, "--kubeconfig", "/nonexistent"}, "/nonexistent"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.what);
@@ -173,6 +177,69 @@ TEST_F(CliServerTest, EnvironmentStandsForFlags) {
   }
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(flag_wins.err.find("at https://127.0.0.1:1,"), std::string::npos) << flag_wins.err;
+}
+
+// A server that asks for tokens of the cluster, and a kubeconfig's user.
+TEST_F(CliServerTest, ShowsTheTokenOfTheKubeconfigsUserWhereItIsAskedFor) {
+  const auto server = Start("IP:127.0.0.1", false);
+  const std::string url = "http://127.0.0.1:" + std::to_string(server->port());
+  const auto kubeconfig = [this](const std::string& name, const std::string& user) {
+    return Write(name,
+                 "current-context: here\ncontexts:\n"
+                 "- {name: here, context: {cluster: c, user: u, namespace: team-a}}\n"
+                 "clusters:\n- name: c\n  cluster: {server: \"https://127.0.0.1:1\", "
+                 "insecure-skip-tls-verify: true}\nusers:\n- {name: u, user: " +
+                     user + "}\n");
+  };
+  const std::string program =
+      Write("login",
+            "#!/bin/sh\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":"
+            "\"ExecCredential\",\"status\":{\"token\":\"let-me-in\"}}'\n");
+  chmod(program.c_str(), 0755);
+  const struct {
+    const char* name;
+    std::string user;
+    const char* error;  // nullptr: none
+  } rows[] = {
+      {"token", "{token: let-me-in}", nullptr},
+      {"file", "{tokenFile: " + Write("t", "let-me-in\n") + "}", nullptr},
+      {"program",
+       "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: " +
+           program + "}}",
+       nullptr},
+      {"wrong", "{token: let-me-out}", "that of the kubeconfig's user"},
+      {"certificate", "{client-certificate-data: eA==, client-key-data: eA==}",
+       "found one with a client certificate, which only API servers can judge; kubectl create "
+       "token"},
+      {"nothing", "{}", "found one without; kubectl create token"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    const CallOutcome outcome =
+        Call({"nodes", "--server", url, "--kubeconfig", kubeconfig(row.name, row.user)});
+    EXPECT_EQ(outcome.code, row.error == nullptr ? 0 : 2) << outcome.err;
+    if (row.error != nullptr) {
+      EXPECT_NE(outcome.err.find(row.error), std::string::npos) << outcome.err;
+    }
+    EXPECT_EQ(outcome.err.find("let-me"), std::string::npos) << "a token is never printed";
+  }
+}
+
+TEST_F(CliServerTest, AUsersTokenIsShownToNobodyWhoDoesNotAsk) {
+  fakes::ApiServer open;
+  open.OnNext("GET", "/api/v1/nodes", [](const fakes::ApiRequest&, Exchange& exchange) {
+    exchange.Answer(200, R"({"nodes":[]})");
+  });
+  const std::string file =
+      Write("kubeconfig",
+            "current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\n"
+            "clusters:\n- {name: c, cluster: {server: \"https://a\", "
+            "insecure-skip-tls-verify: true}}\nusers:\n- {name: u, user: {token: let-me-in}}\n");
+  const std::string url = "http://127.0.0.1:" + std::to_string(open.port());
+  EXPECT_EQ(Call({"nodes", "--server", url, "--kubeconfig", file}).code, 0);
+  const auto requests = open.Requests("/api/v1/nodes");
+  ASSERT_EQ(requests.size(), 1U);
+  EXPECT_FALSE(requests[0].headers.contains("authorization"));
 }
 
 class ThroughApiServer : public CliServerTest {
