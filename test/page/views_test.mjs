@@ -260,6 +260,38 @@ test('a server that asks for a token gets one', () => visit({view: 'fleet'}, asy
   await page.locator('.node').first().waitFor();
 }));
 
+// Counts on nothing but what the server of `pages.auth: Kubernetes` answers.
+test('a server that asks for a token of the cluster says where to get one', () => visit({view: 'fleet'}, async (page, one) => {
+  one.expected.push('401', '403');
+  const asked = [];
+  await page.context().route('**/api/v1/**', (route) => {
+    const {authorization} = route.request().headers();
+    asked.push({authorization, url: route.request().url()});
+    const refuse = (status, error, headers = {}) => route.fulfill(
+      {status, headers, body: JSON.stringify({error}), contentType: 'application/json'});
+    if (authorization === 'Bearer of-a-member') return route.continue();
+    if (authorization === 'Bearer of-a-stranger') return refuse(403, 'found none that is known');
+    return refuse(401, 'expected the bearer token of a Kubernetes user', {'WWW-Authenticate': 'Bearer realm="kubernetes"'});
+  });
+  await page.reload();
+  await page.getByText('kubectl create token ACCOUNT -n NAMESPACE').waitFor();
+  const show = page.getByRole('button', {name: 'Show the page'});
+  await page.getByLabel('Token').fill('of-a-stranger');
+  await show.click();
+  await page.getByText('Not with this token: found none that is known.').waitFor();
+  assert.equal(await page.locator('main').isVisible(), false);
+  await page.getByLabel('Token').fill(' of-a-member ');
+  await page.getByLabel('Namespace').fill('team-vision');
+  await show.click();
+  await page.locator('.node').first().waitFor();
+  assert.ok(asked.some(({authorization, url}) =>
+    authorization === 'Bearer of-a-member' && url.endsWith('/api/v1/pods?namespace=team-vision')));
+  // In this tab alone.
+  const kept = await page.evaluate(() => [JSON.stringify(localStorage), sessionStorage.getItem('token'), document.cookie]);
+  assert.equal(kept[0].includes('of-a-member'), false);
+  assert.deepEqual(kept.slice(1), ['of-a-member', '']);
+}));
+
 test('empty clusters say so', async () => {
   const empty = await Server.start({ledger: false});
   try {

@@ -3,10 +3,21 @@
 
 const TIMEOUT_MS = 60000;
 let token = sessionStorage.getItem('token') ?? '';
+let namespace = sessionStorage.getItem('namespace') ?? '';
 
 export function setToken(value) {
-  token = value;
-  sessionStorage.setItem('token', value);
+  token = value.trim();
+  sessionStorage.setItem('token', token);
+}
+
+// The one that lists are asked for; '': whatever there is to be seen.
+export function setNamespace(value) {
+  namespace = value.trim();
+  sessionStorage.setItem('namespace', namespace);
+}
+
+export function getNamespace() {
+  return namespace;
 }
 
 export function getToken() {

@@ -2,7 +2,7 @@
 
 import {Advice} from './advice.js';
 import {readAddress} from './address.js';
-import {readAdvice, setToken} from './api.js';
+import {readAdvice, setNamespace, setToken} from './api.js';
 import {redrawCharts} from './charts.js';
 import {assignColours} from './colours.js';
 import {byId} from './dom.js';
@@ -184,15 +184,35 @@ function troubleWords(all, trouble) {
   }).join(' ');
 }
 
+// Somebody else might get an answer.
+const asksWho = (status) => status === 401 || status === 403;
+
+// Whether there is nothing to see without another token.
+function drawSignIn(trouble) {
+  const asking = trouble.filter(([, {status}]) => asksWho(status)).map(([, why]) => why);
+  const locked = asking.length > 0;
+  byId('sign-in').hidden = !locked;
+  byId('main').hidden = locked;
+  const problem = byId('sign-in-problem');
+  if (!locked) {
+    problem.textContent = '';
+    return false;
+  }
+  const refused = asking.find(({status}) => status === 403);
+  const ofCluster = Boolean(refused) || asking.some((why) => why.ofCluster);
+  byId('sign-in-own').hidden = ofCluster;
+  byId('sign-in-cluster').hidden = !ofCluster;
+  byId('sign-in-namespace').hidden = !ofCluster;
+  if (refused) problem.textContent = `Not with this token: ${refused.why}.`;
+  return true;
+}
+
 // One state for all that the view needs: live, or what is old and why.
 function onContact() {
   const contact = byId('contact');
   const trouble = [...cluster.trouble].filter(([source, {status}]) =>
-    status === 401 || SOURCES[address.view].includes(source) || SOURCES[address.view].length === 0);
-  const locked = trouble.some(([, {status}]) => status === 401);
-  byId('sign-in').hidden = !locked;
-  byId('main').hidden = locked;
-  if (!locked) byId('sign-in-problem').textContent = '';
+    asksWho(status) || SOURCES[address.view].includes(source) || SOURCES[address.view].length === 0);
+  const locked = drawSignIn(trouble);
   const stale = byId('stale');
   let state = 'live';
   let text = 'Live';
@@ -219,6 +239,7 @@ function onContact() {
 byId('sign-in').addEventListener('submit', (event) => {
   event.preventDefault();
   setToken(byId('token').value);
+  setNamespace(byId('namespace').value);
   byId('token').value = '';
   byId('sign-in-problem').textContent = 'If this stays, the token was not right.';
   refresh();

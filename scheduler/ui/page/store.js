@@ -1,6 +1,6 @@
 // What the page knows of the cluster, as the worker tells it, and who wants to hear of it.
 
-import {getToken} from './api.js';
+import {getNamespace, getToken} from './api.js';
 import {Owners} from './owners.js';
 
 export const cluster = {
@@ -12,7 +12,7 @@ export const cluster = {
   budgets: [],
   reclaims: [],
   known: new Set(),  // sources that have answered
-  trouble: new Map(),  // source -> {why, status, since: Date of its last answer or null}
+  trouble: new Map(),  // source -> {why, status, ofCluster, since: Date of its last answer or null}
 };
 
 const byName = new Map();
@@ -88,7 +88,8 @@ function takeOwners(quotas) {
 
 function note(source, failure) {
   if (failure) {
-    cluster.trouble.set(source, {why: failure.failed, status: failure.status, since: answered.get(source) ?? null});
+    const {failed: why, status, ofCluster} = failure;
+    cluster.trouble.set(source, {why, status, ofCluster, since: answered.get(source) ?? null});
     return;
   }
   answered.set(source, new Date());
@@ -123,7 +124,7 @@ export function start(onChange, onContact) {
 
 // Asks anew at once: the page came into view, or has another token.
 export function refresh() {
-  worker?.postMessage({set: {token: getToken(), visible: !document.hidden, wanted}});
+  worker?.postMessage({set: {token: getToken(), namespace: getNamespace(), visible: !document.hidden, wanted}});
 }
 
 // Which sources the view needs every few seconds; the others are looked at now and then.

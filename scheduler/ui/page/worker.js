@@ -5,10 +5,10 @@
 // of nodes and pods are parsed, compared, searched and sorted here, and only what is looked at goes
 // to the page. What the view does not need is asked for seldom.
 //
-// In:  {set: {token, visible, wanted: [source]}}, {pod: 'ns/name', id}, {list: query, id}
+// In:  {set: {token, namespace, visible, wanted: [source]}}, {pod: 'ns/name', id}, {list: query, id}
 // Out: {source: 'nodes', text} at first, then {source: 'nodes', changed, gone},
 //      {source: 'pods', waiting, placed, namespaces}, {source: 'quotas' | 'budgets', list},
-//      {source: 'reclaims', list, now}, {source, same: true}, {source, failed, status},
+//      {source: 'reclaims', list, now}, {source, same: true}, {source, failed, status, ofCluster},
 //      {id, answer}
 
 import {Owners} from './owners.js';
@@ -21,6 +21,7 @@ const BUSY_SHARE = 0.25;
 const TIMEOUT_MS = 20000;
 
 let token = '';
+let namespace = '';
 let visible = true;
 let wanted = [];
 let owners = new Owners();
@@ -64,12 +65,11 @@ const sources = Object.keys(takers).map((name) => (
 async function read(source) {
   const headers = token ? {Authorization: `Bearer ${token}`} : {};
   if (source.tag) headers['If-None-Match'] = source.tag;
-  const reply = await fetch(`../api/v1/${source.name}`,
+  const which = namespace ? `?${new URLSearchParams({namespace})}` : '';
+  const reply = await fetch(`../api/v1/${source.name}${which}`,
                             {cache: 'no-store', headers, signal: AbortSignal.timeout(TIMEOUT_MS)});
   if (reply.status === 304) return {same: true};
-  if (!reply.ok) {
-    throw Object.assign(new Error(`the server answered ${reply.status}`), {status: reply.status});
-  }
+  if (!reply.ok) throw await refusal(reply);
   const text = await reply.text();
   // The first nodes go on as they came: a text is copied to the page faster than what is made of it.
   const first = source.name === 'nodes' && !source.started;
@@ -79,6 +79,14 @@ async function read(source) {
   const document = JSON.parse(text);
   const news = takers[source.name](document[source.name] ?? [], document);
   return first ? {same: true} : news;
+}
+
+// In the server's words where it says what its caller may not do.
+async function refusal(reply) {
+  let why = `the server answered ${reply.status}`;
+  if (reply.status === 403) why = (await reply.json().catch(() => ({}))).error ?? why;
+  const ofCluster = reply.headers.get('WWW-Authenticate')?.includes('kubernetes') ?? false;
+  return Object.assign(new Error(why), {status: reply.status, ofCluster});
 }
 
 // In our words: those of browsers differ, and say little.
@@ -97,7 +105,8 @@ async function round(source) {
   try {
     postMessage({source: source.name, ...await read(source)});
   } catch (error) {
-    postMessage({source: source.name, failed: wordsOf(error), status: error.status ?? 0});
+    const {status = 0, ofCluster = false} = error;
+    postMessage({source: source.name, failed: wordsOf(error), status, ofCluster});
   }
   source.running = false;
   source.took = performance.now() - start;
@@ -124,8 +133,8 @@ onmessage = ({data}) => {
     postMessage({id: data.id, answer: {...selectPods(allPods, data.list, owners), all: allPods.length}});
     return;
   }
-  const again = data.set.token !== token || (data.set.visible && !visible);
-  ({token, visible, wanted} = data.set);
+  const again = data.set.token !== token || data.set.namespace !== namespace || (data.set.visible && !visible);
+  ({token, namespace, visible, wanted} = data.set);
   for (const source of sources) {
     if (again) source.asked = 0;
     schedule(source);
