@@ -14,6 +14,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -214,6 +215,15 @@ func TestPagesShowWhatACallerMaySee(t *testing.T) {
 		if found := p.namespaces(tokens[who]); !slices.Equal(found, expected) {
 			t.Errorf("%s: expected pods of %v, found those of %v", who, expected, found)
 		}
+	}
+
+	// The command line as the kubeconfig's user, who is asked for a token.
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	p.must(os.WriteFile(kubeconfig, p.Kubeconfig(tokens["member"]), 0o600))
+	command := exec.Command(os.Getenv("TRANCHE_BIN"), "queue", "-A", "--server", p.url, "--kubeconfig", kubeconfig)
+	if text, err := command.CombinedOutput(); err != nil || !strings.Contains(string(text), "pages-a") ||
+		strings.Contains(string(text), "pages-b") {
+		t.Errorf("expected the member's own pod from the command line, found %v: %s", err, text)
 	}
 
 	// A token that ends while it is in use. The API server itself would take it for a minute more.
