@@ -154,31 +154,31 @@ Viewers::Fact& Viewers::NamespaceOf(Member& member, const std::string& ns) {
   return member.namespaces[ns];
 }
 
+std::optional<Viewers::Need> Viewers::Missing(const Member& member, Need need) const {
+  need.standing = Judge(member, need, clocks_.steady());
+  if (need.standing == Standing::kServes) return std::nullopt;
+  return need;
+}
+
 std::optional<Viewers::Need> Viewers::Next(Visit& visit) {
   Member& member = *visit.member;
-  const TimePoint now = clocks_.steady();
-  const auto missing = [&](Need need) -> std::optional<Need> {
-    need.standing = Judge(member, need, now);
-    if (need.standing == Standing::kServes) return std::nullopt;
-    return need;
-  };
   if (visit.which) {
     for (const std::string& ns : visit.namespaces) {
       const kube::AccessQuestion question = {"get", kGroup, "gpuquotaviews", ns, ""};
-      if (auto need = missing({&NamespaceOf(member, ns), question})) return need;
+      if (auto need = Missing(member, {&NamespaceOf(member, ns), question})) return need;
     }
     return std::nullopt;
   }
-  if (auto need = missing({&member.token, std::nullopt})) return need;
+  if (auto need = Missing(member, {&member.token, std::nullopt})) return need;
   if (member.token.said == Fact::Said::kNo) {
     visit.refusal = Unknown("the API server does not know this token");
     return std::nullopt;
   }
   const kube::AccessQuestion all = {"list", kGroup, "gpuquotas", "", ""};
-  if (auto need = missing({&member.everything, all})) return need;
+  if (auto need = Missing(member, {&member.everything, all})) return need;
   if (member.everything.said == Fact::Said::kYes || visit.what != For::kMetrics)
     return std::nullopt;
-  return missing({&member.metrics, kube::AccessQuestion{"get", "", "", "", "/metrics"}});
+  return Missing(member, {&member.metrics, kube::AccessQuestion{"get", "", "", "", "/metrics"}});
 }
 
 Viewers::Times Viewers::ServesFor(const Need& need) const {

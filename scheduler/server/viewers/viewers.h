@@ -114,6 +114,9 @@ class Viewers {
   void GoOn(const std::shared_ptr<Visit>& visit);
   // nullopt: all is known.
   std::optional<Need> Next(Visit& visit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // nullopt: what is needed serves.
+  std::optional<Need> Missing(const Member& member, Need need) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Standing Judge(const Member& member, const Need& need, TimePoint now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // How long an answer serves: while reviews may be had, and with none to be had.
