@@ -130,7 +130,7 @@ void EngineParts::TendGangs(Instant now) {
 
 void EngineParts::NoteShown(const PodUid& uid, PodRecord& record, Instant now) {
   gangs.Join(uid, record, now);
-  early_nominations.Note(uid, record);
+  early_nominations.Note(uid, record, now);
   early_nominations.TellNext(1, now);
 }
 

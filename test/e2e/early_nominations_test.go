@@ -99,6 +99,19 @@ func TestANodeThatDoesNotDoCostsOneLook(t *testing.T) {
 	s.looksEnd("refused", 2)
 }
 
+// It would count on its node as long as it is nominated there, and keep others out.
+func TestAPodThatFitsNowhereLocksNobodyOut(t *testing.T) {
+	s := toldEarly(t, "huge", StockNode("only", 4))
+	huge := WholeCards(1).Pod("huge", map[string]string{fleetKey: s.fleet})
+	huge.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Ti")}
+	s.createPod(huge)
+	s.toldNode("huge", "only")
+	s.startStopped()
+	s.toldNode("huge", "")
+	s.create("small", "", WholeCards(1))
+	s.running("small", soon)
+}
+
 func TestANodeThatNoLongerHoldsIsTakenBack(t *testing.T) {
 	s := toldEarly(t, "taken-back", StockNode("first", 4), StockNode("second", 4))
 	s.create("pod", "", WholeCards(1))

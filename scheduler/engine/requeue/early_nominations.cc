@@ -34,7 +34,8 @@ bool EarlyNominations::MayBeTold(const PodUid& uid, const PodRecord& record) {
   if (!cluster_.options.nominates) return false;
   if (!record.seen || record.filtered || !ClusterState::IsPending(record)) return false;
   const PodTraits& traits = record.traits;
-  if (traits.gated || traits.leaves_at || !traits.nominated.empty()) return false;
+  if (traits.gated || traits.leaves_at || traits.unschedulable) return false;
+  if (!traits.nominated.empty()) return false;
   if (record.earmark != nullptr || reclaims_.of_member.contains(uid)) return false;
   if (!request.gang.empty() || request.judged_elsewhere || request.refusal) return false;
   if (!cluster_.schedulers.Asks(request.scheduler)) return false;
@@ -42,9 +43,15 @@ bool EarlyNominations::MayBeTold(const PodUid& uid, const PodRecord& record) {
   return wish == Nominate::kOn || (wish == Nominate::kAuto && cluster_.hot.size() >= kLargeFleet);
 }
 
-void EarlyNominations::Note(const PodUid& uid, const PodRecord& record) {
+void EarlyNominations::Note(const PodUid& uid, const PodRecord& record, Instant now) {
   if (!ClusterState::IsPending(record)) return Forget(uid);
-  if (told_.contains(uid)) return;
+  if (const auto at = told_.find(uid); at != told_.end()) {
+    if (!record.traits.unschedulable || at->second.asked) return;
+    TRANCHE_MARK(early_nomination_of_a_pod_that_fits_nowhere);
+    ++totals_.refused;
+    CountAnswer(/*refused=*/true, now);
+    return Retract(uid, now);
+  }
   if (!MayBeTold(uid, record)) return LeaveLine(uid);
   if (places_.contains(uid)) return;
   const Place place{-int64_t{record.request->priority}, ++arrivals_, uid};
@@ -220,11 +227,12 @@ void EarlyNominations::Tend(Instant now) {
       over.push_back(uid);
     }
   }
-  for (const PodUid& uid : over) {
-    const auto at = told_.find(uid);
-    TakeBack(uid, at->second, now);
-    Forget(uid);
-  }
+  for (const PodUid& uid : over) Retract(uid, now);
+}
+
+void EarlyNominations::Retract(const PodUid& uid, Instant now) {
+  TakeBack(uid, told_.at(uid), now);
+  Forget(uid);
 }
 
 void EarlyNominations::TakeBack(const PodUid& uid, const Told& told, Instant now) {

@@ -35,8 +35,10 @@ class EarlyNominations {
                    Selection& selection)
       : cluster_(cluster), reclaims_(reclaims), rules_(rules), selection_(selection) {}
 
-  // The cluster shows the pod so.
-  void Note(const PodUid& uid, const PodRecord& record);
+  // The cluster shows the pod so. One that kube-scheduler could not place without asking us is told
+  // nothing more: it lacks what we do not know of, and counts on its node as long as it is
+  // nominated.
+  void Note(const PodUid& uid, const PodRecord& record, Instant now);
   // kube-scheduler has asked about it and these nodes; `fits`: some of them do.
   void NoteAsked(const PodUid& uid, const std::vector<NodeId>& offered, bool fits, Instant now);
   void Forget(const PodUid& uid);
@@ -83,6 +85,7 @@ class EarlyNominations {
   // It may still go there, and is placed there tentatively.
   bool Renew(const PodUid& uid, const Told& told, Instant now);
   void TakeBack(const PodUid& uid, const Told& told, Instant now);
+  void Retract(const PodUid& uid, Instant now);
   void CountAnswer(bool refused, Instant now);
 
   ClusterState& cluster_;

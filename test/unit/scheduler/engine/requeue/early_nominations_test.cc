@@ -143,6 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
              [](PodFacts& pod) { pod.request.judged_elsewhere = true; }},
         Left{"of_a_gang", [](PodFacts& pod) { pod.request.gang = "gang"; }},
         Left{"gated", [](PodFacts& pod) { pod.gated = pod.foreign_gates = true; }},
+        Left{"known_to_fit_nowhere", [](PodFacts& pod) { pod.unschedulable = true; }},
         Left{"terminating", [](PodFacts& pod) { pod.terminating = true; }},
         Left{"nominated_already", [](PodFacts& pod) { pod.nominated = NodeName("n2"); }},
         Left{"of_another_scheduler", [](PodFacts& pod) { pod.request.scheduler = "other"; }},
@@ -212,6 +213,24 @@ TEST_F(EarlyNominationsTest, ANodeKubeSchedulerDoesNotOfferCostsOneLook) {
   EXPECT_THAT(Told(), ElementsAre("pod taken back"));
   Pass(seconds(60));
   EXPECT_THAT(Told(), IsEmpty()) << "it is asked about in full from now on";
+}
+
+// It asks for more memory than any node has, say: we are never asked about it.
+TEST_F(EarlyNominationsTest, WhoFitsNowhereByWhatWeDoNotKnowLocksNoNode) {
+  Nodes({StockNode("n1", 1)});
+  Show(Ours("pod"));
+  EXPECT_THAT(Told(), ElementsAre("pod to n1"));
+  PodFacts pod = test::Pending(Ours("pod"));
+  pod.nominated = NodeName("n1");
+  pod.unschedulable = true;
+  engine_.UpsertPod(pod, now_);
+  EXPECT_THAT(Told(), ElementsAre("pod taken back"));
+  EXPECT_EQ(Totals().refused, 1);
+  EXPECT_EQ(engine_.Totals().tentative_placements, 0);
+  pod.nominated = NodeName();
+  engine_.UpsertPod(pod, now_);
+  Pass(seconds(200));
+  EXPECT_THAT(Told(), IsEmpty()) << "not again";
 }
 
 TEST_F(EarlyNominationsTest, WhoIsAskedAboutBeforeItWasHeardOfIsLate) {
