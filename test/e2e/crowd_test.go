@@ -64,7 +64,8 @@ func measureCrowd(t *testing.T, nodes, pods, rounds int) {
 	s := ownCluster(t, "crowd")
 	s.sendNodes(nodes)
 	arms := []arm{{"alone, all nodes", false, false, "Off"}, {"alone, by default", false, true, "Off"},
-		{"Tranche, nominate Off", true, false, "Off"}, {"Tranche, nominate Auto", true, false, "Auto"}}
+		{"Tranche, nominate Off", true, false, "Off"}, {"Tranche, nominate Auto", true, false, "Auto"},
+		{"the same, by default", true, true, "Auto"}}
 	var paces []pace
 	for round := range rounds {
 		for _, arm := range arms {
