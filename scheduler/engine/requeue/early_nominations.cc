@@ -86,7 +86,11 @@ void EarlyNominations::NoteAsked(const PodUid& uid, const std::vector<NodeId>& o
   if (again) return;
   const NodeId node = cluster_.names.Find(told.node.str());
   const bool alone = offered.size() == 1 && offered.front() == node;
-  const bool unheard = !alone && std::ranges::find(offered, node) != offered.end();
+  // It hears of nominations when we do. Where it looks at a sample of the nodes, one that is not
+  // offered says nothing.
+  const PodRecord* const record = cluster_.Find(uid);
+  const bool heard = record != nullptr && record->traits.nominated == told.node;
+  const bool unheard = !alone && (!heard || std::ranges::find(offered, node) != offered.end());
   if (unheard) {
     ++totals_.late;
     head_ = std::min(head_ + 2, kMostHead);

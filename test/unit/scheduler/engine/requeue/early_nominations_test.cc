@@ -238,6 +238,9 @@ TEST_F(EarlyNominationsTest, WhoIsAskedAboutBeforeItWasHeardOfIsLate) {
   Show(Ours("pod"));
   EXPECT_EQ(Ask(Ours("pod"), {"n1", "n2"}), "n1");
   EXPECT_EQ(Totals().late, 1);
+  Show(Ours("sampled"));
+  EXPECT_EQ(Ask(Ours("sampled"), {"n1"}), "n1") << "it does not look at all nodes";
+  EXPECT_EQ(Totals().late, 2);
   EXPECT_EQ(Totals().refused, 0);
 }
 
@@ -246,6 +249,7 @@ TEST_F(EarlyNominationsTest, WhereManyAreRefusedNobodyIsToldForAWhile) {
   for (int i = 0; i < 32; ++i) {
     const PodRequest pod = Ours("pod-" + std::to_string(i));
     Show(pod);
+    ShowNominated(pod, Told().back().substr(pod.name.name.size() + 4));
     Ask(pod, {"other"});
     engine_.DeletePod(pod.uid, now_);
   }
