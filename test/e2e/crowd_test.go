@@ -61,7 +61,7 @@ func number(name string, otherwise int) int {
 }
 
 func measureCrowd(t *testing.T, nodes, pods, rounds int) {
-	s := ownCluster(t, "crowd")
+	s := ownCluster(t, "crowd", nil)
 	s.sendNodes(nodes)
 	arms := []arm{{"alone, all nodes", false, false, "Off"}, {"alone, by default", false, true, "Off"},
 		{"Tranche, nominate Off", true, false, "Off"}, {"Tranche, nominate Auto", true, false, "Auto"},
@@ -75,8 +75,9 @@ func measureCrowd(t *testing.T, nodes, pods, rounds int) {
 	t.Logf("%d nodes, %d pods in a burst\n%s", nodes, pods, table(paces, pods))
 }
 
-// ownCluster is a scenario in a cluster of its own, without the nodes of others.
-func ownCluster(t *testing.T, namespace string, nodes ...TestNode) *Scenario {
+// ownCluster is a scenario in a cluster of its own, without the nodes of others, whose programs have
+// the feature gates.
+func ownCluster(t *testing.T, namespace string, gates []string, nodes ...TestNode) *Scenario {
 	t.Helper()
 	programs, tranche := os.Getenv("CONTROLPLANE_BIN"), os.Getenv("TRANCHE_BIN")
 	if tranche == "" || programs == "" {
@@ -84,7 +85,8 @@ func ownCluster(t *testing.T, namespace string, nodes ...TestNode) *Scenario {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	plane, err := StartControlPlane(ctx, t.TempDir(), programs, tranche, filepath.Join("..", "..", "charts"))
+	plane, err := StartControlPlane(ctx, t.TempDir(), programs, tranche, filepath.Join("..", "..", "charts"),
+		gates...)
 	if err != nil {
 		t.Fatal(err)
 	}

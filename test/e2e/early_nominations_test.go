@@ -16,7 +16,7 @@ import (
 // whose kube-scheduler stands still until the test starts it.
 func toldEarly(t *testing.T, namespace string, nodes ...TestNode) *Scenario {
 	t.Helper()
-	s := ownCluster(t, namespace, nodes...)
+	s := ownCluster(t, namespace, nil, nodes...)
 	RunKubelet(t.Context(), s.Client)
 	s.setNominate("On")
 	s.eventually(soon, func() string {

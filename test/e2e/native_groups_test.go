@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,16 +10,13 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // withGroups is a scenario in a cluster of its own, whose kube-scheduler places PodGroups.
 func withGroups(t *testing.T, namespace string, nodes ...TestNode) *Scenario {
 	t.Helper()
-	programs, tranche := os.Getenv("CONTROLPLANE_BIN"), os.Getenv("TRANCHE_BIN")
-	if tranche == "" || programs == "" {
+	programs := os.Getenv("CONTROLPLANE_BIN")
+	if programs == "" {
 		t.Skip("needs a control plane: set TRANCHE_BIN and CONTROLPLANE_BIN")
 	}
 	version, err := exec.Command(filepath.Join(programs, "kube-scheduler"), "--version").Output()
@@ -31,24 +27,8 @@ func withGroups(t *testing.T, namespace string, nodes ...TestNode) *Scenario {
 	if number, err := strconv.Atoi(string(minor[1])); err != nil || number < 37 {
 		t.Skipf("needs Kubernetes 1.37, which serves PodGroups as beta, found %s", version)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	plane, err := StartControlPlane(ctx, t.TempDir(), programs, tranche, filepath.Join("..", "..", "charts"),
-		"GenericWorkload")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(plane.Stop)
-	RunKubelet(ctx, plane.Client)
-	s := &Scenario{T: t, ControlPlane: plane, namespace: namespace, fleet: namespace}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the end of all logs:\n%s", s.LogTails())
-		}
-	})
-	_, err = s.Client.CoreV1().Namespaces().Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	s.must(err)
+	s := ownCluster(t, namespace, []string{"GenericWorkload"})
+	RunKubelet(t.Context(), s.Client)
 	s.labelNamespace("team", namespace)
 	for _, node := range nodes {
 		s.addNode(node)
