@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -65,25 +64,12 @@ func (s *Scenario) sendAll(loads []load) {
 		s.Errorf("expected %d pods in the loads, found %d", floodPods, len(pods))
 		return
 	}
-	const senders = 16
-	errs := make(chan error, floodPods)
-	var group sync.WaitGroup
-	for sender := range senders {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			// A stride mixes the loads, so that all kinds compete from the first moment.
-			for i := sender; i < len(pods); i += senders {
-				_, err := s.Client.CoreV1().Pods(s.namespace).Create(s.ctx(), pods[i], metav1.CreateOptions{})
-				if err != nil {
-					errs <- err
-				}
-			}
-		}()
-	}
-	group.Wait()
-	close(errs)
-	for err := range errs {
+	// The strides mix the loads, so that all kinds compete from the first moment.
+	err := several(len(pods), func(i int) error {
+		_, err := s.Client.CoreV1().Pods(s.namespace).Create(s.ctx(), pods[i], metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
 		s.Error(err)
 	}
 }

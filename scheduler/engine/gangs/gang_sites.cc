@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scheduler/engine/selection/demands.h"
 #include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/selection/shape.h"
 #include "scheduler/index/card_links.h"
@@ -94,11 +95,7 @@ bool GangSites::Suits(std::size_t node, int kind_number) {
   if (known >= 0) return known == 1;
   const Kind& kind = kinds_[static_cast<std::size_t>(kind_number)];
   const NodeId id = nodes_[node];
-  const NodeFacts& facts = cluster_.nodes[id]->state.facts();
-  const NodeConstraints* constraints = kind.request->constraints.get();
-  bool suits = constraints == nullptr
-                   ? Tolerates({}, facts.taints)
-                   : tranche::Suits(*constraints, facts.name.str(), facts.labels, facts.taints);
+  bool suits = MeetsDemands(cluster_.nodes[id]->state.facts(), *kind.request);
   if (suits && kind.context.metered && kind.context.membership.mode != QuotaMode::kObserve) {
     rules_.ForgetKindAnswers();
     const Reason quota = rules_.AskQuota(kind.context, id, now_).reason;

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "scheduler/engine/selection/demands.h"
 #include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/selection/shape.h"
 #include "scheduler/engine/state/kept_room.h"
@@ -243,11 +244,7 @@ void ReclaimCase::GatherRegions() {
     const Reason reason = selection_.Lookup(shape, preemptor_.context, id, Taken::kFirmly).reason;
     if (reason != Reason::kNone && !MoreRoomWouldHelp(reason)) return false;
     const NodeFacts& facts = cluster_.nodes[id]->state.facts();
-    const bool allowed =
-        request.constraints == nullptr
-            ? Tolerates({}, facts.taints)
-            : Suits(*request.constraints, facts.name.str(), facts.labels, facts.taints);
-    if (!allowed) return false;
+    if (!MeetsDemands(facts, request)) return false;
     if (avoided == reclaims_.avoided.end()) return true;
     const auto node = avoided->second.find(facts.name);
     return node == avoided->second.end() || node->second.until <= now_;

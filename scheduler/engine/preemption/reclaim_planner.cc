@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "scheduler/engine/selection/demands.h"
 #include "scheduler/engine/selection/pool_windows.h"
 #include "topology/base/mark.h"
 
@@ -37,12 +38,7 @@ bool ReclaimPlanner::FitsNow(const Preemptor& preemptor, Instant now) const {
       continue;
     }
     const NodeState& state = cluster_.nodes[id]->state;
-    const NodeFacts& facts = state.facts();
-    const bool allowed =
-        request.constraints == nullptr
-            ? Tolerates({}, facts.taints)
-            : Suits(*request.constraints, facts.name.str(), facts.labels, facts.taints);
-    if (!allowed) continue;
+    if (!MeetsDemands(state.facts(), request)) continue;
     ChargeAtMost(state.inventory(), request, charge);
     const Admission admission =
         cluster_.book.Admit(preemptor.context.membership, charge, request.expected_runtime, now);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/engine/selection/demands.h"
 #include "scheduler/engine/selection/shape.h"
 #include "topology/base/mark.h"
 
@@ -114,10 +115,10 @@ void EarlyNominations::CountAnswer(bool refused, Instant now) {
   refusals_ = 0;
 }
 
+// After any change of a node all are looked at once, for each kind of spec that waits.
 const std::vector<NodeId>& EarlyNominations::NodesFor(const PodRequest& request) {
   std::string key;
-  const NodeConstraints* const constraints = request.constraints.get();
-  if (constraints != nullptr) AppendConstraints(*constraints, key);
+  if (request.constraints != nullptr) AppendConstraints(*request.constraints, key);
   if (!suiting_.contains(key) && suiting_.size() >= kMostSuiting) {
     suiting_.erase(std::ranges::min_element(
         suiting_, {}, [](const auto& entry) { return entry.second.last_used; }));
@@ -129,11 +130,7 @@ const std::vector<NodeId>& EarlyNominations::NodesFor(const PodRequest& request)
   suiting.nodes.clear();
   for (NodeId id{0}; id < cluster_.nodes.size(); ++id) {
     if (cluster_.nodes[id] == nullptr || !cluster_.nodes[id]->state.present()) continue;
-    const NodeFacts& facts = cluster_.nodes[id]->state.facts();
-    const bool suits = constraints == nullptr
-                           ? Tolerates({}, facts.taints)
-                           : Suits(*constraints, facts.name.str(), facts.labels, facts.taints);
-    if (suits) suiting.nodes.push_back(id);
+    if (MeetsDemands(cluster_.nodes[id]->state.facts(), request)) suiting.nodes.push_back(id);
   }
   return suiting.nodes;
 }
