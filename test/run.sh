@@ -31,6 +31,8 @@ failures=()
 scratch=$(mktemp -d)
 control_plane_builder=
 asan_builder=
+# Before what may hang: a step that does fails, and the steps after it are still run.
+bounded=(timeout --verbose --kill-after=30 1200)
 
 # Runs a command in the background, niced, in a process group of its own, so that its compilers end
 # with it; the group is in $group. It is no session of its own: the kernel may share the processor
@@ -216,7 +218,8 @@ simulate() {  # STEP ARGUMENT ...
   shift
   build release tranche-sim || return 0  # at once after the step release
   heading "$step: tranche-sim $*"
-  build/release/bin/tranche-sim "$@" --out "$scratch/sim.json" >"$scratch/sim.log" || status=$?
+  "${bounded[@]}" build/release/bin/tranche-sim "$@" --out "$scratch/sim.json" \
+    >"$scratch/sim.log" || status=$?
   grep FAILED "$scratch/sim.log" || true
   last=$(tail -n 1 "$scratch/sim.log")
   if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
@@ -350,7 +353,7 @@ judge() {  # STEP FOLDER PACKAGES ARGUMENT ...
   }
   build release tranche tranche-node || return 0  # at once after the step release
   heading "$step"
-  python3 -B "test/$folder/run.py" "$@" --junit "$scratch/$step.xml" || status=$?
+  "${bounded[@]}" python3 -B "test/$folder/run.py" "$@" --junit "$scratch/$step.xml" || status=$?
   count "$status" "$step" "$scratch/$step.xml"
 }
 monitoring() {
@@ -369,7 +372,7 @@ page() {
   local status=0
   # Where it cannot be installed, the next command says so.
   test/install-deps.sh page >"$scratch/chromium.log" 2>&1 || true
-  test/page/run.sh --tap "$scratch/page.tap" || status=$?
+  "${bounded[@]}" test/page/run.sh --tap "$scratch/page.tap" || status=$?
   if (( status == 3 )); then
     skip "page: expected chromium in PATH, found none: $(tail -n 1 "$scratch/chromium.log")"
     return 0
@@ -412,7 +415,7 @@ charts() {
   local status=0 version=${control_planes[0]} shown=''
   build release tranche || return 0  # at once after the step release
   heading "charts: image"
-  if charts/image/check.sh "$root/build/release/bin/tranche"; then
+  if "${bounded[@]}" charts/image/check.sh "$root/build/release/bin/tranche"; then
     passed=$((passed + 1))
   else
     fail "charts: image"
