@@ -19,6 +19,7 @@ namespace {
 // Bounds of the CRD's schema (charts/tranche/crds), held for objects that come another way too.
 constexpr int kMaxPodsPerGpu = 1000;  // a milli-GPU each
 constexpr int kMaxHamiMinor = 99;
+constexpr Millis kMostWaitForNodes = std::chrono::hours(1);
 constexpr size_t kMostLimits = 64;
 constexpr size_t kMostDomainLabels = 8;
 constexpr size_t kMaxLabelKey = 317;  // a prefix of 253 bytes, a slash, a name of 63
@@ -89,12 +90,14 @@ void ReadSharing(const Field& field, GpuPolicy& policy) {
   field.ReadMembers({{"unenforced",
                       [&](const Field& unenforced) {
                         ReadChoice(unenforced, kPermissions, policy.unenforced_sharing);
+                        policy.own.unenforced_sharing = policy.unenforced_sharing;
                       }},
                      {"limits", [&](const Field& limits) {
                         policy.sharing_limits.clear();
                         for (const Field& limit : limits.Items(0, kMostLimits)) {
                           ReadLimit(limit, policy.sharing_limits);
                         }
+                        policy.own.sharing_limits = policy.sharing_limits;
                       }}});
 }
 
@@ -140,6 +143,7 @@ void ReadHamiVersion(const Field& field, int& minor) {
 void ReadSelectors(const Field& field, GpuPolicy& policy) {
   field.ReadMembers({{"nodes", [&](const Field& nodes) { ReadSelector(nodes, policy.nodes); }},
                      {"namespaces", [&](const Field& namespaces) {
+                        if (policy.nodes) return namespaces.Fail("no namespaces beside nodes");
                         ReadSelector(namespaces, policy.namespaces);
                       }}});
 }
@@ -173,28 +177,51 @@ void ReadTopology(const Field& field, GpuPolicy& policy) {
         }}});
 }
 
+void ReadWait(const Field& field, GpuPolicy& policy) {
+  const std::optional<Millis> time = DurationOf(field);
+  if (!time) return;
+  if (*time <= kMostWaitForNodes) {
+    policy.wait_for_nodes = *time;
+  } else {
+    field.Fail("a duration of at most 1h");
+  }
+}
+
+void ReadPreemption(const Field& field, GpuPolicy& policy) {
+  field.ReadMembers(
+      {{"actor", [&](const Field& actor) { ReadChoice(actor, kActors, policy.actor); }},
+       {"waitForNodes", [&](const Field& time) { ReadWait(time, policy); }}});
+}
+
 void ReadSpec(const Field& spec, GpuPolicy& policy) {
+  // What is said of pods holds wherever they go.
+  const auto of_pods = [&policy](Field::Reader read) -> Field::Reader {
+    return [&policy, read = std::move(read)](const Field& field) {
+      if (policy.nodes) return field.Fail("to be absent beside spec.selector.nodes");
+      read(field);
+    };
+  };
   spec.ReadMembers(
       {{"selector", [&](const Field& selector) { ReadSelectors(selector, policy); }},
-       {"placement", [&](const Field& placement) { ReadPlacement(placement, policy); }},
-       {"topology", [&](const Field& topology) { ReadTopology(topology, policy); }},
+       {"placement", of_pods([&](const Field& field) { ReadPlacement(field, policy); })},
+       {"topology", of_pods([&](const Field& field) { ReadTopology(field, policy); })},
        {"sharing", [&](const Field& sharing) { ReadSharing(sharing, policy); }},
-       {"dialects", [&](const Field& dialects) { ReadDialects(dialects, policy.dialects); }},
+       {"dialects", of_pods([&](const Field& field) { ReadDialects(field, policy.dialects); })},
        {"unassigned",
-        [&](const Field& unassigned) { ReadChoice(unassigned, kPermissions, policy.unassigned); }},
-       {"preemption",
-        [&](const Field& preemption) {
-          preemption.ReadMembers(
-              {{"actor", [&](const Field& actor) { ReadChoice(actor, kActors, policy.actor); }}});
-        }},
+        of_pods([&](const Field& field) { ReadChoice(field, kPermissions, policy.unassigned); })},
+       {"preemption", of_pods([&](const Field& field) { ReadPreemption(field, policy); })},
        {"onUnhealthy",
-        [&](const Field& field) { ReadChoice(field, kOnUnhealthy, policy.on_unhealthy); }},
-       {"mig", [&](const Field& mig) { ReadChoice(mig, kMigModes, policy.mig); }},
-       {"agents", [&](const Field& agents) {
+        [&](const Field& field) {
+          ReadChoice(field, kOnUnhealthy, policy.on_unhealthy);
+          policy.own.on_unhealthy = policy.on_unhealthy;
+        }},
+       {"mig", of_pods([&](const Field& mig) { ReadChoice(mig, kMigModes, policy.mig); })},
+       {"agents", of_pods([&](const Field& agents) {
           agents.ReadMembers({{"hamiVersion", [&](const Field& version) {
                                  ReadHamiVersion(version, policy.hami_minor);
                                }}});
-        }}});
+        })}});
+  if (!policy.nodes) policy.own = {};
 }
 
 }  // namespace

@@ -4,6 +4,22 @@
 #include <optional>
 
 namespace tranche {
+namespace {
+
+// Of objects with a selector `nodes`, by name: which one is for the node.
+template <typename T, typename Selector>
+const T* MostExact(const std::vector<T>& objects, const FindLabel& label, Selector selector_of) {
+  const T* best = nullptr;
+  for (const T& object : objects) {
+    const LabelSelector& nodes = selector_of(object);
+    const bool more_exact =
+        best == nullptr || nodes.Requirements() > selector_of(*best).Requirements();
+    if (more_exact && nodes.Matches(label)) best = &object;
+  }
+  return best;
+}
+
+}  // namespace
 
 Labels LabelsOfUnknownNamespace(const std::string& ns) {
   return {{"kubernetes.io/metadata.name", ns}};
@@ -50,13 +66,14 @@ std::vector<const GpuQuota*> PolicySet::LeavesOf(const std::string& ns) const {
 }
 
 const GpuPool* PolicySet::PoolOf(const FindLabel& label) const {
-  const GpuPool* best = nullptr;
-  for (const GpuPool& pool : pools) {
-    const bool more_exact =
-        best == nullptr || pool.nodes.Requirements() > best->nodes.Requirements();
-    if (more_exact && pool.nodes.Matches(label)) best = &pool;
-  }
-  return best;
+  return MostExact(
+      pools, label, [](const GpuPool& pool) -> auto& { return pool.nodes; });
+}
+
+NodeRules PolicySet::RulesOf(const FindLabel& label) const {
+  const GpuPolicy* const policy = MostExact(
+      node_policies, label, [](const GpuPolicy& each) -> auto& { return *each.nodes; });
+  return policy == nullptr ? NodeRules() : policy->own;
 }
 
 const GpuPool* PolicySet::PoolOf(const Labels& labels) const {

@@ -16,11 +16,12 @@ namespace tranche {
 
 struct PolicySet {
   std::vector<GpuPolicy> policies;  // those with a namespace selector by name, then the one without
-  std::vector<GpuQuota> quotas;     // ascending name
-  std::vector<GpuBudget> budgets;   // ascending name
-  std::vector<GpuClass> classes;    // ascending name
-  std::vector<GpuPool> pools;       // ascending name
-  std::vector<GpuPrice> prices;     // ascending name, all of one currency
+  std::vector<GpuPolicy> node_policies;      // those with a node selector, ascending name
+  std::vector<GpuQuota> quotas;              // ascending name
+  std::vector<GpuBudget> budgets;            // ascending name
+  std::vector<GpuClass> classes;             // ascending name
+  std::vector<GpuPool> pools;                // ascending name
+  std::vector<GpuPrice> prices;              // ascending name, all of one currency
   std::map<std::string, Labels> namespaces;  // known ones; kubernetes.io/metadata.name always set
   // What follows from both: by leaf, the known namespaces it alone owns, ascending.
   std::map<std::string, std::vector<std::string>> owned;
@@ -40,6 +41,9 @@ struct PolicySet {
   // it is asked when a node's labels or the pools change, and remembered.
   const GpuPool* PoolOf(const FindLabel& label) const;
   const GpuPool* PoolOf(const Labels& labels) const;
+  // What the one node policy for a node with these labels says: of those whose selector matches the
+  // one with the most requirements, then the first by name. Cost as of PoolOf.
+  NodeRules RulesOf(const FindLabel& label) const;
   // Makes `owned`. Returns the namespaces that several quotas own, by quota. Cost: namespaces x
   // quotas.
   std::map<std::string, std::vector<std::string>> FindOwners();
@@ -55,7 +59,7 @@ struct Finding {
   std::string type;     // Ready (about validity), LeafConflict, UnknownPriorityClass, ...
   bool status = false;  // of the condition; Ready false: not in force as written
   // Of Ready: Accepted, Invalid, UnknownParent, Cycle, UnknownQuota, Duplicate, Surplus,
-  // Unsupported, OtherCurrency; of others the type.
+  // OtherCurrency; of others the type.
   std::string reason;
   std::string message;  // field path, rule, value
   friend bool operator==(const Finding&, const Finding&) = default;

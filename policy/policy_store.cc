@@ -193,11 +193,8 @@ std::vector<GpuPolicy> JudgePolicies(const ByName<GpuPolicy>& wanted, Findings& 
   std::vector<GpuPolicy> in_force;
   const GpuPolicy* everywhere = nullptr;
   for (const auto& [name, policy] : wanted) {
-    if (policy.nodes) {
-      findings.Refuse("GPUPolicy", name, "Unsupported",
-                      "spec.selector.nodes: expected no selector of nodes, which this version "
-                      "cannot act on; not in force");
-    } else if (policy.namespaces) {
+    if (policy.nodes) continue;
+    if (policy.namespaces) {
       in_force.push_back(policy);
     } else if (everywhere == nullptr) {
       everywhere = &policy;
@@ -210,6 +207,16 @@ std::vector<GpuPolicy> JudgePolicies(const ByName<GpuPolicy>& wanted, Findings& 
     findings.Accept("GPUPolicy", name);
   }
   if (everywhere != nullptr) in_force.push_back(*everywhere);
+  return in_force;
+}
+
+std::vector<GpuPolicy> JudgeNodePolicies(const ByName<GpuPolicy>& wanted, Findings& findings) {
+  std::vector<GpuPolicy> in_force;
+  for (const auto& [name, policy] : wanted) {
+    if (!policy.nodes) continue;
+    in_force.push_back(policy);
+    findings.Accept("GPUPolicy", name);
+  }
   return in_force;
 }
 
@@ -308,6 +315,7 @@ bool PolicyStore::Commit() {
   set.budgets = JudgeBudgets(budgets_, set.quotas, findings);
   set.classes = JudgeClasses(classes_, priority_classes_, findings);
   set.policies = JudgePolicies(policies_, findings);
+  set.node_policies = JudgeNodePolicies(policies_, findings);
   set.pools = JudgePools(pools_, findings);
   set.prices = JudgePrices(prices_, pools_, findings);
   FindLeafConflicts(set.FindOwners(), findings);

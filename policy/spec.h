@@ -64,6 +64,15 @@ enum class OnUnhealthy : uint8_t { kKeep, kDrain };
 // never.
 enum class Nominate : uint8_t { kAuto, kOn, kOff };
 
+// What a GPUPolicy with spec.selector.nodes says of its nodes, whoever asks; absent: as the policy
+// of the pod's namespace says.
+struct NodeRules {
+  std::optional<Permission> unenforced_sharing;
+  std::optional<std::vector<SharingLimit>> sharing_limits;
+  std::optional<OnUnhealthy> on_unhealthy;
+  friend bool operator==(const NodeRules&, const NodeRules&) = default;
+};
+
 // GPUPolicy.spec, the fields this version acts on.
 struct GpuPolicy {
   std::string name = "default";
@@ -79,13 +88,17 @@ struct GpuPolicy {
   std::vector<SharingLimit> sharing_limits;
   std::vector<std::string> dialects;  // accepted request dialects; empty: all
   PreemptionActor actor = PreemptionActor::kPlanner;
+  Millis wait_for_nodes{180'000};  // preemption.waitForNodes: 0 .. 1 hour; see AwaitedNodes
   OnUnhealthy on_unhealthy = OnUnhealthy::kKeep;
   int hami_minor = 0;  // agents.hamiVersion "2.x" as x; 0: tell from the register's form
   // Pods whose namespace no leaf owns.
   Permission unassigned = Permission::kAllow;
-  // spec.selector; nullopt: everywhere.
+  // spec.selector, one of both; nullopt: everywhere.
   std::optional<LabelSelector> namespaces;
   std::optional<LabelSelector> nodes;
+  NodeRules own;  // where `nodes` is set, what is written; the fields above say nothing then
+  // Not of the object: places what is on a node already, whatever its rules of sharing.
+  bool takes_all = false;
   friend bool operator==(const GpuPolicy&, const GpuPolicy&) = default;
 };
 

@@ -53,9 +53,8 @@ void Engine::PutNode(NodeFacts node, Instant now) {
   const std::optional<Instant> lost_since = node.lost_since;
   cluster.CountCards(entry, -1);
   entry.state.SetPlainCpu(cluster.plain_seen.On(node.name));
-  entry.state.SetFacts(std::move(node), cluster.default_policy().hami_minor, &cluster.machines);
+  const bool other_rules = parts_->TakeFacts(id, std::move(node));
   cluster.CountCards(entry, 1);
-  entry.kind = cluster.KindOf(entry.state.inventory());
   if (!lost_since && entry.lost_since) parts_->metering.EndOutage(id, now);
   if (lost_since && !entry.lost_since) entry.lost_since = std::min(*lost_since, now);
   const bool has_devices = entry.state.inventory().has_devices();
@@ -68,7 +67,7 @@ void Engine::PutNode(NodeFacts node, Instant now) {
   }
   const bool other_window = NoteWindow(cluster, id, now);
   const bool other_health = NoteHealth(cluster, id, now);
-  if (other_window || other_health) parts_->run_limits.NoteNode(id);
+  if (other_window || other_health || other_rules) parts_->run_limits.NoteNode(id);
   cluster.Refresh(id, now);
   // Where an agent is silent for a while, its devices are expected back.
   if (!same_node || has_devices) {
@@ -161,6 +160,11 @@ void Engine::SetGangSize(const std::string& ns, const std::string& gang, int siz
   parts_->gangs.SetSize(ns + "/" + gang, size);
 }
 
+void Engine::NoteScaleUp(const PodUid& pod, Instant told, Instant now) {
+  parts_->Advance(now);
+  parts_->awaited_nodes.Note(pod, told, now);
+}
+
 void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults,
                          Instant now, const NamespaceMoves& moves) {
   EngineParts& parts = *parts_;
@@ -175,14 +179,11 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   if (!covers_all) cluster.policies.push_back(defaults);
   parts.ForgetTeams();
   cluster.book.SetPolicies(std::move(set), now);
-  if (cluster.default_policy().hami_minor != hami_before) {
+  if (cluster.default_policy().hami_minor != hami_before ||
+      before->node_policies != cluster.set->node_policies) {
     for (NodeId id{0}; id < cluster.nodes.size(); ++id) {
-      NodeEntry* entry = cluster.nodes[id].get();
-      if (entry == nullptr || !entry->state.present()) continue;
-      NodeFacts facts = entry->state.facts();
-      entry->state.SetFacts(std::move(facts), cluster.default_policy().hami_minor,
-                            &cluster.machines);
-      entry->kind = cluster.KindOf(entry->state.inventory());
+      if (cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present()) continue;
+      parts.TakeFacts(id, cluster.nodes[id]->state.facts());
       cluster.Refresh(id, cluster.latest);
     }
   }

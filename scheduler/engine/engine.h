@@ -81,6 +81,8 @@ class Engine {
   void RemoveDraObject(const dra::ObjectRef& object, Instant now);
   // How many pods of a gang start together, as an object of its controller says; 0: none does.
   void SetGangSize(const std::string& ns, const std::string& gang, int size, Instant now);
+  // An autoscaler said at `told` that it raises a node for the pod, which need not be known.
+  void NoteScaleUp(const PodUid& pod, Instant told, Instant now);
   // What administrators declare. Of several GPUPolicies the first whose selector matches a pod's
   // namespace governs it; `defaults` governs where none does.
   // `moves`: how the set differs from the one before, if the caller has looked; not believed where

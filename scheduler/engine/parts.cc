@@ -72,6 +72,16 @@ void EngineParts::ForgetTeams() {
   foreseen.Forget();
 }
 
+bool EngineParts::TakeFacts(NodeId id, NodeFacts facts) {
+  NodeEntry& entry = *cluster.nodes[id];
+  NodeRules own = cluster.set->RulesOf(facts.labels.Finder());
+  const bool other = own != entry.state.inventory().rules;
+  entry.state.SetRules(std::move(own));
+  entry.state.SetFacts(std::move(facts), cluster.default_policy().hami_minor, &cluster.machines);
+  entry.kind = cluster.KindOf(entry.state.inventory());
+  return other;
+}
+
 void EngineParts::NoteWindows(Instant now) {
   for (NodeId id{0}; id < cluster.nodes.size(); ++id) {
     if (cluster.nodes[id] != nullptr && NoteWindow(cluster, id, now)) cluster.Refresh(id, now);
@@ -161,6 +171,7 @@ void EngineParts::NoteAsking(const std::string& scheduler) {
 void EngineParts::Erase(const PodUid& uid) {
   team_queue.Forget(uid);
   preemptors.Forget(uid);
+  awaited_nodes.Forget(uid);
   gates.Forget(uid);
   run_limits.Forget(uid);
   early_nominations.Forget(uid);

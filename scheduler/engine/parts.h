@@ -18,6 +18,7 @@
 #include "scheduler/engine/gangs/gang_backfill.h"
 #include "scheduler/engine/gangs/gangs.h"
 #include "scheduler/engine/gates/gates.h"
+#include "scheduler/engine/preemption/awaited_nodes.h"
 #include "scheduler/engine/preemption/eviction_guards.h"
 #include "scheduler/engine/preemption/nominal_reach.h"
 #include "scheduler/engine/preemption/preempt_answer.h"
@@ -87,15 +88,16 @@ struct EngineParts {
   // preemption
   EvictionGuards guards{cluster.set, reclaims};
   PreemptorQueue preemptors{cluster, reclaims, rules, gangs};
+  AwaitedNodes awaited_nodes{cluster};
   ClaimHolders claim_holders{cluster, claim_books};
   PlanParts plan_parts{cluster, claim_holders, reclaims, guards, selection};
   ReclaimRuns runs{plan_parts, reclaims,    earmarks, kept,      rules,
                    requeue,    nominations, gangs,    preemptors};
-  ReclaimPlanner planner{plan_parts, earmarks, nominations, preemptors, runs};
-  NominalReach nominal_reach{plan_parts, rules, planner};
+  ReclaimPlanner planner{plan_parts, earmarks, nominations, preemptors, awaited_nodes, runs};
+  NominalReach nominal_reach{plan_parts, rules, planner, awaited_nodes};
   RunLimits run_limits{cluster};
   Releases releases{plan_parts, reclaims, rules, gangs, preemptors, planner, runs, run_limits};
-  PreemptAnswer preempt_answer{plan_parts, rules};
+  PreemptAnswer preempt_answer{plan_parts, rules, awaited_nodes};
   // gates
   Gates gates{cluster, rules, team_queue, selection, kept, gangs, preemptors};
 
@@ -118,6 +120,9 @@ struct EngineParts {
   // The pod is as the cluster shows it: its gang counts it so, and kube-scheduler is told a node
   // for the next in line.
   void NoteShown(const PodUid& uid, PodRecord& record, Instant now);
+  // What is so of the node, under the policies in force; Refresh follows. True: it has other rules
+  // of its own now.
+  bool TakeFacts(NodeId id, NodeFacts facts);
   // Other pools are in force: which maintenance each node has. Run limits follow by Regroup.
   void NoteWindows(Instant now);
   // The node is gone, or was told anew: what is kept there for pods to come and cannot be found on

@@ -55,6 +55,7 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
     {"EvictionBudget", "the team that would make room has lost enough pods for now", false},
     {"VictimsProtected", "the pods that would make room are protected for some time", false},
     {"PreemptionDelayed", "pods that are leaving already will make room", false},
+    {"NodeExpected", "a node is on its way for the pod", false},
     {"PreemptionInProgress", "room is being made for the pod", true},
     {"GangIncomplete", "not all pods of the gang are there yet", false},
     {"GangNoRoom", "the gang as a whole does not fit", false},

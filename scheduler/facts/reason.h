@@ -58,6 +58,7 @@ enum class Reason : uint8_t {
   kEvictionBudget,        // the team whose pods would go has lost as many as it may in an hour
   kVictimsProtected,      // pods that would have to go are protected for some time
   kPreemptionDelayed,     // pods that are leaving already will make room
+  kNodeExpected,          // an autoscaler raises a node for it: nobody has to go meanwhile
   kPreemptionInProgress,  // victims are leaving, their devices are reserved for this pod
   // About gangs.
   kGangIncomplete,  // not all of its pods are there yet

@@ -87,7 +87,7 @@ std::string_view SourceKind(ReclaimRule rule);
 
 // Why the planner did not take devices back for a pod, though a rule would let it.
 struct PlanBlock {
-  Reason reason = Reason::kNone;  // kPdbBlocked .. kPreemptionDelayed
+  Reason reason = Reason::kNone;  // kPdbBlocked .. kNodeExpected
   std::string detail;             // whom, by which guard
   std::optional<Instant> until;
 };

@@ -113,6 +113,11 @@ struct ClusterIntake::Receiver {
       engine.SetGangSize(told.ns, told.gang, told.size, now);
     });
   }
+  void operator()(const ScaleUpTold& told) const {
+    host.With(EngineCaller::kEvents, [&](Engine& engine, Instant now) {
+      engine.NoteScaleUp(told.pod, told.told.value_or(now), now);
+    });
+  }
   void operator()(PolicyObject& told) const { intake.policies_.Changed(std::move(told)); }
   void operator()(const PolicyObjectGone& told) const {
     intake.policies_.Gone(told.kind, told.name);

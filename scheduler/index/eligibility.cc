@@ -70,7 +70,8 @@ bool ShareAllowed(const Inventory& inventory, const PodRequest& request, const A
   const bool for_stock_nodes = Serves(AgentKind::kNone, request.style);
   if (!for_stock_nodes || CallsAgent(inventory.agent, request)) return true;
   if (inventory.sharing == SharingMethod::kMps) return true;
-  return policy.unenforced_sharing == Permission::kAllow;
+  const Permission own = inventory.rules.unenforced_sharing.value_or(policy.unenforced_sharing);
+  return policy.takes_all || own == Permission::kAllow;
 }
 
 // Has the node an agent that knows the pod's style, or none where none is needed? A node with no

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/spec.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/node_facts.h"
 #include "scheduler/index/card_cut.h"
@@ -109,6 +110,7 @@ struct Inventory {
   bool placeholders = false;
   SharingMethod sharing = SharingMethod::kNone;
   int64_t replicas = 1;  // of each replicated card
+  NodeRules rules;       // that administrators gave the node
   std::vector<Card> cards;
   std::vector<MigPool> pools;    // ascending key
   std::vector<CountedKey> keys;  // ascending key

@@ -28,6 +28,17 @@ void AppendCut(const CardCut& cut, std::string& out) {
   }
 }
 
+// What placement asks of them.
+void AppendRules(const NodeRules& rules, std::string& key) {
+  AppendToKey(key, rules.unenforced_sharing ? static_cast<int64_t>(*rules.unenforced_sharing) : -1);
+  AppendToKey(key, rules.sharing_limits ? std::ssize(*rules.sharing_limits) : -1);
+  if (!rules.sharing_limits) return;
+  for (const SharingLimit& limit : *rules.sharing_limits) {
+    AppendToKey(key, limit.model);
+    AppendToKey(key, limit.max_pods_per_gpu);
+  }
+}
+
 }  // namespace
 
 void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor, MachineTables* tables) {
@@ -36,7 +47,9 @@ void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor, Machine
   inventory_.placeholders = placeholders_allowed_ && !inventory_.has_agent() &&
                             !inventory_.planned() && inventory_.gpu_unit == GpuUnit::kCard &&
                             inventory_.sharing == SharingMethod::kNone;
+  inventory_.rules = rules_;
   static_signature_.clear();
+  AppendRules(rules_, static_signature_);
   AppendToKey(static_signature_, inventory_.product);
   AppendToKey(static_signature_, static_cast<int64_t>(inventory_.gpu_unit));
   AppendToKey(static_signature_, static_cast<int64_t>(inventory_.agent));

@@ -75,6 +75,8 @@ class NodeState {
   // Records of an epoch above this are not believed.
   void SetEpoch(int64_t epoch);
   // May cards be held by placeholders? Set before any facts.
+  // Which rules the node has of its own; SetFacts follows.
+  void SetRules(NodeRules rules) { rules_ = std::move(rules); }
   void AllowPlaceholders(bool allowed) { placeholders_allowed_ = allowed; }
   // Making a placeholder failed here a moment ago, or no longer.
   void SetNoNewPlaceholder(bool none);
@@ -158,6 +160,7 @@ class NodeState {
   int tentative_ = 0;
   int64_t epoch_ = 1;
   bool placeholders_allowed_ = false;
+  NodeRules rules_;
   bool no_new_placeholder_ = false;
   MilliCpu plain_cpu_;
   int64_t unshown_ = 0;

@@ -26,7 +26,9 @@ constexpr int64_t kMaxUnits = 128;
 
 int SharingCap(const GpuPolicy& policy, const Inventory& inventory) {
   int cap = 0;
-  for (const SharingLimit& limit : policy.sharing_limits) {
+  if (policy.takes_all) return cap;
+  const std::optional<std::vector<SharingLimit>>& own = inventory.rules.sharing_limits;
+  for (const SharingLimit& limit : own ? *own : policy.sharing_limits) {
     if (limit.model != "any" && limit.model != inventory.model) continue;
     if (cap == 0 || limit.max_pods_per_gpu < cap) cap = limit.max_pods_per_gpu;
   }

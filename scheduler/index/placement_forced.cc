@@ -92,7 +92,7 @@ class Spread {
 void Placer::Force(const Inventory& inventory, const Load& load, const PodRequest& request,
                    Picks& picks) {
   GpuPolicy open;
-  open.unenforced_sharing = Permission::kAllow;
+  open.takes_all = true;
   const PlaceRules rules{&open, CardChoice::kTightest, -1};
   if (Place(inventory, load, request, rules, picks) == Reason::kNone) return;
   // No room by the books: put every unit on the least used device of its kind.

@@ -151,6 +151,7 @@ ReflectorOptions PolicyObjectOptions(const PolicyResource& resource, const Optio
 
 ReflectorOptions ObservedOptions(const ObservedResource& resource, const Options& client) {
   ReflectorOptions options = Resource(resource.name, std::string(resource.path), client);
+  options.query = resource.query;
   options.may_be_absent = true;
   options.may_be_forbidden = true;
   // What holds GPUs, and how many, is known before anything is placed; all others only help.

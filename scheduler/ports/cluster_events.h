@@ -69,6 +69,13 @@ struct GangSizeChanged {
   int size = 0;
 };
 
+// An autoscaler said at `told` that it raises a node for the pod; nullopt: now. It need not be
+// known yet.
+struct ScaleUpTold {
+  PodUid pod;
+  std::optional<Instant> told;
+};
+
 // Policy objects: GPUQuota, GPUBudget, GPUClass, GPUPolicy, GPUPool, GPUPrice, Namespace,
 // PriorityClass, PodDisruptionBudget, ResourceQuota, and GPUQuotaView and GPUReclaim, which we
 // write ourselves.
@@ -98,7 +105,7 @@ struct Heard {
 using ClusterEvent =
     std::variant<NodeChanged, NodeGone, NodeUnreadable, PodChanged, PodGone, NodeZonesChanged,
                  NodeSlicesChanged, NodeAgentChanged, DraChanged, DraGone, GangSizeChanged,
-                 PolicyObject, PolicyObjectGone, PolicyObjectsSettled, Synced, Heard>;
+                 ScaleUpTold, PolicyObject, PolicyObjectGone, PolicyObjectsSettled, Synced, Heard>;
 
 class ClusterEvents {
  public:

@@ -4,6 +4,12 @@
 #include <variant>
 
 namespace tranche {
+namespace {
+
+// As many as the engine keeps; of events nobody tells that they are over.
+constexpr std::size_t kMostScaleUps = 50'000;
+
+}  // namespace
 
 // Puts down the newest of what an event tells.
 struct StandbyBuffer::Keep {
@@ -23,7 +29,10 @@ struct StandbyBuffer::Keep {
     PodUid uid = told.pod.request.uid;
     known.pods.insert_or_assign(std::move(uid), std::move(told.pod));
   }
-  void operator()(const PodGone& told) const { known.pods.erase(told.uid); }
+  void operator()(const PodGone& told) const {
+    known.pods.erase(told.uid);
+    known.scale_ups.erase(told.uid);
+  }
   void operator()(NodeZonesChanged& told) const {
     known.zones.erase(told.node);
     if (told.zones) known.zones.emplace(told.node, *std::move(told.zones));
@@ -44,6 +53,9 @@ struct StandbyBuffer::Keep {
   void operator()(const GangSizeChanged& told) const {
     known.gangs.erase({told.ns, told.gang});
     if (told.size > 0) known.gangs.emplace(std::pair(told.ns, told.gang), told.size);
+  }
+  void operator()(const ScaleUpTold& told) const {
+    if (known.scale_ups.size() < kMostScaleUps) known.scale_ups.emplace(told.pod, told.told);
   }
   void operator()(const PolicyObject& told) const {
     known.policy_objects[{told.kind, told.ns, told.name}] = told;
@@ -81,6 +93,7 @@ void StandbyBuffer::Open(ClusterEvents& receiver) {
     receiver.Receive(NodeUnreadable{name, std::move(problem)});
   }
   for (auto& [uid, pod] : known_.pods) receiver.Receive(PodChanged{std::move(pod)});
+  for (const auto& [uid, told] : known_.scale_ups) receiver.Receive(ScaleUpTold{uid, told});
   receiver.Receive(Synced());
   const Steady::time_point now = Steady::now();
   for (const auto& [resource, when] : known_.heard) {

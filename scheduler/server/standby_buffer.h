@@ -48,6 +48,7 @@ class StandbyBuffer : public ClusterEvents {
     std::map<NodeName, NodeFacts> nodes;
     std::map<NodeName, std::string> unreadable;  // nodes, and why; also of those above
     std::map<PodUid, PodFacts> pods;
+    std::map<PodUid, std::optional<Instant>> scale_ups;  // by when they were told
     std::map<std::string, Steady::time_point> heard;
   };
 

@@ -124,7 +124,9 @@ inline std::shared_ptr<const PolicySet> Declare(Objects objects) {
   set->quotas = std::move(objects.quotas);
   set->budgets = std::move(objects.budgets);
   set->classes = std::move(objects.classes);
-  set->policies = std::move(objects.policies);
+  for (GpuPolicy& policy : objects.policies) {
+    (policy.nodes ? set->node_policies : set->policies).push_back(std::move(policy));
+  }
   set->pools = std::move(objects.pools);
   std::ranges::sort(set->quotas, {}, &GpuQuota::name);
   std::ranges::sort(set->budgets, {}, &GpuBudget::name);

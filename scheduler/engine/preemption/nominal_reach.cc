@@ -203,12 +203,12 @@ void NominalReach::NotePlan(const AskedPlan& asked, Instant now) {
     return End("PDBBlocked",
                "PodDisruptionBudgets do not allow all who would have to go to go together");
   }
-  // Then it may wait for one of them to write a checkpoint.
+  // Before that it may wait for a node, and then for one of them to write a checkpoint.
   Millis gap{0};
   for (const WorkInTime& risk : reclaim_case.RisksOf(asked.answer.plan->victims)) {
     if (NextCheckpoint(risk, now)) gap = std::max(gap, risk.gap);
   }
-  guards += std::min(gap, ReclaimPlanner::PatienceOf(*pod_));
+  guards += awaited_.LongestFor(*pod_, now) + std::min(gap, PatienceOf(*pod_));
   const std::optional<Millis> hour = HourOf(asked, now);
   if (!hour) {
     return End("EvictionBudget", "more of its own pods would have to go than may within an hour");

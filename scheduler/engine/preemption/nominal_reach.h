@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "policy/policy_set.h"
+#include "scheduler/engine/preemption/awaited_nodes.h"
 #include "scheduler/engine/preemption/reclaim_planner.h"
 #include "scheduler/engine/state/views.h"
 #include "scheduler/engine/teams/team_rules.h"
@@ -32,8 +33,13 @@ class NominalReach {
  public:
   static constexpr Millis kAnew{60'000};
 
-  NominalReach(const PlanParts& parts, TeamRules& rules, const ReclaimPlanner& planner)
-      : parts_(parts), cluster_(parts.cluster), rules_(rules), planner_(planner) {}
+  NominalReach(const PlanParts& parts, TeamRules& rules, const ReclaimPlanner& planner,
+               const AwaitedNodes& awaited)
+      : parts_(parts),
+        cluster_(parts.cluster),
+        rules_(rules),
+        planner_(planner),
+        awaited_(awaited) {}
 
   // Puts the next question; false: none is to be put now.
   bool GoOn(Instant now);
@@ -73,6 +79,7 @@ class NominalReach {
   ClusterState& cluster_;
   TeamRules& rules_;
   const ReclaimPlanner& planner_;
+  const AwaitedNodes& awaited_;
 
   std::map<std::string, std::vector<LineReach>> stated_;  // by quota
   std::shared_ptr<const PolicySet> set_;                  // that lines_ are of

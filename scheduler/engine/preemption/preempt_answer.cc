@@ -78,6 +78,9 @@ std::vector<PreemptNode> PreemptAnswer::Of(const PodRequest& request,
   preemptor.context = context;
   preemptor.context.request = preemptor.members.front().get();
   preemptor.gang = GangKeyOf(request);
+  // Kube-scheduler alone would not ask again when the time is over.
+  const bool plans = context.policy->actor == PreemptionActor::kPlanner;
+  if (plans && awaited_.HoldOf(preemptor, now)) return answer;
   std::optional<ReclaimCase> whole;
   if (ruled) {
     whole.emplace(parts_, preemptor, now,

@@ -16,8 +16,12 @@ namespace tranche {
 
 class PreemptAnswer {
  public:
-  PreemptAnswer(const PlanParts& parts, TeamRules& rules)
-      : parts_(parts), cluster_(parts.cluster), reclaims_(parts.reclaims), rules_(rules) {}
+  PreemptAnswer(const PlanParts& parts, TeamRules& rules, const AwaitedNodes& awaited)
+      : parts_(parts),
+        cluster_(parts.cluster),
+        reclaims_(parts.reclaims),
+        rules_(rules),
+        awaited_(awaited) {}
 
   // Of the candidates, those where evicting helps and the rules allow it; see Engine::Preempt.
   std::vector<PreemptNode> Of(const PodRequest& request, std::span<const PreemptNode> candidates,
@@ -34,6 +38,7 @@ class PreemptAnswer {
   ClusterState& cluster_;
   const PreemptionState& reclaims_;
   TeamRules& rules_;
+  const AwaitedNodes& awaited_;
   Picks picks_;
 };
 

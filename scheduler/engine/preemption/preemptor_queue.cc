@@ -38,6 +38,11 @@ bool MayPlan(const RequestContext& context) {
          context.policy->actor == PreemptionActor::kPlanner;
 }
 
+Millis PatienceOf(const Preemptor& preemptor) {
+  const GpuClass* const gpu_class = preemptor.context.membership.gpu_class;
+  return std::min(gpu_class == nullptr ? GpuClass().patience : gpu_class->patience, kGuardCap);
+}
+
 // Refused by us, or by a kube-scheduler that asks us, which had no node to ask about.
 void PreemptorQueue::Note(const PodUid& uid, const PodRecord& record) {
   const bool refused =

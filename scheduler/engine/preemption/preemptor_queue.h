@@ -32,6 +32,10 @@ struct Preemptor {
 // May a plan be made for such a request?
 bool MayPlan(const RequestContext& context);
 
+// How long a pod like it waits at most before others are evicted for it, for a better moment or
+// for a node.
+Millis PatienceOf(const Preemptor& preemptor);
+
 // What planning came to for requests that are alike.
 struct PlanMemory {
   uint64_t version = 0;  // of the books

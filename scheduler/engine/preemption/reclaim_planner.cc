@@ -94,7 +94,10 @@ void ReclaimPlanner::Step(PlanWalk& walk, Instant now) {
     walk.version = cluster_.version();
     if (IsHopeless(*preemptor)) return EndWith(walk, *preemptor, Result::kImpossible, now);
     if (FitsNow(*preemptor, now)) return EndWith(walk, *preemptor, Result::kFits, now);
-    return;
+    walk.block = awaited_.HoldOf(*preemptor, now);
+    if (!walk.block) return;
+    TRANCHE_MARK(plan_waits_for_a_node);
+    return EndWith(walk, *preemptor, Result::kBlocked, now);
   }
   const AskedPlan asked = AskNext(walk.questions, parts_, *preemptor, now, {});
   walk.spent = asked.reclaim_case;
@@ -125,11 +128,6 @@ void ReclaimPlanner::Step(PlanWalk& walk, Instant now) {
     case ReclaimAnswer::Result::kImpossible:
       return EndWith(walk, *preemptor, walk.block ? Result::kBlocked : Result::kImpossible, now);
   }
-}
-
-Millis ReclaimPlanner::PatienceOf(const Preemptor& preemptor) {
-  const GpuClass* const gpu_class = preemptor.context.membership.gpu_class;
-  return std::min(gpu_class == nullptr ? GpuClass().patience : gpu_class->patience, kGuardCap);
 }
 
 std::optional<PlanBlock> ReclaimPlanner::BetterMomentFor(const AskedPlan& asked,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "scheduler/engine/preemption/awaited_nodes.h"
 #include "scheduler/engine/preemption/plan_walk.h"
 #include "scheduler/engine/preemption/reclaim_case.h"
 #include "scheduler/engine/preemption/reclaim_runs.h"
@@ -16,13 +17,14 @@ namespace tranche {
 class ReclaimPlanner {
  public:
   ReclaimPlanner(const PlanParts& parts, Earmarks& earmarks, Nominations& nominations,
-                 PreemptorQueue& preemptors, ReclaimRuns& runs)
+                 PreemptorQueue& preemptors, const AwaitedNodes& awaited, ReclaimRuns& runs)
       : parts_(parts),
         cluster_(parts.cluster),
         reclaims_(parts.reclaims),
         earmarks_(earmarks),
         nominations_(nominations),
         preemptors_(preemptors),
+        awaited_(awaited),
         runs_(runs) {}
 
   // A node takes the pod as things stand, and quota as well: nobody has to go.
@@ -33,8 +35,6 @@ class ReclaimPlanner {
   void Step(PlanWalk& walk, Instant now);
   // What keeps the plan of an answer from being carried out; nullopt: nothing, or there is none.
   std::optional<PlanBlock> BlockOf(const AskedPlan& asked, Instant now) const;
-  // How long a pod like it waits at most for a better moment.
-  static Millis PatienceOf(const Preemptor& preemptor);
   std::vector<ReclaimVictim> VictimsOf(const ReclaimCase& reclaim_case, const ReclaimPlan& plan,
                                        Instant now) const;
 
@@ -58,6 +58,7 @@ class ReclaimPlanner {
   Earmarks& earmarks_;
   Nominations& nominations_;
   PreemptorQueue& preemptors_;
+  const AwaitedNodes& awaited_;
   ReclaimRuns& runs_;
 };
 

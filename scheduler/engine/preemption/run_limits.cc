@@ -36,7 +36,8 @@ std::optional<RunEnd> EndByHealth(const ClusterState& cluster, const NodeEntry* 
   if (gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever) return std::nullopt;
   const GpuPolicy* const governs = cluster.set->PolicyFor(work.pod.ns);
   const GpuPolicy& policy = governs == nullptr ? cluster.default_policy() : *governs;
-  if (policy.on_unhealthy != OnUnhealthy::kDrain) return std::nullopt;
+  const std::optional<OnUnhealthy>& own = node->state.inventory().rules.on_unhealthy;
+  if (own.value_or(policy.on_unhealthy) != OnUnhealthy::kDrain) return std::nullopt;
   const Holding* const holding = node->state.Find(record.request->uid);
   const bool told = holding != nullptr && holding->allocation &&
                     holding->allocation->knowledge == Knowledge::kExact;

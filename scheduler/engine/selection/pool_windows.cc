@@ -37,11 +37,7 @@ bool NoteWindow(ClusterState& cluster, NodeId id, Instant now) {
   std::optional<NodeWindow> next;
   const GpuPool* pool = nullptr;
   if (!cluster.set->pools.empty() && entry.state.present()) {
-    const LabelText& labels = entry.state.facts().labels;
-    pool = cluster.set->PoolOf([&labels](std::string_view key) -> std::optional<std::string_view> {
-      const std::string_view value = labels.Find(key);
-      return value.data() == nullptr ? std::nullopt : std::optional(value);
-    });
+    pool = cluster.set->PoolOf(entry.state.facts().labels.Finder());
   }
   if (pool != nullptr) {
     for (const PoolWindow& window : pool->windows) {

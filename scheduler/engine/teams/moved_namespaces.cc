@@ -21,9 +21,10 @@ bool IsRouted(const std::string& ns, const PolicySet& before, const PolicySet& a
 
 std::optional<std::vector<std::string>> MovedNamespaces(const PolicySet& before,
                                                         const PolicySet& after) {
-  if (before.policies != after.policies || before.quotas != after.quotas ||
-      before.budgets != after.budgets || before.classes != after.classes ||
-      before.pools != after.pools || before.prices != after.prices) {
+  if (before.policies != after.policies || before.node_policies != after.node_policies ||
+      before.quotas != after.quotas || before.budgets != after.budgets ||
+      before.classes != after.classes || before.pools != after.pools ||
+      before.prices != after.prices) {
     return std::nullopt;
   }
   std::vector<std::string> moved;

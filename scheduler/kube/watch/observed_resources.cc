@@ -8,6 +8,7 @@
 #include "scheduler/wire/claims/claim_objects.h"
 #include "scheduler/wire/nodes/agent_registers.h"
 #include "scheduler/wire/nodes/node_slices.h"
+#include "scheduler/wire/workloads/scale_up.h"
 #include "scheduler/wire/workloads/workload.h"
 #include "topology/base/check.h"
 #include "topology/base/status.h"
@@ -50,6 +51,29 @@ class SlicesSink : public ObjectSink {
  private:
   ClusterEvents& events_;
   wire::NodeSlices slices_;
+};
+
+// Hands over what autoscalers say. That an Event is gone says nothing: it was old.
+class ScaleUpSink : public ObjectSink {
+ public:
+  explicit ScaleUpSink(ClusterEvents& events) : events_(events) {}
+
+  Decoded Decode(wire::Element object, const Identity&, bool) override {
+    Decoded out;
+    const absl::StatusOr<std::optional<wire::ScaleUp>> told = wire::DecodeScaleUp(object);
+    if (!told.ok()) {
+      out.problem = std::string(told.status().message());
+    } else if (*told) {
+      out.deliver = [this, event = ScaleUpTold{(*told)->pod, (*told)->told}] {
+        events_.Receive(event);
+      };
+    }
+    return out;
+  }
+  void Gone(const Identity&) override {}
+
+ private:
+  ClusterEvents& events_;
 };
 
 // A NodeResourceTopology is named as its node.
@@ -121,6 +145,8 @@ std::unique_ptr<ObjectSink> SinkOf(const ObservedResource& resource, ClusterEven
       return GangSink(events, resource.word, {wire::DecodePodGroup, wire::GangOfPodGroup});
     case ObservedResource::Kind::kOwners:
       return GangSink(events, resource.word, {wire::DecodeGangOwner, wire::GangOfOwner});
+    case ObservedResource::Kind::kScaleUps:
+      return std::make_unique<ScaleUpSink>(events);
   }
   TRANCHE_CHECK(false);
 }

@@ -28,13 +28,15 @@ struct ObservedResource {
     kTemplates,
     kGangs,
     kOwners,
-    kAgents
+    kAgents,
+    kScaleUps
   };
   Kind kind;
   std::string_view name;  // in statuses and the log: several are called podgroups
   std::string_view path;
   // kGangs: the API group, kOwners: the kind; it decides the gang's name
   std::string_view word = {};
+  std::string_view query = {};  // see ReflectorOptions
 };
 
 inline constexpr std::array kObservedResources = {
@@ -70,6 +72,11 @@ inline constexpr std::array kObservedResources = {
                      "/apis/kubeflow.org/v2beta1/mpijobs", "MPIJob"},
     ObservedResource{ObservedResource::Kind::kOwners, "rayclusters.ray.io",
                      "/apis/ray.io/v1/rayclusters", "RayCluster"},
+    // What cluster-autoscaler and Karpenter say of pods they raise nodes for.
+    ObservedResource{ObservedResource::Kind::kScaleUps, "events.TriggeredScaleUp", "/api/v1/events",
+                     "", "fieldSelector=involvedObject.kind%3DPod%2Creason%3DTriggeredScaleUp"},
+    ObservedResource{ObservedResource::Kind::kScaleUps, "events.Nominated", "/api/v1/events", "",
+                     "fieldSelector=involvedObject.kind%3DPod%2Creason%3DNominated"},
 };
 
 std::unique_ptr<ObjectSink> SinkOf(const ObservedResource& resource, ClusterEvents& events);

@@ -163,8 +163,7 @@ asio::awaitable<Reflector::Listing> Reflector::ListAll(const Visitor& visit, boo
       return absl::OkStatus();
     };
     ApiRequest request;
-    request.target = options_.path;
-    if (paged) request.target += fmt::format("?limit={}", limit);
+    request.target = options_.Target(paged ? fmt::format("limit={}", limit) : "");
     if (!continuation.empty()) request.target += "&continue=" + PercentEncoded(continuation);
     request.read_body = [&](std::string_view bytes) { return items.Feed(bytes, on_item); };
     request.deadline = steady_clock::now() + options_.timing.request;
@@ -276,9 +275,9 @@ asio::awaitable<Reflector::Next> Reflector::Watch() {
   std::uniform_int_distribution<int64_t> draw(options_.timing.watch_min.count(),
                                               options_.timing.watch_max.count());
   const std::chrono::seconds length(draw(random_));
-  const std::string target =
-      fmt::format("{}?watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
-                  options_.path, PercentEncoded(resource_version_), length.count());
+  const std::string target = options_.Target(
+      fmt::format("watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
+                  PercentEncoded(resource_version_), length.count()));
   const TimePoint started = steady_clock::now();
   WatchOpening opening = co_await client_.OpenWatch(target);
   Next next;
@@ -431,7 +430,7 @@ asio::awaitable<void> Reflector::ProbeInSilence() {
     if (watch_ == nullptr || silence < options_.timing.probe_period * (probed_ ? 3 : 2)) continue;
     const uint64_t epoch = watch_epoch_;
     ApiRequest request;
-    request.target = options_.path + "?limit=1";
+    request.target = options_.Target("limit=1");
     request.deadline = steady_clock::now() + options_.timing.probe_period;
     const ApiAnswer answer = co_await client_.Call(request);
     if (!answer.succeeded() || watch_ == nullptr || epoch != watch_epoch_) continue;

@@ -19,6 +19,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -35,6 +36,7 @@ namespace tranche::kube {
 struct ReflectorOptions {
   std::string resource;  // "pods"
   std::string path;      // "/api/v1/pods"
+  std::string query;     // that all its lists and watches have: "fieldSelector=..."; empty: none
   // 404 means that there are none (a custom resource not installed), not that something is wrong.
   bool may_be_absent = false;
   // 403 means to go on without (rights older than this program), not to wait for them.
@@ -43,6 +45,17 @@ struct ReflectorOptions {
   bool may_be_late = false;
   Timing timing;
   uint64_t seed = 0;  // of jitter and watch lengths
+
+  // Of a list or watch that asks so as well.
+  std::string Target(std::string_view more) const {
+    std::string target = path;
+    for (const std::string_view part : {more, std::string_view(query)}) {
+      if (part.empty()) continue;
+      target += target.size() == path.size() ? '?' : '&';
+      target += part;
+    }
+    return target;
+  }
 };
 
 class Reflector {

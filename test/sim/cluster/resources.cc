@@ -37,9 +37,10 @@ ApiPath SplitPath(std::string_view path) {
     out.ns = parts[next + 1];
     next += 2;
   }
-  const ResourceType* const type = FindResource(parts[next]);
   const std::string_view prefix = path.substr(
       0, static_cast<std::size_t>(parts[group - 1].data() + parts[group - 1].size() - path.data()));
+  const bool core = parts[next] == "events" && prefix == "/api/v1";
+  const ResourceType* const type = FindResource(core ? "scaleups" : parts[next]);
   if (type == nullptr || type->group != prefix) return out;
   out.type = type;
   if (parts.size() > next + 1) out.name = parts[next + 1];

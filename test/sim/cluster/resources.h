@@ -29,6 +29,8 @@ inline constexpr std::array kResources = {
     ResourceType{"resourcequotas", "/api/v1", "ResourceQuota", "v1", true, true},
     ResourceType{"leases", "/apis/coordination.k8s.io/v1", "Lease", "coordination.k8s.io/v1", true},
     ResourceType{"events", "/apis/events.k8s.io/v1", "Event", "events.k8s.io/v1", true},
+    // What the simulated autoscaler says. The real server has all Events under both paths.
+    ResourceType{"scaleups", "/api/v1", "Event", "v1", true},
     ResourceType{"priorityclasses", "/apis/scheduling.k8s.io/v1", "PriorityClass",
                  "scheduling.k8s.io/v1"},
     ResourceType{"poddisruptionbudgets", "/apis/policy/v1", "PodDisruptionBudget", "policy/v1",

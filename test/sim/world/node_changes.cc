@@ -124,6 +124,30 @@ bool NodeChanges::IsIdle(const std::string& node) const {
                       [&](const auto& entry) { return NodeOf(entry.second->object()) == node; });
 }
 
+void NodeChanges::SayWhoIsHelped(Draws& draws) {
+  static constexpr const char* kWords[] = {
+      "pod triggered scale-up: [{auto 1->2 (max: 3)}]",
+      "Pod should schedule on: nodeclaim/auto-1",
+  };
+  for (const std::string& key : workload_.waiting()) {
+    const StoredPtr pod = api_.store().Find("pods", key);
+    const int64_t word = draws.Below(3);
+    if (pod == nullptr || word == 2) continue;
+    Write write{loop_.NameOf(self_), "POST", {FindResource("scaleups")}};
+    write.path.ns = pod->ns();
+    write.body = {
+        {"apiVersion", "v1"},
+        {"kind", "Event"},
+        {"metadata",
+         {{"namespace", pod->ns()}, {"name", fmt::format("{}.{}", pod->name(), ++said_)}}},
+        {"involvedObject", {{"kind", "Pod"}, {"uid", pod->uid()}}},
+        {"reason", word == 0 ? "TriggeredScaleUp" : "Nominated"},
+        {"message", kWords[word]},
+        {"firstTimestamp", TimeText(loop_.now())}};
+    api_.Do(self_, std::move(write));
+  }
+}
+
 void NodeChanges::Scale() {
   loop_.After(kScalePeriod, self_, [this] { Scale(); });
   waited_ = workload_.waiting().empty() ? 0 : waited_ + 1;
@@ -133,8 +157,12 @@ void NodeChanges::Scale() {
       const std::string name = fmt::format("auto-{}", ++added_);
       const NodeKind kind = act->Below(2) == 0 ? NodeKind::kStock : NodeKind::kHami;
       Machine machine = DrawMachine(*act, name, kind, 1);
-      loop_.After(seconds(act->Between(5, 30)), self_,
-                  [this, machine = std::move(machine)] { Return(machine); });
+      SayWhoIsHelped(*act);
+      const bool comes = act->Below(5) > 0;
+      const seconds after(act->Between(5, 30));
+      if (comes) {
+        loop_.After(after, self_, [this, machine = std::move(machine)] { Return(machine); });
+      }
     }
   }
   if (quiet_) return;  // who waits may still need what is there

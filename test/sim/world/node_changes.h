@@ -1,9 +1,10 @@
 // Nodes that come and go: an autoscaler that adds some for pods that wait and removes idle ones,
 // and administrators who cordon nodes, take them away and bring others back under the same name.
 //
-// The autoscaler is there in some seeds, whatever the faults. Fault: kNodes.
+// The autoscaler is there in some seeds, whatever the faults. It says of pods that wait that it
+// raises a node for them, now and then of one that does not come. Fault: kNodes.
 //
-// Source: hazards rows 9, 14, 36 and 37.
+// Source: hazards rows 9, 14, 36 and 37; of its words scheduler/wire/workloads/scale_up.h.
 //
 // Thread rule: one thread.
 #pragma once
@@ -42,6 +43,8 @@ class NodeChanges {
   void Return(Machine machine);
   void Relabel(const std::string& node);
   void Scale();
+  // As an autoscaler does of the pods it raises nodes for.
+  void SayWhoIsHelped(Draws& draws);
   bool IsIdle(const std::string& node) const;
 
   Loop& loop_;
@@ -55,6 +58,7 @@ class NodeChanges {
   const Actor self_;
   bool quiet_ = false;
   int added_ = 0;
+  int said_ = 0;
   int waited_ = 0;                          // rounds in which pods waited
   std::map<std::string, int> idle_rounds_;  // of added nodes
   std::map<std::string, Machine> away_;     // by name

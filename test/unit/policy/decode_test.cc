@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace tranche {
@@ -21,7 +22,7 @@ TEST(DecodeGpuPolicyTest, ReadsEveryField) {
     "apiVersion": "tranche.dev/v1alpha1", "kind": "GPUPolicy",
     "metadata": {"name": "cluster", "labels": {"a": "b"}, "generation": 7},
     "spec": {
-      "selector": {"nodes": {"matchLabels": {"pool": "a"}}, "namespaces": {"matchExpressions": [
+      "selector": {"namespaces": {"matchExpressions": [
         {"key": "team", "operator": "In", "values": ["a", "b"]},
         {"key": "retired", "operator": "DoesNotExist"}]}},
       "placement": {"strategy": "BestFit", "filterWidth": 3, "plainPods": "Rank"},
@@ -30,7 +31,7 @@ TEST(DecodeGpuPolicyTest, ReadsEveryField) {
         {"model": "T4", "maxPodsPerGpu": 4}, {"model": "any", "maxPodsPerGpu": 10}]},
       "dialects": ["native", "hami"],
       "unassigned": "Refuse",
-      "preemption": {"actor": "Scheduler"},
+      "preemption": {"actor": "Scheduler", "waitForNodes": "90s"},
       "mig": "Advise",
       "agents": {"hamiVersion": "2.6.1"}
     },
@@ -50,14 +51,47 @@ TEST(DecodeGpuPolicyTest, ReadsEveryField) {
   EXPECT_EQ(policy->sharing_limits[1].max_pods_per_gpu, 10);
   EXPECT_EQ(policy->dialects, (std::vector<std::string>{"native", "hami"}));
   EXPECT_EQ(policy->actor, PreemptionActor::kScheduler);
+  EXPECT_EQ(policy->wait_for_nodes, std::chrono::seconds(90));
   EXPECT_EQ(policy->hami_minor, 6);
   EXPECT_EQ(policy->unassigned, Permission::kRefuse);
-  EXPECT_EQ(policy->nodes, (LabelSelector{{{"pool", "a"}}, {}}));
+  EXPECT_EQ(policy->nodes, std::nullopt);
+  EXPECT_EQ(policy->own, NodeRules()) << "of pods, not of nodes";
   using Operator = SelectorTerm::Operator;
   EXPECT_EQ(
       policy->namespaces,
       (LabelSelector{
           {}, {{"team", Operator::kIn, {"a", "b"}}, {"retired", Operator::kDoesNotExist, {}}}}));
+}
+
+TEST(DecodeGpuPolicyTest, APolicyForNodesSaysWhatIsSoOnThem) {
+  GpuPolicy defaults;
+  defaults.unenforced_sharing = Permission::kAllow;
+  const auto rules_of = [&defaults](std::string_view rest) {
+    const std::string spec =
+        R"({"selector":{"nodes":{"matchLabels":{"pool":"a"}}})" + std::string(rest) + "}";
+    const auto policy = DecodeGpuPolicy(WithSpec(spec), defaults);
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    EXPECT_EQ(policy->nodes, (LabelSelector{{{"pool", "a"}}, {}}));
+    return policy->own;
+  };
+  EXPECT_EQ(rules_of(""), NodeRules()) << "what it leaves out the pods' policies say";
+  EXPECT_EQ(rules_of(R"(,"sharing":{"unenforced":"Refuse"})"),
+            (NodeRules{.unenforced_sharing = Permission::kRefuse}));
+  EXPECT_EQ(rules_of(R"(,"sharing":{"limits":[]},"onUnhealthy":"Drain")"),
+            (NodeRules{.sharing_limits = std::vector<SharingLimit>(),
+                       .on_unhealthy = OnUnhealthy::kDrain}));
+  for (const char* of_pods :
+       {R"("placement":{})", R"("topology":{})", R"("dialects":[])", R"("unassigned":"Allow")",
+        R"("preemption":{})", R"("mig":"Off")", R"("agents":{})"}) {
+    const auto policy =
+        DecodeGpuPolicy(WithSpec(R"({"selector":{"nodes":{}},)" + std::string(of_pods) + "}"), {});
+    EXPECT_THAT(policy.status().message(),
+                testing::HasSubstr("expected to be absent beside spec.selector.nodes"))
+        << of_pods;
+  }
+  const auto both = DecodeGpuPolicy(WithSpec(R"({"selector":{"nodes":{},"namespaces":{}}})"), {});
+  EXPECT_THAT(both.status().message(),
+              testing::HasSubstr("spec.selector.namespaces: expected no namespaces beside nodes"));
 }
 
 TEST(DecodeGpuPolicyTest, AbsentAndNullFieldsKeepTheDefaults) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "scheduler/facts/node_constraints.h"
 
 namespace tranche {
 namespace {
@@ -297,6 +298,39 @@ TEST_F(PolicyStoreTest, ANamespaceIsOwnedByItsLabels) {
   EXPECT_EQ(leaves("n"), Lines{"by-name"});
 }
 
+TEST_F(PolicyStoreTest, OfPoliciesForNodesTheMostExactCounts) {
+  const auto put = [this](const char* name, const std::string& labels, const std::string& most) {
+    Put("GPUPolicy", name,
+        R"({"selector":{"nodes":{"matchLabels":)" + labels + R"(}},"sharing":{"limits":[)" +
+            R"({"model":"any","maxPodsPerGpu":)" + most + "}]}}");
+  };
+  put("all", "{}", "1");
+  put("pool", R"({"pool":"t4"})", "2");
+  put("also-pool", R"({"pool":"t4"})", "3");
+  put("zone", R"({"pool":"t4","zone":"a"})", "4");
+  store_.Commit();
+  const struct {
+    Labels labels;
+    int most;
+  } rows[] = {{{}, 1},
+              {{{"pool", "a100"}}, 1},
+              {{{"pool", "t4"}}, 3},
+              {{{"pool", "t4"}, {"zone", "a"}}, 4},
+              {{{"pool", "t4"}, {"zone", "b"}}, 3}};
+  for (const auto& row : rows) {
+    const LabelText text(row.labels);
+    const NodeRules rules = store_.set().RulesOf(text.Finder());
+    ASSERT_TRUE(rules.sharing_limits) << testing::PrintToString(row.labels);
+    EXPECT_EQ(rules.sharing_limits->at(0).max_pods_per_gpu, row.most)
+        << testing::PrintToString(row.labels);
+  }
+  // A policy that is for nodes no longer.
+  Put("GPUPolicy", "zone", R"({"selector":{"namespaces":{}}})");
+  store_.Commit();
+  EXPECT_EQ(store_.set().node_policies.size(), 3U);
+  EXPECT_EQ(store_.set().policies.size(), 1U);
+}
+
 TEST_F(PolicyStoreTest, PoliciesForNamespacesGoBeforeTheOneForAll) {
   Put("GPUPolicy", "a", R"({"placement":{"filterWidth":1}})");
   Put("GPUPolicy", "b", R"({"placement":{"filterWidth":2}})");
@@ -308,7 +342,9 @@ TEST_F(PolicyStoreTest, PoliciesForNamespacesGoBeforeTheOneForAll) {
   for (const GpuPolicy& policy : store_.set().policies) names.push_back(policy.name);
   EXPECT_EQ(names, (Lines{"x", "y", "a"}));
   EXPECT_EQ(Condition("GPUPolicy", "b"), "False/Surplus");
-  EXPECT_EQ(Condition("GPUPolicy", "z"), "False/Unsupported");
+  EXPECT_EQ(Condition("GPUPolicy", "z"), "True/Accepted");
+  ASSERT_EQ(store_.set().node_policies.size(), 1U);
+  EXPECT_EQ(store_.set().node_policies[0].name, "z");
   EXPECT_EQ(store_.set().PolicyFor("anything")->name, "x");
   store_.Remove("GPUPolicy", "x");
   PutNamespace("n", R"({"team":"a"})");

@@ -125,9 +125,9 @@ TEST_F(CliValidateTest, ObjectsAreCheckedTogether) {
 TEST_F(CliValidateTest, WhatIsWellWrittenAndWithoutEffectIsANote) {
   const std::string file = Write("a.yaml", R"(
 apiVersion: tranche.dev/v1alpha1
-kind: GPUPolicy
+kind: GPUPrice
 metadata: {name: a}
-spec: {selector: {nodes: {matchLabels: {pool: a}}}}
+spec: {pool: nowhere, currency: EUR, perGpuHour: "2.10"}
 ---
 apiVersion: tranche.dev/v1alpha1
 kind: GPUClass
@@ -139,8 +139,7 @@ kind: PriorityClass
 metadata: {name: y}
 )");
   EXPECT_EQ(Run({file}), 0);
-  EXPECT_TRUE(Says("GPUPolicy/a: note: spec.selector.nodes: expected no selector of nodes"))
-      << Out();
+  EXPECT_TRUE(Says("GPUPrice/a: note: spec.pool: expected the name of a GPUPool")) << Out();
   EXPECT_TRUE(Says("GPUClass/b: note: spec.priorityClassNames: expected names of PriorityClasses"))
       << Out();
 }

@@ -65,6 +65,7 @@ class Recorder : public ClusterEvents {
         "agent {}{}", told.node.str(),
         agent ? fmt::format(" {} {}", AgentName(agent->kind), agent->devices.size()) : " gone"));
   }
+  void operator()(const ScaleUpTold& told) { Note("node raised for " + told.pod.str()); }
   void operator()(const GangSizeChanged& told) {
     Note(fmt::format("gang {} {} {}", told.ns, told.gang, told.size));
   }

@@ -80,6 +80,23 @@ TEST_F(UnhealthyTest, WorkLeavesAGpuThatStaysIll) {
   EXPECT_NE(Plan(), "plan") << "classes that are never preempted stay";
 }
 
+TEST_F(UnhealthyTest, WhatTheNodesOwnPolicySaysCounts) {
+  test::Objects objects = Under(OnUnhealthy::kDrain);
+  GpuPolicy here;
+  here.name = "here";
+  here.nodes = LabelSelector();
+  here.own.on_unhealthy = OnUnhealthy::kKeep;
+  objects.policies.push_back(here);
+  Declare(objects);
+  Tell({CardOf("first")});
+  Pass(Minutes(9));
+  EXPECT_THAT(Warned(), IsEmpty());
+  objects.policies.pop_back();
+  Declare(objects);
+  engine_.Tick(now_);
+  EXPECT_FALSE(Warned().empty()) << "the pods' policy counts again";
+}
+
 TEST_F(UnhealthyTest, WhatIsWellAgainOrUnheardOfDrainsNobody) {
   const int card = CardOf("first");
   Tell({card});

@@ -231,6 +231,7 @@ struct PreemptionRoom : GangsRoom {
   }
   EvictionGuards guards{cluster.set, reclaims};
   PreemptorQueue preemptors{cluster, reclaims, rules, gangs};
+  AwaitedNodes awaited{cluster};
   ClaimBooks claim_books;
   ClaimHolders claim_holders{cluster, claim_books};
   PlanParts plan_parts{cluster, claim_holders, reclaims, guards, selection};

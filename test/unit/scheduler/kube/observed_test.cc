@@ -4,6 +4,7 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <set>
 #include <sstream>
 
 #include "test/unit/scheduler/kube/kube_fixture.h"
@@ -23,6 +24,7 @@ constexpr const char* kDevices = "/apis/scheduling.koordinator.sh/v1alpha1/devic
 constexpr const char* kVolcanoGroups = "/apis/scheduling.volcano.sh/v1beta1/podgroups";
 constexpr const char* kNativeGroups = "/apis/scheduling.k8s.io/v1beta1/podgroups";
 constexpr const char* kJobSets = "/apis/jobset.x-k8s.io/v1alpha2/jobsets";
+constexpr const char* kEvents = "/api/v1/events";
 constexpr const char* kPluginGroups = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups";
 
 Json Meta(const std::string& name, const std::string& ns = "") {
@@ -128,6 +130,37 @@ TEST_F(ObservedTest, TellsTheSizesOfGroupsAndOwners) {
   EXPECT_EQ(events_.Count("gang team jobset/run 2"), 1);
   server_.Delete(kJobSets, "team/run");
   EXPECT_TRUE(events_.Saw("gang team jobset/run 0"));
+}
+
+// The server gives to each of the two watches what it asks for; this one gives everything to both.
+TEST_F(ObservedTest, TellsForWhichPodsNodesAreRaised) {
+  const auto event = [](const std::string& name, const std::string& reason) {
+    return Json{{"metadata", Meta(name, "team")},
+                {"involvedObject", {{"kind", "Pod"}, {"uid", "uid-of-" + name}}},
+                {"reason", reason},
+                {"firstTimestamp", "2026-01-02T03:04:05Z"},
+                {"message", "Pod should schedule on: nodeclaim/gpu-1"}};
+  };
+  server_.Install(kEvents, "EventList");
+  server_.Put(kEvents, event("a", "TriggeredScaleUp"));
+  server_.Put(kEvents, event("b", "Nominated"));
+  server_.Put(kEvents, event("c", "NotTriggerScaleUp"));
+  StartSynced();
+  EXPECT_EQ(events_.Count("node raised for uid-of-a"), 2);
+  EXPECT_EQ(events_.Count("node raised for uid-of-b"), 2);
+  EXPECT_EQ(events_.Count("node raised for uid-of-c"), 0);
+  server_.Put(kEvents, event("d", "Nominated"));
+  EXPECT_TRUE(events_.Saw("node raised for uid-of-d"));
+  server_.Put(kEvents, {{"metadata", Meta("e", "team")}, {"reason", 7}});
+  server_.Put(kEvents, event("f", "Nominated"));
+  EXPECT_TRUE(events_.Saw("node raised for uid-of-f")) << "one bad event costs one event";
+  std::set<std::string> asked;
+  for (const ApiRequest& request : server_.Requests(kEvents)) {
+    const auto selector = request.query.find("fieldSelector");
+    asked.insert(selector == request.query.end() ? "everything" : selector->second);
+  }
+  EXPECT_EQ(asked, (std::set<std::string>{"involvedObject.kind=Pod,reason=Nominated",
+                                          "involvedObject.kind=Pod,reason=TriggeredScaleUp"}));
 }
 
 TEST_F(ObservedTest, FollowsEveryChangeAndSaysWhatIsGone) {

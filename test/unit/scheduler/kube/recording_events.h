@@ -65,6 +65,9 @@ class RecordingEvents : public ClusterEvents {
         "agent {}{}", told.node.str(),
         agent ? fmt::format(" {} {}", AgentName(agent->kind), agent->devices.size()) : " gone"));
   }
+  void operator()(const ScaleUpTold& told) {
+    Add(fmt::format("node raised for {}{}", told.pod.str(), told.told ? "" : " now"));
+  }
   void operator()(const GangSizeChanged& told) {
     Add(fmt::format("gang {} {} {}", told.ns, told.gang, told.size));
   }

@@ -75,6 +75,9 @@ TEST(StandbyBufferTest, TellsTheLatestOfEverythingInTheOrderOfAStart) {
   buffer.Receive(GangSizeChanged{"team", "run", 4});
   buffer.Receive(GangSizeChanged{"team", "over", 4});
   buffer.Receive(GangSizeChanged{"team", "over", 0});
+  buffer.Receive(ScaleUpTold{PodUid("uid-waits"), std::nullopt});
+  buffer.Receive(ScaleUpTold{PodUid("uid-gone"), std::nullopt});
+  buffer.Receive(PodGone{PodUid("uid-gone")});
   buffer.Receive(QuotaObject("q", 1));
   buffer.Receive(QuotaObject("q", 2));
   buffer.Receive(QuotaObject("old"));
@@ -85,7 +88,7 @@ TEST(StandbyBufferTest, TellsTheLatestOfEverythingInTheOrderOfAStart) {
   kube::RecordingEvents told;
   buffer.Open(told);
   const Lines lines = told.Lines();
-  ASSERT_EQ(lines.size(), 10U) << testing::PrintToString(lines);
+  ASSERT_EQ(lines.size(), 11U) << testing::PrintToString(lines);
   EXPECT_EQ(lines[0], "GPUQuota q");
   EXPECT_EQ(lines[1], "settled");
   EXPECT_EQ(lines[2].substr(0, 8), "zones n1");
@@ -95,7 +98,8 @@ TEST(StandbyBufferTest, TellsTheLatestOfEverythingInTheOrderOfAStart) {
   EXPECT_EQ(lines[6], "node n1");
   EXPECT_EQ(lines[7], "pod team/a uid-a on n1");
   EXPECT_EQ(lines[8], "pod team/b uid-b");
-  EXPECT_EQ(told.Position("synced"), 9) << "last";
+  EXPECT_EQ(lines[9], "node raised for uid-waits now");
+  EXPECT_EQ(told.Position("synced"), 10) << "last";
   EXPECT_EQ(told.PolicyObjects().at(0).generation, 2);
 }
 

@@ -135,7 +135,7 @@ class PlanWalkTest : public testing::Test, protected test::PreemptionRoom {
 
   ReclaimRuns runs_{plan_parts, reclaims,    earmarks, kept,      rules,
                     requeue,    nominations, gangs,    preemptors};
-  ReclaimPlanner planner_{plan_parts, earmarks, nominations, preemptors, runs_};
+  ReclaimPlanner planner_{plan_parts, earmarks, nominations, preemptors, awaited, runs_};
   PlanWalk walk_;
   const PodRequest own_ = TeamPod("a", "own", 4, "train");
   const PodRequest lent_ = TeamPod("a", "lent", 4, "train");

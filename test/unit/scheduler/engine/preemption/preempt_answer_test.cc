@@ -34,7 +34,7 @@ class PreemptAnswerTest : public testing::Test, protected test::PreemptionRoom {
     return names;
   }
 
-  PreemptAnswer answer_{plan_parts, rules};
+  PreemptAnswer answer_{plan_parts, rules, awaited};
   int64_t counted_ = 0;  // by kube-scheduler
   int64_t violations_ = 0;
 };
@@ -48,6 +48,20 @@ TEST_F(PreemptAnswerTest, WithoutQuotasTheMostImportantPodsAreGivenBack) {
   EXPECT_THAT(Kept(Of("c", "wants", 6, 9), {"mid", "low"}), ElementsAre("mid", "low"));
   EXPECT_THAT(Kept(Of("c", "wants", 8, 9), {"mid", "low", "safe"}), ElementsAre("none"))
       << "one of them is never preempted";
+}
+
+TEST_F(PreemptAnswerTest, NobodyIsNamedWhileANodeIsOnItsWay) {
+  for (const auto actor : {PreemptionActor::kPlanner, PreemptionActor::kScheduler}) {
+    GpuPolicy policy;
+    policy.actor = actor;
+    Declare({}, policy);
+    Runs(Of("a", "low", 8, 1), "n1");
+    awaited.Note(Uid("wants"), now, now);
+    const bool planner = actor == PreemptionActor::kPlanner;
+    EXPECT_THAT(Kept(Of("c", "wants", 4, 9), {"low"}), ElementsAre(planner ? "none" : "low"))
+        << "kube-scheduler alone would not ask again when the time is over";
+    End(Of("a", "low", 8, 1));
+  }
 }
 
 TEST_F(PreemptAnswerTest, WorkThatAQuotaOwnsIsNotTakenByPriority) {

@@ -41,7 +41,7 @@ class ReclaimPlannerTest : public testing::Test, protected test::PreemptionRoom 
 
   ReclaimRuns runs_{plan_parts, reclaims,    earmarks, kept,      rules,
                     requeue,    nominations, gangs,    preemptors};
-  ReclaimPlanner planner_{plan_parts, earmarks, nominations, preemptors, runs_};
+  ReclaimPlanner planner_{plan_parts, earmarks, nominations, preemptors, awaited, runs_};
   const PodRequest own_ = TeamPod("a", "own", 4, "train");
   const PodRequest lent_ = TeamPod("a", "lent", 4, "train");
   const PodRequest wants_ = TeamPod("b", "wants", 4, "train");
@@ -180,6 +180,85 @@ TEST_F(ReclaimPlannerTest, AClassWithoutPatienceDoesNotWait) {
   Lent().traits.checkpoint_gap = Millis(1'200'000);
   now = At(660);
   EXPECT_EQ(Plan(), Result::kPlan);
+}
+
+TEST_F(ReclaimPlannerTest, NobodyIsEvictedWhileANodeIsOnItsWay) {
+  awaited.Note(wants_.uid, now, now);
+  EXPECT_EQ(Plan(), Result::kBlocked);
+  ASSERT_TRUE(Block());
+  EXPECT_EQ(Block()->reason, Reason::kNodeExpected);
+  EXPECT_EQ(preemptors.DueAt(now), now + Millis(180'000));
+  Node(test::StockNode("n2", 8));
+  EXPECT_EQ(Plan(), Result::kFits) << "it came";
+  EXPECT_EQ(Block(), std::nullopt);
+}
+
+TEST_F(ReclaimPlannerTest, WhereTheNodeDoesNotComeOthersGo) {
+  awaited.Note(wants_.uid, now, now);
+  EXPECT_EQ(Plan(), Result::kBlocked);
+  now += Millis(180'000);
+  EXPECT_EQ(preemptors.Next(now), wants_.uid);
+  EXPECT_EQ(Plan(), Result::kPlan);
+}
+
+// What autoscalers said, at seconds; the pod waits since 60.
+TEST_F(ReclaimPlannerTest, ANodeOnItsWayIsWaitedForSoLong) {
+  const Millis minute{60'000};
+  struct Row {
+    const char* what;
+    std::vector<std::pair<const char*, int64_t>> told;
+    Millis policy, patience;
+    int64_t now;
+    std::optional<int64_t> until;  // nullopt: the plan begins
+  };
+  const Row rows[] = {
+      {"of it", {{"wants", 70}}, 3 * minute, 30 * minute, 80, 250},
+      {"its time is over", {{"wants", 70}}, 3 * minute, 30 * minute, 250, {}},
+      {"said again, which counts no more",
+       {{"wants", 70}, {"wants", 200}},
+       3 * minute,
+       30 * minute,
+       250,
+       {}},
+      {"by a clock that is ahead", {{"wants", 9'000}}, 3 * minute, 30 * minute, 80, 260},
+      {"of another, and of it not yet", {{"other", 62}}, 3 * minute, 30 * minute, 70, 75},
+      {"of another, and of it nothing", {{"other", 62}}, 3 * minute, 30 * minute, 75, {}},
+      {"of another an hour ago", {{"other", -3'540}}, 3 * minute, 30 * minute, 62, {}},
+      {"no longer than the class is patient", {{"wants", 70}}, 3 * minute, minute, 80, 130},
+      {"the class does not wait", {{"wants", 70}}, 3 * minute, Millis(0), 80, {}},
+      {"the policy does not wait", {{"wants", 70}}, Millis(0), 30 * minute, 80, {}},
+      {"a moment", {{"other", 62}}, Millis(5'000), 30 * minute, 62, 65},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.what);
+    GpuClass train = Class("train", 2);
+    train.patience = row.patience;
+    GpuPolicy policy;
+    policy.wait_for_nodes = row.policy;
+    Declare({.quotas = test::TwoTeams(), .classes = {train}}, policy);
+    AwaitedNodes awaited(cluster);
+    for (const auto& [name, at] : row.told) {
+      awaited.Note(PodUid(std::string("uid-") + name), At(at), At(std::min(at, row.now)));
+    }
+    const PodUid uid = Hungry(wants_);
+    cluster.Find(uid)->waits_since = At(60);
+    const std::optional<PlanBlock> hold = awaited.HoldOf(*preemptors.Of(uid), At(row.now));
+    EXPECT_EQ(hold.has_value(), row.until.has_value());
+    if (!hold || !row.until) continue;
+    EXPECT_EQ(hold->until, At(*row.until));
+    EXPECT_EQ(hold->reason, Reason::kNodeExpected);
+  }
+}
+
+TEST_F(ReclaimPlannerTest, OfAutoscalersOnlyTheLastHourIsKept) {
+  for (int i = 0; i < 100; ++i) awaited.Note(PodUid(fmt::format("u{}", i)), At(i), At(i));
+  EXPECT_EQ(awaited.size(), 100U);
+  awaited.Forget(PodUid("u7"));
+  awaited.Forget(PodUid("nobody"));
+  awaited.Note(PodUid("late"), At(3'649), At(3'649));
+  EXPECT_EQ(awaited.size(), 51U) << "u0 to u49 were said an hour ago";
+  awaited.Note(PodUid("old"), At(40), At(3'649));
+  EXPECT_EQ(awaited.size(), 51U);
 }
 
 TEST_F(ReclaimPlannerTest, TheHourlyLimitOfATeamKeepsItsWorkFromItsOwnHigherClass) {

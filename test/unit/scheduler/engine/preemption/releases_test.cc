@@ -34,7 +34,7 @@ class ReleasesTest : public testing::Test, protected test::PreemptionRoom {
 
   ReclaimRuns runs_{plan_parts, reclaims,    earmarks, kept,      rules,
                     requeue,    nominations, gangs,    preemptors};
-  ReclaimPlanner planner_{plan_parts, earmarks, nominations, preemptors, runs_};
+  ReclaimPlanner planner_{plan_parts, earmarks, nominations, preemptors, awaited, runs_};
   RunLimits limits_{cluster};
   Releases releases_{plan_parts, reclaims, rules, gangs, preemptors, planner_, runs_, limits_};
 };
