@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -26,6 +27,11 @@ constexpr std::array kSharing = {Choice<SharingMode>{"Exclusive", SharingMode::k
                                  Choice<SharingMode>{"MPS", SharingMode::kMps},
                                  Choice<SharingMode>{"TimeSliced", SharingMode::kTimeSliced}};
 
+// Other words than pools and prices have: those of the clouds.
+constexpr std::array kCapacities = {Choice<CapacityType>{"spot", CapacityType::kSpot},
+                                    Choice<CapacityType>{"on-demand", CapacityType::kOnDemand},
+                                    Choice<CapacityType>{"reserved", CapacityType::kReserved}};
+
 void ReadPriorityClasses(const Field& field, std::vector<std::string>& names) {
   for (const Field& item : field.Items(0, kMostPriorityClasses)) {
     std::string name;
@@ -40,6 +46,24 @@ void ReadSharing(const Field& field, std::vector<SharingMode>& modes) {
     SharingMode mode{};
     if (ReadChoice(item, kSharing, mode)) AddOnce(item, mode, modes);
   }
+}
+
+void ReadCapacity(const Field& field, std::vector<CapacityType>& types) {
+  types.clear();
+  for (const Field& item : field.Items(1, kCapacities.size())) {
+    CapacityType type{};
+    if (ReadChoice(item, kCapacities, type)) AddOnce(item, type, types);
+  }
+}
+
+// After `capacity`, which it may not contradict.
+void ReadInterruptible(const Field& field, GpuClass& result) {
+  std::optional<bool> value;
+  ReadBool(field, value);
+  result.interruptible = value.value_or(result.interruptible);
+  const bool names_spot = std::find(result.capacity.begin(), result.capacity.end(),
+                                    CapacityType::kSpot) != result.capacity.end();
+  if (!result.interruptible && names_spot) field.Fail("true where capacity names spot");
 }
 
 void ReadSpec(const Field& spec, GpuClass& result) {
@@ -69,9 +93,12 @@ void ReadSpec(const Field& spec, GpuClass& result) {
         }},
        {"idleAfter", [&](const Field& time) { Assign(result.idle_after, DurationOf(time)); }},
        {"maxRuntime", [&](const Field& time) { Assign(result.max_runtime, DurationOf(time)); }},
-       {"chargeFactor", [&](const Field& factor) {
+       {"chargeFactor",
+        [&](const Field& factor) {
           Assign(result.charge_factor, ThousandthsOf(factor, kMostChargeFactor));
-        }}});
+        }},
+       {"capacity", [&](const Field& capacity) { ReadCapacity(capacity, result.capacity); }},
+       {"interruptible", [&](const Field& field) { ReadInterruptible(field, result); }}});
 }
 
 }  // namespace

@@ -58,6 +58,27 @@ constexpr std::array kTopologies = {Choice<TopologyWish>{"Required", TopologyWis
 constexpr std::array kOnUnhealthy = {Choice<OnUnhealthy>{"Keep", OnUnhealthy::kKeep},
                                      Choice<OnUnhealthy>{"Drain", OnUnhealthy::kDrain}};
 
+// "Auto", "Off", or a whole number, as text or as one.
+void ReadMoney(const Field& field, std::optional<int>& rate) {
+  const auto text = field.Text();
+  if (text == "Auto") {
+    rate.reset();
+    return;
+  }
+  std::optional<int64_t> number = field.Integer();
+  if (text == "Off") number = 0;
+  if (text && !number) {
+    std::string_view rest = *text;
+    number = TakeDigits(rest, 6);
+    if (!rest.empty()) number.reset();
+  }
+  if (number && *number >= 0 && *number <= kMostMoneyRate) {
+    rate = static_cast<int>(*number);
+  } else {
+    field.Fail(fmt::format("\"Auto\", \"Off\" or a whole number of 0..{}", kMostMoneyRate));
+  }
+}
+
 void ReadPlacement(const Field& field, GpuPolicy& policy) {
   field.ReadMembers(
       {{"strategy",
@@ -66,7 +87,8 @@ void ReadPlacement(const Field& field, GpuPolicy& policy) {
         [&](const Field& width) { ReadInteger(width, 1, kMaxFilterWidth, policy.filter_width); }},
        {"plainPods", [&](const Field& plain) { ReadChoice(plain, kPlainPods, policy.plain_pods); }},
        {"nominate",
-        [&](const Field& nominate) { ReadChoice(nominate, kNominate, policy.nominate); }}});
+        [&](const Field& nominate) { ReadChoice(nominate, kNominate, policy.nominate); }},
+       {"money", [&](const Field& money) { ReadMoney(money, policy.money_rate); }}});
 }
 
 void ReadLimit(const Field& field, std::vector<SharingLimit>& limits) {

@@ -116,8 +116,12 @@ std::optional<CapacityType> CapacityOfLabels(const FindLabel& label) {
 }
 
 NodeTraits TraitsOf(const PolicySet& set, const FindLabel& label) {
+  return TraitsOf(set.PoolOf(label), label);
+}
+
+NodeTraits TraitsOf(const GpuPool* pool, const FindLabel& label) {
   NodeTraits traits;
-  if (const GpuPool* const pool = set.PoolOf(label)) {
+  if (pool != nullptr) {
     traits.pool = pool->name;
     traits.capacity = pool->capacity;
   }

@@ -26,6 +26,8 @@ struct NodeTraits {
 // Of a node with these labels: its pool, the pool's capacity type, else the one the labels of its
 // cloud or provisioner say. Cost: that of PolicySet::PoolOf.
 NodeTraits TraitsOf(const PolicySet& set, const FindLabel& label);
+// Of one that is in that pool; nullptr: in none. Cost: a few look-ups of labels.
+NodeTraits TraitsOf(const GpuPool* pool, const FindLabel& label);
 
 // The capacity type by the labels of Karpenter, EKS, GKE and AKS; nullopt: none of them is there
 // or has a value that is known.
@@ -42,8 +44,8 @@ struct PriceAt {
 // given fields match, one that names the pool before one that does not, then the instance type,
 // the capacity, the model, hours, and last the first by name. `prices` in ascending name, each a
 // price in force. Cost: prices x their hours.
-PriceAt PriceOf(const std::vector<GpuPrice>& prices, const NodeTraits& node,
-                std::string_view model, Instant at);
+PriceAt PriceOf(const std::vector<GpuPrice>& prices, const NodeTraits& node, std::string_view model,
+                Instant at);
 
 // The price's spec as JSON text that DecodeGpuPrice takes, the same for equal values. At most
 // 4 KiB.

@@ -1,5 +1,7 @@
 #include "policy/spec.h"
 
+#include <algorithm>
+
 namespace tranche {
 
 GpuClass DefaultClass(const std::string& name) {
@@ -33,6 +35,15 @@ GpuClass DefaultClass(const std::string& name) {
     result.charge_factor = 250;
   }
   return result;
+}
+
+std::optional<int> CapacityChoice(const GpuClass* gpu_class, CapacityType capacity) {
+  if (gpu_class == nullptr) return 0;
+  if (!gpu_class->interruptible && capacity == CapacityType::kSpot) return std::nullopt;
+  const std::vector<CapacityType>& list = gpu_class->capacity;
+  if (list.empty()) return 0;
+  const auto at = std::find(list.begin(), list.end(), capacity);
+  return at == list.end() ? std::nullopt : std::optional(static_cast<int>(at - list.begin()));
 }
 
 std::string_view CapacityTypeName(CapacityType type) {

@@ -80,6 +80,9 @@ struct GpuPolicy {
   int filter_width = 11;  // 1..64 nodes of a filter answer; 11 is what strict ranks 10..0 can order
   PlainPods plain_pods = PlainPods::kIgnore;  // placement.plainPods
   Nominate nominate = Nominate::kAuto;        // placement.nominate
+  // placement.money: milli-GPU of waste that a unit of the currency an hour counts as much as; 0:
+  // money has no say; absent: a GPU at the highest price there is counts kAutoMoney.
+  std::optional<int> money_rate;
   MigMode mig = MigMode::kOff;
   TopologyWish topology = TopologyWish::kPreferred;  // topology.default
   DomainLabels domains;                              // topology.labels
@@ -103,6 +106,7 @@ struct GpuPolicy {
 };
 
 inline constexpr int kMaxFilterWidth = 64;
+inline constexpr int kMostMoneyRate = 100'000;
 
 // ---- GPUQuota -----------------------------------------------------------------------------------
 
@@ -190,6 +194,13 @@ struct GpuBudget {
 
 // ---- GPUClass -----------------------------------------------------------------------------------
 
+// How a machine is paid for: at the list's price, at a price that lets it be taken away, or ahead.
+enum class CapacityType : uint8_t { kOnDemand, kReserved, kSpot };
+inline constexpr int kCapacityTypes = 3;
+
+// As objects spell it: "OnDemand", "Reserved", "Spot".
+std::string_view CapacityTypeName(CapacityType type);
+
 enum class SharingMode : uint8_t { kExclusive, kMig, kMps, kTimeSliced };
 
 enum class Preemptible : uint8_t { kNever, kAlways, kOverQuota, kOverNominal };
@@ -215,7 +226,9 @@ struct GpuClass {
   int assumed_loss_percentile = 50;
   std::optional<Millis> idle_after;
   std::optional<Millis> max_runtime;
-  int64_t charge_factor = 1000;  // thousandths; 0: free
+  int64_t charge_factor = 1000;        // thousandths; 0: free
+  std::vector<CapacityType> capacity;  // what it runs on, the preferred first; empty: all, no order
+  bool interruptible = true;           // false: never on spot
   friend bool operator==(const GpuClass&, const GpuClass&) = default;
 };
 
@@ -224,18 +237,16 @@ inline int RankOf(const GpuClass* gpu_class) {
   return gpu_class == nullptr ? kRankWithoutClass : gpu_class->rank;
 }
 
+// How far down its list the class has machines that are paid for so, 0 where it has no list;
+// nullopt: its pods do not run there. A class that is not there (nullptr) bears everything.
+std::optional<int> CapacityChoice(const GpuClass* gpu_class, CapacityType capacity);
+
 // What a class is before an object says otherwise: by its name, one of inference-prod, training,
 // notebook, scavenger (quota-model section 4), else the values above with every sharing mode in the
 // order Exclusive, MIG, MPS, TimeSliced.
 GpuClass DefaultClass(const std::string& name);
 
 // ---- GPUPool ------------------------------------------------------------------------------------
-
-// How a machine is paid for: at the list's price, at a price that lets it be taken away, or ahead.
-enum class CapacityType : uint8_t { kOnDemand, kReserved, kSpot };
-
-// As objects spell it: "OnDemand", "Reserved", "Spot".
-std::string_view CapacityTypeName(CapacityType type);
 
 // A time of maintenance, from (inclusive) to (exclusive).
 struct PoolWindow {

@@ -65,7 +65,7 @@ void Engine::PutNode(NodeFacts node, Instant now) {
     entry.stable_at = now + cluster.options.unstable_for;
     cluster.reopenings.emplace(*entry.stable_at, id);
   }
-  const bool other_window = NoteWindow(cluster, id, now);
+  const bool other_window = NotePool(cluster, id, now);
   const bool other_health = NoteHealth(cluster, id, now);
   if (other_window || other_health || other_rules) parts_->run_limits.NoteNode(id);
   cluster.Refresh(id, now);
@@ -190,12 +190,16 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   parts.metering.Adopt(now);
   parts.claim_charges.Adopt(now);
   parts.releases.NoteShrunk(*before);
-  if (before->pools != cluster.set->pools) parts.NoteWindows(now);
+  const bool other_prices = cluster.prices.Declare(cluster.set, cluster.policies, now);
+  if (before->pools != cluster.set->pools || other_prices) parts.NotePools(now);
   parts.run_limits.Regroup();
   cluster.NoteChange();
   parts.preemptors.Regroup();
   // An edit is no event to kube-scheduler.
   parts.requeue.Admitted(now);
+  const bool others_are_borne =
+      before->classes != cluster.set->classes || before->pools != cluster.set->pools;
+  if (others_are_borne) parts.requeue.NoteBorne(now);
 }
 
 void Engine::SetNamespaceCap(NamespaceCap cap, Instant now) {

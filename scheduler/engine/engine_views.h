@@ -26,6 +26,8 @@ class EngineViews {
                     PodView& view);
   void ViewHeld(NodeId id, const PodUid& uid, const PodRecord& record, PodView& view) const;
   std::string DescribeSharing(const RequestContext& context, const NodeEntry& entry) const;
+  std::string DescribeMoney(const RequestContext& context, NodeId id, const Worth& worth,
+                            Instant now) const;
 
   EngineParts& parts_;
   ClusterState& cluster_;

@@ -27,6 +27,7 @@ void EngineParts::Advance(Instant now) {
   const bool moved = now > cluster.latest;
   cluster.latest = std::max(cluster.latest, now);
   cluster.agents.Advance(now);
+  cluster.prices.Advance(now);
   if (moved && cluster.book.Advance(now, cluster.outbox.closings())) {
     ForgetTeams();
     cluster.NoteChange();
@@ -44,7 +45,7 @@ void EngineParts::Advance(Instant now) {
     const NodeId id = cluster.reopenings.begin()->second;
     cluster.reopenings.erase(cluster.reopenings.begin());
     if (id >= cluster.nodes.size() || cluster.nodes[id] == nullptr) continue;
-    if (NoteWindow(cluster, id, now)) run_limits.NoteNode(id);
+    if (NotePool(cluster, id, now)) run_limits.NoteNode(id);
     cluster.Refresh(id, now);
     if (cluster.nodes[id] != nullptr) requeue.NoteReopened(id, now);
   }
@@ -82,9 +83,11 @@ bool EngineParts::TakeFacts(NodeId id, NodeFacts facts) {
   return other;
 }
 
-void EngineParts::NoteWindows(Instant now) {
+void EngineParts::NotePools(Instant now) {
   for (NodeId id{0}; id < cluster.nodes.size(); ++id) {
-    if (cluster.nodes[id] != nullptr && NoteWindow(cluster, id, now)) cluster.Refresh(id, now);
+    if (cluster.nodes[id] == nullptr) continue;
+    NotePool(cluster, id, now);
+    cluster.Refresh(id, now);
   }
 }
 

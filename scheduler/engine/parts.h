@@ -123,8 +123,8 @@ struct EngineParts {
   // What is so of the node, under the policies in force; Refresh follows. True: it has other rules
   // of its own now.
   bool TakeFacts(NodeId id, NodeFacts facts);
-  // Other pools are in force: which maintenance each node has. Run limits follow by Regroup.
-  void NoteWindows(Instant now);
+  // Other pools or prices are in force: what they say of each node. Run limits follow by Regroup.
+  void NotePools(Instant now);
   // The node is gone, or was told anew: what is kept there for pods to come and cannot be found on
   // it any more is given up, and made room for anew. kOther: all that is kept there. The node may
   // be forgotten by it.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "scheduler/engine/engine_views.h"
+#include "scheduler/engine/selection/money.h"
 #include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/views/explain_text.h"
 #include "scheduler/engine/views/node_view.h"
@@ -143,6 +144,19 @@ const PodRecord* EngineViews::FindNewest(const PodName& pod) const {
   return newest;
 }
 
+// What the node would newly cost; empty: money has no say there.
+std::string EngineViews::DescribeMoney(const RequestContext& context, NodeId id, const Worth& worth,
+                                       Instant now) const {
+  const NodeEntry& entry = *cluster_.nodes[id];
+  const GpuPrice* price = cluster_.prices.PriceIn(entry.price_group);
+  if (cluster_.prices.RatesOf(context.policy_index) == nullptr || price == nullptr) return "";
+  if (entry.capacity == CapacityType::kReserved) return "paid for ahead: costs nothing more";
+  const int64_t milli = NewlyPaid(worth, cluster_.pays[id], *context.request, now);
+  return fmt::format("newly costs {} GPU an hour at {} {} (GPUPrice {})",
+                     FormatMicros(milli * 1000), FormatMicros(price->micros_per_gpu_hour),
+                     price->currency, price->name);
+}
+
 NodeVerdict EngineViews::JudgeNode(const RequestContext& context, NodeId id, bool waits,
                                    Instant now) {
   const PodRequest& request = *context.request;
@@ -172,6 +186,10 @@ NodeVerdict EngineViews::JudgeNode(const RequestContext& context, NodeId id, boo
     if (verdict.reason == Reason::kNone && context.sharing != nullptr) {
       verdict.detail = DescribeSharing(context, entry);
     }
+    if (verdict.reason == Reason::kNone && waits) {
+      const std::string money = DescribeMoney(context, id, worth, now);
+      if (!money.empty()) verdict.detail += (verdict.detail.empty() ? "" : "; ") + money;
+    }
   }
   verdict.fits = verdict.reason == Reason::kNone;
   if (!verdict.fits && waits && parts_.kept.AwaitedNode(request.uid) == id) {
@@ -181,6 +199,8 @@ NodeVerdict EngineViews::JudgeNode(const RequestContext& context, NodeId id, boo
   if (!verdict.fits && whole == Reason::kNone && !by_quota) {
     verdict.detail = DescribeMisfit(entry, request, *context.policy, verdict.reason, now);
   }
+  if (verdict.reason == Reason::kCapacity)
+    verdict.detail = DescribeCapacity(entry, *context.membership.gpu_class);
   if (verdict.reason == Reason::kNamespaceQuota)
     verdict.detail = parts_.namespaces.DescribeCaps(request, id);
   return verdict;

@@ -40,6 +40,7 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
     {"NoAgent", "nothing on the node enforces GPU shares", false},
     {"AgentCannotServe", "agents of this style cannot serve the pod", false},
     {"SharingMode", "the pod's class may not share GPUs the way this node does", false},
+    {"CapacityType", "the pod's class does not run on nodes of this capacity type", false},
     {"WrongModel", "the node's GPU model does not match", false},
     {"WrongDevice", "no GPU of the node matches the device selection", false},
     {"TooManyPerNode", "the node has fewer GPUs than the pod asks for", false},

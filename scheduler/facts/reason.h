@@ -42,6 +42,7 @@ enum class Reason : uint8_t {
   kNoAgent,           // nothing on the node can enforce the share
   kAgentCannotServe,  // the node's agent has no way to give the pod what it asks
   kSharingMode,       // the pod's class may not share GPUs the way this node would
+  kCapacity,          // the pod's class does not run on machines that are paid for like this one
   kWrongModel,
   kWrongDevice,      // UUID or mode selection leaves no device
   kTooManyPerNode,   // more devices asked for than the node has, busy or not

@@ -95,6 +95,34 @@ void AddPicks(Load& load, const PodRequest& request, const Picks& picks) {
   }
 }
 
+bool IsEmpty(const Load& load) {
+  const auto is_free = [](const CardLoad& card) {
+    return card.milli == MilliGpu::Zero() && card.memory == Mebibytes::Zero() && card.slots == 0;
+  };
+  const auto has_no_users = [](const std::vector<int64_t>& pool) {
+    return std::ranges::all_of(pool, [](int64_t users) { return users == 0; });
+  };
+  return std::ranges::all_of(load.cards, is_free) && std::ranges::all_of(load.slots, has_no_users);
+}
+
+// The part of the node that is paid for because of the pod, in milli-GPU.
+int64_t NewlyPaid(const Inventory& inventory, const Load& before, const Picks& picks) {
+  if (picks.empty()) return 0;
+  if (IsEmpty(before)) {
+    return static_cast<int64_t>(inventory.cards.size()) * kWholeGpu.count();
+  }
+  int64_t milli = 0;
+  for (const Pick& pick : picks) {
+    const Card& card = inventory.cards[static_cast<std::size_t>(pick.card)];
+    const int64_t of_memory =
+        card.memory > Mebibytes::Zero()
+            ? MulDivCeil(pick.memory.count(), kWholeGpu.count(), card.memory.count())
+            : 0;
+    milli += std::max(pick.milli.count(), std::min(of_memory, kWholeGpu.count()));
+  }
+  return milli;
+}
+
 int64_t FreeOfPlanned(const Inventory& inventory, const Load& load) {
   if (!inventory.planned()) return 0;
   int64_t milli = 0;
@@ -155,6 +183,9 @@ Worth Scorer::Impl::WorthOf(const Query& query, const Picks& picks) {
           << 3 |
       ConnectionRank(query.request, query.wish, placer.cards());
   worth.kind = query.before.kind();
+  if (query.strategy == Strategy::kFragmentation) {
+    worth.paid = static_cast<int32_t>(NewlyPaid(inventory, *query.node.load, picks));
+  }
   int64_t base = 0;
   switch (query.strategy) {
     case Strategy::kBestFit:

@@ -16,6 +16,8 @@
 //
 // Deterministic, integers only. Thread rule: as the engine's. `node` numbers are the engine's
 // NodeId.
+//
+// Money is not in it: of a Worth `paid` is what a price is for, and the engine adds it (ADR 0053).
 #pragma once
 
 #include <cstdint>
@@ -38,8 +40,11 @@ struct Worth {
   // of sharing among the pod's devices stands, 1 kind of device, 3 how badly its cards are
   // connected (of several whole ones, as far as the pod cares).
   uint32_t rank = 0;
-  int32_t base = 0;     // the strategy's cost without prices, milli-GPU; may be negative
-  KindId kind;          // of the node's hardware
+  int32_t base = 0;  // the strategy's cost without prices, milli-GPU; may be negative
+  KindId kind;       // of the node's hardware
+  // Milli-GPU that are newly paid for: of an empty node, which was to be given back, all of it; of
+  // one in use what the pod takes. None by BestFit and Spread, which look at room alone.
+  int32_t paid = 0;
   uint16_t loss = 0;    // which slots of multi-GPU types are lost; 0: none
   bool priced = false;  // prices count
   friend bool operator==(const Worth&, const Worth&) = default;

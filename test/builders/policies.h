@@ -117,7 +117,17 @@ struct Objects {
   std::vector<GpuPolicy> policies = {};
   std::vector<std::string> namespaces = {};  // known ones
   std::vector<GpuPool> pools = {};
+  std::vector<GpuPrice> prices = {};
 };
+
+// Of a GPU and an hour, in thousandths of a dollar; for everything that the caller does not narrow.
+inline GpuPrice Price(const std::string& name, int64_t thousandths) {
+  GpuPrice price;
+  price.name = name;
+  price.micros_per_gpu_hour = thousandths * 1000;
+  price.currency = "USD";
+  return price;
+}
 
 inline std::shared_ptr<const PolicySet> Declare(Objects objects) {
   auto set = std::make_shared<PolicySet>();
@@ -128,9 +138,11 @@ inline std::shared_ptr<const PolicySet> Declare(Objects objects) {
     (policy.nodes ? set->node_policies : set->policies).push_back(std::move(policy));
   }
   set->pools = std::move(objects.pools);
+  set->prices = std::move(objects.prices);
   std::ranges::sort(set->quotas, {}, &GpuQuota::name);
   std::ranges::sort(set->budgets, {}, &GpuBudget::name);
   std::ranges::sort(set->classes, {}, &GpuClass::name);
+  std::ranges::sort(set->prices, {}, &GpuPrice::name);
   for (const std::string& ns : objects.namespaces) {
     set->namespaces[ns] = LabelsOfUnknownNamespace(ns);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/index/charge_of.h"
 #include "topology/base/mark.h"
 
@@ -48,7 +49,7 @@ std::optional<PodUid> Precedence::YieldsTo(const RequestContext& context, const 
     if (!cluster_.book.FitsBeside(membership.leaf, taken.parts, theirs.membership.leaf,
                                   other->asked)) {
       const bool placed = std::ranges::any_of(selection_.best(), [&](const Candidate& candidate) {
-        return cluster_.hot[candidate.node].closed == Reason::kNone &&
+        return ShutTo(cluster_, theirs, candidate.node, now) == Reason::kNone &&
                selection_.Fits(theirs, candidate.node) == Reason::kNone;
       });
       if (!placed) continue;

@@ -38,7 +38,8 @@ bool Requeuer::OnNode(const PodUid& uid, NodeId id, Instant now) {
   if (context.whole != Reason::kNone) return false;
   const ScopedRemoval lift(cluster_, uid, now, kept_.SharesWith(uid));
   if (cluster_.nodes[id] == nullptr) return false;
-  if (ShutTo(cluster_, context, id, now) == Reason::kMaintenance) return false;
+  const Reason shut = ShutTo(cluster_, context, id, now);
+  if (shut == Reason::kMaintenance || shut == Reason::kCapacity) return false;
   if (selection_.Fits(context, id) != Reason::kNone) return false;
   if (context.metered && context.membership.mode != QuotaMode::kObserve) {
     rules_.ForgetKindAnswers();
@@ -101,6 +102,15 @@ bool Requeuer::IfFits(const PodUid& uid, Instant now) {
   record->requeued_at = now;
   cluster_.outbox.Requeue(record->request->name, uid);
   return true;
+}
+
+void Requeuer::NoteBorne(Instant now) {
+  int looks = 0;
+  for (const PodUid& uid : std::vector<PodUid>(cluster_.pending.begin(), cluster_.pending.end())) {
+    if (cluster_.Find(uid)->last_reason != Reason::kCapacity) continue;
+    IfFits(uid, now);
+    if (++looks == kMostAdmitted) return;
+  }
 }
 
 void Requeuer::Admitted(Instant now) {

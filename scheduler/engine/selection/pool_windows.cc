@@ -32,12 +32,18 @@ bool StaysTooLong(const NodeEntry& node, const PodRequest& request, const GpuCla
 
 }  // namespace
 
-bool NoteWindow(ClusterState& cluster, NodeId id, Instant now) {
+bool NotePool(ClusterState& cluster, NodeId id, Instant now) {
   NodeEntry& entry = *cluster.nodes[id];
   std::optional<NodeWindow> next;
   const GpuPool* pool = nullptr;
-  if (!cluster.set->pools.empty() && entry.state.present()) {
-    pool = cluster.set->PoolOf(entry.state.facts().labels.Finder());
+  entry.capacity.reset();
+  entry.price_group = 0;
+  if (entry.state.present()) {
+    const FindLabel label = entry.state.facts().labels.Finder();
+    pool = cluster.set->pools.empty() ? nullptr : cluster.set->PoolOf(label);
+    const NodeTraits traits = TraitsOf(pool, label);
+    entry.capacity = traits.capacity;
+    entry.price_group = cluster.prices.GroupOf(traits, entry.state.inventory().model, now);
   }
   if (pool != nullptr) {
     for (const PoolWindow& window : pool->windows) {
@@ -63,10 +69,19 @@ std::optional<Instant> DrainedAt(const NodeEntry& node, const GpuClass* gpu_clas
   return node.window->from - grace - kBeforeMaintenance;
 }
 
+BornCapacity::BornCapacity(const GpuClass* gpu_class) {
+  for (int type = 0; type < kCapacityTypes; ++type) {
+    const std::optional<int> place = CapacityChoice(gpu_class, static_cast<CapacityType>(type));
+    choice[static_cast<std::size_t>(type)] = static_cast<int8_t>(place.value_or(-1));
+  }
+}
+
 Reason ShutTo(const ClusterState& cluster, const RequestContext& context, NodeId id, Instant now) {
-  const Reason closed = cluster.hot[id].closed;
-  if (closed != Reason::kNone || cluster.windows == 0) return closed;
+  const NodeHot& row = cluster.hot[id];
+  if (row.closed != Reason::kNone) return row.closed;
   const GpuClass* gpu_class = context.membership.gpu_class;
+  if (!CapacityChoice(gpu_class, row.capacity)) return Reason::kCapacity;
+  if (cluster.windows == 0) return Reason::kNone;
   return StaysTooLong(*cluster.nodes[id], *context.request, gpu_class, now) ? Reason::kMaintenance
                                                                             : Reason::kNone;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "scheduler/engine/selection/money.h"
 #include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/selection/shape.h"
 #include "topology/base/inline.h"
@@ -13,12 +14,13 @@ namespace {
 
 constexpr std::size_t kMaxShapes = 256;
 // An order, high to low: over another pod's tentative placement, by borrowing, far from its gang,
-// way of sharing, cost, name. For a pod that borrows, what borrowers hold comes before the name, of
-// those that are kept.
+// way of sharing, how the node is paid for, cost, name. For a pod that borrows, what borrowers hold
+// comes before the name, of those that are kept.
 constexpr Order kIgnoresTentative = Order{1} << 84;
 constexpr Order kBorrows = Order{1} << 83;
 constexpr int kDistanceShift = 80;
-constexpr int kRankShift = 72;
+constexpr int kRankShift = 74;
+constexpr int kCapacityShift = 72;
 constexpr int kCostShift = 32;
 constexpr int64_t kCostZero = int64_t{1} << 39;  // costs may be negative
 
@@ -60,6 +62,8 @@ void GatherBorrowers(const ClusterState& cluster, std::vector<Candidate>& best) 
 // What one selection asks of every candidate.
 struct Selection::Round {
   const RequestContext& context;
+  const BornCapacity born;
+  const std::vector<int64_t>* rates = nullptr;  // of NodePrices; null: money has no say
   Shape* shape = nullptr;
   Instant now;
   bool windows = false;               // some node has maintenance to come
@@ -143,6 +147,7 @@ TRANCHE_INLINE Reason Selection::ClosedTo(Round& round, NodeId id, int& distance
   const RequestContext& context = round.context;
   if (id == kNoNode) return Reason::kUnknownNode;
   if (cluster_.hot[id].closed != Reason::kNone) return cluster_.hot[id].closed;
+  if (!round.born.Has(cluster_.hot[id].capacity)) return Reason::kCapacity;
   if (round.windows && ShutTo(cluster_, context, id, round.now) != Reason::kNone)
     return Reason::kMaintenance;
   if (context.only != kNoNode && id != context.only) return Reason::kGangElsewhere;
@@ -201,8 +206,15 @@ TRANCHE_INLINE Reason Selection::Consider(Round& round, NodeId id, Order& order)
     verdict->priced = selection_;
     verdict->cost = cluster_.scorer.CostOf(verdict->worth);
   }
-  order |= OrderOf(verdict->worth, verdict->cost, cluster_.names.rank(id));
+  const NodeHot& row = cluster_.hot[id];
+  int64_t cost = verdict->cost;
+  if (round.rates != nullptr) {
+    const int64_t paid = NewlyPaid(verdict->worth, cluster_.pays[id], *context.request, round.now);
+    cost += (*round.rates)[row.price_group] * paid / kWholeGpu.count();
+  }
+  order |= OrderOf(verdict->worth, cost, cluster_.names.rank(id));
   order |= Order(distance) << kDistanceShift;
+  order |= Order(round.born.choice[static_cast<std::size_t>(row.capacity)]) << kCapacityShift;
   return Reason::kNone;
 }
 
@@ -219,6 +231,8 @@ void Selection::Select(const RequestContext& context, const std::vector<NodeId>&
   quota_allows_one_ = false;
   rules_.ForgetKindAnswers();
   Round round{.context = context,
+              .born = BornCapacity(context.membership.gpu_class),
+              .rates = cluster_.prices.RatesOf(context.policy_index),
               .shape = ShapeOf(context),
               .now = now,
               .windows = cluster_.windows > 0,

@@ -16,9 +16,9 @@ struct Verdict {
   uint32_t generation = 0;  // of the state; 0: never evaluated
   uint32_t version = 0;     // of the scorer
   Worth worth;
-  uint64_t priced = 0;  // the selection that `cost` is for
-  int64_t cost = 0;
   Reason reason = Reason::kNone;
+  uint64_t priced = 0;  // the selection that `cost` is for
+  int64_t cost = 0;     // without money, which equal states do not share
 };
 
 // Counting as taken allocations and reservations, or tentative placements too.

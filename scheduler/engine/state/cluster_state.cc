@@ -27,6 +27,7 @@ NodeId ClusterState::InternNode(const NodeName& name) {
   if (id >= nodes.size()) {
     nodes.resize(id + 1);
     hot.resize(id + 1);
+    pays.resize(id + 1);
   }
   if (nodes[id] == nullptr) {
     nodes[id] = std::make_unique<NodeEntry>();
@@ -54,6 +55,21 @@ Reason ClusterState::ClosedReason(const NodeEntry& entry, Instant now) const {
       !entry.state.inventory().has_devices() && catalog.MayHaveDevices(facts.name.str());
   if (entry.state.hard().devices_unknown && !by_dra) return Reason::kDevicesUnknown;
   return Reason::kNone;
+}
+
+NodePay ClusterState::PayOf(const NodeState& state, Instant now) const {
+  NodePay pay{Instant(), static_cast<int64_t>(state.inventory().cards.size()) * kWholeGpu.count()};
+  for (const Holding& holding : state.holdings()) {
+    if (holding.kind == HoldingKind::kTentative) continue;
+    const std::optional<Millis>& runtime = holding.request->expected_runtime;
+    if (!runtime) return {Instant(), pay.milli};
+    const HeldWork* work = book.Find(holding.uid);
+    const Instant since = work == nullptr ? now : work->running.value_or(work->since);
+    // One that has outlived its word ends nobody knows when.
+    if (since + *runtime <= now) return {Instant(), pay.milli};
+    pay.until = std::max(pay.until, since + *runtime);
+  }
+  return pay;
 }
 
 void ClusterState::Refresh(NodeId id, Instant now) {
@@ -88,7 +104,8 @@ void ClusterState::Refresh(NodeId id, Instant now) {
     const bool counts = entry.closed == Reason::kNone && entry.state.inventory().has_devices();
     scorer.SetNode(id.number(), counts ? RoomOf(entry.state, entry.state.hard()) : NodeRoom{});
   }
-  hot[id] = {hard, soft, entry.closed, entry.kind};
+  if (prices.any()) pays[id] = PayOf(entry.state, now);
+  hot[id] = {hard, soft, entry.closed, entry.counts_as(), entry.price_group, entry.kind};
 }
 
 void ClusterState::NotePlainCpu(const NodeName& node, Instant now) {

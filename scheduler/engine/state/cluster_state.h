@@ -24,6 +24,7 @@
 #include "scheduler/engine/state/agent_queues.h"
 #include "scheduler/engine/state/asking_schedulers.h"
 #include "scheduler/engine/state/node_overlay.h"
+#include "scheduler/engine/state/node_prices.h"
 #include "scheduler/engine/state/options.h"
 #include "scheduler/engine/state/outbox.h"
 #include "scheduler/engine/state/plain_pods.h"
@@ -43,7 +44,15 @@ struct NodeHot {
   StateId hard = kNoState;
   StateId soft = kNoState;
   Reason closed = Reason::kUnknownNode;
+  CapacityType capacity = CapacityType::kOnDemand;
+  PriceGroup price_group = 0;
   ChargeKind kind;
+};
+
+// Until when a node is paid for anyway; kept where there are prices.
+struct NodePay {
+  Instant until;  // the last of its work ends, by its own word; the epoch: some of it says nothing
+  int64_t milli = 0;  // milli-GPU of the whole node
 };
 
 // The node with that load, as the scorer looks at it.
@@ -120,11 +129,13 @@ class ClusterState {
   NodeNames names;
   std::vector<std::unique_ptr<NodeEntry>> nodes;  // by NodeId
   std::vector<NodeHot> hot;                       // by NodeId
+  std::vector<NodePay> pays;                      // by NodeId
   StateTable states{4096};
   Scorer scorer;
   std::multimap<Instant, NodeId> reopenings;
   int64_t ill_nodes = 0;  // those with a GPU in NodeEntry::ill
-  int64_t windows = 0;    // nodes whose pool has maintenance to come; kept by NoteWindow
+  int64_t windows = 0;    // nodes whose pool has maintenance to come; kept by NotePool
+  NodePrices prices;
   std::unordered_map<std::string, ChargeKind> kinds;
   std::map<std::string, int64_t> capacity;  // cards by model
   uint64_t inventories = 1;                 // grows whenever a node comes, goes or changes
@@ -158,6 +169,7 @@ class ClusterState {
   RecentPods marked{10'000};  // pods without GPUs and node on which a user wrote a record
 
  private:
+  NodePay PayOf(const NodeState& state, Instant now) const;
   Reason ClosedReason(const NodeEntry& entry, Instant now) const;
   // What its exporter may not show, after any change of what is held there.
   void FollowZones(NodeId id, Instant now);

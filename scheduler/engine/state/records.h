@@ -11,6 +11,7 @@
 #include "quota/preemption/reclaim.h"
 #include "quota/quota_book.h"
 #include "scheduler/advice/demand.h"
+#include "scheduler/engine/state/node_prices.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/pod_request.h"
@@ -137,7 +138,11 @@ struct NodeEntry {
   // an earlier version, or there are none.
   std::string unreadable;
   std::optional<Instant> refusing_until;
-  std::optional<NodeWindow> window;  // that runs, or comes next
+  std::optional<NodeWindow> window;           // that runs, or comes next
+  std::optional<CapacityType> capacity = {};  // nullopt: nobody says
+  // A class that does not bear a type is kept from nodes of it; of whom nobody says is on demand.
+  CapacityType counts_as() const { return capacity.value_or(CapacityType::kOnDemand); }
+  PriceGroup price_group = 0;
   // GPUs that its agent, which lives, calls unhealthy; since when we have known.
   std::map<GpuUuid, Instant> ill;
   ChargeKind kind;

@@ -146,6 +146,9 @@ constexpr std::pair<Reason, std::string_view> kAdvice[] = {
     {Reason::kYieldingTo, "the workload named comes first and is placed in a moment"},
     {Reason::kSharingMode,
      "use a priority class whose GPUClass allows this sharing, or ask for devices of another kind"},
+    {Reason::kCapacity,
+     "use a priority class whose GPUClass bears the capacity types there are, or add nodes of one "
+     "that it bears"},
     {Reason::kNodeNotReady, kNodesBack},
     {Reason::kNodeCordoned, kNodesBack},
     {Reason::kNodeUnreadable,
@@ -210,6 +213,17 @@ std::string DescribeMaintenance(const NodeEntry& entry) {
   const auto seconds = [](Instant at) { return std::chrono::floor<std::chrono::seconds>(at); };
   return fmt::format("maintenance of GPUPool {} from {:%FT%TZ} to {:%FT%TZ}", entry.window->pool,
                      seconds(entry.window->from), seconds(entry.window->to));
+}
+
+std::string DescribeCapacity(const NodeEntry& entry, const GpuClass& gpu_class) {
+  std::string bears;
+  for (const CapacityType type : gpu_class.capacity) {
+    bears += fmt::format("{}{}", bears.empty() ? "" : ", ", CapacityTypeName(type));
+  }
+  return fmt::format("GPUClass {} runs on {}; the node is {}{}", gpu_class.name,
+                     gpu_class.capacity.empty() ? "all but Spot" : bears,
+                     CapacityTypeName(entry.counts_as()),
+                     entry.capacity ? "" : ", since nobody says what it is");
 }
 
 std::string DescribeBusy(const NodeEntry& entry) {

@@ -1,3 +1,4 @@
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -129,6 +130,31 @@ TEST(DecodeGpuClassTest, TheNameSaysWhatAbsentFieldsAre) {
   EXPECT_EQ(DecodeNamed("scavenger", R"({"rank":1})")->charge_factor, 250) << "a field at a time";
 }
 
+TEST(DecodeGpuClassTest, WhatAClassBearsAndInWhichOrder) {
+  constexpr CapacityType kTypes[] = {CapacityType::kOnDemand, CapacityType::kReserved,
+                                     CapacityType::kSpot};
+  const struct {
+    std::string_view spec;
+    std::array<int, 3> choice;  // on demand, reserved, spot; -1: not borne
+  } kCases[] = {
+      {"{}", {0, 0, 0}},
+      {R"({"interruptible":true})", {0, 0, 0}},
+      {R"({"interruptible":false})", {0, 0, -1}},
+      {R"({"capacity":["spot"]})", {-1, -1, 0}},
+      {R"({"capacity":["spot","on-demand"]})", {1, -1, 0}},
+      {R"({"capacity":["reserved","on-demand"],"interruptible":false})", {1, 0, -1}},
+      {R"({"interruptible":true,"capacity":["reserved","spot","on-demand"]})", {2, 0, 1}},
+  };
+  for (const auto& c : kCases) {
+    const auto found = DecodeNamed("batch", c.spec);
+    ASSERT_TRUE(found.ok()) << found.status();
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(CapacityChoice(&*found, kTypes[i]).value_or(-1), c.choice[i]) << c.spec;
+      EXPECT_EQ(CapacityChoice(nullptr, kTypes[i]), 0) << "work of no class";
+    }
+  }
+}
+
 TEST(DecodeGpuClassTest, RefusalsNameTheFieldTheRuleAndTheValue) {
   const struct {
     std::string_view spec, message;
@@ -151,6 +177,13 @@ TEST(DecodeGpuClassTest, RefusalsNameTheFieldTheRuleAndTheValue) {
       {R"({"chargeFactor":"-0.5"})",
        "spec.chargeFactor: expected a decimal with at most 3 decimals, found \"-0.5\""},
       {R"({"chargeFactor":10000})", "spec.chargeFactor: expected 0..9999.999, found 10000"},
+      {R"({"capacity":[]})", "spec.capacity: expected 1..3 items, found []"},
+      {R"({"capacity":["spot","spot"]})",
+       "spec.capacity[1]: expected every item once, found \"spot\""},
+      {R"({"capacity":["Spot"]})",
+       "spec.capacity[0]: expected one of spot, on-demand, reserved, found \"Spot\""},
+      {R"({"interruptible":false,"capacity":["on-demand","spot"]})",
+       "spec.interruptible: expected true where capacity names spot, found false"},
       {R"({"maxRuntime":"8 hours"})",
        "spec.maxRuntime: expected a duration in h, m, s and ms such as \"1h30m\", found "
        "\"8 hours\""},
