@@ -110,6 +110,18 @@ struct QuotaReport {
   int64_t fair_share = 0;               // quanta, of a leaf that has or wants GPUs
 };
 
+// By what leaves that borrow are ordered (quota-model section 5): the lower `borrowed` over
+// `entitled` comes first, and among those that borrow nothing the higher `entitled`.
+struct ShareTerms {
+  int64_t borrowed = 0;     // quanta: the most that it borrows in one line
+  int64_t weight = 0;       // its own,
+  int64_t weights = 0;      // that of all leaves which hold something or did lately
+  int64_t used = 0;         // thousandths of GPU-hours that have not faded,
+  int64_t used_by_all = 0;  // those of all leaves
+  // Twice the part that the weights give it less the part it has used, in millionths; not below 0.
+  int64_t entitled = 0;
+};
+
 struct BudgetReport {
   GpuBudget spec;
   BudgetView view;
@@ -172,6 +184,8 @@ class QuotaBook {
     // Negative when `left` has the lower share of borrowed capacity, weighted and corrected for
     // past use; 0 when they are equal.
     int Compare(QuotaId left, QuotaId right);
+    // What the leaf is compared by, for people.
+    ShareTerms TermsOf(QuotaId leaf);
 
    private:
     struct Side {

@@ -99,6 +99,17 @@ const QuotaBook::Shares::Side& QuotaBook::Shares::Of(QuotaId leaf) {
   return at->second;
 }
 
+ShareTerms QuotaBook::Shares::TermsOf(QuotaId leaf) {
+  const Side& side = Of(leaf);
+  const std::string& name = book_.tree_.name(leaf);
+  return {.borrowed = static_cast<int64_t>(side.borrowed),
+          .weight = book_.WeightOf(name),
+          .weights = static_cast<int64_t>(weights_),
+          .used = book_.DecayedMilliGpuHours(name, now_),
+          .used_by_all = static_cast<int64_t>(usage_),
+          .entitled = static_cast<int64_t>(side.weight)};
+}
+
 // Shares are compared by cross-multiplication, so that nothing is rounded twice.
 int QuotaBook::Shares::Compare(QuotaId left_leaf, QuotaId right_leaf) {
   const Side& left = Of(left_leaf);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -12,6 +11,10 @@
 
 #include "scheduler/api/api_json.h"
 #include "scheduler/api/conditional.h"
+#include "scheduler/api/lists/pod_changes.h"
+#include "scheduler/api/lists/pod_list.h"
+#include "scheduler/api/lists/query_words.h"
+#include "scheduler/api/lists/rank_json.h"
 #include "scheduler/api/quota_json.h"
 #include "scheduler/api/reclaim_api.h"
 #include "scheduler/wire/json/json.h"
@@ -20,119 +23,7 @@
 namespace tranche {
 namespace {
 
-constexpr std::size_t kMostPods = 1'000'000;
 constexpr uint64_t kMostIds = std::numeric_limits<int64_t>::max();
-
-struct StateWord {
-  std::string_view word;
-  std::vector<PodState> states;
-};
-const std::vector<StateWord>& StateWords() {
-  static const std::vector<StateWord> words = {
-      {"pending", {PodState::kPending}},
-      {"claimed", {PodState::kClaimed}},
-      {"reserved", {PodState::kReserved}},
-      {"bound", {PodState::kBound}},
-      {"waiting", {PodState::kPending, PodState::kClaimed}},
-      {"placed", {PodState::kReserved, PodState::kBound}},
-  };
-  return words;
-}
-
-constexpr std::pair<std::string_view, PodListQuery::Key> kSortWords[] = {
-    {"name", PodListQuery::Key::kName}, {"node", PodListQuery::Key::kNode},
-    {"team", PodListQuery::Key::kTeam}, {"state", PodListQuery::Key::kState},
-    {"gpus", PodListQuery::Key::kGpus}, {"waitsSince", PodListQuery::Key::kWaitsSince},
-};
-
-absl::Status Wrong(std::string_view name, std::string_view expected, const std::string& found) {
-  return absl::InvalidArgumentError(
-      fmt::format("{}: expected {}, found {}", name, expected, wire::Quoted(found)));
-}
-
-std::optional<std::string> Given(const http::Request& request, const std::string& name) {
-  const auto found = request.query.find(name);
-  if (found == request.query.end()) return std::nullopt;
-  return found->second;
-}
-
-absl::StatusOr<uint64_t> ReadNumber(std::string_view name, const std::string& text, uint64_t least,
-                                    uint64_t most) {
-  uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || number < least || number > most) {
-    return Wrong(name, fmt::format("a number from {} to {}", least, most), text);
-  }
-  return number;
-}
-
-absl::Status ReadSort(std::string text, PodListQuery& query) {
-  const std::string given = text;
-  query.descending = text.starts_with('-');
-  if (query.descending) text.erase(0, 1);
-  const auto* const found =
-      std::ranges::find(kSortWords, text, &std::pair<std::string_view, PodListQuery::Key>::first);
-  if (found == std::end(kSortWords)) {
-    return Wrong("sort", "name, node, team, state, gpus or waitsSince, with - before it to turn it",
-                 given);
-  }
-  query.key = found->second;
-  return absl::OkStatus();
-}
-
-// Thousandths of GPUs that a pod holds.
-int64_t HeldMilli(const PodView& pod) {
-  int64_t milli = 0;
-  if (!pod.allocation) return milli;
-  for (const ContainerDevices& container : pod.allocation->containers) {
-    for (const Device& device : container.devices) milli += device.milli.count();
-  }
-  return milli;
-}
-
-// A pod with what it is sorted by: one of the two, `present` where it has it.
-struct Ranked {
-  PodView pod;
-  std::string text;
-  int64_t number = 0;
-  bool present = true;
-};
-
-Ranked RankOf(PodView pod, PodListQuery::Key key) {
-  Ranked ranked;
-  switch (key) {
-    case PodListQuery::Key::kName:
-      break;
-    case PodListQuery::Key::kNode:
-      ranked.text = pod.node.str();
-      ranked.present = !ranked.text.empty();
-      break;
-    case PodListQuery::Key::kTeam:
-      ranked.text = pod.leaf;
-      ranked.present = !ranked.text.empty();
-      break;
-    case PodListQuery::Key::kState:
-      ranked.number = static_cast<int64_t>(pod.state);
-      break;
-    case PodListQuery::Key::kGpus:
-      ranked.number = HeldMilli(pod);
-      break;
-    case PodListQuery::Key::kWaitsSince:
-      ranked.present = pod.waits_since.has_value();
-      if (pod.waits_since) ranked.number = pod.waits_since->time_since_epoch().count();
-      break;
-  }
-  ranked.pod = std::move(pod);
-  return ranked;
-}
-
-bool Matches(const PodView& pod, const PodListQuery& query) {
-  return (!query.ns || pod.name.ns == *query.ns) && (!query.team || pod.leaf == *query.team) &&
-         (!query.node || pod.node.str() == *query.node) &&
-         (!query.gang || pod.gang == *query.gang) &&
-         (query.states.empty() || std::ranges::count(query.states, pod.state) > 0);
-}
 
 // The two parts of NAMESPACE/NAME behind the prefix; nullopt where it is anything else.
 std::optional<PodName> PodOf(std::string_view path, std::string_view prefix) {
@@ -170,6 +61,21 @@ http::Response Explain(EngineHost& host, const Forecaster* forecaster,
   if (!explanation) return Unknown("pod", pod->str());
   return Conditional(request,
                      JsonResponse(EncodeExplanation(*explanation, LatestOf(forecaster).get())));
+}
+
+http::Response Rank(EngineHost& host, const http::Request& request) {
+  constexpr std::string_view kPrefix = "/api/v1/rank/";
+  const std::optional<PodName> pod = PodOf(request.path, kPrefix);
+  if (!pod) return NoSuchPath(kPrefix, "NAMESPACE/POD", request.path);
+  const std::optional<RankView> rank = host.With(
+      EngineCaller::kPages, [&pod](Engine& engine, Instant now) { return engine.Rank(*pod, now); });
+  if (!rank) return Unknown("pod", pod->str());
+  const std::vector<QuotaView> quotas = host.Quotas(EngineCaller::kPages);
+  const auto team = std::ranges::find(
+      quotas, rank->own.leaf,
+      [](const QuotaView& view) -> const std::string& { return view.report.name; });
+  return Conditional(request,
+                     JsonResponse(EncodeRank(*rank, team == quotas.end() ? nullptr : &*team)));
 }
 
 http::Response OnePod(EngineHost& host, const Forecaster* forecaster,
@@ -304,87 +210,74 @@ http::Response OneReclaim(EngineHost& host, const http::Request& request) {
   return Conditional(request, JsonResponse(EncodeReclaim(*found)));
 }
 
-http::Response Pods(EngineHost& host, const Forecaster* forecaster, SharedText& whole,
+// What GET /api/v1/pods keeps from one question to the next.
+struct PodsMemory {
+  PodChanges changes{NameOfProcess()};
+  SharedText whole;
+};
+
+// Those of the look that match, or of these what changed; a pod that does not match, and may have
+// done so before, is told as gone.
+std::string PodsSince(const PodChanges::Look& look, const PodListQuery& query) {
+  const PodOrder order = OrderPods(look.pods, query);
+  std::vector<std::string_view> entries;
+  std::vector<PodChanges::Key> gone = look.gone;
+  for (const std::size_t place : order.places) {
+    if (look.complete || look.changed[place] != 0) entries.push_back(look.texts[place]);
+  }
+  for (std::size_t at = 0; at < look.changed.size(); ++at) {
+    const PodView& pod = look.pods[at];
+    if (look.changed[at] != 0 && !Matches(pod, query)) gone.push_back({pod.name, pod.uid});
+  }
+  std::ranges::sort(gone);
+  return EncodePods(entries, {order.total, look.version, look.complete, gone});
+}
+
+http::Response Pods(EngineHost& host, const Forecaster* forecaster, PodsMemory& memory,
                     const http::Request& request) {
-  constexpr std::string_view kOptions[] = {"namespace", "team", "node", "gang",
-                                           "state",     "sort", "limit"};
+  const absl::StatusOr<PodListQuery> query = ReadPodListQuery(request);
+  if (!query.ok()) return ErrorResponse(query.status());
+  const std::optional<std::string> since = ParameterOf(request, "since");
+  if (since && query->limit) {
+    return ErrorResponse(
+        BadParameter("limit", "none beside since", *ParameterOf(request, "limit")));
+  }
+  const std::shared_ptr<const Forecasts> forecasts = LatestOf(forecaster);
+  const PodChanges::Look look = memory.changes.See(
+      [&host] { return host.Pods(); },
+      [&forecasts](const PodView& pod) { return EncodePod(pod, forecasts.get()); }, since);
+  constexpr std::string_view kOptions[] = {"namespace", "team", "node",          "gang",
+                                           "state",     "sort", "labelSelector", "limit"};
   const bool narrowed = std::ranges::any_of(kOptions, [&request](std::string_view name) {
     return request.query.contains(std::string(name));
   });
-  const std::shared_ptr<const Forecasts> forecasts = LatestOf(forecaster);
-  if (!narrowed) {
-    return whole.Respond(request,
-                         JsonResponse(EncodePods(host.Pods(), std::nullopt, forecasts.get())));
+  if (narrowed || !look.complete) {
+    return Conditional(request, JsonResponse(PodsSince(look, *query)));
   }
-  const absl::StatusOr<PodListQuery> query = ReadPodListQuery(request);
-  if (!query.ok()) return ErrorResponse(query.status());
-  const ListedPods list = SelectPods(host.Pods(), *query);
-  return Conditional(request, JsonResponse(EncodePods(list.pods, list.total, forecasts.get())));
+  const std::vector<std::string_view> entries(look.texts.begin(), look.texts.end());
+  return memory.whole.Respond(request,
+                              JsonResponse(EncodePods(entries, {std::nullopt, look.version})));
 }
 
 }  // namespace
 
-absl::StatusOr<PodListQuery> ReadPodListQuery(const http::Request& request) {
-  PodListQuery query;
-  query.ns = Given(request, "namespace");
-  query.team = Given(request, "team");
-  query.node = Given(request, "node");
-  query.gang = Given(request, "gang");
-  if (const auto state = Given(request, "state")) {
-    const auto found = std::ranges::find(StateWords(), *state, &StateWord::word);
-    if (found == StateWords().end()) {
-      return Wrong("state", "pending, claimed, reserved, bound, waiting or placed", *state);
-    }
-    query.states = found->states;
-  }
-  if (const auto sort = Given(request, "sort")) {
-    if (absl::Status status = ReadSort(*sort, query); !status.ok()) return status;
-  }
-  if (const auto limit = Given(request, "limit")) {
-    TRANCHE_ASSIGN_OR_RETURN(query.limit, ReadNumber("limit", *limit, 1, kMostPods));
-  }
-  return query;
-}
-
 absl::StatusOr<RecentQuery> ReadEventQuery(const http::Request& request) {
   RecentQuery query;
-  query.ns = Given(request, "namespace");
-  query.pod = Given(request, "pod");
-  query.node = Given(request, "node");
-  query.leaf = Given(request, "team");
-  if (const auto kind = Given(request, "kind")) {
+  query.ns = ParameterOf(request, "namespace");
+  query.pod = ParameterOf(request, "pod");
+  query.node = ParameterOf(request, "node");
+  query.leaf = ParameterOf(request, "team");
+  if (const auto kind = ParameterOf(request, "kind")) {
     query.kind = FindRecentKind(*kind);
-    if (!query.kind) return Wrong("kind", "a kind of event, as Placed", *kind);
+    if (!query.kind) return BadParameter("kind", "a kind of event, as Placed", *kind);
   }
-  if (const auto since = Given(request, "since")) {
+  if (const auto since = ParameterOf(request, "since")) {
     TRANCHE_ASSIGN_OR_RETURN(query.since, ReadNumber("since", *since, 0, kMostIds));
   }
-  if (const auto limit = Given(request, "limit")) {
+  if (const auto limit = ParameterOf(request, "limit")) {
     TRANCHE_ASSIGN_OR_RETURN(query.limit, ReadNumber("limit", *limit, 1, RecentEvents::kMost));
   }
   return query;
-}
-
-ListedPods SelectPods(std::vector<PodView> all, const PodListQuery& query) {
-  std::vector<Ranked> matching;
-  for (PodView& pod : all) {
-    if (Matches(pod, query)) matching.push_back(RankOf(std::move(pod), query.key));
-  }
-  const bool reversed_names = query.key == PodListQuery::Key::kName && query.descending;
-  if (reversed_names) std::ranges::reverse(matching);
-  // Stable: equal keys keep the order of names.
-  std::ranges::stable_sort(matching, [&query](const Ranked& left, const Ranked& right) {
-    if (left.present != right.present) return left.present;
-    const auto order = std::pair(left.number, std::string_view(left.text)) <=>
-                       std::pair(right.number, std::string_view(right.text));
-    return query.descending ? order > 0 : order < 0;
-  });
-  ListedPods list;
-  list.total = matching.size();
-  if (query.limit && *query.limit < matching.size()) matching.resize(*query.limit);
-  list.pods.reserve(matching.size());
-  for (Ranked& ranked : matching) list.pods.push_back(std::move(ranked.pod));
-  return list;
 }
 
 void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster) {
@@ -395,8 +288,8 @@ void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster) {
                    });
   router.AddAnswer(
       "GET", "/api/v1/pods",
-      [&host, forecaster, text = std::make_shared<SharedText>()](const http::Request& request) {
-        return Pods(host, forecaster, *text, request);
+      [&host, forecaster, memory = std::make_shared<PodsMemory>()](const http::Request& request) {
+        return Pods(host, forecaster, *memory, request);
       });
   router.AddAnswer("GET", "/api/v1/gangs", [&host](const http::Request&) {
     return JsonResponse(EncodeGangs(host.Gangs()));
@@ -420,6 +313,8 @@ void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster) {
   router.AddAnswer("GET", "/api/v1/explain/", [&host, forecaster](const http::Request& request) {
     return Explain(host, forecaster, request);
   });
+  router.AddAnswer("GET", "/api/v1/rank/",
+                   [&host](const http::Request& request) { return Rank(host, request); });
   router.AddAnswer("GET", "/api/v1/quotas",
                    [&host, text = std::make_shared<SharedText>()](const http::Request& request) {
                      return text->Respond(

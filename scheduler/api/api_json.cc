@@ -280,6 +280,30 @@ std::string EncodePods(std::span<const PodView> pods, std::optional<std::size_t>
   return out;
 }
 
+std::string EncodePods(std::span<const std::string_view> entries, const PodListNotes& notes) {
+  std::size_t size = 256;
+  for (const std::string_view entry : entries) size += entry.size() + 1;
+  std::string out;
+  out.reserve(size);
+  out = "{";
+  AppendList(out, "pods", entries,
+             [](std::string& text, std::string_view entry) { text += entry; });
+  if (!notes.complete) {
+    AppendList(out, "gone", notes.gone, [](std::string& text, const PodChanges::Key& key) {
+      text += '{';
+      AppendMember(text, "namespace", key.name.ns);
+      AppendMember(text, "name", key.name.name);
+      AppendMember(text, "uid", key.uid.str());
+      text += '}';
+    });
+  }
+  if (notes.total) AppendMember(out, "total", static_cast<int64_t>(*notes.total));
+  AppendMember(out, "version", notes.version);
+  AppendFlag(out, "complete", notes.complete);
+  out += '}';
+  return out;
+}
+
 std::string EncodeNode(const NodeView& node, const NodePlace& place) {
   LinksJson links;
   std::string out;

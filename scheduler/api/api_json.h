@@ -9,7 +9,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "scheduler/api/lists/pod_changes.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/foresight/forecast.h"
 #include "scheduler/host/recent_events.h"
@@ -28,10 +30,18 @@ struct NodePlace {
 // `places`: of each node, or empty where they are not asked for.
 std::string EncodeNodes(std::span<const NodeView> nodes, std::span<const NodePlace> places = {});
 // `total`: how many there are where some may be left out, as "total". `forecasts`: of those that
-// wait, as "forecast"; null: none are shown.
+// wait, as "forecast"; null: none are shown. For callers who are told no version.
 std::string EncodePods(std::span<const PodView> pods,
                        std::optional<std::size_t> total = std::nullopt,
                        const Forecasts* forecasts = nullptr);
+// The same of entries that EncodePod has made, with what is known of the look at them.
+struct PodListNotes {
+  std::optional<std::size_t> total = std::nullopt;
+  std::string version;
+  bool complete = true;
+  std::span<const PodChanges::Key> gone = {};  // where it is not complete
+};
+std::string EncodePods(std::span<const std::string_view> entries, const PodListNotes& notes);
 // One entry of the lists alone.
 std::string EncodeNode(const NodeView& node, const NodePlace& place);
 std::string EncodePod(const PodView& pod, const Forecasts* forecasts = nullptr);

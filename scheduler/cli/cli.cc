@@ -126,7 +126,7 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
   if (command == "queue") return ShowQueue(commands.client, out, err);
   if (command == "gangs") return ShowGangs(commands.client, out, err);
   if (command == "events") return ShowEvents(commands.client, out, err);
-  if (command == "top") return ShowTop(commands.client, commands.advise, out, err);
+  if (command == "top") return ShowTop(commands.client, {commands.advise, commands.once}, out, err);
   if (command == "quota") return ShowQuota(commands.client, out, err);
   if (command == "audit") return ShowAudit(commands.client, out, err);
   if (command == "reclaims") return ShowReclaims(commands.client, out, err);
@@ -147,7 +147,10 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
     return 0;
   }
   if (command == "explain") {
-    return ExplainPod(commands.client, commands.pod, commands.each_node, out, err);
+    const ExplainWhat what = commands.rank        ? ExplainWhat::kRank
+                             : commands.each_node ? ExplainWhat::kEachNode
+                                                  : ExplainWhat::kAnswers;
+    return ExplainPod(commands.client, commands.pod, what, out, err);
   }
   if (command == "whatif") return AskWhatIf(commands.client, commands.what_if_file, out, err);
   if (command == "plan") return AskPlan(commands.client, commands.edits_file, out, err);

@@ -24,6 +24,7 @@ struct ClientOptions {
   std::string sort_by;
   std::string ns;               // -n; empty: the kubeconfig's, if one is used, or all
   bool all_namespaces = false;  // -A
+  std::string selector;         // -l, of pods' labels; empty: all
   bool watch = false;
   std::vector<std::string> names;        // objects by name; none: all
   std::chrono::milliseconds pace{2000};  // between two looks

@@ -19,8 +19,11 @@
 #include "scheduler/cli/cli_audit.h"
 #include "scheduler/cli/cli_reclaim.h"
 #include "scheduler/cli/output/exit_code.h"
+#include "scheduler/cli/output/rank.h"
 #include "scheduler/cli/output/table.h"
 #include "scheduler/cli/output/words.h"
+#include "scheduler/cli/screen/raw_terminal.h"
+#include "scheduler/cli/screen/top_screen.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/yaml_to_json.h"
 #include "scheduler/wire/workloads/workload.h"
@@ -303,16 +306,58 @@ bool IsName(std::string_view text) {
   });
 }
 
+// Nodes and pods in one answer.
+std::optional<Answer> AskTop(const Server& server, std::ostream& err, int& code) {
+  std::optional<Answer> both = AskServer(server, "GET", "/api/v1/nodes", "", err, code);
+  if (!both) return std::nullopt;
+  std::optional<Answer> pods = AskServer(server, "GET", "/api/v1/pods", "", err, code);
+  if (!pods) return std::nullopt;
+  both->json["pods"] = pods->json.value("pods", Json());
+  both->body = both->json.dump();
+  return both;
+}
+
+void TakeTop(const Json& both, bool colour, TopView& view) {
+  try {
+    std::ostringstream sums;
+    SetTerminal(sums, {.columns = 0, .colour = colour});
+    PrintModels(both.at("nodes"), sums);
+    PrintStates(both.at("pods"), sums);
+    view.Take(sums.str(), both.at("pods"));
+  } catch (const Json::exception& error) {
+    view.Fail(fmt::format("expected the answer of a tranche server of this version, found {}",
+                          error.what()));
+  }
+}
+
+// `first`: what the server has said already.
+int StayOnTop(const Server& server, const Json& first, std::chrono::milliseconds pace,
+              std::ostream& out, std::ostream& err) {
+  const bool colour = TerminalOf(out).colour;
+  TopView view(server.shown);
+  TakeTop(first, colour, view);
+  const TopQuestion ask = [&server, colour]() -> std::function<void(TopView&)> {
+    std::ostringstream problem;
+    int code = kExitUsage;
+    std::optional<Answer> both = AskTop(server, problem, code);
+    if (!both) return [why = problem.str()](TopView& shown) { shown.Fail(why); };
+    return [json = std::move(both->json), colour](TopView& shown) { TakeTop(json, colour, shown); };
+  };
+  const absl::Status stayed = StayOnTop(view, ask, pace, colour);
+  return stayed.ok() ? kExitDone : Fail(err, stayed);
+}
+
 }  // namespace
 
-int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::ostream& err) {
+int ShowTop(const ClientOptions& options, const TopOptions& top, std::ostream& out,
+            std::ostream& err) {
   const absl::StatusOr<OutputFormat> format = ParseOutputFormat(options.output, kAnswerFormats);
   if (!format.ok()) return Fail(err, format.status());
   const absl::StatusOr<Server> server = ReadServerFlags(options.server);
   if (!server.ok()) return Fail(err, server.status());
   int code = kExitUsage;
   std::optional<Answer> advice;
-  if (advise) {
+  if (top.advise) {
     advice = AskServer(*server, "GET", "/api/v1/advice", "", err, code);
     if (!advice) return code;
     if (format->kind != OutputFormat::Kind::kTable) {
@@ -320,12 +365,11 @@ int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::o
       return kExitDone;
     }
   }
-  std::optional<Answer> both = AskServer(*server, "GET", "/api/v1/nodes", "", err, code);
+  std::optional<Answer> both = AskTop(*server, err, code);
   if (!both) return code;
-  std::optional<Answer> pods = AskServer(*server, "GET", "/api/v1/pods", "", err, code);
-  if (!pods) return code;
-  both->json["pods"] = pods->json.value("pods", Json());
-  both->body = both->json.dump();
+  const bool stays = format->kind == OutputFormat::Kind::kTable && !top.once && !top.advise &&
+                     TerminalOf(out).columns > 0 && RawTerminal::IsThere();
+  if (stays) return StayOnTop(*server, both->json, options.pace, out, err);
   return ShowAnswer(*format, *both, out, err, [&advice](const Json& answer, std::ostream& page) {
     PrintModels(answer.at("nodes"), page);
     PrintStates(answer.at("pods"), page);
@@ -395,7 +439,7 @@ int ShowAudit(const ClientOptions& options, std::ostream& out, std::ostream& err
               });
 }
 
-int ExplainPod(const ClientOptions& options, const std::string& pod, bool each_node,
+int ExplainPod(const ClientOptions& options, const std::string& pod, ExplainWhat what,
                std::ostream& out, std::ostream& err) {
   const std::size_t slash = pod.find('/');
   if (slash != std::string::npos && !options.ns.empty()) {
@@ -415,10 +459,14 @@ int ExplainPod(const ClientOptions& options, const std::string& pod, bool each_n
         err, kExitUsage,
         fmt::format("expected NAMESPACE/POD, or POD and --namespace, found {}", wire::Quoted(pod)));
   }
+  const bool rank = what == ExplainWhat::kRank;
   return Show(
-      options, "GET", fmt::format("/api/v1/explain/{}/{}", of, name), "", out, err,
-      [each_node](const Json& answer, std::ostream& page) {
-        return PrintExplanation(answer, each_node, page);
+      options, "GET", fmt::format("/api/v1/{}/{}/{}", rank ? "rank" : "explain", of, name), "", out,
+      err,
+      [rank, what](const Json& answer, std::ostream& page) {
+        if (!rank) return PrintExplanation(answer, what == ExplainWhat::kEachNode, page);
+        PrintRank(answer, page);
+        return kExitDone;
       },
       kExitNo);
 }

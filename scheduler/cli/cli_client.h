@@ -5,6 +5,7 @@
 // on `err`.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <string>
 
@@ -12,8 +13,12 @@
 
 namespace tranche {
 
-// With advice, or in another form than a table the advice alone, where `advise`.
-int ShowTop(const ClientOptions& options, bool advise, std::ostream& out, std::ostream& err);
+struct TopOptions {
+  bool advise = false;  // with advice, or in another form than a table the advice alone
+  bool once = false;    // also on a terminal, where it stays else and is told anew
+};
+int ShowTop(const ClientOptions& options, const TopOptions& top, std::ostream& out,
+            std::ostream& err);
 // Of this program and, unless `client_only`, of the server, which is a mistake where it says
 // nothing.
 int ShowVersions(const ClientOptions& options, bool client_only, std::ostream& out,
@@ -26,8 +31,12 @@ int ShowLedgerReport(const ClientOptions& options, const std::string& query, std
 int ShowAudit(const ClientOptions& options, std::ostream& out, std::ostream& err);
 // `pod`: NAMESPACE/NAME, or a name alone in options.ns or the namespace of the kubeconfig. A pod
 // that is not known is a domain no.
-// Nodes by what they answer; a line for each where `each_node`.
-int ExplainPod(const ClientOptions& options, const std::string& pod, bool each_node,
+enum class ExplainWhat : uint8_t {
+  kAnswers,   // nodes by what they answer
+  kEachNode,  // a line for each node
+  kRank,      // where the pod stands among those that wait
+};
+int ExplainPod(const ClientOptions& options, const std::string& pod, ExplainWhat what,
                std::ostream& out, std::ostream& err);
 // `path`: YAML or JSON with Pod objects, - for standard input. A pod that does not fit is a domain
 // no.

@@ -99,6 +99,19 @@ void AddServer(CLI::App& command, ServerFlags& server) {
   File(add("--cert-file", server.cert_file, "client certificate for an https server"))
       ->envname("TRANCHE_CERT_FILE");
   File(add("--key-file", server.key_file, "its private key"))->envname("TRANCHE_KEY_FILE");
+  add("--tls-server-name", server.tls_server_name,
+      "name that the certificate of an https server has to carry; without it: that of the URL")
+      ->type_name("NAME")
+      ->envname("TRANCHE_TLS_SERVER_NAME");
+  add("--token-from", server.token_from,
+      "show a server that asks for a token one of this service account, made for ten minutes: for "
+      "users whose kubeconfig has a client certificate")
+      ->type_name("NAMESPACE/ACCOUNT")
+      ->envname("TRANCHE_TOKEN_FROM");
+  add("--token-audience", server.token_audience,
+      "what such a token is for (pages.audiences of the server); without it: the API server")
+      ->type_name("AUDIENCE")
+      ->envname("TRANCHE_TOKEN_AUDIENCE");
   File(add("--kubeconfig", server.kubeconfig,
            "go through the API server of this file (KUBECONFIG, ~/.kube/config); with --server: "
            "show that server its user's token"));
@@ -141,6 +154,11 @@ void AddListOptions(CLI::App& command, Commands& commands, const char* name, boo
                     "of this namespace (that of the kubeconfig's context, or all)")
         ->type_name("NAMESPACE");
     command.add_flag("-A,--all-namespaces", client.all_namespaces, "of all namespaces");
+    command
+        .add_option(
+            "-l,--selector", client.selector,
+            "pods with these labels alone, as of kubectl: team=a,tier in (gold,silver),!old")
+        ->type_name("LABELS");
   }
   AddServerOptions(command, commands);
 }
@@ -188,15 +206,23 @@ void AddClient(CLI::App& app, Commands& commands) {
                                    {{"top --advise", "and what could be better"}});
   top->add_flag("--advise", commands.advise,
                 "how to divide the fleet, which MIG layouts to change, which pods to restart");
+  top->add_flag("--once", commands.once,
+                "print it; on a terminal it stays and is told anew every two seconds otherwise");
   AddClientOptions(*top, commands);
   CLI::App* const explain =
       AddCommand(app, kWhyGroup, "explain", "why a pod runs where it runs, or waits",
                  {{"explain team-a/train", "the nodes' answers by reason, with numbers"},
+                  {"explain team-a/train --rank", "its place among those that wait, term by term"},
                   {"explain train -n team-a -o json", "the same for programs"}});
   explain->add_option("pod", commands.pod, "the pod; its name alone with --namespace")
       ->required()
       ->type_name("NAMESPACE/POD");
-  explain->add_flag("--each-node", commands.each_node, "a line for each node, not for each reason");
+  CLI::Option* const each_node = explain->add_flag("--each-node", commands.each_node,
+                                                   "a line for each node, not for each reason");
+  explain
+      ->add_flag("--rank", commands.rank,
+                 "where a waiting pod stands, by which terms, and who is right before and after it")
+      ->excludes(each_node);
   explain->add_option("-n,--namespace", commands.client.ns, "namespace of the pod")
       ->type_name("NAMESPACE");
   AddClientOptions(*explain, commands);

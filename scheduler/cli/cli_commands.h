@@ -54,8 +54,10 @@ struct Commands {
   bool by_kubectl = false;
   std::string format = "table";  // of commands that need no server
   bool advise = false;
+  bool once = false;
   std::string pod;
   bool each_node = false;
+  bool rank = false;
   bool client_only = false;
   std::string what_if_file;
   std::string edits_file;

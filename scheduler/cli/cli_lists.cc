@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "policy/selector_text.h"
 #include "scheduler/cli/cli_reclaim.h"
 #include "scheduler/cli/output/list.h"
 #include "scheduler/cli/output/table.h"
 #include "scheduler/cli/output/words.h"
+#include "scheduler/kube/transport/server_url.h"
 #include "scheduler/wire/json/json.h"
 #include "topology/base/units.h"
 
@@ -215,20 +217,15 @@ Rows EventRows(const Json& event, const Json& /*answer*/) {
            std::to_string(Whole(event, "id"))}};
 }
 
-const ListShape kEvents = {.member = "events",
-                           .one = "pod with events",
-                           .none = "nothing has happened lately",
-                           .columns = {{"AT"},
-                                       {"WHAT"},
-                                       {"POD"},
-                                       {"NODE"},
-                                       {"QUOTA"},
-                                       {"DETAIL"},
-                                       {"ID", true}},
-                           .rows = EventRows,
-                           .name = NameOfPod,
-                           .of_namespaces = true,
-                           .key = [](const Json& event) { return event.at("id").dump(); }};
+const ListShape kEvents = {
+    .member = "events",
+    .one = "pod with events",
+    .none = "nothing has happened lately",
+    .columns = {{"AT"}, {"WHAT"}, {"POD"}, {"NODE"}, {"QUOTA"}, {"DETAIL"}, {"ID", true}},
+    .rows = EventRows,
+    .name = NameOfPod,
+    .of_namespaces = true,
+    .key = [](const Json& event) { return event.at("id").dump(); }};
 
 Rows QuotaRows(const Json& quota, const Json& /*answer*/) {
   Rows rows;
@@ -327,13 +324,66 @@ void PrintBelowQuotas(const Json& answer, bool all, std::ostream& out) {
   PrintBudgets(budgets, out);
 }
 
+// Which objects of a list are meant by pods' labels.
+enum class Labelled : uint8_t {
+  kNothing,     // they have to do with no pod
+  kThemselves,  // they are the pods
+  kByPods,      // a pod of theirs has the labels
+  kToldOfPods,  // they tell of such a pod that is there still
+};
+
 struct Listing {
   const ListShape& shape;
   // Asked in this order; their members make one answer.
   std::vector<std::string> targets;
+  Labelled labelled = Labelled::kNothing;
   // What a table has below the list; null: nothing.
   void (*below)(const Json& answer, bool all, std::ostream& out) = nullptr;
 };
+
+constexpr const char* kPodsTarget = "/api/v1/pods";
+
+// With the namespace where one is meant: to whom some namespaces alone are shown has to name it.
+// `selector`: beside it.
+std::string Narrowed(std::string target, const ListWish& wish, const std::string& selector) {
+  const auto add = [&target](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    target += fmt::format("{}{}={}", target.find('?') == std::string::npos ? '?' : '&', name,
+                          kube::PercentEncoded(value));
+  };
+  add("namespace", wish.ns);
+  add("labelSelector", selector);
+  return target;
+}
+
+std::vector<std::string> TargetsOf(const Listing& listing, const ListWish& wish,
+                                   const std::string& selector) {
+  if (listing.labelled == Labelled::kNothing) return listing.targets;
+  const bool pods = listing.labelled == Labelled::kThemselves;
+  std::vector<std::string> targets;
+  for (const std::string& target : listing.targets) {
+    targets.push_back(Narrowed(target, wish, pods ? selector : ""));
+  }
+  if (!pods && !selector.empty()) targets.push_back(Narrowed(kPodsTarget, wish, selector));
+  return targets;
+}
+
+// Without the objects that none of the answer's pods, which have the labels, stand for.
+void KeepLabelled(const Listing& listing, Json& answer) {
+  const bool gangs = listing.labelled == Labelled::kByPods;
+  std::set<std::pair<std::string, std::string>> meant;
+  for (const Json& pod : answer.at("pods")) {
+    meant.emplace(Text(pod, "namespace"), Text(pod, gangs ? "gang" : "name"));
+  }
+  Json kept = Json::array();
+  for (Json& object : answer.at(listing.shape.member)) {
+    if (meant.contains({Text(object, "namespace"), Text(object, "name")})) {
+      kept.push_back(std::move(object));
+    }
+  }
+  answer[listing.shape.member] = std::move(kept);
+  for (const char* const member : {"pods", "total", "version", "complete"}) answer.erase(member);
+}
 
 // nullopt: the error is out and `code` set.
 std::optional<Json> AskAll(const Server& server, const std::vector<std::string>& targets,
@@ -366,16 +416,21 @@ int ShowList(const Listing& listing, const ClientOptions& options, std::ostream&
   if (const absl::Status key = CheckSortKey(listing.shape, options.sort_by); !key.ok()) {
     return Fail(err, key);
   }
+  if (const absl::Status labels = ParseLabelSelector(options.selector).status(); !labels.ok()) {
+    return Fail(err, kExitUsage, fmt::format("-l: {}", std::string(labels.message())));
+  }
   const absl::StatusOr<Server> server = ReadServerFlags(options.server);
   if (!server.ok()) return Fail(err, server.status());
   const ListWish wish = {std::move(*format), options.sort_by, NamespaceOf(options, *server),
                          options.names};
+  const std::vector<std::string> targets = TargetsOf(listing, wish, options.selector);
   ListChanges changes(listing.shape, wish);
   for (bool first = true; out; first = false) {
     int code = kExitUsage;
-    std::optional<Json> answer = AskAll(*server, listing.targets, err, code);
+    std::optional<Json> answer = AskAll(*server, targets, err, code);
     if (!answer) return code;
     try {
+      if (targets.size() > listing.targets.size()) KeepLabelled(listing, *answer);
       const absl::Status named =
           first ? CheckNames(listing.shape, wish, *answer) : absl::OkStatus();
       if (!named.ok()) return Fail(err, kExitNo, std::string(named.message()));
@@ -400,24 +455,25 @@ int ShowNodes(const ClientOptions& options, std::ostream& out, std::ostream& err
 }
 
 int ShowPods(const ClientOptions& options, std::ostream& out, std::ostream& err) {
-  return ShowList({kPods, {"/api/v1/pods"}}, options, out, err);
+  return ShowList({kPods, {kPodsTarget}, Labelled::kThemselves}, options, out, err);
 }
 
 int ShowQueue(const ClientOptions& options, std::ostream& out, std::ostream& err) {
-  return ShowList({kQueue, {"/api/v1/pods"}}, options, out, err);
+  return ShowList({kQueue, {kPodsTarget}, Labelled::kThemselves}, options, out, err);
 }
 
 int ShowGangs(const ClientOptions& options, std::ostream& out, std::ostream& err) {
-  return ShowList({kGangs, {"/api/v1/gangs"}}, options, out, err);
+  return ShowList({kGangs, {"/api/v1/gangs"}, Labelled::kByPods}, options, out, err);
 }
 
 int ShowEvents(const ClientOptions& options, std::ostream& out, std::ostream& err) {
-  return ShowList({kEvents, {"/api/v1/events"}}, options, out, err);
+  return ShowList({kEvents, {"/api/v1/events"}, Labelled::kToldOfPods}, options, out, err);
 }
 
 int ShowQuota(const ClientOptions& options, std::ostream& out, std::ostream& err) {
-  return ShowList({kQuotas, {"/api/v1/quotas", "/api/v1/budgets"}, PrintBelowQuotas}, options, out,
-                  err);
+  return ShowList(
+      {kQuotas, {"/api/v1/quotas", "/api/v1/budgets"}, Labelled::kNothing, PrintBelowQuotas},
+      options, out, err);
 }
 
 int ShowReclaims(const ClientOptions& options, std::ostream& out, std::ostream& err) {

@@ -13,6 +13,7 @@
 #include "scheduler/cli/output/json.h"
 #include "scheduler/kube/transport/files.h"
 #include "scheduler/kube/transport/server_url.h"
+#include "scheduler/kube/transport/single_call.h"
 #include "scheduler/kube/transport/token.h"
 #include "scheduler/probe/program.h"
 #include "scheduler/wire/json/json.h"
@@ -28,6 +29,8 @@ constexpr std::chrono::milliseconds kAlone{60'000};
 constexpr std::chrono::milliseconds kWithSomebody{600'000};  // who looks for a second factor
 // A request takes its time, and clocks differ.
 constexpr Millis kMargin{10'000};
+// No API server makes tokens for less.
+constexpr std::chrono::seconds kAccountTokenLives{600};
 
 std::string Base64(const std::string& bytes) {
   namespace base64 = boost::beast::detail::base64;
@@ -154,15 +157,26 @@ absl::StatusOr<PluginLogin::Held> PluginLogin::Read(const std::string& text) con
   return held;
 }
 
-UserToken::UserToken(kube::UserLogin login) : credentials_(std::move(login.credentials)) {
-  if (login.plugin) plugin_.emplace(*std::move(login.plugin));
-}
+UserToken::UserToken(kube::Credentials api, std::shared_ptr<PluginLogin> login, TokenOrigin origin)
+    : api_(std::move(api)), login_(std::move(login)), origin_(std::move(origin)) {}
 
 absl::StatusOr<std::string> UserToken::Get(Instant now) {
-  if (plugin_) TRANCHE_RETURN_IF_ERROR(plugin_->Fill(now, credentials_));
-  std::string token = credentials_.token;
-  if (!credentials_.token_file.empty()) {
-    TRANCHE_ASSIGN_OR_RETURN(const std::string text, kube::ReadSmallFile(credentials_.token_file));
+  if (!origin_.file.empty()) {
+    TRANCHE_ASSIGN_OR_RETURN(const std::string text, kube::ReadSmallFile(origin_.file));
+    return kube::Trimmed(text);
+  }
+  if (login_) TRANCHE_RETURN_IF_ERROR(login_->Fill(now, api_));
+  if (origin_.account.empty()) return OfUser();
+  if (!made_ || made_->ends <= now + kMargin) {
+    TRANCHE_ASSIGN_OR_RETURN(made_, MakeForAccount(now));
+  }
+  return made_->token;
+}
+
+absl::StatusOr<std::string> UserToken::OfUser() const {
+  std::string token = api_.token;
+  if (!api_.token_file.empty()) {
+    TRANCHE_ASSIGN_OR_RETURN(const std::string text, kube::ReadSmallFile(api_.token_file));
     token = kube::Trimmed(text);
   }
   if (!token.empty()) {
@@ -170,19 +184,66 @@ absl::StatusOr<std::string> UserToken::Get(Instant now) {
     if (!usable.ok()) return absl::InvalidArgumentError(std::string(usable.message()));
     return token;
   }
-  const bool certificate =
-      !credentials_.client_cert_pem.empty() || !credentials_.client_cert_file.empty();
+  const bool certificate = !api_.client_cert_pem.empty() || !api_.client_cert_file.empty();
   return absl::InvalidArgumentError(fmt::format(
       "the server asks for a token of the cluster: expected a kubeconfig's user who has one, found "
-      "{}; kubectl create token ACCOUNT -n NAMESPACE makes one, which goes into a file for "
-      "--token-file",
+      "{}; --token-from NAMESPACE/ACCOUNT shows one of a service account, made for ten minutes, if "
+      "you may create serviceaccounts/token there",
       certificate ? "one with a client certificate, which only API servers can judge"
                   : "one without"));
 }
 
+// authentication.k8s.io/v1 TokenRequest.
+absl::StatusOr<UserToken::Made> UserToken::MakeForAccount(Instant now) const {
+  Json asked = {{"apiVersion", "authentication.k8s.io/v1"},
+                {"kind", "TokenRequest"},
+                {"spec", {{"expirationSeconds", kAccountTokenLives.count()}}}};
+  if (!origin_.audience.empty()) asked["spec"]["audiences"] = Json::array({origin_.audience});
+  kube::SingleRequest request;
+  request.method = "POST";
+  request.target = fmt::format("/api/v1/namespaces/{}/serviceaccounts/{}/token", origin_.account_ns,
+                               origin_.account);
+  request.body = asked.dump();
+  const absl::StatusOr<kube::SingleAnswer> answer = kube::CallOnce(api_, request);
+  const auto bad = [this](const std::string& found) {
+    return absl::InvalidArgumentError(
+        fmt::format("--token-from: expected the API server to make a token of service account "
+                    "{}/{}, found {}",
+                    origin_.account_ns, origin_.account, found));
+  };
+  if (!answer.ok()) return bad(std::string(answer.status().message()));
+  const Json json = Json::parse(answer->body, nullptr, /*allow_exceptions=*/false);
+  if (answer->status != 201) {
+    return bad(fmt::format("{}: {}", answer->status,
+                           json.is_object() ? Text(json, "message") : "no reason"));
+  }
+  const Json status = json.is_object() ? json.value("status", Json()) : Json();
+  const auto text = [&status](const char* key) {
+    return status.is_object() ? Text(status, key) : "-";
+  };
+  Made made = {text("token"), now};
+  if (!kube::CheckToken(made.token, "token").ok() || made.token == "-") {
+    return bad("an answer without one");
+  }
+  const std::optional<Instant> ends = wire::ParseTime(text("expirationTimestamp"));
+  made.ends = ends.value_or(now + kAccountTokenLives);
+  return made;
+}
+
 bool UserToken::Forget() {
-  if (plugin_) plugin_->Forget();
-  return plugin_.has_value();
+  if (!origin_.file.empty() || !origin_.account.empty() || !login_) return false;
+  login_->Forget();
+  return true;
+}
+
+std::string UserToken::Whose() const {
+  if (!origin_.file.empty()) return fmt::format("the one in {} is another", origin_.file);
+  if (origin_.account.empty()) return "that of the kubeconfig's user";
+  return fmt::format("that of service account {}/{}{}", origin_.account_ns, origin_.account,
+                     origin_.audience.empty()
+                         ? "; --token-audience where the server's pages.audiences has others than "
+                           "the API server's"
+                         : "");
 }
 
 }  // namespace tranche

@@ -1,8 +1,11 @@
-// Signing in by the program that a kubeconfig names (kube/transport/exec_plugin.h).
+// Signing in by the program that a kubeconfig names (kube/transport/exec_plugin.h), and the token
+// that a server is shown.
 //
-// What it prints is a secret: it is kept in memory alone and never shown. One thread.
+// What programs print and API servers make are secrets: they are kept in memory alone and never
+// shown. One thread.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -38,21 +41,42 @@ class PluginLogin {
   std::optional<Held> held_;
 };
 
-// The token of a kubeconfig's user, for a server that asks for one.
+// Which token a server is shown that asks for one; all empty: that of the kubeconfig's user.
+struct TokenOrigin {
+  std::string file;  // holds it
+  // A service account, for which the user has one made that lives for ten minutes.
+  std::string account_ns = {};
+  std::string account = {};
+  std::string audience = {};  // of such a token; empty: the API server
+};
+
+// The token that a server is shown, from the moment that it asks for one.
 class UserToken {
  public:
-  explicit UserToken(kube::UserLogin login);
+  // `api`: the API server and the user, without what `login` adds. Null login: that is all of it.
+  UserToken(kube::Credentials api, std::shared_ptr<PluginLogin> login, TokenOrigin origin);
   // Whether the server has asked for it; it is shown to nobody before.
   bool wanted() const { return wanted_; }
   void Want() { wanted_ = true; }
-  // Errors: InvalidArgument where the user has none, with what helps; those of PluginLogin.
+  // Errors: InvalidArgument where there is none, with what helps; those of PluginLogin.
   absl::StatusOr<std::string> Get(Instant now);
   // The server did not take it. False: there is no other.
   bool Forget();
+  // For people: "that of the kubeconfig's user".
+  std::string Whose() const;
 
  private:
-  kube::Credentials credentials_;
-  std::optional<PluginLogin> plugin_;
+  struct Made {
+    std::string token;
+    Instant ends;
+  };
+  absl::StatusOr<std::string> OfUser() const;
+  absl::StatusOr<Made> MakeForAccount(Instant now) const;
+
+  kube::Credentials api_;
+  const std::shared_ptr<PluginLogin> login_;
+  const TokenOrigin origin_;
+  std::optional<Made> made_;  // for the account
   bool wanted_ = false;
 };
 

@@ -173,6 +173,9 @@ class Engine {
   // so many fewer as they are large. Empty: there are no more.
   std::vector<GangView> GangsAfter(const std::string& after, std::size_t limit) const;
   std::optional<Explanation> Explain(const PodName& pod, Instant now);
+  // Where the pod stands among those that wait, and by which terms. nullopt: no pod of the name is
+  // known that asks for GPUs itself. Cost: O(pods that quota refused or room may be made for).
+  std::optional<RankView> Rank(const PodName& pod, Instant now);
   // Places the pods one after another and takes everything back.
   std::vector<WhatIfResult> WhatIf(std::span<const PodRequest> pods, Instant now);
   // The same in several calls: tries pods of the question that have no result yet, at least one,

@@ -20,6 +20,7 @@ PodView EngineViews::ViewPod(const PodUid& uid, const PodRecord& record) {
   view.gang = record.request->gang;
   view.priority_class = record.request->priority_class;
   view.observed = record.observed;
+  view.labels = record.traits.labels;
   const RequestContext context = parts_.rules.ContextOf(*record.request);
   if (const HeldWork* work = cluster_.book.Find(uid)) {
     view.leaf = work->leaf;

@@ -144,7 +144,8 @@ class HeadParser final : public beast::http::basic_parser<true> {
   void on_chunk_header_impl(uint64_t, beast::string_view, error_code&) override {}
   std::size_t on_chunk_body_impl(uint64_t, beast::string_view, error_code&) override { return 0; }
 
-  std::optional<Refusal> Weigh() const;
+  std::optional<Refusal> Weigh();
+  std::optional<Refusal> WeighAuthorization();
   bool IsCrossSite() const;
 
   Head& head_;
@@ -155,6 +156,7 @@ class HeadParser final : public beast::http::basic_parser<true> {
   int lengths_ = 0;
   int encodings_ = 0;
   int authorizations_ = 0;
+  int own_authorizations_ = 0;
   bool host_valid_ = true;
   bool chunked_ = false;
   bool close_ = false;
@@ -162,6 +164,7 @@ class HeadParser final : public beast::http::basic_parser<true> {
   bool expects_other_ = false;
   std::string origin_;
   std::string fetch_site_;
+  std::string own_authorization_;
 };
 
 // Of versions Beast knows 1.0 and 1.1, and calls all else malformed. One that is spelled well is
@@ -261,6 +264,10 @@ void HeadParser::on_field_impl(beast::http::field field, beast::string_view name
       return;
     default:
       if (beast::iequals(name, "Sec-Fetch-Site")) fetch_site_ = std::string(value);
+      if (beast::iequals(name, kOwnAuthorization)) {
+        ++own_authorizations_;
+        own_authorization_ = std::string(value);
+      }
       return;
   }
 }
@@ -274,12 +281,29 @@ bool HeadParser::IsCrossSite() const {
          !beast::iequals(std::string_view(origin_).substr(authority + 3), head_.request.host);
 }
 
-std::optional<Refusal> HeadParser::Weigh() const {
+// A proxy between us and a caller may have looked at one of the two alone.
+std::optional<Refusal> HeadParser::WeighAuthorization() {
+  if (authorizations_ > 1) return Bad("expected one Authorization, found several");
+  if (own_authorizations_ > 1) {
+    return Bad(fmt::format("expected one {}, found several", kOwnAuthorization));
+  }
+  if (own_authorizations_ == 0) return std::nullopt;
+  if (authorizations_ > 0 && head_.request.authorization != own_authorization_) {
+    return Bad(
+        fmt::format("expected Authorization and {} to be equal where both are given, found "
+                    "different ones",
+                    kOwnAuthorization));
+  }
+  head_.request.authorization = std::move(own_authorization_);
+  return std::nullopt;
+}
+
+std::optional<Refusal> HeadParser::Weigh() {
   if (hosts_ > 1 || (http11_ && hosts_ == 0) || !host_valid_) {
     return Bad(fmt::format("expected exactly one valid Host, found {}", hosts_));
   }
   if (lengths_ > 1) return Bad("expected one Content-Length, found several");
-  if (authorizations_ > 1) return Bad("expected one Authorization, found several");
+  if (auto refusal = WeighAuthorization()) return refusal;
   if (encodings_ > 0) {
     if (lengths_ > 0) return Bad("expected no Transfer-Encoding beside Content-Length");
     if (encodings_ > 1 || !chunked_ || !http11_) return Bad("expected no Transfer-Encoding");

@@ -37,6 +37,10 @@ namespace tranche::http {
 
 class ByteBudget;
 
+// Header for what belongs into Authorization, of callers behind a proxy that takes that one for
+// itself and away, as API servers do before they pass a request on to a Service.
+inline constexpr const char* kOwnAuthorization = "Tranche-Authorization";
+
 // Bytes that may be read behind the end of Request::body (simdjson reads whole vectors).
 inline constexpr std::size_t kBodyPadding = 64;
 
@@ -44,8 +48,9 @@ struct Request {
   std::string method;
   std::string path;  // decoded, without the query
   std::map<std::string, std::string> query;
-  std::string body;             // capacity() >= size() + kBodyPadding
-  std::string authorization;    // header, verbatim; never logged
+  std::string body;  // capacity() >= size() + kBodyPadding
+  // Header Authorization or kOwnAuthorization, verbatim; never logged.
+  std::string authorization;
   std::string if_none_match;    // header, verbatim; several are joined by commas
   std::string accept_encoding;  // likewise
   std::string host;             // header, verbatim
@@ -104,6 +109,7 @@ struct TlsOptions {
   std::string client_ca_file;
   bool client_optional = false;
   std::chrono::milliseconds look_every{10'000};
+  std::string settings = "tls";  // what errors name the files by: "tls.certFile"
 };
 
 struct Options {

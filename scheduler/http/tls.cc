@@ -31,7 +31,7 @@ void AppendVersion(const std::string& path, std::string& out) {
 
 constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
-absl::Status BadFile(const char* setting, const char* expected, const std::string& path,
+absl::Status BadFile(const std::string& setting, const char* expected, const std::string& path,
                      const error_code& error) {
   return absl::InvalidArgumentError(
       fmt::format("{}: expected {}, found {} at {}", setting, expected, error.message(), path));
@@ -136,17 +136,19 @@ absl::Status TlsMaterial::Refresh() {
       [](std::size_t, asio::ssl::context_base::password_purpose) { return std::string(); }, error);
   made->use_certificate_chain_file(options_.certificate_file, error);
   if (error) {
-    return BadFile("tls.certFile", "a PEM certificate chain", options_.certificate_file, error);
+    return BadFile(options_.settings + ".certFile", "a PEM certificate chain",
+                   options_.certificate_file, error);
   }
   made->use_private_key_file(options_.key_file, Context::pem, error);
   if (error) {
-    return BadFile("tls.keyFile", "the PEM private key of the certificate", options_.key_file,
-                   error);
+    return BadFile(options_.settings + ".keyFile", "the PEM private key of the certificate",
+                   options_.key_file, error);
   }
   if (!options_.client_ca_file.empty()) {
     made->load_verify_file(options_.client_ca_file, error);
     if (error) {
-      return BadFile("tls.clientCaFile", "PEM certificates", options_.client_ca_file, error);
+      return BadFile(options_.settings + ".clientCaFile", "PEM certificates",
+                     options_.client_ca_file, error);
     }
     made->set_verify_mode(options_.client_optional
                               ? asio::ssl::verify_peer

@@ -125,10 +125,13 @@ Setter List(const char* expected, std::vector<std::string>& field,
   };
 }
 
-Setter TlsFile(ServeConfig& config, std::string http::TlsOptions::*field) {
-  return Text("a file name", [&config, field](const std::string& text) {
-    if (!config.tls) config.tls.emplace();
-    *config.tls.*field = text;
+// `settings`: the group of keys that the files belong to.
+Setter TlsFile(const char* settings, std::optional<http::TlsOptions>& tls,
+               std::string http::TlsOptions::*field) {
+  return Text("a file name", [settings, &tls, field](const std::string& text) {
+    if (!tls) tls.emplace();
+    tls->settings = settings;
+    *tls.*field = text;
     return !text.empty();
   });
 }
@@ -142,13 +145,15 @@ Setter AsFlag(const char* expected, absl::Status (*read)(std::string_view, Serve
 
 void AddAdmissionKeys(ServeConfig& config, Setters& keys) {
   keys["tls.listen"] = AsFlag("HOST:PORT", ReadTlsListen, config);
-  keys["tls.certFile"] = TlsFile(config, &http::TlsOptions::certificate_file);
-  keys["tls.keyFile"] = TlsFile(config, &http::TlsOptions::key_file);
-  keys["tls.clientCaFile"] = TlsFile(config, &http::TlsOptions::client_ca_file);
+  keys["tls.certFile"] = TlsFile("tls", config.tls, &http::TlsOptions::certificate_file);
+  keys["tls.keyFile"] = TlsFile("tls", config.tls, &http::TlsOptions::key_file);
+  keys["tls.clientCaFile"] = TlsFile("tls", config.tls, &http::TlsOptions::client_ca_file);
   keys["tls.verbs"] =
       OneOf(Choices<bool>{{"Required", true}, {"Optional", false}}, config.verbs_need_tls);
   keys["tls.allowedClients"] = List("a list of names", config.allowed_clients);
   keys["pages.listen"] = AsFlag("HOST:PORT", ReadPagesListen, config);
+  keys["pages.certFile"] = TlsFile("pages", config.pages_tls, &http::TlsOptions::certificate_file);
+  keys["pages.keyFile"] = TlsFile("pages", config.pages_tls, &http::TlsOptions::key_file);
   keys["probes.listen"] = AsFlag("HOST:PORT", ReadProbesListen, config);
   keys["pages.auth"] = OneOf(Choices<PageAuth>{{"None", PageAuth::kNone},
                                                {"Token", PageAuth::kToken},
@@ -413,6 +418,14 @@ absl::Status CheckElection(const ServeConfig& config) {
       seconds(lease), seconds(renew), seconds(retry)));
 }
 
+// One file is of no use without the other.
+absl::Status CheckTls(const std::optional<http::TlsOptions>& tls) {
+  if (!tls || (!tls->certificate_file.empty() && !tls->key_file.empty())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{}: expected certFile and keyFile, found {} and {}", tls->settings,
+                  wire::Quoted(tls->certificate_file), wire::Quoted(tls->key_file)));
+}
+
 // A setting that would be without effect is taken for a mistake: somebody relies on it.
 absl::Status CheckPages(const ServeConfig& config) {
   const PageAuth auth = PageAuthOf(config);
@@ -421,6 +434,9 @@ absl::Status CheckPages(const ServeConfig& config) {
     return bad(
         "pages.auth Kubernetes: expected only with cluster kubernetes, whose API server says who a "
         "caller is, found cluster embedded");
+  }
+  if (config.pages_tls && !config.pages_address) {
+    return bad("pages.certFile: expected pages.listen beside it, found none");
   }
   if (auth == PageAuth::kToken && config.pages_token_file.empty()) {
     return bad("pages.auth Token: expected pages.tokenFile beside it, found none");
@@ -454,10 +470,8 @@ absl::Status CheckConfig(const ServeConfig& config) {
     return absl::InvalidArgumentError(
         "sharing.reservation: expected sharing.reservationImage beside it, found none");
   }
-  if (config.tls && (config.tls->certificate_file.empty() || config.tls->key_file.empty())) {
-    return absl::InvalidArgumentError(fmt::format(
-        "tls: expected certFile and keyFile, found {} and {}",
-        wire::Quoted(config.tls->certificate_file), wire::Quoted(config.tls->key_file)));
+  for (const std::optional<http::TlsOptions>* const tls : {&config.tls, &config.pages_tls}) {
+    if (absl::Status paired = CheckTls(*tls); !paired.ok()) return paired;
   }
   const bool knows_clients = config.tls && !config.tls->client_ca_file.empty();
   for (const auto& [set, setting] :

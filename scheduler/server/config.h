@@ -60,6 +60,8 @@ struct ServeConfig {
   // Metrics, API and page on an address of their own. nullopt: with the rest.
   std::optional<std::string> pages_address;
   uint16_t pages_port = 0;
+  // They are served over TLS there. nullopt: in plain text.
+  std::optional<http::TlsOptions> pages_tls;
   // Health on an address of its own. nullopt: with the rest alone.
   std::optional<std::string> probes_address;
   uint16_t probes_port = 0;

@@ -49,6 +49,7 @@ http::Options MakeHttpOptions(const ServeConfig& config, Door door) {
   if (door == Door::kPages) {
     options.address = *config.pages_address;
     options.port = config.pages_port;
+    options.tls = config.pages_tls;
     options.threads = 1;
   }
   if (door == Door::kProbes) {
@@ -375,9 +376,13 @@ void Runtime::Impl::AddEdges(metrics::Scrape& scrape) const {
     if (end) scrape.certificate_seconds[name] = std::chrono::duration<double>(*end - now).count();
   };
   if (shown.tls) note("client", http::CertificateEnd(kube::ClientCertificate(shown)));
+  std::optional<std::chrono::system_clock::time_point> shown_end;
   for (const auto& [door, server] : servers) {
     const http::Statistics statistics = server->statistics();
-    note("server", statistics.certificate_end);
+    // Of several addresses the one that ends first.
+    if (statistics.certificate_end && (!shown_end || *statistics.certificate_end < *shown_end)) {
+      shown_end = statistics.certificate_end;
+    }
     scrape.http_open += statistics.connections_open;
     scrape.http_accepted += statistics.connections_total;
     scrape.http_evicted += statistics.connections_evicted;
@@ -386,6 +391,7 @@ void Runtime::Impl::AddEdges(metrics::Scrape& scrape) const {
       scrape.http_refusals[status] += count;
     }
   }
+  note("server", shown_end);
 }
 
 Runtime::Runtime(ServeConfig config, RuntimeHooks hooks)
@@ -405,7 +411,8 @@ absl::Status Runtime::Start() {
     spdlog::info("listening on {}:{}, probes", *config_.probes_address, probes_port());
   }
   if (pages_port() != 0) {
-    spdlog::info("listening on {}:{}, pages", *config_.pages_address, pages_port());
+    spdlog::info("listening on {}:{}, pages{}", *config_.pages_address, pages_port(),
+                 config_.pages_tls ? ", TLS" : "");
   }
   const char* const kind = impl_->kube_cluster ? "kubernetes" : "embedded";
   if (port() != 0) {

@@ -12,6 +12,7 @@ require (
 	k8s.io/apimachinery v0.34.10
 	k8s.io/client-go v0.34.10
 	k8s.io/pod-security-admission v0.34.10
+	sigs.k8s.io/gateway-api v1.1.0
 	sigs.k8s.io/yaml v1.6.0
 	tranche.dev/test/e2e v0.0.0-00010101000000-000000000000
 )
@@ -73,7 +74,6 @@ require (
 	k8s.io/kube-openapi v0.0.0-20250710124328-f3f2b991d03b // indirect
 	k8s.io/kubelet v0.34.10 // indirect
 	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4 // indirect
-	sigs.k8s.io/gateway-api v1.1.0 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.0 // indirect

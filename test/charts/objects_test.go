@@ -10,19 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	kubernetes "k8s.io/client-go/kubernetes/scheme"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Every object has only fields that its kind has, also those of the Prometheus operator and of
-// cert-manager, which the test cluster does not run.
+// route is a values set of its own: the cluster of other tests has no Gateway API.
+const route = "httpRoute: {enabled: true, parentRefs: [{name: public, namespace: gateways, sectionName: https}], " +
+	"hostnames: [gpus.example.com]}"
+
+// Every object has only fields that its kind has, also those of the Prometheus operator, of
+// cert-manager and of the Gateway API, which the test cluster does not run.
 func TestFieldsAreThoseOfTheirKinds(t *testing.T) {
 	kinds := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kubernetes.AddToScheme, certmanager.AddToScheme,
-		monitoring.AddToScheme} {
+		monitoring.AddToScheme, gateway.Install} {
 		must(t, add(kinds))
 	}
 	decoder := serializer.NewCodecFactory(kinds, serializer.EnableStrict).UniversalDeserializer()
 	decoded := map[string]int{}
-	for name, values := range valuesSets(t) {
+	sets := valuesSets(t)
+	sets["route"] = parse(t, route)
+	for name, values := range sets {
 		for _, object := range render(t, values) {
 			if object.GroupVersionKind().Group == "tranche.dev" {
 				continue // the API server judges these, see cluster_test.go
@@ -33,7 +40,8 @@ func TestFieldsAreThoseOfTheirKinds(t *testing.T) {
 			decoded[object.GetKind()]++
 		}
 	}
-	for _, kind := range []string{"Deployment", "DaemonSet", "NetworkPolicy", "Certificate", "ServiceMonitor"} {
+	for _, kind := range []string{"Deployment", "DaemonSet", "NetworkPolicy", "Certificate", "ServiceMonitor",
+		"Ingress", "HTTPRoute"} {
 		if decoded[kind] == 0 {
 			t.Errorf("expected a %s among what was looked at, found %s", kind, fmt.Sprint(decoded))
 		}

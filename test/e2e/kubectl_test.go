@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
 )
 
 const cliNamespace = "cli"
@@ -69,7 +70,7 @@ func TestKubectlPlugin(t *testing.T) {
 	if err := shared.waitReady(ctx, server, "http://"+listen+"/readyz", "", 20*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	offer(t, ctx, address, int32(ports[0]))
+	offer(t, ctx, shared.Client, address, int32(ports[0]))
 	ask := func(arguments ...string) (string, int) {
 		command := exec.CommandContext(ctx, plugin, append(arguments, "--service", cliNamespace+"/tranche")...)
 		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
@@ -81,7 +82,7 @@ func TestKubectlPlugin(t *testing.T) {
 	if code != 2 || !strings.Contains(text, "needs get and create on services/proxy") {
 		t.Errorf("expected a refusal that names the right, found %d: %s", code, text)
 	}
-	allow(t, ctx)
+	allow(t, ctx, shared.Client)
 	// The authorizer sees the role a moment later.
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(200 * time.Millisecond) {
 		if text, code = ask("nodes", "-o", "json"); code == 0 || time.Now().After(deadline) {
@@ -107,23 +108,23 @@ func TestKubectlPlugin(t *testing.T) {
 
 // offer makes a Service with an endpoint at that address: API servers proxy only to addresses of
 // pods, so that there is one that claims it.
-func offer(t *testing.T, ctx context.Context, address string, port int32) {
+func offer(t *testing.T, ctx context.Context, client kubernetes.Interface, address string, port int32) {
 	t.Helper()
 	name, ready, protocol := "pages", true, corev1.ProtocolTCP
 	made := metav1.ObjectMeta{Name: "tranche", Namespace: cliNamespace}
-	_, err := shared.Client.CoreV1().Namespaces().Create(ctx,
+	_, err := client.CoreV1().Namespaces().Create(ctx,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cliNamespace}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	if _, err = shared.Client.CoreV1().Services(cliNamespace).Create(ctx, &corev1.Service{
+	if _, err = client.CoreV1().Services(cliNamespace).Create(ctx, &corev1.Service{
 		ObjectMeta: made,
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
 			{Name: name, Port: 9090, TargetPort: intstr.FromInt32(port)}}},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	pod, err := shared.Client.CoreV1().Pods(cliNamespace).Create(ctx, &corev1.Pod{
+	pod, err := client.CoreV1().Pods(cliNamespace).Create(ctx, &corev1.Pod{
 		ObjectMeta: made,
 		Spec: corev1.PodSpec{SchedulerName: "nobody",
 			Containers: []corev1.Container{{Name: "main", Image: "tranche"}}},
@@ -132,12 +133,12 @@ func offer(t *testing.T, ctx context.Context, address string, port int32) {
 		t.Fatal(err)
 	}
 	pod.Status.PodIP, pod.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
-	if _, err = shared.Client.CoreV1().Pods(cliNamespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+	if _, err = client.CoreV1().Pods(cliNamespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	target := &corev1.ObjectReference{Kind: "Pod", Namespace: cliNamespace, Name: pod.Name, UID: pod.UID}
 	//nolint:staticcheck // the proxy of older API servers looks at Endpoints
-	if _, err = shared.Client.CoreV1().Endpoints(cliNamespace).Create(ctx, &corev1.Endpoints{
+	if _, err = client.CoreV1().Endpoints(cliNamespace).Create(ctx, &corev1.Endpoints{
 		ObjectMeta: made,
 		Subsets: []corev1.EndpointSubset{{
 			Addresses: []corev1.EndpointAddress{{IP: address, TargetRef: target}},
@@ -146,7 +147,7 @@ func offer(t *testing.T, ctx context.Context, address string, port int32) {
 		t.Fatal(err)
 	}
 	made.Labels = map[string]string{discoveryv1.LabelServiceName: "tranche"}
-	if _, err = shared.Client.DiscoveryV1().EndpointSlices(cliNamespace).Create(ctx, &discoveryv1.EndpointSlice{
+	if _, err = client.DiscoveryV1().EndpointSlices(cliNamespace).Create(ctx, &discoveryv1.EndpointSlice{
 		ObjectMeta:  made,
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}, TargetRef: target,
@@ -158,17 +159,17 @@ func offer(t *testing.T, ctx context.Context, address string, port int32) {
 }
 
 // allow gives the user the role of scheduler/docs/cli.md.
-func allow(t *testing.T, ctx context.Context) {
+func allow(t *testing.T, ctx context.Context, client kubernetes.Interface) {
 	t.Helper()
 	made := metav1.ObjectMeta{Name: "tranche-cli", Namespace: cliNamespace}
-	if _, err := shared.Client.RbacV1().Roles(cliNamespace).Create(ctx, &rbacv1.Role{
+	if _, err := client.RbacV1().Roles(cliNamespace).Create(ctx, &rbacv1.Role{
 		ObjectMeta: made,
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services/proxy"},
-			ResourceNames: []string{"tranche:pages"}, Verbs: []string{"get", "create"}}},
+			ResourceNames: []string{"https:tranche:pages", "tranche:pages"}, Verbs: []string{"get", "create"}}},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shared.Client.RbacV1().RoleBindings(cliNamespace).Create(ctx, &rbacv1.RoleBinding{
+	if _, err := client.RbacV1().RoleBindings(cliNamespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: made,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "tranche-cli"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: cliUser}},

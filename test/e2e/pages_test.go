@@ -34,7 +34,8 @@ type Pages struct {
 	url string
 }
 
-func newPages(t *testing.T) *Pages {
+// newPages starts one; more are further keys of `pages`.
+func newPages(t *testing.T, more string) *Pages {
 	t.Helper()
 	programs, tranche := os.Getenv("CONTROLPLANE_BIN"), os.Getenv("TRANCHE_BIN")
 	if tranche == "" || programs == "" {
@@ -56,8 +57,8 @@ func newPages(t *testing.T) *Pages {
 	})
 	p.must(p.admitTranche(ctx, filepath.Join("..", "..", "charts"), trancheUser))
 	config := filepath.Join(dir, "pages.yaml")
-	p.must(os.WriteFile(config, []byte("cluster: kubernetes\nlogLevel: trace\npages: {auth: Kubernetes, reviewsPerSecond: 20}\n"),
-		0o600))
+	p.must(os.WriteFile(config, []byte("cluster: kubernetes\nlogLevel: trace\npages: {auth: Kubernetes, "+
+		"reviewsPerSecond: 20"+more+"}\n"), 0o600))
 	p.Tranche = NewProcess(dir, "tranche-pages", tranche, "serve", "--config", config,
 		"--kubeconfig", filepath.Join(dir, "tranche.kubeconfig"), "--listen", strings.TrimPrefix(p.url, "http://"))
 	p.must(p.ControlPlane.Run(ctx, p.Tranche, p.url+"/readyz", 30*time.Second))
@@ -157,7 +158,7 @@ func (p *Pages) namespaces(token string) []string {
 // TestPagesShowWhatACallerMaySee asks with tokens of a real API server, which says by its RBAC who sees
 // what.
 func TestPagesShowWhatACallerMaySee(t *testing.T) {
-	p := newPages(t)
+	p := newPages(t, "")
 	ctx := context.Background()
 	for _, namespace := range []string{"pages-a", "pages-b", "pages-ops"} {
 		_, err := p.Client.CoreV1().Namespaces().Create(ctx,

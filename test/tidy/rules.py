@@ -51,11 +51,13 @@ RANKS = [
      "scheduler/metrics", "scheduler/ui", "scheduler/probe"],
     ["scheduler/host", "scheduler/agent"],
     ["scheduler/controllers"],
+    ["scheduler/api/lists"],
     ["scheduler/api"],
     ["scheduler/api/foresight", "scheduler/api/sight"],
     ["scheduler/server/viewers"],
     ["scheduler/server"],
     ["scheduler/cli/output"],
+    ["scheduler/cli/screen"],
     ["scheduler/cli"],
     ["bench", "test"],
 ]
@@ -72,14 +74,14 @@ _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/
                "scheduler/wire/workloads",
                "scheduler/wire/agents", "scheduler/wire/claims", "scheduler/wire/pods",
                "scheduler/wire/protocol", *_KUBE_ROOMS, "scheduler/embedded",
-               "scheduler/controllers", "scheduler/api", "scheduler/api/foresight",
-               "scheduler/api/sight", "scheduler/server", "scheduler/cli", "scheduler/cli/output",
+               "scheduler/controllers", "scheduler/api/lists", "scheduler/api",
+               "scheduler/api/foresight", "scheduler/api/sight", "scheduler/server", "scheduler/cli", "scheduler/cli/output",
                "policy/*.cc"]
 # Where threads share state; test/tidy/threads.sh has clang check the locks.
 _SHARED_ROOMS = ["scheduler/http", *_KUBE_ROOMS, "scheduler/embedded", "scheduler/ledger",
-                 "scheduler/metrics", "scheduler/host", "scheduler/controllers", "scheduler/api",
-                 "scheduler/api/sight", "scheduler/server", "scheduler/server/viewers",
-                 "scheduler/agent"]
+                 "scheduler/metrics", "scheduler/host", "scheduler/controllers",
+                 "scheduler/api/lists", "scheduler/api", "scheduler/api/sight", "scheduler/server",
+                 "scheduler/server/viewers", "scheduler/agent"]
 LIBRARIES = [
     ("absl/status/", ["*"]),
     ("absl/time/", ["policy/*.cc", "scheduler/host/*.cc"]),

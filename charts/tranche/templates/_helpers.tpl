@@ -151,6 +151,11 @@ fsGroupChangePolicy: OnRootMismatch
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
+{{/* Secret with the certificate of the pages. */}}
+{{- define "tranche.pagesSecret" -}}
+{{- .Values.pages.tls.secret | default (include "tranche.secret" (list . "server")) -}}
+{{- end -}}
+
 {{/* Values that are right one by one and wrong together. */}}
 {{/* What metrics and API ask for. */}}
 {{- define "tranche.pagesAuth" -}}
@@ -162,6 +167,18 @@ seccompProfile: {type: RuntimeDefault}
 {{- $auth := include "tranche.pagesAuth" . -}}
 {{- if ne (eq $auth "Token") (ne $v.pages.tokenSecret "") -}}
 {{- fail (printf "pages.tokenSecret: expected it with pages.auth Token and with no other, found %q with %s" $v.pages.tokenSecret $auth) -}}
+{{- end -}}
+{{- if and $v.pages.tls.secret (not $v.pages.tls.enabled) -}}
+{{- fail (printf "pages.tls.secret: expected only with pages.tls.enabled, found %q without" $v.pages.tls.secret) -}}
+{{- end -}}
+{{- if and $v.ingress.enabled (not $v.ingress.host) -}}
+{{- fail "ingress.host: expected a name with ingress.enabled, found none" -}}
+{{- end -}}
+{{- if and $v.ingress.enabled (eq $v.ingress.tls.elsewhere (ne $v.ingress.tls.secret "")) -}}
+{{- fail (printf "ingress.tls: expected a secret or elsewhere, since people show tokens, found %s" (ternary "both" "neither" $v.ingress.tls.elsewhere)) -}}
+{{- end -}}
+{{- if and $v.httpRoute.enabled (or (not $v.httpRoute.parentRefs) (not $v.httpRoute.hostnames)) -}}
+{{- fail "httpRoute: expected parentRefs and hostnames with httpRoute.enabled, found one of them empty" -}}
 {{- end -}}
 {{- if and $v.pages.audiences (ne $auth "Kubernetes") -}}
 {{- fail (printf "pages.audiences: expected only with pages.auth Kubernetes, found it with %s" $auth) -}}

@@ -11,6 +11,8 @@
 #include "scheduler/api/api.h"
 #include "scheduler/api/api_json.h"
 #include "scheduler/api/conditional.h"
+#include "scheduler/api/lists/pod_list.h"
+#include "scheduler/api/lists/rank_json.h"
 #include "scheduler/api/quota_json.h"
 #include "scheduler/api/reclaim_api.h"
 #include "scheduler/wire/json/json.h"
@@ -33,6 +35,7 @@ enum class Filter : uint8_t {
   kPods,
   kPod,
   kExplain,
+  kRank,
   kGangs,
   kEvents,
   kReclaims,
@@ -57,6 +60,7 @@ constexpr Path kPaths[] = {
     {"/api/v1/pods", Names::kMaybe, Filter::kPods},
     {"/api/v1/pods/", Names::kNamespace, Filter::kPod},
     {"/api/v1/explain/", Names::kNamespace, Filter::kExplain},
+    {"/api/v1/rank/", Names::kNamespace, Filter::kRank},
     {"/api/v1/gangs", Names::kMaybe, Filter::kGangs},
     {"/api/v1/gangs/", Names::kNamespace, Filter::kGangs},
     {"/api/v1/events", Names::kMaybe, Filter::kEvents},
@@ -217,6 +221,8 @@ void LimitedApi::Answer(http::Request request, Sight sight, http::Responder resp
       return respond(OnePod(request, veil));
     case Filter::kExplain:
       return respond(Explain(request, veil));
+    case Filter::kRank:
+      return respond(Rank(request, veil, quotas));
     case Filter::kGangs:
       return respond(Gangs(request, veil));
     case Filter::kEvents:
@@ -270,6 +276,22 @@ http::Response LimitedApi::Explain(const http::Request& request, const Veil& vei
   if (!explanation || !veil.Sees(pod.ns)) return NotSeen("pod", name);
   veil.Draw(*explanation);
   return List(request, EncodeExplanation(*explanation));
+}
+
+http::Response LimitedApi::Rank(const http::Request& request, const Veil& veil,
+                                const std::vector<QuotaView>& quotas) const {
+  const std::string name = Rest(request, *PathOf(request));
+  const std::size_t slash = std::min(name.find('/'), name.size() - 1);
+  const PodName pod = {name.substr(0, slash), name.substr(slash + 1)};
+  std::optional<RankView> rank = host_.With(
+      EngineCaller::kPages, [&pod](Engine& engine, Instant now) { return engine.Rank(pod, now); });
+  if (!rank || !veil.Sees(pod.ns)) return NotSeen("pod", name);
+  const auto team = std::ranges::find(
+      quotas, rank->own.leaf,
+      [](const QuotaView& view) -> const std::string& { return view.report.name; });
+  const bool seen = team != quotas.end() && veil.SeesTeam(rank->own.leaf);
+  veil.Draw(*rank);
+  return List(request, EncodeRank(*rank, seen ? &*team : nullptr));
 }
 
 http::Response LimitedApi::Gangs(const http::Request& request, const Veil& veil) const {

@@ -56,6 +56,8 @@ class LimitedApi {
   http::Response Pods(const http::Request& request, const Veil& veil, const Sight& sight) const;
   http::Response OnePod(const http::Request& request, const Veil& veil) const;
   http::Response Explain(const http::Request& request, const Veil& veil) const;
+  http::Response Rank(const http::Request& request, const Veil& veil,
+                      const std::vector<QuotaView>& quotas) const;
   http::Response Gangs(const http::Request& request, const Veil& veil) const;
   http::Response Events(const http::Request& request, const Veil& veil, const Sight& sight) const;
   http::Response Reclaims(const http::Request& request, const Veil& veil) const;

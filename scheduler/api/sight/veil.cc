@@ -98,6 +98,19 @@ void Veil::Draw(Explanation& explanation) const {
   if (explanation.blocked) explanation.blocked->detail = Text(explanation.blocked->detail);
 }
 
+void Veil::Draw(RankView& rank) const {
+  for (TurnLine& line : rank.lines) {
+    for (std::optional<TurnView>* const turn : {&line.before, &line.after}) {
+      if (!*turn || Sees((*turn)->pod.ns)) continue;
+      (*turn)->pod = {"", kAnothersPod};
+      (*turn)->uid = PodUid();
+      if (SeesTeam((*turn)->leaf)) continue;
+      (*turn)->leaf = kAnotherTeam;
+      (*turn)->share.reset();
+    }
+  }
+}
+
 void Veil::Draw(QuotaView& quota) const {
   std::erase_if(quota.report.namespaces, [this](const std::string& ns) { return !Sees(ns); });
   quota.abandoned.clear();

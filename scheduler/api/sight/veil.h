@@ -44,6 +44,7 @@ class Veil {
   void Draw(PodView& pod) const;
   void Draw(GangView& gang) const;
   void Draw(Explanation& explanation) const;
+  void Draw(RankView& rank) const;
   void Draw(QuotaView& quota) const;
   void Draw(RecentEvent& event) const;
   // For what concerns others too.

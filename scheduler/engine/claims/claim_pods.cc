@@ -29,6 +29,7 @@ void ClaimPods::Note(const PodFacts& pod, bool ended, Instant now) {
     books_.by_name.emplace(pod.request.name, uid);
   }
   known.claims = pod.claims;
+  known.traits.labels = pod.labels;
   if (!pod.node.empty()) known.node = pod.node;
   known.quota_gate = pod.our_gates.quota;
   known.other_gates = pod.our_gates.gang || pod.foreign_gates;

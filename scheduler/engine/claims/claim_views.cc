@@ -143,6 +143,7 @@ PodView ClaimViews::ViewPod(const PodUid& uid, const ClaimingPod& pod) {
   view.name = pod.request->name;
   view.uid = uid;
   view.priority_class = pod.request->priority_class;
+  view.labels = pod.traits.labels;
   view.node = pod.node;
   view.state = pod.node.empty() ? PodState::kPending : PodState::kBound;
   const RequestContext context = rules_.ContextOf(*pod.request);

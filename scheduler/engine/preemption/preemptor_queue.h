@@ -70,6 +70,8 @@ class PreemptorQueue {
   // The pod with those it waits for; nullopt: no plan may be made for it.
   std::optional<Preemptor> Of(const PodUid& uid) { return Find(uid, Extent::kWhole); }
   bool Has(const PodUid& uid) const { return place_of_.contains(uid); }
+  // All that wait here, by what makes requests alike.
+  const std::map<std::string, WaitingGroup>& groups() const { return groups_; }
   // What planning for the like of it came to. Good until the next call.
   PlanMemory& MemoryOf(const Preemptor& preemptor);
   // The same of what is given back without anybody who waits, by name.

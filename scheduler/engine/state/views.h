@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "policy/prices.h"
+#include "policy/selector.h"
 #include "quota/book_fault.h"
 #include "quota/quota_book.h"
 #include "quota/tree/model_charge.h"
@@ -86,6 +87,7 @@ struct PodView {
   // about).
   std::shared_ptr<const PodRequest> request;
   std::optional<Instant> waits_since;
+  std::shared_ptr<const Labels> labels;  // null: none, or the cluster has not shown it yet
 };
 // A gang whose pods ask for GPUs.
 struct GangView {
@@ -129,6 +131,38 @@ struct Explanation {
   std::string advice;              // what would change the answer
   std::optional<Reclaim> reclaim;  // that runs for it, or takes it away
   std::optional<PlanBlock> blocked;
+};
+// What a waiting pod is ordered by, the weightiest term first.
+struct TurnView {
+  PodName pod;
+  PodUid uid;
+  std::string leaf;                 // empty: none owns it
+  std::string workload_class;       // empty: none
+  int rank = 0;                     // of the class
+  std::optional<ShareTerms> share;  // of the leaf, where there is one
+  bool returned = false;            // a pod of its owner was evicted and this one takes its place
+  Instant since;                    // it waits
+};
+enum class TurnTerm : uint8_t { kClass, kShare, kReturned, kSince, kUid };
+// Pods that wait for the same, and where one of them stands.
+struct TurnLine {
+  enum class For : uint8_t {
+    kQuota,  // what others of the tree give back: all terms
+    kRoom,   // that room is made for them: without the share
+  };
+  For what = For::kQuota;
+  int64_t position = 0;  // 1 is the first
+  int64_t waiting = 0;
+  // Right before and after it, and which term says so.
+  std::optional<TurnView> before;
+  TurnTerm before_by = TurnTerm::kUid;
+  std::optional<TurnView> after;
+  TurnTerm after_by = TurnTerm::kUid;
+};
+struct RankView {
+  TurnView own;
+  bool waits = false;
+  std::vector<TurnLine> lines;  // that it stands in; none: nobody but kube-scheduler orders it
 };
 struct WhatIfResult {
   PodName name;

@@ -14,6 +14,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +33,7 @@ struct ApiRequest {
   std::string target;  // path and query below the server URL, percent-encoded
   std::string body;    // JSON; empty: none
   std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers = {};  // further ones; never logged
   std::size_t answer_limit = kMaxAnswerBytes;
   // Takes the body of a 2xx piece by piece instead of ApiAnswer::body and its limit; what it
   // returns ends the call (kLost).

@@ -143,6 +143,9 @@ absl::StatusOr<std::string> HttpClient::Render(const ApiRequest& request) {
     TRANCHE_ASSIGN_OR_RETURN(std::string token, token_.Get(steady_clock::now()));
     if (!token.empty()) text += fmt::format("Authorization: Bearer {}\r\n", token);
   }
+  for (const auto& [name, value] : request.headers) {
+    text += fmt::format("{}: {}\r\n", name, value);
+  }
   if (!request.body.empty()) {
     text += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", request.content_type,
                         request.body.size());

@@ -30,6 +30,7 @@ absl::StatusOr<SingleAnswer> CallOnce(const Credentials& credentials,
   call.target = request.target;
   call.body = request.body;
   call.content_type = request.content_type;
+  call.headers = request.headers;
   call.answer_limit = kMostAnswer;
   call.deadline = std::chrono::steady_clock::now() + request.timeout;
   ApiAnswer answer;

@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "scheduler/kube/transport/credentials.h"
@@ -18,6 +20,8 @@ struct SingleRequest {
   std::string body;    // JSON; empty: none
   std::string content_type = "application/json";
   std::chrono::milliseconds timeout{30'000};
+  // Further headers, of printable ASCII. They may be secrets.
+  std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
 struct SingleAnswer {

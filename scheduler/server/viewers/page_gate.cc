@@ -1,5 +1,7 @@
 #include "scheduler/server/viewers/page_gate.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "scheduler/api/router.h"
@@ -14,7 +16,8 @@ http::Responder OfOneCaller(http::Responder respond) {
   return [respond = std::move(respond)](http::Response response) {
     response.headers["Cache-Control"] = "private, no-cache";
     std::string& vary = response.headers["Vary"];
-    vary += vary.empty() ? "Authorization" : ", Authorization";
+    if (!vary.empty()) vary += ", ";
+    vary += fmt::format("Authorization, {}", http::kOwnAuthorization);
     respond(std::move(response));
   };
 }

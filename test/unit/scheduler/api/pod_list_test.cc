@@ -1,11 +1,14 @@
 // Which pods GET /api/v1/pods lists, and in which order.
+#include "scheduler/api/lists/pod_list.h"
+
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "scheduler/api/api.h"
 #include "test/builders/budget.h"
 
 namespace tranche {
@@ -45,6 +48,9 @@ std::vector<PodView> AllPods() {
       pod.allocation.emplace();
       pod.allocation->containers = {{"main", {device}}};
     }
+    if (std::string_view(row.ns) != "lab") {
+      pod.labels = std::make_shared<const Labels>(Labels{{"team", row.team}, {"app", row.name}});
+    }
     if (row.day > 0) pod.waits_since = Utc(2026, 1, row.day);
     pods.push_back(pod);
   }
@@ -76,6 +82,11 @@ TEST(PodListTest, OptionsNarrowAndOrder) {
       {{{"state", "waiting"}}, "bcf", 3},
       {{{"state", "placed"}}, "ade", 3},
       {{{"state", "placed"}, {"team", "blue"}}, "a", 1},
+      {{{"labelSelector", "team=red"}}, "ef", 2},
+      {{{"labelSelector", "team!=red"}}, "abcd", 4},
+      {{{"labelSelector", "!team"}}, "d", 1},
+      {{{"labelSelector", "app in (a,f)"}, {"state", "waiting"}}, "f", 1},
+      {{{"labelSelector", ""}}, "abcdef", 6},
       {{{"sort", "name"}}, "abcdef", 6},
       {{{"sort", "-name"}}, "fedcba", 6},
       {{{"sort", "node"}}, "cdeabf", 6},
@@ -116,6 +127,8 @@ TEST(PodListTest, AnOptionThatIsWrongIsNamedWithWhatItTakes) {
       {{{"sort", "--gpus"}},
        "sort: expected name, node, team, state, gpus or waitsSince, with - before it to turn it, "
        "found \"--gpus\""},
+      {{{"labelSelector", "team in"}},
+       "labelSelector: expected ( behind in and notin at byte 7, found the end"},
       {{{"limit", "0"}}, "limit: expected a number from 1 to 1000000, found \"0\""},
       {{{"limit", "-1"}}, "limit: expected a number from 1 to 1000000, found \"-1\""},
       {{{"limit", "5x"}}, "limit: expected a number from 1 to 1000000, found \"5x\""},

@@ -1,22 +1,12 @@
-// The client commands against a server that wants TLS, a token or a client certificate, and through
-// an API server's proxy.
+// The client commands against a server that wants TLS, a token or a client certificate.
 #include "scheduler/cli/cli_server.h"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <sstream>
-#include <vector>
 
-#include "scheduler/cli/cli.h"
-#include "scheduler/server/runtime.h"
 #include "test/fakes/api_server.h"
-#include "test/fakes/certificates.h"
+#include "test/unit/scheduler/cli/cli_server_fixture.h"
 
 namespace tranche {
 namespace {
@@ -26,59 +16,6 @@ using fakes::KeyPair;
 using fakes::MakeCa;
 using fakes::MakeCertificate;
 using Words = std::vector<std::string>;
-
-constexpr const char* kProxy = "/api/v1/namespaces/tranche-system/services/tranche:pages/proxy";
-
-struct CallOutcome {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
-
-CallOutcome Call(const Words& arguments, const std::string& name = "tranche") {
-  std::ostringstream out;
-  std::ostringstream err;
-  const int code = RunCommandLine(arguments, out, err, name);
-  return {code, out.str(), err.str()};
-}
-
-class CliServerTest : public testing::Test {
- protected:
-  CliServerTest() {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::create_directories(folder_);
-  }
-  ~CliServerTest() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  std::string Write(const std::string& name, const std::string& text) {
-    const std::filesystem::path path = folder_ / name;
-    std::ofstream(path) << text;
-    return path.string();
-  }
-  // A server with a certificate for `names`, that asks for the token.
-  std::unique_ptr<Runtime> Start(const std::string& names, bool wants_certificate) {
-    const KeyPair pair = MakeCertificate(ca_, names);
-    ServeConfig config;
-    config.port = 0;
-    config.tls.emplace();
-    config.tls_address = "127.0.0.1";
-    config.tls_port = 0;
-    config.tls->certificate_file = Write(names.substr(0, 3) + ".pem", pair.certificate_pem);
-    config.tls->key_file = Write(names.substr(0, 3) + ".key", pair.key_pem);
-    if (wants_certificate) config.tls->client_ca_file = Write("clients.pem", ca_.certificate_pem);
-    config.pages_token_file = Write("token", "let-me-in\n");
-    auto runtime = std::make_unique<Runtime>(config);
-    const absl::Status started = runtime->Start();
-    EXPECT_TRUE(started.ok()) << started;
-    return runtime;
-  }
-
-  const KeyPair ca_ = MakeCa("right");
-  std::filesystem::path folder_;
-};
 
 TEST_F(CliServerTest, TlsTokenAndClientCertificate) {
   const auto open = Start("IP:127.0.0.1", false);
@@ -142,6 +79,22 @@ TEST_F(CliServerTest, TlsTokenAndClientCertificate) {
        {"--server", at("https", open->port()), "--ca-file", ca},
        "http:// instead of https://"},
       {"URL and service", {"--server", https, "--service", "a/b"}, "--service"},
+      {"by the certificate's name",
+       {"--server", at("https", misnamed->tls_port()), "--ca-file", ca, "--token-file", token,
+        "--tls-server-name", "elsewhere.example"},
+       nullptr},
+      {"a name without TLS",
+       {"--server", at("http", open->port()), "--tls-server-name", "elsewhere.example"},
+       "--tls-server-name: expected an https server"},
+      {"an account and a file",
+       {"--server", https, "--token-file", token, "--token-from", "team-a/me"},
+       "--token-from: expected it or --token-file"},
+      {"no account",
+       {"--server", https, "--token-from", "team-a"},
+       "--token-from: expected NAMESPACE/ACCOUNT"},
+      {"an audience of no token",
+       {"--server", https, "--token-audience", "tranche"},
+       "--token-audience: expected --token-from"},
       {"two tokens",
        {"--server", https, "--token-file", token, "--context", "prod"},
        "--token-file: expected it or --context"},
@@ -209,9 +162,9 @@ TEST_F(CliServerTest, ShowsTheTokenOfTheKubeconfigsUserWhereItIsAskedFor) {
        nullptr},
       {"wrong", "{token: let-me-out}", "that of the kubeconfig's user"},
       {"certificate", "{client-certificate-data: eA==, client-key-data: eA==}",
-       "found one with a client certificate, which only API servers can judge; kubectl create "
-       "token"},
-      {"nothing", "{}", "found one without; kubectl create token"},
+       "found one with a client certificate, which only API servers can judge; --token-from "
+       "NAMESPACE/ACCOUNT"},
+      {"nothing", "{}", "found one without; --token-from NAMESPACE/ACCOUNT"},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
@@ -240,137 +193,6 @@ TEST_F(CliServerTest, AUsersTokenIsShownToNobodyWhoDoesNotAsk) {
   const auto requests = open.Requests("/api/v1/nodes");
   ASSERT_EQ(requests.size(), 1U);
   EXPECT_FALSE(requests[0].headers.contains("authorization"));
-}
-
-class ThroughApiServer : public CliServerTest {
- protected:
-  // A kubeconfig with contexts "here", which is current, and "nowhere".
-  std::string Kubeconfig(const std::string& user) {
-    std::ostringstream text;
-    text << "current-context: here\ncontexts:\n"
-         << "- {name: here, context: {cluster: real, user: me}}\n"
-         << "- {name: nowhere, context: {cluster: unreal, user: me}}\n"
-         << "clusters:\n- name: real\n  cluster:\n    server: https://127.0.0.1:" << api_.port()
-         << "\n    certificate-authority: " << Write("ca.pem", ca_.certificate_pem)
-         << "\n- name: unreal\n  cluster: {server: \"https://127.0.0.1:1\", "
-         << "insecure-skip-tls-verify: true}\nusers:\n- name: me\n  user: " << user << "\n";
-    return Write("kubeconfig", text.str());
-  }
-  void Answer(const std::string& method, const std::string& target, int status,
-              const std::string& body) {
-    api_.OnNext(method, kProxy + target, [=](const fakes::ApiRequest&, Exchange& exchange) {
-      exchange.Answer(status, body);
-    });
-  }
-
-  fakes::ApiServer api_{MakeCertificate(ca_, "IP:127.0.0.1")};
-};
-
-TEST_F(ThroughApiServer, AsksTheServicesProxyAsThisUser) {
-  const std::string file = Kubeconfig("{token: of-me}");
-  api_.set_token("of-me");
-  Answer("GET", "/api/v1/nodes", 200, R"({"nodes":[]})");
-  EXPECT_EQ(Call({"nodes", "--kubeconfig", file}).out, "no nodes are known\n");
-  // By the name kubectl calls us by no flag is needed.
-  setenv("KUBECONFIG", file.c_str(), 1);
-  Answer("GET", "/api/v1/nodes", 200, R"({"nodes":[]})");
-  const CallOutcome plugin = Call({"nodes"}, kKubectlName);
-  Answer("GET", "/api/v1/explain/team-a/train", 404, R"({"error":"no pod team-a/train is known"})");
-  const CallOutcome unknown = Call({"explain", "train", "-n", "team-a"}, kKubectlName);
-  const CallOutcome elsewhere = Call({"nodes", "--context", "nowhere"}, kKubectlName);
-  unsetenv("KUBECONFIG");
-  EXPECT_EQ(plugin.out, "no nodes are known\n") << plugin.err;
-  EXPECT_EQ(unknown.code, 1);
-  EXPECT_NE(unknown.err.find("no pod team-a/train is known"), std::string::npos) << unknown.err;
-  EXPECT_EQ(elsewhere.code, 2);
-  EXPECT_NE(elsewhere.err.find("connecting to 127.0.0.1:1"), std::string::npos) << elsewhere.err;
-  ASSERT_EQ(api_.Requests(std::string(kProxy) + "/api/v1/nodes").size(), 2U);
-}
-
-TEST_F(ThroughApiServer, SignsInByAProgramAndAgainWhenRefused) {
-  const std::string program = Write("login", "#!/bin/sh\necho run >>\"$RUNS\"\ncat \"$ANSWER\"\n");
-  chmod(program.c_str(), 0755);
-  const std::string answer = Write(
-      "answer", R"({"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential",)"
-                R"("status":{"token":"of-me"}})");
-  const std::string runs = Write("runs", "");
-  const std::string file = Kubeconfig(
-      "{exec: {apiVersion: client.authentication.k8s.io/v1beta1, interactiveMode: Never, "
-      "command: " +
-      program + ", env: [{name: RUNS, value: " + runs + "}, {name: ANSWER, value: " + answer +
-      "}]}}");
-  const auto count_runs = [&runs] {
-    std::ifstream text(runs);
-    return std::count(std::istreambuf_iterator<char>(text), {}, '\n');
-  };
-  api_.set_token("of-me");
-  Answer("GET", "/api/v1/nodes", 200, R"({"nodes":[]})");
-  const CallOutcome outcome = Call({"nodes", "--kubeconfig", file});
-  EXPECT_EQ(outcome.out, "no nodes are known\n") << outcome.err;
-  EXPECT_EQ(count_runs(), 1);
-  api_.set_token("of-another");
-  const CallOutcome refused = Call({"nodes", "--kubeconfig", file});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("401"), std::string::npos) << refused.err;
-  EXPECT_EQ(refused.err.find("of-me"), std::string::npos) << refused.err;
-  EXPECT_EQ(count_runs(), 3);
-}
-
-TEST_F(ThroughApiServer, WhatItRefusesIsExplained) {
-  const std::string file = Kubeconfig("{token: of-me}");
-  const std::string forbidden = "services \"tranche:pages\" is forbidden";
-  struct Row {
-    int status;
-    std::string body;
-    const char* error;
-  };
-  const Row rows[] = {
-      {403, fakes::StatusBody(403, "Forbidden", forbidden).dump(),
-       "get and create on services/proxy"},
-      {404, fakes::StatusBody(404, "NotFound", "services \"tranche\" not found").dump(),
-       "--service names another"},
-      {503, fakes::StatusBody(503, "ServiceUnavailable", "no endpoints available").dump(),
-       "the API server answered 503: no endpoints available"},
-      {401, R"({"error":"expected the bearer token of this server"})", "kubectl port-forward"},
-      {502, "bad gateway", "answered 502: an answer without reason"},
-  };
-  for (const Row& row : rows) {
-    Answer("GET", "/api/v1/nodes", row.status, row.body);
-    const CallOutcome outcome = Call({"nodes", "--kubeconfig", file});
-    EXPECT_EQ(outcome.code, 2);
-    EXPECT_NE(outcome.err.find(row.error), std::string::npos) << outcome.err;
-  }
-}
-
-TEST_F(ThroughApiServer, WrongFlagsAndKubeconfigsAreNamed) {
-  const std::string token = Write("token", "let-me-in");
-  const std::string file = Kubeconfig("{token: of-me}");
-  const std::string legacy = Write("legacy",
-                                   "current-context: a\ncontexts:\n"
-                                   "- {name: a, context: {cluster: c, user: u}}\n"
-                                   "clusters:\n- name: c\n  cluster: {server: \"https://a\", "
-                                   "insecure-skip-tls-verify: true}\n"
-                                   "users:\n- {name: u, user: {auth-provider: {name: x}}}\n");
-  struct Row {
-    Words flags;
-    const char* error;
-  };
-  const Row rows[] = {
-      {{"--kubeconfig", "/nonexistent"}, "/nonexistent"},
-      {{"--kubeconfig", file, "--context", "absent"}, "\"absent\""},
-      {{"--kubeconfig", file, "--service", "tranche"}, "NAMESPACE/NAME[:PORT]"},
-      {{"--kubeconfig", file, "--service", "a/b/../c"}, "NAMESPACE/NAME[:PORT]"},
-      {{"--kubeconfig", file, "--token-file", token}, "kubectl port-forward"},
-      {{"--kubeconfig", file, "--ca-file", token}, "--ca-file: expected --server"},
-      {{"--kubeconfig", legacy}, "kubectl proxy can do it"},
-  };
-  for (const Row& row : rows) {
-    Words arguments = {"nodes"};
-    arguments.insert(arguments.end(), row.flags.begin(), row.flags.end());
-    const CallOutcome outcome = Call(arguments);
-    EXPECT_EQ(outcome.code, 2);
-    EXPECT_NE(outcome.err.find(row.error), std::string::npos) << outcome.err;
-  }
 }
 
 }  // namespace

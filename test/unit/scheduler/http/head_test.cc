@@ -108,6 +108,11 @@ TEST(ReadHead, RefusesWhatTwoServersCouldReadInTwoWays) {
       {GetWith("Host: a\r\nX: b\x7f\r\n"), 400},
       {GetWith("Host: a\r\n" + with_nul), 400},
       {GetWith("Host: a\r\nAuthorization: x\r\nAuthorization: y\r\n"), 400},
+      {GetWith("Host: a\r\nTranche-Authorization: x\r\n"), 200},
+      {GetWith("Host: a\r\nTranche-Authorization: x\r\ntranche-authorization: x\r\n"), 400},
+      {GetWith("Host: a\r\nAuthorization: x\r\nTranche-Authorization: x\r\n"), 200},
+      {GetWith("Host: a\r\nAuthorization: x\r\nTranche-Authorization: y\r\n"), 400},
+      {GetWith("Host: a\r\nTranche-Authorization: y\r\nAuthorization:\r\n"), 400},
       {GetWith("Host: a\r\nExpect: cake\r\n"), 417},
       {PostWith("Content-Length: 0\r\n"), 200},
       {PostWith("Content-Length:   12  \r\n"), 200},
@@ -175,6 +180,12 @@ TEST(ReadHead, DecodesPathAndQuery) {
   EXPECT_EQ(head.request.authorization, "Bearer t");
   EXPECT_EQ(head.request.if_none_match, "\"a\",\"b\"");
   EXPECT_EQ(head.request.accept_encoding, "br,gzip;q=0");
+}
+
+TEST(ReadHead, TakesAnAuthorizationThatAProxyLeavesAlone) {
+  Head head;
+  ASSERT_FALSE(ReadHead(GetWith("Host: a\r\ntranche-Authorization:  Bearer t \r\n"), head));
+  EXPECT_EQ(head.request.authorization, "Bearer t");
 }
 
 TEST(ReadHead, TakesTheAbsoluteFormThatProxiesSend) {

@@ -48,6 +48,8 @@ tls:
   allowedClients: [kube-scheduler, "spiffe://a/b"]
 pages:
   listen: "127.0.0.1:9091"
+  certFile: pages.crt
+  keyFile: pages.key
   auth: Token
   tokenFile: token
   audiences: [tranche]
@@ -103,6 +105,10 @@ http:
   EXPECT_EQ(config.allowed_clients, (std::vector<std::string>{"kube-scheduler", "spiffe://a/b"}));
   EXPECT_EQ(config.pages_address, "127.0.0.1");
   EXPECT_EQ(config.pages_port, 9091);
+  EXPECT_EQ(config.pages_tls->certificate_file, "pages.crt");
+  EXPECT_EQ(config.pages_tls->key_file, "pages.key");
+  EXPECT_EQ(config.pages_tls->settings, "pages");
+  EXPECT_EQ(config.tls->settings, "tls");
   EXPECT_EQ(config.pages_token_file, "token");
   EXPECT_EQ(config.pages_auth, PageAuth::kToken);
   EXPECT_EQ(config.pages_audiences, std::vector<std::string>{"tranche"});
@@ -188,6 +194,11 @@ TEST(ConfigTest, SettingsThatDoNotGoTogetherAreNamed) {
        "ok"},
       {"cluster: kubernetes\npages: {auth: Kubernetes, audiences: [tranche]}\n", "ok"},
       {"pages: {auth: None}\n", "ok"},
+      {"pages: {listen: \":9090\", certFile: a, keyFile: b}\n", "ok"},
+      {"pages: {listen: \":9090\", certFile: a}\n",
+       "pages: expected certFile and keyFile, found \"a\" and \"\""},
+      {"pages: {certFile: a, keyFile: b}\n",
+       "pages.certFile: expected pages.listen beside it, found none"},
       {"pages: {auth: Token, tokenFile: t}\n", "ok"},
       {"pages: {auth: Kubernetes}\n",
        "pages.auth Kubernetes: expected only with cluster kubernetes, whose API server says who a "

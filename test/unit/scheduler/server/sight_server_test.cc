@@ -157,6 +157,18 @@ class SightServer : public LiveServer {
   std::filesystem::path folder_;
 };
 
+TEST_F(SightServer, TakesTokensThatAProxyLeavesAlone) {
+  const auto status = [this](const char* token, const char* own) {
+    return Raw(token, "/api/v1/pods", std::string("Tranche-Authorization: ") + own + "\r\n").status;
+  };
+  EXPECT_EQ(status("", "Bearer member"), 200);
+  EXPECT_EQ(status("", "Bearer stranger"), 403);
+  EXPECT_EQ(status("", "Bearer nobodys"), 401);
+  EXPECT_EQ(status("", "member"), 401) << "no bearer token";
+  EXPECT_EQ(status("member", "Bearer member"), 200);
+  EXPECT_EQ(status("member", "Bearer all"), 400) << "whose request is it?";
+}
+
 struct SightRow {
   const char* path;   // of openapi.yaml
   const char* own;    // the same of team A
@@ -189,6 +201,8 @@ constexpr SightRow kSightRows[] = {
     {"/api/v1/forecast", "/api/v1/forecast", "", 200, 403},
     {"/api/v1/forecast/{namespace}/{name}", "/api/v1/forecast/team-a/waits",
      "/api/v1/forecast/zebra-ns/zebra-wants", 200, 404},
+    {"/api/v1/rank/{namespace}/{pod}", "/api/v1/rank/team-a/waits",
+     "/api/v1/rank/zebra-ns/zebra-wants", 200, 404},
     {"/api/v1/advice", "/api/v1/advice", "", 403, 403},
     {"/api/v1/audit", "/api/v1/audit", "", 403, 403},
     {"/api/openapi.json", "/api/openapi.json", "", 200, 200},
@@ -317,7 +331,7 @@ TEST_F(SightServer, NoAnswerIsSharedBetweenCallers) {
         EXPECT_NE(own.body, before.body);
         EXPECT_NE(HeaderOf(own, "ETag"), HeaderOf(before, "ETag"));
         EXPECT_THAT(HeaderOf(own, "Cache-Control"), HasSubstr("private"));
-        EXPECT_THAT(HeaderOf(own, "Vary"), HasSubstr("Authorization"));
+        EXPECT_THAT(HeaderOf(own, "Vary"), HasSubstr("Authorization, Tranche-Authorization"));
       }
     }
     EXPECT_EQ(Raw("all", target).body, all.body) << "nor the other way round";
