@@ -75,7 +75,8 @@ _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/
                "scheduler/wire/agents", "scheduler/wire/claims", "scheduler/wire/pods",
                "scheduler/wire/protocol", *_KUBE_ROOMS, "scheduler/embedded",
                "scheduler/controllers", "scheduler/api/lists", "scheduler/api",
-               "scheduler/api/foresight", "scheduler/api/sight", "scheduler/server", "scheduler/cli", "scheduler/cli/output",
+               "scheduler/api/foresight", "scheduler/api/sight", "scheduler/server",
+               "scheduler/cli", "scheduler/cli/output",
                "policy/*.cc"]
 # Where threads share state; test/tidy/threads.sh has clang check the locks.
 _SHARED_ROOMS = ["scheduler/http", *_KUBE_ROOMS, "scheduler/embedded", "scheduler/ledger",

@@ -208,8 +208,7 @@ std::string TopView::Page(std::size_t rows, const Terminal& terminal) {
   for (std::string& line : LinesOf(sums_)) lines.push_back(std::move(line));
   lines.emplace_back();
   const std::vector<const Row*> shown = Shown();
-  // Who was chosen stays so, wherever it stands now; where it is gone, its
-  // place does.
+  // The chosen pod stays so, wherever it stands now; where it is gone, its place does.
   const auto chosen = std::ranges::find_if(shown, [this](const Row* row) {
     return fmt::format("{}/{}", row->ns, row->name) == chosen_;
   });

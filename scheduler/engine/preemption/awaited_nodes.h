@@ -1,4 +1,4 @@
-// Pods for which an autoscaler raises nodes: nobody is evicted for them meanwhile (ADR 0060).
+// Pods for which an autoscaler raises nodes: nobody is evicted for them meanwhile (ADR 0057).
 //
 // What autoscalers say is a hint that anybody with rights to events can forge for pods of the same
 // namespace: it makes those pods wait, for so long as policy and class let it, and nothing else.
