@@ -6,6 +6,7 @@
 
 #include "bench/claims/claims.h"
 #include "bench/compare/compare.h"
+#include "bench/cost/cost.h"
 #include "bench/decide/decide.h"
 #include "bench/fill/fill.h"
 #include "bench/forecast/forecast.h"
@@ -21,6 +22,7 @@
 namespace {
 
 namespace bench = tranche::bench;
+using tranche::kMostMoneyRate;
 
 int Report(const absl::Status& status) {
   if (status.ok()) return 0;
@@ -56,6 +58,40 @@ CLI::App* AddCompare(CLI::App& app, bench::CompareOptions& options) {
   CLI::App* command = app.add_subcommand("compare", "a result beside what was measured before");
   command->add_option("--baseline", options.baseline, "YAML, as in bench/baselines")->required();
   command->add_option("result", options.result, "JSON, as --out writes it")->required();
+  return command;
+}
+
+CLI::App* AddCost(CLI::App& app, bench::CostOptions& options) {
+  options.offers = TRANCHE_BENCH_PROFILES "/cost-offers.csv";
+  CLI::App* command = app.add_subcommand(
+      "cost", "money for an hour of work on rented machines, beside other policies");
+  command->add_option("--offers", options.offers,
+                      "CSV: cloud,instance_type,model,gpus,cpu_milli,capacity,per_hour");
+  command->add_option("--openb", options.openb, "CSV: tasks of the OpenB trace, with times");
+  command->add_option("--jobs", options.jobs, "CSV: vc,job,submit_s,gpus,duration_s");
+  command->add_option("--tenants", options.tenants, "CSV: vc,nodes");
+  command->add_option("--synthetic-tasks", options.synthetic, "where no trace is given")
+      ->check(CLI::Range(1, 100'000));
+  command->add_option("--cloud", options.clouds, "of the offers; all, each by itself")
+      ->delimiter(',');
+  command
+      ->add_option("--policy", options.policies,
+                   "any of cheapest-first,cheapest-machine,best-fit,tranche-no-money,tranche,"
+                   "tranche-declared")
+      ->delimiter(',');
+  command->add_option("--money", options.money, "placement.money; Auto where it is not given")
+      ->check(CLI::Range(0, kMostMoneyRate));
+  command->add_option("--boot", options.rules.boot, "seconds")->check(CLI::Range(0, 86'400));
+  command->add_option("--idle", options.rules.idle, "seconds until a machine is given back")
+      ->check(CLI::Range(0, 86'400));
+  command->add_option("--checkpoint", options.rules.checkpoint, "seconds of work between two")
+      ->check(CLI::Range(1, 1'000'000));
+  command
+      ->add_option("--spot-hours", options.rules.mean_spot_hours,
+                   "mean life of a spot machine, exponential")
+      ->check(CLI::Range(0.1, 100'000.0));
+  command->add_option("--seeds", options.seeds, "\"42..51\", \"1,5,7..9\"");
+  command->add_option("--out", options.out, "JSON file to write");
   return command;
 }
 
@@ -106,6 +142,10 @@ CLI::App* AddFill(CLI::App& app, bench::FillOptions& options) {
                    "kube-scheduler does by default")
       ->delimiter(',')
       ->check(CLI::Range(0, 100));
+  command->add_option("--prices", options.prices,
+                      "CSV: model,per_gpu_hour; adds tranche-money, whose GPUPrices they are");
+  command->add_option("--money", options.money, "its placement.money; Auto where it is not given")
+      ->check(CLI::Range(0, kMostMoneyRate));
   command
       ->add_option("--fleet", options.fleet, "nodes: the first of the file, or all again and again")
       ->check(CLI::Range(1, 100'000));
@@ -279,6 +319,8 @@ int main(int argc, char** argv) {
   const CLI::App* claims_command = AddClaims(app, claims);
   bench::CompareOptions compare;
   const CLI::App* compare_command = AddCompare(app, compare);
+  bench::CostOptions cost;
+  const CLI::App* cost_command = AddCost(app, cost);
   bench::DecideOptions decide;
   const CLI::App* decide_command = AddDecide(app, decide);
   bench::FillOptions fill;
@@ -311,6 +353,7 @@ int main(int argc, char** argv) {
     const absl::StatusOr<bool> agrees = bench::Compare(compare);
     return agrees.ok() && !*agrees ? 1 : Report(agrees.status());
   }
+  if (cost_command->parsed()) return Report(bench::RunCost(cost));
   if (decide_command->parsed()) return Report(bench::RunDecide(decide));
   if (fill_command->parsed()) return Report(bench::RunFill(fill));
   if (ledger_command->parsed()) return Report(bench::RunLedger(ledger));

@@ -63,6 +63,23 @@ int64_t Csv::Number(std::size_t column, int64_t least, int64_t most) {
   return least;
 }
 
+int64_t Csv::Micros(std::size_t column) {
+  constexpr std::size_t kPlaces = 6;
+  const std::string_view text = Text(column);
+  const std::size_t point = std::min(text.find('.'), text.size());
+  std::string digits(text.substr(0, point));
+  const std::string_view places = text.substr(std::min(point + 1, text.size()));
+  digits += places;
+  int64_t micros = 0;
+  if (places.size() <= kPlaces) {
+    digits.append(kPlaces - places.size(), '0');
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), micros);
+    if (error == std::errc() && end == digits.data() + digits.size() && micros > 0) return micros;
+  }
+  Fail("a price above 0 with at most six places", text);
+  return 1;
+}
+
 void Csv::Fail(std::string_view expected, std::string_view found) {
   if (!status_.ok()) return;
   status_ = absl::InvalidArgumentError(

@@ -27,6 +27,8 @@ class Csv {
   std::string_view Text(std::size_t column) const;
   // `least` after an error.
   int64_t Number(std::size_t column, int64_t least, int64_t most);
+  // A price in millionths; 1 after an error.
+  int64_t Micros(std::size_t column);
   void Fail(std::string_view expected, std::string_view found);
 
   const absl::Status& status() const { return status_; }

@@ -9,11 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "bench/fill/csv.h"
 #include "bench/fill/objects.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/nodes/node_decode.h"
 #include "scheduler/wire/pods/pod_decode.h"
+#include "topology/gpu_model.h"
 
 namespace tranche::bench::fill {
 namespace {
@@ -22,11 +24,14 @@ class EnginePlacer final : public Placer {
  public:
   explicit EnginePlacer(const Variant& variant) : variant_(variant), engine_(EngineOptions{}) {}
 
-  absl::Status Load(const Books& books) {
+  absl::Status Load(const Books& books, const MoneyRules& money) {
     GpuPolicy defaults;
     defaults.unenforced_sharing = Permission::kAllow;
     defaults.plain_pods = PlainPods::kRank;
-    engine_.SetPolicies(std::make_shared<PolicySet>(), defaults, Instant());
+    defaults.money_rate = money.rate;
+    auto set = std::make_shared<PolicySet>();
+    set->prices = money.prices;
+    engine_.SetPolicies(std::move(set), defaults, Instant());
     for (int id = 0; id < books.size(); ++id) {
       const auto json = parser_.Parse(NodeObject(id, books.node(id), variant_.models));
       if (!json.ok()) return json.status();
@@ -126,10 +131,26 @@ class EnginePlacer final : public Placer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Placer>> MakeEnginePlacer(const Variant& variant,
-                                                         const Books& books) {
+absl::StatusOr<std::vector<GpuPrice>> ReadModelPrices(const std::string& path) {
+  Csv csv(path);
+  const std::size_t model = csv.Column("model", /*required=*/true);
+  const std::size_t per_hour = csv.Column("per_gpu_hour", /*required=*/true);
+  std::vector<GpuPrice> prices;
+  while (csv.Next()) {
+    GpuPrice& price = prices.emplace_back();
+    price.name = fmt::format("price-{:03}", prices.size());
+    price.currency = "USD";
+    price.model = GpuModelName(csv.Text(model));
+    price.micros_per_gpu_hour = csv.Micros(per_hour);
+  }
+  if (!csv.status().ok()) return csv.status();
+  return prices;
+}
+
+absl::StatusOr<std::unique_ptr<Placer>> MakeEnginePlacer(const Variant& variant, const Books& books,
+                                                         const MoneyRules& money) {
   auto placer = std::make_unique<EnginePlacer>(variant);
-  if (absl::Status loaded = placer->Load(books); !loaded.ok()) return loaded;
+  if (absl::Status loaded = placer->Load(books, money); !loaded.ok()) return loaded;
   return std::unique_ptr<Placer>(std::move(placer));
 }
 

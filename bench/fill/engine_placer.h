@@ -6,16 +6,30 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "bench/fill/books.h"
 #include "bench/fill/placer.h"
 #include "bench/fill/trace.h"
+#include "policy/spec.h"
 
 namespace tranche::bench::fill {
 
+// Money that counts: GPUPrices, and placement.money (absent: Auto).
+struct MoneyRules {
+  std::vector<GpuPrice> prices;
+  std::optional<int> rate = {};
+};
+
 // `books` of an empty cluster. Keeps the variant's reference.
-absl::StatusOr<std::unique_ptr<Placer>> MakeEnginePlacer(const Variant& variant,
-                                                         const Books& books);
+absl::StatusOr<std::unique_ptr<Placer>> MakeEnginePlacer(const Variant& variant, const Books& books,
+                                                         const MoneyRules& money = {});
+
+// GPUPrices by model, from a CSV file: model,per_gpu_hour (a decimal with at most six places).
+// Errors: NotFound; InvalidArgument naming file and line.
+absl::StatusOr<std::vector<GpuPrice>> ReadModelPrices(const std::string& path);
 
 }  // namespace tranche::bench::fill

@@ -30,6 +30,7 @@ using fill::TargetWorkload;
 using fill::Variant;
 
 constexpr std::string_view kEngine = "tranche";
+constexpr std::string_view kMoney = "tranche-money";
 constexpr std::string_view kProtocol = "tranche-protocol";
 constexpr std::string_view kSample = "tranche-sample-";
 
@@ -61,15 +62,18 @@ struct Bench {
   fill::Fleet fleet;
   std::vector<Variant> variants;
   std::vector<TargetWorkload> targets;  // parallel to variants
+  fill::MoneyRules money;
 };
 
 absl::StatusOr<std::vector<std::string>> ReadPolicies(const FillOptions& options) {
   std::vector<std::string> policies = options.policies;
+  if (!options.prices.empty()) policies.emplace_back(kMoney);
   if (options.protocol) policies.emplace_back(kProtocol);
   for (const int percent : options.samples)
     policies.push_back(fmt::format("{}{}", kSample, percent));
   const auto baselines = fill::BaselineNames();
   for (const std::string& policy : policies) {
+    if (policy == kMoney && !options.prices.empty()) continue;
     if (policy == kEngine || SampleOf(policy)) continue;
     if (std::ranges::find(baselines, policy) != baselines.end()) continue;
     return absl::InvalidArgumentError(fmt::format("--policy: expected any of {}, {}, found \"{}\"",
@@ -91,6 +95,11 @@ absl::StatusOr<Bench> Load(const FillOptions& options) {
   if (!fleet.ok()) return fleet.status();
   bench.fleet = *std::move(fleet);
   Resize(bench.fleet, options.fleet);
+  if (!options.prices.empty()) {
+    auto prices = fill::ReadModelPrices(options.prices);
+    if (!prices.ok()) return prices.status();
+    bench.money = {*std::move(prices), options.money};
+  }
   for (const std::string& path : options.pods) {
     auto variant = fill::ReadVariant(path, bench.fleet);
     if (!variant.ok()) return variant.status();
@@ -105,6 +114,7 @@ absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const Bench& bench, std::size
                                                    uint64_t seed) {
   const Variant& tasks = bench.variants[variant];
   if (policy == kEngine) return fill::MakeEnginePlacer(tasks, books);
+  if (policy == kMoney) return fill::MakeEnginePlacer(tasks, books, bench.money);
   if (const std::optional<int> percent = SampleOf(policy)) {
     return fill::MakeProtocolPlacer(tasks, books, bench.options.server, seed, *percent);
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct FillOptions {
   std::string seeds = "42..51";            // "1..3,7"
   bool protocol = false;                   // adds policy tranche-protocol
   std::vector<int> samples;                // adds policies tranche-sample-PERCENT
+  std::string prices;                      // CSV, adds policy tranche-money; empty: without
+  std::optional<int> money = {};           // its placement.money; absent: Auto
   int fleet = 0;                           // nodes, the file's again and again; 0: the file's
   bool churn = false;                      // tasks leave again
   std::vector<double> loads = {0.9, 1.0};  // of churn

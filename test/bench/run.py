@@ -24,7 +24,7 @@ FIXTURES = HERE / "fixtures"
 MEASURED = re.compile(r"(Us|[Mm]icros|Seconds|PerSecond|PerRun|PerPlan|Micros|MiB|HoldCaller|"
                       r"rssRatio)$")
 # Seconds that a simulation counts are answers.
-SIMULATED = re.compile(r"^(queue|jct|medianError|baselineError)")
+SIMULATED = re.compile(r"^(queue|jct|medianError|baselineError|waitMean|boot|idle|checkpoint)")
 PLACES = 9  # decimals in which sums over seeds are compared
 
 COMMANDS = {
@@ -32,6 +32,14 @@ COMMANDS = {
              "--protocol"],
     "churn": ["fill", "--nodes", "nodes.csv", "--pods", "pods.csv", "--seeds", "1..2", "--jobs",
               "1", "--churn", "--load", "0.9", "--policy", "bestfit,fgd,tranche"],
+    "fill-prices": ["fill", "--nodes", "nodes.csv", "--pods", "pods.csv", "--seeds", "1..2",
+                    "--jobs", "1", "--policy", "tranche", "--prices", "prices.csv", "--money",
+                    "9"],
+    "cost": ["cost", "--synthetic-tasks", "60", "--seeds", "1..2", "--offers", "offers.csv",
+             "--money", "5000"],
+    "cost-traces": ["cost", "--openb", "openb.csv", "--jobs", "jobs.csv", "--tenants",
+                    "tenants.csv", "--seeds", "1", "--offers", "offers.csv", "--spot-hours", "2",
+                    "--money", "5000"],
     "mig": ["mig", "--gpus", "2", "--mix", "small", "--load", "1.0", "--seeds", "1000", "--policy",
             "first-fit,best-fit,blocked,fgd-mig,tranche+5"],
     "tenants": ["tenants", "--jobs", "jobs.csv", "--tenants", "tenants.csv"],
