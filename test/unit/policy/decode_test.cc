@@ -1,5 +1,6 @@
 #include "policy/decode.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -197,6 +198,23 @@ TEST(DecodeGpuPolicyTest, ReadsEveryChoice) {
   }
 }
 
+TEST(DecodeGpuPolicyTest, MoneyIsAWordOrARate) {
+  GpuPolicy configured;
+  configured.money_rate = 7;
+  const struct {
+    std::string_view money;
+    std::optional<int> rate;
+  } kCases[] = {{"\"Auto\"", std::nullopt}, {"\"Off\"", 0},     {"0", 0}, {"250", 250},
+                {"\"250\"", 250},           {"100000", 100'000}};
+  for (const auto& c : kCases) {
+    const std::string spec = R"({"placement":{"money":)" + std::string(c.money) + "}}";
+    const auto found = DecodeGpuPolicy(WithSpec(spec), configured);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->money_rate, c.rate) << c.money;
+  }
+  EXPECT_EQ(DecodeGpuPolicy(WithSpec("{}"), configured)->money_rate, 7) << "as configured";
+}
+
 TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
   const struct {
     std::string_view spec;
@@ -219,6 +237,15 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
        "spec.placement.plainPods: expected one of Ignore, Rank, found \"Refuse\""},
       {R"({"placement":{"nominate":false}})",
        "spec.placement.nominate: expected one of Auto, On, Off, found false"},
+      {R"({"placement":{"money":false}})",
+       "spec.placement.money: expected \"Auto\", \"Off\" or a whole number of 0..100000, found "
+       "false"},
+      {R"({"placement":{"money":100001}})",
+       "spec.placement.money: expected \"Auto\", \"Off\" or a whole number of 0..100000, found "
+       "100001"},
+      {R"({"placement":{"money":"cheap"}})",
+       "spec.placement.money: expected \"Auto\", \"Off\" or a whole number of 0..100000, found "
+       "\"cheap\""},
       {R"({"placement":"BestFit"})", "spec.placement: expected an object, found \"BestFit\""},
       {R"({"sharing":{"unenforced":true}})",
        "spec.sharing.unenforced: expected one of Allow, Refuse, found true"},
