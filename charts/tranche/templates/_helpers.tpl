@@ -171,6 +171,9 @@ seccompProfile: {type: RuntimeDefault}
 {{- if and $v.pages.tls.secret (not $v.pages.tls.enabled) -}}
 {{- fail (printf "pages.tls.secret: expected only with pages.tls.enabled, found %q without" $v.pages.tls.secret) -}}
 {{- end -}}
+{{- if and $v.pages.audiences (ne $auth "Kubernetes") -}}
+{{- fail (printf "pages.audiences: expected only with pages.auth Kubernetes, found it with %s" $auth) -}}
+{{- end -}}
 {{- if and $v.ingress.enabled (not $v.ingress.host) -}}
 {{- fail "ingress.host: expected a name with ingress.enabled, found none" -}}
 {{- end -}}
@@ -179,9 +182,6 @@ seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 {{- if and $v.httpRoute.enabled (or (not $v.httpRoute.parentRefs) (not $v.httpRoute.hostnames)) -}}
 {{- fail "httpRoute: expected parentRefs and hostnames with httpRoute.enabled, found one of them empty" -}}
-{{- end -}}
-{{- if and $v.pages.audiences (ne $auth "Kubernetes") -}}
-{{- fail (printf "pages.audiences: expected only with pages.auth Kubernetes, found it with %s" $auth) -}}
 {{- end -}}
 {{- if and (gt (int $v.server.replicas) 1) (not $v.leaderElection.enabled) -}}
 {{- fail (printf "leaderElection.enabled: expected true with server.replicas above 1, found false with %d: two servers would both give devices out" (int $v.server.replicas)) -}}

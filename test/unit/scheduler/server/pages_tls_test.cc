@@ -44,7 +44,7 @@ class PagesTls : public LiveServer {
     credentials.ca_pem = ca.certificate_pem;
     credentials.tls_server_name = name;
     credentials.token = token;
-    const auto answer = kube::CallOnce(credentials, {"GET", "/api/v1/nodes"});
+    const auto answer = kube::CallOnce(credentials, {"GET", "/api/v1/nodes", ""});
     return answer.ok() ? answer->status : 0;
   }
 
@@ -65,7 +65,7 @@ TEST_F(PagesTls, AreServedToWhomTheCertificateConvinces) {
   EXPECT_EQ(StatusOf(ca, kName, "let-me-out"), 401);
   EXPECT_EQ(StatusOf(ca, "elsewhere.example", "let-me-in"), 0);
   EXPECT_EQ(StatusOf(MakeCa("wrong"), kName, "let-me-in"), 0);
-  EXPECT_FALSE(kube::CallOnce(LoopbackServer(runtime->pages_port()), {"GET", "/healthz"}).ok())
+  EXPECT_FALSE(kube::CallOnce(LoopbackServer(runtime->pages_port()), {"GET", "/healthz", ""}).ok())
       << "no clear text at that address";
   // The verbs' address has its own word on TLS.
   EXPECT_EQ(Call("GET", "/healthz").status, 200);
