@@ -46,11 +46,12 @@ class RawTerminal {
  private:
   absl::Status TakeOver();
 
-  absl::Status status_;
   bool taken_ = false;
   int signals_ = -1;
   int ended_by_ = 0;
   sigset_t mask_{};  // before
+  // Of TakeOver, which sets the others: made after them.
+  absl::Status status_;
 };
 
 }  // namespace tranche
