@@ -7,6 +7,14 @@
 #include "policy/spec.h"
 
 namespace tranche {
+namespace {
+
+// Quota of a team is not raised with a node.
+bool WaitsForRoom(Reason reason) {
+  return reason == Reason::kNone || reason == Reason::kGangNoRoom || MoreRoomWouldHelp(reason);
+}
+
+}  // namespace
 
 void AwaitedNodes::Note(const PodUid& uid, Instant told, Instant now) {
   // The clock of who said it may be ahead.
@@ -41,8 +49,9 @@ std::optional<PlanBlock> AwaitedNodes::HoldOf(const Preemptor& preemptor, Instan
     const auto known = told_.find(member->uid);
     if (known != told_.end()) told = std::min(told.value_or(known->second), known->second);
     const PodRecord* record = cluster_.Find(member->uid);
-    if (record != nullptr)
-      since = std::max(since.value_or(record->waits_since), record->waits_since);
+    if (record == nullptr) continue;
+    if (!WaitsForRoom(record->last_reason)) return std::nullopt;
+    since = std::max(since.value_or(record->waits_since), record->waits_since);
   }
   if (told && *told + longest > now) {
     return PlanBlock{Reason::kNodeExpected, "an autoscaler raises a node for it", *told + longest};

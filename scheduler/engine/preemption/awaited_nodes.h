@@ -34,7 +34,8 @@ class AwaitedNodes {
   // node that does not come is asked for again and again. The pod need not be known.
   void Note(const PodUid& uid, Instant told, Instant now);
   void Forget(const PodUid& uid);
-  // Until when nobody is to be evicted for them, and why; nullopt: it may be done now.
+  // Until when nobody is to be evicted for them, and why; nullopt: it may be done now, or room is
+  // not what they lack.
   std::optional<PlanBlock> HoldOf(const Preemptor& preemptor, Instant now) const;
   // How long a pod like it waits at most for a node; zero: no autoscaler was heard of, or policy
   // or class forbid it.

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "scheduler/engine/preemption/awaited_nodes.h"
 #include "scheduler/engine/preemption/reclaim_case.h"
 #include "scheduler/engine/state/answers.h"
 

@@ -76,11 +76,13 @@ TEST(DecodeGpuPolicyTest, APolicyForNodesSaysWhatIsSoOnThem) {
     return policy->own;
   };
   EXPECT_EQ(rules_of(""), NodeRules()) << "what it leaves out the pods' policies say";
-  EXPECT_EQ(rules_of(R"(,"sharing":{"unenforced":"Refuse"})"),
-            (NodeRules{.unenforced_sharing = Permission::kRefuse}));
-  EXPECT_EQ(rules_of(R"(,"sharing":{"limits":[]},"onUnhealthy":"Drain")"),
-            (NodeRules{.sharing_limits = std::vector<SharingLimit>(),
-                       .on_unhealthy = OnUnhealthy::kDrain}));
+  NodeRules refuses;
+  refuses.unenforced_sharing = Permission::kRefuse;
+  EXPECT_EQ(rules_of(R"(,"sharing":{"unenforced":"Refuse"})"), refuses);
+  NodeRules drains;
+  drains.sharing_limits.emplace();
+  drains.on_unhealthy = OnUnhealthy::kDrain;
+  EXPECT_EQ(rules_of(R"(,"sharing":{"limits":[]},"onUnhealthy":"Drain")"), drains);
   for (const char* of_pods :
        {R"("placement":{})", R"("topology":{})", R"("dialects":[])", R"("unassigned":"Allow")",
         R"("preemption":{})", R"("mig":"Off")", R"("agents":{})"}) {
@@ -283,7 +285,7 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
       {R"({"dialects":["hami","hami"]})",
        "spec.dialects[1]: expected every item once, found \"hami\""},
       {R"({"preemption":{"aktor":"Off"}})",
-       "spec.preemption.aktor: expected one of actor, found an unknown field"},
+       "spec.preemption.aktor: expected one of actor, waitForNodes, found an unknown field"},
       {R"({"migg":"Off","mig":"On","unassigned":1})",
        "spec.unassigned: expected one of Allow, Refuse, found 1; "
        "spec.mig: expected one of Off, Advise, Apply, found \"On\"; "

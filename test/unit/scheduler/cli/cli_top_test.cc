@@ -36,6 +36,7 @@ class OnTerminal {
     child_ = ::fork();
     if (child_ == 0) {
       ::login_tty(terminal);
+      ::closefrom(3);  // the server's sockets, which would keep its port open
       ::execl(fakes::TrancheBinary(), "tranche", "top", "--server", url.c_str(), nullptr);
       ::_exit(127);
     }

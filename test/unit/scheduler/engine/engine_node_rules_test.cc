@@ -4,7 +4,9 @@
 namespace tranche {
 namespace {
 
+using test::FractionPod;
 using test::StockNode;
+using test::WholePod;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
@@ -13,6 +15,14 @@ NodeFacts InPool(const std::string& name, const std::string& pool) {
   NodeFacts node = StockNode(name, 1);
   node.labels = LabelText({{"pool", pool}});
   return node;
+}
+
+// `most`: pods on a card; 0: nothing is said of it.
+NodeRules Sharing(Permission unenforced, int most = 0) {
+  NodeRules rules;
+  rules.unenforced_sharing = unenforced;
+  if (most > 0) rules.sharing_limits = std::vector<SharingLimit>{{"any", most}};
+  return rules;
 }
 
 GpuPolicy ForPool(const std::string& pool, NodeRules rules) {
@@ -29,9 +39,7 @@ class NodeRulesTest : public EngineReclaimTest {
   NodeRulesTest() { Nodes({InPool("a", "plain"), InPool("b", "shared"), InPool("c", "shared")}); }
   void Rule(std::vector<GpuPolicy> policies) { Declare({.policies = std::move(policies)}, {}); }
   static GpuPolicy Shared(int most = 0) {
-    NodeRules rules{.unenforced_sharing = Permission::kAllow};
-    if (most > 0) rules.sharing_limits = std::vector<SharingLimit>{{"any", most}};
-    return ForPool("shared", std::move(rules));
+    return ForPool("shared", Sharing(Permission::kAllow, most));
   }
 };
 
@@ -49,7 +57,7 @@ TEST_F(NodeRulesTest, APoolMayShareWhatOthersMayNot) {
 TEST_F(NodeRulesTest, APoolMayForbidWhatOthersMay) {
   GpuPolicy all;
   all.unenforced_sharing = Permission::kAllow;
-  Rule({ForPool("plain", {.unenforced_sharing = Permission::kRefuse}), all});
+  Rule({ForPool("plain", Sharing(Permission::kRefuse)), all});
   EXPECT_THAT(Filter(FractionPod("p", 500)), UnorderedElementsAre("b", "c"));
 }
 
@@ -69,7 +77,7 @@ TEST_F(NodeRulesTest, EditsAndOtherLabelsCountAtOnce) {
   EXPECT_THAT(Filter(FractionPod("p", 500)), UnorderedElementsAre("b", "c"));
   Nodes({InPool("c", "plain")});
   EXPECT_THAT(Filter(FractionPod("p", 500)), ElementsAre("b"));
-  Rule({ForPool("plain", {.unenforced_sharing = Permission::kAllow})});
+  Rule({ForPool("plain", Sharing(Permission::kAllow))});
   EXPECT_THAT(Filter(FractionPod("p", 500)), UnorderedElementsAre("a", "c"));
   Rule({});
   EXPECT_THAT(Filter(FractionPod("p", 500)), IsEmpty());
@@ -81,8 +89,7 @@ TEST_F(NodeRulesTest, WhatRunsStaysWhereItIsForbiddenNow) {
   const PodRequest runs = FractionPod("runs", 500);
   ASSERT_TRUE(Place(runs, "b"));
   engine_.UpsertPod(BoundFacts(runs, "b"), now_);
-  Rule({ForPool("shared", {.unenforced_sharing = Permission::kRefuse,
-                           .sharing_limits = std::vector<SharingLimit>{{"any", 1}}})});
+  Rule({ForPool("shared", Sharing(Permission::kRefuse, 1))});
   EXPECT_EQ(ReasonOn(WholePod("whole", 1), "b"), "NoRoom");
   EXPECT_THAT(Filter(WholePod("whole", 1)), UnorderedElementsAre("a", "c"));
   EXPECT_THAT(engine_.Audit(), IsEmpty());

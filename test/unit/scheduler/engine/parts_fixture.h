@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scheduler/engine/gangs/gangs.h"
+#include "scheduler/engine/preemption/awaited_nodes.h"
 #include "scheduler/engine/preemption/eviction_guards.h"
 #include "scheduler/engine/preemption/preemptor_queue.h"
 #include "scheduler/engine/preemption/reclaim_case.h"

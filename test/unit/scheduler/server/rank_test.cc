@@ -47,7 +47,8 @@ class RankServer : public LiveServer {
     Post("/embedded/v1/clock", {{"advanceSeconds", 10}});
   }
   Json LineOf(const std::string& pod, const std::string& what) const {
-    for (const Json& line : Get("/api/v1/rank/" + pod)["lines"]) {
+    const Json rank = Get("/api/v1/rank/" + pod);
+    for (const Json& line : rank["lines"]) {
       if (line["for"] == what) return line;
     }
     ADD_FAILURE() << pod << " waits for no " << what;

@@ -184,21 +184,31 @@ TEST_F(ReclaimPlannerTest, AClassWithoutPatienceDoesNotWait) {
 
 TEST_F(ReclaimPlannerTest, NobodyIsEvictedWhileANodeIsOnItsWay) {
   awaited.Note(wants_.uid, now, now);
-  EXPECT_EQ(Plan(), Result::kBlocked);
+  EXPECT_EQ(PlanFor(Hungry(wants_, Reason::kNoRoom)).result, Result::kBlocked);
   ASSERT_TRUE(Block());
   EXPECT_EQ(Block()->reason, Reason::kNodeExpected);
-  EXPECT_EQ(preemptors.DueAt(now), now + Millis(180'000));
+  const Instant over = now + Millis(180'000);
+  EXPECT_EQ(preemptors.DueAt(now), over);
+  now = over;
+  EXPECT_EQ(preemptors.Next(now), wants_.uid);
+  EXPECT_EQ(PlanFor(Hungry(wants_, Reason::kNoRoom)).result, Result::kPlan) << "it did not come";
+}
+
+TEST_F(ReclaimPlannerTest, WhereTheNodeComesNobodyGoes) {
+  Declare({.quotas = {test::Quota("org"),
+                      test::Quota("team-a").Under("org").Owns("a").Line("h100", "4"),
+                      test::Quota("team-b").Under("org").Owns("b").Line("h100", "12")},
+           .classes = {Class("top", 3), Class("train", 2)}});
+  awaited.Note(wants_.uid, now, now);
+  EXPECT_EQ(PlanFor(Hungry(wants_, Reason::kNoRoom)).result, Result::kBlocked);
   Node(test::StockNode("n2", 8));
-  EXPECT_EQ(Plan(), Result::kFits) << "it came";
+  EXPECT_EQ(PlanFor(Hungry(wants_, Reason::kNoRoom)).result, Result::kFits);
   EXPECT_EQ(Block(), std::nullopt);
 }
 
-TEST_F(ReclaimPlannerTest, WhereTheNodeDoesNotComeOthersGo) {
+TEST_F(ReclaimPlannerTest, WhoLacksQuotaDoesNotWaitForANode) {
   awaited.Note(wants_.uid, now, now);
-  EXPECT_EQ(Plan(), Result::kBlocked);
-  now += Millis(180'000);
-  EXPECT_EQ(preemptors.Next(now), wants_.uid);
-  EXPECT_EQ(Plan(), Result::kPlan);
+  EXPECT_EQ(PlanFor(Hungry(wants_, Reason::kWaitingForQuota)).result, Result::kPlan);
 }
 
 // What autoscalers said, at seconds; the pod waits since 60.
@@ -236,13 +246,13 @@ TEST_F(ReclaimPlannerTest, ANodeOnItsWayIsWaitedForSoLong) {
     GpuPolicy policy;
     policy.wait_for_nodes = row.policy;
     Declare({.quotas = test::TwoTeams(), .classes = {train}}, policy);
-    AwaitedNodes awaited(cluster);
+    AwaitedNodes words(cluster);
     for (const auto& [name, at] : row.told) {
-      awaited.Note(PodUid(std::string("uid-") + name), At(at), At(std::min(at, row.now)));
+      words.Note(PodUid(std::string("uid-") + name), At(at), At(std::min(at, row.now)));
     }
-    const PodUid uid = Hungry(wants_);
+    const PodUid uid = Hungry(wants_, Reason::kNoRoom);
     cluster.Find(uid)->waits_since = At(60);
-    const std::optional<PlanBlock> hold = awaited.HoldOf(*preemptors.Of(uid), At(row.now));
+    const std::optional<PlanBlock> hold = words.HoldOf(*preemptors.Of(uid), At(row.now));
     EXPECT_EQ(hold.has_value(), row.until.has_value());
     if (!hold || !row.until) continue;
     EXPECT_EQ(hold->until, At(*row.until));

@@ -56,9 +56,9 @@ TEST(ScaleUps, WhatAutoscalersSay) {
       {"of a pod without uid", EventJson(R"("reason":"TriggeredScaleUp")", R"({"kind":"Pod"})"),
        "-"},
       {"of nothing", R"({"reason":"TriggeredScaleUp"})", "-"},
-      {"no event", "[]", "expected an object, found an array, in event"},
+      {"no event", "[]", "expected object, found array, in event"},
       {"a reason that is no text", EventJson(R"("reason":7)"),
-       "expected text, found a number, in event.reason"},
+       "expected text, found number 7, in event.reason"},
   };
   for (const Row& row : rows) EXPECT_EQ(Text(row.json), row.found) << row.what;
 }
