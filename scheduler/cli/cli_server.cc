@@ -315,7 +315,9 @@ absl::StatusOr<kube::SingleAnswer> CallProxy(const Server& server, const std::st
 // speaks TLS there, or the caller's role names the plain one alone.
 bool MayBePlain(const kube::SingleAnswer& answer) {
   if (IsOfTranche(answer)) return false;
-  return answer.status == 403 || Has(answer.body, "HTTP response to HTTPS client");
+  // Go's words for an answer that is no TLS: of its HTTP client, and of its handshake.
+  return answer.status == 403 || Has(answer.body, "HTTP response to HTTPS client") ||
+         Has(answer.body, "first record does not look like a TLS handshake");
 }
 
 // Over TLS all the way where the Service speaks it. What has a header of its own, a token, goes no

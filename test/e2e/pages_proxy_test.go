@@ -105,7 +105,7 @@ func TestPagesThroughTheApiServer(t *testing.T) {
 		hides     string // and what is not
 	}{
 		{"the person's own token", []string{"queue", "-n", "pages-a"}, 0, "train", "pages-b"},
-		{"nothing of others", []string{"explain", "pages-b/train"}, 1, "no pod", ""},
+		{"nothing of others", []string{"explain", "pages-b/train"}, 1, "no object", ""},
 		{"an account's token", []string{"queue", "-A", "--token-from", "pages-a/viewer"}, 0, "pages-b", ""},
 		{"an account without the right", []string{"queue", "-A", "--token-from", "pages-a/member"}, 2,
 			"service account pages-a/member, found 403", ""},
