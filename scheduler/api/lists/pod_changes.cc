@@ -101,8 +101,7 @@ PodChanges::Look PodChanges::See(const std::function<std::vector<PodView>()>& re
     if (one.version > *from && !back) look.gone.push_back(one.key);
   }
   std::ranges::sort(look.gone);
-  const auto rest = std::ranges::unique(look.gone);
-  look.gone.erase(rest.begin(), rest.end());
+  look.gone.erase(std::unique(look.gone.begin(), look.gone.end()), look.gone.end());
   return look;
 }
 
