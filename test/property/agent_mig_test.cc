@@ -21,7 +21,7 @@
 #include "topology/mig_space.h"
 
 namespace tranche::agent {
-namespace {
+namespace THIS_FILE {
 
 using fakes::Ids;
 

@@ -19,7 +19,7 @@
 #include "test/fakes/device_manager.h"
 
 namespace tranche::agent {
-namespace {
+namespace THIS_FILE {
 
 using fakes::Ids;
 

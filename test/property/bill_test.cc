@@ -13,7 +13,7 @@
 #include "test/builders/budget_history.h"
 
 namespace tranche::ledger {
-namespace {
+namespace THIS_FILE {
 
 constexpr int64_t kStep = 60'000;   // all happens at whole minutes
 constexpr int64_t kSpan = 40 * 60;  // minutes of a history

@@ -16,7 +16,7 @@
 #include "test/builders/budget_history.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::BudgetProperty;
 using test::EventsOf;

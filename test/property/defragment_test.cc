@@ -18,7 +18,7 @@
 #include "test/builders/defrag_case.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 class Random {
  public:

@@ -10,7 +10,7 @@
 #include <random>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 struct Seeds {
   uint64_t first = 1;

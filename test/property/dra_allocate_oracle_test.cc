@@ -16,7 +16,7 @@
 #include "test/unit/scheduler/dra/devices.h"
 
 namespace tranche::dra {
-namespace {
+namespace THIS_FILE {
 
 constexpr int kCases = 20'000;
 

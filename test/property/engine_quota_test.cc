@@ -24,7 +24,7 @@
 #include "test/property/quota_journal.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::At;
 using test::FromEnvironment;

@@ -27,7 +27,7 @@
 #include "test/builders/policies.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::At;
 using test::Class;

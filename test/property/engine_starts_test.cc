@@ -26,7 +26,7 @@
 #include "test/builders/policies.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::At;
 

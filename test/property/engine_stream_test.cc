@@ -22,7 +22,7 @@
 #include "test/builders/cluster.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::At;
 

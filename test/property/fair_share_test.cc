@@ -15,7 +15,7 @@
 #include "quota/tree/charge.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Members = std::vector<FairShareMember>;
 

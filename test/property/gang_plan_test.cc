@@ -16,7 +16,7 @@
 #include "test/unit/scheduler/gangs/gpu_room.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Domains = std::array<int, kGangLevels>;
 constexpr Domains kNowhere = {kNoDomain, kNoDomain, kNoDomain, kNoDomain};

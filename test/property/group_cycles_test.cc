@@ -17,7 +17,7 @@
 #include "test/builders/policies.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::Quota;
 

@@ -20,7 +20,7 @@
 #include "topology/machine/ring.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Key = std::vector<int64_t>;  // most important first, larger is better
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr std::size_t kLengths[] = {1, 2, 7, 8, 9, 15, 16, 17, 57, 58, 59, 64, 66, 253};
 

@@ -11,7 +11,7 @@
 #include "test/builders/policies.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::BudgetProperty;
 using test::Hours;

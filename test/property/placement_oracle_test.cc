@@ -13,7 +13,7 @@
 #include "test/builders/cluster.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 // Units of the request in ask order: (ask, nothing yet). All assignments of cards to units.
 // `allowed`: how the pod may share; empty: any way. `limit`: most users of a card by policy; 0:

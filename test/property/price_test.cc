@@ -11,7 +11,7 @@
 #include "test/builders/budget_history.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::days;
 using std::chrono::hours;

@@ -17,7 +17,7 @@
 #include "test/property/quota_oracle.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr int kMaxDepth = 4;
 const std::vector<std::string> kModels = {"any", "h200", "l4"};  // line ids of a tree with all

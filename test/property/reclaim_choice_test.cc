@@ -18,7 +18,7 @@
 #include "test/property/reclaim_scenes.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr LineId kLine{1};
 

@@ -22,7 +22,7 @@
 #include "test/property/reclaim_oracle.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);

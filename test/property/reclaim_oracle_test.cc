@@ -24,7 +24,7 @@
 #include "test/property/reclaim_scenes.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Kind = ReclaimAnswer::Result;
 using OracleResult = ReclaimOracle::Result;

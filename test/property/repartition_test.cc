@@ -17,7 +17,7 @@
 #include "topology/mig_space.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Random = std::mt19937_64;
 

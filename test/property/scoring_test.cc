@@ -16,7 +16,7 @@
 #include "test/builders/mix.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 uint64_t Seed() {
   const char* text = std::getenv("TRANCHE_SEED");

@@ -27,6 +27,8 @@
 namespace tranche::torture {
 namespace {
 
+using test::Json;
+
 using fakes::DiskFault;
 using fakes::PowerCutVfs;
 using ledger::SqliteLedger;

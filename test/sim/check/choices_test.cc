@@ -7,7 +7,7 @@
 #include "test/sim/check/scene.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 void TwoTeams(Scene& scene) {
   scene.StockNode("n1", 8).Quota("org", "", 0).Quota("red", "org", 2, 1).Quota("blue", "org", 2);

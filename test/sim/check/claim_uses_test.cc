@@ -5,7 +5,7 @@
 #include "test/sim/check/scene.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 // org lends; red owns two GPUs and may borrow one, blue owns two. Claims have cards of n2.
 void Teams(Scene& scene) {

@@ -5,7 +5,7 @@
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 Instant Second(double seconds) {
   return Instant(std::chrono::floor<Millis>(WallOf(SimTime(int64_t(seconds * 1e6)))));

@@ -4,7 +4,7 @@
 #include "test/sim/check/scene.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 const Json kOfThree = {{"tranche.dev/gang", "g"}, {"tranche.dev/gang-size", "3"}};
 

@@ -6,7 +6,7 @@
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;

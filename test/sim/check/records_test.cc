@@ -6,7 +6,7 @@
 #include "test/sim/check/scene.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;

@@ -7,7 +7,7 @@
 #include "test/sim/claims/device_slices.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 // Four cards, of which the first is two instances.
 Machine FourCards() {

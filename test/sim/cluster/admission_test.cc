@@ -12,7 +12,7 @@
 #include "test/sim/cluster/server_scene.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 class Webhook : public TrancheEndpoint {
  public:

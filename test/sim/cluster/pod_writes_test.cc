@@ -10,7 +10,7 @@
 #include "test/sim/cluster/server_scene.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 constexpr const char* kPods = "/api/v1/namespaces/team/pods/";
 constexpr const char* kStrategic = "application/strategic-merge-patch+json";

@@ -8,7 +8,7 @@
 #include "test/sim/cluster/server_scene.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;

@@ -9,7 +9,7 @@
 #include "test/sim/cluster/server_scene.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 constexpr const char* kMerge = "application/merge-patch+json";
 constexpr const char* kStrategic = "application/strategic-merge-patch+json";

@@ -10,7 +10,7 @@
 #include "test/sim/cluster/network.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::minutes;
 using std::chrono::seconds;

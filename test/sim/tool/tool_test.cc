@@ -15,7 +15,7 @@
 #include "test/sim/tool/story.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -7,7 +7,7 @@
 #include <string>
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::minutes;
 using std::chrono::seconds;

@@ -11,7 +11,7 @@
 #include "test/sim/world/toy_extender.h"
 
 namespace tranche::sim {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::seconds;
 

@@ -13,7 +13,7 @@
 #include "test/fakes/places.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr std::string_view kFence = "```";
 

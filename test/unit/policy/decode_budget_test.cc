@@ -7,7 +7,7 @@
 #include "policy/decode.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 absl::StatusOr<GpuBudget> DecodeSpec(std::string_view spec) {
   return DecodeGpuBudget(R"({"metadata":{"name":"monthly"},"spec":)" + std::string(spec) + "}");

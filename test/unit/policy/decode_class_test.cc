@@ -7,7 +7,7 @@
 #include "policy/decode.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::hours;
 using std::chrono::minutes;

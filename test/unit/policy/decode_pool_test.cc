@@ -7,7 +7,7 @@
 #include "policy/prices.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 std::string PoolObject(std::string_view spec) {
   return R"({"metadata":{"name":"x"},"spec":)" + std::string(spec) + "}";

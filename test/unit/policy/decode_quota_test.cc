@@ -8,7 +8,7 @@
 #include "policy/decode.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Form = QuotaAmount::Form;
 using Slices = std::vector<std::pair<std::string, int64_t>>;

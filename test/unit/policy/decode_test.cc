@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 std::string WithSpec(std::string_view spec) {
   constexpr std::string_view kHead =

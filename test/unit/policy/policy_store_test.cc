@@ -9,7 +9,7 @@
 #include "scheduler/facts/node_constraints.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 // A store with short words for what the tests do.
 class PolicyStoreTest : public testing::Test {

@@ -9,7 +9,7 @@
 #include "policy/policy_store.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 FindLabel In(const Labels& labels) {
   return [labels](std::string_view key) -> std::optional<std::string_view> {

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Operator = SelectorTerm::Operator;
 

@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(SelectorText, MatchesAsKubectlDoes) {
   const Labels labels = {

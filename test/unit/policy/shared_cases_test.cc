@@ -15,7 +15,7 @@
 #include "test/fakes/places.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 namespace fs = std::filesystem;
 

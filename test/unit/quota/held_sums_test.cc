@@ -12,7 +12,7 @@
 #include "test/unit/quota/quota_book_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::Hours;
 using test::Minutes;

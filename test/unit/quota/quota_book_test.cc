@@ -1,7 +1,7 @@
 #include "test/unit/quota/quota_book_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::Class;
 using test::DayBudget;

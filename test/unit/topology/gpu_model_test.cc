@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(GpuModelTest, NamesTheModelOfAProductLabel) {
   const struct {

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 const MigBoard& Board(std::string_view id) {
   for (const MigBoard& board : MigBoards()) {

@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 const MigBoard& BoardOf(std::string_view id) {
   for (const MigBoard& board : MigBoards()) {

@@ -9,7 +9,7 @@
 #include "test/unit/fakes/agents/agent_bench.h"
 
 namespace tranche::fakes {
-namespace {
+namespace THIS_FILE {
 
 TEST(FakePods, ABindingHappensOnceAndCarriesItsAnnotations) {
   FakePods pods;

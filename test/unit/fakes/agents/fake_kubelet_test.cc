@@ -20,7 +20,7 @@
 #include "test/unit/fakes/agents/agent_bench.h"
 
 namespace tranche::fakes {
-namespace {
+namespace THIS_FILE {
 
 // A scheduler that gives pod `n` (0, 1) its own card and writes what the agent wants.
 struct Style {

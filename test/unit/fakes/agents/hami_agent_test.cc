@@ -8,7 +8,7 @@
 #include "test/unit/fakes/agents/agent_bench.h"
 
 namespace tranche::fakes {
-namespace {
+namespace THIS_FILE {
 
 constexpr const char* kGpu = "nvidia.com/gpu";
 constexpr const char* kList = "hami.io/vgpu-devices-to-allocate";

@@ -15,7 +15,7 @@
 #include "test/unit/fakes/agents/agent_bench.h"
 
 namespace tranche::fakes {
-namespace {
+namespace THIS_FILE {
 
 // ---- volcano-vgpu-device-plugin -----------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(BudgetAmountsTest, HoursAreWrittenWithThreeDecimalsRoundedHalfAwayFromZero) {
   constexpr Int128 kThousandth = kGpuHour / 1000;

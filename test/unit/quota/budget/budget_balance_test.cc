@@ -8,7 +8,7 @@
 #include "test/builders/budget.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::Gpus;
 using test::Hours;

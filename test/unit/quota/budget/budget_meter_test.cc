@@ -5,7 +5,7 @@
 #include "test/builders/budget.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::GpuHours;
 using test::Gpus;

@@ -4,7 +4,7 @@
 #include "test/builders/budget.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::GpuHours;
 

@@ -5,7 +5,7 @@
 #include <string>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::hours;
 using std::chrono::minutes;

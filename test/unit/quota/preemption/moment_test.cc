@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::hours;
 using std::chrono::minutes;

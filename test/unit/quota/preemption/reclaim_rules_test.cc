@@ -3,7 +3,7 @@
 #include "test/unit/quota/preemption/reclaim_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using ReclaimRulesTest = ReclaimTest;
 

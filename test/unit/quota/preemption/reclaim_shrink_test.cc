@@ -1,7 +1,7 @@
 #include "test/unit/quota/preemption/reclaim_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 class ReclaimShrinkTest : public ReclaimTest {
  protected:

@@ -12,7 +12,7 @@
 #include "topology/mig.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr Mebibytes kH200 = Mebibytes::Of(143771);
 

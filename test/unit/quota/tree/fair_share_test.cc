@@ -9,7 +9,7 @@
 #include "quota/tree/charge.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::ElementsAre;
 using testing::ElementsAreArray;

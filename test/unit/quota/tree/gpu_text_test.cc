@@ -4,7 +4,7 @@
 #include "quota/tree/charge.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr int64_t kMilli = kQuantaPerGpu / 1000;
 

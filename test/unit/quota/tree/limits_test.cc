@@ -11,7 +11,7 @@
 #include "topology/mig.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::HasSubstr;
 

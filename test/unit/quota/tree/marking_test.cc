@@ -7,7 +7,7 @@
 #include "quota/tree/limits.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr LineId kH200Line{1};
 constexpr LineId kL4{2};

@@ -5,7 +5,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(ModelChargeTest, TheSumIsAscendingHoweverThePartsCome) {
   std::vector<ModelCharge> sum;

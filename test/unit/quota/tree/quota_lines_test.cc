@@ -5,7 +5,7 @@
 #include "test/unit/quota/tree/trees.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::Gpus;
 using test::Limits;

@@ -9,7 +9,7 @@
 #include "test/builders/defrag_case.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::DefragCase;
 using test::FractionPod;

@@ -8,7 +8,7 @@
 #include <optional>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;

@@ -13,7 +13,7 @@
 #include "topology/mig_space.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 const MigBoard& H100() {
   static const MigBoard& board = *FindMigBoard("NVIDIA-H100-80GB-HBM3", Mebibytes::Of(81559));

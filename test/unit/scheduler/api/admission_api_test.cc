@@ -19,7 +19,9 @@
 #include "test/unit/scheduler/api/admission_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
+
+using test::Json;
 
 using testing::HasSubstr;
 

@@ -14,7 +14,9 @@
 
 namespace tranche {
 
+namespace test {
 using Json = nlohmann::json;
+}  // namespace test
 
 inline std::string Decode64(const std::string& text) {
   const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -33,18 +35,18 @@ inline std::string Decode64(const std::string& text) {
 }
 
 // A pod whose one container has these limits.
-inline Json Pod(const Json& limits, const Json& annotations = nullptr) {
-  Json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}};
+inline test::Json Pod(const test::Json& limits, const test::Json& annotations = nullptr) {
+  test::Json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}};
   pod["metadata"] = {{"name", "p"}, {"namespace", "team-a"}};
   if (!annotations.is_null()) pod["metadata"]["annotations"] = annotations;
-  pod["spec"]["containers"] = Json::array({{{"name", "main"}, {"image", "x"}}});
+  pod["spec"]["containers"] = test::Json::array({{{"name", "main"}, {"image", "x"}}});
   if (!limits.is_null()) pod["spec"]["containers"][0]["resources"]["limits"] = limits;
   return pod;
 }
 
-inline Json Review(const Json& pod, const std::string& operation = "CREATE",
-                   const Json& before = nullptr, const std::string& user = "alice") {
-  Json request = {{"uid", "review-1"},
+inline test::Json Review(const test::Json& pod, const std::string& operation = "CREATE",
+                   const test::Json& before = nullptr, const std::string& user = "alice") {
+  test::Json request = {{"uid", "review-1"},
                   {"kind", {{"group", ""}, {"version", "v1"}, {"kind", "Pod"}}},
                   {"operation", operation},
                   {"namespace", "team-a"},
@@ -80,24 +82,24 @@ class AdmissionApiTest : public testing::Test {
                  [&got](http::Response response) { got = std::move(response); });
     return got;
   }
-  Json Ask(const std::string& path, const Json& review) {
+  test::Json Ask(const std::string& path, const test::Json& review) {
     const http::Response response = Call(path, review.dump());
     EXPECT_EQ(response.status, 200) << response.body;
-    const Json answer = Json::parse(response.body, nullptr, false);
+    const test::Json answer = test::Json::parse(response.body, nullptr, false);
     EXPECT_EQ(answer["apiVersion"], "admission.k8s.io/v1");
     EXPECT_EQ(answer["response"]["uid"], "review-1");
     return answer["response"];
   }
   // The pod as it would be created; null: refused.
-  Json Mutated(const Json& pod, const std::string& path = "/admission/mutate") {
+  test::Json Mutated(const test::Json& pod, const std::string& path = "/admission/mutate") {
     last = Ask(path, Review(pod));
     if (!last["allowed"]) return nullptr;
     if (!last.contains("patch")) return pod;
     EXPECT_EQ(last["patchType"], "JSONPatch");
-    return pod.patch(Json::parse(Decode64(last["patch"])));
+    return pod.patch(test::Json::parse(Decode64(last["patch"])));
   }
   // Why it is refused; empty: it is not.
-  std::string Refusal(const Json& review, const std::string& path = "/admission/validate") {
+  std::string Refusal(const test::Json& review, const std::string& path = "/admission/validate") {
     last = Ask(path, review);
     return last["allowed"] ? "" : last["status"]["message"].get<std::string>();
   }
@@ -109,7 +111,7 @@ class AdmissionApiTest : public testing::Test {
   std::optional<PodRequest> asked;
   metrics::Metrics metrics;
   Router router;
-  Json last;
+  test::Json last;
 };
 
 }  // namespace tranche

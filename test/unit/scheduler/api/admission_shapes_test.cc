@@ -9,7 +9,7 @@
 #include "scheduler/api/admission_api.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::HasSubstr;
 

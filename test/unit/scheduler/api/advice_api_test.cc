@@ -9,7 +9,7 @@
 #include "scheduler/cli/cli_advice.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using namespace std::chrono_literals;
 

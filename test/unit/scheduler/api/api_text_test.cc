@@ -17,7 +17,7 @@
 #include "test/builders/machines.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::Utc;
 using namespace std::chrono_literals;

@@ -14,7 +14,7 @@
 #include "test/unit/scheduler/controllers/bind_bench.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Json = nlohmann::json;
 using Answers = std::future<http::Response>;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(ConditionalTest, TagsAreFoundInTheHeaderAsBrowsersAndProxiesWriteIt) {
   struct Row {

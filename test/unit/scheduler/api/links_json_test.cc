@@ -9,7 +9,7 @@
 #include "test/builders/machines.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Json = nlohmann::json;
 using Groups = std::vector<std::vector<int>>;

@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using World = std::map<std::string, std::string>;  // by name: what is told of a pod
 

@@ -12,7 +12,7 @@
 #include "test/builders/budget.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::Utc;
 

@@ -11,7 +11,7 @@
 #include "scheduler/cli/cli_reclaim.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using namespace std::chrono_literals;
 

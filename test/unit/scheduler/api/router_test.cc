@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(RouterTest, AnErrorHasTheCodeOfItsKind) {
   const std::pair<absl::Status, int> rows[] = {

@@ -12,7 +12,9 @@
 #include "test/unit/scheduler/server/live_server.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
+
+using test::Json;
 
 class UsageServer : public LiveServer {
  protected:

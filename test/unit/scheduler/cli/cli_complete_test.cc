@@ -14,7 +14,7 @@
 #include "scheduler/cli/cli_man.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Words = std::vector<std::string>;
 

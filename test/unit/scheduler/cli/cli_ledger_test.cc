@@ -11,7 +11,7 @@
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;

@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr Instant kNow{Millis(1'800'000'000'000)};  // 2027-01-15T08:00:00Z
 

@@ -12,7 +12,7 @@
 #include "test/unit/scheduler/probe/fake_node.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using fakes::Json;
 using probe::FakeNode;

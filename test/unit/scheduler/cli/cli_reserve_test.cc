@@ -10,7 +10,7 @@
 #include <string>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 namespace fs = std::filesystem;
 

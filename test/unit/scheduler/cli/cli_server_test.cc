@@ -9,7 +9,7 @@
 #include "test/unit/scheduler/cli/cli_server_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using fakes::Exchange;
 using fakes::KeyPair;

@@ -13,7 +13,7 @@
 #include "test/unit/scheduler/server/live_server.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 struct Outcome {
   int code = 0;

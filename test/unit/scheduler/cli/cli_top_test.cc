@@ -18,7 +18,9 @@
 #include "test/unit/scheduler/server/live_server.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
+
+using test::Json;
 
 constexpr const char* kTaken = "\x1b[?1049h";
 constexpr const char* kGivenBack = "\x1b[?1049l";

@@ -13,7 +13,7 @@
 #include "test/fakes/places.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Json = nlohmann::json;
 using testing::HasSubstr;

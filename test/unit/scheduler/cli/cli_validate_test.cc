@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 class CliValidateTest : public testing::Test {
  protected:

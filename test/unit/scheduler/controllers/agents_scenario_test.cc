@@ -19,7 +19,7 @@
 #include "test/unit/scheduler/controllers/hami_drivers.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 // ---- Volcano ------------------------------------------------------------------------------------
 

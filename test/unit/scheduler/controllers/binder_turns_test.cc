@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/controllers/bind_bench.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using namespace std::chrono_literals;
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr const char* kLayout =
     "tranche-1:\n  - devices: [0]\n    mig-enabled: true\n    mig-devices:\n      \"3g.40gb\": 2\n";

@@ -14,7 +14,7 @@
 #include "test/unit/scheduler/controllers/quiet_objects.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using namespace std::chrono_literals;
 

@@ -19,7 +19,7 @@ struct BookBreaker {
   static EngineParts& Parts(Engine& engine) { return *engine.parts_; }
 };
 
-namespace {
+namespace THIS_FILE {
 
 using testing::ElementsAre;
 

@@ -8,7 +8,7 @@
 #include "test/unit/scheduler/dra/devices.h"
 
 namespace tranche::dra {
-namespace {
+namespace THIS_FILE {
 
 using testing::HasSubstr;
 

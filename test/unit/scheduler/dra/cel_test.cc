@@ -10,7 +10,7 @@
 #include "test/unit/scheduler/dra/devices.h"
 
 namespace tranche::dra {
-namespace {
+namespace THIS_FILE {
 
 struct CelRow {
   std::string_view text;

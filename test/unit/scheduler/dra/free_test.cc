@@ -6,7 +6,7 @@
 #include "test/unit/scheduler/dra/devices.h"
 
 namespace tranche::dra {
-namespace {
+namespace THIS_FILE {
 
 // One GPU of an eight-unit board with dynamic MIG, cut down to its memory slices: the whole, two
 // halves and the first eighth.

@@ -13,7 +13,7 @@
 #include "test/unit/scheduler/dra/devices.h"
 
 namespace tranche::dra {
-namespace {
+namespace THIS_FILE {
 
 using testing::ElementsAre;
 

@@ -13,7 +13,7 @@
 #include "test/unit/scheduler/embedded/cluster_fixture.h"
 
 namespace tranche::embedded {
-namespace {
+namespace THIS_FILE {
 
 TEST_F(EmbeddedCluster, BindsAPodAsTheBindingSubresourceDoes) {
   Applied(Pod("a", R"(,"uid":"u","annotations":{"keep":"1","over":"old"})", "",

@@ -13,7 +13,7 @@
 #include "test/unit/scheduler/embedded/cluster_fixture.h"
 
 namespace tranche::embedded {
-namespace {
+namespace THIS_FILE {
 
 TEST_F(EmbeddedCluster, CreatesAnObjectAndTellsTheEngineBeforeApplyReturns) {
   EXPECT_EQ(Applied(R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"}})"),

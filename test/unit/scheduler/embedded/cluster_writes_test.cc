@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/embedded/cluster_fixture.h"
 
 namespace tranche::embedded {
-namespace {
+namespace THIS_FILE {
 
 using Kind = WriteResult::Kind;
 

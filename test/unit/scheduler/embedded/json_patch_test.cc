@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace tranche::embedded {
-namespace {
+namespace THIS_FILE {
 
 TEST(JsonPatch, ChangesWhatItNamesAndCopiesTheRest) {
   struct Case {

@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/embedded/cluster_fixture.h"
 
 namespace tranche::embedded {
-namespace {
+namespace THIS_FILE {
 
 std::string Zones(const std::string& node, const std::string& zone = "node-0") {
   return fmt::format(

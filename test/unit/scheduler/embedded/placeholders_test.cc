@@ -6,7 +6,7 @@
 #include "test/unit/scheduler/embedded/cluster_fixture.h"
 
 namespace tranche::embedded {
-namespace {
+namespace THIS_FILE {
 
 class EmbeddedPlaceholders : public EmbeddedCluster {
  protected:

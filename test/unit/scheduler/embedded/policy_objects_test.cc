@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/embedded/cluster_fixture.h"
 
 namespace tranche::embedded {
-namespace {
+namespace THIS_FILE {
 
 TEST_F(EmbeddedCluster, HandsOverPolicyObjectsAheadOfWhatCameWithThem) {
   EXPECT_EQ(Applied("kind: Node\nmetadata: {name: n1}\n---\n" + Quota("z") +

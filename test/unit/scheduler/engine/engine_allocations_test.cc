@@ -30,7 +30,7 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 #endif
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr int kNodes = 5000;
 constexpr int kFew = 100;

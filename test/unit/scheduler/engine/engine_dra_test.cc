@@ -11,7 +11,7 @@
 #include "test/unit/scheduler/engine/engine_quota_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::Contains;
 using testing::ElementsAre;

@@ -7,7 +7,7 @@
 #include "test/unit/scheduler/engine/engine_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;

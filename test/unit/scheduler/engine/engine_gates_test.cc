@@ -2,7 +2,7 @@
 #include "test/unit/scheduler/engine/engine_quota_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::Class;
 using test::DayBudget;

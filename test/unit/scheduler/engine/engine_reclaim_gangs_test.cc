@@ -2,7 +2,7 @@
 #include "test/unit/scheduler/engine/engine_reclaim_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::seconds;
 using test::Class;

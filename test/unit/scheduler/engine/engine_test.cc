@@ -9,7 +9,7 @@
 #include "test/unit/scheduler/engine/engine_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::At;
 using test::Bound;

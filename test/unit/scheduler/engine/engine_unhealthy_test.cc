@@ -2,7 +2,7 @@
 #include "test/unit/scheduler/engine/engine_reclaim_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::At;
 using test::Class;

@@ -2,7 +2,7 @@
 #include "test/unit/scheduler/engine/engine_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::HamiPod;
 using testing::ElementsAre;

@@ -9,7 +9,7 @@
 #include <string>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 struct Share {
   int64_t cards = 1;

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Operator = NodeTerm::Operator;
 using Terms = std::vector<NodeTerm>;

@@ -5,7 +5,7 @@
 #include <set>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 // Every reason for which `holds` is true.
 template <typename Predicate>

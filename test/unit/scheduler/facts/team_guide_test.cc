@@ -11,7 +11,7 @@
 #include "test/fakes/places.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Row = std::pair<std::string, std::string>;  // code, text
 

@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/foresight/foresight_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::Class;
 using test::Minutes;

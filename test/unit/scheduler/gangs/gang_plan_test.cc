@@ -9,7 +9,7 @@
 #include "test/unit/scheduler/gangs/gpu_room.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::GpuRoom;
 using testing::Each;

@@ -9,7 +9,7 @@
 #include "test/builders/budget.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::Hours;
 using test::Minutes;

@@ -5,7 +5,7 @@
 #include <set>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using namespace std::chrono_literals;
 

@@ -9,7 +9,7 @@
 #include "test/unit/scheduler/controllers/bind_bench.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using namespace std::chrono_literals;
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 // Callers that come while the lock is held, in the order of a text: F comes first, t in turn. The
 // answer is the order in which they had it.

@@ -9,7 +9,7 @@
 #include "test/fakes/certificates.h"
 
 namespace tranche::http {
-namespace {
+namespace THIS_FILE {
 
 TEST(CertificateEndTest, IsThatOfTheCertificateInUse) {
   const std::filesystem::path folder =

@@ -6,7 +6,7 @@
 #include <string>
 
 namespace tranche::http {
-namespace {
+namespace THIS_FILE {
 
 // What a client makes of a gzip member; "" where it is none.
 std::string Unzip(std::string text, std::size_t most) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace tranche::http {
-namespace {
+namespace THIS_FILE {
 
 using Outcome = HeadScanner::Outcome;
 

@@ -16,7 +16,7 @@
 #include "test/unit/scheduler/http/server_fixture.h"
 
 namespace tranche::http {
-namespace {
+namespace THIS_FILE {
 
 // ---- time -------------------------------------------------------------------------------------
 

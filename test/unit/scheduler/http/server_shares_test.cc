@@ -12,7 +12,7 @@
 #include "test/unit/scheduler/http/server_fixture.h"
 
 namespace tranche::http {
-namespace {
+namespace THIS_FILE {
 
 using Clients = std::vector<std::unique_ptr<RawClient>>;
 

@@ -15,7 +15,7 @@
 #include "test/builders/cluster.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::ElementsAre;
 using testing::EndsWith;

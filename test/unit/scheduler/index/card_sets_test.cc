@@ -10,7 +10,7 @@
 #include "test/builders/machines.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::WholePod;
 using testing::HasSubstr;

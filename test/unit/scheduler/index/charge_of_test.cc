@@ -8,7 +8,7 @@
 #include "test/builders/cluster.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr int64_t kWhole = kQuantaPerGpu;
 constexpr int64_t kH200Mib = 143'771;

@@ -11,7 +11,7 @@
 #include "test/builders/cluster.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 std::string Why(const NodeFacts& node, const PodRequest& request) {
   const Inventory inventory = BuildInventory(node, 0);

@@ -6,7 +6,7 @@
 #include "topology/mig.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 // One card of 10,000 MiB that two containers may use.
 Inventory OneCard() {

@@ -6,7 +6,7 @@
 #include "test/builders/cluster.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::HamiPod;
 

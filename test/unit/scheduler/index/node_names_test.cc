@@ -12,7 +12,7 @@
 #include "topology/base/text_hash.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 std::vector<NodeId> FindAll(NodeNames& names, const std::vector<std::string>& list) {
   const std::vector<std::string_view> views(list.begin(), list.end());

@@ -8,7 +8,7 @@
 #include "test/builders/cluster.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 // That many containers, each of which asks for that many GPUs.
 PodRequest Containers(int containers, int64_t gpus) {

@@ -6,7 +6,7 @@
 #include <string>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(StateTable, AStateThatComesAndGoesTakesNoMoreRoom) {
   StateTable table(16);

@@ -9,7 +9,7 @@
 #include "test/builders/cluster.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(ZoneLag, AsPodsComeAndGoAndTheExporterFollows) {
   struct Row {

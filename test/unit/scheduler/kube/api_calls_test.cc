@@ -12,13 +12,7 @@
 
 namespace tranche::kube {
 
-// Printed by name when a row fails.
-inline void PrintTo(WriteResult::Kind kind, std::ostream* out) {
-  constexpr const char* kNames[] = {"done", "rejected", "not sent", "unknown"};
-  *out << kNames[static_cast<int>(kind)];
-}
-
-namespace {
+namespace THIS_FILE {
 
 using fakes::ApiRequest;
 using fakes::ApiServer;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 struct Row {
   const char* name;

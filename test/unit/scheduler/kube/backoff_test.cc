@@ -3,7 +3,7 @@
 #include "scheduler/kube/transport/timing.h"
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;

@@ -6,7 +6,7 @@
 #include "test/unit/scheduler/kube/kube_fixture.h"
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 using fakes::ApiRequest;
 using fakes::ApiServer;

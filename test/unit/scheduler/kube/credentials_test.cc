@@ -11,7 +11,7 @@
 #include "scheduler/kube/transport/token.h"
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 class CredentialsTest : public ::testing::Test {
  protected:

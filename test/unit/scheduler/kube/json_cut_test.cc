@@ -5,7 +5,7 @@
 #include <vector>
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 struct Outcome {
   std::vector<std::string> items;

@@ -6,11 +6,13 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "scheduler/kube/cluster.h"
+#include "scheduler/kube/writes/write_requests.h"
 #include "test/fakes/api_server.h"
 #include "test/unit/scheduler/kube/recording_events.h"
 
@@ -28,6 +30,12 @@ inline constexpr const char* kReclaims = "/apis/tranche.dev/v1alpha1/gpureclaims
 inline constexpr const char* kDisruptionBudgets = "/apis/policy/v1/poddisruptionbudgets";
 
 using fakes::Json;
+
+// Printed by name when a row fails.
+inline void PrintTo(WriteResult::Kind kind, std::ostream* out) {
+  constexpr const char* kNames[] = {"done", "rejected", "not sent", "unknown"};
+  *out << kNames[static_cast<int>(kind)];
+}
 
 inline Json Pod(const std::string& name, const std::string& uid, const std::string& node = "") {
   Json pod = {{"metadata", {{"name", name}, {"namespace", "team"}, {"uid", uid}}},

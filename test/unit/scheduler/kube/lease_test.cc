@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::milliseconds;
 using Do = LeaseMachine::Do;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 // Writes down what it is told; an object with `"bad":true` cannot be read.
 class RecordingSink : public ObjectSink {

@@ -11,7 +11,7 @@
 #include "test/unit/scheduler/kube/kube_fixture.h"
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 using Json = nlohmann::json;
 

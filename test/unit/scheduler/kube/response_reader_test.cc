@@ -5,7 +5,7 @@
 #include <string>
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 struct Reading {
   absl::Status status;

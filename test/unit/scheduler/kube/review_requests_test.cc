@@ -13,7 +13,7 @@
 #include "test/fakes/api_server.h"
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 using fakes::Json;
 

@@ -9,7 +9,7 @@
 #include "test/unit/scheduler/kube/kube_fixture.h"
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 using fakes::ApiServer;
 using fakes::KeyPair;

@@ -6,7 +6,7 @@
 #include "scheduler/kube/watch/json_cut.h"
 
 namespace tranche::kube {
-namespace {
+namespace THIS_FILE {
 
 struct Outcome {
   std::vector<std::string> frames;

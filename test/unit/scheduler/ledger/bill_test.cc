@@ -5,7 +5,7 @@
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
 namespace tranche::ledger {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

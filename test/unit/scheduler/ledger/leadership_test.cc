@@ -7,7 +7,7 @@
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
 namespace tranche::ledger {
-namespace {
+namespace THIS_FILE {
 
 TEST_F(LedgerTest, NothingIsCommittedWithoutTheRightToWrite) {
   std::atomic<bool> may_write = true;

@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
 namespace tranche::ledger {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -10,7 +10,7 @@
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
 namespace tranche::ledger {
-namespace {
+namespace THIS_FILE {
 
 class ShortHistory : public LedgerTest {
  protected:

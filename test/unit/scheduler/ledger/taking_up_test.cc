@@ -11,7 +11,7 @@
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
 namespace tranche::ledger {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;

@@ -9,7 +9,7 @@
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
 namespace tranche::ledger {
-namespace {
+namespace THIS_FILE {
 
 // The years that a time in nanoseconds can name, which exports use.
 constexpr Instant kFirst{Millis(-9'223'372'036'854)};

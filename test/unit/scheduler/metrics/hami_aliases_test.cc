@@ -8,7 +8,7 @@
 #include "scheduler/metrics/metrics.h"
 
 namespace tranche::metrics {
-namespace {
+namespace THIS_FILE {
 
 Device Share(int card, const std::string& uuid, int64_t mib, int64_t milli) {
   Device device;

@@ -11,7 +11,7 @@
 #include "scheduler/metrics/process.h"
 
 namespace tranche::metrics {
-namespace {
+namespace THIS_FILE {
 
 using namespace std::chrono_literals;
 

@@ -7,7 +7,7 @@
 #include "test/unit/scheduler/probe/fake_node.h"
 
 namespace tranche::probe {
-namespace {
+namespace THIS_FILE {
 
 using Json = nlohmann::json;
 using ::testing::HasSubstr;

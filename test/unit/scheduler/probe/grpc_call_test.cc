@@ -8,7 +8,7 @@
 #include "test/unit/scheduler/probe/proto_text.h"
 
 namespace tranche::probe {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;

@@ -5,7 +5,7 @@
 #include "test/unit/scheduler/probe/proto_text.h"
 
 namespace tranche::probe {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::HasSubstr;
 

@@ -8,7 +8,7 @@
 #include "test/unit/scheduler/probe/fake_node.h"
 
 namespace tranche::probe {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;

@@ -7,7 +7,7 @@
 #include "test/unit/scheduler/probe/proto_text.h"
 
 namespace tranche::probe {
-namespace {
+namespace THIS_FILE {
 
 // Number and bytes of each field, "#" for numbers; the last entry is an error if there was one.
 std::vector<std::string> Fields(const std::string& message) {

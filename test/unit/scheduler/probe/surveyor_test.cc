@@ -9,7 +9,7 @@
 #include "test/unit/scheduler/probe/grpc_server.h"
 
 namespace tranche::probe {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::minutes;
 using ::testing::ElementsAre;

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 const MigBoard& Board() { return *FindMigBoard("NVIDIA-H100-80GB-HBM3", Mebibytes::Zero()); }
 const MigSpace& Space() { return MigSpaceOf(Board()); }

@@ -11,7 +11,7 @@
 #include "scheduler/scoring/mig_room.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 const MigBoard& BoardOf(std::string_view product) {
   return *FindMigBoard(product, Mebibytes::Zero());

@@ -8,7 +8,7 @@
 #include "test/builders/mix.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr int64_t kAll = MixLearner::kAll;
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(NormalTest, TheSquareRootIsRoundedDown) {
   for (int64_t root = 0; root < 2000; ++root) {

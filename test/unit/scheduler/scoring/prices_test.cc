@@ -6,7 +6,7 @@
 #include "test/builders/mix.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::FractionPod;
 using test::MixOf;

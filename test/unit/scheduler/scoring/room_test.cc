@@ -8,7 +8,7 @@
 #include "test/builders/mix.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 std::vector<int> Words(std::span<const uint16_t> words) { return {words.begin(), words.end()}; }
 

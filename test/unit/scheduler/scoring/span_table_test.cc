@@ -6,7 +6,7 @@
 #include <map>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(SpanTableTest, NumbersSequencesInTheOrderTheyAreMet) {
   SpanTable table;

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Names = std::vector<std::string>;
 

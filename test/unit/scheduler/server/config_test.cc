@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using namespace std::chrono_literals;
 

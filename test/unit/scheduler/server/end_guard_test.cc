@@ -5,7 +5,7 @@
 #include <future>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(EndGuardTest, SpeaksUpWhenTheEndHangs) {
   std::promise<void> overdue;

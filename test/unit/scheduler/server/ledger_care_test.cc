@@ -10,7 +10,9 @@
 #include "test/unit/scheduler/server/live_server.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
+
+using test::Json;
 
 using ::testing::HasSubstr;
 

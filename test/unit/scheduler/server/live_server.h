@@ -16,10 +16,14 @@
 
 namespace tranche {
 
+namespace test {
 using Json = nlohmann::json;
+}  // namespace test
 
 class LiveServer : public testing::Test {
  protected:
+  using Json = test::Json;
+
   void SetUp() override { Launch({}); }
   void TearDown() override { runtime.reset(); }
 
@@ -50,38 +54,38 @@ class LiveServer : public testing::Test {
     return reply.ok() ? *reply : kube::SingleAnswer{};
   }
   // The JSON of a 200.
-  Json Ask(const std::string& method, const std::string& target,
+  test::Json Ask(const std::string& method, const std::string& target,
            const std::string& body = "") const {
     const kube::SingleAnswer reply = Call(method, target, body);
     EXPECT_EQ(reply.status, 200) << target << ": " << reply.body;
-    return Json::parse(reply.body, nullptr, false);
+    return test::Json::parse(reply.body, nullptr, false);
   }
-  Json Get(const std::string& target) const { return Ask("GET", target); }
-  Json Post(const std::string& target, const Json& body) const {
+  test::Json Get(const std::string& target) const { return Ask("GET", target); }
+  test::Json Post(const std::string& target, const test::Json& body) const {
     return Ask("POST", target, body.dump());
   }
-  void Apply(const Json& object) const { Post("/embedded/v1/apply", object); }
+  void Apply(const test::Json& object) const { Post("/embedded/v1/apply", object); }
 
   // What kube-scheduler does with a pod, nodeCacheCapable: the node bound to, or "" with the
   // answer of filter in `refusal`.
-  std::string Schedule(const Json& pod, const std::vector<std::string>& nodes,
-                       Json* refusal = nullptr) const {
-    const Json args = {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", nodes}};
-    const Json found = Post("/scheduler/filter", args);
+  std::string Schedule(const test::Json& pod, const std::vector<std::string>& nodes,
+                       test::Json* refusal = nullptr) const {
+    const test::Json args = {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", nodes}};
+    const test::Json found = Post("/scheduler/filter", args);
     if (found["NodeNames"].empty()) {
       if (refusal != nullptr) *refusal = found;
       return "";
     }
-    const Json ranks = Post("/scheduler/prioritize",
+    const test::Json ranks = Post("/scheduler/prioritize",
                             {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", found["NodeNames"]}});
     std::string best;
     int64_t top = -1;
-    for (const Json& rank : ranks) {
+    for (const test::Json& rank : ranks) {
       if (rank["Score"].get<int64_t>() <= top) continue;
       top = rank["Score"];
       best = rank["Host"];
     }
-    const Json bound = Post("/scheduler/bind", {{"PodName", pod["metadata"]["name"]},
+    const test::Json bound = Post("/scheduler/bind", {{"PodName", pod["metadata"]["name"]},
                                                 {"PodNamespace", pod["metadata"]["namespace"]},
                                                 {"PodUID", pod["metadata"]["uid"]},
                                                 {"Node", best}});
@@ -89,7 +93,7 @@ class LiveServer : public testing::Test {
     return best;
   }
 
-  Json Stored(const std::string& name) const {
+  test::Json Stored(const std::string& name) const {
     return Get("/embedded/v1/objects?kind=Pod&namespace=team-a&name=" + name);
   }
 
@@ -98,21 +102,21 @@ class LiveServer : public testing::Test {
 };
 
 // A pod of team-a with one container.
-inline Json MakePod(const std::string& name, const std::map<std::string, std::string>& limits,
+inline test::Json MakePod(const std::string& name, const std::map<std::string, std::string>& limits,
                     const std::map<std::string, std::string>& annotations = {}) {
-  Json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}};
+  test::Json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}};
   pod["metadata"] = {{"name", name}, {"namespace", "team-a"}, {"uid", "uid-" + name}};
   if (!annotations.empty()) pod["metadata"]["annotations"] = annotations;
-  Json container = {{"name", "main"}, {"image", "trainer"}};
+  test::Json container = {{"name", "main"}, {"image", "trainer"}};
   container["resources"]["limits"] = limits;
-  pod["spec"]["containers"] = Json::array({container});
+  pod["spec"]["containers"] = test::Json::array({container});
   return pod;
 }
 
 // A node of the stock device plugin.
-inline Json MakeNode(const std::string& name, int gpus) {
+inline test::Json MakeNode(const std::string& name, int gpus) {
   const std::string count = std::to_string(gpus);
-  Json node = {{"apiVersion", "v1"}, {"kind", "Node"}};
+  test::Json node = {{"apiVersion", "v1"}, {"kind", "Node"}};
   node["metadata"] = {{"name", name},
                       {"labels",
                        {{"nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"},
@@ -120,7 +124,7 @@ inline Json MakeNode(const std::string& name, int gpus) {
                         {"nvidia.com/gpu.count", count}}}};
   node["status"] = {{"allocatable", {{"nvidia.com/gpu", count}}},
                     {"capacity", {{"nvidia.com/gpu", count}}},
-                    {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})}};
+                    {"conditions", test::Json::array({{{"type", "Ready"}, {"status", "True"}}})}};
   return node;
 }
 

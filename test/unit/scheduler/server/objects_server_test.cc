@@ -6,7 +6,9 @@
 #include "test/unit/scheduler/server/live_server.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
+
+using test::Json;
 
 class ObjectsServerTest : public LiveServer {
  protected:

@@ -11,7 +11,7 @@
 #include "test/unit/scheduler/server/live_server.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using fakes::KeyPair;
 using fakes::MakeCa;

@@ -7,7 +7,9 @@
 #include "test/unit/scheduler/server/live_server.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
+
+using test::Json;
 
 Json Labelled(const std::string& name, const Json& labels) {
   Json pod = MakePod(name, {{"nvidia.com/gpu", "1"}});

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 http::Request For(const char* path) {
   http::Request request;

@@ -6,7 +6,9 @@
 #include "test/unit/scheduler/server/live_server.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
+
+using test::Json;
 
 // Three teams of a tree with four GPUs, of which all are in use: blue borrows two, red none.
 class RankServer : public LiveServer {

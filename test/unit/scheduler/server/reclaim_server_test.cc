@@ -7,7 +7,9 @@
 #include "test/unit/scheduler/server/live_server.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
+
+using test::Json;
 
 Json Quota(const std::string& name, const Json& spec) {
   return {{"apiVersion", "tranche.dev/v1alpha1"},

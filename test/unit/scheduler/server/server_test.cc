@@ -10,7 +10,7 @@
 #include "test/unit/scheduler/server/live_server.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 const std::vector<std::string> kFleet = {"h100-a",      "h100-b",    "a100-mig",
                                          "l40s-shared", "v100-mesh", "t4-hami"};

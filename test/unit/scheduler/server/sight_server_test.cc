@@ -15,7 +15,9 @@
 #include "test/unit/scheduler/server/viewers/tokens.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
+
+using test::Json;
 
 using testing::HasSubstr;
 using testing::Not;

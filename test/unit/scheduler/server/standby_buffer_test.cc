@@ -9,7 +9,7 @@
 #include "test/unit/scheduler/kube/recording_events.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Lines = std::vector<std::string>;
 

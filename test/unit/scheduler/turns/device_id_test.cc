@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche::agent {
-namespace {
+namespace THIS_FILE {
 
 TEST(DeviceId, IsReadAsItIsWritten) {
   const DeviceId whole{GpuUuid("GPU-1f3c"), std::nullopt};

@@ -8,7 +8,7 @@
 #include "scheduler/turns/turns.h"
 
 namespace tranche::agent {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::HasSubstr;
 using Ids = std::vector<std::string>;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 namespace tranche::agent {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::HasSubstr;
 

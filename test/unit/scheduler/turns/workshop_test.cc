@@ -7,7 +7,7 @@
 #include <optional>
 
 namespace tranche::agent {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

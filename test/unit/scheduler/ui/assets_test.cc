@@ -8,7 +8,7 @@
 #include <string_view>
 
 namespace tranche::ui {
-namespace {
+namespace THIS_FILE {
 
 std::set<std::string> FilesNamedIn(std::string_view body, const char* pattern) {
   std::set<std::string> files;

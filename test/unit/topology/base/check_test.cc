@@ -10,7 +10,7 @@
 #include "topology/base/units.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 enum class Color : int8_t { kRed = 3, kBlue = 4 };
 

@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using RowId = Index<struct RowTag, int32_t>;
 using ColumnId = Index<struct ColumnTag>;

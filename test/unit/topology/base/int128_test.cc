@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr int64_t kMost = INT64_MAX;
 

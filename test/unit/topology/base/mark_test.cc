@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 int TimesReached(const std::string& name) {
   int times = 0;

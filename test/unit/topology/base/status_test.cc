@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 absl::StatusOr<int> Half(int number) {
   if (number % 2 != 0) return absl::InvalidArgumentError("expected an even number");

@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 std::string KeyOf(const std::vector<std::string>& texts) {
   std::string key;

@@ -4,7 +4,7 @@
 #include "test/unit/topology/machine/captured.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 // Links and NUMA nodes, without NICs and what only a capture knows.
 void ExpectLinksOf(const Machine& machine, const char* captured, bool with_numa) {

@@ -7,7 +7,7 @@
 #include "test/unit/topology/machine/captured.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::HasSubstr;
 using testing::Not;

@@ -7,7 +7,7 @@
 #include "test/unit/topology/machine/captured.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::Contains;
 using testing::ElementsAre;

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr Link kNode{PathClass::kNode, 0};
 constexpr Link kNv2{PathClass::kNode, 2};

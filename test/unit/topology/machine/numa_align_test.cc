@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 // GPUs in all and free, CPUs in all and free.
 ZoneRoom Zone(int gpus, int gpus_free, int cpus = 0, int cpus_free = 0) {

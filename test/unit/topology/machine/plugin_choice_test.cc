@@ -12,7 +12,7 @@
 #include "test/unit/topology/machine/captured.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;

@@ -10,7 +10,7 @@
 #include "topology/machine/ring_table.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::HasSubstr;
 

@@ -10,7 +10,7 @@
 #include "scheduler/api/sight/limited_api.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;

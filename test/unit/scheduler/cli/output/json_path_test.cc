@@ -5,7 +5,7 @@
 #include <string>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 const char* const kNodes = R"({"nodes": [
   {"name": "a", "gpus": [{"free": 3, "pods": [{"name": "p"}]}, {"free": 5, "pods": []}],

@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 Rows PodRows(const Json& pod, const Json& /*answer*/) {
   return {{Text(pod, "namespace"), Text(pod, "name"), Text(pod, "gpus"), Text(pod, "node")}};

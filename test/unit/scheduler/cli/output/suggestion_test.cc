@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 TEST(SuggestionTest, ClosestWordOrNone) {
   const std::vector<std::string> words = {"explain", "nodes",      "quota",           "reclaims",

@@ -6,7 +6,7 @@
 #include <sstream>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 Table Verdicts() {
   Table table({"NODE", "RANK", "FITS", "BECAUSE"});

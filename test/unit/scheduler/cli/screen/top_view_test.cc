@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using Kind = Key::Kind;
 

@@ -5,7 +5,7 @@
 #include "test/unit/scheduler/engine/claims/claims_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::Allocated;
 using test::Asks;

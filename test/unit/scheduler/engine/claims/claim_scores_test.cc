@@ -14,7 +14,7 @@
 #include "test/unit/scheduler/dra/devices.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr const char* kH100 = "NVIDIA H100 80GB HBM3";
 constexpr const char* kA100 = "NVIDIA A100-SXM4-40GB";

@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 const NodeName kNode("gpu-1");
 constexpr PlaceholderTimes kTimes;

@@ -9,7 +9,7 @@
 #include <string>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::minutes;
 

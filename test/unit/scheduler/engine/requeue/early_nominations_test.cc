@@ -9,7 +9,7 @@
 #include "test/unit/scheduler/engine/engine_quota_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::seconds;
 using test::StockNode;

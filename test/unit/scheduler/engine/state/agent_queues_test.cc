@@ -5,7 +5,7 @@
 #include <string>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 constexpr Millis kPatience{300'000};
 const NodeName kNode("n1");

@@ -3,7 +3,7 @@
 #include "test/unit/scheduler/engine/parts_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::At;
 using test::TeamPod;

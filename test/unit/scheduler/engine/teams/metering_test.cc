@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/engine/parts_fixture.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using test::At;
 using test::Quota;

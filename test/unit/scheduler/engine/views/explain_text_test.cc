@@ -7,7 +7,7 @@
 #include "test/builders/cluster.h"
 
 namespace tranche::test {
-namespace {
+namespace THIS_FILE {
 
 TEST(ExplainText, RequestsInAFewWords) {
   EXPECT_EQ(DescribeRequest(WholePod("pod", 2)), "2 GPU");

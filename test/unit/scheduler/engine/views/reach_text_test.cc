@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::minutes;
 using std::chrono::seconds;

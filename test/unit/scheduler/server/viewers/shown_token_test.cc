@@ -10,7 +10,7 @@
 #include "test/unit/scheduler/server/viewers/tokens.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::seconds;
 using std::chrono::sys_seconds;

@@ -14,7 +14,7 @@
 #include "test/unit/scheduler/server/viewers/tokens.h"
 
 namespace tranche {
-namespace {
+namespace THIS_FILE {
 
 using std::chrono::minutes;
 using std::chrono::seconds;

@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/wire/agents/agent_cases.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 PodRequest WithoutPlugin(RequestStyle style, const std::vector<int64_t>& counts) {
   std::vector<ContainerInfo> containers;

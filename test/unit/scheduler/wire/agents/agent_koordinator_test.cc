@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/wire/agents/agent_cases.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 constexpr std::string_view kAllocated = "scheduling.koordinator.sh/device-allocated";
 

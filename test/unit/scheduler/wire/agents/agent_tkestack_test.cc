@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/wire/agents/agent_cases.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 TEST(Tkestack, CountsAppContainersFromZero) {
   const PodRequest request = Asking(RequestStyle::kTkestack,

@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/wire/agents/agent_cases.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 PodRequest TwoVolcanoApps() { return Asking(RequestStyle::kVolcano, {App("a"), App("b")}, {1, 1}); }
 

@@ -7,7 +7,7 @@
 #include "test/unit/scheduler/wire/agents/agent_cases.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 const Allocation kHalfCard = Exact({{"main", {Share(1, "GPU-b", 500, 8192)}}});
 

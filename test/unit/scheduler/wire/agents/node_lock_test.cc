@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 const Instant kNow =
     std::chrono::sys_days(std::chrono::year(2026) / 3 / 1) + std::chrono::hours(12);

@@ -14,7 +14,7 @@
 #include "scheduler/wire/json/json.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 using dra::Claim;
 using dra::DeviceClass;

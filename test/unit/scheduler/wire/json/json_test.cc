@@ -5,7 +5,7 @@
 #include <string>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 std::string ErrorOf(std::string_view text) {
   Parser parser;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 std::string Nested(std::size_t depth, const std::string& inside) {
   std::string text;

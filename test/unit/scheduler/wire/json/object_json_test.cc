@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 using Json = nlohmann::json;
 

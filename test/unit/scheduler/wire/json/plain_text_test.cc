@@ -6,7 +6,7 @@
 #include <string>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 TEST(PlainText, EveryByteIsWhatItIsWhereverItStands) {
   for (int byte = 0; byte < 256; ++byte) {

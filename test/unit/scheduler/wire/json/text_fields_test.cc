@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 TEST(ParseDuration, ReadsWhatGoWrites) {
   constexpr Millis kDay = std::chrono::hours(24);

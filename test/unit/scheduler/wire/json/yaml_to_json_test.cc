@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace tranche::embedded {
-namespace {
+namespace THIS_FILE {
 
 std::string Convert(const std::string& yaml) {
   const auto json = YamlToJson(yaml);

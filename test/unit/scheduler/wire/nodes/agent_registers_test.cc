@@ -8,7 +8,7 @@
 #include "scheduler/wire/json/json.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 std::string ErrorOf(const absl::Status& status) {
   return std::string(status.message().data(), status.message().size());

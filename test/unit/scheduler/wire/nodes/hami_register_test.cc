@@ -5,7 +5,7 @@
 #include "scheduler/wire/nodes/agent_registers.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 TEST(AgentRegister, ReadsTheShortTextForm) {
   const absl::StatusOr<AgentRegister> found = ParseHamiRegister(

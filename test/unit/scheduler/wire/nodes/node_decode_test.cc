@@ -9,7 +9,7 @@
 #include "scheduler/wire/json/json.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 absl::StatusOr<NodeFacts> TryNode(std::string_view json) {
   Parser parser;

@@ -9,7 +9,7 @@
 #include "scheduler/wire/nodes/node_decode.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;

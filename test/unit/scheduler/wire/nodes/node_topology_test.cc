@@ -8,7 +8,7 @@
 #include "scheduler/wire/nodes/node_slices.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 using ::testing::HasSubstr;
 

@@ -11,7 +11,7 @@
 #include "test/unit/scheduler/wire/pods/request_text.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 TEST(PodDecode, ReadsWhoAndWhereAPodIs) {
   const absl::StatusOr<PodFacts> pod = TryPod(R"({

@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/wire/pods/request_text.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 PodRequest Decode(std::string_view labels, std::string_view annotations,
                   std::string_view spec = R"("containers":[{"name":"main","resources":{"limits":)"

@@ -6,7 +6,7 @@
 #include "test/unit/scheduler/wire/pods/request_text.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 using Operator = NodeTerm::Operator;
 

@@ -7,7 +7,7 @@
 #include "test/unit/scheduler/wire/pods/request_text.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 // "i2 s1 a3 o1": init containers, sidecars, app containers in order, and overhead of
 // nvidia.com/gpu.

@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/wire/pods/request_text.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 using Texts = std::vector<std::string>;
 

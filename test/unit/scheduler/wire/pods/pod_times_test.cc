@@ -6,7 +6,7 @@
 #include "test/unit/scheduler/wire/pods/request_text.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 // Times of one day as "hh:mm:ss", "-" for unknown: bound, started, running, finished.
 std::string TimesOf(std::string_view status, std::string_view node = "n1") {

@@ -8,7 +8,7 @@
 #include "test/unit/scheduler/wire/pods/request_text.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 // The card of the examples, as the agents count it in the units of the examples.
 constexpr int64_t kCardMib = 81'920;

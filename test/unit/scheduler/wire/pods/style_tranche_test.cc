@@ -4,7 +4,7 @@
 #include "test/unit/scheduler/wire/pods/request_text.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 constexpr std::string_view kPlain = R"("containers":[{"name":"main"},{"name":"side"}])";
 

@@ -11,7 +11,7 @@
 #include "scheduler/wire/pods/pod_decode.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 using Json = nlohmann::json;
 

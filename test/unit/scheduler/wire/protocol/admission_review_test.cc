@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 TEST(AdmissionReviewText, AnAnswerHasItsPatchInBase64) {
   AdmissionAnswer answer;

@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 constexpr std::string_view kPod =
     R"({"metadata":{"name":"train-0","namespace":"team-a","uid":"u-1"},"spec":{"containers":[]}})";

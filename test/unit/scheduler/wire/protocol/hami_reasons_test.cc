@@ -8,7 +8,7 @@
 #include "test/builders/cluster.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 TEST(HamiWords, AreTheNearestOfTheirs) {
   struct Case {

@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 using Names = std::vector<std::string_view>;
 

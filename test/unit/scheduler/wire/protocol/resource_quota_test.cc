@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 std::string Quota(const std::string& spec) {
   return fmt::format(

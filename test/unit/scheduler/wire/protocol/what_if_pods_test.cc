@@ -7,7 +7,7 @@
 #include <string>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 constexpr std::string_view kTemplate =
     R"({"metadata":{"labels":{"app":"x"}},"spec":{"containers":[{"name":"main","resources":)"

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 Device Card(int card, std::string_view uuid, int64_t milli, int64_t mib) {
   Device device;

@@ -7,7 +7,7 @@
 #include "test/builders/budget.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 using test::Utc;
 using ::testing::HasSubstr;

@@ -11,7 +11,7 @@
 #include "test/builders/budget.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 using test::GpuHours;
 using test::Gpus;

@@ -8,7 +8,7 @@
 #include "scheduler/wire/pods/pod_decode.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 using PlainJson = nlohmann::json;
 

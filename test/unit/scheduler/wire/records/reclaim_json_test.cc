@@ -18,7 +18,7 @@
 #include "test/fakes/places.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 Instant At(int64_t millis) { return Instant(Millis(1'767'323'045'000 + millis)); }
 

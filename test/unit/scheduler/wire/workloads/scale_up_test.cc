@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 constexpr std::string_view kPod = R"({"kind":"Pod","namespace":"a","name":"p","uid":"u"})";
 

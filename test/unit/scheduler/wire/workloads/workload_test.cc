@@ -7,7 +7,7 @@
 #include "scheduler/wire/workloads/gang_sizes.h"
 
 namespace tranche::wire {
-namespace {
+namespace THIS_FILE {
 
 // "jobset/run together 5: driver*1 worker*4", or the error; a question mark: without a template.
 std::string Text(std::string_view kind, const std::string& spec) {
