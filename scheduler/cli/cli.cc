@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iostream>
 #include <ostream>
 #include <sstream>
 
@@ -13,6 +14,7 @@
 #include "scheduler/cli/cli_help.h"
 #include "scheduler/cli/cli_lists.h"
 #include "scheduler/cli/cli_man.h"
+#include "scheduler/cli/cli_mcp.h"
 #include "scheduler/cli/cli_validate.h"
 #include "scheduler/cli/output/exit_code.h"
 #include "scheduler/cli/output/terminal.h"
@@ -152,8 +154,13 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
                                                   : ExplainWhat::kAnswers;
     return ExplainPod(commands.client, commands.pod, what, out, err);
   }
-  if (command == "whatif") return AskWhatIf(commands.client, commands.what_if_file, out, err);
-  if (command == "plan") return AskPlan(commands.client, commands.edits_file, out, err);
+  if (command == "whatif") {
+    return AskWhatIf(commands.client, ReadManifest(commands.what_if_file), out, err);
+  }
+  if (command == "plan") {
+    return AskPlan(commands.client, ReadManifest(commands.edits_file), out, err);
+  }
+  if (command == "mcp") return AnswerModel(commands.client, std::cin, out);
   return PrintSchedulerConfig(commands.scheduler_config, out, err);
 }
 

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "scheduler/api/pages.h"
 #include "scheduler/cli/cli_advice.h"
-#include "scheduler/cli/cli_audit.h"
+#include "scheduler/cli/output/audit.h"
 #include "scheduler/cli/cli_reclaim.h"
 #include "scheduler/cli/output/exit_code.h"
 #include "scheduler/cli/output/rank.h"
@@ -242,26 +242,20 @@ absl::Status Collect(Json document, Json& pods) {
                                                 wire::WorkloadKinds(), wire::Quoted(kind)));
 }
 
-// The documents of a file of YAML or JSON, as a list; - is standard input.
-absl::StatusOr<Json> ReadDocuments(const std::string& path) {
-  std::ifstream file(path == "-" ? "/dev/stdin" : path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return absl::NotFoundError(
-        fmt::format("expected a readable file, found none at {}", wire::Quoted(path)));
-  }
-  const absl::StatusOr<std::string> json = embedded::YamlToJson(text.str());
+// The documents of YAML or JSON, as a list.
+absl::StatusOr<Json> DocumentsOf(const Manifest& manifest) {
+  const absl::StatusOr<std::string> json = embedded::YamlToJson(manifest.text);
   if (!json.ok()) {
     return absl::InvalidArgumentError(
-        fmt::format("{}: {}", path, std::string(json.status().message())));
+        fmt::format("{}: {}", manifest.name, std::string(json.status().message())));
   }
   return Json::parse(*json, nullptr, /*allow_exceptions=*/false);
 }
 
 // Objects and Lists of them as they are; `objects` and `delete` of a document go to those of the
 // question. What is wrong with them is the server's to say.
-absl::StatusOr<std::string> ReadEdits(const std::string& path) {
-  absl::StatusOr<Json> documents = ReadDocuments(path);
+absl::StatusOr<std::string> EditsOf(const Manifest& manifest) {
+  absl::StatusOr<Json> documents = DocumentsOf(manifest);
   if (!documents.ok()) return documents.status();
   Json body = {{"objects", Json::array()}, {"delete", Json::array()}};
   for (Json& document : *documents) {
@@ -276,7 +270,7 @@ absl::StatusOr<std::string> ReadEdits(const std::string& path) {
       if (!document.contains(key) || document[key].is_null()) continue;
       if (!document[key].is_array()) {
         return absl::InvalidArgumentError(
-            fmt::format("{}: expected a list in {}, found another type", path, key));
+            fmt::format("{}: expected a list in {}, found another type", manifest.name, key));
       }
       for (Json& edit : document[key]) body[key].push_back(std::move(edit));
     }
@@ -284,17 +278,18 @@ absl::StatusOr<std::string> ReadEdits(const std::string& path) {
   return body.dump();
 }
 
-absl::StatusOr<std::string> ReadWhatIf(const std::string& path) {
-  absl::StatusOr<Json> documents = ReadDocuments(path);
+absl::StatusOr<std::string> PodsOf(const Manifest& manifest) {
+  absl::StatusOr<Json> documents = DocumentsOf(manifest);
   if (!documents.ok()) return documents.status();
   Json body = {{"pods", Json::array()}};
   for (Json& document : *documents) {
     if (const absl::Status taken = Collect(std::move(document), body["pods"]); !taken.ok()) {
-      return absl::InvalidArgumentError(fmt::format("{}: {}", path, std::string(taken.message())));
+      return absl::InvalidArgumentError(
+          fmt::format("{}: {}", manifest.name, std::string(taken.message())));
     }
   }
   if (body["pods"].empty()) {
-    return absl::InvalidArgumentError(fmt::format("{}: expected a Pod, found none", path));
+    return absl::InvalidArgumentError(fmt::format("{}: expected a Pod, found none", manifest.name));
   }
   return body.dump();
 }
@@ -471,16 +466,28 @@ int ExplainPod(const ClientOptions& options, const std::string& pod, ExplainWhat
       kExitNo);
 }
 
-int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostream& out,
-              std::ostream& err) {
-  const absl::StatusOr<std::string> body = ReadWhatIf(path);
+absl::StatusOr<Manifest> ReadManifest(const std::string& path) {
+  std::ifstream file(path == "-" ? "/dev/stdin" : path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return absl::NotFoundError(
+        fmt::format("expected a readable file, found none at {}", wire::Quoted(path)));
+  }
+  return Manifest{path, text.str()};
+}
+
+int AskWhatIf(const ClientOptions& options, const absl::StatusOr<Manifest>& manifest,
+              std::ostream& out, std::ostream& err) {
+  if (!manifest.ok()) return Fail(err, manifest.status());
+  const absl::StatusOr<std::string> body = PodsOf(*manifest);
   if (!body.ok()) return Fail(err, body.status());
   return Show(options, "POST", "/api/v1/whatif", *body, out, err, PrintWhatIf);
 }
 
-int AskPlan(const ClientOptions& options, const std::string& path, std::ostream& out,
-            std::ostream& err) {
-  const absl::StatusOr<std::string> body = ReadEdits(path);
+int AskPlan(const ClientOptions& options, const absl::StatusOr<Manifest>& manifest,
+            std::ostream& out, std::ostream& err) {
+  if (!manifest.ok()) return Fail(err, manifest.status());
+  const absl::StatusOr<std::string> body = EditsOf(*manifest);
   if (!body.ok()) return Fail(err, body.status());
   return Show(options, "POST", "/api/v1/plan", *body, out, err,
               [](const Json& answer, std::ostream& page) {

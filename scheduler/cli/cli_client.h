@@ -9,6 +9,7 @@
 #include <iosfwd>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "scheduler/cli/cli_ask.h"
 
 namespace tranche {
@@ -38,13 +39,20 @@ enum class ExplainWhat : uint8_t {
 };
 int ExplainPod(const ClientOptions& options, const std::string& pod, ExplainWhat what,
                std::ostream& out, std::ostream& err);
-// `path`: YAML or JSON with Pod objects, - for standard input. A pod that does not fit is a domain
-// no.
-int AskWhatIf(const ClientOptions& options, const std::string& path, std::ostream& out,
-              std::ostream& err);
-// What edits would do at once. `path`: YAML or JSON with the objects that come or change, and with
-// `delete`, a list of kinds and names; - for standard input.
-int AskPlan(const ClientOptions& options, const std::string& path, std::ostream& out,
-            std::ostream& err);
+// Objects in YAML or JSON, and what errors call them.
+struct Manifest {
+  std::string name;
+  std::string text;
+};
+// Of a file; - is standard input. Errors: NotFound where it cannot be read.
+absl::StatusOr<Manifest> ReadManifest(const std::string& path);
+
+// Pods, or what pods are made from. A pod that does not fit is a domain no.
+int AskWhatIf(const ClientOptions& options, const absl::StatusOr<Manifest>& manifest,
+              std::ostream& out, std::ostream& err);
+// What edits would do at once: the objects that come or change, and with `delete`, a list of kinds
+// and names.
+int AskPlan(const ClientOptions& options, const absl::StatusOr<Manifest>& manifest,
+            std::ostream& out, std::ostream& err);
 
 }  // namespace tranche

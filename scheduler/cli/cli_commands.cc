@@ -246,6 +246,11 @@ void AddClient(CLI::App& app, Commands& commands) {
   AddClientOptions(*AddCommand(app, kWhyGroup, "audit",
                                "the server's books against themselves and the cluster", {}),
                    commands);
+  AddServerOptions(
+      *AddCommand(app, kWhyGroup, "mcp",
+                  "answer a language model on standard input (MCP); changes nothing",
+                  {{"mcp --server https://gpus.example.com", "as the command of an MCP client"}}),
+      commands);
 }
 
 void AddValidate(CLI::App& app, Commands& commands) {

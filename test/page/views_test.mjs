@@ -203,9 +203,15 @@ test('advice is shown', () => visit({view: 'advice'}, async (page, one) => {
 }));
 
 test('the page follows the cluster, and asks only for what changed', () => visit({view: 'queue'}, async (page) => {
-  const statuses = [];
-  page.on('response', (reply) => {
-    if (/\/api\/v1\/(pods|quotas)$/.test(reply.url())) statuses.push(reply.status());
+  const quotas = [];
+  const pods = [];  // {since, names: of the pods that were sent, gone: likewise; null: unchanged}
+  page.on('response', async (reply) => {
+    const {pathname, searchParams} = new URL(reply.url());
+    if (pathname === '/api/v1/quotas') quotas.push(reply.status());
+    if (pathname !== '/api/v1/pods') return;
+    const answer = reply.status() === 200 ? await reply.json() : null;
+    const namesOf = (list) => list?.map(({name}) => name) ?? null;
+    pods.push({since: searchParams.get('since'), names: namesOf(answer?.pods), gone: namesOf(answer?.gone)});
   });
   await page.locator('.queue-table').waitFor();
   await server.apply(pod('team-vision', 'newcomer', {limits: {'nvidia.com/gpu': 64}}));
@@ -214,7 +220,15 @@ test('the page follows the cluster, and asks only for what changed', () => visit
   await server.advance(2);
   await page.locator('.queue-table a:text-is("newcomer")').waitFor({state: 'detached', timeout: 10000});
   await page.waitForTimeout(2500);
-  assert.ok(statuses.includes(304), `expected an answer 304, found ${statuses}`);
+  assert.ok(quotas.includes(304), `expected an answer 304, found ${quotas}`);
+  const all = (await server.get('pods')).pods.length;
+  const [whole, ...later] = pods;
+  assert.equal(whole.since, null);
+  assert.ok(whole.names.length >= all, `expected all ${all} pods first, found ${whole.names.length}`);
+  assert.ok(later.length > 0 && later.every(({since}) => since !== null), JSON.stringify(later));
+  assert.ok(later.some(({names}) => names?.includes('newcomer')), 'it came');
+  assert.ok(later.some(({gone}) => gone?.includes('newcomer')), 'it went');
+  assert.ok(later.some(({names}) => names === null || names.length < all), 'not all again each time');
 }));
 
 for (const dark of [false, true]) {

@@ -441,5 +441,5 @@ TEST(AgentMig, InstancesAreAtTheirPlannedPlacesAndNothingIsGivenTwice) {
   EXPECT_GT(stopped, 100);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::agent

@@ -383,5 +383,5 @@ TEST(AgentTurns, NothingIsGivenTwiceAndEachGetsItsOwn) {
   EXPECT_GT(stopped, 1'000);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::agent

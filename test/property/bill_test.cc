@@ -259,5 +259,5 @@ TEST_F(BillProperty, IsWhatComesOfLookingAtEveryMinuteAndItsPartsAddUp) {
   EXPECT_GT(with_money, steps_ / 200) << "histories that cost nothing show little";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

@@ -206,5 +206,5 @@ TEST_F(BudgetForesight, NothingChangesBeforeTheNextChangeAndSomethingDoesThen) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

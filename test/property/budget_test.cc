@@ -208,5 +208,5 @@ TEST_F(BudgetProperty, ARestartChangesNoClosedWindowAndNothingAfterIt) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -360,5 +360,5 @@ TEST(DefragmentProperty, TheFirstEntryIsAsCheapAsAnySearchFinds) {
   EXPECT_LE(missed * 50, possible + 50) << missed << " of " << possible;
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

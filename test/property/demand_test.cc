@@ -121,5 +121,5 @@ TEST(DemandProperty, RowsAreWhatTheIntervalsSay) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

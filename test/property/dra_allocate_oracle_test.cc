@@ -318,5 +318,5 @@ TEST(DraAllocateOracle, ChargeBeforeCoversChargeAfter) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::dra

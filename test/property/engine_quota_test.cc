@@ -492,5 +492,5 @@ TEST(EngineQuotaStream, InvariantsHoldAfterEveryStep) {
   EXPECT_GT(compared, steps / 200) << "the streams hardly compare anything";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -436,5 +436,5 @@ TEST(EngineReclaimStream, RandomStreamsKeepTheBooksAndTheRules) {
   EXPECT_GT(done, 0);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

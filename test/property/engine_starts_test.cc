@@ -463,5 +463,5 @@ TEST(EngineStarts, HoldWhatTheProcessThatLivedOnHoldsOrMore) {
   RecordProperty("starts", static_cast<int>(starts));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -444,5 +444,5 @@ TEST(EngineStream, InvariantsHoldAfterEveryStep) {
   EXPECT_GT(binds, steps / 100) << "the streams hardly bind anything: the test says little";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -234,5 +234,5 @@ TEST(DecayedUsageProperty, AYearOfManyEventsStaysWithinAGpuSecond) {
   ASSERT_LT(std::abs(UsageOf(usage) - expected), kGpuSecond);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

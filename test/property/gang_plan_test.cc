@@ -264,5 +264,5 @@ TEST_F(GangPlanOracle, MembersOfADomainAreNeighboursByRank) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

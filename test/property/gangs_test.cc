@@ -205,5 +205,5 @@ TEST(GangProperties, AllOrNoneUnderRandomEvents) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

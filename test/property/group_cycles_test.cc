@@ -193,5 +193,5 @@ TEST(GroupCycleProperties, EnoughOrNobodyPassesAndWhoPassedIsBound) {
   EXPECT_LT(refusals, cycles);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -415,5 +415,5 @@ TEST(MachineTableProperty, DrawnFreeSetsOfSixteenGpusLinkedAtRandom) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -453,5 +453,5 @@ TEST(MigPlanned, NodesThatPodsComeToAndLeaveStayLegal) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -106,5 +106,5 @@ TEST(NodeNamesProperty, AgreeWithAMap) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

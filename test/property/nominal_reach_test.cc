@@ -230,5 +230,5 @@ TEST(NominalReach, WhatIsSaidHoldsInEverySmallWorld) {
   EXPECT_GT(interleaved, 0);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -168,5 +168,5 @@ TEST_F(PastUsesProperty, BudgetsThatAreDeclaredLaterCountTheSame) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -318,5 +318,5 @@ TEST(PlacementOracle, ClassesAndUserLimitsAllowExactlyWhatTheySay) {
   EXPECT_TRUE(seeds.AtLeast(crowded, 100)) << crowded << " refused for the number of users alone";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

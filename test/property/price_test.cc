@@ -137,5 +137,5 @@ TEST_F(PriceProperty, FromChangeToChangeComesToTheSameAsMinuteByMinute) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

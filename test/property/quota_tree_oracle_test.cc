@@ -407,5 +407,5 @@ TEST(QuotaTreeOracle, RandomTreesAnswerAsTheRecurrencesSay) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -152,5 +152,5 @@ TEST(ReclaimChoice, InterleavedBorrowersMakeRoomAsByTryingEverySet) {
   EXPECT_TRUE(HasFailure() || steps < 1'000 || (by_marks > 100 && by_choice > 50));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

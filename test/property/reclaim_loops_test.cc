@@ -399,5 +399,5 @@ TEST(ReclaimLoops, TeamsThatBorrowNothingDoNotTakeFairSharesFromEachOther) {
   EXPECT_EQ(stage.Arrive("b", Gang("b2", 0, 2, "h")), "a2");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -489,5 +489,5 @@ TEST(ReclaimOracle, ALoweredQuotaIsMetAtTheLeastCost) {
   std::cout << met << " targets met\n";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -272,5 +272,5 @@ TEST(RepartitionProperty, OneMoveServesAsManyAsTheBestOfAllLegalSets) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -180,5 +180,5 @@ TEST(ScoringProperty, WasteNeverExceedsWhatIsFreeAndFullRoomsWasteNothing) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

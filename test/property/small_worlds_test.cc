@@ -276,5 +276,5 @@ TEST(SmallWorlds, EveryAnswerIsThatOfACount) {
   std::cout << worlds << " worlds\n";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

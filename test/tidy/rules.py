@@ -57,7 +57,7 @@ RANKS = [
     ["scheduler/server/viewers"],
     ["scheduler/server"],
     ["scheduler/cli/output"],
-    ["scheduler/cli/screen"],
+    ["scheduler/cli/screen", "scheduler/cli/mcp"],
     ["scheduler/cli"],
     ["bench", "test"],
 ]
@@ -76,7 +76,7 @@ _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/
                "scheduler/wire/protocol", *_KUBE_ROOMS, "scheduler/embedded",
                "scheduler/controllers", "scheduler/api/lists", "scheduler/api",
                "scheduler/api/foresight", "scheduler/api/sight", "scheduler/server",
-               "scheduler/cli", "scheduler/cli/output",
+               "scheduler/cli", "scheduler/cli/output", "scheduler/cli/mcp",
                "policy/*.cc"]
 # Where threads share state; test/tidy/threads.sh has clang check the locks.
 _SHARED_ROOMS = ["scheduler/http", *_KUBE_ROOMS, "scheduler/embedded", "scheduler/ledger",

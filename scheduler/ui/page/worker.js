@@ -1,9 +1,10 @@
 // Keeps what the page shows up to date, off its thread: polls, parses, and hands over what changed.
 //
 // Polling, not a stream: every question stands alone, so that proxies, restarts and a change of
-// leader need no care; an unchanged document costs a 304 without a body (If-None-Match). Thousands
-// of nodes and pods are parsed, compared, searched and sorted here, and only what is looked at goes
-// to the page. What the view does not need is asked for seldom.
+// leader need no care; an unchanged document costs a 304 without a body (If-None-Match), and of pods
+// only those that changed since the last answer are asked for (?since=). Thousands of nodes and pods
+// are parsed, compared, searched and sorted here, and only what is looked at goes to the page. What
+// the view does not need is asked for seldom.
 //
 // In:  {set: {token, namespace, visible, wanted: [source]}}, {pod: 'ns/name', id}, {list: query, id}
 // Out: {source: 'nodes', text} at first, then {source: 'nodes', changed, gone},
@@ -22,12 +23,26 @@ const TIMEOUT_MS = 20000;
 
 let token = '';
 let namespace = '';
+let askers = 0;  // counts them, and returns to the page: what changed since holds for one alone
 let visible = true;
 let wanted = [];
 let owners = new Owners();
 let allPods = [];
 let pods = new Map();   // 'ns/name' -> the API's entry
 const nodes = new Map();  // name -> its JSON text
+
+const keyOf = ({namespace: of, name}) => `${of}/${name}`;
+
+// A pod that went may have been followed by another of its name.
+function mergePods(changed, gone) {
+  for (const pod of gone) {
+    if (pods.get(keyOf(pod))?.uid === pod.uid) pods.delete(keyOf(pod));
+  }
+  const before = pods.size;
+  for (const pod of changed) pods.set(keyOf(pod), pod);
+  if (pods.size === before) return;
+  pods = new Map([...pods].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
 
 const takers = {
   nodes(list) {
@@ -44,12 +59,16 @@ const takers = {
     for (const name of gone) nodes.delete(name);
     return {changed, gone};
   },
-  pods(list) {
-    allPods = list;
-    pods = new Map(list.map((pod) => [`${pod.namespace}/${pod.name}`, pod]));
-    const waiting = list.filter(isWaiting);
-    const namespaces = new Set(list.map((pod) => pod.namespace));
-    return {waiting, placed: list.length - waiting.length, namespaces: [...namespaces].sort()};
+  pods(list, document) {
+    if (document.complete === false) {
+      mergePods(list, document.gone);
+    } else {
+      pods = new Map(list.map((pod) => [keyOf(pod), pod]));
+    }
+    allPods = [...pods.values()];
+    const waiting = allPods.filter(isWaiting);
+    const namespaces = new Set(allPods.map((pod) => pod.namespace));
+    return {waiting, placed: allPods.length - waiting.length, namespaces: [...namespaces].sort()};
   },
   quotas(list) {
     owners = new Owners(list);
@@ -60,23 +79,28 @@ const takers = {
 };
 
 const sources = Object.keys(takers).map((name) => (
-  {name, tag: null, started: false, asked: 0, timer: null, running: false}));
+  {name, tag: null, version: null, started: false, asked: 0, timer: null, running: false}));
 
 async function read(source) {
   const headers = token ? {Authorization: `Bearer ${token}`} : {};
   if (source.tag) headers['If-None-Match'] = source.tag;
-  const which = namespace ? `?${new URLSearchParams({namespace})}` : '';
-  const reply = await fetch(`../api/v1/${source.name}${which}`,
+  const which = new URLSearchParams();
+  if (namespace) which.set('namespace', namespace);
+  if (source.version) which.set('since', source.version);
+  const asker = askers;
+  const reply = await fetch(`../api/v1/${source.name}${which.toString() && `?${which}`}`,
                             {cache: 'no-store', headers, signal: AbortSignal.timeout(TIMEOUT_MS)});
   if (reply.status === 304) return {same: true};
   if (!reply.ok) throw await refusal(reply);
   const text = await reply.text();
+  if (asker !== askers) return {same: true};  // asked before the token or the namespace was another
   // The first nodes go on as they came: a text is copied to the page faster than what is made of it.
   const first = source.name === 'nodes' && !source.started;
   source.started = true;
   if (first) postMessage({source: 'nodes', text});
   source.tag = reply.headers.get('ETag');
   const document = JSON.parse(text);
+  source.version = document.version ?? null;
   const news = takers[source.name](document[source.name] ?? [], document);
   return first ? {same: true} : news;
 }
@@ -135,8 +159,9 @@ onmessage = ({data}) => {
   }
   const again = data.set.token !== token || data.set.namespace !== namespace || (data.set.visible && !visible);
   ({token, namespace, visible, wanted} = data.set);
+  if (again) askers += 1;
   for (const source of sources) {
-    if (again) source.asked = 0;
+    if (again) Object.assign(source, {asked: 0, version: null, tag: null});
     schedule(source);
   }
 };

@@ -94,5 +94,5 @@ TEST(SimEvictions, QuotaIsFilledLineByLine) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

@@ -105,5 +105,5 @@ TEST(SimClaimUses, KeepATeamsPodsWaiting) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

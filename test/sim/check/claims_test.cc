@@ -144,5 +144,5 @@ TEST(SimClaimLaws, WhoFitsRunsWhenAllIsQuiet) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

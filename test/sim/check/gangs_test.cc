@@ -66,5 +66,5 @@ TEST(SimGangs, AGangGoesWhole) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

@@ -486,5 +486,5 @@ TEST(SimLiveness, SomebodyLeads) {
               ElementsAre("liveness"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

@@ -244,5 +244,5 @@ TEST_F(SimLedger, ABindWhoseOutcomeNobodyLearntIsChargedUntilTheLeaderWasLost) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

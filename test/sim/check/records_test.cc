@@ -304,5 +304,5 @@ TEST(SimLiveness, SomebodyIsPlacedWhereSomebodyLeads) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

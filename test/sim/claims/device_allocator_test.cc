@@ -112,5 +112,5 @@ TEST(DeviceAllocator, CountsTheNewestPoolThatIsWhole) {
   EXPECT_EQ(Given(slices, one, {}), "n1/gpu-2 | ") << "the old generation counts for nothing";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

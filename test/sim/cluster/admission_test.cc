@@ -120,5 +120,5 @@ TEST(AdmissionTest, ChangedPodsAreAskedAboutWhereAnnotationsChange) {
             403);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

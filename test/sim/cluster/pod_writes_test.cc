@@ -251,5 +251,5 @@ TEST(PodWritesTest, NewPodsAreFilledIn) {
   EXPECT_EQ(make("r", "1", "none"), 403);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

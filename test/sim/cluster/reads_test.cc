@@ -233,5 +233,5 @@ TEST(NetworkTest, AnAnswerMayBeLostAfterTheWrite) {
   for (int i = 0; i < 50; ++i) EXPECT_EQ(scene.Send("GET", "/api/v1/pods").code, 200);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

@@ -175,5 +175,5 @@ TEST(WritesTest, WhatHasFinalizersGoesWithTheLastOfThem) {
   EXPECT_TRUE(scene.Object("resourceclaims", "team/one").is_null());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

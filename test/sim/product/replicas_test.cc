@@ -196,5 +196,5 @@ TEST(ReplicasTest, OneSeedIsOneRun) {
   EXPECT_NE(DigestOfAWhile(1, Name()), DigestOfAWhile(2, Name()));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

@@ -171,5 +171,5 @@ TEST(SimSeeds, WhatFailedOnceIsMended) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

@@ -170,5 +170,5 @@ TEST(KubeSchedulerTest, TheExtenderDecidesWhoIsPreempted) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

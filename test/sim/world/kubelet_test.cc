@@ -150,5 +150,5 @@ TEST(KubeletTest, AMachineThatVanishesGivesEverythingBack) {
   EXPECT_EQ(scene.Phase("p"), "Running");  // nobody says otherwise
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

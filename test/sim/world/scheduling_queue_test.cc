@@ -123,5 +123,5 @@ TEST(SchedulingQueueTest, OneThatIsRemovedDoesNotComeBack) {
   EXPECT_EQ(queue.size(), 0U);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

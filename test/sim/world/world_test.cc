@@ -125,5 +125,5 @@ TEST(WorldTest, LivesWithEveryFault) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::sim

@@ -64,5 +64,5 @@ TEST(AdminGuide, EveryExampleIsAccepted) {
                                                 "GPUPrice", "GPUQuota"}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

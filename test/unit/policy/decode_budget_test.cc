@@ -130,5 +130,5 @@ TEST(DecodeGpuBudgetTest, RefusalsNameTheFieldTheRuleAndTheValue) {
             "spec.gpuHours: expected a decimal, found nothing");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -195,5 +195,5 @@ TEST(DecodeGpuClassTest, RefusalsNameTheFieldTheRuleAndTheValue) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -90,5 +90,5 @@ TEST(ParseInstantTest, TakesRfc3339Alone) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

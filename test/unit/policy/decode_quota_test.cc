@@ -288,5 +288,5 @@ TEST(DecodeGpuQuotaTest, ASwitchThatIsNotWrittenIsLeftToTheParent) {
   EXPECT_EQ(quota->fair_share_preemption, true);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -379,5 +379,5 @@ TEST(DecodeGpuPolicyTest, AKeyIsShownAsTextOnly) {
       << policy.status();
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

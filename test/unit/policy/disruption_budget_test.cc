@@ -84,5 +84,5 @@ TEST(DisruptionBudgetTest, RefusesWhatIsNoBudgetAndSaysWhere) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

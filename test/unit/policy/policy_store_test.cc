@@ -415,5 +415,5 @@ TEST_F(PolicyStoreTest, WhatIsInForceIsAlwaysATree) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

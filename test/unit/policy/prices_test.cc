@@ -218,5 +218,5 @@ TEST(FormatMicrosTest, HasAsFewDecimalsAsItTakes) {
   EXPECT_EQ(FormatMicros(12'000'000), "12");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

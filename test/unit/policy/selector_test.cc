@@ -42,5 +42,5 @@ TEST(LabelSelectorTest, MatchesAsKubernetesDoes) {
   for (const auto& c : kCases) EXPECT_EQ(c.selector.Matches(team_a), c.matches) << c.what;
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -93,5 +93,5 @@ TEST(SelectorText, WhatIsWrongIsSaidWithItsPlace) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

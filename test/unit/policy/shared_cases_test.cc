@@ -90,5 +90,5 @@ TEST(SharedCasesTest, WhatTheServerRefusesIsRefusedForTheSameField) {
   EXPECT_GT(checked, 0U);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

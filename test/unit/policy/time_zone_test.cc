@@ -91,5 +91,5 @@ TEST(TimeZoneTest, WeeksCountFromMonday) {
   EXPECT_EQ(TimeZone::Weekday({2024, 2, 29}), 3);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -111,5 +111,5 @@ TEST_F(HeldSumsTest, NobodyUsesAnythingWhileTheClockIsSetForward) {
   EXPECT_THAT(Time(), ElementsAre("team-a//h100 4000"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -237,5 +237,5 @@ TEST_F(QuotaBookTest, PastUseOfWorkThatIsGoneOnlyFades) {
   EXPECT_LE(next.DecayedMilliGpuHours("team-a", now_ + Hours(168)), then / 2 + 1);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -224,5 +224,5 @@ TEST_F(QuotaBookTest, SaysInNumbersWhyItRefuses) {
             "the borrowLimit of team-a binds");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

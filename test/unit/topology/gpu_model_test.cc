@@ -133,5 +133,5 @@ TEST(GpuModel, TheCatalogueKnowsModelsByAnyOfTheirNames) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

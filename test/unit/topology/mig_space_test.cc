@@ -207,5 +207,5 @@ TEST(MigSpaceTest, KnowsOnlyTheProfilesItWasMadeOf) {
   EXPECT_FALSE(space.Find(left_out).has_value());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -439,5 +439,5 @@ TEST(MigTest, AThreeSliceInstanceLeavesTheFourSliceOneItsOnlyPlace) {
   EXPECT_EQ(layout->front().front().start, 4);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

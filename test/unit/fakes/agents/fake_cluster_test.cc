@@ -78,5 +78,5 @@ TEST(FakePods, OfManyThreadsThatBindOnePodOneSucceeds) {
   EXPECT_EQ(std::count(answers.begin(), answers.end(), 201), 1);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::fakes

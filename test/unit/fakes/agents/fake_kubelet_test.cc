@@ -292,5 +292,5 @@ TEST(FakeKubelet, DeletedPodsGoAndGiveBackTheirDevices) {
   EXPECT_EQ(kubelet.report().served, 2);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::fakes

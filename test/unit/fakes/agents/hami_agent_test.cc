@@ -250,5 +250,5 @@ TEST(FourPdAgent, ReadsItsOwnKeysAndKnowsNoLock) {
   EXPECT_EQ(pods.Node("n1")->Note(kLock), "t,team-a,b");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::fakes

@@ -386,5 +386,5 @@ TEST(Koordlet, ReadsTheDecisionOfJustThisPod) {
   EXPECT_EQ(Whom(agent.Hook("n1", {"u-c", "main"})), "");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::fakes

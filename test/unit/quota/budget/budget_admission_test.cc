@@ -228,5 +228,5 @@ TEST(BudgetViewTest, ABudgetOfNothingIsExhausted) {
   EXPECT_EQ(meter.View(Utc(2026, 1, 1)).percent, 100);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

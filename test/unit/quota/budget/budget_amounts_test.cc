@@ -34,5 +34,5 @@ TEST(BudgetAmountsTest, TheLargerDimensionOfASumCounts) {
   EXPECT_TRUE((RateOf({2, 3}, 500'000) * Millis(10) == GpuTime{10'000'000, 15'000'000}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -148,5 +148,5 @@ TEST(BudgetStandTest, AStandOfAnotherWindowIsKnown) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -358,5 +358,5 @@ TEST(BudgetMeterTest, WindowsMissedWhileTheProcessWasDownAreClosedFromWhatRan) {
   EXPECT_EQ(UsedBy(meter, Utc(2026, 4, 2)), "48.000");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -98,5 +98,5 @@ TEST(RecentRateTest, WhatWasForeseenStandsUntilItComesOrSomethingHappens) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -77,5 +77,5 @@ TEST(BudgetRolloverTest, CapsOfThousandthsOfAnHourAreExact) {
   EXPECT_TRUE(terms.most_debt * 100'000 == kGpuHour * 7);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

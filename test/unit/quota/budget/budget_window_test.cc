@@ -73,5 +73,5 @@ TEST(BudgetWindowTest, AChangedFormTakesEffectWhereTheLastWindowEnds) {
             (TimeSpan{Utc(2026, 2, 1), Utc(2026, 2, 2)}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -142,5 +142,5 @@ TEST(EvictionHistoryTest, WhatIsOlderThanADayIsForgotten) {
   EXPECT_EQ(history.PodsInHour("team", Minute(30)), 0);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -133,5 +133,5 @@ TEST(CheckpointAgesTest, PercentileIsTheNearestRankOfTheClass) {
   EXPECT_EQ(ages.Percentile("training", 1), minutes(5)) << "added after the first question";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -133,5 +133,5 @@ TEST(MomentTest, NoOtherMomentCostsLess) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

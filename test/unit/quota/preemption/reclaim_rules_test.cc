@@ -302,5 +302,5 @@ TEST_F(ReclaimRulesTest, BorrowedWorkAndWorkOfNoTeamMakeRoomTogether) {
   EXPECT_EQ(Planned(), "R2a n0: a-1 x-1");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -182,5 +182,5 @@ TEST(ReclaimRuleNameTest, NamesAreThoseOfTheModel) {
   EXPECT_EQ(ReclaimRuleName(ReclaimRule::kShrink), "Shrink");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -69,5 +69,5 @@ TEST_F(ReclaimShrinkTest, ManyAreShrunkWithoutSuperfluousVictims) {
   EXPECT_FALSE(plan_.optimal);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -210,5 +210,5 @@ TEST(ChargeTest, MilliGpusRoundUp) {
   EXPECT_EQ(MilliGpuRoundedUp(std::numeric_limits<int64_t>::max()).count(), 511'897'659'943'101);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

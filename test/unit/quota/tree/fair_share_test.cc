@@ -139,5 +139,5 @@ TEST(DecayedUsageTest, ARestoredStateGoesOnAsBefore) {
   EXPECT_EQ(again.MilliGpuHours(Hour(2000)), usage.MilliGpuHours(Hour(2000)));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -34,5 +34,5 @@ TEST(GpuTextTest, WhatIsUsedIsRoundedUpAndWhatCanBeHadDown) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

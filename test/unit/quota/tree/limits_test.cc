@@ -147,5 +147,5 @@ TEST(LimitsTest, BothDimensionsAreComparedAndSummedApart) {
   EXPECT_EQ(AddSaturating(Charge{1, kSaturated}, Charge{2, 3}), (Charge{3, kSaturated}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

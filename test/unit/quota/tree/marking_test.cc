@@ -135,5 +135,5 @@ TEST(MarkingTest, TheOrderOfTheInputChangesNothing) {
   EXPECT_EQ(Marks({}, GpuCharge(3)), "");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -23,5 +23,5 @@ TEST(ModelChargeTest, Saturates) {
   EXPECT_EQ(sum.front().charge, (Charge{kSaturated, 1}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

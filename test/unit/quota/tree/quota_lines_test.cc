@@ -76,5 +76,5 @@ TEST(QuotaLinesTest, MemoryAloneShowsTheLineItIsChargedTo) {
   EXPECT_EQ(tree.View(team)[0].used, (Charge{0, 1000}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -454,5 +454,5 @@ TEST(QuotaTreeTest, AllViewsAtOnceAreTheViewsOfEach) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -342,5 +342,5 @@ TEST(Defragment, AnEmptyFleetNeedsNoAdvice) {
   EXPECT_THAT(Advise(fleet), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

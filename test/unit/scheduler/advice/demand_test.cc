@@ -226,5 +226,5 @@ TEST(KindsOf, GivesAKindForEachSize) {
   EXPECT_THAT(KindsOf(PodRequest(), ""), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

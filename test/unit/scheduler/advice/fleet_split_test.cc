@@ -232,5 +232,5 @@ TEST(FleetSplit, OwnClassesRuleWhereTheyAreDeclared) {
   EXPECT_THAT(Split(fleet), ElementsAre("h100: 1 by 10 [4 x 1/10 GPU (training)] | spare 3"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

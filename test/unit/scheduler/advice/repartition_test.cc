@@ -380,5 +380,5 @@ TEST(GeometryChoices, AreTheUndominatedSetsTheDriverCanMake) {
   EXPECT_EQ(GeometryText(Geometry()), "whole");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -113,5 +113,5 @@ TEST(CoverFinder, IsExactForSmallCounts) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

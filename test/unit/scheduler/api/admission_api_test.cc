@@ -427,5 +427,5 @@ TEST_F(AdmissionApiTest, AnOrdinaryPodTakesWellUnderAMillisecond) {
   EXPECT_LT(times[times.size() / 2], std::chrono::milliseconds(1));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -45,13 +45,13 @@ inline test::Json Pod(const test::Json& limits, const test::Json& annotations = 
 }
 
 inline test::Json Review(const test::Json& pod, const std::string& operation = "CREATE",
-                   const test::Json& before = nullptr, const std::string& user = "alice") {
+                         const test::Json& before = nullptr, const std::string& user = "alice") {
   test::Json request = {{"uid", "review-1"},
-                  {"kind", {{"group", ""}, {"version", "v1"}, {"kind", "Pod"}}},
-                  {"operation", operation},
-                  {"namespace", "team-a"},
-                  {"userInfo", {{"username", user}, {"groups", {"system:authenticated"}}}},
-                  {"object", pod}};
+                        {"kind", {{"group", ""}, {"version", "v1"}, {"kind", "Pod"}}},
+                        {"operation", operation},
+                        {"namespace", "team-a"},
+                        {"userInfo", {{"username", user}, {"groups", {"system:authenticated"}}}},
+                        {"object", pod}};
   if (!before.is_null()) request["oldObject"] = before;
   return {{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"request", request}};
 }

@@ -76,5 +76,5 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"NoPodWeCanRead", "CREATE", kForged, R"("labels":{})", "7", false}),
     [](const testing::TestParamInfo<Row>& row) { return row.param.name; });
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

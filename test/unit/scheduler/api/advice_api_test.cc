@@ -232,5 +232,5 @@ TEST(AdviserTest, WhoPeeksWaitsForNobodyAndOrdersOnce) {
   EXPECT_EQ(looks, 2);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -106,5 +106,5 @@ TEST(ApiJsonTest, LargeFleetIsEncodedFast) {
   EXPECT_LT(took.count(), 20'000);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -411,5 +411,5 @@ TEST(ApiTextTest, ErrorsKeepTheirTextWhateverItHolds) {
             R"json({"error":"a \"b\"\t\u0001 é �"})json");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

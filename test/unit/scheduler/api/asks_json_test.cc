@@ -83,5 +83,5 @@ TEST(AsksJsonTest, WhatWasNotSaidIsNull) {
   EXPECT_EQ(told["expectedRuntimeSeconds"], 7200);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -93,5 +93,5 @@ TEST_F(AuditApiTest, ThoseWhoAskMeanwhileShareTheNextLook) {
   EXPECT_EQ(looks, 2);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -139,5 +139,5 @@ TEST(BurnDownTest, AQuotaMetersWhatIsBelowIt) {
   EXPECT_EQ(QuotasBelow("team", quotas), Names{"team"});
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

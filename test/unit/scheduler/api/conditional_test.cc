@@ -119,5 +119,5 @@ TEST(ConditionalTest, AVersionIsCompressedOnce) {
   EXPECT_EQ(first.text(), bytes) << "an answer that is being sent stays what it was";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

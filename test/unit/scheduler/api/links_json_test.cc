@@ -57,5 +57,5 @@ TEST(LinksJsonTest, SaysWhatIsKnownAndWhoSharesAMachineGetsTheSame) {
   EXPECT_EQ(seen["text"], guessed["text"]);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -105,5 +105,5 @@ TEST(PodChangesTest, LabelsThatArentToldAreAChange) {
   EXPECT_EQ(Told(see("p-3")), "");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

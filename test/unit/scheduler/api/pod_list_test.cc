@@ -142,5 +142,5 @@ TEST(PodListTest, AnOptionThatIsWrongIsNamedWithWhatItTakes) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -205,5 +205,5 @@ TEST(ReclaimApiTest, ReclaimsAreATable) {
   EXPECT_EQ(shown({}, kPlanned), "no reclaim runs or ended within the last day\n");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -50,5 +50,5 @@ TEST(RouterTest, HeadIsAnsweredWhereGetIsAndMethodsThatAreAreNamed) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -165,5 +165,5 @@ TEST_F(LiveServer, WithoutALedgerThereIsNoHistory) {
   EXPECT_EQ(Call("GET", "/api/v1/burndown/any").status, 404);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

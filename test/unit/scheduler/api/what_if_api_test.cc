@@ -98,5 +98,5 @@ TEST_F(WhatIfApiTest, OneAtATime) {
   EXPECT_EQ(third.get_future().get(), 200);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -152,5 +152,5 @@ TEST(ProgramNameTest, APluginOfKubectlSaysSo) {
   EXPECT_NE(out.str().find("Usage: kubectl tranche explain"), std::string::npos) << out.str();
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

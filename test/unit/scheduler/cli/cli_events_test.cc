@@ -51,5 +51,5 @@ TEST_F(CliEvents, EventsTellWhatHappenedInOrder) {
   EXPECT_EQ(Ask({"events", "third"}).code, 1);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

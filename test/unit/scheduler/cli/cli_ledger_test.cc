@@ -184,5 +184,5 @@ TEST_F(CliLedgerTest, WrongUseEndsWithTwoAndOneLine) {
   EXPECT_EQ(LedgerVerify(span.path, false, out_, err_), 2);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

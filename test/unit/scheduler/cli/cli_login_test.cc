@@ -178,5 +178,5 @@ TEST_F(LoginTest, KubeconfigsSayHowToSignIn) {
   EXPECT_NE(std::string(clear.message()).find("an https server"), std::string::npos) << clear;
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -186,5 +186,5 @@ TEST(CliProbeDeathTest, ASignalEndsItAtOnce) {
       ::testing::ExitedWithCode(0), "");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

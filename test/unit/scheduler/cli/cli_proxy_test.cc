@@ -273,5 +273,5 @@ TEST_F(ThroughApiServer, WrongFlagsAndKubeconfigsAreNamed) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -78,5 +78,5 @@ TEST_F(ReserveTest, TheAnswerIsTheTerminationMessage) {
   ::unsetenv("NVIDIA_VISIBLE_DEVICES");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -195,5 +195,5 @@ TEST_F(CliServerTest, AUsersTokenIsShownToNobodyWhoDoesNotAsk) {
   EXPECT_FALSE(requests[0].headers.contains("authorization"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -496,5 +496,5 @@ TEST_F(CliOnServer, AdviceFollowsWhatTopTells) {
   EXPECT_TRUE(advice.at("repartition").is_null()) << "no GPUPolicy says otherwise";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

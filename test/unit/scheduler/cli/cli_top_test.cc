@@ -180,5 +180,5 @@ TEST_F(TopOnTerminal, AServerThatGoesAwayIsSaidAndTheViewStays) {
   terminal.ExpectGivenBack();
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -159,5 +159,5 @@ TEST_F(CliTopologyTest, WrongOptionsAreUsageErrors) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -242,5 +242,5 @@ TEST_F(CliValidateTest, NothingPrintedSteersATerminal) {
   EXPECT_EQ(out_.str().find('\x1b'), std::string::npos) << Out();
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

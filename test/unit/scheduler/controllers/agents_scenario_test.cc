@@ -347,5 +347,5 @@ TEST(SharedCardsTest, PodsThatHoldCardsMayFail) {
 INSTANTIATE_TEST_SUITE_P(Drivers, AgentsTest, testing::ValuesIn(Drivers()),
                          [](const auto& row) { return row.param.name; });
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

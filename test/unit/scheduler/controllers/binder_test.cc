@@ -375,5 +375,5 @@ TEST_F(BindBench, PlainPodIsNotSentToTwoNodesAtOnce) {
   EXPECT_EQ(api.posts.size(), 1U);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

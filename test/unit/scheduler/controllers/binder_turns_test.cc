@@ -251,5 +251,5 @@ TEST_F(BinderTurns, APodFoundUnservedAtStartIsServedFirst) {
   EXPECT_EQ(Posts(), "a");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

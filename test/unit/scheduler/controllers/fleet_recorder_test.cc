@@ -88,5 +88,5 @@ TEST_F(FleetRecorderTest, AllOnceThenWhatChangesThenAllAgain) {
   EXPECT_THAT(Told(FleetRecorder::kWholeEvery), ElementsAre("whole", kN1, price));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -70,5 +70,5 @@ TEST(MigConfigMapTest, WhatCannotBeAddedToIsRefusedWithTheReason) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

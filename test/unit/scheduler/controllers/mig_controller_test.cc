@@ -436,5 +436,5 @@ TEST_F(MigControllerTest, ALayoutThatIsInTheFileIsNotWrittenAgain) {
   EXPECT_EQ(api.labels.size(), 1U);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -470,5 +470,5 @@ TEST_F(ReclaimerTest, DeletionThatFailedIsTriedAgain) {
   EXPECT_EQ(api.calls, (Lines{"delete r1", "delete r1"}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

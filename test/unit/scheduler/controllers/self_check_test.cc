@@ -300,5 +300,5 @@ TEST_F(UnshownPods, NobodyIsAskedForWhomTheWatchShows) {
   EXPECT_EQ(BoundPods(), 1);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -350,5 +350,5 @@ TEST_F(StatusRounds, NothingThatChangesIsMissed) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

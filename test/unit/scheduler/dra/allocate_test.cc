@@ -338,5 +338,5 @@ TEST(Allocate, WhatIsAllocatedIsPassedOver) {
   EXPECT_EQ(Scene(MixedNode()).Text({done, OneGpu()}), "gpu=gpu-2");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::dra

@@ -224,5 +224,5 @@ TEST(Cel, CompilesATextOnce) {
   EXPECT_EQ(&first, &expressions.Get("true"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::dra

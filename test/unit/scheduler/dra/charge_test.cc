@@ -149,5 +149,5 @@ TEST(ChargeAtMost, AMatchInDoubtCounts) {
   EXPECT_THAT(AtMost(Node(), claim), ElementsAre(ModelCharge{"a100-40gb", {kU, kU}}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::dra

@@ -119,5 +119,5 @@ TEST(Free, SaysWhoHoldsADevice) {
   EXPECT_EQ(occupancy.Find({std::string(kGpuDriver), "n1", "gpu-0"}), nullptr);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::dra

@@ -134,5 +134,5 @@ TEST(Pools, PoolsComeByDriverAndNameAndConditionalOnesLast) {
   EXPECT_EQ(pools[2].name, "a");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::dra

@@ -200,5 +200,5 @@ TEST(Extended, OneGpuIsChargedOnce) {
   EXPECT_THAT(NotServed(asks, status), ElementsAre(asks[1]));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::dra

@@ -291,5 +291,5 @@ TEST_F(EmbeddedCluster, KeepsTheOrderOfEventsOfManyThreadsAndWaitsForOnesOwn) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::embedded

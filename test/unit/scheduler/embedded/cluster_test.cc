@@ -225,5 +225,5 @@ TEST_F(EmbeddedCluster, RefusesAUidThatAnotherObjectHas) {
   EXPECT_NE(ApplyError(Pod("b", R"(,"uid":"u")")).find("of Pod default/a"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::embedded

@@ -164,5 +164,5 @@ TEST_F(EmbeddedWrites, KeepTheNewestThousandEvents) {
             (std::map<std::string, int>{{"Event", 1}}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::embedded

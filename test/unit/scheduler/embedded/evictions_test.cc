@@ -248,5 +248,5 @@ TEST_F(EmbeddedEvictions, NominationsStandUntilThePodIsBound) {
   EXPECT_FALSE(Stored("Pod", "a")["status"].contains("nominatedNodeName"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::embedded

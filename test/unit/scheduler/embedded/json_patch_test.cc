@@ -83,5 +83,5 @@ TEST(JsonPatch, ChangesWhatItNamesAndCopiesTheRest) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::embedded

@@ -104,5 +104,5 @@ TEST_F(EmbeddedLocks, APodWithoutItsLastGateTakesANode) {
   EXPECT_EQ(Bound("train", "u1", "n1").http_code, 201);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::embedded

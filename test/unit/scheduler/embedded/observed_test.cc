@@ -106,5 +106,5 @@ TEST_F(EmbeddedCluster, LeavesOtherGroupsKindsOfThoseNamesAlone) {
   EXPECT_FALSE(cluster_.Get("PodGroup", "default", "a").has_value());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::embedded

@@ -62,5 +62,5 @@ TEST_F(EmbeddedPlaceholders, GiveTheirCardBackWhenTheyAreDeleted) {
   EXPECT_EQ(Told("k2"), "GPU-n1-0");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::embedded

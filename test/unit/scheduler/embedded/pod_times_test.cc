@@ -70,5 +70,5 @@ TEST_F(EmbeddedTimes, KnowTheEndOfAGracePeriod) {
   EXPECT_EQ(Heard("a").deletion_at, kStart + Millis(5250));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::embedded

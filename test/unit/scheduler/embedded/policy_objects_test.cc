@@ -81,5 +81,5 @@ TEST_F(EmbeddedCluster, RefusesAnInvalidObjectOfOurKinds) {
   EXPECT_FALSE(cluster_.Get("GPUQuota", "", "ok").has_value());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::embedded

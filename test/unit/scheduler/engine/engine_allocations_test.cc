@@ -16,7 +16,7 @@ namespace {
 
 thread_local int64_t allocations = 0;
 
-}  // namespace
+}  // namespace THIS_FILE
 
 #if TRANCHE_COUNTS_ALLOCATIONS
 void* operator new(std::size_t size) {
@@ -135,5 +135,5 @@ TEST_F(EngineAllocations, AreCounted) {
   EXPECT_FALSE(answer_.chosen.empty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -179,5 +179,5 @@ TEST_F(EngineCapacityTest, ExplainNamesTheClassAndTheCapacity) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

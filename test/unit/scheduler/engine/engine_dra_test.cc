@@ -364,5 +364,5 @@ TEST_F(EngineDra, AClaimThatIsShownLateGoesOnWithTheNextInterval) {
   EXPECT_THAT(again.Audit(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -472,5 +472,5 @@ TEST_F(EngineGangsTest, WhoComesLaterJoinsTheCliqueThatIsRequired) {
   EXPECT_THAT(Filter(last), IsEmpty()) << "the other clique has room, and will not do";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

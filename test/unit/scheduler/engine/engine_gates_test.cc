@@ -229,5 +229,5 @@ TEST_F(EngineGatesTest, ThousandsOfGatedPodsCostATickLittle) {
   EXPECT_EQ(Removed().size(), 2U);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -209,5 +209,5 @@ TEST_F(EngineGroupCyclesTest, AMemberThatFailedIsReplacedNearTheOthers) {
   EXPECT_EQ(Try(GroupPod("train", 2, 8)).substr(0, 4), "r1-b");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

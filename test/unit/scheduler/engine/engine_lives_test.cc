@@ -379,5 +379,5 @@ TEST_F(EngineTest, TotalsCountEveryCardOnce) {
   EXPECT_GE(totals.models[0].allocated, MilliGpu::Of(428));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

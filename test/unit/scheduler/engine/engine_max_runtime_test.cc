@@ -212,5 +212,5 @@ TEST_F(MaxRuntimeTest, WhatHadItsTimeIsDueNothing) {
   EXPECT_EQ(Try(Pod("a", "other", 4, "train")), "n2") << "n1 is what filter promised the other";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

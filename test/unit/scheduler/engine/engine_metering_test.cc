@@ -447,5 +447,5 @@ TEST_F(EngineMeteringTest, WorkThatRanBeforeItsQuotaComesUnderIt) {
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -159,5 +159,5 @@ TEST_F(EngineMoneyTest, ExplainSaysWhatTheNodeWouldCost) {
   for (const NodeVerdict& verdict : off->nodes) EXPECT_THAT(verdict.detail, Not(HasSubstr("USD")));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -95,5 +95,5 @@ TEST_F(NodeRulesTest, WhatRunsStaysWhereItIsForbiddenNow) {
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

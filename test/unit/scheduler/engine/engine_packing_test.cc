@@ -152,5 +152,5 @@ TEST_F(PackingTest, TheClusterAsValuesHasNodesPodsWaitersAndDemand) {
   EXPECT_EQ(fleet.demand[1].waiting, 1);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

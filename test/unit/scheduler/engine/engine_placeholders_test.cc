@@ -317,5 +317,5 @@ TEST_F(EnginePlaceholdersTest, ANodeThatShowsNoCardsForAMomentEndsNobody) {
   EXPECT_EQ(orders_.size(), 1U);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -202,5 +202,5 @@ TEST_F(PoolWindowsTest, ExplainSaysFromWhenToWhen) {
                                    "maintenance of GPUPool old from [0-9T:-]+Z to [0-9T:-]+Z"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

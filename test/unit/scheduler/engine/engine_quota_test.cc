@@ -360,5 +360,5 @@ TEST_F(EngineQuotaTest, WhatIfSeesQuotaAndLeavesNoTrace) {
   EXPECT_THAT(Metered(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -210,5 +210,5 @@ TEST_F(ReclaimOfClaims, ADrainedBudgetEndsClaimsToo) {
   EXPECT_EQ(EvictAll(), "left right");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

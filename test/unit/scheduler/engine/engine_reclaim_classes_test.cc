@@ -176,5 +176,5 @@ TEST_F(BesideATeam, AfterARestartAPlanOfR0GoesOn) {
   EXPECT_THAT(after.Audit(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -279,5 +279,5 @@ TEST_F(Promises, NobodyGoesForWhatATeamIsOnlyPromised) {
   EXPECT_EQ(EvictAll(), "") << "the one that runs is within what its team owns";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

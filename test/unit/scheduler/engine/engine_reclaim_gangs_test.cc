@@ -284,5 +284,5 @@ TEST_F(GangVictims, ABudgetDrainsWholeGangs) {
   EXPECT_EQ(EvictAll(), "g-1 g-2");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

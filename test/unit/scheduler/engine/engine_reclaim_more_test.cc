@@ -388,5 +388,5 @@ TEST_F(Verb, RoomThatKubeSchedulerMakesIsKeptForItsPod) {
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -382,5 +382,5 @@ TEST_F(Teams, OwnerThatWasEvictedComesBackFirst) {
   EXPECT_EQ(Filter(back).size(), 1U);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -422,5 +422,5 @@ TEST_F(EngineRestartTest, WorkOfAQuotaThatIsGoneFallsToTheOneThatOwnsItsNamespac
   EXPECT_THAT(Faults(engine_), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -394,5 +394,5 @@ TEST_F(EngineTest, TheOrderOfTheLastFilterStandsUntilItIsAskedBeyondIt) {
   EXPECT_FALSE(engine_.RankAsFiltered(next.uid, both, now_, ranks));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

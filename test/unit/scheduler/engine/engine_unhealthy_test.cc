@@ -126,5 +126,5 @@ TEST_F(UnhealthyTest, AnEditOfThePolicyCounts) {
   EXPECT_EQ(EvictAll(), "first");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

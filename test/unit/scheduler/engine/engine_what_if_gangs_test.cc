@@ -60,5 +60,5 @@ TEST_F(EngineWhatIfGangsTest, WhatAGangDidNotGetIsLeftForThoseAfterIt) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -149,5 +149,5 @@ TEST_F(NamespaceCapsTest, AreIgnoredWhereTheModeIsOff) {
   EXPECT_THAT(engine_.NamespaceCapRows(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

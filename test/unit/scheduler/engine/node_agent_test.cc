@@ -81,5 +81,5 @@ TEST_F(NodeAgentTest, AnIllCardIsNotGiven) {
   EXPECT_THAT(Devices(plan.allocation), ElementsAre("1:500"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -175,5 +175,5 @@ TEST_F(ReportWalks, HowASetDiffersIsBelievedOfTheSetInForceAlone) {
   EXPECT_EQ(leaf_of("a"), "");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -166,5 +166,5 @@ TEST(Agent, HasANameOfItsOwn) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

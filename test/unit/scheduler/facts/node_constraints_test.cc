@@ -188,5 +188,5 @@ TEST(NodeConstraintsTest, EveryTaintThatBindsNeedsAToleration) {
   EXPECT_TRUE(Tolerates({of_b, of_c}, {soft, hard, out}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

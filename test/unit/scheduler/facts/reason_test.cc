@@ -36,5 +36,5 @@ TEST(ReasonTest, WhatMoreRoomHelpsIsNeverQuotas) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

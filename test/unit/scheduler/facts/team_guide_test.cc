@@ -46,5 +46,5 @@ TEST(TeamGuide, ListsEveryReason) {
   EXPECT_EQ(ReadRows(), expected);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -183,5 +183,5 @@ TEST_F(ForecastTest, TheSameCopyGivesTheSameForecasts) {
   EXPECT_NE(Starts(Ahead({.seed = 2})), once) << "the seed is what is drawn by";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

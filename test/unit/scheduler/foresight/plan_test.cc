@@ -132,5 +132,5 @@ TEST_F(PlanTest, TheEngineItselfIsLeftAsItIs) {
   EXPECT_EQ(View(Pod("a", "one", 4, "train")).state, PodState::kPending);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -135,5 +135,5 @@ TEST_F(ReplicaTest, ACopyIsTakenInSlicesThatLetOthersIn) {
   EXPECT_THAT(MakeReplica(copy)->Audit(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

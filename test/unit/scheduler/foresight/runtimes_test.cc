@@ -169,5 +169,5 @@ TEST(RuntimesTest, KindsAreForgottenOldestFirst) {
   EXPECT_NE(runtimes.RunsOf("2/ns-4095/c/1"), nullptr);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

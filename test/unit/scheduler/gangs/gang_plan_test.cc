@@ -295,5 +295,5 @@ TEST(GangPlan, NobodyNeedsNoPlace) {
   EXPECT_FALSE(Plan(cluster, Equal(1, 1)));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

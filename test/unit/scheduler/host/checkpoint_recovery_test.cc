@@ -175,5 +175,5 @@ TEST(CheckpointRecoveryTest, WhatIsTakenOverAndWhatIsNotIsTold) {
   EXPECT_EQ(has.budgets.size(), 1U);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

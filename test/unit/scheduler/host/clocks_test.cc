@@ -136,5 +136,5 @@ TEST(SystemClock, StartsNoEarlierThanTold) {
   EXPECT_LE(SystemClock(Instant::max()).Now(), kLastInstant + seconds(60));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

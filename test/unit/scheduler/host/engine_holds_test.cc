@@ -55,5 +55,5 @@ TEST(EngineHolds, EveryCallerHasANameOfItsOwn) {
   EXPECT_FALSE(names.contains(""));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

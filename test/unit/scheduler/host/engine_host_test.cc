@@ -143,5 +143,5 @@ TEST(HostTest, TheEndOfTheStartIsAHeartbeat) {
   EXPECT_EQ(ledger.told, (std::vector<std::string>{"uses", "heartbeat"}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

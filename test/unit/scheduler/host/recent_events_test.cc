@@ -128,5 +128,5 @@ TEST(RecentEvents, KindsHaveNames) {
   EXPECT_EQ(FindRecentKind("placed"), std::nullopt);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -42,5 +42,5 @@ TEST(TimersTest, WhatIsNotDueAtStopIsDropped) {
   EXPECT_FALSE(called);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -78,5 +78,5 @@ TEST_F(TurnLockTest, ThoseInTurnComeInTheEnd) {
   EXPECT_EQ(had_, "ttt");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -38,5 +38,5 @@ TEST(CertificateEndTest, IsThatOfTheCertificateInUse) {
   std::filesystem::remove_all(folder);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::http

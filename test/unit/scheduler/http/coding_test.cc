@@ -60,5 +60,5 @@ TEST(CodingTest, WhatIsUnpackedIsWhatWasPacked) {
   EXPECT_LT(Gzip(fleet)->size() * 5, fleet.size());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::http

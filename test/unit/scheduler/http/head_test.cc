@@ -241,5 +241,5 @@ TEST(ReadHead, TellsRequestsOfOtherSitesPages) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::http

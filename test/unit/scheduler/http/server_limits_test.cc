@@ -317,5 +317,5 @@ TEST(HttpServer, ServesManyPeersWhileConnectionsComeGoAndItStops) {
   server.reset();
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::http

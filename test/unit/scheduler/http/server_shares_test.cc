@@ -208,5 +208,5 @@ TEST(HttpShares, AHandlerThatThrowsCostsItsRequestAlone) {
   EXPECT_EQ(server->statistics().refusals_by_status.at(500), 1);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::http

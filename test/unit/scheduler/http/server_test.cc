@@ -209,5 +209,5 @@ TEST(HttpServer, KeepsExtraHeadersFromBreakingTheFraming) {
   EXPECT_EQ(reply.head.find("Huge"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::http

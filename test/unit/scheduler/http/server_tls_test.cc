@@ -494,5 +494,5 @@ TEST_F(TlsServer, DoesNotStartWithFilesItCannotUse) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::http

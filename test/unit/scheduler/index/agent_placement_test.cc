@@ -466,5 +466,5 @@ TEST(AgentInventory, KoordinatorsCardsCountWithoutAPlugin) {
   EXPECT_FALSE(BuildInventory(facts, 0).has_devices());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

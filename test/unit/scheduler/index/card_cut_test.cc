@@ -403,5 +403,5 @@ TEST(CardCut, AgreesWithTheBoardsRules) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

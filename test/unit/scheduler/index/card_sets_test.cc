@@ -436,5 +436,5 @@ TEST(CardSets, NodesThatDifferInWhichOfEqualCardsAreBusyAreOneState) {
   EXPECT_NE(one, other);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -240,5 +240,5 @@ TEST(ChargeOf, WhoAsksNothingOrWhatIsNotThereIsNotCharged) {
   EXPECT_THAT(most, testing::IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -139,5 +139,5 @@ TEST(Eligibility, MoreInstancesThanCardsTakeUsersAreTooMany) {
   EXPECT_EQ(Why(node, instances(4)), "TooManyPerNode");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -420,5 +420,5 @@ TEST(InventoryTest, AbsurdCountsAreCut) {
   EXPECT_THAT(inventory.problems, Not(IsEmpty()));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -142,5 +142,5 @@ TEST(PlannedRows, OnlyPlannedNodesHaveAny) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

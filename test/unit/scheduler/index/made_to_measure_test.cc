@@ -206,5 +206,5 @@ TEST_F(MadeToMeasure, EqualStatesHaveOneSignatureAndOthersNot) {
   EXPECT_NE(signature(), one) << "one card alone is both closed and cut";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

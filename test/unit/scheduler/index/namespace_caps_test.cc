@@ -155,5 +155,5 @@ TEST(NamespaceCaps, WhatWasPickedIsAddedUp) {
   EXPECT_EQ(AmountOf({half, all}), Amount(2'100, 150));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -119,5 +119,5 @@ TEST(NodeNames, RanksFollowTheNamesWhateverTheSeed) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

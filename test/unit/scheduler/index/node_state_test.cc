@@ -167,5 +167,5 @@ TEST_F(NodeStateTest, WhereNoPlaceholderCanBeMadeIsAnotherState) {
   EXPECT_EQ(Signature(), before);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

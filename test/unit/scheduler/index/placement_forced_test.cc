@@ -66,5 +66,5 @@ TEST(PlacementForcedTest, SmallSharesAllCountUntilTheirCardsAreFull) {
   EXPECT_EQ(picks.size(), 21U) << "ten tenths a card, and one over";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

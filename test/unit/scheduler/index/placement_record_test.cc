@@ -251,5 +251,5 @@ TEST(PlacementRecord, WishesThatCannotBeReadAreAsManyUnitsAsTheKubeletGave) {
   EXPECT_TRUE(WholeUnits(request).asks.empty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -396,5 +396,5 @@ TEST(ContextLimitTest, APodThatAloneNeedsMoreWillNeverFit) {
   EXPECT_EQ(busy.Why(Replicas(9)), "NoRoom") << "an emptier node would do";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -407,5 +407,5 @@ TEST(PlannedRecord, PodsWithoutOneHoldWhatTheyAskedForAndCloseTheNode) {
   EXPECT_EQ(node.Put("1g.10gb"), "NoRoom");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -31,5 +31,5 @@ TEST(StateTable, ForgettingOvertakenPlacesKeepsWhatIsIdleReusable) {
   EXPECT_LE(table.size(), 5U);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -35,5 +35,5 @@ TEST(ZoneLag, AsPodsComeAndGoAndTheExporterFollows) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -281,5 +281,5 @@ TEST_F(ApiCallsTest, ReadsAgainAfterAPassingServerError) {
   EXPECT_EQ(GetAndWait(*cluster_, {"team", "a"}, PodUid("u1")).kind, PodLookup::Kind::kFound);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

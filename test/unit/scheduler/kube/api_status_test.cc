@@ -40,5 +40,5 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"CutOffUnder500", 500, R"( {"kind":"Pod","env":"secr)", false, "HTTP 500"}),
     [](const ::testing::TestParamInfo<Row>& row) { return row.param.name; });
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -45,5 +45,5 @@ TEST(Backoff, SpreadsClientsThatFailTogether) {
   EXPECT_NE(one.Next(now), other.Next(now));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

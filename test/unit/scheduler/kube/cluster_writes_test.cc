@@ -289,5 +289,5 @@ TEST_F(ClusterWritesTest, DoNotHoldUpABinding) {
   EXPECT_EQ(Emit(event).kind, Kind::kNotSent);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -249,5 +249,5 @@ TEST(ServerUrl, WritesHostHeadersWithBracketsAndOnlyUnusualPorts) {
   EXPECT_EQ(HostHeader("::1", 6443, true), "[::1]:6443");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

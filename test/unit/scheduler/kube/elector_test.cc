@@ -195,5 +195,5 @@ TEST(ElectorTest, OfManyOneLeads) {
 
 TEST(ElectorTest, IdentitiesNeverRepeat) { EXPECT_NE(NewIdentity(), NewIdentity()); }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -174,5 +174,5 @@ TEST_F(EvictionTest, IsNotSentWhenStopped) {
   EXPECT_EQ(Posts(), 0u);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

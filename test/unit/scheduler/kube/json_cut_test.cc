@@ -112,5 +112,5 @@ TEST(ObjectReader, OutlinesWhatIsTooLargeToParse) {
             R"({"metadata":{"name":"a"},"spec":{"nodeName":"n1"},"status":{}})");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -342,5 +342,5 @@ TEST(GrantTest, HoldsUntilItsMomentAndNotAfterItsEnd) {
   EXPECT_FALSE(grant.holds());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -168,5 +168,5 @@ TEST_F(MirrorTest, CountsAsDriftOnlyWhatNoEventTouched) {
   mirror_.StopTouching();
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -253,5 +253,5 @@ TEST_F(SchedulingGateTest, OfAMissingPodIsRejected) {
   EXPECT_EQ(result.http_code, 404);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -284,5 +284,5 @@ TEST_F(ObservedTest, DoesNotHoldUpTheStartWhileItFails) {
   EXPECT_EQ(StatusOf("noderesourcetopologies").failures, 2);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -29,5 +29,5 @@ TEST(PlaceholderRequests, TheUidIsAPreconditionWhereThereIsOne) {
   EXPECT_FALSE(Json::parse(PodDeletionRequest(kPod, PodUid()).body).contains("preconditions"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -263,5 +263,5 @@ TEST_F(PolicyObjectsTest, GivesUpWhatItKnowsOnlyWhenAbsenceIsSaidTwice) {
   ASSERT_TRUE(events_.Saw("GPUQuota q", 2)) << "and it comes back with the next list";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -475,5 +475,5 @@ TEST_F(ReflectorTest, StopsAtOnceWhateverItWaitsFor) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -85,5 +85,5 @@ TEST(ResponseReader, ReadsRetryAfterOnlyAsWholeSeconds) {
   EXPECT_EQ(seconds("Wed, 21 Oct 2026 07:28:00 GMT"), std::nullopt);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

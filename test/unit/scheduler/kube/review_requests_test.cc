@@ -163,5 +163,5 @@ TEST(Reviewer, AsksAServerAndEndsWithIt) {
   EXPECT_TRUE(absl::IsUnavailable(who().status()));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

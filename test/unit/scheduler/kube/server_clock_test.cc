@@ -90,5 +90,5 @@ TEST(ServerClock, HearsOfEveryAnswerOfTheServer) {
   cluster.Stop();
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -142,5 +142,5 @@ TEST_F(StandbyTest, FollowsCheckpointsThatAnotherLeaderWritesIntoStatuses) {
   EXPECT_EQ(told(), before);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -197,5 +197,5 @@ TEST_F(TlsTest, NamesWhatItCannotUse) {
   EXPECT_TRUE(TlsContexts(credentials).Get().ok());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -222,5 +222,5 @@ TEST_F(UnreadableTest, APageThatDoesNotArriveWholeIsAskedForInHalves) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

@@ -67,5 +67,5 @@ TEST(WatchFrames, PassesOnTheErrorOfItsReader) {
   EXPECT_EQ(seen, 1);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::kube

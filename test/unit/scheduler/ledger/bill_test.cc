@@ -198,5 +198,5 @@ TEST(FleetTextTest, ReadsWhatItWrites) {
   EXPECT_FALSE(ReadPriceText(R"({"metadata":{"name":"a"}})").ok());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

@@ -236,5 +236,5 @@ TEST_F(DiskFaultTest, ClosingOnADeadDiskEnds) {
   EXPECT_EQ(MustOpen()->history().open.size(), 1U);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

@@ -111,5 +111,5 @@ TEST_F(FilesTest, ADiskThatDoesNotAnswerIsNoWrongPath) {
       CheckPlace(folder_ + "/" + std::string(300, 'x') + "/ledger.db", NetworkFiles::kRefuse).ok());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

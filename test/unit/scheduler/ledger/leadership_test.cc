@@ -54,5 +54,5 @@ TEST_F(LedgerTest, SaysWhetherAnotherHasTheFile) {
   EXPECT_FALSE(SqliteLedger::InUse(options_.path));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

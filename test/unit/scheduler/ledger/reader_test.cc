@@ -416,5 +416,5 @@ TEST_F(ReaderTest, AFlippedByteIsFoundOrHarmless) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

@@ -232,5 +232,5 @@ TEST_F(RestoredTest, VerifyFindsWhatWasChanged) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

@@ -119,5 +119,5 @@ TEST_F(SchemaTest, ThisVersionsStepsLeadFromAnEmptyFileToThisVersion) {
   EXPECT_EQ(database.Integer("PRAGMA user_version").value(), kSchemaVersion);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

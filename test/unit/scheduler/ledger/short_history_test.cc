@@ -160,5 +160,5 @@ TEST(EarlierNumbersTest, GoOnAfterTheHighest) {
   EXPECT_EQ(numbers.NextOf(PodUid("e"), 0), 3);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

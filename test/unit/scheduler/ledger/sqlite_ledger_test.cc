@@ -375,5 +375,5 @@ TEST_F(LedgerTest, TheJournalCannotBeChangedByMistake) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

@@ -308,5 +308,5 @@ TEST_F(TakingUp, ACopyThatCannotHaveItsNameOrIsDamagedIsNone) {
   EXPECT_EQ(NewestBackup(options_.path), std::nullopt);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

@@ -115,5 +115,5 @@ TEST(LedgerValues, DetailsOfWhatWasTakenOverAreReadAsTheyWereWrittenOrNotAtAll) 
   EXPECT_FALSE(ParseDetail("5 0 0", leaf));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ledger

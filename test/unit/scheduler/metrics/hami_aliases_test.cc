@@ -137,5 +137,5 @@ TEST(HamiAliases, AreNotThereUnlessAskedFor) {
   EXPECT_EQ(Metrics().Render(Scrape()).find("GPUDevice"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::metrics

@@ -334,5 +334,5 @@ TEST(ProcessTest, ThisProcessHasMemoryAndFiles) {
   EXPECT_GT(facts->start_seconds, 1.6e9);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::metrics

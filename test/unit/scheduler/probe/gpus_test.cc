@@ -173,5 +173,5 @@ TEST(GpusTest, DrawsAffinityBehindTheMatrix) {
             "GPU1\tNV18\t X \tN/A\tN/A\n");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::probe

@@ -131,5 +131,5 @@ TEST(GrpcCallTest, AnAnswerThatIsNoPodListNamesTheSocket) {
   EXPECT_THAT(std::string(pods.status().message()), HasSubstr("/socket"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::probe

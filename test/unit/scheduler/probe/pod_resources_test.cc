@@ -83,5 +83,5 @@ TEST(PodResourcesTest, RefusesWhatNoKubeletSays) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::probe

@@ -68,5 +68,5 @@ TEST(ProgramTest, OneThatPrintsTooMuchIsKilled) {
   EXPECT_THAT(std::string(endless.status().message()), HasSubstr("at most 1000 bytes"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::probe

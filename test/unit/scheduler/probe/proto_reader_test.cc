@@ -58,5 +58,5 @@ TEST(ProtoReaderTest, StaysAtItsError) {
   EXPECT_FALSE(reader.Next());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::probe

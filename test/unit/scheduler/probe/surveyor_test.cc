@@ -179,5 +179,5 @@ TEST(AnnotationsTest, LeaveRoomForOthers) {
   EXPECT_EQ(annotations.status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::probe

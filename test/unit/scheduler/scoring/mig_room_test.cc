@@ -155,5 +155,5 @@ TEST(MigRoomTest, EveryPlanOnRandomFleetsIsLegalAndNeverHasMoreMovesThanAnother)
   EXPECT_GT(made, 40);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

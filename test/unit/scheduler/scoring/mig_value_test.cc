@@ -239,5 +239,5 @@ TEST(MigPricerTest, SmallRequestsFillUpBegunGpusSoThatWholeOnesStay) {
   EXPECT_EQ(BestPlace(space, values, layouts, two)->gpu, 1U);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -157,5 +157,5 @@ TEST(MixTest, TurnoverIsWhatEndsPerArrival) {
   EXPECT_EQ(learner.Now().turnover, kAll) << "never more than all";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -46,5 +46,5 @@ TEST(NormalTest, ChancesAreThoseOfTheNormalCurveInSixteenthsOfADeviation) {
   EXPECT_EQ(Chance(-(Int128{1} << 60), 1), 0);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -208,5 +208,5 @@ TEST_F(PricesTest, VersionsChangeWithTheTypesLossesAreCountedIn) {
   EXPECT_NE(prices_.version(), version) << "a new kind of node";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -137,5 +137,5 @@ TEST(NeedTest, SaysWhatARequestTakesOfAKindOfNode) {
   EXPECT_EQ(instance.count, 2);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -313,5 +313,5 @@ TEST(SharingRankTest, AmongCardsOfTheWantedWayTheCheapestIsTaken) {
   EXPECT_EQ(answer.picks.at(0).card, 2) << "not card 0, which is as idle but not shared by MPS";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -29,5 +29,5 @@ TEST(SpanTableTest, NumbersSequencesInTheOrderTheyAreMet) {
   EXPECT_EQ(table.Intern(std::vector<uint16_t>{7}), std::pair(0U, true));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

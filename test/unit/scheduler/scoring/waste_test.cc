@@ -156,5 +156,5 @@ TEST(WasteTest, InBalanceOnlyTheNextFewAreExpected) {
   EXPECT_LT(balance, 200);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

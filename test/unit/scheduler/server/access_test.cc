@@ -306,5 +306,5 @@ TEST_F(AccessTest, ATokenThatCannotBeReadIsNamed) {
   EXPECT_FALSE(Access(config).Check().ok()) << "an empty token would let everybody in";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

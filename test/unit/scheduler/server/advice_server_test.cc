@@ -87,5 +87,5 @@ TEST_F(AdviceServer, ALayoutIsPlannedForWhatWaitsAndCarriedOutWhereThePolicySays
   EXPECT_NE(metrics.find("tranche_mig_changes_total{outcome=\"done\"} 1"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

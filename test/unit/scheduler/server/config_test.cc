@@ -277,5 +277,5 @@ TEST(ConfigTest, MissingFileIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(ApplyConfigFile("/nonexistent/c.yaml", config)));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -21,5 +21,5 @@ TEST(EndGuardTest, IsSilentWhenTheEndComesInTime) {
   EXPECT_FALSE(spoke);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

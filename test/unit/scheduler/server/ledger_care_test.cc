@@ -119,5 +119,5 @@ TEST_F(LedgerCareTest, AWrongPathOrAnotherProcessEndsTheStart) {
   EXPECT_TRUE(absl::IsFailedPrecondition(start(config_))) << start(config_);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

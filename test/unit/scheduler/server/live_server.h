@@ -55,7 +55,7 @@ class LiveServer : public testing::Test {
   }
   // The JSON of a 200.
   test::Json Ask(const std::string& method, const std::string& target,
-           const std::string& body = "") const {
+                 const std::string& body = "") const {
     const kube::SingleAnswer reply = Call(method, target, body);
     EXPECT_EQ(reply.status, 200) << target << ": " << reply.body;
     return test::Json::parse(reply.body, nullptr, false);
@@ -76,8 +76,9 @@ class LiveServer : public testing::Test {
       if (refusal != nullptr) *refusal = found;
       return "";
     }
-    const test::Json ranks = Post("/scheduler/prioritize",
-                            {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", found["NodeNames"]}});
+    const test::Json ranks =
+        Post("/scheduler/prioritize",
+             {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", found["NodeNames"]}});
     std::string best;
     int64_t top = -1;
     for (const test::Json& rank : ranks) {
@@ -85,10 +86,11 @@ class LiveServer : public testing::Test {
       top = rank["Score"];
       best = rank["Host"];
     }
-    const test::Json bound = Post("/scheduler/bind", {{"PodName", pod["metadata"]["name"]},
-                                                {"PodNamespace", pod["metadata"]["namespace"]},
-                                                {"PodUID", pod["metadata"]["uid"]},
-                                                {"Node", best}});
+    const test::Json bound =
+        Post("/scheduler/bind", {{"PodName", pod["metadata"]["name"]},
+                                 {"PodNamespace", pod["metadata"]["namespace"]},
+                                 {"PodUID", pod["metadata"]["uid"]},
+                                 {"Node", best}});
     EXPECT_EQ(bound["Error"], "");
     return best;
   }
@@ -103,7 +105,7 @@ class LiveServer : public testing::Test {
 
 // A pod of team-a with one container.
 inline test::Json MakePod(const std::string& name, const std::map<std::string, std::string>& limits,
-                    const std::map<std::string, std::string>& annotations = {}) {
+                          const std::map<std::string, std::string>& annotations = {}) {
   test::Json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}};
   pod["metadata"] = {{"name", name}, {"namespace", "team-a"}, {"uid", "uid-" + name}};
   if (!annotations.empty()) pod["metadata"]["annotations"] = annotations;

@@ -277,5 +277,5 @@ TEST_F(LostLedger, ACheckpointThatCannotBeTrueIsRefusedInWords) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

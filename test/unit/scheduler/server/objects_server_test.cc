@@ -182,5 +182,5 @@ TEST_F(ObjectsServerTest, BytesAreSavedForWhoTakesThem) {
   EXPECT_EQ(ask("Accept-Encoding: gzip\r\nIf-None-Match: " + etag + "\r\n").status, 304);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

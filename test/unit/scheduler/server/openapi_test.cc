@@ -155,5 +155,5 @@ TEST_F(OpenApi, ACheckFindsWhatDoesNotFit) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -90,5 +90,5 @@ TEST_F(PagesTls, FilesThatCannotBeUsedAreNamed) {
       << started;
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

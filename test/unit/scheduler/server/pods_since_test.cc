@@ -129,5 +129,5 @@ TEST_F(PodsSince, TheCommandLineTakesLabels) {
   EXPECT_EQ(err.str(), "tranche: -l: expected ( behind in and notin at byte 7, found the end\n");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -57,5 +57,5 @@ TEST(QuestionDeskTest, WhoComesToAFullDeskIsToldSoAtOnce) {
   EXPECT_EQ(answered, QuestionDesk::kMostWaiting);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

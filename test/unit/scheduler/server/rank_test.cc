@@ -112,5 +112,5 @@ TEST_F(RankServer, WhoWaitsForNobodyStandsNowhere) {
   Print("blue/nobody", 1);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

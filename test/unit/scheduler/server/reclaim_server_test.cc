@@ -180,5 +180,5 @@ TEST_F(LiveServer, PreemptionNamesNoNodeWithoutVictims) {
   EXPECT_EQ(answer["NodeNameToMetaVictims"], Json({{"gpu-2", some}}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

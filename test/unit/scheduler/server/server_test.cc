@@ -496,5 +496,5 @@ TEST(RuntimeTest, PortInUseIsAnError) {
   EXPECT_FALSE(second.Start().ok());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

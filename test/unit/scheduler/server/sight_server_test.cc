@@ -377,5 +377,5 @@ TEST_F(SightServer, OversizedTokens) {
   EXPECT_EQ(Raw("a b", "/api/v1/pods").status, 401);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

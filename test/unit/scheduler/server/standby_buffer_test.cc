@@ -134,5 +134,5 @@ TEST(StandbyBufferTest, KnowsTheHighestEpochOfBoundPods) {
   EXPECT_EQ(buffer.HighestEpoch(100), 3);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -48,5 +48,5 @@ TEST(DeviceId, OverlapsWhatHasAUnitInCommon) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::agent

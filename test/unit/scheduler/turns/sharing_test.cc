@@ -191,5 +191,5 @@ TEST(Sharing, TellsTheKubeletOfSlots) {
   EXPECT_EQ(told, "a/slot-0 a/slot-1 a/slot-2 b/slot-0! b/slot-1! b/slot-2! w ");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::agent

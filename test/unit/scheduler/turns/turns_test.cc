@@ -390,5 +390,5 @@ TEST(TurnsTest, WhatWasFoundRightStartsAgainWithoutTheApiServer) {
   EXPECT_FALSE(turns.MayStart(away, {"a"}).ok());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::agent

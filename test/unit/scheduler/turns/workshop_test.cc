@@ -232,5 +232,5 @@ TEST(Workshop, AContainerStartsOnlyWithWhatItWasGiven) {
   EXPECT_FALSE(workshop.Check(At(kSmall)).ok());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::agent

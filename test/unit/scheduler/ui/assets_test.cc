@@ -83,5 +83,5 @@ TEST(AssetsTest, LoadsNothingFromOtherHosts) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::ui

@@ -47,5 +47,5 @@ TEST(CheckTest, ShowsNumbersUnitsNamesAndText) {
   EXPECT_EQ(CheckedValue("text"), "text");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

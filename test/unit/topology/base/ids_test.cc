@@ -45,5 +45,5 @@ TEST(NamespacedNameTest, SortsByNamespaceFirstAndReadsAsKubernetesWritesIt) {
   EXPECT_EQ((NamespacedName{"team", "pod"}.str()), "team/pod");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -39,5 +39,5 @@ TEST(Int128Test, FloorDivRoundsTowardsMinusInfinity) {
   EXPECT_TRUE(FloorDiv(Int128{kMost} * kMost, kMost) == kMost);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

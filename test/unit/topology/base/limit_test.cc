@@ -44,5 +44,5 @@ TEST(LimitTest, NoLimitAllowsEverythingWhateverIsTaken) {
   EXPECT_GT(none, Limit(kSaturated - 1));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

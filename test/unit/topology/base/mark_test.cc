@@ -39,5 +39,5 @@ TEST(MarkTest, ThreadsLoseNoneAndListNoneTwice) {
   for (const CoverageMark& mark : marks) EXPECT_EQ(TimesReached(mark.name()), 1) << mark.name();
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

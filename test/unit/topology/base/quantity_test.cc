@@ -147,5 +147,5 @@ TEST(TakeDigitsTest, TakesWhatFitsAndLeavesTheRest) {
   EXPECT_EQ(text, "12345");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

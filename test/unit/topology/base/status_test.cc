@@ -59,5 +59,5 @@ TEST(StatusTest, AValueThatCannotBeCopiedIsMoved) {
   EXPECT_EQ(Owned(absl::NotFoundError("none")).status(), absl::NotFoundError("none"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

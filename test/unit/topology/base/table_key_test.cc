@@ -27,5 +27,5 @@ TEST(TableKeyTest, ANumberAlwaysHasEightBytes) {
   EXPECT_EQ(key.size(), 16u);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -102,5 +102,5 @@ TEST(MachineCatalogTest, WhatComesInSeveralWiringsIsNotInIt) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -113,5 +113,5 @@ TEST(MachineDrawTest, OddMachinesAreDescribedToo) {
             "1 NVLink group of 3 (NV2) and 1 GPU without NVLink");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -317,5 +317,5 @@ TEST(MachineParseTest, ErrorsDoNotRepeatWhatSteersATerminal) {
               HasSubstr("found \"?bell" + std::string(27, 'y') + "\"..."));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -432,5 +432,5 @@ TEST(MachineSourcesTest, SourcesHaveNames) {
   EXPECT_EQ(MachineSourceName(MachineSource::kMatrix), "matrix");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -340,5 +340,5 @@ TEST(MachineTables, InterchangeableMachinesShareOneTable) {
             tables.Of(Share(CapturedMachine("dgx1-v100-numa"))));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

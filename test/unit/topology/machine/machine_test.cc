@@ -118,5 +118,5 @@ TEST(MachineDeathTest, BrokenPromisesStopTheProcess) {
   EXPECT_DEATH(AllLinkedBy(kNode, {0, 0}, {{"a", true, {PathClass::kSys}}}), "check failed");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -155,5 +155,5 @@ TEST(NumaAlign, AgreesWithHintsMergedOneByOne) {
   EXPECT_GT(admitted, 500);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -202,5 +202,5 @@ TEST(PluginChoice, NamesEverySetThatSomeOrderOfTheGpusLeadsTo) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

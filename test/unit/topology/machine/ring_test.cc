@@ -110,5 +110,5 @@ TEST(RingTable, SaysWhatTheRingsOfSingleSetsSay) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -91,5 +91,5 @@ TEST_F(ForesightApi, EditsThatAreWrongAreRefused) {
   EXPECT_EQ(Call("GET", "/api/v1/plan").status, 405);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -85,5 +85,5 @@ TEST(PlanEditsTest, WhatIsWrongIsNamedWithItsPlace) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

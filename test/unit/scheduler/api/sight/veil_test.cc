@@ -130,5 +130,5 @@ TEST(LimitedApi, RefusesWhatHasNoFilter) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -77,5 +77,5 @@ TEST(JsonPathTest, DeepAnswersEndTheSearchNotTheProcess) {
   EXPECT_EQ(JsonTemplate::Parse("{..name}")->Write(deep), "");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

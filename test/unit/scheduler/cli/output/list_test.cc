@@ -168,5 +168,5 @@ TEST(ListTest, ChangesAreToldOnce) {
   EXPECT_EQ(look("yaml").second.substr(0, 18), "---\ntype: MODIFIED");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

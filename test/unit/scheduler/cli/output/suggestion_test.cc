@@ -34,5 +34,5 @@ TEST(SuggestionTest, ClosestWordOrNone) {
   EXPECT_EQ(ClosestWord(std::string(100'000, 'x'), words), "");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -102,5 +102,5 @@ TEST(TerminalTest, TextIsBrokenBetweenWords) {
   EXPECT_EQ(out.str(), "reason   the team's\n         GPUs are in\n         use\n");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -165,5 +165,5 @@ TEST_F(TopViewTest, WhatIsWrongIsSaidBelowTheLastAnswer) {
   EXPECT_EQ(Lines().back().substr(0, 6), "q quit");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -133,5 +133,5 @@ TEST_F(ClaimChargesTest, WhereTheDevicesAreItsUsersTellBeforeItsPool) {
   EXPECT_EQ(charges.NodeOf(*cluster.catalog.FindByUid("c-uid")), NodeName("elsewhere"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -139,5 +139,5 @@ TEST_F(ClaimFilterTest, ExtendedResourcesGoToNodesThatDraServes) {
   EXPECT_EQ(answer_.reason, Reason::kWaitingForQuota);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -118,5 +118,5 @@ TEST_F(ClaimPodsTest, AtItsCreationAPodHearsOfQuota) {
   EXPECT_FALSE(pods_.Forecast(request, {}, now).wants_gpus);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -204,5 +204,5 @@ TEST(ClaimScores, WhatIsRememberedIsWhatAFreshLookWouldSay) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

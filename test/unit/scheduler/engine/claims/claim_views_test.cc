@@ -121,5 +121,5 @@ TEST_F(ClaimViewsTest, AuditFindsWhatIsChargedOrKeptWithoutReason) {
                                   "quota is not kept for claim/lost as the books say"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

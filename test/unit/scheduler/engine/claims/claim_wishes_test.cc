@@ -81,5 +81,5 @@ TEST_F(ClaimWishesTest, AdministratorsHoldNothing) {
   EXPECT_FALSE(HoldsGpus(claim));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -137,5 +137,5 @@ TEST_F(GangBackfillTest, AHoldEndsWhenTheGangShouldHaveStarted) {
   EXPECT_THAT(held_nodes.hold.nodes, testing::SizeIs(2)) << "then it may hope again";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -113,5 +113,5 @@ TEST_F(GangSitesTest, TheRoomThatWasFoundIsTold) {
             "expected room for 3 pods in one NVLink clique, found room for 2 in the best (c1)");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

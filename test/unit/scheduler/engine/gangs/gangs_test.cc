@@ -201,5 +201,5 @@ TEST_F(GangsTest, AGangForWhichRoomIsMadeElsewhereIsNotDueAgainAndAgain) {
   EXPECT_TRUE(!due || *due > now);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -116,5 +116,5 @@ TEST_F(GatesTest, AGangsGatesGoWhenItIsCompleteThenTogetherByQuota) {
   EXPECT_THAT(RemovedAt(At(2)), ElementsAre("g-0/quota", "g-1/quota"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

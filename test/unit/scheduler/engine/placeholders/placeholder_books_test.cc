@@ -166,5 +166,5 @@ TEST(PlaceholdersStartTest, WhatWasThereBeforeUsStaysForAWhile) {
   EXPECT_TRUE(books.HasEnds());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

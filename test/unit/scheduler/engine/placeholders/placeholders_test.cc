@@ -85,5 +85,5 @@ TEST_F(PlaceholdersTest, WaitOnANodeThatIsGoneEndsWithNothing) {
   EXPECT_EQ(placeholders_.waiting(), 0u);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -131,5 +131,5 @@ TEST(EvictionGuards, EverythingRepeatedCostsMore) {
   EXPECT_GT(world.guards.LossOf(world.record, world.work, CheckpointAges(), kNow), once);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -235,5 +235,5 @@ TEST_F(NominalReachTest, AskingChangesNothing) {
   EXPECT_THAT(Reclaims(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

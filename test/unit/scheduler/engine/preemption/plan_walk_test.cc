@@ -178,5 +178,5 @@ TEST_F(PlanWalkTest, NothingIsPlannedForAPodThatHasGone) {
   EXPECT_FALSE(preemptors.Has(wants_.uid));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -136,5 +136,5 @@ TEST_F(PreemptAnswerTest, VictimsComeByFallingPriorityHoweverTheyCameIn) {
               ElementsAre("high", "mid", "low", "web"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -184,5 +184,5 @@ TEST_F(PreemptorQueueTest, AGangIsOnePreemptorOnceItIsComplete) {
   EXPECT_FALSE(queue_.Of(first.uid)) << "room is being made already";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

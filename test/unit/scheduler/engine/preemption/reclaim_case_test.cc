@@ -133,5 +133,5 @@ TEST_F(ReclaimCaseTest, NodesThatAreClosedTaintedOrAvoidedAreNoRegions) {
   EXPECT_TRUE(Case().RegionOf(NodeName("n2"))) << "its time is over";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -293,5 +293,5 @@ TEST_F(ReclaimPlannerTest, FruitlessLooksAreTakenAtGrowingIntervals) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

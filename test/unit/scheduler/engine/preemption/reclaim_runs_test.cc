@@ -262,5 +262,5 @@ TEST_F(ReclaimRunsTest, ARestartGoesOnWithTheRecordThatWasWritten) {
   EXPECT_THAT(Asked(), ElementsAre("two"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

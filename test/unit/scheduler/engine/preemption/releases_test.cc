@@ -160,5 +160,5 @@ TEST_F(ReleasesTest, ADrainThatRunsIsNotDue) {
   EXPECT_EQ(releases_.DueAt(now + Millis(60'000)), std::nullopt);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -307,5 +307,5 @@ TEST_F(EarlyNominationsTest, AfterTwoMinutesNobodyCountsOnIt) {
   EXPECT_THAT(Told(), ElementsAre("pod taken back"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -87,5 +87,5 @@ TEST_F(NominationsTest, NodesOfAPlanOfOursAreKeptByThePlan) {
   EXPECT_FALSE(reclaims.nominated.contains(NodeName("n1")));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

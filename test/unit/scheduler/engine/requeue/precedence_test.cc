@@ -104,5 +104,5 @@ TEST_F(PrecedenceTest, TheLastPlaceOfATeamGoesToItsEvictedPod) {
   EXPECT_EQ(YieldsToReturned(TeamPod("a", "again", 2, "train")), "") << "there is another node";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

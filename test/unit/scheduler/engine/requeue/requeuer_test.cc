@@ -137,5 +137,5 @@ TEST_F(RequeuerTest, RoomInANamespaceBringsBackItsPodsAlone) {
   EXPECT_THAT(Requeued(), IsEmpty()) << "it held nothing any more";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

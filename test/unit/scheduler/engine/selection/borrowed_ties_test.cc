@@ -35,5 +35,5 @@ TEST_F(BorrowedTies, WhereNobodyIsOverNominalNamesDecide) {
   EXPECT_EQ(Try(Pod("b", "more", 1)), "n1 n2") << "b borrows with this pod, and not yet";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -55,5 +55,5 @@ TEST_F(ForeseenChargesTest, ANewKindOfNodeIsNews) {
   EXPECT_EQ(Gpus("b200", 10), 20);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -94,5 +94,5 @@ TEST_F(HeldNodesTest, DistanceIsTheNearestLevelThatIsShared) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -145,5 +145,5 @@ TEST_F(SelectionTest, NodesHeldForAGangAreNotForOthersButForThoseWithDevicesKept
   EXPECT_THAT(SelectAs(context, {"n1"}), ElementsAre("n1"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

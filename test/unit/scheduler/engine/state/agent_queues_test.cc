@@ -119,5 +119,5 @@ TEST(AgentQueues, ANodeThatGoesSendsItsLineAway) {
   EXPECT_EQ(Turns(queues), "");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

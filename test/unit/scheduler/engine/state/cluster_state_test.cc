@@ -148,5 +148,5 @@ TEST_F(ClusterStateTest, AnEarmarkPutWhileTheOldOneIsLiftedStays) {
   EXPECT_EQ(Held(pod_), nullptr) << "on n";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -73,5 +73,5 @@ TEST_F(KeptRoomTest, ATerminatingPodIsExpectedToLeaveForAMinuteAfterItsGrace) {
   EXPECT_FALSE(IsLeaving(record, now + Millis(90'001)));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

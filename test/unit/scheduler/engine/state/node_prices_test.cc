@@ -128,5 +128,5 @@ TEST_F(NodePricesTest, NoPriceIsWorthMoreThanCostsCanTell) {
   EXPECT_EQ(RateOf(group, kRate), 1'000'000);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -53,5 +53,5 @@ TEST_F(DemandNotesTest, WhatWasNeverNotedEndsNothing) {
   EXPECT_THAT(Rows(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -141,5 +141,5 @@ TEST_F(MeteringRestartTest, AReservationMovesWithTheClock) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -214,5 +214,5 @@ TEST_F(MeteringTest, AReservationIsOneUseThoughItsQuotaChanges) {
               ElementsAre("open p.0 at 0", "void p.0 at 0", "open p.1 at 0", "void p.1 at 0"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

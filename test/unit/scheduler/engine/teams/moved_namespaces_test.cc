@@ -63,5 +63,5 @@ TEST(MovedNamespacesTest, AnEditOfAnythingElseIsMore) {
   EXPECT_EQ(MovedNamespaces(before, after), std::nullopt);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

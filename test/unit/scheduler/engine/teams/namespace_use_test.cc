@@ -69,5 +69,5 @@ TEST_F(NamespaceUseTest, AuditFindsWhatWasNotCounted) {
   EXPECT_THAT(faults, IsEmpty());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -177,5 +177,5 @@ TEST_F(TeamQueueTest, TheLineHandsOutWhatASortWould) {
   EXPECT_EQ(line.Next(), std::nullopt);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

@@ -147,5 +147,5 @@ TEST_F(TeamRulesTest, WhoIsNotKeptOffNodesThatAreHeldForAGang) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

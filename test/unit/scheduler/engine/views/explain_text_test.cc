@@ -46,5 +46,5 @@ TEST(NodeView, ANodeShowsItsGpusAndWhatIsFree) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::test

@@ -27,5 +27,5 @@ TEST(ReachText, IsASentence) {
   for (const auto& [reach, text] : rows) EXPECT_EQ(ReachText(reach), text);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

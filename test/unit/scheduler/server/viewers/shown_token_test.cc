@@ -78,5 +78,5 @@ TEST(ShownToken, Digest) {
   EXPECT_NE(DigestOf("abd"), abc);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

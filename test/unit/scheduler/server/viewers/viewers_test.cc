@@ -320,5 +320,5 @@ TEST_F(ViewersTest, TokensAreInNoLog) {
   EXPECT_THAT(refusal.body, testing::Not(testing::HasSubstr(secret.substr(0, 12))));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche

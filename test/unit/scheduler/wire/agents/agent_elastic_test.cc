@@ -30,5 +30,5 @@ TEST(Elastic, NamesWhatIsWrong) {
   EXPECT_EQ(Read({{"elasticgpu.io/assumed", "true"}}, request), "nothing");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

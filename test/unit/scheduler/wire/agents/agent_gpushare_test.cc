@@ -57,5 +57,5 @@ TEST(Gpushare, IsServedWhenAssigned) {
   EXPECT_EQ(progress("perhaps"), AgentProgress::kUnknown);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -248,5 +248,5 @@ TEST(FourPd, ReadsTheListsOfItsOwnScheduler) {
             "expected 2 devices as asked for, found 3, in hami.sh/vgpu-devices-allocated");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -75,5 +75,5 @@ TEST(Hived, ReadsTheKeyOfItsFirstVersionsToo) {
             "hivedscheduler.microsoft.com/pod-gpu-isolation");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -132,5 +132,5 @@ TEST(Koordinator, NamesWhatIsWrong) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

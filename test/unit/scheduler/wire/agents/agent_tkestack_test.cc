@@ -47,5 +47,5 @@ TEST(Tkestack, NamesWhatIsWrong) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

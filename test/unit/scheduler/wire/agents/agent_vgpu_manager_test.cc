@@ -99,5 +99,5 @@ TEST(VgpuManager, TellsTheAgentsProgress) {
   EXPECT_EQ(TextOf({{std::string(kPlanned), ""}}).Progress(MainAndSide()), AgentProgress::kUnknown);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -134,5 +134,5 @@ TEST(VolcanoOld, NamesWhatIsWrong) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -222,5 +222,5 @@ TEST(Agents, KnowsTheKeysNoUserMaySet) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

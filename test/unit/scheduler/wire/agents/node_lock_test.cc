@@ -83,5 +83,5 @@ TEST(NodeLockText, IsNeverTooOldWithoutALimit) {
             LockVerdict::kHeld);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

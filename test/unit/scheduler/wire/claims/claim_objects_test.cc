@@ -381,5 +381,5 @@ TEST(DraObjects, LimitsAndTypesAreNamed) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

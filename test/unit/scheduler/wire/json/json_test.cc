@@ -166,5 +166,5 @@ TEST(Quoted, CutsLongTextsBetweenCharacters) {
   EXPECT_EQ(Quoted(std::string(63, 'a') + "é"), "\"" + std::string(63, 'a') + "\"...");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

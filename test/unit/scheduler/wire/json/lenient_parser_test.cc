@@ -53,5 +53,5 @@ TEST(LenientParser, SaysOfARefusedTextWhatIsWrongWithTheTextItself) {
             Parser().Parse(R"({"a":99999999999999999999,"b":tru})").status().message());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

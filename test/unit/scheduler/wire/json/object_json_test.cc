@@ -80,5 +80,5 @@ TEST(EncodeCondition, LeavesOutWhatIsEmpty) {
             R"("lastTransitionTime":"2026-03-01T00:00:00.007Z"})");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -26,5 +26,5 @@ TEST(PlainText, EveryByteIsWhatItIsWhereverItStands) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

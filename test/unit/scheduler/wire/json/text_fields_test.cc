@@ -43,5 +43,5 @@ TEST(ParseDuration, ReadsWhatGoWrites) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

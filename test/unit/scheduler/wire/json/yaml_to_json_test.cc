@@ -141,5 +141,5 @@ TEST(YamlToJson, RefusesWhatJsonCannotSayOrWouldGrowWithoutBound) {
   EXPECT_EQ(Convert(Nested(63)), "[" + Nested(63) + "]");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::embedded

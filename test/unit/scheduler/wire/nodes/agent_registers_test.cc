@@ -489,5 +489,5 @@ TEST(KoordinatorDevice, NamesWhatItCannotRead) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

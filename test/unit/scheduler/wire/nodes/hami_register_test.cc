@@ -125,5 +125,5 @@ TEST(AgentRegister, RefusesMoreDevicesThanAMachineHas) {
             "expected at most 64 devices, found more, in the register");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -442,5 +442,5 @@ TEST(NodeDecode, KeepsEveryLabelAndTheTaintsThatBind) {
                    .ok());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -183,5 +183,5 @@ TEST(NodeLinks, ANodeCarriesItsMatrix) {
   EXPECT_THAT(broken->problems, testing::Contains(HasSubstr("annotation tranche.dev/topology")));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

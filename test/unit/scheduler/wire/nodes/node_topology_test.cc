@@ -272,5 +272,5 @@ TEST(NodeSlices, SayWhenNothingIsSaidAnyMore) {
   EXPECT_EQ(Told(slices), "n2:");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -413,5 +413,5 @@ TEST(PodDecode, SurvivesEveryOneByteChangeAndCut) {
   EXPECT_GT(decoded, 0);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -155,5 +155,5 @@ TEST(PodPinned, WholeCpusOfGuaranteedPodsOnly) {
   EXPECT_EQ(beside.containers[0].pinned_cpu, MilliCpu::Zero()) << "one container without limits";
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

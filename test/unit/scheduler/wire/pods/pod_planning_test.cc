@@ -300,5 +300,5 @@ TEST(PodPlanning, RefusesFieldsOfAnotherJsonType) {
                    .ok());
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -98,5 +98,5 @@ TEST(EffectiveRequest, ManyDistinctKeysCostNoMoreThanSorting) {
   EXPECT_EQ(request.pool_needs.size(), 20'000u);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -162,5 +162,5 @@ TEST(PodSelection, TwoListsOfAlternativesAreAMix) {
       "refused MixedDialects");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -110,5 +110,5 @@ TEST(PodTimes, KnowTheDeletion) {
   EXPECT_EQ(FormatTime(pod->deletion_at.value()), "2026-03-01T08:00:00.250Z");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

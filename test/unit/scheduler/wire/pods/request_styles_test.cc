@@ -121,5 +121,5 @@ TEST(RequestStyles, PoliciesNameThemAll) {
   EXPECT_EQ(policy->dialects, expected);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -39,5 +39,5 @@ TEST(PodElastic, CoresOrMemoryOfEachContainer) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

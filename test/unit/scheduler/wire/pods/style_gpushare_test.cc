@@ -58,5 +58,5 @@ TEST(PodGpushare, KubeletAsksForEveryUnit) {
   EXPECT_EQ(SlotOf(AgentKind::kGpushare, request), 8);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

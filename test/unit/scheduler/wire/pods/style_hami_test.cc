@@ -97,5 +97,5 @@ TEST(PodHami, RefusesWhatHamiWouldDropSilently) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

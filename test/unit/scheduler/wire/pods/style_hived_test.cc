@@ -153,5 +153,5 @@ TEST(PodHived, SurvivesEveryOneByteChangeAndCut) {
   EXPECT_GT(read, 0);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

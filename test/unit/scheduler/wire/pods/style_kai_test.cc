@@ -85,5 +85,5 @@ TEST(PodKai, AGpuLimitBesideItIsRefused) {
             "the pod");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

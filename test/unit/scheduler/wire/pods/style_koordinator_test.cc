@@ -122,5 +122,5 @@ TEST(PodKoordinator, NvidiaGpuIsWholeCardsBesideIt) {
 
 #undef KOORD
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

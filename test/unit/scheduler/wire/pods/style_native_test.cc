@@ -137,5 +137,5 @@ TEST(PodNative, KeepsEveryContainersAskApart) {
   EXPECT_EQ(PoolText(request), "nvidia.com/gpu 4");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -51,5 +51,5 @@ TEST(PodOpenGpuShare, ModelsAreAlternatives) {
   EXPECT_EQ(request.models_any, (std::vector<std::string>{"v100m16", "v100m32"}));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

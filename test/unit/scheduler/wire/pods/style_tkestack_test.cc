@@ -47,5 +47,5 @@ TEST(PodTkestack, KubeletAsksForCoresOnly) {
   EXPECT_EQ(PoolText(request), "tencent.com/vcuda-core 50");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

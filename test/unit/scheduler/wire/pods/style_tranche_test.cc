@@ -124,5 +124,5 @@ TEST(PodTranche, APodWithoutContainersIsRefusedNotServed) {
   EXPECT_EQ(RequestText(RequestOf(R"("tranche.dev/gpu-fraction":"0.5")", "")), "refused BadAmount");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -121,5 +121,5 @@ TEST(PodVgpuManager, RefusesWordsItDoesNotKnowAndListsThatContradict) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

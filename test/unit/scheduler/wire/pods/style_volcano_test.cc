@@ -137,5 +137,5 @@ TEST(PodVolcano, ItsAnnotationsChooseCards) {
             "\"volcano.sh/vgpu-mode\", in the pod");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -124,5 +124,5 @@ TEST(PodMutationTest, OnlyContainersThatAskForAShareAreCounted) {
   EXPECT_NE(made, pod);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

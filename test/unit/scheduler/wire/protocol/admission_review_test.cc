@@ -29,5 +29,5 @@ TEST(AdmissionReviewText, AnAnswerHasItsPatchInBase64) {
             R"("uid":"u1","allowed":false,"status":{"code":403,"message":"no"}}})");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

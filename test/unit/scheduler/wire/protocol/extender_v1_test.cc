@@ -447,5 +447,5 @@ TEST(ExtenderV1, RefusesBindingsWithAGap) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

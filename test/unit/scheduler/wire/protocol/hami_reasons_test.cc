@@ -58,5 +58,5 @@ TEST(HamiWords, ArePlain) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

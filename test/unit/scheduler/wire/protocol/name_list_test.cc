@@ -140,5 +140,5 @@ TEST(NameList, NeverSaysWhatTheParserWouldNot) {
   EXPECT_GT(found, 4'000);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -52,5 +52,5 @@ TEST(ResourceQuota, WithoutANameIsRefused) {
   EXPECT_EQ(Read("[]"), "ResourceQuota: expected metadata.name, found none");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -92,5 +92,5 @@ TEST(WhatIfPods, ErrorsNameWhatWasExpectedAndWhere) {
             "pods: expected at most 20 here, found more");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -117,5 +117,5 @@ TEST(AllocationJson, ALeafThatCouldBeNoneIsLeftOut) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

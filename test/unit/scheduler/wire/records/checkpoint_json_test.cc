@@ -102,5 +102,5 @@ TEST(CheckpointJsonTest, WhatIsMalformedIsNamed) {
               HasSubstr("status.checkpoint.uses[1].model: expected 1 to 63 characters"));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -218,5 +218,5 @@ TEST(ObjectStatusTest, WhereOneTextEndsIsAmongTheValues) {
             PolicyStatus(other).Values(StatusMembers::kAll));
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

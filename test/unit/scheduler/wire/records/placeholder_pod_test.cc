@@ -134,5 +134,5 @@ TEST(PlaceholderPodTest, APodFollowsWhereItsContainerSeesWhatIsWritten) {
   EXPECT_FALSE(Decoded(counted).request.follows_placeholder);
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

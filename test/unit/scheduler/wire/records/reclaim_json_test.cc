@@ -368,5 +368,5 @@ TEST(ReclaimJson, SurvivesEveryCutAndManyChanges) {
   }
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

@@ -63,5 +63,5 @@ TEST(ScaleUps, WhatAutoscalersSay) {
   for (const Row& row : rows) EXPECT_EQ(Text(row.json), row.found) << row.what;
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

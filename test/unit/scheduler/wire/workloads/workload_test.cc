@@ -144,5 +144,5 @@ TEST(PodGroups, NameWhatTheyCannotRead) {
       "spec.schedulingPolicy.gang.minCount");
 }
 
-}  // namespace
+}  // namespace THIS_FILE
 }  // namespace tranche::wire

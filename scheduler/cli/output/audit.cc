@@ -1,4 +1,4 @@
-#include "scheduler/cli/cli_audit.h"
+#include "scheduler/cli/output/audit.h"
 
 #include <fmt/format.h>
 
