@@ -59,6 +59,26 @@ test('all pods are listed, and what is searched, chosen and sorted is in the add
     assert.equal(await page.locator('#pod-text').inputValue(), 'LANGUAGE h100-b');
   }));
 
+test('gangs are listed, searched, sorted and lead to their pages', () => visit({view: 'gangs'}, async (page, one) => {
+  const {gangs} = await server.get('gangs');
+  assert.ok(gangs.length > 0);
+  await page.locator('#gangs-shown', {hasText: gangs.length === 1 ? '1 gang' : `${gangs.length} gangs`}).waitFor();
+  assert.deepEqual((await names(page, '.gangs-table')).sort(), gangs.map(({name}) => name).sort());
+  await page.locator('.gangs-table', {hasText: 'wide'}).getByText('0 of 2').waitFor();
+  await page.locator('.gangs-table').getByText('expected room for 2 pods at once, found room for 1').waitFor();
+  await one.shot('gangs');
+  await page.getByLabel('Search').locator('visible=true').fill('no such gang');
+  await page.getByText('No gang matches').waitFor();
+  assert.match(page.url(), /#\/gangs\?q=no\+such\+gang/);
+  await page.reload();
+  await page.getByText('No gang matches').waitFor();
+  await page.getByLabel('Search').locator('visible=true').fill('wide');
+  await page.locator('.gangs-table a:text-is("wide")').click();
+  await page.getByRole('heading', {name: 'wide'}).waitFor();
+  await page.getByRole('link', {name: 'Gangs'}).first().click();
+  await page.locator('#view-gangs:visible').waitFor();
+}));
+
 test('a running pod has a page that leads to its node and team', () => visit({view: 'pods'}, async (page, one) => {
   const {pods} = await server.get('pods');
   const held = pods.find(({knowledge, devices}) => knowledge === 'exact' && devices.length);
@@ -296,7 +316,7 @@ test('names that look like markup stay text, everywhere', async () => {
   const {server: hostile, markup} = await hostileCluster();
   try {
     const gang = `gangs/team-a/${encodeURIComponent(markup)}`;
-    for (const view of ['fleet', 'pods', 'pods?cols=name,gang,start', 'queue?open=team-a/waits', 'pods/team-a/waits',
+    for (const view of ['fleet', 'pods', 'pods?cols=name,gang,start', 'queue?open=team-a/waits', 'gangs', 'events', 'pods/team-a/waits',
                         'pods/team-a/runs', gang, 'nodes/odd', 'teams', 'teams/alpha']) {
       await visit({view, server: hostile}, async (page) => {
         await page.locator('#contact[data-state="live"]').waitFor();
@@ -372,4 +392,35 @@ test('a page of one thing asks for that alone', () => visit({view: 'nodes/h100-a
   await server.advance(2);
   assert.ok(asked.includes('/api/v1/nodes/h100-a'), String(asked));
   assert.ok(!asked.includes('/api/v1/pods') && !asked.includes('/api/v1/nodes'), String(asked));
+}));
+
+test('events are listed, the newest first, and go on', () => visit({view: 'events'}, async (page, one) => {
+  const {events} = await server.get('events?limit=5000');
+  assert.ok(events.length > 50);
+  await page.locator('#events-shown', {hasText: `${events.length} events`}).waitFor();
+  const shown = () => page.locator('.events-table tbody td:nth-child(3) a').allInnerTexts();
+  const newest = [...events].reverse().filter(({name}) => name).slice(0, 10).map(({name}) => name);
+  assert.deepEqual((await shown()).slice(0, 10), newest);
+  await one.shot('events');
+  const asked = [];
+  page.on('request', (request) => asked.push(request.url()));
+  const gpus = {'nvidia.com/gpu': '1'};
+  await server.apply({apiVersion: 'v1', kind: 'Node', status: {
+    capacity: gpus, allocatable: gpus, conditions: [{type: 'Ready', status: 'True'}]},
+  metadata: {name: 'spare', labels: {'nvidia.com/gpu.product': 'Tesla-T4', 'nvidia.com/gpu.memory': '15360', 'nvidia.com/gpu.count': '1'}}});
+  const brief = pod('team-vision', 'brief', {limits: gpus});
+  await server.apply(brief);
+  assert.equal(await server.schedule(brief, ['spare']), 'spare');
+  await server.remove('Pod', 'team-vision', 'brief');
+  await server.advance(2);
+  await server.remove('Node', undefined, 'spare');
+  const newer = (await server.get(`events?since=${Math.max(...events.map(({id}) => id))}`)).events;
+  assert.ok(newer.length > 0, 'expected that something happened');
+  await page.locator('#events-shown', {hasText: `${events.length + newer.length} events`}).waitFor({timeout: 15000});
+  assert.ok(asked.filter((url) => url.includes('/api/v1/events')).every((url) => /since=\d+/.test(url)), String(asked));
+  await page.locator('#event-kind').selectOption('Ended');
+  await page.locator('#events-shown', {hasText: / of /}).waitFor();
+  assert.match(page.url(), /kind=Ended/);
+  const kinds = await page.locator('.events-table tbody .chip').allInnerTexts();
+  assert.deepEqual([...new Set(kinds)], ['ended']);
 }));

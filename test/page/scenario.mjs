@@ -31,9 +31,20 @@ export async function busyDay() {
     await server.advance(STEP_SECONDS);
   }
   await comeTogether(server, gangOf('team-platform', 'wide', 2, {'nvidia.com/gpu': 4}, {'tranche.dev/model': 'v100'}), nodes);
-  // Starts of pods are foretold when somebody asks.
-  await server.get('forecast');
+  await foretell(server);
   return server;
+}
+
+// Starts of pods are foretold when somebody asks; a machine that took long over the last forecast rests before the next.
+async function foretell(server) {
+  const nameOf = ({namespace, name}) => `${namespace}/${name}`;
+  for (let tries = 0; tries < 120; ++tries) {
+    const known = new Set((await server.get('forecast')).forecasts.map(nameOf));
+    const {pods} = await server.get('pods?state=pending');
+    if (pods.every((one) => known.has(nameOf(one)))) return;
+    await new Promise((resolve) => { setTimeout(resolve, 500); });
+  }
+  throw new Error('expected a forecast of each pod that waits, found some without for a minute');
 }
 
 // All are there before the first is asked about; those of a gang are bound when they come again.
@@ -67,7 +78,7 @@ export async function plannedWork() {
   await comeTogether(server, gangOf('team-a', 'next-ring', 2, {'nvidia.com/gpu': 8}, hours(2)), names);
   await comeTogether(server, [work('after', 4, hours(1)), work('patient', 8, v100)], names);
   await server.advance(60);
-  await server.get('forecast');
+  await foretell(server);
   return server;
 }
 

@@ -2,9 +2,9 @@
 // #/reclaims/NAME, each with ?key=value for what is filtered, sorted and open, so that whatever is on
 // the screen can be sent to somebody.
 
-const VIEWS = ['fleet', 'pods', 'queue', 'teams', 'reclaims', 'ledger', 'advice'];
+const VIEWS = ['fleet', 'pods', 'queue', 'gangs', 'teams', 'reclaims', 'events', 'ledger', 'advice'];
 // Views of one thing: how many names their address has, and the tab they belong to.
-const PAGES = {pods: {view: 'pod', names: 2}, gangs: {view: 'gang', names: 2, tab: 'pods'},
+const PAGES = {pods: {view: 'pod', names: 2}, gangs: {view: 'gang', names: 2},
                nodes: {view: 'node', names: 1, tab: 'fleet'}, teams: {view: 'team', names: 1},
                reclaims: {view: 'reclaim', names: 1}};
 

@@ -59,6 +59,8 @@ export const readNode = (node) => ask(`nodes/${name(node)}`);
 export const readTeam = (team) => ask(`teams/${name(team)}`);
 export const readPods = (options) => ask(`pods?${query(options)}`);
 export const readGang = (namespace, gang) => ask(`gangs/${name(namespace, gang)}`);
+export const readGangs = () => ask(`gangs?${query({namespace})}`);
+export const readEvents = (options) => ask(`events?${query({namespace, ...options})}`);
 export const readReclaims = async () => (await ask('reclaims')).reclaims;
 export const readReclaim = (reclaim) => ask(`reclaims/${name(reclaim)}`);
 export const readAdvice = () => ask('advice');

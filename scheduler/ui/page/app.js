@@ -6,10 +6,12 @@ import {readAdvice, setNamespace, setToken} from './api.js';
 import {redrawCharts} from './charts.js';
 import {assignColours} from './colours.js';
 import {byId} from './dom.js';
+import {Events} from './events.js';
 import {formatClock, formatCount, plural, zoneName} from './format.js';
 import {FleetView} from './fleet_view.js';
 import {Ledger} from './ledger.js';
 import {gangPage} from './gang_page.js';
+import {Gangs} from './gangs.js';
 import {nodePage} from './node_page.js';
 import {podPage} from './pod_page.js';
 import {Pods} from './pods.js';
@@ -38,7 +40,15 @@ const queue = new Queue({
   reasons: byId('queue-reasons'), table: byId('queue-table'), team: byId('queue-team'), text: byId('queue-text'),
   tryPod: byId('try-pod'),
 }, (pod) => whatIf.open(pod));
+const gangs = new Gangs({
+  form: byId('gang-filters'), text: byId('gang-text'), team: byId('gang-team'), state: byId('gang-state'),
+  shown: byId('gangs-shown'), table: byId('gangs-table'),
+});
 const reclaims = new Reclaims(byId('reclaims'));
+const events = new Events({
+  form: byId('event-filters'), text: byId('event-text'), team: byId('event-team'), kind: byId('event-kind'),
+  shown: byId('events-shown'), table: byId('events-table'),
+});
 const ledger = new Ledger({
   form: byId('ledger-form'), from: byId('ledger-from'), to: byId('ledger-to'), presets: byId('ledger-presets'),
   csv: byId('ledger-csv'), body: byId('ledger-body'),
@@ -51,12 +61,12 @@ const pages = {
   reclaim: reclaimPage(byId('reclaim-page')),
   team: new TeamPage(byId('team-page'), byId('team-page-budgets')),
 };
-const withQuery = {fleet, pods, queue, reclaims, ledger};
+const withQuery = {fleet, pods, queue, gangs, reclaims, events, ledger};
 
 // What each view draws from, and so needs every few seconds.
 const SOURCES = {
   fleet: ['nodes', 'pods', 'quotas'], pods: ['pods', 'quotas'], queue: ['pods', 'quotas'],
-  teams: ['quotas', 'budgets'], reclaims: ['reclaims'], ledger: [], advice: [],
+  gangs: ['quotas'], teams: ['quotas', 'budgets'], reclaims: ['reclaims'], events: ['quotas'], ledger: [], advice: [],
   pod: ['reclaims'], gang: [], node: [], team: ['quotas', 'budgets'], reclaim: [],
 };
 
@@ -159,7 +169,9 @@ function draw() {
   pods.show(view === 'pods', known);
   queue.show(view === 'queue', known);
   quotas.show(view === 'teams', palette);
+  gangs.show(view === 'gangs', known, palette);
   reclaims.show(view === 'reclaims', palette);
+  events.show(view === 'events', known, palette);
   ledger.show(view === 'ledger', palette);
   for (const [name, page] of Object.entries(pages)) page.show(name === view ? names : null, query, background);
   drawAdvice();

@@ -57,7 +57,7 @@ function content({gang, members, reclaims}) {
   const last = waits.length ? lastToStart(waits) : null;
   const waitsNow = gang.waitsSince && gang.state !== 'running';
   return [
-    el('p', {class: 'crumbs'}, el('a', {href: '#/pods'}, 'Pods'), ` / ${gang.namespace} / gang`),
+    el('p', {class: 'crumbs'}, el('a', {href: '#/gangs'}, 'Gangs'), ` / ${gang.namespace}`),
     el('div', {class: 'view-head'}, el('h2', {}, gang.name), el('span', {class: `chip ${look}`}, word)),
     el('p', {}, meaning),
     el('div', {class: 'card'}, facts([

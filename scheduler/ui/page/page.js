@@ -1,5 +1,5 @@
-// A page of one thing: asks the server for it every few seconds while it is looked at, and says so
-// where it is not there or does not come.
+// A page of one thing, or a list of its own: asks the server for it every few seconds while it is looked
+// at, and says so where it is not there or does not come.
 
 import {el, emptyState, redraw} from './dom.js';
 import {formatClock} from './format.js';
@@ -20,8 +20,8 @@ export class Page {
   #timer = null;
 
   // `ask(names)` promises what is known; `content(answer, names, query)` makes elements of it;
-  // `absent(names)`: [title, text] for a 404.
-  constructor(root, {ask, content, absent}) {
+  // `absent(names)`: [title, text] for a 404; lists have none.
+  constructor(root, {ask, content, absent = null}) {
     this.#root = root;
     this.#ask = ask;
     this.#content = content;
@@ -70,7 +70,7 @@ export class Page {
   }
 
   #draw(names, query, more) {
-    const missing = this.#problem?.status === 404;
+    const missing = this.#absent !== null && this.#problem?.status === 404;
     const stale = this.#problem && !missing ? this.#problem.message : null;
     // Ages are told in minutes, by the server's clock.
     const minute = Math.floor(serverNow() / 60000);

@@ -1,6 +1,7 @@
 // Which pods a list shows, and in which order. No document, no network: the worker does this for all
 // pods, the page for those that wait.
 
+import {keyOfSort, sortedBy} from './order.js';
 import {reasonText} from './words.js';
 
 export const isWaiting = (pod) => pod.state === 'pending' || pod.state === 'claimed';
@@ -47,15 +48,8 @@ export function selectPods(pods, query, owners) {
     (!query.state || isWaiting(pod) === (query.state === 'waiting')) &&
     (!query.quota || pod.quotaState === query.quota) &&
     (words.length === 0 || matchesText(pod, words, owners)));
-  const descending = query.sort?.startsWith('-') ?? false;
-  const keyOf = KEYS[query.sort?.replace(/^-/, '')] ?? KEYS.name;
-  const ranked = matching.map((pod) => ({pod, key: keyOf(pod, owners), name: KEYS.name(pod)}));
-  const turn = descending ? -1 : 1;
-  ranked.sort((a, b) => {
-    if ((a.key === null) !== (b.key === null)) return a.key === null ? 1 : -1;
-    if (a.key !== b.key) return a.key < b.key ? -turn : turn;
-    return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
-  });
+  const {key, descending} = keyOfSort(query.sort ?? '');
+  const ranked = sortedBy(matching, (pod) => (KEYS[key] ?? KEYS.name)(pod, owners), KEYS.name, descending);
   const from = query.from ?? 0;
-  return {total: ranked.length, rows: ranked.slice(from, from + (query.count ?? ranked.length)).map(({pod}) => pod)};
+  return {total: ranked.length, rows: ranked.slice(from, from + (query.count ?? ranked.length))};
 }

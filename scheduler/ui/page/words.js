@@ -96,4 +96,22 @@ const GANG_STATES = {
 };
 export const gangWords = (state) => GANG_STATES[state] ?? ['', state, ''];
 
+// [look, word, meaning] of what happened.
+const EVENTS = {
+  Placed: ['', 'placed', 'A node and devices were chosen, and the pod goes there.'],
+  Running: ['good', 'running', 'Its containers run.'],
+  Ended: ['', 'ended', 'It holds no GPU any more.'],
+  Undone: ['warn', 'undone', 'It was placed, but that never came true.'],
+  Refunded: ['', 'refunded', 'Use was given back to its team.'],
+  Reclaim: ['warn', 'reclaim', 'Room is made for it.'],
+  EvictionAsked: ['bad', 'evicted', 'The cluster was asked to evict it.'],
+  Nominated: ['', 'nominated', 'Room on the node is kept for it.'],
+  NominationEnded: ['', 'no longer nominated', 'Room is kept for it no longer.'],
+  LeavesSoon: ['warn', 'leaves soon', 'It has been told that it has to leave.'],
+  BookFault: ['bad', 'books disagree', 'What the scheduler knew did not go together; it was set right or set aside.'],
+};
+export const eventWords = (kind) => EVENTS[kind] ?? ['', kind, ''];
+// [kind, word] of each.
+export const eventKinds = () => Object.entries(EVENTS).map(([kind, [, word]]) => [kind, word]);
+
 export const closedText = (node) => node.closed?.text || node.closed?.code || 'not ready';
