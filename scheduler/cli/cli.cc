@@ -160,7 +160,7 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
   if (command == "plan") {
     return AskPlan(commands.client, ReadManifest(commands.edits_file), out, err);
   }
-  if (command == "mcp") return AnswerModel(commands.client, std::cin, out);
+  if (command == "mcp") return AnswerModel(commands.client, std::cin, out, err);
   return PrintSchedulerConfig(commands.scheduler_config, out, err);
 }
 

@@ -12,6 +12,7 @@
 #include "scheduler/cli/cli_ledger.h"
 #include "scheduler/cli/cli_lists.h"
 #include "scheduler/cli/mcp/session.h"
+#include "scheduler/cli/screen/raw_terminal.h"
 
 namespace tranche {
 namespace {
@@ -194,7 +195,11 @@ std::vector<Tool> Tools(const ClientOptions& options) {
 
 }  // namespace
 
-int AnswerModel(const ClientOptions& options, std::istream& in, std::ostream& out) {
+int AnswerModel(const ClientOptions& options, std::istream& in, std::ostream& out,
+                std::ostream& err) {
+  if (RawTerminal::IsThere()) {
+    err << "tranche: waiting for messages of an MCP client on standard input; Ctrl-D ends it\n";
+  }
   const mcp::Session session({"tranche", Version(), kInstructions}, Tools(options));
   mcp::Converse(session, in, out);
   return kExitDone;

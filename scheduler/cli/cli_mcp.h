@@ -10,7 +10,9 @@
 
 namespace tranche {
 
-// Answers on `out` what is asked on `in`, until that ends (cli/mcp/session.h). Returns 0.
-int AnswerModel(const ClientOptions& options, std::istream& in, std::ostream& out);
+// Answers on `out` what is asked on `in`, until that ends (cli/mcp/session.h); somebody at a
+// terminal is told on `err` that this is for programs. Returns 0.
+int AnswerModel(const ClientOptions& options, std::istream& in, std::ostream& out,
+                std::ostream& err);
 
 }  // namespace tranche

@@ -23,10 +23,10 @@ class CliMcp : public LiveServer {
           "\n";
     }
     std::istringstream in(lines);
-    std::ostringstream out;
+    std::ostringstream out, err;
     ClientOptions options;
     options.server.server = at;
-    EXPECT_EQ(AnswerModel(options, in, out), 0);
+    EXPECT_EQ(AnswerModel(options, in, out, err), 0);
     std::istringstream answers(out.str());
     std::vector<Json> results;
     for (std::string line; std::getline(answers, line);) {
