@@ -428,7 +428,7 @@ charts() {
     export TRANCHE_BIN=$root/build/release/bin/tranche
     CONTROLPLANE_BIN=$(<"$scratch/$version.bin")
     export CONTROLPLANE_BIN
-    go vet ./... && go test -count=1 -timeout 10m -json ./... >"$scratch/charts.json"
+    go vet ./... && go test -count=1 -timeout 15m -json ./... >"$scratch/charts.json"
   ) || status=$?
   if (( status == 0 )); then shown='^ *(--- |ok)'; fi
   if [[ -s $scratch/charts.json ]]; then
@@ -450,7 +450,7 @@ e2e() {
       export TRANCHE_BIN=$root/build/release/bin/tranche
       CONTROLPLANE_BIN=$(<"$scratch/$version.bin")
       export CONTROLPLANE_BIN
-      go vet ./... && go test -count=1 -timeout 15m -json ./... >"$scratch/e2e-$version.json"
+      go vet ./... && go test -count=1 -timeout 25m -json ./... >"$scratch/e2e-$version.json"
     ) || status=$?
     # The text of the run: all of it on failure, else one line for each test.
     if (( status == 0 )); then shown='^ *(--- |ok)'; else shown=''; fi
