@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <istream>
 #include <ostream>
 #include <utility>
@@ -159,7 +160,11 @@ absl::StatusOr<Json> Session::Call(const Json& parameters) const {
   if (const absl::Status checked = CheckArguments(tool->parameters, arguments); !checked.ok()) {
     answer = {true, std::string(checked.message())};
   } else {
-    answer = tool->call(arguments);
+    try {
+      answer = tool->call(arguments);
+    } catch (const std::exception& failure) {
+      answer = {true, fmt::format("unexpected failure: {}", failure.what())};
+    }
   }
   const Json text = {{"type", "text"}, {"text", Shortened(std::move(answer.text))}};
   return Json{{"content", Json::array({text})}, {"isError", answer.failed}};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -145,6 +146,16 @@ TEST(McpSession, TextsThatAreNoUtf8AreReplaced) {
                                                 }}});
   const auto answer = session.Answer(R"({"id":1,"method":"tools/call","params":{"name":"bad"}})");
   EXPECT_EQ(Json::parse(*answer)["result"]["content"][0]["text"], "node \xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST(McpSession, AToolThatThrowsIsAnAnswer) {
+  const Session session(
+      {"tranche", "1", ""},
+      {{"bad", "", {}, [](const Json&) -> ToolAnswer { throw std::runtime_error("no memory"); }}});
+  const auto answer = session.Answer(R"({"id":1,"method":"tools/call","params":{"name":"bad"}})");
+  const Json result = Json::parse(*answer)["result"];
+  EXPECT_EQ(result["isError"], true);
+  EXPECT_EQ(result["content"][0]["text"], "unexpected failure: no memory");
 }
 
 TEST(McpConverse, LinesAreAnsweredInOrderAndLongOnesPassedOver) {
