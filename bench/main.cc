@@ -14,6 +14,7 @@
 #include "bench/ledger/ledger.h"
 #include "bench/mig/mig.h"
 #include "bench/preempt/preempt.h"
+#include "bench/replay/replay.h"
 #include "bench/restart/restart.h"
 #include "bench/ring/ring.h"
 #include "bench/storm/storm.h"
@@ -279,6 +280,20 @@ CLI::App* AddRing(CLI::App& app, bench::RingOptions& options) {
   return command;
 }
 
+CLI::App* AddReplay(CLI::App& app, bench::ReplayBenchOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "replay", "what recording costs, and how fast a recorded past is lived again");
+  command->add_option("--nodes", options.nodes)->check(CLI::Range(1, 100'000));
+  command->add_option("--pods", options.pods)->check(CLI::Range(1, 10'000'000));
+  command->add_option("--days", options.days)->check(CLI::Range(1, 400));
+  command->add_option("--fill", options.fill)->check(CLI::Range(0.01, 2.0));
+  command->add_option("--folder", options.folder, "where the file goes for the time being");
+  command->add_flag("--keep", options.keep, "leave the file");
+  command->add_option("--seeds", options.seed);
+  command->add_option("--out", options.out, "JSON file to write");
+  return command;
+}
+
 CLI::App* AddRestart(CLI::App& app, bench::RestartOptions& options) {
   options.server = Server();
   CLI::App* command =
@@ -337,6 +352,8 @@ int main(int argc, char** argv) {
   const CLI::App* gang_command = AddGang(app, gang);
   bench::PreemptOptions preempt;
   const CLI::App* preempt_command = AddPreempt(app, preempt);
+  bench::ReplayBenchOptions replay;
+  const CLI::App* replay_command = AddReplay(app, replay);
   bench::RestartOptions restart;
   const CLI::App* restart_command = AddRestart(app, restart);
   bench::RingOptions ring;
@@ -362,6 +379,7 @@ int main(int argc, char** argv) {
   if (forecast_command->parsed()) return Report(bench::RunForecast(forecast));
   if (gang_command->parsed()) return Report(bench::RunGang(gang));
   if (preempt_command->parsed()) return Report(bench::RunPreempt(preempt));
+  if (replay_command->parsed()) return Report(bench::RunReplay(replay));
   if (restart_command->parsed()) {
     const absl::StatusOr<bool> kept = bench::RunRestart(restart);
     return kept.ok() && !*kept ? 1 : Report(kept.status());

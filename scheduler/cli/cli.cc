@@ -110,6 +110,19 @@ int RunLedger(Commands& commands, std::ostream& out, std::ostream& err) {
   return LedgerExport({commands.ledger, json ? ExportFormat::kJson : ExportFormat::kCsv}, out, err);
 }
 
+int RunReplay(Commands& commands, std::ostream& out, std::ostream& err) {
+  replay::ReplayOptions& options = commands.replay;
+  options.json = commands.format == "json";
+  if (!commands.edits_file.empty()) {
+    const absl::StatusOr<Manifest> manifest = ReadManifest(commands.edits_file);
+    if (!manifest.ok()) return RefuseUse(err, manifest.status());
+    absl::StatusOr<std::string> edits = EditsOf(*manifest);
+    if (!edits.ok()) return RefuseUse(err, edits.status());
+    options.edits = *std::move(edits);
+  }
+  return replay::Replay(options, out, err);
+}
+
 int RunTopology(Commands& commands, std::ostream& out, std::ostream& err) {
   commands.topology.json = commands.format == "json";
   return commands.topology_command == "show"
@@ -133,6 +146,7 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
   if (command == "audit") return ShowAudit(commands.client, out, err);
   if (command == "reclaims") return ShowReclaims(commands.client, out, err);
   if (command == "ledger") return RunLedger(commands, out, err);
+  if (command == "replay") return RunReplay(commands, out, err);
   if (command == "topology") return RunTopology(commands, out, err);
   if (command == "validate") {
     return ValidateFiles(commands.validate_files, commands.format == "json", out, err);

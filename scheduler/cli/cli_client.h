@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "scheduler/cli/cli_ask.h"
+#include "scheduler/cli/output/manifest.h"
 
 namespace tranche {
 
@@ -39,14 +40,6 @@ enum class ExplainWhat : uint8_t {
 };
 int ExplainPod(const ClientOptions& options, const std::string& pod, ExplainWhat what,
                std::ostream& out, std::ostream& err);
-// Objects in YAML or JSON, and what errors call them.
-struct Manifest {
-  std::string name;
-  std::string text;
-};
-// Of a file; - is standard input. Errors: NotFound where it cannot be read.
-absl::StatusOr<Manifest> ReadManifest(const std::string& path);
-
 // Pods, or what pods are made from. A pod that does not fit is a domain no.
 int AskWhatIf(const ClientOptions& options, const absl::StatusOr<Manifest>& manifest,
               std::ostream& out, std::ostream& err);

@@ -316,6 +316,27 @@ void AddLedger(CLI::App& app, Commands& commands) {
   add("repair-clock", "take back what a wrong clock has written; no server may have the file");
 }
 
+void AddReplay(CLI::App& app, Commands& commands) {
+  CLI::App* const command = AddCommand(
+      app, kFileGroup, "replay",
+      "live the past again that a ledger file tells of: as it was, and with edits",
+      {{"replay --ledger ledger.db --since 7d --with edits.yaml", "had the quotas been others"},
+       {"replay --ledger ledger.db --strategy Spread -o json", "had nodes been chosen otherwise"}});
+  replay::ReplayOptions& replay = commands.replay;
+  File(command->add_option("--ledger", replay.path, "the file"))->required();
+  command->add_option("--since", replay.since, "how long ago it begins, or when (RFC 3339)")
+      ->type_name("SPAN|TIME")
+      ->capture_default_str();
+  command->add_option("--until", replay.until, "RFC 3339; default the newest moment")
+      ->type_name("TIME");
+  File(command->add_option("--with", commands.edits_file,
+                           "YAML or JSON as of `plan`: objects that would have been in force, and "
+                           "what would not have been there; - is standard input"));
+  OneOf(command->add_option("--strategy", replay.strategy, "how nodes would have been chosen"),
+        {"Fragmentation", "BestFit", "Spread"});
+  AddOutput(*command, commands.format);
+}
+
 void AddTopology(CLI::App& app, Commands& commands) {
   CLI::App* const topology = AddCommand(
       app, kFileGroup, "topology", "a machine's GPUs and links, from the text of nvidia-smi", {});
@@ -431,6 +452,7 @@ std::unique_ptr<CLI::App> MakeApp(const std::string& name, Commands& commands) {
   AddClient(*app, commands);
   AddValidate(*app, commands);
   AddLedger(*app, commands);
+  AddReplay(*app, commands);
   AddTopology(*app, commands);
   AddServe(*app, commands.serve);
   AddSchedulerConfig(*app, commands.scheduler_config);

@@ -18,6 +18,7 @@
 #include "scheduler/cli/cli_probe.h"
 #include "scheduler/cli/cli_reserve.h"
 #include "scheduler/cli/cli_topology.h"
+#include "scheduler/cli/replay/replay.h"
 #include "scheduler/cli/scheduler_config.h"
 
 namespace tranche {
@@ -63,6 +64,7 @@ struct Commands {
   std::string edits_file;
   std::vector<std::string> validate_files;
   std::string ledger_command;
+  replay::ReplayOptions replay;
   LedgerSpan ledger;
   std::string bill_by = "team";
   std::string export_format = "csv";

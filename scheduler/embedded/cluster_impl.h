@@ -37,6 +37,7 @@ struct Cluster::State {
   absl::Status StoreAll(std::vector<ManifestObject>& objects);
   absl::Status CheckUids(const std::vector<ManifestObject>& objects) const;
   void Store(ManifestObject& object, Instant now);
+  void PushPod(PodFacts pod, wire::Element element);
   void StorePod(PodFacts pod, const ManifestObject& object, const StoredObject& stored,
                 JsonPatch& patch, Instant now);
   void ContinueOurs(const ManifestObject& object, const StoredObject* prior, StoredObject& stored,

@@ -11,6 +11,7 @@
 #include "scheduler/embedded/object_edits.h"
 #include "scheduler/wire/json/json_value.h"
 #include "scheduler/wire/nodes/node_decode.h"
+#include "scheduler/wire/records/past_object.h"
 
 namespace tranche::embedded {
 namespace {
@@ -34,10 +35,11 @@ std::string TextIn(wire::Element element, std::string_view section, std::string_
 WriteResult Cluster::State::SaveNode(const ObjectKey& key, StoredObject stored,
                                      wire::Element element, JsonPatch& patch) {
   Render(stored, element, patch);
-  absl::StatusOr<NodeFacts> node = wire::DecodeNode(ElementOf(stored));
+  const wire::Element saved = ElementOf(stored);
+  absl::StatusOr<NodeFacts> node = wire::DecodeNode(saved);
   if (!node.ok()) return Rejected(422, std::string(node.status().message()));
+  queue.Push(NodeChanged{*std::move(node), wire::PastNodeText(saved)});
   store.Put(key, std::move(stored));
-  queue.Push(NodeChanged{*std::move(node)});
   return Done(200);
 }
 

@@ -10,6 +10,7 @@
 #include "scheduler/embedded/object_edits.h"
 #include "scheduler/embedded/object_uid.h"
 #include "scheduler/wire/pods/pod_decode.h"
+#include "scheduler/wire/records/past_object.h"
 #include "topology/base/status.h"
 
 namespace tranche::embedded {
@@ -102,7 +103,7 @@ void Cluster::State::Store(ManifestObject& object, Instant now) {
   Observe(object, stored.uid);
   if (auto* node = std::get_if<NodeFacts>(&object.facts)) {
     node->uid = NodeUid(stored.uid);
-    queue.Push(NodeChanged{std::move(*node)});
+    queue.Push(NodeChanged{std::move(*node), wire::PastNodeText(object.element)});
   } else if (auto* pod = std::get_if<PodFacts>(&object.facts)) {
     StorePod(std::move(*pod), object, stored, patch, now);
   }
@@ -136,7 +137,16 @@ void Cluster::State::StorePod(PodFacts pod, const ManifestObject& object,
     SetPendingIfUnstated(patch, object.element);
   }
   FollowPod(pod, object.element);
-  queue.Push(PodChanged{std::move(pod)});
+  PushPod(std::move(pod), object.element);
+}
+
+void Cluster::State::PushPod(PodFacts pod, wire::Element element) {
+  PodChanged changed{std::move(pod)};
+  if (changed.pod.request.asks_gpu()) {
+    changed.object = wire::PastPodText(element);
+    changed.disrupted = wire::IsDisrupted(element);
+  }
+  queue.Push(std::move(changed));
 }
 
 void Cluster::State::Forget(const ObjectKey& key) {
@@ -203,7 +213,7 @@ absl::Status Cluster::State::SavePod(const ObjectKey& key, StoredObject stored,
   TRANCHE_ASSIGN_OR_RETURN(PodFacts pod, ReadPod(stored, element));
   store.Put(key, std::move(stored));
   FollowPod(pod, element);
-  queue.Push(PodChanged{std::move(pod)});
+  PushPod(std::move(pod), element);
   return absl::OkStatus();
 }
 

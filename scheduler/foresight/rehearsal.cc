@@ -11,17 +11,11 @@
 namespace tranche {
 namespace {
 
-// Rounds of starts and plans at one moment, and plans in one of them.
-constexpr int kMostRounds = 64;
-constexpr int kMostPlansAtOnce = 16;
 // Moments in a row at which time alone passed and nobody came to start.
 constexpr int64_t kMostIdleMoments = 2'000;
 constexpr std::chrono::seconds kAgain{60};
-
-// Nothing but devices that others give back can help.
-bool WantsRoom(Reason reason) {
-  return reason >= Reason::kUnknownNode && reason <= Reason::kNoRoom;
-}
+// Before the number in the uid of one that came back; no uid has a slash.
+constexpr std::string_view kAgainMark = "/again-";
 
 // Others that started may have to be waited for no more.
 bool WaitsForOthers(Reason reason) {
@@ -31,23 +25,18 @@ bool WaitsForOthers(Reason reason) {
 
 }  // namespace
 
-// Pods that wait and are answered alike.
-struct Rehearsal::Kind {
-  std::map<Order, Entry*> waiting;
-  std::shared_ptr<const NodeConstraints> constraints;
-  std::size_t allowed = 0;  // the place of its list of nodes
-  // The last refusal of its first pod, and how many nodes had been freed by then.
-  bool refused = false;
-  Reason reason = Reason::kNone;
-  std::size_t seen = 0;
-};
+PodUid OriginOf(const PodUid& uid) {
+  const std::size_t mark = uid.str().find(kAgainMark);
+  return mark == std::string::npos ? uid : PodUid(uid.str().substr(0, mark));
+}
 
 Rehearsal::Rehearsal(Engine& engine, const ClusterCopy& copy, RehearsalRules rules)
     : engine_(engine),
       rules_(std::move(rules)),
       now_(copy.at),
       disruption_budgets_(copy.disruption_budgets) {
-  by_runtime_ = copy.set != nullptr && !copy.set->budgets.empty();
+  // Budgets and gangs may come later where pods of a past do.
+  by_runtime_ = rules_.to_the_end || (copy.set != nullptr && !copy.set->budgets.empty());
   for (const NodeCopy& node : copy.nodes) {
     if (node.present) allowed_.Put(node.facts);
   }
@@ -77,8 +66,8 @@ Rehearsal::Order Rehearsal::OrderOf(const PodCopy& pod) {
 
 std::string Rehearsal::KeyOf(const PodCopy& pod, std::size_t allowed) const {
   const PodRequest& request = pod.facts.request;
-  std::string key = fmt::format("{}/{}/{}/{}/", request.name.ns, request.priority_class,
-                                request.gang, allowed);
+  std::string key =
+      fmt::format("{}/{}/{}/{}/", request.name.ns, request.priority_class, request.gang, allowed);
   if (allowed == AllowedNodes::kMost) key += request.uid.str() + "/";
   if (by_runtime_ && request.expected_runtime) {
     key += fmt::format("{}/", request.expected_runtime->count());
@@ -130,7 +119,8 @@ void Rehearsal::Free(const NodeName& node) {
 }
 
 void Rehearsal::NodeCame(const NodeFacts& node) {
-  if (allowed_.Put(node)) Free(node.name);
+  allowed_.Put(node);
+  Free(node.name);  // one that was there may offer more
 }
 
 void Rehearsal::NodeWent(const NodeName& node) {
@@ -140,7 +130,9 @@ void Rehearsal::NodeWent(const NodeName& node) {
     if (entry.pod.facts.node == node) lost.push_back(uid);
   }
   for (const PodUid& uid : lost) {
-    evicted_.emplace(uid, pods_.at(uid).pod.facts.request.name);
+    const Entry& entry = pods_.at(uid);
+    evicted_.emplace(uid, entry.pod.facts.request.name);
+    Tell(Rehearsed::What::kEvicted, entry);
     Happen({now_, uid, What::kGone});
   }
 }
@@ -148,6 +140,7 @@ void Rehearsal::NodeWent(const NodeName& node) {
 void Rehearsal::Lose(Entry& entry) {
   const PodUid uid = entry.pod.facts.request.uid;
   Unqueue(entry);
+  if (!entry.pod.facts.node.empty()) Tell(Rehearsed::What::kEnd, entry);
   engine_.DeletePod(uid, now_);
   Free(entry.pod.facts.node);
   pods_.erase(uid);
@@ -157,7 +150,7 @@ void Rehearsal::ComeBack(const PodCopy& pod) {
   const PodFacts& facts = pod.facts;
   // Nobody makes a pod anew that is its own owner.
   if (!rules_.evicted_return || facts.owner == facts.request.name.str()) return;
-  const PodUid uid(fmt::format("{}/again-{}", facts.request.uid.str(), ++serial_));
+  const PodUid uid(fmt::format("{}{}{}", OriginOf(facts.request.uid).str(), kAgainMark, ++serial_));
   Entry& entry = pods_[uid];
   entry.beside = true;
   entry.pod.workload_class = pod.workload_class;
@@ -179,6 +172,14 @@ void Rehearsal::Arrive(PodCopy pod, Instant at, Arrival arrival) {
   coming_.insert({std::max(at, now_), uid, What::kComes});
   arriving_.insert_or_assign(uid, std::pair(std::move(pod), arrival));
   if (arrival == Arrival::kTold) ++told_waiting_;
+}
+
+void Rehearsal::Leave(const PodUid& uid, Instant at) {
+  coming_.insert({std::max(at, now_), uid, What::kEnd});
+}
+
+void Rehearsal::Tell(Rehearsed::What what, const Entry& entry) const {
+  if (rules_.heard) rules_.heard({what, now_, entry.pod});
 }
 
 void Rehearsal::Happen(const Happening& happening) {
@@ -247,6 +248,7 @@ bool Rehearsal::Start(Entry& entry, const std::vector<std::string_view>& nodes) 
   facts.allocation = std::move(allocation);
   engine_.UpsertPod(facts, now_);
   if (!entry.beside) starts_.emplace(uid, now_);
+  Tell(Rehearsed::What::kStart, entry);
   ++begun_;
   FollowEnd(entry);
   TakeEffects();
@@ -271,7 +273,7 @@ Reason Rehearsal::Ask(Kind& kind, const Entry& entry) {
     return Filter(entry, nodes);
   }
   asked_ = &changed_;
-  if (WantsRoom(kind.reason)) {
+  if (kind.wants_room()) {
     return changed_.empty() ? kind.reason : Filter(entry, changed_);
   }
   // Quota and order refuse everywhere alike: a node will do to see whether they do still.
@@ -326,114 +328,19 @@ bool Rehearsal::StartThose() {
   return true;
 }
 
+void Rehearsal::WakeAll() {
+  for (const auto& [key, kind] : kinds_) {
+    kind->refused = false;
+    if (!kind->waiting.empty()) ready_.insert({kind->waiting.begin()->first, kind.get()});
+  }
+}
+
 void Rehearsal::WakeRefused() {
   for (const auto& [key, kind] : kinds_) {
     if (kind->waiting.empty()) continue;
-    if (kind->refused && WantsRoom(kind->reason) && kind->seen == freed_.size()) continue;
+    if (kind->refused && kind->wants_room() && kind->seen == freed_.size()) continue;
     ready_.insert({kind->waiting.begin()->first, kind.get()});
   }
-}
-
-EvictionOutcome Rehearsal::Disrupt(const PodFacts& pod) {
-  static const Labels kNoLabels;
-  const Labels& labels = pod.labels ? *pod.labels : kNoLabels;
-  const PodName& name = pod.request.name;
-  std::vector<DisruptionBudget*> covering;
-  for (DisruptionBudget& budget : disruption_budgets_) {
-    if (!budget.Covers(name.ns, name.name, labels)) continue;
-    if (budget.allowed <= 0) return EvictionOutcome::kBlocked;
-    covering.push_back(&budget);
-  }
-  for (DisruptionBudget* budget : covering) {
-    --budget->allowed;
-    budget->disrupted.insert(name.name);
-    engine_.SetDisruptionBudget(*budget, now_);
-  }
-  return EvictionOutcome::kAccepted;
-}
-
-void Rehearsal::Evict(const EvictionOrder& order) {
-  const auto found = pods_.find(order.uid);
-  EvictionOutcome outcome = EvictionOutcome::kGone;
-  if (found != pods_.end()) {
-    PodFacts& facts = found->second.pod.facts;
-    outcome = facts.terminating ? EvictionOutcome::kAccepted : Disrupt(facts);
-    if (outcome == EvictionOutcome::kAccepted && !facts.terminating) {
-      evicted_.emplace(order.uid, order.pod);
-      facts.terminating = true;
-      facts.deletion_at = now_ + order.grace.value_or(facts.grace);
-      engine_.UpsertPod(facts, now_);
-      coming_.insert({*facts.deletion_at, order.uid, What::kGone});
-    }
-  }
-  engine_.SettleEviction(order.reclaim, order.uid, outcome, std::nullopt, now_);
-}
-
-void Rehearsal::TendPlaceholders(AgentWork work) {
-  for (const PlaceholderOrder& order : work.placeholders) {
-    PodFacts pod;
-    pod.request.uid = PodUid(fmt::format("rehearsed-placeholder-{}", ++serial_));
-    pod.request.name = order.pod;
-    pod.node = order.node;
-    pod.phase = PodPhase::kRunning;
-    pod.allocation = order.record;
-    pod.placeholder = PlaceholderFacts{GpuUuid(fmt::format("GPU-rehearsed-{}", serial_))};
-    engine_.UpsertPod(std::move(pod), now_);
-  }
-  for (const PlaceholderEnd& end : work.placeholder_ends) {
-    if (end.uid.empty()) continue;
-    engine_.DeletePod(end.uid, now_);
-  }
-  for (AgentTurn& turn : work.turns) {
-    if (turn.granted && turn.allocation) turns_[turn.uid] = *std::move(turn.allocation);
-  }
-}
-
-void Rehearsal::TakeEffects() {
-  // Answers may have effects of their own.
-  for (int round = 0; round < kMostRounds; ++round) {
-    Effects effects = std::exchange(engine_.effects(), {});
-    if (effects.empty()) return;
-    for (const EvictionOrder& order : effects.reclaims.evictions) Evict(order);
-    for (const Nomination& nomination : effects.reclaims.nominations) {
-      if (!nomination.node.empty()) urgent_.emplace_back(nomination.uid, nomination.node);
-    }
-    for (const auto& [name, uid] : effects.requeue) {
-      const auto found = pods_.find(uid);
-      if (found == pods_.end() || found->second.kind == nullptr) continue;
-      Kind& kind = *found->second.kind;
-      // Room that no end gave back: any node may have it.
-      if (WantsRoom(kind.reason) && kind.seen == freed_.size()) kind.refused = false;
-      ready_.insert({kind.waiting.begin()->first, &kind});
-      // Others of its kind may be refused for what concerns them alone.
-      if (kind.waiting.begin()->second != &found->second) urgent_.emplace_back(uid, NodeName());
-    }
-    for (const GateRemoval& removal : effects.ungate) {
-      const auto found = pods_.find(removal.uid);
-      if (found == pods_.end()) continue;
-      PodFacts& facts = found->second.pod.facts;
-      (removal.gate == Gate::kQuota ? facts.our_gates.quota : facts.our_gates.gang) = false;
-      facts.gated = facts.foreign_gates || facts.our_gates.quota || facts.our_gates.gang;
-      engine_.UpsertPod(facts, now_);
-      Queue(found->second);
-    }
-    TendPlaceholders(std::move(effects.agents));
-  }
-}
-
-bool Rehearsal::Plan() {
-  bool planned = false;
-  for (int i = 0; i < kMostPlansAtOnce && plans_ < rules_.most_plans; ++i) {
-    ++plans_;
-    const std::optional<PlanOutcome> outcome = engine_.PlanNext(now_);
-    TakeEffects();
-    if (!outcome) {
-      --plans_;  // nothing was looked for
-      break;
-    }
-    planned = planned || outcome->result == PlanOutcome::Result::kPlan;
-  }
-  return planned;
 }
 
 void Rehearsal::Settle() {
@@ -448,13 +355,14 @@ void Rehearsal::Run(Instant until) {
   int64_t idle = 0;
   std::optional<Instant> due = engine_.Tick(now_);
   TakeEffects();
+  WakeRefused();
   Settle();
   for (int64_t moment = 0; !Spent(); ++moment) {
     if (moment >= rules_.most_moments) {
       gave_up_ = true;
       return;
     }
-    if (told_waiting_ <= 0) return;
+    if (told_waiting_ <= 0 && !rules_.to_the_end) return;
     due = engine_.Tick(now_);
     TakeEffects();
     // What is due and was not done just now waits for others, or for plans that are not made.

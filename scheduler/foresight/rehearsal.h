@@ -12,6 +12,7 @@
 // tens of microseconds, for each kind of waiting pod a filter call on the nodes that changed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -27,15 +28,31 @@
 
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/replica_walk.h"
+#include "scheduler/facts/metering.h"
 #include "scheduler/foresight/allowed_nodes.h"
 
 namespace tranche {
 
+// Something that happened to a pod.
+struct Rehearsed {
+  enum class What : uint8_t { kStart, kEnd, kEvicted };
+  What what = What::kStart;
+  Instant at;
+  const PodCopy& pod;  // on its node
+};
+
 struct RehearsalRules {
   // When a pod that runs will have ended; nullopt: nobody knows. Null: nothing ends by itself.
   std::function<std::optional<Instant>(const PodCopy& pod)> end_of = nullptr;
-  // Evicted pods of controllers come back and wait.
+  // Evicted pods of controllers come back and wait, under another uid (OriginOf).
   bool evicted_return = true;
+  // Goes on although nobody waits any more who was told of.
+  bool to_the_end = false;
+  // Hears of starts and ends as they happen; of one that is evicted, of that and of its end. Null:
+  // nobody does.
+  std::function<void(const Rehearsed& news)> heard = nullptr;
+  // Hears what the engine would tell a ledger. Null: nobody does.
+  std::function<void(const MeterEvent& event)> metered = nullptr;
   // Asked now and then; false: it gives up. Null: it may.
   std::function<bool()> may_go_on = nullptr;
   // Then it gives up: filter calls, rounds of planning, moments at which something happens.
@@ -43,6 +60,9 @@ struct RehearsalRules {
   int64_t most_plans = 256;
   int64_t most_moments = 100'000;
 };
+
+// The pod that came back as this one; of any other its own uid.
+PodUid OriginOf(const PodUid& uid);
 
 class Rehearsal {
  public:
@@ -55,10 +75,16 @@ class Rehearsal {
   // The node has come or gone; pods of one that is gone are lost.
   void NodeCame(const NodeFacts& node);
   void NodeWent(const NodeName& node);
+  // Time has passed, and nothing happened.
+  void Pass(Instant now) { now_ = std::max(now_, now); }
   // The pod, which waits, will be created then. kForeseen: others like it have come so far; when it
   // starts is nobody's question.
   enum class Arrival : uint8_t { kTold, kForeseen };
   void Arrive(PodCopy pod, Instant at, Arrival arrival);
+  // The pod, which is there or comes then, is taken away at that moment.
+  void Leave(const PodUid& uid, Instant at);
+  // What the engine was told changes what is refused.
+  void PoliciesChanged() { WakeAll(); }
   // Goes on until all who were told of have started, nothing is to happen any more, or `until`.
   void Run(Instant until);
 
@@ -72,6 +98,9 @@ class Rehearsal {
   Instant now() const { return now_; }
 
  private:
+  // Rounds of starts, plans and effects at one moment.
+  static constexpr int kMostRounds = 64;
+
   struct Kind;
   struct Entry {
     PodCopy pod;
@@ -87,6 +116,22 @@ class Rehearsal {
     What what = What::kEnd;
     friend auto operator<=>(const Happening&, const Happening&) = default;
   };
+
+  // Pods that wait and are answered alike.
+  struct Kind {
+    std::map<Order, Entry*> waiting;
+    std::shared_ptr<const NodeConstraints> constraints;
+    std::size_t allowed = 0;  // the place of its list of nodes
+    // The last refusal of its first pod, and how many nodes had been freed by then.
+    bool refused = false;
+    Reason reason = Reason::kNone;
+    std::size_t seen = 0;
+    bool wants_room() const { return WantsRoom(reason); }
+  };
+  // Nothing but devices that others give back can help.
+  static bool WantsRoom(Reason reason) {
+    return reason >= Reason::kUnknownNode && reason <= Reason::kNoRoom;
+  }
 
   static Order OrderOf(const PodCopy& pod);
   std::string KeyOf(const PodCopy& pod, std::size_t allowed) const;
@@ -112,6 +157,8 @@ class Rehearsal {
   EvictionOutcome Disrupt(const PodFacts& pod);
   void TendPlaceholders(AgentWork work);
   void WakeRefused();
+  void WakeAll();
+  void Tell(Rehearsed::What what, const Entry& entry) const;
   bool Spent();
 
   Engine& engine_;

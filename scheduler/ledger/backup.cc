@@ -14,7 +14,7 @@
 #include "scheduler/ledger/files.h"
 #include "scheduler/ledger/integrity.h"
 #include "scheduler/ledger/schema.h"
-#include "scheduler/ledger/sqlite.h"
+#include "scheduler/ledger/sqlite/sqlite.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "scheduler/ledger/bill/fleet_text.h"
-#include "scheduler/ledger/numbers.h"
 #include "scheduler/ledger/questions.h"
+#include "scheduler/ledger/sqlite/numbers.h"
 #include "topology/base/check.h"
 #include "topology/base/plant.h"
 #include "topology/base/status.h"

@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "scheduler/facts/fleet.h"
 #include "scheduler/ledger/journal.h"
-#include "scheduler/ledger/sqlite.h"
+#include "scheduler/ledger/sqlite/sqlite.h"
 
 namespace tranche::ledger {
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "scheduler/ledger/book.h"
-#include "scheduler/ledger/numbers.h"
+#include "scheduler/ledger/sqlite/numbers.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
@@ -134,8 +134,8 @@ absl::Status Book::Beat(int64_t now, const std::vector<DecayRow>& decay) {
                              .Add(row.state.usage_high)
                              .Add(low)
                              .value();
-    TRANCHE_RETURN_IF_ERROR(insert_decay_.RunWith(row.leaf, row.state.quanta, at,
-                                                  row.state.usage_high, low, seal));
+    TRANCHE_RETURN_IF_ERROR(
+        insert_decay_.RunWith(row.leaf, row.state.quanta, at, row.state.usage_high, low, seal));
   }
   return absl::OkStatus();
 }

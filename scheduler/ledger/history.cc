@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/ledger/numbers.h"
+#include "scheduler/ledger/sqlite/numbers.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "scheduler/ledger/sqlite.h"
+#include "scheduler/ledger/sqlite/sqlite.h"
 #include "scheduler/ledger/worker.h"
 
 namespace tranche::ledger {

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "scheduler/ledger/journal.h"
-#include "scheduler/ledger/sqlite.h"
+#include "scheduler/ledger/sqlite/sqlite.h"
 
 namespace tranche::ledger {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "scheduler/ledger/numbers.h"
+#include "scheduler/ledger/sqlite/numbers.h"
 #include "topology/base/check.h"
 #include "topology/base/status.h"
 

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "quota/budget/budget.h"
 #include "scheduler/facts/metering.h"
-#include "scheduler/ledger/sqlite.h"
+#include "scheduler/ledger/sqlite/sqlite.h"
 
 struct evp_md_ctx_st;
 struct evp_md_st;

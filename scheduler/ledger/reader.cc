@@ -7,10 +7,10 @@
 
 #include "scheduler/ledger/files.h"
 #include "scheduler/ledger/journal.h"
-#include "scheduler/ledger/numbers.h"
 #include "scheduler/ledger/questions.h"
 #include "scheduler/ledger/schema.h"
-#include "scheduler/ledger/sqlite.h"
+#include "scheduler/ledger/sqlite/numbers.h"
+#include "scheduler/ledger/sqlite/sqlite.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
@@ -121,6 +121,10 @@ absl::StatusOr<Bill> Reader::MakeBill(BillQuery query) {
     bill.restored += std::max(row.restored.compute, row.restored.memory) / kUnitWeight;
   }
   return bill;
+}
+
+absl::StatusOr<RecordedPast> Reader::Past(Instant since, Instant until) {
+  return ReadRecorded(impl_->database, since, until);
 }
 
 absl::Status Reader::Export(const ReportQuery& query,

@@ -16,6 +16,7 @@
 #include "quota/budget/budget.h"
 #include "scheduler/facts/metering.h"
 #include "scheduler/ledger/bill/bill.h"
+#include "scheduler/ledger/past/recorded.h"
 
 namespace tranche::ledger {
 
@@ -95,6 +96,8 @@ class Reader {
   // What use and fleet cost; `to` is no later than the newest time the ledger knows of. Errors: as
   // of SumBill. Some 150 bytes for each interval in the span.
   absl::StatusOr<Bill> MakeBill(BillQuery query);
+  // What happened between the two, and what was so when it began. Errors: DataLoss.
+  absl::StatusOr<RecordedPast> Past(Instant since, Instant until);
   // Intervals that overlap the span, ascending start, uid, interval, model.
   absl::Status Export(const ReportQuery& query, const std::function<void(const ExportRow&)>& row);
 

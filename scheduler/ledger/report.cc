@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "scheduler/ledger/journal.h"
-#include "scheduler/ledger/numbers.h"
 #include "scheduler/ledger/questions.h"
+#include "scheduler/ledger/sqlite/numbers.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {

@@ -172,7 +172,48 @@ PRAGMA writable_schema = RESET;
 CREATE INDEX entry_fleet ON entry(id) WHERE kind >= 9;
 )sql";
 
-constexpr MigrationStep kSteps[] = {{1, kVersion1}, {2, kVersion2}, {3, kVersion3}};
+// What happened: no part of the journal, and forgotten in time.
+constexpr std::string_view kVersion4 = R"sql(
+CREATE TABLE past_text(
+  id INTEGER PRIMARY KEY,
+  text TEXT NOT NULL,
+  used INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE past_pod(
+  id INTEGER PRIMARY KEY,
+  uid TEXT NOT NULL UNIQUE CHECK (uid <> ''),
+  namespace TEXT NOT NULL,
+  name TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  text INTEGER NOT NULL,
+  node TEXT NOT NULL,
+  started INTEGER,
+  devices TEXT NOT NULL,
+  ended INTEGER,
+  how INTEGER NOT NULL CHECK (how BETWEEN 0 AND 4)
+) STRICT;
+CREATE INDEX past_pod_ended ON past_pod(ended);
+CREATE INDEX past_pod_text ON past_pod(text);
+
+CREATE TABLE past_change(
+  id INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  text INTEGER
+) STRICT;
+CREATE INDEX past_change_object ON past_change(kind, name, id);
+CREATE INDEX past_change_text ON past_change(text);
+
+CREATE TABLE past_span(
+  key TEXT PRIMARY KEY,
+  at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+)sql";
+
+constexpr MigrationStep kSteps[] = {{1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}};
 static_assert(std::size(kSteps) == kSchemaVersion);
 
 // What calls itself a later version than this is damaged, not new.

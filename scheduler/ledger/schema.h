@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "scheduler/ledger/sqlite.h"
+#include "scheduler/ledger/sqlite/sqlite.h"
 
 namespace tranche::ledger {
 
 inline constexpr int64_t kApplicationId = 0x54524e43;  // "TRNC"
-inline constexpr int64_t kSchemaVersion = 3;
+inline constexpr int64_t kSchemaVersion = 4;
 
 // Sets every setting of a writing connection and reads it back. Errors: Internal naming
 // the setting, what was wanted and what it is.

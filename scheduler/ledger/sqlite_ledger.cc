@@ -183,8 +183,8 @@ absl::Status SqliteLedger::Impl::TakeUp() {
   writer = std::make_unique<Writer>(
       WriterOptions{options.path, start.history.ledger, options.epoch,
                     std::max(options.now, start.last_time), options.group_delay, options.group_size,
-                    options.queue_limit, options.times, options.may_write, options.workers,
-                    options.on_disk},
+                    options.queue_limit, options.past_kept, options.times, options.may_write,
+                    options.workers, options.on_disk},
       std::move(connection));
   if (!look.head_fault.empty()) writer->Report(LedgerFault::kHead, look.head_fault);
   writer->Append(std::move(start.lost_ends), {});
@@ -274,6 +274,8 @@ void SqliteLedger::WhenCommitted(std::function<void(bool)> done) {
 }
 
 void SqliteLedger::NoteFleet(FleetNews news) { impl_->writer->NoteFleet(std::move(news)); }
+
+void SqliteLedger::NotePast(PastNews news) { impl_->writer->NotePast(std::move(news)); }
 
 void SqliteLedger::Heartbeat(Instant now, std::vector<DecayRow> decay) {
   impl_->writer->Heartbeat(now, std::move(decay));

@@ -42,7 +42,9 @@ struct Options {
   std::optional<Millis> most_ahead = std::nullopt;
   std::chrono::milliseconds check_budget{2'000};                  // of quick_check at start
   std::chrono::milliseconds check_every{std::chrono::hours(24)};  // all of the file, beside writing
-  int backups = 7;                                                // kept by Backup
+  // What happened longer ago is forgotten; zero: nothing ever is.
+  Millis past_kept = std::chrono::hours(24 * 35);
+  int backups = 7;  // kept by Backup
   std::chrono::milliseconds group_delay{5};
   std::size_t group_size = 256;
   std::size_t queue_limit = 100'000;
@@ -88,6 +90,7 @@ class SqliteLedger : public Ledger {
   void Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings) override;
   void Restore(std::vector<RestoredUse> uses) override;
   void NoteFleet(FleetNews news) override;
+  void NotePast(PastNews news) override;
   void WhenCommitted(std::function<void(bool)> done) override;
   void Heartbeat(Instant now, std::vector<DecayRow> decay) override;
   LedgerHealth health() const override;

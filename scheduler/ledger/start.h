@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "scheduler/facts/metering.h"
 #include "scheduler/ledger/history.h"
-#include "scheduler/ledger/sqlite.h"
+#include "scheduler/ledger/sqlite/sqlite.h"
 
 namespace tranche::ledger {
 

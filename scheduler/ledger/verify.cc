@@ -10,8 +10,8 @@
 #include "scheduler/ledger/integrity.h"
 #include "scheduler/ledger/interval_check.h"
 #include "scheduler/ledger/journal.h"
-#include "scheduler/ledger/numbers.h"
 #include "scheduler/ledger/questions.h"
+#include "scheduler/ledger/sqlite/numbers.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {

@@ -101,6 +101,14 @@ void Writer::NoteFleet(FleetNews news) {
   Enqueue(std::move(group), bad, refused);
 }
 
+void Writer::NotePast(PastNews news) {
+  std::string refused;
+  const std::size_t bad = Sift(news.pods, refused) + Sift(news.changes, refused);
+  Group group;
+  group.past = std::move(news);
+  Enqueue(std::move(group), bad, refused);
+}
+
 void Writer::Enqueue(Group group, std::size_t bad, const std::string& refused) {
   const std::lock_guard lock(mutex_);
   if (bad > 0) {
@@ -115,6 +123,7 @@ void Writer::Enqueue(Group group, std::size_t bad, const std::string& refused) {
     DropLives(group.events);
     // Told again with the next whole.
     if (waiting_ >= options_.queue_limit) group.fleet.reset();
+    if (waiting_ >= options_.queue_limit) group.past = {};
   }
   if (group.size() < all) {
     health_.dropped += static_cast<int64_t>(all - group.size());
@@ -385,6 +394,10 @@ absl::Status Writer::Write() {
   if (nameless_ && connection_.database) TRANCHE_RETURN_IF_ERROR(Rescue());
   if (!connection_.book) TRANCHE_RETURN_IF_ERROR(Connect());
   Book& book = *connection_.book;
+  if (!connection_.past) {
+    connection_.past =
+        std::make_unique<PastBook>(*connection_.database, PastLimits{.kept = options_.past_kept});
+  }
   TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*connection_.database));
   for (const Group& group : batch_.groups) {
     for (const MeterEvent& event : group.events) {
@@ -397,6 +410,7 @@ absl::Status Writer::Write() {
       TRANCHE_RETURN_IF_ERROR(book.Restore(use, written_));
     }
     if (group.fleet) TRANCHE_RETURN_IF_ERROR(book.Note(*group.fleet, written_));
+    TRANCHE_RETURN_IF_ERROR(connection_.past->Keep(group.past, past_problem_));
   }
   if (batch_.beat) {
     const int64_t now = batch_.beat->now.time_since_epoch().count();
@@ -418,6 +432,9 @@ std::deque<Writer::Waiter> Writer::Succeed() {
   health_.held = book.held();
   health_.restored = book.restored();
   health_.late = late_before_ + book.late();
+  if (!past_problem_.empty()) {
+    health_.problems[LedgerFault::kRefused] = "what happened was not kept: " + past_problem_;
+  }
   ignored_ = ignored_before_ + book.ignored();
   health_.wal_bytes = FileBytes(options_.path + "-wal");
   waiting_ -= batch_.events;

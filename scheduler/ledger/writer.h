@@ -21,7 +21,8 @@
 #include "absl/status/statusor.h"
 #include "scheduler/ledger/book.h"
 #include "scheduler/ledger/files.h"
-#include "scheduler/ledger/sqlite.h"
+#include "scheduler/ledger/past/past_book.h"
+#include "scheduler/ledger/sqlite/sqlite.h"
 #include "scheduler/ledger/worker.h"
 #include "scheduler/ports/ledger.h"
 
@@ -31,6 +32,7 @@ namespace tranche::ledger {
 struct WriteConnection {
   std::unique_ptr<Database> database;
   std::unique_ptr<Book> book;
+  std::unique_ptr<PastBook> past = nullptr;  // null: nothing was told yet
 };
 // What is in the write-ahead log when a connection is made.
 enum class WalTrust : uint8_t {
@@ -48,8 +50,9 @@ struct WriterOptions {
   std::chrono::milliseconds group_delay{5};
   std::size_t group_size = 256;
   std::size_t queue_limit = 100'000;  // events; what begins beyond it is dropped with all its life
+  Millis past_kept{0};                // as in ledger::Options
   CommitTimes times;
-  std::function<bool()> may_write = nullptr;  // as in ledger::Options
+  std::function<bool()> may_write = nullptr;  // likewise
   Workers workers = nullptr;                  // likewise
   std::function<void(const MeterEvent&)> on_disk = nullptr;
 };
@@ -65,6 +68,7 @@ class Writer {
   void Append(std::vector<MeterEvent> events, std::vector<WindowClosing> closings);
   void Restore(std::vector<RestoredUse> uses);
   void NoteFleet(FleetNews news);
+  void NotePast(PastNews news);
   void WhenCommitted(std::function<void(bool)> done);
   void Heartbeat(Instant now, std::vector<DecayRow> decay);
   LedgerHealth health() const;
@@ -82,8 +86,10 @@ class Writer {
     std::vector<WindowClosing> closings;
     std::vector<RestoredUse> restored = {};
     std::optional<FleetNews> fleet = std::nullopt;
+    PastNews past = {};
     std::size_t size() const {
-      return events.size() + closings.size() + restored.size() + (fleet ? 1 : 0);
+      return events.size() + closings.size() + restored.size() + (fleet ? 1 : 0) +
+             past.pods.size() + past.changes.size() + (past.rest ? 1 : 0);
     }
   };
   struct Beat {
@@ -148,6 +154,7 @@ class Writer {
   int64_t late_before_ = 0;  // of books that were thrown away
   int64_t ignored_before_ = 0;
   int64_t first_entry_ = 0;
+  std::string past_problem_;  // why the newest of what happened was left out
 
   mutable std::mutex mutex_;
   std::deque<Group> queue_;

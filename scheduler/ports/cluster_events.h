@@ -18,6 +18,7 @@ namespace tranche {
 
 struct NodeChanged {
   NodeFacts node;
+  std::string object = {};  // what is kept of it for later (facts/past.h); empty: nothing
 };
 struct NodeGone {
   NodeName name;
@@ -30,6 +31,8 @@ struct NodeUnreadable {
 };
 struct PodChanged {
   PodFacts pod;
+  std::string object = {};  // what is kept of it for later (facts/past.h); empty: nothing
+  bool disrupted = false;   // condition DisruptionTarget: somebody takes it away
 };
 struct PodGone {
   PodUid uid;

@@ -14,6 +14,7 @@
 
 #include "scheduler/facts/fleet.h"
 #include "scheduler/facts/metering.h"
+#include "scheduler/facts/past.h"
 
 namespace tranche {
 
@@ -65,6 +66,9 @@ class Ledger {
   virtual void Restore(std::vector<RestoredUse> uses) = 0;
   // What the fleet offers and costs from then on; what was told last is no news and adds nothing.
   virtual void NoteFleet(FleetNews news) = 0;
+  // What happened, to be lived through again: no part of what is charged. Left out where the queue
+  // is full.
+  virtual void NotePast(PastNews news) = 0;
   // Calls `done(true)` once everything appended before is on disk; done(false) at once when commits
   // fail, and when one does not end in time (what was appended stays queued and is written later).
   // Callbacks come on a thread of the ledger or the caller's, exactly once.

@@ -210,6 +210,7 @@ void AddClusterKeys(ServeConfig& config, Setters& keys) {
       config.ledger_failure);
   keys["ledger.openSeconds"] = Seconds(1, config.ledger_patience);
   keys["ledger.checkSeconds"] = Seconds(60, config.ledger_check);
+  keys["ledger.pastDays"] = Whole(0, kMostPastDays, config.past_days);
   keys["ledger.olderFile"] =
       OneOf(Choices<bool>{{"Refuse", false}, {"Accept", true}}, config.ledger_accept_rollback);
   keys["ledger.networkFiles"] =

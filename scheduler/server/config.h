@@ -22,6 +22,8 @@ namespace tranche {
 
 enum class ClusterKind : uint8_t { kEmbedded, kKubernetes };
 
+inline constexpr int kMostPastDays = 400;
+
 // What becomes of quota when the ledger cannot be trusted.
 enum class LedgerFailure : uint8_t {
   kClosed,  // what quota or a budget would count waits
@@ -93,6 +95,7 @@ struct ServeConfig {
   std::chrono::milliseconds ledger_check{std::chrono::hours(24)};  // between checks of all of it
   std::chrono::milliseconds ledger_look{1'000};  // between looks at what is wrong with it
   ledger::CommitTimes ledger_times;
+  int past_days = 35;  // what happened in the cluster is kept so long; 0: it is not recorded
   bool ledger_accept_rollback = false;
   ledger::NetworkFiles ledger_network = ledger::NetworkFiles::kRefuse;
 

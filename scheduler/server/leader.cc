@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
@@ -24,12 +23,14 @@
 #include "scheduler/controllers/fleet_recorder.h"
 #include "scheduler/controllers/forecaster.h"
 #include "scheduler/controllers/mig_controller.h"
+#include "scheduler/controllers/past_recorder.h"
 #include "scheduler/controllers/reclaimer.h"
 #include "scheduler/controllers/self_check.h"
 #include "scheduler/controllers/status_writer.h"
 #include "scheduler/embedded/cluster.h"
 #include "scheduler/host/clocks.h"
 #include "scheduler/host/free_memory.h"
+#include "scheduler/server/host_options.h"
 #include "scheduler/server/ledger_care.h"
 #include "scheduler/server/log.h"
 #include "topology/base/status.h"
@@ -51,31 +52,6 @@ constexpr std::chrono::milliseconds kForecastEvery{5'000};
 constexpr std::chrono::milliseconds kHeartbeatEvery{5'000};
 // Some seconds for all of a large cluster.
 constexpr std::chrono::milliseconds kCheckSliceEvery{100};
-
-uint64_t DrawSeed() {
-  std::random_device random;
-  return static_cast<uint64_t>(random()) << 32 | random();
-}
-
-HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::SqliteLedger* book,
-                            RunNotes& runs, std::function<bool()> may_write) {
-  HostOptions options;
-  options.ledger = book;
-  if (book != nullptr) {
-    options.history = book->TakeHistory();
-    runs.Learn(options.history);
-  }
-  options.engine.tentative_lifetime = config.tentative_lifetime;
-  options.engine.namespace_caps = config.hami;
-  options.engine.placeholders = config.reservation;
-  options.engine.epoch = epoch;
-  options.engine.scheduler = config.admission.scheduler_name;
-  options.engine.name_seed = DrawSeed();
-  options.defaults = PolicyDefaults(config);
-  options.may_write = std::move(may_write);
-  if (config.cluster == ClusterKind::kKubernetes) options.cache_limit = config.cache_limit;
-  return options;
-}
 
 }  // namespace
 
@@ -104,7 +80,7 @@ struct LeaderServices::Impl {
   // Makes what carries out the effects of the engine, and connects it.
   void ConnectEffects();
   void MakeMigController();
-  AdviceCase Look();
+  AdviceCase Look() { return host.engine.Case(); }
   absl::Status LoadObjects();
   void MakeAnswers();
   void MakeAdmission();
@@ -127,6 +103,8 @@ struct LeaderServices::Impl {
   Clock& clock;
   RunNotes runs;  // of the host's effects
   Host host;
+  PastRecorder past_recorder{host.cluster, config.past_days > 0 ? book.get() : nullptr, clock,
+                             PolicyDefaults(config)};
   Forecaster forecaster{host.engine, runs};
   std::unique_ptr<LedgerCare> care;      // null: no ledger is asked for
   std::unique_ptr<Reclaimer> reclaimer;  // known to the host, so outlives the cluster's events
@@ -239,8 +217,6 @@ void LeaderServices::Impl::ConnectEffects() {
   };
   host.engine.Connect(std::move(sinks));
 }
-
-AdviceCase LeaderServices::Impl::Look() { return host.engine.Case(); }
 
 void LeaderServices::Impl::MakeMigController() {
   MigController::Hooks hooks;
@@ -441,7 +417,7 @@ LeaderServices::LeaderServices(const ServeConfig& config, metrics::Metrics& metr
 LeaderServices::~LeaderServices() { End(); }
 
 absl::Status LeaderServices::MakeEmbedded() {
-  impl_->embedded_cluster = std::make_unique<embedded::Cluster>(impl_->clock, impl_->host.cluster,
+  impl_->embedded_cluster = std::make_unique<embedded::Cluster>(impl_->clock, impl_->past_recorder,
                                                                 PolicyDefaults(impl_->config));
   impl_->api = impl_->embedded_cluster.get();
   impl_->ConnectEffects();
@@ -467,6 +443,7 @@ void LeaderServices::Begin() {
   if (!impl->manual) {
     impl->EveryLater(kFleetEvery, [impl] { impl->mig_controller->Tick(impl->clock.Now()); });
     impl->EveryLater(kFleetEvery, [impl] { impl->fleet_recorder.Tick(impl->clock.Now()); });
+    impl->EveryLater(kFleetEvery, [impl] { impl->past_recorder.Tick(); });
     impl->EveryLater(kFleetEvery, [impl] { impl->checkpointer->Take(impl->clock.Now()); });
   }
   // In a simulation nothing runs by itself.
@@ -488,12 +465,14 @@ void LeaderServices::Drain() { impl_->host.cluster.BeginStopping(); }
 
 void LeaderServices::End() {
   if (impl_->own_timers) impl_->own_timers->Stop();
+  impl_->past_recorder.Tick();
   impl_->host.engine.Heartbeat();
   if (impl_->care) impl_->care->End();
   if (impl_->book) impl_->book->Close();
 }
 
 Host& LeaderServices::host() { return impl_->host; }
+ClusterEvents& LeaderServices::events() { return impl_->past_recorder; }
 const Router& LeaderServices::router() const { return impl_->router; }
 int64_t LeaderServices::epoch() const { return impl_->epoch; }
 

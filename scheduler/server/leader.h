@@ -60,7 +60,7 @@ class LeaderServices {
 
   // The embedded cluster with the configured objects. Errors: what is wrong with a file.
   absl::Status MakeEmbedded();
-  // A cluster elsewhere, whose events go to host().
+  // A cluster elsewhere, whose events go to events().
   void Attach(ClusterApi& api);
   // Starts what is done by time.
   void Begin();
@@ -70,6 +70,7 @@ class LeaderServices {
   void End();
 
   Host& host();
+  ClusterEvents& events();
   const Router& router() const;
   int64_t epoch() const;
 

@@ -180,7 +180,7 @@ absl::Status Runtime::Impl::MakeCluster() {
   if (config.cluster == ClusterKind::kEmbedded) {
     if (const absl::Status made = services->MakeEmbedded(); !made.ok()) return made;
   } else {
-    kube_cluster = std::make_unique<kube::Cluster>(*std::move(options), services->host().cluster);
+    kube_cluster = std::make_unique<kube::Cluster>(*std::move(options), services->events());
     services->Attach(*kube_cluster);
   }
   Lead();
@@ -260,7 +260,7 @@ void Runtime::Impl::TakeOver(int64_t epoch) {
   }
   // It stood still meanwhile; the elector ends the process.
   if (!grant.holds()) return;
-  buffer.Open(services->host().cluster);
+  buffer.Open(services->events());
   services->Begin();
   Lead();
   const auto took = std::chrono::steady_clock::now() - began;

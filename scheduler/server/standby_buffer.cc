@@ -16,7 +16,7 @@ struct StandbyBuffer::Keep {
   void operator()(NodeChanged& told) const {
     NodeName name = told.node.name;
     known.unreadable.erase(name);
-    known.nodes.insert_or_assign(std::move(name), std::move(told.node));
+    known.nodes.insert_or_assign(std::move(name), std::move(told));
   }
   void operator()(const NodeGone& told) const {
     known.unreadable.erase(told.name);
@@ -27,7 +27,7 @@ struct StandbyBuffer::Keep {
   }
   void operator()(PodChanged& told) const {
     PodUid uid = told.pod.request.uid;
-    known.pods.insert_or_assign(std::move(uid), std::move(told.pod));
+    known.pods.insert_or_assign(std::move(uid), std::move(told));
   }
   void operator()(const PodGone& told) const {
     known.pods.erase(told.uid);
@@ -88,11 +88,11 @@ void StandbyBuffer::Open(ClusterEvents& receiver) {
   for (const auto& [gang, size] : known_.gangs) {
     receiver.Receive(GangSizeChanged{gang.first, gang.second, size});
   }
-  for (auto& [name, node] : known_.nodes) receiver.Receive(NodeChanged{std::move(node)});
+  for (auto& [name, node] : known_.nodes) receiver.Receive(std::move(node));
   for (auto& [name, problem] : known_.unreadable) {
     receiver.Receive(NodeUnreadable{name, std::move(problem)});
   }
-  for (auto& [uid, pod] : known_.pods) receiver.Receive(PodChanged{std::move(pod)});
+  for (auto& [uid, pod] : known_.pods) receiver.Receive(std::move(pod));
   for (const auto& [uid, told] : known_.scale_ups) receiver.Receive(ScaleUpTold{uid, told});
   receiver.Receive(Synced());
   const Steady::time_point now = Steady::now();
@@ -106,7 +106,8 @@ void StandbyBuffer::Open(ClusterEvents& receiver) {
 int64_t StandbyBuffer::HighestEpoch(int64_t most) const {
   const absl::MutexLock lock(&mutex_);
   int64_t highest = 0;
-  for (const auto& [uid, pod] : known_.pods) {
+  for (const auto& [uid, known] : known_.pods) {
+    const PodFacts& pod = known.pod;
     if (pod.node.empty() || !pod.allocation || pod.allocation->epoch > most) continue;
     highest = std::max(highest, pod.allocation->epoch);
   }

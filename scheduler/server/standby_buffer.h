@@ -45,9 +45,9 @@ class StandbyBuffer : public ClusterEvents {
     std::map<NodeName, AgentRegister> agents;
     std::map<dra::ObjectRef, dra::Object> dra;
     std::map<std::pair<std::string, std::string>, int> gangs;
-    std::map<NodeName, NodeFacts> nodes;
+    std::map<NodeName, NodeChanged> nodes;
     std::map<NodeName, std::string> unreadable;  // nodes, and why; also of those above
-    std::map<PodUid, PodFacts> pods;
+    std::map<PodUid, PodChanged> pods;
     std::map<PodUid, std::optional<Instant>> scale_ups;  // by when they were told
     std::map<std::string, Steady::time_point> heard;
   };

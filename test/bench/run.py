@@ -53,6 +53,7 @@ COMMANDS = {
     "claims": ["claims", "--nodes", "20", "--pods", "40"],
     "storm": ["storm", "--nodes", "20", "--scale", "0.002", "--calls", "20", "--no-bounds"],
     "ledger": ["ledger", "--entries", "20000", "--batch", "1000", "--verify"],
+    "replay": ["replay", "--nodes", "4", "--pods", "300", "--days", "2"],
     "restart": ["restart", "--ended", "300", "--no-bounds"],
 }
 
@@ -72,7 +73,7 @@ def run(bench, server, arguments, folder):
     command = [bench] + [str(FIXTURES / a) if a.endswith(".csv") else a for a in arguments]
     if arguments[0] in ("fill", "decide", "restart"):
         command += ["--server", server]
-    if arguments[0] in ("ledger", "restart"):
+    if arguments[0] in ("ledger", "replay", "restart"):
         command += ["--folder", folder]
     done = subprocess.run(command + ["--out", str(out)], cwd=folder, capture_output=True, text=True,
                           timeout=60, check=False)

@@ -107,9 +107,7 @@ EXAMPLES = [
     ("paths", False, {"README.md": "`/var/lib/tranche`, build/work/x, https://a.b/home/x\n"}),
 
     ("units", True, {f"quota/u{n}.cc": "" for n in range(21)}),
-    ("units", True, {"scheduler/ledger/a.cc": "", "scheduler/ledger/README.md": ""}),
     ("units", False, {f"quota/u{n}{suffix}": "" for n in range(20) for suffix in (".h", ".cc")}),
-    ("units", False, {f"scheduler/ledger/u{n}.cc": "" for n in range(22)}),
 
     ("functions", True, {"quota/a.cc": _LONG_FUNCTION}),
     ("functions", True, {"quota/a.cc": "class A {\n public:\n" + _LONG_FUNCTION + "};\n"}),

@@ -46,7 +46,8 @@ RANKS = [
     ["scheduler/kube/transport"],
     ["scheduler/kube/watch", "scheduler/kube/leadership", "scheduler/kube/reviews"],
     ["scheduler/kube/writes"],
-    ["scheduler/ledger/bill"],
+    ["scheduler/ledger/bill", "scheduler/ledger/sqlite"],
+    ["scheduler/ledger/past"],
     ["scheduler/http", "scheduler/kube", "scheduler/embedded", "scheduler/ledger",
      "scheduler/metrics", "scheduler/ui", "scheduler/probe"],
     ["scheduler/host", "scheduler/agent"],
@@ -57,7 +58,7 @@ RANKS = [
     ["scheduler/server/viewers"],
     ["scheduler/server"],
     ["scheduler/cli/output"],
-    ["scheduler/cli/screen", "scheduler/cli/mcp"],
+    ["scheduler/cli/screen", "scheduler/cli/mcp", "scheduler/cli/replay"],
     ["scheduler/cli"],
     ["bench", "test"],
 ]
@@ -77,6 +78,7 @@ _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/
                "scheduler/controllers", "scheduler/api/lists", "scheduler/api",
                "scheduler/api/foresight", "scheduler/api/sight", "scheduler/server",
                "scheduler/cli", "scheduler/cli/output", "scheduler/cli/mcp",
+               "scheduler/cli/replay",
                "policy/*.cc"]
 # Where threads share state; test/tidy/threads.sh has clang check the locks.
 _SHARED_ROOMS = ["scheduler/http", *_KUBE_ROOMS, "scheduler/embedded", "scheduler/ledger",
@@ -95,7 +97,7 @@ LIBRARIES = [
                 "scheduler/server", "scheduler/cli"]),
     ("openssl/", ["scheduler/http", "scheduler/kube/transport", "scheduler/ledger",
                   "scheduler/server/viewers", "scheduler/server"]),
-    ("sqlite3.h", ["scheduler/ledger"]),
+    ("sqlite3.h", ["scheduler/ledger", "scheduler/ledger/sqlite"]),
     ("nghttp2/", ["scheduler/probe/*.cc"]),
     ("zlib.h", ["scheduler/http/*.cc", "test"]),
     ("grpcpp/", ["scheduler/agent"]),

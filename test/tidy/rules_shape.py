@@ -11,11 +11,6 @@ import known
 PRODUCT = ("topology/", "policy/", "quota/", "scheduler/")
 
 MOST_UNITS = 20
-# Folders that may hold more units, up to a number, and why. A list of like things is one idea
-# however long it grows.
-UNIT_EXCEPTIONS = {
-    "scheduler/ledger": (22, "one file each for an account, a check or an answer of one format"),
-}
 MOST_FUNCTION_LINES = 70
 
 # Calls whose bare boolean is the value itself and no switch: atomics, containers, values of a
@@ -35,12 +30,8 @@ def check_units(files):
     for file in _product(files):
         units[file.folder].add(re.sub(r"\.(cc|h)$", "", file.path))
     for folder, stems in sorted(units.items()):
-        most, _ = UNIT_EXCEPTIONS.get(folder, (MOST_UNITS, ""))
-        if len(stems) > most:
-            yield f"{folder}/README.md", 1, f"expected <= {most} units, found {len(stems)}"
-        elif most > MOST_UNITS >= len(stems):
-            yield f"{folder}/README.md", 1, (
-                f"expected > {MOST_UNITS} units in a folder of UNIT_EXCEPTIONS, found {len(stems)}")
+        if len(stems) > MOST_UNITS:
+            yield f"{folder}/README.md", 1, f"expected <= {MOST_UNITS} units, found {len(stems)}"
 
 
 _NO_FUNCTION = re.compile(r"^(?:template\s*<[^{}]*>\s*)?(?:inline\s+)?"

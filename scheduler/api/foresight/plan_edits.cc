@@ -17,10 +17,11 @@
 namespace tranche {
 namespace {
 
-constexpr std::string_view kPolicyKinds[] = {"GPUQuota",  "GPUBudget", "GPUClass",
-                                             "GPUPolicy", "Namespace", "PriorityClass"};
+constexpr std::string_view kPolicyKinds[] = {"GPUQuota", "GPUBudget", "GPUClass",  "GPUPolicy",
+                                             "GPUPool",  "GPUPrice",  "Namespace", "PriorityClass"};
 constexpr std::string_view kKinds =
-    "GPUQuota, GPUBudget, GPUClass, GPUPolicy, Namespace, PriorityClass or Node";
+    "GPUQuota, GPUBudget, GPUClass, GPUPolicy, GPUPool, GPUPrice, Namespace, PriorityClass or Node";
+constexpr std::string_view kNodeKind = "Node";
 
 bool IsPolicyKind(std::string_view kind) {
   return std::ranges::find(kPolicyKinds, kind) != std::end(kPolicyKinds);
@@ -33,7 +34,7 @@ absl::Status Wrong(const std::string& where, std::string_view expected, std::str
 
 class EditReader {
  public:
-  EditReader(std::size_t most, PlanGround ground) : most_(most), ground_(std::move(ground)) {}
+  explicit EditReader(std::size_t most) : most_(most) {}
 
   absl::Status Read(wire::Element root) {
     wire::Object object;
@@ -52,20 +53,7 @@ class EditReader {
     return ReadList(object, "delete", &EditReader::Drop);
   }
 
-  absl::StatusOr<PlanEdits> Finish() {
-    if (edited_.empty()) return std::move(edits_);
-    ground_.store.Commit();
-    for (const Finding& finding : ground_.store.findings()) {
-      const bool ours = edited_.contains({finding.kind, finding.name});
-      if (!ours || finding.type != "Ready" || finding.status) continue;
-      return absl::InvalidArgumentError(fmt::format("{} {} would not be in force: {}: {}",
-                                                    finding.kind, finding.name, finding.reason,
-                                                    finding.message));
-    }
-    edits_.set = std::make_shared<const PolicySet>(ground_.store.set());
-    edits_.defaults = ground_.defaults;
-    return std::move(edits_);
-  }
+  std::vector<ObjectEdit> Edits() { return std::move(edits_); }
 
  private:
   using Step = absl::Status (EditReader::*)(wire::Element, const std::string&);
@@ -100,21 +88,10 @@ class EditReader {
     const std::string name(metadata ? wire::FindText(*metadata, "name").value_or("")
                                     : std::string_view());
     if (name.empty()) return Wrong(where, "metadata.name", "none");
-    if (kind == "Node") return TakeNode(element, name, where);
-    if (!IsPolicyKind(kind)) {
+    if (kind != kNodeKind && !IsPolicyKind(kind)) {
       return Wrong(where + ".kind", kKinds, wire::Quoted(kind));
     }
-    edited_.insert({kind, name});
-    ground_.store.Upsert(kind, name, simdjson::minify(element));
-    return absl::OkStatus();
-  }
-
-  absl::Status TakeNode(wire::Element element, const std::string& name, const std::string& where) {
-    absl::StatusOr<NodeFacts> node = wire::DecodeNode(element);
-    if (!node.ok()) return Wrong(where, "a Node", std::string(node.status().message()));
-    std::erase_if(edits_.nodes,
-                  [&name](const NodeFacts& other) { return other.name.str() == name; });
-    edits_.nodes.push_back(*std::move(node));
+    edits_.push_back({kind, name, simdjson::minify(element), where});
     return absl::OkStatus();
   }
 
@@ -125,36 +102,78 @@ class EditReader {
     const std::string kind(wire::FindText(object, "kind").value_or(""));
     const std::string name(wire::FindText(object, "name").value_or(""));
     if (name.empty()) return Wrong(where, "kind and name", "no name");
-    if (kind == "Node") {
-      edits_.gone.emplace_back(name);
-      return absl::OkStatus();
+    if (kind != kNodeKind && !IsPolicyKind(kind)) {
+      return Wrong(where + ".kind", kKinds, wire::Quoted(kind));
     }
-    if (!IsPolicyKind(kind)) return Wrong(where + ".kind", kKinds, wire::Quoted(kind));
-    if (!ground_.objects.contains({kind, name})) {
-      return Wrong(where, fmt::format("a {} that is there", kind), wire::Quoted(name));
-    }
-    edited_.insert({kind, name});
-    ground_.store.Remove(kind, name);
+    edits_.push_back({kind, name, "", where});
     return absl::OkStatus();
   }
 
   const std::size_t most_;
   std::size_t edits_made_ = 0;
-  PlanGround ground_;
-  PlanEdits edits_;
-  std::set<std::pair<std::string, std::string>> edited_;  // kind, name
+  std::vector<ObjectEdit> edits_;
 };
+
+absl::Status TakeNode(const ObjectEdit& edit, PlanEdits& edits) {
+  if (edit.json.empty()) {
+    edits.gone.emplace_back(edit.name);
+    return absl::OkStatus();
+  }
+  wire::Parser parser;
+  const absl::StatusOr<wire::Element> element = parser.Parse(edit.json);
+  if (!element.ok()) return element.status();
+  absl::StatusOr<NodeFacts> node = wire::DecodeNode(*element);
+  if (!node.ok()) return Wrong(edit.where, "a Node", std::string(node.status().message()));
+  std::erase_if(edits.nodes,
+                [&edit](const NodeFacts& other) { return other.name.str() == edit.name; });
+  edits.nodes.push_back(*std::move(node));
+  return absl::OkStatus();
+}
 
 }  // namespace
 
-absl::StatusOr<PlanEdits> ReadPlanEdits(std::string_view body, std::size_t most,
-                                        PlanGround ground) {
+absl::StatusOr<std::vector<ObjectEdit>> ReadObjectEdits(std::string_view body, std::size_t most) {
   wire::Parser parser;
   const absl::StatusOr<wire::Element> root = parser.Parse(body);
   if (!root.ok()) return root.status();
-  EditReader reader(most, std::move(ground));
+  EditReader reader(most);
   if (absl::Status status = reader.Read(*root); !status.ok()) return status;
-  return reader.Finish();
+  return reader.Edits();
+}
+
+absl::StatusOr<PlanEdits> ReadPlanEdits(std::string_view body, std::size_t most,
+                                        PlanGround ground) {
+  const absl::StatusOr<std::vector<ObjectEdit>> read = ReadObjectEdits(body, most);
+  if (!read.ok()) return read.status();
+  PlanEdits edits;
+  std::set<std::pair<std::string, std::string>> edited;  // kind, name
+  for (const ObjectEdit& edit : *read) {
+    if (edit.kind == kNodeKind) {
+      if (absl::Status status = TakeNode(edit, edits); !status.ok()) return status;
+      continue;
+    }
+    edited.insert({edit.kind, edit.name});
+    if (!edit.json.empty()) {
+      ground.store.Upsert(edit.kind, edit.name, edit.json);
+    } else if (ground.objects.contains({edit.kind, edit.name})) {
+      ground.store.Remove(edit.kind, edit.name);
+    } else {
+      return Wrong(edit.where, fmt::format("a {} that is there", edit.kind),
+                   wire::Quoted(edit.name));
+    }
+  }
+  if (edited.empty()) return edits;
+  ground.store.Commit();
+  for (const Finding& finding : ground.store.findings()) {
+    const bool ours = edited.contains({finding.kind, finding.name});
+    if (!ours || finding.type != "Ready" || finding.status) continue;
+    return absl::InvalidArgumentError(fmt::format("{} {} would not be in force: {}: {}",
+                                                  finding.kind, finding.name, finding.reason,
+                                                  finding.message));
+  }
+  edits.set = std::make_shared<const PolicySet>(ground.store.set());
+  edits.defaults = ground.defaults;
+  return edits;
 }
 
 }  // namespace tranche

@@ -1,4 +1,5 @@
-// The edits of POST /api/v1/plan: objects that come or change, objects that go.
+// The edits of POST /api/v1/plan and of tranche replay: objects that come or change, objects that
+// go.
 //
 // Thread rule: pure. Cost: O(body) and a judgement of all policy objects.
 #pragma once
@@ -8,12 +9,24 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "policy/policy_store.h"
 #include "scheduler/foresight/plan.h"
 
 namespace tranche {
+
+// One edit: an object as it would be, or that goes.
+struct ObjectEdit {
+  std::string kind;
+  std::string name;
+  std::string json;   // empty: it goes
+  std::string where;  // in the body, for errors
+};
+
+// Edits as PolicyStore and NodeFacts take them, in their order. `body` and errors as below.
+absl::StatusOr<std::vector<ObjectEdit>> ReadObjectEdits(std::string_view body, std::size_t most);
 
 // What is there before the edits.
 struct PlanGround {

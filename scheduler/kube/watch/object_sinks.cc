@@ -6,6 +6,7 @@
 
 #include "scheduler/wire/nodes/node_decode.h"
 #include "scheduler/wire/pods/pod_decode.h"
+#include "scheduler/wire/records/past_object.h"
 #include "topology/base/status.h"
 
 namespace tranche::kube {
@@ -82,7 +83,12 @@ Decoded PodSink::Decode(wire::Element object, const Identity& identity, bool) {
   Decoded out;
   absl::StatusOr<PodFacts> facts = wire::DecodePod(object);
   if (facts.ok()) {
-    out.deliver = [this, pod = *std::move(facts)] { events_.Receive(PodChanged{pod}); };
+    PodChanged changed{*std::move(facts)};
+    if (changed.pod.request.asks_gpu()) {
+      changed.object = wire::PastPodText(object);
+      changed.disrupted = wire::IsDisrupted(object);
+    }
+    out.deliver = [this, changed = std::move(changed)] { events_.Receive(changed); };
     return out;
   }
   return DecodeOutline(object, identity, std::string(facts.status().message()));
@@ -123,7 +129,7 @@ Decoded EventSink::DecodeOutline(wire::Element, const Identity& identity,
 EventSink NodeSink(ClusterEvents& events) {
   const auto read = [](wire::Element object, const Identity&) -> absl::StatusOr<ClusterEvent> {
     TRANCHE_ASSIGN_OR_RETURN(NodeFacts node, wire::DecodeNode(object));
-    return NodeChanged{std::move(node)};
+    return NodeChanged{std::move(node), wire::PastNodeText(object)};
   };
   const auto gone = [](const Identity& identity) { return NodeGone{NodeName(identity.key)}; };
   const auto unreadable = [](const Identity& identity, const std::string& problem) {

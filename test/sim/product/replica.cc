@@ -142,7 +142,7 @@ void Replica::StartAlone() {
   if (!opened.ok()) return Die(std::string(opened.status().message()));
   services_ =
       std::make_unique<LeaderServices>(config_, metrics_, *std::move(opened), 1, MakeHooks());
-  cluster_ = std::make_unique<kube::Cluster>(ClientOptions(), services_->host().cluster);
+  cluster_ = std::make_unique<kube::Cluster>(ClientOptions(), services_->events());
   services_->Attach(*cluster_);
   cluster_->Start();
   BeginToLead();
@@ -229,7 +229,7 @@ void Replica::BeginToLead() {
   if (config_.elects && (!refreshed_ || !grant_.holds())) return;
   leading_ = true;
   Tell(Kind::kLeads, static_cast<uint64_t>(services_->epoch()), unmetered_);
-  if (config_.elects) buffer_.Open(services_->host().cluster);
+  if (config_.elects) buffer_.Open(services_->events());
   services_->Begin();
 }
 

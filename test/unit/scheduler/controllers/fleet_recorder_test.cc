@@ -20,6 +20,7 @@ using testing::IsEmpty;
 class ToldLedger : public Ledger {
  public:
   std::vector<std::string> told;
+  void NotePast(PastNews) override {}
   void NoteFleet(FleetNews news) override {
     told.push_back(news.whole ? "whole" : "news");
     for (const FleetFact& fact : news.facts) {

@@ -122,6 +122,7 @@ TEST(HostTest, ReclaimsFoundAtStartAreRestoredOnceAndNewerOnesAreOurOwn) {
 
 class NotingLedger : public Ledger {
  public:
+  void NotePast(PastNews) override {}
   void NoteFleet(FleetNews) override {}
   std::vector<std::string> told;
   void Append(std::vector<MeterEvent>, std::vector<WindowClosing>) override {

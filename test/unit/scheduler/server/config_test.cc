@@ -37,7 +37,8 @@ sharing:
   reservationImage: registry/tranche:1
 preemption: {actor: Scheduler}
 mig: {configMap: gpu-operator/mig-parted}
-ledger: {file: l.db, onFailure: Open, openSeconds: 7, olderFile: Accept, networkFiles: Accept}
+ledger: {file: l.db, onFailure: Open, openSeconds: 7, pastDays: 9, olderFile: Accept,
+         networkFiles: Accept}
 leaderElection: {lease: tranche-system/tranche, leaseSeconds: 9, renewSeconds: 6, retrySeconds: 1}
 tls:
   listen: ":9443"
@@ -90,6 +91,7 @@ http:
   EXPECT_EQ(config.ledger, "l.db");
   EXPECT_EQ(config.ledger_failure, LedgerFailure::kOpen);
   EXPECT_EQ(config.ledger_patience, 7s);
+  EXPECT_EQ(config.past_days, 9);
   EXPECT_TRUE(config.ledger_accept_rollback);
   EXPECT_EQ(config.ledger_network, ledger::NetworkFiles::kAccept);
   EXPECT_EQ(config.mig_config_ns, "gpu-operator");

@@ -1,4 +1,4 @@
-#include "scheduler/ledger/sqlite.h"
+#include "scheduler/ledger/sqlite/sqlite.h"
 
 #include <fmt/format.h>
 

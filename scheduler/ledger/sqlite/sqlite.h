@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,6 +38,11 @@ class Statement {
   void Bind(const Values&... values) {
     int index = 0;
     (BindOne(++index, values), ...);
+  }
+  // Binds one parameter, counted from 1; nullopt: NULL.
+  void BindAt(int index, std::string_view text) { BindOne(index, text); }
+  void BindAt(int index, std::optional<int64_t> value) {
+    value ? BindOne(index, *value) : BindOne(index, nullptr);
   }
   // True: a row can be read. False: the end; the statement is reset.
   absl::StatusOr<bool> Row();
