@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 FIXTURES = HERE / "fixtures"
 # Keys of figures that differ from run to run.
 MEASURED = re.compile(r"(Us|[Mm]icros|Seconds|PerSecond|PerRun|PerPlan|Micros|MiB|HoldCaller|"
-                      r"rssRatio)$")
+                      r"rssRatio|bytesPerPod)$")
 # Seconds that a simulation counts are answers.
 SIMULATED = re.compile(r"^(queue|jct|medianError|baselineError|waitMean|boot|idle|checkpoint)")
 PLACES = 9  # decimals in which sums over seeds are compared
