@@ -32,6 +32,12 @@ std::string TextOf(const GpuPolicy& policy) {
       kActors[static_cast<int>(policy.actor)]);
 }
 
+// Or might: one whose plugin is away still says how many it had.
+bool HasGpus(const NodeFacts& node) {
+  return node.gpu || node.gpu_shared || !node.mig.empty() || node.agent ||
+         !node.agent_amounts.empty() || node.count.value_or(0) > 0;
+}
+
 bool HasEnded(const PodFacts& pod) {
   return pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
 }
@@ -41,7 +47,8 @@ bool HasEnded(const PodFacts& pod) {
 // What an event tells, before it is passed on.
 struct PastRecorder::Looker {
   void operator()(const NodeChanged& told) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(recorder.mutex_) {
-    if (!told.object.empty()) recorder.SeeObject("Node", told.node.name.str(), told.object);
+    const bool kept = HasGpus(told.node) && !told.object.empty();
+    recorder.SeeObject("Node", told.node.name.str(), kept ? told.object : std::string());
   }
   void operator()(const NodeGone& told) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(recorder.mutex_) {
     recorder.SeeObject("Node", told.name.str(), "");
@@ -102,7 +109,9 @@ void PastRecorder::See(const PodChanged& told) {
     ended.name = pod.request.name;
     ended.node = pod.node;
     ended.ended = pod.finished_at.value_or(clock_.Now());
-    ended.how = disrupted ? PastEnd::kDisrupted : PastEnd::kByItself;
+    // Work that was done in its grace is done.
+    const bool done = pod.phase == PodPhase::kSucceeded || !disrupted;
+    ended.how = done ? PastEnd::kByItself : PastEnd::kDisrupted;
     if (known != pods_.end()) pods_.erase(known);
     news_.pods.push_back(std::move(ended));
     return;

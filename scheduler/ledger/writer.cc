@@ -116,14 +116,14 @@ void Writer::Enqueue(Group group, std::size_t bad, const std::string& refused) {
         fmt::format("refused {} malformed events: {}", bad, refused);
   }
   for (const MeterEvent& event : group.events) newest_ = std::max(newest_, event.at);
+  // What happened never takes the room of what is charged.
+  if (stop_ || waiting_ >= options_.queue_limit / 2) group.past = {};
   const std::size_t all = group.size();
   if (stop_) {
     group = {};
   } else {
     DropLives(group.events);
-    // Told again with the next whole.
-    if (waiting_ >= options_.queue_limit) group.fleet.reset();
-    if (waiting_ >= options_.queue_limit) group.past = {};
+    if (waiting_ >= options_.queue_limit) group.fleet.reset();  // told again with the next whole
   }
   if (group.size() < all) {
     health_.dropped += static_cast<int64_t>(all - group.size());

@@ -10,11 +10,38 @@
 namespace tranche::wire {
 namespace {
 
+// Of these domains annotations are read by somebody who decides where pods go; of others some hold
+// secrets, and many change all the time.
+constexpr std::string_view kDomains[] = {
+    "tranche.dev",
+    "hami.io",
+    "4pd.io",
+    "nvidia.com",
+    "volcano.sh",
+    "scheduling.volcano.sh",
+    "alibabacloud.com",
+    "hivedscheduler.microsoft.com",
+    "kubernetes.io",
+    "batch.kubernetes.io",
+    "kueue.x-k8s.io",
+    "scheduling.k8s.io",
+    "gang.scheduling.koordinator.sh",
+    "leaderworkerset.sigs.k8s.io",
+    "jobset.sigs.k8s.io",
+    "training.kubeflow.org",
+};
+// KAI's annotations have no domain.
+constexpr std::string_view kWithoutDomain[] = {"gpu-", "mps"};
+
 // Annotations that change by the clock, and those that are written when a pod is bound or later.
 constexpr std::string_view kFleeting[] = {
     "kubectl.kubernetes.io/last-applied-configuration",
     "hami.io/node-handshake",
     "hami.io/mutex.lock",
+    "hami.io/node-handshake-dcu",
+    "4pd.io/node-handshake",
+    "nvidia.com/node-device-heartbeat",
+    "nvidia.com/device-plugin-heartbeat",
     "volcano.sh/node-vgpu-handshake",
     "volcano.sh/node-lock",
     "tranche.dev/probe",
@@ -58,15 +85,33 @@ class Members {
   bool first_ = true;
 };
 
-template <typename Names>
-void CopyBut(Members& members, Object object, std::string_view name, const Names& left_out) {
+bool IsRead(std::string_view annotation) {
+  const auto among = [](std::string_view text, const auto& texts) {
+    return std::ranges::find(texts, text) != std::end(texts);
+  };
+  const std::size_t slash = annotation.find('/');
+  if (slash != std::string_view::npos) {
+    return among(annotation.substr(0, slash), kDomains) && !among(annotation, kFleeting);
+  }
+  return std::ranges::any_of(kWithoutDomain, [annotation](std::string_view start) {
+    return annotation.starts_with(start);
+  });
+}
+
+bool IsShared(std::string_view label) {
+  return std::ranges::find(kPersonal, label) == std::end(kPersonal);
+}
+
+// The entries of the map whose names are kept.
+void CopySome(Members& members, Object object, std::string_view name,
+              bool (*keeps)(std::string_view)) {
   const std::optional<Object> map = FindObject(object, name);
   if (!map) return;
   std::string text;
   Members inner(text);
   bool any = false;
   for (const auto member : *map) {
-    if (std::ranges::find(left_out, member.key) != std::end(left_out)) continue;
+    if (!keeps(member.key)) continue;
     inner.Copy(member.key, member.value);
     any = true;
   }
@@ -143,8 +188,8 @@ std::string PastPodText(Element pod) {
     // Its name is in the row it is kept for.
     inner.Name("name") += "\"pod\"";
     CopyOwners(inner, *metadata);
-    CopyBut(inner, *metadata, "labels", kPersonal);
-    CopyBut(inner, *metadata, "annotations", kFleeting);
+    CopySome(inner, *metadata, "labels", IsShared);
+    CopySome(inner, *metadata, "annotations", IsRead);
     inner.End();
   }
   if (const auto spec = FindObject(root, "spec")) {
@@ -169,7 +214,7 @@ std::string PastNodeText(Element node) {
   if (const auto metadata = FindObject(root, "metadata")) {
     Members inner(members.Name("metadata"));
     inner.CopyFrom(*metadata, {"name", "uid", "labels"});
-    CopyBut(inner, *metadata, "annotations", kFleeting);
+    CopySome(inner, *metadata, "annotations", IsRead);
     inner.End();
   }
   if (const auto spec = FindObject(root, "spec")) {

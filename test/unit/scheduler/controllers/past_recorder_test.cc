@@ -101,6 +101,31 @@ TEST_F(PastRecorderTest, HowAPodWentIsTold) {
                                   "deleted ended 2", "evicted ended 3"));
 }
 
+TEST_F(PastRecorderTest, WorkThatWasDoneInItsGraceIsDone) {
+  Sync();
+  for (const auto& [phase, ended] :
+       {std::pair{PodPhase::kSucceeded, "p ended 1"}, std::pair{PodPhase::kFailed, "p ended 3"}}) {
+    recorder_.Receive(PodChanged{Pod("p", "n1"), "o", /*disrupted=*/true});
+    PodFacts pod = Pod("p", "n1");
+    pod.phase = phase;
+    recorder_.Receive(PodChanged{pod, "o"});
+    EXPECT_THAT(Told(), ElementsAre("p came o started on n1", ended));
+  }
+}
+
+TEST_F(PastRecorderTest, NodesWithoutGpusAreNotKept) {
+  Sync();
+  NodeChanged node;
+  node.node.name = NodeName("n1");
+  node.object = "A";
+  recorder_.Receive(node);
+  node.node.gpu = ResourceCount{0, 8};
+  recorder_.Receive(node);
+  node.node.gpu = std::nullopt;
+  recorder_.Receive(node);
+  EXPECT_THAT(Told(), ElementsAre("Node/n1 A", "Node/n1 gone"));
+}
+
 TEST_F(PastRecorderTest, PodsWithoutGpusAreNotKept) {
   Sync();
   PodFacts plain = Pod("plain");
@@ -115,6 +140,7 @@ TEST_F(PastRecorderTest, AfterTheFirstCompleteSetItTellsWhatElseThereIs) {
   recorder_.Receive(PolicyObject{"GPUReclaim", "", "r", "", 1, "{}"});
   NodeChanged node;
   node.node.name = NodeName("n1");
+  node.node.gpu = ResourceCount{8, 8};
   node.object = "N";
   recorder_.Receive(node);
   recorder_.Receive(PodChanged{Pod("b"), "o"});
@@ -136,6 +162,7 @@ TEST_F(PastRecorderTest, ObjectsAreToldWhenTheySaySomethingElse) {
   Sync();
   NodeChanged node;
   node.node.name = NodeName("n1");
+  node.node.gpu = ResourceCount{8, 8};
   for (const char* const says : {"A", "A", "B"}) {
     node.object = says;
     recorder_.Receive(node);

@@ -7,6 +7,8 @@
 
 #include "scheduler/wire/nodes/node_decode.h"
 #include "scheduler/wire/pods/pod_decode.h"
+#include "scheduler/wire/pods/pod_gang.h"
+#include "scheduler/wire/pods/request_styles.h"
 
 namespace tranche::wire {
 namespace THIS_FILE {
@@ -61,6 +63,28 @@ TEST_F(PastObjectTest, ImagesArgumentsAndSecretsOfPodsAreNotKept) {
   }
 }
 
+TEST_F(PastObjectTest, WhatAnyReaderOfPodsReadsIsKeptAndNothingElseOfAnnotations) {
+  std::vector<std::string_view> read(kPodKeys.begin(), kPodKeys.end());
+  read.insert(read.end(), kGangKeys.begin(), kGangKeys.end());
+  // What is written when a pod is bound or later.
+  for (const char* const later : {"tranche.dev/allocation", "tranche.dev/checkpointed-at"}) {
+    std::erase(read, later);
+  }
+  for (const std::string_view key : read) {
+    const std::string pod = fmt::format(
+        R"({{"metadata":{{"name":"p","labels":{{"{0}":"l"}},"annotations":{{"{0}":"a"}}}}}})", key);
+    const std::string kept = PastPodText(Parse(pod));
+    const std::string entry = fmt::format(R"({{"{}":"a"}})", key);
+    // Of the keys of gangs some are labels.
+    const bool is_label = kept.find(fmt::format(R"({{"{}":"l"}})", key)) != std::string::npos;
+    EXPECT_TRUE(is_label || kept.find(entry) != std::string::npos) << key << ": " << kept;
+  }
+  const std::string kept = PastPodText(Parse(
+      R"({"metadata":{"annotations":{"vault.hashicorp.com/agent-inject-template-x":"secret",
+      "prometheus.io/scrape":"true","note":"mine"}}})"));
+  EXPECT_EQ(kept, R"({"metadata":{"name":"pod"}})");
+}
+
 TEST_F(PastObjectTest, ThePodsReaderReadsTheSameRequestFromIt) {
   const auto whole = DecodePod(Parse(PodOf(1)));
   ASSERT_TRUE(whole.ok());
@@ -103,7 +127,8 @@ TEST_F(PastObjectTest, ANodesTextChangesWithWhatItOffersAlone) {
   const auto node = [](const char* handshake, const char* gpus, const char* ready) {
     return fmt::format(
         R"({{"metadata":{{"name":"n1","resourceVersion":"{0}","labels":{{"zone":"z"}},
-        "annotations":{{"hami.io/node-handshake":"{0}","x":"y"}}}},
+        "annotations":{{"hami.io/node-handshake":"{0}","flannel/x":"{0}",
+        "hami.io/device-cordon":"GPU-1"}}}},
         "spec":{{"taints":[{{"key":"k","effect":"NoSchedule"}}]}},
         "status":{{"allocatable":{{"nvidia.com/gpu":"{1}"}},"capacity":{{"nvidia.com/gpu":"8"}},
         "conditions":[{{"type":"DiskPressure","status":"False"}},{{"type":"Ready","status":"{2}",
@@ -119,6 +144,7 @@ TEST_F(PastObjectTest, ANodesTextChangesWithWhatItOffersAlone) {
   EXPECT_EQ(facts->gpu, (ResourceCount{8, 8}));
   EXPECT_EQ(facts->taints.size(), 1u);
   EXPECT_TRUE(facts->ready);
+  EXPECT_EQ(facts->cordoned_devices.size(), 1u);
 }
 
 TEST_F(PastObjectTest, APolicysStatusIsNotKept) {
