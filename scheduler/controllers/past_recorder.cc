@@ -32,6 +32,12 @@ std::string TextOf(const GpuPolicy& policy) {
       kActors[static_cast<int>(policy.actor)]);
 }
 
+// Kubernetes tells whole seconds: of what we hear at once we know the moment better.
+Instant MomentOf(const std::optional<Instant>& told, Instant now) {
+  constexpr Millis kCutOff{999};
+  return told ? std::clamp(now, *told, *told + kCutOff) : now;
+}
+
 // Or might: one whose plugin is away still says how many it had.
 bool HasGpus(const NodeFacts& node) {
   return node.gpu || node.gpu_shared || !node.mig.empty() || node.agent ||
@@ -108,7 +114,7 @@ void PastRecorder::See(const PodChanged& told) {
     ended.uid = uid;
     ended.name = pod.request.name;
     ended.node = pod.node;
-    ended.ended = pod.finished_at.value_or(clock_.Now());
+    ended.ended = MomentOf(pod.finished_at, clock_.Now());
     // Work that was done in its grace is done.
     const bool done = pod.phase == PodPhase::kSucceeded || !disrupted;
     ended.how = done ? PastEnd::kByItself : PastEnd::kDisrupted;
@@ -125,12 +131,12 @@ void PastRecorder::See(const PodChanged& told) {
   news.name = pod.request.name;
   if (is_new) {
     news.owner = pod.owner;
-    news.created = pod.created.value_or(clock_.Now());
+    news.created = MomentOf(pod.created, clock_.Now());
     news.object = told.object;
   }
   if (starts) {
     news.node = pod.node;
-    news.started = pod.bound_at.value_or(clock_.Now());
+    news.started = MomentOf(pod.bound_at, clock_.Now());
     if (pod.allocation) news.devices = wire::EncodeAllocation(*pod.allocation);
   }
   news_.pods.push_back(std::move(news));

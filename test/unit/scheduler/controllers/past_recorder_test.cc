@@ -20,6 +20,7 @@ class TellingLedger : public Ledger {
                                  change.object.empty() ? "gone" : change.object));
     }
     for (const PastPod& pod : news.pods) {
+      if (pod.created) came = *pod.created;
       told.push_back(
           fmt::format("{}{}{}{}", pod.uid.str(), pod.created ? " came " + pod.object : "",
                       pod.started ? " started on " + pod.node.str() : "",
@@ -37,6 +38,7 @@ class TellingLedger : public Ledger {
   LedgerHealth health() const override { return {}; }
 
   std::vector<std::string> told;
+  Instant came;  // the newest pod
 };
 
 class NextEvents : public ClusterEvents {
@@ -87,6 +89,23 @@ TEST_F(PastRecorderTest, APodsLifeIsThreeNewsHoweverOftenItChanges) {
   recorder_.Receive(PodGone{PodUid("p")});
   EXPECT_THAT(Told(), ElementsAre("p ended 1"));
   EXPECT_EQ(next_.received, 7) << "all were passed on";
+}
+
+TEST_F(PastRecorderTest, WhatIsHeardAtOnceIsToldToTheMoment) {
+  const Instant now = clock_.Now();
+  struct Row {
+    Millis told_before;  // in the object, in whole seconds
+    Millis recorded_before;
+  };
+  for (const Row& row : {Row{Millis(400), Millis(0)}, Row{Millis(5'000), Millis(4'001)},
+                         Row{Millis(-3'000), Millis(-3'000)}}) {
+    PodFacts pod = Pod("p");
+    pod.created = now - row.told_before;
+    recorder_.Receive(PodChanged{pod, "o"});
+    recorder_.Receive(PodGone{PodUid("p")});
+    recorder_.Tick();
+    EXPECT_EQ(ledger_.came, now - row.recorded_before) << row.told_before.count();
+  }
 }
 
 TEST_F(PastRecorderTest, HowAPodWentIsTold) {

@@ -118,7 +118,7 @@ TEST_F(PastObjectTest, APodOfADaemonSetIsNotEvictedLaterEither) {
 
 TEST_F(PastObjectTest, APodThatIsTooLongIsNotKept) {
   const std::string pod = fmt::format(
-      R"({{"metadata":{{"name":"p","annotations":{{"a":"{}"}}}},"spec":{{"containers":[]}}}})",
+      R"({{"metadata":{{"name":"p","annotations":{{"tranche.dev/x":"{}"}}}},"spec":{{}}}})",
       std::string(kMostPastText, 'x'));
   EXPECT_THAT(PastPodText(Parse(pod)), IsEmpty());
 }
