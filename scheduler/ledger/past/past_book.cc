@@ -61,8 +61,10 @@ absl::Status PastBook::Prepare() {
       insert_pod_,
       database_->Prepare("INSERT INTO past_pod(uid, namespace, name, owner, created, text, node, "
                          "devices, how) VALUES (?, ?, ?, ?, ?, ?, '', '', 0) "
-                         "ON CONFLICT(uid) DO NOTHING"));
-  // A start that is known stays: a pod starts once. So does an end, unless it was not seen.
+                         "ON CONFLICT(uid) DO UPDATE SET ended = iif(how = 4, NULL, ended), "
+                         "how = iif(how = 4, 0, how)"));
+  // (One that comes again was taken for gone.) A start that is known stays: a pod starts once. So
+  // does an end, unless it was not seen.
   TRANCHE_ASSIGN_OR_RETURN(
       update_pod_,
       database_->Prepare(

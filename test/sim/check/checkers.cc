@@ -12,6 +12,7 @@
 #include "test/sim/check/leaders.h"
 #include "test/sim/check/ledger.h"
 #include "test/sim/check/liveness.h"
+#include "test/sim/check/past.h"
 #include "test/sim/check/quotas.h"
 #include "test/sim/check/reasons.h"
 
@@ -26,6 +27,7 @@ Checkers::Checkers(const Loop& loop, History& history, CheckOptions options)
   add("bindings", std::type_identity<check::BindingChecker>());
   add("leaders", std::type_identity<check::LeaderChecker>());
   add("ledger", std::type_identity<check::LedgerChecker>());
+  add("past", std::type_identity<check::PastChecker>());
   if (options_.charges) add("charges", std::type_identity<check::ChargeChecker>());
   if (options_.charges) add("claims", std::type_identity<check::ClaimChecker>());
   add("quotas", std::type_identity<check::QuotaChecker>());

@@ -1,30 +1,16 @@
 #include "test/sim/check/ledger.h"
 
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "scheduler/ledger/reader.h"
 #include "test/sim/base/wall.h"
+#include "test/sim/check/rows.h"
 
 namespace tranche::sim::check {
 namespace {
-
-struct CloseDatabase {
-  void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
-};
-struct FinishStatement {
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-
-std::string TextOf(sqlite3_stmt* row, int column) {
-  const void* const text = sqlite3_column_blob(row, column);
-  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(row, column));
-  return text == nullptr ? std::string() : std::string(static_cast<const char*>(text), size);
-}
 
 constexpr const char* kEntries =
     "SELECT i.uid, i.number, i.namespace, i.pod, i.node, e.kind, e.at, e.flags, e.note "
@@ -35,17 +21,17 @@ SimTime SinceBegin(int64_t unix_millis) {
          kWorldBegan;
 }
 
-void AddRow(sqlite3_stmt* row, std::map<std::pair<std::string, int64_t>, LedgerInterval>& found) {
-  const std::string uid = TextOf(row, 0);
-  const int64_t number = sqlite3_column_int64(row, 1);
+void AddRow(const Rows& row, std::map<std::pair<std::string, int64_t>, LedgerInterval>& found) {
+  const std::string uid = row.Text(0);
+  const int64_t number = row.Number(1);
   LedgerInterval& interval = found[{uid, number}];
   interval.uid = uid;
   interval.number = number;
-  interval.pod = TextOf(row, 2) + "/" + TextOf(row, 3);
-  interval.node = TextOf(row, 4);
-  const int64_t at = sqlite3_column_int64(row, 6);
-  interval.stepped = interval.stepped || TextOf(row, 8) == "ClockStep";
-  switch (sqlite3_column_int(row, 5)) {
+  interval.pod = row.Text(2) + "/" + row.Text(3);
+  interval.node = row.Text(4);
+  const int64_t at = row.Number(6);
+  interval.stepped = interval.stepped || row.Text(8) == "ClockStep";
+  switch (row.Number(5)) {
     case 1:
       interval.open = at;
       break;
@@ -54,7 +40,7 @@ void AddRow(sqlite3_stmt* row, std::map<std::pair<std::string, int64_t>, LedgerI
       break;
     case 3:
       interval.end = at;
-      interval.estimated = (sqlite3_column_int(row, 7) & 1) != 0;
+      interval.estimated = (row.Number(7) & 1) != 0;
       break;
     default:
       interval.end = at;
@@ -65,18 +51,10 @@ void AddRow(sqlite3_stmt* row, std::map<std::pair<std::string, int64_t>, LedgerI
 }  // namespace
 
 std::vector<LedgerInterval> ReadLedger(const std::string& path, std::string& problem) {
-  sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
-  const std::unique_ptr<sqlite3, CloseDatabase> database(opened);
-  sqlite3_stmt* prepared = nullptr;
-  if (code == SQLITE_OK) sqlite3_prepare_v2(opened, kEntries, -1, &prepared, nullptr);
-  const std::unique_ptr<sqlite3_stmt, FinishStatement> rows(prepared);
   std::map<std::pair<std::string, int64_t>, LedgerInterval> found;
-  int step = SQLITE_ERROR;
-  if (prepared != nullptr) {
-    while ((step = sqlite3_step(prepared)) == SQLITE_ROW) AddRow(prepared, found);
-  }
-  if (step != SQLITE_DONE) problem = sqlite3_errmsg(opened);
+  Rows rows(path, kEntries);
+  while (rows.Next()) AddRow(rows, found);
+  problem = rows.problem();
   std::vector<LedgerInterval> intervals;
   for (auto& [key, interval] : found) intervals.push_back(std::move(interval));
   return intervals;

@@ -38,6 +38,38 @@ class SimLedger : public ledger::LedgerTest {
   Scene scene_;
 };
 
+TEST_F(SimLedger, ThePastOfPodsIsWhatBecameOfThem) {
+  struct Row {
+    const char* uid;
+    const char* node;
+    PastEnd how;
+    const char* found;  // empty: nothing
+  };
+  for (const Row& row :
+       {Row{kUid, "n1", PastEnd::kNot, ""}, Row{kUid, "n2", PastEnd::kNot, "past"},
+        Row{kUid, "n1", PastEnd::kByItself, ""}, Row{"u-a/two", "n1", PastEnd::kUnseen, ""},
+        Row{"u-a/two", "n1", PastEnd::kByItself, "past"},
+        Row{"u-a/none", "n1", PastEnd::kNot, "past"}}) {
+    options_.path += "x";
+    PastPod pod;
+    pod.uid = PodUid(row.uid);
+    pod.name = {"a", std::string(row.uid).substr(4)};
+    pod.created = Second(1);
+    pod.object = "{}";
+    pod.node = NodeName(row.node);
+    pod.started = Second(10);
+    if (row.how != PastEnd::kNot) pod.ended = Second(100);
+    pod.how = row.how;
+    MustOpen()->NotePast({Second(100), {pod}, {}, std::nullopt});
+    Scene scene;
+    scene.StockNode("n1", 2).Pod("a/one", 1).Pod("a/two", 1).Leads(kLeader, 1);
+    scene.At(10).Bind("a/one", "n1", {{"GPU-0"}}).Bind("a/two", "n1", {{"GPU-1"}});
+    scene.At(100).End("a/one").At(600);
+    const std::set<std::string> found = scene.Found({}, {options_.path});
+    EXPECT_EQ(found.contains("past"), row.found[0] != 0) << row.uid << ": " << scene.Texts();
+  }
+}
+
 TEST_F(SimLedger, WhatWasPromisedIsThere) {
   WriteFile({ledger::Open(kUid, Second(10)), ledger::Close(kUid, Second(100))});
   Life();

@@ -130,6 +130,9 @@ TEST_F(PastTest, WhatWentWhileNobodyLookedIsGone) {
   Note(*ledger, 90, {Came("b", 1)}, {Says("Node", "n1", 89, "A")},
        PastNews::Rest{{PodUid("b")}, {{"Node", "n1"}}});
   Note(*ledger, 91, {Ended("c", 40)}, {}, std::nullopt);
+  // An API server that lags behind did not show b at first.
+  Note(*ledger, 92, {}, {}, PastNews::Rest{{}, {{"Node", "n1"}}});
+  Note(*ledger, 93, {Came("b", 1)}, {}, std::nullopt);
   const RecordedPast past = Read(0, 200);
   EXPECT_THAT(PodsOf(past), ElementsAre("a 1 2@n1 90 4", "b 1 -1@ -1 0", "c 1 -1@ 40 1"));
   EXPECT_THAT(ChangesOf(past), ElementsAre("1 Node/n1 A", "1 Node/n2 A", "90 Node/n2 gone"));
