@@ -182,7 +182,7 @@ void Rehearsal::Tell(Rehearsed::What what, const Entry& entry) const {
   if (rules_.heard) rules_.heard({what, now_, entry.pod});
 }
 
-void Rehearsal::Happen(const Happening& happening) {
+bool Rehearsal::Happen(const Happening& happening) {
   if (happening.what == What::kComes) {
     Entry& entry = pods_[happening.uid];
     const auto arriving = arriving_.extract(happening.uid);
@@ -191,14 +191,16 @@ void Rehearsal::Happen(const Happening& happening) {
     if (!entry.beside) --told_waiting_;
     entry.pod.facts.created = now_;
     engine_.UpsertPod(entry.pod.facts, now_);
-    return Queue(entry);
+    Queue(entry);
+    return true;
   }
   const auto found = pods_.find(happening.uid);
-  if (found == pods_.end()) return;
+  if (found == pods_.end()) return false;
   // Its end was told before it was evicted.
   const PodCopy pod = found->second.pod;
   Lose(found->second);
   if (happening.what == What::kGone && evicted_.contains(happening.uid)) ComeBack(pod);
+  return true;
 }
 
 std::map<PodUid, Reason> Rehearsal::Waiting() const {
@@ -380,8 +382,7 @@ void Rehearsal::Run(Instant until) {
     while (!coming_.empty() && coming_.begin()->at <= now_) {
       const Happening happening = *coming_.begin();
       coming_.erase(coming_.begin());
-      Happen(happening);
-      happened = true;
+      happened = Happen(happening) || happened;
     }
     engine_.Tick(now_);
     TakeEffects();

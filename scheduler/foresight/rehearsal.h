@@ -140,7 +140,8 @@ class Rehearsal {
   void Unqueue(Entry& entry);
   void FollowEnd(const Entry& entry);
   void Free(const NodeName& node);
-  void Happen(const Happening& happening);
+  // False: nothing happens, as the pod was evicted meanwhile.
+  bool Happen(const Happening& happening);
   void Lose(Entry& entry);
   void ComeBack(const PodCopy& pod);
   // Starts those who can be, and has room made for others.

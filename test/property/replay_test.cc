@@ -103,15 +103,30 @@ class PastMaker {
     pod.name = {Between(0, 1) == 0 ? "a" : "b", fmt::format("job-{:03}", i)};
     pod.owner = fmt::format("owner-{:03}", i);
     pod.created = kBegin + std::chrono::seconds(Between(1, 30'000));
+    // Every fourth pod and the next are a gang, which comes, runs and ends as one.
+    const bool leads = i % 4 == 0;
+    const bool follows = i % 4 == 1;
+    std::string gang;
+    if (leads || follows) {
+      gang = fmt::format(
+          R"(,"annotations":{{"tranche.dev/gang":"gang-{}","tranche.dev/gang-size":"2"}})", i / 4);
+    }
     pod.object = fmt::format(
-        R"({{"metadata":{{"name":"pod","ownerReferences":[{{"kind":"Job","controller":true}}]}},
+        R"({{"metadata":{{"name":"pod","ownerReferences":[{{"kind":"Job","controller":true}}]{}}},
         "spec":{{"priority":10,"priorityClassName":"train","containers":[{{"name":"main",
         "resources":{{"limits":{{"nvidia.com/gpu":"{}"}}}}}}]}}}})",
-        kSizes[Between(0, 4)]);
+        gang, kSizes[Between(0, gang.empty() ? 4 : 3)]);
     pod.node = tranche::NodeName("elsewhere");
     pod.started = *pod.created + std::chrono::seconds(1);
     pod.ended = *pod.started + std::chrono::seconds(Between(60, 20'000));
     pod.how = PastEnd::kByItself;
+    if (follows) {
+      pod.name.ns = leader_.name.ns;
+      pod.created = leader_.created;
+      pod.started = leader_.started;
+      pod.ended = leader_.ended;
+    }
+    if (leads) leader_ = pod;
     return pod;
   }
 
@@ -120,6 +135,7 @@ class PastMaker {
   }
 
   std::mt19937_64 random_;
+  PastPod leader_;  // of the newest gang
 };
 
 class ReplayPropertyTest : public testing::Test {

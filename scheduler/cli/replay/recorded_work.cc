@@ -244,7 +244,9 @@ class WorkReader {
     std::optional<Millis> needs = facts.request.expected_runtime;
     const auto typical = typical_.find(last.text);
     if (!needs && typical != typical_.end()) needs = typical->second;
-    if (ran > needs.value_or(Millis(0))) needs = ran;
+    // It had not ended by then. Of what ran so long and nothing else is known of, as long again is
+    // the best that can be said.
+    if (ran > Millis(0) && needs.value_or(Millis(0)) <= ran) needs = ran * 2;
     return needs;
   }
 

@@ -3,7 +3,7 @@
 // Pods that a controller made in place of one that was evicted are one piece of work with it. How
 // long work needs is how long the last of its pods ran. Where that was evicted too, or never
 // started, it is what it says (tranche.dev/expected-runtime), else the median of work of the same
-// template, else what it ran: these are counted as guesses.
+// template; where it had run longer already, twice that: these are counted as guesses.
 //
 // Pure. Cost: O(pods log pods).
 #pragma once
