@@ -216,11 +216,14 @@ class WorkReader {
     for (std::size_t i = 0; i < pods.size(); ++i) {
       const RecordedPod& pod = pods[i];
       if (pod.how != PastEnd::kDisrupted || !pod.ended || pod.owner.empty()) continue;
-      for (const std::size_t other : of_owner[{pod.owner, pod.text}]) {
-        const Instant made = pods[other].created;
-        if (other == i || follows_[other] || made <= pod.created) continue;
-        if (made < *pod.ended - kMadeAnewWithin) continue;
-        if (made > *pod.ended + kMadeAnewWithin) break;
+      const std::vector<std::size_t>& others = of_owner[{pod.owner, pod.text}];
+      const auto first =
+          std::ranges::lower_bound(others, *pod.ended - kMadeAnewWithin, {},
+                                   [&pods](std::size_t other) { return pods[other].created; });
+      for (auto at = first; at != others.end(); ++at) {
+        const std::size_t other = *at;
+        if (other <= i || follows_[other]) continue;  // it came later
+        if (pods[other].created > *pod.ended + kMadeAnewWithin) break;
         next_[i] = other;
         follows_[other] = true;
         break;
