@@ -8,6 +8,7 @@
 #include "scheduler/ledger/files.h"
 #include "scheduler/ledger/history.h"
 #include "scheduler/ledger/journal.h"
+#include "scheduler/ledger/schema.h"
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
 namespace tranche::ledger {
@@ -70,8 +71,11 @@ const Place kPlaces[] = {
     {"another application's", [](const std::string& path) { Overwrite(path, 68, "ABCD"); },
      absl::StatusCode::kDataLoss, "expected a Tranche ledger", Place::Log::kFoldedIn},
     {"a version that cannot be", [](const std::string& path) { Overwrite(path, 60, "\1"); },
-     absl::StatusCode::kDataLoss, "version 16777219", Place::Log::kFoldedIn},
-    {"a newer version", [](const std::string& path) { Overwrite(path, 63, "\4"); },
+     absl::StatusCode::kDataLoss, "version 1677722", Place::Log::kFoldedIn},
+    {"a newer version",
+     [](const std::string& path) {
+       Overwrite(path, 63, std::string(1, static_cast<char>(kSchemaVersion + 1)));
+     },
      absl::StatusCode::kFailedPrecondition, "written by a newer Tranche", Place::Log::kFoldedIn},
     {"a log with a flipped bit",
      [](const std::string& path) { Overwrite(path + "-wal", 4'200, "x"); },
