@@ -57,6 +57,10 @@ constexpr std::array kTopologies = {Choice<TopologyWish>{"Required", TopologyWis
 
 constexpr std::array kOnUnhealthy = {Choice<OnUnhealthy>{"Keep", OnUnhealthy::kKeep},
                                      Choice<OnUnhealthy>{"Drain", OnUnhealthy::kDrain}};
+constexpr std::array kEvictingEdits = {Choice<EvictingEdits>{"Warn", EvictingEdits::kWarn},
+                                       Choice<EvictingEdits>{"Refuse", EvictingEdits::kRefuse}};
+constexpr std::array kOnIdle = {Choice<OnIdle>{"Evict", OnIdle::kEvict},
+                                Choice<OnIdle>{"Keep", OnIdle::kKeep}};
 
 // "Auto", "Off", or a whole number, as text or as one.
 void ReadMoney(const Field& field, std::optional<int>& rate) {
@@ -237,6 +241,10 @@ void ReadSpec(const Field& spec, GpuPolicy& policy) {
           ReadChoice(field, kOnUnhealthy, policy.on_unhealthy);
           policy.own.on_unhealthy = policy.on_unhealthy;
         }},
+       {"onIdle", of_pods([&](const Field& field) { ReadChoice(field, kOnIdle, policy.on_idle); })},
+       {"evictingEdits", of_pods([&](const Field& field) {
+          ReadChoice(field, kEvictingEdits, policy.evicting_edits);
+        })},
        {"mig", of_pods([&](const Field& mig) { ReadChoice(mig, kMigModes, policy.mig); })},
        {"agents", of_pods([&](const Field& agents) {
           agents.ReadMembers({{"hamiVersion", [&](const Field& version) {

@@ -156,7 +156,7 @@ std::vector<GpuBudget> JudgeBudgets(const ByName<GpuBudget>& wanted,
 }
 
 std::vector<GpuClass> JudgeClasses(const ByName<GpuClass>& wanted,
-                                   const std::set<std::string>& priority_classes,
+                                   const std::set<std::string>& priority_classes, UseReading use,
                                    Findings& findings) {
   std::vector<GpuClass> in_force;
   std::map<std::string, std::string> owners;  // priority class -> class
@@ -180,9 +180,10 @@ std::vector<GpuClass> JudgeClasses(const ByName<GpuClass>& wanted,
                                   priority_class));
       }
     }
-    if (written.idle_after) {
+    if (written.idle_after && use == UseReading::kOff) {
       findings.Note("GPUClass", name, "IdleAfterIgnored",
-                    "spec.idleAfter: expected to be absent, as this version does not act on it");
+                    "spec.idleAfter: expected use.prometheus in the configuration of the server, "
+                    "found none; nobody tells whether GPUs are used, and nothing is idle");
     }
     findings.Accept("GPUClass", name);
   }
@@ -251,7 +252,8 @@ std::vector<GpuPrice> JudgePrices(const ByName<GpuPrice>& wanted, const ByName<G
 
 }  // namespace
 
-PolicyStore::PolicyStore(GpuPolicy defaults) : defaults_(std::move(defaults)) {}
+PolicyStore::PolicyStore(GpuPolicy defaults, UseReading use)
+    : defaults_(std::move(defaults)), use_(use) {}
 
 template <typename T>
 void PolicyStore::Store(Key key, absl::StatusOr<T> decoded, std::map<std::string, T>& objects) {
@@ -313,7 +315,7 @@ bool PolicyStore::Commit() {
   set.namespaces = namespaces_;
   set.quotas = JudgeQuotas(quotas_, set_.quotas, findings);
   set.budgets = JudgeBudgets(budgets_, set.quotas, findings);
-  set.classes = JudgeClasses(classes_, priority_classes_, findings);
+  set.classes = JudgeClasses(classes_, priority_classes_, use_, findings);
   set.policies = JudgePolicies(policies_, findings);
   set.node_policies = JudgeNodePolicies(policies_, findings);
   set.pools = JudgePools(pools_, findings);

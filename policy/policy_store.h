@@ -23,9 +23,12 @@
 
 namespace tranche {
 
+// Whether somebody tells how much GPUs are used, without which idleAfter of a class does nothing.
+enum class UseReading : uint8_t { kOff, kOn };
+
 class PolicyStore {
  public:
-  explicit PolicyStore(GpuPolicy defaults);
+  explicit PolicyStore(GpuPolicy defaults, UseReading use = UseReading::kOff);
 
   // An object of kind GPUQuota, GPUBudget, GPUClass, GPUPolicy, GPUPool, GPUPrice, Namespace or
   // PriorityClass as JSON text. Other kinds are ignored. Takes effect with Commit.
@@ -48,6 +51,7 @@ class PolicyStore {
   void Store(Key key, absl::StatusOr<T> decoded, std::map<std::string, T>& objects);
 
   GpuPolicy defaults_;
+  UseReading use_;
   // The last good version of each object.
   std::map<std::string, GpuPolicy> policies_;
   std::map<std::string, GpuQuota> quotas_;

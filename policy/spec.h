@@ -60,6 +60,10 @@ struct DomainLabels {
 
 // What becomes of a pod on a GPU that its node's agent calls unhealthy.
 enum class OnUnhealthy : uint8_t { kKeep, kDrain };
+// What becomes of a pod whose GPUs have done nothing for the idleAfter of its class.
+enum class OnIdle : uint8_t { kEvict, kKeep };
+// What becomes of an edit by which pods of the policy's namespaces would be evicted at once.
+enum class EvictingEdits : uint8_t { kWarn, kRefuse };
 // Whether nodes are told to kube-scheduler before it asks: for backlogs in large fleets, always, or
 // never.
 enum class Nominate : uint8_t { kAuto, kOn, kOff };
@@ -93,6 +97,8 @@ struct GpuPolicy {
   PreemptionActor actor = PreemptionActor::kPlanner;
   Millis wait_for_nodes{180'000};  // preemption.waitForNodes: 0 .. 1 hour; see AwaitedNodes
   OnUnhealthy on_unhealthy = OnUnhealthy::kKeep;
+  OnIdle on_idle = OnIdle::kEvict;
+  EvictingEdits evicting_edits = EvictingEdits::kWarn;
   int hami_minor = 0;  // agents.hamiVersion "2.x" as x; 0: tell from the register's form
   // Pods whose namespace no leaf owns.
   Permission unassigned = Permission::kAllow;

@@ -1,8 +1,8 @@
 """The dashboard of the operators: is it well, how full is the fleet, what was decided and why."""
 
 import panels
-from panels import (BYTES, GPUS, HOURS, NUMBER, PER_SECOND, PODS, RATIO, SECONDS, graph, heatmap,
-                    stat, table, variable)
+from panels import (BYTES, CELSIUS, GPUS, HOURS, NUMBER, PER_SECOND, PODS, RATIO, SECONDS, WATT,
+                    graph, heatmap, stat, table, variable)
 
 UID = "tranche-operators"
 JOB = 'job=~"$job"'
@@ -104,6 +104,16 @@ def fleet():
               [("leaf:dcgm_gpu_utilization:avg", "{{leaf}}")], RATIO, 12, maximum=1),
         graph("Held and idle, by team", "GPUs below 5 % utilisation for half an hour.",
               [("leaf:dcgm_idle_gpus:count_30m", "{{leaf}}")], GPUS, 12),
+        graph("Device memory in use", "What programs have taken of the memory of all GPUs of a "
+              "kind, as dcgm-exporter measures it. Empty without dcgm-exporter.",
+              [("sum by (modelName) (DCGM_FI_DEV_FB_USED) / "
+                "sum by (modelName) (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE)",
+                "{{modelName}}")], RATIO, 8, maximum=1),
+        graph("Hottest GPUs", "The hottest GPU of each node, of the ten hottest nodes.",
+              [("topk(10, max by (Hostname) (DCGM_FI_DEV_GPU_TEMP))", "{{Hostname}}")],
+              CELSIUS, 8, minimum=None),
+        graph("Power", "What all GPUs of a kind draw.",
+              [("sum by (modelName) (DCGM_FI_DEV_POWER_USAGE)", "{{modelName}}")], WATT, 8),
     ]
 
 

@@ -41,8 +41,19 @@ enum class ReclaimRule : uint8_t {
   kMaxRuntime,   // it has run for as long as its class lets it
   kMaintenance,  // maintenance of its node's pool begins
   kUnhealthy,    // its GPU has been unhealthy for a while
+  kIdle,         // its GPUs have done nothing for as long as its class allows
 };
 std::string_view ReclaimRuleName(ReclaimRule rule);  // "R0", "R1", "R2a", ..., "Drain", ...
+inline constexpr int kReclaimRules = static_cast<int>(ReclaimRule::kIdle) + 1;
+
+// The work had what its class gives it: it has lost nothing, and is owed nothing.
+constexpr bool HadItsTime(ReclaimRule rule) {
+  return rule == ReclaimRule::kMaxRuntime || rule == ReclaimRule::kIdle;
+}
+// Work that has to end, each for itself, whoever waits.
+constexpr bool EndsByItself(ReclaimRule rule) {
+  return HadItsTime(rule) || rule == ReclaimRule::kMaintenance || rule == ReclaimRule::kUnhealthy;
+}
 
 // A charge on one model's line; kNoLine where no quota names the model (then only `any` counts).
 struct LineCharge {

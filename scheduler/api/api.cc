@@ -243,9 +243,12 @@ http::Response Pods(EngineHost& host, const Forecaster* forecaster, PodsMemory& 
         BadParameter("limit", "none beside since", *ParameterOf(request, "limit")));
   }
   const std::shared_ptr<const Forecasts> forecasts = LatestOf(forecaster);
-  const PodChanges::Look look = memory.changes.See(
-      [&host] { return host.Pods(); },
-      [&forecasts](const PodView& pod) { return EncodePod(pod, forecasts.get()); }, since);
+  const PodChanges::Look look =
+      memory.changes.See([&host] { return host.Pods(); },
+                         [&forecasts](const PodView& pod) {
+                           return EncodePod(pod, forecasts.get(), UseShown::kOfIdle);
+                         },
+                         since);
   constexpr std::string_view kOptions[] = {"namespace", "team", "node",          "gang",
                                            "state",     "sort", "labelSelector", "limit"};
   const bool narrowed = std::ranges::any_of(kOptions, [&request](std::string_view name) {

@@ -149,6 +149,20 @@ void AppendPodMembers(std::string& out, const PodView& pod) {
       pod.observed == Reason::kNone ? std::string_view() : Describe(pod.observed).code);
 }
 
+// What the GPUs of a pod that runs did, where somebody tells.
+void AppendUse(std::string& out, const PodView& pod, UseShown shown) {
+  if (!pod.use || (shown == UseShown::kOfIdle && !pod.use->idle_since)) return;
+  constexpr int kPerPercent = 10;
+  AppendKey(out, "use");
+  out += '{';
+  if (shown == UseShown::kAll) {
+    AppendMember(out, "percent", (pod.use->permille + kPerPercent - 1) / kPerPercent);
+    AppendTimeOrNull(out, "measuredAt", pod.use->measured);
+  }
+  AppendTimeOrNull(out, "idleSince", pod.use->idle_since);
+  out += '}';
+}
+
 // When a pod that waits is expected to start, where that was foretold.
 void AppendForecast(std::string& out, const PodView& pod, const Forecasts* forecasts) {
   const bool waits = pod.state == PodState::kPending || pod.state == PodState::kClaimed;
@@ -268,6 +282,7 @@ std::string EncodePods(std::span<const PodView> pods, std::optional<std::size_t>
   const auto append = [forecasts](std::string& text, const PodView& pod) {
     text += '{';
     AppendPodMembers(text, pod);
+    AppendUse(text, pod, UseShown::kOfIdle);
     AppendForecast(text, pod, forecasts);
     text += '}';
   };
@@ -311,9 +326,10 @@ std::string EncodeNode(const NodeView& node, const NodePlace& place) {
   return out;
 }
 
-std::string EncodePod(const PodView& pod, const Forecasts* forecasts) {
+std::string EncodePod(const PodView& pod, const Forecasts* forecasts, UseShown use) {
   std::string out = "{";
   AppendPodMembers(out, pod);
+  AppendUse(out, pod, use);
   AppendForecast(out, pod, forecasts);
   out += '}';
   return out;
@@ -365,6 +381,7 @@ std::string EncodeExplanation(const Explanation& explanation, const Forecasts* f
   out.reserve(explanation.nodes.size() * 192 + 1024);
   out += '{';
   AppendPodMembers(out, explanation.pod);
+  AppendUse(out, explanation.pod, UseShown::kAll);
   AppendKey(out, "plan");
   out += wire::Dump(PlanJson(explanation));
   AppendList(out, "nodes", explanation.nodes, AppendVerdict);

@@ -27,6 +27,10 @@ struct NodePlace {
   std::string currency = {};
 };
 
+// Lists say how much GPUs are used of pods that do nothing alone: numbers that are new every minute
+// would have all of a list sent again.
+enum class UseShown : uint8_t { kOfIdle, kAll };
+
 // `places`: of each node, or empty where they are not asked for.
 std::string EncodeNodes(std::span<const NodeView> nodes, std::span<const NodePlace> places = {});
 // `total`: how many there are where some may be left out, as "total". `forecasts`: of those that
@@ -44,7 +48,8 @@ struct PodListNotes {
 std::string EncodePods(std::span<const std::string_view> entries, const PodListNotes& notes);
 // One entry of the lists alone.
 std::string EncodeNode(const NodeView& node, const NodePlace& place);
-std::string EncodePod(const PodView& pod, const Forecasts* forecasts = nullptr);
+std::string EncodePod(const PodView& pod, const Forecasts* forecasts = nullptr,
+                      UseShown use = UseShown::kAll);
 std::string EncodeGang(const GangView& gang);
 std::string EncodeGangs(std::span<const GangView> gangs);
 std::string EncodeEvents(const RecentEvents::Answer& answer);

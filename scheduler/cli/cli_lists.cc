@@ -100,6 +100,14 @@ std::string WaitOf(const Json& pod) {
   return Age(Text(pod, "waitsSince"), wire::FormatTime(now));
 }
 
+// For how long its GPUs have done nothing.
+std::string IdleOf(const Json& pod) {
+  const auto use = pod.find("use");
+  if (use == pod.end()) return "-";
+  const Instant now = std::chrono::floor<Millis>(std::chrono::system_clock::now());
+  return Age(Text(*use, "idleSince"), wire::FormatTime(now));
+}
+
 // In GPUs, where it is known which ones.
 std::string HeldBy(const Json& pod) {
   int64_t milli = 0;
@@ -110,7 +118,8 @@ std::string HeldBy(const Json& pod) {
 Rows PodRows(const Json& pod, const Json& /*answer*/) {
   return {{Text(pod, "namespace"), Text(pod, "name"), Text(pod, "state"), Text(pod, "leaf"),
            Text(pod, "quotaState"), Text(pod, "node"), HeldBy(pod), Text(pod, "class"),
-           Text(pod, "priorityClass"), DevicesOf(pod), AsksOf(pod), WaitOf(pod), ReasonOf(pod)}};
+           Text(pod, "priorityClass"), DevicesOf(pod), IdleOf(pod), AsksOf(pod), WaitOf(pod),
+           ReasonOf(pod)}};
 }
 
 const ListShape kPods = {"pods",
@@ -126,6 +135,7 @@ const ListShape kPods = {"pods",
                           {"CLASS", true},
                           {"PRIORITY", true},
                           {"DEVICES", true},
+                          {"IDLE", true},
                           {"ASKS", true},
                           {"WAITS", true},
                           {"REASON", true}},

@@ -29,9 +29,9 @@ constexpr int kUnreadable = 2;
 constexpr std::string_view kApiVersion = "tranche.dev/v1alpha1";
 constexpr std::string_view kGroup = "tranche.dev/";
 constexpr std::string_view kListSuffix = "List";
-constexpr std::array<std::string_view, 8> kKinds = {
-    "GPUBudget", "GPUClass", "GPUPolicy",  "GPUPool",
-    "GPUPrice",  "GPUQuota", "GPUReclaim", "GPUQuotaView"};
+constexpr std::array<std::string_view, 8> kKinds = {"GPUBudget",  "GPUClass",    "GPUPolicy",
+                                                    "GPUPool",    "GPUPrice",    "GPUQuota",
+                                                    "GPUReclaim", "GPUQuotaView"};
 
 struct Checked {
   std::string file;
@@ -82,7 +82,7 @@ class Validation {
   void Check(const std::string& file, wire::Object element, TypeMeta type);
   void CheckOwn(std::string_view json, TypeMeta type, Checked& object);
 
-  PolicyStore store_{GpuPolicy{}};
+  PolicyStore store_{GpuPolicy{}, UseReading::kOn};
   std::vector<Checked> objects_;
   std::map<std::pair<std::string, std::string>, size_t> last_;  // kind, name -> of objects_
   std::set<std::string> good_quotas_;

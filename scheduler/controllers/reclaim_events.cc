@@ -52,6 +52,7 @@ std::string RuleWords(ReclaimRule rule) {
     case ReclaimRule::kMaxRuntime:
     case ReclaimRule::kMaintenance:
     case ReclaimRule::kUnhealthy:
+    case ReclaimRule::kIdle:
       break;
   }
   return std::string(ReclaimRuleName(rule));
@@ -70,6 +71,10 @@ std::string Cause(const Reclaim& reclaim) {
   }
   if (reclaim.rule == ReclaimRule::kMaxRuntime) {
     return fmt::format("GPUClass {} lets its pods run no longer (maxRuntime)", reclaim.source);
+  }
+  if (reclaim.rule == ReclaimRule::kIdle) {
+    return fmt::format("the GPUs of work of GPUClass {} did nothing for its idleAfter",
+                       reclaim.source);
   }
   if (reclaim.rule == ReclaimRule::kMaintenance) {
     return fmt::format("maintenance of GPUPool {} begins", reclaim.source);
@@ -138,6 +143,7 @@ std::vector<EventWrite> EventsOf(const std::optional<Reclaim>& before, const Rec
     told.reason = after.rule == ReclaimRule::kMaxRuntime    ? "MaxRuntime"
                   : after.rule == ReclaimRule::kMaintenance ? "Maintenance"
                   : after.rule == ReclaimRule::kUnhealthy   ? "UnhealthyGPU"
+                  : after.rule == ReclaimRule::kIdle        ? "Idle"
                                                             : "PreemptedByTranche";
     told.action = "Evicted";
     told.note = fmt::format("{}; about {} GPU-seconds of work are lost", Cause(after),
@@ -173,6 +179,11 @@ EventWrite EventOf(const RunLimitWarning& warning, Instant now) {
     case ReclaimRule::kUnhealthy:
       event.reason = "UnhealthyGPU";
       why = fmt::format("a GPU of the pod on node {} is unhealthy", warning.source);
+      break;
+    case ReclaimRule::kIdle:
+      event.reason = "IdleSoon";
+      why = fmt::format("the pod's GPUs do nothing, and idleAfter of GPUClass {} ends soon",
+                        warning.source);
       break;
     default:
       event.reason = "MaxRuntimeSoon";

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "scheduler/engine/parts.h"
+#include "scheduler/engine/preemption/idle_work.h"
 #include "scheduler/engine/selection/pool_windows.h"
 #include "topology/base/check.h"
 #include "topology/base/mark.h"
@@ -163,6 +164,18 @@ void Engine::SetGangSize(const std::string& ns, const std::string& gang, int siz
 void Engine::NoteScaleUp(const PodUid& pod, Instant told, Instant now) {
   parts_->Advance(now);
   parts_->awaited_nodes.Note(pod, told, now);
+}
+
+void Engine::NoteUse(std::span<const MeasuredPod> pods, Instant now) {
+  parts_->Advance(now);
+  for (const MeasuredPod& pod : pods) {
+    PodRecord* const record = parts_->cluster.Find(pod.uid);
+    if (!pod.permille || record == nullptr || record->node.empty()) continue;
+    const GpuUse after = UseAfter(record->use, pod, now);
+    const bool other = !record->use || record->use->idle_since != after.idle_since;
+    record->use = after;
+    if (other) parts_->run_limits.Note(pod.uid);
+  }
 }
 
 void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& defaults,

@@ -38,6 +38,7 @@
 #include "scheduler/engine/teams/moved_namespaces.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/gates.h"
+#include "scheduler/facts/gpu_use.h"
 #include "scheduler/facts/metering.h"
 #include "scheduler/facts/node_facts.h"
 #include "scheduler/facts/pod_facts.h"
@@ -83,6 +84,9 @@ class Engine {
   void SetGangSize(const std::string& ns, const std::string& gang, int size, Instant now);
   // An autoscaler said at `told` that it raises a node for the pod, which need not be known.
   void NoteScaleUp(const PodUid& pod, Instant told, Instant now);
+  // What the GPUs of pods did until now; of pods that are not named nothing new is known. What was
+  // told is forgotten after kUseGoodFor. Cost: O(pods log pods).
+  void NoteUse(std::span<const MeasuredPod> pods, Instant now);
   // What administrators declare. Of several GPUPolicies the first whose selector matches a pod's
   // namespace governs it; `defaults` governs where none does.
   // `moves`: how the set differs from the one before, if the caller has looked; not believed where

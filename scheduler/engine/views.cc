@@ -37,6 +37,7 @@ PodView EngineViews::ViewPod(const PodUid& uid, const PodRecord& record) {
     view.waits_since = record.waits_since;
   }
   if (!record.node.empty()) {
+    view.use = record.use;
     view.state = PodState::kBound;
     id = cluster_.names.Find(record.node.str());
   } else if (!record.reserved.empty()) {

@@ -18,7 +18,7 @@ std::size_t Reclaim::gone() const {
 
 std::string_view SourceKind(ReclaimRule rule) {
   if (rule == ReclaimRule::kGang) return "Gang";
-  if (rule == ReclaimRule::kMaxRuntime) return "GPUClass";
+  if (HadItsTime(rule)) return "GPUClass";
   if (rule == ReclaimRule::kMaintenance) return "GPUPool";
   if (rule == ReclaimRule::kUnhealthy) return "Node";
   return rule == ReclaimRule::kDrain ? "GPUBudget" : "GPUQuota";

@@ -58,7 +58,8 @@ struct Reclaim {
   ReclaimRule rule = ReclaimRule::kNone;
   // The members of the preemptor's gang; empty for kDrain (`source` is the GPUBudget), kShrink
   // (`source` is the GPUQuota), kGang (`source` is namespace/gang), kMaxRuntime (`source` is the
-  // GPUClass), kMaintenance (`source` is the GPUPool) and kUnhealthy (`source` is the node).
+  // GPUClass), kMaintenance (`source` is the GPUPool), kUnhealthy (`source` is the node) and kIdle
+  // (`source` is the GPUClass).
   std::vector<ReclaimMember> members;
   std::string source;
   std::string leaf;  // that it is for
@@ -115,8 +116,8 @@ struct Nomination {
   bool early = false;  // ahead of the pod's turn: nothing is kept for it
 };
 
-// A pod that has to leave soon: its class lets it run no longer (kMaxRuntime, `source` is the
-// class), or maintenance of its node begins (kMaintenance, `source` is the pool).
+// A pod that has to leave soon: its class lets it run, or be idle, no longer (kMaxRuntime, kIdle,
+// `source` is the class), or maintenance of its node begins (kMaintenance, `source` is the pool).
 struct RunLimitWarning {
   PodName pod;
   PodUid uid;

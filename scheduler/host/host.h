@@ -22,6 +22,7 @@ struct HostOptions {
   // Where metering goes; null: nowhere.
   Ledger* ledger = nullptr;
   MeterHistory history;  // what that ledger remembers
+  UseReading use = UseReading::kOff;
 };
 
 struct Host {

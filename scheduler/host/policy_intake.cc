@@ -10,11 +10,12 @@
 
 namespace tranche {
 
-PolicyIntake::PolicyIntake(EngineHost& engine, GpuPolicy defaults, LedgerFile ledger)
+PolicyIntake::PolicyIntake(EngineHost& engine, GpuPolicy defaults, LedgerFile ledger,
+                           UseReading use)
     : engine_(engine),
       defaults_(std::move(defaults)),
       ledger_(std::move(ledger)),
-      store_(defaults_) {
+      store_(defaults_, use) {
   Settled();
 }
 

@@ -27,7 +27,8 @@ namespace tranche {
 class PolicyIntake {
  public:
   // `ledger`: the one at hand, with which found checkpoints are compared.
-  PolicyIntake(EngineHost& engine, GpuPolicy defaults, LedgerFile ledger);
+  PolicyIntake(EngineHost& engine, GpuPolicy defaults, LedgerFile ledger,
+               UseReading use = UseReading::kOff);
 
   // As ClusterEvents::PolicyObjectChanged, PolicyObjectGone and PolicyObjectsSettled.
   void Changed(PolicyObject object);

@@ -31,7 +31,7 @@ constexpr std::array<const char*, kResults> kResultNames = {"yes", "no", "not_re
 
 constexpr auto kWebhooks = static_cast<std::size_t>(Webhook::kCount);
 constexpr auto kReviewOutcomes = static_cast<std::size_t>(ReviewOutcome::kCount);
-constexpr std::array<const char*, kWebhooks> kWebhookNames = {"mutate", "validate"};
+constexpr std::array<const char*, kWebhooks> kWebhookNames = {"mutate", "validate", "edits"};
 constexpr std::array<const char*, kReviewOutcomes> kReviewOutcomeNames = {"allowed", "changed",
                                                                           "refused", "error"};
 // Why requests are refused at creation; another reason begins with its first refusal.
@@ -178,6 +178,8 @@ class ReviewCounters {
       if (webhook == static_cast<std::size_t>(Webhook::kMutate)) {
         Of(webhook, ReviewOutcome::kChanged, none);
         Of(webhook, ReviewOutcome::kRefused, Code(Reason::kBadAmount));
+      } else if (webhook == static_cast<std::size_t>(Webhook::kEdits)) {
+        Of(webhook, ReviewOutcome::kRefused, std::string(kEvicts));
       } else {
         Of(webhook, ReviewOutcome::kRefused, std::string(kForgedResult));
         for (const Reason reason : kRequestReasons) {

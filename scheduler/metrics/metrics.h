@@ -33,8 +33,8 @@ enum class Result : uint8_t {
   kCount
 };
 
-// What API servers ask before they create or change a pod.
-enum class Webhook : uint8_t { kMutate, kValidate, kCount };
+// What API servers ask before they create or change a pod, or an object of ours (kEdits).
+enum class Webhook : uint8_t { kMutate, kValidate, kEdits, kCount };
 enum class ReviewOutcome : uint8_t {
   kAllowed,  // as it is
   kChanged,  // allowed with a patch
@@ -44,6 +44,7 @@ enum class ReviewOutcome : uint8_t {
 };
 // Reasons of refusals and errors that are none of a Reason.
 inline constexpr std::string_view kForgedResult = "ForgedResult";
+inline constexpr std::string_view kEvicts = "Evicts";
 inline constexpr std::string_view kMalformedReview = "MalformedReview";
 
 // How a change of a node's MIG layout ended.
@@ -101,6 +102,22 @@ struct ExpectedStartRow {
   double seconds = 0;          // from the scrape on; of the median pod
 };
 
+// GPUs, and parts of them, of pods that did nothing when that was measured last.
+struct IdleRow {
+  std::string leaf;            // empty: none
+  std::string workload_class;  // empty: none
+  int64_t devices = 0;
+};
+
+// What is known of how much GPUs are used.
+struct UseRow {
+  double age_seconds = 0;  // of the last answer, else since it is awaited
+  int64_t failures = 0;    // questions without one
+  int64_t measured = 0;    // pods whose devices were all measured
+  int64_t unmeasured = 0;  // the others
+  std::vector<IdleRow> idle;
+};
+
 // The election by a Lease.
 struct ElectionRow {
   bool leading = false;
@@ -133,6 +150,7 @@ struct Scrape {
   std::vector<PendingRow> pending;
   std::vector<HeldTimeRow> held_time;
   std::vector<ExpectedStartRow> expected_starts;
+  std::optional<UseRow> use = std::nullopt;  // nullopt: nobody is asked
   std::vector<NamespaceHeldRow> namespaces;
   std::vector<PodView> shares;  // of which the parts of GPUs are shown
   std::optional<LedgerRow> ledger;

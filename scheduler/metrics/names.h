@@ -200,6 +200,19 @@ inline constexpr Series kExpectedStart = {
     "tranche_expected_start_seconds",
     "How long half of the pods that wait and have a forecast are expected to wait on at most, by "
     "quota and class (seconds)"};
+inline constexpr Series kIdleDevices = {"tranche_idle_devices",
+                                        "GPUs and parts of GPUs of pods that did nothing when that "
+                                        "was measured last, by quota and class "
+                                        "(devices)"};
+inline constexpr Series kUseAge = {
+    "tranche_gpu_use_age_seconds",
+    "Time since somebody told how much GPUs are used, else since that is awaited (seconds)"};
+inline constexpr Series kUseFailures = {
+    "tranche_gpu_use_failures_total",
+    "Questions how much GPUs are used that had no answer that could be read (calls)"};
+inline constexpr Series kUsePods = {
+    "tranche_gpu_use_pods",
+    "Pods that hold devices, by whether the use of all of them was measured last (pods)"};
 inline constexpr Series kPlanDuration = {"tranche_plan_duration_seconds",
                                          "Time of one round of planning, by result (seconds)"};
 inline constexpr Series kPlanSearches = {

@@ -92,6 +92,17 @@ void AddShareInfo(const std::vector<PodView>& pods, Page& page) {
   }
 }
 
+void AddUse(const UseRow& use, Page& page) {
+  page.Gauge(kUseAge, use.age_seconds);
+  page.Counter(kUseFailures, static_cast<double>(use.failures));
+  page.Gauge(kUsePods, static_cast<double>(use.measured), {{"measured", "yes"}});
+  page.Gauge(kUsePods, static_cast<double>(use.unmeasured), {{"measured", "no"}});
+  for (const IdleRow& row : use.idle) {
+    page.Gauge(kIdleDevices, static_cast<double>(row.devices),
+               {{"leaf", row.leaf}, {"class", row.workload_class}});
+  }
+}
+
 void AddHeld(const Scrape& scrape, Page& page) {
   for (const ExpectedStartRow& row : scrape.expected_starts) {
     page.Gauge(kExpectedStart, row.seconds, {{"leaf", row.leaf}, {"class", row.workload_class}});
@@ -100,6 +111,7 @@ void AddHeld(const Scrape& scrape, Page& page) {
     page.Counter(kGpuSeconds, static_cast<double>(row.quanta_ms) / (kQuantaPerGpu * 1000.0),
                  {{"leaf", row.leaf}, {"model", row.model}, {"class", row.workload_class}});
   }
+  if (scrape.use) AddUse(*scrape.use, page);
   for (const NamespaceHeldRow& row : scrape.namespaces) {
     page.Gauge(kNamespaceUsed, Gpus(GpuEquivalents(row.held)),
                {{"quota_namespace", row.ns}, {"model", row.model}});

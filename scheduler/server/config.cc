@@ -14,6 +14,7 @@
 #include <sstream>
 #include <utility>
 
+#include "scheduler/kube/transport/server_url.h"
 #include "scheduler/wire/json/json.h"
 #include "topology/base/status.h"
 
@@ -234,6 +235,18 @@ void AddElectionKeys(ServeConfig& config, Setters& keys) {
   keys["leaderElection.retrySeconds"] = Seconds(1, config.election.retry);
 }
 
+void AddUseKeys(UseOptions& use, Setters& keys) {
+  keys["use.prometheus"] = Text("an http or https URL", [&use](const std::string& text) {
+    use.prometheus = text;
+    return kube::ParseServerUrl(text).ok();
+  });
+  keys["use.query"] = SomeText("a PromQL query", use.query);
+  keys["use.tokenFile"] = SomeText("a file name", use.token_file);
+  keys["use.caFile"] = SomeText("a file name", use.ca_file);
+  keys["use.everySeconds"] = Whole(5, 120, use.every_seconds);
+  keys["use.idlePercent"] = Whole(0, 50, use.idle_percent);
+}
+
 void AddPolicyKeys(ServeConfig& config, Setters& keys) {
   keys["strategy"] = OneOf(Choices<Strategy>{{"Fragmentation", Strategy::kFragmentation},
                                              {"BestFit", Strategy::kBestFit},
@@ -259,6 +272,7 @@ Setters SettersOf(ServeConfig& config) {
   AddAdmissionKeys(config, all);
   AddClusterKeys(config, all);
   AddElectionKeys(config, all);
+  AddUseKeys(config.use, all);
   AddPolicyKeys(config, all);
   return all;
 }
@@ -317,38 +331,6 @@ bool IsLogLevel(std::string_view text) {
   return std::find(kLogLevels.begin(), kLogLevels.end(), text) != kLogLevels.end();
 }
 
-namespace {
-
-absl::Status ReadAddress(std::string_view setting, std::string_view text, std::string& address,
-                         uint16_t& into) {
-  const auto bad = [&] {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: expected HOST:PORT, found {}", setting, wire::Quoted(text)));
-  };
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return bad();
-  std::string_view host = text.substr(0, colon);
-  const std::string_view port_text = text.substr(colon + 1);
-  uint16_t port = 0;
-  const char* const end = port_text.data() + port_text.size();
-  const auto [stop, error] = std::from_chars(port_text.data(), end, port);
-  if (error != std::errc() || stop != end) return bad();
-  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    return bad();  // an IPv6 address needs its brackets
-  }
-  address = host.empty() ? "0.0.0.0" : host == "localhost" ? "127.0.0.1" : std::string(host);
-  into = port;
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::Status ReadListen(std::string_view text, ServeConfig& config) {
-  return ReadAddress("listen", text, config.address, config.port);
-}
-
 absl::Status ReadSchedulerName(std::string_view text, ServeConfig& config) {
   constexpr std::size_t kLongest = 253;
   if (text.size() > kLongest || !IsObjectName(text)) {
@@ -357,25 +339,6 @@ absl::Status ReadSchedulerName(std::string_view text, ServeConfig& config) {
   }
   config.admission.scheduler_name = text;
   return absl::OkStatus();
-}
-
-absl::Status ReadTlsListen(std::string_view text, ServeConfig& config) {
-  if (!config.tls) config.tls.emplace();
-  return ReadAddress("tls.listen", text, config.tls_address, config.tls_port);
-}
-
-absl::Status ReadPagesListen(std::string_view text, ServeConfig& config) {
-  std::string address;
-  const absl::Status read = ReadAddress("pages.listen", text, address, config.pages_port);
-  if (read.ok()) config.pages_address = std::move(address);
-  return read;
-}
-
-absl::Status ReadProbesListen(std::string_view text, ServeConfig& config) {
-  std::string address;
-  const absl::Status read = ReadAddress("probes.listen", text, address, config.probes_port);
-  if (read.ok()) config.probes_address = std::move(address);
-  return read;
 }
 
 absl::Status ApplyConfigText(std::string_view yaml, std::string_view name, ServeConfig& config) {
@@ -451,6 +414,20 @@ absl::Status CheckPages(const ServeConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status CheckUse(const UseOptions& use) {
+  const bool asks = !use.prometheus.empty();
+  for (const auto& [text, key] : {std::pair(&use.query, "query"), std::pair(&use.ca_file, "caFile"),
+                                  std::pair(&use.token_file, "tokenFile")}) {
+    if (asks || text->empty()) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("use.{}: expected use.prometheus beside it, found none", key));
+  }
+  if (use.token_file.empty() || use.prometheus.starts_with("https://")) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "use.tokenFile: expected an https URL in use.prometheus, since a token is not sent in clear, "
+      "found another");
+}
+
 }  // namespace
 
 PageAuth PageAuthOf(const ServeConfig& config) {
@@ -483,6 +460,7 @@ absl::Status CheckConfig(const ServeConfig& config) {
         fmt::format("{}: expected only with tls.clientCaFile, found none", setting));
   }
   if (absl::Status status = CheckPages(config); !status.ok()) return status;
+  if (absl::Status status = CheckUse(config.use); !status.ok()) return status;
   return CheckElection(config);
 }
 

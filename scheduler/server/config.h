@@ -46,6 +46,16 @@ struct ElectionOptions {
   std::chrono::milliseconds retry{2'000};   // between two looks at the lease
 };
 
+// The server that is asked how much GPUs are used.
+struct UseOptions {
+  std::string prometheus;  // URL of its API; empty: nobody
+  std::string query;       // PromQL; empty: what dcgm-exporter measures
+  std::string token_file;
+  std::string ca_file;  // empty: those the machine trusts
+  int every_seconds = 60;
+  int idle_percent = 1;  // a GPU that is in use for so much of the time, or less, does nothing
+};
+
 struct ServeConfig {
   std::string address = "127.0.0.1";
   uint16_t port = 8080;
@@ -98,6 +108,8 @@ struct ServeConfig {
   int past_days = 35;  // what happened in the cluster is kept so long; 0: it is not recorded
   bool ledger_accept_rollback = false;
   ledger::NetworkFiles ledger_network = ledger::NetworkFiles::kRefuse;
+
+  UseOptions use;
 
   // ConfigMap that mig-manager's file of layouts is mounted from, for GPUPolicy.mig Apply.
   std::string mig_config_ns = "tranche-system";

@@ -30,6 +30,7 @@ HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::Sq
   options.engine.name_seed = DrawSeed();
   options.defaults = PolicyDefaults(config);
   options.may_write = std::move(may_write);
+  options.use = config.use.prometheus.empty() ? UseReading::kOff : UseReading::kOn;
   if (config.cluster == ClusterKind::kKubernetes) options.cache_limit = config.cache_limit;
   return options;
 }

@@ -12,6 +12,7 @@
 #include "scheduler/api/api.h"
 #include "scheduler/api/audit_api.h"
 #include "scheduler/api/embedded_api.h"
+#include "scheduler/api/foresight/edit_reviews.h"
 #include "scheduler/api/foresight/forecast_api.h"
 #include "scheduler/api/foresight/plan_api.h"
 #include "scheduler/api/ledger_api.h"
@@ -33,6 +34,7 @@
 #include "scheduler/server/host_options.h"
 #include "scheduler/server/ledger_care.h"
 #include "scheduler/server/log.h"
+#include "scheduler/server/use_source.h"
 #include "topology/base/status.h"
 
 namespace tranche {
@@ -125,7 +127,9 @@ struct LeaderServices::Impl {
   UsageApi usage{config.ledger, host.engine, clock, process.threads.reader};
   WhatIfApi what_if{host.engine};
   PlanApi plan{host};
+  EditReviews edits{host, metrics};
   ForecastApi forecasts{host.engine, forecaster};
+  UseSource use_source{config.use, host, clock};
   Router router;
 };
 
@@ -262,6 +266,7 @@ void LeaderServices::Impl::MakeAnswers() {
   usage.AddTo(router);
   what_if.AddTo(router);
   plan.AddTo(router);
+  edits.AddTo(router);
   forecasts.AddTo(router);
   audit->AddTo(router);
   AddPages([this] { return host.cluster.readiness(); },
@@ -300,6 +305,7 @@ metrics::Scrape LeaderServices::Impl::Gather() {
     scrape.namespaces = engine.HeldByNamespace();
   });
   scrape.expected_starts = forecaster.Rows(scrape.now);
+  scrape.use = use_source.row();
   if (config.share_metrics) scrape.shares = host.engine.Pods();
   scrape.holds = host.engine.Holds();
   scrape.binds_in_progress = binder->in_progress();
@@ -448,6 +454,7 @@ void LeaderServices::Begin() {
   }
   // In a simulation nothing runs by itself.
   if (impl->own_timers) {
+    impl->use_source.Begin();
     impl->Every(kForecastEvery, [impl] {
       if (impl->host.cluster.readiness() == Readiness::kReady) impl->forecasts.Refresh();
     });
@@ -464,6 +471,7 @@ void LeaderServices::Begin() {
 void LeaderServices::Drain() { impl_->host.cluster.BeginStopping(); }
 
 void LeaderServices::End() {
+  impl_->use_source.End();
   if (impl_->own_timers) impl_->own_timers->Stop();
   impl_->past_recorder.Tick();
   impl_->host.engine.Heartbeat();

@@ -107,6 +107,15 @@ func TestRendered(t *testing.T) {
 		{"certificates: {mode: CertManager}", "-Secret/tranche-server-tls", "", ""},
 		{"certificates: {mode: CertManager, certManager: {issuerRef: {name: x, kind: Issuer, group: cert-manager.io}}}",
 			"-Issuer/tranche-ca", "", ""},
+		{"", "ValidatingWebhookConfiguration/tranche", ".webhooks[1].clientConfig.service.path", "/admission/edits"},
+		{"webhook: {failurePolicy: Fail}", "ValidatingWebhookConfiguration/tranche", ".webhooks[*].failurePolicy",
+			"Fail Ignore"},
+		{"webhook: {edits: false}", "ValidatingWebhookConfiguration/tranche", ".webhooks[*].name", "pods.tranche.dev"},
+		// Prometheus is reached where it is asked, and nowhere else.
+		{"", "NetworkPolicy/tranche", ".spec.egress[*].ports[*].port", "53 53 443 6443"},
+		{"use: {prometheus: 'http://p:9090'}", "NetworkPolicy/tranche", ".spec.egress[*].ports[*].port",
+			"53 53 443 6443 9090"},
+		{"use: {prometheus: 'http://p:9090'}", "NetworkPolicy/tranche", ".spec.egress[2].to", ""},
 		{"webhook: {enabled: false}", "-MutatingWebhookConfiguration/tranche", "", ""},
 		{"webhook: {enabled: false}", "-ValidatingWebhookConfiguration/tranche", "", ""},
 		// Rights beyond the least.

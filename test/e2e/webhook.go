@@ -81,6 +81,12 @@ func (c *ControlPlane) createValidating(ctx context.Context, document, namespace
 	for i := range config.Webhooks {
 		hook := &config.Webhooks[i]
 		c.redirect(&hook.ClientConfig)
+		if hook.NamespaceSelector == nil {
+			// Of what is in no namespace, what has its name.
+			hook.MatchConditions = append(hook.MatchConditions, registrationv1.MatchCondition{
+				Name: "one-test", Expression: fmt.Sprintf("request.name == %q", namespace)})
+			continue
+		}
 		limit(hook.NamespaceSelector, namespace)
 	}
 	_, err := c.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, &config,

@@ -35,7 +35,8 @@ class Prometheus:
         file.write_text(json.dumps(config))
         self.log = pathlib.Path(folder) / "prometheus.log"
         address = f"127.0.0.1:{free_port()}"
-        self._api = f"http://{address}/api/v1"
+        self.url = f"http://{address}"
+        self._api = f"{self.url}/api/v1"
         with self.log.open("w") as log:
             self._process = subprocess.Popen(
                 ["prometheus", f"--config.file={file}", f"--storage.tsdb.path={folder}/tsdb",

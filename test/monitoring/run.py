@@ -19,6 +19,7 @@ import time
 import urllib.request
 
 import dashboards
+import idle
 import prometheus
 import stand_ins
 import story
@@ -135,7 +136,7 @@ def check_page(report, name, address, aliases):
     report.attempt(f"promtool check metrics: {name}", check)
 
 
-def scrape_jobs(main, hami, kubernetes, exporters):
+def scrape_jobs(main, hami, kubernetes, exporters, lab):
     # The operator for Prometheus adds namespace and pod of what it scrapes.
     def job(name, address, **more):
         labels = {"namespace": f"{name}-system", "pod": f"{name}-0"}
@@ -143,7 +144,8 @@ def scrape_jobs(main, hami, kubernetes, exporters):
                 "static_configs": [{"targets": [address], "labels": labels}]}
     renamed, honoured = exporters
     return [job("tranche", main), job("tranche-hami", hami), job("tranche-kubernetes", kubernetes),
-            job("dcgm-renamed", renamed), job("dcgm-honoured", honoured, honor_labels=True)]
+            job("dcgm-renamed", renamed), job("dcgm-honoured", honoured, honor_labels=True),
+            job("dcgm-lab", lab)]
 
 
 def make_exporters():
@@ -175,14 +177,15 @@ def check_join(live):
     return None
 
 
-# Shown by servers with TLS, which the story has none of; tests of the alert bring their own.
-WITH_TLS = {"tranche_certificate_expires_seconds"}
+# Shown by servers with TLS, and by those that are told of use, which Prometheus does not watch
+# here; tests of the alerts bring their own.
+ELSEWHERE = {"tranche_certificate_expires_seconds", "tranche_gpu_use_age_seconds"}
 
 
 def check_rules_run(live, rules):
     problems = [f"{rule['name']}: {rule['lastError'] or rule['health']}" for rule in rules
                 if rule["health"] != "ok"]
-    known = set(live.names()) | WITH_TLS
+    known = set(live.names()) | ELSEWHERE
     for rule in rules:
         unknown = set(NAME.findall(re.sub(r'"[^"]*"', "", rule["query"]))) - known
         problems += [f"{rule['name']}: expected a series, found none named {name}"
@@ -234,6 +237,16 @@ def check_queries(report, live, boards, start):
                             f"{problem}; asked {asked}" if problem else None)
 
 
+def start_told(servers, folder, url):
+    """A server that asks Prometheus how much GPUs are used."""
+    config, objects = pathlib.Path(folder) / "told.yaml", pathlib.Path(folder) / "lab.yaml"
+    config.write_text(idle.configuration(url))
+    objects.write_text(idle.OBJECTS)
+    told = servers.start("told", "--objects", FLEET, "--objects", objects, "--config", config)
+    servers.wait_until_ready()
+    return told
+
+
 def run_live(report, binary, boards, folder, stack):
     servers = Servers(binary, folder)
     stack.callback(servers.close)
@@ -248,14 +261,16 @@ def run_live(report, binary, boards, folder, stack):
     hami = servers.start("hami", *objects, "--config", hami_config)
     kubernetes = servers.start("kubernetes", "--cluster", "kubernetes", "--kubeconfig", kubeconfig)
     exporters = make_exporters()
-    for exporter in exporters:
+    lab = stand_ins.DcgmExporter("h100-b", idle.GPUS)
+    for exporter in (*exporters, lab):
         stack.callback(exporter.close)
     servers.wait_until_ready()
 
     live = prometheus.Prometheus(
-        folder, scrape_jobs(main, hami, kubernetes, [one.address for one in exporters]), RULES)
+        folder, scrape_jobs(main, hami, kubernetes, [one.address for one in exporters],
+                            lab.address), RULES)
     stack.callback(live.close)
-    live.wait_for_targets(5, 30)
+    live.wait_for_targets(6, 30)
     # Counters must have been seen before they grow.
     start = time.time()
     load = story.ComeAndGo(main)
@@ -267,6 +282,10 @@ def run_live(report, binary, boards, folder, stack):
     check_page(report, "with HAMi's names beside ours", hami, aliases=True)
     check_page(report, "in a cluster", kubernetes, aliases=False)
     check_queries(report, live, boards, start)
+    told = start_told(servers, folder, live.url)
+    report.attempt("idle work is told and evicted, by what Prometheus says",
+                   lambda: idle.check(story.drive.Server(f"http://{told}"), 90))
+    check_page(report, "told of use", told, aliases=False)
     report.attempt("GPU telemetry is joined with teams", lambda: check_join(live))
     rules = live.rules()
     report.attempt("rules are evaluated, over series that exist",

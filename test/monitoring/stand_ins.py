@@ -57,6 +57,7 @@ def _exposition(hostname, gpus):
             "# TYPE DCGM_FI_DEV_GPU_UTIL gauge"]
     engine = ["# HELP DCGM_FI_PROF_GR_ENGINE_ACTIVE Ratio of time the graphics engine is active.",
               "# TYPE DCGM_FI_PROF_GR_ENGINE_ACTIVE gauge"]
+    others = {}  # in MiB, degrees Celsius and W
     for number, gpu in enumerate(gpus):
         labels = {"gpu": str(number), "UUID": gpu["uuid"], "device": f"nvidia{number}",
                   "modelName": "NVIDIA H100 80GB HBM3", "Hostname": hostname}
@@ -68,7 +69,12 @@ def _exposition(hostname, gpus):
         if "mig" not in gpu:
             util.append(f"DCGM_FI_DEV_GPU_UTIL{{{text}}} {gpu['util']}")
         engine.append(f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{text}}} {gpu['util'] / 100:.6f}")
-    return "\n".join(util + engine) + "\n"
+        used = 800 * gpu["util"]
+        for name, value in (("FB_USED", used), ("FB_FREE", 81559 - used),
+                            ("GPU_TEMP", 30 + used // 1600), ("POWER_USAGE", 70 + used / 100)):
+            others.setdefault(name, [f"# TYPE DCGM_FI_DEV_{name} gauge"]).append(
+                f"DCGM_FI_DEV_{name}{{{text}}} {value}")
+    return "\n".join(util + engine + sum(others.values(), [])) + "\n"
 
 
 # Lists that a Kubernetes API server always has; what else is asked for does not exist there.

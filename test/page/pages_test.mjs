@@ -172,6 +172,35 @@ test('a team has a page with what it owns, runs, waits for and may lose', () =>
     assert.match(waits, /Expected start .* in \d+ (h|days).*, likely between /);
   }));
 
+test('work that does nothing is named where its team looks', () => visit({view: 'teams/language'}, async (page, one) => {
+  const {pods} = await server.get('pods');
+  const {now} = await server.get('reclaims');
+  const [sleeps, naps] = pods.filter(({leaf, state}) => leaf === 'language' && state === 'bound');
+  const since = (minutes) => new Date(new Date(now) - minutes * 60_000).toISOString();
+  const use = new Map([[sleeps.name, {idleSince: since(150)}], [naps.name, {idleSince: since(4)}]]);
+  const used = (pod) => (use.has(pod.name) ? {...pod, use: use.get(pod.name)} : pod);
+  await page.context().route(/\/api\/v1\/pods(\?.*)?$/, async (route) => {
+    const response = await route.fetch();
+    const body = await response.json();
+    await route.fulfill({response, json: {...body, pods: body.pods.map(used)}});
+  });
+  await page.context().route(`**/api/v1/pods/${sleeps.namespace}/${sleeps.name}`, (route) => route.fulfill({json:
+    {...sleeps, use: {percent: 0, measuredAt: now, idleSince: since(150)}}}));
+  await page.reload();
+  const section = page.locator('#team-page section', {has: page.getByRole('heading', {name: 'Does nothing', exact: true})});
+  await section.waitFor();
+  const text = (await section.innerText()).replaceAll(/\s+/g, ' ');
+  assert.match(text, new RegExp(`1 pod leaves .* unused: ${sleeps.name} for 2 h 30 min`));
+  assert.ok(!text.includes(naps.name), text);
+  await one.shot('team-idle');
+  await section.getByRole('link', {name: 'All by time'}).click();
+  const first = page.locator('.pods-table tbody tr').first();
+  await first.filter({hasText: sleeps.name}).waitFor();
+  assert.match(await first.innerText(), /2 h 30 min/);
+  await first.getByRole('link', {name: sleeps.name}).click();
+  await page.locator('#pod-page').filter({hasText: /idle for 2 h 30 min, since/}).waitFor();
+}));
+
 test('a reclaim has a page that leads to all it concerns, and back', () => visit({view: 'reclaims'}, async (page, one) => {
   const {reclaims: [done]} = await server.get('reclaims');
   const [victim] = done.victims;

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "scheduler/api/foresight/plan_edits.h"
-#include "scheduler/foresight/plan.h"
 #include "scheduler/wire/json/json.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -40,28 +40,34 @@ std::string EncodePlan(const PlanAnswer& answer) {
 
 }  // namespace
 
-http::Response PlanApi::Answer(const http::Request& request) {
-  const std::size_t most = request.verified ? limits_.verified_edits : limits_.open_edits;
-  PlanGround ground{host_.policies.Store(), host_.policies.defaults(), {}};
-  for (const auto& [object, version] : host_.policies.objects()->objects) {
+absl::StatusOr<PlanAnswer> AnswerPlan(Host& host, std::string_view body, std::size_t most,
+                                      const std::function<bool()>& may_go_on) {
+  PlanGround ground{host.policies.Store(), host.policies.defaults(), {}};
+  for (const auto& [object, version] : host.policies.objects()->objects) {
     ground.objects.insert(object);
   }
-  const absl::StatusOr<PlanEdits> edits = ReadPlanEdits(request.body, most, std::move(ground));
-  if (!edits.ok()) return ErrorResponse(edits.status());
-  const ClusterCopy copy = host_.engine.Copy();
-  for (const NodeName& node : edits->gone) {
+  TRANCHE_ASSIGN_OR_RETURN(const PlanEdits edits, ReadPlanEdits(body, most, std::move(ground)));
+  const ClusterCopy copy = host.engine.Copy();
+  for (const NodeName& node : edits.gone) {
     const bool there = std::ranges::any_of(
         copy.nodes, [&node](const NodeCopy& known) { return known.facts.name == node; });
     if (there) continue;
-    return ErrorResponse(400, fmt::format("delete: expected a Node that is there, found {}",
-                                          wire::Quoted(node.str())));
+    return absl::InvalidArgumentError(
+        fmt::format("delete: expected a Node that is there, found {}", wire::Quoted(node.str())));
   }
-  const PlanAnswer answer = PlanEdit(copy, *edits, [this] { return !stopping_; });
-  if (!answer.complete) {
+  return PlanEdit(copy, edits, may_go_on);
+}
+
+http::Response PlanApi::Answer(const http::Request& request) {
+  const std::size_t most = request.verified ? limits_.verified_edits : limits_.open_edits;
+  const absl::StatusOr<PlanAnswer> answer =
+      AnswerPlan(host_, request.body, most, [this] { return !stopping_; });
+  if (!answer.ok()) return ErrorResponse(answer.status());
+  if (!answer->complete) {
     return ErrorResponse(
         503, stopping_ ? "the server is stopping" : "given up: more pods wait than could be tried");
   }
-  return JsonResponse(EncodePlan(answer));
+  return JsonResponse(EncodePlan(*answer));
 }
 
 void PlanApi::Ask(http::Request request, http::Responder respond) {

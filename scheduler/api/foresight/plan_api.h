@@ -9,11 +9,20 @@
 #include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <cstddef>
+#include <functional>
+#include <string_view>
 
+#include "absl/status/statusor.h"
 #include "scheduler/api/router.h"
+#include "scheduler/foresight/plan.h"
 #include "scheduler/host/host.h"
 
 namespace tranche {
+
+// The answer to the edits of a body (README.md), at most `most` of them. Errors: InvalidArgument
+// with what is wrong with the edits. Cost: as said above.
+absl::StatusOr<PlanAnswer> AnswerPlan(Host& host, std::string_view body, std::size_t most,
+                                      const std::function<bool()>& may_go_on);
 
 struct PlanLimits {
   // Objects of one question: of everybody, and of callers who have shown who they are.

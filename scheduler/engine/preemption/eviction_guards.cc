@@ -4,6 +4,7 @@
 #include <map>
 
 #include "quota/tree/limits.h"
+#include "scheduler/engine/preemption/idle_work.h"
 #include "topology/base/plant.h"
 
 namespace tranche {
@@ -120,6 +121,8 @@ WorkInTime EvictionGuards::RiskOf(const PodRecord& record, const HeldWork& work,
   risk.work.earlier_evictions = state_.history.Evictions(record.traits.owner, now);
   risk.assumed = ages.Percentile(work.workload_class, rules.assumed_loss_percentile);
   risk.gap = record.traits.checkpoint_gap;
+  // What does nothing has nothing to lose but its start.
+  risk.work.relocatable = IsIdleWork(gpu_class, record, work, now);
   return risk;
 }
 

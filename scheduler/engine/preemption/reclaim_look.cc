@@ -25,7 +25,7 @@ bool ReclaimRuns::LookAgain(Reclaim& reclaim, Instant now) {
     if (IsTaken(victim)) continue;
     if (!broken.contains(GangKeyOf(victim))) {
       left.push_back(victim.uid);
-    } else if (reclaim.rule != ReclaimRule::kMaxRuntime) {
+    } else if (!HadItsTime(reclaim.rule)) {
       const std::optional<HeldWork> work = parts_.claims.WorkOf(victim.uid);
       if (work && guards_.IsNeverEvicted(*work)) return false;
     }
@@ -135,10 +135,7 @@ bool ReclaimRuns::StillEnds(const Reclaim& reclaim, const std::vector<PodUid>& l
 
 bool ReclaimRuns::StillReleases(Reclaim& reclaim, const std::vector<PodUid>& left, Instant now) {
   if (reclaim.rule == ReclaimRule::kGang) return GangIsToGo(reclaim, left);
-  const bool ends = reclaim.rule == ReclaimRule::kMaxRuntime ||
-                    reclaim.rule == ReclaimRule::kMaintenance ||
-                    reclaim.rule == ReclaimRule::kUnhealthy;
-  if (ends) return StillEnds(reclaim, left, now);
+  if (EndsByItself(reclaim.rule)) return StillEnds(reclaim, left, now);
   for (const PodUid& uid : left) {
     const PodRecord* record = parts_.claims.Find(uid);
     const std::optional<HeldWork> work = parts_.claims.WorkOf(uid);

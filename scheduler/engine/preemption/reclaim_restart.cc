@@ -15,7 +15,7 @@ void ReclaimRuns::Restore(std::vector<Reclaim> list) {
   });
   for (Reclaim& reclaim : list) {
     // What had all its time counts as nobody's eviction.
-    const bool counts = reclaim.rule != ReclaimRule::kMaxRuntime;
+    const bool counts = !HadItsTime(reclaim.rule);
     std::map<std::string, std::pair<Instant, int64_t>> evicted;  // by owner
     for (const ReclaimVictim& victim : reclaim.victims) {
       if (!victim.evicted_at) continue;

@@ -242,7 +242,7 @@ void ReclaimRuns::NoteEvicted(const std::string& name, const PodUid& uid, Instan
   });
   victim->evicted_at = now;
   // What had all its time has lost nothing: its owner is due nothing, and protected by nothing.
-  const bool had_its_time = reclaim.rule == ReclaimRule::kMaxRuntime;
+  const bool had_its_time = HadItsTime(reclaim.rule);
   if (!first && !had_its_time) reclaims_.history.NoteMore(victim->leaf, 1, now);
   if (first && !had_its_time) {
     // A gang counts once.

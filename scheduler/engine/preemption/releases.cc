@@ -229,6 +229,11 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
     limits_.Forget(uid);
     return outcome;
   }
+  if (end->at > now) {
+    // What was measured of it is too old by now, and it ends by another rule.
+    limits_.Note(uid);
+    return outcome;
+  }
   // Until its pods have gone, or whatever stands in the way has.
   limits_.Postpone(uid, now + kReleaseGap);
   const auto gang = gangs_.books().all.find(ending->gang);
@@ -247,7 +252,7 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
     if (work == nullptr || record.node.empty() || leaves) continue;
     const RequestContext context = rules_.ContextOf(*record.request);
     const bool off = context.policy->actor == PreemptionActor::kOff;
-    const bool stays = end->rule != ReclaimRule::kMaxRuntime && guards_.IsNeverEvicted(*work);
+    const bool stays = !HadItsTime(end->rule) && guards_.IsNeverEvicted(*work);
     if (off || stays || !guards_.MayStop(record, *work)) return outcome;
     pods.push_back(&record);
     AddVictim(member, reclaim, now);
@@ -259,6 +264,7 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   const PodName& first = reclaim.victims.front().pod;
   const char* const why = end->rule == ReclaimRule::kMaintenance ? "pool"
                           : end->rule == ReclaimRule::kUnhealthy ? "ill"
+                          : end->rule == ReclaimRule::kIdle      ? "idle"
                                                                  : "time";
   const std::string stem = fmt::format("{}-", why) + first.ns + "-" + first.name;
   return BeginAll(std::move(reclaim), stem, now);

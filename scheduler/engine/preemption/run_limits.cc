@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduler/engine/preemption/idle_work.h"
 #include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/index/agent_cards.h"
 
@@ -16,6 +17,16 @@ std::optional<RunEnd> EndByClass(const GpuClass* gpu_class, const HeldWork& work
   const Millis most = *gpu_class->max_runtime;
   return RunEnd{work.running.value_or(work.since) + most, std::min(most / 10, kWarningMost),
                 ReclaimRule::kMaxRuntime, work.workload_class};
+}
+
+std::optional<RunEnd> EndByIdleness(const ClusterState& cluster, const GpuClass* gpu_class,
+                                    const PodRecord& record, const HeldWork& work) {
+  const std::optional<Instant> at = IdleEnd(gpu_class, record, work, cluster.latest);
+  if (!at) return std::nullopt;
+  const GpuPolicy* const governs = cluster.set->PolicyFor(work.pod.ns);
+  const GpuPolicy& policy = governs == nullptr ? cluster.default_policy() : *governs;
+  if (policy.on_idle == OnIdle::kKeep) return std::nullopt;
+  return RunEnd{*at, IdleNotice(*gpu_class->idle_after), ReclaimRule::kIdle, work.workload_class};
 }
 
 std::optional<RunEnd> EndByWindow(const NodeEntry* node, const GpuClass* gpu_class) {
@@ -76,7 +87,8 @@ bool NoteHealth(ClusterState& cluster, NodeId id, Instant now) {
 std::optional<RunEnd> RunEndOf(const ClusterState& cluster, const PodRecord& record,
                                const HeldWork& work) {
   const GpuClass* gpu_class = cluster.set->ClassNamed(work.workload_class);
-  std::optional<RunEnd> end = EndByClass(gpu_class, work);
+  std::optional<RunEnd> end =
+      Earlier(EndByClass(gpu_class, work), EndByIdleness(cluster, gpu_class, record, work));
   if (cluster.windows == 0 && cluster.ill_nodes == 0) return end;
   const NodeId id = cluster.names.Find(record.node.str());
   const NodeEntry* const node = id == kNoNode ? nullptr : cluster.nodes[id].get();
@@ -114,7 +126,7 @@ void RunLimits::Forget(const PodUid& uid) {
 void RunLimits::Regroup() {
   const bool any = cluster_.windows > 0 || cluster_.ill_nodes > 0 ||
                    std::ranges::any_of(cluster_.set->classes, [](const GpuClass& one) {
-                     return one.max_runtime.has_value();
+                     return one.max_runtime || one.idle_after;
                    });
   if (!any) {
     limits_.clear();
@@ -142,6 +154,12 @@ void RunLimits::Tend(Instant now) {
       continue;
     }
     Limit& limit = limits_.at(uid);
+    if (end->at != limit.end) {
+      // What was measured is too old by now: it ends by another rule, later.
+      limit.end = end->at;
+      Put(uid, limit, end->at - end->notice);
+      continue;
+    }
     limit.warned = true;
     Put(uid, limit, std::max(limit.end, now + end->notice));
     cluster_.outbox.reclaims().warnings.push_back(

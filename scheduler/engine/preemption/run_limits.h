@@ -1,6 +1,6 @@
 // Work that has to end at some time, and that its owner is told before: its class says how long it
-// may run (GPUClass maxRuntime), maintenance of its node that drains begins (GPUPool windows), or
-// its GPU is unhealthy and stays so (GPUPolicy onUnhealthy).
+// may run (GPUClass maxRuntime) or do nothing (idleAfter), maintenance of its node that drains
+// begins (GPUPool windows), or its GPU is unhealthy and stays so (GPUPolicy onUnhealthy).
 //
 // Of maxRuntime the time counts from the start of the containers, else from the bind. Maintenance
 // asks early enough for the grace of the class. It and unhealthy GPUs never ask classes that are
@@ -26,7 +26,7 @@ namespace tranche {
 struct RunEnd {
   Instant at;
   Millis notice{};                              // so long before, its owner is told
-  ReclaimRule rule = ReclaimRule::kMaxRuntime;  // or kMaintenance, kUnhealthy
+  ReclaimRule rule = ReclaimRule::kMaxRuntime;  // or kIdle, kMaintenance, kUnhealthy
   std::string source;                           // the GPUClass, the GPUPool, or the node
 };
 // The earliest; nullopt: it may run on.
@@ -40,7 +40,7 @@ class RunLimits {
  public:
   explicit RunLimits(ClusterState& cluster) : cluster_(cluster) {}
 
-  // The pod holds devices, or began to run.
+  // The pod holds devices, began to run, or to be idle, or is idle no more.
   void Note(const PodUid& uid);
   void Forget(const PodUid& uid);
   // Other classes are in force, or the clock was set.

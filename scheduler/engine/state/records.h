@@ -14,6 +14,7 @@
 #include "scheduler/engine/state/node_prices.h"
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/gates.h"
+#include "scheduler/facts/gpu_use.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/facts/reason.h"
 #include "scheduler/facts/reclaim.h"
@@ -100,6 +101,7 @@ struct PodRecord {
   enum class Starting : uint8_t { kNo, kYes, kWithinNominal };
   Starting starting = Starting::kNo;
   PodTraits traits;
+  std::optional<GpuUse> use;         // while somebody tells
   std::unique_ptr<Earmark> earmark;  // null: none
   std::string gang;                  // key of its gang's books; empty: none
   // The last filter without any fitting node.

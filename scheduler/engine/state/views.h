@@ -15,6 +15,7 @@
 #include "quota/quota_book.h"
 #include "quota/tree/model_charge.h"
 #include "scheduler/facts/allocation.h"
+#include "scheduler/facts/gpu_use.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/facts/reason.h"
 #include "scheduler/facts/reclaim.h"
@@ -88,6 +89,7 @@ struct PodView {
   std::shared_ptr<const PodRequest> request;
   std::optional<Instant> waits_since;
   std::shared_ptr<const Labels> labels;  // null: none, or the cluster has not shown it yet
+  std::optional<GpuUse> use;             // of one that holds devices, while somebody tells
 };
 // A gang whose pods ask for GPUs.
 struct GangView {

@@ -53,9 +53,7 @@ void Metering::RefundLostWork(const PodUid& uid, const PodRecord& record, Instan
   const HeldWork* work = cluster_.book.Find(uid);
   if (!traits.evicted_at || work == nullptr || !work->running) return;
   // Its own budget was used up: what it lost it would have had to pay for. Or it had all its time.
-  if (traits.evicted_by == ReclaimRule::kDrain || traits.evicted_by == ReclaimRule::kMaxRuntime) {
-    return;
-  }
+  if (traits.evicted_by == ReclaimRule::kDrain || HadItsTime(traits.evicted_by)) return;
   // A checkpoint from before it ran is none.
   const bool publishes = traits.checkpoint && *traits.checkpoint >= *work->running;
   if (traits.evicted_state != QuotaState::kInQuota && !publishes) return;

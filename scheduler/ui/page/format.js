@@ -37,6 +37,8 @@ export function formatGpus(milli) {
   return formatNumber(milli / 1000);
 }
 
+export const gpuCount = (milli) => (milli === 1000 ? '1 GPU' : `${formatGpus(milli)} GPUs`);
+
 export function formatHours(hours) {
   const value = Number(hours);
   return `${value !== 0 && Math.abs(value) < 0.01 ? value.toFixed(3) : formatNumber(value)} GPU-h`;

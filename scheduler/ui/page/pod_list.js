@@ -28,6 +28,7 @@ const KEYS = {
   quota: (pod) => pod.quotaState ?? null,
   waits: (pod) => pod.waitsSince ?? null,
   start: (pod) => pod.forecast?.p50 ?? null,
+  idle: (pod) => pod.use?.idleSince ?? null,
   gang: (pod) => pod.gang ?? null,
   reason: (pod) => (isWaiting(pod) ? reasonText(pod) : null),
 };

@@ -59,6 +59,13 @@ function waitsSection(pod, found, whatIf) {
     explanation(pod, found, button({class: 'primary', 'data-key': 'whatif'}, () => whatIf(pod), 'What if …')));
 }
 
+// null: nobody measures it.
+function useText(use) {
+  if (!use) return null;
+  if (!use.idleSince) return `${use.percent} % of the time, of the busiest GPU`;
+  return `idle for ${formatSpan(serverNow() - new Date(use.idleSince))}, since ${formatMoment(use.idleSince)}`;
+}
+
 function content(pod, found, whatIf) {
   const [look, word, meaning] = stateWords(pod);
   const [quota, standing] = quotaWords(pod.quotaState);
@@ -76,6 +83,7 @@ function content(pod, found, whatIf) {
       ['Gang', pod.gang ? [gangLink(pod.namespace, pod.gang), asks?.gangSize ? `, ${plural(asks.gangSize, 'pod')}` : ''] : null],
       ['Runs for', asks?.expectedRuntimeSeconds ? formatSpan(asks.expectedRuntimeSeconds * 1000) : null],
       ['Quota', pod.quotaState ? `${quota}: ${standing}` : null],
+      ['GPU use', useText(pod.use)],
       ['Class', pod.class], ['Priority class', pod.priorityClass],
       ['Observed', pod.observed ? `a quota would have refused it: ${pod.observed}` : null],
       ['UID', el('span', {class: 'uuid'}, pod.uid)]])),

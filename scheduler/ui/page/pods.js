@@ -3,7 +3,7 @@
 
 import {changeQuery} from './address.js';
 import {el, emptyState, redraw, table} from './dom.js';
-import {formatCount, formatGpus, formatMemory, formatMoment, formatSpan, plural} from './format.js';
+import {formatCount, formatMemory, formatMoment, formatSpan, gpuCount, plural} from './format.js';
 import {asksCell, gangLink, nodeLink, podLink, teamLink} from './links.js';
 import {fillSelect, pager, PAGE_ROWS, sortable, sortSelect} from './lists.js';
 import {heldMilli, isWaiting} from './pod_list.js';
@@ -24,7 +24,7 @@ export function heldText(pod) {
   if (milli === 0 && pod.devices?.length) {
     return `${formatMemory(pod.devices.reduce((sum, device) => sum + device.mib, 0))} of GPU memory`;
   }
-  return milli === 1000 ? '1 GPU' : `${formatGpus(milli)} GPUs`;
+  return gpuCount(milli);
 }
 
 // Columns people choose from. `usual`: shown unless the address says otherwise.
@@ -47,6 +47,8 @@ const COLUMNS = [
   {id: 'waits', title: 'Waits', key: 'waits', look: 'nowrap', usual: true, cell: (pod) =>
     (pod.waitsSince ? formatSpan(serverNow() - new Date(pod.waitsSince)) : '–')},
   {id: 'start', title: 'Expected start', key: 'start', cell: (pod) => (isWaiting(pod) ? startCell(pod) : '–')},
+  {id: 'idle', title: 'Idle for', key: 'idle', look: 'nowrap', cell: (pod) =>
+    (pod.use?.idleSince ? formatSpan(serverNow() - new Date(pod.use.idleSince)) : '–')},
   {id: 'gang', title: 'Gang', key: 'gang', cell: (pod) =>
     (pod.gang ? gangLink(pod.namespace, pod.gang) : '–')},
   {id: 'reason', title: 'Why it waits', key: 'reason', look: 'wide', cell: (pod) =>

@@ -3,7 +3,7 @@
 import {readLedger, readPods, readTeam} from './api.js';
 import {el, table} from './dom.js';
 import {Budgets} from './budgets.js';
-import {formatGpus, formatHours, formatMoment, formatNumber, formatSpan, plural} from './format.js';
+import {formatHours, formatMoment, formatNumber, formatSpan, gpuCount, plural} from './format.js';
 import {asksCell, nodeLink, podLink, swatch, teamLink} from './links.js';
 import {Page} from './page.js';
 import {heldMilli} from './pod_list.js';
@@ -63,6 +63,23 @@ function waitsSection(name, waits) {
       : el('p', {class: 'quiet-text'}, 'Nothing waits.'), allLink(name, 'waiting', waits));
 }
 
+// Who waits for data for a while is not worth a word.
+const IDLE_MATTERS = 10 * 60_000;
+
+// Of what runs, what does nothing with its GPUs, where the server is told how much they are used.
+function idleSection(name, runs) {
+  const idle = runs.pods.filter((pod) => pod.use?.idleSince && serverNow() - new Date(pod.use.idleSince) >= IDLE_MATTERS)
+    .sort((one, other) => one.use.idleSince.localeCompare(other.use.idleSince));
+  if (idle.length === 0) return null;
+  const milli = idle.reduce((sum, pod) => sum + heldMilli(pod), 0);
+  return section('Does nothing', '',
+    el('p', {}, `${plural(idle.length, 'pod')} ${idle.length === 1 ? 'leaves' : 'leave'} ${gpuCount(milli)} unused: `,
+      idle.slice(0, 8).flatMap((pod, at) => [at ? ', ' : '', podLink(pod.namespace, pod.name),
+        ` for ${formatSpan(serverNow() - new Date(pod.use.idleSince))}`]),
+      idle.length > 8 ? ` and ${idle.length - 8} more` : '', '. ',
+      el('a', {href: `#/pods?team=${encodeURIComponent(name)}&sort=idle&cols=name,gpus,node,class,idle`}, 'All by time')));
+}
+
 // Of what runs, what others may take back, as far as the list goes.
 function riskSection(name, runs, budgets) {
   const risky = runs.pods.filter((pod) => pod.quotaState === 'borrowed' || pod.quotaState === 'scavenging');
@@ -70,7 +87,7 @@ function riskSection(name, runs, budgets) {
   const ends = budgets.map((budget) => budget.exhaustsAt).filter(Boolean).sort()[0];
   if (risky.length === 0 && !ends) return null;
   return section('At risk', '',
-    risky.length ? el('p', {}, `${plural(risky.length, 'pod')} with ${milli === 1000 ? '1 GPU' : `${formatGpus(milli)} GPUs`} ` +
+    risky.length ? el('p', {}, `${plural(risky.length, 'pod')} with ${gpuCount(milli)} ` +
       `${risky.length === 1 ? 'runs' : 'run'} on what other teams own, and may be stopped as soon as these need it: `,
       risky.slice(0, 8).flatMap((pod, at) => [at ? ', ' : '', podLink(pod.namespace, pod.name)]),
       risky.length > 8 ? ', …' : '', '.') : null,
@@ -107,6 +124,7 @@ function content({team, runs, waits, use}) {
     inner.length ? el('p', {class: 'teams'}, 'Its teams: ', inner.map((name) => teamLink(name))) : null,
     ownsSection(team),
     riskSection(team.name, runs, team.budgets),
+    idleSection(team.name, runs),
     inner.length ? null : waitsSection(team.name, waits),
     inner.length ? null : runsSection(team.name, runs),
     useSection(use),

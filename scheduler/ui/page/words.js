@@ -59,6 +59,7 @@ const RULES = {
   Shrink: 'the team owns less than before, and its work has to fit',
   Gang: 'the gang lost more pods than it can spare, so the rest of it goes too',
   MaxRuntime: 'its class lets it run no longer',
+  Idle: 'its GPUs did nothing for as long as its class allows',
   Maintenance: 'maintenance of its nodes begins',
   Unhealthy: 'a GPU of it has been unhealthy for ten minutes',
 };

@@ -170,14 +170,12 @@ class ReclaimReader {
 
   void ReadSpec(Object spec) {
     constexpr std::string_view kWhere = "spec";
-    reclaim_.rule = Named<ReclaimRule>(
-        spec, "rule", kWhere, static_cast<int>(ReclaimRule::kUnhealthy) + 1, ReclaimRuleName);
+    reclaim_.rule = Named<ReclaimRule>(spec, "rule", kWhere, kReclaimRules, ReclaimRuleName);
     if (reclaim_.rule == ReclaimRule::kNone)
       reader_.Fail("expected a rule, found none, in spec.rule");
-    const bool for_work =
-        reclaim_.rule != ReclaimRule::kDrain && reclaim_.rule != ReclaimRule::kShrink &&
-        reclaim_.rule != ReclaimRule::kGang && reclaim_.rule != ReclaimRule::kMaxRuntime &&
-        reclaim_.rule != ReclaimRule::kMaintenance && reclaim_.rule != ReclaimRule::kUnhealthy;
+    const bool for_work = reclaim_.rule != ReclaimRule::kDrain &&
+                          reclaim_.rule != ReclaimRule::kShrink &&
+                          reclaim_.rule != ReclaimRule::kGang && !EndsByItself(reclaim_.rule);
     if (const auto whom = Required(spec, "for", kWhere); whom && !for_work) {
       reclaim_.source = RequiredText(*whom, "name", "spec.for");
       const std::string ns(reader_.ReadText(*whom, "namespace", "spec.for"));

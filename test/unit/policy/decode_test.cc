@@ -83,9 +83,9 @@ TEST(DecodeGpuPolicyTest, APolicyForNodesSaysWhatIsSoOnThem) {
   drains.sharing_limits.emplace();
   drains.on_unhealthy = OnUnhealthy::kDrain;
   EXPECT_EQ(rules_of(R"(,"sharing":{"limits":[]},"onUnhealthy":"Drain")"), drains);
-  for (const char* of_pods :
-       {R"("placement":{})", R"("topology":{})", R"("dialects":[])", R"("unassigned":"Allow")",
-        R"("preemption":{})", R"("mig":"Off")", R"("agents":{})"}) {
+  for (const char* of_pods : {R"("placement":{})", R"("topology":{})", R"("dialects":[])",
+                              R"("unassigned":"Allow")", R"("preemption":{})", R"("onIdle":"Keep")",
+                              R"("evictingEdits":"Refuse")", R"("mig":"Off")", R"("agents":{})"}) {
     const auto policy =
         DecodeGpuPolicy(WithSpec(R"({"selector":{"nodes":{}},)" + std::string(of_pods) + "}"), {});
     EXPECT_THAT(policy.status().message(),
@@ -290,7 +290,10 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
        "spec.unassigned: expected one of Allow, Refuse, found 1; "
        "spec.mig: expected one of Off, Advise, Apply, found \"On\"; "
        "spec.migg: expected one of selector, placement, topology, sharing, dialects, unassigned, "
-       "preemption, onUnhealthy, mig, agents, found an unknown field"},
+       "preemption, onUnhealthy, onIdle, evictingEdits, mig, agents, found an unknown field"},
+      {R"({"onIdle":"Drain"})", "spec.onIdle: expected one of Evict, Keep, found \"Drain\""},
+      {R"({"evictingEdits":"No"})",
+       "spec.evictingEdits: expected one of Warn, Refuse, found \"No\""},
   };
   for (const auto& c : kCases) {
     const auto policy = DecodeGpuPolicy(WithSpec(c.spec), GpuPolicy{});

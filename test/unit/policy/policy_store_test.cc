@@ -243,6 +243,14 @@ TEST_F(PolicyStoreTest, AnUnknownPriorityClassIsToldWhereAnyIsKnown) {
   EXPECT_EQ(Condition("GPUClass", "a", "UnknownPriorityClass"), "");
 }
 
+TEST_F(PolicyStoreTest, IdleAfterDoesSomethingWhereSomebodyTellsOfUse) {
+  PolicyStore told{GpuPolicy{}, UseReading::kOn};
+  told.Upsert("GPUClass", "a", R"({"metadata":{"name":"a"},"spec":{"idleAfter":"1h"}})");
+  told.Commit();
+  EXPECT_EQ(told.set().classes.at(0).idle_after, std::chrono::hours(1));
+  for (const Finding& finding : told.findings()) EXPECT_EQ(finding.type, "Ready");
+}
+
 TEST_F(PolicyStoreTest, AFieldThatNobodyActsOnIsTold) {
   Put("GPUClass", "a", R"({"idleAfter":"1h"})");
   store_.Commit();

@@ -57,6 +57,8 @@ pages:
   reviewsPerSecond: 9
   requestsPerSecond: 7
 probes: {listen: ":9092"}
+use: {prometheus: "https://prometheus:9090/prom", query: up, tokenFile: t, caFile: ca.crt,
+      everySeconds: 30, idlePercent: 3}
 http:
   readingBytes: 2097152
   sendingBytes: 4194304
@@ -117,6 +119,12 @@ http:
   EXPECT_EQ(config.page_reviews_per_second, 9);
   EXPECT_EQ(config.probes_address, "0.0.0.0");
   EXPECT_EQ(config.probes_port, 9092);
+  EXPECT_EQ(config.use.prometheus, "https://prometheus:9090/prom");
+  EXPECT_EQ(config.use.query, "up");
+  EXPECT_EQ(config.use.token_file, "t");
+  EXPECT_EQ(config.use.ca_file, "ca.crt");
+  EXPECT_EQ(config.use.every_seconds, 30);
+  EXPECT_EQ(config.use.idle_percent, 3);
   EXPECT_EQ(config.reading_bytes, 2097152U);
   EXPECT_EQ(config.sending_bytes, 4194304U);
   EXPECT_EQ(config.limits.header_bytes, 32768U);
@@ -162,6 +170,10 @@ TEST(ConfigTest, MistakesNameLineKeyExpectedAndFound) {
       {"tls: {allowedClients: [\"\"]}\n",
        "c.yaml:1: expected tls.allowedClients: a list of names, found a list"},
       {"pages: {listen: 9090}\n", "c.yaml:1: expected pages.listen: HOST:PORT, found \"9090\""},
+      {"use: {prometheus: \"prometheus:9090\"}\n",
+       "c.yaml:1: expected use.prometheus: an http or https URL, found \"prometheus:9090\""},
+      {"use: {everySeconds: 200}\n",
+       "c.yaml:1: expected use.everySeconds: a whole number in 5..120, found \"200\""},
       {"http: 4\n", "c.yaml:1: expected http: a map, found \"4\""},
       {"http:\n  idleSeconds: 60\n",
        "c.yaml:2: expected http.idleSeconds: a whole number in 95..86400, found \"60\""},
@@ -196,6 +208,13 @@ TEST(ConfigTest, SettingsThatDoNotGoTogetherAreNamed) {
        "ok"},
       {"cluster: kubernetes\npages: {auth: Kubernetes, audiences: [tranche]}\n", "ok"},
       {"pages: {auth: None}\n", "ok"},
+      {"use: {prometheus: \"http://p:9090\", query: up}\n", "ok"},
+      {"use: {prometheus: \"https://p\", tokenFile: t}\n", "ok"},
+      {"use: {prometheus: \"http://p\", tokenFile: t}\n",
+       "use.tokenFile: expected an https URL in use.prometheus, since a token is not sent in "
+       "clear, found another"},
+      {"use: {query: up}\n", "use.query: expected use.prometheus beside it, found none"},
+      {"use: {caFile: f}\n", "use.caFile: expected use.prometheus beside it, found none"},
       {"pages: {listen: \":9090\", certFile: a, keyFile: b}\n", "ok"},
       {"pages: {listen: \":9090\", certFile: a}\n",
        "pages: expected certFile and keyFile, found \"a\" and \"\""},

@@ -91,5 +91,92 @@ TEST_F(ForesightApi, EditsThatAreWrongAreRefused) {
   EXPECT_EQ(Call("GET", "/api/v1/plan").status, 405);
 }
 
+class EditReviewsApi : public ForesightApi {
+ protected:
+  // A team of 16 GPUs holds them all, with pods of 8.
+  void SetUp() override {
+    ForesightApi::SetUp();
+    Apply(MakeNode("n1", 8));
+    Apply(MakeNode("n2", 8));
+    Apply(Shrinking(16));
+    for (const char* name : {"a", "b"}) {
+      const Json pod = Pod(name);
+      Apply(pod);
+      EXPECT_NE(Schedule(pod, {"n1", "n2"}), "");
+    }
+  }
+  // The team, which has to give back what it holds beyond so many.
+  static Json Shrinking(int gpus, const std::string& accepts = "") {
+    Json team = Team(gpus);
+    team["spec"]["reclaim"]["onShrink"] = "Reclaim";
+    if (!accepts.empty()) {
+      team["metadata"]["annotations"]["tranche.dev/accept-evictions"] = accepts;
+    }
+    return team;
+  }
+  void DeclarePolicy(const std::string& evicting_edits) {
+    Apply({{"apiVersion", "tranche.dev/v1alpha1"},
+           {"kind", "GPUPolicy"},
+           {"metadata", {{"name", "all"}}},
+           {"spec", {{"evictingEdits", evicting_edits}}}});
+  }
+  // "allowed", "allowed: WARNING", "refused: MESSAGE"
+  std::string Review(const std::string& operation, const Json& object, const Json& before = {}) {
+    Json request = {{"uid", "u"}, {"operation", operation}, {"object", object}};
+    request["kind"] = {{"group", "tranche.dev"}, {"version", "v1alpha1"}, {"kind", "GPUQuota"}};
+    request["oldObject"] = before;
+    const Json answer = Post(
+        "/admission/edits",
+        {{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"request", request}});
+    const Json& response = answer["response"];
+    EXPECT_EQ(response["uid"], "u");
+    if (!response["allowed"].get<bool>()) {
+      return "refused: " + response["status"]["message"].get<std::string>();
+    }
+    std::string text = "allowed";
+    for (const Json& warning : response.value("warnings", Json::array())) {
+      text += ": " + warning.get<std::string>();
+    }
+    return text;
+  }
+};
+
+TEST_F(EditReviewsApi, WhoeverEditsIsToldHowManyPodsLeave) {
+  const Json now = Shrinking(16);
+  EXPECT_EQ(Review("UPDATE", Shrinking(8), now),
+            "allowed: 1 pod would be evicted at once; tranche plan -f says which");
+  EXPECT_EQ(Review("UPDATE", Shrinking(0), now),
+            "allowed: 2 pods would be evicted at once; tranche plan -f says which");
+  EXPECT_EQ(Review("UPDATE", Shrinking(24), now), "allowed");
+  EXPECT_EQ(Review("UPDATE", Shrinking(8), Shrinking(8)), "allowed") << "nothing changes";
+  EXPECT_EQ(Review("DELETE", Json(), now), "allowed") << "nobody is left to give back to";
+  EXPECT_EQ(Get("/api/v1/reclaims")["reclaims"], Json::array()) << "nothing was done";
+}
+
+TEST_F(EditReviewsApi, APolicyHasItRefusedUntilItIsAgreedTo) {
+  DeclarePolicy("Refuse");
+  const Json now = Shrinking(16);
+  EXPECT_EQ(Review("UPDATE", Shrinking(0), now),
+            "refused: expected an edit that evicts nobody, or the annotation "
+            "tranche.dev/accept-evictions: \"2\" on the object (GPUPolicy evictingEdits), found 2 "
+            "pods that would be evicted at once; tranche plan -f says which");
+  EXPECT_THAT(Review("UPDATE", Shrinking(0, "1"), now), HasSubstr("refused: "));
+  EXPECT_EQ(Review("UPDATE", Shrinking(0, "2"), now),
+            "allowed: 2 pods would be evicted at once; tranche plan -f says which");
+  EXPECT_EQ(Review("UPDATE", Shrinking(24), now), "allowed");
+  EXPECT_THAT(Call("GET", "/metrics").body,
+              HasSubstr(R"(outcome="refused",reason="Evicts",webhook="edits"} 2)"));
+}
+
+TEST_F(EditReviewsApi, WhatCannotBeJudgedIsAllowedAndSaidSo) {
+  DeclarePolicy("Refuse");
+  Json orphan = Shrinking(0);
+  orphan["spec"]["parent"] = "nobody";
+  EXPECT_THAT(Review("CREATE", orphan), HasSubstr("allowed: Tranche could not tell what this "
+                                                  "evicts: "));
+  EXPECT_EQ(Call("POST", "/admission/edits", "{}").status, 400);
+  EXPECT_EQ(Call("POST", "/admission/edits", "no").status, 400);
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche

@@ -1,0 +1,56 @@
+// Tells the engine how much the GPUs of pods do, by what somebody who measures them answers.
+//
+// A pod is measured where all it holds is: its cards by UUID, where the allocation is exact and of
+// whole cards or shares of them, or rows that name the pod, one for each of its devices. Of a card
+// that several pods share the use of the card counts for each: only where nobody uses it is any of
+// them idle. Of a gang the busiest member counts for all. What is not measured is not idle.
+//
+// Thread rule: Take by one thread at a time, row() from any. Cost of Take: O(rows + pods log pods)
+// outside the engine's lock, which is held for a few hundred pods at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "scheduler/facts/gpu_use.h"
+#include "scheduler/host/host.h"
+#include "scheduler/metrics/metrics.h"
+#include "scheduler/wire/agents/use_rows.h"
+
+namespace tranche {
+
+// Of the pods that hold devices, in their order. `idle_permille`: so much or less is idle.
+std::vector<MeasuredPod> MeasurePods(std::span<const PodView> pods,
+                                     std::span<const wire::UseRow> rows, int idle_permille);
+
+class UseReader {
+ public:
+  // `host` outlives this; `now`: since when answers are awaited.
+  UseReader(Host& host, int idle_percent, Instant now)
+      : host_(host), idle_permille_(idle_percent * 10), read_at_(now) {}
+
+  // An answer of Prometheus, or why there is none.
+  void Take(const absl::StatusOr<std::string>& answer);
+  metrics::UseRow row(Instant now) const;
+
+ private:
+  void TakeRows(const wire::UseRows& rows);
+  void NoteFailure(std::string_view why);
+
+  Host& host_;
+  const int idle_permille_;
+  mutable absl::Mutex mutex_;
+  Instant read_at_ ABSL_GUARDED_BY(mutex_);  // the last answer
+  bool failing_ ABSL_GUARDED_BY(mutex_) = false;
+  metrics::UseRow row_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tranche

@@ -1,0 +1,120 @@
+#include "scheduler/server/use_source.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "scheduler/controllers/use_reader.h"
+#include "scheduler/kube/transport/http_client.h"
+#include "scheduler/kube/transport/server_url.h"
+#include "scheduler/kube/transport/stop_signal.h"
+#include "topology/base/check.h"
+
+namespace tranche {
+
+namespace asio = boost::asio;
+
+// Of MIG instances only the second is measured, of whole cards mostly both.
+const char* const kUseQuery =
+    "max by (UUID, GPU_I_ID, namespace, pod, exported_namespace, exported_pod) ("
+    "max_over_time(DCGM_FI_DEV_GPU_UTIL[2m]) / 100"
+    " or max_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE[2m]))";
+
+namespace {
+
+constexpr std::chrono::milliseconds kFirst{1'000};
+constexpr std::chrono::milliseconds kPatience{10'000};
+// 200,000 rows of 300 bytes.
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+kube::Options ClientOf(const UseOptions& options) {
+  const absl::StatusOr<kube::ServerUrl> url = kube::ParseServerUrl(options.prometheus);
+  TRANCHE_CHECK(url.ok());  // the configuration was checked
+  kube::Options client;
+  kube::Credentials& server = client.credentials;
+  server.host = url->host;
+  server.port = url->port;
+  server.path_prefix = url->path_prefix;
+  server.tls = url->tls;
+  server.ca_file = options.ca_file;
+  server.system_roots = options.ca_file.empty();
+  server.token_file = options.token_file;
+  return client;
+}
+
+absl::StatusOr<std::string> BodyOf(kube::ApiAnswer answer) {
+  if (answer.transport != kube::ApiAnswer::Transport::kAnswered) {
+    return absl::UnavailableError(answer.error);
+  }
+  // What is wrong with a query it says in a body of its own form.
+  if (answer.status != 200 && answer.status != 400 && answer.status != 422) {
+    return absl::UnavailableError(fmt::format("expected rows, found HTTP {}", answer.status));
+  }
+  return std::move(answer.body);
+}
+
+}  // namespace
+
+std::string UseTarget(const UseOptions& options) {
+  const std::string query = options.query.empty() ? kUseQuery : options.query;
+  return "/api/v1/query?query=" + kube::PercentEncoded(query);
+}
+
+struct UseSource::Impl {
+  Impl(const UseOptions& given, Host& host, const Clock& time)
+      : options(given),
+        clock(time),
+        client(context, stop, ClientOf(given)),
+        reader(host, given.idle_percent, time.Now()) {}
+
+  asio::awaitable<void> Run() {
+    for (std::chrono::milliseconds pause = kFirst; co_await stop.Sleep(pause);
+         pause = std::chrono::seconds(options.every_seconds)) {
+      kube::ApiRequest request;
+      request.target = UseTarget(options);
+      request.answer_limit = kMostBytes;
+      request.deadline = std::chrono::steady_clock::now() + kPatience;
+      kube::ApiAnswer answer = co_await client.Call(request);
+      if (stop.raised()) break;
+      reader.Take(BodyOf(std::move(answer)));
+    }
+  }
+
+  const UseOptions options;
+  const Clock& clock;
+  asio::io_context context{1};
+  kube::StopSignal stop{context};
+  kube::HttpClient client;
+  UseReader reader;
+  std::thread thread;
+};
+
+UseSource::UseSource(const UseOptions& options, Host& host, const Clock& clock)
+    : impl_(options.prometheus.empty() ? nullptr : std::make_unique<Impl>(options, host, clock)) {}
+
+UseSource::~UseSource() { End(); }
+
+void UseSource::Begin() {
+  if (impl_ == nullptr) return;
+  asio::co_spawn(impl_->context, impl_->Run(), kube::Rethrow);
+  impl_->thread = std::thread([impl = impl_.get()] { impl->context.run(); });
+}
+
+void UseSource::End() {
+  if (impl_ == nullptr || !impl_->thread.joinable()) return;
+  asio::post(impl_->context, [impl = impl_.get()] { impl->stop.Raise(); });
+  impl_->thread.join();
+}
+
+std::optional<metrics::UseRow> UseSource::row() const {
+  if (impl_ == nullptr) return std::nullopt;
+  return impl_->reader.row(impl_->clock.Now());
+}
+
+}  // namespace tranche

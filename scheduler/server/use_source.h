@@ -1,0 +1,43 @@
+// Asks Prometheus every minute how much GPUs are used, and tells the engine.
+//
+// Thread rule: Begin and End from one thread, in that order; row() from any. The question, and what
+// becomes of the answer, has a thread of its own.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "scheduler/host/host.h"
+#include "scheduler/metrics/metrics.h"
+#include "scheduler/ports/clock.h"
+#include "scheduler/server/config.h"
+
+namespace tranche {
+
+// What is asked where the configuration has no query: the busiest moment of the last two minutes of
+// every card and MIG instance, as dcgm-exporter measures them.
+extern const char* const kUseQuery;
+// Path and query below the URL of Prometheus.
+std::string UseTarget(const UseOptions& options);
+
+class UseSource {
+ public:
+  // Asks nobody where the options name nobody. All outlive this.
+  UseSource(const UseOptions& options, Host& host, const Clock& clock);
+  ~UseSource();
+  UseSource(const UseSource&) = delete;
+  UseSource& operator=(const UseSource&) = delete;
+
+  void Begin();
+  // At once: an answer that is awaited is given up. Idempotent.
+  void End();
+  // nullopt: nobody is asked.
+  std::optional<metrics::UseRow> row() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;  // null: nobody is asked
+};
+
+}  // namespace tranche

@@ -1,0 +1,209 @@
+// Which rows of a measurement are a pod's, and what a reader makes of answers and of none.
+#include "scheduler/controllers/use_reader.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scheduler/host/clocks.h"
+#include "test/builders/cluster.h"
+
+namespace tranche {
+namespace THIS_FILE {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr int kIdle = 10;
+
+// A pod of namespace "a" that is bound, with whole cards of these UUIDs; "" where none is known.
+PodView Holder(const std::string& name, const std::vector<std::string>& cards,
+               Knowledge knowledge = Knowledge::kExact) {
+  PodView pod;
+  pod.name = {"a", name};
+  pod.uid = PodUid(name);
+  pod.state = PodState::kBound;
+  pod.allocation.emplace();
+  pod.allocation->knowledge = knowledge;
+  for (const std::string& card : cards) {
+    Device device;
+    device.uuid = GpuUuid(card);
+    device.milli = kWholeGpu;
+    pod.allocation->containers.push_back({"main", {device}});
+  }
+  return pod;
+}
+PodView OfMig(PodView pod) {
+  for (ContainerDevices& container : pod.allocation->containers) {
+    container.devices[0].mig.emplace();
+  }
+  return pod;
+}
+PodView OfGang(PodView pod) {
+  pod.gang = "g";
+  return pod;
+}
+wire::UseRow Card(const std::string& uuid, int permille, const std::string& pod = "") {
+  return {GpuUuid(uuid), "", pod.empty() ? PodName() : PodName{"a", pod}, permille};
+}
+wire::UseRow Instance(const std::string& uuid, const std::string& id, int permille,
+                      const std::string& pod) {
+  return {GpuUuid(uuid), id, {"a", pod}, permille};
+}
+// "p 5 idle", "q 40", "r ?"
+std::vector<std::string> Measured(const std::vector<PodView>& pods,
+                                  const std::vector<wire::UseRow>& rows) {
+  std::vector<std::string> texts;
+  for (const MeasuredPod& pod : MeasurePods(pods, rows, kIdle)) {
+    texts.push_back(pod.uid.str() + (pod.permille ? fmt::format(" {}", *pod.permille) : " ?") +
+                    (pod.idle ? " idle" : ""));
+  }
+  return texts;
+}
+
+TEST(MeasurePodsTest, APodIsMeasuredWhereAllItHoldsIs) {
+  struct Case {
+    const char* what;
+    std::vector<PodView> pods;
+    std::vector<wire::UseRow> rows;
+    std::vector<std::string> measured;
+  };
+  const auto counts = Knowledge::kCounts;
+  const Case kCases[] = {
+      {"its card, by UUID", {Holder("p", {"G1"})}, {Card("G1", 10)}, {"p 10 idle"}},
+      {"the busiest of two",
+       {Holder("p", {"G1", "G2"})},
+       {Card("G1", 0), Card("G2", 40)},
+       {"p 40"}},
+      {"one of two is missing", {Holder("p", {"G1", "G2"})}, {Card("G1", 0)}, {"p ?"}},
+      {"a card that two share counts for both",
+       {Holder("p", {"G1"}), Holder("q", {"G1"})},
+       {Card("G1", 500, "p")},
+       {"p 500", "q 500"}},
+      {"nobody knows its card: by rows that name it",
+       {Holder("p", {"", ""}, counts)},
+       {Card("G1", 3, "p"), Card("G2", 4, "p")},
+       {"p 4 idle"}},
+      {"fewer rows than it has devices",
+       {Holder("p", {"", ""}, counts)},
+       {Card("G1", 3, "p")},
+       {"p ?"}},
+      {"the same row twice is one",
+       {Holder("p", {"", ""}, counts)},
+       {Card("G1", 3, "p"), Card("G1", 3, "p")},
+       {"p ?"}},
+      {"a guess is no knowledge",
+       {Holder("p", {"G1"}, Knowledge::kPredicted)},
+       {Card("G1", 0)},
+       {"p ?"}},
+      {"its instance, by name, whatever the card does",
+       {OfMig(Holder("p", {"G1"}))},
+       {Card("G1", 900), Instance("G1", "7", 0, "p")},
+       {"p 0 idle"}},
+      {"an instance of somebody else",
+       {OfMig(Holder("p", {"G1"}))},
+       {Instance("G1", "7", 0, "q")},
+       {"p ?"}},
+      {"rows of both kinds: the busiest",
+       {Holder("p", {"G1"})},
+       {Card("G1", 0), Card("G2", 700, "p")},
+       {"p 700"}},
+      {"a gang works where one of it does",
+       {OfGang(Holder("p", {"G1"})), OfGang(Holder("q", {"G2"}))},
+       {Card("G1", 0), Card("G2", 300)},
+       {"p 300", "q 300"}},
+      {"of a gang one is not measured",
+       {OfGang(Holder("p", {"G1"})), OfGang(Holder("q", {"G2"})), Holder("r", {"G3"})},
+       {Card("G1", 0), Card("G3", 0)},
+       {"p ?", "q ?", "r 0 idle"}},
+      {"holds nothing", {Holder("p", {})}, {Card("G1", 0, "p")}, {"p ?"}},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(Measured(c.pods, c.rows), c.measured) << c.what;
+}
+
+TEST(MeasurePodsTest, WhatWaitsOrCannotBeReadIsNotMeasured) {
+  PodView waits = Holder("waits", {"G1"});
+  waits.state = PodState::kClaimed;
+  PodView unknown = Holder("unknown", {"G1"});
+  unknown.devices_unknown = true;
+  EXPECT_THAT(Measured({waits, unknown}, {Card("G1", 0), Card("G1", 0, "unknown")}),
+              ElementsAre("unknown ?"));
+}
+
+class UseReaderTest : public testing::Test {
+ protected:
+  UseReaderTest() {
+    host_.cluster.Receive(NodeChanged{test::StockNode("n1", 8)});
+    const PodRequest request = test::WholePod("p", 2);
+    ContainerDevices held{request.containers.at(0).name, {}};
+    for (const int card : {0, 1}) {
+      Device device;
+      device.card = card;
+      device.milli = kWholeGpu;
+      device.memory = Mebibytes::Of(81'559);
+      held.devices.push_back(device);
+    }
+    Allocation allocation;
+    allocation.containers.push_back(held);
+    PodFacts pod = test::Bound(request, "n1", allocation);
+    pod.running_at = clock_.Now();
+    host_.cluster.Receive(PodChanged{pod});
+  }
+  static std::string AnswerOf(const std::vector<std::string>& rows) {
+    return fmt::format(R"({{"status":"success","data":{{"resultType":"vector","result":[{}]}}}})",
+                       fmt::join(rows, ","));
+  }
+  static std::string RowOf(const std::string& ns, int gpu, const std::string& value) {
+    return fmt::format(
+        R"({{"metric":{{"UUID":"G{}","namespace":"{}","pod":"p"}},"value":[1,"{}"]}})", gpu, ns,
+        value);
+  }
+  std::optional<GpuUse> UseOfPod() {
+    const std::vector<PodView> pods = host_.engine.Pods();
+    return pods.empty() ? std::nullopt : pods[0].use;
+  }
+  std::string Row() {
+    const metrics::UseRow row = reader_.row(clock_.Now());
+    std::string idle;
+    for (const metrics::IdleRow& one : row.idle) idle += fmt::format(" idle {}", one.devices);
+    return fmt::format("age {} failures {} measured {} of {}{}", row.age_seconds, row.failures,
+                       row.measured, row.measured + row.unmeasured, idle);
+  }
+
+  ManualClock clock_{Instant(std::chrono::hours(24 * 365 * 56))};
+  Host host_{HostOptions{}, clock_};
+  UseReader reader_{host_, 1, clock_.Now()};
+};
+
+TEST_F(UseReaderTest, TellsTheEngineWhatItIsTold) {
+  host_.cluster.Receive(Synced());
+  const std::string ns = host_.engine.Pods().at(0).name.ns;
+  reader_.Take(AnswerOf({RowOf(ns, 1, "0"), RowOf(ns, 2, "0.002")}));
+  EXPECT_EQ(UseOfPod(), (GpuUse{2, clock_.Now(), clock_.Now()}));
+  EXPECT_EQ(Row(), "age 0 failures 0 measured 1 of 1 idle 2");
+  clock_.AdvanceBy(Millis(61'000));
+  EXPECT_EQ(Row(), "age 61 failures 0 measured 1 of 1 idle 2");
+}
+
+TEST_F(UseReaderTest, NoAnswerChangesNothingAndIsCounted) {
+  host_.cluster.Receive(Synced());
+  clock_.AdvanceBy(Millis(60'000));
+  const std::vector<absl::StatusOr<std::string>> answers = {
+      absl::UnavailableError("connection refused"), std::string(), std::string("<html>"),
+      std::string(R"({"status":"error","errorType":"timeout","error":"query timed out"})")};
+  for (const auto& answer : answers) reader_.Take(answer);
+  EXPECT_EQ(UseOfPod(), std::nullopt);
+  EXPECT_EQ(Row(), "age 60 failures 4 measured 0 of 0");
+  reader_.Take(AnswerOf({}));
+  EXPECT_EQ(Row(), "age 0 failures 4 measured 0 of 1") << "an answer without rows is one";
+  EXPECT_EQ(UseOfPod(), std::nullopt);
+}
+
+TEST_F(UseReaderTest, BeforeAllIsKnownNothingIsTold) {
+  reader_.Take(AnswerOf({RowOf("a", 1, "0"), RowOf("a", 2, "0")}));
+  EXPECT_EQ(UseOfPod(), std::nullopt);
+  EXPECT_EQ(Row(), "age 0 failures 0 measured 0 of 0");
+}
+
+}  // namespace THIS_FILE
+}  // namespace tranche
