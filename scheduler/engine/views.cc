@@ -37,7 +37,9 @@ PodView EngineViews::ViewPod(const PodUid& uid, const PodRecord& record) {
     view.waits_since = record.waits_since;
   }
   if (!record.node.empty()) {
-    view.use = record.use;
+    // What was told too long ago is forgotten.
+    const bool told = record.use && cluster_.latest - record.use->measured <= kUseGoodFor;
+    if (told) view.use = record.use;
     view.state = PodState::kBound;
     id = cluster_.names.Find(record.node.str());
   } else if (!record.reserved.empty()) {

@@ -202,6 +202,8 @@ TEST_F(IdleTest, PeopleSeeIt) {
   EXPECT_EQ(engine_.Pod(Whole("p").uid)->use, (GpuUse{7, now_, now_ - Minutes(1)}));
   TellFor(1, {{"p", 700}});
   EXPECT_EQ(engine_.Pod(Whole("p").uid)->use, (GpuUse{700, now_, std::nullopt}));
+  Pass(Minutes(6));
+  EXPECT_EQ(engine_.Pod(Whole("p").uid)->use, std::nullopt) << "nobody tells any more";
 }
 
 TEST_F(IdleTest, StrangersAndThoseThatWaitAreNobodys) {
