@@ -67,7 +67,7 @@ void AppendNode(std::string& out, const NodeView& node, const NodePlace* place, 
     AppendTextOrNull(out, "currency", place->currency);
   }
   AppendFlag(out, "ready", node.ready);
-  AppendReason(out, "closed", node.closed, node.closed_detail);
+  AppendReason(out, "closed", node.closed, node.closed_detail, SaidOf::kNode);
   AppendMember(out, "knowledge", KnowledgeName(node.knowledge));
   links.Append(out, node);
   AppendList(out, "gpus", node.gpus, AppendGpu);
@@ -142,7 +142,7 @@ void AppendPodMembers(std::string& out, const PodView& pod) {
   AppendFlag(out, "devicesUnknown", pod.devices_unknown);
   AppendAsks(out, pod.request.get());
   AppendTimeOrNull(out, "waitsSince", pod.waits_since);
-  AppendReason(out, "reason", pod.reason, pod.detail, pod.eligible_at);
+  AppendReason(out, "reason", pod.reason, pod.detail, SaidOf::kPod, pod.eligible_at);
   // What a quota in mode Observe would have said.
   AppendTextOrNull(
       out, "observed",
@@ -213,7 +213,7 @@ void AppendVerdict(std::string& out, const NodeVerdict& verdict) {
   AppendMember(out, "name", verdict.node.str());
   AppendFlag(out, "fits", verdict.fits);
   AppendMember(out, "rank", verdict.rank < 0 ? std::nullopt : std::optional<int>(verdict.rank));
-  AppendReason(out, "reason", verdict.reason, verdict.detail);
+  AppendReason(out, "reason", verdict.reason, verdict.detail, SaidOf::kNode);
   AppendMember(out, "detail", verdict.detail);
   out += '}';
 }
@@ -250,7 +250,7 @@ void AppendWhatIf(std::string& out, const WhatIfResult& result) {
     AppendKey(out, key);
     out += wire::Dump(value);
   }
-  AppendReason(out, "reason", result.reason, result.detail);
+  AppendReason(out, "reason", result.reason, result.detail, SaidOf::kPod);
   out += '}';
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "scheduler/facts/reason.h"
+#include "scheduler/facts/reason_words.h"
 #include "scheduler/wire/json/json.h"
 #include "topology/base/units.h"
 
@@ -80,17 +80,16 @@ inline void AppendTimeOrNull(std::string& out, std::string_view key, std::option
 }
 
 inline void AppendReason(std::string& out, std::string_view key, Reason reason,
-                         std::string_view detail,
+                         std::string_view detail, SaidOf whom,
                          std::optional<Instant> eligible_at = std::nullopt) {
   if (reason == Reason::kNone) {
     AppendNull(out, key);
     return;
   }
   AppendKey(out, key);
-  const ReasonText& text = Describe(reason);
   out += '{';
-  AppendMember(out, "code", text.code);
-  AppendMember(out, "text", text.text);
+  AppendMember(out, "code", Describe(reason).code);
+  AppendMember(out, "text", TextOf(reason, whom));
   AppendMember(out, "detail", detail);
   AppendTimeOrNull(out, "eligibleAt", eligible_at);
   out += '}';

@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+#include "scheduler/facts/reason_words.h"
+
 namespace tranche {
 namespace {
 
@@ -254,9 +256,8 @@ void StatusWriter::WriteWaiting(const StatusSnapshot& snapshot, Instant now) {
     ++writes;
     idle_ = false;
     told_[uid] = {pod->name, code, now};
-    const std::string message =
-        pod->detail.empty() ? std::string(tranche::Describe(reason).text)
-                            : fmt::format("{}: {}", tranche::Describe(reason).text, pod->detail);
+    const std::string message = fmt::format("{}{}{}", TextOf(reason, SaidOf::kPod),
+                                            pod->detail.empty() ? "" : ": ", pod->detail);
     objects_.SetWaiting({pod->name, uid, true, code, message, now}, log);
     objects_.Emit(
         {"Pod", pod->name.ns, pod->name.name, uid.str(), true, code, "Scheduling", message, now},

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/facts/reason_words.h"
 #include "scheduler/foresight/rehearsal.h"
 #include "scheduler/foresight/replica.h"
 
@@ -236,7 +237,7 @@ std::string Because(const PodCopy& pod, const Forecast& forecast, const Seen& se
   }
   const Reason reason = seen.reason != Reason::kNone ? seen.reason : pod.last_reason;
   const std::string why(reason == Reason::kNone ? "it has not been asked for yet"
-                                                : Describe(reason).text);
+                                                : TextOf(reason, SaidOf::kPod));
   if (!ends.unknown().empty()) {
     return fmt::format("not while others hold what it needs, and nobody knows how long {} run: {}",
                        NamesOf(InTheWayOf(pod, ends.unknown())), why);

@@ -88,7 +88,7 @@ TEST(ApiJsonTest, ReasonCarriesCodeTextDetailAndTime) {
   pod.detail = "expected 2, found 1 \"free\"";
   const Json got = Json::parse(EncodePods(std::vector<PodView>{pod}))["pods"][0]["reason"];
   EXPECT_EQ(got, Json({{"code", "NoRoom"},
-                       {"text", "the node has too little free GPU capacity"},
+                       {"text", "no node has enough free GPU capacity"},
                        {"detail", "expected 2, found 1 \"free\""},
                        {"eligibleAt", nullptr}}));
 }

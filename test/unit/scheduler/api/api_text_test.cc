@@ -187,7 +187,7 @@ TEST(ApiTextTest, NodesAndPods) {
       R"json(ile":null,"milli":250,"mib":20480,"milliOfMemory":null}],"models":["h100","h)json"
       R"json(200"],"notModels":[],"minGpuMemoryMiB":null,"topology":null,"gang":"run","ga)json"
       R"json(ngSize":4,"expectedRuntimeSeconds":7200},"waitsSince":"2026-01-02T00:00:00Z")json"
-      R"json(,"reason":{"code":"NoRoom","text":"the node has too little free GPU capacity)json"
+      R"json(,"reason":{"code":"NoRoom","text":"no node has enough free GPU capacity)json"
       R"json(","detail":"expected 2, found 1","eligibleAt":"2026-01-03T00:00:00Z"},"obser)json"
       R"json(ved":"NoRoom"}]})json");
 }
@@ -216,7 +216,7 @@ TEST(ApiTextTest, Explanation) {
       R"json(illi":250,"mib":20480,"milliOfMemory":null}],"models":["h100","h200"],"notMo)json"
       R"json(dels":[],"minGpuMemoryMiB":null,"topology":null,"gang":"run","gangSize":4,"e)json"
       R"json(xpectedRuntimeSeconds":7200},"waitsSince":"2026-01-02T00:00:00Z","reason":{")json"
-      R"json(code":"NoRoom","text":"the node has too little free GPU capacity","detail":")json"
+      R"json(code":"NoRoom","text":"no node has enough free GPU capacity","detail":")json"
       R"json(expected 2, found 1","eligibleAt":"2026-01-03T00:00:00Z"},"observed":"NoRoom)json"
       R"json(","plan":{"role":"preemptor","name":"r-1","for":{"namespace":"team-b","name")json"
       R"json(:"train"},"leaf":null,"rule":"R1","phase":"Evicting","reason":null,"node":"g)json"
@@ -267,8 +267,8 @@ TEST(ApiTextTest, WhatIf) {
       R"json(Seconds":2,"lastCheckpoint":null,"evictedAt":"2026-01-02T00:00:00Z","goneAt")json"
       R"json(:null,"gone":false}],"reason":null},{"namespace":"team-b","name":"more","fit)json"
       R"json(s":false,"node":null,"devices":[],"victims":[],"rule":null,"cost":null,"sear)json"
-      R"json(ch":null,"evictions":[],"reason":{"code":"NoRoom","text":"the node has too l)json"
-      R"json(ittle free GPU capacity","detail":"","eligibleAt":null}}]})json");
+      R"json(ch":null,"evictions":[],"reason":{"code":"NoRoom","text":"no node has enough)json"
+      R"json( free GPU capacity","detail":"","eligibleAt":null}}]})json");
 }
 
 TEST(ApiTextTest, Reclaims) {

@@ -61,7 +61,7 @@ TEST_F(CliMcp, EachToolAnswersAsItsCommandDoes) {
     const char* has;
   };
   const Row table[] = {
-      {"explain", {{"pod", "team-a/second"}}, false, "too little free GPU capacity"},
+      {"explain", {{"pod", "team-a/second"}}, false, "enough free GPU capacity"},
       {"explain", {{"pod", "team-a/second"}, {"detail", "rank"}}, false, "Position 1 of 1"},
       {"explain", {{"pod", "team-a/second"}, {"detail", "each-node"}}, false, "gpu-1"},
       {"explain", {{"pod", "team-a/second"}, {"json", true}}, false, R"("name":"second")"},

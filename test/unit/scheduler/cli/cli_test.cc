@@ -254,8 +254,7 @@ TEST_F(CliOnServer, PodsAndTheQueueAreOfNamespaces) {
     EXPECT_EQ(outcome.out, wanted) << outcome.err;
     EXPECT_EQ(outcome.code, 0);
   }
-  EXPECT_NE(Ask({"queue"}).out.find("the node has too little free GPU capacity"),
-            std::string::npos);
+  EXPECT_NE(Ask({"queue"}).out.find("no node has enough free GPU capacity"), std::string::npos);
   EXPECT_EQ(Ask({"queue", "placed"}).err, "tranche: no waiting pod \"placed\" is known\n");
 }
 
@@ -376,7 +375,7 @@ spec:
   EXPECT_NE(fits.out.find("gpu-1"), std::string::npos);
   const Outcome no = Ask({"whatif", "-f", two.path()});
   EXPECT_EQ(no.code, 1) << no.err;
-  EXPECT_NE(no.out.find("the node has too little free GPU capacity"), std::string::npos) << no.out;
+  EXPECT_NE(no.out.find("no node has enough free GPU capacity"), std::string::npos) << no.out;
 }
 
 TEST_F(CliOnServer, PlanTellsWhoStartsAndWhoIsEvicted) {
@@ -478,7 +477,7 @@ TEST_F(CliOnServer, TopSumsModelsAndReasons) {
             "pods: 1 bound, 0 reserved, 0 claimed, 1 pending\n"
             "\n"
             "PODS  WAIT BECAUSE\n"
-            "   1  the node has too little free GPU capacity\n");
+            "   1  no node has enough free GPU capacity\n");
 }
 
 TEST_F(CliOnServer, AdviceFollowsWhatTopTells) {
