@@ -17,9 +17,47 @@ constexpr size_t kWholeDigits = 12;
 constexpr size_t kDurationDigits = 5;
 constexpr int kDurationParts = 4;
 constexpr size_t kMaxModel = 63;  // a label's value
+constexpr size_t kMostDays = 7;
 constexpr int64_t kMebibyte = 1 << 20;
 // 256Pi: times the quanta of a GPU this is still within 64 bits.
 constexpr int64_t kMostMebibytes = int64_t{256} << 30;
+
+constexpr std::array kWeekdays = {
+    Choice<int>{"Mon", 0}, Choice<int>{"Tue", 1}, Choice<int>{"Wed", 2}, Choice<int>{"Thu", 3},
+    Choice<int>{"Fri", 4}, Choice<int>{"Sat", 5}, Choice<int>{"Sun", 6}};
+
+// "08:30" -> 510; "24:00" is the end of the day.
+std::optional<int> MinuteOf(std::string_view text) {
+  constexpr std::string_view kShape = "00:00";
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (text.size() != kShape.size() || text[2] != ':') return std::nullopt;
+  for (const size_t at : {0, 1, 3, 4}) {
+    if (!is_digit(text[at])) return std::nullopt;
+  }
+  const int hour = (text[0] - '0') * 10 + (text[1] - '0');
+  const int minute = (text[3] - '0') * 10 + (text[4] - '0');
+  if (minute > 59 || hour > 24 || (hour == 24 && minute > 0)) return std::nullopt;
+  return hour * 60 + minute;
+}
+
+std::optional<int> MinuteIn(const Field& field, int most, std::string_view rule) {
+  const auto text = field.Text();
+  const std::optional<int> minute = text ? MinuteOf(*text) : std::nullopt;
+  if (minute && *minute <= most) return minute;
+  field.Fail(rule);
+  return std::nullopt;
+}
+
+uint8_t DaysOf(const Field& field) {
+  unsigned days = 0;
+  for (const Field& item : field.Items(1, kMostDays)) {
+    int day = 0;
+    if (!ReadChoice(item, kWeekdays, day)) continue;
+    if ((days >> day & 1U) != 0) item.Fail("every item once");
+    days |= 1U << day;
+  }
+  return static_cast<uint8_t>(days);
+}
 
 // A decimal with at most `decimals` digits after the point, in units of the last of them.
 std::optional<int64_t> ParseDecimal(std::string_view text, size_t decimals) {
@@ -91,6 +129,44 @@ std::optional<Millis> ParseDuration(std::string_view text) {
 }
 
 }  // namespace
+
+std::optional<TimeZone> ZoneOf(const Field& field) {
+  const auto text = field.Text();
+  std::optional<TimeZone> zone = text ? TimeZone::Load(*text) : std::nullopt;
+  if (!zone) field.Fail("a time zone this machine knows, such as \"Europe/Paris\"");
+  return zone;
+}
+
+WeekHours WeekHoursOf(const Field& field, TimeZone* zone) {
+  constexpr int kMinutes = 24 * 60;
+  WeekHours hours;
+  std::optional<int> from;
+  std::optional<int> to;
+  const Field::Member days = {"days", [&](const Field& item) { hours.days = DaysOf(item); }};
+  const Field::Member begin = {"from",
+                               [&](const Field& item) {
+                                 from = MinuteIn(item, kMinutes - 1,
+                                                 "a time of the day, \"00:00\" to \"23:59\"");
+                               },
+                               "a time of the day"};
+  const Field::Member end = {"to",
+                             [&](const Field& item) {
+                               to = MinuteIn(item, kMinutes,
+                                             "a time of the day, \"00:00\" to \"24:00\"");
+                             },
+                             "a time of the day"};
+  if (zone == nullptr) {
+    field.ReadMembers({days, begin, end});
+  } else {
+    field.ReadMembers({days, begin, end, {"timeZone", [zone](const Field& item) {
+                                            Assign(*zone, ZoneOf(item));
+                                          }}});
+  }
+  if (from && to && *from == *to) field.Fail("to to be another time than from");
+  Assign(hours.from, from);
+  Assign(hours.to, to);
+  return hours;
+}
 
 std::optional<int64_t> ThousandthsOf(const Field& field, int64_t most_whole) {
   return DecimalOf(field, most_whole, 3);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "policy/field.h"
+#include "policy/time_zone.h"
 #include "topology/base/units.h"
 
 namespace tranche {
@@ -28,6 +29,12 @@ std::optional<Millis> DurationOf(const Field& field);
 
 // A Kubernetes quantity of bytes, 1Mi..256Pi, rounded down to MiB.
 std::optional<Mebibytes> MemoryOf(const Field& field);
+
+// A time zone by its IANA name.
+std::optional<TimeZone> ZoneOf(const Field& field);
+// Hours of some days: {"days":["Sat"],"from":"22:00","to":"04:00"}, days absent: every day. With
+// `zone` also "timeZone".
+WeekHours WeekHoursOf(const Field& field, TimeZone* zone = nullptr);
 
 // A GPU model name or "any" in lower case; nullopt for text that cannot be one.
 std::optional<std::string> ModelNamed(std::string_view text);

@@ -19,7 +19,7 @@ constexpr std::array kRules = {
     Choice<int>{"R2b", 2},        Choice<int>{"R3", 3},           Choice<int>{"R5", 4},
     Choice<int>{"Drain", 5},      Choice<int>{"Shrink", 6},       Choice<int>{"Gang", 7},
     Choice<int>{"MaxRuntime", 8}, Choice<int>{"Maintenance", 10}, Choice<int>{"Unhealthy", 11},
-    Choice<int>{"Idle", 12}};
+    Choice<int>{"Idle", 12},      Choice<int>{"Consolidate", 13}, Choice<int>{"MigLayout", 14}};
 enum class Beneficiary { kPod, kGang, kObject };
 constexpr std::array kBeneficiaries = {Choice<Beneficiary>{"Pod", Beneficiary::kPod},
                                        Choice<Beneficiary>{"Gang", Beneficiary::kGang},

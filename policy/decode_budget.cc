@@ -38,16 +38,6 @@ constexpr std::array kExhaustions = {Choice<OnExhaustion>{"Warn", OnExhaustion::
                                      Choice<OnExhaustion>{"Block", OnExhaustion::kBlock},
                                      Choice<OnExhaustion>{"Drain", OnExhaustion::kDrain}};
 
-void ReadZone(const Field& field, TimeZone& target) {
-  const auto text = field.Text();
-  const std::optional<TimeZone> zone = text ? TimeZone::Load(*text) : std::nullopt;
-  if (zone) {
-    target = *zone;
-  } else {
-    field.Fail("a time zone this machine knows, such as \"Europe/Paris\"");
-  }
-}
-
 void ReadRolling(const Field& field, Millis& target) {
   const std::optional<Millis> duration = DurationOf(field);
   if (duration && (*duration < kShortestRolling || *duration > kLongestRolling)) {
@@ -61,7 +51,7 @@ void ReadWindow(const Field& field, BudgetWindow& window) {
   bool has_duration = false;
   const bool is_object = field.ReadMembers(
       {{"type", [&](const Field& type) { type_known = ReadChoice(type, kWindows, window.type); }},
-       {"timeZone", [&](const Field& zone) { ReadZone(zone, window.zone); }},
+       {"timeZone", [&](const Field& zone) { Assign(window.zone, ZoneOf(zone)); }},
        {"duration", [&](const Field& duration) {
           has_duration = true;
           ReadRolling(duration, window.duration);

@@ -59,6 +59,8 @@ constexpr std::array kOnUnhealthy = {Choice<OnUnhealthy>{"Keep", OnUnhealthy::kK
                                      Choice<OnUnhealthy>{"Drain", OnUnhealthy::kDrain}};
 constexpr std::array kEvictingEdits = {Choice<EvictingEdits>{"Warn", EvictingEdits::kWarn},
                                        Choice<EvictingEdits>{"Refuse", EvictingEdits::kRefuse}};
+constexpr std::array kConsolidate = {Choice<Consolidate>{"Off", Consolidate::kOff},
+                                     Choice<Consolidate>{"On", Consolidate::kOn}};
 constexpr std::array kOnIdle = {Choice<OnIdle>{"Evict", OnIdle::kEvict},
                                 Choice<OnIdle>{"Keep", OnIdle::kKeep}};
 
@@ -219,6 +221,22 @@ void ReadPreemption(const Field& field, GpuPolicy& policy) {
        {"waitForNodes", [&](const Field& time) { ReadWait(time, policy); }}});
 }
 
+// "Apply", or {"mode":"Apply","window":{...}}.
+void ReadMig(const Field& field, GpuPolicy& policy) {
+  policy.mig_window.reset();
+  if (field.Text()) {
+    ReadChoice(field, kMigModes, policy.mig);
+    return;
+  }
+  field.ReadMembers({{"mode", [&](const Field& mode) { ReadChoice(mode, kMigModes, policy.mig); },
+                      "\"Off\", \"Advise\" or \"Apply\""},
+                     {"window", [&](const Field& window) {
+                        MigWindow read;
+                        read.hours = WeekHoursOf(window, &read.zone);
+                        policy.mig_window = std::move(read);
+                      }}});
+}
+
 void ReadSpec(const Field& spec, GpuPolicy& policy) {
   // What is said of pods holds wherever they go.
   const auto of_pods = [&policy](Field::Reader read) -> Field::Reader {
@@ -245,7 +263,9 @@ void ReadSpec(const Field& spec, GpuPolicy& policy) {
        {"evictingEdits", of_pods([&](const Field& field) {
           ReadChoice(field, kEvictingEdits, policy.evicting_edits);
         })},
-       {"mig", of_pods([&](const Field& mig) { ReadChoice(mig, kMigModes, policy.mig); })},
+       {"mig", of_pods([&](const Field& mig) { ReadMig(mig, policy); })},
+       {"consolidate",
+        of_pods([&](const Field& field) { ReadChoice(field, kConsolidate, policy.consolidate); })},
        {"agents", of_pods([&](const Field& agents) {
           agents.ReadMembers({{"hamiVersion", [&](const Field& version) {
                                  ReadHamiVersion(version, policy.hami_minor);

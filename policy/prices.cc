@@ -43,18 +43,6 @@ constexpr std::array kCapacityLabels = {
 constexpr std::array<std::string_view, 7> kDayNames = {"Mon", "Tue", "Wed", "Thu",
                                                        "Fri", "Sat", "Sun"};
 
-bool HasDay(const PriceHours& hours, int weekday) {
-  return (hours.days >> ((weekday + 7) % 7) & 1U) != 0;
-}
-
-// Do the hours hold at that time of that day, be it that they began the day before?
-bool Holds(const PriceHours& hours, int weekday, Millis of_day) {
-  const std::chrono::minutes from(hours.from);
-  const std::chrono::minutes to(hours.to);
-  if (from < to) return HasDay(hours, weekday) && of_day >= from && of_day < to;
-  return (HasDay(hours, weekday) && of_day >= from) || (HasDay(hours, weekday - 1) && of_day < to);
-}
-
 struct HoursAt {
   bool hold = true;
   Instant until = Instant::max();
@@ -66,8 +54,8 @@ HoursAt HoursOf(const GpuPrice& price, Instant at) {
   const int weekday = TimeZone::Weekday(local.day);
   HoursAt result{false, Instant::max()};
   Millis next = std::chrono::hours(24);
-  for (const PriceHours& hours : price.hours) {
-    result.hold = result.hold || Holds(hours, weekday, local.of_day);
+  for (const WeekHours& hours : price.hours) {
+    result.hold = result.hold || hours.HoldAt(weekday, local.of_day);
     for (const Millis end :
          {Millis(std::chrono::minutes(hours.from)), Millis(std::chrono::minutes(hours.to))}) {
       if (end > local.of_day) next = std::min(next, end);
@@ -95,10 +83,10 @@ int Exactness(const GpuPrice& price) {
   return exactness;
 }
 
-std::string HoursText(const PriceHours& hours) {
+std::string HoursText(const WeekHours& hours) {
   std::string days;
   for (int day = 0; day < 7; ++day) {
-    if (!HasDay(hours, day)) continue;
+    if (!hours.HasDay(day)) continue;
     const std::string_view name = kDayNames.at(static_cast<size_t>(day));
     days += fmt::format("{}\"{}\"", days.empty() ? "" : ",", name);
   }
@@ -163,7 +151,7 @@ std::string PriceSpecText(const GpuPrice& price) {
   add("model", price.model);
   if (!price.hours.empty()) {
     std::vector<std::string> hours;
-    for (const PriceHours& one : price.hours) hours.push_back(HoursText(one));
+    for (const WeekHours& one : price.hours) hours.push_back(HoursText(one));
     text += fmt::format(R"(,"hours":[{}])", fmt::join(hours, ","));
     add("timeZone", price.zone.name());
   }

@@ -64,9 +64,18 @@ enum class OnUnhealthy : uint8_t { kKeep, kDrain };
 enum class OnIdle : uint8_t { kEvict, kKeep };
 // What becomes of an edit by which pods of the policy's namespaces would be evicted at once.
 enum class EvictingEdits : uint8_t { kWarn, kRefuse };
+// Whether nodes with little work that may be moved are emptied.
+enum class Consolidate : uint8_t { kOff, kOn };
 // Whether nodes are told to kube-scheduler before it asks: for backlogs in large fleets, always, or
 // never.
 enum class Nominate : uint8_t { kAuto, kOn, kOff };
+
+// When nodes may be emptied for another MIG layout (mig.window).
+struct MigWindow {
+  WeekHours hours;
+  TimeZone zone;
+  friend bool operator==(const MigWindow&, const MigWindow&) = default;
+};
 
 // What a GPUPolicy with spec.selector.nodes says of its nodes, whoever asks; absent: as the policy
 // of the pod's namespace says.
@@ -87,7 +96,9 @@ struct GpuPolicy {
   // placement.money: milli-GPU of waste that a unit of the currency an hour counts as much as; 0:
   // money has no say; absent: a GPU at the highest price there is counts kAutoMoney.
   std::optional<int> money_rate;
-  MigMode mig = MigMode::kOff;
+  MigMode mig = MigMode::kOff;          // mig.mode
+  std::optional<MigWindow> mig_window;  // absent: nodes are never emptied for their layout
+  Consolidate consolidate = Consolidate::kOff;
   TopologyWish topology = TopologyWish::kPreferred;  // topology.default
   DomainLabels domains;                              // topology.labels
   // Fractions on nodes with nothing that enforces them: a packing promise only.
@@ -273,15 +284,6 @@ struct GpuPool {
 
 // ---- GPUPrice -----------------------------------------------------------------------------------
 
-// Hours of some days by the clocks of a place. Where `to` is not after `from` they end on the next
-// day, and the day is the one they began on. Clocks set back repeat hours, and both count.
-struct PriceHours {
-  uint8_t days = 0x7F;  // bit 0 Monday .. bit 6 Sunday
-  int from = 0;         // minutes of the day, 0..1439
-  int to = 1440;        // minutes of the day, 0..1440, another than `from`
-  friend bool operator==(const PriceHours&, const PriceHours&) = default;
-};
-
 // GPUPrice.spec; money in millionths of the currency. An absent field holds for everything.
 struct GpuPrice {
   std::string name;
@@ -290,9 +292,9 @@ struct GpuPrice {
   std::string pool;                 // name of a GPUPool; empty: any
   std::string instance_type;        // label node.kubernetes.io/instance-type; empty: any
   std::optional<CapacityType> capacity;
-  std::string model;              // lower case GPU model name; empty: any
-  std::vector<PriceHours> hours;  // empty: always
-  TimeZone zone;                  // of `hours`
+  std::string model;             // lower case GPU model name; empty: any
+  std::vector<WeekHours> hours;  // empty: always
+  TimeZone zone;                 // of `hours`
   friend bool operator==(const GpuPrice&, const GpuPrice&) = default;
 };
 

@@ -73,6 +73,18 @@ int TimeZone::Weekday(const CivilDay& day) {
   return static_cast<int>(absl::GetWeekday(absl::CivilDay(day.year, day.month, day.day)));
 }
 
+bool WeekHours::HoldAt(int weekday, Millis of_day) const {
+  const std::chrono::minutes begin(from);
+  const std::chrono::minutes end(to);
+  if (begin < end) return HasDay(weekday) && of_day >= begin && of_day < end;
+  return (HasDay(weekday) && of_day >= begin) || (HasDay(weekday - 1) && of_day < end);
+}
+
+bool WeekHours::HoldAt(const TimeZone& zone, Instant at) const {
+  const LocalTime local = zone.LocalAt(at);
+  return HoldAt(TimeZone::Weekday(local.day), local.of_day);
+}
+
 std::optional<Instant> ParseInstant(std::string_view text) {
   constexpr size_t kShortest = sizeof("2026-01-01T00:00:00Z") - 1;
   constexpr size_t kLongest = 64;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,6 +52,19 @@ class TimeZone {
 
  private:
   std::string name_ = "UTC";
+};
+
+// Hours of some days by the clocks of a place. Where `to` is not after `from` they end on the next
+// day, and the day is the one they began on. Clocks set back repeat hours, and both count.
+struct WeekHours {
+  uint8_t days = 0x7F;  // bit 0 Monday .. bit 6 Sunday
+  int from = 0;         // minutes of the day, 0..1439
+  int to = 1440;        // minutes of the day, 0..1440, another than `from`
+  // Do they hold at that time of that day (0 Monday), be it that they began the day before?
+  bool HoldAt(int weekday, Millis of_day) const;
+  bool HoldAt(const TimeZone& zone, Instant at) const;
+  bool HasDay(int weekday) const { return (days >> ((weekday + 7) % 7) & 1U) != 0; }
+  friend bool operator==(const WeekHours&, const WeekHours&) = default;
 };
 
 // A moment as RFC 3339 writes it ("2026-03-01T22:00:00Z", an offset or fractions of a second are

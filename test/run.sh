@@ -27,7 +27,7 @@ read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
 jobs=$(nproc)
 ci=${TRANCHE_CI:-0}
 passed=0 failed=0 skipped=0
-failures=()
+failures=() besides=()
 scratch=$(mktemp -d)
 control_plane_builder=
 asan_builder=
@@ -163,20 +163,19 @@ build() {  # PRESET [TARGET ...]
   }
 }
 
-# Runs the cases with one of the labels, all for ''; further arguments are put before ctest.
+# Cases with one of the labels, all for ''; arguments are put before ctest, $besides behind it.
 ctest_cases() {  # PRESET LABELS [PREFIX ...]
-  local preset=$1 status=0
-  local labels=(${2:+--label-regex "$2"})
+  local preset=$1 status=0 labels=(${2:+--label-regex "$2"})
   shift 2
   heading "$preset: test"
-  "$@" ctest --preset "$preset" --parallel "$jobs" "${labels[@]}" --progress \
+  "$@" ctest --preset "$preset" --parallel "$jobs" "${labels[@]}" "${besides[@]}" --progress \
     --output-junit "$scratch/$preset.xml" || status=$?
   count "$status" "$preset" "$scratch/$preset.xml"
   if [[ -s $scratch/$preset.xml ]]; then python3 test/count.py --longest "$scratch/$preset.xml"; fi
 }
 
-# Runs a binary's cases in sixteen processes, as many at a time as there are cores: a sanitizer
-# takes longer to begin a process than most cases take. The release build runs each case alone.
+# Runs a binary's cases in sixteen processes, as many at a time as there are cores: a process takes
+# longer to begin than most cases take, with a sanitizer above all. `ctest` runs each case alone.
 sharded_cases() {  # PRESET BINARY
   local shard status=0
   heading "$1: $2"
@@ -202,15 +201,19 @@ sharded_cases() {  # PRESET BINARY
   rm -r "$scratch/shards"
 }
 
-quick() {
-  build release unit_tests property_tests agent_tests tranche-scenario scenario_tests || return 0
-  ctest_cases release '^(unit_tests|property_tests|agent_tests|scenario|tidy)$'
+# The unit tests, then others with one of the labels, which count the marks of both.
+release_cases() {  # LABELS
+  TRANCHE_MARKS_FILE=$root/build/release/marks_reached.txt sharded_cases release unit_tests
+  local besides=(--label-exclude '^unit_tests$' --fixture-exclude-setup marks)
+  ctest_cases release "$1"
 }
 
-release() {
-  build release || return 0
-  ctest_cases release ''
+quick() {
+  build release unit_tests property_tests agent_tests tranche-scenario scenario_tests || return 0
+  release_cases '^(property_tests|agent_tests|scenario|tidy)$'
 }
+
+release() { build release && release_cases '' || return 0; }
 
 # Runs the simulator; its seeds and what they are to be called.
 simulate() {  # STEP ARGUMENT ...

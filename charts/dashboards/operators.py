@@ -131,6 +131,12 @@ def fragmentation():
               [(grown("tranche_mig_changes_total", "outcome"), "{{outcome}}")], NUMBER, 12),
         graph("Nodes whose MIG layout is being changed", "They take no new pods meanwhile.",
               [(top("tranche_mig_changes_pending"), "nodes")], NUMBER, 12),
+        graph("Nodes emptied", "How it ended: gone (an autoscaler took it away), kept (nobody "
+              "did), needed by somebody, given up.",
+              [(grown("tranche_node_emptyings_total", "outcome"), "{{outcome}}")], NUMBER, 12),
+        graph("Nodes that are emptied", "By consolidate or mig.window; they take no new pods "
+              "meanwhile.",
+              [(top("tranche_node_emptyings_pending"), "nodes")], NUMBER, 12),
     ]
 
 

@@ -42,17 +42,25 @@ enum class ReclaimRule : uint8_t {
   kMaintenance,  // maintenance of its node's pool begins
   kUnhealthy,    // its GPU has been unhealthy for a while
   kIdle,         // its GPUs have done nothing for as long as its class allows
+  kConsolidate,  // its node is emptied, for others have room for what runs there
+  kMigLayout,    // its node is emptied for another MIG layout
 };
 std::string_view ReclaimRuleName(ReclaimRule rule);  // "R0", "R1", "R2a", ..., "Drain", ...
-inline constexpr int kReclaimRules = static_cast<int>(ReclaimRule::kIdle) + 1;
+inline constexpr int kReclaimRules = static_cast<int>(ReclaimRule::kMigLayout) + 1;
 
 // The work had what its class gives it: it has lost nothing, and is owed nothing.
 constexpr bool HadItsTime(ReclaimRule rule) {
   return rule == ReclaimRule::kMaxRuntime || rule == ReclaimRule::kIdle;
 }
+// The work is moved, for there is room elsewhere: nobody needs its devices, so everything that
+// protects work holds.
+constexpr bool MovesWork(ReclaimRule rule) {
+  return rule == ReclaimRule::kConsolidate || rule == ReclaimRule::kMigLayout;
+}
 // Work that has to end, each for itself, whoever waits.
 constexpr bool EndsByItself(ReclaimRule rule) {
-  return HadItsTime(rule) || rule == ReclaimRule::kMaintenance || rule == ReclaimRule::kUnhealthy;
+  return HadItsTime(rule) || MovesWork(rule) || rule == ReclaimRule::kMaintenance ||
+         rule == ReclaimRule::kUnhealthy;
 }
 
 // A charge on one model's line; kNoLine where no quota names the model (then only `any` counts).

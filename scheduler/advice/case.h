@@ -30,7 +30,12 @@ struct AdvicePod {
   Picks picks;
   PodUse use;
   bool known = true;      // its devices are what we wrote, not a guess
-  bool evictable = true;  // somebody makes it anew, and its class and guards would let it go
+  bool evictable = true;  // somebody makes it anew, and its class would let it go
+  // A node may be emptied of it, by GPUPolicy consolidate or mig.window (MayBeMoved, and nothing
+  // guards it now).
+  bool moves_to_consolidate = false;
+  bool moves_for_layout = false;
+  bool leaves = false;  // it was asked to: whoever takes its place waits, or has one
   // GPU-milliseconds of work lost if it went now (since start or checkpoint, capped by its class).
   int64_t lost_gpu_ms = 0;
 };

@@ -103,6 +103,16 @@ LeastNeed LeastOf(const Inventory& inventory, const PodRequest& request, const C
 
 }  // namespace
 
+int64_t MilliOf(const AdvicePod& pod, const Inventory& inventory) {
+  int64_t milli = 0;
+  for (const CardUse& use : pod.use.cards) milli += use.milli.count();
+  for (const InstanceUse& use : pod.use.instances) {
+    const auto pool = static_cast<std::size_t>(use.pool);
+    if (pool < inventory.pools.size()) milli += inventory.pools[pool].milli.count();
+  }
+  return milli;
+}
+
 DefragBooks::DefragBooks(const AdviceCase& fleet, std::vector<int> room_sizes)
     : fleet_(fleet), room_sizes_(std::move(room_sizes)) {
   for (const GpuClass& workload_class : fleet.classes) {

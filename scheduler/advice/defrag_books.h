@@ -38,6 +38,9 @@ struct DefragTarget {
   std::optional<DefragSlice> slice;  // nullopt: whole GPUs
 };
 
+// Thousandths of GPUs that the pod uses where it is.
+int64_t MilliOf(const AdvicePod& pod, const Inventory& inventory);
+
 class DefragBooks {
  public:
   // `room_sizes`: numbers of GPUs on one node that somebody wants together. `fleet` outlives it.

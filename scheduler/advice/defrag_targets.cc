@@ -54,15 +54,6 @@ std::vector<int> LargeProfiles(const Inventory& inventory) {
   return large;
 }
 
-int64_t MilliOf(const AdvicePod& pod, const Inventory& inventory) {
-  int64_t milli = 0;
-  for (const CardUse& use : pod.use.cards) milli += use.milli.count();
-  for (const InstanceUse& use : pod.use.instances) {
-    milli += inventory.pools[static_cast<std::size_t>(use.pool)].milli.count();
-  }
-  return milli;
-}
-
 }  // namespace
 
 std::vector<RoomDemand> RoomDemands(const AdviceCase& fleet) {

@@ -92,6 +92,13 @@ Json DefragmentJson(const DefragAdvice& advice) {
           {"notes", advice.notes}};
 }
 
+Json EmptiedJson(const EmptiedNode& node) {
+  return {{"node", node.node.str()},
+          {"gpus", node.gpus},
+          {"moves", ListOf(node.moves, MoveJson)},
+          {"lostGpuSeconds", CeilSeconds(node.lost_gpu_ms)}};
+}
+
 }  // namespace
 
 Advice MakeAdvice(const AdviceCase& fleet) {
@@ -102,6 +109,7 @@ Advice MakeAdvice(const AdviceCase& fleet) {
     advice.repartition = PlanRepartition(fleet, kPlanLimits);
   }
   advice.defragment = AdviseDefragmentation(fleet, {});
+  advice.consolidate = PlanConsolidation(fleet, {});
   return advice;
 }
 
@@ -113,6 +121,7 @@ std::string EncodeAdvice(const Advice& advice) {
          {"notes", advice.split.notes}}},
        {"repartition", advice.repartition ? RepartitionJson(*advice.repartition) : Json()},
        {"defragment", DefragmentJson(advice.defragment)},
+       {"consolidate", ListOf(advice.consolidate, EmptiedJson)},
        {"at", wire::FormatTime(advice.at)}});
 }
 

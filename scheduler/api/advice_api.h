@@ -1,4 +1,5 @@
-// GET /api/v1/advice: how to divide the fleet, which MIG layouts to change, which pods to restart.
+// GET /api/v1/advice: how to divide the fleet, which MIG layouts to change, which pods to restart,
+// which nodes to empty.
 //
 // The cluster is copied under the engine's lock and weighed outside of it. An answer is kept for a
 // while, so that a dashboard that asks often costs no more than one that asks rarely.
@@ -11,11 +12,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "scheduler/advice/case.h"
 #include "scheduler/advice/defragment.h"
+#include "scheduler/advice/emptying.h"
 #include "scheduler/advice/fleet_split.h"
 #include "scheduler/advice/repartition.h"
 #include "scheduler/api/router.h"
@@ -27,6 +30,7 @@ struct Advice {
   SplitAdvice split;
   std::optional<RepartitionPlan> repartition;  // nullopt: GPUPolicy.mig is Off
   DefragAdvice defragment;
+  std::vector<EmptiedNode> consolidate;
 };
 
 // What advice shows and the mig_controller carries out, one node at a time.

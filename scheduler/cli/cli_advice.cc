@@ -132,12 +132,28 @@ void PrintDefragment(const Json& advice, std::ostream& out) {
   PrintNotes(advice.at("notes"), out);
 }
 
+void PrintConsolidation(const Json& nodes, std::ostream& out) {
+  out << "\nNodes that could be empty: what little they run may be moved, and has room elsewhere\n";
+  Table table({"NODE", "GPUS", "LOST", "MOVE", "QUOTA", "TO"});
+  for (const Json& node : nodes) {
+    Once once;
+    for (const Json& move : node.at("moves")) {
+      table.Add({once(Text(node, "node")), once(Text(node, "gpus")),
+                 fmt::format("{} GPU-s", Whole(move, "lostGpuSeconds")), Text(move, "pod"),
+                 Text(move, "leaf"), Text(move, "to")});
+      once.Next();
+    }
+  }
+  out << (table.empty() ? "none\n" : table.Text(TerminalOf(out)));
+}
+
 }  // namespace
 
 void PrintAdvice(const Json& advice, std::ostream& out) {
   PrintSplit(advice.at("split"), out);
   PrintRepartition(advice.at("repartition"), out);
   PrintDefragment(advice.at("defragment"), out);
+  PrintConsolidation(advice.at("consolidate"), out);
 }
 
 void PrintEditPlan(const Json& plan, std::ostream& out) {

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "quota/tree/limits.h"
+#include "scheduler/advice/emptying.h"
 #include "scheduler/controllers/mig_config_map.h"
 
 namespace tranche {
@@ -20,6 +23,9 @@ constexpr const char* kLabel = "nvidia.com/mig.config";
 // Until a file that could not be read is asked for again.
 constexpr Millis kPostponed{270'000};
 constexpr const char* kHeld = "its MIG layout is being changed";
+constexpr const char* kEmptied = "it is being emptied for another MIG layout";
+// Busy nodes looked at for one that would serve who waits.
+constexpr std::size_t kMostBusy = 8;
 
 std::string OrNone(const std::string& text) { return text.empty() ? "none" : text; }
 
@@ -84,9 +90,9 @@ void MigController::Tick(Instant now) {
     if (now - *looked_ >= kWatchEvery) Watch(now);
     return;
   }
-  if (hooks_.mode() == MigMode::kApply && (!looked_ || now - *looked_ >= kPlanEvery)) {
-    LookForWork(now);
-  }
+  if (looked_ && now - *looked_ < kPlanEvery) return;
+  if (emptying_) return GoOnEmptying(now);
+  if (hooks_.mode() == MigMode::kApply) LookForWork(now);
 }
 
 void MigController::LookForWork(Instant now) {
@@ -100,13 +106,104 @@ void MigController::LookForWork(Instant now) {
   const RepartitionPlan plan = hooks_.plan(fleet);
   const auto chosen = std::ranges::find_if(
       plan.nodes, [&](const NodeRepartition& node) { return MayTry(fleet, node); });
-  if (chosen == plan.nodes.end()) return;
-  const auto written = in_file_.find(chosen->config_name);
+  if (chosen != plan.nodes.end()) return TakeUp(fleet, *chosen, now);
+  if (hooks_.may_empty(now)) LookForBusy(fleet, now);
+}
+
+void MigController::TakeUp(const AdviceCase& fleet, const NodeRepartition& node, Instant now) {
+  const auto written = in_file_.find(node.config_name);
   if (written == in_file_.end()) {
-    ReadFile(*chosen);
+    ReadFile(node);
   } else if (now - written->second >= kSpread) {
-    Begin(*chosen, *Find(fleet, chosen->node), now);
+    Begin(node, *Find(fleet, node.node), now);
   }
+}
+
+void MigController::LookForBusy(const AdviceCase& fleet, Instant now) {
+  std::erase_if(emptied_, [now](const auto& entry) { return now - entry.second >= kNotAgain; });
+  std::vector<std::pair<int64_t, const AdviceNode*>> busy;  // lost, node
+  for (const AdviceNode& node : fleet.nodes) {
+    const bool cut = node.has_mig_manager && node.open && node.mig_strategy == MigStrategy::kMixed;
+    if (!cut || emptied_.contains(node.name) || NobodyHolds(fleet, node)) continue;
+    int64_t lost = 0;
+    const auto here = static_cast<std::size_t>(&node - fleet.nodes.data());
+    for (auto pod = std::ranges::lower_bound(fleet.pods, here, {}, &AdvicePod::node);
+         pod != fleet.pods.end() && pod->node == here; ++pod) {
+      lost = AddSaturating(lost, pod->lost_gpu_ms);
+    }
+    busy.emplace_back(lost, &node);
+  }
+  std::ranges::stable_sort(busy, {}, [](const auto& entry) { return entry.first; });
+  std::size_t looked_at = 0;
+  for (const auto& [lost, node] : busy) {
+    const auto moved = PlanEmptying(fleet, node->name, EmptyFor::kLayout, {});
+    if (!moved) continue;
+    if (++looked_at > kMostBusy) return;
+    if (!WouldServe(fleet, *node)) continue;
+    hooks_.hold(node->name, kEmptied);
+    if (!hooks_.empty(node->name)) {
+      hooks_.hold(node->name, "");
+      emptied_[node->name] = now;
+      continue;
+    }
+    emptying_ = Emptying{node->name, now};
+    emptying_nodes_ = 1;
+    const std::string what = fmt::format(
+        "it is emptied for another MIG layout: {} pod{} may be moved and have room "
+        "elsewhere",
+        moved->moves.size(), moved->moves.size() == 1 ? "" : "s");
+    spdlog::info("node {}: {}", node->name.str(), what);
+    return Tell(node->name, Gravity::kNormal, what, now);
+  }
+}
+
+bool MigController::WouldServe(const AdviceCase& fleet, const AdviceNode& node) const {
+  const RepartitionPlan plan = hooks_.plan(WithoutWorkOn(fleet, node.name));
+  return plan.waiting_served > 0 &&
+         std::ranges::any_of(plan.nodes, [&](const NodeRepartition& changed) {
+           return changed.node == node.name && changed.guards.empty() &&
+                  changed.config_name != node.mig_config &&
+                  !refused_.contains({changed.node, changed.config_name});
+         });
+}
+
+void MigController::GoOnEmptying(Instant now) {
+  looked_ = now;
+  AdviceCase fleet = hooks_.look();
+  const NodeName name = emptying_->node;
+  const AdviceNode* const node = Find(fleet, name);
+  if (node == nullptr) return StopEmptying("the node is gone, or has no GPUs", now);
+  if (hooks_.mode() != MigMode::kApply || !hooks_.may_empty(now)) {
+    return StopEmptying("mig.window of the GPUPolicy is over", now);
+  }
+  if (now - emptying_->begun >= kMostEmptying) return StopEmptying("it took too long", now);
+  if (!NobodyHolds(fleet, *node)) {
+    if (!PlanEmptying(fleet, name, EmptyFor::kLayout, {})) {
+      return StopEmptying("not all of its work may be moved and has room elsewhere any more", now);
+    }
+    // What is borrowed may be other work by now.
+    hooks_.empty(name);
+    return;
+  }
+  // Held by us alone: others may come as soon as its layout is another.
+  fleet.nodes[static_cast<std::size_t>(node - fleet.nodes.data())].open = true;
+  const RepartitionPlan plan = hooks_.plan(fleet);
+  const auto changed = std::ranges::find(plan.nodes, name, &NodeRepartition::node);
+  if (changed == plan.nodes.end() || !MayTry(fleet, *changed)) {
+    return StopEmptying("no other layout of it is to be made now", now);
+  }
+  TakeUp(fleet, *changed, now);
+}
+
+void MigController::StopEmptying(const std::string& why, Instant now) {
+  const NodeName node = std::exchange(emptying_, std::nullopt)->node;
+  hooks_.spare(node);
+  hooks_.hold(node, "");
+  emptying_nodes_ = 0;
+  emptied_[node] = now;
+  const std::string what = "it takes GPU pods again, with the layout it has: " + why;
+  spdlog::info("node {}: {}", node.str(), what);
+  Tell(node, Gravity::kNormal, what, now);
 }
 
 bool MigController::MayTry(const AdviceCase& fleet, const NodeRepartition& node) const {
@@ -238,6 +335,12 @@ void MigController::Begin(const NodeRepartition& plan, const AdviceNode& before,
   change_->layout_after = LayoutAfter(change_->layout_before, plan);
   change_->begun = now;
   pending_ = 1;
+  if (emptying_) {
+    hooks_.spare(plan.node);
+    emptied_[plan.node] = now;
+    emptying_.reset();
+    emptying_nodes_ = 0;
+  }
   hooks_.hold(plan.node, kHeld);
   // From here on nobody new comes; who came since the plan was made has its GPU.
   const AdviceCase fleet = hooks_.look();

@@ -1,7 +1,9 @@
 // Carries out what PlanRepartition plans, where GPUPolicy.mig is Apply: one node at a time, GPUs
-// nobody uses, through mig-manager.
+// nobody uses, through mig-manager. Where there are none that would serve who waits, and while
+// mig.window lasts, a node is emptied first: of work that may be moved and has room elsewhere.
 //
 //   write the layout into mig-parted's file -> wait until the node's kubelet has it -> plan again;
+//   [keep new pods off a busy node, have its work leave, until nobody is there]
 //   hold the node -> look again: still idle? -> set its label -> watch until mig-manager is done
 //   and the node advertises what was planned -> let go of the node
 //
@@ -50,6 +52,8 @@ class MigController {
   // After this an event reports a change without an answer, and one with an answer is judged.
   static constexpr Millis kPatience{600'000};
   static constexpr Millis kNotAgain{3'600'000};
+  // From the choice of a busy node until it is empty.
+  static constexpr Millis kMostEmptying{3'600'000};
 
   // What it needs of the rest; all are called without locks.
   struct Hooks {
@@ -60,6 +64,10 @@ class MigController {
     std::function<RepartitionPlan(const AdviceCase&)> plan;
     // Engine::SetHeld; `why` empty: no longer.
     std::function<void(const NodeName& node, const std::string& why)> hold;
+    std::function<bool(Instant now)> may_empty;  // GPUPolicy.mig.window is open
+    // Engine::SetEmptied by rule MigLayout; and no longer.
+    std::function<bool(const NodeName& node)> empty;
+    std::function<void(const NodeName& node)> spare;
   };
 
   // All must outlive this; the cluster its last answer.
@@ -73,6 +81,8 @@ class MigController {
   void Tick(Instant now);
   // Nodes whose change is not over: held by us.
   int64_t pending() const { return pending_; }
+  // Nodes that are being emptied for a change, held by us as well.
+  int64_t emptying() const { return emptying_nodes_; }
 
  private:
   // What a node advertises: profile -> instances, and whole GPUs under "".
@@ -87,6 +97,12 @@ class MigController {
   static const AdviceNode* Find(const AdviceCase& fleet, const NodeName& name);
 
   void LookForWork(Instant now);
+  void TakeUp(const AdviceCase& fleet, const NodeRepartition& node, Instant now);
+  // A busy node to empty, for which somebody waits.
+  void LookForBusy(const AdviceCase& fleet, Instant now);
+  bool WouldServe(const AdviceCase& fleet, const AdviceNode& node) const;
+  void GoOnEmptying(Instant now);
+  void StopEmptying(const std::string& why, Instant now);
   bool MayTry(const AdviceCase& fleet, const NodeRepartition& node) const;
   void ReadFile(const NodeRepartition& node);
   void FileRead(Instant now);
@@ -118,8 +134,15 @@ class MigController {
   std::optional<NodeRepartition> writing_;        // its layout is being put into the file
   std::shared_ptr<Inbox<ConfigMapLookup>> read_;  // set: asked for
   std::shared_ptr<Inbox<WriteResult>> written_;   // set: asked for, file or label
-  std::unique_ptr<Change> change_;                // its node is held
+  struct Emptying {
+    NodeName node;
+    Instant begun;
+  };
+  std::optional<Emptying> emptying_;     // its node is held, and asked to be left
+  std::map<NodeName, Instant> emptied_;  // when that ended, or was not begun
+  std::unique_ptr<Change> change_;       // its node is held
   std::atomic<int64_t> pending_ = 0;
+  std::atomic<int64_t> emptying_nodes_ = 0;
 };
 
 }  // namespace tranche

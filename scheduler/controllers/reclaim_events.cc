@@ -53,6 +53,8 @@ std::string RuleWords(ReclaimRule rule) {
     case ReclaimRule::kMaintenance:
     case ReclaimRule::kUnhealthy:
     case ReclaimRule::kIdle:
+    case ReclaimRule::kConsolidate:
+    case ReclaimRule::kMigLayout:
       break;
   }
   return std::string(ReclaimRuleName(rule));
@@ -81,6 +83,12 @@ std::string Cause(const Reclaim& reclaim) {
   }
   if (reclaim.rule == ReclaimRule::kUnhealthy) {
     return fmt::format("a GPU of Node {} that it or its gang has is unhealthy", reclaim.source);
+  }
+  if (reclaim.rule == ReclaimRule::kConsolidate) {
+    return fmt::format("Node {} is emptied, as other nodes have room for its work", reclaim.source);
+  }
+  if (reclaim.rule == ReclaimRule::kMigLayout) {
+    return fmt::format("Node {} is emptied for another MIG layout", reclaim.source);
   }
   return fmt::format("room is made for {} by rule {}", NamesOf(reclaim.members),
                      RuleWords(reclaim.rule));
@@ -144,6 +152,7 @@ std::vector<EventWrite> EventsOf(const std::optional<Reclaim>& before, const Rec
                   : after.rule == ReclaimRule::kMaintenance ? "Maintenance"
                   : after.rule == ReclaimRule::kUnhealthy   ? "UnhealthyGPU"
                   : after.rule == ReclaimRule::kIdle        ? "Idle"
+                  : MovesWork(after.rule)                   ? "NodeEmptied"
                                                             : "PreemptedByTranche";
     told.action = "Evicted";
     told.note = fmt::format("{}; about {} GPU-seconds of work are lost", Cause(after),
@@ -184,6 +193,14 @@ EventWrite EventOf(const RunLimitWarning& warning, Instant now) {
       event.reason = "IdleSoon";
       why = fmt::format("the pod's GPUs do nothing, and idleAfter of GPUClass {} ends soon",
                         warning.source);
+      break;
+    case ReclaimRule::kConsolidate:
+    case ReclaimRule::kMigLayout:
+      event.reason = "NodeEmptiedSoon";
+      why = fmt::format("node {} is emptied {}, and other nodes have room for the pod",
+                        warning.source,
+                        warning.rule == ReclaimRule::kConsolidate ? "of what little it runs"
+                                                                  : "for another MIG layout");
       break;
     default:
       event.reason = "MaxRuntimeSoon";

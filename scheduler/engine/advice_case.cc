@@ -69,15 +69,21 @@ void AddNode(EngineParts& parts, NodeId id, CaseWalk& walk) {
     pod.picks = holding.picks;
     pod.use = holding.use;
     pod.known = holding.known;
+    pod.leaves = record->traits.leaves_at.has_value();
     if (const HeldWork* work = cluster.book.Find(holding.uid)) {
       pod.leaf = work->leaf;
       pod.workload_class = work->workload_class;
       pod.lost_gpu_ms = parts.guards.LossOf(*record, *work, walk.ages, fleet.now);
+      const GuardVerdict verdict = parts.guards.OfTime(holding.uid, *record, *work, fleet.now);
+      const bool free = verdict.touchable && verdict.guard == Guard::kNone;
+      pod.moves_to_consolidate =
+          free && MayBeMoved(cluster, ReclaimRule::kConsolidate, *record, *work);
+      pod.moves_for_layout = free && MayBeMoved(cluster, ReclaimRule::kMigLayout, *record, *work);
     }
     // Advice, not reclaim: quotas have no say in who might be restarted.
     const GpuClass* gpu_class = cluster.set->ClassOf(record->request->priority_class);
     const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
-    pod.evictable = !never && record->traits.evictable && !record->traits.owner.empty();
+    pod.evictable = !never && record->traits.evictable && record->traits.made_anew;
     fleet.pods.push_back(std::move(pod));
   }
 }
@@ -141,6 +147,12 @@ void Engine::CaseSlice(CaseWalk& walk, Instant now) {
     return;
   }
   switch (walk.stage) {
+    case CaseWalk::Stage::kMarks: {
+      const auto next = cluster.book.RefreshMarks(walk.leaf, CaseWalk::kWorkAtOnce);
+      walk.leaf = next.value_or("");
+      if (!next) walk.stage = CaseWalk::Stage::kAges;
+      return;
+    }
     case CaseWalk::Stage::kAges:
       return AddAges(cluster, walk);
     case CaseWalk::Stage::kNodes:

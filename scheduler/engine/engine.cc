@@ -96,6 +96,7 @@ void Engine::DeleteNode(const NodeName& name, Instant now) {
   cluster.agents.Close(name);
   entry.vanished = false;
   if (!std::exchange(entry.ill, {}).empty()) --cluster.ill_nodes;
+  if (std::exchange(entry.emptying, {})) --cluster.emptied_nodes;
   entry.unreadable.clear();
   entry.stable_at.reset();
   for (const PodUid& uid : claimed) {
@@ -251,6 +252,31 @@ void Engine::SetHeld(const NodeName& node, std::string why, Instant now) {
   entry.held = std::move(why);
   cluster.Refresh(id, now);
   if (opens) parts_->requeue.NoteReopened(id, now);
+}
+
+bool Engine::SetEmptied(const NodeName& node, std::optional<ReclaimRule> rule, Instant now) {
+  ClusterState& cluster = parts_->cluster;
+  parts_->Advance(now);
+  const NodeId id = cluster.names.Find(node.str());
+  if (id == kNoNode || cluster.nodes[id] == nullptr) return false;
+  NodeEntry& entry = *cluster.nodes[id];
+  const bool goes_on = entry.emptying && rule == entry.emptying->rule;
+  if (!goes_on) {
+    // Later on it may be what left before that used the budget up.
+    const bool blocked =
+        rule && std::ranges::any_of(entry.state.holdings(), [&](const Holding& holding) {
+          const PodRecord* record = cluster.Find(holding.uid);
+          return record != nullptr && parts_->guards.IsProtected(*record);
+        });
+    if (blocked) return false;
+    cluster.emptied_nodes +=
+        static_cast<int64_t>(rule.has_value()) - static_cast<int64_t>(entry.emptying.has_value());
+    entry.emptying = rule ? std::optional(NodeEmptying{*rule, now}) : std::nullopt;
+  }
+  // What is borrowed may be other work by now.
+  if (rule) cluster.book.RefreshMarks();
+  parts_->run_limits.NoteNode(id);
+  return true;
 }
 
 bool Engine::Learn() { return parts_->cluster.scorer.Work(); }

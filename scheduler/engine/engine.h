@@ -231,6 +231,11 @@ class Engine {
   uint64_t Version() const;
   // Keeps new GPU pods away from the node while something of ours changes it; empty: no longer.
   void SetHeld(const NodeName& node, std::string why, Instant now);
+  // Asks the work there that may be moved (RunLimits) to leave, by a rule of which MovesWork is
+  // true; nullopt: no longer. Said again, it is judged anew who may. False: the node is not known,
+  // or a PodDisruptionBudget lets one of its pods not go now. Cost: O(holdings) where marks are
+  // stale, and the budgets of the node's pods.
+  bool SetEmptied(const NodeName& node, std::optional<ReclaimRule> rule, Instant now);
   // Goes on learning tables for a few milliseconds at most; false: nothing is left to do.
   bool Learn();
   // Every invariant of the books recomputed from scratch; empty: all hold. For tests. Cost:

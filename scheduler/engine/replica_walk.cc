@@ -104,7 +104,7 @@ PodCopy CopyOf(const EngineParts& parts, const PodUid& uid, const PodRecord& rec
   pod.our_gates = traits.gates;
   pod.foreign_gates = traits.foreign_gates;
   if (record.waits_since != Instant()) pod.created = record.waits_since;
-  pod.owner = traits.owner;
+  if (traits.made_anew) pod.owner = traits.owner;
   pod.evictable = traits.evictable;
   pod.grace = traits.grace;
   pod.unschedulable = traits.unschedulable;

@@ -54,12 +54,12 @@ struct PodCopy {
 };
 
 struct ClusterCopy {
-  Instant at;            // when it was complete
-  uint64_t version = 0;  // of the books when the walk began
+  Instant at;             // when it was complete
+  uint64_t version = 0;   // of the books when the walk began
   bool complete = false;  // the first complete set of pods was in
   EngineOptions options;
   std::shared_ptr<const PolicySet> set;
-  GpuPolicy defaults;  // governs where no policy of the set does
+  GpuPolicy defaults;           // governs where no policy of the set does
   std::vector<NodeCopy> nodes;  // ascending name
   std::map<PodUid, PodCopy> pods;
   MeterHistory history;  // open intervals, budgets' stands and decay alone

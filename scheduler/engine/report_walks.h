@@ -97,10 +97,12 @@ struct FleetWalk {
 struct CaseWalk {
   static constexpr int kNodesAtOnce = 32;
   static constexpr int kPodsAtOnce = 64;
+  static constexpr std::size_t kWorkAtOnce = 256;
 
-  enum class Stage : uint8_t { kAges, kNodes, kWaiters, kDone };
-  Stage stage = Stage::kAges;
+  enum class Stage : uint8_t { kMarks, kAges, kNodes, kWaiters, kDone };
+  Stage stage = Stage::kMarks;
   bool begun = false;
+  std::string leaf;              // the next whose marks are brought up to date
   std::optional<PodUid> after;   // of the holdings, then of those that wait
   std::optional<NodeName> node;  // the last that was copied
   CheckpointAges ages;

@@ -133,7 +133,7 @@ void PolicyIntake::Settled() {
     const bool has_default = !set->policies.empty() && !set->policies.back().namespaces;
     const GpuPolicy& governing = has_default ? set->policies.back() : defaults_;
     preemption_in_tree_ = governing.actor == PreemptionActor::kScheduler;
-    mig_mode_ = governing.mig;
+    fleet_rules_ = {governing.mig, governing.mig_window, governing.consolidate};
   }
   // Thousands of namespaces are compared where nobody waits for it.
   if (moves.before != nullptr) moves.moved = MovedNamespaces(*moves.before, *set);
@@ -147,6 +147,11 @@ std::shared_ptr<const PolicyIntake::Objects> PolicyIntake::objects() const {
   const absl::MutexLock lock(&mutex_);
   if (shown_ == nullptr) shown_ = std::make_shared<const Objects>(objects_);
   return shown_;
+}
+
+PolicyIntake::FleetRules PolicyIntake::fleet_rules() const {
+  const absl::MutexLock lock(&mutex_);
+  return fleet_rules_;
 }
 
 PolicyStore PolicyIntake::Store() const {

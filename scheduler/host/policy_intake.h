@@ -40,8 +40,13 @@ class PolicyIntake {
 
   // True: device misfits that eviction could cure are kube-scheduler's to solve.
   bool preemption_in_tree() const { return preemption_in_tree_; }
-  // Of the policy that governs where no namespace's own does.
-  MigMode mig_mode() const { return mig_mode_; }
+  // Of the policy that governs where no namespace's own does: what is done to nodes.
+  struct FleetRules {
+    MigMode mig = MigMode::kOff;
+    std::optional<MigWindow> mig_window;
+    Consolidate consolidate = Consolidate::kOff;
+  };
+  FleetRules fleet_rules() const;
   // Objects of ours that are not in force as written.
   int64_t invalid_objects() const { return invalid_objects_; }
   // What is wrong with objects or must be known of them, and what identifies each.
@@ -76,11 +81,11 @@ class PolicyIntake {
   const LedgerFile ledger_;
   std::atomic<bool> restored_ = false;  // FinishRestore has begun
   std::atomic<bool> preemption_in_tree_ = false;
-  std::atomic<MigMode> mig_mode_ = MigMode::kOff;
   std::atomic<int64_t> invalid_objects_ = 0;
   mutable absl::Mutex mutex_;
   std::shared_ptr<const PolicySet> last_ ABSL_GUARDED_BY(mutex_);  // given to the engine
   PolicyStore store_ ABSL_GUARDED_BY(mutex_);
+  FleetRules fleet_rules_ ABSL_GUARDED_BY(mutex_);
   Objects objects_ ABSL_GUARDED_BY(mutex_);
   mutable std::shared_ptr<const Objects> shown_ ABSL_GUARDED_BY(mutex_);  // null: objects_ changed
   CheckpointRecovery recovery_ ABSL_GUARDED_BY(mutex_);  // until the first complete set is in

@@ -43,6 +43,10 @@ constexpr auto kMigOutcomes = static_cast<std::size_t>(MigOutcome::kCount);
 constexpr std::array<const char*, kMigOutcomes> kMigOutcomeNames = {
     "done", "failed", "refused", "overridden", "gone", "differs"};
 
+constexpr auto kEmptyingOutcomes = static_cast<std::size_t>(EmptyingOutcome::kCount);
+constexpr std::array<const char*, kEmptyingOutcomes> kEmptyingOutcomeNames = {"gone", "kept",
+                                                                              "needed", "given_up"};
+
 // 50 us is a cached answer over a few nodes; 5 s is where kube-scheduler gives up.
 const prometheus::Histogram::BucketBoundaries kBuckets = {
     50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3,
@@ -98,6 +102,7 @@ void AddState(const Scrape& scrape, Page& page) {
   page.Gauge(kStuckReservations, static_cast<double>(scrape.stuck_reservations));
   page.Gauge(kReclaimsRunning, static_cast<double>(scrape.reclaims_running));
   page.Gauge(kMigChangesPending, static_cast<double>(scrape.mig_changes_pending));
+  page.Gauge(kEmptyingsPending, static_cast<double>(scrape.emptyings_pending));
   if (scrape.defragmentable_gpus) {
     page.Gauge(kDefragmentable, static_cast<double>(*scrape.defragmentable_gpus));
   }
@@ -219,6 +224,7 @@ struct Metrics::Impl {
   std::array<prometheus::Counter*, kReasons> refused_nodes{};
   std::array<prometheus::Counter*, kReasons> observed{};
   std::array<prometheus::Counter*, kMigOutcomes> mig_changes{};
+  std::array<prometheus::Counter*, kEmptyingOutcomes> emptyings{};
   prometheus::Counter* bind_alarms = nullptr;
   prometheus::Counter* pokes = nullptr;
   ReclaimCounters reclaims{registry};
@@ -252,6 +258,10 @@ struct Metrics::Impl {
     }
     bind_alarms = &CounterFamily(registry, kBindAlarms).Add({});
     pokes = &CounterFamily(registry, kPokes).Add({});
+    auto& emptying_family = CounterFamily(registry, kEmptyings);
+    for (std::size_t outcome = 0; outcome < kEmptyingOutcomes; ++outcome) {
+      emptyings[outcome] = &emptying_family.Add({{"outcome", kEmptyingOutcomeNames[outcome]}});
+    }
     auto& change_family = CounterFamily(registry, kMigChanges);
     for (std::size_t outcome = 0; outcome < kMigOutcomes; ++outcome) {
       mig_changes[outcome] = &change_family.Add({{"outcome", kMigOutcomeNames[outcome]}});
@@ -299,6 +309,9 @@ void Metrics::CountObserved(Reason reason) {
 
 void Metrics::CountMigChange(MigOutcome outcome) {
   impl_->mig_changes[static_cast<std::size_t>(outcome)]->Increment();
+}
+void Metrics::CountEmptying(EmptyingOutcome outcome) {
+  impl_->emptyings[static_cast<std::size_t>(outcome)]->Increment();
 }
 void Metrics::CountBindAlarm() { impl_->bind_alarms->Increment(); }
 void Metrics::CountPoke() { impl_->pokes->Increment(); }

@@ -58,6 +58,15 @@ enum class MigOutcome : uint8_t {
   kCount
 };
 
+// How it ended that a node was emptied to consolidate.
+enum class EmptyingOutcome : uint8_t {
+  kGone,     // the node was taken away
+  kKept,     // it was empty for a while, and is there
+  kNeeded,   // somebody came who could use it
+  kGivenUp,  // its work could not be moved
+  kCount
+};
+
 // One watched resource at the moment of a scrape.
 struct WatchRow {
   std::string resource;
@@ -141,6 +150,7 @@ struct Scrape {
   int64_t self_check_mended = 0;
   int64_t reclaims_running = 0;
   int64_t mig_changes_pending = 0;
+  int64_t emptyings_pending = 0;
   std::optional<int64_t> defragmentable_gpus;  // nullopt: not looked for yet
   std::chrono::milliseconds clock_ahead{0};
   // The machine's clock of the API server's; nullopt: it is not known.
@@ -192,6 +202,7 @@ class Metrics {
   // Outcomes that are no failure count nothing.
   void CountEvictionFailure(EvictionOutcome outcome);
   void CountMigChange(MigOutcome outcome);
+  void CountEmptying(EmptyingOutcome outcome);
   void CountStart(const StartedWork& start);
 
   // The whole exposition, text format 0.0.4. Cost: O(series).

@@ -228,6 +228,13 @@ inline constexpr Series kMigChanges = {
 inline constexpr Series kMigChangesPending = {
     "tranche_mig_changes_pending",
     "Nodes kept from new pods while their MIG layout is changed (nodes)"};
+inline constexpr Series kEmptyings = {
+    "tranche_node_emptyings_total",
+    "Nodes that are no longer emptied to consolidate: gone, kept (empty for a while and still "
+    "there), needed by somebody, given up (nodes)"};
+inline constexpr Series kEmptyingsPending = {
+    "tranche_node_emptyings_pending",
+    "Nodes kept from new pods while they are emptied, or kept empty (nodes)"};
 
 // ---- ledger -----------------------------------------------------------------------------------
 inline constexpr Series kLedgerWritable = {"tranche_ledger_writable",

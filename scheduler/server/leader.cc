@@ -23,7 +23,6 @@
 #include "scheduler/controllers/checkpointer.h"
 #include "scheduler/controllers/fleet_recorder.h"
 #include "scheduler/controllers/forecaster.h"
-#include "scheduler/controllers/mig_controller.h"
 #include "scheduler/controllers/past_recorder.h"
 #include "scheduler/controllers/reclaimer.h"
 #include "scheduler/controllers/self_check.h"
@@ -31,6 +30,7 @@
 #include "scheduler/embedded/cluster.h"
 #include "scheduler/host/clocks.h"
 #include "scheduler/host/free_memory.h"
+#include "scheduler/server/fleet_care.h"
 #include "scheduler/server/host_options.h"
 #include "scheduler/server/ledger_care.h"
 #include "scheduler/server/log.h"
@@ -81,7 +81,6 @@ struct LeaderServices::Impl {
   void MakeAudit();
   // Makes what carries out the effects of the engine, and connects it.
   void ConnectEffects();
-  void MakeMigController();
   AdviceCase Look() { return host.engine.Case(); }
   absl::Status LoadObjects();
   void MakeAnswers();
@@ -122,7 +121,7 @@ struct LeaderServices::Impl {
   FleetRecorder fleet_recorder{host, book.get()};
   std::unique_ptr<AuditApi> audit;
   std::unique_ptr<StatusWriter> status_writer;
-  std::unique_ptr<MigController> mig_controller;
+  std::unique_ptr<FleetCare> fleet_care;
   Adviser adviser;
   UsageApi usage{config.ledger, host.engine, clock, process.threads.reader};
   WhatIfApi what_if{host.engine};
@@ -222,21 +221,6 @@ void LeaderServices::Impl::ConnectEffects() {
   host.engine.Connect(std::move(sinks));
 }
 
-void LeaderServices::Impl::MakeMigController() {
-  MigController::Hooks hooks;
-  hooks.fresh = [this] { return host.cluster.readiness() == Readiness::kReady; };
-  hooks.mode = [this] { return host.policies.mig_mode(); };
-  hooks.look = [this] { return Look(); };
-  hooks.plan = [](const AdviceCase& fleet) { return PlanRepartition(fleet, kPlanLimits); };
-  hooks.hold = [this](const NodeName& node, const std::string& why) {
-    host.engine.With(EngineCaller::kEvents,
-                     [&](Engine& engine, Instant now) { engine.SetHeld(node, why, now); });
-  };
-  mig_controller = std::make_unique<MigController>(
-      *api, *api, *api, metrics, MigConfigMap{config.mig_config_ns, config.mig_config_name},
-      std::move(hooks));
-}
-
 absl::Status LeaderServices::Impl::LoadObjects() {
   for (const std::string& path : config.objects) {
     const absl::StatusOr<embedded::ApplyReport> report = embedded_cluster->LoadFile(path);
@@ -255,7 +239,7 @@ void LeaderServices::Impl::MakeAnswers() {
                                   config.hami ? wire::ReasonStyle::kHami : wire::ReasonStyle::kOwn);
   checkpointer = std::make_unique<Checkpointer>(host, book.get(), config.ledger);
   status_writer = std::make_unique<StatusWriter>(host, *api, *checkpointer);
-  MakeMigController();
+  fleet_care = std::make_unique<FleetCare>(config, host, *api, metrics, [this] { return Look(); });
   MakeAdmission();
   verbs->AddTo(router);
   AddApi(host.engine, router, &forecaster);
@@ -317,7 +301,7 @@ metrics::Scrape LeaderServices::Impl::Gather() {
   scrape.stuck_reservations = findings.stuck_reservations;
   scrape.self_check_mended = findings.mended;
   scrape.reclaims_running = reclaimer->running();
-  scrape.mig_changes_pending = mig_controller->pending();
+  fleet_care->AddTo(scrape);
   if (config.hami) {
     metrics::HamiRows rows{host.engine.Nodes(), host.engine.Pods(), {}};
     rows.caps = host.engine.With(EngineCaller::kMetrics,
@@ -343,7 +327,7 @@ std::optional<Instant> LeaderServices::Impl::DoDue() {
       embedded_cluster ? RunDue(*embedded_cluster, host.engine, clock) : host.engine.Tick();
   reclaimer->Tick(clock.Now());
   if (manual) {
-    mig_controller->Tick(clock.Now());
+    fleet_care->Tick(clock.Now());
     checkpointer->Take(clock.Now());
     fleet_recorder.Tick(clock.Now());
   }
@@ -447,7 +431,7 @@ void LeaderServices::Begin() {
   // They look at the whole fleet, or read the ledger. Time moved by hand has them done with what
   // else is due.
   if (!impl->manual) {
-    impl->EveryLater(kFleetEvery, [impl] { impl->mig_controller->Tick(impl->clock.Now()); });
+    impl->EveryLater(kFleetEvery, [impl] { impl->fleet_care->Tick(impl->clock.Now()); });
     impl->EveryLater(kFleetEvery, [impl] { impl->fleet_recorder.Tick(impl->clock.Now()); });
     impl->EveryLater(kFleetEvery, [impl] { impl->past_recorder.Tick(); });
     impl->EveryLater(kFleetEvery, [impl] { impl->checkpointer->Take(impl->clock.Now()); });

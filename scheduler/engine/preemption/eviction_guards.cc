@@ -61,8 +61,8 @@ bool EvictionGuards::IsWithinNominal(const HeldWork& work) const {
          gpu_class->preemptible == Preemptible::kOverNominal;
 }
 
-GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, const HeldWork& work,
-                                Instant now) const {
+GuardVerdict EvictionGuards::OfTime(const PodUid& uid, const PodRecord& record,
+                                    const HeldWork& work, Instant now) const {
   const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
   const GpuQuota* leaf = set_->QuotaNamed(work.leaf);
   // Quotas that only observe, or are off, have nobody evicted. What never had a team is judged
@@ -99,8 +99,14 @@ GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, cons
   if (const auto refused = state_.refused_until.find(uid); refused != state_.refused_until.end()) {
     guard(Guard::kDisruptionBudget, refused->second);
   }
+  return verdict;
+}
+
+GuardVerdict EvictionGuards::Of(const PodUid& uid, const PodRecord& record, const HeldWork& work,
+                                Instant now) const {
+  GuardVerdict verdict = OfTime(uid, record, work, now);
   // A budget has no time of its own: whoever asks again is told again.
-  if (IsProtected(record)) {
+  if (verdict.touchable && IsProtected(record)) {
     verdict.guard = Guard::kDisruptionBudget;
     verdict.until.reset();
   }

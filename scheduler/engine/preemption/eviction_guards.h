@@ -47,6 +47,9 @@ class EvictionGuards {
 
   GuardVerdict Of(const PodUid& uid, const PodRecord& record, const HeldWork& work,
                   Instant now) const;
+  // The same without what PodDisruptionBudgets say. Cost: a few look-ups.
+  GuardVerdict OfTime(const PodUid& uid, const PodRecord& record, const HeldWork& work,
+                      Instant now) const;
   // May the pod be stopped for a reason of its own, whoever waits? Classes that are never preempted
   // may; work under a quota that only observes may not.
   bool MayStop(const PodRecord& record, const HeldWork& work) const;

@@ -220,6 +220,8 @@ PlanOutcome Releases::PlanShrinkOf(const std::string& leaf, Instant now) {
 // A gang goes whole: what is left of one does nothing with its devices.
 PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   PlanOutcome outcome;
+  // Other work may be borrowed by now.
+  if (cluster_.emptied_nodes > 0) cluster_.book.RefreshMarks();
   const PodRecord* ending = cluster_.Find(uid);
   const HeldWork* ended = cluster_.book.Find(uid);
   const std::optional<RunEnd> end =
@@ -252,7 +254,9 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
     if (work == nullptr || record.node.empty() || leaves) continue;
     const RequestContext context = rules_.ContextOf(*record.request);
     const bool off = context.policy->actor == PreemptionActor::kOff;
-    const bool stays = !HadItsTime(end->rule) && guards_.IsNeverEvicted(*work);
+    const bool stays =
+        (!HadItsTime(end->rule) && guards_.IsNeverEvicted(*work)) ||
+        (MovesWork(end->rule) && guards_.Of(member, record, *work, now).guard != Guard::kNone);
     if (off || stays || !guards_.MayStop(record, *work)) return outcome;
     pods.push_back(&record);
     AddVictim(member, reclaim, now);
@@ -265,6 +269,7 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   const char* const why = end->rule == ReclaimRule::kMaintenance ? "pool"
                           : end->rule == ReclaimRule::kUnhealthy ? "ill"
                           : end->rule == ReclaimRule::kIdle      ? "idle"
+                          : MovesWork(end->rule)                 ? "move"
                                                                  : "time";
   const std::string stem = fmt::format("{}-", why) + first.ns + "-" + first.name;
   return BeginAll(std::move(reclaim), stem, now);

@@ -65,6 +65,14 @@ std::optional<RunEnd> EndByHealth(const ClusterState& cluster, const NodeEntry* 
   return end;
 }
 
+std::optional<RunEnd> EndByEmptying(const ClusterState& cluster, const NodeEntry* node,
+                                    const PodRecord& record, const HeldWork& work) {
+  if (node == nullptr || !node->emptying) return std::nullopt;
+  const auto& [rule, since] = *node->emptying;
+  if (!MayBeMoved(cluster, rule, record, work)) return std::nullopt;
+  return RunEnd{since + kEmptyingNotice, kEmptyingNotice, rule, record.node.str()};
+}
+
 std::optional<RunEnd> Earlier(std::optional<RunEnd> one, std::optional<RunEnd> other) {
   return other && (!one || other->at < one->at) ? other : one;
 }
@@ -84,15 +92,27 @@ bool NoteHealth(ClusterState& cluster, NodeId id, Instant now) {
   return true;
 }
 
+bool MayBeMoved(const ClusterState& cluster, ReclaimRule rule, const PodRecord& record,
+                const HeldWork& work) {
+  const GpuClass* gpu_class = cluster.set->ClassNamed(work.workload_class);
+  if (gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever) return false;
+  if (!record.traits.evictable || !record.traits.made_anew || !record.gang.empty()) return false;
+  if (work.quota == kNoQuota || work.marks.state != QuotaState::kInQuota) return true;
+  const std::optional<Instant>& checkpoint = record.traits.checkpoint;
+  return rule == ReclaimRule::kConsolidate && checkpoint &&
+         cluster.latest - *checkpoint <= kFreshCheckpoint;
+}
+
 std::optional<RunEnd> RunEndOf(const ClusterState& cluster, const PodRecord& record,
                                const HeldWork& work) {
   const GpuClass* gpu_class = cluster.set->ClassNamed(work.workload_class);
   std::optional<RunEnd> end =
       Earlier(EndByClass(gpu_class, work), EndByIdleness(cluster, gpu_class, record, work));
-  if (cluster.windows == 0 && cluster.ill_nodes == 0) return end;
+  if (cluster.windows == 0 && cluster.ill_nodes == 0 && cluster.emptied_nodes == 0) return end;
   const NodeId id = cluster.names.Find(record.node.str());
   const NodeEntry* const node = id == kNoNode ? nullptr : cluster.nodes[id].get();
   end = Earlier(std::move(end), EndByWindow(node, gpu_class));
+  end = Earlier(std::move(end), EndByEmptying(cluster, node, record, work));
   return Earlier(std::move(end), EndByHealth(cluster, node, gpu_class, record, work));
 }
 
@@ -124,7 +144,7 @@ void RunLimits::Forget(const PodUid& uid) {
 }
 
 void RunLimits::Regroup() {
-  const bool any = cluster_.windows > 0 || cluster_.ill_nodes > 0 ||
+  const bool any = cluster_.windows > 0 || cluster_.ill_nodes > 0 || cluster_.emptied_nodes > 0 ||
                    std::ranges::any_of(cluster_.set->classes, [](const GpuClass& one) {
                      return one.max_runtime || one.idle_after;
                    });

@@ -1,10 +1,12 @@
 // Work that has to end at some time, and that its owner is told before: its class says how long it
 // may run (GPUClass maxRuntime) or do nothing (idleAfter), maintenance of its node that drains
-// begins (GPUPool windows), or its GPU is unhealthy and stays so (GPUPolicy onUnhealthy).
+// begins (GPUPool windows), its GPU is unhealthy and stays so (GPUPolicy onUnhealthy), or its node
+// is emptied (GPUPolicy consolidate, mig.window).
 //
 // Of maxRuntime the time counts from the start of the containers, else from the bind. Maintenance
 // asks early enough for the grace of the class. It and unhealthy GPUs never ask classes that are
 // never preempted.
+// From a node that is emptied only work goes that may be moved, see MayBeMoved.
 // Nobody is asked to leave who was not warned a while before: also after an edit, and after a
 // restart of ours, which does not know who was. Work of a claim has no limit.
 //
@@ -26,9 +28,20 @@ namespace tranche {
 struct RunEnd {
   Instant at;
   Millis notice{};                              // so long before, its owner is told
-  ReclaimRule rule = ReclaimRule::kMaxRuntime;  // or kIdle, kMaintenance, kUnhealthy
+  ReclaimRule rule = ReclaimRule::kMaxRuntime;  // another of which EndsByItself is true
   std::string source;                           // the GPUClass, the GPUPool, or the node
 };
+// So long before it has to leave a node that is emptied, work is told.
+inline constexpr Millis kEmptyingNotice{600'000};
+// Work whose checkpoint is no older loses little by being moved.
+inline constexpr Millis kFreshCheckpoint{900'000};
+
+// May the pod be moved by the rule: is it made anew by somebody, no member of a gang, of a class
+// that is preempted, and borrowed or of no team? To consolidate also what its team is entitled to,
+// while its checkpoint is fresh. As the work was marked when marks were last refreshed.
+bool MayBeMoved(const ClusterState& cluster, ReclaimRule rule, const PodRecord& record,
+                const HeldWork& work);
+
 // The earliest; nullopt: it may run on.
 std::optional<RunEnd> RunEndOf(const ClusterState& cluster, const PodRecord& record,
                                const HeldWork& work);

@@ -31,7 +31,8 @@ using ChargeKind = Index<struct ChargeKindTag>;
 
 // How a pod may be taken away, as the cluster shows it.
 struct PodTraits {
-  std::string owner;  // see EvictionHistory
+  std::string owner;       // see EvictionHistory
+  bool made_anew = false;  // by a controller, when it is gone
   std::shared_ptr<const Labels> labels;
   std::optional<Instant> checkpoint;
   Millis checkpoint_gap{0};          // between the last two that were seen; zero: one, or none, was
@@ -124,6 +125,12 @@ struct NodeWindow {
   friend bool operator==(const NodeWindow&, const NodeWindow&) = default;
 };
 
+// A node that work which may be moved is asked to leave: by which rule, and since when.
+struct NodeEmptying {
+  ReclaimRule rule = ReclaimRule::kConsolidate;
+  Instant since;
+};
+
 struct NodeEntry {
   NodeState state;
   StateId hard = kNoState;
@@ -136,6 +143,7 @@ struct NodeEntry {
   std::string unkept;  // pods follow a placeholder on a card that none holds; empty: nobody does
   std::optional<Instant> placeholders_due;  // when its placeholders are looked after again
   std::string held;  // why something of ours keeps pods away; empty: nothing does
+  std::optional<NodeEmptying> emptying;
   // Why the newest version of its object could not be read; empty: it was. The facts are those of
   // an earlier version, or there are none.
   std::string unreadable;

@@ -1,5 +1,5 @@
 // What the server advises: how to divide the fleet, which MIG layouts to change, which pods to
-// restart. The tables of `tranche top --advise`.
+// restart, which nodes to empty. The tables of `tranche top --advise`.
 
 import {el, table} from './dom.js';
 import {formatClock, formatCount, formatGpus, formatLost} from './format.js';
@@ -75,6 +75,16 @@ function defragmentBlock(advice) {
     rowsTable(['Node', 'Frees', 'Serves', 'Lost', 'Restart', 'Quota', 'To'], rows), notes(advice.notes));
 }
 
+function consolidationBlock(nodes) {
+  const rows = nodes.flatMap((node) => grouped([nodeLink(node.node), formatCount(node.gpus)],
+    node.moves.map((move) => [formatLost(move.lostGpuSeconds), podLinkOf(move.pod, {full: true}),
+                              teamLink(move.leaf), nodeLink(move.to)])));
+  return block('Nodes that could be empty',
+    el('p', {class: 'quiet-text'}, 'What little they run may be moved, and has room elsewhere. With consolidate: On ' +
+      'of the GPUPolicy it is moved.'),
+    rowsTable(['Node', 'GPUs', 'Lost', 'Move', 'Quota', 'To'], rows));
+}
+
 export class Advice {
   #root;
   #signature = '';
@@ -92,7 +102,7 @@ export class Advice {
     if (signature === this.#signature) return;
     this.#signature = signature;
     this.#root.replaceChildren(splitBlock(advice.split), repartitionBlock(advice.repartition),
-                               defragmentBlock(advice.defragment));
+                               defragmentBlock(advice.defragment), consolidationBlock(advice.consolidate));
   }
 
   fail(error) {

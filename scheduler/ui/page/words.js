@@ -60,6 +60,8 @@ const RULES = {
   Gang: 'the gang lost more pods than it can spare, so the rest of it goes too',
   MaxRuntime: 'its class lets it run no longer',
   Idle: 'its GPUs did nothing for as long as its class allows',
+  Consolidate: 'its node runs little and is emptied, as other nodes have room',
+  MigLayout: 'its node is emptied for another MIG layout',
   Maintenance: 'maintenance of its nodes begins',
   Unhealthy: 'a GPU of it has been unhealthy for ten minutes',
 };

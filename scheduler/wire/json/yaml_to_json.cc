@@ -112,11 +112,16 @@ bool IsPrefixedInteger(std::string_view text, std::string_view prefix, std::stri
          text.find_first_not_of(digits, prefix.size()) == std::string_view::npos;
 }
 
-// A plain scalar as the core schema types it.
+// A plain scalar as the core schema types it, and words of truth as kubectl does: it reads
+// YAML 1.1.
 std::string PlainJson(const YAML::Mark& mark, std::string_view text) {
   if (IsOneOf(text, {"", "~", "null", "Null", "NULL"})) return "null";
-  if (IsOneOf(text, {"true", "True", "TRUE"})) return "true";
-  if (IsOneOf(text, {"false", "False", "FALSE"})) return "false";
+  if (IsOneOf(text, {"true", "True", "TRUE", "y", "Y", "yes", "Yes", "YES", "on", "On", "ON"})) {
+    return "true";
+  }
+  if (IsOneOf(text, {"false", "False", "FALSE", "n", "N", "no", "No", "NO", "off", "Off", "OFF"})) {
+    return "false";
+  }
   if (IsPrefixedInteger(text, "0x", "0123456789abcdefABCDEF")) {
     return IntegerJson(mark, text, {.whole = text.substr(2)}, 16);
   }

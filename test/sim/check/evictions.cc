@@ -222,9 +222,13 @@ void EvictionChecker::Judge(const Eviction& eviction, const Plan& plan) {
                       least, there.count() / 1'000'000, what));
   }
   const bool others = plan.rule == "R1" || plan.rule == "R3" || plan.rule == "R5";
-  if (!others || !victim.record) return;
+  // Nobody needs what it has.
+  const bool moved = plan.rule == "MigLayout" ||
+                     (plan.rule == "Consolidate" &&
+                      Annotation(victim.object, "tranche.dev/checkpointed-at").empty());
+  if ((!others && !moved) || !victim.record) return;
   const std::string& leaf = *teams.begin();
-  if (teams.size() == 1 && leaf != plan.leaf &&
+  if (teams.size() == 1 && (moved || leaf != plan.leaf) &&
       !MayBeBorrowed(victim, leaf, plan.rule == "R1" ? Chosen::kMayBe : Chosen::kNever,
                      std::min(plan.since, eviction.at) - options_.lag, eviction.at)) {
     Found(eviction.at, victim.key,

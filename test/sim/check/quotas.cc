@@ -65,12 +65,13 @@ void UseClaims(QuotaModel& model, const Truth& truth, SimTime since, SimTime now
 }  // namespace
 
 void UseHoldings(QuotaModel& model, const Truth& truth, const Owners& owners, SimTime since,
-                 SimTime now, Held which, const PodLife* but) {
+                 SimTime now, Held which, const PodLife* but, const OwnBinds* own) {
   for (const auto& [uid, pod] : truth.pods()) {
     if (&pod == but || !pod.bound) continue;
     // What another scheduler placed is charged too, once it was heard of.
     if (!pod.record && which == Held::kThroughout) continue;
-    if (!IsHeld(*pod.bound, pod.ended, since, now, which)) continue;
+    const bool own_bind = own != nullptr && pod.record && pod.binder == own->who;
+    if (!IsHeld(*pod.bound, pod.ended, own_bind ? own->asked : since, now, which)) continue;
     // A team may release what is leaving.
     if (which == Held::kThroughout && pod.leaving && *pod.leaving <= now) continue;
     const Json* const node = truth.object("nodes", pod.node);
@@ -86,6 +87,9 @@ void UseHoldings(QuotaModel& model, const Truth& truth, const Owners& owners, Si
 
 void QuotaChecker::Hear(const Happening& happening) {
   owners_.Hear(happening);
+  if (happening.kind == Happening::Kind::kPromised && TextAt(happening.after, {"kind"}) == "open") {
+    promised_[TextAt(happening.after, {"uid"})] = happening.at;
+  }
   if (happening.kind != Happening::Kind::kWritten || happening.resource != "pods" ||
       !IsTranche(happening.who) || happening.after.is_null()) {
     return;
@@ -102,6 +106,8 @@ void QuotaChecker::Bound(const PodLife& pod, SimTime now) {
   if (!holding) return;
   holding->charge = Less(holding->charge, kRounding);
   const SimTime since = std::min(now, pod.filtered.value_or(now)) - options_.lag;
+  const auto promised = promised_.find(pod.uid);
+  const OwnBinds own{pod.binder, promised == promised_.end() ? since : promised->second};
   const auto quotas = truth_.Versions("gpuquotas", now, since);
   const auto namespaces = truth_.Versions("namespaces", now, since);
   for (const QuotaModel::Objects& declared : quotas) {
@@ -110,7 +116,7 @@ void QuotaChecker::Bound(const PodLife& pod, SimTime now) {
       QuotaModel model(declared, spaces);
       const std::string& leaf = pod.record->leaf;
       if (!model.known() || !model.Has(leaf) || !model.Enforces(leaf)) return;
-      UseHoldings(model, truth_, owners_, since, now, Held::kThroughout, &pod);
+      UseHoldings(model, truth_, owners_, since, now, Held::kThroughout, &pod, &own);
       if (model.Admits(leaf, *holding)) return;
     }
   }

@@ -5,9 +5,14 @@
 // (owners.h), where that is certain, and what claims have devices for, charged to the leaf of their
 // namespace when they got them. The room is counted as it is now, and as it was at any moment since
 // the pod was filtered last (and for two seconds before), since its admission was then: one of
-// these must have had room. Not judged: leaves that do not enforce, budgets that suspend a nominal
-// where lending is limited, and amounts in slices or memory.
+// these must have had room. What the same process had bound before it promised this bind in the
+// ledger it knew of: the team is asked once more for each bind. Not judged: leaves that do not
+// enforce, budgets that suspend a nominal where lending is limited, and amounts in slices or
+// memory.
 #pragma once
+
+#include <map>
+#include <string>
 
 #include "test/sim/check/checker.h"
 #include "test/sim/check/owners.h"
@@ -24,6 +29,13 @@ class QuotaChecker : public Checker {
   void Bound(const PodLife& pod, SimTime now);
 
   Owners owners_{truth_, options_.lag};
+  std::map<std::string, SimTime> promised_;  // when a bind of that uid was, last
+};
+
+// What a process had bound itself by then counts as held since.
+struct OwnBinds {
+  std::string who;
+  SimTime asked{0};
 };
 
 // What pods and claims held in the time from `since` to `now`, without `but`, put into the model:
@@ -31,6 +43,6 @@ class QuotaChecker : public Checker {
 // in all of it, of one quota for certain.
 enum class Held : uint8_t { kThroughout, kAtAnyMoment };
 void UseHoldings(QuotaModel& model, const Truth& truth, const Owners& owners, SimTime since,
-                 SimTime now, Held which, const PodLife* but);
+                 SimTime now, Held which, const PodLife* but, const OwnBinds* own = nullptr);
 
 }  // namespace tranche::sim::check

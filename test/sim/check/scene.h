@@ -196,6 +196,12 @@ class Scene {
   Scene& Leads(const std::string& who, uint64_t epoch, const std::string& why = "") {
     return Say({.kind = Happening::Kind::kLeads, .number = epoch, .who = who, .text = why});
   }
+  // The leader's ledger has the bind.
+  Scene& Promise(const std::string& key) {
+    return Say({.kind = Happening::Kind::kPromised,
+                .who = kLeader,
+                .after = Json{{"kind", "open"}, {"uid", "u-" + key}}});
+  }
   Scene& Quiet() { return Say({.kind = Happening::Kind::kQuiet}); }
 
   // Names of the checkers that found something, at the end of it all.

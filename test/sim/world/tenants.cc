@@ -103,6 +103,8 @@ void AllowUnenforcedSharing(Tenants& tenants) {
   PolicyOf(tenants)["spec"]["sharing"]["unenforced"] = "Allow";
 }
 
+void Consolidate(Tenants& tenants) { PolicyOf(tenants)["spec"]["consolidate"] = "On"; }
+
 void NominateEarly(Tenants& tenants) { PolicyOf(tenants)["spec"]["placement"]["nominate"] = "On"; }
 
 Tenants DrawTenants(Draws& draws, const std::vector<Machine>& machines, int hami_minor) {

@@ -31,6 +31,8 @@ inline constexpr const char* kSystemNamespaces[] = {"default", "kube-system", "t
 void AllowUnenforcedSharing(Tenants& tenants);
 // Likewise: kube-scheduler is told nodes before it asks, in fleets of any size.
 void NominateEarly(Tenants& tenants);
+// Likewise: nodes that run little are emptied.
+void Consolidate(Tenants& tenants);
 Tenants DrawTenants(Draws& draws, const std::vector<Machine>& machines, int hami_minor);
 // The lines of a quota: some cards of each model there is.
 Json QuotaLines(Draws& draws, const std::vector<Machine>& machines, int teams);

@@ -28,6 +28,7 @@ constexpr std::ptrdiff_t kWaitWithClaims = 3;
 constexpr uint64_t kOfClaims = 0x647261;  // draws of their own
 constexpr uint64_t kOfSharing = 0x7368617265;
 constexpr uint64_t kOfNominations = 0x6e6f6d;
+constexpr uint64_t kOfEmptying = 0x656d70;
 
 // `of_hami`: all that have GPUs.
 std::vector<Machine> DrawFleet(Draws& draws, int nodes, bool of_hami) {
@@ -75,6 +76,7 @@ struct World::Parts {
     tenants = DrawTenants(draws, machines, hami_minor);
     if (shares_freely) AllowUnenforcedSharing(tenants);
     if (Draws(options.seed).Fork(kOfNominations).Chance(5'000)) NominateEarly(tenants);
+    if (Draws(options.seed).Fork(kOfEmptying).Chance(2'500)) Consolidate(tenants);
     MakeSchedulers(script, faults, options, !dra.empty());
     WorkloadOptions work;
     work.lives = options.lives;

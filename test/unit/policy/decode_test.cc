@@ -83,9 +83,10 @@ TEST(DecodeGpuPolicyTest, APolicyForNodesSaysWhatIsSoOnThem) {
   drains.sharing_limits.emplace();
   drains.on_unhealthy = OnUnhealthy::kDrain;
   EXPECT_EQ(rules_of(R"(,"sharing":{"limits":[]},"onUnhealthy":"Drain")"), drains);
-  for (const char* of_pods : {R"("placement":{})", R"("topology":{})", R"("dialects":[])",
-                              R"("unassigned":"Allow")", R"("preemption":{})", R"("onIdle":"Keep")",
-                              R"("evictingEdits":"Refuse")", R"("mig":"Off")", R"("agents":{})"}) {
+  for (const char* of_pods :
+       {R"("placement":{})", R"("topology":{})", R"("dialects":[])", R"("unassigned":"Allow")",
+        R"("preemption":{})", R"("onIdle":"Keep")", R"("evictingEdits":"Refuse")", R"("mig":"Off")",
+        R"("consolidate":"On")", R"("agents":{})"}) {
     const auto policy =
         DecodeGpuPolicy(WithSpec(R"({"selector":{"nodes":{}},)" + std::string(of_pods) + "}"), {});
     EXPECT_THAT(policy.status().message(),
@@ -282,6 +283,19 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
       {R"({"unassigned":"Perhaps"})",
        "spec.unassigned: expected one of Allow, Refuse, found \"Perhaps\""},
       {R"({"mig":"On"})", "spec.mig: expected one of Off, Advise, Apply, found \"On\""},
+      {R"({"mig":{"mode":"On"}})",
+       "spec.mig.mode: expected one of Off, Advise, Apply, found \"On\""},
+      {R"({"mig":{"window":{"from":"22:00","to":"04:00"}}})",
+       "spec.mig.mode: expected \"Off\", \"Advise\" or \"Apply\", found nothing"},
+      {R"({"mig":{"mode":"Apply","window":{"from":"22:00","to":"22:00"}}})",
+       "spec.mig.window: expected to to be another time than from, found "
+       "{\"from\":\"22:00\",\"to\":\"22:00\"}"},
+      {R"({"mig":{"mode":"Apply","window":{"from":"24:00","to":"2:00","timeZone":"Mars"}}})",
+       "spec.mig.window.from: expected a time of the day, \"00:00\" to \"23:59\", found "
+       "\"24:00\"; spec.mig.window.to: expected a time of the day, \"00:00\" to \"24:00\", found "
+       "\"2:00\"; spec.mig.window.timeZone: expected a time zone this machine knows, such as "
+       "\"Europe/Paris\", found \"Mars\""},
+      {R"({"consolidate":"Yes"})", "spec.consolidate: expected one of Off, On, found \"Yes\""},
       {R"({"dialects":["hami","hami"]})",
        "spec.dialects[1]: expected every item once, found \"hami\""},
       {R"({"preemption":{"aktor":"Off"}})",
@@ -290,7 +304,8 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
        "spec.unassigned: expected one of Allow, Refuse, found 1; "
        "spec.mig: expected one of Off, Advise, Apply, found \"On\"; "
        "spec.migg: expected one of selector, placement, topology, sharing, dialects, unassigned, "
-       "preemption, onUnhealthy, onIdle, evictingEdits, mig, agents, found an unknown field"},
+       "preemption, onUnhealthy, onIdle, evictingEdits, mig, consolidate, agents, found an unknown "
+       "field"},
       {R"({"onIdle":"Drain"})", "spec.onIdle: expected one of Evict, Keep, found \"Drain\""},
       {R"({"evictingEdits":"No"})",
        "spec.evictingEdits: expected one of Warn, Refuse, found \"No\""},
@@ -301,6 +316,36 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
     EXPECT_EQ(std::string(policy.status().message()), c.message);
     EXPECT_TRUE(absl::IsInvalidArgument(policy.status()));
   }
+}
+
+TEST(DecodeGpuPolicyTest, MigIsAWordOrSaysWhenNodesMayBeEmptied) {
+  const auto policy = DecodeGpuPolicy(
+      WithSpec(R"({"mig":{"mode":"Apply","window":{"days":["Sat","Sun"],"from":"22:00",
+                   "to":"04:30","timeZone":"Europe/Paris"}},"consolidate":"On"})"),
+      {});
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_EQ(policy->mig, MigMode::kApply);
+  EXPECT_EQ(policy->consolidate, Consolidate::kOn);
+  ASSERT_TRUE(policy->mig_window.has_value());
+  EXPECT_EQ(policy->mig_window->hours, (WeekHours{0x60, 22 * 60, 4 * 60 + 30}));
+  EXPECT_EQ(policy->mig_window->zone.name(), "Europe/Paris");
+  const struct {
+    const char* at;
+    bool open;
+  } table[] = {{"2026-11-28T20:59:59Z", false},   // Saturday 21:59:59 in Paris
+               {"2026-11-28T21:00:00Z", true},    // 22:00
+               {"2026-11-30T03:29:59Z", true},    // Monday 04:29:59, begun on Sunday
+               {"2026-11-30T03:30:00Z", false},   // 04:30
+               {"2026-11-28T02:00:00Z", false}};  // Saturday morning: Friday is none of its days
+  for (const auto& row : table) {
+    EXPECT_EQ(policy->mig_window->hours.HoldAt(policy->mig_window->zone, *ParseInstant(row.at)),
+              row.open)
+        << row.at;
+  }
+  const auto word = DecodeGpuPolicy(WithSpec(R"({"mig":"Apply"})"), *policy);
+  ASSERT_TRUE(word.ok()) << word.status();
+  EXPECT_EQ(word->mig, MigMode::kApply);
+  EXPECT_FALSE(word->mig_window.has_value()) << "whoever writes the word means never";
 }
 
 TEST(DecodeGpuPolicyTest, RefusesEveryOtherFormOfHamiVersion) {

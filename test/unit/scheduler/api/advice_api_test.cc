@@ -74,6 +74,7 @@ Advice FullAdvice() {
   slice.moves = {{{"team-b", "small"}, PodUid("u3"), "team-b", NodeName(), 60'000}};
   slice.lost_gpu_ms = 60'000;
   advice.defragment = {4, 6, 1250, {gpus, slice}, {"team-a/train may not be moved"}};
+  advice.consolidate = {{NodeName("gpu-7"), 8, slice.moves, 60'000}};
   return advice;
 }
 
@@ -139,6 +140,13 @@ TEST(AdviceApiTest, EveryPartIsInTheJson) {
       ],
       "notes" : ["team-a/train may not be moved"]
     },
+      "consolidate" : [ {
+        "node" : "gpu-7",
+        "gpus" : 8,
+        "moves" :
+            [ {"pod" : "team-b/small", "leaf" : "team-b", "to" : null, "lostGpuSeconds" : 60} ],
+        "lostGpuSeconds" : 60
+      } ],
       "at" : "2026-01-02T03:00:00Z"
 })json"));
 }
@@ -151,38 +159,45 @@ TEST(AdviceApiTest, WithoutLeaveToLookAtLayoutsThereIsNoPlan) {
   EXPECT_TRUE(nlohmann::json::parse(EncodeAdvice(MakeAdvice(fleet))).at("repartition").is_object());
 }
 
-TEST(AdviceApiTest, PeopleGetThreeTables) {
+TEST(AdviceApiTest, PeopleGetFourTables) {
   std::ostringstream out;
   PrintAdvice(Json::parse(EncodeAdvice(FullAdvice())), out);
-  EXPECT_EQ(out.str(),
-            "\nSplit of the fleet, by the peak of 3 days\n"
-            "MODEL  GPUS  NOW             ADVISED  AS                 FOR\n"
-            "h100     10  8 whole, 2 MIG        4  whole              4 x 1 GPU (training)\n"
-            "                                   3  MIG: 7x 1g.10gb    20 x 1g.10gb (inference)\n"
-            "                                   2  time-sliced by 10  20 x 1/10 GPU (notebook)\n"
-            "                                   1  whole              spare\n"
-            "h100 is short of 10 x 1/10 GPU (notebook)\n"
-            "- demand was recorded for 3 days only\n"
-            "\nMIG layouts to change\n"
-            "NODE   GPU  FROM        TO          CONFIG     GUARDS\n"
-            "gpu-1    0  whole       7x 1g.10gb  tranche-1  GPU 2 is used\n"
-            "         2  7x 1g.10gb  whole\n"
-            "serves 5 waiting pods and 1500m of expected demand\n"
-            "\nPods whose restart would free room: 4 whole GPUs are free, 6 would be\n"
-            "NODE   FREES             SERVES     LOST      RESTART       QUOTA   TO\n"
-            "gpu-2  GPU 1,3           1 waiting  2 GPU-s   team-a/web    team-a  gpu-3\n"
-            "                                    0 GPU-s   team-b/nb     -       gpu-4\n"
-            "gpu-5  3g.40gb on GPU 6  0 waiting  60 GPU-s  team-b/small  team-b  -\n"
-            "- team-a/train may not be moved\n");
+  EXPECT_EQ(
+      out.str(),
+      "\nSplit of the fleet, by the peak of 3 days\n"
+      "MODEL  GPUS  NOW             ADVISED  AS                 FOR\n"
+      "h100     10  8 whole, 2 MIG        4  whole              4 x 1 GPU (training)\n"
+      "                                   3  MIG: 7x 1g.10gb    20 x 1g.10gb (inference)\n"
+      "                                   2  time-sliced by 10  20 x 1/10 GPU (notebook)\n"
+      "                                   1  whole              spare\n"
+      "h100 is short of 10 x 1/10 GPU (notebook)\n"
+      "- demand was recorded for 3 days only\n"
+      "\nMIG layouts to change\n"
+      "NODE   GPU  FROM        TO          CONFIG     GUARDS\n"
+      "gpu-1    0  whole       7x 1g.10gb  tranche-1  GPU 2 is used\n"
+      "         2  7x 1g.10gb  whole\n"
+      "serves 5 waiting pods and 1500m of expected demand\n"
+      "\nPods whose restart would free room: 4 whole GPUs are free, 6 would be\n"
+      "NODE   FREES             SERVES     LOST      RESTART       QUOTA   TO\n"
+      "gpu-2  GPU 1,3           1 waiting  2 GPU-s   team-a/web    team-a  gpu-3\n"
+      "                                    0 GPU-s   team-b/nb     -       gpu-4\n"
+      "gpu-5  3g.40gb on GPU 6  0 waiting  60 GPU-s  team-b/small  team-b  -\n"
+      "- team-a/train may not be moved\n"
+      "\nNodes that could be empty: what little they run may be moved, and has room elsewhere\n"
+      "NODE   GPUS  LOST      MOVE          QUOTA   TO\n"
+      "gpu-7     8  60 GPU-s  team-b/small  team-b   -\n");
 }
 
 TEST(AdviceApiTest, PeopleAreToldWhereThereIsNothingToAdvise) {
   std::ostringstream out;
   PrintAdvice(Json::parse(EncodeAdvice(Advice())), out);
-  EXPECT_EQ(out.str(),
-            "\nSplit of the fleet, by -\nno GPUs are known\n"
-            "\nMIG layouts to change\nnot looked for: mig of the GPUPolicy is Off\n"
-            "\nPods whose restart would free room: 0 whole GPUs are free, 0 would be\nnone\n");
+  EXPECT_EQ(
+      out.str(),
+      "\nSplit of the fleet, by -\nno GPUs are known\n"
+      "\nMIG layouts to change\nnot looked for: mig of the GPUPolicy is Off\n"
+      "\nPods whose restart would free room: 0 whole GPUs are free, 0 would be\nnone\n"
+      "\nNodes that could be empty: what little they run may be moved, and has room elsewhere\n"
+      "none\n");
 }
 
 TEST(AdviserTest, LooksAgainOnlyWhenTheAnswerIsOlderThanAsked) {

@@ -1,0 +1,32 @@
+// What is done to nodes by policy: other MIG layouts (GPUPolicy.mig), and emptying those that run
+// little (GPUPolicy.consolidate).
+//
+// Thread rule: Tick by one thread at a time; AddTo from any.
+#pragma once
+
+#include <functional>
+
+#include "scheduler/controllers/consolidator.h"
+#include "scheduler/controllers/mig_controller.h"
+#include "scheduler/host/host.h"
+#include "scheduler/ports/cluster_api.h"
+#include "scheduler/server/config.h"
+
+namespace tranche {
+
+class FleetCare {
+ public:
+  // All must outlive it. `look`: the cluster as values, as it is now.
+  FleetCare(const ServeConfig& config, Host& host, ClusterApi& api, metrics::Metrics& metrics,
+            std::function<AdviceCase()> look);
+
+  // `now` does not go back.
+  void Tick(Instant now);
+  void AddTo(metrics::Scrape& scrape) const;
+
+ private:
+  MigController mig_;
+  Consolidator consolidator_;
+};
+
+}  // namespace tranche
