@@ -1,4 +1,5 @@
-// Which work of a team that borrows R1 may choose, as the checker of evictions judges it.
+// Which work of a team that borrows R1 may choose, as the checker of evictions judges it, and what
+// a process knows of its own binds, as that of quotas does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +14,28 @@ void TwoTeams(Scene& scene) {
   scene.StockNode("n1", 8).Quota("org", "", 0).Quota("red", "org", 2, 1).Quota("blue", "org", 2);
   scene.Namespace("red", "red").Namespace("blue", "blue");
   scene.Class("low", 1, "Always").Class("high", 3, "Always");
+}
+
+TEST(SimQuotas, AProcessKnowsWhatItHasBoundItself) {
+  struct Row {
+    const char* what;
+    double promised;  // the bind at 11 of two more than there is room for beside that at 10
+    const char* who;
+    bool wrong;
+  };
+  const Row kRows[] = {{"promised after it", 10.5, kLeader, true},
+                       {"promised before it", 9.5, kLeader, false},
+                       {"another's, which nobody may have heard of", 10.5, "tranche-2/1", false}};
+  for (const Row& row : kRows) {
+    Scene scene({.lag = std::chrono::seconds(2)});
+    TwoTeams(scene);
+    scene.Pod("red/one", 2).Pod("red/two", 2);
+    if (row.promised < 10) scene.At(row.promised).Promise("red/two");
+    scene.At(10).Bind("red/one", "n1", Cards(0, 2), "red", row.who);
+    if (row.promised > 10) scene.At(row.promised).Promise("red/two");
+    scene.At(11).Bind("red/two", "n1", Cards(2, 2), "red");
+    EXPECT_EQ(scene.Found().contains("quotas"), row.wrong) << row.what << "\n" << scene.Texts();
+  }
 }
 
 // Without red/one its two of a lower class are in quota. With what comes of a higher class they are

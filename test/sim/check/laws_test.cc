@@ -41,28 +41,6 @@ TEST(SimQuotas, NobodyGetsMoreThanItsTeamMayHave) {
   }
 }
 
-TEST(SimQuotas, AProcessKnowsWhatItHasBoundItself) {
-  struct Row {
-    const char* what;
-    double promised;  // the bind at 11 of two more than there is room for beside that at 10
-    const char* who;
-    bool wrong;
-  };
-  const Row kRows[] = {{"promised after it", 10.5, kLeader, true},
-                       {"promised before it", 9.5, kLeader, false},
-                       {"another's, which nobody may have heard of", 10.5, "tranche-2/1", false}};
-  for (const Row& row : kRows) {
-    Scene scene;
-    Teams(scene);
-    scene.Pod("red/one", 2).Pod("red/two", 2);
-    if (row.promised < 10) scene.At(row.promised).Promise("red/two");
-    scene.At(10).Bind("red/one", "n1", Cards(0, 2), "red", row.who);
-    if (row.promised > 10) scene.At(row.promised).Promise("red/two");
-    scene.At(11).Bind("red/two", "n1", Cards(2, 2), "red");
-    EXPECT_EQ(scene.Found().contains("quotas"), row.wrong) << row.what << "\n" << scene.Texts();
-  }
-}
-
 TEST(SimQuotas, AnEditCountsOnceItCouldBeKnown) {
   for (const bool known : {false, true}) {
     Scene scene;
