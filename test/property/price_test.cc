@@ -36,7 +36,7 @@ bool HoldsThen(const GpuPrice& price, Instant at) {
   const auto day = std::chrono::floor<days>(local);
   const auto minute = std::chrono::floor<minutes>(local - day).count();
   const int weekday = static_cast<int>(std::chrono::weekday(day).iso_encoding()) - 1;
-  return std::any_of(price.hours.begin(), price.hours.end(), [&](const PriceHours& span) {
+  return std::any_of(price.hours.begin(), price.hours.end(), [&](const WeekHours& span) {
     // Every day the span may have begun on, written out in minutes from now's midnight.
     for (const int began : {0, -1}) {
       const int begin_day = (weekday + 7 + began) % 7;
@@ -72,8 +72,8 @@ class PriceProperty : public test::BudgetProperty {
   T OneOf(std::initializer_list<T> choices) {
     return *(choices.begin() + Between(0, static_cast<int64_t>(choices.size()) - 1));
   }
-  PriceHours SomeHours() {
-    PriceHours span;
+  WeekHours SomeHours() {
+    WeekHours span;
     span.days = static_cast<uint8_t>(Between(1, 127));
     span.from = static_cast<int>(OneOf({Between(0, 1439), Between(0, 23) * 60, Between(60, 200)}));
     do {
