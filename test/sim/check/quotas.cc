@@ -62,6 +62,12 @@ void UseClaims(QuotaModel& model, const Truth& truth, SimTime since, SimTime now
   }
 }
 
+bool IsKnown(const PodLife& pod, const OwnBinds* own) {
+  if (own == nullptr || !pod.record || pod.binder != own->who) return false;
+  const auto promised = own->promised.find(pod.uid);
+  return promised != own->promised.end() && promised->second < own->before;
+}
+
 }  // namespace
 
 void UseHoldings(QuotaModel& model, const Truth& truth, const Owners& owners, SimTime since,
@@ -70,8 +76,8 @@ void UseHoldings(QuotaModel& model, const Truth& truth, const Owners& owners, Si
     if (&pod == but || !pod.bound) continue;
     // What another scheduler placed is charged too, once it was heard of.
     if (!pod.record && which == Held::kThroughout) continue;
-    const bool own_bind = own != nullptr && pod.record && pod.binder == own->who;
-    if (!IsHeld(*pod.bound, pod.ended, own_bind ? own->asked : since, now, which)) continue;
+    const SimTime from = IsKnown(pod, own) ? std::min(since, *pod.bound) : *pod.bound;
+    if (!IsHeld(from, pod.ended, since, now, which)) continue;
     // A team may release what is leaving.
     if (which == Held::kThroughout && pod.leaving && *pod.leaving <= now) continue;
     const Json* const node = truth.object("nodes", pod.node);
@@ -87,8 +93,11 @@ void UseHoldings(QuotaModel& model, const Truth& truth, const Owners& owners, Si
 
 void QuotaChecker::Hear(const Happening& happening) {
   owners_.Hear(happening);
-  if (happening.kind == Happening::Kind::kPromised && TextAt(happening.after, {"kind"}) == "open") {
-    promised_[TextAt(happening.after, {"uid"})] = happening.at;
+  if (happening.kind == Happening::Kind::kPromised) {
+    const std::string kind = TextAt(happening.after, {"kind"});
+    const std::string uid = TextAt(happening.after, {"uid"});
+    if (kind == "open") promised_.try_emplace(uid, ++promises_);
+    if (kind == "close" || kind == "void") promised_.erase(uid);
   }
   if (happening.kind != Happening::Kind::kWritten || happening.resource != "pods" ||
       !IsTranche(happening.who) || happening.after.is_null()) {
@@ -107,7 +116,7 @@ void QuotaChecker::Bound(const PodLife& pod, SimTime now) {
   holding->charge = Less(holding->charge, kRounding);
   const SimTime since = std::min(now, pod.filtered.value_or(now)) - options_.lag;
   const auto promised = promised_.find(pod.uid);
-  const OwnBinds own{pod.binder, promised == promised_.end() ? since : promised->second};
+  const OwnBinds own{pod.binder, promised_, promised == promised_.end() ? 0 : promised->second};
   const auto quotas = truth_.Versions("gpuquotas", now, since);
   const auto namespaces = truth_.Versions("namespaces", now, since);
   for (const QuotaModel::Objects& declared : quotas) {

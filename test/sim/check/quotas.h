@@ -5,8 +5,8 @@
 // (owners.h), where that is certain, and what claims have devices for, charged to the leaf of their
 // namespace when they got them. The room is counted as it is now, and as it was at any moment since
 // the pod was filtered last (and for two seconds before), since its admission was then: one of
-// these must have had room. What the same process had bound before it promised this bind in the
-// ledger it knew of: the team is asked once more for each bind. Not judged: leaves that do not
+// these must have had room. What the same process promised in its ledger before this bind it knew
+// of: the team is asked once more for each bind. Not judged: leaves that do not
 // enforce, budgets that suspend a nominal where lending is limited, and amounts in slices or
 // memory.
 #pragma once
@@ -29,13 +29,15 @@ class QuotaChecker : public Checker {
   void Bound(const PodLife& pod, SimTime now);
 
   Owners owners_{truth_, options_.lag};
-  std::map<std::string, SimTime> promised_;  // when a bind of that uid was, last
+  std::map<std::string, int64_t> promised_;  // as which one the bind of that uid was
+  int64_t promises_ = 0;
 };
 
-// What a process had bound itself by then counts as held since.
+// Of these `who` knew, for it had promised them before: they count as held since.
 struct OwnBinds {
   std::string who;
-  SimTime asked{0};
+  const std::map<std::string, int64_t>& promised;
+  int64_t before = 0;
 };
 
 // What pods and claims held in the time from `since` to `now`, without `but`, put into the model:
