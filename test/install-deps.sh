@@ -3,7 +3,7 @@
 #
 #   test/install-deps.sh [artifacts|build|check|cli|monitoring|page|tls] ...
 #
-#   artifacts    what release/make.py calls
+#   artifacts    what release/make.py and release/docs_site.py call
 #   build        what configuring, building and the unit tests need (the default)
 #   check        clang, clang-tidy and clang-format for the tidy and fuzz presets, a quick linker
 #   cli          the shells and checkers of manual pages that test/cli tries
@@ -21,7 +21,7 @@ build_packages=(
   nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc tzdata
   zlib1g-dev
 )
-artifacts_packages=(binutils git xz-utils)
+artifacts_packages=(binutils git python3-markdown python3-yaml xz-utils)
 page_packages=(chromium)
 check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime mold)
 cli_packages=(fish groff-base man-db mandoc zsh)

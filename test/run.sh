@@ -366,7 +366,7 @@ tls() {
   judge tls tls "the packages testssl.sh and curl" --tranche build/release/bin/tranche
 }
 artifacts() {
-  judge artifacts release "the packages git and binutils" --programs build/release/bin
+  judge artifacts release "git, binutils and python3-markdown" --programs build/release/bin
 }
 
 page() {

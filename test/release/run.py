@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -262,6 +263,47 @@ def check_documents(report, made):
                    lambda: provenance_names_all(made))
 
 
+def make_site(root, folder):
+    return subprocess.run([root / "release/docs_site.py", "--out", folder], capture_output=True,
+                          text=True, timeout=300)
+
+
+def check_site(report, scratch):
+    first, second = scratch / "site-1", scratch / "site-2"
+
+    def every_link_leads_somewhere():
+        for folder in (first, second):
+            done = make_site(ROOT, folder)
+            if done.returncode != 0:
+                return f"expected a site, found: {done.stderr}"
+        fields = (first / "crds.html").read_text().count("<code>spec.")
+        metrics = (first / "metrics.html").read_text().count("<code>tranche_")
+        alerts = (first / "alerts.html").read_text().count('href="operations.html#')
+        if min(fields, metrics, alerts) < 30:
+            return f"expected fields, metrics and alerts, found {fields}, {metrics}, {alerts}"
+        return same_bytes(first, second)
+
+    def wrong_links_are_told():
+        tree = scratch / "tree"
+        for name in run("git", "-C", ROOT, "ls-files").splitlines():
+            if name.endswith((".md", ".yaml", ".h", ".py", ".css", ".png")):
+                (tree / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, tree / name)
+        with (tree / "scheduler/docs/faq.md").open("a") as page:
+            page.write("\n[one](nowhere.md), [two](install.md#no-such-heading)\n")
+        (tree / "scheduler/docs/lonely.md").write_text("# Nobody leads here\n")
+        done = make_site(tree, scratch / "site-3")
+        told = [line for line in ("found nowhere.md", "an anchor of install.html, found "
+                                  "#no-such-heading", "lonely.html: expected a page that leads")
+                if line not in done.stderr]
+        return f"expected to be told, found nothing of {told}" if told or not done.returncode \
+            else None
+
+    report.attempt("site: every link leads somewhere, the same bytes twice",
+                   every_link_leads_somewhere)
+    report.attempt("site: links and pages that lead nowhere are told", wrong_links_are_told)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", required=True, type=pathlib.Path)
@@ -282,6 +324,7 @@ def main():
         check_source(report, first, scratch)
         check_chart(report, first)
         check_documents(report, first)
+        check_site(report, scratch)
     passed, failed = report.counts()
     if arguments.junit:
         report.write(arguments.junit)
