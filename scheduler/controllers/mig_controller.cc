@@ -126,20 +126,21 @@ void MigController::LookForBusy(const AdviceCase& fleet, Instant now) {
     const bool cut = node.has_mig_manager && node.open && node.mig_strategy == MigStrategy::kMixed;
     if (!cut || emptied_.contains(node.name) || NobodyHolds(fleet, node)) continue;
     int64_t lost = 0;
+    bool moves = true;
     const auto here = static_cast<std::size_t>(&node - fleet.nodes.data());
     for (auto pod = std::ranges::lower_bound(fleet.pods, here, {}, &AdvicePod::node);
          pod != fleet.pods.end() && pod->node == here; ++pod) {
       lost = AddSaturating(lost, pod->lost_gpu_ms);
+      moves = moves && (pod->moves_for_layout || pod->leaves);
     }
-    busy.emplace_back(lost, &node);
+    if (moves) busy.emplace_back(lost, &node);
   }
   std::ranges::stable_sort(busy, {}, [](const auto& entry) { return entry.first; });
   std::size_t looked_at = 0;
   for (const auto& [lost, node] : busy) {
-    const auto moved = PlanEmptying(fleet, node->name, EmptyFor::kLayout, {});
-    if (!moved) continue;
     if (++looked_at > kMostBusy) return;
-    if (!WouldServe(fleet, *node)) continue;
+    const auto moved = PlanEmptying(fleet, node->name, EmptyFor::kLayout, {});
+    if (!moved || !WouldServe(fleet, *node)) continue;
     hooks_.hold(node->name, kEmptied);
     if (!hooks_.empty(node->name)) {
       hooks_.hold(node->name, "");
