@@ -311,12 +311,14 @@ std::optional<Instant> Engine::Tick(Instant now) {
   parts.TendGangs(now);
   parts.gates.Tend(now);
   parts.claim_pods.Tend(now);
+  parts.requeue.Tend(now);
   parts.early_nominations.Tend(now);
   parts.early_nominations.TellNext(kToldAtOnce, now);
   for (const auto& due :
        {cluster.book.NextChange(now), parts.runs.Due(now), parts.preemptors.DueAt(now),
         parts.releases.DueAt(now), parts.run_limits.Due(), parts.gangs.Due(now),
-        cluster.agents.Due(), parts.claim_pods.Due(), parts.early_nominations.Due()}) {
+        cluster.agents.Due(), parts.claim_pods.Due(), parts.requeue.Due(),
+        parts.early_nominations.Due()}) {
     sooner(due);
   }
   return next;

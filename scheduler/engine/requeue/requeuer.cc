@@ -31,9 +31,12 @@ bool Requeuer::OnNode(const PodUid& uid, NodeId id, Instant now) {
   const bool waits = record != nullptr && !record->terminal && record->node.empty() &&
                      record->reserved.empty() && record->last_reason != Reason::kNone &&
                      !record->traits.gated;
-  if (!waits || (record->requeued_at && now - *record->requeued_at < kRequeueGap)) return false;
   // A pod that waits for the rest of its gang is requeued with all of it (gangs.cc).
-  if (cluster_.open_gangs.contains(record->gang)) return false;
+  if (!waits || cluster_.open_gangs.contains(record->gang)) return false;
+  if (record->requeued_at && now - *record->requeued_at < kRequeueGap) {
+    put_off_.emplace(*record->requeued_at + kRequeueGap, uid);
+    return false;
+  }
   const RequestContext context = rules_.ContextOf(*record->request);
   if (context.whole != Reason::kNone) return false;
   const ScopedRemoval lift(cluster_, uid, now, kept_.SharesWith(uid));
@@ -102,6 +105,23 @@ bool Requeuer::IfFits(const PodUid& uid, Instant now) {
   record->requeued_at = now;
   cluster_.outbox.Requeue(record->request->name, uid);
   return true;
+}
+
+void Requeuer::Tend(Instant now) {
+  int looks = 0;
+  while (!put_off_.empty() && put_off_.begin()->first <= now && ++looks <= kMostAdmitted) {
+    const PodUid uid = put_off_.begin()->second;
+    put_off_.erase(put_off_.begin());
+    const PodRecord* const record = cluster_.Find(uid);
+    // One that was brought back since has had its news.
+    if (record == nullptr || now - record->requeued_at.value_or(now) < kRequeueGap) continue;
+    if (!cluster_.open_gangs.contains(record->gang)) IfFits(uid, now);
+  }
+}
+
+std::optional<Instant> Requeuer::Due() const {
+  if (put_off_.empty()) return std::nullopt;
+  return put_off_.begin()->first;
 }
 
 void Requeuer::NoteBorne(Instant now) {

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <deque>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +56,9 @@ class Requeuer {
   void Capped(const std::string& ns, Instant now);
   // The pod holds nothing of these any more.
   void NoteCapRelease(const PodUid& uid, Instant now);
+  // Those whose news came too soon after they were last brought back, once that is long enough ago.
+  void Tend(Instant now);
+  std::optional<Instant> Due() const;
 
  private:
   bool OnNode(const PodUid& uid, NodeId id, Instant now);
@@ -68,6 +73,7 @@ class Requeuer {
   ForeseenCharges& foreseen_;
   const KeptRoom& kept_;
   std::deque<std::pair<Instant, PodUid>> refused_lately_;  // by filter, oldest first
+  std::set<std::pair<Instant, PodUid>> put_off_;           // no event follows that tells them
   std::vector<NodeId> ids_;                                // scratch
 };
 

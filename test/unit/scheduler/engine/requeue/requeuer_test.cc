@@ -66,6 +66,39 @@ TEST_F(RequeuerTest, APodIsBroughtBackEveryTenSecondsAtMost) {
   }
 }
 
+// The news may be the last: on nodes that are empty from then on nothing happens.
+TEST_F(RequeuerTest, NewsThatComesTooSoonIsKeptUntilThePodsTurn) {
+  const PodRequest pod = TeamPod("a", "p", 1);
+  Refused(pod);
+  EXPECT_EQ(requeue_.Due(), std::nullopt);
+  EXPECT_THAT(RoomAt(At(1)), ElementsAre("p"));
+  for (int64_t seconds : {3, 4}) {
+    requeue_.NoteRetold(IdOf("n1"), At(seconds));
+    EXPECT_EQ(requeue_.Due(), At(11));
+  }
+  requeue_.Tend(At(10));
+  EXPECT_THAT(Requeued(), IsEmpty());
+  requeue_.Tend(At(11));
+  EXPECT_THAT(Requeued(), ElementsAre("p"));
+  EXPECT_EQ(requeue_.Due(), std::nullopt);
+}
+
+TEST_F(RequeuerTest, ATurnIsLostByThoseThatRunOrWereBroughtBackSince) {
+  const PodRequest runs = TeamPod("a", "runs", 1), since = TeamPod("a", "since", 1),
+                   large = TeamPod("a", "large", 1);
+  for (const PodRequest& pod : {runs, since, large}) Refused(pod);
+  EXPECT_THAT(RoomAt(At(1)), SizeIs(3));
+  requeue_.NoteRetold(IdOf("n1"), At(2));
+  EXPECT_EQ(requeue_.Due(), At(11));
+  Place(runs, "n1");
+  EXPECT_TRUE(requeue_.IfFits(since.uid, At(5)));
+  Runs(TeamPod("b", "fills", 3), "n1");
+  Requeued();
+  requeue_.Tend(At(11));
+  EXPECT_THAT(Requeued(), IsEmpty());
+  EXPECT_EQ(requeue_.Due(), std::nullopt);
+}
+
 TEST_F(RequeuerTest, QuotaAndTheRestOfTheGangMustAllowIt) {
   Declare({.quotas = {Quota("team-a").Owns("a").Line("h100", "1"),
                       Quota("watched").Owns("w").Line("h100", "1").Mode(QuotaMode::kObserve)}});
